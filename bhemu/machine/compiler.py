@@ -1,0 +1,216 @@
+"""Compiling one function at a time, and keeping the machine code on disk.
+
+An *entry* is a Python function `f(t, a, b[, c])` on the state record, compiled on its own with a fixed C signature
+`int64 f(tile *, int64, int64[, int64])`. Its machine code is stored under a name that contains a hash of the function's module
+and of every bhemu module and data file that it can reach, of the compiler's versions and of the processor: an edit anywhere
+below an entry gives a new name, so stale code cannot run (design section 1). Numba's own cache looks only at the entry's file.
+
+With `NUMBA_DISABLE_JIT=1` nothing is compiled and entries are the plain functions.
+"""
+
+# mypy: disable-error-code="no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import functools
+import hashlib
+import marshal
+import os
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Protocol
+
+import llvmlite.binding
+import numba
+from numba import carray, njit, types
+from numba.core import config as numba_config
+from numba.core.registry import cpu_target
+
+from bhemu.machine.state import TILE_TYPE
+
+JIT = not numba_config.DISABLE_JIT
+"""False when Numba is disabled: the same text then runs as plain Python."""
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_NAME = _PACKAGE.name
+
+
+class Progress(Protocol):
+    """Told before each compilation that the cache could not answer."""
+
+    def __call__(self, name: str) -> None: ...
+
+
+_progress: Progress | None = None
+
+
+def on_compile(progress: Progress | None) -> None:
+    """Ask to be told about each compilation; None stops it."""
+    global _progress
+    _progress = progress
+
+
+def cache_directory() -> Path:
+    """`$BHEMU_CACHE`, else `$XDG_CACHE_HOME/bhemu`, else `~/.cache/bhemu`."""
+    explicit = os.environ.get("BHEMU_CACHE")
+    if explicit:
+        return Path(explicit)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / _NAME
+
+
+@functools.cache
+def _imports(path: Path) -> tuple[Path, ...]:
+    """Files of this package that the file imports directly."""
+    found: set[Path] = set()
+    package = path.relative_to(_PACKAGE.parent).with_suffix("").parts
+    package = package[:-1]
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = list(package[: len(package) - node.level + 1]) if node.level else []
+            stem = ".".join(base + ([node.module] if node.module else []))
+            names = [stem] + [f"{stem}.{alias.name}" for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] != _NAME:
+                continue
+            target = _PACKAGE.joinpath(*parts[1:])
+            for candidate in (target.with_suffix(".py"), target / "__init__.py"):
+                if candidate.is_file():
+                    found.add(candidate)
+    return tuple(sorted(found))
+
+
+@functools.cache
+def _data_stamp() -> bytes:
+    """Hash of the tables that become constants in compiled code."""
+    digest = hashlib.sha256()
+    for path in sorted((_PACKAGE / "isa" / "data").iterdir()):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.digest()
+
+
+@functools.cache
+def module_stamp(path: Path) -> bytes:
+    """Hash of a module and of every module of this package that it reaches."""
+    seen: set[Path] = set()
+    todo = [path]
+    while todo:
+        current = todo.pop()
+        if current not in seen:
+            seen.add(current)
+            todo.extend(_imports(current))
+    digest = hashlib.sha256(_data_stamp())
+    for current in sorted(seen):
+        digest.update(str(current.relative_to(_PACKAGE)).encode() + current.read_bytes())
+    return digest.digest()
+
+
+@functools.cache
+def _toolchain_stamp() -> bytes:
+    facts = (
+        sys.version_info[:3],
+        numba.__version__,
+        metadata.version("llvmlite"),
+        metadata.version("numpy"),
+        platform.machine(),
+        llvmlite.binding.get_host_cpu_name(),
+        llvmlite.binding.get_host_cpu_features().flatten(),
+        bool(numba_config.BOUNDSCHECK),
+    )
+    return repr(facts).encode()
+
+
+@dataclass
+class Entry:
+    """A compiled entry.
+
+    Attributes:
+        name: for messages.
+        call: from Python: `call(address_of_tile, a, b[, c])`, or `call(record, ...)` when Numba is disabled.
+        address: of the machine code, 0 when Numba is disabled.
+        keep: what must live as long as the address is used.
+    """
+
+    name: str
+    call: Callable[..., int]
+    address: int
+    keep: Any
+
+
+def compile_entry(name: str, function: Callable[..., int], *, source: str | None = None, arguments: int = 2) -> Entry:
+    """Compile `function(t, a, b[, c])`, or fetch its machine code from the cache.
+
+    Args:
+        name: names the file in the cache.
+        function: plain Python function on the record; what it calls is compiled with it.
+        source: optional text of a wrapper `def entry(t, a, b)` that calls `body` (the function); it is how an instruction's
+            operands are taken out of its word.
+        arguments: integers after the record.
+    """
+    if not JIT:
+        scope: dict[str, Any] = {"body": function}
+        if source is not None:
+            exec(source, scope)  # the text is generated from the instruction table
+            return Entry(name, scope["entry"], 0, None)
+        return Entry(name, function, 0, None)
+    module = Path(sys.modules[function.__module__].__file__ or "").resolve()
+    digest = hashlib.sha256(_toolchain_stamp())
+    inside = module.is_relative_to(_PACKAGE)
+    digest.update(module_stamp(module) if inside else module.read_bytes())
+    digest.update(module_stamp(Path(__file__).resolve()))
+    digest.update(f"{function.__qualname__} {arguments} {source}".encode())
+    path = cache_directory() / f"{name}-{digest.hexdigest()[:24]}.bin"
+    codegen = cpu_target.target_context.codegen()
+    try:
+        symbol, state = marshal.loads(path.read_bytes())
+        library = codegen.unserialize_library(state)
+    except (OSError, ValueError, EOFError, TypeError):
+        if _progress is not None:
+            _progress(name)
+        symbol, library = _compile(function, source, arguments)
+        _store(path, marshal.dumps((symbol, library.serialize_using_object_code())))
+    address = library.get_pointer_to_function(symbol)
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * arguments)
+    return Entry(name, prototype(address), address, library)
+
+
+def _compile(function: Callable[..., int], source: str | None, arguments: int) -> tuple[str, Any]:
+    body = njit(function, error_model="numpy")
+    if source is not None:
+        scope: dict[str, Any] = {"body": body}
+        exec(source, scope)
+        body = njit(scope["entry"], error_model="numpy")
+    if arguments == 2:
+
+        def entry(pointer: Any, a: int, b: int) -> int:
+            return body(carray(pointer, 1)[0], a, b)  # type: ignore[no-any-return]
+
+    else:
+
+        def entry(pointer: Any, a: int, b: int, c: int) -> int:  # type: ignore[misc]
+            return body(carray(pointer, 1)[0], a, b, c)  # type: ignore[no-any-return]
+
+    signature = types.int64(types.CPointer(TILE_TYPE), *[types.int64] * arguments)
+    compiled = numba.cfunc(signature, error_model="numpy")(entry)
+    return compiled._wrapper_name, compiled._library
+
+
+def _store(path: Path, content: bytes) -> None:
+    """Write a cache file so that a concurrent reader sees all of it or nothing; a read-only cache is not an error."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError:
+        pass

@@ -1,0 +1,94 @@
+"""Refusals raised from compiled code.
+
+Compiled code cannot raise an exception with text. It records a fault code and up to four values in the tile and returns; the
+host turns them into an exception (design section 4). A fault is declared where it is used:
+
+    X_RANGE = fault("unpack.x-range", UndefinedBehavior, "channel-1 X ({0}) is below channel-0 X ({1})",
+                    remedy="set X with SETADCXX", rule="U5")
+    ...
+    return refuse(t, X_RANGE, x1, x0)
+
+The code is a hash of the fault's name, so that it is the same in every process and may live in cached machine code.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Final
+
+from numba import njit
+
+from bhemu.errors import BhemuError
+
+DONE: Final = 0
+"""The instruction has finished."""
+WAIT: Final = 1
+"""The instruction cannot be accepted yet; nothing was changed, try again."""
+REFUSED: Final = 2
+"""The instruction was refused; `fault_code` says why."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One reason to refuse.
+
+    Attributes:
+        name: unique, `unit.reason`.
+        error: the exception class, which is the category.
+        text: message; `{0}` .. `{3}` are the recorded values (a format such as `{0:#x}` may follow).
+        remedy: what to do instead.
+        rule: the rule id that says so.
+    """
+
+    name: str
+    error: type[BhemuError]
+    text: str
+    remedy: str
+    rule: str
+
+
+FAULTS: dict[int, Fault] = {}
+"""Every declared fault by its code."""
+
+
+def fault(name: str, error: type[BhemuError], text: str, *, remedy: str, rule: str) -> int:
+    """Declare a fault and return its code (positive, 31 bits, stable across processes)."""
+    code = zlib.crc32(name.encode()) & 0x7FFFFFFF
+    known = FAULTS.get(code)
+    if known is not None and known.name != name:
+        raise ValueError(f"fault names {known.name!r} and {name!r} collide")
+    FAULTS[code] = Fault(name, error, text, remedy, rule)
+    return code
+
+
+@njit
+def refuse(t, code, value0=0, value1=0, value2=0, value3=0):
+    """Record a fault (the first one wins) and return `REFUSED`."""
+    if t.fault_code == 0:
+        t.fault_code = code
+        t.fault_value[0] = value0
+        t.fault_value[1] = value1
+        t.fault_value[2] = value2
+        t.fault_value[3] = value3
+    return REFUSED
+
+
+@njit
+def open_choice(t, code, value0=0, value1=0):
+    """True when the user lets bhemu use its recommended choice for a case that no source settles.
+
+    Remembers that the choice was used, so that the host can say so once; records the fault and returns False otherwise.
+    """
+    if t.allow_open == 0:
+        refuse(t, code, value0, value1)
+        return False
+    for i in range(16):
+        if t.open_used[i] == code:
+            return True
+        if t.open_used[i] == 0:
+            t.open_used[i] = code
+            return True
+    return True

@@ -1,0 +1,113 @@
+"""Lanes: 16 or 32 integers that are worked on side by side, for the matrix unit (16 columns) and the vector unit (32 lanes).
+
+A lane value is written like a number: `+ - * & | ^ ~ << >>` (`>>` keeps the sign) and comparisons (signed), which give a mask.
+Arithmetic wraps at the width, 32 bits unless `widen`ed to 64. The other operand may be a Python integer. Shift amounts must be
+below the width: clamp them with `minimum` first.
+
+    load16(array, row), store16(array, row, value)   16 elements at flat position 16 * row of a 16- or 32-bit array
+    load32, store32                                  the same with 32 lanes
+    where(mask, a, b)                                select; `mask & mask`, `mask | mask`, `~mask`
+    minimum, maximum, less_unsigned                  signed minimum and maximum; unsigned comparison
+    shift_right_logical, leading_zeros, population_count
+    widen, widen_unsigned, narrow                    32 to 64 bits and back
+    splat16, splat32, iota16, iota32                 the same value in all lanes; 0, 1, 2, ...
+    mask16, mask32, mask_bits, as_integers           masks from and to integers (bit n = lane n); 0 / 1 lanes
+    horizontal_sum, horizontal_maximum, horizontal_minimum, lane, shuffle
+
+Compiled, a lane value is an LLVM vector; with Numba disabled it is a NumPy array and the same text runs.
+"""
+
+from __future__ import annotations
+
+from bhemu.machine.compiler import JIT
+
+if JIT:
+    from bhemu.machine._lanes_compiled import (
+        as_integers,
+        horizontal_maximum,
+        horizontal_minimum,
+        horizontal_sum,
+        iota16,
+        iota32,
+        lane,
+        leading_zeros,
+        less_unsigned,
+        load16,
+        load32,
+        mask16,
+        mask32,
+        mask_bits,
+        maximum,
+        minimum,
+        narrow,
+        population_count,
+        shift_right_logical,
+        shuffle,
+        splat16,
+        splat32,
+        store16,
+        store32,
+        where,
+        widen,
+        widen_unsigned,
+    )
+else:
+    from bhemu.machine._lanes_plain import (
+        as_integers,
+        horizontal_maximum,
+        horizontal_minimum,
+        horizontal_sum,
+        iota16,
+        iota32,
+        lane,
+        leading_zeros,
+        less_unsigned,
+        load16,
+        load32,
+        mask16,
+        mask32,
+        mask_bits,
+        maximum,
+        minimum,
+        narrow,
+        population_count,
+        shift_right_logical,
+        shuffle,
+        splat16,
+        splat32,
+        store16,
+        store32,
+        where,
+        widen,
+        widen_unsigned,
+    )
+
+__all__ = [
+    "as_integers",
+    "horizontal_maximum",
+    "horizontal_minimum",
+    "horizontal_sum",
+    "iota16",
+    "iota32",
+    "lane",
+    "leading_zeros",
+    "less_unsigned",
+    "load16",
+    "load32",
+    "mask16",
+    "mask32",
+    "mask_bits",
+    "maximum",
+    "minimum",
+    "narrow",
+    "population_count",
+    "shift_right_logical",
+    "shuffle",
+    "splat16",
+    "splat32",
+    "store16",
+    "store32",
+    "where",
+    "widen",
+    "widen_unsigned",
+]

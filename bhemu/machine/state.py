@@ -1,0 +1,168 @@
+"""The state record: everything that one Tensix tile holds, as one NumPy structured record (design section 3).
+
+Registers hold hardware bit patterns, never numbers: SrcA / SrcB cells are 19 bits {sign, mantissa, exponent}, Dst cells the
+permuted 16 bits, a 32-bit Dst datum two cells (rules I.2, I.3). Compiled code receives the record whole; Python sees the same
+memory as a `numpy.record`. A copy of the record is a snapshot of the tile.
+
+The field list below is the single place where state is declared. Shapes are row-major; `thread` is 0 unpack, 1 math, 2 pack.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.np.numpy_support import from_dtype
+
+L1_SIZE = 0x180000
+"""Bytes of L1 on Blackhole: 1536 KiB (rules I.11)."""
+
+THREADS = 3
+FIFO_SLOTS = 32
+"""Slots of the first instruction FIFO of a thread (math Y3)."""
+FIFO_PUSH_LIMIT = 28
+"""A push needs an occupancy of 28 or less (math Y3)."""
+
+ALL_CONFIG_DIRTY = 0xFFFFFFFF
+
+_FIELDS: list[tuple[str, str, tuple[int, ...]]] = [
+    # --- register files -------------------------------------------------------------------------------------------
+    ("dst", "u2", (1024, 16)),  # physical rows of raw 16-bit cells
+    ("dst_valid", "u1", (1024,)),  # row-valid flag of each physical row (I.3)
+    ("srca", "u4", (2, 64, 16)),  # [bank, row, column] 19-bit cells
+    ("srcb", "u4", (2, 64, 16)),
+    ("lregs", "u4", (17, 32)),  # [register, lane]; 16 is reachable only inside macros (V1)
+    ("prng", "u4", (32,)),  # per lane (V4)
+    ("gpr", "u4", (THREADS, 64)),
+    # --- bank protocol; first index 0 = SrcA, 1 = SrcB ----------------------------------------------------------------
+    ("src_owner", "i4", (2, 2)),  # [file, bank]: 0 unpacker, 1 matrix unit
+    ("src_format", "i4", (2, 2)),  # [file, bank]: implied data format code (U11, F1)
+    ("unpack_bank", "i4", (2,)),
+    ("math_bank", "i4", (2,)),
+    ("src_row", "i4", (THREADS, 2)),  # SrcRow of unpacker 0 and 1 (U9, U11)
+    ("context_counter", "i4", (THREADS, 2)),  # unpacker context counters (U2, U11)
+    # --- configuration --------------------------------------------------------------------------------------------
+    ("config", "u4", (2, 224)),  # [bank, word]; words >= 180 are shared and live in bank 0 (I.10)
+    ("thread_config", "u2", (THREADS, 68)),
+    ("config_dirty", "u4", (2,)),  # [bank]: units whose decoded configuration is stale, one bit a unit
+    # --- counters -------------------------------------------------------------------------------------------------
+    ("adc", "i4", (THREADS, 3, 16)),  # [thread, unpacker 0 / unpacker 1 / packer, counter], see machine/counters.py
+    ("rwc", "i4", (THREADS, 8)),  # [thread, counter]
+    # --- vector unit ----------------------------------------------------------------------------------------------
+    ("lane_flags", "u4", ()),  # bit n = flag of lane n (V3)
+    ("use_flags", "u4", ()),  # 1: flags are the lane enable
+    ("flag_stack_depth", "i4", ()),
+    ("flag_stack", "u4", (8,)),
+    ("use_stack", "u4", (8,)),
+    ("lane_config", "u4", ()),
+    ("macro_template", "u4", (4,)),
+    ("macro_sequence", "u4", (4,)),
+    ("macro_misc", "u4", ()),
+    # --- sync unit ------------------------------------------------------------------------------------------------
+    ("semaphore", "i4", (8,)),
+    ("semaphore_max", "i4", (8,)),
+    ("mutex_owner", "i4", (8,)),  # 0 free, else thread + 1; ids 0, 2, 3, 4 exist (Y11b)
+    ("mutex_last", "i4", (8,)),  # thread that released it last: decides who is next (Y11b)
+    ("stream_messages", "i4", (64,)),  # overlay streams, plain counters until the overlay exists
+    ("stream_phase", "i4", (64,)),
+    # --- front end, per thread ------------------------------------------------------------------------------------
+    ("fifo_word", "u4", (THREADS, FIFO_SLOTS)),
+    ("fifo_line", "i4", (THREADS, FIFO_SLOTS)),  # source line of each word, for messages; 0 unknown
+    ("fifo_head", "i4", (THREADS,)),
+    ("fifo_count", "i4", (THREADS,)),
+    ("mop_config", "u4", (THREADS, 9)),  # MopCfg words (Y6)
+    ("mop_zmask_hi", "u4", (THREADS,)),
+    ("mop_active", "i4", (THREADS,)),  # 0 idle, 1 template 0, 2 template 1
+    ("mop_word", "u4", (THREADS,)),
+    ("mop_line", "i4", (THREADS,)),
+    ("mop_phase", "i4", (THREADS,)),
+    ("mop_outer", "i4", (THREADS,)),
+    ("mop_inner", "i4", (THREADS,)),
+    ("replay_buffer", "u4", (THREADS, 32)),
+    ("replay_load_left", "i4", (THREADS,)),
+    ("replay_load_at", "i4", (THREADS,)),
+    ("replay_load_execute", "i4", (THREADS,)),
+    ("replay_play_left", "i4", (THREADS,)),
+    ("replay_play_at", "i4", (THREADS,)),
+    ("replay_line", "i4", (THREADS,)),
+    ("gate_full", "i4", (THREADS,)),  # a word waits at the gate
+    ("gate_word", "u4", (THREADS,)),
+    ("gate_line", "i4", (THREADS,)),
+    ("wait_word", "u4", (THREADS,)),  # the latched STALLWAIT / SEMWAIT / STREAMWAIT word, 0 when none (Y10)
+    ("wait_line", "i4", (THREADS,)),
+    # --- decoded configuration of the unpackers, index = unpacker (filled by tensix/unpack) ---------------------------
+    ("unpack_decoded_bank", "i4", (2,)),
+    ("unpack_decoded", "i4", (2, 64)),
+    # --- packer (filled by tensix/pack) -------------------------------------------------------------------------------
+    ("pack_decoded_bank", "i4", ()),
+    ("pack_decoded", "i4", (128,)),
+    ("pack_stream", "i4", (64,)),
+    ("pack_buffer", "u1", (512,)),
+    ("pack_histogram", "u1", (32,)),
+    ("pack_histogram_max", "i4", ()),
+    # --- decoded configuration of the matrix and vector units, index = thread -----------------------------------------
+    ("math_decoded_bank", "i4", (THREADS,)),
+    ("math_decoded", "i4", (THREADS, 32)),
+    # --- accounts -------------------------------------------------------------------------------------------------
+    ("clock", "i8", ()),
+    ("issued", "i8", (THREADS, 256)),  # executed words by opcode
+    ("fault_code", "i8", ()),  # 0 none; see machine/faults.py
+    ("fault_value", "i8", (4,)),
+    ("fault_thread", "i4", ()),
+    ("fault_word", "u4", ()),
+    ("fault_line", "i4", ()),
+    ("allow_open", "i4", ()),  # the user accepts recommended choices where no source settles a case
+    ("open_used", "i8", (16,)),  # fault codes of open cases that were executed, 0 = free slot
+]
+
+
+def _layout() -> np.dtype[Any]:
+    names: list[str] = []
+    formats: list[Any] = []
+    offsets: list[int] = []
+    offset = 0
+    for name, kind, shape in _FIELDS:
+        dtype = np.dtype((kind, shape)) if shape else np.dtype(kind)
+        offset = (offset + 63) & ~63  # rows of lanes stay aligned to a vector register
+        names.append(name)
+        formats.append(dtype)
+        offsets.append(offset)
+        offset += dtype.itemsize
+    offset = (offset + 4095) & ~4095
+    for name, kind, count in (("l1", "u1", L1_SIZE), ("l1_u16", "<u2", L1_SIZE // 2), ("l1_u32", "<u4", L1_SIZE // 4)):
+        names.append(name)
+        formats.append(np.dtype((kind, (count,))))
+        offsets.append(offset)
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": offset + L1_SIZE})
+
+
+TILE: np.dtype[Any] = _layout()
+"""The dtype of a tile. `l1`, `l1_u16` and `l1_u32` are views of the same bytes."""
+
+TILE_TYPE = from_dtype(TILE)
+"""The same record as compiled code knows it."""
+
+# LReg constants at reset (V1); 11..14 in the order of FORMAT.md.
+_LREG_RESET = {8: 0x3F56594B, 10: 0x3F800000, 11: 0xBF800000, 12: 0x3B000000, 13: 0xBF2CC4C7, 14: 0xBEB08FF9}
+
+
+def reset(tiles: np.ndarray[Any, Any], index: int = 0) -> None:
+    """Put tile `index` into its reset state. Untouched pages of a fresh allocation stay untouched."""
+    tile = tiles[index]
+    for name, _kind, _shape in _FIELDS:
+        tile[name] = 0
+    tile["dst_valid"] = 1
+    for register, bits in _LREG_RESET.items():
+        tile["lregs"][register] = bits
+    tile["lregs"][15] = 2 * np.arange(32)
+    tile["lane_flags"] = 0xFFFFFFFF
+    tile["use_flags"] = 1
+    tile["config_dirty"] = ALL_CONFIG_DIRTY
+
+
+def new_tiles(count: int = 1) -> np.ndarray[Any, Any]:
+    """`count` tiles after reset, as a record array; L1 pages are taken from the system only when touched."""
+    tiles = np.zeros(count, TILE).view(np.recarray)
+    for index in range(count):
+        reset(tiles, index)
+    return tiles

@@ -1,0 +1,99 @@
+"""Lanes compiled and lanes in plain NumPy give the same results, operation by operation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import njit
+
+from bhemu.machine import _lanes_plain as plain
+from bhemu.machine.compiler import JIT
+
+pytestmark = pytest.mark.skipif(not JIT, reason="compares the compiled lanes with the plain ones")
+
+EDGES = np.array([0, 1, -1, 2, 0x7FFFFFFF, -0x80000000, 31, -31, 0x1234567, -0x1234567, 5, 7, 100, -100, 1 << 23, 3])
+
+
+def _programs(lanes):  # type: ignore[no-untyped-def]
+    """Each operation as a function (array of 16 x int32, out) written once for both kinds of lanes."""
+    load16, store16, where = lanes.load16, lanes.store16, lanes.where
+
+    def arithmetic(a, out):
+        x, y = load16(a, 0), load16(a, 1)
+        store16(out, 0, x + y)
+        store16(out, 1, x - y * 3)
+        store16(out, 2, (x & y) | (x ^ 5))
+        store16(out, 3, ~x)
+        store16(out, 4, -x)
+        store16(out, 5, 7 - x)
+
+    def shifts(a, out):
+        x, n = load16(a, 0), load16(a, 1) & 31
+        store16(out, 0, x << n)
+        store16(out, 1, x >> n)
+        store16(out, 2, lanes.shift_right_logical(x, n))
+        store16(out, 3, lanes.shift_right_logical(x, 4))
+        store16(out, 4, lanes.leading_zeros(x))
+        store16(out, 5, lanes.population_count(x))
+
+    def compare(a, out):
+        x, y = load16(a, 0), load16(a, 1)
+        store16(out, 0, where(x < y, x, y))
+        store16(out, 1, where((x >= 0) & (y != 0), 1, -1))
+        store16(out, 2, where(~(x == y) | (y <= 7), 9, x))
+        store16(out, 3, lanes.minimum(x, y))
+        store16(out, 4, lanes.maximum(x, 3))
+        store16(out, 5, where(lanes.less_unsigned(x, y), 1, 0) + lanes.as_integers(x > y))
+
+    def wide(a, out):
+        x, y = load16(a, 0), load16(a, 1)
+        product = lanes.widen(x) * lanes.widen(y)
+        store16(out, 0, lanes.narrow(product))
+        store16(out, 1, lanes.narrow(product >> 32))
+        store16(out, 2, lanes.narrow(lanes.shift_right_logical(lanes.widen_unsigned(x) * lanes.widen_unsigned(y), 20)))
+        store16(out, 3, lanes.splat16(lanes.horizontal_maximum(x)) + lanes.iota16())
+        store16(out, 4, lanes.splat16(lanes.horizontal_minimum(y)))
+        store16(out, 5, lanes.splat16(lanes.horizontal_sum(x)))
+
+    def masks(a, out):
+        x, y = load16(a, 0), load16(a, 1)
+        bits = lanes.mask_bits(x < y)
+        store16(out, 0, lanes.splat16(bits))
+        store16(out, 1, where(lanes.mask16(bits ^ 0x0F0F), x, y))
+        store16(out, 2, lanes.splat16(lanes.lane(x, 5)))
+        store16(out, 3, lanes.shuffle(x, (1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 15)))
+
+    return [arithmetic, shifts, compare, wide, masks]
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_compiled_lanes_equal_plain_lanes(index: int) -> None:
+    from bhemu.machine import _lanes_compiled as compiled
+
+    program = njit(_programs(compiled)[index])
+    expected_program = _programs(plain)[index]
+    rng = np.random.default_rng(index)
+    for _ in range(30):
+        a = rng.integers(-(1 << 31), 1 << 31, (2, 16)).astype(np.int32)
+        mix = rng.random((2, 16)) < 0.4
+        a[mix] = rng.choice(EDGES, mix.sum()).astype(np.int32)
+        got, expected = np.zeros((6, 16), np.int32), np.zeros((6, 16), np.int32)
+        program(a, got)
+        expected_program(a, expected)
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_rows_of_16_bit_arrays_are_zero_extended_and_truncated() -> None:
+    from bhemu.machine import _lanes_compiled as compiled
+
+    load16, store16 = compiled.load16, compiled.store16
+
+    @njit
+    def copy(a, out):  # type: ignore[no-untyped-def]
+        store16(out, 1, load16(a, 1) + 0x10000)
+
+    a = np.arange(32, dtype=np.uint16).reshape(2, 16) + np.uint16(65500)
+    out = np.zeros((2, 16), np.uint16)
+    copy(a, out)
+    np.testing.assert_array_equal(out[1], a[1])
+    assert not out[0].any()
