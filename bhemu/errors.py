@@ -12,12 +12,18 @@ class BhemuError(Exception):
     Args:
         message: what is wrong, with the value at fault.
         remedy: what to do instead, one sentence; shown on its own line.
+
+    Attributes:
+        thread, word, line: the Tensix thread, instruction word and program line at fault, where an instruction is at fault.
     """
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy
+        self.thread: int | None = None
+        self.word: int | None = None
+        self.line: int | None = None
 
     @property
     def category(self) -> str:

@@ -1,0 +1,55 @@
+"""Calling an instruction's function from compiled code, through a table of addresses.
+
+The table has 256 addresses, one an opcode; 0 means not compiled yet. With Numba disabled it is a list of Python functions.
+"""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from bhemu.machine.compiler import JIT
+
+NOT_COMPILED = 4
+"""What `call_handler` returns for an empty place of the table."""
+
+if JIT:
+
+    @intrinsic
+    def call_handler(typingctx, table, opcode, t, thread, word):
+        """Status of the handler at table[opcode], called with the record `t`; NOT_COMPILED for an empty place.
+
+        `table` is the address of the table as an integer.
+        """
+        if not isinstance(t, types.Record):
+            return None
+        signature = types.int64(types.int64, types.int64, t, types.int64, types.int64)
+
+        def codegen(context, builder, signature, args):
+            table_value, opcode_value, record, thread_value, word_value = args
+            i8, i64 = ir.IntType(8), ir.IntType(64)
+            entries = builder.inttoptr(table_value, i64.as_pointer())
+            address = builder.load(builder.gep(entries, [opcode_value]))
+            known = builder.icmp_unsigned("!=", address, ir.Constant(i64, 0))
+            before = builder.block
+            with builder.if_then(known, likely=True):
+                pointer = builder.bitcast(record, i8.as_pointer())
+                kind = ir.FunctionType(i64, [pointer.type, i64, i64])
+                status = builder.call(builder.inttoptr(address, kind.as_pointer()), [pointer, thread_value, word_value])
+                called = builder.block
+            result = builder.phi(i64)
+            result.add_incoming(ir.Constant(i64, NOT_COMPILED), before)
+            result.add_incoming(status, called)
+            return result
+
+        return signature, codegen
+
+else:
+
+    def call_handler(table, opcode, t, thread, word):
+        """Status of the Python function at table[opcode]; NOT_COMPILED for an empty place."""
+        function = table[opcode]
+        return NOT_COMPILED if function is None else function(t, thread, word)

@@ -1,0 +1,154 @@
+"""The coprocessor as the host sees it: words in, exceptions out.
+
+A `Coprocessor` owns nothing but the address of a tile record; compiled handlers are shared by all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
+from bhemu.isa.assembler import disassemble
+from bhemu.isa.instructions import BY_OPCODE, INSTRUCTIONS
+from bhemu.machine.compiler import JIT, Entry, compile_entry
+from bhemu.machine.faults import FAULTS
+from bhemu.tensix import units  # registers every instruction
+from bhemu.tensix.frontend import run as clock
+from bhemu.tensix.instruction import HANDLERS
+
+assert units
+
+THREAD_NAMES = ("unpack", "math", "pack")
+
+_entries: dict[str, Entry] = {}
+_handlers: list[Entry | None] = [None] * 256
+_addresses = np.zeros(256, np.int64)
+_functions: list[Any] = [None] * 256
+
+
+def _entry(name: str, function: Any, arguments: int) -> Entry:
+    entry = _entries.get(name)
+    if entry is None:
+        entry = _entries[name] = compile_entry(name, function, arguments=arguments)
+    return entry
+
+
+def ensure_handlers(opcodes: Iterable[int]) -> None:
+    """Compile the handlers of these opcodes, or fetch them from the cache.
+
+    Raises:
+        UndefinedBehavior: no instruction has the opcode.
+        Unimplemented: bhemu does not have the instruction yet.
+    """
+    for opcode in opcodes:
+        if _handlers[opcode] is not None:
+            continue
+        handler = HANDLERS.get(opcode)
+        if handler is None:
+            row = BY_OPCODE[opcode]
+            if row is None:
+                raise UndefinedBehavior(
+                    f"opcode {opcode:#04x} is no Blackhole instruction",
+                    remedy="check the word: .ttinsn words in a RISC-V stream are rotated left by two bits",
+                )
+            raise Unimplemented(f"{row.mnemonic} is not built yet", remedy="`bhemu support` lists what is")
+        entry = compile_entry(handler.instruction.mnemonic, handler.function, source=handler.source)
+        _handlers[opcode] = entry
+        _addresses[opcode] = entry.address
+        _functions[opcode] = entry.call
+
+
+_table: Any = _addresses.ctypes.data if JIT else _functions
+
+
+class Coprocessor:
+    """Drives the three Tensix threads of one tile.
+
+    Args:
+        tiles: record array from `bhemu.machine.state.new_tiles`.
+        index: which tile of it.
+    """
+
+    def __init__(self, tiles: np.ndarray[Any, Any], index: int = 0) -> None:
+        self._tiles = tiles
+        self.record: Any = tiles[index]
+        self._tile: Any = tiles.ctypes.data + index * tiles.dtype.itemsize if JIT else self.record
+        self._push = _entry("fifo_push", clock.push_entry, 3)
+        self._run = _entry("run", clock.run_entry, 2)
+        self._drain = _entry("drain", clock.drain_entry, 2)
+
+    def push(self, thread: int, word: int, line: int = 0) -> bool:
+        """Append a word to the thread's FIFO; False when the FIFO is full (math Y3)."""
+        return bool(self._push.call(self._tile, thread, word, line))
+
+    def run(self, cycles: int) -> int:
+        """Clock the threads until nothing moves or `cycles` have passed; returns STOPPED or CYCLES_SPENT.
+
+        Raises:
+            BhemuError: an instruction was refused; its category is the class.
+        """
+        start = int(self.record.clock)
+        while True:
+            spent = int(self.record.clock) - start
+            status = self._run.call(self._tile, _table, cycles - spent)
+            if not self._resume(status):
+                return status
+
+    def drain(self, thread: int) -> bool:
+        """Execute all that the thread has queued; False when a word still waits at the gate.
+
+        Raises:
+            BhemuError: an instruction was refused.
+        """
+        while True:
+            status = self._drain.call(self._tile, _table, thread)
+            if not self._resume(status):
+                return not self.record.gate_full[thread]
+
+    def repeat(self, thread: int, word: int, count: int) -> None:
+        """Execute one word `count` times through the full dispatch, for measurements."""
+        entry = _entry("repeat", clock.repeat_entry, 3)
+        ensure_handlers([word >> 24])
+        self.record.fault_thread = thread
+        self._resume(entry.call(self._tile, _table, word, count))
+
+    def _resume(self, status: int) -> bool:
+        """True when the call is to be made again."""
+        if status == clock.NEEDS_HANDLER:
+            record = self.record
+            opcode = int(record.fault_word) >> 24
+            try:
+                ensure_handlers([opcode])
+            except BhemuError as error:
+                raise self._located(error) from None
+            return True
+        if status == clock.FAULTED:
+            raise self.fault()
+        return False
+
+    def fault(self) -> BhemuError:
+        """The exception for the fault that compiled code recorded; clears the record so that the machine lives on."""
+        record = self.record
+        known = FAULTS[int(record.fault_code)]
+        text = known.text.format(*(int(v) for v in record.fault_value))
+        error = known.error(f"{text} [{known.rule}]", remedy=known.remedy)
+        record.fault_code = 0
+        return self._located(error)
+
+    def _located(self, error: BhemuError) -> BhemuError:
+        """The same error, with the instruction and thread in front; the refused word leaves the gate."""
+        record = self.record
+        thread, word, line = int(record.fault_thread), int(record.fault_word), int(record.fault_line)
+        error.thread, error.word, error.line = thread, word, line
+        error.message = f"{disassemble(word)} (thread {thread}, {THREAD_NAMES[thread]}): {error.message}"
+        record.gate_full[thread] = 0
+        return error
+
+
+def mnemonic_counts(issued: np.ndarray[Any, Any]) -> dict[str, int]:
+    """Executed words by mnemonic from an `issued` array [thread, opcode]."""
+    totals = issued.sum(axis=0)
+    return {name: int(totals[row.opcode]) for name, row in INSTRUCTIONS.items() if totals[row.opcode]}

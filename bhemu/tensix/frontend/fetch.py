@@ -1,0 +1,101 @@
+"""FIFO, MOP expander and REPLAY expander: how the next word of a thread reaches its wait gate (math Y1 to Y9)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.isa.instructions import INSTRUCTIONS
+from bhemu.machine.state import FIFO_PUSH_LIMIT, FIFO_SLOTS
+from bhemu.tensix.frontend.mop import NO_WORD, mop_next, mop_start
+
+MOP: Final = INSTRUCTIONS["MOP"].opcode
+MOP_CFG: Final = INSTRUCTIONS["MOP_CFG"].opcode
+REPLAY: Final = INSTRUCTIONS["REPLAY"].opcode
+_REPLAY = {field.name: field for field in INSTRUCTIONS["REPLAY"].fields}
+START_LSB: Final = _REPLAY["start_idx"].lsb
+LENGTH_LSB: Final = _REPLAY["len"].lsb
+EXECUTE_LSB: Final = _REPLAY["execute_while_loading"].lsb
+LOAD_LSB: Final = _REPLAY["load_mode"].lsb
+
+
+@njit
+def fifo_push(t, thread, word, line):
+    """Append a word to the thread's first FIFO; False when it must wait (Y3)."""
+    count = np.int64(t.fifo_count[thread])
+    if count > FIFO_PUSH_LIMIT:
+        return False
+    at = (np.int64(t.fifo_head[thread]) + count) % FIFO_SLOTS
+    t.fifo_word[thread, at] = np.uint32(word)
+    t.fifo_line[thread, at] = line
+    t.fifo_count[thread] = count + 1
+    return True
+
+
+@njit
+def _to_gate(t, thread, word, line):
+    t.gate_word[thread] = np.uint32(word)
+    t.gate_line[thread] = line
+    t.gate_full[thread] = 1
+
+
+@njit
+def fetch(t, thread):
+    """Bring the next word to the gate, through both expanders; False when the thread has nothing to do."""
+    while True:
+        if t.replay_play_left[thread] > 0:  # Y9: nothing is taken from upstream meanwhile, entries are not expanded again
+            at = np.int64(t.replay_play_at[thread])
+            _to_gate(t, thread, np.int64(t.replay_buffer[thread, at]), t.replay_line[thread])
+            t.replay_play_at[thread] = (at + 1) & 31
+            t.replay_play_left[thread] -= 1
+            return True
+        if t.mop_active[thread] != 0:
+            word = mop_next(t, thread)
+            line = t.mop_line[thread]
+            if word == NO_WORD:
+                continue
+        elif t.fifo_count[thread] > 0:
+            head = np.int64(t.fifo_head[thread])
+            word = np.int64(t.fifo_word[thread, head])
+            line = t.fifo_line[thread, head]
+            t.fifo_head[thread] = (head + 1) % FIFO_SLOTS
+            t.fifo_count[thread] -= 1
+            opcode = word >> 24
+            if opcode == MOP:
+                mop_start(t, thread, word, line)
+                t.issued[thread, MOP] += 1
+                continue
+            if opcode == MOP_CFG:
+                t.mop_zmask_hi[thread] = np.uint32(word & 0xFFFF)
+                t.issued[thread, MOP_CFG] += 1
+                continue
+        else:
+            return False
+        if t.replay_load_left[thread] > 0:  # a REPLAY word is stored, not obeyed
+            at = np.int64(t.replay_load_at[thread])
+            t.replay_buffer[thread, at] = np.uint32(word)
+            t.replay_load_at[thread] = (at + 1) & 31
+            t.replay_load_left[thread] -= 1
+            if t.replay_load_execute[thread] == 0:
+                continue
+        elif (word >> 24) == REPLAY:
+            start = (word >> START_LSB) & 31
+            length = (word >> LENGTH_LSB) & 31
+            if length == 0:
+                length = 32
+            if (word >> LOAD_LSB) & 1:
+                t.replay_load_at[thread] = start
+                t.replay_load_left[thread] = length
+                t.replay_load_execute[thread] = (word >> EXECUTE_LSB) & 1
+            else:
+                t.replay_play_at[thread] = start
+                t.replay_play_left[thread] = length
+                t.replay_line[thread] = line
+            t.issued[thread, REPLAY] += 1
+            continue
+        _to_gate(t, thread, word, line)
+        return True

@@ -1,0 +1,161 @@
+"""The MOP expander: one MOP word becomes the many words of a programmed loop (math Y5 to Y8).
+
+MopCfg is sampled while expanding, a word at a time, as the hardware does.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+NOP_OPCODE: Final = 0x02
+
+IDLE: Final = 0
+TEMPLATE0: Final = 1
+TEMPLATE1: Final = 2
+
+# MopCfg words (Y6)
+FLAGS: Final = 1
+B: Final = 2
+A0: Final = 3
+SKIP_A0: Final = 7
+SKIP_B: Final = 8
+OUTER: Final = 0
+INNER: Final = 1
+START: Final = 2
+END0: Final = 3
+END1: Final = 4
+LOOP: Final = 5
+LOOP1: Final = 6
+LAST_OF_LAST: Final = 7
+LAST_OF_OTHERS: Final = 8
+
+# Phases of template 1
+AT_START: Final = 0
+AT_BODY: Final = 1
+AT_END0: Final = 2
+AT_END1: Final = 3
+
+NO_WORD: Final = -1
+"""The expansion has ended."""
+
+
+@njit
+def is_nop(word):
+    return (word >> 24) == NOP_OPCODE
+
+
+@njit
+def mop_start(t, thread, word, line):
+    """Begin to expand a MOP word."""
+    t.mop_word[thread] = np.uint32(word)
+    t.mop_line[thread] = line
+    t.mop_phase[thread] = 0
+    t.mop_inner[thread] = 0
+    t.mop_outer[thread] = 0
+    if (word >> 23) & 1:
+        t.mop_active[thread] = TEMPLATE1
+        outer = np.int64(t.mop_config[thread, OUTER]) & 0x7F
+        inner = np.int64(t.mop_config[thread, INNER]) & 0x7F
+        if (
+            outer == 1
+            and inner == 0
+            and is_nop(np.int64(t.mop_config[thread, START]))
+            and not is_nop(np.int64(t.mop_config[thread, END0]))
+        ):
+            outer = 129  # hardware bug (Y8)
+        t.mop_outer[thread] = outer
+    else:
+        t.mop_active[thread] = TEMPLATE0
+
+
+@njit
+def mop_next(t, thread):
+    """The next word of the expansion, or NO_WORD when it has ended (the expander is then idle)."""
+    if t.mop_active[thread] == TEMPLATE0:
+        return _template0(t, thread)
+    return _template1(t, thread)
+
+
+@njit
+def _template0(t, thread):
+    """Y7: pass i takes bit i of the mask; phases 0 A0, 1..3 A1..A3, 4 B, or 0 skip A0, 4 skip B."""
+    word = np.int64(t.mop_word[thread])
+    last = (word >> 16) & 0x7F
+    mask = (word & 0xFFFF) | (np.int64(t.mop_zmask_hi[thread]) << 16)
+    flags = np.int64(t.mop_config[thread, FLAGS])
+    has_b = flags & 1
+    has_a123 = (flags >> 1) & 1
+    i = np.int64(t.mop_inner[thread])
+    phase = np.int64(t.mop_phase[thread])
+    if i > last:
+        t.mop_active[thread] = IDLE
+        return np.int64(NO_WORD)
+    skip = (mask >> i) & 1 if i < 32 else 0
+    if phase == 0:
+        out = np.int64(t.mop_config[thread, SKIP_A0 if skip else A0])
+        phase = 1 if has_a123 and not skip else 4
+    elif phase < 4:
+        out = np.int64(t.mop_config[thread, A0 + phase])
+        phase += 1
+    else:
+        out = np.int64(t.mop_config[thread, SKIP_B if skip else B])
+        phase = 5
+    if phase == 4 and not has_b:
+        phase = 5
+    if phase == 5:
+        phase = 0
+        t.mop_inner[thread] = i + 1
+        if i + 1 > last:
+            t.mop_active[thread] = IDLE
+    t.mop_phase[thread] = phase
+    return out
+
+
+@njit
+def _template1(t, thread):
+    """Y8: each outer pass is start, the body, end0, end1; `mop_outer` counts the passes that are left."""
+    config = t.mop_config
+    loop1 = np.int64(config[thread, LOOP1])
+    length = np.int64(config[thread, INNER]) & 0x7F
+    if not is_nop(loop1):
+        length *= 2
+    while t.mop_outer[thread] > 0:
+        phase = t.mop_phase[thread]
+        if phase == AT_START:
+            t.mop_phase[thread] = AT_BODY
+            t.mop_inner[thread] = 0
+            start = np.int64(config[thread, START])
+            if not is_nop(start):
+                return start
+        elif phase == AT_BODY:
+            j = np.int64(t.mop_inner[thread])
+            if j >= length:
+                t.mop_phase[thread] = AT_END0
+                continue
+            t.mop_inner[thread] = j + 1
+            if j == length - 1:
+                return np.int64(config[thread, LAST_OF_LAST if t.mop_outer[thread] == 1 else LAST_OF_OTHERS])
+            if (j & 1) and not is_nop(loop1):
+                return loop1
+            return np.int64(config[thread, LOOP])
+        elif phase == AT_END0:
+            end0 = np.int64(config[thread, END0])
+            if is_nop(end0):
+                t.mop_phase[thread] = AT_START
+                t.mop_outer[thread] -= 1
+            else:
+                t.mop_phase[thread] = AT_END1
+                return end0
+        else:
+            t.mop_phase[thread] = AT_START
+            t.mop_outer[thread] -= 1
+            end1 = np.int64(config[thread, END1])
+            if not is_nop(end1):
+                return end1
+    t.mop_active[thread] = IDLE
+    return np.int64(NO_WORD)

@@ -1,0 +1,116 @@
+"""The clock of one coprocessor: three threads, each moving at most one word a cycle (math Y1, Y10).
+
+`run` visits the threads in order until nothing can move; `drain` executes what one thread has queued, each word to its end.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.machine.dispatch import NOT_COMPILED, call_handler
+from bhemu.machine.faults import DONE, REFUSED, WAIT
+from bhemu.machine.state import THREADS
+from bhemu.tensix.frontend.fetch import fetch, fifo_push
+from bhemu.tensix.frontend.gate import is_held, wait_is_over
+
+EMPTY: Final = 3
+"""The thread has no word at the gate and none on the way."""
+
+# What `run` and `drain` return
+STOPPED: Final = 0
+"""Nothing can move: every thread is empty or waits."""
+FAULTED: Final = 1
+NEEDS_HANDLER: Final = 2
+"""`fault_word` holds the word whose opcode the host must compile."""
+CYCLES_SPENT: Final = 3
+
+
+@njit
+def issue(t, table, thread):
+    """Let one word of the thread pass its gate and execute; DONE also when a latched wait has just been lifted."""
+    if t.gate_full[thread] == 0 and not fetch(t, thread):
+        return EMPTY
+    word = np.int64(t.gate_word[thread])
+    opcode = word >> 24
+    wait = np.int64(t.wait_word[thread])
+    if wait != 0:
+        if wait_is_over(t, thread):
+            t.wait_word[thread] = np.uint32(0)  # the block falls one cycle later
+            return DONE
+        if is_held(wait, opcode):
+            return WAIT
+    status = call_handler(table, opcode, t, thread, word)
+    if status == DONE:
+        t.gate_full[thread] = 0
+        t.issued[thread, opcode] += 1
+    elif status != WAIT:
+        t.fault_thread = thread
+        t.fault_word = np.uint32(word)
+        t.fault_line = t.gate_line[thread]
+    return status
+
+
+@njit
+def run(t, table, cycles):
+    """Clock the coprocessor for at most `cycles` cycles, or until nothing moves."""
+    for _ in range(cycles):
+        moved = False
+        for thread in range(THREADS):
+            status = issue(t, table, thread)
+            if status == DONE:
+                moved = True
+            elif status == REFUSED:
+                return FAULTED
+            elif status == NOT_COMPILED:
+                return NEEDS_HANDLER
+        if not moved:
+            return STOPPED
+        t.clock += 1
+    return CYCLES_SPENT
+
+
+@njit
+def drain(t, table, thread):
+    """Execute all that the thread has queued; STOPPED when it is empty or waits."""
+    while True:
+        status = issue(t, table, thread)
+        if status == REFUSED:
+            return FAULTED
+        if status == NOT_COMPILED:
+            return NEEDS_HANDLER
+        if status != DONE:
+            return STOPPED
+        t.clock += 1
+
+
+@njit
+def repeat(t, table, word, count):
+    """Push and drain the same word of thread `fault_thread` `count` times (for `bhemu bench`)."""
+    thread = t.fault_thread
+    for _ in range(count):
+        fifo_push(t, thread, word, 0)
+        status = drain(t, table, thread)
+        if status != STOPPED:
+            return status
+    return STOPPED
+
+
+def run_entry(t, table, cycles):
+    return run(t, table, cycles)
+
+
+def drain_entry(t, table, thread):
+    return drain(t, table, thread)
+
+
+def repeat_entry(t, table, word, count):
+    return repeat(t, table, word, count)
+
+
+def push_entry(t, thread, word, line):
+    return 1 if fifo_push(t, thread, word, line) else 0

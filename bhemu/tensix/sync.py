@@ -1,0 +1,182 @@
+"""Sync unit: wait words, semaphores and mutexes (math Y10, Y11), and NOP."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.errors import UndefinedBehavior
+from bhemu.machine.faults import DONE, WAIT, fault, refuse
+from bhemu.machine.state import THREADS
+from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
+
+SEMAPHORE_TOP: Final = 15
+"""Semaphores hold 4 bits; SEMPOST stops here, not at the maximum (Y11a)."""
+
+NO_SEMAPHORE = fault(
+    "sync.no-semaphore",
+    UndefinedBehavior,
+    "sem_sel is 0: no semaphore is selected",
+    remedy="set one bit of sem_sel for each semaphore (bit n = semaphore n)",
+    rule="math Y11a",
+)
+INIT_ABOVE_MAX = fault(
+    "sync.init-above-max",
+    UndefinedBehavior,
+    "initial value {0} is above the maximum {1}",
+    remedy="choose init_value <= max_value",
+    rule="math Y11a",
+)
+NO_CONDITION = fault(
+    "sync.no-condition",
+    UndefinedBehavior,
+    "wait_sem_cond is 0: the wait has no condition",
+    remedy="use 1 (wait while zero) or 2 (wait while at maximum)",
+    rule="math Y11a",
+)
+NO_MUTEX = fault(
+    "sync.no-mutex",
+    UndefinedBehavior,
+    "mutex {0} does not exist: a thread would wait for ever",
+    remedy="use mutex 0, 2, 3 or 4",
+    rule="math Y11b",
+)
+NOP_PAYLOAD = fault(
+    "sync.nop-payload",
+    UndefinedBehavior,
+    "NOP with payload {0:#08x}",
+    remedy="use the word 0x02000000",
+    rule="math Y4",
+)
+
+
+@njit
+def _latch(t, thread, word):
+    """Place the wait; a thread has one latch, so a second wait word waits for the first (Y10)."""
+    if t.wait_word[thread] != 0:
+        return WAIT
+    t.wait_word[thread] = np.uint32(word)
+    t.wait_line[thread] = t.gate_line[thread]
+    return DONE
+
+
+@instruction(Mode("no operation", VERIFIED, vectors="frontend:mop1", rule="math Y4"))
+def NOP(t, thread):
+    return DONE
+
+
+@instruction(
+    Mode("C7, C8 (Src banks valid)", VERIFIED, vectors="frontend:STALLWAIT", rule="math Y10"),
+    Mode("C5, C6 (Src banks cleared)", DOCUMENTED, rule="math Y10"),
+    Mode("block mask", DOCUMENTED, rule="math Y10"),
+)
+def STALLWAIT(t, thread, word):
+    return _latch(t, thread, word)
+
+
+@instruction(
+    Mode("one condition", VERIFIED, vectors="frontend:SEMWAIT", rule="math Y11a"),
+    Mode("both conditions", DOCUMENTED, rule="math Y11a"),
+)
+def SEMWAIT(t, thread, sem_sel, wait_sem_cond, word):
+    if sem_sel == 0:
+        return refuse(t, NO_SEMAPHORE)
+    if wait_sem_cond == 0:
+        return refuse(t, NO_CONDITION)
+    return _latch(t, thread, word)
+
+
+@instruction(Mode("phase or message count", DOCUMENTED, rule="math Y11c"))
+def STREAMWAIT(t, thread, word):
+    return _latch(t, thread, word)
+
+
+@instruction(Mode("value and maximum", VERIFIED, vectors="frontend:SEMINIT", rule="math Y11a"))
+def SEMINIT(t, thread, max_value, init_value, sem_sel):
+    if sem_sel == 0:
+        return refuse(t, NO_SEMAPHORE)
+    if init_value > max_value:
+        return refuse(t, INIT_ABOVE_MAX, init_value, max_value)
+    for i in range(8):
+        if (sem_sel >> i) & 1:
+            t.semaphore[i] = init_value
+            t.semaphore_max[i] = max_value
+    return DONE
+
+
+@instruction(
+    Mode("below the maximum", VERIFIED, vectors="frontend:SEMPOST", rule="math Y11a"),
+    Mode("at or above the maximum", DOCUMENTED, rule="math Y11a"),
+)
+def SEMPOST(t, thread, sem_sel):
+    if sem_sel == 0:
+        return refuse(t, NO_SEMAPHORE)
+    for i in range(8):
+        if (sem_sel >> i) & 1 and t.semaphore[i] < SEMAPHORE_TOP:
+            t.semaphore[i] += 1
+    return DONE
+
+
+@instruction(
+    Mode("above zero", VERIFIED, vectors="frontend:SEMGET", rule="math Y11a"),
+    Mode("at zero", DOCUMENTED, rule="math Y11a"),
+)
+def SEMGET(t, thread, sem_sel):
+    if sem_sel == 0:
+        return refuse(t, NO_SEMAPHORE)
+    for i in range(8):
+        if (sem_sel >> i) & 1 and t.semaphore[i] > 0:
+            t.semaphore[i] -= 1
+    return DONE
+
+
+@njit
+def _mutex_exists(index):
+    return index == 0 or (2 <= index and index <= 4)
+
+
+@njit
+def _is_next(t, mutex, thread):
+    """After thread i released, thread i + 1 (mod 3) is served first if both others ask (Y11b)."""
+    last = t.mutex_last[mutex]
+    if last == 0:
+        return True
+    first = last % THREADS  # mutex_last holds thread + 1, so this is the thread after it
+    if thread == first:
+        return True
+    gate = np.int64(t.gate_word[first])
+    asks = t.gate_full[first] != 0 and gate == np.int64(t.gate_word[thread]) and t.wait_word[first] == 0
+    return not asks
+
+
+@instruction(
+    Mode("mutex 0", VERIFIED, vectors="frontend:MUTEX", rule="math Y11b"),
+    Mode("mutexes 2, 3, 4; own mutex again", DOCUMENTED, rule="math Y11b"),
+)
+def ATGETM(t, thread, mutex_index):
+    if not _mutex_exists(mutex_index):
+        return refuse(t, NO_MUTEX, mutex_index)
+    owner = t.mutex_owner[mutex_index]
+    if owner == thread + 1:
+        return DONE
+    if owner != 0 or not _is_next(t, mutex_index, thread):
+        return WAIT
+    t.mutex_owner[mutex_index] = thread + 1
+    return DONE
+
+
+@instruction(
+    Mode("held mutex 0", VERIFIED, vectors="frontend:MUTEX", rule="math Y11b"),
+    Mode("mutexes 2, 3, 4; mutex not held", DOCUMENTED, rule="math Y11b"),
+)
+def ATRELM(t, thread, mutex_index):
+    if not _mutex_exists(mutex_index):
+        return refuse(t, NO_MUTEX, mutex_index)
+    if t.mutex_owner[mutex_index] == thread + 1:
+        t.mutex_owner[mutex_index] = 0
+        t.mutex_last[mutex_index] = thread + 1
+    return DONE
