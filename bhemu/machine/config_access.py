@@ -8,12 +8,12 @@ name so that it is a constant of the compiled code.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numba import njit
 
-from bhemu.isa.registers import FIRST_SHARED_WORD, thread
+from bhemu.isa.registers import CONFIG_WORDS, FIRST_SHARED_WORD, thread
 
 STATE_ID: Final = thread("CFG_STATE_ID_StateID")
 
@@ -35,3 +35,27 @@ def config_field(t, bank, field):
 def thread_field(t, thread, field):
     """Value of a ThreadConfig field of `thread`."""
     return (np.int64(t.thread_config[thread, field[0]]) >> field[1]) & field[2]
+
+
+# Units whose decoded configuration depends on a Config word: one bit each of `config_dirty[bank]`. A unit that finds its bit
+# set decodes its words again and clears the bit.
+UNPACK0_BIT: Final = 1
+UNPACK1_BIT: Final = 2
+PACK_BIT: Final = 4
+MATH_BIT: Final = 8  # matrix and vector unit
+
+
+def _units_of_words() -> np.ndarray[Any, np.dtype[np.int64]]:
+    units = np.zeros(CONFIG_WORDS, np.int64)
+    for bit, words in (
+        (UNPACK0_BIT, [1, 2, 44, 45, *range(48, 58), *range(64, 68), 70, 71, *range(72, 112)]),
+        (UNPACK1_BIT, [1, 2, 46, 47, *range(58, 64), 70, 71, *range(112, 116), *range(118, 160)]),
+        (PACK_BIT, [*range(0, 40), *range(68, 72), *range(96, 104), *range(116, 120), *range(144, 152), *range(180, 224)]),
+        (MATH_BIT, [0, 1, 2, 6, *range(180, 224)]),
+    ):
+        units[words] |= bit
+    return units
+
+
+UNITS_OF_WORD: Final = _units_of_words()
+"""Dirty bits of each Config word."""
