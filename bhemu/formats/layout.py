@@ -107,7 +107,9 @@ def tilize(array: NDArray[Any], tile_shape: TileShape = (32, 32)) -> NDArray[Any
     check_whole_tiles(array.shape, tile_shape)
     height, width = tile_shape
     rows, columns = array.shape[-2:]
-    split = array.reshape(-1, rows // height, height // FACE_DIM, FACE_DIM, columns // width, width // FACE_DIM, FACE_DIM)
+    split = array.reshape(
+        -1, rows // height, height // FACE_DIM, FACE_DIM, columns // width, width // FACE_DIM, FACE_DIM
+    )
     return np.ascontiguousarray(split.transpose(0, 1, 4, 2, 5, 3, 6)).reshape(-1, height * width)
 
 
@@ -135,7 +137,9 @@ def untilize(tiles: NDArray[Any], shape: tuple[int, ...], tile_shape: TileShape 
         )
     height, width = tile_shape
     rows, columns = shape[-2:]
-    split = tiles.reshape(-1, rows // height, columns // width, height // FACE_DIM, width // FACE_DIM, FACE_DIM, FACE_DIM)
+    split = tiles.reshape(
+        -1, rows // height, columns // width, height // FACE_DIM, width // FACE_DIM, FACE_DIM, FACE_DIM
+    )
     return np.ascontiguousarray(split.transpose(0, 1, 3, 5, 2, 4, 6)).reshape(shape)
 
 
