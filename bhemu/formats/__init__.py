@@ -9,6 +9,7 @@ Example:
 """
 
 from bhemu.formats.data_format import TILE_SHAPES, DataFormat, TileShape
+from bhemu.formats.dump import Face, TileView, read_tile, render_tile, show_tile
 from bhemu.formats.interchange import as_numpy, as_torch
 from bhemu.formats.layout import datum_index, pad_to_tiles, padded_shape, tilize, untilize
 from bhemu.formats.tensor import Interpretation, Rounding, decode, encode, tensor_size
@@ -16,9 +17,11 @@ from bhemu.formats.tensor import Interpretation, Rounding, decode, encode, tenso
 __all__ = [
     "TILE_SHAPES",
     "DataFormat",
+    "Face",
     "Interpretation",
     "Rounding",
     "TileShape",
+    "TileView",
     "as_numpy",
     "as_torch",
     "datum_index",
@@ -26,6 +29,9 @@ __all__ = [
     "encode",
     "pad_to_tiles",
     "padded_shape",
+    "read_tile",
+    "render_tile",
+    "show_tile",
     "tensor_size",
     "tilize",
     "untilize",

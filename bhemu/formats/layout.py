@@ -106,6 +106,8 @@ def tilize(array: NDArray[Any], tile_shape: TileShape = (32, 32)) -> NDArray[Any
     """
     check_whole_tiles(array.shape, tile_shape)
     height, width = tile_shape
+    if not array.size:
+        return np.empty((0, height * width), array.dtype)
     rows, columns = array.shape[-2:]
     split = array.reshape(
         -1, rows // height, height // FACE_DIM, FACE_DIM, columns // width, width // FACE_DIM, FACE_DIM
@@ -135,6 +137,8 @@ def untilize(tiles: NDArray[Any], shape: tuple[int, ...], tile_shape: TileShape 
         raise FormatError(
             f"{tiles.size} datums do not make a tensor of shape {tuple(shape)}", remedy=f"pass {wanted} datums"
         )
+    if not wanted:
+        return np.empty(shape, tiles.dtype)
     height, width = tile_shape
     rows, columns = shape[-2:]
     split = tiles.reshape(

@@ -201,7 +201,7 @@ def decode(
     chosen, full = DataFormat.parse(data_format), _shape(shape)
     interpretation = _choice(interpretation, ("ieee", "tensix"), "interpretation")
     _forced(chosen, forced_exponent)
-    raw = _raw_bytes(data)
+    raw = raw_bytes(data)
     wanted = tensor_size(full, chosen, tile_shape, forced_exponent=forced_exponent)
     if raw.size != wanted:
         raise FormatError(
@@ -233,7 +233,8 @@ def _as_bytes(raw: NDArray[Any]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(raw).reshape(-1).view(np.uint8)
 
 
-def _raw_bytes(data: Bytes) -> NDArray[np.uint8]:
+def raw_bytes(data: Bytes) -> NDArray[np.uint8]:
+    """Any buffer as a one-dimensional uint8 array, without a copy if it is contiguous."""
     if isinstance(data, np.ndarray):
         if data.dtype != np.uint8:
             raise FormatError(
@@ -293,7 +294,9 @@ def _encode_bfp(
     forced_exponent: int | None,
 ) -> NDArray[np.uint8]:
     """Datums in storage order to exponent and datum sections, block after block."""
-    datums = flat.size // blocks if blocks else 0
+    if not flat.size:
+        return np.empty(0, np.uint8)
+    datums = flat.size // blocks
     groups = -(-datums // DATUMS_PER_EXPONENT)
     exponents = np.empty(blocks * groups, np.uint8)
     cells = np.empty((blocks * groups, DATUMS_PER_EXPONENT), np.uint8)
