@@ -1,5 +1,6 @@
 """What the bits mean: the instruction table, the configuration-register map, the assembler and the disassembler."""
 
+from bhemu.isa.assembler import assemble, assemble_program, disassemble, from_ttinsn, to_ttinsn
 from bhemu.isa.instructions import (
     BY_OPCODE,
     INSTRUCTIONS,
@@ -45,13 +46,18 @@ __all__ = [
     "Form",
     "Instruction",
     "RegisterField",
+    "assemble",
+    "assemble_program",
     "config",
     "decode",
     "decode_word",
+    "disassemble",
     "encode",
     "field",
     "fields_of_word",
+    "from_ttinsn",
     "instruction",
     "search",
     "thread",
+    "to_ttinsn",
 ]
