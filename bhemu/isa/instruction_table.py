@@ -140,7 +140,7 @@ class Instruction:
                 f"{self.mnemonic} has no forms, so form={name!r} means nothing", remedy="Leave form out."
             )
         raise AssemblyError(
-            f"{self.mnemonic} has no form {name!r}", remedy=suggestion(name, [f.name for f in self.forms], "form")
+            f"{self.mnemonic} has no form {name!r}", remedy=suggestion(str(name), [f.name for f in self.forms], "form")
         )
 
     def field(self, name: str) -> Field:

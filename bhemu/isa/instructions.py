@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import index
-from typing import NoReturn, SupportsIndex
+from typing import Any, NoReturn, SupportsIndex, overload
 
 from bhemu.errors import AssemblyError
 from bhemu.isa.instruction_table import (
@@ -87,11 +87,26 @@ _SELECTORS: dict[str, tuple[str, ...]] = {
 }
 
 
+@overload
+def encode(mnemonic: str, /, *operands: SupportsIndex, **named: SupportsIndex) -> int: ...
+
+
+@overload
 def encode(
     mnemonic: str,
     /,
     *operands: SupportsIndex,
-    form: str | None = None,
+    form: str | None,
+    reserved: SupportsIndex = 0,
+    **named: SupportsIndex,
+) -> int: ...
+
+
+def encode(
+    mnemonic: str,
+    /,
+    *operands: SupportsIndex,
+    form: Any = None,
     reserved: SupportsIndex = 0,
     **named: SupportsIndex,
 ) -> int:
