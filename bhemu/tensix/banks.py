@@ -1,0 +1,84 @@
+"""Giving Src banks back to the unpackers (math F28, F29)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+from numba import njit
+
+from bhemu.errors import NonContractualBehavior
+from bhemu.isa.registers import thread as thread_register
+from bhemu.machine.config_access import thread_field
+from bhemu.machine.faults import DONE, REFUSED, fault, refuse
+
+SRCA: Final = 0
+SRCB: Final = 1
+UNPACKER: Final = 0
+"""`src_owner` of a bank that an unpacker may write."""
+MATRIX: Final = 1
+"""`src_owner` of a bank that holds data for the matrix unit."""
+
+_KEEP_A: Final = thread_register("CLR_DVALID_SrcA_Disable")
+_KEEP_B: Final = thread_register("CLR_DVALID_SrcB_Disable")
+
+BANK_NOT_VALID = fault(
+    "banks.not-valid",
+    NonContractualBehavior,
+    "Src{0:c} bank {1} is given back to the unpackers, which own it already",
+    remedy="give a bank back once, after an unpacker has handed it over (STALLWAIT conditions C7 and C8 wait for that)",
+    rule="math F28",
+)
+
+
+@njit
+def give_back_source(t, which):
+    """Give the matrix unit's bank of SrcA (0) or SrcB (1) to the unpackers and move the matrix unit to the other bank.
+
+    Returns DONE, or REFUSED with nothing changed when the bank is not the matrix unit's.
+    """
+    bank = t.math_bank[which]
+    if t.src_owner[which, bank] != MATRIX:
+        return refuse(t, BANK_NOT_VALID, ord("A") + which, bank)
+    t.src_owner[which, bank] = UNPACKER
+    t.math_bank[which] = bank ^ 1
+    return DONE
+
+
+@njit
+def _is_kept(t, thread, which):
+    """True when ThreadConfig CLR_DVALID keeps the bank of SrcA (0) or SrcB (1) valid."""
+    return thread_field(t, thread, _KEEP_A if which == SRCA else _KEEP_B) != 0
+
+
+@njit
+def can_hand_back(t, thread, mask_ab, ignore_disable):
+    """True when `hand_back` with the same arguments would be DONE; records the refusal otherwise.
+
+    Instructions that change more than the banks call it first, so that a refusal leaves the state as it was.
+    """
+    for which in range(2):
+        if (mask_ab >> which) & 1 and t.src_owner[which, t.math_bank[which]] != MATRIX:
+            if ignore_disable or not _is_kept(t, thread, which):
+                refuse(t, BANK_NOT_VALID, ord("A") + which, t.math_bank[which])
+                return False
+    return True
+
+
+@njit
+def hand_back(t, thread, mask_ab, ignore_disable):
+    """Give back the matrix unit's banks that `mask_ab` selects (bit 0 SrcA, bit 1 SrcB) and change banks (F28).
+
+    With ThreadConfig CLR_DVALID's disable bit of the file, and not `ignore_disable` (F29), the bank stays valid and only
+    the matrix unit moves on. Returns DONE, or REFUSED with nothing changed.
+    """
+    if not can_hand_back(t, thread, mask_ab, ignore_disable):
+        return REFUSED
+    for which in range(2):
+        if (mask_ab >> which) & 1:
+            if ignore_disable or not _is_kept(t, thread, which):
+                give_back_source(t, which)
+            else:
+                t.math_bank[which] ^= 1
+    return DONE
