@@ -1,0 +1,1 @@
+"""Programs and tensors in, tensors out: the tile as Python users see it."""

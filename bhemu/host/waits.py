@@ -1,0 +1,91 @@
+"""Who waits for what: the text of a deadlock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bhemu.isa.assembler import disassemble
+from bhemu.isa.instructions import BY_OPCODE, decode
+from bhemu.isa.names import Semaphore
+from bhemu.tensix.coprocessor import THREAD_NAMES
+from bhemu.tensix.frontend import gate
+
+_OWNERS = ("the unpackers", "the matrix unit")
+
+
+def _bank(record: Any, file: int, pointer: str) -> str:
+    bank = int(record[pointer][file])
+    return f"Src{'AB'[file]} bank {bank} is owned by {_OWNERS[int(record['src_owner'][file, bank])]}"
+
+
+def _latched(record: Any, thread: int) -> str:
+    word = int(record["wait_word"][thread])
+    decoded = decode(word)
+    operands = decoded.operands
+    if decoded.mnemonic == "STALLWAIT":
+        left = int(gate.stall_conditions_left(record, operands["wait_res"]))
+        reasons = [
+            _bank(record, file, pointer)
+            for bit, file, pointer in (
+                (gate.C5_SRCA_CLEARED, 0, "unpack_bank"),
+                (gate.C6_SRCB_CLEARED, 1, "unpack_bank"),
+                (gate.C7_SRCA_VALID, 0, "math_bank"),
+                (gate.C8_SRCB_VALID, 1, "math_bank"),
+            )
+            if left & bit
+        ]
+    elif decoded.mnemonic == "SEMWAIT":
+        left = int(gate.semaphores_left(record, operands["sem_sel"], operands["wait_sem_cond"]))
+        reasons = [
+            f"semaphore {i} ({Semaphore(i).name}) is {int(record['semaphore'][i])} of {int(record['semaphore_max'][i])}"
+            for i in range(8)
+            if left >> i & 1
+        ]
+    else:
+        reasons = ["its stream has not reached the target"]
+    return f"{disassemble(word)}{_at(int(record['wait_line'][thread]))}: {'; '.join(reasons)}"
+
+
+def _at(line: int) -> str:
+    return f" (line {line})" if line else ""
+
+
+def _own_condition(record: Any, thread: int, word: int) -> str:
+    row = BY_OPCODE[word >> 24]
+    if row is None:
+        return "it is no instruction"
+    if row.unit == "unpack":
+        return _bank(record, decode(word).operands.get("Unpack_block_selection", decode(word).operands.get("Unpacker_Select", 0)),
+                     "unpack_bank")
+    if row.unit == "matrix":
+        return "; ".join(_bank(record, file, "math_bank") for file in (0, 1))
+    if row.mnemonic == "ATGETM":
+        owner = int(record["mutex_owner"][decode(word).operands["mutex_index"]])
+        return f"the mutex is held by thread {owner - 1}"
+    return "its unit does not accept it"
+
+
+def explain_thread(record: Any, thread: int) -> str | None:
+    """What holds the word at the thread's gate, or None when the thread has nothing to execute."""
+    if not record["gate_full"][thread]:
+        return None
+    word = int(record["gate_word"][thread])
+    head = f"{disassemble(word)}{_at(int(record['gate_line'][thread]))}"
+    if record["wait_word"][thread]:
+        return f"{head} is held by {_latched(record, thread)}"
+    return f"{head} waits: {_own_condition(record, thread, word)}"
+
+
+def explain(record: Any, cores: list[tuple[int, str, int]]) -> str:
+    """A line for each thread.
+
+    Args:
+        record: the tile.
+        cores: (thread, what its function waits for or "" when it has ended, program line).
+    """
+    lines = []
+    for thread, what, line in cores:
+        parts = [explain_thread(record, thread)]
+        parts.append(f"its function{_at(line)} waits for {what}" if what else "its function has ended")
+        lines.append(f"  {THREAD_NAMES[thread]}: " + "; ".join(part for part in parts if part))
+    return "\n".join(lines)
