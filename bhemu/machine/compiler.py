@@ -28,9 +28,11 @@ from typing import Any, Protocol
 
 import llvmlite.binding
 import numba
-from numba import carray, njit, types
+from numba import njit, types
 from numba.core import config as numba_config
 from numba.core.registry import cpu_target
+from numba.extending import intrinsic
+from numba.core.runtime.nrt import rtsys
 
 from bhemu.machine.state import TILE_TYPE
 
@@ -147,6 +149,15 @@ class Entry:
     keep: Any
 
 
+@functools.cache
+def _codegen() -> Any:
+    """Numba's code generator, ready to link machine code from the cache without having compiled anything first."""
+    context = cpu_target.target_context
+    context.refresh()
+    rtsys.initialize(context)
+    return context.codegen()
+
+
 def compile_entry(name: str, function: Callable[..., int], *, source: str | None = None, arguments: int = 2) -> Entry:
     """Compile `function(t, a, b[, c])`, or fetch its machine code from the cache.
 
@@ -170,7 +181,7 @@ def compile_entry(name: str, function: Callable[..., int], *, source: str | None
     digest.update(module_stamp(Path(__file__).resolve()))
     digest.update(f"{function.__qualname__} {arguments} {source}".encode())
     path = cache_directory() / f"{name}-{digest.hexdigest()[:24]}.bin"
-    codegen = cpu_target.target_context.codegen()
+    codegen = _codegen()
     try:
         symbol, state = marshal.loads(path.read_bytes())
         library = codegen.unserialize_library(state)
@@ -184,24 +195,36 @@ def compile_entry(name: str, function: Callable[..., int], *, source: str | None
     return Entry(name, prototype(address), address, library)
 
 
+@intrinsic
+def _record_at(typing_context: Any, pointer: Any) -> Any:
+    """The record at an address. Unlike `carray(pointer, 1)[0]` it makes no array, so nothing is reference-counted."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
+
+    return pointer.dtype(pointer), code
+
+
 def _compile(function: Callable[..., int], source: str | None, arguments: int) -> tuple[str, Any]:
-    body = njit(function, error_model="numpy")
+    # Without Numba's runtime (_nrt): what it counts are views of the record, and a process that takes all its machine code
+    # from the cache never starts it. Code that would allocate does not compile.
+    body = njit(function, error_model="numpy", _nrt=False)
     if source is not None:
         scope: dict[str, Any] = {"body": body}
         exec(source, scope)
-        body = njit(scope["entry"], error_model="numpy")
+        body = njit(scope["entry"], error_model="numpy", _nrt=False)
     if arguments == 2:
 
         def entry(pointer: Any, a: int, b: int) -> int:
-            return body(carray(pointer, 1)[0], a, b)  # type: ignore[no-any-return]
+            return body(_record_at(pointer), a, b)  # type: ignore[no-any-return]
 
     else:
 
         def entry(pointer: Any, a: int, b: int, c: int) -> int:  # type: ignore[misc]
-            return body(carray(pointer, 1)[0], a, b, c)  # type: ignore[no-any-return]
+            return body(_record_at(pointer), a, b, c)  # type: ignore[no-any-return]
 
     signature = types.int64(types.CPointer(TILE_TYPE), *[types.int64] * arguments)
-    compiled = numba.cfunc(signature, error_model="numpy")(entry)
+    compiled = numba.cfunc(signature, error_model="numpy", _nrt=False)(entry)
     return compiled._wrapper_name, compiled._library
 
 

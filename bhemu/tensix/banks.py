@@ -23,6 +23,8 @@ MATRIX: Final = 1
 _KEEP_A: Final = thread_register("CLR_DVALID_SrcA_Disable")
 _KEEP_B: Final = thread_register("CLR_DVALID_SrcB_Disable")
 
+_LETTER_A: Final = ord("A")  # a fault's values are integers: the file's letter goes as its code
+
 BANK_NOT_VALID = fault(
     "banks.not-valid",
     NonContractualBehavior,
@@ -40,7 +42,7 @@ def give_back_source(t, which):
     """
     bank = t.math_bank[which]
     if t.src_owner[which, bank] != MATRIX:
-        return refuse(t, BANK_NOT_VALID, ord("A") + which, bank)
+        return refuse(t, BANK_NOT_VALID, _LETTER_A + which, bank)
     t.src_owner[which, bank] = UNPACKER
     t.math_bank[which] = bank ^ 1
     return DONE
@@ -59,10 +61,10 @@ def can_hand_back(t, thread, mask_ab, ignore_disable):
     Instructions that change more than the banks call it first, so that a refusal leaves the state as it was.
     """
     for which in range(2):
-        if (mask_ab >> which) & 1 and t.src_owner[which, t.math_bank[which]] != MATRIX:
-            if ignore_disable or not _is_kept(t, thread, which):
-                refuse(t, BANK_NOT_VALID, ord("A") + which, t.math_bank[which])
-                return False
+        gives = (mask_ab >> which) & 1 and (ignore_disable or not _is_kept(t, thread, which))
+        if gives and t.src_owner[which, t.math_bank[which]] != MATRIX:
+            refuse(t, BANK_NOT_VALID, _LETTER_A + which, t.math_bank[which])
+            return False
     return True
 
 
@@ -70,8 +72,8 @@ def can_hand_back(t, thread, mask_ab, ignore_disable):
 def hand_back(t, thread, mask_ab, ignore_disable):
     """Give back the matrix unit's banks that `mask_ab` selects (bit 0 SrcA, bit 1 SrcB) and change banks (F28).
 
-    With ThreadConfig CLR_DVALID's disable bit of the file, and not `ignore_disable` (F29), the bank stays valid and only
-    the matrix unit moves on. Returns DONE, or REFUSED with nothing changed.
+    With ThreadConfig CLR_DVALID's disable bit of the file, and not `ignore_disable` (F29), the bank stays valid and the
+    matrix unit alone moves on. Returns DONE, or REFUSED with nothing changed.
     """
     if not can_hand_back(t, thread, mask_ab, ignore_disable):
         return REFUSED
@@ -80,5 +82,5 @@ def hand_back(t, thread, mask_ab, ignore_disable):
             if ignore_disable or not _is_kept(t, thread, which):
                 give_back_source(t, which)
             else:
-                t.math_bank[which] ^= 1
+                t.math_bank[which] = t.math_bank[which] ^ 1
     return DONE
