@@ -301,7 +301,7 @@ def decode_tensix(bits: NDArray[Any], data_format: DataFormat) -> F32:
 
 def is_host_float(dtype: np.dtype[Any]) -> bool:
     """True for the float dtypes of NumPy (to 64 bits) and ml_dtypes."""
-    if dtype.kind == "f" and dtype.itemsize > 8:
+    if dtype.kind == "c" or (dtype.kind == "f" and dtype.itemsize > 8):  # finfo takes complex dtypes too
         return False
     try:
         ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
