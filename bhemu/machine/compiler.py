@@ -206,8 +206,8 @@ def _record_at(typing_context: Any, pointer: Any) -> Any:
 
 
 def _compile(function: Callable[..., int], source: str | None, arguments: int) -> tuple[str, Any]:
-    # Without Numba's runtime (_nrt): what it counts are views of the record, and a process that takes all its machine code
-    # from the cache never starts it. Code that would allocate does not compile.
+    # Without Numba's reference counting (_nrt): all that it would count are views of the record, and machine code from
+    # the cache then needs nothing of Numba's runtime. Code that would allocate does not compile.
     body = njit(function, error_model="numpy", _nrt=False)
     if source is not None:
         scope: dict[str, Any] = {"body": body}
