@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
+from bhemu.machine.packer_state import PACKER
+
 L1_SIZE = 0x180000
 """Bytes of L1 on Blackhole: 1536 KiB (rules I.11)."""
 
@@ -25,7 +27,7 @@ FIFO_PUSH_LIMIT = 28
 
 ALL_CONFIG_DIRTY = 0xFFFFFFFF
 
-_FIELDS: list[tuple[str, str, tuple[int, ...]]] = [
+_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     # --- register files -------------------------------------------------------------------------------------------
     ("dst", "u2", (1024, 16)),  # physical rows of raw 16-bit cells
     ("dst_valid", "u1", (1024,)),  # row-valid flag of each physical row (I.3)
@@ -55,6 +57,7 @@ _FIELDS: list[tuple[str, str, tuple[int, ...]]] = [
     ("flag_stack", "u4", (8,)),
     ("use_stack", "u4", (8,)),
     ("lane_config", "u4", ()),
+    ("dst_stack_pointer", "i4", (THREADS,)),  # Sp of the stack form of SFPLOAD and SFPSTORE (V7)
     ("macro_template", "u4", (4,)),
     ("macro_sequence", "u4", (4,)),
     ("macro_misc", "u4", ()),
@@ -91,18 +94,21 @@ _FIELDS: list[tuple[str, str, tuple[int, ...]]] = [
     ("wait_word", "u4", (THREADS,)),  # the latched STALLWAIT / SEMWAIT / STREAMWAIT word, 0 when none (Y10)
     ("wait_line", "i4", (THREADS,)),
     # --- decoded configuration of the unpackers, index = unpacker (filled by tensix/unpack) ---------------------------
-    ("unpack_decoded_bank", "i4", (2,)),
-    ("unpack_decoded", "i4", (2, 64)),
-    # --- packer (filled by tensix/pack) -------------------------------------------------------------------------------
-    ("pack_decoded_bank", "i4", ()),
-    ("pack_decoded", "i4", (128,)),
-    ("pack_stream", "i4", (64,)),
-    ("pack_buffer", "u1", (512,)),
-    ("pack_histogram", "u1", (32,)),
-    ("pack_histogram_max", "i4", ()),
+    ("unpack_decoded_slots", "i4", (2, 2)),  # [unpacker, config bank]: bit n = slot n below is up to date
+    ("unpack_decoded", "i8", (2, 2, 9, 64)),  # [unpacker, config bank, slot, position], see tensix/unpack/decode.py
+    ("unpack_bits", "u4", (16,)),  # scratch of one UNPACR: up to 16 datums as L1 holds them, ...
+    ("unpack_exponents", "u4", (16,)),  # their shared exponents, ...
+    ("unpack_zeros", "u4", (16,)),  # the zeros that follow each in a compressed tile, ...
+    ("unpack_cells", "u4", (16,)),  # and the cells that they become
+    ("unpack_accumulator", "i4", (2,)),  # message count that the enhanced pop of UNPACR_NOP accumulates (I.7)
+    # --- packer (tensix/pack) -----------------------------------------------------------------------------------------
+    ("pack", PACKER, ()),  # fields: machine/packer_state.py
     # --- decoded configuration of the matrix and vector units, index = thread -----------------------------------------
     ("math_decoded_bank", "i4", (THREADS,)),
     ("math_decoded", "i4", (THREADS, 32)),
+    # --- matrix unit ----------------------------------------------------------------------------------------------
+    ("math_srca_row", "i4", ()),  # first SrcA row of the latest instruction that computed one (F31)
+    ("math_scratch", "i4", (32, 16)),  # operands of the dot product in progress; means nothing between instructions
     # --- accounts -------------------------------------------------------------------------------------------------
     ("clock", "i8", ()),
     ("issued", "i8", (THREADS, 256)),  # executed words by opcode
@@ -133,11 +139,17 @@ def _layout() -> np.dtype[Any]:
         names.append(name)
         formats.append(np.dtype((kind, (count,))))
         offsets.append(offset)
+    # The vector unit works on pairs of neighbouring columns of Dst, and on the valid bits of four rows at once.
+    for name, of, kind, shape in (("dst_u32", "dst", "<u4", (1024, 8)), ("dst_valid_u32", "dst_valid", "<u4", (256,))):
+        names.append(name)
+        formats.append(np.dtype((kind, shape)))
+        offsets.append(offsets[names.index(of)])
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": offset + L1_SIZE})
 
 
 TILE: np.dtype[Any] = _layout()
-"""The dtype of a tile. `l1`, `l1_u16` and `l1_u32` are views of the same bytes."""
+"""The dtype of a tile. `l1`, `l1_u16` and `l1_u32` are views of the same bytes; so are `dst` and `dst_u32`,
+`dst_valid` and `dst_valid_u32`."""
 
 TILE_TYPE = from_dtype(TILE)
 """The same record as compiled code knows it."""

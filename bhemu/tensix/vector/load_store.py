@@ -1,0 +1,402 @@
+"""Between Dst and LRegs: SFPLOAD, SFPSTORE, and immediates into LRegs: SFPLOADI (math V2, V7 to V9).
+
+Four rows of Dst are 32 pairs of neighbouring columns, so that pair l of the four rows is lane l's even and odd column:
+an access needs no gather, it takes one half of each 32-bit pair.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.errors import MissingSpecification, NonContractualBehavior
+from bhemu.isa.registers import config
+from bhemu.isa.registers import thread as thread_register
+from bhemu.machine.config_access import config_bank, config_field, thread_field
+from bhemu.machine.counters import RWC_DST
+from bhemu.machine.faults import DONE, fault, refuse
+from bhemu.machine.lanes import iota32, load32, mask32, shift_right_logical, splat32, store32, where
+from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
+from bhemu.tensix.rwc import apply_address_modifier_keep_fidelity
+from bhemu.tensix.vector.registers import (
+    ALL_LANES,
+    BLOCK_DEST_RD,
+    BLOCK_DEST_WR,
+    CAPTURE_DEFAULT_DEST_INDEX,
+    DEST_RD_ODD,
+    DEST_WR_ODD,
+    ENABLE_DEST_INDEX,
+    ENABLE_FP16A_INF,
+    EXECUTE,
+    FIRST_CONSTANT,
+    FIRST_TEMPLATE,
+    SIGN,
+    capture,
+    enabled_bits,
+    reserved_mode,
+)
+
+DST_ROWS: Final = 1024
+ALL_ROWS_VALID: Final = 0x01010101
+"""Valid bytes of four rows."""
+
+MATH_OFFSET: Final = thread_register("DEST_TARGET_REG_CFG_MATH_Offset")
+STACK_INCR: Final = thread_register("SFPU_STACK_Incr")
+STACK_BASE: Final = config("DEST_SP_BASE_Base")
+FP32_ENABLED: Final = config("ALU_ACC_CTRL_SFPU_Fp32_enabled")
+SRCB_FORMAT: Final = config("ALU_FORMAT_SPEC_REG1_SrcB")
+SRCB_OVERRIDE: Final = config("ALU_FORMAT_SPEC_REG_SrcB_override")
+SRCB_OVERRIDE_FORMAT: Final = config("ALU_FORMAT_SPEC_REG_SrcB_val")
+OWN_FORMAT_ENABLE: Final = thread_register("SFPU_DEST_FMT_Enable")
+OWN_FORMAT: Final = thread_register("SFPU_DEST_FMT_Base")
+
+# Mod0 (V8)
+FROM_SRCB: Final = 0
+FP16: Final = 1
+BF16: Final = 2
+FP32: Final = 3
+INT32: Final = 4
+INT8: Final = 5
+UINT16: Final = 6
+HI16: Final = 7
+INT16: Final = 8
+LO16: Final = 9
+STACK: Final = 10
+NOTHING: Final = 11
+INT32_SM: Final = 12
+INT8_COMP: Final = 13
+LO16_ONLY: Final = 14
+HI16_ONLY: Final = 15
+
+_BF16_FORMATS: Final = 0b1000_0011_1111_0001
+"""Data formats of SrcB that make Mod0 = 0 mean BF16: 0, 4..9, 15 (V7)."""
+
+ODD_ADDRESS = fault(
+    "vector.odd-address",
+    NonContractualBehavior,
+    "Dst address {0} (dest_reg_addr {1} + RWC.Dst + math offset) is odd: bit 0 selects nothing",
+    remedy="use even addresses: bits 9:2 select four rows, bit 1 the odd columns",
+    rule="math V2",
+)
+CONSTANT_TARGET = fault(
+    "vector.load-to-constant",
+    MissingSpecification,
+    "destination register {0}: a load cannot write LReg 12..15, and no source says that it records a template",
+    remedy="load LReg 0..7; write constants and templates with SFPCONFIG",
+    rule="math V1",
+)
+
+
+@njit
+def format_mode(t, thread, mode):
+    """Mod0, with 0 resolved by the configuration (V7)."""
+    if mode != FROM_SRCB:
+        return mode
+    bank = config_bank(t, thread)
+    if config_field(t, bank, FP32_ENABLED):
+        return FP32
+    code = config_field(t, bank, SRCB_FORMAT)
+    if thread_field(t, thread, OWN_FORMAT_ENABLE):
+        code = thread_field(t, thread, OWN_FORMAT)
+    elif config_field(t, bank, SRCB_OVERRIDE):
+        code = config_field(t, bank, SRCB_OVERRIDE_FORMAT)
+    return BF16 if (_BF16_FORMATS >> code) & 1 else FP16
+
+
+@njit
+def dst_address(t, thread, offset):
+    """Dst address of an access: bits 9:2 choose four rows, bit 1 the odd columns (V2)."""
+    return (offset + np.int64(t.rwc[thread, RWC_DST]) + thread_field(t, thread, MATH_OFFSET)) % DST_ROWS
+
+
+@njit
+def high_group(address):
+    """Group of four physical rows with the high halves of four 32-bit rows; the low halves are two groups further (I.3)."""
+    return (((address & 0x1F8) << 1) | (address & 0x204)) >> 2
+
+
+@njit
+def _valid_pairs(t, group, valid_group):
+    """The 32 column pairs of four rows; invalid rows read as zero (I.3)."""
+    pairs = load32(t.dst_u32, group)
+    valid = np.int64(t.dst_valid_u32[valid_group])
+    if valid != ALL_ROWS_VALID:
+        pairs = where(mask32(valid * 0xFF), pairs, 0)  # a valid byte of 1 becomes the eight lanes of the row
+    return pairs
+
+
+@njit
+def from_bf16_cell(cell):
+    """16-bit Dst cell {sign, mantissa, exponent} to BF16 bits (I.2)."""
+    return (cell & 0x8000) | ((cell & 0xFF) << 7) | (shift_right_logical(cell, 8) & 0x7F)
+
+
+@njit
+def to_bf16_cell(bits):
+    """BF16 bits to a 16-bit Dst cell (I.2)."""
+    return (bits & 0x8000) | ((bits & 0x7F) << 8) | (shift_right_logical(bits, 7) & 0xFF)
+
+
+@njit
+def _from_fp16_cell(cell, infinity):
+    exponent = cell & 0x1F
+    mantissa = shift_right_logical(cell, 5) & 0x3FF
+    wide = where(exponent == 0, 0, exponent + 112)
+    if infinity:
+        top = (cell & 0x7FFF) == 0x7FFF
+        wide = where(top, 255, wide)
+        mantissa = where(top, 0, mantissa)
+    return ((cell & 0x8000) << 16) | (wide << 23) | (mantissa << 13)
+
+
+@njit
+def _to_fp16_cell(v):
+    exponent = (shift_right_logical(v, 23) & 0xFF) - 112
+    rest = (shift_right_logical(v, 8) & 0x7FE0) | exponent
+    rest = where(exponent > 31, 0x7FFF, where(exponent <= 0, 0, rest))
+    return (shift_right_logical(v, 16) & 0x8000) | rest
+
+
+@njit
+def flush(v):
+    """Exponent field 0 becomes a zero of the same sign."""
+    return where((v & 0x7F800000) == 0, v & SIGN, v)
+
+
+@njit
+def _is_32bit(mode):
+    return mode in (FP32, INT32, INT32_SM, STACK)
+
+
+@njit
+def _loaded(t, mode, address, odd, old):
+    """What SFPLOAD gives to the LReg that holds `old` (V8)."""
+    shift = 16 if odd else 0
+    if _is_32bit(mode):
+        group = high_group(address)
+        high = shift_right_logical(_valid_pairs(t, group, group), shift) & 0xFFFF
+        low = shift_right_logical(_valid_pairs(t, group + 2, group), shift) & 0xFFFF
+        return (from_bf16_cell(high) << 16) | low
+    cell = shift_right_logical(_valid_pairs(t, address >> 2, address >> 2), shift) & 0xFFFF
+    if mode == BF16:
+        return from_bf16_cell(cell) << 16
+    if mode == FP16:
+        return _from_fp16_cell(cell, np.int64(t.lane_config) & ENABLE_FP16A_INF)
+    if mode == LO16_ONLY:
+        return (old & -0x10000) | cell
+    if mode == HI16_ONLY:
+        return (old & 0xFFFF) | (cell << 16)
+    if mode == HI16:
+        return cell << 16
+    if mode == INT8:
+        return ((cell & 0x8000) << 16) | (shift_right_logical(cell, 5) & 0xFF)
+    if mode == INT8_COMP:
+        return ((cell & 0x8000) << 16) | (shift_right_logical(cell, 5) & 0x3FF)
+    if mode == INT16:
+        return ((cell & 0x8000) << 16) | (cell & 0x7FFF)
+    if mode == NOTHING:
+        return splat32(0)
+    return cell  # UINT16, LO16
+
+
+@njit
+def _write_lanes(t, register, value, bits):
+    if bits != ALL_LANES:
+        value = where(mask32(bits), value, load32(t.lregs, register))
+    store32(t.lregs, register, value)
+
+
+@njit
+def _address(t, thread, mode, offset, pointer):
+    """V7: the Dst address with the stack pointer's part."""
+    if mode == STACK:
+        base = config_field(t, config_bank(t, thread), STACK_BASE)
+        row = np.int64(t.rwc[thread, RWC_DST]) & 3
+        return (offset + thread_field(t, thread, MATH_OFFSET) + pointer + base + row) % DST_ROWS
+    return (dst_address(t, thread, offset) + (pointer & 3)) % DST_ROWS
+
+
+@instruction(
+    Mode("format from configuration (Mod0 0): FP16, BF16, FP32", VERIFIED, vectors="sfpu:SFPLOAD:0", rule="math V7"),
+    Mode("BF16", VERIFIED, vectors="sfpu:SFPLOAD:2", rule="math V8"),
+    Mode("FP32", VERIFIED, vectors="sfpu:SFPLOAD:3", rule="math V8"),
+    Mode("INT32", VERIFIED, vectors="sfpu:SFPLOAD:4", rule="math V8"),
+    Mode("UINT16", VERIFIED, vectors="sfpu:SFPLOAD:6", rule="math V8"),
+    Mode("INT32 (Mod0 12)", VERIFIED, vectors="sfpu:SFPLOAD:12", rule="math V8"),
+    Mode("into the low half", VERIFIED, vectors="sfpu:SFPLOAD:14", rule="math V8"),
+    Mode("into the high half", VERIFIED, vectors="sfpu:SFPLOAD:15", rule="math V8"),
+    Mode("FP16, INT8, HI16, INT16, LO16, zero, INT8 (Mod0 1, 5, 7, 8, 9, 11, 13)", DOCUMENTED, rule="math V8"),
+    Mode("stack (Mod0 10)", DOCUMENTED, rule="math V7"),
+    Mode("LaneConfig: FP16 infinity, blocked loads, odd columns, index capture", DOCUMENTED, rule="math V5"),
+)
+def SFPLOAD(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr):
+    mode = format_mode(t, thread, instr_mod0)
+    pointer = np.int64(t.dst_stack_pointer[thread])
+    if mode == STACK and pointer != 0:
+        pointer = (pointer - thread_field(t, thread, STACK_INCR)) % DST_ROWS
+    address = _address(t, thread, mode, dest_reg_addr, pointer)
+    if (address | dest_reg_addr) & 1:
+        return refuse(t, ODD_ADDRESS, address, dest_reg_addr)
+    if lreg_ind >= FIRST_TEMPLATE:
+        return refuse(t, CONSTANT_TARGET, lreg_ind)
+    status = apply_address_modifier_keep_fidelity(t, thread, sfpu_addr_mode)
+    if status != DONE:
+        return status
+    if mode == STACK:
+        t.dst_stack_pointer[thread] = pointer
+    lane_config = np.int64(t.lane_config)
+    if lreg_ind < FIRST_CONSTANT and not lane_config & BLOCK_DEST_RD:
+        odd = (address & 2) or (lane_config & DEST_RD_ODD)
+        bits = np.int64(ALL_LANES) if mode == STACK else enabled_bits(t)
+        _write_lanes(t, lreg_ind, _loaded(t, mode, address, odd, load32(t.lregs, lreg_ind)), bits)
+        both = ENABLE_DEST_INDEX | CAPTURE_DEFAULT_DEST_INDEX
+        if (lane_config & both) == both and lreg_ind < 4:
+            lanes = iota32()
+            row = (lanes >> 3) + (address & ~3)
+            column = ((lanes & 7) << 1) + (1 if odd else 0)
+            _write_lanes(t, lreg_ind + 4, (row << 4) | column, bits)
+    return DONE
+
+
+@njit
+def _cell(mode, v):
+    """The 16-bit cell that SFPSTORE writes in the modes of the 16-bit view (V8)."""
+    if mode == BF16:
+        return to_bf16_cell(shift_right_logical(flush(v), 16))
+    if mode == FP16:
+        return _to_fp16_cell(v)
+    if mode in (INT8, INT8_COMP):
+        return (shift_right_logical(v, 16) & 0x8000) | ((v & 0x3FF) << 5) | 16
+    if mode == HI16_ONLY:
+        return shift_right_logical(v, 16)
+    if mode == INT16:
+        return (shift_right_logical(v, 16) & 0x8000) | (v & 0x7FFF)
+    if mode == NOTHING:
+        return splat32(0)
+    return v & 0xFFFF  # UINT16, LO16_ONLY
+
+
+@njit
+def _put(t, group, odd, cell, bits):
+    """Write one half of each column pair of a group of four rows."""
+    old = load32(t.dst_u32, group)
+    new = (cell << 16) | (old & 0xFFFF) if odd else cell | (old & -0x10000)
+    if bits != ALL_LANES:
+        new = where(mask32(bits), new, old)
+    store32(t.dst_u32, group, new)
+
+
+@njit
+def _make_valid(t, group, bits):
+    """Rows of the group that a lane of `bits` writes become valid (I.3)."""
+    if bits == ALL_LANES:
+        t.dst_valid_u32[group] = np.uint32(ALL_ROWS_VALID)
+    else:
+        for row in range(4):
+            if (bits >> (8 * row)) & 0xFF:
+                t.dst_valid[4 * group + row] = 1
+
+
+@njit
+def store_lanes(t, mode, address, v, bits):
+    """Write the lanes `bits` of `v` to Dst (V8)."""
+    odd = (address & 2) or (np.int64(t.lane_config) & DEST_WR_ODD)
+    if not (_is_32bit(mode) or mode in (HI16, LO16)):
+        group = address >> 2
+        _put(t, group, odd, _cell(mode, v), bits)
+        _make_valid(t, group, bits)
+        return
+    high = shift_right_logical(v, 16)
+    low = v & 0xFFFF
+    if mode == LO16:
+        high, low = low, high
+    elif mode == FP32:
+        flushed = flush(v)
+        high = to_bf16_cell(shift_right_logical(flushed, 16))
+        low = flushed & 0xFFFF
+    elif mode != HI16:
+        high = to_bf16_cell(high)
+    group = high_group(address)
+    _put(t, group, odd, high, bits)
+    _put(t, group + 2, odd, low, bits)
+    _make_valid(t, group, bits)
+
+
+@instruction(
+    Mode("format from configuration (Mod0 0): FP16, BF16, FP32", VERIFIED, vectors="sfpu:SFPSTORE:0", rule="math V7"),
+    Mode("BF16", VERIFIED, vectors="sfpu:SFPSTORE:2", rule="math V8"),
+    Mode("FP32", VERIFIED, vectors="sfpu:SFPSTORE:3", rule="math V8"),
+    Mode("INT32", VERIFIED, vectors="sfpu:SFPSTORE:4", rule="math V8"),
+    Mode("UINT16", VERIFIED, vectors="sfpu:SFPSTORE:6", rule="math V8"),
+    Mode("HI16", VERIFIED, vectors="sfpu:SFPSTORE:7", rule="math V8"),
+    Mode("LO16", VERIFIED, vectors="sfpu:SFPSTORE:9", rule="math V8"),
+    Mode("INT32 (Mod0 12)", VERIFIED, vectors="sfpu:SFPSTORE:12", rule="math V8"),
+    Mode("low half", VERIFIED, vectors="sfpu:SFPSTORE:14", rule="math V8"),
+    Mode("high half", VERIFIED, vectors="sfpu:SFPSTORE:15", rule="math V8"),
+    Mode("FP16, INT8, INT16, zero, INT8 (Mod0 1, 5, 8, 11, 13)", DOCUMENTED, rule="math V8"),
+    Mode("stack (Mod0 10)", DOCUMENTED, rule="math V7"),
+    Mode("LaneConfig: blocked stores, odd columns; LReg 12..15 records a template", DOCUMENTED, rule="math V5"),
+)
+def SFPSTORE(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr, word):
+    mode = format_mode(t, thread, instr_mod0)
+    address = _address(t, thread, mode, dest_reg_addr, np.int64(t.dst_stack_pointer[thread]))
+    if (address | dest_reg_addr) & 1:
+        return refuse(t, ODD_ADDRESS, address, dest_reg_addr)
+    execute = True
+    if lreg_ind >= FIRST_TEMPLATE:
+        status = capture(t, lreg_ind, word)
+        if status != EXECUTE and status != DONE:
+            return status
+        execute = status == EXECUTE
+    status = apply_address_modifier_keep_fidelity(t, thread, sfpu_addr_mode)
+    if status != DONE:
+        return status
+    if execute and not np.int64(t.lane_config) & BLOCK_DEST_WR:
+        bits = np.int64(ALL_LANES) if mode == STACK else enabled_bits(t)
+        store_lanes(t, mode, address, load32(t.lregs, lreg_ind), bits)
+    if mode == STACK:
+        step = thread_field(t, thread, STACK_INCR)
+        t.dst_stack_pointer[thread] = (np.int64(t.dst_stack_pointer[thread]) + step) % DST_ROWS
+    return DONE
+
+
+# --- immediates ---------------------------------------------------------------------------------------------------
+
+LOADI_MODE = reserved_mode("SFPLOADI", "0 BF16, 1 FP16, 2 unsigned, 4 signed, 8 high half or 10 low half", "math V9")
+
+
+@instruction(
+    Mode("BF16", VERIFIED, vectors="sfpu:SFPLOADI:0", rule="math V9"),
+    Mode("FP16", VERIFIED, vectors="sfpu:SFPLOADI:1", rule="math V9"),
+    Mode("unsigned 16 bits", VERIFIED, vectors="sfpu:SFPLOADI:2", rule="math V9"),
+    Mode("signed 16 bits", VERIFIED, vectors="sfpu:SFPLOADI:4", rule="math V9"),
+    Mode("high half", VERIFIED, vectors="sfpu:SFPLOADI:8", rule="math V9"),
+    Mode("low half", VERIFIED, vectors="sfpu:SFPLOADI:10", rule="math V9"),
+)
+def SFPLOADI(t, thread, lreg_ind, instr_mod0, imm16):
+    if instr_mod0 > 10 or not (0b101_0001_0111 >> instr_mod0) & 1:
+        return refuse(t, LOADI_MODE, instr_mod0)
+    if lreg_ind >= FIRST_TEMPLATE:
+        return refuse(t, CONSTANT_TARGET, lreg_ind)
+    if lreg_ind >= FIRST_CONSTANT:
+        return DONE
+    # What stays of the old value, and what is put over it
+    keep = 0
+    value = imm16
+    if instr_mod0 == 0:
+        value = imm16 << 16
+    elif instr_mod0 == 1:
+        value = ((imm16 & 0x8000) << 16) | (((imm16 >> 10) & 0x1F) + 112) << 23 | (imm16 & 0x3FF) << 13
+    elif instr_mod0 == 4:
+        value = imm16 - ((imm16 & 0x8000) << 1)
+    elif instr_mod0 == 8:
+        keep = 0xFFFF
+        value = imm16 << 16
+    elif instr_mod0 == 10:
+        keep = -0x10000
+    _write_lanes(t, lreg_ind, (load32(t.lregs, lreg_ind) & keep) | value, enabled_bits(t))
+    return DONE

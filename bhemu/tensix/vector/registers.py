@@ -1,0 +1,160 @@
+"""LRegs: which lanes an instruction may change, writing results, and template capture (math V1, V3, V5).
+
+An LReg row of the state record holds 32 lanes of 32 bits; lane l is row l div 8, column l mod 8 of the 4 x 8 grid (V2).
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.errors import UndefinedBehavior, Unimplemented
+from bhemu.machine.faults import DONE, fault, refuse
+from bhemu.machine.lanes import load32, mask32, store32, where
+
+LANES: Final = 32
+ALL_LANES: Final = 0xFFFFFFFF
+
+FIRST_CONSTANT: Final = 8
+"""LRegs 0..7 are writable; a result for 8..11 is dropped (V1)."""
+FIRST_TEMPLATE: Final = 12
+"""A destination of 12..15 records the instruction word as macro template (V1)."""
+ZERO: Final = 9
+ONE: Final = 10
+MACRO_ONLY: Final = 16
+
+ONE_FP32: Final = 0x3F800000
+SIGN: Final = -0x80000000
+"""Bit 31 as a 32-bit lane holds it."""
+
+# LaneConfig bits (V5)
+ENABLE_FP16A_INF: Final = 1 << 0
+DISABLE_BACKDOOR_LOAD: Final = 1 << 1
+ENABLE_DEST_INDEX: Final = 1 << 2
+CAPTURE_DEFAULT_DEST_INDEX: Final = 1 << 3
+BLOCK_DEST_WR: Final = 1 << 4
+BLOCK_DEST_RD: Final = 1 << 5
+DEST_RD_ODD: Final = 1 << 6
+DEST_WR_ODD: Final = 1 << 7
+EXCHANGE_SRCB_SRCC: Final = 1 << 8
+ROW_MASK_LSB: Final = 12
+
+EXECUTE: Final = -1
+"""`destination` lets the instruction execute."""
+
+INDEX_ERRATUM = fault(
+    "vector.index-erratum",
+    UndefinedBehavior,
+    "LReg {0} is written while LaneConfig.ENABLE_DEST_INDEX is set: hardware writes garbage",
+    remedy="write LReg 0..3, or clear bit 2 of LaneConfig first",
+    rule="math V5",
+)
+PARTIAL_TEMPLATE = fault(
+    "vector.partial-template",
+    Unimplemented,
+    "destination {0} records a macro template with only the lanes {1:#010x} enabled: templates would differ by lane",
+    remedy="record templates with all lanes enabled",
+    rule="math V1",
+)
+
+
+def reserved_mode(mnemonic: str, modes: str, rule: str) -> int:
+    """Declare the fault of an instruction whose mode field holds a reserved value; value 0 is the mode."""
+    return fault(
+        f"vector.{mnemonic.lower()}-mode",
+        UndefinedBehavior,
+        f"mode {{0}} of {mnemonic} is reserved",
+        remedy=f"use {modes}",
+        rule=rule,
+    )
+
+
+@njit
+def masked_rows(lane_config):
+    """Lanes that LaneConfig.ROW_MASK switches off, as bits: one bit a row of eight lanes (V3)."""
+    rows = lane_config >> ROW_MASK_LSB
+    bits = 0
+    for row in range(4):
+        if (rows >> row) & 1:
+            bits |= 0xFF << (8 * row)
+    return bits
+
+
+@njit
+def enabled_bits(t):
+    """Enabled lanes, bit n = lane n (V3)."""
+    bits = np.int64(t.lane_flags) if t.use_flags != 0 else np.int64(ALL_LANES)
+    lane_config = np.int64(t.lane_config)
+    if (lane_config >> ROW_MASK_LSB) & 0xF:
+        bits &= ~masked_rows(lane_config)
+    return bits
+
+
+@njit
+def write(t, register, value):
+    """Give `value` to the enabled lanes of an LReg; the constants 8..15 stay (V1)."""
+    if register < FIRST_CONSTANT:
+        bits = enabled_bits(t)
+        if bits == ALL_LANES:
+            store32(t.lregs, register, value)
+        else:
+            store32(t.lregs, register, where(mask32(bits), value, load32(t.lregs, register)))
+
+
+@njit
+def capture(t, register, word):
+    """Record the word as macro template; EXECUTE where LaneConfig has switched that off (V1)."""
+    if np.int64(t.lane_config) & DISABLE_BACKDOOR_LOAD:
+        return EXECUTE
+    bits = enabled_bits(t)
+    if bits == 0:
+        return DONE
+    if bits != ALL_LANES:
+        return refuse(t, PARTIAL_TEMPLATE, register, bits)
+    t.macro_template[register - FIRST_TEMPLATE] = np.uint32(word)
+    return DONE
+
+
+@njit
+def destination(t, register, word):
+    """EXECUTE, or the status of an instruction that its destination keeps from executing (V1, V5)."""
+    if register >= FIRST_TEMPLATE:
+        return capture(t, register, word)
+    if np.int64(t.lane_config) & ENABLE_DEST_INDEX and register >= 4 and register < FIRST_CONSTANT:
+        return refuse(t, INDEX_ERRATUM, register)
+    return EXECUTE
+
+
+@njit
+def set_flags(t, flags):
+    """Give the bits `flags` to the flags of the enabled lanes (V3)."""
+    bits = enabled_bits(t)
+    t.lane_flags = np.uint32((flags & bits) | (np.int64(t.lane_flags) & ~bits))
+
+
+# --- indices from LReg 7 (V11) ---------------------------------------------------------------------------------------
+
+INDEX_REGISTER: Final = 7
+
+
+@njit
+def read_indirect(t):
+    """Each lane of the LReg that the lane's own LReg 7 [3:0] names."""
+    index = load32(t.lregs, INDEX_REGISTER) & 15
+    value = load32(t.lregs, 0)
+    for register in range(1, 16):
+        value = where(index == register, load32(t.lregs, register), value)
+    return value
+
+
+@njit
+def write_indirect(t, value):
+    """Give each enabled lane of `value` to the LReg that the lane's own LReg 7 [3:0] names; 8..15 stay."""
+    index = load32(t.lregs, INDEX_REGISTER) & 15
+    enabled = mask32(enabled_bits(t))
+    for register in range(FIRST_CONSTANT):
+        store32(t.lregs, register, where(enabled & (index == register), value, load32(t.lregs, register)))
