@@ -33,7 +33,7 @@ class Words:
 
     def __getattr__(self, mnemonic: str) -> Callable[..., int]:
         if mnemonic not in INSTRUCTIONS:
-            raise AssemblyError(_unknown(mnemonic))
+            raise _unknown(mnemonic)
 
         def make(*operands: int, **named: int) -> int:
             return encode(mnemonic, *operands, **named)
@@ -97,6 +97,19 @@ class Config:
                     )
 
 
+    def store(self, values: dict[str, int]) -> None:
+        """Write Config fields at once, as the RISC-V core's own stores do, past whatever is still in the FIFO.
+
+        Order them against the thread's instructions with a semaphore or `STALLWAIT(..., Condition.TRISC_CFG)`.
+        """
+        self._core._mark()
+        view = self._view()
+        for name, value in values.items():
+            if field(name).space == "thread":
+                raise AssemblyError(f"{name} is a ThreadConfig field", remedy="only SETC16 writes it: use config[...]")
+            view[name] = value
+
+
 class Core:
     """The RISC-V core of one thread.
 
@@ -131,7 +144,7 @@ class Core:
         if mnemonic.startswith("_"):
             raise AttributeError(mnemonic)
         if mnemonic not in INSTRUCTIONS:
-            raise AssemblyError(_unknown(mnemonic))
+            raise _unknown(mnemonic)
 
         def issue(*operands: int, **named: int) -> None:
             self.issue(encode(mnemonic, *operands, **named))
@@ -279,8 +292,8 @@ class Core:
         known = self.program.tensors.get(name)
         if known is None:
             raise ProgramError(
-                f"the program declares no tensor {name!r}{suggestion(name, self.program.tensors, 'tensor')}",
-                remedy=f"it declares: {', '.join(self.program.tensors)}",
+                f"the program declares no tensor {name!r}",
+                remedy=suggestion(name, self.program.tensors, "tensor"),
             )
         return known
 
@@ -320,5 +333,5 @@ class Core:
         return self._ready is None
 
 
-def _unknown(mnemonic: str) -> str:
-    return f"no instruction {mnemonic!r}{suggestion(mnemonic, INSTRUCTIONS, 'instruction')}"
+def _unknown(mnemonic: str) -> AssemblyError:
+    return AssemblyError(f"no instruction {mnemonic!r}", remedy=suggestion(mnemonic, INSTRUCTIONS, "instruction"))

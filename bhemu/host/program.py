@@ -364,11 +364,13 @@ def load_program(path: str | Path) -> Program:
     if not source.is_file():
         raise ProgramError(f"{source}: no such file", remedy="name a Python file that declares a bhemu.Program")
     name = f"bhemu_program_{source.stem}"
-    spec = importlib.util.spec_from_file_location(name, source)
+    absolute = source.absolute()  # as code objects name it, so that lines of the program are found in tracebacks
+    spec = importlib.util.spec_from_file_location(name, absolute)
     if spec is None or spec.loader is None:
         raise ProgramError(f"{source} is no Python file", remedy="a program's name ends with .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    sys.path.insert(0, str(source.resolve().parent))  # as Python itself does for a script, so that it may import its neighbours
     try:
         spec.loader.exec_module(module)
     except BhemuError:
@@ -376,17 +378,19 @@ def load_program(path: str | Path) -> Program:
     except SyntaxError as error:
         raise ProgramError(f"{source}, line {error.lineno}: {error.msg}", remedy="mend the syntax") from None
     except Exception as error:
-        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(source)]
+        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(absolute)]
         raise ProgramError(
             f"{source}, line {lines[-1] if lines else '?'}: {type(error).__name__}: {error}", remedy="mend the program"
         ) from None
+    finally:
+        sys.path.remove(str(source.resolve().parent))
     programs = [value for value in vars(module).values() if isinstance(value, Program)]
     if len(programs) != 1:
         raise ProgramError(
             f"{source} declares {len(programs)} programs", remedy="declare one: program = bhemu.Program('title')"
         )
     program = programs[0]
-    program.path = source
+    program.path = absolute
     missing = [n for n, f in zip(("unpack", "math", "pack"), program.threads, strict=True) if f is None]
     if missing:
         raise ProgramError(

@@ -103,19 +103,23 @@ class Schedule:
             task.switch()
         except BhemuError as error:
             if error.line is None:
-                error.line = core.line
+                error.line = self._line_of(error) or core.line
             if error.thread is None:
                 error.thread = core.thread
             raise
         except Exception as error:
-            frames = traceback.extract_tb(error.__traceback__)
-            lines = [frame.lineno for frame in frames if frame.filename == str(self._program.path)]
             failure = ProgramError(
                 f"{THREAD_NAMES[core.thread]} function: {type(error).__name__}: {error}", remedy="mend the program"
             )
-            failure.line = lines[-1] if lines else core.line
+            failure.line = self._line_of(error) or core.line
             failure.thread = core.thread
             raise failure from error
+
+    def _line_of(self, error: BaseException) -> int | None:
+        """The innermost program line in the error's traceback."""
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(self._program.path)]
+        return lines[-1] if lines else None
 
     def _clock(self) -> bool:
         """Clock the machine until nothing moves; True when something did."""
