@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import types
 
 import ml_dtypes
 import numpy as np
@@ -47,6 +48,35 @@ def test_without_torch_the_way_out_says_how_to_get_it(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "torch", None)  # an import of torch fails
     with pytest.raises(FormatError, match=r"torch is not installed[\s\S]*bhemu\[torch\]"):
         as_torch(np.ones(2))
+
+
+def test_the_way_in_by_a_stand_in_for_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tensor:  # as much of torch.Tensor as the way in touches
+        def __init__(self, array: np.ndarray, dtype: str, device: str = "cpu") -> None:
+            self.array, self.dtype, self.device = array, f"torch.{dtype}", types.SimpleNamespace(type=device)
+
+        def detach(self) -> Tensor:
+            return self
+
+        def view(self, dtype: str) -> Tensor:
+            return Tensor(self.array.view(dtype), dtype)
+
+        def numpy(self) -> np.ndarray:
+            if self.dtype in ("torch.bfloat16", "torch.float8_e4m3fn", "torch.complex32"):
+                raise TypeError("unsupported ScalarType")
+            return self.array
+
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=Tensor, int16="int16", uint8="uint8"))
+    for dtype in ("bfloat16", "float8_e4m3fn", "float32"):
+        storage = np.array([1.0, -2.0]).astype(dtype)
+        array = as_numpy(Tensor(storage, dtype))
+        assert array.dtype == storage.dtype
+        assert np.shares_memory(array, storage)
+        assert encode(Tensor(storage, dtype), "fp32", tile_shape=None).view(np.float32).tolist() == [1.0, -2.0]
+    with pytest.raises(FormatError, match="dtype complex32 does not convert"):
+        as_numpy(Tensor(np.ones(2), "complex32"))
+    with pytest.raises(FormatError, match="not in host memory"):
+        as_numpy(Tensor(np.ones(2), "float32", device="cuda"))
 
 
 def test_torch_tensors_of_every_float_dtype_share_memory() -> None:
