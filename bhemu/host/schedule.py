@@ -149,7 +149,10 @@ class Schedule:
     def _pending(self) -> bool:
         record = self._tile.record
         return bool(
-            record.fifo_count.any() or record.mop_active.any() or record.replay_play_left.any() or record.gate_full.any()
+            record.fifo_count.any()
+            or record.mop_active.any()
+            or record.replay_play_left.any()
+            or record.gate_full.any()
         )
 
     def _explain(self) -> str:
