@@ -1,7 +1,7 @@
 """Lanes as LLVM vectors; see bhemu/machine/lanes.py for what they mean.
 
-One parametrised Numba type holds `<n x iN>`; N = 1 is a mask. Numba would widen int32 arithmetic to int64, which defeats the
-vectoriser; this type keeps the width that is written.
+One parametrised Numba type holds `<n x iN>`; N = 1 is a mask. Numba would widen int32 arithmetic to int64, which
+defeats the vectoriser; this type keeps the width that is written.
 """
 
 # mypy: ignore-errors
@@ -220,6 +220,27 @@ narrow = _resize(lambda b, x, t: b.trunc(x, t), 64, 32)
 as_integers = _resize(lambda b, x, t: b.zext(x, t), 1, 32)
 
 
+def _recut(source_count, source_bits, target_count, target_bits):
+    """The same 512 bits cut into other lanes."""
+
+    @intrinsic
+    def function(typingctx, a):
+        if not isinstance(a, LaneType) or a != LaneType(source_count, source_bits):
+            return None
+        target = LaneType(target_count, target_bits)
+
+        def codegen(context, builder, sig, args):
+            return builder.bitcast(args[0], target.llvm)
+
+        return target(a), codegen
+
+    return function
+
+
+as_halves = _recut(16, 32, 32, 16)
+as_words = _recut(32, 16, 16, 32)
+
+
 def _splat_function(count, bits):
     @intrinsic
     def function(typingctx, value):
@@ -285,6 +306,25 @@ def _load_function(count):
 
 load16 = _load_function(16)
 load32 = _load_function(32)
+
+
+@intrinsic
+def load16_at(typingctx, array, position):
+    """16 elements from flat position `position`, which need not be a multiple of 16."""
+    if not isinstance(array, types.Array) or not isinstance(position, types.Integer):
+        return None
+    bits = array.dtype.bitwidth
+    target = LaneType(16, 32)
+
+    def codegen(context, builder, sig, args):
+        index = context.cast(builder, args[1], sig.args[1], types.intp)
+        pointer = _pointer(context, builder, sig.args[0], args[0], index, 1)
+        vector = ir.VectorType(ir.IntType(bits), 16)
+        value = builder.load(builder.bitcast(pointer, vector.as_pointer()))
+        value.align = bits // 8
+        return value if bits == 32 else builder.zext(value, target.llvm)
+
+    return target(array, position), codegen
 
 
 def _store_function(count):
@@ -399,7 +439,8 @@ def shuffle(typingctx, a, pattern):
 
     def codegen(context, builder, sig, args):
         indices = [
-            context.cast(builder, builder.extract_value(args[1], i), sig.args[1][i], types.int32) for i in range(a.count)
+            context.cast(builder, builder.extract_value(args[1], i), sig.args[1][i], types.int32)
+            for i in range(a.count)
         ]
         constant = [index for index in indices if isinstance(index, ir.Constant)]
         if len(constant) == a.count:
@@ -407,7 +448,9 @@ def shuffle(typingctx, a, pattern):
             return builder.shuffle_vector(args[0], ir.Constant(a.llvm, ir.Undefined), mask)
         result = ir.Constant(a.llvm, ir.Undefined)
         for i, index in enumerate(indices):
-            result = builder.insert_element(result, builder.extract_element(args[0], index), ir.Constant(ir.IntType(32), i))
+            result = builder.insert_element(
+                result, builder.extract_element(args[0], index), ir.Constant(ir.IntType(32), i)
+            )
         return result
 
     return a(a, pattern), codegen

@@ -1,6 +1,7 @@
 """Lanes as NumPy arrays, for running the units uncompiled; see bhemu/machine/lanes.py for what they mean.
 
-Values are int32 (or int64 after `widen`) arrays, masks are bool arrays; NumPy's operators wrap in silence as the lanes do.
+Values are int32 (or int64 after `widen`) arrays, masks are bool arrays; NumPy's operators wrap in silence as the
+lanes do.
 """
 
 from __future__ import annotations
@@ -76,6 +77,14 @@ def as_integers(mask: Lanes) -> Lanes:
     return mask.astype(np.int32)
 
 
+def as_halves(a: Lanes) -> Lanes:
+    return np.ascontiguousarray(a).view("<i2")
+
+
+def as_words(a: Lanes) -> Lanes:
+    return np.ascontiguousarray(a).view("<i4")
+
+
 def _wrap32(value: Any) -> np.int32:
     return np.int64(value).astype(np.int32)
 
@@ -111,6 +120,10 @@ def load16(array: Lanes, row: Any) -> Lanes:
 
 def load32(array: Lanes, row: Any) -> Lanes:
     return _load(array, row, 32)
+
+
+def load16_at(array: Lanes, position: Any) -> Lanes:
+    return _load(array.reshape(-1)[int(position) : int(position) + 16], 0, 16)
 
 
 def store16(array: Lanes, row: Any, value: Lanes) -> None:

@@ -1,16 +1,20 @@
-"""Lanes: 16 or 32 integers that are worked on side by side, for the matrix unit (16 columns) and the vector unit (32 lanes).
+"""Lanes: 16 or 32 integers that are worked on side by side, for the matrix unit (16 columns) and the vector unit (32
+lanes).
 
-A lane value is written like a number: `+ - * & | ^ ~ << >>` (`>>` keeps the sign) and comparisons (signed), which give a mask.
-Arithmetic wraps at the width, 32 bits unless `widen`ed to 64. The other operand may be a Python integer. Shift amounts must be
-below the width: clamp them with `minimum` first.
+A lane value is written like a number: `+ - * & | ^ ~ << >>` (`>>` keeps the sign) and comparisons (signed), which
+give a mask.
+Arithmetic wraps at the width, 32 bits unless `widen`ed to 64. The other operand may be a Python integer. Shift
+amounts must be below the width: clamp them with `minimum` first.
 
     load16(array, row), store16(array, row, value)   16 elements at flat position 16 * row of a 16- or 32-bit array
     load32, store32                                  the same with 32 lanes
+    load16_at(array, position)                       16 elements from any flat position
     where(mask, a, b)                                select; `mask & mask`, `mask | mask`, `~mask`
     minimum, maximum, less_unsigned                  signed minimum and maximum; unsigned comparison
     shift_right_logical, leading_zeros, population_count
     widen, widen_unsigned, narrow                    32 to 64 bits and back
-    splat16, splat32, iota16, iota32                 the same value in all lanes; 0, 1, 2, ...
+    as_halves, as_words                              16 lanes of 32 bits as 32 lanes of 16 bits, low half first, and
+    back splat16, splat32, iota16, iota32                 the same value in all lanes; 0, 1, 2, ...
     mask16, mask32, mask_bits, as_integers           masks from and to integers (bit n = lane n); 0 / 1 lanes
     horizontal_sum, horizontal_maximum, horizontal_minimum, lane, shuffle
 
@@ -23,7 +27,9 @@ from bhemu.machine.compiler import JIT
 
 if JIT:
     from bhemu.machine._lanes_compiled import (
+        as_halves,
         as_integers,
+        as_words,
         horizontal_maximum,
         horizontal_minimum,
         horizontal_sum,
@@ -33,6 +39,7 @@ if JIT:
         leading_zeros,
         less_unsigned,
         load16,
+        load16_at,
         load32,
         mask16,
         mask32,
@@ -53,7 +60,9 @@ if JIT:
     )
 else:
     from bhemu.machine._lanes_plain import (
+        as_halves,
         as_integers,
+        as_words,
         horizontal_maximum,
         horizontal_minimum,
         horizontal_sum,
@@ -63,6 +72,7 @@ else:
         leading_zeros,
         less_unsigned,
         load16,
+        load16_at,
         load32,
         mask16,
         mask32,
@@ -83,7 +93,9 @@ else:
     )
 
 __all__ = [
+    "as_halves",
     "as_integers",
+    "as_words",
     "horizontal_maximum",
     "horizontal_minimum",
     "horizontal_sum",
@@ -93,6 +105,7 @@ __all__ = [
     "leading_zeros",
     "less_unsigned",
     "load16",
+    "load16_at",
     "load32",
     "mask16",
     "mask32",

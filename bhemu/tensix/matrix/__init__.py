@@ -1,1 +1,3 @@
+"""Matrix unit (FPU)."""
 
+from bhemu.tensix.matrix import multiply as multiply

@@ -1,0 +1,181 @@
+"""Rows of Dst as the matrix unit reads, accumulates and writes them (math F6, F12; rules I.2, I.3)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+from numba import njit
+
+from bhemu.machine.lanes import (
+    leading_zeros,
+    load16,
+    maximum,
+    minimum,
+    narrow,
+    shift_right_logical,
+    splat16,
+    store16,
+    where,
+    widen,
+)
+from bhemu.tensix.matrix.operands import VIEW_32, VIEW_BF16, VIEW_FP16, high_row
+
+LOW_HALF: Final = 8
+"""The low halves of a 32-bit row lie so many physical rows after the high halves (rules I.3)."""
+
+# A Dst value in arithmetic: exponent field, and a 24-bit magnitude in which 1.0 is 2^23 at its own exponent (F12).
+_IMPLICIT: Final = 1 << 23
+_FAR: Final = 30
+"""Shifting by this much leaves nothing of any term; F12 says 31, and 30 gives the same with the magnitudes at hand."""
+_ROUND_16: Final = 1 << 12
+_CLEAR_16: Final = -(1 << 13)
+_FP32_INFINITE: Final = 255
+_INT32_MAX: Final = 0x7FFFFFFF
+
+
+@njit
+def cell_from_upper16(bits):
+    """Dst cell of the upper 16 bits of a value in FP32 order: exponent and mantissa change places (rules I.2)."""
+    return (bits & 0x8000) | ((bits & 0x7F) << 8) | ((bits >> 7) & 0xFF)
+
+
+@njit
+def upper16_from_cell(cell):
+    """The inverse of `cell_from_upper16`."""
+    return (cell & 0x8000) | ((cell & 0xFF) << 7) | ((cell >> 8) & 0x7F)
+
+
+@njit
+def load_value(t, view, row):
+    """(sign bit 15, exponent field, magnitude) of a Dst row; zeros when the row is not valid (F6, F12)."""
+    physical = high_row(row) if view == VIEW_32 else row
+    zero = splat16(0)
+    if t.dst_valid[physical] == 0:
+        return zero, zero, zero
+    cell = load16(t.dst, physical)
+    sign = cell & 0x8000
+    if view == VIEW_FP16:
+        exponent = cell & 0x1F
+        mantissa = (cell & 0x7FE0) << 8
+    else:
+        exponent = cell & 0xFF
+        mantissa = (cell & 0x7F00) << 8
+        if view == VIEW_32:
+            mantissa = mantissa | load16(t.dst, physical + LOW_HALF)
+    return sign, exponent, where(exponent > 0, mantissa | _IMPLICIT, zero)
+
+
+@njit
+def _align(value, exponent, greatest):
+    """Signed `value` at the greatest exponent: shifted right, half toward plus infinity (F12 step 2)."""
+    distance = minimum(greatest - exponent, _FAR)
+    return (value + ((splat16(1) << distance) >> 1)) >> distance
+
+
+@njit
+def _finish(t, view, row, total, greatest):
+    """Normalise, round and store a signed sum (F12 steps 4 to 7)."""
+    zeros = leading_zeros(where(total < 0, -total, total))
+    left = where(total < 0, -total, total) << (zeros - 1)  # the leading one is now bit 30
+    exponent = greatest + 8 - zeros  # E + L - 24
+    if view == VIEW_32:
+        # Adding half of the last kept place may carry into bit 31, hence the logical shift.
+        rounded = shift_right_logical(left + (1 << 6), 7)
+        bits = ((exponent - 1) << 23) + rounded  # the leading one adds the 1 back, a carry adds one more
+        least, most = 1 << 23, _FP32_INFINITE << 23
+        bits = where(exponent >= _FP32_INFINITE, most, minimum(bits, most))
+    elif view == VIEW_BF16:
+        rounded = shift_right_logical(left + (1 << 22), 23)
+        bits = ((exponent - 1) << 7) + rounded
+        least, most = 1 << 7, _FP32_INFINITE << 7
+        bits = minimum(bits, most)
+    else:
+        rounded = shift_right_logical(left + (1 << 19), 20)
+        bits = ((exponent - 1) << 10) + rounded
+        least, most = 1 << 10, 0x7FFF
+        bits = minimum(bits, most)
+    kept = (total != 0) & (greatest > 0) & (bits >= least)
+    bits = where(kept, bits, 0)
+    sign = where(kept & (total < 0), 0x8000, 0)
+    store_value(t, view, row, sign, bits)
+
+
+@njit
+def store_value(t, view, row, sign, bits):
+    """Write exponent and mantissa `bits` (FP32, BF16 or FP16 order, no sign) under `sign` (bit 15); the row becomes valid."""
+    if view == VIEW_32:
+        physical = high_row(row)
+        store16(t.dst, physical, sign | ((bits >> 8) & 0x7F00) | (bits >> 23))
+        store16(t.dst, physical + LOW_HALF, bits & 0xFFFF)
+        t.dst_valid[physical] = 1
+        return
+    if view == VIEW_BF16:
+        store16(t.dst, row, sign | ((bits & 0x7F) << 8) | (bits >> 7))
+    else:
+        store16(t.dst, row, sign | ((bits & 0x3FF) << 5) | (bits >> 10))
+    t.dst_valid[row] = 1
+
+
+@njit
+def _align_dst(view, sign, magnitude, exponent, greatest):
+    """The signed Dst value at the greatest exponent: shifted right, half up on the magnitude (F12 steps 2 and 3)."""
+    aligned = _align(magnitude, exponent, greatest)
+    if view != VIEW_32:
+        aligned = (aligned + _ROUND_16) & _CLEAR_16
+    return where(sign != 0, -aligned, aligned)
+
+
+@njit
+def _align_term(view, value, exponent, greatest):
+    aligned = _align(value, exponent, greatest)
+    if view != VIEW_32:
+        aligned = (aligned + _ROUND_16) & _CLEAR_16
+    return aligned
+
+
+@njit
+def accumulate_one(t, view, row, value, exponent):
+    """Dst row += one signed term per column, where 2^23 at its exponent is 1.0 (F12)."""
+    sign, dst_exponent, magnitude = load_value(t, view, row)
+    greatest = maximum(exponent, dst_exponent)
+    total = _align_term(view, value, exponent, greatest)
+    total = total + _align_dst(view, sign, magnitude, dst_exponent, greatest)
+    _finish(t, view, row, total, greatest)
+
+
+@njit
+def accumulate_two(t, view, row, value0, exponent0, value1, exponent1):
+    """Dst row += two signed terms per column, combined in one step (F12, F13)."""
+    sign, dst_exponent, magnitude = load_value(t, view, row)
+    greatest = maximum(maximum(exponent0, exponent1), dst_exponent)
+    total = _align_term(view, value0, exponent0, greatest) + _align_term(view, value1, exponent1, greatest)
+    total = total + _align_dst(view, sign, magnitude, dst_exponent, greatest)
+    _finish(t, view, row, total, greatest)
+
+
+@njit
+def replace(t, view, row, value, exponent):
+    """Dst row = one signed term per column: F12 with Dst +0, whose exponent 0 takes part."""
+    greatest = maximum(exponent, 0)
+    _finish(t, view, row, _align_term(view, value, exponent, greatest), greatest)
+
+
+@njit
+def load_int32(t, row):
+    """Signed 64-bit lanes of a sign-magnitude INT32 row; -0 reads as 0, an invalid row as zeros (F15)."""
+    physical = high_row(row)
+    if t.dst_valid[physical] == 0:
+        return widen(splat16(0))
+    cell = load16(t.dst, physical)
+    magnitude = ((cell & 0xFF) << 23) | ((cell & 0x7F00) << 8) | load16(t.dst, physical + LOW_HALF)
+    return widen(where((cell & 0x8000) != 0, -magnitude, magnitude))
+
+
+@njit
+def store_int32(t, row, value):
+    """Write signed 64-bit lanes as sign-magnitude INT32, saturated at 2^31 - 1; zero is +0 (F15)."""
+    clamped = narrow(maximum(minimum(value, _INT32_MAX), -_INT32_MAX))
+    negative = clamped < 0
+    store_value(t, VIEW_32, row, where(negative, 0x8000, 0), where(negative, -clamped, clamped))

@@ -1,0 +1,78 @@
+"""Integer mode: magnitudes of 8 bits and more into INT32 (math F14, F15)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.errors import UndefinedBehavior
+from bhemu.machine.faults import fault, refuse
+from bhemu.machine.lanes import load16, mask_bits, splat16, store16, where, widen
+from bhemu.tensix.matrix.dst import load_int32, store_int32
+from bhemu.tensix.matrix.operands import SRC_EXPONENT, SRC_MANTISSA, SRC_MANTISSA_LSB, SRC_SIGN
+
+_EXPONENT: Final = 16
+"""Exponent field of a non-zero integer in Src (rules I.2)."""
+_A: Final = 0  # rows of `math_scratch`
+_B: Final = 16
+_DEPTH: Final = 16
+
+NOT_INTEGER = fault(
+    "matrix.not-integer",
+    UndefinedBehavior,
+    "integer mode, but a cell of Src{0:c} has an exponent field other than 0 and 16",
+    remedy="unpack INT8 data, or clear INT8_math_enabled",
+    rule="math F14, O10",
+)
+
+
+@njit
+def all_integers(t, array, row, count, letter):
+    """True when every cell of the rows has exponent 0 or 16; records the refusal otherwise."""
+    odd = splat16(0)
+    for i in range(count):
+        odd = odd | (load16(array, row + i) & (SRC_EXPONENT ^ _EXPONENT))
+    if mask_bits(odd != 0) != 0:
+        refuse(t, NOT_INTEGER, letter)
+        return False
+    return True
+
+
+@njit
+def factor_a(phase):
+    """Magnitude bits of SrcA that take part in a product (F14)."""
+    return 0x1F if phase & 1 else 0xE0
+
+
+@njit
+def factor_b(phase):
+    """Magnitude bits of SrcB that take part in a product (F14)."""
+    return 0xF if phase & 2 else 0x3F0
+
+
+@njit
+def integer(cell, mask, keep_denormals):
+    """Signed value of Src cells; 0 where the exponent is 0, unless `keep_denormals` (F14)."""
+    magnitude = (cell >> SRC_MANTISSA_LSB) & (mask & SRC_MANTISSA)
+    if not keep_denormals:
+        magnitude = where((cell & SRC_EXPONENT) != 0, magnitude, 0)
+    return where((cell & SRC_SIGN) != 0, -magnitude, magnitude)
+
+
+@njit
+def dot_rows_integer(t, phase, a_row, b_row, b_step, dst_row, dst_step, count):
+    """Dst rows += SrcB rows x sixteen SrcA rows, saturating (F15)."""
+    for k in range(_DEPTH):
+        store16(t.math_scratch, _A + k, integer(load16(t.srca, a_row + k), factor_a(phase), False))
+    for i in range(count):
+        store16(t.math_scratch, _B + i, integer(load16(t.srcb, b_row + i * b_step), factor_b(phase), False))
+    for i in range(count):
+        total = splat16(0)
+        for k in range(_DEPTH):
+            total = total + load16(t.math_scratch, _A + k) * splat16(np.int64(t.math_scratch[_B + i, k]))
+        row = dst_row + i * dst_step
+        store_int32(t, row, widen(total) + load_int32(t, row))

@@ -1,0 +1,148 @@
+"""MVMUL, DOTPV and GAPOOL: matrix products (math F7, F10, F16, F32)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+from numba import njit
+
+from bhemu.errors import MissingSpecification, UndefinedBehavior
+from bhemu.machine.config_access import config_bank
+from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, refuse
+from bhemu.tensix.banks import SRCA, SRCB, hand_back
+from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
+from bhemu.tensix.matrix.dot import dot_rows
+from bhemu.tensix.matrix.integer import all_integers, dot_rows_integer
+from bhemu.tensix.matrix.operands import (
+    FP16_STYLE,
+    INT8_STYLE,
+    NO_STYLE,
+    SRC_PAST_END,
+    SRC_ROWS,
+    WIDE_EXPONENT,
+    arithmetic_style,
+    bank_row,
+    code_a,
+    code_b,
+    dst_row,
+    fidelity_phase,
+    has_high_exponent,
+    keeps_denormals,
+    owns_a,
+    owns_b,
+    srca_row,
+    srcb_row,
+    trim_mask,
+    view_of,
+)
+from bhemu.tensix.rwc import apply_address_modifier
+
+DEPTH: Final = 16
+"""Rows of SrcA in a product."""
+_ALIGNED_8: Final = 0x38
+_ANY_ROW: Final = 0x3F
+_DST_ALIGNED_8: Final = 0x3F8
+_DST_ALIGNED_4: Final = 0x3FC
+_DST_BROADCAST: Final = 0x3F9
+_LETTER_A: Final = ord("A")
+_LETTER_B: Final = ord("B")
+
+DENORMALS_KEPT = fault(
+    "matrix.denormals-kept",
+    MissingSpecification,
+    "Zero_Flag_disabled_src is 1: no source says what a matrix product makes of denormals then",
+    remedy="clear ALU_ACC_CTRL_Zero_Flag_disabled_src around MVMUL, DOTPV and GAPOOL",
+    rule="math F5, O7",
+)
+POOL_SHAPE = fault(
+    "matrix.pool-shape",
+    MissingSpecification,
+    "instr_mod19 is 0: only the 16-row form of pooling is described",
+    remedy="set instr_mod19 to 1 (p_gpool::DIM_16X16)",
+    rule="math F16",
+)
+NO_AVERAGE_INDEX = fault(
+    "matrix.average-index",
+    UndefinedBehavior,
+    "max_pool_index_en is 1 in GAPOOL, which has no maximum to take an index of",
+    remedy="clear max_pool_index_en",
+    rule="math F16",
+)
+DOT_OPTION = fault(
+    "matrix.dot-option",
+    UndefinedBehavior,
+    "DOTPV has no broadcast and addresses like MVMUL: {0:#x} sets other bits",
+    remedy="use MVMUL, or leave instr_mod19, addr_mode[4:3] and dst[13:10] at 0",
+    rule="math F32",
+)
+
+
+@njit
+def multiply(t, thread, clear_dvalid, address_modifier, dst, b_mask, b_step, dst_mask, dst_step, count):
+    """Dst rows += SrcB rows x SrcA: what MVMUL, DOTPV and GAPOOL share."""
+    if not owns_a(t) or not owns_b(t):
+        return WAIT
+    bank = config_bank(t, thread)
+    a, b = code_a(t, thread, bank, SRCA), code_b(t, thread, bank)
+    style = arithmetic_style(t, thread, bank, a, b)
+    if style == NO_STYLE:
+        return REFUSED
+    if keeps_denormals(t, bank):
+        return refuse(t, DENORMALS_KEPT)
+    first_a = srca_row(t, thread, 0, _ALIGNED_8)
+    if first_a > SRC_ROWS - DEPTH:
+        return refuse(t, SRC_PAST_END, first_a, DEPTH)
+    a_row = bank_row(t, SRCA, first_a)
+    b_row = bank_row(t, SRCB, srcb_row(t, thread, 0, b_mask))
+    b_rows = count if b_step else 1
+    if style == FP16_STYLE:
+        if has_high_exponent(t.srca, a_row, DEPTH) or has_high_exponent(t.srcb, b_row, b_rows):
+            return refuse(t, WIDE_EXPONENT, a)
+    elif style == INT8_STYLE:
+        if not all_integers(t, t.srca, a_row, DEPTH, _LETTER_A) or not all_integers(t, t.srcb, b_row, b_rows, _LETTER_B):
+            return REFUSED
+    view = view_of(t, bank, style)
+    phase = fidelity_phase(t, thread)
+    row = dst_row(t, thread, dst, dst_mask)
+    if apply_address_modifier(t, thread, address_modifier) != DONE:
+        return REFUSED
+    if style == INT8_STYLE:
+        dot_rows_integer(t, phase, a_row, b_row, b_step, row, dst_step, count)
+    else:
+        dot_rows(t, style, view, phase, a_row, trim_mask(a), b_row, b_step, trim_mask(b), row, dst_step, count)
+    return hand_back(t, thread, clear_dvalid, False)
+
+
+@instruction(
+    Mode("8-bit exponents", VERIFIED, vectors="fpu:MVMUL", rule="math F8..F13"),
+    Mode("5-bit exponents", VERIFIED, vectors="fpu:MVMUL", rule="math F8..F13"),
+    Mode("integers", VERIFIED, vectors="fpu:MVMUL", rule="math F14, F15"),
+    Mode("one SrcB row to four Dst rows (instr_mod19 = 1)", DOCUMENTED, rule="math F7, F32"),
+    Mode("rows that are not aligned: low bits ignored", DOCUMENTED, rule="math F7"),
+    Mode("BFP8a, BFP4a, BFP2a, INT32, INT16 as float operands", DOCUMENTED, rule="math F2"),
+)
+def MVMUL(t, thread, clear_dvalid, instr_mod19, addr_mode, dst):
+    if instr_mod19:
+        return multiply(t, thread, clear_dvalid, addr_mode, dst, _ANY_ROW, 0, _DST_BROADCAST, 2, 4)
+    return multiply(t, thread, clear_dvalid, addr_mode, dst, _ALIGNED_8, 1, _DST_ALIGNED_8, 1, 8)
+
+
+@instruction(Mode("as MVMUL", DOCUMENTED, rule="math F32"))
+def DOTPV(t, thread, clear_dvalid, instr_mod19, addr_mode, dst, word):
+    if instr_mod19 or addr_mode > 7 or dst > 0x3FF:
+        return refuse(t, DOT_OPTION, word)
+    return multiply(t, thread, clear_dvalid, addr_mode, dst, _ALIGNED_8, 1, _DST_ALIGNED_8, 1, 8)
+
+
+@instruction(
+    Mode("16 SrcA rows", VERIFIED, vectors="fpu:GAPOOL", rule="math F16"),
+    Mode("rows that are not aligned: low bits ignored", DOCUMENTED, rule="math F7"),
+)
+def GAPOOL(t, thread, clear_dvalid, instr_mod19, pool_addr_mode, max_pool_index_en, dst):
+    if not instr_mod19:
+        return refuse(t, POOL_SHAPE)
+    if max_pool_index_en:
+        return refuse(t, NO_AVERAGE_INDEX)
+    return multiply(t, thread, clear_dvalid, pool_addr_mode, dst, _ALIGNED_8, 1, _DST_ALIGNED_4, 1, 4)

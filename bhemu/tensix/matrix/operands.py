@@ -1,0 +1,278 @@
+"""What every matrix instruction looks up first: formats, views of Dst, rows of SrcA, SrcB and Dst (math F1..F7, rules I.2, I.3)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.errors import ConfigurationError, MissingSpecification, NonContractualBehavior, UndefinedBehavior
+from bhemu.formats import DataFormat
+from bhemu.isa.registers import config, thread
+from bhemu.machine.config_access import config_field, thread_field
+from bhemu.machine.counters import RWC_A, RWC_B, RWC_DST, RWC_FIDELITY
+from bhemu.machine.faults import fault, refuse
+from bhemu.machine.lanes import load16, mask_bits
+from bhemu.tensix.banks import MATRIX, SRCA, SRCB
+
+# --- configuration ----------------------------------------------------------------------------------------------------
+
+_CODE_A: Final = config("ALU_FORMAT_SPEC_REG0_SrcA")
+_CODE_A_OVERRIDE: Final = config("ALU_FORMAT_SPEC_REG_SrcA_override")
+_CODE_A_INSTEAD: Final = config("ALU_FORMAT_SPEC_REG_SrcA_val")
+_CODE_B: Final = config("ALU_FORMAT_SPEC_REG1_SrcB")
+_CODE_B_OVERRIDE: Final = config("ALU_FORMAT_SPEC_REG_SrcB_override")
+_CODE_B_INSTEAD: Final = config("ALU_FORMAT_SPEC_REG_SrcB_val")
+_FP32: Final = config("ALU_ACC_CTRL_Fp32_enabled")
+_INT8: Final = config("ALU_ACC_CTRL_INT8_math_enabled")
+_STOCHASTIC: Final = config("ALU_ROUNDING_MODE_Fpu_srnd_en")
+_KEEP_DENORMALS: Final = config("ALU_ACC_CTRL_Zero_Flag_disabled_src")
+_DST_BASE: Final = config("DEST_REGW_BASE_Base")
+_DST_OFFSET: Final = thread("DEST_TARGET_REG_CFG_MATH_Offset")
+_NOT_IMPLIED_A: Final = thread("DISABLE_IMPLIED_SRCA_FMT_Base")
+_NOT_IMPLIED_B: Final = thread("DISABLE_IMPLIED_SRCB_FMT_Base")
+_FIDELITY_BASE: Final = thread("FIDELITY_BASE_Phase")
+_FORCE_FP16: Final = thread("FP16A_FORCE_Enable")
+
+# --- format codes (rules I.1) and styles (F2) -------------------------------------------------------------------------
+
+TF32: Final = DataFormat.TF32.code
+FP16: Final = DataFormat.FP16.code
+INT8: Final = DataFormat.INT8.code
+
+
+def _set_of(*formats: DataFormat) -> int:
+    return sum(1 << f.code for f in formats)
+
+
+_D = DataFormat
+FIVE_BIT_CODES: Final = _set_of(_D.FP16, _D.FP8_E5M2, _D.BFP8A, _D.BFP4A, _D.BFP2A, _D.INT8)
+"""Formats whose exponent has five bits in Src and Dst, one bit a code; INT8 is laid over FP16 (F2)."""
+EIGHT_BIT_CODES: Final = _set_of(_D.FP32, _D.TF32, _D.BF16, _D.BFP8, _D.BFP4, _D.BFP2, _D.INT32, _D.INT16)
+TF32_OR_FIVE_BIT: Final = FIVE_BIT_CODES | _set_of(_D.TF32)
+
+BF16_STYLE: Final = 0
+TF32_STYLE: Final = 1
+FP16_STYLE: Final = 2
+INT8_STYLE: Final = 3
+NO_STYLE: Final = -1
+"""The formats were refused."""
+
+VIEW_BF16: Final = 0
+VIEW_FP16: Final = 1
+VIEW_32: Final = 2
+
+# --- cells (rules I.2) ------------------------------------------------------------------------------------------------
+
+SRC_SIGN: Final = 1 << 18
+SRC_CELL: Final = (1 << 19) - 1
+SRC_EXPONENT: Final = 0xFF
+SRC_MANTISSA_LSB: Final = 8
+SRC_MANTISSA: Final = 0x3FF
+_SRC_HIGH_EXPONENT: Final = 0xE0
+_SRC_LOW_MANTISSA: Final = 7 << SRC_MANTISSA_LSB
+SRC_ROWS: Final = 64
+DST_ROWS: Final = 1024
+
+NO_FORMAT = fault(
+    "matrix.no-format",
+    UndefinedBehavior,
+    "format code {0} of SrcA or {1} of SrcB is no data format",
+    remedy="let the unpacker's implied format stand, or set ALU_FORMAT_SPEC to a format of rules I.1",
+    rule="math F2",
+)
+MIXED_FORMATS = fault(
+    "matrix.mixed-formats",
+    ConfigurationError,
+    "SrcA has format code {0} and SrcB {1}: one has 5 exponent bits and the other 8",
+    remedy="unpack both operands to formats with the same exponent width",
+    rule="math F2",
+)
+WIDE_EXPONENT = fault(
+    "matrix.wide-exponent",
+    UndefinedBehavior,
+    "Src cells hold exponent bits 7:5, which a 5-bit format (code {0}) does not have",
+    remedy="unpack the operands in the format that the matrix unit is configured for",
+    rule="math F4",
+)
+STOCHASTIC = fault(
+    "matrix.stochastic",
+    MissingSpecification,
+    "ALU_ROUNDING_MODE_Fpu_srnd_en is 1: no source gives the random bits of stochastic rounding",
+    remedy="clear ALU_ROUNDING_MODE_Fpu_srnd_en",
+    rule="math O13",
+)
+FORCED_FP16 = fault(
+    "matrix.forced-fp16",
+    NonContractualBehavior,
+    "FP16A_FORCE_Enable is 1, which Blackhole silicon does not have",
+    remedy="leave ThreadConfig FP16A_FORCE at 0 and configure FP16 formats",
+    rule="math F1",
+)
+DST_BASE = fault(
+    "matrix.dst-base",
+    NonContractualBehavior,
+    "DEST_REGW_BASE_Base is {0}: documents add it to Dst rows, Blackhole silicon does not have it",
+    remedy="leave it at 0 and use DEST_TARGET_REG_CFG_MATH_Offset",
+    rule="math O5",
+)
+SRC_PAST_END = fault(
+    "matrix.src-past-end",
+    UndefinedBehavior,
+    "{1} SrcA rows from row {0} reach past row 63",
+    remedy="start at row 48 or below",
+    rule="math F7",
+)
+
+
+@njit
+def owns_a(t):
+    """The matrix unit's bank of SrcA holds data (F30)."""
+    return t.src_owner[SRCA, t.math_bank[SRCA]] == MATRIX
+
+
+@njit
+def owns_b(t):
+    """The matrix unit's bank of SrcB holds data (F30)."""
+    return t.src_owner[SRCB, t.math_bank[SRCB]] == MATRIX
+
+
+@njit
+def code_a(t, thread, bank, file):
+    """Format code "fA": implied by the bank of `file` (SrcB for moves from and to SrcB), or configured (F1)."""
+    if thread_field(t, thread, _NOT_IMPLIED_A) == 0:
+        return np.int64(t.src_format[file, t.math_bank[file]])
+    if config_field(t, bank, _CODE_A_OVERRIDE):
+        return config_field(t, bank, _CODE_A_INSTEAD)
+    return config_field(t, bank, _CODE_A)
+
+
+@njit
+def code_b(t, thread, bank):
+    """Format code "fB" (F1)."""
+    if thread_field(t, thread, _NOT_IMPLIED_B) == 0:
+        return np.int64(t.src_format[SRCB, t.math_bank[SRCB]])
+    if config_field(t, bank, _CODE_B_OVERRIDE):
+        return config_field(t, bank, _CODE_B_INSTEAD)
+    return config_field(t, bank, _CODE_B)
+
+
+@njit
+def is_supported(t, thread, bank):
+    """False, with the refusal recorded, when a setting asks for what silicon does not have or no source describes."""
+    if config_field(t, bank, _STOCHASTIC):
+        refuse(t, STOCHASTIC)
+        return False
+    if thread_field(t, thread, _FORCE_FP16):
+        refuse(t, FORCED_FP16)
+        return False
+    base = config_field(t, bank, _DST_BASE)
+    if base:
+        refuse(t, DST_BASE, base)
+        return False
+    return True
+
+
+@njit
+def is_integer(t, bank):
+    """INT8_math_enabled (F2)."""
+    return config_field(t, bank, _INT8) != 0
+
+
+@njit
+def is_wide(t, bank):
+    """Dst is used in its 32-bit view (F3)."""
+    return config_field(t, bank, _FP32) != 0 or is_integer(t, bank)
+
+
+@njit
+def keeps_denormals(t, bank):
+    """Zero_Flag_disabled_src (F5)."""
+    return config_field(t, bank, _KEEP_DENORMALS) != 0
+
+
+@njit
+def arithmetic_style(t, thread, bank, a, b):
+    """Style of an arithmetic instruction with format codes a and b, or NO_STYLE with the refusal recorded (F2)."""
+    if not is_supported(t, thread, bank):
+        return NO_STYLE
+    if is_integer(t, bank):
+        return INT8_STYLE
+    five = ((FIVE_BIT_CODES >> a) & 1) + 2 * ((FIVE_BIT_CODES >> b) & 1)
+    eight = ((EIGHT_BIT_CODES >> a) & 1) + 2 * ((EIGHT_BIT_CODES >> b) & 1)
+    if five == 3:
+        return FP16_STYLE
+    if eight == 3:
+        return TF32_STYLE if a == TF32 else BF16_STYLE
+    if (five | eight) == 3:
+        refuse(t, MIXED_FORMATS, a, b)
+    else:
+        refuse(t, NO_FORMAT, a, b)
+    return NO_STYLE
+
+
+@njit
+def view_of(t, bank, style):
+    """View of Dst for a style (F3)."""
+    if is_wide(t, bank):
+        return VIEW_32
+    return VIEW_FP16 if style == FP16_STYLE else VIEW_BF16
+
+
+@njit
+def trim_mask(code):
+    """Bits of a Src cell that arithmetic sees, by the operand's own format (F4)."""
+    return SRC_CELL if (TF32_OR_FIVE_BIT >> code) & 1 else SRC_CELL & ~_SRC_LOW_MANTISSA
+
+
+@njit
+def fidelity_phase(t, thread):
+    """Fidelity phase 0..3 (F8)."""
+    return (np.int64(t.rwc[thread, RWC_FIDELITY]) + thread_field(t, thread, _FIDELITY_BASE)) & 3
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+@njit
+def srca_row(t, thread, offset, mask):
+    """First SrcA row; remembers it for SHIFTXA (F7, F31)."""
+    row = (np.int64(t.rwc[thread, RWC_A]) + offset) & mask
+    t.math_srca_row = row
+    return row
+
+
+@njit
+def srcb_row(t, thread, offset, mask):
+    """First SrcB row (F7)."""
+    return (np.int64(t.rwc[thread, RWC_B]) + offset) & mask
+
+
+@njit
+def dst_row(t, thread, immediate, mask):
+    """First logical Dst row in the view in use (F6)."""
+    return (immediate + np.int64(t.rwc[thread, RWC_DST]) + thread_field(t, thread, _DST_OFFSET)) & mask
+
+
+@njit
+def bank_row(t, file, row):
+    """Position of row `row` of the matrix unit's bank among all rows of `t.srca` or `t.srcb`, for `load16`."""
+    return np.int64(t.math_bank[file]) * SRC_ROWS + row
+
+
+@njit
+def high_row(row):
+    """Physical row of the high halves of 32-bit row `row`; the low halves are eight rows further (rules I.3)."""
+    return ((row & 0x1F8) << 1) | (row & 0x207)
+
+
+@njit
+def has_high_exponent(array, row, count):
+    """True when a cell of `count` rows uses exponent bits 7:5 (F4)."""
+    cells = load16(array, row)
+    for i in range(1, count):
+        cells = cells | load16(array, row + i)
+    return mask_bits((cells & _SRC_HIGH_EXPONENT) != 0) != 0
