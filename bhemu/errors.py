@@ -5,6 +5,8 @@ Every refusal says what is wrong, where (program line, thread, instruction), whi
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class BhemuError(Exception):
     """Base of everything that bhemu raises on purpose.
@@ -14,7 +16,9 @@ class BhemuError(Exception):
         remedy: what to do instead, one sentence; shown on its own line.
 
     Attributes:
-        thread, word, line: the Tensix thread, instruction word and program line at fault, where an instruction is at fault.
+        thread, word, line: the Tensix thread, instruction word and program line at fault, where an instruction is at
+        fault.
+        file: the program file that `line` counts in.
     """
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
@@ -24,6 +28,7 @@ class BhemuError(Exception):
         self.thread: int | None = None
         self.word: int | None = None
         self.line: int | None = None
+        self.file: Path | None = None
 
     @property
     def category(self) -> str:

@@ -1,7 +1,9 @@
 """Running a program's three functions and the machine side by side.
 
-Each function is a coroutine (a greenlet) that runs until its FIFO is full or it waits; then the machine is clocked until nothing
-in it can move. Semaphores, bank ownership and latched waits decide who moves, so the outcome does not depend on this order.
+Each function is a coroutine (a greenlet) that runs until its FIFO is full or it waits; then the machine is clocked
+until nothing
+in it can move. Semaphores, bank ownership and latched waits decide who moves, so the outcome does not depend on this
+order.
 """
 
 from __future__ import annotations
@@ -102,6 +104,7 @@ class Schedule:
         try:
             task.switch()
         except BhemuError as error:
+            error.file = self._program.path
             if error.line is None:
                 error.line = self._line_of(error) or core.line
             if error.thread is None:
@@ -111,6 +114,7 @@ class Schedule:
             failure = ProgramError(
                 f"{THREAD_NAMES[core.thread]} function: {type(error).__name__}: {error}", remedy="mend the program"
             )
+            failure.file = self._program.path
             failure.line = self._line_of(error) or core.line
             failure.thread = core.thread
             raise failure from error
