@@ -8,7 +8,9 @@ Example:
     '0x1234'
 """
 
-from importlib import import_module
+from __future__ import annotations
+
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,26 +21,6 @@ if TYPE_CHECKING:
     from bhemu.host.run import Report, Result, run_program
     from bhemu.host.tile import Snapshot, Tile
     from bhemu.isa.names import Block, Condition, Counters, Semaphore, WhileSemaphore
-
-# Modules are imported when a name is first used, so that the command line starts without the compiler.
-_HOME = {
-    "BhemuError": "bhemu.errors",
-    "Block": "bhemu.isa.names",
-    "Condition": "bhemu.isa.names",
-    "Core": "bhemu.host.core",
-    "Counters": "bhemu.isa.names",
-    "DataFormat": "bhemu.formats",
-    "Program": "bhemu.host.program",
-    "Report": "bhemu.host.run",
-    "Result": "bhemu.host.run",
-    "Semaphore": "bhemu.isa.names",
-    "Snapshot": "bhemu.host.tile",
-    "Tensor": "bhemu.host.program",
-    "Tile": "bhemu.host.tile",
-    "WhileSemaphore": "bhemu.isa.names",
-    "load_program": "bhemu.host.program",
-    "run_program": "bhemu.host.run",
-}
 
 __all__ = [
     "BhemuError",
@@ -59,14 +41,35 @@ __all__ = [
     "run_program",
 ]
 
+# Names are fetched on first use, so that `import bhemu.formats` does not pull in the compiler.
+_HOMES = {
+    "BhemuError": "bhemu.errors",
+    "DataFormat": "bhemu.formats",
+    "Core": "bhemu.host.core",
+    "Program": "bhemu.host.program",
+    "Tensor": "bhemu.host.program",
+    "load_program": "bhemu.host.program",
+    "Report": "bhemu.host.run",
+    "Result": "bhemu.host.run",
+    "run_program": "bhemu.host.run",
+    "Snapshot": "bhemu.host.tile",
+    "Tile": "bhemu.host.tile",
+    "Block": "bhemu.isa.names",
+    "Condition": "bhemu.isa.names",
+    "Counters": "bhemu.isa.names",
+    "Semaphore": "bhemu.isa.names",
+    "WhileSemaphore": "bhemu.isa.names",
+}
+
 
 def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
+    home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'bhemu' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(home), name)
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return __all__

@@ -37,8 +37,8 @@ def math(core):
     op = program.parameters["op"]
     phases = PHASES[program.parameters["fidelity"]] if op == "mul" else 1
     llk.configure_math(core, fp32=False)
-    # Modifier 0 goes on to the next eight rows. At the end of a face the source counters start again; when the face needs
-    # another phase, so does Dst.
+    # Modifier 0 goes on to the next eight rows. At the end of a face the source counters start again; when the face
+    # needs another phase, so does Dst.
     llk.set_address_modifier(core, 0, SrcAIncr=8, SrcBIncr=8, DestIncr=8)
     llk.set_address_modifier(core, 1, SrcAClear=1, SrcBClear=1, DestCR=1, FidelityIncr=1)
     llk.set_address_modifier(core, 2, SrcAClear=1, SrcBClear=1, DestCR=1, DestIncr=llk.FACE_ROWS, FidelityClear=1)

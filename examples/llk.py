@@ -1,7 +1,7 @@
 """Steps that the examples share: what a kernel library's headers would give.
 
-The sequences are those of a real kernel: configure once; then, a tile at a time, two configuration contexts for the unpackers in
-turn, the semaphore MATH_PACK and the two halves of Dst between math and pack.
+The sequences are those of a real kernel: configure once; then, a tile at a time, two configuration contexts for the
+unpackers in turn, the semaphore MATH_PACK and the two halves of Dst between math and pack.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ HALF = 512
 PC_BUFFERED_CONTEXTS = 2
 
 
-# --- unpack ---------------------------------------------------------------------------------------------------------------
+# --- unpack
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def configure_unpacker(core: Core, unpacker: int, tensor: Tensor, source: DataFormat | None = None) -> None:
@@ -92,13 +93,13 @@ class Unpack:
 
 
 def unpacr(core: Core, unpacker: int, *, next_face: bool = False) -> int:
-    """An UNPACR that fills the current bank and hands it to the matrix unit; `next_face` steps to the next face in L1."""
-    return core.word.UNPACR(
-        Unpack_block_selection=unpacker, Ch0Z=int(next_face), OvrdThreadId=1, SetDatValid=1, Last=1
-    )
+    """An UNPACR that fills the current bank and hands it to the matrix unit; `next_face` steps to the next face in
+    L1."""
+    return core.word.UNPACR(Unpack_block_selection=unpacker, Ch0Z=int(next_face), OvrdThreadId=1, SetDatValid=1, Last=1)
 
 
-# --- math -----------------------------------------------------------------------------------------------------------------
+# --- math
+# -----------------------------------------------------------------------------------------------------------------
 
 
 def configure_math(core: Core, *, fp32: bool) -> None:
@@ -131,7 +132,7 @@ class DstHalves:
 
 
 def set_address_modifier(core: Core, index: int, **fields: int) -> None:
-    """Set an address modifier of the matrix and vector unit; fields as in the register map, `SrcAIncr`, `DestCR`, ..."""
+    """Set an address modifier of the matrix and vector unit, fields as the register map names them: `SrcAIncr=8`."""
     names = ("SrcAIncr", "SrcACR", "SrcAClear", "SrcBIncr", "SrcBCR", "SrcBClear")
     values = {f"ADDR_MOD_AB_SEC{index}_{name}": fields.pop(name, 0) for name in names}
     names = ("DestIncr", "DestCR", "DestClear", "FidelityIncr", "FidelityClear")
@@ -141,7 +142,8 @@ def set_address_modifier(core: Core, index: int, **fields: int) -> None:
     core.config.write(values)
 
 
-# --- pack -----------------------------------------------------------------------------------------------------------------
+# --- pack
+# -----------------------------------------------------------------------------------------------------------------
 
 TMP_LOW, TMP_HIGH = 24, 25
 """Halves of GPR 12, in which the pack thread makes addresses."""

@@ -47,13 +47,15 @@ def math(core):
     inner = a.tile_grid()[1]
     phases = PHASES[program.parameters["fidelity"]]
     llk.configure_math(core, fp32=program.parameters["dst"] == "fp32")
-    # One MVMUL multiplies 8 rows of a face of the left tile (SrcB) with a face of the right tile (SrcA). Faces are numbered
-    # 0 1 / 2 3: Dst 0 += 0x0, Dst 1 += 0x1, Dst 2 += 2x0, Dst 3 += 2x1, then 1x2, 1x3, 3x2, 3x3.
+    # One MVMUL multiplies 8 rows of a face of the left tile (SrcB) with a face of the right tile (SrcA). Faces are
+    # numbered 0 1 / 2 3: Dst 0 += 0x0, Dst 1 += 0x1, Dst 2 += 2x0, Dst 3 += 2x1, then 1x2, 1x3, 3x2, 3x3.
     llk.set_address_modifier(core, 0, SrcBIncr=8, DestIncr=8)
     llk.set_address_modifier(core, 1, SrcAIncr=16, SrcBCR=1, DestIncr=8)
     llk.set_address_modifier(core, 2, SrcACR=1, SrcBIncr=32, SrcBCR=1, DestIncr=8)
     llk.set_address_modifier(core, 4, SrcAIncr=32, SrcACR=1, SrcBIncr=48, SrcBCR=1, DestCR=1)
-    llk.set_address_modifier(core, 5, SrcAClear=1, SrcACR=1, SrcBClear=1, SrcBCR=1, DestClear=1, DestCR=1, FidelityIncr=1)
+    llk.set_address_modifier(
+        core, 5, SrcAClear=1, SrcACR=1, SrcBClear=1, SrcBCR=1, DestClear=1, DestCR=1, FidelityIncr=1
+    )
     with core.record(start=16):
         for modifier in (0, 1, 0, 2, 0, 1, 0, 4, 0, 1, 0, 2, 0, 1, 0):
             core.MVMUL(addr_mode=modifier)

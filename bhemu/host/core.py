@@ -1,8 +1,9 @@
 """What a thread's function gets: Python in the place of the thread's RISC-V core.
 
-Instructions go into the thread's FIFO in order and are executed by the machine when their turn comes; the function runs on until
-the FIFO is full or until it waits. Configuration written with `core.config[...]` travels in the same FIFO (as RMWCIB and SETC16
-words), so it takes its place among the instructions.
+Instructions go into the thread's FIFO in order and are executed by the machine when their turn comes; the function
+runs on until
+the FIFO is full or until it waits. Configuration written with `core.config[...]` travels in the same FIFO (as RMWCIB
+and SETC16 words), so it takes its place among the instructions.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from greenlet import getcurrent
 from bhemu.errors import AssemblyError, ProgramError
 from bhemu.host.views import ConfigView
 from bhemu.isa.assembler import assemble_program
-from bhemu.isa.instructions import INSTRUCTIONS, encode, suggestion
+from bhemu.isa.instruction_table import suggestion
+from bhemu.isa.instructions import INSTRUCTIONS, encode
 from bhemu.isa.registers import RegisterField, field
 from bhemu.machine.state import FIFO_PUSH_LIMIT
 
@@ -45,7 +47,8 @@ class Words:
 class Config:
     """Configuration fields by name, as the thread sees and writes them.
 
-    `config["NAME"] = value` issues the instructions that change just this field: RMWCIB for Config, SETC16 for ThreadConfig.
+    `config["NAME"] = value` issues the instructions that change just this field: RMWCIB for Config, SETC16 for
+    ThreadConfig.
     `config["NAME"]` waits until the thread's own instructions are done and reads the field.
     """
 
@@ -72,7 +75,8 @@ class Config:
             number = int(value)
             if not 0 <= number <= known.mask:
                 raise AssemblyError(
-                    f"{name} = {value} does not fit in {known.width} bits", remedy=f"use a value from 0 to {known.mask:#x}"
+                    f"{name} = {value} does not fit in {known.width} bits",
+                    remedy=f"use a value from 0 to {known.mask:#x}",
                 )
             if known.access == "pulse":
                 raise AssemblyError(
@@ -92,10 +96,7 @@ class Config:
             for byte in range(4):
                 part = mask >> 8 * byte & 0xFF
                 if part:
-                    self._core.issue(
-                        encode(f"RMWCIB{byte}", Mask=part, Data=data >> 8 * byte & 0xFF, CfgRegAddr=word)
-                    )
-
+                    self._core.issue(encode(f"RMWCIB{byte}", Mask=part, Data=data >> 8 * byte & 0xFF, CfgRegAddr=word))
 
     def store(self, values: dict[str, int]) -> None:
         """Write Config fields at once, as the RISC-V core's own stores do, past whatever is still in the FIFO.
@@ -113,8 +114,8 @@ class Config:
 class Core:
     """The RISC-V core of one thread.
 
-    Any mnemonic is a method: `core.UNPACR(SetDatValid=1, Last=1)` issues the instruction; operands by name, or in the order of
-    the LLK macros.
+    Any mnemonic is a method: `core.UNPACR(SetDatValid=1, Last=1)` issues the instruction; operands by name, or in the
+    order of the LLK macros.
 
     Attributes:
         thread: 0 unpack, 1 math, 2 pack.
@@ -163,8 +164,8 @@ class Core:
 
     def _push(self, word: int) -> None:
         coprocessor = self.tile.coprocessor
+        count = self.tile.record.fifo_count
         while not coprocessor.push(self.thread, word, self.line):
-            count = self.tile.record.fifo_count
             self._block(lambda: bool(count[self.thread] <= FIFO_PUSH_LIMIT), "room in its instruction FIFO")
 
     @contextmanager

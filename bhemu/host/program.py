@@ -234,7 +234,9 @@ class Program:
                 self.parameters[name] = _choice(declared, text)
             elif any(name in t.dimensions for t in self.tensors.values()):
                 if not text.isdigit() or int(text) == 0:
-                    raise ProgramError(f"--set {name}={text}: a dimension is a positive integer", remedy=f"--set {name}=64")
+                    raise ProgramError(
+                        f"--set {name}={text}: a dimension is a positive integer", remedy=f"--set {name}=64"
+                    )
                 self.defaults[name] = int(text)
             else:
                 known = ", ".join([*self.declared, *self.named_dimensions()]) or "nothing"
@@ -267,7 +269,8 @@ class Program:
             if name not in sizes:
                 if name not in self.defaults:
                     raise ProgramError(
-                        f"nothing fixes the size of dimension {name}", remedy=f"give an input that has it, or --set {name}=64"
+                        f"nothing fixes the size of dimension {name}",
+                        remedy=f"give an input that has it, or --set {name}=64",
                     )
                 sizes[name] = self.defaults[name]
         self.dimensions = sizes
@@ -304,8 +307,8 @@ class Program:
             if at + tensor.bytes > L1_SIZE:
                 total = sum(t.bytes for t in self.tensors.values())
                 raise MemoryError_(
-                    f"tensor {tensor.name} ({tensor.bytes} bytes) does not fit: the tensors need {total} bytes of L1, which has "
-                    f"{L1_SIZE - FIRST_ADDRESS}",
+                    f"tensor {tensor.name} ({tensor.bytes} bytes) does not fit: the tensors need {total} bytes of L1, "
+                    f"which has {L1_SIZE - FIRST_ADDRESS}",
                     remedy="use smaller tensors or a denser format, or work on them in parts",
                 )
             tensor.address = at
@@ -325,7 +328,8 @@ def _choice(declared: Parameter, text: str) -> Any:
         return type(declared.default)(text)
     except ValueError:
         raise ProgramError(
-            f"{declared.name} = {text!r} is no {type(declared.default).__name__}", remedy=f"for example {declared.default!r}"
+            f"{declared.name} = {text!r} is no {type(declared.default).__name__}",
+            remedy=f"for example {declared.default!r}",
         ) from None
 
 
@@ -354,6 +358,12 @@ def _whole_tiles(tensor: Tensor) -> None:
         raise FormatError(f"tensor {tensor.name} has no datums (shape {tensor.shape})", remedy="give it some")
 
 
+def _line_of(error: BaseException, path: Path) -> int | None:
+    """The innermost line of the program in the error's traceback."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return lines[-1] if lines else None
+
+
 def load_program(path: str | Path) -> Program:
     """The program that a Python file declares.
 
@@ -370,18 +380,22 @@ def load_program(path: str | Path) -> Program:
         raise ProgramError(f"{source} is no Python file", remedy="a program's name ends with .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    sys.path.insert(0, str(source.resolve().parent))  # as Python itself does for a script, so that it may import its neighbours
+    sys.path.insert(
+        0, str(source.resolve().parent)
+    )  # as Python itself does for a script, so that it may import its neighbours
     try:
         spec.loader.exec_module(module)
-    except BhemuError:
+    except BhemuError as error:
+        error.file, error.line = absolute, error.line or _line_of(error, absolute)
         raise
     except SyntaxError as error:
-        raise ProgramError(f"{source}, line {error.lineno}: {error.msg}", remedy="mend the syntax") from None
+        failure = ProgramError(f"{error.msg}: {(error.text or '').strip()}", remedy="mend the syntax")
+        failure.file, failure.line = Path(error.filename or absolute), error.lineno
+        raise failure from None
     except Exception as error:
-        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(absolute)]
-        raise ProgramError(
-            f"{source}, line {lines[-1] if lines else '?'}: {type(error).__name__}: {error}", remedy="mend the program"
-        ) from None
+        failure = ProgramError(f"{type(error).__name__}: {error}", remedy="mend the program")
+        failure.file, failure.line = absolute, _line_of(error, absolute)
+        raise failure from None
     finally:
         sys.path.remove(str(source.resolve().parent))
     programs = [value for value in vars(module).values() if isinstance(value, Program)]

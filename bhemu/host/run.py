@@ -109,9 +109,7 @@ def run_program(
     schedule = Schedule(tile, program, max_cycles=max_cycles, progress=progress)
     schedule.run()
     seconds = time.perf_counter() - start
-    outputs = {
-        t.name: tile.read_tensor(t.address, t.shape, t.format, tile_shape=t.tile_shape) for t in program.outputs
-    }
+    outputs = {t.name: tile.read_tensor(t.address, t.shape, t.format, tile_shape=t.tile_shape) for t in program.outputs}
     report = Report(
         units=_by_unit(tile.record.issued),
         tiles=sum(t.tiles for t in program.outputs),
@@ -146,10 +144,10 @@ def _errors(program: Program, tile: Tile) -> dict[str, Error]:
             remedy="return one array for each output, in order of declaration",
         )
     errors = {}
-    for tensor, want in zip(program.outputs, expected, strict=True):
+    for tensor, model in zip(program.outputs, expected, strict=True):
         region = tile.l1[tensor.address : tensor.address + tensor.bytes].copy()
         got = decode(region, tensor.format, tensor.shape, tile_shape=tensor.tile_shape).astype(np.float64)
-        want = np.asarray(want, np.float64)
+        want = np.asarray(model, np.float64)
         if want.shape != got.shape:
             raise ProgramError(
                 f"the reference of {tensor.name} has shape {want.shape}, the output {got.shape}",

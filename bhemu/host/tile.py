@@ -9,9 +9,9 @@ import numpy as np
 
 from bhemu.errors import MemoryError_, UndefinedBehavior
 from bhemu.formats import DataFormat, TileShape, decode, encode, tensor_size
+from bhemu.host.views import ConfigView, DstView, SrcView
 from bhemu.isa.assembler import assemble_program, disassemble
 from bhemu.machine.state import L1_SIZE, new_tiles, reset
-from bhemu.host.views import ConfigView, DstView, SrcView
 from bhemu.tensix.coprocessor import Coprocessor
 
 Array = np.ndarray[Any, Any]
@@ -193,7 +193,8 @@ def check_range(address: int, size: int) -> None:
     """Raise MemoryError_ unless [address, address + size) is a 16-byte aligned range of L1."""
     if address % 16:
         raise MemoryError_(
-            f"L1 address {address:#x} is not a multiple of 16", remedy="unpackers and packer address L1 in 16-byte units"
+            f"L1 address {address:#x} is not a multiple of 16",
+            remedy="unpackers and packer address L1 in 16-byte units",
         )
     if address < 0 or address + size > L1_SIZE:
         raise MemoryError_(

@@ -44,8 +44,8 @@ def _unshuffle(high: Array, low: Array) -> Array:
 class DstView:
     """The destination register file.
 
-    `cells` is uint16 [1024, 16], raw; `valid` is uint8 [1024], the row-valid flags. `np.asarray(tile.dst)` decodes in the view
-    that the matrix unit is configured for.
+    `cells` is uint16 [1024, 16], raw; `valid` is uint8 [1024], the row-valid flags. `np.asarray(tile.dst)` decodes in
+    the view that the matrix unit is configured for.
     """
 
     def __init__(self, record: Any) -> None:
@@ -143,7 +143,8 @@ class SrcView:
         if code in (1, 2, 3, 10, 11):  # five exponent bits; exponent 31 is an ordinary number
             value = np.where(exponent == 0, 0.0, np.ldexp(1024.0 + mantissa, (exponent & 0x1F) - 25))
             return np.where(sign != 0, -value, value).astype(np.float32)
-        return (sign << 31 | exponent << 23 | mantissa << 13).astype(np.uint32).view(np.float32)
+        bits: Array = (sign << 31 | exponent << 23 | mantissa << 13).astype(np.uint32)
+        return bits.view(np.float32)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         values = self.bank(int(self._record["math_bank"][self._file]))

@@ -55,8 +55,11 @@ def _own_condition(record: Any, thread: int, word: int) -> str:
     if row is None:
         return "it is no instruction"
     if row.unit == "unpack":
-        return _bank(record, decode(word).operands.get("Unpack_block_selection", decode(word).operands.get("Unpacker_Select", 0)),
-                     "unpack_bank")
+        return _bank(
+            record,
+            decode(word).operands.get("Unpack_block_selection", decode(word).operands.get("Unpacker_Select", 0)),
+            "unpack_bank",
+        )
     if row.unit == "matrix":
         return "; ".join(_bank(record, file, "math_bank") for file in (0, 1))
     if row.mnemonic == "ATGETM":

@@ -1,4 +1,5 @@
-"""Names for operand values that software uses: wait-gate blocks and conditions, semaphores, data movers of the ADC mask.
+"""Names for operand values that software uses: wait-gate blocks and conditions, semaphores, data movers of the ADC
+mask.
 
 Programs read better with `Block.MATH` than with 0x40; the values are those of math Y10 and of the LLK headers' naming.
 """

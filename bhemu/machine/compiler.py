@@ -1,9 +1,12 @@
 """Compiling one function at a time, and keeping the machine code on disk.
 
 An *entry* is a Python function `f(t, a, b[, c])` on the state record, compiled on its own with a fixed C signature
-`int64 f(tile *, int64, int64[, int64])`. Its machine code is stored under a name that contains a hash of the function's module
-and of every bhemu module and data file that it can reach, of the compiler's versions and of the processor: an edit anywhere
-below an entry gives a new name, so stale code cannot run (design section 1). Numba's own cache looks only at the entry's file.
+`int64 f(tile *, int64, int64[, int64])`. Its machine code is stored under a name that contains a hash of the
+function's module
+and of every bhemu module and data file that it can reach, of the compiler's versions and of the processor: an edit
+anywhere
+below an entry gives a new name, so stale code cannot run (design section 1). Numba's own cache looks only at the
+entry's file.
 
 With `NUMBA_DISABLE_JIT=1` nothing is compiled and entries are the plain functions.
 """
@@ -31,8 +34,8 @@ import numba
 from numba import njit, types
 from numba.core import config as numba_config
 from numba.core.registry import cpu_target
-from numba.extending import intrinsic
 from numba.core.runtime.nrt import rtsys
+from numba.extending import intrinsic
 
 from bhemu.machine.state import TILE_TYPE
 
@@ -164,7 +167,7 @@ def compile_entry(name: str, function: Callable[..., int], *, source: str | None
     Args:
         name: names the file in the cache.
         function: plain Python function on the record; what it calls is compiled with it.
-        source: optional text of a wrapper `def entry(t, a, b)` that calls `body` (the function); it is how an instruction's
+        source: optional text of a wrapper `def entry(t, a, b)` that calls `body` (the function): how an instruction's
             operands are taken out of its word.
         arguments: integers after the record.
     """
@@ -224,8 +227,8 @@ def _compile(function: Callable[..., int], source: str | None, arguments: int) -
             return body(_record_at(pointer), a, b, c)  # type: ignore[no-any-return]
 
     signature = types.int64(types.CPointer(TILE_TYPE), *[types.int64] * arguments)
-    compiled = numba.cfunc(signature, error_model="numpy", _nrt=False)(entry)
-    return compiled._wrapper_name, compiled._library
+    compiled = numba.cfunc(signature, error_model="numpy", _nrt=False)(entry)  # type: ignore[call-arg]
+    return compiled._wrapper_name, compiled._library  # type: ignore[attr-defined]
 
 
 def _store(path: Path, content: bytes) -> None:

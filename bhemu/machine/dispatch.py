@@ -1,6 +1,7 @@
 """Calling an instruction's function from compiled code, through a table of addresses.
 
-The table has 256 addresses, one an opcode; 0 means not compiled yet. With Numba disabled it is a list of Python functions.
+The table has 256 addresses, one an opcode; 0 means not compiled yet. With Numba disabled it is a list of Python
+functions.
 """
 
 # mypy: ignore-errors

@@ -1,7 +1,7 @@
 """Refusals raised from compiled code.
 
-Compiled code cannot raise an exception with text. It records a fault code and up to four values in the tile and returns; the
-host turns them into an exception (design section 4). A fault is declared where it is used:
+Compiled code cannot raise an exception with text. It records a fault code and up to four values in the tile and
+returns; the host turns them into an exception (design section 4). A fault is declared where it is used:
 
     X_RANGE = fault("unpack.x-range", UndefinedBehavior, "channel-1 X ({0}) is below channel-0 X ({1})",
                     remedy="set X with SETADCXX", rule="U5")

@@ -1,10 +1,12 @@
 """The state record: everything that one Tensix tile holds, as one NumPy structured record (design section 3).
 
-Registers hold hardware bit patterns, never numbers: SrcA / SrcB cells are 19 bits {sign, mantissa, exponent}, Dst cells the
-permuted 16 bits, a 32-bit Dst datum two cells (rules I.2, I.3). Compiled code receives the record whole; Python sees the same
-memory as a `numpy.record`. A copy of the record is a snapshot of the tile.
+Registers hold hardware bit patterns, never numbers: SrcA / SrcB cells are 19 bits {sign, mantissa, exponent}, Dst
+cells the
+permuted 16 bits, a 32-bit Dst datum two cells (rules I.2, I.3). Compiled code receives the record whole; Python sees
+the same memory as a `numpy.record`. A copy of the record is a snapshot of the tile.
 
-The field list below is the single place where state is declared. Shapes are row-major; `thread` is 0 unpack, 1 math, 2 pack.
+The field list below is the single place where state is declared. Shapes are row-major; `thread` is 0 unpack, 1 math,
+2 pack.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Running conformance vectors and saying what differs.
 
-A case passes when the whole architectural state after its program equals the expected one, cell by cell; it is refused when the
-machine refuses an instruction, and fails otherwise.
+A case passes when the whole architectural state after its program equals the expected one, cell by cell; it is
+refused when the machine refuses an instruction, and fails otherwise.
 """
 
 from __future__ import annotations
@@ -174,7 +174,8 @@ def _account(report: Report, case: Case, difference: Difference | None) -> None:
         report.differences.append(difference)
 
 
-# --- describing differences ---------------------------------------------------------------------------------------------
+# --- describing differences
+# ---------------------------------------------------------------------------------------------
 
 _COLUMNS: Final = {"dst": 16, "srca": 16, "srcb": 16, "lregs": 32, "gpr": 64, "cfg": 224, "tcfg": 68, "replay": 32}
 _ADC_UNITS: Final = ("unpacker0", "unpacker1", "packer")
@@ -230,7 +231,8 @@ def describe(difference: Difference) -> str:
         lines.append(f"  {difference.total} cells differ:")
     for name, index, want, have in difference.cells:
         lines.append(
-            f"    {_place(name, index)}: expected {want:#x} ({number(name, want)}), got {have:#x} ({number(name, have)})"
+            f"    {_place(name, index)}: expected {want:#x} ({number(name, want)}), "
+            f"got {have:#x} ({number(name, have)})"
         )
     return "\n".join(lines)
 
@@ -250,7 +252,8 @@ def as_json(reports: Sequence[Report]) -> list[dict[str, Any]]:
                     "refusal": None if d.refusal is None else f"{d.refusal.category}: {d.refusal.message}",
                     "note": d.note,
                     "cells": [
-                        {"array": name, "index": index, "expected": want, "got": have} for name, index, want, have in d.cells
+                        {"array": name, "index": index, "expected": want, "got": have}
+                        for name, index, want, have in d.cells
                     ],
                 }
                 for d in report.differences
@@ -263,7 +266,9 @@ def as_json(reports: Sequence[Report]) -> list[dict[str, Any]]:
 def _main() -> None:
     import argparse
 
-    parser = argparse.ArgumentParser(description="Run conformance vectors (for development; `bhemu conformance` for users)")
+    parser = argparse.ArgumentParser(
+        description="Run conformance vectors (for development; `bhemu conformance` for users)"
+    )
     parser.add_argument("paths", nargs="*")
     parser.add_argument("--label")
     parser.add_argument("--limit", type=int)
@@ -273,7 +278,10 @@ def _main() -> None:
         for name, tally in sorted(report.labels.items()):
             if tally.failed or tally.refused:
                 print(f"  {name}: {tally.passed} passed, {tally.failed} failed, {tally.refused} refused")
-        print(f"{report.family}: {report.total.passed} passed, {report.total.failed} failed, {report.total.refused} refused")
+        print(
+            f"{report.family}: {report.total.passed} passed, {report.total.failed} failed, "
+            f"{report.total.refused} refused"
+        )
         for difference in report.differences[: options.show]:
             print(describe(difference))
 

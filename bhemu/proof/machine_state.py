@@ -26,7 +26,7 @@ _SAME = {
 
 
 def load(tiles: np.ndarray[Any, Any], state: State, l1_base: int) -> None:
-    """Put tile 0 into `state`; everything that the state does not hold is reset. L1 outside the window must be zero already."""
+    """Put tile 0 into `state`, and reset what the state does not hold. L1 outside the window must be zero already."""
     reset(tiles, 0)
     tile = tiles[0]
     for name, field in _SAME.items():
@@ -77,7 +77,9 @@ def store(tiles: np.ndarray[Any, Any], l1_base: int, l1_size: int) -> State:
             np.where(stack, tile["use_stack"], 0),
         ]
     ).astype(np.uint32)
-    state["sync"] = np.concatenate([tile["semaphore"], tile["semaphore_max"], tile["mutex_owner"][:5]]).astype(np.uint32)
+    state["sync"] = np.concatenate([tile["semaphore"], tile["semaphore_max"], tile["mutex_owner"][:5]]).astype(
+        np.uint32
+    )
     state["l1"] = tile["l1"][l1_base : l1_base + l1_size]
     return state
 

@@ -1,6 +1,7 @@
 """Reading conformance vectors (format version 1): cases of initial state + program -> expected state.
 
-A file holds a pool of initial states and, for each case, run-length coded cells that the case sets on top of its pool state and
+A file holds a pool of initial states and, for each case, run-length coded cells that the case sets on top of its pool
+state and
 cells that must differ afterwards; a cell that is not listed must keep its value. Every state is a set of flat arrays.
 """
 

@@ -115,6 +115,11 @@ class Coprocessor:
         self.record.fault_thread = thread
         self._resume(entry.call(self._tile, _table, word, count))
 
+    def play(self, script: int, count: int) -> None:
+        """Run a script of words for all threads, `count` times, for measurements; see `frontend.run.play`."""
+        entry = _entry("play", clock.play_entry, 3)
+        self._resume(entry.call(self._tile, _table, script, count))
+
     def _resume(self, status: int) -> bool:
         """True when the call is to be made again."""
         if status == clock.NEEDS_HANDLER:

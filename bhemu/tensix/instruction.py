@@ -5,8 +5,8 @@
         ...
         return DONE
 
-The decorator takes the operands' bit positions from the instruction table. A parameter named `word` receives the whole word.
-Bits of the word that belong to no operand must be zero, or the instruction is refused.
+The decorator takes the operands' bit positions from the instruction table. A parameter named `word` receives the
+whole word. Bits of the word that belong to no operand must be zero, or the instruction is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from bhemu.errors import UndefinedBehavior
-from bhemu.isa.instructions import INSTRUCTIONS, Instruction
+from bhemu.isa.instructions import INSTRUCTIONS, Form, Instruction
 from bhemu.machine.faults import fault
 
 VERIFIED: Final = "verified"
@@ -96,7 +96,8 @@ def instruction(*modes: Mode, reserved: int = 0) -> Callable[[F], F]:
 
 
 def _wrapper(row: Instruction, function: Callable[..., Any], reserved: int) -> str:
-    fields = {field.name: field for form in (row, *row.forms) for field in form.fields}
+    layouts: tuple[Instruction | Form, ...] = (row, *row.forms)
+    fields = {field.name: field for form in layouts for field in form.fields}
     fields |= {field.name: field for field in row.parts}
     arguments = []
     for parameter in list(inspect.signature(function).parameters)[2:]:
@@ -107,7 +108,7 @@ def _wrapper(row: Instruction, function: Callable[..., Any], reserved: int) -> s
         else:
             raise TypeError(f"{row.mnemonic} has no operand {parameter!r}")
     known = 0xFF000000 | reserved
-    for form in (row, *row.forms):
+    for form in layouts:
         for field in form.fields:
             known |= field.mask
     spare = ~known & 0xFFFFFFFF

@@ -47,7 +47,9 @@ def _to_gate(t, thread, word, line):
 def fetch(t, thread):
     """Bring the next word to the gate, through both expanders; False when the thread has nothing to do."""
     while True:
-        if t.replay_play_left[thread] > 0:  # Y9: nothing is taken from upstream meanwhile, entries are not expanded again
+        if (
+            t.replay_play_left[thread] > 0
+        ):  # Y9: nothing is taken from upstream meanwhile, entries are not expanded again
             at = np.int64(t.replay_play_at[thread])
             _to_gate(t, thread, np.int64(t.replay_buffer[thread, at]), t.replay_line[thread])
             t.replay_play_at[thread] = (at + 1) & 31

@@ -42,8 +42,8 @@ def _classes() -> np.ndarray[Any, np.dtype[np.int64]]:
 CLASSES: Final = _classes()
 """Gate classes of each opcode, from the instruction table."""
 
-# STALLWAIT conditions that a functional machine can find unmet. Units finish an instruction before the next one starts, so
-# C0..C4 and C9..C12 (work in flight) always hold.
+# STALLWAIT conditions that a functional machine can find unmet. Units finish an instruction before the next one
+# starts, so C0..C4 and C9..C12 (work in flight) always hold.
 C5_SRCA_CLEARED: Final = 0x0020
 C6_SRCB_CLEARED: Final = 0x0040
 C7_SRCA_VALID: Final = 0x0080

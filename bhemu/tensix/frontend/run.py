@@ -1,6 +1,7 @@
 """The clock of one coprocessor: three threads, each moving at most one word a cycle (math Y1, Y10).
 
-`run` visits the threads in order until nothing can move; `drain` executes what one thread has queued, each word to its end.
+`run` visits the threads in order until nothing can move; `drain` executes what one thread has queued, each word to
+its end.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -28,6 +29,8 @@ FAULTED: Final = 1
 NEEDS_HANDLER: Final = 2
 """`fault_word` holds the word whose opcode the host must compile."""
 CYCLES_SPENT: Final = 3
+
+CYCLES_IN_A_SCRIPT: Final = 1_000_000
 
 
 @njit
@@ -98,6 +101,31 @@ def repeat(t, table, word, count):
         if status != STOPPED:
             return status
     return STOPPED
+
+
+@njit
+def play(t, table, script, count):
+    """Push a script of words for all three threads and run it to its end, `count` times (for `bhemu bench`).
+
+    The script lies in L1, at 32-bit word `script`: the number of entries, then (thread, instruction word) pairs.
+    """
+    entries = np.int64(t.l1_u32[script])
+    for _ in range(count):
+        for i in range(entries):
+            thread = np.int64(t.l1_u32[script + 1 + 2 * i])
+            word = np.int64(t.l1_u32[script + 2 + 2 * i])
+            while not fifo_push(t, thread, word, 0):
+                status = run(t, table, CYCLES_IN_A_SCRIPT)
+                if status != STOPPED:
+                    return status
+        status = run(t, table, CYCLES_IN_A_SCRIPT)
+        if status != STOPPED:
+            return status
+    return STOPPED
+
+
+def play_entry(t, table, script, count):
+    return play(t, table, script, count)
 
 
 def run_entry(t, table, cycles):
