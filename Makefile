@@ -1,12 +1,57 @@
-# `make run` and `make test` work alone on a fresh machine with python3 and make.
+# `make run` and `make test` each work alone on a fresh machine with python3 and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
 
-.PHONY: run test lint types docs bench conformance warm clean
+.PHONY: run test test-plain test-bounds lint types docs bench conformance warm clean
 
-$(VENV)/installed: pyproject.toml
+# The main job: a matrix multiplication on a generated input, through unpack, math and pack.
+run: $(STAMP)
+	$(BIN)/bhemu run examples/matmul.py
+
+# The test suite, compiled. Handlers are compiled first, on all processors, so that tests do not compile one by one.
+test: $(STAMP) warm
+	$(BIN)/python -m pytest
+
+# A part of the suite with Numba disabled: the same text runs as plain Python.
+test-plain: $(STAMP)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests -m plain
+
+# The conformance suite with bounds checks in the compiled code.
+test-bounds: $(STAMP)
+	NUMBA_BOUNDSCHECK=1 $(BIN)/bhemu warm
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/proof
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+docs: $(VENV)/installed-docs
+	$(BIN)/mkdocs build --strict
+
+bench: $(STAMP)
+	$(BIN)/bhemu bench
+
+conformance: $(STAMP) warm
+	$(BIN)/bhemu conformance
+
+# Compile every instruction into the cache.
+warm: $(STAMP)
+	$(BIN)/bhemu warm
+
+$(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable . --group dev
 	touch $@
+
+$(VENV)/installed-docs: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check --group docs
+	touch $@
+
+clean:
+	rm -rf $(VENV) site build dist

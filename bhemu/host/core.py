@@ -314,13 +314,13 @@ class Core:
         self.polls += 1
         self.waiting_for = what
         self._ready = None
-        getcurrent().parent.switch()
+        _to_scheduler()
 
     def _block(self, ready: Callable[[], bool], what: str) -> None:
         while not ready():
             self.waiting_for = what
             self._ready = ready
-            getcurrent().parent.switch()
+            _to_scheduler()
         self._ready = None
         self.waiting_for = ""
 
@@ -332,6 +332,12 @@ class Core:
     def is_polling(self) -> bool:
         """True when the function reads state in a loop of its own."""
         return self._ready is None
+
+
+def _to_scheduler() -> None:
+    scheduler = getcurrent().parent
+    assert scheduler is not None, "a thread function runs under a Schedule"
+    scheduler.switch()
 
 
 def _unknown(mnemonic: str) -> AssemblyError:

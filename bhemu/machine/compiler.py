@@ -211,20 +211,21 @@ def _record_at(typing_context: Any, pointer: Any) -> Any:
 def _compile(function: Callable[..., int], source: str | None, arguments: int) -> tuple[str, Any]:
     # Without Numba's reference counting (_nrt): all that it would count are views of the record, and machine code from
     # the cache then needs nothing of Numba's runtime. Code that would allocate does not compile.
-    body = njit(function, error_model="numpy", _nrt=False)
+    compiler: Any = njit  # its annotations leave out _nrt
+    body = compiler(function, error_model="numpy", _nrt=False)
     if source is not None:
         scope: dict[str, Any] = {"body": body}
         exec(source, scope)
-        body = njit(scope["entry"], error_model="numpy", _nrt=False)
+        body = compiler(scope["entry"], error_model="numpy", _nrt=False)
     if arguments == 2:
 
         def entry(pointer: Any, a: int, b: int) -> int:
-            return body(_record_at(pointer), a, b)  # type: ignore[no-any-return]
+            return body(_record_at(pointer), a, b)  # type: ignore[call-arg,no-any-return]
 
     else:
 
         def entry(pointer: Any, a: int, b: int, c: int) -> int:  # type: ignore[misc]
-            return body(_record_at(pointer), a, b, c)  # type: ignore[no-any-return]
+            return body(_record_at(pointer), a, b, c)  # type: ignore[call-arg,no-any-return]
 
     signature = types.int64(types.CPointer(TILE_TYPE), *[types.int64] * arguments)
     compiled = numba.cfunc(signature, error_model="numpy", _nrt=False)(entry)  # type: ignore[call-arg]
