@@ -1,0 +1,257 @@
+"""Configuration unit: everything that writes Config and ThreadConfig (I.10, I.11).
+
+Every path, a core's store through the memory map included, writes Config through `write_config`, so that shared words,
+words that act when written and the units' decoded copies are looked after in one place.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.errors import MissingSpecification, UndefinedBehavior, Unimplemented
+from bhemu.isa.registers import (
+    CONFIG_WORDS,
+    FIRST_SHARED_WORD,
+    THREAD_WORDS,
+    WRITABLE_MASK,
+    config,
+)
+from bhemu.isa.registers import thread as thread_register
+from bhemu.machine.config_access import UNITS_OF_WORD, config_bank
+from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
+from bhemu.machine.state import ALL_CONFIG_DIRTY
+from bhemu.tensix.instruction import DOCUMENTED, MISSING, OPEN, VERIFIED, Mode, instruction
+from bhemu.tensix.prng import seed_prng
+
+WORD_BITS: Final = 0xFFFFFFFF
+
+STATE_RESET_WORD: Final = config("STATE_RESET_EN")[0]
+SEED_WORD: Final = config("PRNG_SEED_Seed_Val")[0]
+_SCRATCH_WORD: Final = config("SCRATCH_SEC0_val")[0]
+_OWN_SCRATCH: Final = 3
+"""Scratch selector of CFGSHIFTMASK that takes the word of the own thread (I.11)."""
+
+_RESET_COUNTER_0: Final = thread_register("UNPACK_MISC_CFG_CfgContextCntReset_0")
+_RESET_COUNTER_1: Final = thread_register("UNPACK_MISC_CFG_CfgContextCntReset_1")
+_FP16A_FORCE: Final = thread_register("FP16A_FORCE_Enable")
+
+NO_WORD = fault(
+    "config.no-word",
+    UndefinedBehavior,
+    "Config has no word {0}",
+    remedy="Config words are 0 to 223",
+    rule="I.10",
+)
+NO_ENTRY = fault(
+    "config.no-entry",
+    UndefinedBehavior,
+    "ThreadConfig has no entry {0}",
+    remedy="ThreadConfig entries are 0 to 67",
+    rule="I.10",
+)
+FP16A_FORCED = fault(
+    "config.fp16a-force",
+    MissingSpecification,
+    "FP16A_FORCE is set to {0}: the documents describe it, the reference says that Blackhole does not have it",
+    remedy="leave FP16A_FORCE at 0, or allow open choices to have it stored without effect",
+    rule="math F1",
+)
+NO_STREAM_REGISTERS = fault(
+    "config.stream-registers",
+    Unimplemented,
+    "STREAMWRCFG reads overlay register {0}, and bhemu has no overlay yet",
+    remedy="load the value into a GPR and use WRCFG",
+    rule="I.11",
+)
+
+
+@njit
+def _home(bank, word):
+    """The bank that stores a word: what both banks share is kept in bank 0."""
+    return 0 if word >= FIRST_SHARED_WORD else bank
+
+
+@njit
+def read_config(t, bank, word):
+    """Value of a Config word, 0 <= word < 224; words that act when written read as 0."""
+    return np.int64(t.config[_home(bank, word), word])
+
+
+@njit
+def _mark(t, bank, word):
+    """Tell the units that decode this word that their copies are stale."""
+    units = UNITS_OF_WORD[word]
+    if word >= FIRST_SHARED_WORD:
+        t.config_dirty[0] = np.uint32(t.config_dirty[0] | units)
+        t.config_dirty[1] = np.uint32(t.config_dirty[1] | units)
+    else:
+        t.config_dirty[bank] = np.uint32(t.config_dirty[bank] | units)
+
+
+@njit
+def store_config(t, bank, word, value):
+    """Write a Config word without the reset that a write of STATE_RESET_EN means, as RMWCIB does.
+
+    Bits outside the word's fields are not kept. A write of PRNG_SEED seeds the generators and keeps nothing. Words from
+    180 on are one for both banks. Instruction caches (RISCV_IC_INVALIDATE) belong to the cores: nothing is kept here.
+    """
+    if word == SEED_WORD:
+        seed_prng(t, value)
+        return
+    t.config[_home(bank, word), word] = np.uint32(value & np.int64(WRITABLE_MASK[word]))
+    _mark(t, bank, word)
+
+
+@njit
+def write_config(t, bank, word, value):
+    """Write a Config word: WRCFG, CFGSHIFTMASK, STREAMWRCFG, and stores of the cores (I.10).
+
+    Args:
+        bank: 0 or 1.
+        word: 0 to 223; the caller checks.
+        value: 0 to 2**32 - 1.
+    """
+    if word == STATE_RESET_WORD:
+        for i in range(FIRST_SHARED_WORD):
+            t.config[bank, i] = np.uint32(0)
+        t.config_dirty[bank] = np.uint32(ALL_CONFIG_DIRTY)
+        return
+    store_config(t, bank, word, value)
+
+
+@instruction(
+    Mode("32 bits", VERIFIED, vectors="scalar:wrcfg32", rule="I.11"),
+    Mode("128 bits", VERIFIED, vectors="scalar:wrcfg128", rule="I.11"),
+    Mode("128 bits, unaligned indices (low two bits dropped)", DOCUMENTED, rule="003.4.1b"),
+    Mode("STATE_RESET_EN", DOCUMENTED, rule="I.10"),
+)
+def WRCFG(t, thread, GprAddress, wr128b, CfgReg):
+    if CfgReg >= CONFIG_WORDS:
+        return refuse(t, NO_WORD, CfgReg)
+    bank = config_bank(t, thread)
+    first, count = GprAddress, 1
+    if wr128b:
+        first, CfgReg, count = GprAddress & ~3, CfgReg & ~3, 4
+    for i in range(count):
+        write_config(t, bank, CfgReg + i, np.int64(t.gpr[thread, first + i]))
+    return DONE
+
+
+@instruction(Mode("32 bits", VERIFIED, vectors="scalar:rdcfg", rule="I.11"))
+def RDCFG(t, thread, GprAddress, CfgReg):
+    if CfgReg >= CONFIG_WORDS:
+        return refuse(t, NO_WORD, CfgReg)
+    t.gpr[thread, GprAddress] = np.uint32(read_config(t, config_bank(t, thread), CfgReg))
+    return DONE
+
+
+@instruction(
+    Mode("16 bits", VERIFIED, vectors="scalar:setc16", rule="I.11"),
+    Mode("context counter resets", DOCUMENTED, rule="I.10"),
+    Mode("FP16A_FORCE", OPEN, rule="math F1"),
+)
+def SETC16(t, thread, setc16_reg, setc16_value):
+    if setc16_reg >= THREAD_WORDS:
+        return refuse(t, NO_ENTRY, setc16_reg)
+    if setc16_reg == _FP16A_FORCE[0] and setc16_value != 0 and not open_choice(t, FP16A_FORCED, setc16_value):
+        return REFUSED
+    t.thread_config[thread, setc16_reg] = np.uint16(setc16_value)
+    if setc16_reg == _RESET_COUNTER_0[0]:
+        if (setc16_value >> _RESET_COUNTER_0[1]) & _RESET_COUNTER_0[2]:
+            t.context_counter[thread, 0] = 0
+        if (setc16_value >> _RESET_COUNTER_1[1]) & _RESET_COUNTER_1[2]:
+            t.context_counter[thread, 1] = 0
+    return DONE
+
+
+@njit
+def _modify_byte(t, thread, byte, mask, data, word):
+    """RMWCIB: replace the bits under `mask` in one byte of a Config word; bytes count from the lowest."""
+    if word >= CONFIG_WORDS:
+        return refuse(t, NO_WORD, word)
+    bank = config_bank(t, thread)
+    keep = ~(mask << (8 * byte))
+    store_config(t, bank, word, (read_config(t, bank, word) & keep) | ((data & mask) << (8 * byte)))
+    return DONE
+
+
+@instruction(Mode("byte 0", VERIFIED, vectors="scalar:rmwcib0", rule="I.11"))
+def RMWCIB0(t, thread, Mask, Data, CfgRegAddr):
+    return _modify_byte(t, thread, 0, Mask, Data, CfgRegAddr)
+
+
+@instruction(Mode("byte 1", VERIFIED, vectors="scalar:rmwcib1", rule="I.11"))
+def RMWCIB1(t, thread, Mask, Data, CfgRegAddr):
+    return _modify_byte(t, thread, 1, Mask, Data, CfgRegAddr)
+
+
+@instruction(Mode("byte 2", VERIFIED, vectors="scalar:rmwcib2", rule="I.11"))
+def RMWCIB2(t, thread, Mask, Data, CfgRegAddr):
+    return _modify_byte(t, thread, 2, Mask, Data, CfgRegAddr)
+
+
+@instruction(Mode("byte 3", VERIFIED, vectors="scalar:rmwcib3", rule="I.11"))
+def RMWCIB3(t, thread, Mask, Data, CfgRegAddr):
+    return _modify_byte(t, thread, 3, Mask, Data, CfgRegAddr)
+
+
+@njit
+def rotate_right(value, amount):
+    """A 32-bit value rotated right by 0 to 31 bits."""
+    return ((value >> amount) | (value << (32 - amount))) & WORD_BITS
+
+
+# Operations of CFGSHIFTMASK (I.11)
+_OR: Final = 0
+_AND: Final = 1
+_XOR: Final = 2
+_ADD: Final = 3
+_OR_NOT: Final = 4
+_AND_NOT: Final = 5
+_XOR_NOT: Final = 6
+
+
+@instruction(
+    Mode("add of a whole scratch word", VERIFIED, vectors="scalar:cfgshiftmask", rule="I.11"),
+    Mode("other operations, mask and rotation", DOCUMENTED, rule="I.11"),
+)
+def CFGSHIFTMASK(t, thread, disable_mask_on_old_val, operation, mask_width, right_cshift_amt, scratch_sel, CfgReg):
+    if CfgReg >= CONFIG_WORDS:
+        return refuse(t, NO_WORD, CfgReg)
+    bank = config_bank(t, thread)
+    section = thread if scratch_sel == _OWN_SCRATCH else scratch_sel
+    mask = (2 << mask_width) - 1
+    operand = rotate_right(read_config(t, bank, _SCRATCH_WORD + section) & mask, right_cshift_amt)
+    value = read_config(t, bank, CfgReg)
+    if not disable_mask_on_old_val:
+        value &= ~rotate_right(mask, right_cshift_amt)
+    if operation == _OR:
+        value |= operand
+    elif operation == _AND:
+        value &= operand
+    elif operation == _XOR:
+        value ^= operand
+    elif operation == _ADD:
+        value += operand
+    elif operation == _OR_NOT:
+        value |= ~operand
+    elif operation == _AND_NOT:
+        value &= ~operand
+    elif operation == _XOR_NOT:
+        value ^= ~operand
+    else:
+        value -= operand
+    write_config(t, bank, CfgReg, value & WORD_BITS)
+    return DONE
+
+
+@instruction(Mode("overlay register", MISSING, rule="I.11"))
+def STREAMWRCFG(t, thread, StreamRegAddr, CfgReg):
+    if CfgReg >= CONFIG_WORDS:
+        return refuse(t, NO_WORD, CfgReg)
+    return refuse(t, NO_STREAM_REGISTERS, StreamRegAddr)

@@ -1,0 +1,230 @@
+"""GPRs to and from L1, MMIO and Src: LOADIND, STOREIND, LOADREG, STOREREG; FLUSHDMA and REG2FLOP (I.11)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.errors import MemoryError_, MissingSpecification, UndefinedBehavior, Unimplemented
+from bhemu.isa.registers import thread as thread_register
+from bhemu.machine.config_access import thread_field
+from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
+from bhemu.machine.state import L1_SIZE
+from bhemu.tensix.banks import SRCA, SRCB, UNPACKER
+from bhemu.tensix.instruction import DOCUMENTED, MISSING, OPEN, Mode, instruction
+from bhemu.tensix.scalar.registers import HALF_BITS, WORD_BITS, read_half, write_half
+
+L1_UNIT: Final = 16
+"""Addresses in GPRs count 16-byte units (I.11)."""
+MMIO_BASE: Final = 0xFFB00000
+MMIO_FIRST: Final = 0xFFB11000
+"""The first MMIO address that the scalar unit can reach (I.11)."""
+_MMIO_OFFSET: Final = 0xFFFFC
+
+# Size codes of LOADIND and STOREIND (I.11)
+QUAD: Final = 0
+WORD: Final = 1
+HALF: Final = 2
+BYTE: Final = 3
+
+QUAD_REGISTER: Final = 0x3C
+"""Four consecutive GPRs start at a multiple of four."""
+_BYTE_BITS: Final = 0xFF
+
+OUT_OF_L1 = fault(
+    "scalar.out-of-l1",
+    MemoryError_,
+    "L1 address {0:#x} is past the end of L1 ({1:#x})",
+    remedy="an address register counts 16-byte units; the offset counts bytes",
+    rule="I.11",
+)
+MMIO_UNMAPPED = fault(
+    "scalar.mmio-unmapped",
+    UndefinedBehavior,
+    "address {0:#x} is below {1:#x}, where the scalar unit reaches nothing",
+    remedy="the scalar unit reaches MMIO from 0xffb11000 up; use LOADIND and STOREIND for L1",
+    rule="I.11",
+)
+MMIO_MISSING = fault(
+    "scalar.mmio",
+    Unimplemented,
+    "the scalar unit's access to {0:#x} needs the tile's memory map, which it cannot reach yet",
+    remedy="let a RISC-V core do the access",
+    rule="I.11",
+)
+SIZE_CODE = fault(
+    "scalar.store-size",
+    MissingSpecification,
+    "STOREIND to L1 with size {0}: one source reads 1 as 32 and 2 as 16 bits, the other the reverse",
+    remedy="use size 0 (16 bytes) or 3 (8 bits), or allow open choices to take the former",
+    rule="003.2.7b",
+)
+SRC_ADDRESS = fault(
+    "scalar.src-address",
+    UndefinedBehavior,
+    "STOREIND to Src: address {0:#x} is row {1}, outside the rows that it may write",
+    remedy="SrcA: rows 4..67 (4..19 without SetOvrdWithAddr); SrcB: rows 0..15; an address is 4 * row + column / 4",
+    rule="I.11",
+)
+FLOPS = fault(
+    "scalar.reg2flop",
+    UndefinedBehavior,
+    "Blackhole has no REG2FLOP",
+    remedy="use WRCFG for configuration words and SETADC for address counters",
+    rule="003.3h",
+)
+
+
+@njit
+def l1_address(t, thread, register, offset):
+    """Byte address of L1: the GPR in 16-byte units plus an offset in bytes, 32 bits."""
+    return (np.int64(t.gpr[thread, register]) * L1_UNIT + offset) & WORD_BITS
+
+
+@njit
+def _advance(t, thread, half, code):
+    """Post-increment of the offset half: 0, 2, 4 or 16 bytes."""
+    step = L1_UNIT if code == 3 else 2 * code
+    if step != 0:
+        write_half(t, thread, half, read_half(t, thread, half) + step)
+
+
+@instruction(Mode("16, 32, 16, 8 bits and 16 bytes, with post-increment", DOCUMENTED, rule="I.11"))
+def LOADIND(t, thread, SizeSel, OffsetIndex, AutoIncSpec, DataRegIndex, AddrRegIndex):
+    address = l1_address(t, thread, AddrRegIndex, read_half(t, thread, OffsetIndex))
+    if address >= L1_SIZE:
+        return refuse(t, OUT_OF_L1, address, L1_SIZE)
+    _advance(t, thread, OffsetIndex, AutoIncSpec)  # first: the loaded data arrive later and win
+    if SizeSel == QUAD:
+        first = DataRegIndex & QUAD_REGISTER
+        for i in range(4):
+            t.gpr[thread, first + i] = t.l1_u32[(address // L1_UNIT) * 4 + i]
+    elif SizeSel == WORD:
+        t.gpr[thread, DataRegIndex] = t.l1_u32[address // 4]
+    else:
+        old = np.int64(t.gpr[thread, DataRegIndex])
+        if SizeSel == HALF:
+            new = (old & ~HALF_BITS) | np.int64(t.l1_u16[address // 2])
+        else:
+            new = (old & ~_BYTE_BITS) | np.int64(t.l1[address])
+        t.gpr[thread, DataRegIndex] = np.uint32(new)
+    return DONE
+
+
+@njit
+def _store_l1(t, thread, size, offset_half, increment, data, register):
+    address = l1_address(t, thread, register, read_half(t, thread, offset_half))
+    if address >= L1_SIZE:
+        return refuse(t, OUT_OF_L1, address, L1_SIZE)
+    if size in (WORD, HALF) and not open_choice(t, SIZE_CODE, size):
+        return REFUSED
+    _advance(t, thread, offset_half, increment)  # before the data are read, should it be the same GPR
+    value = np.int64(t.gpr[thread, data])
+    if size == QUAD:
+        first = data & QUAD_REGISTER
+        for i in range(4):
+            t.l1_u32[(address // L1_UNIT) * 4 + i] = t.gpr[thread, first + i]
+    elif size == WORD:
+        t.l1_u32[address // 4] = np.uint32(value)
+    elif size == HALF:
+        t.l1_u16[address // 2] = np.uint16(value & HALF_BITS)
+    else:
+        t.l1[address] = np.uint8(value & _BYTE_BITS)
+    return DONE
+
+
+@njit
+def _mmio(t, address):
+    """Every MMIO access of the scalar unit ends here."""
+    if address < MMIO_FIRST:
+        return refuse(t, MMIO_UNMAPPED, address, MMIO_FIRST)
+    return refuse(t, MMIO_MISSING, address)
+
+
+_OVERRIDE_WITH_ADDRESS: Final = thread_register("SRCA_SET_SetOvrdWithAddr")
+_SRC_ADDRESS_BITS: Final = 0xFFFFF
+_SRC_ADDRESS_LIMIT: Final = 0x10000
+_SRC_ROWS: Final = 64
+_BLOCK_ROWS: Final = 16
+_SRCA_FIRST_ROW: Final = 4
+
+
+@njit
+def _low_bf16_cell(word):
+    """Src cell of the low half of a GPR, which holds {sign, mantissa 7, exponent 8}."""
+    return ((word & 0xFF00) << 3) | (word & 0xFF)
+
+
+@njit
+def _high_bf16_cell(word):
+    """Src cell of the high half of a GPR, which holds BF16 in its usual order."""
+    return ((word >> 31) << 18) | (((word >> 16) & 0x7F) << 11) | ((word >> 23) & 0xFF)
+
+
+@njit
+def _store_src(t, thread, which, offset_half, increment, data, register):
+    """Four BF16 datums of two GPRs to the unpacker's bank; SrcA rows below 4 are dropped (U9)."""
+    bank = t.unpack_bank[which]
+    if t.src_owner[which, bank] != UNPACKER:
+        return WAIT
+    address = (np.int64(t.gpr[thread, register]) + (read_half(t, thread, offset_half) >> 4)) & _SRC_ADDRESS_BITS
+    row = address >> 2
+    if which == SRCA:
+        row -= _SRCA_FIRST_ROW
+    moves = which == SRCB or thread_field(t, thread, _OVERRIDE_WITH_ADDRESS) == 0
+    last = row
+    if moves and row >= 0:
+        last = row + np.int64(t.src_row[thread, which])
+    if address >= _SRC_ADDRESS_LIMIT or (moves and row >= _BLOCK_ROWS) or last >= _SRC_ROWS:
+        return refuse(t, SRC_ADDRESS, address, address >> 2)
+    first = data & QUAD_REGISTER
+    low, high = np.int64(t.gpr[thread, first]), np.int64(t.gpr[thread, first + 1])
+    _advance(t, thread, offset_half, increment)
+    if row < 0:
+        return DONE
+    column = 4 * (address & 3)
+    cells = t.srca if which == SRCA else t.srcb
+    cells[bank, last, column] = np.uint32(_low_bf16_cell(low))
+    cells[bank, last, column + 1] = np.uint32(_high_bf16_cell(low))
+    cells[bank, last, column + 2] = np.uint32(_low_bf16_cell(high))
+    cells[bank, last, column + 3] = np.uint32(_high_bf16_cell(high))
+    return DONE
+
+
+@instruction(
+    Mode("L1, 16 bytes or 8 bits", DOCUMENTED, rule="I.11"),
+    Mode("L1, 32 or 16 bits", OPEN, rule="003.2.7b"),
+    Mode("Src", DOCUMENTED, rule="I.11"),
+    Mode("MMIO", MISSING, rule="I.11"),
+)
+def STOREIND(t, thread, MemHierSel, SizeSel, Size, StoreToSrcB, OffsetIndex, AutoIncSpec, DataRegIndex, AddrRegIndex):
+    if MemHierSel:
+        return _store_l1(t, thread, Size, OffsetIndex, AutoIncSpec, DataRegIndex, AddrRegIndex)
+    if SizeSel:
+        address = np.int64(t.gpr[thread, AddrRegIndex]) + (read_half(t, thread, OffsetIndex) >> 4)
+        return _mmio(t, MMIO_BASE + (address & _MMIO_OFFSET))
+    return _store_src(t, thread, StoreToSrcB, OffsetIndex, AutoIncSpec, DataRegIndex, AddrRegIndex)
+
+
+@instruction(Mode("MMIO", MISSING, rule="I.11"))
+def LOADREG(t, thread, RegAddr):
+    return _mmio(t, MMIO_BASE + 4 * RegAddr)
+
+
+@instruction(Mode("MMIO", MISSING, rule="I.11"))
+def STOREREG(t, thread, RegAddr):
+    return _mmio(t, MMIO_BASE + 4 * RegAddr)
+
+
+@instruction(Mode("any condition", DOCUMENTED, rule="I.11"))
+def FLUSHDMA(t, thread):
+    return DONE
+
+
+@instruction(Mode("any", DOCUMENTED, rule="003.3h"))
+def REG2FLOP(t, thread):
+    return refuse(t, FLOPS)
