@@ -1,0 +1,116 @@
+"""Which datums an UNPACR moves, and where they lie in L1 and in the register file (rules U5, U6, U8).
+
+Addresses are in 1/16 byte: with one exponent byte for 16 datums, every pointer then moves in whole steps.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_W, CH1_X, CH1_Y, CH1_Z
+from bhemu.machine.faults import refuse
+from bhemu.machine.state import L1_SIZE
+from bhemu.tensix.unpack import refusals
+from bhemu.tensix.unpack.decode import (
+    BASE,
+    BLOB_STARTS,
+    BLOBS,
+    DEST_ADDRESS,
+    DEST_MODE,
+    DEST_NONE,
+    DEST_REPLACE,
+    DIGEST,
+    FIFO,
+    LIMIT,
+    OFFSET,
+    OUT_BASE,
+    OUT_SHIFT,
+    OUT_W_STRIDE,
+    OUT_Y_STRIDE,
+    OUT_Z_STRIDE,
+    W_STRIDE,
+    X_DIM,
+    Z_STRIDE,
+    table_field,
+)
+
+L1_END: Final = L1_SIZE * 16
+"""End of L1 in 1/16 byte."""
+
+REFUSED_RANGE: Final = -1
+"""Count of a range that was refused."""
+
+
+@njit
+def tile_start(t, d, unpacker, bank, context):
+    """Byte address of the tile's first section: RSI, exponents or datums (U5). The sum has 32 bits."""
+    base = table_field(t, bank, BASE, unpacker, context)
+    offset = table_field(t, bank, OFFSET, unpacker, context)
+    return ((base + offset + 1 + d[DIGEST]) * 16) & 0xFFFFFFFF
+
+
+@njit
+def datum_range(t, d, thread, adc_thread, unpacker, row_search):
+    """First datum and count in an uncompressed tile; a negative count says that the range was refused (U5)."""
+    x = np.int64(t.adc[adc_thread, unpacker, CH0_X])
+    y = np.int64(t.adc[adc_thread, unpacker, CH0_Y])
+    end = np.int64(t.adc[adc_thread, unpacker, CH1_X]) + 1
+    if row_search and d[BLOBS]:
+        start, end = _blob(d, x & 7, y & 7)
+        if end < start:
+            refuse(t, refusals.BLOB_RANGE, start, end)
+            return np.int64(0), np.int64(REFUSED_RANGE)
+        x = start
+        y = np.int64(0)
+    elif row_search:
+        x = np.int64(0)
+        end -= 1  # the last X itself is left out here
+    elif end <= x:
+        refuse(t, refusals.X_RANGE, x, end - 1)
+        return np.int64(0), np.int64(REFUSED_RANGE)
+    # Only 8 bits of Z and W reach the input address (I.8)
+    z = np.int64(t.adc[thread, unpacker, CH0_Z]) & 0xFF
+    w = np.int64(t.adc[thread, unpacker, CH0_W]) & 0xFF
+    return w * d[W_STRIDE] + z * d[Z_STRIDE] + y * d[X_DIM] + x, end - x
+
+
+@njit
+def _blob(d, x, y):
+    """Start and end datum of a blob: 4-bit starts in units of 16 datums."""
+    start = ((d[BLOB_STARTS] >> (4 * y)) & 15) << 4
+    following = x + 1
+    if following == d[BLOBS]:
+        end = d[X_DIM] & 0x1F0
+    elif following < 8:
+        end = ((d[BLOB_STARTS] >> (4 * following)) & 15) << 4
+    else:
+        end = np.int64(-1)
+    return start, end
+
+
+@njit
+def wrap(d, address):
+    """An address beyond the FIFO's limit moves down by the FIFO's size; size 0 is no FIFO (U6)."""
+    return address - d[FIFO] if address > d[LIMIT] else address
+
+
+@njit
+def output_address(t, d, thread, unpacker):
+    """Position of the first output datum, in datums (U8); negative when refused."""
+    y = np.int64(t.adc[thread, unpacker, CH1_Y])
+    z = np.int64(t.adc[thread, unpacker, CH1_Z])
+    w = np.int64(t.adc[thread, unpacker, CH1_W])
+    address = d[OUT_BASE] + y * d[OUT_Y_STRIDE] + z * d[OUT_Z_STRIDE] + w * d[OUT_W_STRIDE]
+    shift = d[OUT_SHIFT]
+    if d[DEST_MODE] == DEST_REPLACE:
+        return d[DEST_ADDRESS]
+    if address & ((1 << shift) - 1):
+        refuse(t, refusals.OUT_ALIGNMENT, address)
+        return np.int64(-1)
+    address >>= shift
+    return address if d[DEST_MODE] == DEST_NONE else address + d[DEST_ADDRESS]

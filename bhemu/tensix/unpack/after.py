@@ -1,0 +1,70 @@
+"""What an UNPACR leaves behind: counters, SrcRow, the bank handed over (rule U11)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.isa.registers import thread as thread_register
+from bhemu.machine.config_access import thread_field
+from bhemu.machine.counters import CH0_Y, CH0_Z, CH1_Y, CH1_Z
+from bhemu.tensix.banks import MATRIX
+from bhemu.tensix.unpack.decode import (
+    CONTEXT_COUNT,
+    COUNT_NON_LOG2,
+    NON_LOG2_EN,
+    OUT_FORMAT,
+    SRC_ROW_UPDATE,
+)
+
+Y_MASK: Final = 0x1FFF
+Z_MASK: Final = 0xFF
+
+_SRC_SET_BASE: Final = (thread_register("SRCA_SET_Base"), thread_register("SRCB_SET_Base"))
+
+
+@njit
+def advance_adc(t, thread, unpacker, ch1_y, ch1_z, ch0_y, ch0_z):
+    """Add to the Y and Z counters; the carry copies stay (I.8)."""
+    counters = t.adc[thread, unpacker]
+    counters[CH0_Y] = (np.int64(counters[CH0_Y]) + ch0_y) & Y_MASK
+    counters[CH0_Z] = (np.int64(counters[CH0_Z]) + ch0_z) & Z_MASK
+    counters[CH1_Y] = (np.int64(counters[CH1_Y]) + ch1_y) & Y_MASK
+    counters[CH1_Z] = (np.int64(counters[CH1_Z]) + ch1_z) & Z_MASK
+
+
+@njit
+def advance_context(t, d, thread, unpacker, context):
+    """Let the context counter point behind `context`; it returns to 0 at the configured count, and has 3 bits."""
+    count = d[COUNT_NON_LOG2] if d[NON_LOG2_EN] else 1 << d[CONTEXT_COUNT]
+    following = (context + 1) & 7
+    t.context_counter[thread, unpacker] = 0 if following >= count else following
+
+
+@njit
+def source_row_base(t, thread, unpacker):
+    """First Src row after a hand-over."""
+    return thread_field(t, thread, _SRC_SET_BASE[unpacker]) << 4
+
+
+@njit
+def hand_over(t, thread, unpacker, out_format):
+    """Give the unpacker's bank to the matrix unit with its implied format, and change banks."""
+    bank = t.unpack_bank[unpacker]
+    t.src_owner[unpacker, bank] = MATRIX
+    t.src_format[unpacker, bank] = out_format
+    t.unpack_bank[unpacker] = bank ^ 1
+    t.src_row[thread, unpacker] = source_row_base(t, thread, unpacker)
+
+
+@njit
+def finish_bank(t, d, thread, unpacker, set_dvalid):
+    """Hand the bank over, or advance SrcRow within it."""
+    if set_dvalid:
+        hand_over(t, thread, unpacker, d[OUT_FORMAT])
+    elif d[SRC_ROW_UPDATE]:
+        t.src_row[thread, unpacker] += 16 + source_row_base(t, thread, unpacker)

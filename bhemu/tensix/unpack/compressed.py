@@ -1,0 +1,82 @@
+"""Zero-compressed tiles: row start indices, then groups of 32 datums and 32 four-bit zero counts (rules I.4, U5).
+
+Addresses are in 1/16 byte, as in address.py.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_X
+from bhemu.machine.faults import refuse
+from bhemu.machine.state import L1_SIZE
+from bhemu.tensix.unpack import refusals
+from bhemu.tensix.unpack.address import REFUSED_RANGE
+from bhemu.tensix.unpack.decode import BLOBS, DATUM_SIZE, X_DIM, Y_DIM, Z_DIM
+
+GROUP: Final = 32
+"""Datums, and zero counts, that follow each other."""
+COUNTS_SIZE: Final = 256
+"""32 zero counts: 16 bytes."""
+NO_LIMIT: Final = 1 << 40
+
+
+@njit
+def _row_start(t, start, index):
+    """Row start index `index` behind byte address `start`, or -1 outside L1."""
+    at = start + 2 * index
+    if at < 0 or at + 2 > L1_SIZE:
+        refuse(t, refusals.OUT_OF_L1, at, start, index)
+        return np.int64(-1)
+    return np.int64(t.l1_u16[at >> 1])
+
+
+@njit
+def compressed_range(t, d, thread, adc_thread, unpacker, start, row_search):
+    """What to read of a compressed tile: first augmented datum, their count, datums to drop first, datums to keep.
+
+    `start` is the byte address of the row start indices. A negative count says that the range was refused.
+    """
+    x = np.int64(t.adc[adc_thread, unpacker, CH0_X])
+    y = np.int64(t.adc[adc_thread, unpacker, CH0_Y]) & 0xFF
+    end = np.int64(t.adc[adc_thread, unpacker, CH1_X]) + 1
+    z = np.int64(t.adc[thread, unpacker, CH0_Z]) & 0xFF
+    w = np.int64(t.adc[thread, unpacker, CH0_W]) & 0xFF
+    zero = np.int64(0)
+    refused = np.int64(REFUSED_RANGE)
+    no_limit = np.int64(NO_LIMIT)
+    rows = d[BLOBS] if row_search and d[BLOBS] else d[Y_DIM]
+    plane = (w * d[Z_DIM] + z) * rows
+    first = _row_start(t, start, plane + y)
+    if first < 0:
+        return zero, refused, zero, zero
+    if not row_search and not (x == 0 and end == d[X_DIM]):
+        if end <= x:
+            refuse(t, refusals.X_RANGE, x, end - 1)
+            return zero, refused, zero, zero
+        return first, no_limit, x, end - x  # decompress from the row's start, drop x datums, keep the range
+    following = _row_start(t, start, plane + ((x & 0xFF) if row_search else y) + 1)
+    if following < first:
+        if following >= 0:
+            refuse(t, refusals.ROW_STARTS, following, first)
+        return zero, refused, zero, zero
+    return first, following - first, zero, no_limit
+
+
+@njit
+def datum_offset(d, index):
+    """Offset of augmented datum `index` from the first."""
+    group = GROUP * d[DATUM_SIZE] + COUNTS_SIZE
+    return (index // GROUP) * group + (index % GROUP) * d[DATUM_SIZE]
+
+
+@njit
+def count_offset(d, index):
+    """Offset of the zero count of augmented datum `index` from the first datum."""
+    group = GROUP * d[DATUM_SIZE] + COUNTS_SIZE
+    return (index // GROUP) * group + GROUP * d[DATUM_SIZE] + (index % GROUP) * 8

@@ -1,0 +1,68 @@
+"""Cells into SrcA, SrcB and Dst (rules I.3, U8-U10)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.machine.lanes import store16
+
+TO_SRCA: Final = 0
+TO_SRCA_TRANSPOSED: Final = 1
+TO_SRCB: Final = 2
+TO_DST_16: Final = 3
+TO_DST_32: Final = 4
+
+BIAS_ROWS: Final = 4
+"""Unpacker 0's output addresses start 4 rows in front of row 0 (U8)."""
+
+
+@njit
+def dst32_row(row):
+    """Physical row of the high halves of 32-bit row `row`; the low halves lie 8 rows further (I.3)."""
+    return ((row & 0x1F8) << 1) | (row & 0x207)
+
+
+@njit
+def place_row(t, target, bank, row, cells):
+    """Store 16 cells as one row."""
+    if target == TO_SRCA:
+        store16(t.srca, bank * 64 + row, cells)
+    elif target == TO_SRCB:
+        store16(t.srcb, bank * 64 + row, cells)
+    elif target == TO_DST_16:
+        store16(t.dst, row, cells)
+        t.dst_valid[row] = 1
+    elif target == TO_DST_32:
+        high = dst32_row(row)
+        store16(t.dst, high, (cells >> 16) & 0xFFFF)
+        store16(t.dst, high + 8, cells & 0xFFFF)
+        t.dst_valid[high] = 1  # the flag of the low halves' row is not touched (I.3)
+    else:
+        store16(t.unpack_cells, 0, cells)
+        block = row & ~15
+        for column in range(16):
+            t.srca[bank, block | column, row & 15] = t.unpack_cells[column]
+
+
+@njit
+def place_datum(t, target, bank, row, column, cell):
+    """Store one cell."""
+    if target == TO_SRCA:
+        t.srca[bank, row, column] = np.uint32(cell)
+    elif target == TO_SRCA_TRANSPOSED:
+        t.srca[bank, (row & ~15) | column, row & 15] = np.uint32(cell)
+    elif target == TO_SRCB:
+        t.srcb[bank, row, column] = np.uint32(cell)
+    elif target == TO_DST_16:
+        t.dst[row, column] = np.uint16(cell & 0xFFFF)
+        t.dst_valid[row] = 1
+    else:
+        high = dst32_row(row)
+        t.dst[high, column] = np.uint16((cell >> 16) & 0xFFFF)
+        t.dst[high + 8, column] = np.uint16(cell & 0xFFFF)
+        t.dst_valid[high] = 1

@@ -1,0 +1,316 @@
+"""UNPACR: datums from L1 to SrcA, SrcB or Dst (rules U1-U12)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.isa.registers import thread as thread_register
+from bhemu.machine.config_access import config_bank, thread_field
+from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice, refuse
+from bhemu.tensix.banks import UNPACKER
+from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
+from bhemu.tensix.unpack import refusals
+from bhemu.tensix.unpack.address import L1_END, datum_range, output_address, tile_start, wrap
+from bhemu.tensix.unpack.after import advance_adc, advance_context, finish_bank
+from bhemu.tensix.unpack.compressed import NO_LIMIT, compressed_range, count_offset, datum_offset
+from bhemu.tensix.unpack.decode import (
+    BURST_ROWS,
+    DATUM_SIZE,
+    EXPONENT_SECTION,
+    EXPONENT_SKIP,
+    FAULT,
+    FAULT_VALUE0,
+    FAULT_VALUE1,
+    FIFO,
+    HALOIZE,
+    INTERLEAVE,
+    OUT_FORMAT,
+    SINGLE,
+    START_INDEX_SECTION,
+    TF32_TO_SRC,
+    TILEIZE,
+    TO_DST,
+    UNCOMPRESSED,
+    UPSAMPLE_ZEROS,
+    refresh,
+)
+from bhemu.tensix.unpack.place import BIAS_ROWS, TO_DST_16, TO_DST_32, TO_SRCA, TO_SRCA_TRANSPOSED, TO_SRCB
+from bhemu.tensix.unpack.walk import (
+    REFUSED_WALK,
+    is_whole_rows,
+    last_read,
+    needs_rehearsal,
+    walk_datums,
+    walk_rows,
+)
+
+_CONTEXT_OFFSET: Final = (
+    thread_register("UNPACK_MISC_CFG_CfgContextOffset_0"),
+    thread_register("UNPACK_MISC_CFG_CfgContextOffset_1"),
+)
+_SET_OVRD: Final = thread_register("SRCA_SET_SetOvrdWithAddr")
+
+_SRC_ROWS: Final = 64
+_DST_ROW_MASK: Final = 0x3FF
+_BROADCAST_ROWS: Final = 8
+
+_OTHER_FORM_BITS: Final = 0x7FDFDC
+"""Operands that mean nothing to the counter-increment and cache-flush forms: all but the unpacker, those two and the last bit.
+
+OvrdThreadId stays, since it selects which caches are flushed.
+"""
+
+
+@njit
+def _target(d, unpacker):
+    if unpacker == 1:
+        return TO_SRCB
+    if d[TO_DST]:
+        return TO_DST_32 if d[OUT_FORMAT] & 3 == 0 else TO_DST_16
+    return TO_SRCA_TRANSPOSED if d[HALOIZE] else TO_SRCA
+
+
+@njit
+def _check_rows(t, d, thread, target, out, last, set_ovrd):
+    """False, with the refusal noted, when the rows from `out` to `last` may not be written (U9, U10, U12)."""
+    top = last >> 4
+    row = t.src_row[thread, 1 if target == TO_SRCB else 0]
+    if target == TO_SRCB:
+        if top + row >= _SRC_ROWS:
+            refuse(t, refusals.ROW_SRCB, top + row, top, row)
+            return False
+        return True
+    if target == TO_DST_16 or target == TO_DST_32:
+        if set_ovrd:
+            refuse(t, refusals.OVRD_DST)
+            return False
+        return True
+    top -= BIAS_ROWS
+    if not set_ovrd:
+        if top >= 16:
+            refuse(t, refusals.ROW_SRCA, top)
+            return False
+        if top + row >= _SRC_ROWS:
+            refuse(t, refusals.ROW_SRCA_SUM, top + row, top, row)
+            return False
+    first = (out >> 4) - BIAS_ROWS
+    if last - out >= 16 and first & (d[BURST_ROWS] - 1):
+        return open_choice(t, refusals.BURST, first, d[BURST_ROWS])
+    return True
+
+
+@njit
+def _transfer(t, d, thread, adc_thread, unpacker, bank, context, src_bank, zero, row_search, broadcast):
+    """The transfer itself; everything is checked before the first register is written."""
+    start = tile_start(t, d, unpacker, bank, context)
+    drop = np.int64(0)
+    keep = np.int64(NO_LIMIT)
+    address = start * 16 + d[START_INDEX_SECTION]
+    exponents = address
+    address += d[EXPONENT_SKIP]
+    counts = np.int64(0)
+    if d[UNCOMPRESSED]:
+        first, count = datum_range(t, d, thread, adc_thread, unpacker, row_search)
+        data = address + first * d[DATUM_SIZE]
+    else:
+        first, count, drop, keep = compressed_range(t, d, thread, adc_thread, unpacker, start, row_search)
+        data = address + datum_offset(d, first)
+        counts = address + count_offset(d, first)
+    if count < 0:
+        return REFUSED
+    exponents += first
+    if d[FIFO]:
+        data = wrap(d, data)
+        exponents = wrap(d, exponents)
+        counts = wrap(d, counts)
+    if (d[TILEIZE] or d[HALOIZE]) and data & 0xFF:
+        return refuse(t, refusals.START_ALIGNMENT, data >> 4)
+    out = output_address(t, d, thread, unpacker)
+    if out < 0:
+        return REFUSED
+    if count == 0:
+        return DONE
+
+    target = _target(d, unpacker)
+    set_ovrd = thread_field(t, thread, _SET_OVRD)
+    upsample = d[UPSAMPLE_ZEROS]
+    end = out + count * (1 + upsample)
+    data_end = last_read(d, data, count) if d[UNCOMPRESSED] else data
+    exponents_end = exponents + count if d[EXPONENT_SECTION] else np.int64(0)
+    careful = needs_rehearsal(d, data_end, exponents_end) and (not zero or d[UNCOMPRESSED] == 0)
+    if careful:
+        end = walk_datums(
+            t, d, target, src_bank, 0, 0, data, exponents, counts, 0, count, drop, keep, out, zero, False
+        )
+        if end == REFUSED_WALK:
+            return REFUSED
+    elif not zero and (data_end > L1_END or exponents_end > L1_END):
+        return refuse(t, refusals.OUT_OF_L1, max(data_end, exponents_end) >> 4, start, first)
+    if end == out:
+        return DONE
+
+    last = end - 1 - (upsample if d[INTERLEAVE] else 0)
+    copies = 1
+    if broadcast:
+        if end - out > 16 or out & 15:
+            return refuse(t, refusals.BROADCAST_ROWS, end - out)
+        if not open_choice(t, refusals.BROADCAST, out >> 4):
+            return REFUSED
+        copies = _BROADCAST_ROWS
+        last += 16 * (copies - 1)
+    if not _check_rows(t, d, thread, target, out, last, set_ovrd):
+        return REFUSED
+
+    bias = np.int64(0)
+    row_mask = np.int64(_DST_ROW_MASK if d[TO_DST] else _SRC_ROWS - 1)  # SrcA rows count modulo 64 (U9)
+    if unpacker == 0:
+        bias -= BIAS_ROWS
+    if unpacker == 1 or not (d[TO_DST] or set_ovrd):
+        bias += np.int64(t.src_row[thread, unpacker])
+
+    done = np.int64(0)
+    rows = count >> 4
+    # An unpack row that ends inside the FIFO's last part may wrap: those go datum by datum.
+    in_one_piece = not (d[FIFO] and careful)
+    if copies == 1 and in_one_piece and is_whole_rows(d, target, out, data, exponents, rows, zero):
+        walk_rows(t, d, target, src_bank, (out >> 4) + bias, row_mask, data, exponents, rows, zero)
+        done = rows << 4
+        if done == count:
+            return DONE
+        data = last_read(d, data, done + 1) - d[DATUM_SIZE]
+        exponents += done
+        out += done
+    for copy in range(copies):
+        walk_datums(
+            t, d, target, src_bank, bias + copy, row_mask, data, exponents, counts, done, count, drop, keep, out, zero, True
+        )
+    return DONE
+
+
+@njit
+def _other_form(t, thread, unpacker, increment, word):
+    """The forms that move no data: context-counter increment and cache flush (001.10b)."""
+    if word & _OTHER_FORM_BITS:
+        return refuse(t, refusals.FORM_MIX, word & _OTHER_FORM_BITS)
+    if increment:
+        # The caches of row start indices hold nothing that L1 does not, so that flushing them changes no state.
+        bank = config_bank(t, thread)
+        refresh(t, unpacker, bank, SINGLE)
+        d = t.unpack_decoded[unpacker, bank, SINGLE]
+        advance_context(t, d, thread, unpacker, np.int64(t.context_counter[thread, unpacker]))
+    return DONE
+
+
+@instruction(
+    Mode("multi-context form, contexts 0 and 1", VERIFIED, vectors="unpack:context1", rule="U2, U3"),
+    Mode("to SrcA", VERIFIED, vectors="unpack:to_srca", rule="U9"),
+    Mode("to SrcB", VERIFIED, vectors="unpack:to_srcb", rule="U9"),
+    Mode("to Dst, 32 bits", VERIFIED, vectors="unpack:to_dst", rule="U10"),
+    Mode("FP32 to TF32", VERIFIED, vectors="unpack:fp32->tf32", rule="I.5"),
+    Mode("FP32 to BF16", VERIFIED, vectors="unpack:fp32->bf16", rule="I.5"),
+    Mode("FP32 to FP16", VERIFIED, vectors="unpack:fp32->fp16", rule="I.5"),
+    Mode("FP32 to Dst", VERIFIED, vectors="unpack:fp32->fp32", rule="I.5"),
+    Mode("INT32 to Dst", VERIFIED, vectors="unpack:int32->int32", rule="I.5"),
+    Mode("BF16", VERIFIED, vectors="unpack:bf16->bf16", rule="I.5"),
+    Mode("FP16", VERIFIED, vectors="unpack:fp16->fp16", rule="I.5"),
+    Mode("FP8 E5M2", VERIFIED, vectors="unpack:e5m2", rule="I.5"),
+    Mode("FP8 E4M3", VERIFIED, vectors="unpack:e4m3", rule="I.5"),
+    Mode("BFP8", VERIFIED, vectors="unpack:bfp8->bfp8", rule="I.5"),
+    Mode("BFP4", VERIFIED, vectors="unpack:bfp4->bfp4", rule="I.5"),
+    Mode("BFP2", VERIFIED, vectors="unpack:bfp2->bfp2", rule="I.5"),
+    Mode("INT8", VERIFIED, vectors="unpack:int8", rule="I.2"),
+    Mode("UINT8", VERIFIED, vectors="unpack:uint8", rule="I.2"),
+    Mode("INT16", VERIFIED, vectors="unpack:int16->int16", rule="I.2"),
+    Mode("forced shared exponent, unpacker 0", VERIFIED, vectors="unpack:force_shared_exp", rule="I.5"),
+    Mode("transpose (haloize)", VERIFIED, vectors="unpack:haloize", rule="U9"),
+    Mode("tilize, unpacker 0", VERIFIED, vectors="unpack:tileize", rule="U7"),
+    Mode("destination address of the context, added", VERIFIED, vectors="unpack:dest_add", rule="U8"),
+    Mode("destination address of the context, replacing", VERIFIED, vectors="unpack:dest_replace", rule="U8"),
+    Mode("counter increments", VERIFIED, vectors="unpack:adc_increment", rule="U11"),
+    Mode("bank hand-over", VERIFIED, vectors="unpack:set_dvalid1", rule="U11"),
+    Mode("single-context form", DOCUMENTED, rule="U2"),
+    Mode("contexts 2 to 7, context counter, CfgContextId, ADC of another thread", DOCUMENTED, rule="U2, U3, U11"),
+    Mode("format override of a context", DOCUMENTED, rule="U3"),
+    Mode("compressed tiles, RowSearch", DOCUMENTED, rule="U5, I.4"),
+    Mode("NoBFPExpSection, DigestSize, forced exponent on unpacker 1", DOCUMENTED, rule="U5, 001.1.2c"),
+    Mode("FIFO limit and size", DOCUMENTED, rule="U6"),
+    Mode("tilize on unpacker 1", DOCUMENTED, rule="U7"),
+    Mode("unaligned output, address bases, W counter", DOCUMENTED, rule="U8"),
+    Mode("rows below 4, column shift, SrcRow, SetOvrdWithAddr = 0", DOCUMENTED, rule="U9"),
+    Mode("BFP8a, BFP4a, BFP2a", DOCUMENTED, rule="I.5"),
+    Mode("8- and 16-bit formats and TF32 to Dst", DOCUMENTED, rule="I.2, I.5"),
+    Mode("upsampling", DOCUMENTED, rule="001.12a"),
+    Mode("zeros instead of data (ZeroWrite2)", DOCUMENTED, rule="001.2.6d"),
+    Mode("context-counter increment, cache flush", DOCUMENTED, rule="001.10b"),
+    Mode("TF32 to Src", OPEN, rule="001.3.2i"),
+    Mode("SrcB row broadcast", OPEN, rule="001.2.1b"),
+    Mode("SrcA rows that start inside a burst", OPEN, rule="U12"),
+)
+def UNPACR(
+    t,
+    thread,
+    Unpack_block_selection,
+    CfgContextCntInc,
+    CfgContextId,
+    AddrCntContextId,
+    OvrdThreadId,
+    SetDatValid,
+    srcb_bcast,
+    ZeroWrite2,
+    AutoIncContextID,
+    RowSearch,
+    SearchCacheFlush,
+    Ch1Y,
+    Ch1Z,
+    Ch0Y,
+    Ch0Z,
+    word,
+):
+    unpacker = Unpack_block_selection
+    if CfgContextCntInc or SearchCacheFlush:
+        return _other_form(t, thread, unpacker, CfgContextCntInc, word)
+    src_bank = np.int64(t.unpack_bank[unpacker])
+    if t.src_owner[unpacker, src_bank] != UNPACKER:
+        return WAIT  # U1, also on the way to Dst
+
+    context = np.int64(0)
+    slot = np.int64(SINGLE)
+    adc_thread = thread
+    if OvrdThreadId:
+        context = np.int64(t.context_counter[thread, unpacker]) if AutoIncContextID else CfgContextId
+        context = (context + thread_field(t, thread, _CONTEXT_OFFSET[unpacker])) & 7
+        if unpacker == 1 and context >= 2:
+            return refuse(t, refusals.CONTEXT_SRCB, context)
+        if AddrCntContextId == 3:
+            return refuse(t, refusals.ADC_3)
+        if AddrCntContextId != 0:
+            adc_thread = AddrCntContextId  # 0 stands for the issuing thread (U2)
+        slot = context
+    bank = config_bank(t, thread)
+    refresh(t, unpacker, bank, slot)
+    d = t.unpack_decoded[unpacker, bank, slot]
+    if d[FAULT]:
+        return refuse(t, d[FAULT], d[FAULT_VALUE0], d[FAULT_VALUE1])
+    if d[TF32_TO_SRC] and not open_choice(t, refusals.TF32_TO_SRC):
+        return REFUSED
+    if srcb_bcast and unpacker == 0:
+        return refuse(t, refusals.BROADCAST_SRCA)
+
+    status = _transfer(
+        t, d, thread, adc_thread, unpacker, bank, context, src_bank, ZeroWrite2, RowSearch, srcb_bcast
+    )
+    if status != DONE:
+        return status
+
+    if OvrdThreadId and AutoIncContextID:
+        advance_context(t, d, thread, unpacker, context)
+    advance_adc(t, thread, unpacker, Ch1Y, Ch1Z, Ch0Y, Ch0Z)
+    if adc_thread != thread:
+        advance_adc(t, adc_thread, unpacker, Ch1Y, Ch1Z, Ch0Y, Ch0Z)
+    finish_bank(t, d, thread, unpacker, SetDatValid)
+    return DONE

@@ -1,0 +1,240 @@
+"""The loops over datums (rules U6, U7, U9, 001.2.6).
+
+`walk_rows` moves whole aligned rows, a row at a time: the shape of almost every real unpack. `walk_datums` does everything:
+partial and unaligned rows, FIFO wrap, compressed tiles, upsampling, column shift. Both convert 16 datums at once.
+Addresses are in 1/16 byte, as in address.py.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.machine.faults import refuse
+from bhemu.machine.lanes import iota16, load16, load16_at, splat16, store16, where
+from bhemu.tensix.unpack import refusals
+from bhemu.tensix.unpack.address import L1_END, wrap
+from bhemu.tensix.unpack.compressed import COUNTS_SIZE, GROUP
+from bhemu.tensix.unpack.convert import NORMALISE_BFP_A, bfp_a_is_undefined, convert
+from bhemu.tensix.unpack.decode import (
+    BFP_SHIFT,
+    COLUMN_SHIFT,
+    DATUM_SIZE,
+    EXPONENT_SECTION,
+    FIFO,
+    FORCED_EXP,
+    IN_FORMAT,
+    INTERLEAVE,
+    LAYOUT,
+    LIMIT,
+    NORMALISE,
+    ROW_DATUMS,
+    ROW_STRIDE,
+    UNCOMPRESSED,
+    UPSAMPLE_ZEROS,
+)
+from bhemu.tensix.unpack.place import BIAS_ROWS, TO_SRCA, TO_SRCA_TRANSPOSED, place_datum, place_row
+
+REFUSED_WALK: Final = -1
+
+
+@njit
+def _load_row(t, size, address):
+    """16 datums from `address`, zero-extended; sub-byte rows start at a multiple of 4 bytes."""
+    if size == 32:
+        return load16_at(t.l1_u16, address >> 5)
+    if size == 64:
+        return load16_at(t.l1_u32, address >> 6)
+    if size == 16:
+        return load16_at(t.l1, address >> 4)
+    low = splat16(np.int64(t.l1_u32[address >> 6]))
+    if size == 8:
+        high = splat16(np.int64(t.l1_u32[(address >> 6) + 1]))
+        return (where(iota16() < 8, low, high) >> ((iota16() & 7) * 4)) & 15
+    return (low >> (iota16() * 2)) & 3
+
+
+@njit
+def walk_rows(t, d, target, bank, row, row_mask, data, exponents, rows, zero):
+    """Move `rows` times 16 datums to consecutive rows of the target.
+
+    Args:
+        d: decoded configuration.
+        target: `TO_*`.
+        row: register row of the first 16; rows count modulo `row_mask` + 1.
+        data, exponents: addresses of the first datum and of its exponent.
+        zero: write zeros and do not read L1.
+    """
+    size = d[DATUM_SIZE]
+    normalise = d[NORMALISE]
+    layout = d[LAYOUT]
+    shift = d[BFP_SHIFT]
+    halves_mask = (d[ROW_DATUMS] >> 4) - 1  # an unpack row is one or two register rows (U7)
+    jump = d[ROW_STRIDE] - d[ROW_DATUMS] * size
+    has_exponents = d[EXPONENT_SECTION] != 0
+    exponent = d[FORCED_EXP]
+    for i in range(rows):
+        cells = splat16(0)
+        if not zero:
+            if has_exponents:
+                exponent = np.int64(t.l1[exponents >> 4])
+                exponents += 16
+            cells = convert(normalise, layout, shift, _load_row(t, size, data), splat16(exponent))
+            data += 16 * size
+            if i & halves_mask == halves_mask:
+                data += jump
+        place_row(t, target, bank, (row + i) & row_mask, cells)
+
+
+@njit
+def _read(t, size, address):
+    """One datum."""
+    if size == 64:
+        return np.int64(t.l1_u32[address >> 6])
+    if size == 32:
+        return np.int64(t.l1_u16[address >> 5])
+    byte = np.int64(t.l1[address >> 4])
+    return (byte >> ((address & 15) >> 1)) & ((1 << (size >> 1)) - 1)
+
+
+@njit
+def _is_outside(t, address, size, first):
+    if address < 0 or address + size > L1_END:
+        refuse(t, refusals.OUT_OF_L1, address >> 4, address >> 4, first)
+        return True
+    return False
+
+
+@njit
+def walk_datums(t, d, target, bank, bias, row_mask, data, exponents, counts, index, end, drop, keep, out, zero, write):
+    """Move datums `index` .. `end` - 1 one at a time, until `keep` have been output.
+
+    Args:
+        bias, row_mask: register row = (output row + bias) & row_mask.
+        data, exponents, counts: addresses of the first datum, its exponent and its zero count.
+        drop: augmented and inserted datums to leave out at the start.
+        out: position of the first output datum, in datums.
+        zero: write zeros and do not read L1.
+        write: False rehearses: all reads and checks, no register is written.
+
+    Returns:
+        The position behind the last output datum, or REFUSED_WALK.
+    """
+    size = d[DATUM_SIZE]
+    first = index
+    upsample = d[UPSAMPLE_ZEROS]
+    is_compressed = d[UNCOMPRESSED] == 0
+    while index < end and keep > 0:
+        n = 0
+        produced = 0
+        while n < 16 and index < end and produced < drop + keep:
+            t.unpack_zeros[n] = np.uint32(0)
+            if not zero:
+                if _is_outside(t, data, size, index):
+                    return REFUSED_WALK
+                t.unpack_bits[n] = np.uint32(_read(t, size, data))
+                data += size
+                if (index + 1) % d[ROW_DATUMS] == 0:
+                    data = wrap(d, data + d[ROW_STRIDE] - d[ROW_DATUMS] * size)
+                exponent = d[FORCED_EXP]
+                if d[EXPONENT_SECTION]:
+                    if _is_outside(t, exponents, 1, index):
+                        return REFUSED_WALK
+                    exponent = np.int64(t.l1[exponents >> 4])
+                    exponents += 1
+                    if exponents % 256 == 0:
+                        exponents = wrap(d, exponents)
+                t.unpack_exponents[n] = np.uint32(exponent)
+                if is_compressed:
+                    if _is_outside(t, counts, 8, index):
+                        return REFUSED_WALK
+                    zeros = _read(t, 8, counts)
+                    t.unpack_zeros[n] = np.uint32(zeros)
+                    produced += zeros
+                    counts += 8
+                    if counts % COUNTS_SIZE == 0:
+                        data += COUNTS_SIZE
+                        counts = wrap(d, counts + GROUP * size)
+            produced += 1
+            index += 1
+            n += 1
+        if zero:
+            store16(t.unpack_cells, 0, splat16(0))
+        else:
+            bits = load16(t.unpack_bits, 0)
+            shared = load16(t.unpack_exponents, 0)
+            if d[NORMALISE] == NORMALISE_BFP_A:
+                wrong = bfp_a_is_undefined(bits, shared, d[BFP_SHIFT]) & ((1 << n) - 1)
+                if wrong:
+                    lane = 0
+                    while (wrong >> lane) & 1 == 0:
+                        lane += 1
+                    exponent = np.int64(t.unpack_exponents[lane])
+                    refuse(t, refusals.BFP_A_EXPONENT, index - n + lane - first, d[IN_FORMAT], exponent)
+                    return REFUSED_WALK
+            store16(t.unpack_cells, 0, convert(d[NORMALISE], d[LAYOUT], d[BFP_SHIFT], bits, shared))
+        if not write:
+            dropped = min(drop, produced)
+            kept = min(produced - dropped, keep)
+            drop -= dropped
+            keep -= kept
+            out += kept * (1 + upsample)
+            continue
+        for i in range(n):
+            cell = np.int64(t.unpack_cells[i])
+            for _ in range(1 + np.int64(t.unpack_zeros[i])):
+                if drop > 0:
+                    drop -= 1
+                elif keep > 0:
+                    keep -= 1
+                    for step in range(1 + upsample):
+                        if step == 0 or not d[INTERLEAVE]:
+                            _place(t, target, bank, bias, row_mask, d[COLUMN_SHIFT], out, cell if step == 0 else 0)
+                        out += 1
+                cell = np.int64(0)
+    return out
+
+
+@njit
+def _place(t, target, bank, bias, row_mask, column_shift, out, cell):
+    """Store the output datum at position `out`, or drop it (U9)."""
+    row = out >> 4
+    column = out & 15
+    if target == TO_SRCA or target == TO_SRCA_TRANSPOSED:
+        if row < BIAS_ROWS or column < column_shift:
+            return
+        column -= column_shift
+    place_datum(t, target, bank, (row + bias) & row_mask, column, cell)
+
+
+@njit
+def is_whole_rows(d, target, out, data, exponents, rows, zero):
+    """True when `rows` whole rows may go through `walk_rows`: aligned at both ends, in one piece, nothing between datums."""
+    if rows == 0 or out & 15 or d[UPSAMPLE_ZEROS] or d[COLUMN_SHIFT] or not d[UNCOMPRESSED]:
+        return False
+    if (target == TO_SRCA or target == TO_SRCA_TRANSPOSED) and (out >> 4) < BIAS_ROWS:
+        return False
+    if zero:
+        return True
+    size = d[DATUM_SIZE]
+    if size < 16 and data % (16 * size):
+        return False
+    return not (d[EXPONENT_SECTION] and exponents % 16)
+
+
+@njit
+def last_read(d, data, count):
+    """End of the last datum of an uncompressed walk that does not wrap."""
+    last = count - 1
+    return data + (last // d[ROW_DATUMS]) * d[ROW_STRIDE] + (last % d[ROW_DATUMS] + 1) * d[DATUM_SIZE]
+
+
+@njit
+def needs_rehearsal(d, data_end, exponents_end):
+    """True when only a walk through the data tells where it ends, whether it stays in L1 or whether it is defined."""
+    wraps = d[FIFO] != 0 and (data_end > d[LIMIT] or exponents_end > d[LIMIT])
+    return wraps or d[UNCOMPRESSED] == 0 or d[NORMALISE] == NORMALISE_BFP_A
