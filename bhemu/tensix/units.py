@@ -9,3 +9,4 @@ from bhemu.tensix import scalar as scalar
 from bhemu.tensix import sync as sync
 from bhemu.tensix import unpack as unpack
 from bhemu.tensix import vector as vector
+from bhemu.tensix.frontend import words as words

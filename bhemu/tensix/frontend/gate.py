@@ -34,8 +34,7 @@ def _classes() -> np.ndarray[Any, np.dtype[np.int64]]:
     classes = np.zeros(256, np.int64)
     for row in BY_OPCODE:
         if row is not None:
-            for name in row.block:
-                classes[row.opcode] |= {"any": EVERY_BLOCK, "all": ALL_NINE}.get(name) or 1 << int(name[1:])
+            classes[row.opcode] = ALL_NINE if row.block_rule == "all" else row.block_mask
     return classes
 
 
