@@ -1,0 +1,61 @@
+"""The `bhemu` command: every subcommand in a module of its own.
+
+Nothing of the emulator is imported here; the commands import what they call, so `bhemu --help` is quick.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bhemu.cli import bench, conformance, isa, registers, run, support, tile, warm
+from bhemu.cli.report import Commands
+
+app = typer.Typer(
+    name="bhemu",
+    cls=Commands,
+    help="Bit-exact emulator of the Tenstorrent Blackhole Tensix core.",
+    epilog="Exit status: 0 done, 1 refused or failed, 2 wrong use of the command line, 130 interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("run")(run.run)
+app.command("conformance")(conformance.conformance)
+app.command("support")(support.support)
+app.command("asm")(isa.asm)
+app.command("disasm")(isa.disasm)
+app.command("regs")(registers.regs)
+app.add_typer(tile.app, name="tile")
+app.command("bench")(bench.bench)
+app.command("warm")(warm.warm)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"bhemu {version('bhemu')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", help="Show Python's traceback of an error, to report a bug in bhemu.")
+    ] = False,
+) -> None:
+    """Bit-exact emulator of the Tenstorrent Blackhole Tensix core."""
+
+
+def main() -> None:
+    """The console script."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

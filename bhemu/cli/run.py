@@ -1,0 +1,262 @@
+"""`bhemu run`: a program on one tile, `.npy` files in and out."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bhemu.cli.report import assignments, messages, output, plain_table, print_json, refuse_usage, shown_path
+from bhemu.errors import BhemuError, ProgramError
+
+if TYPE_CHECKING:
+    from bhemu.host.core import Core
+    from bhemu.host.program import Program
+    from bhemu.host.run import Result
+
+REDRAW_SECONDS = 0.1
+
+
+def run(
+    program: Annotated[Path, typer.Argument(help="Python file that declares a bhemu.Program.")],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--in", metavar="NAME=FILE.npy", help="An input tensor; those not given are generated."),
+    ] = None,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--out",
+            metavar="NAME=FILE.npy",
+            help="Save an output tensor, floats as float32, integers as they are. Written only after the whole run.",
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the program or the size of a dimension."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of generated inputs.")] = 0,
+    max_cycles: Annotated[int | None, typer.Option(min=1, help="Give up after so many cycles.")] = None,
+    allow_open: Annotated[
+        bool, typer.Option("--allow-open", help="Use the recommended choice where no source settles the behaviour.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No report and no progress; errors are shown.")] = False,
+) -> None:
+    """Run a program and report what it did.
+
+    The report counts the instructions of each unit, tiles and time, and gives the largest difference of each output
+    from the program's float64 NumPy reference.
+    """
+    sources = _paths(assignments(inputs, "--in", "a=a.npy"))
+    targets = _paths(assignments(outputs, "--out", "c=c.npy"))
+    chosen = assignments(settings, "--set", "M=64")
+
+    from bhemu.cli.arrays import check_target, load_array, portable, write_files
+    from bhemu.host.program import load_program
+    from bhemu.host.run import run_program
+
+    files = {name: check_target(path) for name, path in targets.items()}
+    if len(set(files.values())) < len(files):
+        refuse_usage("two --out options write the same file", "give each output its own file")
+    try:
+        loaded = load_program(program)
+        _check_names(loaded, sources, targets)
+        arrays = {name: load_array(path) for name, path in sources.items()}
+        with RunProgress(loaded, silent=quiet) as progress:
+            result = run_program(
+                loaded,
+                arrays,
+                settings=chosen,
+                seed=seed,
+                max_cycles=max_cycles,
+                allow_open=allow_open,
+                progress=progress.update,
+            )
+    except BhemuError as error:
+        error.file = error.file or program
+        raise
+    except SystemExit:
+        raise ProgramError(f"{program} called sys.exit", remedy="let the thread functions return") from None
+    except Exception as error:
+        raise _failure_of(error, program) from error
+    write_files({files[name]: portable(result.outputs[name]) for name in files})
+    if as_json:
+        print_json(_as_json(loaded, result, sources, targets, seed, progress.compiled))
+    elif not quiet:
+        _print(loaded, result, sources, targets, seed, progress.compiled)
+
+
+def _paths(texts: dict[str, str]) -> dict[str, Path]:
+    return {name: Path(text) for name, text in texts.items()}
+
+
+def _failure_of(error: Exception, program: Path) -> Exception:
+    """What a program's own failure, such as one of its reference, is reported as; a failure of bhemu stays as it is."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(program.absolute())]
+    if not lines:
+        return error
+    failure = ProgramError(f"{type(error).__name__}: {error}", remedy="mend the program")
+    failure.file, failure.line = program, lines[-1]
+    return failure
+
+
+def _check_names(program: Program, sources: dict[str, Path], targets: dict[str, Path]) -> None:
+    """Refuse tensors that the program does not declare, before anything is read or run."""
+    for option, given, known in (("input", sources, program.inputs), ("output", targets, program.outputs)):
+        names = [tensor.name for tensor in known]
+        for name in given:
+            if name not in names:
+                raise ProgramError(
+                    f"the program has no {option} {name!r}", remedy=f"its {option}s: {', '.join(names) or 'none'}"
+                )
+
+
+class RunProgress:
+    """What is going on, on standard error: compilations of the first run, then tiles.
+
+    Args:
+        program: for the number of tiles, once it is bound.
+        silent: show nothing.
+    """
+
+    def __init__(self, program: Program, *, silent: bool) -> None:
+        self.compiled: list[str] = []
+        self._program = program
+        self._console = messages()
+        self._silent = silent
+        self._status: Any = None
+        self._drawn = 0.0
+
+    def __enter__(self) -> RunProgress:
+        from bhemu.machine.compiler import on_compile
+
+        on_compile(self._compiling)
+        if not self._silent and self._console.is_terminal:
+            self._status = self._console.status("starting")
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        from bhemu.machine.compiler import on_compile
+
+        on_compile(None)
+        if self._status is not None:
+            self._status.stop()
+
+    def _compiling(self, name: str) -> None:
+        self.compiled.append(name)
+        if self._status is not None:
+            self._status.update(f"compiling {name} (first run only), {len(self.compiled)} so far")
+        elif not self._silent and len(self.compiled) == 1:
+            self._console.print("compiling (first run only) ...")
+
+    def update(self, cores: list[Core]) -> None:
+        """Called by the schedule, often."""
+        now = time.monotonic()
+        if self._status is None or now - self._drawn < REDRAW_SECONDS:
+            return
+        self._drawn = now
+        tiles = sum(tensor.tiles for tensor in self._program.outputs)
+        done = max(core.tiles_done for core in cores)
+        cycles = int(cores[0].tile.record.clock)
+        self._status.update(f"{done} of {tiles} tiles, {cycles:,} cycles" if done else f"{cycles:,} cycles")
+
+
+def _as_json(
+    program: Program,
+    result: Result,
+    sources: dict[str, Path],
+    targets: dict[str, Path],
+    seed: int,
+    compiled: list[str],
+) -> dict[str, Any]:
+    report = result.report
+    return {
+        "program": str(program.path),
+        "title": program.title,
+        "dimensions": program.dimensions,
+        "parameters": program.parameters,
+        "inputs": [
+            {
+                "name": t.name,
+                "shape": list(t.shape),
+                "format": t.format.name,
+                "file": str(sources[t.name]) if t.name in sources else None,
+                "seed": None if t.name in sources else seed,
+            }
+            for t in program.inputs
+        ],
+        "outputs": [
+            {
+                "name": t.name,
+                "shape": list(t.shape),
+                "format": t.format.name,
+                "file": str(targets[t.name]) if t.name in targets else None,
+                "difference": vars(report.errors[t.name]) if t.name in report.errors else None,
+            }
+            for t in program.outputs
+        ],
+        "instructions": report.units,
+        "tiles": report.tiles,
+        "cycles": report.cycles,
+        "seconds": report.seconds,
+        "compiled": compiled,
+        "open_choices": _open_choices(result),
+    }
+
+
+def _open_choices(result: Result) -> list[str]:
+    from bhemu.machine.faults import FAULTS
+
+    return [f"{FAULTS[code].name} [{FAULTS[code].rule}]" for code in result.report.open_choices]
+
+
+def _print(
+    program: Program,
+    result: Result,
+    sources: dict[str, Path],
+    targets: dict[str, Path],
+    seed: int,
+    compiled: list[str],
+) -> None:
+    console, report = output(), result.report
+    console.print(program.title or shown_path(program.path or Path()), style="bold", markup=False)
+    choices = [f"{name} = {value}" for name, value in program.parameters.items()]
+    if choices:
+        console.print(", ".join(choices), markup=False)
+
+    tensors = plain_table("tensor", "shape", "format", "")
+    for t in program.tensors.values():
+        if t.is_output:
+            origin = f"written to {targets[t.name]}" if t.name in targets else "not saved (--out)"
+        else:
+            origin = f"from {sources[t.name]}" if t.name in sources else f"generated, seed {seed}"
+        shape = " x ".join(map(str, t.shape))
+        tensors.add_row(f"{'output' if t.is_output else 'input'} {t.name}", shape, t.format.name, origin)
+    console.print(tensors)
+    console.print()
+
+    units = plain_table("unit", "instructions", "", right=("instructions",))
+    for unit, counts in report.units.items():
+        often = sorted(counts.items(), key=lambda item: -item[1])
+        units.add_row(unit, f"{sum(counts.values()):,}", ", ".join(f"{name} {count:,}" for name, count in often))
+    console.print(units)
+    console.print()
+
+    first = f", of which the compilation of {len(compiled)} functions (first run only)" if compiled else ""
+    console.print(f"{report.tiles} tiles, {report.cycles:,} cycles of issue, {report.seconds:.3g} s{first}")
+    for name, error in report.errors.items():
+        console.print(
+            f"largest difference of {name} from the float64 reference: {error.absolute:.4g} "
+            f"({error.relative:.2g} of its largest value)",
+            markup=False,
+        )
+    if not report.errors:
+        console.print("no difference measured: the program declares no reference")
+    for choice in _open_choices(result):
+        console.print(f"open choice used: {choice}", style="yellow", markup=False)

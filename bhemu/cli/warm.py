@@ -1,0 +1,82 @@
+"""`bhemu warm`: compile everything now, on all processors, so that no first run waits."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Annotated
+
+import typer
+
+from bhemu.cli.report import REFUSED, messages, output
+
+CLOCK = -1
+"""Stands for what is compiled beside the handlers: FIFO, expanders and clock."""
+
+
+def warm(
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; as many as there are processors by default.")
+    ] = None,
+) -> None:
+    """Compile every instruction into the cache, in parallel."""
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
+    from rich.progress import Progress
+
+    from bhemu.isa import BY_OPCODE
+    from bhemu.machine.compiler import JIT, cache_directory
+    from bhemu.tensix import units
+    from bhemu.tensix.instruction import HANDLERS
+
+    assert units
+    if not JIT:
+        output().print("nothing to compile: Numba is disabled")
+        return
+    todo = [CLOCK, *sorted(HANDLERS)]
+    compiled, failed, start = 0, [], time.perf_counter()
+    with (
+        Progress(console=messages(), transient=True) as progress,
+        ProcessPoolExecutor(min(jobs or os.cpu_count() or 1, len(todo)), get_context("spawn")) as pool,
+    ):
+        bar = progress.add_task("compiling", total=len(todo))
+        waiting = {pool.submit(compile_one, opcode): opcode for opcode in todo}
+        for done in as_completed(waiting):
+            opcode = waiting[done]
+            row = BY_OPCODE[opcode] if opcode >= 0 else None
+            name = row.mnemonic if row else "the clock"
+            progress.update(bar, advance=1, description=f"compiled {name}")
+            error = done.exception()
+            if error is not None:
+                failed.append(f"{name}: {type(error).__name__}: {error}")
+            else:
+                compiled += done.result()
+    seconds = time.perf_counter() - start
+    output().print(
+        f"{compiled} of {len(todo)} compiled in {seconds:.1f} s, the others were in {cache_directory()}", markup=False
+    )
+    for line in failed:
+        typer.echo(f"bhemu: {line}", err=True)
+    if failed:
+        raise typer.Exit(REFUSED)
+
+
+def compile_one(opcode: int) -> int:
+    """Compile the handler of an opcode, or the clock; 1 when the cache did not have it."""
+    from bhemu.machine.compiler import on_compile
+    from bhemu.machine.state import new_tiles
+    from bhemu.tensix.coprocessor import Coprocessor, ensure_handlers
+
+    compiled = 0
+
+    def count(name: str) -> None:
+        nonlocal compiled
+        compiled = 1
+
+    on_compile(count)
+    if opcode == CLOCK:
+        Coprocessor(new_tiles(1))
+    else:
+        ensure_handlers([opcode])
+    return compiled
