@@ -454,3 +454,24 @@ def shuffle(typingctx, a, pattern):
         return result
 
     return a(a, pattern), codegen
+
+
+@intrinsic
+def gather(typingctx, table, indices):
+    """table[index] in each lane, of a one-dimensional array of at most 32 bits, zero-extended."""
+    if not isinstance(table, types.Array) or not isinstance(indices, LaneType):
+        return None
+
+    def codegen(context, builder, sig, args):
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        target = sig.return_type.llvm
+        result = ir.Constant(target, ir.Undefined)
+        for i in range(sig.return_type.count):
+            place = ir.Constant(ir.IntType(32), i)
+            value = builder.load(builder.gep(data, [builder.extract_element(args[1], place)]))
+            if value.type.width < target.element.width:
+                value = builder.zext(value, target.element)
+            result = builder.insert_element(result, value, place)
+        return result
+
+    return LaneType(indices.count, 32)(table, indices), codegen

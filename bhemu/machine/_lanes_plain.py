@@ -168,3 +168,7 @@ def lane(a: Lanes, index: Any) -> np.int64:
 
 def shuffle(a: Lanes, pattern: tuple[int, ...]) -> Lanes:
     return a[np.array(pattern)]  # type: ignore[no-any-return]
+
+
+def gather(table: Lanes, indices: Lanes) -> Lanes:
+    return table[indices].astype(np.int64).astype(np.int32)  # type: ignore[no-any-return]

@@ -16,6 +16,7 @@ amounts must be below the width: clamp them with `minimum` first.
     as_halves, as_words                              16 lanes of 32 bits as 32 lanes of 16 bits, low half first, and
     back splat16, splat32, iota16, iota32                 the same value in all lanes; 0, 1, 2, ...
     mask16, mask32, mask_bits, as_integers           masks from and to integers (bit n = lane n); 0 / 1 lanes
+    gather(table, indices)                           table[index] in each lane; indices must be inside the table
     horizontal_sum, horizontal_maximum, horizontal_minimum, lane, shuffle
 
 Compiled, a lane value is an LLVM vector; with Numba disabled it is a NumPy array and the same text runs.
@@ -30,6 +31,7 @@ if JIT:
         as_halves,
         as_integers,
         as_words,
+        gather,
         horizontal_maximum,
         horizontal_minimum,
         horizontal_sum,
@@ -63,6 +65,7 @@ else:
         as_halves,
         as_integers,
         as_words,
+        gather,
         horizontal_maximum,
         horizontal_minimum,
         horizontal_sum,
@@ -96,6 +99,7 @@ __all__ = [
     "as_halves",
     "as_integers",
     "as_words",
+    "gather",
     "horizontal_maximum",
     "horizontal_minimum",
     "horizontal_sum",

@@ -115,7 +115,7 @@ def dst_address(t, thread, offset):
 
 @njit
 def high_group(address):
-    """Group of four physical rows with the high halves of four 32-bit rows; the low halves are two groups further (I.3)."""
+    """Group of four physical rows with the high halves of four 32-bit rows; low halves are 2 groups further (I.3)."""
     return (((address & 0x1F8) << 1) | (address & 0x204)) >> 2
 
 
