@@ -83,14 +83,33 @@ def read_config(t, bank, word):
 
 
 @njit
-def _mark(t, bank, word):
-    """Tell the units that decode this word that their copies are stale."""
-    units = UNITS_OF_WORD[word]
+def _mark(t, bank, word, units):
+    """Tell units that their decoded copies of words are stale; `word` says whether both banks are meant."""
     if word >= FIRST_SHARED_WORD:
-        t.config_dirty[0] = np.uint32(t.config_dirty[0] | units)
-        t.config_dirty[1] = np.uint32(t.config_dirty[1] | units)
+        t.config_dirty[0] = np.uint32(np.int64(t.config_dirty[0]) | units)
+        t.config_dirty[1] = np.uint32(np.int64(t.config_dirty[1]) | units)
     else:
-        t.config_dirty[bank] = np.uint32(t.config_dirty[bank] | units)
+        t.config_dirty[bank] = np.uint32(np.int64(t.config_dirty[bank]) | units)
+
+
+@njit
+def _put(t, bank, word, value):
+    """Store a word and act on it, STATE_RESET_EN excepted; returns the units to mark."""
+    if word == SEED_WORD:
+        seed_prng(t, value)
+        return 0
+    t.config[_home(bank, word), word] = np.uint32(value & np.int64(WRITABLE_MASK[word]))
+    return np.int64(UNITS_OF_WORD[word])
+
+
+@njit
+def _put_or_reset(t, bank, word, value):
+    """The same for the writers that STATE_RESET_EN obeys."""
+    if word == STATE_RESET_WORD:
+        for i in range(FIRST_SHARED_WORD):
+            t.config[bank, i] = np.uint32(0)
+        return ALL_CONFIG_DIRTY
+    return _put(t, bank, word, value)
 
 
 @njit
@@ -100,28 +119,21 @@ def store_config(t, bank, word, value):
     Bits outside the word's fields are not kept. A write of PRNG_SEED seeds the generators and keeps nothing. Words from
     180 on are one for both banks. Instruction caches (RISCV_IC_INVALIDATE) belong to the cores: nothing is kept here.
     """
-    if word == SEED_WORD:
-        seed_prng(t, value)
-        return
-    t.config[_home(bank, word), word] = np.uint32(value & np.int64(WRITABLE_MASK[word]))
-    _mark(t, bank, word)
+    _mark(t, bank, word, _put(t, bank, word, value))
 
 
 @njit
 def write_config(t, bank, word, value):
     """Write a Config word: WRCFG, CFGSHIFTMASK, STREAMWRCFG, and stores of the cores (I.10).
 
+    Writing STATE_RESET_EN, whatever the value, zeroes the bank's words below 180; for the rest see `store_config`.
+
     Args:
         bank: 0 or 1.
         word: 0 to 223; the caller checks.
         value: 0 to 2**32 - 1.
     """
-    if word == STATE_RESET_WORD:
-        for i in range(FIRST_SHARED_WORD):
-            t.config[bank, i] = np.uint32(0)
-        t.config_dirty[bank] = np.uint32(ALL_CONFIG_DIRTY)
-        return
-    store_config(t, bank, word, value)
+    _mark(t, bank, word, _put_or_reset(t, bank, word, value))
 
 
 @instruction(
@@ -134,11 +146,14 @@ def WRCFG(t, thread, GprAddress, wr128b, CfgReg):
     if CfgReg >= CONFIG_WORDS:
         return refuse(t, NO_WORD, CfgReg)
     bank = config_bank(t, thread)
-    first, count = GprAddress, 1
-    if wr128b:
-        first, CfgReg, count = GprAddress & ~3, CfgReg & ~3, 4
-    for i in range(count):
-        write_config(t, bank, CfgReg + i, np.int64(t.gpr[thread, first + i]))
+    if not wr128b:
+        write_config(t, bank, CfgReg, np.int64(t.gpr[thread, GprAddress]))
+        return DONE
+    gpr, word = GprAddress & ~3, CfgReg & ~3
+    units = 0
+    for i in range(4):
+        units |= _put_or_reset(t, bank, word + i, np.int64(t.gpr[thread, gpr + i]))
+    _mark(t, bank, word, units)  # four aligned words are all shared or all banked
     return DONE
 
 

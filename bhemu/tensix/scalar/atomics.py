@@ -16,8 +16,8 @@ from bhemu.errors import UndefinedBehavior
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, refuse
 from bhemu.machine.state import L1_SIZE
 from bhemu.tensix.instruction import DOCUMENTED, Mode, instruction
-from bhemu.tensix.scalar.memory import OUT_OF_L1, QUAD_REGISTER, l1_address
-from bhemu.tensix.scalar.registers import WORD_BITS, read_half
+from bhemu.tensix.scalar.halves import QUAD_REGISTER, WORD_BITS, read_half
+from bhemu.tensix.scalar.memory import OUT_OF_L1, l1_address
 
 _PUSH: Final = 1
 """Bit of ATINCGETPTR's word offset: push (write pointer at +4) rather than pop (read pointer at +0)."""

@@ -16,7 +16,7 @@ from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.state import L1_SIZE
 from bhemu.tensix.banks import SRCA, SRCB, UNPACKER
 from bhemu.tensix.instruction import DOCUMENTED, MISSING, OPEN, Mode, instruction
-from bhemu.tensix.scalar.registers import HALF_BITS, WORD_BITS, read_half, write_half
+from bhemu.tensix.scalar.halves import HALF_BITS, QUAD_REGISTER, WORD_BITS, read_half, write_half
 
 L1_UNIT: Final = 16
 """Addresses in GPRs count 16-byte units (I.11)."""
@@ -31,8 +31,6 @@ WORD: Final = 1
 HALF: Final = 2
 BYTE: Final = 3
 
-QUAD_REGISTER: Final = 0x3C
-"""Four consecutive GPRs start at a multiple of four."""
 _BYTE_BITS: Final = 0xFF
 
 OUT_OF_L1 = fault(

@@ -9,21 +9,17 @@ from typing import Final
 import numpy as np
 from numba import njit
 
-from bhemu.errors import MissingSpecification, UndefinedBehavior, Unimplemented
+from bhemu.errors import MissingSpecification, UndefinedBehavior
+from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.machine.faults import DONE, fault, refuse
-from bhemu.tensix.instruction import DOCUMENTED, MISSING, OPEN, VERIFIED, Mode, instruction
+from bhemu.tensix.instruction import DOCUMENTED, OPEN, RESERVED_BITS, VERIFIED, Mode, instruction
+from bhemu.tensix.scalar.halves import HALF_BITS, WORD_BITS, write_half
+from bhemu.tensix.scalar.signals import write_signal
 
-WORD_BITS: Final = 0xFFFFFFFF
-HALF_BITS: Final = 0xFFFF
 _SHIFT_BITS: Final = 31
+_SIGNAL_SPARE: Final = ~INSTRUCTIONS["SETDMAREG"].form("signal").mask & 0xFFFFFF
+"""Operand bits that the signal form does not use."""
 
-SIGNALS = fault(
-    "scalar.signals",
-    Unimplemented,
-    "SETDMAREG of packer state (InputSource {0}) is not built yet",
-    remedy="use the immediate form, SetSignalsMode = 0",
-    rule="I.11",
-)
 NO_OPERATION = fault(
     "scalar.no-operation",
     UndefinedBehavior,
@@ -40,29 +36,17 @@ RSTDMA_UNKNOWN = fault(
 )
 
 
-@njit
-def read_half(t, thread, half):
-    """A 16-bit half of a GPR: 2n is the low half of GPR n, 2n + 1 the high half (003.1e)."""
-    return (np.int64(t.gpr[thread, half >> 1]) >> (16 * (half & 1))) & HALF_BITS
-
-
-@njit
-def write_half(t, thread, half, value):
-    """Write the low 16 bits of `value` to a half of a GPR and keep the other half."""
-    shift = 16 * (half & 1)
-    kept = np.int64(t.gpr[thread, half >> 1]) & ~(HALF_BITS << shift)
-    t.gpr[thread, half >> 1] = np.uint32(kept | ((value & HALF_BITS) << shift))
-
-
 @instruction(
     Mode("immediate", VERIFIED, vectors="scalar:setdma", rule="I.11"),
-    Mode("signals", MISSING, rule="I.11"),
+    Mode("signals", DOCUMENTED, rule="003.2.1"),
 )
-def SETDMAREG(t, thread, value, InputSource, SetSignalsMode, RegIndex16b):
-    if SetSignalsMode:
-        return refuse(t, SIGNALS, InputSource)
-    write_half(t, thread, RegIndex16b, value)
-    return DONE
+def SETDMAREG(t, thread, value, ResultSize, WhichPackers, InputSource, InputHalfReg, SetSignalsMode, RegIndex16b, word):
+    if not SetSignalsMode:
+        write_half(t, thread, RegIndex16b, value)
+        return DONE
+    if word & _SIGNAL_SPARE:
+        return refuse(t, RESERVED_BITS, word & _SIGNAL_SPARE)
+    return write_signal(t, thread, ResultSize, WhichPackers, InputSource, InputHalfReg, RegIndex16b)
 
 
 @instruction(Mode("idle cycle", VERIFIED, vectors="scalar:dmanop", rule="I.11"))

@@ -1,0 +1,29 @@
+"""16-bit halves of GPRs (003.1e)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+WORD_BITS: Final = 0xFFFFFFFF
+HALF_BITS: Final = 0xFFFF
+QUAD_REGISTER: Final = 0x3C
+"""Four consecutive GPRs start at a multiple of four."""
+
+
+@njit
+def read_half(t, thread, half):
+    """A half of a GPR: 2n is the low half of GPR n, 2n + 1 the high half."""
+    return (np.int64(t.gpr[thread, half >> 1]) >> (16 * (half & 1))) & HALF_BITS
+
+
+@njit
+def write_half(t, thread, half, value):
+    """Write the low 16 bits of `value` to a half of a GPR and keep the other half."""
+    shift = 16 * (half & 1)
+    kept = np.int64(t.gpr[thread, half >> 1]) & ~(HALF_BITS << shift)
+    t.gpr[thread, half >> 1] = np.uint32(kept | ((value & HALF_BITS) << shift))
