@@ -1,7 +1,8 @@
 """Lanes as NumPy arrays, for running the units uncompiled; see bhemu/machine/lanes.py for what they mean.
 
 Values are int32 (or int64 after `widen`) arrays, masks are bool arrays; NumPy's operators wrap in silence as the
-lanes do.
+lanes do. The arrays are `LaneArray`s, which truncate a scalar operand to the width of the lanes, as compiled lanes do;
+plain NumPy would widen the lanes to an `np.int64` operand, and refuse a Python integer such as 0x80000000.
 """
 
 from __future__ import annotations
@@ -13,44 +14,62 @@ import numpy as np
 Lanes = np.ndarray[Any, Any]
 
 
+class LaneArray(np.ndarray[Any, Any]):
+    """Lanes: an array whose width no operand changes."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        kind = next(x.dtype for x in inputs if np.ndim(x))
+        plain = [np.asarray(x) if np.ndim(x) else _truncated(x, kind) for x in inputs]
+        result = getattr(ufunc, method)(*plain, **options)
+        return result.view(LaneArray) if isinstance(result, np.ndarray) else result
+
+
+def _truncated(value: Any, kind: np.dtype[Any]) -> Any:
+    return np.int64(value).astype(kind)
+
+
+def _lanes(values: Lanes) -> Lanes:
+    return values.view(LaneArray)
+
+
 def _scalar(value: Any, like: Any) -> Any:
-    return like.dtype.type(np.int64(value)) if np.ndim(value) == 0 else value
+    return _truncated(value, like.dtype) if np.ndim(value) == 0 else value
 
 
 def where(mask: Lanes, a: Any, b: Any) -> Lanes:
     if np.ndim(a) == 0 and np.ndim(b) == 0:
-        return np.where(mask, np.int32(a), np.int32(b))
+        return _lanes(np.where(mask, _wrap32(a), _wrap32(b)))
     like = a if np.ndim(a) else b
-    return np.where(mask, _scalar(a, like), _scalar(b, like))
+    return _lanes(np.where(mask, _scalar(a, like), _scalar(b, like)))
 
 
 def shift_right_logical(a: Any, b: Any) -> Lanes:
     like = a if np.ndim(a) else b
     unsigned = np.dtype(f"u{like.dtype.itemsize}")
-    left = np.asarray(a, like.dtype).view(unsigned)
-    result: Lanes = (left >> np.asarray(b, like.dtype).view(unsigned)).view(like.dtype)
-    return result
+    left = np.asarray(_scalar(a, like)).view(unsigned)
+    return _lanes((left >> np.asarray(_scalar(b, like)).view(unsigned)).view(like.dtype))
 
 
 def minimum(a: Any, b: Any) -> Lanes:
     like = a if np.ndim(a) else b
-    return np.minimum(a, b, dtype=like.dtype)  # type: ignore[no-any-return]
+    return np.minimum(_scalar(a, like), _scalar(b, like))  # type: ignore[no-any-return]
 
 
 def maximum(a: Any, b: Any) -> Lanes:
     like = a if np.ndim(a) else b
-    return np.maximum(a, b, dtype=like.dtype)  # type: ignore[no-any-return]
+    return np.maximum(_scalar(a, like), _scalar(b, like))  # type: ignore[no-any-return]
 
 
 def less_unsigned(a: Any, b: Any) -> Lanes:
     like = a if np.ndim(a) else b
     unsigned = np.dtype(f"u{like.dtype.itemsize}")
-    return np.asarray(a, like.dtype).view(unsigned) < np.asarray(b, like.dtype).view(unsigned)  # type: ignore[no-any-return]
+    left, right = np.asarray(_scalar(a, like)).view(unsigned), np.asarray(_scalar(b, like)).view(unsigned)
+    return _lanes(left < right)
 
 
 def _each(function: Any, a: Lanes) -> Lanes:
     bits = a.dtype.itemsize * 8
-    return np.array([function(int(x) & ((1 << bits) - 1), bits) for x in a], a.dtype)
+    return _lanes(np.array([function(int(x) & ((1 << bits) - 1), bits) for x in a], a.dtype))
 
 
 def leading_zeros(a: Lanes) -> Lanes:
@@ -66,7 +85,7 @@ def widen(a: Lanes) -> Lanes:
 
 
 def widen_unsigned(a: Lanes) -> Lanes:
-    return a.view(np.uint32).astype(np.int64)
+    return np.asarray(a).view(np.uint32).astype(np.int64).view(LaneArray)
 
 
 def narrow(a: Lanes) -> Lanes:
@@ -90,19 +109,19 @@ def _wrap32(value: Any) -> np.int32:
 
 
 def splat16(value: Any) -> Lanes:
-    return np.full(16, _wrap32(value), np.int32)
+    return _lanes(np.full(16, _wrap32(value), np.int32))
 
 
 def splat32(value: Any) -> Lanes:
-    return np.full(32, _wrap32(value), np.int32)
+    return _lanes(np.full(32, _wrap32(value), np.int32))
 
 
 def iota16() -> Lanes:
-    return np.arange(16, dtype=np.int32)
+    return _lanes(np.arange(16, dtype=np.int32))
 
 
 def iota32() -> Lanes:
-    return np.arange(32, dtype=np.int32)
+    return _lanes(np.arange(32, dtype=np.int32))
 
 
 def _rows(array: Lanes, count: int) -> Lanes:
@@ -111,7 +130,7 @@ def _rows(array: Lanes, count: int) -> Lanes:
 
 def _load(array: Lanes, row: Any, count: int) -> Lanes:
     content = _rows(array, count)[row]
-    return content.astype(np.uint32).view(np.int32) if content.dtype.kind == "u" else content.astype(np.int32)
+    return _lanes(content.astype(np.uint32).view(np.int32) if content.dtype.kind == "u" else content.astype(np.int32))
 
 
 def load16(array: Lanes, row: Any) -> Lanes:
@@ -135,7 +154,7 @@ def store32(array: Lanes, row: Any, value: Lanes) -> None:
 
 
 def _mask(bits: Any, count: int) -> Lanes:
-    return (int(bits) >> np.arange(count)) & 1 == 1  # type: ignore[no-any-return]
+    return _lanes((int(bits) >> np.arange(count)) & 1 == 1)
 
 
 def mask16(bits: Any) -> Lanes:
@@ -171,4 +190,4 @@ def shuffle(a: Lanes, pattern: tuple[int, ...]) -> Lanes:
 
 
 def gather(table: Lanes, indices: Lanes) -> Lanes:
-    return table[indices].astype(np.int64).astype(np.int32)  # type: ignore[no-any-return]
+    return _lanes(table[indices].astype(np.int64).astype(np.int32))
