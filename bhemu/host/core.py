@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from greenlet import getcurrent
 
 from bhemu.errors import AssemblyError, ProgramError
-from bhemu.host.views import ConfigView
+from bhemu.host.views import ConfigView, check_value
 from bhemu.isa.assembler import assemble_program
 from bhemu.isa.instruction_table import suggestion
 from bhemu.isa.instructions import INSTRUCTIONS, encode
@@ -73,11 +73,7 @@ class Config:
         for name, value in values.items():
             known = field(name)
             number = int(value)
-            if not 0 <= number <= known.mask:
-                raise AssemblyError(
-                    f"{name} = {value} does not fit in {known.width} bits",
-                    remedy=f"use a value from 0 to {known.mask:#x}",
-                )
+            check_value(known, number)
             if known.access == "pulse":
                 raise AssemblyError(
                     f"{name} acts when its word is written and holds nothing", remedy="load a GPR and use WRCFG"
@@ -86,7 +82,7 @@ class Config:
         for (space, word), parts in words.items():
             mask = data = 0
             for known, number in parts:
-                mask |= known.mask << known.lsb
+                mask |= known.mask
                 data |= number << known.lsb
             if space == "thread":
                 self._core.wait_idle()

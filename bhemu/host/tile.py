@@ -24,7 +24,7 @@ class Snapshot:
         self._content = content
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Snapshot) and self._content.tobytes() == other._content.tobytes()
+        return isinstance(other, Snapshot) and bool(np.array_equal(self._content, other._content))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -169,11 +169,15 @@ class Tile:
 
     def snapshot(self) -> Snapshot:
         """A copy of the whole state, L1 included."""
-        return Snapshot(self._tiles.copy())
+        return Snapshot(self._bytes().copy())
 
     def restore(self, snapshot: Snapshot) -> None:
         """Put the tile back into a snapshot's state."""
-        self._tiles[...] = snapshot._content
+        self._bytes()[...] = snapshot._content
+
+    def _bytes(self) -> Array:
+        """The record's memory; copying it field by field would copy L1 once for each of its views."""
+        return self._tiles.view(np.ndarray).view(np.uint8)
 
     def __repr__(self) -> str:
         return f"<Tile: {int(self.record.issued.sum())} instructions executed>"

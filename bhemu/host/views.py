@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.errors import AssemblyError
-from bhemu.isa.registers import CONFIG_FIELDS, FIRST_SHARED_WORD, THREAD_FIELDS, field
+from bhemu.isa.registers import CONFIG_FIELDS, FIRST_SHARED_WORD, THREAD_FIELDS, RegisterField, field
 from bhemu.machine.config_access import UNITS_OF_WORD
 
 Array = np.ndarray[Any, Any]
@@ -39,6 +39,15 @@ def _unshuffle(high: Array, low: Array) -> Array:
     h = high.astype(np.uint32)
     top = (h & 0x8000) | (h & 0xFF) << 7 | (h >> 8 & 0x7F)
     return top << 16 | low.astype(np.uint32)
+
+
+def check_value(known: RegisterField, value: int) -> None:
+    """Raise AssemblyError unless `value` fits into the field."""
+    if not 0 <= int(value) < 1 << known.width:
+        raise AssemblyError(
+            f"{known.name} = {value} does not fit in {known.width} bits",
+            remedy=f"use a value from 0 to {(1 << known.width) - 1:#x}",
+        )
 
 
 class DstView:
@@ -175,15 +184,12 @@ class ConfigView(Mapping[str, int]):
         else:
             bank = 0 if known.word >= FIRST_SHARED_WORD else self._bank
             word = int(self._record["config"][bank, known.word])
-        return word >> known.lsb & known.mask
+        return (word & known.mask) >> known.lsb
 
     def __setitem__(self, name: str, value: int) -> None:
         known = field(name)
-        if not 0 <= int(value) <= known.mask:
-            raise AssemblyError(
-                f"{name} = {value} does not fit in {known.width} bits", remedy=f"use a value from 0 to {known.mask:#x}"
-            )
-        keep = ~(known.mask << known.lsb)
+        check_value(known, value)
+        keep = ~known.mask
         if known.space == "thread":
             entries = self._record["thread_config"]
             entries[self._thread, known.word] = int(entries[self._thread, known.word]) & keep | int(value) << known.lsb
@@ -194,6 +200,9 @@ class ConfigView(Mapping[str, int]):
         words[bank, known.word] = int(words[bank, known.word]) & keep | int(value) << known.lsb
         for touched in (0, 1) if shared else (bank,):
             self._record["config_dirty"][touched] |= np.uint32(UNITS_OF_WORD[known.word])
+
+    def __contains__(self, name: object) -> bool:
+        return name in CONFIG_FIELDS or name in THREAD_FIELDS
 
     def __iter__(self) -> Iterator[str]:
         yield from CONFIG_FIELDS

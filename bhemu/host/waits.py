@@ -10,6 +10,10 @@ from bhemu.isa.names import Semaphore
 from bhemu.tensix.coprocessor import THREAD_NAMES
 from bhemu.tensix.frontend import gate
 
+# The gate's own functions, uncompiled: they are asked once, with the record as Python has it.
+_stall_conditions_left = getattr(gate.stall_conditions_left, "py_func", gate.stall_conditions_left)
+_semaphores_left = getattr(gate.semaphores_left, "py_func", gate.semaphores_left)
+
 _OWNERS = ("the unpackers", "the matrix unit")
 
 
@@ -23,7 +27,7 @@ def _latched(record: Any, thread: int) -> str:
     decoded = decode(word)
     operands = decoded.operands
     if decoded.mnemonic == "STALLWAIT":
-        left = int(gate.stall_conditions_left(record, operands["wait_res"]))
+        left = int(_stall_conditions_left(record, operands["wait_res"]))
         reasons = [
             _bank(record, file, pointer)
             for bit, file, pointer in (
@@ -35,7 +39,7 @@ def _latched(record: Any, thread: int) -> str:
             if left & bit
         ]
     elif decoded.mnemonic == "SEMWAIT":
-        left = int(gate.semaphores_left(record, operands["sem_sel"], operands["wait_sem_cond"]))
+        left = int(_semaphores_left(record, operands["sem_sel"], operands["wait_sem_cond"]))
         reasons = [
             f"semaphore {i} ({Semaphore(i).name}) is {int(record['semaphore'][i])} of {int(record['semaphore_max'][i])}"
             for i in range(8)

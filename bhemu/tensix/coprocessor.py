@@ -112,13 +112,13 @@ class Coprocessor:
         """Execute one word `count` times through the full dispatch, for measurements."""
         entry = _entry("repeat", clock.repeat_entry, 3)
         ensure_handlers([word >> 24])
-        self.record.fault_thread = thread
-        self._resume(entry.call(self._tile, _table, word, count))
+        self._resume(entry.call(self._tile, _table, thread << 32 | word, count))
 
     def play(self, script: int, count: int) -> None:
         """Run a script of words for all threads, `count` times, for measurements; see `frontend.run.play`."""
         entry = _entry("play", clock.play_entry, 3)
-        self._resume(entry.call(self._tile, _table, script, count))
+        while self._resume(entry.call(self._tile, _table, script, count)):
+            self.run(clock.CYCLES_IN_A_SCRIPT)  # finish the pass that found a handler missing, then begin again
 
     def _resume(self, status: int) -> bool:
         """True when the call is to be made again."""
@@ -129,6 +129,8 @@ class Coprocessor:
                 ensure_handlers([opcode])
             except BhemuError as error:
                 raise self._located(error) from None
+            record.fault_thread = record.fault_line = 0
+            record.fault_word = np.uint32(0)
             return True
         if status == clock.FAULTED:
             raise self.fault()

@@ -1,4 +1,4 @@
-"""A sample of every conformance family, for running without the compiler: the text of the units is also plain Python."""
+"""A sample of every conformance family, for running without the compiler: the units are also plain Python."""
 
 from __future__ import annotations
 

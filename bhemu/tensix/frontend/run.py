@@ -92,9 +92,10 @@ def drain(t, table, thread):
 
 
 @njit
-def repeat(t, table, word, count):
-    """Push and drain the same word of thread `fault_thread` `count` times (for `bhemu bench`)."""
-    thread = t.fault_thread
+def repeat(t, table, thread_and_word, count):
+    """Push and drain the same word `count` times (for `bhemu bench`); the thread stands above the word's 32 bits."""
+    thread = thread_and_word >> 32
+    word = thread_and_word & 0xFFFFFFFF
     for _ in range(count):
         fifo_push(t, thread, word, 0)
         status = drain(t, table, thread)
@@ -136,8 +137,8 @@ def drain_entry(t, table, thread):
     return drain(t, table, thread)
 
 
-def repeat_entry(t, table, word, count):
-    return repeat(t, table, word, count)
+def repeat_entry(t, table, thread_and_word, count):
+    return repeat(t, table, thread_and_word, count)
 
 
 def push_entry(t, thread, word, line):
