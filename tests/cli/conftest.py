@@ -1,0 +1,45 @@
+"""Running the command line in process, and writing small programs."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_programs import Invoke, WriteProgram
+from typer.testing import CliRunner
+
+from bhemu.cli.main import app
+
+
+@pytest.fixture
+def bhemu() -> Invoke:
+    """`bhemu("run", path, ...)` -> result with exit_code, stdout and stderr; an exception fails the test."""
+
+    def invoke(*arguments: object) -> Any:
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert "Traceback" not in result.output
+        return result
+
+    return invoke
+
+
+@pytest.fixture
+def write_program(tmp_path: Path) -> WriteProgram:
+    """`write_program(unpack="core.NOP()")` -> file with those thread bodies; or `write_program(source=...)`."""
+
+    def write(*, source: str | None = None, declare: str = "", **bodies: str) -> Path:
+        if source is None:
+            lines = ["from bhemu import Program", 'program = Program("test")', textwrap.dedent(declare)]
+            for thread in ("unpack", "math", "pack"):
+                body = textwrap.indent(textwrap.dedent(bodies.get(thread, "pass")), "    ")
+                lines += [f"@program.{thread}", f"def {thread}(core):", body]
+            source = "\n".join(lines)
+        path = tmp_path / "program.py"
+        path.write_text(textwrap.dedent(source))
+        return path
+
+    return write
