@@ -109,7 +109,7 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("math_decoded_bank", "i4", (THREADS,)),
     ("math_decoded", "i4", (THREADS, 32)),
     # --- matrix unit ----------------------------------------------------------------------------------------------
-    ("math_srca_row", "i4", ()),  # first SrcA row of the latest instruction that computed one (F31)
+    ("math_srca_row", "i4", ()),  # 1 + first SrcA row of the latest instruction that computed one, 0 unknown (F31)
     ("math_scratch", "i4", (32, 16)),  # operands of the dot product in progress; means nothing between instructions
     # --- accounts -------------------------------------------------------------------------------------------------
     ("clock", "i8", ()),

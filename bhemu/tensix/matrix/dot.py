@@ -1,8 +1,8 @@
 """Floating-point dot products: Dst rows += SrcB rows x SrcA (math F8..F10, F12, F13).
 
-The sixteen products of a Dst element form two groups, k = 0..7 and k = 8..15, that are aligned and summed apart. Everything
-but the last accumulation fits 16 bits, so both groups are worked on at once: each 32-bit lane is a column, its low half group 0
-and its high half group 1. A product is at most 31 * 127 and a group at most eight of them, 31496.
+The sixteen products of a Dst element form two groups, k = 0..7 and k = 8..15, that are aligned and summed apart.
+Everything but the last accumulation fits 16 bits, so both groups are worked on at once: each 32-bit lane is a column,
+its low half group 0 and its high half group 1. A product is at most 31 * 127, a group at most eight of them, 31496.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -34,19 +34,19 @@ _TERM_SHIFT: Final = 13
 _SWAP: Final = (8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7)
 
 
-@njit
+@njit(forceinline=True)
 def _pair(low, high):
     """Two rows of 16-bit values in one."""
     return (low & 0xFFFF) | (high << 16)
 
 
-@njit
+@njit(forceinline=True)
 def _exponents(cell):
     exponent = cell & SRC_EXPONENT
     return where(exponent != 0, exponent, _NO_EXPONENT)
 
 
-@njit
+@njit(forceinline=True)
 def _prepare_a(t, row, trim, phase):
     """Decode sixteen SrcA rows, for all SrcB rows at once."""
     for k in range(GROUP):
@@ -56,11 +56,11 @@ def _prepare_a(t, row, trim, phase):
         store16(t.math_scratch, _A_EXPONENTS + k, _pair(_exponents(low), _exponents(high)))
 
 
-@njit
+@njit(forceinline=True)
 def _prepare_b(t, index, row, trim, phase, bias):
     """Decode one SrcB row. Slices are doubled: the sums are rounded at the place below the last one."""
     cell = load16(t.srcb, row) & trim
-    slices = slice_b(cell, phase) << 1
+    slices = slice_b(cell, phase, False) << 1
     exponents = _exponents(cell) + bias
     first = iota16() < GROUP
     low = where(first, slices, shuffle(exponents, _SWAP))
@@ -68,18 +68,18 @@ def _prepare_b(t, index, row, trim, phase, bias):
     store16(t.math_scratch, _B + index, _pair(low, high))
 
 
-@njit
+@njit(forceinline=True)
 def _both(t, index, k):
     """A pair of SrcB values in all columns."""
     return as_halves(splat16(np.int64(t.math_scratch[_B + index, k])))
 
 
-@njit
+@njit(forceinline=True)
 def _groups(t, index, zero_exponent):
     """(sums, exponents) of both groups for one SrcB row, as pairs (F10).
 
-    `zero_exponent` is the exponent of zero products (F9). It is below that of any other product where it is above zero, so
-    taking it into the maximum without looking for zero products changes nothing.
+    `zero_exponent` is the exponent of zero products (F9). Where it is above zero it is below that of any other product,
+    so taking it into the maximum without looking for zero products changes nothing.
     """
     greatest = as_halves(splat16(zero_exponent | (zero_exponent << 16)))
     for k in range(GROUP):
@@ -95,12 +95,12 @@ def _groups(t, index, zero_exponent):
     return where(greatest > 0, total, 0), greatest
 
 
-@njit
+@njit(forceinline=True)
 def _low(pairs):
     return (as_words(pairs) << 16) >> 16
 
 
-@njit
+@njit(forceinline=True)
 def _high(pairs):
     return as_words(pairs) >> 16
 

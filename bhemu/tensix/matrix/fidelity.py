@@ -15,7 +15,7 @@ _IMPLICIT: Final = SRC_MANTISSA + 1
 _SLICE_A: Final = 0x1F
 
 
-@njit
+@njit(forceinline=True)
 def exponent_bias(style, view, phase):
     """K: what is added to the sum of both exponent fields (F8)."""
     bias = -127
@@ -24,7 +24,7 @@ def exponent_bias(style, view, phase):
     return bias - 5 * (phase & 1) - 7 * (phase >> 1)
 
 
-@njit
+@njit(forceinline=True)
 def slice_a(cell, phase):
     """Signed 5-bit slice of SrcA cells' mantissas; 0 where the operand counts as zero (F5, F8)."""
     slice_ = (((cell >> SRC_MANTISSA_LSB) & SRC_MANTISSA | _IMPLICIT) >> (1 if phase & 1 else 6)) & _SLICE_A
@@ -32,10 +32,11 @@ def slice_a(cell, phase):
     return where((cell & SRC_SIGN) != 0, -slice_, slice_)
 
 
-@njit
-def slice_b(cell, phase):
+@njit(forceinline=True)
+def slice_b(cell, phase, keep_denormals):
     """Signed 7-bit slice of SrcB cells' mantissas; 0 where the operand counts as zero (F5, F8)."""
     mantissa = (cell >> SRC_MANTISSA_LSB) & SRC_MANTISSA | _IMPLICIT
     slice_ = (mantissa & 0xF) << 3 if phase & 2 else mantissa >> 4
-    slice_ = where((cell & SRC_EXPONENT) != 0, slice_, 0)
+    if not keep_denormals:
+        slice_ = where((cell & SRC_EXPONENT) != 0, slice_, 0)
     return where((cell & SRC_SIGN) != 0, -slice_, slice_)

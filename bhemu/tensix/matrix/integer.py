@@ -33,10 +33,16 @@ NOT_INTEGER = fault(
 @njit
 def all_integers(t, array, row, count, letter):
     """True when every cell of the rows has exponent 0 or 16; records the refusal otherwise."""
-    odd = splat16(0)
-    for i in range(count):
-        odd = odd | (load16(array, row + i) & (SRC_EXPONENT ^ _EXPONENT))
-    if mask_bits(odd != 0) != 0:
+    cells = load16(array, row)
+    for i in range(1, count):
+        cells = cells | load16(array, row + i)
+    return are_integers(t, cells, letter)
+
+
+@njit
+def are_integers(t, cells, letter):
+    """True when the cells, or those that were or-ed together, have exponent 0 or 16; records the refusal otherwise."""
+    if mask_bits((cells & (SRC_EXPONENT ^ _EXPONENT)) != 0) != 0:
         refuse(t, NOT_INTEGER, letter)
         return False
     return True
@@ -54,7 +60,7 @@ def factor_b(phase):
     return 0xF if phase & 2 else 0x3F0
 
 
-@njit
+@njit(forceinline=True)
 def integer(cell, mask, keep_denormals):
     """Signed value of Src cells; 0 where the exponent is 0, unless `keep_denormals` (F14)."""
     magnitude = (cell >> SRC_MANTISSA_LSB) & (mask & SRC_MANTISSA)
@@ -76,3 +82,16 @@ def dot_rows_integer(t, phase, a_row, b_row, b_step, dst_row, dst_step, count):
             total = total + load16(t.math_scratch, _A + k) * splat16(np.int64(t.math_scratch[_B + i, k]))
         row = dst_row + i * dst_step
         store_int32(t, row, widen(total) + load_int32(t, row))
+
+
+@njit(forceinline=True)
+def add_row_integer(t, row, a, b, accumulate):
+    """Dst row = a + b, or += a + b with saturation, of signed integers (F15)."""
+    total = widen(a + b)
+    store_int32(t, row, total + load_int32(t, row) if accumulate else total)
+
+
+@njit(forceinline=True)
+def multiply_row_integer(t, row, a, b):
+    """Dst row += a * b with saturation (F15)."""
+    store_int32(t, row, widen(a * b) + load_int32(t, row))

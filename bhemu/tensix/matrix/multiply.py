@@ -80,6 +80,12 @@ DOT_OPTION = fault(
 
 
 @njit
+def _are_integers(t, a_row, b_row, b_rows):
+    """True when the operands are integers; records the refusal otherwise."""
+    return all_integers(t, t.srca, a_row, DEPTH, _LETTER_A) and all_integers(t, t.srcb, b_row, b_rows, _LETTER_B)
+
+
+@njit
 def multiply(t, thread, clear_dvalid, address_modifier, dst, b_mask, b_step, dst_mask, dst_step, count):
     """Dst rows += SrcB rows x SrcA: what MVMUL, DOTPV and GAPOOL share."""
     if not owns_a(t) or not owns_b(t):
@@ -100,9 +106,8 @@ def multiply(t, thread, clear_dvalid, address_modifier, dst, b_mask, b_step, dst
     if style == FP16_STYLE:
         if has_high_exponent(t.srca, a_row, DEPTH) or has_high_exponent(t.srcb, b_row, b_rows):
             return refuse(t, WIDE_EXPONENT, a)
-    elif style == INT8_STYLE:
-        if not all_integers(t, t.srca, a_row, DEPTH, _LETTER_A) or not all_integers(t, t.srcb, b_row, b_rows, _LETTER_B):
-            return REFUSED
+    elif style == INT8_STYLE and not _are_integers(t, a_row, b_row, b_rows):
+        return REFUSED
     view = view_of(t, bank, style)
     phase = fidelity_phase(t, thread)
     row = dst_row(t, thread, dst, dst_mask)

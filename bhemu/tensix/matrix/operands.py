@@ -1,4 +1,4 @@
-"""What every matrix instruction looks up first: formats, views of Dst, rows of SrcA, SrcB and Dst (math F1..F7, rules I.2, I.3)."""
+"""What matrix instructions look up first: formats, view of Dst, rows (math F1..F7, rules I.2, I.3)."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
@@ -222,7 +222,7 @@ def view_of(t, bank, style):
     return VIEW_FP16 if style == FP16_STYLE else VIEW_BF16
 
 
-@njit
+@njit(forceinline=True)
 def trim_mask(code):
     """Bits of a Src cell that arithmetic sees, by the operand's own format (F4)."""
     return SRC_CELL if (TF32_OR_FIVE_BIT >> code) & 1 else SRC_CELL & ~_SRC_LOW_MANTISSA
@@ -241,8 +241,14 @@ def fidelity_phase(t, thread):
 def srca_row(t, thread, offset, mask):
     """First SrcA row; remembers it for SHIFTXA (F7, F31)."""
     row = (np.int64(t.rwc[thread, RWC_A]) + offset) & mask
-    t.math_srca_row = row
+    t.math_srca_row = row + 1
     return row
+
+
+@njit
+def forget_srca_row(t):
+    """After an instruction whose SrcA row no source gives, SHIFTXA's input is unknown (F31)."""
+    t.math_srca_row = 0
 
 
 @njit
@@ -257,13 +263,13 @@ def dst_row(t, thread, immediate, mask):
     return (immediate + np.int64(t.rwc[thread, RWC_DST]) + thread_field(t, thread, _DST_OFFSET)) & mask
 
 
-@njit
+@njit(forceinline=True)
 def bank_row(t, file, row):
     """Position of row `row` of the matrix unit's bank among all rows of `t.srca` or `t.srcb`, for `load16`."""
     return np.int64(t.math_bank[file]) * SRC_ROWS + row
 
 
-@njit
+@njit(forceinline=True)
 def high_row(row):
     """Physical row of the high halves of 32-bit row `row`; the low halves are eight rows further (rules I.3)."""
     return ((row & 0x1F8) << 1) | (row & 0x207)
@@ -275,4 +281,10 @@ def has_high_exponent(array, row, count):
     cells = load16(array, row)
     for i in range(1, count):
         cells = cells | load16(array, row + i)
+    return any_high_exponent(cells)
+
+
+@njit
+def any_high_exponent(cells):
+    """True when a cell, or one of those that were or-ed together, uses exponent bits 7:5 (F4)."""
     return mask_bits((cells & _SRC_HIGH_EXPONENT) != 0) != 0

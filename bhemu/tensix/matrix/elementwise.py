@@ -1,0 +1,216 @@
+"""ELWADD, ELWSUB and ELWMUL (math F7, F11, F14, F15)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+from numba import njit
+
+from bhemu.machine.config_access import config_bank
+from bhemu.machine.faults import DONE, REFUSED, WAIT, refuse
+from bhemu.machine.lanes import lane, load16, minimum, splat16, where
+from bhemu.tensix.banks import SRCA, SRCB, hand_back
+from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
+from bhemu.tensix.matrix.dst import accumulate_one, replace
+from bhemu.tensix.matrix.fidelity import exponent_bias, slice_a, slice_b
+from bhemu.tensix.matrix.integer import (
+    add_row_integer,
+    are_integers,
+    factor_a,
+    factor_b,
+    integer,
+    multiply_row_integer,
+)
+from bhemu.tensix.matrix.operands import (
+    FP16_STYLE,
+    INT8_STYLE,
+    NO_STYLE,
+    SRC_EXPONENT,
+    SRC_MANTISSA,
+    SRC_MANTISSA_LSB,
+    SRC_SIGN,
+    VIEW_32,
+    WIDE_EXPONENT,
+    any_high_exponent,
+    arithmetic_style,
+    bank_row,
+    code_a,
+    code_b,
+    dst_row,
+    fidelity_phase,
+    keeps_denormals,
+    owns_a,
+    owns_b,
+    srca_row,
+    srcb_row,
+    trim_mask,
+    view_of,
+)
+from bhemu.tensix.rwc import apply_address_modifier
+
+_ADD: Final = 0
+_SUBTRACT: Final = 1
+_MULTIPLY: Final = 2
+
+_ROWS: Final = 8
+_ALIGNED_8: Final = 0x38
+_ANY_ROW: Final = 0x3F
+_DST_ALIGNED_8: Final = 0x3F8
+_SPREAD_COLUMN_0: Final = 1  # instr_mod19
+_SPREAD_ROW: Final = 2
+_TERM_SHIFT: Final = 13
+_TOO_FAR: Final = 12
+"""A smaller operand this many exponents away leaves nothing of itself (F11)."""
+_FP16_TO_FP32: Final = 112
+_FP16_ZERO_IN_FP32: Final = 97
+_LETTER_A: Final = ord("A")
+_LETTER_B: Final = ord("B")
+
+
+@njit(forceinline=True)
+def _operand_b(t, row, spread):
+    """A SrcB row, or its column 0 in all columns."""
+    cells = load16(t.srcb, row)
+    return splat16(lane(cells, 0)) if spread else cells
+
+
+@njit(forceinline=True)
+def _significand(cell):
+    """11-bit significand of a cell that ELWADD adds: 0 for the all-zero cell (F11)."""
+    return where(cell != 0, (cell >> SRC_MANTISSA_LSB) & SRC_MANTISSA | (SRC_MANTISSA + 1), 0)
+
+
+@njit(forceinline=True)
+def _magnitude_order(cell):
+    """Exponent and mantissa as one number."""
+    return ((cell & SRC_EXPONENT) << 10) | ((cell >> SRC_MANTISSA_LSB) & SRC_MANTISSA)
+
+
+@njit(forceinline=True)
+def _sum(a, b):
+    """(signed value, exponent of the larger operand) of a + b; the smaller is shifted with half up."""
+    a_is_big = _magnitude_order(a) >= _magnitude_order(b)
+    big, small = where(a_is_big, a, b), where(a_is_big, b, a)
+    exponent = big & SRC_EXPONENT
+    distance = minimum(exponent - (small & SRC_EXPONENT), _TOO_FAR)
+    part = (_significand(small) + ((splat16(1) << distance) >> 1)) >> distance
+    total = _significand(big) + where(((a ^ b) & SRC_SIGN) != 0, -part, part)
+    return where((big & SRC_SIGN) != 0, -total, total) << _TERM_SHIFT, exponent
+
+
+@njit(forceinline=True)
+def _is_minus_zero_alone(a, b):
+    """Columns of the corner of F11: nothing plus a minus zero that Zero_Flag_disabled_src keeps.
+
+    The minus zero counts as the smaller operand and has a significand, so that the difference is below zero under a
+    plus sign; the accumulation then takes it as an unsigned number.
+    """
+    return (a == 0) & (b == SRC_SIGN)
+
+
+@njit(forceinline=True)
+def _add_row(t, style, view, phase, a, b, accumulate, row):
+    value, exponent = _sum(a, b)
+    if style == FP16_STYLE and view == VIEW_32:
+        exponent = where(exponent != 0, exponent + _FP16_TO_FP32, _FP16_ZERO_IN_FP32)
+    exponent = exponent - (5 * (phase & 1) + 7 * (phase >> 1))
+    if accumulate:
+        accumulate_one(t, view, row, value, exponent, _is_minus_zero_alone(a, b))
+    else:
+        replace(t, view, row, value, exponent)
+
+
+@njit(forceinline=True)
+def _multiply_row(t, bias, view, phase, a, b, keep_denormals, row):
+    exponent = (a & SRC_EXPONENT) + (b & SRC_EXPONENT) + bias
+    dead = ((a & SRC_EXPONENT) == 0) | (exponent <= 0)  # F9
+    if not keep_denormals:
+        dead = dead | ((b & SRC_EXPONENT) == 0)
+    product = slice_a(a, phase) * slice_b(b, phase, keep_denormals)
+    exponent = where(dead, max(bias, 0), exponent)
+    accumulate_one(t, view, row, where(dead, 0, product << _TERM_SHIFT), exponent, dead & ~dead)
+
+
+@njit
+def _elementwise(t, thread, clear_dvalid, accumulate, broadcast, address_modifier, dst, operation):
+    """What the three instructions share; `operation` is a constant in each."""
+    if not owns_a(t) or not owns_b(t):
+        return WAIT
+    bank = config_bank(t, thread)
+    code_of_a, code_of_b = code_a(t, thread, bank, SRCA), code_b(t, thread, bank)
+    style = arithmetic_style(t, thread, bank, code_of_a, code_of_b)
+    if style == NO_STYLE:
+        return REFUSED
+    spread = (broadcast & _SPREAD_COLUMN_0) != 0
+    b_mask, b_step = (_ANY_ROW, 0) if broadcast & _SPREAD_ROW else (_ALIGNED_8, 1)
+    a_row = bank_row(t, SRCA, srca_row(t, thread, 0, _ALIGNED_8))
+    b_row = bank_row(t, SRCB, srcb_row(t, thread, 0, b_mask))
+    keep_denormals = keeps_denormals(t, bank)
+    a_trim, b_trim = trim_mask(code_of_a), trim_mask(code_of_b)
+    flip = SRC_SIGN if operation == _SUBTRACT else 0
+    if style in (FP16_STYLE, INT8_STYLE):
+        all_a, all_b = splat16(0), splat16(0)
+        for i in range(_ROWS):
+            all_a = all_a | load16(t.srca, a_row + i)
+            all_b = all_b | _operand_b(t, b_row + i * b_step, spread)
+        if style == FP16_STYLE:
+            if any_high_exponent(all_a | all_b):
+                return refuse(t, WIDE_EXPONENT, code_of_a)
+        elif not are_integers(t, all_a, _LETTER_A) or not are_integers(t, all_b, _LETTER_B):
+            return REFUSED
+    view = view_of(t, bank, style)
+    phase = fidelity_phase(t, thread)
+    row = dst_row(t, thread, dst, _DST_ALIGNED_8)
+    if apply_address_modifier(t, thread, address_modifier) != DONE:
+        return REFUSED
+    if style == INT8_STYLE:
+        for i in range(_ROWS):
+            a, b = load16(t.srca, a_row + i), _operand_b(t, b_row + i * b_step, spread) ^ flip
+            if operation == _MULTIPLY:
+                value_a, value_b = integer(a, factor_a(phase), False), integer(b, factor_b(phase), keep_denormals)
+                multiply_row_integer(t, row + i, value_a, value_b)
+            else:
+                value_a, value_b = integer(a, SRC_MANTISSA, False), integer(b, SRC_MANTISSA, keep_denormals)
+                add_row_integer(t, row + i, value_a, value_b, accumulate)
+        return hand_back(t, thread, clear_dvalid, False)
+    bias = exponent_bias(style, view, phase)
+    for i in range(_ROWS):
+        a = load16(t.srca, a_row + i) & a_trim
+        b = (_operand_b(t, b_row + i * b_step, spread) & b_trim) ^ flip
+        if operation == _MULTIPLY:
+            _multiply_row(t, bias, view, phase, a, b, keep_denormals, row + i)
+        else:
+            a = where((a & SRC_EXPONENT) != 0, a, 0)
+            if not keep_denormals:
+                b = where((b & SRC_EXPONENT) != 0, b, 0)
+            _add_row(t, style, view, phase, a, b, accumulate, row + i)
+    return hand_back(t, thread, clear_dvalid, False)
+
+
+@instruction(
+    Mode("phase 0", VERIFIED, vectors="fpu:ELWADD", rule="math F11, F15"),
+    Mode("fidelity phases 1 to 3: sum divided by 32, 128 or both", DOCUMENTED, rule="math F11"),
+    Mode("rows that are not aligned: low bits ignored", DOCUMENTED, rule="math F7"),
+)
+def ELWADD(t, thread, clear_dvalid, dest_accum_en, instr_mod19, addr_mode, dst):
+    return _elementwise(t, thread, clear_dvalid, dest_accum_en, instr_mod19, addr_mode, dst, _ADD)
+
+
+@instruction(
+    Mode("phase 0", VERIFIED, vectors="fpu:ELWSUB", rule="math F11, F15"),
+    Mode("fidelity phases 1 to 3: difference divided by 32, 128 or both", DOCUMENTED, rule="math F11"),
+    Mode("rows that are not aligned: low bits ignored", DOCUMENTED, rule="math F7"),
+)
+def ELWSUB(t, thread, clear_dvalid, dest_accum_en, instr_mod19, addr_mode, dst):
+    return _elementwise(t, thread, clear_dvalid, dest_accum_en, instr_mod19, addr_mode, dst, _SUBTRACT)
+
+
+@instruction(
+    Mode("all phases", VERIFIED, vectors="fpu:ELWMUL", rule="math F8, F9, F11, F15"),
+    Mode("dest_accum_en = 1, which changes nothing", DOCUMENTED, rule="math F11"),
+    Mode("rows that are not aligned: low bits ignored", DOCUMENTED, rule="math F7"),
+)
+def ELWMUL(t, thread, clear_dvalid, dest_accum_en, instr_mod19, addr_mode, dst):
+    return _elementwise(t, thread, clear_dvalid, dest_accum_en, instr_mod19, addr_mode, dst, _MULTIPLY)
