@@ -270,3 +270,9 @@ def STREAMWRCFG(t, thread, StreamRegAddr, CfgReg):
     if CfgReg >= CONFIG_WORDS:
         return refuse(t, NO_WORD, CfgReg)
     return refuse(t, NO_STREAM_REGISTERS, StreamRegAddr)
+
+
+def write_config_entry(t, bank, word, value):
+    """`write_config` for `compile_entry(..., arguments=3)`: how the host and the cores' memory map write Config."""
+    write_config(t, bank, word, value)
+    return DONE

@@ -58,7 +58,7 @@ def _histogram_word(t, first):
 
 @njit
 def signal_words(t, thread, source, packers):
-    """The four words of an InputSource. Source 8 clears the accumulated tile sizes too if `packers` selects packer 0."""
+    """The four words of an InputSource. Source 8 clears the accumulated tile sizes too, if `packers` names packer 0."""
     flags = np.int64(t.pack.all_zero_flags) & WORD_BITS
     if source == TILE_SIZES:
         accumulated = np.int64(t.pack.acc_tile_size[thread]) & HALF_BITS
