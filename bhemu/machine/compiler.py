@@ -23,6 +23,7 @@ import marshal
 import os
 import platform
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
@@ -104,9 +105,12 @@ def _data_stamp() -> bytes:
     return digest.digest()
 
 
+_started = time.time()
+
+
 @functools.cache
-def module_stamp(path: Path) -> bytes:
-    """Hash of a module and of every module of this package that it reaches."""
+def _reached(path: Path) -> tuple[Path, ...]:
+    """The module and every module of this package that it reaches, sorted."""
     seen: set[Path] = set()
     todo = [path]
     while todo:
@@ -114,10 +118,24 @@ def module_stamp(path: Path) -> bytes:
         if current not in seen:
             seen.add(current)
             todo.extend(_imports(current))
+    return tuple(sorted(seen))
+
+
+@functools.cache
+def module_stamp(path: Path) -> bytes:
+    """Hash of a module and of every module of this package that it reaches."""
     digest = hashlib.sha256(_data_stamp())
-    for current in sorted(seen):
+    for current in _reached(path):
         digest.update(str(current.relative_to(_PACKAGE)).encode() + current.read_bytes())
     return digest.digest()
+
+
+def _edited_since_start(path: Path) -> bool:
+    """True when a file that the module reaches was written after this process began.
+
+    What Python holds may then be older than the file, so the hash of the file does not name what would be compiled.
+    """
+    return any(current.stat().st_mtime > _started for current in _reached(path))
 
 
 @functools.cache
@@ -181,18 +199,20 @@ def compile_entry(name: str, function: Callable[..., int], *, source: str | None
     digest = hashlib.sha256(_toolchain_stamp())
     inside = module.is_relative_to(_PACKAGE)
     digest.update(module_stamp(module) if inside else module.read_bytes())
+    cached = inside and not _edited_since_start(module)
     digest.update(module_stamp(Path(__file__).resolve()))
     digest.update(f"{function.__qualname__} {arguments} {source}".encode())
     path = cache_directory() / f"{name}-{digest.hexdigest()[:24]}.bin"
     codegen = _codegen()
     try:
-        symbol, state = marshal.loads(path.read_bytes())
+        symbol, state = marshal.loads(path.read_bytes() if cached else b"")
         library = codegen.unserialize_library(state)
     except (OSError, ValueError, EOFError, TypeError):
         if _progress is not None:
             _progress(name)
         symbol, library = _compile(function, source, arguments)
-        _store(path, marshal.dumps((symbol, library.serialize_using_object_code())))
+        if cached:
+            _store(path, marshal.dumps((symbol, library.serialize_using_object_code())))
     address = library.get_pointer_to_function(symbol)
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * arguments)
     return Entry(name, prototype(address), address, library)
