@@ -20,17 +20,21 @@ _DECODED: list[tuple[str, str]] = [
     ("size_shift", "i8"),  # log2 of the bytes that a datum counts in the input address
     ("column_mask", "i8"),  # ADC X bits that choose the column
     ("dst_offset", "i8"),  # rows
-    ("strided_step", "i8"),  # rows between interfaces in strided mode; 0 = no source settles it
+    ("remap", "i8"),
+    ("swizzle", "i8"),
     ("source_l1", "i8"),
     ("l1_source", "i8"),
     # early conversion (P6)
     ("read_32b", "i8"),
+    ("unsigned", "i8"),
+    ("fp8", "i8"),  # 1 = In_data_format is FP8
     ("early", "i8"),
     ("descale", "i8"),  # right shift of integer magnitudes
     ("descale_by_z", "i8"),
     ("kind", "i8"),  # what the intermediate datum is, see early_conversion.py
     # edge masks (P7)
     ("edge_free", "i8"),  # 1 = every mask passes every column
+    ("edge_faces", "i8"),  # bits of Z that choose a face set; 0 = one set for all
     ("edge_fill", "i8"),  # replaces a masked datum
     ("reads", "i8"),
     ("yz_transposed", "i8"),

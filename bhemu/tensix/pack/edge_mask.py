@@ -1,0 +1,57 @@
+"""Edge masks and the tile position generator (P7, 002.9).
+
+The generator counts datums: X to 16, then Y, which returns to 0 on reaching `pack_reads_per_xy_plane` exactly and
+then moves Z (or Z before Y when transposed). It follows the reference, which counts each 16 datums, where the
+documents disagree (002.9.2a), and starts at 0 with every newly opened stream.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from numba import njit
+
+from bhemu.machine.lanes import mask16, splat16, where
+
+
+@njit
+def _next_row(pack):
+    if pack.yz_transposed != 0:
+        pack.z = (pack.z + 1) & 0xFF
+        if pack.z == pack.reads:
+            pack.z = 0
+            pack.y = (pack.y + 1) & 0xFF
+            pack.planes += 1
+    else:
+        pack.y = (pack.y + 1) & 0xFF
+        if pack.y == pack.reads:
+            pack.y = 0
+            pack.z = (pack.z + 1) & 0xFF
+            pack.planes += 1
+
+
+@njit
+def advance(pack, count):
+    """Move the position by `count` (1 to 16) datums."""
+    x = pack.x + count
+    if x >= 16:
+        x -= 16
+        _next_row(pack)
+    pack.x = x
+
+
+@njit
+def _mask_here(pack):
+    return pack.edge_mask[(pack.z + pack.z_offset) & pack.edge_faces, pack.y & 0xF]
+
+
+@njit
+def edge_mask(pack, value, column, count):
+    """Replace the masked datums of columns `column` to `column + count - 1`, and move the position behind them."""
+    mask = _mask_here(pack)
+    split = 16 - pack.x
+    advance(pack, count)
+    if count > split:  # the position enters the next row inside these datums
+        first = ((1 << split) - 1) << column
+        mask = (mask & first) | (_mask_here(pack) & ~first)
+    return where(mask16(mask), value, splat16(pack.edge_fill))

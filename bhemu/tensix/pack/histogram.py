@@ -1,0 +1,63 @@
+"""Exponent histogram: what the exponents of datums from Dst are, behind the ReLU; and CLREXPHIST, which zeroes it."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.machine.config_access import thread_field
+from bhemu.machine.faults import DONE
+from bhemu.machine.lanes import horizontal_maximum, lane, mask16, where
+from bhemu.machine.state import THREADS
+from bhemu.tensix.instruction import DOCUMENTED, Mode, instruction
+from bhemu.tensix.pack.fields import thread as thread_position
+from bhemu.tensix.pack.relu import exponents
+
+_ENABLE: Final = thread_position("ENABLE_ACC_STATS_Enable")
+BIN_TOP: Final = 255
+"""Bins hold 8 bits and stop here."""
+
+
+@njit
+def statistics_enabled(t):
+    """Any of the three threads turns the bins on for all."""
+    enabled = np.int64(0)
+    for thread in range(THREADS):
+        enabled |= thread_field(t, thread, _ENABLE)
+    return enabled != 0
+
+
+@njit
+def record_exponents(pack, value, column, count, bins):
+    """Account for the datums at columns `column` to `column + count - 1`.
+
+    The largest exponent is always kept; the bins count exponents modulo 32 while they are enabled. An INT32 datum
+    counts as the FP32 of the same bits, INT16 by its low byte; INT8 is unspecified and leaves both alone.
+    """
+    if pack.exponent_mask == 0:
+        return
+    exponent = exponents(pack, value)
+    seen = exponent
+    if count != 16:
+        seen = where(mask16(((1 << count) - 1) << column), exponent, 0)
+    largest = horizontal_maximum(seen)
+    if largest > pack.histogram_max:
+        pack.histogram_max = largest
+    if bins:
+        for i in range(column, column + count):
+            index = lane(exponent, i) & 31
+            held = np.int64(pack.histogram[index])
+            if held != BIN_TOP:
+                pack.histogram[index] = held + 1
+
+
+@instruction(Mode("all bins and the maximum", DOCUMENTED, rule="packer exponent histogram"))
+def CLREXPHIST(t, thread):
+    for i in range(32):
+        t.pack.histogram[i] = 0
+    t.pack.histogram_max = 0
+    return DONE
