@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_W, CH1_X, CH1_Y, CH1_Z
 from bhemu.machine.faults import refuse
@@ -38,6 +37,7 @@ from bhemu.tensix.unpack.decode import (
     Z_STRIDE,
     table_field,
 )
+from bhemu.tensix.unpack.kernel import kernel
 
 L1_END: Final = L1_SIZE * 16
 """End of L1 in 1/16 byte."""
@@ -46,7 +46,7 @@ REFUSED_RANGE: Final = -1
 """Count of a range that was refused."""
 
 
-@njit
+@kernel
 def tile_start(t, d, unpacker, bank, context):
     """Byte address of the tile's first section: RSI, exponents or datums (U5). The sum has 32 bits."""
     base = table_field(t, bank, BASE, unpacker, context)
@@ -54,7 +54,7 @@ def tile_start(t, d, unpacker, bank, context):
     return ((base + offset + 1 + d[DIGEST]) * 16) & 0xFFFFFFFF
 
 
-@njit
+@kernel
 def datum_range(t, d, thread, adc_thread, unpacker, row_search):
     """First datum and count in an uncompressed tile; a negative count says that the range was refused (U5)."""
     x = np.int64(t.adc[adc_thread, unpacker, CH0_X])
@@ -79,7 +79,7 @@ def datum_range(t, d, thread, adc_thread, unpacker, row_search):
     return w * d[W_STRIDE] + z * d[Z_STRIDE] + y * d[X_DIM] + x, end - x
 
 
-@njit
+@kernel
 def _blob(d, x, y):
     """Start and end datum of a blob: 4-bit starts in units of 16 datums."""
     start = ((d[BLOB_STARTS] >> (4 * y)) & 15) << 4
@@ -93,13 +93,13 @@ def _blob(d, x, y):
     return start, end
 
 
-@njit
+@kernel
 def wrap(d, address):
     """An address beyond the FIFO's limit moves down by the FIFO's size; size 0 is no FIFO (U6)."""
     return address - d[FIFO] if address > d[LIMIT] else address
 
 
-@njit
+@kernel
 def output_address(t, d, thread, unpacker):
     """Position of the first output datum, in datums (U8); negative when refused."""
     y = np.int64(t.adc[thread, unpacker, CH1_Y])

@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import thread_field
@@ -20,6 +19,7 @@ from bhemu.tensix.unpack.decode import (
     OUT_FORMAT,
     SRC_ROW_UPDATE,
 )
+from bhemu.tensix.unpack.kernel import kernel
 
 Y_MASK: Final = 0x1FFF
 Z_MASK: Final = 0xFF
@@ -27,7 +27,7 @@ Z_MASK: Final = 0xFF
 _SRC_SET_BASE: Final = (thread_register("SRCA_SET_Base"), thread_register("SRCB_SET_Base"))
 
 
-@njit
+@kernel
 def advance_adc(t, thread, unpacker, ch1_y, ch1_z, ch0_y, ch0_z):
     """Add to the Y and Z counters; the carry copies stay (I.8)."""
     counters = t.adc[thread, unpacker]
@@ -37,7 +37,7 @@ def advance_adc(t, thread, unpacker, ch1_y, ch1_z, ch0_y, ch0_z):
     counters[CH1_Z] = (np.int64(counters[CH1_Z]) + ch1_z) & Z_MASK
 
 
-@njit
+@kernel
 def advance_context(t, d, thread, unpacker, context):
     """Let the context counter point behind `context`; it returns to 0 at the configured count, and has 3 bits."""
     count = d[COUNT_NON_LOG2] if d[NON_LOG2_EN] else 1 << d[CONTEXT_COUNT]
@@ -45,13 +45,13 @@ def advance_context(t, d, thread, unpacker, context):
     t.context_counter[thread, unpacker] = 0 if following >= count else following
 
 
-@njit
+@kernel
 def source_row_base(t, thread, unpacker):
     """First Src row after a hand-over."""
     return thread_field(t, thread, _SRC_SET_BASE[unpacker]) << 4
 
 
-@njit
+@kernel
 def hand_over(t, thread, unpacker, out_format):
     """Give the unpacker's bank to the matrix unit with its implied format, and change banks."""
     bank = t.unpack_bank[unpacker]
@@ -61,7 +61,7 @@ def hand_over(t, thread, unpacker, out_format):
     t.src_row[thread, unpacker] = source_row_base(t, thread, unpacker)
 
 
-@njit
+@kernel
 def finish_bank(t, d, thread, unpacker, set_dvalid):
     """Hand the bank over, or advance SrcRow within it."""
     if set_dvalid:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_X
 from bhemu.machine.faults import refuse
@@ -18,6 +17,7 @@ from bhemu.machine.state import L1_SIZE
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.address import REFUSED_RANGE
 from bhemu.tensix.unpack.decode import BLOBS, DATUM_SIZE, X_DIM, Y_DIM, Z_DIM
+from bhemu.tensix.unpack.kernel import kernel
 
 GROUP: Final = 32
 """Datums, and zero counts, that follow each other."""
@@ -26,7 +26,7 @@ COUNTS_SIZE: Final = 256
 NO_LIMIT: Final = 1 << 40
 
 
-@njit
+@kernel
 def _row_start(t, start, index):
     """Row start index `index` behind byte address `start`, or -1 outside L1."""
     at = start + 2 * index
@@ -36,7 +36,7 @@ def _row_start(t, start, index):
     return np.int64(t.l1_u16[at >> 1])
 
 
-@njit
+@kernel
 def compressed_range(t, d, thread, adc_thread, unpacker, start, row_search):
     """What to read of a compressed tile: first augmented datum, their count, datums to drop first, datums to keep.
 
@@ -68,14 +68,14 @@ def compressed_range(t, d, thread, adc_thread, unpacker, start, row_search):
     return first, following - first, zero, no_limit
 
 
-@njit
+@kernel
 def datum_offset(d, index):
     """Offset of augmented datum `index` from the first."""
     group = GROUP * d[DATUM_SIZE] + COUNTS_SIZE
     return (index // GROUP) * group + (index % GROUP) * d[DATUM_SIZE]
 
 
-@njit
+@kernel
 def count_offset(d, index):
     """Offset of the zero count of augmented datum `index` from the first datum."""
     group = GROUP * d[DATUM_SIZE] + COUNTS_SIZE

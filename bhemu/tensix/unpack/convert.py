@@ -1,7 +1,7 @@
 """Conversion of datums to register cells, 16 at a time (rules I.2, I.5).
 
-Two steps: `NORMALISE_*` brings the datum as L1 holds it to BF16, FP16 or TF32 bits {sign, exponent, mantissa} or leaves it,
-`LAYOUT_*` permutes those to the cell {sign, mantissa, exponent} of the register file.
+Two steps: `NORMALISE_*` brings the datum as L1 holds it to BF16, FP16 or TF32 bits {sign, exponent, mantissa} or leaves
+it, `LAYOUT_*` permutes those to the cell {sign, mantissa, exponent} of the register file.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from numba import njit
-
 from bhemu.machine.lanes import leading_zeros, mask_bits, minimum, where
+from bhemu.tensix.unpack.kernel import kernel
 
 NORMALISE_NONE: Final = 0
 NORMALISE_FP32_TO_TF32: Final = 1
@@ -39,9 +38,9 @@ FP16_TOP: Final = 0x7FFF
 _FP16_REBIAS: Final = 112  # 127 - 15
 
 
-@njit
+@kernel
 def _fp32_to_fp16(bits):
-    """Truncating; E = 0 keeps its mantissa, underflow is a signed zero, overflow and Inf / NaN the largest magnitude (I.5)."""
+    """Truncates; E = 0 keeps its mantissa, underflow is a signed zero, overflow, Inf and NaN the top magnitude (I.5)."""
     sign = (bits >> 16) & 0x8000
     exponent = ((bits >> 23) & 0xFF) - _FP16_REBIAS
     magnitude = (exponent << 10) | ((bits >> 13) & 0x3FF)
@@ -49,12 +48,12 @@ def _fp32_to_fp16(bits):
     return sign | magnitude
 
 
-@njit
+@kernel
 def _e5m2_to_fp16(bits):
     return (bits << 8) | where((bits & 0x7F) == 0x7F, 0xFF, 0)
 
 
-@njit
+@kernel
 def _e4m3_to_fp16(bits):
     exponent = (bits >> 3) & 0xF
     mantissa = (bits & 7) << 7
@@ -63,7 +62,7 @@ def _e4m3_to_fp16(bits):
     return ((bits & 0x80) << 8) | (exponent << 10) | mantissa | top
 
 
-@njit
+@kernel
 def _bfp_parts(bits, exponents, shift):
     """Normalised 8-bit magnitude without its leading one (`& 0x7E`) and the exponent before any wrap."""
     magnitude = ((bits << shift) & 0x7F) << 1
@@ -71,7 +70,7 @@ def _bfp_parts(bits, exponents, shift):
     return (magnitude << lead) & 0x7E, exponents - lead
 
 
-@njit
+@kernel
 def _bfp_to_bf16(bits, exponents, shift):
     """The exponent wraps modulo 256; negative zero is minus infinity (I.5)."""
     left = bits << shift
@@ -80,7 +79,7 @@ def _bfp_to_bf16(bits, exponents, shift):
     return where((left & 0x7F) == 0, where((left & 0x80) != 0, 0xFF80, 0), value)
 
 
-@njit
+@kernel
 def _bfp_a_to_fp16(bits, exponents, shift):
     left = bits << shift
     mantissa, exponent = _bfp_parts(bits, exponents, shift)
@@ -88,14 +87,14 @@ def _bfp_a_to_fp16(bits, exponents, shift):
     return where((left & 0x7F) == 0, where((left & 0x80) != 0, 0xFC00, 0), value)
 
 
-@njit
+@kernel
 def bfp_a_is_undefined(bits, exponents, shift):
     """Bit n: datum n of an A-family BFP format needs an exponent outside 0..31, which has no defined result (I.5)."""
     _mantissa, exponent = _bfp_parts(bits, exponents, shift)
     return mask_bits((((bits << shift) & 0x7F) != 0) & ((exponent & 0xE0) != 0))
 
 
-@njit
+@kernel
 def _integer8(bits, magnitude_mask):
     """Magnitude under the dummy exponent 16; the sign survives a magnitude of 0 (I.2)."""
     magnitude = bits & magnitude_mask
@@ -103,7 +102,7 @@ def _integer8(bits, magnitude_mask):
     return (sign << 8) | where(magnitude != 0, magnitude | (16 << 10), 0)
 
 
-@njit
+@kernel
 def convert(normalise, layout, shift, bits, exponents):
     """Cells of 16 datums.
 
@@ -127,10 +126,8 @@ def convert(normalise, layout, shift, bits, exponents):
         bits = _bfp_to_bf16(bits, exponents, shift)
     elif normalise == NORMALISE_BFP_A:
         bits = _bfp_a_to_fp16(bits, exponents, shift)
-    elif normalise == NORMALISE_INT8:
-        bits = _integer8(bits, 0x7F)
-    elif normalise == NORMALISE_UINT8:
-        bits = _integer8(bits, 0xFF)
+    elif normalise in (NORMALISE_INT8, NORMALISE_UINT8):
+        bits = _integer8(bits, 0x7F if normalise == NORMALISE_INT8 else 0xFF)
 
     if layout == LAYOUT_SRC_TF32:
         bits = (bits & 0x40000) | ((bits & 0x3FF) << 8) | ((bits >> 10) & 0xFF)

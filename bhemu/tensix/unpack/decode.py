@@ -1,8 +1,8 @@
 """Decoded configuration of the unpackers (rules U2-U4, U6, U8, U12, I.5).
 
-An UNPACR depends on about fifty fields. They are kept decoded in `t.unpack_decoded[unpacker, config bank, slot]`, an int64 row;
-a slot is a context (0-7) or the single-context form. `refresh` decodes a row again when a word that it depends on was written.
-Tile base addresses are not kept: software writes them for every tile.
+An UNPACR depends on about fifty fields. They are kept decoded in `t.unpack_decoded[unpacker, config bank, slot]`, a row
+of int64; a slot is a context (0-7) or the single-context form. `refresh` decodes a row again when a word that it
+depends on was written. Tile base addresses are not kept: software writes them for every tile.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.isa.registers import config
 from bhemu.machine.config_access import UNPACK0_BIT, UNPACK1_BIT
@@ -37,6 +36,7 @@ from bhemu.tensix.unpack.convert import (
     NORMALISE_NONE,
     NORMALISE_UINT8,
 )
+from bhemu.tensix.unpack.kernel import kernel
 
 SINGLE: Final = 8
 """Slot of the single-context form (OvrdThreadId = 0)."""
@@ -111,26 +111,25 @@ _FIELDS: Final = 41
 
 # ... and what follows from them. Sizes in 1/16 byte: an exponent byte serves 16 datums, so a datum takes 1/16 of it.
 (
-    FAULT,  # code of the refusal that this configuration earns, 0 = none
-    FAULT_VALUE0,
-    FAULT_VALUE1,
+    FAULT,  # code of the refusal that the configuration earns, 0 = none; up to OUT_SHIFT: a row of FORMATS
+    DATUM_SIZE,
+    ROW_SHIFT,  # log2 of the datums in an unpack row (U7)
+    IS_BFP,
+    BFP_SHIFT,
+    NORMALISE,
+    LAYOUT,
+    TF32_TO_SRC,
+    OUT_SHIFT,
     DEST_ADDRESS,
     Z_STRIDE,  # datums per Z step of the tile
     W_STRIDE,
-    DATUM_SIZE,
-    ROW_DATUMS,  # datums in an unpack row (U7)
+    ROW_DATUMS,
     ROW_STRIDE,
-    IS_BFP,
     EXPONENT_SECTION,
     EXPONENT_SKIP,  # the part of the section that the datum address skips
     START_INDEX_SECTION,
-    OUT_SHIFT,
-    NORMALISE,
-    LAYOUT,
-    BFP_SHIFT,
-    TF32_TO_SRC,
     BURST_ROWS,
-) = range(_FIELDS, _FIELDS + 19)
+) = range(_FIELDS, _FIELDS + 18)
 
 _PLAIN: Final = (
     (IN_FORMAT, "THCON_SEC{0}_REG0_TileDescriptor_in_data_format"),
@@ -209,21 +208,77 @@ _CNTX_DEST: Final = _context_fields("THCON_SEC{0}_REG5_Dest_cntx{1}_address", of
 
 BASE: Final = _context_fields("THCON_SEC{0}_REG{2}_Base_cntx{1}_address", first="THCON_SEC{0}_REG3_Base_address")
 """Tile base address [unpacker, context]."""
-OFFSET: Final = _context_fields("THCON_SEC{0}_REG7_Offset_cntx{1}_address", first="THCON_SEC{0}_REG7_Offset_address", of=4)
+OFFSET: Final = _context_fields(
+    "THCON_SEC{0}_REG7_Offset_cntx{1}_address", first="THCON_SEC{0}_REG7_Offset_address", of=4
+)
 """Offset that is added to it."""
+
+_BFP_SHIFT: Final = {BFP8: 0, BFP8A: 0, BFP4: 4, BFP4A: 4, BFP2: 6, BFP2A: 6}
+_SRC_LAYOUT: Final = {BF16: LAYOUT_SRC_BF16, FP16: LAYOUT_SRC_FP16, INT16: LAYOUT_SRC_INT16, TF32: LAYOUT_SRC_TF32}
+_DST_LAYOUT: Final = {BF16: LAYOUT_DST_BF16, FP16: LAYOUT_DST_FP16, INT16: LAYOUT_DST_16}
+_FROM_FP32: Final = {BF16: NORMALISE_FP32_TO_BF16, FP16: NORMALISE_FP32_TO_FP16}
+
+
+def _format_row(source: int, target: int, to_dst: bool) -> list[int]:
+    """FAULT .. OUT_SHIFT of a pair of formats (I.1, I.2, I.5)."""
+    shift = _BFP_SHIFT.get(source, 0)
+    size = {4: 8, 6: 4}[shift] if shift else 64 >> min(source & 3, 2)
+    layout_of = target
+    normalise = NORMALISE_NONE
+    if source == FP32:
+        normalise = _FROM_FP32.get(target, NORMALISE_NONE if to_dst else NORMALISE_FP32_TO_TF32)
+    elif source == TF32 and not to_dst:
+        normalise = NORMALISE_FP32_TO_TF32
+    elif source in (FP8, INT8):
+        layout_of, normalise = FP16, NORMALISE_E5M2 if source == FP8 else NORMALISE_INT8
+    elif source in (BFP8, BFP4, BFP2):
+        layout_of, normalise = BF16, NORMALISE_BFP
+    elif source in (BFP8A, BFP4A, BFP2A):
+        layout_of, normalise = FP16, NORMALISE_BFP_A
+    fault = 0
+    if source in (12, 13):
+        fault = refusals.NO_FORMAT
+    elif target not in (FP32, TF32, BF16, FP16) if source == FP32 else source != target:
+        fault = refusals.FORMAT_PAIR
+    elif not to_dst and target in (FP32, INT32):
+        fault = refusals.TOO_WIDE_FOR_SRC
+    layout = _DST_LAYOUT.get(layout_of, LAYOUT_DST_32) if to_dst else _SRC_LAYOUT.get(layout_of, LAYOUT_SRC_TF32)
+    tf32_to_src = int(source == TF32 and not to_dst)
+    out_shift = {0: 2, 1: 1}.get(target & 3, 0)
+    return [
+        fault,
+        size,
+        5 if size > 16 else 4,
+        int(source in _BFP_SHIFT),
+        shift,
+        normalise,
+        layout,
+        tf32_to_src,
+        out_shift,
+    ]
+
+
+FORMATS: Final = np.array(
+    [
+        [[_format_row(source, target, to_dst) for to_dst in (False, True)] for target in range(16)]
+        for source in range(16)
+    ],
+    np.int64,
+)
+"""What follows from the formats: [input format, output format, 0 Src or 1 Dst, position behind FAULT]."""
 
 _BLOBS_01: Final = config("UNP0_BLOBS_Y_START_CNTX_01_blobs_y_start")
 _BLOBS_23: Final = config("UNP0_BLOBS_Y_START_CNTX_23_blobs_y_start")
 
 
-@njit
+@kernel
 def table_field(t, bank, table, unpacker, index):
     """Value of the field that `table` [unpacker, index] names."""
     word = np.int64(t.config[bank, table[unpacker, index, 0]])
     return (word >> table[unpacker, index, 1]) & table[unpacker, index, 2]
 
 
-@njit
+@kernel
 def refresh(t, unpacker, bank, slot):
     """Decode the row of a slot again if a word that it depends on was written."""
     bit = UNPACK0_BIT if unpacker == 0 else UNPACK1_BIT
@@ -235,11 +290,10 @@ def refresh(t, unpacker, bank, slot):
         t.unpack_decoded_slots[unpacker, bank] |= 1 << slot
 
 
-@njit
+@kernel
 def _decode(t, d, unpacker, bank, slot):
     for position in range(_FIELDS):
         d[position] = table_field(t, bank, _FIELD, unpacker, position)
-    d[FAULT] = 0
     if unpacker == 1:
         d[TO_DST] = 0  # only unpacker 0 reaches Dst (U10)
     d[BLOB_STARTS] |= d[BLOB_STARTS_HI] << 16
@@ -268,73 +322,19 @@ def _decode(t, d, unpacker, bank, slot):
         d[FIFO] = d[FIFO_CNTX1]
     d[LIMIT] *= 256  # 16-byte units to 1/16 bytes
     d[FIFO] *= 256
-    _decode_format(d)
+    for position in range(OUT_SHIFT + 1 - FAULT):
+        d[FAULT + position] = FORMATS[d[IN_FORMAT], d[OUT_FORMAT], 1 if d[TO_DST] else 0, position]
+    if d[E4M3] and d[NORMALISE] == NORMALISE_E5M2:
+        d[NORMALISE] = NORMALISE_E4M3
+    elif d[UNSIGNED] and d[NORMALISE] == NORMALISE_INT8:
+        d[NORMALISE] = NORMALISE_UINT8
     _decode_tile(d, nibble0)
     _decode_burst(d)
-    _check(d, unpacker)
+    if d[FAULT] == 0:
+        d[FAULT] = _mode_fault(d, unpacker)
 
 
-@njit
-def _decode_format(d):
-    """Datum size and the two steps of the conversion (I.1, I.5)."""
-    source = d[IN_FORMAT]
-    to_dst = d[TO_DST] != 0
-    size_class = source & 3
-    d[IS_BFP] = 0
-    d[BFP_SHIFT] = 0
-    d[TF32_TO_SRC] = 0
-    normalise = NORMALISE_NONE
-    d[DATUM_SIZE] = 64 >> min(size_class, 2)
-    family = d[OUT_FORMAT]  # the register layout: BF16, FP16, TF32 or an integer
-    if source == FP32:
-        if family == BF16:
-            normalise = NORMALISE_FP32_TO_BF16
-        elif family == FP16:
-            normalise = NORMALISE_FP32_TO_FP16
-        elif not to_dst:
-            normalise = NORMALISE_FP32_TO_TF32
-    elif source == TF32 and not to_dst:
-        d[TF32_TO_SRC] = 1
-        normalise = NORMALISE_FP32_TO_TF32
-    elif source == FP8:
-        normalise = NORMALISE_E4M3 if d[E4M3] else NORMALISE_E5M2
-        family = FP16
-    elif source == INT8:
-        normalise = NORMALISE_UINT8 if d[UNSIGNED] else NORMALISE_INT8
-        family = FP16
-    elif source == BFP8 or source == BFP4 or source == BFP2:
-        d[IS_BFP] = 1
-        normalise = NORMALISE_BFP
-        family = BF16
-    elif source == BFP8A or source == BFP4A or source == BFP2A:
-        d[IS_BFP] = 1
-        normalise = NORMALISE_BFP_A
-        family = FP16
-    if source == BFP4 or source == BFP4A:
-        d[DATUM_SIZE] = 8
-        d[BFP_SHIFT] = 4
-    elif source == BFP2 or source == BFP2A:
-        d[DATUM_SIZE] = 4
-        d[BFP_SHIFT] = 6
-    d[NORMALISE] = normalise
-    if to_dst:
-        if family == BF16:
-            d[LAYOUT] = LAYOUT_DST_BF16
-        elif family == FP16:
-            d[LAYOUT] = LAYOUT_DST_FP16
-        else:
-            d[LAYOUT] = LAYOUT_DST_16 if family == INT16 else LAYOUT_DST_32
-    elif family == BF16:
-        d[LAYOUT] = LAYOUT_SRC_BF16
-    elif family == FP16:
-        d[LAYOUT] = LAYOUT_SRC_FP16
-    else:
-        d[LAYOUT] = LAYOUT_SRC_INT16 if family == INT16 else LAYOUT_SRC_TF32
-    out_class = d[OUT_FORMAT] & 3
-    d[OUT_SHIFT] = 2 if out_class == 0 else (1 if out_class == 1 else 0)
-
-
-@njit
+@kernel
 def _decode_tile(d, nibble0):
     """Strides of the tile and sizes of its sections (U4, U5, U7)."""
     depth = max(d[Z_DIM], 1)
@@ -351,14 +351,14 @@ def _decode_tile(d, nibble0):
         d[EXPONENT_SKIP] = ((exponents + 15) // 16) * 256
     rows = (d[BLOBS] if d[BLOBS] else d[Y_DIM]) * depth * count
     d[START_INDEX_SECTION] = 0 if d[UNCOMPRESSED] else (((rows + 1) * 2 + 15) // 16) * 256
-    d[ROW_DATUMS] = 32 if d[DATUM_SIZE] > 16 else 16
+    d[ROW_DATUMS] = 1 << d[ROW_SHIFT]
     d[ROW_STRIDE] = d[ROW_DATUMS] * d[DATUM_SIZE]
     if d[TILEIZE]:
         stride_bytes = (nibble0 << 4) | (d[STRIDE_NIBBLE1] << 8) | (d[STRIDE_NIBBLE2] << 12)
         d[ROW_STRIDE] = stride_bytes * 16
 
 
-@njit
+@kernel
 def _decode_burst(d):
     """SrcA rows that the unpacker writes at a time (U12)."""
     size = d[DATUM_SIZE]
@@ -376,35 +376,19 @@ def _decode_burst(d):
     d[BURST_ROWS] = min(max(bytes_a_cycle // size, 1), 8)  # 16 datums of `size` / 16 bytes make a row
 
 
-@njit
-def _check(d, unpacker):
-    """Note the refusal of a configuration that has no defined meaning."""
-    source = d[IN_FORMAT]
-    target = d[OUT_FORMAT]
-    if source == 12 or source == 13:
-        _note(d, refusals.NO_FORMAT, source, unpacker)
-    elif source == FP32 and not (target == FP32 or target == TF32 or target == BF16 or target == FP16):
-        _note(d, refusals.FORMAT_PAIR, source, target)
-    elif source != FP32 and source != target:
-        _note(d, refusals.FORMAT_PAIR, source, target)
-    elif not d[TO_DST] and (target == FP32 or target == INT32):
-        _note(d, refusals.TOO_WIDE_FOR_SRC, target, unpacker)
-    elif unpacker == 1 and d[HALOIZE]:
-        _note(d, refusals.HALOIZE_SRCB, 0, 0)
-    elif d[TO_DST] and d[HALOIZE]:
-        _note(d, refusals.HALOIZE_DST, 0, 0)
-    elif d[TO_DST] and d[COLUMN_SHIFT]:
-        _note(d, refusals.COLUMN_SHIFT_DST, d[COLUMN_SHIFT], 0)
-    elif d[TILEIZE] and d[DATUM_SIZE] < 16:
-        _note(d, refusals.TILEIZE_SUB_BYTE, source, 0)
-    elif d[TILEIZE] and not d[UNCOMPRESSED]:
-        _note(d, refusals.TILEIZE_COMPRESSED, unpacker, 0)
-    elif d[TILEIZE] and d[UPSAMPLE_ZEROS]:
-        _note(d, refusals.TILEIZE_UPSAMPLE, d[UPSAMPLE_ZEROS], 0)
-
-
-@njit
-def _note(d, code, value0, value1):
-    d[FAULT] = code
-    d[FAULT_VALUE0] = value0
-    d[FAULT_VALUE1] = value1
+@kernel
+def _mode_fault(d, unpacker):
+    """Refusal of modes that have no defined meaning together, 0 = none."""
+    if d[HALOIZE] and unpacker == 1:
+        return refusals.HALOIZE_SRCB
+    if d[TO_DST] and d[HALOIZE]:
+        return refusals.HALOIZE_DST
+    if d[TO_DST] and d[COLUMN_SHIFT]:
+        return refusals.COLUMN_SHIFT_DST
+    if d[TILEIZE] and d[DATUM_SIZE] < 16:
+        return refusals.TILEIZE_SUB_BYTE
+    if d[TILEIZE] and not d[UNCOMPRESSED]:
+        return refusals.TILEIZE_COMPRESSED
+    if d[TILEIZE] and d[UPSAMPLE_ZEROS]:
+        return refusals.TILEIZE_UPSAMPLE
+    return 0

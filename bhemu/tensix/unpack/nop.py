@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
+from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.isa.registers import config
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import config_bank, config_field, thread_field
@@ -18,6 +18,7 @@ from bhemu.tensix.banks import UNPACKER
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.after import hand_over
+from bhemu.tensix.unpack.kernel import kernel
 
 # Unpack_Pop
 POP: Final = 0
@@ -38,11 +39,21 @@ _CELL_BITS: Final = 0x7FFFF
 _ONE_CELL: Final = (15, 127, (1 << 8) | 16)
 """The number one as FP16, BF16 / TF32 and INT8 cell (I.2)."""
 
-# Bits of the word that each form reads, over the opcode and Unpacker_Select.
-_SHARED_BITS: Final = 0xFF800003
-_CLEAR_BITS: Final = _SHARED_BITS | 0x1FC
-_POP_NAMED_BITS: Final = _SHARED_BITS | 0x3F7000
-_POP_ENHANCED_BITS: Final = _SHARED_BITS | 0x7FFFFC
+
+def _bits(*names: str) -> int:
+    """Opcode bits and those of the named operands."""
+    operands = {operand.name: operand.mask for operand in INSTRUCTIONS["UNPACR_NOP"].fields}
+    return 0xFF000000 | sum(operands[name] for name in ("Unpacker_Select", "Unpack_Pop", *names))
+
+
+# Bits of the word that each form reads
+_PLAIN_BITS: Final = _bits()
+_CLEAR_BITS: Final = _bits("Set_Dvalid", "Clr_to1_fmt_Ctrl", "Stall_Clr_Cntrl", "Bank_Clr_Ctrl", "Src_ClrVal_Ctrl")
+_POP_NAMED_BITS: Final = _bits("Stream_Id", "Msg_Clr_Cnt")
+
+# The enhanced pop lays other fields over those operands (I.7): [2] 1, [3] accumulate, [14:4] count, [15] and [22]
+# register address select, [21:16] stream.
+_ENHANCED_BITS: Final = _bits("Stream_Id") | 0x40FFFC
 _ENHANCED: Final = 1 << 2
 _ACCUMULATE: Final = 1 << 3
 _SUM_MASK: Final = 0x1FFFF
@@ -60,7 +71,7 @@ _MESSAGES: Final = (
 _LETTER_A: Final = ord("A")
 
 
-@njit
+@kernel
 def _clear_bank(t, unpacker, bank, cell):
     cells = splat16(cell)
     for row in range(64):
@@ -70,7 +81,7 @@ def _clear_bank(t, unpacker, bank, cell):
             store16(t.srcb, bank * 64 + row, cells)
 
 
-@njit
+@kernel
 def _pop(t, stream, count):
     """Take messages off a stream; it is a plain counter as long as there is no overlay."""
     held = np.int64(t.stream_messages[stream])
@@ -80,7 +91,7 @@ def _pop(t, stream, count):
     return DONE
 
 
-@njit
+@kernel
 def _pop_enhanced(t, unpacker, word):
     """Up to 2047 messages; fields as SETREG had them (001.8.5)."""
     select = ((word >> 21) & 2) | ((word >> 15) & 1)
@@ -102,12 +113,12 @@ def _pop_enhanced(t, unpacker, word):
     return status
 
 
-@njit
+@kernel
 def _clear(t, thread, unpacker, value, both, own_bank, one_format, set_dvalid):
     bank = np.int64(t.unpack_bank[unpacker])
     only_set = one_format == SET_DVALID_ONLY
     if not only_set:
-        # Y's wording is `data ready is 0` and `write ready is 1`: the matrix unit's bank or the unpacker's own (001.8.3b)
+        # The matrix unit's bank ("data ready is 0") or the unpacker's own ("write ready is 1") (001.8.3b)
         awaited = bank if own_bank else np.int64(t.math_bank[unpacker])
         if t.src_owner[unpacker, awaited] != UNPACKER:
             return WAIT
@@ -168,11 +179,11 @@ def UNPACR_NOP(
 ):
     unpacker = Unpacker_Select
     enhanced = Unpack_Pop == POP_NAMED and word & _ENHANCED
-    known = _SHARED_BITS
+    known = _PLAIN_BITS
     if Unpack_Pop == CLEAR:
         known = _CLEAR_BITS
     elif Unpack_Pop == POP_NAMED:
-        known = _POP_ENHANCED_BITS if enhanced else _POP_NAMED_BITS
+        known = _ENHANCED_BITS if enhanced else _POP_NAMED_BITS
     if word & ~known:
         return refuse(t, refusals.NOP_STRAY, word & ~known, Unpack_Pop)
     if Unpack_Pop == CLEAR:

@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.machine.lanes import store16
+from bhemu.tensix.unpack.kernel import kernel
 
 TO_SRCA: Final = 0
 TO_SRCA_TRANSPOSED: Final = 1
@@ -21,13 +21,13 @@ BIAS_ROWS: Final = 4
 """Unpacker 0's output addresses start 4 rows in front of row 0 (U8)."""
 
 
-@njit
+@kernel
 def dst32_row(row):
     """Physical row of the high halves of 32-bit row `row`; the low halves lie 8 rows further (I.3)."""
     return ((row & 0x1F8) << 1) | (row & 0x207)
 
 
-@njit
+@kernel
 def place_row(t, target, bank, row, cells):
     """Store 16 cells as one row."""
     if target == TO_SRCA:
@@ -49,7 +49,7 @@ def place_row(t, target, bank, row, cells):
             t.srca[bank, block | column, row & 15] = t.unpack_cells[column]
 
 
-@njit
+@kernel
 def place_datum(t, target, bank, row, column, cell):
     """Store one cell."""
     if target == TO_SRCA:

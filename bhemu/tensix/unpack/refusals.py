@@ -34,7 +34,7 @@ _OUT = _both("THCON_SEC{0}_REG2_Out_data_format")
 _SET_OVRD = _at("SRCA_SET_SetOvrdWithAddr")
 _HALOIZE = _at("THCON_SEC0_REG2_Haloize_mode")
 
-# --- formats -------------------------------------------------------------------------------------------------------------
+# --- formats ----------------------------------------------------------------------------------------------------------
 NO_FORMAT: Final = fault(
     "unpack.no-format",
     UndefinedBehavior,
@@ -71,7 +71,7 @@ BFP_A_EXPONENT: Final = fault(
     rule="I.5",
 )
 
-# --- modes ---------------------------------------------------------------------------------------------------------------
+# --- modes ------------------------------------------------------------------------------------------------------------
 HALOIZE_SRCB: Final = fault(
     "unpack.haloize-srcb",
     NonContractualBehavior,
@@ -89,7 +89,7 @@ HALOIZE_DST: Final = fault(
 COLUMN_SHIFT_DST: Final = fault(
     "unpack.column-shift-dst",
     UndefinedBehavior,
-    f"column shift {{0}} ({_at('THCON_SEC0_REG2_Shift_amount_cntx0')} and the other contexts' fields) while unpacking to Dst",
+    f"a column shift ({_at('THCON_SEC0_REG2_Shift_amount_cntx0')}, or the context's field) while unpacking to Dst",
     remedy="set the shift amount of the context to 0",
     rule="U10",
 )
@@ -104,19 +104,19 @@ TILEIZE_SUB_BYTE: Final = fault(
 TILEIZE_COMPRESSED: Final = fault(
     "unpack.tileize-compressed",
     UndefinedBehavior,
-    f"Tileize_mode with a compressed tile (unpacker {{0}}); the mode is {_both('THCON_SEC{0}_REG2_Tileize_mode')}",
+    f"Tileize_mode with a compressed tile; the mode is {_both('THCON_SEC{0}_REG2_Tileize_mode')}",
     remedy="set Disable_zero_compress of the context, or clear Tileize_mode",
     rule="U5",
 )
 TILEIZE_UPSAMPLE: Final = fault(
     "unpack.tileize-upsample",
     UndefinedBehavior,
-    f"Tileize_mode with upsampling by {{0}} zeros; they are {_both('THCON_SEC{0}_REG2_Upsample_rate')}",
+    f"Tileize_mode together with upsampling; the rate is {_both('THCON_SEC{0}_REG2_Upsample_rate')}",
     remedy="clear Upsample_rate or Tileize_mode",
     rule="U5",
 )
 
-# --- operands ------------------------------------------------------------------------------------------------------------
+# --- operands ---------------------------------------------------------------------------------------------------------
 FORM_MIX: Final = fault(
     "unpack.form-mix",
     MissingSpecification,
@@ -150,7 +150,7 @@ BROADCAST_ROWS: Final = fault(
     "unpack.broadcast-rows",
     MissingSpecification,
     "srcb_bcast with {0} output datums: only the fate of the first row (16 datums at column 0) is documented",
-    remedy="broadcast one row: channel-1 X minus channel-0 X is at most 15, and the output address a multiple of 16 datums",
+    remedy="broadcast one row: at most 16 datums (X counters), at an output address that is a multiple of 16 datums",
     rule="001.2.1b",
 )
 BROADCAST: Final = fault(
@@ -161,7 +161,7 @@ BROADCAST: Final = fault(
     rule="001.2.1b",
 )
 
-# --- addresses -----------------------------------------------------------------------------------------------------------
+# --- addresses --------------------------------------------------------------------------------------------------------
 X_RANGE: Final = fault(
     "unpack.x-range",
     UndefinedBehavior,
@@ -236,13 +236,13 @@ OVRD_DST: Final = fault(
 BURST: Final = fault(
     "unpack.burst",
     MissingSpecification,
-    "first SrcA row {0} is not a multiple of the {1} rows that the unpacker writes at a time: silicon drops some writes",
-    remedy="start at a multiple of the burst, or lower the speed (ovrd_default_throttle_mode, Throttle_mode); the recommended "
-    "choice writes every row",
+    "first SrcA row {0} is not a multiple of the {1} rows that the unpacker writes at a time: some writes may be lost",
+    remedy="start at a multiple of the burst, or lower the speed (ovrd_default_throttle_mode, Throttle_mode); "
+    "the recommended choice writes every row",
     rule="U12",
 )
 
-# --- UNPACR_NOP ----------------------------------------------------------------------------------------------------------
+# --- UNPACR_NOP -------------------------------------------------------------------------------------------------------
 NOP_STRAY: Final = fault(
     "unpack.nop-stray",
     UndefinedBehavior,
@@ -267,8 +267,7 @@ ALREADY_VALID: Final = fault(
 CLEAR_REGISTER: Final = fault(
     "unpack.clear-register",
     MissingSpecification,
-    f"clear value from {_at('UNP0_NOP_REG_CLR_VAL_nop_reg_clr_val', 'UNP1_NOP_REG_CLR_VAL_nop_reg_clr_val')}: how 32 bits become "
-    "a 19-bit cell is not settled",
+    f"clear value from {_both('UNP{0}_NOP_REG_CLR_VAL_nop_reg_clr_val')}: how 32 bits become a cell is not settled",
     remedy="clear to 0, 1 or minus infinity; the recommended choice takes bits 18:0 as the cell",
     rule="I.7",
 )
@@ -283,8 +282,8 @@ POP_ACCUMULATE: Final = fault(
     "unpack.pop-accumulate",
     MissingSpecification,
     "enhanced pop with accumulate (bit 3): no Blackhole source gives its rule",
-    remedy="pop the count directly; the recommended choice follows the older SETREG: count 0 clears the sum, any other is added "
-    "and the sum is popped",
+    remedy="pop the count directly; the recommended choice follows the older SETREG: count 0 clears the sum, any other "
+    "is added and the sum is popped",
     rule="001.8.5",
 )
 POP_REGISTER: Final = fault(

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
+from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import config_bank, thread_field
 from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice, refuse
@@ -24,10 +24,9 @@ from bhemu.tensix.unpack.decode import (
     EXPONENT_SECTION,
     EXPONENT_SKIP,
     FAULT,
-    FAULT_VALUE0,
-    FAULT_VALUE1,
     FIFO,
     HALOIZE,
+    IN_FORMAT,
     INTERLEAVE,
     OUT_FORMAT,
     SINGLE,
@@ -39,11 +38,12 @@ from bhemu.tensix.unpack.decode import (
     UPSAMPLE_ZEROS,
     refresh,
 )
+from bhemu.tensix.unpack.kernel import kernel
 from bhemu.tensix.unpack.place import BIAS_ROWS, TO_DST_16, TO_DST_32, TO_SRCA, TO_SRCA_TRANSPOSED, TO_SRCB
 from bhemu.tensix.unpack.walk import (
     REFUSED_WALK,
+    advanced,
     is_whole_rows,
-    last_read,
     needs_rehearsal,
     walk_datums,
     walk_rows,
@@ -59,14 +59,18 @@ _SRC_ROWS: Final = 64
 _DST_ROW_MASK: Final = 0x3FF
 _BROADCAST_ROWS: Final = 8
 
-_OTHER_FORM_BITS: Final = 0x7FDFDC
-"""Operands that mean nothing to the counter-increment and cache-flush forms: all but the unpacker, those two and the last bit.
 
-OvrdThreadId stays, since it selects which caches are flushed.
-"""
+def _bits(*without: str) -> int:
+    """Bits of all operands but these."""
+    return sum(operand.mask for operand in INSTRUCTIONS["UNPACR"].fields if operand.name not in without)
 
 
-@njit
+# Operands that mean nothing to the forms that move no data (001.10b); Last is 1 in LLK and 0 in the documents.
+_INCREMENT_STRAY: Final = _bits("Unpack_block_selection", "CfgContextCntInc", "Last")
+_FLUSH_STRAY: Final = _bits("Unpack_block_selection", "SearchCacheFlush", "OvrdThreadId", "Last")
+
+
+@kernel
 def _target(d, unpacker):
     if unpacker == 1:
         return TO_SRCB
@@ -75,7 +79,7 @@ def _target(d, unpacker):
     return TO_SRCA_TRANSPOSED if d[HALOIZE] else TO_SRCA
 
 
-@njit
+@kernel
 def _check_rows(t, d, thread, target, out, last, set_ovrd):
     """False, with the refusal noted, when the rows from `out` to `last` may not be written (U9, U10, U12)."""
     top = last >> 4
@@ -85,7 +89,7 @@ def _check_rows(t, d, thread, target, out, last, set_ovrd):
             refuse(t, refusals.ROW_SRCB, top + row, top, row)
             return False
         return True
-    if target == TO_DST_16 or target == TO_DST_32:
+    if target in (TO_DST_16, TO_DST_32):
         if set_ovrd:
             refuse(t, refusals.OVRD_DST)
             return False
@@ -104,7 +108,7 @@ def _check_rows(t, d, thread, target, out, last, set_ovrd):
     return True
 
 
-@njit
+@kernel
 def _transfer(t, d, thread, adc_thread, unpacker, bank, context, src_bank, zero, row_search, broadcast):
     """The transfer itself; everything is checked before the first register is written."""
     start = tile_start(t, d, unpacker, bank, context)
@@ -140,31 +144,15 @@ def _transfer(t, d, thread, adc_thread, unpacker, bank, context, src_bank, zero,
     set_ovrd = thread_field(t, thread, _SET_OVRD)
     upsample = d[UPSAMPLE_ZEROS]
     end = out + count * (1 + upsample)
-    data_end = last_read(d, data, count) if d[UNCOMPRESSED] else data
-    exponents_end = exponents + count if d[EXPONENT_SECTION] else np.int64(0)
-    careful = needs_rehearsal(d, data_end, exponents_end) and (not zero or d[UNCOMPRESSED] == 0)
-    if careful:
-        end = walk_datums(
-            t, d, target, src_bank, 0, 0, data, exponents, counts, 0, count, drop, keep, out, zero, False
-        )
-        if end == REFUSED_WALK:
-            return REFUSED
-    elif not zero and (data_end > L1_END or exponents_end > L1_END):
+    plain = d[UNCOMPRESSED] != 0
+    data_end = np.int64(0)
+    exponents_end = np.int64(0)
+    if plain and not zero:
+        data_end = advanced(d, data, count - 1) + d[DATUM_SIZE]
+        exponents_end = exponents + count if d[EXPONENT_SECTION] else np.int64(0)
+    rehearse = needs_rehearsal(d, data_end, exponents_end) and not (zero and plain)
+    if not rehearse and (data_end > L1_END or exponents_end > L1_END):
         return refuse(t, refusals.OUT_OF_L1, max(data_end, exponents_end) >> 4, start, first)
-    if end == out:
-        return DONE
-
-    last = end - 1 - (upsample if d[INTERLEAVE] else 0)
-    copies = 1
-    if broadcast:
-        if end - out > 16 or out & 15:
-            return refuse(t, refusals.BROADCAST_ROWS, end - out)
-        if not open_choice(t, refusals.BROADCAST, out >> 4):
-            return REFUSED
-        copies = _BROADCAST_ROWS
-        last += 16 * (copies - 1)
-    if not _check_rows(t, d, thread, target, out, last, set_ovrd):
-        return REFUSED
 
     bias = np.int64(0)
     row_mask = np.int64(_DST_ROW_MASK if d[TO_DST] else _SRC_ROWS - 1)  # SrcA rows count modulo 64 (U9)
@@ -174,34 +162,66 @@ def _transfer(t, d, thread, adc_thread, unpacker, bank, context, src_bank, zero,
         bias += np.int64(t.src_row[thread, unpacker])
 
     done = np.int64(0)
-    rows = count >> 4
-    # An unpack row that ends inside the FIFO's last part may wrap: those go datum by datum.
-    in_one_piece = not (d[FIFO] and careful)
-    if copies == 1 and in_one_piece and is_whole_rows(d, target, out, data, exponents, rows, zero):
-        walk_rows(t, d, target, src_bank, (out >> 4) + bias, row_mask, data, exponents, rows, zero)
-        done = rows << 4
-        if done == count:
+    copies = 1
+    for walk in range(-1 if rehearse else 0, _BROADCAST_ROWS):  # -1 rehearses, 0 writes, 1 and more write copies
+        if walk == 0:
+            if end == out:
+                return DONE
+            last = end - 1 - (upsample if d[INTERLEAVE] else 0)
+            if broadcast:
+                if end - out > 16 or out & 15:
+                    return refuse(t, refusals.BROADCAST_ROWS, end - out)
+                if not open_choice(t, refusals.BROADCAST, out >> 4):
+                    return REFUSED
+                copies = _BROADCAST_ROWS
+                last += 16 * (copies - 1)
+            if not _check_rows(t, d, thread, target, out, last, set_ovrd):
+                return REFUSED
+            # Rows that a FIFO may wrap go datum by datum.
+            rows = 0 if broadcast or (rehearse and d[FIFO]) else count >> 4
+            if is_whole_rows(d, target, out, data, exponents, rows, zero):
+                walk_rows(t, d, target, src_bank, (out >> 4) + bias, row_mask, data, exponents, rows, zero)
+                done = rows << 4
+                data = advanced(d, data, done)
+                exponents += done
+                out += done
+        if done == count or walk == copies:
             return DONE
-        data = last_read(d, data, done + 1) - d[DATUM_SIZE]
-        exponents += done
-        out += done
-    for copy in range(copies):
-        walk_datums(
-            t, d, target, src_bank, bias + copy, row_mask, data, exponents, counts, done, count, drop, keep, out, zero, True
+        end = walk_datums(
+            t,
+            d,
+            target,
+            src_bank,
+            bias + walk,
+            row_mask,
+            data,
+            exponents,
+            counts,
+            done,
+            count,
+            drop,
+            keep,
+            out,
+            zero,
+            walk >= 0,
         )
+        if end == REFUSED_WALK:
+            return REFUSED
     return DONE
 
 
-@njit
+@kernel
 def _other_form(t, thread, unpacker, increment, word):
     """The forms that move no data: context-counter increment and cache flush (001.10b)."""
-    if word & _OTHER_FORM_BITS:
-        return refuse(t, refusals.FORM_MIX, word & _OTHER_FORM_BITS)
+    stray = word & (_INCREMENT_STRAY if increment else _FLUSH_STRAY)
+    if stray:
+        return refuse(t, refusals.FORM_MIX, stray)
     if increment:
         # The caches of row start indices hold nothing that L1 does not, so that flushing them changes no state.
         bank = config_bank(t, thread)
-        refresh(t, unpacker, bank, SINGLE)
-        d = t.unpack_decoded[unpacker, bank, SINGLE]
+        slot = np.int64(SINGLE)
+        refresh(t, unpacker, bank, slot)
+        d = t.unpack_decoded[unpacker, bank, slot]
         advance_context(t, d, thread, unpacker, np.int64(t.context_counter[thread, unpacker]))
     return DONE
 
@@ -295,15 +315,13 @@ def UNPACR(
     refresh(t, unpacker, bank, slot)
     d = t.unpack_decoded[unpacker, bank, slot]
     if d[FAULT]:
-        return refuse(t, d[FAULT], d[FAULT_VALUE0], d[FAULT_VALUE1])
+        return refuse(t, d[FAULT], d[IN_FORMAT], d[OUT_FORMAT])
     if d[TF32_TO_SRC] and not open_choice(t, refusals.TF32_TO_SRC):
         return REFUSED
     if srcb_bcast and unpacker == 0:
         return refuse(t, refusals.BROADCAST_SRCA)
 
-    status = _transfer(
-        t, d, thread, adc_thread, unpacker, bank, context, src_bank, ZeroWrite2, RowSearch, srcb_bcast
-    )
+    status = _transfer(t, d, thread, adc_thread, unpacker, bank, context, src_bank, ZeroWrite2, RowSearch, srcb_bcast)
     if status != DONE:
         return status
 

@@ -1,7 +1,7 @@
 """The loops over datums (rules U6, U7, U9, 001.2.6).
 
-`walk_rows` moves whole aligned rows, a row at a time: the shape of almost every real unpack. `walk_datums` does everything:
-partial and unaligned rows, FIFO wrap, compressed tiles, upsampling, column shift. Both convert 16 datums at once.
+`walk_rows` moves whole aligned rows, a row at a time: the shape of almost every real unpack. `walk_datums` does
+everything: partial and unaligned rows, FIFO wrap, compressed tiles, upsampling, column shift. Both convert 16 at once.
 Addresses are in 1/16 byte, as in address.py.
 """
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.machine.faults import refuse
 from bhemu.machine.lanes import iota16, load16, load16_at, splat16, store16, where
@@ -33,16 +32,18 @@ from bhemu.tensix.unpack.decode import (
     LIMIT,
     NORMALISE,
     ROW_DATUMS,
+    ROW_SHIFT,
     ROW_STRIDE,
     UNCOMPRESSED,
     UPSAMPLE_ZEROS,
 )
+from bhemu.tensix.unpack.kernel import kernel
 from bhemu.tensix.unpack.place import BIAS_ROWS, TO_SRCA, TO_SRCA_TRANSPOSED, place_datum, place_row
 
 REFUSED_WALK: Final = -1
 
 
-@njit
+@kernel
 def _load_row(t, size, address):
     """16 datums from `address`, zero-extended; sub-byte rows start at a multiple of 4 bytes."""
     if size == 32:
@@ -58,7 +59,7 @@ def _load_row(t, size, address):
     return (low >> (iota16() * 2)) & 3
 
 
-@njit
+@kernel
 def walk_rows(t, d, target, bank, row, row_mask, data, exponents, rows, zero):
     """Move `rows` times 16 datums to consecutive rows of the target.
 
@@ -90,7 +91,7 @@ def walk_rows(t, d, target, bank, row, row_mask, data, exponents, rows, zero):
         place_row(t, target, bank, (row + i) & row_mask, cells)
 
 
-@njit
+@kernel
 def _read(t, size, address):
     """One datum."""
     if size == 64:
@@ -101,7 +102,7 @@ def _read(t, size, address):
     return (byte >> ((address & 15) >> 1)) & ((1 << (size >> 1)) - 1)
 
 
-@njit
+@kernel
 def _is_outside(t, address, size, first):
     if address < 0 or address + size > L1_END:
         refuse(t, refusals.OUT_OF_L1, address >> 4, address >> 4, first)
@@ -109,7 +110,7 @@ def _is_outside(t, address, size, first):
     return False
 
 
-@njit
+@kernel
 def walk_datums(t, d, target, bank, bias, row_mask, data, exponents, counts, index, end, drop, keep, out, zero, write):
     """Move datums `index` .. `end` - 1 one at a time, until `keep` have been output.
 
@@ -138,25 +139,25 @@ def walk_datums(t, d, target, bank, bias, row_mask, data, exponents, counts, ind
                     return REFUSED_WALK
                 t.unpack_bits[n] = np.uint32(_read(t, size, data))
                 data += size
-                if (index + 1) % d[ROW_DATUMS] == 0:
+                if (index + 1) & (d[ROW_DATUMS] - 1) == 0:
                     data = wrap(d, data + d[ROW_STRIDE] - d[ROW_DATUMS] * size)
                 exponent = d[FORCED_EXP]
                 if d[EXPONENT_SECTION]:
-                    if _is_outside(t, exponents, 1, index):
+                    if _is_outside(t, exponents, np.int64(1), index):
                         return REFUSED_WALK
                     exponent = np.int64(t.l1[exponents >> 4])
                     exponents += 1
-                    if exponents % 256 == 0:
+                    if exponents & 0xFF == 0:
                         exponents = wrap(d, exponents)
                 t.unpack_exponents[n] = np.uint32(exponent)
                 if is_compressed:
-                    if _is_outside(t, counts, 8, index):
+                    if _is_outside(t, counts, np.int64(8), index):
                         return REFUSED_WALK
-                    zeros = _read(t, 8, counts)
+                    zeros = _read(t, np.int64(8), counts)
                     t.unpack_zeros[n] = np.uint32(zeros)
                     produced += zeros
                     counts += 8
-                    if counts % COUNTS_SIZE == 0:
+                    if counts & (COUNTS_SIZE - 1) == 0:
                         data += COUNTS_SIZE
                         counts = wrap(d, counts + GROUP * size)
             produced += 1
@@ -199,41 +200,41 @@ def walk_datums(t, d, target, bank, bias, row_mask, data, exponents, counts, ind
     return out
 
 
-@njit
+@kernel
 def _place(t, target, bank, bias, row_mask, column_shift, out, cell):
     """Store the output datum at position `out`, or drop it (U9)."""
     row = out >> 4
     column = out & 15
-    if target == TO_SRCA or target == TO_SRCA_TRANSPOSED:
+    if target in (TO_SRCA, TO_SRCA_TRANSPOSED):
         if row < BIAS_ROWS or column < column_shift:
             return
         column -= column_shift
     place_datum(t, target, bank, (row + bias) & row_mask, column, cell)
 
 
-@njit
+@kernel
 def is_whole_rows(d, target, out, data, exponents, rows, zero):
-    """True when `rows` whole rows may go through `walk_rows`: aligned at both ends, in one piece, nothing between datums."""
+    """True when `rows` whole rows may go through `walk_rows`: aligned at both ends, nothing between the datums."""
     if rows == 0 or out & 15 or d[UPSAMPLE_ZEROS] or d[COLUMN_SHIFT] or not d[UNCOMPRESSED]:
         return False
-    if (target == TO_SRCA or target == TO_SRCA_TRANSPOSED) and (out >> 4) < BIAS_ROWS:
+    if target in (TO_SRCA, TO_SRCA_TRANSPOSED) and (out >> 4) < BIAS_ROWS:
         return False
     if zero:
         return True
     size = d[DATUM_SIZE]
-    if size < 16 and data % (16 * size):
+    if size < 16 and data & (16 * size - 1):
         return False
-    return not (d[EXPONENT_SECTION] and exponents % 16)
+    return not (d[EXPONENT_SECTION] and exponents & 15)
 
 
-@njit
-def last_read(d, data, count):
-    """End of the last datum of an uncompressed walk that does not wrap."""
-    last = count - 1
-    return data + (last // d[ROW_DATUMS]) * d[ROW_STRIDE] + (last % d[ROW_DATUMS] + 1) * d[DATUM_SIZE]
+@kernel
+def advanced(d, data, count):
+    """Address of the datum that lies `count` datums behind `data` in an uncompressed tile, without wrap."""
+    in_row = count & (d[ROW_DATUMS] - 1)
+    return data + (count >> d[ROW_SHIFT]) * d[ROW_STRIDE] + in_row * d[DATUM_SIZE]
 
 
-@njit
+@kernel
 def needs_rehearsal(d, data_end, exponents_end):
     """True when only a walk through the data tells where it ends, whether it stays in L1 or whether it is defined."""
     wraps = d[FIFO] != 0 and (data_end > d[LIMIT] or exponents_end > d[LIMIT])
