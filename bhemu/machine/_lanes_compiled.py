@@ -164,6 +164,22 @@ maximum = _two(lambda b, x, y: b.select(b.icmp_signed(">", x, y), x, y))
 
 
 @intrinsic
+def add_floats(typingctx, a, b):
+    """IEEE sum, rounded to nearest even, of lanes that hold binary32 (or, widened, binary64) bit patterns."""
+    common = _common(a, b)
+    if common is None or common.bits < 32:
+        return None
+
+    def codegen(context, builder, sig, args):
+        element = ir.FloatType() if common.bits == 32 else ir.DoubleType()
+        vector = ir.VectorType(element, common.count)
+        x, y = (builder.bitcast(_splat(builder, value, common), vector) for value in args)
+        return builder.bitcast(builder.fadd(x, y), common.llvm)
+
+    return common(a, b), codegen
+
+
+@intrinsic
 def less_unsigned(typingctx, a, b):
     """Mask of lanes where a < b, both read as unsigned."""
     common = _common(a, b)
@@ -327,7 +343,7 @@ def load16_at(typingctx, array, position):
     return target(array, position), codegen
 
 
-def _store_function(count):
+def _store_function(count, step):
     @intrinsic
     def function(typingctx, array, row, value):
         if not isinstance(array, types.Array) or not isinstance(value, LaneType) or value.count != count:
@@ -336,7 +352,7 @@ def _store_function(count):
 
         def codegen(context, builder, sig, args):
             row = context.cast(builder, args[1], sig.args[1], types.intp)
-            pointer = _pointer(context, builder, sig.args[0], args[0], row, count)
+            pointer = _pointer(context, builder, sig.args[0], args[0], row, step)
             vector = ir.VectorType(ir.IntType(bits), count)
             content = args[2]
             if bits < sig.args[2].bits:
@@ -350,8 +366,9 @@ def _store_function(count):
     return function
 
 
-store16 = _store_function(16)
-store32 = _store_function(32)
+store16 = _store_function(16, 16)
+store32 = _store_function(32, 32)
+store16_at = _store_function(16, 1)
 
 
 def _mask_from_bits(count):

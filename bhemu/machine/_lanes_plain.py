@@ -67,6 +67,12 @@ def less_unsigned(a: Any, b: Any) -> Lanes:
     return _lanes(left < right)
 
 
+def add_floats(a: Lanes, b: Lanes) -> Lanes:
+    kind = f"f{a.dtype.itemsize}"
+    with np.errstate(all="ignore"):
+        return (a.view(kind) + b.view(kind)).view(a.dtype)  # type: ignore[no-any-return]
+
+
 def _each(function: Any, a: Lanes) -> Lanes:
     bits = a.dtype.itemsize * 8
     return _lanes(np.array([function(int(x) & ((1 << bits) - 1), bits) for x in a], a.dtype))
@@ -147,6 +153,10 @@ def load16_at(array: Lanes, position: Any) -> Lanes:
 
 def store16(array: Lanes, row: Any, value: Lanes) -> None:
     _rows(array, 16)[row] = value.astype(array.dtype)
+
+
+def store16_at(array: Lanes, position: Any, value: Lanes) -> None:
+    array.reshape(-1)[position : position + 16] = value.astype(array.dtype)
 
 
 def store32(array: Lanes, row: Any, value: Lanes) -> None:

@@ -9,10 +9,12 @@ amounts must be below the width: clamp them with `minimum` first.
     load16(array, row), store16(array, row, value)   16 elements at flat position 16 * row of a 16- or 32-bit array
     load32, store32                                  the same with 32 lanes
     load16_at(array, position)                       16 elements from any flat position
+    store16_at(array, position, value)               the same, to it
     where(mask, a, b)                                select; `mask & mask`, `mask | mask`, `~mask`
     minimum, maximum, less_unsigned                  signed minimum and maximum; unsigned comparison
     shift_right_logical, leading_zeros, population_count
     widen, widen_unsigned, narrow                    32 to 64 bits and back
+    add_floats                                       IEEE sum of lanes that hold binary32 (widened: binary64) bit patterns
     as_halves, as_words                              16 lanes of 32 bits as 32 lanes of 16 bits, low half first, and
     back splat16, splat32, iota16, iota32                 the same value in all lanes; 0, 1, 2, ...
     mask16, mask32, mask_bits, as_integers           masks from and to integers (bit n = lane n); 0 / 1 lanes
@@ -28,6 +30,7 @@ from bhemu.machine.compiler import JIT
 
 if JIT:
     from bhemu.machine._lanes_compiled import (
+        add_floats,
         as_halves,
         as_integers,
         as_words,
@@ -55,6 +58,7 @@ if JIT:
         splat16,
         splat32,
         store16,
+        store16_at,
         store32,
         where,
         widen,
@@ -62,6 +66,7 @@ if JIT:
     )
 else:
     from bhemu.machine._lanes_plain import (
+        add_floats,
         as_halves,
         as_integers,
         as_words,
@@ -89,6 +94,7 @@ else:
         splat16,
         splat32,
         store16,
+        store16_at,
         store32,
         where,
         widen,
@@ -96,6 +102,7 @@ else:
     )
 
 __all__ = [
+    "add_floats",
     "as_halves",
     "as_integers",
     "as_words",
@@ -123,6 +130,7 @@ __all__ = [
     "splat16",
     "splat32",
     "store16",
+    "store16_at",
     "store32",
     "where",
     "widen",

@@ -8,6 +8,8 @@ cells that must differ afterwards; a cell that is not listed must keep its value
 from __future__ import annotations
 
 import json
+import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +50,20 @@ INFORMATIVE: Final = frozenset({"packer", "macro", "replay", "mop"})
 _LREG_DEFAULTS: Final = {8: 0x3F56594B, 10: 0x3F800000, 11: 0xBF800000, 12: 0x3B000000, 13: 0xBF2CC4C7, 14: 0xBEB08FF9}
 
 
+_UNREADABLE: Final = (OSError, ValueError, KeyError, IndexError, EOFError, zipfile.BadZipFile, zlib.error)
+
+
+def _require(condition: bool, array: str) -> None:
+    if not condition:
+        raise ValueError(f"{array} does not fit the other arrays")
+
+
+def _runs(pointers: Array, count: int, total: int, group: str) -> None:
+    """`pointers` cut `total` entries into `count` runs."""
+    ordered = len(pointers) == count + 1 and bool((np.diff(pointers.astype(np.int64)) >= 0).all())
+    _require(ordered and int(pointers[0]) == 0 and int(pointers[-1]) == total, group + "_ptr")
+
+
 @dataclass(frozen=True)
 class Case:
     """One conformance case.
@@ -86,17 +102,44 @@ class VectorFile:
             self.l1_base = int(meta["l1_base"])
             self.l1_size = int(meta["l1_size"])
             self.labels = tuple(label.decode() for label in self._data["label_names"])
-        except (OSError, ValueError, KeyError, EOFError) as error:
+            version = int(meta.get("version", 1))
+            if version == 1:
+                self._check()
+        except _UNREADABLE as error:
             raise FormatError(
                 f"{self.path}: cannot read conformance vectors ({error})", remedy="give a .npz of format version 1"
             ) from None
-        if meta.get("version", 1) != 1:
-            raise FormatError(f"{self.path}: vector format version {meta['version']}", remedy="version 1 is understood")
+        if version != 1:
+            raise FormatError(f"{self.path}: vector format version {version}", remedy="version 1 is understood")
         self._value_at = {
             key: np.concatenate([[0], np.cumsum(self._data[key].astype(np.int64))])
             for key in self._data
             if key.endswith("_len")
         }
+
+    def _check(self) -> None:
+        """Raise ValueError or KeyError unless the arrays fit together, so that no case fails to read later."""
+        data = self._data
+        for name in ("state", "name"):
+            _require(len(data[name]) == self.count, name)
+        _runs(data["label_ptr"], self.count, len(data["label_id"]), "label")
+        _require(data["label_id"].max(initial=0) < max(1, len(self.labels)), "label_id")
+        _runs(data["prog_ptr"], self.count, len(data["prog_word"]), "prog")
+        _require(len(data["prog_thread"]) == len(data["prog_word"]), "prog_thread")
+        _require(data["prog_thread"].max(initial=0) < 3, "prog_thread")
+        sizes = {name: count for name, (_, count) in SHAPES.items()} | {"l1": self.l1_size}
+        for name, size in sizes.items():
+            pool = data.get("state_" + name)
+            if pool is not None:
+                _require(int(data["state"].max(initial=0)) < len(pool) and pool[0].size == size, "state_" + name)
+            for group in (f"init_{name}", f"exp_{name}"):
+                if group + "_ptr" in data:
+                    starts, lengths, values = (
+                        data[group + part].astype(np.int64) for part in ("_start", "_len", "_val")
+                    )
+                    _runs(data[group + "_ptr"], self.count, len(starts), group)
+                    _require(len(lengths) == len(starts) and int(lengths.sum()) == len(values), group)
+                    _require(int((starts + lengths).max(initial=0)) <= size, group)
 
     def __len__(self) -> int:
         return self.count
