@@ -13,6 +13,8 @@ pytestmark = pytest.mark.skipif(not JIT, reason="compares the compiled lanes wit
 
 EDGES = np.array([0, 1, -1, 2, 0x7FFFFFFF, -0x80000000, 31, -31, 0x1234567, -0x1234567, 5, 7, 100, -100, 1 << 23, 3])
 
+TABLE = (np.arange(64, dtype=np.uint16) * 3001).astype(np.uint16)
+
 
 def _programs(lanes):  # type: ignore[no-untyped-def]
     """Each operation as a function (array of 16 x int32, out) written once for both kinds of lanes."""
@@ -62,6 +64,7 @@ def _programs(lanes):  # type: ignore[no-untyped-def]
         store16(out, 1, where(lanes.mask16(bits ^ 0x0F0F), x, y))
         store16(out, 2, lanes.splat16(lanes.lane(x, 5)))
         store16(out, 3, lanes.shuffle(x, (1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 15)))
+        store16(out, 4, lanes.gather(TABLE, x & 63))
 
     return [arithmetic, shifts, compare, wide, masks]
 
@@ -97,3 +100,12 @@ def test_rows_of_16_bit_arrays_are_zero_extended_and_truncated() -> None:
     copy(a, out)
     np.testing.assert_array_equal(out[1], a[1])
     assert not out[0].any()
+
+
+def test_plain_lanes_truncate_scalars_as_compiled_lanes_do() -> None:
+    x = plain.splat16(3)
+    for scalar in (np.int64(5), 0x80000000, -0x80000000, True):
+        for value in (x + scalar, scalar | x, plain.where(x > 0, scalar, x), plain.maximum(x, scalar)):
+            assert value.dtype == np.int32
+    assert int((x | 0x80000000)[0]) == -0x7FFFFFFD
+    assert int(plain.leading_zeros(x ^ np.int64(0))[0]) == 30

@@ -8,6 +8,7 @@ from typing import Final
 
 from numba import njit
 
+from bhemu.errors import NonContractualBehavior
 from bhemu.machine.faults import DONE, refuse
 from bhemu.machine.lanes import (
     as_integers,
@@ -30,7 +31,10 @@ FRACTION: Final = 0x7FFFFF
 """23 bits: a dropped fraction, and the threshold that it is compared with (V17)."""
 
 CAST_MODE = reserved_mode(
-    "SFPCAST", "0 or 1 (sign-magnitude to FP32), 2 (absolute value) or 3 (to or from two's complement)", "I.12"
+    "SFPCAST",
+    "0 or 1 (sign-magnitude to FP32), 2 (absolute value) or 3 (to or from two's complement)",
+    "I.12",
+    NonContractualBehavior,
 )
 
 

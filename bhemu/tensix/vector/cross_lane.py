@@ -54,12 +54,8 @@ _MINIMUM_LANES: Final = (
 )
 """Lanes whose destination gets the minimum, by mode (V18)."""
 
-SWAP_MODE = fault(
-    "vector.sfpswap-mode",
-    NonContractualBehavior,
-    "mode {0} of SFPSWAP is reserved; nothing promises that it acts as mode 9",
-    remedy="use 0 (swap), 1 to 8 (minimum in the listed rows) or 9 (maximum)",
-    rule="math V18",
+SWAP_MODE = reserved_mode(
+    "SFPSWAP", "0 (swap), 1 to 8 (minimum in the listed rows) or 9 (maximum)", "math V18", NonContractualBehavior
 )
 
 
@@ -226,7 +222,9 @@ LE_STACK_EMPTY = fault(
     remedy="push with SFPPUSHC first, or use mode 1 or 8",
     rule="math V.5",
 )
-LE_MODE = reserved_mode("SFPLE / SFPGT", "bits 0 (flags), 1 (AND) or 1 and 2 (OR with the stack), 3 (LReg)", "math V.5")
+LE_MODE = reserved_mode(
+    "SFPLE or SFPGT", "bits 0 (flags), 1 (AND) or 1 and 2 (OR the stack), 3 (LReg)", "math V.5"
+)
 
 
 @njit

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numba import njit
 
-from bhemu.errors import UndefinedBehavior, Unimplemented
+from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.lanes import load32, mask32, store32, where
 
@@ -62,11 +62,11 @@ PARTIAL_TEMPLATE = fault(
 )
 
 
-def reserved_mode(mnemonic: str, modes: str, rule: str) -> int:
+def reserved_mode(mnemonic: str, modes: str, rule: str, error: type[BhemuError] = UndefinedBehavior) -> int:
     """Declare the fault of an instruction whose mode field holds a reserved value; value 0 is the mode."""
     return fault(
-        f"vector.{mnemonic.lower()}-mode",
-        UndefinedBehavior,
+        f"vector.{mnemonic.lower().replace(' ', '-')}-mode",
+        error,
         f"mode {{0}} of {mnemonic} is reserved",
         remedy=f"use {modes}",
         rule=rule,
