@@ -257,6 +257,23 @@ as_halves = _recut(16, 32, 32, 16)
 as_words = _recut(32, 16, 16, 32)
 
 
+@intrinsic
+def pack_rows(typingctx, a, b):
+    """The low halves of the lanes of `a`, then those of `b`, as 32 lanes of 16 bits."""
+    source = LaneType(16, 32)
+    if a != source or b != source:
+        return None
+    target = LaneType(32, 16)
+
+    def codegen(context, builder, sig, args):
+        # Of the 32 + 32 halves of both, the even ones.
+        low, high = (builder.bitcast(value, target.llvm) for value in args)
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), 32), list(range(0, 64, 2)))
+        return builder.shuffle_vector(low, high, mask)
+
+    return target(a, b), codegen
+
+
 def _splat_function(count, bits):
     @intrinsic
     def function(typingctx, value):
@@ -318,6 +335,40 @@ def _load_function(count):
         return target(array, row), codegen
 
     return function
+
+
+@intrinsic
+def load_row_pair(typingctx, array, row):
+    """Rows `row` and `row + 1` of a 16-bit array, as 32 lanes of 16 bits."""
+    if not isinstance(array, types.Array) or array.dtype.bitwidth != 16 or not isinstance(row, types.Integer):
+        return None
+    target = LaneType(32, 16)
+
+    def codegen(context, builder, sig, args):
+        row = context.cast(builder, args[1], sig.args[1], types.intp)
+        pointer = _pointer(context, builder, sig.args[0], args[0], row, 16)
+        value = builder.load(builder.bitcast(pointer, target.llvm.as_pointer()))
+        value.align = 2
+        return value
+
+    return target(array, row), codegen
+
+
+@intrinsic
+def store_row_pair(typingctx, array, row, value):
+    """Write 32 lanes of 16 bits as rows `row` and `row + 1` of a 16-bit array."""
+    target = LaneType(32, 16)
+    if not isinstance(array, types.Array) or array.dtype.bitwidth != 16 or value != target:
+        return None
+
+    def codegen(context, builder, sig, args):
+        row = context.cast(builder, args[1], sig.args[1], types.intp)
+        pointer = _pointer(context, builder, sig.args[0], args[0], row, 16)
+        stored = builder.store(args[2], builder.bitcast(pointer, target.llvm.as_pointer()))
+        stored.align = 2
+        return context.get_dummy_value()
+
+    return types.void(array, row, value), codegen
 
 
 load16 = _load_function(16)

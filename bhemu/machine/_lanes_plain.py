@@ -110,6 +110,18 @@ def as_words(a: Lanes) -> Lanes:
     return np.ascontiguousarray(a).view("<i4")
 
 
+def pack_rows(a: Lanes, b: Lanes) -> Lanes:
+    return np.concatenate([as_halves(a)[::2], as_halves(b)[::2]])
+
+
+def load_row_pair(array: Lanes, row: Any) -> Lanes:
+    return _rows(array, 16)[row : row + 2].reshape(32).view(np.int16).copy()
+
+
+def store_row_pair(array: Lanes, row: Any, value: Lanes) -> None:
+    _rows(array, 16)[row : row + 2] = value.view(array.dtype).reshape(2, 16)
+
+
 def _wrap32(value: Any) -> np.int32:
     return np.int64(value).astype(np.int32)
 

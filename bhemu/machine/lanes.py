@@ -15,6 +15,8 @@ amounts must be below the width: clamp them with `minimum` first.
     shift_right_logical, leading_zeros, population_count
     widen, widen_unsigned, narrow                    32 to 64 bits and back
     add_floats                                       IEEE sum of lanes that hold binary32 (widened: binary64) bit patterns
+    load_row_pair, store_row_pair                    two rows of a 16-bit array as 32 lanes of 16 bits
+    pack_rows                                        two rows of 16 lanes, cut to 16 bits, as 32 lanes of 16 bits
     as_halves, as_words                              16 lanes of 32 bits as 32 lanes of 16 bits, low half first, and
     back splat16, splat32, iota16, iota32                 the same value in all lanes; 0, 1, 2, ...
     mask16, mask32, mask_bits, as_integers           masks from and to integers (bit n = lane n); 0 / 1 lanes
@@ -46,12 +48,14 @@ if JIT:
         load16,
         load16_at,
         load32,
+        load_row_pair,
         mask16,
         mask32,
         mask_bits,
         maximum,
         minimum,
         narrow,
+        pack_rows,
         population_count,
         shift_right_logical,
         shuffle,
@@ -60,6 +64,7 @@ if JIT:
         store16,
         store16_at,
         store32,
+        store_row_pair,
         where,
         widen,
         widen_unsigned,
@@ -82,12 +87,14 @@ else:
         load16,
         load16_at,
         load32,
+        load_row_pair,
         mask16,
         mask32,
         mask_bits,
         maximum,
         minimum,
         narrow,
+        pack_rows,
         population_count,
         shift_right_logical,
         shuffle,
@@ -96,6 +103,7 @@ else:
         store16,
         store16_at,
         store32,
+        store_row_pair,
         where,
         widen,
         widen_unsigned,
@@ -118,12 +126,14 @@ __all__ = [
     "load16",
     "load16_at",
     "load32",
+    "load_row_pair",
     "mask16",
     "mask32",
     "mask_bits",
     "maximum",
     "minimum",
     "narrow",
+    "pack_rows",
     "population_count",
     "shift_right_logical",
     "shuffle",
@@ -132,6 +142,7 @@ __all__ = [
     "store16",
     "store16_at",
     "store32",
+    "store_row_pair",
     "where",
     "widen",
     "widen_unsigned",

@@ -23,10 +23,19 @@ from bhemu.tensix.matrix.integer import (
     integer,
     multiply_row_integer,
 )
+from bhemu.tensix.matrix.narrow import (
+    accumulate_pair,
+    exponents,
+    product_pair,
+    replace_pair,
+    significands,
+    sum_pair,
+)
 from bhemu.tensix.matrix.operands import (
     FP16_STYLE,
     INT8_STYLE,
     NO_STYLE,
+    SRC_CELL,
     SRC_EXPONENT,
     SRC_MANTISSA,
     SRC_MANTISSA_LSB,
@@ -176,6 +185,23 @@ def _elementwise(t, thread, clear_dvalid, accumulate, broadcast, address_modifie
                 add_row_integer(t, row + i, value_a, value_b, accumulate)
         return hand_back(t, thread, clear_dvalid, False)
     bias = exponent_bias(style, view, phase)
+    if view != VIEW_32 and not keep_denormals:
+        for i in range(0, _ROWS, 2):
+            a0, a1 = load16(t.srca, a_row + i), load16(t.srca, a_row + i + 1)
+            b0 = _operand_b(t, b_row + i * b_step, spread) ^ flip
+            b1 = _operand_b(t, b_row + (i + 1) * b_step, spread) ^ flip
+            e_a, s_a = exponents(a0, a1), significands(a0, a1, a_trim != SRC_CELL)
+            e_b, s_b = exponents(b0, b1), significands(b0, b1, b_trim != SRC_CELL)
+            if operation == _MULTIPLY:
+                value, exponent = product_pair(e_a, s_a, e_b, s_b, phase, bias)
+            else:
+                value, exponent = sum_pair(e_a, s_a, e_b, s_b)
+                exponent = exponent - (5 * (phase & 1) + 7 * (phase >> 1))
+            if operation == _MULTIPLY or accumulate:
+                accumulate_pair(t, view, row + i, value, exponent)
+            else:
+                replace_pair(t, view, row + i, value, exponent)
+        return hand_back(t, thread, clear_dvalid, False)
     for i in range(_ROWS):
         a = load16(t.srca, a_row + i) & a_trim
         b = (_operand_b(t, b_row + i * b_step, spread) & b_trim) ^ flip

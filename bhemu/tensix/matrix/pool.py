@@ -190,24 +190,18 @@ def _pool(t, style, dst_style, wide, index_enabled, a_row, trim, b_row, row):
         t.dst_valid[physical + i] = 1
 
 
-@instruction(
-    Mode("8-bit exponents, scale 1.0", VERIFIED, vectors="fpu:GMPOOL", rule="math F17"),
-    Mode("scale by SrcB exponents; FP16 in the 16-bit view; integers; index", DOCUMENTED, rule="math F18"),
-    Mode("rows that are not aligned: low bits ignored", DOCUMENTED, rule="math F7"),
-    Mode("5-bit exponents into the 32-bit view without index", OPEN, rule="math F18"),
-)
-def GMPOOL(t, thread, clear_dvalid, instr_mod19, pool_addr_mode, max_pool_index_en, dst):
+@njit
+def pool(t, thread, clear_dvalid, address_modifier, index_enabled, dst, zero_a):
+    """GMPOOL; with `zero_a` every SrcA cell counts as zero."""
     if not owns_a(t) or not owns_b(t):
         return WAIT
-    if not instr_mod19:
-        return refuse(t, POOL_SHAPE)
     bank = config_bank(t, thread)
     a, b = code_a(t, thread, bank, SRCA), code_b(t, thread, bank)
     style = arithmetic_style(t, thread, bank, a, b)
     if style == NO_STYLE:
         return REFUSED
     wide = is_wide(t, bank)
-    if max_pool_index_en and not wide:
+    if index_enabled and not wide:
         return refuse(t, INDEX_NEEDS_32)
     a_row = bank_row(t, SRCA, srca_row(t, thread, 0, _ALIGNED_16))
     b_row = bank_row(t, SRCB, srcb_row(t, thread, 0, _ALIGNED_8))
@@ -219,17 +213,31 @@ def GMPOOL(t, thread, clear_dvalid, instr_mod19, pool_addr_mode, max_pool_index_
     elif style == FP16_STYLE:
         if has_high_exponent(t.srca, a_row, _DEPTH) or has_high_exponent(t.srcb, b_row, 1):
             return refuse(t, WIDE_EXPONENT, a)
-        if wide and not max_pool_index_en:
+        if wide and not index_enabled:
             dst_style = TF32_STYLE
             if not open_choice(t, FP16_INTO_32):
                 return REFUSED
-    elif max_pool_index_en:
+    elif index_enabled:
         dst_style = _INT32_STYLE if style == TF32_STYLE else BF16_STYLE
     else:
         dst_style = TF32_STYLE if wide else BF16_STYLE
     row = dst_row(t, thread, dst, _DST_ALIGNED_4)
-    if apply_address_modifier(t, thread, pool_addr_mode) != DONE:
+    if apply_address_modifier(t, thread, address_modifier) != DONE:
         return REFUSED
     trim = SRC_CELL if style == INT8_STYLE else trim_mask(a)
-    _pool(t, style, dst_style, wide, max_pool_index_en, a_row, trim, b_row, row)
+    if zero_a:
+        trim = 0
+    _pool(t, style, dst_style, wide, index_enabled, a_row, trim, b_row, row)
     return hand_back(t, thread, clear_dvalid, False)
+
+
+@instruction(
+    Mode("8-bit exponents, scale 1.0", VERIFIED, vectors="fpu:GMPOOL", rule="math F17"),
+    Mode("scale by SrcB exponents; FP16 in the 16-bit view; integers; index", DOCUMENTED, rule="math F18"),
+    Mode("rows that are not aligned: low bits ignored", DOCUMENTED, rule="math F7"),
+    Mode("5-bit exponents into the 32-bit view without index", OPEN, rule="math F18"),
+)
+def GMPOOL(t, thread, clear_dvalid, instr_mod19, pool_addr_mode, max_pool_index_en, dst):
+    if not instr_mod19:
+        return refuse(t, POOL_SHAPE)
+    return pool(t, thread, clear_dvalid, pool_addr_mode, max_pool_index_en, dst, False)
