@@ -19,9 +19,11 @@ import ast
 import ctypes
 import functools
 import hashlib
+import itertools
 import marshal
 import os
 import platform
+import secrets
 import sys
 import time
 from collections.abc import Callable
@@ -33,12 +35,19 @@ from typing import Any, Protocol
 import llvmlite.binding
 import numba
 from numba import njit, types
-from numba.core import config as numba_config
+from numba.core import config as _numba_config
+from numba.core.bytecode import FunctionIdentity
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
 from bhemu.machine.state import TILE_TYPE
+
+numba_config: Any = _numba_config  # its attributes are made at run time
+
+# Numba tells functions of one name apart by a number that every process counts from 1. Machine code of many processes
+# meets here, and of two weak symbols with one name the linker takes either: so each process counts from its own place.
+FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))
 
 JIT = not numba_config.DISABLE_JIT
 """False when Numba is disabled: the same text then runs as plain Python."""
@@ -135,7 +144,8 @@ def _edited_since_start(path: Path) -> bool:
 
     What Python holds may then be older than the file, so the hash of the file does not name what would be compiled.
     """
-    return any(current.stat().st_mtime > _started for current in _reached(path))
+    data = (_PACKAGE / "isa" / "data").iterdir()
+    return any(current.stat().st_mtime > _started for current in (*_reached(path), *data))
 
 
 @functools.cache
