@@ -1,0 +1,277 @@
+"""Configuration unit: two spaces, their writers, words that act when written (I.10, I.11; rows 000.4, 003.3, 003.4)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bhemu.errors import BhemuError, MissingSpecification, UndefinedBehavior, Unimplemented
+from bhemu.host.tile import Tile
+from bhemu.isa.instructions import encode
+from bhemu.isa.registers import WRITABLE_MASK
+from bhemu.isa.registers import config as config_position
+from bhemu.isa.registers import thread as thread_position
+from bhemu.machine.config_access import UNITS_OF_WORD
+
+pytestmark = pytest.mark.plain
+
+THREAD = 0
+OTHER = 1
+ALL_ONES = 0xFFFFFFFF
+BANKED = 12  # a word of 32 writable bits below 180
+PARTLY_HELD = next(w for w in range(16, 180) if 0 < WRITABLE_MASK[w] < ALL_ONES)
+SHARED = config_position("SCRATCH_SEC0_val")[0]
+ACT_WHEN_WRITTEN = (config_position("STATE_RESET_EN")[0], config_position("PRNG_SEED_Seed_Val")[0])
+STATE_ID = thread_position("CFG_STATE_ID_StateID")[0]
+CONTEXT_CONTROL = thread_position("UNPACK_MISC_CFG_CfgContextCntReset_0")[0]
+
+
+@pytest.fixture(scope="module")
+def shared_tile() -> Tile:
+    return Tile()
+
+
+@pytest.fixture
+def tile(shared_tile: Tile) -> Tile:
+    shared_tile.reset()
+    shared_tile.record.allow_open = 0
+    return shared_tile
+
+
+def use_bank(tile: Tile, bank: int, thread: int = THREAD) -> None:
+    tile.execute(thread, encode("SETC16", STATE_ID, bank))
+
+
+def wrcfg(tile: Tile, word: int, value: int, thread: int = THREAD) -> None:
+    tile.record.gpr[thread, 9] = value
+    tile.execute(thread, encode("WRCFG", GprAddress=9, CfgReg=word))
+
+
+def changed_words(tile: Tile) -> dict[tuple[int, int], int]:
+    """(bank, word): value of every Config word that is not zero."""
+    words = tile.record.config
+    return {(int(b), int(w)): int(words[b, w]) for b, w in zip(*np.nonzero(words), strict=True)}
+
+
+@pytest.mark.parametrize("bank", [0, 1])
+def test_003_3d_wrcfg_writes_the_bank_that_cfg_state_id_chooses(tile: Tile, bank: int) -> None:
+    use_bank(tile, bank)
+    wrcfg(tile, BANKED, 0x12345678)
+    assert changed_words(tile) == {(bank, BANKED): 0x12345678}
+
+
+def test_003_3d_each_thread_has_its_own_bank_choice(tile: Tile) -> None:
+    use_bank(tile, 1, OTHER)
+    wrcfg(tile, BANKED, 1)
+    wrcfg(tile, BANKED, 2, OTHER)
+    assert changed_words(tile) == {(0, BANKED): 1, (1, BANKED): 2}
+
+
+@pytest.mark.parametrize("bank", [0, 1])
+def test_000_0b_003_3f_words_from_180_on_are_one_for_both_banks(tile: Tile, bank: int) -> None:
+    use_bank(tile, bank)
+    wrcfg(tile, SHARED, 77)
+    use_bank(tile, 1 - bank)
+    tile.execute(THREAD, encode("RDCFG", GprAddress=3, CfgReg=SHARED))
+    assert tile.record.gpr[THREAD, 3] == 77
+    assert tile.record.config[1, SHARED] == 0
+
+
+@pytest.mark.parametrize("word", range(224))
+def test_bits_without_a_field_are_not_kept(tile: Tile, word: int) -> None:
+    wrcfg(tile, word, ALL_ONES)
+    kept = 0 if word == config_position("STATE_RESET_EN")[0] else int(WRITABLE_MASK[word])
+    assert tile.record.config[0, word] == kept
+
+
+@pytest.mark.parametrize("word", [w for w in range(224) if w not in ACT_WHEN_WRITTEN])
+def test_a_write_tells_the_units_that_decode_the_word(tile: Tile, word: int) -> None:
+    tile.record.config_dirty[...] = 0
+    wrcfg(tile, word, 1)
+    units = int(UNITS_OF_WORD[word])
+    assert tile.record.config_dirty.tolist() == [units, units if word >= 180 else 0]
+
+
+def test_000_4_2a_003_4_1a_wrcfg_fields(tile: Tile) -> None:
+    tile.record.gpr[THREAD, 28] = 5
+    tile.execute(THREAD, 0xB0_1C000C)  # GPR in [21:16], width in bit 15, word in [10:0]
+    assert changed_words(tile) == {(0, 12): 5}
+
+
+@pytest.mark.parametrize("gpr", [8, 9, 10, 11])
+@pytest.mark.parametrize("word", [12, 13, 14, 15])
+def test_000_4_2c_003_4_1b_the_128_bit_form_drops_the_low_bits_of_both_indices(tile: Tile, gpr: int, word: int) -> None:
+    tile.record.gpr[THREAD, 8:12] = [1, 2, 3, 4]
+    tile.execute(THREAD, encode("WRCFG", GprAddress=gpr, wr128b=1, CfgReg=word))
+    assert changed_words(tile) == {(0, 12): 1, (0, 13): 2, (0, 14): 3, (0, 15): 4}
+
+
+@pytest.mark.parametrize("bank", [0, 1])
+@pytest.mark.parametrize("wide", [0, 1])
+@pytest.mark.parametrize("value", [0, 1])
+def test_003_3i_any_write_of_state_reset_en_zeroes_the_words_below_180_of_the_bank(
+    tile: Tile, bank: int, wide: int, value: int
+) -> None:
+    tile.record.config[...] = 3
+    use_bank(tile, bank)
+    tile.record.config_dirty[...] = 0
+    tile.record.gpr[THREAD, 8] = value
+    tile.execute(THREAD, encode("WRCFG", GprAddress=8, wr128b=wide, CfgReg=4))
+    assert not tile.record.config[bank, :180].any()
+    assert (tile.record.config[bank, 180:] == 3).all()
+    assert (tile.record.config[1 - bank] == 3).all()
+    assert tile.record.config_dirty[bank] == ALL_ONES
+    assert tile.record.config_dirty[1 - bank] == 0
+
+
+def test_003_3i_cfgshiftmask_resets_too_but_rmwcib_does_not(tile: Tile) -> None:
+    tile.record.config[0, BANKED] = 3
+    tile.execute(THREAD, encode("RMWCIB0", Mask=1, Data=1, CfgRegAddr=4))
+    assert changed_words(tile) == {(0, BANKED): 3, (0, 4): 1}
+    tile.execute(THREAD, encode("CFGSHIFTMASK", operation=3, CfgReg=4))
+    assert changed_words(tile) == {}
+
+
+@pytest.mark.parametrize("byte", range(4))
+@pytest.mark.parametrize("mask", [0, 0x0F, 0x5A, 0xFF])
+def test_000_4_3_003_4_4a_rmwcib_replaces_the_masked_bits_of_one_byte(tile: Tile, byte: int, mask: int) -> None:
+    use_bank(tile, 1)
+    tile.record.config[1, BANKED] = 0x89ABCDEF
+    tile.execute(THREAD, encode(f"RMWCIB{byte}", Mask=mask, Data=0x36, CfgRegAddr=BANKED))
+    keep = ~(mask << 8 * byte) & ALL_ONES
+    assert changed_words(tile) == {(1, BANKED): 0x89ABCDEF & keep | (0x36 & mask) << 8 * byte}
+
+
+def test_003_4_2a_rdcfg_fields(tile: Tile) -> None:
+    tile.record.config[0, 100] = 0xCAFE0000
+    tile.execute(THREAD, 0xB1_3F0064)  # GPR in [21:16], word in [10:0]
+    assert tile.record.gpr[THREAD, 63] == 0xCAFE0000
+
+
+@pytest.mark.parametrize("entry", [1, 7, 12, 28, 47, 67])
+def test_000_0c_000_4_4_003_3e_setc16_writes_the_threads_own_entry_and_no_config(tile: Tile, entry: int) -> None:
+    tile.execute(OTHER, encode("SETC16", entry, 0x0105))
+    assert [int(v) for v in tile.record.thread_config[:, entry]] == [0, 0x0105, 0]
+    assert np.count_nonzero(tile.record.thread_config) == 1
+    assert changed_words(tile) == {}
+
+
+def test_003_4_3a_setc16_fields(tile: Tile) -> None:
+    tile.execute(OTHER, 0xB2_25_0104)  # entry in [23:16], value in [15:0]
+    assert tile.record.thread_config[OTHER, 37] == 0x0104
+
+
+def test_000_4_4_the_two_spaces_overlap_in_number_only(tile: Tile) -> None:
+    tile.execute(THREAD, encode("SETC16", 12, 9))
+    wrcfg(tile, 12, 5)
+    assert tile.record.thread_config[THREAD, 12] == 9
+    assert tile.record.config[0, 12] == 5
+
+
+@pytest.mark.parametrize(
+    ("value", "counters"), [(0x0010, [0, 7]), (0x1000, [7, 0]), (0x1010, [0, 0]), (0xEFEF, [7, 7])]
+)
+def test_000_2_7b_context_counter_resets_act_on_the_own_thread(tile: Tile, value: int, counters: list[int]) -> None:
+    tile.record.context_counter[...] = 7
+    tile.execute(THREAD, encode("SETC16", CONTEXT_CONTROL, value))
+    assert tile.record.context_counter.tolist() == [counters, [7, 7], [7, 7]]
+
+
+def test_fp16a_force_is_refused_until_the_user_accepts_that_it_has_no_effect(tile: Tile) -> None:
+    tile.execute(THREAD, encode("SETC16", 55, 0))
+    with pytest.raises(MissingSpecification, match="FP16A_FORCE"):
+        tile.execute(THREAD, encode("SETC16", 55, 1))
+    assert tile.record.thread_config[THREAD, 55] == 0
+    tile.record.allow_open = 1
+    tile.execute(THREAD, encode("SETC16", 55, 1))
+    assert tile.record.thread_config[THREAD, 55] == 1
+
+
+def rotated(value: int, amount: int) -> int:
+    return (value >> amount | value << (32 - amount)) & ALL_ONES
+
+
+def shift_mask(old: int, scratch: int, keep_old: int, operation: int, width: int, amount: int) -> int:
+    """CFGSHIFTMASK as I.11 words it."""
+    mask = (1 << (width + 1)) - 1
+    operand = rotated(scratch & mask, amount)
+    if not keep_old:
+        old &= ~rotated(mask, amount)
+    results = (
+        old | operand,
+        old & operand,
+        old ^ operand,
+        old + operand,
+        old | ~operand,
+        old & ~operand,
+        old ^ ~operand,
+        old - operand,
+    )
+    return results[operation] & ALL_ONES
+
+
+@settings(deadline=None)
+@given(
+    old=st.integers(0, ALL_ONES),
+    scratch=st.integers(0, ALL_ONES),
+    keep_old=st.integers(0, 1),
+    operation=st.integers(0, 7),
+    width=st.integers(0, 31),
+    amount=st.integers(0, 31),
+    selector=st.integers(0, 3),
+    bank=st.integers(0, 1),
+)
+def test_003_4_5_cfgshiftmask(
+    shared_tile: Tile,
+    old: int,
+    scratch: int,
+    keep_old: int,
+    operation: int,
+    width: int,
+    amount: int,
+    selector: int,
+    bank: int,
+) -> None:
+    tile = shared_tile
+    tile.reset()
+    use_bank(tile, bank, OTHER)
+    tile.record.config[0, SHARED + (OTHER if selector == 3 else selector)] = scratch
+    tile.record.config[bank, BANKED] = old
+    tile.execute(OTHER, encode("CFGSHIFTMASK", keep_old, operation, width, amount, selector, BANKED))
+    assert tile.record.config[bank, BANKED] == shift_mask(old, scratch, keep_old, operation, width, amount)
+
+
+def test_cfgshiftmask_drops_bits_without_a_field(tile: Tile) -> None:
+    tile.record.config[0, SHARED] = ALL_ONES
+    tile.execute(THREAD, encode("CFGSHIFTMASK", 0, 0, 31, 0, 0, PARTLY_HELD))
+    assert tile.record.config[0, PARTLY_HELD] == WRITABLE_MASK[PARTLY_HELD]
+
+
+def test_003_4_5_streamwrcfg_is_refused_by_name(tile: Tile) -> None:
+    with pytest.raises(Unimplemented, match="overlay register 37"):
+        tile.execute(THREAD, encode("STREAMWRCFG", StreamRegAddr=37, CfgReg=12))
+
+
+@pytest.mark.parametrize(
+    ("word", "error", "text"),
+    [
+        (encode("WRCFG", CfgReg=224), UndefinedBehavior, "no word 224"),
+        (encode("WRCFG", CfgReg=2047, wr128b=1), UndefinedBehavior, "no word 2047"),
+        (encode("RDCFG", CfgReg=224), UndefinedBehavior, "no word 224"),
+        (encode("RMWCIB3", Mask=1, CfgRegAddr=255), UndefinedBehavior, "no word 255"),
+        (encode("CFGSHIFTMASK", CfgReg=224), UndefinedBehavior, "no word 224"),
+        (encode("STREAMWRCFG", CfgReg=224), UndefinedBehavior, "no word 224"),
+        (encode("SETC16", 68, 1), UndefinedBehavior, "no entry 68"),
+        (encode("WRCFG", reserved=0x800), UndefinedBehavior, "belong to no operand"),
+        (encode("RDCFG", reserved=0x8000), UndefinedBehavior, "belong to no operand"),
+    ],
+)
+def test_indices_out_of_range_and_reserved_bits_are_refused(
+    tile: Tile, word: int, error: type[BhemuError], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        tile.execute(THREAD, word)
+    assert changed_words(tile) == {}
+    assert not tile.record.gpr.any()
