@@ -171,3 +171,6 @@ def test_results_for_lreg_4_to_7_are_refused_with_index_pairs_on(sfpu: Sfpu) -> 
         sfpu.do("SFPMOV", lreg_c=10, lreg_dest=5)
     sfpu.do("SFPMOV", lreg_c=10, lreg_dest=3)
     assert sfpu.get(3)[0] == 0x3F800000
+    sfpu.set(7, *[5 if lane == 9 else 1 for lane in range(32)])
+    with pytest.raises(UndefinedBehavior, match="LReg 5"):
+        sfpu.do("SFPMAD", lreg_src_a=10, lreg_src_b=10, lreg_src_c=9, lreg_dest=0, instr_mod1=8)

@@ -20,11 +20,11 @@ from bhemu.tensix.vector.registers import (
     ONE_FP32,
     SIGN,
     ZERO,
+    deliver,
     destination,
     read_indirect,
     reserved_mode,
     write,
-    write_indirect,
 )
 
 TWO_FP32: Final = 0x40000000
@@ -39,11 +39,7 @@ def _finish(t, d, mode, result):
     """Sign and destination of a table's result."""
     if mode & KEEP_SIGN:
         result = (result & MAGNITUDE) | (load32(t.lregs, ARGUMENT) & SIGN)
-    if mode & INDIRECT_D:
-        write_indirect(t, result)
-    else:
-        write(t, d, result)
-    return DONE
+    return deliver(t, d, mode & INDIRECT_D, result)
 
 
 @njit
@@ -249,8 +245,4 @@ def SFPMUL24(t, thread, lreg_src_a, lreg_src_b, lreg_src_c, lreg_dest, instr_mod
     a = read_indirect(t) if instr_mod1 & INDIRECT_A else load32(t.lregs, lreg_src_a)
     b = load32(t.lregs, lreg_src_b)
     result = _high23(a & _LOW23, b & _LOW23) if instr_mod1 & 1 else (a * b) & _LOW23
-    if instr_mod1 & INDIRECT_D:
-        write_indirect(t, result)
-    else:
-        write(t, lreg_dest, result)
-    return DONE
+    return deliver(t, lreg_dest, instr_mod1 & INDIRECT_D, result)

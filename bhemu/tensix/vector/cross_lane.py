@@ -222,9 +222,7 @@ LE_STACK_EMPTY = fault(
     remedy="push with SFPPUSHC first, or use mode 1 or 8",
     rule="math V.5",
 )
-LE_MODE = reserved_mode(
-    "SFPLE or SFPGT", "bits 0 (flags), 1 (AND) or 1 and 2 (OR the stack), 3 (LReg)", "math V.5"
-)
+LE_MODE = reserved_mode("SFPLE or SFPGT", "bits 0 (flags), 1 (AND) or 1 and 2 (OR the stack), 3 (LReg)", "math V.5")
 
 
 @njit

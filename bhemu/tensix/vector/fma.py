@@ -9,7 +9,7 @@ from typing import Final
 from numba import njit
 
 from bhemu.errors import MissingSpecification
-from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
+from bhemu.machine.faults import REFUSED, fault, open_choice, refuse
 from bhemu.machine.lanes import (
     as_integers,
     leading_zeros,
@@ -26,11 +26,10 @@ from bhemu.tensix.vector.registers import (
     EXECUTE,
     ONE_FP32,
     SIGN,
+    deliver,
     destination,
     read_indirect,
     reserved_mode,
-    write,
-    write_indirect,
 )
 
 MANTISSA: Final = 0x7FFFFF
@@ -148,15 +147,6 @@ MULI_NEGATED = fault(
 
 
 @njit
-def _finish(t, d, mode, result):
-    if mode & INDIRECT_D:
-        write_indirect(t, result)
-    else:
-        write(t, d, result)
-    return DONE
-
-
-@njit
 def _multiply_add(t, a, b, c, d, mode, word):
     """SFPMAD, and SFPADD and SFPMUL, which are its special cases (V11)."""
     status = destination(t, d, word)
@@ -166,7 +156,7 @@ def _multiply_add(t, a, b, c, d, mode, word):
     z = load32(t.lregs, c)
     x = x ^ ((mode & NEGATE_A) << 31)
     z = z ^ ((mode & NEGATE_C) << 30)
-    return _finish(t, d, mode, fma(x, load32(t.lregs, b), z))
+    return deliver(t, d, mode & INDIRECT_D, fma(x, load32(t.lregs, b), z))
 
 
 _INDIRECT = Mode("register indices from LReg 7 (mode bits 2, 3)", DOCUMENTED, rule="math V11")
@@ -212,7 +202,7 @@ def SFPMULI(t, thread, imm16_math, lreg_dest, instr_mod1, word):
     if instr_mod1 & NEGATE_C and not open_choice(t, MULI_NEGATED, instr_mod1):
         return REFUSED
     y = load32(t.lregs, lreg_dest) ^ ((instr_mod1 & NEGATE_C) << 30)
-    return _finish(t, lreg_dest, instr_mod1, fma(splat32(imm16_math << 16), y, splat32(0)))
+    return deliver(t, lreg_dest, instr_mod1 & INDIRECT_D, fma(splat32(imm16_math << 16), y, splat32(0)))
 
 
 @instruction(
@@ -226,4 +216,4 @@ def SFPADDI(t, thread, imm16_math, lreg_dest, instr_mod1, word):
     if instr_mod1 & ~(NEGATE_C | INDIRECT_D):
         return refuse(t, ADDI_MODE, instr_mod1)
     z = load32(t.lregs, lreg_dest) ^ ((instr_mod1 & NEGATE_C) << 30)
-    return _finish(t, lreg_dest, instr_mod1, fma(splat32(imm16_math << 16), splat32(ONE_FP32), z))
+    return deliver(t, lreg_dest, instr_mod1 & INDIRECT_D, fma(splat32(imm16_math << 16), splat32(ONE_FP32), z))

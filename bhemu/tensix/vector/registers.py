@@ -14,7 +14,7 @@ from numba import njit
 
 from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.machine.faults import DONE, fault, refuse
-from bhemu.machine.lanes import load32, mask32, store32, where
+from bhemu.machine.lanes import horizontal_maximum, load32, mask32, mask_bits, store32, where
 
 LANES: Final = 32
 ALL_LANES: Final = 0xFFFFFFFF
@@ -153,8 +153,20 @@ def read_indirect(t):
 
 @njit
 def write_indirect(t, value):
-    """Give each enabled lane of `value` to the LReg that the lane's own LReg 7 [3:0] names; 8..15 stay."""
+    """Give each enabled lane of `value` to the LReg that its own LReg 7 [3:0] names; 8..15 stay. Returns a status."""
     index = load32(t.lregs, INDEX_REGISTER) & 15
     enabled = mask32(enabled_bits(t))
+    if np.int64(t.lane_config) & ENABLE_DEST_INDEX and mask_bits(enabled & ((index & 12) == 4)) != 0:
+        return refuse(t, INDEX_ERRATUM, horizontal_maximum(where(enabled & ((index & 12) == 4), index, 0)))
     for register in range(FIRST_CONSTANT):
         store32(t.lregs, register, where(enabled & (index == register), value, load32(t.lregs, register)))
+    return DONE
+
+
+@njit
+def deliver(t, d, indirect, value):
+    """Write a result to LReg `d`, or to the LReg that each lane's LReg 7 names; returns a status."""
+    if indirect:
+        return write_indirect(t, value)
+    write(t, d, value)
+    return DONE
