@@ -1,0 +1,101 @@
+"""The compile cache: what it answers, and that it never answers with code of another source."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bhemu.machine.compiler import JIT
+
+pytestmark = pytest.mark.skipif(not JIT, reason="nothing is compiled with Numba disabled")
+
+PACKAGE = Path(__file__).resolve().parents[2] / "bhemu"
+
+# Executes SETADCXX in a process of its own; prints what was compiled and the counter that it set.
+SCRIPT = """
+from bhemu.machine import compiler
+compiler.on_compile(lambda name: print("compiled", name))
+from bhemu.host.tile import Tile
+tile = Tile()
+tile.execute(0, "SETADCXX 1, 15, 3")
+print("x", int(tile.record.adc[0, 0, 0]))
+"""
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the package that a test may edit."""
+    target = tmp_path / "bhemu"
+    shutil.copytree(PACKAGE, target, ignore=shutil.ignore_patterns("__pycache__", "vectors"))
+    return target
+
+
+def run(copy: Path) -> list[str]:
+    environment = {**os.environ, "PYTHONPATH": str(copy.parent), "BHEMU_CACHE": str(copy.parent / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=environment, cwd=copy.parent, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+def test_the_second_process_compiles_nothing(copy: Path) -> None:
+    first = run(copy)
+    assert "compiled SETADCXX" in first
+    assert run(copy) == ["x 3"]
+
+
+def test_an_edit_of_a_function_in_another_module_is_seen(copy: Path) -> None:
+    run(copy)
+    callee = copy / "machine" / "counters.py"
+    text = callee.read_text()
+    assert "CH0_X: Final = 0" in text
+    callee.write_text(
+        text.replace("CH0_X: Final = 0", "CH0_X: Final = 1").replace("CH0_Y: Final = 1", "CH0_Y: Final = 0")
+    )
+    after = run(copy)
+    assert "compiled SETADCXX" in after
+    assert after[-1] == "x 0"
+
+
+def test_an_edit_of_the_instruction_table_is_seen(copy: Path) -> None:
+    run(copy)
+    table = copy / "isa" / "data" / "instructions.toml"
+    table.write_text(table.read_text() + "\n# edited\n")
+    assert "compiled SETADCXX" in run(copy)
+
+
+def test_a_damaged_cache_file_is_compiled_again(copy: Path) -> None:
+    run(copy)
+    for path in (copy.parent / "cache").iterdir():
+        path.write_bytes(path.read_bytes()[:100])
+    after = run(copy)
+    assert "compiled SETADCXX" in after
+    assert after[-1] == "x 3"
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(copy: Path) -> None:
+    (copy.parent / "cache").write_text("a file where the folder should be")
+    assert run(copy)[-1] == "x 3"
+
+
+def test_only_what_a_program_uses_is_compiled(copy: Path) -> None:
+    compiled = {line.split()[1] for line in run(copy) if line.startswith("compiled")}
+    assert compiled == {"SETADCXX", "fifo_push", "drain"} | (compiled & {"run"})
+
+
+def test_code_of_a_module_edited_while_the_process_runs_is_not_kept(copy: Path) -> None:
+    script = SCRIPT.replace(
+        "tile = Tile()",
+        "import pathlib, os, time, bhemu.tensix.adc as adc\n"
+        "path = pathlib.Path(adc.__file__); later = time.time() + 5; os.utime(path, (later, later))\n"
+        "tile = Tile()",
+    )
+    cache = copy.parent / "cache"
+    environment = {**os.environ, "PYTHONPATH": str(copy.parent), "BHEMU_CACHE": str(cache)}
+    subprocess.run([sys.executable, "-c", script], env=environment, cwd=copy.parent, check=True, capture_output=True)
+    assert not list(cache.glob("SETADCXX-*"))
