@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from bhemu.isa.instructions import INSTRUCTIONS
+from bhemu.proof.conformance import VECTORS
 from bhemu.proof.support import FIDELITIES, Evidence, Row, table
+from bhemu.proof.vector_file import VectorFile
 from bhemu.tensix.instruction import DOCUMENTED, HANDLERS, MISSING, VERIFIED
 
 ROWS = table()
@@ -56,7 +61,7 @@ def test_every_verified_mode_has_a_vector_that_executes_it(evidence: Evidence, m
         ("nothing:SEMGET", "names no vector file"),
         ("frontend:NOTHING", "no label"),
         ("frontend:SEMGET, frontend:NOTHING", "no label"),
-        ("frontend:MUTEX", "no case of frontend:MUTEX executes SEMGET"),
+        ("fpu:MVMUL", "no case of fpu:MVMUL executes SEMGET"),
     ],
 )
 def test_claim_without_evidence_is_found(evidence: Evidence, claim: str, reason: str) -> None:
@@ -71,7 +76,20 @@ def test_vectors_named_by_a_mode_that_is_not_verified_are_found(evidence: Eviden
     assert evidence.missing(Row("SEMGET", "sync", "any", DOCUMENTED, "frontend:SEMGET")) is not None
 
 
-def test_words_that_only_a_mop_expands_to_count(evidence: Evidence) -> None:
-    """NOP never stands in a program of the `mop0` cases' own words alone; MOP configurations hold it."""
-    assert evidence.missing(Row("MOP", "frontend", "any", VERIFIED, "frontend:mop0")) is None
-    assert evidence.missing(Row("SFPPUSHC", "vector", "any", VERIFIED, "frontend:mop0")) is not None
+def test_words_that_a_mop_or_a_replay_takes_from_the_initial_state_count(tmp_path: Path) -> None:
+    with np.load(VECTORS / "frontend.npz", allow_pickle=False) as content:
+        arrays = {key: content[key] for key in content.files}
+    file = VectorFile(VECTORS / "frontend.npz")
+    alone = next(case for case in file if len(case.program) == 1 and "mop1" in case.labels)
+    thread = alone.program[0][0]
+    first = {int(word) >> 24 for word in file.initial(alone.index)["mop"][9 * thread + 2 : 9 * thread + 9]}
+    path = tmp_path / "frontend.npz"
+    arrays["label_names"] = np.array([*arrays["label_names"], b"only"])
+    arrays["label_id"] = arrays["label_id"].copy()
+    arrays["label_id"][arrays["label_ptr"][alone.index]] = len(arrays["label_names"]) - 1
+    np.savez(path, **arrays)
+    small = Evidence(tmp_path)
+    for row in INSTRUCTIONS.values():
+        found = small.missing(Row(row.mnemonic, row.unit, "any", VERIFIED, "frontend:only")) is None
+        assert found == (row.opcode in first or row.mnemonic == "MOP")
+    assert len(first & {row.opcode for row in INSTRUCTIONS.values()}) > 1
