@@ -13,7 +13,11 @@ from bhemu.isa.instructions import encode
 from bhemu.isa.registers import WRITABLE_MASK
 from bhemu.isa.registers import config as config_position
 from bhemu.isa.registers import thread as thread_position
+from bhemu.machine.compiler import JIT, compile_entry
 from bhemu.machine.config_access import UNITS_OF_WORD
+from bhemu.machine.faults import DONE
+from bhemu.machine.state import new_tiles
+from bhemu.tensix.config import write_config_entry
 
 pytestmark = pytest.mark.plain
 
@@ -275,3 +279,20 @@ def test_indices_out_of_range_and_reserved_bits_are_refused(
         tile.execute(THREAD, word)
     assert changed_words(tile) == {}
     assert not tile.record.gpr.any()
+
+
+def test_the_host_and_the_cores_write_config_through_the_same_rules() -> None:
+    tiles = new_tiles(1)
+    entry = compile_entry("write_config", write_config_entry, arguments=3)
+    target = tiles.ctypes.data if JIT else tiles[0]
+    assert entry.call(target, 1, BANKED, 5) == DONE
+    assert entry.call(target, 1, SHARED, 6) == DONE
+    assert entry.call(target, 0, ACT_WHEN_WRITTEN[1], 1) == DONE
+    words = tiles[0].config
+    assert {(int(b), int(w)): int(words[b, w]) for b, w in zip(*np.nonzero(words), strict=True)} == {
+        (1, BANKED): 5,
+        (0, SHARED): 6,
+    }
+    assert tiles[0].prng.any()
+    entry.call(target, 1, ACT_WHEN_WRITTEN[0], 0)
+    assert not words[1].any()
