@@ -163,5 +163,6 @@ def check_matmul(tile: Tile) -> None:
     a = tile.read_tensor(A_ADDRESS, (32, 32), "bf16").astype(np.float64)
     b = tile.read_tensor(B_ADDRESS, (32, 32), "bf16").astype(np.float64)
     got = tile.read_tensor(OUT_ADDRESS, (32, 32), "bf16").astype(np.float64)
-    if np.abs(got - b @ a).max() > 1.0:
+    exact = b @ a
+    if np.abs(got - exact).max() > 0.1 * np.abs(exact).max():  # LoFi drops the lower bits of both factors
         raise AssertionError("the product is wrong")
