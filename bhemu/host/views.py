@@ -189,6 +189,8 @@ class ConfigView(Mapping[str, int]):
     def __setitem__(self, name: str, value: int) -> None:
         known = field(name)
         check_value(known, value)
+        if known.access == "pulse" or known.name.startswith("STATE_RESET_EN"):
+            raise AssemblyError(f"{name} acts when its word is written", remedy="execute a WRCFG to its word")
         keep = ~known.mask
         if known.space == "thread":
             entries = self._record["thread_config"]
