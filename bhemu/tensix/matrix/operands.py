@@ -231,7 +231,8 @@ def trim_mask(code):
 @njit
 def fidelity_phase(t, thread):
     """Fidelity phase 0..3 (F8)."""
-    return (np.int64(t.rwc[thread, RWC_FIDELITY]) + thread_field(t, thread, _FIDELITY_BASE)) & 3
+    # A Python integer, since a NumPy one would widen the lanes that it meets when Numba is disabled.
+    return int((np.int64(t.rwc[thread, RWC_FIDELITY]) + thread_field(t, thread, _FIDELITY_BASE)) & 3)
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------

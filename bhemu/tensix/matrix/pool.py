@@ -157,7 +157,7 @@ def _pool(t, style, dst_style, wide, index_enabled, a_row, trim, b_row, row):
     scales = load16(t.srcb, b_row) & SRC_EXPONENT
     for visit in range(_DEPTH):
         i = visit ^ 4 if visit < _INDEX_ROWS else visit
-        scale = lane(scales, i)
+        scale = int(lane(scales, i))
         value = _candidate(style, load16(t.srca, a_row + i) & trim, scale)
         if scale == 0:
             value = splat16(_LOWEST)
