@@ -11,6 +11,7 @@ import numpy as np
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import thread_field
 from bhemu.machine.counters import CH0_Y, CH0_Z, CH1_Y, CH1_Z
+from bhemu.tensix.adc import Y_MASK, ZW_MASK
 from bhemu.tensix.banks import MATRIX
 from bhemu.tensix.unpack.decode import (
     CONTEXT_COUNT,
@@ -21,9 +22,6 @@ from bhemu.tensix.unpack.decode import (
 )
 from bhemu.tensix.unpack.kernel import kernel
 
-Y_MASK: Final = 0x1FFF
-Z_MASK: Final = 0xFF
-
 _SRC_SET_BASE: Final = (thread_register("SRCA_SET_Base"), thread_register("SRCB_SET_Base"))
 
 
@@ -32,9 +30,9 @@ def advance_adc(t, thread, unpacker, ch1_y, ch1_z, ch0_y, ch0_z):
     """Add to the Y and Z counters; the carry copies stay (I.8)."""
     counters = t.adc[thread, unpacker]
     counters[CH0_Y] = (np.int64(counters[CH0_Y]) + ch0_y) & Y_MASK
-    counters[CH0_Z] = (np.int64(counters[CH0_Z]) + ch0_z) & Z_MASK
+    counters[CH0_Z] = (np.int64(counters[CH0_Z]) + ch0_z) & ZW_MASK
     counters[CH1_Y] = (np.int64(counters[CH1_Y]) + ch1_y) & Y_MASK
-    counters[CH1_Z] = (np.int64(counters[CH1_Z]) + ch1_z) & Z_MASK
+    counters[CH1_Z] = (np.int64(counters[CH1_Z]) + ch1_z) & ZW_MASK
 
 
 @kernel

@@ -40,7 +40,7 @@ _FP16_REBIAS: Final = 112  # 127 - 15
 
 @kernel
 def _fp32_to_fp16(bits):
-    """Truncates; E = 0 keeps its mantissa, underflow is a signed zero, overflow, Inf and NaN the top magnitude (I.5)."""
+    """Truncates; E = 0 keeps its mantissa, underflow is a signed zero, overflow, Inf and NaN the largest (I.5)."""
     sign = (bits >> 16) & 0x8000
     exponent = ((bits >> 23) & 0xFF) - _FP16_REBIAS
     magnitude = (exponent << 10) | ((bits >> 13) & 0x3FF)
