@@ -66,10 +66,20 @@ def _programs(lanes):  # type: ignore[no-untyped-def]
         store16(out, 3, lanes.shuffle(x, (1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 15)))
         store16(out, 4, lanes.gather(TABLE, x & 63))
 
-    return [arithmetic, shifts, compare, wide, masks]
+    def halves(a, out):
+        x, y = load16(a, 0), load16(a, 1)
+        store16(out, 0, lanes.as_words(lanes.as_halves(x) * lanes.as_halves(y) + 3))
+        store16(out, 1, lanes.as_words(lanes.pack_rows(x, y) >> (lanes.as_halves(y) & 15)))
+        h, k = lanes.as_halves(x), lanes.as_halves(y)
+        store16(out, 2, lanes.as_words(lanes.minimum(h, k) - lanes.maximum(h, 100)))
+        store16(out, 3, lanes.as_words(lanes.leading_zeros(h)))
+        store16(out, 4, lanes.as_words(where(h < k, h, 0)))
+        store16(out, 5, lanes.as_words(lanes.shift_right_logical(h, 3)))
+
+    return [arithmetic, shifts, compare, wide, masks, halves]
 
 
-@pytest.mark.parametrize("index", range(5))
+@pytest.mark.parametrize("index", range(6))
 def test_compiled_lanes_equal_plain_lanes(index: int) -> None:
     from bhemu.machine import _lanes_compiled as compiled
 
@@ -109,3 +119,20 @@ def test_plain_lanes_truncate_scalars_as_compiled_lanes_do() -> None:
             assert value.dtype == np.int32
     assert int((x | 0x80000000)[0]) == -0x7FFFFFFD
     assert int(plain.leading_zeros(x ^ np.int64(0))[0]) == 30
+
+
+def test_two_rows_of_a_16_bit_array_are_32_lanes() -> None:
+    from bhemu.machine import _lanes_compiled as compiled
+
+    load_row_pair, store_row_pair = compiled.load_row_pair, compiled.store_row_pair
+
+    @njit
+    def copy(a, out):  # type: ignore[no-untyped-def]
+        store_row_pair(out, 1, load_row_pair(a, 2) + 1)
+
+    a = np.arange(64, dtype=np.uint16).reshape(4, 16) * np.uint16(1000)
+    out, expected = np.zeros((4, 16), np.uint16), np.zeros((4, 16), np.uint16)
+    copy(a, out)
+    plain.store_row_pair(expected, 1, plain.load_row_pair(a, 2) + 1)
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(out[1:3], a[2:4] + 1)
