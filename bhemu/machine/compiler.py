@@ -38,7 +38,6 @@ from numba import njit, types
 from numba.core import config as _numba_config
 from numba.core.bytecode import FunctionIdentity
 from numba.core.registry import cpu_target
-from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
 from bhemu.machine.state import TILE_TYPE
@@ -180,15 +179,6 @@ class Entry:
     keep: Any
 
 
-@functools.cache
-def _codegen() -> Any:
-    """Numba's code generator, ready to link machine code from the cache without having compiled anything first."""
-    context = cpu_target.target_context
-    context.refresh()
-    rtsys.initialize(context)
-    return context.codegen()
-
-
 def compile_entry(name: str, function: Callable[..., int], *, source: str | None = None, arguments: int = 2) -> Entry:
     """Compile `function(t, a, b[, c])`, or fetch its machine code from the cache.
 
@@ -213,7 +203,7 @@ def compile_entry(name: str, function: Callable[..., int], *, source: str | None
     digest.update(module_stamp(Path(__file__).resolve()))
     digest.update(f"{function.__qualname__} {arguments} {source}".encode())
     path = cache_directory() / f"{name}-{digest.hexdigest()[:24]}.bin"
-    codegen = _codegen()
+    codegen = cpu_target.target_context.codegen()
     try:
         symbol, state = marshal.loads(path.read_bytes() if cached else b"")
         library = codegen.unserialize_library(state)
