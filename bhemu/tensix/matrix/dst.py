@@ -71,7 +71,7 @@ def load_value(t, view, row):
 def _align(value, exponent, greatest):
     """Signed `value` at the greatest exponent: shifted right, half toward plus infinity (F12 step 2)."""
     distance = minimum(greatest - exponent, _FAR)
-    return (value + ((splat16(1) << distance) >> 1)) >> distance
+    return (((value << 1) >> distance) + 1) >> 1
 
 
 @njit(forceinline=True)

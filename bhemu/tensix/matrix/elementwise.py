@@ -104,7 +104,7 @@ def _sum(a, b):
     big, small = where(a_is_big, a, b), where(a_is_big, b, a)
     exponent = big & SRC_EXPONENT
     distance = minimum(exponent - (small & SRC_EXPONENT), _TOO_FAR)
-    part = (_significand(small) + ((splat16(1) << distance) >> 1)) >> distance
+    part = (((_significand(small) << 1) >> distance) + 1) >> 1
     total = _significand(big) + where(((a ^ b) & SRC_SIGN) != 0, -part, part)
     return where((big & SRC_SIGN) != 0, -total, total) << _TERM_SHIFT, exponent
 

@@ -17,7 +17,6 @@ import numpy as np
 from numba import njit
 
 from bhemu.machine.lanes import (
-    as_halves,
     leading_zeros,
     load_row_pair,
     mask32,
@@ -25,7 +24,6 @@ from bhemu.machine.lanes import (
     minimum,
     pack_rows,
     shift_right_logical,
-    splat16,
     store_row_pair,
     where,
 )
@@ -72,7 +70,7 @@ def _load(t, view, row):
 def _align(value, exponent, greatest):
     """Half toward plus infinity (F12 steps 2 and 3)."""
     distance = minimum(greatest - exponent, _FAR)
-    return (value + shift_right_logical(as_halves(splat16(0x10001)) << distance, 1)) >> distance
+    return (((value << 1) >> distance) + 1) >> 1
 
 
 @njit(forceinline=True)
@@ -141,6 +139,6 @@ def sum_pair(e_a, s_a, e_b, s_b):
     big, small = where(a_is_big, full_a, full_b), where(a_is_big, full_b, full_a)
     exponent = maximum(e_a, e_b)
     distance = minimum(exponent - minimum(e_a, e_b), _TOO_FAR)
-    part = (small + shift_right_logical(as_halves(splat16(0x10001)) << distance, 1)) >> distance
+    part = (((small << 1) >> distance) + 1) >> 1
     total = big + where(((s_a ^ s_b) & _SIGN) != 0, -part, part)
     return where(where(a_is_big, s_a, s_b) & _SIGN != 0, -total, total), exponent
