@@ -19,6 +19,7 @@ app = typer.Typer(
     epilog="Exit status: 0 done, 1 refused or failed, 2 wrong use of the command line, 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",  # paragraphs of docstrings are filled to the terminal's width
     pretty_exceptions_enable=False,
 )
 app.command("run")(run.run)

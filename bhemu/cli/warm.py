@@ -53,9 +53,8 @@ def warm(
             else:
                 compiled += done.result()
     seconds = time.perf_counter() - start
-    output().print(
-        f"{compiled} of {len(todo)} compiled in {seconds:.1f} s, the others were in {cache_directory()}", markup=False
-    )
+    known = len(todo) - compiled - len(failed)
+    output().print(f"{compiled} compiled in {seconds:.1f} s, {known} were in {cache_directory()}", markup=False)
     for line in failed:
         typer.echo(f"bhemu: {line}", err=True)
     if failed:
