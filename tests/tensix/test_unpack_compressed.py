@@ -18,7 +18,9 @@ ROWS = 8
 
 def compress(rows: NDArray[np.int64]) -> tuple[list[int], list[int], list[int]]:
     """Row start indices, kept datums and zero counts of rows: up to 15 zeros go with the datum before them."""
-    starts, datums, zeros = [], [], []
+    starts: list[int] = []
+    datums: list[int] = []
+    zeros: list[int] = []
     for row in rows:
         starts.append(len(datums))
         for column, value in enumerate(row):

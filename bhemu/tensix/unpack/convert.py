@@ -1,6 +1,6 @@
 """Conversion of datums to register cells, 16 at a time (rules I.2, I.5).
 
-Two steps: `NORMALISE_*` brings the datum as L1 holds it to BF16, FP16 or TF32 bits {sign, exponent, mantissa} or leaves
+Two steps: `NORMALISE_*` brings the datum as L1 holds it to BF16, FP16 or FP32 bits {sign, exponent, mantissa} or leaves
 it, `LAYOUT_*` permutes those to the cell {sign, mantissa, exponent} of the register file.
 """
 
@@ -14,7 +14,7 @@ from bhemu.machine.lanes import leading_zeros, mask_bits, minimum, where
 from bhemu.tensix.unpack.kernel import kernel
 
 NORMALISE_NONE: Final = 0
-NORMALISE_FP32_TO_TF32: Final = 1
+NORMALISE_FP32_TO_TF32: Final = 1  # its layout drops the bits
 NORMALISE_FP32_TO_BF16: Final = 2
 NORMALISE_FP32_TO_FP16: Final = 3
 NORMALISE_E5M2: Final = 4
@@ -71,7 +71,7 @@ def _bfp_parts(bits, exponents, shift):
 
 
 @kernel
-def _bfp_to_bf16(bits, exponents, shift):
+def bfp_to_bf16(bits, exponents, shift):
     """The exponent wraps modulo 256; negative zero is minus infinity (I.5)."""
     left = bits << shift
     mantissa, exponent = _bfp_parts(bits, exponents, shift)
@@ -103,6 +103,18 @@ def _integer8(bits, magnitude_mask):
 
 
 @kernel
+def bf16_to_src(bits):
+    """SrcA / SrcB cells of BF16 bits (I.2)."""
+    return ((bits & 0x8000) << 3) | ((bits & 0x7F) << 11) | ((bits >> 7) & 0xFF)
+
+
+@kernel
+def fp32_to_src_tf32(bits):
+    """SrcA / SrcB cells of FP32 bits as TF32: 13 low mantissa bits are dropped (I.5)."""
+    return ((bits >> 13) & 0x40000) | ((bits >> 5) & 0x3FF00) | ((bits >> 23) & 0xFF)
+
+
+@kernel
 def convert(normalise, layout, shift, bits, exponents):
     """Cells of 16 datums.
 
@@ -112,9 +124,7 @@ def convert(normalise, layout, shift, bits, exponents):
         bits: the datums, zero-extended.
         exponents: shared exponent byte of each datum (BFP only).
     """
-    if normalise == NORMALISE_FP32_TO_TF32:
-        bits = (bits >> 13) & 0x7FFFF
-    elif normalise == NORMALISE_FP32_TO_BF16:
+    if normalise == NORMALISE_FP32_TO_BF16:
         bits = where((bits & 0x7F800000) == 0, (bits >> 16) & 0x8000, (bits >> 16) & 0xFFFF)
     elif normalise == NORMALISE_FP32_TO_FP16:
         bits = _fp32_to_fp16(bits)
@@ -123,16 +133,16 @@ def convert(normalise, layout, shift, bits, exponents):
     elif normalise == NORMALISE_E4M3:
         bits = _e4m3_to_fp16(bits)
     elif normalise == NORMALISE_BFP:
-        bits = _bfp_to_bf16(bits, exponents, shift)
+        bits = bfp_to_bf16(bits, exponents, shift)
     elif normalise == NORMALISE_BFP_A:
         bits = _bfp_a_to_fp16(bits, exponents, shift)
     elif normalise in (NORMALISE_INT8, NORMALISE_UINT8):
         bits = _integer8(bits, 0x7F if normalise == NORMALISE_INT8 else 0xFF)
 
     if layout == LAYOUT_SRC_TF32:
-        bits = (bits & 0x40000) | ((bits & 0x3FF) << 8) | ((bits >> 10) & 0xFF)
+        bits = fp32_to_src_tf32(bits)
     elif layout == LAYOUT_SRC_BF16:
-        bits = ((bits & 0x8000) << 3) | ((bits & 0x7F) << 11) | ((bits >> 7) & 0xFF)
+        bits = bf16_to_src(bits)
     elif layout == LAYOUT_SRC_FP16:
         bits = ((bits & 0x8000) << 3) | ((bits & 0x3FF) << 8) | ((bits >> 10) & 0x1F)
     elif layout == LAYOUT_SRC_INT16:
