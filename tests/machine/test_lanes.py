@@ -136,3 +136,21 @@ def test_two_rows_of_a_16_bit_array_are_32_lanes() -> None:
     plain.store_row_pair(expected, 1, plain.load_row_pair(a, 2) + 1)
     np.testing.assert_array_equal(out, expected)
     np.testing.assert_array_equal(out[1:3], a[2:4] + 1)
+
+
+def test_a_load_from_any_position_takes_16_neighbours() -> None:
+    from bhemu.machine import _lanes_compiled as compiled
+
+    load16_at, store16 = compiled.load16_at, compiled.store16
+
+    @njit
+    def copy(a, position, out):  # type: ignore[no-untyped-def]
+        store16(out, 0, load16_at(a, position))
+
+    for dtype in (np.uint8, np.uint16, np.uint32):
+        a = np.arange(200, dtype=dtype).reshape(2, 100)
+        for position in (0, 1, 8, 95, 184):
+            out = np.zeros(16, np.uint32)
+            copy(a, position, out)
+            np.testing.assert_array_equal(out, np.arange(position, position + 16))
+            np.testing.assert_array_equal(plain.load16_at(a, position), out)
