@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from bhemu.errors import BhemuError
     from bhemu.formats import DataFormat
     from bhemu.host.core import Core
-    from bhemu.host.program import Program, Tensor, load_program
+    from bhemu.host.load import load_program
+    from bhemu.host.program import Program
     from bhemu.host.run import Report, Result, run_program
+    from bhemu.host.tensors import Tensor
     from bhemu.host.tile import Snapshot, Tile
     from bhemu.isa.names import Block, Condition, Counters, Semaphore, WhileSemaphore
 
@@ -47,8 +49,8 @@ _HOMES = {
     "DataFormat": "bhemu.formats",
     "Core": "bhemu.host.core",
     "Program": "bhemu.host.program",
-    "Tensor": "bhemu.host.program",
-    "load_program": "bhemu.host.program",
+    "Tensor": "bhemu.host.tensors",
+    "load_program": "bhemu.host.load",
     "Report": "bhemu.host.run",
     "Result": "bhemu.host.run",
     "run_program": "bhemu.host.run",

@@ -56,7 +56,7 @@ def run(
     chosen = assignments(settings, "--set", "M=64")
 
     from bhemu.cli.arrays import check_target, load_array, portable, write_files
-    from bhemu.host.program import load_program
+    from bhemu.host.load import load_program
     from bhemu.host.run import run_program
 
     files = {name: check_target(path) for name, path in targets.items()}

@@ -24,7 +24,8 @@ from bhemu.isa.registers import RegisterField, field
 from bhemu.machine.state import FIFO_PUSH_LIMIT
 
 if TYPE_CHECKING:
-    from bhemu.host.program import Program, Tensor
+    from bhemu.host.program import Program
+    from bhemu.host.tensors import Tensor
     from bhemu.host.tile import Tile
 
 NOP_WORD: Final = encode("NOP")

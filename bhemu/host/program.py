@@ -21,84 +21,20 @@ Each function plays the RISC-V core of one Tensix thread: it issues instructions
 
 from __future__ import annotations
 
-import importlib.util
-import math
-import sys
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from bhemu.errors import BhemuError, FormatError, MemoryError_, ProgramError
-from bhemu.formats import DataFormat, TileShape, tensor_size
-from bhemu.machine.state import L1_SIZE
-
-if TYPE_CHECKING:
-    from bhemu.host.core import Core
+from bhemu.errors import ProgramError
+from bhemu.formats import DataFormat, TileShape
+from bhemu.host.tensors import Dimension, Tensor, check_whole_tiles, match, place
 
 Array = np.ndarray[Any, Any]
-ThreadFunction = Callable[["Core"], None]
-Dimension = int | str
-
-FIRST_ADDRESS = 0x8000
-"""Where buffers without an address of their own begin; what lies below is left to the program."""
-
-
-@dataclass
-class Tensor:
-    """A tensor that a program reads or writes.
-
-    Attributes:
-        name: as `--in name=file.npy` and `--out name=file.npy` use it.
-        dimensions: shape, integers or names that inputs bind (`"M"`).
-        format: of its datums in L1.
-        tile_shape: rows and columns of a tile, or None for row-major order.
-        is_output: written by the program.
-        address: byte address in L1; chosen by bhemu unless the program names one.
-        shape: the shape of this run.
-        values: an input's values, for the reference.
-    """
-
-    name: str
-    dimensions: tuple[Dimension, ...]
-    format: DataFormat
-    tile_shape: TileShape | None
-    is_output: bool
-    address: int = -1
-    shape: tuple[int, ...] = ()
-    values: Array | None = None
-
-    @property
-    def bytes(self) -> int:
-        """Size in L1 in bytes."""
-        return tensor_size(self.shape, self.format, tile_shape=self.tile_shape)
-
-    @property
-    def tiles(self) -> int:
-        """Number of tiles (1 for row-major order)."""
-        if self.tile_shape is None:
-            return 1
-        return math.prod(self.shape) // (self.tile_shape[0] * self.tile_shape[1])
-
-    @property
-    def tile_bytes(self) -> int:
-        """Bytes of one tile."""
-        return self.bytes // self.tiles
-
-    def tile_grid(self) -> tuple[int, int]:
-        """Tile rows and tile columns of the last two dimensions."""
-        if self.tile_shape is None:
-            return 1, 1
-        return self.shape[-2] // self.tile_shape[0], self.shape[-1] // self.tile_shape[1]
-
-    def tile_address(self, index: int) -> int:
-        """Byte address of tile `index` in row-major tile order."""
-        if not 0 <= index < self.tiles:
-            raise MemoryError_(f"tensor {self.name} has no tile {index}", remedy=f"it has tiles 0 to {self.tiles - 1}")
-        return self.address + index * self.tile_bytes
+ThreadFunction = Callable[..., None]
+"""Takes the thread's `bhemu.host.core.Core`."""
 
 
 @dataclass
@@ -176,9 +112,7 @@ class Program:
             raise ProgramError(f"tensor {name!r} is declared twice", remedy="give each tensor its own name")
         if not shape:
             raise ProgramError(f"tensor {name!r} has no dimensions", remedy="declare rows and columns")
-        tensor = Tensor(name, tuple(shape), DataFormat.parse(data_format), tile_shape, is_output)
-        if address is not None:
-            tensor.address = address
+        tensor = Tensor(name, tuple(shape), DataFormat.parse(data_format), tile_shape, is_output, address)
         self.tensors[name] = tensor
         return tensor
 
@@ -264,7 +198,7 @@ class Program:
         for tensor in self.inputs:
             given = inputs.get(tensor.name)
             if given is not None:
-                _match(tensor, given.shape, sizes)
+                match(tensor, given.shape, sizes)
         for name in self.named_dimensions():
             if name not in sizes:
                 if name not in self.defaults:
@@ -276,43 +210,8 @@ class Program:
         self.dimensions = sizes
         for tensor in self.tensors.values():
             tensor.shape = tuple(sizes[d] if isinstance(d, str) else d for d in tensor.dimensions)
-            _whole_tiles(tensor)
-        self._place()
-
-    def _place(self) -> None:
-        fixed = [t for t in self.tensors.values() if t.address >= 0]
-        taken: list[tuple[int, int, str]] = []
-        for tensor in fixed:
-            if tensor.address % 16 or tensor.address + tensor.bytes > L1_SIZE:
-                raise MemoryError_(
-                    f"tensor {tensor.name}: {tensor.bytes} bytes at {tensor.address:#x} are no aligned range of L1 "
-                    f"(0..{L1_SIZE:#x})",
-                    remedy="use a multiple of 16 and leave room for the whole tensor",
-                )
-            for first, last, other in taken:
-                if tensor.address < last and first < tensor.address + tensor.bytes:
-                    raise MemoryError_(
-                        f"tensor {tensor.name} at {tensor.address:#x}..{tensor.address + tensor.bytes:#x} overlaps "
-                        f"{other} at {first:#x}..{last:#x}",
-                        remedy="move one of them, or let bhemu choose the address",
-                    )
-            taken.append((tensor.address, tensor.address + tensor.bytes, tensor.name))
-        for tensor in self.tensors.values():
-            if tensor in fixed:
-                continue
-            at = FIRST_ADDRESS
-            for first, last, _name in sorted(taken):
-                if at + tensor.bytes > first and at < last:
-                    at = (last + 63) & ~63
-            if at + tensor.bytes > L1_SIZE:
-                total = sum(t.bytes for t in self.tensors.values())
-                raise MemoryError_(
-                    f"tensor {tensor.name} ({tensor.bytes} bytes) does not fit: the tensors need {total} bytes of L1, "
-                    f"which has {L1_SIZE - FIRST_ADDRESS}",
-                    remedy="use smaller tensors or a denser format, or work on them in parts",
-                )
-            tensor.address = at
-            taken.append((at, at + tensor.bytes, tensor.name))
+            check_whole_tiles(tensor)
+        place(self.tensors.values())
 
 
 def _choice(declared: Parameter, text: str) -> Any:
@@ -331,83 +230,3 @@ def _choice(declared: Parameter, text: str) -> Any:
             f"{declared.name} = {text!r} is no {type(declared.default).__name__}",
             remedy=f"for example {declared.default!r}",
         ) from None
-
-
-def _match(tensor: Tensor, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
-    if len(shape) != len(tensor.dimensions):
-        raise ProgramError(
-            f"input {tensor.name} has shape {shape}, the program declares {len(tensor.dimensions)} dimensions "
-            f"({', '.join(map(str, tensor.dimensions))})",
-            remedy="reshape the array",
-        )
-    for declared, given in zip(tensor.dimensions, shape, strict=True):
-        known = sizes.setdefault(declared, given) if isinstance(declared, str) else declared
-        if known != given:
-            raise ProgramError(
-                f"input {tensor.name} has shape {shape}, but {declared} is {known}",
-                remedy="give inputs whose shapes agree",
-            )
-
-
-def _whole_tiles(tensor: Tensor) -> None:
-    try:
-        size = tensor.bytes
-    except BhemuError as error:
-        raise FormatError(f"tensor {tensor.name}: {error.message}", remedy=error.remedy) from None
-    if size == 0:
-        raise FormatError(f"tensor {tensor.name} has no datums (shape {tensor.shape})", remedy="give it some")
-
-
-def _line_of(error: BaseException, path: Path) -> int | None:
-    """The innermost line of the program in the error's traceback."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-    return lines[-1] if lines else None
-
-
-def load_program(path: str | Path) -> Program:
-    """The program that a Python file declares.
-
-    Raises:
-        ProgramError: the file is missing, fails, or declares no program with three threads.
-    """
-    source = Path(path)
-    if not source.is_file():
-        raise ProgramError(f"{source}: no such file", remedy="name a Python file that declares a bhemu.Program")
-    name = f"bhemu_program_{source.stem}"
-    absolute = source.absolute()  # as code objects name it, so that lines of the program are found in tracebacks
-    spec = importlib.util.spec_from_file_location(name, absolute)
-    if spec is None or spec.loader is None:
-        raise ProgramError(f"{source} is no Python file", remedy="a program's name ends with .py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    sys.path.insert(
-        0, str(source.resolve().parent)
-    )  # as Python itself does for a script, so that it may import its neighbours
-    try:
-        spec.loader.exec_module(module)
-    except BhemuError as error:
-        error.file, error.line = absolute, error.line or _line_of(error, absolute)
-        raise
-    except SyntaxError as error:
-        failure = ProgramError(f"{error.msg}: {(error.text or '').strip()}", remedy="mend the syntax")
-        failure.file, failure.line = Path(error.filename or absolute), error.lineno
-        raise failure from None
-    except Exception as error:
-        failure = ProgramError(f"{type(error).__name__}: {error}", remedy="mend the program")
-        failure.file, failure.line = absolute, _line_of(error, absolute)
-        raise failure from None
-    finally:
-        sys.path.remove(str(source.resolve().parent))
-    programs = [value for value in vars(module).values() if isinstance(value, Program)]
-    if len(programs) != 1:
-        raise ProgramError(
-            f"{source} declares {len(programs)} programs", remedy="declare one: program = bhemu.Program('title')"
-        )
-    program = programs[0]
-    program.path = absolute
-    missing = [n for n, f in zip(("unpack", "math", "pack"), program.threads, strict=True) if f is None]
-    if missing:
-        raise ProgramError(
-            f"{source}: no function for thread {', '.join(missing)}", remedy=f"decorate one with @program.{missing[0]}"
-        )
-    return program

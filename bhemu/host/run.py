@@ -12,8 +12,9 @@ import numpy as np
 from bhemu.errors import FormatError, ProgramError
 from bhemu.formats import decode
 from bhemu.host.core import Core
-from bhemu.host.program import Program, Tensor
+from bhemu.host.program import Program
 from bhemu.host.schedule import Schedule
+from bhemu.host.tensors import Tensor
 from bhemu.host.tile import Tile
 from bhemu.isa.instructions import INSTRUCTIONS
 

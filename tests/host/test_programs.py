@@ -17,7 +17,8 @@ from bhemu.errors import (
     ProgramError,
 )
 from bhemu.host.core import Core
-from bhemu.host.program import Program, load_program
+from bhemu.host.load import load_program
+from bhemu.host.program import Program
 from bhemu.host.run import run_program
 from bhemu.isa.names import Block, Semaphore, WhileSemaphore
 
@@ -293,3 +294,12 @@ def test_the_error_against_the_reference_is_reported() -> None:
     report = run_program(program, {"a": np.zeros((32, 32), np.float32)}).report
     assert report.errors["c"].absolute == 3.0  # nothing was packed: c is zero
     assert report.errors["c"].relative == 1.0
+
+
+def test_a_program_may_be_run_again_with_other_shapes() -> None:
+    program = make()
+    program.bind({"a": np.zeros((512, 512), np.float32)})
+    program.bind({"a": np.zeros((32, 32), np.float32)})
+    spans = sorted((t.address, t.address + t.bytes) for t in program.tensors.values())
+    assert spans[0][1] <= spans[1][0]
+    assert spans[1][1] < 0x10000
