@@ -141,11 +141,11 @@ def conformance(
     Raises:
         FormatError: a path is no vector file.
     """
-    runner = Runner()
     reports = []
     for path in _files(paths):
         file = VectorFile(path)
         report = Report(path, file.family)
+        runner = Runner()  # files have different windows of L1, and what lies outside must be zero
         every = (file.case(index) for index in range(0, len(file), step))
         cases: Iterable[Case] = (case for case in every if label is None or label in case.labels)
         for done, case in enumerate(cases):

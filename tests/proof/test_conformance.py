@@ -32,6 +32,13 @@ def test_every_case_of_the_family_passes(family: str) -> None:
     assert (report.total.failed, report.total.refused) == (0, 0), "\n".join(describe(d) for d in report.differences[:3])
 
 
+def test_a_file_leaves_nothing_in_l1_for_the_next_one() -> None:
+    """The window of `programs` is larger than that of `scalar`."""
+    paths = [VECTORS / f"{family}.npz" for family in ("programs", "scalar")]
+    assert VectorFile(paths[0]).l1_size > VectorFile(paths[1]).l1_size
+    assert [report.clean for report in conformance(paths, limit=3)] == [True, True]
+
+
 # --- the runner can fail -------------------------------------------------------------------------
 
 
