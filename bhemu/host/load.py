@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import sys
 import traceback
-import traceback
 from pathlib import Path
 
 from bhemu.errors import BhemuError, ProgramError
