@@ -4,20 +4,19 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from bhemu.machine.lanes import add_floats, minimum, narrow, shift_right_logical, splat16, where, widen_unsigned
 from bhemu.tensix.pack.formats import BF16, FP16, FP32
+from bhemu.tensix.pack.kernel import kernel
 
 _DOUBLE_LARGEST = (0x7FF << 52) - 1
 
 
-@njit
+@kernel
 def _fp32_without_denormals(value):
     return where((value & 0x7FFFFFFF) < 0x800000, value & -0x80000000, value)
 
 
-@njit
+@kernel
 def _add_fp32(old, new):
     """IEEE sum; denormals are signed zeros on both sides, any NaN becomes 0x7FC00000."""
     total = add_floats(_fp32_without_denormals(old), _fp32_without_denormals(new))
@@ -25,7 +24,7 @@ def _add_fp32(old, new):
     return _fp32_without_denormals(total)
 
 
-@njit
+@kernel
 def _double_of_bf16(value):
     """binary64 pattern of a BF16 pattern; a NaN becomes (1 + m / 128) * 2**128, Inf stays Inf."""
     magnitude = value & 0x7FFF
@@ -35,7 +34,7 @@ def _double_of_bf16(value):
     return wide | (widen_unsigned(value & 0x8000) << 48)
 
 
-@njit
+@kernel
 def _add_bf16(old, new):
     """Sum in binary64, rounded to nearest even; an old NaN counts as the largest double, a new one as above 2**128."""
     opposite = ((old & 0x7FFF) == 0x7F80) & ((new & 0x7FFF) == 0x7F80) & (old != new)
@@ -52,13 +51,13 @@ def _add_bf16(old, new):
     return where(opposite, 0x7FC0, result)
 
 
-@njit
+@kernel
 def _fp32_of_fp16(value):
     magnitude = value & 0x7FFF
     return ((value & 0x8000) << 16) | where(magnitude >= 0x400, (magnitude << 13) + (112 << 23), 0)
 
 
-@njit
+@kernel
 def _add_fp16(old, new):
     """Sum in binary32, rounded to nearest even; exponent 31 is ordinary, and there are two odd corners.
 
@@ -75,7 +74,7 @@ def _add_fp16(old, new):
     return sign | where(magnitude == 0, cancelled, result)
 
 
-@njit
+@kernel
 def _add_int32(old, new):
     """Saturating sum of sign-magnitude integers; a zero sum is +0."""
     a = where(old < 0, -(old & 0x7FFFFFFF), old)
@@ -89,7 +88,7 @@ def _add_int32(old, new):
     return where(negative, magnitude | -0x80000000, magnitude)
 
 
-@njit
+@kernel
 def accumulate(out_format, old, new):
     """Sum of what L1 holds and of the new datums."""
     if out_format == FP32:

@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from bhemu.machine.lanes import horizontal_maximum, minimum, splat16, where
+from bhemu.tensix.pack.kernel import kernel
 
 
-@njit
+@kernel
 def shared_exponent(family_a, value):
     """Largest exponent of the 16 datums; the highest code (255 or 31) is an ordinary value."""
     if family_a != 0:
@@ -17,7 +16,7 @@ def shared_exponent(family_a, value):
     return horizontal_maximum((value >> 7) & 0xFF)
 
 
-@njit
+@kernel
 def signed_magnitudes(family_a, bits, shared, value):
     """Sign and magnitude codes of `bits` (8, 4 or 2) bits: rounded half up to 7 bits of magnitude, then truncated.
 

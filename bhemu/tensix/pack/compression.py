@@ -13,16 +13,16 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.machine.lanes import load16
+from bhemu.tensix.pack.kernel import kernel
 from bhemu.tensix.pack.output_address import ALL, fill_unit, write_datums, zero_fill
 
 COUNT_TOP: Final = 15
 """Largest number of zeros that a count can stand for."""
 
 
-@njit
+@kernel
 def _gather(t, datum):
     pack = t.pack
     pack.group[pack.group_count] = datum
@@ -32,7 +32,7 @@ def _gather(t, datum):
         pack.group_count = 0
 
 
-@njit
+@kernel
 def _write_counts(t):
     """The 32 counts behind 32 datums, least significant four bits first."""
     pack = t.pack
@@ -43,7 +43,7 @@ def _write_counts(t):
     pack.data_address += 16
 
 
-@njit
+@kernel
 def _store_pending(t):
     pack = t.pack
     pack.zero_counts[pack.augmented & 31] = pack.pending_zeros
@@ -54,7 +54,7 @@ def _store_pending(t):
     pack.pending_zeros = 0
 
 
-@njit
+@kernel
 def push(t, datum):
     """Append one intermediate datum to the open tile."""
     pack = t.pack
@@ -74,7 +74,7 @@ def push(t, datum):
     pack.pending = datum
 
 
-@njit
+@kernel
 def _row_start(t):
     pack = t.pack
     t.l1[pack.row_start_address] = pack.augmented & 0xFF
@@ -82,7 +82,7 @@ def _row_start(t):
     pack.row_start_address += 2
 
 
-@njit
+@kernel
 def open_tile(t):
     """First row start index, which is zero."""
     pack = t.pack
@@ -98,7 +98,7 @@ def open_tile(t):
         _row_start(t)
 
 
-@njit
+@kernel
 def end_row(t):
     """Store the last datum of the row as itself, and the row start index behind it."""
     pack = t.pack
@@ -118,7 +118,7 @@ def end_row(t):
     _row_start(t)
 
 
-@njit
+@kernel
 def write_gathered(t):
     """Write the datums that wait for a whole group; a BFP group is completed with zeros."""
     pack = t.pack
@@ -132,7 +132,7 @@ def write_gathered(t):
     pack.group_count = 0
 
 
-@njit
+@kernel
 def close_tile(t):
     """Complete all streams to whole 16-byte units."""
     pack = t.pack

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from numba import njit
-
 from bhemu.tensix.pack import early_conversion as early
 from bhemu.tensix.pack import late_conversion as late
 from bhemu.tensix.pack.formats import (
@@ -33,6 +31,7 @@ from bhemu.tensix.pack.formats import (
     KIND_INT32,
     TF32,
 )
+from bhemu.tensix.pack.kernel import kernel
 
 NONE: Final = -1
 """No such conversion exists."""
@@ -62,7 +61,7 @@ _INT16_KEEP: Final = early.INT16_KEEP
 _SIGN_ONLY: Final = early.SIGN_ONLY
 
 
-@njit
+@kernel
 def kind_of(format_code):
     """Layout of an intermediate datum of this format, or NONE."""
     if format_code == FP32 or format_code == TF32:
@@ -80,7 +79,7 @@ def kind_of(format_code):
     return NONE
 
 
-@njit
+@kernel
 def _early_from_32(intermediate, raw, unsigned, round_10b):
     if intermediate == INT32:
         return _KEEP_32
@@ -103,7 +102,7 @@ def _early_from_32(intermediate, raw, unsigned, round_10b):
     return NONE
 
 
-@njit
+@kernel
 def _early_from_16(intermediate, raw, unsigned, round_10b):
     if intermediate == FP32:
         return _TF32_FROM_BF16 if round_10b and not raw else NONE
@@ -128,7 +127,7 @@ def _early_from_16(intermediate, raw, unsigned, round_10b):
     return NONE
 
 
-@njit
+@kernel
 def early_rule(read_32b, intermediate, raw, unsigned, round_10b):
     """Rule of early_conversion.py for an intermediate format and the PCK_DEST_RD_CTRL bits, or NONE."""
     if read_32b:
@@ -143,22 +142,22 @@ _E4M3_FROM_FP16: Final = late.E4M3_FROM_FP16
 _E5M2_FROM_FP16: Final = late.E5M2_FROM_FP16
 _E5M2_FROM_E5M2: Final = late.E5M2_FROM_E5M2
 _BF16_FROM_FP32: Final = late.BF16_FROM_FP32
-_E5M7_FROM_FP16: Final = late.E5M7_FROM_FP16
+_E5M7_LAST: Final = late.E5M7_FROM_FP16
 
 
-@njit
+@kernel
 def family_a(out_format):
     """BFP output with a 5-bit shared exponent."""
     return out_format == BFP8A or out_format == BFP4A or out_format == BFP2A
 
 
-@njit
+@kernel
 def family_b(out_format):
     """BFP output with an 8-bit shared exponent."""
     return out_format == BFP8 or out_format == BFP4 or out_format == BFP2
 
 
-@njit
+@kernel
 def late_steps(in_format, out_format, e4m3):
     """(widen BF16 to FP32, narrow FP32 to FP16, last step) for a pair of formats; NONE where there is no conversion."""
     kind = kind_of(in_format)
@@ -186,5 +185,5 @@ def late_steps(in_format, out_format, e4m3):
         return widen, narrow, _E5M2_FROM_E5M2 if in_format == FP8 else _E5M2_FROM_FP16
     if family_a(out_format):
         exact = in_format == BFP8A or in_format == FP8  # no mantissa bit is lost, so denormals stay
-        return widen, narrow, _AS_IS if exact else _E5M7_FROM_FP16
+        return widen, narrow, _AS_IS if exact else _E5M7_LAST
     return 0, 0, NONE

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.machine.config_access import config_field
 from bhemu.machine.faults import DONE, REFUSED, open_choice, refuse
@@ -36,6 +35,7 @@ from bhemu.tensix.pack.formats import (
     KIND_INT32,
     TF32,
 )
+from bhemu.tensix.pack.kernel import kernel
 from bhemu.tensix.pack.relu import NO_SIGN
 
 GROUPS: Final = ("THCON_SEC0_REG1", "THCON_SEC0_REG8", "THCON_SEC1_REG1", "THCON_SEC1_REG8")
@@ -158,14 +158,14 @@ _UNSETTLED_FIELDS: Final = np.stack([_NO_ASSEMBLER, _OUT_FIFO, _START_INTERFACE,
 _AUTO_LAST: Final = faults.AUTO_LAST
 
 
-@njit
+@kernel
 def _read(t, bank, positions, index):
     """Field `index` of a table of positions; all of them are words that each bank has of its own."""
     word = np.int64(t.config[bank, positions[index, 0]])
     return (word >> positions[index, 1]) & positions[index, 2]
 
 
-@njit
+@kernel
 def _decode_input(t, bank, context, in_format):
     pack = t.pack
     width = in_format & 3
@@ -189,7 +189,7 @@ def _decode_input(t, bank, context, in_format):
     return DONE
 
 
-@njit
+@kernel
 def _decode_formats(t, bank, context, in_format, out_format):
     pack = t.pack
     intermediate = config_field(t, bank, _DSTACC)
@@ -248,7 +248,7 @@ def _decode_formats(t, bank, context, in_format, out_format):
     return DONE
 
 
-@njit
+@kernel
 def _decode_relu(t, bank, in_format):
     """ReLU and the exponent field; `kind` is decoded. FP16 out of 32-bit Dst is TF32 until behind the ReLU (P6)."""
     pack = t.pack
@@ -277,7 +277,7 @@ def _decode_relu(t, bank, in_format):
     return DONE
 
 
-@njit
+@kernel
 def _edge_row(t, bank, z, rows):
     """Masks of the sixteen Y positions by one TILE_ROW_SET_MAPPING register."""
     for y in range(16):
@@ -287,7 +287,7 @@ def _edge_row(t, bank, z, rows):
             t.pack.edge_free = 0
 
 
-@njit
+@kernel
 def _decode_edges(t, bank, in_format):
     pack = t.pack
     pack.reads = config_field(t, bank, _READS)
@@ -299,7 +299,7 @@ def _decode_edges(t, bank, in_format):
     for i in range(4):
         if _read(t, bank, _EDGE_MASKS, i) != NO_MASK:
             pack.edge_free = 0
-    if pack.edge_free != 0:
+    if pack.edge_free != 0 and pack.descale_by_z == 0:
         return DONE
     pack.edge_free = 1
     if config_field(t, bank, _FACE_ENABLE) != 0:
@@ -316,10 +316,12 @@ def _decode_edges(t, bank, in_format):
         if pack.kind == KIND_FP16 and not open_choice(t, _EDGE_FP16, in_format):
             return REFUSED
         pack.edge_fill = 0xFF800000 if kind == KIND_FP32 else 0xFF80 if kind == KIND_BF16 else 0xFC00
+    if pack.descale_by_z != 0:
+        pack.edge_free = 0  # the position must be right at every row, not only behind the last
     return DONE
 
 
-@njit
+@kernel
 def _decode_output(t, bank, context, out_format):
     pack = t.pack
     pack.l1_address = _read(t, bank, _L1_DEST_ADDR, context) + 1 - _read(t, bank, _SUB_HEADER, context)
@@ -350,7 +352,7 @@ def _decode_output(t, bank, context, out_format):
     return DONE
 
 
-@njit
+@kernel
 def _decode_controls(t, bank, context):
     pack = t.pack
     for i in range(_UNSETTLED.size):
@@ -382,7 +384,7 @@ def _decode_controls(t, bank, context):
     return DONE
 
 
-@njit
+@kernel
 def decode(t, bank, context):
     """Fill the decoded fields of `t.pack`; returns DONE or REFUSED."""
     in_format = _read(t, bank, _IN_FORMAT, context)

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from numba import njit
-
 from bhemu.machine.lanes import load16, minimum, shift_right_logical, splat16, where
+from bhemu.tensix.pack.kernel import kernel
 
 DST_ROWS: Final = 1024
 
@@ -47,19 +46,19 @@ INT16_KEEP: Final = 32
 SIGN_ONLY: Final = 33
 
 
-@njit
+@kernel
 def bf16_of_cells(cells):
     """BF16 patterns of 16-bit Dst cells {sign, mantissa, exponent} (I.2)."""
     return (cells & 0x8000) | ((cells & 0xFF) << 7) | ((cells >> 8) & 0x7F)
 
 
-@njit
+@kernel
 def fp16_of_cells(cells):
     """FP16 patterns of 16-bit Dst cells {sign, mantissa, exponent} (I.2)."""
     return (cells & 0x8000) | ((cells & 0x1F) << 10) | ((cells >> 5) & 0x3FF)
 
 
-@njit
+@kernel
 def bf16_without_specials(value):
     """NaN becomes Inf; a value with exponent 0 becomes +0."""
     magnitude = value & 0x7FFF
@@ -67,7 +66,7 @@ def bf16_without_specials(value):
     return where(magnitude < 0x80, 0, value)
 
 
-@njit
+@kernel
 def rebias_to_fp16(sign, exponent, mantissa):
     """FP16 of a sign bit (at 15), an 8-bit exponent and 10 mantissa bits: saturating, with exponent 0 kept (P6, P9)."""
     rebiased = exponent - 112
@@ -76,12 +75,12 @@ def rebias_to_fp16(sign, exponent, mantissa):
     return sign | where(rebiased < 0, 0, value)
 
 
-@njit
+@kernel
 def _nan_to_inf(value):
     return where((value & 0x7FFFFFFF) > 0x7F800000, (value & -0x80000000) | 0x7F800000, value)
 
 
-@njit
+@kernel
 def _shift_and_round(magnitude, amount):
     """Right shift of an integer magnitude, rounded half up with the bits that fall out."""
     if amount == 0:
@@ -90,7 +89,7 @@ def _shift_and_round(magnitude, amount):
     return shift_right_logical(magnitude, splat16(amount)) + half
 
 
-@njit
+@kernel
 def _convert_32(rule, amount, high, low):
     """Intermediate datums of a row of the 32-bit view, given as its two halves."""
     if rule == INT16_FROM_32:
@@ -120,7 +119,7 @@ def _convert_32(rule, amount, high, low):
     return (shift_right_logical(value, 24) & 0x80) | minimum(magnitude, 127)
 
 
-@njit
+@kernel
 def _convert_bf16(rule, cells):
     value = bf16_of_cells(cells)
     if rule == BF16_KEEP:
@@ -135,7 +134,7 @@ def _convert_bf16(rule, cells):
     return value
 
 
-@njit
+@kernel
 def _convert_fp16(rule, cells):
     value = fp16_of_cells(cells)
     if rule == FP16_KEEP:
@@ -150,7 +149,7 @@ def _convert_fp16(rule, cells):
     return where((value & 0x7FFF) < 0x400, 0, value)
 
 
-@njit
+@kernel
 def early_conversion(t, rule, amount, row):
     """Sixteen intermediate datums from logical row `row` of Dst (I.3); a row that is not valid reads as zeros.
 

@@ -9,43 +9,39 @@ documents disagree (002.9.2a), and starts at 0 with every newly opened stream.
 
 from __future__ import annotations
 
-from numba import njit
-
 from bhemu.machine.lanes import mask16, splat16, where
+from bhemu.tensix.pack.kernel import kernel
 
 
-@njit
-def _next_row(pack):
-    if pack.yz_transposed != 0:
-        pack.z = (pack.z + 1) & 0xFF
-        if pack.z == pack.reads:
-            pack.z = 0
-            pack.y = (pack.y + 1) & 0xFF
-            pack.planes += 1
-    else:
-        pack.y = (pack.y + 1) & 0xFF
-        if pack.y == pack.reads:
-            pack.y = 0
-            pack.z = (pack.z + 1) & 0xFF
-            pack.planes += 1
-
-
-@njit
+@kernel
 def advance(pack, count):
-    """Move the position by `count` (1 to 16) datums."""
+    """Move the position by `count` datums."""
     x = pack.x + count
-    if x >= 16:
+    while x >= 16:
         x -= 16
-        _next_row(pack)
+        if pack.yz_transposed != 0:
+            pack.z = (pack.z + 1) & 0xFF
+            turned = pack.z == pack.reads
+            if turned:
+                pack.z = 0
+                pack.y = (pack.y + 1) & 0xFF
+        else:
+            pack.y = (pack.y + 1) & 0xFF
+            turned = pack.y == pack.reads
+            if turned:
+                pack.y = 0
+                pack.z = (pack.z + 1) & 0xFF
+        if turned:
+            pack.planes += 1
     pack.x = x
 
 
-@njit
+@kernel
 def _mask_here(pack):
     return pack.edge_mask[(pack.z + pack.z_offset) & pack.edge_faces, pack.y & 0xF]
 
 
-@njit
+@kernel
 def edge_mask(pack, value, column, count):
     """Replace the masked datums of columns `column` to `column + count - 1`, and move the position behind them."""
     mask = _mask_here(pack)

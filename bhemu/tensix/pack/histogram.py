@@ -7,14 +7,14 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.machine.config_access import thread_field
 from bhemu.machine.faults import DONE
-from bhemu.machine.lanes import horizontal_maximum, lane, mask16, where
+from bhemu.machine.lanes import horizontal_maximum, lane
 from bhemu.machine.state import THREADS
 from bhemu.tensix.instruction import DOCUMENTED, Mode, instruction
 from bhemu.tensix.pack.fields import thread as thread_position
+from bhemu.tensix.pack.kernel import kernel
 from bhemu.tensix.pack.relu import exponents
 
 _ENABLE: Final = thread_position("ENABLE_ACC_STATS_Enable")
@@ -22,7 +22,7 @@ BIN_TOP: Final = 255
 """Bins hold 8 bits and stop here."""
 
 
-@njit
+@kernel
 def statistics_enabled(t):
     """Any of the three threads turns the bins on for all."""
     enabled = np.int64(0)
@@ -31,28 +31,29 @@ def statistics_enabled(t):
     return enabled != 0
 
 
-@njit
-def record_exponents(pack, value, column, count, bins):
-    """Account for the datums at columns `column` to `column + count - 1`.
+@kernel
+def count_exponents(pack, value, column, count):
+    """Count the datums at columns `column` to `column + count - 1` in the bins, by exponent modulo 32.
 
-    The largest exponent is always kept; the bins count exponents modulo 32 while they are enabled. An INT32 datum
-    counts as the FP32 of the same bits, INT16 by its low byte; INT8 is unspecified and leaves both alone.
+    An INT32 datum counts as the FP32 of the same bits, INT16 by its low byte; INT8 is unspecified and leaves the bins
+    alone.
     """
     if pack.exponent_mask == 0:
         return
     exponent = exponents(pack, value)
-    seen = exponent
-    if count != 16:
-        seen = where(mask16(((1 << count) - 1) << column), exponent, 0)
+    for i in range(column, column + count):
+        index = lane(exponent, i) & 31
+        held = np.int64(pack.histogram[index])
+        if held != BIN_TOP:
+            pack.histogram[index] = held + 1
+
+
+@kernel
+def record_maximum(pack, seen):
+    """Keep the largest of these exponents if it is larger than all before, whether or not the bins are enabled."""
     largest = horizontal_maximum(seen)
     if largest > pack.histogram_max:
         pack.histogram_max = largest
-    if bins:
-        for i in range(column, column + count):
-            index = lane(exponent, i) & 31
-            held = np.int64(pack.histogram[index])
-            if held != BIN_TOP:
-                pack.histogram[index] = held + 1
 
 
 @instruction(Mode("all bins and the maximum", DOCUMENTED, rule="packer exponent histogram"))

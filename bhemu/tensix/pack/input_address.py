@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.machine.counters import CARRY, CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_Y, CH1_Z, PACKER
 from bhemu.tensix.pack.fields import thread
+from bhemu.tensix.pack.kernel import kernel
 
 Y_MASK: Final = np.int64(0x1FFF)
 """ADC Y counters have 13 bits (I.8)."""
@@ -20,7 +20,7 @@ FLAT_ROW_MASK: Final = 0x3FFF
 """Datum indices in Dst have 14 bits: 1024 rows of 16."""
 
 
-@njit
+@kernel
 def input_address(t, which):
     """Byte address of the first datum by the counters of ADC `which`, before the Dst offset."""
     pack = t.pack
@@ -29,7 +29,7 @@ def input_address(t, which):
     return pack.base + x * pack.x_stride + y * pack.y_stride + z * pack.z_stride + w * pack.w_stride
 
 
-@njit
+@kernel
 def first_datum(t, which, address):
     """Datum index in Dst of the first datum: row * 16 + column (P4)."""
     pack = t.pack
@@ -61,12 +61,12 @@ _CH1_Z: Final = np.int64(CH1_Z)
 _NO_CARRY: Final = np.int64(0)
 
 
-@njit
+@kernel
 def _value(word, field):
     return (word >> field[1]) & field[2]
 
 
-@njit
+@kernel
 def _move(t, which, counter, increment, carry, clear, mask):
     """Clear outranks the carry copy, which outranks the plain increment (P12)."""
     if clear:
@@ -80,7 +80,7 @@ def _move(t, which, counter, increment, carry, clear, mask):
         t.adc[which, PACKER, counter] = (np.int64(t.adc[which, PACKER, counter]) + increment) & mask
 
 
-@njit
+@kernel
 def move_counters(t, thread, which, index):
     """Apply ADDR_MOD_PACK_SEC`index` of the thread to ADC `which`, whose counters the PACR used."""
     word = np.int64(t.thread_config[thread, _MODIFIER + index])

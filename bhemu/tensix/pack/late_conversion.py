@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from numba import njit
-
 from bhemu.machine.lanes import shift_right_logical, where
 from bhemu.tensix.pack.early_conversion import rebias_to_fp16
+from bhemu.tensix.pack.kernel import kernel
 
 # Last step
 AS_IS: Final = 0
@@ -25,14 +24,14 @@ BF16_FROM_FP32: Final = 6
 E5M7_FROM_FP16: Final = 7
 
 
-@njit
+@kernel
 def fp16_from_fp32(value):
     """FP32 or TF32 to FP16: truncates, exponent 0 kept, above 31 saturates (P9)."""
     sign = shift_right_logical(value, 16) & 0x8000
     return rebias_to_fp16(sign, shift_right_logical(value, 23) & 0xFF, shift_right_logical(value, 13) & 0x3FF)
 
 
-@njit
+@kernel
 def _last_step(step, value):
     if step == BF16_FROM_FP32:
         value = shift_right_logical(value, 16)
@@ -55,7 +54,7 @@ def _last_step(step, value):
     return sign | where(magnitude < 0x400, 0, magnitude & ~0x7)
 
 
-@njit
+@kernel
 def late_conversion(pack, value):
     """Sixteen datums in the L1 format; for BFP output BF16 (family B) or E5M7 (family A) patterns."""
     if pack.late_widen != 0:

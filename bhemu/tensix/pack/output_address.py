@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.machine.counters import CH1_W, CH1_Y, CH1_Z, PACKER
 from bhemu.machine.lanes import (
@@ -26,6 +25,7 @@ from bhemu.machine.lanes import (
 )
 from bhemu.tensix.pack.accumulate import accumulate
 from bhemu.tensix.pack.bfp_assembly import shared_exponent, signed_magnitudes
+from bhemu.tensix.pack.kernel import kernel
 from bhemu.tensix.pack.late_conversion import late_conversion
 
 _ADDRESS_MASK: Final = 0x7FFFFFFF
@@ -34,7 +34,7 @@ _UNIT_MASK: Final = 0x1FFFF
 """Stream addresses have 17 bits of 16-byte units."""
 
 
-@njit
+@kernel
 def stream_addresses(t, which):
     """Byte addresses (row starts, exponents, datums) that newly opened streams get by ADC `which`."""
     pack = t.pack
@@ -55,7 +55,7 @@ def stream_addresses(t, which):
     return row_starts, exponents, (unit & _UNIT_MASK) << 4
 
 
-@njit
+@kernel
 def _write_whole(t, value):
     """Append sixteen datums of 8, 16 or 32 bits."""
     pack = t.pack
@@ -75,7 +75,7 @@ def _write_whole(t, value):
         pack.data_address = address + 16
 
 
-@njit
+@kernel
 def _write_some(t, value, count):
     """Append the first `count` datums, fewer than sixteen, of 8, 16 or 32 bits."""
     pack = t.pack
@@ -98,7 +98,7 @@ def _write_some(t, value, count):
     pack.data_address += count * (bits >> 3)
 
 
-@njit
+@kernel
 def _write_group(t, value):
     """Append a BFP group: one exponent byte, and sixteen magnitudes, the first in the lowest bits (I.4)."""
     pack = t.pack
@@ -119,7 +119,7 @@ def _write_group(t, value):
     pack.data_address = address + 2 * bits
 
 
-@njit
+@kernel
 def write_datums(t, value, count):
     """Convert sixteen intermediate datums and append the first `count`; a BFP group is always whole."""
     pack = t.pack
@@ -136,7 +136,7 @@ ALL: Final = np.int64(16)
 """Count for `write_datums`; no literal, so that one compiled function serves all counts."""
 
 
-@njit
+@kernel
 def zero_fill(t, address, end):
     """Zero the bytes from `address` to `end` - 1; returns `end`."""
     for i in range(address, end):
@@ -144,7 +144,7 @@ def zero_fill(t, address, end):
     return end
 
 
-@njit
+@kernel
 def fill_unit(t, address):
     """Zero the rest of a 16-byte unit that has been begun; returns the address behind it."""
     return zero_fill(t, address, (address + 15) & ~15)

@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.machine.config_access import PACK_BIT, config_bank
 from bhemu.machine.counters import CH0_X, CH1_X, PACKER
 from bhemu.machine.faults import DONE, REFUSED, open_choice, refuse
-from bhemu.machine.lanes import load16, splat16, store16
+from bhemu.machine.lanes import load16, mask16, maximum, splat16, store16, where
 from bhemu.machine.state import L1_SIZE
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
 from bhemu.tensix.pack.compression import close_tile, end_row, open_tile, push, write_gathered
@@ -34,11 +33,12 @@ from bhemu.tensix.pack.faults import (
     ZERO_WRITE_COUNT,
 )
 from bhemu.tensix.pack.fields import config
-from bhemu.tensix.pack.histogram import record_exponents, statistics_enabled
+from bhemu.tensix.pack.histogram import count_exponents, record_maximum, statistics_enabled
 from bhemu.tensix.pack.input_address import first_datum, input_address, move_counters
+from bhemu.tensix.pack.kernel import kernel
 from bhemu.tensix.pack.late_conversion import fp16_from_fp32
 from bhemu.tensix.pack.output_address import ALL, stream_addresses, write_datums
-from bhemu.tensix.pack.relu import exponent_threshold, relu
+from bhemu.tensix.pack.relu import exponent_threshold, exponents, relu
 
 _DESCALE_VALUE: Final = config("INT_DESCALE_VALUES_SEC0_Value")
 ZERO: Final = np.int64(0)
@@ -51,7 +51,7 @@ PAD_WITHOUT_CONCAT: Final = 2
 PAD_WITH_LAST: Final = 3
 
 
-@njit
+@kernel
 def _descale(t):
     """Right shift of integer magnitudes (INT_DESCALE, 002.5.2e)."""
     pack = t.pack
@@ -62,25 +62,44 @@ def _descale(t):
     return (np.int64(t.config[0, word]) >> ((z & 3) * 8)) & 31
 
 
-@njit
+@kernel
 def _row_from_dst(t, row, column, count, bins):
-    """Sixteen intermediate datums of a Dst row, through the stages that only datums from Dst pass."""
+    """Sixteen intermediate datums of a Dst row, and their exponents, behind the stages that only Dst data passes."""
     pack = t.pack
     value = early_conversion(t, pack.early, _descale(t), row)
-    if pack.edge_free != 0:
-        advance(pack, count)
-    else:
+    if pack.edge_free == 0:
         value = edge_mask(pack, value, column, count)
-    value = relu(pack, value)
+    if pack.relu != 0:
+        value = relu(pack, value)
     if pack.narrow != 0:
         value = fp16_from_fp32(value)
-    record_exponents(pack, value, column, count, bins)
+    exponent = exponents(pack, value)
+    if bins:
+        count_exponents(pack, value, column, count)
     if pack.threshold != 0:
         value = exponent_threshold(pack, value)
-    return value
+    return value, exponent
 
 
-@njit
+@kernel
+def _whole_rows(t, row, step, mask, bins):
+    """Rows of sixteen datums that need no gathering, interface by interface."""
+    pack = t.pack
+    seen = splat16(0)
+    rows = 0
+    for i in range(4):
+        if (mask >> i) & 1 != 0:
+            value, exponent = _row_from_dst(t, row + i * step, ZERO, ALL, bins)
+            seen = maximum(seen, exponent)
+            write_datums(t, value, ALL)
+            rows += 1
+    pack.datums += rows * 16
+    if pack.edge_free != 0:
+        advance(pack, rows * 16)
+    record_maximum(pack, seen)
+
+
+@kernel
 def _row_from_l1(t, address, count):
     """`count` datums of L1 in the layout of their intermediate format; BFP datums have exponent 0 (002.3.4)."""
     pack = t.pack
@@ -102,7 +121,7 @@ def _row_from_l1(t, address, count):
     return load16(pack.row, 0)
 
 
-@njit
+@kernel
 def _take(t, value, column, count, phase, pad):
     """Downsample (002.10) and append the datums of one interface; `pad` fills a partial row with zeros to sixteen."""
     pack = t.pack
@@ -117,7 +136,33 @@ def _take(t, value, column, count, phase, pad):
             push(t, ZERO)
 
 
-@njit
+@kernel
+def _gathered_rows(t, row, step, mask, column, count, pad, bins):
+    """Rows whose datums go one by one: fewer than sixteen, downsampled, compressed, or behind such."""
+    pack = t.pack
+    here = mask16(((1 << count) - 1) << column)
+    seen = splat16(0)
+    phase = 0
+    for i in range(4):
+        if (mask >> i) & 1 != 0:
+            value, exponent = _row_from_dst(t, row + i * step, column, count, bins)
+            seen = maximum(seen, where(here, exponent, 0))
+            _take(t, value, column, count, phase, pad)
+            phase += count
+    if pack.edge_free != 0:
+        advance(pack, phase)
+    record_maximum(pack, seen)
+
+
+@kernel
+def _other_rows(t, start, rows, count, zeros, pad):
+    """Rows of zeros, or of L1 from byte address `start`."""
+    for i in range(rows):
+        value = splat16(0) if zeros else _row_from_l1(t, start + ((i * count) << t.pack.size_shift), count)
+        _take(t, value, ZERO, count, i * count, pad)
+
+
+@kernel
 def _finish_context(pack, last):
     """Advance the hardware context (P3): on Last, or after the programmed number of planes."""
     if pack.planes_per_context == 0:
@@ -129,7 +174,7 @@ def _finish_context(pack, last):
             pack.context = (pack.context + 1) & 3
 
 
-@njit
+@kernel
 def _interfaces(t, first, mask):
     """Refuse a mask that reaches beyond the fourth interface (P2), but for those that the reference executes."""
     executed = mask == 15 or mask == 5 or mask == 10 or mask == 3
@@ -138,7 +183,7 @@ def _interfaces(t, first, mask):
     return DONE
 
 
-@njit
+@kernel
 def _room(t, data, exponents, row_starts, datums, closes):
     """Refuse a PACR whose streams would leave L1. Compressed output counts as if nothing could be left out."""
     pack = t.pack
@@ -162,7 +207,7 @@ def _room(t, data, exponents, row_starts, datums, closes):
     return DONE
 
 
-@njit
+@kernel
 def _open(t, row_starts, exponents, data):
     pack = t.pack
     pack.open = 1
@@ -180,7 +225,7 @@ def _open(t, row_starts, exponents, data):
     open_tile(t)
 
 
-@njit
+@kernel
 def _close(t, thread, last):
     """Complete the streams; with Last account for the tile, in 16-byte units."""
     pack = t.pack
@@ -193,7 +238,7 @@ def _close(t, thread, last):
         pack.acc_tile_size[thread] = (np.int64(pack.acc_tile_size[thread]) + size + pack.header_units) & 0xFFFF
 
 
-@njit
+@kernel
 def _ready(t, thread, context):
     """Have the configuration of this bank and context decoded."""
     bank = config_bank(t, thread)
@@ -208,7 +253,7 @@ def _ready(t, thread, context):
     return DONE
 
 
-@njit
+@kernel
 def _pack(t, thread, which, mask, count, repeats, pad, pad_total, strided, zeros, concat, last, flush):
     """Validate and execute; `mask` interfaces of `count` datums, `repeats` rows of zeros instead when that is not 0."""
     pack = t.pack
@@ -261,24 +306,12 @@ def _pack(t, thread, which, mask, count, repeats, pad, pad_total, strided, zeros
     from_dst = not zeros and not flush and pack.source_l1 == 0
     whole = count == 16 and pack.downsample == NO_MASK and pack.compress == 0 and pack.group_count == 0
     bins = from_dst and statistics_enabled(t)
-    done = 0
-    if from_dst:
-        for i in range(4):
-            if (mask >> i) & 1 != 0:
-                value = _row_from_dst(t, row + i * step, column, count, bins)
-                if whole:
-                    write_datums(t, value, ALL)
-                    pack.datums += 16
-                else:
-                    _take(t, value, column, count, done * count, pad)
-                    done += 1
+    if not from_dst:
+        _other_rows(t, start, rows, count, zeros, pad)
+    elif whole:
+        _whole_rows(t, row, step, mask, bins)
     else:
-        for i in range(rows):
-            if zeros:
-                _take(t, splat16(0), ZERO, count, i * count, pad)
-            else:
-                value = _row_from_l1(t, start + ((i * count) << pack.size_shift), count)
-                _take(t, value, ZERO, count, i * count, pad)
+        _gathered_rows(t, row, step, mask, column, count, pad, bins)
     if pad_total:
         while pack.datums & 15 != 0:
             push(t, ZERO)

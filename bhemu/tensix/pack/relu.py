@@ -6,15 +6,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from numba import njit
-
 from bhemu.machine.lanes import shift_right_logical, splat16, where
+from bhemu.tensix.pack.kernel import kernel
 
 NO_SIGN: Final = 32
 """In place of the sign bit's position: the datum is unsigned."""
 
 
-@njit
+@kernel
 def relu(pack, value):
     """ReLU modes 1 to 3: a set sign bit gives +0; then values <= threshold give 0, or values > threshold the threshold.
 
@@ -36,13 +35,13 @@ def relu(pack, value):
     return value
 
 
-@njit
+@kernel
 def exponents(pack, value):
     """Exponent field of each datum, in its raw form."""
     return shift_right_logical(value, splat16(pack.exponent_shift)) & splat16(pack.exponent_mask)
 
 
-@njit
+@kernel
 def exponent_threshold(pack, value):
     """Datums whose exponent is below the threshold become zero (002.7)."""
     return where(exponents(pack, value) < splat16(pack.threshold), 0, value)
