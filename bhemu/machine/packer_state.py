@@ -12,7 +12,7 @@ import numpy as np
 _DECODED: list[tuple[str, str]] = [
     ("key", "i8"),  # bank, context and openness that the fields below were decoded for; 0 = nothing
     # input address (P4); strides in bytes
-    ("base", "i8"),
+    ("input_base", "i8"),
     ("x_stride", "i8"),
     ("y_stride", "i8"),
     ("z_stride", "i8"),
@@ -56,7 +56,7 @@ _DECODED: list[tuple[str, str]] = [
     ("bfp_family_a", "i8"),
     ("datum_bits", "i8"),
     ("out_format", "i8"),
-    ("compress", "i8"),
+    ("compressed", "i8"),
     ("zero_flags", "i8"),
     ("accumulate", "i8"),
     # output address (P11)
@@ -125,3 +125,7 @@ PACKER: Final[np.dtype[Any]] = np.dtype(
     align=True,
 )
 """dtype of `t.pack`."""
+
+# Without the compiler a field is an attribute of a NumPy scalar, whose own attributes would hide it.
+if hidden := set(PACKER.names or ()) & set(dir(np.record)):
+    raise RuntimeError(f"fields of the packer's state need other names: {sorted(hidden)}")

@@ -21,7 +21,7 @@ from packer_bench import (
     Bench,
 )
 
-from bhemu.errors import MemoryError_, MissingSpecification, UndefinedBehavior
+from bhemu.errors import MemoryError_, MissingSpecification, UndefinedBehavior, Unimplemented
 from bhemu.isa.instructions import encode
 
 ONES = [0x3F80] * 16
@@ -693,3 +693,21 @@ def test_accumulation_without_a_rule_is_refused_i_9() -> None:
     bench.packer(Pack_L1_Acc=1)
     with pytest.raises(MissingSpecification, match="no source defines the sum"):
         bench.pacr()
+
+
+def test_pacr_setreg_flushes_and_refuses_what_it_cannot_reach() -> None:
+    bench = Bench()
+    bench.bf16_row(0, ONES)
+    bench.tile["adc"][2, 2, 4] = 0
+    bench.pacr(Last=0)
+    bench.tile["l1"][L1_BASE + 2 : L1_BASE + 16] = 0xEE
+    with pytest.raises(UndefinedBehavior, match="0xffb01000"):
+        bench.word(int(encode("PACR_SETREG", Push=1, StreamId=1, Flush=1)))
+    bench.tile.pack.setreg_base[1] = 1 << 18
+    with pytest.raises(Unimplemented, match="0xffb41000"):
+        bench.word(int(encode("PACR_SETREG", Push=1, AddrSel=1, StreamId=1, Flush=1)))
+    assert bench.tile.pack.open
+    bench.tile.pack.setreg_base[1] = 2 << 18
+    bench.word(int(encode("PACR_SETREG", Push=1, AddrSel=1, StreamId=0, Flush=1)))
+    assert bench.l1("<u2", 8) == [0x3F80] + [0] * 7
+    assert not bench.tile.pack.open

@@ -22,7 +22,7 @@ Datum = tuple[int, int, int]
 """Sign, exponent field, mantissa field."""
 
 
-# --- models of the early conversion: (sign, exponent, mantissa) of the intermediate ------------------------------------
+# --- models of the early conversion: (sign, exponent, mantissa) of the intermediate -----------------------------------
 
 
 def flush(d: Datum, top: int | None) -> Datum:
@@ -59,7 +59,7 @@ def fields(pattern: int, exponent_bits: int) -> Datum:
     return pattern >> 15, pattern >> mantissa_bits & (1 << exponent_bits) - 1, pattern & (1 << mantissa_bits) - 1
 
 
-# --- models of the late conversion: pattern in L1 ----------------------------------------------------------------------
+# --- models of the late conversion: pattern in L1 ---------------------------------------------------------------------
 
 
 def to_fp32(d: Datum, width: int) -> int:
@@ -155,7 +155,7 @@ def test_int16_cells_pass_unchanged_p6() -> None:
     assert bench.l1("<u2", 0x4000) == list(range(1, 0x10000, 4))
 
 
-# --- BFP assembly ------------------------------------------------------------------------------------------------------
+# --- BFP assembly -----------------------------------------------------------------------------------------------------
 
 
 def assembled(exponent: np.ndarray, mantissa: np.ndarray, sign: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
@@ -206,7 +206,7 @@ def test_the_packer_never_writes_minus_infinity_in_bfp_p10() -> None:
     assert bench.l1("u1", 8, 16) == [4] + [0] * 7
 
 
-# --- L1 accumulation -----------------------------------------------------------------------------------------------------
+# --- L1 accumulation --------------------------------------------------------------------------------------------------
 
 
 def number(pattern: int, width: int) -> Fraction:

@@ -2,3 +2,4 @@
 
 from bhemu.tensix.pack import histogram as histogram
 from bhemu.tensix.pack import pacr as pacr
+from bhemu.tensix.pack import setreg as setreg

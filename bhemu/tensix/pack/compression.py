@@ -59,7 +59,7 @@ def push(t, datum):
     """Append one intermediate datum to the open tile."""
     pack = t.pack
     pack.datums += 1
-    if pack.compress == 0:
+    if pack.compressed == 0:
         _gather(t, datum)
         return
     if datum != 0:
@@ -92,7 +92,7 @@ def open_tile(t):
     pack.pending_zeros = 0
     pack.row_is_zero = 1
     pack.all_zero_flags = 0
-    if pack.compress != 0:
+    if pack.compressed != 0:
         for i in range(32):
             pack.zero_counts[i] = 0
         _row_start(t)
@@ -127,7 +127,7 @@ def write_gathered(t):
         return
     for i in range(count, 16):
         pack.group[i] = 0
-    whole = pack.bfp_bits != 0 or pack.compress != 0
+    whole = pack.bfp_bits != 0 or pack.compressed != 0
     write_datums(t, load16(pack.group, 0), ALL if whole else count)
     pack.group_count = 0
 
@@ -136,7 +136,7 @@ def write_gathered(t):
 def close_tile(t):
     """Complete all streams to whole 16-byte units."""
     pack = t.pack
-    if pack.compress != 0:
+    if pack.compressed != 0:
         end_row(t)
         stored = pack.augmented & 31
         write_gathered(t)

@@ -171,7 +171,7 @@ def _decode_input(t, bank, context, in_format):
     width = in_format & 3
     pack.size_shift = 2 if width == 0 else 1 if width == 1 else 0
     pack.column_mask = 3 if width == 0 else 7 if width == 1 else 15
-    pack.base = config_field(t, bank, _BASE0)
+    pack.input_base = config_field(t, bank, _BASE0)
     pack.x_stride = config_field(t, bank, _X0_STRIDE) & 15
     pack.y_stride = config_field(t, bank, _Y0_STRIDE)
     pack.z_stride = config_field(t, bank, _Z0_STRIDE)
@@ -337,12 +337,12 @@ def _decode_output(t, bank, context, out_format):
     pack.has_exp_section = (out_format >> 1) & 1
     pack.header_units = _read(t, bank, _ADD_HEADER, context)
     pack.zero_flags = 1 - _read(t, bank, _NO_ZERO_FLAGS, context)
-    pack.compress = 1 - _read(t, bank, _NO_COMPRESS, context)
+    pack.compressed = 1 - _read(t, bank, _NO_COMPRESS, context)
     pack.accumulate = _read(t, bank, _L1_ACC, context)
-    if pack.compress != 0 and (out_format == BFP2 or out_format == BFP2A):
+    if pack.compressed != 0 and (out_format == BFP2 or out_format == BFP2A):
         return refuse(t, _COMPRESS_BFP2, out_format)
     if pack.accumulate != 0:
-        if pack.compress != 0:
+        if pack.compressed != 0:
             return refuse(t, _ACCUMULATE_COMPRESSED)
         if out_format == INT32:
             if not open_choice(t, _ACCUMULATE_INT32):

@@ -112,7 +112,7 @@ ACCUMULATE_COMPRESSED = _refusal(
     rule="002.13, 002.11",
 )
 COMPRESS_BFP2 = _refusal(
-    "pack.compress-bfp2",
+    "pack.compressed-bfp2",
     MissingSpecification,
     "zero compression (Disable_zero_compress, word 70 bit 0, is 0) with the 2-bit Out_data_format {0}",
     remedy="set Disable_zero_compress: the compressed layout is defined for datums of 4 bits and more",

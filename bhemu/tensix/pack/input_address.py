@@ -26,7 +26,7 @@ def input_address(t, which):
     pack = t.pack
     x, y = np.int64(t.adc[which, PACKER, CH0_X]), np.int64(t.adc[which, PACKER, CH0_Y])
     z, w = np.int64(t.adc[which, PACKER, CH0_Z]), np.int64(t.adc[which, PACKER, CH0_W])
-    return pack.base + x * pack.x_stride + y * pack.y_stride + z * pack.z_stride + w * pack.w_stride
+    return pack.input_base + x * pack.x_stride + y * pack.y_stride + z * pack.z_stride + w * pack.w_stride
 
 
 @kernel

@@ -47,7 +47,7 @@ def stream_addresses(t, which):
     if unit > pack.fifo_limit * 2 + 1:
         unit -= pack.fifo_size * 2
     row_starts = (unit & _UNIT_MASK) << 4
-    if pack.compress != 0:
+    if pack.compressed != 0:
         unit += pack.row_start_size
     exponents = (unit & _UNIT_MASK) << 4
     if pack.has_exp_section != 0:

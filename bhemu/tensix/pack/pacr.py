@@ -188,7 +188,7 @@ def _room(t, data, exponents, row_starts, datums, closes):
     """Refuse a PACR whose streams would leave L1. Compressed output counts as if nothing could be left out."""
     pack = t.pack
     end = data + ((datums * pack.datum_bits + 7) >> 3)
-    if pack.compress != 0:
+    if pack.compressed != 0:
         groups = ((pack.augmented + datums + 1) >> 5) - (pack.augmented >> 5) + 1
         end = data + groups * (4 * pack.datum_bits + 16)
         row_end = row_starts + 4
@@ -304,7 +304,7 @@ def _pack(t, thread, which, mask, count, repeats, pad, pad_total, strided, zeros
     if pack.open == 0:
         _open(t, row_starts, exponents, data)
     from_dst = not zeros and not flush and pack.source_l1 == 0
-    whole = count == 16 and pack.downsample == NO_MASK and pack.compress == 0 and pack.group_count == 0
+    whole = count == 16 and pack.downsample == NO_MASK and pack.compressed == 0 and pack.group_count == 0
     bins = from_dst and statistics_enabled(t)
     if not from_dst:
         _other_rows(t, start, rows, count, zeros, pad)
@@ -315,7 +315,7 @@ def _pack(t, thread, which, mask, count, repeats, pad, pad_total, strided, zeros
     if pad_total:
         while pack.datums & 15 != 0:
             push(t, ZERO)
-    if pack.compress != 0:
+    if pack.compressed != 0:
         if not concat:
             end_row(t)
     elif pack.bfp_bits == 0:
