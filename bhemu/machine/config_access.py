@@ -11,27 +11,27 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.isa.registers import CONFIG_WORDS, FIRST_SHARED_WORD, thread
+from bhemu.machine.kernel import kernel
 
 STATE_ID: Final = thread("CFG_STATE_ID_StateID")
 
 
-@njit
+@kernel
 def config_bank(t, thread):
     """Config bank that instructions of `thread` use (I.10)."""
     return np.int64(t.thread_config[thread, STATE_ID[0]]) & STATE_ID[2]
 
 
-@njit
+@kernel
 def config_field(t, bank, field):
     """Value of a Config field; words that both banks share live in bank 0 (I.10)."""
     word = field[0]
     return (np.int64(t.config[0 if word >= FIRST_SHARED_WORD else bank, word]) >> field[1]) & field[2]
 
 
-@njit
+@kernel
 def thread_field(t, thread, field):
     """Value of a ThreadConfig field of `thread`."""
     return (np.int64(t.thread_config[thread, field[0]]) >> field[1]) & field[2]

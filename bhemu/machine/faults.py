@@ -19,9 +19,8 @@ import zlib
 from dataclasses import dataclass
 from typing import Final
 
-from numba import njit
-
 from bhemu.errors import BhemuError
+from bhemu.machine.kernel import kernel
 
 DONE: Final = 0
 """The instruction has finished."""
@@ -64,7 +63,7 @@ def fault(name: str, error: type[BhemuError], text: str, *, remedy: str, rule: s
     return code
 
 
-@njit
+@kernel
 def refuse(t, code, value0=0, value1=0, value2=0, value3=0):
     """Record a fault (the first one wins) and return `REFUSED`."""
     if t.fault_code == 0:
@@ -76,7 +75,7 @@ def refuse(t, code, value0=0, value1=0, value2=0, value3=0):
     return REFUSED
 
 
-@njit
+@kernel
 def open_choice(t, code, value0=0, value1=0):
     """True when the user lets bhemu use its recommended choice for a case that no source settles.
 

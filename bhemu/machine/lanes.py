@@ -14,7 +14,7 @@ amounts must be below the width: clamp them with `minimum` first.
     minimum, maximum, less_unsigned                  signed minimum and maximum; unsigned comparison
     shift_right_logical, leading_zeros, population_count
     widen, widen_unsigned, narrow                    32 to 64 bits and back
-    add_floats                                       IEEE sum of lanes that hold binary32 (widened: binary64) bit patterns
+    add_floats                                       IEEE sum of lanes that hold binary32 (widened: binary64) bits
     load_row_pair, store_row_pair                    two rows of a 16-bit array as 32 lanes of 16 bits
     pack_rows                                        two rows of 16 lanes, cut to 16 bits, as 32 lanes of 16 bits
     as_halves, as_words                              16 lanes of 32 bits as 32 lanes of 16 bits, low half first, and

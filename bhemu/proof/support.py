@@ -16,7 +16,6 @@ from bhemu.isa.instructions import INSTRUCTIONS, decode
 from bhemu.proof.conformance import VECTORS
 from bhemu.proof.vector_file import VectorFile
 from bhemu.tensix import units  # registers every instruction
-from bhemu.tensix.frontend.modes import EXPANDED
 from bhemu.tensix.instruction import DOCUMENTED, HANDLERS, MISSING, OPEN, VERIFIED, Mode
 
 assert units
@@ -55,15 +54,8 @@ def table() -> list[Row]:
     return [
         Row(row.mnemonic, row.unit, mode.name, mode.fidelity, mode.vectors, mode.rule)
         for row in INSTRUCTIONS.values()
-        for mode in _modes(row.mnemonic, row.opcode)
+        for mode in (HANDLERS[row.opcode].modes if row.opcode in HANDLERS else (Mode("any", MISSING),))
     ]
-
-
-def _modes(mnemonic: str, opcode: int) -> tuple[Mode, ...]:
-    handler = HANDLERS.get(opcode)
-    if handler is not None:
-        return handler.modes
-    return EXPANDED.get(mnemonic) or (Mode("any", MISSING),)
 
 
 class Evidence:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.errors import MissingSpecification, NonContractualBehavior
 from bhemu.isa.instructions import INSTRUCTIONS
@@ -15,6 +14,7 @@ from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import thread_field
 from bhemu.machine.counters import CARRY, CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_W, CH1_X, CH1_Y, CH1_Z, PACKER
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.tensix.banks import MATRIX, SRCA, SRCB
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
 
@@ -58,13 +58,13 @@ INCREMENT: Final = 1
 ADD_TO_CARRY: Final = 2
 
 
-@njit
+@kernel
 def _target(thread, override):
     """Thread whose counters are meant: the issuing one, or override - 1."""
     return thread if override == 0 else override - 1
 
 
-@njit
+@kernel
 def _move(t, thread, unit, counter, mask, action, amount):
     """SETADC* write counter and copy, INCADC* add to the counter, ADDRCR* add to the copy and load it."""
     if action == INCREMENT:
@@ -78,7 +78,7 @@ def _move(t, thread, unit, counter, mask, action, amount):
     t.adc[thread, unit, counter] = value
 
 
-@njit
+@kernel
 def _move_xy(t, thread, override, units, select, action, y1, x1, y0, x0):
     target = _target(thread, override)
     for unit in range(UNITS):
@@ -94,7 +94,7 @@ def _move_xy(t, thread, override, units, select, action, y1, x1, y0, x0):
     return DONE
 
 
-@njit
+@kernel
 def _move_zw(t, thread, override, units, select, action, w1, z1, w0, z0):
     target = _target(thread, override)
     for unit in range(UNITS):

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from numba import njit
-
 from bhemu.errors import NonContractualBehavior
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import thread_field
 from bhemu.machine.faults import DONE, REFUSED, fault, refuse
+from bhemu.machine.kernel import kernel
 
 SRCA: Final = 0
 SRCB: Final = 1
@@ -34,7 +33,7 @@ BANK_NOT_VALID = fault(
 )
 
 
-@njit
+@kernel
 def give_back_source(t, which):
     """Give the matrix unit's bank of SrcA (0) or SrcB (1) to the unpackers and move the matrix unit to the other bank.
 
@@ -48,13 +47,13 @@ def give_back_source(t, which):
     return DONE
 
 
-@njit
+@kernel
 def _is_kept(t, thread, which):
     """True when ThreadConfig CLR_DVALID keeps the bank of SrcA (0) or SrcB (1) valid."""
     return thread_field(t, thread, _KEEP_A if which == SRCA else _KEEP_B) != 0
 
 
-@njit
+@kernel
 def can_hand_back(t, thread, mask_ab, ignore_disable):
     """True when `hand_back` with the same arguments would be DONE; records the refusal otherwise.
 
@@ -68,7 +67,7 @@ def can_hand_back(t, thread, mask_ab, ignore_disable):
     return True
 
 
-@njit
+@kernel
 def hand_back(t, thread, mask_ab, ignore_disable):
     """Give back the matrix unit's banks that `mask_ab` selects (bit 0 SrcA, bit 1 SrcB) and change banks (F28).
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior, Unimplemented
 from bhemu.isa.registers import (
@@ -24,6 +23,7 @@ from bhemu.isa.registers import (
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import UNITS_OF_WORD, config_bank
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.state import ALL_CONFIG_DIRTY
 from bhemu.tensix.instruction import DOCUMENTED, MISSING, OPEN, VERIFIED, Mode, instruction
 from bhemu.tensix.prng import seed_prng
@@ -70,19 +70,19 @@ NO_STREAM_REGISTERS = fault(
 )
 
 
-@njit
+@kernel
 def _home(bank, word):
     """The bank that stores a word: what both banks share is kept in bank 0."""
     return 0 if word >= FIRST_SHARED_WORD else bank
 
 
-@njit
+@kernel
 def read_config(t, bank, word):
     """Value of a Config word, 0 <= word < 224; words that act when written read as 0."""
     return np.int64(t.config[_home(bank, word), word])
 
 
-@njit
+@kernel
 def _mark(t, bank, word, units):
     """Tell units that their decoded copies of words are stale; `word` says whether both banks are meant."""
     if word >= FIRST_SHARED_WORD:
@@ -92,7 +92,7 @@ def _mark(t, bank, word, units):
         t.config_dirty[bank] = np.uint32(np.int64(t.config_dirty[bank]) | units)
 
 
-@njit
+@kernel
 def _put(t, bank, word, value):
     """Store a word and act on it, STATE_RESET_EN excepted; returns the units to mark."""
     if word == SEED_WORD:
@@ -102,7 +102,7 @@ def _put(t, bank, word, value):
     return np.int64(UNITS_OF_WORD[word])
 
 
-@njit
+@kernel
 def _put_or_reset(t, bank, word, value):
     """The same for the writers that STATE_RESET_EN obeys."""
     if word == STATE_RESET_WORD:
@@ -112,7 +112,7 @@ def _put_or_reset(t, bank, word, value):
     return _put(t, bank, word, value)
 
 
-@njit
+@kernel
 def store_config(t, bank, word, value):
     """Write a Config word without the reset that a write of STATE_RESET_EN means, as RMWCIB does.
 
@@ -122,7 +122,7 @@ def store_config(t, bank, word, value):
     _mark(t, bank, word, _put(t, bank, word, value))
 
 
-@njit
+@kernel
 def write_config(t, bank, word, value):
     """Write a Config word: WRCFG, CFGSHIFTMASK, STREAMWRCFG, and stores of the cores (I.10).
 
@@ -184,7 +184,7 @@ def SETC16(t, thread, setc16_reg, setc16_value):
     return DONE
 
 
-@njit
+@kernel
 def _modify_byte(t, thread, byte, mask, data, word):
     """RMWCIB: replace the bits under `mask` in one byte of a Config word; bytes count from the lowest."""
     if word >= CONFIG_WORDS:
@@ -215,7 +215,7 @@ def RMWCIB3(t, thread, Mask, Data, CfgRegAddr):
     return _modify_byte(t, thread, 3, Mask, Data, CfgRegAddr)
 
 
-@njit
+@kernel
 def rotate_right(value, amount):
     """A 32-bit value rotated right by 0 to 31 bits."""
     return ((value >> amount) | (value << (32 - amount))) & WORD_BITS

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, shift_right_logical, store32, where
 
 LANES: Final = 32
@@ -16,14 +16,14 @@ SEED_STEPS: Final = 32
 """Steps from the seed to the state from which the first lane is filled (V4)."""
 
 
-@njit
+@kernel
 def next_state(state):
     """The state after `state` (below 2**32): bit 31 is set when bits 31, 21, 1 and 0 hold an even sum."""
     odd = ((state >> 31) ^ (state >> 21) ^ (state >> 1) ^ state) & 1
     return (state >> 1) | ((odd ^ 1) << 31)
 
 
-@njit
+@kernel
 def prng_step(t, enabled):
     """Step the generators of the enabled lanes.
 
@@ -40,7 +40,7 @@ def prng_step(t, enabled):
     return state
 
 
-@njit
+@kernel
 def seed_prng(t, seed):
     """Start the generators of all lanes from a 32-bit seed (V4), as a write to Config word PRNG_SEED does."""
     state = np.int64(seed)

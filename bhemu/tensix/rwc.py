@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.errors import MissingSpecification
 from bhemu.isa.registers import thread as thread_register
@@ -22,6 +21,7 @@ from bhemu.machine.counters import (
     RWC_FIDELITY,
 )
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice
+from bhemu.machine.kernel import kernel
 from bhemu.tensix.banks import can_hand_back, hand_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 
@@ -59,13 +59,13 @@ AB2_SET = fault(
 )
 
 
-@njit
+@kernel
 def _bits(word, field):
     """A field of a ThreadConfig entry that has been read already."""
     return (word >> field[1]) & field[2]
 
 
-@njit
+@kernel
 def _step_source(t, thread, counter, carry, increment, to_carry, clear):
     """R4 for SrcA or SrcB."""
     if clear:
@@ -79,7 +79,7 @@ def _step_source(t, thread, counter, carry, increment, to_carry, clear):
         t.rwc[thread, counter] = (np.int64(t.rwc[thread, counter]) + increment) & SRC_ROW_MASK
 
 
-@njit
+@kernel
 def _apply(t, thread, index, with_fidelity):
     ab = np.int64(t.thread_config[thread, _A_INCR[0] + index])
     dst = np.int64(t.thread_config[thread, _DST_INCR[0] + index])
@@ -118,7 +118,7 @@ def _apply(t, thread, index, with_fidelity):
     return DONE
 
 
-@njit
+@kernel
 def apply_address_modifier(t, thread, index):
     """Apply the thread's address modifier `index` (0..7) to its row counters (R4).
 
@@ -127,7 +127,7 @@ def apply_address_modifier(t, thread, index):
     return _apply(t, thread, index, True)
 
 
-@njit
+@kernel
 def apply_address_modifier_keep_fidelity(t, thread, index):
     """The same without the fidelity phase, for SFPLOAD, SFPSTORE and SFPLOADMACRO (R4)."""
     return _apply(t, thread, index, False)
@@ -141,7 +141,7 @@ _CLEAR_FIDELITY: Final = 8
 _C_TO_CR: Final = 8
 
 
-@njit
+@kernel
 def _set_counter(t, thread, counter, carry, value, add_to_carry, mask):
     if add_to_carry:
         value = (np.int64(t.rwc[thread, carry]) + value) & mask
@@ -171,7 +171,7 @@ def SETRWC(t, thread, clear_ab_vld, rwc_cr, rwc_d, rwc_b, rwc_a, BitMask):
     return hand_back(t, thread, clear_ab_vld, False)
 
 
-@njit
+@kernel
 def _increment_counter(t, thread, counter, carry, value, add_to_carry, mask):
     if add_to_carry:
         value = (np.int64(t.rwc[thread, carry]) + value) & mask

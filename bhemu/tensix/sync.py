@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.machine.faults import DONE, WAIT, fault, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 
@@ -54,7 +54,7 @@ NOP_PAYLOAD = fault(
 )
 
 
-@njit
+@kernel
 def _latch(t, thread, word):
     """Place the wait; a thread has one latch, so a second wait word waits for the first (Y10)."""
     if t.wait_word[thread] != 0:
@@ -134,12 +134,12 @@ def SEMGET(t, thread, sem_sel):
     return DONE
 
 
-@njit
+@kernel
 def _mutex_exists(index):
-    return index == 0 or (2 <= index and index <= 4)
+    return index == 0 or (index >= 2 and index <= 4)
 
 
-@njit
+@kernel
 def _is_next(t, mutex, thread):
     """After thread i released, thread i + 1 (mod 3) is served first if both others ask (Y11b)."""
     last = t.mutex_last[mutex]

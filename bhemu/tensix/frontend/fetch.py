@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.isa.instructions import INSTRUCTIONS
+from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_PUSH_LIMIT, FIFO_SLOTS
 from bhemu.tensix.frontend.mop import NO_WORD, mop_next, mop_start
 
@@ -23,7 +23,7 @@ EXECUTE_LSB: Final = _REPLAY["execute_while_loading"].lsb
 LOAD_LSB: Final = _REPLAY["load_mode"].lsb
 
 
-@njit
+@kernel
 def fifo_push(t, thread, word, line):
     """Append a word to the thread's first FIFO; False when it must wait (Y3)."""
     count = np.int64(t.fifo_count[thread])
@@ -36,14 +36,14 @@ def fifo_push(t, thread, word, line):
     return True
 
 
-@njit
+@kernel
 def _to_gate(t, thread, word, line):
     t.gate_word[thread] = np.uint32(word)
     t.gate_line[thread] = line
     t.gate_full[thread] = 1
 
 
-@njit
+@kernel
 def fetch(t, thread):
     """Bring the next word to the gate, through both expanders; False when the thread has nothing to do."""
     while True:

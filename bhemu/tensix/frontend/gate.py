@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.isa.instructions import BY_OPCODE, INSTRUCTIONS
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import thread_field
+from bhemu.machine.kernel import kernel
 
 STALLWAIT: Final = INSTRUCTIONS["STALLWAIT"].opcode
 SEMWAIT: Final = INSTRUCTIONS["SEMWAIT"].opcode
@@ -59,7 +59,7 @@ ON_ZERO: Final = 1
 ON_MAX: Final = 2
 
 
-@njit
+@kernel
 def stall_conditions_left(t, conditions):
     """The selected STALLWAIT conditions that still hold the wait, as a mask."""
     if conditions == 0:
@@ -76,7 +76,7 @@ def stall_conditions_left(t, conditions):
     return left
 
 
-@njit
+@kernel
 def semaphores_left(t, selected, condition):
     """The selected semaphores that still hold a SEMWAIT, as a mask (Y11a)."""
     left = 0
@@ -88,7 +88,7 @@ def semaphores_left(t, selected, condition):
     return left
 
 
-@njit
+@kernel
 def wait_is_over(t, thread):
     """True when every selected condition of the latched wait holds in this cycle."""
     word = np.int64(t.wait_word[thread])
@@ -106,7 +106,7 @@ _MESSAGES_HIGH: Final = thread_register("STREAMWAIT_NUM_MSGS_HI_Val")
 _STREAM_ID: Final = thread_register("STREAM_ID_SYNC_SEC0_BankSel")
 
 
-@njit
+@kernel
 def stream_reached(t, thread, word):
     """Y11c: the stream's phase (condition 0) or message count (condition 1) has reached the target."""
     by_messages = (word >> _STREAM_CONDITION[0]) & _STREAM_CONDITION[1]
@@ -118,14 +118,14 @@ def stream_reached(t, thread, word):
     return reached >= target
 
 
-@njit
+@kernel
 def block_mask(wait):
     """Block mask of a latched wait word."""
     mask = (wait >> 15) & 0x1FF
     return mask if mask != 0 else DEFAULT_BLOCK
 
 
-@njit
+@kernel
 def is_held(wait, opcode):
     """True when the latched wait holds words of this opcode."""
     mask = block_mask(wait)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
+
+from bhemu.machine.kernel import kernel
 
 NOP_OPCODE: Final = 0x02
 
@@ -44,12 +45,12 @@ NO_WORD: Final = -1
 """The expansion has ended."""
 
 
-@njit
+@kernel
 def is_nop(word):
     return (word >> 24) == NOP_OPCODE
 
 
-@njit
+@kernel
 def mop_start(t, thread, word, line):
     """Begin to expand a MOP word."""
     t.mop_word[thread] = np.uint32(word)
@@ -73,7 +74,7 @@ def mop_start(t, thread, word, line):
         t.mop_active[thread] = TEMPLATE0
 
 
-@njit
+@kernel
 def mop_next(t, thread):
     """The next word of the expansion, or NO_WORD when it has ended (the expander is then idle)."""
     if t.mop_active[thread] == TEMPLATE0:
@@ -81,7 +82,7 @@ def mop_next(t, thread):
     return _template1(t, thread)
 
 
-@njit
+@kernel
 def _template0(t, thread):
     """Y7: pass i takes bit i of the mask; phases 0 A0, 1..3 A1..A3, 4 B, or 0 skip A0, 4 skip B."""
     word = np.int64(t.mop_word[thread])
@@ -116,7 +117,7 @@ def _template0(t, thread):
     return out
 
 
-@njit
+@kernel
 def _template1(t, thread):
     """Y8: each outer pass is start, the body, end0, end1; `mop_outer` counts the passes that are left."""
     config = t.mop_config

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.machine.dispatch import NOT_COMPILED, call_handler
 from bhemu.machine.faults import DONE, REFUSED, WAIT
+from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.tensix.frontend.fetch import fetch, fifo_push
 from bhemu.tensix.frontend.gate import is_held, wait_is_over
@@ -33,7 +33,7 @@ CYCLES_SPENT: Final = 3
 CYCLES_IN_A_SCRIPT: Final = 1_000_000
 
 
-@njit
+@kernel
 def issue(t, table, thread):
     """Let one word of the thread pass its gate and execute; DONE also when a latched wait has just been lifted."""
     if t.gate_full[thread] == 0 and not fetch(t, thread):
@@ -58,7 +58,7 @@ def issue(t, table, thread):
     return status
 
 
-@njit
+@kernel
 def run(t, table, cycles):
     """Clock the coprocessor for at most `cycles` cycles, or until nothing moves."""
     for _ in range(cycles):
@@ -77,7 +77,7 @@ def run(t, table, cycles):
     return CYCLES_SPENT
 
 
-@njit
+@kernel
 def drain(t, table, thread):
     """Execute all that the thread has queued; STOPPED when it is empty or waits."""
     while True:
@@ -91,7 +91,7 @@ def drain(t, table, thread):
         t.clock += 1
 
 
-@njit
+@kernel
 def repeat(t, table, thread_and_word, count):
     """Push and drain the same word `count` times (for `bhemu bench`); the thread stands above the word's 32 bits."""
     thread = thread_and_word >> 32
@@ -104,7 +104,7 @@ def repeat(t, table, thread_and_word, count):
     return STOPPED
 
 
-@njit
+@kernel
 def play(t, table, script, count):
     """Push a script of words for all three threads and run it to its end, `count` times (for `bhemu bench`).
 

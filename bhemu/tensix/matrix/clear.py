@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.registers import config
 from bhemu.machine.config_access import config_bank, config_field
 from bhemu.machine.faults import DONE, REFUSED, fault, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import splat16, store16
 from bhemu.tensix.banks import SRCA, SRCB, UNPACKER, can_hand_back, hand_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
@@ -55,7 +55,7 @@ WHERE_RANGE = fault(
 )
 
 
-@njit
+@kernel
 def _clear_tile(t, thread, bank, tile, use_32_bit, valid):
     """16 rows of one view; a tile past the end changes nothing (F26)."""
     start = dst_row(t, thread, 0, _ANY_DST_ROW)
@@ -103,7 +103,7 @@ def ZEROACC(t, thread, clear_mode, use_32_bit_mode, clear_zero_flags, addr_mode,
     return apply_address_modifier(t, thread, addr_mode)
 
 
-@njit
+@kernel
 def _fill(array, bank, cell):
     cells = splat16(cell)
     for row in range(SRC_ROWS):

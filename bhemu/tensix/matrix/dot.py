@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import as_halves, as_words, iota16, load16, maximum, minimum, shuffle, splat16, store16, where
 from bhemu.tensix.matrix.dst import accumulate_two
 from bhemu.tensix.matrix.fidelity import exponent_bias, slice_a, slice_b
@@ -34,19 +34,19 @@ _TERM_SHIFT: Final = 13
 _SWAP: Final = (8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _pair(low, high):
     """Two rows of 16-bit values in one."""
     return (low & 0xFFFF) | (high << 16)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _exponents(cell):
     exponent = cell & SRC_EXPONENT
     return where(exponent != 0, exponent, _NO_EXPONENT)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _prepare_a(t, row, trim, phase):
     """Decode sixteen SrcA rows, for all SrcB rows at once."""
     for k in range(GROUP):
@@ -56,7 +56,7 @@ def _prepare_a(t, row, trim, phase):
         store16(t.math_scratch, _A_EXPONENTS + k, _pair(_exponents(low), _exponents(high)))
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _prepare_b(t, index, row, trim, phase, bias):
     """Decode one SrcB row. Slices are doubled: the sums are rounded at the place below the last one."""
     cell = load16(t.srcb, row) & trim
@@ -68,13 +68,13 @@ def _prepare_b(t, index, row, trim, phase, bias):
     store16(t.math_scratch, _B + index, _pair(low, high))
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _both(t, index, k):
     """A pair of SrcB values in all columns."""
     return as_halves(splat16(np.int64(t.math_scratch[_B + index, k])))
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _groups(t, index, zero_exponent):
     """(sums, exponents) of both groups for one SrcB row, as pairs (F10).
 
@@ -95,17 +95,17 @@ def _groups(t, index, zero_exponent):
     return where(greatest > 0, total, 0), greatest
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _low(pairs):
     return (as_words(pairs) << 16) >> 16
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _high(pairs):
     return as_words(pairs) >> 16
 
 
-@njit
+@kernel
 def dot_rows(t, style, view, phase, a_row, a_trim, b_row, b_step, b_trim, dst_row, dst_step, count):
     """Dst rows += SrcB rows x sixteen SrcA rows (F10).
 

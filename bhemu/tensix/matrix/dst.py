@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from numba import njit
-
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import (
     leading_zeros,
     load16,
@@ -35,19 +34,19 @@ _FP32_INFINITE: Final = 255
 _INT32_MAX: Final = 0x7FFFFFFF
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def cell_from_upper16(bits):
     """Dst cell of the upper 16 bits of a value in FP32 order: exponent and mantissa change places (rules I.2)."""
     return (bits & 0x8000) | ((bits & 0x7F) << 8) | ((bits >> 7) & 0xFF)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def upper16_from_cell(cell):
     """The inverse of `cell_from_upper16`."""
     return (cell & 0x8000) | ((cell & 0xFF) << 7) | ((cell >> 8) & 0x7F)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def load_value(t, view, row):
     """(sign bit 15, exponent field, magnitude) of a Dst row; zeros when the row is not valid (F6, F12)."""
     physical = high_row(row) if view == VIEW_32 else row
@@ -67,14 +66,14 @@ def load_value(t, view, row):
     return sign, exponent, where(exponent > 0, mantissa | _IMPLICIT, zero)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _align(value, exponent, greatest):
     """Signed `value` at the greatest exponent: shifted right, half toward plus infinity (F12 step 2)."""
     distance = minimum(greatest - exponent, _FAR)
     return (((value << 1) >> distance) + 1) >> 1
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _finish(t, view, row, total, greatest):
     """Normalise, round and store a signed sum (F12 steps 4 to 7)."""
     zeros = leading_zeros(where(total < 0, -total, total))
@@ -102,7 +101,7 @@ def _finish(t, view, row, total, greatest):
     store_value(t, view, row, sign, bits)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def store_value(t, view, row, sign, bits):
     """Write exponent and mantissa `bits` (FP32, BF16 or FP16 order) under `sign` (bit 15); makes the row valid."""
     if view == VIEW_32:
@@ -118,7 +117,7 @@ def store_value(t, view, row, sign, bits):
     t.dst_valid[row] = 1
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _align_dst(view, sign, magnitude, exponent, greatest):
     """The signed Dst value at the greatest exponent: shifted right, half up on the magnitude (F12 steps 2 and 3)."""
     aligned = _align(magnitude, exponent, greatest)
@@ -127,7 +126,7 @@ def _align_dst(view, sign, magnitude, exponent, greatest):
     return where(sign != 0, -aligned, aligned)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _align_term(view, value, exponent, greatest):
     aligned = _align(value, exponent, greatest)
     if view != VIEW_32:
@@ -135,7 +134,7 @@ def _align_term(view, value, exponent, greatest):
     return aligned
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def accumulate_one(t, view, row, value, exponent, unsigned):
     """Dst row += one signed term per column, where 2^23 at its exponent is 1.0 (F12).
 
@@ -153,7 +152,7 @@ def accumulate_one(t, view, row, value, exponent, unsigned):
     _finish(t, view, row, total, greatest)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def accumulate_two(t, view, row, value0, exponent0, value1, exponent1):
     """Dst row += two signed terms per column, combined in one step (F12, F13)."""
     sign, dst_exponent, magnitude = load_value(t, view, row)
@@ -163,14 +162,14 @@ def accumulate_two(t, view, row, value0, exponent0, value1, exponent1):
     _finish(t, view, row, total, greatest)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def replace(t, view, row, value, exponent):
     """Dst row = one signed term per column: F12 with Dst +0, whose exponent 0 takes part."""
     greatest = maximum(exponent, 0)
     _finish(t, view, row, _align_term(view, value, exponent, greatest), greatest)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def load_int32(t, row):
     """Signed 64-bit lanes of a sign-magnitude INT32 row; -0 reads as 0, an invalid row as zeros (F15)."""
     physical = high_row(row)
@@ -181,7 +180,7 @@ def load_int32(t, row):
     return widen(where((cell & 0x8000) != 0, -magnitude, magnitude))
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def store_int32(t, row, value):
     """Write signed 64-bit lanes as sign-magnitude INT32, saturated at 2^31 - 1; zero is +0 (F15)."""
     clamped = narrow(maximum(minimum(value, _INT32_MAX), -_INT32_MAX))

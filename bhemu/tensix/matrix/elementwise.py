@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from numba import njit
-
 from bhemu.machine.config_access import config_bank
 from bhemu.machine.faults import DONE, REFUSED, WAIT, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, load16, minimum, splat16, where
 from bhemu.tensix.banks import SRCA, SRCB, hand_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
@@ -78,26 +77,26 @@ _LETTER_A: Final = ord("A")
 _LETTER_B: Final = ord("B")
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _operand_b(t, row, spread):
     """A SrcB row, or its column 0 in all columns."""
     cells = load16(t.srcb, row)
     return splat16(lane(cells, 0)) if spread else cells
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _significand(cell):
     """11-bit significand of a cell that ELWADD adds: 0 for the all-zero cell (F11)."""
     return where(cell != 0, (cell >> SRC_MANTISSA_LSB) & SRC_MANTISSA | (SRC_MANTISSA + 1), 0)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _magnitude_order(cell):
     """Exponent and mantissa as one number."""
     return ((cell & SRC_EXPONENT) << 10) | ((cell >> SRC_MANTISSA_LSB) & SRC_MANTISSA)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _sum(a, b):
     """(signed value, exponent of the larger operand) of a + b; the smaller is shifted with half up."""
     a_is_big = _magnitude_order(a) >= _magnitude_order(b)
@@ -109,7 +108,7 @@ def _sum(a, b):
     return where((big & SRC_SIGN) != 0, -total, total) << _TERM_SHIFT, exponent
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _is_minus_zero_alone(a, b):
     """Columns of the corner of F11: nothing plus a minus zero that Zero_Flag_disabled_src keeps.
 
@@ -119,7 +118,7 @@ def _is_minus_zero_alone(a, b):
     return (a == 0) & (b == SRC_SIGN)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _add_row(t, style, view, phase, a, b, accumulate, row):
     value, exponent = _sum(a, b)
     if style == FP16_STYLE and view == VIEW_32:
@@ -131,7 +130,7 @@ def _add_row(t, style, view, phase, a, b, accumulate, row):
         replace(t, view, row, value, exponent)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _multiply_row(t, bias, view, phase, a, b, keep_denormals, row):
     exponent = (a & SRC_EXPONENT) + (b & SRC_EXPONENT) + bias
     dead = ((a & SRC_EXPONENT) == 0) | (exponent <= 0)  # F9
@@ -142,7 +141,7 @@ def _multiply_row(t, bias, view, phase, a, b, keep_denormals, row):
     accumulate_one(t, view, row, where(dead, 0, product << _TERM_SHIFT), exponent, dead & ~dead)
 
 
-@njit
+@kernel
 def _elementwise(t, thread, clear_dvalid, accumulate, broadcast, address_modifier, dst, operation):
     """What the three instructions share; `operation` is a constant in each."""
     if not owns_a(t) or not owns_b(t):

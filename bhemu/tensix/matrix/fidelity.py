@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from numba import njit
-
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import where
 from bhemu.tensix.matrix.operands import FP16_STYLE, SRC_EXPONENT, SRC_MANTISSA, SRC_MANTISSA_LSB, SRC_SIGN, VIEW_32
 
@@ -15,7 +14,7 @@ _IMPLICIT: Final = SRC_MANTISSA + 1
 _SLICE_A: Final = 0x1F
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def exponent_bias(style, view, phase):
     """K: what is added to the sum of both exponent fields (F8)."""
     bias = -127
@@ -24,7 +23,7 @@ def exponent_bias(style, view, phase):
     return bias - 5 * (phase & 1) - 7 * (phase >> 1)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def slice_a(cell, phase):
     """Signed 5-bit slice of SrcA cells' mantissas; 0 where the operand counts as zero (F5, F8)."""
     slice_ = (((cell >> SRC_MANTISSA_LSB) & SRC_MANTISSA | _IMPLICIT) >> (1 if phase & 1 else 6)) & _SLICE_A
@@ -32,7 +31,7 @@ def slice_a(cell, phase):
     return where((cell & SRC_SIGN) != 0, -slice_, slice_)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def slice_b(cell, phase, keep_denormals):
     """Signed 7-bit slice of SrcB cells' mantissas; 0 where the operand counts as zero (F5, F8)."""
     mantissa = (cell >> SRC_MANTISSA_LSB) & SRC_MANTISSA | _IMPLICIT

@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.machine.faults import fault, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load16, mask_bits, splat16, store16, where, widen
 from bhemu.tensix.matrix.dst import load_int32, store_int32
 from bhemu.tensix.matrix.operands import SRC_EXPONENT, SRC_MANTISSA, SRC_MANTISSA_LSB, SRC_SIGN
@@ -30,7 +30,7 @@ NOT_INTEGER = fault(
 )
 
 
-@njit
+@kernel
 def all_integers(t, array, row, count, letter):
     """True when every cell of the rows has exponent 0 or 16; records the refusal otherwise."""
     cells = load16(array, row)
@@ -39,7 +39,7 @@ def all_integers(t, array, row, count, letter):
     return are_integers(t, cells, letter)
 
 
-@njit
+@kernel
 def are_integers(t, cells, letter):
     """True when the cells, or those that were or-ed together, have exponent 0 or 16; records the refusal otherwise."""
     if mask_bits((cells & (SRC_EXPONENT ^ _EXPONENT)) != 0) != 0:
@@ -48,19 +48,19 @@ def are_integers(t, cells, letter):
     return True
 
 
-@njit
+@kernel
 def factor_a(phase):
     """Magnitude bits of SrcA that take part in a product (F14)."""
     return 0x1F if phase & 1 else 0xE0
 
 
-@njit
+@kernel
 def factor_b(phase):
     """Magnitude bits of SrcB that take part in a product (F14)."""
     return 0xF if phase & 2 else 0x3F0
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def integer(cell, mask, keep_denormals):
     """Signed value of Src cells; 0 where the exponent is 0, unless `keep_denormals` (F14)."""
     magnitude = (cell >> SRC_MANTISSA_LSB) & (mask & SRC_MANTISSA)
@@ -69,7 +69,7 @@ def integer(cell, mask, keep_denormals):
     return where((cell & SRC_SIGN) != 0, -magnitude, magnitude)
 
 
-@njit
+@kernel
 def dot_rows_integer(t, phase, a_row, b_row, b_step, dst_row, dst_step, count):
     """Dst rows += SrcB rows x sixteen SrcA rows, saturating (F15)."""
     for k in range(_DEPTH):
@@ -84,14 +84,14 @@ def dot_rows_integer(t, phase, a_row, b_row, b_step, dst_row, dst_step, count):
         store_int32(t, row, widen(total) + load_int32(t, row))
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def add_row_integer(t, row, a, b, accumulate):
     """Dst row = a + b, or += a + b with saturation, of signed integers (F15)."""
     total = widen(a + b)
     store_int32(t, row, total + load_int32(t, row) if accumulate else total)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def multiply_row_integer(t, row, a, b):
     """Dst row += a * b with saturation (F15)."""
     store_int32(t, row, widen(a * b) + load_int32(t, row))

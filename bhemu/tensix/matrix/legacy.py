@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from numba import njit
-
 from bhemu.errors import MissingSpecification
 from bhemu.machine.config_access import config_bank
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import splat16
 from bhemu.tensix.banks import SRCA, hand_back
 from bhemu.tensix.instruction import OPEN, Mode, instruction
@@ -67,7 +66,7 @@ UNDEFINED_OPCODE = fault(
 )
 
 
-@njit
+@kernel
 def _add_zero(t, thread, clear_dvalid, address_modifier, dst, count):
     """`Dst += 0` for `count` rows, as MVMUL and GAPOOL do it with zero operands."""
     if not open_choice(t, ADDS_ZERO):
@@ -120,7 +119,7 @@ def APOOL3S2(t, thread, clear_dvalid, pool_addr_mode, index_en, dst):
     return _add_zero(t, thread, clear_dvalid, pool_addr_mode, dst, _POOL_ROWS)
 
 
-@njit
+@kernel
 def _pool_zero(t, thread, clear_dvalid, address_modifier, index_enabled, dst):
     if not open_choice(t, POOLS_ZERO):
         return REFUSED

@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.machine.config_access import config_bank
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import iota16, lane, load16, splat16, store16, where
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
@@ -96,7 +96,7 @@ UNALIGNED_B2A = fault(
 )
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _is_moved(t):
     """Mask of the columns that LaneConfig does not block (F25)."""
     blocked = (np.int64(t.lane_config) >> _BLOCK_MOVES_LSB) & 3
@@ -104,7 +104,7 @@ def _is_moved(t):
     return (odd & (splat16(blocked & 2) == 0)) | (~odd & (splat16(blocked & 1) == 0))
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _store(t, array, row, cells):
     """Write a row, but for the columns that LaneConfig blocks (F25)."""
     if np.int64(t.lane_config) & (3 << _BLOCK_MOVES_LSB):
@@ -112,13 +112,13 @@ def _store(t, array, row, cells):
     store16(array, row, cells)
 
 
-@njit
+@kernel
 def _flushed(cells):
     """Cells with exponent 0 become zero ("FZ")."""
     return where((cells & SRC_EXPONENT) != 0, cells, 0)
 
 
-@njit
+@kernel
 def _store_dst(t, code, low_half, row, cells):
     """Write Src cells to Dst row `row` in the form that format `code` has there (F19)."""
     upper = (cells >> 3) & 0xFF00 | cells & 0xFF
@@ -140,7 +140,7 @@ def _store_dst(t, code, low_half, row, cells):
         t.dst_valid[row] = 1
 
 
-@njit
+@kernel
 def _can_store(t, thread, bank, code, low_half):
     """False, with the refusal recorded, when cells of that format cannot be moved to Dst."""
     if not is_supported(t, thread, bank):
@@ -154,7 +154,7 @@ def _can_store(t, thread, bank, code, low_half):
     return True
 
 
-@njit
+@kernel
 def _a_to_dst(t, thread, low_half, src, address_modifier, mode, dst):
     bank = config_bank(t, thread)
     code = code_a(t, thread, bank, SRCA)
@@ -193,7 +193,7 @@ def MOVDBGA2D(t, thread, dest_32b_lo, src, addr_mode, instr_mod, dst):
     return _a_to_dst(t, thread, dest_32b_lo, src, addr_mode, instr_mod, dst)
 
 
-@njit
+@kernel
 def _trim_b(code, code_of_b):
     """Bits of SrcB cells that MOVB2D moves (F20); 5-bit formats that the reference does not move keep theirs."""
     five = (FIVE_BIT_CODES >> code) & 1
@@ -204,7 +204,7 @@ def _trim_b(code, code_of_b):
     return trim_mask(TF32 if code_of_b == TF32 else 0)
 
 
-@njit
+@kernel
 def _b_to_dst(t, thread, low_half, src, address_modifier, mode, dst):
     bank = config_bank(t, thread)
     code, code_of_b = code_a(t, thread, bank, SRCB), code_b(t, thread, bank)
@@ -250,7 +250,7 @@ def MOVDBGB2D(t, thread, dest_32b_lo, src, addr_mode, movb2d_instr_mod, dst):
     return _b_to_dst(t, thread, dest_32b_lo, src, addr_mode, movb2d_instr_mod, dst)
 
 
-@njit
+@kernel
 def _load_dst(t, code, wide, low_half, row):
     """Src cells of Dst row `row` for format `code` (F21); an invalid row reads as zeros."""
     physical = high_row(row) if wide else row
@@ -270,7 +270,7 @@ def _load_dst(t, code, wide, low_half, row):
     return cells | (lower >> 5) & 0x700 if code == TF32 else cells
 
 
-@njit
+@kernel
 def _from_dst(t, thread, array, file, low_half, src, address_modifier, mode, dst):
     bank = config_bank(t, thread)
     code = code_a(t, thread, bank, file)

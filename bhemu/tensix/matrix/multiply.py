@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from numba import njit
-
 from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.machine.config_access import config_bank
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.tensix.banks import SRCA, SRCB, hand_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.matrix.dot import dot_rows
@@ -79,13 +78,13 @@ DOT_OPTION = fault(
 )
 
 
-@njit
+@kernel
 def _are_integers(t, a_row, b_row, b_rows):
     """True when the operands are integers; records the refusal otherwise."""
     return all_integers(t, t.srca, a_row, DEPTH, _LETTER_A) and all_integers(t, t.srcb, b_row, b_rows, _LETTER_B)
 
 
-@njit
+@kernel
 def multiply(t, thread, clear_dvalid, address_modifier, dst, b_mask, b_step, dst_mask, dst_step, count):
     """Dst rows += SrcB rows x SrcA: what MVMUL, DOTPV and GAPOOL share."""
     if not owns_a(t) or not owns_b(t):

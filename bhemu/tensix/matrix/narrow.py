@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import (
     leading_zeros,
     load_row_pair,
@@ -39,20 +39,20 @@ _FAR: Final = 15
 _TOO_FAR: Final = 12  # F11
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def exponents(row0, row1):
     """Exponent fields of two rows of Src cells."""
     return pack_rows(row0, row1) & SRC_EXPONENT
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def significands(row0, row1, trimmed):
     """Sign and mantissa of two rows of Src cells, without the low three bits where the format has none (F4)."""
     packed = pack_rows(row0 >> SRC_MANTISSA_LSB, row1 >> SRC_MANTISSA_LSB)
     return packed & ~_LOW_MANTISSA if trimmed else packed
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _load(t, view, row):
     """(cells, exponent field, magnitude) of two Dst rows; zeros where a row is not valid."""
     valid = np.int64(t.dst_valid[row]) * 0xFFFF | np.int64(t.dst_valid[row + 1]) * 0xFFFF0000
@@ -66,14 +66,14 @@ def _load(t, view, row):
     return cells, exponent, where(exponent != 0, magnitude, 0)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _align(value, exponent, greatest):
     """Half toward plus infinity (F12 steps 2 and 3)."""
     distance = minimum(greatest - exponent, _FAR)
     return (((value << 1) >> distance) + 1) >> 1
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _finish(t, view, row, total, greatest):
     """Normalise, round and store (F12 steps 4 to 7)."""
     magnitude = where(total < 0, -total, total)
@@ -99,7 +99,7 @@ def _finish(t, view, row, total, greatest):
     t.dst_valid[row + 1] = 1
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def accumulate_pair(t, view, row, value, exponent):
     """Dst rows `row` and `row + 1` += one signed term per column in units of 2^-10."""
     cells, dst_exponent, magnitude = _load(t, view, row)
@@ -109,14 +109,14 @@ def accumulate_pair(t, view, row, value, exponent):
     _finish(t, view, row, total, greatest)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def replace_pair(t, view, row, value, exponent):
     """Dst rows = one signed term per column; Dst +0, whose exponent is 0, takes part (F11)."""
     greatest = maximum(exponent, 0)
     _finish(t, view, row, _align(value, exponent, greatest), greatest)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def product_pair(e_a, s_a, e_b, s_b, phase, bias):
     """(signed product, exponent) of two rows of operands (F8, F9)."""
     exponent = e_a + e_b + bias
@@ -129,7 +129,7 @@ def product_pair(e_a, s_a, e_b, s_b, phase, bias):
     return where(alive, product, 0), where(alive, exponent, max(bias, 0))
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def sum_pair(e_a, s_a, e_b, s_b):
     """(signed sum, exponent of the larger operand) of two rows of operands (F11)."""
     s_a, s_b = where(e_a != 0, s_a, 0), where(e_b != 0, s_b, 0)  # zero operands become +0

@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.errors import ConfigurationError, MissingSpecification, NonContractualBehavior, UndefinedBehavior
 from bhemu.formats import DataFormat
@@ -15,6 +14,7 @@ from bhemu.isa.registers import config, thread
 from bhemu.machine.config_access import config_field, thread_field
 from bhemu.machine.counters import RWC_A, RWC_B, RWC_DST, RWC_FIDELITY
 from bhemu.machine.faults import fault, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load16, mask_bits
 from bhemu.tensix.banks import MATRIX, SRCA, SRCB
 
@@ -128,19 +128,19 @@ SRC_PAST_END = fault(
 )
 
 
-@njit
+@kernel
 def owns_a(t):
     """The matrix unit's bank of SrcA holds data (F30)."""
     return t.src_owner[SRCA, t.math_bank[SRCA]] == MATRIX
 
 
-@njit
+@kernel
 def owns_b(t):
     """The matrix unit's bank of SrcB holds data (F30)."""
     return t.src_owner[SRCB, t.math_bank[SRCB]] == MATRIX
 
 
-@njit
+@kernel
 def code_a(t, thread, bank, file):
     """Format code "fA": implied by the bank of `file` (SrcB for moves from and to SrcB), or configured (F1)."""
     if thread_field(t, thread, _NOT_IMPLIED_A) == 0:
@@ -150,7 +150,7 @@ def code_a(t, thread, bank, file):
     return config_field(t, bank, _CODE_A)
 
 
-@njit
+@kernel
 def code_b(t, thread, bank):
     """Format code "fB" (F1)."""
     if thread_field(t, thread, _NOT_IMPLIED_B) == 0:
@@ -160,7 +160,7 @@ def code_b(t, thread, bank):
     return config_field(t, bank, _CODE_B)
 
 
-@njit
+@kernel
 def is_supported(t, thread, bank):
     """False, with the refusal recorded, when a setting asks for what silicon does not have or no source describes."""
     if config_field(t, bank, _STOCHASTIC):
@@ -176,25 +176,25 @@ def is_supported(t, thread, bank):
     return True
 
 
-@njit
+@kernel
 def is_integer(t, bank):
     """INT8_math_enabled (F2)."""
     return config_field(t, bank, _INT8) != 0
 
 
-@njit
+@kernel
 def is_wide(t, bank):
     """Dst is used in its 32-bit view (F3)."""
     return config_field(t, bank, _FP32) != 0 or is_integer(t, bank)
 
 
-@njit
+@kernel
 def keeps_denormals(t, bank):
     """Zero_Flag_disabled_src (F5)."""
     return config_field(t, bank, _KEEP_DENORMALS) != 0
 
 
-@njit
+@kernel
 def arithmetic_style(t, thread, bank, a, b):
     """Style of an arithmetic instruction with format codes a and b, or NO_STYLE with the refusal recorded (F2)."""
     if not is_supported(t, thread, bank):
@@ -214,7 +214,7 @@ def arithmetic_style(t, thread, bank, a, b):
     return NO_STYLE
 
 
-@njit
+@kernel
 def view_of(t, bank, style):
     """View of Dst for a style (F3)."""
     if is_wide(t, bank):
@@ -222,13 +222,13 @@ def view_of(t, bank, style):
     return VIEW_FP16 if style == FP16_STYLE else VIEW_BF16
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def trim_mask(code):
     """Bits of a Src cell that arithmetic sees, by the operand's own format (F4)."""
     return SRC_CELL if (TF32_OR_FIVE_BIT >> code) & 1 else SRC_CELL & ~_SRC_LOW_MANTISSA
 
 
-@njit
+@kernel
 def fidelity_phase(t, thread):
     """Fidelity phase 0..3 (F8)."""
     # A Python integer, since a NumPy one would widen the lanes that it meets when Numba is disabled.
@@ -238,7 +238,7 @@ def fidelity_phase(t, thread):
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
-@njit
+@kernel
 def srca_row(t, thread, offset, mask):
     """First SrcA row; remembers it for SHIFTXA (F7, F31)."""
     row = (np.int64(t.rwc[thread, RWC_A]) + offset) & mask
@@ -246,37 +246,37 @@ def srca_row(t, thread, offset, mask):
     return row
 
 
-@njit
+@kernel
 def forget_srca_row(t):
     """After an instruction whose SrcA row no source gives, SHIFTXA's input is unknown (F31)."""
     t.math_srca_row = 0
 
 
-@njit
+@kernel
 def srcb_row(t, thread, offset, mask):
     """First SrcB row (F7)."""
     return (np.int64(t.rwc[thread, RWC_B]) + offset) & mask
 
 
-@njit
+@kernel
 def dst_row(t, thread, immediate, mask):
     """First logical Dst row in the view in use (F6)."""
     return (immediate + np.int64(t.rwc[thread, RWC_DST]) + thread_field(t, thread, _DST_OFFSET)) & mask
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def bank_row(t, file, row):
     """Position of row `row` of the matrix unit's bank among all rows of `t.srca` or `t.srcb`, for `load16`."""
     return np.int64(t.math_bank[file]) * SRC_ROWS + row
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def high_row(row):
     """Physical row of the high halves of 32-bit row `row`; the low halves are eight rows further (rules I.3)."""
     return ((row & 0x1F8) << 1) | (row & 0x207)
 
 
-@njit
+@kernel
 def has_high_exponent(array, row, count):
     """True when a cell of `count` rows uses exponent bits 7:5 (F4)."""
     cells = load16(array, row)
@@ -285,7 +285,7 @@ def has_high_exponent(array, row, count):
     return any_high_exponent(cells)
 
 
-@njit
+@kernel
 def any_high_exponent(cells):
     """True when a cell, or one of those that were or-ed together, uses exponent bits 7:5 (F4)."""
     return mask_bits((cells & _SRC_HIGH_EXPONENT) != 0) != 0

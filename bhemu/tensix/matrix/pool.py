@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from numba import njit
-
 from bhemu.errors import MissingSpecification, NonContractualBehavior
 from bhemu.machine.config_access import config_bank
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, load16, splat16, store16, where
 from bhemu.tensix.banks import SRCA, SRCB, hand_back
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
@@ -85,14 +84,14 @@ FP16_INTO_32 = fault(
 _INT32_STYLE: Final = 4  # style of Dst beside the styles of operands.py
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _comparable(value):
     """Signed number in the order of the values: sign and magnitude."""
     magnitude = value & (_SIGN - 1)
     return where((value & _SIGN) != 0, -magnitude, magnitude)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _read_dst(style, cell, low):
     """The old Dst value under comparison, from its high and low half cells (F18)."""
     sign = (cell & 0x8000) << 4
@@ -104,7 +103,7 @@ def _read_dst(style, cell, low):
     return value | (low >> 13) & 7 if style == TF32_STYLE else value
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _high_cell(style, value):
     """High half cell (16-bit view: the cell) of the result."""
     sign = (value & _SIGN) >> 4
@@ -118,7 +117,7 @@ def _high_cell(style, value):
     return where(exponent != 0, cell, 0)
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _low_cell(style, value):
     """Low half cell of the result without the index."""
     if style == _INT32_STYLE:
@@ -128,7 +127,7 @@ def _low_cell(style, value):
     return value & 0
 
 
-@njit(forceinline=True)
+@kernel(forceinline=True)
 def _candidate(style, cells, scale):
     """SrcA cells scaled by the exponent of a SrcB cell, under comparison (F18)."""
     exponent = cells & SRC_EXPONENT
@@ -142,7 +141,7 @@ def _candidate(style, cells, scale):
     return where(exponent != 0, value, 0)
 
 
-@njit
+@kernel
 def _pool(t, style, dst_style, wide, index_enabled, a_row, trim, b_row, row):
     """One GMPOOL; the order of rows and the `>=` matter for the index alone (F18)."""
     physical = high_row(row) if wide else row
@@ -190,7 +189,7 @@ def _pool(t, style, dst_style, wide, index_enabled, a_row, trim, b_row, row):
         t.dst_valid[physical + i] = 1
 
 
-@njit
+@kernel
 def pool(t, thread, clear_dvalid, address_modifier, index_enabled, dst, zero_a):
     """GMPOOL; with `zero_a` every SrcA cell counts as zero."""
     if not owns_a(t) or not owns_b(t):

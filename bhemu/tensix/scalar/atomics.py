@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.tensix.instruction import DOCUMENTED, Mode, instruction
 from bhemu.tensix.scalar.halves import QUAD_REGISTER, WORD_BITS, read_half
@@ -32,7 +32,7 @@ NOT_L1 = fault(
 )
 
 
-@njit
+@kernel
 def _in_l1(t, memory_select, address):
     """True when the word may be accessed; records the refusal otherwise."""
     if memory_select:
@@ -44,7 +44,7 @@ def _in_l1(t, memory_select, address):
     return True
 
 
-@njit
+@kernel
 def _add_in_field(old, amount, mask):
     """`old` with `amount` added inside the bits of `mask`."""
     return ((old + amount) & mask) | (old & ~mask & WORD_BITS)

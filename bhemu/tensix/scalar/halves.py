@@ -7,7 +7,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
+
+from bhemu.machine.kernel import kernel
 
 WORD_BITS: Final = 0xFFFFFFFF
 HALF_BITS: Final = 0xFFFF
@@ -15,13 +16,13 @@ QUAD_REGISTER: Final = 0x3C
 """Four consecutive GPRs start at a multiple of four."""
 
 
-@njit
+@kernel
 def read_half(t, thread, half):
     """A half of a GPR: 2n is the low half of GPR n, 2n + 1 the high half."""
     return (np.int64(t.gpr[thread, half >> 1]) >> (16 * (half & 1))) & HALF_BITS
 
 
-@njit
+@kernel
 def write_half(t, thread, half, value):
     """Write the low 16 bits of `value` to a half of a GPR and keep the other half."""
     shift = 16 * (half & 1)

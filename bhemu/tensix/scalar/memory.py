@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.errors import MemoryError_, MissingSpecification, UndefinedBehavior, Unimplemented
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import thread_field
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.tensix.banks import SRCA, SRCB, UNPACKER
 from bhemu.tensix.instruction import DOCUMENTED, MISSING, OPEN, Mode, instruction
@@ -77,13 +77,13 @@ FLOPS = fault(
 )
 
 
-@njit
+@kernel
 def l1_address(t, thread, register, offset):
     """Byte address of L1: the GPR in 16-byte units plus an offset in bytes, 32 bits."""
     return (np.int64(t.gpr[thread, register]) * L1_UNIT + offset) & WORD_BITS
 
 
-@njit
+@kernel
 def _advance(t, thread, half, code):
     """Post-increment of the offset half: 0, 2, 4 or 16 bytes."""
     step = L1_UNIT if code == 3 else 2 * code
@@ -113,7 +113,7 @@ def LOADIND(t, thread, SizeSel, OffsetIndex, AutoIncSpec, DataRegIndex, AddrRegI
     return DONE
 
 
-@njit
+@kernel
 def _store_l1(t, thread, size, offset_half, increment, data, register):
     address = l1_address(t, thread, register, read_half(t, thread, offset_half))
     if address >= L1_SIZE:
@@ -135,7 +135,7 @@ def _store_l1(t, thread, size, offset_half, increment, data, register):
     return DONE
 
 
-@njit
+@kernel
 def _mmio(t, address):
     """Every MMIO access of the scalar unit ends here."""
     if address < MMIO_FIRST:
@@ -151,19 +151,19 @@ _BLOCK_ROWS: Final = 16
 _SRCA_FIRST_ROW: Final = 4
 
 
-@njit
+@kernel
 def _low_bf16_cell(word):
     """Src cell of the low half of a GPR, which holds {sign, mantissa 7, exponent 8}."""
     return ((word & 0xFF00) << 3) | (word & 0xFF)
 
 
-@njit
+@kernel
 def _high_bf16_cell(word):
     """Src cell of the high half of a GPR, which holds BF16 in its usual order."""
     return ((word >> 31) << 18) | (((word >> 16) & 0x7F) << 11) | ((word >> 23) & 0xFF)
 
 
-@njit
+@kernel
 def _store_src(t, thread, which, offset_half, increment, data, register):
     """Four BF16 datums of two GPRs to the unpacker's bank; SrcA rows below 4 are dropped (U9)."""
     bank = t.unpack_bank[which]

@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.machine.faults import DONE, fault, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, RESERVED_BITS, VERIFIED, Mode, instruction
 from bhemu.tensix.scalar.halves import HALF_BITS, WORD_BITS, write_half
 from bhemu.tensix.scalar.signals import write_signal
@@ -59,13 +59,13 @@ def RSTDMA(t, thread):
     return refuse(t, RSTDMA_UNKNOWN)
 
 
-@njit
+@kernel
 def _right(t, thread, is_constant, index):
     """Operand B: a GPR, or the field itself as an unsigned 6-bit constant."""
     return index if is_constant else np.int64(t.gpr[thread, index])
 
 
-@njit
+@kernel
 def _write(t, thread, index, value):
     t.gpr[thread, index] = np.uint32(value & WORD_BITS)
     return DONE

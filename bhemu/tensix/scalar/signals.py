@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.isa.registers import config
 from bhemu.machine.config_access import config_bank, config_field
 from bhemu.machine.faults import DONE
+from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.tensix.scalar.halves import HALF_BITS, QUAD_REGISTER, WORD_BITS, write_half
 
@@ -41,13 +41,13 @@ _HEADER_UNCOMPRESSED_BIT: Final = 20
 _HEADER_BITS: Final = 0x00FF0000
 
 
-@njit
+@kernel
 def _last_tile_size(t, thread):
     """Size of the last tile in 16-byte units, if this thread packed it (003.2.1d)."""
     return np.int64(t.pack.last_tile_size) & HALF_BITS if t.pack.last_thread == thread else 0
 
 
-@njit
+@kernel
 def _histogram_word(t, first):
     """Four counters of the exponent histogram as a little-endian word."""
     word = 0
@@ -56,7 +56,7 @@ def _histogram_word(t, first):
     return word
 
 
-@njit
+@kernel
 def signal_words(t, thread, source, packers):
     """The four words of an InputSource. Source 8 clears the accumulated tile sizes too, if `packers` names packer 0."""
     flags = np.int64(t.pack.all_zero_flags) & WORD_BITS
@@ -88,7 +88,7 @@ def signal_words(t, thread, source, packers):
     return 0, 0, 0, 0
 
 
-@njit
+@kernel
 def write_signal(t, thread, size, packers, source, input_half, result_half):
     """SETDMAREG's signal form: one half, one word or four words of the source to the thread's GPRs."""
     word0, word1, word2, word3 = signal_words(t, thread, source, packers)

@@ -13,6 +13,7 @@ import numpy as np
 
 from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_W, CH1_X, CH1_Y, CH1_Z
 from bhemu.machine.faults import refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.decode import (
@@ -37,7 +38,6 @@ from bhemu.tensix.unpack.decode import (
     Z_STRIDE,
     table_field,
 )
-from bhemu.tensix.unpack.kernel import kernel
 
 L1_END: Final = L1_SIZE * 16
 """End of L1 in 1/16 byte."""

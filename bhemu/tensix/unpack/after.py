@@ -11,6 +11,7 @@ import numpy as np
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import thread_field
 from bhemu.machine.counters import CH0_Y, CH0_Z, CH1_Y, CH1_Z
+from bhemu.machine.kernel import kernel
 from bhemu.tensix.adc import Y_MASK, ZW_MASK
 from bhemu.tensix.banks import MATRIX
 from bhemu.tensix.unpack.decode import (
@@ -20,7 +21,6 @@ from bhemu.tensix.unpack.decode import (
     OUT_FORMAT,
     SRC_ROW_UPDATE,
 )
-from bhemu.tensix.unpack.kernel import kernel
 
 _SRC_SET_BASE: Final = (thread_register("SRCA_SET_Base"), thread_register("SRCB_SET_Base"))
 

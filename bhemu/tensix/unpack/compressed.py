@@ -13,11 +13,11 @@ import numpy as np
 
 from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_X
 from bhemu.machine.faults import refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.address import REFUSED_RANGE
 from bhemu.tensix.unpack.decode import BLOBS, DATUM_SIZE, X_DIM, Y_DIM, Z_DIM
-from bhemu.tensix.unpack.kernel import kernel
 
 GROUP: Final = 32
 """Datums, and zero counts, that follow each other."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import leading_zeros, mask_bits, minimum, where
-from bhemu.tensix.unpack.kernel import kernel
 
 NORMALISE_NONE: Final = 0
 NORMALISE_FP32_TO_TF32: Final = 1  # its layout drops the bits

@@ -15,6 +15,7 @@ import numpy as np
 
 from bhemu.isa.registers import config
 from bhemu.machine.config_access import UNPACK0_BIT, UNPACK1_BIT
+from bhemu.machine.kernel import kernel
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.convert import (
     LAYOUT_DST_16,
@@ -36,7 +37,6 @@ from bhemu.tensix.unpack.convert import (
     NORMALISE_NONE,
     NORMALISE_UINT8,
 )
-from bhemu.tensix.unpack.kernel import kernel
 
 SINGLE: Final = 8
 """Slot of the single-context form (OvrdThreadId = 0)."""

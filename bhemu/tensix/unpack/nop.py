@@ -13,12 +13,12 @@ from bhemu.isa.registers import config
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import config_bank, config_field, thread_field
 from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import splat16, store16
 from bhemu.tensix.banks import UNPACKER
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.after import hand_over
-from bhemu.tensix.unpack.kernel import kernel
 
 # Unpack_Pop
 POP: Final = 0

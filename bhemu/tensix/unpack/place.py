@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import store16
-from bhemu.tensix.unpack.kernel import kernel
 
 TO_SRCA: Final = 0
 TO_SRCA_TRANSPOSED: Final = 1

@@ -12,6 +12,7 @@ from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import config_bank, thread_field
 from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.tensix.banks import UNPACKER
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
 from bhemu.tensix.unpack import refusals
@@ -38,7 +39,6 @@ from bhemu.tensix.unpack.decode import (
     UPSAMPLE_ZEROS,
     refresh,
 )
-from bhemu.tensix.unpack.kernel import kernel
 from bhemu.tensix.unpack.place import BIAS_ROWS, TO_DST_16, TO_DST_32, TO_SRCA, TO_SRCA_TRANSPOSED, TO_SRCB
 from bhemu.tensix.unpack.walk import (
     REFUSED_WALK,

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from bhemu.machine.faults import refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import iota16, load16, load16_at, splat16, store16, where
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.address import L1_END, wrap
@@ -48,7 +49,6 @@ from bhemu.tensix.unpack.decode import (
     UNCOMPRESSED,
     UPSAMPLE_ZEROS,
 )
-from bhemu.tensix.unpack.kernel import kernel
 from bhemu.tensix.unpack.place import BIAS_ROWS, TO_SRCA, TO_SRCA_TRANSPOSED, TO_SRCB, place_datum, place_row
 
 REFUSED_WALK: Final = -1
