@@ -1,4 +1,4 @@
-"""Exponent histogram: what the exponents of datums from Dst are, behind the ReLU; and CLREXPHIST, which zeroes it."""
+"""Exponent histogram of the datums from Dst, behind the ReLU. CLREXPHIST, of the matrix unit, zeroes it."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
@@ -9,10 +9,8 @@ from typing import Final
 import numpy as np
 
 from bhemu.machine.config_access import thread_field
-from bhemu.machine.faults import DONE
 from bhemu.machine.lanes import horizontal_maximum, lane
 from bhemu.machine.state import THREADS
-from bhemu.tensix.instruction import DOCUMENTED, Mode, instruction
 from bhemu.tensix.pack.fields import thread as thread_position
 from bhemu.tensix.pack.kernel import kernel
 from bhemu.tensix.pack.relu import exponents
@@ -54,11 +52,3 @@ def record_maximum(pack, seen):
     largest = horizontal_maximum(seen)
     if largest > pack.histogram_max:
         pack.histogram_max = largest
-
-
-@instruction(Mode("all bins and the maximum", DOCUMENTED, rule="packer exponent histogram"))
-def CLREXPHIST(t, thread):
-    for i in range(32):
-        t.pack.histogram[i] = 0
-    t.pack.histogram_max = 0
-    return DONE
