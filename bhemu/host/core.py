@@ -106,6 +106,11 @@ class Config:
             if field(name).space == "thread":
                 raise AssemblyError(f"{name} is a ThreadConfig field", remedy="only SETC16 writes it: use config[...]")
             view[name] = value
+        recorder = self._core.tile.recorder
+        if recorder is not None:
+            bank = int(self._core.tile.record.thread_config[self._core.thread, 0]) & 1
+            words = sorted({bank << 8 | field(name).word for name in values})
+            recorder.note(self._core.thread, "store", tuple(words), self._core.line)
 
 
 class Core:
@@ -132,6 +137,7 @@ class Core:
         self.tiles_done = 0
         self.polls = 0
         self.waiting_for = ""
+        self.waits_for_others = False
         self._ready: Callable[[], bool] | None = None
         self._file = str(program.path) if program.path else ""
         self._recording: list[int] | None = None
@@ -264,7 +270,7 @@ class Core:
     def wait_until(self, condition: Callable[[], bool], what: str = "a condition of the program") -> None:
         """Wait until `condition()` holds; the machine runs on meanwhile."""
         self._mark()
-        self._block(condition, what)
+        self._block(condition, what, others=True)
 
     def semaphore(self, index: int) -> int:
         """Value of a semaphore, as the RISC-V core reads it; lets the machine run on, so that a loop may poll it."""
@@ -275,11 +281,18 @@ class Core:
         """Increment a semaphore from the RISC-V core, stopping at 15 (math Y11a)."""
         semaphore = self.tile.record.semaphore
         semaphore[index] = min(int(semaphore[index]) + 1, 15)
+        self._note("post", index)
 
     def semaphore_get(self, index: int) -> None:
         """Decrement a semaphore from the RISC-V core, stopping at 0 (math Y11a)."""
         semaphore = self.tile.record.semaphore
         semaphore[index] = max(int(semaphore[index]) - 1, 0)
+        self._note("get", index)
+
+    def _note(self, kind: str, index: int) -> None:
+        self._mark()
+        if self.tile.recorder is not None:
+            self.tile.recorder.note(self.thread, kind, (int(index),), self.line)
 
     def tile_done(self) -> None:
         """Tell the progress display that one more tile is finished."""
@@ -310,12 +323,14 @@ class Core:
         self._mark()
         self.polls += 1
         self.waiting_for = what
+        self.waits_for_others = True
         self._ready = None
         _to_scheduler()
 
-    def _block(self, ready: Callable[[], bool], what: str) -> None:
+    def _block(self, ready: Callable[[], bool], what: str, *, others: bool = False) -> None:
         while not ready():
             self.waiting_for = what
+            self.waits_for_others = others
             self._ready = ready
             _to_scheduler()
         self._ready = None

@@ -15,7 +15,7 @@ from bhemu.host.core import Core
 from bhemu.host.program import Program
 from bhemu.host.schedule import Schedule
 from bhemu.host.tensors import Tensor
-from bhemu.host.tile import Tile
+from bhemu.host.tile import Recorder, Tile
 from bhemu.isa.instructions import INSTRUCTIONS
 
 Array = np.ndarray[Any, Any]
@@ -77,6 +77,7 @@ def run_program(
     max_cycles: int | None = None,
     allow_open: bool = False,
     progress: Callable[[list[Core]], Any] | None = None,
+    recorder: Recorder | None = None,
 ) -> Result:
     """Run a program on a fresh tile.
 
@@ -88,6 +89,7 @@ def run_program(
         max_cycles: give up after so many cycles.
         allow_open: use the recommended choice where no source settles what silicon does.
         progress: called now and then with the three cores.
+        recorder: keeps what is executed, for `bhemu.debug`; the run is slower then, its outputs are the same.
 
     Raises:
         BhemuError: whatever went wrong; no output exists then.
@@ -106,6 +108,8 @@ def run_program(
         except FormatError as error:
             raise FormatError(f"input {tensor.name}: {error.message}", remedy=error.remedy) from None
         tensor.values = tile.read_tensor(tensor.address, tensor.shape, tensor.format, tile_shape=tensor.tile_shape)
+    if recorder is not None:
+        recorder.attach(tile)
     start = time.perf_counter()
     schedule = Schedule(tile, program, max_cycles=max_cycles, progress=progress)
     schedule.run()

@@ -52,6 +52,9 @@ class Schedule:
         self._program = program
         self._max_cycles = max_cycles
         self._progress = progress
+        self._recorder = tile.recorder
+        # A recorder wants to know after which instruction a core could go on, so the cores are asked in every cycle.
+        self._quantum = QUANTUM if self._recorder is None else 1
         self.cores = [Core(tile, program, thread) for thread in range(3)]
         self._tasks = [greenlet(self._body(core)) for core in self.cores]
 
@@ -80,6 +83,8 @@ class Schedule:
                 if task.dead or not core.is_ready():
                     continue
                 polls = core.polls
+                if self._recorder is not None:
+                    self._recorder.resumed(core.thread, core.waits_for_others)
                 self._switch(core, task)
                 if core.polls > polls and not task.dead:
                     polled = True
@@ -130,8 +135,8 @@ class Schedule:
         record = self._tile.record
         start = int(record.clock)
         while True:
-            status = self._tile.coprocessor.run(self._spend(QUANTUM))
-            if status != CYCLES_SPENT:
+            status = self._tile.coprocessor.run(self._spend(self._quantum))
+            if status != CYCLES_SPENT or self._recorder is not None:
                 return int(record.clock) > start
             self._spend(0)
             if self._progress is not None:

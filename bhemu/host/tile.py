@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,6 +29,19 @@ class Snapshot:
     __hash__ = None  # type: ignore[assignment]
 
 
+class Recorder(Protocol):
+    """What the host tells a recorder (`bhemu.debug.Recorder`)."""
+
+    def attach(self, tile: Tile) -> None:
+        """Record what the tile executes from now on."""
+
+    def note(self, thread: int, kind: str, values: tuple[int, ...], line: int) -> None:
+        """A thread's core did something past its FIFO: `store` (config words), `post` or `get` (a semaphore)."""
+
+    def resumed(self, thread: int, waited_for_others: bool) -> None:
+        """The schedule lets a thread's core go on."""
+
+
 class Tile:
     """A Tensix tile after reset.
 
@@ -52,6 +65,7 @@ class Tile:
         self.record: Any = self._tiles[0]
         self.record.allow_open = int(allow_open)
         self.coprocessor = Coprocessor(self._tiles)
+        self.recorder: Recorder | None = None
 
     # --- memory -----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,116 @@
+"""What a recorded run leaves behind: a row for each word that passed its gate, and what the RISC-V cores did beside.
+
+Rows stand in the order in which the functional machine executed them. The columns of a row hold the state that the
+instruction found, as far as the timing model and the hazard check need it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+CLOCK: Final = 0
+THREAD: Final = 1
+WORD: Final = 2
+LINE: Final = 3
+PUSH: Final = 4
+"""Number of words that the thread's core had pushed up to and including the one that this word came from."""
+SILENT: Final = 5
+"""Cycles in which the expanders took words and delivered none, just before this word (Y8, Y9)."""
+BANK: Final = 6
+"""Config bank of the thread."""
+DST: Final = 7
+"""RWC.Dst + the thread's math offset, in rows."""
+ALU: Final = 8
+"""Config word that holds the formats and the view of Dst (word 1)."""
+OWNERS: Final = 9
+"""Bits 0, 1: the matrix unit's bank of SrcA, SrcB; 2, 3: the unpackers'; 4 to 7: owner of A0, A1, B0, B1."""
+AUX: Final = 10
+"""Six columns that depend on the unit; see `PACK_*` and `UNPACK_*`."""
+COLUMNS: Final = 16
+
+# PACR: channel-0 counters of the packer and the words of its address generator (P4).
+PACK_X: Final = 10
+"""Channel-0 X in bits 0 to 31, channel-1 X above."""
+PACK_YZW: Final = 11
+"""Channel-0 Y, Z, W, sixteen bits each."""
+PACK_XY: Final = 12
+PACK_ZW: Final = 13
+PACK_DST: Final = 14
+"""Word of the Dst offset in bits 0 to 31, word of the read mode above."""
+PACK_FORMAT: Final = 15
+"""Word of In_data_format in bits 0 to 31, channel-0 base above."""
+
+# UNPACR: what decides how much is read and where it goes (U2, U3, U10).
+UNPACK_X: Final = 10
+"""Channel-0 X in bits 0 to 31, channel-1 X above."""
+UNPACK_REG2: Final = 11
+UNPACK_REG2_NEXT: Final = 12
+UNPACK_DEST: Final = 13
+"""Context in bits 32 and up, word of its Dst address below."""
+UNPACK_TILE: Final = 14
+"""First word of the tile descriptor in bits 0 to 31, per-context format word above."""
+UNPACK_SPEED: Final = 15
+
+STORE: Final = "store"
+POST: Final = "post"
+GET: Final = "get"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that a thread's RISC-V core did past its FIFO.
+
+    Attributes:
+        row: number of log rows when it happened.
+        push: number of words that the core had pushed.
+        thread: whose core.
+        kind: STORE (config words), POST or GET (a semaphore).
+        values: config words as bank * 256 + word, or the semaphore.
+        line: program line.
+    """
+
+    row: int
+    push: int
+    thread: int
+    kind: str
+    values: tuple[int, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """A word that a core pushed: it could not do so before row `row` - 1 was executed.
+
+    Attributes:
+        row: number of log rows when the core went on.
+        own: the core had waited for its own thread only.
+    """
+
+    row: int
+    own: bool
+
+
+@dataclass
+class Log:
+    """A recorded run.
+
+    Attributes:
+        rows: int64 [instructions, 16], columns as named in this module.
+        pushes: by thread, a `Push` for each word.
+        notes: in order.
+        file: the program, for messages.
+    """
+
+    rows: Array
+    pushes: tuple[list[Push], list[Push], list[Push]]
+    notes: list[Note] = field(default_factory=list)
+    file: Path | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)

@@ -1,0 +1,50 @@
+"""64-bit integers at an address, for compiled code that fills a buffer of the host.
+
+With Numba disabled the address is the NumPy array itself.
+"""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from bhemu.machine.compiler import JIT
+
+if JIT:
+
+    def _place(builder, address, index):
+        return builder.gep(builder.inttoptr(address, ir.IntType(64).as_pointer()), [index])
+
+    @intrinsic
+    def load_i64(typingctx, address, index):
+        """Element `index` of the int64 array at `address`."""
+        signature = types.int64(types.int64, types.int64)
+
+        def codegen(context, builder, signature, args):
+            return builder.load(_place(builder, *args))
+
+        return signature, codegen
+
+    @intrinsic
+    def store_i64(typingctx, address, index, value):
+        """Set element `index` of the int64 array at `address`."""
+        signature = types.void(types.int64, types.int64, types.int64)
+
+        def codegen(context, builder, signature, args):
+            builder.store(args[2], _place(builder, args[0], args[1]))
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+else:
+
+    def load_i64(address, index):
+        """Element `index` of the array."""
+        return int(address[index])
+
+    def store_i64(address, index, value):
+        """Set element `index` of the array."""
+        address[index] = value
