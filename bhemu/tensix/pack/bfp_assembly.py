@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import horizontal_maximum, minimum, splat16, where
-from bhemu.tensix.pack.kernel import kernel
 
 
 @kernel

@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load16
-from bhemu.tensix.pack.kernel import kernel
 from bhemu.tensix.pack.output_address import ALL, fill_unit, write_datums, zero_fill
 
 COUNT_TOP: Final = 15

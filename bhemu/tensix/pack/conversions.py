@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from bhemu.machine.kernel import kernel
 from bhemu.tensix.pack import early_conversion as early
 from bhemu.tensix.pack import late_conversion as late
 from bhemu.tensix.pack.formats import (
@@ -31,7 +32,6 @@ from bhemu.tensix.pack.formats import (
     KIND_INT32,
     TF32,
 )
-from bhemu.tensix.pack.kernel import kernel
 
 NONE: Final = -1
 """No such conversion exists."""

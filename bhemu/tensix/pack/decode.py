@@ -15,6 +15,7 @@ import numpy as np
 
 from bhemu.machine.config_access import config_field
 from bhemu.machine.faults import DONE, REFUSED, open_choice, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.tensix.pack import faults
 from bhemu.tensix.pack.conversions import NONE, early_rule, family_a, family_b, kind_of, late_steps
 from bhemu.tensix.pack.fields import Positions, config, positions
@@ -35,7 +36,6 @@ from bhemu.tensix.pack.formats import (
     KIND_INT32,
     TF32,
 )
-from bhemu.tensix.pack.kernel import kernel
 from bhemu.tensix.pack.relu import NO_SIGN
 
 GROUPS: Final = ("THCON_SEC0_REG1", "THCON_SEC0_REG8", "THCON_SEC1_REG1", "THCON_SEC1_REG8")

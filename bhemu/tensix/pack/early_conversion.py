@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load16, minimum, shift_right_logical, splat16, where
-from bhemu.tensix.pack.kernel import kernel
 
 DST_ROWS: Final = 1024
 

@@ -9,8 +9,8 @@ documents disagree (002.9.2a), and starts at 0 with every newly opened stream.
 
 from __future__ import annotations
 
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import mask16, splat16, where
-from bhemu.tensix.pack.kernel import kernel
 
 
 @kernel

@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 
 from bhemu.machine.config_access import thread_field
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import horizontal_maximum, lane
 from bhemu.machine.state import THREADS
 from bhemu.tensix.pack.fields import thread as thread_position
-from bhemu.tensix.pack.kernel import kernel
 from bhemu.tensix.pack.relu import exponents
 
 _ENABLE: Final = thread_position("ENABLE_ACC_STATS_Enable")

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from bhemu.machine.counters import CARRY, CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_Y, CH1_Z, PACKER
+from bhemu.machine.kernel import kernel
 from bhemu.tensix.pack.fields import thread
-from bhemu.tensix.pack.kernel import kernel
 
 Y_MASK: Final = np.int64(0x1FFF)
 """ADC Y counters have 13 bits (I.8)."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import shift_right_logical, where
 from bhemu.tensix.pack.early_conversion import rebias_to_fp16
-from bhemu.tensix.pack.kernel import kernel
 
 # Last step
 AS_IS: Final = 0

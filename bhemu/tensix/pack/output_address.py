@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from bhemu.machine.counters import CH1_W, CH1_Y, CH1_Z, PACKER
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import (
     horizontal_sum,
     iota16,
@@ -25,7 +26,6 @@ from bhemu.machine.lanes import (
 )
 from bhemu.tensix.pack.accumulate import accumulate
 from bhemu.tensix.pack.bfp_assembly import shared_exponent, signed_magnitudes
-from bhemu.tensix.pack.kernel import kernel
 from bhemu.tensix.pack.late_conversion import late_conversion
 
 _ADDRESS_MASK: Final = 0x7FFFFFFF

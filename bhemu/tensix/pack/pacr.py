@@ -12,6 +12,7 @@ import numpy as np
 from bhemu.machine.config_access import PACK_BIT, config_bank
 from bhemu.machine.counters import CH0_X, CH1_X, PACKER
 from bhemu.machine.faults import DONE, REFUSED, open_choice, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load16, mask16, maximum, splat16, store16, where
 from bhemu.machine.state import L1_SIZE
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
@@ -35,7 +36,6 @@ from bhemu.tensix.pack.faults import (
 from bhemu.tensix.pack.fields import config
 from bhemu.tensix.pack.histogram import count_exponents, record_maximum, statistics_enabled
 from bhemu.tensix.pack.input_address import first_datum, input_address, move_counters
-from bhemu.tensix.pack.kernel import kernel
 from bhemu.tensix.pack.late_conversion import fp16_from_fp32
 from bhemu.tensix.pack.output_address import ALL, stream_addresses, write_datums
 from bhemu.tensix.pack.relu import exponent_threshold, exponents, relu

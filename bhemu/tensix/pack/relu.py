@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import shift_right_logical, splat16, where
-from bhemu.tensix.pack.kernel import kernel
 
 NO_SIGN: Final = 32
 """In place of the sign bit's position: the datum is unsigned."""
