@@ -9,6 +9,8 @@ threads. The figure is the median over several rounds; low and high are the fast
 from __future__ import annotations
 
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ import numpy as np
 from bhemu.errors import BhemuError, ProgramError
 from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
+from bhemu.machine.compiler import JIT
 from bhemu.proof import bench_kernels as kernels
 
 ROUNDS: Final = 15
@@ -113,20 +116,27 @@ def run(only: Sequence[str] = (), *, progress: Callable[[str], Any] | None = Non
     for part in only:
         if not any(name.startswith(part) for name in chosen):
             raise ProgramError(f"bench has no figure {part!r}", remedy=f"it has: {', '.join(names())}")
-    singles, scripts = _instructions(), _kernels()
+    if JIT:
+        if progress is not None:
+            progress("warming up")
+        # Code runs up to 40 % slower in the very process that compiled it, so another one fills the cache.
+        subprocess.run([sys.executable, "-m", "bhemu.proof.bench", *chosen], check=False)
     results = []
     for name in chosen:
         if progress is not None:
             progress(name)
         try:
-            if name in singles:
-                results.append(_measure(name, *_single(singles[name])))
-            else:
-                results.append(_measure(name, *_script(*scripts[name])))
+            results.append(_measure(name, *_prepare(name)))
         except BhemuError as error:
             nothing = float("nan")
             results.append(Measurement(name, nothing, nothing, nothing, f"{error.category}: {error.message}"))
     return results
+
+
+def _prepare(name: str) -> tuple[Callable[[int], None], Callable[[], None]]:
+    """(execute so many times, raise AssertionError when the results are wrong) for a figure."""
+    single = _instructions().get(name)
+    return _single(single) if single is not None else _script(*_kernels()[name])
 
 
 def _single(case: _Single) -> tuple[Callable[[int], None], Callable[[], None]]:
@@ -178,3 +188,17 @@ def _measure(name: str, execute: Callable[[int], None], check: Callable[[], None
         rounds.append((time.perf_counter() - start) / count * 1e9)
     check()
     return Measurement(name, statistics.median(rounds), min(rounds), max(rounds))
+
+
+def _warm(chosen: Sequence[str]) -> None:
+    """Execute each figure's instructions a few times, which compiles what the cache does not hold."""
+    for name in chosen:
+        try:
+            execute, _check = _prepare(name)
+            execute(2)
+        except BhemuError:
+            continue  # the measuring process reports it
+
+
+if __name__ == "__main__":
+    _warm(sys.argv[1:])
