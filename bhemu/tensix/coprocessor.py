@@ -120,6 +120,20 @@ class Coprocessor:
         while self._resume(entry.call(self._tile, _table, script, count)):
             self.run(clock.CYCLES_IN_A_SCRIPT)  # finish the pass that found a handler missing, then begin again
 
+    def execute_loop(self, name: str, loop: Any) -> None:
+        """Call `loop(t, table, 0, 0)`, which executes instructions through the table of handlers by itself.
+
+        Args:
+            name: names the loop in the compile cache.
+            loop: returns a status as `frontend.run.drain` does. It begins again when a handler was missing.
+
+        Raises:
+            BhemuError: an instruction was refused.
+        """
+        entry = _entry(name, loop, 3)
+        while self._resume(entry.call(self._tile, _table, 0, 0)):
+            pass
+
     def _resume(self, status: int) -> bool:
         """True when the call is to be made again."""
         if status == clock.NEEDS_HANDLER:
