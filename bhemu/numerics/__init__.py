@@ -18,11 +18,8 @@ Example:
 """
 
 from bhemu.numerics.conversion import Packed, pack_convert, src_values, unpack_convert
+from bhemu.numerics.elementwise import elementwise_bits, elwadd, elwmul, elwsub
 from bhemu.numerics.matrix import (
-    elementwise_bits,
-    elwadd,
-    elwmul,
-    elwsub,
     gapool,
     gapool_bits,
     gmpool,

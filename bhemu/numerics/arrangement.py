@@ -62,6 +62,16 @@ def phases_of(fidelity: Fidelity) -> tuple[int, ...]:
     return phases
 
 
+def phase_plan(phases: tuple[int, ...]) -> dict[int, int]:
+    """The phases in the plan of a loop."""
+    plan = {loops.P_PHASES: len(phases)}
+    return plan | {loops.P_FIRST_PHASE + i: phase for i, phase in enumerate(phases)}
+
+
+def fresh(u: Unit) -> None:
+    """The state after reset is what the matrix unit needs; `Arrangement.configure` does the rest."""
+
+
 @dataclass(frozen=True)
 class Arrangement:
     """A valid choice of formats.

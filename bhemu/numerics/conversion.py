@@ -151,7 +151,7 @@ def unpack_convert(
         if datums.size % DATUMS_PER_EXPONENT or given.size * DATUMS_PER_EXPONENT != datums.size:
             raise FormatError(
                 f"{datums.size} {source.name} datums with {given.size} exponents",
-                remedy=f"pass a multiple of {DATUMS_PER_EXPONENT} datums, and one exponent for each {DATUMS_PER_EXPONENT}",
+                remedy=f"pass one exponent for each {DATUMS_PER_EXPONENT} datums, and whole groups",
             )
         section = np.zeros(count * (TILE_DATUMS // DATUMS_PER_EXPONENT), np.uint8)
         section[: given.size] = given.reshape(-1)

@@ -74,12 +74,14 @@ def int32_values(value: ArrayLike, name: str) -> NDArray[np.int32]:
 
 def sign_magnitude(values: NDArray[np.int32]) -> U32:
     """Two's complement to sign-magnitude bits."""
-    return integer_formats.to_sign_magnitude(values.astype(np.int64), 32).astype(np.uint32)
+    bits: U32 = integer_formats.to_sign_magnitude(values.astype(np.int64), 32)
+    return bits
 
 
 def from_sign_magnitude(bits: U32) -> NDArray[np.int32]:
     """Sign-magnitude bits to two's complement; -0 becomes 0."""
-    return integer_formats.from_sign_magnitude(bits, np.dtype(np.int32)).astype(np.int32)
+    values: NDArray[np.int32] = integer_formats.from_sign_magnitude(bits, np.dtype(np.int32))
+    return values
 
 
 def shown(array: Array) -> Any:
