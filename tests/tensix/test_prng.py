@@ -6,14 +6,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 
 from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
-from bhemu.tensix.prng import next_state
+from bhemu.tensix import prng
 
 pytestmark = pytest.mark.plain
 
 ALL_ONES = 0xFFFFFFFF
+
+
+@njit
+def next_state(state):  # type: ignore[no-untyped-def]
+    """The unit's step, which can be called from compiled code only."""
+    return prng.next_state(state)
 
 
 def step(state: int) -> int:
