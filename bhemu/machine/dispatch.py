@@ -1,7 +1,7 @@
 """Calling an instruction's function from compiled code, through a table of addresses.
 
 The table has 256 addresses, one an opcode; 0 means not compiled yet. With Numba disabled it is a list of Python
-functions.
+functions. One more place holds the function that runs what SFPLOADMACRO has scheduled.
 """
 
 # mypy: ignore-errors
@@ -16,6 +16,9 @@ from bhemu.machine.compiler import JIT
 
 NOT_COMPILED = 4
 """What `call_handler` returns for an empty place of the table."""
+SCHEDULED = 256
+"""Place of the function for scheduled instructions; it takes the table in place of a word."""
+PLACES = 257
 
 if JIT:
 
@@ -48,7 +51,23 @@ if JIT:
 
         return signature, codegen
 
+    @intrinsic
+    def has_handler(typingctx, table, opcode):
+        """True when the place of the table is filled."""
+        signature = types.boolean(types.int64, types.int64)
+
+        def codegen(context, builder, signature, args):
+            entries = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+            address = builder.load(builder.gep(entries, [args[1]]))
+            return builder.icmp_unsigned("!=", address, ir.Constant(ir.IntType(64), 0))
+
+        return signature, codegen
+
 else:
+
+    def has_handler(table, opcode):
+        """True when the place of the table is filled."""
+        return table[opcode] is not None
 
     def call_handler(table, opcode, t, thread, word):
         """Status of the Python function at table[opcode]; NOT_COMPILED for an empty place."""

@@ -60,11 +60,32 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("flag_stack_depth", "i4", ()),
     ("flag_stack", "u4", (8,)),
     ("use_stack", "u4", (8,)),
-    ("lane_config", "u4", ()),
+    ("lane_config", "u4", ()),  # where lanes differ: every bit that some lane has set
     ("dst_stack_pointer", "i4", (THREADS,)),  # Sp of the stack form of SFPLOAD and SFPSTORE (V7)
     ("macro_template", "u4", (4,)),
     ("macro_sequence", "u4", (4,)),
     ("macro_misc", "u4", ()),
+    # What SFPCONFIG and template capture wrote differently by lane: rows of tensix/lane_settings.py. A row counts
+    # where its bit of `settings_mixed` is set; otherwise the scalars above hold for every lane.
+    ("settings_mixed", "u4", ()),
+    ("settings", "u4", (10, 32)),  # [row, lane]
+    # --- instructions that SFPLOADMACRO has scheduled (tensix/vector_queue.py) ----------------------------------------
+    ("macro_pending", "i8", ()),  # 0: nothing is scheduled and nobody need care about macros
+    ("macro_counted", "i8", ()),  # slots that count instructions instead of cycles
+    ("macro_head", "i4", ()),  # slot of delay 0
+    ("macro_word", "u4", (4, 9, 32)),  # [sub-unit, slot, lane] templates; slot 8 = due in the cycle in progress
+    ("macro_operands", "u4", (4, 9, 32)),
+    ("macro_thread", "i4", (4, 9)),
+    ("macro_cycle", "i4", ()),  # 1 from the begin to the end of a cycle with macros
+    ("macro_counts", "i4", ()),  # this cycle's first vector instruction counts delays down
+    ("macro_taken", "i4", ()),  # sub-units, one bit each, that a scheduled instruction uses in this cycle
+    ("macro_alone", "i4", ()),  # sub-units that must not write in this cycle
+    ("macro_resting", "i4", ()),  # sub-units that must be idle in the next cycle
+    ("macro_enabled", "u4", ()),  # lanes enabled when the cycle began
+    ("macro_before", "u4", (17, 32)),  # LRegs when the cycle began, which all its instructions read
+    ("macro_after", "u4", (17, 32)),  # and those that the next cycle shall find
+    ("macro_late", "u4", (17, 32)),  # results that take two cycles
+    ("macro_late_lanes", "u4", (17,)),
     # --- sync unit ------------------------------------------------------------------------------------------------
     ("semaphore", "i4", (8,)),
     ("semaphore_max", "i4", (8,)),
@@ -121,6 +142,7 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("fault_thread", "i4", ()),
     ("fault_word", "u4", ()),
     ("fault_line", "i4", ()),
+    ("fault_scheduled", "i4", ()),  # 1: the word is no word of the thread, SFPLOADMACRO scheduled it
     ("allow_open", "i4", ()),  # the user accepts recommended choices where no source settles a case
     ("open_used", "i8", (16,)),  # fault codes of open cases that were executed, 0 = free slot
 ]

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.instructions import INSTRUCTIONS, Form, Instruction
 from bhemu.machine.faults import fault
+from bhemu.tensix.vector_queue import SUB_UNIT_OF
 
 VERIFIED: Final = "verified"
 """Bit-exact against conformance vectors."""
@@ -118,5 +119,14 @@ def _wrapper(row: Instruction, function: Callable[..., Any], reserved: int) -> s
     ]
     if spare:
         lines += [f"    if word & {spare:#x}:", f"        return refuse(t, {RESERVED_BITS}, word & {spare:#x})"]
+    if row.mnemonic in SUB_UNIT_OF:
+        unit = SUB_UNIT_OF[row.mnemonic]
+        lines.insert(1, "from bhemu.tensix.vector_queue import EXECUTE, beside_scheduled")
+        lines += [
+            "    if t.macro_cycle:",
+            f"        status = beside_scheduled(t, {-1 if unit is None else unit})",
+            "        if status != EXECUTE:",
+            "            return status",
+        ]
     lines.append(f"    return body(t, thread{''.join(', ' + a for a in arguments)})")
     return "\n".join(lines) + "\n"

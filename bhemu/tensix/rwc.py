@@ -138,6 +138,7 @@ _SELECT_A: Final = 1
 _SELECT_B: Final = 2
 _SELECT_DST: Final = 4
 _CLEAR_FIDELITY: Final = 8
+_SET_STACK_POINTER: Final = 16
 _C_TO_CR: Final = 8
 
 
@@ -151,6 +152,7 @@ def _set_counter(t, thread, counter, carry, value, add_to_carry, mask):
 
 @instruction(
     Mode("load or add to the carry copies", VERIFIED, vectors="adc_rwc:SETRWC", rule="math R5"),
+    Mode("stack pointer of the vector unit (BitMask bit 4)", DOCUMENTED, rule="math R5, V7"),
     Mode("CToCR; rwc_cr of a counter that BitMask does not select", DOCUMENTED, rule="math R5"),
 )
 def SETRWC(t, thread, clear_ab_vld, rwc_cr, rwc_d, rwc_b, rwc_a, BitMask):
@@ -168,6 +170,8 @@ def SETRWC(t, thread, clear_ab_vld, rwc_cr, rwc_d, rwc_b, rwc_a, BitMask):
         _set_counter(t, thread, RWC_DST, RWC_DST_CR, rwc_d, rwc_cr & _SELECT_DST, DST_ROW_MASK)
     if BitMask & _CLEAR_FIDELITY:
         t.rwc[thread, RWC_FIDELITY] = 0
+    if BitMask & _SET_STACK_POINTER:
+        t.dst_stack_pointer[thread] = (rwc_a | (rwc_b << 4) | (rwc_d << 8)) & DST_ROW_MASK
     return hand_back(t, thread, clear_ab_vld, False)
 
 

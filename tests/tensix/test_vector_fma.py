@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sfpu import Sfpu
 
-from bhemu.errors import MissingSpecification, UndefinedBehavior
+from bhemu.errors import UndefinedBehavior
 
 # x, y, z, x * y + z (section T)
 FMA = [
@@ -157,10 +157,8 @@ def test_reserved_immediate_modes_are_refused(sfpu: Sfpu) -> None:
         sfpu.do("SFPADDI", imm16_math=0, lreg_dest=0, instr_mod1=4)
 
 
-def test_the_sign_bit_of_muli_needs_the_users_consent(sfpu: Sfpu) -> None:
-    sfpu.set(0, 0x40000000)
-    with pytest.raises(MissingSpecification, match="bit 1"):
-        sfpu.do("SFPMULI", imm16_math=0x3F80, lreg_dest=0, instr_mod1=2)
-    sfpu.t["allow_open"] = 1
-    sfpu.do("SFPMULI", imm16_math=0x3F80, lreg_dest=0, instr_mod1=2)
-    assert sfpu.get(0)[0] == 0xC0000000
+def test_mode_bit_1_of_muli_and_addi_negates_the_old_destination(sfpu: Sfpu) -> None:
+    for mnemonic, want in (("SFPMULI", 0xC0400000), ("SFPADDI", 0xC0000000)):
+        sfpu.set(0, 0x40400000)  # 3.0
+        sfpu.do(mnemonic, imm16_math=0x3F80, lreg_dest=0, instr_mod1=2)
+        assert sfpu.get(0) == [want] * 32

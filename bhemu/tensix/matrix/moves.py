@@ -12,9 +12,10 @@ from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.machine.config_access import config_bank
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.lanes import iota16, lane, load16, splat16, store16, where
+from bhemu.machine.lanes import lane, load16, mask16, splat16, store16, where
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
+from bhemu.tensix.lane_settings import lanes_with
 from bhemu.tensix.matrix.dst import LOW_HALF
 from bhemu.tensix.matrix.operands import (
     EIGHT_BIT_CODES,
@@ -99,9 +100,12 @@ UNALIGNED_B2A = fault(
 @kernel(forceinline=True)
 def _is_moved(t):
     """Mask of the columns that LaneConfig does not block (F25)."""
-    blocked = (np.int64(t.lane_config) >> _BLOCK_MOVES_LSB) & 3
-    odd = (iota16() & 1) != 0
-    return (odd & (splat16(blocked & 2) == 0)) | (~odd & (splat16(blocked & 1) == 0))
+    even = lanes_with(t, 1 << _BLOCK_MOVES_LSB)
+    odd = lanes_with(t, 2 << _BLOCK_MOVES_LSB)
+    blocked = 0
+    for column in range(8):  # the lanes of a column see an even and an odd column of Dst
+        blocked |= (((even >> column) & 1) | (((odd >> column) & 1) << 1)) << (2 * column)
+    return ~mask16(blocked)
 
 
 @kernel(forceinline=True)

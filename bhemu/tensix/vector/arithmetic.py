@@ -8,10 +8,10 @@ import math
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.errors import NonContractualBehavior
 from bhemu.machine.faults import DONE, fault, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import gather, load32, maximum, minimum, shift_right_logical, splat32, where
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.vector.fma import INDIRECT_A, INDIRECT_D, INFINITY, MAGNITUDE, fma
@@ -34,7 +34,7 @@ ARGUMENT: Final = 3
 """LReg of the tables' argument."""
 
 
-@njit
+@kernel
 def _finish(t, d, mode, result):
     """Sign and destination of a table's result."""
     if mode & KEEP_SIGN:
@@ -42,7 +42,7 @@ def _finish(t, d, mode, result):
     return deliver(t, d, mode & INDIRECT_D, result)
 
 
-@njit
+@kernel
 def _entry(b, first, second, third):
     """Entry 0 below 1.0, 1 below 2.0, else 2; compared as integers, so a NaN takes entry 2 (V12)."""
     return where(b < ONE_FP32, first, where(b < TWO_FP32, second, third))
@@ -53,7 +53,7 @@ def _entry(b, first, second, third):
 LUT_MODE = reserved_mode("SFPLUT", "bit 2 to keep the sign, bit 3 for the destination index from LReg 7", "math V12")
 
 
-@njit
+@kernel
 def _lut8(code):
     """8-bit coefficient {sign, 3-bit negated exponent, 4-bit mantissa} as FP32; 0xFF is +0 (V12)."""
     bits = ((code & 0x80) << 24) | ((127 - (shift_right_logical(code, 4) & 7)) << 23) | ((code & 0xF) << 19)
@@ -91,7 +91,7 @@ _BREAK_3: Final = 0x40400000
 _BREAK_4: Final = 0x40800000
 
 
-@njit
+@kernel
 def _lut16(code):
     """FP16 coefficient as FP32: exponent 31 gives a zero, exponent 0 is a normal number (V13)."""
     exponent = shift_right_logical(code, 10) & 0x1F
@@ -137,7 +137,7 @@ _EXP_FIRST: Final = 0x3C800000
 _FOUR_FP32: Final = 0x40800000
 
 
-@njit
+@kernel
 def _reciprocal_mantissa(index):
     """round(65536 / (257 + 2 * index)) - 128 by long division: the quotient has 8 bits, the top one set (V14)."""
     divisor = (index << 1) + 257
@@ -152,7 +152,7 @@ def _reciprocal_mantissa(index):
     return quotient
 
 
-@njit
+@kernel
 def approximate_reciprocal(v):
     """1 / v with 7 mantissa bits, sign kept (V14)."""
     exponent = shift_right_logical(v, 23) & 0xFF
@@ -173,7 +173,7 @@ def _exponential_table() -> np.ndarray[Any, np.dtype[np.int32]]:
 EXPONENTIAL: Final = _exponential_table()
 
 
-@njit
+@kernel
 def approximate_exponential(v):
     """e^|v| with the sign of v put back (V14)."""
     u = v & MAGNITUDE
@@ -218,7 +218,7 @@ MUL24_MODE = reserved_mode("SFPMUL24", "bit 0 for the high part, bits 2 and 3 fo
 _LOW23: Final = 0x7FFFFF
 
 
-@njit
+@kernel
 def _high23(x, y):
     """Bits 45:23 of a product of 23-bit numbers; 12-bit halves fit 32-bit lanes."""
     xh, xl = shift_right_logical(x, 12), x & 0xFFF

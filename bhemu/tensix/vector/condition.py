@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.machine.faults import DONE, fault, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask_bits
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.vector.registers import ALL_LANES, EXECUTE, FIRST_TEMPLATE, capture, reserved_mode, set_flags
@@ -43,7 +43,7 @@ STACK_EMPTY = fault(
 ENCC_MODE = reserved_mode("SFPENCC", "bit 0 or bit 1 for the use bit and bit 3 for the flags; not bit 2", "math V3")
 
 
-@njit
+@kernel
 def _executes(t, register, word):
     return capture(t, register, word) if register >= FIRST_TEMPLATE else EXECUTE
 
@@ -69,7 +69,7 @@ def SFPENCC(t, thread, imm12_math, lreg_dest, instr_mod1, word):
     return DONE
 
 
-@njit
+@kernel
 def logic(mode, x, y):
     """Operations 1..12 of the flag stack; x is the item that is updated (V3)."""
     if mode == 1:
@@ -97,7 +97,7 @@ def logic(mode, x, y):
     return ~(x ^ y)
 
 
-@njit
+@kernel
 def _set_top(t, flags, use):
     top = t.flag_stack_depth - 1
     t.flag_stack[top] = np.uint32(flags & ALL_LANES)

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from numba import njit
-
 from bhemu.errors import NonContractualBehavior
 from bhemu.machine.faults import DONE, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import (
     as_integers,
     leading_zeros,
@@ -38,7 +37,7 @@ CAST_MODE = reserved_mode(
 )
 
 
-@njit
+@kernel
 def _cast(c, unit):
     """Sign-magnitude integers to FP32, truncated, plus `unit` in the last place; a zero keeps its sign (V16)."""
     magnitude = c & MAGNITUDE
@@ -104,7 +103,7 @@ ROUND_MODE = reserved_mode("SFP_STOCH_RND", "0 to 7; bit 3 with modes 4 and 5 on
 ROUNDING = reserved_mode("SFP_STOCH_RND rnd_mode", "0 nearest, 1 stochastic or 2 toward zero", "math V17")
 
 
-@njit
+@kernel
 def _round_float(c, threshold, drop):
     """FP32 with the low `drop` mantissa bits rounded away; exponent 0 gives +0, exponent 255 infinity (V17)."""
     exponent = c & INFINITY
@@ -115,7 +114,7 @@ def _round_float(c, threshold, drop):
     return where(exponent == 0, 0, rounded)
 
 
-@njit
+@kernel
 def _clamped(magnitude, c, top, signed):
     magnitude = minimum(magnitude, top)
     if signed:
@@ -123,7 +122,7 @@ def _clamped(magnitude, c, top, signed):
     return magnitude
 
 
-@njit
+@kernel
 def _float_to_integer(c, threshold, top):
     """Magnitude of FP32 as an integer of at most 16 bits (V17)."""
     exponent = (shift_right_logical(c, 23) & 0xFF) - 127
@@ -136,7 +135,7 @@ def _float_to_integer(c, threshold, top):
     return where(exponent >= 16, top, where(exponent < -1, 0, value))
 
 
-@njit
+@kernel
 def _shifted_integer(c, threshold, amount, top):
     """Magnitude shifted right, rounded by the dropped part, a 23-bit fraction (V17)."""
     magnitude = c & MAGNITUDE

@@ -7,15 +7,15 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
-from bhemu.errors import NonContractualBehavior, UndefinedBehavior
-from bhemu.machine.faults import DONE, fault, refuse
+from bhemu.errors import NonContractualBehavior
+from bhemu.machine.faults import DONE, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask32, mask_bits, shift_right_logical, shuffle, splat32, store32, where
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
+from bhemu.tensix.lane_settings import ALL_LANES, lanes_with
 from bhemu.tensix.vector.integer import shift, signed12
 from bhemu.tensix.vector.registers import (
-    ALL_LANES,
     ENABLE_DEST_INDEX,
     EXCHANGE_SRCB_SRCC,
     EXECUTE,
@@ -30,7 +30,7 @@ from bhemu.tensix.vector.registers import (
 )
 
 
-@njit
+@kernel
 def order_key(v):
     """Signed numbers in the order of sign-magnitude or FP32 bits: -largest < ... < -0 < +0 < ... < +largest (F17)."""
     return v ^ shift_right_logical(v >> 31, 1)
@@ -59,7 +59,7 @@ SWAP_MODE = reserved_mode(
 )
 
 
-@njit
+@kernel
 def _exchange(t, d, c, bits, limit):
     """Swap two LRegs in the lanes `bits`; those from `limit` on keep their value."""
     swapped = mask32(bits)
@@ -68,6 +68,16 @@ def _exchange(t, d, c, bits, limit):
         store32(t.lregs, c, where(swapped, old_d, old_c))
     if d < limit:
         store32(t.lregs, d, where(swapped, old_c, old_d))
+
+
+@kernel
+def swapped_lanes(t, d, c, mode):
+    """Enabled lanes, as bits, in which SFPSWAP exchanges the values `d` and `c` (V18)."""
+    swaps = np.int64(ALL_LANES)
+    if mode != SWAP:
+        c_smaller = mask_bits(order_key(c) < order_key(d))
+        swaps = ~(c_smaller ^ _MINIMUM_LANES[mode]) ^ lanes_with(t, EXCHANGE_SRCB_SRCC)
+    return enabled_bits(t) & swaps
 
 
 @instruction(
@@ -88,19 +98,14 @@ def SFPSWAP(t, thread, lreg_src_c, lreg_dest, instr_mod1, word):
             return status
     if instr_mod1 > ALL_MAXIMUM:
         return refuse(t, SWAP_MODE, instr_mod1)
-    lane_config = np.int64(t.lane_config)
-    swaps = np.int64(ALL_LANES)
-    if instr_mod1 != SWAP:
-        c_smaller = mask_bits(order_key(load32(t.lregs, lreg_src_c)) < order_key(load32(t.lregs, lreg_dest)))
-        swaps = ~(c_smaller ^ _MINIMUM_LANES[instr_mod1])
-        if lane_config & EXCHANGE_SRCB_SRCC:
-            swaps = ~swaps
-    bits = enabled_bits(t) & swaps
-    if lane_config & ENABLE_DEST_INDEX:
+    bits = swapped_lanes(t, load32(t.lregs, lreg_dest), load32(t.lregs, lreg_src_c), instr_mod1)
+    indexed = lanes_with(t, ENABLE_DEST_INDEX)
+    if indexed != 0:
         # Values live in LReg 0..3, their indices in 4..7; a value in any other register stays, its index still moves.
-        _exchange(t, lreg_dest, lreg_src_c, bits, 4)
-        _exchange(t, 4 + (lreg_dest & 3), 4 + (lreg_src_c & 3), bits, FIRST_CONSTANT)
-    else:
+        _exchange(t, lreg_dest, lreg_src_c, bits & indexed, 4)
+        _exchange(t, 4 + (lreg_dest & 3), 4 + (lreg_src_c & 3), bits & indexed, FIRST_CONSTANT)
+        bits &= ~indexed
+    if bits != 0:
         _exchange(t, lreg_dest, lreg_src_c, bits, FIRST_CONSTANT)
     return DONE
 
@@ -123,7 +128,7 @@ _COLUMN_0: Final = 0x01010101
 _LAST_ROW: Final = 0xFF000000
 
 
-@njit
+@kernel
 def _copy4(t, last):
     """LReg 0, 1, 2 := 1, 2, 3; LReg 3 := `last` (V19)."""
     first, second, third = load32(t.lregs, 1), load32(t.lregs, 2), load32(t.lregs, 3)
@@ -169,7 +174,7 @@ def SFPSHFT2(t, thread, imm12_math, lreg_src_c, lreg_dest, instr_mod1, word):
 def _row_everywhere(row):
     pattern = tuple(8 * row + (lane & 7) for lane in range(32))
 
-    @njit
+    @kernel
     def spread(a):
         return shuffle(a, pattern)
 
@@ -179,7 +184,7 @@ def _row_everywhere(row):
 _row0, _row1, _row2, _row3 = (_row_everywhere(row) for row in range(4))
 
 
-@njit
+@kernel
 def _by_rows(a, b, c, d):
     """Lane row 0 of a, row 1 of b, row 2 of c, row 3 of d."""
     low = where(mask32(0x000000FF), a, b)
@@ -187,7 +192,7 @@ def _by_rows(a, b, c, d):
     return where(mask32(0x0000FFFF), low, high)
 
 
-@njit
+@kernel
 def _transpose4(t, base):
     r0, r1 = load32(t.lregs, base), load32(t.lregs, base + 1)
     r2, r3 = load32(t.lregs, base + 2), load32(t.lregs, base + 3)
@@ -215,26 +220,16 @@ AND_STACK: Final = 2
 OR_STACK: Final = 4
 SET_REGISTER: Final = 8
 
-LE_STACK_EMPTY = fault(
-    "vector.compare-stack-empty",
-    UndefinedBehavior,
-    "mode {0} combines the comparison with the top of the flag stack, which is empty",
-    remedy="push with SFPPUSHC first, or use mode 1 or 8",
-    rule="math V.5",
-)
-LE_MODE = reserved_mode("SFPLE or SFPGT", "bits 0 (flags), 1 (AND) or 1 and 2 (OR the stack), 3 (LReg)", "math V.5")
 
-
-@njit
+@kernel
 def _compare(t, d, mode, test):
-    """Deliver a comparison: to the flags, the top of the flag stack, the destination (V.5)."""
+    """Deliver a comparison: to the flags, the top of the flag stack, the destination (V.5).
+
+    An empty stack has no top, and nothing happens to it; mode bit 2 has a meaning beside bit 1 only.
+    """
     bits = mask_bits(test)
     depth = np.int64(t.flag_stack_depth)
-    if (mode & AND_STACK) and depth == 0:
-        return refuse(t, LE_STACK_EMPTY, mode)
-    if (mode & OR_STACK) and not mode & AND_STACK:
-        return refuse(t, LE_MODE, mode)
-    if mode & AND_STACK:
+    if mode & AND_STACK and depth > 0:
         top = np.int64(t.flag_stack[depth - 1])
         t.flag_stack[depth - 1] = np.uint32(top | bits if mode & OR_STACK else top & bits)
     if mode & SET_REGISTER:

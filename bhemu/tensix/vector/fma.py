@@ -6,10 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from numba import njit
-
-from bhemu.errors import MissingSpecification
-from bhemu.machine.faults import REFUSED, fault, open_choice, refuse
+from bhemu.machine.faults import refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import (
     as_integers,
     leading_zeros,
@@ -21,7 +19,7 @@ from bhemu.machine.lanes import (
     splat32,
     where,
 )
-from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
+from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.vector.registers import (
     EXECUTE,
     ONE_FP32,
@@ -39,19 +37,19 @@ NAN: Final = 0x7FC00000
 MAGNITUDE: Final = 0x7FFFFFFF
 
 
-@njit
+@kernel
 def exponent_of(x):
     """Raw exponent field of FP32 lanes."""
     return shift_right_logical(x, 23) & 0xFF
 
 
-@njit
+@kernel
 def significand_of(x, exponent):
     """24-bit significand; exponent field 0 counts as zero (V10 step 1)."""
     return where(exponent == 0, 0, (x & MANTISSA) | HIDDEN)
 
 
-@njit
+@kernel
 def shift_right_sticky(value, amount):
     """Right shift of non-negative lanes; lost bits go into bit 0 only if something remains (V10 step 5)."""
     amount = minimum(amount, 31)
@@ -60,7 +58,7 @@ def shift_right_sticky(value, amount):
     return kept | as_integers(lost & (kept != 0))
 
 
-@njit
+@kernel
 def _product(mx, my):
     """48-bit product shifted right 20, dropped bits OR-ed into bit 0 (V10 step 2); 12-bit halves fit 32-bit lanes."""
     xh, xl = shift_right_logical(mx, 12), mx & 0xFFF
@@ -71,7 +69,7 @@ def _product(mx, my):
     return (high << 4) + shift_right_logical(low, 20) | as_integers((low & 0xFFFFF) != 0)
 
 
-@njit
+@kernel
 def _specials(x, y, z, ex, ey, ez, ep, sp, finite):
     """V10 step 3: NaN, infinite operands, and products whose exponent overflows before normalisation."""
     zero_x, zero_y = ex == 0, ey == 0
@@ -86,7 +84,7 @@ def _specials(x, y, z, ex, ey, ez, ep, sp, finite):
     return where(nan | invalid | opposite, NAN, result)
 
 
-@njit
+@kernel
 def fma(x, y, z):
     """x * y + z on 32 lanes of FP32 bits (V10)."""
     ex, ey, ez = exponent_of(x), exponent_of(y), exponent_of(z)
@@ -137,16 +135,9 @@ INDIRECT_D: Final = 8
 _IMMEDIATE_MODES = "bit 1 (sign of the old destination) and bit 3 (destination index from LReg 7) only"
 MULI_MODE = reserved_mode("SFPMULI", _IMMEDIATE_MODES, "math V11")
 ADDI_MODE = reserved_mode("SFPADDI", _IMMEDIATE_MODES, "math V11")
-MULI_NEGATED = fault(
-    "vector.muli-negated",
-    MissingSpecification,
-    "mode {0} of SFPMULI has bit 1 set: no source says whether it negates the old destination or the added zero",
-    remedy="negate the immediate instead, or allow open choices (the old destination is negated)",
-    rule="math V11",
-)
 
 
-@njit
+@kernel
 def _multiply_add(t, a, b, c, d, mode, word):
     """SFPMAD, and SFPADD and SFPMUL, which are its special cases (V11)."""
     status = destination(t, d, word)
@@ -190,8 +181,7 @@ def SFPMUL(t, thread, lreg_src_a, lreg_src_b, lreg_src_c, lreg_dest, instr_mod1,
 
 @instruction(
     Mode("BF16 immediate", VERIFIED, vectors="sfpu:SFPMULI", rule="math V10, V11"),
-    Mode("sign of the old destination (mode bit 1)", OPEN, rule="math V11"),
-    Mode("destination index from LReg 7 (mode bit 3)", DOCUMENTED, rule="math V11"),
+    Mode("sign of the old destination, destination index from LReg 7 (mode bits 1, 3)", DOCUMENTED, rule="math V11"),
 )
 def SFPMULI(t, thread, imm16_math, lreg_dest, instr_mod1, word):
     status = destination(t, lreg_dest, word)
@@ -199,8 +189,6 @@ def SFPMULI(t, thread, imm16_math, lreg_dest, instr_mod1, word):
         return status
     if instr_mod1 & ~(NEGATE_C | INDIRECT_D):
         return refuse(t, MULI_MODE, instr_mod1)
-    if instr_mod1 & NEGATE_C and not open_choice(t, MULI_NEGATED, instr_mod1):
-        return REFUSED
     y = load32(t.lregs, lreg_dest) ^ ((instr_mod1 & NEGATE_C) << 30)
     return deliver(t, lreg_dest, instr_mod1 & INDIRECT_D, fma(splat32(imm16_math << 16), y, splat32(0)))
 

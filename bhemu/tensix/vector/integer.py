@@ -7,11 +7,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.machine.faults import DONE, refuse
+from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import leading_zeros, load32, mask32, mask_bits, shift_right_logical, splat32, store32, where
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
+from bhemu.tensix.lane_settings import LANE_CONFIG, MISC, setting
 from bhemu.tensix.prng import prng_step
 from bhemu.tensix.vector.registers import (
     EXECUTE,
@@ -33,13 +34,13 @@ NEGATIVE_NAN: Final = -0x800000
 """0xFF800000, minus infinity: patterns above it are NaNs with a sign."""
 
 
-@njit
+@kernel
 def signed12(immediate):
     """The 12-bit immediate as a signed number."""
     return immediate - ((immediate & 0x800) << 1)
 
 
-@njit
+@kernel
 def condition(t, d, true, sets, inverts):
     """Flags of an instruction that writes LReg `d`: set from the mask `true`, then inverted (V.5)."""
     if d < FIRST_CONSTANT and (sets or inverts):
@@ -58,19 +59,12 @@ ALL_LANES_COPY: Final = 2
 SPECIAL: Final = 8
 
 
-@njit
+@kernel
 def _special(t, source):
     """What SFPMOV mode 8 reads, apart from the PRNG (V.5)."""
-    value = np.int64(0)
-    if source < 4:
-        value = np.int64(t.macro_template[source])
-    elif source < 8:
-        value = np.int64(t.macro_sequence[source - 4])
-    elif source == 8:
-        value = np.int64(t.macro_misc)
-    elif source == 15:
-        value = np.int64(t.lane_config)
-    return value
+    if source <= MISC:  # numbered as in SFPCONFIG
+        return setting(t, source)
+    return setting(t, LANE_CONFIG) if source == 15 else splat32(0)
 
 
 @instruction(
@@ -95,7 +89,7 @@ def SFPMOV(t, thread, lreg_c, lreg_dest, instr_mod1, word):
         if lreg_c == 9:
             write(t, lreg_dest, prng_step(t, mask32(enabled_bits(t))))
         else:
-            write(t, lreg_dest, splat32(_special(t, lreg_c)))
+            write(t, lreg_dest, _special(t, lreg_c))
     else:
         return refuse(t, MOV_MODE, instr_mod1)
     return DONE
@@ -162,7 +156,7 @@ def SFPIADD(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
     return DONE
 
 
-@njit
+@kernel
 def shift(value, amount, arithmetic):
     """Left by amount & 31, or right by -amount & 31 where the amount is negative (V.5)."""
     left = value << (amount & 31)

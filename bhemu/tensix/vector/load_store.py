@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.errors import MissingSpecification, NonContractualBehavior
 from bhemu.isa.registers import config
@@ -19,11 +18,12 @@ from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import config_bank, config_field, thread_field
 from bhemu.machine.counters import RWC_DST
 from bhemu.machine.faults import DONE, fault, refuse
-from bhemu.machine.lanes import iota32, load32, mask32, shift_right_logical, splat32, store32, where
+from bhemu.machine.kernel import kernel
+from bhemu.machine.lanes import as_integers, iota32, load32, mask32, shift_right_logical, splat32, store32, where
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
+from bhemu.tensix.lane_settings import ALL_LANES, lanes_with
 from bhemu.tensix.rwc import apply_address_modifier_keep_fidelity
 from bhemu.tensix.vector.registers import (
-    ALL_LANES,
     BLOCK_DEST_RD,
     BLOCK_DEST_WR,
     CAPTURE_DEFAULT_DEST_INDEX,
@@ -91,7 +91,7 @@ CONSTANT_TARGET = fault(
 )
 
 
-@njit
+@kernel
 def format_mode(t, thread, mode):
     """Mod0, with 0 resolved by the configuration (V7)."""
     if mode != FROM_SRCB:
@@ -107,19 +107,19 @@ def format_mode(t, thread, mode):
     return BF16 if (_BF16_FORMATS >> code) & 1 else FP16
 
 
-@njit
+@kernel
 def dst_address(t, thread, offset):
     """Dst address of an access: bits 9:2 choose four rows, bit 1 the odd columns (V2)."""
     return (offset + np.int64(t.rwc[thread, RWC_DST]) + thread_field(t, thread, MATH_OFFSET)) % DST_ROWS
 
 
-@njit
+@kernel
 def high_group(address):
     """Group of four physical rows with the high halves of four 32-bit rows; low halves are 2 groups further (I.3)."""
     return (((address & 0x1F8) << 1) | (address & 0x204)) >> 2
 
 
-@njit
+@kernel
 def _valid_pairs(t, group, valid_group):
     """The 32 column pairs of four rows; invalid rows read as zero (I.3)."""
     pairs = load32(t.dst_u32, group)
@@ -129,31 +129,32 @@ def _valid_pairs(t, group, valid_group):
     return pairs
 
 
-@njit
+@kernel
 def from_bf16_cell(cell):
     """16-bit Dst cell {sign, mantissa, exponent} to BF16 bits (I.2)."""
     return (cell & 0x8000) | ((cell & 0xFF) << 7) | (shift_right_logical(cell, 8) & 0x7F)
 
 
-@njit
+@kernel
 def to_bf16_cell(bits):
     """BF16 bits to a 16-bit Dst cell (I.2)."""
     return (bits & 0x8000) | ((bits & 0x7F) << 8) | (shift_right_logical(bits, 7) & 0xFF)
 
 
-@njit
+@kernel
 def _from_fp16_cell(cell, infinity):
+    """FP16 cells as FP32; in the lanes of the bits `infinity` the largest number means infinity."""
     exponent = cell & 0x1F
     mantissa = shift_right_logical(cell, 5) & 0x3FF
     wide = where(exponent == 0, 0, exponent + 112)
     if infinity:
-        top = (cell & 0x7FFF) == 0x7FFF
+        top = ((cell & 0x7FFF) == 0x7FFF) & mask32(infinity)
         wide = where(top, 255, wide)
         mantissa = where(top, 0, mantissa)
     return ((cell & 0x8000) << 16) | (wide << 23) | (mantissa << 13)
 
 
-@njit
+@kernel
 def _to_fp16_cell(v):
     exponent = (shift_right_logical(v, 23) & 0xFF) - 112
     rest = (shift_right_logical(v, 8) & 0x7FE0) | exponent
@@ -161,18 +162,18 @@ def _to_fp16_cell(v):
     return (shift_right_logical(v, 16) & 0x8000) | rest
 
 
-@njit
+@kernel
 def flush(v):
     """Exponent field 0 becomes a zero of the same sign."""
     return where((v & 0x7F800000) == 0, v & SIGN, v)
 
 
-@njit
+@kernel
 def _is_32bit(mode):
     return mode in (FP32, INT32, INT32_SM, STACK)
 
 
-@njit
+@kernel
 def _loaded(t, mode, address, odd, old):
     """What SFPLOAD gives to the LReg that holds `old` (V8)."""
     shift = 16 if odd else 0
@@ -185,7 +186,7 @@ def _loaded(t, mode, address, odd, old):
     if mode == BF16:
         return from_bf16_cell(cell) << 16
     if mode == FP16:
-        return _from_fp16_cell(cell, np.int64(t.lane_config) & ENABLE_FP16A_INF)
+        return _from_fp16_cell(cell, lanes_with(t, ENABLE_FP16A_INF))
     if mode == LO16_ONLY:
         return (old & -0x10000) | cell
     if mode == HI16_ONLY:
@@ -203,14 +204,14 @@ def _loaded(t, mode, address, odd, old):
     return cell  # UINT16, LO16
 
 
-@njit
+@kernel
 def _write_lanes(t, register, value, bits):
     if bits != ALL_LANES:
         value = where(mask32(bits), value, load32(t.lregs, register))
     store32(t.lregs, register, value)
 
 
-@njit
+@kernel
 def _address(t, thread, mode, offset, pointer):
     """V7: the Dst address with the stack pointer's part."""
     if mode == STACK:
@@ -248,21 +249,25 @@ def SFPLOAD(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr):
         return status
     if mode == STACK:
         t.dst_stack_pointer[thread] = pointer
-    lane_config = np.int64(t.lane_config)
-    if lreg_ind < FIRST_CONSTANT and not lane_config & BLOCK_DEST_RD:
-        odd = (address & 2) or (lane_config & DEST_RD_ODD)
-        bits = np.int64(ALL_LANES) if mode == STACK else enabled_bits(t)
-        _write_lanes(t, lreg_ind, _loaded(t, mode, address, odd, load32(t.lregs, lreg_ind)), bits)
-        both = ENABLE_DEST_INDEX | CAPTURE_DEFAULT_DEST_INDEX
-        if (lane_config & both) == both and lreg_ind < 4:
-            lanes = iota32()
-            row = (lanes >> 3) + (address & ~3)
-            column = ((lanes & 7) << 1) + (1 if odd else 0)
-            _write_lanes(t, lreg_ind + 4, (row << 4) | column, bits)
+    blocked = lanes_with(t, BLOCK_DEST_RD)
+    if lreg_ind < FIRST_CONSTANT and blocked != ALL_LANES:
+        bits = (np.int64(ALL_LANES) if mode == STACK else enabled_bits(t)) & ~blocked
+        always_odd = lanes_with(t, DEST_RD_ODD)
+        value = _loaded(t, mode, address, (address & 2) != 0 or always_odd == ALL_LANES, load32(t.lregs, lreg_ind))
+        if always_odd != 0 and always_odd != ALL_LANES and not address & 2:
+            value = where(mask32(always_odd), _loaded(t, mode, address, True, load32(t.lregs, lreg_ind)), value)
+        _write_lanes(t, lreg_ind, value, bits)
+        if lreg_ind < 4:
+            indexed = bits & lanes_with(t, ENABLE_DEST_INDEX) & lanes_with(t, CAPTURE_DEFAULT_DEST_INDEX)
+            if indexed != 0:
+                lanes = iota32()
+                odd = as_integers(mask32(always_odd | (ALL_LANES if address & 2 else 0)))
+                row = (lanes >> 3) + (address & ~3)
+                _write_lanes(t, lreg_ind + 4, (row << 4) | ((lanes & 7) << 1) | odd, indexed)
     return DONE
 
 
-@njit
+@kernel
 def _cell(mode, v):
     """The 16-bit cell that SFPSTORE writes in the modes of the 16-bit view (V8)."""
     if mode == BF16:
@@ -280,7 +285,7 @@ def _cell(mode, v):
     return v & 0xFFFF  # UINT16, LO16_ONLY
 
 
-@njit
+@kernel
 def _put(t, group, odd, cell, bits):
     """Write one half of each column pair of a group of four rows."""
     old = load32(t.dst_u32, group)
@@ -290,7 +295,7 @@ def _put(t, group, odd, cell, bits):
     store32(t.dst_u32, group, new)
 
 
-@njit
+@kernel
 def _make_valid(t, group, bits):
     """Rows of the group that a lane of `bits` writes become valid (I.3)."""
     if bits == ALL_LANES:
@@ -301,10 +306,8 @@ def _make_valid(t, group, bits):
                 t.dst_valid[4 * group + row] = 1
 
 
-@njit
-def store_lanes(t, mode, address, v, bits):
-    """Write the lanes `bits` of `v` to Dst (V8)."""
-    odd = (address & 2) or (np.int64(t.lane_config) & DEST_WR_ODD)
+@kernel
+def _store_lanes(t, mode, address, v, bits, odd):
     if not (_is_32bit(mode) or mode in (HI16, LO16)):
         group = address >> 2
         _put(t, group, odd, _cell(mode, v), bits)
@@ -324,6 +327,16 @@ def store_lanes(t, mode, address, v, bits):
     _put(t, group, odd, high, bits)
     _put(t, group + 2, odd, low, bits)
     _make_valid(t, group, bits)
+
+
+@kernel
+def store_lanes(t, mode, address, v, bits):
+    """Write the lanes `bits` of `v` to Dst (V8)."""
+    always_odd = lanes_with(t, DEST_WR_ODD)
+    if always_odd != 0 and always_odd != ALL_LANES and not address & 2:
+        _store_lanes(t, mode, address, v, bits & always_odd, True)
+        bits &= ~always_odd
+    _store_lanes(t, mode, address, v, bits, (address & 2) != 0 or always_odd == ALL_LANES)
 
 
 @instruction(
@@ -355,8 +368,8 @@ def SFPSTORE(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr, wor
     status = apply_address_modifier_keep_fidelity(t, thread, sfpu_addr_mode)
     if status != DONE:
         return status
-    if execute and not np.int64(t.lane_config) & BLOCK_DEST_WR:
-        bits = np.int64(ALL_LANES) if mode == STACK else enabled_bits(t)
+    if execute:
+        bits = (np.int64(ALL_LANES) if mode == STACK else enabled_bits(t)) & ~lanes_with(t, BLOCK_DEST_WR)
         store_lanes(t, mode, address, load32(t.lregs, lreg_ind), bits)
     if mode == STACK:
         step = thread_field(t, thread, STACK_INCR)

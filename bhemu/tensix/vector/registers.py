@@ -10,14 +10,13 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.machine.faults import DONE, fault, refuse
-from bhemu.machine.lanes import horizontal_maximum, load32, mask32, mask_bits, store32, where
-
-LANES: Final = 32
-ALL_LANES: Final = 0xFFFFFFFF
+from bhemu.machine.kernel import kernel
+from bhemu.machine.lanes import horizontal_maximum, load32, mask32, mask_bits, splat32, store32, where
+from bhemu.tensix.lane_settings import ALL_LANES, TEMPLATE, lanes_with, write_setting
+from bhemu.tensix.vector_queue import EXECUTE
 
 FIRST_CONSTANT: Final = 8
 """LRegs 0..7 are writable; a result for 8..11 is dropped (V1)."""
@@ -43,9 +42,6 @@ DEST_WR_ODD: Final = 1 << 7
 EXCHANGE_SRCB_SRCC: Final = 1 << 8
 ROW_MASK_LSB: Final = 12
 
-EXECUTE: Final = -1
-"""`destination` lets the instruction execute."""
-
 INDEX_ERRATUM = fault(
     "vector.index-erratum",
     UndefinedBehavior,
@@ -53,12 +49,13 @@ INDEX_ERRATUM = fault(
     remedy="write LReg 0..3, or clear bit 2 of LaneConfig first",
     rule="math V5",
 )
-PARTIAL_TEMPLATE = fault(
-    "vector.partial-template",
+
+MIXED_BACKDOOR = fault(
+    "vector.mixed-backdoor",
     Unimplemented,
-    "destination {0} records a macro template with only the lanes {1:#010x} enabled: templates would differ by lane",
-    remedy="record templates with all lanes enabled",
-    rule="math V1",
+    "destination {0} records a template in some lanes and executes in others (LaneConfig bit 1 set in {1:#010x})",
+    remedy="give bit 1 of LaneConfig the same value in all columns",
+    rule="math V1, V5",
 )
 
 
@@ -73,28 +70,25 @@ def reserved_mode(mnemonic: str, modes: str, rule: str, error: type[BhemuError] 
     )
 
 
-@njit
-def masked_rows(lane_config):
+@kernel
+def masked_rows(t):
     """Lanes that LaneConfig.ROW_MASK switches off, as bits: one bit a row of eight lanes (V3)."""
-    rows = lane_config >> ROW_MASK_LSB
     bits = 0
     for row in range(4):
-        if (rows >> row) & 1:
-            bits |= 0xFF << (8 * row)
+        bits |= lanes_with(t, 1 << (ROW_MASK_LSB + row)) & (0xFF << (8 * row))
     return bits
 
 
-@njit
+@kernel
 def enabled_bits(t):
     """Enabled lanes, bit n = lane n (V3)."""
     bits = np.int64(t.lane_flags) if t.use_flags != 0 else np.int64(ALL_LANES)
-    lane_config = np.int64(t.lane_config)
-    if (lane_config >> ROW_MASK_LSB) & 0xF:
-        bits &= ~masked_rows(lane_config)
+    if (np.int64(t.lane_config) >> ROW_MASK_LSB) & 0xF:
+        bits &= ~masked_rows(t)
     return bits
 
 
-@njit
+@kernel
 def write(t, register, value):
     """Give `value` to the enabled lanes of an LReg; the constants 8..15 stay (V1)."""
     if register < FIRST_CONSTANT:
@@ -105,21 +99,23 @@ def write(t, register, value):
             store32(t.lregs, register, where(mask32(bits), value, load32(t.lregs, register)))
 
 
-@njit
+@kernel
 def capture(t, register, word):
-    """Record the word as macro template; EXECUTE where LaneConfig has switched that off (V1)."""
-    if np.int64(t.lane_config) & DISABLE_BACKDOOR_LOAD:
+    """Record the word as macro template of the enabled lanes (V1).
+
+    EXECUTE where LaneConfig has switched that off; a template is recorded, and nothing executes, where it is on in
+    some lane only: DISABLE_BACKDOOR_LOAD of single lanes is refused.
+    """
+    disabled = lanes_with(t, DISABLE_BACKDOOR_LOAD)
+    if disabled == ALL_LANES:
         return EXECUTE
-    bits = enabled_bits(t)
-    if bits == 0:
-        return DONE
-    if bits != ALL_LANES:
-        return refuse(t, PARTIAL_TEMPLATE, register, bits)
-    t.macro_template[register - FIRST_TEMPLATE] = np.uint32(word)
+    if disabled != 0:
+        return refuse(t, MIXED_BACKDOOR, register, disabled)
+    write_setting(t, TEMPLATE + register - FIRST_TEMPLATE, splat32(word), enabled_bits(t))
     return DONE
 
 
-@njit
+@kernel
 def destination(t, register, word):
     """EXECUTE, or the status of an instruction that its destination keeps from executing (V1, V5)."""
     if register >= FIRST_TEMPLATE:
@@ -129,7 +125,7 @@ def destination(t, register, word):
     return EXECUTE
 
 
-@njit
+@kernel
 def set_flags(t, flags):
     """Give the bits `flags` to the flags of the enabled lanes (V3)."""
     bits = enabled_bits(t)
@@ -141,7 +137,7 @@ def set_flags(t, flags):
 INDEX_REGISTER: Final = 7
 
 
-@njit
+@kernel
 def read_indirect(t):
     """Each lane of the LReg that the lane's own LReg 7 [3:0] names."""
     index = load32(t.lregs, INDEX_REGISTER) & 15
@@ -151,7 +147,7 @@ def read_indirect(t):
     return value
 
 
-@njit
+@kernel
 def write_indirect(t, value):
     """Give each enabled lane of `value` to the LReg that its own LReg 7 [3:0] names; 8..15 stay. Returns a status."""
     index = load32(t.lregs, INDEX_REGISTER) & 15
@@ -163,7 +159,7 @@ def write_indirect(t, value):
     return DONE
 
 
-@njit
+@kernel
 def deliver(t, d, indirect, value):
     """Write a result to LReg `d`, or to the LReg that each lane's LReg 7 names; returns a status."""
     if indirect:

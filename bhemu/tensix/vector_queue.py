@@ -1,0 +1,122 @@
+"""What SFPLOADMACRO has scheduled, and how regular vector instructions live beside it (math V.7).
+
+Nothing here executes an instruction: `tensix/vector/schedule.py` fills the queue, `tensix/vector/scheduled.py` runs
+what is due. This module stands below the vector unit, because the wrapper of every vector instruction and the wait
+gate ask it.
+
+Each of the sub-units simple, MAD, round and store has a ring of eight slots, one a delay, and each lane of a slot has
+its own template, since templates and sequences may differ by lane. A word of 0 is no instruction.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+from bhemu.errors import UndefinedBehavior
+from bhemu.isa.instructions import INSTRUCTIONS
+from bhemu.machine.faults import DONE, fault, refuse
+from bhemu.machine.kernel import kernel
+
+EXECUTE: Final = -1
+"""The instruction shall execute; other values are its status."""
+
+SIMPLE: Final = 0
+MAD: Final = 1
+ROUND: Final = 2
+STORE: Final = 3
+SUB_UNITS: Final = 4
+
+DELAYS: Final = 8
+DUE: Final = 8
+"""Slot of the instructions that execute in the cycle in progress."""
+LATE_BIT: Final = 1 << 32
+"""Bit of `macro_pending` for results on their way; the others are slots, bit 8 * sub-unit + slot."""
+
+_MAD_WORDS: Final = ("ADD", "ADDI", "LUT", "LUTFP32", "MAD", "MUL", "MULI", "MUL24")
+_LOADS: Final = ("LOAD", "LOADI", "LOADMACRO", "NOP")
+
+
+def sub_unit(mnemonic: str) -> int | None:
+    """Sub-unit of a vector instruction; None for the load sub-unit, which no scheduled instruction uses."""
+    name = mnemonic.removeprefix("SFP")
+    if name in _LOADS:
+        return None
+    if name in _MAD_WORDS:
+        return MAD
+    if name in ("SHFT2", "_STOCH_RND"):
+        return ROUND
+    return STORE if name == "STORE" else SIMPLE
+
+
+SUB_UNIT_OF: Final = {name: sub_unit(name) for name, row in INSTRUCTIONS.items() if row.unit == "vector"}
+"""Sub-unit by mnemonic."""
+
+WRITE_PORT = fault(
+    "vector.macro-write-port",
+    UndefinedBehavior,
+    "a simple and a round instruction execute in one cycle: exactly one of them must have LReg 16 as destination",
+    remedy="give one of the two LReg 16 (bit 6 of its sequence byte), or change a delay",
+    rule="math V.7",
+)
+NOT_RESTED = fault(
+    "vector.macro-not-rested",
+    UndefinedBehavior,
+    "sub-unit {0} (0 simple, 2 round) gets an instruction in the cycle after a scheduled two-cycle SFPSWAP or SFPSHFT2",
+    remedy="leave it idle for one cycle, or give it SFPNOP",
+    rule="math V.7, Y12",
+)
+
+
+@kernel
+def slot_bit(unit, slot):
+    """Bit of a slot in `macro_pending` and `macro_counted`."""
+    return 1 << (DELAYS * unit + slot)
+
+
+@kernel
+def is_busy(t):
+    """True while scheduled instructions complete by themselves: the SFPU has work (Y10, C11).
+
+    What waits for further vector instructions is no work in flight: nothing moves it.
+    """
+    if t.macro_pending == 0:
+        return False
+    if t.macro_counted == 0 or t.macro_pending & LATE_BIT:
+        return True
+    due = 0
+    for unit in range(SUB_UNITS):
+        due |= slot_bit(unit, t.macro_head)
+    return (t.macro_pending & due) != 0
+
+
+@kernel
+def count_instruction(t):
+    """A vector instruction is issued: where delays count instructions they count down, once a cycle."""
+    if t.macro_counts != 0:
+        t.macro_counts = 0
+        t.macro_head = (t.macro_head + 1) % DELAYS
+
+
+@kernel
+def beside_scheduled(t, unit):
+    """What becomes of a regular vector instruction in a cycle with macros.
+
+    Args:
+        t: the tile.
+        unit: its sub-unit, -1 for the load sub-unit.
+
+    Returns:
+        EXECUTE; DONE when it is lost, because a scheduled instruction has its sub-unit; or REFUSED.
+    """
+    count_instruction(t)
+    if unit < 0:
+        return EXECUTE
+    if (t.macro_taken >> unit) & 1:
+        return DONE
+    if (t.macro_resting >> unit) & 1:
+        return refuse(t, NOT_RESTED, unit)
+    if (t.macro_alone >> unit) & 1:
+        return refuse(t, WRITE_PORT)
+    return EXECUTE
