@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bhemu import numerics
     from bhemu.errors import BhemuError
     from bhemu.formats import DataFormat
     from bhemu.host.core import Core
@@ -40,6 +41,7 @@ __all__ = [
     "Tile",
     "WhileSemaphore",
     "load_program",
+    "numerics",
     "run_program",
 ]
 
@@ -65,6 +67,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "numerics":  # a module, which binds itself to the package
+        return importlib.import_module("bhemu.numerics")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'bhemu' has no attribute {name!r}")

@@ -100,11 +100,14 @@ def fields_of_src(cells: U32) -> tuple[U32, U32, U32]:
 def bits_of_src(cells: U32, data_format: DataFormat) -> U32:
     """Src cells of TF32, BF16 or FP16 as FP32, BF16 or FP16 bits in the usual order."""
     sign, exponent, mantissa = fields_of_src(cells)
+    bits: U32
     if data_format is DataFormat.TF32:
-        return sign << np.uint32(31) | exponent << np.uint32(23) | mantissa << np.uint32(13)
-    if data_format is DataFormat.BF16:
-        return sign << np.uint32(15) | exponent << np.uint32(7) | mantissa >> np.uint32(3)
-    return sign << np.uint32(15) | exponent << np.uint32(10) | mantissa
+        bits = sign << np.uint32(31) | exponent << np.uint32(23) | mantissa << np.uint32(13)
+    elif data_format is DataFormat.BF16:
+        bits = sign << np.uint32(15) | exponent << np.uint32(7) | mantissa >> np.uint32(3)
+    else:
+        bits = sign << np.uint32(15) | exponent << np.uint32(10) | mantissa
+    return bits
 
 
 def float_of_bits(bits: U32, data_format: DataFormat) -> F32:
