@@ -27,7 +27,7 @@ class Knowledge:
     Attributes:
         issued: by thread, number of its words that have been issued.
         done: by thread and condition, number of its words whose work under the condition is complete.
-        fenced: by thread, number of words that its core had pushed when accesses of the core were last waited for (C10).
+        fenced: by thread, number of words that its core had pushed when its own accesses were last waited for (C10).
     """
 
     __slots__ = ("done", "fenced", "issued")
