@@ -16,8 +16,7 @@ class BhemuError(Exception):
         remedy: what to do instead, one sentence; shown on its own line.
 
     Attributes:
-        thread, word, line: the Tensix thread, instruction word and program line at fault, where an instruction is at
-        fault.
+        thread, word, line: the Tensix thread, instruction word and program line, where an instruction is at fault.
         file: the program file that `line` counts in.
     """
 

@@ -212,9 +212,13 @@ class Core:
         """Program MOP template 1 (math Y8); run it with `core.MOP(mop_type=1)`.
 
         Args:
-            outer, inner: loop counts, 0..127.
-            loop, loop1: body; with `loop1` the body alternates and is twice as long.
-            start, end0, end1: before and after the body of each outer pass.
+            outer: passes of the outer loop, 0..127.
+            inner: passes of the inner loop in each of them, 0..127.
+            loop: body.
+            loop1: second body; the two alternate, twice as many in all.
+            start: before the inner loop of each outer pass.
+            end0: after it.
+            end1: after `end0`.
             last: replaces the last body instruction of the last outer pass (default: `last_of_inner`).
             last_of_inner: replaces the last body instruction of the other passes (default: the body's own).
         """
