@@ -14,7 +14,7 @@ run: $(STAMP)
 test: $(STAMP) warm
 	$(BIN)/python -m pytest
 
-# A part of the suite with Numba disabled: the same text runs as plain Python.
+# All conformance vectors and the quick unit tests with Numba disabled: the same text runs as plain Python.
 test-plain: $(STAMP)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests -m plain
 

@@ -24,6 +24,7 @@ def test_every_family_is_there() -> None:
     assert sorted(path.stem for path in VECTORS.glob("*.npz")) == list(FAMILIES)
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_case_of_the_family_passes(family: str) -> None:
     [report] = conformance([VECTORS / f"{family}.npz"])
