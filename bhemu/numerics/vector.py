@@ -100,10 +100,10 @@ def fma_bits(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Any:
 def fma(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Any:
     """x * y + z in FP32 as SFPMAD computes it (math V10). With z = 0 it is SFPMUL, with y = 1 SFPADD.
 
-    Rounding: to nearest even, but only partly fused. The product is cut to 28 bits with a sticky bit before the sum, and
-    whichever operand is shifted to the other's exponent gets one too. A sticky bit counts as a bit: the error can be a
-    little over half a unit, and after cancellation that bit can be the whole result. An operand that is shifted out
-    completely leaves nothing.
+    Rounding: to nearest even, but only partly fused. The product is cut to 28 bits with a sticky bit before the sum,
+    and whichever operand is shifted to the other's exponent gets one too. A sticky bit counts as a bit: the error can
+    be a little over half a unit, and after cancellation that bit can be the whole result. An operand that is shifted
+    out completely leaves nothing.
 
     Special values: denormal inputs count as zero, denormal results become a zero of their sign. A product whose
     exponent reaches 255 before normalisation is infinite even if z would bring it back; one whose exponent is below 0
