@@ -31,7 +31,7 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 docs: $(VENV)/installed-docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(STAMP)
 	$(BIN)/bhemu bench
