@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bhemu.cli.report import assignments, messages, output, plain_table, print_json, refuse_usage, shown_path
+from bhemu.cli.analysis import hazards_as_json, print_hazards, print_timing, timing_as_json
+from bhemu.cli.report import REFUSED, assignments, messages, output, plain_table, print_json, refuse_usage, shown_path
 from bhemu.errors import BhemuError, ProgramError
 
 if TYPE_CHECKING:
@@ -43,6 +44,15 @@ def run(
     allow_open: Annotated[
         bool, typer.Option("--allow-open", help="Use the recommended choice where no source settles the behaviour.")
     ] = False,
+    show_timing: Annotated[
+        bool, typer.Option("--timing", help="Report modelled cycles: units, threads, and what they wait for.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Report instructions that use something too early; exit status 1 then.")
+    ] = False,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", metavar="FILE.json", help="Write modelled time as a trace for Perfetto.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No report and no progress; errors are shown.")] = False,
 ) -> None:
@@ -60,8 +70,15 @@ def run(
     from bhemu.host.run import run_program
 
     files = {name: check_target(path) for name, path in targets.items()}
-    if len(set(files.values())) < len(files):
-        refuse_usage("two --out options write the same file", "give each output its own file")
+    trace_file = [check_target(trace)] if trace is not None else []
+    if len({*files.values(), *trace_file}) < len(files) + len(trace_file):
+        refuse_usage("two options write the same file", "give each output, and the trace, a file of its own")
+    recorder = None
+    if show_timing or check or trace_file:
+        from bhemu.debug import HAZARD, Recorder, hazards, timing, trace_json
+
+        recorder = Recorder()
+        recorder.file = program
     try:
         loaded = load_program(program)
         _check_names(loaded, sources, targets)
@@ -75,19 +92,40 @@ def run(
                 max_cycles=max_cycles,
                 allow_open=allow_open,
                 progress=progress.update,
+                recorder=recorder,
             )
     except BhemuError as error:
         error.file = error.file or program
+        if recorder is not None and check:
+            print_hazards(hazards(recorder.log()), error=True)
         raise
     except SystemExit:
         raise ProgramError(f"{program} called sys.exit", remedy="let the thread functions return") from None
     except Exception as error:
         raise _failure_of(error, program) from error
-    write_files({files[name]: portable(result.outputs[name]) for name in files})
+    contents: dict[Path, Any] = {files[name]: portable(result.outputs[name]) for name in files}
+    timed, found = None, None
+    if recorder is not None:
+        log = recorder.log()
+        timed = timing(log) if show_timing or trace_file else None
+        found = hazards(log) if check else None
+        contents |= {path: trace_json(log, timed) for path in trace_file if timed is not None}
+    write_files(contents)
     if as_json:
-        print_json(_as_json(loaded, result, sources, targets, seed, progress.compiled))
+        report = _as_json(loaded, result, sources, targets, seed, progress.compiled)
+        report |= {"timing": timing_as_json(timed)} if timed is not None else {}
+        report |= {"hazards": hazards_as_json(found)} if found is not None else {}
+        print_json(report)
     elif not quiet:
         _print(loaded, result, sources, targets, seed, progress.compiled)
+        if timed is not None and show_timing:
+            print_timing(timed)
+        if found is not None:
+            print_hazards(found)
+    if found is not None and any(hazard.severity == HAZARD for hazard in found):
+        if quiet and not as_json:
+            print_hazards(found, error=True)
+        raise typer.Exit(REFUSED)
 
 
 def _paths(texts: dict[str, str]) -> dict[str, Path]:

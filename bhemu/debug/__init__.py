@@ -19,7 +19,7 @@ from bhemu.debug.hazard import HAZARD, NOTE, Hazard, Place
 from bhemu.debug.log import Log
 from bhemu.debug.record import record
 from bhemu.debug.recorder import Recorder
-from bhemu.debug.trace import write_trace
+from bhemu.debug.trace import trace_json, write_trace
 
 __all__ = [
     "HAZARD",
@@ -32,5 +32,6 @@ __all__ = [
     "hazards",
     "record",
     "timing",
+    "trace_json",
     "write_trace",
 ]

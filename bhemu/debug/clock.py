@@ -239,7 +239,7 @@ class _Clock:
         left_names = [
             c.name or "" for c in Condition if self._unmet(thread, o["wait_res"] or DEFAULT_CONDITIONS, c, cycle)
         ]
-        return f"STALLWAIT: {', '.join(left_names)}" if left_names else ""
+        return f"STALLWAIT: {' + '.join(left_names)}" if left_names else ""
 
     def _unmet(self, thread: int, conditions: int, condition: Condition, cycle: int) -> bool:
         if not conditions & condition:

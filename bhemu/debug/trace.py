@@ -98,6 +98,16 @@ def _slice(name: str, category: str, pid: int, tid: int, start: int, length: int
     }
 
 
+def trace_json(log: Log, timed: Timing) -> bytes:
+    """The whole trace as a file's content; see `write_trace`."""
+    content = {
+        "traceEvents": trace_events(log, timed),
+        "displayTimeUnit": "ms",
+        "otherData": {"time": "one microsecond stands for one modelled cycle", "program": str(log.file or "")},
+    }
+    return json.dumps(content).encode()
+
+
 def write_trace(log: Log, path: str | Path, timed: Timing | None = None) -> None:
     """Write a trace that Perfetto opens.
 
@@ -106,9 +116,4 @@ def write_trace(log: Log, path: str | Path, timed: Timing | None = None) -> None
         path: JSON file to write.
         timed: its `timing`, when there is one already.
     """
-    content = {
-        "traceEvents": trace_events(log, timed or timing(log)),
-        "displayTimeUnit": "ms",
-        "otherData": {"time": "one microsecond stands for one modelled cycle", "program": str(log.file or "")},
-    }
-    Path(path).write_text(json.dumps(content), encoding="utf-8")
+    Path(path).write_bytes(trace_json(log, timed or timing(log)))
