@@ -115,7 +115,7 @@ class _Clock:
             owners = self._rows[0][column.OWNERS]
             for file, bank in enumerate(self._banks):
                 full = (owners >> (4 + 2 * file) & 1) + (owners >> (5 + 2 * file) & 1)
-                bank.started, bank.completed = full, [0] * full
+                bank.completed = [0] * full
         self._scalar = Scalar()
         self._config = Configuration()
         self._matrix = Matrix(self._banks)
@@ -134,6 +134,7 @@ class _Clock:
         result = self._result
         cycle = 0
         while any(t.at < len(t.rows) for t in self._threads):
+            self._semaphores.begin_cycle()
             self._cores(cycle)
             causes: list[tuple[int, str]] = []
             moved = False
@@ -258,7 +259,7 @@ class _Clock:
             case Condition.CFGEXU:
                 return self._config.done > cycle
             case Condition.SRCA_CLEARED | Condition.SRCB_CLEARED:
-                return not self._banks[condition is Condition.SRCB_CLEARED].free()
+                return not self._banks[condition is Condition.SRCB_CLEARED].free(cycle)
             case Condition.SRCA_VALID | Condition.SRCB_VALID:
                 return not self._banks[condition is Condition.SRCB_VALID].valid(cycle)
             case _:

@@ -46,19 +46,25 @@ class UnitTime:
 
 @dataclass
 class Banks:
-    """Ownership of the banks of one source file (F28, U1, U11): fills and hand-backs are counted."""
+    """Ownership of the two banks of one source file (F28, U1, U11).
 
-    started: int = 0
+    Attributes:
+        completed: cycles in which the fills are handed over, in order.
+        returned: cycles from which on the hand-backs are seen, in order.
+    """
+
     completed: list[int] = field(default_factory=list)
-    returned: int = 0
+    returned: list[int] = field(default_factory=list)
 
-    def free(self) -> bool:
-        """The unpackers own the bank that they would fill next."""
-        return self.started - self.returned < 2
+    def free(self, cycle: int) -> bool:
+        """The unpackers own the bank that they would fill next: fill n needs hand-back n - 2."""
+        needed = len(self.completed) - 2
+        return needed < 0 or (needed < len(self.returned) and self.returned[needed] <= cycle)
 
     def valid(self, cycle: int) -> bool:
         """The matrix unit owns its bank."""
-        return self.returned < len(self.completed) and self.completed[self.returned] <= cycle
+        at = len(self.returned)
+        return at < len(self.completed) and self.completed[at] <= cycle
 
 
 class Scalar:
@@ -155,7 +161,7 @@ class Matrix:
             for block in dst_blocks(found, row)[1]:
                 self.readable[block] = cycle + 1 + SCOREBOARD_CYCLES
         for file in found.hands_over:
-            self._banks[file].returned += 1
+            self._banks[file].returned.append(cycle + 1)
         self.done[thread] = max(self.done[thread], cycle + figure.latency)
         return cycle + figure.latency
 
@@ -202,7 +208,7 @@ class Unpackers:
     def refuses(self, found: Access, cycle: int) -> str:
         """Why it does not accept."""
         which = unpacker_of(found)
-        if not self._banks[which].free():
+        if not self._banks[which].free(cycle):
             return f"Src{'AB'[which]} bank not handed back"
         if found.mnemonic == "UNPACR" and cycle < self._address:
             return "unpackers' address generator busy"
@@ -216,7 +222,6 @@ class Unpackers:
         if found.mnemonic == "UNPACR":
             self._address = cycle + ADDRESS_CYCLES
         for file in found.hands_over:
-            self._banks[file].started += 1
             self._banks[file].completed.append(done)
         self.done[thread][which] = done
         return done
@@ -233,16 +238,22 @@ class Semaphores:
     def __init__(self) -> None:
         self.value = [0] * 8
         self.maximum = [0] * 8
+        self._seen = ([0] * 8, [0] * 8)
         self.owner: dict[int, int] = {}
         self.changes: list[tuple[int, int, int]] = []
         """(cycle, semaphore, value)"""
 
+    def begin_cycle(self) -> None:
+        """From now on the changes of earlier cycles are seen."""
+        self._seen = (list(self.value), list(self.maximum))
+
     def left(self, chosen: list[int], condition: int) -> str:
         """What a SEMWAIT still waits for: a semaphore's number and state."""
+        value, maximum = self._seen
         for i in chosen:
-            if condition & 1 and self.value[i] == 0:
+            if condition & 1 and value[i] == 0:
                 return f"{i} zero"
-            if condition & 2 and self.value[i] >= self.maximum[i]:
+            if condition & 2 and value[i] >= maximum[i]:
                 return f"{i} full"
         return ""
 
