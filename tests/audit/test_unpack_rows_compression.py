@@ -160,5 +160,5 @@ def test_a_bfp_tile_built_by_hand_has_its_exponents_between_row_starts_and_datum
 
 def test_compressed_two_bit_tiles_are_refused_by_the_packer() -> None:
     """I.4: groups of 32 two-bit datums would be 8 bytes, for which no layout is documented."""
-    with pytest.raises(MissingSpecification, match="zero compression .* with the 2-bit"):
+    with pytest.raises(MissingSpecification, match=r"zero compression .* with the 2-bit"):
         packed(rows_of(0, 1, 0.5), BFP2)
