@@ -11,7 +11,7 @@ import typer
 from bhemu.cli.report import REFUSED, messages, output
 
 CLOCK = -1
-"""Stands for what is compiled beside the handlers: FIFO, expanders and clock."""
+"""Stands for what is compiled beside the handlers: FIFO, expanders, the clock and the recorder's clock."""
 
 
 def warm(
@@ -63,9 +63,10 @@ def warm(
 
 def compile_one(opcode: int) -> int:
     """Compile the handler of an opcode, or the clock; 1 when the cache did not have it."""
+    from bhemu.debug import Recorder
+    from bhemu.host.tile import Tile
     from bhemu.machine.compiler import on_compile
-    from bhemu.machine.state import new_tiles
-    from bhemu.tensix.coprocessor import Coprocessor, ensure_handlers
+    from bhemu.tensix.coprocessor import ensure_handlers
 
     compiled = 0
 
@@ -75,7 +76,7 @@ def compile_one(opcode: int) -> int:
 
     on_compile(count)
     if opcode == CLOCK:
-        Coprocessor(new_tiles(1))
+        Recorder().attach(Tile())  # compiles the plain clock too
     else:
         ensure_handlers([opcode])
     return compiled

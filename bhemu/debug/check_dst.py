@@ -137,7 +137,7 @@ class DataCheck(Check):
 
     def _after_matrix(self, found: Access, rows: str, made: Made, me: Made, stall: str) -> None:
         known = self._known[me.thread]
-        if found.mnemonic == "SFPLOAD":
+        if found.mnemonic in ("SFPLOAD", "SFPLOADMACRO"):
             if made.thread != me.thread:
                 self._dst_report(
                     f"reads {rows} before the matrix unit has certainly written them",

@@ -146,7 +146,15 @@ class RegisterCheck(Check):
         for (maker, where, number), note in list(self._stores.items()):
             if maker != thread or number not in (used | own) or (where != bank and number < FIRST_SHARED_WORD):
                 continue
-            if row[column.PUSH] > note.push and known.fenced[thread] <= note.push:
+            if row[column.PUSH] <= note.push:
+                self._report(
+                    "unpack seed 9.2",
+                    f"was pushed before the core's own store to {_name(number)} and uses it afterwards",
+                    Place(thread, note.line, f"store to {_name(number)} by the thread's RISC-V core"),
+                    me.row,
+                    "a semaphore that the instruction's thread gets behind it and the core waits for before the store",
+                )
+            elif known.fenced[thread] <= note.push:
                 self._report(
                     "rules I.13 C10, unpack seed 9.5",
                     f"uses {_name(number)} before the core's own store to it has certainly arrived",
@@ -154,7 +162,7 @@ class RegisterCheck(Check):
                     me.row,
                     f"STALLWAIT({BLOCKS[found.unit]}, TRISC_CFG)",
                 )
-            elif known.fenced[thread] > note.push:
+            else:
                 del self._stores[maker, where, number]
         if used and self._slow_config:
             self._config_gap(found, used, bank, me)

@@ -95,10 +95,12 @@ def _dst_blocks(name: str, word: int, state: tuple[int, ...]) -> tuple[frozenset
         return _physical_blocks(o["dst"] + row, 4 if o["instr_mod"] & 2 else 1, wide), _NOTHING
     if name == "ZEROACC":
         return _NOTHING, _zeroacc(o, row, wide)
-    if name in ("SFPLOAD", "SFPSTORE"):
+    if name in ("SFPLOAD", "SFPSTORE", "SFPLOADMACRO"):
         mode = o["instr_mod0"]
         both = mode in _WIDE_LOADS or (mode == 0 and bool(_field(alu, _SFPU_FP32)))
         blocks = _physical_blocks((o["dest_reg_addr"] + row) & ~3, 4, both)
+        if name == "SFPLOADMACRO":  # its macro may store what it has loaded
+            return blocks, blocks
         return (blocks, _NOTHING) if name == "SFPLOAD" else (_NOTHING, blocks)
     if name == "PACR":
         return _pacr(o, state), _NOTHING

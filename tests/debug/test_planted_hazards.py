@@ -160,6 +160,13 @@ FAULTS = {
         "3 unrelated instructions",
         "Y13",
     ),
+    "SFPLOADMACRO behind the matrix unit": (
+        1,
+        "MVMUL\nSFPLOADMACRO 0, 0, 3, 0",
+        "MVMUL\nNOP\nNOP\nNOP\nSFPLOADMACRO 0, 0, 3, 0",
+        "STALLWAIT(STALL_SFPU, MATH)",
+        "Y13",
+    ),
     "MOVD2A without a bank": (
         1,
         "MOVD2A instr_mod=2",
@@ -272,6 +279,9 @@ def test_a_store_of_the_core_needs_condition_c10() -> None:
     assert found.missing == "STALLWAIT(STALL_UNPACK, TRISC_CFG)"
     assert found.producer.line == 7
     assert hazards(log_of(store, wait, unpack)) == []
+    # An instruction that was pushed before the store may have meant the old value.
+    (found,) = certain(hazards(log_of(store, (0, "UNPACR Last=1", {column.PUSH: 3}))))
+    assert "semaphore" in found.missing
     # A wait that was pushed before the store does not cover it.
     assert certain(hazards(log_of(wait, Note(0, 4, 0, STORE, (76,), 7), unpack)))
 
