@@ -18,6 +18,7 @@ from bhemu.debug.dst import dst_blocks
 from bhemu.debug.figures import ADDRESS_CYCLES, AT_LEAST, UNKNOWN, figure
 from bhemu.debug.log import POST, STORE, Log
 from bhemu.debug.units import (
+    SCOREBOARD_CYCLES,
     Banks,
     Configuration,
     Matrix,
@@ -236,7 +237,7 @@ class _Clock:
             number, _, state = left.partition(" ")
             return f"SEMWAIT: {Semaphore(int(number)).name} is {'zero' if state == 'zero' else 'at its maximum'}"
         if access(word).mnemonic != "STALLWAIT":
-            return ""  # streams are not timed
+            return ""  # streams are not timed, and STREAMWAIT counts as unknown
         left_names = [
             c.name or "" for c in Condition if self._unmet(thread, o["wait_res"] or DEFAULT_CONDITIONS, c, cycle)
         ]
@@ -347,7 +348,7 @@ class _Clock:
             case "vector":
                 done = self._vector.take(thread, found, cost, cycle)
                 for block in dst_blocks(found, row)[1]:
-                    self._matrix.readable[block] = cycle + 1 + 4
+                    self._matrix.readable[block] = cycle + 1 + SCOREBOARD_CYCLES
             case "unpack":
                 done = self._unpackers.take(thread, found, cost, cycle)
                 unit = f"unpacker {unpacker_of(found)}"
@@ -374,7 +375,7 @@ class _Clock:
         state.delivered = state.arrival if state.arrival is not None else cycle
         state.arrival = None
         state.at += 1
-        for time in (cycle + 1, done, cycle + cost.occupancy, state.free, cycle + 5):
+        for time in (cycle + 1, done, cycle + cost.occupancy, state.free, cycle + 1 + SCOREBOARD_CYCLES):
             self._later(time)
 
     def _sync(self, thread: int, found: Access, row: list[int], cycle: int) -> None:

@@ -102,7 +102,7 @@ def figure(found: Access, row: Any) -> Figure:
     if name == "SFPSHFT2":
         cycles = 2 if is_slow_shift(name, found.operands) else 1
         return Figure(cycles, cycles, KNOWN, "math Y12")
-    if name in ("STALLWAIT", "SEMWAIT", "STREAMWAIT", "ATGETM"):
+    if name in ("STALLWAIT", "SEMWAIT", "ATGETM"):
         return Figure(1, 1, KNOWN, "math Y10, Y12")
     instruction = INSTRUCTIONS[name]
     if instruction.latency is not None and instruction.issue is not None:
