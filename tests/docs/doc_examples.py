@@ -1,6 +1,10 @@
 """Running the examples of README and docs, and comparing what they print with what the text says they print.
 
-    python tests/docs/doc_examples.py README.md docs/*.md      write the real output below each example
+    python tests/docs/doc_examples.py README.md docs/*.md      write the real output where a page shows another
+    python tests/docs/doc_examples.py --all docs/running.md    write all of it, new times included
+
+Tests run the commands in their own process, which is quick; what is written comes from a process for each command, as
+a user starts it.
 
 The rules, for whoever writes documentation:
 
@@ -23,8 +27,10 @@ import io
 import re
 import shlex
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -81,6 +87,11 @@ def blocks(path: Path) -> list[Block]:
     return found
 
 
+def _comparable(lines: list[str]) -> str:
+    text = "\n".join(line.rstrip() for line in lines)
+    return _CYCLES.sub("<cycles>", _TIME.sub("<time>", text))
+
+
 @dataclass
 class Shown:
     """Real output and the lines of the file that show it (`first` .. `last`, counted from 0)."""
@@ -93,10 +104,19 @@ class Shown:
     @property
     def agrees(self) -> bool:
         """What is shown is what was printed, apart from times and cycles."""
-        want, got = (
-            _TIME.sub("<time>", "\n".join(line.rstrip() for line in part)) for part in (self.expected, self.got)
-        )
+        want, got = (_comparable(part) for part in (self.expected, self.got))
         return doctest.OutputChecker().check_output(want + "\n", got + "\n", doctest.ELLIPSIS)
+
+
+def invoke(arguments: list[str]) -> tuple[int, list[str]]:
+    """Exit status and printed lines (both streams) of `bhemu` with these arguments."""
+    from bhemu.cli.main import app
+
+    result = CliRunner().invoke(app, arguments)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    lines = result.output.splitlines()
+    return result.exit_code, [line for line in lines if line != _COMPILING]
 
 
 @dataclass
@@ -111,6 +131,7 @@ class Page:
 
     path: Path
     folder: Path
+    invoke: Callable[[list[str]], tuple[int, list[str]]] = invoke
     problems: list[str] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
     executed: int = 0
@@ -170,7 +191,7 @@ class Page:
                 if program not in OTHER_COMMANDS:
                     self._problem(line, f"{program} is no command that documentation is expected to show")
                 continue
-            status, got = invoke(arguments)
+            status, got = self.invoke(arguments)
             self.executed += 1
             self._compare(line + 1, expected, got)
             asked = number + 1 < len(commands) and commands[number + 1][1] == "echo $?"
@@ -183,11 +204,11 @@ class Page:
         if not shown.agrees:
             self._problem(first, "the output is\n" + "\n".join(got))
 
-    def rewrite(self) -> None:
-        """Put the real output into the file, except where `...` stands for it and the rest agrees."""
+    def rewrite(self, *, all: bool = False) -> None:
+        """Put the real output into the file where it shows another; `all`: wherever no `...` stands for a part."""
         lines = self.path.read_text(encoding="utf-8").splitlines()
         for shown in reversed(self.shown):
-            if not shown.agrees or "..." not in "\n".join(shown.expected):
+            if not shown.agrees or (all and "..." not in "\n".join(shown.expected)):
                 lines[shown.first : shown.last] = shown.got
         self.path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -199,25 +220,20 @@ def _commands(block: Block) -> Iterator[tuple[int, str, list[str]]]:
         yield block.first + start, block.lines[start][2:].strip(), block.lines[start + 1 : end]
 
 
-def invoke(arguments: list[str]) -> tuple[int, list[str]]:
-    """Exit status and printed lines (both streams) of `bhemu` with these arguments."""
-    from bhemu.cli.main import app
-
-    result = CliRunner().invoke(app, arguments)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    lines = result.output.splitlines()
-    return result.exit_code, [line for line in lines if line != _COMPILING]
+def invoke_as_a_user(arguments: list[str]) -> tuple[int, list[str]]:
+    """The same from a process of its own."""
+    command = [str(Path(sys.executable).with_name("bhemu")), *arguments]
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return result.returncode, [line for line in result.stdout.splitlines() if line != _COMPILING]
 
 
 def main() -> None:
-    import tempfile
-
-    for name in sys.argv[1:]:
+    names = [name for name in sys.argv[1:] if name != "--all"]
+    for name in names:
         with tempfile.TemporaryDirectory() as folder:
-            page = Page(Path(name).resolve(), Path(folder))
+            page = Page(Path(name).resolve(), Path(folder), invoke_as_a_user)
             page.run()
-            page.rewrite()
+            page.rewrite(all=len(names) < len(sys.argv) - 1)
         errors = [problem for problem in page.problems if "the output is" not in problem]
         print("\n".join([f"{name}: {page.executed} examples", *errors]))
 

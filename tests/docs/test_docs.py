@@ -114,7 +114,8 @@ def test_a_page_that_is_right_passes(page: Page, text: str) -> None:
     assert page.problems == []
 
 
-def test_times_are_not_compared_and_other_numbers_are() -> None:
+def test_times_and_cycles_are_not_compared_and_other_numbers_are() -> None:
+    assert Shown(0, 1, ["4,902 cycles of issue"], ["906 cycles of issue"]).agrees
     assert Shown(0, 1, ["16 tiles, 0.24 s"], ["16 tiles, 3.1 s, of which the compilation of 9 functions"]).agrees
     assert not Shown(0, 1, ["16 tiles, 0.24 s"], ["17 tiles, 0.24 s"]).agrees
 
