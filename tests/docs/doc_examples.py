@@ -89,7 +89,7 @@ def blocks(path: Path) -> list[Block]:
 
 def _comparable(lines: list[str]) -> str:
     text = "\n".join(line.rstrip() for line in lines)
-    return _CYCLES.sub("<cycles>", _TIME.sub("<time>", text))
+    return _CYCLES.sub("<number> cycles", _TIME.sub("<time>", text))
 
 
 @dataclass
