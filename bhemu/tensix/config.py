@@ -21,7 +21,7 @@ from bhemu.isa.registers import (
     config,
 )
 from bhemu.isa.registers import thread as thread_register
-from bhemu.machine.config_access import UNITS_OF_WORD, config_bank
+from bhemu.machine.config_access import UNITS_OF_WORD, config_bank, config_field
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import ALL_CONFIG_DIRTY
@@ -38,6 +38,18 @@ _OWN_SCRATCH: Final = 3
 
 _RESET_COUNTER_0: Final = thread_register("UNPACK_MISC_CFG_CfgContextCntReset_0")
 _RESET_COUNTER_1: Final = thread_register("UNPACK_MISC_CFG_CfgContextCntReset_1")
+_ADVANCE_COUNTER_0: Final = thread_register("UNPACK_MISC_CFG_CfgContextCntInc_0")
+_ADVANCE_COUNTER_1: Final = thread_register("UNPACK_MISC_CFG_CfgContextCntInc_1")
+_CONTEXT_COUNT: Final = (config("THCON_SEC0_REG2_Context_count"), config("THCON_SEC1_REG2_Context_count"))
+_COUNT_NON_LOG2: Final = (
+    config("THCON_SEC0_REG2_Context_count_non_log2"),
+    config("THCON_SEC1_REG2_Context_count_non_log2"),
+)
+_NON_LOG2_EN: Final = (
+    config("THCON_SEC0_REG2_Context_count_non_log2_en"),
+    config("THCON_SEC1_REG2_Context_count_non_log2_en"),
+)
+_COUNTER_MASK: Final = 7
 _FP16A_FORCE: Final = thread_register("FP16A_FORCE_Enable")
 
 NO_WORD = fault(
@@ -165,9 +177,28 @@ def RDCFG(t, thread, GprAddress, CfgReg):
     return DONE
 
 
+@kernel
+def _command_counter(t, thread, unpacker, value, reset, advance):
+    """Reset a context counter, then advance it once, as an UNPACR's CfgContextCntInc would (U11).
+
+    The vendor's register description calls the increment a command; that it does not repeat with every UNPACR while the
+    bit stands (Part III 17) is its plain reading.
+    """
+    if (value >> reset[1]) & reset[2]:
+        t.context_counter[thread, unpacker] = 0
+    if (value >> advance[1]) & advance[2]:
+        bank = config_bank(t, thread)
+        count = 1 << config_field(t, bank, _CONTEXT_COUNT[unpacker])
+        if config_field(t, bank, _NON_LOG2_EN[unpacker]):
+            count = config_field(t, bank, _COUNT_NON_LOG2[unpacker])
+        following = (np.int64(t.context_counter[thread, unpacker]) + 1) & _COUNTER_MASK
+        t.context_counter[thread, unpacker] = 0 if following >= count else following
+
+
 @instruction(
     Mode("16 bits", VERIFIED, vectors="scalar:setc16", rule="I.11"),
     Mode("context counter resets", DOCUMENTED, rule="I.10"),
+    Mode("context counter increments", DOCUMENTED, rule="001.9.3a"),
     Mode("FP16A_FORCE", OPEN, rule="math F1"),
 )
 def SETC16(t, thread, setc16_reg, setc16_value):
@@ -177,10 +208,8 @@ def SETC16(t, thread, setc16_reg, setc16_value):
         return REFUSED
     t.thread_config[thread, setc16_reg] = np.uint16(setc16_value)
     if setc16_reg == _RESET_COUNTER_0[0]:
-        if (setc16_value >> _RESET_COUNTER_0[1]) & _RESET_COUNTER_0[2]:
-            t.context_counter[thread, 0] = 0
-        if (setc16_value >> _RESET_COUNTER_1[1]) & _RESET_COUNTER_1[2]:
-            t.context_counter[thread, 1] = 0
+        _command_counter(t, thread, 0, setc16_value, _RESET_COUNTER_0, _ADVANCE_COUNTER_0)
+        _command_counter(t, thread, 1, setc16_value, _RESET_COUNTER_1, _ADVANCE_COUNTER_1)
     return DONE
 
 
