@@ -24,12 +24,20 @@ from bhemu.machine.compiler import JIT
 from bhemu.machine.config_access import config_bank, thread_field
 from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_X, PACKER, RWC_DST
 from bhemu.machine.dispatch import NOT_COMPILED, call_handler
-from bhemu.machine.faults import DONE, REFUSED, WAIT
+from bhemu.machine.faults import DONE, REFUSED, SCHEDULED, WAIT
 from bhemu.machine.state import THREADS
 from bhemu.tensix import coprocessor as plain
 from bhemu.tensix.frontend.fetch import MOP, fetch
 from bhemu.tensix.frontend.gate import is_held, operand, wait_is_over
-from bhemu.tensix.frontend.run import CYCLES_SPENT, EMPTY, FAULTED, NEEDS_HANDLER, STOPPED
+from bhemu.tensix.frontend.run import (
+    CYCLES_SPENT,
+    EMPTY,
+    FAULTED,
+    NEEDS_HANDLER,
+    STOPPED,
+    step_beside,
+)
+from bhemu.tensix.vector_queue import BEGIN, END
 
 if TYPE_CHECKING:
     from bhemu.host.tile import Tile
@@ -173,10 +181,16 @@ def _fetch_recorded(t, log, at, thread):
 
 
 @njit
+def _spare(log, thread):
+    """Row that collects what is known of a thread's word before its own row is due."""
+    return HEADER + (load_i64(log, CAPACITY) + thread) * column.COLUMNS
+
+
+@njit
 def issue_recorded(t, table, thread, log):
     """`issue` of the plain clock, with a row for each word that is done."""
     at = HEADER + load_i64(log, COUNT) * column.COLUMNS
-    spare = HEADER + (load_i64(log, CAPACITY) + thread) * column.COLUMNS  # collects what is known before the row is due
+    spare = _spare(log, thread)
     if t.gate_full[thread] == 0 and not _fetch_recorded(t, log, spare, thread):
         return EMPTY
     word = np.int64(t.gate_word[thread])
@@ -190,6 +204,8 @@ def issue_recorded(t, table, thread, log):
             return WAIT
     _describe(t, log, at, thread, word, opcode)
     status = call_handler(table, opcode, t, thread, word)
+    if status == SCHEDULED:  # the loops below ask in each cycle whether something is scheduled
+        status = DONE
     if status == DONE:
         store_i64(log, at + column.PUSH, load_i64(log, PUSHED + thread) - np.int64(t.fifo_count[thread]))
         store_i64(log, at + column.SILENT, load_i64(log, spare + column.SILENT))
@@ -210,6 +226,14 @@ def run_recorded(t, table, cycles, log):
         if load_i64(log, COUNT) + THREADS > load_i64(log, CAPACITY):
             return LOG_FULL
         moved = False
+        scheduled = t.macro_pending != 0
+        if scheduled:
+            status = step_beside(t, table, BEGIN)
+            if status == REFUSED:
+                return FAULTED
+            if status == NOT_COMPILED:
+                return NEEDS_HANDLER
+            moved = status == DONE
         for thread in range(THREADS):
             status = issue_recorded(t, table, thread, log)
             if status == DONE:
@@ -218,6 +242,8 @@ def run_recorded(t, table, cycles, log):
                 return FAULTED
             elif status == NOT_COMPILED:
                 return NEEDS_HANDLER
+        if scheduled and step_beside(t, table, END) != DONE:
+            return FAULTED
         if not moved:
             return STOPPED
         t.clock += 1
@@ -229,12 +255,25 @@ def drain_recorded(t, table, thread, log):
     while True:
         if load_i64(log, COUNT) + 1 > load_i64(log, CAPACITY):
             return LOG_FULL
+        scheduled = t.macro_pending != 0
+        moved = False
+        if scheduled:
+            if t.gate_full[thread] == 0 and not _fetch_recorded(t, log, _spare(log, thread), thread):
+                return STOPPED
+            status = step_beside(t, table, BEGIN)
+            if status == REFUSED:
+                return FAULTED
+            if status == NOT_COMPILED:
+                return NEEDS_HANDLER
+            moved = status == DONE
         status = issue_recorded(t, table, thread, log)
         if status == REFUSED:
             return FAULTED
         if status == NOT_COMPILED:
             return NEEDS_HANDLER
-        if status != DONE:
+        if scheduled and step_beside(t, table, END) != DONE:
+            return FAULTED
+        if status != DONE and not moved:
             return STOPPED
         t.clock += 1
 

@@ -152,7 +152,7 @@ class Tile:
     # --- execution --------------------------------------------------------------------------------------------------
 
     def execute(self, thread: int, instructions: str | int | Iterable[str | int]) -> None:
-        """Execute instructions on a thread, one after the other.
+        """Execute instructions on a thread, one after the other, and what they scheduled with SFPLOADMACRO.
 
         Args:
             thread: 0 unpack, 1 math, 2 pack.
@@ -174,6 +174,7 @@ class Tile:
                     f"{disassemble(word)} waits on thread {thread}, and nothing else runs that could end the wait",
                     remedy="execute the instruction of the other thread first, or run a program with three threads",
                 )
+        self.coprocessor.settle()
 
     def reset(self) -> None:
         """Back to the state after reset; L1 keeps its contents."""

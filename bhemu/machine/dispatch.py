@@ -16,7 +16,7 @@ from bhemu.machine.compiler import JIT
 
 NOT_COMPILED = 4
 """What `call_handler` returns for an empty place of the table."""
-SCHEDULED = 256
+BESIDE = 256
 """Place of the function for scheduled instructions; it takes the table in place of a word."""
 PLACES = 257
 

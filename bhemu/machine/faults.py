@@ -28,6 +28,8 @@ WAIT: Final = 1
 """The instruction cannot be accepted yet; nothing was changed, try again."""
 REFUSED: Final = 2
 """The instruction was refused; `fault_code` says why."""
+SCHEDULED: Final = 5
+"""The instruction has finished, and has scheduled others for the next cycles (SFPLOADMACRO alone)."""
 
 
 @dataclass(frozen=True)

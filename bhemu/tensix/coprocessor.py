@@ -14,9 +14,11 @@ from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.instructions import BY_OPCODE, INSTRUCTIONS
 from bhemu.machine.compiler import JIT, Entry, compile_entry
+from bhemu.machine.dispatch import BESIDE, PLACES
 from bhemu.machine.faults import FAULTS
 from bhemu.tensix import units  # registers every instruction
 from bhemu.tensix.frontend import run as clock
+from bhemu.tensix.frontend.beside import beside_entry
 from bhemu.tensix.instruction import HANDLERS
 
 assert units
@@ -24,9 +26,9 @@ assert units
 THREAD_NAMES = ("unpack", "math", "pack")
 
 _entries: dict[str, Entry] = {}
-_handlers: list[Entry | None] = [None] * 256
-_addresses = np.zeros(256, np.int64)
-_functions: list[Any] = [None] * 256
+_handlers: list[Entry | None] = [None] * PLACES
+_addresses = np.zeros(PLACES, np.int64)
+_functions: list[Any] = [None] * PLACES
 
 
 def _entry(name: str, function: Any, arguments: int) -> Entry:
@@ -44,6 +46,8 @@ def ensure_handlers(opcodes: Iterable[int]) -> None:
         Unimplemented: bhemu does not have the instruction yet.
     """
     for opcode in opcodes:
+        if opcode == clock.LOADMACRO:
+            _fill(BESIDE, _entry("beside_scheduled", beside_entry, 2))
         if _handlers[opcode] is not None:
             continue
         handler = HANDLERS.get(opcode)
@@ -55,10 +59,14 @@ def ensure_handlers(opcodes: Iterable[int]) -> None:
                     remedy="check the word: .ttinsn words in a RISC-V stream are rotated left by two bits",
                 )
             raise Unimplemented(f"{row.mnemonic} is not built yet", remedy="`bhemu support` lists what is")
-        entry = compile_entry(handler.instruction.mnemonic, handler.function, source=handler.source)
-        _handlers[opcode] = entry
-        _addresses[opcode] = entry.address
-        _functions[opcode] = entry.call
+        _fill(opcode, compile_entry(handler.instruction.mnemonic, handler.function, source=handler.source))
+
+
+def _fill(place: int, entry: Entry) -> None:
+    """Put a function into the table of handlers."""
+    _handlers[place] = entry
+    _addresses[place] = entry.address
+    _functions[place] = entry.call
 
 
 _table: Any = _addresses.ctypes.data if JIT else _functions
@@ -107,6 +115,17 @@ class Coprocessor:
             status = self._drain.call(self._tile, _table, thread)
             if not self._resume(status):
                 return not self.record.gate_full[thread]
+
+    def settle(self) -> None:
+        """Let cycles pass until what SFPLOADMACRO has scheduled is done, or waits for further vector instructions.
+
+        Raises:
+            BhemuError: a scheduled instruction was refused.
+        """
+        if self.record.macro_pending:
+            entry = _entry("settle", clock.settle, 2)
+            while self._resume(entry.call(self._tile, _table, 0)):
+                pass
 
     def repeat(self, thread: int, word: int, count: int) -> None:
         """Execute one word `count` times through the full dispatch, for measurements."""
@@ -164,8 +183,13 @@ class Coprocessor:
         record = self.record
         thread, word, line = int(record.fault_thread), int(record.fault_word), int(record.fault_line)
         error.thread, error.word, error.line = thread, word, line
-        error.message = f"{disassemble(word)} (thread {thread}, {THREAD_NAMES[thread]}): {error.message}"
-        record.gate_full[thread] = 0
+        where = f"thread {thread}, {THREAD_NAMES[thread]}"
+        if record.fault_scheduled:
+            where += ", scheduled by SFPLOADMACRO"
+            record.fault_scheduled = 0
+        else:
+            record.gate_full[thread] = 0
+        error.message = f"{disassemble(word)} ({where}): {error.message}"
         return error
 
 

@@ -1,6 +1,6 @@
 """What SFPLOADMACRO has scheduled, and how regular vector instructions live beside it (math V.7).
 
-Nothing here executes an instruction: `tensix/vector/schedule.py` fills the queue, `tensix/vector/scheduled.py` runs
+Nothing here executes an instruction: `tensix/vector/macro.py` fills the queue, `tensix/vector/cycle.py` runs
 what is due. This module stands below the vector unit, because the wrapper of every vector instruction and the wait
 gate ask it.
 
@@ -31,8 +31,25 @@ SUB_UNITS: Final = 4
 DELAYS: Final = 8
 DUE: Final = 8
 """Slot of the instructions that execute in the cycle in progress."""
-LATE_BIT: Final = 1 << 32
-"""Bit of `macro_pending` for results on their way; the others are slots, bit 8 * sub-unit + slot."""
+SLOTS: Final = 0xFFFFFFFF
+"""Bits of `macro_pending` for slots: bit 8 * sub-unit + slot."""
+LATE: Final = 1 << 32
+"""Bit of `macro_pending`: results are on their way."""
+IN_PROGRESS: Final = 1 << 33
+"""Bit of `macro_pending`: a cycle has begun and not ended."""
+
+# What a lane keeps beside the word: bits 2:0 the loaded LReg, and
+TO_MACRO_REGISTER: Final = 1 << 3
+VALUE_IS_B: Final = 1 << 4
+COUNTED: Final = 1 << 5
+LOAD_MODE_LSB: Final = 8
+ADDRESS_LSB: Final = 16
+
+# Steps, in place of the thread when the function for scheduled instructions is called: 0..2 are a cycle of a thread
+ALL_THREADS: Final = 3
+NO_THREAD: Final = 4
+BEGIN: Final = 5
+END: Final = 6
 
 _MAD_WORDS: Final = ("ADD", "ADDI", "LUT", "LUTFP32", "MAD", "MUL", "MULI", "MUL24")
 _LOADS: Final = ("LOAD", "LOADI", "LOADMACRO", "NOP")
@@ -83,8 +100,10 @@ def is_busy(t):
     """
     if t.macro_pending == 0:
         return False
-    if t.macro_counted == 0 or t.macro_pending & LATE_BIT:
+    if t.macro_pending & LATE or (t.macro_cycle != 0 and t.macro_taken != 0):
         return True
+    if t.macro_counted == 0:
+        return (t.macro_pending & SLOTS) != 0
     due = 0
     for unit in range(SUB_UNITS):
         due |= slot_bit(unit, t.macro_head)

@@ -12,6 +12,7 @@ from bhemu.isa.instructions import BY_OPCODE, INSTRUCTIONS
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import thread_field
 from bhemu.machine.kernel import kernel
+from bhemu.tensix.vector_queue import is_busy
 
 STALLWAIT: Final = INSTRUCTIONS["STALLWAIT"].opcode
 SEMWAIT: Final = INSTRUCTIONS["SEMWAIT"].opcode
@@ -42,11 +43,12 @@ CLASSES: Final = _classes()
 """Gate classes of each opcode, from the instruction table."""
 
 # STALLWAIT conditions that a functional machine can find unmet. Units finish an instruction before the next one
-# starts, so C0..C4 and C9..C12 (work in flight) always hold.
+# starts, so the other conditions (work in flight) always hold; only what SFPLOADMACRO has scheduled takes its time.
 C5_SRCA_CLEARED: Final = 0x0020
 C6_SRCB_CLEARED: Final = 0x0040
 C7_SRCA_VALID: Final = 0x0080
 C8_SRCB_VALID: Final = 0x0100
+C11_SFPU_IDLE: Final = 0x0800
 
 _STALL_CONDITIONS: Final = operand("STALLWAIT", "wait_res")
 _SEMAPHORES: Final = operand("SEMWAIT", "sem_sel")
@@ -73,6 +75,8 @@ def stall_conditions_left(t, conditions):
         left |= C7_SRCA_VALID
     if (conditions & C8_SRCB_VALID) and t.src_owner[1, t.math_bank[1]] != 1:
         left |= C8_SRCB_VALID
+    if (conditions & C11_SFPU_IDLE) and is_busy(t):
+        left |= C11_SFPU_IDLE
     return left
 
 

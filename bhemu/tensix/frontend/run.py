@@ -12,12 +12,16 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.machine.dispatch import NOT_COMPILED, call_handler
-from bhemu.machine.faults import DONE, REFUSED, WAIT
+from bhemu.isa.instructions import INSTRUCTIONS
+from bhemu.machine.dispatch import BESIDE, NOT_COMPILED, call_handler, has_handler
+from bhemu.machine.faults import DONE, REFUSED, SCHEDULED, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.tensix.frontend.fetch import fetch, fifo_push
 from bhemu.tensix.frontend.gate import is_held, wait_is_over
+from bhemu.tensix.vector_queue import ALL_THREADS, NO_THREAD
+
+LOADMACRO: Final = INSTRUCTIONS["SFPLOADMACRO"].opcode
 
 EMPTY: Final = 3
 """The thread has no word at the gate and none on the way."""
@@ -29,6 +33,9 @@ FAULTED: Final = 1
 NEEDS_HANDLER: Final = 2
 """`fault_word` holds the word whose opcode the host must compile."""
 CYCLES_SPENT: Final = 3
+
+AFTER: Final = (STOPPED, STOPPED, FAULTED, STOPPED, NEEDS_HANDLER)
+"""What the clock returns after each status of an instruction other than DONE."""
 
 CYCLES_IN_A_SCRIPT: Final = 1_000_000
 
@@ -48,7 +55,7 @@ def issue(t, table, thread):
         if is_held(wait, opcode):
             return WAIT
     status = call_handler(table, opcode, t, thread, word)
-    if status == DONE:
+    if status in (DONE, SCHEDULED):
         t.gate_full[thread] = 0
         t.issued[thread, opcode] += 1
     elif status != WAIT:
@@ -59,9 +66,34 @@ def issue(t, table, thread):
 
 
 @kernel
+def step_beside(t, table, step):
+    """A cycle, or a part of one, in which something may be scheduled (`tensix/vector_queue.py` lists the steps).
+
+    The call goes through the table of handlers, so that the loops below stay small.
+    """
+    if not has_handler(table, BESIDE):
+        t.fault_word = np.uint32(LOADMACRO << 24)  # the host compiles both
+        return NOT_COMPILED
+    return call_handler(table, BESIDE, t, step, table)
+
+
+@kernel
+def _run_beside(t, table, cycles):
+    """`run` for the rest of a call, once something was scheduled."""
+    for _ in range(cycles):
+        status = step_beside(t, table, ALL_THREADS)
+        if status != DONE:
+            return AFTER[status]
+        t.clock += 1
+    return CYCLES_SPENT
+
+
+@kernel
 def run(t, table, cycles):
     """Clock the coprocessor for at most `cycles` cycles, or until nothing moves."""
-    for _ in range(cycles):
+    beside = t.macro_pending != 0
+    left = cycles
+    while left > 0 and not beside:
         moved = False
         for thread in range(THREADS):
             status = issue(t, table, thread)
@@ -71,24 +103,49 @@ def run(t, table, cycles):
                 return FAULTED
             elif status == NOT_COMPILED:
                 return NEEDS_HANDLER
+            elif status == SCHEDULED:
+                moved = beside = True
         if not moved:
             return STOPPED
         t.clock += 1
-    return CYCLES_SPENT
+        left -= 1
+    return _run_beside(t, table, left)
 
 
 @kernel
 def drain(t, table, thread):
-    """Execute all that the thread has queued; STOPPED when it is empty or waits."""
-    while True:
+    """Execute all that the thread has queued; STOPPED when it is empty or waits.
+
+    What SFPLOADMACRO has scheduled keeps its place among the words; what is left of it when the thread is empty stays
+    for `settle` or for the next words.
+    """
+    beside = t.macro_pending != 0
+    while not beside:
         status = issue(t, table, thread)
         if status == REFUSED:
             return FAULTED
         if status == NOT_COMPILED:
             return NEEDS_HANDLER
         if status != DONE:
-            return STOPPED
+            if status != SCHEDULED:
+                return STOPPED
+            beside = True
         t.clock += 1
+    while True:
+        status = step_beside(t, table, thread)
+        if status != DONE:
+            return AFTER[status]
+        t.clock += 1
+
+
+def settle(t, table, _):
+    """Let cycles pass until what is scheduled is done, or waits for further vector instructions."""
+    while t.macro_pending != 0:
+        status = step_beside(t, table, NO_THREAD)
+        if status != DONE:
+            return AFTER[status]
+        t.clock += 1
+    return STOPPED
 
 
 @kernel

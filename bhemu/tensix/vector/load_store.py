@@ -221,24 +221,27 @@ def _address(t, thread, mode, offset, pointer):
     return (dst_address(t, thread, offset) + (pointer & 3)) % DST_ROWS
 
 
-@instruction(
-    Mode("format from configuration (Mod0 0): FP16, BF16, FP32", VERIFIED, vectors="sfpu:SFPLOAD:0", rule="math V7"),
-    Mode("BF16", VERIFIED, vectors="sfpu:SFPLOAD:2", rule="math V8"),
-    Mode("FP32", VERIFIED, vectors="sfpu:SFPLOAD:3", rule="math V8"),
-    Mode("INT32", VERIFIED, vectors="sfpu:SFPLOAD:4", rule="math V8"),
-    Mode("UINT16", VERIFIED, vectors="sfpu:SFPLOAD:6", rule="math V8"),
-    Mode("INT32 (Mod0 12)", VERIFIED, vectors="sfpu:SFPLOAD:12", rule="math V8"),
-    Mode("into the low half", VERIFIED, vectors="sfpu:SFPLOAD:14", rule="math V8"),
-    Mode("into the high half", VERIFIED, vectors="sfpu:SFPLOAD:15", rule="math V8"),
-    Mode("FP16, INT8, HI16, INT16, LO16, zero, INT8 (Mod0 1, 5, 7, 8, 9, 11, 13)", DOCUMENTED, rule="math V8"),
-    Mode("stack (Mod0 10)", DOCUMENTED, rule="math V7"),
-    Mode("LaneConfig: FP16 infinity, blocked loads, odd columns, index capture", DOCUMENTED, rule="math V5"),
-)
-def SFPLOAD(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr):
-    mode = format_mode(t, thread, instr_mod0)
+@kernel
+def _popped(t, thread, mode):
+    """Stack pointer that a load uses: the stack form takes an entry off first, if there is one (V7)."""
     pointer = np.int64(t.dst_stack_pointer[thread])
     if mode == STACK and pointer != 0:
         pointer = (pointer - thread_field(t, thread, STACK_INCR)) % DST_ROWS
+    return pointer
+
+
+@kernel
+def load_address(t, thread, instr_mod0, offset):
+    """Dst address that `load` will read."""
+    mode = format_mode(t, thread, instr_mod0)
+    return _address(t, thread, mode, offset, _popped(t, thread, mode))
+
+
+@kernel
+def load(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr):
+    """SFPLOAD, and the first part of SFPLOADMACRO; returns a status."""
+    mode = format_mode(t, thread, instr_mod0)
+    pointer = _popped(t, thread, mode)
     address = _address(t, thread, mode, dest_reg_addr, pointer)
     if (address | dest_reg_addr) & 1:
         return refuse(t, ODD_ADDRESS, address, dest_reg_addr)
@@ -265,6 +268,23 @@ def SFPLOAD(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr):
                 row = (lanes >> 3) + (address & ~3)
                 _write_lanes(t, lreg_ind + 4, (row << 4) | ((lanes & 7) << 1) | odd, indexed)
     return DONE
+
+
+@instruction(
+    Mode("format from configuration (Mod0 0): FP16, BF16, FP32", VERIFIED, vectors="sfpu:SFPLOAD:0", rule="math V7"),
+    Mode("BF16", VERIFIED, vectors="sfpu:SFPLOAD:2", rule="math V8"),
+    Mode("FP32", VERIFIED, vectors="sfpu:SFPLOAD:3", rule="math V8"),
+    Mode("INT32", VERIFIED, vectors="sfpu:SFPLOAD:4", rule="math V8"),
+    Mode("UINT16", VERIFIED, vectors="sfpu:SFPLOAD:6", rule="math V8"),
+    Mode("INT32 (Mod0 12)", VERIFIED, vectors="sfpu:SFPLOAD:12", rule="math V8"),
+    Mode("into the low half", VERIFIED, vectors="sfpu:SFPLOAD:14", rule="math V8"),
+    Mode("into the high half", VERIFIED, vectors="sfpu:SFPLOAD:15", rule="math V8"),
+    Mode("FP16, INT8, HI16, INT16, LO16, zero, INT8 (Mod0 1, 5, 7, 8, 9, 11, 13)", DOCUMENTED, rule="math V8"),
+    Mode("stack (Mod0 10)", DOCUMENTED, rule="math V7"),
+    Mode("LaneConfig: FP16 infinity, blocked loads, odd columns, index capture", DOCUMENTED, rule="math V5"),
+)
+def SFPLOAD(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr):
+    return load(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr)
 
 
 @kernel

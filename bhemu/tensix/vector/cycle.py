@@ -1,0 +1,198 @@
+"""Cycles in which something is scheduled: what is due, what cannot be together, when results are seen (math V.7).
+
+A cycle begins with MAD and round, then come the regular instructions of the threads, and it ends with simple and store:
+only simple instructions change flags, so that all of them see the flags of the cycle's beginning, and a load
+does not see the store of its own cycle.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.errors import UndefinedBehavior
+from bhemu.isa.instructions import INSTRUCTIONS
+from bhemu.machine.dispatch import NOT_COMPILED, has_handler
+from bhemu.machine.faults import DONE, WAIT, fault, refuse
+from bhemu.machine.kernel import kernel
+from bhemu.machine.lanes import load32, mask32, mask_bits, shift_right_logical, splat32, store32, where
+from bhemu.tensix.vector.registers import enabled_bits
+from bhemu.tensix.vector.scheduled import DUE_ROWS, REGISTERS, SWAP, blame, copy_registers, run_due
+from bhemu.tensix.vector_queue import (
+    DELAYS,
+    DUE,
+    IN_PROGRESS,
+    LATE,
+    MAD,
+    NOT_RESTED,
+    ROUND,
+    SIMPLE,
+    STORE,
+    SUB_UNITS,
+    TO_MACRO_REGISTER,
+    WRITE_PORT,
+    slot_bit,
+)
+
+NOP_LANE: Final = (INSTRUCTIONS["SFPNOP"].opcode << 24) - (1 << 32)
+"""The word of SFPNOP as a 32-bit lane holds it."""
+
+SWAP_BESIDE_MAD = fault(
+    "vector.macro-swap-beside-mad",
+    UndefinedBehavior,
+    "SFPSWAP is scheduled for the same cycle as a MAD instruction, whose write port it needs",
+    remedy="schedule nothing, or SFPNOP, for the MAD sub-unit in that cycle",
+    rule="math V.7",
+)
+
+
+@kernel
+def _lacks_handler(t, table):
+    """True when something due needs a handler that is not compiled yet; its word goes to `fault_word`."""
+    for unit in range(STORE):
+        if t.macro_pending & slot_bit(unit, t.macro_head):
+            before = np.int64(0)
+            for lane in range(32):
+                word = np.int64(t.macro_word[unit, t.macro_head, lane])
+                if word != before and word != 0 and not has_handler(table, word >> 24):
+                    t.fault_word = np.uint32(word)
+                    return True
+                before = word
+    return False
+
+
+@kernel
+def _take_due(t):
+    """Move what is due into the cycle and count down; True when something is due or came nearer."""
+    head = t.macro_head
+    t.macro_taken = 0
+    for unit in range(SUB_UNITS):
+        row, due = DUE_ROWS * unit + head, DUE_ROWS * unit + DUE
+        bit = slot_bit(unit, head)
+        store32(t.macro_word, due, splat32(0))
+        if t.macro_pending & bit:
+            t.macro_taken |= 1 << unit
+            store32(t.macro_word, due, load32(t.macro_word, row))
+            store32(t.macro_operands, due, load32(t.macro_operands, row))
+            t.macro_thread[unit, DUE] = t.macro_thread[unit, head]
+            store32(t.macro_word, row, splat32(0))
+            t.macro_pending &= ~bit
+            t.macro_counted &= ~bit
+    t.macro_counts = 1
+    if t.macro_counted == 0:
+        t.macro_counts = 0
+        t.macro_head = (head + 1) % DELAYS
+    return t.macro_taken != 0 or (t.macro_pending != 0 and t.macro_counted == 0)
+
+
+@kernel
+def _conflicts(t):
+    """Refuse what the sub-units cannot do together; remember what a regular instruction must not join."""
+    simple, rounding = load32(t.macro_word, DUE_ROWS * SIMPLE + DUE), load32(t.macro_word, DUE_ROWS * ROUND + DUE)
+    mad = load32(t.macro_word, DUE_ROWS * MAD + DUE)
+    simple_works = (simple != 0) & (simple != NOP_LANE)
+    round_works = (rounding != 0) & (rounding != NOP_LANE)
+    simple_apart = (load32(t.macro_operands, DUE_ROWS * SIMPLE + DUE) & TO_MACRO_REGISTER) != 0
+    round_apart = (load32(t.macro_operands, DUE_ROWS * ROUND + DUE) & TO_MACRO_REGISTER) != 0
+    alike = (simple_apart & round_apart) | (~simple_apart & ~round_apart)
+    if mask_bits(simple_works & round_works & alike) != 0:
+        return refuse(t, WRITE_PORT)
+    if (t.macro_resting >> SIMPLE) & 1 and mask_bits(simple_works) != 0:
+        return refuse(t, NOT_RESTED, SIMPLE)
+    if (t.macro_resting >> ROUND) & 1 and mask_bits(round_works) != 0:
+        return refuse(t, NOT_RESTED, ROUND)
+    swaps = (shift_right_logical(simple, 24) & 0xFF) == SWAP
+    if mask_bits(swaps & (mad != 0) & (mad != NOP_LANE)) != 0:
+        return refuse(t, SWAP_BESIDE_MAD)
+    t.macro_alone = 0
+    if mask_bits(simple_works & ~simple_apart) != 0:
+        t.macro_alone |= 1 << ROUND
+    if mask_bits(round_works & ~round_apart) != 0:
+        t.macro_alone |= 1 << SIMPLE
+    return DONE
+
+
+@kernel
+def _finish(t):
+    """Results become visible to the next cycle; those that take two cycles are left on their way."""
+    copy_registers(t.lregs, t.macro_after)
+    t.macro_cycle = 0
+    t.macro_pending &= ~(IN_PROGRESS | LATE)
+    if t.macro_rest_next != 0:  # the second cycle of an instruction, even if it writes nothing
+        t.macro_pending |= LATE
+    for register in range(REGISTERS):
+        if t.macro_late_lanes[register] != 0:
+            t.macro_pending |= LATE
+
+
+@kernel
+def _abandon(t):
+    """A scheduled instruction was refused: what its macros had scheduled is given up, the machine lives on."""
+    _finish(t)
+    t.macro_pending &= LATE
+    t.macro_counted = 0
+    for row in range(SUB_UNITS * DUE_ROWS):
+        store32(t.macro_word, row, splat32(0))
+
+
+@kernel
+def begin(t, table):
+    """Begin a cycle in which something is scheduled.
+
+    Returns:
+        DONE; WAIT when time alone moves nothing, since all delays count instructions; REFUSED; or NOT_COMPILED
+        with nothing changed.
+    """
+    if t.macro_pending & IN_PROGRESS:  # the host had to interrupt this cycle
+        return DONE
+    if _lacks_handler(t, table):
+        return NOT_COMPILED
+    t.macro_resting = t.macro_rest_next
+    t.macro_rest_next = 0
+    arrived = (t.macro_pending & LATE) != 0
+    t.macro_pending &= ~LATE
+    copy_registers(t.macro_before, t.lregs)
+    copy_registers(t.macro_after, t.lregs)
+    for register in range(REGISTERS):
+        bits = np.int64(t.macro_late_lanes[register])
+        if bits != 0:
+            late = where(mask32(bits), load32(t.macro_late, register), load32(t.lregs, register))
+            store32(t.macro_after, register, late)
+            t.macro_late_lanes[register] = np.uint32(0)
+    moved = _take_due(t)
+    t.macro_enabled = np.uint32(enabled_bits(t))
+    t.macro_pending |= IN_PROGRESS
+    status = _conflicts(t)
+    if status != DONE:
+        unit = SIMPLE if t.macro_taken & (1 << SIMPLE) else ROUND
+        blame(t, unit, np.int64(t.macro_word[unit, DUE, 0]))
+    else:
+        status = run_due(t, table, MAD)
+        if status == DONE:
+            status = run_due(t, table, ROUND)
+    if status != DONE:
+        _abandon(t)
+        return status
+    t.macro_cycle = 1
+    return DONE if moved or arrived else WAIT
+
+
+@kernel
+def end(t, table):
+    """End the cycle: collect what a regular instruction wrote, execute simple and store, let results be seen."""
+    for register in range(REGISTERS):
+        value, old = load32(t.lregs, register), load32(t.macro_before, register)
+        store32(t.macro_after, register, where(value != old, value, load32(t.macro_after, register)))
+    copy_registers(t.lregs, t.macro_before)
+    t.macro_cycle = 0  # the handlers called from here on are no regular instructions
+    status = run_due(t, table, SIMPLE)
+    if status == DONE:
+        status = run_due(t, table, STORE)
+    if status != DONE:
+        _abandon(t)
+        return status
+    _finish(t)
+    return DONE
