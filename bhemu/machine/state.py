@@ -138,6 +138,8 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("math_scratch", "i4", (32, 16)),  # operands of the dot product in progress; means nothing between instructions
     # --- accounts -------------------------------------------------------------------------------------------------
     ("clock", "i8", ()),
+    ("cycle_resume", "i4", ()),  # thread at which a cycle goes on that found a handler missing
+    ("cycle_moved", "i4", ()),  # and whether a thread before it had moved
     ("issued", "i8", (THREADS, 256)),  # executed words by opcode
     ("fault_code", "i8", ()),  # 0 none; see machine/faults.py
     ("fault_value", "i8", (4,)),

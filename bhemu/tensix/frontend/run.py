@@ -93,15 +93,20 @@ def run(t, table, cycles):
     """Clock the coprocessor for at most `cycles` cycles, or until nothing moves."""
     beside = t.macro_pending != 0
     left = cycles
+    first = np.int64(t.cycle_resume)  # a cycle that found a handler missing goes on where it stopped
+    moved = t.cycle_moved != 0
+    t.cycle_resume = 0
+    t.cycle_moved = 0
     while left > 0 and not beside:
-        moved = False
-        for thread in range(THREADS):
+        for thread in range(first, THREADS):
             status = issue(t, table, thread)
             if status == DONE:
                 moved = True
             elif status == REFUSED:
                 return FAULTED
             elif status == NOT_COMPILED:
+                t.cycle_resume = thread
+                t.cycle_moved = 1 if moved else 0
                 return NEEDS_HANDLER
             elif status == SCHEDULED:
                 moved = beside = True
@@ -109,6 +114,8 @@ def run(t, table, cycles):
             return STOPPED
         t.clock += 1
         left -= 1
+        first = 0
+        moved = False
     return _run_beside(t, table, left)
 
 
