@@ -5,7 +5,7 @@ where lanes differ; its bit of `settings_mixed` says so. The scalar `lane_config
 has set, so that code which finds a bit clear there need not look further.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ AFTER: Final = (STOPPED, STOPPED, FAULTED, STOPPED, NEEDS_HANDLER)
 CYCLES_IN_A_SCRIPT: Final = 1_000_000
 
 
-@kernel
+@kernel(forceinline=True)  # calls, which LLVM would leave here, take as long again
 def issue(t, table, thread):
     """Let one word of the thread pass its gate and execute; DONE also when a latched wait has just been lifted."""
     if t.gate_full[thread] == 0 and not fetch(t, thread):
@@ -97,7 +97,7 @@ def run(t, table, cycles):
     moved = t.cycle_moved != 0
     t.cycle_resume = 0
     t.cycle_moved = 0
-    while left > 0 and not beside:
+    while left > 0 and (first > 0 or not beside):
         for thread in range(first, THREADS):
             status = issue(t, table, thread)
             if status == DONE:
@@ -120,28 +120,35 @@ def run(t, table, cycles):
 
 
 @kernel
+def _drain_beside(t, table, thread):
+    """`drain` for the rest of a call, once something was scheduled."""
+    while True:
+        status = step_beside(t, table, thread)
+        if status != DONE:
+            return AFTER[status]
+        t.clock += 1
+
+
+@kernel(forceinline=True)
 def drain(t, table, thread):
     """Execute all that the thread has queued; STOPPED when it is empty or waits.
 
     What SFPLOADMACRO has scheduled keeps its place among the words; what is left of it when the thread is empty stays
     for `settle` or for the next words.
     """
-    beside = t.macro_pending != 0
-    while not beside:
+    if t.macro_pending != 0:
+        return _drain_beside(t, table, thread)
+    while True:
         status = issue(t, table, thread)
         if status == REFUSED:
             return FAULTED
         if status == NOT_COMPILED:
             return NEEDS_HANDLER
+        if status == SCHEDULED:
+            t.clock += 1
+            return _drain_beside(t, table, thread)
         if status != DONE:
-            if status != SCHEDULED:
-                return STOPPED
-            beside = True
-        t.clock += 1
-    while True:
-        status = step_beside(t, table, thread)
-        if status != DONE:
-            return AFTER[status]
+            return STOPPED
         t.clock += 1
 
 
