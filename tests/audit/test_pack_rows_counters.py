@@ -62,7 +62,7 @@ def test_addrcr_adds_to_the_copy_and_loads_the_counter_from_it(opcode: int, dime
     bench = cleared()
     bench.tile["adc"][2, 2, :8] = 9
     bench.tile["adc"][2, 2, 8:] = 4
-    a, b = dimensions
+    a = dimensions[0]
     bench.word(opcode << 24 | PACKER_ONLY | 1 << 15 | 2 << 12 | 3 << 9 | 4 << 6 | 0b1010)
     moved = {a + "1": (5, 5), a + "0": (7, 7)}
     assert counters(bench) == {d + c: moved.get(d + c, (9, 4)) for d in "XYZW" for c in "01"}
