@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sfpu import Sfpu, word
 
+from bhemu.debug import Recorder
 from bhemu.errors import BhemuError, MissingSpecification, UndefinedBehavior, Unimplemented
 from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
@@ -872,6 +873,17 @@ def test_a_pipelined_exponential_over_a_face_is_the_plain_one(misc: int, at_once
     value = ((cells & 0x8000) | (cells & 0xFF) << 7 | (cells >> 8) & 0x7F) << 16
     argument = (face(3).view(np.uint32) & 0xFFFF0000).view(np.float32)
     np.testing.assert_allclose(value.view(np.float32), np.exp(np.maximum(argument, -88.5)), rtol=0.04)
+
+
+def test_a_recorder_changes_nothing() -> None:
+    plain, recorded = with_face(Tile()), with_face(Tile())
+    recorder = Recorder()
+    recorder.attach(recorded)
+    for tile in (plain, recorded):
+        tile.execute(1, macro_exponential())
+    np.testing.assert_array_equal(recorded.record.dst, plain.record.dst)
+    assert recorded.record.clock == plain.record.clock
+    assert len(recorder.log()) == len(macro_exponential())
 
 
 def test_a_snapshot_in_the_middle_of_a_macro_can_be_continued() -> None:
