@@ -8,5 +8,6 @@ from bhemu.tensix.vector import cross_lane as cross_lane
 from bhemu.tensix.vector import fields as fields
 from bhemu.tensix.vector import fma as fma
 from bhemu.tensix.vector import integer as integer
+from bhemu.tensix.vector import load_immediate as load_immediate
 from bhemu.tensix.vector import load_store as load_store
 from bhemu.tensix.vector import macro as macro

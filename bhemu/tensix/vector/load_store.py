@@ -1,4 +1,4 @@
-"""Between Dst and LRegs: SFPLOAD, SFPSTORE, and immediates into LRegs: SFPLOADI (math V2, V7 to V9).
+"""Between Dst and LRegs: SFPLOAD, SFPSTORE (math V2, V7, V8).
 
 Four rows of Dst are 32 pairs of neighbouring columns, so that pair l of the four rows is lane l's even and odd column:
 an access needs no gather, it takes one half of each 32-bit pair.
@@ -37,7 +37,6 @@ from bhemu.tensix.vector.registers import (
     SIGN,
     capture,
     enabled_bits,
-    reserved_mode,
 )
 
 DST_ROWS: Final = 1024
@@ -205,7 +204,7 @@ def _loaded(t, mode, address, odd, old):
 
 
 @kernel
-def _write_lanes(t, register, value, bits):
+def write_lanes(t, register, value, bits):
     if bits != ALL_LANES:
         value = where(mask32(bits), value, load32(t.lregs, register))
     store32(t.lregs, register, value)
@@ -259,14 +258,14 @@ def load(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr):
         value = _loaded(t, mode, address, (address & 2) != 0 or always_odd == ALL_LANES, load32(t.lregs, lreg_ind))
         if always_odd != 0 and always_odd != ALL_LANES and not address & 2:
             value = where(mask32(always_odd), _loaded(t, mode, address, True, load32(t.lregs, lreg_ind)), value)
-        _write_lanes(t, lreg_ind, value, bits)
+        write_lanes(t, lreg_ind, value, bits)
         if lreg_ind < 4:
             indexed = bits & lanes_with(t, ENABLE_DEST_INDEX) & lanes_with(t, CAPTURE_DEFAULT_DEST_INDEX)
             if indexed != 0:
                 lanes = iota32()
                 odd = as_integers(mask32(always_odd | (ALL_LANES if address & 2 else 0)))
                 row = (lanes >> 3) + (address & ~3)
-                _write_lanes(t, lreg_ind + 4, (row << 4) | ((lanes & 7) << 1) | odd, indexed)
+                write_lanes(t, lreg_ind + 4, (row << 4) | ((lanes & 7) << 1) | odd, indexed)
     return DONE
 
 
@@ -394,42 +393,4 @@ def SFPSTORE(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr, wor
     if mode == STACK:
         step = thread_field(t, thread, STACK_INCR)
         t.dst_stack_pointer[thread] = (np.int64(t.dst_stack_pointer[thread]) + step) % DST_ROWS
-    return DONE
-
-
-# --- immediates ---------------------------------------------------------------------------------------------------
-
-LOADI_MODE = reserved_mode("SFPLOADI", "0 BF16, 1 FP16, 2 unsigned, 4 signed, 8 high half or 10 low half", "math V9")
-
-
-@instruction(
-    Mode("BF16", VERIFIED, vectors="sfpu:SFPLOADI:0", rule="math V9"),
-    Mode("FP16", VERIFIED, vectors="sfpu:SFPLOADI:1", rule="math V9"),
-    Mode("unsigned 16 bits", VERIFIED, vectors="sfpu:SFPLOADI:2", rule="math V9"),
-    Mode("signed 16 bits", VERIFIED, vectors="sfpu:SFPLOADI:4", rule="math V9"),
-    Mode("high half", VERIFIED, vectors="sfpu:SFPLOADI:8", rule="math V9"),
-    Mode("low half", VERIFIED, vectors="sfpu:SFPLOADI:10", rule="math V9"),
-)
-def SFPLOADI(t, thread, lreg_ind, instr_mod0, imm16):
-    if instr_mod0 > 10 or not (0b101_0001_0111 >> instr_mod0) & 1:
-        return refuse(t, LOADI_MODE, instr_mod0)
-    if lreg_ind >= FIRST_TEMPLATE:
-        return refuse(t, CONSTANT_TARGET, lreg_ind)
-    if lreg_ind >= FIRST_CONSTANT:
-        return DONE
-    # What stays of the old value, and what is put over it
-    keep = 0
-    value = imm16
-    if instr_mod0 == 0:
-        value = imm16 << 16
-    elif instr_mod0 == 1:
-        value = ((imm16 & 0x8000) << 16) | (((imm16 >> 10) & 0x1F) + 112) << 23 | (imm16 & 0x3FF) << 13
-    elif instr_mod0 == 4:
-        value = imm16 - ((imm16 & 0x8000) << 1)
-    elif instr_mod0 == 8:
-        keep = 0xFFFF
-        value = imm16 << 16
-    elif instr_mod0 == 10:
-        keep = -0x10000
-    _write_lanes(t, lreg_ind, (load32(t.lregs, lreg_ind) & keep) | value, enabled_bits(t))
     return DONE
