@@ -121,6 +121,7 @@ PACKER: Final[np.dtype[Any]] = np.dtype(
         ("histogram", "u1", (32,)),
         ("setreg_base", "u4", (2,)),
         ("setreg_scaler", "u4", (4,)),
+        ("setreg_data", "u4", ()),  # what PACR_SETREG writes, programmed in halves
     ],
     align=True,
 )

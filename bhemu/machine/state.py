@@ -31,6 +31,9 @@ FIFO_PUSH_LIMIT = 28
 
 ALL_CONFIG_DIRTY = 0xFFFFFFFF
 
+STREAM_WORDS = 12
+"""Words of an overlay stream that hold what software stores (tensix/overlay.py)."""
+
 _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     # --- register files -------------------------------------------------------------------------------------------
     ("dst", "u2", (1024, 16)),  # physical rows of raw 16-bit cells
@@ -93,8 +96,14 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("semaphore_max", "i4", (8,)),
     ("mutex_owner", "i4", (8,)),  # 0 free, else thread + 1; ids 0, 2, 3, 4 exist (Y11b)
     ("mutex_last", "i4", (8,)),  # thread that released it last: decides who is next (Y11b)
-    ("stream_messages", "i4", (64,)),  # overlay streams, plain counters until the overlay exists
+    # --- memory-mapped registers (tensix/overlay.py, tensix/tdma.py) --------------------------------------------------
+    ("stream_messages", "i4", (64,)),  # overlay streams: message count and phase are plain counters
     ("stream_phase", "i4", (64,)),
+    ("stream_word", "u4", (64, STREAM_WORDS)),
+    ("tdma_parameters", "u4", (4,)),  # source, destination, size, direction of the next command (K30)
+    ("tdma_base", "u4", (4,)),  # [core B, T0, T1, T2] source base of compact moves
+    ("tdma_clock_gates", "u4", ()),  # as loads show it
+    ("tdma_hysteresis", "u4", ()),  # as loads show it
     # --- front end, per thread ------------------------------------------------------------------------------------
     ("fifo_word", "u4", (THREADS, FIFO_SLOTS)),
     ("fifo_line", "i4", (THREADS, FIFO_SLOTS)),  # source line of each word, for messages; 0 unknown

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.errors import MissingSpecification, UndefinedBehavior, Unimplemented
+from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.isa.registers import (
     CONFIG_WORDS,
     FIRST_SHARED_WORD,
@@ -25,7 +25,8 @@ from bhemu.machine.config_access import UNITS_OF_WORD, config_bank, config_field
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import ALL_CONFIG_DIRTY
-from bhemu.tensix.instruction import DOCUMENTED, MISSING, OPEN, VERIFIED, Mode, instruction
+from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
+from bhemu.tensix.overlay import load_stream_register
 from bhemu.tensix.prng import seed_prng
 
 WORD_BITS: Final = 0xFFFFFFFF
@@ -51,6 +52,8 @@ _NON_LOG2_EN: Final = (
 )
 _COUNTER_MASK: Final = 7
 _FP16A_FORCE: Final = thread_register("FP16A_FORCE_Enable")
+_STREAM_ID: Final = thread_register("STREAM_ID_SYNC_SEC0_BankSel")
+"""Stream of selector 0; selectors 1 to 3 have the next entries."""
 
 NO_WORD = fault(
     "config.no-word",
@@ -72,13 +75,6 @@ FP16A_FORCED = fault(
     "FP16A_FORCE is set to {0}: the documents describe it, the reference says that Blackhole does not have it",
     remedy="leave FP16A_FORCE at 0, or allow open choices to have it stored without effect",
     rule="math F1",
-)
-NO_STREAM_REGISTERS = fault(
-    "config.stream-registers",
-    Unimplemented,
-    "STREAMWRCFG reads overlay register {0}, and bhemu has no overlay yet",
-    remedy="load the value into a GPR and use WRCFG",
-    rule="I.11",
 )
 
 
@@ -294,11 +290,15 @@ def CFGSHIFTMASK(t, thread, disable_mask_on_old_val, operation, mask_width, righ
     return DONE
 
 
-@instruction(Mode("overlay register", MISSING, rule="I.11"))
-def STREAMWRCFG(t, thread, StreamRegAddr, CfgReg):
+@instruction(Mode("overlay register", DOCUMENTED, rule="I.11"))
+def STREAMWRCFG(t, thread, stream_id_sel, StreamRegAddr, CfgReg):
     if CfgReg >= CONFIG_WORDS:
         return refuse(t, NO_WORD, CfgReg)
-    return refuse(t, NO_STREAM_REGISTERS, StreamRegAddr)
+    stream = np.int64(t.thread_config[thread, _STREAM_ID[0] + stream_id_sel]) & _STREAM_ID[2]
+    status, value = load_stream_register(t, stream, StreamRegAddr)
+    if status == DONE:
+        write_config(t, config_bank(t, thread), CfgReg, value)
+    return status
 
 
 def write_config_entry(t, bank, word, value):

@@ -3,6 +3,7 @@
 from bhemu.tensix import adc as adc
 from bhemu.tensix import config as config
 from bhemu.tensix import matrix as matrix
+from bhemu.tensix import mover as mover
 from bhemu.tensix import pack as pack
 from bhemu.tensix import rwc as rwc
 from bhemu.tensix import scalar as scalar

@@ -13,8 +13,7 @@ from packer_bench import (
     Bench,
 )
 
-from bhemu.errors import MissingSpecification, UndefinedBehavior, Unimplemented
-from bhemu.isa.instructions import encode
+from bhemu.errors import MissingSpecification, UndefinedBehavior
 
 ONES = [0x3F80] * 16
 COUNTING = [0x4000 + i for i in range(16)]
@@ -168,21 +167,3 @@ def test_strided_mode_without_remapping_is_open_p5() -> None:
     bench.tile.allow_open = 1
     bench.pacr(DstAccessMode=1, ReadIntfSel=0)
     assert bench.l1("<u2", 64)[::16] == [0x4000, 0x4008, 0x4010, 0x4018]
-
-
-def test_pacr_setreg_flushes_and_refuses_what_it_cannot_reach() -> None:
-    bench = Bench()
-    bench.bf16_row(0, ONES)
-    bench.tile["adc"][2, 2, 4] = 0
-    bench.pacr(Last=0)
-    bench.tile["l1"][L1_BASE + 2 : L1_BASE + 16] = 0xEE
-    with pytest.raises(UndefinedBehavior, match="0xffb01000"):
-        bench.word(int(encode("PACR_SETREG", Push=1, StreamId=1, Flush=1)))
-    bench.tile.pack.setreg_base[1] = 1 << 18
-    with pytest.raises(Unimplemented, match="0xffb41000"):
-        bench.word(int(encode("PACR_SETREG", Push=1, AddrSel=1, StreamId=1, Flush=1)))
-    assert bench.tile.pack.open
-    bench.tile.pack.setreg_base[1] = 2 << 18
-    bench.word(int(encode("PACR_SETREG", Push=1, AddrSel=1, StreamId=0, Flush=1)))
-    assert bench.l1("<u2", 8) == [0x3F80] + [0] * 7
-    assert not bench.tile.pack.open

@@ -244,30 +244,81 @@ def test_storeind_to_src_waits_for_the_unpackers_bank(tile: Tile, to_b: int) -> 
 
 # --- MMIO -----------------------------------------------------------------------------------------
 
+PLAIN_REGISTER = 0xFFB41028  # register 10 of overlay stream 1, 17 bits
+MMIO_WORD = (PLAIN_REGISTER - 0xFFB00000) // 4
+
+
+def test_003_8_storereg_and_loadreg_reach_overlay_registers(tile: Tile) -> None:
+    tile.record.gpr[THREAD, 3] = 0x12345
+    tile.execute(THREAD, encode("STOREREG", 3, MMIO_WORD))
+    tile.execute(THREAD, encode("LOADREG", 63, MMIO_WORD))
+    assert gpr(tile, 63) == 0x12345
+    assert gpr(tile, 3) == 0x12345
+
 
 @pytest.mark.parametrize(
     ("word", "error", "text"),
     [
         (encode("LOADREG", 3, 0x40), UndefinedBehavior, "0xffb00100 is below 0xffb11000"),
         (encode("STOREREG", 3, 0x43FF), UndefinedBehavior, "0xffb10ffc is below"),
-        (encode("LOADREG", 3, 0x4400), Unimplemented, "0xffb11000 needs the tile's memory map"),
-        (encode("STOREREG", 3, 0x3FFFF), Unimplemented, "0xffbffffc needs"),
+        (encode("LOADREG", 3, 0x4800), Unimplemented, "0xffb12000 belongs to the control"),
+        (encode("STOREREG", 3, 0x3FFFF), UndefinedBehavior, "0xffbffffc is not mapped"),
+        (encode("LOADREG", 3, 0x4400), MissingSpecification, r"the coprocessor accesses TDMA-RISC \(0xffb11000\)"),
+        (encode("STOREREG", 3, 0x4407), MissingSpecification, r"TDMA-RISC \(0xffb1101c\)"),
     ],
 )
 def test_003_8_loadreg_and_storereg_name_the_address(tile: Tile, word: int, error: type[BhemuError], text: str) -> None:
+    before = tile.record.gpr.copy()
     with pytest.raises(error, match=text):
         tile.execute(THREAD, word)
+    assert (tile.record.gpr == before).all()
 
 
-def test_003_2_7d_address_of_storeind_to_mmio(tile: Tile) -> None:
-    tile.record.gpr[THREAD, ADDRESS] = 0x7FF4_0003
-    set_offset(tile, 0x25)  # counts in sixteenths
-    word = encode("STOREIND", form="MMIO", OffsetIndex=OFFSET, DataRegIndex=DATA, AddrRegIndex=ADDRESS)
-    with pytest.raises(Unimplemented, match="0xffb40004 needs"):
-        tile.execute(THREAD, word)
-    tile.record.gpr[THREAD, ADDRESS] = 0
-    with pytest.raises(UndefinedBehavior, match="0xffb00000 is below"):
-        tile.execute(THREAD, word)
+def test_t24_the_coprocessor_reaches_tdma_risc_where_the_user_accepts_it(tile: Tile) -> None:
+    tile.record.allow_open = 1
+    tile.record.gpr[THREAD, 3] = 0x10000 | 0x77
+    tile.execute(THREAD, encode("STOREREG", 3, 0x4407))
+    assert tile.record.pack.l1_dest_addr_offset == 0x77
+    tile.record.pack.l1_dest_addr_offset = 0
+    tile.execute(THREAD, encode("LOADREG", 4, 0x4405))
+    assert gpr(tile, 4) == 0x428
+    with pytest.raises(MissingSpecification, match="base for compact moves"):
+        tile.execute(THREAD, encode("STOREREG", 3, 0x440B))
+
+
+def store_mmio(increment: int = 0, data: int = DATA) -> int:
+    return encode("STOREIND", form="MMIO", OffsetIndex=OFFSET, AutoIncSpec=increment, DataRegIndex=data,
+                  AddrRegIndex=ADDRESS)  # fmt: skip
+
+
+@pytest.mark.parametrize(("increment", "step"), [(0, 0), (1, 2), (2, 4), (3, 16)])
+def test_003_2_7d_storeind_to_mmio_adds_sixteenths_of_the_offset(tile: Tile, increment: int, step: int) -> None:
+    tile.record.gpr[THREAD, ADDRESS] = 0x7FF4_1003
+    tile.record.gpr[THREAD, DATA] = 0xFFF1_2345
+    set_offset(tile, 0x255)  # 0x25 bytes
+    tile.execute(THREAD, store_mmio(increment))
+    tile.execute(THREAD, encode("LOADREG", 2, MMIO_WORD))
+    assert gpr(tile, 2) == 0x1_2345
+    assert gpr(tile, OFFSET // 2) == 0xABCD_0255 + step
+    assert gpr(tile, ADDRESS) == 0x7FF4_1003
+
+
+def test_003_2_7d_the_data_are_read_before_the_offset_advances(tile: Tile) -> None:
+    tile.record.gpr[THREAD, ADDRESS] = 0x41028
+    tile.record.gpr[THREAD, OFFSET // 2] = 0
+    tile.execute(THREAD, store_mmio(3, OFFSET // 2))
+    tile.execute(THREAD, encode("LOADREG", 2, MMIO_WORD))
+    assert (gpr(tile, 2), gpr(tile, OFFSET // 2)) == (0, 16)
+
+
+@pytest.mark.parametrize(
+    ("address", "text"), [(0, "0xffb00000 is below"), (0x10FFC, "0xffb10ffc is below"), (0xFFFFF, "0xffbffffc is not")]
+)
+def test_003_2_7d_refused_stores_leave_the_offset(tile: Tile, address: int, text: str) -> None:
+    tile.record.gpr[THREAD, ADDRESS] = address
+    with pytest.raises(UndefinedBehavior, match=text):
+        tile.execute(THREAD, store_mmio(3))
+    assert gpr(tile, OFFSET // 2) == 0xABCD0000
 
 
 # --- atomics --------------------------------------------------------------------------------------

@@ -8,21 +8,20 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.errors import MemoryError_, MissingSpecification, UndefinedBehavior, Unimplemented
+from bhemu.errors import MemoryError_, MissingSpecification, UndefinedBehavior
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import thread_field
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.tensix.banks import SRCA, SRCB, UNPACKER
-from bhemu.tensix.instruction import DOCUMENTED, MISSING, OPEN, Mode, instruction
+from bhemu.tensix.instruction import DOCUMENTED, OPEN, Mode, instruction
+from bhemu.tensix.mmio import MMIO_BASE, mmio_load, mmio_store
 from bhemu.tensix.scalar.halves import HALF_BITS, QUAD_REGISTER, WORD_BITS, read_half, write_half
+from bhemu.tensix.tdma import TENSIX
 
 L1_UNIT: Final = 16
 """Addresses in GPRs count 16-byte units (I.11)."""
-MMIO_BASE: Final = 0xFFB00000
-MMIO_FIRST: Final = 0xFFB11000
-"""The first MMIO address that the scalar unit can reach (I.11)."""
 _MMIO_OFFSET: Final = 0xFFFFC
 
 # Size codes of LOADIND and STOREIND (I.11)
@@ -38,20 +37,6 @@ OUT_OF_L1 = fault(
     MemoryError_,
     "L1 address {0:#x} is past the end of L1 ({1:#x})",
     remedy="an address register counts 16-byte units; the offset counts bytes",
-    rule="I.11",
-)
-MMIO_UNMAPPED = fault(
-    "scalar.mmio-unmapped",
-    UndefinedBehavior,
-    "address {0:#x} is below {1:#x}, where the scalar unit reaches nothing",
-    remedy="the scalar unit reaches MMIO from 0xffb11000 up; use LOADIND and STOREIND for L1",
-    rule="I.11",
-)
-MMIO_MISSING = fault(
-    "scalar.mmio",
-    Unimplemented,
-    "the scalar unit's access to {0:#x} needs the tile's memory map, which it cannot reach yet",
-    remedy="let a RISC-V core do the access",
     rule="I.11",
 )
 SIZE_CODE = fault(
@@ -135,14 +120,6 @@ def _store_l1(t, thread, size, offset_half, increment, data, register):
     return DONE
 
 
-@kernel
-def _mmio(t, address):
-    """Every MMIO access of the scalar unit ends here."""
-    if address < MMIO_FIRST:
-        return refuse(t, MMIO_UNMAPPED, address, MMIO_FIRST)
-    return refuse(t, MMIO_MISSING, address)
-
-
 _OVERRIDE_WITH_ADDRESS: Final = thread_register("SRCA_SET_SetOvrdWithAddr")
 _SRC_ADDRESS_BITS: Final = 0xFFFFF
 _SRC_ADDRESS_LIMIT: Final = 0x10000
@@ -193,29 +170,48 @@ def _store_src(t, thread, which, offset_half, increment, data, register):
     return DONE
 
 
+@kernel
+def _store_mmio(t, thread, offset_half, increment, data, register):
+    """The GPR plus the offset in sixteenths, in a window of 1 MiB that repeats (003.2.7d)."""
+    address = np.int64(t.gpr[thread, register]) + (read_half(t, thread, offset_half) >> 4)
+    status = mmio_store(t, TENSIX, MMIO_BASE + (address & _MMIO_OFFSET), np.int64(t.gpr[thread, data]))
+    if status == DONE:
+        _advance(t, thread, offset_half, increment)
+    return status
+
+
 @instruction(
     Mode("L1, 16 bytes or 8 bits", DOCUMENTED, rule="I.11"),
     Mode("L1, 32 or 16 bits", OPEN, rule="003.2.7b"),
     Mode("Src", DOCUMENTED, rule="I.11"),
-    Mode("MMIO", MISSING, rule="I.11"),
+    Mode("MMIO: overlay streams", DOCUMENTED, rule="003.2.7d"),
+    Mode("MMIO: TDMA-RISC", OPEN, rule="tile T24"),
 )
 def STOREIND(t, thread, MemHierSel, SizeSel, Size, StoreToSrcB, OffsetIndex, AutoIncSpec, DataRegIndex, AddrRegIndex):
     if MemHierSel:
         return _store_l1(t, thread, Size, OffsetIndex, AutoIncSpec, DataRegIndex, AddrRegIndex)
     if SizeSel:
-        address = np.int64(t.gpr[thread, AddrRegIndex]) + (read_half(t, thread, OffsetIndex) >> 4)
-        return _mmio(t, MMIO_BASE + (address & _MMIO_OFFSET))
+        return _store_mmio(t, thread, OffsetIndex, AutoIncSpec, DataRegIndex, AddrRegIndex)
     return _store_src(t, thread, StoreToSrcB, OffsetIndex, AutoIncSpec, DataRegIndex, AddrRegIndex)
 
 
-@instruction(Mode("MMIO", MISSING, rule="I.11"))
-def LOADREG(t, thread, RegAddr):
-    return _mmio(t, MMIO_BASE + 4 * RegAddr)
+@instruction(
+    Mode("overlay streams", DOCUMENTED, rule="I.11"),
+    Mode("TDMA-RISC", OPEN, rule="tile T24"),
+)
+def LOADREG(t, thread, TdmaDataRegIndex, RegAddr):
+    status, value = mmio_load(t, TENSIX, MMIO_BASE + 4 * RegAddr)
+    if status == DONE:
+        t.gpr[thread, TdmaDataRegIndex] = np.uint32(value)
+    return status
 
 
-@instruction(Mode("MMIO", MISSING, rule="I.11"))
-def STOREREG(t, thread, RegAddr):
-    return _mmio(t, MMIO_BASE + 4 * RegAddr)
+@instruction(
+    Mode("overlay streams", DOCUMENTED, rule="I.11"),
+    Mode("TDMA-RISC", OPEN, rule="tile T24"),
+)
+def STOREREG(t, thread, TdmaDataRegIndex, RegAddr):
+    return mmio_store(t, TENSIX, MMIO_BASE + 4 * RegAddr, np.int64(t.gpr[thread, TdmaDataRegIndex]))
 
 
 @instruction(Mode("any condition", DOCUMENTED, rule="I.11"))

@@ -1,0 +1,137 @@
+"""The memory-mapped registers that the coprocessor shares with the cores (tile T24, K30, K50).
+
+`mmio_load` and `mmio_store` serve LOADREG, STOREREG, STOREIND and PACR_SETREG, and with another agent the cores and the
+NoC. Accesses are 32 bits and aligned. What is not built is refused by name, what is not mapped as undefined.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.errors import UndefinedBehavior, Unimplemented
+from bhemu.machine.faults import fault, refuse
+from bhemu.machine.kernel import kernel
+from bhemu.tensix.overlay import REGISTERS, STREAMS, load_stream_register, store_stream_register
+from bhemu.tensix.tdma import load_tdma, store_tdma
+
+MMIO_BASE: Final = 0xFFB00000
+MMIO_FIRST: Final = 0xFFB11000
+"""Lower addresses are private to a core (I.11)."""
+TDMA_FIRST: Final = 0xFFB11000
+TDMA_END: Final = 0xFFB12000
+OVERLAY_FIRST: Final = 0xFFB40000
+OVERLAY_END: Final = 0xFFB80000
+STREAM_BYTES: Final = 4 * REGISTERS
+
+assert OVERLAY_FIRST + STREAMS * STREAM_BYTES == OVERLAY_END
+
+BELOW_MMIO = fault(
+    "mmio.below",
+    UndefinedBehavior,
+    "address {0:#x} is below {1:#x}, where the coprocessor reaches nothing",
+    remedy="the scalar unit reaches MMIO from 0xffb11000 up; use LOADIND and STOREIND for L1",
+    rule="I.11",
+)
+UNALIGNED = fault(
+    "mmio.unaligned",
+    UndefinedBehavior,
+    "MMIO address {0:#x} is not a multiple of 4",
+    remedy="MMIO registers are accessed as aligned 32-bit words",
+    rule="tile T26",
+)
+UNMAPPED = fault(
+    "mmio.unmapped",
+    UndefinedBehavior,
+    "address {0:#x} is not mapped for the coprocessor and the NoC",
+    remedy="mapped are 0xffb12000 to 0xffb1314b, 0xffb14000 to 0xffb1dfff and 0xffb20000 to 0xffb7ffff",
+    rule="tile T24",
+)
+
+
+def _device(name: str, what: str) -> int:
+    return fault(
+        f"mmio.{name}",
+        Unimplemented,
+        f"address {{0:#x}} belongs to {what}, which bhemu does not have yet",
+        remedy="only TDMA-RISC (0xffb11000) and overlay streams (0xffb40000) have registers so far",
+        rule="tile T24",
+    )
+
+
+CONTROL = _device("control", "the control, debug and status registers")
+PIC = _device("pic", "the interrupt controller (PIC)")
+PC_SNAPSHOTS = _device("pc-snapshots", "the program counter snapshots of the cores")
+LOCAL_RAM = _device("local-ram", "the local memory of a core")
+NIU_0 = _device("niu-0", "the network interface (NIU) of NoC 0")
+NIU_1 = _device("niu-1", "the network interface (NIU) of NoC 1")
+
+
+@kernel
+def _refuse_device(t, address):
+    """Refuse an address at which no register is built."""
+    code = UNMAPPED
+    if address < MMIO_FIRST:
+        return refuse(t, BELOW_MMIO, address, MMIO_FIRST)
+    if address < 0xFFB13000:
+        code = CONTROL
+    elif address < 0xFFB13138:
+        code = PIC
+    elif address < 0xFFB1314C:
+        code = PC_SNAPSHOTS
+    elif address >= 0xFFB14000 and address < 0xFFB1E000:
+        code = LOCAL_RAM
+    elif address >= 0xFFB20000 and address < 0xFFB30000:
+        code = NIU_0
+    elif address >= 0xFFB30000 and address < OVERLAY_FIRST:
+        code = NIU_1
+    return refuse(t, code, address)
+
+
+@kernel
+def mmio_load(t, agent, address):
+    """(status, value) of a 32-bit load.
+
+    Args:
+        agent: who loads: TENSIX, a core or NOC of tensix/tdma.py.
+        address: byte address.
+    """
+    if address & 3:
+        return refuse(t, UNALIGNED, address), np.int64(0)
+    if address >= OVERLAY_FIRST and address < OVERLAY_END:
+        place = address - OVERLAY_FIRST
+        return load_stream_register(t, place // STREAM_BYTES, (place % STREAM_BYTES) // 4)
+    if address >= TDMA_FIRST and address < TDMA_END:
+        return load_tdma(t, agent, address - TDMA_FIRST)
+    return _refuse_device(t, address), np.int64(0)
+
+
+@kernel
+def mmio_store(t, agent, address, value):
+    """Status of a 32-bit store of `value`, 0 to 2**32 - 1; for the rest see `mmio_load`."""
+    if address & 3:
+        return refuse(t, UNALIGNED, address)
+    if address >= OVERLAY_FIRST and address < OVERLAY_END:
+        place = address - OVERLAY_FIRST
+        return store_stream_register(t, place // STREAM_BYTES, (place % STREAM_BYTES) // 4, value)
+    if address >= TDMA_FIRST and address < TDMA_END:
+        return store_tdma(t, agent, address - TDMA_FIRST, value)
+    return _refuse_device(t, address)
+
+
+# For `compile_entry`: how the host and tests reach the registers as an agent of their choice. Arguments and results
+# are 64-bit integers; a load returns its value, or -1 when it is refused.
+
+
+def mmio_load_entry(t, agent, address):
+    """`mmio_load` for `compile_entry(..., arguments=2)`."""
+    status, value = mmio_load(t, agent, address)
+    return value if status == 0 else -1
+
+
+def mmio_store_entry(t, agent, address, value):
+    """`mmio_store` for `compile_entry(..., arguments=3)`."""
+    return mmio_store(t, agent, address, value)

@@ -1,0 +1,182 @@
+"""Memory-mapped registers: overlay streams (tile K50 to K53) and the map around them (tile T24, T26)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mmio_agent import Registers
+
+from bhemu.errors import UndefinedBehavior, Unimplemented
+from bhemu.host.tile import Tile
+from bhemu.isa.instructions import encode
+from bhemu.isa.names import Block
+from bhemu.isa.registers import WRITABLE_MASK
+from bhemu.tensix.tdma import CORE_B, CORE_NC, NOC, TENSIX
+
+pytestmark = pytest.mark.plain
+
+EVERYONE = (CORE_B, CORE_NC, NOC, TENSIX)
+STREAM = 9
+MESSAGES_ADD, MESSAGES, PHASE = 1, 259, 29
+
+
+def stream(number: int, register: int) -> int:
+    return 0xFFB40000 + 0x1000 * number + 4 * register
+
+
+@pytest.fixture
+def registers() -> Registers:
+    return Registers()
+
+
+@pytest.mark.parametrize("agent", EVERYONE)
+@pytest.mark.parametrize(
+    ("register", "width"), [(4, 24), (8, 17), (10, 17), (11, 17), (29, 20), (31, 17), *((36 + i, 24) for i in range(6))]
+)
+def test_k50_plain_registers_keep_their_width(registers: Registers, agent: int, register: int, width: int) -> None:
+    registers.store(agent, stream(STREAM, register), 0xA5A5_5A5A)
+    assert registers.load(agent, stream(STREAM, register)) == 0xA5A5_5A5A & (1 << width) - 1
+    assert registers.load(agent, stream(STREAM + 1, register)) == 0
+    assert registers.load(agent, stream(STREAM - 1, register)) == 0
+
+
+@pytest.mark.parametrize("number", range(64))
+def test_k50_scratch_words_exist_where_a_stream_reaches_dram(registers: Registers, number: int) -> None:
+    registers.store(NOC, stream(number, 41), 77)
+    assert registers.load(NOC, stream(number, 41)) == (77 if number in (0, 1, 2, 3, 8, 9, 10, 11) else 0)
+
+
+def test_k50_the_start_of_the_remote_buffer_resets_its_write_pointer(registers: Registers) -> None:
+    registers.store(CORE_B, stream(63, 11), 5)
+    registers.store(CORE_B, stream(63, 8), 0)
+    assert registers.load(CORE_B, stream(63, 11)) == 0
+
+
+def test_k50_the_size_of_the_remote_buffer_is_its_space_and_updates_add_to_it(registers: Registers) -> None:
+    size, update, space = (stream(48, r) for r in (10, 270, 297))
+    registers.store(CORE_B, size, 0x1FFFE)
+    assert registers.load(CORE_B, space) == 0x1FFFE
+    registers.store(NOC, update, 1 << 6)
+    assert registers.load(CORE_B, space) == 0x1FFFF
+    registers.store(NOC, update, 3 << 6)
+    assert registers.load(CORE_B, space) == 2
+    registers.store(CORE_B, update, (-2 << 6) & 0xFFFFFFFF)
+    assert registers.load(CORE_B, space) == 0
+    assert registers.load(CORE_B, size) == 0x1FFFE
+
+
+def test_k52_the_completion_counter_is_register_270_of_stream_48(registers: Registers) -> None:
+    registers.store(NOC, 0xFFB70438, 64)
+    assert registers.load(NOC, stream(48, 297)) == 1
+
+
+def test_messages_that_a_store_adds_are_those_that_streamwait_counts_and_unpacr_nop_pops() -> None:
+    tile = Tile()
+    tile.record.thread_config[0, 59] = STREAM
+    tile.record.gpr[0, 3] = 2 | 0x40 << 12  # two messages of together 64 units
+    wait = encode("STREAMWAIT", stall_res=Block.SYNC, target_value=2, target_sel=1, wait_stream_sel=0)
+    tile.coprocessor.push(0, wait)
+    tile.coprocessor.push(0, encode("SEMPOST", sem_sel=1))
+    assert not tile.coprocessor.drain(0)
+    tile.execute(1, encode("STREAMWAIT", stall_res=Block.SYNC, target_value=0, target_sel=1))
+    tile.record.gpr[1, 3] = 2 | 0x40 << 12
+    tile.execute(1, encode("STOREREG", 3, (stream(STREAM, MESSAGES_ADD) - 0xFFB00000) // 4))
+    assert tile.coprocessor.drain(0)
+    tile.execute(0, encode("UNPACR_NOP", Unpack_Pop=3, Stream_Id=STREAM, Msg_Clr_Cnt=1))
+    tile.execute(1, encode("LOADREG", 4, (stream(STREAM, MESSAGES) - 0xFFB00000) // 4))
+    assert tile.record.gpr[1, 4] == 1
+
+
+def test_streamwait_sees_a_phase_that_a_store_sets() -> None:
+    tile = Tile()
+    tile.record.thread_config[2, 62] = 5  # selector 3
+    tile.coprocessor.push(2, encode("STREAMWAIT", stall_res=Block.SYNC, target_value=7, wait_stream_sel=3))
+    tile.coprocessor.push(2, encode("SEMPOST", sem_sel=1))
+    for phase, over in ((6, False), (7, True)):
+        tile.record.gpr[0, 0] = phase
+        tile.execute(0, encode("STOREREG", 0, (stream(5, PHASE) - 0xFFB00000) // 4))
+        assert tile.coprocessor.drain(2) is over
+
+
+def test_k53_what_a_stream_does_not_have_is_refused_and_nothing_changes(registers: Registers) -> None:
+    registers.store(NOC, stream(7, MESSAGES_ADD), 0xFFF)
+    for _ in range(31):
+        registers.store(NOC, stream(7, MESSAGES_ADD), 0xFFF)
+    before = registers.record.tobytes()
+    for register in (0, 2, 3, 5, 7, 9, 17, 28, 30, 33, 35, 208, 256, 264, 265, 267, 271, 298, 1023):
+        with pytest.raises(Unimplemented, match=f"register {register} of overlay stream 7 is not built"):
+            registers.store(NOC, stream(7, register), 1)
+        with pytest.raises(Unimplemented, match=f"register {register} of overlay stream 7"):
+            registers.load(NOC, stream(7, register))
+    for register in (259, 297):
+        with pytest.raises(UndefinedBehavior, match=f"register {register} of overlay stream 7 can only be read"):
+            registers.store(NOC, stream(7, register), 1)
+    for register in (1, 270):
+        with pytest.raises(UndefinedBehavior, match=f"register {register} .* can only be written"):
+            registers.load(NOC, stream(7, register))
+    with pytest.raises(UndefinedBehavior, match="holds 131040 messages and gets 32 more"):
+        registers.store(NOC, stream(7, MESSAGES_ADD), 32)
+    with pytest.raises(Unimplemented, match="0x20000001 for overlay stream 7"):
+        registers.store(NOC, stream(7, MESSAGES_ADD), 1 << 29 | 1)
+    with pytest.raises(Unimplemented, match="receiver 3 of overlay stream 7"):
+        registers.store(NOC, stream(7, 270), 1 << 6 | 3)
+    registers.record.fault_value[:] = 0
+    assert registers.record.tobytes() == before
+    registers.store(NOC, stream(7, MESSAGES_ADD), 31)
+    assert registers.load(NOC, stream(7, MESSAGES)) == 0x1FFFF
+
+
+@pytest.mark.parametrize(
+    ("address", "error", "text"),
+    [
+        (0x1000, UndefinedBehavior, "0x1000 is below 0xffb11000"),
+        (0xFFB10FFC, UndefinedBehavior, "is below"),
+        (0xFFB12000, Unimplemented, "control, debug and status"),
+        (0xFFB12FFC, Unimplemented, "control, debug and status"),
+        (0xFFB13000, Unimplemented, "PIC"),
+        (0xFFB13134, Unimplemented, "PIC"),
+        (0xFFB13138, Unimplemented, "program counter snapshots"),
+        (0xFFB13148, Unimplemented, "program counter snapshots"),
+        (0xFFB1314C, UndefinedBehavior, "0xffb1314c is not mapped"),
+        (0xFFB13FFC, UndefinedBehavior, "is not mapped"),
+        (0xFFB14000, Unimplemented, "local memory of a core"),
+        (0xFFB1DFFC, Unimplemented, "local memory of a core"),
+        (0xFFB1E000, UndefinedBehavior, "is not mapped"),
+        (0xFFB1FFFC, UndefinedBehavior, "is not mapped"),
+        (0xFFB20000, Unimplemented, r"0xffb20000 belongs to the network interface \(NIU\) of NoC 0"),
+        (0xFFB2FFFC, Unimplemented, "NoC 0"),
+        (0xFFB30000, Unimplemented, "NoC 1"),
+        (0xFFB3FFFC, Unimplemented, "NoC 1"),
+        (0xFFB80000, UndefinedBehavior, "0xffb80000 is not mapped"),
+        (0xFFBFFFFC, UndefinedBehavior, "is not mapped"),
+        (0xFFB40011, UndefinedBehavior, "0xffb40011 is not a multiple of 4"),
+        (0xFFB40012, UndefinedBehavior, "is not a multiple of 4"),
+    ],
+)
+def test_t24_addresses_without_a_register_are_refused_by_name(
+    registers: Registers, address: int, error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        registers.load(NOC, address)
+    with pytest.raises(error, match=text):
+        registers.store(NOC, address, 1)
+
+
+@pytest.mark.parametrize("selector", range(4))
+@pytest.mark.parametrize("bank", [0, 1])
+def test_003_4_5_streamwrcfg_copies_a_register_of_the_selected_stream(selector: int, bank: int) -> None:
+    tile = Tile()
+    tile.record.thread_config[1, 0] = bank
+    tile.record.thread_config[1, 59:63] = [3, 40, 0, 63]
+    for number in (3, 40, 0, 63):
+        tile.record.stream_messages[number] = 1000 + number
+        tile.record.stream_phase[number] = 2000 + number
+    chosen = (3, 40, 0, 63)[selector]
+    tile.execute(1, encode("STREAMWRCFG", stream_id_sel=selector, StreamRegAddr=MESSAGES, CfgReg=12))
+    tile.execute(1, encode("STREAMWRCFG", stream_id_sel=selector, StreamRegAddr=PHASE, CfgReg=209))
+    assert WRITABLE_MASK[12] == WRITABLE_MASK[209] == 0xFFFFFFFF
+    words = tile.record.config
+    assert {(int(b), int(w)): int(words[b, w]) for b, w in zip(*np.nonzero(words), strict=True)} == {
+        (bank, 12): 1000 + chosen,
+        (0, 209): 2000 + chosen,  # a word that both banks share
+    }
