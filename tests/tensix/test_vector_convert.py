@@ -137,7 +137,10 @@ def test_v16_casts_between_integer_kinds(sfpu: Sfpu) -> None:
 
 
 def test_v14_reciprocal_mantissas_are_the_published_table(sfpu: Sfpu) -> None:
+    """V14: the printed table is the closed form, which never meets a tie, and the unit's results are the table."""
     table = [int(x) for x in RECIPROCAL.split()]
+    assert table == [(2 * 65536 + 257 + 2 * i) // (2 * (257 + 2 * i)) - 128 for i in range(128)]
+    assert all((2 * 65536) % (257 + 2 * i) for i in range(128))
     for first in range(0, 128, 32):
         sfpu.set(1, *[0x3F800000 | (first + lane) << 16 for lane in range(32)])
         sfpu.do("SFPARECIP", lreg_c=1, lreg_dest=2)
