@@ -48,6 +48,75 @@ def test_v4_step(state: int) -> None:
 def test_v4_only_the_all_ones_state_stays_where_it_is() -> None:
     assert next_state(ALL_ONES) == ALL_ONES
     assert next_state(0) == 1 << 31
+    assert all(next_state(ALL_ONES ^ 1 << bit) != ALL_ONES ^ 1 << bit for bit in range(32))
+
+
+def times(matrix: list[int], vector: int) -> int:
+    """Product over GF(2); matrix[i] is the image of bit i."""
+    total = 0
+    for i, column in enumerate(matrix):
+        total ^= column if vector >> i & 1 else 0
+    return total
+
+
+def power(matrix: list[int], exponent: int) -> list[int]:
+    result, square = [1 << i for i in range(32)], matrix
+    while exponent:
+        if exponent & 1:
+            result = [times(square, column) for column in result]
+        square = [times(square, column) for column in square]
+        exponent >>= 1
+    return result
+
+
+STEP = [ALL_ONES ^ int(next_state(ALL_ONES ^ 1 << i)) for i in range(32)]
+"""The step of the inverted state, which is linear, as its columns."""
+
+
+@given(st.integers(0, ALL_ONES), st.integers(0, 40))
+def test_v4_the_step_of_the_inverted_state_is_linear(state: int, steps: int) -> None:
+    after = state
+    for _ in range(steps):
+        after = int(next_state(after))
+    assert after == ALL_ONES ^ times(power(STEP, steps), ALL_ONES ^ state)
+
+
+def fixed_by(matrix: list[int]) -> int:
+    """Number of vectors that a matrix maps to themselves."""
+    basis: dict[int, int] = {}
+    for i, column in enumerate(matrix):
+        rest = column ^ 1 << i
+        while rest and rest.bit_length() in basis:
+            rest ^= basis[rest.bit_length()]
+        if rest:
+            basis[rest.bit_length()] = rest
+    return 1 << (32 - len(basis))
+
+
+def test_v4_of_all_states_only_all_ones_maps_to_itself() -> None:
+    assert fixed_by(STEP) == 1
+
+
+LONG = (1 << 29) - 1
+PERIOD = 7 * LONG
+"""The characteristic polynomial of V4's taps is the product of two primitive ones, of degrees 3 and 29."""
+
+
+def test_v4_states_come_back_after_1_7_or_billions_of_steps() -> None:
+    """V4: one state stays, seven lie on a cycle of 7, all others on cycles of 2^29 - 1 or seven times that."""
+    assert fixed_by(power(STEP, PERIOD)) == 1 << 32
+    assert fixed_by(power(STEP, 7)) == 1 + 7
+    assert fixed_by(power(STEP, LONG)) == 1 + LONG
+    for prime in (233, 1103, 2089):  # the factors of 2^29 - 1
+        assert LONG % prime == 0
+        assert fixed_by(power(STEP, LONG // prime)) == 1
+        assert fixed_by(power(STEP, PERIOD // prime)) == 1 + 7
+
+
+@pytest.mark.parametrize("seed", [0, 1, 0x12345678])
+def test_v4_seeded_lanes_are_on_long_cycles(seed: int) -> None:
+    short = power(STEP, 7)
+    assert all(times(short, ALL_ONES ^ state) != ALL_ONES ^ state for state in seeded(seed))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 0x12345678, 0x80000001, ALL_ONES])
