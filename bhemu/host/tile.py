@@ -7,12 +7,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bhemu.errors import MemoryError_, UndefinedBehavior
+from bhemu.errors import AssemblyError, MemoryError_, UndefinedBehavior
 from bhemu.formats import DataFormat, TileShape, decode, encode, tensor_size
 from bhemu.host.views import ConfigView, DstView, SrcView
 from bhemu.isa.assembler import assemble_program, disassemble
 from bhemu.machine.state import L1_SIZE, new_tiles, reset
 from bhemu.tensix.coprocessor import Coprocessor
+from bhemu.tensix.windows import CORE_NAMES
 
 Array = np.ndarray[Any, Any]
 
@@ -149,6 +150,31 @@ class Tile:
         """int32 [8]: semaphore values, writable."""
         return self.record["semaphore"]  # type: ignore[no-any-return]
 
+    def load_word(self, address: int, core: str = "B") -> int:
+        """The 32-bit word that a core finds at an address of the GPR or configuration window.
+
+        Args:
+            address: byte address, GPRs from 0xffe00000, configuration from 0xffef0000 (rules I.10, tile K7, K8).
+            core: who loads: `B`, `NC`, `T0`, `T1`, `T2`, or `HOST` for an access over the NoC.
+
+        Raises:
+            UndefinedBehavior: the core has no word there, or may not load it.
+            NonContractualBehavior: the address belongs to the window that stores to both banks.
+        """
+        _check_word(address, "address")
+        return self.coprocessor.load(_core(core), address)
+
+    def store_word(self, address: int, value: int, core: str = "B") -> None:
+        """Store a 32-bit word as a core does, with all that writing a word of configuration means; see `load_word`.
+
+        Raises:
+            AssemblyError: the value does not fit.
+            UndefinedBehavior: the core has no word there, or may not store to it.
+        """
+        _check_word(address, "address")
+        _check_word(value, "value")
+        self.coprocessor.store(_core(core), address, value)
+
     # --- execution --------------------------------------------------------------------------------------------------
 
     def execute(self, thread: int, instructions: str | int | Iterable[str | int]) -> None:
@@ -196,6 +222,17 @@ class Tile:
 
     def __repr__(self) -> str:
         return f"<Tile: {int(self.record.issued.sum())} instructions executed>"
+
+
+def _core(name: str) -> int:
+    if name not in CORE_NAMES:
+        raise UndefinedBehavior(f"core {name!r} does not exist", remedy=f"use one of {', '.join(CORE_NAMES)}")
+    return CORE_NAMES.index(name)
+
+
+def _check_word(number: int, what: str) -> None:
+    if not 0 <= number < 1 << 32:
+        raise AssemblyError(f"{what} {number:#x} does not fit 32 bits", remedy="use 0 to 0xffffffff")
 
 
 def _words(instructions: str | int | Iterable[str | int]) -> Iterable[int]:

@@ -20,6 +20,7 @@ from bhemu.tensix import units  # registers every instruction
 from bhemu.tensix.frontend import run as clock
 from bhemu.tensix.frontend.beside import beside_entry
 from bhemu.tensix.instruction import HANDLERS
+from bhemu.tensix.windows import window_load_entry, window_store_entry
 
 assert units
 
@@ -153,6 +154,26 @@ class Coprocessor:
         while self._resume(entry.call(self._tile, _table, 0, 0)):
             pass
 
+    def load(self, core: int, address: int, size: int = 4) -> int:
+        """Load from the GPR or configuration window as a core; see `bhemu.tensix.windows.window_load`.
+
+        Raises:
+            BhemuError: the load was refused.
+        """
+        value = _entry("window_load", window_load_entry, 3).call(self._tile, core, address, size)
+        if value < 0:
+            raise self._recorded()
+        return int(value)
+
+    def store(self, core: int, address: int, value: int) -> None:
+        """Store a word to the GPR or configuration window as a core; see `bhemu.tensix.windows.window_store`.
+
+        Raises:
+            BhemuError: the store was refused.
+        """
+        if _entry("window_store", window_store_entry, 3).call(self._tile, core, address, value):
+            raise self._recorded()
+
     def _resume(self, status: int) -> bool:
         """True when the call is to be made again."""
         if status == clock.NEEDS_HANDLER:
@@ -171,12 +192,15 @@ class Coprocessor:
 
     def fault(self) -> BhemuError:
         """The exception for the fault that compiled code recorded; clears the record so that the machine lives on."""
+        return self._located(self._recorded())
+
+    def _recorded(self) -> BhemuError:
+        """The same without an instruction to blame."""
         record = self.record
         known = FAULTS[int(record.fault_code)]
         text = known.text.format(*(int(v) for v in record.fault_value))
-        error = known.error(f"{text} [{known.rule}]", remedy=known.remedy)
         record.fault_code = 0
-        return self._located(error)
+        return known.error(f"{text} [{known.rule}]", remedy=known.remedy)
 
     def _located(self, error: BhemuError) -> BhemuError:
         """The same error, with the instruction and thread in front; the refused word leaves the gate."""

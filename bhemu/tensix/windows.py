@@ -1,0 +1,191 @@
+"""The address windows through which cores reach GPRs and configuration (I.10; tile K7 to K11, T24, T26, T28).
+
+0xffe00000  GPRs: core B sees thread n's 64 words at +0x100*n; a T core sees its own 64, every 256 bytes up to +0xfff.
+0xffef0000  Config bank 0, +0x380 bank 1, +0x700 both (stores), +0xa80 ThreadConfig, 68 words a thread (loads).
+
+A store takes effect at once, whatever the thread has queued; holding it back for auto TTSync (K19) is the core's part.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.errors import BhemuError, NonContractualBehavior, UndefinedBehavior
+from bhemu.isa.registers import CONFIG_WORDS, THREAD_WORDS
+from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
+from bhemu.machine.kernel import kernel
+from bhemu.machine.state import THREADS
+from bhemu.tensix.config import read_config, write_config
+
+# Who makes an access
+B: Final = 0
+NC: Final = 1
+T0: Final = 2
+T1: Final = 3
+T2: Final = 4
+HOST: Final = 5
+"""The host or another tile, over the NoC."""
+CORE_NAMES: Final = ("B", "NC", "T0", "T1", "T2", "HOST")
+
+GPR_BASE: Final = 0xFFE00000
+GPR_WINDOW: Final = 0x1000
+GPRS: Final = 64
+"""Words of one thread."""
+_GPR_BYTES: Final = 4 * GPRS
+
+CONFIG_BASE: Final = 0xFFEF0000
+_BANK_BYTES: Final = 4 * CONFIG_WORDS
+BANK_1: Final = CONFIG_BASE + _BANK_BYTES
+BOTH_BANKS: Final = CONFIG_BASE + 2 * _BANK_BYTES
+THREAD_CONFIG: Final = CONFIG_BASE + 3 * _BANK_BYTES
+CONFIG_END: Final = THREAD_CONFIG + 4 * THREAD_WORDS * THREADS
+
+WORD_BYTES: Final = 4
+
+
+def _fault_of_each_core(reason: str, error: type[BhemuError], text: str, *, remedy: str, rule: str) -> tuple[int, ...]:
+    """Fault codes indexed by core: a recorded fault holds numbers, and the message shall name the core."""
+    return tuple(
+        fault(f"window.{reason}.{name.lower()}", error, f"{_WHO[name]} {text}", remedy=remedy, rule=rule)
+        for name in CORE_NAMES
+    )
+
+
+_WHO: Final = {name: "the host" if name == "HOST" else f"core {name}" for name in CORE_NAMES}
+
+NO_ACCESS: Final = _fault_of_each_core(
+    "no-access",
+    UndefinedBehavior,
+    "accesses {0:#x}: GPRs and configuration are mapped for cores B, T0, T1 and T2 only",
+    remedy='access it as one of those, as in load_word(address, core="B")',
+    rule="tile T24, T28",
+)
+UNMAPPED: Final = _fault_of_each_core(
+    "unmapped",
+    UndefinedBehavior,
+    "accesses {0:#x}, where it sees neither a GPR nor a word of configuration",
+    remedy="GPRs are at 0xffe00000 (B: 192 words; T0, T1, T2: their own 64, up to 0xffe00fff), Config at 0xffef0000, "
+    "ThreadConfig from 0xffef0a80 to 0xffef0daf",
+    rule="tile T24, T25",
+)
+UNALIGNED: Final = _fault_of_each_core(
+    "unaligned",
+    UndefinedBehavior,
+    "accesses {1} bytes at {0:#x}, which is no multiple of their number",
+    remedy="align the address to the width of the access",
+    rule="tile T27",
+)
+NARROW: Final = _fault_of_each_core(
+    "narrow",
+    UndefinedBehavior,
+    "accesses {1} bytes at {0:#x}, where only whole words of 4 bytes can be accessed",
+    remedy="use a word access; only loads of configuration may have 1 or 2 bytes",
+    rule="tile T24, T26",
+)
+THREAD_CONFIG_STORE: Final = _fault_of_each_core(
+    "thread-config",
+    UndefinedBehavior,
+    "stores to {0:#x}, which is entry {2} of thread {1}'s ThreadConfig: cores can only read it",
+    remedy="execute SETC16 on that thread",
+    rule="003.3g, tile K9",
+)
+BOTH_BANKS_LOAD: Final = _fault_of_each_core(
+    "both-banks-load",
+    NonContractualBehavior,
+    "loads {0:#x} from the window that stores to both banks: it shows bank 0, and the documents do not support it",
+    remedy="load from bank 0 (0xffef0000) or bank 1 (0xffef0380), or allow open choices to have bank 0 loaded",
+    rule="I.10, tile K8",
+)
+
+
+@kernel
+def _check(t, core, address, size, loads):
+    """DONE when the core may access `size` bytes at the address, which then lie in a word that exists."""
+    in_gprs = address >= GPR_BASE and address < GPR_BASE + GPR_WINDOW
+    in_config = address >= CONFIG_BASE and address < CONFIG_END
+    if core in (NC, HOST):
+        return refuse(t, NO_ACCESS[core], address)
+    if not in_gprs and not in_config:
+        return refuse(t, UNMAPPED[core], address)
+    if core == B and in_gprs and address >= GPR_BASE + THREADS * _GPR_BYTES:
+        return refuse(t, UNMAPPED[core], address)
+    if size != WORD_BYTES and (in_gprs or not loads):
+        return refuse(t, NARROW[core], address, size)
+    if address & (size - 1):
+        return refuse(t, UNALIGNED[core], address, size)
+    return DONE
+
+
+@kernel
+def _gpr_place(core, address):
+    """(thread, register) that a core finds at an address of the GPR window."""
+    word = (address - GPR_BASE) // WORD_BYTES
+    if core == B:
+        return word // GPRS, word % GPRS
+    return core - T0, word % GPRS
+
+
+@kernel
+def window_load(t, core, address, size=WORD_BYTES):
+    """(status, value) of a load from the GPR or configuration window.
+
+    Args:
+        core: B, NC, T0, T1, T2 or HOST.
+        address: byte address, 0 to 2**32 - 1.
+        size: 1, 2 or 4 bytes; narrow loads are not extended by sign.
+    """
+    if _check(t, core, address, size, True) != DONE:
+        return REFUSED, np.int64(0)
+    if address < CONFIG_BASE:
+        thread, register = _gpr_place(core, address)
+        return DONE, np.int64(t.gpr[thread, register])
+    word = (address - CONFIG_BASE) // WORD_BYTES
+    if address >= THREAD_CONFIG:
+        entry = word - 3 * CONFIG_WORDS
+        value = np.int64(t.thread_config[entry // THREAD_WORDS, entry % THREAD_WORDS])
+    elif address >= BOTH_BANKS:
+        if not open_choice(t, BOTH_BANKS_LOAD[core], address):
+            return REFUSED, np.int64(0)
+        value = read_config(t, 0, word - 2 * CONFIG_WORDS)
+    else:
+        value = read_config(t, word // CONFIG_WORDS, word % CONFIG_WORDS)
+    return DONE, (value >> (8 * (address & 3))) & ((1 << (8 * size)) - 1)
+
+
+@kernel
+def window_store(t, core, address, value, size=WORD_BYTES):
+    """Status of a store of `value`, 0 to 2**32 - 1, with all that writing the word means; see `window_load`.
+
+    Nothing is changed when the store is refused.
+    """
+    if _check(t, core, address, size, False) != DONE:
+        return REFUSED
+    if address < CONFIG_BASE:
+        thread, register = _gpr_place(core, address)
+        t.gpr[thread, register] = np.uint32(value)
+        return DONE
+    word = (address - CONFIG_BASE) // WORD_BYTES
+    if address >= THREAD_CONFIG:
+        entry = word - 3 * CONFIG_WORDS
+        return refuse(t, THREAD_CONFIG_STORE[core], address, entry // THREAD_WORDS, entry % THREAD_WORDS)
+    if address >= BOTH_BANKS:
+        write_config(t, 0, word - 2 * CONFIG_WORDS, value)
+        write_config(t, 1, word - 2 * CONFIG_WORDS, value)
+    else:
+        write_config(t, word // CONFIG_WORDS, word % CONFIG_WORDS, value)
+    return DONE
+
+
+def window_load_entry(t, core, address, size):
+    """`window_load` for `compile_entry(..., arguments=3)`: the value, or -1 when the load is refused."""
+    status, value = window_load(t, core, address, size)
+    return value if status == DONE else -1
+
+
+def window_store_entry(t, core, address, value):
+    """`window_store` of a word for `compile_entry(..., arguments=3)`."""
+    return window_store(t, core, address, value)
