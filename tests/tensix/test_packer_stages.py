@@ -49,6 +49,38 @@ def test_edge_masks_follow_the_tile_position_002_9(transposed: int) -> None:
     assert got == [masks[c] for c in ((1, 3, 2, 0) if transposed else (1, 2, 3, 0))]
 
 
+@pytest.mark.parametrize("relu_mode", [0, 1, 2, 3])
+@pytest.mark.parametrize(
+    ("in_format", "out_format", "read_32b"),
+    [(BF16, BF16, 0), (FP16, BFP8A, 0), (FP16, FP32, 0), (FP32, FP16, 1), (FP32, FP32, 1), (BF16, BFP8, 0)],
+)
+def test_a_masked_datum_is_zero_whatever_the_stages_behind_make_of_others_p7(
+    in_format: int, out_format: int, read_32b: int, relu_mode: int
+) -> None:
+    """P7: raw 0, also for NaN patterns and with ReLU thresholds; the other datums are as without a mask."""
+    outputs = []
+    for mask in (0xFFFF, 0x5A0F):
+        bench = Bench(in_format, out_format, read_32b=read_32b)
+        threshold = 0x3800 if in_format == FP16 else 0x3F00  # 0.5
+        bench.set(PCK_EDGE_OFFSET_SEC0_mask=mask, STACC_RELU_ApplyRelu=relu_mode, STACC_RELU_ReluThreshold=threshold)
+        shared = out_format in (BFP8, BFP8A)  # a larger exponent in a masked column would change its neighbours
+        if shared:
+            bench.packer(Exp_section_size=1)
+        patterns = [0x3F80 + column for column in range(14)] + ([0x3FC1, 0x3FFF] if shared else [0x7FC1, 0x40FF])
+        if read_32b:
+            bench.word_row(0, [p << 16 | 0xFFFF for p in patterns])
+        elif in_format == FP16:
+            bench.fp16_row(0, [0x3C00 + column for column in range(14)] + [0x3E01 if shared else 0x7E01, 0x3FFF])
+        else:
+            bench.bf16_row(0, patterns)
+        bench.pacr()
+        sizes = {BF16: "<u2", FP16: "<u2", FP32: "<u4", BFP8: "u1", BFP8A: "u1"}
+        outputs.append(bench.l1(sizes[out_format], 16, 16 if shared else 0))
+    whole, masked = outputs
+    assert all(whole)
+    assert masked == [value if 0x5A0F >> column & 1 else 0 for column, value in enumerate(whole)]
+
+
 def test_a_position_inside_a_row_splits_the_mask_002_9_2() -> None:
     bench = Bench()
     bench.set(
