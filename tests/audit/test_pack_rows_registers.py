@@ -33,6 +33,52 @@ def test_word_70_bit_3_is_kept_and_does_nothing_to_the_packer(throttle: int) -> 
     assert [int(bench.tile["config"][0, word]) >> 3 & 1 for word in (70, 118)] == [throttle] * 2
 
 
+@pytest.mark.parametrize(
+    ("word", "bit", "effect"),
+    [
+        (98, 17, "header"),
+        (146, 17, "header"),
+        (98, 18, "pack_dis_y_pos_start_offset"),
+        (98, 22, "unpack_tile_offset"),
+        (146, 19, "unpack_tile_offset"),
+        (70, 22, "header"),
+        (118, 22, "header"),
+        (118, 23, "pack_dis_y_pos_start_offset"),
+        (70, 17, "pack_start_intf_pos"),
+    ],
+)
+def test_the_third_words_of_the_groups_differ(word: int, bit: int, effect: str) -> None:
+    """000.1.1k: REG8 has Add_tile_header_size at 17, y position at 18, unpack_tile_offset at [23:19]."""
+    context = (70, 98, 118, 146).index(word)
+    bench = Words()
+    bench.context(context, In_data_format=BF16, Out_data_format=BF16)
+    bench.bits(word, bit, 1, 1)
+    if effect == "header":
+        bench.send(CfgContext=context, Last=1)
+        assert bench.rows(4) == [0, 1, 2, 3]
+        assert bench.tile.pack.acc_tile_size[2] == 8 + 1
+    else:
+        with pytest.raises(MissingSpecification, match=effect):
+            bench.send(CfgContext=context, Last=1)
+
+
+@pytest.mark.parametrize(("context", "has_bit"), [(0, True), (1, False), (2, True), (3, False)])
+def test_groups_1_and_3_have_no_fp8_bit(context: int, has_bit: bool) -> None:
+    """000.1.1k: words 99 and 147 end with the threshold; FP8 output there is open."""
+    bench = Words(FP16, FP8)
+    bench.fp16_row(0, [0x3D00] * 16)
+    bench.context(context, In_data_format=FP16, Out_data_format=FP8)
+    word = (71, 99, 119, 147)[context]
+    bench.bits(word, 23, 1, 1)
+    if has_bit:
+        bench.send(CfgContext=context, ReadIntfSel=1, Last=1)
+        assert bench.l1("u1", 16) == [0x3A] * 16
+    else:
+        assert bench.tile["config"][0, word] == 0  # there is no such bit to write
+        with pytest.raises(MissingSpecification, match="Pac_LF8_4b_exp"):
+            bench.send(CfgContext=context, ReadIntfSel=1, Last=1)
+
+
 # --- ALU format words -------------------------------------------------------------------------------------------------
 
 FINE = 1 << 8 | 15
@@ -65,7 +111,7 @@ def test_format_values_of_word_0_count_where_their_override_is_set(overrides: in
 
 @pytest.mark.parametrize("override", [0, 1])
 def test_the_dstacc_value_counts_where_its_override_is_set(override: int) -> None:
-    """000.3a: Dstacc [13:10] with bit 14; else word 1 [28:25] (000.3c)."""
+    """000.3a, 002.5.1: Dstacc [13:10] with bit 14; else word 1 [28:25] (000.3c)."""
     bench = Words(FP16, FP16)
     bench.wrcfg(0, BF16 << 10 | override << 14)
     if override:

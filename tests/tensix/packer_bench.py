@@ -59,13 +59,13 @@ class Bench:
             field = THREAD_FIELDS[f"ADDR_MOD_PACK_SEC{index}_{name}"]
             self.tile["thread_config"][2, field.word] |= value << field.lsb
 
-    def bf16_row(self, row: int, values: Any) -> None:
-        """Put 16-bit BF16 patterns into a row of 16-bit cells."""
+    def bf16_row(self, row: int | slice, values: Any) -> None:
+        """Put 16-bit BF16 patterns into a row, or rows, of 16-bit cells."""
         v = np.asarray(values, np.uint32)
         self.tile["dst"][row] = (v & 0x8000) | (v & 0x7F) << 8 | (v >> 7) & 0xFF
 
-    def fp16_row(self, row: int, values: Any) -> None:
-        """Put FP16 patterns into a row of 16-bit cells."""
+    def fp16_row(self, row: int | slice, values: Any) -> None:
+        """Put FP16 patterns into a row, or rows, of 16-bit cells."""
         v = np.asarray(values, np.uint32)
         self.tile["dst"][row] = (v & 0x8000) | (v & 0x3FF) << 5 | (v >> 10) & 0x1F
 

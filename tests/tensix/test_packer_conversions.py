@@ -9,8 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numba import njit
-from packer_bench import BF16, BFP4, BFP8, BFP8A, FP8, FP16, FP32, INT16, L1_BASE, TF32, Bench
+from packer_bench import BF16, BFP4, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT16, L1_BASE, TF32, Bench
 
+from bhemu.isa.instructions import encode
 from bhemu.machine.compiler import JIT
 from bhemu.machine.lanes import load16, store16
 from bhemu.tensix.pack.bfp_assembly import shared_exponent, signed_magnitudes
@@ -104,6 +105,7 @@ EARLY: dict[str, tuple[int, dict[str, int], int, int, Callable[[Datum], Datum]]]
     "E5M6": (BFP8A, {}, 5, 5, e5m6),
     "E5M7": (BFP8A, {"Read_int8": 1}, 5, 5, lambda d: (d[0], d[1], d[2] & ~7)),
     "FP8": (FP8, {"Read_int8": 1}, 5, 5, lambda d: (d[0], d[1], d[2] & ~255)),
+    "TF32 of BF16": (TF32, {}, 8, 8, lambda d: flush(d, 255)),
 }
 """In_data_format, PCK_DEST_RD_CTRL bits, exponent bits of the cell and of the intermediate, model."""
 
@@ -134,25 +136,32 @@ def test_all_cells_through_early_and_late_conversion_p6_p9(early: str, late: str
     cells = np.array(patterns, np.uint16).reshape(-1, 16)
     size = np.dtype(dtype).itemsize
     place = bench.bf16_row if cell_width == 8 else bench.fp16_row
+    four_rows = int(encode("PACR"))
     got: list[int] = []
     for first in range(0, len(cells), 1024):
         part = cells[first : first + 1024]
-        for row, values in enumerate(part):
-            place(row, values)
-        for row in range(0, len(part), 4):
-            bench.tile["adc"][2, 2, 1] = row
-            bench.pacr(ReadIntfSel=0, Last=row + 4 == len(part))
+        place(slice(0, len(part)), part)
+        bench.tile["adc"][2, 2, 1] = 0
+        for _ in range(len(part) // 4 - 1):
+            bench.word(four_rows)
+        bench.pacr(ReadIntfSel=0, Last=1)
         got += bench.tile["l1"][L1_BASE : L1_BASE + part.size * size].view(dtype).tolist()
     assert got == expected
 
 
-def test_int16_cells_pass_unchanged_p6() -> None:
-    bench = Bench(INT16, INT16)
-    bench.tile["dst"][...] = np.arange(0x4000).reshape(1024, 16) * 4 + 1
+@pytest.mark.parametrize(("code", "raw", "dtype"), [(INT16, 0, "<u2"), (INT8, 1, "u1")])
+def test_all_integer_cells_p6(code: int, raw: int, dtype: str) -> None:
+    """INT16 passes unchanged; of 16-bit Dst as INT8 only the sign is left (002.5)."""
+    bench = Bench(code, code)
+    bench.set(PCK_DEST_RD_CTRL_Read_int8=raw)
     bench.modifier(0, YsrcIncr=4)
-    for i in range(256):
-        bench.pacr(ReadIntfSel=0, Last=i == 255)
-    assert bench.l1("<u2", 0x4000) == list(range(1, 0x10000, 4))
+    for quarter in range(4):
+        cells = np.arange(quarter << 14, (quarter + 1) << 14)
+        bench.tile["dst"][...] = cells.reshape(1024, 16)
+        bench.tile["adc"][2, 2, 1] = 0
+        for i in range(256):
+            bench.pacr(ReadIntfSel=0, Last=i == 255)
+        assert bench.l1(dtype, 0x4000) == (cells if code == INT16 else cells >> 15 << 7).tolist()
 
 
 # --- BFP assembly -----------------------------------------------------------------------------------------------------
