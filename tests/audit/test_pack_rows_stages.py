@@ -290,7 +290,14 @@ def test_transposed_planes_move_z_before_y(transposed: int, expected: list[int])
 
 
 @pytest.mark.parametrize(
-    ("reads", "expected"), [(16, [0, 1, 2, 3] * 2), (2, [0, 1] * 4), (1, [0] * 8), (3, [0, 1, 2, 0, 1, 2, 0, 1])]
+    ("reads", "expected"),
+    [
+        (16, [0, 1, 2, 3] * 2),
+        (2, [0, 1] * 4),
+        (1, [0] * 8),
+        (3, [0, 1, 2, 0, 1, 2, 0, 1]),
+        (0, [0, 1, 2, 3] * 2),  # Y is beyond it from the first row on; only landing on it wraps
+    ],
 )
 def test_reads_per_plane_says_where_y_wraps(reads: int, expected: list[int]) -> None:
     """002.9.2c, 000.1.4: with 1, software's default, every row uses the first entry of the map.
