@@ -12,7 +12,7 @@ import numpy as np
 
 from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.isa.assembler import disassemble
-from bhemu.isa.instructions import BY_OPCODE, INSTRUCTIONS
+from bhemu.isa.instructions import BY_OPCODE
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.dispatch import BESIDE, PLACES
 from bhemu.machine.faults import FAULTS
@@ -215,9 +215,3 @@ class Coprocessor:
             record.gate_full[thread] = 0
         error.message = f"{disassemble(word)} ({where}): {error.message}"
         return error
-
-
-def mnemonic_counts(issued: np.ndarray[Any, Any]) -> dict[str, int]:
-    """Executed words by mnemonic from an `issued` array [thread, opcode]."""
-    totals = issued.sum(axis=0)
-    return {name: int(totals[row.opcode]) for name, row in INSTRUCTIONS.items() if totals[row.opcode]}

@@ -13,7 +13,7 @@ from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.machine.faults import DONE, SCHEDULED, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import gather, load32, mask_bits, shift_right_logical, splat32, store32, where
-from bhemu.tensix.instruction import DOCUMENTED, Mode, instruction
+from bhemu.tensix.instruction import DOCUMENTED, MISSING, Mode, instruction
 from bhemu.tensix.lane_settings import ALL_LANES, MISC, SEQUENCE, TEMPLATE, setting
 from bhemu.tensix.vector.load_store import load, load_address
 from bhemu.tensix.vector_queue import (
@@ -141,6 +141,8 @@ def _enqueue(t, thread, unit, delay, word, operands):
     Mode("SFPSWAP with the loaded LReg and another one", DOCUMENTED, rule="math V.7"),
     Mode("delays that count instructions (Misc bits 11:8)", DOCUMENTED, rule="math V.7"),
     Mode("sequences and templates that differ by lane", DOCUMENTED, rule="math V.7"),
+    Mode("flag control scheduled in only some lanes", MISSING, rule="math V.7"),
+    Mode("template capture while LaneConfig bit 1 differs by lane", MISSING, rule="math V1"),
 )
 def SFPLOADMACRO(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr):
     macro = lreg_ind >> 2
