@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import add_floats, minimum, narrow, shift_right_logical, splat16, where, widen_unsigned
-from bhemu.tensix.pack.formats import BF16, FP16, FP32
+from bhemu.tensix.format_codes import BF16, FP16, FP32
 
 _DOUBLE_LARGEST = (0x7FF << 52) - 1
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from bhemu.machine.kernel import kernel
-from bhemu.tensix.pack import early_conversion as early
-from bhemu.tensix.pack import late_conversion as late
-from bhemu.tensix.pack.formats import (
+from bhemu.tensix.format_codes import (
     BF16,
     BFP2,
     BFP2A,
@@ -24,14 +22,11 @@ from bhemu.tensix.pack.formats import (
     INT8,
     INT16,
     INT32,
-    KIND_BF16,
-    KIND_FP16,
-    KIND_FP32,
-    KIND_INT8,
-    KIND_INT16,
-    KIND_INT32,
     TF32,
 )
+from bhemu.tensix.pack import early_conversion as early
+from bhemu.tensix.pack import late_conversion as late
+from bhemu.tensix.pack.formats import KIND_BF16, KIND_FP16, KIND_FP32, KIND_INT8, KIND_INT16, KIND_INT32
 
 NONE: Final = -1
 """No such conversion exists."""

@@ -16,26 +16,11 @@ import numpy as np
 from bhemu.machine.config_access import config_field
 from bhemu.machine.faults import DONE, REFUSED, open_choice, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.tensix.format_codes import BF16, BFP2, BFP2A, BFP4, BFP4A, FP8, FP16, FP32, INT32, TF32
 from bhemu.tensix.pack import faults
 from bhemu.tensix.pack.conversions import NONE, early_rule, family_a, family_b, kind_of, late_steps
 from bhemu.tensix.pack.fields import Positions, config, positions
-from bhemu.tensix.pack.formats import (
-    BF16,
-    BFP2,
-    BFP2A,
-    BFP4,
-    BFP4A,
-    FP8,
-    FP16,
-    FP32,
-    INT32,
-    KIND_BF16,
-    KIND_FP16,
-    KIND_FP32,
-    KIND_INT8,
-    KIND_INT32,
-    TF32,
-)
+from bhemu.tensix.pack.formats import KIND_BF16, KIND_FP16, KIND_FP32, KIND_INT8, KIND_INT32
 from bhemu.tensix.pack.relu import NO_SIGN
 
 GROUPS: Final = ("THCON_SEC0_REG1", "THCON_SEC0_REG8", "THCON_SEC1_REG1", "THCON_SEC1_REG8")

@@ -1,23 +1,8 @@
-"""Names of the 4-bit format codes and of the intermediate datums, as the packer's stages use them (I.1, P6)."""
+"""Layouts of the intermediate datums, as the packer's stages use them (P6)."""
 
 from __future__ import annotations
 
 from typing import Final
-
-FP32: Final = 0
-FP16: Final = 1
-BFP8A: Final = 2
-BFP4A: Final = 3
-TF32: Final = 4
-BF16: Final = 5
-BFP8: Final = 6
-BFP4: Final = 7
-INT32: Final = 8
-INT16: Final = 9
-FP8: Final = 10
-BFP2A: Final = 11
-INT8: Final = 14
-BFP2: Final = 15
 
 # Layout of an intermediate datum: what the early conversion makes, as the low bits of a 32-bit lane.
 KIND_FP32: Final = 0

@@ -16,6 +16,22 @@ import numpy as np
 from bhemu.isa.registers import config
 from bhemu.machine.config_access import UNPACK0_BIT, UNPACK1_BIT
 from bhemu.machine.kernel import kernel
+from bhemu.tensix.format_codes import (
+    BF16,
+    BFP2,
+    BFP2A,
+    BFP4,
+    BFP4A,
+    BFP8,
+    BFP8A,
+    FP8,
+    FP16,
+    FP32,
+    INT8,
+    INT16,
+    INT32,
+    TF32,
+)
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.convert import (
     LAYOUT_DST_16,
@@ -41,22 +57,6 @@ from bhemu.tensix.unpack.convert import (
 SINGLE: Final = 8
 """Slot of the single-context form (OvrdThreadId = 0)."""
 CONTEXTS: Final = 8
-
-# Format codes (I.1)
-FP32: Final = 0
-FP16: Final = 1
-BFP8A: Final = 2
-BFP4A: Final = 3
-TF32: Final = 4
-BF16: Final = 5
-BFP8: Final = 6
-BFP4: Final = 7
-INT32: Final = 8
-INT16: Final = 9
-FP8: Final = 10
-BFP2A: Final = 11
-INT8: Final = 14
-BFP2: Final = 15
 
 # What DEST_MODE holds (U8)
 DEST_NONE: Final = 0
