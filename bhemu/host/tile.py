@@ -11,9 +11,9 @@ from bhemu.errors import AssemblyError, MemoryError_, UndefinedBehavior
 from bhemu.formats import DataFormat, TileShape, decode, encode, tensor_size
 from bhemu.host.views import ConfigView, DstView, SrcView
 from bhemu.isa.assembler import assemble_program, disassemble
+from bhemu.machine.agents import AGENT_NAMES, NOC
 from bhemu.machine.state import L1_SIZE, new_tiles, reset
 from bhemu.tensix.coprocessor import Coprocessor
-from bhemu.tensix.windows import CORE_NAMES
 
 Array = np.ndarray[Any, Any]
 
@@ -225,9 +225,10 @@ class Tile:
 
 
 def _core(name: str) -> int:
-    if name not in CORE_NAMES:
-        raise UndefinedBehavior(f"core {name!r} does not exist", remedy=f"use one of {', '.join(CORE_NAMES)}")
-    return CORE_NAMES.index(name)
+    names = AGENT_NAMES[: NOC + 1]
+    if name not in names:
+        raise UndefinedBehavior(f"core {name!r} does not exist", remedy=f"use one of {', '.join(names)}")
+    return names.index(name)
 
 
 def _check_word(number: int, what: str) -> None:

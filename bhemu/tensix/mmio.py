@@ -96,7 +96,7 @@ def mmio_load(t, agent, address):
     """(status, value) of a 32-bit load.
 
     Args:
-        agent: who loads: TENSIX, a core or NOC of tensix/tdma.py.
+        agent: who loads: see machine/agents.py.
         address: byte address.
     """
     if address & 3:

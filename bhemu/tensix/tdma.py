@@ -12,20 +12,11 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import MemoryError_, MissingSpecification, UndefinedBehavior
+from bhemu.machine.agents import NC, T0, T2, TENSIX
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.tensix.mover import L1_TO_CONFIG, L1_TO_L1, SIZE_BITS, move
-
-# Who makes a memory-mapped access
-CORE_B: Final = 0
-CORE_T0: Final = 1
-CORE_T1: Final = 2
-CORE_T2: Final = 3
-CORE_NC: Final = 4
-NOC: Final = 5
-TENSIX: Final = 6
-"""The coprocessor's scalar unit, packer and configuration unit."""
 
 # Offsets of registers
 _PARAMETERS_END: Final = 0x10
@@ -136,7 +127,7 @@ WRITE_ADDRESS = fault(
 def _admit(t, agent, offset):
     if agent == TENSIX:
         return DONE if open_choice(t, FROM_TENSIX, _base(offset)) else REFUSED
-    if agent >= CORE_NC:
+    if agent >= NC:
         return refuse(t, UNREACHABLE, _base(offset))
     return DONE
 
@@ -150,7 +141,7 @@ def _base(offset):
 @kernel
 def _move_base(t, agent):
     """Units; whoever has no base of its own gets that of T0."""
-    return np.int64(t.tdma_base[agent if agent <= CORE_T2 else CORE_T0])
+    return np.int64(t.tdma_base[agent if agent <= T2 else T0])
 
 
 @kernel
@@ -298,7 +289,7 @@ def store_tdma(t, agent, offset, value):
         t.tdma_hysteresis = np.uint32(value & _HYSTERESIS_KEPT)
         _set_scalers(t, 3, value >> 16)
     elif offset == MOVE_BASE:
-        if agent > CORE_T2:
+        if agent > T2:
             return refuse(t, NO_MOVE_BASE)
         t.tdma_base[agent] = np.uint32(value)
     elif offset == PACK_ADDRESSES:

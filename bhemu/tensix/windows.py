@@ -16,20 +16,11 @@ import numpy as np
 
 from bhemu.errors import BhemuError, NonContractualBehavior, UndefinedBehavior
 from bhemu.isa.registers import CONFIG_WORDS, THREAD_WORDS
+from bhemu.machine.agents import AGENT_NAMES, AGENTS, NC, NOC, T0, TENSIX, B
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.tensix.config import read_config, write_config
-
-# Who makes an access
-B: Final = 0
-NC: Final = 1
-T0: Final = 2
-T1: Final = 3
-T2: Final = 4
-HOST: Final = 5
-"""The host or another tile, over the NoC."""
-CORE_NAMES: Final = ("B", "NC", "T0", "T1", "T2", "HOST")
 
 GPR_BASE: Final = 0xFFE00000
 GPR_WINDOW: Final = 0x1000
@@ -50,12 +41,10 @@ WORD_BYTES: Final = 4
 def _fault_of_each_core(reason: str, error: type[BhemuError], text: str, *, remedy: str, rule: str) -> tuple[int, ...]:
     """Fault codes indexed by core: a recorded fault holds numbers, and the message shall name the core."""
     return tuple(
-        fault(f"window.{reason}.{name.lower()}", error, f"{_WHO[name]} {text}", remedy=remedy, rule=rule)
-        for name in CORE_NAMES
+        fault(f"window.{reason}.{name.lower()}", error, f"{AGENTS[name]} {text}", remedy=remedy, rule=rule)
+        for name in AGENT_NAMES
     )
 
-
-_WHO: Final = {name: "the host" if name == "HOST" else f"core {name}" for name in CORE_NAMES}
 
 NO_ACCESS: Final = _fault_of_each_core(
     "no-access",
@@ -107,7 +96,7 @@ def _check(t, core, address, size, loads):
     """DONE when the core may access `size` bytes at the address, which then lie in a word that exists."""
     in_gprs = address >= GPR_BASE and address < GPR_BASE + GPR_WINDOW
     in_config = address >= CONFIG_BASE and address < CONFIG_END
-    if core in (NC, HOST):
+    if core in (NC, NOC, TENSIX):
         return refuse(t, NO_ACCESS[core], address)
     if not in_gprs and not in_config:
         return refuse(t, UNMAPPED[core], address)
@@ -134,7 +123,7 @@ def window_load(t, core, address, size=WORD_BYTES):
     """(status, value) of a load from the GPR or configuration window.
 
     Args:
-        core: B, NC, T0, T1, T2 or HOST.
+        core: of machine/agents.py.
         address: byte address, 0 to 2**32 - 1.
         size: 1, 2 or 4 bytes; narrow loads are not extended by sign.
     """

@@ -11,11 +11,11 @@ from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
 from bhemu.isa.names import Block
 from bhemu.isa.registers import WRITABLE_MASK
-from bhemu.tensix.tdma import CORE_B, CORE_NC, NOC, TENSIX
+from bhemu.machine.agents import NC, NOC, TENSIX, B
 
 pytestmark = pytest.mark.plain
 
-EVERYONE = (CORE_B, CORE_NC, NOC, TENSIX)
+EVERYONE = (B, NC, NOC, TENSIX)
 STREAM = 9
 MESSAGES_ADD, MESSAGES, PHASE = 1, 259, 29
 
@@ -47,22 +47,22 @@ def test_k50_scratch_words_exist_where_a_stream_reaches_dram(registers: Register
 
 
 def test_k50_the_start_of_the_remote_buffer_resets_its_write_pointer(registers: Registers) -> None:
-    registers.store(CORE_B, stream(63, 11), 5)
-    registers.store(CORE_B, stream(63, 8), 0)
-    assert registers.load(CORE_B, stream(63, 11)) == 0
+    registers.store(B, stream(63, 11), 5)
+    registers.store(B, stream(63, 8), 0)
+    assert registers.load(B, stream(63, 11)) == 0
 
 
 def test_k50_the_size_of_the_remote_buffer_is_its_space_and_updates_add_to_it(registers: Registers) -> None:
     size, update, space = (stream(48, r) for r in (10, 270, 297))
-    registers.store(CORE_B, size, 0x1FFFE)
-    assert registers.load(CORE_B, space) == 0x1FFFE
+    registers.store(B, size, 0x1FFFE)
+    assert registers.load(B, space) == 0x1FFFE
     registers.store(NOC, update, 1 << 6)
-    assert registers.load(CORE_B, space) == 0x1FFFF
+    assert registers.load(B, space) == 0x1FFFF
     registers.store(NOC, update, 3 << 6)
-    assert registers.load(CORE_B, space) == 2
-    registers.store(CORE_B, update, (-2 << 6) & 0xFFFFFFFF)
-    assert registers.load(CORE_B, space) == 0
-    assert registers.load(CORE_B, size) == 0x1FFFE
+    assert registers.load(B, space) == 2
+    registers.store(B, update, (-2 << 6) & 0xFFFFFFFF)
+    assert registers.load(B, space) == 0
+    assert registers.load(B, size) == 0x1FFFE
 
 
 def test_k52_the_completion_counter_is_register_270_of_stream_48(registers: Registers) -> None:

@@ -10,8 +10,8 @@ from bhemu.errors import BhemuError, MemoryError_, MissingSpecification, Undefin
 from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
 from bhemu.isa.registers import WRITABLE_MASK
+from bhemu.machine.agents import T0, T1, T2, B
 from bhemu.machine.state import L1_SIZE
-from bhemu.tensix.tdma import CORE_B, CORE_T0, CORE_T1, CORE_T2
 
 pytestmark = pytest.mark.plain
 
@@ -182,7 +182,7 @@ def registers() -> Registers:
     return made
 
 
-def command(registers: Registers, word: int, *parameters: int, core: int = CORE_T2) -> None:
+def command(registers: Registers, word: int, *parameters: int, core: int = T2) -> None:
     for i, value in enumerate(parameters):
         registers.store(core, TDMA + 4 * i, value)
     registers.store(core, TDMA + 0x10, word)
@@ -191,18 +191,18 @@ def command(registers: Registers, word: int, *parameters: int, core: int = CORE_
 def test_k30_a_command_moves_by_four_parameters(registers: Registers) -> None:
     command(registers, 0x40, SOURCE // 16, TARGET // 16, 0xABC0_0002, 0xF0 | L1_TO_L1)
     assert registers.record.l1_u32[TARGET // 4 : TARGET // 4 + 12].tolist() == [*range(1, 9), 0, 0, 0, 0]
-    assert [registers.load(CORE_B, TDMA + 4 * i) for i in range(5)] == [0] * 5
-    assert registers.load(CORE_B, TDMA + 0x14) == 0x428  # queues empty, four places free
+    assert [registers.load(B, TDMA + 4 * i) for i in range(5)] == [0] * 5
+    assert registers.load(B, TDMA + 0x14) == 0x428  # queues empty, four places free
 
 
 def test_k30_compact_moves_count_from_the_base_of_the_core(registers: Registers) -> None:
-    registers.store(CORE_T1, TDMA + 0x2C, SOURCE // 16)
-    registers.store(CORE_T0, TDMA + 0x2C, TARGET // 16)
-    assert registers.load(CORE_T1, TDMA + 0x2C) == SOURCE // 16
-    assert registers.load(CORE_T2, TDMA + 0x2C) == 0
-    command(registers, 1 << 31 | 1 << 30 | 2 << 24 | 0x20 << 16 | 1 << 8 | 0x40, core=CORE_T1)
+    registers.store(T1, TDMA + 0x2C, SOURCE // 16)
+    registers.store(T0, TDMA + 0x2C, TARGET // 16)
+    assert registers.load(T1, TDMA + 0x2C) == SOURCE // 16
+    assert registers.load(T2, TDMA + 0x2C) == 0
+    command(registers, 1 << 31 | 1 << 30 | 2 << 24 | 0x20 << 16 | 1 << 8 | 0x40, core=T1)
     assert registers.record.l1_u32[0x200 // 4 : 0x200 // 4 + 12].tolist() == [*range(5, 13), 0, 0, 0, 0]
-    command(registers, 1 << 31 | 1 << 24 | 124 // 4 << 16 | 0 << 8 | 0x40, core=CORE_T1)
+    command(registers, 1 << 31 | 1 << 24 | 124 // 4 << 16 | 0 << 8 | 0x40, core=T1)
     assert registers.record.config[0, 124:128].tolist() == (np.arange(1, 5) & WRITABLE_MASK[124:128]).tolist()
 
 

@@ -10,7 +10,7 @@ from packer_bench import L1_BASE, Bench
 
 from bhemu.errors import BhemuError, MissingSpecification, UndefinedBehavior, Unimplemented
 from bhemu.isa.instructions import encode
-from bhemu.tensix.tdma import CORE_B, CORE_NC, CORE_T2, NOC
+from bhemu.machine.agents import NC, NOC, T2, B
 
 pytestmark = pytest.mark.plain
 
@@ -143,25 +143,25 @@ def registers() -> Registers:
 
 
 def test_k30_one_store_sets_two_register_bases(registers: Registers) -> None:
-    registers.store(CORE_T2, TDMA + 0x38, 0x9 << 20 | 0x155 << 10 | 0x00A)
+    registers.store(T2, TDMA + 0x38, 0x9 << 20 | 0x155 << 10 | 0x00A)
     assert registers.record.pack.setreg_base.tolist() == [1 << 18 | 0x00A << 2, 2 << 18 | 0x155 << 2]
 
 
 def test_k30_scalers_have_nine_bits_and_the_fourth_is_beside_the_clock_gates(registers: Registers) -> None:
-    registers.store(CORE_B, TDMA + 0x3C, 0xF800_0000 | 3 << 18 | 2 << 9 | 1)
-    registers.store(CORE_B, TDMA + 0x28, 0xFFFF_FFFF)
+    registers.store(B, TDMA + 0x3C, 0xF800_0000 | 3 << 18 | 2 << 9 | 1)
+    registers.store(B, TDMA + 0x28, 0xFFFF_FFFF)
     assert registers.record.pack.setreg_scaler.tolist() == [1, 2, 3, 0x1FF]
-    assert registers.load(CORE_B, TDMA + 0x28) == 0x01FF007F
+    assert registers.load(B, TDMA + 0x28) == 0x01FF007F
     registers.record.unpack_accumulator[:] = [0x0FFFF, 0x10000]
-    assert registers.load(CORE_B, TDMA + 0x3C) == 3 << 18 | 2 << 9 | 1
-    assert registers.load(CORE_B, TDMA + 0x13C) == 1 << 31 | 3 << 18 | 2 << 9 | 1
+    assert registers.load(B, TDMA + 0x3C) == 3 << 18 | 2 << 9 | 1
+    assert registers.load(B, TDMA + 0x13C) == 1 << 31 | 3 << 18 | 2 << 9 | 1
 
 
 def test_k30_clock_gates_read_back(registers: Registers) -> None:
-    registers.store(CORE_B, TDMA + 0x24, 0x3F)
-    assert registers.load(CORE_B, TDMA + 0x24) == 0x3F
-    registers.store(CORE_B, TDMA + 0x24, 0xFFFF_FFFF)
-    assert registers.load(CORE_B, TDMA + 0x24) == 0xFFFF_FF7F
+    registers.store(B, TDMA + 0x24, 0x3F)
+    assert registers.load(B, TDMA + 0x24) == 0x3F
+    registers.store(B, TDMA + 0x24, 0xFFFF_FFFF)
+    assert registers.load(B, TDMA + 0x24) == 0xFFFF_FF7F
 
 
 def test_k30_sizes_are_reported_by_thread(registers: Registers) -> None:
@@ -169,25 +169,25 @@ def test_k30_sizes_are_reported_by_thread(registers: Registers) -> None:
     pack.last_tile_size, pack.last_thread, pack.all_zero_flags = 0x88, 2, 0xC0FFEE
     pack.acc_tile_size[:] = [1, 2, 0x10003]
     registers.record.unpack_accumulator[:] = [0x1000A, 0x1000B]
-    assert [registers.load(CORE_B, TDMA + 0x18 + 0x40 * i) for i in range(3)] == [0, 0, 0x88]
-    assert [registers.load(CORE_B, TDMA + 0x1C + 0x40 * i) for i in range(3)] == [0xA0001, 0xA0002, 0xA0003]
-    assert registers.load(CORE_B, TDMA + 0x20) == 0xC0FFEE
+    assert [registers.load(B, TDMA + 0x18 + 0x40 * i) for i in range(3)] == [0, 0, 0x88]
+    assert [registers.load(B, TDMA + 0x1C + 0x40 * i) for i in range(3)] == [0xA0001, 0xA0002, 0xA0003]
+    assert registers.load(B, TDMA + 0x20) == 0xC0FFEE
 
 
 @pytest.mark.parametrize("place", [0x1C, 0x5C, 0x9C])
 def test_p11_one_store_restarts_the_sizes_and_sets_the_address_offset(registers: Registers, place: int) -> None:
     pack = registers.record.pack
     pack.acc_tile_size[:] = [1, 2, 3]
-    registers.store(CORE_T2, TDMA + place, 0xE0000 | 0x55)  # packers 1 to 3, which Blackhole does not have
+    registers.store(T2, TDMA + place, 0xE0000 | 0x55)  # packers 1 to 3, which Blackhole does not have
     assert (pack.acc_tile_size.tolist(), pack.l1_dest_addr_offset) == ([1, 2, 3], 0)
-    registers.store(CORE_T2, TDMA + place, 0x10000 | 0x8055)
+    registers.store(T2, TDMA + place, 0x10000 | 0x8055)
     assert (pack.acc_tile_size.tolist(), pack.l1_dest_addr_offset) == ([0, 0, 0], 0x8055)
 
 
 def test_k30_stores_to_what_only_reports_have_no_effect(registers: Registers) -> None:
     before = registers.record.tobytes()
     for offset in (0x14, 0x18, 0x20, 0x58, 0x98, 0x118, 0x320):
-        registers.store(CORE_B, TDMA + offset, 0xFFFF_FFFF)
+        registers.store(B, TDMA + offset, 0xFFFF_FFFF)
     assert registers.record.tobytes() == before
 
 
@@ -196,29 +196,29 @@ def test_k30_other_packers_report_zeros_only_where_the_user_accepts_it(registers
     registers.record.pack.all_zero_flags = registers.record.pack.last_tile_size = 3
     registers.record.unpack_accumulator[:] = [5, 6]
     with pytest.raises(MissingSpecification, match=f"packer {offset >> 8}, and Blackhole has one"):
-        registers.load(CORE_B, TDMA + offset)
+        registers.load(B, TDMA + offset)
     registers.record.allow_open = 1
     expected = (5, 6)[offset >> 8 & 1] << 16 if offset & 0x3F == 0x1C else 0
-    assert registers.load(CORE_B, TDMA + offset) == expected
+    assert registers.load(B, TDMA + offset) == expected
 
 
 @pytest.mark.parametrize("offset", [0x40, 0x54, 0x60, 0xD8, 0x100, 0x138, 0x23C, 0x3D8, 0x418, 0xFFC])
 def test_k30_offsets_without_a_register_are_refused(registers: Registers, offset: int) -> None:
     with pytest.raises(UndefinedBehavior, match=f"no register at {TDMA + offset:#x}"):
-        registers.load(CORE_B, TDMA + offset)
+        registers.load(B, TDMA + offset)
     with pytest.raises(UndefinedBehavior, match="no register"):
-        registers.store(CORE_B, TDMA + offset, 0)
+        registers.store(B, TDMA + offset, 0)
 
 
 def test_000_1_1h_the_metadata_fifo_is_refused(registers: Registers) -> None:
     for offset in (0x30, 0x34, 0x38, 0x134):
         with pytest.raises(MissingSpecification, match="metadata FIFO"):
-            registers.load(CORE_B, TDMA + offset)
+            registers.load(B, TDMA + offset)
     with pytest.raises(MissingSpecification, match="metadata FIFO"):
-        registers.store(CORE_B, TDMA + 0x34, 0)
+        registers.store(B, TDMA + 0x34, 0)
 
 
-@pytest.mark.parametrize("agent", [CORE_NC, NOC])
+@pytest.mark.parametrize("agent", [NC, NOC])
 def test_t24_tdma_risc_is_not_mapped_for_core_nc_and_the_noc(registers: Registers, agent: int) -> None:
     with pytest.raises(UndefinedBehavior, match="not mapped for core NC"):
         registers.load(agent, TDMA + 0x14)

@@ -10,8 +10,8 @@ from bhemu.errors import BhemuError
 from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
 from bhemu.isa.registers import decode_word
+from bhemu.machine.agents import B
 from bhemu.tensix.coprocessor import Coprocessor
-from bhemu.tensix.windows import B
 
 pytestmark = pytest.mark.plain
 

@@ -12,12 +12,13 @@ from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
 from bhemu.isa.names import Block, Condition
 from bhemu.isa.registers import WRITABLE_MASK, config
+from bhemu.machine.agents import T0, T1, B
 from bhemu.machine.compiler import JIT, compile_entry
 from bhemu.machine.config_access import UNITS_OF_WORD
 from bhemu.machine.faults import DONE
 from bhemu.machine.state import new_tiles
 from bhemu.tensix.coprocessor import Coprocessor
-from bhemu.tensix.windows import T0, T1, B, window_store
+from bhemu.tensix.windows import window_store
 
 pytestmark = pytest.mark.plain
 

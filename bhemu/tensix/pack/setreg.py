@@ -15,13 +15,13 @@ import numpy as np
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.isa.registers import config
+from bhemu.machine.agents import TENSIX
 from bhemu.machine.config_access import config_bank, config_field
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, RESERVED_BITS, Mode, instruction
 from bhemu.tensix.mmio import MMIO_BASE, MMIO_FIRST, mmio_store
 from bhemu.tensix.pack.compression import close_tile
-from bhemu.tensix.tdma import TENSIX
 
 BEHIND_REGISTERS: Final = 0xFFB80000
 """A write from here on goes nowhere."""

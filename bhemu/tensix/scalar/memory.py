@@ -10,6 +10,7 @@ import numpy as np
 
 from bhemu.errors import MemoryError_, MissingSpecification, UndefinedBehavior
 from bhemu.isa.registers import thread as thread_register
+from bhemu.machine.agents import TENSIX
 from bhemu.machine.config_access import thread_field
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
@@ -18,7 +19,6 @@ from bhemu.tensix.banks import SRCA, SRCB, UNPACKER
 from bhemu.tensix.instruction import DOCUMENTED, MISSING, OPEN, Mode, instruction
 from bhemu.tensix.mmio import MMIO_BASE, mmio_load, mmio_store
 from bhemu.tensix.scalar.halves import HALF_BITS, QUAD_REGISTER, WORD_BITS, read_half, write_half
-from bhemu.tensix.tdma import TENSIX
 
 L1_UNIT: Final = 16
 """Addresses in GPRs count 16-byte units (I.11)."""

@@ -1,0 +1,23 @@
+"""Who makes an access: the five RISC-V cores in the order in which a tile steps them (tile T34), and the others."""
+
+from __future__ import annotations
+
+from typing import Final
+
+B: Final = 0
+T0: Final = 1
+T1: Final = 2
+T2: Final = 3
+NC: Final = 4
+CORES: Final = 5
+NOC: Final = 5
+"""The host or another tile, over the NoC."""
+TENSIX: Final = 6
+"""The coprocessor's scalar unit, packer and configuration unit."""
+
+CORE_NAMES: Final = ("B", "T0", "T1", "T2", "NC")
+AGENT_NAMES: Final = (*CORE_NAMES, "HOST", "TENSIX")
+AGENTS: Final = {name: "the host" if name == "HOST" else f"core {name}" for name in AGENT_NAMES} | {
+    "TENSIX": "the coprocessor"
+}
+"""How messages call each."""
