@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
+from bhemu.machine.agents import CORES
+from bhemu.machine.core_state import CORE_FIELDS, FIRST_POLL_ATTEMPT, LOCAL_RAM
+from bhemu.machine.device_state import DEVICE_FIELDS
 from bhemu.machine.packer_state import PACKER
 
 L1_SIZE = 0x180000
@@ -158,6 +161,9 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("fault_scheduled", "i4", ()),  # 1: the word is no word of the thread, SFPLOADMACRO scheduled it
     ("allow_open", "i4", ()),  # the user accepts recommended choices where no source settles a case
     ("open_used", "i8", (16,)),  # fault codes of open cases that were executed, 0 = free slot
+    *CORE_FIELDS,
+    *DEVICE_FIELDS,
+    ("handlers", "i8", ()),  # address of the table of compiled functions (machine/dispatch.py); no state
 ]
 
 
@@ -179,7 +185,13 @@ def _layout() -> np.dtype[Any]:
         formats.append(np.dtype((kind, (count,))))
         offsets.append(offset)
     # The vector unit works on pairs of neighbouring columns of Dst, and on the valid bits of four rows at once.
-    for name, of, kind, shape in (("dst_u32", "dst", "<u4", (1024, 8)), ("dst_valid_u32", "dst_valid", "<u4", (256,))):
+    # Cores access their local RAM by bytes, halves and words.
+    for name, of, kind, shape in (
+        ("dst_u32", "dst", "<u4", (1024, 8)),
+        ("dst_valid_u32", "dst_valid", "<u4", (256,)),
+        ("core_ram_u16", "core_ram", "<u2", (CORES, LOCAL_RAM // 2)),
+        ("core_ram_u32", "core_ram", "<u4", (CORES, LOCAL_RAM // 4)),
+    ):
         names.append(name)
         formats.append(np.dtype((kind, shape)))
         offsets.append(offsets[names.index(of)])
@@ -188,13 +200,17 @@ def _layout() -> np.dtype[Any]:
 
 TILE: np.dtype[Any] = _layout()
 """The dtype of a tile. `l1`, `l1_u16` and `l1_u32` are views of the same bytes; so are `dst` and `dst_u32`,
-`dst_valid` and `dst_valid_u32`."""
+`dst_valid` and `dst_valid_u32`, `core_ram` and `core_ram_u16` and `core_ram_u32`."""
 
 TILE_TYPE = from_dtype(TILE)
 """The same record as compiled code knows it."""
 
 # LReg constants at reset (V1); 11..14 in the order of FORMAT.md.
 _LREG_RESET = {8: 0x3F56594B, 10: 0x3F800000, 11: 0xBF800000, 12: 0x3B000000, 13: 0xBF2CC4C7, 14: 0xBEB08FF9}
+
+
+POWER_ON_RESET = 0x47800
+"""Soft-reset register at power on: all five cores held (T14)."""
 
 
 def reset(tiles: np.ndarray[Any, Any], index: int = 0) -> None:
@@ -209,6 +225,10 @@ def reset(tiles: np.ndarray[Any, Any], index: int = 0) -> None:
     tile["lane_flags"] = 0xFFFFFFFF
     tile["use_flags"] = 1
     tile["config_dirty"] = ALL_CONFIG_DIRTY
+    tile["soft_reset"] = POWER_ON_RESET
+    tile["core_cfg0"] = 16 << 13  # the store merge timer (T12)
+    tile["core_loops_limit"] = FIRST_POLL_ATTEMPT
+    tile["poll_steps"] = -1
 
 
 def new_tiles(count: int = 1) -> np.ndarray[Any, Any]:

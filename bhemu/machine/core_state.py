@@ -1,0 +1,92 @@
+"""State of the five RISC-V cores and of the schedule that lets them and the coprocessor move in turn (tile T, T34).
+
+First index = core, in the order of machine/agents.py. Fields are appended to those of machine/state.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from bhemu.machine.agents import CORES
+
+LOCAL_RAM: Final = 0x2000
+"""Bytes that the record holds for each core's local RAM; T cores have the first half of it (T19)."""
+LOCAL_RAM_SIZE: Final = (0x2000, 0x1000, 0x1000, 0x1000, 0x2000)
+"""Bytes of each core's local RAM (T19)."""
+REGISTERS: Final = 33
+"""x0 to x31; what is written to x0 goes to the last place."""
+
+# What a core does; `core_state`
+IN_RESET: Final = 0
+RUNNING: Final = 1
+BLOCKED: Final = 2
+"""Tries the same access again in each round, and cannot succeed before somebody else has moved."""
+ASLEEP: Final = 3
+"""Goes round in a loop that changes nothing and reads words that nobody writes (riscv/poll.py)."""
+HALTED: Final = 4
+"""Stopped by `ebreak`, a debugger or a refusal."""
+
+POLL_STEPS: Final = 48
+"""Instructions of the longest loop that is recognised as polling."""
+FIRST_POLL_ATTEMPT: Final = 16
+"""Jumps backwards until a core is looked at for the first time."""
+WATCHES: Final = 16
+"""Words that such a loop may read."""
+
+# Kinds of the access that a core hands to the memory map; `access_kind`
+LOAD: Final = 0
+STORE: Final = 1
+PUSH: Final = 2
+"""The core executes `.ttinsn`."""
+
+CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
+    ("core_state", "i4", (CORES,)),
+    ("core_pc", "u4", (CORES,)),
+    ("core_x", "u4", (CORES, REGISTERS)),
+    ("core_f", "u4", (CORES, 32)),
+    ("core_round", "i8", (CORES,)),  # round in which the core executes its next instruction
+    ("core_retired", "i8", (CORES,)),  # instructions since the record was made (minstret adds core_instret_offset)
+    ("core_skip_breakpoint", "i4", (CORES,)),  # 1: execute the instruction at a breakpoint
+    ("core_halt_reason", "i4", (CORES,)),  # 1 ebreak, 2 ecall, 3 a debugger, 4 a refusal
+    # --- control and status registers (T12) ---------------------------------------------------------------------------
+    ("core_cfg0", "u4", (CORES,)),
+    ("core_pmacfg", "u4", (CORES, 2)),
+    ("core_scratch", "u4", (CORES, 4)),
+    ("core_stream_scratch", "u4", (CORES, 8)),
+    ("core_fcsr", "u4", (CORES,)),
+    ("core_cycle_offset", "i8", (CORES,)),  # mcycle = tile clock + this
+    ("core_instret_offset", "i8", (CORES,)),
+    ("core_interrupted_pc", "u4", (CORES,)),
+    ("core_in_handler", "i4", (CORES,)),
+    # --- an access that the memory map has to make (tile/memory_map.py) -----------------------------------------------
+    ("access_kind", "i4", (CORES,)),
+    ("access_address", "i8", (CORES,)),
+    ("access_size", "i4", (CORES,)),
+    ("access_value", "i8", (CORES,)),  # of a store; of a load when it has been made
+    ("access_register", "i4", (CORES,)),  # place in core_x that a load fills
+    ("access_signed", "i4", (CORES,)),
+    # --- polling loops (riscv/poll.py) --------------------------------------------------------------------------------
+    ("core_loops", "i8", (CORES,)),  # jumps backwards since the last attempt to find one
+    ("core_loops_limit", "i8", (CORES,)),  # jumps until the next attempt
+    ("poll_length", "i4", (CORES,)),  # instructions of one turn of the loop; 0 while it is being recorded
+    ("poll_steps", "i4", (CORES,)),  # recorded steps, -1 when nothing is being recorded
+    ("poll_since", "i8", (CORES,)),  # round of the loop's first instruction
+    ("poll_pc", "u4", (CORES, POLL_STEPS)),
+    ("poll_x", "u4", (CORES, POLL_STEPS, REGISTERS)),  # registers before each instruction
+    ("watch_count", "i4", (CORES,)),
+    ("watch_address", "i8", (CORES, WATCHES)),
+    ("watch_value", "i8", (CORES, WATCHES)),
+    ("watch_hash", "i8", ()),  # bit (address >> 2) % 64 is set for each watched word of L1
+    # --- the schedule (tile/schedule.py) ------------------------------------------------------------------------------
+    ("round_goal", "i8", ()),  # rounds up to this one may happen
+    ("round_horizon", "i8", ()),  # last round in which the agent whose turn it is may touch what others share
+    ("free_rounds", "i8", ()),  # rounds that took no time, because the coprocessor executed something: clock = round - this
+    ("tensix_round", "i8", ()),  # next round of the coprocessor
+    ("tensix_state", "i4", ()),  # RUNNING, BLOCKED, or IN_RESET when nothing is queued
+    ("shared_event", "i4", ()),  # somebody has changed what blocked agents may wait for
+    ("fault_core", "i4", ()),  # 1 + the core whose instruction is at fault, 0 the coprocessor or nobody
+    ("fault_pc", "u4", ()),
+    ("core_ram", "u1", (CORES, LOCAL_RAM)),
+]
