@@ -17,6 +17,7 @@ class BhemuError(Exception):
 
     Attributes:
         thread, word, line: the Tensix thread, instruction word and program line, where an instruction is at fault.
+        core, pc: the RISC-V core and its program counter, where its instruction is at fault.
         file: the program file that `line` counts in.
     """
 
@@ -27,6 +28,8 @@ class BhemuError(Exception):
         self.thread: int | None = None
         self.word: int | None = None
         self.line: int | None = None
+        self.core: int | None = None
+        self.pc: int | None = None
         self.file: Path | None = None
 
     @property

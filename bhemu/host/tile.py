@@ -14,6 +14,7 @@ from bhemu.isa.assembler import assemble_program, disassemble
 from bhemu.machine.agents import AGENT_NAMES, NOC
 from bhemu.machine.state import L1_SIZE, new_tiles, reset
 from bhemu.tensix.coprocessor import Coprocessor
+from bhemu.tile.cores import Cores
 
 Array = np.ndarray[Any, Any]
 
@@ -66,6 +67,7 @@ class Tile:
         self.record: Any = self._tiles[0]
         self.record.allow_open = int(allow_open)
         self.coprocessor = Coprocessor(self._tiles)
+        self.cores = Cores(self.coprocessor)
         self.recorder: Recorder | None = None
 
     # --- memory -----------------------------------------------------------------------------------------------------
@@ -201,6 +203,14 @@ class Tile:
                     remedy="execute the instruction of the other thread first, or run a program with three threads",
                 )
         self.coprocessor.settle()
+
+    def clock(self, clocks: int) -> None:
+        """Let clocks of the tile pass: cores that are out of reset and the coprocessor execute (tile T34).
+
+        Raises:
+            BhemuError: an instruction was refused; the core at fault stands still, the tile can go on.
+        """
+        self.cores.advance(clocks)
 
     def reset(self) -> None:
         """Back to the state after reset; L1 keeps its contents."""

@@ -28,6 +28,12 @@ ASLEEP: Final = 3
 HALTED: Final = 4
 """Stopped by `ebreak`, a debugger or a refusal."""
 
+# Why it is halted; `core_halt_reason`
+HALT_EBREAK: Final = 1
+HALT_ECALL: Final = 2
+HALT_DEBUGGER: Final = 3
+HALT_REFUSED: Final = 4
+
 POLL_STEPS: Final = 48
 """Instructions of the longest loop that is recognised as polling."""
 FIRST_POLL_ATTEMPT: Final = 16
@@ -49,7 +55,7 @@ CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("core_round", "i8", (CORES,)),  # round in which the core executes its next instruction
     ("core_retired", "i8", (CORES,)),  # instructions since the record was made (minstret adds core_instret_offset)
     ("core_skip_breakpoint", "i4", (CORES,)),  # 1: execute the instruction at a breakpoint
-    ("core_halt_reason", "i4", (CORES,)),  # 1 ebreak, 2 ecall, 3 a debugger, 4 a refusal
+    ("core_halt_reason", "i4", (CORES,)),
     # --- control and status registers (T12) ---------------------------------------------------------------------------
     ("core_cfg0", "u4", (CORES,)),
     ("core_pmacfg", "u4", (CORES, 2)),
@@ -82,10 +88,16 @@ CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     # --- the schedule (tile/schedule.py) ------------------------------------------------------------------------------
     ("round_goal", "i8", ()),  # rounds up to this one may happen
     ("round_horizon", "i8", ()),  # last round in which the agent whose turn it is may touch what others share
-    ("free_rounds", "i8", ()),  # rounds that took no time, because the coprocessor executed something: clock = round - this
+    (
+        "free_rounds",
+        "i8",
+        (),
+    ),  # rounds that took no time (the coprocessor executed): clock = round - this
     ("tensix_round", "i8", ()),  # next round of the coprocessor
     ("tensix_state", "i4", ()),  # RUNNING, BLOCKED, or IN_RESET when nothing is queued
-    ("shared_event", "i4", ()),  # somebody has changed what blocked agents may wait for
+    ("sleepers", "i4", ()),  # how many cores are asleep
+    ("stopped_core", "i4", ()),  # the core that stands at a breakpoint
+    ("interrupts", "i4", ()),  # 1: some interrupt is raised (tile/interrupts.py)
     ("fault_core", "i4", ()),  # 1 + the core whose instruction is at fault, 0 the coprocessor or nobody
     ("fault_pc", "u4", ()),
     ("core_ram", "u1", (CORES, LOCAL_RAM)),

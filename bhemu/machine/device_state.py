@@ -1,4 +1,4 @@
-"""State of what surrounds the coprocessor in a tile: reset, mailboxes, buffers, interrupt controller, NIUs (tile K, N13).
+"""State of what surrounds the coprocessor in a tile: reset, mailboxes, buffers, interrupts, NIUs (tile K, N13).
 
 Fields are appended to those of machine/state.py.
 """
@@ -35,6 +35,7 @@ DEVICE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("pcbuf_waiting", "i4", (3,)),  # the T core waits in a pop
     # --- words that core B pushes to a thread, behind the MOP expander (K2) -------------------------------------------
     ("side_word", "u4", (3, 32)),
+    ("side_line", "i4", (3, 32)),
     ("side_head", "i4", (3,)),
     ("side_count", "i4", (3,)),
     # --- interrupt controller (K22); first index 0 = B, 1 = NC --------------------------------------------------------

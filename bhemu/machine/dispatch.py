@@ -8,17 +8,30 @@ functions. One more place holds the function that runs what SFPLOADMACRO has sch
 
 from __future__ import annotations
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from bhemu.machine.compiler import JIT
+from bhemu.machine.kernel import kernel
 
 NOT_COMPILED = 4
 """What `call_handler` returns for an empty place of the table."""
 BESIDE = 256
 """Place of the function for scheduled instructions; it takes the table in place of a word."""
-PLACES = 257
+# Functions of the tile around the coprocessor, filled by the rooms that have them (tensix/coprocessor.py, `provide`)
+RUN_CORE = 257
+"""A core executes: `run_core(t, core, code cache)`."""
+SLOW_CORE = 258
+"""One instruction outside the inner loop: `slow_core(t, core, 0)`."""
+DEVICE_LOAD = 259
+"""A load that is not L1, local RAM or a register of tensix/mmio.py: `device_load(t, agent, address)`."""
+DEVICE_STORE = 260
+"""The same for a store of `device_value`."""
+PLACES = 262
+CODE_CACHE = 261
+"""Not a function: the address of the code cache (riscv/decode.py)."""
 
 if JIT:
 
@@ -52,6 +65,22 @@ if JIT:
         return signature, codegen
 
     @intrinsic
+    def place_value(typingctx, table, place):
+        """What stands at a place of the table."""
+        signature = types.int64(types.int64, types.int64)
+
+        def codegen(context, builder, signature, args):
+            entries = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+            return builder.load(builder.gep(entries, [args[1]]))
+
+        return signature, codegen
+
+    @kernel
+    def handlers_of(t):
+        """The table of handlers, for code that is not given it."""
+        return np.int64(t.handlers)
+
+    @intrinsic
     def has_handler(typingctx, table, opcode):
         """True when the place of the table is filled."""
         signature = types.boolean(types.int64, types.int64)
@@ -64,6 +93,16 @@ if JIT:
         return signature, codegen
 
 else:
+    PLAIN_TABLE: list = []
+    """The table itself: a record cannot hold it."""
+
+    def place_value(table, place):
+        """What stands at a place of the table."""
+        return table[place]
+
+    def handlers_of(t):
+        """The table of handlers, for code that is not given it."""
+        return PLAIN_TABLE
 
     def has_handler(table, opcode):
         """True when the place of the table is filled."""

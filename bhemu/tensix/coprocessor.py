@@ -13,6 +13,7 @@ import numpy as np
 from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.instructions import BY_OPCODE
+from bhemu.machine import dispatch
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.dispatch import BESIDE, PLACES
 from bhemu.machine.faults import FAULTS
@@ -63,6 +64,31 @@ def ensure_handlers(opcodes: Iterable[int]) -> None:
         _fill(opcode, compile_entry(handler.instruction.mnemonic, handler.function, source=handler.source))
 
 
+_provided: dict[int, tuple[str, Any, int]] = {}
+
+
+def provide(place: int, name: str, function: Any, arguments: int = 2) -> None:
+    """Say which function belongs to a place of the table (machine/dispatch.py); it is compiled when first needed."""
+    _provided[place] = (name, function, arguments)
+
+
+def ensure_place(place: int) -> None:
+    """Compile the function of a place, or fetch it from the cache."""
+    if _handlers[place] is None:
+        if place not in _provided:
+            raise Unimplemented(
+                "the memory-mapped registers around the coprocessor are not there",
+                remedy="use bhemu.Tile, which has them",
+            )
+        _fill(place, _entry(*_provided[place]))
+
+
+def set_value(place: int, value: Any) -> None:
+    """Put an address (with Numba disabled: an object) into a place that is no function."""
+    _addresses[place] = value if JIT else 0
+    _functions[place] = value
+
+
 def _fill(place: int, entry: Entry) -> None:
     """Put a function into the table of handlers."""
     _handlers[place] = entry
@@ -71,6 +97,8 @@ def _fill(place: int, entry: Entry) -> None:
 
 
 _table: Any = _addresses.ctypes.data if JIT else _functions
+if not JIT:
+    dispatch.PLAIN_TABLE = _functions
 
 
 class Coprocessor:
@@ -85,6 +113,7 @@ class Coprocessor:
         self._tiles = tiles
         self.record: Any = tiles[index]
         self._tile: Any = tiles.ctypes.data + index * tiles.dtype.itemsize if JIT else self.record
+        self.record.handlers = _addresses.ctypes.data
         self._push = _entry("fifo_push", clock.push_entry, 3)
         self._run = _entry("run", clock.run_entry, 2)
         self._drain = _entry("drain", clock.drain_entry, 2)
@@ -162,7 +191,7 @@ class Coprocessor:
         """
         value = _entry("window_load", window_load_entry, 3).call(self._tile, core, address, size)
         if value < 0:
-            raise self._recorded()
+            raise self.recorded()
         return int(value)
 
     def store(self, core: int, address: int, value: int) -> None:
@@ -172,12 +201,38 @@ class Coprocessor:
             BhemuError: the store was refused.
         """
         if _entry("window_store", window_store_entry, 3).call(self._tile, core, address, value):
-            raise self._recorded()
+            raise self.recorded()
+
+    @property
+    def target(self) -> Any:
+        """What entries take for the tile: its address, or the record itself when Numba is disabled."""
+        return self._tile
+
+    @property
+    def table(self) -> Any:
+        """The table of handlers, as entries take it."""
+        return _table
+
+    def supply(self) -> None:
+        """Compile what compiled code has asked for.
+
+        Raises:
+            BhemuError: there is no such instruction.
+        """
+        self._resume(clock.NEEDS_HANDLER)
+
+    def call_place(self, place: int, a: int, b: int) -> int:
+        """Call the function of a place that `ensure_place` has filled; returns its status."""
+        return int(_functions[place](self._tile, a, b))
 
     def _resume(self, status: int) -> bool:
         """True when the call is to be made again."""
         if status == clock.NEEDS_HANDLER:
             record = self.record
+            if record.needs_place:
+                place, record.needs_place = int(record.needs_place), 0
+                ensure_place(place)
+                return True
             opcode = int(record.fault_word) >> 24
             try:
                 ensure_handlers([opcode])
@@ -192,9 +247,9 @@ class Coprocessor:
 
     def fault(self) -> BhemuError:
         """The exception for the fault that compiled code recorded; clears the record so that the machine lives on."""
-        return self._located(self._recorded())
+        return self._located(self.recorded())
 
-    def _recorded(self) -> BhemuError:
+    def recorded(self) -> BhemuError:
         """The same without an instruction to blame."""
         record = self.record
         known = FAULTS[int(record.fault_code)]

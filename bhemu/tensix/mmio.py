@@ -4,7 +4,7 @@
 NoC. Accesses are 32 bits and aligned. What is not built is refused by name, what is not mapped as undefined.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc, var-annotated, assignment"
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.errors import UndefinedBehavior, Unimplemented
+from bhemu.errors import UndefinedBehavior
+from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
 from bhemu.machine.faults import fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.tensix.overlay import REGISTERS, STREAMS, load_stream_register, store_stream_register
@@ -43,52 +44,21 @@ UNALIGNED = fault(
     remedy="MMIO registers are accessed as aligned 32-bit words",
     rule="tile T26",
 )
-UNMAPPED = fault(
-    "mmio.unmapped",
-    UndefinedBehavior,
-    "address {0:#x} is not mapped for the coprocessor and the NoC",
-    remedy="mapped are 0xffb12000 to 0xffb1314b, 0xffb14000 to 0xffb1dfff and 0xffb20000 to 0xffb7ffff",
-    rule="tile T24",
-)
-
-
-def _device(name: str, what: str) -> int:
-    return fault(
-        f"mmio.{name}",
-        Unimplemented,
-        f"address {{0:#x}} belongs to {what}, which bhemu does not have yet",
-        remedy="only TDMA-RISC (0xffb11000) and overlay streams (0xffb40000) have registers so far",
-        rule="tile T24",
-    )
-
-
-CONTROL = _device("control", "the control, debug and status registers")
-PIC = _device("pic", "the interrupt controller (PIC)")
-PC_SNAPSHOTS = _device("pc-snapshots", "the program counter snapshots of the cores")
-LOCAL_RAM = _device("local-ram", "the local memory of a core")
-NIU_0 = _device("niu-0", "the network interface (NIU) of NoC 0")
-NIU_1 = _device("niu-1", "the network interface (NIU) of NoC 1")
 
 
 @kernel
-def _refuse_device(t, address):
-    """Refuse an address at which no register is built."""
-    code = UNMAPPED
+def _device(t, agent, address, place, value):
+    """(status, value) of an access to what surrounds the coprocessor (tile/memory_map.py)."""
     if address < MMIO_FIRST:
-        return refuse(t, BELOW_MMIO, address, MMIO_FIRST)
-    if address < 0xFFB13000:
-        code = CONTROL
-    elif address < 0xFFB13138:
-        code = PIC
-    elif address < 0xFFB1314C:
-        code = PC_SNAPSHOTS
-    elif address >= 0xFFB14000 and address < 0xFFB1E000:
-        code = LOCAL_RAM
-    elif address >= 0xFFB20000 and address < 0xFFB30000:
-        code = NIU_0
-    elif address >= 0xFFB30000 and address < OVERLAY_FIRST:
-        code = NIU_1
-    return refuse(t, code, address)
+        return refuse(t, BELOW_MMIO, address, MMIO_FIRST), np.int64(0)
+    table = handlers_of(t)
+    if not has_handler(table, place):
+        t.needs_place = place
+        return np.int64(NOT_COMPILED), np.int64(0)
+    t.device_value = value
+    t.device_size = 4
+    status = call_handler(table, place, t, agent, address)
+    return status, np.int64(t.device_value)
 
 
 @kernel
@@ -106,7 +76,7 @@ def mmio_load(t, agent, address):
         return load_stream_register(t, place // STREAM_BYTES, (place % STREAM_BYTES) // 4)
     if address >= TDMA_FIRST and address < TDMA_END:
         return load_tdma(t, agent, address - TDMA_FIRST)
-    return _refuse_device(t, address), np.int64(0)
+    return _device(t, agent, address, DEVICE_LOAD, np.int64(0))
 
 
 @kernel
@@ -119,7 +89,7 @@ def mmio_store(t, agent, address, value):
         return store_stream_register(t, place // STREAM_BYTES, (place % STREAM_BYTES) // 4, value)
     if address >= TDMA_FIRST and address < TDMA_END:
         return store_tdma(t, agent, address - TDMA_FIRST, value)
-    return _refuse_device(t, address)
+    return _device(t, agent, address, DEVICE_STORE, value)[0]
 
 
 # For `compile_entry`: how the host and tests reach the registers as an agent of their choice. Arguments and results

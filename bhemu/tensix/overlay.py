@@ -138,6 +138,19 @@ def load_stream_register(t, stream, register):
 
 
 @kernel
+def peek_stream_register(t, stream, register):
+    """(known, value): what a load would give, without refusing where there is nothing to load."""
+    if register == PHASE:
+        return True, np.int64(t.stream_phase[stream])
+    if register == MESSAGES:
+        return True, np.int64(t.stream_messages[stream])
+    slot = SLOT[register]
+    if register in (MESSAGES_INCREMENT, SPACE_UPDATE) or slot < 0:
+        return False, np.int64(0)
+    return True, np.int64(t.stream_word[stream, slot])
+
+
+@kernel
 def _add_messages(t, stream, value):
     """Bits 11:0 count messages; bits 28:12, their size, would move buffer pointers that do not exist."""
     if value & _INCREMENT_SPARE:

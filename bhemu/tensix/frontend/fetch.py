@@ -24,16 +24,48 @@ LOAD_LSB: Final = _REPLAY["load_mode"].lsb
 
 
 @kernel
-def fifo_push(t, thread, word, line):
-    """Append a word to the thread's first FIFO; False when it must wait (Y3)."""
+def append(t, thread, word, line):
+    """Append a word to the thread's first FIFO, which has a slot for it."""
     count = np.int64(t.fifo_count[thread])
-    if count > FIFO_PUSH_LIMIT:
-        return False
     at = (np.int64(t.fifo_head[thread]) + count) % FIFO_SLOTS
     t.fifo_word[thread, at] = np.uint32(word)
     t.fifo_line[thread, at] = line
     t.fifo_count[thread] = count + 1
+
+
+@kernel
+def fifo_push(t, thread, word, line):
+    """Append a word to the thread's first FIFO; False when it must wait (Y3)."""
+    if t.fifo_count[thread] > FIFO_PUSH_LIMIT:
+        return False
+    append(t, thread, word, line)
     return True
+
+
+@kernel
+def side_push(t, thread, word, line):
+    """Append a word of core B to the thread's queue behind the MOP expander; False when it must wait (Y2, K2)."""
+    count = np.int64(t.side_count[thread])
+    if count > FIFO_PUSH_LIMIT:
+        return False
+    at = (np.int64(t.side_head[thread]) + count) % FIFO_SLOTS
+    t.side_word[thread, at] = np.uint32(word)
+    t.side_line[thread, at] = line
+    t.side_count[thread] = count + 1
+    return True
+
+
+@kernel
+def is_idle(t, thread):
+    """True when no instruction of the thread is queued, being expanded, or at its gate."""
+    return (
+        t.fifo_count[thread] == 0
+        and t.side_count[thread] == 0
+        and t.mop_active[thread] == 0
+        and t.replay_play_left[thread] == 0
+        and t.gate_full[thread] == 0
+        and t.wait_word[thread] == 0
+    )
 
 
 @kernel
@@ -55,7 +87,13 @@ def fetch(t, thread):
             t.replay_play_at[thread] = (at + 1) & 31
             t.replay_play_left[thread] -= 1
             return True
-        if t.mop_active[thread] != 0:
+        if t.side_count[thread] > 0 and t.mop_active[thread] == 0:  # Y2: core B's words enter behind the MOP expander
+            head = np.int64(t.side_head[thread])
+            word = np.int64(t.side_word[thread, head])
+            line = t.side_line[thread, head]
+            t.side_head[thread] = (head + 1) % FIFO_SLOTS
+            t.side_count[thread] -= 1
+        elif t.mop_active[thread] != 0:
             word = mop_next(t, thread)
             line = t.mop_line[thread]
             if word == NO_WORD:

@@ -1,0 +1,247 @@
+"""The cores of a tile as the host sees them: clocks in, exceptions out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from bhemu.errors import BhemuError, UndefinedBehavior
+from bhemu.isa.riscv import disassemble_riscv
+from bhemu.machine.agents import CORE_NAMES, NOC
+from bhemu.machine.compiler import JIT, Entry, compile_entry
+from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_DEBUGGER, HALTED, IN_RESET, LOCAL_RAM_SIZE, RUNNING
+from bhemu.machine.dispatch import CODE_CACHE, DEVICE_LOAD, DEVICE_STORE, RUN_CORE, SLOW_CORE
+from bhemu.machine.faults import DONE, WAIT
+from bhemu.machine.state import L1_SIZE
+from bhemu.riscv.decode import new_code_cache
+from bhemu.riscv.execute import run_core_entry
+from bhemu.riscv.slow import slow_core_entry
+from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_value
+from bhemu.tile import schedule
+from bhemu.tile.memory_map import device_load_entry, device_store_entry
+
+Array = np.ndarray[Any, Any]
+
+CODE: Final = new_code_cache()
+"""The code cache of this process."""
+
+provide(RUN_CORE, "run_core", run_core_entry)
+provide(SLOW_CORE, "slow_core", slow_core_entry)
+provide(DEVICE_LOAD, "device_load", device_load_entry)
+provide(DEVICE_STORE, "device_store", device_store_entry)
+set_value(CODE_CACHE, CODE.ctypes.data if JIT else CODE[0])
+
+_entries: dict[str, Entry] = {}
+
+
+def _entry(name: str, function: Callable[..., int]) -> Entry:
+    if name not in _entries:
+        _entries[name] = compile_entry(name, function)
+    return _entries[name]
+
+
+STATES: Final = {
+    IN_RESET: "in reset",
+    RUNNING: "running",
+    BLOCKED: "blocked",
+    ASLEEP: "polling",
+    HALTED: "halted",
+}
+HALT_REASONS: Final = {0: "", 1: "ebreak", 2: "ecall", 3: "debugger", 4: "refused"}
+
+
+class CoreView:
+    """One core's registers; what is written takes effect with the next instruction."""
+
+    def __init__(self, cores: Cores, number: int) -> None:
+        self._cores = cores
+        self._record = cores.record
+        self.number = number
+        self.name = CORE_NAMES[number]
+
+    @property
+    def state(self) -> str:
+        """`in reset`, `running`, `blocked` (waits for an access), `polling` or `halted`."""
+        return STATES[int(self._record.core_state[self.number])]
+
+    @property
+    def halt_reason(self) -> str:
+        """Why it is halted: `ebreak`, `ecall`, `debugger`, `refused`; empty otherwise."""
+        return HALT_REASONS[int(self._record.core_halt_reason[self.number])]
+
+    @property
+    def pc(self) -> int:
+        """Address of the instruction that the core executes next."""
+        self._cores.settle()
+        return int(self._record.core_pc[self.number])
+
+    @pc.setter
+    def pc(self, value: int) -> None:
+        self._cores.settle()
+        self._record.core_pc[self.number] = value
+
+    @property
+    def x(self) -> Array:
+        """uint32 [32]: integer registers, writable (x0 stays 0 as long as nobody writes it here)."""
+        self._cores.settle()
+        return self._record["core_x"][self.number, :32]  # type: ignore[no-any-return]
+
+    @property
+    def f(self) -> Array:
+        """uint32 [32]: floating-point registers as bits, writable."""
+        return self._record["core_f"][self.number]  # type: ignore[no-any-return]
+
+    @property
+    def local_ram(self) -> Array:
+        """uint8 [8192 or 4096]: the core's local RAM, which it sees at 0xffb00000; writable."""
+        return self._record["core_ram"][self.number, : LOCAL_RAM_SIZE[self.number]]  # type: ignore[no-any-return]
+
+    @property
+    def retired(self) -> int:
+        """Instructions executed."""
+        self._cores.settle()
+        return int(self._record.core_retired[self.number])
+
+    def halt(self) -> None:
+        """Stop the core as a debugger does; nothing else stops."""
+        self._cores.settle()
+        if self._record.core_state[self.number] in (RUNNING, BLOCKED):
+            self._record.core_state[self.number] = HALTED
+            self._record.core_halt_reason[self.number] = HALT_DEBUGGER
+
+    def resume(self) -> None:
+        """Let a halted core go on with the instruction at pc."""
+        record = self._record
+        if record.core_state[self.number] == HALTED:
+            record.core_state[self.number] = RUNNING
+            record.core_halt_reason[self.number] = 0
+            record.core_round[self.number] = record.round_goal
+
+    def __repr__(self) -> str:
+        return f"<core {self.name}: {self.state}, pc {self._cores.describe(self.number, self.pc)}>"
+
+
+class Cores:
+    """Drives the five cores of a tile, and with them its coprocessor.
+
+    Args:
+        coprocessor: of the same tile.
+    """
+
+    def __init__(self, coprocessor: Coprocessor) -> None:
+        self._coprocessor = coprocessor
+        self.record: Any = coprocessor.record
+        self.describe: Callable[[int, int], str] = lambda core, pc: f"{pc:#07x}"
+        """Names a core's pc in messages, as a symbol and a source line; the loader replaces it."""
+
+    def __getitem__(self, core: str | int) -> CoreView:
+        """A core by name (`B`, `T0`, `T1`, `T2`, `NC`) or number."""
+        if isinstance(core, str):
+            if core not in CORE_NAMES:
+                raise UndefinedBehavior(f"core {core!r} does not exist", remedy=f"use one of {', '.join(CORE_NAMES)}")
+            core = CORE_NAMES.index(core)
+        return CoreView(self, core)
+
+    def advance(self, clocks: int) -> int | None:
+        """Let `clocks` clocks of the tile pass; returns the number of a core that stands at a breakpoint, or None.
+
+        Call with 0 to go on after a breakpoint with what is left of the clocks.
+
+        Raises:
+            BhemuError: an instruction of a core or of the coprocessor was refused. A core at fault stands still.
+        """
+        entry = _entry("advance", schedule.advance_entry)
+        coprocessor = self._coprocessor
+        while True:
+            status = entry.call(coprocessor.target, coprocessor.table, clocks)
+            clocks = 0
+            if status == schedule.ADVANCED:
+                return None
+            if status == schedule.NEEDS_HANDLER:
+                coprocessor.supply()
+            elif status == schedule.AT_BREAKPOINT:
+                return int(self.record.stopped_core)
+            elif status == schedule.CORE_FAULTED:
+                raise self._fault()
+            else:
+                raise self._tensix_fault()
+
+    def settle(self) -> None:
+        """Bring registers and pc of sleeping cores up to date, before they are read."""
+        if self.record.sleepers:
+            _entry("settle_cores", schedule.settle_cores_entry).call(
+                self._coprocessor.target, self._coprocessor.table, 0
+            )
+
+    def load(self, address: int, agent: int = NOC, size: int = 4) -> int:
+        """Load from the memory map as an agent of `bhemu.machine.agents`, between two clocks.
+
+        Raises:
+            BhemuError: the access was refused, or has to wait.
+        """
+        record = self.record
+        if address < L1_SIZE:
+            return int.from_bytes(record.l1[address : address + size].tobytes(), "little")
+        self._access(DEVICE_LOAD, agent, address, size)
+        return int(record.device_value)
+
+    def store(self, address: int, value: int, agent: int = NOC, size: int = 4) -> None:
+        """Store to the memory map; see `load`."""
+        record = self.record
+        if address < L1_SIZE:
+            record.l1[address : address + size] = np.frombuffer(value.to_bytes(size, "little"), np.uint8)
+            return
+        record.device_value = value
+        self._access(DEVICE_STORE, agent, address, size)
+
+    def _access(self, place: int, agent: int, address: int, size: int) -> None:
+        record = self.record
+        if address % size:
+            raise UndefinedBehavior(
+                f"an access of {size} bytes at {address:#x} is not aligned", remedy="align the address"
+            )
+        record.device_size = size
+        record.now_round = record.round_goal
+        record.now_agent = -1
+        ensure_place(place)
+        status = self._coprocessor.call_place(place, agent, address)
+        if status == WAIT:
+            raise UndefinedBehavior(
+                f"the access to {address:#x} waits for somebody else, and the host cannot wait",
+                remedy="let the tile's clock run first",
+            )
+        if status != DONE:
+            raise self._coprocessor.recorded()
+
+    def _fault(self) -> BhemuError:
+        """The exception for a core's refused instruction."""
+        record = self.record
+        core = int(record.fault_core) - 1
+        pc = int(record.fault_pc)
+        record.fault_core = 0
+        error = self._coprocessor.recorded()
+        return self.located(error, core, pc)
+
+    def _tensix_fault(self) -> BhemuError:
+        error = self._coprocessor.fault()
+        line = error.line or 0
+        if line < 0:
+            pc = -1 - line
+            error.line = None
+            core = self._pusher(int(error.thread or 0), pc)
+            error.message += f"\n  pushed by core {CORE_NAMES[core]} at {self.describe(core, pc)}"
+        return error
+
+    def _pusher(self, thread: int, pc: int) -> int:
+        """The core whose program holds the pc: the thread's own, or B."""
+        return thread + 1
+
+    def located(self, error: BhemuError, core: int, pc: int) -> BhemuError:
+        """The same error with core, pc, symbol, line and instruction in front."""
+        word = int(self.record.l1_u32[pc >> 2]) if pc < L1_SIZE else 0
+        text = disassemble_riscv(word, pc) if pc < L1_SIZE else "no instruction"
+        error.core, error.pc = core, pc
+        error.message = f"core {CORE_NAMES[core]} at {self.describe(core, pc)}: {text}: {error.message}"
+        return error

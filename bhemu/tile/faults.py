@@ -1,0 +1,18 @@
+"""Refusals that more than one part of the tile raises."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+from bhemu.errors import UndefinedBehavior
+from bhemu.machine.faults import fault
+
+MOP_FROM_B: Final = fault(
+    "core.b-mop",
+    UndefinedBehavior,
+    "core B pushes MOP {0:#010x}: its words enter behind the MOP expander",
+    remedy="push MOP words from the thread's own core",
+    rule="tile K3",
+)

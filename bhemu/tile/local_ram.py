@@ -1,0 +1,44 @@
+"""The second addresses of the local RAMs, and the program counter snapshots (tile T20, T24)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.machine.agents import NC, T0, T1, T2, B
+from bhemu.machine.core_state import ASLEEP, LOCAL_RAM_SIZE
+from bhemu.machine.faults import DONE
+from bhemu.machine.kernel import kernel
+
+_BLOCK: Final = 0x2000
+_CORE_OF_BLOCK: Final = np.array([B, NC, T0, T1, T2], np.int64)
+"""Order of the second addresses and of the snapshots."""
+_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
+
+
+@kernel
+def other_ram_load(t, offset):
+    """(status, value) of a load from a local RAM, offset 0 to 0x9fff; a T core's RAM appears twice (T20)."""
+    core = _CORE_OF_BLOCK[offset // _BLOCK]
+    return DONE, np.int64(t.core_ram_u32[core, (offset % _BLOCK % _SIZE[core]) >> 2])
+
+
+@kernel
+def other_ram_store(t, offset, value):
+    """Status of the same for a store."""
+    core = _CORE_OF_BLOCK[offset // _BLOCK]
+    t.core_ram_u32[core, (offset % _BLOCK % _SIZE[core]) >> 2] = np.uint32(value)
+    return DONE
+
+
+@kernel
+def pc_snapshot(t, index):
+    """(status, value): the pc of core B, NC, T0, T1 or T2 (T24)."""
+    core = _CORE_OF_BLOCK[index]
+    if t.core_state[core] == ASLEEP:
+        passed = np.int64(t.now_round) + (1 if core < t.now_agent else 0) - np.int64(t.poll_since[core])
+        return DONE, np.int64(t.poll_pc[core, passed % np.int64(t.poll_length[core])])
+    return DONE, np.int64(t.core_pc[core])

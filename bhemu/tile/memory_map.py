@@ -1,0 +1,229 @@
+"""The memory map around L1 and local RAM: who may access what, and which device answers (tile T24 to T28).
+
+`device_load` and `device_store` serve cores, the coprocessor and the NoC. Address windows of the coprocessor are in
+tensix/windows.py, registers that it shares with the cores in tensix/mmio.py.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.errors import UndefinedBehavior
+from bhemu.machine.agents import AGENT_NAMES, AGENTS, T0, T2, B
+from bhemu.machine.faults import DONE, WAIT, fault, refuse
+from bhemu.machine.kernel import kernel
+from bhemu.tensix.frontend.fetch import MOP, fifo_push, side_push
+from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, TDMA_END, TDMA_FIRST, mmio_load, mmio_store
+from bhemu.tensix.windows import CONFIG_BASE, GPR_BASE, window_load, window_store
+from bhemu.tile.auto_ttsync import must_wait_for_own_thread
+from bhemu.tile.control import control_load, control_store
+from bhemu.tile.dst_window import dst_load, dst_store
+from bhemu.tile.faults import MOP_FROM_B
+from bhemu.tile.interrupts import pic_load, pic_store
+from bhemu.tile.local_ram import other_ram_load, other_ram_store, pc_snapshot
+from bhemu.tile.mailbox import mailbox_load, mailbox_store
+from bhemu.tile.niu import niu_load, niu_store
+from bhemu.tile.sync_window import sync_load, sync_store
+
+WORD_BYTES: Final = 4
+
+
+def _fault_of_each_agent(reason: str, text: str, *, remedy: str, rule: str) -> tuple[int, ...]:
+    return tuple(
+        fault(f"map.{reason}.{name.lower()}", UndefinedBehavior, f"{AGENTS[name]} {text}", remedy=remedy, rule=rule)
+        for name in AGENT_NAMES
+    )
+
+
+UNMAPPED: Final = _fault_of_each_agent(
+    "unmapped",
+    "accesses {0:#x}, where it sees nothing: silicon may hang for ever",
+    remedy="look at the memory map (tile T24): L1 below 0x180000, local RAM from 0xffb00000, registers from 0xffb11000",
+    rule="tile T24, T25",
+)
+NARROW: Final = _fault_of_each_agent(
+    "narrow",
+    "accesses {1} bytes at {0:#x}, where only whole words of 4 bytes can be accessed",
+    remedy="use a word access; narrow accesses are for L1, local RAM, loads of configuration and the Dst window",
+    rule="tile T26",
+)
+NO_LOAD: Final = _fault_of_each_agent(
+    "write-only",
+    "loads from {0:#x}, which can only be stored to",
+    remedy="keep a copy of what was stored",
+    rule="tile T24",
+)
+OTHER_THREAD: Final = _fault_of_each_agent(
+    "other-thread",
+    "stores to {0:#x}, the instruction window of another thread: silicon hangs",
+    remedy="a T core pushes to its own thread at 0xffe40000; only core B has 0xffe50000 and 0xffe60000",
+    rule="tile T24, E8",
+)
+
+CONTROL_FIRST: Final = 0xFFB12000
+PIC_FIRST: Final = 0xFFB13000
+SNAPSHOT_FIRST: Final = 0xFFB13138
+SNAPSHOT_END: Final = 0xFFB1314C
+OTHER_RAM_FIRST: Final = 0xFFB14000
+OTHER_RAM_END: Final = 0xFFB1E000
+NIU_FIRST: Final = 0xFFB20000
+NIU_END: Final = 0xFFB40000
+MOP_CONFIG_FIRST: Final = 0xFFB80000
+MOP_CONFIG_END: Final = 0xFFB80024
+DST_FIRST: Final = 0xFFBD8000
+DST_END: Final = 0xFFBE0000
+GPR_END: Final = 0xFFE01000
+PUSH_FIRST: Final = 0xFFE40000
+PUSH_END: Final = 0xFFE70000
+SYNC_FIRST: Final = 0xFFE80000
+SYNC_END: Final = 0xFFEB0000
+MAILBOX_FIRST: Final = 0xFFEC0000
+MAILBOX_END: Final = 0xFFEC4000
+CONFIG_END: Final = 0xFFF00000
+
+
+@kernel
+def _is_t(agent):
+    return agent >= T0 and agent <= T2
+
+
+@kernel
+def _reaches_coprocessor(agent):
+    """The windows above the overlay exist for B and the T cores (T24, T28)."""
+    return agent == B or _is_t(agent)
+
+
+@kernel
+def _load_for_all(t, agent, address):
+    """(status, value) of a load from what the NoC reaches, too."""
+    if address >= OVERLAY_FIRST and address < OVERLAY_END:
+        return mmio_load(t, agent, address)
+    if address >= CONTROL_FIRST and address < PIC_FIRST:
+        return control_load(t, agent, address - CONTROL_FIRST)
+    if address >= PIC_FIRST and address < SNAPSHOT_FIRST:
+        return pic_load(t, agent, address - PIC_FIRST)
+    if address >= SNAPSHOT_FIRST and address < SNAPSHOT_END:
+        return pc_snapshot(t, (address - SNAPSHOT_FIRST) // WORD_BYTES)
+    if address >= OTHER_RAM_FIRST and address < OTHER_RAM_END:
+        return other_ram_load(t, address - OTHER_RAM_FIRST)
+    if address >= NIU_FIRST and address < NIU_END:
+        return niu_load(t, (address - NIU_FIRST) >> 16, (address - NIU_FIRST) & 0xFFFF)
+    return refuse(t, UNMAPPED[agent], address), np.int64(0)
+
+
+@kernel
+def _load_for_coprocessor_cores(t, agent, address, size):
+    """(status, value) of a load by B or a T core from the windows above the overlay."""
+    none = np.int64(0)
+    if (address >= GPR_BASE and address < GPR_END) or (address >= CONFIG_BASE and address < CONFIG_END):
+        return window_load(t, agent, address, size)
+    if _is_t(agent) and address >= DST_FIRST and address < DST_END:
+        return dst_load(t, agent - T0, address - DST_FIRST, size)
+    if size != WORD_BYTES:
+        return refuse(t, NARROW[agent], address, size), none
+    if address >= SYNC_FIRST and address < SYNC_END:
+        return sync_load(t, agent, address)
+    if address >= MAILBOX_FIRST and address < MAILBOX_END:
+        return mailbox_load(t, agent, (address >> 12) & 3, address & 0xFFF)
+    if (address >= PUSH_FIRST and address < PUSH_END) or (address >= MOP_CONFIG_FIRST and address < MOP_CONFIG_END):
+        return refuse(t, NO_LOAD[agent], address), none
+    return refuse(t, UNMAPPED[agent], address), none
+
+
+@kernel
+def load(t, agent, address, size):
+    """(status, value) of a load of `size` bytes, aligned, by an agent; narrow values are not extended by sign.
+
+    WAIT: the access is to be tried again when somebody else has moved.
+    """
+    if address >= MOP_CONFIG_FIRST and _reaches_coprocessor(agent):
+        return _load_for_coprocessor_cores(t, agent, address, size)
+    if address >= TDMA_FIRST and size != WORD_BYTES:
+        return refuse(t, NARROW[agent], address, size), np.int64(0)
+    if address >= TDMA_FIRST and address < TDMA_END:
+        return mmio_load(t, agent, address)
+    return _load_for_all(t, agent, address)
+
+
+@kernel
+def _store_for_all(t, agent, address, value):
+    if address >= OVERLAY_FIRST and address < OVERLAY_END:
+        return mmio_store(t, agent, address, value)
+    if address >= CONTROL_FIRST and address < PIC_FIRST:
+        return control_store(t, agent, address - CONTROL_FIRST, value)
+    if address >= PIC_FIRST and address < SNAPSHOT_FIRST:
+        return pic_store(t, agent, address - PIC_FIRST, value)
+    if address >= OTHER_RAM_FIRST and address < OTHER_RAM_END:
+        return other_ram_store(t, address - OTHER_RAM_FIRST, value)
+    if address >= NIU_FIRST and address < NIU_END:
+        return niu_store(t, (address - NIU_FIRST) >> 16, (address - NIU_FIRST) & 0xFFFF, value)
+    return refuse(t, UNMAPPED[agent], address)
+
+
+@kernel
+def _push(t, agent, address, value):
+    """A store to an instruction window (K1, K2; E8: anywhere in its 64 KiB)."""
+    thread = (address - PUSH_FIRST) >> 16
+    line = -1 - np.int64(t.core_pc[agent])
+    if agent == B:
+        if (value >> 24) == MOP:
+            return refuse(t, MOP_FROM_B, value)
+        return DONE if side_push(t, thread, value, line) else WAIT
+    if thread != 0:
+        return refuse(t, OTHER_THREAD[agent], address)
+    return DONE if fifo_push(t, agent - T0, value, line) else WAIT
+
+
+@kernel
+def _store_for_coprocessor_cores(t, agent, address, value, size):
+    if (address >= GPR_BASE and address < GPR_END) or (address >= CONFIG_BASE and address < CONFIG_END):
+        if must_wait_for_own_thread(t, agent, address):
+            return WAIT
+        return window_store(t, agent, address, value, size)
+    if _is_t(agent) and address >= DST_FIRST and address < DST_END:
+        return dst_store(t, agent - T0, address - DST_FIRST, value, size)
+    if size != WORD_BYTES:
+        return refuse(t, NARROW[agent], address, size)
+    if address >= PUSH_FIRST and address < PUSH_END:
+        return _push(t, agent, address, value)
+    if address >= SYNC_FIRST and address < SYNC_END:
+        return sync_store(t, agent, address, value)
+    if address >= MAILBOX_FIRST and address < MAILBOX_END:
+        return mailbox_store(t, agent, (address >> 12) & 3, address & 0xFFF, value)
+    if _is_t(agent) and address >= MOP_CONFIG_FIRST and address < MOP_CONFIG_END:
+        t.mop_config[agent - T0, (address - MOP_CONFIG_FIRST) // WORD_BYTES] = np.uint32(value)
+        return DONE
+    return refuse(t, UNMAPPED[agent], address)
+
+
+@kernel
+def store(t, agent, address, value, size):
+    """Status of a store of the low `size` bytes of `value`, aligned; see `load`."""
+    if address >= MOP_CONFIG_FIRST and _reaches_coprocessor(agent):
+        return _store_for_coprocessor_cores(t, agent, address, value, size)
+    if address >= TDMA_FIRST and size != WORD_BYTES:
+        return refuse(t, NARROW[agent], address, size)
+    if address >= TDMA_FIRST and address < TDMA_END:
+        if must_wait_for_own_thread(t, agent, address):
+            return WAIT
+        return mmio_store(t, agent, address, value)
+    return _store_for_all(t, agent, address, value)
+
+
+# For the table of handlers: the value travels in `device_value`, the number of bytes in `device_size`.
+
+
+def device_load_entry(t, agent, address):
+    """Load for `call_handler`; returns a status."""
+    status, value = load(t, agent, address, np.int64(t.device_size))
+    t.device_value = value
+    return status
+
+
+def device_store_entry(t, agent, address):
+    """Store for `call_handler`; returns a status."""
+    return store(t, agent, address, np.int64(t.device_value), np.int64(t.device_size))

@@ -1,0 +1,347 @@
+"""The schedule of one tile: five cores and the coprocessor move in turn, in rounds (tile T34).
+
+In a round each running core executes one instruction, in the order B, T0, T1, T2, NC, then each thread of the
+coprocessor at most one. A round in which the coprocessor executed something takes no time; any other round takes one
+clock of the tile.
+
+That order is kept exactly, but not by visiting everybody in each round. An agent whose turn it is runs ahead of the
+others on what is its own (registers, local RAM), up to the round before another agent's next turn where it touches what
+they share (`round_horizon`). Who waits for others (BLOCKED) or polls (ASLEEP) is passed over until somebody has moved.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc, var-annotated, assignment"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.errors import UndefinedBehavior
+from bhemu.machine.agents import CORES, NC, T0, B
+from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_REFUSED, HALTED, LOAD, PUSH, RUNNING
+from bhemu.machine.dispatch import (
+    CODE_CACHE,
+    DEVICE_LOAD,
+    DEVICE_STORE,
+    NOT_COMPILED,
+    RUN_CORE,
+    SLOW_CORE,
+    call_handler,
+    has_handler,
+    place_value,
+)
+from bhemu.machine.faults import DONE, WAIT, fault, refuse
+from bhemu.machine.kernel import kernel
+from bhemu.machine.state import FIFO_SLOTS, L1_SIZE, THREADS
+from bhemu.riscv.decode import sign_extend
+from bhemu.riscv.execute import ACCESS, FAULTED, LOOPS, SLOW, STOPPED, WORD
+from bhemu.riscv.poll import NOT_RECORDING, begin_recording, end_step, record_step, wake, wake_changed
+from bhemu.tensix.frontend import run as clock
+from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, is_idle, side_push
+from bhemu.tile.faults import MOP_FROM_B
+from bhemu.tile.interrupts import take_interrupt
+
+# What `advance` returns
+ADVANCED: Final = 0
+"""Every agent has reached the goal."""
+CORE_FAULTED: Final = 1
+NEEDS_HANDLER: Final = 2
+"""The host must compile a handler or fill a place of the table, and call again."""
+AT_BREAKPOINT: Final = 3
+"""A core stands at a breakpoint: `stopped_core`."""
+TENSIX_FAULTED: Final = 4
+
+COPROCESSOR: Final = CORES
+"""The coprocessor's place in the order of a round."""
+NOBODY: Final = -1
+
+FUSED: Final = 4
+"""Adjacent `.ttinsn` that a T core pushes in one round, unless cfg0 says no (T11)."""
+NO_FUSING: Final = 1 << 18
+
+NC_PUSHES: Final = fault(
+    "core.nc-push",
+    UndefinedBehavior,
+    "core NC executes .ttinsn {0:#010x}, and has no way to the coprocessor",
+    remedy="push from core B or a T core",
+    rule="tile T11",
+)
+
+
+@kernel
+def line_of_pc(pc):
+    """How a queued word says from which pc it came: source lines of programs are positive."""
+    return -1 - pc
+
+
+@kernel
+def _rearm(t, moment, agent):
+    """Somebody has moved in the turn of `agent`: those who were blocked try again in their next turn."""
+    for core in range(CORES):
+        if t.core_state[core] == BLOCKED:
+            t.core_state[core] = RUNNING
+            t.core_round[core] = max(np.int64(t.core_round[core]), moment + (1 if core <= agent else 0))
+    if agent != COPROCESSOR and t.tensix_state != RUNNING:
+        for thread in range(THREADS):
+            if not is_idle(t, thread):
+                t.tensix_state = RUNNING
+        if t.macro_pending != 0:
+            t.tensix_state = RUNNING
+        if t.tensix_state == RUNNING:
+            t.tensix_round = max(np.int64(t.tensix_round), moment)
+
+
+@kernel
+def event(t, moment, agent):
+    """What the agents share has changed in the turn of `agent` in round `moment`."""
+    _rearm(t, moment, agent)
+    if t.sleepers != 0:
+        wake_changed(t, moment, agent)
+
+
+@kernel
+def _choose(t):
+    """The agent whose turn it is, or NOBODY before the goal; sets `round_horizon` for it."""
+    found = NOBODY
+    first = np.int64(t.round_goal)
+    horizon = first
+    for agent in range(CORES + 1):
+        if agent == COPROCESSOR:
+            state, moment = t.tensix_state, np.int64(t.tensix_round)
+        else:
+            state, moment = t.core_state[agent], np.int64(t.core_round[agent])
+        if state == RUNNING:
+            if moment < first:
+                # The agents before this one come after it, and before it in a round.
+                horizon = min(horizon, first - 1)
+                first = moment
+                found = agent
+            else:
+                horizon = min(horizon, moment)
+    t.round_horizon = horizon
+    return found
+
+
+@kernel
+def _retire(t, core, pc):
+    """The instruction of an access has been executed."""
+    t.core_pc[core] = np.uint32(pc & WORD)
+    t.core_round[core] += 1
+    t.core_retired[core] += 1
+    t.core_skip_breakpoint[core] = 0
+
+
+@kernel
+def _blame(t, core):
+    """The core's instruction was refused; the core stands still, the others can go on."""
+    t.fault_core = core + 1
+    t.fault_pc = t.core_pc[core]
+    t.core_state[core] = HALTED
+    t.core_halt_reason[core] = HALT_REFUSED
+    return CORE_FAULTED
+
+
+@kernel
+def _push(t, core):
+    """Execute `.ttinsn`; returns a status."""
+    pc = np.int64(t.core_pc[core])
+    word = np.int64(t.access_value[core])
+    if core == NC:
+        return refuse(t, NC_PUSHES, word)
+    if core == B:
+        if (word >> 24) == MOP:
+            return refuse(t, MOP_FROM_B, word)
+        return DONE if side_push(t, 0, word, line_of_pc(pc)) else WAIT
+    thread = core - T0
+    if not fifo_push(t, thread, word, line_of_pc(pc)):
+        return WAIT
+    if (np.int64(t.core_cfg0[core]) & NO_FUSING) == 0:
+        _push_adjacent(t, core, thread)
+    return DONE
+
+
+@kernel
+def _push_adjacent(t, core, thread):
+    """T11: up to three more `.ttinsn` that follow go the same way in the same round."""
+    for _ in range(FUSED - 1):
+        after = np.int64(t.core_pc[core]) + 4
+        if after >= L1_SIZE or t.fifo_count[thread] >= FIFO_SLOTS:
+            return
+        word = np.int64(t.l1_u32[after >> 2])
+        if word & 3 == 3:
+            return
+        append(t, thread, (word >> 2) | ((word & 3) << 30), line_of_pc(after))
+        t.core_pc[core] = np.uint32(after)
+        t.core_retired[core] += 1
+
+
+@kernel
+def _store_l1(t, core, address):
+    """A store to L1 that may concern somebody who sleeps; the core has checked the address."""
+    value, size = np.int64(t.access_value[core]), np.int64(t.access_size[core])
+    if size == 4:
+        t.l1_u32[address >> 2] = np.uint32(value)
+    elif size == 2:
+        t.l1_u16[address >> 1] = np.uint16(value & 0xFFFF)
+    else:
+        t.l1[address] = np.uint8(value & 0xFF)
+    return DONE
+
+
+@kernel
+def _access(t, table, core):
+    """Make the access that the core has handed over; returns a status."""
+    kind = t.access_kind[core]
+    address = np.int64(t.access_address[core])
+    t.now_round = t.core_round[core]
+    t.now_agent = core
+    if kind == PUSH:
+        return _push(t, core)
+    if address < L1_SIZE:
+        return _store_l1(t, core, address)
+    place = DEVICE_LOAD if kind == LOAD else DEVICE_STORE
+    if not has_handler(table, place):
+        t.needs_place = place
+        return NOT_COMPILED
+    t.device_size = t.access_size[core]
+    t.device_value = t.access_value[core]
+    status = call_handler(table, place, t, core, address)
+    if status == DONE and kind == LOAD:
+        value = np.int64(t.device_value)
+        if t.access_signed[core] != 0:
+            value = sign_extend(value, 8 * np.int64(t.access_size[core]))
+        t.core_x[core, t.access_register[core]] = np.uint32(value & WORD)
+    return status
+
+
+@kernel
+def _slow(t, table, core):
+    """An instruction outside the inner loop; it moves pc itself."""
+    if not has_handler(table, SLOW_CORE):
+        t.needs_place = SLOW_CORE
+        return NOT_COMPILED
+    t.now_round = t.core_round[core]
+    t.now_agent = core
+    return call_handler(table, SLOW_CORE, t, core, 0)
+
+
+@kernel
+def _finish(t, core, status, pc_step):
+    """What follows from the status of an access or a slow instruction; returns what `advance` shall do."""
+    if status == DONE:
+        moment = np.int64(t.core_round[core])
+        if t.core_state[core] == RUNNING:
+            _retire(t, core, np.int64(t.core_pc[core]) + pc_step)
+        event(t, moment, core)
+        return ADVANCED
+    if status == WAIT:
+        t.core_state[core] = BLOCKED
+        t.core_round[core] += 1
+        return ADVANCED
+    if status == NOT_COMPILED:
+        return NEEDS_HANDLER
+    return _blame(t, core)
+
+
+@kernel
+def _turn_of_core(t, table, core):
+    """Let the core execute as far as it may."""
+    if not has_handler(table, RUN_CORE):
+        t.needs_place = RUN_CORE
+        return NEEDS_HANDLER
+    if t.interrupts != 0:
+        take_interrupt(t, core)
+    goal = np.int64(t.round_goal)
+    recording = t.poll_steps[core] != NOT_RECORDING
+    if recording:
+        record_step(t, core)
+        t.round_goal = t.core_round[core] + 1
+    reason = call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE))
+    t.round_goal = goal
+    result = ADVANCED
+    if reason == ACCESS:
+        result = _finish(t, core, _access(t, table, core), 4)
+    elif reason == SLOW:
+        result = _finish(t, core, _slow(t, table, core), 0)
+    elif reason == FAULTED:
+        result = _blame(t, core)
+    elif reason == STOPPED:
+        t.stopped_core = core
+        return AT_BREAKPOINT
+    elif reason == LOOPS and not recording:
+        begin_recording(t, core)
+    if recording and result == ADVANCED and t.core_state[core] == RUNNING:
+        end_step(t, core)
+    return result
+
+
+@kernel
+def _turn_of_coprocessor(t, table):
+    """Let the coprocessor execute as far as it may: one round when others look on, else many."""
+    rounds = min(np.int64(t.round_goal) - 1, np.int64(t.round_horizon)) - np.int64(t.tensix_round) + 1
+    looked_on = t.sleepers != 0
+    for core in range(CORES):
+        looked_on = looked_on or t.core_state[core] == BLOCKED
+    if looked_on:
+        rounds = 1
+    before = np.int64(t.clock)
+    t.now_round = t.tensix_round
+    t.now_agent = COPROCESSOR
+    status = clock.run(t, table, rounds)
+    moved = np.int64(t.clock) - before
+    t.clock = before
+    t.free_rounds += moved
+    t.round_goal += moved
+    t.tensix_round += moved
+    if moved > 0:
+        event(t, np.int64(t.tensix_round) - 1, COPROCESSOR)
+    if status == clock.STOPPED:
+        t.tensix_state = BLOCKED
+        t.tensix_round += 1
+    elif status == clock.FAULTED:
+        t.tensix_round += 1
+        return TENSIX_FAULTED
+    elif status == clock.NEEDS_HANDLER:
+        return NEEDS_HANDLER
+    return ADVANCED
+
+
+@kernel
+def advance(t, table):
+    """Let every agent move up to `round_goal`; see the constants above for what is returned."""
+    result = ADVANCED
+    while result == ADVANCED:
+        agent = _choose(t)
+        if agent == NOBODY:
+            break
+        if agent == COPROCESSOR:
+            result = _turn_of_coprocessor(t, table)
+        else:
+            result = _turn_of_core(t, table, agent)
+    t.clock = t.round_goal - t.free_rounds
+    return result
+
+
+def advance_entry(t, table, clocks):
+    """Advance the tile by a number of clocks (0: go on with what is left of an earlier call that returned early).
+
+    Between calls the host, or another tile, may have changed anything.
+    """
+    if clocks > 0:
+        moment = np.int64(t.round_goal)
+        t.free_rounds = moment - t.clock  # words executed outside of the schedule have moved the clock, too
+        t.round_goal = moment + clocks
+        for core in range(CORES):
+            t.core_round[core] = max(np.int64(t.core_round[core]), moment)
+        t.tensix_round = max(np.int64(t.tensix_round), moment)
+        event(t, moment, NOBODY)
+    return advance(t, table)
+
+
+def settle_cores_entry(t, _table, _):
+    """Let sleeping cores show where they stand now; for those who read their registers."""
+    for core in range(CORES):
+        if t.core_state[core] == ASLEEP:
+            wake(t, core, np.int64(t.round_goal))
+    return 0
