@@ -11,11 +11,13 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from bhemu.errors import ProgramError
-from bhemu.host.symbols import LineTable, SourceLine, Symbol, SymbolKind, SymbolTable, read_uleb128
+from bhemu.host.lines import LineTable, SourceLine, read_uleb128
+from bhemu.host.symbols import Symbol, SymbolKind, SymbolTable
 
 __all__ = ["Executable", "Segment", "SourceLine", "Symbol", "load_elf", "parse_elf"]
 
@@ -104,7 +106,7 @@ class Executable:
         text = f"0x{address:08x}"
         if found is not None:
             symbol, offset = found
-            text = f"{symbol.display}+{offset:#x}"
+            text = f"{symbol.display}+{offset:#x}" if offset else symbol.display
         return text if line is None else f"{text} ({line.file.rpartition('/')[2]}:{line.line})"
 
     def line_at(self, address: int) -> SourceLine | None:
@@ -271,7 +273,7 @@ def _check_overlaps(segments: list[Segment], name: str) -> None:
         ("images of segments", [(s.load_address, s.load_address + len(s.content)) for s in segments if s.content]),
     ):
         ranges.sort()
-        for (start, end), (next_start, next_end) in zip(ranges, ranges[1:], strict=False):
+        for (start, end), (next_start, next_end) in pairwise(ranges):
             if next_start < end:
                 raise ProgramError(
                     f"{name}: {what} overlap: {start:#010x}..{end - 1:#010x} and "
