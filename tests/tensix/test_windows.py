@@ -289,7 +289,7 @@ def test_t26_stores_are_whole_words() -> None:
         for size in (1, 2):
             assert store(target, size, address, 1) != DONE
             with pytest.raises(UndefinedBehavior, match=f"core B accesses {size} bytes at {address:#x}, where only"):
-                raise coprocessor._recorded()
+                raise coprocessor.recorded()
     assert not tiles[0].config.any()
     assert not tiles[0].gpr.any()
     assert store(target, 4, GPRS, 1) == DONE
