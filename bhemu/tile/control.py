@@ -1,4 +1,8 @@
-"""Control, debug and status registers (tile K31 to K42)."""
+"""Control, debug and status registers of the tile, 0xffb12000 (tile K31 to K42).
+
+control_registers.py lists them. Here are those that act; what hides behind the debug ports is in the modules debug_*.py
+and injection.py.
+"""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
@@ -8,14 +12,33 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.errors import Unimplemented
+from bhemu.errors import UndefinedBehavior, Unimplemented
+from bhemu.isa.registers import CONFIG_WORDS, THREAD_WORDS
 from bhemu.machine.agents import NC, T0
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
+from bhemu.tensix.config import read_config
+from bhemu.tile.control_registers import (
+    COUNTER,
+    COUNTER_STARTED,
+    KIND,
+    NOT_BUILT,
+    NOTHING,
+    PLAIN,
+    READ_ONLY,
+    REFUSED,
+    RESULT,
+)
 from bhemu.tile.reset import store_soft_reset
 
+CONFIG_READ: Final = 0x058
+BUS_DATA: Final = 0x05C
+FEATURE_DISABLE: Final = 0x068
+CONFIG_DATA: Final = 0x078
+STICKY_BITS: Final = 0x0B4
 SOFT_RESET: Final = 0x1B0
+WATCHDOG_CONTROL: Final = 0x1E4
 WALL_CLOCK_0: Final = 0x1F0
 WALL_CLOCK_1: Final = 0x1F4
 WALL_CLOCK_1_AT: Final = 0x1F8
@@ -24,14 +47,53 @@ RESET_PC_T0: Final = 0x228
 RESET_OVERRIDE_T: Final = 0x234
 RESET_PC_NC: Final = 0x238
 RESET_OVERRIDE_NC: Final = 0x23C
-CLOCK_GATING: Final = 0x240
+
+SOFT_RESET_BITS: Final = 0x7FFFFFFF
+"""Bit 31 is ignored (T17)."""
+COUNTER_START: Final = 1
 
 NO_REGISTER: Final = fault(
     "control.register",
+    UndefinedBehavior,
+    "there is no register at {0:#x} of the control block (0xffb12000)",
+    remedy="tile K31 lists the registers",
+    rule="tile K31",
+)
+NOT_YET: Final = fault(
+    "control.not-yet",
     Unimplemented,
     "register {0:#x} of the control block (0xffb12000) is not built",
     remedy="see tile K31",
     rule="tile K31",
+)
+FEATURE: Final = fault(
+    "control.feature-disable",
+    Unimplemented,
+    "DBG_FEATURE_DISABLE = {0:#x}: bit 11 would make 16-bit accesses of Dst reach the high halves of 32-bit rows, the "
+    "others are not documented; bhemu has none of them",
+    remedy="leave the register at 0, and read 32-bit Dst through the 32-bit views",
+    rule="tile K31, I.3",
+)
+STICKY: Final = fault(
+    "control.sticky-bits",
+    Unimplemented,
+    "FPU_STICKY_BITS ({0:#x}): bhemu's matrix unit does not record math exceptions",
+    remedy="do not load the register; storing 0 to clear it is fine",
+    rule="tile K31",
+)
+WATCHDOG: Final = fault(
+    "control.watchdog",
+    Unimplemented,
+    "WDT_CNTL = {0:#x} may start the watchdog, which bhemu does not have",
+    remedy="leave WDT_CNTL at 0",
+    rule="tile K31",
+)
+NO_CONFIG_WORD: Final = fault(
+    "control.config-word",
+    UndefinedBehavior,
+    "TENSIX_CREG_READ asks for word {0} of the configuration window, which ends at word {1}",
+    remedy="words 0 to 223 are bank 0, 224 to 447 bank 1, 448 to 671 both banks, from 672 ThreadConfig",
+    rule="tile K12",
 )
 
 
@@ -42,8 +104,30 @@ def clock_now(t):
 
 
 @kernel
-def control_load(t, agent, offset):
-    """(status, value) of a load, 0 <= offset < 0x1000."""
+def read_config_window(t, word):
+    """Word 0 to 875 of the configuration window, as CREG_READ counts them (K12)."""
+    if word >= 3 * CONFIG_WORDS:
+        entry = word - 3 * CONFIG_WORDS
+        return np.int64(t.thread_config[entry // THREAD_WORDS, entry % THREAD_WORDS])
+    if word >= 2 * CONFIG_WORDS:
+        return read_config(t, 0, word - 2 * CONFIG_WORDS)  # loads from the window of both banks show bank 0 (K8)
+    return read_config(t, word // CONFIG_WORDS, word % CONFIG_WORDS)
+
+
+@kernel
+def _store_config_read(t, word):
+    """K12: the value is taken when the index is stored."""
+    end = 3 * CONFIG_WORDS + THREADS * THREAD_WORDS
+    if word >= end:
+        return refuse(t, NO_CONFIG_WORD, word, end - 1)
+    t.control_word[CONFIG_READ >> 2] = np.uint32(word)
+    t.debug_read = np.uint32(read_config_window(t, word))
+    return DONE
+
+
+@kernel
+def _load_acting(t, offset):
+    """(status, value) of a register that acts."""
     value = np.int64(0)
     if offset == SOFT_RESET:
         value = np.int64(t.soft_reset)
@@ -55,6 +139,10 @@ def control_load(t, agent, offset):
         value = (clock_now(t) >> 32) & 0xFFFFFFFF
     elif offset == WALL_CLOCK_1_AT:
         value = np.int64(t.wall_clock_latch)
+    elif offset == CONFIG_READ:
+        value = np.int64(t.control_word[CONFIG_READ >> 2])
+    elif offset == CONFIG_DATA:
+        value = np.int64(t.debug_read)
     elif offset == DISABLE_RESET:
         value = np.int64(t.disable_reset)
     elif offset >= RESET_PC_T0 and offset < RESET_PC_T0 + 4 * THREADS:
@@ -66,16 +154,40 @@ def control_load(t, agent, offset):
         value = np.int64(t.reset_pc[NC])
     elif offset == RESET_OVERRIDE_NC:
         value = np.int64(t.reset_pc_override[NC])
+    elif offset in (FEATURE_DISABLE, WATCHDOG_CONTROL):
+        value = np.int64(0)  # nothing else can be stored
+    elif offset == STICKY_BITS:
+        return refuse(t, STICKY, offset), value
     else:
-        return refuse(t, NO_REGISTER, offset), value
+        return refuse(t, NOT_YET, offset), value
     return DONE, value
 
 
 @kernel
-def control_store(t, agent, offset, value):
-    """Status of a store of 32 bits."""
+def control_load(t, agent, offset):
+    """(status, value) of a load, 0 <= offset < 0x1000, a multiple of 4."""
+    place = offset >> 2
+    kind = KIND[place]
+    if kind in (PLAIN, COUNTER):
+        return DONE, np.int64(t.control_word[place])
+    if kind == RESULT:
+        return DONE, np.int64(0)
+    if kind == REFUSED:
+        return refuse(t, NOT_BUILT[place]), np.int64(0)
+    if kind == NOTHING:
+        return refuse(t, NO_REGISTER, offset), np.int64(0)
+    return _load_acting(t, offset)
+
+
+@kernel
+def _store_acting(t, offset, value):
+    """Status of a store to a register that acts."""
     if offset == SOFT_RESET:
-        store_soft_reset(t, value)
+        store_soft_reset(t, value & SOFT_RESET_BITS)
+    elif offset == CONFIG_READ:
+        return _store_config_read(t, value)
+    elif offset == WALL_CLOCK_0:  # latches, as a load does
+        t.wall_clock_latch = np.uint32((clock_now(t) >> 32) & 0xFFFFFFFF)
     elif offset == DISABLE_RESET:
         t.disable_reset = np.uint32(value)
     elif offset >= RESET_PC_T0 and offset < RESET_PC_T0 + 4 * THREADS:
@@ -87,8 +199,32 @@ def control_store(t, agent, offset, value):
         t.reset_pc[NC] = np.uint32(value)
     elif offset == RESET_OVERRIDE_NC:
         t.reset_pc_override[NC] = value & 1
-    elif offset == CLOCK_GATING:
-        return DONE
-    else:
-        return refuse(t, NO_REGISTER, offset)
+    elif offset == FEATURE_DISABLE:
+        return DONE if value == 0 else refuse(t, FEATURE, value)
+    elif offset == WATCHDOG_CONTROL:
+        return DONE if value == 0 else refuse(t, WATCHDOG, value)
+    elif offset == STICKY_BITS:
+        return DONE if value == 0 else refuse(t, STICKY, offset)
+    elif offset != BUS_DATA and offset != CONFIG_DATA and offset != WALL_CLOCK_1 and offset != WALL_CLOCK_1_AT:
+        # Stores to these four are discarded; drivers use them to order what they do next.
+        return refuse(t, NOT_YET, offset)
     return DONE
+
+
+@kernel
+def control_store(t, agent, offset, value):
+    """Status of a store of 32 bits; see `control_load`."""
+    place = offset >> 2
+    kind = KIND[place]
+    if kind == COUNTER and value & COUNTER_START:
+        return refuse(t, COUNTER_STARTED[place])
+    if kind in (PLAIN, COUNTER):
+        t.control_word[place] = np.uint32(value)
+        return DONE
+    if kind == RESULT:
+        return DONE if value == 0 else refuse(t, READ_ONLY[place], value)
+    if kind == REFUSED:
+        return refuse(t, NOT_BUILT[place])
+    if kind == NOTHING:
+        return refuse(t, NO_REGISTER, offset)
+    return _store_acting(t, offset, value)
