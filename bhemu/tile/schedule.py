@@ -245,7 +245,7 @@ def _finish(t, core, status, pc_step):
 
 
 @kernel
-def _turn_of_core(t, table, core):
+def turn_of_core(t, table, core):
     """Let the core execute as far as it may."""
     if not has_handler(table, RUN_CORE):
         t.needs_place = RUN_CORE
@@ -277,6 +277,16 @@ def _turn_of_core(t, table, core):
 
 
 @kernel
+def _words_on_the_way(t):
+    """Words between the cores and the gates: expanders take some without executing anything."""
+    count = np.int64(0)
+    for thread in range(THREADS):
+        count += np.int64(t.fifo_count[thread]) + np.int64(t.side_count[thread])
+        count += 1 if t.mop_active[thread] != 0 else 0
+    return count
+
+
+@kernel
 def _turn_of_coprocessor(t, table):
     """Let the coprocessor execute as far as it may: one round when others look on, else many."""
     rounds = min(np.int64(t.round_goal) - 1, np.int64(t.round_horizon)) - np.int64(t.tensix_round) + 1
@@ -286,6 +296,7 @@ def _turn_of_coprocessor(t, table):
     if looked_on:
         rounds = 1
     before = np.int64(t.clock)
+    on_the_way = _words_on_the_way(t)
     t.now_round = t.tensix_round
     t.now_agent = COPROCESSOR
     status = clock.run(t, table, rounds)
@@ -296,6 +307,8 @@ def _turn_of_coprocessor(t, table):
     t.tensix_round += moved
     if moved > 0:
         event(t, np.int64(t.tensix_round) - 1, COPROCESSOR)
+    elif looked_on and _words_on_the_way(t) != on_the_way:  # MOP_CFG or the end of a MOP, say: a FIFO has room again
+        event(t, np.int64(t.tensix_round), COPROCESSOR)
     if status == clock.STOPPED:
         t.tensix_state = BLOCKED
         t.tensix_round += 1
@@ -318,7 +331,7 @@ def advance(t, table):
         if agent == COPROCESSOR:
             result = _turn_of_coprocessor(t, table)
         else:
-            result = _turn_of_core(t, table, agent)
+            result = turn_of_core(t, table, agent)
     t.clock = t.round_goal - t.free_rounds
     return result
 

@@ -1,0 +1,215 @@
+"""The schedule keeps the order of rounds exactly (tile T34): against a clock that visits everybody in each round."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from rv_machine import SCRATCH, machine, word
+
+from bhemu import Tile
+from bhemu.isa.instructions import encode
+from bhemu.machine.agents import CORE_NAMES, CORES
+from bhemu.machine.compiler import compile_entry
+from bhemu.machine.core_state import BLOCKED, RUNNING
+from bhemu.machine.kernel import kernel
+from bhemu.tensix.frontend import run as clock
+from bhemu.tile import schedule
+
+pytestmark = pytest.mark.plain
+
+FOREVER = 1 << 60
+NO_FUSING = 1 << 18
+
+
+@kernel
+def visit_everybody(t, table, clocks):
+    """T34 word for word. Returns what `schedule.advance` returns; a handler that is missing ends the round early."""
+    while clocks > 0:
+        while True:
+            for core in range(CORES):
+                if t.core_state[core] in (RUNNING, BLOCKED):
+                    t.core_state[core] = RUNNING
+                    t.core_loops[core] = 0
+                    t.core_round[core] = t.tensix_round
+                    t.round_goal = t.tensix_round + 1
+                    t.round_horizon = FOREVER
+                    status = schedule.turn_of_core(t, table, core)
+                    if status != schedule.ADVANCED:
+                        return status
+            before = np.int64(t.clock)
+            status = clock.run(t, table, 1)
+            moved = t.clock - before
+            t.clock = before
+            t.tensix_round += 1
+            if status == clock.NEEDS_HANDLER:
+                return schedule.NEEDS_HANDLER
+            if moved == 0:
+                break
+            t.free_rounds += 1
+        t.clock += 1
+        clocks -= 1
+    t.round_goal = t.tensix_round
+    return schedule.ADVANCED
+
+
+def visit_everybody_entry(t, table, clocks):
+    return visit_everybody(t, table, clocks)
+
+
+VISIT = compile_entry("visit_everybody", visit_everybody_entry)
+
+# Fields in which the two schedules may differ: what they remember for themselves.
+OWN = ("core_round", "core_loops", "core_loops_limit", "poll_", "watch_", "sleepers", "round_", "tensix_", "access_")
+OWN_TOO = ("core_state", "now_", "device_", "needs_place", "fault_", "cycle_", "core_x")
+
+
+def state(tile: Tile) -> dict[str, np.ndarray]:
+    """All that software could observe, by field; `core_x` without the place for writes to x0."""
+    tile.cores.settle()
+    record = tile.record
+    seen = {
+        name: np.array(record[name])
+        for name in record.dtype.names
+        if not name.startswith(OWN) and not name.startswith(OWN_TOO)
+    }
+    seen["x"] = np.array(record["core_x"][:, :32])
+    return seen
+
+
+def assert_same(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> None:
+    different = [name for name in ours if not np.array_equal(ours[name], theirs[name])]
+    assert not different, {name: (ours[name], theirs[name]) for name in different if ours[name].size < 64}
+
+
+WORDS = [
+    encode("NOP"),
+    encode("SEMPOST", sem_sel=1),
+    encode("SEMGET", sem_sel=1),
+    encode("SEMPOST", sem_sel=2),
+    encode("SEMGET", sem_sel=2),
+    encode("SEMINIT", max_value=2, init_value=0, sem_sel=1),
+    encode("SEMWAIT", stall_res=1, wait_sem_cond=1, sem_sel=1),
+    encode("SEMWAIT", stall_res=2, wait_sem_cond=2, sem_sel=2),
+    encode("SETDMAREG", 0, 5, 0, 3),
+    encode("ADDDMAREG", 0, 3, 2, 1),
+    encode("ATGETM", 0),
+    encode("ATRELM", 0),
+]
+LABELS = iter(range(1_000_000))
+
+
+def random_step(rng: random.Random, core: str) -> list[str]:
+    """A few instructions; a0 = shared words in L1, a1 = local RAM, a2 = control registers."""
+    registers = ["t0", "t1", "t2", "t3", "t4"]
+    a, b, c = (rng.choice(registers) for _ in range(3))
+    offset = 4 * rng.randrange(8)
+    kind = rng.randrange(9)
+    if kind <= 1:
+        return [f"{rng.choice(['add', 'sub', 'xor', 'mul', 'sltu', 'sh1add'])} {a}, {b}, {c}"]
+    if kind == 2:
+        return [f"lw {a}, {offset}(a0)"]
+    if kind == 3:
+        return [f"s{rng.choice('bhw')} {a}, {offset}(a0)"]
+    if kind == 4:
+        return [f"sw {a}, {offset}(a1)", f"lw {b}, {4 * rng.randrange(8)}(a1)"]
+    if kind == 5:
+        return [f"lw {a}, 0x1f0(a2)"]
+    if kind == 6:  # wait for a word to become what somebody might store
+        label = f"wait{next(LABELS)}"
+        return [f"{label}: lw {a}, {offset}(a0)", "fence", f"beqz {a}, {label}"]
+    if kind == 7 and core != "NC":
+        return [f".ttinsn {rng.choice(WORDS):#x}" for _ in range(rng.randrange(1, 7))]
+    label = f"turn{next(LABELS)}"
+    return [f"li t5, {rng.randrange(1, 40)}", f"{label}: addi t5, t5, -1", f"bnez t5, {label}"]
+
+
+def random_program(rng: random.Random, core: str) -> str:
+    body = [line for _ in range(rng.randrange(4, 14)) for line in random_step(rng, core)]
+    start = [f"li a0, {SCRATCH:#x}", f"li a1, {SCRATCH if core == 'B' else 0xFFB00000:#x}", "li a2, 0xffb12000"]
+    start += [f"li t{i}, {rng.randrange(1 << 32):#x}" for i in range(5)]
+    return "\n".join([*start, "begin:", *body, "j begin"])
+
+
+def new_machine(seed: int) -> Tile:
+    rng = random.Random(seed)
+    cores = rng.sample(CORE_NAMES, rng.randrange(1, 6))
+    tile = machine({core: random_program(rng, core) for core in cores})
+    tile.record.semaphore_max[:] = 3
+    for core in range(CORES):
+        tile.record.core_cfg0[core] |= rng.choice((0, NO_FUSING))
+    return tile
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_t34_rounds_are_those_of_a_clock_that_visits_everybody(seed: int) -> None:
+    clocks = 700
+    ours, theirs, split = new_machine(seed), new_machine(seed), new_machine(seed)
+    ours.clock(clocks)
+    left = clocks
+    rng = random.Random(seed)
+    while left:
+        part = min(left, rng.choice((1, 1, 2, 3, 17, 100)))
+        split.clock(part)
+        left -= part
+    record = theirs.record
+    record.core_loops_limit[:] = FOREVER
+    coprocessor = theirs.coprocessor
+    # Handlers that are missing would end a round in the middle: `ours` has compiled them all.
+    assert VISIT.call(coprocessor.target, coprocessor.table, clocks) == schedule.ADVANCED
+    assert_same(state(ours), state(theirs))
+    assert_same(state(ours), state(split))
+    assert ours.record.clock == clocks
+
+
+def test_a_polling_core_sleeps_and_wakes_where_it_would_stand() -> None:
+    source = "li t6, 0x20000\n li t0, 0\nagain: lw a0, 0(t6)\n fence\n addi t1, a0, 5\n beqz a0, again\n sw t1, 4(t6)\n j ."
+    for phase in range(5):
+        tile = machine(source.replace("j .", "end: j end"), 400 + phase)
+        assert tile.cores["B"].state == "polling"
+        assert tile.record.sleepers == 1
+        retired = tile.cores["B"].retired  # looking wakes it
+        assert retired == 400 + phase
+        tile.clock(300)
+        assert tile.cores["B"].state == "polling"
+        tile.record.l1_u32[SCRATCH >> 2] = 7
+        tile.clock(12)
+        assert word(tile, SCRATCH + 4) == 12
+        assert tile.cores["B"].retired == 712 + phase
+
+
+def test_a_core_wakes_the_core_that_polls_in_the_round_of_its_store() -> None:
+    poll = "li t6, 0x20000\nagain: lw a0, 0(t6)\n beqz a0, again\n li t1, 0xffb121f0\n lw t2, 0(t1)\n sw t2, 4(t6)\nend: j end"
+    post = "li t6, 0x20000\n li t0, 500\nturn: addi t0, t0, -1\n bnez t0, turn\n sw t6, 0(t6)\nend: j end"
+    seen = set()
+    for first, second in (("B", "T1"), ("T1", "B"), ("NC", "T2"), ("T0", "NC")):
+        tile = machine({first: poll, second: post}, 9000)
+        seen.add(word(tile, SCRATCH + 4))
+        assert tile.record.sleepers == 2  # both are in their endless loops
+    assert all(1000 < when < 1020 for when in seen), seen
+
+
+def test_a_tile_in_which_nothing_moves_costs_nothing_per_clock() -> None:
+    tile = machine({core: "end: j end" for core in CORE_NAMES}, 1000)
+    assert tile.record.sleepers == CORES
+    tile.clock(10**12)
+    assert tile.record.clock == 10**12 + 1000
+    assert tile.cores["T2"].retired == 10**12 + 1000
+
+
+def test_a_full_fifo_holds_its_core_back_and_nothing_is_lost() -> None:
+    waits = encode("SEMWAIT", stall_res=0x1FF, wait_sem_cond=1, sem_sel=1)
+    pushes = "\n".join([f".ttinsn {waits:#x}", *[f".ttinsn {encode('SEMPOST', sem_sel=2):#x}"] * 45, "end: j end"])
+    tile = machine({"T0": pushes})
+    tile.record.core_cfg0[1] = NO_FUSING
+    tile.clock(200)
+    assert tile.cores["T0"].state == "blocked"
+    tile.record.semaphore_max[:2] = 15
+    blocked_at = tile.cores["T0"].pc
+    tile.clock(1000)
+    assert tile.cores["T0"].pc == blocked_at
+    tile.record.semaphore[0] = 1
+    tile.clock(100)
+    assert tile.record.issued[0, 0xA4] == 45  # SEMPOST
+    assert tile.cores["T0"].state == "polling"
