@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bhemu.cli import bench, conformance, isa, registers, run, support, tile, warm
+from bhemu.cli import bench, cc, conformance, isa, registers, run, support, tile, warm
 from bhemu.cli.report import Commands
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.command("asm")(isa.asm)
 app.command("disasm")(isa.disasm)
 app.command("regs")(registers.regs)
 app.add_typer(tile.app, name="tile")
+app.command("cc", context_settings=cc.CONTEXT)(cc.cc)
 app.command("bench")(bench.bench)
 app.command("warm")(warm.warm)
 

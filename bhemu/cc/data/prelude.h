@@ -1,0 +1,24 @@
+/* Included before every source: what the vendor's assembler has and GNU as has not. */
+
+#if defined(__ASSEMBLER__)
+
+/* .ttinsn WORD: push WORD to the coprocessor. The instruction stream carries it rotated left by two (T10), so that the
+ * low two bits are no RISC-V encoding; words from 0xC0000000 on have none. */
+.macro .ttinsn word:vararg
+  .if ((((\word) >> 30) & 3) == 3)
+    .error "bhemu: .ttinsn takes words below 0xC0000000"
+  .endif
+  .4byte ((((\word) << 2) | (((\word) >> 30) & 3)) & 0xFFFFFFFF)
+.endm
+
+#else
+
+__asm__(
+    ".macro .ttinsn word:vararg\n"
+    "  .if ((((\\word) >> 30) & 3) == 3)\n"
+    "    .error \"bhemu: .ttinsn takes words below 0xC0000000\"\n"
+    "  .endif\n"
+    "  .4byte ((((\\word) << 2) | (((\\word) >> 30) & 3)) & 0xFFFFFFFF)\n"
+    ".endm\n");
+
+#endif

@@ -1,0 +1,183 @@
+"""`bhemu cc`: kernels in C, C++ and assembly, with a stock RISC-V compiler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bhemu.cli.report import number, refuse_usage
+
+if TYPE_CHECKING:
+    from bhemu.cc import LlkTree
+
+#: A compiler's arguments are not ours to check: unknown options go to it as they are.
+CONTEXT = {"ignore_unknown_options": True, "allow_extra_args": True}
+HEADERS = ("instructions", "fields", "bhemu")
+
+
+def cc(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SOURCES... -o FILE [COMPILER OPTIONS...]",
+            help="C, C++ and assembly (.S) files, the ELF file to write, and options of GCC such as -O3, -DNAME, -Idir.",
+            show_default=False,
+        ),
+    ] = None,
+    core: Annotated[
+        str | None, typer.Option("--core", help="B, NC, T0, T1 or T2: link address, stack and macros. Default: B.")
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="ADDRESS", help="Link there, not at the core's reset pc.")
+    ] = None,
+    length: Annotated[
+        str | None, typer.Option("--length", metavar="BYTES", help="Room in L1. Default: to the next core's start.")
+    ] = None,
+    llk: Annotated[
+        str | None,
+        typer.Option("--llk", metavar="PATH", help="Tenstorrent's LLK headers; 'auto': BHEMU_LLK or installed ttnn."),
+    ] = None,
+    llk_core: Annotated[
+        str | None,
+        typer.Option("--llk-core", metavar="PART", help="unpack, math or pack: LLK headers for that part, on T0, T1, T2."),
+    ] = None,
+    gcc: Annotated[str | None, typer.Option("--gcc", help="The C driver. Default: riscv64-unknown-elf-gcc.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print each command before it runs.")] = False,
+    print_header: Annotated[
+        str | None, typer.Option("--print-header", metavar="NAME", help=f"Print a header and stop: {', '.join(HEADERS)}.")
+    ] = None,
+    vendor_tools: Annotated[
+        Path | None,
+        typer.Option("--vendor-tools", metavar="DIR", help="Write riscv-tt-elf-* launchers for LLK's test harness."),
+    ] = None,
+    llk_home: Annotated[
+        Path | None,
+        typer.Option("--llk-home", metavar="DIR", help="Write a view of the LLK tree that has those launchers (LLK_HOME)."),
+    ] = None,
+) -> None:
+    """Compile a kernel for one RISC-V core with Debian's gcc-riscv64-unknown-elf.
+
+    bhemu cc kernel.c -o kernel.elf --core T0 -O3
+
+    Everything that is no option of bhemu cc goes to the compiler; behind `--`, everything does.
+    Sources may include <bhemu.h>, and with --llk or --llk-core Tenstorrent's LLK headers.
+    Kernels that use the vendor's SFPU intrinsics are refused.
+    """
+    from bhemu.cc import compile_kernel, find_llk, write_llk_home, write_vendor_tools
+    from bhemu.cc.toolchain import GCC
+
+    sources, target, options = split_arguments(arguments or [])
+    compiler = gcc or GCC
+    actions = [name for name, given in _actions(print_header, vendor_tools, llk_home) if given]
+    if actions:
+        if len(actions) > 1 or sources or target:
+            refuse_usage(f"{actions[0]} does nothing else", "give it alone, and compile with another command")
+        if print_header is not None:
+            typer.echo(_header(print_header), nl=False)
+        elif vendor_tools is not None:
+            typer.echo(f"{write_vendor_tools(vendor_tools, gcc=compiler)}")
+        elif llk_home is not None:
+            typer.echo(f"export LLK_HOME={write_llk_home(llk_home, find_llk(_llk_path(llk)), gcc=compiler)}")
+        return
+    if not sources:
+        refuse_usage("no source is given", "for example: bhemu cc kernel.c -o kernel.elf")
+    if target is None:
+        refuse_usage("no output file is given", "for example: -o kernel.elf")
+    chosen, tree = _core_and_tree(core, llk, llk_core)
+    kernel = compile_kernel(
+        sources,
+        target,
+        core=chosen,
+        text=None if text is None else number(text, "--text"),
+        length=None if length is None else number(length, "--length"),
+        options=options,
+        llk=tree,
+        gcc=compiler,
+        log=(lambda line: typer.echo(line, err=True)) if verbose else None,
+    )
+    if kernel.warnings:
+        typer.echo(kernel.warnings, err=True, nl=False)
+    typer.echo(f"{kernel.path}: core {kernel.core}, entry 0x{kernel.origin:X}")
+
+
+_WITH_VALUE = frozenset(
+    "-I -D -U -L -l -T -u -z -x -include -imacros -isystem -iquote -idirafter -iprefix -iwithprefix -isysroot "
+    "-Xlinker -Xassembler -Xpreprocessor --param -MF -MT -MQ -aux-info -dumpbase -dumpdir -B -wrapper -e".split()
+)
+"""GCC's options whose value is the next argument."""
+_STOPS = ("-c", "-S", "-E", "-M", "-MM", "-shared", "-r")
+
+
+def split_arguments(arguments: list[str]) -> tuple[list[str], str | None, list[str]]:
+    """Sources, output file and compiler options, from arguments in the compiler's own order."""
+    sources: list[str] = []
+    options: list[str] = []
+    target: str | None = None
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "-o" or argument.startswith("-o"):
+            if target is not None:
+                refuse_usage("-o is given twice", "one kernel is one file")
+            target = argument[2:] or _value_of(argument, rest)
+        elif argument in _STOPS:
+            refuse_usage(
+                f"{argument} gives no kernel",
+                "bhemu cc compiles and links; to stop earlier, call the compiler that --verbose shows",
+            )
+        elif argument in _WITH_VALUE:
+            options += [argument, _value_of(argument, rest)]
+        elif argument.startswith("-"):
+            options.append(argument)
+        else:
+            sources.append(argument)
+    return sources, target, options
+
+
+def _value_of(option: str, rest: object) -> str:
+    value = next(rest, None)  # type: ignore[call-overload]
+    if value is None:
+        refuse_usage(f"{option} needs a value", f"for example: {option} NAME")
+    return str(value)
+
+
+def _actions(header: str | None, tools: Path | None, home: Path | None) -> tuple[tuple[str, bool], ...]:
+    return (
+        ("--print-header", header is not None),
+        ("--vendor-tools", tools is not None),
+        ("--llk-home", home is not None),
+    )
+
+
+def _llk_path(llk: str | None) -> str | None:
+    return None if llk in (None, "auto") else llk
+
+
+def _core_and_tree(core: str | None, llk: str | None, llk_core: str | None) -> tuple[str, LlkTree | None]:
+    """The core to link for and the LLK tree, where one is wanted."""
+    from bhemu.cc import find_llk
+    from bhemu.cc.llk import PARTS
+
+    if llk_core is not None:
+        if llk_core not in PARTS:
+            refuse_usage(f"--llk-core {llk_core!r} is no part of a kernel", f"parts are {', '.join(PARTS)}")
+        if core is not None and core.upper() != PARTS[llk_core]:
+            refuse_usage(f"{llk_core} runs on {PARTS[llk_core]}, not on {core}", "give --core or --llk-core, not both")
+        core = PARTS[llk_core]
+    wanted = llk is not None or llk_core is not None
+    return core or "B", find_llk(_llk_path(llk)) if wanted else None
+
+
+def _header(name: str) -> str:
+    from importlib import resources
+
+    from bhemu.cc import fields_header, instructions_header
+
+    if name == "instructions":
+        return instructions_header()
+    if name == "fields":
+        return fields_header()
+    if name == "bhemu":
+        return resources.files("bhemu.cc").joinpath("data/bhemu.h").read_text()
+    return refuse_usage(f"no header is called {name!r}", f"headers are {', '.join(HEADERS)}")
