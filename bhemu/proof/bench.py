@@ -22,6 +22,7 @@ from bhemu.errors import BhemuError, ProgramError
 from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
 from bhemu.machine.compiler import JIT
+from bhemu.proof import bench_cores as cores
 from bhemu.proof import bench_kernels as kernels
 
 ROUNDS: Final = 15
@@ -34,9 +35,9 @@ class Measurement:
 
     Attributes:
         name: stable name, `INSTRUCTION.variant` or `kernel.what.how`.
-        median_ns: nanoseconds for one instruction, or for one pass of the kernel.
+        median_ns: nanoseconds for one instruction, for one pass of the kernel, or for a thousand clocks.
         low_ns, high_ns: the fastest and slowest round.
-        note: why there is no figure (then NaN), else empty.
+        note: why there is no figure (then NaN); million instructions per second of RISC-V cores; else empty.
     """
 
     name: str
@@ -99,7 +100,7 @@ def _kernels() -> dict[str, tuple[int, bool]]:
 
 def names() -> list[str]:
     """Names of all figures."""
-    return [*_instructions(), *_kernels()]
+    return [*_instructions(), *_kernels(), *cores.FIGURES]
 
 
 def run(only: Sequence[str] = (), *, progress: Callable[[str], Any] | None = None) -> list[Measurement]:
@@ -135,6 +136,8 @@ def run(only: Sequence[str] = (), *, progress: Callable[[str], Any] | None = Non
 
 def _prepare(name: str) -> tuple[Callable[[int], None], Callable[[], None]]:
     """(execute so many times, raise AssertionError when the results are wrong) for a figure."""
+    if name in cores.FIGURES:
+        return cores.figure(*cores.FIGURES[name])
     single = _instructions().get(name)
     return _single(single) if single is not None else _script(*_kernels()[name])
 
@@ -187,7 +190,9 @@ def _measure(name: str, execute: Callable[[int], None], check: Callable[[], None
         execute(count)
         rounds.append((time.perf_counter() - start) / count * 1e9)
     check()
-    return Measurement(name, statistics.median(rounds), min(rounds), max(rounds))
+    median = statistics.median(rounds)
+    note = f"{1000 / median:.0f} MIPS" if name.startswith("core") else ""
+    return Measurement(name, median, min(rounds), max(rounds), note)
 
 
 def _warm(chosen: Sequence[str]) -> None:
