@@ -62,6 +62,7 @@ CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("core_scratch", "u4", (CORES, 4)),
     ("core_stream_scratch", "u4", (CORES, 8)),
     ("core_fcsr", "u4", (CORES,)),
+    ("core_status", "u4", (CORES, 2)),  # qstatus and bstatus while cfg0 freezes them
     ("core_cycle_offset", "i8", (CORES,)),  # mcycle = tile clock + this
     ("core_instret_offset", "i8", (CORES,)),
     ("core_interrupted_pc", "u4", (CORES,)),

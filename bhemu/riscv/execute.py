@@ -19,7 +19,7 @@ from bhemu.machine.core_state import LOAD, LOCAL_RAM_SIZE, PUSH, STORE
 from bhemu.machine.faults import fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
-from bhemu.riscv.decode import BREAKPOINT, FIRST_SLOW, ILLEGAL, TTINSN, VALID, code_at, fields_of, fill
+from bhemu.riscv.decode import BREAKPOINT, FIRST_SLOW, TTINSN, VALID, code_at, fields_of, fill
 
 # Why a core has left the loop
 LIMIT: Final = 0
@@ -46,14 +46,6 @@ BAD_PC: Final = fault(
     "the core jumps to {0:#x}, which is no aligned address in L1 (0..{1:#x}); it came from {2:#x}",
     remedy="instructions are fetched from L1 only; look at the return address and at function pointers",
     rule="tile T21",
-)
-NO_INSTRUCTION: Final = fault(
-    "riscv.illegal",
-    UndefinedBehavior,
-    "{0:#010x} is no instruction of the baby cores",
-    remedy="compile with -march=rv32im_zba_zbb (no compressed instructions, no fdiv, no LR/SC); or the core has run "
-    "into data",
-    rule="tile T1",
 )
 MISALIGNED: Final = fault(
     "riscv.misaligned",
@@ -397,10 +389,6 @@ def run_core(t, core, cache):
         elif n == TTINSN:
             if moment <= horizon:
                 status = hand_over(t, core, PUSH, 0, 4, (word >> 2) | ((word & 3) << 30), rd, 0)
-            break
-        elif n == ILLEGAL:
-            refuse(t, NO_INSTRUCTION, word)
-            status = FAULTED
             break
         elif n >= FIRST_SLOW:
             if moment <= horizon:

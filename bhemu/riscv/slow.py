@@ -4,20 +4,79 @@
 
 from __future__ import annotations
 
-from bhemu.errors import Unimplemented
-from bhemu.machine.faults import fault, refuse
-from bhemu.machine.kernel import kernel
+from typing import Final
 
-NOT_BUILT = fault("slow.not-built", Unimplemented, "the instruction is not built", remedy="-", rule="tile T1")
+import numpy as np
+
+from bhemu.errors import UndefinedBehavior
+from bhemu.isa.riscv import NUMBER
+from bhemu.machine.core_state import HALT_EBREAK, HALT_ECALL, HALTED
+from bhemu.machine.faults import DONE, fault, refuse
+from bhemu.machine.kernel import kernel
+from bhemu.riscv.atomics import atomic
+from bhemu.riscv.csr import CSRRW, execute_csr
+from bhemu.riscv.decode import ILLEGAL, fields_of
+from bhemu.riscv.encodings import refuse_word
+from bhemu.riscv.execute import WORD
+from bhemu.riscv.float import FLW, FSW, execute_float, float_access
+
+ECALL, EBREAK, MRET = NUMBER["ecall"], NUMBER["ebreak"], NUMBER["mret"]
+
+NO_HANDLER: Final = fault(
+    "riscv.mret",
+    UndefinedBehavior,
+    "mret outside of an interrupt handler",
+    remedy="it ends a handler that the interrupt controller has started, on cores B and NC",
+    rule="tile T9, K24",
+)
+
+
+@kernel
+def _pause(t, core, reason):
+    """ecall and ebreak retire, and the core stands still before the next instruction (T9)."""
+    t.core_state[core] = HALTED
+    t.core_halt_reason[core] = reason
+    t.core_retired[core] += 1
 
 
 @kernel
 def slow_core(t, core):
     """Execute the instruction at the core's pc: DONE, pc then at the next one; or WAIT or REFUSED, nothing changed.
 
-    Rounds and retired instructions are counted by the schedule.
+    Rounds and retired instructions are counted by the schedule; where the core halts, here.
     """
-    return refuse(t, NOT_BUILT)
+    pc = np.int64(t.core_pc[core])
+    word = np.int64(t.l1_u32[pc >> 2])
+    fields = fields_of(word)
+    n = fields & 0xFF
+    rd = (fields >> 8) & 0x3F
+    rs1 = (fields >> 16) & 31
+    rs2 = (fields >> 24) & 31
+    immediate = fields >> 32
+    a = np.int64(t.core_x[core, rs1])
+    if n == ILLEGAL:
+        return refuse_word(t, word)
+    if n == MRET:
+        if t.core_in_handler[core] == 0:
+            return refuse(t, NO_HANDLER)
+        t.core_in_handler[core] = 0
+        t.core_pc[core] = t.core_interrupted_pc[core]
+        return DONE
+    status = DONE
+    if n < CSRRW:
+        status = atomic(t, core, n, a, np.int64(t.core_x[core, rs2]), rd)
+    elif n < ECALL:
+        status = execute_csr(t, core, n, immediate, rs1, (word >> 7) & 31, rd)
+    elif n in (ECALL, EBREAK):
+        _pause(t, core, HALT_ECALL if n == ECALL else HALT_EBREAK)
+    elif n in (FLW, FSW):
+        register = (word >> 7) & 31 if n == FLW else rs2
+        status = float_access(t, core, n, (a + immediate) & WORD, register)
+    else:
+        status = execute_float(t, core, n, word, rd)
+    if status == DONE:
+        t.core_pc[core] = np.uint32(pc + 4)
+    return status
 
 
 def slow_core_entry(t, core, _):

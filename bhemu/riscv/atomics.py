@@ -1,0 +1,70 @@
+"""Zaamo: a word of L1 is read, combined and written in one turn of the core (tile T5)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.errors import UndefinedBehavior
+from bhemu.isa.riscv import NUMBER
+from bhemu.machine.faults import DONE, fault, refuse
+from bhemu.machine.kernel import kernel
+from bhemu.machine.state import L1_SIZE
+from bhemu.riscv.execute import signed
+
+AMOADD, AMOSWAP, AMOXOR = NUMBER["amoadd.w"], NUMBER["amoswap.w"], NUMBER["amoxor.w"]
+AMOOR, AMOAND = NUMBER["amoor.w"], NUMBER["amoand.w"]
+AMOMIN, AMOMAX, AMOMINU = NUMBER["amomin.w"], NUMBER["amomax.w"], NUMBER["amominu.w"]
+
+MISALIGNED: Final = fault(
+    "riscv.amo-misaligned",
+    UndefinedBehavior,
+    "an atomic operation at {0:#x}, which is no multiple of 4",
+    remedy="align the word",
+    rule="tile T5",
+)
+NOT_L1: Final = fault(
+    "riscv.amo-place",
+    UndefinedBehavior,
+    "an atomic operation at {0:#x}, outside of L1 (0..{1:#x})",
+    remedy="atomic operations reach L1 only; a variable in local RAM belongs to one core and needs none",
+    rule="tile T5",
+)
+
+
+@kernel
+def _combine(n, old, b):
+    """What the word becomes."""
+    if n == AMOADD:
+        return old + b
+    if n == AMOSWAP:
+        return b
+    if n == AMOXOR:
+        return old ^ b
+    if n == AMOOR:
+        return old | b
+    if n == AMOAND:
+        return old & b
+    if n == AMOMIN:
+        return min(signed(old), signed(b))
+    if n == AMOMAX:
+        return max(signed(old), signed(b))
+    if n == AMOMINU:
+        return min(old, b)
+    return max(old, b)
+
+
+@kernel
+def atomic(t, core, n, address, b, rd):
+    """Execute an AMO; `aq` and `rl` mean nothing where every access is complete before the next (T5, T30)."""
+    if address & 3:
+        return refuse(t, MISALIGNED, address)
+    if address >= L1_SIZE:
+        return refuse(t, NOT_L1, address, L1_SIZE)
+    old = np.int64(t.l1_u32[address >> 2])
+    t.l1_u32[address >> 2] = np.uint32(_combine(n, old, b) & 0xFFFFFFFF)
+    t.core_x[core, rd] = np.uint32(old)
+    return DONE

@@ -1,0 +1,278 @@
+"""Zicsr and the control and status registers of the cores (tile T12, T13)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior, Unimplemented
+from bhemu.isa.riscv import NUMBER
+from bhemu.machine.agents import T0, T2
+from bhemu.machine.faults import DONE, fault, open_choice, refuse
+from bhemu.machine.kernel import kernel
+from bhemu.riscv.execute import WORD
+from bhemu.riscv.tensix_status import BUSY, QUEUED, tensix_status
+
+CSRRW, CSRRS, CSRRC = NUMBER["csrrw"], NUMBER["csrrs"], NUMBER["csrrc"]
+CSRRWI, CSRRSI = NUMBER["csrrwi"], NUMBER["csrrsi"]
+
+FCSR: Final = 0x003
+MSTATUS: Final = 0x300
+MISA: Final = 0x301
+CFG0: Final = 0x7C0
+PMACFG0: Final = 0x7C1
+PMACFG1: Final = 0x7C2
+SCRATCH_FIRST: Final = 0x7C3
+SCRATCH_LAST: Final = 0x7C6
+# mcycle and minstret, and their aliases, which can be written here
+MCYCLE: Final = 0xB00
+MINSTRET: Final = 0xB02
+HIGH: Final = 0x80
+"""From the number of a counter's low half to that of its high half."""
+ALIAS: Final = 0x100
+"""From the number of a counter to that of its alias."""
+QSTATUS: Final = 0xBC0
+BSTATUS: Final = 0xBC1
+STREAM_FIRST: Final = 0xBC2
+STREAM_LAST: Final = 0xBC9
+INTERRUPTED_PC: Final = 0xBCA
+MHARTID: Final = 0xF14
+
+MSTATUS_VALUE: Final = 0x80006600
+MISA_VALUE: Final = 0x40201123
+FREEZES_STATUS: Final = 1 << 29
+"""DisTTStatusReg of cfg0: qstatus and bstatus keep their values, and software may change them."""
+FCSR_BITS: Final = 0xFF
+FLAGS_UNKNOWN: Final = 1 << 31
+"""In `core_fcsr`: arithmetic has happened since fcsr was written, which may have raised flags."""
+
+UNKNOWN: Final = fault(
+    "riscv.csr",
+    UndefinedBehavior,
+    "CSR {0:#x} does not exist",
+    remedy="the cores have cfg0 (0x7c0), pmacfg, scratch registers, mcycle, minstret, mstatus, misa, mhartid, fcsr, "
+    "qstatus and bstatus",
+    rule="tile T12",
+)
+READ_ONLY: Final = fault(
+    "riscv.csr-read-only",
+    UndefinedBehavior,
+    "CSR {0:#x} can only be read",
+    remedy="read it with csrr; csrrs and csrrc with x0 or 0 as their operand do not write",
+    rule="tile T12",
+)
+VECTOR: Final = fault(
+    "riscv.csr-vector",
+    Unimplemented,
+    "CSR {0:#x} belongs to the vector extension (V), which bhemu does not have",
+    remedy="compile without V; vectors are the coprocessor's business",
+    rule="tile T7",
+)
+PERFORMANCE: Final = fault(
+    "riscv.csr-performance",
+    Unimplemented,
+    "CSR {0:#x} belongs to the performance counters, which bhemu does not have",
+    remedy="mcycle (0xb00) and minstret (0xb02) count",
+    rule="tile T12",
+)
+STREAM: Final = fault(
+    "riscv.csr-stream",
+    Unimplemented,
+    "on a T core CSR {0:#x} shows the phase or message counter of an overlay stream, which bhemu does not have",
+    remedy="load the stream's register at 0xffb40000",
+    rule="tile T12",
+)
+HANDLER_WRITES: Final = fault(
+    "riscv.csr-in-handler",
+    NonContractualBehavior,
+    "an interrupt handler writes CSR {0:#x}: silicon loses the write",
+    remedy="write it outside of handlers",
+    rule="tile K24",
+)
+COPY_OF_PC: Final = fault(
+    "riscv.csr-interrupted-pc",
+    NonContractualBehavior,
+    "CSR {0:#x} is a copy of the interrupted pc: writing it does not change where mret goes",
+    remedy="do not write it",
+    rule="tile T12",
+)
+FLAGS: Final = fault(
+    "riscv.csr-flags",
+    MissingSpecification,
+    "no source says which exception flags of fcsr floating-point arithmetic raises",
+    remedy="do not read fcsr after arithmetic; a program that accepts open choices sees what was written last",
+    rule="tile T6",
+)
+
+
+@kernel
+def _is_t(core):
+    return core >= T0 and core <= T2
+
+
+@kernel
+def _is_vector(csr):
+    return (csr >= 0x008 and csr <= 0x00A) or (csr >= 0xC20 and csr <= 0xC22)
+
+
+@kernel
+def _is_performance(csr):
+    return csr in (0x320, 0x323, 0x324, 0xB03, 0xB04, 0xB83, 0xB84)
+
+
+@kernel
+def _refuse_other(t, csr):
+    if _is_vector(csr):
+        return refuse(t, VECTOR, csr)
+    if _is_performance(csr):
+        return refuse(t, PERFORMANCE, csr)
+    return refuse(t, UNKNOWN, csr)
+
+
+@kernel
+def _counter(csr):
+    """MCYCLE or MINSTRET for each of a counter's four numbers, else 0."""
+    if csr >= MCYCLE and csr <= MINSTRET + HIGH + ALIAS:
+        number = csr & ~(HIGH | ALIAS)
+        if number in (MCYCLE, MINSTRET):
+            return number
+        if number + ALIAS in (MCYCLE, MINSTRET):
+            return number + ALIAS
+    return 0
+
+
+@kernel
+def _count(t, core, counter):
+    """64 bits of mcycle, the tile's clock, or of minstret, the instructions that have retired before this one."""
+    if counter == MCYCLE:
+        return np.int64(t.now_round) - np.int64(t.free_rounds) + np.int64(t.core_cycle_offset[core])
+    return np.int64(t.core_retired[core]) + np.int64(t.core_instret_offset[core])
+
+
+@kernel
+def _set_count(t, core, counter, value):
+    """The next instruction finds `value` in minstret, as the privileged architecture has it, or counts on in mcycle."""
+    if counter == MCYCLE:
+        t.core_cycle_offset[core] += value - _count(t, core, counter)
+    else:
+        t.core_instret_offset[core] += value - _count(t, core, counter) - 1
+
+
+@kernel
+def _status(t, core, csr):
+    which = QUEUED if csr == QSTATUS else BUSY
+    if np.int64(t.core_cfg0[core]) & FREEZES_STATUS:
+        return np.int64(t.core_status[core, which])
+    return tensix_status(t, core, which)
+
+
+@kernel
+def read_csr(t, core, csr):
+    """(status, value) of a read."""
+    value = np.int64(0)
+    counter = _counter(csr)
+    if counter != 0:
+        value = _count(t, core, counter)
+        value = (value >> 32) & WORD if csr & HIGH else value & WORD
+    elif csr == CFG0:
+        value = np.int64(t.core_cfg0[core])
+    elif csr in (PMACFG0, PMACFG1):
+        value = np.int64(t.core_pmacfg[core, csr - PMACFG0])
+    elif csr >= SCRATCH_FIRST and csr <= SCRATCH_LAST:
+        value = np.int64(t.core_scratch[core, csr - SCRATCH_FIRST])
+    elif csr in (QSTATUS, BSTATUS):
+        value = _status(t, core, csr)
+    elif csr >= STREAM_FIRST and csr <= STREAM_LAST:
+        if _is_t(core):
+            return refuse(t, STREAM, csr), value
+        value = np.int64(t.core_stream_scratch[core, csr - STREAM_FIRST])
+    elif csr == INTERRUPTED_PC:
+        value = np.int64(t.core_interrupted_pc[core])
+    elif csr == MSTATUS:
+        value = np.int64(MSTATUS_VALUE)
+    elif csr == MISA:
+        value = np.int64(MISA_VALUE)
+    elif csr == FCSR:
+        value = np.int64(t.core_fcsr[core])
+        if value & FLAGS_UNKNOWN and not open_choice(t, FLAGS):
+            return refuse(t, FLAGS), value
+        value &= FCSR_BITS
+    elif csr != MHARTID:
+        return _refuse_other(t, csr), value
+    return DONE, value
+
+
+@kernel
+def _write_cfg0(t, core, value):
+    if value & FREEZES_STATUS and not np.int64(t.core_cfg0[core]) & FREEZES_STATUS:
+        for which in (QUEUED, BUSY):
+            t.core_status[core, which] = np.uint32(tensix_status(t, core, which))
+    t.core_cfg0[core] = np.uint32(value)
+
+
+@kernel
+def write_csr(t, core, csr, value):
+    """Status of a write of 32 bits."""
+    if t.core_in_handler[core] != 0:
+        return refuse(t, HANDLER_WRITES, csr)
+    counter = _counter(csr)
+    if counter != 0:
+        count = _count(t, core, counter)
+        if csr & HIGH:
+            _set_count(t, core, counter, (value << 32) | (count & WORD))
+        else:
+            _set_count(t, core, counter, ((count >> 32) << 32) | value)
+    elif csr == CFG0:
+        _write_cfg0(t, core, value)
+    elif csr in (PMACFG0, PMACFG1):
+        t.core_pmacfg[core, csr - PMACFG0] = np.uint32(value)
+    elif csr >= SCRATCH_FIRST and csr <= SCRATCH_LAST:
+        t.core_scratch[core, csr - SCRATCH_FIRST] = np.uint32(value)
+    elif csr in (QSTATUS, BSTATUS):
+        t.core_status[core, csr - QSTATUS] = np.uint32(value)  # seen only while cfg0 freezes them
+    elif csr >= STREAM_FIRST and csr <= STREAM_LAST:
+        if _is_t(core):
+            return refuse(t, STREAM, csr)
+        t.core_stream_scratch[core, csr - STREAM_FIRST] = np.uint32(value)
+    elif csr == FCSR:
+        t.core_fcsr[core] = np.uint32(value & FCSR_BITS)
+    elif csr == INTERRUPTED_PC:
+        return refuse(t, COPY_OF_PC, csr)
+    elif csr in (MSTATUS, MISA, MHARTID):
+        return refuse(t, READ_ONLY, csr)
+    else:
+        return _refuse_other(t, csr)
+    return DONE
+
+
+@kernel
+def execute_csr(t, core, n, csr, field, rd, destination):
+    """Execute csrrw, csrrs, csrrc or their immediate forms.
+
+    Args:
+        csr: its number.
+        field: rs1's number, which is the operand itself in an immediate form.
+        rd: the destination's number; csrrw to x0 does not read.
+        destination: its place among the registers.
+    """
+    operand = field if n >= CSRRWI else np.int64(t.core_x[core, field])
+    writes_all = n in (CSRRW, CSRRWI)
+    old = np.int64(0)
+    if not writes_all or rd != 0:
+        status, old = read_csr(t, core, csr)
+        if status != DONE:
+            return status
+    if writes_all or field != 0:
+        value = operand
+        if n in (CSRRS, CSRRSI):
+            value = old | operand
+        elif not writes_all:
+            value = old & ~operand
+        status = write_csr(t, core, csr, value & WORD)
+        if status != DONE:
+            return status
+    t.core_x[core, destination] = np.uint32(old)
+    return DONE

@@ -1,0 +1,296 @@
+"""The part of F that the cores have (tile T6). Arithmetic is the vector unit's multiply-add, not IEEE's (math V10)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior
+from bhemu.isa.riscv import NUMBER
+from bhemu.machine.core_state import LOCAL_RAM_SIZE
+from bhemu.machine.dispatch import (
+    DEVICE_LOAD,
+    DEVICE_STORE,
+    NOT_COMPILED,
+    call_handler,
+    handlers_of,
+    has_handler,
+)
+from bhemu.machine.faults import DONE, fault, refuse
+from bhemu.machine.kernel import kernel
+from bhemu.machine.lanes import lane, splat16
+from bhemu.machine.state import L1_SIZE
+from bhemu.riscv.csr import FLAGS_UNKNOWN
+from bhemu.riscv.execute import RAM_BASE, WORD, count_leading_zeros
+from bhemu.tensix.vector.fma import fma
+
+_N: Final = NUMBER
+FLW, FSW = _N["flw"], _N["fsw"]
+FMADD, FMSUB, FNMSUB, FNMADD = _N["fmadd.s"], _N["fmsub.s"], _N["fnmsub.s"], _N["fnmadd.s"]
+FADD, FSUB, FMUL = _N["fadd.s"], _N["fsub.s"], _N["fmul.s"]
+FSGNJ, FSGNJN, FSGNJX = _N["fsgnj.s"], _N["fsgnjn.s"], _N["fsgnjx.s"]
+FMIN, FMAX = _N["fmin.s"], _N["fmax.s"]
+FLE, FLT, FEQ = _N["fle.s"], _N["flt.s"], _N["feq.s"]
+FCVT_W_S, FCVT_WU_S, FCVT_S_W, FCVT_S_WU = _N["fcvt.w.s"], _N["fcvt.wu.s"], _N["fcvt.s.w"], _N["fcvt.s.wu"]
+FMV_X_W, FCLASS, FMV_W_X = _N["fmv.x.w"], _N["fclass.s"], _N["fmv.w.x"]
+
+SIGN: Final = 0x80000000
+MAGNITUDE: Final = 0x7FFFFFFF
+INFINITY: Final = 0x7F800000
+NAN: Final = 0x7FC00000
+ONE: Final = 0x3F800000
+_RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
+
+DYNAMIC: Final = 7
+NEAREST_EVEN: Final = 0
+
+ROUNDING: Final = fault(
+    "riscv.rounding",
+    MissingSpecification,
+    "rounding mode {0} in the instruction; no source says what silicon does with it",
+    remedy="arithmetic needs the dynamic mode (7); conversions that one or nearest even (0). A C cast from float to int "
+    "asks for truncation (1): use lrintf",
+    rule="tile T6",
+)
+RESERVED_ROUNDING: Final = fault(
+    "riscv.rounding-reserved",
+    UndefinedBehavior,
+    "rounding mode {0} in the instruction is reserved",
+    remedy="use the dynamic mode (7)",
+    rule="tile T6",
+)
+MISALIGNED: Final = fault(
+    "riscv.float-misaligned",
+    NonContractualBehavior,
+    "flw or fsw at {0:#x}, which is no multiple of 4",
+    remedy="align the data to 4 bytes",
+    rule="tile T27",
+)
+
+
+@kernel
+def scalar_fma(x, y, z):
+    """x * y + z of FP32 bits, as the vector unit computes it in each lane (V10)."""
+    return lane(fma(splat16(x), splat16(y), splat16(z)), 0) & WORD
+
+
+@kernel
+def is_nan(x):
+    return (x & MAGNITUDE) > INFINITY
+
+
+@kernel
+def number_of(x):
+    """An integer that orders FP32 bits as the numbers they mean; the zeros are equal."""
+    return -(x & MAGNITUDE) if x & SIGN else x
+
+
+@kernel
+def minimum_maximum(a, b, maximum):
+    """fmin and fmax: a NaN loses against a number, and -0 is below +0."""
+    if is_nan(a):
+        return np.int64(NAN) if is_nan(b) else b
+    if is_nan(b):
+        return a
+    first, second = number_of(a), number_of(b)
+    if first == second:
+        return a & b if maximum else a | b
+    return a if (first < second) != maximum else b
+
+
+@kernel
+def classify(x):
+    """The ten bits of fclass."""
+    negative = x & SIGN != 0
+    exponent, mantissa = (x >> 23) & 0xFF, x & 0x7FFFFF
+    if exponent == 0xFF and mantissa != 0:
+        return np.int64(1 << 9) if mantissa >> 22 else np.int64(1 << 8)
+    # From the infinities inwards: infinite, normal, subnormal, zero
+    step = 1
+    if exponent == 0xFF:
+        step = 0
+    elif exponent == 0:
+        step = 2 if mantissa != 0 else 3
+    return np.int64(1) << (step if negative else 7 - step)
+
+
+@kernel
+def magnitude_of(x):
+    """Integer magnitude of a number, rounded to nearest even; 2**32 for whatever is larger."""
+    exponent = (x >> 23) & 0xFF
+    if exponent >= 127 + 32:
+        return np.int64(1) << 32
+    if exponent == 0:
+        return np.int64(0)  # subnormal numbers are below one half
+    significand = (x & 0x7FFFFF) | 0x800000
+    up = exponent - 150
+    if up >= 0:
+        return significand << up
+    down = min(-up, 30)
+    half = np.int64(1) << (down - 1)
+    return (significand + half - 1 + ((significand >> down) & 1)) >> down
+
+
+@kernel
+def to_signed(x):
+    """fcvt.w.s: saturates; NaN is the largest."""
+    if is_nan(x):
+        return np.int64(MAGNITUDE)
+    magnitude = magnitude_of(x)
+    if x & SIGN:
+        return (-min(magnitude, np.int64(SIGN))) & WORD
+    return min(magnitude, np.int64(MAGNITUDE))
+
+
+@kernel
+def to_unsigned(x):
+    """fcvt.wu.s: saturates; NaN is the largest, negative numbers are 0."""
+    if is_nan(x):
+        return np.int64(WORD)
+    if x & SIGN:
+        return np.int64(0)
+    return min(magnitude_of(x), np.int64(WORD))
+
+
+@kernel
+def from_magnitude(magnitude, sign):
+    """FP32 bits of a 32-bit magnitude, rounded to nearest even."""
+    if magnitude == 0:
+        return np.int64(0)
+    top = 31 - count_leading_zeros(magnitude)
+    if top <= 23:
+        significand = magnitude << (23 - top)
+    else:
+        down = top - 23
+        half = np.int64(1) << (down - 1)
+        significand = (magnitude + half - 1 + ((magnitude >> down) & 1)) >> down
+    # The hidden bit counts as one in the exponent; a carry out of the significand makes it two.
+    return sign | (((top + 126) << 23) + significand)
+
+
+@kernel
+def _compare(n, a, b):
+    if is_nan(a) or is_nan(b):
+        return np.int64(0)
+    first, second = number_of(a), number_of(b)
+    holds = first == second
+    if n == FLT:
+        holds = first < second
+    elif n == FLE:
+        holds = first <= second
+    return np.int64(1) if holds else np.int64(0)
+
+
+@kernel
+def _multiply_add(n, a, b, c):
+    """Operands change their sign on the way in, so that a sum of zero has the sign of a sum (T6)."""
+    if n == FADD:
+        return scalar_fma(a, np.int64(ONE), b)
+    if n == FSUB:
+        return scalar_fma(a, np.int64(ONE), b ^ SIGN)
+    if n == FMUL:
+        return scalar_fma(a, b, (a ^ b) & SIGN)  # a zero with the product's sign
+    if n in (FNMSUB, FNMADD):
+        a = a ^ SIGN
+    if n in (FMSUB, FNMADD):
+        c = c ^ SIGN
+    return scalar_fma(a, b, c)
+
+
+@kernel
+def _sign_injected(n, a, b):
+    sign = b & SIGN
+    if n == FSGNJN:
+        sign = sign ^ SIGN
+    elif n == FSGNJX:
+        sign = (a ^ b) & SIGN
+    return (a & MAGNITUDE) | sign
+
+
+@kernel
+def float_access(t, core, n, address, register):
+    """flw and fsw: a word from or to any address that the core's lw and sw reach."""
+    if address & 3:
+        return refuse(t, MISALIGNED, address)
+    offset = address - RAM_BASE
+    if address < L1_SIZE:
+        if n == FLW:
+            t.core_f[core, register] = t.l1_u32[address >> 2]
+        else:
+            t.l1_u32[address >> 2] = t.core_f[core, register]
+        return DONE
+    if offset >= 0 and offset < _RAM_SIZE[core]:
+        if n == FLW:
+            t.core_f[core, register] = t.core_ram_u32[core, offset >> 2]
+        else:
+            t.core_ram_u32[core, offset >> 2] = t.core_f[core, register]
+        return DONE
+    table = handlers_of(t)
+    place = DEVICE_LOAD if n == FLW else DEVICE_STORE
+    if not has_handler(table, place):
+        t.needs_place = place
+        return NOT_COMPILED
+    t.device_size = 4
+    t.device_value = np.int64(t.core_f[core, register])
+    status = call_handler(table, place, t, core, address)
+    if status == DONE and n == FLW:
+        t.core_f[core, register] = np.uint32(np.int64(t.device_value) & WORD)
+    return status
+
+
+@kernel
+def _check_rounding(t, n, word):
+    """Arithmetic and conversions round to nearest even, whatever fcsr says; other modes are refused (T6)."""
+    mode = (word >> 12) & 7
+    if mode == DYNAMIC or (mode == NEAREST_EVEN and n >= FCVT_W_S):
+        return DONE
+    return refuse(t, RESERVED_ROUNDING if mode in (5, 6) else ROUNDING, mode)
+
+
+@kernel
+def execute_float(t, core, n, word, destination):
+    """Execute an instruction of F other than flw and fsw.
+
+    Args:
+        destination: place of an integer destination among the registers.
+    """
+    fd, f1, f2, f3 = (word >> 7) & 31, (word >> 15) & 31, (word >> 20) & 31, word >> 27
+    a, b = np.int64(t.core_f[core, f1]), np.int64(t.core_f[core, f2])
+    if n < FSGNJ or (n >= FCVT_W_S and n <= FCVT_S_WU):
+        status = _check_rounding(t, n, word)
+        if status != DONE:
+            return status
+        t.core_fcsr[core] |= np.uint32(FLAGS_UNKNOWN)
+    elif n >= FMIN and n <= FEQ:
+        t.core_fcsr[core] |= np.uint32(FLAGS_UNKNOWN)
+    if n < FSGNJ:
+        result = _multiply_add(n, a, b, np.int64(t.core_f[core, f3]))
+    elif n <= FSGNJX:
+        result = _sign_injected(n, a, b)
+    elif n <= FMAX:
+        result = minimum_maximum(a, b, n == FMAX)
+    elif n == FMV_W_X:
+        result = np.int64(t.core_x[core, f1])
+    elif n == FCVT_S_W:
+        x = np.int64(t.core_x[core, f1])
+        result = from_magnitude((-x) & WORD, np.int64(SIGN)) if x & SIGN else from_magnitude(x, np.int64(0))
+    elif n == FCVT_S_WU:
+        result = from_magnitude(np.int64(t.core_x[core, f1]), np.int64(0))
+    else:
+        if n <= FEQ:
+            result = _compare(n, a, b)
+        elif n == FCVT_W_S:
+            result = to_signed(a)
+        elif n == FCVT_WU_S:
+            result = to_unsigned(a)
+        elif n == FCLASS:
+            result = classify(a)
+        else:
+            result = a  # fmv.x.w
+        t.core_x[core, destination] = np.uint32(result)
+        return DONE
+    t.core_f[core, fd] = np.uint32(result)
+    return DONE
