@@ -44,6 +44,7 @@ def _hold(t, core):
         thread = core - T0
         t.fifo_count[thread] = 0
         t.mop_active[thread] = 0
+        t.pcbuf_waiting[thread] = 0
     if core != NC:
         for reader in range(4):
             t.mailbox_count[core, reader] = 0

@@ -1,23 +1,147 @@
-"""PCBufs, manual TTSync and the semaphore window (tile K16 to K21)."""
+"""PCBufs, manual TTSync and the semaphore window, at 0xffe80000 (tile K16 to K21).
+
+For core B each 64 KiB is one PCBuf: 0xffe80000 to T0, 0xffe90000 to T1, 0xffea0000 to T2. A T core sees at 0xffe80000
+its own PCBuf, then the two checks of manual TTSync, and from +0x20 the eight semaphores.
+"""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
-from bhemu.errors import Unimplemented
-from bhemu.machine.faults import fault, refuse
+from bhemu.errors import UndefinedBehavior
+from bhemu.machine.agents import AGENT_NAMES, AGENTS, T0, B
+from bhemu.machine.core_state import BLOCKED, RUNNING
+from bhemu.machine.device_state import PCBUF_WORDS
+from bhemu.machine.faults import DONE, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.tensix.sync import SEMAPHORE_TOP
+from bhemu.tile.in_flight import mop_is_done, thread_is_done
+from bhemu.tile.reset import agent_round
 
-NOT_BUILT = fault("sync_window.not-built", Unimplemented, "the sync window is not built", remedy="-", rule="tile K16")
+SYNC_BASE: Final = 0xFFE80000
+POP: Final = 0x0
+COPROCESSOR_DONE: Final = 0x4
+MOP_DONE: Final = 0x8
+SEMAPHORES: Final = 0x20
+SEMAPHORES_END: Final = 0x40
+OVERRIDE_WORD: Final = 0x090 // 4
+"""Place of the PCBuf override register among the words of the control block (K16)."""
+
+# Bits of the override register, 10 for each PCBuf
+_OVERRIDE_STEP: Final = 10
+_ENABLE: Final = 1
+_BUSY: Final = 2
+_VALUE_LSB: Final = 2
+_VALUE_BITS: Final = 0xFF
+
+NOTHING_THERE: Final = tuple(
+    fault(
+        f"sync_window.nothing.{name.lower()}",
+        UndefinedBehavior,
+        f"{AGENTS[name]} accesses {{0:#x}}, where its window of PCBuf, TTSync and semaphores has nothing",
+        remedy="PCBuf 0xffe80000, CoprocessorDone 0xffe80004, MOPExpanderDone 0xffe80008, semaphores from 0xffe80020",
+        rule="tile T24",
+    )
+    for name in AGENT_NAMES
+)
+
+
+@kernel
+def _override(t, thread):
+    """The thread's ten bits of the override register."""
+    return np.int64(t.control_word[OVERRIDE_WORD]) >> (_OVERRIDE_STEP * thread)
+
+
+@kernel
+def _let_b_try_again(t):
+    """A T core begins to wait in a pop, which core B may be waiting for; a wait is no event by itself."""
+    if t.core_state[B] == BLOCKED:
+        t.core_state[B] = RUNNING
+        t.core_round[B] = max(np.int64(t.core_round[B]), agent_round(t, B))
+
+
+@kernel
+def _pop(t, thread):
+    """(status, value) of a pop by the T core of `thread` (K16)."""
+    count = np.int64(t.pcbuf_count[thread])
+    if count == 0:
+        override = _override(t, thread)
+        if override & _ENABLE:
+            t.pcbuf_waiting[thread] = 0
+            return DONE, (override >> _VALUE_LSB) & _VALUE_BITS
+        if t.pcbuf_waiting[thread] == 0 and t.now_agent == T0 + thread:  # the host does not wait
+            t.pcbuf_waiting[thread] = 1
+            _let_b_try_again(t)
+        return WAIT, np.int64(0)
+    head = np.int64(t.pcbuf_head[thread])
+    t.pcbuf_head[thread] = (head + 1) % PCBUF_WORDS
+    t.pcbuf_count[thread] = count - 1
+    t.pcbuf_waiting[thread] = 0
+    return DONE, np.int64(t.pcbuf_word[thread, head])
+
+
+@kernel
+def _load_of_b(t, thread):
+    """(status, value) of a load by core B: until the T core waits for more and its thread has nothing to do (K16)."""
+    zero = np.int64(0)
+    override = _override(t, thread)
+    if (override & _ENABLE) and (override & _BUSY):
+        return DONE, zero
+    if t.pcbuf_count[thread] == 0 and t.pcbuf_waiting[thread] != 0 and thread_is_done(t, thread):
+        return DONE, zero
+    return WAIT, zero
 
 
 @kernel
 def sync_load(t, core, address):
-    return refuse(t, NOT_BUILT), np.int64(0)
+    """(status, value) of a load of a word by core B, T0, T1 or T2."""
+    if core == B:
+        return _load_of_b(t, (address - SYNC_BASE) >> 16)
+    thread = core - T0
+    offset = address - SYNC_BASE
+    if offset == POP:
+        return _pop(t, thread)
+    if offset >= SEMAPHORES and offset < SEMAPHORES_END:
+        return DONE, np.int64(t.semaphore[(offset - SEMAPHORES) >> 2])
+    if offset != COPROCESSOR_DONE and offset != MOP_DONE:
+        return refuse(t, NOTHING_THERE[core], address), np.int64(0)
+    override = _override(t, thread)
+    done = thread_is_done(t, thread) if offset == COPROCESSOR_DONE else mop_is_done(t, thread)
+    if done or ((override & _ENABLE) and (override & _BUSY)):
+        return DONE, np.int64(0)
+    return WAIT, np.int64(0)
+
+
+@kernel
+def _push(t, thread, value):
+    """Status of a push by core B (K16)."""
+    count = np.int64(t.pcbuf_count[thread])
+    if count == PCBUF_WORDS:
+        return WAIT
+    at = (np.int64(t.pcbuf_head[thread]) + count) % PCBUF_WORDS
+    t.pcbuf_word[thread, at] = np.uint32(value)
+    t.pcbuf_count[thread] = count + 1
+    return DONE
 
 
 @kernel
 def sync_store(t, core, address, value):
-    return refuse(t, NOT_BUILT)
+    """Status of a store of a word; see `sync_load`."""
+    if core == B:
+        return _push(t, (address - SYNC_BASE) >> 16, value)
+    offset = address - SYNC_BASE
+    if offset >= SEMAPHORES and offset < SEMAPHORES_END:
+        i = (offset - SEMAPHORES) >> 2
+        if value & 1:  # like SEMGET (K20)
+            if t.semaphore[i] > 0:
+                t.semaphore[i] -= 1
+        elif t.semaphore[i] < SEMAPHORE_TOP:  # like SEMPOST
+            t.semaphore[i] += 1
+        return DONE
+    if offset in (POP, COPROCESSOR_DONE, MOP_DONE):
+        return DONE  # discarded: only keeps its place among the core's accesses (K16, K18)
+    return refuse(t, NOTHING_THERE[core], address)

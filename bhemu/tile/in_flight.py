@@ -1,0 +1,42 @@
+"""What a thread of the coprocessor still has to do, as the cores' synchronisation sees it (tile K16, K18)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+import numpy as np
+
+from bhemu.machine.kernel import kernel
+from bhemu.machine.state import FIFO_SLOTS
+from bhemu.tensix.frontend.fetch import MOP
+from bhemu.tensix.frontend.gate import wait_is_over
+
+
+@kernel
+def thread_is_done(t, thread):
+    """True when the coprocessor has no instruction of the thread in flight (K18).
+
+    A latched wait with no word behind it is in flight until its condition holds: the gate lifts it only when a word
+    comes. What SFPLOADMACRO has scheduled counts for every thread, as nobody knows better (V.7).
+    """
+    return (
+        t.fifo_count[thread] == 0
+        and t.side_count[thread] == 0
+        and t.mop_active[thread] == 0
+        and t.replay_play_left[thread] == 0
+        and t.gate_full[thread] == 0
+        and (t.wait_word[thread] == 0 or wait_is_over(t, thread))
+        and t.macro_pending == 0
+    )
+
+
+@kernel
+def mop_is_done(t, thread):
+    """True when no MOP of the thread is queued or being expanded (K18)."""
+    if t.mop_active[thread] != 0:
+        return False
+    head = np.int64(t.fifo_head[thread])
+    for i in range(t.fifo_count[thread]):
+        if (np.int64(t.fifo_word[thread, (head + i) % FIFO_SLOTS]) >> 24) == MOP:
+            return False
+    return True
