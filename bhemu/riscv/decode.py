@@ -37,6 +37,7 @@ CODE: Final[np.dtype[Any]] = np.dtype(
         ("word", "i8", (L1_SIZE // 4, 2)),  # [place, raw word with bit 32 set / fields]
         ("breakpoint_count", "i8"),
         ("breakpoint", "i8", (64,)),  # places at which a debugger wants to stop
+        ("breakpoint_number", "u1", (256,)),  # 1: it wants to stop at each instruction of this number
     ]
 )
 """Fields: number [7:0], rd [15:8] (32 for x0), rs1 [23:16], rs2 [31:24], immediate [63:32]."""
@@ -152,6 +153,8 @@ def fill(code, place, word):
         if code.breakpoint[i] == place:
             # The instruction itself stays to be found: stepping over the breakpoint decodes the word again.
             fields = (fields & ~0xFF) | BREAKPOINT
+    if code.breakpoint_number[fields & 0xFF] != 0:
+        fields = (fields & ~0xFF) | BREAKPOINT
     code.word[place, 0] = word | VALID
     code.word[place, 1] = fields
     return fields

@@ -19,7 +19,7 @@ from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import run_core_entry
 from bhemu.riscv.slow import slow_core_entry
 from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_value
-from bhemu.tile import schedule
+from bhemu.tile import one_round, schedule
 from bhemu.tile.memory_map import device_load_entry, device_store_entry
 
 Array = np.ndarray[Any, Any]
@@ -135,6 +135,8 @@ class Cores:
         self.record: Any = coprocessor.record
         self.describe: Callable[[int, int], str] = lambda core, pc: f"{pc:#07x}"
         """Names a core's pc in messages, as a symbol and a source line; the loader replaces it."""
+        self.pusher: Callable[[int, int], int] = lambda thread, pc: thread + 1
+        """Which core pushed a word to a thread from a pc, the thread's own or B; the loader replaces it."""
 
     def __getitem__(self, core: str | int) -> CoreView:
         """A core by name (`B`, `T0`, `T1`, `T2`, `NC`) or number."""
@@ -152,11 +154,24 @@ class Cores:
         Raises:
             BhemuError: an instruction of a core or of the coprocessor was refused. A core at fault stands still.
         """
-        entry = _entry("advance", schedule.advance_entry)
+        return self._advance(_entry("advance", schedule.advance_entry), clocks)
+
+    def advance_round(self, begin: bool) -> int | None:
+        """Let one round pass, for debuggers; see `bhemu.tile.one_round` and `advance`.
+
+        `record.round_goal` grows by one more than `begin` when the round took no time; the next one then belongs to the
+        same clock and is not begun, and `advance(0)` would complete that clock.
+
+        Args:
+            begin: the clock before is complete.
+        """
+        return self._advance(_entry("advance_round", one_round.advance_round_entry), int(begin))
+
+    def _advance(self, entry: Entry, amount: int) -> int | None:
         coprocessor = self._coprocessor
         while True:
-            status = entry.call(coprocessor.target, coprocessor.table, clocks)
-            clocks = 0
+            status = entry.call(coprocessor.target, coprocessor.table, amount)
+            amount = 0
             if status == schedule.ADVANCED:
                 return None
             if status == schedule.NEEDS_HANDLER:
@@ -230,13 +245,9 @@ class Cores:
         if line < 0:
             pc = -1 - line
             error.line = None
-            core = self._pusher(int(error.thread or 0), pc)
+            core = self.pusher(int(error.thread or 0), pc)
             error.message += f"\n  pushed by core {CORE_NAMES[core]} at {self.describe(core, pc)}"
         return error
-
-    def _pusher(self, thread: int, pc: int) -> int:
-        """The core whose program holds the pc: the thread's own, or B."""
-        return thread + 1
 
     def located(self, error: BhemuError, core: int, pc: int) -> BhemuError:
         """The same error with core, pc, symbol, line and instruction in front."""

@@ -1,0 +1,59 @@
+"""A tile moved by a single round, for debuggers: the same turns in the same order as schedule.py (tile T34).
+
+A round in which the coprocessor executes something takes no time, so one clock may hold many rounds, and a debugger that
+could only let clocks pass would not see what happens in them.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+import numpy as np
+
+from bhemu.machine.agents import CORES
+from bhemu.machine.kernel import kernel
+from bhemu.tile.schedule import (
+    ADVANCED,
+    COPROCESSOR,
+    NOBODY,
+    _choose,
+    _turn_of_coprocessor,
+    event,
+    turn_of_core,
+)
+
+
+@kernel
+def advance_round(t, table):
+    """Let every agent take its turn of the round in progress; returns what `schedule.advance` does."""
+    result = ADVANCED
+    while result == ADVANCED:
+        goal = np.int64(t.round_goal)
+        agent = _choose(t)
+        if agent == NOBODY:
+            break
+        if agent == COPROCESSOR:
+            result = _turn_of_coprocessor(t, table)
+            if result == ADVANCED and t.round_goal != goal:
+                break  # it has executed something: the round took no time, and another follows in the same clock
+        else:
+            result = turn_of_core(t, table, agent)
+    t.clock = t.round_goal - t.free_rounds
+    return result
+
+
+def advance_round_entry(t, table, begin):
+    """Advance the tile by one round.
+
+    Args:
+        begin: 1 when the clock before is complete, 0 to go on inside of a clock.
+    """
+    if begin != 0:
+        moment = np.int64(t.round_goal)
+        t.free_rounds = moment - t.clock
+        t.round_goal = moment + 1
+        for core in range(CORES):
+            t.core_round[core] = max(np.int64(t.core_round[core]), moment)
+        t.tensix_round = max(np.int64(t.tensix_round), moment)
+        event(t, moment, NOBODY)
+    return advance_round(t, table)
