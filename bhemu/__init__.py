@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from bhemu.errors import BhemuError
     from bhemu.formats import DataFormat
     from bhemu.host.core import Core
+    from bhemu.host.elf import Executable, load_elf
     from bhemu.host.load import load_program
+    from bhemu.host.machine import Machine, MachineResult
     from bhemu.host.program import Program
     from bhemu.host.run import Report, Result, run_program
     from bhemu.host.tensors import Tensor
@@ -32,6 +34,9 @@ __all__ = [
     "Core",
     "Counters",
     "DataFormat",
+    "Executable",
+    "Machine",
+    "MachineResult",
     "Program",
     "Report",
     "Result",
@@ -40,6 +45,7 @@ __all__ = [
     "Tensor",
     "Tile",
     "WhileSemaphore",
+    "load_elf",
     "load_program",
     "numerics",
     "run_program",
@@ -52,6 +58,10 @@ _HOMES = {
     "Core": "bhemu.host.core",
     "Program": "bhemu.host.program",
     "Tensor": "bhemu.host.tensors",
+    "Executable": "bhemu.host.elf",
+    "load_elf": "bhemu.host.elf",
+    "Machine": "bhemu.host.machine",
+    "MachineResult": "bhemu.host.machine",
     "load_program": "bhemu.host.load",
     "Report": "bhemu.host.run",
     "Result": "bhemu.host.run",

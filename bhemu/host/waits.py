@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from bhemu.isa.assembler import disassemble
@@ -22,7 +23,7 @@ def _bank(record: Any, file: int, pointer: str) -> str:
     return f"Src{'AB'[file]} bank {bank} is owned by {_OWNERS[int(record['src_owner'][file, bank])]}"
 
 
-def _latched(record: Any, thread: int) -> str:
+def _latched(record: Any, thread: int, place: Callable[[int], str]) -> str:
     word = int(record["wait_word"][thread])
     decoded = decode(word)
     operands = decoded.operands
@@ -47,7 +48,7 @@ def _latched(record: Any, thread: int) -> str:
         ]
     else:
         reasons = ["its stream has not reached the target"]
-    return f"{disassemble(word)}{_at(int(record['wait_line'][thread]))}: {'; '.join(reasons)}"
+    return f"{disassemble(word)}{place(int(record['wait_line'][thread]))}: {'; '.join(reasons)}"
 
 
 def _at(line: int) -> str:
@@ -72,14 +73,20 @@ def _own_condition(record: Any, thread: int, word: int) -> str:
     return "its unit does not accept it"
 
 
-def explain_thread(record: Any, thread: int) -> str | None:
-    """What holds the word at the thread's gate, or None when the thread has nothing to execute."""
+def explain_thread(record: Any, thread: int, place: Callable[[int], str] = _at) -> str | None:
+    """What holds the word at the thread's gate, or None when the thread has nothing to execute.
+
+    Args:
+        record: the tile.
+        thread: 0 unpack, 1 math, 2 pack.
+        place: text for the line of a word, with a blank in front: by default `_at`, for lines of programs.
+    """
     if not record["gate_full"][thread]:
         return None
     word = int(record["gate_word"][thread])
-    head = f"{disassemble(word)}{_at(int(record['gate_line'][thread]))}"
+    head = f"{disassemble(word)}{place(int(record['gate_line'][thread]))}"
     if record["wait_word"][thread]:
-        return f"{head} is held by {_latched(record, thread)}"
+        return f"{head} is held by {_latched(record, thread, place)}"
     return f"{head} waits: {_own_condition(record, thread, word)}"
 
 
