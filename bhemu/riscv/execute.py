@@ -5,7 +5,7 @@ and the instructions of slow.py. The schedule (tile/schedule.py) decides how far
 up to `round_horizon` where it touches what others share.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc, var-annotated, assignment"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc, var-annotated"
 
 from __future__ import annotations
 

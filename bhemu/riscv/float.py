@@ -1,6 +1,6 @@
 """The part of F that the cores have (tile T6). Arithmetic is the vector unit's multiply-add, not IEEE's (math V10)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ ROUNDING: Final = fault(
     "riscv.rounding",
     MissingSpecification,
     "rounding mode {0} in the instruction; no source says what silicon does with it",
-    remedy="arithmetic needs the dynamic mode (7); conversions that one or nearest even (0). A C cast from float to int "
-    "asks for truncation (1): use lrintf",
+    remedy="arithmetic needs the dynamic mode (7); conversions that one or nearest even (0). A C cast from float to "
+    "int asks for truncation (1): use lrintf",
     rule="tile T6",
 )
 RESERVED_ROUNDING: Final = fault(

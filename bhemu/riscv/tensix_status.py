@@ -1,4 +1,4 @@
-"""CSRs qstatus and bstatus: which types of instruction are queued in the coprocessor's front end, or executing (T13)."""
+"""qstatus and bstatus: which types of instruction the coprocessor's front end has queued, or executes (tile T13)."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
