@@ -6,7 +6,7 @@ that another agent writes and different programs in different tiles need no inva
 cache, which silicon allows, is never seen.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc, var-annotated, assignment"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc, var-annotated"
 
 from __future__ import annotations
 
