@@ -44,7 +44,7 @@ class CoreSummary:
         name: B, T0, T1, T2 or NC.
         state: `halted`, `idle` (in an endless loop), `polling`, `blocked` or `running`.
         why: of a halted core: `ebreak`, `ecall`, `debugger` or `refused`; else empty.
-        pc: address of its next instruction.
+        pc: address of its next instruction; of a core halted by ebreak or ecall, that instruction's.
         place: the same as symbol and source line.
         retired: instructions that it has executed since the machine was made.
         exit_code: what `main` of a program built by `bhemu cc` has returned, None before that.

@@ -18,7 +18,6 @@ FSTAT: Final = 80
 EXIT: Final = 93
 BRK: Final = 214
 STAT_BYTES: Final = 112
-ECALL: Final = 0x73
 LARGEST_STATUS: Final = 255
 _STANDARD_STREAMS: Final = (0, 1, 2)
 _A0, _A1, _A2, _A7 = 10, 11, 12, 17
@@ -79,9 +78,6 @@ class Semihosting:
                 f"there are write {WRITE}, exit {EXIT}, brk {BRK}, fstat {FSTAT} and close {CLOSE} (number in a7)",
             )
         registers[_A0] = result
-        pc = int(record.core_pc[B])
-        if int(record.l1_u32[pc >> 2]) == ECALL:
-            record.core_pc[B] = pc + 4
         return True
 
 
@@ -97,5 +93,5 @@ def _buffer(record: Any, address: int, size: int) -> Any:
 
 def _refused(record: Any, what: str, remedy: str) -> UndefinedBehavior:
     error = UndefinedBehavior(f"semihosting: {what} is not served [tile H26]", remedy=remedy)
-    error.core, error.pc = B, int(record.core_pc[B])
+    error.core, error.pc = B, int(record.core_pc[B]) - 4
     return error

@@ -29,6 +29,9 @@ Describe = Callable[[int, int], str]
 NameWord = Callable[[int], str]
 """Names a word of memory: its symbol, or nothing."""
 
+A7: Final = 17
+"""The register with the number of an ecall."""
+
 _PCBUF: Final = 0xFFE80000
 _TTSYNC: Final = (0xFFE80004, 0xFFE80008)
 _SEMAPHORES: Final = range(0xFFE80020, 0xFFE80040)
@@ -65,10 +68,16 @@ def is_stuck(record: Any, core: int) -> bool:
 
 
 def pc_of(record: Any, core: int) -> int:
-    """The core's pc, without waking it; that of a polling loop is the loop's first instruction."""
+    """Where the core stands, without waking it.
+
+    Of a polling loop the first instruction; of a core that ebreak or ecall has halted that instruction.
+    """
     if record.core_state[core] == ASLEEP:
         return int(record.poll_pc[core, 0])
-    return int(record.core_pc[core])
+    pc = int(record.core_pc[core])
+    if record.core_state[core] == HALTED and record.core_halt_reason[core] in (HALT_EBREAK, HALT_ECALL):
+        return pc - 4
+    return pc
 
 
 def explain_core(record: Any, core: int, describe: Describe, name_word: NameWord) -> str:
@@ -86,12 +95,11 @@ def _doing(record: Any, core: int, name_word: NameWord) -> str:
     if state == BLOCKED:
         return _blocked(record, core)
     if state == HALTED:
-        reasons = {
-            HALT_EBREAK: "halted by ebreak",
-            HALT_ECALL: "halted by ecall",
-            HALT_DEBUGGER: "halted by the debugger",
-        }
-        return reasons.get(int(record.core_halt_reason[core]), "halted: its instruction was refused")
+        reason = int(record.core_halt_reason[core])
+        if reason == HALT_ECALL:
+            return f"halted by ecall number {int(record.core_x[core, A7])}"
+        reasons = {HALT_EBREAK: "halted by ebreak", HALT_DEBUGGER: "halted by the debugger"}
+        return reasons.get(reason, "halted: its instruction was refused")
     return "running"
 
 
