@@ -1,0 +1,1 @@
+"""The chip around the tiles: grid and coordinates, host windows, DRAM, PCIe and ARC (tile N, H)."""

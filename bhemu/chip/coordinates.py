@@ -1,0 +1,140 @@
+"""Which tile is where: physical NoC 0 coordinates, harvesting, and the translated coordinates of clients (tile N1 to N8).
+
+Physical coordinates are (x, y), 0 <= x < 17 and 0 <= y < 12; translated ones reach up to (31, 30).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from bhemu.errors import ConfigurationError
+
+Place = tuple[int, int]
+
+WIDTH: Final = 17
+HEIGHT: Final = 12
+TENSIX_COLUMNS: Final = (*range(1, 8), *range(10, 17))
+TENSIX_ROWS: Final = tuple(range(2, 12))
+DRAM_CHANNELS: Final = 8
+_DRAM_ROWS: Final = ((0, 1, 11), (2, 3, 10), (4, 8, 9), (5, 6, 7))
+"""Rows of the three ports of channels 0 to 3, and at x = 9 of channels 4 to 7 (N2)."""
+_DRAM_GROUPS: Final = ((0, 1, 11), (2, 10, 3), (9, 4, 8), (5, 7, 6))
+"""The same rows in the order of translated coordinates (N7)."""
+_ETHERNET_COLUMNS: Final = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10)
+PCIE: Final = ((2, 0), (11, 0))
+ARC: Final = (8, 0)
+_L2CPU: Final = ((8, 3), (8, 9), (8, 5), (8, 7))
+SECURITY: Final = (8, 2)
+
+
+class Kind(Enum):
+    """What a node of the grid is."""
+
+    TENSIX = "Tensix"
+    DRAM = "DRAM"
+    PCIE = "PCIe"
+    ARC = "ARC"
+    ETHERNET = "Ethernet"
+    L2CPU = "L2CPU"
+    SECURITY = "security"
+    ROUTER = "router only"
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of the grid.
+
+    Attributes:
+        kind: what it is.
+        index: number of the tile among its kind; of DRAM, the channel.
+        place: physical coordinates.
+    """
+
+    kind: Kind
+    index: int
+    place: Place
+
+
+def tensix_index(place: Place) -> int:
+    """Number of the Tensix tile at physical coordinates, row by row (N2)."""
+    return TENSIX_COLUMNS.index(place[0]) + len(TENSIX_COLUMNS) * (place[1] - TENSIX_ROWS[0])
+
+
+def _nodes() -> dict[Place, Node]:
+    nodes = {(x, y): Node(Kind.ROUTER, 0, (x, y)) for x in range(WIDTH) for y in range(HEIGHT)}
+
+    def put(kind: Kind, index: int, place: Place) -> None:
+        nodes[place] = Node(kind, index, place)
+
+    for y in TENSIX_ROWS:
+        for x in TENSIX_COLUMNS:
+            put(Kind.TENSIX, tensix_index((x, y)), (x, y))
+    for channel in range(DRAM_CHANNELS):
+        for y in _DRAM_ROWS[channel % 4]:
+            put(Kind.DRAM, channel, (9 if channel >= 4 else 0, y))
+    for index, place in enumerate(PCIE):
+        put(Kind.PCIE, index, place)
+    put(Kind.ARC, 0, ARC)
+    for index, x in enumerate(_ETHERNET_COLUMNS):
+        put(Kind.ETHERNET, index, (x, 1))
+    for index, place in enumerate(_L2CPU):
+        put(Kind.L2CPU, index, place)
+    put(Kind.SECURITY, 0, SECURITY)
+    return nodes
+
+
+NODES: Final = _nodes()
+"""Every node by its physical coordinates."""
+
+
+@dataclass(frozen=True)
+class Harvesting:
+    """What of the full part a product does not have.
+
+    Attributes:
+        columns: numbers (0 to 13, from the left) of Tensix columns that are off.
+        dram: the DRAM channel that is off, or None.
+        ethernet: the two Ethernet tiles that are off: one of 4 to 6, one of 7 to 9 of the order of N2.
+    """
+
+    columns: tuple[int, ...] = ()
+    dram: int | None = None
+    ethernet: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(not 0 <= column < len(TENSIX_COLUMNS) for column in self.columns):
+            raise ConfigurationError(f"Tensix columns {self.columns}", remedy="columns are numbered 0 to 13")
+        if self.dram is not None and not 0 <= self.dram < DRAM_CHANNELS:
+            raise ConfigurationError(f"DRAM channel {self.dram}", remedy="channels are numbered 0 to 7")
+
+
+def translation(harvesting: Harvesting) -> dict[Place, Place]:
+    """Physical coordinates by translated ones, as the firmware of a card programs the tables (N7).
+
+    Rows 0 and 1 are not translated; both NoCs have the same table.
+    """
+    table = {(x, y): (x, y) for x in range(WIDTH) for y in range(2)}
+    good = [x for n, x in enumerate(TENSIX_COLUMNS) if n not in harvesting.columns]
+    off = [TENSIX_COLUMNS[n] for n in sorted(harvesting.columns)]
+    physical = dict(zip(TENSIX_COLUMNS, [*good, *reversed(off)], strict=True))
+    table |= {(x, y): (physical[x], y) for x in TENSIX_COLUMNS for y in TENSIX_ROWS}
+    bad = harvesting.dram
+    west, east = (0, 9) if bad is None or bad >= 4 else (9, 0)
+    groups = list(_DRAM_GROUPS)
+    if bad is not None:
+        groups.append(groups.pop(bad % 4))  # in both columns: the channel that is off and its mirror come last
+    rows = [row for group in groups for row in group]
+    table |= {(17, 12 + n): (west, row) for n, row in enumerate(rows)}
+    table |= {(18, 12 + n): (east, row) for n, row in enumerate(rows)}
+    table[19, 24] = PCIE[0]
+    ethernet = [n for n in range(len(_ETHERNET_COLUMNS)) if n not in harvesting.ethernet]
+    table |= {(20 + n, 25): (_ETHERNET_COLUMNS[e], 1) for n, e in enumerate(ethernet[:12])}
+    table |= {(8, 26 + n): place for n, place in enumerate(_L2CPU)}
+    table[8, 30] = SECURITY
+    return table
+
+
+SIMULATOR: Final = Harvesting(dram=2)
+"""The official simulator's table is that of such a card, although it reports that nothing is off (N8)."""

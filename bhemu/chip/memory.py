@@ -1,0 +1,56 @@
+"""DRAM: each channel holds 4 GiB, of which pages exist when they are written (tile N4)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from bhemu.errors import MemoryError_
+
+CHANNEL_BYTES: Final = 1 << 32
+PAGE_BITS: Final = 16
+PAGE: Final = 1 << PAGE_BITS
+
+
+class Dram:
+    """One channel. Bytes that nobody has written read as 0."""
+
+    def __init__(self, channel: int) -> None:
+        self.channel = channel
+        self.pages: dict[int, np.ndarray[Any, np.dtype[np.uint8]]] = {}
+
+    def _check(self, address: int, size: int) -> None:
+        if address < 0 or address + size > CHANNEL_BYTES:
+            raise MemoryError_(
+                f"{size} bytes at {address:#x} are outside of DRAM channel {self.channel}",
+                remedy="a channel has 4 GiB: addresses 0 to 0xffffffff",
+            )
+
+    def read(self, address: int, size: int) -> bytes:
+        """Bytes from an address on."""
+        self._check(address, size)
+        parts = []
+        while size:
+            start = address & (PAGE - 1)
+            count = min(size, PAGE - start)
+            page = self.pages.get(address >> PAGE_BITS)
+            parts.append(bytes(count) if page is None else page[start : start + count].tobytes())
+            address += count
+            size -= count
+        return b"".join(parts)
+
+    def write(self, address: int, content: bytes) -> None:
+        """Bytes from an address on."""
+        self._check(address, len(content))
+        data = np.frombuffer(content, np.uint8)
+        done = 0
+        while done < len(data):
+            start = address & (PAGE - 1)
+            count = min(len(data) - done, PAGE - start)
+            page = self.pages.get(address >> PAGE_BITS)
+            if page is None:
+                page = self.pages[address >> PAGE_BITS] = np.zeros(PAGE, np.uint8)
+            page[start : start + count] = data[done : done + count]
+            address += count
+            done += count
