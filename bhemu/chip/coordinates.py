@@ -1,4 +1,4 @@
-"""Which tile is where: physical NoC 0 coordinates, harvesting, and the translated coordinates of clients (tile N1 to N8).
+"""Which tile is where: physical coordinates, harvesting, and the translated coordinates of clients (tile N1 to N8).
 
 Physical coordinates are (x, y), 0 <= x < 17 and 0 <= y < 12; translated ones reach up to (31, 30).
 """

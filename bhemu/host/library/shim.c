@@ -1,0 +1,158 @@
+/* The C interface that clients of the official simulator load (tile H1): it joins the Python of the process, or starts
+ * one, and lets bhemu/host/library/entry.py fill in what the functions do. `bhemu library` compiles it with
+ * BHEMU_PYTHON, BHEMU_LIBPYTHON and BHEMU_PATH defined. */
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef void (*read_callback)(uint64_t, void *, uint32_t);
+typedef void (*write_callback)(uint64_t, const void *, uint32_t);
+
+/* In the order of entry.py. */
+static struct {
+    void (*init)(void);
+    void (*exit)(void);
+    uint32_t (*config_read)(uint32_t, uint32_t);
+    void (*config_write)(uint32_t, uint32_t, uint32_t);
+    void (*memory_read)(uint64_t, void *, uint32_t);
+    void (*memory_write)(uint64_t, const void *, uint32_t);
+    void (*clock)(uint32_t);
+    read_callback dma_read;
+    write_callback dma_write;
+    void (*tile_access)(uint32_t, uint32_t, uint64_t, uint32_t);
+} calls;
+
+static int running;
+
+static void refuse(const char *function, const char *text)
+{
+    printf("[0] ERROR: ConfigurationError: %s: %s\n", function, text);
+    fflush(stdout);
+    _exit(1);
+}
+
+static void *symbol(const char *name)
+{
+    void *found = dlsym(RTLD_DEFAULT, name);
+    if (!found)
+        refuse("libttsim_init", name);
+    return found;
+}
+
+static void start_python(void)
+{
+    int (*is_initialized)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+    if (is_initialized && is_initialized())
+        return;
+    if (!is_initialized) {
+        if (!*BHEMU_LIBPYTHON)
+            refuse("libttsim_init", "this Python has no shared library (libpython), so only a Python process can use bhemu");
+        if (!dlopen(BHEMU_LIBPYTHON, RTLD_NOW | RTLD_GLOBAL))
+            refuse("libttsim_init", dlerror());
+    }
+    static wchar_t program[4096];
+    mbstowcs(program, BHEMU_PYTHON, 4095);
+    ((void (*)(const wchar_t *))symbol("Py_SetProgramName"))(program);
+    ((void (*)(int))symbol("Py_InitializeEx"))(0);
+    ((void *(*)(void))symbol("PyEval_SaveThread"))();
+}
+
+static void fill_calls(void)
+{
+    static const char form[] =
+        "import sys\n"
+        "sys.path.append(%s) if %s not in sys.path else None\n"
+        "from bhemu.host.library import entry\n"
+        "entry.fill(%lu)\n";
+    char text[8192];
+    snprintf(text, sizeof text, form, BHEMU_PATH, BHEMU_PATH, (unsigned long)(uintptr_t)&calls);
+    int state = ((int (*)(void))symbol("PyGILState_Ensure"))();
+    int failed = ((int (*)(const char *))symbol("PyRun_SimpleString"))(text);
+    ((void (*)(int))symbol("PyGILState_Release"))(state);
+    if (failed || !calls.init)
+        refuse("libttsim_init", "bhemu cannot be imported by the Python of this process (see the lines above)");
+}
+
+static void check(const char *function)
+{
+    if (!running)
+        refuse(function, "the simulator is not running: call libttsim_init first");
+}
+
+EXPORT void libttsim_set_pci_dma_mem_callbacks(read_callback reads, write_callback writes)
+{
+    if (running)
+        refuse(__func__, "callbacks are set before libttsim_init");
+    calls.dma_read = reads;
+    calls.dma_write = writes;
+}
+
+EXPORT void libttsim_init(void)
+{
+    if (running)
+        refuse(__func__, "the simulator is running already");
+    if (!calls.init) {
+        start_python();
+        fill_calls();
+    }
+    calls.init();
+    running = 1;
+}
+
+EXPORT void libttsim_exit(void)
+{
+    check(__func__);
+    running = 0;
+    calls.exit();
+}
+
+EXPORT uint32_t libttsim_pci_config_rd32(uint32_t bdf, uint32_t offset)
+{
+    check(__func__);
+    return calls.config_read(bdf, offset);
+}
+
+EXPORT void libttsim_pci_config_wr32(uint32_t bdf, uint32_t offset, uint32_t data)
+{
+    check(__func__);
+    calls.config_write(bdf, offset, data);
+}
+
+EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
+{
+    check(__func__);
+    calls.memory_read(paddr, p, size);
+}
+
+EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t size)
+{
+    check(__func__);
+    calls.memory_write(paddr, p, size);
+}
+
+EXPORT void libttsim_clock(uint32_t clocks)
+{
+    check(__func__);
+    calls.clock(clocks);
+}
+
+EXPORT void libttsim_tile_rd_bytes(uint32_t x, uint32_t y, uint64_t address, void *p, uint32_t size)
+{
+    (void)p;
+    check(__func__);
+    calls.tile_access(x, y, address, size);
+}
+
+EXPORT void libttsim_tile_wr_bytes(uint32_t x, uint32_t y, uint64_t address, const void *p, uint32_t size)
+{
+    (void)p;
+    check(__func__);
+    calls.tile_access(x, y, address, size);
+}
