@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from bhemu.cc.check import check_instructions
+from bhemu.cc.check import ATOMICS, check_instructions
 from bhemu.cc.cores import Core, find_core, l1_region
 from bhemu.cc.errors import CompileError
 from bhemu.cc.header import fields_header, instructions_header
@@ -45,6 +45,7 @@ _LINK = (
     "-Wl,-z,max-page-size=16",
     "-Wl,--no-warn-rwx-segments",
 )
+_C = ("-Werror=implicit-function-declaration",)
 
 SFPU_MARK = "bhemu_sfpu_compiler_needed"
 """Every declaration of our `sfpi.h` that cannot be compiled carries this name."""
@@ -112,7 +113,8 @@ def compile_kernel(
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bhemu-cc-")))
         data = stack.enter_context(resources.as_file(resources.files("bhemu.cc").joinpath("data")))
         include = write_headers(work / "include")
-        objects = []
+        objects: list[Path] = []
+        command: list[str | Path]
         for index, file in enumerate([data / "crt0.S", *files]):
             if file.suffix in OBJECT_SUFFIXES:
                 objects.append(file)
@@ -175,6 +177,8 @@ def source_flags(
     flags = [*MACHINE, *_COMMON, *core.defines]
     if file.suffix in CXX_SUFFIXES:
         flags += _CXX
+    elif file.suffix in C_SUFFIXES:
+        flags += _C
     if llk is not None:
         flags += llk_options(llk, core, data)
     flags += [f"-I{data}", f"-I{include}", "-include", str(data / "prelude.h")]
@@ -183,8 +187,8 @@ def source_flags(
     return [*flags, f"-isystem{toolchain.include}"]
 
 
-_LINK_ONLY = ("-L", "-l", "-Wl,", "-T", "-u", "-z", "-Xlinker")
-_WITH_VALUE_LINK = ("-L", "-l", "-T", "-u", "-z", "-Xlinker")
+_LINK_JOINED = ("-L", "-l", "-T", "-Wl,")
+_LINK_SEPARATE = ("-L", "-l", "-T", "-u", "-z", "-Xlinker")
 
 
 def split_options(options: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -196,9 +200,9 @@ def split_options(options: Iterable[str]) -> tuple[list[str], list[str]]:
         if waiting is not None:
             waiting.append(option)
             waiting = None
-        elif option.startswith(_LINK_ONLY):
+        elif option in _LINK_SEPARATE or option.startswith(_LINK_JOINED):
             link_options.append(option)
-            waiting = link_options if option in _WITH_VALUE_LINK else None
+            waiting = link_options if option in _LINK_SEPARATE else None
         else:
             compile_options.append(option)
     return compile_options, link_options
@@ -220,7 +224,7 @@ def _run(command: Sequence[str | Path], failure: str, log: Callable[[str], None]
     words = [str(word) for word in command]
     if log is not None:
         log(shlex.join(words))
-    done = subprocess.run(words, capture_output=True, text=True, errors="replace")
+    done = subprocess.run(words, check=False, capture_output=True, text=True, errors="replace")
     said = done.stdout + done.stderr
     if done.returncode == 0:
         return said
@@ -240,6 +244,10 @@ def explain(failure: str, said: str) -> CompileError:
         remedy = "give the kernel more room with --text ADDRESS (and --length), or build with -Os"
     elif "region `LOCAL'" in said or "bhemu: .data and .bss" in said:
         remedy = "put large data in L1 with BHEMU_L1, or make it const: constants stay in L1"
+    elif "'#pragma GCC unroll' requires" in said:
+        remedy = "the header needs a newer compiler than this one; name another with --gcc"
+    elif "undefined reference to `__atomic_" in said:
+        remedy = ATOMICS
     elif "undefined reference to `main'" in said:
         remedy = "define main(): the start-up code calls it"
     return CompileError(f"{failure}\n{said.rstrip()}", remedy=remedy, output=said)

@@ -6,6 +6,9 @@ import struct
 
 from bhemu.cc.errors import CompileError
 
+ATOMICS = "use 32-bit __atomic_fetch_add, _or, _and, _xor or __atomic_exchange_n on words in L1"
+"""The remedy for atomics that the cores lack."""
+
 _AMO = 0x2F
 _LR, _SC = 0x02, 0x03
 
@@ -22,7 +25,7 @@ def text_section(image: bytes) -> tuple[int, bytes]:
 
 
 def check_instructions(image: bytes, name: str) -> None:
-    """Refuse LR and SC, which C11 atomics other than whole-word read-modify-writes compile to (T1, T5).
+    """Refuse LR and SC, which a compare-and-exchange compiles to (T1, T5).
 
     Raises:
         CompileError: with the addresses.
@@ -37,5 +40,5 @@ def check_instructions(image: bytes, name: str) -> None:
         places = ", ".join(f"0x{place:X}" for place in found[:4]) + (" ..." if len(found) > 4 else "")
         raise CompileError(
             f"{name} uses LR/SC at {places}, and the cores have none",
-            remedy="use 32-bit __atomic_fetch_add, _or, _and, _xor or __atomic_exchange_n on words in L1",
+            remedy=ATOMICS,
         )

@@ -6,7 +6,9 @@ translates the arguments and becomes the stock compiler, in a few milliseconds.
 
 from __future__ import annotations
 
+import re
 import shlex
+import shutil
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -16,8 +18,11 @@ from bhemu.cc.llk import LlkTree
 from bhemu.cc.toolchain import ABI, GCC, MARCH, Toolchain, find_toolchain
 
 PREFIX = "riscv-tt-elf-"
-_BINUTILS = ("ar", "as", "c++filt", "gcov", "gcov-dump", "gcov-tool", "ld", "nm", "objcopy", "objdump", "ranlib")
-_BINUTILS += ("readelf", "size", "strip", "strings", "addr2line")
+_COVERAGE = ("gcov", "gcov-dump", "gcov-tool")
+_BINUTILS = (
+    *("addr2line", "ar", "as", "c++filt", "ld", "nm", "objcopy", "objdump"),
+    *("ranlib", "readelf", "size", "strings", "strip"),
+)
 
 _DRIVER = """\
 #!/bin/sh
@@ -88,7 +93,7 @@ def write_vendor_tools(directory: str | Path, *, gcc: str = GCC) -> Path:
             stock = toolchain.gcc if name == "gcc" else toolchain.tool("g++")
             script = _driver(name, stock, toolchain, prelude, include, paths, code) if stock else _missing(name)
             _write_program(binaries / f"{PREFIX}{name}", script)
-        for name in _BINUTILS:
+        for name in (*_BINUTILS, *_COVERAGE):
             stock = toolchain.tool(name)
             script = f'#!/bin/sh\nexec {shlex.quote(str(stock))} "$@"\n' if stock else _missing(name)
             _write_program(binaries / f"{PREFIX}{name}", script)
@@ -102,11 +107,12 @@ def write_vendor_tools(directory: str | Path, *, gcc: str = GCC) -> Path:
 def write_llk_home(directory: str | Path, tree: LlkTree, *, gcc: str = GCC) -> Path:
     """Write a view of an LLK tree that has these tools where the harness looks for them; the tree is not touched.
 
-    The view is `directory/tt_metal/tt-llk`: links to the tree, except `tests/sfpi`, which `write_vendor_tools` fills.
-    The harness takes it from the environment variable LLK_HOME; what it writes below LLK_HOME lands here.
+    The view is `directory/tt_metal/tt-llk`: links to the tree, except `tests/sfpi`, which `write_vendor_tools` fills,
+    and a few headers with a pragma that the stock compiler does not know. The harness takes the view from the
+    environment variable LLK_HOME, and what it writes below LLK_HOME lands in the view.
 
     Args:
-        directory: created when it does not exist.
+        directory: a new or empty one, or an earlier view, which is replaced.
         tree: the LLK headers and tests, as the `ttnn` wheel or a tt-metal checkout has them.
         gcc: the stock C driver.
 
@@ -115,27 +121,73 @@ def write_llk_home(directory: str | Path, tree: LlkTree, *, gcc: str = GCC) -> P
 
     Raises:
         MissingTool: no compiler, C library or C++ headers.
-        CompileError: the tree has no tests, or the directory cannot be written.
+        CompileError: the tree has no tests, or the directory cannot be written or holds something else.
     """
     if not (tree.root / "tests" / "python_tests").is_dir():
         raise CompileError(f"{tree.root} has no tests", remedy="use the tree of the ttnn wheel or of tt-metal")
-    top = Path(directory).absolute()
+    find_toolchain(gcc).cxx_include()
+    top = Path(directory).resolve()
     home = top / "tt_metal" / "tt-llk"
-    suite = Path("tests", "python_tests")  # a directory of its own: the harness writes logs into it
     try:
-        (home / suite).mkdir(parents=True, exist_ok=True)
+        if (top / _MARK).is_file():
+            shutil.rmtree(top)
+        elif top.is_dir() and any(top.iterdir()):
+            raise CompileError(f"{top} holds something else", remedy="name a new directory")
+        (home / "tests").mkdir(parents=True)
+        (top / _MARK).write_text(f"{tree.root}\n")
         # The harness includes from ../../hw and ../../../ttnn, relative to tests/.
         _link_all(tree.metal.parent, top, only=("ttnn",))
         _link_all(tree.metal, top / "tt_metal", without=(tree.root.name, home.name))
         _link_all(tree.root, home, without=("tests",))
-        _link_all(tree.root / "tests", home / "tests", without=("sfpi", suite.name))
-        _link_all(tree.root / suite, home / suite)
+        _link_all(tree.root / "tests", home / "tests", without=("sfpi",))
+        for written in ("python_tests", "sources"):  # logs and generated kernels
+            _own(home / "tests" / written)
+        for part in (home / "tt_llk_blackhole", top / "tt_metal" / "hw" / "ckernels" / "blackhole"):
+            _drop_unroll_pragmas(part)
     except OSError as error:
-        raise CompileError(
-            f"cannot write {error.filename}: {error.strerror}", remedy="name a new directory"
-        ) from None
+        raise CompileError(f"cannot write {error.filename}: {error.strerror}", remedy="name a new directory") from None
     write_vendor_tools(home / "tests" / "sfpi", gcc=gcc)
     return home
+
+
+_MARK = ".bhemu-llk-home"
+"""File that says that a directory is a view, which may be replaced."""
+_UNROLL = re.compile(rb"^#pragma GCC unroll [A-Za-z_]\w*[ \t]*$", re.MULTILINE)
+"""A count that is a template parameter: the stock compiler wants a number. It is a hint, without effect on results."""
+
+
+def _drop_unroll_pragmas(part: Path) -> None:
+    """Give the view its own copies of the headers below `part`, a link, that have such a pragma, without it."""
+    source = part.resolve()
+    for file in sorted(source.rglob("*.h")):
+        text = file.read_bytes()
+        if _UNROLL.search(text):
+            header = part / file.relative_to(source)
+            _own(header.parent)
+            header.unlink()
+            header.write_bytes(_UNROLL.sub(b"", text))
+
+
+def _own(directory: Path) -> None:
+    """Make a directory of the view real: a link on the way to it becomes a directory of links.
+
+    The view's top is free of links, so nothing outside of the view changes.
+    """
+    if directory.resolve() == directory:
+        return
+    _own(directory.parent)
+    if directory.is_symlink():
+        source = directory.readlink()
+        directory.unlink()
+        directory.mkdir()
+        _link_all(source, directory)
+
+
+def _link_all(source: Path, target: Path, *, without: Sequence[str] = (), only: Sequence[str] = ()) -> None:
+    """Symbolic links in `target` to what is in `source`."""
+    for entry in source.iterdir():
+        if entry.name not in without and (not only or entry.name in only):
+            (target / entry.name).symlink_to(entry)
 
 
 def _driver(
@@ -162,18 +214,3 @@ def _missing(name: str) -> str:
 def _write_program(path: Path, text: str) -> None:
     path.write_text(text)
     path.chmod(0o755)
-
-
-def _link_all(source: Path, target: Path, *, without: Sequence[str] = (), only: Sequence[str] = ()) -> None:
-    """Symbolic links in `target` to what is in `source`, replacing those that are there."""
-    for entry in source.iterdir():
-        link = target / entry.name
-        if entry.name in without or (only and entry.name not in only):
-            continue
-        if link.is_symlink():
-            link.unlink()
-        elif link.exists():
-            if link.is_dir():
-                continue  # a directory of the view itself
-            raise FileExistsError(17, "a file of another origin is in the way", str(link))
-        link.symlink_to(entry)

@@ -22,7 +22,7 @@ def cc(
         list[str] | None,
         typer.Argument(
             metavar="SOURCES... -o FILE [COMPILER OPTIONS...]",
-            help="C, C++ and assembly (.S) files, the ELF file to write, and options of GCC such as -O3, -DNAME, -Idir.",
+            help="C, C++ and assembly (.S) files, the ELF file to write, and GCC's options such as -O3, -DNAME, -Idir.",
             show_default=False,
         ),
     ] = None,
@@ -41,12 +41,13 @@ def cc(
     ] = None,
     llk_core: Annotated[
         str | None,
-        typer.Option("--llk-core", metavar="PART", help="unpack, math or pack: LLK headers for that part, on T0, T1, T2."),
+        typer.Option("--llk-core", metavar="PART", help="unpack, math or pack: LLK headers for that part."),
     ] = None,
     gcc: Annotated[str | None, typer.Option("--gcc", help="The C driver. Default: riscv64-unknown-elf-gcc.")] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print each command before it runs.")] = False,
     print_header: Annotated[
-        str | None, typer.Option("--print-header", metavar="NAME", help=f"Print a header and stop: {', '.join(HEADERS)}.")
+        str | None,
+        typer.Option("--print-header", metavar="NAME", help=f"Print a header and stop: {', '.join(HEADERS)}."),
     ] = None,
     vendor_tools: Annotated[
         Path | None,
@@ -54,7 +55,9 @@ def cc(
     ] = None,
     llk_home: Annotated[
         Path | None,
-        typer.Option("--llk-home", metavar="DIR", help="Write a view of the LLK tree that has those launchers (LLK_HOME)."),
+        typer.Option(
+            "--llk-home", metavar="DIR", help="Write a view of the LLK tree that has those launchers (LLK_HOME)."
+        ),
     ] = None,
 ) -> None:
     """Compile a kernel for one RISC-V core with Debian's gcc-riscv64-unknown-elf.
@@ -102,10 +105,11 @@ def cc(
     typer.echo(f"{kernel.path}: core {kernel.core}, entry 0x{kernel.origin:X}")
 
 
-_WITH_VALUE = frozenset(
-    "-I -D -U -L -l -T -u -z -x -include -imacros -isystem -iquote -idirafter -iprefix -iwithprefix -isysroot "
-    "-Xlinker -Xassembler -Xpreprocessor --param -MF -MT -MQ -aux-info -dumpbase -dumpdir -B -wrapper -e".split()
-)
+_WITH_VALUE = {
+    *("-I", "-D", "-U", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "-isysroot", "-x", "-B"),
+    *("-iprefix", "-iwithprefix", "-MF", "-MT", "-MQ", "-aux-info", "-dumpbase", "-dumpdir", "-wrapper", "--param"),
+    *("-L", "-l", "-T", "-u", "-z", "-e", "-Xlinker", "-Xassembler", "-Xpreprocessor"),
+}
 """GCC's options whose value is the next argument."""
 _STOPS = ("-c", "-S", "-E", "-M", "-MM", "-shared", "-r")
 

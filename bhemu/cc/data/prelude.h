@@ -21,4 +21,12 @@ __asm__(
     "  .4byte ((((\\word) << 2) | (((\\word) >> 30) & 3)) & 0xFFFFFFFF)\n"
     ".endm\n");
 
+#if defined(__cplusplus) && defined(TENSIX_FIRMWARE) && __GNUC__ < 13
+
+/* LLK headers write static_assert(false, ...) into branches of templates that are never taken. C++23 allows that; a
+ * compiler before it judges the condition at once, unless the condition depends on the template, as this does. */
+#define static_assert(...) static_assert(sizeof(__PRETTY_FUNCTION__) == 0 || __VA_ARGS__)
+
+#endif
+
 #endif

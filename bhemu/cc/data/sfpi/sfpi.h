@@ -27,10 +27,10 @@ namespace sfpi
 #define v_if(...)     if (::sfpi::bhemu_lanes(__VA_ARGS__))
 #define v_elseif(...) else if (::sfpi::bhemu_lanes(__VA_ARGS__))
 #define v_else        else
-#define v_endif       ((void)0)
+#define v_endif ;
 #define v_and(...)    ((void)::sfpi::bhemu_lanes(__VA_ARGS__))
 #define v_block
-#define v_endblock    ((void)0)
+#define v_endblock ;
 
 struct bhemu_vector_base
 {
@@ -86,6 +86,11 @@ struct bhemu_vector : bhemu_vector_base
     [[gnu::always_inline]] bhemu_vector get() const
     {
         return {0};
+    }
+
+    [[gnu::always_inline]] void in_use() const
+    {
+        bhemu_sfpu_compiler_needed();
     }
 
     template <typename... T>
@@ -190,7 +195,7 @@ BHEMU_UNARY(--)
 #undef BHEMU_UNARY
 
 /* Dst and the LRegs as arrays of vectors. */
-struct bhemu_registers : bhemu_vector_base
+struct bhemu_registers
 {
     template <typename T>
     [[gnu::always_inline]] bhemu_any operator[](const T &) const
@@ -215,17 +220,25 @@ struct bhemu_registers : bhemu_vector_base
 inline constexpr bhemu_registers dst_reg{};
 inline constexpr bhemu_registers l_reg{};
 
-enum class LRegs
+/* Keeps vector registers free in the vendor's compiler. */
+struct lreg_pressure
 {
-    LReg0,
-    LReg1,
-    LReg2,
-    LReg3,
-    LReg4,
-    LReg5,
-    LReg6,
-    LReg7,
 };
+
+/* Constants, and the vectors that a kernel programs once */
+inline bhemu_vector<0> vConst0, vConst1, vConstNeg1;
+inline bhemu_vector<0> vConstFloatPrgm0, vConstFloatPrgm1, vConstFloatPrgm2;
+inline bhemu_vector<1> vConstIntPrgm0, vConstIntPrgm1, vConstIntPrgm2, vConstTileId;
+
+/* Modes of operations: names to parse, without values */
+enum class LRegs { LReg0, LReg1, LReg2, LReg3, LReg4, LReg5, LReg6, LReg7 };
+enum class DataLayout { Default, FSrcB, F16a, F16b, F32, I32, SM32, M32, U16, U32, I8, U8 };
+enum class RoundMode { Nearest, NearestAway, NearestStochastic };
+enum class ExponentMode { Unbiased, Biased };
+enum class MantissaMode { Default, ImplicitOne };
+enum class ShiftMode { Logical, Arithmetic };
+enum class LutSign { Retain, Update };
+enum class FractionalHalf { Low, High };
 
 #define BHEMU_FUNCTION(name)                                                     \
     template <typename... Types, typename... A>                                  \
@@ -242,9 +255,13 @@ BHEMU_FUNCTION(clamp)
 BHEMU_FUNCTION(copysgn)
 BHEMU_FUNCTION(exexp)
 BHEMU_FUNCTION(exman)
+BHEMU_FUNCTION(exman9)
+BHEMU_FUNCTION(fractional_mul)
 BHEMU_FUNCTION(is_finite)
 BHEMU_FUNCTION(is_inf)
 BHEMU_FUNCTION(is_nan)
+BHEMU_FUNCTION(is_neg)
+BHEMU_FUNCTION(is_pos)
 BHEMU_FUNCTION(lut)
 BHEMU_FUNCTION(max)
 BHEMU_FUNCTION(min)
@@ -252,10 +269,32 @@ BHEMU_FUNCTION(nearby)
 BHEMU_FUNCTION(setexp)
 BHEMU_FUNCTION(setman)
 BHEMU_FUNCTION(setsgn)
+BHEMU_FUNCTION(setsgn2)
 BHEMU_FUNCTION(shft)
+BHEMU_FUNCTION(subvec_shflror1)
+BHEMU_FUNCTION(subvec_transp)
 BHEMU_FUNCTION(symmetric_clamp)
 
 #undef BHEMU_FUNCTION
+
+struct bhemu_pair
+{
+    bhemu_any low, high;
+};
+
+template <typename... A>
+[[gnu::always_inline]] inline bhemu_pair min_max(const A &...)
+{
+    bhemu_sfpu_compiler_needed();
+    return bhemu_pair();
+}
+
+template <typename... A>
+[[gnu::always_inline]] inline bhemu_pair vec_min_max(const A &...)
+{
+    bhemu_sfpu_compiler_needed();
+    return bhemu_pair();
+}
 
 template <typename To, typename... A>
 [[gnu::always_inline]] inline To as(const A &...)
@@ -345,3 +384,17 @@ inline constexpr unsigned SFPSTOCHRND_MOD1_FP32_TO_UINT16 = 6;
 inline constexpr unsigned SFPSTOCHRND_MOD1_FP32_TO_INT16  = 7;
 
 } // namespace sfpi
+
+/* The vendor compiler's builtins that headers call by name. */
+#define BHEMU_BUILTIN(name)                                                      \
+    template <typename... A>                                                     \
+    [[gnu::always_inline]] inline sfpi::bhemu_any name(const A &...)             \
+    {                                                                            \
+        sfpi::bhemu_sfpu_compiler_needed();                                      \
+        return sfpi::bhemu_any();                                                \
+    }
+
+BHEMU_BUILTIN(__builtin_rvtt_sfpmad)
+BHEMU_BUILTIN(__builtin_rvtt_sfpgt)
+
+#undef BHEMU_BUILTIN
