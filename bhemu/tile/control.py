@@ -16,9 +16,12 @@ from bhemu.errors import UndefinedBehavior, Unimplemented
 from bhemu.isa.registers import CONFIG_WORDS, THREAD_WORDS
 from bhemu.machine.agents import NC, T0
 from bhemu.machine.faults import DONE, fault, refuse
+from bhemu.machine.faults import REFUSED as STATUS_REFUSED
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.tensix.config import read_config
+from bhemu.tile import debug_timestamp as timestamp
+from bhemu.tile.block_reset import reset_blocks
 from bhemu.tile.control_registers import (
     COUNTER,
     COUNTER_STARTED,
@@ -30,12 +33,24 @@ from bhemu.tile.control_registers import (
     REFUSED,
     RESULT,
 )
+from bhemu.tile.debug_array import load_array
+from bhemu.tile.debug_bus import L1_REG2, load_bus_data, store_bus_control, store_l1_control
+from bhemu.tile.debug_interface import load_debug_status, reset_debug, store_debug_control
+from bhemu.tile.injection import CONTROL_0 as PUSH_CONTROL
+from bhemu.tile.injection import load_status as load_push_status
+from bhemu.tile.injection import store_control as store_push_control
 from bhemu.tile.reset import store_soft_reset
 
+BUS_CONTROL: Final = 0x054
 CONFIG_READ: Final = 0x058
 BUS_DATA: Final = 0x05C
 FEATURE_DISABLE: Final = 0x068
+ARRAY_DATA: Final = 0x06C
 CONFIG_DATA: Final = 0x078
+DEBUG_CONTROL_0: Final = 0x080
+DEBUG_STATUS_0: Final = 0x088
+DEBUG_STATUS_1: Final = 0x08C
+PUSH_STATUS: Final = 0x0A8
 STICKY_BITS: Final = 0x0B4
 SOFT_RESET: Final = 0x1B0
 WATCHDOG_CONTROL: Final = 0x1E4
@@ -57,13 +72,6 @@ NO_REGISTER: Final = fault(
     UndefinedBehavior,
     "there is no register at {0:#x} of the control block (0xffb12000)",
     remedy="tile K31 lists the registers",
-    rule="tile K31",
-)
-NOT_YET: Final = fault(
-    "control.not-yet",
-    Unimplemented,
-    "register {0:#x} of the control block (0xffb12000) is not built",
-    remedy="see tile K31",
     rule="tile K31",
 )
 FEATURE: Final = fault(
@@ -139,8 +147,6 @@ def _load_acting(t, offset):
         value = (clock_now(t) >> 32) & 0xFFFFFFFF
     elif offset == WALL_CLOCK_1_AT:
         value = np.int64(t.wall_clock_latch)
-    elif offset == CONFIG_READ:
-        value = np.int64(t.control_word[CONFIG_READ >> 2])
     elif offset == CONFIG_DATA:
         value = np.int64(t.debug_read)
     elif offset == DISABLE_RESET:
@@ -154,12 +160,24 @@ def _load_acting(t, offset):
         value = np.int64(t.reset_pc[NC])
     elif offset == RESET_OVERRIDE_NC:
         value = np.int64(t.reset_pc_override[NC])
-    elif offset in (FEATURE_DISABLE, WATCHDOG_CONTROL):
-        value = np.int64(0)  # nothing else can be stored
+    elif offset == BUS_DATA:
+        return load_bus_data(t)
+    elif offset == ARRAY_DATA:
+        return load_array(t)
+    elif offset == DEBUG_STATUS_0:
+        value = load_debug_status(t)
+    elif offset == DEBUG_STATUS_1:
+        value = np.int64(t.debug_read_value)
+    elif offset == PUSH_STATUS:
+        value = load_push_status(t)
+    elif offset == timestamp.CONTROL:
+        value = timestamp.load_buffer_control(t)
+    elif offset == timestamp.STATUS:
+        value = timestamp.load_status(t)
     elif offset == STICKY_BITS:
         return refuse(t, STICKY, offset), value
-    else:
-        return refuse(t, NOT_YET, offset), value
+    elif offset not in (FEATURE_DISABLE, WATCHDOG_CONTROL, timestamp.COMMAND):  # these are always 0
+        value = np.int64(t.control_word[offset >> 2])
     return DONE, value
 
 
@@ -180,15 +198,20 @@ def control_load(t, agent, offset):
 
 
 @kernel
-def _store_acting(t, offset, value):
-    """Status of a store to a register that acts."""
-    if offset == SOFT_RESET:
-        store_soft_reset(t, value & SOFT_RESET_BITS)
-    elif offset == CONFIG_READ:
-        return _store_config_read(t, value)
-    elif offset == WALL_CLOCK_0:  # latches, as a load does
-        t.wall_clock_latch = np.uint32((clock_now(t) >> 32) & 0xFFFFFFFF)
-    elif offset == DISABLE_RESET:
+def _store_soft_reset(t, value):
+    """SOFT_RESET_0 of blocks, debug registers and cores."""
+    before = np.int64(t.soft_reset)
+    if reset_blocks(t, before, value) != DONE:
+        return STATUS_REFUSED
+    reset_debug(t, before, value)
+    store_soft_reset(t, value)
+    return DONE
+
+
+@kernel
+def _store_reset_setting(t, offset, value):
+    """Where cores start, and what their reset spares."""
+    if offset == DISABLE_RESET:
         t.disable_reset = np.uint32(value)
     elif offset >= RESET_PC_T0 and offset < RESET_PC_T0 + 4 * THREADS:
         t.reset_pc[T0 + (offset - RESET_PC_T0) // 4] = np.uint32(value)
@@ -197,18 +220,44 @@ def _store_acting(t, offset, value):
             t.reset_pc_override[T0 + thread] = (value >> thread) & 1
     elif offset == RESET_PC_NC:
         t.reset_pc[NC] = np.uint32(value)
-    elif offset == RESET_OVERRIDE_NC:
+    else:
         t.reset_pc_override[NC] = value & 1
-    elif offset == FEATURE_DISABLE:
-        return DONE if value == 0 else refuse(t, FEATURE, value)
-    elif offset == WATCHDOG_CONTROL:
-        return DONE if value == 0 else refuse(t, WATCHDOG, value)
-    elif offset == STICKY_BITS:
-        return DONE if value == 0 else refuse(t, STICKY, offset)
-    elif offset != BUS_DATA and offset != CONFIG_DATA and offset != WALL_CLOCK_1 and offset != WALL_CLOCK_1_AT:
-        # Stores to these four are discarded; drivers use them to order what they do next.
-        return refuse(t, NOT_YET, offset)
     return DONE
+
+
+@kernel
+def _store_acting(t, offset, value):
+    """Status of a store to a register that acts."""
+    if offset == SOFT_RESET:
+        return _store_soft_reset(t, value & SOFT_RESET_BITS)
+    if offset >= DISABLE_RESET:
+        return _store_reset_setting(t, offset, value)
+    if offset == BUS_CONTROL:
+        return store_bus_control(t, value)
+    if offset == L1_REG2:
+        return store_l1_control(t, value)
+    if offset == CONFIG_READ:
+        return _store_config_read(t, value)
+    if offset == DEBUG_CONTROL_0:
+        return store_debug_control(t, value)
+    if offset == PUSH_CONTROL:
+        return store_push_control(t, value)
+    if offset == WALL_CLOCK_0:  # latches, as a load does
+        t.wall_clock_latch = np.uint32((clock_now(t) >> 32) & 0xFFFFFFFF)
+        return DONE
+    if offset == timestamp.COMMAND:
+        return timestamp.store_command(t, value, clock_now(t))
+    if offset == timestamp.CONTROL:
+        return timestamp.store_buffer_control(t, value)
+    if offset == timestamp.STATUS:
+        return timestamp.store_status(t, value)
+    if offset == FEATURE_DISABLE:
+        return DONE if value == 0 else refuse(t, FEATURE, value)
+    if offset == WATCHDOG_CONTROL:
+        return DONE if value == 0 else refuse(t, WATCHDOG, value)
+    if offset == STICKY_BITS:
+        return DONE if value == 0 else refuse(t, STICKY, offset)
+    return DONE  # registers that only report discard it; drivers use such stores to order what they do next
 
 
 @kernel

@@ -1,0 +1,180 @@
+"""Soft reset of the coprocessor's blocks (tile K40, K41).
+
+What a block forgets when its bit is set or cleared is done here. Between the two its state is as reset has left it, but
+bhemu does not stop it from working: software that lets a block work while it is held in reset finds silicon dropping
+instructions. The bits without an effect below (unpackers, mover, glue, automatic TTSync) abort what is in flight, and
+nothing ever is when a register is stored to.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.errors import MissingSpecification
+from bhemu.isa.registers import FIRST_SHARED_WORD
+from bhemu.machine.faults import DONE, REFUSED, fault, open_choice
+from bhemu.machine.kernel import kernel
+from bhemu.machine.state import ALL_CONFIG_DIRTY, THREADS
+from bhemu.tensix.banks import SRCA, SRCB, UNPACKER
+from bhemu.tensix.matrix.operands import DST_ROWS, SRC_ROWS, forget_srca_row
+
+PACKER_BIT: Final = 2
+TDMA_BIT: Final = 8
+SCALAR_BIT: Final = 9
+MATH_BIT: Final = 10
+SRCA_BANKS_BIT: Final = 15
+SRCB_BANKS_BIT: Final = 16
+DST_BIT: Final = 17
+SRCA_COLUMNS_BIT: Final = 19
+"""Columns 0 to 3; the next three bits are the others."""
+
+FIRST_SCALAR_WORD: Final = 64
+"""Config words of unpackers and packer begin here (THCON section)."""
+LANES: Final = 32
+COLUMNS: Final = 16
+_RELEASED_LREG: Final = np.array([0] * 8 + [0, 0, 0, 0xBF800000, 0x37800000, 0xBF2CC4C7, 0xBEB08FF9, 0, 0], np.int64)
+"""LRegs that the vector unit's release sets; 8, 9, 10 and 15 are constants (K41)."""
+
+LREG_12: Final = fault(
+    "block_reset.lreg12",
+    MissingSpecification,
+    "SOFT_RESET_0 = {0:#x} releases the vector unit: LReg 12 is then 1/65536 by the documents, but 1/512 at power on "
+    "by other sources",
+    remedy="do not reset the vector unit (bit 10), or allow open choices to have 1/65536",
+    rule="tile K41, Q3",
+)
+
+
+@kernel
+def _zero_srca(t, first, count):
+    """Columns of SrcA, all banks and rows."""
+    forget_srca_row(t)
+    for bank in range(2):
+        for row in range(SRC_ROWS):
+            for column in range(first, first + count):
+                t.srca[bank, row, column] = 0
+
+
+@kernel
+def _return_banks(t, file):
+    t.math_bank[file] = 0
+    t.unpack_bank[file] = 0
+    for bank in range(2):
+        t.src_owner[file, bank] = UNPACKER
+
+
+@kernel
+def _zero_srcb(t):
+    for bank in range(2):
+        for row in range(SRC_ROWS):
+            for column in range(COLUMNS):
+                t.srcb[bank, row, column] = 0
+
+
+@kernel
+def _forget_scheduled(t):
+    """What SFPLOADMACRO has scheduled never happens."""
+    t.macro_pending = 0
+    t.macro_counted = 0
+    t.macro_cycle = 0
+    t.macro_resume = 0
+    t.macro_counts = 0
+    t.macro_taken = 0
+    t.macro_alone = 0
+    t.macro_resting = 0
+    t.macro_rest_next = 0
+    for register in range(17):
+        t.macro_late_lanes[register] = 0
+    for unit in range(4):
+        for slot in range(9):
+            for lane in range(LANES):
+                t.macro_word[unit, slot, lane] = 0
+
+
+@kernel
+def _release_vector_unit(t):
+    """Every setting as at power on; LRegs by the table of K41."""
+    for register in range(17):
+        if register < 8 or register == 16 or (register >= 11 and register <= 14):
+            for lane in range(LANES):
+                t.lregs[register, lane] = np.uint32(_RELEASED_LREG[register])
+    for lane in range(LANES):
+        t.prng[lane] = 0
+    t.lane_flags = np.uint32(0xFFFFFFFF)
+    t.use_flags = 1
+    t.flag_stack_depth = 0
+    t.lane_config = 0
+    for i in range(4):
+        t.macro_template[i] = 0
+        t.macro_sequence[i] = 0
+    t.macro_misc = 0
+    t.settings_mixed = 0
+
+
+@kernel
+def _enter_dst(t):
+    """The exponent histogram restarts; rows that ZEROACC has cleared show again what they held."""
+    for i in range(32):
+        t.pack.histogram[i] = 0
+    t.pack.histogram_max = 0
+    for row in range(DST_ROWS):
+        t.dst_valid[row] = 1
+
+
+@kernel
+def _enter_scalar_unit(t):
+    """Configuration of unpackers and packer, of both banks."""
+    for bank in range(2):
+        for word in range(FIRST_SCALAR_WORD, FIRST_SHARED_WORD):
+            t.config[bank, word] = 0
+        t.config_dirty[bank] = np.uint32(ALL_CONFIG_DIRTY)
+
+
+@kernel
+def _enter(t, bit):
+    """A block's bit has been set."""
+    if bit == PACKER_BIT:
+        t.pack.last_tile_size = 0
+        for thread in range(THREADS):
+            t.pack.acc_tile_size[thread] = 0
+    elif bit == TDMA_BIT:
+        for i in range(4):
+            t.tdma_parameters[i] = 0
+    elif bit == SCALAR_BIT:
+        _enter_scalar_unit(t)
+    elif bit == MATH_BIT:
+        _forget_scheduled(t)
+        _zero_srca(t, 0, COLUMNS)
+    elif bit == SRCA_BANKS_BIT:
+        _return_banks(t, SRCA)
+    elif bit == SRCB_BANKS_BIT:
+        _return_banks(t, SRCB)
+        _zero_srcb(t)
+    elif bit == DST_BIT:
+        _enter_dst(t)
+    elif bit >= SRCA_COLUMNS_BIT and bit < SRCA_COLUMNS_BIT + 4:
+        _zero_srca(t, 4 * (bit - SRCA_COLUMNS_BIT), 4)
+
+
+@kernel
+def reset_blocks(t, before, after):
+    """What a store of `after` to SOFT_RESET_0, which held `before`, does to the coprocessor.
+
+    Returns DONE, or REFUSED with nothing changed.
+    """
+    changed = before ^ after
+    releases_math = (changed & before) >> MATH_BIT & 1
+    if releases_math and not open_choice(t, LREG_12, after):
+        return REFUSED
+    for bit in range(SRCA_COLUMNS_BIT + 4):
+        if (changed & after) >> bit & 1:
+            _enter(t, bit)
+    if releases_math:
+        _release_vector_unit(t)
+    if (changed & before) >> PACKER_BIT & 1:
+        t.pack.l1_dest_addr_offset = 0
+    return DONE

@@ -1,0 +1,140 @@
+"""Pausing a core, and the watchpoints that pause it (tile K42).
+
+A breakpoint or watchpoint pauses the core behind the instruction that hits it. While a core steps or has watchpoints on
+(`debug_watch`), the schedule lets it execute one instruction a turn, between `before_instruction` and
+`after_instruction`.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.isa.riscv import NUMBER
+from bhemu.machine.core_state import ASLEEP, BLOCKED, FIRST_POLL_ATTEMPT, HALT_DEBUGGER, HALTED, RUNNING
+from bhemu.machine.kernel import kernel
+from bhemu.machine.state import L1_SIZE
+from bhemu.riscv.decode import TTINSN, fields_of
+from bhemu.riscv.execute import LB, LBU, LH, LHU, LW, SB, SH, SW, WORD
+from bhemu.riscv.poll import NOT_RECORDING, wake
+from bhemu.tile.reset import agent_round
+
+MODES: Final = 5
+FIRST_ADDRESS: Final = 10
+WATCHPOINTS: Final = 8
+
+BY_BREAKPOINT: Final = 2
+BY_WATCHPOINT: Final = 4
+HIT_LSB: Final = 8
+"""Bits of the debug status (`debug_cause`)."""
+
+MODE_PC: Final = 8
+MODE_BOTH: Final = 11
+"""Watchpoint modes: 8 pc, 9 load, 10 store, 11 both; others are off."""
+_LOADS: Final = 1
+_STORES: Final = 2
+
+WATCHING: Final = 1
+"""Bit of `debug_watch`: some watchpoint is on."""
+STEPPING: Final = 2
+"""Bit of `debug_watch`: pause behind the next instruction."""
+
+_PUSH_ADDRESS: Final = 0xFFE40000
+AMOADD, AMOMAXU, FLW, FSW = NUMBER["amoadd.w"], NUMBER["amomaxu.w"], NUMBER["flw"], NUMBER["fsw"]
+
+
+@kernel
+def pause(t, core, cause):
+    """Stop a core before its next instruction."""
+    state = t.core_state[core]
+    if state == ASLEEP:
+        wake(t, core, agent_round(t, core))
+    if state in (RUNNING, ASLEEP, BLOCKED):
+        t.core_state[core] = HALTED
+        t.core_halt_reason[core] = HALT_DEBUGGER
+        t.debug_cause[core] = cause
+        # A loop that is being recorded may find other registers when the core goes on.
+        t.poll_steps[core] = NOT_RECORDING
+    t.debug_half_step[core] = 0
+    t.debug_watch[core] &= ~STEPPING
+
+
+@kernel
+def resume(t, core):
+    """Let a paused core go on with the instruction at pc."""
+    t.core_state[core] = RUNNING
+    t.core_halt_reason[core] = 0
+    t.core_loops[core] = 0
+    t.core_loops_limit[core] = FIRST_POLL_ATTEMPT
+    t.core_skip_breakpoint[core] = 1  # of a debugger in the host, if one stands here
+    t.core_round[core] = agent_round(t, core)
+    t.debug_cause[core] = 0
+    t.debug_half_step[core] = 0
+
+
+@kernel
+def _access_of(t, core, pc):
+    """(kind, address, size) of the access that the instruction at pc makes; kind 0: none, bits _LOADS and _STORES."""
+    word = np.int64(t.l1_u32[pc >> 2])
+    fields = fields_of(word)
+    n = fields & 0xFF
+    base = np.int64(t.core_x[core, (fields >> 16) & 31])
+    address = (base + (fields >> 32)) & WORD
+    if n in (LW, FLW):
+        return _LOADS, address, 4
+    if n in (LH, LHU):
+        return _LOADS, address, 2
+    if n in (LB, LBU):
+        return _LOADS, address, 1
+    if n in (SW, FSW):
+        return _STORES, address, 4
+    if n == SH:
+        return _STORES, address, 2
+    if n == SB:
+        return _STORES, address, 1
+    if n >= AMOADD and n <= AMOMAXU:
+        return _LOADS | _STORES, base, 4
+    if n == TTINSN:  # exactly a store (T10)
+        return _STORES, np.int64(_PUSH_ADDRESS), 4
+    return 0, np.int64(0), 0
+
+
+@kernel
+def before_instruction(t, core):
+    """Remember the watchpoints that the instruction at pc is going to hit."""
+    t.debug_hits[core] = 0
+    pc = np.int64(t.core_pc[core])
+    if not t.debug_watch[core] & WATCHING or pc >= L1_SIZE:
+        return
+    modes = np.int64(t.debug_dr[core, MODES])
+    kind, address, size = _access_of(t, core, pc)
+    for i in range(WATCHPOINTS):
+        mode = (modes >> (4 * i)) & 0xF
+        watched = np.int64(t.debug_dr[core, FIRST_ADDRESS + i])
+        hit = mode == MODE_PC and watched == pc
+        if mode > MODE_PC and mode <= MODE_BOTH and watched >= address and watched < address + size:
+            hit = (mode & kind) != 0
+        if hit:
+            t.debug_hits[core] |= 1 << i
+
+
+@kernel
+def after_instruction(t, core):
+    """Pause the core if it has made its step or hit a watchpoint."""
+    hits = np.int64(t.debug_hits[core])
+    cause = np.int64(0)
+    if hits != 0:
+        cause = hits << HIT_LSB
+        modes = np.int64(t.debug_dr[core, MODES])
+        for i in range(WATCHPOINTS):
+            if (hits >> i) & 1:
+                cause |= BY_BREAKPOINT if (modes >> (4 * i)) & 0xF == MODE_PC else BY_WATCHPOINT
+    steps = t.debug_watch[core] & STEPPING
+    if t.core_state[core] == HALTED:  # by ebreak or ecall
+        t.debug_cause[core] = cause
+        t.debug_watch[core] &= ~STEPPING
+    elif hits != 0 or steps:
+        pause(t, core, cause)
