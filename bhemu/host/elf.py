@@ -85,6 +85,11 @@ class Executable:
         self._symbols = symbols
         self._content = content
 
+    @property
+    def content(self) -> bytes:
+        """The whole file, for readers of its debug information."""
+        return self._content
+
     @cached_property
     def _lines(self) -> LineTable:
         return LineTable(self._content, _code(self.segments))
