@@ -80,7 +80,7 @@ _OTHER_COLUMNS: Final = (0, 8, 9)
 _OTHER_ROWS: Final = (0, 1)
 """Columns and rows without Tensix tiles: they take no multicasts (N21)."""
 _ETHERNET_X: Final = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11)
-_X_TABLE: Final = (*range(COLUMNS), 0, 9, 2, *_ETHERNET_X, 0)
+_X_TABLE: Final = (*range(COLUMNS), 0, 9, 2, *_ETHERNET_X)
 """Physical x of each translated x on a chip without faults; 17 and 18 are DRAM, 19 PCIe, 20 to 31 Ethernet (N7)."""
 _Y_TABLE: Final = (*range(ROWS), 0, 1, 11, 2, 10, 3, 9, 4, 8, 5, 7, 6, 0, 1, 3, 9, 5, 7, 2, 0)
 """The same for y: 12 to 23 DRAM, 24 PCIe, 25 Ethernet, 26 to 29 L2CPU, 30 Security."""

@@ -29,9 +29,11 @@ DEVICE_LOAD = 259
 """A load that is not L1, local RAM or a register of tensix/mmio.py: `device_load(t, agent, address)`."""
 DEVICE_STORE = 260
 """The same for a store of `device_value`."""
-PLACES = 262
 CODE_CACHE = 261
 """Not a function: the address of the code cache (riscv/decode.py)."""
+NOC_START = 262
+"""A request of a network interface starts: `start(t, noc, initiator)` (tile/noc_transfer.py)."""
+PLACES = 263
 
 if JIT:
 

@@ -18,7 +18,7 @@ from numba.np.numpy_support import from_dtype
 
 from bhemu.machine.agents import CORES
 from bhemu.machine.core_state import CORE_FIELDS, FIRST_POLL_ATTEMPT, LOCAL_RAM
-from bhemu.machine.device_state import DEVICE_FIELDS
+from bhemu.machine.device_state import DEVICE_FIELDS, LONE_TILE, place_niu
 from bhemu.machine.packer_state import PACKER
 
 L1_SIZE = 0x180000
@@ -234,6 +234,7 @@ def reset(tiles: np.ndarray[Any, Any], index: int = 0) -> None:
     tile["core_cfg0"] = 16 << 13  # the store merge timer (T12)
     tile["core_loops_limit"] = FIRST_POLL_ATTEMPT
     tile["poll_steps"] = -1
+    place_niu(tile, *LONE_TILE, 0)
 
 
 def new_tiles(count: int = 1) -> np.ndarray[Any, Any]:

@@ -12,7 +12,15 @@ from bhemu.isa.riscv import disassemble_riscv
 from bhemu.machine.agents import CORE_NAMES, NOC
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_DEBUGGER, HALTED, IN_RESET, LOCAL_RAM_SIZE, RUNNING
-from bhemu.machine.dispatch import CODE_CACHE, DEVICE_LOAD, DEVICE_STORE, RUN_CORE, SLOW_CORE
+from bhemu.machine.dispatch import (
+    CODE_CACHE,
+    DEVICE_LOAD,
+    DEVICE_STORE,
+    NOC_START,
+    NOT_COMPILED,
+    RUN_CORE,
+    SLOW_CORE,
+)
 from bhemu.machine.faults import DONE, WAIT
 from bhemu.machine.state import L1_SIZE
 from bhemu.riscv.decode import new_code_cache
@@ -21,6 +29,7 @@ from bhemu.riscv.slow import slow_core_entry
 from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_value
 from bhemu.tile import one_round, schedule
 from bhemu.tile.memory_map import device_load_entry, device_store_entry
+from bhemu.tile.noc_transfer import start_entry
 
 Array = np.ndarray[Any, Any]
 
@@ -31,6 +40,7 @@ provide(RUN_CORE, "run_core", run_core_entry)
 provide(SLOW_CORE, "slow_core", slow_core_entry)
 provide(DEVICE_LOAD, "device_load", device_load_entry)
 provide(DEVICE_STORE, "device_store", device_store_entry)
+provide(NOC_START, "noc_start", start_entry)
 set_value(CODE_CACHE, CODE.ctypes.data if JIT else CODE[0])
 
 _entries: dict[str, Entry] = {}
@@ -217,11 +227,17 @@ class Cores:
             raise UndefinedBehavior(
                 f"an access of {size} bytes at {address:#x} is not aligned", remedy="align the address"
             )
-        record.device_size = size
         record.now_round = record.round_goal
         record.now_agent = -1
         ensure_place(place)
-        status = self._coprocessor.call_place(place, agent, address)
+        value = int(record.device_value)
+        while True:
+            record.device_size = size
+            record.device_value = value
+            status = self._coprocessor.call_place(place, agent, address)
+            if status != NOT_COMPILED:
+                break
+            self._coprocessor.supply()  # the access leads to another one, or starts a NoC request
         if status == WAIT:
             raise UndefinedBehavior(
                 f"the access to {address:#x} waits for somebody else, and the host cannot wait",

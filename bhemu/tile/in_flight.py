@@ -36,7 +36,7 @@ def mop_is_done(t, thread):
     if t.mop_active[thread] != 0:
         return False
     head = np.int64(t.fifo_head[thread])
-    for i in range(t.fifo_count[thread]):
+    for i in range(t.fifo_count[thread]):  # noqa: SIM110 - Numba has no generators in all()
         if (np.int64(t.fifo_word[thread, (head + i) % FIFO_SLOTS]) >> 24) == MOP:
             return False
     return True

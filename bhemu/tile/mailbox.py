@@ -24,8 +24,8 @@ _STATUS_BIT: Final = 4
 def mailbox_load(t, core, other, offset):
     """(status, value) of a load by core `core` from the mailbox that core `other` fills (K14).
 
-    Address bit 2 alone decides, whatever the rest of the offset: clear pops and waits for a word, set asks whether there
-    is one. Core numbers are those of machine/agents.py.
+    Address bit 2 alone decides, whatever the rest of the offset: clear pops and waits for a word, set asks whether
+    there is one. Core numbers are those of machine/agents.py.
     """
     count = np.int64(t.mailbox_count[other, core])
     if offset & _STATUS_BIT:

@@ -250,9 +250,10 @@ def turn_of_core(t, table, core):
     if not has_handler(table, RUN_CORE):
         t.needs_place = RUN_CORE
         return NEEDS_HANDLER
+    goal = np.int64(t.round_goal)
     if t.interrupts != 0:
         take_interrupt(t, core)
-    goal = np.int64(t.round_goal)
+        t.round_goal = min(goal, np.int64(t.round_horizon) + 1)  # the next one may be raised then
     recording = t.poll_steps[core] != NOT_RECORDING
     if recording:
         record_step(t, core)

@@ -64,7 +64,15 @@ def test_k14_bit_2_of_the_address_alone_decides() -> None:
 
 def test_k15_a_pop_waits_and_words_keep_their_order() -> None:
     """T1 sends 20 words to T2 as fast as it can, T2 takes them slowly: neither loses one (T32)."""
-    send = f"li a0, {mailbox(3):#x}\n li t0, 0\n li t1, 20\nagain: sw t0, 0(a0)\n addi t0, t0, 1\n bne t0, t1, again\nend: j end"
+    send = f"""
+        li a0, {mailbox(3):#x}
+        li t0, 0
+        li t1, 20
+    again: sw t0, 0(a0)
+        addi t0, t0, 1
+        bne t0, t1, again
+    end: j end
+    """
     take = f"""
         li a0, {mailbox(2):#x}
         li a1, {SCRATCH:#x}
@@ -93,7 +101,17 @@ def test_k15_a_pop_waits_and_words_keep_their_order() -> None:
 
 
 def test_k15_a_core_waits_for_a_status_word_without_stopping() -> None:
-    poll = f"li a0, {mailbox(0):#x}\n li t1, 0\nagain: addi t1, t1, 1\n lw t0, 4(a0)\n beqz t0, again\n lw t2, 0(a0)\n li a1, {SCRATCH:#x}\n sw t2, 0(a1)\nend: j end"
+    poll = f"""
+        li a0, {mailbox(0):#x}
+        li t1, 0
+    again: addi t1, t1, 1
+        lw t0, 4(a0)
+        beqz t0, again
+        lw t2, 0(a0)
+        li a1, {SCRATCH:#x}
+        sw t2, 0(a1)
+    end: j end
+    """
     tile = machine({"T0": poll}, 300)
     assert tile.cores["T0"].x[6] > 90
     tile.cores.store(mailbox(1), 1234, 0)
@@ -106,9 +124,9 @@ def test_k13_e13_others_have_no_mailbox(agent: int) -> None:
     tile = Tile()
     before = tile.record.mailbox_count.tobytes()
     for j in range(4):
-        with pytest.raises(UndefinedBehavior, match="sees nothing|below"):
+        with pytest.raises(UndefinedBehavior, match=r"sees nothing|below"):
             tile.cores.load(mailbox(j), agent)
-        with pytest.raises(UndefinedBehavior, match="sees nothing|below"):
+        with pytest.raises(UndefinedBehavior, match=r"sees nothing|below"):
             tile.cores.store(mailbox(j), 1, agent)
     assert tile.record.mailbox_count.tobytes() == before
 
