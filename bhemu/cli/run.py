@@ -1,28 +1,24 @@
-"""`bhemu run`: a program on one tile, `.npy` files in and out."""
+"""`bhemu run`: a Python program, or compiled programs, on one tile; `.npy` files in and out."""
 
 from __future__ import annotations
 
-import time
-import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from bhemu.cli.analysis import hazards_as_json, print_hazards, print_timing, timing_as_json
-from bhemu.cli.report import REFUSED, assignments, messages, output, plain_table, print_json, refuse_usage, shown_path
-from bhemu.errors import BhemuError, ProgramError
+from bhemu.cli.memory import READ, READ_BYTES, WRITE
+from bhemu.cli.report import refuse_usage
+from bhemu.cli.run_elf import ElfOptions, is_elf_argument, run_elf
 
-if TYPE_CHECKING:
-    from bhemu.host.core import Core
-    from bhemu.host.program import Program
-    from bhemu.host.run import Result
-
-REDRAW_SECONDS = 0.1
+ELF_PANEL = "Options for ELF files"
 
 
 def run(
-    program: Annotated[Path, typer.Argument(help="Python file that declares a bhemu.Program.")],
+    programs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PROGRAM", help="Python file that declares a bhemu.Program; or ELF files, see above."),
+    ] = None,
     inputs: Annotated[
         list[str] | None,
         typer.Option("--in", metavar="NAME=FILE.npy", help="An input tensor; those not given are generated."),
@@ -55,246 +51,155 @@ def run(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No report and no progress; errors are shown.")] = False,
+    core: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CORE", help="Core of one ELF file: B, T0, T1, T2 or NC; else guessed.", rich_help_panel=ELF_PANEL
+        ),
+    ] = None,
+    writes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--write",
+            metavar=WRITE,
+            help="Put a file into memory before the run. ADDR: number or symbol, CORE.symbol. A .npy file is encoded "
+            "to FORMAT (bf16, ... in tiles of 32x32; u32, f32, ... as C has them), other files are bytes.",
+            rich_help_panel=ELF_PANEL,
+        ),
+    ] = None,
+    reads: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--read",
+            metavar=READ,
+            help=f"Save memory after the run as a .npy file; or {READ_BYTES} as bytes. Written only after a whole run.",
+            rich_help_panel=ELF_PANEL,
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SYMBOL", help="End when a core reaches a function or address.", rich_help_panel=ELF_PANEL
+        ),
+    ] = None,
+    until_word: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDR=VALUE",
+            help="End when a word of L1 has this value; it is looked at every 32 clocks.",
+            rich_help_panel=ELF_PANEL,
+        ),
+    ] = None,
+    max_clocks: Annotated[
+        int | None, typer.Option(min=1, help="Give up after so many clocks (10,000,000).", rich_help_panel=ELF_PANEL)
+    ] = None,
+    dump: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.npz",
+            help="Write the whole state of the tile, also when the run fails.",
+            rich_help_panel=ELF_PANEL,
+        ),
+    ] = None,
+    semihosting: Annotated[
+        bool,
+        typer.Option(
+            "--semihosting", help="Serve ecall of core B: write, exit, brk, fstat, close.", rich_help_panel=ELF_PANEL
+        ),
+    ] = False,
+    firmware: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Boot tt-metal firmware: brisc/brisc.elf, ncrisc/..., trisc0..2/...",
+            rich_help_panel=ELF_PANEL,
+        ),
+    ] = None,
+    kernels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kernel",
+            metavar="CORE=FILE",
+            help="A kernel that the firmware runs: ELF file, or .bin.",
+            rich_help_panel=ELF_PANEL,
+        ),
+    ] = None,
+    layout: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml", help="Where another build of the firmware keeps things.", rich_help_panel=ELF_PANEL
+        ),
+    ] = None,
 ) -> None:
     """Run a program and report what it did.
 
-    The report counts the instructions of each unit, tiles and time, and gives the largest difference of each output
-    from the program's float64 NumPy reference.
+    `bhemu run program.py` runs the three threads of a Python program. The report counts the instructions of each unit,
+    tiles and time, and gives the largest difference of each output from the program's float64 NumPy reference.
+
+    `bhemu run kernel.elf`, or `bhemu run B=brisc.elf T0=unpack.elf T1=math.elf T2=pack.elf`, runs compiled programs on
+    the RISC-V cores of a tile until all have halted (ebreak) or stand in an endless loop.
     """
-    sources = _paths(assignments(inputs, "--in", "a=a.npy"))
-    targets = _paths(assignments(outputs, "--out", "c=c.npy"))
-    chosen = assignments(settings, "--set", "M=64")
+    elf = ElfOptions(
+        programs=programs or [],
+        core=core,
+        writes=writes or [],
+        reads=reads or [],
+        until=until,
+        until_word=until_word,
+        max_clocks=max_clocks,
+        dump=dump,
+        semihosting=semihosting,
+        firmware=firmware,
+        kernels=kernels or [],
+        layout=layout,
+        allow_open=allow_open,
+        as_json=as_json,
+        quiet=quiet,
+    )
+    if firmware is not None or not elf.programs or any(is_elf_argument(text) for text in elf.programs):
+        for given, option in (
+            (inputs, "--in"),
+            (outputs, "--out"),
+            (settings, "--set"),
+            (seed, "--seed"),
+            (max_cycles, "--max-cycles"),
+            (show_timing, "--timing"),
+            (check, "--check"),
+            (trace, "--trace"),
+        ):
+            if given:
+                refuse_usage(f"{option} is for Python programs", "ELF files take --write, --read, --max-clocks")
+        run_elf(elf)
+        return
+    if len(elf.programs) > 1:
+        refuse_usage("several Python programs are given", "run one at a time")
+    for value, option in (
+        (core, "--core"),
+        (writes, "--write"),
+        (reads, "--read"),
+        (until, "--until"),
+        (until_word, "--until-word"),
+        (max_clocks, "--max-clocks"),
+        (dump, "--dump"),
+        (semihosting, "--semihosting"),
+        (kernels, "--kernel"),
+        (layout, "--layout"),
+    ):
+        if value:
+            refuse_usage(f"{option} is for ELF files", "Python programs take --in, --out, --set, --max-cycles")
+    from bhemu.cli.run_program import run_program_file
 
-    from bhemu.cli.arrays import check_target, load_array, portable, write_files
-    from bhemu.host.load import load_program
-    from bhemu.host.run import run_program
-
-    files = {name: check_target(path) for name, path in targets.items()}
-    trace_file = [check_target(trace)] if trace is not None else []
-    if len({*files.values(), *trace_file}) < len(files) + len(trace_file):
-        refuse_usage("two options write the same file", "give each output, and the trace, a file of its own")
-    recorder = None
-    if show_timing or check or trace_file:
-        from bhemu.debug import HAZARD, Recorder, hazards, timing, trace_json
-
-        recorder = Recorder()
-        recorder.file = program
-    try:
-        loaded = load_program(program)
-        _check_names(loaded, sources, targets)
-        arrays = {name: load_array(path) for name, path in sources.items()}
-        with RunProgress(loaded, silent=quiet) as progress:
-            result = run_program(
-                loaded,
-                arrays,
-                settings=chosen,
-                seed=seed,
-                max_cycles=max_cycles,
-                allow_open=allow_open,
-                progress=progress.update,
-                recorder=recorder,
-            )
-    except BhemuError as error:
-        error.file = error.file or program
-        if recorder is not None and check:
-            print_hazards(hazards(recorder.log()), error=True)
-        raise
-    except SystemExit:
-        raise ProgramError(f"{program} called sys.exit", remedy="let the thread functions return") from None
-    except Exception as error:
-        raise _failure_of(error, program) from error
-    contents: dict[Path, Any] = {files[name]: portable(result.outputs[name]) for name in files}
-    timed, found = None, None
-    if recorder is not None:
-        log = recorder.log()
-        timed = timing(log) if show_timing or trace_file else None
-        found = hazards(log) if check else None
-        contents |= {path: trace_json(log, timed) for path in trace_file if timed is not None}
-    write_files(contents)
-    if as_json:
-        report = _as_json(loaded, result, sources, targets, seed, progress.compiled)
-        report |= {"timing": timing_as_json(timed)} if timed is not None else {}
-        report |= {"hazards": hazards_as_json(found)} if found is not None else {}
-        print_json(report)
-    elif not quiet:
-        _print(loaded, result, sources, targets, seed, progress.compiled)
-        if timed is not None and show_timing:
-            print_timing(timed)
-        if found is not None:
-            print_hazards(found)
-    if found is not None and any(hazard.severity == HAZARD for hazard in found):
-        if quiet and not as_json:
-            print_hazards(found, error=True)
-        raise typer.Exit(REFUSED)
-
-
-def _paths(texts: dict[str, str]) -> dict[str, Path]:
-    return {name: Path(text) for name, text in texts.items()}
-
-
-def _failure_of(error: Exception, program: Path) -> Exception:
-    """What a program's own failure, such as one of its reference, is reported as; a failure of bhemu stays as it is."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(program.absolute())]
-    if not lines:
-        return error
-    failure = ProgramError(f"{type(error).__name__}: {error}", remedy="mend the program")
-    failure.file, failure.line = program, lines[-1]
-    return failure
-
-
-def _check_names(program: Program, sources: dict[str, Path], targets: dict[str, Path]) -> None:
-    """Refuse tensors that the program does not declare, before anything is read or run."""
-    for option, given, known in (("input", sources, program.inputs), ("output", targets, program.outputs)):
-        names = [tensor.name for tensor in known]
-        for name in given:
-            if name not in names:
-                raise ProgramError(
-                    f"the program has no {option} {name!r}", remedy=f"its {option}s: {', '.join(names) or 'none'}"
-                )
-
-
-class RunProgress:
-    """What is going on, on standard error: compilations of the first run, then tiles.
-
-    Args:
-        program: for the number of tiles, once it is bound.
-        silent: show nothing.
-    """
-
-    def __init__(self, program: Program, *, silent: bool) -> None:
-        self.compiled: list[str] = []
-        self._program = program
-        self._console = messages()
-        self._silent = silent
-        self._status: Any = None
-        self._drawn = 0.0
-
-    def __enter__(self) -> RunProgress:
-        from bhemu.machine.compiler import on_compile
-
-        on_compile(self._compiling)
-        if not self._silent and self._console.is_terminal:
-            self._status = self._console.status("starting")
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        from bhemu.machine.compiler import on_compile
-
-        on_compile(None)
-        if self._status is not None:
-            self._status.stop()
-
-    def _compiling(self, name: str) -> None:
-        self.compiled.append(name)
-        if self._status is not None:
-            self._status.update(f"compiling {name} (first run only), {len(self.compiled)} so far")
-        elif not self._silent and len(self.compiled) == 1:
-            self._console.print("compiling (first run only) ...")
-
-    def update(self, cores: list[Core]) -> None:
-        """Called by the schedule, often."""
-        now = time.monotonic()
-        if self._status is None or now - self._drawn < REDRAW_SECONDS:
-            return
-        self._drawn = now
-        tiles = sum(tensor.tiles for tensor in self._program.outputs)
-        done = max(core.tiles_done for core in cores)
-        cycles = int(cores[0].tile.record.clock)
-        self._status.update(f"{done} of {tiles} tiles, {cycles:,} cycles" if done else f"{cycles:,} cycles")
-
-
-def _as_json(
-    program: Program,
-    result: Result,
-    sources: dict[str, Path],
-    targets: dict[str, Path],
-    seed: int,
-    compiled: list[str],
-) -> dict[str, Any]:
-    report = result.report
-    return {
-        "program": str(program.path),
-        "title": program.title,
-        "dimensions": program.dimensions,
-        "parameters": program.parameters,
-        "inputs": [
-            {
-                "name": t.name,
-                "shape": list(t.shape),
-                "format": t.format.name,
-                "file": str(sources[t.name]) if t.name in sources else None,
-                "seed": None if t.name in sources else seed,
-            }
-            for t in program.inputs
-        ],
-        "outputs": [
-            {
-                "name": t.name,
-                "shape": list(t.shape),
-                "format": t.format.name,
-                "file": str(targets[t.name]) if t.name in targets else None,
-                "difference": vars(report.errors[t.name]) if t.name in report.errors else None,
-            }
-            for t in program.outputs
-        ],
-        "instructions": report.units,
-        "tiles": report.tiles,
-        "cycles": report.cycles,
-        "seconds": report.seconds,
-        "compiled": compiled,
-        "open_choices": _open_choices(result),
-    }
-
-
-def _open_choices(result: Result) -> list[str]:
-    from bhemu.machine.faults import FAULTS
-
-    return [f"{FAULTS[code].name} [{FAULTS[code].rule}]" for code in result.report.open_choices]
-
-
-def _print(
-    program: Program,
-    result: Result,
-    sources: dict[str, Path],
-    targets: dict[str, Path],
-    seed: int,
-    compiled: list[str],
-) -> None:
-    console, report = output(), result.report
-    console.print(program.title or shown_path(program.path or Path()), style="bold", markup=False)
-    choices = [f"{name} = {value}" for name, value in program.parameters.items()]
-    if choices:
-        console.print(", ".join(choices), markup=False)
-
-    tensors = plain_table("tensor", "shape", "format", "")
-    for t in program.tensors.values():
-        if t.is_output:
-            origin = f"written to {targets[t.name]}" if t.name in targets else "not saved (--out)"
-        else:
-            origin = f"from {sources[t.name]}" if t.name in sources else f"generated, seed {seed}"
-        shape = " x ".join(map(str, t.shape))
-        tensors.add_row(f"{'output' if t.is_output else 'input'} {t.name}", shape, t.format.name, origin)
-    console.print(tensors)
-    console.print()
-
-    units = plain_table("unit", "instructions", "", right=("instructions",))
-    for unit, counts in report.units.items():
-        often = sorted(counts.items(), key=lambda item: -item[1])
-        units.add_row(unit, f"{sum(counts.values()):,}", ", ".join(f"{name} {count:,}" for name, count in often))
-    console.print(units)
-    console.print()
-
-    first = f", of which the compilation of {len(compiled)} functions (first run only)" if compiled else ""
-    console.print(f"{report.tiles} tiles, {report.cycles:,} cycles of issue, {report.seconds:.3g} s{first}")
-    for name, error in report.errors.items():
-        console.print(
-            f"largest difference of {name} from the float64 reference: {error.absolute:.4g} "
-            f"({error.relative:.2g} of its largest value)",
-            markup=False,
-        )
-    if not report.errors:
-        console.print("no difference measured: the program declares no reference")
-    for choice in _open_choices(result):
-        console.print(f"open choice used: {choice}", style="yellow", markup=False)
+    run_program_file(
+        Path(elf.programs[0]),
+        inputs,
+        outputs,
+        settings,
+        seed=seed,
+        max_cycles=max_cycles,
+        allow_open=allow_open,
+        show_timing=show_timing,
+        check=check,
+        trace=trace,
+        as_json=as_json,
+        quiet=quiet,
+    )

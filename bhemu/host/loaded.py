@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bhemu.errors import ProgramError
+from bhemu.errors import MemoryError_, ProgramError
 from bhemu.host.boot import Placement, core_number
 from bhemu.host.elf import Executable
 from bhemu.machine.agents import CORE_NAMES, T0, B
@@ -49,15 +49,7 @@ class Loaded:
         Raises:
             ProgramError: no program has it, or several have it at different addresses.
         """
-        core, dot, symbol = name.partition(".")
-        wanted = core_number(core) if dot and core.upper() in CORE_NAMES else None
-        if wanted is not None:
-            name = symbol
-        found = {}
-        for placement in self.placements:
-            address = placement.executable.address_of(name)
-            if address is not None and wanted in (None, placement.core):
-                found[CORE_NAMES[placement.core]] = address
+        wanted, found = self._addresses(name)
         if not found:
             where = "no loaded program" if wanted is None else f"the program of core {CORE_NAMES[wanted]}"
             verb = "has" if wanted is None else "lacks"
@@ -68,6 +60,41 @@ class Loaded:
             places = ", ".join(f"{core}.{name} is {address:#x}" for core, address in found.items())
             raise ProgramError(f"symbol {name!r} is ambiguous: {places}", remedy=f"say {next(iter(found))}.{name}")
         return next(iter(found.values()))
+
+    def _addresses(self, name: str) -> tuple[int | None, dict[str, int]]:
+        """The core that `core.name` names, and the addresses of the symbol by core."""
+        core, dot, symbol = name.partition(".")
+        wanted = core_number(core) if dot and core.upper() in CORE_NAMES else None
+        if wanted is not None:
+            name = symbol
+        found = {}
+        for placement in self.placements:
+            address = placement.executable.address_of(name)
+            if address is not None and wanted in (None, placement.core):
+                found[CORE_NAMES[placement.core]] = address
+        return wanted, found
+
+    def owner_of(self, name: str) -> str | None:
+        """The core whose program alone has a symbol, given as `name` or `core.name`; None when there is none such."""
+        found = self._addresses(name)[1]
+        return next(iter(found)) if len(found) == 1 else None
+
+    def check_data(self, address: int, size: int, what: str) -> None:
+        """Refuse to overwrite the code of a program.
+
+        Raises:
+            MemoryError_: [address, address + size) of L1 holds code; `what` begins the message.
+        """
+        for placement in self.placements:
+            for number, segment in enumerate(placement.executable.segments):
+                end = segment.address + segment.size
+                if segment.executable and address < end and segment.address < address + size:
+                    raise MemoryError_(
+                        f"{what}: {address:#x}..{address + size - 1:#x} overlaps the code of "
+                        f"{placement.executable.path} (core {CORE_NAMES[placement.core]}, segment {number}, "
+                        f"{segment.address:#x}..{end - 1:#x})",
+                        remedy="choose another address",
+                    )
 
     def name_of_word(self, address: int) -> str:
         """The symbol of the variable that holds an address, or nothing."""

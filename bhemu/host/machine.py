@@ -195,6 +195,18 @@ class Machine:
         """
         return self._loaded.address_of(name)
 
+    def owner_of(self, name: str) -> str | None:
+        """The core whose program alone has a symbol, given as `name` or `core.name`; None when there is none such."""
+        return self._loaded.owner_of(name)
+
+    def check_data(self, address: int, size: int, what: str) -> None:
+        """Refuse a write to L1 that would overwrite code.
+
+        Raises:
+            MemoryError_: it would; `what` begins the message.
+        """
+        self._loaded.check_data(address, size, what)
+
     # --- running --------------------------------------------------------------------------------------------------
 
     @property

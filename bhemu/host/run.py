@@ -116,7 +116,7 @@ def run_program(
     seconds = time.perf_counter() - start
     outputs = {t.name: tile.read_tensor(t.address, t.shape, t.format, tile_shape=t.tile_shape) for t in program.outputs}
     report = Report(
-        units=_by_unit(tile.record.issued),
+        units=instructions_by_unit(tile.record.issued),
         tiles=sum(t.tiles for t in program.outputs),
         cycles=int(tile.record.clock),
         seconds=seconds,
@@ -126,7 +126,8 @@ def run_program(
     return Result(outputs, report, tile)
 
 
-def _by_unit(issued: Array) -> dict[str, dict[str, int]]:
+def instructions_by_unit(issued: Array) -> dict[str, dict[str, int]]:
+    """Executed instructions by unit and mnemonic, from the counts [thread, opcode] of a tile."""
     totals = issued.sum(axis=0)
     units: dict[str, dict[str, int]] = {}
     for name, row in INSTRUCTIONS.items():

@@ -1,0 +1,70 @@
+"""What is going on, on standard error: compilations of a first run, then how far it is."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from bhemu.cli.report import messages
+
+REDRAW_SECONDS = 0.1
+
+
+class Progress:
+    """A status line while something runs; on no terminal, one line when something has to be compiled.
+
+    Args:
+        silent: show nothing.
+
+    Attributes:
+        compiled: names of what was compiled, for the cache did not have it.
+    """
+
+    def __init__(self, *, silent: bool) -> None:
+        self.compiled: list[str] = []
+        self._console = messages()
+        self._silent = silent
+        self._status: Any = None
+        self._drawn = 0.0
+
+    def __enter__(self) -> Progress:
+        from bhemu.machine.compiler import on_compile
+
+        on_compile(self._compiling)
+        if not self._silent and self._console.is_terminal:
+            self._status = self._console.status("starting")
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        from bhemu.machine.compiler import on_compile
+
+        on_compile(None)
+        if self._status is not None:
+            self._status.stop()
+
+    def _compiling(self, name: str) -> None:
+        self.compiled.append(name)
+        if self._status is not None:
+            self._status.update(f"compiling {name} (first run only), {len(self.compiled)} so far")
+        elif not self._silent and len(self.compiled) == 1:
+            self._console.print("compiling (first run only) ...")
+
+    @property
+    def is_due(self) -> bool:
+        """The status line is shown, and old enough to be drawn again."""
+        now = time.monotonic()
+        if self._status is None or now - self._drawn < REDRAW_SECONDS:
+            return False
+        self._drawn = now
+        return True
+
+    def show(self, text: str) -> None:
+        """Replace the status line."""
+        if self._status is not None:
+            self._status.update(text)
+
+    def clocks(self, clocks: int) -> None:
+        """Called often while a tile runs."""
+        if self.is_due:
+            self.show(f"{clocks:,} clocks")

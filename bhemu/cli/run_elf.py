@@ -1,0 +1,386 @@
+"""`bhemu run kernel.elf`: compiled programs on the cores of a tile, files into and out of its memory."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bhemu.cli.memory import Transfer, check_place, check_read, parse_read, parse_write, read, write
+from bhemu.cli.progress import Progress
+from bhemu.cli.report import REFUSED, number, output, plain_table, print_json, refuse_usage
+
+if TYPE_CHECKING:
+    from bhemu.host.firmware import BootResult, FirmwareMachine
+    from bhemu.host.machine import CoreSummary, Machine, MachineResult
+    from bhemu.host.semihosting import Semihosting
+
+CORES = ("B", "T0", "T1", "T2", "NC")
+ELF_MAGIC = b"\x7fELF"
+
+
+@dataclass
+class ElfOptions:
+    """What the command line says about a run of ELF files."""
+
+    programs: list[str] = field(default_factory=list)
+    core: str | None = None
+    writes: list[str] = field(default_factory=list)
+    reads: list[str] = field(default_factory=list)
+    until: str | None = None
+    until_word: str | None = None
+    max_clocks: int | None = None
+    dump: Path | None = None
+    semihosting: bool = False
+    firmware: Path | None = None
+    kernels: list[str] = field(default_factory=list)
+    layout: Path | None = None
+    allow_open: bool = False
+    as_json: bool = False
+    quiet: bool = False
+
+
+@dataclass
+class _Run:
+    """A run in progress and what is known about it."""
+
+    machine: Machine
+    programs: dict[str, str]
+    result: MachineResult | None = None
+    boot: BootResult | None = None
+    launch_clocks: int | None = None
+    seconds: float = 0.0
+    retired: int = 0
+    """Instructions of the cores in the time that `seconds` measures."""
+
+
+def is_elf_argument(text: str) -> bool:
+    """The argument of `bhemu run` names an ELF file, or a core and its ELF file, and not a Python program."""
+    path = Path(text)
+    if path.is_file():
+        if path.suffix == ".py":
+            return False
+        with path.open("rb") as stream:
+            return path.suffix == ".elf" or stream.read(len(ELF_MAGIC)) == ELF_MAGIC
+    return path.suffix == ".elf" or "=" in text
+
+
+def run_elf(options: ElfOptions) -> None:
+    """Run ELF files, bare or as kernels of a firmware; see `bhemu run --help`."""
+    programs = _programs(options)
+    kernels = _by_core(options.kernels, "--kernel")
+    _check_usage(options, kernels)
+    writes = [parse_write(text) for text in options.writes]
+    reads = [parse_read(text) for text in options.reads]
+    word = _until_word(options.until_word) if options.until_word is not None else None
+
+    from bhemu.cli.arrays import check_target, write_files
+
+    targets = {transfer.option: check_target(transfer.file) for transfer in reads}
+    dump = check_target(options.dump) if options.dump is not None else None
+    if len({*targets.values(), dump}) < len(targets) + 1:
+        refuse_usage("two options write the same file", "give each --read, and --dump, a file of its own")
+    for transfer in reads:
+        check_read(transfer)
+    contents: dict[Path, Any] = {}
+    with Progress(silent=options.quiet) as progress:
+        if options.firmware is not None:
+            run, going = _prepare_firmware(options, kernels)
+        else:
+            run, going = _prepare_bare(options, programs, word)
+        try:
+            for transfer in writes:
+                write(run.machine, transfer)
+            for transfer in reads:
+                check_place(run.machine, transfer)
+            start = time.perf_counter()
+            before = _retired(run.machine)
+            going(progress)
+            run.seconds = time.perf_counter() - start
+            run.retired = _retired(run.machine) - before
+            for transfer in reads:
+                contents[targets[transfer.option]] = read(run.machine, transfer)
+        finally:
+            if dump is not None:
+                from bhemu.host.dump import dump_state
+
+                write_files({dump: dump_state(run.machine.tile)})
+    write_files(contents)
+    if options.as_json:
+        print_json(_as_json(run, writes, reads, options, progress.compiled))
+    elif not options.quiet:
+        _print(run, writes, reads, options, progress.compiled)
+    _exit(run, options)
+
+
+# --- the command line ---------------------------------------------------------------------------------------------
+
+
+def _programs(options: ElfOptions) -> dict[str | None, str]:
+    """ELF files by core; None stands for the core that a single file without a name is for."""
+    named = [text for text in options.programs if "=" in text and not Path(text).is_file()]
+    plain = [text for text in options.programs if text not in named]
+    if len(plain) > 1 or (plain and named):
+        refuse_usage(
+            "several programs need the names of their cores", "for example B=brisc.elf T0=unpack.elf T1=math.elf"
+        )
+    if named and options.core is not None:
+        refuse_usage("--core is for one program without a name", "say CORE=FILE for each, and leave --core away")
+    if plain:
+        return {_core(options.core, "--core") if options.core is not None else None: plain[0]}
+    result: dict[str | None, str] = {}
+    result.update(_by_core(named, "the program"))
+    return result
+
+
+def _core(name: str, what: str) -> str:
+    if name.upper() not in CORES:
+        refuse_usage(f"{what} names core {name!r}, which does not exist", f"cores are {', '.join(CORES)}")
+    return name.upper()
+
+
+def _by_core(texts: list[str], what: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if not equals or not path:
+            refuse_usage(f"{what} {text!r} is not of the form CORE=FILE", "for example B=kernel.elf")
+        core = _core(name, what)
+        if core in found:
+            refuse_usage(f"core {core} is named twice", "give each core one file")
+        found[core] = path
+    return found
+
+
+def _check_usage(options: ElfOptions, kernels: dict[str, str]) -> None:
+    if options.firmware is None:
+        for given, option in ((kernels, "--kernel"), (options.layout, "--layout")):
+            if given:
+                refuse_usage(f"{option} is for --firmware", "name the firmware's directory with --firmware")
+        if not options.programs:
+            refuse_usage("no program is given", "name a Python program, an ELF file, or --firmware DIR")
+    else:
+        for value, option in (
+            (options.programs, "a program"),
+            (options.core, "--core"),
+            (options.until, "--until"),
+            (options.until_word, "--until-word"),
+            (options.semihosting, "--semihosting"),
+        ):
+            if value:
+                refuse_usage(
+                    f"--firmware does not go with {option}",
+                    "the firmware runs kernels (--kernel CORE=FILE) until they have returned",
+                )
+    if options.until is not None and options.until_word is not None:
+        refuse_usage("--until and --until-word exclude each other", "give one of them")
+
+
+def _until_word(text: str) -> tuple[str, int]:
+    place, equals, value = text.partition("=")
+    if not equals or not place or not value:
+        refuse_usage(f"--until-word {text!r} is not of the form ADDR=VALUE", "for example --until-word 0x20000=1")
+    return place, number(value, "value") & 0xFFFFFFFF
+
+
+# --- running ------------------------------------------------------------------------------------------------------
+
+
+def _retired(machine: Machine) -> int:
+    return int(machine.tile.record.core_retired.sum())
+
+
+def _prepare_bare(options: ElfOptions, programs: dict[str | None, str], word: tuple[str, int] | None) -> Any:
+    from bhemu.host.machine import DEFAULT_CLOCKS, Machine
+
+    machine = Machine(allow_open=options.allow_open)
+    loaded = {machine.load(path, core): path for core, path in programs.items()}
+    run = _Run(machine, loaded)
+    until: Any = options.until
+    if until is not None:
+        until = number(until, "address") if until[:1].isdigit() else machine.address_of(until)
+    if word is not None:
+        until = _word_condition(machine, *word)
+    semihosting = _semihosting(options) if options.semihosting else None
+    machine.start()
+
+    def going(progress: Progress) -> None:
+        run.result = machine.run(
+            max_clocks=options.max_clocks or DEFAULT_CLOCKS,
+            until=until,
+            semihosting=semihosting,
+            progress=progress.clocks,
+        )
+
+    return run, going
+
+
+def _semihosting(options: ElfOptions) -> Semihosting:
+    import sys
+
+    from bhemu.host.semihosting import Semihosting
+
+    if not options.as_json:
+        return Semihosting()
+
+    def to_errors(_stream: int, content: bytes) -> None:
+        sys.stderr.write(content.decode("utf-8", "replace"))
+
+    return Semihosting(to_errors)  # standard output is the report's alone
+
+
+def _word_condition(machine: Machine, place: str, value: int) -> Any:
+    from bhemu.errors import MemoryError_
+    from bhemu.machine.state import L1_SIZE
+
+    address = number(place, "address") if place[:1].isdigit() else machine.address_of(place)
+    if address % 4 or address >= L1_SIZE:
+        raise MemoryError_(
+            f"--until-word: {address:#x} is no word of L1", remedy=f"use a multiple of 4 below {L1_SIZE:#x}"
+        )
+    words = machine.tile.record.l1_u32
+    return lambda: bool(words[address >> 2] == value)
+
+
+def _prepare_firmware(options: ElfOptions, kernels: dict[str, str]) -> Any:
+    from bhemu.host.firmware import FirmwareMachine, load_firmware
+    from bhemu.host.machine import DEFAULT_CLOCKS, Machine
+
+    assert options.firmware is not None
+    firmware = load_firmware(options.firmware, layout_file=options.layout)
+    system: FirmwareMachine = FirmwareMachine(firmware, Machine(allow_open=options.allow_open))
+    named = {core: kernel_file(path) for core, path in kernels.items()}
+    run = _Run(system.machine, {core: str(executable.path) for core, executable in firmware.executables.items()})
+
+    def going(progress: Progress) -> None:
+        limit = options.max_clocks or DEFAULT_CLOCKS
+        run.boot = system.boot(max_clocks=limit, progress=progress.clocks)
+        if named:
+            run.launch_clocks = system.launch(named, max_clocks=limit, progress=progress.clocks)
+
+    return run, going
+
+
+def kernel_file(path: str) -> Any:
+    """A kernel for the firmware: an ELF file, or the plain bytes of a `.bin` file."""
+    source = Path(path)
+    if source.suffix != ".bin":
+        return source
+    from bhemu.errors import ProgramError
+
+    if not source.is_file():
+        raise ProgramError(f"{source}: no such file", remedy="name the ELF file or the .bin file of a kernel")
+    return source.read_bytes()
+
+
+def _exit(run: _Run, options: ElfOptions) -> None:
+    """The exit status where the programs say one."""
+    if run.result is None:
+        return
+    if run.result.status is not None:
+        raise typer.Exit(run.result.status)
+    failed = [core for core in run.result.cores if core.exit_code]
+    if failed:
+        if options.quiet:
+            for core in failed:
+                typer.echo(f"bhemu: main of core {core.name} returned {core.exit_code}", err=True)
+        raise typer.Exit(REFUSED)
+
+
+# --- the report ---------------------------------------------------------------------------------------------------
+
+
+def _state(core: CoreSummary) -> str:
+    if core.exit_code is not None:
+        return f"main returned {core.exit_code}"
+    if core.state == "halted":
+        return f"halted by {core.why}"
+    return {"idle": "idle in an endless loop"}.get(core.state, core.state)
+
+
+def _ending(run: _Run, options: ElfOptions) -> str:
+    if run.result is None:
+        return ""
+    if run.result.reason == "exit":
+        return f"core B called exit({run.result.status})"
+    if run.result.reason == "until":
+        return f"reached {options.until}" if options.until else f"{options.until_word} came true"
+    return ""
+
+
+def _as_json(
+    run: _Run, writes: list[Transfer], reads: list[Transfer], options: ElfOptions, compiled: list[str]
+) -> dict[str, Any]:
+    from bhemu.host.run import instructions_by_unit
+
+    result = run.result
+    report: dict[str, Any] = {
+        "programs": run.programs,
+        "written": [{"place": t.place, "file": str(t.file), "format": t.format} for t in writes],
+        "read": [{"place": t.place, "file": str(t.file), "format": t.format} for t in reads],
+        "cores": [vars(core) for core in (result.cores if result is not None else run.machine.summary())],
+        "instructions": instructions_by_unit(run.machine.tile.record.issued),
+        "retired": run.retired,
+        "seconds": run.seconds,
+        "mips": _mips(run),
+        "compiled": compiled,
+        "open_choices": _open_choices(run.machine),
+    }
+    if result is not None:
+        report |= {"clocks": result.clocks, "ended": result.reason, "status": result.status}
+    if run.boot is not None:
+        report |= {"boot": vars(run.boot), "launch_clocks": run.launch_clocks}
+    return report
+
+
+def _mips(run: _Run) -> float:
+    return run.retired / run.seconds / 1e6 if run.seconds > 0 else 0.0
+
+
+def _open_choices(machine: Machine) -> list[str]:
+    from bhemu.machine.faults import FAULTS
+
+    codes = [int(code) for code in machine.tile.record.open_used if code]
+    return [f"{FAULTS[code].name} [{FAULTS[code].rule}]" for code in codes]
+
+
+def _print(run: _Run, writes: list[Transfer], reads: list[Transfer], options: ElfOptions, compiled: list[str]) -> None:
+    from bhemu.host.run import instructions_by_unit
+
+    console = output()
+    summary = run.result.cores if run.result is not None else run.machine.summary()
+    cores = plain_table("core", "program", "instructions", "state", "at", right=("instructions",))
+    for core in summary:
+        state = _state(core)
+        cores.add_row(core.name, run.programs.get(core.name, ""), f"{core.retired:,}", state, core.place)
+    console.print(cores, markup=False)
+    for transfer in writes:
+        console.print(f"{transfer.place} from {transfer.file}", markup=False)
+    for transfer in reads:
+        console.print(f"{transfer.place} written to {transfer.file}", markup=False)
+    console.print()
+    units = instructions_by_unit(run.machine.tile.record.issued)
+    if units:
+        table = plain_table("unit", "instructions", "", right=("instructions",))
+        for unit, counts in units.items():
+            often = sorted(counts.items(), key=lambda item: -item[1])
+            table.add_row(unit, f"{sum(counts.values()):,}", ", ".join(f"{name} {count:,}" for name, count in often))
+        console.print(table)
+        console.print()
+    if run.boot is not None:
+        console.print(f"booted in {run.boot.done:,} clocks, cores released after {run.boot.released:,}")
+        if run.launch_clocks is not None:
+            console.print(f"kernels returned after {run.launch_clocks:,} clocks")
+    ending = _ending(run, options)
+    if ending:
+        console.print(ending, markup=False)
+    first = f", of which the compilation of {len(compiled)} functions (first run only)" if compiled else ""
+    clocks = f"{run.result.clocks:,} clocks, " if run.result is not None else ""
+    console.print(
+        f"{clocks}{run.retired:,} instructions of the cores, {run.seconds:.3g} s{first}, {_mips(run):.3g} MIPS"
+    )
+    for choice in _open_choices(run.machine):
+        console.print(f"open choice used: {choice}", style="yellow", markup=False)
