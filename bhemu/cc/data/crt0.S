@@ -45,7 +45,7 @@ _start:
         sw      a0, 0(t0)
         fence
 
-        /* The core halts here (T9): pc = __bhemu_halt says that main returned. */
+        /* The core halts here (T9): one that stands behind this ebreak has returned from main. */
         .globl  __bhemu_halt
 __bhemu_halt:
         ebreak
