@@ -30,6 +30,7 @@ from bhemu.machine.core_state import (
     HALTED,
     IN_RESET,
     LOCAL_RAM_SIZE,
+    RUNNING,
 )
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
 from bhemu.machine.faults import DONE, fault, open_choice, refuse
@@ -85,6 +86,8 @@ _ONLY_PAUSED: Final = 0x1FE
 DEBUG_MODE: Final = 1 << 31
 
 
+_OWN_REGISTERS: Final = 0xFFB12080
+_OWN_REGISTERS_END: Final = 0xFFB12090
 _PC: Final = 32
 """Number that stands for pc among the registers."""
 _KEEP_DEBUG_BIT: Final = np.array([7, 1, 3, 5], np.int64)
@@ -117,6 +120,13 @@ CONFLICTING: Final = fault(
     UndefinedBehavior,
     "debug command {1:#x} to core {0} combines a memory access with another one or with resuming",
     remedy="give one command at a time",
+    rule="tile K42",
+)
+ITSELF: Final = fault(
+    "debug.itself",
+    UndefinedBehavior,
+    "a debug command lets core {0} access {1:#x}, a register of the debug interface itself",
+    remedy="access the interface directly",
     rule="tile K42",
 )
 WRITE_PC: Final = fault(
@@ -194,6 +204,8 @@ def _write_register(t, core, command):
 @kernel
 def _access_device(t, core, address, place, value):
     """Status of an access by the core to what is neither L1 nor local RAM; `device_value` is what was loaded."""
+    if address >= _OWN_REGISTERS and address < _OWN_REGISTERS_END:
+        return np.int64(refuse(t, ITSELF, core, address))
     table = handlers_of(t)
     if not has_handler(table, place):
         t.needs_place = place
@@ -271,6 +283,9 @@ def _execute(t, core, command):
     elif resumes:
         _step(t, core)
     if command & PAUSE:
+        if t.core_state[core] == RUNNING and t.now_agent == core:  # its own store has been made
+            t.core_pc[core] += np.uint32(4)
+            t.core_retired[core] += 1
         pause(t, core, 0)
     return status
 

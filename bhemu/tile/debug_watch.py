@@ -73,6 +73,7 @@ def resume(t, core):
     t.core_round[core] = agent_round(t, core)
     t.debug_cause[core] = 0
     t.debug_half_step[core] = 0
+    t.debug_watch[core] &= ~STEPPING
 
 
 @kernel
