@@ -135,13 +135,10 @@ def _refuse_other(t, csr):
 @kernel
 def _counter(csr):
     """MCYCLE or MINSTRET for each of a counter's four numbers, else 0."""
-    if csr >= MCYCLE and csr <= MINSTRET + HIGH + ALIAS:
-        number = csr & ~(HIGH | ALIAS)
-        if number in (MCYCLE, MINSTRET):
-            return number
-        if number + ALIAS in (MCYCLE, MINSTRET):
-            return number + ALIAS
-    return 0
+    number = csr & ~HIGH
+    if number in (MCYCLE, MCYCLE + ALIAS):
+        return MCYCLE
+    return MINSTRET if number in (MINSTRET, MINSTRET + ALIAS) else 0
 
 
 @kernel
