@@ -30,6 +30,7 @@ from bhemu.tensix import coprocessor as plain
 from bhemu.tensix.frontend.fetch import MOP, fetch
 from bhemu.tensix.frontend.gate import is_held, operand, wait_is_over
 from bhemu.tensix.frontend.run import (
+    AFTER,
     CYCLES_SPENT,
     EMPTY,
     FAULTED,
@@ -220,34 +221,73 @@ def issue_recorded(t, table, thread, log):
     return status
 
 
+@njit
+def _issue_all(t, table, first, log):
+    """Let the threads from `first` on issue; returns (status, thread that found no handler, whether any moved)."""
+    moved = False
+    for thread in range(first, THREADS):
+        status = issue_recorded(t, table, thread, log)
+        if status == DONE:
+            moved = True
+        elif status in (REFUSED, NOT_COMPILED):
+            return status, thread, moved
+    return DONE, THREADS, moved
+
+
+@njit
+def _cycle_beside(t, table, log):
+    """A cycle of `_run_beside` of the plain clock; returns a status."""
+    scheduled = t.macro_pending != 0
+    result = WAIT
+    if scheduled:
+        result = step_beside(t, table, BEGIN)
+        if result in (REFUSED, NOT_COMPILED):
+            return result
+    first = np.int64(t.macro_resume)
+    t.macro_resume = 0
+    status, thread, moved = _issue_all(t, table, first, log)
+    if status != DONE:
+        t.macro_resume = thread if status == NOT_COMPILED else thread + 1
+        return status
+    if scheduled and step_beside(t, table, END) != DONE:
+        return REFUSED
+    return DONE if moved else result
+
+
+@njit
 def run_recorded(t, table, cycles, log):
-    """`run` of the plain clock; LOG_FULL when a cycle might not fit."""
+    """`run` of the plain clock, which it follows word by word; LOG_FULL when a cycle might not fit."""
+    beside = t.macro_pending != 0
     for _ in range(cycles):
         if load_i64(log, COUNT) + THREADS > load_i64(log, CAPACITY):
             return LOG_FULL
-        moved = False
-        scheduled = t.macro_pending != 0
-        if scheduled:
-            status = step_beside(t, table, BEGIN)
+        if t.cycle_resume > 0 or not beside:
+            first = np.int64(t.cycle_resume)
+            before = t.cycle_moved != 0
+            t.cycle_resume = 0
+            t.cycle_moved = 0
+            status, thread, moved = _issue_all(t, table, first, log)
+            moved = moved or before
             if status == REFUSED:
                 return FAULTED
             if status == NOT_COMPILED:
+                t.cycle_resume = thread
+                t.cycle_moved = 1 if moved else 0
                 return NEEDS_HANDLER
-            moved = status == DONE
-        for thread in range(THREADS):
-            status = issue_recorded(t, table, thread, log)
-            if status == DONE:
-                moved = True
-            elif status == REFUSED:
-                return FAULTED
-            elif status == NOT_COMPILED:
-                return NEEDS_HANDLER
-        if scheduled and step_beside(t, table, END) != DONE:
-            return FAULTED
-        if not moved:
-            return STOPPED
+            beside = beside or t.macro_pending != 0
+            if not moved:
+                return STOPPED
+        else:
+            status = _cycle_beside(t, table, log)
+            if status != DONE:
+                return AFTER[status]
         t.clock += 1
     return CYCLES_SPENT
+
+
+def run_recorded_entry(t, table, cycles, log):
+    """`run_recorded` for `compile_entry`."""
+    return run_recorded(t, table, cycles, log)
 
 
 def drain_recorded(t, table, thread, log):
@@ -307,7 +347,7 @@ class Recorder(plain.Coprocessor):
         """Record what `tile` executes from now on."""
         super().__init__(tile._tiles)
         log: Any = self._buffer.ctypes.data if JIT else self._buffer
-        for name, function in (("run_recorded", run_recorded), ("drain_recorded", drain_recorded)):
+        for name, function in (("run_recorded", run_recorded_entry), ("drain_recorded", drain_recorded)):
             entry = plain._entry(name, function, 3)
 
             def call(tile: Any, table: Any, count: int, entry: Any = entry) -> int:

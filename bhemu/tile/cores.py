@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -147,6 +147,8 @@ class Cores:
         """Names a core's pc in messages, as a symbol and a source line; the loader replaces it."""
         self.pusher: Callable[[int, int], int] = lambda thread, pc: thread + 1
         """Which core pushed a word to a thread from a pc, the thread's own or B; the loader replaces it."""
+        self.recorded: Mapping[str, Any] = {}
+        """What a recorder (`bhemu.debug`) has in the place of the entries `advance` and `advance_round`."""
 
     def __getitem__(self, core: str | int) -> CoreView:
         """A core by name (`B`, `T0`, `T1`, `T2`, `NC`) or number."""
@@ -164,7 +166,7 @@ class Cores:
         Raises:
             BhemuError: an instruction of a core or of the coprocessor was refused. A core at fault stands still.
         """
-        return self._advance(_entry("advance", schedule.advance_entry), clocks)
+        return self._advance(self.recorded.get("advance") or _entry("advance", schedule.advance_entry), clocks)
 
     def advance_round(self, begin: bool) -> int | None:
         """Let one round pass, for debuggers; see `bhemu.tile.one_round` and `advance`.
@@ -175,7 +177,8 @@ class Cores:
         Args:
             begin: the clock before is complete.
         """
-        return self._advance(_entry("advance_round", one_round.advance_round_entry), int(begin))
+        entry = self.recorded.get("advance_round") or _entry("advance_round", one_round.advance_round_entry)
+        return self._advance(entry, int(begin))
 
     def _advance(self, entry: Entry, amount: int) -> int | None:
         coprocessor = self._coprocessor

@@ -35,10 +35,11 @@ from bhemu.machine.faults import DONE, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_SLOTS, L1_SIZE, THREADS
 from bhemu.riscv.decode import sign_extend
-from bhemu.riscv.execute import ACCESS, FAULTED, LOOPS, SLOW, STOPPED, WORD
+from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED, WORD
 from bhemu.riscv.poll import NOT_RECORDING, begin_recording, end_step, record_step, wake, wake_changed
 from bhemu.tensix.frontend import run as clock
 from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, is_idle, side_push
+from bhemu.tile.debug_watch import after_instruction, before_instruction
 from bhemu.tile.faults import MOP_FROM_B
 from bhemu.tile.interrupts import take_interrupt
 
@@ -156,7 +157,7 @@ def _push(t, core):
     thread = core - T0
     if not fifo_push(t, thread, word, line_of_pc(pc)):
         return WAIT
-    if (np.int64(t.core_cfg0[core]) & NO_FUSING) == 0:
+    if (np.int64(t.core_cfg0[core]) & NO_FUSING) == 0 and t.debug_watch[core] == 0:
         _push_adjacent(t, core, thread)
     return DONE
 
@@ -245,21 +246,27 @@ def _finish(t, core, status, pc_step):
 
 
 @kernel
-def turn_of_core(t, table, core):
-    """Let the core execute as far as it may."""
-    if not has_handler(table, RUN_CORE):
-        t.needs_place = RUN_CORE
-        return NEEDS_HANDLER
-    goal = np.int64(t.round_goal)
+def begin_turn(t, core):
+    """A core's turn begins; returns (round before which it ends, whether its next instruction is recorded)."""
+    end = np.int64(t.round_goal)
     if t.interrupts != 0:
         take_interrupt(t, core)
-        t.round_goal = min(goal, np.int64(t.round_horizon) + 1)  # the next one may be raised then
+        end = min(end, np.int64(t.round_horizon) + 1)  # the next one may be raised then
     recording = t.poll_steps[core] != NOT_RECORDING
     if recording:
         record_step(t, core)
-        t.round_goal = t.core_round[core] + 1
-    reason = call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE))
-    t.round_goal = goal
+        end = np.int64(t.core_round[core]) + 1
+    return end, recording
+
+
+@kernel
+def after_run(t, table, core, reason, recording):
+    """What follows from why a core has left its loop; returns what `advance` shall do.
+
+    Args:
+        reason: LIMIT and others of riscv/execute.py.
+        recording: its instruction is one of a turn that is being recorded (riscv/poll.py).
+    """
     result = ADVANCED
     if reason == ACCESS:
         result = _finish(t, core, _access(t, table, core), 4)
@@ -278,7 +285,52 @@ def turn_of_core(t, table, core):
 
 
 @kernel
-def _words_on_the_way(t):
+def _turn_under_watch(t, table, core):
+    """The turn of a core that steps or has watchpoints (tile/debug_watch.py): one instruction, recorded by nobody."""
+    if t.interrupts != 0:
+        take_interrupt(t, core)
+    t.poll_steps[core] = NOT_RECORDING
+    goal = np.int64(t.round_goal)
+    retired = np.int64(t.core_retired[core])
+    before_instruction(t, core)
+    t.round_goal = t.core_round[core] + 1
+    reason = call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE))
+    t.round_goal = goal
+    result = after_run(t, table, core, LIMIT if reason == LOOPS else reason, False)
+    if t.core_retired[core] != retired:
+        after_instruction(t, core)
+    return result
+
+
+@kernel
+def turn_of_core(t, table, core):
+    """Let the core execute as far as it may."""
+    if not has_handler(table, RUN_CORE):
+        t.needs_place = RUN_CORE
+        return NEEDS_HANDLER
+    if t.debug_watch[core] != 0:
+        return _turn_under_watch(t, table, core)
+    goal = np.int64(t.round_goal)
+    t.round_goal, recording = begin_turn(t, core)
+    reason = call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE))
+    t.round_goal = goal
+    return after_run(t, table, core, reason, recording)
+
+
+@kernel
+def begin_coprocessor(t):
+    """The coprocessor's turn begins; returns (rounds that it may take, whether others look on)."""
+    rounds = min(np.int64(t.round_goal) - 1, np.int64(t.round_horizon)) - np.int64(t.tensix_round) + 1
+    looked_on = t.sleepers != 0
+    for core in range(CORES):
+        looked_on = looked_on or t.core_state[core] == BLOCKED
+    t.now_round = t.tensix_round
+    t.now_agent = COPROCESSOR
+    return (1 if looked_on else rounds), looked_on
+
+
+@kernel
+def words_on_the_way(t):
     """Words between the cores and the gates: expanders take some without executing anything."""
     count = np.int64(0)
     for thread in range(THREADS):
@@ -288,27 +340,20 @@ def _words_on_the_way(t):
 
 
 @kernel
-def _turn_of_coprocessor(t, table):
-    """Let the coprocessor execute as far as it may: one round when others look on, else many."""
-    rounds = min(np.int64(t.round_goal) - 1, np.int64(t.round_horizon)) - np.int64(t.tensix_round) + 1
-    looked_on = t.sleepers != 0
-    for core in range(CORES):
-        looked_on = looked_on or t.core_state[core] == BLOCKED
-    if looked_on:
-        rounds = 1
-    before = np.int64(t.clock)
-    on_the_way = _words_on_the_way(t)
-    t.now_round = t.tensix_round
-    t.now_agent = COPROCESSOR
-    status = clock.run(t, table, rounds)
-    moved = np.int64(t.clock) - before
-    t.clock = before
+def end_coprocessor(t, status, moved, looked_on, on_the_way):
+    """The coprocessor has executed in `moved` rounds; returns what `advance` shall do.
+
+    Args:
+        status: of its clock (tensix/frontend/run.py).
+        looked_on: of `begin_coprocessor`.
+        on_the_way: `words_on_the_way` before.
+    """
     t.free_rounds += moved
     t.round_goal += moved
     t.tensix_round += moved
     if moved > 0:
         event(t, np.int64(t.tensix_round) - 1, COPROCESSOR)
-    elif looked_on and _words_on_the_way(t) != on_the_way:  # MOP_CFG or the end of a MOP, say: a FIFO has room again
+    elif looked_on and words_on_the_way(t) != on_the_way:  # MOP_CFG or the end of a MOP, say: a FIFO has room again
         event(t, np.int64(t.tensix_round), COPROCESSOR)
     if status == clock.STOPPED:
         t.tensix_state = BLOCKED
@@ -319,6 +364,18 @@ def _turn_of_coprocessor(t, table):
     elif status == clock.NEEDS_HANDLER:
         return NEEDS_HANDLER
     return ADVANCED
+
+
+@kernel
+def _turn_of_coprocessor(t, table):
+    """Let the coprocessor execute as far as it may: one round when others look on, else many."""
+    rounds, looked_on = begin_coprocessor(t)
+    on_the_way = words_on_the_way(t)
+    before = np.int64(t.clock)
+    status = clock.run(t, table, rounds)
+    moved = np.int64(t.clock) - before
+    t.clock = before
+    return end_coprocessor(t, status, moved, looked_on, on_the_way)
 
 
 @kernel
@@ -337,19 +394,22 @@ def advance(t, table):
     return result
 
 
-def advance_entry(t, table, clocks):
-    """Advance the tile by a number of clocks (0: go on with what is left of an earlier call that returned early).
+@kernel
+def begin_clocks(t, clocks):
+    """Let the goal be so many clocks away. Between calls the host, or another tile, may have changed anything."""
+    moment = np.int64(t.round_goal)
+    t.free_rounds = moment - t.clock  # words executed outside of the schedule have moved the clock, too
+    t.round_goal = moment + clocks
+    for core in range(CORES):
+        t.core_round[core] = max(np.int64(t.core_round[core]), moment)
+    t.tensix_round = max(np.int64(t.tensix_round), moment)
+    event(t, moment, NOBODY)
 
-    Between calls the host, or another tile, may have changed anything.
-    """
+
+def advance_entry(t, table, clocks):
+    """Advance the tile by a number of clocks (0: go on with what is left of an earlier call that returned early)."""
     if clocks > 0:
-        moment = np.int64(t.round_goal)
-        t.free_rounds = moment - t.clock  # words executed outside of the schedule have moved the clock, too
-        t.round_goal = moment + clocks
-        for core in range(CORES):
-            t.core_round[core] = max(np.int64(t.core_round[core]), moment)
-        t.tensix_round = max(np.int64(t.tensix_round), moment)
-        event(t, moment, NOBODY)
+        begin_clocks(t, clocks)
     return advance(t, table)
 
 
