@@ -11,11 +11,12 @@ from bhemu.debug.breakpoints import DebugError
 from bhemu.debug.expressions import evaluate
 from bhemu.debug.runner import Runner
 from bhemu.debug.watches import register_number
-from bhemu.errors import ProgramError
+from bhemu.errors import BhemuError, ProgramError
 from bhemu.host.boot import core_number
 from bhemu.host.elf import Executable
 from bhemu.host.lines import SourceLine
 from bhemu.host.machine import Machine
+from bhemu.host.symbols import Symbol
 from bhemu.host.tile import Tile
 from bhemu.isa.registers import CONFIG_FIELDS, THREAD_FIELDS
 from bhemu.machine.agents import CORE_NAMES, CORES
@@ -62,6 +63,28 @@ class Names:
     def describe(self, core: int, pc: int) -> str:
         """An address of a core's code: `0x00010 main+0x8 (kernel.c:12)`."""
         return self.machine.describe(core, pc)
+
+    def name_of_word(self, address: int) -> str:
+        """The variable that holds an address, as `name+0x4`, or nothing."""
+        for executable in self.machine.programs.values():
+            for symbol in executable.symbols:
+                if symbol.kind == "object" and symbol.address <= address < symbol.address + max(symbol.size, 1):
+                    offset = address - symbol.address
+                    return symbol.display + (f"+{offset:#x}" if offset else "")
+        return ""
+
+    def object_named(self, name: str) -> Symbol | None:
+        """The variable of that name (`T1.flag` for that of one core), or None."""
+        last = name.rpartition(".")[2]
+        try:
+            address = CoreScope(self, self.core).name_address(name)
+        except BhemuError:
+            return None
+        for executable in self.machine.programs.values():
+            for symbol in executable.symbols:
+                if symbol.address == address and symbol.kind == "object" and last in (symbol.name, symbol.display):
+                    return symbol
+        return None
 
     def where(self, core: str | int | None = None) -> str:
         """Where a core stands."""
@@ -185,15 +208,11 @@ class CoreScope:
         """The value of a variable of 1, 2 or 4 bytes, else the address."""
         if name in CONFIG_FIELDS or name in THREAD_FIELDS:
             return self._session.tile.config[name]
-        address = self.name_address(name)
-        last = name.rpartition(".")[2]
-        for executable in self._session.machine.programs.values():
-            for symbol in executable.symbols:
-                if symbol.address == address and symbol.kind == "object" and last in (symbol.name, symbol.display):
-                    if symbol.size in (1, 2, 4):
-                        return int.from_bytes(look.read(self._session.tile, self._core, address, symbol.size), "little")
-                    return address
-        return address
+        symbol = self._session.object_named(name)
+        if symbol is not None and symbol.size in (1, 2, 4):
+            content = look.read(self._session.tile, self._core, symbol.address, symbol.size)
+            return int.from_bytes(content, "little")
+        return self.name_address(name)
 
     def load(self, address: int) -> int:
         """The word at an address as the core finds it."""

@@ -243,7 +243,7 @@ class Runner:
                 return self._stop("interrupted", "interrupted")
             left = None if end is None else end - self.clock
             if left is not None and left <= 0 and self._inside is None:
-                return self._stop("limit", f"clock {self.clock}")
+                return self._stop("limit", "the clocks have passed")
             if level == 0 or self._inside is not None:
                 stop = self._round(watching)
                 if stop is not None:

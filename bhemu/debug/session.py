@@ -69,7 +69,7 @@ class DebugSession(Points):
             raise DebugError(f"{clocks} clocks", remedy="let 1 clock pass at least")
         return self.runner.run(clocks, skip=self._running(self.core), stop_when_idle=False, poll=self.poll)
 
-    def step(self, core: str | int | None = None, count: int = 1, *, clocks: int = STEP_CLOCKS) -> Stop:
+    def step(self, core: str | int | None = None, count: int = 1, *, clocks: int | None = STEP_CLOCKS) -> Stop:
         """Let a core execute instructions while the rest of the tile moves as it does without a debugger.
 
         A T core executes up to four adjacent `.ttinsn` at once (tile T11).
@@ -77,7 +77,7 @@ class DebugSession(Points):
         Args:
             core: by default the chosen one.
             count: instructions.
-            clocks: to wait for the core; it may be blocked.
+            clocks: to wait for the core, which may be blocked; None for no limit.
 
         Raises:
             DebugError: the core cannot execute anything: it is in reset or halted.

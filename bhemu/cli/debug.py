@@ -1,0 +1,117 @@
+"""`bhemu debug`: a debugger for compiled kernels, at the terminal or for GDB."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bhemu.cli.report import refuse_usage
+
+if TYPE_CHECKING:
+    from bhemu.debug.session import DebugSession
+
+CORES = ("B", "T0", "T1", "T2", "NC")
+
+
+def debug(
+    programs: Annotated[
+        list[str], typer.Argument(metavar="[CORE=]FILE.elf...", help="Kernels, for example B=brisc.elf T0=unpack.elf.")
+    ],
+    commands: Annotated[
+        list[str] | None, typer.Option("--command", "-c", metavar="COMMAND", help="Execute a command; may be repeated.")
+    ] = None,
+    script: Annotated[
+        Path | None, typer.Option("--script", "-x", metavar="FILE", help="Execute the commands in a file.")
+    ] = None,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="End after the commands; exit status 1 when one was refused.")
+    ] = False,
+    gdb: Annotated[
+        str | None, typer.Option("--gdb", metavar="[HOST]:PORT", help="Wait for GDB there instead (port 0: any).")
+    ] = None,
+    core: Annotated[
+        str | None,
+        typer.Option(
+            "--core",
+            help="The core that a FILE without CORE= is for, and that is chosen; with --gdb the only one shown.",
+        ),
+    ] = None,
+    allow_open: Annotated[
+        bool, typer.Option("--allow-open", help="Use the recommended choice where no source settles the behaviour.")
+    ] = False,
+    semihosting: Annotated[
+        bool, typer.Option("--semihosting", help="Serve `ecall` of core B: write, exit, brk, fstat, close.")
+    ] = False,
+) -> None:
+    """Debug compiled kernels: step, break, watch, and look at cores and coprocessor.
+
+    The cores are released from reset and have not executed anything yet. `help` lists the commands. Without a terminal
+    commands are read from standard input.
+
+    With --gdb, the cores are the threads of one process: `gdb-multiarch kernel.elf`, then
+    `target remote :PORT`. `monitor help` lists what the coprocessor shows.
+    """
+    if core is not None and core.upper() not in CORES:
+        refuse_usage(f"core {core!r} does not exist", f"use one of {', '.join(CORES)}")
+    if gdb is not None and (commands or script or batch):
+        refuse_usage("--gdb takes its commands from GDB", "leave --command, --script and --batch out, or --gdb")
+    named = _programs(programs, core)
+    from bhemu.debug.session import DebugSession
+    from bhemu.host.machine import Machine
+
+    machine = Machine(allow_open=allow_open)
+    for name, path in named:
+        machine.load(path, name)
+    machine.start()
+    session = DebugSession(machine)
+    if core is not None:
+        session.core = session.number_of_core(core)
+    if semihosting:
+        from bhemu.host.semihosting import Semihosting
+
+        session.runner.semihosting = Semihosting()
+    if gdb is not None:
+        _serve_gdb(session, gdb, core, named)
+        return
+    from bhemu.cli.debug_shell import Shell
+
+    shell = Shell(session)
+    if not shell.run(commands or [], script, interactive=not batch):
+        raise typer.Exit(1)
+
+
+def _programs(texts: list[str], core: str | None) -> list[tuple[str | None, str]]:
+    """(core or None, path) of each argument; every core once."""
+    found: list[tuple[str | None, str]] = []
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if equals and name.upper() in CORES:
+            if not path:
+                refuse_usage(f"{text!r} names no file", f"say {name.upper()}=kernel.elf")
+            found.append((name.upper(), path))
+        elif equals and not Path(text).exists():
+            refuse_usage(f"core {name!r} does not exist", f"use one of {', '.join(CORES)}: T0=kernel.elf")
+        else:
+            found.append((core.upper() if core is not None and len(texts) == 1 else None, text))
+    for name in CORES:
+        if sum(1 for each, _ in found if each == name) > 1:
+            refuse_usage(f"core {name} has two programs", "give each core one file")
+    return found
+
+
+def _serve_gdb(session: DebugSession, address: str, core: str | None, named: list[tuple[str | None, str]]) -> None:
+    from bhemu.debug.gdb_server import GdbServer, parse_address
+
+    host, port = parse_address(address)
+    cores = None if core is None else (session.number_of_core(core),)
+    server = GdbServer(session, (host, port), cores)
+    file = named[0][1]
+    typer.echo(f"bhemu: waiting for GDB: gdb-multiarch {file} -ex 'target remote {host}:{server.port}'", err=True)
+    sys.stderr.flush()
+    try:
+        server.serve()
+    finally:
+        server.close()
