@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: run test test-plain test-bounds lint types docs bench conformance warm clean
+.PHONY: run test test-plain test-bounds test-firmware lint types docs bench conformance warm clean
 
 # The main job: a matrix multiplication on a generated input, through unpack, math and pack.
 run: $(STAMP)
@@ -22,6 +22,10 @@ test-plain: $(STAMP)
 test-bounds: $(STAMP)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/bhemu warm
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/proof
+
+# All Blackhole firmware sets of the ttnn wheel boot and run kernels; the wheel (103 MB) is fetched once, with pip.
+test-firmware: $(STAMP)
+	$(BIN)/python -m pytest -m firmware -rs tests/host/test_firmware_wheel.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -380,7 +380,7 @@ def _print(run: _Run, writes: list[Transfer], reads: list[Transfer], options: El
     first = f", of which the compilation of {len(compiled)} functions (first run only)" if compiled else ""
     clocks = f"{run.result.clocks:,} clocks, " if run.result is not None else ""
     console.print(
-        f"{clocks}{run.retired:,} instructions of the cores, {run.seconds:.3g} s{first}, {_mips(run):.3g} MIPS"
+        f"{clocks}{run.retired:,} instructions of the cores, {run.seconds:.3g} s{first}, {_mips(run):.2f} MIPS"
     )
     for choice in _open_choices(run.machine):
         console.print(f"open choice used: {choice}", style="yellow", markup=False)

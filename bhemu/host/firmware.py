@@ -5,6 +5,7 @@ Where a build of the firmware keeps things is data: `data/firmware_layouts.toml`
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,9 @@ NO_REGION: Final = 0xFF
 KERNEL_BASE: Final = 0x20000
 KERNEL_STRIDE: Final = 0x100
 """Raw kernels stand at KERNEL_BASE + KERNEL_STRIDE * place, in the order B, NC, T0, T1, T2 (B27)."""
+T_CORES: Final = ("T0", "T1", "T2")
+EMPTY_KERNEL: Final = struct.pack("<2I", 0x00000513, 0x00008067)
+"""li a0, 0; ret"""
 BOOT_CLOCKS: Final = 100_000
 """Boots take about 6,000 (B27)."""
 
@@ -239,7 +243,8 @@ class FirmwareMachine:
 
         Args:
             kernels: by core: an ELF file linked at `config_base` or behind it, whose entry is a function that returns;
-                or the bytes of one that runs at any address. Cores that are not named run none.
+                or the bytes of one that runs at any address. Cores that are not named run none; but the firmware
+                starts the T cores together, so where one is named the others run an empty kernel.
             config_base: start of the kernel configuration buffer in L1.
             max_clocks: give up after so many clocks.
             progress: called now and then with the clocks that have passed.
@@ -256,6 +261,8 @@ class FirmwareMachine:
         if int(self.machine.tile.record.soft_reset) != 0 or self.signal != DONE:
             raise ProgramError("the firmware is not ready", remedy="boot it first, and let an earlier launch end")
         named = {CORE_NAMES[boot.core_number(core)]: kernel for core, kernel in kernels.items()}
+        if any(core in named for core in T_CORES):
+            named = dict.fromkeys(T_CORES, EMPTY_KERNEL) | named
         free = layout.first_free
         if config_base < free or config_base % 16:
             raise MemoryError_(

@@ -19,7 +19,9 @@ from bhemu.host.stuck import can_move, explain_all, is_idle_for_ever, is_stuck, 
 from bhemu.host.tile import Tile
 from bhemu.machine.agents import CORE_NAMES, CORES, B
 from bhemu.machine.core_state import ASLEEP, BLOCKED, HALTED, IN_RESET, LOCAL_RAM_SIZE
+from bhemu.machine.dispatch import RUN_CORE
 from bhemu.machine.state import L1_SIZE
+from bhemu.tensix.coprocessor import ensure_place
 from bhemu.tile.cores import CODE, HALT_REASONS, STATES
 
 Array = np.ndarray[Any, Any]
@@ -172,6 +174,7 @@ class Machine:
                 keep |= boot.keep_bit(number)
         if keep != tile.load(boot.DISABLE_RESET):
             tile.store(boot.DISABLE_RESET, keep)
+        ensure_place(RUN_CORE)
         tile.store(boot.SOFT_RESET, tile.load(boot.SOFT_RESET) & ~boot.reset_bits(numbers))
 
     def _write_l1(self, address: int, content: bytes) -> None:

@@ -188,13 +188,16 @@ class Cores:
             if status == schedule.ADVANCED:
                 return None
             if status == schedule.NEEDS_HANDLER:
-                coprocessor.supply()
+                try:
+                    coprocessor.supply()
+                except BhemuError as error:
+                    raise self._pushed(error) from None
             elif status == schedule.AT_BREAKPOINT:
                 return int(self.record.stopped_core)
             elif status == schedule.CORE_FAULTED:
                 raise self._fault()
             else:
-                raise self._tensix_fault()
+                raise self._pushed(coprocessor.fault())
 
     def settle(self) -> None:
         """Bring registers and pc of sleeping cores up to date, before they are read."""
@@ -258,13 +261,14 @@ class Cores:
         error = self._coprocessor.recorded()
         return self.located(error, core, pc)
 
-    def _tensix_fault(self) -> BhemuError:
-        error = self._coprocessor.fault()
+    def _pushed(self, error: BhemuError) -> BhemuError:
+        """The error of a Tensix word, with the core and the pc that pushed it in place of the program's line."""
         line = error.line or 0
         if line < 0:
             pc = -1 - line
             error.line = None
             core = self.pusher(int(error.thread or 0), pc)
+            error.core, error.pc = core, pc
             error.message += f"\n  pushed by core {CORE_NAMES[core]} at {self.describe(core, pc)}"
         return error
 
