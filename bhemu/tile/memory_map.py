@@ -120,6 +120,8 @@ def _load_for_coprocessor_cores(t, agent, address, size):
     """(status, value) of a load by B or a T core from the windows above the overlay."""
     none = np.int64(0)
     if (address >= GPR_BASE and address < GPR_END) or (address >= CONFIG_BASE and address < CONFIG_END):
+        if must_wait_for_own_thread(t, agent, address, True):
+            return WAIT, none
         return window_load(t, agent, address, size)
     if _is_t(agent) and address >= DST_FIRST and address < DST_END:
         return dst_load(t, agent - T0, address - DST_FIRST, size)
@@ -145,6 +147,8 @@ def load(t, agent, address, size):
     if address >= TDMA_FIRST and size != WORD_BYTES:
         return refuse(t, NARROW[agent], address, size), np.int64(0)
     if address >= TDMA_FIRST and address < TDMA_END:
+        if must_wait_for_own_thread(t, agent, address, True):
+            return WAIT, np.int64(0)
         return mmio_load(t, agent, address)
     return _load_for_all(t, agent, address)
 
@@ -181,7 +185,7 @@ def _push(t, agent, address, value):
 @kernel
 def _store_for_coprocessor_cores(t, agent, address, value, size):
     if (address >= GPR_BASE and address < GPR_END) or (address >= CONFIG_BASE and address < CONFIG_END):
-        if must_wait_for_own_thread(t, agent, address):
+        if must_wait_for_own_thread(t, agent, address, False):
             return WAIT
         return window_store(t, agent, address, value, size)
     if _is_t(agent) and address >= DST_FIRST and address < DST_END:
@@ -208,7 +212,7 @@ def store(t, agent, address, value, size):
     if address >= TDMA_FIRST and size != WORD_BYTES:
         return refuse(t, NARROW[agent], address, size)
     if address >= TDMA_FIRST and address < TDMA_END:
-        if must_wait_for_own_thread(t, agent, address):
+        if must_wait_for_own_thread(t, agent, address, False):
             return WAIT
         return mmio_store(t, agent, address, value)
     return _store_for_all(t, agent, address, value)
