@@ -1,0 +1,163 @@
+"""Soft reset of the coprocessor's blocks (tile K40, K41, E19)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rv_machine import ALL_HELD
+
+from bhemu import Tile
+from bhemu.errors import MissingSpecification
+from bhemu.isa.instructions import encode
+from bhemu.tensix.banks import MATRIX
+
+pytestmark = pytest.mark.plain
+
+SOFT_RESET = 0xFFB121B0
+
+
+def used(*, allow_open: bool = True) -> Tile:
+    """A tile in which every block holds something."""
+    tile = Tile(allow_open=allow_open)
+    record = tile.record
+    record.srca[...] = record.srcb[...] = 0x12345
+    record.dst[...] = 0x1234
+    record.dst_valid[::2] = 0
+    record.src_owner[...] = MATRIX
+    record.math_bank[...] = record.unpack_bank[...] = 1
+    record.lregs[...] += 3
+    record.prng[...] = 77
+    record.lane_flags = record.lane_config = 5
+    record.use_flags = 0
+    record.flag_stack_depth = 3
+    record.macro_template[...] = record.macro_sequence[...] = record.macro_misc = 9
+    record.settings_mixed = 1
+    record.macro_pending = 1
+    record.macro_word[...] = 4
+    record.config[...] = 0x01010101
+    record.pack.histogram[...] = 2
+    record.pack.acc_tile_size[...] = record.pack.last_tile_size = record.pack.l1_dest_addr_offset = 11
+    record.tdma_parameters[...] = 6
+    return tile
+
+
+def snapshot(tile: Tile) -> dict[str, bytes]:
+    """Every field of the coprocessor as bytes."""
+    skipped = {"soft_reset", "open_used", "device_value", "device_size", "handlers", "l1_u16", "l1_u32", "dst_u32"}
+    names = [name for name in tile.record.dtype.names if name not in skipped and not name.startswith(("core_", "now_"))]
+    return {name: np.asarray(tile.record[name]).tobytes() for name in names}
+
+
+def changes(tile: Tile, value: int) -> set[str]:
+    """Fields that a store to the soft-reset register changes."""
+    before = snapshot(tile)
+    tile.cores.store(SOFT_RESET, value)
+    after = snapshot(tile)
+    assert tile.cores.load(SOFT_RESET) == value
+    return {name for name in before if before[name] != after[name]} - {"dst_valid_u32"}
+
+
+@pytest.mark.parametrize("bit", [0, 1, 3, 4, 5, 6, 7, 23, 24, 30])
+def test_k40_bits_of_blocks_that_keep_nothing_read_back_and_change_nothing(bit: int) -> None:
+    tile = used()
+    assert changes(tile, ALL_HELD | 1 << bit) == set()
+    assert changes(tile, ALL_HELD) == set()
+
+
+@pytest.mark.parametrize(("bit", "file"), [(15, 0), (16, 1)])
+def test_k40_bits_15_and_16_return_the_banks(bit: int, file: int) -> None:
+    tile = used()
+    data = {"srcb"} if file else set()
+    assert changes(tile, ALL_HELD | 1 << bit) == {"src_owner", "math_bank", "unpack_bank"} | data
+    assert tile.record.src_owner[file].tolist() == [0, 0]
+    assert tile.record.src_owner[1 - file].tolist() == [MATRIX, MATRIX]
+    for banks in (tile.record.math_bank, tile.record.unpack_bank):
+        assert (banks[file], banks[1 - file]) == (0, 1)
+    assert tile.record.srcb.any() == (file == 0)
+    assert changes(tile, ALL_HELD) == set()
+
+
+def test_k40_bit_10_zeroes_srca_and_forgets_what_is_scheduled() -> None:
+    tile = used()
+    tile.record.math_srca_row = 5
+    assert changes(tile, ALL_HELD | 1 << 10) == {"srca", "macro_pending", "macro_word", "math_srca_row"}
+    assert not tile.record.srca.any()
+    assert tile.record.macro_pending == 0
+
+
+def test_k41_bit_10_puts_the_vector_unit_into_its_defaults_at_the_release() -> None:
+    tile = used()
+    constants = tile.record.lregs[[8, 9, 10, 15]].copy()
+    tile.cores.store(SOFT_RESET, ALL_HELD | 1 << 10)
+    assert tile.record.prng[0] == 77
+    tile.cores.store(SOFT_RESET, ALL_HELD)
+    lregs = tile.record.lregs
+    assert not lregs[:8].any()
+    assert not lregs[16].any()
+    expected = [-1.0, 1 / 65536, -0.67487759, -0.34484843]
+    assert np.array_equal(lregs[11:15].view(np.float32), np.repeat(np.float32(expected)[:, None], 32, axis=1))
+    assert np.array_equal(lregs[[8, 9, 10, 15]], constants)
+    fresh = Tile().record
+    for name in ("prng", "lane_flags", "use_flags", "flag_stack_depth", "lane_config", "macro_template"):
+        assert np.array_equal(tile.record[name], fresh[name]), name
+    for name in ("macro_sequence", "macro_misc", "settings_mixed", "macro_pending", "macro_word"):
+        assert np.array_equal(tile.record[name], fresh[name]), name
+
+
+def test_k41_lreg_12_is_an_open_choice_and_its_refusal_changes_nothing() -> None:
+    tile = used(allow_open=False)
+    tile.cores.store(SOFT_RESET, ALL_HELD | 1 << 10)
+    before = snapshot(tile)
+    with pytest.raises(MissingSpecification, match="LReg 12"):
+        tile.cores.store(SOFT_RESET, 0)
+    assert snapshot(tile) == before
+    assert tile.cores.load(SOFT_RESET) == ALL_HELD | 1 << 10
+    assert tile.cores["B"].state == "in reset"
+
+
+@pytest.mark.parametrize("group", range(4))
+def test_k40_bits_19_to_22_zero_four_columns_of_srca(group: int) -> None:
+    tile = used()
+    assert changes(tile, ALL_HELD | 1 << 19 + group) == {"srca"}
+    zero = ~tile.record.srca.any(axis=(0, 1))
+    assert np.nonzero(zero)[0].tolist() == [4 * group + i for i in range(4)]
+
+
+def test_k40_bit_17_shows_again_what_zeroacc_has_cleared() -> None:
+    tile = used()
+    assert changes(tile, ALL_HELD | 1 << 17) == {"dst_valid", "pack"}
+    assert tile.dst.valid.all()
+    assert not tile.record.pack.histogram.any()
+
+
+def test_k40_bit_9_zeroes_the_configuration_of_unpackers_and_packer() -> None:
+    tile = used()
+    tile.record.config_dirty[...] = 0
+    assert changes(tile, ALL_HELD | 1 << 9) == {"config", "config_dirty"}
+    assert not tile.record.config[:, 64:180].any()
+    assert (tile.record.config[:, :64] == 0x01010101).all()
+    assert (tile.record.config[0, 180:] == 0x01010101).all()
+
+
+def test_k40_bit_2_restarts_the_packers_sizes() -> None:
+    tile = used()
+    assert changes(tile, ALL_HELD | 1 << 2) == {"pack"}
+    assert not tile.record.pack.acc_tile_size.any()
+    assert tile.record.pack.last_tile_size == 0
+    assert tile.record.pack.l1_dest_addr_offset == 11
+    assert changes(tile, ALL_HELD) == {"pack"}
+    assert tile.record.pack.l1_dest_addr_offset == 0
+
+
+def test_k40_bit_8_forgets_the_movers_parameters() -> None:
+    tile = used()
+    assert changes(tile, ALL_HELD | 1 << 8) == {"tdma_parameters"}
+
+
+def test_k40_e19_a_reset_block_works_again() -> None:
+    """LLK's debug code toggles the packer's bit, with all cores released."""
+    tile = Tile()
+    tile.cores.store(SOFT_RESET, ALL_HELD | 4)
+    tile.cores.store(SOFT_RESET, ALL_HELD)
+    tile.execute(1, encode("SETDMAREG", RegIndex16b=16, Payload_SigSel=3))
+    assert tile.gpr[1, 8] == 3

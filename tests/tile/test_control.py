@@ -1,0 +1,312 @@
+"""Registers of the control block (tile K31 to K33, K12, T14 to T18, E18, E19, E40)."""
+
+from __future__ import annotations
+
+import pytest
+from rv_machine import ALL_HELD, START, machine, release, word, words
+
+from bhemu import Tile
+from bhemu.errors import UndefinedBehavior, Unimplemented
+from bhemu.isa.registers import WRITABLE_MASK, config
+from bhemu.machine.agents import NC, NOC, T0, T1, T2, B
+from bhemu.tile.control_registers import ACTS, COUNTER, KIND, NOTHING, PLAIN, REFUSED, REGISTERS, RESULT
+
+pytestmark = pytest.mark.plain
+
+CONTROL = 0xFFB12000
+EVERYBODY = (B, T0, T1, T2, NC, NOC)
+SOFT_RESET, DISABLE_RESET = CONTROL + 0x1B0, CONTROL + 0x224
+WALL_CLOCK = CONTROL + 0x1F0
+COUNTER_CONTROLS = (0x008, 0x014, 0x020, 0x038, 0x0F8, 0x03C)
+
+
+def of_kind(kind: int) -> list[int]:
+    """Offsets of the registers of a kind."""
+    return [offset for offset, row in REGISTERS.items() if row[1] == kind]
+
+
+@pytest.fixture(scope="module")
+def tile() -> Tile:
+    return Tile()
+
+
+# --- K31: every register ----------------------------------------------------------------------------------------------
+
+
+def test_k31_every_register_of_the_header_has_one_behaviour() -> None:
+    """The vendor's header for Blackhole names 86 addresses."""
+    assert len(REGISTERS) == 86
+    assert len({name for name, _ in REGISTERS.values()}) == 86
+    for offset, (_, kind) in REGISTERS.items():
+        assert KIND[offset // 4] == kind != NOTHING
+    assert (KIND != NOTHING).sum() == 86
+
+
+def test_k31_plain_registers_keep_what_is_written(tile: Tile) -> None:
+    """Clock gating (0x070 to 0x07c, 0x240 to 0x248), ECC, counters' periods and events: E18, E46."""
+    offsets = of_kind(PLAIN)
+    assert {0x070, 0x074, 0x07C, 0x240, 0x244, 0x248, 0x1D0, 0x090, 0x000, 0x004, 0x218} <= set(offsets)
+    for i, offset in enumerate(offsets):
+        tile.cores.store(CONTROL + offset, 0xA5000000 + i)
+    for i, offset in enumerate(offsets):
+        assert tile.cores.load(CONTROL + offset) == 0xA5000000 + i
+        tile.cores.store(CONTROL + offset, 0)
+
+
+@pytest.mark.parametrize("agent", EVERYBODY)
+def test_t24_cores_and_the_noc_reach_the_block(tile: Tile, agent: int) -> None:
+    tile.cores.store(CONTROL + 0x240, 7 + agent, agent)
+    assert tile.cores.load(CONTROL + 0x240, agent) == 7 + agent
+
+
+@pytest.mark.parametrize("offset", [0x024, 0x044, 0x098, 0x0C0, 0x128, 0x24C, 0x3FC, 0xFFC])
+def test_k31_unlisted_offsets_are_undefined(tile: Tile, offset: int) -> None:
+    with pytest.raises(UndefinedBehavior, match=f"no register at {offset:#x}"):
+        tile.cores.load(CONTROL + offset)
+    with pytest.raises(UndefinedBehavior, match=f"no register at {offset:#x}"):
+        tile.cores.store(CONTROL + offset, 0)
+
+
+@pytest.mark.parametrize("offset", of_kind(REFUSED))
+def test_k31_registers_that_nobody_describes_are_refused_by_name(tile: Tile, offset: int) -> None:
+    name = REGISTERS[offset][0]
+    with pytest.raises(Unimplemented, match=rf"{name} \(0xffb12"):
+        tile.cores.load(CONTROL + offset)
+    with pytest.raises(Unimplemented, match=name):
+        tile.cores.store(CONTROL + offset, 0)
+
+
+@pytest.mark.parametrize("offset", COUNTER_CONTROLS)
+def test_k31_performance_counters_can_be_stopped_but_not_started(tile: Tile, offset: int) -> None:
+    assert sorted(of_kind(COUNTER)) == sorted(COUNTER_CONTROLS)
+    for value in (0, 2):
+        tile.cores.store(CONTROL + offset, value)
+        assert tile.cores.load(CONTROL + offset) == value
+    for value in (1, 3):
+        with pytest.raises(Unimplemented, match=f"{REGISTERS[offset][0]}.*starts performance counters"):
+            tile.cores.store(CONTROL + offset, value)
+    assert tile.cores.load(CONTROL + offset) == 2
+
+
+@pytest.mark.parametrize("offset", of_kind(RESULT))
+def test_k31_results_of_what_never_runs_are_zero(tile: Tile, offset: int) -> None:
+    assert tile.cores.load(CONTROL + offset) == 0
+    tile.cores.store(CONTROL + offset, 0)
+    with pytest.raises(Unimplemented, match=REGISTERS[offset][0]):
+        tile.cores.store(CONTROL + offset, 1)
+
+
+def test_k31_the_watchdog_cannot_be_started(tile: Tile) -> None:
+    tile.cores.store(CONTROL + 0x1E0, 1000)
+    tile.cores.store(CONTROL + 0x1E4, 0)
+    assert tile.cores.load(CONTROL + 0x1E4) == 0
+    with pytest.raises(Unimplemented, match="watchdog"):
+        tile.cores.store(CONTROL + 0x1E4, 1)
+
+
+def test_k31_i3_feature_disable_takes_0_alone(tile: Tile) -> None:
+    tile.cores.store(CONTROL + 0x068, 0)
+    assert tile.cores.load(CONTROL + 0x068) == 0
+    for value in (1 << 11, 1):
+        with pytest.raises(Unimplemented, match=f"DBG_FEATURE_DISABLE = {value:#x}"):
+            tile.cores.store(CONTROL + 0x068, value)
+
+
+def test_k31_sticky_bits_can_be_cleared_but_not_asked_for(tile: Tile) -> None:
+    tile.cores.store(CONTROL + 0x0B4, 0)
+    with pytest.raises(Unimplemented, match="FPU_STICKY_BITS"):
+        tile.cores.load(CONTROL + 0x0B4)
+    with pytest.raises(Unimplemented, match="FPU_STICKY_BITS"):
+        tile.cores.store(CONTROL + 0x0B4, 1)
+
+
+def test_k31_stores_to_registers_that_report_are_discarded(tile: Tile) -> None:
+    """Drivers store to DBG_RD_DATA to order it behind DBG_BUS_CTRL."""
+    for offset in (0x05C, 0x06C, 0x078, 0x088, 0x08C, 0x0A8, 0x1F4, 0x1F8):
+        assert REGISTERS[offset][1] == ACTS
+        tile.cores.store(CONTROL + offset, 0xFFFFFFFF)
+    assert tile.cores.load(CONTROL + 0x078) == 0
+
+
+def test_t26_accesses_have_32_bits(tile: Tile) -> None:
+    for size in (1, 2):
+        with pytest.raises(UndefinedBehavior, match="whole words"):
+            tile.cores.load(CONTROL + 0x240, B, size)
+
+
+# --- K32, K33, E40: wall clock ----------------------------------------------------------------------------------------
+
+
+def test_k32_k33_the_wall_clock_counts_clocks_while_cores_are_held() -> None:
+    tile = Tile()
+    start = tile.cores.load(WALL_CLOCK)
+    tile.clock(600)
+    assert tile.cores.load(WALL_CLOCK) == start + 600
+    tile.cores.store(SOFT_RESET, 0x7FFFF & ~(1 << 10))
+    assert tile.cores.load(WALL_CLOCK) == start + 600
+    tile.clock(1)
+    assert tile.cores.load(WALL_CLOCK) == start + 601
+
+
+def test_k32_a_program_sees_time_pass() -> None:
+    text = f"""
+        li a0, {WALL_CLOCK}
+        lw a1, 0(a0)
+        nop
+        nop
+        lw a2, 0(a0)
+        sub a3, a2, a1
+        li a4, 0x20000
+        sw a3, 0(a4)
+    end: j end
+    """
+    assert word(machine(text, 30)) == 3
+
+
+def test_e40_a_load_of_the_low_half_latches_the_high_half() -> None:
+    tile = Tile()
+    tile.record.clock = tile.record.round_goal = (5 << 32) - 2
+    tile.clock(1)
+    assert tile.cores.load(WALL_CLOCK) == 0xFFFFFFFF
+    tile.clock(1)
+    assert tile.cores.load(WALL_CLOCK + 4) == 5  # alive
+    assert tile.cores.load(WALL_CLOCK + 8) == 4  # latched
+    assert tile.cores.load(WALL_CLOCK) == 0
+    assert tile.cores.load(WALL_CLOCK + 8) == 5
+    tile.record.wall_clock_latch = 0
+    tile.cores.store(WALL_CLOCK, 123)  # a store latches, too, and changes nothing else
+    assert tile.cores.load(WALL_CLOCK + 8) == 5
+    assert tile.cores.load(WALL_CLOCK) == 0
+
+
+# --- K12: configuration -----------------------------------------------------------------------------------------------
+
+
+def config_word(tile: Tile, index: int) -> int:
+    """CREG_READ of a word."""
+    tile.cores.store(CONTROL + 0x058, index)
+    return tile.cores.load(CONTROL + 0x078)
+
+
+def test_k12_every_word_of_the_window_can_be_read() -> None:
+    tile = Tile()
+    for bank in range(2):
+        for index in range(180):
+            tile.record.config[bank, index] = 0x10000 * (bank + 1) + index
+    tile.record.config[0, 180:] = 0x50000
+    tile.record.thread_config[...] = [[0x100 * thread + i for i in range(68)] for thread in range(3)]
+    for bank in range(2):
+        assert [config_word(tile, 224 * bank + i) for i in (0, 1, 179)] == [
+            0x10000 * (bank + 1) + i for i in (0, 1, 179)
+        ]
+        assert config_word(tile, 224 * bank + 200) == 0x50000  # K9: shared
+    assert config_word(tile, 448 + 3) == 0x10003  # the window of both banks shows bank 0
+    for thread in range(3):
+        for entry in (0, 1, 67):
+            assert config_word(tile, 672 + 68 * thread + entry) == 0x100 * thread + entry
+    with pytest.raises(UndefinedBehavior, match="word 876"):
+        tile.cores.store(CONTROL + 0x058, 876)
+
+
+def test_k12_the_value_is_that_at_the_moment_of_the_write() -> None:
+    tile = Tile()
+    place = config("SCRATCH_SEC0_val")[0]
+    tile.cores.store(0xFFEF0000 + 4 * place, 1234, T0)
+    tile.cores.store(CONTROL + 0x058, place)
+    tile.cores.store(0xFFEF0000 + 4 * place, 5678, T0)
+    assert tile.cores.load(CONTROL + 0x078) == 1234
+    assert tile.cores.load(CONTROL + 0x058) == place
+    assert config_word(tile, place) == 5678
+    assert WRITABLE_MASK[place] == 0xFFFFFFFF
+
+
+# --- T14 to T18: reset registers --------------------------------------------------------------------------------------
+
+
+def test_t14_power_on_holds_the_five_cores() -> None:
+    tile = Tile()
+    assert tile.cores.load(SOFT_RESET) == ALL_HELD == 0x47800
+    for core in START:
+        assert tile.cores[core].state == "in reset"
+        release(tile, core)
+        assert tile.cores[core].state == "running"
+    assert tile.cores.load(SOFT_RESET) == 0
+
+
+def test_t17_bit_31_is_ignored() -> None:
+    tile = Tile()
+    tile.cores.store(SOFT_RESET, 0x80000000 | ALL_HELD)
+    assert tile.cores.load(SOFT_RESET) == ALL_HELD
+
+
+def test_t14_e19_reset_pcs_and_overrides_read_back() -> None:
+    tile = Tile()
+    for offset, value in ((0x228, 0x100), (0x22C, 0x200), (0x230, 0x300), (0x234, 5), (0x238, 0x400), (0x23C, 1)):
+        assert tile.cores.load(CONTROL + offset) == 0
+        tile.cores.store(CONTROL + offset, value)
+    assert [tile.cores.load(CONTROL + 0x228 + 4 * i) for i in range(6)] == [0x100, 0x200, 0x300, 5, 0x400, 1]
+    tile.cores.store(CONTROL + 0x234, 0xFFFFFFFF)
+    assert tile.cores.load(CONTROL + 0x234) == 7
+    tile.cores.store(CONTROL + 0x23C, 0xFFFFFFFE)
+    assert tile.cores.load(CONTROL + 0x23C) == 0
+
+
+@pytest.mark.parametrize("core", ["T0", "T1", "T2", "NC"])
+def test_t14_t15_an_override_counts_at_the_release(core: str) -> None:
+    for enabled in (0, 1):
+        tile = Tile()
+        if core == "NC":
+            tile.cores.store(CONTROL + 0x238, 0x4000)
+            tile.cores.store(CONTROL + 0x23C, enabled)
+        else:
+            i = int(core[1])
+            tile.cores.store(CONTROL + 0x228 + 4 * i, 0x4000)
+            tile.cores.store(CONTROL + 0x234, enabled << i)
+        release(tile, core)
+        assert tile.cores[core].pc == (0x4000 if enabled else START[core])
+        # T15: the same value again does nothing to a running core.
+        tile.cores[core].pc = 0x4444
+        tile.cores.store(SOFT_RESET, tile.cores.load(SOFT_RESET))
+        assert tile.cores[core].pc == 0x4444
+
+
+def test_t16_e19_disable_reset_reads_back_and_spares_local_ram() -> None:
+    for spared, bit in (("B", 6), ("T0", 0), ("T1", 2), ("T2", 4), ("NC", 8)):
+        tile = Tile()
+        tile.cores.store(DISABLE_RESET, 1 << bit)
+        assert tile.cores.load(DISABLE_RESET) == 1 << bit
+        for core in START:
+            tile.cores[core].local_ram[...] = 9
+        release(tile, *START)
+        for core in START:
+            assert tile.cores[core].local_ram.any() == (core == spared)
+
+
+def test_t18_registers_are_zero_at_the_release() -> None:
+    tile = Tile()
+    for core in START:
+        tile.cores[core].x[1:] = 5
+    release(tile, *START)
+    for core in START:
+        assert not tile.cores[core].x.any()
+
+
+def test_t18_a_program_releases_the_others() -> None:
+    """As firmware does: core B writes the reset pcs, the overrides and the soft-reset register."""
+    boot = f"""
+        li a0, {CONTROL}
+        li a1, 0x5000
+        sw a1, 0x228(a0)
+        li a1, 1
+        sw a1, 0x234(a0)
+        lw a2, 0x1b0(a0)
+        li a3, {~(1 << 12) & 0xFFFFFFFF}
+        and a2, a2, a3
+        sw a2, 0x1b0(a0)
+    end: j end
+    """
+    tile = machine(boot)
+    code = machine({"T0": "li a0, 0x20000\nli a1, 42\nsw a1, 0(a0)\nend: j end"}).l1[0x6000:0x6010]
+    tile.l1[0x5000:0x5010] = code
+    tile.clock(40)
+    assert words(tile, 1) == [42]
