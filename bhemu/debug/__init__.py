@@ -15,6 +15,11 @@ from __future__ import annotations
 
 from bhemu.debug.check import hazards
 from bhemu.debug.clock import Timing, timing
+from bhemu.debug.core_log import CoreLog
+from bhemu.debug.core_profile import Profile, profile, profile_as_json, profile_lines
+from bhemu.debug.core_recorder import CoreRecorder
+from bhemu.debug.core_text import text_lines
+from bhemu.debug.core_trace import core_trace, core_trace_json
 from bhemu.debug.hazard import HAZARD, NOTE, Hazard, Place
 from bhemu.debug.log import Log
 from bhemu.debug.record import record
@@ -24,13 +29,22 @@ from bhemu.debug.trace import trace_json, write_trace
 __all__ = [
     "HAZARD",
     "NOTE",
+    "CoreLog",
+    "CoreRecorder",
     "Hazard",
     "Log",
     "Place",
+    "Profile",
     "Recorder",
     "Timing",
+    "core_trace",
+    "core_trace_json",
     "hazards",
+    "profile",
+    "profile_as_json",
+    "profile_lines",
     "record",
+    "text_lines",
     "timing",
     "trace_json",
     "write_trace",

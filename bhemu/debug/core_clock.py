@@ -4,7 +4,7 @@ It is compiled on its own, of the same functions, and takes the same turns: with
 instruction at a time, so that each can be seen. A tile without a recorder pays nothing.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc, assignment, var-annotated"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated"
 
 from __future__ import annotations
 
@@ -232,6 +232,7 @@ def _keep(t, log, core, moment, pc, word, address, loaded, stored, dividend, div
     after = np.int64(t.core_pc[core])
     store_i64(log, block + column.EXPECTED_PC, after)
     store_i64(log, block + column.LAST_ROUND, moment)
+    _add(log, block + column.RAN, 1)
     what = class_of(word, pc, after, address)
     _add(log, block + column.MIX + what, retired)
     cost = take_time(log, block, word, what, dividend, divisor)

@@ -93,6 +93,8 @@ POLLED: Final = 11
 """Instructions of polling loops that were not executed one by one."""
 EXPECTED_PC: Final = 12
 """Where the core goes on unless it is reset; -1: it has not run."""
+RAN: Final = 13
+"""Rounds in which it executed an instruction, polling left out."""
 MIX: Final = 16
 """Counts of instructions by class, `core_figures.CLASSES` of them."""
 READY: Final = 48

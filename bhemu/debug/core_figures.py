@@ -8,7 +8,7 @@ branch is predicted, every fetch hits the instruction cache, every load from L1 
 and nobody contends for L1. What an instruction waits for (a FIFO, a mailbox, TTSync) is no part of it.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated"
 
 from __future__ import annotations
 

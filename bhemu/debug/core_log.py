@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from bhemu.host.elf import Executable, SourceLine
 
 Array = np.ndarray[Any, Any]
-Executables = Mapping[str, "Executable | Sequence[Executable]"]
-"""By core name, what it runs: a kernel, or its firmware and a kernel."""
+Executables = Mapping[str, "Executable"] | Callable[[int, int], "Executable | None"]
+"""What the cores run: by core name; or a function that is given core and pc (`Machine.executable_at`)."""
 
 _FIFO: Final = range(0xFFE40000, 0xFFE70000)
 _SYNC: Final = range(0xFFE80000, 0xFFEC0000)
@@ -87,20 +87,19 @@ class Names:
     """
 
     def __init__(self, executables: Executables | None = None) -> None:
-        self._by_core: dict[int, tuple[Executable, ...]] = {}
-        for name, given in (executables or {}).items():
-            programs = given if isinstance(given, (list, tuple)) else (given,)
-            self._by_core[CORE_NAMES.index(name)] = tuple(programs)  # type: ignore[arg-type]
+        self._executables = {} if executables is None else executables
         self.executable = cache(self._executable)
         self.function = cache(self._function)
         self.line = cache(self._line)
         self.place = cache(self._place)
 
     def _executable(self, core: int, pc: int) -> Executable | None:
-        for program in self._by_core.get(core, ()):
-            if any(s.executable and s.address <= pc < s.address + s.size for s in program.segments):
-                return program
-        return None
+        if callable(self._executables):
+            return self._executables(core, pc)
+        program = self._executables.get(CORE_NAMES[core])
+        if program is None or not any(s.executable and s.address <= pc < s.address + s.size for s in program.segments):
+            return None
+        return program
 
     def _function(self, core: int, pc: int) -> tuple[str, int]:
         """(name of the function or label that holds pc, its address); `?` and pc where nothing is known."""
@@ -112,6 +111,11 @@ class Names:
         """The source line of an address."""
         program = self.executable(core, pc)
         return program.line_at(pc) if program is not None else None
+
+    def pusher(self, thread: int, pc: int) -> int:
+        """The core that pushed a word to a thread from a pc: the thread's own, unless only B has code there."""
+        own = T0 + thread
+        return B if self.executable(own, pc) is None and self.executable(B, pc) is not None else own
 
     def _place(self, core: int, pc: int) -> str:
         """`main+0x10`, or nothing."""
@@ -149,6 +153,7 @@ class CoreLog:
         mix: int64 [core, class of core_figures.py]: instructions, polling left out.
         modelled: int64 [core]: cycles of the modelled pipeline.
         polled: int64 [core]: instructions executed while asleep.
+        ran: int64 [core]: rounds in which it executed something, polling left out.
         first, last: int64 [core]: rounds of its first and last instruction, -1 without one.
         waits: rounds blocked, by (core, pc, what for).
         polls: rounds asleep, by (core, pc, what it reads first).
@@ -166,6 +171,7 @@ class CoreLog:
     mix: Array
     modelled: Array
     polled: Array
+    ran: Array
     first: Array
     last: Array
     waits: Counter[tuple[int, int, str]]
@@ -226,6 +232,61 @@ def count_waits(rows: Array, waits: Counter[tuple[int, int, str]], polls: Counte
             polls[core, pc, name] += rounds
         else:
             waits[core, pc, wait_name(core, address, pushes=address < 0)] += rounds
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A row in words.
+
+    Attributes:
+        round: in which it was executed, or began.
+        core, kind, pc, word: what and where; kinds are those of core_columns.py.
+        address, value: of an access, None without one; what the instruction wrote, stored or pushed.
+        size: bytes of the access.
+        rounds: blocked before the instruction, or the length of a POLL.
+        length: of a POLL: instructions of a turn.
+    """
+
+    round: int
+    core: int
+    kind: int
+    pc: int
+    word: int
+    address: int | None
+    value: int | None
+    size: int
+    rounds: int
+    length: int
+
+    @property
+    def begin(self) -> int:
+        """Round in which the core began with it."""
+        return self.round if self.kind in (column.POLL, column.GAVE_UP) else self.round - self.rounds
+
+    @property
+    def end(self) -> int:
+        """Round after it."""
+        return self.round + (self.rounds if self.kind in (column.POLL, column.GAVE_UP) else 1)
+
+
+def steps(log: CoreLog) -> Iterator[Step]:
+    """What the cores did, in order; rounds without time are left out."""
+    for at, who, code, address, value, rounds, _, detail in log.rows.tolist():
+        kind = who >> 4 & 0xF
+        if kind == column.MOVED:
+            continue
+        yield Step(
+            round=at,
+            core=who & 7,
+            kind=kind,
+            pc=code & 0xFFFFFFFF,
+            word=code >> 32 & 0xFFFFFFFF,
+            address=address if address >= 0 else None,
+            value=value & 0xFFFFFFFF if value >= 0 else None,
+            size=who >> 8 & 0xF,
+            rounds=rounds,
+            length=detail >> 32 if kind == column.POLL else 0,
+        )
 
 
 def is_t_core(core: int) -> bool:

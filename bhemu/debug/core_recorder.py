@@ -253,6 +253,7 @@ class CoreRecorder:
             mix=blocks[:, column.MIX : column.MIX + CLASSES],
             modelled=blocks[:, column.EX1_FREE],
             polled=blocks[:, column.POLLED],
+            ran=blocks[:, column.RAN],
             first=blocks[:, column.FIRST_ROUND],
             last=blocks[:, column.LAST_ROUND],
             waits=waits,
