@@ -267,7 +267,7 @@ class Machine:
                     if before != self._accounts():
                         ended = self._last_move()
                     if semihosting is not None:
-                        if semihosting.serve(record):
+                        if self._serve(semihosting):
                             self.tile.cores[B].resume()
                             continue
                         if semihosting.status is not None:
@@ -325,6 +325,12 @@ class Machine:
             stopped = cores.advance(0)
         return False
 
+    def _serve(self, semihosting: Semihosting) -> bool:
+        try:
+            return semihosting.serve(self.tile.record)
+        except BhemuError as error:
+            raise self.tile.cores.located(error, B, pc_of(self.tile.record, B)) from None
+
     def _accounts(self) -> tuple[int, int]:
         """What changes when anybody moves."""
         record = self.tile.record
@@ -338,7 +344,9 @@ class Machine:
             state = record.core_state[core]
             if state == ASLEEP:
                 moment = max(moment, int(record.poll_since[core]))
-            elif state in (HALTED, BLOCKED):
+            elif state == HALTED:
+                moment = max(moment, int(record.core_round[core]) + 1)
+            elif state == BLOCKED:
                 moment = max(moment, int(record.core_round[core]))
         return min(moment, int(record.round_goal)) - int(record.free_rounds)
 

@@ -56,24 +56,23 @@ class Semihosting:
         result = 0
         if number == EXIT:
             if a0 > LARGEST_STATUS:
-                raise _refused(record, f"exit with status {a0}", f"use 0 to {LARGEST_STATUS}")
+                raise _refused(f"exit with status {a0}", f"use 0 to {LARGEST_STATUS}")
             self.status = a0
             return False
         if number == WRITE:
             if a0 not in (1, 2):
-                raise _refused(record, f"write to file {a0}", "write to 1 (output) or 2 (errors)")
+                raise _refused(f"write to file {a0}", "write to 1 (output) or 2 (errors)")
             self._write(a0, bytes(_buffer(record, a1, a2)))
             result = a2
         elif number == FSTAT:
             if a0 not in _STANDARD_STREAMS:
-                raise _refused(record, f"fstat of file {a0}", "only files 0, 1 and 2 exist")
+                raise _refused(f"fstat of file {a0}", "only files 0, 1 and 2 exist")
             _buffer(record, a1, STAT_BYTES)[:] = 0
         elif number == CLOSE:
             if a0 not in _STANDARD_STREAMS:
-                raise _refused(record, f"close of file {a0}", "only files 0, 1 and 2 exist")
+                raise _refused(f"close of file {a0}", "only files 0, 1 and 2 exist")
         elif number != BRK:
             raise _refused(
-                record,
                 f"ecall number {number}",
                 f"there are write {WRITE}, exit {EXIT}, brk {BRK}, fstat {FSTAT} and close {CLOSE} (number in a7)",
             )
@@ -88,10 +87,8 @@ def _buffer(record: Any, address: int, size: int) -> Any:
     at = address - LOCAL_RAM
     if at >= 0 and at + size <= LOCAL_RAM_SIZE[B]:
         return record.core_ram[B, at : at + size]
-    raise _refused(record, f"a buffer of {size} bytes at {address:#x}", "buffers lie in L1 or in core B's local RAM")
+    raise _refused(f"a buffer of {size} bytes at {address:#x}", "buffers lie in L1 or in core B's local RAM")
 
 
-def _refused(record: Any, what: str, remedy: str) -> UndefinedBehavior:
-    error = UndefinedBehavior(f"semihosting: {what} is not served [tile H26]", remedy=remedy)
-    error.core, error.pc = B, int(record.core_pc[B]) - 4
-    return error
+def _refused(what: str, remedy: str) -> UndefinedBehavior:
+    return UndefinedBehavior(f"semihosting: {what} is not served [tile H26]", remedy=remedy)
