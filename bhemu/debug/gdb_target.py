@@ -23,6 +23,7 @@ def target_xml() -> bytes:
         '<!DOCTYPE target SYSTEM "gdb-target.dtd">',
         '<target version="1.0">',
         "<architecture>riscv:rv32</architecture>",
+        "<osabi>none</osabi>",  # GDB would take Linux otherwise, and step by breakpoints
         '<feature name="org.gnu.gdb.riscv.cpu">',
     ]
     types = {"ra": "code_ptr", "sp": "data_ptr", "gp": "data_ptr", "tp": "data_ptr"}
