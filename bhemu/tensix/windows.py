@@ -16,6 +16,7 @@ import numpy as np
 
 from bhemu.errors import BhemuError, NonContractualBehavior, UndefinedBehavior
 from bhemu.isa.registers import CONFIG_WORDS, THREAD_WORDS
+from bhemu.isa.registers import config as config_register
 from bhemu.machine.agents import AGENT_NAMES, AGENTS, NC, NOC, T0, TENSIX, B
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
@@ -90,6 +91,16 @@ BOTH_BANKS_LOAD: Final = _fault_of_each_core(
     rule="I.10, tile K8",
 )
 
+INVALIDATE_MASK: Final = _fault_of_each_core(
+    "invalidate-mask",
+    UndefinedBehavior,
+    "stores {1:#x} to {0:#x}, which empties instruction caches: one bit for each of cores B, T0, T1, T2, NC",
+    remedy="set one to five of bits 4:0",
+    rule="tile T22",
+)
+_INVALIDATE_WORD: Final = config_register("RISCV_IC_INVALIDATE_InvalidateAll")[0]
+_CACHES: Final = 0x1F
+
 
 @kernel
 def _check(t, core, address, size, loads):
@@ -161,6 +172,8 @@ def window_store(t, core, address, value, size=WORD_BYTES):
     if address >= THREAD_CONFIG:
         entry = word - 3 * CONFIG_WORDS
         return refuse(t, THREAD_CONFIG_STORE[core], address, entry // THREAD_WORDS, entry % THREAD_WORDS)
+    if word % CONFIG_WORDS == _INVALIDATE_WORD and (value == 0 or value > _CACHES):
+        return refuse(t, INVALIDATE_MASK[core], address, value)
     if address >= BOTH_BANKS:
         write_config(t, 0, word - 2 * CONFIG_WORDS, value)
         write_config(t, 1, word - 2 * CONFIG_WORDS, value)

@@ -1,4 +1,8 @@
-"""The second addresses of the local RAMs, and the program counter snapshots (tile T20, T24)."""
+"""Local RAMs at their own and at their second addresses, and the program counter snapshots (tile T19, T20, T24).
+
+Cores reach their own local RAM without the memory map (riscv/execute.py); the first functions are for those who access
+memory as a core does.
+"""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
@@ -8,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.machine.agents import NC, T0, T1, T2, B
+from bhemu.machine.agents import CORES, NC, T0, T1, T2, B
 from bhemu.machine.core_state import ASLEEP, LOCAL_RAM_SIZE
 from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
@@ -17,6 +21,28 @@ _BLOCK: Final = 0x2000
 _CORE_OF_BLOCK: Final = np.array([B, NC, T0, T1, T2], np.int64)
 """Order of the second addresses and of the snapshots."""
 _SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
+OWN_RAM_FIRST: Final = 0xFFB00000
+
+
+@kernel
+def is_own_ram(agent, address):
+    """True when the agent is a core that has its local RAM at the address."""
+    return agent < CORES and address >= OWN_RAM_FIRST and address < OWN_RAM_FIRST + _SIZE[agent]
+
+
+@kernel
+def own_ram_load(t, core, offset, size):
+    """(status, value) of a load of 1, 2 or 4 aligned bytes from the core's local RAM."""
+    word = np.int64(t.core_ram_u32[core, offset >> 2])
+    return DONE, (word >> (8 * (offset & 3))) & ((1 << (8 * size)) - 1)
+
+
+@kernel
+def own_ram_store(t, core, offset, value, size):
+    """Status of the same for a store."""
+    for i in range(size):
+        t.core_ram[core, offset + i] = np.uint8((value >> (8 * i)) & 0xFF)
+    return DONE
 
 
 @kernel
@@ -36,7 +62,11 @@ def other_ram_store(t, offset, value):
 
 @kernel
 def pc_snapshot(t, index):
-    """(status, value): the pc of core B, NC, T0, T1 or T2 (T24)."""
+    """(status, value): the pc of core B, NC, T0, T1 or T2 (T24).
+
+    A core that executes instructions which concern nobody else may be ahead of the round of the access, and shows the
+    pc that it has got to.
+    """
     core = _CORE_OF_BLOCK[index]
     if t.core_state[core] == ASLEEP:
         passed = np.int64(t.now_round) + (1 if core < t.now_agent else 0) - np.int64(t.poll_since[core])

@@ -1,4 +1,4 @@
-"""The memory map around L1 and local RAM: who may access what, and which device answers (tile T24 to T28).
+"""The memory map above L1: who may access what, and which device answers (tile T24 to T28).
 
 `device_load` and `device_store` serve cores, the coprocessor and the NoC. Address windows of the coprocessor are in
 tensix/windows.py, registers that it shares with the cores in tensix/mmio.py.
@@ -24,7 +24,15 @@ from bhemu.tile.control import control_load, control_store
 from bhemu.tile.dst_window import dst_load, dst_store
 from bhemu.tile.faults import MOP_FROM_B
 from bhemu.tile.interrupts import pic_load, pic_store
-from bhemu.tile.local_ram import other_ram_load, other_ram_store, pc_snapshot
+from bhemu.tile.local_ram import (
+    OWN_RAM_FIRST,
+    is_own_ram,
+    other_ram_load,
+    other_ram_store,
+    own_ram_load,
+    own_ram_store,
+    pc_snapshot,
+)
 from bhemu.tile.mailbox import mailbox_load, mailbox_store
 from bhemu.tile.niu import niu_load, niu_store
 from bhemu.tile.sync_window import sync_load, sync_store
@@ -50,6 +58,12 @@ NARROW: Final = _fault_of_each_agent(
     "accesses {1} bytes at {0:#x}, where only whole words of 4 bytes can be accessed",
     remedy="use a word access; narrow accesses are for L1, local RAM, loads of configuration and the Dst window",
     rule="tile T26",
+)
+NO_STORE: Final = _fault_of_each_agent(
+    "read-only",
+    "stores to {0:#x}, which can only be loaded",
+    remedy="the program counters of the cores can be watched, not set",
+    rule="tile T24",
 )
 NO_LOAD: Final = _fault_of_each_agent(
     "write-only",
@@ -131,7 +145,9 @@ def _load_for_coprocessor_cores(t, agent, address, size):
         return sync_load(t, agent, address)
     if address >= MAILBOX_FIRST and address < MAILBOX_END:
         return mailbox_load(t, agent, (address >> 12) & 3, address & 0xFFF)
-    if (address >= PUSH_FIRST and address < PUSH_END) or (address >= MOP_CONFIG_FIRST and address < MOP_CONFIG_END):
+    if address >= PUSH_FIRST and address < PUSH_END:
+        return refuse(t, NO_LOAD[agent], address), none
+    if _is_t(agent) and address >= MOP_CONFIG_FIRST and address < MOP_CONFIG_END:
         return refuse(t, NO_LOAD[agent], address), none
     return refuse(t, UNMAPPED[agent], address), none
 
@@ -144,6 +160,8 @@ def load(t, agent, address, size):
     """
     if address >= MOP_CONFIG_FIRST and _reaches_coprocessor(agent):
         return _load_for_coprocessor_cores(t, agent, address, size)
+    if is_own_ram(agent, address):
+        return own_ram_load(t, agent, address - OWN_RAM_FIRST, size)
     if address >= TDMA_FIRST and size != WORD_BYTES:
         return refuse(t, NARROW[agent], address, size), np.int64(0)
     if address >= TDMA_FIRST and address < TDMA_END:
@@ -161,6 +179,8 @@ def _store_for_all(t, agent, address, value):
         return control_store(t, agent, address - CONTROL_FIRST, value)
     if address >= PIC_FIRST and address < SNAPSHOT_FIRST:
         return pic_store(t, agent, address - PIC_FIRST, value)
+    if address >= SNAPSHOT_FIRST and address < SNAPSHOT_END:
+        return refuse(t, NO_STORE[agent], address)
     if address >= OTHER_RAM_FIRST and address < OTHER_RAM_END:
         return other_ram_store(t, address - OTHER_RAM_FIRST, value)
     if address >= NIU_FIRST and address < NIU_END:
@@ -209,6 +229,8 @@ def store(t, agent, address, value, size):
     """Status of a store of the low `size` bytes of `value`, aligned; see `load`."""
     if address >= MOP_CONFIG_FIRST and _reaches_coprocessor(agent):
         return _store_for_coprocessor_cores(t, agent, address, value, size)
+    if is_own_ram(agent, address):
+        return own_ram_store(t, agent, address - OWN_RAM_FIRST, value, size)
     if address >= TDMA_FIRST and size != WORD_BYTES:
         return refuse(t, NARROW[agent], address, size)
     if address >= TDMA_FIRST and address < TDMA_END:
