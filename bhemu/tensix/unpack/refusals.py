@@ -205,13 +205,6 @@ OUT_ALIGNMENT: Final = fault(
     remedy="make the channel-1 strides and the base (UNP ADDR_CTRL REG_1, ADDR_BASE_REG_1) multiples of the datum size",
     rule="U8",
 )
-ROW_SRCB: Final = fault(
-    "unpack.row-srcb",
-    UndefinedBehavior,
-    "SrcB row {0}: there are 64 (row of the output address {1}, SrcRow {2})",
-    remedy="lower the channel-1 counters or strides, the datum count, or SRCB_SET_Base",
-    rule="U9",
-)
 ROW_SRCA: Final = fault(
     "unpack.row-srca",
     UndefinedBehavior,

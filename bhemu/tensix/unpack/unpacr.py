@@ -83,12 +83,9 @@ def _target(d, unpacker):
 def _check_rows(t, d, thread, target, out, last, set_ovrd):
     """False, with the refusal noted, when the rows from `out` to `last` may not be written (U9, U10, U12)."""
     top = last >> 4
-    row = t.src_row[thread, 1 if target == TO_SRCB else 0]
+    row = t.src_row[thread, 0]
     if target == TO_SRCB:
-        if top + row >= _SRC_ROWS:
-            refuse(t, refusals.ROW_SRCB, top + row, top, row)
-            return False
-        return True
+        return True  # rows count modulo 64: LLK's custom matrix multiplication walks over the end on purpose
     if target in (TO_DST_16, TO_DST_32):
         if set_ovrd:
             refuse(t, refusals.OVRD_DST)
@@ -155,7 +152,7 @@ def _transfer(t, d, thread, adc_thread, unpacker, bank, context, src_bank, zero,
         return refuse(t, refusals.OUT_OF_L1, max(data_end, exponents_end) >> 4, start, first)
 
     bias = np.int64(0)
-    row_mask = np.int64(_DST_ROW_MASK if d[TO_DST] else _SRC_ROWS - 1)  # SrcA rows count modulo 64 (U9)
+    row_mask = np.int64(_DST_ROW_MASK if d[TO_DST] else _SRC_ROWS - 1)  # Src rows count modulo 64 (U9)
     if unpacker == 0:
         bias -= BIAS_ROWS
     if unpacker == 1 or not (d[TO_DST] or set_ovrd):
@@ -261,6 +258,7 @@ def _other_form(t, thread, unpacker, increment, word):
     Mode("FIFO limit and size", DOCUMENTED, rule="U6"),
     Mode("tilize on unpacker 1", DOCUMENTED, rule="U7"),
     Mode("unaligned output, address bases, W counter", DOCUMENTED, rule="U8"),
+    Mode("SrcB rows beyond 63, which wrap", DOCUMENTED, rule="U9"),
     Mode("rows below 4, column shift, SrcRow, SetOvrdWithAddr = 0", DOCUMENTED, rule="U9"),
     Mode("BFP8a, BFP4a, BFP2a", DOCUMENTED, rule="I.5"),
     Mode("8- and 16-bit formats and TF32 to Dst", DOCUMENTED, rule="I.2, I.5"),
