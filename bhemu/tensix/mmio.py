@@ -4,7 +4,7 @@
 NoC. Accesses are 32 bits and aligned. What is not built is refused by name, what is not mapped as undefined.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc, var-annotated, assignment"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
 
 from __future__ import annotations
 
@@ -90,18 +90,3 @@ def mmio_store(t, agent, address, value):
     if address >= TDMA_FIRST and address < TDMA_END:
         return store_tdma(t, agent, address - TDMA_FIRST, value)
     return _device(t, agent, address, DEVICE_STORE, value)[0]
-
-
-# For `compile_entry`: how the host and tests reach the registers as an agent of their choice. Arguments and results
-# are 64-bit integers; a load returns its value, or -1 when it is refused.
-
-
-def mmio_load_entry(t, agent, address):
-    """`mmio_load` for `compile_entry(..., arguments=2)`."""
-    status, value = mmio_load(t, agent, address)
-    return value if status == 0 else -1
-
-
-def mmio_store_entry(t, agent, address, value):
-    """`mmio_store` for `compile_entry(..., arguments=3)`."""
-    return mmio_store(t, agent, address, value)

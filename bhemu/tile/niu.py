@@ -4,7 +4,7 @@ Each has four initiators of requests, 0x800 apart, and in the first page its con
 words that keep what is stored; a store to CMD_CTRL starts a request (tile/noc_transfer.py).
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
 
 from __future__ import annotations
 

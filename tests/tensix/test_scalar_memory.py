@@ -8,6 +8,7 @@ import pytest
 from bhemu.errors import BhemuError, MemoryError_, MissingSpecification, UndefinedBehavior, Unimplemented
 from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
+from bhemu.machine.agents import TENSIX
 from bhemu.machine.state import L1_SIZE
 
 pytestmark = pytest.mark.plain
@@ -261,8 +262,8 @@ def test_003_8_storereg_and_loadreg_reach_overlay_registers(tile: Tile) -> None:
     [
         (encode("LOADREG", 3, 0x40), UndefinedBehavior, "0xffb00100 is below 0xffb11000"),
         (encode("STOREREG", 3, 0x43FF), UndefinedBehavior, "0xffb10ffc is below"),
-        (encode("LOADREG", 3, 0x4800), Unimplemented, "0xffb12000 belongs to the control"),
-        (encode("STOREREG", 3, 0x3FFFF), UndefinedBehavior, "0xffbffffc is not mapped"),
+        (encode("LOADREG", 3, 0x80C0), Unimplemented, "register 0x300 of the network interface of NoC 0"),
+        (encode("STOREREG", 3, 0x3FFFF), UndefinedBehavior, "the coprocessor accesses 0xffbffffc"),
         (encode("LOADREG", 3, 0x4400), MissingSpecification, r"the coprocessor accesses TDMA-RISC \(0xffb11000\)"),
         (encode("STOREREG", 3, 0x4407), MissingSpecification, r"TDMA-RISC \(0xffb1101c\)"),
     ],
@@ -284,6 +285,53 @@ def test_t24_the_coprocessor_reaches_tdma_risc_where_the_user_accepts_it(tile: T
     assert gpr(tile, 4) == 0x428
     with pytest.raises(MissingSpecification, match="base for compact moves"):
         tile.execute(THREAD, encode("STOREREG", 3, 0x440B))
+
+
+DEVICES = {
+    "control": 0xFFB12228,
+    "interrupt controller": 0xFFB130A8,
+    "software IRQ": 0xFFB13020,
+    "local RAM of B": 0xFFB14100,
+    "local RAM of T2": 0xFFB1CFFC,
+    "NIU of NoC 0": 0xFFB20000,
+    "NIU of NoC 1": 0xFFB31820,
+    "overlay stream 0": 0xFFB40090,
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_t24_003_8_loadreg_storereg_and_storeind_reach_the_devices_of_the_tile(tile: Tile, device: str) -> None:
+    address = DEVICES[device]
+    tile.record.gpr[THREAD, 3] = 0x12_3456
+    tile.execute(THREAD, encode("STOREREG", 3, (address - 0xFFB00000) // 4))
+    tile.execute(THREAD, encode("LOADREG", 63, (address - 0xFFB00000) // 4))
+    assert gpr(tile, 63) == 0x12_3456
+    assert tile.cores.load(address) == (0 if device == "software IRQ" else 0x12_3456)  # LOADREG has taken it
+    tile.record.gpr[THREAD, ADDRESS] = address - 0xFFB00000
+    tile.record.gpr[THREAD, OFFSET // 2] = 0
+    tile.record.gpr[THREAD, DATA] = 0x65_4321
+    tile.execute(THREAD, store_mmio(1))
+    assert tile.cores.load(address) == 0x65_4321
+    assert gpr(tile, OFFSET // 2) == 2
+
+
+def test_t24_the_coprocessor_reads_program_counters_and_starts_noc_requests(tile: Tile) -> None:
+    tile.record.core_pc[3] = 0xE010
+    tile.execute(THREAD, encode("LOADREG", 5, 0x13148 // 4))
+    assert gpr(tile, 5) == 0xE010
+    tile.record.l1_u32[0x1000 // 4] = 77
+    values = {0x00: 0x1000, 0x08: 0x81, 0x0C: 0x2000, 0x14: 0x81, 0x1C: 0x2090, 0x20: 4, 0x40: 1}
+    for offset, value in values.items():
+        tile.record.gpr[THREAD, 3] = value
+        tile.execute(THREAD, encode("STOREREG", 3, (0x20000 + offset) // 4))
+    assert tile.record.l1_u32[0x2000 // 4] == 77
+
+
+def test_e8_the_coprocessor_cannot_push_instructions(tile: Tile) -> None:
+    """Its window of 1 MiB ends below 0xffc00000."""
+    assert 0xFFB00000 + 0xFFFFC < 0xFFE40000
+    with pytest.raises(UndefinedBehavior, match="the coprocessor accesses 0xffe40000, where it sees nothing"):
+        tile.cores.store(0xFFE40000, 0x02000000, TENSIX)
 
 
 def store_mmio(increment: int = 0, data: int = DATA) -> int:
@@ -312,7 +360,8 @@ def test_003_2_7d_the_data_are_read_before_the_offset_advances(tile: Tile) -> No
 
 
 @pytest.mark.parametrize(
-    ("address", "text"), [(0, "0xffb00000 is below"), (0x10FFC, "0xffb10ffc is below"), (0xFFFFF, "0xffbffffc is not")]
+    ("address", "text"),
+    [(0, "0xffb00000 is below"), (0x10FFC, "0xffb10ffc is below"), (0xFFFFF, "accesses 0xffbffffc")],
 )
 def test_003_2_7d_refused_stores_leave_the_offset(tile: Tile, address: int, text: str) -> None:
     tile.record.gpr[THREAD, ADDRESS] = address

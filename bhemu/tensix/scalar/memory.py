@@ -16,7 +16,7 @@ from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.tensix.banks import SRCA, SRCB, UNPACKER
-from bhemu.tensix.instruction import DOCUMENTED, MISSING, OPEN, Mode, instruction
+from bhemu.tensix.instruction import DOCUMENTED, OPEN, Mode, instruction
 from bhemu.tensix.mmio import MMIO_BASE, mmio_load, mmio_store
 from bhemu.tensix.scalar.halves import HALF_BITS, QUAD_REGISTER, WORD_BITS, read_half, write_half
 
@@ -186,7 +186,7 @@ def _store_mmio(t, thread, offset_half, increment, data, register):
     Mode("Src", DOCUMENTED, rule="I.11"),
     Mode("MMIO: overlay streams", DOCUMENTED, rule="003.2.7d"),
     Mode("MMIO: TDMA-RISC", OPEN, rule="tile T24"),
-    Mode("MMIO: NIU, control, PIC and other devices", MISSING, rule="tile T24"),
+    Mode("MMIO: NIU, control, PIC and other devices", DOCUMENTED, rule="tile T24"),
 )
 def STOREIND(t, thread, MemHierSel, SizeSel, Size, StoreToSrcB, OffsetIndex, AutoIncSpec, DataRegIndex, AddrRegIndex):
     if MemHierSel:
@@ -199,7 +199,7 @@ def STOREIND(t, thread, MemHierSel, SizeSel, Size, StoreToSrcB, OffsetIndex, Aut
 @instruction(
     Mode("overlay streams", DOCUMENTED, rule="I.11"),
     Mode("TDMA-RISC", OPEN, rule="tile T24"),
-    Mode("NIU, control, PIC and other devices", MISSING, rule="tile T24"),
+    Mode("NIU, control, PIC and other devices", DOCUMENTED, rule="tile T24"),
 )
 def LOADREG(t, thread, TdmaDataRegIndex, RegAddr):
     status, value = mmio_load(t, TENSIX, MMIO_BASE + 4 * RegAddr)
@@ -211,7 +211,7 @@ def LOADREG(t, thread, TdmaDataRegIndex, RegAddr):
 @instruction(
     Mode("overlay streams", DOCUMENTED, rule="I.11"),
     Mode("TDMA-RISC", OPEN, rule="tile T24"),
-    Mode("NIU, control, PIC and other devices", MISSING, rule="tile T24"),
+    Mode("NIU, control, PIC and other devices", DOCUMENTED, rule="tile T24"),
 )
 def STOREREG(t, thread, TdmaDataRegIndex, RegAddr):
     return mmio_store(t, TENSIX, MMIO_BASE + 4 * RegAddr, np.int64(t.gpr[thread, TdmaDataRegIndex]))
