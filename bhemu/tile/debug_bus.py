@@ -83,7 +83,7 @@ NO_SIGNAL: Final = fault(
     Unimplemented,
     "bhemu does not have word {2} of signal group {1} at daisy stop {0} of the debug bus",
     remedy="stop 6 has signals 0 to 5 (address counters) and 9 (Src banks), stop 3 has 2, 3 (row counters) and 4 "
-    "(fidelity), stop 7 has word 1 of 11, 13, 15, 17, 25 (program counters)",
+    "(fidelity), stop 7 has 11, 13, 15, 17, 25 (program counters in word 1)",
     rule="tile K36, K37",
 )
 SAMPLING: Final = fault(
@@ -185,11 +185,12 @@ def bus_word(t, daisy, signal, word):
             return DONE, _row_counters(t, 4 * (signal - 2) + word)
         if daisy == _ROW_COUNTERS and signal == 4:
             return DONE, _fidelity(t, word)
-        if daisy == _EXECUTION and word == _PC_WORD:
+        if daisy == _EXECUTION:
             for i in range(len(_PC_SIGNALS)):
                 if signal == _PC_SIGNALS[i]:
+                    # The other words are reserved but for two bits that say whether a fetch is under way: none is.
                     status, pc = pc_snapshot(t, i)
-                    return status, pc & _PC_BITS
+                    return status, (pc & _PC_BITS if word == _PC_WORD else np.int64(0))
     return refuse(t, NO_SIGNAL, daisy, signal, word), np.int64(0)
 
 

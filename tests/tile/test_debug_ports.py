@@ -185,11 +185,12 @@ def test_k36_e21_program_counters() -> None:
     for core, signal in signals.items():
         assert select(tile, 7, signal, 1) & 0x3FFFFFFF == START[core] == tile.cores[core].pc
     tile.cores["T1"].pc = 0xC0001234
-    assert select(tile, 7, 15, 1) == 0x1234  # 30 bits
+    assert group(tile, 7, 15) == 0x1234 << 32  # 30 bits
 
 
 @pytest.mark.parametrize(
-    ("daisy", "signal", "index"), [(6, 6, 0), (6, 10, 1), (3, 5, 0), (7, 11, 0), (7, 12, 1), (1, 0, 0), (6, 0, 4)]
+    ("daisy", "signal", "index"),
+    [(6, 6, 0), (6, 10, 1), (3, 5, 0), (7, 10, 0), (7, 18, 1), (7, 12, 1), (1, 0, 0), (6, 0, 4)],
 )
 def test_k37_e21_other_signals_are_refused_by_number(daisy: int, signal: int, index: int) -> None:
     with pytest.raises(Unimplemented, match=f"word {index} of signal group {signal} at daisy stop {daisy}"):
