@@ -128,6 +128,8 @@ class CoreView:
             record.core_state[self.number] = RUNNING
             record.core_halt_reason[self.number] = 0
             record.core_round[self.number] = record.round_goal
+            if self.number < len(record.debug_cause):  # core NC has no debug interface (K42)
+                record.debug_cause[self.number] = 0
 
     def __repr__(self) -> str:
         return f"<core {self.name}: {self.state}, pc {self._cores.describe(self.number, self.pc)}>"

@@ -454,6 +454,20 @@ def test_k42_breakpoints_pause_behind_the_instruction() -> None:
 
 
 @pytest.mark.plain
+def test_k42_the_host_may_resume_what_a_watchpoint_has_paused() -> None:
+    tile, client = watched(STORE, 8, text=ACCESSES.replace("lw a2, 4(a0)", "ebreak"))
+    assert client.status == HALTED | PC_HIT | 1 << 8
+    tile.cores["B"].resume()
+    tile.clock(10)
+    assert client.status == HALTED | EBREAK_HIT
+    client.watch(1, LOAD, 8)  # a watchpoint on the ebreak itself
+    client.write(ARGUMENT_1, LOAD)
+    client.command(FLUSH | CONTINUE)
+    tile.clock(10)
+    assert client.status == HALTED | EBREAK_HIT | PC_HIT | 1 << 9
+
+
+@pytest.mark.plain
 def test_k42_all_eight_watchpoints_are_told_apart() -> None:
     tile = machine(ACCESSES)
     client = DebugClient(tile, "B")
