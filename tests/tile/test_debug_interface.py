@@ -571,3 +571,63 @@ def test_k42_results_and_status_cannot_be_written() -> None:
     assert client.read(RESULT) == 0
     assert client.read(COMMAND) == DEBUG_MODE | HALT
     assert tile.cores["B"].state == "halted"
+
+
+EVERYBODY_TALKS = {
+    "B": """
+        li a0, 0xffec1000
+        li a2, 0x20000
+    loop: addi a1, a1, 3
+        sw a1, 0(a0)
+        lw a3, 0(a2)
+        beqz a3, loop
+    end: j end
+    """,
+    "T0": """
+        li t0, 0x40000
+        csrrs zero, 0x7c0, t0
+        li a0, 0xffec0000
+        li a2, 0x20000
+    loop: lw a1, 0(a0)
+        .ttinsn 0x02000000
+        .ttinsn 0x02000000
+        li a3, 90
+        bltu a1, a3, loop
+        sw a1, 4(a2)
+        sw a1, 0(a2)
+    end: j end
+    """,
+    "T2": """
+        li a2, 0x20000
+    poll: lw a1, 0(a2)
+        beqz a1, poll
+        li a4, 0xffb121f0
+        lw a5, 0(a4)
+        sw a5, 8(a2)
+    end: j end
+    """,
+}
+
+
+@pytest.mark.parametrize("clocks", [1, 7, 60, 400, 1000])
+def test_k42_t34_watching_changes_nothing_of_what_cores_do(clocks: int) -> None:
+    """Mailboxes that block, polls that sleep and pushes happen in the same rounds, watched or not."""
+    tiles = []
+    for watches in (False, True):
+        tile = machine(EVERYBODY_TALKS)
+        if watches:
+            for core in EVERYBODY_TALKS:
+                DebugClient(tile, core).watch(0, 0x100, 11)
+        tile.clock(clocks)
+        assert watches or clocks < 400 or tile.cores["T2"].state == "polling"
+        tiles.append(tile)
+    plain, watched_tile = tiles
+    for core in EVERYBODY_TALKS:
+        assert plain.cores[core].pc == watched_tile.cores[core].pc
+        assert plain.cores[core].x.tolist() == watched_tile.cores[core].x.tolist()
+        assert plain.cores[core].retired == watched_tile.cores[core].retired
+    assert (plain.l1 == watched_tile.l1).all()
+    assert plain.record.clock == watched_tile.record.clock
+    assert plain.record.mailbox_count.tolist() == watched_tile.record.mailbox_count.tolist()
+    assert word(plain, SCRATCH + 8) == word(watched_tile, SCRATCH + 8)
+    assert (word(plain) != 0) == (clocks >= 400)
