@@ -41,13 +41,20 @@ def run(
         bool, typer.Option("--allow-open", help="Use the recommended choice where no source settles the behaviour.")
     ] = False,
     show_timing: Annotated[
-        bool, typer.Option("--timing", help="Report modelled cycles: units, threads, and what they wait for.")
+        bool,
+        typer.Option("--timing", help="Report modelled cycles: units, threads, and what they wait for; cores' rounds."),
     ] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Report instructions that use something too early; exit status 1 then.")
     ] = False,
     trace: Annotated[
-        Path | None, typer.Option("--trace", metavar="FILE.json", help="Write modelled time as a trace for Perfetto.")
+        Path | None,
+        typer.Option(
+            "--trace",
+            metavar="FILE.json",
+            help="Write a trace for Perfetto: modelled time; of ELF files rounds, also when the run fails. FILE.txt: a "
+            "line for each instruction of the cores.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No report and no progress; errors are shown.")] = False,
@@ -101,6 +108,14 @@ def run(
             rich_help_panel=ELF_PANEL,
         ),
     ] = None,
+    show_profile: Annotated[
+        bool,
+        typer.Option(
+            "--profile",
+            help="Report functions and source lines of the cores, what they waited for and where they polled.",
+            rich_help_panel=ELF_PANEL,
+        ),
+    ] = False,
     semihosting: Annotated[
         bool,
         typer.Option(
@@ -148,6 +163,9 @@ def run(
         until_word=until_word,
         max_clocks=max_clocks,
         dump=dump,
+        trace=trace,
+        show_profile=show_profile,
+        show_timing=show_timing,
         semihosting=semihosting,
         firmware=firmware,
         kernels=kernels or [],
@@ -163,9 +181,7 @@ def run(
             (settings, "--set"),
             (seed, "--seed"),
             (max_cycles, "--max-cycles"),
-            (show_timing, "--timing"),
             (check, "--check"),
-            (trace, "--trace"),
         ):
             if given:
                 refuse_usage(f"{option} is for Python programs", "ELF files take --write, --read, --max-clocks")
@@ -181,12 +197,15 @@ def run(
         (until_word, "--until-word"),
         (max_clocks, "--max-clocks"),
         (dump, "--dump"),
+        (show_profile, "--profile"),
         (semihosting, "--semihosting"),
         (kernels, "--kernel"),
         (layout, "--layout"),
     ):
         if value:
             refuse_usage(f"{option} is for ELF files", "Python programs take --in, --out, --set, --max-cycles")
+    if trace is not None and trace.suffix == ".txt":
+        refuse_usage("a trace as text is for ELF files", "name a .json file")
     from bhemu.cli.run_program import run_program_file
 
     run_program_file(

@@ -11,6 +11,7 @@ import typer
 
 from bhemu.cli.memory import Transfer, check_place, check_read, parse_read, parse_write, read, write
 from bhemu.cli.progress import Progress
+from bhemu.cli.recording import Recording
 from bhemu.cli.report import REFUSED, number, output, plain_table, print_json, refuse_usage
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ class ElfOptions:
     until_word: str | None = None
     max_clocks: int | None = None
     dump: Path | None = None
+    trace: Path | None = None
+    show_profile: bool = False
+    show_timing: bool = False
     semihosting: bool = False
     firmware: Path | None = None
     kernels: list[str] = field(default_factory=list)
@@ -81,8 +85,11 @@ def run_elf(options: ElfOptions) -> None:
 
     targets = {transfer.option: check_target(transfer.file) for transfer in reads}
     dump = check_target(options.dump) if options.dump is not None else None
-    if len({*targets.values(), dump}) < len(targets) + 1:
-        refuse_usage("two options write the same file", "give each --read, and --dump, a file of its own")
+    trace = check_target(options.trace) if options.trace is not None else None
+    single = [path for path in (dump, trace) if path is not None]
+    if len({*targets.values(), *single}) < len(targets) + len(single):
+        refuse_usage("two options write the same file", "give each --read, and --dump and --trace, a file of its own")
+    recording = Recording(trace, show_profile=options.show_profile, show_timing=options.show_timing)
     for transfer in reads:
         check_read(transfer)
     contents: dict[Path, Any] = {}
@@ -91,6 +98,7 @@ def run_elf(options: ElfOptions) -> None:
             run, going = _prepare_firmware(options, kernels)
         else:
             run, going = _prepare_bare(options, programs, word)
+        recording.attach(run.machine)
         try:
             for transfer in writes:
                 write(run.machine, transfer)
@@ -108,11 +116,13 @@ def run_elf(options: ElfOptions) -> None:
                 from bhemu.host.dump import dump_state
 
                 write_files({dump: dump_state(run.machine.tile)})
+            write_files(recording.files())
     write_files(contents)
     if options.as_json:
-        print_json(_as_json(run, writes, reads, options, progress.compiled))
+        print_json(_as_json(run, writes, reads, options, progress.compiled) | recording.as_json())
     elif not options.quiet:
         _print(run, writes, reads, options, progress.compiled)
+        recording.show()
     _exit(run, options)
 
 

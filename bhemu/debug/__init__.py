@@ -16,7 +16,7 @@ from __future__ import annotations
 from bhemu.debug.check import hazards
 from bhemu.debug.clock import Timing, timing
 from bhemu.debug.core_log import CoreLog
-from bhemu.debug.core_profile import Profile, profile, profile_as_json, profile_lines
+from bhemu.debug.core_profile import Profile, core_lines, profile, profile_as_json, profile_lines
 from bhemu.debug.core_recorder import CoreRecorder
 from bhemu.debug.core_text import text_lines
 from bhemu.debug.core_trace import core_trace, core_trace_json
@@ -37,6 +37,7 @@ __all__ = [
     "Profile",
     "Recorder",
     "Timing",
+    "core_lines",
     "core_trace",
     "core_trace_json",
     "hazards",

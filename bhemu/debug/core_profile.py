@@ -174,13 +174,8 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:.0%}" if whole else "-"
 
 
-def profile_lines(found: Profile, *, number: int = TOP) -> list[str]:
-    """The report as lines of text.
-
-    Args:
-        found: of `profile`.
-        number: entries of each list.
-    """
+def core_lines(found: Profile) -> list[str]:
+    """How the cores spent the rounds, and how long their own work takes at least, as lines of text."""
     lines = [
         f"RISC-V cores: {found.rounds:,} rounds in {found.clocks:,} clocks; a core executes one instruction a round, "
         "without caches or latencies",
@@ -195,7 +190,25 @@ def profile_lines(found: Profile, *, number: int = TOP) -> list[str]:
             f"{_share(idle, core.rounds):>8}{core.cycles:>18,}"
         )
     for core in found.cores:
-        lines.append("")
+        often = ", ".join(f"{name} {count:,}" for name, count in core.mix.items())
+        lines.append(f"core {core.name}: executed {often}" if often else f"core {core.name}: executed nothing")
+        extra = _extra(core)
+        if extra:
+            lines.append(f"core {core.name}: cycles at least {core.cycles:,}, and more for {extra}")
+    return [*lines, ESTIMATE]
+
+
+def profile_lines(found: Profile, *, number: int = TOP) -> list[str]:
+    """Where the instructions and rounds of each core went, as lines of text.
+
+    Args:
+        found: of `profile`.
+        number: entries of each list.
+    """
+    lines: list[str] = []
+    for core in found.cores:
+        if lines:
+            lines.append("")
         lines.append(f"core {core.name}: functions")
         lines += _spots(core.functions, core.instructions, number)
         if core.lines:
@@ -206,12 +219,6 @@ def profile_lines(found: Profile, *, number: int = TOP) -> list[str]:
                 lines.append(f"core {core.name}: {title}")
                 lines += [f"  {wait.rounds:>12,} rounds  {wait.what}, at {wait.place}" for wait in waits[:number]]
                 lines += _left_out(len(waits) - number)
-        often = ", ".join(f"{name} {count:,}" for name, count in core.mix.items())
-        lines.append(f"core {core.name}: executed {often}" if often else f"core {core.name}: executed nothing")
-        extra = _extra(core)
-        if extra:
-            lines.append(f"core {core.name}: cycles at least {core.cycles:,}, and more for {extra}")
-    lines += ["", ESTIMATE]
     return lines
 
 

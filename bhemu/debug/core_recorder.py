@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -210,8 +211,14 @@ class CoreRecorder:
             turns = self._turns[thread]
             ends = [pushed for pushed, _ in turns[1:]] + [total]
             begins = [0, *ends[:-1]]
-            result.append([p for (_, p), a, b in zip(turns, begins, ends, strict=True) for _ in range(b - a)])
+            gone = self._tensix.dropped
+            kept = [Push(max(push.row - gone, 0), push.own) for _, push in turns]
+            result.append([push for push, a, b in zip(kept, begins, ends, strict=True) for _ in range(b - a)])
         return result[0], result[1], result[2]
+
+    def _kept_notes(self) -> list[Note]:
+        gone = self._tensix.dropped
+        return [replace(note, row=note.row - gone) for note in self._notes if note.row >= gone]
 
     def _settle(self) -> None:
         if self._tile is None:
@@ -246,7 +253,7 @@ class CoreRecorder:
         return CoreLog(
             rows=rows[order],
             dropped=self._rows.dropped,
-            tensix=Log(self._tensix.rows(), self._pushes(), list(self._notes)),
+            tensix=Log(self._tensix.rows(), self._pushes(), self._kept_notes()),
             tensix_dropped=self._tensix.dropped,
             executed=executed.copy(),
             cycles=cycles.copy(),

@@ -186,6 +186,10 @@ class Machine:
         """Name the code of a core by a file that was loaded by other means, without loading it."""
         self._loaded.placements.append(boot.Placement(boot.core_number(core), executable, ()))
 
+    def executable_at(self, core: int, pc: int) -> Executable | None:
+        """The program of a core that has code at a pc; of several the one that was loaded last."""
+        return self._loaded.holding(core, pc)
+
     def describe(self, core: int, pc: int) -> str:
         """A pc for a message: `0x00010 main+0x8 (kernel.c:12)`, or as much of it as is known."""
         return self._loaded.describe(core, pc)

@@ -1,0 +1,76 @@
+"""What `--trace`, `--profile` and `--timing` make of a run of ELF files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bhemu.cli.analysis import print_timing, timing_as_json
+
+if TYPE_CHECKING:
+    from bhemu.debug import CoreRecorder
+    from bhemu.host.machine import Machine
+
+
+class Recording:
+    """The recorder of a run and its reports.
+
+    Args:
+        trace: file of the trace: text for a name that ends in .txt, else JSON for Perfetto.
+        show_profile: report functions, source lines and waits of the cores.
+        show_timing: report how the cores spent their rounds, and the modelled time of the coprocessor.
+    """
+
+    def __init__(self, trace: Path | None, *, show_profile: bool, show_timing: bool) -> None:
+        self.trace = trace
+        self.reports = show_profile or show_timing
+        self._show_profile = show_profile
+        self._show_timing = show_timing
+        self._recorder: CoreRecorder | None = None
+
+    def attach(self, machine: Machine) -> None:
+        """Record what the machine's tile executes from now on, if anything is wanted of it."""
+        if self.trace is None and not self.reports:
+            return
+        from bhemu.debug import CoreRecorder
+
+        self._recorder = CoreRecorder(instructions=self.trace is not None)
+        self._recorder.attach(machine.tile, machine.executable_at)
+
+    def files(self) -> dict[Path, bytes]:
+        """The trace, by its file's name."""
+        if self.trace is None or self._recorder is None:
+            return {}
+        from bhemu.debug import core_trace
+
+        return {self.trace: core_trace(self._recorder.log(), self.trace)}
+
+    def show(self) -> None:
+        """Print the reports."""
+        if not self.reports or self._recorder is None:
+            return
+        from bhemu.debug import core_lines, profile, profile_lines, timing
+
+        log = self._recorder.log()
+        found = profile(log)
+        typer.echo("\n" + "\n".join(core_lines(found)))
+        if self._show_profile:
+            typer.echo("\n" + "\n".join(profile_lines(found)))
+        if self._show_timing and len(log.tensix):
+            if log.tensix_dropped:
+                typer.echo(f"\ncoprocessor: the last {len(log.tensix):,} words; {log.tensix_dropped:,} are left out")
+            print_timing(timing(log.tensix))
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        if not self.reports or self._recorder is None:
+            return {}
+        from bhemu.debug import profile, profile_as_json, timing
+
+        log = self._recorder.log()
+        report: dict[str, Any] = {"profile": profile_as_json(profile(log))}
+        if self._show_timing:
+            report["timing"] = timing_as_json(timing(log.tensix)) | {"words_left_out": log.tensix_dropped}
+        return report
