@@ -107,11 +107,8 @@ class Commands(PointCommands, MoveCommands):
             if found is None:
                 raise DebugError(f"{text} has no source line", remedy="compile with -g")
             file, line = found.file, str(found.line)
-        elif not file.startswith("/"):
-            address = session.locate(text)
-            executable = session.executable_at(session.core, address)
-            found = None if executable is None else executable.line_at(address)
-            file = file if found is None else found.file
+        else:
+            file = session.source_file(file) or file
         self._print(show.listing(session, session.core, file, int(line)))
 
     def disassemble(self, text: str) -> None:

@@ -152,6 +152,15 @@ class Names:
             raise DebugError(f"{address:#x} is no instruction in L1", remedy="use a multiple of 4 below 0x180000")
         return address
 
+    def source_file(self, name: str) -> str | None:
+        """The path, as the compiler recorded it, of a source file that has functions; by the end of its path."""
+        for executable in self.machine.programs.values():
+            for symbol in executable.symbols:
+                line = executable.line_at(symbol.address) if symbol.kind == "function" else None
+                if line is not None and (line.file == name or line.file.endswith(f"/{name}")):
+                    return line.file
+        return None
+
     def _address_of_line(self, file: str, line: int) -> int:
         programs = self.machine.programs
         own = programs.get(CORE_NAMES[self.core])
