@@ -1,0 +1,5 @@
+"""`python -m bhemu`: the command line."""
+
+from bhemu.cli.main import main
+
+main()
