@@ -177,7 +177,7 @@ def hand_over(t, core, kind, address, size, value, register, is_signed):
     return ACCESS
 
 
-@kernel
+@kernel(forceinline=True)  # turns are short where cores share memory, and calls count
 def run_core(t, core, cache):
     """Let a core execute from `core_round` on; returns why it stopped, with pc at the instruction not yet executed.
 
