@@ -222,7 +222,8 @@ def reset(tiles: np.ndarray[Any, Any], index: int = 0) -> None:
     """Put tile `index` into its reset state. Untouched pages of a fresh allocation stay untouched."""
     tile = tiles[index]
     for name, _kind, _shape in _FIELDS:
-        tile[name] = 0
+        if name != "handlers":  # no state: where this process has its compiled functions
+            tile[name] = 0
     tile["dst_valid"] = 1
     for register, bits in _LREG_RESET.items():
         tile["lregs"][register] = bits

@@ -165,3 +165,10 @@ def test_003_4_5_streamwrcfg_copies_a_register_of_the_selected_stream(selector: 
         (bank, 12): 1000 + chosen,
         (0, 209): 2000 + chosen,  # a word that both banks share
     }
+
+
+def test_the_coprocessor_reaches_the_devices_after_a_reset_of_the_tile() -> None:
+    tile = Tile()
+    tile.reset()
+    tile.execute(0, encode("LOADREG", 4, (0xFFB20044 - 0xFFB00000) // 4))
+    assert tile.record.gpr[0, 4] == 0x10611081
