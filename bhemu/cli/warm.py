@@ -12,6 +12,8 @@ from bhemu.cli.report import REFUSED, messages, output
 
 CLOCK = -1
 """Stands for what is compiled beside the handlers: FIFO, expanders, the clock and the recorder's clock."""
+SCHEDULE = -2
+"""Stands for the schedule of cores and coprocessor; other negative numbers for places of the tile: -RUN_CORE."""
 
 
 def warm(
@@ -27,6 +29,7 @@ def warm(
 
     from bhemu.isa import BY_OPCODE
     from bhemu.machine.compiler import JIT, cache_directory
+    from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOC_START, RUN_CORE, SLOW_CORE
     from bhemu.tensix import units
     from bhemu.tensix.instruction import HANDLERS
 
@@ -34,7 +37,16 @@ def warm(
     if not JIT:
         output().print("nothing to compile: Numba is disabled")
         return
-    todo = [CLOCK, *sorted(HANDLERS)]
+    places = {
+        -DEVICE_STORE: "the registers that cores store to",
+        -DEVICE_LOAD: "the registers that cores load",
+        -NOC_START: "the network interfaces",
+        -RUN_CORE: "the RISC-V cores",
+        -SLOW_CORE: "their other instructions",
+        SCHEDULE: "the schedule",
+        CLOCK: "the clock",
+    }
+    todo = [*places, *sorted(HANDLERS)]  # the longest first
     compiled, failed, start = 0, [], time.perf_counter()
     with (
         Progress(console=messages(), transient=True) as progress,
@@ -45,7 +57,7 @@ def warm(
         for done in as_completed(waiting):
             opcode = waiting[done]
             row = BY_OPCODE[opcode] if opcode >= 0 else None
-            name = row.mnemonic if row else "the clock"
+            name = row.mnemonic if row else places[opcode]
             progress.update(bar, advance=1, description=f"compiled {name}")
             error = done.exception()
             if error is not None:
@@ -62,11 +74,12 @@ def warm(
 
 
 def compile_one(opcode: int) -> int:
-    """Compile the handler of an opcode, or the clock; 1 when the cache did not have it."""
+    """Compile the handler of an opcode, or what a negative number stands for; 1 when the cache did not have it."""
     from bhemu.debug import Recorder
     from bhemu.host.tile import Tile
     from bhemu.machine.compiler import on_compile
-    from bhemu.tensix.coprocessor import ensure_handlers
+    from bhemu.tensix.coprocessor import ensure_handlers, ensure_place
+    from bhemu.tile.cores import ensure_entries
 
     compiled = 0
 
@@ -77,6 +90,10 @@ def compile_one(opcode: int) -> int:
     on_compile(count)
     if opcode == CLOCK:
         Recorder().attach(Tile())  # compiles the plain clock too
+    elif opcode == SCHEDULE:
+        ensure_entries()
+    elif opcode < 0:
+        ensure_place(-opcode)
     else:
         ensure_handlers([opcode])
     return compiled

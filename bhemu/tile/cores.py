@@ -52,6 +52,13 @@ def _entry(name: str, function: Callable[..., int]) -> Entry:
     return _entries[name]
 
 
+def ensure_entries() -> None:
+    """Compile what lets tiles move, or fetch it from the cache: for `bhemu warm`."""
+    _entry("advance", schedule.advance_entry)
+    _entry("advance_round", one_round.advance_round_entry)
+    _entry("settle_cores", schedule.settle_cores_entry)
+
+
 STATES: Final = {
     IN_RESET: "in reset",
     RUNNING: "running",
