@@ -80,7 +80,7 @@ class Commands(PointCommands, MoveCommands):
             self._print(report(session, text))
 
     def _functions(self, text: str) -> None:
-        for core, executable in self.session.machine.programs.items():
+        for core, executable in self.session.machine.executables:
             for symbol in executable.symbols:
                 if symbol.kind == "function" and text.lower() in symbol.display.lower():
                     self._print(f"{core:2} {symbol.address:#07x} {symbol.display} ({symbol.size} bytes)")

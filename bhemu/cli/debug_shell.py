@@ -239,5 +239,6 @@ class Shell(cmd.Cmd):
     def completedefault(self, *arguments: Any) -> list[str]:
         """Symbols that begin so, for the Tab key."""
         text = str(arguments[0])
-        programs = self._session.machine.programs.values()
-        return sorted({s.display for each in programs for s in each.symbols if s.display.startswith(text)})[:100]
+        return sorted(
+            {s.display for each in self._session.executables() for s in each.symbols if s.display.startswith(text)}
+        )[:100]

@@ -381,11 +381,17 @@ class Stub:
         line = self._bytes(argument).decode("utf-8", "replace")
         self._session.core = self._core
         try:
-            text = report(self._session, line)
+            text = self._resume(line) if line.split()[:1] == ["resume"] else report(self._session, line)
         except BhemuError as error:
             text = str(error)
         self._say(f"{text}\n")
         return OK
+
+    def _resume(self, line: str) -> str:
+        """`monitor resume [CORE]`: GDB has no word for a thread that has halted by itself and shall go on."""
+        core = self._session.number_of_core(line.split()[1] if len(line.split()) > 1 else self._core)
+        self._session.runner.resume(core)
+        return self._doing(core)
 
     def _say(self, text: str) -> None:
         """Text on GDB's console, in pieces that fit a packet."""

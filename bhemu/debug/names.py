@@ -66,7 +66,7 @@ class Names:
 
     def name_of_word(self, address: int) -> str:
         """The variable that holds an address, as `name+0x4`, or nothing."""
-        for executable in self.machine.programs.values():
+        for executable in self.executables():
             for symbol in executable.symbols:
                 if symbol.kind == "object" and symbol.address <= address < symbol.address + max(symbol.size, 1):
                     offset = address - symbol.address
@@ -80,7 +80,7 @@ class Names:
             address = CoreScope(self, self.core).name_address(name)
         except BhemuError:
             return None
-        for executable in self.machine.programs.values():
+        for executable in self.executables():
             for symbol in executable.symbols:
                 if symbol.address == address and symbol.kind == "object" and last in (symbol.name, symbol.display):
                     return symbol
@@ -91,11 +91,23 @@ class Names:
         number = self.number_of_core(core)
         return self.describe(number, self.runner.state(number).pc)
 
+    def executables(self, core: int | None = None) -> list[Executable]:
+        """All programs; those of a core first."""
+        known = self.machine.executables
+        own = [executable for name, executable in known if core is not None and name == CORE_NAMES[core]]
+        return own + [executable for _, executable in known if executable not in own]
+
+    def own_address_of(self, core: int, name: str) -> int | None:
+        """The address of a symbol in the programs of a core, or None."""
+        for owner, executable in self.machine.executables:
+            address = executable.address_of(name) if owner == CORE_NAMES[core] else None
+            if address is not None:
+                return address
+        return None
+
     def executable_at(self, core: int, address: int) -> Executable | None:
         """The program with code at an address: the core's own, else that of any core."""
-        programs = self.machine.programs
-        own = programs.get(CORE_NAMES[core])
-        for executable in ([] if own is None else [own]) + list(programs.values()):
+        for executable in self.executables(core):
             if any(s.executable and s.address <= address < s.address + s.size for s in executable.segments):
                 return executable
         return None
@@ -112,15 +124,13 @@ class Names:
         Raises:
             DebugError: no program has it; near names are named.
         """
-        own = self.machine.programs.get(CORE_NAMES[self.core])
-        address = None if own is None else own.address_of(name)
+        address = self.own_address_of(self.core, name)
         if address is not None:
             return address
         try:
             return self.machine.address_of(name)
         except ProgramError as error:
-            programs = self.machine.programs.values()
-            known = {s.display.lower(): s.display for executable in programs for s in executable.symbols}
+            known = {s.display.lower(): s.display for executable in self.executables() for s in executable.symbols}
             raise DebugError(error.message, remedy=near(name, known, error.remedy or "")) from None
 
     def locate(self, where: str | int) -> int:
@@ -154,7 +164,7 @@ class Names:
 
     def source_file(self, name: str) -> str | None:
         """The path, as the compiler recorded it, of a source file that has functions; by the end of its path."""
-        for executable in self.machine.programs.values():
+        for executable in self.executables():
             for symbol in executable.symbols:
                 line = executable.line_at(symbol.address) if symbol.kind == "function" else None
                 if line is not None and (line.file == name or line.file.endswith(f"/{name}")):
@@ -162,9 +172,7 @@ class Names:
         return None
 
     def _address_of_line(self, file: str, line: int) -> int:
-        programs = self.machine.programs
-        own = programs.get(CORE_NAMES[self.core])
-        for executable in ([] if own is None else [own]) + list(programs.values()):
+        for executable in self.executables(self.core):
             addresses = executable.addresses_of_line(file, line)
             if addresses:
                 return addresses[0]
@@ -209,8 +217,7 @@ class CoreScope:
 
     def name_address(self, name: str) -> int:
         """The address of a symbol, of the core's own program first."""
-        own = self._session.machine.programs.get(CORE_NAMES[self._core])
-        address = None if own is None else own.address_of(name)
+        address = self._session.own_address_of(self._core, name)
         return self._session.address_of(name) if address is None else address
 
     def name_value(self, name: str) -> int:

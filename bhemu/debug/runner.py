@@ -20,6 +20,7 @@ from bhemu.errors import BhemuError
 from bhemu.host.semihosting import Semihosting
 from bhemu.host.stuck import can_move
 from bhemu.host.tile import Tile
+from bhemu.isa.assembler import disassemble
 from bhemu.isa.riscv import find, is_ttinsn
 from bhemu.machine.agents import CORE_NAMES, CORES, B
 from bhemu.machine.core_state import ASLEEP, BLOCKED, HALTED, RUNNING
@@ -87,7 +88,7 @@ class Runner:
         self.record: Any = tile.record
         self.breakpoints: list[Breakpoint] = []
         self.watches: list[Watch] = []
-        self._inside: tuple[int, int] | None = None
+        self._inside: tuple[int, int] | None = self._inside_of_a_clock()
         """(round, agent whose turn it is) where the tile stands inside of a clock; None between two clocks."""
         self._reported: dict[int, int] = {}
         """Cores that stand at a breakpoint which was reported, and its address."""
@@ -97,6 +98,23 @@ class Runner:
         self._internal: list[Breakpoint] = []
         self.semihosting: Semihosting | None = None
         """Serves `ecall` of core B; without it, ecall halts."""
+
+    def _inside_of_a_clock(self) -> tuple[int, int] | None:
+        """Where the tile stands if somebody else has let it run to a breakpoint or a refusal."""
+        record = self.record
+        goal = int(record.round_goal)
+        late = [
+            (int(record.core_round[core]), core)
+            for core in range(CORES)
+            if record.core_state[core] == RUNNING and record.core_round[core] < goal
+        ]
+        if record.tensix_state == RUNNING and record.tensix_round < goal:
+            late.append((int(record.tensix_round), CORES))
+        if not late:
+            return None
+        # The rest of that run is given up; whoever has run ahead waits until the others have come so far.
+        record.round_goal = min(late)[0] + 1
+        return min(late)
 
     # --- what is where ----------------------------------------------------------------------------------------------
 
@@ -119,7 +137,7 @@ class Runner:
         """pc, registers and retired instructions of a core; a polling core goes on sleeping."""
         record = self.record
         if record.core_state[core] == ASLEEP:
-            passed = self.moment(core) - int(record.poll_since[core])
+            passed = max(0, self.moment(core) - int(record.poll_since[core]))
             step = passed % int(record.poll_length[core])
             return CoreState(
                 int(record.poll_pc[core, step]),
@@ -137,7 +155,7 @@ class Runner:
         record.core_pc[core] = now.pc
         record.core_x[core, :32] = now.x
         record.core_retired[core] = now.retired
-        record.core_round[core] = self.moment(core)
+        record.core_round[core] = max(self.moment(core), int(record.poll_since[core]))
         record.core_loops[core] = 0
         record.core_state[core] = RUNNING
         record.sleepers = int((record.core_state == ASLEEP).sum())
@@ -414,7 +432,14 @@ class Runner:
         item.hits += 1
         if item.temporary:
             self.breakpoints.remove(item)
-        text = f"breakpoint {item.number}: thread {thread} ({THREAD_NAMES[thread]}) has executed {item.text}"
+        word, line = int(self.record.gate_word[thread]), int(self.record.gate_line[thread])
+        what = item.text
+        if word >> 24 == item.opcode and not self.record.gate_full[thread]:  # MOP and REPLAY do not get to the gate
+            what = disassemble(word)
+            if line < 0:
+                core = self.tile.cores.pusher(thread, -1 - line)
+                what += f" (pushed by {CORE_NAMES[core]} at {self.tile.cores.describe(core, -1 - line)})"
+        text = f"breakpoint {item.number}: thread {thread} ({THREAD_NAMES[thread]}) has executed {what}"
         stop = self._stop("breakpoint", text)
         stop.breakpoint = item
         return stop

@@ -137,6 +137,11 @@ class Machine:
         """Loaded programs by core."""
         return {CORE_NAMES[placement.core]: placement.executable for placement in self._loaded.placements}
 
+    @property
+    def executables(self) -> list[tuple[str, Executable]]:
+        """(core, program) of all programs whose names are known, the latest first; a core may have several."""
+        return [(CORE_NAMES[known.core], known.executable) for known in reversed(self._loaded.placements)]
+
     def hold(self, *cores: str) -> None:
         """Put cores into reset; without names, all of them."""
         bits = boot.reset_bits([boot.core_number(name) for name in cores]) if cores else boot.ALL_HELD

@@ -156,7 +156,7 @@ def test_ends_of_a_run() -> None:
         client.console = ""
         assert client.ask("c") == "T02thread:2;"
         assert "nobody can move" in client.console
-        session.runner.resume(1)
+        assert "halted" not in client.monitor("resume T0")
         assert client.ask("c") == "T04thread:2;"
         assert "no multiple" in client.console
 

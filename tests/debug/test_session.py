@@ -115,6 +115,28 @@ def test_other_cores_stand_where_the_clock_says_when_one_stops() -> None:
     assert session.runner.state(2).retired == rounds
 
 
+def test_a_session_takes_over_where_a_run_of_the_machine_has_stopped() -> None:
+    def machine() -> Machine:
+        made = Machine()
+        made.load(program(CALLS, ENTRY["T0"], CALL_NAMES), "T0")
+        made.load(program(COUNTER, ENTRY["T1"]), "T1")
+        made.start()
+        return made
+
+    reference = DebugSession(machine())
+    while reference.clock < 5000:
+        reference.until(5000 - reference.clock)
+    stopped = machine()
+    stopped.run(until="inner", max_clocks=4000)
+    session = DebugSession(stopped)
+    assert session.where("T0").endswith("inner")
+    session.step("T0")
+    assert session.runner.state(1).pc == stopped.address_of("inner") + 4
+    while session.clock < 5000:
+        session.until(5000 - session.clock)
+    assert state_of(session) == state_of(reference)
+
+
 def test_other_tiles_of_the_process_do_not_stop() -> None:
     session = session_of({"T0": ALONE})
     session.break_at(ENTRY["T0"] + 4)
@@ -305,6 +327,7 @@ def test_breakpoints_on_tensix_instructions() -> None:
         stop = session.continue_()
         assert stop.breakpoint is item
         assert "thread 1 (math) has executed SEMPOST" in stop.text
+        assert "pushed by T1 at 0x14008" in stop.text
         assert session.record.semaphore[1] == 1
         assert item.hits == times
     item.ignore = 5
