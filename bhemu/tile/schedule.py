@@ -9,11 +9,11 @@ others on what is its own (registers, local RAM), up to the round before another
 they share (`round_horizon`). Who waits for others (BLOCKED) or polls (ASLEEP) is passed over until somebody has moved.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc, var-annotated, assignment"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc, call-arg"
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -68,6 +68,10 @@ NC_PUSHES: Final = fault(
     remedy="push from core B or a T core",
     rule="tile T11",
 )
+
+
+part: Any = kernel(forceinline=True)
+"""Decorator of the parts of a turn, which a recorder (debug/core_clock.py) puts together, too; calls cost a tenth."""
 
 
 @kernel
@@ -245,7 +249,7 @@ def _finish(t, core, status, pc_step):
     return _blame(t, core)
 
 
-@kernel
+@part
 def begin_turn(t, core):
     """A core's turn begins; returns (round before which it ends, whether its next instruction is recorded)."""
     end = np.int64(t.round_goal)
@@ -259,7 +263,7 @@ def begin_turn(t, core):
     return end, recording
 
 
-@kernel
+@part
 def after_run(t, table, core, reason, recording):
     """What follows from why a core has left its loop; returns what `advance` shall do.
 
@@ -317,7 +321,7 @@ def turn_of_core(t, table, core):
     return after_run(t, table, core, reason, recording)
 
 
-@kernel
+@part
 def begin_coprocessor(t):
     """The coprocessor's turn begins; returns (rounds that it may take, whether others look on)."""
     rounds = min(np.int64(t.round_goal) - 1, np.int64(t.round_horizon)) - np.int64(t.tensix_round) + 1
@@ -329,7 +333,7 @@ def begin_coprocessor(t):
     return (1 if looked_on else rounds), looked_on
 
 
-@kernel
+@part
 def words_on_the_way(t):
     """Words between the cores and the gates: expanders take some without executing anything."""
     count = np.int64(0)
@@ -339,7 +343,7 @@ def words_on_the_way(t):
     return count
 
 
-@kernel
+@part
 def end_coprocessor(t, status, moved, looked_on, on_the_way):
     """The coprocessor has executed in `moved` rounds; returns what `advance` shall do.
 
