@@ -292,6 +292,10 @@ def _exit(run: _Run, options: ElfOptions) -> None:
         return
     if run.result.status is not None:
         raise typer.Exit(run.result.status)
+    condition = options.until or options.until_word
+    if condition and run.result.reason == "done":
+        typer.echo(f"bhemu: all cores ended, and {condition} never came", err=True)
+        raise typer.Exit(REFUSED)
     failed = [core for core in run.result.cores if core.exit_code]
     if failed:
         if options.quiet:

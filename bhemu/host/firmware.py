@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bhemu.errors import BhemuError, MemoryError_, ProgramError
+from bhemu.errors import BhemuError, Deadlock, MemoryError_, ProgramError
 from bhemu.host import boot
 from bhemu.host.boot import Placement
 from bhemu.host.elf import Executable, Segment, load_elf
@@ -189,10 +189,25 @@ class FirmwareMachine:
         def released() -> bool:
             return int(machine.tile.record.soft_reset) == 0
 
-        machine.run(max_clocks=max_clocks, until=released, progress=progress)
-        done_before = machine.clocks - start
-        machine.run(max_clocks=max_clocks, until=lambda: self.signal == DONE, progress=progress)
-        return BootResult(done_before, machine.clocks - start)
+        self._wait(released, max_clocks, progress)
+        clocks_to_release = machine.clocks - start
+        self._wait(lambda: self.signal == DONE, max_clocks, progress)
+        return BootResult(clocks_to_release, machine.clocks - start)
+
+    def _wait(self, condition: Callable[[], bool], max_clocks: int, progress: Callable[[int], Any] | None) -> None:
+        """Let the cores run until the host's condition is true."""
+        try:
+            result = self.machine.run(max_clocks=max_clocks, until=condition, progress=progress)
+            if result.reason == "done":
+                raise Deadlock(
+                    f"all cores have ended, and the firmware has not answered\n{self.machine.explain()}",
+                    remedy="a kernel of the firmware ends by returning, not with ebreak or an endless loop",
+                )
+        except BhemuError as error:
+            if error.core is None:
+                words = f"{self.signal:#x}, its sync word {self.subordinate_sync:#010x}"
+                error.message += f"\n  the firmware's signal is {words}"
+            raise
 
     def _load_core(self, core: str) -> None:
         """Text to its address, the image of local data to where the start-up code takes it from (B5)."""
@@ -290,14 +305,7 @@ class FirmwareMachine:
         self._store(message + fields.enables, enables)
         start = self.machine.clocks
         self._store(self._signal_address, GO, 1)
-        try:
-            self.machine.run(max_clocks=max_clocks, until=lambda: self.signal == DONE, progress=progress)
-        except BhemuError as error:
-            if error.core is None:
-                error.message += (
-                    f"\n  the firmware's signal is {self.signal:#x}, its sync word {self.subordinate_sync:#010x}"
-                )
-            raise
+        self._wait(lambda: self.signal == DONE, max_clocks, progress)
         return self.machine.clocks - start
 
     def _place_kernel(

@@ -165,6 +165,12 @@ def test_until_symbol_and_until_word_end_the_run(bhemu: Invoke, tmp_path: Path) 
     assert report["clocks"] == 32
 
 
+def test_end_before_the_condition_is_a_failure(bhemu: Invoke, tmp_path: Path) -> None:
+    result = bhemu("run", write_elf(tmp_path / "kernel.elf", store(1)), "--until-word", "0x20000=2")
+    assert result.exit_code == 1
+    assert "all cores ended, and 0x20000=2 never came" in result.stderr
+
+
 def test_exit_status_is_the_one_of_the_program(bhemu: Invoke, tmp_path: Path) -> None:
     path = write_elf(tmp_path / "kernel.elf", "li a7, 93\nli a0, 7\necall")
     result = bhemu("run", path, "--semihosting")
