@@ -9,7 +9,7 @@ others on what is its own (registers, local RAM), up to the round before another
 they share (`round_horizon`). Who waits for others (BLOCKED) or polls (ASLEEP) is passed over until somebody has moved.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc, call-arg"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc, call-arg, var-annotated"
 
 from __future__ import annotations
 
