@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from bhemu.host.core import Core
     from bhemu.host.elf import Executable, load_elf
     from bhemu.host.load import load_program
-    from bhemu.host.machine import Machine, MachineResult
+    from bhemu.host.machine import Machine
     from bhemu.host.program import Program
     from bhemu.host.run import Report, Result, run_program
+    from bhemu.host.summary import MachineResult
     from bhemu.host.tensors import Tensor
     from bhemu.host.tile import Snapshot, Tile
     from bhemu.isa.names import Block, Condition, Counters, Semaphore, WhileSemaphore
@@ -61,7 +62,7 @@ _HOMES = {
     "Executable": "bhemu.host.elf",
     "load_elf": "bhemu.host.elf",
     "Machine": "bhemu.host.machine",
-    "MachineResult": "bhemu.host.machine",
+    "MachineResult": "bhemu.host.summary",
     "load_program": "bhemu.host.load",
     "Report": "bhemu.host.run",
     "Result": "bhemu.host.run",

@@ -16,8 +16,9 @@ from bhemu.cli.report import REFUSED, number, output, plain_table, print_json, r
 
 if TYPE_CHECKING:
     from bhemu.host.firmware import BootResult, FirmwareMachine
-    from bhemu.host.machine import CoreSummary, Machine, MachineResult
+    from bhemu.host.machine import Machine
     from bhemu.host.semihosting import Semihosting
+    from bhemu.host.summary import CoreSummary, MachineResult
 
 CORES = ("B", "T0", "T1", "T2", "NC")
 ELF_MAGIC = b"\x7fELF"

@@ -16,7 +16,8 @@ from bhemu.host import boot
 from bhemu.host.boot import Placement
 from bhemu.host.elf import Executable, Segment, load_elf
 from bhemu.host.firmware_layout import CORE_ORDER, FirmwareLayout, read_layouts
-from bhemu.host.machine import DEFAULT_CLOCKS, HALT, Machine
+from bhemu.host.machine import DEFAULT_CLOCKS, Machine
+from bhemu.host.summary import HALT
 from bhemu.host.symbols import SymbolTable
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.machine.state import L1_SIZE

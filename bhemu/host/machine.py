@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,14 +14,15 @@ from bhemu.host import boot
 from bhemu.host.elf import Executable, load_elf
 from bhemu.host.loaded import Loaded
 from bhemu.host.semihosting import Semihosting
-from bhemu.host.stuck import can_move, explain_all, is_idle_for_ever, is_stuck, pc_of, waiting_threads
+from bhemu.host.stuck import can_move, explain_all, is_stuck, pc_of, waiting_threads
+from bhemu.host.summary import CoreSummary, MachineResult, summarize
 from bhemu.host.tile import Tile
 from bhemu.machine.agents import CORE_NAMES, CORES, B
 from bhemu.machine.core_state import ASLEEP, BLOCKED, HALTED, IN_RESET, LOCAL_RAM_SIZE
 from bhemu.machine.dispatch import RUN_CORE
 from bhemu.machine.state import L1_SIZE
 from bhemu.tensix.coprocessor import ensure_place
-from bhemu.tile.cores import CODE, HALT_REASONS, STATES
+from bhemu.tile.cores import CODE
 
 Array = np.ndarray[Any, Any]
 
@@ -33,49 +33,6 @@ POLLED_CHUNK: Final = 32
 """The same when the host waits for a word of memory, or serves `ecall`."""
 SP: Final = 2
 LOADS_AND_STORES: Final = (0x03, 0x23)
-EXIT_CODE: Final = "__bhemu_exit_code"
-HALT: Final = "__bhemu_halt"
-"""Symbols of the start-up code of `bhemu cc`: what main returned, and the ebreak behind it."""
-
-
-@dataclass(frozen=True)
-class CoreSummary:
-    """A core at the end of a run.
-
-    Attributes:
-        name: B, T0, T1, T2 or NC.
-        state: `halted`, `idle` (in an endless loop), `polling`, `blocked` or `running`.
-        why: of a halted core: `ebreak`, `ecall`, `debugger` or `refused`; else empty.
-        pc: address of its next instruction; of a core halted by ebreak or ecall, that instruction's.
-        place: the same as symbol and source line.
-        retired: instructions that it has executed since the machine was made.
-        exit_code: what `main` of a program built by `bhemu cc` has returned, None before that.
-    """
-
-    name: str
-    state: str
-    why: str
-    pc: int
-    place: str
-    retired: int
-    exit_code: int | None
-
-
-@dataclass(frozen=True)
-class MachineResult:
-    """How a run ended.
-
-    Attributes:
-        reason: `done` (all cores halted or idle for ever), `until` (the condition came true) or `exit` (semihosting).
-        clocks: of the tile that the run took.
-        status: exit status of a program that called `exit` through semihosting, else None.
-        cores: those out of reset.
-    """
-
-    reason: str
-    clocks: int
-    status: int | None
-    cores: tuple[CoreSummary, ...]
 
 
 class Machine:
@@ -410,32 +367,4 @@ class Machine:
 
     def summary(self) -> tuple[CoreSummary, ...]:
         """The cores out of reset as they stand."""
-        record = self.tile.record
-        found = []
-        for core in self._out_of_reset():
-            state, pc = int(record.core_state[core]), pc_of(record, core)
-            text = "idle" if is_idle_for_ever(record, core) else STATES[state]
-            found.append(
-                CoreSummary(
-                    CORE_NAMES[core],
-                    text,
-                    HALT_REASONS[int(record.core_halt_reason[core])] if state == HALTED else "",
-                    pc,
-                    self.describe(core, pc),
-                    int(record.core_retired[core]),
-                    self._exit_code(core, pc) if state == HALTED else None,
-                )
-            )
-        return tuple(found)
-
-    def _exit_code(self, core: int, pc: int) -> int | None:
-        executable = self._loaded.holding(core, pc)
-        if executable is None or executable.address_of(HALT) != pc:
-            return None
-        address = executable.address_of(EXIT_CODE)
-        if address is None:
-            return None
-        at = address - boot.LOCAL_RAM
-        memory = self.tile.cores[core].local_ram if at >= 0 else self.tile.l1
-        at = at if at >= 0 else address
-        return int.from_bytes(memory[at : at + 4].tobytes(), "little", signed=True)
+        return tuple(summarize(self.tile, self._loaded, core) for core in self._out_of_reset())
