@@ -197,11 +197,16 @@ class Names:
 
 
 class CoreScope:
-    """What names in an expression mean for a core."""
+    """What names in an expression mean for a core.
+
+    Attributes:
+        is_private: nothing was asked for so far but registers of the core.
+    """
 
     def __init__(self, session: Names, core: int) -> None:
         self._session = session
         self._core = core
+        self.is_private = True
 
     def register(self, name: str) -> int:
         """A register of the core, `pc`, `clock` or `core`."""
@@ -209,6 +214,7 @@ class CoreScope:
         now = session.runner.state(self._core)
         special = {"pc": now.pc, "clock": session.clock, "core": self._core}
         if name in special:
+            self.is_private &= name != "clock"
             return special[name]
         number = register_number(name)
         if number is None:
@@ -217,11 +223,13 @@ class CoreScope:
 
     def name_address(self, name: str) -> int:
         """The address of a symbol, of the core's own program first."""
+        self.is_private = False
         address = self._session.own_address_of(self._core, name)
         return self._session.address_of(name) if address is None else address
 
     def name_value(self, name: str) -> int:
         """The value of a variable of 1, 2 or 4 bytes, else the address."""
+        self.is_private = False
         if name in CONFIG_FIELDS or name in THREAD_FIELDS:
             return self._session.tile.config[name]
         symbol = self._session.object_named(name)
@@ -232,6 +240,7 @@ class CoreScope:
 
     def load(self, address: int) -> int:
         """The word at an address as the core finds it."""
+        self.is_private = False
         return int.from_bytes(look.read(self._session.tile, self._core, address, 4), "little")
 
 

@@ -66,12 +66,14 @@ class Points(Names):
         """Give a breakpoint another condition, or none."""
         if isinstance(condition, str):
             text = condition
-            for core in sorted(item.cores)[:1]:
-                evaluate(text, CoreScope(self, core))  # refuses what cannot be meant
+            scope = CoreScope(self, min(item.cores))
+            evaluate(text, scope)  # refuses what cannot be meant
             item.condition = lambda core: bool(evaluate(text, CoreScope(self, core)))
+            item.is_private = scope.is_private
             item.condition_text = text
             return
         item.condition = condition
+        item.is_private = False
         item.condition_text = "" if condition is None else getattr(condition, "__name__", "a function")
 
     def break_on(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from bhemu.machine.agents import CORES
 from bhemu.machine.kernel import kernel
 from bhemu.tile.schedule import (
     ADVANCED,
@@ -18,7 +17,7 @@ from bhemu.tile.schedule import (
     NOBODY,
     _choose,
     _turn_of_coprocessor,
-    event,
+    begin_clocks,
     turn_of_core,
 )
 
@@ -49,11 +48,5 @@ def advance_round_entry(t, table, begin):
         begin: 1 when the clock before is complete, 0 to go on inside of a clock.
     """
     if begin != 0:
-        moment = np.int64(t.round_goal)
-        t.free_rounds = moment - t.clock
-        t.round_goal = moment + 1
-        for core in range(CORES):
-            t.core_round[core] = max(np.int64(t.core_round[core]), moment)
-        t.tensix_round = max(np.int64(t.tensix_round), moment)
-        event(t, moment, NOBODY)
+        begin_clocks(t, 1)
     return advance_round(t, table)
