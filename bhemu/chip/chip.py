@@ -36,11 +36,14 @@ class Chip:
 
     Args:
         harvesting: what it does not have; by default the coordinate table of the official simulator (N8).
+        simulator_order: queue the coprocessors' words as the official simulator does, so that runs take the same number
+            of clocks (E43).
     """
 
-    def __init__(self, harvesting: Harvesting = SIMULATOR) -> None:
+    def __init__(self, harvesting: Harvesting = SIMULATOR, *, simulator_order: bool = False) -> None:
         self.translation = translation(harvesting)
         self.tiles = new_tiles(TENSIX_TILES)
+        self.tiles["simulator_order"] = int(simulator_order)
         self.pci = ConfigSpace()
         self.dram = [Dram(channel) for channel in range(8)]
         self.time = 0

@@ -32,6 +32,11 @@ FIFO_SLOTS = 32
 FIFO_PUSH_LIMIT = 28
 """A push needs an occupancy of 28 or less (math Y3)."""
 
+READY_SLOTS = 512
+"""Slots of the queue behind the expanders, with `simulator_order`."""
+READY_PUSH_LIMIT = 52
+"""`.ttinsn` then needs an occupancy of 52 or less (tile K1)."""
+
 ALL_CONFIG_DIRTY = 0xFFFFFFFF
 
 STREAM_WORDS = 12
@@ -112,6 +117,13 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("fifo_line", "i4", (THREADS, FIFO_SLOTS)),  # source line of each word, for messages; 0 unknown
     ("fifo_head", "i4", (THREADS,)),
     ("fifo_count", "i4", (THREADS,)),
+    # As the official simulator orders words (tile E43): expanded when they are pushed, one queue behind the expanders,
+    # a waiting word holds all others. Every order of that kind is one that silicon may show; recordings need this one.
+    ("simulator_order", "i4", ()),
+    ("ready_word", "u4", (THREADS, READY_SLOTS)),
+    ("ready_line", "i4", (THREADS, READY_SLOTS)),
+    ("ready_head", "i4", (THREADS,)),
+    ("ready_count", "i4", (THREADS,)),
     ("mop_config", "u4", (THREADS, 9)),  # MopCfg words (Y6)
     ("mop_zmask_hi", "u4", (THREADS,)),
     ("mop_active", "i4", (THREADS,)),  # 0 idle, 1 template 0, 2 template 1

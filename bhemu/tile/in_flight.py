@@ -21,11 +21,12 @@ def thread_is_done(t, thread):
     """
     return (
         t.fifo_count[thread] == 0
+        and t.ready_count[thread] == 0
         and t.side_count[thread] == 0
         and t.mop_active[thread] == 0
         and t.replay_play_left[thread] == 0
         and t.gate_full[thread] == 0
-        and (t.wait_word[thread] == 0 or wait_is_over(t, thread))
+        and (t.wait_word[thread] == 0 or (t.simulator_order == 0 and wait_is_over(t, thread)))
         and t.macro_pending == 0
     )
 

@@ -47,6 +47,8 @@ def mailbox_store(t, core, other, offset, value):
     held = np.int64(0)
     for reader in range(_PARTNERS):
         held += np.int64(t.mailbox_count[core, reader])
+    if t.simulator_order != 0 and t.mailbox_count[core, other] != 0:
+        return WAIT  # one word in each mailbox (E42)
     if held >= MAILBOX_WORDS:
         return WAIT
     count = np.int64(t.mailbox_count[core, other])

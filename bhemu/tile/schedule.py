@@ -33,7 +33,7 @@ from bhemu.machine.dispatch import (
 )
 from bhemu.machine.faults import DONE, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import FIFO_SLOTS, L1_SIZE, THREADS
+from bhemu.machine.state import FIFO_SLOTS, L1_SIZE, READY_PUSH_LIMIT, THREADS
 from bhemu.riscv.decode import sign_extend
 from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED, WORD
 from bhemu.riscv.poll import NOT_RECORDING, begin_recording, end_step, record_step, wake, wake_changed
@@ -154,6 +154,8 @@ def _push(t, core):
     word = np.int64(t.access_value[core])
     if core == NC:
         return refuse(t, NC_PUSHES, word)
+    if t.simulator_order != 0 and t.ready_count[0 if core == B else core - T0] > READY_PUSH_LIMIT:
+        return WAIT
     if core == B:
         if (word >> 24) == MOP:
             return refuse(t, MOP_FROM_B, word)
@@ -161,7 +163,7 @@ def _push(t, core):
     thread = core - T0
     if not fifo_push(t, thread, word, line_of_pc(pc)):
         return WAIT
-    if (np.int64(t.core_cfg0[core]) & NO_FUSING) == 0 and t.debug_watch[core] == 0:
+    if (np.int64(t.core_cfg0[core]) & NO_FUSING) == 0 and t.debug_watch[core] == 0 and t.simulator_order == 0:
         _push_adjacent(t, core, thread)
     return DONE
 
@@ -338,7 +340,7 @@ def words_on_the_way(t):
     """Words between the cores and the gates: expanders take some without executing anything."""
     count = np.int64(0)
     for thread in range(THREADS):
-        count += np.int64(t.fifo_count[thread]) + np.int64(t.side_count[thread])
+        count += np.int64(t.fifo_count[thread]) + np.int64(t.side_count[thread]) + np.int64(t.ready_count[thread])
         count += 1 if t.mop_active[thread] != 0 else 0
     return count
 

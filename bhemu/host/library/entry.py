@@ -48,7 +48,7 @@ def _chip_now() -> Chip:
 def init() -> None:
     """A new chip, all cores in reset."""
     global _chip, _started
-    _chip = Chip()
+    _chip = Chip(simulator_order=True)
     _started = time.perf_counter()
 
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import FIFO_PUSH_LIMIT, FIFO_SLOTS
-from bhemu.tensix.frontend.mop import NO_WORD, mop_next, mop_start
+from bhemu.machine.state import FIFO_PUSH_LIMIT, FIFO_SLOTS, READY_SLOTS
+from bhemu.tensix.frontend.mop import NO_WORD, NOP_OPCODE, mop_next, mop_start
 
+NOP_WORD: Final = NOP_OPCODE << 24
 MOP: Final = INSTRUCTIONS["MOP"].opcode
 MOP_CFG: Final = INSTRUCTIONS["MOP_CFG"].opcode
 REPLAY: Final = INSTRUCTIONS["REPLAY"].opcode
@@ -39,6 +40,8 @@ def fifo_push(t, thread, word, line):
     if t.fifo_count[thread] > FIFO_PUSH_LIMIT:
         return False
     append(t, thread, word, line)
+    if t.simulator_order != 0:
+        _expand_ahead(t, thread)
     return True
 
 
@@ -52,6 +55,8 @@ def side_push(t, thread, word, line):
     t.side_word[thread, at] = np.uint32(word)
     t.side_line[thread, at] = line
     t.side_count[thread] = count + 1
+    if t.simulator_order != 0:
+        _expand_ahead(t, thread)
     return True
 
 
@@ -60,6 +65,7 @@ def is_idle(t, thread):
     """True when no instruction of the thread is queued, being expanded, or at its gate."""
     return (
         t.fifo_count[thread] == 0
+        and t.ready_count[thread] == 0
         and t.side_count[thread] == 0
         and t.mop_active[thread] == 0
         and t.replay_play_left[thread] == 0
@@ -76,8 +82,46 @@ def _to_gate(t, thread, word, line):
 
 
 @kernel
+def _expand_ahead(t, thread):
+    """Take all that the queue behind the expanders can hold through them; NOP is dropped there (tile E43)."""
+    full, gate_word, gate_line = t.gate_full[thread], t.gate_word[thread], t.gate_line[thread]
+    while t.ready_count[thread] < READY_SLOTS and expand(t, thread):
+        word = np.int64(t.gate_word[thread])
+        if word == NOP_WORD:
+            t.issued[thread, NOP_OPCODE] += 1
+            continue
+        at = (np.int64(t.ready_head[thread]) + np.int64(t.ready_count[thread])) % READY_SLOTS
+        t.ready_word[thread, at] = np.uint32(word)
+        t.ready_line[thread, at] = t.gate_line[thread]
+        t.ready_count[thread] += 1
+    t.gate_full[thread], t.gate_word[thread], t.gate_line[thread] = full, gate_word, gate_line
+
+
+@kernel
+def _from_ready(t, thread):
+    """`fetch` from the queue behind the expanders."""
+    if t.ready_count[thread] == 0:
+        _expand_ahead(t, thread)
+    if t.ready_count[thread] == 0:
+        return False
+    head = np.int64(t.ready_head[thread])
+    _to_gate(t, thread, np.int64(t.ready_word[thread, head]), t.ready_line[thread, head])
+    t.ready_head[thread] = (head + 1) % READY_SLOTS
+    t.ready_count[thread] -= 1
+    return True
+
+
+@kernel
 def fetch(t, thread):
     """Bring the next word to the gate, through both expanders; False when the thread has nothing to do."""
+    if t.simulator_order != 0:
+        return _from_ready(t, thread)
+    return expand(t, thread)
+
+
+@kernel
+def expand(t, thread):
+    """`fetch` without a queue behind the expanders."""
     while True:
         if (
             t.replay_play_left[thread] > 0

@@ -43,11 +43,17 @@ CYCLES_IN_A_SCRIPT: Final = 1_000_000
 @kernel(forceinline=True)  # calls, which LLVM would leave here, take as long again
 def issue(t, table, thread):
     """Let one word of the thread pass its gate and execute; DONE also when a latched wait has just been lifted."""
+    simulator_order = t.simulator_order != 0
+    wait = np.int64(t.wait_word[thread])
+    if simulator_order and wait != 0:
+        if wait_is_over(t, thread):
+            t.wait_word[thread] = np.uint32(0)
+            return DONE
+        return WAIT  # the wait holds every word (tile E43)
     if t.gate_full[thread] == 0 and not fetch(t, thread):
         return EMPTY
     word = np.int64(t.gate_word[thread])
     opcode = word >> 24
-    wait = np.int64(t.wait_word[thread])
     if wait != 0:
         if wait_is_over(t, thread):
             t.wait_word[thread] = np.uint32(0)  # the block falls one cycle later
@@ -58,6 +64,10 @@ def issue(t, table, thread):
     if status in (DONE, SCHEDULED):
         t.gate_full[thread] = 0
         t.issued[thread, opcode] += 1
+        if simulator_order and t.wait_word[thread] != 0:
+            if not wait_is_over(t, thread):
+                return WAIT  # it has been latched, which takes no time; it is executed when its condition holds
+            t.wait_word[thread] = np.uint32(0)
     elif status != WAIT:
         t.fault_thread = thread
         t.fault_word = np.uint32(word)
