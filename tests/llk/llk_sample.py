@@ -1,23 +1,104 @@
-"""A pytest plugin for the LLK suite: keep a fixed sample of each test's parametrisations (BHEMU_LLK_SAMPLE, default 5).
+"""A pytest plugin for the LLK suite: run a fixed sample of each test's parametrisations, and write down what happened.
 
-The sample is spread evenly over the list that pytest collects, and the same in every run.
+It is loaded into pytest by `run_suite.py`, with `-p llk_sample`, in an environment without bhemu's own test plugins.
+
+The sample is pseudo-random in the test's id, so it mixes formats, shapes and modes, and is the same in every run.
+A refusal of the simulator ends the process that runs the test, as the interface demands; pytest-xdist then starts
+another and reports a crash. So each worker's standard output goes to a file, and the last words are read from there.
+
+Environment: BHEMU_LLK_SAMPLE, parametrisations per test function, default 4, 0 for all; BHEMU_LLK_OUT, a directory for
+`results.jsonl` (one object per test: id, outcome of pytest, text, seconds) and the workers' output.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import sys
+from pathlib import Path
 from typing import Any
+
+_TEXT_LIMIT = 20_000
+"""Characters of a failure's text that are kept, half from each end."""
+
+
+def _out() -> Path | None:
+    named = os.environ.get("BHEMU_LLK_OUT")
+    return Path(named) if named else None
+
+
+def _order(item: Any) -> bytes:
+    return hashlib.sha256(item.nodeid.encode()).digest()
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    count = int(os.environ.get("BHEMU_LLK_SAMPLE", "5"))
+    """Keep the sample, in the order of collection."""
+    count = int(os.environ.get("BHEMU_LLK_SAMPLE", "4"))
+    if not count:
+        return
     groups: dict[str, list[Any]] = {}
     for item in items:
         groups.setdefault(item.nodeid.split("[")[0], []).append(item)
-    kept: list[Any] = []
-    for group in groups.values():
-        take = min(count, len(group))
-        kept += [group[(2 * i + 1) * len(group) // (2 * take)] for i in range(take)]
-    chosen = {id(item) for item in kept}
+    chosen = {id(item) for group in groups.values() for item in sorted(group, key=_order)[:count]}
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
-    items[:] = kept
+    items[:] = [item for item in items if id(item) in chosen]
+
+
+def _worker_output(out: Path, worker: str) -> Path:
+    return out / f"{worker}.txt"
+
+
+def pytest_configure(config: Any) -> None:
+    """A worker's standard output is lost otherwise: pytest-xdist points it to nothing."""
+    out = _out()
+    worker = getattr(config, "workerinput", {}).get("workerid")
+    if out is not None and worker is not None:
+        file = os.open(_worker_output(out, worker), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(file, 1)
+        os.close(file)
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Say in the worker's output which test begins."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        sys.stdout.write(f"\n=== {nodeid}\n")
+        sys.stdout.flush()
+
+
+def _tail(path: Path) -> str:
+    """What a worker wrote during its last test."""
+    if not path.is_file():
+        return ""
+    return path.read_text(errors="replace").rpartition("\n=== ")[2]
+
+
+def _record(out: Path, row: dict[str, Any]) -> None:
+    text = row["text"]
+    if len(text) > _TEXT_LIMIT:
+        row["text"] = text[: _TEXT_LIMIT // 2] + "\n...\n" + text[-_TEXT_LIMIT // 2 :]
+    with (out / "results.jsonl").open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def pytest_runtest_logreport(report: Any) -> None:
+    """Write down the outcome of a test: in the process that the user started, not in workers."""
+    out = _out()
+    if out is None or "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    if report.when == "call" or report.outcome != "passed":
+        text = report.longreprtext or str(report.longrepr or "")
+        outcome = report.outcome
+        if report.when == "???":  # the name that pytest-xdist gives to the phase of a crash
+            outcome = "crashed"
+            text += "\n" + _tail(_worker_output(out, report.node.gateway.id))
+        elif hasattr(report, "wasxfail"):
+            outcome = "xfailed" if report.outcome == "skipped" else "xpassed"
+        _record(out, {"id": report.nodeid, "outcome": outcome, "text": text, "seconds": round(report.duration, 2)})
+
+
+def pytest_collectreport(report: Any) -> None:
+    """A file that cannot be collected counts as one failed test."""
+    out = _out()
+    if out is not None and report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        _record(out, {"id": report.nodeid, "outcome": "error", "text": report.longreprtext, "seconds": 0.0})

@@ -1,0 +1,109 @@
+"""What a run of Tenstorrent's LLK test suite on bhemu needs: its Python, the suite itself, compilers, the C library.
+
+Everything is kept in bhemu's cache directory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+from ttnn_wheel import NoWheel, unpacked
+
+from bhemu.cc import find_llk, write_llk_home
+from bhemu.errors import BhemuError
+from bhemu.host.library import build
+from bhemu.host.library.soc_descriptor import write_soc_descriptor
+from bhemu.machine.compiler import cache_directory
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+REQUIREMENTS = HERE / "requirements.txt"
+INSIDE = "ttnn/tt_metal/"
+WANTED = tuple(f"{INSIDE}{part}" for part in ("tt-llk/", "hw/", "hostdevcommon/"))
+"""The suite and the headers that its kernels include."""
+
+
+class CannotRun(Exception):
+    """Something that the suite needs cannot be had on this machine; the text says what."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Where everything is.
+
+    Attributes:
+        python: of the environment with the suite's packages.
+        home: value of LLK_HOME: the suite, with compilers where it looks for them.
+        library: the C library behind which bhemu runs.
+    """
+
+    python: Path
+    home: Path
+    library: Path
+
+    @property
+    def tests(self) -> Path:
+        """The directory with the suite's tests."""
+        return self.home / "tests" / "python_tests"
+
+    def environment(self, work: Path) -> dict[str, str]:
+        """Environment of the suite's pytest, which builds kernels and keeps its files in `work`."""
+        temporary = work / "tmp"
+        temporary.mkdir(parents=True, exist_ok=True)
+        return os.environ | {
+            "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}",
+            "LLK_HOME": str(self.home),
+            "CHIP_ARCH": "blackhole",
+            "TT_METAL_SIMULATOR": str(self.library),
+            "RUNNER_TEMP": str(work),
+            "TMPDIR": str(temporary),
+        }
+
+
+def prepare() -> Parts:
+    """Make everything that is not there yet.
+
+    Raises:
+        CannotRun: pip cannot fetch packages, or there is no RISC-V or C compiler.
+    """
+    folder = cache_directory() / "llk"
+    try:
+        suite = unpacked("llk", lambda name: name.removeprefix(INSIDE) if name.startswith(WANTED) else None)
+    except NoWheel as reason:
+        raise CannotRun(f"pip cannot fetch the ttnn wheel: {reason}") from None
+    try:
+        home = write_llk_home(folder / "home", find_llk(suite))
+        library = build(folder / "simulator")
+    except BhemuError as error:
+        raise CannotRun(f"{error}\n{error.remedy or ''}".strip()) from None
+    write_soc_descriptor(library.parent)
+    return Parts(python=_python(folder), home=home, library=library)
+
+
+def _python(folder: Path) -> Path:
+    """The environment's Python; the environment is made anew when what goes into it has changed."""
+    needs = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    text = "\n".join([sys.version, REQUIREMENTS.read_text(), *needs])
+    place = folder / f"venv-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    python, stamp = place / "bin" / "python", place / "installed"
+    if not stamp.is_file():
+        for old in folder.glob("venv-*"):
+            shutil.rmtree(old)
+        venv.create(place, with_pip=True)
+        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        done = subprocess.run(
+            [*command, "--requirement", str(REQUIREMENTS), *needs], check=False, stderr=subprocess.PIPE, text=True
+        )
+        if done.returncode:
+            said = done.stderr.strip().splitlines()
+            raise CannotRun(f"pip cannot install the suite's packages: {said[-1] if said else done.returncode}")
+        stamp.touch()
+    return python

@@ -1,0 +1,112 @@
+"""How outcomes of the LLK suite are told apart, counted and judged (`make test-llk`)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from suite_results import Expected, Kind, Result, disappointments, read_expected, read_results, result_of, table
+
+pytestmark = pytest.mark.plain
+
+HERE = Path(__file__).resolve().parent
+REFUSAL = (
+    "worker 'gw0' crashed\nwaiting\n[4711] ERROR: UndefinedBehavior: libttsim_clock: SFPSWAP mode 15\n  remedy: 1\n"
+)
+COMPILER = (
+    "Command:\n/x/compiler/bin/riscv-tt-elf-g++ -O3 a.cpp\nstderr:\na.h:42:23: error: 'f' is not a member of 'sfpi'\n"
+)
+
+
+def kind(outcome: str, text: str) -> tuple[Kind, str]:
+    result = result_of({"id": "test_a.py::f[x]", "outcome": outcome, "text": text, "seconds": 1.5})
+    return result.kind, result.reason
+
+
+def test_kinds() -> None:
+    assert kind("passed", "") == (Kind.PASS, "")
+    assert kind("skipped", "('a.py', 3, 'Skipped: not on Blackhole')")[0] is Kind.SKIPPED
+    assert kind("xfailed", "known")[0] is Kind.XFAIL
+    assert kind("xpassed", "known")[0] is Kind.FAIL
+    assert kind("failed", "line\nAssertionError: values differ\n") == (
+        Kind.FAIL,
+        "failed: AssertionError: values differ",
+    )
+    assert kind("error", "ImportError: torch") == (Kind.FAIL, "error: ImportError: torch")
+
+
+def test_a_refusal_is_a_crash_with_the_simulators_message() -> None:
+    assert kind("crashed", REFUSAL) == (Kind.REFUSED, "UndefinedBehavior: SFPSWAP mode 15")
+    assert kind("crashed", "worker 'gw0' crashed")[0] is Kind.FAIL
+    assert kind("failed", REFUSAL)[0] is Kind.FAIL
+
+
+def test_a_kernel_that_cannot_be_compiled_needs_the_compilers_own_message() -> None:
+    assert kind("failed", COMPILER) == (Kind.NOT_COMPILABLE, "error: 'f' is not a member of 'sfpi'")
+    assert kind("failed", "riscv-tt-elf-g++ worked\nAssertionError: values differ")[0] is Kind.FAIL
+    assert kind("failed", "error: values differ")[0] is Kind.FAIL
+    assert kind("passed", COMPILER)[0] is Kind.PASS
+
+
+def result(name: str, kind: Kind) -> Result:
+    return Result(name, kind, "why", 1.0)
+
+
+def expected(**outcomes: Kind) -> Expected:
+    return Expected(4, ("test_a.py",), {f"test_a.py::{name}": kind for name, kind in outcomes.items()})
+
+
+def test_judgement() -> None:
+    good = [result("test_a.py::f[1]", Kind.PASS), result("test_a.py::f[2]", Kind.SKIPPED)]
+    assert disappointments(good, expected(f=Kind.PASS)) == []
+    (line,) = disappointments([*good, result("test_a.py::f[3]", Kind.REFUSED)], expected(f=Kind.PASS))
+    assert line.startswith("test_a.py::f[3]: refused, expected: pass")
+    (line,) = disappointments(good, expected(f=Kind.NOT_COMPILABLE))
+    assert "f[1]: pass, expected: not compilable" in line
+
+
+def test_a_whole_id_wins_over_its_function() -> None:
+    wanted = Expected(4, ("a.py",), {"a.py::f": Kind.PASS, "a.py::f[2]": Kind.REFUSED})
+    assert disappointments([result("a.py::f[1]", Kind.PASS), result("a.py::f[2]", Kind.REFUSED)], wanted) == []
+    assert len(disappointments([result("a.py::f[1]", Kind.PASS), result("a.py::f[2]", Kind.PASS)], wanted)) == 1
+    assert len(disappointments([result("a.py::f[1]", Kind.PASS)], wanted)) == 1
+
+
+def test_what_is_on_the_list_must_run_and_what_is_not_must_pass() -> None:
+    assert disappointments([], expected(f=Kind.PASS)) == ["test_a.py::f: did not run, expected: pass"]
+    only_skipped = [result("test_a.py::f[1]", Kind.SKIPPED)]
+    assert disappointments(only_skipped, expected(f=Kind.PASS)) == ["test_a.py::f: did not run, expected: pass"]
+    assert disappointments(only_skipped, expected(f=Kind.SKIPPED)) == []
+    assert len(disappointments([result("test_a.py::new", Kind.FAIL)], expected())) == 1
+
+
+def test_table_counts_by_file() -> None:
+    text = table([result("a.py::f[1]", Kind.PASS), result("a.py::f[2]", Kind.FAIL), result("b.py::g", Kind.PASS)])
+    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines()[1:]}
+    assert rows == {
+        "a.py": ["1", "1", "0", "0", "0", "0"],
+        "b.py": ["1", "0", "0", "0", "0", "0"],
+        "total": ["2", "1", "0", "0", "0", "0"],
+    }
+
+
+def test_results_are_read_as_they_are_written(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a.py::f[1]", "outcome": "passed", "text": "", "seconds": 2.0},
+        {"id": "a.py::f[2]", "outcome": "crashed", "text": REFUSAL, "seconds": 0},
+    ]
+    path = tmp_path / "results.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert [(r.name, r.function, r.file, r.kind) for r in read_results(path)] == [
+        ("a.py::f[1]", "a.py::f", "a.py", Kind.PASS),
+        ("a.py::f[2]", "a.py::f", "a.py", Kind.REFUSED),
+    ]
+    assert read_results(tmp_path / "none") == []
+
+
+def test_the_fixed_list_is_well_formed() -> None:
+    listed = read_expected(HERE / "expected.toml")
+    assert listed.sample >= 4
+    assert all(name.startswith("test_") and ".py::test_" in name for name in listed.outcomes)
+    assert all(file.endswith(".py") for file in listed.files)
