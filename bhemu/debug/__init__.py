@@ -1,4 +1,5 @@
-"""Time and hazards: record a run, then ask how long the documents say it takes and whether its order is safe.
+"""Time and hazards: record a run, then ask how long the documents say it takes and whether its order is safe. And
+`DebugSession`: breakpoints, watchpoints and steps on a tile.
 
 Example:
     >>> import bhemu
@@ -13,6 +14,7 @@ Example:
 
 from __future__ import annotations
 
+from bhemu.debug.breakpoints import Breakpoint, DebugError
 from bhemu.debug.check import hazards
 from bhemu.debug.clock import Timing, timing
 from bhemu.debug.core_log import CoreLog
@@ -24,18 +26,24 @@ from bhemu.debug.hazard import HAZARD, NOTE, Hazard, Place
 from bhemu.debug.log import Log
 from bhemu.debug.record import record
 from bhemu.debug.recorder import Recorder
+from bhemu.debug.runner import Stop
+from bhemu.debug.session import DebugSession
 from bhemu.debug.trace import trace_json, write_trace
 
 __all__ = [
     "HAZARD",
     "NOTE",
+    "Breakpoint",
     "CoreLog",
     "CoreRecorder",
+    "DebugError",
+    "DebugSession",
     "Hazard",
     "Log",
     "Place",
     "Profile",
     "Recorder",
+    "Stop",
     "Timing",
     "core_lines",
     "core_trace",

@@ -142,6 +142,6 @@ def is_pushed_with(record: Any, core: int, first: int, address: int) -> bool:
     """True when a T core at the `.ttinsn` at `first` pushes the one at `address` in the same round (tile T11)."""
     if not T0 <= core <= T2 or not first < address < first + 4 * FUSED or address >= L1_SIZE:
         return False
-    if int(record.core_cfg0[core]) & NO_FUSING or record.debug_watch[core]:
+    if int(record.core_cfg0[core]) & NO_FUSING or record.debug_watch[core] or record.simulator_order:
         return False
     return all(is_ttinsn(int(record.l1_u32[at >> 2])) for at in range(first, address + 4, 4))

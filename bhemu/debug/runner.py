@@ -231,6 +231,9 @@ class Runner:
         try:
             with marks.planted():
                 stop = self._run_pieces(end, watching, stop_when_idle, poll)
+        except BaseException:  # KeyboardInterrupt, or what a user's condition raises: the tile may be anywhere
+            self._inside = self._inside_of_a_clock()
+            raise
         finally:
             for item in self.breakpoints:
                 if item.opcode is not None and item.ignore:

@@ -16,12 +16,18 @@ from bhemu.isa.names import Semaphore
 from bhemu.isa.registers import CONFIG_FIELDS, THREAD_FIELDS, search
 from bhemu.machine.agents import CORE_NAMES, T0, B
 from bhemu.machine.device_state import MAILBOX_WORDS, PCBUF_WORDS
-from bhemu.machine.state import FIFO_SLOTS, THREADS
+from bhemu.machine.state import THREADS
 from bhemu.tensix.coprocessor import THREAD_NAMES
 
 SHOWN_WORDS: Final = 8
 SHOWN_FIELDS: Final = 40
 FACE: Final = 16
+_QUEUES: Final = {
+    "fifo": "its FIFO",
+    "side": "the queue from core B",
+    "ready": "the queue behind the expanders",
+}
+"""Queues of a thread, by the beginning of their fields in the record."""
 _MOP_TEMPLATES: Final = ("", "template 0", "template 1")
 
 
@@ -69,9 +75,10 @@ def _behind(record: Any, thread: int) -> list[str]:
             f"MOP, {_MOP_TEMPLATES[int(record.mop_active[thread])]}: {disassemble(int(record.mop_word[thread]))}, "
             f"outer {int(record.mop_outer[thread])}, inner {int(record.mop_inner[thread])}"
         )
-    for what, count in (("its FIFO", record.fifo_count[thread]), ("the queue from core B", record.side_count[thread])):
+    for prefix, what in _QUEUES.items():
+        count = int(record[f"{prefix}_count"][thread])
         if count:
-            parts.append(f"{int(count)} in {what}")
+            parts.append(f"{count} in {what}")
     return parts
 
 
@@ -81,12 +88,13 @@ def queues(session: DebugSession, thread: int | None = None) -> str:
     lines = []
     for number in range(THREADS) if thread is None else (check_thread(thread),):
         place = _place(session, number)
-        for what, prefix in (("FIFO", "fifo"), ("queue from core B", "side")):
+        for prefix, what in _QUEUES.items():
             count, head = int(record[f"{prefix}_count"][number]), int(record[f"{prefix}_head"][number])
+            slots = record[f"{prefix}_word"].shape[1]
             if count or prefix == "fifo":
-                lines.append(f"thread {number} ({THREAD_NAMES[number]}), {what}: {count} of {FIFO_SLOTS}")
+                lines.append(f"thread {number} ({THREAD_NAMES[number]}), {what}: {count} of {slots}")
             for at in range(count):
-                slot = (head + at) % FIFO_SLOTS
+                slot = (head + at) % slots
                 word = int(record[f"{prefix}_word"][number, slot])
                 lines.append(f"  {at:2}  {disassemble(word)}{place(int(record[f'{prefix}_line'][number, slot]))}")
     return "\n".join(lines)

@@ -1,7 +1,7 @@
 """A tile moved by a single round, for debuggers: the same turns in the same order as schedule.py (tile T34).
 
-A round in which the coprocessor executes something takes no time, so one clock may hold many rounds, and a debugger that
-could only let clocks pass would not see what happens in them.
+A round in which the coprocessor executes something takes no time, so one clock may hold many rounds, and a debugger
+that could only let clocks pass would not see what happens in them.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"

@@ -569,3 +569,28 @@ def test_a_tile_without_programs() -> None:
     assert session.until(5).reason == "limit"
     with pytest.raises(DebugError, match="in reset"):
         session.step()
+
+
+@pytest.mark.parametrize("asked", [1, 2, 5, 11])
+def test_a_keyboard_interrupt_leaves_a_tile_that_goes_on_exactly(asked: int) -> None:
+    programs = {"B": COUNTER, "T0": FOLLOWER, "T1": TENSIX}
+    reference = session_of(programs)
+    reference.until(1500)
+    session = session_of(programs)
+    left = asked
+
+    def interrupt(_: DebugSession) -> int:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise KeyboardInterrupt
+        return 0
+
+    item = session.watch(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        session.until(1500)
+    session.delete(item.number)
+    assert CODE[0].breakpoint_count == 0
+    while session.clock < reference.clock:
+        session.until(reference.clock - session.clock)
+    assert state_of(session) == state_of(reference)
