@@ -19,7 +19,9 @@ def sfpu() -> Sfpu:
 
 
 @pytest.mark.parametrize(
-    ("mode", "rows"), [(1, "0123"), (2, "01"), (3, "02"), (4, "03"), (5, "0"), (6, "1"), (7, "2"), (8, "3"), (9, "")]
+    ("mode", "rows"),
+    [(1, "0123"), (2, "01"), (3, "02"), (4, "03"), (5, "0"), (6, "1"), (7, "2"), (8, "3"), (9, "")]
+    + [(mode, "") for mode in range(10, 16)],
 )
 def test_v18_swap_leaves_the_minimum_in_the_rows_of_its_mode(sfpu: Sfpu, mode: int, rows: str) -> None:
     sfpu.set(0, 1)

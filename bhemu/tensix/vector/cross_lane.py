@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.errors import NonContractualBehavior
 from bhemu.machine.faults import DONE, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask32, mask_bits, shift_right_logical, shuffle, splat32, store32, where
@@ -39,24 +38,12 @@ def order_key(v):
 # --- SFPSWAP ------------------------------------------------------------------------------------------------------
 
 SWAP: Final = 0
-ALL_MAXIMUM: Final = 9
 _MINIMUM_LANES: Final = (
-    0,
-    0xFFFFFFFF,
-    0x0000FFFF,
-    0x00FF00FF,
-    0xFF0000FF,
-    0x000000FF,
-    0x0000FF00,
-    0x00FF0000,
-    0xFF000000,
-    0,
+    *(0, 0xFFFFFFFF, 0x0000FFFF, 0x00FF00FF, 0xFF0000FF),
+    *(0x000000FF, 0x0000FF00, 0x00FF0000, 0xFF000000),
+    *(0, 0, 0, 0, 0, 0, 0),
 )
-"""Lanes whose destination gets the minimum, by mode (V18)."""
-
-SWAP_MODE = reserved_mode(
-    "SFPSWAP", "0 (swap), 1 to 8 (minimum in the listed rows) or 9 (maximum)", "math V18", NonContractualBehavior
-)
+"""Lanes whose destination gets the minimum, by mode; LLK's typecast kernels write 15 for the 9 of V18, maximum."""
 
 
 @kernel
@@ -87,6 +74,7 @@ def swapped_lanes(t, d, c, mode):
     Mode("minimum in rows 0, 2", VERIFIED, vectors="sfpu:SFPSWAP:3", rule="math V18"),
     Mode("maximum and minimum", VERIFIED, vectors="sfpu:SFPSWAP:9", rule="math V18"),
     Mode("minimum in other rows (modes 4 to 8)", DOCUMENTED, rule="math V18"),
+    Mode("maximum and minimum (modes 10 to 15)", DOCUMENTED, rule="math V18"),
     Mode("index pairs (LaneConfig bit 2)", VERIFIED, vectors="sfpu:lane_config0x4", rule="math V18"),
     Mode("comparison inverted (LaneConfig bit 8)", VERIFIED, vectors="sfpu:lane_config0x100", rule="math V18"),
     Mode("index pairs with LReg 4 and up", DOCUMENTED, rule="math V18"),
@@ -96,8 +84,6 @@ def SFPSWAP(t, thread, lreg_src_c, lreg_dest, instr_mod1, word):
         status = capture(t, lreg_dest, word)
         if status != EXECUTE:
             return status
-    if instr_mod1 > ALL_MAXIMUM:
-        return refuse(t, SWAP_MODE, instr_mod1)
     bits = swapped_lanes(t, load32(t.lregs, lreg_dest), load32(t.lregs, lreg_src_c), instr_mod1)
     indexed = lanes_with(t, ENABLE_DEST_INDEX)
     if indexed != 0:

@@ -25,11 +25,9 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask32, mask_bits, splat32, store32, where
 from bhemu.tensix.lane_settings import ALL_LANES, lanes_with
 from bhemu.tensix.vector.cross_lane import (
-    ALL_MAXIMUM,
     ROTATE_AND_COPY4,
     SHIFT_BY_IMMEDIATE,
     SHIFT_LANES,
-    SWAP_MODE,
     swapped_lanes,
 )
 from bhemu.tensix.vector.integer import ALL_LANES_COPY
@@ -175,8 +173,6 @@ def _swap(t, old, c, destination, mode, lanes):
     """
     if lanes_with(t, ENABLE_DEST_INDEX) != 0:
         return refuse(t, SWAPPED_INDEX, old, c)
-    if mode > ALL_MAXIMUM:
-        return refuse(t, SWAP_MODE, mode)
     value_b, value_c = load32(t.macro_before, old), load32(t.macro_before, c)
     bits = swapped_lanes(t, value_b, value_c, mode) & lanes
     _give(t, True, destination, value_c, bits)
