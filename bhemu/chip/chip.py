@@ -38,12 +38,16 @@ class Chip:
         harvesting: what it does not have; by default the coordinate table of the official simulator (N8).
         simulator_order: queue the coprocessors' words as the official simulator does, so that runs take the same number
             of clocks (E43).
+        allow_open: use the recommended choice where no source settles what silicon does, instead of refusing.
     """
 
-    def __init__(self, harvesting: Harvesting = SIMULATOR, *, simulator_order: bool = False) -> None:
+    def __init__(
+        self, harvesting: Harvesting = SIMULATOR, *, simulator_order: bool = False, allow_open: bool = False
+    ) -> None:
         self.translation = translation(harvesting)
         self.tiles = new_tiles(TENSIX_TILES)
         self.tiles["simulator_order"] = int(simulator_order)
+        self.tiles["allow_open"] = int(allow_open)
         self.pci = ConfigSpace()
         self.dram = [Dram(channel) for channel in range(8)]
         self.time = 0
@@ -51,6 +55,11 @@ class Chip:
         self._iatu: dict[int, int] = {}
         self._cores: dict[int, Cores] = {}
         self._active: set[int] = set()
+
+    @property
+    def open_choices(self) -> list[int]:
+        """Fault codes of the open cases in which a tile used the recommended choice."""
+        return sorted({int(code) for code in self.tiles["open_used"].flat if code})
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from matrix_unit import (
 )
 
 from bhemu.errors import BhemuError, ConfigurationError, MissingSpecification, NonContractualBehavior, UndefinedBehavior
+from bhemu.tensix.matrix.operands import STOCHASTIC
 
 pytestmark = pytest.mark.plain
 
@@ -339,6 +340,18 @@ def test_f1_f6_settings_that_silicon_does_not_have_are_refused(
     unit.start()
     unit.configure(field, 1)
     assert isinstance(refusal(unit, "ELWMUL"), error)
+
+
+def test_o13_stochastic_rounding_is_to_nearest_when_open_choices_are_allowed(unit: Matrix) -> None:
+    t = unit.start().t
+    t.srca[...] = cell(0x1FC00)
+    t.srcb[...] = cell(0x1DC00)  # half a unit in the last place of the BF16 sum
+    unit.configure("ALU_ROUNDING_MODE_Fpu_srnd_en", 1)
+    t.allow_open = 1
+    assert unit.do("ELWADD")
+    assert (unit.get16(0) == 0x3F81).all()
+    assert t.open_used[0] == STOCHASTIC
+    t.allow_open, t.open_used[...] = 0, 0
 
 
 def test_f11_kept_minus_zero_onto_nothing_gives_plus_zero(unit: Matrix) -> None:

@@ -12,6 +12,10 @@ from typing import Any, Final
 
 from bhemu.chip.chip import Chip
 from bhemu.errors import BhemuError
+from bhemu.machine.faults import FAULTS
+
+ALLOW_OPEN: Final = "BHEMU_ALLOW_OPEN"
+"""Environment variable: 1 to use the recommended choice where no source settles what silicon does."""
 
 _chip: Chip | None = None
 _started = 0.0
@@ -48,7 +52,7 @@ def _chip_now() -> Chip:
 def init() -> None:
     """A new chip, all cores in reset."""
     global _chip, _started
-    _chip = Chip(simulator_order=True)
+    _chip = Chip(simulator_order=True, allow_open=os.environ.get(ALLOW_OPEN, "") not in ("", "0"))
     _started = time.perf_counter()
 
 
@@ -57,6 +61,8 @@ def exit_() -> None:
     global _chip
     seconds = time.perf_counter() - _started
     clock = _chip_now().time
+    for code in _chip_now().open_choices:
+        sys.stdout.write(f"[{clock}] bhemu: no source settles this, a choice was made: {FAULTS[code].name}\n")
     sys.stdout.write(f"[{clock}] bhemu: {seconds:.2f} seconds, {clock / max(seconds, 1e-9) / 1e3:.1f} kHz\n")
     sys.stdout.flush()
     _chip = None

@@ -13,7 +13,7 @@ from bhemu.formats import DataFormat
 from bhemu.isa.registers import config, thread
 from bhemu.machine.config_access import config_field, thread_field
 from bhemu.machine.counters import RWC_A, RWC_B, RWC_DST, RWC_FIDELITY
-from bhemu.machine.faults import fault, refuse
+from bhemu.machine.faults import fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load16, mask_bits
 from bhemu.tensix.banks import MATRIX, SRCA, SRCB
@@ -102,7 +102,7 @@ STOCHASTIC = fault(
     "matrix.stochastic",
     MissingSpecification,
     "ALU_ROUNDING_MODE_Fpu_srnd_en is 1: no source gives the random bits of stochastic rounding",
-    remedy="clear ALU_ROUNDING_MODE_Fpu_srnd_en",
+    remedy="clear ALU_ROUNDING_MODE_Fpu_srnd_en, or accept open choices: round as if it were clear",
     rule="math O13",
 )
 FORCED_FP16 = fault(
@@ -163,8 +163,7 @@ def code_b(t, thread, bank):
 @kernel
 def is_supported(t, thread, bank):
     """False, with the refusal recorded, when a setting asks for what silicon does not have or no source describes."""
-    if config_field(t, bank, _STOCHASTIC):
-        refuse(t, STOCHASTIC)
+    if config_field(t, bank, _STOCHASTIC) and not open_choice(t, STOCHASTIC):
         return False
     if thread_field(t, thread, _FORCE_FP16):
         refuse(t, FORCED_FP16)
