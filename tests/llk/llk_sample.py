@@ -16,8 +16,11 @@ import hashlib
 import json
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 _TEXT_LIMIT = 20_000
 """Characters of a failure's text that are kept, half from each end."""
@@ -28,21 +31,22 @@ def _out() -> Path | None:
     return Path(named) if named else None
 
 
-def _order(item: Any) -> bytes:
-    return hashlib.sha256(item.nodeid.encode()).digest()
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: Any) -> Generator[None, object, object]:
+    """Keep the sample of a function's parametrisations, in their order, before pytest makes tests of them.
 
-
-def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Keep the sample, in the order of collection."""
+    Some functions have tens of thousands, which would cost minutes and a gigabyte in each process; pytest has no public
+    way to drop them so early.
+    """
+    result = yield
     count = int(os.environ.get("BHEMU_LLK_SAMPLE", "4"))
-    if not count:
-        return
-    groups: dict[str, list[Any]] = {}
-    for item in items:
-        groups.setdefault(item.nodeid.split("[")[0], []).append(item)
-    chosen = {id(item) for group in groups.values() for item in sorted(group, key=_order)[:count]}
-    config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
-    items[:] = [item for item in items if id(item) in chosen]
+    calls: list[Any] = metafunc._calls
+    if count and len(calls) > count:
+        name = metafunc.definition.nodeid
+        ranked = sorted(calls, key=lambda call: hashlib.sha256(f"{name}[{call.id}]".encode()).digest())
+        chosen = {id(call) for call in ranked[:count]}
+        calls[:] = [call for call in calls if id(call) in chosen]
+    return result
 
 
 def _worker_output(out: Path, worker: str) -> Path:
