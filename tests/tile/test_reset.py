@@ -180,7 +180,7 @@ def test_t18_no_stack_or_global_pointer_is_provided() -> None:
 
 
 def test_t15_a_core_releases_and_holds_another_and_itself() -> None:
-    """B releases T0, which moves in the same round as B's store; then B holds itself and stays where it is."""
+    """B releases T0, which moves from the round after B's store on; then B holds itself and stays where it is."""
     b = f"""
         li a0, {SOFT_RESET:#x}
         lw t0, 0(a0)
@@ -188,6 +188,7 @@ def test_t15_a_core_releases_and_holds_another_and_itself() -> None:
         not t1, t1
         and t1, t0, t1
         sw t1, 0(a0)
+        nop
         sw t0, 0(a0)
         li t1, 0x47800
         sw t1, 0(a0)
@@ -199,7 +200,7 @@ def test_t15_a_core_releases_and_holds_another_and_itself() -> None:
     tile = Tile()
     put(tile, START["T0"], assemble(t0, START["T0"]))
     machine({"B": b}, 60, tile=tile)
-    assert tile.cores["T0"].retired == 1  # one round between the two stores
+    assert tile.cores["T0"].retired == 1  # the round of the nop
     assert word(tile) == 0
     assert word(tile, SCRATCH + 4) == 0
     assert {tile.cores[core].state for core in CORES} == {"in reset"}
