@@ -167,6 +167,21 @@ def test_bad_jump_targets_are_refused(jump: str, target: int) -> None:
         machine(jump, 10)
 
 
+@pytest.mark.parametrize(
+    ("jump", "distance"),
+    [("beq zero, zero", 4092), ("beq zero, zero", -4096), ("jal ra", 0xFFFFC), ("jal ra", -0x100000)],
+)
+def test_the_longest_jumps(jump: str, distance: int) -> None:
+    at = max(0, -distance)
+    tile = machine(f"lui a0, {at >> 12}\njr a0" if at else "nop")
+    put(tile, at, assemble(f"{jump}, {at + distance}", at))
+    if at + distance == 0:  # back to the beginning: the second time round, stop
+        tile.clock(3)
+    else:
+        tile.clock(1)
+    assert tile.cores["B"].pc == at + distance
+
+
 def test_jalr_clears_bit_0() -> None:
     tile = machine("li a0, 13\njalr ra, 0(a0)\n.word 0xffffffff\nebreak", 10)
     assert tile.cores["B"].halt_reason == "ebreak"

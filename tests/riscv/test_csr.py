@@ -9,6 +9,8 @@ from rv_machine import SCRATCH, hold, machine, release, word, words
 
 from bhemu import Tile
 from bhemu.errors import BhemuError, NonContractualBehavior, UndefinedBehavior, Unimplemented
+from bhemu.machine.compiler import JIT
+from bhemu.tensix.vector_queue import LATE
 
 pytestmark = pytest.mark.plain
 
@@ -226,6 +228,36 @@ def test_what_is_queued_shows_its_type(code: int, bits: list[int]) -> None:
     assert _status(_held(code), Q) == own | own << 13 | SFPU_ON
     busy = own | _group(7)  # the latched wait itself is in flight
     assert _status(_held(code), B_STATUS) == busy | busy << 11
+
+
+def test_expanders_and_core_bs_queue_count_too() -> None:
+    held = _held()
+
+    def expanding(field: str) -> Callable[[Tile], None]:
+        def fill(tile: Tile) -> None:
+            held(tile)
+            tile.coprocessor.drain(1)  # NOP comes to the gate
+            tile.record[field][1] = 1
+
+        return fill
+
+    assert _status(expanding("mop_active"), Q) == _group(1) | _group(1) << 13 | SFPU_ON
+    assert _status(expanding("replay_play_left"), Q) == _group(0) | _group(0) << 13 | SFPU_ON
+
+    def pushed_by_b(tile: Tile) -> None:
+        held(tile)
+        tile.cores.store(0xFFE50000, 0x45000000, agent=0)
+
+    assert _status(pushed_by_b, Q) == _group(2, 8) | _group(2, 8) << 13 | SFPU_ON
+
+
+@pytest.mark.skipif(JIT, reason="compiling what executes macros takes long; the text is the same")
+def test_scheduled_vector_instructions_are_busy_and_not_queued() -> None:
+    def scheduled(tile: Tile) -> None:
+        tile.record.macro_pending = LATE
+
+    assert _status(scheduled, Q) == SFPU_ON
+    assert _status(scheduled, B_STATUS) == _group(9) | _group(9) << 11
 
 
 def test_b_and_nc_see_all_threads_and_others_their_own() -> None:

@@ -279,3 +279,10 @@ def test_flags_after_arithmetic_are_unknown() -> None:
         machine(program, 20)
     tile = machine(program, 20, tile=Tile(allow_open=True))
     assert words(tile, 2) == [0xF5, 0xF5]
+
+
+def test_writing_fcsr_does_not_read_it_and_makes_it_known_again() -> None:
+    tile = machine("li a0, 0x21\nfadd.s fa0, fa1, fa2\ncsrrw zero, 0x003, a0\ncsrrs a1, 0x003, zero\nebreak", 10)
+    assert int(tile.cores["B"].x[11]) == 0x21
+    with pytest.raises(MissingSpecification, match="fcsr"):
+        machine("fadd.s fa0, fa1, fa2\ncsrrw a1, 0x003, a0", 10)
