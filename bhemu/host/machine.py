@@ -30,7 +30,8 @@ DEFAULT_CLOCKS: Final = 10_000_000
 CHUNK: Final = 1 << 14
 """Clocks between two looks at whether anything can still move."""
 POLLED_CHUNK: Final = 32
-"""The same when the host waits for a word of memory, or serves `ecall`."""
+LONGEST_POLLED_CHUNK: Final = 4096
+"""The same when the host waits for a condition or serves `ecall`: 1/64 of the clocks so far, between these limits."""
 SP: Final = 2
 LOADS_AND_STORES: Final = (0x03, 0x23)
 
@@ -201,7 +202,7 @@ class Machine:
         Args:
             max_clocks: give up after so many clocks of the tile.
             until: end the run when any core reaches this symbol (`main` or `T1.main`) or address; or when the function,
-                which is called every few clocks, returns True.
+                which is called every 32 clocks, in long runs every 4,096, returns True.
             semihosting: serves `ecall` of core B.
             progress: called now and then with the clocks that have passed.
 
@@ -215,7 +216,7 @@ class Machine:
         places = [] if until is None or callable(until) else [self._instruction(until)]
         if not self._out_of_reset():
             raise ProgramError("no core is out of reset", remedy="call machine.start() first")
-        chunk = CHUNK if condition is None and semihosting is None else POLLED_CHUNK
+        polled = condition is not None or semihosting is not None
         start, limit = self.clocks, self.clocks + max_clocks
         ended = self.clocks
         try:
@@ -225,6 +226,9 @@ class Machine:
                         return self._result("until", self.clocks - start, semihosting)
                     if self.clocks >= limit:
                         raise self._limit(max_clocks)
+                    chunk = CHUNK
+                    if polled:
+                        chunk = min(max(self.clocks - start >> 6, POLLED_CHUNK), LONGEST_POLLED_CHUNK)
                     before = self._accounts()
                     if self._advance(min(chunk, limit - self.clocks), places):
                         return self._result("until", self.clocks - start, semihosting)
