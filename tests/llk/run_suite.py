@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from suite_parts import CannotRun, Parts, prepare  # noqa: E402
 from suite_results import Kind, disappointments, read_expected, read_results, table  # noqa: E402
 
 RESULTS = "results.jsonl"
+CHOICE = re.compile(r"bhemu: no source settles this, a choice was made: (.*)")
 
 
 def _arguments() -> argparse.Namespace:
@@ -36,6 +38,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=40, help="minutes that the whole run may take")
     parser.add_argument("--out", type=Path, help="directory for results and the workers' output; kept")
     return parser.parse_args()
+
+
+def _sample(options: argparse.Namespace, default: int) -> int:
+    if any("[" in test for test in options.tests):
+        return 0  # whole ids: the user has chosen
+    return default if options.sample is None else int(options.sample)
 
 
 def run_pytest(
@@ -92,13 +100,15 @@ def main() -> int:
         parts,
         options.tests or list(expected.files),
         out,
-        sample=expected.sample if options.sample is None else options.sample,
+        sample=_sample(options, expected.sample),
         workers=options.workers,
         timeout=options.timeout,
         minutes=options.minutes,
     )
     results = read_results(out / RESULTS)
     print(table(results))
+    for choice in sorted({line for file in out.glob("gw*.txt") for line in CHOICE.findall(file.read_text())}):
+        print(f"no source settles this, and a choice was made: {choice}")
     print(f"{time.monotonic() - started:.0f} seconds")
     if options.tests:
         for result in results:
