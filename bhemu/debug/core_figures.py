@@ -59,7 +59,7 @@ CLASS_NAMES: Final = (
     "load from another core's local RAM",
     "load from Dst",
     "store to L1",
-    "store elsewhere",
+    "store to local RAM or a register",
     "atomic in L1",
     ".ttinsn",
     "CSR, fence, environment",

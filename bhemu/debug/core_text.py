@@ -18,7 +18,7 @@ from bhemu.machine.agents import CORE_NAMES, CORES
 from bhemu.machine.state import L1_SIZE
 from bhemu.tensix.coprocessor import THREAD_NAMES
 
-_PLACE: Final = 28
+_PLACE: Final = 40
 _TEXT: Final = 34
 HEADING: Final = (
     f"# {'clock':>8} {'round':>8}  {'who':<7} {'pc':>7}  {'place':<{_PLACE}}  {'instruction':<{_TEXT}}  effect"
