@@ -13,6 +13,9 @@ import pytest
 from boot_programs import START, store, write_elf
 from cli_programs import Invoke
 from elf_files import Name
+from firmware_set import KERNEL, write_set
+from firmware_set import RESULT as FIRMWARE_RESULT
+from rv_asm import assemble
 
 from bhemu.cc import MissingTool
 from bhemu.cc import compile_kernel as build
@@ -197,6 +200,23 @@ def test_dump_has_registers_and_memory_by_name(bhemu: Invoke, tmp_path: Path) ->
         assert state["core_pc"][0] == 20
         assert state["dst"].shape == (1024, 16)
         assert any(name.startswith("pack.") for name in state.files)
+
+
+def test_firmware_boots_and_runs_kernels_of_files(bhemu: Invoke, tmp_path: Path) -> None:
+    folder = write_set(tmp_path / "set")
+    (tmp_path / "kernel.bin").write_bytes(assemble(KERNEL))
+    result = bhemu("run", "--firmware", folder, "--kernel", f"B={tmp_path / 'kernel.bin'}")
+    assert result.exit_code == 0, result.stderr
+    assert "booted in" in result.stdout
+    assert "kernels returned after" in result.stdout
+    kernel = write_elf(tmp_path / "kernel.elf", KERNEL, 0x24000)
+    arguments = ("--kernel", f"b={kernel}", "--read", f"{FIRMWARE_RESULT:#x}:1:u32={tmp_path / 'c.npy'}", "--json")
+    result = bhemu("run", "--firmware", folder, *arguments)
+    assert result.exit_code == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert 0 < report["boot"]["released"] <= report["boot"]["done"]
+    assert report["launch_clocks"] > 0
+    assert np.load(tmp_path / "c.npy").tolist() == [0x77]
 
 
 def test_kernel_of_bhemu_cc_runs_and_its_result_is_read_by_symbol(bhemu: Invoke, tmp_path: Path) -> None:
