@@ -62,6 +62,7 @@ def debug(
     from bhemu.debug.session import DebugSession
     from bhemu.host.machine import Machine
 
+    _say_when_compiling()
     machine = Machine(allow_open=allow_open)
     for name, path in named:
         machine.load(path, name)
@@ -81,6 +82,17 @@ def debug(
     shell = Shell(session)
     if not shell.run(commands or [], script, interactive=not batch):
         raise typer.Exit(1)
+
+
+def _say_when_compiling() -> None:
+    """One line on standard error when the first use of something takes a while."""
+    from bhemu.machine.compiler import on_compile
+
+    def compiling(_name: str) -> None:
+        on_compile(None)
+        typer.echo("compiling (first run only) ...", err=True)
+
+    on_compile(compiling)
 
 
 def _programs(texts: list[str], core: str | None) -> list[tuple[str | None, str]]:
