@@ -88,7 +88,7 @@ def _say_when_compiling() -> None:
     """One line on standard error when the first use of something takes a while."""
     from bhemu.machine.compiler import on_compile
 
-    def compiling(_name: str) -> None:
+    def compiling(name: str) -> None:
         on_compile(None)
         typer.echo("compiling (first run only) ...", err=True)
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.debug.breakpoints import Breakpoint, CodeMarks, is_pushed_with, number_of
+from bhemu.debug.standing import NOT_RECORDING, Standing
 from bhemu.debug.watches import Watch
 from bhemu.errors import BhemuError
 from bhemu.host.semihosting import Semihosting
@@ -23,7 +24,7 @@ from bhemu.host.tile import Tile
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.riscv import find, is_ttinsn
 from bhemu.machine.agents import CORE_NAMES, CORES, B
-from bhemu.machine.core_state import ASLEEP, BLOCKED, HALTED, RUNNING
+from bhemu.machine.core_state import ASLEEP, HALTED
 from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.tensix.coprocessor import THREAD_NAMES
 from bhemu.tile.cores import HALT_REASONS
@@ -34,7 +35,6 @@ PIECES: Final = (0, 16, 256, 4096, 65536)
 """Clocks of a piece at each level; level 0 goes by rounds."""
 GROW_AFTER: Final = 16
 """Pieces (at level 0: clocks) in which nothing happened, until pieces get larger."""
-NOT_RECORDING: Final = -1
 BEFORE_ALL: Final = -1
 """Place in the order of a round before core B."""
 
@@ -65,129 +65,19 @@ class Stop:
     error: BhemuError | None = None
 
 
-@dataclass(frozen=True)
-class CoreState:
-    """What a core shows, read without disturbing it.
-
-    Attributes:
-        pc: address of the next instruction.
-        x: uint32 [32], a copy.
-        retired: instructions executed.
-    """
-
-    pc: int
-    x: Array
-    retired: int
-
-
-class Runner:
-    """Moves a tile exactly, stops it where breakpoints and watches say, and reads cores without waking them."""
+class Runner(Standing):
+    """Moves a tile exactly, and stops it where breakpoints and watches say."""
 
     def __init__(self, tile: Tile) -> None:
-        self.tile = tile
-        self.record: Any = tile.record
+        super().__init__(tile)
         self.breakpoints: list[Breakpoint] = []
         self.watches: list[Watch] = []
-        self._inside: tuple[int, int] | None = self._inside_of_a_clock()
-        """(round, agent whose turn it is) where the tile stands inside of a clock; None between two clocks."""
-        self._reported: dict[int, int] = {}
-        """Cores that stand at a breakpoint which was reported, and its address."""
         self._goal: Callable[[], Stop | None] | None = None
         self._halted: set[int] = set()
         self._issued: Array = np.zeros((THREADS, 256), np.int64)
         self._internal: list[Breakpoint] = []
         self.semihosting: Semihosting | None = None
         """Serves `ecall` of core B; without it, ecall halts."""
-
-    def _inside_of_a_clock(self) -> tuple[int, int] | None:
-        """Where the tile stands if somebody else has let it run to a breakpoint or a refusal."""
-        record = self.record
-        goal = int(record.round_goal)
-        late = [
-            (int(record.core_round[core]), core)
-            for core in range(CORES)
-            if record.core_state[core] == RUNNING and record.core_round[core] < goal
-        ]
-        if record.tensix_state == RUNNING and record.tensix_round < goal:
-            late.append((int(record.tensix_round), CORES))
-        if not late:
-            return None
-        # The rest of that run is given up; whoever has run ahead waits until the others have come so far.
-        record.round_goal = min(late)[0] + 1
-        return min(late)
-
-    # --- what is where ----------------------------------------------------------------------------------------------
-
-    def moment(self, core: int) -> int:
-        """The round in which a core has its next turn."""
-        if self._inside is None:
-            return int(self.record.round_goal)
-        moment, agent = self._inside
-        return moment + (1 if core < agent else 0)
-
-    @property
-    def clock(self) -> int:
-        """Clocks of the tile that have passed completely."""
-        record = self.record
-        if self._inside is None:
-            return int(record.clock)
-        return self._inside[0] - int(record.free_rounds)
-
-    def state(self, core: int) -> CoreState:
-        """pc, registers and retired instructions of a core; a polling core goes on sleeping."""
-        record = self.record
-        if record.core_state[core] == ASLEEP:
-            passed = max(0, self.moment(core) - int(record.poll_since[core]))
-            step = passed % int(record.poll_length[core])
-            return CoreState(
-                int(record.poll_pc[core, step]),
-                record.poll_x[core, step, :32].copy(),
-                int(record.core_retired[core]) + passed,
-            )
-        return CoreState(int(record.core_pc[core]), record.core_x[core, :32].copy(), int(record.core_retired[core]))
-
-    def wake(self, core: int) -> None:
-        """Put a polling core where it stands now, running; its program does not notice."""
-        record = self.record
-        if record.core_state[core] != ASLEEP:
-            return
-        now = self.state(core)
-        record.core_pc[core] = now.pc
-        record.core_x[core, :32] = now.x
-        record.core_retired[core] = now.retired
-        record.core_round[core] = max(self.moment(core), int(record.poll_since[core]))
-        record.core_loops[core] = 0
-        record.core_state[core] = RUNNING
-        record.sleepers = int((record.core_state == ASLEEP).sum())
-
-    def set_pc(self, core: int, pc: int) -> None:
-        """Let a core go on elsewhere."""
-        self.wake(core)
-        self._give_up_waiting(core)
-        self._reported.pop(core, None)
-        self.record.core_skip_breakpoint[core] = 0
-        self.record.core_pc[core] = pc
-
-    def set_register(self, core: int, register: int, value: int) -> None:
-        """Write one of x1 to x31; the next instruction sees it."""
-        self.wake(core)
-        self._give_up_waiting(core)
-        if register:
-            self.record.core_x[core, register] = value
-
-    def _give_up_waiting(self, core: int) -> None:
-        """A core whose registers were changed tries its instruction anew, and a recorded loop is no longer the same."""
-        record = self.record
-        record.poll_steps[core] = NOT_RECORDING
-        if record.core_state[core] == BLOCKED:
-            record.core_state[core] = RUNNING
-            record.core_round[core] = max(int(record.core_round[core]), self.moment(core))
-
-    def resume(self, core: int) -> None:
-        """Let a halted core go on with the instruction at its pc."""
-        if self.record.core_state[core] == HALTED:
-            self.tile.cores[core].resume()
-            self.record.core_round[core] = self.moment(core)
 
     # --- running ----------------------------------------------------------------------------------------------------
 
