@@ -34,17 +34,15 @@ BANK_NOT_VALID = fault(
 
 
 @kernel
-def give_back_source(t, which):
-    """Give the matrix unit's bank of SrcA (0) or SrcB (1) to the unpackers and move the matrix unit to the other bank.
+def give_back(t, which):
+    """Give the matrix unit's bank of SrcA (0) or SrcB (1) to the unpackers, whoever owns it."""
+    t.src_owner[which, t.math_bank[which]] = UNPACKER
 
-    Returns DONE, or REFUSED with nothing changed when the bank is not the matrix unit's.
-    """
-    bank = t.math_bank[which]
-    if t.src_owner[which, bank] != MATRIX:
-        return refuse(t, BANK_NOT_VALID, _LETTER_A + which, bank)
-    t.src_owner[which, bank] = UNPACKER
-    t.math_bank[which] = bank ^ 1
-    return DONE
+
+@kernel
+def change_bank(t, which):
+    """Move the matrix unit to its other bank of SrcA (0) or SrcB (1)."""
+    t.math_bank[which] = t.math_bank[which] ^ 1
 
 
 @kernel
@@ -54,13 +52,13 @@ def _is_kept(t, thread, which):
 
 
 @kernel
-def can_hand_back(t, thread, mask_ab, ignore_disable):
+def can_hand_back(t, thread, mask_ab):
     """True when `hand_back` with the same arguments would be DONE; records the refusal otherwise.
 
     Instructions that change more than the banks call it first, so that a refusal leaves the state as it was.
     """
     for which in range(2):
-        gives = (mask_ab >> which) & 1 and (ignore_disable or not _is_kept(t, thread, which))
+        gives = (mask_ab >> which) & 1 and not _is_kept(t, thread, which)
         if gives and t.src_owner[which, t.math_bank[which]] != MATRIX:
             refuse(t, BANK_NOT_VALID, _LETTER_A + which, t.math_bank[which])
             return False
@@ -68,18 +66,17 @@ def can_hand_back(t, thread, mask_ab, ignore_disable):
 
 
 @kernel
-def hand_back(t, thread, mask_ab, ignore_disable):
+def hand_back(t, thread, mask_ab):
     """Give back the matrix unit's banks that `mask_ab` selects (bit 0 SrcA, bit 1 SrcB) and change banks (F28).
 
-    With ThreadConfig CLR_DVALID's disable bit of the file, and not `ignore_disable` (F29), the bank stays valid and the
-    matrix unit alone moves on. Returns DONE, or REFUSED with nothing changed.
+    With ThreadConfig CLR_DVALID's disable bit of the file the bank stays valid and the matrix unit alone moves on.
+    Returns DONE, or REFUSED with nothing changed: a bank that the unpackers own already is given back by mistake.
     """
-    if not can_hand_back(t, thread, mask_ab, ignore_disable):
+    if not can_hand_back(t, thread, mask_ab):
         return REFUSED
     for which in range(2):
         if (mask_ab >> which) & 1:
-            if ignore_disable or not _is_kept(t, thread, which):
-                give_back_source(t, which)
-            else:
-                t.math_bank[which] = t.math_bank[which] ^ 1
+            if not _is_kept(t, thread, which):
+                give_back(t, which)
+            change_bank(t, which)
     return DONE

@@ -156,7 +156,7 @@ def _set_counter(t, thread, counter, carry, value, add_to_carry, mask):
     Mode("CToCR; rwc_cr of a counter that BitMask does not select", DOCUMENTED, rule="math R5"),
 )
 def SETRWC(t, thread, clear_ab_vld, rwc_cr, rwc_d, rwc_b, rwc_a, BitMask):
-    if not can_hand_back(t, thread, clear_ab_vld, False):
+    if not can_hand_back(t, thread, clear_ab_vld):
         return REFUSED
     if BitMask & _SELECT_A:
         _set_counter(t, thread, RWC_A, RWC_A_CR, rwc_a, rwc_cr & _SELECT_A, SRC_ROW_MASK)
@@ -172,7 +172,7 @@ def SETRWC(t, thread, clear_ab_vld, rwc_cr, rwc_d, rwc_b, rwc_a, BitMask):
         t.rwc[thread, RWC_FIDELITY] = 0
     if BitMask & _SET_STACK_POINTER:
         t.dst_stack_pointer[thread] = (rwc_a | (rwc_b << 4) | (rwc_d << 8)) & DST_ROW_MASK
-    return hand_back(t, thread, clear_ab_vld, False)
+    return hand_back(t, thread, clear_ab_vld)
 
 
 @kernel

@@ -201,7 +201,16 @@ def test_f29_cleardvalid_may_stay_on_the_bank(unit: Matrix) -> None:
     unit.do("CLEARDVALID", cleardvalid=1, reset=2)
     assert t.src_owner.tolist() == [[0, 1], [1, 1]]
     assert t.math_bank.tolist() == [0, 0]
-    assert isinstance(refused(unit, "CLEARDVALID", cleardvalid=1, reset=2), NonContractualBehavior)
+
+
+def test_f29_cleardvalid_moves_on_from_a_bank_that_the_unpackers_own(unit: Matrix) -> None:
+    """As the debug functions of LLK use it, twice and with nothing unpacked."""
+    t = unit.start().t
+    t.src_owner[0] = 0
+    for bank in (1, 0):
+        unit.do("CLEARDVALID", cleardvalid=1)
+        assert t.src_owner.tolist() == [[0, 0], [1, 1]]
+        assert t.math_bank.tolist() == [bank, 0]
 
 
 def test_f29_cleardvalid_resets_all_banks(unit: Matrix) -> None:

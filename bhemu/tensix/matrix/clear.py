@@ -11,10 +11,10 @@ import numpy as np
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.registers import config
 from bhemu.machine.config_access import config_bank, config_field
-from bhemu.machine.faults import DONE, REFUSED, fault, refuse
+from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import splat16, store16
-from bhemu.tensix.banks import SRCA, SRCB, UNPACKER, can_hand_back, hand_back
+from bhemu.tensix.banks import SRCA, SRCB, UNPACKER, change_bank, give_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.matrix.operands import DST_ROWS, SRC_CELL, SRC_ROWS, dst_row, high_row, is_wide
 from bhemu.tensix.rwc import apply_address_modifier
@@ -129,6 +129,7 @@ _KEEP_BANK: Final = 2
 
 @instruction(
     Mode("give banks back", VERIFIED, vectors="fpu:CLEARDVALID", rule="math F29"),
+    Mode("give back what the unpackers own", DOCUMENTED, rule="math F29"),
     Mode("give back and stay on the bank; reset of all banks", DOCUMENTED, rule="math F29"),
 )
 def CLEARDVALID(t, thread, cleardvalid, reset):
@@ -140,14 +141,12 @@ def CLEARDVALID(t, thread, cleardvalid, reset):
             t.unpack_bank[file] = 0
             t.math_bank[file] = 0
         return DONE
-    if reset & _KEEP_BANK:
-        if not can_hand_back(t, thread, cleardvalid, True):
-            return REFUSED
-        for file in range(2):
-            if (cleardvalid >> file) & 1:
-                t.src_owner[file, t.math_bank[file]] = UNPACKER
-        return DONE
-    return hand_back(t, thread, cleardvalid, True)
+    for file in range(2):
+        if (cleardvalid >> file) & 1:
+            give_back(t, file)
+            if not reset & _KEEP_BANK:
+                change_bank(t, file)
+    return DONE
 
 
 @instruction(Mode("no visible effect", DOCUMENTED, rule="math F32"))

@@ -182,7 +182,7 @@ def _elementwise(t, thread, clear_dvalid, accumulate, broadcast, address_modifie
             else:
                 value_a, value_b = integer(a, SRC_MANTISSA, False), integer(b, SRC_MANTISSA, keep_denormals)
                 add_row_integer(t, row + i, value_a, value_b, accumulate)
-        return hand_back(t, thread, clear_dvalid, False)
+        return hand_back(t, thread, clear_dvalid)
     bias = exponent_bias(style, view, phase)
     if view != VIEW_32 and not keep_denormals:
         for i in range(0, _ROWS, 2):
@@ -200,7 +200,7 @@ def _elementwise(t, thread, clear_dvalid, accumulate, broadcast, address_modifie
                 accumulate_pair(t, view, row + i, value, exponent)
             else:
                 replace_pair(t, view, row + i, value, exponent)
-        return hand_back(t, thread, clear_dvalid, False)
+        return hand_back(t, thread, clear_dvalid)
     for i in range(_ROWS):
         a = load16(t.srca, a_row + i) & a_trim
         b = (_operand_b(t, b_row + i * b_step, spread) & b_trim) ^ flip
@@ -211,7 +211,7 @@ def _elementwise(t, thread, clear_dvalid, accumulate, broadcast, address_modifie
             if not keep_denormals:
                 b = where((b & SRC_EXPONENT) != 0, b, 0)
             _add_row(t, style, view, phase, a, b, accumulate, row + i)
-    return hand_back(t, thread, clear_dvalid, False)
+    return hand_back(t, thread, clear_dvalid)
 
 
 @instruction(

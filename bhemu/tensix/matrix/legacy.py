@@ -91,7 +91,7 @@ def _add_zero(t, thread, clear_dvalid, address_modifier, dst, count):
             store_int32(t, row + i, load_int32(t, row + i))
         else:
             accumulate_one(t, view, row + i, zero, exponent, zero != 0)
-    return hand_back(t, thread, clear_dvalid, False)
+    return hand_back(t, thread, clear_dvalid)
 
 
 @instruction(Mode("Dst += 0, 8 rows", OPEN, rule="math F32"))

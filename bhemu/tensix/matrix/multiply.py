@@ -116,7 +116,7 @@ def multiply(t, thread, clear_dvalid, address_modifier, dst, b_mask, b_step, dst
         dot_rows_integer(t, phase, a_row, b_row, b_step, row, dst_step, count)
     else:
         dot_rows(t, style, view, phase, a_row, trim_mask(a), b_row, b_step, trim_mask(b), row, dst_step, count)
-    return hand_back(t, thread, clear_dvalid, False)
+    return hand_back(t, thread, clear_dvalid)
 
 
 @instruction(

@@ -227,7 +227,7 @@ def pool(t, thread, clear_dvalid, address_modifier, index_enabled, dst, zero_a):
     if zero_a:
         trim = 0
     _pool(t, style, dst_style, wide, index_enabled, a_row, trim, b_row, row)
-    return hand_back(t, thread, clear_dvalid, False)
+    return hand_back(t, thread, clear_dvalid)
 
 
 @instruction(
