@@ -70,7 +70,7 @@ def _classify(outcome: str, text: str) -> tuple[Kind, str]:
     if outcome in _KINDS:
         return _KINDS[outcome], "" if outcome == "passed" else _last_line(text)
     refusals = _REFUSAL.findall(text)
-    if refusals and outcome == "crashed":
+    if refusals and outcome == "crashed" and refusals[-1][0] != "AssertionFailure":  # not a refusal, but a time limit
         return Kind.REFUSED, ": ".join(refusals[-1])
     error = _COMPILER_ERROR.search(text)
     if error and _COMPILER.search(text):

@@ -40,6 +40,8 @@ def test_a_refusal_is_a_crash_with_the_simulators_message() -> None:
     assert kind("crashed", REFUSAL) == (Kind.REFUSED, "UndefinedBehavior: SFPSWAP mode 15")
     assert kind("crashed", "worker 'gw0' crashed")[0] is Kind.FAIL
     assert kind("failed", REFUSAL)[0] is Kind.FAIL
+    late = "[5] ERROR: AssertionFailure: libttsim_clock: Traceback (most recent call last):\nFailed: Timeout (>240.0s)"
+    assert kind("crashed", late) == (Kind.FAIL, "crashed: Failed: Timeout (>240.0s)")
 
 
 def test_a_kernel_that_cannot_be_compiled_needs_the_compilers_own_message() -> None:
