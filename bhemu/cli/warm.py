@@ -29,7 +29,7 @@ def warm(
 
     from bhemu.isa import BY_OPCODE
     from bhemu.machine.compiler import JIT, cache_directory
-    from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOC_START, RUN_CORE, SLOW_CORE
+    from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOC_START, RUN_CORE, RUN_TURNS, SLOW_CORE
     from bhemu.tensix import units
     from bhemu.tensix.instruction import HANDLERS
 
@@ -40,6 +40,7 @@ def warm(
     places = {
         -DEVICE_STORE: "the registers that cores store to",
         -DEVICE_LOAD: "the registers that cores load",
+        -RUN_TURNS: "the cores' turns",
         -NOC_START: "the network interfaces",
         -RUN_CORE: "the RISC-V cores",
         -SLOW_CORE: "their other instructions",

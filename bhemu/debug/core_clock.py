@@ -31,10 +31,7 @@ from bhemu.tile.interrupts import take_interrupt
 from bhemu.tile.memory_map import PUSH_END, PUSH_FIRST
 from bhemu.tile.schedule import (
     ADVANCED,
-    COPROCESSOR,
     NEEDS_HANDLER,
-    NOBODY,
-    _choose,
     after_run,
     begin_clocks,
     begin_coprocessor,
@@ -43,6 +40,7 @@ from bhemu.tile.schedule import (
     turn_of_core,
     words_on_the_way,
 )
+from bhemu.tile.turns import COPROCESSOR, NOBODY, choose
 
 # What the entry shall do, in place of a number of clocks
 NOTE_ONLY: Final = -1
@@ -366,7 +364,7 @@ def _advance(t, table, log, one_round):
         goal = np.int64(t.round_goal)
         continues = load_i64(log, column.CONTINUES)
         store_i64(log, column.CONTINUES, 0)
-        agent = continues - 1 if continues != 0 else _choose(t)
+        agent = continues - 1 if continues != 0 else choose(t)
         if agent == NOBODY:
             break
         if agent == COPROCESSOR:

@@ -97,6 +97,7 @@ CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("tensix_round", "i8", ()),  # next round of the coprocessor
     ("tensix_state", "i4", ()),  # RUNNING, BLOCKED, or IN_RESET when nothing is queued
     ("sleepers", "i4", ()),  # how many cores are asleep
+    ("turn_core", "i4", ()),  # the core whose turn was the last one (tile/turns.py)
     ("stopped_core", "i4", ()),  # the core that stands at a breakpoint
     ("interrupts", "i4", ()),  # 1: some interrupt is raised (tile/interrupts.py)
     ("fault_core", "i4", ()),  # 1 + the core whose instruction is at fault, 0 the coprocessor or nobody

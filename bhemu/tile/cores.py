@@ -19,6 +19,7 @@ from bhemu.machine.dispatch import (
     NOC_START,
     NOT_COMPILED,
     RUN_CORE,
+    RUN_TURNS,
     SLOW_CORE,
 )
 from bhemu.machine.faults import DONE, WAIT
@@ -30,6 +31,7 @@ from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_val
 from bhemu.tile import one_round, schedule
 from bhemu.tile.memory_map import device_load_entry, device_store_entry
 from bhemu.tile.noc_transfer import start_entry
+from bhemu.tile.turns import run_turns_entry
 
 Array = np.ndarray[Any, Any]
 
@@ -40,6 +42,7 @@ provide(RUN_CORE, "run_core", run_core_entry)
 provide(SLOW_CORE, "slow_core", slow_core_entry)
 provide(DEVICE_LOAD, "device_load", device_load_entry)
 provide(DEVICE_STORE, "device_store", device_store_entry)
+provide(RUN_TURNS, "run_turns", run_turns_entry)
 provide(NOC_START, "noc_start", start_entry)
 set_value(CODE_CACHE, CODE.ctypes.data if JIT else CODE[0])
 

@@ -11,15 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from bhemu.machine.kernel import kernel
-from bhemu.tile.schedule import (
-    ADVANCED,
-    COPROCESSOR,
-    NOBODY,
-    _choose,
-    _turn_of_coprocessor,
-    begin_clocks,
-    turn_of_core,
-)
+from bhemu.tile.schedule import ADVANCED, begin_clocks, turn_of_coprocessor, turn_of_core
+from bhemu.tile.turns import COPROCESSOR, NOBODY, choose
 
 
 @kernel
@@ -28,11 +21,11 @@ def advance_round(t, table):
     result = ADVANCED
     while result == ADVANCED:
         goal = np.int64(t.round_goal)
-        agent = _choose(t)
+        agent = choose(t)
         if agent == NOBODY:
             break
         if agent == COPROCESSOR:
-            result = _turn_of_coprocessor(t, table)
+            result = turn_of_coprocessor(t, table)
             if result == ADVANCED and t.round_goal != goal:
                 break  # it has executed something: the round took no time, and another follows in the same clock
         else:

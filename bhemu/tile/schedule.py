@@ -26,6 +26,7 @@ from bhemu.machine.dispatch import (
     DEVICE_STORE,
     NOT_COMPILED,
     RUN_CORE,
+    RUN_TURNS,
     SLOW_CORE,
     call_handler,
     has_handler,
@@ -42,6 +43,7 @@ from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, is_idle, side_pu
 from bhemu.tile.debug_watch import after_instruction, before_instruction
 from bhemu.tile.faults import MOP_FROM_B
 from bhemu.tile.interrupts import take_interrupt
+from bhemu.tile.turns import COPROCESSOR, NOBODY, choose, is_plain_turn
 
 # What `advance` returns
 ADVANCED: Final = 0
@@ -53,9 +55,6 @@ AT_BREAKPOINT: Final = 3
 """A core stands at a breakpoint: `stopped_core`."""
 TENSIX_FAULTED: Final = 4
 
-COPROCESSOR: Final = CORES
-"""The coprocessor's place in the order of a round."""
-NOBODY: Final = -1
 
 FUSED: Final = 4
 """Adjacent `.ttinsn` that a T core pushes in one round, unless cfg0 says no (T11)."""
@@ -103,29 +102,6 @@ def event(t, moment, agent):
     _rearm(t, moment, agent)
     if t.sleepers != 0:
         wake_changed(t, moment, agent)
-
-
-@kernel
-def _choose(t):
-    """The agent whose turn it is, or NOBODY before the goal; sets `round_horizon` for it."""
-    found = NOBODY
-    first = np.int64(t.round_goal)
-    horizon = first
-    for agent in range(CORES + 1):
-        if agent == COPROCESSOR:
-            state, moment = t.tensix_state, np.int64(t.tensix_round)
-        else:
-            state, moment = t.core_state[agent], np.int64(t.core_round[agent])
-        if state == RUNNING:
-            if moment < first:
-                # The agents before this one come after it, and before it in a round.
-                horizon = min(horizon, first - 1)
-                first = moment
-                found = agent
-            else:
-                horizon = min(horizon, moment)
-    t.round_horizon = horizon
-    return found
 
 
 @kernel
@@ -282,10 +258,12 @@ def after_run(t, table, core, reason, recording):
         result = _blame(t, core)
     elif reason == STOPPED:
         t.stopped_core = core
-        return AT_BREAKPOINT
+        result = AT_BREAKPOINT
     elif reason == LOOPS and not recording:
         begin_recording(t, core)
-    if recording and result == ADVANCED and t.core_state[core] == RUNNING:
+    if recording and result != ADVANCED:
+        t.poll_steps[core] = NOT_RECORDING  # the instruction will be tried again, and must not be recorded twice
+    elif recording and t.core_state[core] == RUNNING:
         end_step(t, core)
     return result
 
@@ -373,7 +351,7 @@ def end_coprocessor(t, status, moved, looked_on, on_the_way):
 
 
 @kernel
-def _turn_of_coprocessor(t, table):
+def turn_of_coprocessor(t, table):
     """Let the coprocessor execute as far as it may: one round when others look on, else many."""
     rounds, looked_on = begin_coprocessor(t)
     on_the_way = words_on_the_way(t)
@@ -385,15 +363,27 @@ def _turn_of_coprocessor(t, table):
 
 
 @kernel
+def _plain_turns(t, table, core):
+    """Turns of this core and others (tile/turns.py), and what follows from the end of the last one."""
+    if not has_handler(table, RUN_TURNS):
+        t.needs_place = RUN_TURNS
+        return NEEDS_HANDLER
+    reason = call_handler(table, RUN_TURNS, t, core, place_value(table, CODE_CACHE))
+    return after_run(t, table, np.int64(t.turn_core), reason, False)
+
+
+@kernel
 def advance(t, table):
     """Let every agent move up to `round_goal`; see the constants above for what is returned."""
     result = ADVANCED
     while result == ADVANCED:
-        agent = _choose(t)
+        agent = choose(t)
         if agent == NOBODY:
             break
         if agent == COPROCESSOR:
-            result = _turn_of_coprocessor(t, table)
+            result = turn_of_coprocessor(t, table)
+        elif is_plain_turn(t, agent):
+            result = _plain_turns(t, table, agent)
         else:
             result = turn_of_core(t, table, agent)
     t.clock = t.round_goal - t.free_rounds

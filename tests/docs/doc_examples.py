@@ -10,8 +10,8 @@ The rules, for whoever writes documentation:
 
 - Blocks of one file run in order, in one namespace and one working folder, which holds the repository's `examples/`.
 - A `python` block is executed. What it prints must stand in a `text title="Output"` block right after it.
-- A `python title="name.py"` or `c title="name.c"` block is a file. If the repository has that file, the block must be an excerpt of it, word
-  for word; otherwise the file is written into the working folder.
+- A `python title="name.py"` or `c title="name.c"` block is a file. If the repository has that file, the block must be
+  an excerpt of it, word for word; otherwise the file is written into the working folder.
 - In a `console` block each line `$ bhemu ...` is executed and what follows is compared. `$ echo $?` shows the exit
   status of the command before; a command without it must succeed.
 - `...` in an output stands for any text. Measured times are not compared, nor cycles, of which a process counts a few

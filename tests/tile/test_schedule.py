@@ -62,7 +62,7 @@ VISIT = compile_entry("visit_everybody", visit_everybody_entry)
 
 # Fields in which the two schedules may differ: what they remember for themselves.
 OWN = ("core_round", "core_loops", "core_loops_limit", "poll_", "watch_", "sleepers", "round_", "tensix_", "access_")
-OWN_TOO = ("core_state", "now_", "device_", "needs_place", "fault_", "cycle_", "core_x")
+OWN_TOO = ("turn_core", "core_state", "now_", "device_", "needs_place", "fault_", "cycle_", "core_x")
 
 
 def state(tile: Tile) -> dict[str, np.ndarray]:
@@ -164,9 +164,11 @@ def test_t34_rounds_are_those_of_a_clock_that_visits_everybody(seed: int) -> Non
 
 
 def test_a_polling_core_sleeps_and_wakes_where_it_would_stand() -> None:
-    source = "li t6, 0x20000\n li t0, 0\nagain: lw a0, 0(t6)\n fence\n addi t1, a0, 5\n beqz a0, again\n sw t1, 4(t6)\n j ."
+    source = (
+        "li t6, 0x20000\n li t0, 0\nagain: lw a0, 0(t6)\n fence\n addi t1, a0, 5\n beqz a0, again\n sw t1, 4(t6)\n j ."
+    )
     for phase in range(5):
-        tile = machine(source.replace("j .", "end: j end"), 400 + phase)
+        tile = machine(source, 400 + phase)
         assert tile.cores["B"].state == "polling"
         assert tile.record.sleepers == 1
         retired = tile.cores["B"].retired  # looking wakes it
@@ -180,7 +182,15 @@ def test_a_polling_core_sleeps_and_wakes_where_it_would_stand() -> None:
 
 
 def test_a_core_wakes_the_core_that_polls_in_the_round_of_its_store() -> None:
-    poll = "li t6, 0x20000\nagain: lw a0, 0(t6)\n beqz a0, again\n li t1, 0xffb121f0\n lw t2, 0(t1)\n sw t2, 4(t6)\nend: j end"
+    poll = """
+        li t6, 0x20000
+        again: lw a0, 0(t6)
+        beqz a0, again
+        li t1, 0xffb121f0
+        lw t2, 0(t1)
+        sw t2, 4(t6)
+        end: j end
+    """
     post = "li t6, 0x20000\n li t0, 500\nturn: addi t0, t0, -1\n bnez t0, turn\n sw t6, 0(t6)\nend: j end"
     seen = set()
     for first, second in (("B", "T1"), ("T1", "B"), ("NC", "T2"), ("T0", "NC")):
@@ -191,7 +201,7 @@ def test_a_core_wakes_the_core_that_polls_in_the_round_of_its_store() -> None:
 
 
 def test_a_tile_in_which_nothing_moves_costs_nothing_per_clock() -> None:
-    tile = machine({core: "end: j end" for core in CORE_NAMES}, 1000)
+    tile = machine(dict.fromkeys(CORE_NAMES, "end: j end"), 1000)
     assert tile.record.sleepers == CORES
     tile.clock(10**12)
     assert tile.record.clock == 10**12 + 1000

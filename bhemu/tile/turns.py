@@ -1,0 +1,72 @@
+"""Whose turn it is, and turns of cores one after the other without leaving compiled code in between (tile T34).
+
+Cores that share memory take turns of a few instructions; how a turn begins and ends is then what takes the time.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.machine.agents import CORES
+from bhemu.machine.core_state import RUNNING
+from bhemu.machine.kernel import kernel
+from bhemu.riscv.execute import LIMIT, run_core
+from bhemu.riscv.poll import NOT_RECORDING
+
+COPROCESSOR: Final = CORES
+"""The coprocessor's place in the order of a round."""
+NOBODY: Final = -1
+
+
+@kernel
+def choose(t):
+    """The agent whose turn it is, or NOBODY before the goal; sets `round_horizon` for it."""
+    found = NOBODY
+    first = np.int64(t.round_goal)
+    horizon = first
+    for agent in range(CORES + 1):
+        if agent == COPROCESSOR:
+            state, moment = t.tensix_state, np.int64(t.tensix_round)
+        else:
+            state, moment = t.core_state[agent], np.int64(t.core_round[agent])
+        if state == RUNNING:
+            if moment < first:
+                # The agents before this one come after it, and before it in a round.
+                horizon = min(horizon, first - 1)
+                first = moment
+                found = agent
+            else:
+                horizon = min(horizon, moment)
+    t.round_horizon = horizon
+    return found
+
+
+@kernel
+def is_plain_turn(t, core):
+    """True when nobody looks at the core's instructions one by one, and no interrupt is raised."""
+    return t.poll_steps[core] == NOT_RECORDING and t.debug_watch[core] == 0 and t.interrupts == 0
+
+
+@kernel
+def run_turns(t, core, cache):
+    """Plain turns of cores from that of `core` on, as long as they end at their LIMIT.
+
+    Returns why the last one ended (see `run_core`), which is that of core `turn_core`.
+    """
+    while True:
+        reason = run_core(t, core, cache)
+        t.turn_core = core
+        if reason != LIMIT:
+            return reason
+        core = choose(t)
+        if core in (NOBODY, COPROCESSOR) or not is_plain_turn(t, core):
+            return LIMIT
+
+
+def run_turns_entry(t, core, cache):
+    """`run_turns` for the table of handlers."""
+    return run_turns(t, core, cache)
