@@ -164,9 +164,7 @@ def test_t34_rounds_are_those_of_a_clock_that_visits_everybody(seed: int) -> Non
 
 
 def test_a_polling_core_sleeps_and_wakes_where_it_would_stand() -> None:
-    source = (
-        "li t6, 0x20000\n li t0, 0\nagain: lw a0, 0(t6)\n fence\n addi t1, a0, 5\n beqz a0, again\n sw t1, 4(t6)\n j ."
-    )
+    source = "li t6, 0x20000\n li t0, 0\nagain: lw a0, 0(t6)\n fence\n addi t1, a0, 5\n beqz a0, again\n sw t1, 4(t6)\nend: j end"
     for phase in range(5):
         tile = machine(source, 400 + phase)
         assert tile.cores["B"].state == "polling"
