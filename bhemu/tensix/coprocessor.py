@@ -5,7 +5,7 @@ A `Coprocessor` owns nothing but the address of a tile record; compiled handlers
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -114,6 +114,10 @@ class Coprocessor:
         self.record: Any = tiles[index]
         self._tile: Any = tiles.ctypes.data + index * tiles.dtype.itemsize if JIT else self.record
         self.record.handlers = _addresses.ctypes.data
+        self.answers: dict[int, Callable[[], None]] = {}
+        """What the host does when compiled code asks for a number that is no place of the table of handlers."""
+        self.refusal: BhemuError | None = None
+        """Why such a function has refused, until compiled code has refused, too."""
         self._push = _entry("fifo_push", clock.push_entry, 3)
         self._run = _entry("run", clock.run_entry, 2)
         self._drain = _entry("drain", clock.drain_entry, 2)
@@ -231,7 +235,10 @@ class Coprocessor:
             record = self.record
             if record.needs_place:
                 place, record.needs_place = int(record.needs_place), 0
-                ensure_place(place)
+                if place in self.answers:
+                    self.answers[place]()
+                else:
+                    ensure_place(place)
                 return True
             opcode = int(record.fault_word) >> 24
             try:
@@ -253,6 +260,10 @@ class Coprocessor:
         """The same without an instruction to blame."""
         record = self.record
         known = FAULTS[int(record.fault_code)]
+        refusal, self.refusal = self.refusal, None
+        if refusal is not None:
+            record.fault_code = 0
+            return refusal
         text = known.text.format(*(int(v) for v in record.fault_value))
         record.fault_code = 0
         return known.error(f"{text} [{known.rule}]", remedy=known.remedy)

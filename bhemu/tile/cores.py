@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +23,7 @@ from bhemu.machine.dispatch import (
     RUN_TURNS,
     SLOW_CORE,
 )
-from bhemu.machine.faults import DONE, WAIT
+from bhemu.machine.faults import DONE, REFUSED, WAIT
 from bhemu.machine.state import L1_SIZE
 from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import run_core_entry
@@ -30,6 +31,7 @@ from bhemu.riscv.slow import slow_core_entry
 from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_value
 from bhemu.tile import one_round, schedule
 from bhemu.tile.memory_map import device_load_entry, device_store_entry
+from bhemu.tile.noc_request import ANSWER, CONNECTED, INITIATORS, NOC_AWAY, RESPONSES
 from bhemu.tile.noc_transfer import start_entry
 from bhemu.tile.turns import run_turns_entry
 
@@ -211,6 +213,32 @@ class Cores:
             else:
                 raise self._pushed(coprocessor.fault())
 
+    def connect(self, carry_out: Callable[[int, int], tuple[int, int]]) -> None:
+        """Put a chip around the tile: NoC requests that another tile takes part in are no longer refused.
+
+        Args:
+            carry_out: `carry_out(noc, initiator)` carries out the request that an initiator holds and returns
+                (status, how many tiles have answered). WAIT: nothing was changed; the core tries again.
+                BhemuError: the core's instruction is refused.
+        """
+        self.record["niu_initiator"][:, :, CONNECTED] = 1
+        for noc in range(2):
+            for initiator in range(INITIATORS):
+                self._coprocessor.answers[NOC_AWAY + INITIATORS * noc + initiator] = partial(
+                    self._ask, carry_out, noc, initiator
+                )
+
+    def _ask(self, carry_out: Callable[[int, int], tuple[int, int]], noc: int, initiator: int) -> None:
+        """Have a request carried out, and leave the answer where compiled code looks for it."""
+        try:
+            status, responses = carry_out(noc, initiator)
+        except BhemuError as error:
+            self._coprocessor.refusal = error
+            status, responses = REFUSED, 0
+        words = self.record["niu_initiator"][noc, initiator]
+        words[ANSWER] = 1 + status
+        words[RESPONSES] = responses
+
     def settle(self) -> None:
         """Bring registers and pc of sleeping cores up to date, before they are read."""
         if self.record.sleepers:
@@ -239,14 +267,20 @@ class Cores:
         record.device_value = value
         self._access(DEVICE_STORE, agent, address, size)
 
-    def _access(self, place: int, agent: int, address: int, size: int) -> None:
+    def attempt(self, place: int, agent: int, address: int, size: int = 4, *, now: bool = True) -> int:
+        """Make an access to a register; returns DONE or WAIT. A store takes `record.device_value`, a load leaves it.
+
+        Args:
+            place: DEVICE_LOAD or DEVICE_STORE.
+            now: between two clocks; otherwise in the turn that is in progress.
+
+        Raises:
+            BhemuError: the access was refused.
+        """
         record = self.record
-        if address % size:
-            raise UndefinedBehavior(
-                f"an access of {size} bytes at {address:#x} is not aligned", remedy="align the address"
-            )
-        record.now_round = record.round_goal
-        record.now_agent = -1
+        if now:
+            record.now_round = record.round_goal
+            record.now_agent = -1
         ensure_place(place)
         value = int(record.device_value)
         while True:
@@ -256,13 +290,20 @@ class Cores:
             if status != NOT_COMPILED:
                 break
             self._coprocessor.supply()  # the access leads to another one, or starts a NoC request
-        if status == WAIT:
+        if status not in (DONE, WAIT):
+            raise self._coprocessor.recorded()
+        return status
+
+    def _access(self, place: int, agent: int, address: int, size: int) -> None:
+        if address % size:
+            raise UndefinedBehavior(
+                f"an access of {size} bytes at {address:#x} is not aligned", remedy="align the address"
+            )
+        if self.attempt(place, agent, address, size) == WAIT:
             raise UndefinedBehavior(
                 f"the access to {address:#x} waits for somebody else, and the host cannot wait",
                 remedy="let the tile's clock run first",
             )
-        if status != DONE:
-            raise self._coprocessor.recorded()
 
     def _fault(self) -> BhemuError:
         """The exception for a core's refused instruction."""

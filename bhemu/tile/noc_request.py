@@ -12,7 +12,9 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import NonContractualBehavior, UndefinedBehavior, Unimplemented
+from bhemu.machine.agents import CORES
 from bhemu.machine.device_state import COLUMN_MASK, NIU_CFG_0, ROW_MASK, X_TABLE, Y_TABLE
+from bhemu.machine.dispatch import NOT_COMPILED
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
@@ -48,7 +50,28 @@ ENABLED_BYTES: Final = 64
 _NIU_FIRST: Final = 0xFFB20000
 _NIU_END: Final = 0xFFB40000
 _COORDINATE_BITS: Final = 0xFFF
+_CORNER_LSB: Final = 12
 _TRANSLATE: Final = 1 << 14
+
+# Words of an initiator's record behind its registers: a request to another tile on its way through the host, which
+# carries it out (chip/noc.py) before the store that starts it is made again (`noc_transfer.start`)
+CONNECTED: Final = 16
+"""1: there is a chip around the tile."""
+END: Final = 17
+"""Raw coordinate (y << 6 | x) of the other tile on this NoC, or of a multicast's second corner."""
+START: Final = 18
+"""Raw coordinate of a multicast's first corner."""
+ANSWER: Final = 19
+"""1 + the status with which the request has ended; 0 while there is none."""
+RESPONSES: Final = 20
+"""How many tiles have answered."""
+ASKED_ROUND: Final = 21
+ASKED_AGENT: Final = 22
+"""In which round, and for which agent (+ 1) of the tile."""
+NO_ANSWER: Final = -1
+NOC_AWAY: Final = 0x1000
+"""Used like a place of the table of handlers: + 4 * NoC + initiator asks the host to carry a request out."""
+INITIATORS: Final = 4
 
 BAD_CONTROL: Final = fault(
     "noc.control",
@@ -155,10 +178,11 @@ def translate(t, noc, coordinate):
     """Raw coordinate on NoC `noc` (y << 6 | x) of one that software uses, by the tile's tables (N5, N6).
 
     The registers keep what software wrote. Documents say that the raw coordinate is written back to them; firmware
-    writes its own coordinate once and uses it for every request, which only works when it is not.
+    writes its own coordinate once and uses it for every request, which only works when it is not. The official
+    simulator translates always (E47).
     """
     x, y = coordinate & 0x3F, (coordinate >> 6) & 0x3F
-    if (np.int64(t.niu_config[noc, NIU_CFG_0]) & _TRANSLATE) == 0:
+    if (np.int64(t.niu_config[noc, NIU_CFG_0]) & _TRANSLATE) == 0 and t.simulator_order == 0:
         return coordinate & _COORDINATE_BITS
     raw_x, raw_y = x, y
     if ((np.int64(t.niu_config[noc, ROW_MASK]) >> (y & 31)) & 1) == 0:
@@ -191,10 +215,7 @@ def _check_place(t, address, high, size):
 @kernel
 def _check_atomic(t, noc, initiator):
     target, back = word_of(t, noc, initiator, r.TARGET_LO), word_of(t, noc, initiator, r.RETURN_LO)
-    code = word_of(t, noc, initiator, r.LENGTH)
     answers = (word_of(t, noc, initiator, r.CTRL) & RESPONSE) != 0
-    if not is_known_atomic(t, code):
-        return REFUSED
     if target & 3 or target >= L1_SIZE or (answers and (back & 3 or back >= L1_SIZE)):
         return refuse(t, ATOMIC_TO_REGISTER, target, back)
     return DONE
@@ -247,8 +268,8 @@ def _check_inline(t, noc, initiator):
 
 
 @kernel
-def check(t, noc, initiator):
-    """DONE when the request that an initiator holds is sound, wherever it goes; nothing is changed."""
+def check_kind(t, noc, initiator):
+    """DONE when a request is of a kind that there is, whatever its ends are; nothing is changed."""
     control, tag = word_of(t, noc, initiator, r.CTRL), word_of(t, noc, initiator, r.PACKET_TAG)
     if control & _RESERVED or (control & ATOMIC_BIT and control & _WRITE):
         return refuse(t, BAD_CONTROL, control)
@@ -256,9 +277,55 @@ def check(t, noc, initiator):
         return refuse(t, L1_ACCUMULATE, control)
     if tag & (_HEADER_STORE | _TO_OVERLAY):
         return refuse(t, TAG, tag)
+    if control & ATOMIC_BIT and not is_known_atomic(t, word_of(t, noc, initiator, r.LENGTH)):
+        return REFUSED
+    return DONE
+
+
+@kernel
+def check(t, noc, initiator):
+    """DONE when a request that `check_kind` has passed is sound, should both its ends be Tensix tiles."""
     kind = kind_of(t, noc, initiator)
     if kind == ATOMIC:
         return _check_atomic(t, noc, initiator)
     if kind == INLINE:
         return _check_inline(t, noc, initiator)
     return _check_copy(t, noc, initiator, kind)
+
+
+@kernel
+def _write_down(t, noc, initiator, word, value):
+    t.niu_initiator[noc, initiator, word] = np.uint32(value & 0xFFFFFFFF)
+
+
+@kernel
+def ask_host(t, noc, initiator, there):
+    """Ask the host to carry a request out; the store that starts it is made again afterwards.
+
+    Args:
+        there: the coordinate field of the other end, as software wrote it: with two corners if it is a multicast.
+    """
+    _write_down(t, noc, initiator, END, translate(t, noc, there))
+    _write_down(t, noc, initiator, START, translate(t, noc, there >> _CORNER_LSB))
+    _write_down(t, noc, initiator, ASKED_ROUND, np.int64(t.now_round))
+    _write_down(t, noc, initiator, ASKED_AGENT, np.int64(t.now_agent) + 1)
+    _write_down(t, noc, initiator, ANSWER, 0)
+    t.needs_place = NOC_AWAY + INITIATORS * noc + initiator
+    return NOT_COMPILED
+
+
+@kernel
+def take_answer(t, noc, initiator):
+    """Status with which the host has ended the request that is in progress, or NO_ANSWER.
+
+    An answer that nobody took, because the request has put its own core into reset, belongs to another round or agent.
+    The coprocessor always comes back, but may begin its turn in a later round.
+    """
+    answer = word_of(t, noc, initiator, ANSWER * WORD)
+    agent = np.int64(t.now_agent)
+    if answer == 0 or word_of(t, noc, initiator, ASKED_AGENT * WORD) != agent + 1:
+        return NO_ANSWER
+    if agent < CORES and word_of(t, noc, initiator, ASKED_ROUND * WORD) != np.int64(t.now_round) & 0xFFFFFFFF:
+        return NO_ANSWER
+    _write_down(t, noc, initiator, ANSWER, 0)
+    return answer - 1

@@ -1,8 +1,7 @@
 """Carrying out NoC requests, and the counters that they move (tile N16 to N26).
 
 A request takes no time (N26): data move and both ends have counted before the store that starts it returns. `start` is
-what that store does. `execute` works on the records of two tiles, so that a chip can call it with two of its own; for a
-multicast it can call `serve` for each receiver and `count_at_initiator` once.
+what that store does. When another tile takes part, the host carries the request out between two attempts at the store.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -23,24 +22,28 @@ from bhemu.tile.interrupts import notice
 from bhemu.tile.noc_atomic import apply_atomic
 from bhemu.tile.noc_request import (
     ATOMIC,
-    ATOMIC_BIT,
     BLOCK,
     BYTE_ENABLES,
+    CONNECTED,
     ENABLED_BYTES,
     ID_LSB,
     INLINE,
-    INLINE_BIT,
     KINDS,
     MULTICAST_BIT,
+    NO_ANSWER,
     READ,
     RESPONSE,
+    RESPONSES,
     WORD,
     WRITE,
+    ask_host,
     check,
+    check_kind,
     is_own,
     is_register,
     kind_of,
     length_of,
+    take_answer,
     word_of,
 )
 
@@ -65,6 +68,13 @@ MULTICAST: Final = fault(
     "multicast {0} on NoC {1} to the rectangle {2:#x}: NoC commands come with the chip, this tile is alone",
     remedy="clear bit 5 of CTRL",
     rule="tile N21",
+)
+AWAY: Final = fault(
+    "noc.away",
+    Unimplemented,
+    "the chip has refused a NoC request",
+    remedy="the exception that the host raises says why",
+    rule="tile N16",
 )
 NOT_OWN: Final = fault(
     "noc.own-side",
@@ -254,27 +264,57 @@ def execute(t, target, noc, initiator):
 
 
 @kernel
+def _end_away(t, noc, initiator, status):
+    """The host has carried a request out, or has not: what remains to be done here; returns a status."""
+    if status == DONE:
+        count_at_initiator(t, noc, initiator, word_of(t, noc, initiator, RESPONSES * WORD))
+    elif status == REFUSED:
+        return refuse(t, AWAY)
+    return status
+
+
+@kernel
 def start(t, noc, initiator):
-    """What a store of 1 to CMD_CTRL does; returns a status, and has changed nothing when it is not DONE."""
+    """What a store of 1 to CMD_CTRL does; returns a status, and has changed nothing when it is not DONE.
+
+    What only this tile takes part in is carried out here. For the rest a chip is asked, and the store made again; a
+    tile without a chip refuses it.
+    """
+    answer = take_answer(t, noc, initiator)
+    if answer != NO_ANSWER:
+        return _end_away(t, noc, initiator, answer)
+    if check_kind(t, noc, initiator) != DONE:
+        return REFUSED
     control = word_of(t, noc, initiator, r.CTRL)
     target, back = word_of(t, noc, initiator, r.TARGET_HI), word_of(t, noc, initiator, r.RETURN_HI)
-    if control & MULTICAST_BIT:
-        return refuse(t, MULTICAST, control, noc, target if control & (ATOMIC_BIT | INLINE_BIT) else back)
-    if check(t, noc, initiator) != DONE:
-        return REFUSED
     kind = kind_of(t, noc, initiator)
     there = back if kind == WRITE else target
+    connected = word_of(t, noc, initiator, CONNECTED * WORD) != 0
+    multicast = (control & MULTICAST_BIT) != 0
+    if multicast and not connected:
+        return refuse(t, MULTICAST, control, noc, there)
+    if not connected and check(t, noc, initiator) != DONE:
+        return REFUSED
     if kind != INLINE and (kind != ATOMIC or control & RESPONSE):
         own = target if kind == WRITE else back
-        if not is_own(t, noc, own):
+        if not (multicast and kind == READ) and not is_own(t, noc, own):
             return refuse(t, NOT_OWN, own & 0x3F, (own >> 6) & 0x3F)
-    if not is_own(t, noc, there):
+    if multicast or not is_own(t, noc, there):
+        if connected:
+            return ask_host(t, noc, initiator, there)
         addresses = word_of(t, noc, initiator, r.TARGET_LO), word_of(t, noc, initiator, r.RETURN_LO)
         away, here = (addresses[1], addresses[0]) if kind == WRITE else addresses
         return refuse(t, ELSEWHERE[len(KINDS) * noc + kind], there & 0x3F, (there >> 6) & 0x3F, away, here)
+    if connected and check(t, noc, initiator) != DONE:
+        return REFUSED
     return execute(t, t, noc, initiator)
 
 
 def start_entry(t, noc, initiator):
     """`start` for the table of handlers."""
     return start(t, noc, initiator)
+
+
+def atomic_entry(t, address, code, data):
+    """`apply_atomic` at the tile that a NoC atomic is sent to, for a chip; the operation is known, the address sound."""
+    return apply_atomic(t, address, code, data)
