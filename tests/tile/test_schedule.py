@@ -164,7 +164,16 @@ def test_t34_rounds_are_those_of_a_clock_that_visits_everybody(seed: int) -> Non
 
 
 def test_a_polling_core_sleeps_and_wakes_where_it_would_stand() -> None:
-    source = "li t6, 0x20000\n li t0, 0\nagain: lw a0, 0(t6)\n fence\n addi t1, a0, 5\n beqz a0, again\n sw t1, 4(t6)\nend: j end"
+    source = """
+        li t6, 0x20000
+        li t0, 0
+        again: lw a0, 0(t6)
+        fence
+        addi t1, a0, 5
+        beqz a0, again
+        sw t1, 4(t6)
+        end: j end
+    """
     for phase in range(5):
         tile = machine(source, 400 + phase)
         assert tile.cores["B"].state == "polling"
