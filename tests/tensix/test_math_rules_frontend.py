@@ -208,8 +208,8 @@ def test_y6_y8_a_double_loop_word_by_word(tile: Tile, outer: int, inner: int, no
     assert expansion(tile, words, encode("MOP", mop_type=1)) == expected[:32]
 
 
-def test_y8_counts_have_seven_bits(tile: Tile) -> None:
-    tile.record.mop_config[THREAD] = [0x80 | 3, 0xFF80 | 2, NOP, NOP, NOP, mark(1), NOP, mark(2), mark(3)]
+def test_y8_loop_lengths_have_ten_bits(tile: Tile) -> None:
+    tile.record.mop_config[THREAD] = [0x400 | 3, 0xFC00 | 2, NOP, NOP, NOP, mark(1), NOP, mark(2), mark(3)]
     tile.execute(THREAD, encode("MOP", mop_type=1))
     assert issued(tile, "SETDMAREG") == 3 * 2
 

@@ -35,6 +35,12 @@ LOOP1: Final = 6
 LAST_OF_LAST: Final = 7
 LAST_OF_OTHERS: Final = 8
 
+LENGTH_MASK: Final = 0x3FF
+"""Bits of the loop lengths of template 1: ten, as LLK's test of MOPs of 1000 x 1000 words needs them on Blackhole.
+
+Documents know seven, those of Wormhole; the 129 passes of Y8's hardware bug are from there too.
+"""
+
 # Phases of template 1
 AT_START: Final = 0
 AT_BODY: Final = 1
@@ -60,8 +66,8 @@ def mop_start(t, thread, word, line):
     t.mop_outer[thread] = 0
     if (word >> 23) & 1:
         t.mop_active[thread] = TEMPLATE1
-        outer = np.int64(t.mop_config[thread, OUTER]) & 0x7F
-        inner = np.int64(t.mop_config[thread, INNER]) & 0x7F
+        outer = np.int64(t.mop_config[thread, OUTER]) & LENGTH_MASK
+        inner = np.int64(t.mop_config[thread, INNER]) & LENGTH_MASK
         if (
             outer == 1
             and inner == 0
@@ -122,7 +128,7 @@ def _template1(t, thread):
     """Y8: each outer pass is start, the body, end0, end1; `mop_outer` counts the passes that are left."""
     config = t.mop_config
     loop1 = np.int64(config[thread, LOOP1])
-    length = np.int64(config[thread, INNER]) & 0x7F
+    length = np.int64(config[thread, INNER]) & LENGTH_MASK
     if not is_nop(loop1):
         length *= 2
     while t.mop_outer[thread] > 0:
