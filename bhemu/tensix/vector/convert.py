@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from bhemu.errors import NonContractualBehavior
-from bhemu.machine.faults import DONE, refuse
+from bhemu.errors import MissingSpecification, NonContractualBehavior
+from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import (
     as_integers,
@@ -88,7 +88,7 @@ INT32_TO_INT8: Final = 5
 TO_UINT16: Final = 6
 TO_INT16: Final = 7
 SHIFT_IMMEDIATE: Final = 8
-"""Mode bit 3: the shift of modes 4 and 5 is the immediate, not LReg b (V17)."""
+"""Mode bit 3: the shift of modes 4 and 5 is the immediate, not LReg b (V17). LLK's exponential sets it in mode 6."""
 
 NEAREST: Final = 0
 STOCHASTIC: Final = 1
@@ -99,7 +99,13 @@ _MAXIMUM: Final = (0, 0, 255, 127, 255, 127, 65535, 32767)
 _SIGNED: Final = 0b1010_1000
 """Modes that keep the sign."""
 
-ROUND_MODE = reserved_mode("SFP_STOCH_RND", "0 to 7; bit 3 with modes 4 and 5 only", "math V17")
+SCALED_FLOAT = fault(
+    "vector.sfp-stoch-rnd-scale",
+    MissingSpecification,
+    "mode {0} of SFP_STOCH_RND rounds FP32 and has the immediate {1}; only modes 4 and 5 are known to shift by it",
+    remedy="use an immediate of 0, or clear bit 3 of the mode",
+    rule="math V17",
+)
 ROUNDING = reserved_mode("SFP_STOCH_RND rnd_mode", "0 nearest, 1 stochastic or 2 toward zero", "math V17")
 
 
@@ -154,6 +160,7 @@ def _shifted_integer(c, threshold, amount, top):
     Mode("to INT16", VERIFIED, vectors="sfpu:SFP_STOCH_RND:7", rule="math V17"),
     Mode("to 10 mantissa bits; INT32 to UINT8, INT8", DOCUMENTED, rule="math V17"),
     Mode("stochastic, toward zero", DOCUMENTED, rule="math V17"),
+    Mode("from FP32 with mode bit 3 and immediate 0", DOCUMENTED, rule="math V17"),
 )
 def SFP_STOCH_RND(t, thread, rnd_mode, imm8_math, lreg_src_b, lreg_src_c, lreg_dest, instr_mod1, word):
     status = destination(t, lreg_dest, word)
@@ -161,8 +168,8 @@ def SFP_STOCH_RND(t, thread, rnd_mode, imm8_math, lreg_src_b, lreg_src_c, lreg_d
         return status
     mode = instr_mod1 & 7
     integer = mode in (INT32_TO_UINT8, INT32_TO_INT8)
-    if instr_mod1 & SHIFT_IMMEDIATE and not integer:
-        return refuse(t, ROUND_MODE, instr_mod1)
+    if instr_mod1 & SHIFT_IMMEDIATE and imm8_math != 0 and not integer:
+        return refuse(t, SCALED_FLOAT, instr_mod1, imm8_math)
     if rnd_mode > TOWARD_ZERO:
         return refuse(t, ROUNDING, rnd_mode)
     # The generators step in every mode and rounding.
