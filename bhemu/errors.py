@@ -18,6 +18,7 @@ class BhemuError(Exception):
     Attributes:
         thread, word, line: the Tensix thread, instruction word and program line, where an instruction is at fault.
         core, pc: the RISC-V core and its program counter, where its instruction is at fault.
+        tile: coordinates (x, y) of the Tensix tile, on a chip with several.
         file: the program file that `line` counts in.
     """
 
@@ -30,6 +31,7 @@ class BhemuError(Exception):
         self.line: int | None = None
         self.core: int | None = None
         self.pc: int | None = None
+        self.tile: tuple[int, int] | None = None
         self.file: Path | None = None
 
     @property

@@ -73,6 +73,7 @@ def NOP(t, thread):
     Mode("C7, C8 (Src banks valid)", VERIFIED, vectors="frontend:STALLWAIT", rule="math Y10"),
     Mode("C5, C6 (Src banks cleared)", DOCUMENTED, rule="math Y10"),
     Mode("block mask", DOCUMENTED, rule="math Y10"),
+    reserved=0x4000,  # Wormhole's condition for the vector unit, which tt-exalens sets on both chips
 )
 def STALLWAIT(t, thread, word):
     return _latch(t, thread, word)

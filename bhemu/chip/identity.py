@@ -1,0 +1,97 @@
+"""Where a node is and what it is: the registers of its network interfaces that clients ask for (tile N10 to N12).
+
+These are the interfaces of nodes without cores of ours; those of Tensix tiles are bhemu/tile/niu.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bhemu.chip.coordinates import HEIGHT, WIDTH, Kind, Node, Place
+from bhemu.errors import UndefinedBehavior, Unimplemented
+
+NODE_ID: Final = 0x44
+ENDPOINT_ID: Final = 0x48
+NIU_CFG_0: Final = 0x100
+ID_LOGICAL: Final = 0x148
+TRANSLATES: Final = 1 << 14
+"""Bit of NIU_CFG_0: coordinates are translated (N5)."""
+PAGE: Final = 0x10000
+_ENDPOINT_TYPES: Final = {
+    Kind.TENSIX: 0x0100,
+    Kind.ETHERNET: 0x0200,
+    Kind.PCIE: 0x0300,
+    Kind.ARC: 0x0500,
+    Kind.DRAM: 0x0800,
+    Kind.L2CPU: 0x0901,
+    Kind.SECURITY: 0x0A00,
+}
+
+
+def node_id(place: Place, noc: int) -> int:
+    """NODE_ID of a node: its coordinates as this NoC counts them, and the size of the grid (N10)."""
+    x, y = place if noc == 0 else (WIDTH - 1 - place[0], HEIGHT - 1 - place[1])
+    return x | y << 6 | WIDTH << 12 | HEIGHT << 19 | (1 - noc) << 28
+
+
+def endpoint_id(node: Node, noc: int) -> int:
+    """ENDPOINT_ID: number of the tile among its kind, kind, NoC (N12)."""
+    return node.index | _ENDPOINT_TYPES.get(node.kind, 0) << 8 | noc << 24
+
+
+class Identity:
+    """The identity registers of one node.
+
+    Args:
+        node: whose.
+        logical: the node's translated coordinates.
+    """
+
+    def __init__(self, node: Node, logical: Place) -> None:
+        self.node = node
+        self.logical = logical
+
+    def read(self, noc: int, offset: int) -> int:
+        """A word at an offset in the page of the interface of NoC 0 or 1.
+
+        Raises:
+            Unimplemented: the register is none of those that say what the node is.
+        """
+        if offset == NODE_ID:
+            return node_id(self.node.place, noc)
+        if offset == ENDPOINT_ID:
+            return endpoint_id(self.node, noc)
+        if offset == NIU_CFG_0:
+            return TRANSLATES
+        if offset == ID_LOGICAL:
+            return self.logical[0] | self.logical[1] << 6
+        raise Unimplemented(
+            f"{describe(self.node)}: register {offset:#x} of the interface to NoC {noc} is not built",
+            remedy="NODE_ID 0x44, ENDPOINT_ID 0x48, NIU_CFG_0 0x100 and ID_LOGICAL 0x148 are",
+        )
+
+    def write(self, noc: int, offset: int) -> None:
+        """Refuse a write."""
+        raise Unimplemented(
+            f"{describe(self.node)}: a write to register {offset:#x} of the interface to NoC {noc}",
+            remedy="network interfaces of nodes other than Tensix tiles can only be read",
+        )
+
+
+def describe(node: Node) -> str:
+    """`ARC tile 8-0`."""
+    x, y = node.place
+    return f"{node.kind.value} tile {x}-{y}"
+
+
+def check_word(node: Node, address: int, size: int) -> None:
+    """Refuse what is not one aligned word.
+
+    Raises:
+        UndefinedBehavior: for any other access.
+    """
+    if size != 4 or address % 4:
+        raise UndefinedBehavior(
+            f"{describe(node)}: {size} bytes at {address:#x}, where there are registers of 4 bytes",
+            remedy="access registers as aligned words",
+        )
