@@ -254,6 +254,18 @@ def test_bfp_to_dst_is_bf16_in_the_16_bit_layout() -> None:
     np.testing.assert_array_equal(u.t["dst"][:16], dst_cells(bfp.to_bf16_bits(exponents, datums, 8), BF16))
 
 
+@pytest.mark.parametrize(("kind", "bits"), [(BFP8, 8), (BFP4, 4), (BFP2, 2)])
+@pytest.mark.parametrize("target", [BFP8, BFP4, BFP2])
+def test_the_input_format_alone_gives_the_width_of_bfp_datums(kind: int, bits: int, target: int) -> None:
+    u = Unpacker()
+    u.formats(kind, target)
+    u.set("THCON_SEC1_REG0_TileDescriptor_z_dim", 1)
+    datums = np.resize(np.arange(1 << bits, dtype=np.uint8), (16, 16))
+    exponents = np.arange(120, 136, dtype=np.uint8)
+    got = through_srcb(u, bfp_image(exponents, datums, bits), datums.size)
+    np.testing.assert_array_equal(got.reshape(16, 16), src_cells(bfp.to_bf16_bits(exponents, datums, bits), BF16))
+
+
 @pytest.mark.parametrize("unpacker", [0, 1])
 def test_a_forced_exponent_replaces_the_exponent_section(unpacker: int) -> None:
     """001.1.2d, 001.3.5d: 8-bit integers declared BFP8 become BF16."""
@@ -271,7 +283,18 @@ def test_a_forced_exponent_replaces_the_exponent_section(unpacker: int) -> None:
 
 @pytest.mark.parametrize(
     ("source", "target"),
-    [(12, 12), (13, 13), (FP32, INT32), (FP32, BFP8), (BF16, FP16), (FP8, FP16), (FP32, FP32), (INT32, INT32)],
+    [
+        (12, 12),
+        (13, 13),
+        (FP32, INT32),
+        (FP32, BFP8),
+        (BFP8, BF16),
+        (BFP8, BFP8A),
+        (BF16, FP16),
+        (FP8, FP16),
+        (FP32, FP32),
+        (INT32, INT32),
+    ],
 )
 def test_pairs_of_formats_without_meaning_are_refused(source: int, target: int) -> None:
     """001.3.1a, 001.3.2l: In must equal Out except for FP32; 32-bit data does not fit Src."""

@@ -219,6 +219,20 @@ _DST_LAYOUT: Final = {BF16: LAYOUT_DST_BF16, FP16: LAYOUT_DST_FP16, INT16: LAYOU
 _FROM_FP32: Final = {BF16: NORMALISE_FP32_TO_BF16, FP16: NORMALISE_FP32_TO_FP16}
 
 
+_SAME: Final = (BFP8, BFP4, BFP2)
+"""LLK's compressed matrix multiplication changes the input format among these and leaves the output format alone."""
+
+
+def _may_become(source: int, target: int) -> bool:
+    """True when a pair of formats has a meaning: FP32 may become another, the width of BFP datums does not count (I.5).
+
+    The output format of all but FP32 says nothing that the input format does not say already.
+    """
+    if source == FP32:
+        return target in (FP32, TF32, BF16, FP16)
+    return source == target or (source in _SAME and target in _SAME)
+
+
 def _format_row(source: int, target: int, to_dst: bool) -> list[int]:
     """FAULT .. OUT_SHIFT of a pair of formats (I.1, I.2, I.5)."""
     shift = _BFP_SHIFT.get(source, 0)
@@ -238,7 +252,7 @@ def _format_row(source: int, target: int, to_dst: bool) -> list[int]:
     fault = 0
     if source in (12, 13):
         fault = refusals.NO_FORMAT
-    elif target not in (FP32, TF32, BF16, FP16) if source == FP32 else source != target:
+    elif not _may_become(source, target):
         fault = refusals.FORMAT_PAIR
     elif not to_dst and target in (FP32, INT32):
         fault = refusals.TOO_WIDE_FOR_SRC

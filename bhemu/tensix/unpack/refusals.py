@@ -46,7 +46,8 @@ FORMAT_PAIR: Final = fault(
     "unpack.format-pair",
     UndefinedBehavior,
     f"input format {{0}} cannot become output format {{1}}; they stand in {_IN} and {_OUT}",
-    remedy="make the two equal; only FP32 (0) may become another format: TF32 (4), BF16 (5) or FP16 (1)",
+    remedy="make the two equal; only FP32 (0) may become another format, TF32 (4), BF16 (5) or FP16 (1), and BFP8 (6), "
+    "BFP4 (7) and BFP2 (15) stand for each other",
     rule="I.5",
 )
 TOO_WIDE_FOR_SRC: Final = fault(

@@ -240,6 +240,7 @@ def _other_form(t, thread, unpacker, increment, word):
     Mode("BFP8", VERIFIED, vectors="unpack:bfp8->bfp8", rule="I.5"),
     Mode("BFP4", VERIFIED, vectors="unpack:bfp4->bfp4", rule="I.5"),
     Mode("BFP2", VERIFIED, vectors="unpack:bfp2->bfp2", rule="I.5"),
+    Mode("BFP8, BFP4 and BFP2 with the output format of another", DOCUMENTED, rule="I.5"),
     Mode("INT8", VERIFIED, vectors="unpack:int8", rule="I.2"),
     Mode("UINT8", VERIFIED, vectors="unpack:uint8", rule="I.2"),
     Mode("INT16", VERIFIED, vectors="unpack:int16->int16", rule="I.2"),
