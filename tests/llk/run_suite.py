@@ -98,7 +98,7 @@ def main() -> int:
     print(f"prepared in {time.monotonic() - started:.0f} seconds; results in {out}", flush=True)
     finished = run_pytest(
         parts,
-        options.tests or list(expected.files),
+        options.tests or list(expected.functions),
         out,
         sample=_sample(options, expected.sample),
         workers=options.workers,

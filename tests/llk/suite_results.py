@@ -108,12 +108,12 @@ class Expected:
 
     Attributes:
         sample: parametrisations of each test function.
-        files: names of the files to run.
+        functions: the test functions to run.
         outcomes: by test function (`file::function`) or by a test's whole id, which wins.
     """
 
     sample: int
-    files: tuple[str, ...]
+    functions: tuple[str, ...]
     outcomes: dict[str, Kind]
 
 
@@ -125,8 +125,8 @@ def read_expected(path: Path) -> Expected:
     """
     data = tomllib.loads(path.read_text())
     outcomes = {name: Kind(value) for name, value in data["outcomes"].items()}
-    files = dict.fromkeys(name.partition("::")[0] for name in outcomes)
-    return Expected(sample=int(data["sample"]), files=tuple(files), outcomes=outcomes)
+    functions = dict.fromkeys(name.partition("[")[0] for name in outcomes)
+    return Expected(sample=int(data["sample"]), functions=tuple(functions), outcomes=outcomes)
 
 
 def disappointments(results: Sequence[Result], expected: Expected) -> list[str]:
