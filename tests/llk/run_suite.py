@@ -9,6 +9,7 @@ index or a compiler is missing, it says so and the status is 0.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import shutil
@@ -46,6 +47,19 @@ def _sample(options: argparse.Namespace, default: int) -> int:
     return default if options.sample is None else int(options.sample)
 
 
+def _wait(process: subprocess.Popen[bytes], out: Path, minutes: float) -> bool:
+    """Wait, and say every minute how far it is; False when the time was up."""
+    for minute in range(1, math.ceil(minutes) + 1):
+        try:
+            process.wait(60 * min(1.0, minutes - minute + 1))
+        except subprocess.TimeoutExpired:
+            rows = (out / RESULTS).read_text().count("\n") if (out / RESULTS).is_file() else 0
+            print(f"{minute} minutes: {rows} tests", flush=True)
+        else:
+            return True
+    return False
+
+
 def run_pytest(
     parts: Parts, tests: list[str], out: Path, *, sample: int, workers: int, timeout: int, minutes: float
 ) -> bool:
@@ -69,16 +83,12 @@ def run_pytest(
             start_new_session=True,
         )
         try:
-            process.wait(60 * minutes)
-        except BaseException as stopped:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            if not isinstance(stopped, subprocess.TimeoutExpired):
-                raise
-            return False
+            return _wait(process, out, minutes)
         finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
             shutil.rmtree(work, ignore_errors=True)
-    return True
 
 
 def main() -> int:
