@@ -9,18 +9,20 @@ import numpy as np
 
 from bhemu.chip.arc import ArcTile
 from bhemu.chip.bars import Bars
-from bhemu.chip.coordinates import NODES, SIMULATOR, WIDTH, Harvesting, Kind, Node, translation
+from bhemu.chip.clocks import Clocks, in_tile
+from bhemu.chip.coordinates import NODES, SIMULATOR, TENSIX_COLUMNS, WIDTH, Harvesting, Kind, Node, translation
 from bhemu.chip.dma import HostMemory
 from bhemu.chip.ethernet import EthernetTile
 from bhemu.chip.iatu import Iatu
 from bhemu.chip.identity import PAGE, Identity, check_word, describe
 from bhemu.chip.memory import CHANNEL_BYTES, Dram
+from bhemu.chip.niu_tables import program_tables
+from bhemu.chip.noc import Noc
+from bhemu.chip.nodes import Nodes
 from bhemu.chip.pci import ConfigSpace
 from bhemu.chip.pcie_tile import PcieTile
 from bhemu.errors import BhemuError, MemoryError_, UndefinedBehavior, Unimplemented
-from bhemu.machine.core_state import RUNNING
 from bhemu.machine.state import L1_SIZE, new_tiles
-from bhemu.tensix.coprocessor import Coprocessor
 from bhemu.tile.cores import Cores
 
 TENSIX_TILES: Final = 140
@@ -39,7 +41,7 @@ class Chip:
     Args:
         harvesting: what it does not have; by default the coordinate table of the official simulator (N8).
         simulator_order: queue the coprocessors' words as the official simulator does, so that runs take the same number
-            of clocks (E43).
+            of clocks (E43), and translate the coordinates of NoC requests by its fixed table (N8).
         host: memory of the host, for accesses of the chip to it.
         allow_open: use the recommended choice where no source settles what silicon does, instead of refusing.
     """
@@ -54,19 +56,20 @@ class Chip:
     ) -> None:
         self.translation = translation(harvesting)
         self.tiles = new_tiles(TENSIX_TILES)
+        program_tables(self.tiles, self.translation, tuple(TENSIX_COLUMNS[n] for n in harvesting.columns))
         self.tiles["simulator_order"] = int(simulator_order)
         self.tiles["allow_open"] = int(allow_open)
         self.pci = ConfigSpace()
         self.dram = [Dram(channel) for channel in range(8)]
-        self.time = 0
         self._harvesting = harvesting
         self._logical = {physical: place for place, physical in sorted(self.translation.items(), key=lambda p: p[0][1])}
         self._endpoints: dict[Node, Endpoint] = {}
         self.iatu = Iatu()
         self.host = host or HostMemory()
         self.bars = Bars(self, self.host, self.iatu)
-        self._cores: dict[int, Cores] = {}
-        self._active: set[int] = set()
+        nodes = Nodes(self.tiles, self)
+        self._noc = Noc(nodes, self.node if simulator_order else None)
+        self._clocks = nodes.clocks = Clocks(self.tiles, self._noc.carry_out)
 
     @property
     def open_choices(self) -> list[int]:
@@ -75,36 +78,22 @@ class Chip:
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
+    @property
+    def time(self) -> int:
+        """Clocks that have passed."""
+        return self._clocks.time
+
     def clock(self, clocks: int) -> None:
         """Let clocks pass.
 
         Raises:
             BhemuError: an instruction was refused.
         """
-        self.time += clocks
-        for index in sorted(self._active):
-            record = self.tiles[index]
-            self._catch_up(index)
-            if record.tensix_state != RUNNING and not (record.core_state == RUNNING).any():
-                self._active.discard(index)  # until the host, or another tile, touches it
+        self._clocks.advance(clocks)
 
     def cores(self, index: int) -> Cores:
         """The cores of a Tensix tile."""
-        cores = self._cores.get(index)
-        if cores is None:
-            cores = self._cores[index] = Cores(Coprocessor(self.tiles, index))
-        return cores
-
-    def _catch_up(self, index: int) -> Cores:
-        """Bring a tile to the chip's time; nothing moves in those that are not active."""
-        cores = self.cores(index)
-        behind = self.time - int(cores.record.clock)
-        if behind > 0:
-            try:
-                cores.advance(behind)
-            except BhemuError as error:
-                raise self._in_tile(index, error) from None
-        return cores
+        return self._clocks.cores(index)
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 
@@ -164,12 +153,11 @@ class Chip:
         if address + size <= L1_SIZE:
             return self.tiles[node.index].l1[address : address + size].tobytes()  # type: ignore[no-any-return]
         _check_register(node, address, size)
-        cores = self._catch_up(node.index)
-        self._active.add(node.index)
+        cores = self._clocks.touch(node.index)
         try:
             return struct.pack("<I", cores.load(address))
         except BhemuError as error:
-            raise self._in_tile(node.index, error) from None
+            raise in_tile(node.index, error) from None
 
     def write_node(self, node: Node, address: int, content: bytes, noc: int = 0) -> None:
         """Bytes into a tile's memory, or into one of its registers; see `read_node`."""
@@ -182,25 +170,15 @@ class Chip:
         if node.kind is not Kind.TENSIX:
             self._endpoint(node, address).write(address, content, noc)
             return
-        self._active.add(node.index)
+        cores = self._clocks.touch(node.index)
         if address + len(content) <= L1_SIZE:
-            self._catch_up(node.index)
             self.tiles[node.index].l1[address : address + len(content)] = np.frombuffer(content, np.uint8)
             return
         _check_register(node, address, len(content))
-        cores = self._catch_up(node.index)
         try:
             cores.store(address, struct.unpack("<I", content)[0])
         except BhemuError as error:
-            raise self._in_tile(node.index, error) from None
-
-    def _in_tile(self, index: int, error: BhemuError) -> BhemuError:
-        """The same error, with the Tensix tile in front."""
-        if error.tile is None:
-            node = next(node for node in NODES.values() if node.kind is Kind.TENSIX and node.index == index)
-            error.tile = node.place
-            error.message = f"{describe(node)}: {error.message}"
-        return error
+            raise in_tile(node.index, error) from None
 
     # --- PCI memory ---------------------------------------------------------------------------------------------------
 

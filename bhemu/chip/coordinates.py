@@ -62,6 +62,12 @@ def tensix_index(place: Place) -> int:
     return TENSIX_COLUMNS.index(place[0]) + len(TENSIX_COLUMNS) * (place[1] - TENSIX_ROWS[0])
 
 
+def tensix_place(index: int) -> Place:
+    """Physical coordinates of a Tensix tile."""
+    row, column = divmod(index, len(TENSIX_COLUMNS))
+    return TENSIX_COLUMNS[column], TENSIX_ROWS[row]
+
+
 def _nodes() -> dict[Place, Node]:
     nodes = {(x, y): Node(Kind.ROUTER, 0, (x, y)) for x in range(WIDTH) for y in range(HEIGHT)}
 

@@ -32,7 +32,7 @@ from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_val
 from bhemu.tile import one_round, schedule
 from bhemu.tile.memory_map import device_load_entry, device_store_entry
 from bhemu.tile.noc_request import ANSWER, CONNECTED, INITIATORS, NOC_AWAY, RESPONSES
-from bhemu.tile.noc_transfer import start_entry
+from bhemu.tile.noc_transfer import atomic_entry, start_entry
 from bhemu.tile.turns import run_turns_entry
 
 Array = np.ndarray[Any, Any]
@@ -51,9 +51,9 @@ set_value(CODE_CACHE, CODE.ctypes.data if JIT else CODE[0])
 _entries: dict[str, Entry] = {}
 
 
-def _entry(name: str, function: Callable[..., int]) -> Entry:
+def _entry(name: str, function: Callable[..., int], arguments: int = 2) -> Entry:
     if name not in _entries:
-        _entries[name] = compile_entry(name, function)
+        _entries[name] = compile_entry(name, function, arguments=arguments)
     return _entries[name]
 
 
@@ -62,6 +62,7 @@ def ensure_entries() -> None:
     _entry("advance", schedule.advance_entry)
     _entry("advance_round", one_round.advance_round_entry)
     _entry("settle_cores", schedule.settle_cores_entry)
+    _entry("noc_atomic", atomic_entry, 3)
 
 
 STATES: Final = {
@@ -238,6 +239,10 @@ class Cores:
         words = self.record["niu_initiator"][noc, initiator]
         words[ANSWER] = 1 + status
         words[RESPONSES] = responses
+
+    def noc_atomic(self, address: int, code: int, data: int) -> int:
+        """Perform a NoC atomic on this tile's L1; see `bhemu.tile.noc_atomic.apply_atomic`."""
+        return int(_entry("noc_atomic", atomic_entry, 3).call(self._coprocessor.target, address, code, data))
 
     def settle(self) -> None:
         """Bring registers and pc of sleeping cores up to date, before they are read."""

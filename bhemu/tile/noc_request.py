@@ -29,7 +29,7 @@ KINDS: Final = ("read", "write", "inline write", "atomic")
 
 # Bits of CTRL (N14)
 ATOMIC_BIT: Final = 1
-_WRITE: Final = 2
+WRITE_BIT: Final = 2
 BYTE_ENABLES: Final = 4
 INLINE_BIT: Final = 8
 RESPONSE: Final = 16
@@ -163,7 +163,7 @@ def kind_of(t, noc, initiator):
     control = word_of(t, noc, initiator, r.CTRL)
     if control & ATOMIC_BIT:
         return ATOMIC
-    if control & _WRITE:
+    if control & WRITE_BIT:
         return INLINE if control & INLINE_BIT else WRITE
     return READ
 
@@ -224,7 +224,7 @@ def _check_atomic(t, noc, initiator):
 @kernel
 def length_of(t, noc, initiator):
     """Bytes that a read or write may touch, from its first address on."""
-    if word_of(t, noc, initiator, r.CTRL) & _WRITE and word_of(t, noc, initiator, r.CTRL) & BYTE_ENABLES:
+    if word_of(t, noc, initiator, r.CTRL) & WRITE_BIT and word_of(t, noc, initiator, r.CTRL) & BYTE_ENABLES:
         return np.int64(WORD if is_register(word_of(t, noc, initiator, r.RETURN_LO)) else ENABLED_BYTES)
     return word_of(t, noc, initiator, r.LENGTH_HIGH) << 32 | word_of(t, noc, initiator, r.LENGTH)
 
@@ -271,7 +271,7 @@ def _check_inline(t, noc, initiator):
 def check_kind(t, noc, initiator):
     """DONE when a request is of a kind that there is, whatever its ends are; nothing is changed."""
     control, tag = word_of(t, noc, initiator, r.CTRL), word_of(t, noc, initiator, r.PACKET_TAG)
-    if control & _RESERVED or (control & ATOMIC_BIT and control & _WRITE):
+    if control & _RESERVED or (control & ATOMIC_BIT and control & WRITE_BIT):
         return refuse(t, BAD_CONTROL, control)
     if control & _ACCUMULATE:
         return refuse(t, L1_ACCUMULATE, control)

@@ -316,5 +316,5 @@ def start_entry(t, noc, initiator):
 
 
 def atomic_entry(t, address, code, data):
-    """`apply_atomic` at the tile that a NoC atomic is sent to, for a chip; the operation is known, the address sound."""
+    """`apply_atomic` at the tile that an atomic is sent to, for a chip: the operation is known, the address sound."""
     return apply_atomic(t, address, code, data)
