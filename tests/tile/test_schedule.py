@@ -101,11 +101,11 @@ LABELS = iter(range(1_000_000))
 
 
 def random_step(rng: random.Random, core: str) -> list[str]:
-    """A few instructions; a0 = shared words in L1, a1 = local RAM, a2 = control registers."""
+    """A few instructions; a0 = shared words in L1, a1 = local RAM, a2 = control, a3 = synchronisation."""
     registers = ["t0", "t1", "t2", "t3", "t4"]
     a, b, c = (rng.choice(registers) for _ in range(3))
     offset = 4 * rng.randrange(8)
-    kind = rng.randrange(9)
+    kind = rng.randrange(12)
     if kind <= 1:
         return [f"{rng.choice(['add', 'sub', 'xor', 'mul', 'sltu', 'sh1add'])} {a}, {b}, {c}"]
     if kind == 2:
@@ -121,13 +121,22 @@ def random_step(rng: random.Random, core: str) -> list[str]:
         return [f"{label}: lw {a}, {offset}(a0)", "fence", f"beqz {a}, {label}"]
     if kind == 7 and core != "NC":
         return [f".ttinsn {rng.choice(WORDS):#x}" for _ in range(rng.randrange(1, 7))]
+    if kind == 8 and core in ("T0", "T1", "T2"):  # semaphores, as stores that get or post
+        where = f"{0x20 + 4 * rng.randrange(2)}(a3)"
+        return [f"li t5, {rng.randrange(2)}", f"sw t5, {where}", f"lw {a}, {where}"]
+    if kind == 9 and core in ("T0", "T1", "T2"):  # until the own thread is done
+        return ["sw zero, 4(a3)", f"lw {a}, {rng.choice((4, 8))}(a3)"]
+    if kind == 10 and core != "NC":  # mailboxes: a push, or a pop that waits
+        partner = f"li t5, {0xFFEC0000 + 0x1000 * rng.randrange(4):#x}"
+        return [partner, rng.choice([f"sw {a}, 0(t5)", f"lw {a}, 0(t5)", f"lw {a}, 4(t5)"])]
     label = f"turn{next(LABELS)}"
     return [f"li t5, {rng.randrange(1, 40)}", f"{label}: addi t5, t5, -1", f"bnez t5, {label}"]
 
 
 def random_program(rng: random.Random, core: str) -> str:
     body = [line for _ in range(rng.randrange(4, 14)) for line in random_step(rng, core)]
-    start = [f"li a0, {SCRATCH:#x}", f"li a1, {SCRATCH if core == 'B' else 0xFFB00000:#x}", "li a2, 0xffb12000"]
+    start = [f"li a0, {SCRATCH:#x}", f"li a1, {SCRATCH if core == 'B' else 0xFFB00000:#x}"]
+    start += ["li a2, 0xffb12000", "li a3, 0xffe80000"]
     start += [f"li t{i}, {rng.randrange(1 << 32):#x}" for i in range(5)]
     return "\n".join([*start, "begin:", *body, "j begin"])
 
@@ -161,6 +170,38 @@ def test_t34_rounds_are_those_of_a_clock_that_visits_everybody(seed: int) -> Non
     assert_same(state(ours), state(theirs))
     assert_same(state(ours), state(split))
     assert ours.record.clock == clocks
+
+
+@pytest.mark.parametrize("receiver", range(4))
+@pytest.mark.parametrize("sender", range(4))
+def test_a_core_that_waits_for_a_mailbox_goes_on_in_its_next_turn(sender: int, receiver: int) -> None:
+    """T34: that is in the round of the push where the receiver comes after the sender, else in the next one."""
+    if sender == receiver:
+        return
+    send = f"""
+        li t0, 100
+        turn: addi t0, t0, -1
+        bnez t0, turn
+        li t1, {0xFFEC0000 + 0x1000 * receiver:#x}
+        li t2, 0xffb121f0
+        li t3, {SCRATCH:#x}
+        sw t0, 0(t1)
+        lw t4, 0(t2)
+        sw t4, 0(t3)
+        end: j end
+    """
+    receive = f"""
+        li t1, {0xFFEC0000 + 0x1000 * sender:#x}
+        li t2, 0xffb121f0
+        li t3, {SCRATCH:#x}
+        lw t0, 0(t1)
+        lw t4, 0(t2)
+        sw t4, 4(t3)
+        end: j end
+    """
+    tile = machine({CORE_NAMES[sender]: send, CORE_NAMES[receiver]: receive}, 600)
+    after_push, after_pop = word(tile), word(tile, SCRATCH + 4)
+    assert after_pop - after_push == (0 if receiver > sender else 1)
 
 
 def test_a_polling_core_sleeps_and_wakes_where_it_would_stand() -> None:
