@@ -295,10 +295,22 @@ def test_f2_a_code_that_is_no_format_is_refused(unit: Matrix) -> None:
     assert isinstance(refusal(unit, "ELWMUL"), UndefinedBehavior)
 
 
-@pytest.mark.parametrize("mnemonic", ["MVMUL", "ELWADD"])
-def test_f4_eight_bit_exponents_in_fp16_data_are_refused(unit: Matrix, mnemonic: str) -> None:
-    unit.start(FP16, FP16).t.srcb[0, 3, 9] = 0x20
-    assert isinstance(refusal(unit, mnemonic), UndefinedBehavior)
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("mnemonic", ["MVMUL", "ELWADD", "ELWMUL", "GMPOOL"])
+def test_f4_five_bit_formats_do_not_see_the_upper_exponent_bits(unit: Matrix, mnemonic: str, wide: bool) -> None:
+    results = []
+    for garbage in (0, 0xE0):
+        t = unit.start(FP16, FP16, fp32=wide).t
+        t.allow_open = 1
+        t.srca[...] = cell(15 << 10 | 0x200) | garbage
+        t.srcb[...] = cell(16 << 10 | 0x100) | garbage
+        t.dst[...] = 0
+        t.dst_valid[...] = 0
+        assert unit.do(mnemonic, instr_mod19=int(mnemonic == "GMPOOL"))
+        results.append(t.dst.copy())
+    t.allow_open, t.open_used[...] = 0, 0
+    assert results[0].any()
+    assert (results[0] == results[1]).all()
 
 
 @pytest.mark.parametrize("mnemonic", ["MVMUL", "ELWMUL"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Final
 
 from bhemu.machine.config_access import config_bank
-from bhemu.machine.faults import DONE, REFUSED, WAIT, refuse
+from bhemu.machine.faults import DONE, REFUSED, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, load16, minimum, splat16, where
 from bhemu.tensix.banks import SRCA, SRCB, hand_back
@@ -34,14 +34,11 @@ from bhemu.tensix.matrix.operands import (
     FP16_STYLE,
     INT8_STYLE,
     NO_STYLE,
-    SRC_CELL,
     SRC_EXPONENT,
     SRC_MANTISSA,
     SRC_MANTISSA_LSB,
     SRC_SIGN,
     VIEW_32,
-    WIDE_EXPONENT,
-    any_high_exponent,
     arithmetic_style,
     bank_row,
     code_a,
@@ -158,15 +155,12 @@ def _elementwise(t, thread, clear_dvalid, accumulate, broadcast, address_modifie
     keep_denormals = keeps_denormals(t, bank)
     a_trim, b_trim = trim_mask(code_of_a), trim_mask(code_of_b)
     flip = SRC_SIGN if operation == _SUBTRACT else 0
-    if style in (FP16_STYLE, INT8_STYLE):
+    if style == INT8_STYLE:
         all_a, all_b = splat16(0), splat16(0)
         for i in range(_ROWS):
             all_a = all_a | load16(t.srca, a_row + i)
             all_b = all_b | _operand_b(t, b_row + i * b_step, spread)
-        if style == FP16_STYLE:
-            if any_high_exponent(all_a | all_b):
-                return refuse(t, WIDE_EXPONENT, code_of_a)
-        elif not are_integers(t, all_a, _LETTER_A) or not are_integers(t, all_b, _LETTER_B):
+        if not are_integers(t, all_a, _LETTER_A) or not are_integers(t, all_b, _LETTER_B):
             return REFUSED
     view = view_of(t, bank, style)
     phase = fidelity_phase(t, thread)
@@ -186,11 +180,11 @@ def _elementwise(t, thread, clear_dvalid, accumulate, broadcast, address_modifie
     bias = exponent_bias(style, view, phase)
     if view != VIEW_32 and not keep_denormals:
         for i in range(0, _ROWS, 2):
-            a0, a1 = load16(t.srca, a_row + i), load16(t.srca, a_row + i + 1)
-            b0 = _operand_b(t, b_row + i * b_step, spread) ^ flip
-            b1 = _operand_b(t, b_row + (i + 1) * b_step, spread) ^ flip
-            e_a, s_a = exponents(a0, a1), significands(a0, a1, a_trim != SRC_CELL)
-            e_b, s_b = exponents(b0, b1), significands(b0, b1, b_trim != SRC_CELL)
+            a0, a1 = load16(t.srca, a_row + i) & a_trim, load16(t.srca, a_row + i + 1) & a_trim
+            b0 = (_operand_b(t, b_row + i * b_step, spread) & b_trim) ^ flip
+            b1 = (_operand_b(t, b_row + (i + 1) * b_step, spread) & b_trim) ^ flip
+            e_a, s_a = exponents(a0, a1), significands(a0, a1)
+            e_b, s_b = exponents(b0, b1), significands(b0, b1)
             if operation == _MULTIPLY:
                 value, exponent = product_pair(e_a, s_a, e_b, s_b, phase, bias)
             else:

@@ -15,19 +15,16 @@ from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.matrix.dot import dot_rows
 from bhemu.tensix.matrix.integer import all_integers, dot_rows_integer
 from bhemu.tensix.matrix.operands import (
-    FP16_STYLE,
     INT8_STYLE,
     NO_STYLE,
     SRC_PAST_END,
     SRC_ROWS,
-    WIDE_EXPONENT,
     arithmetic_style,
     bank_row,
     code_a,
     code_b,
     dst_row,
     fidelity_phase,
-    has_high_exponent,
     keeps_denormals,
     owns_a,
     owns_b,
@@ -102,10 +99,7 @@ def multiply(t, thread, clear_dvalid, address_modifier, dst, b_mask, b_step, dst
     a_row = bank_row(t, SRCA, first_a)
     b_row = bank_row(t, SRCB, srcb_row(t, thread, 0, b_mask))
     b_rows = count if b_step else 1
-    if style == FP16_STYLE:
-        if has_high_exponent(t.srca, a_row, DEPTH) or has_high_exponent(t.srcb, b_row, b_rows):
-            return refuse(t, WIDE_EXPONENT, a)
-    elif style == INT8_STYLE and not _are_integers(t, a_row, b_row, b_rows):
+    if style == INT8_STYLE and not _are_integers(t, a_row, b_row, b_rows):
         return REFUSED
     view = view_of(t, bank, style)
     phase = fidelity_phase(t, thread)

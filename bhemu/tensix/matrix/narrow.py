@@ -34,7 +34,6 @@ _SIGN: Final = SRC_MANTISSA + 1
 _ONE: Final = SRC_MANTISSA + 1
 """1.0 in units of 2^-10: the implicit bit of a significand."""
 _CELL_SIGN: Final = -0x8000
-_LOW_MANTISSA: Final = 7
 _FAR: Final = 15
 _TOO_FAR: Final = 12  # F11
 
@@ -46,10 +45,9 @@ def exponents(row0, row1):
 
 
 @kernel(forceinline=True)
-def significands(row0, row1, trimmed):
-    """Sign and mantissa of two rows of Src cells, without the low three bits where the format has none (F4)."""
-    packed = pack_rows(row0 >> SRC_MANTISSA_LSB, row1 >> SRC_MANTISSA_LSB)
-    return packed & ~_LOW_MANTISSA if trimmed else packed
+def significands(row0, row1):
+    """Sign and mantissa of two rows of Src cells."""
+    return pack_rows(row0 >> SRC_MANTISSA_LSB, row1 >> SRC_MANTISSA_LSB)
 
 
 @kernel(forceinline=True)

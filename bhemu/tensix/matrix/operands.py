@@ -15,7 +15,6 @@ from bhemu.machine.config_access import config_field, thread_field
 from bhemu.machine.counters import RWC_A, RWC_B, RWC_DST, RWC_FIDELITY
 from bhemu.machine.faults import fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.lanes import load16, mask_bits
 from bhemu.tensix.banks import MATRIX, SRCA, SRCB
 
 # --- configuration ----------------------------------------------------------------------------------------------------
@@ -52,7 +51,6 @@ _D = DataFormat
 FIVE_BIT_CODES: Final = _set_of(_D.FP16, _D.FP8_E5M2, _D.BFP8A, _D.BFP4A, _D.BFP2A, _D.INT8)
 """Formats whose exponent has five bits in Src and Dst, one bit a code; INT8 is laid over FP16 (F2)."""
 EIGHT_BIT_CODES: Final = _set_of(_D.FP32, _D.TF32, _D.BF16, _D.BFP8, _D.BFP4, _D.BFP2, _D.INT32, _D.INT16)
-TF32_OR_FIVE_BIT: Final = FIVE_BIT_CODES | _set_of(_D.TF32)
 
 BF16_STYLE: Final = 0
 TF32_STYLE: Final = 1
@@ -90,13 +88,6 @@ MIXED_FORMATS = fault(
     "SrcA has format code {0} and SrcB {1}: one has 5 exponent bits and the other 8",
     remedy="unpack both operands to formats with the same exponent width",
     rule="math F2",
-)
-WIDE_EXPONENT = fault(
-    "matrix.wide-exponent",
-    UndefinedBehavior,
-    "Src cells hold exponent bits 7:5, which a 5-bit format (code {0}) does not have",
-    remedy="unpack the operands in the format that the matrix unit is configured for",
-    rule="math F4",
 )
 STOCHASTIC = fault(
     "matrix.stochastic",
@@ -223,8 +214,14 @@ def view_of(t, bank, style):
 
 @kernel(forceinline=True)
 def trim_mask(code):
-    """Bits of a Src cell that arithmetic sees, by the operand's own format (F4)."""
-    return SRC_CELL if (TF32_OR_FIVE_BIT >> code) & 1 else SRC_CELL & ~_SRC_LOW_MANTISSA
+    """Bits of a Src cell that arithmetic sees, by the operand's own format (F4).
+
+    Cells of a 5-bit format may have exponent bits 7:5: LLK's kernels for tiles of few rows also compute with rows that
+    hold what another format has left there, and drop the results.
+    """
+    if (FIVE_BIT_CODES >> code) & 1:
+        return SRC_CELL & ~_SRC_HIGH_EXPONENT
+    return SRC_CELL if code == TF32 else SRC_CELL & ~_SRC_LOW_MANTISSA
 
 
 @kernel
@@ -273,18 +270,3 @@ def bank_row(t, file, row):
 def high_row(row):
     """Physical row of the high halves of 32-bit row `row`; the low halves are eight rows further (rules I.3)."""
     return ((row & 0x1F8) << 1) | (row & 0x207)
-
-
-@kernel
-def has_high_exponent(array, row, count):
-    """True when a cell of `count` rows uses exponent bits 7:5 (F4)."""
-    cells = load16(array, row)
-    for i in range(1, count):
-        cells = cells | load16(array, row + i)
-    return any_high_exponent(cells)
-
-
-@kernel
-def any_high_exponent(cells):
-    """True when a cell, or one of those that were or-ed together, uses exponent bits 7:5 (F4)."""
-    return mask_bits((cells & _SRC_HIGH_EXPONENT) != 0) != 0

@@ -27,13 +27,11 @@ from bhemu.tensix.matrix.operands import (
     SRC_MANTISSA_LSB,
     SRC_SIGN,
     TF32_STYLE,
-    WIDE_EXPONENT,
     arithmetic_style,
     bank_row,
     code_a,
     code_b,
     dst_row,
-    has_high_exponent,
     high_row,
     is_wide,
     owns_a,
@@ -142,7 +140,7 @@ def _candidate(style, cells, scale):
 
 
 @kernel
-def _pool(t, style, dst_style, wide, index_enabled, a_row, trim, b_row, row):
+def _pool(t, style, dst_style, wide, index_enabled, a_row, trim, b_row, b_trim, row):
     """One GMPOOL; the order of rows and the `>=` matter for the index alone (F18)."""
     physical = high_row(row) if wide else row
     cell, low = splat16(0xFFFF), splat16(0xFFFF)  # minus infinity from a row that is not valid
@@ -153,7 +151,7 @@ def _pool(t, style, dst_style, wide, index_enabled, a_row, trim, b_row, row):
     best = _read_dst(dst_style, cell, low)
     phase = (low + _INDEX_STEP) & _INDEX_PHASE
     index = low & _INDEX
-    scales = load16(t.srcb, b_row) & SRC_EXPONENT
+    scales = load16(t.srcb, b_row) & SRC_EXPONENT & b_trim
     for visit in range(_DEPTH):
         i = visit ^ 4 if visit < _INDEX_ROWS else visit
         scale = int(lane(scales, i))
@@ -210,8 +208,6 @@ def pool(t, thread, clear_dvalid, address_modifier, index_enabled, dst, zero_a):
         if not all_integers(t, t.srca, a_row, _DEPTH, _LETTER_A):
             return REFUSED
     elif style == FP16_STYLE:
-        if has_high_exponent(t.srca, a_row, _DEPTH) or has_high_exponent(t.srcb, b_row, 1):
-            return refuse(t, WIDE_EXPONENT, a)
         if wide and not index_enabled:
             dst_style = TF32_STYLE
             if not open_choice(t, FP16_INTO_32):
@@ -226,7 +222,18 @@ def pool(t, thread, clear_dvalid, address_modifier, index_enabled, dst, zero_a):
     trim = SRC_CELL if style == INT8_STYLE else trim_mask(a)
     if zero_a:
         trim = 0
-    _pool(t, style, dst_style, wide, index_enabled, a_row, trim, b_row, row)
+    _pool(
+        t,
+        style,
+        dst_style,
+        wide,
+        index_enabled,
+        a_row,
+        trim,
+        b_row,
+        SRC_CELL if style == INT8_STYLE else trim_mask(b),
+        row,
+    )
     return hand_back(t, thread, clear_dvalid)
 
 
