@@ -92,8 +92,8 @@ class Chip:
         self._clocks.advance(clocks)
 
     def cores(self, index: int) -> Cores:
-        """The cores of a Tensix tile."""
-        return self._clocks.cores(index)
+        """The cores of a Tensix tile as they are now; the host may change them."""
+        return self._clocks.touch(index)
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 
