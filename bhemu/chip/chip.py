@@ -14,14 +14,14 @@ from bhemu.chip.coordinates import NODES, SIMULATOR, TENSIX_COLUMNS, WIDTH, Harv
 from bhemu.chip.dma import HostMemory
 from bhemu.chip.ethernet import EthernetTile
 from bhemu.chip.iatu import Iatu
-from bhemu.chip.identity import PAGE, Identity, check_word, describe
+from bhemu.chip.identity import PAGE, Identity, InterfaceNode, check_word, describe
 from bhemu.chip.memory import CHANNEL_BYTES, Dram
 from bhemu.chip.niu_tables import program_tables
 from bhemu.chip.noc import Noc
 from bhemu.chip.nodes import Nodes
 from bhemu.chip.pci import ConfigSpace
 from bhemu.chip.pcie_tile import PcieTile
-from bhemu.errors import BhemuError, MemoryError_, UndefinedBehavior, Unimplemented
+from bhemu.errors import BhemuError, MemoryError_, UndefinedBehavior
 from bhemu.machine.state import L1_SIZE, new_tiles
 from bhemu.tile.cores import Cores
 
@@ -32,7 +32,7 @@ DRAM_INTERFACES: Final = (0x100_FFB20000, 0x100_FFB30000)
 """Network interfaces of a DRAM node, above its memory."""
 RAW_ROWS: Final = 2
 """Coordinates in the top two rows are not translated (N7)."""
-Endpoint = ArcTile | EthernetTile | PcieTile
+Endpoint = ArcTile | EthernetTile | PcieTile | InterfaceNode
 
 
 class Chip:
@@ -95,6 +95,10 @@ class Chip:
         """The cores of a Tensix tile as they are now; the host may change them."""
         return self._clocks.touch(index)
 
+    def touch(self, index: int) -> Cores:
+        """Before a Tensix tile is changed: bring it to the chip's time; it moves from then on."""
+        return self._clocks.touch(index)
+
     # --- nodes --------------------------------------------------------------------------------------------------------
 
     def node(self, place: tuple[int, int], noc: int = 0) -> Node:
@@ -116,12 +120,8 @@ class Chip:
     def _identity(self, node: Node) -> Identity:
         return Identity(node, self._logical.get(node.place, node.place))
 
-    def _endpoint(self, node: Node, address: int) -> Endpoint:
-        """What answers in a node that is neither Tensix nor DRAM.
-
-        Raises:
-            Unimplemented: nothing of the node is built.
-        """
+    def _endpoint(self, node: Node) -> Endpoint:
+        """What answers in a node that is neither Tensix nor DRAM."""
         if node not in self._endpoints:
             identity = self._identity(node)
             if node.kind is Kind.ARC:
@@ -131,10 +131,7 @@ class Chip:
             elif node.kind is Kind.PCIE and node.index == 0:
                 self._endpoints[node] = PcieTile(identity, self.host, self.iatu)
             else:
-                raise Unimplemented(
-                    f"{describe(node)}: an access to {address:#x}",
-                    remedy="Tensix, DRAM, Ethernet and ARC tiles and the first PCIe tile can be accessed",
-                )
+                self._endpoints[node] = InterfaceNode(identity)
         return self._endpoints[node]
 
     def read_node(self, node: Node, address: int, size: int, noc: int = 0) -> bytes:
@@ -149,7 +146,7 @@ class Chip:
             interface = _dram_interface(node, address, size)
             return struct.pack("<I", self._identity(node).read(interface, address - DRAM_INTERFACES[interface]))
         if node.kind is not Kind.TENSIX:
-            return self._endpoint(node, address).read(address, size, noc)
+            return self._endpoint(node).read(address, size, noc)
         if address + size <= L1_SIZE:
             return self.tiles[node.index].l1[address : address + size].tobytes()  # type: ignore[no-any-return]
         _check_register(node, address, size)
@@ -168,7 +165,7 @@ class Chip:
             self.dram[node.index].write(address, content)
             return
         if node.kind is not Kind.TENSIX:
-            self._endpoint(node, address).write(address, content, noc)
+            self._endpoint(node).write(address, content, noc)
             return
         cores = self._clocks.touch(node.index)
         if address + len(content) <= L1_SIZE:

@@ -5,6 +5,7 @@ These are the interfaces of nodes without cores of ours; those of Tensix tiles a
 
 from __future__ import annotations
 
+import struct
 from typing import Final
 
 from bhemu.chip.coordinates import HEIGHT, WIDTH, Kind, Node, Place
@@ -17,6 +18,10 @@ ID_LOGICAL: Final = 0x148
 TRANSLATES: Final = 1 << 14
 """Bit of NIU_CFG_0: coordinates are translated (N5)."""
 PAGE: Final = 0x10000
+INTERFACE: Final = 0xFFFFFFFF_FF000000
+"""Registers of a node that has 64-bit addresses; the interface of the NoC that the access comes through."""
+ROUTER_INTERFACE: Final = 0xFF000000
+"""The same for nodes that are routers only."""
 _ENDPOINT_TYPES: Final = {
     Kind.TENSIX: 0x0100,
     Kind.ETHERNET: 0x0200,
@@ -95,3 +100,32 @@ def check_word(node: Node, address: int, size: int) -> None:
             f"{describe(node)}: {size} bytes at {address:#x}, where there are registers of 4 bytes",
             remedy="access registers as aligned words",
         )
+
+
+class InterfaceNode:
+    """A node of which the network interfaces alone are built, at the addresses that tt-exalens reads.
+
+    Args:
+        identity: of the node.
+    """
+
+    def __init__(self, identity: Identity) -> None:
+        self._identity = identity
+        self._page = ROUTER_INTERFACE if identity.node.kind is Kind.ROUTER else INTERFACE
+
+    def _offset(self, address: int, size: int) -> int:
+        if not self._page <= address < self._page + PAGE:
+            raise Unimplemented(
+                f"{describe(self._identity.node)}: an access to {address:#x}",
+                remedy="Tensix, DRAM, Ethernet and ARC tiles and the first PCIe tile can be accessed",
+            )
+        check_word(self._identity.node, address, size)
+        return address - self._page
+
+    def read(self, address: int, size: int, noc: int = 0) -> bytes:
+        """A register of the interface to the NoC of the access."""
+        return struct.pack("<I", self._identity.read(noc, self._offset(address, size)))
+
+    def write(self, address: int, content: bytes, noc: int = 0) -> None:
+        """Refuse a write."""
+        self._identity.write(noc, self._offset(address, len(content)))

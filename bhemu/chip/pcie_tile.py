@@ -7,11 +7,9 @@ from typing import Final
 
 from bhemu.chip.dma import HostMemory
 from bhemu.chip.iatu import Iatu
-from bhemu.chip.identity import PAGE, Identity, check_word, describe
+from bhemu.chip.identity import INTERFACE, PAGE, Identity, check_word, describe
 from bhemu.errors import UndefinedBehavior, Unimplemented
 
-INTERFACE: Final = 0xFFFFFFFF_FF000000
-"""The interface of the NoC that the access comes through."""
 _WINDOW_BITS: Final = 58
 _DIRECT: Final = range(4)
 _TRANSLATED: Final = range(4, 8)

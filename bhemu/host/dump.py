@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.host.tile import Tile
+from bhemu.tile.cores import Cores
 
 _VIEWS = ("l1_u16", "l1_u32", "dst_u32", "dst_valid_u32", "core_ram_u16", "core_ram_u32")
 """Fields that show the bytes of others."""
@@ -20,8 +21,13 @@ def dump_state(tile: Tile) -> bytes:
     Fields are those of bhemu/machine/state.py; a nested field is called `pack.name`. Cores are in the order B, T0, T1,
     T2, NC, threads unpack, math, pack.
     """
-    tile.cores.settle()
-    record = tile.record
+    return dump_cores(tile.cores)
+
+
+def dump_cores(cores: Cores) -> bytes:
+    """The state of the tile of these cores; see `dump_state`."""
+    cores.settle()
+    record = cores.record
     arrays: dict[str, Any] = {}
     for name in record.dtype.names:
         if name in _VIEWS or name in _NO_STATE:

@@ -2,46 +2,99 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import ctypes
 import os
 import sys
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NoReturn
+
+import numpy as np
 
 from bhemu.chip.chip import Chip
-from bhemu.errors import BhemuError
+from bhemu.chip.dma import HostMemory
+from bhemu.errors import BhemuError, ConfigurationError, MissingSpecification
+from bhemu.host.library.fault_report import DUMP, fault_place, write_dump
+from bhemu.host.semihosting import Semihosting
+from bhemu.machine.agents import B
+from bhemu.machine.core_state import HALT_ECALL, HALTED
 from bhemu.machine.faults import FAULTS
 
 ALLOW_OPEN: Final = "BHEMU_ALLOW_OPEN"
 """Environment variable: 1 to use the recommended choice where no source settles what silicon does."""
+SEMIHOSTING: Final = "TTSIM_SEMIHOSTING"
+"""Environment variable: 1 to serve `ecall` of core B (H26, H27)."""
+
+_STANDARD_OUTPUT: Final = 1
+_REFUSED: Final = 1
+_INTERRUPTED: Final = 130
 
 _chip: Chip | None = None
+_semihosting: Semihosting | None = None
 _started = 0.0
+_reported = False
 
 CATEGORIES: Final = {
     "UndefinedBehavior": "UndefinedBehavior",
     "NonContractualBehavior": "NonContractualBehavior",
     "Unimplemented": "UnimplementedFunctionality",
+    "Unsupported": "UnsupportedFunctionality",
     "MissingSpecification": "MissingSpecification",
     "ConfigurationError": "ConfigurationError",
     "MemoryError": "UndefinedBehavior",
 }
-"""The interface's names for bhemu's categories."""
+"""The interface's names for bhemu's categories; another error is a mistake in bhemu, an AssertionFailure."""
 
 
-def _refuse(function: str, error: BaseException) -> None:
-    """Print the message that clients know, and end the process."""
-    clock = 0 if _chip is None else _chip.time
+class Unsupported(BhemuError):
+    """Exists by name in the interface, and will not be built."""
+
+
+def _write(stream: int, content: bytes) -> None:
+    """Write to the process's standard output or errors itself: Python's may lead elsewhere."""
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+    with contextlib.suppress(Exception):
+        ctypes.CDLL(None).fflush(None)
+    with contextlib.suppress(OSError):  # nobody reads it any more
+        while content:
+            content = content[os.write(stream, content) :]
+
+
+def _say(text: str) -> None:
+    _write(_STANDARD_OUTPUT, text.encode("utf-8", "replace"))
+
+
+def _category(error: BaseException) -> str:
     if isinstance(error, BhemuError):
-        category = CATEGORIES.get(error.category, "UndefinedBehavior")
-        text = str(error)
+        return CATEGORIES.get(error.category, "AssertionFailure")
+    return "SystemError" if isinstance(error, OSError | MemoryError) else "AssertionFailure"
+
+
+def _refuse(function: str, error: BaseException) -> NoReturn:
+    """Print the message that clients know, what else is known, and end the process."""
+    clock = 0 if _chip is None else _chip.time
+    if isinstance(error, KeyboardInterrupt):
+        _say(f"[{clock}] bhemu: interrupted\n")
+        os._exit(_INTERRUPTED)
+    lines = []
+    if isinstance(error, BhemuError):
+        lines += error.message.splitlines()
+        if _chip is not None:
+            lines += fault_place(_chip, error)
+        if error.remedy:
+            lines.append(f"  remedy: {error.remedy}")
+        if isinstance(error, MissingSpecification) and "open choices" in (error.remedy or ""):
+            lines.append(f"  {ALLOW_OPEN}=1 allows open choices")
     else:
-        category, text = "AssertionFailure", "".join(traceback.format_exception(error))
-    sys.stdout.write(f"[{clock}] ERROR: {category}: {function}: {text}\n")
-    sys.stdout.flush()
-    os._exit(1)
+        lines += [f"{type(error).__name__}: {error}", *"".join(traceback.format_exception(error)).splitlines()]
+    if _chip is not None and os.environ.get(DUMP):
+        lines.append(f"  {write_dump(_chip, error)}")
+    _say(f"[{clock}] ERROR: {_category(error)}: {function}: " + "\n".join(lines) + "\n")
+    os._exit(_REFUSED)
 
 
 def _chip_now() -> Chip:
@@ -49,22 +102,62 @@ def _chip_now() -> Chip:
     return _chip
 
 
+def _host_memory() -> HostMemory:
+    """Memory of the host behind the callbacks that the client has given the C side."""
+    read_at, write_at = _table[_DMA_READ], _table[_DMA_WRITE]
+    read = ctypes.CFUNCTYPE(None, _U64, _P, _U32)(read_at) if read_at else None
+    write = ctypes.CFUNCTYPE(None, _U64, _P, _U32)(write_at) if write_at else None
+
+    def read_bytes(address: int, size: int) -> bytes:
+        assert read is not None
+        buffer = ctypes.create_string_buffer(size)
+        read(address, buffer, size)
+        return buffer.raw
+
+    def write_bytes(address: int, content: bytes) -> None:
+        assert write is not None
+        write(address, ctypes.create_string_buffer(content, len(content)), len(content))
+
+    return HostMemory(read_bytes if read else None, write_bytes if write else None)
+
+
 def init() -> None:
     """A new chip, all cores in reset."""
-    global _chip, _started
-    _chip = Chip(simulator_order=True, allow_open=os.environ.get(ALLOW_OPEN, "") not in ("", "0"))
+    global _chip, _semihosting, _started, _reported
+    wanted = os.environ.get(SEMIHOSTING, "")
+    if wanted not in ("", "1"):
+        raise ConfigurationError(f"{SEMIHOSTING} is {wanted!r}", remedy="set it to 1, or not at all")
+    _semihosting = Semihosting(_to_client) if wanted else None
+    allow_open = os.environ.get(ALLOW_OPEN, "") not in ("", "0")
+    _chip = Chip(simulator_order=True, allow_open=allow_open, host=_host_memory())
     _started = time.perf_counter()
+    _reported = False
+
+
+def _to_client(stream: int, content: bytes) -> None:
+    """What a program writes by semihosting."""
+    _write(stream, content)
+
+
+def _report() -> None:
+    """How fast it was, and which choices were made: once for each chip."""
+    global _reported
+    if _chip is None or _reported:
+        return
+    _reported = True
+    seconds, clocks = time.perf_counter() - _started, _chip.time
+    lines = [
+        f"[{clocks}] bhemu: no source settles this, a choice was made: {FAULTS[code].name}"
+        for code in _chip.open_choices
+    ]
+    lines.append(f"[{clocks}] bhemu: {seconds:.2f} seconds, {clocks / max(seconds, 1e-9) / 1e3:.1f} kHz")
+    _say("\n".join(lines) + "\n")
 
 
 def exit_() -> None:
     """The chip ends."""
     global _chip
-    seconds = time.perf_counter() - _started
-    clock = _chip_now().time
-    for code in _chip_now().open_choices:
-        sys.stdout.write(f"[{clock}] bhemu: no source settles this, a choice was made: {FAULTS[code].name}\n")
-    sys.stdout.write(f"[{clock}] bhemu: {seconds:.2f} seconds, {clock / max(seconds, 1e-9) / 1e3:.1f} kHz\n")
-    sys.stdout.flush()
+    _report()
     _chip = None
 
 
@@ -85,33 +178,57 @@ def memory_read(paddr: int, pointer: int, size: int) -> None:
 
 def memory_write(paddr: int, pointer: int, size: int) -> None:
     """Bytes of the caller's memory to a BAR."""
-    _chip_now().write(paddr, ctypes.string_at(pointer, size))
+    _chip_now().write(paddr, ctypes.string_at(pointer, size) if size else b"")
 
 
 def clock(clocks: int) -> None:
     """Let clocks pass."""
-    _chip_now().clock(clocks)
+    chip = _chip_now()
+    if _semihosting is None:
+        chip.clock(clocks)
+        return
+    for _ in range(clocks):
+        chip.clock(1)
+        _serve(chip, _semihosting)
 
 
-def tile_access(x: int, y: int, address: int, size: int) -> None:
+def _serve(chip: Chip, semihosting: Semihosting) -> None:
+    """Serve every core B that stands at an `ecall`."""
+    states, reasons = chip.tiles["core_state"][:, B], chip.tiles["core_halt_reason"][:, B]
+    for index in np.flatnonzero((states == HALTED) & (reasons == HALT_ECALL)).tolist():
+        goes_on = semihosting.serve(chip.tiles[index])
+        if semihosting.status is not None:
+            _report()
+            os._exit(semihosting.status)
+        if goes_on:
+            chip.touch(index)[B].resume()
+
+
+def tile_access(is_write: int, x: int, y: int, address: int, size: int) -> None:
     """The left-overs of an older interface (H1)."""
-    raise BhemuError(
-        f"{size} bytes at {address:#x} of tile {x}-{y}: this function belongs to an older interface",
-        remedy="use libttsim_pci_mem_rd_bytes and libttsim_pci_mem_wr_bytes",
+    _refuse(
+        f"libttsim_tile_{'wr' if is_write else 'rd'}_bytes",
+        Unsupported(
+            f"{size} bytes at {address:#x} of tile {x}-{y}: this function belongs to an older interface",
+            remedy="use libttsim_pci_mem_rd_bytes and libttsim_pci_mem_wr_bytes",
+        ),
     )
 
 
 _U32, _U64, _P = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
-_CALLS: Final[list[tuple[str, Any, tuple[Any, ...], Callable[..., Any]]]] = [
-    ("libttsim_init", None, (), init),
-    ("libttsim_exit", None, (), exit_),
-    ("libttsim_pci_config_rd32", _U32, (_U32, _U32), config_read),
-    ("libttsim_pci_config_wr32", None, (_U32, _U32, _U32), config_write),
-    ("libttsim_pci_mem_rd_bytes", None, (_U64, _P, _U32), memory_read),
-    ("libttsim_pci_mem_wr_bytes", None, (_U64, _P, _U32), memory_write),
-    ("libttsim_clock", None, (_U32,), clock),
-]
-_TILE_ACCESS: Final = 9
+_CALLS: Final[dict[int, tuple[str, Any, tuple[Any, ...], Callable[..., Any]]]] = {
+    0: ("libttsim_init", None, (), init),
+    1: ("libttsim_exit", None, (), exit_),
+    2: ("libttsim_pci_config_rd32", _U32, (_U32, _U32), config_read),
+    3: ("libttsim_pci_config_wr32", None, (_U32, _U32, _U32), config_write),
+    4: ("libttsim_pci_mem_rd_bytes", None, (_U64, _P, _U32), memory_read),
+    5: ("libttsim_pci_mem_wr_bytes", None, (_U64, _P, _U32), memory_write),
+    6: ("libttsim_clock", None, (_U32,), clock),
+    9: ("libttsim_tile", None, (_U32, _U32, _U32, _U64, _U32), tile_access),
+}
+"""By their places in the table of shim.c."""
+_DMA_READ, _DMA_WRITE, _TABLE_SIZE = 7, 8, 10
+_table: Any = None
 _keep: list[Any] = []
 
 
@@ -127,11 +244,10 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def fill(address: int) -> None:
     """Put the functions' addresses into the C library's table."""
-    table = (ctypes.c_void_p * (_TILE_ACCESS + 1)).from_address(address)
-    for place, (name, result, arguments, function) in enumerate(_CALLS):
+    global _table
+    _table = (ctypes.c_void_p * _TABLE_SIZE).from_address(address)
+    for place, (name, result, arguments, function) in _CALLS.items():
         callback = ctypes.CFUNCTYPE(result, *arguments)(_guarded(name, function))
         _keep.append(callback)
-        table[place] = ctypes.cast(callback, ctypes.c_void_p).value
-    old = ctypes.CFUNCTYPE(None, _U32, _U32, _U64, _U32)(_guarded("libttsim_tile", tile_access))
-    _keep.append(old)
-    table[_TILE_ACCESS] = ctypes.cast(old, ctypes.c_void_p).value
+        _table[place] = ctypes.cast(callback, ctypes.c_void_p).value
+    atexit.register(_report)  # clients that never call exit, or call it when Python has gone

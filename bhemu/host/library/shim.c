@@ -1,6 +1,7 @@
 /* The C interface that clients of the official simulator load (tile H1): it joins the Python of the process, or starts
  * one, and lets bhemu/host/library/entry.py fill in what the functions do. `bhemu library` compiles it with
- * BHEMU_PYTHON, BHEMU_LIBPYTHON and BHEMU_PATH defined. */
+ * BHEMU_PYTHON, BHEMU_LIBPYTHON, BHEMU_PATH, BHEMU_PACKAGES (where bhemu's dependencies are, for processes of another
+ * environment of the same Python), BHEMU_MAJOR and BHEMU_MINOR defined. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,10 +27,11 @@ static struct {
     void (*clock)(uint32_t);
     read_callback dma_read;
     write_callback dma_write;
-    void (*tile_access)(uint32_t, uint32_t, uint64_t, uint32_t);
+    void (*tile_access)(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
 } calls;
 
 static int running;
+static int (*python_is_alive)(void);
 
 static void refuse(const char *function, const char *text)
 {
@@ -69,10 +71,14 @@ static void fill_calls(void)
     static const char form[] =
         "import sys\n"
         "sys.path.append(%s) if %s not in sys.path else None\n"
+        "from importlib.util import find_spec\n"
+        "if sys.version_info[:2] == (%d, %d) and not (find_spec('numba') and find_spec('greenlet')):\n"
+        "    sys.path.extend(place for place in %s if place not in sys.path)\n"
         "from bhemu.host.library import entry\n"
         "entry.fill(%lu)\n";
     char text[8192];
-    snprintf(text, sizeof text, form, BHEMU_PATH, BHEMU_PATH, (unsigned long)(uintptr_t)&calls);
+    snprintf(text, sizeof text, form, BHEMU_PATH, BHEMU_PATH, BHEMU_MAJOR, BHEMU_MINOR, BHEMU_PACKAGES,
+             (unsigned long)(uintptr_t)&calls);
     int state = ((int (*)(void))symbol("PyGILState_Ensure"))();
     int failed = ((int (*)(const char *))symbol("PyRun_SimpleString"))(text);
     ((void (*)(int))symbol("PyGILState_Release"))(state);
@@ -84,6 +90,8 @@ static void check(const char *function)
 {
     if (!running)
         refuse(function, "the simulator is not running: call libttsim_init first");
+    if (!python_is_alive())
+        refuse(function, "the Python of this process has ended, and the simulator with it");
 }
 
 EXPORT void libttsim_set_pci_dma_mem_callbacks(read_callback reads, write_callback writes)
@@ -101,16 +109,21 @@ EXPORT void libttsim_init(void)
     if (!calls.init) {
         start_python();
         fill_calls();
+        python_is_alive = (int (*)(void))symbol("Py_IsInitialized");
     }
+    if (!python_is_alive())
+        refuse(__func__, "the Python of this process has ended");
     calls.init();
     running = 1;
 }
 
 EXPORT void libttsim_exit(void)
 {
-    check(__func__);
+    if (!running)
+        check(__func__);
     running = 0;
-    calls.exit();
+    if (python_is_alive()) /* clients end the simulator from destructors that run after Python */
+        calls.exit();
 }
 
 EXPORT uint32_t libttsim_pci_config_rd32(uint32_t bdf, uint32_t offset)
@@ -147,12 +160,12 @@ EXPORT void libttsim_tile_rd_bytes(uint32_t x, uint32_t y, uint64_t address, voi
 {
     (void)p;
     check(__func__);
-    calls.tile_access(x, y, address, size);
+    calls.tile_access(0, x, y, address, size);
 }
 
 EXPORT void libttsim_tile_wr_bytes(uint32_t x, uint32_t y, uint64_t address, const void *p, uint32_t size)
 {
     (void)p;
     check(__func__);
-    calls.tile_access(x, y, address, size);
+    calls.tile_access(1, x, y, address, size);
 }
