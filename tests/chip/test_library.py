@@ -265,7 +265,7 @@ REFUSED = {
     ENTRY.format(bit=30): ("UnimplementedFunctionality", "libttsim_pci_mem_rd_bytes", "static"),
     ENTRY.format(bit=12): ("UndefinedBehavior", "libttsim_pci_mem_rd_bytes", "start corner"),
     "read(aim(0, 3, 4, 0, start=(2, 3)), 4)": ("UndefinedBehavior", "libttsim_pci_mem_rd_bytes", "multicast window"),
-    "write(aim(0, 2, 3, 0, start=(3, 4)), b'1')": ("UndefinedBehavior", "libttsim_pci_mem_wr_bytes", "upper left"),
+    "write(aim(0, 2, 3, 0, start=(3, 4)), b'1')": ("UndefinedBehavior", "libttsim_pci_mem_wr_bytes", "from 3-4 to 2-3"),
     "write(aim(0, 9, 1, 0, start=(0, 0)), b'1')": ("UndefinedBehavior", "libttsim_pci_mem_wr_bytes", "not Tensix"),
     "write(aim(202, 2, 3, 0, start=(1, 2)), b'1')": (
         "UnimplementedFunctionality",
