@@ -12,6 +12,8 @@ from bhemu.cli.report import REFUSED, messages, output
 
 CLOCK = -1
 """Stands for what is compiled beside the handlers: FIFO, expanders, the clock and the recorder's clock."""
+RECORDED = -3
+"""Stands for the schedule that records what cores do."""
 SCHEDULE = -2
 """Stands for the schedule of cores and coprocessor; other negative numbers for places of the tile: -RUN_CORE."""
 
@@ -44,6 +46,7 @@ def warm(
         -NOC_START: "the network interfaces",
         -RUN_CORE: "the RISC-V cores",
         -SLOW_CORE: "their other instructions",
+        RECORDED: "the recorder of cores",
         SCHEDULE: "the schedule",
         CLOCK: "the clock",
     }
@@ -77,6 +80,7 @@ def warm(
 def compile_one(opcode: int) -> int:
     """Compile the handler of an opcode, or what a negative number stands for; 1 when the cache did not have it."""
     from bhemu.debug import Recorder
+    from bhemu.debug.core_recorder import CoreRecorder
     from bhemu.host.tile import Tile
     from bhemu.machine.compiler import on_compile
     from bhemu.tensix.coprocessor import ensure_handlers, ensure_place
@@ -91,6 +95,8 @@ def compile_one(opcode: int) -> int:
     on_compile(count)
     if opcode == CLOCK:
         Recorder().attach(Tile())  # compiles the plain clock too
+    elif opcode == RECORDED:
+        CoreRecorder().attach(Tile(), {})
     elif opcode == SCHEDULE:
         ensure_entries()
     elif opcode < 0:
