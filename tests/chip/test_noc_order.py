@@ -12,6 +12,8 @@ from noc_programs import ATOMIC, DATA, INCREMENT, INLINE, MULTICAST, READ, WRITE
 from rv_asm import assemble
 
 from bhemu.chip.coordinates import NODES, tensix_index
+from bhemu.errors import UndefinedBehavior
+from bhemu.isa.assembler import assemble as tensix
 from bhemu.machine.faults import WAIT
 
 pytestmark = pytest.mark.plain
@@ -243,3 +245,44 @@ def test_each_tile_moves_without_the_others() -> None:
     alone.chip.clock(123)
     assert np.array_equal(both.l1(LAST), alone.l1(LAST))
     assert both.word(FIRST, DATA) == alone.word(LAST, DATA) > 90
+
+
+def test_others_go_on_after_a_refusal() -> None:
+    """The tile at fault stands still; no clock of the others is lost or made twice."""
+    bad = request(ctrl=WRITE, target=DATA, target_hi=at(*MIDDLE), back=DATA, back_hi=at(*FIRST), length=0)
+    count = f"li t1, {DATA:#x}\nmore: addi t2, t2, 1\nsw t2, 0(t1)\nj more\n"
+    board = Board({FIRST: count, MIDDLE: bad, LAST: count})
+    board.start(FIRST, MIDDLE, LAST)
+    with pytest.raises(UndefinedBehavior, match="no bytes") as raised:
+        board.chip.clock(300)
+    assert raised.value.tile == MIDDLE
+    assert 0 < board.chip.time < 300
+    board.chip.clock(300 - board.chip.time)
+    alone = Board({FIRST: count})
+    alone.start(FIRST)
+    alone.chip.clock(300)
+    assert board.word(FIRST, DATA) == board.word(LAST, DATA) == alone.word(FIRST, DATA)
+
+
+@pytest.mark.parametrize("places", [(FIRST, LAST), (LAST, FIRST)])
+def test_the_coprocessor_starts_a_request(places: tuple[tuple[int, int], ...]) -> None:
+    """STOREREG reaches CMD_CTRL; words before it are executed in rounds that take no time."""
+    me, other = places
+    start = "li t0, 1\nsw t0, 0x40(a0)\n"
+    fields = request(ctrl=WRITE, target=FLAG, target_hi=at(*me), back=FLAG, back_hi=at(*other), length=4)
+    assert fields.endswith(start)
+    words = ["SETDMAREG 1, 24", "SETDMAREG 0, 25", "NOP", "NOP", f"STOREREG 12, {0x20040 >> 2:#x}", "NOP"]
+    sender = fields.removesuffix(start) + f"li a1, {FLAG:#x}\nli t0, 7\nsw t0, 0(a1)\n"
+    sender += "".join(f".ttinsn {tensix(word):#x}\n" for word in words)
+    sender += f"li a1, {DATA:#x}\nmore: addi t2, t2, 1\nsw t2, 0(a1)\nj more\n"
+    programs = {me: sender, other: wait_for(FLAG, 7) + note_time(SUM)}
+    for started in (1, 2):  # the receiver is in reset, or polls
+        whole = outcome(programs, 300, "all", started=started)
+        for pieces in ("ones", "a"):
+            assert outcome(programs, 300, pieces, started=started) == whole
+    board = Board(programs)
+    board.start(*places)
+    board.chip.clock(300)
+    assert board.word(other, FLAG) == 7
+    assert 30 < board.word(other, SUM) < 100
+    assert board.counters(me)[10] == 1
