@@ -125,7 +125,7 @@ def translation(harvesting: Harvesting) -> dict[Place, Place]:
     good = [x for n, x in enumerate(TENSIX_COLUMNS) if n not in harvesting.columns]
     off = [TENSIX_COLUMNS[n] for n in sorted(harvesting.columns)]
     physical = dict(zip(TENSIX_COLUMNS, [*good, *reversed(off)], strict=True))
-    table |= {(x, y): (physical[x], y) for x in TENSIX_COLUMNS for y in TENSIX_ROWS}
+    table |= {(x, y): (physical.get(x, x), y) for x in range(WIDTH) for y in TENSIX_ROWS}
     bad = harvesting.dram
     west, east = (0, 9) if bad is None or bad >= 4 else (9, 0)
     groups = list(_DRAM_GROUPS)

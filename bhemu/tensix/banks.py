@@ -8,6 +8,7 @@ from typing import Final
 
 from bhemu.errors import NonContractualBehavior
 from bhemu.isa.registers import thread as thread_register
+from bhemu.machine.agents import DEBUG_PORT_LINE
 from bhemu.machine.config_access import thread_field
 from bhemu.machine.faults import DONE, REFUSED, fault, refuse
 from bhemu.machine.kernel import kernel
@@ -55,8 +56,11 @@ def _is_kept(t, thread, which):
 def can_hand_back(t, thread, mask_ab):
     """True when `hand_back` with the same arguments would be DONE; records the refusal otherwise.
 
-    Instructions that change more than the banks call it first, so that a refusal leaves the state as it was.
+    Instructions that change more than the banks call it first, so that a refusal leaves the state as it was. Words from
+    the debug port are never refused: debuggers look at both banks in turn, whoever owns them.
     """
+    if t.gate_line[thread] == DEBUG_PORT_LINE:
+        return True
     for which in range(2):
         gives = (mask_ab >> which) & 1 and not _is_kept(t, thread, which)
         if gives and t.src_owner[which, t.math_bank[which]] != MATRIX:

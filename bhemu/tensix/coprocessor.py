@@ -14,6 +14,7 @@ from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.instructions import BY_OPCODE
 from bhemu.machine import dispatch
+from bhemu.machine.agents import DEBUG_PORT_LINE
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.dispatch import BESIDE, PLACES
 from bhemu.machine.faults import FAULTS
@@ -274,6 +275,9 @@ class Coprocessor:
         thread, word, line = int(record.fault_thread), int(record.fault_word), int(record.fault_line)
         error.thread, error.word, error.line = thread, word, line
         where = f"thread {thread}, {THREAD_NAMES[thread]}"
+        if line == DEBUG_PORT_LINE:
+            error.line = None
+            where += ", pushed through the debug port"
         if record.fault_scheduled:
             where += ", scheduled by SFPLOADMACRO"
             record.fault_scheduled = 0

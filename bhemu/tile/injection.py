@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import UndefinedBehavior
+from bhemu.machine.agents import DEBUG_PORT_LINE
 from bhemu.machine.faults import DONE, REFUSED, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_PUSH_LIMIT, THREADS
@@ -78,6 +79,6 @@ def store_control(t, value):
             return REFUSED
     for thread in range(THREADS):
         if (rising >> thread) & 1:
-            side_push(t, thread, word, 0)
+            side_push(t, thread, word, DEBUG_PORT_LINE)
     t.control_word[CONTROL_0 >> 2] = np.uint32(value)
     return DONE

@@ -272,7 +272,7 @@ REFUSED = {
         "libttsim_pci_mem_wr_bytes",
         "4 GiB",
     ),
-    "peek(9, 5, 0)": ("UndefinedBehavior", "libttsim_pci_mem_rd_bytes", "9-5 name no tile"),
+    "peek(19, 5, 0)": ("UndefinedBehavior", "libttsim_pci_mem_rd_bytes", "19-5 name no tile"),
     "peek(8, 26, 0)": ("UnimplementedFunctionality", "libttsim_pci_mem_rd_bytes", "L2CPU tile 8-3"),
     "peek(1, 2, 0x180000)": ("UndefinedBehavior", "libttsim_pci_mem_rd_bytes", "L1 ends"),
     "peek(1, 2, 0xFFB121B0, 2)": ("UndefinedBehavior", "libttsim_pci_mem_rd_bytes", "registers of 4 bytes"),

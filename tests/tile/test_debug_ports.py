@@ -9,7 +9,7 @@ import pytest
 from rv_machine import START, machine
 
 from bhemu import Tile
-from bhemu.errors import MemoryError_, MissingSpecification, UndefinedBehavior, Unimplemented
+from bhemu.errors import MemoryError_, MissingSpecification, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.isa.instructions import encode
 from bhemu.machine.counters import CARRY, CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_X, PACKER
 from bhemu.tensix.banks import MATRIX
@@ -256,6 +256,20 @@ def test_k4_e18_instructions_are_injected(thread: int) -> None:
     assert tile.gpr[thread, 9] & 0xFFFF == 0x4321
     assert (np.delete(tile.record.gpr, thread, axis=0) == 0).all()
     assert tile.cores.load(CTRL0) == 0
+
+
+def test_k4_debuggers_look_at_both_banks_whoever_owns_them() -> None:
+    """tt-exalens dumps SrcA with SETRWC, which moves the matrix unit from bank to bank."""
+    tile = Tile()
+    inject(tile, 2, encode("SETRWC", clear_ab_vld=3))
+    assert tile.record.math_bank.tolist() == [1, 1]
+    with pytest.raises(NonContractualBehavior, match="own it already"):
+        tile.execute(2, encode("SETRWC", clear_ab_vld=3))
+
+
+def test_k4_errors_say_that_a_word_came_through_the_debug_port() -> None:
+    with pytest.raises(UndefinedBehavior, match="pushed through the debug port"):
+        inject(Tile(), 1, encode("SETRWC", reserved=0x20))
 
 
 def test_k4_a_word_is_pushed_by_a_rising_bit_alone() -> None:
