@@ -16,7 +16,7 @@ test: $(STAMP) warm
 
 # All conformance vectors and the quick unit tests with Numba disabled: the same text runs as plain Python.
 test-plain: $(STAMP)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests -m plain
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests -m plain -n auto
 
 # The conformance suite with bounds checks in the compiled code.
 test-bounds: $(STAMP)
