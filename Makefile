@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: run test test-plain test-bounds test-firmware test-llk lint types docs bench conformance warm clean
+.PHONY: run test test-plain test-bounds test-firmware test-clients test-llk lint types docs bench conformance warm clean
 
 # The main job: a matrix multiplication on a generated input, through unpack, math and pack.
 run: $(STAMP)
@@ -26,6 +26,10 @@ test-bounds: $(STAMP)
 # All Blackhole firmware sets of the ttnn wheel boot and run kernels; the wheel (103 MB) is fetched once, with pip.
 test-firmware: $(STAMP)
 	$(BIN)/python -m pytest -m firmware -rs tests/host/test_firmware_wheel.py
+
+# The unmodified tt-exalens and tt-umd, which pip fetches once, on the C library that `bhemu library` makes.
+test-clients: $(STAMP) warm
+	$(BIN)/python -m pytest -m clients -rs tests/clients
 
 # A sample of Tenstorrent's LLK test suite on bhemu: needs pip, a C compiler and the stock RISC-V compiler, and says so
 # when one is missing. On Linux, PIP_EXTRA_INDEX_URL may name PyTorch's index of CPU builds, which are much smaller.

@@ -1,0 +1,113 @@
+"""What the clients need: an environment with the unmodified packages, the C library, a RISC-V program with lines."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bhemu.host.library import build
+from bhemu.host.library.soc_descriptor import write_soc_descriptor
+from bhemu.machine.compiler import cache_directory
+
+PACKAGES = ("tt-exalens==0.4.2", "tt-umd==0.9.14")
+COMPILER = "riscv64-unknown-elf-gcc"
+PROGRAM = Path(__file__).with_name("program.c")
+LINKER_SCRIPT = """
+ENTRY(_start)
+SECTIONS { . = 0; .init : { *(.init) } .text : { *(.text*) } .data : { *(.data*) *(.rodata*) } .bss : { *(.bss*) } }
+"""
+PRELUDE = """
+import os
+import ttexalens.tt_exalens_lib as lib
+from ttexalens.coordinate import OnChipCoordinate
+from ttexalens.tt_exalens_init import init_ttexalens
+context = init_ttexalens(simulation_directory=os.environ["TT_METAL_SIMULATOR"])
+device = context.devices[0]
+core = OnChipCoordinate.create("0,0", device)
+brisc = core.noc_block.get_risc_debug("brisc")
+def pass_clocks(count):
+    for _ in range(count):
+        lib.read_word_from_device(core, 0, context=context)
+"""
+
+
+@pytest.fixture(scope="session")
+def python() -> Path:
+    """Python of an environment with the clients alone; bhemu's own packages come from where bhemu runs."""
+    name = hashlib.sha256("\n".join([sys.version, *PACKAGES]).encode()).hexdigest()[:12]
+    place = cache_directory() / "clients" / f"venv-{name}"
+    binary, stamp = place / "bin" / "python", place / "installed"
+    if not stamp.is_file():
+        shutil.rmtree(place, ignore_errors=True)
+        venv.create(place, with_pip=True)
+        command = [str(binary), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode:
+            said = done.stderr.strip().splitlines()
+            pytest.skip(f"TT-EXALENS IS NOT TESTED: pip cannot install it: {said[-1] if said else done.returncode}")
+        stamp.touch()
+    return binary
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
+        pytest.skip("TT-EXALENS IS NOT TESTED: there is no C compiler")
+    made = build(tmp_path_factory.mktemp("simulator"))
+    write_soc_descriptor(made.parent)
+    return made
+
+
+@pytest.fixture(scope="session")
+def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program whose core B ends in a loop inside `count`, called by `outer`, called by `main`."""
+    if shutil.which(COMPILER) is None:
+        pytest.skip(f"RUN-ELF, CALLSTACK AND GDB ARE NOT TESTED: there is no {COMPILER}")
+    work = tmp_path_factory.mktemp("program")
+    (work / "script.ld").write_text(LINKER_SCRIPT)
+    shutil.copy(PROGRAM, work)
+    command = [COMPILER, "-march=rv32im", "-mabi=ilp32", "-g", "-O0", "-fno-omit-frame-pointer", "-nostdlib"]
+    command += ["-nostartfiles", "-T", "script.ld", PROGRAM.name, "-o", "program.elf"]
+    subprocess.run(command, cwd=work, check=True)
+    return work / "program.elf"
+
+
+def _run(command: list[str], library: Path) -> str:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("BHEMU_", "TTSIM_", "PYTHON"))}
+    if "BHEMU_CACHE" in os.environ:
+        clean["BHEMU_CACHE"] = os.environ["BHEMU_CACHE"]
+    settings = {"TT_METAL_SIMULATOR": str(library), "COLUMNS": "200", "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        command, env=clean | settings, capture_output=True, text=True, check=False, timeout=900, cwd=library.parent
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    assert "ERROR" not in done.stdout, done.stdout[-4000:]
+    return done.stdout
+
+
+@pytest.fixture
+def commands(python: Path, library: Path) -> Callable[..., list[str]]:
+    """`commands("device", "riscv status")` -> output of each, from one run of tt-exalens."""
+
+    def run(*lines: str) -> list[str]:
+        exalens = python.with_name("tt-exalens")
+        out = _run([str(exalens), "-s", str(library), "--test", "--commands", "; ".join([*lines, "x"])], library)
+        parts = out.split("Executing command: ")[1:-1]
+        assert len(parts) == len(lines), out
+        return [part.partition("\n")[2] for part in parts]
+
+    return run
+
+
+@pytest.fixture
+def script(python: Path, library: Path) -> Callable[[str], str]:
+    """Run Python text behind PRELUDE in the clients' environment; returns its output."""
+    return lambda text: _run([str(python), "-c", PRELUDE + text], library)
