@@ -118,7 +118,7 @@ hardware.step()
 hardware.set_watchpoint_on_pc_address(0, loop)
 hardware.cont()
 pass_clocks(40)
-print("pc", hardware.is_halted(), hardware.is_pc_watchpoint_hit(), hardware.read_gpr(32) - loop == 4)  # behind the instruction
+print("pc", hardware.is_halted(), hardware.is_pc_watchpoint_hit(), hardware.read_gpr(32) - loop == 4)
 hardware.disable_watchpoint(0)
 hardware.set_watchpoint_on_memory_write(1, 0x20004)
 hardware.cont()
