@@ -34,9 +34,8 @@ test-clients: $(STAMP) warm
 # Tenstorrent's LLK test suite on bhemu: a sample of unpack, math, pack and matrix multiplication, and of all that the
 # stock compiler can compile (22 minutes). Needs pip, a C compiler and the stock RISC-V compiler, and says so when one is
 # missing. On Linux, PIP_EXTRA_INDEX_URL may name PyTorch's index of CPU builds, which are much smaller.
-LLK_FIRST := eltwise_unary_datacopy eltwise_binary matmul math_matmul reduce transpose_dest unpack_tilize pack_untilize pack
 test-llk: $(STAMP) warm
-	$(BIN)/python tests/llk/run_suite.py $(LLK_FIRST:%=test_%.py)
+	$(BIN)/python tests/llk/run_suite.py --first
 
 test-llk-all: $(STAMP) warm
 	$(BIN)/python tests/llk/run_suite.py

@@ -113,3 +113,10 @@ def test_the_fixed_list_is_well_formed() -> None:
     assert all(name.startswith("test_") and ".py::test_" in name for name in listed.outcomes)
     assert len(listed.functions) <= len(listed.outcomes)
     assert not any("[" in function for function in listed.functions)
+
+
+def test_the_first_part_of_the_list_has_the_tests_of_its_files_alone() -> None:
+    outcomes = {"a.py::f": Kind.PASS, "a.py::f[2]": Kind.REFUSED, "b.py::g": Kind.PASS}
+    part = Expected(4, ("a.py::f", "b.py::g"), outcomes, first=("a.py",)).first_part()
+    assert part.functions == ("a.py::f",)
+    assert set(part.outcomes) == {"a.py::f", "a.py::f[2]"}
