@@ -150,9 +150,9 @@ def end_after(advance: int) -> bytes:
 
 
 def with_lines(version: int, program: bytes, *, tables: bytes | None = None) -> list[Section]:
-    """Debug sections of one unit, compiled in /work, of src/kernel.c (file 1) and /lib/mop.h (file 2)."""
+    """Debug sections of one unit, compiled in /proj, of src/kernel.c (file 1) and /lib/mop.h (file 2)."""
     if version >= 5:
-        default = bytes([1, 1, 0x08, 3]) + b"/work\0src\0/lib\0"
+        default = bytes([1, 1, 0x08, 3]) + b"/proj\0src\0/lib\0"
         default += bytes([2, 1, 0x08, 2, 0x0B, 3]) + b"kernel.c\0\1kernel.c\0\1mop.h\0\2"
     else:
         default = b"src\0/lib\0\0" + b"kernel.c\0\1\0\0mop.h\0\2\0\0\0"
@@ -165,7 +165,7 @@ def with_lines(version: int, program: bytes, *, tables: bytes | None = None) -> 
     abbreviations = bytes([1, 0x11, 0, 0x10, offset_form, 0x1B, 0x08, 0, 0, 0])
     unit = struct.pack("<H", version)
     unit += bytes([1, 4]) + bytes(4) if version >= 5 else bytes(4) + bytes([4])
-    unit += bytes([1]) + bytes(4) + b"/work\0"
+    unit += bytes([1]) + bytes(4) + b"/proj\0"
     return [
         Section(".debug_abbrev", abbreviations),
         Section(".debug_line", struct.pack("<I", len(line)) + line),

@@ -35,7 +35,7 @@ def test_lines(version: int) -> None:
     program = start_at(CODE) + row(0, 10) + row(8, 12, 10) + bytes([FILE, 2]) + row(4, 7, 12)
     program += bytes([FILE, 1]) + row(4, 12, 7) + end_after(8)
     loaded = with_program(program, version)
-    kernel, header = "/work/src/kernel.c", "/lib/mop.h"
+    kernel, header = "/proj/src/kernel.c", "/lib/mop.h"
     assert loaded.line_at(CODE - 1) is None
     assert loaded.line_at(CODE) == SourceLine(kernel, 10)
     assert loaded.line_at(CODE + 7) == SourceLine(kernel, 10)
@@ -64,14 +64,14 @@ def test_repeated_rows_are_one_place() -> None:
 def test_rows_that_are_no_statements_take_no_breakpoint() -> None:
     program = start_at(CODE) + bytes([NEGATE]) + row(0, 10) + bytes([NEGATE]) + row(4, 10, 10) + end_after(4)
     loaded = with_program(program)
-    assert loaded.line_at(CODE) == SourceLine("/work/src/kernel.c", 10)
+    assert loaded.line_at(CODE) == SourceLine("/proj/src/kernel.c", 10)
     assert loaded.addresses_of_line("kernel.c", 10) == [CODE + 4]
 
 
 def test_a_line_without_code_counts_only_where_there_is_no_other() -> None:
     program = start_at(CODE) + row(0, 10) + row(0, 11, 10) + row(4, 10, 11) + end_after(4)
     loaded = with_program(program)
-    assert loaded.line_at(CODE) == SourceLine("/work/src/kernel.c", 11)
+    assert loaded.line_at(CODE) == SourceLine("/proj/src/kernel.c", 11)
     assert loaded.addresses_of_line("kernel.c", 10) == [CODE + 4]
     only = with_program(start_at(CODE) + row(0, 10) + row(0, 11, 10) + end_after(4))
     assert only.addresses_of_line("kernel.c", 10) == [CODE]
@@ -89,7 +89,7 @@ def test_dropped_functions_have_no_lines() -> None:
     kept = start_at(CODE) + row(0, 10) + end_after(8)
     loaded = with_program(dropped + kept)
     assert loaded.line_at(0) is None
-    assert loaded.line_at(CODE) == SourceLine("/work/src/kernel.c", 10)
+    assert loaded.line_at(CODE) == SourceLine("/proj/src/kernel.c", 10)
     assert loaded.addresses_of_line("kernel.c", 99) == []
 
 
@@ -97,7 +97,7 @@ def test_dropped_functions_where_code_begins_at_0() -> None:
     program = start_at(0) + row(0, 10) + end_after(8) + start_at(0) + row(0, 99) + end_after(16)
     sections = with_symbols([], *with_lines(5, program))
     loaded = parse_elf(make_elf([Load(0)], sections, entry=0), "kernel.elf")
-    assert loaded.line_at(4) == SourceLine("/work/src/kernel.c", 10)
+    assert loaded.line_at(4) == SourceLine("/proj/src/kernel.c", 10)
     assert loaded.line_at(12) is None
 
 
@@ -106,8 +106,8 @@ def test_dropped_functions_where_code_begins_at_0() -> None:
     [
         bytes([0]) + b"\xff\xff\xff\xff\xff\x7f" + bytes(8),  # 2**42 directories of no bytes
         bytes([1, 1, 0x19]) + b"\xff\xff\xff\xff\xff\x7f" + bytes(8),  # the same with DW_FORM_flag_present
-        bytes([1, 1, 0x08]) + b"\xff\xff\xff\xff\xff\x7f" + b"/work\0",
-        bytes([1, 1, 0x77, 1]) + b"/work\0",
+        bytes([1, 1, 0x08]) + b"\xff\xff\xff\xff\xff\x7f" + b"/proj\0",
+        bytes([1, 1, 0x77, 1]) + b"/proj\0",
         b"\xff",
     ],
 )
@@ -130,7 +130,7 @@ def test_a_damaged_unit_does_not_cost_the_others_their_lines() -> None:
     ]
     loaded = executable([Name("main", CODE, 32)], *sections)
     assert loaded.line_at(CODE) is None
-    assert loaded.line_at(CODE + 8) == SourceLine("/work/src/kernel.c", 20)
+    assert loaded.line_at(CODE + 8) == SourceLine("/proj/src/kernel.c", 20)
     assert "damaged" in (loaded.line_damage or "")
 
 
