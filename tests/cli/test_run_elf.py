@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -245,19 +242,3 @@ def test_kernel_of_bhemu_cc_runs_and_its_result_is_read_by_symbol(bhemu: Invoke,
     assert result.exit_code == 1
     assert "main returned 3" in result.stdout
     assert "main of core T1 returned 3" in bhemu("run", tmp_path / "failing.elf", "-q").stderr
-
-
-def test_start_to_result_takes_little_time_with_a_warm_cache(tmp_path: Path) -> None:
-    """The processor's time, which other work on the machine does not lengthen much."""
-    if "NUMBA_DISABLE_JIT" in os.environ:
-        pytest.skip("nothing is compiled")
-    path = write_elf(tmp_path / "kernel.elf", store(1))
-    command = [sys.executable, "-m", "bhemu.cli.main", "run", str(path), "-q"]
-    subprocess.run(command, check=True)
-    best = 100.0
-    for _ in range(3):
-        before = os.times()
-        subprocess.run(command, check=True)
-        after = os.times()
-        best = min(best, after.children_user + after.children_system - before.children_user - before.children_system)
-    assert best < 1.5
