@@ -14,7 +14,7 @@ from bhemu.errors import MemoryError_, ProgramError
 from bhemu.host.elf import Executable, Segment
 from bhemu.machine.agents import CORE_NAMES, T0, T2, B
 from bhemu.machine.core_state import LOCAL_RAM_SIZE
-from bhemu.machine.state import L1_SIZE
+from bhemu.machine.state import L1_SIZE, POWER_ON_RESET
 from bhemu.tile.reset import CORE_BIT, DEFAULT_PC, KEEP_RAM_BIT
 
 LOCAL_RAM: Final = 0xFFB00000
@@ -24,7 +24,7 @@ RESET_PC_T0: Final = 0xFFB12228
 RESET_OVERRIDE_T: Final = 0xFFB12234
 RESET_PC_NC: Final = 0xFFB12238
 RESET_OVERRIDE_NC: Final = 0xFFB1223C
-ALL_HELD: Final = 0x47800
+ALL_HELD: Final = POWER_ON_RESET
 """Soft-reset word that holds all five cores (T14)."""
 
 CORE_SYMBOL: Final = "__bhemu_core"

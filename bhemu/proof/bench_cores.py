@@ -7,12 +7,11 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.host.boot import ALL_HELD, SOFT_RESET
 from bhemu.host.tile import Tile
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.tile.reset import CORE_BIT, DEFAULT_PC
 
-SOFT_RESET: Final = 0xFFB121B0
-ALL_HELD: Final = 0x47800
 POLLED_WORD: Final = 0x30000
 CLOCKS: Final = 1000
 

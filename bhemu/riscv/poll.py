@@ -27,6 +27,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.riscv.decode import FIRST_SLOW, TTINSN, fields_of
 from bhemu.riscv.execute import LB, LBU, LH, LHU, LW, RAM_BASE, SB, SH, SW, WORD
+from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST
 from bhemu.tensix.overlay import peek_stream_register
 
 NOT_RECORDING: Final = -1
@@ -34,8 +35,6 @@ LONGEST_PAUSE: Final = 4096
 """Jumps backwards between attempts, at most."""
 _RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
 
-OVERLAY_FIRST: Final = 0xFFB40000
-OVERLAY_END: Final = 0xFFB80000
 SEMAPHORES: Final = 0xFFE80020
 SEMAPHORES_END: Final = 0xFFE80040
 

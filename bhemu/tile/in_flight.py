@@ -8,7 +8,7 @@ import numpy as np
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_SLOTS
-from bhemu.tensix.frontend.fetch import MOP
+from bhemu.tensix.frontend.fetch import MOP, is_drained
 from bhemu.tensix.frontend.gate import wait_is_over
 
 
@@ -20,12 +20,7 @@ def thread_is_done(t, thread):
     comes. What SFPLOADMACRO has scheduled counts for every thread, as nobody knows better (V.7).
     """
     return (
-        t.fifo_count[thread] == 0
-        and t.ready_count[thread] == 0
-        and t.side_count[thread] == 0
-        and t.mop_active[thread] == 0
-        and t.replay_play_left[thread] == 0
-        and t.gate_full[thread] == 0
+        is_drained(t, thread)
         and (t.wait_word[thread] == 0 or (t.simulator_order == 0 and wait_is_over(t, thread)))
         and t.macro_pending == 0
     )

@@ -61,8 +61,8 @@ def side_push(t, thread, word, line):
 
 
 @kernel
-def is_idle(t, thread):
-    """True when no instruction of the thread is queued, being expanded, or at its gate."""
+def is_drained(t, thread):
+    """True when no instruction of the thread is queued, being expanded, or at its gate; a wait may be latched."""
     return (
         t.fifo_count[thread] == 0
         and t.ready_count[thread] == 0
@@ -70,8 +70,13 @@ def is_idle(t, thread):
         and t.mop_active[thread] == 0
         and t.replay_play_left[thread] == 0
         and t.gate_full[thread] == 0
-        and t.wait_word[thread] == 0
     )
+
+
+@kernel
+def is_idle(t, thread):
+    """`is_drained`, and no wait is latched."""
+    return is_drained(t, thread) and t.wait_word[thread] == 0
 
 
 @kernel
