@@ -38,6 +38,7 @@ class Schedule:
         program: bound to its tensors.
         max_cycles: stop with CycleLimit after so many cycles (a poll counts as one).
         progress: called now and then with the cores.
+        core_type: what the functions get.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Schedule:
         *,
         max_cycles: int | None = None,
         progress: Callable[[list[Core]], Any] | None = None,
+        core_type: type[Core] = Core,
     ) -> None:
         self._tile = tile
         self._program = program
@@ -55,7 +57,7 @@ class Schedule:
         self._recorder = tile.recorder
         # A recorder wants to know after which instruction a core could go on, so the cores are asked in every cycle.
         self._quantum = QUANTUM if self._recorder is None else 1
-        self.cores = [Core(tile, program, thread) for thread in range(3)]
+        self.cores = [core_type(tile, program, thread) for thread in range(3)]
         self._tasks = [greenlet(self._body(core)) for core in self.cores]
 
     def _body(self, core: Core) -> Callable[[], None]:

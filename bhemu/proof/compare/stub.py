@@ -1,0 +1,116 @@
+"""Code of a T core that feeds a thread of the coprocessor, made of a few RISC-V instructions (tile T10, K5 to K20)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bhemu.isa.assembler import to_ttinsn
+from bhemu.isa.riscv import RISCV_BY_NAME
+
+MOP_CONFIG: Final = 0xFFB80000
+IDLE: Final = 0xFFE80004
+MOP_IDLE: Final = 0xFFE80008
+SEMAPHORES: Final = 0xFFE80020
+CONFIG: Final = 0xFFEF0000
+BANK: Final = 0x380
+_ZERO, _T0, _T1, _T2 = 0, 5, 6, 7
+
+
+def _upper(value: int) -> int:
+    return (value + 0x800) >> 12 & 0xFFFFF
+
+
+def _make(name: str, *, rd: int = 0, rs1: int = 0, rs2: int = 0) -> int:
+    return RISCV_BY_NAME[name].match | rd << 7 | rs1 << 15 | rs2 << 20
+
+
+def lui(rd: int, upper: int) -> int:
+    """`lui rd, upper`."""
+    return _make("lui", rd=rd) | upper << 12
+
+
+def immediate(name: str, rd: int, rs1: int, value: int) -> int:
+    """An instruction with a 12-bit immediate, such as addi or lw."""
+    return _make(name, rd=rd, rs1=rs1) | (value & 0xFFF) << 20
+
+
+def store(rs2: int, offset: int, rs1: int) -> int:
+    """`sw rs2, offset(rs1)`."""
+    return _make("sw", rs1=rs1, rs2=rs2) | (offset & 0x1F) << 7 | (offset >> 5 & 0x7F) << 25
+
+
+def branch_back(name: str, rs1: int, rs2: int, words: int) -> int:
+    """A branch to an instruction `words` before."""
+    offset = -4 * words
+    bits = (offset >> 12 & 1) << 31 | (offset >> 5 & 0x3F) << 25 | (offset >> 1 & 0xF) << 8 | (offset >> 11 & 1) << 7
+    return _make(name, rs1=rs1, rs2=rs2) | bits
+
+
+class Stub:
+    """Code under construction."""
+
+    def __init__(self) -> None:
+        self._words: list[int] = []
+
+    def code(self) -> bytes:
+        """What was added; then wait until the thread is idle, and stand still."""
+        end = Stub()
+        end._words = list(self._words)
+        end.wait_idle()
+        end._words.append(_make("jal"))  # j .
+        return b"".join(word.to_bytes(4, "little") for word in end._words)
+
+    def instruction(self, word: int) -> None:
+        """An instruction word for the coprocessor."""
+        self._words.append(to_ttinsn(word))
+
+    def mop(self, words: list[int]) -> None:
+        """Program the MOP expander once it is idle."""
+        self._load(_T1, MOP_IDLE)
+        for number, word in enumerate(words):
+            self._store(MOP_CONFIG + 4 * number, word)
+
+    def merge_config(self, bank: int, word: int, mask: int, data: int) -> None:
+        """Change the bits of `mask` in a word of configuration."""
+        address = CONFIG + BANK * bank + 4 * word
+        if mask != 0xFFFFFFFF:
+            self._load(_T1, address)
+            self._constant(_T2, ~mask & 0xFFFFFFFF)
+            self._words.append(_make("and", rd=_T1, rs1=_T1, rs2=_T2))
+            self._constant(_T2, data)
+            self._words.append(_make("or", rd=_T1, rs1=_T1, rs2=_T2))
+            self._words.append(store(_T1, address & 0xFFF, _T0))
+            return
+        self._store(address, data)
+
+    def wait_idle(self) -> None:
+        """Wait until all words are executed."""
+        self._load(_T1, IDLE)
+
+    def semaphore(self, index: int, *, get: bool) -> None:
+        """Post or get a semaphore (K20)."""
+        self._store(SEMAPHORES + 4 * index, int(get))
+
+    def wait_semaphore(self, index: int, values: set[int]) -> None:
+        """Wait until a semaphore has one of these values."""
+        self._constant(_T2, sum(1 << value for value in values))
+        address = SEMAPHORES + 4 * index
+        self._words.append(lui(_T0, _upper(address)))
+        self._words.append(immediate("lw", _T1, _T0, address))
+        self._words.append(_make("srl", rd=_T1, rs1=_T2, rs2=_T1))
+        self._words.append(immediate("andi", _T1, _T1, 1))
+        self._words.append(branch_back("beq", _T1, _ZERO, 3))
+
+    def _constant(self, register: int, value: int) -> None:
+        self._words.append(lui(register, _upper(value)))
+        self._words.append(immediate("addi", register, register, value))
+
+    def _load(self, register: int, address: int) -> None:
+        """Leaves the upper part of the address in t0."""
+        self._words.append(lui(_T0, _upper(address)))
+        self._words.append(immediate("lw", register, _T0, address))
+
+    def _store(self, address: int, value: int) -> None:
+        self._constant(_T1, value)
+        self._words.append(lui(_T0, _upper(address)))
+        self._words.append(store(_T1, address & 0xFFF, _T0))
