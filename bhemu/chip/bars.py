@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -16,16 +16,23 @@ from bhemu.chip.iatu import SIZE as IATU_SIZE
 from bhemu.chip.iatu import Iatu
 from bhemu.chip.identity import NIU_CFG_0, NODE_ID, TRANSLATES, node_id
 from bhemu.chip.pci import BAR0, BAR0_SIZE, BAR2, BAR2_SIZE, BAR4, BAR4_SIZE
-from bhemu.chip.windows import ENTRY_BYTES, FIRST_LARGE, LARGE_BITS, SMALL_BITS, WINDOWS, Window, decode
+from bhemu.chip.windows import (
+    ENTRY_BYTES,
+    FIRST_LARGE,
+    LARGE_BITS,
+    ORDERINGS,
+    SMALL_BITS,
+    SMALL_WINDOWS_END,
+    WINDOW_CONFIG,
+    WINDOW_CONFIG_END,
+    Window,
+    decode,
+)
 from bhemu.errors import ConfigurationError, NonContractualBehavior, UndefinedBehavior, Unimplemented
 
-WINDOW_CONFIG: Final = BAR0 + 0x1FC00000
-WINDOW_CONFIG_END: Final = WINDOW_CONFIG + WINDOWS * ENTRY_BYTES
-SMALL_WINDOWS_END: Final = BAR0 + (FIRST_LARGE << SMALL_BITS)
 PCIE_NIU: Final = (BAR0 + 0x1FD04000, BAR0 + 0x1FD14000)
 DMA: Final = BAR2 + DMA_FIRST
 IATU: Final = BAR2 + 0x1000
-_COUNTED: Final = 3
 
 
 class Nodes(Protocol):
@@ -48,13 +55,23 @@ class Bars:
         nodes: the chip.
         host: memory of the host, for DMA.
         iatu: the address translation unit.
+        words: uint32 [windows, 3]: the windows' entries.
+        kinds: uint8 [windows]: set to 0 when an entry changes; chip/direct.py then looks at it again.
     """
 
-    def __init__(self, nodes: Nodes, host: HostMemory, iatu: Iatu) -> None:
+    def __init__(
+        self,
+        nodes: Nodes,
+        host: HostMemory,
+        iatu: Iatu,
+        words: np.ndarray[Any, Any],
+        kinds: np.ndarray[Any, Any],
+    ) -> None:
         self._nodes = nodes
         self._iatu = iatu
         self._dma = ReadChannel(host, self._write_small_window)
-        self._words = np.zeros((WINDOWS, 3), np.uint32)
+        self._words = words
+        self._kinds = kinds
 
     def read(self, paddr: int, size: int) -> bytes:
         """Bytes at a physical address inside a BAR."""
@@ -100,6 +117,7 @@ class Bars:
         value = struct.unpack("<I", content)[0]
         if WINDOW_CONFIG <= paddr < WINDOW_CONFIG_END:
             self._words.reshape(-1)[(paddr - WINDOW_CONFIG) // 4] = value
+            self._kinds[(paddr - WINDOW_CONFIG) // ENTRY_BYTES] = 0
         elif DMA <= paddr < BAR2 + DMA_END:
             self._dma.write(paddr - BAR2, value)
         elif IATU <= paddr < IATU + IATU_SIZE:
@@ -120,7 +138,7 @@ class Bars:
         """A window's entry, checked as it is used (H9)."""
         words = self._words[number]
         window = decode((int(words[0]), int(words[1]), int(words[2])), number >= FIRST_LARGE)
-        if window.others or window.ordering == _COUNTED:
+        if window.others or window.ordering >= ORDERINGS:
             raise Unimplemented(
                 f"window {number} asks for linked, static-channel, strided or counted accesses",
                 remedy="use ordering 0 to 2 and clear the bits above",

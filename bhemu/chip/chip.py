@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from bhemu.chip.arc import ArcTile
 from bhemu.chip.bars import Bars
-from bhemu.chip.clocks import Clocks, in_tile
-from bhemu.chip.coordinates import NODES, SIMULATOR, TENSIX_COLUMNS, WIDTH, Harvesting, Kind, Node, translation
+from bhemu.chip.clocks import QUANTUM, Clocks, in_tile
+from bhemu.chip.coordinates import (
+    NODES,
+    SIMULATOR,
+    TENSIX_COLUMNS,
+    TENSIX_TILES,
+    WIDTH,
+    Harvesting,
+    Kind,
+    Node,
+    translation,
+)
+from bhemu.chip.direct import NODE_KINDS
 from bhemu.chip.dma import HostMemory
 from bhemu.chip.ethernet import EthernetTile
 from bhemu.chip.iatu import Iatu
 from bhemu.chip.identity import PAGE, Identity, InterfaceNode, check_word, describe
-from bhemu.chip.memory import CHANNEL_BYTES, Dram
+from bhemu.chip.memory import CHANNEL_BYTES, CHANNELS, ZEROS, Dram
 from bhemu.chip.niu_tables import program_tables
 from bhemu.chip.noc import Noc
 from bhemu.chip.nodes import Nodes
 from bhemu.chip.pci import ConfigSpace
 from bhemu.chip.pcie_tile import PcieTile
+from bhemu.chip.state import new_chip
 from bhemu.errors import BhemuError, MemoryError_, UndefinedBehavior
 from bhemu.machine.state import L1_SIZE, new_tiles
 from bhemu.tile.cores import Cores
 
-TENSIX_TILES: Final = 140
 MMIO: Final = 0xFF000000
 """Addresses of a Tensix tile from here on are registers."""
 DRAM_INTERFACES: Final = (0x100_FFB20000, 0x100_FFB30000)
@@ -44,6 +55,8 @@ class Chip:
             of clocks (E43), and translate the coordinates of NoC requests by its fixed table (N8).
         host: memory of the host, for accesses of the chip to it.
         allow_open: use the recommended choice where no source settles what silicon does, instead of refusing.
+        quantum: clocks that tiles may run ahead of each other, at most (chip/run.py); 1: none.
+        threads: of the host, that tiles run on. Results are the same for any number.
     """
 
     def __init__(
@@ -53,6 +66,8 @@ class Chip:
         simulator_order: bool = False,
         allow_open: bool = False,
         host: HostMemory | None = None,
+        quantum: int = QUANTUM,
+        threads: int = 1,
     ) -> None:
         self.translation = translation(harvesting)
         self.tiles = new_tiles(TENSIX_TILES)
@@ -60,16 +75,30 @@ class Chip:
         self.tiles["simulator_order"] = int(simulator_order)
         self.tiles["allow_open"] = int(allow_open)
         self.pci = ConfigSpace()
-        self.dram = [Dram(channel) for channel in range(8)]
+        self.record: Any = new_chip(self.tiles)
+        self.dram = [Dram(channel, self.record["page"][0, channel]) for channel in range(CHANNELS)]
         self._harvesting = harvesting
         self._logical = {physical: place for place, physical in sorted(self.translation.items(), key=lambda p: p[0][1])}
         self._endpoints: dict[Node, Endpoint] = {}
         self.iatu = Iatu()
         self.host = host or HostMemory()
-        self.bars = Bars(self, self.host, self.iatu)
+        self.bars = Bars(self, self.host, self.iatu, self.record["window_words"][0], self.record["window_kind"][0])
         nodes = Nodes(self.tiles, self)
         self._noc = Noc(nodes, self.node if simulator_order else None)
-        self._clocks = nodes.clocks = Clocks(self.tiles, self._noc.carry_out)
+        self.clocks = nodes.clocks = Clocks(
+            self.record, self.tiles, self._noc.carry_out, quantum=quantum, threads=threads
+        )
+        self._name_nodes()
+
+    def _name_nodes(self) -> None:
+        """Tell compiled code what stands at which translated coordinates."""
+        record: Any = self.record[0]
+        record.zeros = ZEROS.ctypes.data
+        for place, physical in self.translation.items():
+            node = NODES[physical]
+            if node.kind in NODE_KINDS:
+                record.node_kind[place] = NODE_KINDS[node.kind]
+                record.node_index[place] = node.index
 
     @property
     def open_choices(self) -> list[int]:
@@ -81,7 +110,7 @@ class Chip:
     @property
     def time(self) -> int:
         """Clocks that have passed."""
-        return self._clocks.time
+        return self.clocks.time
 
     def clock(self, clocks: int) -> None:
         """Let clocks pass.
@@ -89,15 +118,15 @@ class Chip:
         Raises:
             BhemuError: an instruction was refused.
         """
-        self._clocks.advance(clocks)
+        self.clocks.advance(clocks)
 
     def cores(self, index: int) -> Cores:
         """The cores of a Tensix tile as they are now; the host may change them."""
-        return self._clocks.touch(index)
+        return self.clocks.touch(index)
 
     def touch(self, index: int) -> Cores:
         """Before a Tensix tile is changed: bring it to the chip's time; it moves from then on."""
-        return self._clocks.touch(index)
+        return self.clocks.touch(index)
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 
@@ -150,7 +179,7 @@ class Chip:
         if address + size <= L1_SIZE:
             return self.tiles[node.index].l1[address : address + size].tobytes()  # type: ignore[no-any-return]
         _check_register(node, address, size)
-        cores = self._clocks.touch(node.index)
+        cores = self.clocks.touch(node.index)
         try:
             return struct.pack("<I", cores.load(address))
         except BhemuError as error:
@@ -167,7 +196,7 @@ class Chip:
         if node.kind is not Kind.TENSIX:
             self._endpoint(node).write(address, content, noc)
             return
-        cores = self._clocks.touch(node.index)
+        cores = self.clocks.touch(node.index)
         if address + len(content) <= L1_SIZE:
             self.tiles[node.index].l1[address : address + len(content)] = np.frombuffer(content, np.uint8)
             return

@@ -1,63 +1,127 @@
-"""Time of a chip: which tiles move, and in which order (tile T34, H8).
-
-In a clock the tiles move in the order of their numbers, and what a tile does to another happens at once (N26): a later
-tile sees it in the same clock, an earlier one in the next.
-
-That is kept exactly: while more than one tile is active, every clock visits each of them once. A tile that is active
-alone moves through all clocks at once, since nobody can see it; when it touches a tile that can move, its run ends with
-the clock in progress. Its other cores may then be ahead of that clock in instructions that touch nothing but their own
-registers and local RAM, as they always may inside a tile; only a reset from another tile within those very
-instructions could tell. Tiles in which nothing can move cost nothing: their clocks are made up for when they are
-touched.
-"""
+"""Time of a chip as the host sees it: clocks in, exceptions out. What happens in them is bhemu/chip/run.py."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
-from heapq import heappop, heappush
 from typing import Any, Final
 
 import numpy as np
 
 from bhemu.chip.coordinates import NODES, tensix_place
+from bhemu.chip.direct import find_entry
 from bhemu.chip.identity import describe
-from bhemu.errors import BhemuError
-from bhemu.machine.agents import CORES
+from bhemu.chip.run import ATTENDED, clock_entry, help_entry, touch_entry
+from bhemu.chip.state import CHIP_TYPE
+from bhemu.errors import BhemuError, ConfigurationError
+from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.core_state import ASLEEP, BLOCKED, RUNNING
+from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE
 from bhemu.machine.faults import WAIT
-from bhemu.tensix.coprocessor import Coprocessor
+from bhemu.riscv.decode import new_code_cache
+from bhemu.tensix.coprocessor import Coprocessor, copy_table, ensure_place
 from bhemu.tile.cores import Cores
+from bhemu.tile.schedule import ADVANCED, AT_BREAKPOINT
 
-_NOBODY: Final = -1
+NOBODY: Final = -1
+QUANTUM: Final = 1024
+"""Clocks that tiles run ahead of each other, at most, unless somebody says otherwise."""
+WORTH_THREADS: Final = 20_000
+"""Clocks of all tiles together in one call from which on it is worth while to start threads."""
+
+_FUNCTIONS: Final[dict[str, tuple[Callable[..., int], int]]] = {
+    "chip_clock": (clock_entry, 2),
+    "chip_touch": (touch_entry, 2),
+    "chip_help": (help_entry, 2),
+    "chip_find": (find_entry, 3),
+}
+_entries: dict[str, Entry] = {}
+
+
+def chip_entry(name: str) -> Entry:
+    """A compiled function on the record of a chip."""
+    if name not in _entries:
+        function, arguments = _FUNCTIONS[name]
+        _entries[name] = compile_entry(name, function, arguments=arguments, record=CHIP_TYPE)
+    return _entries[name]
+
+
+def ensure_chip_entries() -> None:
+    """Compile what moves a chip, or fetch it from the cache: for `bhemu warm`."""
+    for name in _FUNCTIONS:
+        chip_entry(name)
+
+
+class _Helper:
+    """A thread's own table of handlers and code cache."""
+
+    def __init__(self) -> None:
+        self.code = new_code_cache()
+        self.table = copy_table()
+
+    def refresh(self) -> None:
+        """Take over what has been compiled since."""
+        self.table[:] = copy_table()
+        self.table[CODE_CACHE] = self.code.ctypes.data
+
+
+_helpers: list[_Helper] = []
+"""Of all threads beside the one that asks for clocks; chips that move at the same time share them, and must not."""
+_helpers_in_use = threading.Lock()
 
 
 class Clocks:
     """Moves the Tensix tiles of a chip.
 
     Args:
-        tiles: their records.
+        chip: record of the chip (chip/state.py).
+        tiles: those of its tiles.
         carry_out: `carry_out(tile, noc, initiator)` carries out a NoC request and returns (status, how many tiles have
             answered); see `Cores.connect`.
+        quantum: clocks that tiles may run ahead of each other; with 1 the order is exact to the clock.
+        threads: of the host, that tiles run on.
+
+    Raises:
+        ConfigurationError: less than 1 clock or thread.
     """
 
-    def __init__(self, tiles: np.ndarray[Any, Any], carry_out: Callable[[int, int, int], tuple[int, int]]) -> None:
+    def __init__(
+        self,
+        chip: np.ndarray[Any, Any],
+        tiles: np.ndarray[Any, Any],
+        carry_out: Callable[[int, int, int], tuple[int, int]],
+        *,
+        quantum: int = QUANTUM,
+        threads: int = 1,
+    ) -> None:
+        if quantum < 1 or threads < 1:
+            raise ConfigurationError(f"a quantum of {quantum} clocks, {threads} threads", remedy="both are 1 or more")
         self.tiles = tiles
-        self.time = 0
-        """Clocks that have passed."""
+        self.record: Any = chip[0]
+        self.record.quantum = quantum
+        self.record.threads = 1
+        self.record.current = NOBODY
+        self.threads = threads if JIT else 1
+        self._target: Any = chip.ctypes.data if JIT else self.record
         self._carry_out = carry_out
         self._cores: dict[int, Cores] = {}
-        self._active: set[int] = set()
-        self._waiting: set[int] = set()
-        """Tiles with a core whose NoC request has to wait for another tile: it tries again in each clock."""
-        self._moving = _NOBODY
-        self._alone = False
-        self._stopped = False
-        self._turns: list[int] = []
-        """A heap of the tiles that the clock in progress has yet to visit."""
-        self._tile_clock = tiles["clock"]
         self._core_state = tiles["core_state"]
         self._tensix_state = tiles["tensix_state"]
+        self._touch = chip_entry("chip_touch").call
+        self.cores(0)  # compiles the entries of tiles
+        ensure_place(ADVANCE_TILE)
+        ensure_place(RUN_CORE)
+
+    @property
+    def time(self) -> int:
+        """Clocks that have passed."""
+        return int(self.record.time)
+
+    @property
+    def target(self) -> Any:
+        """The chip's record, as entries take it."""
+        return self._target
 
     def cores(self, index: int) -> Cores:
         """The cores of a tile."""
@@ -73,14 +137,16 @@ class Clocks:
         Raises:
             BhemuError: an instruction was refused.
         """
-        end = self.time + clocks
-        while self.time < end:
-            if not self._active:
-                self.time = end
-            elif len(self._active) == 1:
-                self._run_alone(end)
-            else:
-                self._one_clock(_NOBODY)
+        record = self.record
+        if self.threads > 1 and clocks * int(record.active_count) >= WORTH_THREADS and record.active_count > 1:
+            self._advance_on_threads(clocks)
+        else:
+            self._advance(clocks)
+
+    def finish(self) -> None:
+        """Go on with clocks that have stopped because the host had to do something, and let the rest of them pass."""
+        self._attend()
+        self._advance(0)
 
     def can_react(self, index: int) -> bool:
         """True when a change in a tile's L1 can make a difference to its cores."""
@@ -89,81 +155,77 @@ class Clocks:
 
     def touch(self, index: int) -> Cores:
         """Before somebody else changes a tile: bring it to the time that it is; it moves from then on."""
-        cores = self.cores(index)
-        if index == self._moving:
-            return cores
-        self._bring(index, self.time + (1 if index < self._moving else 0))
-        if index not in self._active:
-            self._active.add(index)
-            if self._alone:
-                self._end_with_this_clock()
-            elif self._moving != _NOBODY and index > self._moving:
-                heappush(self._turns, index)
-        return cores
+        current = int(self.record.current)
+        if index != current:
+            self._touch(self._target, index, self.time + (1 if index < current else 0))
+        return self.cores(index)
 
     # --- order --------------------------------------------------------------------------------------------------------
 
-    def _one_clock(self, first: int) -> None:
-        """The clock in progress, for the active tiles behind `first`."""
-        self._turns = sorted(index for index in self._active if index > first)
-        try:
-            while self._turns:
-                self._moving = heappop(self._turns)
-                self._bring(self._moving, self.time + 1)
-                self._end_turn(self._moving)
-        finally:
-            self._moving = _NOBODY
-        self.time += 1
+    def _advance(self, clocks: int, changed: Callable[[], None] | None = None) -> None:
+        """Let clocks pass in this thread.
 
-    def _run_alone(self, end: int) -> None:
-        """All clocks up to `end` for the only active tile, as long as it remains the only one."""
-        (index,) = self._active
-        self._moving, self._alone, self._stopped = index, True, False
-        try:
-            self._bring(index, end)
-        finally:
-            self._moving, self._alone = _NOBODY, False
-            self.time = int(self._tile_clock[index]) - (1 if self._stopped else 0)
-        self._end_turn(index)
-        if self._stopped:
-            self._one_clock(index)
-
-    def _bring(self, index: int, time: int) -> None:
-        behind = time - int(self._tile_clock[index])
-        if behind > 0:
-            try:
-                self.cores(index).advance(behind)
-            except BhemuError as error:
-                raise in_tile(index, error) from None
-
-    def _end_turn(self, index: int) -> None:
-        """Tiles in which nothing moves are passed over until the host, or another tile, touches them."""
-        if index in self._waiting:
-            self._waiting.discard(index)
-        elif self._tensix_state[index] != RUNNING and RUNNING not in self._core_state[index].tolist():
-            self._active.discard(index)
-
-    def _moment(self) -> int:
-        """Round of the access in progress in the tile that moves."""
-        record: Any = self.tiles[self._moving]
-        return int(record.now_round) if record.now_agent < CORES else int(record.tensix_round)
-
-    def _end_with_this_clock(self) -> None:
-        """The tile that runs alone is no longer alone.
-
-        The round in progress is the last one of its clock, unless the coprocessor executes in it: that moves the goal.
+        Args:
+            changed: called after new functions may have come into the table of handlers.
         """
-        record: Any = self.tiles[self._moving]
-        record.round_goal = self._moment() + 1
-        self._stopped = True
+        call, table = chip_entry("chip_clock").call, self.cores(0).table
+        while call(self._target, table, clocks) != ADVANCED:
+            clocks = 0
+            self._attend()
+            if changed is not None:
+                changed()
+
+    def _advance_on_threads(self, clocks: int) -> None:
+        """The same with the help of other threads, which live as long as the call."""
+        record = self.record
+        with _helpers_in_use:
+            while len(_helpers) < self.threads - 1:
+                _helpers.append(_Helper())
+            helpers = _helpers[: self.threads - 1]
+
+            def refresh() -> None:
+                for helper in helpers:
+                    helper.refresh()
+
+            refresh()
+            call = chip_entry("chip_help").call
+            record.threads, record.share_stop, record.share_next = self.threads, 0, 1 << 40
+            begun = int(record.share_begin)
+            threads = [
+                threading.Thread(target=call, args=(self._target, helper.table.ctypes.data, begun), daemon=True)
+                for helper in helpers
+            ]
+            for thread in threads:
+                thread.start()
+            try:
+                self._advance(clocks, refresh)
+            finally:
+                record.share_stop = 1
+                record.share_begin += 1
+                record.threads = 1
+                for thread in threads:
+                    thread.join()
+
+    def _attend(self) -> None:
+        """Do what the tile that has stopped needs."""
+        record = self.record
+        index = int(record.current)
+        status = int(record.status[index]) & 0x3F
+        record.status[index] |= ATTENDED
+        record.time = record.local[index]
+        try:
+            cores = self.cores(index)
+            if cores.attend(status) == AT_BREAKPOINT:
+                cores.record.core_skip_breakpoint[cores.record.stopped_core] = 1
+        except BhemuError as error:
+            raise in_tile(index, error) from None
+        finally:
+            record.current = NOBODY
 
     def _request(self, index: int, noc: int, initiator: int) -> tuple[int, int]:
         """An initiator of a tile has been started."""
-        if self._alone and index == self._moving:
-            self.time = self._moment() - int(self.tiles[index].free_rounds)
         status, responses = self._carry_out(index, noc, initiator)
-        if status == WAIT:
-            self._waiting.add(index)
+        self.record.waiting[index] = status == WAIT
         return status, responses
 
 

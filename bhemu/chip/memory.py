@@ -8,16 +8,26 @@ import numpy as np
 
 from bhemu.errors import MemoryError_
 
+CHANNELS: Final = 8
 CHANNEL_BYTES: Final = 1 << 32
 PAGE_BITS: Final = 16
 PAGE: Final = 1 << PAGE_BITS
+PAGES: Final = CHANNEL_BYTES >> PAGE_BITS
+ZEROS: Final = np.zeros(PAGE, np.uint8)
+"""What a page that nobody has written holds."""
 
 
 class Dram:
-    """One channel. Bytes that nobody has written read as 0."""
+    """One channel. Bytes that nobody has written read as 0.
 
-    def __init__(self, channel: int) -> None:
+    Args:
+        channel: its number.
+        addresses: int64 [PAGES]: where compiled code finds the pages (chip/state.py).
+    """
+
+    def __init__(self, channel: int, addresses: np.ndarray[Any, Any]) -> None:
         self.channel = channel
+        self._addresses = addresses
         self.pages: dict[int, np.ndarray[Any, np.dtype[np.uint8]]] = {}
 
     def _check(self, address: int, size: int) -> None:
@@ -48,9 +58,15 @@ class Dram:
         while done < len(data):
             start = address & (PAGE - 1)
             count = min(len(data) - done, PAGE - start)
-            page = self.pages.get(address >> PAGE_BITS)
-            if page is None:
-                page = self.pages[address >> PAGE_BITS] = np.zeros(PAGE, np.uint8)
+            page = self.page(address >> PAGE_BITS)
             page[start : start + count] = data[done : done + count]
             address += count
             done += count
+
+    def page(self, number: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """A page, to be written."""
+        page = self.pages.get(number)
+        if page is None:
+            page = self.pages[number] = np.zeros(PAGE, np.uint8)
+            self._addresses[number] = page.ctypes.data
+        return page

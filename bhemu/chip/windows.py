@@ -5,11 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from bhemu.chip.pci import BAR0
+
 WINDOWS: Final = 210
 FIRST_LARGE: Final = 202
 SMALL_BITS: Final = 21
 LARGE_BITS: Final = 32
 ENTRY_BYTES: Final = 12
+ORDERINGS: Final = 3
+"""Orderings of accesses that are built: default, strict, posted."""
+
+WINDOW_CONFIG: Final = BAR0 + 0x1FC00000
+WINDOW_CONFIG_END: Final = WINDOW_CONFIG + WINDOWS * ENTRY_BYTES
+SMALL_WINDOWS_END: Final = BAR0 + (FIRST_LARGE << SMALL_BITS)
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,10 @@
 """Compiling one function at a time, and keeping the machine code on disk.
 
-An *entry* is a Python function `f(t, a, b[, c])` on the state record, compiled on its own with a fixed C signature
-`int64 f(tile *, int64, int64[, int64])`. Its machine code is stored under a name that contains a hash of the
-function's module
-and of every bhemu module and data file that it can reach, of the compiler's versions and of the processor: an edit
-anywhere
-below an entry gives a new name, so stale code cannot run (design section 1). Numba's own cache looks only at the
-entry's file.
+An *entry* is a Python function `f(t, a, b[, c])` on a record of state, a tile's as a rule, compiled on its own with a
+fixed C signature `int64 f(tile *, int64, int64[, int64])`. Its machine code is stored under a name that contains a hash
+of the function's module and of every bhemu module and data file that it can reach, of the compiler's versions and of
+the processor: an edit anywhere below an entry gives a new name, so stale code cannot run (design section 1). Numba's
+own cache looks only at the entry's file.
 
 With `NUMBA_DISABLE_JIT=1` nothing is compiled and entries are the plain functions.
 """
@@ -213,7 +211,14 @@ class Entry:
     keep: Any
 
 
-def compile_entry(name: str, function: Callable[..., int], *, source: str | None = None, arguments: int = 2) -> Entry:
+def compile_entry(
+    name: str,
+    function: Callable[..., int],
+    *,
+    source: str | None = None,
+    arguments: int = 2,
+    record: types.Record = TILE_TYPE,
+) -> Entry:
     """Compile `function(t, a, b[, c])`, or fetch its machine code from the cache.
 
     Args:
@@ -222,6 +227,7 @@ def compile_entry(name: str, function: Callable[..., int], *, source: str | None
         source: optional text of a wrapper `def entry(t, a, b)` that calls `body` (the function): how an instruction's
             operands are taken out of its word.
         arguments: integers after the record.
+        record: which record it is.
     """
     if not JIT:
         scope: dict[str, Any] = {"body": function}
@@ -244,7 +250,7 @@ def compile_entry(name: str, function: Callable[..., int], *, source: str | None
     except (OSError, ValueError, EOFError, TypeError):
         if _progress is not None:
             _progress(name)
-        symbol, library = _compile(function, source, arguments)
+        symbol, library = _compile(function, source, arguments, record)
         if cached:
             _store(path, marshal.dumps((symbol, library.serialize_using_object_code())))
     address = library.get_pointer_to_function(symbol)
@@ -262,7 +268,7 @@ def _record_at(typing_context: Any, pointer: Any) -> Any:
     return pointer.dtype(pointer), code
 
 
-def _compile(function: Callable[..., int], source: str | None, arguments: int) -> tuple[str, Any]:
+def _compile(function: Callable[..., int], source: str | None, arguments: int, record: types.Record) -> tuple[str, Any]:
     # Without Numba's reference counting (_nrt): all that it would count are views of the record, and machine code from
     # the cache then needs nothing of Numba's runtime. Code that would allocate does not compile.
     compiler: Any = njit  # its annotations leave out _nrt
@@ -281,7 +287,7 @@ def _compile(function: Callable[..., int], source: str | None, arguments: int) -
         def entry(pointer: Any, a: int, b: int, c: int) -> int:  # type: ignore[misc]
             return body(_record_at(pointer), a, b, c)  # type: ignore[call-arg,no-any-return]
 
-    signature = types.int64(types.CPointer(TILE_TYPE), *[types.int64] * arguments)
+    signature = types.int64(types.CPointer(record), *[types.int64] * arguments)
     compiled = numba.cfunc(signature, error_model="numpy", _nrt=False)(entry)  # type: ignore[call-arg]
     return compiled._wrapper_name, compiled._library  # type: ignore[attr-defined]
 

@@ -35,7 +35,9 @@ NOC_START = 262
 """A request of a network interface starts: `start(t, noc, initiator)` (tile/noc_transfer.py)."""
 RUN_TURNS = 263
 """Several cores execute, one after the other: `run_turns(t, core, code cache)`."""
-PLACES = 264
+ADVANCE_TILE = 264
+"""A tile moves up to its goal: `advance_tile(t, table, how)` (tile/schedule.py)."""
+PLACES = 265
 
 if JIT:
 

@@ -220,6 +220,12 @@ TILE: np.dtype[Any] = _layout()
 """The dtype of a tile. `l1`, `l1_u16` and `l1_u32` are views of the same bytes; so are `dst` and `dst_u32`,
 `dst_valid` and `dst_valid_u32`, `core_ram` and `core_ram_u16` and `core_ram_u32`."""
 
+
+def offset_of(record: np.dtype[Any], name: str) -> int:
+    """Where a field begins in a record, in bytes."""
+    return int((record.fields or {})[name][1])  # type: ignore[index]  # of a structured dtype, it is never empty
+
+
 TILE_TYPE = from_dtype(TILE)
 """The same record as compiled code knows it."""
 

@@ -102,6 +102,11 @@ if not JIT:
     dispatch.PLAIN_TABLE = _functions
 
 
+def copy_table() -> np.ndarray[Any, Any]:
+    """The addresses of all handlers that there are, for another thread."""
+    return _addresses.copy()
+
+
 class Coprocessor:
     """Drives the three Tensix threads of one tile.
 

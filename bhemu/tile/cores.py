@@ -14,6 +14,7 @@ from bhemu.machine.agents import CORE_NAMES, NOC
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_DEBUGGER, HALTED, IN_RESET, LOCAL_RAM_SIZE, RUNNING
 from bhemu.machine.dispatch import (
+    ADVANCE_TILE,
     CODE_CACHE,
     DEVICE_LOAD,
     DEVICE_STORE,
@@ -45,6 +46,7 @@ provide(SLOW_CORE, "slow_core", slow_core_entry)
 provide(DEVICE_LOAD, "device_load", device_load_entry)
 provide(DEVICE_STORE, "device_store", device_store_entry)
 provide(RUN_TURNS, "run_turns", run_turns_entry)
+provide(ADVANCE_TILE, "advance_tile", schedule.advance_tile_entry)
 provide(NOC_START, "noc_start", start_entry)
 set_value(CODE_CACHE, CODE.ctypes.data if JIT else CODE[0])
 
@@ -202,17 +204,31 @@ class Cores:
             amount = 0
             if status == schedule.ADVANCED:
                 return None
-            if status == schedule.NEEDS_HANDLER:
-                try:
-                    coprocessor.supply()
-                except BhemuError as error:
-                    raise self._pushed(error) from None
-            elif status == schedule.AT_BREAKPOINT:
+            if self.attend(status) == schedule.AT_BREAKPOINT:
                 return int(self.record.stopped_core)
-            elif status == schedule.CORE_FAULTED:
-                raise self._fault()
-            else:
-                raise self._pushed(coprocessor.fault())
+
+    def attend(self, status: int) -> int:
+        """Do what compiled code has stopped for, with a status of `bhemu.tile.schedule`; returns the status.
+
+        Raises:
+            BhemuError: it has stopped because an instruction was refused.
+        """
+        coprocessor = self._coprocessor
+        if status == schedule.NEEDS_HANDLER:
+            try:
+                coprocessor.supply()
+            except BhemuError as error:
+                raise self._pushed(error) from None
+        elif status == schedule.CORE_FAULTED:
+            raise self._fault()
+        elif status == schedule.TENSIX_FAULTED:
+            raise self._pushed(coprocessor.fault())
+        return status
+
+    @property
+    def table(self) -> Any:
+        """The table of handlers, as entries take it."""
+        return self._coprocessor.table
 
     def connect(self, carry_out: Callable[[int, int], tuple[int, int]]) -> None:
         """Put a chip around the tile: NoC requests that another tile takes part in are no longer refused.

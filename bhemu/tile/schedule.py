@@ -409,6 +409,29 @@ def advance_entry(t, table, clocks):
     return advance(t, table)
 
 
+# What a chip asks of `advance_tile_entry` (chip/run.py); less than 0: to begin so many clocks
+GO_ON: Final = 0
+"""Advance to the goal."""
+GO_ON_CHANGED: Final = 1
+"""The same; somebody else has changed the tile."""
+AFTER_RUN: Final = 8
+"""+ core + 8 * why it has left its loop: finish its turn, and advance to the goal."""
+
+
+def advance_tile_entry(t, table, how):
+    """Advance a tile of a chip; `how` is one of the constants above."""
+    if how < 0:
+        begin_clocks(t, -how)
+    elif how == GO_ON_CHANGED:
+        event(t, np.int64(t.now_round), NOBODY)
+    elif how >= AFTER_RUN:
+        result = after_run(t, table, (how - AFTER_RUN) & 7, (how - AFTER_RUN) >> 3, False)
+        if result != ADVANCED:
+            t.clock = t.round_goal - t.free_rounds
+            return result
+    return advance(t, table)
+
+
 def settle_cores_entry(t, _table, _):
     """Let sleeping cores show where they stand now; for those who read their registers."""
     for core in range(CORES):

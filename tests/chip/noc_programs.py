@@ -66,7 +66,8 @@ class Board:
     """
 
     def __init__(self, programs: Mapping[tuple[int, int], str], **options: object) -> None:
-        self.chip = Chip(**options)  # type: ignore[arg-type]
+        exact: dict[str, object] = {"quantum": 1}
+        self.chip = Chip(**(exact | options))  # type: ignore[arg-type]
         for place, text in programs.items():
             self.chip.write_node(NODES[place], 0, assemble(text + "\nend: j end\n", 0))
 

@@ -15,19 +15,29 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from bhemu.chip.chip import Chip
+from bhemu.chip.clocks import QUANTUM as DEFAULT_QUANTUM
+from bhemu.chip.clocks import WORTH_THREADS, chip_entry
 from bhemu.chip.dma import HostMemory
+from bhemu.chip.state import CHIP
 from bhemu.errors import BhemuError, ConfigurationError, MissingSpecification
 from bhemu.host.library.fault_report import DUMP, fault_place, write_dump
 from bhemu.host.semihosting import Semihosting
 from bhemu.machine.agents import B
+from bhemu.machine.compiler import JIT
 from bhemu.machine.core_state import HALT_ECALL, HALTED
 from bhemu.machine.faults import FAULTS
+from bhemu.machine.state import offset_of
 
 ALLOW_OPEN: Final = "BHEMU_ALLOW_OPEN"
 """Environment variable: 1 to use the recommended choice where no source settles what silicon does."""
 SEMIHOSTING: Final = "TTSIM_SEMIHOSTING"
 """Environment variable: 1 to serve `ecall` of core B (H26, H27)."""
+QUANTUM: Final = "BHEMU_QUANTUM"
+"""Environment variable: clocks that tiles may run ahead of each other, at most (chip/run.py)."""
+THREADS: Final = "BHEMU_THREADS"
+"""Environment variable: threads that tiles run on; by default as many as there are processors, up to 8."""
 
+_MOST_THREADS: Final = 8
 _STANDARD_OUTPUT: Final = 1
 _REFUSED: Final = 1
 _INTERRUPTED: Final = 130
@@ -129,9 +139,50 @@ def init() -> None:
         raise ConfigurationError(f"{SEMIHOSTING} is {wanted!r}", remedy="set it to 1, or not at all")
     _semihosting = Semihosting(_to_client) if wanted else None
     allow_open = os.environ.get(ALLOW_OPEN, "") not in ("", "0")
-    _chip = Chip(simulator_order=True, allow_open=allow_open, host=_host_memory())
+    _chip = Chip(
+        simulator_order=True,
+        allow_open=allow_open,
+        host=_host_memory(),
+        quantum=_number(QUANTUM, DEFAULT_QUANTUM),
+        threads=_number(THREADS, _processors()),
+    )
+    _connect(_chip)
     _started = time.perf_counter()
     _reported = False
+
+
+def _number(name: str, default: int) -> int:
+    """A positive number in the environment."""
+    text = os.environ.get(name, "")
+    if not text:
+        return default
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigurationError(f"{name} is {text!r}", remedy="set it to a number from 1 on, or not at all")
+    return int(text)
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return min(len(affinity(0)) if affinity else os.cpu_count() or 1, _MOST_THREADS)
+
+
+def _connect(chip: Chip) -> None:
+    """Let the C side call compiled code without Python. Semihosting is served between any two clocks: in Python."""
+    if not JIT:
+        return
+    clocks = chip.clocks
+    _table[_FIND] = chip_entry("chip_find").address
+    _table[_CHIP] = clocks.target
+    if _semihosting is None:
+        _table[_HANDLERS] = clocks.cores(0).table
+        _table[_ACTIVE_TILES] = clocks.target + offset_of(CHIP, "active_count")
+        _table[_WORTH_THREADS] = WORTH_THREADS if clocks.threads > 1 else 1 << 62
+        _table[_RUN] = chip_entry("chip_clock").address
+
+
+def _disconnect() -> None:
+    _table[_RUN] = _table[_FIND] = None
 
 
 def _to_client(stream: int, content: bytes) -> None:
@@ -158,6 +209,7 @@ def exit_() -> None:
     """The chip ends."""
     global _chip
     _report()
+    _disconnect()
     _chip = None
 
 
@@ -190,6 +242,11 @@ def clock(clocks: int) -> None:
     for _ in range(clocks):
         chip.clock(1)
         _serve(chip, _semihosting)
+
+
+def finish_clock() -> None:
+    """A tile needs something in the midst of clocks: do it, and let the rest of them pass."""
+    _chip_now().clocks.finish()
 
 
 def _serve(chip: Chip, semihosting: Semihosting) -> None:
@@ -225,9 +282,11 @@ _CALLS: Final[dict[int, tuple[str, Any, tuple[Any, ...], Callable[..., Any]]]] =
     5: ("libttsim_pci_mem_wr_bytes", None, (_U64, _P, _U32), memory_write),
     6: ("libttsim_clock", None, (_U32,), clock),
     9: ("libttsim_tile", None, (_U32, _U32, _U32, _U64, _U32), tile_access),
+    10: ("libttsim_clock", None, (), finish_clock),
 }
 """By their places in the table of shim.c."""
-_DMA_READ, _DMA_WRITE, _TABLE_SIZE = 7, 8, 10
+_DMA_READ, _DMA_WRITE = 7, 8
+_RUN, _FIND, _CHIP, _HANDLERS, _ACTIVE_TILES, _WORTH_THREADS, _TABLE_SIZE = range(11, 18)
 _table: Any = None
 _keep: list[Any] = []
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -28,6 +29,14 @@ static struct {
     read_callback dma_read;
     write_callback dma_write;
     void (*tile_access)(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+    void (*finish_clock)(void);
+    /* Compiled code, called without Python; NULL where only Python may decide. */
+    int64_t (*run)(void *, int64_t, int64_t);
+    int64_t (*find)(void *, int64_t, int64_t, int64_t);
+    void *chip;
+    int64_t handlers;
+    const int64_t *active_tiles;
+    int64_t worth_threads; /* clocks of all tiles together from which on Python starts threads */
 } calls;
 
 static int running;
@@ -141,19 +150,30 @@ EXPORT void libttsim_pci_config_wr32(uint32_t bdf, uint32_t offset, uint32_t dat
 EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
 {
     check(__func__);
-    calls.memory_read(paddr, p, size);
+    const void *at = calls.find ? (void *)calls.find(calls.chip, paddr, size, 0) : NULL;
+    if (at)
+        memcpy(p, at, size);
+    else
+        calls.memory_read(paddr, p, size);
 }
 
 EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t size)
 {
     check(__func__);
-    calls.memory_write(paddr, p, size);
+    void *at = calls.find ? (void *)calls.find(calls.chip, paddr, size, 1) : NULL;
+    if (at)
+        memcpy(at, p, size);
+    else
+        calls.memory_write(paddr, p, size);
 }
 
 EXPORT void libttsim_clock(uint32_t clocks)
 {
     check(__func__);
-    calls.clock(clocks);
+    if (!calls.run || *calls.active_tiles * clocks >= calls.worth_threads)
+        calls.clock(clocks);
+    else if (clocks && calls.run(calls.chip, calls.handlers, clocks))
+        calls.finish_clock();
 }
 
 EXPORT void libttsim_tile_rd_bytes(uint32_t x, uint32_t y, uint64_t address, void *p, uint32_t size)

@@ -1,0 +1,132 @@
+"""The host's accesses to L1 and DRAM in compiled code: from an address in a BAR to one in this process (tile H5, H9).
+
+What is not decided here - registers, multicasts, whatever is refused - is left to chip/bars.py.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.chip.coordinates import Kind
+from bhemu.chip.memory import PAGE, PAGE_BITS
+from bhemu.chip.pci import BAR0, BAR4, BAR4_SIZE
+from bhemu.chip.run import tile_of, touch
+from bhemu.chip.state import CHIP, PLACES
+from bhemu.chip.windows import (
+    ENTRY_BYTES,
+    FIRST_LARGE,
+    LARGE_BITS,
+    ORDERINGS,
+    SMALL_BITS,
+    SMALL_WINDOWS_END,
+    WINDOW_CONFIG,
+    WINDOW_CONFIG_END,
+)
+from bhemu.machine.core_state import HALTED, IN_RESET
+from bhemu.machine.kernel import kernel
+from bhemu.machine.state import L1_SIZE, TILE, offset_of
+
+# What a window shows
+UNKNOWN: Final = 0
+"""Its entry has not been looked at since it was written."""
+TENSIX: Final = 1
+DRAM: Final = 2
+OTHER: Final = 3
+"""Something that only chip/bars.py decides."""
+NODE_KINDS: Final = {Kind.TENSIX: TENSIX, Kind.DRAM: DRAM}
+
+_SMALL_MASK: Final = (1 << SMALL_BITS) - 1
+_LARGE_MASK: Final = (1 << LARGE_BITS) - 1
+_L1_OFFSET: Final = offset_of(TILE, "l1")
+_TILE_BYTES: Final = TILE.itemsize
+_WORDS_OFFSET: Final = offset_of(CHIP, "window_words")
+_SMALL_ADDRESS_BITS: Final = 43
+_COORDINATE: Final = 63
+_RAW_ROWS: Final = 2
+
+
+@kernel
+def _decode(chip, number):
+    """Look at a window's entry; see `bhemu.chip.windows.decode`."""
+    low = np.int64(chip.window_words[number, 0])
+    middle = np.int64(chip.window_words[number, 1])
+    high = np.int64(chip.window_words[number, 2])
+    if number < FIRST_LARGE:
+        base = (low | ((middle & ((1 << (_SMALL_ADDRESS_BITS - 32)) - 1)) << 32)) << SMALL_BITS
+        fields = (middle >> (_SMALL_ADDRESS_BITS - 32)) | (high << (64 - _SMALL_ADDRESS_BITS))
+    else:
+        base = low << LARGE_BITS
+        fields = middle | (high << 32)
+    # x, y, no corner of a multicast, either NoC, ordering, nothing else
+    x, y = fields & _COORDINATE, (fields >> 6) & _COORDINATE
+    ordering = (fields >> 27) & 3
+    plain = (fields >> 12) & 0xFFF == 0 and (fields >> 25) & 3 == 0 and ordering < ORDERINGS and fields >> 29 == 0
+    kind = np.int64(OTHER)
+    if plain and x < PLACES and y < PLACES and y >= _RAW_ROWS and base >= 0 and chip.node_kind[x, y] != 0:
+        kind = np.int64(chip.node_kind[x, y])
+        chip.window_index[number] = chip.node_index[x, y]
+        chip.window_base[number] = base
+    chip.window_kind[number] = np.uint8(kind)
+
+
+@kernel
+def _can_react(t):
+    """True when a change in L1 can make a difference to a tile's cores."""
+    for state in t.core_state:
+        if state not in (IN_RESET, HALTED):
+            return True
+    return t.tensix_state != 0
+
+
+@kernel
+def find(chip, paddr, size, writes):
+    """Address in this process of `size` bytes at a physical address in a BAR; 0 where chip/bars.py has to look.
+
+    Args:
+        writes: 1 when they are about to be written.
+    """
+    if paddr >= BAR0 and paddr < SMALL_WINDOWS_END:
+        number = (paddr - BAR0) >> SMALL_BITS
+        offset = (paddr - BAR0) & _SMALL_MASK
+        room = _SMALL_MASK + 1 - offset
+    elif paddr >= BAR4 and paddr < BAR4 + BAR4_SIZE:
+        number = FIRST_LARGE + ((paddr - BAR4) >> LARGE_BITS)
+        offset = (paddr - BAR4) & _LARGE_MASK
+        room = _LARGE_MASK + 1 - offset
+    elif paddr >= WINDOW_CONFIG and paddr < WINDOW_CONFIG_END and size == 4 and paddr & 3 == 0:
+        if writes:
+            chip.window_kind[(paddr - WINDOW_CONFIG) // ENTRY_BYTES] = UNKNOWN
+        return chip.address + _WORDS_OFFSET + paddr - WINDOW_CONFIG
+    else:
+        return np.int64(0)
+    if size <= 0 or size > room:
+        return np.int64(0)
+    if chip.window_kind[number] == UNKNOWN:
+        _decode(chip, number)
+    kind = chip.window_kind[number]
+    index = np.int64(chip.window_index[number])
+    address = np.int64(chip.window_base[number]) + offset
+    if kind == TENSIX:
+        if address + size > L1_SIZE:
+            return np.int64(0)
+        if writes and (chip.active[index] != 0 or _can_react(tile_of(chip, index))):
+            touch(chip, index, chip.time)
+        return chip.tiles + index * _TILE_BYTES + _L1_OFFSET + address
+    if kind == DRAM:
+        start = address & (PAGE - 1)
+        if start + size > PAGE or address >= 1 << 32:
+            return np.int64(0)
+        page = np.int64(chip.page[index, address >> PAGE_BITS])
+        if page == 0 and not writes:
+            page = np.int64(chip.zeros)
+        return page + start if page != 0 else np.int64(0)
+    return np.int64(0)
+
+
+def find_entry(chip, paddr, size, writes):
+    """`find` for the C library."""
+    return find(chip, paddr, size, writes)

@@ -1,0 +1,322 @@
+"""Clocks of a chip in compiled code: which tiles move, in which order, and how far ahead of each other (tile T34, H8).
+
+In a clock the tiles move in the order of their numbers, and what a tile does to another happens at once (N26): a later
+tile sees it in the same clock, an earlier one in the next. That order is kept as far as anybody can tell:
+
+- Tiles in which nothing can move are not visited. They are brought to the time that it is when somebody touches them.
+- A tile that is behind all others runs up to the next one.
+- Tiles that have not changed each other for a while run ahead of each other, each up to the quantum's end or to its
+  next NoC request to another tile. Requests are then carried out in the order above. They find tiles that wait, poll or
+  stand still exactly as they would have been; only a tile that is busy may see a change late, by less than the quantum.
+  On silicon a request takes hundreds of clocks, so no program can rely on the difference.
+
+The quantum is a quarter of the time since anybody last changed something in a tile that moves, and at most
+`chip.quantum`; with 1 the order is exact to the clock.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.chip.atomic import fetch_add, let_others_run, load, store
+from bhemu.chip.state import CHIP, tile_at
+from bhemu.machine.agents import CORES
+from bhemu.machine.core_state import RUNNING
+from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE, call_handler, has_handler, place_value
+from bhemu.machine.kernel import kernel
+from bhemu.machine.state import TILE, offset_of
+from bhemu.riscv.execute import LIMIT
+from bhemu.tile.noc_request import NOC_AWAY
+from bhemu.tile.schedule import ADVANCED, AFTER_RUN, GO_ON, GO_ON_CHANGED, NEEDS_HANDLER
+from bhemu.tile.turns import COPROCESSOR, NOBODY, is_plain_turn
+
+MIDST: Final = 0x80
+"""Bit of a tile's status: it stands before a NoC request, in round `moment` of clock `local`."""
+ATTENDED: Final = 0x40
+"""Bit of a tile's status: the host has done what was to be done, and the tile can go on."""
+_TILE_BYTES: Final = TILE.itemsize
+_NEXT: Final = offset_of(CHIP, "share_next")
+_DONE: Final = offset_of(CHIP, "share_done")
+_BEGIN: Final = offset_of(CHIP, "share_begin")
+_NO_WORK: Final = 1 << 40
+_QUIET: Final = 4
+"""A quantum is this part of the time for which tiles have left each other alone."""
+
+
+@kernel
+def tile_of(chip, index):
+    """The record of a tile."""
+    return tile_at(chip.tiles + index * _TILE_BYTES)
+
+
+@kernel
+def _runs(t):
+    """(how many agents of a tile are running, the last of them)."""
+    count, found = 0, NOBODY
+    for core in range(CORES):
+        if t.core_state[core] == RUNNING:
+            count += 1
+            found = core
+    if t.tensix_state == RUNNING:
+        count += 1
+        found = COPROCESSOR
+    return count, found
+
+
+@kernel
+def _stop_in_midst(chip, index, t, status):
+    """A tile cannot go on by itself: it asks for a handler, for a NoC request, or has to refuse something."""
+    chip.status[index] = np.uint8(status)
+    if status == NEEDS_HANDLER and t.needs_place >= NOC_AWAY:
+        moment = np.int64(t.now_round) if t.now_agent < CORES else np.int64(t.tensix_round)
+        chip.moment[index] = moment
+        chip.local[index] = moment - t.free_rounds
+        chip.status[index] = np.uint8(status | MIDST)
+
+
+@kernel
+def _wind_back(chip, index, t):
+    """Nobody in a tile can move: its time is when something happened last, so that a change finds it exactly then."""
+    moment = np.int64(t.tensix_round)
+    for core in range(CORES):
+        moment = max(moment, np.int64(t.core_round[core]))
+    back = np.int64(t.round_goal) - moment
+    if back > 0:
+        t.round_goal -= back
+        t.clock -= back
+    chip.local[index] = t.clock
+
+
+@kernel
+def run_tile(chip, table, index, goal):
+    """Let a tile run up to a clock; what it needs from the host stands in `status`. Touches no other tile."""
+    t = tile_of(chip, index)
+    how = np.int64(GO_ON)
+    if chip.status[index] & MIDST:
+        t.round_goal = max(goal + t.free_rounds, np.int64(chip.moment[index]) + 1)
+        if chip.touched[index] != 0:
+            how = np.int64(GO_ON_CHANGED)
+    elif chip.status[index] == 0:
+        clocks = goal - np.int64(t.clock)
+        if chip.touched[index] != 0 or chip.waiting[index] != 0:
+            how = -clocks
+        else:
+            t.round_goal += clocks
+    chip.status[index] = 0
+    chip.touched[index] = 0
+    status = call_handler(table, ADVANCE_TILE, t, table, how)
+    if status != ADVANCED:
+        _stop_in_midst(chip, index, t, status)
+        return
+    chip.local[index] = t.clock
+    if _runs(t)[0] == 0 and chip.waiting[index] == 0:
+        _wind_back(chip, index, t)
+
+
+@kernel
+def _forget_idle(chip):
+    """Tiles in which nothing can move are no longer visited."""
+    kept = 0
+    for k in range(chip.active_count):
+        index = chip.order[k]
+        expects = chip.status[index] != 0 or chip.waiting[index] != 0 or chip.touched[index] != 0
+        if expects or _runs(tile_of(chip, index))[0] != 0:
+            chip.order[kept] = index
+            kept += 1
+        else:
+            chip.active[index] = 0
+    chip.active_count = kept
+
+
+@kernel
+def _first(chip):
+    """(clock of the tile that is farthest behind, how many are, clock of the next, whether all can go on, any waits).
+
+    Clocks are the end where nobody is behind.
+    """
+    first = second = np.int64(chip.end)
+    count = 0
+    free, waits = True, False
+    for k in range(chip.active_count):
+        index = chip.order[k]
+        local = np.int64(chip.local[index])
+        waits = waits or chip.waiting[index] != 0
+        if chip.status[index] != 0 and chip.status[index] & ATTENDED == 0:
+            free = False
+        if local < first:
+            second = first
+            first = local
+            count = 1
+        elif local == first:
+            count += 1
+        elif local < second:
+            second = local
+    return first, count, second, free, waits
+
+
+@kernel
+def _in_order(chip, table, first, goal):
+    """The tiles at clock `first` run up to `goal`, one after the other; returns the status that stops them.
+
+    Args:
+        goal: more than one clock away only for a tile alone.
+    """
+    for k in range(chip.active_count):
+        index = chip.order[k]
+        if chip.local[index] != first:
+            continue
+        if chip.status[index] == 0 or chip.status[index] & ATTENDED:
+            run_tile(chip, table, index, goal)
+        if chip.status[index] != 0:
+            chip.current = index
+            return np.int64(chip.status[index]) & ~MIDST
+    return np.int64(ADVANCED)
+
+
+@kernel
+def _run_ahead(chip, table, k):
+    """The tile at a place of the order runs up to the goal that all share."""
+    index = chip.order[k]
+    if chip.local[index] < chip.share_goal:
+        run_tile(chip, table, index, chip.share_goal)
+
+
+@kernel
+def _take_part(chip, table):
+    """Run tiles of a share of work until none is left."""
+    while True:
+        k = fetch_add(chip.address + _NEXT, 1)
+        if k >= chip.share_count:
+            return
+        _run_ahead(chip, table, k)
+        fetch_add(chip.address + _DONE, 1)
+
+
+@kernel
+def _all_ahead(chip, table, goal):
+    """All tiles run up to a goal, independently of each other."""
+    chip.share_goal = goal
+    if chip.threads <= 1:
+        for k in range(chip.active_count):
+            _run_ahead(chip, table, k)
+        return
+    chip.share_count = chip.active_count
+    store(chip.address + _DONE, 0)
+    store(chip.address + _NEXT, 0)
+    fetch_add(chip.address + _BEGIN, 1)
+    _take_part(chip, table)
+    while load(chip.address + _DONE) < chip.share_count:
+        let_others_run()
+    store(chip.address + _NEXT, _NO_WORK)  # who comes late finds nothing, whatever the next share is
+
+
+@kernel
+def _lone_core(chip, table):
+    """Clocks of the only core that runs in the only tile that moves; False when there is more to do."""
+    index = chip.order[0]
+    if chip.touched[index] != 0 or chip.status[index] != 0 or chip.waiting[index] != 0:
+        return False
+    t = tile_of(chip, index)
+    count, core = _runs(t)
+    if count != 1 or core == COPROCESSOR or not is_plain_turn(t, core) or not has_handler(table, RUN_CORE):
+        return False
+    t.round_goal += chip.end - t.clock
+    t.round_horizon = t.round_goal
+    reason = call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE))
+    if reason == LIMIT:
+        t.clock = chip.end
+        chip.local[index] = chip.end
+        chip.time = chip.end
+        return True
+    status = call_handler(table, ADVANCE_TILE, t, table, AFTER_RUN + core + 8 * reason)
+    if status != ADVANCED:
+        _stop_in_midst(chip, index, t, status)
+    else:
+        chip.local[index] = t.clock
+    return False
+
+
+@kernel
+def move(chip, table):
+    """Let all tiles move up to `chip.end`.
+
+    Returns:
+        ADVANCED, or the status of tile `chip.current`, for which the host has to do something.
+    """
+    if chip.active_count == 1 and _lone_core(chip, table):
+        return np.int64(ADVANCED)
+    while True:
+        _forget_idle(chip)
+        first, count, second, free, waits = _first(chip)
+        if first >= chip.end:
+            chip.time = chip.end
+            return np.int64(ADVANCED)
+        chip.time = first
+        quantum = min(np.int64(chip.quantum), (first - chip.last_message) // _QUIET)
+        if count == 1 and not waits:
+            goal = max(second, first + 1)
+        elif quantum > 1 and free and not waits:
+            _all_ahead(chip, table, min(np.int64(chip.end), first + quantum))
+            continue
+        else:
+            goal = first + 1
+        status = _in_order(chip, table, first, goal)
+        if status != ADVANCED:
+            return status
+
+
+@kernel
+def touch(chip, index, clock):
+    """Before a tile is changed: bring it to a clock; it moves from then on."""
+    t = tile_of(chip, index)
+    if chip.active[index] == 0:
+        behind = clock - np.int64(t.clock)
+        if behind > 0:
+            t.round_goal += behind
+            t.clock += behind
+        chip.local[index] = t.clock
+        chip.active[index] = 1
+        k = np.int64(chip.active_count)
+        while k > 0 and chip.order[k - 1] > index:
+            chip.order[k] = chip.order[k - 1]
+            k -= 1
+        chip.order[k] = index
+        chip.active_count += 1
+    elif chip.status[index] & MIDST:
+        t.round_goal = max(clock + t.free_rounds, np.int64(chip.moment[index]) + 1)
+        t.clock = t.round_goal - t.free_rounds
+    chip.touched[index] = 1
+    chip.last_message = max(np.int64(chip.last_message), clock)
+
+
+def touch_entry(chip, index, clock):
+    """`touch` for the host."""
+    touch(chip, index, clock)
+    return 0
+
+
+def help_entry(chip, table, begun):
+    """Take part in the work of another thread until it says that no more comes.
+
+    Args:
+        table: of handlers, with a code cache that no other thread uses.
+        begun: `share_begin` as it was before the work was given out.
+    """
+    while True:
+        while load(chip.address + _BEGIN) == begun:
+            let_others_run()
+        begun += 1
+        if chip.share_stop != 0:
+            return 0
+        _take_part(chip, table)
+
+
+def clock_entry(chip, table, clocks):
+    """Let clocks pass (0: go on with what is left); see `move`."""
+    if clocks > 0:
+        chip.end = chip.time + clocks
+    return move(chip, table)
