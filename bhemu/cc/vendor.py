@@ -108,8 +108,8 @@ def write_llk_home(directory: str | Path, tree: LlkTree, *, gcc: str = GCC) -> P
     """Write a view of an LLK tree that has these tools where the harness looks for them; the tree is not touched.
 
     The view is `directory/tt_metal/tt-llk`: links to the tree, except `tests/sfpi`, which `write_vendor_tools` fills,
-    and a few headers with a pragma that the stock compiler does not know. The harness takes the view from the
-    environment variable LLK_HOME, and what it writes below LLK_HOME lands in the view.
+    and a few headers in which something small is not to the stock compiler's taste. The harness takes the view from
+    the environment variable LLK_HOME, and what it writes below LLK_HOME lands in the view.
 
     Args:
         directory: a new or empty one, or an earlier view, which is replaced.
@@ -143,7 +143,7 @@ def write_llk_home(directory: str | Path, tree: LlkTree, *, gcc: str = GCC) -> P
         for written in ("python_tests", "sources"):  # logs and generated kernels
             _own(home / "tests" / written)
         for part in (home / "tt_llk_blackhole", top / "tt_metal" / "hw" / "ckernels" / "blackhole"):
-            _drop_unroll_pragmas(part)
+            _adapt_headers(part)
     except OSError as error:
         raise CompileError(f"cannot write {error.filename}: {error.strerror}", remedy="name a new directory") from None
     write_vendor_tools(home / "tests" / "sfpi", gcc=gcc)
@@ -152,20 +152,29 @@ def write_llk_home(directory: str | Path, tree: LlkTree, *, gcc: str = GCC) -> P
 
 _MARK = ".bhemu-llk-home"
 """File that says that a directory is a view, which may be replaced."""
-_UNROLL = re.compile(rb"^#pragma GCC unroll [A-Za-z_]\w*[ \t]*$", re.MULTILINE)
-"""A count that is a template parameter: the stock compiler wants a number. It is a hint, without effect on results."""
+_ADAPTED = (
+    # An unroll count that is a template parameter: the stock compiler wants a number. It is a hint, without effect on
+    # results.
+    (re.compile(rb"^#pragma GCC unroll [A-Za-z_]\w*[ \t]*$", re.MULTILINE), rb""),
+    # A constexpr variable made from a parameter that is a reference: allowed since GCC 14 (C++23, P2280). By value it
+    # always was, and a callable without state is the same by value.
+    (re.compile(rb"\((\w+)&& (\w+)\)(\s*\{\s*constexpr auto \w+ = [^;]*\b\2\b)"), rb"(\1 \2)\3"),
+)
+"""What the stock compiler does not take in headers, and what stands there in the view."""
 
 
-def _drop_unroll_pragmas(part: Path) -> None:
-    """Give the view its own copies of the headers below `part`, a link, that have such a pragma, without it."""
+def _adapt_headers(part: Path) -> None:
+    """Give the view its own copies of the headers below `part`, a link, that the stock compiler would not take."""
     source = part.resolve()
     for file in sorted(source.rglob("*.h")):
-        text = file.read_bytes()
-        if _UNROLL.search(text):
+        text = adapted = file.read_bytes()
+        for pattern, instead in _ADAPTED:
+            adapted = pattern.sub(instead, adapted)
+        if adapted != text:
             header = part / file.relative_to(source)
             _own(header.parent)
             header.unlink()
-            header.write_bytes(_UNROLL.sub(b"", text))
+            header.write_bytes(adapted)
 
 
 def _own(directory: Path) -> None:

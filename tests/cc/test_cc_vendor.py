@@ -104,12 +104,25 @@ def test_every_vector_construct_is_refused_and_none_is_dropped(tools: Path, tmp_
     assert "needs the vendor's SFPU compiler (sfpi)" in done.stderr
 
 
+TABLE = """\
+template <typename F> constexpr int three(F&& get) { return get(3); }
+template <typename F>
+constexpr int checked(F&& get)
+{
+    constexpr auto value = three(get);
+    static_assert(value == 9);
+    return value;
+}
+"""
+
+
 def fake_tree(root: Path) -> LlkTree:
     files = {
         "tt_metal/tt-llk/tt_llk_blackhole/llk_lib/llk.h": "// plain\n",
         "tt_metal/tt-llk/tt_llk_blackhole/common/inc/sfpu/a.h": "template <int N> void f() {\n#pragma GCC unroll N\n"
         "for (int i = 0; i < N; i++) {}\n}\n",
         "tt_metal/tt-llk/tt_llk_blackhole/common/inc/sfpu/b.h": "#pragma GCC unroll 8\n",
+        "tt_metal/tt-llk/tt_llk_blackhole/common/inc/table.h": TABLE,
         "tt_metal/tt-llk/tests/python_tests/test_x.py": "",
         "tt_metal/tt-llk/tests/sources/x.cpp": "",
         "tt_metal/tt-llk/tests/helpers/include/h.h": "",
@@ -138,6 +151,17 @@ def test_a_view_has_the_tools_and_leaves_the_tree_alone(cxx: Toolchain, tmp_path
         assert (home / "tt_llk_blackhole/common/inc/sfpu/b.h").read_text() == "#pragma GCC unroll 8\n"
         assert (home / "tt_llk_blackhole/llk_lib/llk.h").is_file()
     assert {path: path.read_text() for path in tree.metal.rglob("*") if path.is_file()} == before
+
+
+def test_a_constant_made_from_a_callable_compiles_in_the_view(cxx: Toolchain, tmp_path: Path) -> None:
+    home = write_llk_home(tmp_path / "view", fake_tree(tmp_path / "tree"))
+    header = home / "tt_llk_blackhole/common/inc/table.h"
+    assert not header.is_symlink()
+    source = f'#include "{header}"\nint value = checked([](int i) {{ return i * i; }});\n'
+    done = gxx(
+        home / "tests" / "sfpi", "-std=c++17", "-ftt-nttp", "-x", "c++", "-", "-c", "-o", tmp_path / "k.o", source=source
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_view_replaces_nothing_else(cxx: Toolchain, tmp_path: Path) -> None:
