@@ -158,9 +158,8 @@ def test_a_constant_made_from_a_callable_compiles_in_the_view(cxx: Toolchain, tm
     header = home / "tt_llk_blackhole/common/inc/table.h"
     assert not header.is_symlink()
     source = f'#include "{header}"\nint value = checked([](int i) {{ return i * i; }});\n'
-    done = gxx(
-        home / "tests" / "sfpi", "-std=c++17", "-ftt-nttp", "-x", "c++", "-", "-c", "-o", tmp_path / "k.o", source=source
-    )
+    tools = home / "tests" / "sfpi" / "compiler" / "bin"
+    done = gxx(tools, "-ftt-nttp", "-x", "c++", "-", "-c", "-o", tmp_path / "k.o", source=source)
     assert done.returncode == 0, done.stderr
 
 
