@@ -32,7 +32,7 @@ from bhemu.machine.dispatch import (
     has_handler,
     place_value,
 )
-from bhemu.machine.faults import DONE, WAIT, fault, refuse
+from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_SLOTS, L1_SIZE, READY_PUSH_LIMIT, THREADS
 from bhemu.riscv.decode import sign_extend
@@ -64,9 +64,10 @@ NC_PUSHES: Final = fault(
     "core.nc-push",
     UndefinedBehavior,
     "core NC executes .ttinsn {0:#010x}, and has no way to the coprocessor",
-    remedy="push from core B or a T core",
+    remedy="push from core B or a T core; or allow open choices, with which NC then stands still until it is reset",
     rule="tile T11",
 )
+"""It is a store to an address where NC has nothing (T10, T24), and such a store may block for ever (T25)."""
 
 
 part: Any = kernel(forceinline=True)
@@ -129,7 +130,11 @@ def _push(t, core):
     pc = np.int64(t.core_pc[core])
     word = np.int64(t.access_value[core])
     if core == NC:
-        return refuse(t, NC_PUSHES, word)
+        if not open_choice(t, NC_PUSHES, word):
+            return REFUSED
+        t.core_state[core] = HALTED
+        t.core_halt_reason[core] = HALT_REFUSED
+        return DONE
     if t.simulator_order != 0 and t.ready_count[0 if core == B else core - T0] > READY_PUSH_LIMIT:
         return WAIT
     if core == B:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from rv_machine import machine
+from rv_asm import assemble
+from rv_machine import START, hold, machine, put, release
 
 from bhemu import Tile
 from bhemu.errors import UndefinedBehavior
@@ -119,6 +120,21 @@ def test_core_nc_has_no_way_to_the_coprocessor() -> None:
     with pytest.raises(UndefinedBehavior, match="NC") as refusal:
         machine({"NC": f".ttinsn {NOP}"}, 10)
     assert (refusal.value.core, refusal.value.pc) == (4, 0x12000)
+
+
+def test_with_open_choices_nc_stands_still_and_the_others_go_on() -> None:
+    """It is a store to nowhere, which may block a core for ever (T24, T25): until it is reset."""
+    programs = {"NC": f"li a0, 1\n.ttinsn {NOP}\nli a0, 2\nebreak", "B": "li a0, 3\nnop\nnop\nnop\nli a0, 4\nebreak"}
+    tile = machine(programs, 10, tile=Tile(allow_open=True))
+    view = tile.cores["NC"]
+    assert (view.state, view.pc, view.x[10]) == ("halted", 0x12004, 1)
+    assert tile.cores["B"].x[10] == 4
+    assert all(_queued(tile, thread) == [] for thread in range(3))
+    hold(tile, "NC")
+    put(tile, START["NC"], assemble("li a0, 5\nebreak", START["NC"]))
+    release(tile, "NC")
+    tile.clock(5)
+    assert tile.cores["NC"].x[10] == 5
 
 
 def test_a_refused_word_names_the_core_and_line_that_pushed_it() -> None:
