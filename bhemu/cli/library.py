@@ -12,19 +12,33 @@ from bhemu.cli.report import refuse_usage, shown_path
 
 def library(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory for the files; made when not there.")],
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="LIBRARY",
+            help="Put a library there that passes calls on to this one, and writes them into the file BHEMU_TRACE.",
+        ),
+    ] = None,
 ) -> None:
     """Put `libttsim_bh.so` and `soc_descriptor.yaml` into DIR, ready for `TT_METAL_SIMULATOR`.
 
     Clients of the official simulator, such as tt-exalens and tt-umd, then run on bhemu. `BHEMU_DUMP=FILE.npz` keeps
     the state of a tile at fault, `BHEMU_ELF=FILE:...` gives messages symbols and source lines, `BHEMU_ALLOW_OPEN=1`
     allows open choices.
+
+    With `--record LIBRARY`, bhemu's own or another, clients run on that one, and `BHEMU_TRACE=FILE` gets a call trace
+    for `bhemu compare`.
     """
-    from bhemu.host.library import build
+    from bhemu.host.library import build, build_recorder
     from bhemu.host.library.soc_descriptor import write_soc_descriptor
 
     if directory.exists() and not directory.is_dir():
         refuse_usage(f"{shown_path(directory)} is no directory", "name a directory")
-    made = build(directory.resolve())
+    if record is not None:
+        from bhemu.proof.compare.library import check_library
+
+        check_library(record)
+    made = build(directory.resolve()) if record is None else build_recorder(directory.resolve(), record)
     described = write_soc_descriptor(made.parent)
     typer.echo(f"wrote {shown_path(made)} and {shown_path(described)}")
     typer.echo(f"export TT_METAL_SIMULATOR={made}")

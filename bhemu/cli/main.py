@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bhemu.cli import bench, cc, conformance, debug, isa, library, registers, run, support, tile, warm
+from bhemu.cli import bench, cc, compare, conformance, debug, isa, library, registers, run, support, tile, warm
 from bhemu.cli.report import Commands
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ app.add_typer(tile.app, name="tile")
 app.command("cc", context_settings=cc.CONTEXT)(cc.cc)
 app.command("debug")(debug.debug)
 app.command("library")(library.library)
+app.command("compare")(compare.compare)
 app.command("bench")(bench.bench)
 app.command("warm")(warm.warm)
 

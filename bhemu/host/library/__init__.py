@@ -15,6 +15,7 @@ from bhemu.errors import ProgramError
 
 NAME: Final = "libttsim_bh.so"
 _SHIM: Final = Path(__file__).with_name("shim.c")
+_RECORDER: Final = Path(__file__).with_name("recorder.c")
 _PACKAGE: Final = Path(__file__).resolve().parents[2]
 
 
@@ -65,21 +66,46 @@ def build(directory: Path) -> Path:
     Raises:
         ProgramError: there is no C compiler, or it fails, or the directory cannot be written.
     """
+    packages = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    return _compile(
+        _SHIM,
+        directory,
+        BHEMU_PYTHON=_text(sys.executable),
+        BHEMU_LIBPYTHON=_text(_shared_python()),
+        BHEMU_PATH=_text(repr(str(_PACKAGE.parent))),
+        BHEMU_PACKAGES=_text(repr(list(dict.fromkeys(packages)))),
+        BHEMU_MAJOR=str(sys.version_info.major),
+        BHEMU_MINOR=str(sys.version_info.minor),
+    )
+
+
+def build_recorder(directory: Path, library: Path) -> Path:
+    """Compile a library that passes calls on to another one and writes them down; returns its path.
+
+    Args:
+        directory: made when it is not there.
+        library: with the simulator's interface, bhemu's own or another.
+
+    Raises:
+        ProgramError: there is no C compiler, or it fails, or the directory cannot be written, or is the library's.
+    """
+    target = library.resolve()
+    if target == (directory / NAME).resolve():
+        raise ProgramError(f"{library} would be overwritten by its own recorder", remedy="choose another directory")
+    return _compile(_RECORDER, directory, BHEMU_TARGET=_text(str(target)))
+
+
+def _compile(source: Path, directory: Path, **defined: str) -> Path:
+    """Compile a file into the library of a directory."""
     compiler = _compiler()
     _make_directory(directory)
     target = directory / NAME
-    packages = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     with tempfile.TemporaryDirectory(dir=directory) as work:
         made = Path(work) / NAME
         done = subprocess.run(
             [
-                *(compiler, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", str(_SHIM)),
-                f"-DBHEMU_PYTHON={_text(sys.executable)}",
-                f"-DBHEMU_LIBPYTHON={_text(_shared_python())}",
-                f"-DBHEMU_PATH={_text(repr(str(_PACKAGE.parent)))}",
-                f"-DBHEMU_PACKAGES={_text(repr(list(dict.fromkeys(packages))))}",
-                f"-DBHEMU_MAJOR={sys.version_info.major}",
-                f"-DBHEMU_MINOR={sys.version_info.minor}",
+                *(compiler, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", str(source)),
+                *(f"-D{name}={value}" for name, value in defined.items()),
                 *("-ldl", "-o", str(made)),
             ],
             check=False,

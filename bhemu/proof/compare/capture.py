@@ -1,13 +1,16 @@
 """What the three functions of a Python program do, noted down while bhemu runs them, as code for the T cores.
 
 Words become `.ttinsn`; stores to configuration and MOP registers become stores; waiting for a semaphore becomes a loop.
+Fields that `core.config[...]` changes with RMWCIB are stored with their whole word where only one thread changes that
+word: the official simulator refuses RMWCIB on most words (K11).
 The functions are Python and the cores are not, so a function must do the same things whatever the machine answers: what
 it reads of the machine's state is taken as bhemu has it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -18,11 +21,11 @@ from bhemu.host.program import Program
 from bhemu.host.run import random_input
 from bhemu.host.schedule import Schedule
 from bhemu.host.tile import Tile
-from bhemu.isa.registers import field
+from bhemu.isa.registers import FIRST_SHARED_WORD, field
 from bhemu.machine.agents import T0
 from bhemu.machine.state import L1_SIZE
 from bhemu.proof.compare.session import CompareError, Session
-from bhemu.proof.compare.stub import Stub
+from bhemu.proof.compare.stub import Stub, words_of_one_thread
 
 Array = np.ndarray[Any, Any]
 
@@ -31,20 +34,22 @@ _ALIGNMENT: Final = 64
 
 
 class _Config(Config):
-    """Notes stores to configuration."""
+    """Notes writes and stores of configuration."""
+
+    def write(self, values: dict[str, int]) -> None:
+        core = self._core
+        assert isinstance(core, NotingCore)
+        with core.merging():
+            super().write(values)
 
     def store(self, values: dict[str, int]) -> None:
         super().store(values)
         core = self._core
         assert isinstance(core, NotingCore)
         bank = int(core.tile.record.thread_config[core.thread, 0]) & 1
-        words: dict[int, tuple[int, int]] = {}
-        for name, value in values.items():
-            known = field(name)
-            mask, data = words.get(known.word, (0, 0))
-            words[known.word] = mask | known.mask, data | value << known.lsb
-        for word, (mask, data) in words.items():
-            core.stub.merge_config(bank, word, mask, data)
+        for word in sorted({field(name).word for name in values}):
+            kept = 0 if word >= FIRST_SHARED_WORD else bank
+            core.stub.config(bank, word, int(core.tile.record.config[kept, word]))
 
 
 class NotingCore(Core):
@@ -54,9 +59,19 @@ class NotingCore(Core):
         super().__init__(tile, program, thread)
         self.config = _Config(self)
         self.stub = Stub()
+        self._merging = False
+
+    @contextmanager
+    def merging(self) -> Iterator[None]:
+        """Words that are issued inside are the host's way to change fields."""
+        self._merging = True
+        try:
+            yield
+        finally:
+            self._merging = False
 
     def _push(self, word: int) -> None:
-        self.stub.instruction(word)
+        self.stub.instruction(word, merges=self._merging)
         super()._push(word)
 
     def _set_mop(self, words: list[int]) -> None:
@@ -142,9 +157,10 @@ def capture(
     schedule.run()
     taken = [(tensor.address, tensor.address + tensor.bytes) for tensor in program.tensors.values()]
     entries = {}
-    for core in schedule.cores:
-        assert isinstance(core, NotingCore)
-        code = core.stub.code()
+    cores = [core for core in schedule.cores if isinstance(core, NotingCore)]
+    whole = words_of_one_thread([core.stub for core in cores])
+    for core in cores:
+        code = core.stub.code(whole)
         at = _room(taken, len(code), core.thread)
         taken.append((at, at + len(code)))
         pieces.append((at, code))

@@ -2,8 +2,9 @@
 
     python -P child.py LIBRARY REPLY_FD NAMES...
 
-Requests on standard input are `<BQQI` (which call, a, b, bytes that follow) and bytes; each is answered, when the library
-has returned, by `<BI` (0, bytes that follow) and bytes. A library that ends the process leaves its call unanswered.
+Requests on standard input are `<BQQI` (which call, a, b, bytes that follow) and bytes; each is answered, when the
+library has returned, by `<BI` (0, bytes that follow) and bytes. A library that ends the process leaves its call
+unanswered.
 """
 
 import ctypes

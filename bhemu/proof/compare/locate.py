@@ -141,7 +141,9 @@ class _Search:
         ours, theirs = self._sides()
         seen: list[bytes] = []
         try:
-            played = play(script, ours, theirs, keep=lambda call, out: seen.append(out if isinstance(out, bytes) else b""))
+            played = play(
+                script, ours, theirs, keep=lambda call, out: seen.append(out if isinstance(out, bytes) else b"")
+            )
         finally:
             theirs.close()
         found = played.difference

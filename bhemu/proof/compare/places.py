@@ -5,10 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from bhemu.chip.windows import SMALL_WINDOWS_END, WINDOW_CONFIG, WINDOW_CONFIG_END
 from bhemu.chip.coordinates import NODES, SIMULATOR, Kind, Node, translation
 from bhemu.chip.pci import BAR0, BAR4, BAR4_SIZE
-from bhemu.chip.windows import ENTRY_BYTES, FIRST_LARGE, LARGE_BITS, SMALL_BITS, WINDOWS, decode
+from bhemu.chip.windows import (
+    ENTRY_BYTES,
+    FIRST_LARGE,
+    LARGE_BITS,
+    SMALL_BITS,
+    SMALL_WINDOWS_END,
+    WINDOW_CONFIG,
+    WINDOW_CONFIG_END,
+    WINDOWS,
+    decode,
+)
 from bhemu.machine.state import L1_SIZE
 from bhemu.proof.compare.calls import WRITE, Call, write
 

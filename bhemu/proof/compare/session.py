@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bhemu.errors import BhemuError
-from bhemu.host.boot import ALL_HELD, RESET_OVERRIDE_NC, RESET_OVERRIDE_T, RESET_PC_NC, RESET_PC_T0, SOFT_RESET, reset_bits
+from bhemu.host.boot import (
+    ALL_HELD,
+    RESET_OVERRIDE_NC,
+    RESET_OVERRIDE_T,
+    RESET_PC_NC,
+    RESET_PC_T0,
+    SOFT_RESET,
+    reset_bits,
+)
 from bhemu.host.stuck import can_move
 from bhemu.machine.agents import NC, T0, T2
 from bhemu.machine.state import L1_SIZE

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
 from typing import Final
 
 from bhemu.isa.assembler import to_ttinsn
+from bhemu.isa.instructions import decode
 from bhemu.isa.riscv import RISCV_BY_NAME
 
 MOP_CONFIG: Final = 0xFFB80000
@@ -13,6 +16,10 @@ MOP_IDLE: Final = 0xFFE80008
 SEMAPHORES: Final = 0xFFE80020
 CONFIG: Final = 0xFFEF0000
 BANK: Final = 0x380
+_CONFIG_OPERANDS: Final = ("CfgReg", "CfgRegAddr")
+"""Operands that name a word of configuration."""
+_BANK_REGISTER: Final = 0
+"""The word of ThreadConfig that chooses the bank (K9)."""
 _ZERO, _T0, _T1, _T2 = 0, 5, 6, 7
 
 
@@ -46,23 +53,79 @@ def branch_back(name: str, rs1: int, rs2: int, words: int) -> int:
     return _make(name, rs1=rs1, rs2=rs2) | bits
 
 
+@dataclass(frozen=True)
+class _Merge:
+    """A change of fields: the RMWCIB word, and the word of configuration that it changes."""
+
+    instruction: int
+    config_word: int
+    mask: int
+    data: int
+
+
+def words_of_one_thread(stubs: list[Stub]) -> set[int]:
+    """Words of configuration that one thread alone changes, and by fields alone; they are 0 after reset."""
+    if any(stub.is_opaque for stub in stubs):
+        return set()
+    touched = set().union(*(stub.touched for stub in stubs))
+    writers = Counter(word for stub in stubs for word in stub.merged)
+    return {word for word, count in writers.items() if count == 1} - touched
+
+
 class Stub:
-    """Code under construction."""
+    """Code under construction.
+
+    Attributes:
+        merged: words of configuration that the thread changes by fields.
+        touched: words of configuration that it changes in other ways.
+        is_opaque: it chooses the bank of configuration itself, or changes words that its instructions do not name.
+    """
 
     def __init__(self) -> None:
-        self._words: list[int] = []
+        self._words: list[int | _Merge] = []
+        self.merged: set[int] = set()
+        self.touched: set[int] = set()
+        self.is_opaque = False
 
-    def code(self) -> bytes:
-        """What was added; then wait until the thread is idle, and stand still."""
-        end = Stub()
-        end._words = list(self._words)
+    def code(self, whole: set[int]) -> bytes:
+        """What was added; then wait until the thread is idle, and stand still.
+
+        Args:
+            whole: words of configuration that are stored as a whole instead of being changed by RMWCIB.
+        """
+        end, values = Stub(), dict.fromkeys(whole, 0)
+        for item in self._words:
+            if not isinstance(item, _Merge):
+                end._words.append(item)
+            elif item.config_word not in values:
+                end._words.append(to_ttinsn(item.instruction))
+            else:
+                values[item.config_word] = values[item.config_word] & ~item.mask | item.data
+                end.wait_idle()
+                end.config(0, item.config_word, values[item.config_word])
         end.wait_idle()
         end._words.append(_make("jal"))  # j .
-        return b"".join(word.to_bytes(4, "little") for word in end._words)
+        return b"".join(word.to_bytes(4, "little") for word in end._words if isinstance(word, int))
 
-    def instruction(self, word: int) -> None:
-        """An instruction word for the coprocessor."""
+    def instruction(self, word: int, *, merges: bool = False) -> None:
+        """An instruction word for the coprocessor.
+
+        Args:
+            merges: it is RMWCIB, which the host issues to change fields.
+        """
+        decoded = decode(word)
+        name, operands = decoded.mnemonic, decoded.operands
+        if merges and name.startswith("RMWCIB"):
+            shift = 8 * int(name[-1])
+            mask = operands["Mask"] << shift
+            self._words.append(_Merge(word, operands["CfgRegAddr"], mask, operands["Data"] << shift & mask))
+            self.merged.add(operands["CfgRegAddr"])
+            return
         self._words.append(to_ttinsn(word))
+        self.is_opaque |= name == "REG2FLOP" or (name == "SETC16" and operands["setc16_reg"] == _BANK_REGISTER)
+        register = next((operands[key] for key in _CONFIG_OPERANDS if key in operands), None)
+        if register is not None:
+            self.touched |= set(range(register & ~3, (register & ~3) + 4))
 
     def mop(self, words: list[int]) -> None:
         """Program the MOP expander once it is idle."""
@@ -70,18 +133,10 @@ class Stub:
         for number, word in enumerate(words):
             self._store(MOP_CONFIG + 4 * number, word)
 
-    def merge_config(self, bank: int, word: int, mask: int, data: int) -> None:
-        """Change the bits of `mask` in a word of configuration."""
-        address = CONFIG + BANK * bank + 4 * word
-        if mask != 0xFFFFFFFF:
-            self._load(_T1, address)
-            self._constant(_T2, ~mask & 0xFFFFFFFF)
-            self._words.append(_make("and", rd=_T1, rs1=_T1, rs2=_T2))
-            self._constant(_T2, data)
-            self._words.append(_make("or", rd=_T1, rs1=_T1, rs2=_T2))
-            self._words.append(store(_T1, address & 0xFFF, _T0))
-            return
-        self._store(address, data)
+    def config(self, bank: int, word: int, value: int) -> None:
+        """Store a word of configuration."""
+        self.touched.add(word)
+        self._store(CONFIG + BANK * bank + 4 * word, value)
 
     def wait_idle(self) -> None:
         """Wait until all words are executed."""

@@ -1,7 +1,7 @@
 """Call traces: files of lines, each a JSON object (docs/compare.md has the format).
 
-The first line is `{"trace": "libttsim", "version": 1}`. A line with "call" is a call; one with "answer", if there is one,
-says what the call returned; lines with "host_read" say which of the host's memory the chip read meanwhile.
+The first line is `{"trace": "libttsim", "version": 1}`. A line with "call" is a call; one with "answer" or "refused"
+says what came of it; lines with "host_read" say which of the host's memory the chip read meanwhile.
 """
 
 from __future__ import annotations

@@ -1,0 +1,310 @@
+"""`bhemu compare`: the same calls on bhemu and on another library of the simulator's interface."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bhemu.cli.report import USAGE, number, refuse_usage, show_error
+
+if TYPE_CHECKING:
+    from bhemu.host.boot import Placement
+    from bhemu.proof.compare.calls import Call
+    from bhemu.proof.compare.session import Session
+
+DIFFERENT = 1
+"""Exit status: the sides differ."""
+COULD_NOT_RUN = USAGE
+"""Exit status: no comparison was made."""
+PROGRAM_PANEL = "Options for programs"
+
+
+@dataclass
+class Subject:
+    """What is compared.
+
+    Attributes:
+        name: as the user gave it.
+        session: of a program; None for a trace.
+        trace: calls of a trace.
+        placements: ELF files, for symbols.
+    """
+
+    name: str
+    session: Session | None = None
+    trace: list[Call] = field(default_factory=list)
+    placements: list[Placement] = field(default_factory=list)
+
+
+def compare(
+    what: Annotated[
+        list[str],
+        typer.Argument(metavar="WHAT", help="A Python program, ELF files (CORE=FILE for several), or a call trace."),
+    ],
+    library: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.so", help="The other simulator. Without it a trace's own answers count."),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the calls and bhemu's answers as a trace; .gz compresses."),
+    ] = None,
+    allow_open: Annotated[
+        bool, typer.Option("--allow-open", help="Use the recommended choice where no source settles the behaviour.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that the library may take for one call.")] = 60.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No report and no progress; errors are shown.")] = False,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--in", metavar="NAME=FILE.npy", help="An input of a Python program.", rich_help_panel=PROGRAM_PANEL
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="A parameter of a Python program.", rich_help_panel=PROGRAM_PANEL
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of generated inputs.", rich_help_panel=PROGRAM_PANEL)] = 0,
+    core: Annotated[
+        str | None,
+        typer.Option(metavar="CORE", help="Core of one ELF file; else guessed.", rich_help_panel=PROGRAM_PANEL),
+    ] = None,
+    writes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--write",
+            metavar="ADDR=FILE",
+            help="Put the bytes of a file, or of a .npy file, into L1 before the cores start. ADDR: number or symbol.",
+            rich_help_panel=PROGRAM_PANEL,
+        ),
+    ] = None,
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--range",
+            metavar="ADDR:BYTES",
+            help="Compare these bytes of L1; by default all of it.",
+            rich_help_panel=PROGRAM_PANEL,
+        ),
+    ] = None,
+    tile: Annotated[
+        str, typer.Option(metavar="X-Y", help="The tile that runs it.", rich_help_panel=PROGRAM_PANEL)
+    ] = "1-2",
+    every: Annotated[
+        int, typer.Option(min=1, help="Clocks between two comparisons of L1.", rich_help_panel=PROGRAM_PANEL)
+    ] = 1000,
+    at_end: Annotated[
+        bool,
+        typer.Option(
+            "--at-end",
+            help="Compare only when nothing moves any more: results, not times.",
+            rich_help_panel=PROGRAM_PANEL,
+        ),
+    ] = False,
+    max_clocks: Annotated[
+        int, typer.Option(min=1, help="Stop after so many clocks.", rich_help_panel=PROGRAM_PANEL)
+    ] = 10_000_000,
+) -> None:
+    """Run something on bhemu and on a libttsim-compatible library, and report the first difference.
+
+    Both get the same calls of the simulator's C interface; the library runs in a process of its own. A difference in
+    memory is followed back to the clock in which it begins, and shown with what the tile did before.
+
+    Exit status: 0 the same, 1 different, 2 no comparison could be made.
+    """
+    from bhemu.cli.progress import Progress
+    from bhemu.errors import BhemuError
+
+    try:
+        _check_usage(what, library, record, inputs=inputs, settings=settings, core=core, writes=writes)
+        with Progress(silent=quiet) as progress:
+            subject = _subject(what, inputs, settings, seed, core, allow_open=allow_open)
+            session = subject.session
+            if session is None:
+                for given, option in ((ranges, "--range"), (at_end, "--at-end")):
+                    if given:
+                        refuse_usage(f"{option} is for programs", "a trace says itself what is read and when")
+            else:
+                if library is None and record is None:
+                    refuse_usage("there is nothing to compare with", "name the other simulator: --library FILE.so")
+                session.tile = _tile(tile)
+                session.every, session.at_end, session.max_clocks = every, at_end, max_clocks
+                for text in writes or []:
+                    session.pieces.append(_write(text, subject))
+                if ranges:
+                    session.spans = [_span(text, subject) for text in ranges]
+            from bhemu.cli.compare_run import run
+
+            same = run(
+                subject,
+                library,
+                record,
+                allow_open=allow_open,
+                timeout=timeout,
+                as_json=as_json,
+                quiet=quiet,
+                progress=progress,
+            )
+    except BhemuError as error:
+        show_error(error)
+        raise typer.Exit(COULD_NOT_RUN) from None
+    if not same:
+        raise typer.Exit(DIFFERENT)
+
+
+# --- the command line -------------------------------------------------------------------------------------------------
+
+
+def _is_python(texts: list[str]) -> bool:
+    return Path(texts[0]).suffix == ".py"
+
+
+def _is_elf(texts: list[str]) -> bool:
+    from bhemu.cli.run_elf import is_elf_argument
+
+    return all(is_elf_argument(text) for text in texts)
+
+
+def _check_usage(what: list[str], library: Path | None, record: Path | None, **given: Any) -> None:
+    python, elf = _is_python(what), _is_elf(what)
+    if len(what) > 1 and not elf:
+        refuse_usage("several things are given", "compare one at a time; of ELF files give one for each core")
+    for option, value, good in (
+        ("--in", given["inputs"], python),
+        ("--set", given["settings"], python),
+        ("--core", given["core"], elf),
+        ("--write", given["writes"], elf),
+    ):
+        if value and not good:
+            refuse_usage(f"{option} is not for {what[0]}", "see `bhemu compare --help`")
+    if record is not None and library is not None and record.resolve() == library.resolve():
+        refuse_usage("--record would write over the library", "give the trace a name of its own")
+
+
+def _subject(
+    what: list[str],
+    inputs: list[str] | None,
+    settings: list[str] | None,
+    seed: int,
+    core: str | None,
+    *,
+    allow_open: bool,
+) -> Subject:
+    name = " ".join(what)
+    if _is_python(what):
+        from bhemu.cli.arrays import load_array
+        from bhemu.cli.report import assignments
+        from bhemu.host.load import load_program
+        from bhemu.proof.compare.capture import capture
+
+        files = assignments(inputs, "--in", "a=a.npy")
+        arrays = {tensor: load_array(Path(file)) for tensor, file in files.items()}
+        chosen = assignments(settings, "--set", "M=64")
+        program = load_program(what[0])
+        return Subject(name, capture(program, arrays, settings=chosen, seed=seed, allow_open=allow_open))
+    if _is_elf(what):
+        from bhemu.proof.compare.elf import load, session
+
+        placements = load(_programs(what, core))
+        return Subject(name, session(placements), placements=placements)
+    from bhemu.proof.compare.trace import read_trace
+
+    return Subject(name, trace=read_trace(Path(what[0])))
+
+
+def _programs(what: list[str], core: str | None) -> dict[str | None, str | Path]:
+    if len(what) == 1 and ("=" not in what[0] or Path(what[0]).is_file()):
+        return {core: what[0]}
+    if core is not None:
+        refuse_usage("--core is for one program without a name", "say CORE=FILE for each, and leave --core away")
+    found: dict[str | None, str | Path] = {}
+    for text in what:
+        name, equals, path = text.partition("=")
+        if not equals or not path:
+            refuse_usage(f"{text!r} is not of the form CORE=FILE", "for example B=brisc.elf T0=unpack.elf")
+        if name.upper() in found:
+            refuse_usage(f"core {name.upper()} is named twice", "give each core one file")
+        found[name.upper()] = path
+    return found
+
+
+def _tile(text: str) -> tuple[int, int]:
+    from bhemu.chip.coordinates import NODES, SIMULATOR, Kind, translation
+
+    x, dash, y = text.partition("-")
+    place = (int(x), int(y)) if dash and x.isdigit() and y.isdigit() else (-1, -1)
+    physical = translation(SIMULATOR).get(place)
+    if physical is None or NODES[physical].kind is not Kind.TENSIX:
+        refuse_usage(f"--tile {text} is no Tensix tile", "x is 1 to 7 or 10 to 16, y is 2 to 11: for example 1-2")
+    return place
+
+
+def _address(text: str, subject: Subject) -> int:
+    from bhemu.errors import MemoryError_
+    from bhemu.machine.state import L1_SIZE
+
+    if text[:1].isdigit():
+        address = number(text, "address")
+    else:
+        from bhemu.host.loaded import Loaded
+
+        loaded = Loaded()
+        loaded.placements = subject.placements
+        address = loaded.address_of(text)
+    if not 0 <= address < L1_SIZE:
+        raise MemoryError_(f"{text} is {address:#x}, outside of L1", remedy=f"use an address below {L1_SIZE:#x}")
+    return address
+
+
+def _write(text: str, subject: Subject) -> tuple[int, bytes]:
+    from bhemu.errors import MemoryError_, ProgramError
+    from bhemu.machine.state import L1_SIZE
+
+    place, equals, file = text.partition("=")
+    if not equals or not file:
+        refuse_usage(f"--write {text!r} is not of the form ADDR=FILE", "for example --write 0x21000=a.npy")
+    path = Path(file)
+    if path.suffix == ".npy":
+        from bhemu.cli.arrays import load_array
+
+        content = load_array(path).tobytes()
+    else:
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise ProgramError(f"{path}: {error.strerror}", remedy="name a file of bytes, or a .npy file") from None
+    address = _address(place, subject)
+    if address + len(content) > L1_SIZE:
+        raise MemoryError_(
+            f"--write {text}: {len(content):,} bytes from {address:#x} do not fit into L1", remedy="use a lower address"
+        )
+    for placement in subject.placements:
+        for piece in placement.pieces:
+            if piece.content and not piece.is_local and address < piece.end and piece.address < address + len(content):
+                segment = placement.executable.segments[piece.segment]
+                if segment.executable:
+                    raise MemoryError_(
+                        f"--write {text} overlaps the code of {placement.executable.path}",
+                        remedy="choose another address",
+                    )
+    return address, content
+
+
+def _span(text: str, subject: Subject) -> Any:
+    from bhemu.errors import MemoryError_
+    from bhemu.machine.state import L1_SIZE
+    from bhemu.proof.compare.session import Span
+
+    place, colon, size = text.partition(":")
+    if not colon or not place or not size:
+        refuse_usage(f"--range {text!r} is not of the form ADDR:BYTES", "for example --range 0x20000:4096")
+    span = Span(_address(place, subject), number(size, "bytes"))
+    if span.size <= 0 or span.address + span.size > L1_SIZE:
+        raise MemoryError_(f"--range {text} does not lie in L1", remedy=f"L1 ends at {L1_SIZE:#x}")
+    return span
