@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 from library_client import run_client, run_forked
 
+from bhemu.isa.assembler import assemble as tensix
+
 CALLS = ["set_pci_dma_mem_callbacks", "init", "exit", "pci_config_rd32", "pci_config_wr32", "clock"]
 CALLS += ["pci_mem_rd_bytes", "pci_mem_wr_bytes", "tile_rd_bytes", "tile_wr_bytes"]
 NOP, LOOP = 0x00000013, 0x0000006F
+ONE_TO_X1, X1_TO_400 = 0x00100093, 0x40102023
 
 
 def check(library: Path, script: str, **environment: str) -> str:
@@ -190,6 +193,24 @@ assert peek(19, 24, 62 << 58 | 0x78) == b"1234"
 exit_()
 """,
     )
+
+
+def test_the_order_of_queues(library: Path) -> None:
+    """Forty NOPs behind a wait: the official simulator drops them, hardware has no room for them (E43)."""
+    pushes = [tensix("STALLWAIT 0x1ff, 0x80"), *[tensix("NOP")] * 40]
+    program = [(word << 2 | word >> 30) & 0xFFFFFFFF for word in pushes] + [ONE_TO_X1, X1_TO_400, LOOP]
+    script = f"""
+init()
+release_b({program})
+clock(100)
+print(peek(1, 2, 0x400)[0])
+exit_()
+"""
+    found = {order: check(library, script, BHEMU_ORDER=order).split()[0] for order in ("", "simulator", "hardware")}
+    assert found == {"": "1", "simulator": "1", "hardware": "0"}
+    wrong = run_client(library, "init()", BHEMU_ORDER="silicon")
+    assert wrong.status == 1
+    assert wrong.out.startswith("[0] ERROR: ConfigurationError: libttsim_init: BHEMU_ORDER is 'silicon'\n")
 
 
 def test_semihosting(library: Path) -> None:

@@ -30,6 +30,9 @@ from bhemu.machine.state import offset_of
 
 ALLOW_OPEN: Final = "BHEMU_ALLOW_OPEN"
 """Environment variable: 1 to use the recommended choice where no source settles what silicon does."""
+ORDER: Final = "BHEMU_ORDER"
+"""Environment variable: `simulator`, the default, for queues as the official simulator has them, where NOP takes no
+time and runs take as many clocks (tile E43, T34); `hardware` for those of a Blackhole, as bhemu's other commands do."""
 SEMIHOSTING: Final = "TTSIM_SEMIHOSTING"
 """Environment variable: 1 to serve `ecall` of core B (H26, H27)."""
 QUANTUM: Final = "BHEMU_QUANTUM"
@@ -46,6 +49,7 @@ _chip: Chip | None = None
 _semihosting: Semihosting | None = None
 _started = 0.0
 _reported = False
+_quiet = False
 
 CATEGORIES: Final = {
     "UndefinedBehavior": "UndefinedBehavior",
@@ -137,10 +141,13 @@ def init() -> None:
     wanted = os.environ.get(SEMIHOSTING, "")
     if wanted not in ("", "1"):
         raise ConfigurationError(f"{SEMIHOSTING} is {wanted!r}", remedy="set it to 1, or not at all")
+    order = os.environ.get(ORDER, "") or "simulator"
+    if order not in ("simulator", "hardware"):
+        raise ConfigurationError(f"{ORDER} is {order!r}", remedy="set it to simulator or hardware, or not at all")
     _semihosting = Semihosting(_to_client) if wanted else None
     allow_open = os.environ.get(ALLOW_OPEN, "") not in ("", "0")
     _chip = Chip(
-        simulator_order=True,
+        simulator_order=order == "simulator",
         allow_open=allow_open,
         host=_host_memory(),
         quantum=_number(QUANTUM, DEFAULT_QUANTUM),
@@ -193,7 +200,7 @@ def _to_client(stream: int, content: bytes) -> None:
 def _report() -> None:
     """How fast it was, and which choices were made: once for each chip."""
     global _reported
-    if _chip is None or _reported:
+    if _chip is None or _reported or _quiet:
         return
     _reported = True
     seconds, clocks = time.perf_counter() - _started, _chip.time
@@ -203,6 +210,17 @@ def _report() -> None:
     ]
     lines.append(f"[{clocks}] bhemu: {seconds:.2f} seconds, {clocks / max(seconds, 1e-9) / 1e3:.1f} kHz")
     _say("\n".join(lines) + "\n")
+
+
+def keep_quiet() -> None:
+    """Let the library say nothing of its speed: for measurements."""
+    global _quiet
+    _quiet = True
+
+
+def running_chip() -> Chip:
+    """The chip behind the library in this process."""
+    return _chip_now()
 
 
 def exit_() -> None:
