@@ -104,19 +104,22 @@ class Clocks:
         self.record.current = NOBODY
         self.threads = threads if JIT else 1
         self._target: Any = chip.ctypes.data if JIT else self.record
+        # Views of single words: attributes of a record cost more than an idle clock.
+        self._time, self._current, self._active = chip["time"], chip["current"], chip["active_count"]
         self._carry_out = carry_out
         self._cores: dict[int, Cores] = {}
         self._core_state = tiles["core_state"]
         self._tensix_state = tiles["tensix_state"]
         self._touch = chip_entry("chip_touch").call
-        self.cores(0)  # compiles the entries of tiles
+        self._clock = chip_entry("chip_clock").call
+        self._table = self.cores(0).table  # and it compiles the entries of tiles
         ensure_place(ADVANCE_TILE)
         ensure_place(RUN_CORE)
 
     @property
     def time(self) -> int:
         """Clocks that have passed."""
-        return int(self.record.time)
+        return int(self._time[0])
 
     @property
     def target(self) -> Any:
@@ -137,8 +140,7 @@ class Clocks:
         Raises:
             BhemuError: an instruction was refused.
         """
-        record = self.record
-        if self.threads > 1 and clocks * int(record.active_count) >= WORTH_THREADS and record.active_count > 1:
+        if self.threads > 1 and self._active[0] > 1 and clocks * int(self._active[0]) >= WORTH_THREADS:
             self._advance_on_threads(clocks)
         else:
             self._advance(clocks)
@@ -155,7 +157,7 @@ class Clocks:
 
     def touch(self, index: int) -> Cores:
         """Before somebody else changes a tile: bring it to the time that it is; it moves from then on."""
-        current = int(self.record.current)
+        current = int(self._current[0])
         if index != current:
             self._touch(self._target, index, self.time + (1 if index < current else 0))
         return self.cores(index)
@@ -168,8 +170,7 @@ class Clocks:
         Args:
             changed: called after new functions may have come into the table of handlers.
         """
-        call, table = chip_entry("chip_clock").call, self.cores(0).table
-        while call(self._target, table, clocks) != ADVANCED:
+        while self._clock(self._target, self._table, clocks) != ADVANCED:
             clocks = 0
             self._attend()
             if changed is not None:

@@ -22,11 +22,14 @@ from bhemu.errors import BhemuError, ProgramError
 from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
 from bhemu.machine.compiler import JIT
+from bhemu.proof import bench_chip as chips
 from bhemu.proof import bench_cores as cores
 from bhemu.proof import bench_kernels as kernels
 
 ROUNDS: Final = 15
 ROUND_SECONDS: Final = 0.02
+_INSTRUCTIONS: Final = {"core": 1, "chip.140x5": 700_000, "library.core.clock1000": 1000, "library.core.clock1": 1}
+"""RISC-V instructions that one unit of a figure counts, by the beginning of its name."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ def _kernels() -> dict[str, tuple[int, bool]]:
 
 def names() -> list[str]:
     """Names of all figures."""
-    return [*_instructions(), *_kernels(), *cores.FIGURES]
+    return [*_instructions(), *_kernels(), *cores.FIGURES, *chips.FIGURES]
 
 
 def run(only: Sequence[str] = (), *, progress: Callable[[str], Any] | None = None) -> list[Measurement]:
@@ -138,6 +141,8 @@ def _prepare(name: str) -> tuple[Callable[[int], None], Callable[[], None]]:
     """(execute so many times, raise AssertionError when the results are wrong) for a figure."""
     if name in cores.FIGURES:
         return cores.figure(*cores.FIGURES[name])
+    if name in chips.FIGURES:
+        return chips.FIGURES[name]()
     single = _instructions().get(name)
     return _single(single) if single is not None else _script(*_kernels()[name])
 
@@ -191,7 +196,8 @@ def _measure(name: str, execute: Callable[[int], None], check: Callable[[], None
         rounds.append((time.perf_counter() - start) / count * 1e9)
     check()
     median = statistics.median(rounds)
-    note = f"{1000 / median:.0f} MIPS" if name.startswith("core") else ""
+    instructions = next((n for start, n in _INSTRUCTIONS.items() if name.startswith(start)), 0)
+    note = f"{1000 * instructions / median:.0f} MIPS" if instructions else ""
     return Measurement(name, median, min(rounds), max(rounds), note)
 
 
