@@ -134,6 +134,15 @@ class ArcTile:
         ):
             self._registers[SCRATCH_RAM + 4 * number] = value
 
+    def snapshot(self) -> tuple[bytes, dict[int, int]]:
+        """Memory and registers."""
+        return self._csm.tobytes(), dict(self._registers)
+
+    def restore(self, state: tuple[bytes, dict[int, int]]) -> None:
+        """Put both back."""
+        self._csm[:] = np.frombuffer(state[0], np.uint8)
+        self._registers = dict(state[1])
+
     def read(self, address: int, size: int, noc: int = 0) -> bytes:
         """Bytes of the memory, or a register."""
         offset = self._memory(address, size)

@@ -73,6 +73,16 @@ class Bars:
         self._words = words
         self._kinds = kinds
 
+    def snapshot(self) -> tuple[bytes, dict[int, int]]:
+        """The windows' entries, and the registers of DMA."""
+        return self._words.tobytes(), self._dma.snapshot()
+
+    def restore(self, state: tuple[bytes, dict[int, int]]) -> None:
+        """Put both back."""
+        self._words[:] = np.frombuffer(state[0], np.uint32).reshape(self._words.shape)
+        self._kinds[:] = 0
+        self._dma.restore(state[1])
+
     def read(self, paddr: int, size: int) -> bytes:
         """Bytes at a physical address inside a BAR."""
         if size <= 0:

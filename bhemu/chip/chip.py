@@ -32,6 +32,7 @@ from bhemu.chip.noc import Noc
 from bhemu.chip.nodes import Nodes
 from bhemu.chip.pci import ConfigSpace
 from bhemu.chip.pcie_tile import PcieTile
+from bhemu.chip.snapshot import LAYOUT, CardState, copy_pages, put_pages
 from bhemu.chip.state import new_chip
 from bhemu.errors import BhemuError, MemoryError_, UndefinedBehavior
 from bhemu.machine.state import L1_SIZE, new_tiles
@@ -205,6 +206,40 @@ class Chip:
             cores.store(address, struct.unpack("<I", content)[0])
         except BhemuError as error:
             raise in_tile(node.index, error) from None
+
+    # --- copies -------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> CardState:
+        """A copy of everything that the chip holds; memory of the host is not part of it."""
+        return CardState(
+            layout=LAYOUT,
+            harvesting=self._harvesting,
+            tiles=copy_pages(self.tiles),
+            clocks=self.clocks.snapshot(),
+            dram=tuple(channel.snapshot() for channel in self.dram),
+            endpoints={node.place: endpoint.snapshot() for node, endpoint in self._endpoints.items()},
+            pci=self.pci.snapshot(),
+            iatu=self.iatu.snapshot(),
+            bars=self.bars.snapshot(),
+        )
+
+    def restore(self, state: CardState) -> None:
+        """Put the chip back into the state of a copy.
+
+        Raises:
+            ConfigurationError: the copy is of a chip with other harvesting, or of another version of bhemu.
+        """
+        state.check(self._harvesting)
+        put_pages(self.tiles, state.tiles)
+        for channel, pages in zip(self.dram, state.dram, strict=True):
+            channel.restore(pages)
+        self._endpoints.clear()
+        for place, content in state.endpoints.items():
+            self._endpoint(NODES[place]).restore(content)
+        self.pci.restore(state.pci)
+        self.iatu.restore(state.iatu)
+        self.bars.restore(state.bars)
+        self.clocks.restore(state.clocks)
 
     # --- PCI memory ---------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from bhemu.machine.faults import WAIT
 from bhemu.riscv.decode import new_code_cache
 from bhemu.tensix.coprocessor import Coprocessor, copy_table, ensure_place
 from bhemu.tile.cores import Cores
+from bhemu.tile.noc_request import CONNECTED
 from bhemu.tile.schedule import ADVANCED, AT_BREAKPOINT
 
 NOBODY: Final = -1
@@ -37,6 +38,21 @@ _FUNCTIONS: Final[dict[str, tuple[Callable[..., int], int]]] = {
     "chip_find": (find_entry, 3),
 }
 _entries: dict[str, Entry] = {}
+
+_STATE: Final = (
+    "time",
+    "end",
+    "last_message",
+    "active_count",
+    "order",
+    "active",
+    "touched",
+    "waiting",
+    "status",
+    "local",
+    "moment",
+)
+"""Fields of the chip's record that say where its tiles stand in time."""
 
 
 def chip_entry(name: str) -> Entry:
@@ -110,6 +126,7 @@ class Clocks:
         self._cores: dict[int, Cores] = {}
         self._core_state = tiles["core_state"]
         self._tensix_state = tiles["tensix_state"]
+        tiles["niu_initiator"][:, :, :, CONNECTED] = 1
         self._touch = chip_entry("chip_touch").call
         self._clock = chip_entry("chip_clock").call
         self._table = self.cores(0).table  # and it compiles the entries of tiles
@@ -161,6 +178,23 @@ class Clocks:
         if index != current:
             self._touch(self._target, index, self.time + (1 if index < current else 0))
         return self.cores(index)
+
+    def snapshot(self) -> dict[str, bytes]:
+        """What it knows of time beside the tiles' records."""
+        return {name: np.asarray(self.record[name]).tobytes() for name in _STATE}
+
+    def restore(self, state: dict[str, bytes]) -> None:
+        """Put it back, when the tiles' records are those of the copy again."""
+        for name, content in state.items():
+            field = self.record[name]
+            if np.ndim(field):
+                field[:] = np.frombuffer(content, field.dtype)
+            else:
+                self.record[name] = np.frombuffer(content, np.int64)[0]
+        self.record.current = NOBODY
+        for index in range(len(self.tiles)):
+            if self.record.active[index] or self.can_react(index):
+                self.cores(index)
 
     # --- order --------------------------------------------------------------------------------------------------------
 

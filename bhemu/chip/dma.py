@@ -77,6 +77,14 @@ class ReadChannel:
                 remedy="channel 0 has registers 0x100 to 0x12c and 0x188 to 0x1a8 (tile H6)",
             )
 
+    def snapshot(self) -> dict[int, int]:
+        """The registers."""
+        return dict(self._words)
+
+    def restore(self, state: dict[int, int]) -> None:
+        """Put them back."""
+        self._words = dict(state)
+
     def read(self, offset: int) -> int:
         """A register."""
         self._known(offset)

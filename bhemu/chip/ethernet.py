@@ -42,6 +42,15 @@ class EthernetTile:
         words[FIRMWARE_VERSION // 4] = _VERSION_1_6_0
         self._soft_reset = IN_RESET
 
+    def snapshot(self) -> tuple[bytes, int]:
+        """L1 and the soft-reset register."""
+        return self.l1.tobytes(), self._soft_reset
+
+    def restore(self, state: tuple[bytes, int]) -> None:
+        """Put both back."""
+        self.l1[:] = np.frombuffer(state[0], np.uint8)
+        self._soft_reset = state[1]
+
     def read(self, address: int, size: int, noc: int = 0) -> bytes:
         """Bytes of L1, or a register."""
         if address + size <= L1_BYTES:

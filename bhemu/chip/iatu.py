@@ -42,6 +42,14 @@ class Iatu:
     def __init__(self) -> None:
         self._words: dict[tuple[int, int], int] = {}
 
+    def snapshot(self) -> dict[tuple[int, int], int]:
+        """The registers that were written."""
+        return dict(self._words)
+
+    def restore(self, state: dict[tuple[int, int], int]) -> None:
+        """Put them back."""
+        self._words = dict(state)
+
     @staticmethod
     def _known(offset: int) -> tuple[int, int]:
         """(slot, register) of an offset in the whole block."""

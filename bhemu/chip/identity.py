@@ -113,6 +113,12 @@ class InterfaceNode:
         self._identity = identity
         self._page = ROUTER_INTERFACE if identity.node.kind is Kind.ROUTER else INTERFACE
 
+    def snapshot(self) -> None:
+        """It holds nothing that can change."""
+
+    def restore(self, state: None) -> None:
+        """Nothing to put back."""
+
     def _offset(self, address: int, size: int) -> int:
         if not self._page <= address < self._page + PAGE:
             raise Unimplemented(

@@ -70,3 +70,15 @@ class Dram:
             page = self.pages[number] = np.zeros(PAGE, np.uint8)
             self._addresses[number] = page.ctypes.data
         return page
+
+    def snapshot(self) -> dict[int, bytes]:
+        """Contents of the pages that are not zero, by number."""
+        return {number: page.tobytes() for number, page in sorted(self.pages.items()) if page.any()}
+
+    def restore(self, pages: dict[int, bytes]) -> None:
+        """Put the channel back into the state of a copy."""
+        for number in self.pages.keys() - pages.keys():
+            self._addresses[number] = 0
+            del self.pages[number]
+        for number, content in pages.items():
+            self.page(number)[:] = np.frombuffer(content, np.uint8)

@@ -61,6 +61,14 @@ class ConfigSpace:
     def __init__(self) -> None:
         self.words = dict(_START)
 
+    def snapshot(self) -> dict[int, int]:
+        """The words."""
+        return dict(self.words)
+
+    def restore(self, state: dict[int, int]) -> None:
+        """Put them back."""
+        self.words = dict(state)
+
     def _known(self, bdf: int, offset: int) -> bool:
         """True when the device exists; refuses what no client may ask."""
         if bdf >> 8 or bdf & 7:

@@ -32,6 +32,14 @@ class PcieTile:
         self._iatu = iatu
         self._device_control = 0
 
+    def snapshot(self) -> int:
+        """The device control register; memory of the host is not the tile's."""
+        return self._device_control
+
+    def restore(self, state: int) -> None:
+        """Put it back."""
+        self._device_control = state
+
     def read(self, address: int, size: int, noc: int = 0) -> bytes:
         """Bytes at a 64-bit address."""
         if address >= INTERFACE:

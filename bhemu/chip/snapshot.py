@@ -1,0 +1,112 @@
+"""A copy of a whole chip: what of its tiles' memory is not zero, and the state of all that is around them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from bhemu.chip.coordinates import Harvesting, Place
+from bhemu.errors import ConfigurationError
+from bhemu.machine.state import PAGE, TILE
+
+Array = np.ndarray[Any, Any]
+
+_WORDS: Final = PAGE // 8
+_FIELDS: Final = [(name, str(field[0]), field[1]) for name, field in (TILE.fields or {}).items()]
+LAYOUT: Final = hashlib.sha256(repr(_FIELDS).encode()).hexdigest()
+"""Of the tiles' records. Copies of another version of bhemu do not fit."""
+
+
+class Pages:
+    """The pages of the tiles' memory that are not zero.
+
+    Attributes:
+        numbers: int64 [n], rising.
+        content: uint64 [n, 512].
+    """
+
+    def __init__(self, numbers: Array, content: Array) -> None:
+        self.numbers = numbers
+        self.content = content
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Pages)
+            and np.array_equal(self.numbers, other.numbers)
+            and np.array_equal(self.content, other.content)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _all_pages(tiles: Array) -> Array:
+    return tiles.view(np.ndarray).view(np.uint64).reshape(-1, _WORDS)
+
+
+def _used(pages: Array) -> Array:
+    return np.flatnonzero(np.bitwise_or.reduce(pages, axis=1))
+
+
+def copy_pages(tiles: Array) -> Pages:
+    """What the records of the tiles hold, but for the addresses of this process."""
+    handlers = tiles["handlers"].copy()
+    tiles["handlers"] = 0
+    try:
+        pages = _all_pages(tiles)
+        used = _used(pages)
+        return Pages(used, pages[used])
+    finally:
+        tiles["handlers"] = handlers
+
+
+def put_pages(tiles: Array, copy: Pages) -> None:
+    """Give the records the contents of a copy; pages that nobody has touched stay so."""
+    handlers = tiles["handlers"].copy()
+    pages = _all_pages(tiles)
+    pages[np.setdiff1d(_used(pages), copy.numbers, assume_unique=True)] = 0
+    pages[copy.numbers] = copy.content
+    tiles["handlers"] = handlers
+
+
+@dataclass(frozen=True)
+class CardState:
+    """The state of a chip.
+
+    Attributes:
+        layout: of the tiles' records.
+        harvesting: of the chip.
+        tiles: their records.
+        clocks: as `Clocks.snapshot` has it.
+        dram: by channel.
+        endpoints: of ARC, PCIe and Ethernet tiles that somebody has accessed, by physical coordinates.
+        pci, iatu, bars: as their `snapshot` has it.
+    """
+
+    layout: str
+    harvesting: Harvesting
+    tiles: Pages
+    clocks: Any
+    dram: tuple[dict[int, bytes], ...]
+    endpoints: dict[Place, Any]
+    pci: Any
+    iatu: Any
+    bars: Any
+
+    def check(self, harvesting: Harvesting) -> None:
+        """Refuse a copy of something else.
+
+        Raises:
+            ConfigurationError: the copy is of a chip with other harvesting, or of another version of bhemu.
+        """
+        if self.layout != LAYOUT:
+            raise ConfigurationError(
+                "the copy was made by a version of bhemu that keeps other state", remedy="make it with this version"
+            )
+        if self.harvesting != harvesting:
+            raise ConfigurationError(
+                f"the copy is of a chip with {self.harvesting}, and this one has {harvesting}",
+                remedy="make the chip with the same board or harvesting",
+            )
