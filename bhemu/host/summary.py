@@ -8,10 +8,9 @@ from typing import Final
 from bhemu.host.boot import LOCAL_RAM
 from bhemu.host.loaded import Loaded
 from bhemu.host.stuck import is_idle_for_ever, pc_of
-from bhemu.host.tile import Tile
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.machine.core_state import HALTED
-from bhemu.tile.cores import HALT_REASONS, STATES
+from bhemu.tile.cores import HALT_REASONS, STATES, Cores
 
 EXIT_CODE: Final = "__bhemu_exit_code"
 HALT: Final = "__bhemu_halt"
@@ -58,15 +57,15 @@ class MachineResult:
     cores: tuple[CoreSummary, ...]
 
 
-def summarize(tile: Tile, loaded: Loaded, core: int) -> CoreSummary:
+def summarize(cores: Cores, loaded: Loaded, core: int) -> CoreSummary:
     """A core as it stands.
 
     Args:
-        tile: that it belongs to.
+        cores: of its tile.
         loaded: the programs of the tile.
         core: its number.
     """
-    record = tile.record
+    record = cores.record
     state, pc = int(record.core_state[core]), pc_of(record, core)
     halted = state == HALTED
     return CoreSummary(
@@ -76,11 +75,11 @@ def summarize(tile: Tile, loaded: Loaded, core: int) -> CoreSummary:
         pc,
         loaded.describe(core, pc),
         int(record.core_retired[core]),
-        _exit_code(tile, loaded, core, pc) if halted else None,
+        _exit_code(cores, loaded, core, pc) if halted else None,
     )
 
 
-def _exit_code(tile: Tile, loaded: Loaded, core: int, pc: int) -> int | None:
+def _exit_code(cores: Cores, loaded: Loaded, core: int, pc: int) -> int | None:
     """What main has returned, of a core that stands at the end of the start-up code."""
     executable = loaded.holding(core, pc)
     if executable is None or executable.address_of(HALT) != pc:
@@ -88,5 +87,5 @@ def _exit_code(tile: Tile, loaded: Loaded, core: int, pc: int) -> int | None:
     address = executable.address_of(EXIT_CODE)
     if address is None:
         return None
-    memory, at = (tile.l1, address) if address < LOCAL_RAM else (tile.cores[core].local_ram, address - LOCAL_RAM)
+    memory, at = (cores.record.l1, address) if address < LOCAL_RAM else (cores[core].local_ram, address - LOCAL_RAM)
     return int.from_bytes(memory[at : at + 4].tobytes(), "little", signed=True)

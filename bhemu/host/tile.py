@@ -7,12 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bhemu.errors import AssemblyError, MemoryError_, UndefinedBehavior
-from bhemu.formats import DataFormat, TileShape, decode, encode, tensor_size
-from bhemu.host.views import ConfigView, DstView, SrcView
+from bhemu.errors import UndefinedBehavior
+from bhemu.host.tile_view import TileView
 from bhemu.isa.assembler import assemble_program, disassemble
-from bhemu.machine.agents import AGENT_NAMES, NOC
-from bhemu.machine.state import L1_SIZE, new_tiles, reset
+from bhemu.machine.state import new_tiles, reset
 from bhemu.tensix.coprocessor import Coprocessor
 from bhemu.tile.cores import Cores
 
@@ -44,7 +42,7 @@ class Recorder(Protocol):
         """The schedule lets a thread's core go on."""
 
 
-class Tile:
+class Tile(TileView):
     """A Tensix tile after reset.
 
     Example:
@@ -64,118 +62,19 @@ class Tile:
             allow_open: use the recommended choice where no source settles what silicon does, instead of refusing.
         """
         self._tiles = new_tiles(1)
-        self.record: Any = self._tiles[0]
+        super().__init__(Cores(Coprocessor(self._tiles)))
+        self._driver = self._cores.coprocessor
         self.record.allow_open = int(allow_open)
-        self.coprocessor = Coprocessor(self._tiles)
-        self.cores = Cores(self.coprocessor)
         self.recorder: Recorder | None = None
 
-    # --- memory -----------------------------------------------------------------------------------------------------
-
     @property
-    def l1(self) -> Array:
-        """uint8 [1572864]: L1, writable."""
-        return self.record["l1"]  # type: ignore[no-any-return]
+    def coprocessor(self) -> Coprocessor:
+        """The three threads, or the recorder that has taken their place."""
+        return self._driver
 
-    def write_tensor(
-        self,
-        address: int,
-        array: Any,
-        data_format: DataFormat | str,
-        *,
-        tile_shape: TileShape | None = (32, 32),
-        rounding: Any = "nearest",
-    ) -> int:
-        """Encode a tensor into L1 at a byte address; returns the number of bytes.
-
-        Raises:
-            FormatError: the format cannot hold the tensor, or its shape is not whole tiles.
-            MemoryError_: the address is not a multiple of 16, or the tensor does not fit.
-        """
-        content = encode(array, data_format, tile_shape=tile_shape, rounding=rounding)
-        check_range(address, len(content))
-        self.l1[address : address + len(content)] = content
-        return len(content)
-
-    def read_tensor(
-        self,
-        address: int,
-        shape: tuple[int, ...],
-        data_format: DataFormat | str,
-        *,
-        tile_shape: TileShape | None = (32, 32),
-    ) -> Array:
-        """Decode a tensor of `shape` from L1 at a byte address.
-
-        Raises:
-            FormatError: the shape is not whole tiles.
-            MemoryError_: the tensor does not lie inside L1.
-        """
-        size = tensor_size(shape, data_format, tile_shape=tile_shape)
-        check_range(address, size)
-        return decode(self.l1[address : address + size].copy(), data_format, shape, tile_shape=tile_shape)
-
-    # --- registers --------------------------------------------------------------------------------------------------
-
-    @property
-    def dst(self) -> DstView:
-        """The destination register file."""
-        return DstView(self.record)
-
-    @property
-    def srca(self) -> SrcView:
-        """Source register file A."""
-        return SrcView(self.record, 0)
-
-    @property
-    def srcb(self) -> SrcView:
-        """Source register file B."""
-        return SrcView(self.record, 1)
-
-    @property
-    def lregs(self) -> Array:
-        """uint32 [16, 32]: the vector unit's registers, writable; `.view(np.float32)` reads them as FP32."""
-        return self.record["lregs"][:16]  # type: ignore[no-any-return]
-
-    @property
-    def gpr(self) -> Array:
-        """uint32 [3, 64]: general-purpose registers [thread, register], writable."""
-        return self.record["gpr"]  # type: ignore[no-any-return]
-
-    @property
-    def config(self) -> ConfigView:
-        """Configuration fields by name, bank 0 and thread 0; see `ConfigView.for_bank` and `for_thread`."""
-        return ConfigView(self.record)
-
-    @property
-    def semaphores(self) -> Array:
-        """int32 [8]: semaphore values, writable."""
-        return self.record["semaphore"]  # type: ignore[no-any-return]
-
-    def load_word(self, address: int, core: str = "B") -> int:
-        """The 32-bit word that a core finds at an address of the GPR or configuration window.
-
-        Args:
-            address: byte address, GPRs from 0xffe00000, configuration from 0xffef0000 (rules I.10, tile K7, K8).
-            core: who loads: `B`, `NC`, `T0`, `T1`, `T2`, or `HOST` for an access over the NoC.
-
-        Raises:
-            UndefinedBehavior: the core has no word there, or may not load it.
-            NonContractualBehavior: the address belongs to the window that stores to both banks.
-        """
-        _check_word(address, "address")
-        return self.coprocessor.load(_core(core), address)
-
-    def store_word(self, address: int, value: int, core: str = "B") -> None:
-        """Store a 32-bit word as a core does, with all that writing a word of configuration means; see `load_word`.
-
-        Raises:
-            AssemblyError: the value does not fit.
-            UndefinedBehavior: the core has no word there, or may not store to it.
-        """
-        _check_word(address, "address")
-        _check_word(value, "value")
-        self.coprocessor.store(_core(core), address, value)
+    @coprocessor.setter
+    def coprocessor(self, driver: Coprocessor) -> None:
+        self._driver = driver
 
     # --- execution --------------------------------------------------------------------------------------------------
 
@@ -234,18 +133,6 @@ class Tile:
         return f"<Tile: {int(self.record.issued.sum())} instructions executed>"
 
 
-def _core(name: str) -> int:
-    names = AGENT_NAMES[: NOC + 1]
-    if name not in names:
-        raise UndefinedBehavior(f"core {name!r} does not exist", remedy=f"use one of {', '.join(names)}")
-    return names.index(name)
-
-
-def _check_word(number: int, what: str) -> None:
-    if not 0 <= number < 1 << 32:
-        raise AssemblyError(f"{what} {number:#x} does not fit 32 bits", remedy="use 0 to 0xffffffff")
-
-
 def _words(instructions: str | int | Iterable[str | int]) -> Iterable[int]:
     if isinstance(instructions, str):
         yield from assemble_program(instructions)
@@ -254,17 +141,3 @@ def _words(instructions: str | int | Iterable[str | int]) -> Iterable[int]:
     else:
         for item in instructions:
             yield from _words(item)
-
-
-def check_range(address: int, size: int) -> None:
-    """Raise MemoryError_ unless [address, address + size) is a 16-byte aligned range of L1."""
-    if address % 16:
-        raise MemoryError_(
-            f"L1 address {address:#x} is not a multiple of 16",
-            remedy="unpackers and packer address L1 in 16-byte units",
-        )
-    if address < 0 or address + size > L1_SIZE:
-        raise MemoryError_(
-            f"L1 range {address:#x}..{address + size:#x} is outside of L1 (0..{L1_SIZE:#x})",
-            remedy="choose a lower address or a smaller tensor",
-        )

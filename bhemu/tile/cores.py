@@ -167,6 +167,11 @@ class Cores:
         self.recorded: Mapping[str, Any] = {}
         """What a recorder (`bhemu.debug`) has in the place of the entries `advance` and `advance_round`."""
 
+    @property
+    def coprocessor(self) -> Coprocessor:
+        """Of the same tile."""
+        return self._coprocessor
+
     def __getitem__(self, core: str | int) -> CoreView:
         """A core by name (`B`, `T0`, `T1`, `T2`, `NC`) or number."""
         if isinstance(core, str):
