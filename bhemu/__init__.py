@@ -15,8 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bhemu import numerics
+    from bhemu.chip.coordinates import Harvesting
     from bhemu.errors import BhemuError
     from bhemu.formats import DataFormat
+    from bhemu.host.chip import Chip
+    from bhemu.host.chip_report import ChipResult
+    from bhemu.host.chip_snapshot import ChipSnapshot
     from bhemu.host.core import Core
     from bhemu.host.elf import Executable, load_elf
     from bhemu.host.load import load_program
@@ -31,11 +35,15 @@ if TYPE_CHECKING:
 __all__ = [
     "BhemuError",
     "Block",
+    "Chip",
+    "ChipResult",
+    "ChipSnapshot",
     "Condition",
     "Core",
     "Counters",
     "DataFormat",
     "Executable",
+    "Harvesting",
     "Machine",
     "MachineResult",
     "Program",
@@ -56,6 +64,10 @@ __all__ = [
 _HOMES = {
     "BhemuError": "bhemu.errors",
     "DataFormat": "bhemu.formats",
+    "Chip": "bhemu.host.chip",
+    "ChipResult": "bhemu.host.chip_report",
+    "ChipSnapshot": "bhemu.host.chip_snapshot",
+    "Harvesting": "bhemu.chip.coordinates",
     "Core": "bhemu.host.core",
     "Program": "bhemu.host.program",
     "Tensor": "bhemu.host.tensors",
