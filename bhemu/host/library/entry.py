@@ -197,6 +197,11 @@ def _to_client(stream: int, content: bytes) -> None:
     _write(stream, content)
 
 
+def choices_made() -> list[str]:
+    """Names of the open cases in which the chip has used the recommended choice so far."""
+    return [] if _chip is None else [FAULTS[code].name for code in _chip.open_choices]
+
+
 def _report() -> None:
     """How fast it was, and which choices were made: once for each chip."""
     global _reported
@@ -204,10 +209,7 @@ def _report() -> None:
         return
     _reported = True
     seconds, clocks = time.perf_counter() - _started, _chip.time
-    lines = [
-        f"[{clocks}] bhemu: no source settles this, a choice was made: {FAULTS[code].name}"
-        for code in _chip.open_choices
-    ]
+    lines = [f"[{clocks}] bhemu: no source settles this, a choice was made: {name}" for name in choices_made()]
     lines.append(f"[{clocks}] bhemu: {seconds:.2f} seconds, {clocks / max(seconds, 1e-9) / 1e3:.1f} kHz")
     _say("\n".join(lines) + "\n")
 
