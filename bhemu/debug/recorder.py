@@ -192,11 +192,17 @@ def issue_recorded(t, table, thread, log):
     """`issue` of the plain clock, with a row for each word that is done."""
     at = HEADER + load_i64(log, COUNT) * column.COLUMNS
     spare = _spare(log, thread)
+    simulator_order = t.simulator_order != 0
+    wait = np.int64(t.wait_word[thread])
+    if simulator_order and wait != 0:
+        if wait_is_over(t, thread):
+            t.wait_word[thread] = np.uint32(0)
+            return DONE
+        return WAIT
     if t.gate_full[thread] == 0 and not _fetch_recorded(t, log, spare, thread):
         return EMPTY
     word = np.int64(t.gate_word[thread])
     opcode = word >> 24
-    wait = np.int64(t.wait_word[thread])
     if wait != 0:
         if wait_is_over(t, thread):
             t.wait_word[thread] = np.uint32(0)
@@ -214,6 +220,10 @@ def issue_recorded(t, table, thread, log):
         store_i64(log, COUNT, load_i64(log, COUNT) + 1)
         t.gate_full[thread] = 0
         t.issued[thread, opcode] += 1
+        if simulator_order and t.wait_word[thread] != 0:
+            if not wait_is_over(t, thread):
+                return WAIT
+            t.wait_word[thread] = np.uint32(0)
     elif status != WAIT:
         t.fault_thread = thread
         t.fault_word = np.uint32(word)
