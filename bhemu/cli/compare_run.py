@@ -31,6 +31,7 @@ class Comparison:
     """A comparison and what is known about it.
 
     Attributes:
+        ours: bhemu's side, as the calls have left it.
         other: what the other side is called.
         recorded: the other side is what a trace says.
         moment: when memory begins to differ.
@@ -38,6 +39,7 @@ class Comparison:
     """
 
     subject: Subject
+    ours: ChipSide
     other: str
     recorded: bool
     played: Played
@@ -89,13 +91,13 @@ def run(
     played, ours = _play(subject, sides, record, progress.clocks)
     loaded = Loaded()
     loaded.placements = subject.placements
-    comparison = Comparison(subject, "trace" if library is None else "library", library is None, played, loaded)
+    comparison = Comparison(subject, ours, "trace" if library is None else "library", library is None, played, loaded)
     compares = library is not None or subject.session is None
     if compares:
         _check_compared(comparison)
     if played.difference is not None:
         progress.show("looking for the clock in which they begin to differ")
-        _explain(comparison, ours, sides, allow_open=allow_open)
+        _explain(comparison, sides, allow_open=allow_open)
     if as_json:
         print_json(_as_json(comparison, library, record))
     elif not quiet:
@@ -139,7 +141,7 @@ def _check_compared(comparison: Comparison) -> None:
 # --- a difference -----------------------------------------------------------------------------------------------------
 
 
-def _explain(comparison: Comparison, ours: ChipSide, sides: Any, *, allow_open: bool) -> None:
+def _explain(comparison: Comparison, sides: Any, *, allow_open: bool) -> None:
     """Find when it begins, and what happened before."""
     from bhemu.debug.history import history
     from bhemu.proof.compare.calls import CLOCK, Ended
@@ -157,7 +159,7 @@ def _explain(comparison: Comparison, ours: ChipSide, sides: Any, *, allow_open: 
         assert isinstance(ended, Ended)
         if difference.call.name == CLOCK and ended.clock is not None:
             until = min(max(ended.clock, until) + 1, until + difference.call.a)
-        tile = _tile_at_fault(comparison, ours)
+        tile = _tile_at_fault(comparison)
     elif not comparison.recorded:
         comparison.moment = locate(calls, difference, sides)
         if comparison.moment is not None:
@@ -171,12 +173,13 @@ def _explain(comparison: Comparison, ours: ChipSide, sides: Any, *, allow_open: 
         )
 
 
-def _tile_at_fault(comparison: Comparison, ours: ChipSide) -> int | None:
+def _tile_at_fault(comparison: Comparison) -> int | None:
     """The tile whose instruction bhemu refuses, or else the last one that a window was pointed at."""
     from bhemu.chip.coordinates import NODES
 
-    if ours.error is not None and ours.error.tile is not None:
-        return NODES[ours.error.tile].index
+    error = comparison.ours.error
+    if error is not None and error.tile is not None:
+        return NODES[error.tile].index
     tiles = [place.tile for place in comparison.places.values() if place.tile is not None]
     return tiles[-1] if tiles else None
 
@@ -211,6 +214,18 @@ def _print(comparison: Comparison, record: Path | None, *, compares: bool) -> No
         typer.echo(f"  {comparison.other:<8} {theirs}")
     elif session is not None and session.finished == "limit":
         typer.echo(f"not done after {session.max_clocks:,} clocks (--max-clocks)")
+    elif session is not None and session.finished == "stuck":
+        typer.echo("nothing can move any more, and somebody waits:")
+        typer.echo(_explain_stuck(comparison))
+
+
+def _explain_stuck(comparison: Comparison) -> str:
+    from bhemu.host.stuck import explain_all
+
+    session, loaded, chip = comparison.subject.session, comparison.loaded, comparison.ours.chip
+    assert session is not None
+    record = chip.cores(chip.node(session.tile).index).record
+    return explain_all(record, loaded.describe, loaded.name_of_word, loaded.pusher)
 
 
 def _difference_lines(comparison: Comparison, difference: Difference) -> list[str]:
@@ -221,7 +236,7 @@ def _difference_lines(comparison: Comparison, difference: Difference) -> list[st
     if isinstance(difference.ours, Ended) or isinstance(difference.theirs, Ended):
         lines.append(f"different: call {difference.index:,} after {difference.clock:,} clocks, {difference.call}")
         for name, outcome in (("bhemu", difference.ours), (comparison.other, difference.theirs)):
-            lines.append(f"  {name:<8} {outcome if isinstance(outcome, Ended) else 'answers'}")
+            lines.append(f"  {name:<8} {outcome if isinstance(outcome, Ended) else 'goes on'}")
     elif moment is not None:
         lines.append(f"different: {moment.place}{_symbol(comparison, moment.place.address)}")
         lines += [f"  {'bhemu':<8} {moment.ours:#010x}", f"  {comparison.other:<8} {moment.theirs:#010x}"]

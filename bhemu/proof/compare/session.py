@@ -16,7 +16,7 @@ from bhemu.host.boot import (
     SOFT_RESET,
     reset_bits,
 )
-from bhemu.host.stuck import can_move
+from bhemu.host.stuck import can_move, is_stuck, waiting_threads
 from bhemu.machine.agents import NC, T0, T2
 from bhemu.machine.state import L1_SIZE
 from bhemu.proof.compare.calls import INIT, Call, clock, read, write
@@ -60,7 +60,7 @@ class Session:
         every: clocks until memory is compared first.
         at_end: compare only when nothing moves any more.
         max_clocks: the session ends after so many.
-        finished: why it has ended, once it has: `done`, `limit`.
+        finished: why it has ended, once it has: `done`, `stuck` (nothing moves, and somebody waits), `limit`.
     """
 
     pieces: list[tuple[int, bytes]]
@@ -89,8 +89,10 @@ class Session:
             part = min(max(self.every, passed // GROWTH), self.max_clocks - passed)
             yield clock(part)
             passed += part
-            if not can_move(ours.chip.cores(index).record):
-                self.finished = "done"
+            record = ours.chip.cores(index).record
+            if not can_move(record):
+                stuck = waiting_threads(record) or any(is_stuck(record, core) for core in self.entries)
+                self.finished = "stuck" if stuck else "done"
                 if self.at_end:  # the other side may need longer
                     yield clock(max(self.every, passed))
             elif passed >= self.max_clocks:

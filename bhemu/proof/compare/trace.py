@@ -25,14 +25,16 @@ class TraceError(BhemuError):
     """A call trace that cannot be read."""
 
 
-def _open(path: Path, mode: str) -> IO[Any]:
+def _open(path: Path, mode: str) -> Any:
     """Text or compressed text, by the name when it is written and by its content when it is read."""
     if "r" in mode:
         with path.open("rb") as stream:
             packed = stream.read(2) == _GZIP
     else:
         packed = path.suffix == ".gz"
-    return gzip.open(path, mode + "t", encoding="utf-8") if packed else path.open(mode, encoding="utf-8")
+    if packed:
+        return gzip.open(path, mode + "t", encoding="utf-8")
+    return path.open(mode, encoding="utf-8")
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
