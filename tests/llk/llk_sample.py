@@ -5,9 +5,14 @@ It is loaded into pytest by `run_suite.py`, with `-p llk_sample`, in an environm
 The sample is pseudo-random in the test's id, so it mixes formats, shapes and modes, and is the same in every run.
 A refusal of the simulator ends the process that runs the test, as the interface demands; pytest-xdist then starts
 another and reports a crash. So each worker's standard output goes to a file, and the last words are read from there.
+Which open choices bhemu has made is asked after each test, as workers often end without a word.
 
-Environment: BHEMU_LLK_SAMPLE, parametrisations per test function, default 4, 0 for all; BHEMU_LLK_OUT, a directory for
-`results.jsonl` (one object per test: id, outcome of pytest, text, seconds) and the workers' output.
+Environment:
+    BHEMU_LLK_SAMPLE: parametrisations per test function, default 5, 0 for all.
+    BHEMU_LLK_SAMPLES: other numbers for single functions, a JSON object by `file::function`.
+    BHEMU_LLK_SEED: draws another sample; default none.
+    BHEMU_LLK_OUT: a directory for `results.jsonl` (one object per test: id, outcome of pytest, text, seconds, choices:
+        names of the open choices that this process made in it first) and the workers' output.
 """
 
 from __future__ import annotations
@@ -39,11 +44,14 @@ def pytest_generate_tests(metafunc: Any) -> Generator[None, object, object]:
     way to drop them so early.
     """
     result = yield
-    count = int(os.environ.get("BHEMU_LLK_SAMPLE", "4"))
+    name = metafunc.definition.nodeid
+    count = json.loads(os.environ.get("BHEMU_LLK_SAMPLES", "{}")).get(name)
+    if count is None:
+        count = int(os.environ.get("BHEMU_LLK_SAMPLE", "5"))
+    seed = os.environ.get("BHEMU_LLK_SEED", "")
     calls: list[Any] = metafunc._calls
     if count and len(calls) > count:
-        name = metafunc.definition.nodeid
-        ranked = sorted(calls, key=lambda call: hashlib.sha256(f"{name}[{call.id}]".encode()).digest())
+        ranked = sorted(calls, key=lambda call: hashlib.sha256(f"{seed}{name}[{call.id}]".encode()).digest())
         chosen = {id(call) for call in ranked[:count]}
         calls[:] = [call for call in calls if id(call) in chosen]
     return result
@@ -68,6 +76,26 @@ def pytest_runtest_logstart(nodeid: str) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
         sys.stdout.write(f"\n=== {nodeid}\n")
         sys.stdout.flush()
+
+
+_reported: set[str] = set()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: Any) -> Generator[None, object, object]:
+    """Let the report carry the open choices that bhemu has made since the last one.
+
+    bhemu's C library runs in the Python of the process that loads it.
+    """
+    entry = sys.modules.get("bhemu.host.library.entry")
+    new = set(entry.choices_made()) - _reported if entry is not None else set()
+    if new:
+        _reported.update(new)
+        item.user_properties.append((_CHOICES, sorted(new)))
+    return (yield)
+
+
+_CHOICES = "bhemu open choices"
 
 
 def _tail(path: Path) -> str:
@@ -98,11 +126,15 @@ def pytest_runtest_logreport(report: Any) -> None:
             text += "\n" + _tail(_worker_output(out, report.node.gateway.id))
         elif hasattr(report, "wasxfail"):
             outcome = "xfailed" if report.outcome == "skipped" else "xpassed"
-        _record(out, {"id": report.nodeid, "outcome": outcome, "text": text, "seconds": round(report.duration, 2)})
+        choices = sorted({name for key, names in report.user_properties if key == _CHOICES for name in names})
+        row = {"id": report.nodeid, "outcome": outcome, "text": text, "seconds": round(report.duration, 2)}
+        _record(out, row | {"choices": choices})
 
 
 def pytest_collectreport(report: Any) -> None:
     """A file that cannot be collected counts as one failed test."""
     out = _out()
     if out is not None and report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
-        _record(out, {"id": report.nodeid, "outcome": "error", "text": report.longreprtext, "seconds": 0.0})
+        _record(
+            out, {"id": report.nodeid, "outcome": "error", "text": report.longreprtext, "seconds": 0.0, "choices": []}
+        )

@@ -9,25 +9,27 @@ index or a compiler is missing, it says so and the status is 0.
 from __future__ import annotations
 
 import argparse
-import math
+import json
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "host")]
 
 from suite_parts import CannotRun, Parts, prepare  # noqa: E402
-from suite_results import Kind, disappointments, read_expected, read_results, table  # noqa: E402
+from suite_results import Expected, Kind, disappointments, first_uses, read_expected, read_results, table  # noqa: E402
 
 RESULTS = "results.jsonl"
-CHOICE = re.compile(r"bhemu: no source settles this, a choice was made: (.*)")
+TABLE = "table.txt"
 
 
 def _arguments() -> argparse.Namespace:
@@ -35,6 +37,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--first", action="store_true", help="of the fixed list, only the files that `first` names")
     parser.add_argument("tests", nargs="*", help="files or test functions of the suite; default: the fixed list")
     parser.add_argument("--sample", type=int, help="parametrisations of each test function, 0: all")
+    parser.add_argument("--seed", default="", help="any text: draws another sample")
+    parser.add_argument("--hardware", action="store_true", help="a Blackhole's queues, not the official simulator's")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes; default: processors")
     parser.add_argument("--timeout", type=int, default=600, help="seconds that one test may take")
     parser.add_argument("--minutes", type=float, default=40, help="minutes that the whole run may take")
@@ -42,54 +46,85 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _sample(options: argparse.Namespace, default: int) -> int:
-    if any("[" in test for test in options.tests):
-        return 0  # whole ids: the user has chosen
-    return default if options.sample is None else int(options.sample)
+@dataclass(frozen=True)
+class Session:
+    """One session of pytest.
 
-
-def _wait(process: subprocess.Popen[bytes], out: Path, minutes: float) -> bool:
-    """Wait, and say every minute how far it is; False when the time was up."""
-    for minute in range(1, math.ceil(minutes) + 1):
-        try:
-            process.wait(60 * min(1.0, minutes - minute + 1))
-        except subprocess.TimeoutExpired:
-            rows = (out / RESULTS).read_text().count("\n") if (out / RESULTS).is_file() else 0
-            print(f"{minute} minutes: {rows} tests", flush=True)
-        else:
-            return True
-    return False
-
-
-def run_pytest(
-    parts: Parts, tests: list[str], out: Path, *, sample: int, workers: int, timeout: int, minutes: float
-) -> bool:
-    """Run tests of the suite; results are in `out`.
-
-    Returns:
-        False when the time was up.
+    Attributes:
+        name: of its folder below the results.
+        tests: what to run.
+        settings: environment.
+        workers: processes that run tests.
     """
+
+    name: str
+    tests: tuple[str, ...]
+    settings: dict[str, str]
+    workers: int
+
+
+def plan(options: argparse.Namespace, expected: Expected) -> list[Session]:
+    """The sessions of a run: a process has one chip with one kind of queues, so each kind has a session of its own."""
+    tests = tuple(options.tests) or expected.functions
+    whole = any("[" in test for test in options.tests)  # whole ids: the user has chosen
+    sample = expected.sample if options.sample is None else options.sample
+    settings = {"BHEMU_LLK_SAMPLE": str(0 if whole else sample), "BHEMU_LLK_SEED": options.seed}
+    if options.sample is None and not whole:
+        settings["BHEMU_LLK_SAMPLES"] = json.dumps(expected.samples)
+    of_hardware = tests if options.hardware else tuple(test for test in tests if test in expected.hardware)
+    others = tuple(test for test in tests if test not in of_hardware)
+    sessions = []
+    if others:
+        sessions.append(Session("simulator", others, settings | {"BHEMU_ORDER": "simulator"}, options.workers))
+    if of_hardware:
+        workers = options.workers if options.hardware else 1
+        sessions.append(Session("hardware", of_hardware, settings | {"BHEMU_ORDER": "hardware"}, workers))
+    return sessions
+
+
+@contextmanager
+def started(parts: Parts, session: Session, out: Path, timeout: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A session that runs, and has ended afterwards; results are in `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    for old in [*out.glob("gw*.txt"), out / RESULTS]:
+        old.unlink(missing_ok=True)
     work = Path(tempfile.mkdtemp(prefix="bhemu-llk-"))
     command = [str(parts.python), "-m", "pytest", "-p", "llk_sample", "-p", "no:cacheprovider", "--run-simulator"]
-    command += [f"--timeout={timeout}", "-n", str(workers), "--max-worker-restart=1000", "--tb=short", *tests]
-    settings = {"BHEMU_LLK_SAMPLE": str(sample), "BHEMU_LLK_OUT": str(out)}
+    command += [f"--timeout={timeout}", "-n", str(session.workers), "--max-worker-restart=1000", "--tb=short"]
     with (out / "pytest.txt").open("w") as log:
         # A process group of its own: all workers end with it.
         process = subprocess.Popen(
-            command,
+            [*command, *session.tests],
             cwd=parts.tests,
-            env=parts.environment(work) | settings,
+            env=parts.environment(work) | session.settings | {"BHEMU_LLK_OUT": str(out)},
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         try:
-            return _wait(process, out, minutes)
+            yield process
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
             shutil.rmtree(work, ignore_errors=True)
+
+
+def run_sessions(parts: Parts, sessions: list[Session], out: Path, *, timeout: int, minutes: float) -> bool:
+    """Run sessions side by side, and say every minute how far they are; False when the time was up."""
+    began, told = time.monotonic(), 0
+    with ExitStack() as stack:
+        processes = [stack.enter_context(started(parts, one, out / one.name, timeout)) for one in sessions]
+        while any(process.poll() is None for process in processes):
+            time.sleep(0.5)
+            passed = (time.monotonic() - began) / 60
+            if passed >= minutes:
+                return False
+            if passed >= told + 1:
+                told += 1
+                rows = sum(file.read_text().count("\n") for file in out.glob(f"*/{RESULTS}"))
+                print(f"{told} minutes: {rows} tests", flush=True)
+    return True
 
 
 def main() -> int:
@@ -106,22 +141,14 @@ def main() -> int:
         return 0
     out: Path = (options.out or Path(tempfile.mkdtemp(prefix="bhemu-llk-results-"))).resolve()
     out.mkdir(parents=True, exist_ok=True)
-    for old in [*out.glob("gw*.txt"), out / RESULTS]:
-        old.unlink(missing_ok=True)
+    sessions = plan(options, expected)
     print(f"prepared in {time.monotonic() - started:.0f} seconds; results in {out}", flush=True)
-    finished = run_pytest(
-        parts,
-        options.tests or list(expected.functions),
-        out,
-        sample=_sample(options, expected.sample),
-        workers=options.workers,
-        timeout=options.timeout,
-        minutes=options.minutes,
-    )
-    results = read_results(out / RESULTS)
+    finished = run_sessions(parts, sessions, out, timeout=options.timeout, minutes=options.minutes)
+    results = [result for session in sessions for result in read_results(out / session.name / RESULTS)]
+    (out / TABLE).write_text(table(results) + "\n")
     print(table(results))
-    for choice in sorted({line for file in out.glob("gw*.txt") for line in CHOICE.findall(file.read_text())}):
-        print(f"no source settles this, and a choice was made: {choice}")
+    for choice, test in sorted(first_uses(results).items()):
+        print(f"no source settles this, and a choice was made: {choice}, first in {test}")
     print(f"{time.monotonic() - started:.0f} seconds")
     if options.tests:
         for result in results:

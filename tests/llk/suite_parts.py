@@ -5,6 +5,7 @@ Everything is kept in bhemu's cache directory.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -12,12 +13,15 @@ import subprocess
 import sys
 import tomllib
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ttnn_wheel import NoWheel, unpacked
 
-from bhemu.cc import find_llk, write_llk_home
+import bhemu.cc
+from bhemu.cc import find_llk, find_toolchain, write_llk_home
 from bhemu.errors import BhemuError
 from bhemu.host.library import build
 from bhemu.host.library.soc_descriptor import write_soc_descriptor
@@ -74,30 +78,58 @@ class Parts:
 
 
 def prepare() -> Parts:
-    """Make everything that is not there yet.
+    """Make everything that is not there yet; what another run may be using is left alone.
 
     Raises:
         CannotRun: pip cannot fetch packages, or there is no RISC-V or C compiler.
     """
     folder = cache_directory() / "llk"
-    try:
-        suite = unpacked("llk", lambda name: name.removeprefix(INSIDE) if name.startswith(WANTED) else None)
-    except NoWheel as reason:
-        raise CannotRun(f"pip cannot fetch the ttnn wheel: {reason}") from None
-    try:
-        home = write_llk_home(folder / "home", find_llk(suite))
-        library = build(folder / "simulator")
-    except BhemuError as error:
-        raise CannotRun(f"{error}\n{error.remedy or ''}".strip()) from None
-    write_soc_descriptor(library.parent)
-    return Parts(python=_python(folder), home=home, library=library)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder / "lock"):
+        try:
+            suite = unpacked("llk", lambda name: name.removeprefix(INSIDE) if name.startswith(WANTED) else None)
+        except NoWheel as reason:
+            raise CannotRun(f"pip cannot fetch the ttnn wheel: {reason}") from None
+        try:
+            home = _home(folder, suite)
+            library = build(folder / f"simulator-{_digest(str(ROOT), sys.executable)}")
+        except BhemuError as error:
+            raise CannotRun(f"{error}\n{error.remedy or ''}".strip()) from None
+        write_soc_descriptor(library.parent)
+        return Parts(python=_python(folder), home=home, library=library)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Let one process at a time prepare."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]
+
+
+def _home(folder: Path, suite: Path) -> Path:
+    """The suite with compilers in it: made anew when `bhemu cc`, the stock compiler or the suite has changed."""
+    package = Path(bhemu.cc.__file__).parent
+    sources = [file for file in sorted(package.rglob("*")) if file.is_file() and file.suffix != ".pyc"]
+    digest = _digest(str(suite), str(find_toolchain()), *(file.read_text() for file in sources))
+    place = folder / f"home-{digest}"
+    stamp = folder / f"home-{digest}.ready"
+    home = place / "tt_metal" / "tt-llk"
+    if not stamp.is_file():
+        home = write_llk_home(place, find_llk(suite))
+        stamp.touch()
+    return home
 
 
 def _python(folder: Path) -> Path:
     """The environment's Python; the environment is made anew when what goes into it has changed."""
     needs = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     text = "\n".join([sys.version, REQUIREMENTS.read_text(), *needs])
-    place = folder / f"venv-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    place = folder / f"venv-{_digest(text)}"
     python, stamp = place / "bin" / "python", place / "installed"
     if not stamp.is_file():
         for old in folder.glob("venv-*"):

@@ -7,9 +7,10 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 
 class Kind(Enum):
@@ -36,12 +37,14 @@ class Result:
         kind: what became of it.
         reason: one line; empty for a pass.
         seconds: of the test itself.
+        choices: open cases in which bhemu used its recommended choice, first in this test of its process.
     """
 
     name: str
     kind: Kind
     reason: str
     seconds: float
+    choices: tuple[str, ...] = ()
 
     @property
     def function(self) -> str:
@@ -60,10 +63,10 @@ _COMPILER_ERROR = re.compile(r"(?:^|\s)(?:fatal )?error: .*|undefined reference 
 _KINDS = {"passed": Kind.PASS, "skipped": Kind.SKIPPED, "xfailed": Kind.XFAIL}
 
 
-def result_of(row: dict[str, str | float]) -> Result:
+def result_of(row: dict[str, Any]) -> Result:
     """The result of one row that `llk_sample` has written."""
-    kind, reason = _classify(str(row["outcome"]), str(row["text"]))
-    return Result(str(row["id"]), kind, reason, float(row["seconds"]))
+    kind, reason = _classify(row["outcome"], row["text"])
+    return Result(row["id"], kind, reason, float(row["seconds"]), tuple(row["choices"]))
 
 
 def _classify(outcome: str, text: str) -> tuple[Kind, str]:
@@ -102,6 +105,15 @@ def table(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
+def first_uses(results: Sequence[Result]) -> dict[str, str]:
+    """The open choices that were made, each with the first test that made it."""
+    uses: dict[str, str] = {}
+    for result in results:
+        for choice in result.choices:
+            uses.setdefault(choice, result.name)
+    return uses
+
+
 @dataclass(frozen=True)
 class Expected:
     """The fixed list.
@@ -109,6 +121,8 @@ class Expected:
     Attributes:
         sample: parametrisations of each test function.
         functions: the test functions to run.
+        samples: other numbers of parametrisations, by test function.
+        hardware: test functions that run with a Blackhole's queues, not with those of the official simulator.
         outcomes: by test function (`file::function`) or by a test's whole id, which wins.
         first: files that `make test-llk` runs.
     """
@@ -117,11 +131,15 @@ class Expected:
     functions: tuple[str, ...]
     outcomes: dict[str, Kind]
     first: tuple[str, ...] = ()
+    samples: dict[str, int] = field(default_factory=dict)
+    hardware: tuple[str, ...] = ()
 
     def first_part(self) -> Expected:
         """The list without the tests of other files than `first` names."""
         outcomes = {name: kind for name, kind in self.outcomes.items() if name.partition("::")[0] in self.first}
-        return replace(self, outcomes=outcomes, functions=_functions(outcomes))
+        functions = _functions(outcomes)
+        hardware = tuple(name for name in self.hardware if name in functions)
+        return replace(self, outcomes=outcomes, functions=functions, hardware=hardware)
 
 
 def _functions(outcomes: dict[str, Kind]) -> tuple[str, ...]:
@@ -137,7 +155,12 @@ def read_expected(path: Path) -> Expected:
     data = tomllib.loads(path.read_text())
     outcomes = {name: Kind(value) for name, value in data["outcomes"].items()}
     return Expected(
-        sample=int(data["sample"]), functions=_functions(outcomes), outcomes=outcomes, first=tuple(data["first"])
+        sample=int(data["sample"]),
+        functions=_functions(outcomes),
+        outcomes=outcomes,
+        first=tuple(data["first"]),
+        samples={name: int(count) for name, count in data["samples"].items()},
+        hardware=tuple(data["hardware"]),
     )
 
 

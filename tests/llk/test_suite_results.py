@@ -20,7 +20,7 @@ COMPILER = (
 
 
 def kind(outcome: str, text: str) -> tuple[Kind, str]:
-    result = result_of({"id": "test_a.py::f[x]", "outcome": outcome, "text": text, "seconds": 1.5})
+    result = result_of({"id": "test_a.py::f[x]", "outcome": outcome, "text": text, "seconds": 1.5, "choices": []})
     return result.kind, result.reason
 
 
@@ -95,8 +95,8 @@ def test_table_counts_by_file() -> None:
 
 def test_results_are_read_as_they_are_written(tmp_path: Path) -> None:
     rows = [
-        {"id": "a.py::f[1]", "outcome": "passed", "text": "", "seconds": 2.0},
-        {"id": "a.py::f[2]", "outcome": "crashed", "text": REFUSAL, "seconds": 0},
+        {"id": "a.py::f[1]", "outcome": "passed", "text": "", "seconds": 2.0, "choices": ["a"]},
+        {"id": "a.py::f[2]", "outcome": "crashed", "text": REFUSAL, "seconds": 0, "choices": []},
     ]
     path = tmp_path / "results.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
