@@ -21,12 +21,11 @@ from bhemu.chip.coordinates import (
     Node,
     translation,
 )
-from bhemu.chip.direct import NODE_KINDS
 from bhemu.chip.dma import HostMemory
 from bhemu.chip.ethernet import EthernetTile
 from bhemu.chip.iatu import Iatu
 from bhemu.chip.identity import PAGE, Identity, InterfaceNode, check_word, describe
-from bhemu.chip.memory import CHANNEL_BYTES, CHANNELS, ZEROS, Dram
+from bhemu.chip.memory import CHANNEL_BYTES, CHANNELS, Dram
 from bhemu.chip.niu_tables import program_tables
 from bhemu.chip.noc import Noc
 from bhemu.chip.nodes import Nodes
@@ -76,7 +75,7 @@ class Chip:
         self.tiles["simulator_order"] = int(simulator_order)
         self.tiles["allow_open"] = int(allow_open)
         self.pci = ConfigSpace()
-        self.record: Any = new_chip(self.tiles)
+        self.record: Any = new_chip(self.tiles, self.translation, named=simulator_order)
         self.dram = [Dram(channel, self.record["page"][0, channel]) for channel in range(CHANNELS)]
         self._harvesting = harvesting
         self._logical = {physical: place for place, physical in sorted(self.translation.items(), key=lambda p: p[0][1])}
@@ -89,17 +88,6 @@ class Chip:
         self.clocks = nodes.clocks = Clocks(
             self.record, self.tiles, self._noc.carry_out, quantum=quantum, threads=threads
         )
-        self._name_nodes()
-
-    def _name_nodes(self) -> None:
-        """Tell compiled code what stands at which translated coordinates."""
-        record: Any = self.record[0]
-        record.zeros = ZEROS.ctypes.data
-        for place, physical in self.translation.items():
-            node = NODES[physical]
-            if node.kind in NODE_KINDS:
-                record.node_kind[place] = NODE_KINDS[node.kind]
-                record.node_index[place] = node.index
 
     @property
     def open_choices(self) -> list[int]:

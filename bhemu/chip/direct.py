@@ -11,11 +11,10 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.chip.coordinates import Kind
 from bhemu.chip.memory import PAGE, PAGE_BITS
 from bhemu.chip.pci import BAR0, BAR4, BAR4_SIZE
-from bhemu.chip.run import tile_of, touch
-from bhemu.chip.state import CHIP, PLACES
+from bhemu.chip.state import CHIP, DRAM, PLACES, TENSIX
+from bhemu.chip.tiles import can_react, l1_address, tile_of, touch
 from bhemu.chip.windows import (
     ENTRY_BYTES,
     FIRST_LARGE,
@@ -26,23 +25,17 @@ from bhemu.chip.windows import (
     WINDOW_CONFIG,
     WINDOW_CONFIG_END,
 )
-from bhemu.machine.core_state import HALTED, IN_RESET
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import L1_SIZE, TILE, offset_of
+from bhemu.machine.state import L1_SIZE, offset_of
 
 # What a window shows
 UNKNOWN: Final = 0
 """Its entry has not been looked at since it was written."""
-TENSIX: Final = 1
-DRAM: Final = 2
 OTHER: Final = 3
-"""Something that only chip/bars.py decides."""
-NODE_KINDS: Final = {Kind.TENSIX: TENSIX, Kind.DRAM: DRAM}
+"""Neither TENSIX nor DRAM: something that only chip/bars.py decides."""
 
 _SMALL_MASK: Final = (1 << SMALL_BITS) - 1
 _LARGE_MASK: Final = (1 << LARGE_BITS) - 1
-_L1_OFFSET: Final = offset_of(TILE, "l1")
-_TILE_BYTES: Final = TILE.itemsize
 _WORDS_OFFSET: Final = offset_of(CHIP, "window_words")
 _SMALL_ADDRESS_BITS: Final = 43
 _COORDINATE: Final = 63
@@ -66,20 +59,13 @@ def _decode(chip, number):
     ordering = (fields >> 27) & 3
     plain = (fields >> 12) & 0xFFF == 0 and (fields >> 25) & 3 == 0 and ordering < ORDERINGS and fields >> 29 == 0
     kind = np.int64(OTHER)
-    if plain and x < PLACES and y < PLACES and y >= _RAW_ROWS and base >= 0 and chip.node_kind[x, y] != 0:
-        kind = np.int64(chip.node_kind[x, y])
-        chip.window_index[number] = chip.node_index[x, y]
-        chip.window_base[number] = base
+    if plain and x < PLACES and y < PLACES and y >= _RAW_ROWS and base >= 0 and chip.place[x, y] >= 0:
+        column, row = np.int64(chip.place[x, y]) >> 8, np.int64(chip.place[x, y]) & 0xFF
+        if chip.place_kind[column, row] != 0:
+            kind = np.int64(chip.place_kind[column, row])
+            chip.window_index[number] = chip.place_index[column, row]
+            chip.window_base[number] = base
     chip.window_kind[number] = np.uint8(kind)
-
-
-@kernel
-def _can_react(t):
-    """True when a change in L1 can make a difference to a tile's cores."""
-    for state in t.core_state:
-        if state not in (IN_RESET, HALTED):
-            return True
-    return t.tensix_state != 0
 
 
 @kernel
@@ -113,9 +99,9 @@ def find(chip, paddr, size, writes):
     if kind == TENSIX:
         if address + size > L1_SIZE:
             return np.int64(0)
-        if writes and (chip.active[index] != 0 or _can_react(tile_of(chip, index))):
+        if writes and (chip.active[index] != 0 or can_react(tile_of(chip, index))):
             touch(chip, index, chip.time)
-        return chip.tiles + index * _TILE_BYTES + _L1_OFFSET + address
+        return l1_address(chip, index) + address
     if kind == DRAM:
         start = address & (PAGE - 1)
         if start + size > PAGE or address >= 1 << 32:

@@ -23,34 +23,27 @@ from typing import Final
 import numpy as np
 
 from bhemu.chip.atomic import fetch_add, let_others_run, load, store
-from bhemu.chip.state import CHIP, tile_at
+from bhemu.chip.carry import carry_out
+from bhemu.chip.state import CHIP
+from bhemu.chip.tiles import MIDST, tile_of, touch
 from bhemu.machine.agents import CORES
 from bhemu.machine.core_state import RUNNING
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE, call_handler, has_handler, place_value
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import TILE, offset_of
+from bhemu.machine.state import offset_of
 from bhemu.riscv.execute import LIMIT
-from bhemu.tile.noc_request import NOC_AWAY
+from bhemu.tile.noc_request import INITIATORS, NOC_AWAY
 from bhemu.tile.schedule import ADVANCED, AFTER_RUN, GO_ON, GO_ON_CHANGED, NEEDS_HANDLER
 from bhemu.tile.turns import COPROCESSOR, NOBODY, is_plain_turn
 
-MIDST: Final = 0x80
-"""Bit of a tile's status: it stands before a NoC request, in round `moment` of clock `local`."""
 ATTENDED: Final = 0x40
 """Bit of a tile's status: the host has done what was to be done, and the tile can go on."""
-_TILE_BYTES: Final = TILE.itemsize
 _NEXT: Final = offset_of(CHIP, "share_next")
 _DONE: Final = offset_of(CHIP, "share_done")
 _BEGIN: Final = offset_of(CHIP, "share_begin")
 _NO_WORK: Final = 1 << 40
 _QUIET: Final = 4
 """A quantum is this part of the time for which tiles have left each other alone."""
-
-
-@kernel
-def tile_of(chip, index):
-    """The record of a tile."""
-    return tile_at(chip.tiles + index * _TILE_BYTES)
 
 
 @kernel
@@ -159,6 +152,19 @@ def _first(chip):
 
 
 @kernel
+def _carries(chip, index):
+    """Carry out the NoC request before which a tile stands; False when the host has to."""
+    t = tile_of(chip, index)
+    place = np.int64(t.needs_place) - NOC_AWAY
+    if chip.carries == 0 or not carry_out(chip, index, place // INITIATORS, place % INITIATORS):
+        return False
+    t.needs_place = 0
+    chip.waiting[index] = 0
+    chip.status[index] = np.uint8(chip.status[index] | ATTENDED)
+    return True
+
+
+@kernel
 def _in_order(chip, table, first, goal):
     """The tiles at clock `first` run up to `goal`, one after the other; returns the status that stops them.
 
@@ -171,6 +177,8 @@ def _in_order(chip, table, first, goal):
             continue
         if chip.status[index] == 0 or chip.status[index] & ATTENDED:
             run_tile(chip, table, index, goal)
+        if chip.status[index] & MIDST and _carries(chip, index):
+            return np.int64(ADVANCED)  # others may move now
         if chip.status[index] != 0:
             chip.current = index
             return np.int64(chip.status[index]) & ~MIDST
@@ -267,30 +275,6 @@ def move(chip, table):
         status = _in_order(chip, table, first, goal)
         if status != ADVANCED:
             return status
-
-
-@kernel
-def touch(chip, index, clock):
-    """Before a tile is changed: bring it to a clock; it moves from then on."""
-    t = tile_of(chip, index)
-    if chip.active[index] == 0:
-        behind = clock - np.int64(t.clock)
-        if behind > 0:
-            t.round_goal += behind
-            t.clock += behind
-        chip.local[index] = t.clock
-        chip.active[index] = 1
-        k = np.int64(chip.active_count)
-        while k > 0 and chip.order[k - 1] > index:
-            chip.order[k] = chip.order[k - 1]
-            k -= 1
-        chip.order[k] = index
-        chip.active_count += 1
-    elif chip.status[index] & MIDST:
-        t.round_goal = max(clock + t.free_rounds, np.int64(chip.moment[index]) + 1)
-        t.clock = t.round_goal - t.free_rounds
-    chip.touched[index] = 1
-    chip.last_message = max(np.int64(chip.last_message), clock)
 
 
 def touch_entry(chip, index, clock):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -12,14 +13,18 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np.numpy_support import from_dtype
 
-from bhemu.chip.coordinates import TENSIX_TILES
-from bhemu.chip.memory import CHANNELS, PAGES
+from bhemu.chip.coordinates import HEIGHT, NODES, TENSIX_TILES, WIDTH, Kind, Place
+from bhemu.chip.memory import CHANNELS, PAGES, ZEROS
 from bhemu.chip.windows import WINDOWS
 from bhemu.machine.compiler import JIT
 from bhemu.machine.state import TILE, TILE_TYPE
 
 PLACES: Final = 32
 """Translated coordinates are smaller."""
+TENSIX: Final = 1
+DRAM: Final = 2
+NODE_KINDS: Final = {Kind.TENSIX: TENSIX, Kind.DRAM: DRAM}
+"""Kinds of nodes that compiled code deals with."""
 
 CHIP: Final[np.dtype[Any]] = np.dtype(
     [
@@ -52,8 +57,12 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("window_kind", "u1", (WINDOWS,)),  # UNKNOWN, ... of chip/direct.py
         ("window_index", "i8", (WINDOWS,)),  # tile or channel
         ("window_base", "i8", (WINDOWS,)),  # address there of the window's first byte
-        ("node_kind", "u1", (PLACES, PLACES)),  # [x, y translated]
-        ("node_index", "i8", (PLACES, PLACES)),
+        # --- the grid -------------------------------------------------------------------------------------------------
+        ("carries", "u1"),  # 1: chip/carry.py carries common NoC requests out; 0: chip/noc.py all, for tests
+        ("named", "u1"),  # 1: NoC requests name nodes by the chip's table, not by their tile's (N8)
+        ("place", "i4", (PLACES, PLACES)),  # [x, y translated]: physical x << 8 | y, -1: nothing is there
+        ("place_kind", "u1", (WIDTH, HEIGHT)),  # [x, y physical]: TENSIX, DRAM, or 0
+        ("place_index", "i8", (WIDTH, HEIGHT)),  # tile or channel
         ("zeros", "i8"),  # address of a DRAM page of zeros
         ("page", "i8", (CHANNELS, PAGES)),  # addresses of DRAM pages, 0: nobody has written it
     ],
@@ -66,11 +75,26 @@ PLAIN_TILES: Final[weakref.WeakValueDictionary[int, Any]] = weakref.WeakValueDic
 """Tiles by the address of the first, for plain Python."""
 
 
-def new_chip(tiles: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The record of a chip with these tiles, as an array of one."""
+def new_chip(tiles: np.ndarray[Any, Any], translation: Mapping[Place, Place], *, named: bool) -> np.ndarray[Any, Any]:
+    """The record of a chip, as an array of one.
+
+    Args:
+        tiles: records of its Tensix tiles.
+        translation: physical coordinates by translated ones.
+        named: NoC requests name nodes by this table, not by those of their tiles (N8).
+    """
     memory = np.zeros(1, CHIP).view(np.recarray)
     memory["address"] = memory.ctypes.data
     memory["tiles"] = tiles.ctypes.data
+    memory["zeros"] = ZEROS.ctypes.data
+    memory["carries"] = 1
+    memory["named"] = int(named)
+    memory["place"] = -1
+    for (x, y), (column, row) in translation.items():
+        memory["place"][0, x, y] = column << 8 | row
+    for (column, row), node in NODES.items():
+        memory["place_kind"][0, column, row] = NODE_KINDS.get(node.kind, 0)
+        memory["place_index"][0, column, row] = node.index
     if not JIT:
         PLAIN_TILES[tiles.ctypes.data] = tiles
     return memory

@@ -139,7 +139,7 @@ def count_at_initiator(t, noc, initiator, responses):
 
 
 @kernel
-def _count_at_target(t, target, noc, initiator):
+def count_at_target(t, target, noc, initiator):
     """Move the counters of the tile that has served a request (N20); `t` is the initiator's."""
     kind = kind_of(t, noc, initiator)
     flits = (length_of(t, noc, initiator) + FLIT - 1) // FLIT
@@ -250,7 +250,7 @@ def serve(t, target, noc, initiator):
     else:
         status = _copy(t, target, there, back, length_of(t, noc, initiator))
     if status == DONE:
-        _count_at_target(t, target, noc, initiator)
+        count_at_target(t, target, noc, initiator)
     return status
 
 

@@ -1,0 +1,64 @@
+"""The tiles of a chip as compiled code finds and changes them."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.chip.state import tile_at
+from bhemu.machine.core_state import HALTED, IN_RESET
+from bhemu.machine.kernel import kernel
+from bhemu.machine.state import TILE, offset_of
+
+MIDST: Final = 0x80
+"""Bit of a tile's status: it stands before a NoC request, in round `moment` of clock `local`."""
+_TILE_BYTES: Final = TILE.itemsize
+_L1: Final = offset_of(TILE, "l1")
+
+
+@kernel
+def tile_of(chip, index):
+    """The record of a tile."""
+    return tile_at(chip.tiles + index * _TILE_BYTES)
+
+
+@kernel
+def l1_address(chip, index):
+    """Where a tile's L1 is in this process."""
+    return chip.tiles + index * _TILE_BYTES + _L1
+
+
+@kernel
+def can_react(t):
+    """True when a change in L1 can make a difference to a tile's cores."""
+    for state in t.core_state:
+        if state not in (IN_RESET, HALTED):
+            return True
+    return t.tensix_state != 0
+
+
+@kernel
+def touch(chip, index, clock):
+    """Before a tile is changed: bring it to a clock; it moves from then on."""
+    t = tile_of(chip, index)
+    if chip.active[index] == 0:
+        behind = clock - np.int64(t.clock)
+        if behind > 0:
+            t.round_goal += behind
+            t.clock += behind
+        chip.local[index] = t.clock
+        chip.active[index] = 1
+        k = np.int64(chip.active_count)
+        while k > 0 and chip.order[k - 1] > index:
+            chip.order[k] = chip.order[k - 1]
+            k -= 1
+        chip.order[k] = index
+        chip.active_count += 1
+    elif chip.status[index] & MIDST:
+        t.round_goal = max(clock + t.free_rounds, np.int64(chip.moment[index]) + 1)
+        t.clock = t.round_goal - t.free_rounds
+    chip.touched[index] = 1
+    chip.last_message = max(np.int64(chip.last_message), clock)

@@ -1,0 +1,35 @@
+"""Moving bytes between places of memory from compiled code."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import ctypes
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from bhemu.machine.compiler import JIT
+
+if JIT:
+
+    @intrinsic
+    def move_bytes(typingctx, to, source, size):
+        """Copy `size` bytes between two addresses of this process, which may overlap."""
+
+        def codegen(context, builder, signature, args):
+            i8 = ir.IntType(8).as_pointer()
+            i64 = ir.IntType(64)
+            move = builder.module.declare_intrinsic("llvm.memmove", [i8, i8, i64])
+            to, source = (builder.inttoptr(address, i8) for address in args[:2])
+            builder.call(move, [to, source, args[2], ir.Constant(ir.IntType(1), 0)])
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64), codegen
+
+else:
+
+    def move_bytes(to, source, size):
+        """Copy `size` bytes between two addresses of this process, which may overlap."""
+        ctypes.memmove(int(to), int(source), int(size))
