@@ -36,6 +36,16 @@ brisc = core.noc_block.get_risc_debug("brisc")
 def pass_clocks(count):
     for _ in range(count):
         lib.read_word_from_device(core, 0, context=context)
+def command(line):
+    # of the prompt, in this process
+    from ttexalens.cli import import_commands
+    from ttexalens.uistate import UIState
+    if not context.commands:
+        context.assign_commands(import_commands())
+    name = line.split()[0]
+    found = next(known for known in context.commands if name in (known.short_name, known.long_name))
+    print("Executing command: " + line)
+    found._module.run(line, context, UIState(context))
 """
 
 
@@ -74,32 +84,50 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     work = tmp_path_factory.mktemp("program")
     (work / "script.ld").write_text(LINKER_SCRIPT)
     shutil.copy(PROGRAM, work)
-    command = [COMPILER, "-march=rv32im", "-mabi=ilp32", "-g", "-O0", "-fno-omit-frame-pointer", "-nostdlib"]
+    # tt-exalens loses its way behind a leaf function with a frame pointer: it looks for the caller's where the leaf
+    # would have saved it if it had the caller's layout.
+    command = [COMPILER, "-march=rv32im", "-mabi=ilp32", "-g", "-O0", "-fomit-frame-pointer", "-nostdlib"]
     command += ["-nostartfiles", "-T", "script.ld", PROGRAM.name, "-o", "program.elf"]
     subprocess.run(command, cwd=work, check=True)
     return work / "program.elf"
 
 
-def _run(command: list[str], library: Path) -> str:
+def environment(library: Path) -> dict[str, str]:
+    """Of a client: nothing of bhemu's own settings, but for the place of its cache."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("BHEMU_", "TTSIM_", "PYTHON"))}
     if "BHEMU_CACHE" in os.environ:
         clean["BHEMU_CACHE"] = os.environ["BHEMU_CACHE"]
-    settings = {"TT_METAL_SIMULATOR": str(library), "COLUMNS": "200", "PYTHONIOENCODING": "utf-8"}
-    done = subprocess.run(
-        command, env=clean | settings, capture_output=True, text=True, check=False, timeout=900, cwd=library.parent
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    assert "ERROR" not in done.stdout, done.stdout[-4000:]
-    return done.stdout
+    return clean | {"TT_METAL_SIMULATOR": str(library), "COLUMNS": "200", "PYTHONIOENCODING": "utf-8"}
 
 
 @pytest.fixture
-def commands(python: Path, library: Path) -> Callable[..., list[str]]:
+def run_client(library: Path) -> Callable[..., str]:
+    """`run_client(command, status=0)` -> output of a client that has to end with that status."""
+
+    def run(command: list[str], status: int = 0) -> str:
+        done = subprocess.run(
+            command,
+            env=environment(library),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=900,
+            cwd=library.parent,
+        )
+        assert done.returncode == status, done.stdout[-4000:] + done.stderr[-4000:]
+        assert status or "ERROR" not in done.stdout, done.stdout[-4000:]
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def commands(python: Path, library: Path, run_client: Callable[..., str]) -> Callable[..., list[str]]:
     """`commands("device", "riscv status")` -> output of each, from one run of tt-exalens."""
 
-    def run(*lines: str) -> list[str]:
-        exalens = python.with_name("tt-exalens")
-        out = _run([str(exalens), "-s", str(library), "--test", "--commands", "; ".join([*lines, "x"])], library)
+    def run(*lines: str, options: tuple[str, ...] = ()) -> list[str]:
+        exalens = [str(python.with_name("tt-exalens")), "-s", str(library), *options, "--test"]
+        out = run_client([*exalens, "--commands", "; ".join([*lines, "x"])])
         parts = out.split("Executing command: ")[1:-1]
         assert len(parts) == len(lines), out
         return [part.partition("\n")[2] for part in parts]
@@ -108,6 +136,6 @@ def commands(python: Path, library: Path) -> Callable[..., list[str]]:
 
 
 @pytest.fixture
-def script(python: Path, library: Path) -> Callable[[str], str]:
+def script(python: Path, run_client: Callable[..., str]) -> Callable[[str], str]:
     """Run Python text behind PRELUDE in the clients' environment; returns its output."""
-    return lambda text: _run([str(python), "-c", PRELUDE + text], library)
+    return lambda text: run_client([str(python), "-c", PRELUDE + text])

@@ -1,10 +1,9 @@
-"""The unmodified tt-exalens 0.4.2 and tt-umd 0.9.14 on bhemu's C library (`make test-clients`)."""
+"""The unmodified tt-exalens 0.4.2 on bhemu's C library: device, memory, resets, registers (`make test-clients`)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -26,122 +25,122 @@ def test_device_information(commands: Commands) -> None:
 
 
 def test_megabytes_of_l1_and_dram(script: Script) -> None:
-    script(
+    """L1 by default calls; tt-exalens 0.4.2 itself refuses writes to a simulator's DRAM in its safe mode."""
+    out = script(
         """
-content = bytes(i * 7 >> 3 & 0xFF for i in range(1 << 20))
+from ttexalens.exceptions import UnsafeAccessException
+def read(at, address, size):
+    return bytes(lib.read_from_device(at, address, num_bytes=size, context=context))
 for place in ("0,0", "7,9", "0-0", "9-3", "0-5"):
     at = OnChipCoordinate.create(place, device)
-    lib.write_to_device(at, 0x20000, content, safe_mode=False, context=context)
-    def read(address, size):
-        return bytes(lib.read_from_device(at, address, num_bytes=size, safe_mode=False, context=context))
-    assert read(0x20000, len(content)) == content, place
-    assert read(0x20003, 5) == content[3:8], place
+    content = os.urandom(1 << 20)
+    dram = at.noc_block.block_type == "dram"
+    print(place, at.noc_block.block_type)
+    if dram:
+        try:
+            lib.write_to_device(at, 0x20000, content, context=context)
+        except UnsafeAccessException:
+            assert read(at, 0x20000, len(content)) == bytes(len(content))
+        else:
+            print("this version of tt-exalens writes to a simulator's DRAM")
+    lib.write_to_device(at, 0x20000, content, safe_mode=False if dram else None, context=context)
+    assert read(at, 0x20000, len(content)) == content, place
+    assert read(at, 0x20003, 5) == content[3:8], place
 """
     )
+    assert out.splitlines()[:5] == [
+        "0,0 functional_workers",
+        "7,9 functional_workers",
+        "0-0 dram",
+        "9-3 dram",
+        "0-5 dram",
+    ]
+
+
+def test_memory_by_commands(commands: Commands) -> None:
+    outs = commands(
+        "wxy 0,0 0x1000 0x12345678",
+        "brxy 0,0 0x1000 2",
+        "wxy 0-0 0x40000000 0x89abcdef",
+        "brxy 0-0 0x40000000 1",
+        options=("--unsafe-mode",),
+    )
+    assert re.search(r"0x00001000:\s+12345678\s+00000000", outs[1]), outs[1]
+    assert re.search(r"0x40000000:\s+89abcdef", outs[3]), outs[3]
 
 
 def test_resets_and_status(commands: Commands) -> None:
-    before, _, running, _, after = commands(
-        "riscv status", "wxy 0,0 0 0x6f", "riscv reset 0 -r brisc", "riscv reset 1 -r brisc", "riscv status"
-    )[:5]
-    assert before.count("IN RESET") == after.count("IN RESET") == 4
-    assert "brisc" in running
+    names = ["brisc", "trisc0", "trisc1", "trisc2"]  # core NC has no debug interface
+
+    def states(text: str) -> dict[str, str]:
+        return {name: state for state, name in re.findall(r"^  ([A-Z ]+?)(?: PC=\w+)? - (\w+) ", text, re.MULTILINE)}
+
+    before, _, _, _, running, _, halted, _, after = commands(
+        "riscv status",
+        "wxy 0,0 0 0x00000013",
+        "wxy 0,0 4 0xffdff06f",
+        "riscv reset 0 -r brisc",
+        "riscv status",
+        "riscv halt -r brisc",
+        "riscv status",
+        "riscv reset 1 -r brisc",
+        "riscv status",
+    )
+    held = dict.fromkeys(names, "IN RESET")
+    assert states(before) == states(after) == held, before + after
+    assert states(running) == held | {"brisc": "RUNNING"}, running
+    assert states(halted) == held | {"brisc": "HALTED"}, halted
 
 
 def test_registers(commands: Commands) -> None:
     name = "UNPACK_CONFIG0_out_data_format"
-    before, _, after, debug = commands(
-        f"tensix-reg {name}", f"tensix-reg {name} --write 5", f"tensix-reg {name}", "tensix-reg dbg(0x54)"
+    before, _, after, word, _, debug = commands(
+        f"tensix-reg {name}",
+        f"tensix-reg {name} --write 5",
+        f"tensix-reg {name}",
+        "tensix-reg cfg(72)",
+        "tensix-reg dbg(0x234) --write 5",
+        "tensix-reg dbg(0x234)",
     )
     assert "Float32" in before
     assert "Float16_b" in after
-    assert debug.split()[-1] == "0"
+    assert int(word.split()[-1]) == 5
+    assert int(debug.split()[-1]) == 5
 
 
-@pytest.mark.parametrize("group", ["alu", "pack", "unpack", "gpr", "rwc", "adc", "rwc -a 0x1000", "adc -a 0x1000"])
-def test_tensix_dumps(commands: Commands, group: str) -> None:
-    (shown,) = commands(f"tensix {group}")
-    heading = {"alu": "Format_Dstacc", "gpr": "Thread"}.get(group, "")
-    assert "0x" in shown or "0" in shown
-    assert heading.lower() in shown.lower(), shown
-
-
-def test_noc_registers(commands: Commands) -> None:
-    status, one, everything = commands("noc status -s", "noc register NIU_MST_RD_REQ_SENT", "noc all -s")
-    for shown in (status, one, everything):
-        assert "0xffb20214" in shown
-        assert "0xffb30214" in shown
-    assert "NIU_MST_RD_REQ_SENT" in one
-
-
-def test_run_elf_and_callstack(commands: Commands, elf: Path) -> None:
-    spend = "brxy 0,0 0x20000 2"
-    *_, memory, stack = commands(f"run-elf {elf} -r brisc", *[spend] * 40, f"bt {elf} -r brisc")
-    assert re.search(r"0x00020000:\s+00001234", memory), memory
-    frames = re.findall(r"#\d .* in (\w+) \(\) at \S*program.c (\d+):", stack)
-    assert [name for name, _ in frames][:2] == ["count", "outer"], stack
-    assert [line for _, line in frames][1] == "18", stack
-
-
-def test_halt_step_and_registers(commands: Commands, elf: Path) -> None:
-    outs = commands(
-        f"run-elf {elf} -r brisc",
-        *["brxy 0,0 0x20000 2"] * 40,
-        "riscv halt -r brisc",
-        "gpr",
-        "riscv step -r brisc",
-        "gpr pc",
-        "riscv rreg 2 -r brisc",
-        "riscv cont -r brisc",
-        "riscv status -r brisc",
-    )[-6:]
-    shown, _, stepped, stack_pointer, _, status = outs
-    row = {line.split("-", 1)[0].strip(): line for line in shown.splitlines() if re.match(r"\d+ - ", line)}
-    assert re.search(r"10 - a0\s+0x00001234", row["10"]), shown
-    pcs = [int(match[1], 16) for text in (shown, stepped) if (match := re.search(r"32 - pc\s+(0x\w+)", text))]
-    assert pcs[1] in (pcs[0] + 4, pcs[0] - 28), (shown, stepped)
-    assert re.search(r"0xffb01f[0-9a-f]{2}", stack_pointer), stack_pointer
-    assert "RUNNING" in status
-
-
-def test_breakpoints_and_watchpoints(script: Script, elf: Path) -> None:
-    out = script(
-        f"""
-program = lib.parse_elf({str(elf)!r}, context)
-lib.run_elf({str(elf)!r}, core, "brisc", context=context)
-pass_clocks(60)
-hardware = brisc.debug_hardware
-hardware.halt()
-loop = hardware.read_gpr(32)
-hardware.step()
-hardware.step()
-hardware.set_watchpoint_on_pc_address(0, loop)
-hardware.cont()
-pass_clocks(40)
-print("pc", hardware.is_halted(), hardware.is_pc_watchpoint_hit(), hardware.read_gpr(32) - loop == 4)
-hardware.disable_watchpoint(0)
-hardware.set_watchpoint_on_memory_write(1, 0x20004)
-hardware.cont()
-pass_clocks(40)
-print("write", hardware.is_halted(), hardware.is_memory_watchpoint_hit())
-"""
-    )
-    assert "pc True True True" in out
-    assert "write True True" in out
-
-
-def test_dumps_of_srca_and_dst(script: Script) -> None:
+def test_noc_registers(script: Script) -> None:
+    """The tile's own network interface, asked by the host, reads 192 bytes of another tile."""
     out = script(
         """
-from ttexalens.debug_tensix import TensixDebug
-from ttexalens.register_store import TensixDataFormat
-tensix = TensixDebug(core)
-values = [float(i % 97) for i in range(1024)]
-tensix.write_regfile(2, values, TensixDataFormat.Float32)
-dst = list(tensix.read_regfile(2, 1))
-print("dst", dst == values)
-print("srca", len(tensix.read_regfile(0)))
+there = OnChipCoordinate.create("1,0", device)
+content = os.urandom(192)
+lib.write_to_device(there, 0x2000, content, context=context)
+place, back = ((x | y << 6) for x, y in (there.to("noc0"), core.to("noc0")))
+request = {0: 0x2000, 4: 0, 8: place, 0xC: 0x3000, 0x10: 0, 0x14: back, 0x18: 0, 0x1C: 0x2090, 0x20: 192, 0x40: 1}
+for offset, value in request.items():
+    lib.write_words_to_device(core, 0xFFB20000 + offset, value, safe_mode=False, context=context)
+assert bytes(lib.read_from_device(core, 0x3000, num_bytes=192, context=context)) == content
+command("noc register NIU_MST_RD_REQ_SENT,NIU_MST_RD_RESP_RECEIVED,NIU_MST_RD_DATA_WORD_RECEIVED -s")
+command("noc status -s")
+command("noc status -s -l 1,0")
+command("noc all -s")
 """
     )
-    assert "dst True" in out
-    assert "srca 512" in out
+
+    def registers(text: str) -> dict[str, int]:
+        return {address: int(value, 16) for address, value in re.findall(r"(0xffb[23]\w{4})\s+(0x\w{8})", text)}
+
+    register, mine, theirs, everything = (registers(part) for part in out.split("Executing command: ")[1:])
+    nothing = dict.fromkeys(["0xffb30208", "0xffb3020c", "0xffb30214"], 0)
+    assert register == nothing | {"0xffb20208": 1, "0xffb2020c": 3, "0xffb20214": 1}
+    assert {address: value for address, value in mine.items() if value} == {
+        "0xffb20208": 1,
+        "0xffb2020c": 3,
+        "0xffb20214": 1,
+    }
+    assert {address: value for address, value in theirs.items() if value} == {
+        "0xffb202c8": 1,
+        "0xffb202cc": 3,
+        "0xffb202d4": 1,
+    }
+    assert mine.items() <= everything.items()
