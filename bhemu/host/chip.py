@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,11 +12,14 @@ from bhemu.chip.chip import Chip as Card
 from bhemu.chip.coordinates import TENSIX_COLUMNS, TENSIX_ROWS, Harvesting, Place
 from bhemu.errors import BhemuError, ConfigurationError, CycleLimit, Deadlock, ProgramError, UndefinedBehavior
 from bhemu.host import boot
+from bhemu.host.chip_firmware import ChipFirmware
 from bhemu.host.chip_memory import DramBank, InterleavedDram
 from bhemu.host.chip_report import ChipResult, explain_tiles, result_of
 from bhemu.host.chip_snapshot import ChipSnapshot
 from bhemu.host.chip_tile import ChipTile
 from bhemu.host.elf import Executable, load_elf
+from bhemu.host.firmware import BOOT_CLOCKS
+from bhemu.host.firmware_files import Firmware, load_firmware
 from bhemu.host.machine import CHUNK, DEFAULT_CLOCKS, polled_chunk
 from bhemu.host.stuck import can_move
 from bhemu.machine.agents import CORE_NAMES
@@ -118,8 +121,8 @@ class Chip:
             )
         return self._by_place[place]
 
-    def _chosen(self, tiles: Tiles | None) -> list[ChipTile]:
-        """The tiles that an argument names; None names all."""
+    def chosen(self, tiles: Tiles | None) -> list[ChipTile]:
+        """The tiles that an argument `tiles` names: one, its coordinates, or several; None names all."""
         if tiles is None:
             return list(self.tensix)
         if isinstance(tiles, ChipTile):
@@ -153,7 +156,7 @@ class Chip:
             executable = file if isinstance(file, Executable) else load_elf(file)
             number = boot.guess_core(executable) if name is None else boot.core_number(name)
             placements.append(boot.place(executable, number))
-        chosen = self._chosen(tiles)
+        chosen = self.chosen(tiles)
         for tile in chosen:
             tile.programs.check(placements)
         for tile in chosen:
@@ -162,7 +165,7 @@ class Chip:
 
     def hold(self, *cores: str, tiles: Tiles | None = None) -> None:
         """Put cores of tiles into reset; without names, all cores."""
-        for tile in self._chosen(tiles):
+        for tile in self.chosen(tiles):
             tile.programs.hold(*cores)
 
     def start(self, *cores: str, tiles: Tiles | None = None) -> None:
@@ -175,7 +178,7 @@ class Chip:
         Raises:
             ProgramError: a core has no program.
         """
-        chosen = self._chosen(tiles)
+        chosen = self.chosen(tiles)
         if tiles is None:
             chosen = [tile for tile in chosen if tile.programs.programs]
             if not chosen:
@@ -184,6 +187,34 @@ class Chip:
             tile.programs.check_start(*cores)
         for tile in chosen:
             tile.programs.start(*cores)
+
+    def boot_firmware(
+        self,
+        firmware: Firmware | str | Path,
+        *,
+        tiles: Tiles | None = None,
+        max_clocks: int = BOOT_CLOCKS,
+        progress: Callable[[int], Any] | None = None,
+    ) -> ChipFirmware:
+        """Boot tt-metal firmware on tiles, side by side, as a host does (B6): all cores are reset, and L1 is written.
+
+        Args:
+            firmware: from `load_firmware`, or its directory, as the `ttnn` wheel has them in tt_metal/pre-compiled.
+            tiles: a tile, its coordinates, or several; None: all.
+            max_clocks: give up after so many clocks.
+            progress: called now and then with the clocks that have passed.
+
+        Returns:
+            What launches kernels.
+
+        Raises:
+            ProgramError: a file is missing or damaged, or the set is for another chip.
+            BhemuError: what the firmware did was refused, it waits for ever, or takes longer than `max_clocks`.
+        """
+        files = firmware if isinstance(firmware, Firmware) else load_firmware(firmware)
+        system = ChipFirmware(self, files, tiles)
+        system.boot(max_clocks, progress)
+        return system
 
     # --- time -------------------------------------------------------------------------------------------------------
 
@@ -245,22 +276,36 @@ class Chip:
             Deadlock: nobody on the chip can move, and somebody waits.
             CycleLimit: not done within `max_clocks`.
         """
-        chosen = self._running() if tiles is None else self._chosen(tiles)
+        chosen = self._running() if tiles is None else self.chosen(tiles)
+        start = self.time
+        reason, ended = self.move(chosen, max_clocks=max_clocks, until=until, progress=progress)
+        results = {tile.place: result_of(tile, max(ended[tile.place] - start, 0)) for tile in chosen}
+        last = max(result.clocks for result in results.values())
+        return ChipResult(reason, last if reason == "done" else self.time - start, results)
+
+    def move(
+        self,
+        chosen: Sequence[ChipTile],
+        *,
+        max_clocks: int,
+        until: Callable[[], bool] | None,
+        progress: Callable[[int], Any] | None,
+    ) -> tuple[str, dict[Place, int]]:
+        """What `run` does; returns the reason for the end, and when the last core of each tile moved."""
         if not any(tile.programs.out_of_reset() for tile in chosen):
             raise ProgramError("no core is out of reset", remedy="start some first")
         start = self.time
         ended = dict.fromkeys((tile.place for tile in chosen), start)
 
-        def result(reason: str) -> ChipResult:
-            tiles = {tile.place: result_of(tile, max(ended[tile.place] - start, 0)) for tile in chosen}
-            last = max(tile.clocks for tile in tiles.values())
-            return ChipResult(reason, last if reason == "done" else self.time - start, tiles)
+        def end(reason: str) -> tuple[str, dict[Place, int]]:
+            going = self._going()
+            return reason, ended | {tile.place: self.time for tile in chosen if going[tile.node.index]}
 
         while True:
             if until is not None and until():
-                return result("until")
+                return end("until")
             if until is None and all(_is_done(tile) for tile in chosen):
-                return result("done")
+                return end("done")
             passed = self.time - start
             if passed >= max_clocks:
                 raise CycleLimit(
@@ -269,30 +314,30 @@ class Chip:
                 )
             before = self._moves()
             self._advance(min(CHUNK if until is None else polled_chunk(passed), max_clocks - passed))
-            moved = self._moves() != before
-            now = self.time
-            ended |= {tile.place: tile.programs.last_move(now) for tile in chosen if moved[tile.node.index]}
+            now, stopped = self.time, (self._moves() != before) & ~self._going()
+            ended |= {tile.place: tile.programs.last_move(now) for tile in chosen if stopped[tile.node.index]}
             self._attend()
             if progress is not None:
-                progress(self.time - start)
+                progress(now - start)
             if self._at_rest():
                 if until is not None and until():
-                    return result("until")
+                    return end("until")
                 self._check_not_stuck(chosen, max(ended.values()) - start)
-                return result("done")
+                return end("done")
 
-    def _can_move(self) -> bool:
-        """Some core or coprocessor may do something by itself."""
+    def _going(self) -> Array:
+        """bool [140]: some core or the coprocessor of a tile may do something by itself."""
         tiles = self.card.tiles
-        return bool((tiles["core_state"] == RUNNING).any() or (tiles["tensix_state"] == RUNNING).any())
+        going: Array = (tiles["core_state"] == RUNNING).any(axis=1) | (tiles["tensix_state"] == RUNNING)
+        return going
 
     def _at_rest(self) -> bool:
         """Nobody on the chip can move, nor could when it saw what the last clock has brought."""
-        if self._can_move():
+        if self._going().any():
             return False
         before = self._moves()
         self.clock(1)
-        return not self._can_move() and bool((self._moves() == before).all())
+        return not self._going().any() and bool((self._moves() == before).all())
 
     def _moves(self) -> Array:
         """int64 [140]: grows when anybody on a tile moves."""
@@ -300,7 +345,7 @@ class Chip:
         moves: Array = tiles["core_retired"].sum(axis=1) + tiles["issued"].sum(axis=(1, 2))
         return moves
 
-    def _check_not_stuck(self, chosen: list[ChipTile], clocks: int) -> None:
+    def _check_not_stuck(self, chosen: Sequence[ChipTile], clocks: int) -> None:
         remedies = [remedy for tile in chosen if (remedy := tile.programs.what_could_end_it()) is not None]
         if remedies:
             stuck = [tile for tile in self._running() if tile.programs.what_could_end_it() is not None]

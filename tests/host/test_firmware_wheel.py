@@ -9,6 +9,7 @@ from firmware_wheel import NoWheel, firmware_sets
 from rv_asm import assemble
 
 from bhemu.errors import ProgramError
+from bhemu.host.chip import Chip
 from bhemu.host.firmware import FirmwareMachine, load_firmware
 from bhemu.host.firmware_layout import CORE_ORDER
 
@@ -93,3 +94,32 @@ def test_messages_name_the_firmwares_functions_and_lines(sets: list[Path]) -> No
         line = next(line for line in text.splitlines() if line.startswith(f"  core {core} "))
         assert "main+0x" in line
         assert file in line or ".h:" in line
+
+
+def test_set_boots_and_runs_kernels_on_every_tile_of_a_chip(sets: list[Path]) -> None:
+    """With tables of as many DRAM banks as each product has; core B copies them to its local RAM (B7, B12)."""
+    booted = []
+    for board in ("p150", "p100"):
+        chip = Chip(board)
+        for folder in sets:
+            if entry(folder) != BLACKHOLE:
+                continue
+            firmware = load_firmware(folder)
+            if firmware.table_banks("dram_bank_to_noc_xy") == len(chip.dram):
+                break
+        system = chip.boot_firmware(firmware)
+        assert len(system.tiles) == len(chip.tensix)
+        assert 5000 <= system.boot_clocks <= 6000
+        chip.clock(SETTLED)
+        kernels = {core: mark(place) for place, core in enumerate(CORE_ORDER)}
+        assert system.launch(kernels) < 400
+        table = next(s for s in firmware.executables["B"].symbols if s.name == "dram_bank_to_noc_xy")
+        for tile in chip.tensix:
+            assert tile.state.l1_u32[MARKS // 4 : MARKS // 4 + 5].tolist() == [0x40, 0x41, 0x42, 0x43, 0x44]
+            at = table.address - 0xFFB00000
+            banks = tile.state.core_ram[0, at : at + 2 * len(chip.dram)].view("<u2").tolist()
+            assert [chip.card.node((word & 63, word >> 6)).index for word in banks] == [
+                bank.node.index for bank in chip.dram
+            ]
+        booted.append(board)
+    assert booted == ["p150", "p100"]
