@@ -172,11 +172,11 @@ def _room(taken: list[tuple[int, int]], size: int, thread: int) -> int:
     """The highest gap of L1 that takes so many bytes."""
     end = L1_SIZE
     for first, last in sorted(taken, reverse=True):
-        if end - size >= last:
+        if (end - size) & -_ALIGNMENT >= last:
             break
         end = min(end, first)
     at = (end - size) & -_ALIGNMENT
-    if at < 0 or any(at < last and first < at + size for first, last in taken):
+    if at < 0:
         raise CompareError(
             f"the words of thread {thread} take {size:,} bytes, and L1 has no such gap beside the tensors",
             remedy="use smaller tensors",
