@@ -121,7 +121,9 @@ def test_random_requests_end_alike(noc: int, simulator_order: bool) -> None:
 
 def test_common_requests_are_not_left_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
     side = Side(1, simulator_order=False)
-    side.carry_out(1, 0, {"ctrl": READ, "target": DATA, "target_hi": at(7, 7), "back_hi": at(*ME), "length": 16})
+    side.carry_out(
+        1, 0, {"ctrl": READ, "target": DATA, "target_hi": at(7, 7), "back": DATA, "back_hi": at(*ME), "length": 16}
+    )
     monkeypatch.setattr(side.chip.clocks, "_attend", lambda: pytest.fail("a request was left to Python"))
     away = at(11, 9)
     read = {"ctrl": READ, "target": DATA, "target_hi": away, "back": DATA + 64, "back_hi": at(*ME), "length": 4096}
