@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from suite_results import Expected, Kind, Result, disappointments, read_expected, read_results, result_of, table
+from run_suite import plan
+from suite_results import (
+    Expected,
+    Kind,
+    Result,
+    disappointments,
+    first_uses,
+    read_expected,
+    read_results,
+    result_of,
+    table,
+)
 
 pytestmark = pytest.mark.plain
 
@@ -56,7 +68,7 @@ def result(name: str, kind: Kind) -> Result:
 
 
 def expected(**outcomes: Kind) -> Expected:
-    return Expected(4, (), {f"test_a.py::{name}": kind for name, kind in outcomes.items()})
+    return Expected(5, (), {f"test_a.py::{name}": kind for name, kind in outcomes.items()})
 
 
 def test_judgement() -> None:
@@ -69,7 +81,7 @@ def test_judgement() -> None:
 
 
 def test_a_whole_id_wins_over_its_function() -> None:
-    wanted = Expected(4, (), {"a.py::f": Kind.PASS, "a.py::f[2]": Kind.REFUSED})
+    wanted = Expected(5, (), {"a.py::f": Kind.PASS, "a.py::f[2]": Kind.REFUSED})
     assert disappointments([result("a.py::f[1]", Kind.PASS), result("a.py::f[2]", Kind.REFUSED)], wanted) == []
     assert len(disappointments([result("a.py::f[1]", Kind.PASS), result("a.py::f[2]", Kind.PASS)], wanted)) == 1
     assert len(disappointments([result("a.py::f[1]", Kind.PASS)], wanted)) == 1
@@ -107,9 +119,42 @@ def test_results_are_read_as_they_are_written(tmp_path: Path) -> None:
     assert read_results(tmp_path / "none") == []
 
 
+def test_open_choices_are_told_with_the_first_test_that_made_them() -> None:
+    results = [
+        Result("a.py::f[1]", Kind.PASS, "", 1.0),
+        Result("a.py::f[2]", Kind.PASS, "", 1.0, ("b", "a")),
+        Result("a.py::f[3]", Kind.FAIL, "", 1.0, ("b", "c")),  # another process
+    ]
+    assert first_uses(results) == {"b": "a.py::f[2]", "a": "a.py::f[2]", "c": "a.py::f[3]"}
+
+
+def options(**changed: object) -> Namespace:
+    return Namespace(**{"tests": [], "sample": None, "seed": "", "hardware": False, "workers": 3} | changed)
+
+
+def test_each_kind_of_queues_has_a_session() -> None:
+    listed = Expected(5, ("a.py::f", "a.py::g"), {}, samples={"a.py::f": 9}, hardware=("a.py::g",))
+    first, second = plan(options(), listed)
+    assert (first.tests, first.workers, first.settings["BHEMU_ORDER"]) == (("a.py::f",), 3, "simulator")
+    assert (second.tests, second.workers, second.settings["BHEMU_ORDER"]) == (("a.py::g",), 1, "hardware")
+    assert first.settings["BHEMU_LLK_SAMPLE"] == "5"
+    assert json.loads(first.settings["BHEMU_LLK_SAMPLES"]) == {"a.py::f": 9}
+
+
+def test_the_user_chooses_tests_numbers_and_queues() -> None:
+    listed = Expected(5, ("a.py::f",), {}, samples={"a.py::f": 9})
+    (chosen,) = plan(options(tests=["a.py::f[x]"]), listed)
+    assert (chosen.tests, chosen.settings["BHEMU_LLK_SAMPLE"]) == (("a.py::f[x]",), "0")
+    (drawn,) = plan(options(sample=7, seed="s", hardware=True), listed)
+    assert drawn.settings == {"BHEMU_LLK_SAMPLE": "7", "BHEMU_LLK_SEED": "s", "BHEMU_ORDER": "hardware"}
+    assert (drawn.name, drawn.workers) == ("hardware", 3)
+
+
 def test_the_fixed_list_is_well_formed() -> None:
     listed = read_expected(HERE / "expected.toml")
-    assert listed.sample >= 4
+    assert listed.sample >= 5
+    assert {*listed.samples, *listed.hardware} <= set(listed.functions)
+    assert all(count > listed.sample for count in listed.samples.values())
     assert all(name.startswith("test_") and ".py::test_" in name for name in listed.outcomes)
     assert len(listed.functions) <= len(listed.outcomes)
     assert not any("[" in function for function in listed.functions)
