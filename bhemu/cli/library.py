@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +30,7 @@ def library(
     With `--record LIBRARY`, bhemu's own or another, clients run on that one, and `BHEMU_TRACE=FILE` gets a call trace
     for `bhemu compare`.
     """
-    from bhemu.host.library import build, build_recorder
+    from bhemu.host.library import build, build_recorder, shared_python
     from bhemu.host.library.soc_descriptor import write_soc_descriptor
 
     if directory.exists() and not directory.is_dir():
@@ -41,4 +42,6 @@ def library(
     made = build(directory.resolve()) if record is None else build_recorder(directory.resolve(), record)
     described = write_soc_descriptor(made.parent)
     typer.echo(f"wrote {shown_path(made)} and {shown_path(described)}")
-    typer.echo(f"export TT_METAL_SIMULATOR={made}")
+    typer.echo(f"export TT_METAL_SIMULATOR={shlex.quote(str(made))}")
+    if record is None and not shared_python():
+        typer.echo("this Python has no shared library: only clients that are Python programs can use it", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ _RECORDER: Final = Path(__file__).with_name("recorder.c")
 _PACKAGE: Final = Path(__file__).resolve().parents[2]
 
 
-def _shared_python() -> str:
+def shared_python() -> str:
     """Path of libpython, or empty when this Python was built without one."""
     name = sysconfig.get_config_var("INSTSONAME") or ""
     path = Path(sysconfig.get_config_var("LIBDIR") or "") / name
@@ -31,20 +32,30 @@ def _text(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _compiler() -> str:
-    """The C compiler: what CC names, or a usual one.
+def _compiler() -> list[str]:
+    """The C compiler's command: what CC says, options included, or a usual one.
 
     Raises:
         ProgramError: there is none.
     """
-    wanted = os.environ.get("CC")
-    found = next(
-        (path for name in ([wanted] if wanted else ["cc", "gcc", "clang"]) if (path := shutil.which(name))), None
-    )
-    if found is None:
-        what = f"CC names {wanted!r}, which is not there" if wanted else "there is no C compiler"
-        raise ProgramError(what, remedy="install one: on Debian, `apt install gcc libc6-dev`")
-    return found
+    setting = os.environ.get("CC", "")
+    try:
+        wanted = shlex.split(setting)
+    except ValueError as error:
+        raise ProgramError(f"CC is {setting!r}: {error}", remedy="set it to a compiler's name and options") from None
+    if not wanted:
+        for name in ("cc", "gcc", "clang"):
+            path = shutil.which(name)
+            if path:
+                return [path]
+        raise ProgramError("there is no C compiler", remedy="install one: on Debian, `apt install gcc libc6-dev`")
+    path = shutil.which(wanted[0])
+    if path is None:
+        raise ProgramError(
+            f"CC names {wanted[0]!r}, which is no program here",
+            remedy="set CC to a C compiler, or not at all to have cc, gcc or clang taken",
+        )
+    return [path, *wanted[1:]]
 
 
 def _make_directory(directory: Path) -> None:
@@ -71,7 +82,7 @@ def build(directory: Path) -> Path:
         _SHIM,
         directory,
         BHEMU_PYTHON=_text(sys.executable),
-        BHEMU_LIBPYTHON=_text(_shared_python()),
+        BHEMU_LIBPYTHON=_text(shared_python()),
         BHEMU_PATH=_text(repr(str(_PACKAGE.parent))),
         BHEMU_PACKAGES=_text(repr(list(dict.fromkeys(packages)))),
         BHEMU_MAJOR=str(sys.version_info.major),
@@ -102,17 +113,35 @@ def _compile(source: Path, directory: Path, **defined: str) -> Path:
     target = directory / NAME
     with tempfile.TemporaryDirectory(dir=directory) as work:
         made = Path(work) / NAME
-        done = subprocess.run(
+        _run_compiler(
             [
-                *(compiler, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", str(source)),
+                *(*compiler, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", str(source)),
                 *(f"-D{name}={value}" for name, value in defined.items()),
                 *("-ldl", "-o", str(made)),
             ],
-            check=False,
-            capture_output=True,
-            text=True,
+            made,
         )
-        if done.returncode:
-            raise ProgramError(f"{compiler} cannot compile the library:\n{done.stderr}", remedy="see its messages")
-        made.replace(target)
+        try:
+            made.replace(target)
+        except OSError as error:
+            raise ProgramError(
+                f"cannot write {target}: {error.strerror}", remedy="move away what has this name, or name another place"
+            ) from None
     return target
+
+
+def _run_compiler(command: list[str], made: Path) -> None:
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
+    except OSError as error:
+        raise ProgramError(
+            f"the C compiler {command[0]} cannot be started: {error.strerror}", remedy="set CC to another compiler"
+        ) from None
+    if done.returncode or not made.is_file():
+        said = done.stderr.strip() or done.stdout.strip() or f"it ended with status {done.returncode} and made no file"
+        lines = [f"{command[0]} cannot compile the library:", *(f"  {line}" for line in said.splitlines()[:20])]
+        raise ProgramError(
+            "\n".join(lines),
+            remedy="install a compiler with the headers of the C library (on Debian, `apt install gcc libc6-dev`), or "
+            "set CC to another one",
+        )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bhemu.chip.coordinates import DRAM_CHANNELS, HEIGHT, NODES, WIDTH, Harvesting, Kind, Place, translation
+from bhemu.errors import ProgramError
 from bhemu.machine.state import L1_SIZE
 
 NAME: Final = "soc_descriptor.yaml"
@@ -70,7 +71,16 @@ features:
 
 
 def write_soc_descriptor(directory: Path) -> Path:
-    """Write the file into the directory that holds the library; returns its path."""
+    """Write the file into the directory that holds the library; returns its path.
+
+    Raises:
+        ProgramError: it cannot be written.
+    """
     path = directory / NAME
-    path.write_text(soc_descriptor())
+    try:
+        path.write_text(soc_descriptor())
+    except OSError as error:
+        raise ProgramError(
+            f"cannot write {path}: {error.strerror}", remedy="move away what has this name, or name another place"
+        ) from None
     return path
