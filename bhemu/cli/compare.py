@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,32 +10,13 @@ import typer
 from bhemu.cli.report import USAGE, number, refuse_usage, show_error
 
 if TYPE_CHECKING:
-    from bhemu.host.boot import Placement
-    from bhemu.proof.compare.calls import Call
-    from bhemu.proof.compare.session import Session
+    from bhemu.debug.comparison import Subject
 
 DIFFERENT = 1
 """Exit status: the sides differ."""
 COULD_NOT_RUN = USAGE
 """Exit status: no comparison was made."""
 PROGRAM_PANEL = "Options for programs"
-
-
-@dataclass
-class Subject:
-    """What is compared.
-
-    Attributes:
-        name: as the user gave it.
-        session: of a program; None for a trace.
-        trace: calls of a trace.
-        placements: ELF files, for symbols.
-    """
-
-    name: str
-    session: Session | None = None
-    trace: list[Call] = field(default_factory=list)
-    placements: list[Placement] = field(default_factory=list)
 
 
 def compare(
@@ -139,22 +119,25 @@ def compare(
                     session.pieces.append(_write(text, subject))
                 if ranges:
                     session.spans = [_span(text, subject) for text in ranges]
-            from bhemu.cli.compare_run import run
+            from bhemu.debug.comparison import compare as make
 
-            same = run(
+            comparison = make(
                 subject,
                 library,
-                record,
+                record=record,
                 allow_open=allow_open,
                 timeout=timeout,
-                as_json=as_json,
-                quiet=quiet,
-                progress=progress,
+                progress=progress.clocks,
+                found=lambda: progress.show("looking for the clock in which they begin to differ"),
             )
+        if as_json or not quiet:
+            from bhemu.cli.compare_report import report
+
+            report(comparison, library, record, as_json=as_json)
     except BhemuError as error:
         show_error(error)
         raise typer.Exit(COULD_NOT_RUN) from None
-    if not same:
+    if not comparison.is_same:
         raise typer.Exit(DIFFERENT)
 
 
@@ -196,6 +179,8 @@ def _subject(
     *,
     allow_open: bool,
 ) -> Subject:
+    from bhemu.debug.comparison import Subject
+
     name = " ".join(what)
     if _is_python(what):
         from bhemu.cli.arrays import load_array

@@ -120,7 +120,7 @@ def test_code_needs_room() -> None:
             core.NOP()
 
     program = three_threads(unpack)
-    program.input("a", (1, 0x17E000 // 2), "bf16", tile_shape=None, address=0x2000)
+    program.input("a", (1, 0x17FF00 // 2), "bf16", tile_shape=None, address=0)
     with pytest.raises(CompareError, match="no such gap"):
         capture(program)
 

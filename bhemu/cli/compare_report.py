@@ -1,10 +1,7 @@
-"""`bhemu compare`: both sides run, a difference is followed back, and the report says what was found."""
+"""`bhemu compare`: the report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,178 +10,19 @@ import typer
 from bhemu.cli.report import print_json, shown_path
 
 if TYPE_CHECKING:
-    from bhemu.cli.compare import Subject
-    from bhemu.cli.progress import Progress
-    from bhemu.debug.history import History
-    from bhemu.host.loaded import Loaded
-    from bhemu.proof.compare.chip_side import ChipSide
-    from bhemu.proof.compare.locate import Moment
-    from bhemu.proof.compare.lockstep import Difference, OtherSide, Played
-    from bhemu.proof.compare.places import Place
+    from bhemu.debug.comparison import Comparison
+    from bhemu.proof.compare.lockstep import Difference, Played
 
 LAST_CALLS = 6
 _SHOWN_BYTES = 16
 
 
-@dataclass
-class Comparison:
-    """A comparison and what is known about it.
-
-    Attributes:
-        ours: bhemu's side, as the calls have left it.
-        other: what the other side is called.
-        recorded: the other side is what a trace says.
-        moment: when memory begins to differ.
-        past: what the tile did before.
-    """
-
-    subject: Subject
-    ours: ChipSide
-    other: str
-    recorded: bool
-    played: Played
-    loaded: Loaded
-    moment: Moment | None = None
-    past: History | None = None
-    notes: list[str] = field(default_factory=list)
-
-    @cached_property
-    def places(self) -> dict[int, Place]:
-        """Where calls lead, by the calls' numbers."""
-        from bhemu.proof.compare.calls import READ, WRITE
-        from bhemu.proof.compare.places import Windows
-
-        windows, found = Windows(), {}
-        for number, call in enumerate(self.played.calls):
-            windows.follow(call)
-            place = windows.place(call.a) if call.name in (READ, WRITE) else None
-            if place is not None:
-                found[number] = place
-        return found
-
-
-def run(
-    subject: Subject,
-    library: Path | None,
-    record: Path | None,
-    *,
-    allow_open: bool,
-    timeout: float,
-    as_json: bool,
-    quiet: bool,
-    progress: Progress,
-) -> bool:
-    """Compare and report; True when the sides are the same.
-
-    Raises:
-        BhemuError: no comparison could be made.
-    """
-    from bhemu.host.loaded import Loaded
-    from bhemu.proof.compare.chip_side import ChipSide
-    from bhemu.proof.compare.library import LibrarySide
-    from bhemu.proof.compare.lockstep import RecordedSide
-
-    def sides() -> tuple[ChipSide, OtherSide]:
-        other = RecordedSide() if library is None else LibrarySide(library, timeout)
-        return ChipSide(allow_open=allow_open), other
-
-    played, ours = _play(subject, sides, record, progress.clocks)
-    loaded = Loaded()
-    loaded.placements = subject.placements
-    comparison = Comparison(subject, ours, "trace" if library is None else "library", library is None, played, loaded)
-    compares = library is not None or subject.session is None
-    if compares:
-        _check_compared(comparison)
-    if played.difference is not None:
-        progress.show("looking for the clock in which they begin to differ")
-        _explain(comparison, sides, allow_open=allow_open)
+def report(comparison: Comparison, library: Path | None, record: Path | None, *, as_json: bool) -> None:
+    """Print what was found."""
     if as_json:
         print_json(_as_json(comparison, library, record))
-    elif not quiet:
-        _print(comparison, record, compares=compares)
-    return played.difference is None and not played.host_differs
-
-
-def _play(
-    subject: Subject, sides: Callable[[], tuple[ChipSide, OtherSide]], record: Path | None, progress: Any
-) -> tuple[Played, ChipSide]:
-    from bhemu.proof.compare.lockstep import play
-    from bhemu.proof.compare.trace import TraceWriter
-
-    ours, theirs = sides()
-    try:
-        writer = TraceWriter(record) if record is not None else None
-        script = subject.trace if subject.session is None else subject.session.calls(ours)
-        try:
-            played = play(script, ours, theirs, progress=progress, keep=writer.call if writer is not None else None)
-        finally:
-            if writer is not None:
-                writer.close()
-    finally:
-        theirs.close()
-    return played, ours
-
-
-def _check_compared(comparison: Comparison) -> None:
-    """A comparison of nothing is none."""
-    played = comparison.played
-    if played.compared == 0 and played.difference is None and played.agreed_end is None:
-        from bhemu.proof.compare.trace import TraceError
-
-        raise TraceError(
-            f"{comparison.subject.name} has {len(played.calls):,} calls and nothing to compare: "
-            + ("no answer is recorded" if comparison.recorded else "it reads nothing"),
-            remedy="record a client that reads what it computes, with `bhemu library DIR --record LIBRARY`",
-        )
-
-
-# --- a difference -----------------------------------------------------------------------------------------------------
-
-
-def _explain(comparison: Comparison, sides: Any, *, allow_open: bool) -> None:
-    """Find when it begins, and what happened before."""
-    from bhemu.debug.history import history
-    from bhemu.proof.compare.calls import CLOCK, Ended
-    from bhemu.proof.compare.locate import locate
-
-    difference = comparison.played.difference
-    assert difference is not None
-    place = difference.place
-    until = difference.clock
-    tile = place.tile if place is not None else None
-    word = None
-    calls = comparison.played.calls
-    if isinstance(difference.ours, Ended) or isinstance(difference.theirs, Ended):
-        ended = difference.ours if isinstance(difference.ours, Ended) else difference.theirs
-        assert isinstance(ended, Ended)
-        if difference.call.name == CLOCK and ended.clock is not None:
-            until = min(max(ended.clock, until) + 1, until + difference.call.a)
-        tile = _tile_at_fault(comparison)
-    elif not comparison.recorded:
-        comparison.moment = locate(calls, difference, sides)
-        if comparison.moment is not None:
-            until, word = comparison.moment.clock, comparison.moment.place.address
-            calls = calls[: comparison.moment.index + 1]
-        elif place is not None and place.is_memory:
-            comparison.notes.append("made again with a look after each call, the calls do not differ there")
-    if tile is not None:
-        comparison.past = history(
-            calls, until, tile, word=word, executables=comparison.loaded.holding, allow_open=allow_open
-        )
-
-
-def _tile_at_fault(comparison: Comparison) -> int | None:
-    """The tile whose instruction bhemu refuses, or else the last one that a window was pointed at."""
-    from bhemu.chip.coordinates import NODES
-
-    error = comparison.ours.error
-    if error is not None and error.tile is not None:
-        return NODES[error.tile].index
-    tiles = [place.tile for place in comparison.places.values() if place.tile is not None]
-    return tiles[-1] if tiles else None
-
-
-# --- the report -------------------------------------------------------------------------------------------------------
+    else:
+        _print(comparison, record, compares=library is not None or comparison.subject.session is None)
 
 
 def _counts(played: Played) -> str:
@@ -306,7 +144,7 @@ def _as_json(comparison: Comparison, library: Path | None, record: Path | None) 
         "what": comparison.subject.name,
         "library": None if library is None else str(library),
         "recorded": None if record is None else str(record),
-        "same": played.difference is None and not played.host_differs,
+        "same": comparison.is_same,
         "calls": len(played.calls),
         "answers": played.compared,
         "bytes": played.bytes,
