@@ -9,7 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.chip.chip import Chip as Card
+from bhemu.chip.clocks import QUANTUM
 from bhemu.chip.coordinates import TENSIX_COLUMNS, TENSIX_ROWS, Harvesting, Place
+from bhemu.chip.dma import HostMemory
 from bhemu.errors import BhemuError, ConfigurationError, CycleLimit, Deadlock, ProgramError, UndefinedBehavior
 from bhemu.host import boot
 from bhemu.host.chip_firmware import ChipFirmware
@@ -67,14 +69,21 @@ class Chip:
         *,
         harvesting: Harvesting | None = None,
         allow_open: bool = False,
-        **options: Any,
+        threads: int = 1,
+        quantum: int = QUANTUM,
+        simulator_order: bool = False,
+        host: HostMemory | None = None,
     ) -> None:
         """
         Args:
             board: `p150` (140 Tensix tiles, 8 DRAM banks) or `p100` (120 and 7).
             harvesting: what the chip does not have, in place of a product's.
             allow_open: use the recommended choice where no source settles what silicon does, instead of refusing.
-            options: further ones of `bhemu.chip.chip.Chip`.
+            threads: of the host, that tiles run on; results are the same for any number.
+            quantum: clocks that tiles which leave each other alone may run ahead of each other, at most; 1: none.
+            simulator_order: queue the coprocessors' words, and translate coordinates of NoC requests, as the official
+                simulator does.
+            host: memory of the host, for accesses of the chip to it; without it they are refused.
 
         Raises:
             ConfigurationError: there is no such board, or the harvesting makes no sense.
@@ -85,7 +94,14 @@ class Chip:
                     f"board {board!r} is not known", remedy=f"use one of {', '.join(BOARDS)}, or give its harvesting"
                 )
             harvesting = BOARDS[board]
-        self.card = Card(harvesting, allow_open=allow_open, **options)
+        self.card = Card(
+            harvesting,
+            allow_open=allow_open,
+            threads=threads,
+            quantum=quantum,
+            simulator_order=simulator_order,
+            host=host,
+        )
         self._exposed: set[int] = set()
         columns = TENSIX_COLUMNS[: len(TENSIX_COLUMNS) - len(set(harvesting.columns))]
         self.tensix = tuple(ChipTile(self.card, (x, y), self._exposed.add) for y in TENSIX_ROWS for x in columns)

@@ -10,8 +10,10 @@ import numpy as np
 
 from bhemu.chip.chip import Chip as Card
 from bhemu.chip.coordinates import Node, Place
+from bhemu.chip.memory import CHANNEL_BYTES
 from bhemu.errors import MemoryError_
 from bhemu.formats import DataFormat, TileShape, decode, encode, tensor_size
+from bhemu.host.tensor_memory import TensorMemory
 
 Array = np.ndarray[Any, Any]
 
@@ -19,7 +21,7 @@ PAGE_ALIGNMENT: Final = 64
 """Pages begin at multiples of this, so that the NoC can read each of them whole (tile N19)."""
 
 
-class DramBank:
+class DramBank(TensorMemory):
     """One bank: a DRAM channel of 4 GiB. Bytes that nobody has written read as 0.
 
     Attributes:
@@ -38,47 +40,26 @@ class DramBank:
         Raises:
             MemoryError_: they do not lie inside the bank.
         """
+        self._check(address, size)
         return self._card.read_node(self.node, address, size)
 
     def write(self, address: int, content: bytes) -> None:
         """Bytes from an address on; see `read`."""
+        self._check(address, len(content))
         self._card.write_node(self.node, address, bytes(content))
 
-    def write_tensor(
-        self,
-        address: int,
-        array: Any,
-        data_format: DataFormat | str,
-        *,
-        tile_shape: TileShape | None = (32, 32),
-        rounding: Any = "nearest",
-    ) -> int:
-        """Encode a tensor at a byte address, as `Tile.write_tensor` does; returns the number of bytes.
+    def _check(self, address: int, size: int) -> None:
+        if size < 0 or not 0 <= address <= CHANNEL_BYTES - size:
+            raise MemoryError_(
+                f"{size} bytes at {address:#x} are outside of the DRAM bank at {self.place[0]}-{self.place[1]}",
+                remedy="a bank has 4 GiB: addresses 0 to 0xffffffff",
+            )
 
-        Raises:
-            FormatError: the format cannot hold the tensor, or its shape is not whole tiles.
-            MemoryError_: it does not lie inside the bank.
-        """
-        content = encode(array, data_format, tile_shape=tile_shape, rounding=rounding)
+    def _put(self, address: int, content: Array) -> None:
         self.write(address, content.tobytes())
-        return len(content)
 
-    def read_tensor(
-        self,
-        address: int,
-        shape: tuple[int, ...],
-        data_format: DataFormat | str,
-        *,
-        tile_shape: TileShape | None = (32, 32),
-    ) -> Array:
-        """Decode a tensor of `shape` from a byte address.
-
-        Raises:
-            FormatError: the shape is not whole tiles.
-            MemoryError_: it does not lie inside the bank.
-        """
-        content = self.read(address, tensor_size(shape, data_format, tile_shape=tile_shape))
-        return decode(np.frombuffer(bytearray(content), np.uint8), data_format, shape, tile_shape=tile_shape)
+    def _get(self, address: int, size: int) -> Array:
+        return np.frombuffer(bytearray(self.read(address, size)), np.uint8)
 
     def __repr__(self) -> str:
         return f"<DRAM bank at {self.place[0]}-{self.place[1]}, channel {self.node.index}>"

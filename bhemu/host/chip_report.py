@@ -6,9 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from bhemu.chip.coordinates import Place
+from bhemu.chip.chip import Chip as Card
+from bhemu.chip.coordinates import Place, tensix_place
 from bhemu.host.chip_tile import ChipTile
+from bhemu.host.stuck import can_move, explain_all, is_stuck, waiting_threads
 from bhemu.host.summary import CoreSummary
+from bhemu.machine.agents import CORES, T0
 
 _WAYS: Final = 6
 """So many different ways of waiting are explained."""
@@ -55,22 +58,41 @@ def result_of(tile: ChipTile, clocks: int) -> TileResult:
 
 def explain_tiles(tiles: Iterable[ChipTile]) -> str:
     """Who does what or waits for what, in a few lines: tiles that do the same are explained once."""
-    ways: dict[str, list[ChipTile]] = {}
-    for tile in tiles:
-        ways.setdefault(tile.programs.explain(), []).append(tile)
+    return _alike((tile.place, tile.programs.explain()) for tile in tiles)
+
+
+def explain_card(card: Card) -> str:
+    """Who waits for what on a chip where nobody can move, without names of programs; empty when somebody can, or none.
+
+    Tiles are named by physical coordinates.
+    """
+    texts = []
+    for index in range(len(card.tiles)):
+        record = card.tiles[index]
+        if can_move(record):
+            return ""
+        if waiting_threads(record) or any(is_stuck(record, core) for core in range(CORES)):
+            text = explain_all(record, lambda _, pc: f"{pc:#07x}", lambda _: "", lambda thread, _: T0 + thread)
+            texts.append((tensix_place(index), text))
+    return _alike(texts)
+
+
+def _alike(explained: Iterable[tuple[Place, str]]) -> str:
+    """Lines for tiles and what each does."""
+    ways: dict[str, list[str]] = {}
+    for place, text in explained:
+        ways.setdefault(text, []).append(f"{place[0]}-{place[1]}")
     lines = []
-    for text, alike in list(ways.items())[:_WAYS]:
-        first, others = alike[0], alike[1:]
-        lines += [f"  tile {_name(first)}", *(f"  {line}" for line in text.splitlines())]
+    for text, (first, *others) in list(ways.items())[:_WAYS]:
+        lines += [f"  tile {first}", *(f"  {line}" for line in text.splitlines())]
         if others:
-            named = ", ".join(_name(tile) for tile in others[:_NAMED])
             more = f" and {len(others) - _NAMED} others" if len(others) > _NAMED else ""
-            lines.append(f"  {len(others)} more tile{'s' if len(others) > 1 else ''} the same: {named}{more}")
-    rest = [tile for alike in list(ways.values())[_WAYS:] for tile in alike]
+            lines.append(f"  {len(others)} more {_tiles(others)} the same: {', '.join(others[:_NAMED])}{more}")
+    rest = [name for names in list(ways.values())[_WAYS:] for name in names]
     if rest:
-        lines.append(f"  {len(rest)} more tile{'s' if len(rest) > 1 else ''} in {len(ways) - _WAYS} other ways")
+        lines.append(f"  {len(rest)} more {_tiles(rest)} in {len(ways) - _WAYS} other ways")
     return "\n".join(lines)
 
 
-def _name(tile: ChipTile) -> str:
-    return f"{tile.place[0]}-{tile.place[1]}"
+def _tiles(names: list[str]) -> str:
+    return "tile" if len(names) == 1 else "tiles"

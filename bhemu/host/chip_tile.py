@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from bhemu.chip.chip import Chip as Card
 from bhemu.chip.coordinates import Node, Place
+from bhemu.errors import MemoryError_
 from bhemu.host.tile_programs import TilePrograms
-from bhemu.host.tile_view import TileView
+from bhemu.host.tile_view import Array, TileView, check_range
 from bhemu.tensix.coprocessor import Coprocessor
 from bhemu.tile.cores import Cores
 
@@ -63,17 +66,34 @@ class ChipTile(TileView):
             self._names = TilePrograms(self)
         return self._names
 
+    def _put(self, address: int, content: Array) -> None:
+        check_range(address, len(content))
+        self.write(address, content.tobytes())
+
+    def _get(self, address: int, size: int) -> Array:
+        check_range(address, size)
+        return np.frombuffer(bytearray(self.read(address, size)), np.uint8)
+
     def read(self, address: int, size: int) -> bytes:
         """Bytes of L1; or one register, 4 bytes, as an access over the NoC reads it.
 
         Raises:
             BhemuError: nothing is there, or the access is refused.
         """
+        self._check(address, size)
         return self._card.read_node(self.node, address, size)
 
     def write(self, address: int, content: bytes) -> None:
         """Bytes into L1, or 4 bytes into a register; see `read`."""
+        self._check(address, len(content))
         self._card.write_node(self.node, address, bytes(content))
+
+    def _check(self, address: int, size: int) -> None:
+        if address < 0 or size <= 0:
+            raise MemoryError_(
+                f"{size} bytes at {address:#x} of tile {self.place[0]}-{self.place[1]}",
+                remedy="access at least one byte, at an address from 0 on",
+            )
 
     def read_word(self, address: int) -> int:
         """A word of L1 or a register, little-endian."""

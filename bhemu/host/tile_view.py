@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.errors import AssemblyError, MemoryError_, UndefinedBehavior
-from bhemu.formats import DataFormat, TileShape, decode, encode, tensor_size
+from bhemu.host.tensor_memory import TensorMemory
 from bhemu.host.views import ConfigView, DstView, SrcView
 from bhemu.machine.agents import AGENT_NAMES, NOC
 from bhemu.machine.state import L1_SIZE
@@ -17,7 +17,7 @@ from bhemu.tile.cores import Cores
 Array = np.ndarray[Any, Any]
 
 
-class TileView:
+class TileView(TensorMemory):
     """Memory and registers of a tile.
 
     Args:
@@ -53,43 +53,13 @@ class TileView:
         """uint8 [1572864]: L1, writable."""
         return self.record["l1"]  # type: ignore[no-any-return]
 
-    def write_tensor(
-        self,
-        address: int,
-        array: Any,
-        data_format: DataFormat | str,
-        *,
-        tile_shape: TileShape | None = (32, 32),
-        rounding: Any = "nearest",
-    ) -> int:
-        """Encode a tensor into L1 at a byte address; returns the number of bytes.
-
-        Raises:
-            FormatError: the format cannot hold the tensor, or its shape is not whole tiles.
-            MemoryError_: the address is not a multiple of 16, or the tensor does not fit.
-        """
-        content = encode(array, data_format, tile_shape=tile_shape, rounding=rounding)
+    def _put(self, address: int, content: Array) -> None:
         check_range(address, len(content))
         self.l1[address : address + len(content)] = content
-        return len(content)
 
-    def read_tensor(
-        self,
-        address: int,
-        shape: tuple[int, ...],
-        data_format: DataFormat | str,
-        *,
-        tile_shape: TileShape | None = (32, 32),
-    ) -> Array:
-        """Decode a tensor of `shape` from L1 at a byte address.
-
-        Raises:
-            FormatError: the shape is not whole tiles.
-            MemoryError_: the tensor does not lie inside L1.
-        """
-        size = tensor_size(shape, data_format, tile_shape=tile_shape)
+    def _get(self, address: int, size: int) -> Array:
         check_range(address, size)
-        return decode(self.l1[address : address + size].copy(), data_format, shape, tile_shape=tile_shape)
+        return self.l1[address : address + size].copy()
 
     # --- registers --------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from bhemu.errors import (
     UndefinedBehavior,
 )
 from bhemu.host.chip import Chip
+from bhemu.host.chip_report import explain_card
 
 pytestmark = pytest.mark.plain
 
@@ -134,6 +135,21 @@ def test_banks_are_separate_and_each_holds_4_gib(chip: Chip) -> None:
     with pytest.raises(MemoryError_):
         chip.dram[0].write(0xFFFFFFFF, b"ab")
     assert [bank.place for bank in chip.dram] == [(x, y) for x in (17, 18) for y in (12, 15, 18, 21)]
+
+
+@pytest.mark.parametrize(("address", "size"), [(-1, 4), (0x17FFFE, 4), (0x200000, 4), (0, 0), (16, -4)])
+def test_access_that_reaches_out_of_a_tile_is_refused(chip: Chip, address: int, size: int) -> None:
+    with pytest.raises(MemoryError_):
+        chip[1, 2].read(address, size)
+    if size > 0:
+        with pytest.raises(MemoryError_):
+            chip[1, 2].write(address, bytes(size))
+
+
+@pytest.mark.parametrize(("address", "size"), [(-1, 4), (0xFFFFFFFE, 4), (1 << 32, 1), (1 << 40, 4), (16, -4)])
+def test_access_that_reaches_out_of_a_bank_is_refused(chip: Chip, address: int, size: int) -> None:
+    with pytest.raises(MemoryError_, match="outside of the DRAM bank at 18-12"):
+        chip.dram[4].read(address, size)
 
 
 def test_bank_that_is_off_is_left_out() -> None:
@@ -338,6 +354,21 @@ def test_chip_where_nothing_can_move_says_who_waits_for_what(chip: Chip) -> None
     assert "tile 10-7\n    core B at 0x00004 _start+0x4: waits for a word in the mailbox from T0" in text
     assert "11-7\n" not in text
     assert len(text.splitlines()) < 10
+
+
+def test_card_without_names_says_the_same(chip: Chip) -> None:
+    """For clients of the C library, who may yet write what is waited for."""
+    assert explain_card(chip.card) == ""
+    chip.load(program(wait_for(FLAG, 1)), tiles=[(1, 2), (4, 4)])
+    chip.load(program(store(1)), tiles=(11, 7))
+    chip.start()
+    assert explain_card(chip.card) == ""
+    chip.clock(1000)
+    assert explain_card(chip.card).splitlines() == [
+        "  tile 1-2",
+        "    core B at 0x0000c: polls 0x20100, which holds 0x0",
+        "  1 more tile the same: 4-4",
+    ]
 
 
 def test_many_ways_to_wait_are_not_all_explained(chip: Chip) -> None:
