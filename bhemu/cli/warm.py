@@ -14,6 +14,8 @@ CLOCK = -1
 """Stands for what is compiled beside the handlers: FIFO, expanders, the clock and the recorder's clock."""
 RECORDED = -3
 """Stands for the schedule that records what cores do."""
+CHIP = -4
+"""Stands for the clock of a chip and what the C library calls."""
 SCHEDULE = -2
 """Stands for the schedule of cores and coprocessor; other negative numbers for places of the tile: -RUN_CORE."""
 
@@ -31,7 +33,15 @@ def warm(
 
     from bhemu.isa import BY_OPCODE
     from bhemu.machine.compiler import JIT, cache_directory
-    from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOC_START, RUN_CORE, RUN_TURNS, SLOW_CORE
+    from bhemu.machine.dispatch import (
+        ADVANCE_TILE,
+        DEVICE_LOAD,
+        DEVICE_STORE,
+        NOC_START,
+        RUN_CORE,
+        RUN_TURNS,
+        SLOW_CORE,
+    )
     from bhemu.tensix import units
     from bhemu.tensix.instruction import HANDLERS
 
@@ -47,6 +57,8 @@ def warm(
         -RUN_CORE: "the RISC-V cores",
         -SLOW_CORE: "their other instructions",
         RECORDED: "the recorder of cores",
+        CHIP: "the chip's clock",
+        -ADVANCE_TILE: "the schedule of a chip's tiles",
         SCHEDULE: "the schedule",
         CLOCK: "the clock",
     }
@@ -79,6 +91,7 @@ def warm(
 
 def compile_one(opcode: int) -> int:
     """Compile the handler of an opcode, or what a negative number stands for; 1 when the cache did not have it."""
+    from bhemu.chip.clocks import ensure_chip_entries
     from bhemu.debug import Recorder
     from bhemu.debug.core_recorder import CoreRecorder
     from bhemu.host.tile import Tile
@@ -99,6 +112,8 @@ def compile_one(opcode: int) -> int:
         CoreRecorder().attach(Tile(), {})
     elif opcode == SCHEDULE:
         ensure_entries()
+    elif opcode == CHIP:
+        ensure_chip_entries()
     elif opcode < 0:
         ensure_place(-opcode)
     else:
