@@ -129,6 +129,7 @@ def run_sessions(parts: Parts, sessions: list[Session], out: Path, *, timeout: i
 
 def main() -> int:
     """Prepare, run, report."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # as well as Ctrl-C: sessions end too
     options = _arguments()
     expected = read_expected(HERE / "expected.toml")
     if options.first:
