@@ -53,7 +53,7 @@ class HostMemory:
 def _no_callback(what: str, address: int, size: int) -> ConfigurationError:
     return ConfigurationError(
         f"the chip wants to {what} {size} bytes of host memory at {address:#x}, and the client has no callback for it",
-        remedy="call libttsim_set_pci_dma_mem_callbacks before libttsim_init",
+        remedy="give it one: libttsim_set_pci_dma_mem_callbacks before libttsim_init, in Python bhemu.Chip(host=...)",
     )
 
 

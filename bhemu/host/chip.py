@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,20 +12,21 @@ from bhemu.chip.chip import Chip as Card
 from bhemu.chip.clocks import QUANTUM
 from bhemu.chip.coordinates import TENSIX_COLUMNS, TENSIX_ROWS, Harvesting, Place
 from bhemu.chip.dma import HostMemory
-from bhemu.errors import BhemuError, ConfigurationError, CycleLimit, Deadlock, ProgramError, UndefinedBehavior
+from bhemu.errors import BhemuError, ConfigurationError, ProgramError, UndefinedBehavior
 from bhemu.host import boot
 from bhemu.host.chip_firmware import ChipFirmware
 from bhemu.host.chip_memory import DramBank, InterleavedDram
-from bhemu.host.chip_report import ChipResult, explain_tiles, result_of
+from bhemu.host.chip_report import ChipResult, explain_tiles
+from bhemu.host.chip_run import ChipRun
 from bhemu.host.chip_snapshot import ChipSnapshot
 from bhemu.host.chip_tile import ChipTile
 from bhemu.host.elf import Executable, load_elf
 from bhemu.host.firmware import BOOT_CLOCKS
 from bhemu.host.firmware_files import Firmware, load_firmware
-from bhemu.host.machine import CHUNK, DEFAULT_CLOCKS, polled_chunk
-from bhemu.host.stuck import can_move
+from bhemu.host.machine import DEFAULT_CLOCKS
+from bhemu.host.semihosting import Semihosting
 from bhemu.machine.agents import CORE_NAMES
-from bhemu.machine.core_state import IN_RESET, RUNNING
+from bhemu.machine.core_state import IN_RESET
 
 Array = np.ndarray[Any, Any]
 
@@ -250,11 +251,12 @@ class Chip:
         Raises:
             BhemuError: an instruction was refused. Its core stands still, the chip can go on.
         """
-        self._advance(clocks)
-        self._attend()
+        self.pass_clocks(clocks)
+        self.attend()
 
-    def _advance(self, clocks: int) -> None:
-        self._attend()
+    def pass_clocks(self, clocks: int) -> None:
+        """The same as `clock`, but that tiles in which nobody moves keep the time at which they stopped."""
+        self.attend()
         try:
             self.card.clock(clocks)
         except BhemuError as error:
@@ -263,7 +265,7 @@ class Chip:
                 tile.programs.locate(error)
             raise
 
-    def _attend(self) -> None:
+    def attend(self) -> None:
         """Tiles whose arrays the host holds may be changed at any time: they see the chip's time, and move."""
         for index in self._exposed:
             self.card.touch(index)
@@ -274,6 +276,7 @@ class Chip:
         tiles: Tiles | None = None,
         max_clocks: int = DEFAULT_CLOCKS,
         until: Callable[[], bool] | None = None,
+        semihosting: Callable[[ChipTile], Semihosting] | None = None,
         progress: Callable[[int], Any] | None = None,
     ) -> ChipResult:
         """Let the chip run until all cores of the named tiles are done, or until a condition is true.
@@ -285,6 +288,7 @@ class Chip:
             max_clocks: give up after so many clocks.
             until: end the run when this function returns True, and not before; it is called every 32 clocks, in long
                 runs every 4,096.
+            semihosting: makes what serves `ecall` of core B of a tile; a tile whose program has called `exit` is done.
             progress: called now and then with the clocks that have passed.
 
         Raises:
@@ -292,92 +296,19 @@ class Chip:
             Deadlock: nobody on the chip can move, and somebody waits.
             CycleLimit: not done within `max_clocks`.
         """
-        chosen = self._running() if tiles is None else self.chosen(tiles)
-        start = self.time
-        reason, ended = self.move(chosen, max_clocks=max_clocks, until=until, progress=progress)
-        results = {tile.place: result_of(tile, max(ended[tile.place] - start, 0)) for tile in chosen}
-        last = max(result.clocks for result in results.values())
-        return ChipResult(reason, last if reason == "done" else self.time - start, results)
+        chosen = self.running() if tiles is None else self.chosen(tiles)
+        services = None if semihosting is None else {tile.place: semihosting(tile) for tile in chosen}
+        run = ChipRun(self, chosen, services)
+        return run.result(run.go(max_clocks, until, progress))
 
-    def move(
-        self,
-        chosen: Sequence[ChipTile],
-        *,
-        max_clocks: int,
-        until: Callable[[], bool] | None,
-        progress: Callable[[int], Any] | None,
-    ) -> tuple[str, dict[Place, int]]:
-        """What `run` does; returns the reason for the end, and when the last core of each tile moved."""
-        if not any(tile.programs.out_of_reset() for tile in chosen):
-            raise ProgramError("no core is out of reset", remedy="start some first")
-        start = self.time
-        ended = dict.fromkeys((tile.place for tile in chosen), start)
-
-        def end(reason: str) -> tuple[str, dict[Place, int]]:
-            going = self._going()
-            return reason, ended | {tile.place: self.time for tile in chosen if going[tile.node.index]}
-
-        while True:
-            if until is not None and until():
-                return end("until")
-            if until is None and all(_is_done(tile) for tile in chosen):
-                return end("done")
-            passed = self.time - start
-            if passed >= max_clocks:
-                raise CycleLimit(
-                    f"not done after {passed:,} clocks\n{explain_tiles(t for t in chosen if not _is_done(t))}",
-                    remedy="allow more with max_clocks, end the programs with ebreak or `j .`, or say what to wait for",
-                )
-            before = self._moves()
-            self._advance(min(CHUNK if until is None else polled_chunk(passed), max_clocks - passed))
-            now, stopped = self.time, (self._moves() != before) & ~self._going()
-            ended |= {tile.place: tile.programs.last_move(now) for tile in chosen if stopped[tile.node.index]}
-            self._attend()
-            if progress is not None:
-                progress(now - start)
-            if self._at_rest():
-                if until is not None and until():
-                    return end("until")
-                self._check_not_stuck(chosen, max(ended.values()) - start)
-                return end("done")
-
-    def _going(self) -> Array:
-        """bool [140]: some core or the coprocessor of a tile may do something by itself."""
-        tiles = self.card.tiles
-        going: Array = (tiles["core_state"] == RUNNING).any(axis=1) | (tiles["tensix_state"] == RUNNING)
-        return going
-
-    def _at_rest(self) -> bool:
-        """Nobody on the chip can move, nor could when it saw what the last clock has brought."""
-        if self._going().any():
-            return False
-        before = self._moves()
-        self.clock(1)
-        return not self._going().any() and bool((self._moves() == before).all())
-
-    def _moves(self) -> Array:
-        """int64 [140]: grows when anybody on a tile moves."""
-        tiles = self.card.tiles
-        moves: Array = tiles["core_retired"].sum(axis=1) + tiles["issued"].sum(axis=(1, 2))
-        return moves
-
-    def _check_not_stuck(self, chosen: Sequence[ChipTile], clocks: int) -> None:
-        remedies = [remedy for tile in chosen if (remedy := tile.programs.what_could_end_it()) is not None]
-        if remedies:
-            stuck = [tile for tile in self._running() if tile.programs.what_could_end_it() is not None]
-            raise Deadlock(
-                f"nothing on the chip can move after {max(clocks, 0):,} clocks\n{explain_tiles(stuck)}",
-                remedy=remedies[0],
-            )
-
-    def _running(self) -> list[ChipTile]:
-        """The tiles that have a core out of reset, or words in their coprocessor."""
+    def running(self) -> list[ChipTile]:
+        """The tiles that have a core out of reset."""
         tiles = self.card.tiles
         return [tile for tile in self.tensix if (tiles["core_state"][tile.node.index] != IN_RESET).any()]
 
     def explain(self) -> str:
         """Who does what or waits for what on tiles with a core out of reset; tiles that do the same only once."""
-        return explain_tiles(self._running())
+        return explain_tiles(self.running())
 
     # --- copies -----------------------------------------------------------------------------------------------------
 
@@ -395,7 +326,3 @@ class Chip:
 
     def __repr__(self) -> str:
         return f"<Chip: {len(self.tensix)} Tensix tiles, {len(self.dram)} DRAM banks, {self.time:,} clocks>"
-
-
-def _is_done(tile: ChipTile) -> bool:
-    return not can_move(tile.state) and tile.programs.what_could_end_it() is None

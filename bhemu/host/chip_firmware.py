@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bhemu.chip.coordinates import Place
 from bhemu.errors import BhemuError, Deadlock, ProgramError
 from bhemu.host.chip_report import explain_tiles
+from bhemu.host.chip_run import ChipRun
 from bhemu.host.chip_tile import ChipTile
 from bhemu.host.elf import Executable, load_elf
 from bhemu.host.firmware_files import Firmware, Grid
@@ -105,8 +106,7 @@ class ChipFirmware:
         start = self._chip.time
         try:
             chosen = self._chip.chosen(places)
-            reason, _ = self._chip.move(chosen, until=answered, max_clocks=max_clocks, progress=progress)
-            if reason != "until":
+            if ChipRun(self._chip, chosen).go(max_clocks, answered, progress) != "until":
                 raise Deadlock(
                     f"all cores have ended, and the firmware has not answered\n{explain_tiles(self._silent(places))}",
                     remedy="a kernel of the firmware ends by returning, not with ebreak or an endless loop",

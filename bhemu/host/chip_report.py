@@ -25,10 +25,12 @@ class TileResult:
 
     Attributes:
         clocks: from the begin of the run until its last core moved.
+        status: exit status of a program that called `exit` through semihosting, else None.
         cores: those out of reset.
     """
 
     clocks: int
+    status: int | None
     cores: tuple[CoreSummary, ...]
 
 
@@ -49,11 +51,6 @@ class ChipResult:
     def __getitem__(self, place: Place) -> TileResult:
         """A tile by its translated coordinates."""
         return self.tiles[place]
-
-
-def result_of(tile: ChipTile, clocks: int) -> TileResult:
-    """A tile as it stands, whose last core moved after so many clocks of the run."""
-    return TileResult(clocks, tile.programs.summary())
 
 
 def explain_tiles(tiles: Iterable[ChipTile]) -> str:

@@ -20,6 +20,8 @@ from bhemu.errors import (
 )
 from bhemu.host.chip import Chip
 from bhemu.host.chip_report import explain_card
+from bhemu.host.chip_tile import ChipTile
+from bhemu.host.semihosting import Semihosting
 
 pytestmark = pytest.mark.plain
 
@@ -323,6 +325,42 @@ def test_results_and_clocks_do_not_depend_on_whether_somebody_holds_arrays() -> 
         result = chip.run()
         ends.append((result, [tile.read(0, 0x30000) for tile in chip.tensix[:4]], len(held)))
     assert ends[0][:2] == ends[1][:2]
+
+
+def test_ecall_of_every_tile_is_served(chip: Chip) -> None:
+    """Writes its text, then exits with the tile's row."""
+    text = f"li a0, 1\nli a1, {DATA:#x}\nli a2, 6\nli a7, 64\necall\n"
+    leave = "li a1, 0xffb20148\nlw a0, 0(a1)\nsrli a0, a0, 6\nli a7, 93\necall"
+    places = [(1, 2), (3, 9), (16, 11)]
+    written: dict[tuple[int, int], bytes] = {}
+
+    def serve(tile: ChipTile) -> Semihosting:
+        return Semihosting(lambda stream, content: written.__setitem__(tile.place, content))
+
+    chip.load(program(text + leave), tiles=places)
+    for x, y in places:
+        chip[x, y].write(DATA, b"%02d-%02d\n" % (x, y))
+    chip.start()
+    result = chip.run(semihosting=serve)
+    assert result.reason == "done"
+    assert {place: tile.status for place, tile in result.tiles.items()} == {(1, 2): 2, (3, 9): 9, (16, 11): 11}
+    assert written == {(x, y): b"%02d-%02d\n" % (x, y) for x, y in places}
+    assert 10 <= result.clocks <= 20 + 32 * 2
+
+
+def test_ecall_that_nobody_serves_is_a_deadlock(chip: Chip) -> None:
+    chip.load(program("li a7, 93\necall"), tiles=(2, 2))
+    chip.start()
+    with pytest.raises(Deadlock, match="tile 2-2\n    core B at 0x00004 _start\\+0x4: halted by ecall number 93"):
+        chip.run()
+
+
+def test_service_that_does_not_exist_is_refused_with_its_place(chip: Chip) -> None:
+    chip.load(program("li a7, 1234\necall"), tiles=(2, 2))
+    chip.start()
+    with pytest.raises(UndefinedBehavior, match=r"Tensix tile 2-2: core B at 0x00004 _start\+0x4: ecall: ") as refusal:
+        chip.run(semihosting=lambda tile: Semihosting())
+    assert refusal.value.tile == (2, 2)
 
 
 # --- refusals ------------------------------------------------------------------------------------

@@ -204,6 +204,26 @@ def test_snapshot_after_a_refusal_goes_on_like_the_chip() -> None:
     assert ends[0] == ends[1]
 
 
+@pytest.mark.parametrize("quantum", [1, 1024])
+def test_snapshot_does_not_depend_on_threads(quantum: int) -> None:
+    """Restored into a chip with threads, it goes on as without."""
+    ends = []
+    for threads in (1, 2, 3):
+        chip = Chip(threads=threads, quantum=quantum)
+        if not ends:
+            chip.restore(busy_chip().snapshot())
+            count = program(f"li a0, {DATA:#x}\nloop: addi a1, a1, 1\nsw a1, 0(a0)\nj loop")
+            chip.load(count, tiles=chip.tensix[60:90])
+            chip.start(tiles=chip.tensix[60:90])
+            chip.clock(100)
+            copy = chip.snapshot()
+        else:
+            chip.restore(copy)
+        chip.clock(3000)
+        ends.append(chip.snapshot())
+    assert ends[0] == ends[1] == ends[2]
+
+
 # --- memory and processes ------------------------------------------------------------------------
 
 RESIDENT = """
