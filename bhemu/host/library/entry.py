@@ -20,6 +20,7 @@ from bhemu.chip.clocks import WORTH_THREADS, chip_entry
 from bhemu.chip.dma import HostMemory
 from bhemu.chip.state import CHIP
 from bhemu.errors import BhemuError, ConfigurationError, MissingSpecification
+from bhemu.host.chip_report import explain_card
 from bhemu.host.library.fault_report import DUMP, fault_place, write_dump
 from bhemu.host.semihosting import Semihosting
 from bhemu.machine.agents import B
@@ -40,7 +41,11 @@ QUANTUM: Final = "BHEMU_QUANTUM"
 THREADS: Final = "BHEMU_THREADS"
 """Environment variable: threads that tiles run on; by default as many as there are processors, up to 8."""
 
+PATIENCE: Final = "BHEMU_PATIENCE"
+"""Environment variable: seconds after which a client that waits for a chip in which nobody can move is told so."""
+
 _MOST_THREADS: Final = 8
+_DEFAULT_PATIENCE: Final = 10
 _STANDARD_OUTPUT: Final = 1
 _REFUSED: Final = 1
 _INTERRUPTED: Final = 130
@@ -179,11 +184,12 @@ def _connect(chip: Chip) -> None:
     if not JIT:
         return
     clocks = chip.clocks
+    _table[_PATIENCE] = _number(PATIENCE, _DEFAULT_PATIENCE) * 1_000_000_000
     _table[_FIND] = chip_entry("chip_find").address
     _table[_CHIP] = clocks.target
+    _table[_ACTIVE_TILES] = clocks.target + offset_of(CHIP, "active_count")
     if _semihosting is None:
         _table[_HANDLERS] = clocks.cores(0).table
-        _table[_ACTIVE_TILES] = clocks.target + offset_of(CHIP, "active_count")
         _table[_WORTH_THREADS] = WORTH_THREADS if clocks.threads > 1 else 1 << 62
         _table[_RUN] = chip_entry("chip_clock").address
 
@@ -264,6 +270,14 @@ def clock(clocks: int) -> None:
         _serve(chip, _semihosting)
 
 
+def stands_still() -> None:
+    """Clocks have passed for a while on a chip in which nobody can move, and the client has changed nothing."""
+    who = explain_card(_chip_now())
+    if who:
+        what = "nobody on the chip can move, and the host only looks on; who waits, by physical coordinates:"
+        _say(f"[{_chip_now().time}] bhemu: {what}\n{who}\n")
+
+
 def finish_clock() -> None:
     """A tile needs something in the midst of clocks: do it, and let the rest of them pass."""
     _chip_now().clocks.finish()
@@ -303,10 +317,12 @@ _CALLS: Final[dict[int, tuple[str, Any, tuple[Any, ...], Callable[..., Any]]]] =
     6: ("libttsim_clock", None, (_U32,), clock),
     9: ("libttsim_tile", None, (_U32, _U32, _U32, _U64, _U32), tile_access),
     10: ("libttsim_clock", None, (), finish_clock),
+    17: ("libttsim_clock", None, (), stands_still),
 }
 """By their places in the table of shim.c."""
 _DMA_READ, _DMA_WRITE = 7, 8
-_RUN, _FIND, _CHIP, _HANDLERS, _ACTIVE_TILES, _WORTH_THREADS, _TABLE_SIZE = range(11, 18)
+_RUN, _FIND, _CHIP, _HANDLERS, _ACTIVE_TILES, _WORTH_THREADS = range(11, 17)
+_PATIENCE, _TABLE_SIZE = 18, 19
 _table: Any = None
 _keep: list[Any] = []
 

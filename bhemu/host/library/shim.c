@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -37,6 +38,8 @@ static struct {
     int64_t handlers;
     const int64_t *active_tiles;
     int64_t worth_threads; /* clocks of all tiles together from which on Python starts threads */
+    void (*stands_still)(void);
+    int64_t patience; /* nanoseconds */
 } calls;
 
 static int running;
@@ -93,6 +96,36 @@ static void fill_calls(void)
     ((void (*)(int))symbol("PyGILState_Release"))(state);
     if (failed || !calls.init)
         refuse("libttsim_init", "bhemu cannot be imported by the Python of this process (see the lines above)");
+}
+
+/* A client that lets clocks pass on a chip in which nobody can move, and changes nothing, waits for ever: after some
+ * seconds it is told, once, who waits for what. */
+static struct {
+    uint32_t calls;
+    int64_t since;
+    int told;
+} still;
+
+static int64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * (int64_t)1000000000 + time.tv_nsec;
+}
+
+static void watch_stillness(void)
+{
+    enum { LOOK_EVERY = 256 };
+    if (!calls.active_tiles || *calls.active_tiles) {
+        still.calls = 0;
+    } else if (still.calls++ % LOOK_EVERY == 0 && !still.told) {
+        if (still.calls == 1) {
+            still.since = now();
+        } else if (now() - still.since > calls.patience) {
+            still.told = 1;
+            calls.stands_still();
+        }
+    }
 }
 
 static void check(const char *function)
@@ -160,6 +193,7 @@ EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
 EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t size)
 {
     check(__func__);
+    still.calls = 0;
     void *at = calls.find ? (void *)calls.find(calls.chip, paddr, size, 1) : NULL;
     if (at)
         memcpy(at, p, size);
@@ -174,6 +208,7 @@ EXPORT void libttsim_clock(uint32_t clocks)
         calls.clock(clocks);
     else if (clocks && calls.run(calls.chip, calls.handlers, clocks))
         calls.finish_clock();
+    watch_stillness();
 }
 
 EXPORT void libttsim_tile_rd_bytes(uint32_t x, uint32_t y, uint64_t address, void *p, uint32_t size)

@@ -1,0 +1,40 @@
+"""A client of the C library that waits for a chip in which nobody can move."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from library_client import run_client
+
+BLOCKED = "release_b([0xFFEC2537, 0x00052583, 0x0000006F])\n"  # lui a0, 0xffec2; lw a1, 0(a0); j .
+"""Core B waits for a word in its mailbox from T1."""
+WAIT = """
+import time
+at = aim(1, 1, 2, 0x8000)
+end = time.monotonic() + 2.5
+while time.monotonic() < end:
+    clock(10); word(at)
+    {also}
+exit_()
+"""
+
+
+def test_it_is_told_once_who_waits(library: Path) -> None:
+    ended = run_client(library, "init()\n" + BLOCKED + WAIT.format(also=""), BHEMU_PATIENCE="1")
+    assert ended.status == 0
+    assert ended.out.count("nobody on the chip can move") == 1
+    assert "tile 1-2" in ended.out
+    assert "core B at 0x00004: waits for a word in the mailbox from T1" in ended.out
+
+
+def test_nothing_is_said_while_the_client_writes_or_a_core_runs_or_all_are_in_reset(library: Path) -> None:
+    for begin, also in ((BLOCKED, "put(at, 1)"), ("release_b([0x00128293, 0xFFDFF06F])\n", ""), ("", "")):
+        ended = run_client(library, "init()\n" + begin + WAIT.format(also=also), BHEMU_PATIENCE="1")
+        assert ended.status == 0
+        assert "nobody" not in ended.out
+
+
+def test_patience_is_a_number(library: Path) -> None:
+    ended = run_client(library, "init()\n", BHEMU_PATIENCE="soon")
+    assert ended.status == 1
+    assert "ERROR: ConfigurationError: libttsim_init: BHEMU_PATIENCE is 'soon'" in ended.out
