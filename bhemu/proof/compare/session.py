@@ -57,7 +57,7 @@ class Session:
         entries: where each core starts, by number; B starts at 0 and needs a jump there among the pieces.
         tile: coordinates as clients give them.
         spans: what is compared.
-        every: clocks until memory is compared first.
+        every: clocks between two comparisons of memory; None: 1,000, in long runs 1/8 of the clocks so far.
         at_end: compare only when nothing moves any more.
         max_clocks: the session ends after so many.
         finished: why it has ended, once it has: `done`, `stuck` (nothing moves, and somebody waits), `limit`.
@@ -67,7 +67,7 @@ class Session:
     entries: dict[int, int]
     tile: tuple[int, int] = TILE
     spans: list[Span] = field(default_factory=lambda: [Span()])
-    every: int = EVERY
+    every: int | None = None
     at_end: bool = False
     max_clocks: int = MAX_CLOCKS
     finished: str = ""
@@ -86,7 +86,7 @@ class Session:
         index = ours.chip.node(self.tile).index
         passed = 0
         while not self.finished:
-            part = min(max(self.every, passed // GROWTH), self.max_clocks - passed)
+            part = min(self.every or max(EVERY, passed // GROWTH), self.max_clocks - passed)
             yield clock(part)
             passed += part
             record = ours.chip.cores(index).record
@@ -94,7 +94,7 @@ class Session:
                 stuck = waiting_threads(record) or any(is_stuck(record, core) for core in self.entries)
                 self.finished = "stuck" if stuck else "done"
                 if self.at_end:  # the other side may need longer
-                    yield clock(max(self.every, passed))
+                    yield clock(max(self.every or EVERY, passed))
             elif passed >= self.max_clocks:
                 self.finished = "limit"
             if self.finished or not self.at_end:
