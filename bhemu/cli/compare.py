@@ -76,6 +76,15 @@ def compare(
     tile: Annotated[
         str, typer.Option(metavar="X-Y", help="The tile that runs it.", rich_help_panel=PROGRAM_PANEL)
     ] = "1-2",
+    others: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also",
+            metavar="X-Y",
+            help="Compare L1 of this tile, too, which the program reaches over the NoC.",
+            rich_help_panel=PROGRAM_PANEL,
+        ),
+    ] = None,
     every: Annotated[
         int | None,
         typer.Option(
@@ -112,13 +121,16 @@ def compare(
             subject = _subject(what, inputs, settings, seed, core, allow_open=allow_open)
             session = subject.session
             if session is None:
-                for given, option in ((ranges, "--range"), (at_end, "--at-end")):
+                for given, option in ((ranges, "--range"), (others, "--also"), (at_end, "--at-end")):
                     if given:
                         refuse_usage(f"{option} is for programs", "a trace says itself what is read and when")
             else:
                 if library is None and record is None:
                     refuse_usage("there is nothing to compare with", "name the other simulator: --library FILE.so")
-                session.tile = _tile(tile)
+                session.tile = _tile(tile, "--tile")
+                session.others = [_tile(text, "--also") for text in dict.fromkeys(others or [])]
+                if session.tile in session.others:
+                    refuse_usage(f"--also {tile} is the tile that runs it", "name other tiles")
                 session.every, session.at_end, session.max_clocks = every, at_end, max_clocks
                 for text in writes or []:
                     session.pieces.append(_write(text, subject))
@@ -224,14 +236,14 @@ def _programs(what: list[str], core: str | None) -> dict[str | None, str | Path]
     return found
 
 
-def _tile(text: str) -> tuple[int, int]:
+def _tile(text: str, option: str) -> tuple[int, int]:
     from bhemu.chip.coordinates import NODES, SIMULATOR, Kind, translation
 
     x, dash, y = text.partition("-")
     place = (int(x), int(y)) if dash and x.isdigit() and y.isdigit() else (-1, -1)
     physical = translation(SIMULATOR).get(place)
     if physical is None or NODES[physical].kind is not Kind.TENSIX:
-        refuse_usage(f"--tile {text} is no Tensix tile", "x is 1 to 7 or 10 to 16, y is 2 to 11: for example 1-2")
+        refuse_usage(f"{option} {text} is no Tensix tile", "x is 1 to 7 or 10 to 16, y is 2 to 11: for example 1-2")
     return place
 
 

@@ -385,7 +385,6 @@ def test_a_python_without_the_packages(tmp_path: Path, monkeypatch: pytest.Monke
     assert "Traceback" not in done.stdout
 
 
-@pytest.mark.xfail(strict=True, reason="the second copy takes the place of the first one's chip")
 def test_two_chips_asked_of_two_copies_in_one_process(library: Path, tmp_path: Path) -> None:
     copy = shutil.copy(library, tmp_path)
     script = f"init(); poke(1, 2, 0, b'one'); ctypes.CDLL({str(copy)!r}).libttsim_init(); print('two are running')"

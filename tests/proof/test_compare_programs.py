@@ -231,6 +231,21 @@ def test_memory_is_compared_as_often_as_asked(tmp_path: Path) -> None:
     assert clocks[-1] == sum(clocks[:-1])  # the other side may need longer
 
 
+def test_other_tiles_are_compared(tmp_path: Path) -> None:
+    made = session(load({"B": elf(tmp_path, ADD_UP)}))
+    made.others, made.every = [(3, 4), (16, 11)], 100
+    ours, seen = ChipSide(), []
+    for call in made.calls(ours):
+        if call.name == READ and not seen:  # somebody has written there meanwhile
+            for number, tile in enumerate([(1, 2), (3, 4), (16, 11)]):
+                l1_of(ours, tile)[5] = number + 1
+        outcome = ours.call(call)
+        if call.name == READ:
+            assert isinstance(outcome, bytes)
+            seen.append((len(outcome), outcome[5]))
+    assert seen == [(0x180000, 1), (0x180000, 2), (0x180000, 3)]
+
+
 def test_files_that_cannot_be_compared(tmp_path: Path) -> None:
     local = elf(tmp_path, ADD_UP, local=b"abcd")
     with pytest.raises(CompareError, match="local RAM"):

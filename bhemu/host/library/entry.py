@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -140,9 +141,19 @@ def _host_memory() -> HostMemory:
     return HostMemory(read_bytes if read else None, write_bytes if write else None)
 
 
-def init() -> None:
-    """A new chip, all cores in reset."""
-    global _chip, _semihosting, _started, _reported
+def init(table: Any) -> None:
+    """A new chip, all cores in reset.
+
+    Args:
+        table: of the copy of the C library that asks for it.
+    """
+    global _chip, _semihosting, _started, _reported, _table
+    if _chip is not None:
+        raise ConfigurationError(
+            "another copy of the library has a chip in this process",
+            remedy="one process has one chip: end the other with libttsim_exit, or use a process for each",
+        )
+    _table = table
     wanted = os.environ.get(SEMIHOSTING, "")
     if wanted not in ("", "1"):
         raise ConfigurationError(f"{SEMIHOSTING} is {wanted!r}", remedy="set it to 1, or not at all")
@@ -339,10 +350,10 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def fill(address: int) -> None:
     """Put the functions' addresses into the C library's table."""
-    global _table
-    _table = (ctypes.c_void_p * _TABLE_SIZE).from_address(address)
+    table = (ctypes.c_void_p * _TABLE_SIZE).from_address(address)
     for place, (name, result, arguments, function) in _CALLS.items():
-        callback = ctypes.CFUNCTYPE(result, *arguments)(_guarded(name, function))
+        called = partial(init, table) if function is init else function
+        callback = ctypes.CFUNCTYPE(result, *arguments)(_guarded(name, called))
         _keep.append(callback)
-        _table[place] = ctypes.cast(callback, ctypes.c_void_p).value
+        table[place] = ctypes.cast(callback, ctypes.c_void_p).value
     atexit.register(_report)  # clients that never call exit, or call it when Python has gone

@@ -32,7 +32,7 @@ MAX_CLOCKS: Final = 10_000_000
 EBREAK: Final = 0x0010_0073
 PARKED: Final = 0x0000_006F
 """`j .`: what stands in place of the ebreak after main, which the official simulator refuses (E4)."""
-_MEMORY, _REGISTERS = 1, 2  # windows
+_MEMORY, _REGISTERS, _OTHERS = 1, 2, 3  # windows
 _REGISTER_BASE: Final = SOFT_RESET & ~0x1F_FFFF
 
 
@@ -57,6 +57,7 @@ class Session:
         entries: where each core starts, by number; B starts at 0 and needs a jump there among the pieces.
         tile: coordinates as clients give them.
         spans: what is compared.
+        others: more tiles in which that is compared, for programs that reach them over the NoC.
         every: clocks between two comparisons of memory; None: 1,000, in long runs 1/8 of the clocks so far.
         at_end: compare only when nothing moves any more.
         max_clocks: the session ends after so many.
@@ -67,6 +68,7 @@ class Session:
     entries: dict[int, int]
     tile: tuple[int, int] = TILE
     spans: list[Span] = field(default_factory=lambda: [Span()])
+    others: list[tuple[int, int]] = field(default_factory=list)
     every: int | None = None
     at_end: bool = False
     max_clocks: int = MAX_CLOCKS
@@ -77,6 +79,11 @@ class Session:
         yield Call(INIT)
         setup, memory = aim(_MEMORY, self.tile, 0)
         more, registers = aim(_REGISTERS, self.tile, _REGISTER_BASE)
+        looks = [memory]
+        for number, tile in enumerate(self.others):
+            calls, place = aim(_OTHERS + number, tile, 0)
+            more += calls
+            looks.append(place)
         yield from setup + more
         for address, content in self.pieces:
             if content:
@@ -98,8 +105,9 @@ class Session:
             elif passed >= self.max_clocks:
                 self.finished = "limit"
             if self.finished or not self.at_end:
-                for span in self.spans:
-                    yield read(memory + span.address, span.size)
+                for place in looks:
+                    for span in self.spans:
+                        yield read(place + span.address, span.size)
 
     def _starts(self) -> list[tuple[int, int]]:
         """Stores that start the cores; registers are not read before, which the official simulator refuses for some."""
