@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bhemu import numerics
     from bhemu.chip.coordinates import Harvesting
+    from bhemu.chip.dma import HostMemory
     from bhemu.errors import BhemuError
     from bhemu.formats import DataFormat
     from bhemu.host.chip import Chip
@@ -44,6 +45,7 @@ __all__ = [
     "DataFormat",
     "Executable",
     "Harvesting",
+    "HostMemory",
     "Machine",
     "MachineResult",
     "Program",
@@ -68,6 +70,7 @@ _HOMES = {
     "ChipResult": "bhemu.host.chip_report",
     "ChipSnapshot": "bhemu.host.chip_snapshot",
     "Harvesting": "bhemu.chip.coordinates",
+    "HostMemory": "bhemu.chip.dma",
     "Core": "bhemu.host.core",
     "Program": "bhemu.host.program",
     "Tensor": "bhemu.host.tensors",

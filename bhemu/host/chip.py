@@ -104,6 +104,7 @@ class Chip:
             host=host,
         )
         self._exposed: set[int] = set()
+        self._attended = False
         columns = TENSIX_COLUMNS[: len(TENSIX_COLUMNS) - len(set(harvesting.columns))]
         self.tensix = tuple(ChipTile(self.card, (x, y), self._exposed.add) for y in TENSIX_ROWS for x in columns)
         self._by_place = {tile.place: tile for tile in self.tensix}
@@ -256,7 +257,9 @@ class Chip:
 
     def pass_clocks(self, clocks: int) -> None:
         """The same as `clock`, but that tiles in which nobody moves keep the time at which they stopped."""
-        self.attend()
+        if not self._attended:
+            self.attend()
+        self._attended = False
         try:
             self.card.clock(clocks)
         except BhemuError as error:
@@ -269,6 +272,7 @@ class Chip:
         """Tiles whose arrays the host holds may be changed at any time: they see the chip's time, and move."""
         for index in self._exposed:
             self.card.touch(index)
+        self._attended = True
 
     def run(
         self,
@@ -323,6 +327,7 @@ class Chip:
             ConfigurationError: the copy is of another product, or of another version of bhemu.
         """
         self.card.restore(snapshot.state)
+        self._attended = False
 
     def __repr__(self) -> str:
         return f"<Chip: {len(self.tensix)} Tensix tiles, {len(self.dram)} DRAM banks, {self.time:,} clocks>"

@@ -32,7 +32,7 @@ def test_every_example_runs_and_prints_what_the_page_shows(path: Path, tmp_path:
     assert not page.problems, "\n".join(page.problems)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/start.md", "docs/running.md", "docs/python.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/start.md", "docs/running.md", "docs/python.md", "docs/chip.md"])
 def test_pages_that_teach_have_examples_that_run(name: str) -> None:
     assert [block for block in blocks(ROOT / name) if block.runs and block.language in ("python", "console")]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from boot_programs import program, store, write_elf
-from noc_programs import ATOMIC, DATA, INCREMENT, at, request
+from noc_programs import ATOMIC, DATA, INCREMENT, READ, WRITE, at, request
 
 import bhemu
 from bhemu.chip.coordinates import SIMULATOR, Harvesting
@@ -214,6 +214,28 @@ def test_what_is_read_can_be_changed(chip: Chip) -> None:
     back = chip.dram[0].read_tensor(0, (16,), "fp32", tile_shape=None)
     back += 1
     assert back[0] == 2
+
+
+def test_host_gives_memory_to_the_chip() -> None:
+    """N27: what goes to the PCIe tile, in its windows from 1 << 60 on, is the host's."""
+    memory = bytearray(0x100)
+
+    def write(address: int, content: bytes) -> None:
+        memory[address : address + len(content)] = content
+
+    chip = Chip(host=bhemu.HostMemory(lambda address, size: bytes(memory[address : address + size]), write))
+    me = {"back_hi": at(1, 2)}
+    pcie = 1 << 28  # bit 60 of an address
+    text = request(ctrl=WRITE, target=DATA, target_hi=at(1, 2), back=0x40, back_mid=pcie, back_hi=at(19, 24), length=16)
+    text += request(ctrl=READ, target=0x40, target_mid=pcie, target_hi=at(19, 24), back=DATA + 64, **me, length=16)
+    chip.load(program(text + "ebreak"), tiles=(1, 2))
+    chip[1, 2].write(DATA, b"from a tile 1-2.")
+    chip.start()
+    chip.run()
+    assert memory[0x40:0x50] == b"from a tile 1-2."
+    assert chip[1, 2].read(DATA + 64, 16) == b"from a tile 1-2."
+    with pytest.raises(ConfigurationError, match="of host memory"):
+        Chip().card.read_node(chip.card.node((19, 24)), (1 << 60) + 0x40, 4)
 
 
 # --- programs and runs ---------------------------------------------------------------------------
