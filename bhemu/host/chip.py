@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from bhemu.chip.chip import Chip as Card
 from bhemu.chip.clocks import QUANTUM
 from bhemu.chip.coordinates import TENSIX_COLUMNS, TENSIX_ROWS, Harvesting, Place
@@ -27,8 +25,6 @@ from bhemu.host.machine import DEFAULT_CLOCKS
 from bhemu.host.semihosting import Semihosting
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.machine.core_state import IN_RESET
-
-Array = np.ndarray[Any, Any]
 
 BOARDS: Final = {
     "p100": Harvesting(columns=(12, 13), dram=7, ethernet=tuple(range(14))),
