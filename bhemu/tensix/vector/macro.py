@@ -112,13 +112,11 @@ def _check(t, macro, sequence):
 def _enqueue(t, thread, unit, delay, word, operands):
     """Schedule each lane's instruction for the lanes with this delay; `delay` holds every lane's own.
 
-    What a lane had for the same cycle is forgotten, even if it schedules nothing now. An entry with the longest delay
-    cannot meet another one.
+    What a lane had for the same cycle is forgotten. A lane that schedules nothing forgets nothing: the LLK's mul_int32
+    issues a macro without a store in the cycle before the store of an earlier one, which it needs.
     """
     for slots_on in range(DELAYS):
-        here = delay == slots_on
-        if slots_on == DELAYS - 1:
-            here = here & (word != 0)
+        here = (delay == slots_on) & (word != 0)
         if mask_bits(here) != 0:
             slot = (t.macro_head + slots_on) % DELAYS
             row = 9 * unit + slot
