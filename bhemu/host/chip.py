@@ -259,10 +259,16 @@ class Chip:
         try:
             self.card.clock(clocks)
         except BhemuError as error:
-            tile = self._by_node.get(error.tile) if error.tile is not None else None
-            if tile is not None:
-                tile.programs.locate(error)
+            self.locate(error)
             raise
+
+    def locate(self, error: BhemuError) -> None:
+        """Add to the error of a tile's instruction the source line, and the tile's name where it has two."""
+        tile = self._by_node.get(error.tile) if error.tile is not None else None
+        if tile is not None:
+            tile.programs.locate(error)
+            if tile.place != tile.node.place:
+                error.message += f"\n  in translated coordinates the tile is {tile.place[0]}-{tile.place[1]}"
 
     def attend(self) -> None:
         """Tiles whose arrays the host holds may be changed at any time: they see the chip's time, and move."""

@@ -147,7 +147,7 @@ class ChipRun:
                     served = self._services[tile.place].serve(tile.state)
                 except BhemuError as error:
                     located = in_tile(tile.node.index, tile.attend().located(error, B, pc_of(tile.state, B)))
-                    tile.programs.locate(located)
+                    self._chip.locate(located)
                     raise located from None
                 if served:
                     tile.attend()[B].resume()

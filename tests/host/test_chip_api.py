@@ -401,6 +401,16 @@ def test_refused_instruction_says_tile_core_symbol_and_the_chip_goes_on(chip: Ch
     assert chip[5, 4].read_word(0x20000) == 6
 
 
+def test_refusal_on_a_harvested_chip_gives_both_names_of_the_tile() -> None:
+    chip = Chip(harvesting=Harvesting(columns=(0,)))
+    for semihosting, text in ((None, "li a0, 0x300000\nlw a1, 0(a0)"), (lambda _: Semihosting(), "li a7, 1234\necall")):
+        chip.load(program(text), tiles=(4, 4))
+        chip.start()
+        with pytest.raises(BhemuError, match="Tensix tile 5-4: core B") as refusal:
+            chip.run(semihosting=semihosting)
+        assert "translated coordinates the tile is 4-4" in str(refusal.value)
+
+
 def test_chip_where_nothing_can_move_says_who_waits_for_what(chip: Chip) -> None:
     chip.load(program(wait_for(FLAG, 1)))
     chip.load(program("li a1, 0xffec1000\nlw a2, 0(a1)"), tiles=(10, 7))

@@ -85,7 +85,6 @@ def test_restored_chip_goes_on_as_one_that_was_never_interrupted(clocks: int) ->
     assert chip.snapshot() == other
 
 
-@pytest.mark.plain
 def test_snapshot_goes_to_another_chip_and_through_a_file(tmp_path: Path) -> None:
     chip = busy_chip()
     chip.clock(500)
