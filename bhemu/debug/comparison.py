@@ -21,7 +21,7 @@ from bhemu.host.loaded import Loaded
 from bhemu.proof.compare.calls import CLOCK, READ, WRITE, Call, Ended
 from bhemu.proof.compare.chip_side import ChipSide
 from bhemu.proof.compare.library import TIMEOUT, LibrarySide
-from bhemu.proof.compare.locate import Moment, locate
+from bhemu.proof.compare.locate import Moment, locate, locate_end
 from bhemu.proof.compare.lockstep import OtherSide, Played, RecordedSide, play
 from bhemu.proof.compare.places import Place, Windows
 from bhemu.proof.compare.session import Session
@@ -169,8 +169,13 @@ def _explain(comparison: Comparison, sides: Any, *, allow_open: bool) -> None:
     if isinstance(difference.ours, Ended) or isinstance(difference.theirs, Ended):
         ended = difference.ours if isinstance(difference.ours, Ended) else difference.theirs
         assert isinstance(ended, Ended)
-        if difference.call.name == CLOCK and ended.clock is not None:
-            until = min(max(ended.clock, until) + 1, until + difference.call.a)
+        last = ended.clock
+        if difference.call.name == CLOCK and ended is difference.theirs and ended.how in ("killed", "ended"):
+            last = locate_end(calls, difference, sides)
+            if last is not None:
+                comparison.notes.append(f"it ends in the clock after {last:,}")
+        if difference.call.name == CLOCK and last is not None:
+            until = min(max(last, until) + 1, until + difference.call.a)
         tile = _tile_at_fault(comparison)
     elif comparison.other == "library":
         comparison.moment = locate(calls, difference, sides)

@@ -67,14 +67,14 @@ def kernel(tmp_path: Path) -> Path:
 def test_a_trace_with_its_own_answers(tmp_path: Path) -> None:
     path = trace_of(tmp_path / "trace", memory_calls(100))
     done = bhemu("compare", path)
-    assert (done.exit_code, done.output) == (0, "the same: 7 calls, 1 answer of 64 bytes compared, 100 clocks\n")
+    assert (done.exit_code, done.stdout) == (0, "the same: 7 calls, 1 answer of 64 bytes compared, 100 clocks\n")
 
 
 def test_a_trace_on_a_library(tmp_path: Path, memory_library: Path) -> None:
     path = trace_of(tmp_path / "trace", memory_calls(100), answers=False)
     done = bhemu("compare", path, "--library", memory_library, "--json")
     assert done.exit_code == 0
-    report = json.loads(done.output)
+    report = json.loads(done.stdout)
     assert (report["same"], report["calls"], report["answers"], report["clocks"]) == (True, 7, 1, 100)
     assert "difference" not in report
 
@@ -87,12 +87,12 @@ def test_an_elf_file_on_the_library_of_bhemu(kernel: Path, own_library: Path, tm
     options = ["--library", own_library, "--write", f"counter={value}", "--every", 50, "--tile", "3-4"]
     done = bhemu("compare", kernel, *options, "--record", record, "--range", "counter:16")
     assert done.exit_code == 0
-    assert done.output.splitlines()[0].startswith(f"wrote {record}: ")
-    assert done.output.splitlines()[1].startswith("the same: ")
+    assert done.stdout.splitlines()[0].startswith(f"wrote {record}: ")
+    assert done.stdout.splitlines()[1].startswith("the same: ")
     answers = [call.answer for call in read_trace(record) if call.size]
     assert len(answers) > 3
     assert answers[-1] == struct.pack("<4I", 100, 0, 0, 0)
-    assert bhemu("compare", record, "--quiet").output == ""
+    assert bhemu("compare", record, "--quiet").stdout == ""
 
 
 def test_both_refuse(tmp_path: Path) -> None:
@@ -101,13 +101,13 @@ def test_both_refuse(tmp_path: Path) -> None:
     done = bhemu("compare", path)
     assert done.exit_code == 0
     assert "both end it at libttsim_pci_mem_rd_bytes" in done.output
-    assert json.loads(bhemu("compare", path, "--json").output)["both_end"][0]["category"] == "UndefinedBehavior"
+    assert json.loads(bhemu("compare", path, "--json").stdout)["both_end"][0]["category"] == "UndefinedBehavior"
 
 
 def test_a_program_that_is_only_recorded(tmp_path: Path, kernel: Path) -> None:
     record = tmp_path / "trace"
     done = bhemu("compare", kernel, "--record", record, "--at-end")
-    assert (done.exit_code, done.output) == (0, f"wrote {record}: {len(read_trace(record))} calls\n")
+    assert (done.exit_code, done.stdout) == (0, f"wrote {record}: {len(read_trace(record))} calls\n")
     assert bhemu("compare", record).exit_code == 0
 
 
@@ -118,7 +118,7 @@ def test_a_difference_is_followed_back(monkeypatch: pytest.MonkeyPatch, kernel: 
     """The memory of this library stays as it is; bhemu's core writes its first number in the fourth clock."""
     done = bhemu("compare", kernel, "--library", memory_library, "--every", 500)
     assert done.exit_code == 1
-    lines = done.output.splitlines()
+    lines = done.stdout.splitlines()
     assert lines[:4] == [
         "different: L1 0x20000 of tile 1-2 (counter)",
         "  bhemu    0x00000001",
@@ -133,7 +133,7 @@ def test_a_difference_is_followed_back(monkeypatch: pytest.MonkeyPatch, kernel: 
     assert int(store[:10]) == moment - 1
     assert lines[-1].startswith("cores: B running at ")
 
-    report = json.loads(bhemu("compare", kernel, "--library", memory_library, "--json").output)
+    report = json.loads(bhemu("compare", kernel, "--library", memory_library, "--json").stdout)
     begins = report["difference"]["begins"]
     assert (begins["clock"], begins["symbol"], begins["bhemu"], begins["library"]) == (moment, "counter", 1, 0)
     assert report["same"] is False
@@ -160,6 +160,19 @@ def test_a_library_that_refuses(monkeypatch: pytest.MonkeyPatch, kernel: Path, m
     assert "bhemu    goes on" in done.output
     clocks = [int(line[:10]) for line in done.output.splitlines() if " B  " in line and line[:10].strip().isdigit()]
     assert clocks[-1] == 20
+
+
+@pytest.mark.parametrize(("fault", "moment"), [("crash", 1), ("exit", 777), ("crash", 1000)])
+def test_a_library_that_crashes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, memory_library: Path, fault: str, moment: int
+) -> None:
+    monkeypatch.setenv("FAULT", fault)
+    monkeypatch.setenv("FAULT_CLOCK", str(moment + 5))
+    path = trace_of(tmp_path / "trace", memory_calls(5, 1000), answers=False)
+    done = bhemu("compare", path, "--library", memory_library)
+    assert done.exit_code == 1
+    assert "different: call 6 after 5 clocks, libttsim_clock(1,000)" in done.stdout
+    assert f"  it ends in the clock after {moment + 4:,}\n" in done.stdout
 
 
 def test_bhemu_refuses(tmp_path: Path, memory_library: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from bhemu.proof.compare.calls import CLOCK, CONFIG_READ, CONFIG_WRITE, INIT, READ, WRITE, Call, clock, read
+from bhemu.proof.compare.calls import CLOCK, CONFIG_READ, CONFIG_WRITE, INIT, READ, WRITE, Call, Ended, clock, read
 from bhemu.proof.compare.chip_side import ChipSide
 from bhemu.proof.compare.lockstep import Difference, OtherSide, play
 from bhemu.proof.compare.places import Place, Windows, aim, entry_of, free_window
@@ -57,6 +57,36 @@ def locate(calls: list[Call], difference: Difference, sides: Sides) -> Moment | 
         return None
     word = Place(place.node, place.coordinates, place.address & ~(_WORD - 1))
     return _Search(calls[: difference.index + 1], word, sides).find()
+
+
+def locate_end(calls: list[Call], difference: Difference, sides: Sides) -> int | None:
+    """The clock in which the other side ends without saying when, in a call that lets clocks pass.
+
+    Args:
+        calls, sides: as for `locate`.
+        difference: that end.
+
+    Returns:
+        Clocks that have passed before; None when it does not end there again.
+    """
+    skipped, length = 0, difference.call.a
+    prefix = calls[: difference.index]
+    while True:
+        part = -(-length // PARTS)
+        script = [*prefix, *([clock(skipped)] if skipped else [])]
+        begin = len(script)
+        script += [clock(min(part, length - passed)) for passed in range(0, length, part)]
+        ours, theirs = sides()
+        try:
+            found = play(script, ours, theirs).difference
+        finally:
+            theirs.close()
+        if found is None or found.index < begin or not isinstance(found.theirs, Ended):
+            return None
+        if part == 1:
+            return found.clock
+        number = found.index - begin
+        skipped, length = skipped + number * part, min(part, length - number * part)
 
 
 def _has_effect(call: Call) -> bool:
