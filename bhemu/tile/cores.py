@@ -10,7 +10,7 @@ import numpy as np
 
 from bhemu.errors import BhemuError, UndefinedBehavior
 from bhemu.isa.riscv import disassemble_riscv
-from bhemu.machine.agents import CORE_NAMES, NOC
+from bhemu.machine.agents import CORE_NAMES, NOC, B
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_DEBUGGER, HALTED, IN_RESET, LOCAL_RAM_SIZE, RUNNING
 from bhemu.machine.dispatch import (
@@ -162,7 +162,7 @@ class Cores:
         self.record: Any = coprocessor.record
         self.describe: Callable[[int, int], str] = lambda core, pc: f"{pc:#07x}"
         """Names a core's pc in messages, as a symbol and a source line; the loader replaces it."""
-        self.pusher: Callable[[int, int], int] = lambda thread, pc: thread + 1
+        self.pusher: Callable[[int, int], int] = self._likely_pusher
         """Which core pushed a word to a thread from a pc, the thread's own or B; the loader replaces it."""
         self.recorded: Mapping[str, Any] = {}
         """What a recorder (`bhemu.debug`) has in the place of the entries `advance` and `advance_round`."""
@@ -339,6 +339,11 @@ class Cores:
         record.fault_core = 0
         error = self._coprocessor.recorded()
         return self.located(error, core, pc)
+
+    def _likely_pusher(self, thread: int, pc: int) -> int:
+        """The thread's own core, unless that is held in reset."""
+        own = thread + 1
+        return B if self.record.core_state[own] == IN_RESET else own
 
     def _pushed(self, error: BhemuError) -> BhemuError:
         """The error of a Tensix word, with the core and the pc that pushed it in place of the program's line."""

@@ -187,6 +187,18 @@ def test_requests_of_a_core(name: str, core_refusals: dict[str, tuple[int, str]]
     assert BEFORE <= int(message["time"]) < BEFORE + len(words)
 
 
+def test_an_unknown_instruction_of_the_coprocessor(library: Path) -> None:
+    """Core B pushes it; the T cores are in reset."""
+    code = assemble("li a1, 0xFFE40000\nli a0, 0x1234\nsw a0, 0(a1)\nstop: j stop\n")
+    words = struct.unpack(f"<{len(code) // 4}I", code)
+    ended = run_client(library, f"init(); release_b({list(words)}); clock({CLOCKS}); print('nothing was refused')")
+    text = "opcode 0x00 is no Blackhole instruction"
+    check_contract(ended.status, ended.out, "UndefinedBehavior", "libttsim_clock", text)
+    pc = 4 * (len(words) - 2)
+    assert f"  pushed by core B at 0x{pc:05x}" in ended.out.splitlines()
+    assert f"  at: tile 1-2, core B, pc {pc:#x}, instruction sw a0, 0(a1)" in ended.out.splitlines()
+
+
 # --- what clients do wrong --------------------------------------------------------------------------------------------
 
 
