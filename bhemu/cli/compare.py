@@ -11,6 +11,7 @@ from bhemu.cli.report import USAGE, number, refuse_usage, show_error
 
 if TYPE_CHECKING:
     from bhemu.debug.comparison import Subject
+    from bhemu.host.boot import Placement
 
 DIFFERENT = 1
 """Exit status: the sides differ."""
@@ -38,6 +39,10 @@ def compare(
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that the library may take for one call.")] = 60.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No report and no progress; errors are shown.")] = False,
+    names: Annotated[
+        list[str] | None,
+        typer.Option("--elf", metavar="CORE=FILE", help="ELF file that names the code of a core in a trace."),
+    ] = None,
     inputs: Annotated[
         list[str] | None,
         typer.Option(
@@ -116,9 +121,9 @@ def compare(
     from bhemu.errors import BhemuError
 
     try:
-        _check_usage(what, library, record, inputs=inputs, settings=settings, core=core, writes=writes)
+        _check_usage(what, library, record, inputs=inputs, settings=settings, core=core, writes=writes, names=names)
         with Progress(silent=quiet) as progress:
-            subject = _subject(what, inputs, settings, seed, core, allow_open=allow_open)
+            subject = _subject(what, inputs, settings, seed, core, names, allow_open=allow_open)
             session = subject.session
             if session is None:
                 for given, option in ((ranges, "--range"), (others, "--also"), (at_end, "--at-end")):
@@ -180,6 +185,7 @@ def _check_usage(what: list[str], library: Path | None, record: Path | None, **g
         ("--set", given["settings"], python),
         ("--core", given["core"], elf),
         ("--write", given["writes"], elf),
+        ("--elf", given["names"], not python and not elf),
     ):
         if value and not good:
             refuse_usage(f"{option} is not for {what[0]}", "see `bhemu compare --help`")
@@ -193,6 +199,7 @@ def _subject(
     settings: list[str] | None,
     seed: int,
     core: str | None,
+    names: list[str] | None,
     *,
     allow_open: bool,
 ) -> Subject:
@@ -217,7 +224,21 @@ def _subject(
         return Subject(name, session(placements), placements=placements)
     from bhemu.proof.compare.trace import read_trace
 
-    return Subject(name, trace=read_trace(Path(what[0])))
+    return Subject(name, trace=read_trace(Path(what[0])), placements=_named(names or []))
+
+
+def _named(texts: list[str]) -> list[Placement]:
+    """ELF files that are in memory by other means."""
+    from bhemu.host import boot
+    from bhemu.host.elf import load_elf
+
+    placements = []
+    for text in texts:
+        core, equals, path = text.partition("=")
+        if not equals or not path:
+            refuse_usage(f"--elf {text!r} is not of the form CORE=FILE", "for example --elf T1=math.elf")
+        placements.append(boot.Placement(boot.core_number(core), load_elf(path), ()))
+    return placements
 
 
 def _programs(what: list[str], core: str | None) -> dict[str | None, str | Path]:

@@ -139,6 +139,17 @@ def test_a_difference_is_followed_back(monkeypatch: pytest.MonkeyPatch, kernel: 
     assert report["same"] is False
 
 
+def test_code_of_a_trace_has_the_names_of_elf_files(kernel: Path, memory_library: Path, tmp_path: Path) -> None:
+    record = tmp_path / "trace"
+    assert bhemu("compare", kernel, "--record", record).exit_code == 0
+    plain = bhemu("compare", record, "--library", memory_library)
+    named = bhemu("compare", record, "--library", memory_library, "--elf", f"B={kernel}")
+    assert plain.exit_code == named.exit_code == 1
+    assert "loop+0x8" not in plain.stdout
+    assert "different: L1 0x20000 of tile 1-2 (counter)" in named.stdout
+    assert any("loop+0x8" in line and line.endswith("<- here") for line in named.stdout.splitlines())
+
+
 def test_an_answer_that_a_trace_has_otherwise(tmp_path: Path) -> None:
     path = trace_of(tmp_path / "trace", memory_calls(100))
     path.write_text(path.read_text().replace('"answer":"000102', '"answer":"00ff02'))
@@ -224,6 +235,10 @@ def test_bhemu_refuses(tmp_path: Path, memory_library: Path) -> None:
         (["{kernel}", "--library", "{library}", "--record", "{library}"], "would write over the library"),
         (["{kernel}", "--library", "{library}", "--record", "{missing}/x"], "cannot write"),
         (["{silent}"], "nothing to compare"),
+        (["{trace}", "--elf", "{kernel}"], "not of the form CORE=FILE"),
+        (["{trace}", "--elf", "X={kernel}"], "core 'X' does not exist"),
+        (["{trace}", "--elf", "B={missing}"], "no such file"),
+        (["{kernel}", "--elf", "B={kernel}", "--library", "{library}"], "--elf is not for"),
     ],
 )
 def test_no_comparison_can_be_made(
