@@ -111,8 +111,14 @@ class Harvesting:
     ethernet: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if any(not 0 <= column < len(TENSIX_COLUMNS) for column in self.columns):
-            raise ConfigurationError(f"Tensix columns {self.columns}", remedy="columns are numbered 0 to 13")
+        for what, numbers, known in (
+            ("Tensix columns", self.columns, TENSIX_COLUMNS),
+            ("Ethernet tiles", self.ethernet, _ETHERNET_COLUMNS),
+        ):
+            if len(set(numbers)) < len(numbers) or any(not 0 <= number < len(known) for number in numbers):
+                raise ConfigurationError(
+                    f"{what} {numbers} are off", remedy=f"name each once; they are numbered 0 to {len(known) - 1}"
+                )
         if self.dram is not None and not 0 <= self.dram < DRAM_CHANNELS:
             raise ConfigurationError(f"DRAM channel {self.dram}", remedy="channels are numbered 0 to 7")
 

@@ -82,6 +82,20 @@ def test_unknown_board_is_refused() -> None:
         Chip("n150")
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"columns": (3, 3)}, {"columns": (14,)}, {"dram": 8}, {"ethernet": (4, 4)}, {"ethernet": (-1,)}]
+)
+def test_harvesting_that_makes_no_sense_is_refused(wrong: dict[str, tuple[int, ...]]) -> None:
+    with pytest.raises(ConfigurationError, match=r"Tensix columns|DRAM channel 8|Ethernet tiles"):
+        Harvesting(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [{"threads": 0}, {"quantum": 0}])
+def test_no_thread_and_no_clock_are_refused(options: dict[str, int]) -> None:
+    with pytest.raises(ConfigurationError, match=r"both are 1 or more|threads"):
+        Chip(**options)  # type: ignore[arg-type]
+
+
 def test_view_of_a_tile_is_writable_and_the_chip_sees_it(chip: Chip) -> None:
     tile = chip[4, 5]
     tile.gpr[1, 7] = 99
