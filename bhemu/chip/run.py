@@ -33,7 +33,15 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import offset_of
 from bhemu.riscv.execute import LIMIT
 from bhemu.tile.noc_request import INITIATORS, NOC_AWAY
-from bhemu.tile.schedule import ADVANCED, AFTER_RUN, GO_ON, GO_ON_CHANGED, NEEDS_HANDLER
+from bhemu.tile.schedule import (
+    ADVANCED,
+    AFTER_RUN,
+    CORE_FAULTED,
+    GO_ON,
+    GO_ON_CHANGED,
+    NEEDS_HANDLER,
+    TENSIX_FAULTED,
+)
 from bhemu.tile.turns import COPROCESSOR, NOBODY, is_plain_turn
 
 ATTENDED: Final = 0x40
@@ -64,6 +72,12 @@ def _runs(t):
 def _stop_in_midst(chip, index, t, status):
     """A tile cannot go on by itself: it asks for a handler, for a NoC request, or has to refuse something."""
     chip.status[index] = np.uint8(status)
+    if status == CORE_FAULTED:
+        chip.local[index] = np.int64(t.core_round[t.fault_core - 1]) - t.free_rounds
+    elif status == TENSIX_FAULTED:
+        chip.local[index] = np.int64(t.tensix_round) - 1 - t.free_rounds
+    elif t.needs_place == 0:  # an instruction that may not exist
+        chip.local[index] = np.int64(t.tensix_round) - t.free_rounds
     if status == NEEDS_HANDLER and t.needs_place >= NOC_AWAY:
         moment = np.int64(t.now_round) if t.now_agent < CORES else np.int64(t.tensix_round)
         chip.moment[index] = moment

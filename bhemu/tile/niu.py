@@ -81,6 +81,13 @@ WRITE_ONLY: Final = fault(
     remedy="read the outstanding requests of each transaction id from 0x240 on",
     rule="tile N13",
 )
+NO_COMMAND: Final = fault(
+    "niu.command",
+    UndefinedBehavior,
+    "{1:#x} is stored to CMD_CTRL of NoC {0}",
+    remedy="1 starts the request",
+    rule="tile N13",
+)
 NO_SUCH_MODE: Final = fault(
     "niu.mode",
     Unimplemented,
@@ -180,7 +187,9 @@ def niu_store(t, noc, offset, value):
             t.niu_initiator[noc, initiator, inside // 4] = np.uint32(kept)
             return DONE
         if inside == CMD_CTRL:
-            return _start(t, noc, initiator) if value & 1 else DONE
+            if value > 1:
+                return refuse(t, NO_COMMAND, noc, value)
+            return _start(t, noc, initiator) if value else DONE
         if inside in (NODE_ID, ENDPOINT_ID):
             return refuse(t, READ_ONLY, noc, offset)
         if inside >= FIFO_STATUS_FIRST and inside < FIFO_STATUS_END:

@@ -161,10 +161,12 @@ def init(table: Any) -> None:
     if order not in ("simulator", "hardware"):
         raise ConfigurationError(f"{ORDER} is {order!r}", remedy="set it to simulator or hardware, or not at all")
     _semihosting = Semihosting(_to_client) if wanted else None
-    allow_open = os.environ.get(ALLOW_OPEN, "") not in ("", "0")
+    allow_open = os.environ.get(ALLOW_OPEN, "")
+    if allow_open not in ("", "0", "1"):
+        raise ConfigurationError(f"{ALLOW_OPEN} is {allow_open!r}", remedy="set it to 1, or not at all")
     _chip = Chip(
         simulator_order=order == "simulator",
-        allow_open=allow_open,
+        allow_open=allow_open == "1",
         host=_host_memory(),
         quantum=_number(QUANTUM, DEFAULT_QUANTUM),
         threads=_number(THREADS, _processors()),

@@ -45,9 +45,9 @@ static struct {
 static int running;
 static int (*python_is_alive)(void);
 
-static void refuse(const char *function, const char *text)
+static void refuse(const char *function, const char *text, const char *remedy)
 {
-    printf("[0] ERROR: ConfigurationError: %s: %s\n", function, text);
+    printf("[0] ERROR: ConfigurationError: %s: %s\n  remedy: %s\n", function, text, remedy);
     fflush(stdout);
     _exit(1);
 }
@@ -56,7 +56,7 @@ static void *symbol(const char *name)
 {
     void *found = dlsym(RTLD_DEFAULT, name);
     if (!found)
-        refuse("libttsim_init", name);
+        refuse("libttsim_init", name, "the Python of this process lacks this function: use the one that wrote the library");
     return found;
 }
 
@@ -67,9 +67,10 @@ static void start_python(void)
         return;
     if (!is_initialized) {
         if (!*BHEMU_LIBPYTHON)
-            refuse("libttsim_init", "this Python has no shared library (libpython), so only a Python process can use bhemu");
+            refuse("libttsim_init", "this Python has no shared library (libpython), so only a Python process can use bhemu",
+                   "write the library with a Python that has one: on Debian, the package libpython3");
         if (!dlopen(BHEMU_LIBPYTHON, RTLD_NOW | RTLD_GLOBAL))
-            refuse("libttsim_init", dlerror());
+            refuse("libttsim_init", dlerror(), "run `bhemu library` again: the Python that wrote this library has moved");
     }
     static wchar_t program[4096];
     mbstowcs(program, BHEMU_PYTHON, 4095);
@@ -82,20 +83,30 @@ static void fill_calls(void)
 {
     static const char form[] =
         "import sys\n"
-        "sys.path.append(%s) if %s not in sys.path else None\n"
-        "from importlib.util import find_spec\n"
-        "if sys.version_info[:2] == (%d, %d) and not (find_spec('numba') and find_spec('greenlet')):\n"
-        "    sys.path.extend(place for place in %s if place not in sys.path)\n"
-        "from bhemu.host.library import entry\n"
+        "try:\n"
+        "    from importlib.util import find_spec\n"
+        "    sys.path.append(%s) if %s not in sys.path else None\n"
+        "    if sys.version_info[:2] == (%d, %d) and not (find_spec('numba') and find_spec('greenlet')):\n"
+        "        sys.path.extend(place for place in %s if place not in sys.path)\n"
+        "    from bhemu.host.library import entry\n"
+        "except Exception as error:\n"
+        "    import os\n"
+        "    text = '[0] ERROR: ConfigurationError: libttsim_init: the Python %%d.%%d of this process cannot run bhemu: %%s\\n'\n"
+        "    text += '  remedy: start the client with Python %d.%d, for which bhemu is installed, or install bhemu for the '\n"
+        "    text += 'Python of the client and run `bhemu library` there\\n'\n"
+        "    sys.stdout.flush()\n"
+        "    os.write(1, (text %% (sys.version_info[0], sys.version_info[1], error)).encode())\n"
+        "    os._exit(1)\n"
         "entry.fill(%lu)\n";
     char text[8192];
     snprintf(text, sizeof text, form, BHEMU_PATH, BHEMU_PATH, BHEMU_MAJOR, BHEMU_MINOR, BHEMU_PACKAGES,
-             (unsigned long)(uintptr_t)&calls);
+             BHEMU_MAJOR, BHEMU_MINOR, (unsigned long)(uintptr_t)&calls);
     int state = ((int (*)(void))symbol("PyGILState_Ensure"))();
     int failed = ((int (*)(const char *))symbol("PyRun_SimpleString"))(text);
     ((void (*)(int))symbol("PyGILState_Release"))(state);
     if (failed || !calls.init)
-        refuse("libttsim_init", "bhemu cannot be imported by the Python of this process (see the lines above)");
+        refuse("libttsim_init", "bhemu does not start in the Python of this process (see the lines above)",
+               "install bhemu for this Python and run `bhemu library` there");
 }
 
 /* A client that lets clocks pass on a chip in which nobody can move, and changes nothing, waits for ever: after some
@@ -131,15 +142,17 @@ static void watch_stillness(void)
 static void check(const char *function)
 {
     if (!running)
-        refuse(function, "the simulator is not running: call libttsim_init first");
+        refuse(function, "the simulator is not running: call libttsim_init first",
+               "libttsim_init, then everything else, then libttsim_exit");
     if (!python_is_alive())
-        refuse(function, "the Python of this process has ended, and the simulator with it");
+        refuse(function, "the Python of this process has ended, and the simulator with it",
+               "end the simulator before Python ends");
 }
 
 EXPORT void libttsim_set_pci_dma_mem_callbacks(read_callback reads, write_callback writes)
 {
     if (running)
-        refuse(__func__, "callbacks are set before libttsim_init");
+        refuse(__func__, "callbacks are set before libttsim_init", "call libttsim_exit, or set them first");
     calls.dma_read = reads;
     calls.dma_write = writes;
 }
@@ -147,14 +160,14 @@ EXPORT void libttsim_set_pci_dma_mem_callbacks(read_callback reads, write_callba
 EXPORT void libttsim_init(void)
 {
     if (running)
-        refuse(__func__, "the simulator is running already");
+        refuse(__func__, "the simulator is running already", "call libttsim_exit first; one process has one chip");
     if (!calls.init) {
         start_python();
         fill_calls();
         python_is_alive = (int (*)(void))symbol("Py_IsInitialized");
     }
     if (!python_is_alive())
-        refuse(__func__, "the Python of this process has ended");
+        refuse(__func__, "the Python of this process has ended", "start the simulator before Python ends");
     calls.init();
     running = 1;
 }
