@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 from numba.np.numpy_support import from_dtype
 
 from bhemu.chip.coordinates import HEIGHT, NODES, TENSIX_TILES, WIDTH, Kind, Place
 from bhemu.chip.memory import CHANNELS, PAGES, ZEROS
 from bhemu.chip.windows import WINDOWS
-from bhemu.machine.compiler import JIT
+from bhemu.machine.compiler import JIT, record_of
 from bhemu.machine.state import TILE, TILE_TYPE
 
 PLACES: Final = 32
@@ -101,15 +99,8 @@ def new_chip(tiles: np.ndarray[Any, Any], translation: Mapping[Place, Place], *,
 
 
 if JIT:
-
-    @intrinsic
-    def tile_at(typing_context, address):
-        """The tile's record at an address."""
-
-        def codegen(context, builder, signature, arguments):
-            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
-
-        return TILE_TYPE(types.int64), codegen
+    tile_at = record_of(TILE_TYPE)
+    """The tile's record at an address."""
 
 else:
 

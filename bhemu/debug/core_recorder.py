@@ -26,6 +26,7 @@ from bhemu.errors import BhemuError
 from bhemu.machine.agents import CORES, T0
 from bhemu.machine.compiler import JIT, compile_entry
 from bhemu.machine.core_state import ASLEEP, PUSH
+from bhemu.machine.origin import line_of_pc
 from bhemu.machine.state import THREADS
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ class CoreRecorder:
                 number = (row[column.ADDRESS] - _SEMAPHORES.start) >> 2
                 what = GETS if row[column.VALUE] & 1 else POSTS
                 pc = row[column.CODE] & 0xFFFFFFFF
-                self._notes.append(Note(executed, pushed, thread, what, (number,), -1 - pc))
+                self._notes.append(Note(executed, pushed, thread, what, (number,), line_of_pc(pc)))
 
     def _pushes(self) -> tuple[list[Push], list[Push], list[Push]]:
         """For each pushed word what its core had waited for last."""

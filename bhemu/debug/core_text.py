@@ -15,6 +15,7 @@ from bhemu.debug.core_log import CoreLog, Step, device_name, is_t_core, steps, w
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.riscv import FLOAT_NAMES, REGISTER_NAMES, disassemble_riscv
 from bhemu.machine.agents import CORE_NAMES, CORES
+from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import L1_SIZE
 from bhemu.tensix.coprocessor import THREAD_NAMES
 
@@ -91,12 +92,12 @@ def _tensix_lines(log: CoreLog) -> Iterator[tuple[int, int, str]]:
     clocks = log.clock_of(rows[:, tensix_column.CLOCK]) if len(rows) else np.zeros(0, np.int64)
     for clock, row in zip(clocks.tolist(), rows.tolist(), strict=True):
         thread, line = row[tensix_column.THREAD], row[tensix_column.LINE]
-        pc, place = "", ""
-        if line < 0:
-            core = log.names.pusher(thread, -1 - line)
-            pc = f"{-1 - line:#07x}"
-            place = f"{log.names.place(core, -1 - line)} {_source(log, core, -1 - line)}".strip()
-        start = f"{clock:>10} {row[tensix_column.CLOCK]:>8}  {THREAD_NAMES[thread]:<7} {pc:>7}  {place:<{_PLACE}}  "
+        at, place, pc = "", "", pc_of_line(line)
+        if pc is not None:
+            core = log.names.pusher(thread, pc)
+            at = f"{pc:#07x}"
+            place = f"{log.names.place(core, pc)} {_source(log, core, pc)}".strip()
+        start = f"{clock:>10} {row[tensix_column.CLOCK]:>8}  {THREAD_NAMES[thread]:<7} {at:>7}  {place:<{_PLACE}}  "
         yield row[tensix_column.CLOCK], CORES + thread, start + disassemble(row[tensix_column.WORD])
 
 

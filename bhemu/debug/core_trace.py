@@ -24,6 +24,7 @@ from bhemu.debug.hazard import short_text
 from bhemu.debug.units import unpacker_of
 from bhemu.isa.assembler import disassemble
 from bhemu.machine.agents import CORE_NAMES, CORES
+from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import THREADS
 from bhemu.tensix.coprocessor import THREAD_NAMES
 
@@ -210,10 +211,10 @@ def _tensix_events(log: CoreLog, clock: Callable[[int], int]) -> list[dict[str, 
         found = access(word)
         line = row[tensix_column.LINE]
         arguments: dict[str, Any] = {"text": short_text(word), "clock": clock(at)}
-        if line < 0:
-            core = log.names.pusher(thread, -1 - line)
-            place = log.names.place(core, -1 - line)
-            arguments["pushed at"] = f"{CORE_NAMES[core]} {-1 - line:#x} {place}".strip()
+        pc = pc_of_line(line)
+        if pc is not None:
+            core = log.names.pusher(thread, pc)
+            arguments["pushed at"] = f"{CORE_NAMES[core]} {pc:#x} {log.names.place(core, pc)}".strip()
         events.append(_slice(found.mnemonic, found.unit, THREAD_TRACKS, thread, at, 1, arguments))
         unit = {"unpack": f"unpacker {unpacker_of(found)}", "pack": "packer"}.get(found.unit, found.unit)
         # Threads have their turns one after the other in a round.

@@ -25,6 +25,7 @@ from bhemu.isa.assembler import disassemble
 from bhemu.isa.riscv import find, is_ttinsn
 from bhemu.machine.agents import CORE_NAMES, CORES, B
 from bhemu.machine.core_state import ASLEEP, HALTED
+from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.tensix.coprocessor import THREAD_NAMES
 from bhemu.tile.cores import HALT_REASONS
@@ -329,9 +330,10 @@ class Runner(Standing):
         what = item.text
         if word >> 24 == item.opcode and not self.record.gate_full[thread]:  # MOP and REPLAY do not get to the gate
             what = disassemble(word)
-            if line < 0:
-                core = self.tile.cores.pusher(thread, -1 - line)
-                what += f" (pushed by {CORE_NAMES[core]} at {self.tile.cores.describe(core, -1 - line)})"
+            pc = pc_of_line(line)
+            if pc is not None:
+                core = self.tile.cores.pusher(thread, pc)
+                what += f" (pushed by {CORE_NAMES[core]} at {self.tile.cores.describe(core, pc)})"
         text = f"breakpoint {item.number}: thread {thread} ({THREAD_NAMES[thread]}) has executed {what}"
         stop = self._stop("breakpoint", text)
         stop.breakpoint = item

@@ -16,6 +16,7 @@ from bhemu.isa.names import Semaphore
 from bhemu.isa.registers import CONFIG_FIELDS, THREAD_FIELDS, search
 from bhemu.machine.agents import CORE_NAMES, T0, B
 from bhemu.machine.device_state import MAILBOX_WORDS, PCBUF_WORDS
+from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import THREADS
 from bhemu.tensix.coprocessor import THREAD_NAMES
 
@@ -35,9 +36,9 @@ def _place(session: DebugSession, thread: int) -> Callable[[int], str]:
     """Text for the `line` of a queued word: the pc from which it was pushed."""
 
     def text(line: int) -> str:
-        if line >= 0:
+        pc = pc_of_line(line)
+        if pc is None:
             return f" (line {line})" if line else ""
-        pc = -1 - line
         core = session.tile.cores.pusher(thread, pc)
         return f" (pushed by {CORE_NAMES[core]} at {session.describe(core, pc)})"
 

@@ -21,6 +21,7 @@ from bhemu.machine.core_state import (
     PUSH,
     RUNNING,
 )
+from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.tensix.coprocessor import THREAD_NAMES
 
@@ -168,9 +169,9 @@ def explain_all(record: Any, describe: Describe, name_word: NameWord, pusher: Ca
 
     def pushed(thread: int) -> Callable[[int], str]:
         def text(line: int) -> str:
-            if line >= 0:
+            pc = pc_of_line(line)
+            if pc is None:
                 return f" (line {line})" if line else ""
-            pc = -1 - line
             core = pusher(thread, pc)
             return f" (pushed by {CORE_NAMES[core]} at {describe(core, pc)})"
 

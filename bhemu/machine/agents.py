@@ -21,6 +21,3 @@ AGENTS: Final = {name: "the host" if name == "HOST" else f"core {name}" for name
     "TENSIX": "the coprocessor"
 }
 """How messages call each."""
-
-DEBUG_PORT_LINE: Final = 0x7FFFFFFF
-"""Stands for the program line of words that a debugger pushed through the debug port (tile K4)."""

@@ -258,6 +258,19 @@ def compile_entry(
     return Entry(name, prototype(address), address, library)
 
 
+def record_of(record: types.Record) -> Any:
+    """A function for compiled code: the record of this type at an address, an integer."""
+
+    @intrinsic
+    def at(typing_context: Any, address: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+        return record(types.int64), code
+
+    return at
+
+
 @intrinsic
 def _record_at(typing_context: Any, pointer: Any) -> Any:
     """The record at an address. Unlike `carray(pointer, 1)[0]` it makes no array, so nothing is reference-counted."""

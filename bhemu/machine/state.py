@@ -243,6 +243,11 @@ def reset(tiles: np.ndarray[Any, Any], index: int = 0) -> None:
     for name, _kind, _shape in _FIELDS:
         if name != "handlers":  # no state: where this process has its compiled functions
             tile[name] = 0
+    _power_on(tile)
+
+
+def _power_on(tile: Any) -> None:
+    """What is not zero after reset."""
     tile["dst_valid"] = 1
     for register, bits in _LREG_RESET.items():
         tile["lregs"][register] = bits
@@ -261,7 +266,7 @@ def new_tiles(count: int = 1) -> np.ndarray[Any, Any]:
     """`count` tiles after reset, as a record array; L1 pages are taken from the system only when touched."""
     tiles = _pages(count * TILE.itemsize).view(TILE).view(np.recarray)
     for index in range(count):
-        reset(tiles, index)
+        _power_on(tiles[index])  # all else is zero already
     return tiles
 
 

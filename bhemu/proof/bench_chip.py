@@ -9,7 +9,7 @@ import ctypes
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numba import njit
@@ -96,7 +96,12 @@ def _call_three(function: Any, count: int, paddr: int, pointer: int, size: int) 
 class _Library:
     """The C library in this process, with core B of the first tile in a loop."""
 
+    running: ClassVar[_Library | None] = None
+
     def __init__(self) -> None:
+        if _Library.running is not None:  # one that was not measured
+            _Library.running.end()
+        _Library.running = self
         with tempfile.TemporaryDirectory() as directory, contextlib.suppress(OSError):
             self._library = ctypes.CDLL(str(build(Path(directory))))
         entry.keep_quiet()
@@ -130,6 +135,11 @@ class _Library:
         retired = self._retired() - self.retired
         if retired != clocks:
             raise AssertionError(f"{retired} instructions in {clocks} clocks")
+        self.end()
+
+    def end(self) -> None:
+        """Let another begin."""
+        _Library.running = None
         self._library.libttsim_exit()
 
 

@@ -13,12 +13,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 from numba.np.numpy_support import from_dtype
 
 from bhemu.isa.riscv import NUMBER, RISCV
-from bhemu.machine.compiler import JIT
+from bhemu.machine.compiler import JIT, record_of
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 
@@ -72,16 +70,8 @@ def new_code_cache() -> np.ndarray[Any, Any]:
 
 
 if JIT:
-    CODE_TYPE = from_dtype(CODE)
-
-    @intrinsic
-    def code_at(typing_context, address):
-        """The code cache at an address."""
-
-        def codegen(context, builder, signature, arguments):
-            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
-
-        return CODE_TYPE(types.int64), codegen
+    code_at = record_of(from_dtype(CODE))
+    """The code cache at an address."""
 
 else:
 

@@ -8,10 +8,10 @@ from typing import Final
 
 from bhemu.errors import NonContractualBehavior
 from bhemu.isa.registers import thread as thread_register
-from bhemu.machine.agents import DEBUG_PORT_LINE
 from bhemu.machine.config_access import thread_field
 from bhemu.machine.faults import DONE, REFUSED, fault, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.origin import DEBUG_PORT_LINE
 
 SRCA: Final = 0
 SRCB: Final = 1

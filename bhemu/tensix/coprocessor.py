@@ -14,10 +14,10 @@ from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.instructions import BY_OPCODE
 from bhemu.machine import dispatch
-from bhemu.machine.agents import DEBUG_PORT_LINE
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.dispatch import BESIDE, PLACES
 from bhemu.machine.faults import FAULTS
+from bhemu.machine.origin import DEBUG_PORT_LINE
 from bhemu.tensix import units  # registers every instruction
 from bhemu.tensix.frontend import run as clock
 from bhemu.tensix.frontend.beside import beside_entry

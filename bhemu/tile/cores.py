@@ -25,6 +25,7 @@ from bhemu.machine.dispatch import (
     SLOW_CORE,
 )
 from bhemu.machine.faults import DONE, REFUSED, WAIT
+from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import L1_SIZE
 from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import run_core_entry
@@ -347,9 +348,8 @@ class Cores:
 
     def _pushed(self, error: BhemuError) -> BhemuError:
         """The error of a Tensix word, with the core and the pc that pushed it in place of the program's line."""
-        line = error.line or 0
-        if line < 0:
-            pc = -1 - line
+        pc = pc_of_line(error.line or 0)
+        if pc is not None:
             error.line = None
             core = self.pusher(int(error.thread or 0), pc)
             error.core, error.pc = core, pc

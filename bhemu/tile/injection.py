@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import UndefinedBehavior
-from bhemu.machine.agents import DEBUG_PORT_LINE
 from bhemu.machine.faults import DONE, REFUSED, fault, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.origin import DEBUG_PORT_LINE
 from bhemu.machine.state import FIFO_PUSH_LIMIT, THREADS
 from bhemu.tensix.frontend.fetch import MOP, side_push
 

@@ -16,6 +16,7 @@ from bhemu.errors import UndefinedBehavior
 from bhemu.machine.agents import AGENT_NAMES, AGENTS, T0, T2, B
 from bhemu.machine.faults import DONE, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.origin import line_of_pc
 from bhemu.tensix.frontend.fetch import MOP, fifo_push, side_push
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, TDMA_END, TDMA_FIRST, mmio_load, mmio_store
 from bhemu.tensix.windows import CONFIG_BASE, GPR_BASE, window_load, window_store
@@ -192,7 +193,7 @@ def _store_for_all(t, agent, address, value):
 def _push(t, agent, address, value):
     """A store to an instruction window (K1, K2; E8: anywhere in its 64 KiB)."""
     thread = (address - PUSH_FIRST) >> 16
-    line = -1 - np.int64(t.core_pc[agent])
+    line = line_of_pc(np.int64(t.core_pc[agent]))
     if agent == B:
         if (value >> 24) == MOP:
             return refuse(t, MOP_FROM_B, value)

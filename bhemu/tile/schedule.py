@@ -34,6 +34,7 @@ from bhemu.machine.dispatch import (
 )
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.origin import line_of_pc
 from bhemu.machine.state import FIFO_SLOTS, L1_SIZE, READY_PUSH_LIMIT, THREADS
 from bhemu.riscv.decode import sign_extend
 from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED, WORD
@@ -72,12 +73,6 @@ NC_PUSHES: Final = fault(
 
 part: Any = kernel(forceinline=True)
 """Decorator of the parts of a turn, which a recorder (debug/core_clock.py) puts together, too; calls cost a tenth."""
-
-
-@kernel
-def line_of_pc(pc):
-    """How a queued word says from which pc it came: source lines of programs are positive."""
-    return -1 - pc
 
 
 @kernel

@@ -34,6 +34,14 @@ def test_nothing_is_said_while_the_client_writes_or_a_core_runs_or_all_are_in_re
         assert "nobody" not in ended.out
 
 
+def test_a_client_that_never_clocks_is_told_once(library: Path) -> None:
+    read = "at = aim(1, 1, 2, 0x8000)\nfor _ in range(2_200_000): word(at)\nexit_()\n"
+    ended = run_client(library, "init()\nrelease_b([0x00128293, 0xFFDFF06F])\nclock(1)\n" + read)
+    assert ended.status == 0
+    assert ended.out.count("a million reads since the last libttsim_clock") == 1
+    assert "a million reads" not in run_client(library, "init()\n" + read).out
+
+
 def test_patience_is_a_number(library: Path) -> None:
     ended = run_client(library, "init()\n", BHEMU_PATIENCE="soon")
     assert ended.status == 1

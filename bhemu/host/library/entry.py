@@ -26,7 +26,7 @@ from bhemu.host.library.fault_report import DUMP, fault_place, write_dump
 from bhemu.host.semihosting import Semihosting
 from bhemu.machine.agents import B
 from bhemu.machine.compiler import JIT
-from bhemu.machine.core_state import HALT_ECALL, HALTED
+from bhemu.machine.core_state import HALT_ECALL, HALTED, RUNNING
 from bhemu.machine.faults import FAULTS
 from bhemu.machine.state import offset_of
 
@@ -291,6 +291,14 @@ def stands_still() -> None:
         _say(f"[{_chip_now().time}] bhemu: {what}\n{who}\n")
 
 
+def never_clocks() -> None:
+    """The client has read very often since it last let clocks pass."""
+    chip = _chip_now()
+    if (chip.tiles["core_state"] == RUNNING).any():
+        what = "a million reads since the last libttsim_clock, without which no time passes on the chip"
+        _say(f"[{chip.time}] bhemu: {what}\n")
+
+
 def finish_clock() -> None:
     """A tile needs something in the midst of clocks: do it, and let the rest of them pass."""
     _chip_now().clocks.finish()
@@ -331,11 +339,12 @@ _CALLS: Final[dict[int, tuple[str, Any, tuple[Any, ...], Callable[..., Any]]]] =
     9: ("libttsim_tile", None, (_U32, _U32, _U32, _U64, _U32), tile_access),
     10: ("libttsim_clock", None, (), finish_clock),
     17: ("libttsim_clock", None, (), stands_still),
+    18: ("libttsim_pci_mem_rd_bytes", None, (), never_clocks),
 }
 """By their places in the table of shim.c."""
 _DMA_READ, _DMA_WRITE = 7, 8
 _RUN, _FIND, _CHIP, _HANDLERS, _ACTIVE_TILES, _WORTH_THREADS = range(11, 17)
-_PATIENCE, _TABLE_SIZE = 18, 19
+_PATIENCE, _TABLE_SIZE = 19, 20
 _table: Any = None
 _keep: list[Any] = []
 

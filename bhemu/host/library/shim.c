@@ -39,6 +39,7 @@ static struct {
     const int64_t *active_tiles;
     int64_t worth_threads; /* clocks of all tiles together from which on Python starts threads */
     void (*stands_still)(void);
+    void (*never_clocks)(void);
     int64_t patience; /* nanoseconds */
 } calls;
 
@@ -139,6 +140,16 @@ static void watch_stillness(void)
     }
 }
 
+/* A client that reads again and again and never lets clocks pass: it is told, once, that nothing can change. */
+static uint32_t reads_without_clock;
+
+static void watch_time(void)
+{
+    enum { MANY = 1 << 20 };
+    if (++reads_without_clock == MANY && calls.never_clocks)
+        calls.never_clocks();
+}
+
 static void check(const char *function)
 {
     if (!running)
@@ -201,6 +212,7 @@ EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
         memcpy(p, at, size);
     else
         calls.memory_read(paddr, p, size);
+    watch_time();
 }
 
 EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t size)
@@ -217,6 +229,7 @@ EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t si
 EXPORT void libttsim_clock(uint32_t clocks)
 {
     check(__func__);
+    reads_without_clock = 0;
     if (!calls.run || *calls.active_tiles * clocks >= calls.worth_threads)
         calls.clock(clocks);
     else if (clocks && calls.run(calls.chip, calls.handlers, clocks))
