@@ -192,6 +192,7 @@ class Clocks:
             else:
                 self.record[name] = np.frombuffer(content, np.int64)[0]
         self.record.current = NOBODY
+        self.record.lone_core = 0
         for index in range(len(self.tiles)):
             if self.record.active[index] or self.can_react(index):
                 self.cores(index)

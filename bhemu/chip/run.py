@@ -237,15 +237,30 @@ def _all_ahead(chip, table, goal):
 
 
 @kernel
-def _lone_core(chip, table):
-    """Clocks of the only core that runs in the only tile that moves; False when there is more to do."""
-    index = chip.order[0]
-    if chip.touched[index] != 0 or chip.status[index] != 0 or chip.waiting[index] != 0:
-        return False
-    t = tile_of(chip, index)
+def _find_lone_core(t, table):
+    """1 + the core that runs alone in a tile, its turns being plain; 0: there is more to do."""
     count, core = _runs(t)
     if count != 1 or core == COPROCESSOR or not is_plain_turn(t, core) or not has_handler(table, RUN_CORE):
+        return np.int64(0)
+    return np.int64(core + 1)
+
+
+@kernel
+def _run_lone_core(chip, table):
+    """Clocks of the only core that runs in the only tile that moves; False when there is more to do.
+
+    As long as it only reaches its limit it stays the only one, unless somebody else touches the tile.
+    """
+    index = chip.order[0]
+    if chip.touched[index] != 0 or chip.status[index] != 0 or chip.waiting[index] != 0:
+        chip.lone_core = 0
         return False
+    t = tile_of(chip, index)
+    if chip.lone_core == 0:
+        chip.lone_core = _find_lone_core(t, table)
+        if chip.lone_core == 0:
+            return False
+    core = chip.lone_core - 1
     t.round_goal += chip.end - t.clock
     t.round_horizon = t.round_goal
     reason = call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE))
@@ -254,6 +269,7 @@ def _lone_core(chip, table):
         chip.local[index] = chip.end
         chip.time = chip.end
         return True
+    chip.lone_core = 0
     status = call_handler(table, ADVANCE_TILE, t, table, AFTER_RUN + core + 8 * reason)
     if status != ADVANCED:
         _stop_in_midst(chip, index, t, status)
@@ -269,8 +285,11 @@ def move(chip, table):
     Returns:
         ADVANCED, or the status of tile `chip.current`, for which the host has to do something.
     """
-    if chip.active_count == 1 and _lone_core(chip, table):
-        return np.int64(ADVANCED)
+    if chip.active_count == 1:
+        if _run_lone_core(chip, table):
+            return np.int64(ADVANCED)
+    else:
+        chip.lone_core = 0
     while True:
         _forget_idle(chip)
         first, count, second, free, waits = _first(chip)

@@ -35,6 +35,7 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("last_message", "i8"),  # when somebody last changed something in a tile that moves
         ("current", "i8"),  # tile that the host must attend to
         ("active_count", "i8"),
+        ("lone_core", "i8"),  # the only one that runs in the only tile that moves, + 1; 0: not known
         ("order", "i8", (TENSIX_TILES,)),  # the active tiles, in the order of their numbers
         ("active", "u1", (TENSIX_TILES,)),
         ("touched", "u1", (TENSIX_TILES,)),  # somebody else may have changed it since it moved
