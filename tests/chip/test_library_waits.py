@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from library_client import run_client
 
 BLOCKED = "release_b([0xFFEC2537, 0x00052583, 0x0000006F])\n"  # lui a0, 0xffec2; lw a1, 0(a0); j .
@@ -42,7 +43,19 @@ def test_a_client_that_never_clocks_is_told_once(library: Path) -> None:
     assert "a million reads" not in run_client(library, "init()\n" + read).out
 
 
-def test_patience_is_a_number(library: Path) -> None:
-    ended = run_client(library, "init()\n", BHEMU_PATIENCE="soon")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("BHEMU_PATIENCE", "soon"),
+        ("BHEMU_THREADS", "0"),
+        ("BHEMU_QUANTUM", "-1"),
+        ("BHEMU_ORDER", "silicon"),
+        ("BHEMU_ALLOW_OPEN", "maybe"),
+        ("TTSIM_SEMIHOSTING", "yes"),
+    ],
+)
+def test_variables_that_mean_nothing(name: str, value: str, library: Path) -> None:
+    ended = run_client(library, "init()\n", **{name: value})
     assert ended.status == 1
-    assert "ERROR: ConfigurationError: libttsim_init: BHEMU_PATIENCE is 'soon'" in ended.out
+    assert f"ERROR: ConfigurationError: libttsim_init: {name} is {value!r}" in ended.out
+    assert "remedy: set it to" in ended.out

@@ -16,13 +16,13 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from bhemu.chip.chip import Chip
-from bhemu.chip.clocks import QUANTUM as DEFAULT_QUANTUM
 from bhemu.chip.clocks import WORTH_THREADS, chip_entry
 from bhemu.chip.dma import HostMemory
 from bhemu.chip.state import CHIP
 from bhemu.errors import BhemuError, ConfigurationError, MissingSpecification
 from bhemu.host.chip_report import explain_card
 from bhemu.host.library.fault_report import DUMP, fault_place, write_dump
+from bhemu.host.library.settings import ALLOW_OPEN, read_settings
 from bhemu.host.semihosting import Semihosting
 from bhemu.machine.agents import B
 from bhemu.machine.compiler import JIT
@@ -30,23 +30,6 @@ from bhemu.machine.core_state import HALT_ECALL, HALTED, RUNNING
 from bhemu.machine.faults import FAULTS
 from bhemu.machine.state import offset_of
 
-ALLOW_OPEN: Final = "BHEMU_ALLOW_OPEN"
-"""Environment variable: 1 to use the recommended choice where no source settles what silicon does."""
-ORDER: Final = "BHEMU_ORDER"
-"""Environment variable: `simulator`, the default, for queues as the official simulator has them, where NOP takes no
-time and runs take as many clocks (tile E43, T34); `hardware` for those of a Blackhole, as bhemu's other commands do."""
-SEMIHOSTING: Final = "TTSIM_SEMIHOSTING"
-"""Environment variable: 1 to serve `ecall` of core B (H26, H27)."""
-QUANTUM: Final = "BHEMU_QUANTUM"
-"""Environment variable: clocks that tiles may run ahead of each other, at most (chip/run.py)."""
-THREADS: Final = "BHEMU_THREADS"
-"""Environment variable: threads that tiles run on; by default as many as there are processors, up to 8."""
-
-PATIENCE: Final = "BHEMU_PATIENCE"
-"""Environment variable: seconds after which a client that waits for a chip in which nobody can move is told so."""
-
-_MOST_THREADS: Final = 8
-_DEFAULT_PATIENCE: Final = 10
 _STANDARD_OUTPUT: Final = 1
 _REFUSED: Final = 1
 _INTERRUPTED: Final = 130
@@ -154,50 +137,26 @@ def init(table: Any) -> None:
             remedy="one process has one chip: end the other with libttsim_exit, or use a process for each",
         )
     _table = table
-    wanted = os.environ.get(SEMIHOSTING, "")
-    if wanted not in ("", "1"):
-        raise ConfigurationError(f"{SEMIHOSTING} is {wanted!r}", remedy="set it to 1, or not at all")
-    order = os.environ.get(ORDER, "") or "simulator"
-    if order not in ("simulator", "hardware"):
-        raise ConfigurationError(f"{ORDER} is {order!r}", remedy="set it to simulator or hardware, or not at all")
-    _semihosting = Semihosting(_to_client) if wanted else None
-    allow_open = os.environ.get(ALLOW_OPEN, "")
-    if allow_open not in ("", "0", "1"):
-        raise ConfigurationError(f"{ALLOW_OPEN} is {allow_open!r}", remedy="set it to 1, or not at all")
+    settings = read_settings()
+    _semihosting = Semihosting(_to_client) if settings.semihosting else None
     _chip = Chip(
-        simulator_order=order == "simulator",
-        allow_open=allow_open == "1",
+        simulator_order=settings.simulator_order,
+        allow_open=settings.allow_open,
         host=_host_memory(),
-        quantum=_number(QUANTUM, DEFAULT_QUANTUM),
-        threads=_number(THREADS, _processors()),
+        quantum=settings.quantum,
+        threads=settings.threads,
     )
-    _connect(_chip)
+    _connect(_chip, settings.patience)
     _started = time.perf_counter()
     _reported = False
 
 
-def _number(name: str, default: int) -> int:
-    """A positive number in the environment."""
-    text = os.environ.get(name, "")
-    if not text:
-        return default
-    if not text.isdecimal() or int(text) < 1:
-        raise ConfigurationError(f"{name} is {text!r}", remedy="set it to a number from 1 on, or not at all")
-    return int(text)
-
-
-def _processors() -> int:
-    """How many processors this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return min(len(affinity(0)) if affinity else os.cpu_count() or 1, _MOST_THREADS)
-
-
-def _connect(chip: Chip) -> None:
+def _connect(chip: Chip, patience: int) -> None:
     """Let the C side call compiled code without Python. Semihosting is served between any two clocks: in Python."""
     if not JIT:
         return
     clocks = chip.clocks
-    _table[_PATIENCE] = _number(PATIENCE, _DEFAULT_PATIENCE) * 1_000_000_000
+    _table[_PATIENCE] = patience * 1_000_000_000
     _table[_FIND] = chip_entry("chip_find").address
     _table[_CHIP] = clocks.target
     _table[_ACTIVE_TILES] = clocks.target + offset_of(CHIP, "active_count")
