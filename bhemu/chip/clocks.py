@@ -47,6 +47,7 @@ _STATE: Final = (
     "order",
     "active",
     "touched",
+    "runs",
     "waiting",
     "status",
     "local",

@@ -120,7 +120,9 @@ def run_tile(chip, table, index, goal):
         _stop_in_midst(chip, index, t, status)
         return
     chip.local[index] = t.clock
-    if _runs(t)[0] == 0 and chip.waiting[index] == 0:
+    runs = _runs(t)[0] != 0
+    chip.runs[index] = 1 if runs else 0
+    if not runs and chip.waiting[index] == 0:
         _wind_back(chip, index, t)
 
 
@@ -131,7 +133,7 @@ def _forget_idle(chip):
     for k in range(chip.active_count):
         index = chip.order[k]
         expects = chip.status[index] != 0 or chip.waiting[index] != 0 or chip.touched[index] != 0
-        if expects or _runs(tile_of(chip, index))[0] != 0:
+        if expects or chip.runs[index] != 0:
             chip.order[kept] = index
             kept += 1
         else:
@@ -275,6 +277,7 @@ def _run_lone_core(chip, table):
         _stop_in_midst(chip, index, t, status)
     else:
         chip.local[index] = t.clock
+        chip.runs[index] = 1 if _runs(t)[0] != 0 else 0
     return False
 
 

@@ -39,6 +39,7 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("order", "i8", (TENSIX_TILES,)),  # the active tiles, in the order of their numbers
         ("active", "u1", (TENSIX_TILES,)),
         ("touched", "u1", (TENSIX_TILES,)),  # somebody else may have changed it since it moved
+        ("runs", "u1", (TENSIX_TILES,)),  # somebody in it could move when it was left
         ("waiting", "u1", (TENSIX_TILES,)),  # a NoC request has to wait for another tile: it tries again in each clock
         ("status", "u1", (TENSIX_TILES,)),  # why it stands in the midst of a clock; 0: it does not
         ("local", "i8", (TENSIX_TILES,)),  # clocks that it has completed

@@ -105,10 +105,7 @@ class _KnownImports:
         key = hashlib.sha256(repr(package).encode() + text).digest()
         if self._known is None:
             self._path = cache_directory() / "imports.bin"
-            try:
-                self._known = dict(marshal.loads(self._path.read_bytes()))
-            except (OSError, ValueError, EOFError, TypeError):
-                self._known = {}
+            self._known = self._saved()
         if key not in self._known:
             self._known[key] = _names_imported(text, package)
             if not self._saves:
@@ -116,8 +113,15 @@ class _KnownImports:
                 atexit.register(self._save)
         return self._known[key]
 
+    def _saved(self) -> dict[bytes, tuple[str, ...]]:
+        try:
+            return dict(marshal.loads(self._path.read_bytes()))
+        except (OSError, ValueError, EOFError, TypeError):
+            return {}
+
     def _save(self) -> None:
-        _store(self._path, marshal.dumps(self._known))
+        others = self._saved()  # of processes that have ended meanwhile
+        _store(self._path, marshal.dumps(others | (self._known or {})))
 
 
 _known_imports = _KnownImports()

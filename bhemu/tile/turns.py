@@ -52,17 +52,31 @@ def is_plain_turn(t, core):
 
 
 @kernel
+def _next_in_last_round(t, core):
+    """The core whose turn comes after that of `core` in the last round before the goal; NOBODY: see `choose`.
+
+    `core` has had its turn there, so all agents before it have reached the goal, and no other one is in an earlier
+    round.
+    """
+    for other in range(core + 1, CORES):
+        if t.core_state[other] == RUNNING and t.core_round[other] < t.round_goal:
+            return other if is_plain_turn(t, other) else NOBODY
+    return NOBODY
+
+
+@kernel
 def run_turns(t, core, cache):
     """Plain turns of cores from that of `core` on, as long as they end at their LIMIT.
 
     Returns why the last one ended (see `run_core`), which is that of core `turn_core`.
     """
     while True:
+        last_round = t.core_round[core] == t.round_goal - 1
         reason = run_core(t, core, cache)
         t.turn_core = core
         if reason != LIMIT:
             return reason
-        core = choose(t)
+        core = _next_in_last_round(t, core) if last_round else choose(t)
         if core in (NOBODY, COPROCESSOR) or not is_plain_turn(t, core):
             return LIMIT
 
