@@ -18,10 +18,10 @@ test: $(STAMP) warm
 test-plain: $(STAMP)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests -m plain -n auto
 
-# The conformance suite, and the tests of tile and cores, with bounds checks in the compiled code.
+# The conformance suite, and the tests of tile, cores and chip, with bounds checks in the compiled code.
 test-bounds: $(STAMP)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/bhemu warm
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/proof tests/tile tests/riscv
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/proof tests/tile tests/riscv tests/chip
 
 # All Blackhole firmware sets of the ttnn wheel boot and run kernels; the wheel (103 MB) is fetched once, with pip.
 test-firmware: $(STAMP)

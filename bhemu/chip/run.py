@@ -107,6 +107,7 @@ def run_tile(chip, table, index, goal):
         t.round_goal = max(goal + t.free_rounds, np.int64(chip.moment[index]) + 1)
         if chip.touched[index] != 0:
             how = np.int64(GO_ON_CHANGED)
+            t.now_round = chip.moment[index]
     elif chip.status[index] == 0:
         clocks = goal - np.int64(t.clock)
         if chip.touched[index] != 0 or chip.waiting[index] != 0:
