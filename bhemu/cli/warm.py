@@ -64,6 +64,7 @@ def warm(
     }
     todo = [*places, *sorted(HANDLERS)]  # the longest first
     compiled, failed, start = 0, [], time.perf_counter()
+    _know_imports()
     with (
         Progress(console=messages(), transient=True) as progress,
         ProcessPoolExecutor(min(jobs or os.cpu_count() or 1, len(todo)), get_context("spawn")) as pool,
@@ -87,6 +88,18 @@ def warm(
         typer.echo(f"bhemu: {line}", err=True)
     if failed:
         raise typer.Exit(REFUSED)
+
+
+def _know_imports() -> None:
+    """Find out which module imports which, here: processes of the pool do not live to keep it."""
+    from pathlib import Path
+
+    import bhemu
+    from bhemu.machine.compiler import module_stamp
+
+    rooms = Path(bhemu.__file__).parent
+    for part in ("tensix/units.py", "chip/clocks.py", "debug/core_recorder.py", "debug/recorder.py"):
+        module_stamp(rooms / part)
 
 
 def compile_one(opcode: int) -> int:

@@ -241,8 +241,8 @@ print(fresh, resident())
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_chip_that_nobody_has_touched_takes_less_than_200_mb() -> None:
-    Chip()  # compiles what it needs
-    done = subprocess.run([sys.executable, "-c", RESIDENT], capture_output=True, text=True, check=True)
+    for _ in range(2):  # the first one fills caches, should they lack something
+        done = subprocess.run([sys.executable, "-c", RESIDENT], capture_output=True, text=True, check=True)
     fresh, copied = map(float, done.stdout.split())
     assert fresh < 200
     assert copied < 220
