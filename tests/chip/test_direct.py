@@ -19,7 +19,7 @@ pytestmark = pytest.mark.plain
 
 
 def find(chip: Chip, paddr: int, size: int, writes: int = 0) -> int:
-    return chip_entry("chip_find").call(chip.clocks.target, paddr, size, writes)
+    return int(chip_entry("chip_find").call(chip.clocks.target, paddr, size, writes))
 
 
 def set_window(chip: Chip, number: int, bits: int) -> None:
