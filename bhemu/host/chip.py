@@ -17,7 +17,7 @@ from bhemu.host.chip_memory import DramBank, InterleavedDram
 from bhemu.host.chip_report import ChipResult, explain_tiles
 from bhemu.host.chip_run import ChipRun
 from bhemu.host.chip_snapshot import ChipSnapshot
-from bhemu.host.chip_tile import ChipTile
+from bhemu.host.chip_tile import ChipTile, Tiles
 from bhemu.host.elf import Executable, load_elf
 from bhemu.host.firmware import BOOT_CLOCKS
 from bhemu.host.firmware_files import Firmware, load_firmware
@@ -38,7 +38,6 @@ _BANKS_OF_COLUMN: Final = 4
 
 File = Executable | str | Path
 Programs = File | Mapping[str, File]
-Tiles = ChipTile | Place | Iterable[ChipTile | Place]
 
 
 class Chip:

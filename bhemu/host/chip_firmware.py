@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from bhemu.chip.coordinates import Place
 from bhemu.errors import BhemuError, Deadlock, ProgramError
+from bhemu.host.chip_memory import DramBank
 from bhemu.host.chip_report import explain_tiles
+from bhemu.host.chip_run import Chip as RunningChip
 from bhemu.host.chip_run import ChipRun
-from bhemu.host.chip_tile import ChipTile
+from bhemu.host.chip_tile import ChipTile, Tiles
 from bhemu.host.elf import Executable, load_elf
 from bhemu.host.firmware_files import Firmware, Grid
 from bhemu.host.firmware_tile import KERNEL_BASE, FirmwareTile, Kernel
 from bhemu.host.machine import DEFAULT_CLOCKS
 
-if TYPE_CHECKING:
-    from bhemu.host.chip import Chip, Tiles
 
 _NAMED: Final = 8
 """So many tiles whose firmware does not answer are named."""
+
+
+class Chip(RunningChip, Protocol):
+    """What firmware needs of a `bhemu.Chip`; see there."""
+
+    @property
+    def tensix(self) -> tuple[ChipTile, ...]:
+        """The Tensix tiles."""
+
+    @property
+    def dram(self) -> tuple[DramBank, ...]:
+        """The DRAM banks."""
+
+    def chosen(self, tiles: Tiles | None) -> list[ChipTile]:
+        """The tiles that an argument `tiles` names."""
 
 
 class ChipFirmware:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from bhemu.chip.chip import Chip as Card
 from bhemu.chip.clocks import in_tile
 from bhemu.chip.coordinates import Place
 from bhemu.errors import BhemuError, CycleLimit, Deadlock, ProgramError
@@ -18,10 +19,34 @@ from bhemu.host.stuck import can_move, pc_of
 from bhemu.machine.agents import B
 from bhemu.machine.core_state import HALT_ECALL, HALTED, RUNNING
 
-if TYPE_CHECKING:
-    from bhemu.host.chip import Chip
-
 Array = np.ndarray[Any, Any]
+
+
+class Chip(Protocol):
+    """What a run needs of a `bhemu.Chip`; see there."""
+
+    @property
+    def card(self) -> Card:
+        """The chip as its host sees it."""
+
+    @property
+    def time(self) -> int:
+        """Clocks that have passed."""
+
+    def clock(self, clocks: int = 1) -> None:
+        """Let clocks pass."""
+
+    def pass_clocks(self, clocks: int) -> None:
+        """Let clocks pass; tiles in which nobody moves keep the time at which they stopped."""
+
+    def attend(self) -> None:
+        """Tiles whose arrays the host holds see the chip's time, and move."""
+
+    def running(self) -> list[ChipTile]:
+        """The tiles that have a core out of reset."""
+
+    def locate(self, error: BhemuError) -> None:
+        """Add to the error of a tile's instruction the source line."""
 
 
 class ChipRun:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -106,3 +106,7 @@ class ChipTile(TileView):
     def __repr__(self) -> str:
         states = ", ".join(f"{core.name} {core.state}" for core in map(self.attend().__getitem__, range(5)))
         return f"<tile {self.place[0]}-{self.place[1]}: {states}>"
+
+
+Tiles = ChipTile | Place | Iterable[ChipTile | Place]
+"""A tile, its translated coordinates, or several."""
