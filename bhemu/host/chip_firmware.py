@@ -17,7 +17,6 @@ from bhemu.host.firmware_files import Firmware, Grid
 from bhemu.host.firmware_tile import KERNEL_BASE, FirmwareTile, Kernel
 from bhemu.host.machine import DEFAULT_CLOCKS
 
-
 _NAMED: Final = 8
 """So many tiles whose firmware does not answer are named."""
 
