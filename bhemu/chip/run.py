@@ -302,10 +302,11 @@ def move(chip, table):
             return np.int64(ADVANCED)
         chip.time = first
         quantum = min(np.int64(chip.quantum), (first - chip.last_message) // _QUIET)
+        ahead = min(np.int64(chip.end), first + quantum)
         if count == 1 and not waits:
             goal = max(second, first + 1)
-        elif quantum > 1 and free and not waits:
-            _all_ahead(chip, table, min(np.int64(chip.end), first + quantum))
+        elif ahead > first + 1 and free and not waits:
+            _all_ahead(chip, table, ahead)
             continue
         else:
             goal = first + 1

@@ -110,6 +110,19 @@ def test_threads_make_no_difference_even_to_programs_that_race(seed: int, monkey
     assert states[0] == states[1] == states[2]
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_single_clocks_are_exact_whatever_the_quantum(seed: int) -> None:
+    """A client that lets clocks pass one by one sees the order of the official simulator."""
+    programs = racing_programs(seed)
+    states = []
+    for quantum in (1, 1024):
+        board = board_of(programs, quantum=quantum)
+        for _ in range(6000):
+            board.chip.clock(1)
+        states.append(everything(board))
+    assert states[0] == states[1]
+
+
 def test_handlers_that_are_missing_are_found_while_threads_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles push instructions that no other has executed; the threads' own tables learn of them."""
     from bhemu.isa.assembler import assemble as tensix
