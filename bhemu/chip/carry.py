@@ -14,7 +14,7 @@ import numpy as np
 
 from bhemu.chip.coordinates import HEIGHT, WIDTH
 from bhemu.chip.memory import CHANNEL_BYTES, PAGE, PAGE_BITS
-from bhemu.chip.state import DRAM, PLACES, TENSIX
+from bhemu.chip.state import DRAM, PLACES, TENSIX, X_LSB
 from bhemu.chip.tiles import can_react, l1_address, tile_of, touch
 from bhemu.machine.bytes import move_bytes
 from bhemu.machine.device_state import ROUTER_CFG_1, ROUTER_CFG_3
@@ -30,7 +30,6 @@ _RAW_ROWS: Final = 2
 _NOWHERE: Final = -1
 _INCLUDE_SOURCE: Final = 1 << 17
 _DRAM_READ_ALIGNMENT: Final = 64
-_X_LSB: Final = 8
 
 
 @kernel
@@ -38,7 +37,7 @@ def _mirrored(place, noc):
     """Physical place (x << 8 | y) of raw coordinates of a NoC, and back (N1)."""
     if noc == 0:
         return place
-    return ((WIDTH - 1 - (place >> _X_LSB)) << _X_LSB) | (HEIGHT - 1 - (place & 0xFF))
+    return ((WIDTH - 1 - (place >> X_LSB)) << X_LSB) | (HEIGHT - 1 - (place & 0xFF))
 
 
 @kernel
@@ -53,7 +52,7 @@ def _place(chip, t, noc, initiator, coordinate, corner):
     x, y = raw & _COORDINATE, (raw >> 6) & _COORDINATE
     if x >= WIDTH or y >= HEIGHT:
         return np.int64(_NOWHERE)
-    return _mirrored((x << _X_LSB) | y, noc)
+    return _mirrored((x << X_LSB) | y, noc)
 
 
 @kernel
@@ -102,8 +101,8 @@ def _copy(chip, index, noc, initiator, place):
     target, back = q.word_of(t, noc, initiator, r.TARGET_LO), q.word_of(t, noc, initiator, r.RETURN_LO)
     size = q.length_of(t, noc, initiator)
     here, there = (target, back) if kind == q.WRITE else (back, target)
-    node = np.int64(chip.place_kind[place >> _X_LSB, place & 0xFF])
-    other = np.int64(chip.place_index[place >> _X_LSB, place & 0xFF])
+    node = np.int64(chip.place_kind[place])
+    other = np.int64(chip.place_index[place])
     alignment = _DRAM_READ_ALIGNMENT if node == DRAM and kind == q.READ else q.BLOCK
     limit = CHANNEL_BYTES if node == DRAM else L1_SIZE
     if (here - there) & (alignment - 1) or not _is_plain(there, here, size, limit):
@@ -129,12 +128,12 @@ def _atomic(chip, index, noc, initiator, place):
     """An atomic at one other tile; False when nothing has been done."""
     t = tile_of(chip, index)
     target, back = q.word_of(t, noc, initiator, r.TARGET_LO), q.word_of(t, noc, initiator, r.RETURN_LO)
-    if chip.place_kind[place >> _X_LSB, place & 0xFF] != TENSIX or target & 3 or target >= L1_SIZE:
+    if chip.place_kind[place] != TENSIX or target & 3 or target >= L1_SIZE:
         return False
     answers = (q.word_of(t, noc, initiator, r.CTRL) & q.RESPONSE) != 0
     if answers and (back & 3 or back >= L1_SIZE):
         return False
-    other = np.int64(chip.place_index[place >> _X_LSB, place & 0xFF])
+    other = np.int64(chip.place_index[place])
     _before_write(chip, index, other, chip.local[index])
     return serve(t, tile_of(chip, other), noc, initiator) == DONE
 
@@ -164,12 +163,12 @@ def _multicast(chip, index, noc, initiator, start, end, carries):
     count = 0
     y = first & 0xFF
     while y != _NOWHERE:
-        x = first >> _X_LSB
+        x = first >> X_LSB
         while x != _NOWHERE:
             if not ((columns >> x) & 1 or (rows >> y) & 1):
-                place = _mirrored((x << _X_LSB) | y, noc)
-                other = np.int64(chip.place_index[place >> _X_LSB, place & 0xFF])
-                if chip.place_kind[place >> _X_LSB, place & 0xFF] != TENSIX:
+                place = _mirrored((x << X_LSB) | y, noc)
+                other = np.int64(chip.place_index[place])
+                if chip.place_kind[place] != TENSIX:
                     return np.int64(_NOWHERE)
                 if other != index or include:
                     count += 1
@@ -177,7 +176,7 @@ def _multicast(chip, index, noc, initiator, start, end, carries):
                         _before_write(chip, index, other, chip.local[index])
                         move_bytes(l1_address(chip, other) + there, l1_address(chip, index) + here, size)
                         count_at_target(t, tile_of(chip, other), noc, initiator)
-            x = _next(x, last >> _X_LSB, WIDTH)
+            x = _next(x, last >> X_LSB, WIDTH)
         y = _next(y, last & 0xFF, HEIGHT)
     return np.int64(count)
 
@@ -192,7 +191,7 @@ def _carry_multicast(chip, index, noc, initiator, coordinates, place):
     if start == _NOWHERE or q.kind_of(t, noc, initiator) != q.WRITE or q.word_of(t, noc, initiator, r.EXCLUDE) != 0:
         return np.int64(_NOWHERE)
     for corner in (start, place):
-        if chip.place_kind[corner >> _X_LSB, corner & 0xFF] != TENSIX:
+        if chip.place_kind[corner] != TENSIX:
             return np.int64(_NOWHERE)
     if (here - there) & (q.BLOCK - 1) or not _is_plain(there, here, size, L1_SIZE):
         return np.int64(_NOWHERE)

@@ -12,11 +12,11 @@ import numpy as np
 from bhemu.chip.coordinates import NODES, tensix_place
 from bhemu.chip.direct import find_entry
 from bhemu.chip.identity import describe
-from bhemu.chip.run import ATTENDED, clock_entry, help_entry, touch_entry
+from bhemu.chip.run import NO_WORK, clock_entry, help_entry, touch_entry
 from bhemu.chip.state import CHIP_TYPE
+from bhemu.chip.tiles import ATTENDED, STATUS, can_react
 from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.machine.compiler import JIT, Entry, compile_entry
-from bhemu.machine.core_state import ASLEEP, BLOCKED, RUNNING
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE
 from bhemu.machine.faults import WAIT
 from bhemu.riscv.decode import new_code_cache
@@ -125,8 +125,6 @@ class Clocks:
         self._time, self._current, self._active = chip["time"], chip["current"], chip["active_count"]
         self._carry_out = carry_out
         self._cores: dict[int, Cores] = {}
-        self._core_state = tiles["core_state"]
-        self._tensix_state = tiles["tensix_state"]
         tiles["niu_initiator"][:, :, :, CONNECTED] = 1
         self._touch = chip_entry("chip_touch").call
         self._clock = chip_entry("chip_clock").call
@@ -169,9 +167,8 @@ class Clocks:
         self._advance(0)
 
     def can_react(self, index: int) -> bool:
-        """True when a change in a tile's L1 can make a difference to its cores."""
-        states = self._core_state[index].tolist()
-        return RUNNING in states or ASLEEP in states or BLOCKED in states or self._tensix_state[index] == RUNNING
+        """True when a change in a tile's L1 can make a difference to its agents."""
+        return bool(can_react(self.tiles[index]))
 
     def touch(self, index: int) -> Cores:
         """Before somebody else changes a tile: bring it to the time that it is; it moves from then on."""
@@ -226,7 +223,7 @@ class Clocks:
 
             refresh()
             call = chip_entry("chip_help").call
-            record.threads, record.share_stop, record.share_next = self.threads, 0, 1 << 40
+            record.threads, record.share_stop, record.share_next = self.threads, 0, NO_WORK
             begun = int(record.share_begin)
             threads = [
                 threading.Thread(target=call, args=(self._target, helper.table.ctypes.data, begun), daemon=True)
@@ -247,7 +244,7 @@ class Clocks:
         """Do what the tile that has stopped needs."""
         record = self.record
         index = int(record.current)
-        status = int(record.status[index]) & 0x3F
+        status = int(record.status[index]) & STATUS
         record.status[index] |= ATTENDED
         record.time = record.local[index]
         try:

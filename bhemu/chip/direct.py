@@ -60,10 +60,10 @@ def _decode(chip, number):
     plain = (fields >> 12) & 0xFFF == 0 and (fields >> 25) & 3 == 0 and ordering < ORDERINGS and fields >> 29 == 0
     kind = np.int64(OTHER)
     if plain and x < PLACES and y < PLACES and y >= _RAW_ROWS and base >= 0 and chip.place[x, y] >= 0:
-        column, row = np.int64(chip.place[x, y]) >> 8, np.int64(chip.place[x, y]) & 0xFF
-        if chip.place_kind[column, row] != 0:
-            kind = np.int64(chip.place_kind[column, row])
-            chip.window_index[number] = chip.place_index[column, row]
+        place = np.int64(chip.place[x, y])
+        if chip.place_kind[place] != 0:
+            kind = np.int64(chip.place_kind[place])
+            chip.window_index[number] = chip.place_index[place]
             chip.window_base[number] = base
     chip.window_kind[number] = np.uint8(kind)
 

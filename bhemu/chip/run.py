@@ -25,7 +25,7 @@ import numpy as np
 from bhemu.chip.atomic import fetch_add, let_others_run, load, store
 from bhemu.chip.carry import carry_out
 from bhemu.chip.state import CHIP
-from bhemu.chip.tiles import MIDST, tile_of, touch
+from bhemu.chip.tiles import ATTENDED, MIDST, STATUS, tile_of, touch
 from bhemu.machine.agents import CORES
 from bhemu.machine.core_state import RUNNING
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE, call_handler, has_handler, place_value
@@ -44,12 +44,11 @@ from bhemu.tile.schedule import (
 )
 from bhemu.tile.turns import COPROCESSOR, NOBODY, is_plain_turn
 
-ATTENDED: Final = 0x40
-"""Bit of a tile's status: the host has done what was to be done, and the tile can go on."""
 _NEXT: Final = offset_of(CHIP, "share_next")
 _DONE: Final = offset_of(CHIP, "share_done")
 _BEGIN: Final = offset_of(CHIP, "share_begin")
-_NO_WORK: Final = 1 << 40
+NO_WORK: Final = 1 << 40
+"""`share_next` while no work is given out: threads that look find nothing."""
 _QUIET: Final = 4
 """A quantum is this part of the time for which tiles have left each other alone."""
 
@@ -198,7 +197,7 @@ def _in_order(chip, table, first, goal):
             return np.int64(ADVANCED)  # others may move now
         if chip.status[index] != 0:
             chip.current = index
-            return np.int64(chip.status[index]) & ~MIDST
+            return np.int64(chip.status[index]) & STATUS
     return np.int64(ADVANCED)
 
 
@@ -236,7 +235,7 @@ def _all_ahead(chip, table, goal):
     _take_part(chip, table)
     while load(chip.address + _DONE) < chip.share_count:
         let_others_run()
-    store(chip.address + _NEXT, _NO_WORK)  # who comes late finds nothing, whatever the next share is
+    store(chip.address + _NEXT, NO_WORK)  # who comes late finds nothing, whatever the next share is
 
 
 @kernel

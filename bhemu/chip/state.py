@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
-from bhemu.chip.coordinates import HEIGHT, NODES, TENSIX_TILES, WIDTH, Kind, Place
+from bhemu.chip.coordinates import NODES, TENSIX_TILES, WIDTH, Kind, Place
 from bhemu.chip.memory import CHANNELS, PAGES, ZEROS
 from bhemu.chip.windows import WINDOWS
 from bhemu.machine.compiler import JIT, record_of
@@ -19,6 +19,8 @@ from bhemu.machine.state import TILE, TILE_TYPE
 
 PLACES: Final = 32
 """Translated coordinates are smaller."""
+X_LSB: Final = 8
+"""A physical place is x << X_LSB | y."""
 TENSIX: Final = 1
 DRAM: Final = 2
 NODE_KINDS: Final = {Kind.TENSIX: TENSIX, Kind.DRAM: DRAM}
@@ -60,9 +62,9 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         # --- the grid -------------------------------------------------------------------------------------------------
         ("carries", "u1"),  # 1: chip/carry.py carries common NoC requests out; 0: chip/noc.py all, for tests
         ("named", "u1"),  # 1: NoC requests name nodes by the chip's table, not by their tile's (N8)
-        ("place", "i4", (PLACES, PLACES)),  # [x, y translated]: physical x << 8 | y, -1: nothing is there
-        ("place_kind", "u1", (WIDTH, HEIGHT)),  # [x, y physical]: TENSIX, DRAM, or 0
-        ("place_index", "i8", (WIDTH, HEIGHT)),  # tile or channel
+        ("place", "i4", (PLACES, PLACES)),  # [x, y translated]: physical x << X_LSB | y, -1: nothing is there
+        ("place_kind", "u1", (WIDTH << X_LSB,)),  # [physical place]: TENSIX, DRAM, or 0
+        ("place_index", "i8", (WIDTH << X_LSB,)),  # tile or channel
         ("zeros", "i8"),  # address of a DRAM page of zeros
         ("page", "i8", (CHANNELS, PAGES)),  # addresses of DRAM pages, 0: nobody has written it
     ],
@@ -91,10 +93,10 @@ def new_chip(tiles: np.ndarray[Any, Any], translation: Mapping[Place, Place], *,
     memory["named"] = int(named)
     memory["place"] = -1
     for (x, y), (column, row) in translation.items():
-        memory["place"][0, x, y] = column << 8 | row
+        memory["place"][0, x, y] = column << X_LSB | row
     for (column, row), node in NODES.items():
-        memory["place_kind"][0, column, row] = NODE_KINDS.get(node.kind, 0)
-        memory["place_index"][0, column, row] = node.index
+        memory["place_kind"][0, column << X_LSB | row] = NODE_KINDS.get(node.kind, 0)
+        memory["place_index"][0, column << X_LSB | row] = node.index
     if not JIT:
         PLAIN_TILES[tiles.ctypes.data] = tiles
     return memory

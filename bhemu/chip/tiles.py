@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numba.extending import register_jitable
 
 from bhemu.chip.state import tile_at
 from bhemu.machine.core_state import HALTED, IN_RESET
@@ -15,6 +16,10 @@ from bhemu.machine.state import TILE, offset_of
 
 MIDST: Final = 0x80
 """Bit of a tile's status: it stands before a NoC request, in round `moment` of clock `local`."""
+ATTENDED: Final = 0x40
+"""Bit of a tile's status: the host has done what was to be done, and the tile can go on."""
+STATUS: Final = 0x3F
+"""Its other bits: what `advance` (tile/schedule.py) has returned."""
 _TILE_BYTES: Final = TILE.itemsize
 _L1: Final = offset_of(TILE, "l1")
 
@@ -31,13 +36,13 @@ def l1_address(chip, index):
     return chip.tiles + index * _TILE_BYTES + _L1
 
 
-@kernel
-def can_react(t):
-    """True when a change in L1 can make a difference to a tile's cores."""
+@register_jitable
+def can_react(t: Any) -> bool:
+    """True when a change in L1 can make a difference to a tile's agents; from Python and from compiled code."""
     for state in t.core_state:
         if state not in (IN_RESET, HALTED):
             return True
-    return t.tensix_state != 0
+    return bool(t.tensix_state != IN_RESET)
 
 
 @kernel

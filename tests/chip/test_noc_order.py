@@ -286,3 +286,23 @@ def test_the_coprocessor_starts_a_request(places: tuple[tuple[int, int], ...]) -
     assert board.word(other, FLAG) == 7
     assert 30 < board.word(other, SUM) < 100
     assert board.counters(me)[10] == 1
+
+
+@pytest.mark.parametrize("carries", [0, 1])
+def test_a_thread_that_waits_for_a_word_of_l1_sees_what_another_tile_writes(carries: int) -> None:
+    """ATCAS waits at the gate; no core of its tile is running."""
+    wait = tensix("ATCAS SwapVal=3, CmpVal=1, AddrRegIndex=0")
+    push = f"li a0, 0xffe40000\nli a1, {wait:#x}\nsw a1, 0(a0)\nebreak\n"
+    send = request(ctrl=WRITE, target=DATA, target_hi=at(*FIRST), back=0, back_hi=at(*LAST), length=16)
+    board = Board({FIRST: f"li a0, {DATA:#x}\nli a1, 1\nsw a1, 0(a0)\n" + send, LAST: push})
+    board.chip.record["carries"] = carries
+    board.start(LAST)
+    board.chip.clock(100)
+    index = tensix_index(LAST)
+    assert board.chip.cores(index)["B"].state == "halted"
+    board.chip.clock(100)
+    assert board.chip.tiles["issued"][index].sum() == 0
+    board.start(FIRST)
+    board.chip.clock(100)
+    assert board.chip.tiles["issued"][index].sum() == 1
+    assert board.word(LAST, 0) == 3
