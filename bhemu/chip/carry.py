@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.chip.coordinates import HEIGHT, WIDTH
+from bhemu.chip.coordinates import HEIGHT, RAW_ROWS, WIDTH
 from bhemu.chip.memory import CHANNEL_BYTES, PAGE, PAGE_BITS
 from bhemu.chip.state import DRAM, PLACES, TENSIX, X_LSB
 from bhemu.chip.tiles import can_react, l1_address, tile_of, touch
@@ -26,10 +26,13 @@ from bhemu.tile import noc_request as q
 from bhemu.tile.noc_transfer import count_at_target, serve
 
 _COORDINATE: Final = 63
-_RAW_ROWS: Final = 2
 _NOWHERE: Final = -1
-_INCLUDE_SOURCE: Final = 1 << 17
-_DRAM_READ_ALIGNMENT: Final = 64
+INCLUDE_SOURCE: Final = 1 << 17
+"""Bit of CTRL: a multicast goes to its sender, too (N14)."""
+DRAM_READ_ALIGNMENT: Final = 64
+"""What both addresses of a read from DRAM must agree modulo (N19)."""
+CORNER_LSB: Final = 12
+"""Where the coordinate of a multicast's first corner begins (N21)."""
 
 
 @kernel
@@ -47,7 +50,7 @@ def _place(chip, t, noc, initiator, coordinate, corner):
     if x >= PLACES or y >= PLACES:
         return np.int64(_NOWHERE)
     if chip.named != 0:
-        return np.int64(chip.place[x, y]) if y >= _RAW_ROWS else np.int64(_NOWHERE)
+        return np.int64(chip.place[x, y]) if y >= RAW_ROWS else np.int64(_NOWHERE)
     raw = q.word_of(t, noc, initiator, (q.START if corner else q.END) * q.WORD)
     x, y = raw & _COORDINATE, (raw >> 6) & _COORDINATE
     if x >= WIDTH or y >= HEIGHT:
@@ -103,7 +106,7 @@ def _copy(chip, index, noc, initiator, place):
     here, there = (target, back) if kind == q.WRITE else (back, target)
     node = np.int64(chip.place_kind[place])
     other = np.int64(chip.place_index[place])
-    alignment = _DRAM_READ_ALIGNMENT if node == DRAM and kind == q.READ else q.BLOCK
+    alignment = DRAM_READ_ALIGNMENT if node == DRAM and kind == q.READ else q.BLOCK
     limit = CHANNEL_BYTES if node == DRAM else L1_SIZE
     if (here - there) & (alignment - 1) or not _is_plain(there, here, size, limit):
         return False
@@ -155,7 +158,7 @@ def _multicast(chip, index, noc, initiator, start, end, carries):
         carries: False to look only.
     """
     t = tile_of(chip, index)
-    include = q.word_of(t, noc, initiator, r.CTRL) & _INCLUDE_SOURCE
+    include = q.word_of(t, noc, initiator, r.CTRL) & INCLUDE_SOURCE
     columns, rows = np.int64(t.niu_config[noc, ROUTER_CFG_1]), np.int64(t.niu_config[noc, ROUTER_CFG_3])
     first, last = _mirrored(start, noc), _mirrored(end, noc)
     here, there = q.word_of(t, noc, initiator, r.TARGET_LO), q.word_of(t, noc, initiator, r.RETURN_LO)
@@ -187,7 +190,7 @@ def _carry_multicast(chip, index, noc, initiator, coordinates, place):
     t = tile_of(chip, index)
     size = q.length_of(t, noc, initiator)
     here, there = q.word_of(t, noc, initiator, r.TARGET_LO), q.word_of(t, noc, initiator, r.RETURN_LO)
-    start = _place(chip, t, noc, initiator, coordinates >> 12, 1)
+    start = _place(chip, t, noc, initiator, coordinates >> CORNER_LSB, 1)
     if start == _NOWHERE or q.kind_of(t, noc, initiator) != q.WRITE or q.word_of(t, noc, initiator, r.EXCLUDE) != 0:
         return np.int64(_NOWHERE)
     for corner in (start, place):
@@ -195,7 +198,7 @@ def _carry_multicast(chip, index, noc, initiator, coordinates, place):
             return np.int64(_NOWHERE)
     if (here - there) & (q.BLOCK - 1) or not _is_plain(there, here, size, L1_SIZE):
         return np.int64(_NOWHERE)
-    if q.word_of(t, noc, initiator, r.CTRL) & _INCLUDE_SOURCE and abs(here - there) < size:
+    if q.word_of(t, noc, initiator, r.CTRL) & INCLUDE_SOURCE and abs(here - there) < size:
         return np.int64(_NOWHERE)  # the own copy would change what the others get
     if _multicast(chip, index, noc, initiator, start, place, False) == _NOWHERE:
         return np.int64(_NOWHERE)

@@ -12,6 +12,7 @@ from bhemu.chip.bars import Bars
 from bhemu.chip.clocks import QUANTUM, Clocks, in_tile
 from bhemu.chip.coordinates import (
     NODES,
+    RAW_ROWS,
     SIMULATOR,
     TENSIX_COLUMNS,
     TENSIX_TILES,
@@ -36,13 +37,10 @@ from bhemu.chip.state import new_chip
 from bhemu.errors import BhemuError, MemoryError_, UndefinedBehavior
 from bhemu.machine.state import L1_SIZE, new_tiles
 from bhemu.tile.cores import Cores
+from bhemu.tile.noc_request import MMIO_FIRST
 
-MMIO: Final = 0xFF000000
-"""Addresses of a Tensix tile from here on are registers."""
 DRAM_INTERFACES: Final = (0x100_FFB20000, 0x100_FFB30000)
 """Network interfaces of a DRAM node, above its memory."""
-RAW_ROWS: Final = 2
-"""Coordinates in the top two rows are not translated (N7)."""
 Endpoint = ArcTile | EthernetTile | PcieTile | InterfaceNode
 
 
@@ -252,7 +250,7 @@ def _dram_interface(node: Node, address: int, size: int) -> int:
 
 
 def _check_register(node: Node, address: int, size: int) -> None:
-    if address < MMIO:
+    if address < MMIO_FIRST:
         raise MemoryError_(
             f"{describe(node)}: {size} bytes at {address:#x}, L1 ends at {L1_SIZE:#x}",
             remedy="stay inside L1, or use registers from 0xffb11000 on",

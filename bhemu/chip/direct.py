@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.chip.coordinates import RAW_ROWS
 from bhemu.chip.memory import PAGE, PAGE_BITS
 from bhemu.chip.pci import BAR0, BAR4, BAR4_SIZE
 from bhemu.chip.state import CHIP, DRAM, PLACES, TENSIX
@@ -39,7 +40,6 @@ _LARGE_MASK: Final = (1 << LARGE_BITS) - 1
 _WORDS_OFFSET: Final = offset_of(CHIP, "window_words")
 _SMALL_ADDRESS_BITS: Final = 43
 _COORDINATE: Final = 63
-_RAW_ROWS: Final = 2
 
 
 @kernel
@@ -59,7 +59,7 @@ def _decode(chip, number):
     ordering = (fields >> 27) & 3
     plain = (fields >> 12) & 0xFFF == 0 and (fields >> 25) & 3 == 0 and ordering < ORDERINGS and fields >> 29 == 0
     kind = np.int64(OTHER)
-    if plain and x < PLACES and y < PLACES and y >= _RAW_ROWS and base >= 0 and chip.place[x, y] >= 0:
+    if plain and x < PLACES and y < PLACES and y >= RAW_ROWS and base >= 0 and chip.place[x, y] >= 0:
         place = np.int64(chip.place[x, y])
         if chip.place_kind[place] != 0:
             kind = np.int64(chip.place_kind[place])

@@ -12,26 +12,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bhemu.chip.carry import CORNER_LSB, DRAM_READ_ALIGNMENT, INCLUDE_SOURCE
 from bhemu.chip.coordinates import HEIGHT, NODES, WIDTH, Kind, Node, Place, tensix_place
 from bhemu.chip.ethernet import L1_BYTES
 from bhemu.chip.identity import describe
 from bhemu.chip.memory import CHANNEL_BYTES
 from bhemu.chip.nodes import Nodes
+from bhemu.chip.state import PLACES
 from bhemu.errors import BhemuError, MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.machine.device_state import ROUTER_CFG_1, ROUTER_CFG_3
 from bhemu.machine.faults import DONE, WAIT
 from bhemu.machine.state import L1_SIZE
 from bhemu.tile import niu_registers as r
 from bhemu.tile import noc_request as q
+from bhemu.tile.noc_transfer import FLIT
 
 _WORD: Final = 4
-_FLIT: Final = 64
-"""Bytes of a data word, which counters count."""
-_TABLE_ENTRIES: Final = 32
-_INCLUDE_SOURCE: Final = 1 << 17
 _TILES: Final = (Kind.TENSIX, Kind.ETHERNET)
 _SIZES: Final = {Kind.TENSIX: L1_SIZE, Kind.ETHERNET: L1_BYTES, Kind.DRAM: CHANNEL_BYTES}
-_ALIGNMENT: Final = {Kind.DRAM: 64, Kind.PCIE: 1, Kind.ARC: 4}
+_ALIGNMENT: Final = {Kind.DRAM: DRAM_READ_ALIGNMENT, Kind.PCIE: 1, Kind.ARC: 4}
 """What both addresses of a read must agree modulo, by the kind of its source, where it is not 16 (N19).
 
 For the host's memory one source says 64 and another does not look at it.
@@ -173,7 +172,7 @@ class Noc:
 
     def _node(self, request: Request, coordinate: int, corner: int) -> Node:
         place = _mirrored(self._raw(request, coordinate, corner), request.noc)
-        named = max(coordinate & 63, coordinate >> 6 & 63) < _TABLE_ENTRIES  # tables would take 5 bits and go on
+        named = max(coordinate & 63, coordinate >> 6 & 63) < PLACES  # tables would take 5 bits and go on
         if place not in NODES or not named:
             raise UndefinedBehavior(
                 f"coordinates {coordinate & 63}-{coordinate >> 6 & 63} name no node",
@@ -195,7 +194,7 @@ class Noc:
             )
         if request.kind == q.READ:
             raise UndefinedBehavior("a read cannot be a multicast", remedy="clear bit 5 of CTRL")
-        corners = request.there, request.there >> 12
+        corners = request.there, request.there >> CORNER_LSB
         for corner, coordinate in enumerate(corners):
             node = self._node(request, coordinate, corner)
             if node.kind is not Kind.TENSIX:
@@ -217,7 +216,7 @@ class Noc:
                         f"the rectangle holds the {node.kind.value} node {node.place[0]}-{node.place[1]}",
                         remedy="leave bits of columns and rows without Tensix tiles set in ROUTER_CFG_1 and 3",
                     )
-                if node.index != request.tile or request.control & _INCLUDE_SOURCE:
+                if node.index != request.tile or request.control & INCLUDE_SOURCE:
                     found.append(node)
         return sorted(found, key=lambda node: node.index)
 
@@ -363,7 +362,7 @@ class Noc:
         if end.kind is not Kind.TENSIX:
             return
         counters = self._nodes.tiles[end.index]["niu_counter"][request.noc]
-        flits = -(-request.size // _FLIT) if request.kind in (q.READ, q.WRITE) else 1
+        flits = -(-request.size // FLIT) if request.kind in (q.READ, q.WRITE) else 1
         answers = bool(request.control & q.RESPONSE)
         for counter, words in _SERVED[request.kind, answers or request.kind == q.READ].items():
             counters[counter] = int(counters[counter]) + (flits if words else 1) & 0xFFFFFFFF

@@ -16,8 +16,8 @@ from bhemu.machine.faults import DONE
 from bhemu.machine.state import new_tiles
 from bhemu.tensix.coprocessor import Coprocessor
 from bhemu.tile.cores import Cores
+from bhemu.tile.noc_request import MMIO_FIRST
 
-REGISTERS: Final = 0xFF000000
 _BLOCK: Final = 16
 
 
@@ -59,7 +59,7 @@ class Nodes:
         """
         if node.kind is not Kind.TENSIX:
             return self._others.read_node(node, address, size, noc)
-        if address < REGISTERS:
+        if address < MMIO_FIRST:
             return self._l1[node.index, address : address + size].tobytes()
         if not self._register(node, DEVICE_LOAD, address, by):
             return None
@@ -69,7 +69,7 @@ class Nodes:
         """Bytes into a node, or into one of a Tensix tile's registers; False when that has to wait."""
         if node.kind is not Kind.TENSIX:
             self._others.write_node(node, address, content, noc)
-        elif address < REGISTERS:
+        elif address < MMIO_FIRST:
             self._before_l1(node.index, by)
             self._l1[node.index, address : address + len(content)] = np.frombuffer(content, np.uint8)
         else:
