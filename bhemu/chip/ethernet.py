@@ -9,9 +9,9 @@ import numpy as np
 
 from bhemu.chip.identity import PAGE, Identity, check_word, describe
 from bhemu.errors import MemoryError_, Unimplemented
+from bhemu.tile.noc_request import MMIO_FIRST
 
 L1_BYTES: Final = 512 * 1024
-REGISTERS: Final = 0xFF000000
 SOFT_RESET: Final = 0xFFB121B0
 IN_RESET: Final = 0x1800
 """Both cores."""
@@ -86,7 +86,7 @@ class EthernetTile:
         raise self._not_built(address)
 
     def _check_register(self, address: int, size: int) -> None:
-        if address < REGISTERS:
+        if address < MMIO_FIRST:
             raise MemoryError_(
                 f"{describe(self._identity.node)}: {size} bytes at {address:#x}, L1 ends at {L1_BYTES:#x}",
                 remedy="stay inside L1",
