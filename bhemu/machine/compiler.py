@@ -247,23 +247,26 @@ def compile_entry(
     digest.update(module_stamp(Path(__file__).resolve()))
     digest.update(f"{function.__qualname__} {arguments} {source}".encode())
     path = cache_directory() / f"{name}-{digest.hexdigest()[:24]}.bin"
-    codegen = cpu_target.target_context.codegen()
+    library: Any = None
     try:
-        symbol, state = marshal.loads(path.read_bytes() if cached else b"")
-        library = codegen.unserialize_library(state)
+        symbol, machine_code = marshal.loads(path.read_bytes() if cached else b"")
+        address = _load(symbol, machine_code)
     except (OSError, ValueError, EOFError, TypeError):
         if _progress is not None:
             _progress(name)
         symbol, library = _compile(function, source, arguments, record)
+        address = library.get_pointer_to_function(symbol)
         if cached:
-            _store(path, marshal.dumps((symbol, library.serialize_using_object_code())))
-    address = library.get_pointer_to_function(symbol)
+            _store(path, marshal.dumps((symbol, _machine_code(library))))
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * arguments)
     return Entry(name, prototype(address), address, library)
 
 
 def record_of(record: types.Record) -> Any:
-    """A function for compiled code: the record of this type at an address, an integer."""
+    """A function for compiled code: the record of this type at an address, an integer.
+
+    Unlike `carray(pointer, 1)[0]` it makes no array, so nothing is reference-counted.
+    """
 
     @intrinsic
     def at(typing_context: Any, address: Any) -> Any:
@@ -275,16 +278,6 @@ def record_of(record: types.Record) -> Any:
     return at
 
 
-@intrinsic
-def _record_at(typing_context: Any, pointer: Any) -> Any:
-    """The record at an address. Unlike `carray(pointer, 1)[0]` it makes no array, so nothing is reference-counted."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
-
-    return pointer.dtype(pointer), code
-
-
 def _compile(function: Callable[..., int], source: str | None, arguments: int, record: types.Record) -> tuple[str, Any]:
     # Without Numba's reference counting (_nrt): all that it would count are views of the record, and machine code from
     # the cache then needs nothing of Numba's runtime. Code that would allocate does not compile.
@@ -294,19 +287,41 @@ def _compile(function: Callable[..., int], source: str | None, arguments: int, r
         scope: dict[str, Any] = {"body": body}
         exec(source, scope)
         body = compiler(scope["entry"], error_model="numpy", _nrt=False)
+    record_at = record_of(record)
     if arguments == 2:
 
-        def entry(pointer: Any, a: int, b: int) -> int:
-            return body(_record_at(pointer), a, b)  # type: ignore[call-arg,no-any-return]
+        def entry(address: int, a: int, b: int) -> int:
+            return body(record_at(address), a, b)  # type: ignore[no-any-return]
 
     else:
 
-        def entry(pointer: Any, a: int, b: int, c: int) -> int:  # type: ignore[misc]
-            return body(_record_at(pointer), a, b, c)  # type: ignore[call-arg,no-any-return]
+        def entry(address: int, a: int, b: int, c: int) -> int:  # type: ignore[misc]
+            return body(record_at(address), a, b, c)  # type: ignore[no-any-return]
 
-    signature = types.int64(types.CPointer(record), *[types.int64] * arguments)
+    signature = types.int64(types.int64, *[types.int64] * arguments)
     compiled = numba.cfunc(signature, error_model="numpy", _nrt=False)(entry)  # type: ignore[call-arg]
     return compiled._wrapper_name, compiled._library  # type: ignore[attr-defined]
+
+
+def _machine_code(library: Any) -> bytes:
+    """The object file of a compiled library. Numba keeps the module's bitcode beside it, for code that would link."""
+    _, _, (object_file, _) = library.serialize_using_object_code()
+    return bytes(object_file)
+
+
+def _load(symbol: str, object_file: bytes) -> int:
+    """Address of a function of an object file, which is linked into the process.
+
+    Straight into Numba's engine, which knows what compiled code may call. To make one of Numba's libraries of it would
+    parse the bitcode of everything: ten times the time, and megabytes that nobody uses.
+    """
+    engine: Any = cpu_target.target_context.codegen()._engine._ee
+    engine.add_object_file(llvmlite.binding.ObjectFileRef.from_data(object_file))
+    engine.finalize_object()
+    address = int(engine.get_function_address(symbol))
+    if not address:
+        raise ValueError(f"no {symbol} in the object file")
+    return address
 
 
 def _store(path: Path, content: bytes) -> None:
