@@ -32,7 +32,7 @@ test-clients: $(STAMP) warm
 	$(BIN)/python -m pytest -m clients -rs tests/clients
 
 # Tenstorrent's LLK test suite on bhemu: five of each test of unpack, math, pack and matrix multiplication, or of all that
-# the stock compiler can compile (a quarter of an hour). Needs pip, a C compiler and the stock RISC-V compiler, and says so when one is
+# the stock compiler can compile (ten minutes). Needs pip, a C compiler and the stock RISC-V compiler, and says so when one is
 # missing. On Linux, PIP_EXTRA_INDEX_URL may name PyTorch's index of CPU builds, which are much smaller.
 test-llk: $(STAMP) warm
 	$(BIN)/python tests/llk/run_suite.py --first

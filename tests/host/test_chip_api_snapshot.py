@@ -225,8 +225,8 @@ def test_snapshot_does_not_depend_on_threads(quantum: int) -> None:
 
 # --- memory and processes ------------------------------------------------------------------------
 
-# Without what the kernel maps of files in huge pages, used or not: where the page cache happens to hold LLVM's library in
-# such, one fault maps two megabytes of it, which every other process shares.
+# Without what the kernel maps of files in huge pages, used or not: where the page cache happens to hold LLVM's library
+# in such, one fault maps two megabytes of it, which every other process shares.
 RESIDENT = """
 import bhemu
 def resident():
