@@ -8,7 +8,7 @@ Compiled code has checked what does not depend on where the request goes, and ha
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from bhemu.chip.ethernet import L1_BYTES
 from bhemu.chip.identity import describe
 from bhemu.chip.memory import CHANNEL_BYTES
 from bhemu.chip.nodes import Nodes
+from bhemu.chip.rectangle import excluded, places
 from bhemu.chip.state import PLACES
 from bhemu.errors import BhemuError, MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.machine.device_state import ROUTER_CFG_1, ROUTER_CFG_3
@@ -48,6 +49,7 @@ class Request:
         target, back: the 64-bit addresses TARG_ADDR and RET_ADDR.
         length: AT_LEN_BE, 64 bits: bytes, a byte mask or an atomic's code.
         data: AT_DATA.
+        exclude: BRCST_EXCLUDE.
         there: coordinate field of the other end as software wrote it, for a multicast of both corners.
         raw: coordinates on this NoC that it has been translated to: of the end, of a multicast's first corner.
     """
@@ -181,17 +183,11 @@ class Noc:
         return NODES[place]
 
     def _receivers(self, request: Request) -> list[Node]:
-        """Tiles of a multicast's rectangle in the order of their numbers (N21).
+        """Tiles that a multicast reaches in the order of their numbers (N21).
 
-        Corners are coordinates of the NoC itself, where a rectangle runs from its first corner in the direction of the
-        NoC, over the edge when it begins behind its end. Which columns and rows take no multicasts is read in the
-        sender's registers, as the official simulator does; firmware writes the same to all.
+        Which columns and rows take no multicasts is read in the sender's registers, as the official simulator does;
+        firmware writes the same to all.
         """
-        if request.exclude:
-            raise Unimplemented(
-                f"BRCST_EXCLUDE is {request.exclude:#x}: a multicast that is not a rectangle is not built",
-                remedy="set BRCST_EXCLUDE to 0 and send one multicast a rectangle",
-            )
         if request.kind == q.READ:
             raise UndefinedBehavior("a read cannot be a multicast", remedy="clear bit 5 of CTRL")
         corners = request.there, request.there >> CORNER_LSB
@@ -202,22 +198,21 @@ class Noc:
                     f"corner {node.place[0]}-{node.place[1]} of the rectangle is no Tensix tile ({node.kind.value})",
                     remedy="let both corners be Tensix tiles",
                 )
-        (end_x, end_y), (start_x, start_y) = (self._raw(request, c, n) for n, c in enumerate(corners))
+        end, start = (self._raw(request, c, n) for n, c in enumerate(corners))
         config = self._nodes.tiles[request.tile]["niu_config"][request.noc]
         closed_columns, closed_rows = int(config[ROUTER_CFG_1]), int(config[ROUTER_CFG_3])
         found = []
-        for y in _span(start_y, end_y, HEIGHT):
-            for x in _span(start_x, end_x, WIDTH):
-                if closed_columns >> x & 1 or closed_rows >> y & 1:
-                    continue
-                node = NODES[_mirrored((x, y), request.noc)]
-                if node.kind is not Kind.TENSIX:
-                    raise UndefinedBehavior(
-                        f"the rectangle holds the {node.kind.value} node {node.place[0]}-{node.place[1]}",
-                        remedy="leave bits of columns and rows without Tensix tiles set in ROUTER_CFG_1 and 3",
-                    )
-                if node.index != request.tile or request.control & INCLUDE_SOURCE:
-                    found.append(node)
+        for x, y in places(start, end, excluded(request.exclude)):
+            if closed_columns >> x & 1 or closed_rows >> y & 1:
+                continue
+            node = NODES[_mirrored((x, y), request.noc)]
+            if node.kind is not Kind.TENSIX:
+                raise UndefinedBehavior(
+                    f"the rectangle holds the {node.kind.value} node {node.place[0]}-{node.place[1]}",
+                    remedy="leave bits of columns and rows without Tensix tiles set in ROUTER_CFG_1 and 3",
+                )
+            if node.index != request.tile or request.control & INCLUDE_SOURCE:
+                found.append(node)
         return sorted(found, key=lambda node: node.index)
 
     # --- transfers ----------------------------------------------------------------------------------------------------
@@ -395,11 +390,6 @@ def _is_register(address: int) -> bool:
 def _mirrored(place: Place, noc: int) -> Place:
     """Physical coordinates of raw ones of a NoC, and back (N1)."""
     return (WIDTH - 1 - place[0], HEIGHT - 1 - place[1]) if noc else place
-
-
-def _span(start: int, end: int, size: int) -> Iterator[int]:
-    """From start to end in the direction of the NoC, over the edge when start is behind end."""
-    return iter(range(start, end + 1)) if start <= end else iter([*range(start, size), *range(end + 1)])
 
 
 def _selected(content: bytes, mask: int) -> list[tuple[int, bytes]]:

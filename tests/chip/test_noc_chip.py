@@ -431,11 +431,6 @@ REFUSALS = {
         UndefinedBehavior,
         "9-3 .*no Tensix",
     ),
-    "multicast of another shape": (
-        {**TO_B, "ctrl": WRITE | MULTICAST, "back_hi": rectangle((2, 2), (3, 3)), "exclude": 1},
-        Unimplemented,
-        "BRCST_EXCLUDE",
-    ),
     "atomic to DRAM": (
         {"ctrl": ATOMIC, "target": 0, "target_hi": at(17, 12), "back_hi": at(*A), "length": INCREMENT},
         UndefinedBehavior,
