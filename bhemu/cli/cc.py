@@ -59,6 +59,10 @@ def cc(
             "--llk-home", metavar="DIR", help="Write a view of the LLK tree that has those launchers (LLK_HOME)."
         ),
     ] = None,
+    metal_root: Annotated[
+        Path | None,
+        typer.Option("--metal-root", metavar="DIR", help="The same of tt-metal in a ttnn package, for ttnn programs."),
+    ] = None,
 ) -> None:
     """Compile a kernel for one RISC-V core with Debian's gcc-riscv64-unknown-elf.
 
@@ -68,12 +72,12 @@ def cc(
     Sources may include <bhemu.h>, and with --llk or --llk-core Tenstorrent's LLK headers.
     Kernels that use the vendor's SFPU intrinsics are refused.
     """
-    from bhemu.cc import compile_kernel, find_llk, write_llk_home, write_vendor_tools
+    from bhemu.cc import compile_kernel, find_llk, write_llk_home, write_metal_root, write_vendor_tools
     from bhemu.cc.toolchain import GCC
 
     sources, target, options = split_arguments(arguments or [])
     compiler = gcc or GCC
-    actions = [name for name, given in _actions(print_header, vendor_tools, llk_home) if given]
+    actions = [name for name, given in _actions(print_header, vendor_tools, llk_home, metal_root) if given]
     if actions:
         if len(actions) > 1 or sources or target:
             refuse_usage(f"{actions[0]} does nothing else", "give it alone, and compile with another command")
@@ -83,6 +87,9 @@ def cc(
             typer.echo(f"{write_vendor_tools(vendor_tools, gcc=compiler)}")
         elif llk_home is not None:
             typer.echo(f"export LLK_HOME={write_llk_home(llk_home, find_llk(_llk_path(llk)), gcc=compiler)}")
+        elif metal_root is not None:
+            root = write_metal_root(metal_root, find_llk(_llk_path(llk)), gcc=compiler)
+            typer.echo(f"export TT_METAL_RUNTIME_ROOT={root}\nexport TT_METAL_CACHE={root / 'cache'}")
         return
     if not sources:
         refuse_usage("no source is given", "for example: bhemu cc kernel.c -o kernel.elf")
@@ -146,11 +153,14 @@ def _value_of(option: str, rest: object) -> str:
     return str(value)
 
 
-def _actions(header: str | None, tools: Path | None, home: Path | None) -> tuple[tuple[str, bool], ...]:
+def _actions(
+    header: str | None, tools: Path | None, home: Path | None, root: Path | None
+) -> tuple[tuple[str, bool], ...]:
     return (
         ("--print-header", header is not None),
         ("--vendor-tools", tools is not None),
         ("--llk-home", home is not None),
+        ("--metal-root", root is not None),
     )
 
 

@@ -20,6 +20,10 @@ def library(
             help="Put a library there that passes calls on to this one, and writes them into the file BHEMU_TRACE.",
         ),
     ] = None,
+    ethernet: Annotated[
+        bool,
+        typer.Option("--ethernet/--no-ethernet", help="Describe Ethernet tiles; tt-metal would start their cores."),
+    ] = True,
 ) -> None:
     """Put `libttsim_bh.so` and `soc_descriptor.yaml` into DIR, ready for `TT_METAL_SIMULATOR`.
 
@@ -41,8 +45,10 @@ def library(
 
         check_library(record)
     made = build(directory.resolve()) if record is None else build_recorder(directory.resolve(), record)
-    described = write_soc_descriptor(made.parent)
+    described = write_soc_descriptor(made.parent, ethernet=ethernet)
     typer.echo(f"wrote {shown_path(made)} and {shown_path(described)}")
     typer.echo(f"export TT_METAL_SIMULATOR={shlex.quote(str(made))}")
     if record is None and not shared_python():
-        typer.echo("this Python has no shared library: only clients that are Python programs can use it", err=True)
+        typer.echo(
+            "this Python has no shared library: for clients that are no Python programs it gets a process", err=True
+        )

@@ -77,9 +77,12 @@ class Ended:
 
 
 def run_client(library: Path, script: str, **environment: str) -> Ended:
-    """Run a script behind the prelude in a process of its own; variables of bhemu and its clients are those given."""
+    """Run a script behind the prelude in a process of its own; variables of bhemu and its clients are those given.
+
+    But for the place of bhemu's cache, and of the simulator.
+    """
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("BHEMU_", "TTSIM_"))}
-    kept = {name: os.environ[name] for name in ("BHEMU_CACHE",) if name in os.environ}
+    kept = {name: os.environ[name] for name in ("BHEMU_CACHE", "BHEMU_PROCESS") if name in os.environ}
     done = subprocess.run(
         [sys.executable, "-c", PRELUDE.format(library=str(library)) + script],
         capture_output=True,

@@ -24,10 +24,21 @@ def check(library: Path, script: str, **environment: str) -> str:
     return ended.out
 
 
+@pytest.fixture(params=["client", "own"])
+def process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where the simulator runs: in the client's process, or in one of its own."""
+    monkeypatch.setenv("BHEMU_PROCESS", request.param)
+    return str(request.param)
+
+
+in_both_processes = pytest.mark.usefixtures("process")
+
+
 def test_every_function_is_exported(library: Path) -> None:
     check(library, f"for name in {CALLS!r}: getattr(lib, 'libttsim_' + name)")
 
 
+@in_both_processes
 def test_clients_count_cards_and_size_bars(library: Path) -> None:
     check(
         library,
@@ -49,6 +60,7 @@ exit_()
     )
 
 
+@in_both_processes
 def test_windows_reach_tiles(library: Path) -> None:
     check(
         library,
@@ -105,6 +117,7 @@ exit_()
     )
 
 
+@in_both_processes
 def test_time_passes_only_with_clocks(library: Path) -> None:
     check(
         library,
@@ -120,6 +133,7 @@ exit_()
     )
 
 
+@in_both_processes
 def test_a_new_chip_after_exit(library: Path) -> None:
     out = check(
         library,
@@ -131,6 +145,7 @@ init(); assert peek(1, 2, 0, 3) == bytes(3); exit_()
     assert re.findall(r"^\[(\d+)\] bhemu: [\d.]+ seconds, [\d.]+ kHz$", out, re.MULTILINE) == ["7", "0"]
 
 
+@in_both_processes
 def test_clients_may_end_the_simulator_after_python(library: Path) -> None:
     """As tt-umd does, from destructors."""
     out = check(
@@ -143,6 +158,7 @@ ctypes.CDLL(None).__cxa_atexit(ctypes.cast(lib.libttsim_exit, ctypes.c_void_p), 
     assert re.fullmatch(r"\[3\] bhemu: .* kHz\n", out)
 
 
+@in_both_processes
 def test_dma_reads_host_memory(library: Path) -> None:
     check(
         library,
@@ -171,6 +187,7 @@ exit_()
     )
 
 
+@in_both_processes
 def test_the_chip_writes_host_memory_through_translation(library: Path) -> None:
     check(
         library,
@@ -213,6 +230,7 @@ exit_()
     assert wrong.out.startswith("[0] ERROR: ConfigurationError: libttsim_init: BHEMU_ORDER is 'silicon'\n")
 
 
+@in_both_processes
 def test_semihosting(library: Path) -> None:
     """write(1, 0x100, 3), then exit(7)."""
     program = [0x00100513, 0x10000593, 0x00300613, 0x04000893, 0x00000073, 0x00700513, 0x05D00893, 0x00000073]
@@ -230,6 +248,7 @@ def test_semihosting(library: Path) -> None:
 FAULT = f"init(); release_b([{NOP}, 0xFFFFFFFF], 16, 11); clock(9)"
 
 
+@in_both_processes
 def test_a_fault_says_where_and_leaves_the_state(library: Path, tmp_path: Path) -> None:
     ended = run_client(library, FAULT, BHEMU_DUMP=str(tmp_path / "state.npz"))
     assert ended.status == 1

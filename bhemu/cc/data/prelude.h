@@ -13,13 +13,17 @@
 
 #else
 
+/* Once in each assembly: link-time optimisation puts several sources into one. */
 __asm__(
+    ".ifndef __bhemu_ttinsn\n"
+    ".set __bhemu_ttinsn, 1\n"
     ".macro .ttinsn word:vararg\n"
     "  .if ((((\\word) >> 30) & 3) == 3)\n"
     "    .error \"bhemu: .ttinsn takes words below 0xC0000000\"\n"
     "  .endif\n"
     "  .4byte ((((\\word) << 2) | (((\\word) >> 30) & 3)) & 0xFFFFFFFF)\n"
-    ".endm\n");
+    ".endm\n"
+    ".endif\n");
 
 #if defined(__cplusplus) && defined(TENSIX_FIRMWARE) && __GNUC__ < 13
 

@@ -15,8 +15,8 @@ from typing import Final
 from bhemu.errors import ProgramError
 
 NAME: Final = "libttsim_bh.so"
-_SHIM: Final = Path(__file__).with_name("shim.c")
-_RECORDER: Final = Path(__file__).with_name("recorder.c")
+_SHIM: Final = ("shim.c", "apart.c")
+_RECORDER: Final = ("recorder.c",)
 _PACKAGE: Final = Path(__file__).resolve().parents[2]
 
 
@@ -106,8 +106,8 @@ def build_recorder(directory: Path, library: Path) -> Path:
     return _compile(_RECORDER, directory, BHEMU_TARGET=_text(str(target)))
 
 
-def _compile(source: Path, directory: Path, **defined: str) -> Path:
-    """Compile a file into the library of a directory."""
+def _compile(sources: tuple[str, ...], directory: Path, **defined: str) -> Path:
+    """Compile files of this package into the library of a directory."""
     compiler = _compiler()
     _make_directory(directory)
     target = directory / NAME
@@ -115,9 +115,10 @@ def _compile(source: Path, directory: Path, **defined: str) -> Path:
         made = Path(work) / NAME
         _run_compiler(
             [
-                *(*compiler, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", str(source)),
+                *(*compiler, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra"),
+                *(str(Path(__file__).with_name(source)) for source in sources),
                 *(f"-D{name}={value}" for name, value in defined.items()),
-                *("-ldl", "-o", str(made)),
+                *("-ldl", "-pthread", "-o", str(made)),
             ],
             made,
         )

@@ -4,19 +4,15 @@
  * environment of the same Python), BHEMU_MAJOR and BHEMU_MINOR defined. */
 
 #define _GNU_SOURCE
+#include "shim.h"
+
 #include <dlfcn.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include <wchar.h>
-
-#define EXPORT __attribute__((visibility("default")))
-
-typedef void (*read_callback)(uint64_t, void *, uint32_t);
-typedef void (*write_callback)(uint64_t, const void *, uint32_t);
 
 /* In the order of entry.py. */
 static struct {
@@ -44,9 +40,10 @@ static struct {
 } calls;
 
 static int running;
+static int apart; /* the simulator is in a process of its own (apart.c) */
 static int (*python_is_alive)(void);
 
-static void refuse(const char *function, const char *text, const char *remedy)
+_Noreturn void refuse(const char *function, const char *text, const char *remedy)
 {
     printf("[0] ERROR: ConfigurationError: %s: %s\n  remedy: %s\n", function, text, remedy);
     fflush(stdout);
@@ -61,15 +58,18 @@ static void *symbol(const char *name)
     return found;
 }
 
-static void start_python(void)
+/* Let the process have a running Python; false when it cannot and `must` is not set. */
+static int start_python(int must)
 {
     int (*is_initialized)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "Py_IsInitialized");
     if (is_initialized && is_initialized())
-        return;
+        return 1;
     if (!is_initialized) {
+        if (!*BHEMU_LIBPYTHON && !must)
+            return 0;
         if (!*BHEMU_LIBPYTHON)
-            refuse("libttsim_init", "this Python has no shared library (libpython), so only a Python process can use bhemu",
-                   "write the library with a Python that has one: on Debian, the package libpython3");
+            refuse("libttsim_init", "this Python has no shared library (libpython), so it cannot run in a process of another language",
+                   "do not set BHEMU_PROCESS: the simulator then has a process of its own");
         if (!dlopen(BHEMU_LIBPYTHON, RTLD_NOW | RTLD_GLOBAL))
             refuse("libttsim_init", dlerror(), "run `bhemu library` again: the Python that wrote this library has moved");
     }
@@ -78,36 +78,67 @@ static void start_python(void)
     ((void (*)(const wchar_t *))symbol("Py_SetProgramName"))(program);
     ((void (*)(int))symbol("Py_InitializeEx"))(0);
     ((void *(*)(void))symbol("PyEval_SaveThread"))();
+    return 1;
 }
 
-static void fill_calls(void)
+/* Fill in `calls`; false when the Python of this process cannot run bhemu, and `must` is not set. */
+static int fill_calls(int must)
 {
     static const char form[] =
         "import sys\n"
+        "from importlib.util import find_spec\n"
+        "known = set(sys.modules)\n"
+        "path = list(sys.path)\n"
         "try:\n"
-        "    from importlib.util import find_spec\n"
-        "    sys.path.append(%s) if %s not in sys.path else None\n"
-        "    if sys.version_info[:2] == (%d, %d) and not (find_spec('numba') and find_spec('greenlet')):\n"
+        "    same = sys.version_info[:2] == (%d, %d)\n"
+        "    if not find_spec('bhemu'):\n"
+        "        if not same and not %d:\n"
+        "            raise ImportError('bhemu is not installed for it')\n"
+        "        sys.path.append(%s)\n"
+        "    if same and not (find_spec('numba') and find_spec('greenlet')):\n"
         "        sys.path.extend(place for place in %s if place not in sys.path)\n"
         "    from bhemu.host.library import entry\n"
+        "    entry.fill(%lu)\n"
         "except Exception as error:\n"
-        "    import os\n"
-        "    text = '[0] ERROR: ConfigurationError: libttsim_init: the Python %%d.%%d of this process cannot run bhemu: %%s\\n'\n"
-        "    text += '  remedy: start the client with Python %d.%d, for which bhemu is installed, or install bhemu for the '\n"
-        "    text += 'Python of the client and run `bhemu library` there\\n'\n"
-        "    sys.stdout.flush()\n"
-        "    os.write(1, (text %% (sys.version_info[0], sys.version_info[1], error)).encode())\n"
-        "    os._exit(1)\n"
-        "entry.fill(%lu)\n";
+        "    if %d:\n"
+        "        import os\n"
+        "        text = '[0] ERROR: ConfigurationError: libttsim_init: the Python %%d.%%d of this process cannot run bhemu: '\n"
+        "        text += '%%s\\n  remedy: do not set BHEMU_PROCESS: the simulator then has a process of its own; or start the '\n"
+        "        text += 'client with Python %d.%d, for which bhemu is installed\\n'\n"
+        "        sys.stdout.flush()\n"
+        "        os.write(1, (text %% (*sys.version_info[:2], error)).encode())\n"
+        "        os._exit(1)\n"
+        "    sys.path[:] = path\n"
+        "    for name in set(sys.modules) - known:\n"
+        "        del sys.modules[name]\n"
+        "    import importlib\n"
+        "    importlib.invalidate_caches()\n";
     char text[8192];
-    snprintf(text, sizeof text, form, BHEMU_PATH, BHEMU_PATH, BHEMU_MAJOR, BHEMU_MINOR, BHEMU_PACKAGES,
-             BHEMU_MAJOR, BHEMU_MINOR, (unsigned long)(uintptr_t)&calls);
+    snprintf(text, sizeof text, form, BHEMU_MAJOR, BHEMU_MINOR, must, BHEMU_PATH, BHEMU_PACKAGES,
+             (unsigned long)(uintptr_t)&calls, must, BHEMU_MAJOR, BHEMU_MINOR);
     int state = ((int (*)(void))symbol("PyGILState_Ensure"))();
     int failed = ((int (*)(const char *))symbol("PyRun_SimpleString"))(text);
     ((void (*)(int))symbol("PyGILState_Release"))(state);
-    if (failed || !calls.init)
+    if (must && (failed || !calls.init))
         refuse("libttsim_init", "bhemu does not start in the Python of this process (see the lines above)",
                "install bhemu for this Python and run `bhemu library` there");
+    return calls.init != NULL;
+}
+
+/* Where the simulator shall be: in the client's process if that can run it, else, or if the user wants it, apart. */
+static void choose_process(void)
+{
+    const char *wanted = getenv("BHEMU_PROCESS");
+    int must = wanted && !strcmp(wanted, "client");
+    if (wanted && *wanted && !must && strcmp(wanted, "own"))
+        refuse("libttsim_init", "BHEMU_PROCESS is neither client nor own", "set it to one of them, or not at all");
+    apart = wanted && !strcmp(wanted, "own");
+    if (!apart)
+        apart = !start_python(must) || !fill_calls(must);
+    if (apart)
+        apart_start();
+    else
+        python_is_alive = (int (*)(void))symbol("Py_IsInitialized");
 }
 
 /* A client that lets clocks pass on a chip in which nobody can move, and changes nothing, waits for ever: after some
@@ -155,7 +186,7 @@ static void check(const char *function)
     if (!running)
         refuse(function, "the simulator is not running: call libttsim_init first",
                "libttsim_init, then everything else, then libttsim_exit");
-    if (!python_is_alive())
+    if (!apart && !python_is_alive())
         refuse(function, "the Python of this process has ended, and the simulator with it",
                "end the simulator before Python ends");
 }
@@ -166,20 +197,22 @@ EXPORT void libttsim_set_pci_dma_mem_callbacks(read_callback reads, write_callba
         refuse(__func__, "callbacks are set before libttsim_init", "call libttsim_exit, or set them first");
     calls.dma_read = reads;
     calls.dma_write = writes;
+    apart_set_callbacks(reads, writes);
 }
 
 EXPORT void libttsim_init(void)
 {
     if (running)
         refuse(__func__, "the simulator is running already", "call libttsim_exit first; one process has one chip");
-    if (!calls.init) {
-        start_python();
-        fill_calls();
-        python_is_alive = (int (*)(void))symbol("Py_IsInitialized");
+    if (!calls.init && !apart)
+        choose_process();
+    if (apart) {
+        apart_call(INIT, 0, 0, 0, NULL, NULL, 0);
+    } else {
+        if (!python_is_alive())
+            refuse(__func__, "the Python of this process has ended", "start the simulator before Python ends");
+        calls.init();
     }
-    if (!python_is_alive())
-        refuse(__func__, "the Python of this process has ended", "start the simulator before Python ends");
-    calls.init();
     running = 1;
 }
 
@@ -188,25 +221,36 @@ EXPORT void libttsim_exit(void)
     if (!running)
         check(__func__);
     running = 0;
-    if (python_is_alive()) /* clients end the simulator from destructors that run after Python */
+    if (apart)
+        apart_call(EXIT, 0, 0, 0, NULL, NULL, 0);
+    else if (python_is_alive()) /* clients end the simulator from destructors that run after Python */
         calls.exit();
 }
 
 EXPORT uint32_t libttsim_pci_config_rd32(uint32_t bdf, uint32_t offset)
 {
     check(__func__);
+    if (apart)
+        return apart_call(CONFIG_READ, bdf, offset, 0, NULL, NULL, 0);
     return calls.config_read(bdf, offset);
 }
 
 EXPORT void libttsim_pci_config_wr32(uint32_t bdf, uint32_t offset, uint32_t data)
 {
     check(__func__);
-    calls.config_write(bdf, offset, data);
+    if (apart)
+        apart_call(CONFIG_WRITE, bdf, offset, data, NULL, NULL, 0);
+    else
+        calls.config_write(bdf, offset, data);
 }
 
 EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
 {
     check(__func__);
+    if (apart) {
+        apart_call(MEMORY_READ, paddr, 0, 0, NULL, p, size);
+        return;
+    }
     const void *at = calls.find ? (void *)calls.find(calls.chip, paddr, size, 0) : NULL;
     if (at)
         memcpy(p, at, size);
@@ -218,6 +262,10 @@ EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
 EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t size)
 {
     check(__func__);
+    if (apart) {
+        apart_call(MEMORY_WRITE, paddr, 0, 0, p, NULL, size);
+        return;
+    }
     still.calls = 0;
     void *at = calls.find ? (void *)calls.find(calls.chip, paddr, size, 1) : NULL;
     if (at)
@@ -229,6 +277,10 @@ EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t si
 EXPORT void libttsim_clock(uint32_t clocks)
 {
     check(__func__);
+    if (apart) {
+        apart_call(CLOCK, clocks, 0, 0, NULL, NULL, 0);
+        return;
+    }
     reads_without_clock = 0;
     if (!calls.run || *calls.active_tiles * clocks >= calls.worth_threads)
         calls.clock(clocks);
@@ -241,12 +293,18 @@ EXPORT void libttsim_tile_rd_bytes(uint32_t x, uint32_t y, uint64_t address, voi
 {
     (void)p;
     check(__func__);
-    calls.tile_access(0, x, y, address, size);
+    if (apart)
+        apart_call(TILE_READ, address, x, y, NULL, NULL, size);
+    else
+        calls.tile_access(0, x, y, address, size);
 }
 
 EXPORT void libttsim_tile_wr_bytes(uint32_t x, uint32_t y, uint64_t address, const void *p, uint32_t size)
 {
     (void)p;
     check(__func__);
-    calls.tile_access(1, x, y, address, size);
+    if (apart)
+        apart_call(TILE_WRITE, address, x, y, NULL, NULL, size);
+    else
+        calls.tile_access(1, x, y, address, size);
 }

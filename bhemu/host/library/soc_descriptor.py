@@ -19,6 +19,8 @@ ETHERNET_L1_BYTES: Final = 512 * 1024
 DRAM_BYTES: Final = 0xFF00_0000
 """What software uses of the 4 GiB of a channel (N4)."""
 DST_BYTES: Final = 32 * 1024
+WORKER_PORTS: Final = ((2, 1), (0, 1), (0, 1), (0, 1), (2, 1), (2, 1), (2, 1), (2, 1))
+"""Ports of each channel by which tt-metal lets Tensix tiles reach it: over NoC 0, over NoC 1. Any would do here."""
 
 
 def _places(places: Iterable[Place]) -> str:
@@ -41,8 +43,19 @@ def _dram_ports() -> list[list[Place]]:
     return ports
 
 
-def soc_descriptor() -> str:
-    """The file's text: YAML, of the full part of 140 Tensix tiles."""
+def soc_descriptor(*, ethernet: bool = True) -> str:
+    """The file's text: YAML, of the full part of 140 Tensix tiles.
+
+    Args:
+        ethernet: False to say that Ethernet tiles are routers: tt-metal starts firmware on all others.
+    """
+    views = ",\n".join(
+        f"  {{channel: {n}, worker_endpoint: [{a}, {b}], eth_endpoint: [{a}, {b}], address_offset: 0}}"
+        for n, (a, b) in enumerate(WORKER_PORTS)
+    )
+    eth, routers = _of(Kind.ETHERNET), _of(Kind.ROUTER)
+    if not ethernet:
+        eth, routers = [], eth + routers
     ports = ",\n".join(f"  {_places(channel)}" for channel in _dram_ports())
     return f"""\
 # Written by bhemu: the full Blackhole part, physical coordinates of NoC 0.
@@ -54,11 +67,15 @@ dram: [
 {ports}
 ]
 dram_bank_size: {DRAM_BYTES}
-eth: {_places(_of(Kind.ETHERNET))}
+dram_view_size: {DRAM_BYTES}
+dram_views: [
+{views}
+]
+eth: {_places(eth)}
 eth_l1_size: {ETHERNET_L1_BYTES}
 functional_workers: {_places(_of(Kind.TENSIX))}
 worker_l1_size: {L1_SIZE}
-router_only: {_places(_of(Kind.ROUTER))}
+router_only: {_places(routers)}
 security: {_places(_of(Kind.SECURITY))}
 l2cpu: {_places(_of(Kind.L2CPU))}
 features:
@@ -70,15 +87,15 @@ features:
 """
 
 
-def write_soc_descriptor(directory: Path) -> Path:
-    """Write the file into the directory that holds the library; returns its path.
+def write_soc_descriptor(directory: Path, *, ethernet: bool = True) -> Path:
+    """Write the file into the directory that holds the library; returns its path. See `soc_descriptor`.
 
     Raises:
         ProgramError: it cannot be written.
     """
     path = directory / NAME
     try:
-        path.write_text(soc_descriptor())
+        path.write_text(soc_descriptor(ethernet=ethernet))
     except OSError as error:
         raise ProgramError(
             f"cannot write {path}: {error.strerror}", remedy="move away what has this name, or name another place"

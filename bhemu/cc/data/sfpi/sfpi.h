@@ -50,7 +50,7 @@ template <typename T>
 template <int Kind>
 struct bhemu_vector : bhemu_vector_base
 {
-    [[gnu::always_inline]] bhemu_vector() {}
+    [[gnu::always_inline]] constexpr bhemu_vector() {}
 
     [[gnu::always_inline]] bhemu_vector(const bhemu_vector &) : bhemu_vector_base()
     {
@@ -226,9 +226,9 @@ struct lreg_pressure
 };
 
 /* Constants, and the vectors that a kernel programs once */
-inline bhemu_vector<0> vConst0, vConst1, vConstNeg1;
-inline bhemu_vector<0> vConstFloatPrgm0, vConstFloatPrgm1, vConstFloatPrgm2;
-inline bhemu_vector<1> vConstIntPrgm0, vConstIntPrgm1, vConstIntPrgm2, vConstTileId;
+inline constinit bhemu_vector<0> vConst0, vConst1, vConstNeg1;
+inline constinit bhemu_vector<0> vConstFloatPrgm0, vConstFloatPrgm1, vConstFloatPrgm2;
+inline constinit bhemu_vector<1> vConstIntPrgm0, vConstIntPrgm1, vConstIntPrgm2, vConstTileId;
 
 /* Modes of operations: names to parse, without values */
 enum class LRegs { LReg0, LReg1, LReg2, LReg3, LReg4, LReg5, LReg6, LReg7 };
