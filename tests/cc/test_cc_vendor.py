@@ -1,4 +1,4 @@
-"""The launchers that stand in for the vendor's tools, and the view of an LLK tree that has them."""
+"""The launchers that stand in for the vendor's tools."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bhemu.cc import CompileError, LlkTree, Toolchain, write_llk_home, write_vendor_tools
+from bhemu.cc import Toolchain, write_vendor_tools
 from bhemu.isa import encode, from_ttinsn
 
 VENDOR_FLAGS = (
@@ -104,69 +104,33 @@ def test_every_vector_construct_is_refused_and_none_is_dropped(tools: Path, tmp_
     assert "needs the vendor's SFPU compiler (sfpi)" in done.stderr
 
 
-TABLE = """\
-template <typename F> constexpr int three(F&& get) { return get(3); }
-template <typename F>
-constexpr int checked(F&& get)
-{
-    constexpr auto value = three(get);
-    static_assert(value == 9);
-    return value;
-}
-"""
-
-
-def fake_tree(root: Path) -> LlkTree:
-    files = {
-        "tt_metal/tt-llk/tt_llk_blackhole/llk_lib/llk.h": "// plain\n",
-        "tt_metal/tt-llk/tt_llk_blackhole/common/inc/sfpu/a.h": "template <int N> void f() {\n#pragma GCC unroll N\n"
-        "for (int i = 0; i < N; i++) {}\n}\n",
-        "tt_metal/tt-llk/tt_llk_blackhole/common/inc/sfpu/b.h": "#pragma GCC unroll 8\n",
-        "tt_metal/tt-llk/tt_llk_blackhole/common/inc/table.h": TABLE,
-        "tt_metal/tt-llk/tests/python_tests/test_x.py": "",
-        "tt_metal/tt-llk/tests/sources/x.cpp": "",
-        "tt_metal/tt-llk/tests/helpers/include/h.h": "",
-        "tt_metal/hw/inc/tensix.h": "",
-    }
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return LlkTree(root / "tt_metal" / "tt-llk")
-
-
-def test_a_view_has_the_tools_and_leaves_the_tree_alone(cxx: Toolchain, tmp_path: Path) -> None:
-    tree = fake_tree(tmp_path / "tree")
-    before = {path: path.read_text() for path in tree.metal.rglob("*") if path.is_file()}
-    for _ in range(2):  # a view may be written again
-        home = write_llk_home(tmp_path / "view", tree)
-        assert home == tmp_path / "view" / "tt_metal" / "tt-llk"
-        assert (home / "tests/sfpi/compiler/bin/riscv-tt-elf-g++").is_file()
-        assert (home / "tests/sfpi/include/lltt.h").is_file()
-        assert (home / "tests" / ".." / ".." / "hw" / "inc" / "tensix.h").is_file()
-        (home / "tests" / "python_tests" / "log").write_text("written by the harness")
-        (home / "tests" / "sources" / "made.cpp").write_text("written by the harness")
-        changed = home / "tt_llk_blackhole/common/inc/sfpu/a.h"
-        assert "unroll" not in changed.read_text()
-        assert not changed.is_symlink()
-        assert (home / "tt_llk_blackhole/common/inc/sfpu/b.h").read_text() == "#pragma GCC unroll 8\n"
-        assert (home / "tt_llk_blackhole/llk_lib/llk.h").is_file()
-    assert {path: path.read_text() for path in tree.metal.rglob("*") if path.is_file()} == before
-
-
-def test_a_constant_made_from_a_callable_compiles_in_the_view(cxx: Toolchain, tmp_path: Path) -> None:
-    home = write_llk_home(tmp_path / "view", fake_tree(tmp_path / "tree"))
-    header = home / "tt_llk_blackhole/common/inc/table.h"
-    assert not header.is_symlink()
-    source = f'#include "{header}"\nint value = checked([](int i) {{ return i * i; }});\n'
-    tools = home / "tests" / "sfpi" / "compiler" / "bin"
-    done = gxx(tools, "-ftt-nttp", "-x", "c++", "-", "-c", "-o", tmp_path / "k.o", source=source)
+def test_constants_of_the_vector_language_need_no_code_before_main(tools: Path, tmp_path: Path) -> None:
+    """tt-metal refuses kernels with constructors of globals."""
+    target = tmp_path / "k.o"
+    source = "#include <sfpi.h>\nint main() { return 0; }\n"
+    done = gxx(tools, "-mcpu=tt-bh-tensix", *VENDOR_FLAGS, "-x", "c++", "-", "-c", "-o", target, source=source)
     assert done.returncode == 0, done.stderr
+    listing = subprocess.run([tools / "riscv-tt-elf-objdump", "-h", target], capture_output=True, text=True, check=True)
+    assert ".text" in listing.stdout
+    assert "init_array" not in listing.stdout
 
 
-def test_a_view_replaces_nothing_else(cxx: Toolchain, tmp_path: Path) -> None:
-    tree = fake_tree(tmp_path / "tree")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "file").write_text("mine")
-    with pytest.raises(CompileError, match="holds something else"):
-        write_llk_home(tmp_path / "mine", tree)
-    assert (tmp_path / "mine" / "file").read_text() == "mine"
+def test_sources_meet_in_link_time_optimisation(tools: Path, tmp_path: Path) -> None:
+    """As tt-metal links: several sources in one assembly, and the libraries that a C++ driver names by itself."""
+    flags = ["-mcpu=tt-bh-tensix", *VENDOR_FLAGS, "-flto=1"]
+    for number in (1, 2):
+        source = f'extern "C" int f{number}() {{ asm volatile(".ttinsn %0" ::"n"({number})); return {number}; }}\n'
+        done = gxx(tools, *flags, "-x", "c++", "-", "-c", "-o", tmp_path / f"{number}.o", source=source)
+        assert done.returncode == 0, done.stderr
+    start = 'extern "C" int f1(), f2();\nextern "C" void _start() { f1(); f2(); }\n'
+    done = gxx(tools, *flags, "-x", "c++", "-", "-c", "-o", tmp_path / "start.o", source=start)
+    assert done.returncode == 0, done.stderr
+    objects = [tmp_path / name for name in ("start.o", "1.o", "2.o")]
+    done = gxx(tools, *flags, "-nostartfiles", *objects, "-o", tmp_path / "k.elf")
+    assert done.returncode == 0, done.stderr
+    code = tmp_path / "k.bin"
+    subprocess.run(
+        [tools / "riscv-tt-elf-objcopy", "-O", "binary", "-j", ".text", tmp_path / "k.elf", code], check=True
+    )
+    words = [word >> 2 for (word,) in struct.iter_unpack("<I", code.read_bytes()) if word & 3 != 3]
+    assert sorted(words) == [1, 2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -92,6 +93,16 @@ def run_client(library: Path, script: str, **environment: str) -> Ended:
         timeout=600,
     )
     return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def pythons(minor: int) -> list[Path]:
+    """Pythons 3.minor of this machine that run."""
+    name = f"python3.{minor}"
+    found = [Path(path)] if (path := shutil.which(name)) else []
+    found += sorted(Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/{name}"))
+    return [
+        path for path in found if subprocess.run([path, "-c", ""], check=False, capture_output=True).returncode == 0
+    ]
 
 
 FORKS = '''

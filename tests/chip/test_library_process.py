@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
-from library_client import Ended, run_client
+from library_client import Ended, pythons, run_client
 
 # Clients read /proc to find the simulator's process.
 CHILDREN = """
@@ -83,21 +85,58 @@ void clock_in_another_thread(void (*function)(uint32_t))
 """
 
 
-def test_a_thread_may_call_while_another_keeps_pythons_lock(library: Path, tmp_path: Path) -> None:
-    """As ttnn does: its main thread waits for others and keeps the lock. In the client's process nobody could go on."""
+KEEPS_THE_LOCK = """
+init()
+helper = ctypes.PyDLL({helper!r})  # its calls keep Python's lock
+signal.alarm({seconds})
+helper.clock_in_another_thread(ctypes.cast(lib.libttsim_{function}, ctypes.c_void_p))
+signal.alarm(0)
+exit_()
+"""
+
+
+@pytest.fixture
+def helper(tmp_path: Path) -> str:
     (tmp_path / "thread.c").write_text(THREAD)
     compiler = next(path for name in ("cc", "gcc", "clang") if (path := shutil.which(name)))
     subprocess.run([compiler, "-shared", "-fPIC", "-pthread", "thread.c", "-o", "thread.so"], cwd=tmp_path, check=True)
-    out = check(
-        library,
-        f"""
-init()
-helper = ctypes.PyDLL({str(tmp_path / "thread.so")!r})  # its calls keep Python's lock
-helper.clock_in_another_thread(ctypes.cast(lib.libttsim_clock, ctypes.c_void_p))
-exit_()
-""",
-    )
+    return str(tmp_path / "thread.so")
+
+
+def test_a_thread_may_call_while_another_keeps_pythons_lock(library: Path, helper: str) -> None:
+    """As ttnn does: its main thread waits for others and keeps the lock."""
+    out = check(library, KEEPS_THE_LOCK.format(helper=helper, seconds=60, function="clock"))
     assert out.startswith("[3] bhemu: ")
+
+
+def test_in_the_clients_process_it_is_told_why_it_waits(library: Path, helper: str) -> None:
+    """Semihosting is served in Python, and so are all clocks then."""
+    script = CHILDREN + KEEPS_THE_LOCK.format(helper=helper, seconds=8, function="clock")
+    ended = run_client(library, script, BHEMU_PROCESS="client", BHEMU_PATIENCE="1", TTSIM_SEMIHOSTING="1")
+    assert ended.status == -signal.SIGALRM
+    assert "has waited for 1 seconds for Python's lock" in ended.out
+    assert "BHEMU_PROCESS=own" in ended.out
+
+
+def test_threads_of_python_are_not_told(library: Path) -> None:
+    """They wait their turn, and get it."""
+    script = """
+import threading
+init()
+def work():
+    for _ in range(300):
+        config_read(0, 0)
+threads = [threading.Thread(target=work) for _ in range(3)]
+[thread.start() for thread in threads]
+until = time.monotonic() + 2
+while time.monotonic() < until:
+    pass
+[thread.join() for thread in threads]
+exit_()
+"""
+    ended = run_client(library, CHILDREN + script, BHEMU_PROCESS="client", BHEMU_PATIENCE="1")
+    assert ended.status == 0, ended.out + ended.errors
+    assert "lock" not in ended.out
 
 
 def test_refusals_end_the_client_with_the_message(library: Path) -> None:
@@ -148,24 +187,16 @@ def test_another_value_of_the_variable_is_refused(library: Path) -> None:
     assert "BHEMU_PROCESS is neither client nor own" in ended.out
 
 
-def other_pythons() -> list[str]:
-    return [path for minor in (9, 10, 12, 13, 14) if (path := shutil.which(f"python3.{minor}"))]
-
-
-@pytest.mark.skipif(not other_pythons(), reason="there is no other Python")
 def test_clients_of_another_python(library: Path) -> None:
     """The simulator gets a process of its own, without being asked to."""
+    others = [path for minor in (9, 10, 12, 13, 14) if minor != sys.version_info.minor for path in pythons(minor)[:1]]
+    if not others:
+        pytest.skip("there is no other Python")
     script = (
         "import ctypes, sys; lib = ctypes.CDLL(sys.argv[1]); before = list(sys.path); lib.libttsim_init(); "
         "lib.libttsim_clock(4); lib.libttsim_exit(); assert sys.path == before, sys.path"
     )
-    tried = 0
-    for python in other_pythons():
-        if subprocess.run([python, "-c", ""], check=False, capture_output=True).returncode:
-            continue  # a launcher for versions that are not there
+    for python in others:
         done = subprocess.run([python, "-c", script, library], capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout.startswith("[4] bhemu: ")
-        tried += 1
-    if not tried:
-        pytest.skip("there is no other Python")

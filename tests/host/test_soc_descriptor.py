@@ -52,6 +52,22 @@ def test_a_channel_has_three_ports_in_the_order_of_translated_coordinates() -> N
     assert ports == [(x, y) for x in (0, 9) for y in rows]
 
 
+def test_tt_metal_finds_a_view_of_each_channel() -> None:
+    """What it looks up beyond tt-umd: by which of a channel's three ports Tensix tiles reach it."""
+    text = soc_descriptor()
+    views = re.findall(r"\{channel: (\d), worker_endpoint: \[(\d), (\d)\], eth_endpoint: \[\d, \d\]", text)
+    assert [int(channel) for channel, _, _ in views] == list(range(8))
+    assert {int(port) for _, *ports in views for port in ports} <= {0, 1, 2}
+    assert f"dram_view_size: {0xFF000000}\n" in text
+
+
+def test_without_ethernet_its_tiles_are_routers() -> None:
+    text = soc_descriptor(ethernet=False)
+    assert places(text, "eth") == []
+    of_kind = {place for place, node in NODES.items() if node.kind in (Kind.ETHERNET, Kind.ROUTER)}
+    assert set(places(text, "router_only")) == of_kind
+
+
 def test_file_is_where_tt_umd_looks(tmp_path: Path) -> None:
     path = write_soc_descriptor(tmp_path)
     assert path == tmp_path / NAME

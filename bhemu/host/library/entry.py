@@ -303,13 +303,15 @@ _CALLS: Final[dict[int, tuple[str, Any, tuple[Any, ...], Callable[..., Any]]]] =
 """By their places in the table of shim.c."""
 _DMA_READ, _DMA_WRITE = 7, 8
 _RUN, _FIND, _CHIP, _HANDLERS, _ACTIVE_TILES, _WORTH_THREADS = range(11, 17)
-_PATIENCE, _TABLE_SIZE = 19, 20
+_PATIENCE, _WAITING, _TABLE_SIZE = 19, 20, 21
 _table: Any = None
 _keep: list[Any] = []
 
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
+        if _table is not None:
+            _table[_WAITING] = None
         try:
             return function(*arguments)
         except BaseException as error:

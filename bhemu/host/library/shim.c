@@ -7,6 +7,7 @@
 #include "shim.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ static struct {
     void (*stands_still)(void);
     void (*never_clocks)(void);
     int64_t patience; /* nanoseconds */
+    int64_t waiting; /* when a thread began to wait for Python's lock; Python sets it to 0 */
 } calls;
 
 static int running;
@@ -181,6 +183,42 @@ static void watch_time(void)
         calls.never_clocks();
 }
 
+/* A client whose thread keeps Python's lock and waits for another one that needs it here waits for ever: it is told so,
+ * once, by a thread that looks on. The thread that has started the simulator is not looked at. */
+static _Thread_local int is_first;
+
+static void *look_on(void *unused)
+{
+    static const struct timespec nap = {0, 200000000};
+    for (;;) {
+        nanosleep(&nap, NULL);
+        int64_t since = __atomic_load_n(&calls.waiting, __ATOMIC_RELAXED);
+        if (since && now() - since > calls.patience)
+            break;
+    }
+    printf("bhemu: a thread of the client has waited for %d seconds for Python's lock, which another thread keeps; with "
+           "BHEMU_PROCESS=own the simulator has a process of its own, and needs no lock\n",
+           (int)(calls.patience / 1000000000));
+    fflush(stdout);
+    return unused;
+}
+
+static void start_looking_on(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, look_on, NULL) == 0)
+        pthread_detach(thread);
+}
+
+static void before_python(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (is_first)
+        return;
+    __atomic_store_n(&calls.waiting, now(), __ATOMIC_RELAXED);
+    pthread_once(&once, start_looking_on);
+}
+
 static void check(const char *function)
 {
     if (!running)
@@ -211,6 +249,7 @@ EXPORT void libttsim_init(void)
     } else {
         if (!python_is_alive())
             refuse(__func__, "the Python of this process has ended", "start the simulator before Python ends");
+        is_first = 1;
         calls.init();
     }
     running = 1;
@@ -232,16 +271,19 @@ EXPORT uint32_t libttsim_pci_config_rd32(uint32_t bdf, uint32_t offset)
     check(__func__);
     if (apart)
         return apart_call(CONFIG_READ, bdf, offset, 0, NULL, NULL, 0);
+    before_python();
     return calls.config_read(bdf, offset);
 }
 
 EXPORT void libttsim_pci_config_wr32(uint32_t bdf, uint32_t offset, uint32_t data)
 {
     check(__func__);
-    if (apart)
+    if (apart) {
         apart_call(CONFIG_WRITE, bdf, offset, data, NULL, NULL, 0);
-    else
-        calls.config_write(bdf, offset, data);
+        return;
+    }
+    before_python();
+    calls.config_write(bdf, offset, data);
 }
 
 EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
@@ -252,10 +294,12 @@ EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
         return;
     }
     const void *at = calls.find ? (void *)calls.find(calls.chip, paddr, size, 0) : NULL;
-    if (at)
+    if (at) {
         memcpy(p, at, size);
-    else
+    } else {
+        before_python();
         calls.memory_read(paddr, p, size);
+    }
     watch_time();
 }
 
@@ -268,10 +312,12 @@ EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t si
     }
     still.calls = 0;
     void *at = calls.find ? (void *)calls.find(calls.chip, paddr, size, 1) : NULL;
-    if (at)
+    if (at) {
         memcpy(at, p, size);
-    else
+    } else {
+        before_python();
         calls.memory_write(paddr, p, size);
+    }
 }
 
 EXPORT void libttsim_clock(uint32_t clocks)
@@ -282,10 +328,13 @@ EXPORT void libttsim_clock(uint32_t clocks)
         return;
     }
     reads_without_clock = 0;
-    if (!calls.run || *calls.active_tiles * clocks >= calls.worth_threads)
+    if (!calls.run || *calls.active_tiles * clocks >= calls.worth_threads) {
+        before_python();
         calls.clock(clocks);
-    else if (clocks && calls.run(calls.chip, calls.handlers, clocks))
+    } else if (clocks && calls.run(calls.chip, calls.handlers, clocks)) {
+        before_python();
         calls.finish_clock();
+    }
     watch_stillness();
 }
 
