@@ -27,7 +27,7 @@ test-bounds: $(STAMP)
 test-firmware: $(STAMP)
 	$(BIN)/python -m pytest -m firmware -rs tests/host/test_firmware_wheel.py
 
-# The unmodified tt-exalens and tt-umd, which pip fetches once, on the C library that `bhemu library` makes.
+# The unmodified tt-exalens, tt-umd and ttnn, which pip fetches once, on the C library that `bhemu library` makes.
 test-clients: $(STAMP) warm
 	$(BIN)/python -m pytest -m clients -rs tests/clients
 

@@ -30,7 +30,8 @@ def library(
     Clients of the official simulator, such as tt-exalens and tt-umd, then run on bhemu. `BHEMU_DUMP=FILE.npz` keeps
     the state of a tile at fault, `BHEMU_ELF=FILE:...` gives messages symbols and source lines, `BHEMU_ALLOW_OPEN=1`
     allows open choices, `BHEMU_ORDER=hardware` takes queues of Blackhole's size in place of the official simulator's,
-    `BHEMU_THREADS=N` and `BHEMU_QUANTUM=N` say on how many threads tiles run and how far ahead of each other.
+    `BHEMU_THREADS=N` and `BHEMU_QUANTUM=N` say on how many threads tiles run and how far ahead of each other,
+    `BHEMU_PROCESS=own` gives the simulator a process of its own.
 
     With `--record LIBRARY`, bhemu's own or another, clients run on that one, and `BHEMU_TRACE=FILE` gets a call trace
     for `bhemu compare`.

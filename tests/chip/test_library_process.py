@@ -151,6 +151,23 @@ def test_the_simulators_process_is_killed(library: Path) -> None:
     assert "[0] ERROR: ConfigurationError: libttsim: the process of the simulator has ended without a word" in ended.out
 
 
+def test_files_of_the_client_are_its_own(library: Path) -> None:
+    """Who reads from a pipe that the client closes gets to the end of it."""
+    check(
+        library,
+        """
+reading, writing = os.pipe()
+for end in (reading, writing):
+    os.set_inheritable(end, True)
+init()
+os.close(writing)
+signal.alarm(20)
+assert os.read(reading, 1) == b""
+exit_()
+""",
+    )
+
+
 def test_it_ends_with_the_client(library: Path) -> None:
     ended = run(library, "init(); print(children()[0], flush=True); os._exit(5)")
     assert ended.status == 5

@@ -41,6 +41,7 @@ static struct channel {
 } *channel;
 
 static pid_t server;
+extern char **environ;
 static read_callback dma_read;
 static write_callback dma_write;
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
@@ -104,13 +105,38 @@ static void look_after_server(void)
            "run `bhemu library` again: the Python that wrote this library may have moved, or memory is short");
 }
 
-static _Noreturn void become_server(int memory, const char *library)
+enum { MEMORY = 3 }; /* number of the shared memory's file in the simulator's process, behind the standard ones */
+
+/* The environment of the simulator's process: this one's, but it shall not start another in its turn. */
+static char **server_environment(void)
 {
-    static const char serve[] = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).bhemu_serve(int(sys.argv[2]))";
-    char number[16];
-    snprintf(number, sizeof number, "%d", memory);
-    setenv("BHEMU_PROCESS", "client", 1);
-    execl(BHEMU_PYTHON, BHEMU_PYTHON, "-E", "-c", serve, library, number, (char *)NULL);
+    static const char name[] = "BHEMU_PROCESS=";
+    size_t count = 0;
+    while (environ[count])
+        count++;
+    char **copy = calloc(count + 2, sizeof *copy);
+    char **next = copy;
+    if (!copy)
+        refuse("libttsim_init", "there is no memory for an environment", "free some memory");
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(environ[i], name, sizeof name - 1))
+            *next++ = environ[i];
+    *next = (char *)"BHEMU_PROCESS=client";
+    return copy;
+}
+
+/* Between fork and exec: other threads of the client may have held any lock, so only system calls are made. Files of the
+ * client are closed, whose other ends may wait for that. */
+static _Noreturn void become_server(int memory, char *library, char **environment)
+{
+    static char serve[] = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).bhemu_serve(3)";
+    static char python[] = BHEMU_PYTHON, alone[] = "-E", text[] = "-c";
+    char *arguments[] = {python, alone, text, serve, library, NULL};
+    dup2(memory, MEMORY);
+#ifdef SYS_close_range
+    syscall(SYS_close_range, MEMORY + 1, ~0U, 0);
+#endif
+    execve(python, arguments, environment);
     _exit(127);
 }
 
@@ -133,10 +159,12 @@ void apart_start(void)
     channel = place;
     channel->client = getpid();
     char *path = realpath(library.dli_fname, NULL);
+    char **environment = server_environment();
     fflush(NULL);
     server = fork();
     if (server == 0)
-        become_server(memory, path ? path : library.dli_fname);
+        become_server(memory, path ? path : (char *)library.dli_fname, environment);
+    free(environment);
     free(path);
     close(memory);
     pthread_atfork(NULL, NULL, after_fork);
