@@ -128,13 +128,13 @@ def work():
         config_read(0, 0)
 threads = [threading.Thread(target=work) for _ in range(3)]
 [thread.start() for thread in threads]
-until = time.monotonic() + 2
+until = time.monotonic() + 3
 while time.monotonic() < until:
     pass
 [thread.join() for thread in threads]
 exit_()
 """
-    ended = run_client(library, CHILDREN + script, BHEMU_PROCESS="client", BHEMU_PATIENCE="1")
+    ended = run_client(library, CHILDREN + script, BHEMU_PROCESS="client", BHEMU_PATIENCE="2")
     assert ended.status == 0, ended.out + ended.errors
     assert "lock" not in ended.out
 
