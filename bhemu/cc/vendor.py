@@ -7,6 +7,7 @@ translates the arguments and becomes the stock compiler, in a few milliseconds.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -57,7 +58,7 @@ exit 1
 """
 
 
-def write_vendor_tools(directory: str | Path, *, gcc: str = GCC) -> Path:
+def write_vendor_tools(directory: str | Path, *, gcc: str = GCC, options: Sequence[str] = ()) -> Path:
     """Write a directory in the layout of the vendor's `sfpi` package: `compiler/bin/riscv-tt-elf-*` and `include/`.
 
     Everything in it is resolved for this machine: write it anew after moving bhemu or the compiler. Existing files of
@@ -66,6 +67,7 @@ def write_vendor_tools(directory: str | Path, *, gcc: str = GCC) -> Path:
     Args:
         directory: created when it does not exist.
         gcc: the stock C driver.
+        options: for every source that is compiled.
 
     Returns:
         The directory, absolute.
@@ -79,16 +81,17 @@ def write_vendor_tools(directory: str | Path, *, gcc: str = GCC) -> Path:
     root = Path(directory).absolute()
     binaries, include, empty = root / "compiler" / "bin", root / "include", root / "compiler" / "lib"
     try:
-        for path in (binaries, include, empty):
+        for path in (binaries, include / "sys", empty):
             path.mkdir(parents=True, exist_ok=True)
         for name in _LIBRARIES:
             (empty / name).write_bytes(b"!<arch>\n")
         data = resources.files("bhemu.cc").joinpath("data")
-        for header in data.joinpath("sfpi").iterdir():
-            (include / header.name).write_text(header.read_text())
+        for header in ("sfpi.h", "lltt.h", "sys/types.h"):
+            (include / header).write_text(data.joinpath("sfpi", header).read_text())
         (include / _PRELUDE).write_text(data.joinpath("prelude.h").read_text())
         headers = [f"-isystem{path}" for path in cxx]
-        drivers = {"g++": (headers, ["-nostdinc++"]), "c++": (headers, ["-nostdinc++"]), "gcc": ([], [])}
+        cpp = [*options, "-nostdinc++"]
+        drivers = {"g++": (headers, cpp), "c++": (headers, cpp), "gcc": ([], list(options))}
         for name, (paths, code) in drivers.items():
             stock = toolchain.gcc if name == "gcc" else toolchain.tool("g++")
             script = _driver(name, stock, toolchain, root, paths, code) if stock else _missing(name)

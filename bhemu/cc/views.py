@@ -52,7 +52,7 @@ def write_llk_home(directory: str | Path, tree: LlkTree, *, gcc: str = GCC) -> P
         for written in ("python_tests", "sources"):  # logs and generated kernels
             _own(home / "tests" / written)
         for part in (home / "tt_llk_blackhole", top / "tt_metal" / "hw" / "ckernels" / "blackhole"):
-            _adapt_headers(part)
+            _adapt(part)
     except OSError as error:
         raise CompileError(f"cannot write {error.filename}: {error.strerror}", remedy="name a new directory") from None
     write_vendor_tools(home / "tests" / "sfpi", gcc=gcc)
@@ -115,11 +115,14 @@ def write_metal_root(directory: str | Path, tree: LlkTree, *, gcc: str = GCC) ->
         for above in (objects.parent, objects.parent.parent, objects.parent.parent.parent):
             _link_all(package / above.relative_to(top), above, without=("sfpi", "hw", "lib", "blackhole"))
         _link_all(linked, objects, without=tuple(_OBJECTS))
-        for part in ("tt-llk/tt_llk_blackhole", "hw/ckernels/blackhole"):
-            _adapt_headers(top / "tt_metal" / part)
+        for part in ("tt_metal/tt-llk/tt_llk_blackhole", "tt_metal/hw/ckernels/blackhole", "ttnn"):
+            if (top / part).exists():
+                _adapt(top / part)
     except OSError as error:
         raise CompileError(f"cannot write {error.filename}: {error.strerror}", remedy="name a new directory") from None
-    compiler = write_vendor_tools(top / "runtime" / "sfpi", gcc=gcc) / "compiler" / "bin" / f"{PREFIX}g++"
+    # tt-metal moves kernels, and refuses those with addresses of code in their data.
+    tools = write_vendor_tools(top / "runtime" / "sfpi", gcc=gcc, options=("-fno-jump-tables",))
+    compiler = tools / "compiler" / "bin" / f"{PREFIX}g++"
     includes = [f"-I{top}", *(f"-I{top / 'tt_metal' / part}" for part in _OBJECT_INCLUDES)]
     for name, source in _OBJECTS.items():
         command = [str(compiler), *_OBJECT_OPTIONS, *includes, "-c", "-o", str(objects / name)]
@@ -137,14 +140,15 @@ def write_metal_root(directory: str | Path, tree: LlkTree, *, gcc: str = GCC) ->
 _MARK = ".bhemu-view"
 """File that says that a directory is a view, which may be replaced."""
 _ADAPTED = (
-    # An unroll count that is a template parameter: the stock compiler wants a number. It is a hint, without effect on
-    # results.
-    (re.compile(rb"^#pragma GCC unroll [A-Za-z_]\w*[ \t]*$", re.MULTILINE), rb""),
+    # An unroll count that is not a number, such as a template parameter: the stock compiler wants a number. It is a
+    # hint, without effect on results.
+    (re.compile(rb"^[ \t]*#pragma GCC unroll[ \t]*\(?[ \t]*[A-Za-z_][^\n]*$", re.MULTILINE), rb""),
     # A constexpr variable made from a parameter that is a reference: allowed since GCC 14 (C++23, P2280). By value it
     # always was, and a callable without state is the same by value.
     (re.compile(rb"\((\w+)&& (\w+)\)(\s*\{\s*constexpr auto \w+ = [^;]*\b\2\b)"), rb"(\1 \2)\3"),
 )
-"""What the stock compiler does not take in headers, and what stands there in the view."""
+"""What the stock compiler does not take in sources, and what stands there in the view."""
+_SUFFIXES: Final = (".h", ".hpp", ".inl", ".cpp")
 
 
 def _begin(top: Path, what: Path) -> None:
@@ -157,10 +161,10 @@ def _begin(top: Path, what: Path) -> None:
     (top / _MARK).write_text(f"{what}\n")
 
 
-def _adapt_headers(part: Path) -> None:
-    """Give the view its own copies of the headers below `part`, a link, that the stock compiler would not take."""
+def _adapt(part: Path) -> None:
+    """Give the view its own copies of the sources below `part`, a link, that the stock compiler would not take."""
     source = part.resolve()
-    for file in sorted(source.rglob("*.h")):
+    for file in sorted(file for file in source.rglob("*") if file.suffix in _SUFFIXES):
         text = adapted = file.read_bytes()
         for pattern, instead in _ADAPTED:
             adapted = pattern.sub(instead, adapted)

@@ -282,6 +282,7 @@ class CoreRecorder:
         pushes = record.access_kind[core] == PUSH
         address = -1 if pushes else int(record.access_address[core])
         who = core | column.GAVE_UP << 4 | int(record.access_size[core]) << 8
-        code = pc | int(record.l1_u32[pc >> 2]) << 32
+        word = int(record.l1_u32[pc >> 2])
+        code = pc | (word - (word >> 31 << 32)) << 32  # as compiled code packs it: 64 bits with a sign
         waited = int(record.round_goal) - first
         return [first, who, code, address, -1, waited, int(self._buffer[column.TENSIX_BEFORE]), 0]

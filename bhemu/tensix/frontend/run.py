@@ -17,7 +17,7 @@ from bhemu.machine.dispatch import BESIDE, NOT_COMPILED, call_handler, has_handl
 from bhemu.machine.faults import DONE, REFUSED, SCHEDULED, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
-from bhemu.tensix.frontend.fetch import fetch, fifo_push
+from bhemu.tensix.frontend.fetch import expand, fetch_ready, fifo_push
 from bhemu.tensix.frontend.gate import is_held, wait_is_over
 from bhemu.tensix.vector_queue import ALL_THREADS, NO_THREAD
 
@@ -40,39 +40,55 @@ AFTER: Final = (STOPPED, STOPPED, FAULTED, STOPPED, NEEDS_HANDLER)
 CYCLES_IN_A_SCRIPT: Final = 1_000_000
 
 
-@kernel(forceinline=True)  # calls, which LLVM would leave here, take as long again
-def issue(t, table, thread):
-    """Let one word of the thread pass its gate and execute; DONE also when a latched wait has just been lifted."""
-    simulator_order = t.simulator_order != 0
-    wait = np.int64(t.wait_word[thread])
-    if simulator_order and wait != 0:
-        if wait_is_over(t, thread):
-            t.wait_word[thread] = np.uint32(0)
-            return DONE
-        return WAIT  # the wait holds every word (tile E43)
-    if t.gate_full[thread] == 0 and not fetch(t, thread):
-        return EMPTY
-    word = np.int64(t.gate_word[thread])
+@kernel(forceinline=True)
+def _execute(t, table, thread, word):
+    """Let the word at the thread's gate execute; returns its status."""
     opcode = word >> 24
-    if wait != 0:
-        if wait_is_over(t, thread):
-            t.wait_word[thread] = np.uint32(0)  # the block falls one cycle later
-            return DONE
-        if is_held(wait, opcode):
-            return WAIT
     status = call_handler(table, opcode, t, thread, word)
     if status in (DONE, SCHEDULED):
         t.gate_full[thread] = 0
         t.issued[thread, opcode] += 1
-        if simulator_order and t.wait_word[thread] != 0:
-            if not wait_is_over(t, thread):
-                return WAIT  # it has been latched, which takes no time; it is executed when its condition holds
-            t.wait_word[thread] = np.uint32(0)
     elif status != WAIT:
         t.fault_thread = thread
         t.fault_word = np.uint32(word)
         t.fault_line = t.gate_line[thread]
     return status
+
+
+@kernel
+def _issue_in_simulator_order(t, table, thread):
+    """`issue` as the official simulator does it: a wait holds every word, and to latch one takes no time (tile E43)."""
+    if t.wait_word[thread] != 0:
+        if not wait_is_over(t, thread):
+            return WAIT
+        t.wait_word[thread] = np.uint32(0)
+        return DONE
+    if t.gate_full[thread] == 0 and not fetch_ready(t, thread):
+        return EMPTY
+    status = _execute(t, table, thread, np.int64(t.gate_word[thread]))
+    if status in (DONE, SCHEDULED) and t.wait_word[thread] != 0:
+        if not wait_is_over(t, thread):
+            return WAIT  # it is executed when its condition holds
+        t.wait_word[thread] = np.uint32(0)
+    return status
+
+
+@kernel(forceinline=True)  # calls, which LLVM would leave here, take as long again
+def issue(t, table, thread):
+    """Let one word of the thread pass its gate and execute; DONE also when a latched wait has just been lifted."""
+    if t.simulator_order != 0:
+        return _issue_in_simulator_order(t, table, thread)
+    if t.gate_full[thread] == 0 and not expand(t, thread):
+        return EMPTY
+    word = np.int64(t.gate_word[thread])
+    wait = np.int64(t.wait_word[thread])
+    if wait != 0:
+        if wait_is_over(t, thread):
+            t.wait_word[thread] = np.uint32(0)  # the block falls one cycle later
+            return DONE
+        if is_held(wait, word >> 24):
+            return WAIT
+    return _execute(t, table, thread, word)
 
 
 @kernel
