@@ -40,7 +40,7 @@ from bhemu.riscv.decode import sign_extend
 from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED, WORD
 from bhemu.riscv.poll import NOT_RECORDING, begin_recording, end_step, record_step, wake, wake_changed
 from bhemu.tensix.frontend import run as clock
-from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, is_idle, side_push
+from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, is_idle, ready_words, side_push
 from bhemu.tile.debug_watch import after_instruction, before_instruction
 from bhemu.tile.faults import MOP_FROM_B
 from bhemu.tile.interrupts import take_interrupt
@@ -130,7 +130,7 @@ def _push(t, core):
         t.core_state[core] = HALTED
         t.core_halt_reason[core] = HALT_REFUSED
         return DONE
-    if t.simulator_order != 0 and t.ready_count[0 if core == B else core - T0] > READY_PUSH_LIMIT:
+    if t.simulator_order != 0 and ready_words(t, 0 if core == B else core - T0) > READY_PUSH_LIMIT:
         return WAIT
     if core == B:
         if (word >> 24) == MOP:

@@ -230,6 +230,15 @@ exit_()
     assert wrong.out.startswith("[0] ERROR: ConfigurationError: libttsim_init: BHEMU_ORDER is 'silicon'\n")
 
 
+@pytest.mark.parametrize(("words", "reached"), [(52, 1), (53, 0)])
+def test_the_room_of_the_simulators_queue(library: Path, words: int, reached: int) -> None:
+    """A push waits while 53 words are queued, of which the first one waits for SrcA (E43)."""
+    pushes = [tensix("STALLWAIT 0x1ff, 0x80"), *[tensix("SETADCXX 1, 15, 3")] * words]
+    program = [(word << 2 | word >> 30) & 0xFFFFFFFF for word in pushes] + [ONE_TO_X1, X1_TO_400, LOOP]
+    out = check(library, f"init(); release_b({program}); clock(200); print(peek(1, 2, 0x400)[0]); exit_()")
+    assert out.split()[0] == str(reached)
+
+
 @in_both_processes
 def test_semihosting(library: Path) -> None:
     """write(1, 0x100, 3), then exit(7)."""

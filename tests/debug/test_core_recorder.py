@@ -165,6 +165,13 @@ def test_a_core_that_polls_or_waits_for_ever_counts_up_to_now() -> None:
     assert log.waits == {(T0, START["T0"] + 4, "mailbox with B"): CLOCKS - 1}
 
 
+def test_a_core_that_waits_in_an_instruction_with_its_top_bit_set() -> None:
+    log = recorded({"T0": "li a0, 0xffec0004\nlw a1, -4(a0)"})
+    (waits,) = of(log, T0, column.GAVE_UP)
+    assert (waits.end, waits.address) == (CLOCKS, 0xFFEC0000)
+    assert log.waits[T0, waits.pc, "mailbox with B"] == waits.rounds
+
+
 def test_two_logs_of_one_run_agree() -> None:
     recorder = CoreRecorder()
     tile = run(WAITS, recorder)

@@ -103,6 +103,12 @@ def _expand_ahead(t, thread):
 
 
 @kernel
+def ready_words(t, thread):
+    """Words in the official simulator's queue: that at the gate, or one whose wait is latched, stands there, too."""
+    return np.int64(t.ready_count[thread]) + (1 if t.gate_full[thread] != 0 or t.wait_word[thread] != 0 else 0)
+
+
+@kernel
 def fetch_ready(t, thread):
     """`expand`, from the queue behind the expanders that the official simulator has (tile E43)."""
     if t.ready_count[thread] == 0:
