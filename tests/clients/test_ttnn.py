@@ -22,6 +22,8 @@ from bhemu.machine.compiler import cache_directory
 
 pytestmark = pytest.mark.clients
 
+SLOW = {"TT_METAL_SLOW_DISPATCH_MODE": "1"}
+"""Programs are dispatched by the host; otherwise by Tensix tiles, which read the host's memory."""
 PRELUDE = """
 import numpy as np
 import ttnn
@@ -71,7 +73,6 @@ def settings(ttnn_python: Path, library: Path, tmp_path_factory: pytest.TempPath
     return clean | {
         **kept,
         "TT_METAL_SIMULATOR": str(library),
-        "TT_METAL_SLOW_DISPATCH_MODE": "1",
         "TT_METAL_RUNTIME_ROOT": str(root),
         "TT_METAL_CACHE": str(root / "cache"),
         "TT_METAL_LOGGER_LEVEL": "FATAL",
@@ -95,11 +96,12 @@ def run(ttnn_python: Path, settings: dict[str, str], script: str, work: Path) ->
     return done.stdout
 
 
-def test_ttnn_operations(ttnn_python: Path, settings: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("dispatch", ["by the host", "by cores"])
+def test_ttnn_operations(ttnn_python: Path, settings: dict[str, str], tmp_path: Path, dispatch: str) -> None:
     """Firmware boots on 140 tiles; small integers come back exactly, a product and powers with bfloat16's precision."""
     run(
         ttnn_python,
-        settings,
+        settings | SLOW if dispatch == "by the host" else settings,
         """
 a = rng.integers(-8, 8, (64, 96)).astype(np.float32)
 b = rng.integers(-8, 8, (96, 128)).astype(np.float32)
@@ -124,7 +126,7 @@ def test_vector_kernels_are_refused_by_name(ttnn_python: Path, settings: dict[st
     """They need the vendor's compiler; the program can go on."""
     run(
         ttnn_python,
-        settings,
+        settings | SLOW,
         """
 x = put(np.ones((32, 32), np.float32))
 try:
