@@ -1,95 +1,30 @@
-/* The simulator in a process of its own, for clients whose Python cannot run bhemu or may not be entered: each call of
- * the interface goes to it through shared memory, and so do its accesses to the host's memory.
- *
- * The client's process has one end, `apart_call`; the other, `bhemu_serve`, runs in a process of the Python that has
- * written the library and calls the same functions there. One `turn` says who may touch the rest: whoever has it. */
+/* The client's end of a simulator in a process of its own, for clients whose Python cannot run bhemu or may not be
+ * entered: each call of the interface goes to it through shared memory, and so do its accesses to the host's memory. */
 
 #define _GNU_SOURCE
+#include "apart.h"
+#include "channel.h"
 #include "shim.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum turn { FREE, ASKED, HOST_ASKED, HOST_ANSWERED };
-
-enum { PIECE = 1 << 24 }; /* bytes that are moved at a time */
-enum { SPIN = 20000 };    /* nanoseconds before a wait goes to sleep */
-
-static struct channel {
-    _Atomic uint32_t turn;
-    _Atomic uint32_t sleepers;
-    uint32_t function;
-    uint32_t size;
-    uint64_t a, b, c;
-    uint32_t answer;
-    uint32_t writes; /* HOST_ASKED: 1 the simulator writes to the host's memory, 0 it reads */
-    uint32_t has_read, has_write;
-    int32_t client;
-    unsigned char bytes[PIECE];
-} *channel;
-
+static struct channel *channel;
 static pid_t server;
 extern char **environ;
 static read_callback dma_read;
 static write_callback dma_write;
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 static int is_fork; /* of the client's process: the simulator serves the other */
-
-/* --- turns ------------------------------------------------------------------------------------------------------- */
-
-static void give(enum turn turn)
-{
-    atomic_store(&channel->turn, turn);
-    if (atomic_load(&channel->sleepers))
-        syscall(SYS_futex, &channel->turn, FUTEX_WAKE, 1, NULL, NULL, 0);
-}
-
-static int64_t nanoseconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * (int64_t)1000000000 + time.tv_nsec;
-}
-
-/* Wait until it is one of two turns; `look` is called now and then, and does not return when the other end has gone. */
-static enum turn wait_for(enum turn one, enum turn other, void (*look)(void))
-{
-    static const struct timespec nap = {0, 100000000};
-    for (int64_t until = nanoseconds() + SPIN; nanoseconds() < until;)
-        for (int i = 0; i < 64; i++) {
-            enum turn turn = atomic_load(&channel->turn);
-            if (turn == one || turn == other)
-                return turn;
-#if defined(__x86_64__) || defined(__i386__)
-            __builtin_ia32_pause();
-#endif
-        }
-    for (;;) {
-        atomic_fetch_add(&channel->sleepers, 1);
-        uint32_t turn = atomic_load(&channel->turn);
-        if (turn != one && turn != other)
-            syscall(SYS_futex, &channel->turn, FUTEX_WAIT, turn, &nap, NULL, 0);
-        atomic_fetch_sub(&channel->sleepers, 1);
-        turn = atomic_load(&channel->turn);
-        if (turn == one || turn == other)
-            return turn;
-        look();
-    }
-}
-
-/* --- the client's end -------------------------------------------------------------------------------------------- */
 
 /* The simulator ends the process when it refuses something, having said why, or when its program asks for it. */
 static void look_after_server(void)
@@ -125,8 +60,8 @@ static char **server_environment(void)
     return copy;
 }
 
-/* Between fork and exec: other threads of the client may have held any lock, so only system calls are made. Files of the
- * client are closed, whose other ends may wait for that. */
+/* Between fork and exec: other threads of the client may have held any lock, so only system calls are made. Files of
+ * the client are closed, whose other ends may wait for that. */
 static _Noreturn void become_server(int memory, char *library, char **environment)
 {
     static char serve[] = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).bhemu_serve(3)";
@@ -155,7 +90,7 @@ void apart_start(void)
         refuse("libttsim_init", "no memory can be shared with the process of the simulator", "allow memfd_create");
     void *place = mmap(NULL, sizeof *channel, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
     if (place == MAP_FAILED)
-        refuse("libttsim_init", "no memory can be shared with the process of the simulator", "raise the limit of memory");
+        refuse("libttsim_init", "no memory can be shared with the process of the simulator", "raise its limit");
     channel = place;
     channel->client = getpid();
     char *path = realpath(library.dli_fname, NULL);
@@ -188,18 +123,19 @@ static uint32_t ask(enum function function, uint64_t a, uint64_t b, uint64_t c, 
     channel->c = c;
     channel->has_read = dma_read != NULL;
     channel->has_write = dma_write != NULL;
-    give(ASKED);
-    while (wait_for(FREE, HOST_ASKED, look_after_server) == HOST_ASKED) {
+    give(channel, ASKED);
+    while (wait_for(channel, FREE, HOST_ASKED, look_after_server) == HOST_ASKED) {
         if (channel->writes)
             dma_write(channel->a, channel->bytes, channel->size);
         else
             dma_read(channel->a, channel->bytes, channel->size);
-        give(HOST_ANSWERED);
+        give(channel, HOST_ANSWERED);
     }
     return channel->answer;
 }
 
-uint32_t apart_call(enum function function, uint64_t a, uint64_t b, uint64_t c, const void *in, void *out, uint32_t size)
+uint32_t apart_call(enum function function, uint64_t a, uint64_t b, uint64_t c, const void *in, void *out,
+                    uint32_t size)
 {
     if (is_fork)
         refuse("libttsim", "the simulator belongs to the process from which this one was forked",
@@ -217,104 +153,4 @@ uint32_t apart_call(enum function function, uint64_t a, uint64_t b, uint64_t c, 
     } while (done < size);
     pthread_mutex_unlock(&one_at_a_time);
     return answer;
-}
-
-/* --- the simulator's end ----------------------------------------------------------------------------------------- */
-
-static void look_after_client(void)
-{
-    if (getppid() != channel->client)
-        _exit(0);
-}
-
-/* Move bytes between the host's memory and here. */
-static void ask_host(uint32_t writes, uint64_t address, unsigned char *bytes, uint32_t size)
-{
-    for (uint32_t done = 0; done < size; done += PIECE) {
-        uint32_t piece = size - done < PIECE ? size - done : PIECE;
-        channel->writes = writes;
-        channel->a = address + done;
-        channel->size = piece;
-        if (writes)
-            memcpy(channel->bytes, bytes + done, piece);
-        give(HOST_ASKED);
-        wait_for(HOST_ANSWERED, HOST_ANSWERED, look_after_client);
-        if (!writes)
-            memcpy(bytes + done, channel->bytes, piece);
-    }
-}
-
-static void read_host(uint64_t address, void *bytes, uint32_t size)
-{
-    ask_host(0, address, bytes, size);
-}
-
-static void write_host(uint64_t address, const void *bytes, uint32_t size)
-{
-    ask_host(1, address, (unsigned char *)bytes, size);
-}
-
-void libttsim_set_pci_dma_mem_callbacks(read_callback, write_callback);
-void libttsim_init(void);
-void libttsim_exit(void);
-uint32_t libttsim_pci_config_rd32(uint32_t, uint32_t);
-void libttsim_pci_config_wr32(uint32_t, uint32_t, uint32_t);
-void libttsim_pci_mem_rd_bytes(uint64_t, void *, uint32_t);
-void libttsim_pci_mem_wr_bytes(uint64_t, const void *, uint32_t);
-void libttsim_clock(uint32_t);
-void libttsim_tile_rd_bytes(uint32_t, uint32_t, uint64_t, void *, uint32_t);
-void libttsim_tile_wr_bytes(uint32_t, uint32_t, uint64_t, const void *, uint32_t);
-
-/* Carry out what stands in the channel. Accesses to the host's memory use the channel meanwhile, so bytes are copied. */
-static uint32_t carry_out(unsigned char *bytes)
-{
-    uint32_t size = channel->size;
-    uint64_t a = channel->a, b = channel->b, c = channel->c;
-    switch ((enum function)channel->function) {
-    case INIT:
-        libttsim_set_pci_dma_mem_callbacks(channel->has_read ? read_host : NULL, channel->has_write ? write_host : NULL);
-        libttsim_init();
-        break;
-    case EXIT:
-        libttsim_exit();
-        break;
-    case CONFIG_READ:
-        return libttsim_pci_config_rd32(a, b);
-    case CONFIG_WRITE:
-        libttsim_pci_config_wr32(a, b, c);
-        break;
-    case MEMORY_READ:
-        libttsim_pci_mem_rd_bytes(a, bytes, size);
-        memcpy(channel->bytes, bytes, size);
-        break;
-    case MEMORY_WRITE:
-        memcpy(bytes, channel->bytes, size);
-        libttsim_pci_mem_wr_bytes(a, bytes, size);
-        break;
-    case CLOCK:
-        libttsim_clock(a);
-        break;
-    case TILE_READ:
-        libttsim_tile_rd_bytes(b, c, a, bytes, size);
-        break;
-    case TILE_WRITE:
-        libttsim_tile_wr_bytes(b, c, a, bytes, size);
-        break;
-    }
-    return 0;
-}
-
-/* Serve the client that has started this process, until it ends. */
-EXPORT void bhemu_serve(int memory)
-{
-    channel = mmap(NULL, sizeof *channel, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-    unsigned char *bytes = malloc(PIECE);
-    if (channel == MAP_FAILED || !bytes)
-        refuse("libttsim_init", "no memory can be shared with the client", "raise the limit of memory");
-    close(memory);
-    for (;;) {
-        wait_for(ASKED, ASKED, look_after_client);
-        channel->answer = carry_out(bytes);
-        give(FREE);
-    }
 }

@@ -5,6 +5,7 @@
 
 #define _GNU_SOURCE
 #include "shim.h"
+#include "apart.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -45,13 +46,6 @@ static int running;
 static int apart; /* the simulator is in a process of its own (apart.c) */
 static int (*python_is_alive)(void);
 
-_Noreturn void refuse(const char *function, const char *text, const char *remedy)
-{
-    printf("[0] ERROR: ConfigurationError: %s: %s\n  remedy: %s\n", function, text, remedy);
-    fflush(stdout);
-    _exit(1);
-}
-
 static void *symbol(const char *name)
 {
     void *found = dlsym(RTLD_DEFAULT, name);
@@ -70,7 +64,7 @@ static int start_python(int must)
         if (!*BHEMU_LIBPYTHON && !must)
             return 0;
         if (!*BHEMU_LIBPYTHON)
-            refuse("libttsim_init", "this Python has no shared library (libpython), so it cannot run in a process of another language",
+            refuse("libttsim_init", "this Python has no shared library (libpython), so this process cannot load it",
                    "do not set BHEMU_PROCESS: the simulator then has a process of its own");
         if (!dlopen(BHEMU_LIBPYTHON, RTLD_NOW | RTLD_GLOBAL))
             refuse("libttsim_init", dlerror(), "run `bhemu library` again: the Python that wrote this library has moved");
@@ -104,9 +98,9 @@ static int fill_calls(int must)
         "except Exception as error:\n"
         "    if %d:\n"
         "        import os\n"
-        "        text = '[0] ERROR: ConfigurationError: libttsim_init: the Python %%d.%%d of this process cannot run bhemu: '\n"
-        "        text += '%%s\\n  remedy: do not set BHEMU_PROCESS: the simulator then has a process of its own; or start the '\n"
-        "        text += 'client with Python %d.%d, for which bhemu is installed\\n'\n"
+        "        text = '[0] ERROR: ConfigurationError: libttsim_init: the Python %%d.%%d of this process cannot run '\n"
+        "        text += 'bhemu: %%s\\n  remedy: do not set BHEMU_PROCESS: the simulator then has a process of its own; or '\n"
+        "        text += 'start the client with Python %d.%d, for which bhemu is installed\\n'\n"
         "        sys.stdout.flush()\n"
         "        os.write(1, (text %% (*sys.version_info[:2], error)).encode())\n"
         "        os._exit(1)\n"
@@ -196,8 +190,8 @@ static void *look_on(void *unused)
         if (since && now() - since > calls.patience)
             break;
     }
-    printf("bhemu: a thread of the client has waited for %d seconds for Python's lock, which another thread keeps; with "
-           "BHEMU_PROCESS=own the simulator has a process of its own, and needs no lock\n",
+    printf("bhemu: a thread of the client has waited for %d seconds for Python's lock, which another thread keeps; "
+           "with BHEMU_PROCESS=own the simulator has a process of its own, and needs no lock\n",
            (int)(calls.patience / 1000000000));
     fflush(stdout);
     return unused;

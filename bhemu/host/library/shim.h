@@ -1,4 +1,4 @@
-/* What the two halves of the C library share: shim.c (the interface) and apart.c (the simulator in another process). */
+/* The interface of the C library, and how it refuses. */
 
 #ifndef BHEMU_SHIM_H
 #define BHEMU_SHIM_H
@@ -13,18 +13,16 @@ typedef void (*write_callback)(uint64_t, const void *, uint32_t);
 /* Print a refusal in the interface's form, and end the process. */
 _Noreturn void refuse(const char *function, const char *text, const char *remedy);
 
-/* The functions of the interface, by their names without `libttsim_`. */
-enum function { INIT, EXIT, CONFIG_READ, CONFIG_WRITE, MEMORY_READ, MEMORY_WRITE, CLOCK, TILE_READ, TILE_WRITE };
-
-/* Start the process of the simulator, which ends with this one. Later calls do nothing. */
-void apart_start(void);
-
-/* Let the simulator's process do what a function of the interface does.
- *
- * a, b, c: its numbers, in its order. in, out: bytes that it takes or fills, or NULL. Returns its answer, or 0. */
-uint32_t apart_call(enum function function, uint64_t a, uint64_t b, uint64_t c, const void *in, void *out, uint32_t size);
-
-/* What the simulator may use to reach the host's memory; NULL: nothing. */
-void apart_set_callbacks(read_callback reads, write_callback writes);
+/* The interface (tile H1). */
+void libttsim_set_pci_dma_mem_callbacks(read_callback, write_callback);
+void libttsim_init(void);
+void libttsim_exit(void);
+uint32_t libttsim_pci_config_rd32(uint32_t, uint32_t);
+void libttsim_pci_config_wr32(uint32_t, uint32_t, uint32_t);
+void libttsim_pci_mem_rd_bytes(uint64_t, void *, uint32_t);
+void libttsim_pci_mem_wr_bytes(uint64_t, const void *, uint32_t);
+void libttsim_clock(uint32_t);
+void libttsim_tile_rd_bytes(uint32_t, uint32_t, uint64_t, void *, uint32_t);
+void libttsim_tile_wr_bytes(uint32_t, uint32_t, uint64_t, const void *, uint32_t);
 
 #endif

@@ -1,0 +1,50 @@
+/* Whose turn it is in the memory that two processes share: a wait spins for a while, then sleeps. */
+
+#define _GNU_SOURCE
+#include "channel.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SPIN = 20000 }; /* nanoseconds before a wait goes to sleep */
+
+void give(struct channel *channel, enum turn turn)
+{
+    atomic_store(&channel->turn, turn);
+    if (atomic_load(&channel->sleepers))
+        syscall(SYS_futex, &channel->turn, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static int64_t nanoseconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * (int64_t)1000000000 + time.tv_nsec;
+}
+
+enum turn wait_for(struct channel *channel, enum turn one, enum turn other, void (*look)(void))
+{
+    static const struct timespec nap = {0, 100000000};
+    for (int64_t until = nanoseconds() + SPIN; nanoseconds() < until;)
+        for (int i = 0; i < 64; i++) {
+            enum turn turn = atomic_load(&channel->turn);
+            if (turn == one || turn == other)
+                return turn;
+#if defined(__x86_64__) || defined(__i386__)
+            __builtin_ia32_pause();
+#endif
+        }
+    for (;;) {
+        atomic_fetch_add(&channel->sleepers, 1);
+        uint32_t turn = atomic_load(&channel->turn);
+        if (turn != one && turn != other)
+            syscall(SYS_futex, &channel->turn, FUTEX_WAIT, turn, &nap, NULL, 0);
+        atomic_fetch_sub(&channel->sleepers, 1);
+        turn = atomic_load(&channel->turn);
+        if (turn == one || turn == other)
+            return turn;
+        look();
+    }
+}
