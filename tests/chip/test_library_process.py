@@ -139,6 +139,28 @@ exit_()
     assert "lock" not in ended.out
 
 
+@pytest.mark.parametrize("process", ["client", "own"])
+def test_the_library_may_be_unloaded_and_loaded_again(library: Path, process: str) -> None:
+    """As tt-umd does; another thread has called it, so one of its own looks on."""
+    script = f"""
+import _ctypes, threading
+def work():
+    init(); config_read(0, 0)
+    thread = threading.Thread(target=config_read, args=(0, 0)); thread.start(); thread.join()
+    clock(2); exit_()
+work()
+_ctypes.dlclose(lib._handle)
+time.sleep(0.6)
+lib = ctypes.CDLL({str(library)!r})
+init, exit_, clock, config_read = (
+    getattr(lib, "libttsim_" + name) for name in ("init", "exit", "clock", "pci_config_rd32"))
+work()
+"""
+    ended = run_client(library, CHILDREN + script, BHEMU_PROCESS=process)
+    assert ended.status == 0, ended.out + ended.errors
+    assert [line.partition(":")[0] for line in ended.out.splitlines()] == ["[2] bhemu", "[2] bhemu"]
+
+
 def test_refusals_end_the_client_with_the_message(library: Path) -> None:
     ended = run(library, "init(); clock(3); read(1 << 60, 4)")
     assert ended.status == 1

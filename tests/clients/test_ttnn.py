@@ -60,8 +60,10 @@ def ttnn_python() -> Path:
 
 @pytest.fixture(scope="module")
 def settings(ttnn_python: Path, library: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Environment of a ttnn program."""
-    write_soc_descriptor(library.parent, ethernet=False)
+    """Environment of a ttnn program: the library beside a description without Ethernet tiles."""
+    simulator = tmp_path_factory.mktemp("without_ethernet")
+    shutil.copy(library, simulator)
+    write_soc_descriptor(simulator, ethernet=False)
     package = next(ttnn_python.parents[1].glob("lib/python*/site-packages/ttnn"))
     try:
         root = write_metal_root(tmp_path_factory.mktemp("metal"), find_llk(package))
@@ -72,7 +74,7 @@ def settings(ttnn_python: Path, library: Path, tmp_path_factory: pytest.TempPath
     kept = {name: os.environ[name] for name in ("BHEMU_CACHE",) if name in os.environ}
     return clean | {
         **kept,
-        "TT_METAL_SIMULATOR": str(library),
+        "TT_METAL_SIMULATOR": str(simulator / library.name),
         "TT_METAL_RUNTIME_ROOT": str(root),
         "TT_METAL_CACHE": str(root / "cache"),
         "TT_METAL_LOGGER_LEVEL": "FATAL",

@@ -118,7 +118,8 @@ def _compile(sources: tuple[str, ...], directory: Path, **defined: str) -> Path:
                 *(*compiler, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra"),
                 *(str(Path(__file__).with_name(source)) for source in sources),
                 *(f"-D{name}={value}" for name, value in defined.items()),
-                *("-ldl", "-pthread", "-o", str(made)),
+                # tt-umd unloads it, and a thread of it may still look on.
+                *("-ldl", "-pthread", "-Wl,-z,nodelete", "-o", str(made)),
             ],
             made,
         )
