@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import venv
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,21 +49,32 @@ def command(line):
 
 
 @pytest.fixture(scope="session")
-def python() -> Path:
+def install() -> Callable[..., Path]:
+    """`install(what, base, *packages)` -> Python of an environment of a Python with packages, made once."""
+
+    def make(what: str, base: str | Path, *packages: str) -> Path:
+        version = subprocess.run([base, "-VV"], check=True, capture_output=True, text=True).stdout
+        name = hashlib.sha256("\n".join([str(base), version, *packages]).encode()).hexdigest()[:12]
+        place = cache_directory() / "clients" / f"venv-{name}"
+        binary, stamp = place / "bin" / "python", place / "installed"
+        if not stamp.is_file():
+            shutil.rmtree(place, ignore_errors=True)
+            pip = [str(binary), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+            for command in ([str(base), "-m", "venv", str(place)], pip):
+                done = subprocess.run(command, check=False, capture_output=True, text=True)
+                if done.returncode:
+                    said = done.stderr.strip().splitlines()
+                    pytest.skip(f"{what} IS NOT TESTED: pip cannot install it: {said[-1] if said else done.returncode}")
+            stamp.touch()
+        return binary
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def python(install: Callable[..., Path]) -> Path:
     """Python of an environment with the clients alone; bhemu's own packages come from where bhemu runs."""
-    name = hashlib.sha256("\n".join([sys.version, *PACKAGES]).encode()).hexdigest()[:12]
-    place = cache_directory() / "clients" / f"venv-{name}"
-    binary, stamp = place / "bin" / "python", place / "installed"
-    if not stamp.is_file():
-        shutil.rmtree(place, ignore_errors=True)
-        venv.create(place, with_pip=True)
-        command = [str(binary), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        if done.returncode:
-            said = done.stderr.strip().splitlines()
-            pytest.skip(f"TT-EXALENS IS NOT TESTED: pip cannot install it: {said[-1] if said else done.returncode}")
-        stamp.touch()
-    return binary
+    return install("TT-EXALENS", sys.executable, *PACKAGES)
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,11 @@ Its wheel exists for Python 3.10 only, which bhemu does not run in: the simulato
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,6 @@ from ttnn_wheel import WHEEL
 
 from bhemu.cc import MissingTool, find_llk, write_metal_root
 from bhemu.host.library.soc_descriptor import write_soc_descriptor
-from bhemu.machine.compiler import cache_directory
 
 pytestmark = pytest.mark.clients
 
@@ -38,24 +37,12 @@ def get(tensor):
 
 
 @pytest.fixture(scope="module")
-def ttnn_python() -> Path:
+def ttnn_python(install: Callable[..., Path]) -> Path:
     """Python of an environment with ttnn."""
     base = next(iter(pythons(10)), None)
     if base is None:
         pytest.skip("TTNN IS NOT TESTED: its wheel needs Python 3.10")
-    name = hashlib.sha256(f"{base} {WHEEL}".encode()).hexdigest()[:12]
-    place = cache_directory() / "clients" / f"ttnn-{name}"
-    binary, stamp = place / "bin" / "python", place / "installed"
-    if not stamp.is_file():
-        shutil.rmtree(place, ignore_errors=True)
-        commands = ([str(base), "-m", "venv", str(place)], [str(binary), "-m", "pip", "install", "--quiet", WHEEL])
-        for command in commands:
-            done = subprocess.run(command, check=False, capture_output=True, text=True)
-            if done.returncode:
-                said = done.stderr.strip().splitlines()
-                pytest.skip(f"TTNN IS NOT TESTED: it cannot be installed: {said[-1] if said else done.returncode}")
-        stamp.touch()
-    return binary
+    return install("TTNN", base, WHEEL)
 
 
 @pytest.fixture(scope="module")

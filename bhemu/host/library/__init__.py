@@ -15,7 +15,7 @@ from typing import Final
 from bhemu.errors import ProgramError
 
 NAME: Final = "libttsim_bh.so"
-_SHIM: Final = ("shim.c", "apart.c", "serve.c", "channel.c", "refuse.c")
+_SHIM: Final = ("shim.c", "apart.c", "serve.c", "channel.c", "common.c")
 _RECORDER: Final = ("recorder.c",)
 _PACKAGE: Final = Path(__file__).resolve().parents[2]
 

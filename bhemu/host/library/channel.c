@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE
 #include "channel.h"
+#include "shim.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -17,17 +18,10 @@ void give(struct channel *channel, enum turn turn)
         syscall(SYS_futex, &channel->turn, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static int64_t nanoseconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * (int64_t)1000000000 + time.tv_nsec;
-}
-
 enum turn wait_for(struct channel *channel, enum turn one, enum turn other, void (*look)(void))
 {
     static const struct timespec nap = {0, 100000000};
-    for (int64_t until = nanoseconds() + SPIN; nanoseconds() < until;)
+    for (int64_t until = now() + SPIN; now() < until;)
         for (int i = 0; i < 64; i++) {
             enum turn turn = atomic_load(&channel->turn);
             if (turn == one || turn == other)

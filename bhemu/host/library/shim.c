@@ -145,13 +145,6 @@ static struct {
     int told;
 } still;
 
-static int64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * (int64_t)1000000000 + time.tv_nsec;
-}
-
 static void watch_stillness(void)
 {
     enum { LOOK_EVERY = 256 };

@@ -1,4 +1,4 @@
-/* The interface of the C library, and how it refuses. */
+/* The interface of the C library, and what its files share. */
 
 #ifndef BHEMU_SHIM_H
 #define BHEMU_SHIM_H
@@ -10,7 +10,10 @@
 typedef void (*read_callback)(uint64_t, void *, uint32_t);
 typedef void (*write_callback)(uint64_t, const void *, uint32_t);
 
-/* Print a refusal in the interface's form, and end the process. */
+/* Nanoseconds from some moment on. */
+int64_t now(void);
+
+/* Print a refusal in the interface's form, and end the process: where Python cannot. */
 _Noreturn void refuse(const char *function, const char *text, const char *remedy);
 
 /* The interface (tile H1). */

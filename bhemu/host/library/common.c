@@ -1,9 +1,17 @@
-/* How the C library ends a process when Python cannot say why: in the form that the interface's clients know. */
+/* What the other files of the C library share. */
 
 #include "shim.h"
 
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
+
+int64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * (int64_t)1000000000 + time.tv_nsec;
+}
 
 _Noreturn void refuse(const char *function, const char *text, const char *remedy)
 {
