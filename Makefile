@@ -21,11 +21,11 @@ test-plain: $(STAMP)
 # The conformance suite, and the tests of tile, cores and chip, with bounds checks in the compiled code.
 test-bounds: $(STAMP)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/bhemu warm
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/proof tests/tile tests/riscv tests/chip
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/conformance tests/tile tests/riscv tests/chip
 
 # All Blackhole firmware sets of the ttnn wheel boot and run kernels; the wheel (103 MB) is fetched once, with pip.
 test-firmware: $(STAMP)
-	$(BIN)/python -m pytest -m firmware -rs tests/host/test_firmware_wheel.py
+	$(BIN)/python -m pytest -m firmware -rs tests/loader/test_firmware_wheel.py
 
 # The unmodified tt-exalens, tt-umd and ttnn, which pip fetches once, on the C library that `bhemu library` makes.
 test-clients: $(STAMP) warm
@@ -35,10 +35,10 @@ test-clients: $(STAMP) warm
 # the stock compiler can compile (ten minutes). Needs pip, a C compiler and the stock RISC-V compiler, and says so when one is
 # missing. On Linux, PIP_EXTRA_INDEX_URL may name PyTorch's index of CPU builds, which are much smaller.
 test-llk: $(STAMP) warm
-	$(BIN)/python tests/llk/run_suite.py --first
+	$(BIN)/python -m tests.llk.run_suite --first
 
 test-llk-all: $(STAMP) warm
-	$(BIN)/python tests/llk/run_suite.py
+	$(BIN)/python -m tests.llk.run_suite
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

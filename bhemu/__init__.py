@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bhemu import numerics
+    from bhemu.api.chip import Chip
+    from bhemu.api.chip_report import ChipResult
+    from bhemu.api.chip_snapshot import ChipSnapshot
+    from bhemu.api.machine import Machine
+    from bhemu.api.summary import MachineResult
+    from bhemu.api.tile import Snapshot, Tile
     from bhemu.chip.coordinates import Harvesting
     from bhemu.chip.dma import HostMemory
     from bhemu.errors import BhemuError
     from bhemu.formats import DataFormat
-    from bhemu.host.chip import Chip
-    from bhemu.host.chip_report import ChipResult
-    from bhemu.host.chip_snapshot import ChipSnapshot
-    from bhemu.host.core import Core
-    from bhemu.host.elf import Executable, load_elf
-    from bhemu.host.load import load_program
-    from bhemu.host.machine import Machine
-    from bhemu.host.program import Program
-    from bhemu.host.run import Report, Result, run_program
-    from bhemu.host.summary import MachineResult
-    from bhemu.host.tensors import Tensor
-    from bhemu.host.tile import Snapshot, Tile
     from bhemu.isa.names import Block, Condition, Counters, Semaphore, WhileSemaphore
+    from bhemu.loader.elf import Executable, load_elf
+    from bhemu.programs.load import load_program
+    from bhemu.programs.program import Program
+    from bhemu.programs.run import Report, Result, run_program
+    from bhemu.programs.tensors import Tensor
+    from bhemu.programs.thread_core import Core
 
 __all__ = [
     "BhemuError",
@@ -66,24 +66,24 @@ __all__ = [
 _HOMES = {
     "BhemuError": "bhemu.errors",
     "DataFormat": "bhemu.formats",
-    "Chip": "bhemu.host.chip",
-    "ChipResult": "bhemu.host.chip_report",
-    "ChipSnapshot": "bhemu.host.chip_snapshot",
+    "Chip": "bhemu.api.chip",
+    "ChipResult": "bhemu.api.chip_report",
+    "ChipSnapshot": "bhemu.api.chip_snapshot",
     "Harvesting": "bhemu.chip.coordinates",
     "HostMemory": "bhemu.chip.dma",
-    "Core": "bhemu.host.core",
-    "Program": "bhemu.host.program",
-    "Tensor": "bhemu.host.tensors",
-    "Executable": "bhemu.host.elf",
-    "load_elf": "bhemu.host.elf",
-    "Machine": "bhemu.host.machine",
-    "MachineResult": "bhemu.host.summary",
-    "load_program": "bhemu.host.load",
-    "Report": "bhemu.host.run",
-    "Result": "bhemu.host.run",
-    "run_program": "bhemu.host.run",
-    "Snapshot": "bhemu.host.tile",
-    "Tile": "bhemu.host.tile",
+    "Core": "bhemu.programs.thread_core",
+    "Program": "bhemu.programs.program",
+    "Tensor": "bhemu.programs.tensors",
+    "Executable": "bhemu.loader.elf",
+    "load_elf": "bhemu.loader.elf",
+    "Machine": "bhemu.api.machine",
+    "MachineResult": "bhemu.api.summary",
+    "load_program": "bhemu.programs.load",
+    "Report": "bhemu.programs.run",
+    "Result": "bhemu.programs.run",
+    "run_program": "bhemu.programs.run",
+    "Snapshot": "bhemu.api.tile",
+    "Tile": "bhemu.api.tile",
     "Block": "bhemu.isa.names",
     "Condition": "bhemu.isa.names",
     "Counters": "bhemu.isa.names",

@@ -21,9 +21,9 @@ from bhemu.machine.device_state import ROUTER_CFG_1, ROUTER_CFG_3
 from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
-from bhemu.tile import niu_registers as r
-from bhemu.tile import noc_request as q
-from bhemu.tile.noc_transfer import count_at_target, serve
+from bhemu.tile.noc import niu_registers as r
+from bhemu.tile.noc import request as q
+from bhemu.tile.noc.transfer import count_at_target, serve
 
 _COORDINATE: Final = 63
 _NOWHERE: Final = -1

@@ -37,7 +37,7 @@ from bhemu.chip.state import new_chip
 from bhemu.errors import BhemuError, MemoryError_, UndefinedBehavior
 from bhemu.machine.state import L1_SIZE, new_tiles
 from bhemu.tile.cores import Cores
-from bhemu.tile.noc_request import MMIO_FIRST
+from bhemu.tile.noc.request import MMIO_FIRST
 
 DRAM_INTERFACES: Final = (0x100_FFB20000, 0x100_FFB30000)
 """Network interfaces of a DRAM node, above its memory."""

@@ -22,7 +22,7 @@ from bhemu.machine.faults import WAIT
 from bhemu.riscv.decode import new_code_cache
 from bhemu.tensix.coprocessor import Coprocessor, copy_table, ensure_place
 from bhemu.tile.cores import Cores
-from bhemu.tile.noc_request import CONNECTED
+from bhemu.tile.noc.request import CONNECTED
 from bhemu.tile.schedule import ADVANCED, AT_BREAKPOINT
 
 NOBODY: Final = -1

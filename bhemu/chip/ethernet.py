@@ -9,7 +9,7 @@ import numpy as np
 
 from bhemu.chip.identity import PAGE, Identity, check_word, describe
 from bhemu.errors import MemoryError_, Unimplemented
-from bhemu.tile.noc_request import MMIO_FIRST
+from bhemu.tile.noc.request import MMIO_FIRST
 
 L1_BYTES: Final = 512 * 1024
 SOFT_RESET: Final = 0xFFB121B0

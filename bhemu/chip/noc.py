@@ -2,7 +2,7 @@
 
 A request takes no time (N26): the store that starts it returns when the data have moved and both ends have counted.
 Compiled code has checked what does not depend on where the request goes, and has translated the coordinates
-(tile/noc_transfer.py); afterwards it moves the counters of the initiator. What is refused here has changed nothing.
+(tile/noc/transfer.py); afterwards it moves the counters of the initiator. What is refused here has changed nothing.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from bhemu.errors import BhemuError, MemoryError_, NonContractualBehavior, Undef
 from bhemu.machine.device_state import ROUTER_CFG_1, ROUTER_CFG_3
 from bhemu.machine.faults import DONE, WAIT
 from bhemu.machine.state import L1_SIZE
-from bhemu.tile import niu_registers as r
-from bhemu.tile import noc_request as q
-from bhemu.tile.noc_transfer import FLIT
+from bhemu.tile.noc import niu_registers as r
+from bhemu.tile.noc import request as q
+from bhemu.tile.noc.transfer import FLIT
 
 _WORD: Final = 4
 _TILES: Final = (Kind.TENSIX, Kind.ETHERNET)

@@ -16,7 +16,7 @@ from bhemu.machine.faults import DONE
 from bhemu.machine.state import new_tiles
 from bhemu.tensix.coprocessor import Coprocessor
 from bhemu.tile.cores import Cores
-from bhemu.tile.noc_request import MMIO_FIRST
+from bhemu.tile.noc.request import MMIO_FIRST
 
 _BLOCK: Final = 16
 

@@ -32,7 +32,7 @@ from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE, call_hand
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import offset_of
 from bhemu.riscv.execute import LIMIT
-from bhemu.tile.noc_request import INITIATORS, NOC_AWAY
+from bhemu.tile.noc.request import INITIATORS, NOC_AWAY
 from bhemu.tile.schedule import (
     ADVANCED,
     AFTER_RUN,

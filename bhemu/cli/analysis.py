@@ -9,7 +9,7 @@ import typer
 from bhemu.cli.report import output, plain_table
 
 if TYPE_CHECKING:
-    from bhemu.debug import Hazard, Timing
+    from bhemu.analysis import Hazard, Timing
 
 
 def print_timing(timed: Timing) -> None:

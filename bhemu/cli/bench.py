@@ -16,7 +16,7 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Time instructions and whole kernels: medians, with the range of repeated runs."""
-    from bhemu.proof import bench as measure
+    from bhemu.bench import run as measure
 
     with messages().status("measuring") as status:
         measurements = measure.run(only or [], progress=lambda name: status.update(f"measuring {name}"))

@@ -10,8 +10,8 @@ import typer
 from bhemu.cli.report import USAGE, number, refuse_usage, show_error
 
 if TYPE_CHECKING:
-    from bhemu.debug.comparison import Subject
-    from bhemu.host.boot import Placement
+    from bhemu.compare.comparison import Subject
+    from bhemu.loader.boot import Placement
 
 DIFFERENT = 1
 """Exit status: the sides differ."""
@@ -141,7 +141,7 @@ def compare(
                     session.pieces.append(_write(text, subject))
                 if ranges:
                     session.spans = [_span(text, subject) for text in ranges]
-            from bhemu.debug.comparison import compare as make
+            from bhemu.compare.comparison import compare as make
 
             comparison = make(
                 subject,
@@ -203,14 +203,14 @@ def _subject(
     *,
     allow_open: bool,
 ) -> Subject:
-    from bhemu.debug.comparison import Subject
+    from bhemu.compare.comparison import Subject
 
     name = " ".join(what)
     if _is_python(what):
         from bhemu.cli.arrays import load_array
         from bhemu.cli.report import assignments
-        from bhemu.host.load import load_program
-        from bhemu.proof.compare.capture import capture
+        from bhemu.compare.capture import capture
+        from bhemu.programs.load import load_program
 
         files = assignments(inputs, "--in", "a=a.npy")
         arrays = {tensor: load_array(Path(file)) for tensor, file in files.items()}
@@ -218,19 +218,19 @@ def _subject(
         program = load_program(what[0])
         return Subject(name, capture(program, arrays, settings=chosen, seed=seed, allow_open=allow_open))
     if _is_elf(what):
-        from bhemu.proof.compare.elf import load, session
+        from bhemu.compare.elf import load, session
 
         placements = load(_programs(what, core))
         return Subject(name, session(placements), placements=placements)
-    from bhemu.proof.compare.trace import read_trace
+    from bhemu.compare.trace import read_trace
 
     return Subject(name, trace=read_trace(Path(what[0])), placements=_named(names or []))
 
 
 def _named(texts: list[str]) -> list[Placement]:
     """ELF files that are in memory by other means."""
-    from bhemu.host import boot
-    from bhemu.host.elf import load_elf
+    from bhemu.loader import boot
+    from bhemu.loader.elf import load_elf
 
     placements = []
     for text in texts:
@@ -275,7 +275,7 @@ def _address(text: str, subject: Subject) -> int:
     if text[:1].isdigit():
         address = number(text, "address")
     else:
-        from bhemu.host.loaded import Loaded
+        from bhemu.loader.loaded import Loaded
 
         loaded = Loaded()
         loaded.placements = subject.placements
@@ -320,9 +320,9 @@ def _write(text: str, subject: Subject) -> tuple[int, bytes]:
 
 
 def _span(text: str, subject: Subject) -> Any:
+    from bhemu.compare.session import Span
     from bhemu.errors import MemoryError_
     from bhemu.machine.state import L1_SIZE
-    from bhemu.proof.compare.session import Span
 
     place, colon, size = text.partition(":")
     if not colon or not place or not size:

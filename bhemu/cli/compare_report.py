@@ -10,8 +10,8 @@ import typer
 from bhemu.cli.report import print_json, shown_path
 
 if TYPE_CHECKING:
-    from bhemu.debug.comparison import Comparison
-    from bhemu.proof.compare.lockstep import Difference, Played
+    from bhemu.compare.comparison import Comparison
+    from bhemu.compare.lockstep import Difference, Played
 
 LAST_CALLS = 6
 _SHOWN_BYTES = 16
@@ -58,7 +58,7 @@ def _print(comparison: Comparison, record: Path | None, *, compares: bool) -> No
 
 
 def _explain_stuck(comparison: Comparison) -> str:
-    from bhemu.host.stuck import explain_all
+    from bhemu.api.blocked import explain_all
 
     session, loaded, chip = comparison.subject.session, comparison.loaded, comparison.ours.chip
     assert session is not None
@@ -67,7 +67,7 @@ def _explain_stuck(comparison: Comparison) -> str:
 
 
 def _difference_lines(comparison: Comparison, difference: Difference) -> list[str]:
-    from bhemu.proof.compare.calls import Ended
+    from bhemu.compare.calls import Ended
 
     lines = []
     moment = comparison.moment
@@ -161,7 +161,7 @@ def _as_json(comparison: Comparison, library: Path | None, record: Path | None) 
 
 
 def _outcome(outcome: Any) -> Any:
-    from bhemu.proof.compare.calls import Ended
+    from bhemu.compare.calls import Ended
 
     if isinstance(outcome, Ended):
         return {"how": outcome.how, "category": outcome.category, "text": outcome.text, "clock": outcome.clock}

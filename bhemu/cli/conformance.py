@@ -29,10 +29,10 @@ def conformance(
     ] = False,
 ) -> None:
     """Run conformance vectors; the exit status is 0 only when every case passed."""
+    from bhemu.conformance import run as proof
+    from bhemu.conformance.vector_file import VectorFile
     from bhemu.isa.instruction_table import suggestion
     from bhemu.machine.compiler import on_compile
-    from bhemu.proof import conformance as proof
-    from bhemu.proof.vector_file import VectorFile
 
     console = messages()
     status = console.status("reading vectors")

@@ -11,7 +11,7 @@ import typer
 from bhemu.cli.report import refuse_usage
 
 if TYPE_CHECKING:
-    from bhemu.debug.session import DebugSession
+    from bhemu.debugger.session import DebugSession
 
 CORES = ("B", "T0", "T1", "T2", "NC")
 
@@ -59,8 +59,8 @@ def debug(
     if gdb is not None and (commands or script or batch):
         refuse_usage("--gdb takes its commands from GDB", "leave --command, --script and --batch out, or --gdb")
     named = _programs(programs, core)
-    from bhemu.debug.session import DebugSession
-    from bhemu.host.machine import Machine
+    from bhemu.api.machine import Machine
+    from bhemu.debugger.session import DebugSession
 
     _say_when_compiling()
     machine = Machine(allow_open=allow_open)
@@ -71,7 +71,7 @@ def debug(
     if core is not None:
         session.core = session.number_of_core(core)
     if semihosting:
-        from bhemu.host.semihosting import Semihosting
+        from bhemu.api.semihosting import Semihosting
 
         session.runner.semihosting = Semihosting()
     if gdb is not None:
@@ -115,7 +115,7 @@ def _programs(texts: list[str], core: str | None) -> list[tuple[str | None, str]
 
 
 def _serve_gdb(session: DebugSession, address: str, core: str | None, named: list[tuple[str | None, str]]) -> None:
-    from bhemu.debug.gdb_server import GdbServer, parse_address
+    from bhemu.debugger.gdb_server import GdbServer, parse_address
 
     host, port = parse_address(address)
     cores = None if core is None else (session.number_of_core(core),)

@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from bhemu.debug import show
-from bhemu.debug.breakpoints import DebugError
-from bhemu.debug.reports import REPORTS, report
-from bhemu.debug.runner import Stop
-from bhemu.debug.session import DebugSession
+from bhemu.debugger import show
+from bhemu.debugger.breakpoints import DebugError
+from bhemu.debugger.reports import REPORTS, report
+from bhemu.debugger.runner import Stop
+from bhemu.debugger.session import DebugSession
 from bhemu.errors import BhemuError
 
 LARGEST_COUNT: Final = 1024

@@ -9,12 +9,12 @@ from typing import Any, Final
 from bhemu.cli.debug_base import LARGEST_COUNT, repeats
 from bhemu.cli.debug_moves import MoveCommands
 from bhemu.cli.debug_points import PointCommands
-from bhemu.debug import show
-from bhemu.debug.breakpoints import DebugError
-from bhemu.debug.names import CoreScope
-from bhemu.debug.reports import REPORTS, report
-from bhemu.debug.session import DebugSession
-from bhemu.debug.watches import register_number
+from bhemu.debugger import show
+from bhemu.debugger.breakpoints import DebugError
+from bhemu.debugger.names import CoreScope
+from bhemu.debugger.reports import REPORTS, report
+from bhemu.debugger.session import DebugSession
+from bhemu.debugger.watchpoints import register_number
 from bhemu.isa.registers import CONFIG_FIELDS, THREAD_FIELDS
 from bhemu.machine.state import L1_SIZE
 

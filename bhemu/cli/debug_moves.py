@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bhemu.cli.debug_base import CommandBase, repeats
-from bhemu.debug.breakpoints import DebugError
-from bhemu.debug.runner import Stop
+from bhemu.debugger.breakpoints import DebugError
+from bhemu.debugger.runner import Stop
 
 
 class MoveCommands(CommandBase):

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from bhemu.cli.debug_base import CommandBase
-from bhemu.debug.breakpoints import Breakpoint, DebugError
-from bhemu.debug.watches import register_number
+from bhemu.debugger.breakpoints import Breakpoint, DebugError
+from bhemu.debugger.watchpoints import register_number
 from bhemu.isa.registers import CONFIG_FIELDS, THREAD_FIELDS
 
 

@@ -14,8 +14,8 @@ from typing import IO, Any, Final
 
 from bhemu.cli.debug_commands import Commands
 from bhemu.cli.report import show_error
-from bhemu.debug.reports import REPORTS, report
-from bhemu.debug.session import DebugSession
+from bhemu.debugger.reports import REPORTS, report
+from bhemu.debugger.session import DebugSession
 from bhemu.errors import BhemuError
 
 PROMPT: Final = "(bhemu) "
@@ -104,7 +104,7 @@ class Shell(cmd.Cmd):
 
     def _execute_file(self, name: str) -> bool:
         """Execute the commands in a file; True when one of them ends the session."""
-        from bhemu.debug.breakpoints import DebugError
+        from bhemu.debugger.breakpoints import DebugError
 
         try:
             if self._sources >= DEEPEST_SOURCE:
@@ -162,7 +162,7 @@ class Shell(cmd.Cmd):
 
     def onecmd(self, line: str) -> bool:
         """Execute a line; True when the session ends. An empty line repeats a command that steps."""
-        from bhemu.debug.breakpoints import DebugError
+        from bhemu.debugger.breakpoints import DebugError
 
         text = line.strip()
         if text.startswith("#"):
@@ -192,7 +192,7 @@ class Shell(cmd.Cmd):
 
     def _find(self, name: str) -> Callable[[str], Any]:
         """The function of a command, by name, alias or the beginning of a name that no other has."""
-        from bhemu.debug.breakpoints import DebugError
+        from bhemu.debugger.breakpoints import DebugError
 
         table = self._commands.table
         if name in table:

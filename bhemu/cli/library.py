@@ -36,13 +36,13 @@ def library(
     With `--record LIBRARY`, bhemu's own or another, clients run on that one, and `BHEMU_TRACE=FILE` gets a call trace
     for `bhemu compare`.
     """
-    from bhemu.host.library import build, build_recorder, shared_python
-    from bhemu.host.library.soc_descriptor import write_soc_descriptor
+    from bhemu.capi import build, build_recorder, shared_python
+    from bhemu.capi.soc_descriptor import write_soc_descriptor
 
     if directory.exists() and not directory.is_dir():
         refuse_usage(f"{shown_path(directory)} is no directory", "name a directory")
     if record is not None:
-        from bhemu.proof.compare.library import check_library
+        from bhemu.compare.library import check_library
 
         check_library(record)
     made = build(directory.resolve()) if record is None else build_recorder(directory.resolve(), record)

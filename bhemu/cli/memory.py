@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bhemu.cli.report import number, refuse_usage
 
 if TYPE_CHECKING:
-    from bhemu.host.machine import Machine
+    from bhemu.api.machine import Machine
 
 PLAIN = {"u8": "<u1", "u16": "<u2", "u32": "<u4", "i8": "<i1", "i16": "<i2", "i32": "<i4", "f32": "<f4"}
 """Numbers as C has them, row by row; other names are Tensix formats in tiles."""
@@ -69,7 +69,7 @@ def _shape(text: str) -> tuple[int, ...]:
 def _region(machine: Machine, transfer: Transfer, size: int) -> tuple[int, Any]:
     """Address and bytes of the memory that a transfer is about, as a writable array."""
     from bhemu.errors import MemoryError_
-    from bhemu.host.boot import LOCAL_RAM, core_number
+    from bhemu.loader.boot import LOCAL_RAM, core_number
     from bhemu.machine.agents import CORE_NAMES
 
     core, dot, rest = transfer.place.partition(".")

@@ -10,8 +10,8 @@ import typer
 from bhemu.cli.analysis import print_timing, timing_as_json
 
 if TYPE_CHECKING:
-    from bhemu.debug import CoreRecorder
-    from bhemu.host.machine import Machine
+    from bhemu.api.machine import Machine
+    from bhemu.recording import CoreRecorder
 
 
 class Recording:
@@ -34,7 +34,7 @@ class Recording:
         """Record what the machine's tile executes from now on, if anything is wanted of it."""
         if self.trace is None and not self.reports:
             return
-        from bhemu.debug import CoreRecorder
+        from bhemu.recording import CoreRecorder
 
         self._recorder = CoreRecorder(instructions=self.trace is not None)
         self._recorder.attach(machine.tile, machine.executable_at)
@@ -43,7 +43,7 @@ class Recording:
         """The trace, by its file's name."""
         if self.trace is None or self._recorder is None:
             return {}
-        from bhemu.debug import core_trace
+        from bhemu.analysis import core_trace
 
         return {self.trace: core_trace(self._recorder.log(), self.trace)}
 
@@ -51,7 +51,8 @@ class Recording:
         """Print the reports."""
         if not self.reports or self._recorder is None:
             return
-        from bhemu.debug import core_lines, profile, profile_lines, timing
+        from bhemu.analysis import timing
+        from bhemu.recording import core_lines, profile, profile_lines
 
         log = self._recorder.log()
         found = profile(log)
@@ -67,7 +68,8 @@ class Recording:
         """The same as plain data."""
         if not self.reports or self._recorder is None:
             return {}
-        from bhemu.debug import profile, profile_as_json, timing
+        from bhemu.analysis import timing
+        from bhemu.recording import profile, profile_as_json
 
         log = self._recorder.log()
         report: dict[str, Any] = {"profile": profile_as_json(profile(log))}

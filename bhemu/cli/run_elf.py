@@ -15,10 +15,10 @@ from bhemu.cli.recording import Recording
 from bhemu.cli.report import REFUSED, number, output, plain_table, print_json, refuse_usage
 
 if TYPE_CHECKING:
-    from bhemu.host.firmware import BootResult, FirmwareMachine
-    from bhemu.host.machine import Machine
-    from bhemu.host.semihosting import Semihosting
-    from bhemu.host.summary import CoreSummary, MachineResult
+    from bhemu.api.firmware import BootResult, FirmwareMachine
+    from bhemu.api.machine import Machine
+    from bhemu.api.semihosting import Semihosting
+    from bhemu.api.summary import CoreSummary, MachineResult
 
 CORES = ("B", "T0", "T1", "T2", "NC")
 ELF_MAGIC = b"\x7fELF"
@@ -114,7 +114,7 @@ def run_elf(options: ElfOptions) -> None:
                 contents[targets[transfer.option]] = read(run.machine, transfer)
         finally:
             if dump is not None:
-                from bhemu.host.dump import dump_state
+                from bhemu.api.dump import dump_state
 
                 write_files({dump: dump_state(run.machine.tile)})
             write_files(recording.files())
@@ -205,7 +205,7 @@ def _retired(machine: Machine) -> int:
 
 
 def _prepare_bare(options: ElfOptions, programs: dict[str | None, str], word: tuple[str, int] | None) -> Any:
-    from bhemu.host.machine import DEFAULT_CLOCKS, Machine
+    from bhemu.api.machine import DEFAULT_CLOCKS, Machine
 
     machine = Machine(allow_open=options.allow_open)
     loaded = {machine.load(path, core): path for core, path in programs.items()}
@@ -232,7 +232,7 @@ def _prepare_bare(options: ElfOptions, programs: dict[str | None, str], word: tu
 def _semihosting(options: ElfOptions) -> Semihosting:
     import sys
 
-    from bhemu.host.semihosting import Semihosting
+    from bhemu.api.semihosting import Semihosting
 
     if not options.as_json:
         return Semihosting()
@@ -257,8 +257,8 @@ def _word_condition(machine: Machine, place: str, value: int) -> Any:
 
 
 def _prepare_firmware(options: ElfOptions, kernels: dict[str, str]) -> Any:
-    from bhemu.host.firmware import FirmwareMachine, load_firmware
-    from bhemu.host.machine import DEFAULT_CLOCKS, Machine
+    from bhemu.api.firmware import FirmwareMachine, load_firmware
+    from bhemu.api.machine import DEFAULT_CLOCKS, Machine
 
     assert options.firmware is not None
     firmware = load_firmware(options.firmware, layout_file=options.layout)
@@ -329,7 +329,7 @@ def _ending(run: _Run, options: ElfOptions) -> str:
 def _as_json(
     run: _Run, writes: list[Transfer], reads: list[Transfer], options: ElfOptions, compiled: list[str]
 ) -> dict[str, Any]:
-    from bhemu.host.run import instructions_by_unit
+    from bhemu.programs.run import instructions_by_unit
 
     result = run.result
     report: dict[str, Any] = {
@@ -363,7 +363,7 @@ def _open_choices(machine: Machine) -> list[str]:
 
 
 def _print(run: _Run, writes: list[Transfer], reads: list[Transfer], options: ElfOptions, compiled: list[str]) -> None:
-    from bhemu.host.run import instructions_by_unit
+    from bhemu.programs.run import instructions_by_unit
 
     console = output()
     summary = run.result.cores if run.result is not None else run.machine.summary()

@@ -14,9 +14,9 @@ from bhemu.cli.report import REFUSED, assignments, output, plain_table, print_js
 from bhemu.errors import BhemuError, ProgramError
 
 if TYPE_CHECKING:
-    from bhemu.host.core import Core
-    from bhemu.host.program import Program
-    from bhemu.host.run import Result
+    from bhemu.programs.program import Program
+    from bhemu.programs.run import Result
+    from bhemu.programs.thread_core import Core
 
 
 def run_program_file(
@@ -40,8 +40,8 @@ def run_program_file(
     chosen = assignments(settings, "--set", "M=64")
 
     from bhemu.cli.arrays import check_target, load_array, portable, write_files
-    from bhemu.host.load import load_program
-    from bhemu.host.run import run_program
+    from bhemu.programs.load import load_program
+    from bhemu.programs.run import run_program
 
     files = {name: check_target(path) for name, path in targets.items()}
     trace_file = [check_target(trace)] if trace is not None else []
@@ -49,7 +49,8 @@ def run_program_file(
         refuse_usage("two options write the same file", "give each output, and the trace, a file of its own")
     recorder = None
     if show_timing or check or trace_file:
-        from bhemu.debug import HAZARD, Recorder, hazards, timing, trace_json
+        from bhemu.analysis import HAZARD, hazards, timing, trace_json
+        from bhemu.recording import Recorder
 
         recorder = Recorder()
         recorder.file = program

@@ -22,8 +22,8 @@ def support(
     verified: bit-exact against conformance vectors. documented: the documents alone speak. open: no source settles
     it; refused unless --allow-open. missing: not built.
     """
+    from bhemu.conformance.support import FIDELITIES, table
     from bhemu.isa import UNITS
-    from bhemu.proof.support import FIDELITIES, table
 
     for given, known, what in ((unit, UNITS, "unit"), (fidelity, FIDELITIES, "fidelity")):
         for name in given or ():

@@ -98,17 +98,17 @@ def _know_imports() -> None:
     from bhemu.machine.compiler import module_stamp
 
     rooms = Path(bhemu.__file__).parent
-    for part in ("tensix/units.py", "chip/clocks.py", "debug/core_recorder.py", "debug/recorder.py"):
+    for part in ("tensix/units.py", "chip/clocks.py", "recording/core_recorder.py", "recording/recorder.py"):
         module_stamp(rooms / part)
 
 
 def compile_one(opcode: int) -> int:
     """Compile the handler of an opcode, or what a negative number stands for; 1 when the cache did not have it."""
+    from bhemu.api.tile import Tile
     from bhemu.chip.clocks import ensure_chip_entries
-    from bhemu.debug import Recorder
-    from bhemu.debug.core_recorder import CoreRecorder
-    from bhemu.host.tile import Tile
     from bhemu.machine.compiler import on_compile
+    from bhemu.recording import Recorder
+    from bhemu.recording.core_recorder import CoreRecorder
     from bhemu.tensix.coprocessor import ensure_handlers, ensure_place
     from bhemu.tile.cores import ensure_entries
 

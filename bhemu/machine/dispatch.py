@@ -32,7 +32,7 @@ DEVICE_STORE = 260
 CODE_CACHE = 261
 """Not a function: the address of the code cache (riscv/decode.py)."""
 NOC_START = 262
-"""A request of a network interface starts: `start(t, noc, initiator)` (tile/noc_transfer.py)."""
+"""A request of a network interface starts: `start(t, noc, initiator)` (tile/noc/transfer.py)."""
 RUN_TURNS = 263
 """Several cores execute, one after the other: `run_turns(t, core, code cache)`."""
 ADVANCE_TILE = 264

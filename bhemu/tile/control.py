@@ -20,7 +20,6 @@ from bhemu.machine.faults import REFUSED as STATUS_REFUSED
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.tensix.config import read_config
-from bhemu.tile import debug_timestamp as timestamp
 from bhemu.tile.block_reset import reset_blocks
 from bhemu.tile.control_registers import (
     COUNTER,
@@ -33,9 +32,10 @@ from bhemu.tile.control_registers import (
     REFUSED,
     RESULT,
 )
-from bhemu.tile.debug_array import load_array
-from bhemu.tile.debug_bus import L1_REG2, load_bus_data, store_bus_control, store_l1_control
-from bhemu.tile.debug_interface import load_debug_status, reset_debug, store_debug_control
+from bhemu.tile.debug_ports import timestamp as timestamp
+from bhemu.tile.debug_ports.array import load_array
+from bhemu.tile.debug_ports.bus import L1_REG2, load_bus_data, store_bus_control, store_l1_control
+from bhemu.tile.debug_ports.interface import load_debug_status, reset_debug, store_debug_control
 from bhemu.tile.injection import CONTROL_0 as PUSH_CONTROL
 from bhemu.tile.injection import load_status as load_push_status
 from bhemu.tile.injection import store_control as store_push_control

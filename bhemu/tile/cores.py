@@ -33,8 +33,8 @@ from bhemu.riscv.slow import slow_core_entry
 from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_value
 from bhemu.tile import one_round, schedule
 from bhemu.tile.memory_map import device_load_entry, device_store_entry
-from bhemu.tile.noc_request import ANSWER, CONNECTED, INITIATORS, NOC_AWAY, RESPONSES
-from bhemu.tile.noc_transfer import atomic_entry, start_entry
+from bhemu.tile.noc.request import ANSWER, CONNECTED, INITIATORS, NOC_AWAY, RESPONSES
+from bhemu.tile.noc.transfer import atomic_entry, start_entry
 from bhemu.tile.turns import run_turns_entry
 
 Array = np.ndarray[Any, Any]
@@ -166,7 +166,7 @@ class Cores:
         self.pusher: Callable[[int, int], int] = self._likely_pusher
         """Which core pushed a word to a thread from a pc, the thread's own or B; the loader replaces it."""
         self.recorded: Mapping[str, Any] = {}
-        """What a recorder (`bhemu.debug`) has in the place of the entries `advance` and `advance_round`."""
+        """What a recorder (`bhemu.recording`) has in the place of the entries `advance` and `advance_round`."""
 
     @property
     def coprocessor(self) -> Coprocessor:
@@ -263,7 +263,7 @@ class Cores:
         words[RESPONSES] = responses
 
     def noc_atomic(self, address: int, code: int, data: int) -> int:
-        """Perform a NoC atomic on this tile's L1; see `bhemu.tile.noc_atomic.apply_atomic`."""
+        """Perform a NoC atomic on this tile's L1; see `bhemu.tile.noc.atomic.apply_atomic`."""
         return int(_entry("noc_atomic", atomic_entry, 3).call(self._coprocessor.target, address, code, data))
 
     def settle(self) -> None:

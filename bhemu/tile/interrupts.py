@@ -19,7 +19,7 @@ from bhemu.machine.device_state import RTZ_CONFIG
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.riscv.poll import NOT_RECORDING, wake
-from bhemu.tile.niu_registers import RTZ_ENABLES
+from bhemu.tile.noc.niu_registers import RTZ_ENABLES
 from bhemu.tile.reset import agent_round
 
 SOFTWARE: Final = 32

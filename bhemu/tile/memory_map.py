@@ -35,7 +35,7 @@ from bhemu.tile.local_ram import (
     pc_snapshot,
 )
 from bhemu.tile.mailbox import mailbox_load, mailbox_store
-from bhemu.tile.niu import niu_load, niu_store
+from bhemu.tile.noc.niu import niu_load, niu_store
 from bhemu.tile.sync_window import sync_load, sync_store
 
 WORD_BYTES: Final = 4

@@ -41,7 +41,7 @@ from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED, WO
 from bhemu.riscv.poll import NOT_RECORDING, begin_recording, end_step, record_step, wake, wake_changed
 from bhemu.tensix.frontend import run as clock
 from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, is_idle, ready_words, side_push
-from bhemu.tile.debug_watch import after_instruction, before_instruction
+from bhemu.tile.debug_ports.watch import after_instruction, before_instruction
 from bhemu.tile.faults import MOP_FROM_B
 from bhemu.tile.interrupts import take_interrupt
 from bhemu.tile.turns import COPROCESSOR, NOBODY, choose, is_plain_turn
@@ -72,7 +72,7 @@ NC_PUSHES: Final = fault(
 
 
 part: Any = kernel(forceinline=True)
-"""Decorator of the parts of a turn, which a recorder (debug/core_clock.py) puts together, too; calls cost a tenth."""
+"""Decorator of the parts of a turn, from which recording/core_clock.py is built too; calls would cost a tenth."""
 
 
 @kernel
@@ -270,7 +270,7 @@ def after_run(t, table, core, reason, recording):
 
 @kernel
 def _turn_under_watch(t, table, core):
-    """The turn of a core that steps or has watchpoints (tile/debug_watch.py): one instruction, recorded by nobody."""
+    """The turn of a core that steps or has watchpoints (tile/debug_ports/watch.py): one instruction, not recorded."""
     if t.interrupts != 0:
         take_interrupt(t, core)
     t.poll_steps[core] = NOT_RECORDING

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from packer_bench import BF16, L1_BASE, Bench
+
+from tests.tensix.packer_bench import BF16, L1_BASE, Bench
 
 PACR_FIELDS = {
     "CfgContext": (21, 2),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from pack_words import Words
+
+from tests.audit.pack_words import Words
 
 PACKER_ONLY = 4 << 21
 """CntSetMask: bit 2 is the packer."""

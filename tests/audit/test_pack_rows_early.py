@@ -8,10 +8,10 @@ from math import floor
 
 import numpy as np
 import pytest
-from pack_words import Words
-from packer_bench import BF16, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT16, INT32
 
 from bhemu.errors import UndefinedBehavior
+from tests.audit.pack_words import Words
+from tests.tensix.packer_bench import BF16, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT16, INT32
 
 PATTERNS_32 = np.concatenate(
     [

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pack_words import ROW, Words
-from packer_bench import BF16, BFP4, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT16, INT32, TF32
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.isa.registers import CONFIG_FIELDS
+from tests.audit.pack_words import ROW, Words
+from tests.tensix.packer_bench import BF16, BFP4, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT16, INT32, TF32
 
 BASE, XY, ZW = 16, 12, 13
 """Words of PCK0_ADDR_BASE_REG_0 and of the strides of channel 0."""

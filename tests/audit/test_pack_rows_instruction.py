@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from pack_words import GROUP, PACR_FIELDS, ROW, STATE_ID, Words, pacr_word
-from packer_bench import BF16, BFP8, FP16, FP32, L1_BASE
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.instructions import decode
 from bhemu.isa.registers import CONFIG_FIELDS
+from tests.audit.pack_words import GROUP, PACR_FIELDS, ROW, STATE_ID, Words, pacr_word
+from tests.tensix.packer_bench import BF16, BFP8, FP16, FP32, L1_BASE
 
 
 @pytest.mark.parametrize("name", PACR_FIELDS)

@@ -7,10 +7,10 @@ from math import floor
 
 import numpy as np
 import pytest
-from pack_words import Words, bf16
-from packer_bench import BF16, BFP2, BFP2A, BFP4, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT16, INT32, TF32
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
+from tests.audit.pack_words import Words, bf16
+from tests.tensix.packer_bench import BF16, BFP2, BFP2A, BFP4, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT16, INT32, TF32
 
 ONE = 0x3F80
 BITS = {BFP8: 8, BFP4: 4, BFP2: 2}

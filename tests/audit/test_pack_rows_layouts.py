@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from pack_words import Words
-from packer_bench import (
+
+from tests.audit.pack_words import Words
+from tests.tensix.packer_bench import (
     BF16,
     BFP2,
     BFP2A,

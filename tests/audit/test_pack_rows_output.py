@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from pack_words import ROW, STATE_ID, Words, bf16
-from packer_bench import BF16, BFP8, FP8, FP16, FP32, INT8, INT32, L1_BASE
 
 from bhemu.errors import MissingSpecification
 from bhemu.isa.registers import CONFIG_FIELDS
+from tests.audit.pack_words import ROW, STATE_ID, Words, bf16
+from tests.tensix.packer_bench import BF16, BFP8, FP8, FP16, FP32, INT8, INT32, L1_BASE
 
 UNIT = L1_BASE // 16
 

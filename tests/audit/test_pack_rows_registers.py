@@ -6,20 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matrix_unit import Matrix
-from pack_words import Words
-from packer_bench import BF16, FP8, FP16, L1_BASE
-from unpacker import Unpacker
 
 import bhemu
-from bhemu.debug import Recorder, timing
-from bhemu.debug import log as column
+from bhemu.analysis import timing
 from bhemu.errors import AssemblyError, BhemuError, MissingSpecification, UndefinedBehavior
-from bhemu.host.core import Core
-from bhemu.host.program import Program
 from bhemu.isa.assembler import assemble
 from bhemu.isa.instructions import decode
 from bhemu.isa.registers import decode_word
+from bhemu.programs.program import Program
+from bhemu.programs.thread_core import Core
+from bhemu.recording import Recorder
+from bhemu.recording import log as column
+from tests.audit.pack_words import Words
+from tests.tensix.matrix_unit import Matrix
+from tests.tensix.packer_bench import BF16, FP8, FP16, L1_BASE
+from tests.tensix.unpacker import Unpacker
 
 
 @pytest.mark.parametrize("throttle", [0, 1])

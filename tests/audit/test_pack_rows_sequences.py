@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pack_words import ROW, Words, pacr_word
-from packer_bench import L1_BASE
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.instructions import decode
+from tests.audit.pack_words import ROW, Words, pacr_word
+from tests.tensix.packer_bench import L1_BASE
 
 NOP = 0x02000000
 TILE_UNIT = L1_BASE // 16

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from pack_words import ROW, Words, bf16
-from packer_bench import BF16, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT32, TF32
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
+from tests.audit.pack_words import ROW, Words, bf16
+from tests.tensix.packer_bench import BF16, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT32, TF32
 
 RELU_WORD = 2
 

@@ -12,7 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from packer_bench import (
+
+from bhemu.formats import encode as encode_tensor
+from bhemu.isa.instructions import encode
+from bhemu.machine.compiler import JIT
+from tests.tensix.packer_bench import (
     BF16,
     BFP2,
     BFP2A,
@@ -30,11 +34,7 @@ from packer_bench import (
     TF32,
     Bench,
 )
-from unpacker import TILE, Unpacker
-
-from bhemu.formats import encode as encode_tensor
-from bhemu.isa.instructions import encode
-from bhemu.machine.compiler import JIT
+from tests.tensix.unpacker import TILE, Unpacker
 
 Bytes = NDArray[np.uint8]
 MATH = 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from packer_bench import L1_BASE, Bench
-from unpacker import BF16, BFP2, BFP4, BFP8, INT16, Unpacker, src_cells
 
 from bhemu.errors import MissingSpecification
+from tests.tensix.packer_bench import L1_BASE, Bench
+from tests.tensix.unpacker import BF16, BFP2, BFP4, BFP8, INT16, Unpacker, src_cells
 
 WIDTH = 64
 ROWS = 16

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from unpacker import BF16, FP32, INT32, TF32, TILE, Unpacker, unpacr
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.isa.assembler import assemble
 from bhemu.isa.instructions import decode, encode
 from bhemu.isa.names import Block, Condition, Semaphore, WhileSemaphore
+from tests.tensix.unpacker import BF16, FP32, INT32, TF32, TILE, Unpacker, unpacr
 
 COUNTING = np.arange(1, 2049, dtype=np.uint16)
 CONTEXT_CONTROL = 41

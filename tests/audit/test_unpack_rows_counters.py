@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from packer_bench import Bench
-from unpacker import INT8, INT16, TILE, Unpacker, unpacr
 
-from bhemu.host.tile import Tile
+from bhemu.api.tile import Tile
 from bhemu.isa.assembler import assemble
 from bhemu.isa.instructions import encode
 from bhemu.machine.counters import CARRY, CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_W, CH1_X, CH1_Y, CH1_Z
+from tests.tensix.packer_bench import Bench
+from tests.tensix.unpacker import INT8, INT16, TILE, Unpacker, unpacr
 
 COUNTING = np.arange(1, 4097, dtype=np.uint16)
 UNITS = {"unpacker 0": 0, "unpacker 1": 1, "packer": 2}

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matrix_unit import Matrix
-from packer_bench import Bench
-from sfpu import Sfpu
-from unpacker import (
+
+from bhemu.api.tile import Tile
+from bhemu.errors import AssemblyError
+from bhemu.formats import DataFormat, decode, encode
+from bhemu.formats.integers import from_sign_magnitude, to_sign_magnitude
+from bhemu.isa.registers import field
+from tests.tensix.matrix_unit import Matrix
+from tests.tensix.packer_bench import Bench
+from tests.tensix.sfpu import Sfpu
+from tests.tensix.unpacker import (
     BF16,
     BFP8,
     BFP8A,
@@ -20,12 +26,6 @@ from unpacker import (
     TF32,
     Unpacker,
 )
-
-from bhemu.errors import AssemblyError
-from bhemu.formats import DataFormat, decode, encode
-from bhemu.formats.integers import from_sign_magnitude, to_sign_magnitude
-from bhemu.host.tile import Tile
-from bhemu.isa.registers import field
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from unpacker import (
+
+from bhemu.errors import FormatError, MissingSpecification, UndefinedBehavior
+from bhemu.formats import DataFormat
+from bhemu.machine.state import L1_SIZE
+from tests.tensix.unpacker import (
     BF16,
     BFP2,
     BFP2A,
@@ -22,10 +26,6 @@ from unpacker import (
     TF32,
     Unpacker,
 )
-
-from bhemu.errors import FormatError, MissingSpecification, UndefinedBehavior
-from bhemu.formats import DataFormat
-from bhemu.machine.state import L1_SIZE
 
 BITS_OF_CODE = {0: 32, 1: 16, 2: 8, 3: 4, 4: 32, 5: 16, 6: 8, 7: 4, 8: 32, 9: 16, 10: 8, 11: 2, 14: 8, 15: 2}
 EXPONENT_BITS_OF_CODE = {0: 8, 1: 5, 2: 5, 3: 5, 4: 8, 5: 8, 6: 8, 7: 8, 10: 5, 11: 5, 15: 8}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from unpacker import BF16, BFP2, BFP4, BFP8, FP32, INT16, INT32, TF32, TILE, Unpacker, unpacr
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.formats import DataFormat
 from bhemu.isa.instructions import INSTRUCTIONS, encode
 from bhemu.machine.state import L1_SIZE
+from tests.tensix.unpacker import BF16, BFP2, BFP4, BFP8, FP32, INT16, INT32, TF32, TILE, Unpacker, unpacr
 
 COUNTING = np.arange(1, 4097, dtype=np.uint16)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from unpacker import BF16, BFP8, INT16, TILE, Unpacker, unpacr
 
 from bhemu.errors import MissingSpecification
 from bhemu.isa.instructions import encode
 from bhemu.machine.state import ALL_CONFIG_DIRTY
+from tests.tensix.unpacker import BF16, BFP8, INT16, TILE, Unpacker, unpacr
 
 COUNTING = np.arange(1, 4097, dtype=np.uint16)
 """Datum n of the tile at TILE is n + 1."""

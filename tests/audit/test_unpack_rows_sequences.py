@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from unpacker import INT16, TILE, Unpacker
 
 from bhemu.isa.assembler import assemble, disassemble, from_ttinsn, to_ttinsn
 from bhemu.isa.instructions import decode
+from tests.tensix.unpacker import INT16, TILE, Unpacker
 
 COUNTING = np.arange(1, 4097, dtype=np.uint16)
 

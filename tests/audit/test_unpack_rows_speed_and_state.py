@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from logs import log_of
-from unpacker import BF16, BFP2, BFP4, BFP8, FP8, FP32, INT8, INT16, TF32, TILE, Unpacker, unpacr
 
-from bhemu.debug import log as column
-from bhemu.debug import timing
+from bhemu.analysis import timing
 from bhemu.errors import MissingSpecification
 from bhemu.isa.instructions import encode
+from bhemu.recording import log as column
+from tests.analysis.logs import log_of
+from tests.tensix.unpacker import BF16, BFP2, BFP4, BFP8, FP8, FP32, INT8, INT16, TF32, TILE, Unpacker, unpacr
 
 COUNTING = np.arange(1, 4097, dtype=np.uint16)
 

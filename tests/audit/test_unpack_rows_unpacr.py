@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from unpacker import BF16, FP32, INT8, INT16, INT32, TF32, TILE, Unpacker, unpacr
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.assembler import assemble
 from bhemu.isa.instructions import decode, encode
+from tests.tensix.unpacker import BF16, FP32, INT8, INT16, INT32, TF32, TILE, Unpacker, unpacr
 
 COUNTING = np.arange(1, 8193, dtype=np.uint16)
 """Datum n of the tile at TILE is n + 1."""

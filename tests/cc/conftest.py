@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bhemu.cc import Kernel, LlkTree, MissingTool, Toolchain, compile_kernel, find_llk, find_toolchain
-from bhemu.host.elf import Executable, load_elf
+from bhemu.loader.elf import Executable, load_elf
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from bhemu.cc import Toolchain
 from bhemu.cli.main import app
-from bhemu.host.elf import load_elf
+from bhemu.loader.elf import load_elf
 
 
 def cc(*arguments: object) -> Any:

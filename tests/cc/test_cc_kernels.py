@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rv_machine import RESET_BIT, SOFT_RESET, START, release
 
 from bhemu import Tile
 from bhemu.cc import CompileError, Toolchain, compile_kernel
 from bhemu.cc.cores import CORES
-from bhemu.host.boot import guess_core
-from bhemu.host.elf import Executable, load_elf
+from bhemu.loader.boot import guess_core
+from bhemu.loader.elf import Executable, load_elf
 from bhemu.machine.agents import CORE_NAMES
+from tests.riscv.rv_machine import RESET_BIT, SOFT_RESET, START, release
 
 Build = Callable[..., Any]
 LOCAL_RAM = 0xFFB00000

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from bhemu.cc import CompileError, LlkTree, compile_kernel, write_llk_home
 from bhemu.cc.llk import PARTS
 from bhemu.cli.main import app
-from bhemu.host.elf import load_elf
+from bhemu.loader.elf import load_elf
 
 KERNEL = """
 #include <cstdint>

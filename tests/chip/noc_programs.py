@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from rv_asm import assemble
 
 from bhemu.chip.chip import Chip
 from bhemu.chip.coordinates import NODES, tensix_index
+from tests.riscv.rv_asm import assemble
 
 SOFT_RESET = 0xFFB121B0
 ALL_HELD = 0x47800

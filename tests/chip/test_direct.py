@@ -6,7 +6,6 @@ import ctypes
 import random
 
 import pytest
-from noc_programs import Board
 
 from bhemu.chip.chip import Chip
 from bhemu.chip.clocks import chip_entry
@@ -14,6 +13,7 @@ from bhemu.chip.coordinates import NODES
 from bhemu.chip.pci import BAR0, BAR4
 from bhemu.chip.windows import ENTRY_BYTES, FIRST_LARGE, LARGE_BITS, SMALL_BITS, WINDOW_CONFIG
 from bhemu.errors import BhemuError
+from tests.chip.noc_programs import Board
 
 pytestmark = pytest.mark.plain
 

@@ -6,10 +6,23 @@ import random
 
 import numpy as np
 import pytest
-from noc_programs import ATOMIC, DATA, FIELDS, INCREMENT, MULTICAST, READ, RESPONSE, WRITE, Board, at, fill, rectangle
 
 from bhemu.chip.coordinates import NODES, TENSIX_COLUMNS, tensix_index
 from bhemu.errors import BhemuError
+from tests.chip.noc_programs import (
+    ATOMIC,
+    DATA,
+    FIELDS,
+    INCREMENT,
+    MULTICAST,
+    READ,
+    RESPONSE,
+    WRITE,
+    Board,
+    at,
+    fill,
+    rectangle,
+)
 
 ME = (4, 5)
 GO = 0x18000

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from noc_programs import (
+
+from bhemu.chip.chip import Chip
+from bhemu.chip.coordinates import NODES, Harvesting, tensix_index
+from bhemu.chip.dma import HostMemory
+from bhemu.errors import BhemuError, MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
+from tests.chip.noc_programs import (
     ATOMIC,
     DATA,
     INCLUDE_SOURCE,
@@ -20,12 +25,7 @@ from noc_programs import (
     request,
     run,
 )
-from rv_asm import assemble
-
-from bhemu.chip.chip import Chip
-from bhemu.chip.coordinates import NODES, Harvesting, tensix_index
-from bhemu.chip.dma import HostMemory
-from bhemu.errors import BhemuError, MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
+from tests.riscv.rv_asm import assemble
 
 pytestmark = pytest.mark.plain
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from noc_programs import (
+
+from bhemu.chip.chip import Chip
+from bhemu.chip.coordinates import TENSIX_TILES, Harvesting, tensix_place
+from bhemu.errors import Unimplemented
+from tests.chip.noc_programs import (
     ATOMIC,
     DATA,
     INCLUDE_SOURCE,
@@ -16,10 +20,6 @@ from noc_programs import (
     request,
     run,
 )
-
-from bhemu.chip.chip import Chip
-from bhemu.chip.coordinates import TENSIX_TILES, Harvesting, tensix_place
-from bhemu.errors import Unimplemented
 
 pytestmark = pytest.mark.plain
 

@@ -8,13 +8,25 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from noc_programs import ATOMIC, DATA, INCREMENT, INLINE, MULTICAST, READ, WRITE, Board, at, rectangle, request
-from rv_asm import assemble
 
 from bhemu.chip.coordinates import NODES, tensix_index
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.assembler import assemble as tensix
 from bhemu.machine.faults import WAIT
+from tests.chip.noc_programs import (
+    ATOMIC,
+    DATA,
+    INCREMENT,
+    INLINE,
+    MULTICAST,
+    READ,
+    WRITE,
+    Board,
+    at,
+    rectangle,
+    request,
+)
+from tests.riscv.rv_asm import assemble
 
 pytestmark = pytest.mark.plain
 

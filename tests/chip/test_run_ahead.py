@@ -6,12 +6,12 @@ import random
 
 import numpy as np
 import pytest
-from noc_programs import ATOMIC, DATA, INCREMENT, MULTICAST, READ, WRITE, Board, at, rectangle, request
-from test_noc_order import BACK, FIRST, FLAG, LAST, MIDDLE, SUM, note_time, signal, wait_for
 
 from bhemu.chip import clocks
 from bhemu.chip.coordinates import TENSIX_COLUMNS, tensix_index
 from bhemu.errors import ConfigurationError, UndefinedBehavior
+from tests.chip.noc_programs import ATOMIC, DATA, INCREMENT, MULTICAST, READ, WRITE, Board, at, rectangle, request
+from tests.chip.test_noc_order import BACK, FIRST, FLAG, LAST, MIDDLE, SUM, note_time, signal, wait_for
 
 QUANTA = (1, 7, 1024)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_programs import Invoke, WriteProgram
 from typer.testing import CliRunner
 
 from bhemu.cli.main import app
+from tests.cli.cli_programs import Invoke, WriteProgram
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cli_programs import COPY, Invoke, WriteProgram, line_of
+from tests.cli.cli_programs import COPY, Invoke, WriteProgram, line_of
 
 FAULTY = COPY.replace("core.SETDMAREG(0x1234, 6)", "core.SETDMAREG(0x1234, 6)\n        core.WRCFG(3, 0, 12)  # early")
 

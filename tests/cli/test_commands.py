@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_programs import Invoke
 
+from bhemu.conformance.run import VECTORS
 from bhemu.formats import encode
-from bhemu.proof.conformance import VECTORS
+from tests.cli.cli_programs import Invoke
 
 
 def test_the_command_starts_without_the_emulator() -> None:
-    heavy = ("numba", "numpy", "bhemu.host", "bhemu.isa")
+    heavy = ("numba", "numpy", "bhemu.api", "bhemu.isa")
     script = f"import sys, bhemu.cli.main; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
 

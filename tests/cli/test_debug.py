@@ -13,13 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_programs import Invoke
-from debug_programs import CALL_NAMES, CALLS, ENTRY, compile_kernel, session_of
-from elf_files import Load, Name, make_elf, with_symbols
-from rv_asm import assemble_with_labels
 
 from bhemu.cli.debug_shell import Shell
 from bhemu.isa.assembler import assemble
+from tests.cli.cli_programs import Invoke
+from tests.debugger.debug_programs import CALL_NAMES, CALLS, ENTRY, compile_kernel, session_of
+from tests.loader.elf_files import Load, Name, make_elf, with_symbols
+from tests.riscv.rv_asm import assemble_with_labels
 
 pytestmark = pytest.mark.plain
 
@@ -114,7 +114,7 @@ def test_wrong_ports(bhemu: Invoke, kernel: Path) -> None:
 
 
 def test_gdb_is_told_the_port(kernel: Path) -> None:
-    from rsp_client import Client
+    from tests.debugger.rsp_client import Client
 
     command = [sys.executable, "-m", "bhemu.cli.main", "debug", f"T0={kernel}", "--gdb", ":0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:

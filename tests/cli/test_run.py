@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_programs import COPY, Invoke, WriteProgram
+
+from tests.cli.cli_programs import COPY, Invoke, WriteProgram
 
 
 def test_output_file_holds_the_values_as_float32(bhemu: Invoke, write_program: WriteProgram, tmp_path: Path) -> None:

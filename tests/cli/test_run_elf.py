@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from boot_programs import START, store, write_elf
-from cli_programs import Invoke
-from elf_files import Name
-from firmware_set import KERNEL, write_set
-from firmware_set import RESULT as FIRMWARE_RESULT
-from rv_asm import assemble
 
 from bhemu.cc import MissingTool
 from bhemu.cc import compile_kernel as build
+from tests.cli.cli_programs import Invoke
+from tests.loader.boot_programs import START, store, write_elf
+from tests.loader.elf_files import Name
+from tests.loader.firmware_set import KERNEL, write_set
+from tests.loader.firmware_set import RESULT as FIRMWARE_RESULT
+from tests.riscv.rv_asm import assemble
 
 RESULT = 0x20000
 COPY = """

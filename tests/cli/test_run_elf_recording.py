@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from boot_programs import START, write_elf
-from cli_programs import Invoke
-from elf_files import Name
 
 from bhemu.cc import MissingTool
 from bhemu.cc import compile_kernel as build
+from tests.cli.cli_programs import Invoke
+from tests.loader.boot_programs import START, write_elf
+from tests.loader.elf_files import Name
 
 PUSHER = """
     li a0, 0x20000

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boot_programs import START, store, write_elf
-from cli_programs import Invoke
-from elf_files import Load, Name, compile_kernel, make_elf
 
 from bhemu.cc import MissingTool
 from bhemu.cc import compile_kernel as build
+from tests.cli.cli_programs import Invoke
+from tests.loader.boot_programs import START, store, write_elf
+from tests.loader.elf_files import Load, Name, compile_kernel, make_elf
 
 
 @pytest.fixture

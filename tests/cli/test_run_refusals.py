@@ -8,7 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from cli_programs import COPY, Invoke, WriteProgram, line_of
+
+from tests.cli.cli_programs import COPY, Invoke, WriteProgram, line_of
 
 
 @pytest.fixture

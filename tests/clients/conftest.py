@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bhemu.host.library import build
-from bhemu.host.library.soc_descriptor import write_soc_descriptor
+from bhemu.capi import build
+from bhemu.capi.soc_descriptor import write_soc_descriptor
 from bhemu.machine.compiler import cache_directory
 
 PACKAGES = ("tt-exalens==0.4.2", "tt-umd==0.9.14")

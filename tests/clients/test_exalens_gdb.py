@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import environment
-from test_exalens_debug import SPEND, loop_of
+from tests.clients.test_exalens_debug import SPEND, loop_of
+
+from tests.clients.conftest import environment
 
 pytestmark = pytest.mark.clients
 

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from library_client import pythons
-from ttnn_wheel import WHEEL
 
+from bhemu.capi.soc_descriptor import write_soc_descriptor
 from bhemu.cc import MissingTool, find_llk, write_metal_root
-from bhemu.host.library.soc_descriptor import write_soc_descriptor
+from tests.capi.library_client import pythons
+from tests.ttnn_wheel import WHEEL
 
 pytestmark = pytest.mark.clients
 

@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from doc_examples import ROOT, Block, Page, Shown, blocks
 
 from bhemu.cc.toolchain import GCC
 from bhemu.machine.compiler import JIT
+from tests.docs.doc_examples import ROOT, Block, Page, Shown, blocks
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 compiled_only = pytest.mark.skipif(not JIT, reason="whole programs take minutes as plain Python")
@@ -74,7 +74,7 @@ def test_links_between_pages_lead_somewhere() -> None:
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
     """A page of the test's own, in a repository with one example."""
-    import doc_examples
+    from tests.docs import doc_examples
 
     (tmp_path / "examples").mkdir()
     (tmp_path / "examples" / "known.py").write_text("a = 1\nb = 2\n")

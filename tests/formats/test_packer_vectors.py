@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from bhemu.conformance.vector_file import VectorFile
 from bhemu.formats import DataFormat, bfp, floats, integers
-from bhemu.proof.vector_file import VectorFile
 
 NAMES = {
     "fp32": DataFormat.FP32,
@@ -50,7 +50,7 @@ LEAVES_EXPONENTS_UNPADDED = "stream_left_open"
 
 @cache
 def vectors() -> VectorFile:
-    return VectorFile(str(files("bhemu.proof") / "vectors" / "pack.npz"))
+    return VectorFile(str(files("bhemu.conformance") / "vectors" / "pack.npz"))
 
 
 def cases(conversion: str) -> Iterator[tuple[int, tuple[str, ...]]]:

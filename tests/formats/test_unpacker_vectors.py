@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from bhemu.conformance.vector_file import VectorFile
 from bhemu.formats import DataFormat, bfp, floats
-from bhemu.proof.vector_file import VectorFile
 
 MOVES_DATUMS = {"haloize", "tileize", "x_start", "count_partial", "count_tiny", "UNPACR_NOP", "multi_unpacr", "to_dst"}
 
 
 @cache
 def vectors() -> VectorFile:
-    return VectorFile(str(files("bhemu.proof") / "vectors" / "unpack.npz"))
+    return VectorFile(str(files("bhemu.conformance") / "vectors" / "unpack.npz"))
 
 
 def cells_of_8_bit_exponents(fp32_bits: NDArray[np.uint32]) -> NDArray[np.uint32]:

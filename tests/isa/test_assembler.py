@@ -87,7 +87,7 @@ def test_assemble_reads_what_disassemble_prints_for_each_opcode(row: Instruction
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_word_of_the_conformance_programs_round_trips(family: str) -> None:
-    source = resources.files("bhemu.proof").joinpath(f"vectors/{family}.npz")
+    source = resources.files("bhemu.conformance").joinpath(f"vectors/{family}.npz")
     with resources.as_file(source) as path, np.load(path, allow_pickle=False) as arrays:
         assert json.loads(str(arrays["meta"]))["family"] == family
         words = np.unique(arrays["prog_word"])

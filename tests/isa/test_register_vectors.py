@@ -12,7 +12,7 @@ import pytest
 from bhemu.isa import registers
 from bhemu.isa.registers import THREAD_WRITABLE_MASK, WRITABLE_MASK
 
-VECTORS = Path(registers.__file__).parents[1] / "proof" / "vectors"
+VECTORS = Path(registers.__file__).parents[1] / "conformance" / "vectors"
 
 
 class Family:

@@ -87,7 +87,7 @@ def pytest_runtest_makereport(item: Any) -> Generator[None, object, object]:
 
     bhemu's C library runs in the Python of the process that loads it.
     """
-    entry = sys.modules.get("bhemu.host.library.entry")
+    entry = sys.modules.get("bhemu.capi.entry")
     new = set(entry.choices_made()) - _reported if entry is not None else set()
     if new:
         _reported.update(new)

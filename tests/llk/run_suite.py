@@ -22,12 +22,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.llk.suite_parts import CannotRun, Parts, prepare
+from tests.llk.suite_results import Expected, Kind, disappointments, first_uses, read_expected, read_results, table
+
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "host")]
-
-from suite_parts import CannotRun, Parts, prepare  # noqa: E402
-from suite_results import Expected, Kind, disappointments, first_uses, read_expected, read_results, table  # noqa: E402
-
 RESULTS = "results.jsonl"
 TABLE = "table.txt"
 

@@ -18,14 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ttnn_wheel import NoWheel, unpacked
-
 import bhemu.cc
+from bhemu.capi import build
+from bhemu.capi.soc_descriptor import write_soc_descriptor
 from bhemu.cc import find_llk, find_toolchain, write_llk_home
 from bhemu.errors import BhemuError
-from bhemu.host.library import build
-from bhemu.host.library.soc_descriptor import write_soc_descriptor
 from bhemu.machine.compiler import cache_directory
+from tests.ttnn_wheel import NoWheel, unpacked
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

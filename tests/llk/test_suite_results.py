@@ -7,8 +7,9 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from run_suite import plan
-from suite_results import (
+
+from tests.llk.run_suite import plan
+from tests.llk.suite_results import (
     Expected,
     Kind,
     Result,

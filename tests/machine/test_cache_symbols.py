@@ -17,7 +17,7 @@ ensure_handlers(INSTRUCTIONS[name].opcode for name in sys.argv[1:])
 """
 
 CHECK = """
-from bhemu.host.tile import Tile
+from bhemu.api.tile import Tile
 tile = Tile()
 tile.execute(0, "SEMINIT 3, 0, 1")
 tile.execute(0, "SEMPOST 1")

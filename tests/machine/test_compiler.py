@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "bhemu"
 SCRIPT = """
 from bhemu.machine import compiler
 compiler.on_compile(lambda name: print("compiled", name))
-from bhemu.host.tile import Tile
+from bhemu.api.tile import Tile
 tile = Tile()
 tile.execute(0, "SETADCXX 1, 15, 3")
 print("x", int(tile.record.adc[0, 0, 0]))

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bhemu.conformance.vector_file import VectorFile
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.isa.registers import thread
-from bhemu.proof.vector_file import VectorFile
 
 Array = NDArray[Any]
 
@@ -25,7 +25,7 @@ _OFFSET = thread("DEST_TARGET_REG_CFG_MATH_Offset")
 
 @cache
 def vectors(family: str) -> VectorFile:
-    return VectorFile(str(files("bhemu.proof") / "vectors" / f"{family}.npz"))
+    return VectorFile(str(files("bhemu.conformance") / "vectors" / f"{family}.npz"))
 
 
 def fields(word: int) -> dict[str, int]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numerics_cases import Operands, fields, matrix_cases, singles
 
 from bhemu import numerics
+from tests.numerics.numerics_cases import Operands, fields, matrix_cases, singles
 
 
 @pytest.mark.parametrize(("mnemonic", "rows", "least"), [("MVMUL", 8, 200), ("GAPOOL", 4, 80)])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from rv_asm import assemble
 
 from bhemu import Tile
 from bhemu.machine.agents import CORE_NAMES
+from tests.riscv.rv_asm import assemble
 
 SOFT_RESET = 0xFFB121B0
 START = {"B": 0x00000, "T0": 0x06000, "T1": 0x0A000, "T2": 0x0E000, "NC": 0x12000}

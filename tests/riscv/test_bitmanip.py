@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rv_asm import assemble_with_labels
-from rv_machine import machine, words
 
 from bhemu.isa.riscv import RISCV
+from tests.riscv.rv_asm import assemble_with_labels
+from tests.riscv.rv_machine import machine, words
 
 pytestmark = pytest.mark.plain
 

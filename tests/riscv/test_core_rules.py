@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rv_asm import assemble, assemble_with_labels
-from rv_machine import SCRATCH, START, machine, put, word, words
 
 from bhemu.errors import BhemuError, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.isa.riscv import RISCV
 from bhemu.machine.state import L1_SIZE
+from tests.riscv.rv_asm import assemble, assemble_with_labels
+from tests.riscv.rv_machine import SCRATCH, START, machine, put, word, words
 
 pytestmark = pytest.mark.plain
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from rv_machine import SCRATCH, hold, machine, release, word, words
 
 from bhemu import Tile
 from bhemu.errors import BhemuError, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.machine.compiler import JIT
 from bhemu.tensix.vector_queue import LATE
+from tests.riscv.rv_machine import SCRATCH, hold, machine, release, word, words
 
 pytestmark = pytest.mark.plain
 

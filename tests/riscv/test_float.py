@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from rv_asm import assemble_with_labels
-from rv_machine import SCRATCH, machine, put, word, words
 
 from bhemu import Tile
 from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.machine.compiler import JIT
+from tests.riscv.rv_asm import assemble_with_labels
+from tests.riscv.rv_machine import SCRATCH, machine, put, word, words
 
 pytestmark = pytest.mark.plain
 

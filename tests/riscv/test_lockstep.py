@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rv_asm import assemble
-from rv_machine import machine, put
 
 from bhemu import Tile
 from bhemu.isa.riscv import RISCV, find
+from tests.riscv.rv_asm import assemble
+from tests.riscv.rv_machine import machine, put
 
 unicorn = pytest.importorskip("unicorn", reason="the package unicorn is not installed")
 from unicorn import riscv_const  # noqa: E402  (needs the line above)

@@ -12,9 +12,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from rv_machine import START, machine
 
 from bhemu.errors import NonContractualBehavior, UndefinedBehavior
+from tests.riscv.rv_machine import START, machine
 
 CHECKOUT = os.environ.get("BHEMU_RISCV_TESTS")
 COMPILER = "riscv64-unknown-elf-gcc"

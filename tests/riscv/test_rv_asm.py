@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from rv_asm import AsmError, assemble, assemble_with_labels
 
 from bhemu.isa.riscv import RISCV, disassemble_riscv, find
+from tests.riscv.rv_asm import AsmError, assemble, assemble_with_labels
 
 pytestmark = pytest.mark.plain
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from rv_asm import assemble
-from rv_machine import START, hold, machine, put, release
 
 from bhemu import Tile
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.assembler import assemble as tensix
+from tests.riscv.rv_asm import assemble
+from tests.riscv.rv_machine import START, hold, machine, put, release
 
 pytestmark = pytest.mark.plain
 

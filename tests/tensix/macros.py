@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sfpu import Sfpu, word
+from tests.tensix.sfpu import Sfpu, word
 
 SIMPLE: Final = 0
 INT32: Final = 4

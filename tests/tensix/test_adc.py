@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bhemu.api.tile import Tile
 from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior
-from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
 from bhemu.machine.counters import CARRY, CH0_X, CH1_X, PACKER, UNPACKER0, UNPACKER1
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bhemu.api.tile import Tile
 from bhemu.errors import BhemuError, MissingSpecification, UndefinedBehavior, Unimplemented
-from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
 from bhemu.isa.registers import WRITABLE_MASK
 from bhemu.isa.registers import config as config_position

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bhemu.api.tile import Tile
 from bhemu.errors import UndefinedBehavior
-from bhemu.host.tile import Tile
 from bhemu.isa.instructions import INSTRUCTIONS, encode
 from bhemu.isa.names import Block, Condition, WhileSemaphore
 from bhemu.machine.state import FIFO_PUSH_LIMIT

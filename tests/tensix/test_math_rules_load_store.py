@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sfpu import Sfpu, word
+
+from tests.tensix.sfpu import Sfpu, word
 
 Array = np.ndarray[Any, Any]
 

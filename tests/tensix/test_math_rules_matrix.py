@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matrix_unit import BF16, FP16, INT8, TF32, Matrix, cell, dst_cell, fp16_cell
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
+from tests.tensix.matrix_unit import BF16, FP16, INT8, TF32, Matrix, cell, dst_cell, fp16_cell
 
 pytestmark = pytest.mark.plain
 

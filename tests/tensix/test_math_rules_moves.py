@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matrix_unit import BF16, FP16, FP32, INT8, INT32, TF32, THREAD, Matrix, cell
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.isa.instructions import INSTRUCTIONS, encode
 from bhemu.machine.counters import RWC_A, RWC_BIAS, RWC_DST, RWC_FIDELITY
+from tests.tensix.matrix_unit import BF16, FP16, FP32, INT8, INT32, TF32, THREAD, Matrix, cell
 
 pytestmark = pytest.mark.plain
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sfpu import Sfpu
 
 from bhemu.errors import NonContractualBehavior, UndefinedBehavior
+from tests.tensix.sfpu import Sfpu
 
 SIGN = 1 << 31
 ZERO_CODE = 0x7C00

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matrix_unit import (
+
+from bhemu.errors import BhemuError, ConfigurationError, MissingSpecification, NonContractualBehavior, UndefinedBehavior
+from bhemu.tensix.matrix.operands import STOCHASTIC
+from tests.tensix.matrix_unit import (
     BF16,
     FP16,
     INT8,
@@ -18,9 +21,6 @@ from matrix_unit import (
     fp16_cell,
     multiply_element,
 )
-
-from bhemu.errors import BhemuError, ConfigurationError, MissingSpecification, NonContractualBehavior, UndefinedBehavior
-from bhemu.tensix.matrix.operands import STOCHASTIC
 
 pytestmark = pytest.mark.plain
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matrix_unit import BF16, FP16, FP32, TF32, THREAD, Matrix, cell, dst_cell, fp16_cell
 
 from bhemu.errors import BhemuError, MissingSpecification, UndefinedBehavior
+from tests.tensix.matrix_unit import BF16, FP16, FP32, TF32, THREAD, Matrix, cell, dst_cell, fp16_cell
 
 pytestmark = pytest.mark.plain
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matrix_unit import FP16, INT8, THREAD, Matrix, cell, dst_cell
 
 from bhemu.errors import BhemuError, MissingSpecification, NonContractualBehavior, UndefinedBehavior
+from tests.tensix.matrix_unit import FP16, INT8, THREAD, Matrix, cell, dst_cell
 
 pytestmark = pytest.mark.plain
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mmio_agent import Registers
 
+from bhemu.api.tile import Tile
 from bhemu.errors import UndefinedBehavior, Unimplemented
-from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
 from bhemu.isa.names import Block
 from bhemu.isa.registers import WRITABLE_MASK
 from bhemu.machine.agents import NC, NOC, TENSIX, B
+from tests.tensix.mmio_agent import Registers
 
 pytestmark = pytest.mark.plain
 

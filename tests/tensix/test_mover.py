@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mmio_agent import Registers
 
+from bhemu.api.tile import Tile
 from bhemu.errors import BhemuError, MemoryError_, MissingSpecification, UndefinedBehavior
-from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
 from bhemu.isa.registers import WRITABLE_MASK
 from bhemu.machine.agents import T0, T1, T2, B
 from bhemu.machine.state import L1_SIZE
+from tests.tensix.mmio_agent import Registers
 
 pytestmark = pytest.mark.plain
 

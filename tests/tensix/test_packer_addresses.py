@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from packer_bench import (
+
+from bhemu.errors import MemoryError_
+from tests.tensix.packer_bench import (
     BF16,
     BFP8,
     FP32,
     L1_BASE,
     Bench,
 )
-
-from bhemu.errors import MemoryError_
 
 ONES = [0x3F80] * 16
 COUNTING = [0x4000 + i for i in range(16)]

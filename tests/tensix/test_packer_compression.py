@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from packer_bench import (
+
+from tests.tensix.packer_bench import (
     BF16,
     BFP8,
     Bench,

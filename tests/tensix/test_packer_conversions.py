@@ -9,12 +9,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numba import njit
-from packer_bench import BF16, BFP4, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT16, L1_BASE, TF32, Bench
 
 from bhemu.isa.instructions import encode
 from bhemu.machine.compiler import JIT
 from bhemu.machine.lanes import load16, store16
 from bhemu.tensix.pack.bfp_assembly import shared_exponent, signed_magnitudes
+from tests.tensix.packer_bench import BF16, BFP4, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT16, L1_BASE, TF32, Bench
 
 CELLS = range(0, 0x10000, 1 if JIT else 331)
 """All 16-bit patterns; a sample of them where nothing is compiled."""

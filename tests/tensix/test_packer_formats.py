@@ -6,7 +6,9 @@ What the reference executes is covered by the vectors.
 from __future__ import annotations
 
 import pytest
-from packer_bench import (
+
+from bhemu.errors import MissingSpecification, UndefinedBehavior
+from tests.tensix.packer_bench import (
     BF16,
     BFP2A,
     BFP4A,
@@ -19,8 +21,6 @@ from packer_bench import (
     TF32,
     Bench,
 )
-
-from bhemu.errors import MissingSpecification, UndefinedBehavior
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,14 @@ What the reference executes is covered by the vectors.
 from __future__ import annotations
 
 import pytest
-from packer_bench import (
+
+from bhemu.errors import MissingSpecification, UndefinedBehavior
+from tests.tensix.packer_bench import (
     BF16,
     FP32,
     L1_BASE,
     Bench,
 )
-
-from bhemu.errors import MissingSpecification, UndefinedBehavior
 
 ONES = [0x3F80] * 16
 COUNTING = [0x4000 + i for i in range(16)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mmio_agent import Registers
-from packer_bench import L1_BASE, Bench
 
 from bhemu.errors import BhemuError, MissingSpecification, UndefinedBehavior, Unimplemented
 from bhemu.isa.instructions import encode
 from bhemu.machine.agents import NC, NOC, T2, B
+from tests.tensix.mmio_agent import Registers
+from tests.tensix.packer_bench import L1_BASE, Bench
 
 pytestmark = pytest.mark.plain
 

@@ -6,7 +6,10 @@ What the reference executes is covered by the vectors.
 from __future__ import annotations
 
 import pytest
-from packer_bench import (
+
+from bhemu.errors import MissingSpecification, UndefinedBehavior
+from bhemu.isa.instructions import encode
+from tests.tensix.packer_bench import (
     BF16,
     BFP8,
     BFP8A,
@@ -16,9 +19,6 @@ from packer_bench import (
     L1_BASE,
     Bench,
 )
-
-from bhemu.errors import MissingSpecification, UndefinedBehavior
-from bhemu.isa.instructions import encode
 
 ONES = [0x3F80] * 16
 COUNTING = [0x4000 + i for i in range(16)]

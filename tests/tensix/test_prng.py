@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from bhemu.host.tile import Tile
+from bhemu.api.tile import Tile
 from bhemu.isa.instructions import encode
 from bhemu.tensix import prng
 

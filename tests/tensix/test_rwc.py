@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from bhemu.api.tile import Tile
 from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior
-from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
 from bhemu.machine.counters import (
     RWC_A,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bhemu.api.tile import Tile
 from bhemu.errors import MissingSpecification, UndefinedBehavior
-from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
 
 pytestmark = pytest.mark.plain

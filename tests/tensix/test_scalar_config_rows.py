@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bhemu.api.tile import Tile
 from bhemu.errors import AssemblyError
-from bhemu.host.tile import Tile
 from bhemu.isa.instructions import INSTRUCTIONS, decode, encode
 from bhemu.isa.names import Block, Condition
 from bhemu.isa.registers import decode_word, field

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bhemu.api.tile import Tile
 from bhemu.errors import BhemuError, MemoryError_, MissingSpecification, UndefinedBehavior, Unimplemented
-from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
 from bhemu.machine.agents import TENSIX
 from bhemu.machine.state import L1_SIZE

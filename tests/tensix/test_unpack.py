@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from unpacker import (
+
+from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior
+from bhemu.formats import bfp
+from bhemu.machine.state import L1_SIZE
+from tests.tensix.unpacker import (
     BF16,
     BFP4,
     BFP8,
@@ -16,10 +20,6 @@ from unpacker import (
     src_cells,
     unpacr,
 )
-
-from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior
-from bhemu.formats import bfp
-from bhemu.machine.state import L1_SIZE
 
 COUNTING = np.arange(1, 2049, dtype=np.uint16)
 """Datums that tell where they come from: datum n is n + 1."""

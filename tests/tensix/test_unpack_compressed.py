@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from unpacker import BF16, BFP4, BFP8, Unpacker, src_cells
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.formats import bfp
+from tests.tensix.unpacker import BF16, BFP4, BFP8, Unpacker, src_cells
 
 WIDTH = 64
 ROWS = 8

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from unpacker import (
+
+from bhemu.errors import MissingSpecification, UndefinedBehavior
+from bhemu.formats import bfp, floats
+from tests.tensix.unpacker import (
     BF16,
     BFP2,
     BFP2A,
@@ -27,9 +30,6 @@ from unpacker import (
     dst_cells,
     src_cells,
 )
-
-from bhemu.errors import MissingSpecification, UndefinedBehavior
-from bhemu.formats import bfp, floats
 
 HALVES = np.arange(1 << 16, dtype=np.uint16)
 BYTES = np.arange(256, dtype=np.uint8)

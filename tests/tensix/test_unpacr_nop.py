@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from unpacker import FP32, TF32, Unpacker
 
 from bhemu.errors import (
     ConfigurationError,
@@ -11,6 +10,7 @@ from bhemu.errors import (
     NonContractualBehavior,
     UndefinedBehavior,
 )
+from tests.tensix.unpacker import FP32, TF32, Unpacker
 
 POP, CLEAR, NOTHING, POP_NAMED = range(4)
 MARK = 0x12345

@@ -6,9 +6,9 @@ from decimal import Decimal, getcontext
 
 import numpy as np
 import pytest
-from sfpu import Sfpu
 
 from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior
+from tests.tensix.sfpu import Sfpu
 
 # mode, input, output with rounding to nearest (section T)
 ROUND_NEAREST = [

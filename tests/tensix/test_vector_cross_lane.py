@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sfpu import ALL, Sfpu
+
+from tests.tensix.sfpu import ALL, Sfpu
 
 # Values in ascending total order: -largest < ... < -0 < +0 < ... < +largest (F17)
 ASCENDING = [0xFFFFFFFF, 0xFF800000, 0xC0000000, 0x80000001, 0x80000000, 0, 1, 0x3F800000, 0x7F800000, 0x7FFFFFFF]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from sfpu import ALL, Sfpu, word
 
 from bhemu.errors import UndefinedBehavior
+from tests.tensix.sfpu import ALL, Sfpu, word
 
 F, TOP = 0x0F0F3355, 0x00FF5533
 

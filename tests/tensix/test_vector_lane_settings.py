@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from sfpu import Sfpu, word
 
 from bhemu.errors import Unimplemented
+from tests.tensix.sfpu import Sfpu, word
 
 pytestmark = pytest.mark.plain
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sfpu import Sfpu
 
 from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior
+from tests.tensix.sfpu import Sfpu
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from macros import INT32, SIMPLE, Macros, byte
-from sfpu import word
 
-from bhemu.host.tile import Tile
+from bhemu.api.tile import Tile
 from bhemu.isa.instructions import encode
+from tests.tensix.macros import INT32, SIMPLE, Macros, byte
+from tests.tensix.sfpu import word
 
 pytestmark = pytest.mark.plain
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from macros import INT32, Macros, byte
-from sfpu import word
+
+from tests.tensix.macros import INT32, Macros, byte
+from tests.tensix.sfpu import word
 
 pytestmark = pytest.mark.plain
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from macros import Macros, byte
 
-from bhemu.debug import Recorder
+from bhemu.api.tile import Tile
 from bhemu.errors import BhemuError, MissingSpecification, UndefinedBehavior, Unimplemented
-from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
+from bhemu.recording import Recorder
+from tests.tensix.macros import Macros, byte
 
 pytestmark = pytest.mark.plain
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from packer_bench import BF16, FP8, FP16, L1_BASE, Bench
-from unpacker import Unpacker
 
+from bhemu.api.tile import Tile
 from bhemu.errors import BhemuError
-from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
 from bhemu.isa.registers import decode_word
 from bhemu.machine.agents import B
 from bhemu.tensix.coprocessor import Coprocessor
+from tests.tensix.packer_bench import BF16, FP8, FP16, L1_BASE, Bench
+from tests.tensix.unpacker import Unpacker
 
 pytestmark = pytest.mark.plain
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bhemu.api.tile import Tile
 from bhemu.errors import AssemblyError, NonContractualBehavior, UndefinedBehavior
-from bhemu.host.tile import Tile
 from bhemu.isa.instructions import encode
 from bhemu.isa.names import Block, Condition
 from bhemu.isa.registers import WRITABLE_MASK, config

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from rv_machine import SCRATCH, machine, word, words
 
 from bhemu import Tile
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.instructions import INSTRUCTIONS, encode
 from bhemu.machine.agents import NC, T0, B
 from bhemu.tile.auto_ttsync import CONFIG, GPRS, TDMA, USES, WRITES
+from tests.riscv.rv_machine import SCRATCH, machine, word, words
 
 pytestmark = pytest.mark.plain
 

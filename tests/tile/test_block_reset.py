@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rv_machine import ALL_HELD
 
 from bhemu import Tile
 from bhemu.errors import MissingSpecification
 from bhemu.isa.instructions import encode
 from bhemu.tensix.banks import MATRIX
+from tests.riscv.rv_machine import ALL_HELD
 
 pytestmark = pytest.mark.plain
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from rv_machine import ALL_HELD, START, machine, release, word, words
 
 from bhemu import Tile
 from bhemu.errors import UndefinedBehavior, Unimplemented
 from bhemu.isa.registers import WRITABLE_MASK, config
 from bhemu.machine.agents import NC, NOC, T0, T1, T2, B
 from bhemu.tile.control_registers import ACTS, COUNTER, KIND, NOTHING, PLAIN, REFUSED, REGISTERS, RESULT
+from tests.riscv.rv_machine import ALL_HELD, START, machine, release, word, words
 
 pytestmark = pytest.mark.plain
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from debug_client import (
+
+from bhemu import Tile
+from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior
+from bhemu.machine.agents import T0
+from tests.riscv.rv_machine import SCRATCH, START, hold, machine, release, word
+from tests.tile.debug_client import (
     ADDRESS_0,
     ARGUMENT_0,
     ARGUMENT_1,
@@ -29,11 +34,6 @@ from debug_client import (
     WRITE_MEMORY,
     DebugClient,
 )
-from rv_machine import SCRATCH, START, hold, machine, release, word
-
-from bhemu import Tile
-from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior
-from bhemu.machine.agents import T0
 
 CORES = ("B", "T0", "T1", "T2")
 COUNTER = """

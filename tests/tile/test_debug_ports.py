@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rv_machine import START, machine
 
 from bhemu import Tile
 from bhemu.errors import MemoryError_, MissingSpecification, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.isa.instructions import encode
 from bhemu.machine.counters import CARRY, CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_X, PACKER
 from bhemu.tensix.banks import MATRIX
+from tests.riscv.rv_machine import START, machine
 
 pytestmark = pytest.mark.plain
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import njit
-from rv_machine import SCRATCH, machine, words
 
 from bhemu import Tile
+from bhemu.api.views import bf16_cells_to_float, fp16_cells_to_float
 from bhemu.errors import UndefinedBehavior
-from bhemu.host.views import bf16_cells_to_float, fp16_cells_to_float
 from bhemu.machine.agents import NC, NOC, T0, T1, T2, B
 from bhemu.machine.compiler import JIT
 from bhemu.tile.dst_window import BF16, FLOAT32, FP16, INT8, INT16, INT32, cells_of_value, value_of_cells
+from tests.riscv.rv_machine import SCRATCH, machine, words
 
 WINDOW = 0xFFBD8000
 ALL_CELLS = np.arange(1 << 16)

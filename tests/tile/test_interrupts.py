@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from rv_asm import assemble
-from rv_machine import SCRATCH, START, hold, machine, put, release, word, words
 
 from bhemu import Tile
 from bhemu.errors import UndefinedBehavior
 from bhemu.machine.agents import NC, NOC, T0, TENSIX, B
+from tests.riscv.rv_asm import assemble
+from tests.riscv.rv_machine import SCRATCH, START, hold, machine, put, release, word, words
 
 pytestmark = pytest.mark.plain
 

@@ -6,11 +6,11 @@ import itertools
 import random
 
 import pytest
-from rv_machine import SCRATCH, START, hold, machine, release, words
 
 from bhemu import Tile
 from bhemu.errors import UndefinedBehavior
 from bhemu.machine.agents import NC, NOC, TENSIX
+from tests.riscv.rv_machine import SCRATCH, START, hold, machine, release, words
 
 pytestmark = pytest.mark.plain
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from rv_asm import assemble
-from rv_machine import RESET_BIT, START, hold, machine, put, release
 
 from bhemu import Tile
 from bhemu.errors import BhemuError, MissingSpecification, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.machine.agents import AGENT_NAMES, CORE_NAMES, NC, NOC, T0, T1, T2, TENSIX, B
+from tests.riscv.rv_asm import assemble
+from tests.riscv.rv_machine import RESET_BIT, START, hold, machine, put, release
 
 pytestmark = pytest.mark.plain
 

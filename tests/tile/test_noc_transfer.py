@@ -6,11 +6,11 @@ import random
 
 import numpy as np
 import pytest
-from rv_machine import SCRATCH, machine, word
 
 from bhemu import Tile
 from bhemu.errors import NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.machine.agents import NC, B
+from tests.riscv.rv_machine import SCRATCH, machine, word
 
 pytestmark = pytest.mark.plain
 

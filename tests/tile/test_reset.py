@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from rv_asm import assemble
-from rv_machine import ALL_HELD, RESET_BIT, SCRATCH, SOFT_RESET, START, hold, machine, put, release, word
 
 from bhemu import Tile
 from bhemu.isa.instructions import encode
 from bhemu.machine.agents import CORE_NAMES, T0, B
+from tests.riscv.rv_asm import assemble
+from tests.riscv.rv_machine import ALL_HELD, RESET_BIT, SCRATCH, SOFT_RESET, START, hold, machine, put, release, word
 
 pytestmark = pytest.mark.plain
 

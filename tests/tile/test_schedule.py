@@ -6,7 +6,6 @@ import random
 
 import numpy as np
 import pytest
-from rv_machine import SCRATCH, machine, word
 
 from bhemu import Tile
 from bhemu.isa.instructions import encode
@@ -16,6 +15,7 @@ from bhemu.machine.core_state import BLOCKED, RUNNING
 from bhemu.machine.kernel import kernel
 from bhemu.tensix.frontend import run as clock
 from bhemu.tile import schedule
+from tests.riscv.rv_machine import SCRATCH, machine, word
 
 pytestmark = pytest.mark.plain
 

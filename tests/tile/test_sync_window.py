@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from rv_machine import SCRATCH, hold, machine, release, word, words
 
 from bhemu import Tile
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.instructions import encode
 from bhemu.machine.agents import NC, NOC, T0, TENSIX, B
 from bhemu.machine.core_state import BLOCKED
+from tests.riscv.rv_machine import SCRATCH, hold, machine, release, word, words
 
 pytestmark = pytest.mark.plain
 

@@ -1,0 +1,149 @@
+"""What the hazard check reports, and what its parts share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from bhemu.analysis.access import access
+from bhemu.analysis.ordering import Knowledge, bit_of
+from bhemu.isa.names import Condition
+from bhemu.recording import log as column
+from bhemu.tensix.coprocessor import THREAD_NAMES
+
+C0: Final = bit_of(Condition.THCON)
+C1: Final = bit_of(Condition.UNPACK0)
+C2: Final = bit_of(Condition.UNPACK1)
+C3: Final = bit_of(Condition.PACK)
+C4: Final = bit_of(Condition.MATH)
+C7: Final = bit_of(Condition.SRCA_VALID)
+C8: Final = bit_of(Condition.SRCB_VALID)
+C10: Final = bit_of(Condition.TRISC_CFG)
+C11: Final = bit_of(Condition.SFPU)
+C12: Final = bit_of(Condition.CFGEXU)
+
+HAZARD: Final = "hazard"
+NOTE: Final = "note"
+"""Safe as far as anybody knows, but only by something that the documents do not promise for this case."""
+
+BLOCKS: Final = {
+    "config": "STALL_CFG",
+    "scalar": "STALL_THCON",
+    "matrix": "STALL_MATH",
+    "vector": "STALL_SFPU",
+    "pack": "STALL_PACK",
+    "unpack": "STALL_UNPACK",
+}
+"""Block of STALLWAIT that holds the instructions of a unit (Y10)."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One of the two instructions of a hazard.
+
+    Attributes:
+        thread: 0 unpack, 1 math, 2 pack.
+        line: program line, 0 unknown.
+        text: the instruction; what a core did, for a core.
+    """
+
+    thread: int
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        line = f"line {self.line}, " if self.line else ""
+        return f"{self.text} ({line}thread {self.thread}, {THREAD_NAMES[self.thread]})"
+
+
+@dataclass
+class Hazard:
+    """An unordered pair of instructions.
+
+    Attributes:
+        rule: rule ids.
+        message: what is used too early, in one sentence.
+        producer: who makes it (for a register that is overwritten too early: who still reads it).
+        consumer: who uses it.
+        missing: what would order the two.
+        severity: HAZARD, or NOTE.
+        count: how often the pair was executed.
+    """
+
+    rule: str
+    message: str
+    producer: Place
+    consumer: Place
+    missing: str
+    severity: str = HAZARD
+    count: int = 1
+
+    def __str__(self) -> str:
+        times = f", {self.count} times" if self.count > 1 else ""
+        return (
+            f"{self.severity}: {self.message} [{self.rule}]{times}\n"
+            f"  first:   {self.producer}\n  then:    {self.consumer}\n  missing: {self.missing}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A register's latest writer (or Dst's latest packer): thread, number of the word in its thread, log row."""
+
+    thread: int
+    number: int
+    row: int
+
+
+Row = list[int]
+
+
+class Reports:
+    """Hazards found so far; each pair of program lines once, in order of first appearance."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._rows = rows
+        self._found: dict[tuple[object, ...], Hazard] = {}
+
+    def all(self) -> list[Hazard]:
+        """Everything reported."""
+        return list(self._found.values())
+
+    def _place(self, row: int) -> Place:
+        entry = self._rows[row]
+        return Place(entry[column.THREAD], entry[column.LINE], short_text(entry[column.WORD]))
+
+    def report(
+        self, rule: str, message: str, producer: Place | int, consumer: int, missing: str, severity: str = HAZARD
+    ) -> None:
+        first = producer if isinstance(producer, Place) else self._place(producer)
+        then = self._place(consumer)
+        # Instructions of one line differ in their operands from pass to pass: the mnemonics tell pairs apart.
+        names = first.text.split(" ")[0], then.text.split(" ")[0]
+        key = (rule, first.thread, first.line, then.thread, then.line, missing, severity, *names)
+        known = self._found.get(key)
+        if known is None:
+            self._found[key] = Hazard(rule, message, first, then, missing, severity)
+        else:
+            known.count += 1
+
+
+class Check:
+    """A part of the checker, with what all parts share.
+
+    Args:
+        rows: of the log.
+        known: what each thread may rely on.
+        reports: where hazards go.
+    """
+
+    def __init__(self, rows: list[Row], known: list[Knowledge], reports: Reports) -> None:
+        self._rows = rows
+        self._known = known
+        self._report = reports.report
+
+
+def short_text(word: int) -> str:
+    """The instruction with the operands that are not zero."""
+    found = access(word)
+    return " ".join([found.mnemonic, *(f"{name}={value:#x}" for name, value in found.operands.items() if value)])

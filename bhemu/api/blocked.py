@@ -1,0 +1,183 @@
+"""Who waits for what, among cores and threads of the coprocessor: the text of a deadlock and of a cycle limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from bhemu.api.waits import explain_thread
+from bhemu.isa.assembler import disassemble
+from bhemu.isa.names import Semaphore
+from bhemu.machine.agents import CORE_NAMES, CORES, T0, B
+from bhemu.machine.core_state import (
+    ASLEEP,
+    BLOCKED,
+    HALT_DEBUGGER,
+    HALT_EBREAK,
+    HALT_ECALL,
+    HALTED,
+    IN_RESET,
+    LOAD,
+    PUSH,
+    RUNNING,
+)
+from bhemu.machine.origin import pc_of_line
+from bhemu.machine.state import L1_SIZE, THREADS
+from bhemu.tensix.coprocessor import THREAD_NAMES
+
+Describe = Callable[[int, int], str]
+"""Names a core's pc: `Cores.describe`."""
+NameWord = Callable[[int], str]
+"""Names a word of memory: its symbol, or nothing."""
+
+A7: Final = 17
+"""The register with the number of an ecall."""
+
+_PCBUF: Final = 0xFFE80000
+_TTSYNC: Final = (0xFFE80004, 0xFFE80008)
+_SEMAPHORES: Final = range(0xFFE80020, 0xFFE80040)
+_MAILBOXES: Final = range(0xFFEC0000, 0xFFEC4000)
+_PUSH: Final = range(0xFFE40000, 0xFFE70000)
+_PCBUFS: Final = range(0xFFE80000, 0xFFEB0000)
+_GPRS: Final = range(0xFFE00000, 0xFFE01000)
+_CONFIG: Final = range(0xFFEF0000, 0xFFF00000)
+_TDMA: Final = range(0xFFB11000, 0xFFB12000)
+_OVERLAY: Final = range(0xFFB40000, 0xFFB80000)
+
+
+def is_idle_for_ever(record: Any, core: int) -> bool:
+    """The core goes round in a loop that reads nothing, such as `j .`: it is done as far as anybody can tell."""
+    return bool(record.core_state[core] == ASLEEP and record.watch_count[core] == 0)
+
+
+def can_move(record: Any) -> bool:
+    """Some core or the coprocessor may still do something by itself."""
+    return RUNNING in record.core_state or record.tensix_state == RUNNING
+
+
+def waiting_threads(record: Any) -> list[int]:
+    """Threads of the coprocessor that hold an instruction which cannot be executed."""
+    return [t for t in range(THREADS) if record.gate_full[t] or record.fifo_count[t] or record.side_count[t]]
+
+
+def is_stuck(record: Any, core: int) -> bool:
+    """The core waits for somebody, and nobody can move."""
+    state = record.core_state[core]
+    if state == HALTED:
+        return bool(record.core_halt_reason[core] == HALT_ECALL)
+    return state == BLOCKED or (state == ASLEEP and not is_idle_for_ever(record, core))
+
+
+def pc_of(record: Any, core: int) -> int:
+    """Where the core stands, without waking it.
+
+    Of a polling loop the first instruction; of a core that ebreak or ecall has halted that instruction.
+    """
+    if record.core_state[core] == ASLEEP:
+        return int(record.poll_pc[core, 0])
+    pc = int(record.core_pc[core])
+    if record.core_state[core] == HALTED and record.core_halt_reason[core] in (HALT_EBREAK, HALT_ECALL):
+        return pc - 4
+    return pc
+
+
+def explain_core(record: Any, core: int, describe: Describe, name_word: NameWord) -> str:
+    """`B at 0x00010 main (kernel.c:3): polls 0x20000 `flag`, which holds 0x0`."""
+    state = int(record.core_state[core])
+    if state == IN_RESET:
+        return f"{CORE_NAMES[core]}: in reset"
+    return f"{CORE_NAMES[core]} at {describe(core, pc_of(record, core))}: {_doing(record, core, name_word)}"
+
+
+def _doing(record: Any, core: int, name_word: NameWord) -> str:
+    state = int(record.core_state[core])
+    if state == ASLEEP:
+        return _polling(record, core, name_word)
+    if state == BLOCKED:
+        return _blocked(record, core)
+    if state == HALTED:
+        reason = int(record.core_halt_reason[core])
+        if reason == HALT_ECALL:
+            return f"halted by ecall number {int(record.core_x[core, A7])}"
+        reasons = {HALT_EBREAK: "halted by ebreak", HALT_DEBUGGER: "halted by the debugger"}
+        return reasons.get(reason, "halted: its instruction was refused")
+    return "running"
+
+
+def _polling(record: Any, core: int, name_word: NameWord) -> str:
+    count = int(record.watch_count[core])
+    words = {int(record.watch_address[core, i]): int(record.watch_value[core, i]) for i in range(count)}
+    if not words:
+        return "idle in an endless loop"
+    return "polls " + ", ".join(
+        f"{_word(address, name_word)}, which holds {value:#x}" for address, value in words.items()
+    )
+
+
+def _word(address: int, name_word: NameWord) -> str:
+    if address in _SEMAPHORES:
+        number = (address - _SEMAPHORES.start) // 4
+        return f"semaphore {number} ({Semaphore(number).name})"
+    if address in _OVERLAY:
+        place = address - _OVERLAY.start
+        return f"register {(place & 0xFFF) >> 2} of stream {place >> 12}"
+    name = name_word(address)
+    return (
+        f"{address:#x} {name}".rstrip() if address < L1_SIZE else f"{address:#x} {name}".rstrip() + " in its local RAM"
+    )
+
+
+def _blocked(record: Any, core: int) -> str:
+    kind, address = int(record.access_kind[core]), int(record.access_address[core])
+    if kind == PUSH:
+        thread = 0 if core == B else core - T0
+        return f"waits to push {disassemble(int(record.access_value[core]))}: {_queue_of(thread)} is full"
+    loads = kind == LOAD
+    if address in _PUSH:
+        thread = (address - _PUSH.start) >> 16 if core == B else core - T0
+        return f"waits to push {disassemble(int(record.access_value[core]))}: {_queue_of(thread)} is full"
+    if address in _MAILBOXES:
+        other = CORE_NAMES[(address - _MAILBOXES.start) >> 12]
+        if loads:
+            return f"waits for a word in the mailbox from {other} (load of {address:#x})"
+        return f"waits for room in its mailbox to {other} (store to {address:#x})"
+    if core != B and address in _TTSYNC:
+        what = "an instruction in flight" if address == _TTSYNC[0] else "a MOP in flight"
+        return f"waits until thread {core - T0} no longer has {what} (load of {address:#x})"
+    if address in _PCBUFS:
+        thread = (address - _PCBUF) >> 16 if core == B else core - T0
+        if core != B:
+            return f"waits for a word from B in PCBuf {thread} (load of {address:#x})"
+        what = f"until T{thread} has taken all words and waits for more" if loads else "for room"
+        return f"waits {what} in PCBuf {thread} ({'load of' if loads else 'store to'} {address:#x})"
+    if core != B and (address in _GPRS or address in _CONFIG or address in _TDMA):
+        return f"auto TTSync holds its access to {address:#x} until thread {core - T0} has passed the wait gate"
+    return f"waits in its {'load of' if loads else 'store to'} {address:#x}"
+
+
+def _queue_of(thread: int) -> str:
+    return f"the FIFO of thread {thread} ({THREAD_NAMES[thread]})"
+
+
+def explain_all(record: Any, describe: Describe, name_word: NameWord, pusher: Callable[[int, int], int]) -> str:
+    """A line for each core out of reset, and for each thread of the coprocessor that holds an instruction."""
+    lines = [
+        f"  core {explain_core(record, core, describe, name_word)}"
+        for core in range(CORES)
+        if record.core_state[core] != IN_RESET
+    ]
+
+    def pushed(thread: int) -> Callable[[int], str]:
+        def text(line: int) -> str:
+            pc = pc_of_line(line)
+            if pc is None:
+                return f" (line {line})" if line else ""
+            core = pusher(thread, pc)
+            return f" (pushed by {CORE_NAMES[core]} at {describe(core, pc)})"
+
+        return text
+
+    for thread in waiting_threads(record):
+        held = explain_thread(record, thread, pushed(thread)) or "instructions wait in its queue"
+        lines.append(f"  thread {thread} ({THREAD_NAMES[thread]}): {held}")
+    return "\n".join(lines)

@@ -1,0 +1,334 @@
+"""A whole Blackhole from Python: tiles, DRAM, clocks, programs on many tiles, snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from bhemu.api.chip_firmware import ChipFirmware
+from bhemu.api.chip_memory import DramBank, InterleavedDram
+from bhemu.api.chip_report import ChipResult, explain_tiles
+from bhemu.api.chip_run import ChipRun
+from bhemu.api.chip_snapshot import ChipSnapshot
+from bhemu.api.chip_tile import ChipTile, Tiles
+from bhemu.api.firmware import BOOT_CLOCKS
+from bhemu.api.machine import DEFAULT_CLOCKS
+from bhemu.api.semihosting import Semihosting
+from bhemu.chip.chip import Chip as Card
+from bhemu.chip.clocks import QUANTUM
+from bhemu.chip.coordinates import TENSIX_COLUMNS, TENSIX_ROWS, Harvesting, Place
+from bhemu.chip.dma import HostMemory
+from bhemu.errors import BhemuError, ConfigurationError, ProgramError, UndefinedBehavior
+from bhemu.loader import boot
+from bhemu.loader.elf import Executable, load_elf
+from bhemu.loader.firmware_files import Firmware, load_firmware
+from bhemu.machine.agents import CORE_NAMES
+from bhemu.machine.core_state import IN_RESET
+
+BOARDS: Final = {
+    "p100": Harvesting(columns=(12, 13), dram=7, ethernet=tuple(range(14))),
+    "p150": Harvesting(ethernet=(6, 9)),
+}
+"""Products (tile N3). Which columns, channel and Ethernet tiles are off differs from card to card."""
+_DRAM_COLUMNS: Final = (17, 18)
+_DRAM_FIRST_ROW: Final = 12
+_PORTS: Final = 3
+_BANKS_OF_COLUMN: Final = 4
+
+File = Executable | str | Path
+Programs = File | Mapping[str, File]
+
+
+class Chip:
+    """A Blackhole chip: Tensix tiles, NoC, DRAM, and what its host reaches by PCI.
+
+    Example:
+        >>> import bhemu
+        >>> chip = bhemu.Chip("p150")
+        >>> len(chip.tensix), len(chip.dram), chip[1, 2]
+        (140, 8, <tile 1-2: B in reset, T0 in reset, T1 in reset, T2 in reset, NC in reset>)
+        >>> chip.dram[0].write(0x1000, b"hello")
+        >>> chip.dram[0].read(0x1000, 5)
+        b'hello'
+
+    Attributes:
+        card: the chip as its host sees it: PCI memory and configuration space.
+        tensix: the Tensix tiles that the product has, row by row.
+        dram: the DRAM banks that it has.
+        interleaved: all of them as one memory, page by page.
+    """
+
+    def __init__(
+        self,
+        board: str = "p150",
+        *,
+        harvesting: Harvesting | None = None,
+        allow_open: bool = False,
+        threads: int = 1,
+        quantum: int = QUANTUM,
+        simulator_order: bool = False,
+        host: HostMemory | None = None,
+    ) -> None:
+        """
+        Args:
+            board: `p150` (140 Tensix tiles, 8 DRAM banks) or `p100` (120 and 7).
+            harvesting: what the chip does not have, in place of a product's.
+            allow_open: use the recommended choice where no source settles what silicon does, instead of refusing.
+            threads: of the host, that tiles run on; results are the same for any number.
+            quantum: clocks that tiles which leave each other alone may run ahead of each other, at most; 1: none.
+            simulator_order: queue the coprocessors' words, and translate coordinates of NoC requests, as the official
+                simulator does.
+            host: memory of the host, for accesses of the chip to it; without it they are refused.
+
+        Raises:
+            ConfigurationError: there is no such board, or the harvesting makes no sense.
+        """
+        if harvesting is None:
+            if board not in BOARDS:
+                raise ConfigurationError(
+                    f"board {board!r} is not known", remedy=f"use one of {', '.join(BOARDS)}, or give its harvesting"
+                )
+            harvesting = BOARDS[board]
+        self.card = Card(
+            harvesting,
+            allow_open=allow_open,
+            threads=threads,
+            quantum=quantum,
+            simulator_order=simulator_order,
+            host=host,
+        )
+        self._exposed: set[int] = set()
+        self._attended = False
+        columns = TENSIX_COLUMNS[: len(TENSIX_COLUMNS) - len(set(harvesting.columns))]
+        self.tensix = tuple(ChipTile(self.card, (x, y), self._exposed.add) for y in TENSIX_ROWS for x in columns)
+        self._by_place = {tile.place: tile for tile in self.tensix}
+        self._by_node = {tile.node.place: tile for tile in self.tensix}
+        self.dram = tuple(self._banks(harvesting))
+        self.interleaved = InterleavedDram(self.dram)
+
+    def _banks(self, harvesting: Harvesting) -> Iterable[DramBank]:
+        for x in _DRAM_COLUMNS:
+            for number in range(_BANKS_OF_COLUMN):
+                bank = DramBank(self.card, (x, _DRAM_FIRST_ROW + _PORTS * number))
+                if bank.node.index != harvesting.dram:
+                    yield bank
+
+    # --- tiles ------------------------------------------------------------------------------------------------------
+
+    def tile(self, x: int, y: int) -> ChipTile:
+        """The Tensix tile at translated coordinates.
+
+        Raises:
+            UndefinedBehavior: there is none.
+        """
+        return self[x, y]
+
+    def __getitem__(self, place: Place) -> ChipTile:
+        """The Tensix tile at translated coordinates (x, y); see `tile`."""
+        if place not in self._by_place:
+            last = self.tensix[-1].place if self.tensix else (0, 0)
+            raise UndefinedBehavior(
+                f"{place[0]}-{place[1]} is no Tensix tile of this chip",
+                remedy=f"its tiles have x 1 to 7 and 10 to {last[0]}, y 2 to {last[1]}",
+            )
+        return self._by_place[place]
+
+    def chosen(self, tiles: Tiles | None) -> list[ChipTile]:
+        """The tiles that an argument `tiles` names: one, its coordinates, or several; None names all."""
+        if tiles is None:
+            return list(self.tensix)
+        if isinstance(tiles, ChipTile):
+            return [self[tiles.place]]
+        found = list(tiles)
+        if len(found) == 2 and isinstance(found[0], int) and isinstance(found[1], int):
+            return [self[found[0], found[1]]]
+        places = [item.place if isinstance(item, ChipTile) else item for item in found]
+        return [self[place] for place in dict.fromkeys(places)]  # type: ignore[index]
+
+    # --- programs ---------------------------------------------------------------------------------------------------
+
+    def load(self, programs: Programs, core: str | None = None, *, tiles: Tiles | None = None) -> tuple[str, ...]:
+        """Put programs into memory of tiles, in place of earlier ones of the same cores; these are held in reset.
+
+        Args:
+            programs: an ELF file, or files by core.
+            core: of a single file: B, T0, T1, T2 or NC; None takes the core that the file is for.
+            tiles: a tile, its coordinates, or several; None: all.
+
+        Returns:
+            The names of the cores.
+
+        Raises:
+            ProgramError: a file cannot be run.
+            MemoryError_: it does not fit into memory, or overlaps the program of another core. Nothing was loaded.
+        """
+        named = programs.items() if isinstance(programs, Mapping) else [(core, programs)]
+        placements = []
+        for name, file in named:
+            executable = file if isinstance(file, Executable) else load_elf(file)
+            number = boot.guess_core(executable) if name is None else boot.core_number(name)
+            placements.append(boot.place(executable, number))
+        chosen = self.chosen(tiles)
+        for tile in chosen:
+            tile.programs.check(placements)
+        for tile in chosen:
+            tile.programs.put(placements)
+        return tuple(CORE_NAMES[placement.core] for placement in placements)
+
+    def hold(self, *cores: str, tiles: Tiles | None = None) -> None:
+        """Put cores of tiles into reset; without names, all cores."""
+        for tile in self.chosen(tiles):
+            tile.programs.hold(*cores)
+
+    def start(self, *cores: str, tiles: Tiles | None = None) -> None:
+        """Release cores from reset, on all tiles in the same clock.
+
+        Args:
+            cores: their names; by default all that have a program.
+            tiles: a tile, its coordinates, or several; None: all that have a program.
+
+        Raises:
+            ProgramError: a core has no program.
+        """
+        chosen = self.chosen(tiles)
+        if tiles is None:
+            chosen = [tile for tile in chosen if tile.programs.programs]
+            if not chosen:
+                raise ProgramError("no tile has a program", remedy="load one first")
+        for tile in chosen:
+            tile.programs.check_start(*cores)
+        for tile in chosen:
+            tile.programs.start(*cores)
+
+    def boot_firmware(
+        self,
+        firmware: Firmware | str | Path,
+        *,
+        tiles: Tiles | None = None,
+        max_clocks: int = BOOT_CLOCKS,
+        progress: Callable[[int], Any] | None = None,
+    ) -> ChipFirmware:
+        """Boot tt-metal firmware on tiles, side by side, as a host does (B6): all cores are reset, and L1 is written.
+
+        Args:
+            firmware: from `load_firmware`, or its directory, as the `ttnn` wheel has them in tt_metal/pre-compiled.
+            tiles: a tile, its coordinates, or several; None: all.
+            max_clocks: give up after so many clocks.
+            progress: called now and then with the clocks that have passed.
+
+        Returns:
+            What launches kernels.
+
+        Raises:
+            ProgramError: a file is missing or damaged, or the set is for another chip.
+            BhemuError: what the firmware did was refused, it waits for ever, or takes longer than `max_clocks`.
+        """
+        files = firmware if isinstance(firmware, Firmware) else load_firmware(firmware)
+        system = ChipFirmware(self, files, tiles)
+        system.boot(max_clocks, progress)
+        return system
+
+    # --- time -------------------------------------------------------------------------------------------------------
+
+    @property
+    def time(self) -> int:
+        """Clocks that have passed."""
+        return self.card.time
+
+    @property
+    def open_choices(self) -> list[int]:
+        """Fault codes of the open cases in which a tile used the recommended choice."""
+        return self.card.open_choices
+
+    def clock(self, clocks: int = 1) -> None:
+        """Let clocks of the chip pass.
+
+        Raises:
+            BhemuError: an instruction was refused. Its core stands still, the chip can go on.
+        """
+        self.pass_clocks(clocks)
+        self.attend()
+
+    def pass_clocks(self, clocks: int) -> None:
+        """The same as `clock`, but that tiles in which nobody moves keep the time at which they stopped."""
+        if not self._attended:
+            self.attend()
+        self._attended = False
+        try:
+            self.card.clock(clocks)
+        except BhemuError as error:
+            self.locate(error)
+            raise
+
+    def locate(self, error: BhemuError) -> None:
+        """Add to the error of a tile's instruction the source line, and the tile's name where it has two."""
+        tile = self._by_node.get(error.tile) if error.tile is not None else None
+        if tile is not None:
+            tile.programs.locate(error)
+            if tile.place != tile.node.place:
+                error.message += f"\n  in translated coordinates the tile is {tile.place[0]}-{tile.place[1]}"
+
+    def attend(self) -> None:
+        """Tiles whose arrays the host holds may be changed at any time: they see the chip's time, and move."""
+        for index in self._exposed:
+            self.card.touch(index)
+        self._attended = True
+
+    def run(
+        self,
+        *,
+        tiles: Tiles | None = None,
+        max_clocks: int = DEFAULT_CLOCKS,
+        until: Callable[[], bool] | None = None,
+        semihosting: Callable[[ChipTile], Semihosting] | None = None,
+        progress: Callable[[int], Any] | None = None,
+    ) -> ChipResult:
+        """Let the chip run until all cores of the named tiles are done, or until a condition is true.
+
+        A core is done when it has halted (ebreak) or goes round in a loop that reads nothing, such as `j .`.
+
+        Args:
+            tiles: a tile, its coordinates, or several; None: all that have a core out of reset.
+            max_clocks: give up after so many clocks.
+            until: end the run when this function returns True, and not before; it is called every 32 clocks, in long
+                runs every 4,096.
+            semihosting: makes what serves `ecall` of core B of a tile; a tile whose program has called `exit` is done.
+            progress: called now and then with the clocks that have passed.
+
+        Raises:
+            BhemuError: an instruction was refused: category, tile, core, pc, symbol and line say which.
+            Deadlock: nobody on the chip can move, and somebody waits.
+            CycleLimit: not done within `max_clocks`.
+        """
+        chosen = self.running() if tiles is None else self.chosen(tiles)
+        services = None if semihosting is None else {tile.place: semihosting(tile) for tile in chosen}
+        run = ChipRun(self, chosen, services)
+        return run.result(run.go(max_clocks, until, progress))
+
+    def running(self) -> list[ChipTile]:
+        """The tiles that have a core out of reset."""
+        tiles = self.card.tiles
+        return [tile for tile in self.tensix if (tiles["core_state"][tile.node.index] != IN_RESET).any()]
+
+    def explain(self) -> str:
+        """Who does what or waits for what on tiles with a core out of reset; tiles that do the same only once."""
+        return explain_tiles(self.running())
+
+    # --- copies -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> ChipSnapshot:
+        """A copy of everything that the chip holds: tiles, DRAM, PCIe, ARC and Ethernet tiles, windows, time."""
+        return ChipSnapshot(self.card.snapshot())
+
+    def restore(self, snapshot: ChipSnapshot) -> None:
+        """Put the chip back into a snapshot's state; it goes on from there as the first time.
+
+        Raises:
+            ConfigurationError: the copy is of another product, or of another version of bhemu.
+        """
+        self.card.restore(snapshot.state)
+        self._attended = False
+
+    def __repr__(self) -> str:
+        return f"<Chip: {len(self.tensix)} Tensix tiles, {len(self.dram)} DRAM banks, {self.time:,} clocks>"

@@ -1,0 +1,95 @@
+"""What a run of a chip has come to, tile by tile, and who waits for what when nothing can move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from bhemu.api.blocked import can_move, explain_all, is_stuck, waiting_threads
+from bhemu.api.chip_tile import ChipTile
+from bhemu.api.summary import CoreSummary
+from bhemu.chip.chip import Chip as Card
+from bhemu.chip.coordinates import Place, tensix_place
+from bhemu.machine.agents import CORES, T0
+
+_WAYS: Final = 6
+"""So many different ways of waiting are explained."""
+_NAMED: Final = 8
+"""So many tiles that wait in the same way are named."""
+
+
+@dataclass(frozen=True)
+class TileResult:
+    """A tile at the end of a run.
+
+    Attributes:
+        clocks: from the begin of the run until its last core moved.
+        status: exit status of a program that called `exit` through semihosting, else None.
+        cores: those out of reset.
+    """
+
+    clocks: int
+    status: int | None
+    cores: tuple[CoreSummary, ...]
+
+
+@dataclass(frozen=True)
+class ChipResult:
+    """How a run of a chip ended.
+
+    Attributes:
+        reason: `done` (all cores of the named tiles halted or idle for ever) or `until` (the condition came true).
+        clocks: of the chip; of `done` until the last core of those tiles moved.
+        tiles: the named tiles by their translated coordinates.
+    """
+
+    reason: str
+    clocks: int
+    tiles: dict[Place, TileResult]
+
+    def __getitem__(self, place: Place) -> TileResult:
+        """A tile by its translated coordinates."""
+        return self.tiles[place]
+
+
+def explain_tiles(tiles: Iterable[ChipTile]) -> str:
+    """Who does what or waits for what, in a few lines: tiles that do the same are explained once."""
+    return _alike((tile.place, tile.programs.explain()) for tile in tiles)
+
+
+def explain_card(card: Card) -> str:
+    """Who waits for what on a chip where nobody can move, without names of programs; empty when somebody can, or none.
+
+    Tiles are named by physical coordinates.
+    """
+    texts = []
+    for index in range(len(card.tiles)):
+        record = card.tiles[index]
+        if can_move(record):
+            return ""
+        if waiting_threads(record) or any(is_stuck(record, core) for core in range(CORES)):
+            text = explain_all(record, lambda _, pc: f"{pc:#07x}", lambda _: "", lambda thread, _: T0 + thread)
+            texts.append((tensix_place(index), text))
+    return _alike(texts)
+
+
+def _alike(explained: Iterable[tuple[Place, str]]) -> str:
+    """Lines for tiles and what each does."""
+    ways: dict[str, list[str]] = {}
+    for place, text in explained:
+        ways.setdefault(text, []).append(f"{place[0]}-{place[1]}")
+    lines = []
+    for text, (first, *others) in list(ways.items())[:_WAYS]:
+        lines += [f"  tile {first}", *(f"  {line}" for line in text.splitlines())]
+        if others:
+            more = f" and {len(others) - _NAMED} others" if len(others) > _NAMED else ""
+            lines.append(f"  {len(others)} more {_tiles(others)} the same: {', '.join(others[:_NAMED])}{more}")
+    rest = [name for names in list(ways.values())[_WAYS:] for name in names]
+    if rest:
+        lines.append(f"  {len(rest)} more {_tiles(rest)} in {len(ways) - _WAYS} other ways")
+    return "\n".join(lines)
+
+
+def _tiles(names: list[str]) -> str:
+    return "tile" if len(names) == 1 else "tiles"

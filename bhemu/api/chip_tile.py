@@ -1,0 +1,112 @@
+"""A Tensix tile of a chip: memory, registers and cores as `bhemu.Tile` has them, and what the NoC reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from bhemu.api.tile_programs import TilePrograms
+from bhemu.api.tile_view import Array, TileView, check_range
+from bhemu.chip.chip import Chip as Card
+from bhemu.chip.coordinates import Node, Place
+from bhemu.errors import MemoryError_
+from bhemu.tensix.coprocessor import Coprocessor
+from bhemu.tile.cores import Cores
+
+
+class ChipTile(TileView):
+    """A Tensix tile of a `bhemu.Chip`: `chip[1, 2]`.
+
+    Arrays and registers that it gives stay those of the tile, whatever the chip does, and what is written to them takes
+    effect with the next clock.
+
+    Attributes:
+        place: translated coordinates (x, y).
+        node: the same place in physical coordinates, and the tile's number in the full grid.
+    """
+
+    def __init__(self, card: Card, place: Place, expose: Callable[[int], None]) -> None:
+        self._card = card
+        self._expose = expose
+        self._names: TilePrograms | None = None
+        self.place = place
+        self.node: Node = card.node(place)
+
+    def attend(self) -> Cores:
+        """The cores, when the host is about to change something in the tile: it sees the tile as it is now."""
+        return self._card.touch(self.node.index)
+
+    @property
+    def cores(self) -> Cores:
+        """The cores: `tile.cores["T0"]` is a `CoreView`. The chip's clock moves them, `chip.clock` and `chip.run`."""
+        self._expose(self.node.index)
+        return self.attend()
+
+    @property
+    def record(self) -> Any:
+        """Everything, as the machine keeps it."""
+        return self.cores.record
+
+    @property
+    def coprocessor(self) -> Coprocessor:
+        """The three threads."""
+        return self.cores.coprocessor
+
+    @property
+    def state(self) -> Any:
+        """The record, to look at and not to change."""
+        return self._card.tiles[self.node.index]
+
+    @property
+    def programs(self) -> TilePrograms:
+        """The programs of the tile's cores; `Chip.load` and `Chip.start` serve many tiles at once."""
+        if self._names is None:
+            self._names = TilePrograms(self)
+        return self._names
+
+    def _put(self, address: int, content: Array) -> None:
+        check_range(address, len(content))
+        self.write(address, content.tobytes())
+
+    def _get(self, address: int, size: int) -> Array:
+        check_range(address, size)
+        return np.frombuffer(bytearray(self.read(address, size)), np.uint8)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Bytes of L1; or one register, 4 bytes, as an access over the NoC reads it.
+
+        Raises:
+            BhemuError: nothing is there, or the access is refused.
+        """
+        self._check(address, size)
+        return self._card.read_node(self.node, address, size)
+
+    def write(self, address: int, content: bytes) -> None:
+        """Bytes into L1, or 4 bytes into a register; see `read`."""
+        self._check(address, len(content))
+        self._card.write_node(self.node, address, bytes(content))
+
+    def _check(self, address: int, size: int) -> None:
+        if address < 0 or size <= 0:
+            raise MemoryError_(
+                f"{size} bytes at {address:#x} of tile {self.place[0]}-{self.place[1]}",
+                remedy="access at least one byte, at an address from 0 on",
+            )
+
+    def read_word(self, address: int) -> int:
+        """A word of L1 or a register, little-endian."""
+        return int.from_bytes(self.read(address, 4), "little")
+
+    def write_word(self, address: int, value: int) -> None:
+        """Write a word of L1 or a register."""
+        self.write(address, value.to_bytes(4, "little"))
+
+    def __repr__(self) -> str:
+        states = ", ".join(f"{core.name} {core.state}" for core in map(self.attend().__getitem__, range(5)))
+        return f"<tile {self.place[0]}-{self.place[1]}: {states}>"
+
+
+Tiles = ChipTile | Place | Iterable[ChipTile | Place]
+"""A tile, its translated coordinates, or several."""

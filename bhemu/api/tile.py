@@ -1,0 +1,143 @@
+"""One Tensix tile for notebooks and scripts: memory, registers, instructions, snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import numpy as np
+
+from bhemu.api.tile_view import TileView
+from bhemu.errors import UndefinedBehavior
+from bhemu.isa.assembler import assemble_program, disassemble
+from bhemu.machine.state import new_tiles, reset
+from bhemu.tensix.coprocessor import Coprocessor
+from bhemu.tile.cores import Cores
+
+Array = np.ndarray[Any, Any]
+
+
+class Snapshot:
+    """A copy of a whole tile, from `Tile.snapshot`."""
+
+    def __init__(self, content: Array) -> None:
+        self._content = content
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Snapshot) and bool(np.array_equal(self._content, other._content))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Recorder(Protocol):
+    """What the host tells a recorder (`bhemu.recording.Recorder`)."""
+
+    def attach(self, tile: Tile) -> None:
+        """Record what the tile executes from now on."""
+
+    def note(self, thread: int, kind: str, values: tuple[int, ...], line: int) -> None:
+        """A thread's core did something past its FIFO: `store` (config words), `post` or `get` (a semaphore)."""
+
+    def resumed(self, thread: int, waited_for_others: bool) -> None:
+        """The schedule lets a thread's core go on."""
+
+
+class Tile(TileView):
+    """A Tensix tile after reset.
+
+    Example:
+        >>> import numpy as np
+        >>> import bhemu
+        >>> tile = bhemu.Tile()
+        >>> tile.write_tensor(0x10000, np.ones((32, 32), np.float32), "bf16")
+        2048
+        >>> tile.execute(0, "SETDMAREG 0x1234, 6")
+        >>> hex(tile.gpr[0, 3])
+        '0x1234'
+    """
+
+    def __init__(self, *, allow_open: bool = False) -> None:
+        """
+        Args:
+            allow_open: use the recommended choice where no source settles what silicon does, instead of refusing.
+        """
+        self._tiles = new_tiles(1)
+        super().__init__(Cores(Coprocessor(self._tiles)))
+        self._driver = self._cores.coprocessor
+        self.record.allow_open = int(allow_open)
+        self.recorder: Recorder | None = None
+
+    @property
+    def coprocessor(self) -> Coprocessor:
+        """The three threads, or the recorder that has taken their place."""
+        return self._driver
+
+    @coprocessor.setter
+    def coprocessor(self, driver: Coprocessor) -> None:
+        self._driver = driver
+
+    # --- execution --------------------------------------------------------------------------------------------------
+
+    def execute(self, thread: int, instructions: str | int | Iterable[str | int]) -> None:
+        """Execute instructions on a thread, one after the other, and what they scheduled with SFPLOADMACRO.
+
+        Args:
+            thread: 0 unpack, 1 math, 2 pack.
+            instructions: assembly text (one or more lines), an instruction word, or an iterable of those.
+
+        Raises:
+            AssemblyError: the text is no instruction.
+            UndefinedBehavior: an instruction waits for something that nobody in this tile will do.
+            BhemuError: an instruction was refused; its category says why.
+        """
+        if thread not in (0, 1, 2):
+            raise UndefinedBehavior(f"thread {thread} does not exist", remedy="use 0 (unpack), 1 (math) or 2 (pack)")
+        for word in _words(instructions):
+            self.coprocessor.push(thread, word)
+            if not self.coprocessor.drain(thread):
+                self.record.gate_full[thread] = 0
+                self.record.wait_word[thread] = 0
+                raise UndefinedBehavior(
+                    f"{disassemble(word)} waits on thread {thread}, and nothing else runs that could end the wait",
+                    remedy="execute the instruction of the other thread first, or run a program with three threads",
+                )
+        self.coprocessor.settle()
+
+    def clock(self, clocks: int) -> None:
+        """Let clocks of the tile pass: cores that are out of reset and the coprocessor execute (tile T34).
+
+        Raises:
+            BhemuError: an instruction was refused; the core at fault stands still, the tile can go on.
+        """
+        self.cores.advance(clocks)
+
+    def reset(self) -> None:
+        """Back to the state after reset; L1 keeps its contents."""
+        allow_open = int(self.record.allow_open)
+        reset(self._tiles, 0)
+        self.record.allow_open = allow_open
+
+    def snapshot(self) -> Snapshot:
+        """A copy of the whole state, L1 included."""
+        return Snapshot(self._bytes().copy())
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Put the tile back into a snapshot's state."""
+        self._bytes()[...] = snapshot._content
+
+    def _bytes(self) -> Array:
+        """The record's memory; copying it field by field would copy L1 once for each of its views."""
+        return self._tiles.view(np.ndarray).view(np.uint8)
+
+    def __repr__(self) -> str:
+        return f"<Tile: {int(self.record.issued.sum())} instructions executed>"
+
+
+def _words(instructions: str | int | Iterable[str | int]) -> Iterable[int]:
+    if isinstance(instructions, str):
+        yield from assemble_program(instructions)
+    elif isinstance(instructions, (int, np.integer)):
+        yield int(instructions)
+    else:
+        for item in instructions:
+            yield from _words(item)

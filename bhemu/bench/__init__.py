@@ -1,0 +1,1 @@
+"""Measurements: how fast instructions, cores, kernels and chips run."""

@@ -1,0 +1,331 @@
+"""What the functions of the C library do: they drive one chip, and end the process where bhemu refuses (tile H20)."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from bhemu.api.chip_report import explain_card
+from bhemu.api.semihosting import Semihosting
+from bhemu.capi.fault_report import DUMP, fault_place, write_dump
+from bhemu.capi.settings import ALLOW_OPEN, read_settings
+from bhemu.chip.chip import Chip
+from bhemu.chip.clocks import WORTH_THREADS, chip_entry
+from bhemu.chip.dma import HostMemory
+from bhemu.chip.state import CHIP
+from bhemu.errors import BhemuError, ConfigurationError, MissingSpecification
+from bhemu.machine.agents import B
+from bhemu.machine.compiler import JIT
+from bhemu.machine.core_state import HALT_ECALL, HALTED, RUNNING
+from bhemu.machine.faults import FAULTS
+from bhemu.machine.state import offset_of
+
+_STANDARD_OUTPUT: Final = 1
+_REFUSED: Final = 1
+_INTERRUPTED: Final = 130
+
+_chip: Chip | None = None
+_semihosting: Semihosting | None = None
+_started = 0.0
+_reported = False
+_quiet = False
+
+CATEGORIES: Final = {
+    "UndefinedBehavior": "UndefinedBehavior",
+    "NonContractualBehavior": "NonContractualBehavior",
+    "Unimplemented": "UnimplementedFunctionality",
+    "Unsupported": "UnsupportedFunctionality",
+    "MissingSpecification": "MissingSpecification",
+    "ConfigurationError": "ConfigurationError",
+    "MemoryError": "UndefinedBehavior",
+}
+"""The interface's names for bhemu's categories; another error is a mistake in bhemu, an AssertionFailure."""
+
+
+class Unsupported(BhemuError):
+    """Exists by name in the interface, and will not be built."""
+
+
+def _write(stream: int, content: bytes) -> None:
+    """Write to the process's standard output or errors itself: Python's may lead elsewhere."""
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+    with contextlib.suppress(Exception):
+        ctypes.CDLL(None).fflush(None)
+    with contextlib.suppress(OSError):  # nobody reads it any more
+        while content:
+            content = content[os.write(stream, content) :]
+
+
+def _say(text: str) -> None:
+    _write(_STANDARD_OUTPUT, text.encode("utf-8", "replace"))
+
+
+def _category(error: BaseException) -> str:
+    if isinstance(error, BhemuError):
+        return CATEGORIES.get(error.category, "AssertionFailure")
+    return "SystemError" if isinstance(error, OSError | MemoryError) else "AssertionFailure"
+
+
+def _refuse(function: str, error: BaseException) -> NoReturn:
+    """Print the message that clients know, what else is known, and end the process."""
+    clock = 0 if _chip is None else _chip.time
+    if isinstance(error, KeyboardInterrupt):
+        _say(f"[{clock}] bhemu: interrupted\n")
+        os._exit(_INTERRUPTED)
+    lines = []
+    if isinstance(error, BhemuError):
+        lines += error.message.splitlines()
+        if _chip is not None:
+            lines += fault_place(_chip, error)
+        if error.remedy:
+            lines.append(f"  remedy: {error.remedy}")
+        if isinstance(error, MissingSpecification) and "open choices" in (error.remedy or ""):
+            lines.append(f"  {ALLOW_OPEN}=1 allows open choices")
+    else:
+        lines += [f"{type(error).__name__}: {error}", *"".join(traceback.format_exception(error)).splitlines()]
+    if _chip is not None and os.environ.get(DUMP):
+        lines.append(f"  {write_dump(_chip, error)}")
+    _say(f"[{clock}] ERROR: {_category(error)}: {function}: " + "\n".join(lines) + "\n")
+    os._exit(_REFUSED)
+
+
+def _chip_now() -> Chip:
+    assert _chip is not None  # the C side checks that the simulator is running
+    return _chip
+
+
+def _host_memory() -> HostMemory:
+    """Memory of the host behind the callbacks that the client has given the C side."""
+    read_at, write_at = _table[_DMA_READ], _table[_DMA_WRITE]
+    read = ctypes.CFUNCTYPE(None, _U64, _P, _U32)(read_at) if read_at else None
+    write = ctypes.CFUNCTYPE(None, _U64, _P, _U32)(write_at) if write_at else None
+
+    def read_bytes(address: int, size: int) -> bytes:
+        assert read is not None
+        buffer = ctypes.create_string_buffer(size)
+        read(address, buffer, size)
+        return buffer.raw
+
+    def write_bytes(address: int, content: bytes) -> None:
+        assert write is not None
+        write(address, ctypes.create_string_buffer(content, len(content)), len(content))
+
+    return HostMemory(read_bytes if read else None, write_bytes if write else None)
+
+
+def init(table: Any) -> None:
+    """A new chip, all cores in reset.
+
+    Args:
+        table: of the copy of the C library that asks for it.
+    """
+    global _chip, _semihosting, _started, _reported, _table
+    if _chip is not None:
+        raise ConfigurationError(
+            "another copy of the library has a chip in this process",
+            remedy="one process has one chip: end the other with libttsim_exit, or use a process for each",
+        )
+    _table = table
+    settings = read_settings()
+    _semihosting = Semihosting(_to_client) if settings.semihosting else None
+    _chip = Chip(
+        simulator_order=settings.simulator_order,
+        allow_open=settings.allow_open,
+        host=_host_memory(),
+        quantum=settings.quantum,
+        threads=settings.threads,
+    )
+    _connect(_chip, settings.patience)
+    _started = time.perf_counter()
+    _reported = False
+
+
+def _connect(chip: Chip, patience: int) -> None:
+    """Let the C side call compiled code without Python. Semihosting is served between any two clocks: in Python."""
+    if not JIT:
+        return
+    clocks = chip.clocks
+    _table[_PATIENCE] = patience * 1_000_000_000
+    _table[_FIND] = chip_entry("chip_find").address
+    _table[_CHIP] = clocks.target
+    _table[_ACTIVE_TILES] = clocks.target + offset_of(CHIP, "active_count")
+    if _semihosting is None:
+        _table[_HANDLERS] = clocks.cores(0).table
+        _table[_WORTH_THREADS] = WORTH_THREADS if clocks.threads > 1 else 1 << 62
+        _table[_RUN] = chip_entry("chip_clock").address
+
+
+def _disconnect() -> None:
+    _table[_RUN] = _table[_FIND] = None
+
+
+def _to_client(stream: int, content: bytes) -> None:
+    """What a program writes by semihosting."""
+    _write(stream, content)
+
+
+def choices_made() -> list[str]:
+    """Names of the open cases in which the chip has used the recommended choice so far."""
+    return [] if _chip is None else [FAULTS[code].name for code in _chip.open_choices]
+
+
+def _report() -> None:
+    """How fast it was, and which choices were made: once for each chip."""
+    global _reported
+    if _chip is None or _reported or _quiet:
+        return
+    _reported = True
+    seconds, clocks = time.perf_counter() - _started, _chip.time
+    lines = [f"[{clocks}] bhemu: no source settles this, a choice was made: {name}" for name in choices_made()]
+    lines.append(f"[{clocks}] bhemu: {seconds:.2f} seconds, {clocks / max(seconds, 1e-9) / 1e3:.1f} kHz")
+    _say("\n".join(lines) + "\n")
+
+
+def keep_quiet() -> None:
+    """Let the library say nothing of its speed, or of what its client does: for measurements."""
+    global _quiet
+    _quiet = True
+
+
+def running_chip() -> Chip:
+    """The chip behind the library in this process."""
+    return _chip_now()
+
+
+def exit_() -> None:
+    """The chip ends."""
+    global _chip
+    _report()
+    _disconnect()
+    _chip = None
+
+
+def config_read(bdf: int, offset: int) -> int:
+    """A word of PCI configuration space."""
+    return _chip_now().pci.read(bdf, offset)
+
+
+def config_write(bdf: int, offset: int, value: int) -> None:
+    """Write a word of PCI configuration space."""
+    _chip_now().pci.write(bdf, offset, value)
+
+
+def memory_read(paddr: int, pointer: int, size: int) -> None:
+    """Bytes inside a BAR, to the caller's memory."""
+    ctypes.memmove(pointer, _chip_now().read(paddr, size), size)
+
+
+def memory_write(paddr: int, pointer: int, size: int) -> None:
+    """Bytes of the caller's memory to a BAR."""
+    _chip_now().write(paddr, ctypes.string_at(pointer, size) if size else b"")
+
+
+def clock(clocks: int) -> None:
+    """Let clocks pass."""
+    chip = _chip_now()
+    if _semihosting is None:
+        chip.clock(clocks)
+        return
+    for _ in range(clocks):
+        chip.clock(1)
+        _serve(chip, _semihosting)
+
+
+def stands_still() -> None:
+    """Clocks have passed for a while on a chip in which nobody can move, and the client has changed nothing."""
+    who = explain_card(_chip_now())
+    if who:
+        what = "nobody on the chip can move, and the host only looks on; who waits, by physical coordinates:"
+        _say(f"[{_chip_now().time}] bhemu: {what}\n{who}\n")
+
+
+def never_clocks() -> None:
+    """The client has read very often since it last let clocks pass."""
+    chip = _chip_now()
+    if (chip.tiles["core_state"] == RUNNING).any() and not _quiet:
+        what = "a million reads since the last libttsim_clock, without which no time passes on the chip"
+        _say(f"[{chip.time}] bhemu: {what}\n")
+
+
+def finish_clock() -> None:
+    """A tile needs something in the midst of clocks: do it, and let the rest of them pass."""
+    _chip_now().clocks.finish()
+
+
+def _serve(chip: Chip, semihosting: Semihosting) -> None:
+    """Serve every core B that stands at an `ecall`."""
+    states, reasons = chip.tiles["core_state"][:, B], chip.tiles["core_halt_reason"][:, B]
+    for index in np.flatnonzero((states == HALTED) & (reasons == HALT_ECALL)).tolist():
+        goes_on = semihosting.serve(chip.tiles[index])
+        if semihosting.status is not None:
+            _report()
+            os._exit(semihosting.status)
+        if goes_on:
+            chip.touch(index)[B].resume()
+
+
+def tile_access(is_write: int, x: int, y: int, address: int, size: int) -> None:
+    """The left-overs of an older interface (H1)."""
+    _refuse(
+        f"libttsim_tile_{'wr' if is_write else 'rd'}_bytes",
+        Unsupported(
+            f"{size} bytes at {address:#x} of tile {x}-{y}: this function belongs to an older interface",
+            remedy="use libttsim_pci_mem_rd_bytes and libttsim_pci_mem_wr_bytes",
+        ),
+    )
+
+
+_U32, _U64, _P = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
+_CALLS: Final[dict[int, tuple[str, Any, tuple[Any, ...], Callable[..., Any]]]] = {
+    0: ("libttsim_init", None, (), init),
+    1: ("libttsim_exit", None, (), exit_),
+    2: ("libttsim_pci_config_rd32", _U32, (_U32, _U32), config_read),
+    3: ("libttsim_pci_config_wr32", None, (_U32, _U32, _U32), config_write),
+    4: ("libttsim_pci_mem_rd_bytes", None, (_U64, _P, _U32), memory_read),
+    5: ("libttsim_pci_mem_wr_bytes", None, (_U64, _P, _U32), memory_write),
+    6: ("libttsim_clock", None, (_U32,), clock),
+    9: ("libttsim_tile", None, (_U32, _U32, _U32, _U64, _U32), tile_access),
+    10: ("libttsim_clock", None, (), finish_clock),
+    17: ("libttsim_clock", None, (), stands_still),
+    18: ("libttsim_pci_mem_rd_bytes", None, (), never_clocks),
+}
+"""By their places in the table of shim.c."""
+_DMA_READ, _DMA_WRITE = 7, 8
+_RUN, _FIND, _CHIP, _HANDLERS, _ACTIVE_TILES, _WORTH_THREADS = range(11, 17)
+_PATIENCE, _WAITING, _TABLE_SIZE = 19, 20, 21
+_table: Any = None
+_keep: list[Any] = []
+
+
+def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        if _table is not None:
+            _table[_WAITING] = None
+        try:
+            return function(*arguments)
+        except BaseException as error:
+            _refuse(name, error)
+
+    return call
+
+
+def fill(address: int) -> None:
+    """Put the functions' addresses into the C library's table."""
+    table = (ctypes.c_void_p * _TABLE_SIZE).from_address(address)
+    for place, (name, result, arguments, function) in _CALLS.items():
+        called = partial(init, table) if function is init else function
+        callback = ctypes.CFUNCTYPE(result, *arguments)(_guarded(name, called))
+        _keep.append(callback)
+        table[place] = ctypes.cast(callback, ctypes.c_void_p).value
+    atexit.register(_report)  # clients that never call exit, or call it when Python has gone

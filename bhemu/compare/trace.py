@@ -1,0 +1,201 @@
+"""Call traces: files of lines, each a JSON object (docs/compare.md has the format).
+
+The first line is `{"trace": "libttsim", "version": 1}`. A line with "call" is a call; one with "answer" or "refused"
+says what came of it; lines with "host_read" say which of the host's memory the chip read meanwhile.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Final
+
+from bhemu.compare.calls import CLOCK, CONFIG_READ, CONFIG_WRITE, NAMES, READ, WRITE, Call, Ended, Outcome
+from bhemu.errors import BhemuError
+
+VERSION: Final = 1
+HEADER: Final = {"trace": "libttsim", "version": VERSION}
+_GZIP: Final = b"\x1f\x8b"
+_U32, _U64 = 1 << 32, 1 << 64
+
+
+class TraceError(BhemuError):
+    """A call trace that cannot be read."""
+
+
+def _open(path: Path, mode: str) -> Any:
+    """Text or compressed text, by the name when it is written and by its content when it is read."""
+    if "r" in mode:
+        with path.open("rb") as stream:
+            packed = stream.read(2) == _GZIP
+    else:
+        packed = path.suffix == ".gz"
+    if packed:
+        return gzip.open(path, mode + "t", encoding="utf-8")
+    return path.open(mode, encoding="utf-8")
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def _line(call: Call) -> dict[str, Any]:
+    line: dict[str, Any] = {"call": call.name}
+    if call.name in (READ, WRITE):
+        line["address"] = hex(call.a)
+    if call.name in (CONFIG_READ, CONFIG_WRITE):
+        line |= {"bdf": call.a, "offset": call.b}
+    if call.name == READ:
+        line["size"] = call.size
+    elif call.name == WRITE:
+        line["bytes"] = call.content.hex()
+    elif call.name == CONFIG_WRITE:
+        line["value"] = int.from_bytes(call.content, "little")
+    elif call.name == CLOCK:
+        line["clocks"] = call.a
+    return line
+
+
+class TraceWriter:
+    """Writes a trace; each line is whole as soon as it is there.
+
+    Args:
+        path: the file; a name that ends with .gz is compressed.
+
+    Raises:
+        TraceError: it cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._stream = _open(path, "w")
+        except OSError as error:
+            raise TraceError(f"cannot write {path}: {error.strerror}", remedy="choose another file") from None
+        self._put(HEADER)
+
+    def _put(self, line: dict[str, Any]) -> None:
+        self._stream.write(json.dumps(line, separators=(",", ":")) + "\n")
+
+    def call(self, call: Call, outcome: Outcome) -> None:
+        """A call and what came of it."""
+        self._put(_line(call))
+        for address, content in call.host:
+            self._put({"host_read": hex(address), "bytes": content.hex()})
+        if isinstance(outcome, bytes) and call.name in (READ, CONFIG_READ):
+            self._put({"answer": outcome.hex()})
+        if isinstance(outcome, Ended):
+            self._put({"refused": outcome.category, "text": outcome.text, "clock": outcome.clock})
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._stream.close()
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _number(line: dict[str, Any], name: str, limit: int) -> int:
+    value = line[name]
+    number = int(value, 0) if isinstance(value, str) else value
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < limit:
+        raise ValueError(f"{name} is {value!r}")
+    return number
+
+
+def _parse(line: dict[str, Any]) -> Call:
+    name = line["call"]
+    if name not in NAMES:
+        raise ValueError(f"there is no call {name!r}; calls are {', '.join(NAMES)}")
+    if name == READ:
+        return Call(name, _number(line, "address", _U64), size=_number(line, "size", _U32))
+    if name == WRITE:
+        return Call(name, _number(line, "address", _U64), content=bytes.fromhex(line["bytes"]))
+    if name == CLOCK:
+        return Call(name, _number(line, "clocks", _U64))
+    if name in (CONFIG_READ, CONFIG_WRITE):
+        content = _number(line, "value", _U32).to_bytes(4, "little") if name == CONFIG_WRITE else b""
+        return Call(name, _number(line, "bdf", _U32), _number(line, "offset", _U32), content=content)
+    return Call(name)
+
+
+def _with(call: Call, **changes: Any) -> Call:
+    values = {name: getattr(call, name) for name in Call.__slots__}
+    return Call(**(values | changes))
+
+
+def _check_header(path: Path, line: dict[str, Any]) -> None:
+    if line.get("trace") != HEADER["trace"]:
+        raise TraceError(
+            f"{path} is no call trace: its first line lacks {json.dumps(HEADER)}",
+            remedy="make one with `bhemu compare PROGRAM --record FILE`, or with a library of `bhemu library --record`",
+        )
+    if line.get("version") != VERSION:
+        raise TraceError(
+            f"{path} is a trace of version {line.get('version')!r}, and this bhemu reads version {VERSION}",
+            remedy="record it anew, or use the bhemu that made it",
+        )
+
+
+def _lines(path: Path, stream: IO[Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    previous = ""
+    try:
+        for number, text in enumerate(stream, 1):
+            if previous:
+                raise TraceError(f"{path}:{number - 1}: {previous}", remedy="mend the line, or record the trace anew")
+            if not text.strip():
+                continue
+            try:
+                line = json.loads(text)
+            except ValueError as error:
+                previous = f"no JSON: {error}"  # the last line of a process that has been killed may be cut off
+                continue
+            if not isinstance(line, dict):
+                raise TraceError(f"{path}:{number}: a line is a JSON object", remedy="see docs/compare.md")
+            yield number, line
+    except (UnicodeDecodeError, EOFError, OSError) as error:
+        raise TraceError(f"{path} cannot be read: {error}", remedy="record the trace anew") from None
+
+
+def read_trace(path: Path) -> list[Call]:
+    """The calls of a trace, with the answers that it has.
+
+    Raises:
+        TraceError: there is no such file, or a line of it is wrong.
+    """
+    if not path.is_file():
+        raise TraceError(f"{path}: no such file", remedy="name a call trace")
+    calls: list[Call] = []
+    with _open(path, "r") as stream:
+        lines = _lines(path, stream)
+        _check_header(path, next(lines, (1, {}))[1])
+        for number, line in lines:
+            try:
+                _add(calls, line)
+            except (KeyError, ValueError, TypeError, IndexError) as error:
+                what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+                raise TraceError(f"{path}:{number}: {what}", remedy="see docs/compare.md for the format") from None
+    if not calls:
+        raise TraceError(f"{path} has no calls", remedy="record a client that uses the library")
+    return calls
+
+
+def _add(calls: list[Call], line: dict[str, Any]) -> None:
+    if "call" in line:
+        calls.append(_parse(line))
+        return
+    last = calls[-1]
+    if "answer" in line:
+        answer = bytes.fromhex(line["answer"])
+        wanted = {READ: last.size, CONFIG_READ: 4}.get(last.name, 0)
+        if len(answer) != wanted:
+            raise ValueError(f"an answer of {len(answer)} bytes to {last}")
+        calls[-1] = _with(last, answer=answer)
+    elif "refused" in line:
+        refusal = Ended("refused", str(line["refused"]), str(line.get("text", "")), line.get("clock"))
+        calls[-1] = _with(last, answer=refusal)
+    elif "host_read" in line:
+        piece = (_number(line, "host_read", _U64), bytes.fromhex(line["bytes"]))
+        calls[-1] = _with(last, host=(*last.host, piece))
+    elif "host_write" not in line:
+        raise ValueError('a line has "call", "answer", "refused", "host_read" or "host_write"')

@@ -1,0 +1,249 @@
+"""What names mean in a session: cores, symbols, source lines, expressions; and memory as a core sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any
+
+from bhemu.api.machine import Machine
+from bhemu.api.tile import Tile
+from bhemu.debugger import core_view
+from bhemu.debugger.breakpoints import DebugError
+from bhemu.debugger.expressions import evaluate
+from bhemu.debugger.runner import Runner
+from bhemu.debugger.watchpoints import register_number
+from bhemu.errors import BhemuError, ProgramError
+from bhemu.isa.registers import CONFIG_FIELDS, THREAD_FIELDS
+from bhemu.loader.boot import core_number
+from bhemu.loader.elf import Executable
+from bhemu.loader.lines import SourceLine
+from bhemu.loader.symbols import Symbol
+from bhemu.machine.agents import CORE_NAMES, CORES
+from bhemu.machine.core_state import IN_RESET
+from bhemu.machine.state import L1_SIZE
+
+
+class Names:
+    """A tile with its programs; the base of a session."""
+
+    def __init__(self, target: Machine | Tile) -> None:
+        self.machine = target if isinstance(target, Machine) else Machine(target)
+        self.tile = self.machine.tile
+        self.record: Any = self.tile.record
+        self.runner = Runner(self.tile)
+        self.poll: Callable[[], bool] | None = None
+        """Asked now and then while the tile runs; True interrupts the run."""
+        programs = self.machine.programs
+        started = [core for core in range(CORES) if self.record.core_state[core] != IN_RESET]
+        with_code = [core for core in started if CORE_NAMES[core] in programs]
+        self.core = (with_code or started or [0])[0]
+
+    @property
+    def clock(self) -> int:
+        """Clocks of the tile that have passed completely."""
+        return self.runner.clock
+
+    def number_of_core(self, core: str | int | None) -> int:
+        """The number of a core by name or number; the chosen one for None.
+
+        Raises:
+            BhemuError: there is no such core.
+        """
+        if core is None:
+            return self.core
+        if isinstance(core, str):
+            return core_number(core)
+        if not 0 <= core < CORES:
+            raise DebugError(f"core {core} does not exist", remedy=f"use 0 to {CORES - 1}: {', '.join(CORE_NAMES)}")
+        return core
+
+    # --- names ------------------------------------------------------------------------------------------------------
+
+    def describe(self, core: int, pc: int) -> str:
+        """An address of a core's code: `0x00010 main+0x8 (kernel.c:12)`."""
+        return self.machine.describe(core, pc)
+
+    def name_of_word(self, address: int) -> str:
+        """The variable that holds an address, as `name+0x4`, or nothing."""
+        for executable in self.executables():
+            for symbol in executable.symbols:
+                if symbol.kind == "object" and symbol.address <= address < symbol.address + max(symbol.size, 1):
+                    offset = address - symbol.address
+                    return symbol.display + (f"+{offset:#x}" if offset else "")
+        return ""
+
+    def object_named(self, name: str) -> Symbol | None:
+        """The variable of that name (`T1.flag` for that of one core), or None."""
+        last = name.rpartition(".")[2]
+        try:
+            address = CoreScope(self, self.core).name_address(name)
+        except BhemuError:
+            return None
+        for executable in self.executables():
+            for symbol in executable.symbols:
+                if symbol.address == address and symbol.kind == "object" and last in (symbol.name, symbol.display):
+                    return symbol
+        return None
+
+    def where(self, core: str | int | None = None) -> str:
+        """Where a core stands."""
+        number = self.number_of_core(core)
+        return self.describe(number, self.runner.state(number).pc)
+
+    def executables(self, core: int | None = None) -> list[Executable]:
+        """All programs; those of a core first."""
+        known = self.machine.executables
+        own = [executable for name, executable in known if core is not None and name == CORE_NAMES[core]]
+        return own + [executable for _, executable in known if executable not in own]
+
+    def own_address_of(self, core: int, name: str) -> int | None:
+        """The address of a symbol in the programs of a core, or None."""
+        for owner, executable in self.machine.executables:
+            address = executable.address_of(name) if owner == CORE_NAMES[core] else None
+            if address is not None:
+                return address
+        return None
+
+    def executable_at(self, core: int, address: int) -> Executable | None:
+        """The program with code at an address: the core's own, else that of any core."""
+        for executable in self.executables(core):
+            if any(s.executable and s.address <= address < s.address + s.size for s in executable.segments):
+                return executable
+        return None
+
+    def line(self, core: int) -> SourceLine | None:
+        """The source line at which a core stands."""
+        pc = self.runner.state(core).pc
+        executable = self.executable_at(core, pc)
+        return None if executable is None else executable.line_at(pc)
+
+    def address_of(self, name: str) -> int:
+        """The address of a symbol.
+
+        Raises:
+            DebugError: no program has it; near names are named.
+        """
+        address = self.own_address_of(self.core, name)
+        if address is not None:
+            return address
+        try:
+            return self.machine.address_of(name)
+        except ProgramError as error:
+            known = {s.display.lower(): s.display for executable in self.executables() for s in executable.symbols}
+            raise DebugError(error.message, remedy=near(name, known, error.remedy or "")) from None
+
+    def locate(self, where: str | int) -> int:
+        """The address of an instruction: an address, `*expression`, a symbol, or `file.c:12`.
+
+        Raises:
+            BhemuError: there is no such place.
+        """
+        if isinstance(where, int):
+            address = where
+        elif where.startswith("*"):
+            address = evaluate(where[1:], CoreScope(self, self.core))
+        elif ":" in where and where.rpartition(":")[2].isdigit():
+            file, _, line = where.rpartition(":")
+            return self._address_of_line(file, int(line))
+        elif where.isdigit():
+            line_now = self.line(self.core)
+            if line_now is None:
+                raise DebugError(
+                    f"core {CORE_NAMES[self.core]} stands at no source line, so line {where} of which file?",
+                    remedy=f"say file.c:{where}, or *{where} for an address",
+                )
+            return self._address_of_line(line_now.file, int(where))
+        elif where[:2].lower() == "0x":
+            address = evaluate(where, CoreScope(self, self.core))
+        else:
+            address = self.address_of(where)
+        if address % 4 or not 0 <= address < L1_SIZE:
+            raise DebugError(f"{address:#x} is no instruction in L1", remedy="use a multiple of 4 below 0x180000")
+        return address
+
+    def source_file(self, name: str) -> str | None:
+        """The path, as the compiler recorded it, of a source file that has functions; by the end of its path."""
+        for executable in self.executables():
+            for symbol in executable.symbols:
+                line = executable.line_at(symbol.address) if symbol.kind == "function" else None
+                if line is not None and (line.file == name or line.file.endswith(f"/{name}")):
+                    return line.file
+        return None
+
+    def _address_of_line(self, file: str, line: int) -> int:
+        for executable in self.executables(self.core):
+            addresses = executable.addresses_of_line(file, line)
+            if addresses:
+                return addresses[0]
+        raise DebugError(
+            f"no program has code for line {line} of {file}",
+            remedy="compile with -g, and choose a line with a statement; `info line` shows where a core stands",
+        )
+
+    # --- memory and stack -------------------------------------------------------------------------------------------
+
+    def read_memory(self, address: int, size: int, core: str | int | None = None) -> bytes:
+        """Bytes as a core finds them; see `bhemu.debugger.core_view.read`."""
+        return core_view.read(self.tile, self.number_of_core(core), address, size)
+
+    def write_memory(self, address: int, content: bytes, core: str | int | None = None) -> None:
+        """Write bytes as a core does; see `bhemu.debugger.core_view.write`."""
+        core_view.write(self.tile, self.number_of_core(core), address, content)
+
+    def value(self, expression: str, core: str | int | None = None) -> int:
+        """The value of an expression; see `bhemu.debugger.expressions`."""
+        return evaluate(expression, CoreScope(self, self.number_of_core(core)))
+
+
+class CoreScope:
+    """What names in an expression mean for a core.
+
+    Attributes:
+        is_private: nothing was asked for so far but registers of the core.
+    """
+
+    def __init__(self, session: Names, core: int) -> None:
+        self._session = session
+        self._core = core
+        self.is_private = True
+
+    def register(self, name: str) -> int:
+        """A register of the core, `pc`, `clock` or `core`."""
+        session = self._session
+        now = session.runner.state(self._core)
+        special = {"pc": now.pc, "clock": session.clock, "core": self._core}
+        if name in special:
+            self.is_private &= name != "clock"
+            return special[name]
+        number = register_number(name)
+        if number is None:
+            raise DebugError(f"no register is named ${name}", remedy="use $a0, $sp, $x5, ..., $pc, $clock or $core")
+        return int(now.x[number])
+
+    def name_address(self, name: str) -> int:
+        """The address of a symbol, of the core's own program first."""
+        self.is_private = False
+        address = self._session.own_address_of(self._core, name)
+        return self._session.address_of(name) if address is None else address
+
+    def name_value(self, name: str) -> int:
+        """The value of a variable of 1, 2 or 4 bytes, else the address."""
+        self.is_private = False
+        if name in CONFIG_FIELDS or name in THREAD_FIELDS:
+            return self._session.tile.config[name]
+        symbol = self._session.object_named(name)
+        if symbol is not None and symbol.size in (1, 2, 4):
+            content = core_view.read(self._session.tile, self._core, symbol.address, symbol.size)
+            return int.from_bytes(content, "little")
+        return self.name_address(name)
+
+    def load(self, address: int) -> int:
+        """The word at an address as the core finds it."""
+        self.is_private = False
+        return int.from_bytes(core_view.read(self._session.tile, self._core, address, 4), "little")
+
+
+def near(name: str, known: dict[str, str], otherwise: str) -> str:
+    close = [known[match] for match in get_close_matches(name.lower(), known, n=3)]
+    return f"did you mean {' or '.join(close)}?" if close else otherwise

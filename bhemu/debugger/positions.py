@@ -1,0 +1,133 @@
+"""Where every agent of a tile stands, also inside of a clock; cores are read without waking them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from bhemu.api.tile import Tile
+from bhemu.machine.agents import CORES
+from bhemu.machine.core_state import ASLEEP, BLOCKED, HALTED, RUNNING
+
+Array = np.ndarray[Any, Any]
+
+NOT_RECORDING: Final = -1
+
+
+@dataclass(frozen=True)
+class CoreState:
+    """What a core shows, read without disturbing it.
+
+    Attributes:
+        pc: address of the next instruction.
+        x: uint32 [32], a copy.
+        retired: instructions executed.
+    """
+
+    pc: int
+    x: Array
+    retired: int
+
+
+class Standing:
+    """A tile that may stand still inside of a clock; the base of a runner."""
+
+    def __init__(self, tile: Tile) -> None:
+        self.tile = tile
+        self.record: Any = tile.record
+        self._inside: tuple[int, int] | None = self._inside_of_a_clock()
+        """(round, agent whose turn it is) where the tile stands inside of a clock; None between two clocks."""
+        self._reported: dict[int, int] = {}
+        """Cores that stand at a breakpoint which was reported, and its address."""
+
+    def _inside_of_a_clock(self) -> tuple[int, int] | None:
+        """Where the tile stands if somebody else has let it run to a breakpoint or a refusal."""
+        record = self.record
+        goal = int(record.round_goal)
+        late = [
+            (int(record.core_round[core]), core)
+            for core in range(CORES)
+            if record.core_state[core] == RUNNING and record.core_round[core] < goal
+        ]
+        if record.tensix_state == RUNNING and record.tensix_round < goal:
+            late.append((int(record.tensix_round), CORES))
+        if not late:
+            return None
+        # The rest of that run is given up; whoever has run ahead waits until the others have come so far.
+        record.round_goal = min(late)[0] + 1
+        return min(late)
+
+    # --- what is where ----------------------------------------------------------------------------------------------
+
+    def moment(self, core: int) -> int:
+        """The round in which a core has its next turn."""
+        if self._inside is None:
+            return int(self.record.round_goal)
+        moment, agent = self._inside
+        return moment + (1 if core < agent else 0)
+
+    @property
+    def clock(self) -> int:
+        """Clocks of the tile that have passed completely."""
+        record = self.record
+        if self._inside is None:
+            return int(record.clock)
+        return self._inside[0] - int(record.free_rounds)
+
+    def state(self, core: int) -> CoreState:
+        """pc, registers and retired instructions of a core; a polling core goes on sleeping."""
+        record = self.record
+        if record.core_state[core] == ASLEEP:
+            passed = max(0, self.moment(core) - int(record.poll_since[core]))
+            step = passed % int(record.poll_length[core])
+            return CoreState(
+                int(record.poll_pc[core, step]),
+                record.poll_x[core, step, :32].copy(),
+                int(record.core_retired[core]) + passed,
+            )
+        return CoreState(int(record.core_pc[core]), record.core_x[core, :32].copy(), int(record.core_retired[core]))
+
+    def wake(self, core: int) -> None:
+        """Put a polling core where it stands now, running; its program does not notice."""
+        record = self.record
+        if record.core_state[core] != ASLEEP:
+            return
+        now = self.state(core)
+        record.core_pc[core] = now.pc
+        record.core_x[core, :32] = now.x
+        record.core_retired[core] = now.retired
+        record.core_round[core] = max(self.moment(core), int(record.poll_since[core]))
+        record.core_loops[core] = 0
+        record.core_state[core] = RUNNING
+        record.sleepers = int((record.core_state == ASLEEP).sum())
+
+    def set_pc(self, core: int, pc: int) -> None:
+        """Let a core go on elsewhere."""
+        self.wake(core)
+        self._give_up_waiting(core)
+        self._reported.pop(core, None)
+        self.record.core_skip_breakpoint[core] = 0
+        self.record.core_pc[core] = pc
+
+    def set_register(self, core: int, register: int, value: int) -> None:
+        """Write one of x1 to x31; the next instruction sees it."""
+        self.wake(core)
+        self._give_up_waiting(core)
+        if register:
+            self.record.core_x[core, register] = value
+
+    def _give_up_waiting(self, core: int) -> None:
+        """A core whose registers were changed tries its instruction anew, and a recorded loop is no longer the same."""
+        record = self.record
+        record.poll_steps[core] = NOT_RECORDING
+        if record.core_state[core] == BLOCKED:
+            record.core_state[core] = RUNNING
+            record.core_round[core] = max(int(record.core_round[core]), self.moment(core))
+
+    def resume(self, core: int) -> None:
+        """Let a halted core go on with the instruction at its pc."""
+        if self.record.core_state[core] == HALTED:
+            self.tile.cores[core].resume()
+            self.record.core_round[core] = self.moment(core)

@@ -1,0 +1,215 @@
+"""A debugging session: run, stop, step and look at a tile with programs on its cores, from Python.
+
+Example:
+    machine = bhemu.Machine()
+    machine.load("kernel.elf", "T1")
+    machine.start()
+    session = DebugSession(machine)
+    session.break_at("main")
+    print(session.continue_().text, session.where())
+    session.step()
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bhemu.api.machine import Machine
+from bhemu.api.tile import Tile
+from bhemu.debugger import core_view
+from bhemu.debugger.breakpoints import Breakpoint, DebugError
+from bhemu.debugger.points import Points
+from bhemu.debugger.runner import Stop
+from bhemu.debugger.unwind import RA, SP, Frame, Unwinder, backtrace
+from bhemu.isa.riscv import find
+from bhemu.loader.lines import SourceLine
+from bhemu.machine.agents import CORE_NAMES
+from bhemu.machine.core_state import HALTED, IN_RESET
+from bhemu.machine.state import L1_SIZE
+from bhemu.tile.cores import HALT_REASONS
+
+STEP_CLOCKS: Final = 1_000_000
+"""Clocks that one step waits for its core."""
+LINE_STEPS: Final = 100_000
+"""Instructions of one step by source lines, at most."""
+LONGEST_STACK: Final = 64
+_LINKS: Final = (1, 5)
+"""ra and t0: registers in which a call leaves its return address."""
+
+
+class DebugSession(Points):
+    """Controls a tile.
+
+    Args:
+        target: a machine with its programs loaded and started, or a tile without symbols.
+
+    Attributes:
+        machine: the same.
+        runner: moves the tile.
+        core: number of the chosen core; what methods take when none is given.
+    """
+
+    def __init__(self, target: Machine | Tile) -> None:
+        super().__init__(target)
+        self._unwinders: dict[int, Unwinder] = {}
+
+    # --- running ----------------------------------------------------------------------------------------------------
+
+    def continue_(self, clocks: int | None = None) -> Stop:
+        """Run to a breakpoint, a watchpoint, a halt or a refusal, until nobody can move, or for `clocks`."""
+        return self.runner.run(clocks, skip=self._running(self.core), poll=self.poll)
+
+    def until(self, clocks: int) -> Stop:
+        """Let clocks of the tile pass, whether or not anybody moves; breakpoints, halts and refusals stop it earlier.
+
+        Raises:
+            DebugError: `clocks` is less than 1.
+        """
+        if clocks < 1:
+            raise DebugError(f"{clocks} clocks", remedy="let 1 clock pass at least")
+        return self.runner.run(clocks, skip=self._running(self.core), stop_when_idle=False, poll=self.poll)
+
+    def step(self, core: str | int | None = None, count: int = 1, *, clocks: int | None = STEP_CLOCKS) -> Stop:
+        """Let a core execute instructions while the rest of the tile moves as it does without a debugger.
+
+        A T core executes up to four adjacent `.ttinsn` at once (tile T11).
+
+        Args:
+            core: by default the chosen one.
+            count: instructions.
+            clocks: to wait for the core, which may be blocked; None for no limit.
+
+        Raises:
+            DebugError: the core cannot execute anything: it is in reset or halted.
+        """
+        number = self.number_of_core(core)
+        self._check_can_step(number)
+        if count < 1:
+            raise DebugError(f"{count} steps", remedy="do 1 step at least")
+        target = self.runner.state(number).retired + count
+
+        def reached() -> Stop | None:
+            now = self.runner.state(number)
+            return Stop("step", "", self.clock, number, now.pc) if now.retired >= target else None
+
+        stop = self.runner.run(clocks, goal=reached, skip=number, poll=self.poll)
+        return self._say_who_waits(stop, number)
+
+    def next(self, core: str | int | None = None, *, clocks: int = STEP_CLOCKS) -> Stop:
+        """Like `step`, but a call is executed to its return."""
+        number = self.number_of_core(core)
+        self._check_can_step(number)
+        now = self.runner.state(number)
+        if not self._is_call(now.pc):
+            return self.step(number, clocks=clocks)
+        return self._run_to(number, now.pc + 4, int(now.x[SP]), clocks)
+
+    def finish(self, core: str | int | None = None, *, clocks: int | None = None) -> Stop:
+        """Run until the function in which a core stands has returned.
+
+        Raises:
+            DebugError: it cannot be told to where it returns.
+        """
+        number = self.number_of_core(core)
+        self._check_can_step(number)
+        frames = self.backtrace(number, 2)
+        if len(frames) < 2 or frames[0].cfa is None:
+            raise DebugError(
+                f"core {CORE_NAMES[number]} is in its outermost function, or its stack cannot be followed",
+                remedy="set a breakpoint where it goes on: `break *ADDRESS`",
+            )
+        return self._run_to(number, frames[1].pc, frames[0].cfa, clocks)
+
+    def step_line(self, core: str | int | None = None, *, over_calls: bool = False) -> Stop:
+        """Run until a core begins another source line; functions without source lines are run to their return.
+
+        Args:
+            core: by default the chosen one.
+            over_calls: do not stop in functions that the line calls.
+        """
+        number = self.number_of_core(core)
+        start = self.line(number)
+        if start is None:
+            return self.next(number) if over_calls else self.step(number)
+        stop: Stop | None = None
+        for _ in range(LINE_STEPS):
+            pc = self.runner.state(number).pc
+            stop = self.next(number) if over_calls else self.step(number)
+            now = self.runner.state(number)
+            if stop.reason != "step":
+                return stop
+            if self.line(number) is None and self._is_call(pc) and int(now.x[RA]) == pc + 4:
+                stop = self._run_to(number, pc + 4, int(now.x[SP]), STEP_CLOCKS)
+                if stop.reason != "step":
+                    return stop
+            line = self.line(number)
+            if line is not None and (line != start or self._begins_line(number, line)):
+                return stop
+        assert stop is not None
+        stop.text = f"still no other source line after {LINE_STEPS:,} instructions"
+        return stop
+
+    def _begins_line(self, core: int, line: SourceLine) -> bool:
+        """A loop has come back to the beginning of the line."""
+        executable = self.executable_at(core, self.runner.state(core).pc)
+        if executable is None:
+            return False
+        starts = executable.addresses_of_line(line.file, line.line)
+        return bool(starts) and self.runner.state(core).pc == starts[0]
+
+    def _run_to(self, core: int, address: int, sp: int, clocks: int | None) -> Stop:
+        """Run until a core reaches an address with a stack no deeper than `sp`."""
+        record = self.record
+        there = Breakpoint(
+            -1,
+            "",
+            address,
+            cores=frozenset((core,)),
+            condition=lambda c: int(record.core_x[c, SP]) >= sp,
+            is_private=True,
+        )
+        stop = self.runner.run(clocks, internal=[there], skip=core, poll=self.poll)
+        return self._say_who_waits(stop, core)
+
+    def _is_call(self, pc: int) -> bool:
+        word = int(self.record.l1_u32[pc >> 2]) if pc < L1_SIZE else 0
+        row = find(word) if word & 3 == 3 else None
+        return row is not None and row.name in ("jal", "jalr") and word >> 7 & 31 in _LINKS
+
+    def _running(self, core: int) -> int | None:
+        return None if self.record.core_state[core] in (IN_RESET, HALTED) else core
+
+    def _check_can_step(self, core: int) -> None:
+        name, state = CORE_NAMES[core], self.record.core_state[core]
+        if state == IN_RESET:
+            raise DebugError(f"core {name} is in reset", remedy="choose a core that runs: `info threads`")
+        if state == HALTED:
+            reason = HALT_REASONS[int(self.record.core_halt_reason[core])]
+            raise DebugError(
+                f"core {name} has halted: {reason}", remedy="`resume` lets it go on with the instruction at its pc"
+            )
+
+    def _say_who_waits(self, stop: Stop, core: int) -> Stop:
+        if stop.reason in ("limit", "idle"):
+            stop.text = f"core {CORE_NAMES[core]} has not come further ({stop.text}):\n{self.machine.explain()}"
+        return stop
+
+    # --- stack ------------------------------------------------------------------------------------------------------
+
+    def backtrace(self, core: str | int | None = None, limit: int = LONGEST_STACK) -> list[Frame]:
+        """The functions of a core that have not returned, innermost first."""
+        number = self.number_of_core(core)
+        now = self.runner.state(number)
+
+        def holding(address: int) -> Unwinder | None:
+            executable = self.executable_at(number, address)
+            if executable is None:
+                return None
+            return self._unwinders.setdefault(id(executable), Unwinder(executable))
+
+        def load(address: int) -> int | None:
+            if address % 4 or (address >= L1_SIZE and not core_view.is_local(number, address, 4)):
+                return None
+            return int.from_bytes(core_view.read(self.tile, number, address, 4), "little")
+
+        return backtrace(now.pc, [int(value) for value in now.x], holding, load, limit)

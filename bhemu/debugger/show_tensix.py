@@ -1,0 +1,253 @@
+"""The coprocessor as text: threads and queues, semaphores, mailboxes, register files, configuration by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from bhemu.api.views import FP32_ENABLED, INT8_ENABLED
+from bhemu.api.waits import explain_thread
+from bhemu.debugger.breakpoints import DebugError
+from bhemu.debugger.session import DebugSession
+from bhemu.isa.assembler import disassemble
+from bhemu.isa.names import Semaphore
+from bhemu.isa.registers import CONFIG_FIELDS, THREAD_FIELDS, search
+from bhemu.machine.agents import CORE_NAMES, T0, B
+from bhemu.machine.device_state import MAILBOX_WORDS, PCBUF_WORDS
+from bhemu.machine.origin import pc_of_line
+from bhemu.machine.state import THREADS
+from bhemu.tensix.coprocessor import THREAD_NAMES
+
+SHOWN_WORDS: Final = 8
+SHOWN_FIELDS: Final = 40
+FACE: Final = 16
+_QUEUES: Final = {
+    "fifo": "its FIFO",
+    "side": "the queue from core B",
+    "ready": "the queue behind the expanders",
+}
+"""Queues of a thread, by the beginning of their fields in the record."""
+_MOP_TEMPLATES: Final = ("", "template 0", "template 1")
+
+
+def _place(session: DebugSession, thread: int) -> Callable[[int], str]:
+    """Text for the `line` of a queued word: the pc from which it was pushed."""
+
+    def text(line: int) -> str:
+        pc = pc_of_line(line)
+        if pc is None:
+            return f" (line {line})" if line else ""
+        core = session.tile.cores.pusher(thread, pc)
+        return f" (pushed by {CORE_NAMES[core]} at {session.describe(core, pc)})"
+
+    return text
+
+
+def tensix(session: DebugSession) -> str:
+    """What each thread of the coprocessor is about to execute, and what it waits for."""
+    record = session.record
+    lines = []
+    for thread in range(THREADS):
+        name = f"thread {thread} ({THREAD_NAMES[thread]})"
+        waits = explain_thread(record, thread, _place(session, thread))
+        if waits is None and record.wait_word[thread]:
+            waits = f"the next instruction will be held by {disassemble(int(record.wait_word[thread]))}"
+        if waits is None:
+            waits = "no instruction at its gate"
+        lines.append(f"{name}: {waits}")
+        lines += [f"    {text}" for text in _behind(record, thread)]
+        lines.append(f"    {int(record.issued[thread].sum()):,} instructions executed")
+    return "\n".join(lines)
+
+
+def _behind(record: Any, thread: int) -> list[str]:
+    """What is on the way to the gate."""
+    parts = []
+    if record.replay_play_left[thread]:
+        at = int(record.replay_play_at[thread])
+        word = disassemble(int(record.replay_buffer[thread, at]))
+        parts.append(f"REPLAY plays {int(record.replay_play_left[thread])} more, next {word}")
+    if record.replay_load_left[thread]:
+        parts.append(f"REPLAY records {int(record.replay_load_left[thread])} more instructions")
+    if record.mop_active[thread]:
+        parts.append(
+            f"MOP, {_MOP_TEMPLATES[int(record.mop_active[thread])]}: {disassemble(int(record.mop_word[thread]))}, "
+            f"outer {int(record.mop_outer[thread])}, inner {int(record.mop_inner[thread])}"
+        )
+    for prefix, what in _QUEUES.items():
+        count = int(record[f"{prefix}_count"][thread])
+        if count:
+            parts.append(f"{count} in {what}")
+    return parts
+
+
+def queues(session: DebugSession, thread: int | None = None) -> str:
+    """The words in the FIFOs, disassembled, with the places from which they were pushed."""
+    record = session.record
+    lines = []
+    for number in range(THREADS) if thread is None else (check_thread(thread),):
+        place = _place(session, number)
+        for prefix, what in _QUEUES.items():
+            count, head = int(record[f"{prefix}_count"][number]), int(record[f"{prefix}_head"][number])
+            slots = record[f"{prefix}_word"].shape[1]
+            if count or prefix == "fifo":
+                lines.append(f"thread {number} ({THREAD_NAMES[number]}), {what}: {count} of {slots}")
+            for at in range(count):
+                slot = (head + at) % slots
+                word = int(record[f"{prefix}_word"][number, slot])
+                lines.append(f"  {at:2}  {disassemble(word)}{place(int(record[f'{prefix}_line'][number, slot]))}")
+    return "\n".join(lines)
+
+
+def check_thread(thread: int) -> int:
+    """Refuse a thread that does not exist."""
+    if not 0 <= thread < THREADS:
+        raise DebugError(f"thread {thread} does not exist", remedy="use 0 (unpack), 1 (math) or 2 (pack)")
+    return thread
+
+
+def semaphores(session: DebugSession) -> str:
+    """Values and limits of the eight semaphores, and who holds the mutexes."""
+    record = session.record
+    names = {member.value: member.name for member in Semaphore}
+    lines = [
+        f"semaphore {i}: {int(record.semaphore[i])} of {int(record.semaphore_max[i])}  {names.get(i, '')}".rstrip()
+        for i in range(len(record.semaphore))
+    ]
+    held = [f"mutex {i}: thread {int(o) - 1}" for i, o in enumerate(record.mutex_owner) if o]
+    return "\n".join([*lines, *(held or ["no mutex is held"])])
+
+
+def mailboxes(session: DebugSession) -> str:
+    """What the mailboxes and PCBufs hold, oldest word first; nothing is taken out."""
+    record = session.record
+    lines = []
+    for writer in range(4):
+        for reader in range(4):
+            count, head = int(record.mailbox_count[writer, reader]), int(record.mailbox_head[writer, reader])
+            if count:
+                words = (int(record.mailbox_word[writer, reader, (head + i) % MAILBOX_WORDS]) for i in range(count))
+                lines.append(f"mailbox {CORE_NAMES[writer]} -> {CORE_NAMES[reader]}: {_words(words)}")
+    for thread in range(THREADS):
+        count, head = int(record.pcbuf_count[thread]), int(record.pcbuf_head[thread])
+        if count:
+            words = (int(record.pcbuf_word[thread, (head + i) % PCBUF_WORDS]) for i in range(count))
+            lines.append(f"PCBuf {CORE_NAMES[B]} -> {CORE_NAMES[T0 + thread]}: {_words(words)}")
+    return "\n".join(lines) or "all mailboxes and PCBufs are empty"
+
+
+def _words(words: Any) -> str:
+    return " ".join(f"{word:#x}" for word in words)
+
+
+def config(session: DebugSession, name: str, index: int | None = None) -> str:
+    """A configuration field in both banks (or of all threads), or all fields whose names contain a text.
+
+    Args:
+        name: official name, or a part of one.
+        index: only this bank or thread.
+    """
+    exact = name if name in CONFIG_FIELDS or name in THREAD_FIELDS else None
+    names = [exact] if exact else [field.name for field in search(name) if name.lower() in field.name.lower()]
+    if not names:
+        session.tile.config[name]  # refuses, and names near ones
+    lines = [f"{each} = {_values(session, each, index)}" for each in names[:SHOWN_FIELDS]]
+    if len(names) > SHOWN_FIELDS:
+        lines.append(f"and {len(names) - SHOWN_FIELDS} more: say more of the name")
+    return "\n".join(lines)
+
+
+def _values(session: DebugSession, name: str, index: int | None) -> str:
+    view = session.tile.config
+    if name in THREAD_FIELDS:
+        known = range(THREADS)
+        values = [view.for_thread(i)[name] for i in known]
+        what = "thread"
+    else:
+        known = range(2)
+        values = [view.for_bank(i)[name] for i in known]
+        what = "bank"
+    if index is not None:
+        if index not in known:
+            raise DebugError(f"{what} {index} does not exist", remedy=f"use 0 to {len(known) - 1}")
+        return f"{values[index]} ({values[index]:#x})"
+    if len(set(values)) == 1:
+        return f"{values[0]} ({values[0]:#x})"
+    return ", ".join(f"{value} ({value:#x}) in {what} {i}" for i, value in enumerate(values))
+
+
+def dst(session: DebugSession, row: int = 0, rows: int = FACE, how: str | None = None) -> str:
+    """Rows of Dst.
+
+    Args:
+        row: the first.
+        rows: how many.
+        how: `raw` 16-bit cells, `bf16`, `fp16`, `fp32` or `int32`; None as the matrix unit is configured.
+    """
+    view, settings = session.tile.dst, session.tile.config
+    if how is None:
+        how = "int32" if settings[INT8_ENABLED] else "fp32" if settings[FP32_ENABLED] else "bf16"
+    if how not in ("raw", "bf16", "fp16", "fp32", "int32"):
+        raise DebugError(f"Dst cannot be shown as {how!r}", remedy="use raw, bf16, fp16, fp32 or int32")
+    content = view.cells if how == "raw" else getattr(view, how)
+    _check_rows(row, rows, len(content))
+    lines = [f"Dst rows {row} to {row + rows - 1} as {how}"]
+    valid = view.valid
+    for number in range(row, row + rows):
+        physical = number if len(content) == len(valid) else (number & 0x1F8) << 1 | number & 7
+        note = "" if valid[physical] else "  (not valid: reads as 0)"
+        lines.append(f"{number:4} | {_cells(content[number], how == 'raw', 4)}{note}")
+    return "\n".join(lines)
+
+
+def source(session: DebugSession, file: int, bank: int | None = None, *, raw: bool = False) -> str:
+    """A bank of SrcA (file 0) or SrcB (file 1): 64 rows, decoded by its implied format or as 19-bit cells."""
+    view = session.tile.srcb if file else session.tile.srca
+    if bank is None:
+        bank = int(session.record.math_bank[file])
+    if bank not in (0, 1):
+        raise DebugError(f"bank {bank} does not exist", remedy="use 0 or 1")
+    content = view.cells[bank] if raw else view.bank(bank)
+    head = (
+        f"Src{'AB'[file]} bank {bank}: owned by the {view.owner[bank]}, implied format code {view.formats[bank]}; "
+        f"matrix unit uses bank {int(session.record.math_bank[file])}, "
+        f"unpacker bank {int(session.record.unpack_bank[file])}"
+    )
+    rows = [f"{number:4} | {_cells(cells, raw, 5)}" for number, cells in enumerate(content)]
+    return "\n".join([head, *rows])
+
+
+def _check_rows(row: int, rows: int, size: int) -> None:
+    if row < 0 or rows < 1 or row + rows > size:
+        raise DebugError(f"rows {row} to {row + rows - 1} do not all exist", remedy=f"rows are 0 to {size - 1}")
+
+
+def _cells(cells: Any, raw: bool, digits: int) -> str:
+    if raw:
+        return " ".join(f"{int(cell):0{digits}x}" for cell in cells)
+    if np.issubdtype(cells.dtype, np.integer):
+        return " ".join(f"{int(cell):>11}" for cell in cells)
+    return " ".join(f"{float(cell):>10.5g}" for cell in cells)
+
+
+def lregs(session: DebugSession, register: int | None = None) -> str:
+    """LRegs of the vector unit, 32 lanes each, as bits."""
+    content = session.record.lregs
+    if register is not None and not 0 <= register < len(content):
+        raise DebugError(f"LReg {register} does not exist", remedy=f"use 0 to {len(content) - 1}")
+    chosen = range(8) if register is None else (register,)
+    lines = []
+    for number in chosen:
+        for lane in range(0, 32, SHOWN_WORDS):
+            cells = " ".join(f"{int(word):08x}" for word in content[number, lane : lane + SHOWN_WORDS])
+            lines.append(f"LReg{number:<2} lane {lane:2}: {cells}")
+    return "\n".join(lines)
+
+
+def gprs(session: DebugSession, thread: int) -> str:
+    """The 64 general registers of a Tensix thread."""
+    words = session.record.gpr[check_thread(thread)]
+    rows = [f"{at:3}: " + " ".join(f"{int(w):08x}" for w in words[at : at + 8]) for at in range(0, len(words), 8)]
+    return "\n".join([f"GPRs of thread {thread} ({THREAD_NAMES[thread]})", *rows])

@@ -1,0 +1,128 @@
+"""Rows that the recorder of a tile with RISC-V cores writes, and the buffer that compiled code writes them to.
+
+The buffer is one array of int64: first the part of `recorder.py` for words of the coprocessor, then what is laid out
+here: a header, a block for each core, the rows, and two tables with a count for each word of L1.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bhemu.machine.agents import CORES
+from bhemu.machine.state import L1_SIZE, THREADS
+from bhemu.recording import log as tensix_column
+from bhemu.recording.recorder import HEADER as TENSIX_HEADER
+from bhemu.recording.recorder import ROWS as TENSIX_ROWS_OF_BUFFER
+
+# Columns of a row
+ROUND: Final = 0
+"""Round in which the instruction was executed; of a row with a duration, in which it began."""
+WHO: Final = 1
+"""Core in bits 2:0, kind in 7:4, bytes of an access in 11:8, flags from bit 12 on."""
+CODE: Final = 2
+"""pc in bits 31:0, the instruction word above."""
+ADDRESS: Final = 3
+"""Of a load, store, atomic or blocked access; of a poll the first word that it reads. -1: none."""
+VALUE: Final = 4
+"""What the instruction wrote to its destination, or what it stored or pushed; -1: nothing."""
+ROUNDS: Final = 5
+"""Rounds that the instruction was blocked before; of a POLL the rounds asleep, of MOVED the rounds without time."""
+TENSIX_ROWS: Final = 6
+"""Words that the coprocessor had executed."""
+DETAIL: Final = 7
+"""Words that the T core had pushed to its FIFO before; of a POLL above bit 31 the instructions of a turn, too."""
+COLUMNS: Final = 8
+
+# Kinds of rows
+INSTRUCTION: Final = 0
+DEVICE: Final = 1
+"""An instruction that accessed something other than L1 and local RAM."""
+PUSHES: Final = 2
+"""`.ttinsn`."""
+POLL: Final = 3
+"""A core slept while it polled (riscv/poll.py)."""
+GAVE_UP: Final = 4
+"""A blocked access was abandoned: the core was reset, or an interrupt came."""
+MOVED: Final = 5
+"""The coprocessor executed something in each of these rounds, so they took no time (tile T34)."""
+RESTARTED: Final = 6
+"""The core goes on somewhere else than its last instruction says: after a reset, an interrupt, or moved by the host."""
+
+CHANGED: Final = 1 << 12
+"""Flag: the load polls, and found another value than before."""
+OWN: Final = 1 << 13
+"""Flag: the core waited for its own thread of the coprocessor only."""
+
+# Header
+BASE: Final = TENSIX_HEADER + (TENSIX_ROWS_OF_BUFFER + THREADS) * tensix_column.COLUMNS
+COUNT: Final = BASE
+CAPACITY: Final = BASE + 1
+CONTINUES: Final = BASE + 2
+"""1 + the core in whose turn the rows were full; 0 for none."""
+WANTED: Final = BASE + 3
+"""0: only rows that the profile needs: those with a duration and those that are CHANGED."""
+TENSIX_BEFORE: Final = BASE + 4
+"""Words of the coprocessor in the chunks that the host has taken away."""
+MOVED_FROM: Final = BASE + 5
+MOVED_ROUNDS: Final = BASE + 6
+"""Rounds without time that are no row yet."""
+CONTINUES_UNTIL: Final = BASE + 7
+"""The round before which that turn ends."""
+CORE_BLOCKS: Final = BASE + 16
+
+# Block of a core
+FIRST_TRY: Final = 0
+"""Round in which the access that blocks the core was tried first; -1: none."""
+FIRST_TRY_PC: Final = 1
+ASLEEP_SINCE: Final = 2
+"""Instructions retired when the core fell asleep; -1: it is awake."""
+LAST_LOAD_PC: Final = 3
+"""The last load from a device, with its address and value: a load that is repeated polls."""
+LAST_LOAD_ADDRESS: Final = 4
+LAST_LOAD_VALUE: Final = 5
+EX1_FREE: Final = 6
+"""Cycle in which the first stage of the modelled pipeline is free (figures of core_figures.py)."""
+SLEPT: Final = 7
+"""Rounds asleep."""
+WAITED: Final = 8
+"""Rounds blocked."""
+FIRST_ROUND: Final = 9
+"""Round of the first instruction; -1: none yet."""
+LAST_ROUND: Final = 10
+POLLED: Final = 11
+"""Instructions of polling loops that were not executed one by one."""
+EXPECTED_PC: Final = 12
+"""Where the core goes on unless it is reset; -1: it has not run."""
+RAN: Final = 13
+"""Rounds in which it executed an instruction, polling left out."""
+MIX: Final = 16
+"""Counts of instructions by class, `core_figures.CLASSES` of them."""
+READY: Final = 48
+"""Cycle from which each of 32 integer and 32 floating-point registers can be used."""
+CORE_BLOCK: Final = READY + 64
+
+FIRST_ROW: Final = CORE_BLOCKS + CORES * CORE_BLOCK
+ROWS: Final = 1 << 15
+SPARE: Final = 32
+"""Rows that one turn may write at most."""
+WORDS: Final = L1_SIZE // 4
+EXECUTED: Final = FIRST_ROW + ROWS * COLUMNS
+"""[core, word of L1]: how often the instruction was executed."""
+CYCLES: Final = EXECUTED + CORES * WORDS
+"""[core, word of L1]: cycles that the modelled pipeline took for it."""
+SIZE: Final = CYCLES + CORES * WORDS
+
+
+def core_of(who: int) -> int:
+    """The core of a row."""
+    return who & 7
+
+
+def kind_of(who: int) -> int:
+    """The kind of a row."""
+    return who >> 4 & 0xF
+
+
+def size_of(who: int) -> int:
+    """Bytes of the access."""
+    return who >> 8 & 0xF

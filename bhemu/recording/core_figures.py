@@ -1,0 +1,208 @@
+"""How long instructions of the RISC-V cores take at least, as far as the vendor's documents say.
+
+Source of every figure: the pipeline description and the table of load latencies in Tenstorrent's public ISA
+documentation, BlackholeA0/TensixTile/BabyRISCV/README.md, stages EX1 and EX2 and the load/store unit.
+
+The model is a lower bound: one instruction enters EX1 in each cycle, in order, when its operands are known. Every
+branch is predicted, every fetch hits the instruction cache, every load from L1 hits the L0 data cache, stores coalesce,
+and nobody contends for L1. What an instruction waits for (a FIFO, a mailbox, TTSync) is no part of it.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from bhemu.machine.core_state import LOCAL_RAM
+from bhemu.machine.state import L1_SIZE
+from bhemu.recording import core_columns as column
+from bhemu.recording.buffer_memory import load_i64, store_i64
+
+ALU: Final = 0
+MULTIPLY: Final = 1
+DIVIDE: Final = 2
+FLOAT: Final = 3
+BRANCH_NOT_TAKEN: Final = 4
+JUMP: Final = 5
+"""Branches taken, and jumps."""
+LOAD_LOCAL: Final = 6
+LOAD_L1: Final = 7
+LOAD_SYNC: Final = 8
+LOAD_COPROCESSOR: Final = 9
+LOAD_REGISTERS: Final = 10
+LOAD_OTHER_RAM: Final = 11
+LOAD_DST: Final = 12
+STORE_L1: Final = 13
+STORE_OTHER: Final = 14
+ATOMIC: Final = 15
+PUSH: Final = 16
+SYSTEM: Final = 17
+FLOAT_OTHER: Final = 18
+CLASSES: Final = 19
+
+CLASS_NAMES: Final = (
+    "integer",
+    "multiply",
+    "divide",
+    "floating-point arithmetic",
+    "branch not taken",
+    "branch taken or jump",
+    "load from local RAM",
+    "load from L1",
+    "load from mailbox, PCBuf, TTSync, semaphore",
+    "load from GPRs, configuration, TDMA",
+    "load from control, PIC, NoC registers",
+    "load from another core's local RAM",
+    "load from Dst",
+    "store to L1",
+    "store to local RAM or a register",
+    "atomic in L1",
+    ".ttinsn",
+    "CSR, fence, environment",
+    "other floating point",
+)
+
+LATENCY: Final = (1, 2, 1, 2, 1, 1, 2, 2, 3, 4, 7, 8, 1, 1, 1, 12, 1, 1, 1)
+"""Cycles from entering EX1 until the result can be used, at least, by class. No figure, counted as 1: Dst, CSRs, and
+floating-point moves, comparisons and conversions."""
+_LATENCY: Final = np.array(LATENCY, np.int64)
+DIVIDE_CYCLES: Final = 6
+"""In EX1, at least (up to 33); two when the divisor is 0 or 1 or the quotient overflows."""
+SHORT_DIVIDE_CYCLES: Final = 2
+L1_MISS_EXTRA: Final = 6
+"""Further cycles of a load from L1 that misses the L0 data cache, at least (8 instead of 2)."""
+MISPREDICTED_EXTRA: Final = 4
+"""Further cycles of a mispredicted branch."""
+
+_WORD: Final = 0xFFFFFFFF
+_LOAD, _LOAD_FLOAT, _FENCE, _IMMEDIATE, _AUIPC = 0x03, 0x07, 0x0F, 0x13, 0x17
+_STORE, _STORE_FLOAT, _AMO, _REGISTER, _LUI = 0x23, 0x27, 0x2F, 0x33, 0x37
+_MADD, _MSUB, _NMSUB, _NMADD, _FLOAT = 0x43, 0x47, 0x4B, 0x4F, 0x53
+_BRANCH, _JALR, _JAL, _SYSTEM = 0x63, 0x67, 0x6F, 0x73
+_LOCAL, _TDMA, _CONTROL, _OTHER_RAM, _NIU = 0xFFB00000, 0xFFB11000, 0xFFB12000, 0xFFB14000, 0xFFB20000
+_MOP_CONFIG, _DST, _GPR, _SYNC, _CONFIG = 0xFFB80000, 0xFFBD8000, 0xFFE00000, 0xFFE80000, 0xFFEF0000
+
+
+@njit
+def load_class(address):
+    """Class of a load by its address."""
+    if address < L1_SIZE:
+        return LOAD_L1
+    if address >= _LOCAL and address < _LOCAL + LOCAL_RAM:
+        return LOAD_LOCAL
+    if address >= _SYNC and address < _CONFIG:
+        return LOAD_SYNC
+    if address >= _GPR or (address >= _TDMA and address < _CONTROL):
+        return LOAD_COPROCESSOR
+    if address >= _OTHER_RAM and address < _NIU:
+        return LOAD_OTHER_RAM
+    if address >= _DST and address < _GPR:
+        return LOAD_DST
+    return LOAD_REGISTERS
+
+
+@njit
+def class_of(word, pc, after, address):
+    """Class of an executed instruction.
+
+    Args:
+        word, pc: the instruction.
+        after: pc of the next one.
+        address: of its access, if it makes one.
+    """
+    opcode = word & 0x7F
+    if word & 3 != 3:
+        return PUSH
+    if opcode in (_LOAD, _LOAD_FLOAT):
+        return load_class(address)
+    if opcode in (_STORE, _STORE_FLOAT):
+        return STORE_L1 if address < L1_SIZE else STORE_OTHER
+    if opcode in (_JAL, _JALR):
+        return JUMP
+    if opcode == _BRANCH:
+        return JUMP if after != pc + 4 else BRANCH_NOT_TAKEN
+    if opcode == _REGISTER and word >> 25 == 1:
+        return MULTIPLY if (word >> 12) & 7 < 4 else DIVIDE
+    if opcode == _AMO:
+        return ATOMIC
+    if opcode in (_MADD, _MSUB, _NMSUB, _NMADD):
+        return FLOAT
+    if opcode == _FLOAT:  # fadd, fsub, fmul
+        return FLOAT if (word >> 25) & 0x7C in (0x00, 0x04, 0x08) else FLOAT_OTHER
+    return SYSTEM if opcode in (_SYSTEM, _FENCE) else ALU
+
+
+@njit
+def _is_short_division(word, dividend, divisor):
+    signed = (word >> 12) & 1 == 0
+    return divisor < 2 or (signed and dividend == 0x80000000 and divisor == _WORD)
+
+
+@njit
+def _float_sources(word, opcode):
+    """(rs1 is a floating-point register, rs2 is one)."""
+    if opcode == _FLOAT:
+        function = (word >> 25) & 0x7C
+        return function not in (0x68, 0x78), function not in (0x60, 0x68, 0x70, 0x78)
+    return opcode in (_MADD, _MSUB, _NMSUB, _NMADD), opcode in (_MADD, _MSUB, _NMSUB, _NMADD, _STORE_FLOAT)
+
+
+@njit
+def writes_float(word):
+    """True when the destination is a floating-point register."""
+    opcode = word & 0x7F
+    if opcode == _FLOAT:
+        return (word >> 25) & 0x7C not in (0x50, 0x60, 0x70)
+    return opcode in (_LOAD_FLOAT, _MADD, _MSUB, _NMSUB, _NMADD)
+
+
+@njit
+def writes_register(word):
+    """True when the instruction has a destination."""
+    opcode = word & 0x7F
+    return word & 3 == 3 and opcode not in (_BRANCH, _STORE, _STORE_FLOAT, _FENCE)
+
+
+@njit
+def _known(log, block, ready, register):
+    """`ready`, or the cycle in which a register (32 to 63: floating point) can be used, if that is later."""
+    return max(ready, load_i64(log, block + column.READY + register))
+
+
+@njit
+def take_time(log, block, word, what, dividend, divisor):
+    """Let the modelled pipeline of a core execute an instruction; returns the cycles that this took of EX1.
+
+    Args:
+        log: the buffer.
+        block: of the core in it.
+        word: the instruction.
+        what: its class.
+        dividend, divisor: values of rs1 and rs2.
+    """
+    free = load_i64(log, block + column.EX1_FREE)
+    enters = free
+    opcode = word & 0x7F
+    if word & 3 == 3:
+        float1, float2 = _float_sources(word, opcode)
+        if opcode not in (_LUI, _AUIPC, _JAL, _FENCE) and not (opcode == _SYSTEM and (word >> 14) & 1):
+            enters = _known(log, block, enters, ((word >> 15) & 31) + (32 if float1 else 0))
+        if opcode in (_BRANCH, _STORE, _REGISTER, _AMO) or float2:
+            enters = _known(log, block, enters, ((word >> 20) & 31) + (32 if float2 else 0))
+        if opcode in (_MADD, _MSUB, _NMSUB, _NMADD):
+            enters = _known(log, block, enters, (word >> 27) + 32)
+    occupies = 1
+    if what == DIVIDE:
+        occupies = SHORT_DIVIDE_CYCLES if _is_short_division(word, dividend, divisor) else DIVIDE_CYCLES
+    if writes_register(word):
+        rd = (word >> 7) & 31
+        is_float = writes_float(word)
+        if rd != 0 or is_float:
+            done = enters + max(occupies, _LATENCY[what])
+            store_i64(log, block + column.READY + rd + (32 if is_float else 0), done)
+    store_i64(log, block + column.EX1_FREE, enters + occupies)
+    return enters + occupies - free

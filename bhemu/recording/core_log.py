@@ -1,0 +1,299 @@
+"""What a recorded run of a tile with RISC-V cores leaves behind, and names for its addresses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from bhemu.isa.names import Semaphore
+from bhemu.machine.agents import CORE_NAMES, T0, T2, B
+from bhemu.recording import core_columns as column
+from bhemu.recording.log import Log
+from bhemu.tensix.coprocessor import THREAD_NAMES
+
+if TYPE_CHECKING:
+    from bhemu.loader.elf import Executable, SourceLine
+
+Array = np.ndarray[Any, Any]
+Executables = Mapping[str, "Executable"] | Callable[[int, int], "Executable | None"]
+"""What the cores run: by core name; or a function that is given core and pc (`Machine.executable_at`)."""
+
+_FIFO: Final = range(0xFFE40000, 0xFFE70000)
+_SYNC: Final = range(0xFFE80000, 0xFFEC0000)
+_MAILBOX: Final = range(0xFFEC0000, 0xFFED0000)
+_REGIONS: Final = (
+    (range(0x00180000), "L1"),
+    (range(0xFFB00000, 0xFFB02000), "local RAM"),
+    (range(0xFFB11000, 0xFFB12000), "TDMA"),
+    (range(0xFFB12000, 0xFFB13000), "control"),
+    (range(0xFFB13000, 0xFFB14000), "PIC"),
+    (range(0xFFB14000, 0xFFB1E000), "another core's local RAM"),
+    (range(0xFFB20000, 0xFFB30000), "NoC 0"),
+    (range(0xFFB30000, 0xFFB40000), "NoC 1"),
+    (range(0xFFB40000, 0xFFB80000), "NoC overlay"),
+    (range(0xFFB80000, 0xFFB90000), "MOP configuration"),
+    (range(0xFFBD8000, 0xFFBE0000), "Dst"),
+    (range(0xFFE00000, 0xFFE40000), "GPRs"),
+    (_FIFO, "FIFO"),
+    (range(0xFFEF0000, 0xFFF00000), "configuration"),
+)
+
+
+def device_name(core: int, address: int, *, pushes: bool = False) -> str:
+    """What answers at an address, as a core sees it: `FIFO of thread 1 (math)`, `mailbox from T0`, `semaphore 3`.
+
+    Args:
+        core: number of the core.
+        address: of the access.
+        pushes: it is `.ttinsn`, which has no address.
+    """
+    thread = 0 if core == B else core - T0
+    if pushes or address in _FIFO:
+        thread = (address - _FIFO.start) >> 16 if core == B and not pushes else thread
+        return f"FIFO of thread {thread} ({THREAD_NAMES[thread]})"
+    if address in _MAILBOX:
+        return f"mailbox with {CORE_NAMES[(address - _MAILBOX.start) >> 12]}"
+    if address in _SYNC:
+        offset = address - _SYNC.start
+        if core == B:
+            return f"PCBuf of T{offset >> 16}"
+        if offset in range(0x20, 0x40):
+            return f"semaphore {(offset - 0x20) >> 2} ({Semaphore((offset - 0x20) >> 2).name})"
+        return {0: "PCBuf from B", 4: "TTSync: instructions in flight", 8: "TTSync: a MOP in flight"}.get(
+            offset, f"{address:#x}"
+        )
+    for region, name in _REGIONS:
+        if address in region:
+            return name
+    return f"{address:#x}"
+
+
+def wait_name(core: int, address: int, *, pushes: bool) -> str:
+    """What a blocked access waits for."""
+    name = device_name(core, address, pushes=pushes)
+    return f"automatic TTSync before {name}" if name in ("GPRs", "configuration", "TDMA") else name
+
+
+class Names:
+    """Symbols and source lines of addresses, by core.
+
+    Args:
+        executables: what the cores run; without them places are plain addresses.
+    """
+
+    def __init__(self, executables: Executables | None = None) -> None:
+        self._executables = {} if executables is None else executables
+        self.executable = cache(self._executable)
+        self.function = cache(self._function)
+        self.line = cache(self._line)
+        self.place = cache(self._place)
+
+    def _executable(self, core: int, pc: int) -> Executable | None:
+        if callable(self._executables):
+            return self._executables(core, pc)
+        program = self._executables.get(CORE_NAMES[core])
+        if program is None or not any(s.executable and s.address <= pc < s.address + s.size for s in program.segments):
+            return None
+        return program
+
+    def _function(self, core: int, pc: int) -> tuple[str, int]:
+        """(name of the function or label that holds pc, its address); `?` and pc where nothing is known."""
+        program = self.executable(core, pc)
+        found = program.symbol_at(pc) if program is not None else None
+        return (found[0].display, found[0].address) if found is not None else ("?", pc)
+
+    def _line(self, core: int, pc: int) -> SourceLine | None:
+        """The source line of an address."""
+        program = self.executable(core, pc)
+        return program.line_at(pc) if program is not None else None
+
+    def pusher(self, thread: int, pc: int) -> int:
+        """The core that pushed a word to a thread from a pc: the thread's own, unless only B has code there."""
+        own = T0 + thread
+        return B if self.executable(own, pc) is None and self.executable(B, pc) is not None else own
+
+    def _place(self, core: int, pc: int) -> str:
+        """`main+0x10`, or nothing."""
+        name, start = self.function(core, pc)
+        if name == "?":
+            return ""
+        return f"{name}+{pc - start:#x}" if pc != start else name
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Rounds of the schedule without a break in the clock: words executed outside of it move the clock, too.
+
+    Attributes:
+        first, end: rounds.
+        free: rounds before `end` that took no time, as the schedule counts them.
+    """
+
+    first: int
+    end: int
+    free: int
+
+
+@dataclass
+class CoreLog:
+    """A recorded run.
+
+    Attributes:
+        rows: int64 [rows, 8], columns of core_columns.py, by round and within a round in the order of the cores.
+        dropped: rows that were left out at the beginning, because there is a limit.
+        tensix: words of the coprocessor; their CLOCK is the round.
+        tensix_dropped: the same for them.
+        executed: int64 [core, word of L1]: how often each instruction was executed, polling included.
+        cycles: int64 [core, word of L1]: cycles that the modelled pipeline took, polling left out (core_figures.py).
+        mix: int64 [core, class of core_figures.py]: instructions, polling left out.
+        modelled: int64 [core]: cycles of the modelled pipeline.
+        polled: int64 [core]: instructions executed while asleep.
+        ran: int64 [core]: rounds in which it executed something, polling left out.
+        first, last: int64 [core]: rounds of its first and last instruction, -1 without one.
+        waits: rounds blocked, by (core, pc, what for).
+        polls: rounds asleep, by (core, pc, what it reads first).
+        rounds: (round in which the recording began, round in which it ended).
+        clocks: clocks that passed.
+        names: of addresses.
+    """
+
+    rows: Array
+    dropped: int
+    tensix: Log
+    tensix_dropped: int
+    executed: Array
+    cycles: Array
+    mix: Array
+    modelled: Array
+    polled: Array
+    ran: Array
+    first: Array
+    last: Array
+    waits: Counter[tuple[int, int, str]]
+    polls: Counter[tuple[int, int, str]]
+    rounds: tuple[int, int]
+    clocks: int
+    names: Names
+    segments: list[Segment] = field(default_factory=list)
+
+    def clock_of(self, rounds: Array) -> Array:
+        """Clock of the tile in rounds.
+
+        Args:
+            rounds: int64 [n].
+
+        Returns:
+            int64 [n]; -1 outside of what was recorded.
+        """
+        moved = self.rows[(self.rows[:, column.WHO] >> 4 & 0xF) == column.MOVED]
+        starts, lengths = moved[:, column.ROUND], moved[:, column.ROUNDS]
+        before = np.concatenate([[0], np.cumsum(lengths)])
+
+        def free_until(at: Array) -> Array:
+            index = np.searchsorted(starts, at, side="right")
+            partial = np.zeros(len(at), np.int64)
+            inside = index > 0
+            last = index[inside] - 1
+            partial[inside] = lengths[last] - np.minimum(lengths[last], at[inside] - starts[last])
+            return np.asarray(before[index] - partial)
+
+        clocks = np.full(len(rounds), -1, np.int64)
+        for segment in self.segments:
+            inside = (rounds >= segment.first) & (rounds <= segment.end)
+            later = free_until(np.array([segment.end]))[0] - free_until(rounds[inside])
+            clocks[inside] = rounds[inside] - (segment.free - later)
+        return clocks
+
+    def retired(self, core: int) -> int:
+        """Instructions that a core has executed while it was recorded."""
+        return int(self.executed[core].sum())
+
+
+def count_waits(rows: Array, waits: Counter[tuple[int, int, str]], polls: Counter[tuple[int, int, str]]) -> None:
+    """Add what rows say about blocked and polling cores.
+
+    Args:
+        rows: int64 [n, 8].
+        waits, polls: as in `CoreLog`.
+    """
+    kinds = rows[:, column.WHO] >> 4 & 0xF
+    some = rows[(rows[:, column.ROUNDS] > 0) & (kinds != column.MOVED)]
+    for who, code, address, rounds in some[:, [column.WHO, column.CODE, column.ADDRESS, column.ROUNDS]].tolist():
+        core, pc = who & 7, code & 0xFFFFFFFF
+        if who >> 4 & 0xF == column.POLL:
+            name = device_name(core, address) if address >= 0 else "nothing: it is idle"
+            if name in ("L1", "local RAM"):
+                name = f"{address:#x} in {name}"
+            polls[core, pc, name] += rounds
+        else:
+            waits[core, pc, wait_name(core, address, pushes=address < 0)] += rounds
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A row in words.
+
+    Attributes:
+        round: in which it was executed, or began.
+        core, kind, pc, word: what and where; kinds are those of core_columns.py.
+        address, value: of an access, None without one; what the instruction wrote, stored or pushed.
+        size: bytes of the access.
+        rounds: blocked before the instruction, or the length of a POLL.
+        length: of a POLL: instructions of a turn.
+    """
+
+    round: int
+    core: int
+    kind: int
+    pc: int
+    word: int
+    address: int | None
+    value: int | None
+    size: int
+    rounds: int
+    length: int
+
+    @property
+    def begin(self) -> int:
+        """Round in which the core began with it."""
+        return self.round if self.kind in (column.POLL, column.GAVE_UP) else self.round - self.rounds
+
+    @property
+    def end(self) -> int:
+        """Round after it."""
+        return self.round + (self.rounds if self.kind in (column.POLL, column.GAVE_UP) else 1)
+
+
+def steps(log: CoreLog) -> Iterator[Step]:
+    """What the cores did, in order; rounds without time are left out."""
+    for at, who, code, address, value, rounds, _, detail in log.rows.tolist():
+        kind = who >> 4 & 0xF
+        if kind == column.MOVED:
+            continue
+        yield Step(
+            round=at,
+            core=who & 7,
+            kind=kind,
+            pc=code & 0xFFFFFFFF,
+            word=code >> 32 & 0xFFFFFFFF,
+            address=address if address >= 0 else None,
+            value=value & 0xFFFFFFFF if value >= 0 else None,
+            size=who >> 8 & 0xF,
+            rounds=rounds,
+            length=detail >> 32 if kind == column.POLL else 0,
+        )
+
+
+def is_t_core(core: int) -> bool:
+    """One of the cores that have a thread of the coprocessor."""
+    return T0 <= core <= T2
+
+
+def top(counts: Mapping[Any, int], number: int) -> Iterable[tuple[Any, int]]:
+    """The largest ones, largest first; of equals the first in order of their keys."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number]

@@ -1,0 +1,1 @@
+"""A tile's two NoC interface units: registers, requests, transfers."""
