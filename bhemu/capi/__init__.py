@@ -12,10 +12,11 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from bhemu.capi.slots import header
 from bhemu.errors import ProgramError
 
 NAME: Final = "libttsim_bh.so"
-_SHIM: Final = ("shim.c", "apart.c", "serve.c", "channel.c", "common.c")
+_SHIM: Final = ("shim.c", "remote.c", "remote_server.c", "channel.c", "common.c")
 _RECORDER: Final = ("recorder.c",)
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 
@@ -113,10 +114,12 @@ def _compile(sources: tuple[str, ...], directory: Path, **defined: str) -> Path:
     target = directory / NAME
     with tempfile.TemporaryDirectory(dir=directory) as work:
         made = Path(work) / NAME
+        (Path(work) / "slots.h").write_text(header())
         _run_compiler(
             [
                 *(*compiler, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra"),
                 *(str(Path(__file__).with_name(source)) for source in sources),
+                f"-I{work}",
                 *(f"-D{name}={value}" for name, value in defined.items()),
                 # tt-umd unloads it, and a thread of it may still look on.
                 *("-ldl", "-pthread", "-Wl,-z,nodelete", "-o", str(made)),

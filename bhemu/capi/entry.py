@@ -19,6 +19,7 @@ from bhemu.api.chip_report import explain_card
 from bhemu.api.semihosting import Semihosting
 from bhemu.capi.fault_report import DUMP, fault_place, write_dump
 from bhemu.capi.settings import ALLOW_OPEN, read_settings
+from bhemu.capi.slots import SLOTS, Table, fill
 from bhemu.chip.chip import Chip
 from bhemu.chip.clocks import WORTH_THREADS, chip_entry
 from bhemu.chip.dma import HostMemory
@@ -107,9 +108,9 @@ def _chip_now() -> Chip:
 
 def _host_memory() -> HostMemory:
     """Memory of the host behind the callbacks that the client has given the C side."""
-    read_at, write_at = _table[_DMA_READ], _table[_DMA_WRITE]
-    read = ctypes.CFUNCTYPE(None, _U64, _P, _U32)(read_at) if read_at else None
-    write = ctypes.CFUNCTYPE(None, _U64, _P, _U32)(write_at) if write_at else None
+    types = {slot.name: slot.type() for slot in SLOTS}
+    read = types["dma_read"](_table.dma_read) if _table.dma_read else None
+    write = types["dma_write"](_table.dma_write) if _table.dma_write else None
 
     def read_bytes(address: int, size: int) -> bytes:
         assert read is not None
@@ -124,7 +125,7 @@ def _host_memory() -> HostMemory:
     return HostMemory(read_bytes if read else None, write_bytes if write else None)
 
 
-def init(table: Any) -> None:
+def init(table: Table) -> None:
     """A new chip, all cores in reset.
 
     Args:
@@ -156,18 +157,18 @@ def _connect(chip: Chip, patience: int) -> None:
     if not JIT:
         return
     clocks = chip.clocks
-    _table[_PATIENCE] = patience * 1_000_000_000
-    _table[_FIND] = chip_entry("chip_find").address
-    _table[_CHIP] = clocks.target
-    _table[_ACTIVE_TILES] = clocks.target + offset_of(CHIP, "active_count")
+    _table.patience = patience * 1_000_000_000
+    _table.find = chip_entry("chip_find").address
+    _table.chip = clocks.target
+    _table.active_tiles = clocks.target + offset_of(CHIP, "active_count")
     if _semihosting is None:
-        _table[_HANDLERS] = clocks.cores(0).table
-        _table[_WORTH_THREADS] = WORTH_THREADS if clocks.threads > 1 else 1 << 62
-        _table[_RUN] = chip_entry("chip_clock").address
+        _table.handlers = clocks.cores(0).table
+        _table.worth_threads = WORTH_THREADS if clocks.threads > 1 else 1 << 62
+        _table.run = chip_entry("chip_clock").address
 
 
 def _disconnect() -> None:
-    _table[_RUN] = _table[_FIND] = None
+    _table.run = _table.find = None
 
 
 def _to_client(stream: int, content: bytes) -> None:
@@ -242,7 +243,7 @@ def clock(clocks: int) -> None:
         _serve(chip, _semihosting)
 
 
-def stands_still() -> None:
+def report_stillness() -> None:
     """Clocks have passed for a while on a chip in which nobody can move, and the client has changed nothing."""
     who = explain_card(_chip_now())
     if who:
@@ -250,7 +251,7 @@ def stands_still() -> None:
         _say(f"[{_chip_now().time}] bhemu: {what}\n{who}\n")
 
 
-def never_clocks() -> None:
+def report_missing_clocks() -> None:
     """The client has read very often since it last let clocks pass."""
     chip = _chip_now()
     if (chip.tiles["core_state"] == RUNNING).any() and not _quiet:
@@ -286,24 +287,6 @@ def tile_access(is_write: int, x: int, y: int, address: int, size: int) -> None:
     )
 
 
-_U32, _U64, _P = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
-_CALLS: Final[dict[int, tuple[str, Any, tuple[Any, ...], Callable[..., Any]]]] = {
-    0: ("libttsim_init", None, (), init),
-    1: ("libttsim_exit", None, (), exit_),
-    2: ("libttsim_pci_config_rd32", _U32, (_U32, _U32), config_read),
-    3: ("libttsim_pci_config_wr32", None, (_U32, _U32, _U32), config_write),
-    4: ("libttsim_pci_mem_rd_bytes", None, (_U64, _P, _U32), memory_read),
-    5: ("libttsim_pci_mem_wr_bytes", None, (_U64, _P, _U32), memory_write),
-    6: ("libttsim_clock", None, (_U32,), clock),
-    9: ("libttsim_tile", None, (_U32, _U32, _U32, _U64, _U32), tile_access),
-    10: ("libttsim_clock", None, (), finish_clock),
-    17: ("libttsim_clock", None, (), stands_still),
-    18: ("libttsim_pci_mem_rd_bytes", None, (), never_clocks),
-}
-"""By their places in the table of shim.c."""
-_DMA_READ, _DMA_WRITE = 7, 8
-_RUN, _FIND, _CHIP, _HANDLERS, _ACTIVE_TILES, _WORTH_THREADS = range(11, 17)
-_PATIENCE, _WAITING, _TABLE_SIZE = 19, 20, 21
 _table: Any = None
 _keep: list[Any] = []
 
@@ -311,7 +294,7 @@ _keep: list[Any] = []
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
         if _table is not None:
-            _table[_WAITING] = None
+            _table.waiting = 0
         try:
             return function(*arguments)
         except BaseException as error:
@@ -320,12 +303,22 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def fill(address: int) -> None:
+def fill_table(address: int) -> None:
     """Put the functions' addresses into the C library's table."""
-    table = (ctypes.c_void_p * _TABLE_SIZE).from_address(address)
-    for place, (name, result, arguments, function) in _CALLS.items():
-        called = partial(init, table) if function is init else function
-        callback = ctypes.CFUNCTYPE(result, *arguments)(_guarded(name, called))
-        _keep.append(callback)
-        table[place] = ctypes.cast(callback, ctypes.c_void_p).value
+    table = Table.from_address(address)
+    functions: dict[str, Callable[..., Any]] = {
+        "init": partial(init, table),
+        "exit": exit_,
+        "config_read": config_read,
+        "config_write": config_write,
+        "memory_read": memory_read,
+        "memory_write": memory_write,
+        "clock": clock,
+        "finish_clock": finish_clock,
+        "report_stillness": report_stillness,
+        "report_missing_clocks": report_missing_clocks,
+        "tile_access": tile_access,
+    }
+    names = {slot.name: slot.refused_as for slot in SLOTS}
+    _keep.extend(fill(table, {name: _guarded(str(names[name]), function) for name, function in functions.items()}))
     atexit.register(_report)  # clients that never call exit, or call it when Python has gone

@@ -5,7 +5,8 @@
 
 #define _GNU_SOURCE
 #include "shim.h"
-#include "apart.h"
+#include "remote.h"
+#include "slots.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -16,34 +17,9 @@
 #include <unistd.h>
 #include <wchar.h>
 
-/* In the order of entry.py. */
-static struct {
-    void (*init)(void);
-    void (*exit)(void);
-    uint32_t (*config_read)(uint32_t, uint32_t);
-    void (*config_write)(uint32_t, uint32_t, uint32_t);
-    void (*memory_read)(uint64_t, void *, uint32_t);
-    void (*memory_write)(uint64_t, const void *, uint32_t);
-    void (*clock)(uint32_t);
-    read_callback dma_read;
-    write_callback dma_write;
-    void (*tile_access)(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
-    void (*finish_clock)(void);
-    /* Compiled code, called without Python; NULL where only Python may decide. */
-    int64_t (*run)(void *, int64_t, int64_t);
-    int64_t (*find)(void *, int64_t, int64_t, int64_t);
-    void *chip;
-    int64_t handlers;
-    const int64_t *active_tiles;
-    int64_t worth_threads; /* clocks of all tiles together from which on Python starts threads */
-    void (*stands_still)(void);
-    void (*never_clocks)(void);
-    int64_t patience; /* nanoseconds */
-    int64_t waiting; /* when a thread began to wait for Python's lock; Python sets it to 0 */
-} calls;
-
+static struct slots calls; /* Python fills it in (slots.py) */
 static int running;
-static int apart; /* the simulator is in a process of its own (apart.c) */
+static int remote; /* the simulator is in a process of its own (remote.c) */
 static int (*python_is_alive)(void);
 
 static void *symbol(const char *name)
@@ -94,7 +70,7 @@ static int fill_calls(int must)
         "    if same and not (find_spec('numba') and find_spec('greenlet')):\n"
         "        sys.path.extend(place for place in %s if place not in sys.path)\n"
         "    from bhemu.capi import entry\n"
-        "    entry.fill(%lu)\n"
+        "    entry.fill_table(%lu)\n"
         "except Exception as error:\n"
         "    if %d:\n"
         "        import os\n"
@@ -121,18 +97,18 @@ static int fill_calls(int must)
     return calls.init != NULL;
 }
 
-/* Where the simulator shall be: in the client's process if that can run it, else, or if the user wants it, apart. */
+/* Where the simulator shall be: in the client's process if that can run it, else, or if the user wants it, in one of its own. */
 static void choose_process(void)
 {
     const char *wanted = getenv("BHEMU_PROCESS");
     int must = wanted && !strcmp(wanted, "client");
     if (wanted && *wanted && !must && strcmp(wanted, "own"))
         refuse("libttsim_init", "BHEMU_PROCESS is neither client nor own", "set it to one of them, or not at all");
-    apart = wanted && !strcmp(wanted, "own");
-    if (!apart)
-        apart = !start_python(must) || !fill_calls(must);
-    if (apart)
-        apart_start();
+    remote = wanted && !strcmp(wanted, "own");
+    if (!remote)
+        remote = !start_python(must) || !fill_calls(must);
+    if (remote)
+        remote_start();
     else
         python_is_alive = (int (*)(void))symbol("Py_IsInitialized");
 }
@@ -155,7 +131,7 @@ static void watch_stillness(void)
             still.since = now();
         } else if (now() - still.since > calls.patience) {
             still.told = 1;
-            calls.stands_still();
+            calls.report_stillness();
         }
     }
 }
@@ -166,8 +142,8 @@ static uint32_t reads_without_clock;
 static void watch_time(void)
 {
     enum { MANY = 1 << 20 };
-    if (++reads_without_clock == MANY && calls.never_clocks)
-        calls.never_clocks();
+    if (++reads_without_clock == MANY && calls.report_missing_clocks)
+        calls.report_missing_clocks();
 }
 
 /* A client whose thread keeps Python's lock and waits for another one that needs it here waits for ever: it is told so,
@@ -211,7 +187,7 @@ static void check(const char *function)
     if (!running)
         refuse(function, "the simulator is not running: call libttsim_init first",
                "libttsim_init, then everything else, then libttsim_exit");
-    if (!apart && !python_is_alive())
+    if (!remote && !python_is_alive())
         refuse(function, "the Python of this process has ended, and the simulator with it",
                "end the simulator before Python ends");
 }
@@ -222,17 +198,17 @@ EXPORT void libttsim_set_pci_dma_mem_callbacks(read_callback reads, write_callba
         refuse(__func__, "callbacks are set before libttsim_init", "call libttsim_exit, or set them first");
     calls.dma_read = reads;
     calls.dma_write = writes;
-    apart_set_callbacks(reads, writes);
+    remote_set_callbacks(reads, writes);
 }
 
 EXPORT void libttsim_init(void)
 {
     if (running)
         refuse(__func__, "the simulator is running already", "call libttsim_exit first; one process has one chip");
-    if (!calls.init && !apart)
+    if (!calls.init && !remote)
         choose_process();
-    if (apart) {
-        apart_call(INIT, 0, 0, 0, NULL, NULL, 0);
+    if (remote) {
+        remote_call(INIT, 0, 0, 0, NULL, NULL, 0);
     } else {
         if (!python_is_alive())
             refuse(__func__, "the Python of this process has ended", "start the simulator before Python ends");
@@ -247,8 +223,8 @@ EXPORT void libttsim_exit(void)
     if (!running)
         check(__func__);
     running = 0;
-    if (apart)
-        apart_call(EXIT, 0, 0, 0, NULL, NULL, 0);
+    if (remote)
+        remote_call(EXIT, 0, 0, 0, NULL, NULL, 0);
     else if (python_is_alive()) /* clients end the simulator from destructors that run after Python */
         calls.exit();
 }
@@ -256,8 +232,8 @@ EXPORT void libttsim_exit(void)
 EXPORT uint32_t libttsim_pci_config_rd32(uint32_t bdf, uint32_t offset)
 {
     check(__func__);
-    if (apart)
-        return apart_call(CONFIG_READ, bdf, offset, 0, NULL, NULL, 0);
+    if (remote)
+        return remote_call(CONFIG_READ, bdf, offset, 0, NULL, NULL, 0);
     before_python();
     return calls.config_read(bdf, offset);
 }
@@ -265,8 +241,8 @@ EXPORT uint32_t libttsim_pci_config_rd32(uint32_t bdf, uint32_t offset)
 EXPORT void libttsim_pci_config_wr32(uint32_t bdf, uint32_t offset, uint32_t data)
 {
     check(__func__);
-    if (apart) {
-        apart_call(CONFIG_WRITE, bdf, offset, data, NULL, NULL, 0);
+    if (remote) {
+        remote_call(CONFIG_WRITE, bdf, offset, data, NULL, NULL, 0);
         return;
     }
     before_python();
@@ -276,8 +252,8 @@ EXPORT void libttsim_pci_config_wr32(uint32_t bdf, uint32_t offset, uint32_t dat
 EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
 {
     check(__func__);
-    if (apart) {
-        apart_call(MEMORY_READ, paddr, 0, 0, NULL, p, size);
+    if (remote) {
+        remote_call(MEMORY_READ, paddr, 0, 0, NULL, p, size);
         return;
     }
     const void *at = calls.find ? (void *)calls.find(calls.chip, paddr, size, 0) : NULL;
@@ -293,8 +269,8 @@ EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
 EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t size)
 {
     check(__func__);
-    if (apart) {
-        apart_call(MEMORY_WRITE, paddr, 0, 0, p, NULL, size);
+    if (remote) {
+        remote_call(MEMORY_WRITE, paddr, 0, 0, p, NULL, size);
         return;
     }
     still.calls = 0;
@@ -310,8 +286,8 @@ EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t si
 EXPORT void libttsim_clock(uint32_t clocks)
 {
     check(__func__);
-    if (apart) {
-        apart_call(CLOCK, clocks, 0, 0, NULL, NULL, 0);
+    if (remote) {
+        remote_call(CLOCK, clocks, 0, 0, NULL, NULL, 0);
         return;
     }
     reads_without_clock = 0;
@@ -329,8 +305,8 @@ EXPORT void libttsim_tile_rd_bytes(uint32_t x, uint32_t y, uint64_t address, voi
 {
     (void)p;
     check(__func__);
-    if (apart)
-        apart_call(TILE_READ, address, x, y, NULL, NULL, size);
+    if (remote)
+        remote_call(TILE_READ, address, x, y, NULL, NULL, size);
     else
         calls.tile_access(0, x, y, address, size);
 }
@@ -339,8 +315,8 @@ EXPORT void libttsim_tile_wr_bytes(uint32_t x, uint32_t y, uint64_t address, con
 {
     (void)p;
     check(__func__);
-    if (apart)
-        apart_call(TILE_WRITE, address, x, y, NULL, NULL, size);
+    if (remote)
+        remote_call(TILE_WRITE, address, x, y, NULL, NULL, size);
     else
         calls.tile_access(1, x, y, address, size);
 }

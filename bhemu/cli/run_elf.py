@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from bhemu.cli.memory import Transfer, check_place, check_read, parse_read, pars
 from bhemu.cli.progress import Progress
 from bhemu.cli.recording import Recording
 from bhemu.cli.report import REFUSED, number, output, plain_table, print_json, refuse_usage
+from bhemu.cli.run_options import RunOptions
 
 if TYPE_CHECKING:
     from bhemu.api.firmware import BootResult, FirmwareMachine
@@ -22,30 +23,6 @@ if TYPE_CHECKING:
 
 CORES = ("B", "T0", "T1", "T2", "NC")
 ELF_MAGIC = b"\x7fELF"
-
-
-@dataclass
-class ElfOptions:
-    """What the command line says about a run of ELF files."""
-
-    programs: list[str] = field(default_factory=list)
-    core: str | None = None
-    writes: list[str] = field(default_factory=list)
-    reads: list[str] = field(default_factory=list)
-    until: str | None = None
-    until_word: str | None = None
-    max_clocks: int | None = None
-    dump: Path | None = None
-    trace: Path | None = None
-    show_profile: bool = False
-    show_timing: bool = False
-    semihosting: bool = False
-    firmware: Path | None = None
-    kernels: list[str] = field(default_factory=list)
-    layout: Path | None = None
-    allow_open: bool = False
-    as_json: bool = False
-    quiet: bool = False
 
 
 @dataclass
@@ -73,7 +50,7 @@ def is_elf_argument(text: str) -> bool:
     return path.suffix == ".elf" or "=" in text
 
 
-def run_elf(options: ElfOptions) -> None:
+def run_elf(options: RunOptions) -> None:
     """Run ELF files, bare or as kernels of a firmware; see `bhemu run --help`."""
     programs = _programs(options)
     kernels = _by_core(options.kernels, "--kernel")
@@ -130,7 +107,7 @@ def run_elf(options: ElfOptions) -> None:
 # --- the command line ---------------------------------------------------------------------------------------------
 
 
-def _programs(options: ElfOptions) -> dict[str | None, str]:
+def _programs(options: RunOptions) -> dict[str | None, str]:
     """ELF files by core; None stands for the core that a single file without a name is for."""
     named = [text for text in options.programs if "=" in text and not Path(text).is_file()]
     plain = [text for text in options.programs if text not in named]
@@ -166,7 +143,7 @@ def _by_core(texts: list[str], what: str) -> dict[str, str]:
     return found
 
 
-def _check_usage(options: ElfOptions, kernels: dict[str, str]) -> None:
+def _check_usage(options: RunOptions, kernels: dict[str, str]) -> None:
     if options.firmware is None:
         for given, option in ((kernels, "--kernel"), (options.layout, "--layout")):
             if given:
@@ -204,7 +181,7 @@ def _retired(machine: Machine) -> int:
     return int(machine.tile.record.core_retired.sum())
 
 
-def _prepare_bare(options: ElfOptions, programs: dict[str | None, str], word: tuple[str, int] | None) -> Any:
+def _prepare_bare(options: RunOptions, programs: dict[str | None, str], word: tuple[str, int] | None) -> Any:
     from bhemu.api.machine import DEFAULT_CLOCKS, Machine
 
     machine = Machine(allow_open=options.allow_open)
@@ -229,7 +206,7 @@ def _prepare_bare(options: ElfOptions, programs: dict[str | None, str], word: tu
     return run, going
 
 
-def _semihosting(options: ElfOptions) -> Semihosting:
+def _semihosting(options: RunOptions) -> Semihosting:
     import sys
 
     from bhemu.api.semihosting import Semihosting
@@ -256,7 +233,7 @@ def _word_condition(machine: Machine, place: str, value: int) -> Any:
     return lambda: bool(words[address >> 2] == value)
 
 
-def _prepare_firmware(options: ElfOptions, kernels: dict[str, str]) -> Any:
+def _prepare_firmware(options: RunOptions, kernels: dict[str, str]) -> Any:
     from bhemu.api.firmware import FirmwareMachine, load_firmware
     from bhemu.api.machine import DEFAULT_CLOCKS, Machine
 
@@ -287,7 +264,7 @@ def kernel_file(path: str) -> Any:
     return source.read_bytes()
 
 
-def _exit(run: _Run, options: ElfOptions) -> None:
+def _exit(run: _Run, options: RunOptions) -> None:
     """The exit status where the programs say one."""
     if run.result is None:
         return
@@ -316,7 +293,7 @@ def _state(core: CoreSummary) -> str:
     return {"idle": "idle in an endless loop"}.get(core.state, core.state)
 
 
-def _ending(run: _Run, options: ElfOptions) -> str:
+def _ending(run: _Run, options: RunOptions) -> str:
     if run.result is None:
         return ""
     if run.result.reason == "exit":
@@ -327,7 +304,7 @@ def _ending(run: _Run, options: ElfOptions) -> str:
 
 
 def _as_json(
-    run: _Run, writes: list[Transfer], reads: list[Transfer], options: ElfOptions, compiled: list[str]
+    run: _Run, writes: list[Transfer], reads: list[Transfer], options: RunOptions, compiled: list[str]
 ) -> dict[str, Any]:
     from bhemu.programs.run import instructions_by_unit
 
@@ -362,7 +339,7 @@ def _open_choices(machine: Machine) -> list[str]:
     return [f"{FAULTS[code].name} [{FAULTS[code].rule}]" for code in codes]
 
 
-def _print(run: _Run, writes: list[Transfer], reads: list[Transfer], options: ElfOptions, compiled: list[str]) -> None:
+def _print(run: _Run, writes: list[Transfer], reads: list[Transfer], options: RunOptions, compiled: list[str]) -> None:
     from bhemu.programs.run import instructions_by_unit
 
     console = output()

@@ -11,6 +11,7 @@ import typer
 from bhemu.cli.analysis import hazards_as_json, print_hazards, print_timing, timing_as_json
 from bhemu.cli.progress import Progress
 from bhemu.cli.report import REFUSED, assignments, output, plain_table, print_json, refuse_usage, shown_path
+from bhemu.cli.run_options import RunOptions
 from bhemu.errors import BhemuError, ProgramError
 
 if TYPE_CHECKING:
@@ -19,25 +20,13 @@ if TYPE_CHECKING:
     from bhemu.programs.thread_core import Core
 
 
-def run_program_file(
-    program: Path,
-    inputs: list[str] | None,
-    outputs: list[str] | None,
-    settings: list[str] | None,
-    *,
-    seed: int,
-    max_cycles: int | None,
-    allow_open: bool,
-    show_timing: bool,
-    check: bool,
-    trace: Path | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Run a Python program; the arguments are the options of `bhemu run`."""
-    sources = _paths(assignments(inputs, "--in", "a=a.npy"))
-    targets = _paths(assignments(outputs, "--out", "c=c.npy"))
-    chosen = assignments(settings, "--set", "M=64")
+def run_program_file(options: RunOptions) -> None:
+    """Run a Python program with the options of `bhemu run`."""
+    program, trace, show_timing, check = Path(options.programs[0]), options.trace, options.show_timing, options.check
+    seed, as_json, quiet = options.seed, options.as_json, options.quiet
+    sources = _paths(assignments(options.inputs, "--in", "a=a.npy"))
+    targets = _paths(assignments(options.outputs, "--out", "c=c.npy"))
+    chosen = assignments(options.settings, "--set", "M=64")
 
     from bhemu.cli.arrays import check_target, load_array, portable, write_files
     from bhemu.programs.load import load_program
@@ -64,8 +53,8 @@ def run_program_file(
                 arrays,
                 settings=chosen,
                 seed=seed,
-                max_cycles=max_cycles,
-                allow_open=allow_open,
+                max_cycles=options.max_cycles,
+                allow_open=options.allow_open,
                 progress=progress.update,
                 recorder=recorder,
             )

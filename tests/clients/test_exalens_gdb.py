@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.clients.test_exalens_debug import SPEND, loop_of
 
 from tests.clients.conftest import environment
+from tests.clients.test_exalens_debug import SPEND, loop_of
 
 pytestmark = pytest.mark.clients
 

@@ -2,7 +2,7 @@
  * entered: each call of the interface goes to it through shared memory, and so do its accesses to the host's memory. */
 
 #define _GNU_SOURCE
-#include "apart.h"
+#include "remote.h"
 #include "channel.h"
 #include "shim.h"
 
@@ -80,13 +80,13 @@ static void after_fork(void)
     is_fork = 1;
 }
 
-void apart_start(void)
+void remote_start(void)
 {
     if (channel)
         return;
     Dl_info library;
     int memory = memfd_create("bhemu", 0);
-    if (memory < 0 || ftruncate(memory, sizeof *channel) || !dladdr((void *)apart_start, &library))
+    if (memory < 0 || ftruncate(memory, sizeof *channel) || !dladdr((void *)remote_start, &library))
         refuse("libttsim_init", "no memory can be shared with the process of the simulator", "allow memfd_create");
     void *place = mmap(NULL, sizeof *channel, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
     if (place == MAP_FAILED)
@@ -107,7 +107,7 @@ void apart_start(void)
         refuse("libttsim_init", "the process of the simulator cannot be started", "raise the limit of processes");
 }
 
-void apart_set_callbacks(read_callback reads, write_callback writes)
+void remote_set_callbacks(read_callback reads, write_callback writes)
 {
     dma_read = reads;
     dma_write = writes;
@@ -134,7 +134,7 @@ static uint32_t ask(enum function function, uint64_t a, uint64_t b, uint64_t c, 
     return channel->answer;
 }
 
-uint32_t apart_call(enum function function, uint64_t a, uint64_t b, uint64_t c, const void *in, void *out,
+uint32_t remote_call(enum function function, uint64_t a, uint64_t b, uint64_t c, const void *in, void *out,
                     uint32_t size)
 {
     if (is_fork)

@@ -1,7 +1,7 @@
 /* The simulator in another process: what the client's end offers, and how its calls are called. */
 
-#ifndef BHEMU_APART_H
-#define BHEMU_APART_H
+#ifndef BHEMU_REMOTE_H
+#define BHEMU_REMOTE_H
 
 #include "shim.h"
 
@@ -9,15 +9,15 @@
 enum function { INIT, EXIT, CONFIG_READ, CONFIG_WRITE, MEMORY_READ, MEMORY_WRITE, CLOCK, TILE_READ, TILE_WRITE };
 
 /* Start the process of the simulator, which ends with this one. Later calls do nothing. */
-void apart_start(void);
+void remote_start(void);
 
 /* Let the simulator's process do what a function of the interface does.
  *
  * a, b, c: its numbers, in its order. in, out: bytes that it takes or fills, or NULL. Returns its answer, or 0. */
-uint32_t apart_call(enum function function, uint64_t a, uint64_t b, uint64_t c, const void *in, void *out,
+uint32_t remote_call(enum function function, uint64_t a, uint64_t b, uint64_t c, const void *in, void *out,
                     uint32_t size);
 
 /* What the simulator may use to reach the host's memory; NULL: nothing. */
-void apart_set_callbacks(read_callback reads, write_callback writes);
+void remote_set_callbacks(read_callback reads, write_callback writes);
 
 #endif

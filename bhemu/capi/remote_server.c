@@ -1,8 +1,8 @@
-/* The simulator's end of `apart.c`, in a process of the Python that has written the library: it calls the interface's
+/* The simulator's end of `remote.c`, in a process of the Python that has written the library: it calls the interface's
  * own functions. */
 
 #define _GNU_SOURCE
-#include "apart.h"
+#include "remote.h"
 #include "channel.h"
 #include "shim.h"
 
