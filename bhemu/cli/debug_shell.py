@@ -12,8 +12,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any, Final
 
-from bhemu.cli.debug_commands import Commands
 from bhemu.cli.report import show_error
+from bhemu.debugger.commands.inspect import Commands
 from bhemu.debugger.reports import REPORTS, report
 from bhemu.debugger.session import DebugSession
 from bhemu.errors import BhemuError

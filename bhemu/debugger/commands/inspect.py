@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from bhemu.cli.debug_base import LARGEST_COUNT, repeats
-from bhemu.cli.debug_moves import MoveCommands
-from bhemu.cli.debug_points import PointCommands
 from bhemu.debugger import show
 from bhemu.debugger.breakpoints import DebugError
+from bhemu.debugger.commands.base import LARGEST_COUNT, repeats
+from bhemu.debugger.commands.moves import MoveCommands
+from bhemu.debugger.commands.points import PointCommands
 from bhemu.debugger.names import CoreScope
 from bhemu.debugger.reports import REPORTS, report
 from bhemu.debugger.session import DebugSession

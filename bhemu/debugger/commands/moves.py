@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bhemu.cli.debug_base import CommandBase, repeats
 from bhemu.debugger.breakpoints import DebugError
+from bhemu.debugger.commands.base import CommandBase, repeats
 from bhemu.debugger.runner import Stop
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from bhemu.cli.debug_base import CommandBase
 from bhemu.debugger.breakpoints import Breakpoint, DebugError
+from bhemu.debugger.commands.base import CommandBase
 from bhemu.debugger.watchpoints import register_number
 from bhemu.isa.registers import CONFIG_FIELDS, THREAD_FIELDS
 
