@@ -20,14 +20,16 @@ def one_thread(text: str, thread: int = 1) -> list[int]:
     return issue_cycles(*[(thread, line) for line in text.splitlines()])
 
 
-def test_y12_each_thread_issues_one_word_a_cycle_and_the_three_at_once() -> None:
+@pytest.mark.rule("math Y12")
+def test_each_thread_issues_one_word_a_cycle_and_the_three_at_once() -> None:
     timed = timing(log_of(*[(thread, "NOP") for _ in range(10) for thread in range(3)]))
     assert sorted(timed.issue) == sorted(list(range(10)) * 3)
     assert all(not thread.stalls for thread in timed.threads)
 
 
+@pytest.mark.rule("math Y13")
 @pytest.mark.parametrize(("blocks", "cycles_each"), [(5, 1), (4, 1.25), (1, 5), (8, 1)])
-def test_y13_an_accumulation_loop_needs_five_blocks_for_full_rate(blocks: int, cycles_each: float) -> None:
+def test_an_accumulation_loop_needs_five_blocks_for_full_rate(blocks: int, cycles_each: float) -> None:
     count = 40
     text = "\n".join(f"MVMUL dst={8 * (i % blocks)}" for i in range(count))
     cycles = one_thread(text)
@@ -36,32 +38,38 @@ def test_y13_an_accumulation_loop_needs_five_blocks_for_full_rate(blocks: int, c
     assert set(stalls) == ({"Dst scoreboard"} if cycles_each > 1 else set())
 
 
-def test_y13_elwadd_without_accumulation_does_not_read_dst() -> None:
+@pytest.mark.rule("math Y13")
+def test_elwadd_without_accumulation_does_not_read_dst() -> None:
     assert one_thread("ELWADD\nELWADD\nELWADD") == [0, 1, 2]
     assert one_thread("ELWADD dest_accum_en=1\nELWADD dest_accum_en=1") == [0, 5]
 
 
-def test_y13_after_mova2d_accumulating_words_wait_three_cycles_whatever_their_rows() -> None:
+@pytest.mark.rule("math Y13")
+def test_after_mova2d_accumulating_words_wait_three_cycles_whatever_their_rows() -> None:
     assert one_thread("MOVA2D instr_mod=2\nMVMUL dst=64") == [0, 4]
     assert one_thread("MOVA2D instr_mod=2\nELWADD dst=64") == [0, 1]
 
 
-def test_y12_moves_from_dst_admit_only_their_like_next() -> None:
+@pytest.mark.rule("math Y12")
+def test_moves_from_dst_admit_only_their_like_next() -> None:
     assert one_thread("MOVD2A instr_mod=2\nMOVD2A instr_mod=2, dst=64\nSETRWC") == [0, 1, 3]
     assert one_thread("MOVD2B instr_mod=2\nMOVD2B instr_mod=2\nSETRWC") == [0, 1, 5]
 
 
-def test_y13_the_packer_waits_for_the_scoreboard() -> None:
+@pytest.mark.rule("math Y13")
+def test_the_packer_waits_for_the_scoreboard() -> None:
     assert issue_cycles((1, "MVMUL"), (2, "NOP"), (2, "PACR")) == [0, 0, 5]
 
 
-def test_y12_a_dependent_vector_instruction_waits_one_cycle_after_a_two_cycle_one() -> None:
+@pytest.mark.rule("math Y12")
+def test_a_dependent_vector_instruction_waits_one_cycle_after_a_two_cycle_one() -> None:
     assert one_thread("SFPMAD 1, 2, 3, 4, 0\nSFPMAD 4, 2, 3, 5, 0") == [0, 2]
     assert one_thread("SFPMAD 1, 2, 3, 4, 0\nSFPMAD 1, 2, 3, 5, 0") == [0, 1]
     assert one_thread("SFPMAD 1, 2, 3, 4, 0\nSFPSTORE 4, 0, 3, 0") == [0, 2]
 
 
-def test_y12_after_sfpswap_only_sfpnop_is_taken() -> None:
+@pytest.mark.rule("math Y12")
+def test_after_sfpswap_only_sfpnop_is_taken() -> None:
     assert one_thread("SFPSWAP 0, 3, 4, 1\nSFPMOV 0, 1, 2, 0") == [0, 2]
     assert one_thread("SFPSWAP 0, 3, 4, 1\nSFPNOP\nSFPMOV 0, 1, 2, 0") == [0, 1, 2]
 
@@ -82,12 +90,14 @@ def test_rmwcib_right_after_wrcfg_waits_for_the_pipeline() -> None:
     assert one_thread("CFGSHIFTMASK CfgReg=12\nCFGSHIFTMASK CfgReg=12") == [0, 2]
 
 
-def test_y12_setc16_has_a_slot_for_each_thread_and_rmwcib_one_for_all() -> None:
+@pytest.mark.rule("math Y12")
+def test_setc16_has_a_slot_for_each_thread_and_rmwcib_one_for_all() -> None:
     assert issue_cycles(*[(thread, "SETC16 1, 0") for thread in range(3)]) == [0, 0, 0]
     assert sorted(issue_cycles(*[(thread, "RMWCIB0 1, 1, 12") for thread in range(3)])) == [0, 1, 2]
 
 
-def test_y10_the_block_of_a_wait_falls_one_cycle_after_its_condition() -> None:
+@pytest.mark.rule("math Y10")
+def test_the_block_of_a_wait_falls_one_cycle_after_its_condition() -> None:
     # The wait is looked at in cycle 1 for the first time, so the next word leaves in cycle 2 at the earliest (Y10).
     assert one_thread("STALLWAIT 0x40, 0x10\nSETRWC") == [0, 2]
     assert one_thread("STALLWAIT 0x40, 0x10\nNOP\nSETRWC") == [0, 1, 2]

@@ -60,8 +60,9 @@ def test_p150_has_all_tiles_and_banks_and_p100_has_120_and_7() -> None:
     assert "120 Tensix tiles, 7 DRAM banks" in repr(p100)
 
 
+@pytest.mark.rule("tile N7")
 def test_tiles_are_named_by_translated_coordinates() -> None:
-    """N7: good columns in rising order."""
+    """Good columns in rising order."""
     chip = Chip(harvesting=Harvesting(columns=(0, 3)))
     assert chip[1, 2].node.place == (2, 2)
     assert chip.tile(3, 5).node.place == (5, 5)
@@ -230,8 +231,9 @@ def test_what_is_read_can_be_changed(chip: Chip) -> None:
     assert back[0] == 2
 
 
+@pytest.mark.rule("tile N27")
 def test_host_gives_memory_to_the_chip() -> None:
-    """N27: what goes to the PCIe tile, in its windows from 1 << 60 on, is the host's."""
+    """What goes to the PCIe tile, in its windows from 1 << 60 on, is the host's."""
     memory = bytearray(0x100)
 
     def write(address: int, content: bytes) -> None:

@@ -71,8 +71,9 @@ def write_banked_set(folder: Path, dram: int, l1: int) -> Path:
     return folder
 
 
+@pytest.mark.rule("tile N2", "tile N7", "tile B12")
 def test_bank_tables_say_where_dram_and_l1_are(tmp_path: Path) -> None:
-    """N2, N7, B12: uint16 of y << 6 | x for each NoC."""
+    """uint16 of y << 6 | x for each NoC."""
     chip = Chip()
     chip.boot_firmware(write_banked_set(tmp_path / "set", 8, 140), tiles=(3, 3))
     content = chip[3, 3].read(KNOWN.bank_tables[0], 2 * 2 * 148)
@@ -121,8 +122,8 @@ def test_files_of_firmware_are_read_once(folder: Path) -> None:
     assert Chip().boot_firmware(firmware, tiles=(1, 2)).firmware is firmware
 
 
+@pytest.mark.rule("tile B5")
 def test_data_of_core_b_go_to_the_image(tmp_path: Path) -> None:
-    """B5."""
     data = (Load(0xFFB00000, b"\x2a\0\0\0", size=64, flags=6),)
     chip = Chip()
     chip.boot_firmware(write_set(tmp_path / "set", data=data), tiles=(1, 2))

@@ -41,8 +41,9 @@ def test_kernel_file_is_entered_at_its_own_address_and_named_in_messages(system:
     assert system.machine.describe(0, KNOWN.entry["B"] + 8) == f"{KNOWN.entry['B'] + 8:#07x} _start+0x8"
 
 
+@pytest.mark.rule("tile B27")
 def test_launch_message_is_the_one_of_a_host(system: FirmwareMachine) -> None:
-    """B27: mode 1, first remote buffer = number of buffers, enables by B, NC, T0, T1, T2; T cores start together."""
+    """Mode 1, first remote buffer = number of buffers, enables by B, NC, T0, T1, T2; T cores start together."""
     system.boot()
     system.launch({"B": assemble(KERNEL), "T1": assemble(KERNEL)})
     message, fields = KNOWN.launch_messages, KNOWN.launch
@@ -58,8 +59,8 @@ def test_launch_message_is_the_one_of_a_host(system: FirmwareMachine) -> None:
     assert words[at : at + 5].tolist() == [20, 0, 8, 20, 8]
 
 
+@pytest.mark.rule("tile B5")
 def test_local_data_go_to_the_image_and_not_to_local_ram(tmp_path: Path) -> None:
-    """B5."""
     data = (Load(0xFFB00000, b"\x2a\0\0\0", size=64, flags=6),)
     system = FirmwareMachine(load_firmware(write_set(tmp_path / "set", data=data)))
     system.boot()
@@ -169,8 +170,8 @@ def test_another_build_is_described_by_a_file(tmp_path: Path) -> None:
     assert system.machine.tile.record.l1_u32[RESULT // 4] == 0x77
 
 
+@pytest.mark.rule("tile B1", "tile B3")
 def test_both_known_builds_are_those_of_the_rules() -> None:
-    """B1, B3."""
     new, old = read_layouts()
     assert [old.entry[core] for core in ("B", "NC", "T0", "T1", "T2")] == [0x3840, 0x5440, 0x5A40, 0x6040, 0x6640]
     assert (new.go_messages + new.go_signal, old.go_messages + old.go_signal) == (0x4F3, 0x373)

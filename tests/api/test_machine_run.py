@@ -289,8 +289,8 @@ text: .byte 104, 101, 108, 108, 111, 10
 """
 
 
+@pytest.mark.rule("tile H26")
 def test_semihosting_serves_write_brk_fstat_close_and_exit() -> None:
-    """H26."""
     written: list[tuple[int, bytes]] = []
     made = machine(B=HELLO)
     made.tile.l1[RESULT : RESULT + 120] = 0xFF

@@ -26,6 +26,7 @@ def cleared() -> Words:
     return bench
 
 
+@pytest.mark.rule("002.4.1a", "002.4.1b")
 @pytest.mark.parametrize(
     ("word", "result"),
     [
@@ -37,7 +38,7 @@ def cleared() -> Words:
     ],
 )
 def test_set_instructions_write_counter_and_copy(word: int, result: dict[str, tuple[int, int]] | str) -> None:
-    """002.4.1a, 002.4.1b: SETADC 0x50, SETADCXX 0x5E, SETADCXY 0x51, and SETADCZW 0x54."""
+    """SETADC 0x50, SETADCXX 0x5E, SETADCXY 0x51, and SETADCZW 0x54."""
     bench = cleared()
     bench.word(word)
     if isinstance(result, str):
@@ -46,9 +47,10 @@ def test_set_instructions_write_counter_and_copy(word: int, result: dict[str, tu
     assert counters(bench) == result
 
 
+@pytest.mark.rule("002.4.1b")
 @pytest.mark.parametrize(("opcode", "dimensions"), [(0x52, "YX"), (0x55, "WZ")])
 def test_increments_leave_the_copy(opcode: int, dimensions: str) -> None:
-    """002.4.1b: 0x52 is INCADCXY, not SETADCZW: it adds to the counters and not to their copies."""
+    """0x52 is INCADCXY, not SETADCZW: it adds to the counters and not to their copies."""
     bench = cleared()
     bench.tile["adc"][2, 2, :8] = 2
     bench.word(opcode << 24 | PACKER_ONLY | 1 << 15 | 2 << 12 | 3 << 9 | 4 << 6)
@@ -57,9 +59,10 @@ def test_increments_leave_the_copy(opcode: int, dimensions: str) -> None:
     assert counters(bench) == {d + c: (moved.get(d + c, 2), 0) for d in "XYZW" for c in "01"}
 
 
+@pytest.mark.rule("002.4.1c", "002.4.1d")
 @pytest.mark.parametrize(("opcode", "dimensions"), [(0x53, "YX"), (0x56, "WZ")])
 def test_addrcr_adds_to_the_copy_and_loads_the_counter_from_it(opcode: int, dimensions: str) -> None:
-    """002.4.1c, 002.4.1d: opcodes 0x53 and 0x56; copy += value, counter = copy; only where BitMask says."""
+    """Opcodes 0x53 and 0x56; copy += value, counter = copy; only where BitMask says."""
     bench = cleared()
     bench.tile["adc"][2, 2, :8] = 9
     bench.tile["adc"][2, 2, 8:] = 4
@@ -71,17 +74,18 @@ def test_addrcr_adds_to_the_copy_and_loads_the_counter_from_it(opcode: int, dime
     assert counters(bench)[a + "1"] == (6, 6)
 
 
+@pytest.mark.rule("002.4.1e")
 @pytest.mark.parametrize("mask", range(8))
 def test_the_set_mask_names_unpacker_0_unpacker_1_and_packer(mask: int) -> None:
-    """002.4.1e."""
     bench = cleared()
     bench.word(0x50 << 24 | mask << 21 | 1 << 18 | 77)
     assert [int(v) for v in bench.tile["adc"][2, :, 1]] == [77 * (mask >> unit & 1) for unit in range(3)]
 
 
+@pytest.mark.rule("002.4.2", "002.18.4.6")
 @pytest.mark.parametrize(("mask", "datums"), [(1, 16), (3, 32), (0, 64)])
 def test_setadcxx_15_0_gives_sixteen_datums_an_interface(mask: int, datums: int) -> None:
-    """002.4.2, 002.18.4.6: with mask 0 a PACR moves 64."""
+    """With mask 0 a PACR moves 64."""
     bench = cleared()
     bench.word(0x5E << 24 | PACKER_ONLY | 15 << 10 | 0)
     bench.send(ReadIntfSel=mask, Last=1)
@@ -89,8 +93,9 @@ def test_setadcxx_15_0_gives_sixteen_datums_an_interface(mask: int, datums: int)
     assert bench.untouched(2 * datums)
 
 
+@pytest.mark.rule("002.4.3")
 def test_channel_0_addresses_dst_channel_1_addresses_l1_and_its_x_is_the_end() -> None:
-    """002.4.3: X stays between PACRs; Y and Z move by the modifier; W stays."""
+    """X stays between PACRs; Y and Z move by the modifier; W stays."""
     bench = Words()
     bench.wrcfg(12, 32 << 16)
     bench.wrcfg(13, 2048 << 16 | 512)
@@ -103,9 +108,10 @@ def test_channel_0_addresses_dst_channel_1_addresses_l1_and_its_x_is_the_end() -
     assert bench.tile["adc"][2, 2, :8].tolist() == [0, 6, 2, 0, 15, 2, 3, 1]
 
 
+@pytest.mark.rule("002.4.4")
 @pytest.mark.parametrize("tile", [0, 1])
 def test_channel_0_w_chooses_the_tile_in_dst(tile: int) -> None:
-    """002.4.4: SETADC of W, as set_dst_write_addr does; a tile of 32 rows here."""
+    """SETADC of W, as set_dst_write_addr does; a tile of 32 rows here."""
     bench = Words()
     bench.wrcfg(13, 1024 << 16)
     bench.word(0x50 << 24 | PACKER_ONLY | 3 << 18 | tile)
@@ -113,6 +119,7 @@ def test_channel_0_w_chooses_the_tile_in_dst(tile: int) -> None:
     assert bench.rows(4) == [32 * tile + r for r in range(4)]
 
 
+@pytest.mark.rule("002.4.5a", "002.4.5b")
 @pytest.mark.parametrize(
     ("word", "kept"),
     [
@@ -121,16 +128,17 @@ def test_channel_0_w_chooses_the_tile_in_dst(tile: int) -> None:
     ],
 )
 def test_bit_masks_of_the_resets_of_the_seed(word: int, kept: set[str]) -> None:
-    """002.4.5a, 002.4.5b: Z of both channels; X, Y of channel 0 and Y of channel 1."""
+    """Z of both channels; X, Y of channel 0 and Y of channel 1."""
     bench = Words()
     bench.tile["adc"][2, 2] = 7
     bench.word(word)
     assert set(counters(bench)) == kept
 
 
+@pytest.mark.rule("002.4.6a", "002.4.6b")
 @pytest.mark.parametrize("index", range(4))
 def test_address_modifiers_are_16_bit_entries_37_to_40_of_the_thread(index: int) -> None:
-    """002.4.6a, 002.4.6b: another thread's entry and Config words 37 to 39 (face maps) move nothing."""
+    """Another thread's entry and Config words 37 to 39 (face maps) move nothing."""
     bench = Words()
     bench.tile["adc"][2, 2, :4] = 0
     for word in (37, 38, 39, 40):
@@ -151,6 +159,7 @@ FIELDS = {
 """Lowest bit of the increment, the carry bit and the clear bit (002.4.6c)."""
 
 
+@pytest.mark.rule("002.4.6c", "002.4.6d", "002.4.6e")
 @pytest.mark.parametrize("counter", FIELDS)
 @pytest.mark.parametrize("carry", [0, 1])
 @pytest.mark.parametrize("clear", [0, 1])
@@ -158,7 +167,7 @@ FIELDS = {
 def test_clear_outranks_carry_and_carry_outranks_the_increment(
     counter: str, carry: int, clear: int, increment: int
 ) -> None:
-    """002.4.6c, 002.4.6d, 002.4.6e: copy += increment, counter = copy (not the counter first); clear zeroes both."""
+    """copy += increment, counter = copy (not the counter first); clear zeroes both."""
     bench = cleared()
     place = {"Y0": 1, "Y1": 5}[counter]
     bench.tile["adc"][2, 2, 4] = 15
@@ -170,9 +179,9 @@ def test_clear_outranks_carry_and_carry_outranks_the_increment(
     assert counters(bench).get(counter, (0, 0)) == expected
 
 
+@pytest.mark.rule("002.4.6c", "002.4.6e")
 @pytest.mark.parametrize(("counter", "place", "increment", "clear"), [("Z0", 2, 12, 13), ("Z1", 6, 14, 15)])
 def test_z_has_an_increment_of_one_bit_and_a_clear(counter: str, place: int, increment: int, clear: int) -> None:
-    """002.4.6c, 002.4.6e."""
     bench = cleared()
     bench.tile["adc"][2, 2, 4] = 15
     for word, expected in ((1 << increment, (7, 3)), (1 << increment | 1 << clear, (0, 0))):
@@ -182,6 +191,7 @@ def test_z_has_an_increment_of_one_bit_and_a_clear(counter: str, place: int, inc
         assert counters(bench).get(counter, (0, 0)) == expected
 
 
+@pytest.mark.rule("002.4.6f")
 @pytest.mark.parametrize(
     ("value", "after"),
     [
@@ -191,7 +201,7 @@ def test_z_has_an_increment_of_one_bit_and_a_clear(counter: str, place: int, inc
     ],
 )
 def test_the_three_modifiers_of_the_seed(value: int, after: tuple[int, ...]) -> None:
-    """002.4.6f: advance by four rows; clear; next face (which also moves the output's Y by 4)."""
+    """Advance by four rows; clear; next face (which also moves the output's Y by 4)."""
     bench = Words()
     bench.tile["adc"][2, 2, :8] = (0, 6, 2, 3, 15, 5, 1, 4)
     bench.setc16(37, value)
@@ -200,9 +210,10 @@ def test_the_three_modifiers_of_the_seed(value: int, after: tuple[int, ...]) -> 
     assert tuple(bench.tile["adc"][2, 2, :8].tolist()) == after
 
 
+@pytest.mark.rule("002.18.2e")
 @pytest.mark.parametrize(("place", "modifier", "top"), [(1, 1, 0x1FFF), (5, 1 << 6, 0x1FFF)])
 def test_y_counters_have_13_bits(place: int, modifier: int, top: int) -> None:
-    """002.18.2e: they wrap, by the modifier as by the instructions; also I.8."""
+    """They wrap, by the modifier as by the instructions; also I.8."""
     bench = Words()
     bench.setc16(37, modifier)
     bench.tile["adc"][2, 2, place] = top
@@ -212,8 +223,9 @@ def test_y_counters_have_13_bits(place: int, modifier: int, top: int) -> None:
     assert bench.tile["adc"][2, 2, place] == 2
 
 
+@pytest.mark.rule("002.18.2e")
 def test_z_counters_wrap_at_8_bits_as_the_reference_has_them() -> None:
-    """002.18.2e: the documents say 13 bits; the reference, whose vectors count, masks to 8."""
+    """The documents say 13 bits; the reference, whose vectors count, masks to 8."""
     bench = Words()
     bench.setc16(37, 1 << 12 | 1 << 14)
     bench.tile["adc"][2, 2, [2, 6]] = 255
@@ -221,9 +233,10 @@ def test_z_counters_wrap_at_8_bits_as_the_reference_has_them() -> None:
     assert bench.tile["adc"][2, 2, [2, 6]].tolist() == [0, 0]
 
 
+@pytest.mark.rule("002.18.4.6")
 @pytest.mark.parametrize(("start", "end"), [(0, 15), (3, 9), (15, 15)])
 def test_the_x_range_of_setadcxx_is_inclusive(start: int, end: int) -> None:
-    """002.18.4.6: end - start + 1 datums, from column `start`."""
+    """End - start + 1 datums, from column `start`."""
     bench = Words()
     bench.bf16_row(0, [0x4000 + c for c in range(16)])
     bench.wrcfg(12, 32 << 16 | 2)

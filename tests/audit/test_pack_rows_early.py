@@ -81,6 +81,7 @@ def uint8_of(pattern: int) -> int:
     return 0 if pattern >> 31 else min(pattern, 255)
 
 
+@pytest.mark.rule("002.5.2a", "002.5.2c", "002.5.2d", "002.5.2e", "002.5.3")
 @pytest.mark.parametrize(
     ("in_format", "control", "dtype", "model"),
     [
@@ -96,29 +97,32 @@ def uint8_of(pattern: int) -> int:
     ],
 )
 def test_conversions_of_32_bit_dst(in_format: int, control: int, dtype: str, model: Callable[[int], int]) -> None:
-    """002.5.2a, 002.5.2c, 002.5.2d, 002.5.2e, 002.5.3: FP32 and INT32 keep denormals, NaN and -0; roundings do not."""
+    """FP32 and INT32 keep denormals, NaN and -0; roundings do not."""
     bench = Words(in_format, in_format)
     bench.wrcfg(12, (64, 32, 16)[in_format & 3] << 16)
     bench.wrcfg(18, 1 | control)
     assert through(bench, PATTERNS_32, dtype, "word_row") == [model(int(v)) for v in PATTERNS_32]
 
 
+@pytest.mark.rule("002.5.1d", "002.5.2g")
 def test_bfp8_intermediate_of_32_bit_dst_is_e8m6() -> None:
-    """002.5.1d, 002.5.2g: seen through FP32 output."""
+    """Seen through FP32 output."""
     bench = Words(BFP8, FP32, read_32b=1)
     bench.wrcfg(12, 16 << 16)
     assert through(bench, PATTERNS_32, "<u4", "word_row") == [e8m6_of(int(v)) << 16 for v in PATTERNS_32]
 
 
+@pytest.mark.rule("002.5.2d")
 def test_fp16_of_32_bit_dst_needs_the_blackhole_bit() -> None:
-    """002.5.2d: without Round_10b_mant there is no such conversion, as on Wormhole."""
+    """Without Round_10b_mant there is no such conversion, as on Wormhole."""
     bench = Words(FP16, FP16, read_32b=1)
     with pytest.raises(UndefinedBehavior, match="format 1"):
         bench.send(Last=1)
 
 
+@pytest.mark.rule("002.5.2d", "P8")
 def test_relu_of_fp16_from_32_bit_dst_sees_the_wide_value() -> None:
-    """002.5.2d, P8: the threshold is BF16 here and compares before the exponent is narrowed."""
+    """The threshold is BF16 here and compares before the exponent is narrowed."""
     bench = Words(FP16, FP16, read_32b=1)
     bench.bits(18, 3, 1, 1)
     bench.bits(2, 2, 20, 0x4000 << 4 | 3)  # at most 2.0
@@ -127,9 +131,9 @@ def test_relu_of_fp16_from_32_bit_dst_sees_the_wide_value() -> None:
     assert bench.l1("<u2", 4) == [0x4000, 0x3E00, 0, 0x4000]
 
 
+@pytest.mark.rule("002.5.1b", "000.0d")
 @pytest.mark.parametrize("code", [12, 13])
 def test_codes_12_and_13_are_no_format_and_uint8_is_14_with_read_unsigned(code: int) -> None:
-    """002.5.1b, 000.0d."""
     with pytest.raises(UndefinedBehavior):
         Words(code, code, read_32b=1).send(Last=1)
     bench = Words(30 & 15, 30 & 15, read_32b=1)
@@ -139,6 +143,7 @@ def test_codes_12_and_13_are_no_format_and_uint8_is_14_with_read_unsigned(code: 
     assert bench.l1("u1", 4) == [255, 128, 255, 0]
 
 
+@pytest.mark.rule("002.5.2e")
 @pytest.mark.parametrize(
     ("amount", "word", "signed", "unsigned"),
     [
@@ -153,7 +158,7 @@ def test_codes_12_and_13_are_no_format_and_uint8_is_14_with_read_unsigned(code: 
 def test_int_descale_divides_rounds_with_the_bits_shifted_out_and_saturates(
     amount: int, word: int, signed: int, unsigned: int
 ) -> None:
-    """002.5.2e: word 8 bit 0 enables, word 187 [4:0] is the amount; 0 when disabled."""
+    """Word 8 bit 0 enables, word 187 [4:0] is the amount; 0 when disabled."""
     for control, expected in ((1, signed), (3, unsigned)):
         bench = Words(INT8, INT8)
         bench.wrcfg(18, control)
@@ -204,6 +209,7 @@ def fp16_of_bf16_cell(pattern: int) -> int:
     return sign << 15 | (0x7FFF if exponent > 143 else exponent - 112 << 10 | mantissa << 3)
 
 
+@pytest.mark.rule("002.5.1d", "002.5.1e", "002.5.2g", "002.5.2h", "002.5.3", "002.18.3a")
 @pytest.mark.parametrize(
     ("in_format", "control", "place", "out_format", "dtype", "model"),
     [
@@ -221,7 +227,7 @@ def fp16_of_bf16_cell(pattern: int) -> int:
 def test_conversions_of_16_bit_dst(
     in_format: int, control: int, place: str, out_format: int, dtype: str, model: Callable[[int], int]
 ) -> None:
-    """002.5.1d, 002.5.1e, 002.5.2g, 002.5.2h, 002.5.3, 002.18.3a: E8M6; E5M6 rounded, E5M7 and FP8 cut; FP16 of BF16.
+    """E8M6; E5M6 rounded, E5M7 and FP8 cut; FP16 of BF16.
 
     Rounding flushes denormals to +0 (the sign is lost) and makes Inf of NaN; 5-bit exponents have no NaN; raw keeps.
     """
@@ -230,9 +236,10 @@ def test_conversions_of_16_bit_dst(
     assert through(bench, CELLS, dtype, place) == [model(int(v)) for v in CELLS]
 
 
+@pytest.mark.rule("002.5.1c", "002.5.2g", "002.14.9", "000.0f")
 @pytest.mark.parametrize("read_32b", [0, 1])
 def test_int16_is_moved_and_never_interpreted(read_32b: int) -> None:
-    """002.5.1c, 002.5.2g, 002.14.9, 000.0f: the raw cell; of a 32-bit datum the raw upper cell."""
+    """The raw cell; of a 32-bit datum the raw upper cell."""
     bench = Words(INT16, INT16, read_32b=read_32b)
     for first in range(0, 0x10000, 0x1000):
         cells = np.arange(first, first + 64, dtype=np.uint16).reshape(4, 16)
@@ -242,8 +249,9 @@ def test_int16_is_moved_and_never_interpreted(read_32b: int) -> None:
         assert bench.l1("<u2", 64) == cells.reshape(-1).tolist()
 
 
+@pytest.mark.rule("002.18.2b")
 def test_early_conversion_goes_by_the_intermediate_format_and_the_read_bits() -> None:
-    """002.18.2b: In_data_format does not choose it; where the two differ the packer refuses."""
+    """In_data_format does not choose it; where the two differ the packer refuses."""
     bench = Words(BF16, BF16)
     bench.bf16_row(0, [0x8001] * 16)
     for control, expected in ((0, 0), (1 << 2, 0x8001)):

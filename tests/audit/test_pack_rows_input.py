@@ -40,8 +40,9 @@ def one_datum(bench: Words, counters: tuple[int, ...], dtype: str) -> int:
     return int(bench.l1(dtype, 1)[0])
 
 
+@pytest.mark.rule("002.3.1b", "002.3.2b", "000.1.6a", "000.1.6b")
 def test_the_address_is_a_sum_in_bytes_of_base_and_four_counters_of_which_x_has_a_4_bit_stride() -> None:
-    """002.3.1b, 002.3.2b, 000.1.6a, 000.1.6b: random settings against the formula of P4, 16-bit datums."""
+    """Random settings against the formula of P4, 16-bit datums."""
     rng = np.random.default_rng(7)
     bench = numbered(INT16, INT16)
     for _ in range(300):
@@ -57,9 +58,10 @@ def test_the_address_is_a_sum_in_bytes_of_base_and_four_counters_of_which_x_has_
         assert one_datum(bench, (x, y, z, w), "<u2") == datum % 0x4000
 
 
+@pytest.mark.rule("002.3.2a", "002.3.2b")
 @pytest.mark.parametrize("x", [0, 1, 3, 4, 5, 9, 15])
 def test_x_counts_modulo_4_for_words_and_modulo_16_for_bytes(x: int) -> None:
-    """002.3.2a, 002.3.2b: Xstride 4 or 1 makes X the column; with Xstride 0 only X modulo 4 or 16 is left."""
+    """Xstride 4 or 1 makes X the column; with Xstride 0 only X modulo 4 or 16 is left."""
     wide = numbered_32()
     wide.wrcfg(XY, 64 << 16 | 4)
     assert one_datum(wide, (x, 3, 0, 0), "<u4") == 48 + x
@@ -77,9 +79,10 @@ READS = {INT8: 1, INT32: 1, FP32: 1, TF32: 1}
 """Formats that are read from the 32-bit view here."""
 
 
+@pytest.mark.rule("002.3.2a", "002.3.5a")
 @pytest.mark.parametrize("in_format", SIZES)
 def test_bytes_per_datum_come_from_in_data_format(in_format: int) -> None:
-    """002.3.2a, 002.3.5a: strides are bytes: y 16, z 256, w 1024 datums, whatever the view of Dst."""
+    """Strides are bytes: y 16, z 256, w 1024 datums, whatever the view of Dst."""
     size = SIZES[in_format]
     out_format = {BFP8A: BF16, BFP8: BF16, FP8: FP16}.get(in_format, in_format)
     bench = Words(in_format, out_format, read_32b=READS.get(in_format, 0))
@@ -97,9 +100,10 @@ def test_bytes_per_datum_come_from_in_data_format(in_format: int) -> None:
         assert any(bench.l1("u1", 16)) is is_there
 
 
+@pytest.mark.rule("002.3.1c", "002.18.4.6", "000.5c")
 @pytest.mark.parametrize("count", [1, 5, 8, 16])
 def test_the_number_of_datums_is_x_end_minus_x_start_plus_1_for_each_interface(count: int) -> None:
-    """002.3.1c, 002.18.4.6, 000.5c: 0 with Flush."""
+    """0 with Flush."""
     bench = Words()
     bench.tile["adc"][2, 2, 4] = count - 1
     bench.send(ReadIntfSel=3, Last=1)
@@ -111,8 +115,9 @@ def test_the_number_of_datums_is_x_end_minus_x_start_plus_1_for_each_interface(c
     assert bench.untouched(0)
 
 
+@pytest.mark.rule("002.3.1d")
 def test_counters_move_after_the_address_is_taken() -> None:
-    """002.3.1d: the first PACR reads where the counters stood."""
+    """The first PACR reads where the counters stood."""
     bench = Words()
     bench.setc16(37, 4)
     for first in (0, 4, 8):
@@ -122,8 +127,9 @@ def test_counters_move_after_the_address_is_taken() -> None:
     assert bench.counter(0, "Y") == 12
 
 
+@pytest.mark.rule("002.3.2c", "000.1.7")
 def test_one_dst_offset_serves_all_interfaces() -> None:
-    """002.3.2c, 000.1.7: word 180; 181 to 183 are kept and do nothing."""
+    """Word 180; 181 to 183 are kept and do nothing."""
     bench = Words()
     for word, value in zip(OFFSETS, (16, 32, 48, 8), strict=True):
         bench.wrcfg(word, value)
@@ -132,8 +138,9 @@ def test_one_dst_offset_serves_all_interfaces() -> None:
     assert [int(bench.tile["config"][0, word]) for word in OFFSETS] == [16, 32, 48, 8]
 
 
+@pytest.mark.rule("000.1.7")
 def test_dest_target_is_a_12_bit_offset_and_a_6_bit_z_offset() -> None:
-    """000.1.7: bits [11:0] and [17:12]; Z reaches the edge mask's choice and not the address."""
+    """Bits [11:0] and [17:12]; Z reaches the edge mask's choice and not the address."""
     bench = Words()
     bench.wrcfg(180, 3 << 12 | 4)
     bench.wrcfg(19, 1 << 8)
@@ -145,8 +152,9 @@ def test_dest_target_is_a_12_bit_offset_and_a_6_bit_z_offset() -> None:
     assert bench.l1("<u2", 32, 32)[::16] == [ROW[5], ROW[6]]
 
 
+@pytest.mark.rule("002.3.2d")
 def test_the_wide_view_has_512_rows_of_16() -> None:
-    """002.3.2d: datums 0 to 8191 are 512 rows, each with a place of its own."""
+    """Datums 0 to 8191 are 512 rows, each with a place of its own."""
     bench = numbered_32()
     bench.setc16(37, 4)
     for index in range(128):
@@ -154,8 +162,9 @@ def test_the_wide_view_has_512_rows_of_16() -> None:
     assert bench.l1("<u4", 8192) == list(range(8192))
 
 
+@pytest.mark.rule("002.3.2e", "000.5c")
 def test_fetching_continues_only_inside_a_row() -> None:
-    """002.3.2e, 000.5c: interfaces add rows; nothing runs on from one row into the next."""
+    """Interfaces add rows; nothing runs on from one row into the next."""
     bench = numbered(INT16, INT16)
     bench.wrcfg(XY, 32 << 16 | 2)
     bench.tile["adc"][2, 2, 0] = 9
@@ -167,8 +176,9 @@ def test_fetching_continues_only_inside_a_row() -> None:
         bench.send(ReadIntfSel=3, Last=1)
 
 
+@pytest.mark.rule("002.3.3a", "000.1.2a")
 def test_bits_0_1_and_3_of_word_18() -> None:
-    """002.3.3a, 000.1.2a: Read_32b_data, Read_unsigned, Round_10b_mant."""
+    """Read_32b_data, Read_unsigned, Round_10b_mant."""
     bench = Words(FP32, FP32)
     bench.word_row(0, [0x3F801FFF] * 16)
     bench.wrcfg(18, 1 << 0)
@@ -188,6 +198,7 @@ def test_bits_0_1_and_3_of_word_18() -> None:
         assert integers.l1("u1", 2) == expected
 
 
+@pytest.mark.rule("002.3.3b", "000.1.2b")
 @pytest.mark.parametrize(
     ("in_format", "cell_bits", "rounded", "raw"),
     [
@@ -197,7 +208,7 @@ def test_bits_0_1_and_3_of_word_18() -> None:
     ],
 )
 def test_bit_2_is_read_raw(in_format: int, cell_bits: int, rounded: int, raw: int) -> None:
-    """002.3.3b, 000.1.2b: no rounding and no flush of denormals; it is no integer switch."""
+    """No rounding and no flush of denormals; it is no integer switch."""
     bench = Words(in_format, in_format)
     (bench.bf16_row if in_format == BF16 else bench.fp16_row)(0, [cell_bits] * 16)
     for control, expected in ((0, rounded), (1 << 2, raw)):
@@ -206,8 +217,8 @@ def test_bit_2_is_read_raw(in_format: int, cell_bits: int, rounded: int, raw: in
         assert bench.l1("<u2", 16) == [expected] * 16
 
 
+@pytest.mark.rule("002.3.3b", "000.1.2b", "002.5.2c")
 def test_read_raw_of_32_bit_dst_truncates_and_takes_the_low_bits_of_integers() -> None:
-    """002.3.3b, 000.1.2b, 002.5.2c."""
     for in_format, word, expected in ((BF16, 0xBF80FFFF, 0xBF80), (INT8, 0x80000185, 0x85)):
         bench = Words(in_format, in_format, read_32b=1)
         bench.bits(18, 2, 1, 1)
@@ -216,6 +227,7 @@ def test_read_raw_of_32_bit_dst_truncates_and_takes_the_low_bits_of_integers() -
         assert bench.l1("<u2" if in_format == BF16 else "u1", 16) == [expected] * 16
 
 
+@pytest.mark.rule("002.3.3d", "002.3.3c", "000.1.2c")
 @pytest.mark.parametrize(
     ("source", "target", "wide_dst", "control", "pattern", "expected"),
     [
@@ -234,7 +246,7 @@ def test_read_raw_of_32_bit_dst_truncates_and_takes_the_low_bits_of_integers() -
 def test_formulas_of_llk_choose_the_conversion_that_they_mean(
     source: int, target: int, wide_dst: int, control: int, pattern: int, expected: int
 ) -> None:
-    """002.3.3d, 002.3.3c, 000.1.2c: word 18 by the formulas of set_packer_config, and what the packer then makes."""
+    """Word 18 by the formulas of set_packer_config, and what the packer then makes."""
     is_a_format = source in (FP16, BFP8A, FP8)
     formula = int(source in (FP32, INT32) or wide_dst)
     formula |= 2 * (target == 30)
@@ -255,9 +267,10 @@ def test_formulas_of_llk_choose_the_conversion_that_they_mean(
     assert bench.l1(dtype, 16) == [expected] * 16
 
 
+@pytest.mark.rule("002.3.4a", "000.1.1d")
 @pytest.mark.parametrize(("field", "byte"), [(1, 0x40100), (2, 0x80100), (5, 0x140100)])
 def test_l1_source_addr_stands_above_18_bits_when_the_open_choice_is_taken(field: int, byte: int) -> None:
-    """002.3.4a, 000.1.1d: word 70 bit 16 chooses L1 instead of Dst, refused until open choices are accepted."""
+    """Word 70 bit 16 chooses L1 instead of Dst, refused until open choices are accepted."""
     bench = Words()
     bench.bits(70, 16, 1, 1)
     bench.bits(70, 24, 8, field)
@@ -274,8 +287,9 @@ def test_l1_source_addr_stands_above_18_bits_when_the_open_choice_is_taken(field
     assert bench.rows(1) == [0]
 
 
+@pytest.mark.rule("002.3.4b")
 def test_bfp_from_l1_has_exponent_zero() -> None:
-    """002.3.4b: bytes are sign and magnitude of values with exponent 0."""
+    """Bytes are sign and magnitude of values with exponent 0."""
     bench = Words(BFP8, FP32)
     bench.bits(70, 16, 1, 1)
     bench.tile.allow_open = 1
@@ -284,16 +298,18 @@ def test_bfp_from_l1_has_exponent_zero() -> None:
     assert bench.l1("<u4", 16) == [0x80010000] * 8 + [0x007F0000] * 8
 
 
+@pytest.mark.rule("002.3.5b")
 def test_with_x_stride_0_x_is_the_column_inside_its_group_of_8() -> None:
-    """002.3.5b: software writes Xstride 0; X 9 of 16-bit datums is then column 1."""
+    """Software writes Xstride 0; X 9 of 16-bit datums is then column 1."""
     bench = numbered(INT16, INT16)
     bench.wrcfg(XY, 32 << 16)
     assert one_datum(bench, (5, 2, 0, 0), "<u2") == 37
     assert one_datum(bench, (9, 2, 0, 0), "<u2") == 33
 
 
+@pytest.mark.rule("002.3.5c")
 def test_untilize_doubles_z_and_sets_the_output_strides_to_0() -> None:
-    """002.3.5c: with two interfaces a Z step of 1 skips two faces; channel-1 counters do not move the output."""
+    """With two interfaces a Z step of 1 skips two faces; channel-1 counters do not move the output."""
     bench = Words()
     bench.wrcfg(XY, 32 << 16)
     bench.wrcfg(ZW, 2048 << 16 | 1024)
@@ -306,8 +322,9 @@ def test_untilize_doubles_z_and_sets_the_output_strides_to_0() -> None:
     assert (bench.counter(0, "Z"), bench.counter(1, "Z")) == (2, 2)
 
 
+@pytest.mark.rule("000.1.6a", "000.1.6b")
 def test_strides_stand_in_words_12_to_15_and_bases_have_18_bits() -> None:
-    """000.1.6a, 000.1.6b: X and Y in 12 and 14, Z and W in 13 and 15; bases in 16 and 17."""
+    """X and Y in 12 and 14, Z and W in 13 and 15; bases in 16 and 17."""
     bench = numbered(INT16, INT16)
     bench.wrcfg(BASE, 0x3FFFE)  # beyond the last datum: the row number is cut
     bench.wrcfg(XY, 0)
@@ -317,7 +334,8 @@ def test_strides_stand_in_words_12_to_15_and_bases_have_18_bits() -> None:
         assert (base.word, base.lsb, base.width) == (16 + channel, 0, 18)
 
 
+@pytest.mark.rule("002.3.2a")
 def test_four_bit_formats_are_no_intermediate() -> None:
-    """002.3.2a: 1 byte a datum is for 8-bit formats; nothing converts Dst to BFP4."""
+    """1 byte a datum is for 8-bit formats; nothing converts Dst to BFP4."""
     with pytest.raises(UndefinedBehavior, match="no conversion to format 7"):
         Words(BFP4, BFP4).send(Last=1)

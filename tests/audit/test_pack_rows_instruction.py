@@ -11,9 +11,10 @@ from tests.audit.pack_words import GROUP, PACR_FIELDS, ROW, STATE_ID, Words, pac
 from tests.tensix.packer_bench import BF16, BFP8, FP16, FP32, L1_BASE
 
 
+@pytest.mark.rule("002.0", "002.2a", "002.2b", "002.18.4.7")
 @pytest.mark.parametrize("name", PACR_FIELDS)
 def test_each_field_stands_at_its_bits(name: str) -> None:
-    """002.0, 002.2a, 002.2b, 002.18.4.7: the seed's list of fields, not its table, and Concat of one bit."""
+    """The seed's list of fields, not its table, and Concat of one bit."""
     top = (1 << PACR_FIELDS[name][1]) - 1
     decoded = decode(pacr_word(**{name: top}))
     assert decoded.instruction.mnemonic == "PACR"
@@ -21,8 +22,9 @@ def test_each_field_stands_at_its_bits(name: str) -> None:
     assert list(decoded.operands) == list(PACR_FIELDS)  # the order of TT_OP_PACR's arguments (002.18.4.7)
 
 
+@pytest.mark.rule("002.2a", "002.2b", "002.2i")
 def test_bit_0_is_last_and_bit_23_belongs_to_no_field() -> None:
-    """002.2a, 002.2b, 002.2i: the table has Last at 23, where it would close the tile."""
+    """The table has Last at 23, where it would close the tile."""
     bench = Words()
     with pytest.raises(UndefinedBehavior, match="0x00800000"):
         bench.word(pacr_word() | 1 << 23)
@@ -32,8 +34,9 @@ def test_bit_0_is_last_and_bit_23_belongs_to_no_field() -> None:
     assert not bench.tile.pack.open
 
 
+@pytest.mark.rule("002.2a", "002.2i")
 def test_bit_1_is_flush_and_bit_20_pads_to_the_end_of_the_output() -> None:
-    """002.2a, 002.2i: the table has Flush at 20."""
+    """The table has Flush at 20."""
     bench = Words()
     bench.word(pacr_word(ReadIntfSel=1) | 1 << 20 | 1 << 18)  # RowPadZero 5
     assert bench.tile.pack.open
@@ -43,8 +46,9 @@ def test_bit_1_is_flush_and_bit_20_pads_to_the_end_of_the_output() -> None:
     assert bench.untouched(32)
 
 
+@pytest.mark.rule("002.2i")
 def test_flush_forces_zero_datums_and_last_packs_its_own() -> None:
-    """002.2i: Flush leaves no datum of its own PACR behind; Last does."""
+    """Flush leaves no datum of its own PACR behind; Last does."""
     for fields, packed in (({"Flush": 1}, 0), ({"Flush": 1, "Last": 1}, 0), ({"Last": 1}, 4)):
         bench = Words()
         bench.send(**fields)
@@ -53,8 +57,9 @@ def test_flush_forces_zero_datums_and_last_packs_its_own() -> None:
         assert not bench.tile.pack.open
 
 
+@pytest.mark.rule("002.2c")
 def test_concat_is_bit_4_only() -> None:
-    """002.2c: bits 6:5 belong to no field; bit 4 lets the next PACR continue the compression row."""
+    """Bits 6:5 belong to no field; bit 4 lets the next PACR continue the compression row."""
     for bits, ends in ((0, [0, 16, 32]), (1 << 4, [0, 32, 0])):
         bench = Words()
         bench.packer(Disable_zero_compress=0, Row_start_section_size=1)
@@ -73,10 +78,11 @@ def two_groups(bench: Words, bank: int, first: int) -> None:
         bench.bits(GROUP[context] + 2, 0, 12, BF16 << 8 | BF16 << 4 | 1, bank)
 
 
+@pytest.mark.rule("002.2d", "002.15b")
 @pytest.mark.parametrize("context", [0, 1])
 @pytest.mark.parametrize("bank", [0, 1])
 def test_the_bank_comes_from_the_state_id_and_the_group_from_cfg_context(bank: int, context: int) -> None:
-    """002.2d, 002.15b: two independent selections."""
+    """Two independent selections."""
     bench = Words()
     two_groups(bench, 0, 0)
     bench.tile["config"][1] = bench.tile["config"][0]
@@ -91,9 +97,10 @@ def test_the_bank_comes_from_the_state_id_and_the_group_from_cfg_context(bank: i
             assert bench.untouched(place)
 
 
+@pytest.mark.rule("002.15a", "002.6.1b", "000.1.1k")
 @pytest.mark.parametrize("context", range(4))
 def test_the_four_groups_are_contexts_of_one_packer(context: int) -> None:
-    """002.15a, 002.6.1b, 000.1.1k: words 68, 96, 116, 144; a PACR uses one of them for all its interfaces."""
+    """Words 68, 96, 116, 144; a PACR uses one of them for all its interfaces."""
     bench = Words()
     for other, first in enumerate(GROUP):
         bench.bits(first + 1, 0, 32, (L1_BASE + 0x400 * other) // 16 - 1)
@@ -111,12 +118,13 @@ def test_the_four_groups_are_contexts_of_one_packer(context: int) -> None:
             assert bench.untouched(place + 128)
 
 
+@pytest.mark.rule("002.1a", "002.1b", "002.2k", "002.2l", "002.17.2", "002.18.1", "002.18.2a", "000.5b")
 @pytest.mark.parametrize(
     ("mask", "rows"),
     [(0, [0, 1, 2, 3]), (1, [0]), (3, [0, 1]), (7, [0, 1, 2]), (15, [0, 1, 2, 3]), (5, [0, 2]), (10, [1, 3])],
 )
 def test_interfaces_read_adjacent_rows_into_one_stream(mask: int, rows: list[int]) -> None:
-    """002.1a, 002.1b, 002.2k, 002.2l, 002.17.2, 002.18.1, 002.18.2a, 000.5b: rows, not faces; 0 means all four."""
+    """Rows, not faces; 0 means all four."""
     bench = Words()
     bench.tile["adc"][2, 2, 1] = 8
     bench.send(ReadIntfSel=mask, Last=1)
@@ -125,6 +133,7 @@ def test_interfaces_read_adjacent_rows_into_one_stream(mask: int, rows: list[int
     assert not bench.tile.pack.open
 
 
+@pytest.mark.rule("002.2e")
 @pytest.mark.parametrize(
     ("mode", "fields", "row", "output"),
     [
@@ -138,7 +147,7 @@ def test_interfaces_read_adjacent_rows_into_one_stream(mask: int, rows: list[int
     ],
 )
 def test_row_pad_zero_says_when_and_what(mode: int, fields: dict[str, int], row: int, output: int) -> None:
-    """002.2e: [19:18] when (never, always, without Concat, with Last), [20] rows or the whole output."""
+    """[19:18] when (never, always, without Concat, with Last), [20] rows or the whole output."""
     bench = Words()
     bench.tile["adc"][2, 2, 4] = 4
     bench.send(ReadIntfSel=3, RowPadZero=mode, **fields)
@@ -150,6 +159,7 @@ def test_row_pad_zero_says_when_and_what(mode: int, fields: dict[str, int], row:
     assert values[output:] == [0xEEEE] * (34 - output)
 
 
+@pytest.mark.rule("002.2f", "002.2g", "002.3.1a", "002.15c")
 @pytest.mark.parametrize(
     ("fields", "adc"),
     [
@@ -162,7 +172,7 @@ def test_row_pad_zero_says_when_and_what(mode: int, fields: dict[str, int], row:
     ],
 )
 def test_the_adc_is_that_of_the_thread_or_of_the_instruction(fields: dict[str, int], adc: int) -> None:
-    """002.2f, 002.2g, 002.3.1a, 002.15c: no register field has an ADC number on Blackhole."""
+    """No register field has an ADC number on Blackhole."""
     bench = Words()
     bench.tile["adc"][:, 2, 1] = (4, 8, 12)
     bench.tile["adc"][:, 2, 4] = (15, 7, 3)
@@ -172,8 +182,9 @@ def test_the_adc_is_that_of_the_thread_or_of_the_instruction(fields: dict[str, i
     assert not any("Addr_cnt_context" in name for name in CONFIG_FIELDS)
 
 
+@pytest.mark.rule("002.2h")
 def test_zero_write_skips_the_stages_of_dst_and_keeps_the_late_conversion() -> None:
-    """002.2h: zeros in spite of an edge mask of minus infinity; as BFP8 they have exponent 0."""
+    """Zeros in spite of an edge mask of minus infinity; as BFP8 they have exponent 0."""
     bench = Words(BF16, BFP8)
     bench.bits(24, 0, 17, 1 << 16)  # mask 0: every datum would be minus infinity
     bench.bits(68, 16, 16, 1)
@@ -184,8 +195,9 @@ def test_zero_write_skips_the_stages_of_dst_and_keeps_the_late_conversion() -> N
     assert bench.untouched(48)
 
 
+@pytest.mark.rule("002.2h")
 def test_zero_write_without_a_mask_counts_datums_not_rows() -> None:
-    """002.2h: X end + 1 datums in all, a multiple of 16."""
+    """X end + 1 datums in all, a multiple of 16."""
     bench = Words()
     bench.tile["adc"][2, 2, 4] = 79
     bench.send(ZeroWrite=1, Last=1)
@@ -193,9 +205,10 @@ def test_zero_write_without_a_mask_counts_datums_not_rows() -> None:
     assert bench.untouched(160)
 
 
+@pytest.mark.rule("002.2j", "002.18.1")
 @pytest.mark.parametrize(("control", "used"), [(0, [1, 1, 1]), (1, [0, 1, 2]), (2, [])])
 def test_context_control_uses_the_flop_advances_it_with_last_and_resets_it(control: int, used: list[int]) -> None:
-    """002.2j, 002.18.1: 0 the instruction's context, 1 the flop, 2 reset it and pack nothing."""
+    """0 the instruction's context, 1 the flop, 2 reset it and pack nothing."""
     bench = Words()
     for context, first in enumerate(GROUP):
         bench.bits(first + 1, 0, 32, (L1_BASE + 0x100 * context) // 16 - 1)
@@ -209,8 +222,9 @@ def test_context_control_uses_the_flop_advances_it_with_last_and_resets_it(contr
     assert bench.tile.pack.context == (3 if control == 1 else 0)
 
 
+@pytest.mark.rule("002.1c")
 def test_a_row_is_masked_at_the_edge_then_rectified_then_downsampled_then_assembled() -> None:
-    """002.1c: the order shows where stages do not commute.
+    """The order shows where stages do not commute.
 
     Masked datums are no minus infinity to the histogram behind the ReLU; datums that the ReLU or the mask of columns
     drops do not raise the shared exponent.
@@ -230,8 +244,9 @@ def test_a_row_is_masked_at_the_edge_then_rectified_then_downsampled_then_assemb
     assert bench.tile.pack.histogram_max == 128  # the dropped 2.0 has been seen, the masked and the negative datum not
 
 
+@pytest.mark.rule("002.1c")
 def test_compression_looks_at_the_intermediate_datum() -> None:
-    """002.1c: 2^-30 becomes zero in FP16, but only behind the test for zero."""
+    """2^-30 becomes zero in FP16, but only behind the test for zero."""
     bench = Words(BF16, FP16)
     bench.bf16_row(0, [0x3F80] + [0x3080] * 7 + [0] * 8)
     bench.packer(Disable_zero_compress=0, Row_start_section_size=1)
@@ -241,11 +256,12 @@ def test_compression_looks_at_the_intermediate_datum() -> None:
     assert bench.l1("u1", 16, 80) == [0, 0, 0, 0x70, 0, *[0] * 11]  # the eighth carries seven zeros
 
 
+@pytest.mark.rule("002.1d", "002.5.1")
 @pytest.mark.parametrize(("intermediate", "accepted"), [(BF16, True), (FP16, False), (FP32, False)])
 def test_the_intermediate_format_is_word_1_bits_28_25_and_equals_in_data_format(
     intermediate: int, accepted: bool
 ) -> None:
-    """002.1d, 002.5.1: ALU_FORMAT_SPEC_REG2_Dstacc."""
+    """ALU_FORMAT_SPEC_REG2_Dstacc."""
     bench = Words()
     bench.bits(1, 25, 4, intermediate)
     if accepted:

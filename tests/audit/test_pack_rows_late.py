@@ -30,8 +30,9 @@ def codes(bench: Words, bits: int, count: int, offset: int = 16) -> list[int]:
     return [whole >> bits * i & (1 << bits) - 1 for i in range(count)]
 
 
+@pytest.mark.rule("002.6.1a")
 def test_late_formats_are_word_70() -> None:
-    """002.6.1a: In_data_format [11:8], Out_data_format [7:4]."""
+    """In_data_format [11:8], Out_data_format [7:4]."""
     bench = Words()
     bench.wrcfg(70, BF16 << 8 | FP32 << 4 | 1)
     bench.bf16_row(0, [0xC0A0] * 16)
@@ -39,8 +40,9 @@ def test_late_formats_are_word_70() -> None:
     assert bench.l1("<u4", 16) == [0xC0A00000] * 16
 
 
+@pytest.mark.rule("002.6.2a")
 def test_datums_become_bf16_by_truncation_before_the_assembly() -> None:
-    """002.6.2a: 1 + 255/256 + ... has mantissa 0x00 after the cut; rounded it would be 0x41. Denormals become +0."""
+    """1 + 255/256 + ... has mantissa 0x00 after the cut; rounded it would be 0x41. Denormals become +0."""
     bench = assembler(FP32, BFP8, read_32b=1)
     bench.word_row(0, [0x3F80FFFF, 0x80400000, 0x3FFFFFFF, 0xBF81FFFF] * 4)
     bench.send(ReadIntfSel=1, Last=1)
@@ -48,8 +50,8 @@ def test_datums_become_bf16_by_truncation_before_the_assembly() -> None:
     assert codes(bench, 8, 4) == [0x40, 0, 0x7F, 0x80 | 0x41]  # 0x3F81: (129 + 1) / 2
 
 
+@pytest.mark.rule("002.6.2b")
 def test_the_shared_exponent_is_the_maximum_and_255_is_ordinary() -> None:
-    """002.6.2b."""
     bench = assembler(BF16, BFP8)
     bench.bf16_row(0, [ONE, 0x0080, 0x4700, 0xC100] * 4)
     bench.bf16_row(1, [0x7F80, 0x7F00] + [0] * 14)
@@ -58,6 +60,7 @@ def test_the_shared_exponent_is_the_maximum_and_255_is_ordinary() -> None:
     assert codes(bench, 8, 2, 32) == [0x40, 0x20]
 
 
+@pytest.mark.rule("002.6.2c", "002.6.2d", "002.6.2f", "002.6.2g", "002.18.3b")
 @pytest.mark.parametrize(
     ("mantissa", "below", "magnitude"),
     [
@@ -81,7 +84,7 @@ def test_the_shared_exponent_is_the_maximum_and_255_is_ordinary() -> None:
 def test_the_hidden_bit_is_part_of_the_magnitude_which_is_rounded_half_away(
     mantissa: int, below: int, magnitude: int, sign: int
 ) -> None:
-    """002.6.2c, 002.6.2d, 002.6.2f, 002.6.2g, 002.18.3b: 7 bits with the hidden one; 4 and 2 bits cut them further.
+    """7 bits with the hidden one; 4 and 2 bits cut them further.
 
     A zero magnitude has no sign, so that code 0x80 (0x8, 0x2), which would be minus infinity, is never written.
     """
@@ -123,8 +126,9 @@ def test_assembly_of_random_groups_by_exact_arithmetic(out_format: int) -> None:
         assert codes(bench, bits, 16) == expected
 
 
+@pytest.mark.rule("000.0e", "002.14.8")
 def test_exponent_a_has_5_bits_of_bias_15_and_exponent_b_8_of_bias_127() -> None:
-    """000.0e, 002.14.8: 1.0 and its neighbours; grouping and magnitudes are the same."""
+    """1.0 and its neighbours; grouping and magnitudes are the same."""
     values = np.array([1.0, 0.5, -1.75, 0.25] * 4, np.float32)
     for in_format, out_format, place, patterns, exponent in (
         (BF16, BFP8, "bf16_row", bf16(values), 127),
@@ -138,9 +142,10 @@ def test_exponent_a_has_5_bits_of_bias_15_and_exponent_b_8_of_bias_127() -> None
         assert codes(bench, 8, 32) == [0x40, 0x20, 0x80 | 0x70, 0x10] * 8
 
 
+@pytest.mark.rule("002.6.3b")
 @pytest.mark.parametrize("out_format", [BF16, FP32, BFP8, FP8])
 def test_dis_shared_exp_assembler_is_refused_for_every_output(out_format: int) -> None:
-    """002.6.3b: software writes 0 for every format; word 70 bit 12."""
+    """Software writes 0 for every format; word 70 bit 12."""
     bench = assembler(BF16, out_format)
     bench.send(ReadIntfSel=1, Last=1)
     bench.bits(70, 12, 1, 1)
@@ -159,24 +164,26 @@ def fp16_cut(word: int) -> int:
     return sign | (0 if exponent < 0 else 0x7FFF if exponent > 31 else exponent << 10 | mantissa)
 
 
+@pytest.mark.rule("002.6.4a")
 def test_fp32_to_fp32_is_the_identity() -> None:
-    """002.6.4a."""
     bench = Words(FP32, FP32, read_32b=1)
     bench.word_row(0, WORDS)
     bench.send(ReadIntfSel=1, Last=1)
     assert bench.l1("<u4", 16) == WORDS
 
 
+@pytest.mark.rule("002.6.4b")
 def test_fp32_to_bf16_truncates() -> None:
-    """002.6.4b: the late conversion does not round; 1.99999 stays below 2. Exponent 0 becomes +0."""
+    """The late conversion does not round; 1.99999 stays below 2. Exponent 0 becomes +0."""
     bench = Words(FP32, BF16, read_32b=1)
     bench.word_row(0, WORDS)
     bench.send(ReadIntfSel=1, Last=1)
     assert bench.l1("<u2", 16) == [w >> 16 if w & 0x7F800000 else 0 for w in WORDS]
 
 
+@pytest.mark.rule("002.6.4c")
 def test_any_float_to_fp16_saturates_and_truncates() -> None:
-    """002.6.4c: exponent 0 is kept, above 31 is 0x7FFF with the sign, below 0 a signed zero."""
+    """Exponent 0 is kept, above 31 is 0x7FFF with the sign, below 0 a signed zero."""
     bench = Words(FP32, FP16, read_32b=1)
     bench.word_row(0, WORDS)
     bench.send(ReadIntfSel=1, Last=1)
@@ -189,6 +196,7 @@ def test_any_float_to_fp16_saturates_and_truncates() -> None:
     assert narrow.l1("<u2", 16) == [fp16_cut(u << 16) for u in uppers[:16]]
 
 
+@pytest.mark.rule("002.6.4d")
 @pytest.mark.parametrize(
     ("half", "byte"),
     [
@@ -203,7 +211,7 @@ def test_any_float_to_fp16_saturates_and_truncates() -> None:
     ],
 )
 def test_fp8_e4m3_rebiases_by_8_truncates_and_saturates(half: int, byte: int) -> None:
-    """002.6.4d: exponents up to 8 are a signed zero, from 24 on 0x7F; FP16 patterns in."""
+    """Exponents up to 8 are a signed zero, from 24 on 0x7F; FP16 patterns in."""
     bench = Words(FP16, FP8)
     bench.bits(71, 23, 1, 1)
     bench.fp16_row(0, [half] * 16)
@@ -211,6 +219,7 @@ def test_fp8_e4m3_rebiases_by_8_truncates_and_saturates(half: int, byte: int) ->
     assert bench.l1("u1", 16) == [byte] * 16
 
 
+@pytest.mark.rule("002.6.4e")
 @pytest.mark.parametrize(
     ("in_format", "out_format", "pattern", "expected"),
     [
@@ -222,15 +231,16 @@ def test_fp8_e4m3_rebiases_by_8_truncates_and_saturates(half: int, byte: int) ->
     ],
 )
 def test_widening_and_crossing_pairs(in_format: int, out_format: int, pattern: int, expected: int) -> None:
-    """002.6.4e: rows that the seed's table does not have."""
+    """Rows that the seed's table does not have."""
     bench = Words(in_format, out_format)
     (bench.fp16_row if in_format == FP16 else bench.bf16_row)(0, [pattern] * 16)
     bench.send(ReadIntfSel=1, Last=1)
     assert bench.l1("<u4" if out_format == FP32 else "<u2", 16) == [expected] * 16
 
 
+@pytest.mark.rule("002.6.4e", "P9")
 def test_fp16_with_exponent_0_is_not_rebiased_on_the_way_to_fp32_and_becomes_0_in_bf16() -> None:
-    """002.6.4e, P9: reached with Read_raw, which keeps denormals."""
+    """Reached with Read_raw, which keeps denormals."""
     for out_format, dtype, expected in ((FP32, "<u4", 0x80FF << 16 & 1 << 31 | 0xFF << 13), (BF16, "<u2", 0)):
         bench = Words(FP16, out_format)
         bench.bits(18, 2, 1, 1)
@@ -239,9 +249,10 @@ def test_fp16_with_exponent_0_is_not_rebiased_on_the_way_to_fp32_and_becomes_0_i
         assert bench.l1(dtype, 16) == [expected] * 16
 
 
+@pytest.mark.rule("002.6.4f")
 @pytest.mark.parametrize(("code", "dtype"), [(INT8, "u1"), (INT32, "<u4"), (INT16, "<u2")])
 def test_integers_go_to_themselves_only(code: int, dtype: str) -> None:
-    """002.6.4f: identity, and every other output is refused."""
+    """Identity, and every other output is refused."""
     bench = Words(code, code, read_32b=int(code != INT16))
     if code == INT16:
         bench.tile["dst"][0] = 0x8001
@@ -256,12 +267,14 @@ def test_integers_go_to_themselves_only(code: int, dtype: str) -> None:
                 bench.send(ReadIntfSel=1, Last=1)
 
 
+@pytest.mark.rule("002.6.4g")
 def test_fp32_to_tf32_is_no_late_conversion() -> None:
-    """002.6.4g: use the early one."""
+    """Use the early one."""
     with pytest.raises(UndefinedBehavior, match="does not convert In_data_format 0 to Out_data_format 4"):
         Words(FP32, TF32, read_32b=1).send(ReadIntfSel=1, Last=1)
 
 
+@pytest.mark.rule("002.6.5a", "002.6.5b", "000.1.1a", "000.1.1b")
 @pytest.mark.parametrize(
     ("in_format", "out_format", "read_32b", "counted"),
     [
@@ -279,7 +292,7 @@ def test_fp32_to_tf32_is_no_late_conversion() -> None:
 def test_exp_section_size_is_in_16_byte_units_and_counts_where_bit_1_of_the_format_is_set(
     in_format: int, out_format: int, read_32b: int, counted: bool
 ) -> None:
-    """002.6.5a, 002.6.5b, 000.1.1a, 000.1.1b: software writes it for FP32 and BF16 too, where nothing reads it."""
+    """Software writes it for FP32 and BF16 too, where nothing reads it."""
     bench = Words(in_format, out_format, read_32b=read_32b)
     bench.wrcfg(68, 5 << 16)
     bench.send(ReadIntfSel=1, Last=1)
@@ -287,8 +300,9 @@ def test_exp_section_size_is_in_16_byte_units_and_counts_where_bit_1_of_the_form
     assert bench.untouched(80, 1) is not counted
 
 
+@pytest.mark.rule("002.18.2c", "002.18.4.4")
 def test_groups_go_on_over_pacrs_until_last() -> None:
-    """002.18.2c, 002.18.4.4: two halves of a group from two PACRs share one exponent; nothing is padded between."""
+    """Two halves of a group from two PACRs share one exponent; nothing is padded between."""
     bench = assembler(BF16, BFP8)
     bench.wrcfg(71, 0x00FF)  # columns 0 to 7 of each row
     bench.bf16_row(0, [ONE] * 16)

@@ -157,6 +157,7 @@ def pack_tile(bench: Words) -> list[int]:
     return first
 
 
+@pytest.mark.rule("002.14.1", "002.14.2")
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_tile_of_each_format_byte_by_byte(name: str) -> None:
     """002.14.1, 002.14.2, 14.3, 14.4, 002.14.5, 002.14.6, 002.14.7, 002.14.8, 002.14.9, 000.0d.
@@ -183,16 +184,18 @@ def test_a_tile_of_each_format_byte_by_byte(name: str) -> None:
         assert not any(word & 0x1FFF for word in bench.l1("<u4", 1024))
 
 
+@pytest.mark.rule("002.14.1")
 def test_tf32_output_of_finer_values_has_13_zero_bits() -> None:
-    """002.14.1: 1 + 2^-11 + ... is rounded by the early conversion, and what L1 holds is the ten-bit value."""
+    """1 + 2^-11 + ... is rounded by the early conversion, and what L1 holds is the ten-bit value."""
     bench = Words(TF32, TF32, read_32b=1)
     bench.word_row(0, [0x3F801FFF, 0x3F800FFF] * 8)
     bench.send(ReadIntfSel=1, Last=1)
     assert bench.l1("<u4", 2) == [0x3F802000, 0x3F800000]
 
 
+@pytest.mark.rule("002.17.1e", "002.17.2")
 def test_a_tile_is_16_pacrs_of_64_datums() -> None:
-    """002.17.1e, 002.17.2: four a face, each four adjacent rows; four PACRs would be one face."""
+    """Four a face, each four adjacent rows; four PACRs would be one face."""
     bench = Words()
     bench.wrcfg(13, 512)
     assert pack_tile(bench) == list(range(0, 64, 4))
@@ -202,8 +205,9 @@ def test_a_tile_is_16_pacrs_of_64_datums() -> None:
     assert not bench.tile.pack.open
 
 
+@pytest.mark.rule("002.14.5")
 def test_one_exponent_byte_serves_one_row_of_a_face() -> None:
-    """002.14.5: 16 groups of 16 datums a face are 16 bytes."""
+    """16 groups of 16 datums a face are 16 bytes."""
     bench = Words(BF16, BFP8)
     bench.wrcfg(13, 512)
     bench.wrcfg(68, 4 << 16)

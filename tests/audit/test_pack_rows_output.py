@@ -29,10 +29,11 @@ def compressed(rows: int, out_format: int = BF16) -> Words:
     return bench
 
 
+@pytest.mark.rule("002.11.1c", "002.11.3", "000.1.1f")
 @pytest.mark.parametrize("disable", [0, 1])
 @pytest.mark.parametrize("override", [0, 1])
 def test_word_70_bit_0_alone_disables_compression(disable: int, override: int) -> None:
-    """002.11.1c, 002.11.3, 000.1.1f: software always sets it; bit 21, Wormhole's override, has no effect."""
+    """Software always sets it; bit 21, Wormhole's override, has no effect."""
     bench = Words()
     bench.wrcfg(68, 2)
     bench.bits(70, 0, 1, disable)
@@ -43,8 +44,9 @@ def test_word_70_bit_0_alone_disables_compression(disable: int, override: int) -
         assert bench.l1("<u2", 2) == [0, 16]
 
 
+@pytest.mark.rule("002.11.2")
 def test_the_layout_is_row_starts_exponents_and_groups_of_32_with_their_counts() -> None:
-    """002.11.2: hand-built bytes of three rows. Counts are nibbles, the first in the low half of its byte."""
+    """Hand-built bytes of three rows. Counts are nibbles, the first in the low half of its byte."""
     bench = compressed(3)
     bench.bf16_row(0, [ROW[0], 0, 0, 0, ROW[1], *[0] * 11])
     bench.bf16_row(1, ROW[:16])
@@ -61,8 +63,9 @@ def test_the_layout_is_row_starts_exponents_and_groups_of_32_with_their_counts()
     assert bench.untouched(112)
 
 
+@pytest.mark.rule("002.11.2")
 def test_exponents_stand_between_row_starts_and_datums_one_for_16_stored_datums() -> None:
-    """002.11.2: 17 datums are stored, so that the second exponent is that of the last one alone."""
+    """17 datums are stored, so that the second exponent is that of the last one alone."""
     bench = compressed(2, BFP8)
     bench.bf16_row(0, bf16([1.0] * 16))
     bench.bf16_row(1, bf16([0.5] + [0] * 15))
@@ -75,8 +78,9 @@ def test_exponents_stand_between_row_starts_and_datums_one_for_16_stored_datums(
     assert bench.untouched(96)
 
 
+@pytest.mark.rule("002.11.4", "000.1.1f")
 def test_the_zero_flags_switch_changes_no_byte() -> None:
-    """002.11.4, 000.1.1f: word 70 bit 2 only keeps flags from being recorded."""
+    """Word 70 bit 2 only keeps flags from being recorded."""
     outputs = []
     for switch in (0, 1):
         bench = compressed(4)
@@ -91,9 +95,10 @@ def test_the_zero_flags_switch_changes_no_byte() -> None:
 # --- addresses --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("002.12.1a", "002.14.10a", "002.14.10c", "000.1.1c")
 @pytest.mark.parametrize("subtract", [0, 1])
 def test_one_unit_of_16_bytes_is_added_unless_the_header_is_subtracted(subtract: int) -> None:
-    """002.12.1a, 002.14.10a, 002.14.10c, 000.1.1c: word 69 counts 16 bytes, and so does the addition.
+    """Word 69 counts 16 bytes, and so does the addition.
 
     Software writes Sub_l1_tile_header_size (word 70 bit 15) as 0 and the address minus one unit.
     """
@@ -107,9 +112,10 @@ def test_one_unit_of_16_bytes_is_added_unless_the_header_is_subtracted(subtract:
     assert bench.untouched(first + 128)
 
 
+@pytest.mark.rule("002.12.1b", "002.12.6b", "002.18.4.5")
 @pytest.mark.parametrize("group", [1, 2, 3])
 def test_bit_31_and_other_groups_do_not_make_an_address_relative(group: int) -> None:
-    """002.12.1b, 002.12.6b, 002.18.4.5: the bit is shifted out; there are no packers 1 to 3."""
+    """The bit is shifted out; there are no packers 1 to 3."""
     bench = Words()
     bench.wrcfg((0, 96, 116, 144)[group] + 1, 0x123)
     bench.wrcfg(69, 1 << 31 | UNIT - 1)
@@ -123,9 +129,10 @@ def test_bit_31_and_other_groups_do_not_make_an_address_relative(group: int) -> 
     assert bench.rows(4, 256) == [0, 1, 2, 3]
 
 
+@pytest.mark.rule("002.12.1c", "002.12.1d")
 @pytest.mark.parametrize("total", [0, 15, 16, 17, 31, 0x7F0])
 def test_counters_move_the_output_by_bytes_in_steps_of_16(total: int) -> None:
-    """002.12.1c, 002.12.1d: base1 (word 17) plus the channel-1 sum is cut to 16 bytes, not to 256."""
+    """base1 (word 17) plus the channel-1 sum is cut to 16 bytes, not to 256."""
     bench = Words()
     bench.wrcfg(17, total - total // 2)
     bench.wrcfg(14, 1 << 16)
@@ -136,8 +143,9 @@ def test_counters_move_the_output_by_bytes_in_steps_of_16(total: int) -> None:
     assert bench.rows(4, start) == [0, 1, 2, 3]
 
 
+@pytest.mark.rule("002.12.1c", "000.1.6a")
 def test_each_output_counter_has_its_stride() -> None:
-    """002.12.1c, 000.1.6a: Y word 14 [31:16], Z word 15 [15:0], W word 15 [31:16]."""
+    """Y word 14 [31:16], Z word 15 [15:0], W word 15 [31:16]."""
     for place, word, lsb in ((5, 14, 16), (6, 15, 0), (7, 15, 16)):
         bench = Words()
         bench.bits(word, lsb, 16, 0x210)
@@ -147,9 +155,10 @@ def test_each_output_counter_has_its_stride() -> None:
         assert bench.rows(4, 0x630) == [0, 1, 2, 3]
 
 
+@pytest.mark.rule("002.12.2", "000.1.1f")
 @pytest.mark.parametrize("enable", [0, 1])
 def test_the_offset_of_tdma_risc_is_added_when_asked_for(enable: int) -> None:
-    """002.12.2, 000.1.1f: word 70 bit 1; 16 bits of 16-byte units."""
+    """Word 70 bit 1; 16 bits of 16-byte units."""
     bench = Words()
     bench.tile.pack.l1_dest_addr_offset = 5
     bench.bits(70, 1, 1, enable)
@@ -158,9 +167,10 @@ def test_the_offset_of_tdma_risc_is_added_when_asked_for(enable: int) -> None:
     assert bench.untouched(0, 80 * enable)
 
 
+@pytest.mark.rule("002.12.3")
 @pytest.mark.parametrize(("first", "written"), [(20, 20), (21, 21), (22, 2), (30, 10)])
 def test_the_output_wraps_beyond_twice_the_limit_plus_1_by_twice_the_size(first: int, written: int) -> None:
-    """002.12.3: words 100 and 101; a limit and a size of 0 wrap nothing."""
+    """Words 100 and 101; a limit and a size of 0 wrap nothing."""
     bench = Words()
     bench.wrcfg(100, UNIT // 2 + 10)
     bench.wrcfg(101, 10)
@@ -174,6 +184,7 @@ def test_the_output_wraps_beyond_twice_the_limit_plus_1_by_twice_the_size(first:
     assert bench.rows(4, 16 * first) == [0, 1, 2, 3]
 
 
+@pytest.mark.rule("002.12.4a", "002.18.4.1")
 @pytest.mark.parametrize("closing", [{"Last": 1}, {"Flush": 1}])
 def test_streams_take_an_address_only_when_they_need_one(closing: dict[str, int]) -> None:
     """002.12.4a, 002.18.4.1-4.3: after reset, Last and Flush; between PACRs nothing in the registers moves them."""
@@ -193,8 +204,9 @@ def test_streams_take_an_address_only_when_they_need_one(closing: dict[str, int]
     assert bench.l1("u1", 1, 64 * 16 + 0x400) == [128]
 
 
+@pytest.mark.rule("002.12.4a")
 def test_new_addresses_begin_with_row_starts_then_exponents_then_datums() -> None:
-    """002.12.4a: each section moves the next stream by its size in 16-byte units."""
+    """Each section moves the next stream by its size in 16-byte units."""
     bench = compressed(0, BFP8)
     bench.wrcfg(68, 3 << 16 | 2)
     bench.send(ReadIntfSel=1, Last=1)
@@ -204,6 +216,7 @@ def test_new_addresses_begin_with_row_starts_then_exponents_then_datums() -> Non
     assert bench.untouched(48, 32)
 
 
+@pytest.mark.rule("002.12.4b", "002.18.4.1")
 @pytest.mark.parametrize(("in_format", "out_format", "read_32b"), [(FP16, FP8, 0), (INT8, INT8, 1)])
 @pytest.mark.parametrize("section", [0, 2])
 def test_fp8_and_int8_reserve_the_section_but_write_no_exponents(
@@ -218,6 +231,7 @@ def test_fp8_and_int8_reserve_the_section_but_write_no_exponents(
     assert bench.untouched(16 * section + 16)
 
 
+@pytest.mark.rule("002.12.5", "002.18.2d", "002.18.4.1")
 @pytest.mark.parametrize("count", range(1, 17))
 def test_output_is_completed_with_zeros_to_16_bytes(count: int) -> None:
     """002.12.5, 002.18.2d, 002.18.4.1-4.3 (pitfall 1): one set of streams, padded by Last or Flush."""
@@ -232,8 +246,8 @@ def test_output_is_completed_with_zeros_to_16_bytes(count: int) -> None:
         assert bench.untouched(2 * padded)
 
 
+@pytest.mark.rule("002.12.5")
 def test_exponents_are_completed_with_zeros_too() -> None:
-    """002.12.5."""
     bench = Words(BF16, BFP8)
     bench.wrcfg(68, 2 << 16)
     bench.send(Last=1)
@@ -241,8 +255,9 @@ def test_exponents_are_completed_with_zeros_too() -> None:
     assert bench.untouched(16)
 
 
+@pytest.mark.rule("002.14.10b", "000.1.1g")
 def test_the_added_header_is_no_bytes_but_a_unit_of_tile_size() -> None:
-    """002.14.10b, 000.1.1g: word 70 bit 22."""
+    """Word 70 bit 22."""
     for header in (0, 1):
         bench = Words()
         bench.bits(70, 22, 1, header)
@@ -252,8 +267,9 @@ def test_the_added_header_is_no_bytes_but_a_unit_of_tile_size() -> None:
         assert bench.tile.pack.acc_tile_size.tolist() == [0, 0, 8 + header]
 
 
+@pytest.mark.rule("000.0a")
 def test_packing_in_the_other_bank_uses_its_words() -> None:
-    """000.0a: two banks of 56 * 16 bytes, 224 words, each with an address of its own."""
+    """Two banks of 56 * 16 bytes, 224 words, each with an address of its own."""
     bench = Words()
     assert bench.tile["config"].shape == (2, 56 * 16 // 4)
     bench.tile["config"][1] = bench.tile["config"][0]
@@ -274,10 +290,11 @@ def test_packing_in_the_other_bank_uses_its_words() -> None:
 SUMS = [(1.0, 2.0), (1.5, -1.5), (-3.0, 0.5), (0.0, 5.0), (100.0, 0.5), (7.0, -8.0), (0.25, 0.25), (-1.0, -1.0)]
 
 
+@pytest.mark.rule("002.13a", "002.13d", "000.1.1i")
 @pytest.mark.parametrize(("code", "dtype"), [(FP32, "<u4"), (BF16, "<u2"), (FP16, "<u2")])
 @pytest.mark.parametrize("zero_flags_off", [0, 1])
 def test_the_packer_adds_to_what_l1_holds(code: int, dtype: str, zero_flags_off: int) -> None:
-    """002.13a, 002.13d, 000.1.1i: word 71 bit 19; bit 2 of word 70 plays no part."""
+    """Word 71 bit 19; bit 2 of word 70 plays no part."""
 
     def patterns(values: list[float]) -> list[int]:
         if code == FP16:
@@ -298,6 +315,7 @@ def test_the_packer_adds_to_what_l1_holds(code: int, dtype: str, zero_flags_off:
     assert bench.l1(dtype, 16) == patterns(new)
 
 
+@pytest.mark.rule("002.13c")
 @pytest.mark.parametrize(
     ("code", "old", "new", "total"),
     [
@@ -323,7 +341,7 @@ def test_the_packer_adds_to_what_l1_holds(code: int, dtype: str, zero_flags_off:
     ],
 )
 def test_corners_of_the_sums(code: int, old: int, new: int, total: int) -> None:
-    """002.13c: the three rules of I.9, L1 accumulation. Raw reads bring the specials of 16-bit formats this far."""
+    """The three rules of I.9, L1 accumulation. Raw reads bring the specials of 16-bit formats this far."""
     bench = Words(code, code, read_32b=int(code == FP32))
     bench.bits(18, 2, 1, 1)
     {FP32: bench.word_row, BF16: bench.bf16_row, FP16: bench.fp16_row}[code](0, [new] * 16)
@@ -334,9 +352,10 @@ def test_corners_of_the_sums(code: int, old: int, new: int, total: int) -> None:
     assert bench.l1(dtype, 16) == [total] * 16
 
 
+@pytest.mark.rule("002.13c")
 @pytest.mark.parametrize(("in_format", "out_format"), [(INT32, INT32), (INT8, INT8), (BF16, BFP8), (FP16, FP8)])
 def test_other_formats_are_not_summed(in_format: int, out_format: int) -> None:
-    """002.13c: the reference knows FP32, FP16 and BF16."""
+    """The reference knows FP32, FP16 and BF16."""
     bench = Words(in_format, out_format, read_32b=int(in_format in (INT32, INT8)))
     bench.bits(71, 19, 1, 1)
     with pytest.raises(MissingSpecification, match="Pack_L1_Acc"):

@@ -23,9 +23,10 @@ from tests.tensix.packer_bench import BF16, FP8, FP16, L1_BASE
 from tests.tensix.unpacker import Unpacker
 
 
+@pytest.mark.rule("000.1.1e")
 @pytest.mark.parametrize("throttle", [0, 1])
 def test_word_70_bit_3_is_kept_and_does_nothing_to_the_packer(throttle: int) -> None:
-    """000.1.1e: ovrd_default_throttle_mode concerns the unpackers' speed."""
+    """ovrd_default_throttle_mode concerns the unpackers' speed."""
     bench = Words()
     bench.bits(70, 3, 1, throttle)
     bench.bits(118, 3, 1, throttle)
@@ -34,6 +35,7 @@ def test_word_70_bit_3_is_kept_and_does_nothing_to_the_packer(throttle: int) -> 
     assert [int(bench.tile["config"][0, word]) >> 3 & 1 for word in (70, 118)] == [throttle] * 2
 
 
+@pytest.mark.rule("000.1.1k")
 @pytest.mark.parametrize(
     ("word", "bit", "effect"),
     [
@@ -49,7 +51,7 @@ def test_word_70_bit_3_is_kept_and_does_nothing_to_the_packer(throttle: int) -> 
     ],
 )
 def test_the_third_words_of_the_groups_differ(word: int, bit: int, effect: str) -> None:
-    """000.1.1k: REG8 has Add_tile_header_size at 17, y position at 18, unpack_tile_offset at [23:19]."""
+    """REG8 has Add_tile_header_size at 17, y position at 18, unpack_tile_offset at [23:19]."""
     context = (70, 98, 118, 146).index(word)
     bench = Words()
     bench.context(context, In_data_format=BF16, Out_data_format=BF16)
@@ -63,9 +65,10 @@ def test_the_third_words_of_the_groups_differ(word: int, bit: int, effect: str) 
             bench.send(CfgContext=context, Last=1)
 
 
+@pytest.mark.rule("000.1.1k")
 @pytest.mark.parametrize(("context", "has_bit"), [(0, True), (1, False), (2, True), (3, False)])
 def test_groups_1_and_3_have_no_fp8_bit(context: int, has_bit: bool) -> None:
-    """000.1.1k: words 99 and 147 end with the threshold; FP8 output there is open."""
+    """Words 99 and 147 end with the threshold; FP8 output there is open."""
     bench = Words(FP16, FP8)
     bench.fp16_row(0, [0x3D00] * 16)
     bench.context(context, In_data_format=FP16, Out_data_format=FP8)
@@ -103,16 +106,18 @@ BOTH_FP16 = FP16 << 17 | FP16 << 21
 BOTH_BF16 = BF16 << 17 | BF16 << 21
 
 
+@pytest.mark.rule("000.3a")
 @pytest.mark.parametrize("overrides", [0, 1 << 4 | 1 << 9])
 def test_format_values_of_word_0_count_where_their_override_is_set(overrides: int) -> None:
-    """000.3a: SrcA [3:0] with bit 4, SrcB [8:5] with bit 9; word 1 has SrcA [20:17], SrcB [24:21] (000.3c)."""
+    """SrcA [3:0] with bit 4, SrcB [8:5] with bit 9; word 1 has SrcA [20:17], SrcB [24:21] (000.3c)."""
     assert sum_is_fp16(FP16 | FP16 << 5 | overrides, BOTH_BF16, implied=BF16) is (overrides != 0)
     assert sum_is_fp16(BF16 | BF16 << 5 | overrides, BOTH_FP16, implied=BF16) is (overrides == 0)
 
 
+@pytest.mark.rule("000.3a", "002.5.1")
 @pytest.mark.parametrize("override", [0, 1])
 def test_the_dstacc_value_counts_where_its_override_is_set(override: int) -> None:
-    """000.3a, 002.5.1: Dstacc [13:10] with bit 14; else word 1 [28:25] (000.3c)."""
+    """Dstacc [13:10] with bit 14; else word 1 [28:25] (000.3c)."""
     bench = Words(FP16, FP16)
     bench.wrcfg(0, BF16 << 10 | override << 14)
     if override:
@@ -125,21 +130,23 @@ def test_the_dstacc_value_counts_where_its_override_is_set(override: int) -> Non
     assert bench.l1("<u2", 16) == [0x3C01] * 16
 
 
+@pytest.mark.rule("000.3b")
 @pytest.mark.parametrize("implied", [FP16, BF16])
 @pytest.mark.parametrize("disable", [(0, 0), (1, 1)])
 def test_the_format_is_implied_by_the_bank_unless_the_thread_says_otherwise(
     implied: int, disable: tuple[int, int]
 ) -> None:
-    """000.3b: ThreadConfig 2 (SrcA) and 3 (SrcB)."""
+    """ThreadConfig 2 (SrcA) and 3 (SrcB)."""
     configured = BF16 if implied == FP16 else FP16
     word1 = BOTH_FP16 if configured == FP16 else BOTH_BF16
     counts = configured if disable[0] else implied
     assert sum_is_fp16(0, word1, implied=implied, disable=disable) is (counts == FP16)
 
 
+@pytest.mark.rule("000.3b")
 @pytest.mark.parametrize("unpacker", [0, 1])
 def test_each_bank_is_handed_over_with_its_format(unpacker: int) -> None:
-    """000.3b: not for SrcA alone."""
+    """Not for SrcA alone."""
     u = Unpacker(unpacker)
     for code in (FP16, BF16):
         u.formats(code)
@@ -164,9 +171,10 @@ WORD_1 = {
 }
 
 
+@pytest.mark.rule("000.3c")
 @pytest.mark.parametrize("name", WORD_1)
 def test_fields_of_word_1(name: str) -> None:
-    """000.3c: a write of the field's bits by WRCFG reads back in that field and in no other."""
+    """A write of the field's bits by WRCFG reads back in that field and in no other."""
     lsb, width = WORD_1[name]
     bench = Words()
     bench.wrcfg(1, ((1 << width) - 1) << lsb)
@@ -174,18 +182,18 @@ def test_fields_of_word_1(name: str) -> None:
     assert {f.name: v for f, v in fields if v} == {name: (1 << width) - 1}
 
 
+@pytest.mark.rule("000.3c")
 @pytest.mark.parametrize("bit", [1, 2])
 def test_stochastic_bits_of_word_1_are_refused_by_the_packer(bit: int) -> None:
-    """000.3c."""
     bench = Words()
     bench.bits(1, bit, 1, 1)
     with pytest.raises(MissingSpecification, match="stochastic"):
         bench.send(Last=1)
 
 
+@pytest.mark.rule("000.3c")
 @pytest.mark.parametrize(("bit", "is_wide"), [(28, False), (29, True), (30, False)])
 def test_bit_29_of_word_1_gives_the_matrix_unit_32_bit_dst(bit: int, is_wide: bool) -> None:
-    """000.3c."""
     m = Matrix().start(BF16, BF16)
     m.t.srca[...] = 127
     m.t.srcb[...] = 127
@@ -199,6 +207,7 @@ def test_bit_29_of_word_1_gives_the_matrix_unit_32_bit_dst(bit: int, is_wide: bo
 # --- word 71 ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("000.5a", "000.5d", "000.1.1i")
 @pytest.mark.parametrize(
     ("bits", "expected"),
     [
@@ -210,7 +219,7 @@ def test_bit_29_of_word_1_gives_the_matrix_unit_32_bit_dst(bit: int, is_wide: bo
     ],
 )
 def test_word_71_has_the_positions_of_blackhole(bits: int, expected: list[int]) -> None:
-    """000.5a, 000.5d, 000.1.1i: [20] and [31:24] threshold, [22] E4M3 of unpacker 0, [23] E4M3 of the packer."""
+    """[20] and [31:24] threshold, [22] E4M3 of unpacker 0, [23] E4M3 of the packer."""
     bench = Words(FP16, FP8)
     bench.fp16_row(0, [0x3D00, 0x2C00] * 8)
     bench.wrcfg(71, bits)
@@ -218,8 +227,9 @@ def test_word_71_has_the_positions_of_blackhole(bits: int, expected: list[int]) 
     assert bench.l1("u1", 16) == expected * 8
 
 
+@pytest.mark.rule("000.5a", "000.1.1i")
 def test_word_71_bit_19_accumulates() -> None:
-    """000.5a, 000.1.1i: every other position of Pack_L1_Acc is Wormhole's."""
+    """Every other position of Pack_L1_Acc is Wormhole's."""
     for bit in (18, 19, 21):
         bench = Words()
         bench.wrcfg(71, 1 << bit)
@@ -229,10 +239,11 @@ def test_word_71_bit_19_accumulates() -> None:
         assert bench.l1("<u2", 16) == [0x4040 if bit == 19 else 0x3F80] * 16
 
 
+@pytest.mark.rule("000.5d", "000.0g")
 @pytest.mark.parametrize("unpacker", [0, 1])
 @pytest.mark.parametrize("word", [71, 119])
 def test_each_unpacker_has_its_own_e4m3_bit(unpacker: int, word: int) -> None:
-    """000.5d, 000.0g: word 71 bit 22 for unpacker 0, word 119 bit 22 for unpacker 1."""
+    """Word 71 bit 22 for unpacker 0, word 119 bit 22 for unpacker 1."""
     u = Unpacker(unpacker)
     u.formats(FP8)
     u.l1(np.full(256, 0x39, np.uint8), "u1")
@@ -252,8 +263,9 @@ def core() -> Core:
     return Core(bhemu.Tile(), Program("rows"), 2)
 
 
+@pytest.mark.rule("000.4.1")
 def test_stores_of_a_core_change_config_at_once(core: Core) -> None:
-    """000.4.1: in the core's order, and past what waits in its FIFO."""
+    """In the core's order, and past what waits in its FIFO."""
     record: Any = core.tile.record
     core.tile.coprocessor.push(2, 0xB0 << 24 | 5 << 16 | 69)  # WRCFG of GPR 5, which is 0
     core.config.store({"THCON_SEC0_REG1_L1_Dest_addr": 0x123})
@@ -264,16 +276,18 @@ def test_stores_of_a_core_change_config_at_once(core: Core) -> None:
     assert record.config[0, 69] == 0
 
 
+@pytest.mark.rule("003.3g")
 def test_a_core_cannot_store_to_thread_config(core: Core) -> None:
-    """003.3g: SETC16 alone writes it."""
+    """SETC16 alone writes it."""
     with pytest.raises(AssemblyError, match="SETC16"):
         core.config.store({"ADDR_MOD_PACK_SEC0_YsrcIncr": 4})
     core.tile.execute(2, 0xB2 << 24 | 37 << 16 | 4)
     assert core.tile.record.thread_config[2, 37] == 4
 
 
+@pytest.mark.rule("003.3b")
 def test_thread_config_has_68_entries_of_16_bits_for_each_thread() -> None:
-    """003.3b: entry 67 exists, 68 does not."""
+    """Entry 67 exists, 68 does not."""
     tile = bhemu.Tile()
     for thread in range(3):
         tile.execute(thread, 0xB2 << 24 | 67 << 16 | 0xFFFF)
@@ -299,8 +313,8 @@ def lanes_after(seed: int) -> list[int]:
     return lanes
 
 
+@pytest.mark.rule("003.3j")
 def test_a_write_of_word_186_reseeds_the_generators() -> None:
-    """003.3j."""
     tile = bhemu.Tile()
     for seed in (0x12345678, 7, 0x12345678):
         tile.record.gpr[0, 3] = seed
@@ -308,8 +322,9 @@ def test_a_write_of_word_186_reseeds_the_generators() -> None:
         assert tile.record.prng.tolist() == lanes_after(seed)
 
 
+@pytest.mark.rule("003.5c")
 def test_stallwait_has_conditions_c0_to_c12() -> None:
-    """003.5c: C13 is Wormhole's; C10 waits for the own core, which has nothing outstanding here."""
+    """C13 is Wormhole's; C10 waits for the own core, which has nothing outstanding here."""
     tile = bhemu.Tile()
     tile.execute(0, 0xA2 << 24 | 0x80 << 15 | 1 << 10)
     tile.execute(0, 0xB2 << 24 | 37 << 16 | 5)
@@ -318,6 +333,7 @@ def test_stallwait_has_conditions_c0_to_c12() -> None:
         tile.execute(0, 0xA2 << 24 | 0x80 << 15 | 1 << 13)
 
 
+@pytest.mark.rule("003.7b")
 @pytest.mark.parametrize(
     ("word", "mnemonic", "operands"),
     [
@@ -331,14 +347,14 @@ def test_stallwait_has_conditions_c0_to_c12() -> None:
     ],
 )
 def test_fields_of_the_configuration_instructions(word: int, mnemonic: str, operands: dict[str, int]) -> None:
-    """003.7b."""
     decoded = decode(word)
     assert decoded.instruction.mnemonic == mnemonic
     assert decoded.operands == operands
 
 
+@pytest.mark.rule("003.2b")
 def test_a_busy_scalar_unit_holds_its_thread_and_others_only_for_itself() -> None:
-    """003.2b: modelled issue cycles; MULDMAREG of two aligned groups takes four."""
+    """Modelled issue cycles; MULDMAREG of two aligned groups takes four."""
     tile = bhemu.Tile()
     recorder = Recorder()
     recorder.attach(tile)

@@ -79,6 +79,7 @@ class Pack(Words):
         return int(self.tile["semaphore"][MATH_PACK])
 
 
+@pytest.mark.rule("002.17.1a", "002.17.1c", "002.17.1d", "002.17.1f", "002.17.1g")
 @pytest.mark.parametrize(
     ("name", "mnemonic", "operands"),
     [
@@ -98,7 +99,7 @@ class Pack(Words):
     ],
 )
 def test_the_words_decode_to_what_the_listing_prints(name: str, mnemonic: str, operands: dict[str, int]) -> None:
-    """002.17.1a, 002.17.1c, 002.17.1d, 002.17.1f, 002.17.1g: 5200003d is opcode 0x54; 9 is C0 and C3."""
+    """5200003d is opcode 0x54; 9 is C0 and C3."""
     decoded = decode(WORD[name])
     assert decoded.instruction.mnemonic == mnemonic
     assert {k: v for k, v in decoded.operands.items() if v} == operands
@@ -156,8 +157,9 @@ def test_the_pack_thread_of_add1_state_by_state() -> None:
     assert p.semaphore == 0
 
 
+@pytest.mark.rule("002.17.3")
 def test_the_pack_thread_of_matmul_packs_a_tile_for_each_post() -> None:
-    """002.17.3: one SEMWAIT, one MOP and one SEMGET a tile; without a post the thread stands."""
+    """One SEMWAIT, one MOP and one SEMGET a tile; without a post the thread stands."""
     p = Pack()
     assert p.push("setc16 37", "setc16 38", "setc16 39", "setadcxy", "setadczw")
     loop = ("semwait", "stallwait 128", "wrcfg", "dmanop", "mop", "stallwait 64", "semget")
@@ -174,9 +176,10 @@ def test_the_pack_thread_of_matmul_packs_a_tile_for_each_post() -> None:
     assert p.tile["issued"][2, 0x41] == 48
 
 
+@pytest.mark.rule("002.17.1f")
 @pytest.mark.parametrize(("block", "held"), [(0x20, "scalar"), (0x40, "matrix")])
 def test_block_0x20_is_the_scalar_unit_and_0x40_the_matrix_unit(block: int, held: str) -> None:
-    """002.17.1f: the comments of the listing are swapped. A wait that cannot end shows what each block holds."""
+    """The comments of the listing are swapped. A wait that cannot end shows what each block holds."""
     wait = 0xA6 << 24 | block << 15 | 1 << (2 + MATH_PACK) | 1
     for unit, word in (("scalar", 0x45 << 24 | 7 << 8 | 6), ("matrix", 0x10 << 24 | 3 << 19)):
         p = Pack()
@@ -185,8 +188,9 @@ def test_block_0x20_is_the_scalar_unit_and_0x40_the_matrix_unit(block: int, held
         assert p._coprocessor.drain(2) is (unit != held)
 
 
+@pytest.mark.rule("002.17.1b")
 def test_the_first_word_of_the_mop_area_is_a_loop_count_and_no_stride() -> None:
-    """002.17.1b: the stores to 0xFFB80000 program the MOP; strides go to Config, here by WRCFG."""
+    """The stores to 0xFFB80000 program the MOP; strides go to Config, here by WRCFG."""
     p = Pack()
     assert p.push("setc16 37", "setc16 38", "setc16 39")
     strides = p.tile["config"][0, 12:16].tolist()
@@ -200,8 +204,9 @@ def test_the_first_word_of_the_mop_area_is_a_loop_count_and_no_stride() -> None:
     assert p.rows(16) == [2 * (row // 4 * 4) + row % 4 for row in range(16)]
 
 
+@pytest.mark.rule("002.12.6a", "002.12.6b", "002.12.6c")
 def test_program_packer_destination() -> None:
-    """002.12.6a, 002.12.6b, 002.12.6c: one 32-bit GPR in two halves; bit 31 goes to Config and has no effect."""
+    """One 32-bit GPR in two halves; bit 31 goes to Config and has no effect."""
     p = Pack()
     unit = TILE_UNIT + 31
     p.half(12, 0, unit & 0xFFFF)
@@ -218,8 +223,9 @@ def test_program_packer_destination() -> None:
     assert p.rows(4, 512) == [0, 1, 2, 3]
 
 
+@pytest.mark.rule("002.16a")
 def test_the_protocol_around_a_tile() -> None:
-    """002.16a: SEMWAIT on zero, pack, STALLWAIT, ZEROACC of all, SEMGET: Dst is empty when math is told so."""
+    """SEMWAIT on zero, pack, STALLWAIT, ZEROACC of all, SEMGET: Dst is empty when math is told so."""
     p = Pack()
     assert p.push("setc16 37", "setc16 38", "setc16 39")
     p.output_to(L1_BASE)
@@ -236,9 +242,10 @@ def test_the_protocol_around_a_tile() -> None:
     assert p.l1("<u2", 64) == [0] * 64
 
 
+@pytest.mark.rule("002.16b")
 @pytest.mark.parametrize("half", [0, 1])
 def test_the_destination_half_is_chosen_by_a_32_bit_write_of_word_180(half: int) -> None:
-    """002.16b: the 128-bit form would write 181 to 183 as well, which Blackhole's packer does not read."""
+    """The 128-bit form would write 181 to 183 as well, which Blackhole's packer does not read."""
     p = Pack()
     p.bf16_row(512, [ROW[20]] * 16)
     p.tile["gpr"][2, 4:8] = [512 * half, 40, 44, 48]
@@ -253,8 +260,9 @@ def test_the_destination_half_is_chosen_by_a_32_bit_write_of_word_180(half: int)
     assert p.rows(1) == [20 * half]
 
 
+@pytest.mark.rule("002.17.1c")
 def test_a_word_of_the_listing_that_is_not_rotated_back_is_another_instruction() -> None:
-    """002.17.1c: 0x5200003d as it is printed would be INCADCXY with bits that it does not have."""
+    """0x5200003d as it is printed would be INCADCXY with bits that it does not have."""
     assert decode(LISTING["setadczw"]).instruction.mnemonic == "INCADCXY"
     with pytest.raises(UndefinedBehavior):
         Pack().word(LISTING["setadczw"])

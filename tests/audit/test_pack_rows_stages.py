@@ -27,10 +27,11 @@ PLAIN = [0x8000, 0x0000, 0xBF80, 0xC000, 0xFF80, 0x3F80, 0x4000, 0x7F80] * 2
 """-0, +0, -1, -2, -Inf, 1, 2, Inf in BF16."""
 
 
+@pytest.mark.rule("002.8a", "002.8c", "000.1.3a", "000.1.3b")
 @pytest.mark.parametrize("upper", [0, 4, 8, 12])
 @pytest.mark.parametrize("mode", range(4))
 def test_two_bits_choose_the_relu_mode(mode: int, upper: int) -> None:
-    """002.8a, 002.8c, 000.1.3a, 000.1.3b: off; negatives and -0 to +0; then x <= t to 0; or x > t to t."""
+    """Off; negatives and -0 to +0; then x <= t to 0; or x > t to t."""
     bench = Words()
     bench.bits(18, 2, 1, 1)  # raw, so that -0 comes this far
     relu(bench, upper | mode, 0x3F80)
@@ -48,8 +49,9 @@ def test_two_bits_choose_the_relu_mode(mode: int, upper: int) -> None:
     )
 
 
+@pytest.mark.rule("000.1.3a", "000.1.3c")
 def test_the_bits_around_the_relu_fields_do_nothing_to_the_packer_and_are_kept() -> None:
-    """000.1.3a, 000.1.3c: zero flags [1:0]; [31:22] belong to the cores, so that writers must keep them."""
+    """Zero flags [1:0]; [31:22] belong to the cores, so that writers must keep them."""
     bench = Words()
     bench.wrcfg(RELU_WORD, 0xFFC00003 | 1 << 2)
     assert bench.tile["config"][0, RELU_WORD] == 0xFFC00007
@@ -58,6 +60,7 @@ def test_the_bits_around_the_relu_fields_do_nothing_to_the_packer_and_are_kept()
     assert bench.l1("<u2", 16) == [0 if v & 0x8000 else v for v in PLAIN]
 
 
+@pytest.mark.rule("002.8b", "000.1.3b")
 @pytest.mark.parametrize(
     ("in_format", "read_32b", "two"),
     [(BF16, 0, 0x4000), (BFP8, 0, 0x4000), (FP32, 1, 0x4000), (TF32, 1, 0x4000), (FP16, 0, 0x4000), (BFP8A, 0, 0x4000)],
@@ -65,7 +68,7 @@ def test_the_bits_around_the_relu_fields_do_nothing_to_the_packer_and_are_kept()
 def test_the_threshold_is_bf16_or_fp16_by_the_exponent_of_the_intermediate(
     in_format: int, read_32b: int, two: int
 ) -> None:
-    """002.8b, 000.1.3b: 0x3C00 is 1.0 in FP16 and 0.0078 in BF16, so that only the former stops 0.5."""
+    """0x3C00 is 1.0 in FP16 and 0.0078 in BF16, so that only the former stops 0.5."""
     five_bits = in_format in (FP16, BFP8A)
     bench = Words(in_format, FP16 if five_bits else FP32, read_32b=read_32b)
     relu(bench, 2, 0x3C00)
@@ -80,8 +83,9 @@ def test_the_threshold_is_bf16_or_fp16_by_the_exponent_of_the_intermediate(
     assert [v != 0 for v in got] == [not five_bits, True]
 
 
+@pytest.mark.rule("002.8b")
 def test_fp16_from_32_bit_dst_takes_a_bf16_threshold() -> None:
-    """002.8b: the value is still wide when it is compared."""
+    """The value is still wide when it is compared."""
     bench = Words(FP16, FP16, read_32b=1)
     bench.bits(18, 3, 1, 1)
     relu(bench, 2, 0x3C00)
@@ -90,11 +94,12 @@ def test_fp16_from_32_bit_dst_takes_a_bf16_threshold() -> None:
     assert bench.l1("<u2", 2) == [0x3800, 0]
 
 
+@pytest.mark.rule("002.8d")
 @pytest.mark.parametrize(
     ("word", "expected"), [(0x40001FFF, 0x40001FFF), (0x40002000, 0x40000000), (0x3FFFFFFF, 0x3FFFFFFF)]
 )
 def test_mode_3_compares_19_bits_of_fp32(word: int, expected: int) -> None:
-    """002.8d: bits 12:0 do not count; the datum then stays as it is."""
+    """Bits 12:0 do not count; the datum then stays as it is."""
     bench = Words(FP32, FP32, read_32b=1)
     relu(bench, 3, 0x4000)
     bench.word_row(0, [word] * 16)
@@ -102,8 +107,8 @@ def test_mode_3_compares_19_bits_of_fp32(word: int, expected: int) -> None:
     assert bench.l1("<u4", 16) == [expected] * 16
 
 
+@pytest.mark.rule("002.8e")
 def test_integers_take_modes_0_and_1() -> None:
-    """002.8e."""
     bench = Words(INT32, INT32, read_32b=1)
     bench.word_row(0, [0x80000005, 7] * 8)
     for mode, expected in ((0, [0x80000005, 7]), (1, [0, 7])):
@@ -124,8 +129,9 @@ def threshold(bench: Words, value: int) -> None:
     bench.bits(71, 20, 12, value << 4 | 1)
 
 
+@pytest.mark.rule("002.7a")
 def test_the_threshold_looks_at_what_the_relu_leaves() -> None:
-    """002.7a: 8.0 is first cut to 2.0, whose exponent 128 is below 129."""
+    """8.0 is first cut to 2.0, whose exponent 128 is below 129."""
     bench = Words()
     bench.bf16_row(0, bf16([8, 2, 4, 1] * 4))
     threshold(bench, 129)
@@ -136,9 +142,10 @@ def test_the_threshold_looks_at_what_the_relu_leaves() -> None:
     assert bench.l1("<u2", 4) == [0, 0, 0, 0]
 
 
+@pytest.mark.rule("002.7b")
 @pytest.mark.parametrize("in_format", [FP32, TF32, BF16, BFP8, FP16, FP8, BFP8A, INT8, INT32])
 def test_the_threshold_compares_raw_exponents_of_8_or_5_bits(in_format: int) -> None:
-    """002.7b: the value with the threshold's exponent stays, the one below goes; integers have no exponents."""
+    """The value with the threshold's exponent stays, the one below goes; integers have no exponents."""
     five_bits = in_format in (FP16, FP8, BFP8A)
     wide = in_format in (FP32, TF32, INT8, INT32)
     out_format = FP16 if five_bits else in_format if wide else FP32
@@ -156,8 +163,9 @@ def test_the_threshold_compares_raw_exponents_of_8_or_5_bits(in_format: int) -> 
     assert [v != 0 for v in bench.l1(dtype, 2)] == [True, in_format in (INT8, INT32)]
 
 
+@pytest.mark.rule("002.7c", "000.1.1l")
 def test_113_is_the_smallest_exponent_that_bfp_a_can_hold() -> None:
-    """002.7c, 000.1.1l: FP32 to BFP8a as LLK programs it; the smallest normal of bias 15 has exponent 1."""
+    """FP32 to BFP8a as LLK programs it; the smallest normal of bias 15 has exponent 1."""
     bench = Words(FP32, BFP8A, read_32b=1)
     bench.bits(68, 16, 16, 1)
     threshold(bench, 113)
@@ -195,6 +203,7 @@ def row_map(bench: Words, select: int) -> None:
     bench.bits(24, 17, 8, select)
 
 
+@pytest.mark.rule("002.9.1a", "002.9.1b", "002.9.1d", "000.1.5a")
 @pytest.mark.parametrize(
     ("select", "expected"),
     [
@@ -206,18 +215,19 @@ def row_map(bench: Words, select: int) -> None:
     ],
 )
 def test_the_row_map_is_chosen_by_the_two_lowest_bits_of_an_8_bit_field(select: int, expected: list[int]) -> None:
-    """002.9.1a, 002.9.1b, 002.9.1d, 000.1.5a: word 24 [24:17]; the other six bits were for packers 1 to 3."""
+    """Word 24 [24:17]; the other six bits were for packers 1 to 3."""
     bench = masked()
     row_map(bench, select)
     assert masks_of(bench, 4, Last=1) == expected
 
 
+@pytest.mark.rule("002.9.1a", "002.9.1c", "000.1.5c")
 @pytest.mark.parametrize(("select", "expected"), [(0, 0x00FF), (2, 0x0001), (0b1100, 0x00FF)])
 @pytest.mark.parametrize("z_offset", [0, 5])
 def test_the_face_map_is_chosen_by_word_19_and_read_at_the_z_position(
     select: int, expected: int, z_offset: int
 ) -> None:
-    """002.9.1a, 002.9.1c, 000.1.5c: bit 8 enables, bits 1:0 choose; Z is that of the position plus ZOffset."""
+    """Bit 8 enables, bits 1:0 choose; Z is that of the position plus ZOffset."""
     bench = masked()
     row_map(bench, 1)  # is not looked at
     bench.wrcfg(36, 3 << 2 * z_offset)  # face map 0: row map 3
@@ -229,8 +239,9 @@ def test_the_face_map_is_chosen_by_word_19_and_read_at_the_z_position(
     assert masks_of(bench, 4, Last=1) == list(MASKS)
 
 
+@pytest.mark.rule("002.9.1d")
 def test_a_row_map_has_two_bits_for_each_of_16_rows() -> None:
-    """002.9.1d: Y counts on from PACR to PACR, and modulo 16 where more reads make a plane."""
+    """Y counts on from PACR to PACR, and modulo 16 where more reads make a plane."""
     bench = masked(reads=40)
     bench.wrcfg(21, 0x00000003 | 2 << 30)
     row_map(bench, 1)
@@ -245,9 +256,10 @@ def masks_of_next(bench: Words) -> list[int]:
     return [columns(bench.l1("<u2", 16, start + 32 * row)) for row in range(4)]
 
 
+@pytest.mark.rule("002.9.1e", "000.1.5b")
 @pytest.mark.parametrize(("mode", "fill"), [(0, 0x0000), (1, 0xFF80)])
 def test_masked_datums_are_zero_or_minus_infinity(mode: int, fill: int) -> None:
-    """002.9.1e, 000.1.5b: word 24 bit 16. What is masked is not converted: a NaN there is no Inf."""
+    """Word 24 bit 16. What is masked is not converted: a NaN there is no Inf."""
     bench = Words()
     bench.bf16_row(0, [0x7FC1] * 16)
     bench.bits(24, 0, 17, mode << 16 | 0x0F0F)
@@ -255,8 +267,9 @@ def test_masked_datums_are_zero_or_minus_infinity(mode: int, fill: int) -> None:
     assert bench.l1("<u2", 16) == ([0x7F80] * 4 + [fill] * 4) * 2
 
 
+@pytest.mark.rule("002.9.1e")
 def test_minus_infinity_of_integers_and_of_5_bit_exponents_is_refused() -> None:
-    """002.9.1e: the latter is open: all exponent bits, where the choice is accepted."""
+    """The latter is open: all exponent bits, where the choice is accepted."""
     integers = Words(INT8, INT8, read_32b=1)
     integers.bits(24, 0, 17, 1 << 16)
     with pytest.raises(UndefinedBehavior, match="minus infinity"):
@@ -270,6 +283,7 @@ def test_minus_infinity_of_integers_and_of_5_bit_exponents_is_refused() -> None:
     assert bench.l1("<u2", 16) == [0xFC00] * 16
 
 
+@pytest.mark.rule("002.9.2b")
 @pytest.mark.parametrize(
     ("transposed", "expected"),
     [
@@ -278,7 +292,7 @@ def test_minus_infinity_of_integers_and_of_5_bit_exponents_is_refused() -> None:
     ],
 )
 def test_transposed_planes_move_z_before_y(transposed: int, expected: list[int]) -> None:
-    """002.9.2b: word 28 bit 23; two reads make a plane here, and Z chooses between two row maps."""
+    """Word 28 bit 23; two reads make a plane here, and Z chooses between two row maps."""
     bench = masked(reads=2)
     bench.wrcfg(20, 0b11100100)  # row map 0: rows 0 to 3 take masks 0 to 3
     bench.wrcfg(21, 0b1110)  # row map 1: rows 0, 1 take masks 2, 3
@@ -289,6 +303,7 @@ def test_transposed_planes_move_z_before_y(transposed: int, expected: list[int])
     assert got == [MASKS[i] for i in expected]
 
 
+@pytest.mark.rule("002.9.2c", "000.1.4")
 @pytest.mark.parametrize(
     ("reads", "expected"),
     [
@@ -300,7 +315,7 @@ def test_transposed_planes_move_z_before_y(transposed: int, expected: list[int])
     ],
 )
 def test_reads_per_plane_says_where_y_wraps(reads: int, expected: list[int]) -> None:
-    """002.9.2c, 000.1.4: with 1, software's default, every row uses the first entry of the map.
+    """With 1, software's default, every row uses the first entry of the map.
 
     Words 29 to 31 have the layout of word 28 and no effect.
     """
@@ -311,9 +326,9 @@ def test_reads_per_plane_says_where_y_wraps(reads: int, expected: list[int]) -> 
     assert masks_of_next(bench) + masks_of_next(bench) == [MASKS[i] for i in expected]
 
 
+@pytest.mark.rule("002.9.2d")
 @pytest.mark.parametrize("closing", [{"Last": 1}, {"Flush": 1}])
 def test_the_position_returns_to_zero_with_last_and_flush(closing: dict[str, int]) -> None:
-    """002.9.2d."""
     bench = masked()
     row_map(bench, 1)
     bench.send(ReadIntfSel=3)
@@ -321,8 +336,9 @@ def test_the_position_returns_to_zero_with_last_and_flush(closing: dict[str, int
     assert masks_of(bench, 4) == list(MASKS)
 
 
+@pytest.mark.rule("002.9.3")
 def test_default_masks_let_everything_pass() -> None:
-    """002.9.3: mask 0xFFFF for section 0 and map 0 of zeros, whatever the other masks."""
+    """Mask 0xFFFF for section 0 and map 0 of zeros, whatever the other masks."""
     bench = Words()
     for i in (1, 2, 3):
         bench.bits(24 + i, 0, 16, 0)
@@ -335,9 +351,10 @@ def test_default_masks_let_everything_pass() -> None:
 # --- downsampling -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("002.10a", "002.10c", "000.1.1j")
 @pytest.mark.parametrize("mask", [0, 0xFFFF, 0x0001, 0x8421, 0xAAAA, 0x00F0])
 def test_the_downsample_mask_takes_columns_and_cannot_skip_rows(mask: int) -> None:
-    """002.10a, 002.10c, 000.1.1j: word 71 [15:0]; bit n keeps datum n of each 16; 0 keeps all."""
+    """Word 71 [15:0]; bit n keeps datum n of each 16; 0 keeps all."""
     bench = Words()
     for row in range(4):
         bench.bf16_row(row, [0x4000 + 16 * row + c for c in range(16)])
@@ -348,8 +365,9 @@ def test_the_downsample_mask_takes_columns_and_cannot_skip_rows(mask: int) -> No
     assert bench.untouched((2 * len(kept) + 15) // 16 * 16)
 
 
+@pytest.mark.rule("002.10a")
 def test_the_mask_rotates_over_the_datums_of_a_pacr_and_starts_anew_with_the_next() -> None:
-    """002.10a: 5 datums of 4 interfaces are 20; the second PACR begins at bit 0 again."""
+    """5 datums of 4 interfaces are 20; the second PACR begins at bit 0 again."""
     bench = Words()
     bench.tile["adc"][2, 2, 4] = 4
     mask = 0b1001_0000_0110_0011

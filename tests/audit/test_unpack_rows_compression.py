@@ -71,11 +71,12 @@ def output(bench: Bench) -> NDArray[np.uint8]:
     return np.array(bench.tile["l1"][L1_BASE : L1_BASE + 0x2000])
 
 
+@pytest.mark.rule("001.1.3a", "001.1.3d", "I.4")
 @pytest.mark.parametrize("unpacker", [0, 1])
 @pytest.mark.parametrize(("data_format", "top"), [(BF16, 255), (BFP8, 15), (BFP4, 7)])
 @pytest.mark.parametrize("zeros", [0.0, 0.4, 0.95, 1.0])
 def test_pack_then_unpack_gives_the_tile_back(zeros: float, data_format: int, top: int, unpacker: int) -> None:
-    """001.1.3a, 001.1.3d, I.4: all values are exact in the format whatever 16 stored datums share an exponent."""
+    """All values are exact in the format whatever 16 stored datums share an exponent."""
     rows = rows_of(int(zeros * 100), top, zeros)
     u = reader(output(packed(rows, data_format)), data_format, unpacker=unpacker)
     for y in range(ROWS):
@@ -84,8 +85,9 @@ def test_pack_then_unpack_gives_the_tile_back(zeros: float, data_format: int, to
         np.testing.assert_array_equal(u.src()[:4].reshape(-1), src_cells(bf16_bits(rows[y]), BF16))
 
 
+@pytest.mark.rule("001.2.3e", "I.4")
 def test_pack_then_unpack_of_a_part_of_a_row_and_of_several_rows() -> None:
-    """001.2.3e, I.4: X range within a row; RowSearch for rows 3 .. 8."""
+    """X range within a row; RowSearch for rows 3 .. 8."""
     rows = rows_of(1, 200, 0.7)
     u = reader(output(packed(rows, BF16)), BF16)
     for y in (0, 5, 7, 15):
@@ -97,8 +99,9 @@ def test_pack_then_unpack_of_a_part_of_a_row_and_of_several_rows() -> None:
     np.testing.assert_array_equal(u.src()[:24].reshape(-1), src_cells(bf16_bits(rows[3:9].reshape(-1)), BF16))
 
 
+@pytest.mark.rule("001.1.3a", "001.1.3d")
 def test_compression_saves_space_and_its_counts_are_nibbles_of_0_to_15() -> None:
-    """001.1.3a, 001.1.3d: a row of 64 zeros is stored as datums 0, 16, 32, 48 and the last, one count of 14."""
+    """A row of 64 zeros is stored as datums 0, 16, 32, 48 and the last, one count of 14."""
     bench = packed(np.zeros((ROWS, WIDTH), np.int64), BF16)
     assert bench.l1("<u2", ROWS + 1) == [5 * row for row in range(ROWS + 1)]
     counts = bench.l1("u1", 16, 16 * UNITS_OF_ROW_STARTS + 64)
@@ -112,8 +115,9 @@ def nibble_bytes(counts: list[int]) -> bytes:
     return bytes(filled[i] | filled[i + 1] << 4 for i in range(0, 32, 2))
 
 
+@pytest.mark.rule("001.1.3a", "001.1.3d", "001.14.2d")
 def test_a_tile_built_by_hand_decodes() -> None:
-    """001.1.3a, 001.1.3d, 001.14.2d: row starts as datum indices, then groups of 32 datums with 32 counts.
+    """Row starts as datum indices, then groups of 32 datums with 32 counts.
 
     Two rows of 64 datums: row 0 is 33 datums that carry 31 zeros in all, so that row 1 starts in the second group, at
     index 33, byte 32 * 2 + 16 + 2 of the datums; as a byte offset the entry would point into the first group.
@@ -140,8 +144,9 @@ def test_a_tile_built_by_hand_decodes() -> None:
     np.testing.assert_array_equal(u.values()[:4].reshape(-1), row1)
 
 
+@pytest.mark.rule("001.1.3a", "001.1.2a")
 def test_a_bfp_tile_built_by_hand_has_its_exponents_between_row_starts_and_datums() -> None:
-    """001.1.3a, 001.1.2a: 2 rows of 64 datums have an exponent section of 8 bytes rounded up to 16.
+    """2 rows of 64 datums have an exponent section of 8 bytes rounded up to 16.
 
     The second exponent serves augmented datums 16 .. 31, not datums 16 .. 31 of the tile (001.1.3c).
     """
@@ -158,7 +163,8 @@ def test_a_bfp_tile_built_by_hand_has_its_exponents_between_row_starts_and_datum
     np.testing.assert_array_equal(u.src()[:4].reshape(-1), expected)
 
 
+@pytest.mark.rule("I.4")
 def test_compressed_two_bit_tiles_are_refused_by_the_packer() -> None:
-    """I.4: groups of 32 two-bit datums would be 8 bytes, for which no layout is documented."""
+    """Groups of 32 two-bit datums would be 8 bytes, for which no layout is documented."""
     with pytest.raises(MissingSpecification, match=r"zero compression .* with the 2-bit"):
         packed(rows_of(0, 1, 0.5), BFP2)

@@ -34,8 +34,9 @@ def issue_on(u: Unpacker, thread: int, text: str) -> bool:
 # --- 001.7: unpack to Dst -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("001.7.1")
 @pytest.mark.parametrize("kind", [FP32, INT32])
-def test_001_7_1_32_bit_data_has_no_way_but_to_dst(kind: int) -> None:
+def test_32_bit_data_has_no_way_but_to_dst(kind: int) -> None:
     u = Unpacker(0)
     u.formats(kind)
     u.l1([0x89AB_CDEF] * 16, "<u4")
@@ -46,8 +47,9 @@ def test_001_7_1_32_bit_data_has_no_way_but_to_dst(kind: int) -> None:
     assert set(u.dst32(0)) == {0x89AB_CDEF}
 
 
-def test_001_7_3_the_unpack_waits_while_its_semaphore_is_at_its_maximum() -> None:
-    """001.7.3: SEMWAIT on max holds the unpacker, SEMPOST says that Dst is written, the math thread takes it down."""
+@pytest.mark.rule("001.7.3")
+def test_the_unpack_waits_while_its_semaphore_is_at_its_maximum() -> None:
+    """SEMWAIT on max holds the unpacker, SEMPOST says that Dst is written, the math thread takes it down."""
     u = counting(0)
     u.to_dst()
     one = Semaphore.UNPACK_TO_DEST.mask
@@ -69,9 +71,10 @@ def test_001_7_3_the_unpack_waits_while_its_semaphore_is_at_its_maximum() -> Non
     assert u.t["semaphore"][Semaphore.UNPACK_TO_DEST] == 1
 
 
+@pytest.mark.rule("001.7.4a", "001.7.4c")
 @pytest.mark.parametrize("row", [0, 7, 64, 200])
 @pytest.mark.parametrize("kind", [INT32, BF16])
-def test_001_7_4a_001_7_4c_the_destination_is_16_times_4_plus_row_in_datums(row: int, kind: int) -> None:
+def test_the_destination_is_16_times_4_plus_row_in_datums(row: int, kind: int) -> None:
     """001.7.4a: the value is a row of Dst; 001.7.4c: datums whatever the width; the strides add to it."""
     u = Unpacker(0)
     u.to_dst()
@@ -87,8 +90,9 @@ def test_001_7_4a_001_7_4c_the_destination_is_16_times_4_plus_row_in_datums(row:
     assert set(np.flatnonzero(u.t["dst"].any(axis=1))) == {*physical, *halves}
 
 
-def test_001_7_4b_entry_5_must_be_0_for_dst_and_4_for_srca() -> None:
-    """001.7.4b: SETC16 5, 0 clears bit 2, SetOvrdWithAddr, and the base row."""
+@pytest.mark.rule("001.7.4b")
+def test_entry_5_must_be_0_for_dst_and_4_for_srca() -> None:
+    """SETC16 5, 0 clears bit 2, SetOvrdWithAddr, and the base row."""
     u = counting(0)
     u.to_dst()
     setc16(u, 5, 4)
@@ -102,6 +106,7 @@ def test_001_7_4b_entry_5_must_be_0_for_dst_and_4_for_srca() -> None:
 # --- 001.8: UNPACR_NOP ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("001.8.0")
 @pytest.mark.parametrize(
     ("bits", "name", "value"),
     [
@@ -118,7 +123,7 @@ def test_001_7_4b_entry_5_must_be_0_for_dst_and_4_for_srca() -> None:
         (0x800000, "Unpacker_Select", 1),
     ],
 )
-def test_001_8_0_the_fields_of_blackhole(bits: int, name: str, value: int) -> None:
+def test_unpacr_nop_has_blackholes_fields(bits: int, name: str, value: int) -> None:
     operands = decode(0x43000000 | bits).operands
     assert {key: found for key, found in operands.items() if found} == {name: value}
 
@@ -140,6 +145,7 @@ def what_happened(u: Unpacker) -> str:
     return f"popped {popped}" if popped else "cleared" if cleared else "handed over" if handed else "nothing"
 
 
+@pytest.mark.rule("001.8.0", "001.8.1")
 @pytest.mark.parametrize(
     ("low", "effect"),
     [
@@ -151,15 +157,16 @@ def what_happened(u: Unpacker) -> str:
         (0xC1, "handed over"),  # clear with format 3: hand over alone
     ],
 )
-def test_001_8_0_001_8_1_what_the_low_bits_choose(low: int, effect: str) -> None:
-    """001.8.1: two bits select; those above are fields of their own, so 7 hands nothing over."""
+def test_the_two_low_bits_of_unpacr_nop_choose_its_function(low: int, effect: str) -> None:
+    """Two bits select; those above are fields of their own, so 7 hands nothing over."""
     u = marked()
     assert u.issue(0x43800000 | low)
     assert what_happened(u) == effect
 
 
-def test_001_8_1_mode_4_is_a_pop_with_a_clear_value_and_no_register_write() -> None:
-    """001.8.1: the bits decode as Unpack_Pop 0, Src_ClrVal_Ctrl 1, which go together with no effect of their own."""
+@pytest.mark.rule("001.8.1")
+def test_mode_4_is_a_pop_with_a_clear_value_and_no_register_write() -> None:
+    """The bits decode as Unpack_Pop 0, Src_ClrVal_Ctrl 1, which go together with no effect of their own."""
     u = marked()
     assert decode(0x43800004).operands["Src_ClrVal_Ctrl"] == 1
     with pytest.raises(UndefinedBehavior, match="0x4 of the word have no function with Unpack_Pop = 0"):
@@ -167,8 +174,9 @@ def test_001_8_1_mode_4_is_a_pop_with_a_clear_value_and_no_register_write() -> N
     assert what_happened(u) == "nothing"
 
 
-def test_001_8_2b_the_clear_that_hands_over_waits_for_the_bank() -> None:
-    """001.8.2b: Stall_Clr_Cntrl 1 for the unpacker's own bank, 0 for the matrix unit's."""
+@pytest.mark.rule("001.8.2b")
+def test_the_clear_that_hands_over_waits_for_the_bank() -> None:
+    """Stall_Clr_Cntrl 1 for the unpacker's own bank, 0 for the matrix unit's."""
     for own in (0, 1):
         u = marked()
         u.t["unpack_bank"][1] = 1
@@ -182,6 +190,7 @@ def test_001_8_2b_the_clear_that_hands_over_waits_for_the_bank() -> None:
         assert u.t["unpack_bank"][1] == 0
 
 
+@pytest.mark.rule("001.8.2c")
 @pytest.mark.parametrize(
     ("condition", "file", "holding_owner"),
     [
@@ -191,9 +200,7 @@ def test_001_8_2b_the_clear_that_hands_over_waits_for_the_bank() -> None:
         (Condition.SRCB_VALID, 1, 0),  # C8
     ],
 )
-def test_001_8_2c_source_conditions_have_blackholes_numbers(
-    condition: Condition, file: int, holding_owner: int
-) -> None:
+def test_source_conditions_have_blackholes_numbers(condition: Condition, file: int, holding_owner: int) -> None:
     assert condition == 1 << (5, 6, 7, 8)[file + 2 * (holding_owner == 0)]
     u = Unpacker(1)
     u.t["src_owner"][...] = 1 - holding_owner
@@ -205,8 +212,9 @@ def test_001_8_2c_source_conditions_have_blackholes_numbers(
     assert u.coprocessor.drain(0)
 
 
-def test_001_8_2c_wormholes_numbers_do_not_wait_for_the_sources() -> None:
-    """001.8.2c: C10 and C11 are the core's accesses and the vector unit."""
+@pytest.mark.rule("001.8.2c")
+def test_wormholes_numbers_do_not_wait_for_the_sources() -> None:
+    """C10 and C11 are the core's accesses and the vector unit."""
     for owner in (0, 1):
         u = Unpacker(1)
         u.t["src_owner"][...] = owner
@@ -218,7 +226,8 @@ def test_001_8_2c_wormholes_numbers_do_not_wait_for_the_sources() -> None:
 # --- 001.9, 001.10: contexts ----------------------------------------------------------------------------------------
 
 
-def test_001_9_1_unpacker_0_has_eight_contexts_and_unpacker_1_two() -> None:
+@pytest.mark.rule("001.9.1")
+def test_unpacker_0_has_eight_contexts_and_unpacker_1_two() -> None:
     for unpacker, count in ((0, 8), (1, 2)):
         for context in range(8):
             u = Unpacker(unpacker)
@@ -232,9 +241,10 @@ def test_001_9_1_unpacker_0_has_eight_contexts_and_unpacker_1_two() -> None:
                     u.unpack(CfgContextId=context)
 
 
+@pytest.mark.rule("001.9.2")
 @pytest.mark.parametrize(("unpacker", "base", "offset"), [(0, 76, 92), (1, 124, 140)])
-def test_001_9_2_the_two_contexts_of_the_ping_pong(unpacker: int, base: int, offset: int) -> None:
-    """001.9.2: base and offset words follow each other."""
+def test_the_two_contexts_of_the_ping_pong_have_adjacent_words(unpacker: int, base: int, offset: int) -> None:
+    """Base and offset words follow each other."""
     u = counting(unpacker)
     words = u.t["config"][0]
     words[base : base + 2] = TILE // 16 - 1, TILE // 16 - 1 + 0x10
@@ -267,18 +277,20 @@ def contexts() -> Unpacker:
     return u
 
 
+@pytest.mark.rule("001.9.3b", "001.9.3c")
 @pytest.mark.parametrize(
     ("value", "chosen"),
     [(0x0000, [0, 0]), (0x0101, [1, 1]), (0x0104, [4, 1]), (0x0007, [7, 0]), (0x00C3, [3, 0]), (0xC100, [0, 1])],
 )
-def test_001_9_3b_001_9_3c_offsets_are_two_fields_of_4_bits(value: int, chosen: list[int]) -> None:
+def test_offsets_are_two_fields_of_4_bits(value: int, chosen: list[int]) -> None:
     """001.9.3b: [3:0] and [11:8]; 001.9.3c: 0x0104 is context 4 for unpacker 0 and 1 for unpacker 1."""
     u = contexts()
     setc16(u, CONTEXT_CONTROL, value)
     assert first_datums(u) == chosen
 
 
-def test_001_9_3d_0x1010_resets_both_counters_and_offsets() -> None:
+@pytest.mark.rule("001.9.3d")
+def test_setc16_of_0x1010_resets_both_counters_and_offsets() -> None:
     u = contexts()
     setc16(u, CONTEXT_CONTROL, 0x0101)
     u.t["context_counter"][:] = 5
@@ -287,7 +299,8 @@ def test_001_9_3d_0x1010_resets_both_counters_and_offsets() -> None:
     assert first_datums(u) == [0, 0]
 
 
-def test_001_9_4_0_and_0x0101_switch_both_unpackers() -> None:
+@pytest.mark.rule("001.9.4")
+def test_setc16_of_0_and_0x0101_switches_both_unpackers() -> None:
     u = contexts()
     seen = []
     for context in (1, 0, 1):
@@ -296,7 +309,8 @@ def test_001_9_4_0_and_0x0101_switch_both_unpackers() -> None:
     assert seen == [[1, 1], [0, 0], [1, 1]]
 
 
-def test_001_9_5a_001_9_5b_tiles_alternate_between_two_contexts() -> None:
+@pytest.mark.rule("001.9.5a", "001.9.5b")
+def test_tiles_alternate_between_two_contexts() -> None:
     """001.9.5a: address, SEMPOST by the core, STALLWAIT, UNPACRs, SEMGET, switch. 001.9.5b: UNPACR takes nothing."""
     u = Unpacker(1)
     sync = Semaphore.UNPACK_SYNC
@@ -318,8 +332,9 @@ def test_001_9_5a_001_9_5b_tiles_alternate_between_two_contexts() -> None:
         setc16(u, CONTEXT_CONTROL, 0x0101 if n % 2 == 0 else 0)
 
 
-def test_001_10a_the_counter_form_adds_the_offset_and_steps_with_a_wrap() -> None:
-    """001.10a: context counter + offset; afterwards the sum + 1, or 0 from 1 << Context_count on."""
+@pytest.mark.rule("001.10a")
+def test_the_counter_form_adds_the_offset_and_steps_with_a_wrap() -> None:
+    """Context counter + offset; afterwards the sum + 1, or 0 from 1 << Context_count on."""
     u = contexts()
     u.unpacker = 0
     u.set("THCON_SEC0_REG2_Context_count", 2)
@@ -331,8 +346,9 @@ def test_001_10a_the_counter_form_adds_the_offset_and_steps_with_a_wrap() -> Non
         assert u.t["context_counter"][0, 0] == after
 
 
-def test_001_8_0_set_dvalid_gives_the_bank_its_configured_format() -> None:
-    """001.8.0, I.7: word 120 bits 3:0, not the format that was unpacked last."""
+@pytest.mark.rule("001.8.0", "I.7")
+def test_set_dvalid_gives_the_bank_its_configured_format() -> None:
+    """Word 120 bits 3:0, not the format that was unpacked last."""
     u = marked()
     u.formats(FP32, TF32)
     u.l1([0x3F800000] * 16, "<u4")
@@ -342,7 +358,8 @@ def test_001_8_0_set_dvalid_gives_the_bank_its_configured_format() -> None:
     assert list(u.t["src_format"][1]) == [TF32, BF16]
 
 
-def test_001_8_1_pops_by_a_register_address_are_refused() -> None:
-    """001.8.1: bits 22 and 15 of the enhanced form choose an address that no source names."""
+@pytest.mark.rule("001.8.1")
+def test_pops_by_a_register_address_are_refused() -> None:
+    """Bits 22 and 15 of the enhanced form choose an address that no source names."""
     with pytest.raises(MissingSpecification, match="select 1"):
         marked().issue(0x43800007 | 1 << 15 | 1 << 4)

@@ -42,8 +42,9 @@ def adc(tile: Tile, thread: int, unit: int, counter: int) -> tuple[int, int]:
 # --- 001.4: counters --------------------------------------------------------------------------------------------------
 
 
-def test_001_4_1_widths(tile: Tile) -> None:
-    """001.4.1: X 18 bits, Y 13. Z and W have the 8 bits of the vectors; values above 255 are all that differs."""
+@pytest.mark.rule("001.4.1")
+def test_address_counters_wrap_at_their_widths(tile: Tile) -> None:
+    """X 18 bits, Y 13. Z and W have the 8 bits of the vectors; values above 255 are all that differs."""
     for mnemonic, places, width in (
         ("INCADCXY", (CH0_X, CH1_X), 18),
         ("INCADCXY", (CH0_Y, CH1_Y), 13),
@@ -55,8 +56,9 @@ def test_001_4_1_widths(tile: Tile) -> None:
         assert [adc(tile, 0, 1, place)[0] for place in places] == [2] * len(places)
 
 
+@pytest.mark.rule("001.4.2a", "001.4.2b")
 @pytest.mark.parametrize(("first", "last"), [(0, 0), (0, 15), (3, 17), (255, 256)])
-def test_001_4_2a_001_4_2b_x_counters_are_first_and_last_datum(first: int, last: int) -> None:
+def test_x_counters_are_first_and_last_datum(first: int, last: int) -> None:
     """001.4.2a: channel-1 X is XEnd - 1, so X1 - X0 + 1 datums; 001.4.2b: channel-0 X is the place in the row."""
     u = counting()
     u.adc(x=first, x1=last)
@@ -66,9 +68,10 @@ def test_001_4_2a_001_4_2b_x_counters_are_first_and_last_datum(first: int, last:
     assert not flat[last - first + 1 :].any()
 
 
+@pytest.mark.rule("001.4.3a")
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
-def test_001_4_3a_setadc_sets_one_counter_and_its_copy(tile: Tile, unit: int) -> None:
-    """001.4.3a: mask [23:21] = packer, unpacker 1, unpacker 0; channel [20]; dimension [19:18]; value [17:0]."""
+def test_setadc_sets_one_counter_and_its_copy(tile: Tile, unit: int) -> None:
+    """Mask [23:21] = packer, unpacker 1, unpacker 0; channel [20]; dimension [19:18]; value [17:0]."""
     for dimension, (ch0, ch1) in enumerate(((CH0_X, CH1_X), (CH0_Y, CH1_Y), (CH0_Z, CH1_Z), (CH0_W, CH1_W))):
         for channel, place in enumerate((ch0, ch1)):
             tile.reset()
@@ -77,21 +80,23 @@ def test_001_4_3a_setadc_sets_one_counter_and_its_copy(tile: Tile, unit: int) ->
             assert np.count_nonzero(tile.record["adc"]) == 2
 
 
+@pytest.mark.rule("001.4.3a")
 @pytest.mark.parametrize(("override", "thread"), [(0, 2), (1, 0), (2, 1), (3, 2)])
-def test_001_4_3a_bits_17_and_16_choose_the_thread_and_leave_x_16_bits(tile: Tile, override: int, thread: int) -> None:
+def test_bits_17_and_16_choose_the_thread_and_leave_x_16_bits(tile: Tile, override: int, thread: int) -> None:
     tile.execute(2, 0x5000_0000 | 2 << 21 | override << 16 | 0xFFFF)
     assert adc(tile, thread, 1, CH0_X) == (0xFFFF, 0xFFFF)
     assert np.count_nonzero(tile.record["adc"]) == 2
 
 
+@pytest.mark.rule("001.4.3b")
 @pytest.mark.parametrize(
     ("mnemonic", "opcode", "places"),
     [("SETADCXY", 0x51, (CH1_Y, CH1_X, CH0_Y, CH0_X)), ("SETADCZW", 0x54, (CH1_W, CH1_Z, CH0_W, CH0_Z))],
 )
-def test_001_4_3b_setadcxy_and_zw_take_3_bit_values_under_a_mask(
+def test_setadcxy_and_zw_take_3_bit_values_under_a_mask(
     tile: Tile, mnemonic: str, opcode: int, places: tuple[int, int, int, int]
 ) -> None:
-    """001.4.3b: values from [17:15] down, mask bit 3 for the first; thread override in [19:18]."""
+    """Values from [17:15] down, mask bit 3 for the first; thread override in [19:18]."""
     assert assemble(f"{mnemonic} 3, 7, 6, 5, 4, 15") == opcode << 24 | 3 << 21 | 0b111_110_101_100 << 6 | 15
     for mask in range(16):
         tile.reset()
@@ -101,8 +106,9 @@ def test_001_4_3b_setadcxy_and_zw_take_3_bit_values_under_a_mask(
         assert not tile.record["adc"][:2].any()
 
 
-def test_001_4_3c_setadcxx_sets_both_x_counters_and_copies(tile: Tile) -> None:
-    """001.4.3c: X1 [19:10], X0 [9:0], no override: bit 20 up to the mask is unused."""
+@pytest.mark.rule("001.4.3c")
+def test_setadcxx_sets_both_x_counters_and_copies(tile: Tile) -> None:
+    """X1 [19:10], X0 [9:0], no override: bit 20 up to the mask is unused."""
     tile.execute(1, 0x5E00_0000 | 7 << 21 | 0x3FF << 10 | 0x155)
     for unit in range(3):
         assert adc(tile, 1, unit, CH1_X) == (0x3FF, 0x3FF)
@@ -110,10 +116,11 @@ def test_001_4_3c_setadcxx_sets_both_x_counters_and_copies(tile: Tile) -> None:
     assert np.count_nonzero(tile.record["adc"]) == 12
 
 
+@pytest.mark.rule("001.4.3d", "001.4.3e")
 @pytest.mark.parametrize(
     ("family", "places"), [("XY", (CH1_Y, CH1_X, CH0_Y, CH0_X)), ("ZW", (CH1_W, CH1_Z, CH0_W, CH0_Z))]
 )
-def test_001_4_3d_001_4_3e_increments_leave_the_copy_and_addrcr_moves_both(
+def test_increments_leave_the_copy_and_addrcr_moves_both(
     tile: Tile, family: str, places: tuple[int, int, int, int]
 ) -> None:
     """001.4.3d: counter += n. 001.4.3e: copy += n, counter = copy; a plain restore when n is 0, under its mask."""
@@ -126,14 +133,16 @@ def test_001_4_3d_001_4_3e_increments_leave_the_copy_and_addrcr_moves_both(
     assert [adc(tile, 0, 0, place) for place in places] == [(3, 3), (3, 3), (9, 9), (3, 3)]
 
 
-def test_001_4_3f_the_arguments_of_addrcrzw() -> None:
-    """001.4.3f: mask, W1, Z1, W0, Z0, bit mask."""
+@pytest.mark.rule("001.4.3f")
+def test_addrcrzw_takes_mask_w1_z1_w0_z0_and_bit_mask() -> None:
+    """Mask, W1, Z1, W0, Z0, bit mask."""
     assert assemble("ttaddrcrzw 1, 1, 2, 3, 4, 5") == 0x56000000 | 1 << 21 | 1 << 15 | 2 << 12 | 3 << 9 | 4 << 6 | 5
 
 
+@pytest.mark.rule("001.4.4")
 @pytest.mark.parametrize("unpacker", [0, 1])
-def test_001_4_4_a_tile_face_by_face(unpacker: int) -> None:
-    """001.4.4: Z of channel 0 chooses the face in L1, Z of channel 1 the rows, by a stride of one face in bytes."""
+def test_counters_take_a_tile_face_by_face(unpacker: int) -> None:
+    """Z of channel 0 chooses the face in L1, Z of channel 1 the rows, by a stride of one face in bytes."""
     u = counting(unpacker)
     u.set("UNP{}_ADDR_CTRL_ZW_REG_1_Zstride", 16 * 16 * 2)
     u.set("UNP0_ADD_DEST_ADDR_CNTR_add_dest_addr_cntr", 1)
@@ -164,9 +173,10 @@ def tilizing(columns: int, unpacker: int = 0, size: int = 2) -> Unpacker:
     return u
 
 
+@pytest.mark.rule("001.5.2a")
 @pytest.mark.parametrize("columns", [32, 64, 512, 0xFFF * 8])
-def test_001_5_2a_the_shift_amount_is_the_row_length_in_16_byte_units(columns: int) -> None:
-    """001.5.2a: up to 0xFFF, 65520 bytes or 32760 datums of 16 bits."""
+def test_the_shift_amount_is_the_row_length_in_16_byte_units(columns: int) -> None:
+    """Up to 0xFFF, 65520 bytes or 32760 datums of 16 bits."""
     u = tilizing(columns)
     u.l1(np.arange(1, 33), address=TILE)
     u.l1(np.arange(1001, 1033), address=TILE + 2 * columns)
@@ -175,8 +185,9 @@ def test_001_5_2a_the_shift_amount_is_the_row_length_in_16_byte_units(columns: i
     np.testing.assert_array_equal(u.values()[:4].reshape(-1), [*range(1, 33), *range(1001, 1033)])
 
 
-def test_001_5_2b_8_bit_data_takes_a_pass_for_each_face() -> None:
-    """001.5.2b: XDim 16, the base advanced by CFGSHIFTMASK (operation 3, add)."""
+@pytest.mark.rule("001.5.2b")
+def test_8_bit_data_takes_a_pass_for_each_face() -> None:
+    """XDim 16, the base advanced by CFGSHIFTMASK (operation 3, add)."""
     data = (np.arange(32)[:, None] * 4 + np.arange(32) // 8 + 1).astype(np.uint8)
     u = tilizing(32, size=1)
     u.formats(INT8)
@@ -191,8 +202,9 @@ def test_001_5_2b_8_bit_data_takes_a_pass_for_each_face() -> None:
         assert u.issue(add)
 
 
-def test_001_5_2c_halves_of_32_datum_rows_alternate_and_packer_masks_part_them() -> None:
-    """001.5.2c: rows 2 n and 2 n + 1 of Dst are left and right half; masks 0b0101 and 0b1010 choose them."""
+@pytest.mark.rule("001.5.2c")
+def test_halves_of_32_datum_rows_alternate_and_packer_masks_part_them() -> None:
+    """Rows 2 n and 2 n + 1 of Dst are left and right half; masks 0b0101 and 0b1010 choose them."""
     data = block(64)
     u = tilizing(64)
     u.l1(data)
@@ -211,8 +223,9 @@ def test_001_5_2c_halves_of_32_datum_rows_alternate_and_packer_masks_part_them()
         np.testing.assert_array_equal(bench.l1("<u2", 256), data[:16, half].reshape(-1))
 
 
-def test_001_5_3_rows_one_at_a_time_need_no_tileize() -> None:
-    """001.5.3: channel-1 Y places each row, the base moves by a matrix row in 16-byte units."""
+@pytest.mark.rule("001.5.3")
+def test_rows_one_at_a_time_need_no_tileize() -> None:
+    """Channel-1 Y places each row, the base moves by a matrix row in 16-byte units."""
     data = block(64)
     u = Unpacker(0)
     u.l1(data)
@@ -243,8 +256,9 @@ def untilizing() -> Unpacker:
     return u
 
 
-def test_001_6a_counters_bring_the_rows_of_two_faces_into_matrix_order() -> None:
-    """001.6a: Z steps between left and right face, Y goes down."""
+@pytest.mark.rule("001.6a")
+def test_counters_bring_the_rows_of_two_faces_into_matrix_order() -> None:
+    """Z steps between left and right face, Y goes down."""
     u = untilizing()
     u.l1(faces(1))
     for row in range(16):
@@ -255,8 +269,9 @@ def test_001_6a_counters_bring_the_rows_of_two_faces_into_matrix_order() -> None
     np.testing.assert_array_equal(u.values()[:32].reshape(16, 2, 16), tile[:2].transpose(1, 0, 2))
 
 
-def test_001_6b_the_replay_buffer_and_wrcfg_untilize_two_tiles() -> None:
-    """001.6b: six recorded instructions, then the tile offset from a GPR to word 92, which the seed leaves out."""
+@pytest.mark.rule("001.6b")
+def test_the_replay_buffer_and_wrcfg_untilize_two_tiles() -> None:
+    """Six recorded instructions, then the tile offset from a GPR to word 92, which the seed leaves out."""
     u = untilizing()
     u.l1(faces(1))
     u.l1(faces(2001), address=TILE + 2048)

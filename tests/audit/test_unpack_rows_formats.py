@@ -45,9 +45,10 @@ def unpacked(source: int, target: int, raw: list[int], dtype: str, *, dst: bool 
     return u
 
 
+@pytest.mark.rule("001.3.1b")
 @pytest.mark.parametrize("code", sorted(BITS_OF_CODE))
-def test_001_3_1b_bits_of_a_datum(code: int) -> None:
-    """001.3.1b: 128 datums end where L1 ends, one 16-byte unit further up they do not fit.
+def test_each_format_has_its_bits_of_a_datum(code: int) -> None:
+    """128 datums end where L1 ends, one 16-byte unit further up they do not fit.
 
     Codes 10 and 11 do not follow the class that bits 3:2 of the others give: 8 bits a datum, 2 bits a datum.
     """
@@ -68,9 +69,10 @@ def test_001_3_1b_bits_of_a_datum(code: int) -> None:
     assert DataFormat.from_code(code).bits == BITS_OF_CODE[code]
 
 
+@pytest.mark.rule("001.3.1b")
 @pytest.mark.parametrize("code", sorted(EXPONENT_BITS_OF_CODE))
-def test_001_3_1b_bits_of_an_exponent(code: int) -> None:
-    """001.3.1b: FP8 (10) and BFP2a (11) have 5 bits though bits 3:2 are those of no 5-bit class."""
+def test_each_format_has_its_bits_of_an_exponent(code: int) -> None:
+    """FP8 (10) and BFP2a (11) have 5 bits though bits 3:2 are those of no 5-bit class."""
     found = DataFormat.from_code(code)
     assert (found.exponent_bits, found.exponent_bias) == (
         EXPONENT_BITS_OF_CODE[code],
@@ -78,8 +80,9 @@ def test_001_3_1b_bits_of_an_exponent(code: int) -> None:
     )
 
 
-def test_001_3_1c_code_14_is_int8_and_code_11_bfp2a() -> None:
-    """001.3.1c: 12 and 13 are no format."""
+@pytest.mark.rule("001.3.1c")
+def test_code_14_is_int8_and_code_11_bfp2a() -> None:
+    """12 and 13 are no format."""
     assert int(unpacked(14, 14, [0x85], "<u1").src()[0, 0]) == 1 << 18 | 5 << 8 | 16
     u = unpacked(11, 11, [20] + [0] * 15 + [0b01], "<u1", THCON_SEC1_REG0_TileDescriptor_z_dim=1)
     assert int(u.src()[0, 0]) == 20  # 1.0 * 2^(20 - 15)
@@ -90,6 +93,7 @@ def test_001_3_1c_code_14_is_int8_and_code_11_bfp2a() -> None:
             DataFormat.from_code(code)
 
 
+@pytest.mark.rule("001.3.1d")
 @pytest.mark.parametrize(
     ("name", "code"),
     [
@@ -111,12 +115,13 @@ def test_001_3_1c_code_14_is_int8_and_code_11_bfp2a() -> None:
         ("Bfp2_b", 15),
     ],
 )
-def test_001_3_1d_names_of_the_software_enumeration(name: str, code: int) -> None:
+def test_names_of_the_software_enumeration_have_its_codes(name: str, code: int) -> None:
     assert DataFormat.parse(name).code == code
 
 
-def test_001_3_1d_a_bare_bfp_name_is_not_guessed() -> None:
-    """001.3.1d: software means code 2 by Bfp8, the seed code 6."""
+@pytest.mark.rule("001.3.1d")
+def test_a_bare_bfp_name_is_not_guessed() -> None:
+    """Software means code 2 by Bfp8, the seed code 6."""
     for name in ("Bfp8", "Bfp4", "Bfp2"):
         with pytest.raises(FormatError, match="ambiguous"):
             DataFormat.parse(name)
@@ -126,6 +131,7 @@ def fp16_cell(sign: int, exponent: int, mantissa: int) -> int:
     return sign << 18 | mantissa << 8 | exponent
 
 
+@pytest.mark.rule("001.3.2c")
 @pytest.mark.parametrize(
     ("bits", "cell"),
     [
@@ -141,12 +147,13 @@ def fp16_cell(sign: int, exponent: int, mantissa: int) -> int:
         (0x80000001, fp16_cell(1, 0, 0)),
     ],
 )
-def test_001_3_2c_fp32_to_fp16(bits: int, cell: int) -> None:
+def test_fp32_becomes_the_fp16_cell_of_the_rule(bits: int, cell: int) -> None:
     assert int(unpacked(FP32, FP16, [bits], "<u4").src()[0, 0]) == cell
 
 
-def test_001_3_2e_001_3_5c_e4m3_is_code_10_under_a_mode_bit_of_each_unpacker() -> None:
-    """001.3.2e, 001.3.5c, 004.6d, 001.14.2e: each unpacker has its own bit.
+@pytest.mark.rule("001.3.2e", "001.3.5c", "004.6d", "001.14.2e")
+def test_e4m3_is_code_10_under_a_mode_bit_of_each_unpacker() -> None:
+    """Each unpacker has its own bit.
 
     Exact rule: exponent e ? e + 8 : 0, mantissa m << 7, and 0x7F below it for e = 15, m = 7.
     """
@@ -168,9 +175,10 @@ def test_001_3_2e_001_3_5c_e4m3_is_code_10_under_a_mode_bit_of_each_unpacker() -
     np.testing.assert_array_equal(u.src()[:16].reshape(-1), expected)
 
 
+@pytest.mark.rule("001.3.2f", "001.3.4b")
 @pytest.mark.parametrize(("kind", "bits"), [(BFP8, 8), (BFP4, 4), (BFP2, 2)])
-def test_001_3_2f_001_3_4b_a_bfp_datum_is_magnitude_times_a_power_of_two(kind: int, bits: int) -> None:
-    """001.3.2f: exactly mag / 2^(bits - 2) * 2^(E - 127); the code with the sign alone is minus infinity (001.3.4b)."""
+def test_a_bfp_datum_is_magnitude_times_a_power_of_two(kind: int, bits: int) -> None:
+    """Exactly mag / 2^(bits - 2) * 2^(E - 127); the code with the sign alone is minus infinity (001.3.4b)."""
     per_byte = 8 // bits
     datums = list(range(1 << bits)) * (64 // (1 << bits) or 1)
     raw = bytes(
@@ -193,14 +201,16 @@ def test_001_3_2f_001_3_4b_a_bfp_datum_is_magnitude_times_a_power_of_two(kind: i
         assert (cell >> 18, got) == (sign, value)
 
 
-def test_001_3_2f_a_small_shared_exponent_wraps() -> None:
-    """001.3.2f: modulo 256, so that a tiny value becomes a huge one."""
+@pytest.mark.rule("001.3.2f")
+def test_a_small_shared_exponent_wraps() -> None:
+    """Modulo 256, so that a tiny value becomes a huge one."""
     u = unpacked(BFP8, BFP8, [3] + [0] * 15 + [1], "<u1", THCON_SEC1_REG0_TileDescriptor_z_dim=1)
     assert int(u.src()[0, 0]) == (3 - 6) % 256
 
 
-def test_001_3_3b_a_fp16_cell_says_something_else_when_read_as_tf32() -> None:
-    """001.3.3b, 004.1b: 1.0 has exponent 15 in [4:0]; the bank's implied format goes with it."""
+@pytest.mark.rule("001.3.3b", "004.1b")
+def test_a_fp16_cell_says_something_else_when_read_as_tf32() -> None:
+    """1.0 has exponent 15 in [4:0]; the bank's implied format goes with it."""
     u = Unpacker(1)
     u.formats(FP16)
     u.l1([0x3C00] * 16)
@@ -217,6 +227,7 @@ def test_001_3_3b_a_fp16_cell_says_something_else_when_read_as_tf32() -> None:
     assert list(u.t["src_format"][1]) == [FP16, BF16]
 
 
+@pytest.mark.rule("001.3.3c", "004.1e")
 @pytest.mark.parametrize(
     ("source", "target", "dtype", "raw", "cell"),
     [
@@ -228,30 +239,35 @@ def test_001_3_3b_a_fp16_cell_says_something_else_when_read_as_tf32() -> None:
         (FP8, FP8, "<u1", 0b1_10101_01, 0b1_0100000000_10101),
     ],
 )
-def test_001_3_3c_004_1e_layouts_of_16_bit_dst_cells(source: int, target: int, dtype: str, raw: int, cell: int) -> None:
-    """001.3.3c, 004.1e: permutations of sign, mantissa, exponent."""
+def test_each_format_has_its_layout_of_16_bit_dst_cells(
+    source: int, target: int, dtype: str, raw: int, cell: int
+) -> None:
+    """Permutations of sign, mantissa, exponent."""
     u = unpacked(source, target, [raw] * 16, dtype, dst=True)
     assert set(u.t["dst"][0]) == {cell}
     assert not u.t["dst"][1:].any()
 
 
+@pytest.mark.rule("001.3.3c", "004.1e")
 @pytest.mark.parametrize("kind", [FP32, TF32, INT32])
-def test_001_3_3c_004_1e_layout_of_32_bit_dst_cells(kind: int) -> None:
-    """001.3.3c: the upper half is permuted as BF16, the lower is raw, whatever the format."""
+def test_32_bit_dst_cells_are_two_permuted_halves(kind: int) -> None:
+    """The upper half is permuted as BF16, the lower is raw, whatever the format."""
     u = unpacked(kind, kind, [0b1_10000001_0110011_1010010110100101] * 16, "<u4", dst=True)
     assert set(u.t["dst"][0]) == {0b1_0110011_10000001}
     assert set(u.t["dst"][8]) == {0b1010010110100101}
 
 
-def test_001_3_4b_negative_zero_is_minus_infinity_and_positive_zero_is_zero() -> None:
-    """001.3.4b: 0xFF80 for each of BFP8, BFP4, BFP2 (cell: sign, mantissa 0, exponent 255)."""
+@pytest.mark.rule("001.3.4b")
+def test_negative_zero_is_minus_infinity_and_positive_zero_is_zero() -> None:
+    """0xFF80 for each of BFP8, BFP4, BFP2 (cell: sign, mantissa 0, exponent 255)."""
     for kind, raw in ((BFP8, [0x80, 0x00]), (BFP4, [0x08]), (BFP2, [0b0010])):
         u = unpacked(kind, kind, [10] + [0] * 15 + raw, "<u1", THCON_SEC1_REG0_TileDescriptor_z_dim=1)
         np.testing.assert_array_equal(u.src()[0, :2], [1 << 18 | 255, 0])
 
 
-def test_001_3_5a_tf32_comes_to_src_from_fp32_and_to_dst_as_it_is() -> None:
-    """001.3.5a: code 4 as input has a Dst output only; L1 TF32 for Src is declared FP32 in, TF32 out."""
+@pytest.mark.rule("001.3.5a")
+def test_tf32_comes_to_src_from_fp32_and_to_dst_as_it_is() -> None:
+    """Code 4 as input has a Dst output only; L1 TF32 for Src is declared FP32 in, TF32 out."""
     bits = 0xC0490FDB
     assert (
         int(unpacked(FP32, TF32, [bits], "<u4").src()[0, 0]) == 1 << 18 | (bits >> 13 & 0x3FF) << 8 | bits >> 23 & 0xFF
@@ -262,8 +278,9 @@ def test_001_3_5a_tf32_comes_to_src_from_fp32_and_to_dst_as_it_is() -> None:
         unpacked(TF32, TF32, [bits], "<u4")
 
 
-def test_001_3_2f_a_family_result_is_fp16() -> None:
-    """001.3.2f: exponent byte 20 (bias 15), datum 0x50 = 1.25."""
+@pytest.mark.rule("001.3.2f")
+def test_a_family_result_is_fp16() -> None:
+    """Exponent byte 20 (bias 15), datum 0x50 = 1.25."""
     u = unpacked(BFP8A, BFP8A, [20] + [0] * 15 + [0x50], "<u1", THCON_SEC1_REG0_TileDescriptor_z_dim=1)
     assert int(u.src()[0, 0]) == fp16_cell(0, 20, 0x100)
     u = unpacked(BFP2A, BFP2A, [20] + [0] * 15 + [0b11], "<u1", THCON_SEC1_REG0_TileDescriptor_z_dim=1)

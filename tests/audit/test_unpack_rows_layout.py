@@ -20,7 +20,8 @@ def counting(unpacker: int = 1) -> Unpacker:
     return u
 
 
-def test_001_0a_unpacker_0_writes_srca_or_dst_and_unpacker_1_srcb() -> None:
+@pytest.mark.rule("001.0a")
+def test_unpacker_0_writes_srca_or_dst_and_unpacker_1_srcb() -> None:
     files = ("srca", "srcb", "dst")
     for unpacker, dst, written in ((0, False, "srca"), (1, False, "srcb"), (0, True, "dst")):
         u = counting(unpacker)
@@ -30,7 +31,8 @@ def test_001_0a_unpacker_0_writes_srca_or_dst_and_unpacker_1_srcb() -> None:
         assert [name for name in files if u.t[name].any()] == [written]
 
 
-def test_001_0a_unpacker_1_has_no_way_to_dst() -> None:
+@pytest.mark.rule("001.0a")
+def test_unpacker_1_has_no_way_to_dst() -> None:
     u = counting(1)
     u.set("THCON_SEC1_REG2_Unpack_if_sel_cntx0", 1)
     u.set("THCON_SEC1_REG2_Unpack_If_Sel", 1)
@@ -40,9 +42,10 @@ def test_001_0a_unpacker_1_has_no_way_to_dst() -> None:
     assert u.values()[0, 0] == 1
 
 
+@pytest.mark.rule("001.0b")
 @pytest.mark.parametrize("unpacker", [0, 1])
-def test_001_0b_a_src_file_has_two_banks_of_64_rows_of_16_cells_of_19_bits(unpacker: int) -> None:
-    """001.0b: 1024 values whose TF32 form has all combinations of ends fill a bank, the next 1024 the other."""
+def test_a_src_file_has_two_banks_of_64_rows_of_16_cells_of_19_bits(unpacker: int) -> None:
+    """1024 values whose TF32 form has all combinations of ends fill a bank, the next 1024 the other."""
     u = Unpacker(unpacker)
     u.formats(FP32, TF32)
     values = np.random.default_rng(0).integers(0, 1 << 32, 2048, dtype=np.uint64).astype(np.uint32)
@@ -59,8 +62,9 @@ def test_001_0b_a_src_file_has_two_banks_of_64_rows_of_16_cells_of_19_bits(unpac
     assert not u.unpack()  # there is no third bank
 
 
-def test_001_0b_dst_has_1024_rows_of_16_bits() -> None:
-    """001.0b: row 1023 exists and row 1024 is row 0 again."""
+@pytest.mark.rule("001.0b")
+def test_dst_has_1024_rows_of_16_bits() -> None:
+    """Row 1023 exists and row 1024 is row 0 again."""
     u = counting(0)
     u.to_dst()
     u.set("THCON_SEC0_REG5_Dest_cntx0_address", 16 * (4 + 1023))
@@ -71,8 +75,9 @@ def test_001_0b_dst_has_1024_rows_of_16_bits() -> None:
     assert u.t["dst"].shape == (1024, 16)
 
 
-def test_001_0b_or_512_rows_of_32_bits() -> None:
-    """001.0b, 001.2.6i, 004.9a: 512 rows of INT32 fill each cell of the 1024 physical rows once (I.3)."""
+@pytest.mark.rule("001.0b", "001.2.6i", "004.9a")
+def test_dst_has_512_rows_of_32_bits() -> None:
+    """512 rows of INT32 fill each cell of the 1024 physical rows once (I.3)."""
     u = Unpacker(0)
     u.to_dst()
     u.formats(INT32)
@@ -91,9 +96,10 @@ def test_001_0b_or_512_rows_of_32_bits() -> None:
     np.testing.assert_array_equal(u.t["dst"], expected)
 
 
+@pytest.mark.rule("001.0d")
 @pytest.mark.parametrize("thread", [0, 1, 2])
-def test_001_0d_counter_instructions_take_effect_in_program_order(thread: int) -> None:
-    """001.0d: they belong to the Misc unit; an UNPACR that waits holds those behind it."""
+def test_counter_instructions_take_effect_in_program_order(thread: int) -> None:
+    """They belong to the Misc unit; an UNPACR that waits holds those behind it."""
     assert {INSTRUCTIONS[m].unit for m in ("SETADC", "SETADCXY", "INCADCZW", "ADDRCRZW")} == {"misc"}
     assert INSTRUCTIONS["UNPACR"].unit == "unpack"
     u = Unpacker(1, thread=thread)
@@ -114,9 +120,10 @@ def test_001_0d_counter_instructions_take_effect_in_program_order(thread: int) -
     assert u.counter("z") == 1
 
 
+@pytest.mark.rule("001.1.1a", "004.8b")
 @pytest.mark.parametrize("unpacker", [0, 1])
-def test_001_1_1a_no_header_is_read_but_the_address_has_one_unit_added(unpacker: int) -> None:
-    """001.1.1a, 004.8b: with Base = address / 16 - 1 the first datum is the one at the address itself."""
+def test_no_header_is_read_but_the_address_has_one_unit_added(unpacker: int) -> None:
+    """With Base = address / 16 - 1 the first datum is the one at the address itself."""
     u = Unpacker(unpacker)
     u.l1([7] * 8, address=TILE - 16)  # what a stored header would be
     u.l1(COUNTING)
@@ -128,8 +135,9 @@ def test_001_1_1a_no_header_is_read_but_the_address_has_one_unit_added(unpacker:
     assert u.values()[0, 0] == 9  # 16 bytes further
 
 
-def test_001_1_1b_a_bf16_tile_takes_2048_bytes() -> None:
-    """001.1.1b: the last tile of L1 ends where L1 ends; 16 bytes further up it does not fit."""
+@pytest.mark.rule("001.1.1b")
+def test_a_bf16_tile_takes_2048_bytes() -> None:
+    """The last tile of L1 ends where L1 ends; 16 bytes further up it does not fit."""
     assert DataFormat.BF16.tile_bytes() == 32 * 32 * 2
     for base, fits in ((L1_SIZE - 2048, True), (L1_SIZE - 2032, False)):
         u = Unpacker(1)
@@ -147,8 +155,9 @@ def test_001_1_1b_a_bf16_tile_takes_2048_bytes() -> None:
                 u.unpack()
 
 
-def test_001_1_1c_the_usual_dimensions_take_a_face_for_each_z() -> None:
-    """001.1.1c: YDim 1, ZDim 4, XDim 256."""
+@pytest.mark.rule("001.1.1c")
+def test_the_usual_dimensions_take_a_face_for_each_z() -> None:
+    """YDim 1, ZDim 4, XDim 256."""
     u = counting(0)
     u.count(256)
     for face in range(4):
@@ -158,8 +167,9 @@ def test_001_1_1c_the_usual_dimensions_take_a_face_for_each_z() -> None:
         np.testing.assert_array_equal(u.values()[:16].reshape(-1), expected)
 
 
+@pytest.mark.rule("001.1.1d")
 @pytest.mark.parametrize("y_dim", [1, 3])
-def test_001_1_1d_x_dim_is_the_length_of_a_y_step_and_of_a_z_slice_only_when_y_dim_is_1(y_dim: int) -> None:
+def test_x_dim_is_the_length_of_a_y_step_and_of_a_z_slice_only_when_y_dim_is_1(y_dim: int) -> None:
     u = counting(1)
     u.set("THCON_SEC1_REG0_TileDescriptor_x_dim", 24)
     u.set("THCON_SEC1_REG0_TileDescriptor_y_dim", y_dim)
@@ -171,6 +181,7 @@ def test_001_1_1d_x_dim_is_the_length_of_a_y_step_and_of_a_z_slice_only_when_y_d
     assert u.values()[0, 0] == 24 + 1
 
 
+@pytest.mark.rule("001.1.2a", "001.1.2b")
 @pytest.mark.parametrize(
     ("dims", "section"),
     [
@@ -183,10 +194,8 @@ def test_001_1_1d_x_dim_is_the_length_of_a_y_step_and_of_a_z_slice_only_when_y_d
         ((256, 1, 0, 0), 16),  # Z of 0 counts as 1
     ],
 )
-def test_001_1_2a_001_1_2b_exponents_come_first_in_whole_16_byte_units(
-    dims: tuple[int, int, int, int], section: int
-) -> None:
-    """001.1.2a, 001.1.2b: ceil16(ceil(X * Y * Z * W / 16)) bytes, whatever count is unpacked."""
+def test_exponents_come_first_in_whole_16_byte_units(dims: tuple[int, int, int, int], section: int) -> None:
+    """ceil16(ceil(X * Y * Z * W / 16)) bytes, whatever count is unpacked."""
     u = Unpacker(1)
     u.formats(BFP8)
     for name, value in zip("xyzw", dims, strict=True):
@@ -198,8 +207,9 @@ def test_001_1_2a_001_1_2b_exponents_come_first_in_whole_16_byte_units(
     np.testing.assert_array_equal(u.src()[0, :3], [77, 76, 0])
 
 
-def test_001_1_2b_dimensions_count_after_masking_to_8_bits() -> None:
-    """001.1.2b: a Y field of 0x0102 is 2 rows, for which 16 * 2 datums have 2 exponents."""
+@pytest.mark.rule("001.1.2b")
+def test_dimensions_count_after_masking_to_8_bits() -> None:
+    """A Y field of 0x0102 is 2 rows, for which 16 * 2 datums have 2 exponents."""
     u = Unpacker(1)
     u.formats(BFP8)
     u.set("THCON_SEC1_REG0_TileDescriptor_x_dim", 16)
@@ -209,6 +219,7 @@ def test_001_1_2b_dimensions_count_after_masking_to_8_bits() -> None:
     assert set(u.src()[0]) == {50}
 
 
+@pytest.mark.rule("001.1.2e")
 @pytest.mark.parametrize(
     ("kind", "raw", "cells"),
     [
@@ -219,7 +230,7 @@ def test_001_1_2b_dimensions_count_after_masking_to_8_bits() -> None:
         (BFP2, [0b01_00_00_00], [0, 0, 0, 100]),
     ],
 )
-def test_001_1_2e_the_low_part_of_a_byte_is_the_earlier_datum(kind: int, raw: list[int], cells: list[int]) -> None:
+def test_the_low_part_of_a_byte_is_the_earlier_datum(kind: int, raw: list[int], cells: list[int]) -> None:
     u = Unpacker(1)
     u.formats(kind)
     u.set("THCON_SEC1_REG0_TileDescriptor_x_dim", 16)
@@ -230,8 +241,9 @@ def test_001_1_2e_the_low_part_of_a_byte_is_the_earlier_datum(kind: int, raw: li
     np.testing.assert_array_equal(u.src()[0, :4], cells)
 
 
-def test_001_12b_the_rates_insert_0_1_3_and_7_zeros() -> None:
-    """001.12b: (1 << rate) - 1, not 0, 1, 2, 4."""
+@pytest.mark.rule("001.12b")
+def test_the_rates_insert_0_1_3_and_7_zeros() -> None:
+    """(1 << rate) - 1, not 0, 1, 2, 4."""
     for rate, zeros in ((0, 0), (1, 1), (2, 3), (3, 7)):
         u = Unpacker(1)
         u.formats(INT16)

@@ -32,9 +32,10 @@ def first_datum(u: Unpacker, **operands: int) -> int:
     return int(u.values()[0, 0]) - 1
 
 
+@pytest.mark.rule("000.2.1a", "000.2.1d")
 @pytest.mark.parametrize(("unpacker", "word"), [(0, 64), (1, 112)])
-def test_000_2_1a_descriptor_words(unpacker: int, word: int) -> None:
-    """000.2.1a, 000.2.1d: format [3:0], flag [4], X [31:16]; Y [7:0], Z [23:16] of the second; W, digest [31:24]."""
+def test_each_descriptor_word_has_its_fields(unpacker: int, word: int) -> None:
+    """Format [3:0], flag [4], X [31:16]; Y [7:0], Z [23:16] of the second; W, digest [31:24]."""
     u = counting(unpacker)
     if unpacker == 0:
         put(u, 49, 128)  # the single-context form has no Dest address: 64 datums of 2 bytes
@@ -47,8 +48,9 @@ def test_000_2_1a_descriptor_words(unpacker: int, word: int) -> None:
     assert first_datum(u, OvrdThreadId=0) == ((1 * 3 + 2) * 5 + 4) * 10 + 3 + 16
 
 
-def test_000_2_1d_bit_5_suppresses_the_exponent_skip() -> None:
-    """000.2.1d: NoBFPExpSection, for a BFP4 tile of 1024 datums, whose section has 64 bytes."""
+@pytest.mark.rule("000.2.1d")
+def test_bit_5_suppresses_the_exponent_skip() -> None:
+    """NoBFPExpSection, for a BFP4 tile of 1024 datums, whose section has 64 bytes."""
     # Byte 0 is the exponent 0x22 and, without the skip, datums 2, 2: 0.5 * 2^(E - 127). Byte 64 holds datums 7, 7.
     for bit, cell in ((0, 0x60 << 11 | 0x22), (1, 0x21)):
         u = Unpacker(1)
@@ -59,9 +61,10 @@ def test_000_2_1d_bit_5_suppresses_the_exponent_skip() -> None:
         assert int(u.src()[0, 0]) == cell
 
 
+@pytest.mark.rule("000.2.1b")
 @pytest.mark.parametrize("bit_11", [0, 1])
-def test_000_2_1b_blobs_per_plane_has_three_bits(bit_11: int) -> None:
-    """000.2.1b: bits 10:8 alone; 2 blobs, the second from datum 32 to the X dimension 64."""
+def test_blobs_per_plane_has_three_bits(bit_11: int) -> None:
+    """Bits 10:8 alone; 2 blobs, the second from datum 32 to the X dimension 64."""
     u = counting(1)
     put(u, 112, 64 << 16 | bit_11 << 11 | 2 << 8 | 1 << 4 | INT16)
     put(u, 114, 0x20 << 16, 0xFFFF0000)  # blobs_y_start from bit 80: starts 0, 2 in units of 16
@@ -70,9 +73,10 @@ def test_000_2_1b_blobs_per_plane_has_three_bits(bit_11: int) -> None:
     np.testing.assert_array_equal(u.values().reshape(-1)[:33], [*range(33, 65), 0])
 
 
+@pytest.mark.rule("000.2.1c")
 @pytest.mark.parametrize("junk", [0, 0xFF])
-def test_000_2_1c_y_z_and_w_have_eight_bits(junk: int) -> None:
-    """000.2.1c: the upper byte of each 16-bit half is no part of the dimension."""
+def test_y_z_and_w_have_eight_bits(junk: int) -> None:
+    """The upper byte of each 16-bit half is no part of the dimension."""
     u = counting(1)
     put(u, 112, 4 << 16, 0xFFFF0000)
     put(u, 113, junk << 24 | 3 << 16 | junk << 8 | 5)
@@ -81,9 +85,10 @@ def test_000_2_1c_y_z_and_w_have_eight_bits(junk: int) -> None:
     assert first_datum(u) == ((1 * 3 + 1) * 5 + 1) * 4
 
 
+@pytest.mark.rule("000.2.1e")
 @pytest.mark.parametrize("x_dim", [16, 24, 256])
-def test_000_2_1e_x_dim_is_datums_per_y_step(x_dim: int) -> None:
-    """000.2.1e: whatever face width and count are."""
+def test_x_dim_is_datums_per_y_step(x_dim: int) -> None:
+    """Whatever face width and count are."""
     u = counting(1)
     put(u, 112, x_dim << 16, 0xFFFF0000)
     put(u, 113, 7, 0xFF)
@@ -93,9 +98,10 @@ def test_000_2_1e_x_dim_is_datums_per_y_step(x_dim: int) -> None:
     assert first_datum(u) == 7 * x_dim
 
 
+@pytest.mark.rule("000.2.2a")
 @pytest.mark.parametrize("context", range(8))
-def test_000_2_2a_each_nibble_of_word_72_is_the_column_shift_of_contexts_n_and_n_plus_4(context: int) -> None:
-    """000.2.2a: nibbles at 16, 20, 24, 28; unpacker 0, no tileize."""
+def test_each_nibble_of_word_72_is_the_column_shift_of_contexts_n_and_n_plus_4(context: int) -> None:
+    """Nibbles at 16, 20, 24, 28; unpacker 0, no tileize."""
     u = counting(0)
     u.base(TILE, context)
     put(u, 72, 0x4321_0000, 0xFFFF0000)
@@ -104,8 +110,9 @@ def test_000_2_2a_each_nibble_of_word_72_is_the_column_shift_of_contexts_n_and_n
     np.testing.assert_array_equal(u.values()[0], [*range(shift + 1, 17), *[0] * shift])
 
 
-def test_000_2_2a_three_nibbles_make_the_row_stride_of_tileize() -> None:
-    """000.2.2a: cntx0 << 4 | cntx1 << 8 | cntx2 << 12; the fourth has no part in it."""
+@pytest.mark.rule("000.2.2a")
+def test_three_nibbles_make_the_row_stride_of_tileize() -> None:
+    """cntx0 << 4 | cntx1 << 8 | cntx2 << 12; the fourth has no part in it."""
     for nibbles, stride in ((0x00F, 0xF0), (0x010, 0x100), (0x001, 0x10), (0x101, 0x1010), (0xF001, 0x10)):
         u = counting(1)
         put(u, 120, 1 << 9 | nibbles << 16, 0xFFFF0200)
@@ -114,8 +121,9 @@ def test_000_2_2a_three_nibbles_make_the_row_stride_of_tileize() -> None:
         assert int(u.values()[2, 0]) == stride // 2 + 1  # datum 32 starts the second unpack row
 
 
-def test_000_2_2b_bit_14_gives_each_context_its_own_formats() -> None:
-    """000.2.2b, 000.2.5a: [19:16] in, [23:20] out of word 140 for context 0, word 141 for 1."""
+@pytest.mark.rule("000.2.2b", "000.2.5a")
+def test_bit_14_gives_each_context_its_own_formats() -> None:
+    """[19:16] in, [23:20] out of word 140 for context 0, word 141 for 1."""
     u = Unpacker(1)
     u.base(TILE, 1)
     u.l1([0x3F80] * 16)
@@ -137,9 +145,10 @@ def burst_refused(u: Unpacker, row: int) -> bool:
     return False
 
 
+@pytest.mark.rule("000.2.2d")
 @pytest.mark.parametrize("mode", range(4))
-def test_000_2_2d_throttle_mode_counts_only_under_the_override_bit(mode: int) -> None:
-    """000.2.2d: 16-bit data, 32 bytes a row: by default 128 bytes or 4 rows; with word 70 bit 3, 16 << mode bytes.
+def test_throttle_mode_counts_only_under_the_override_bit(mode: int) -> None:
+    """16-bit data, 32 bytes a row: by default 128 bytes or 4 rows; with word 70 bit 3, 16 << mode bytes.
 
     A doubled x4 makes mode 2 128 bytes for data wider than 8 bits.
     """
@@ -154,8 +163,9 @@ def test_000_2_2d_throttle_mode_counts_only_under_the_override_bit(mode: int) ->
         assert [burst_refused(u, row) for row in (0, 1, 2, 4)] == [bool(row % rows) for row in (0, 1, 2, 4)]
 
 
-def test_000_2_2e_word_73_has_a_count_that_is_no_power_of_two() -> None:
-    """000.2.2e: [11:9] count 5 under [12]; Metadata_x_end [31:24] changes no data; [8] forces the exponent."""
+@pytest.mark.rule("000.2.2e")
+def test_word_73_has_a_count_that_is_no_power_of_two() -> None:
+    """[11:9] count 5 under [12]; Metadata_x_end [31:24] changes no data; [8] forces the exponent."""
     u = counting(0)
     put(u, 73, 0xAB << 24 | 1 << 12 | 5 << 9, 0xFF001E00)
     for expected in (1, 2, 3, 4, 0, 1):
@@ -170,8 +180,9 @@ def test_000_2_2e_word_73_has_a_count_that_is_no_power_of_two() -> None:
     assert set(u.src()[0]) == {99}
 
 
-def test_000_2_2f_limit_and_size_have_17_bits_and_context_1_its_own() -> None:
-    """000.2.2f: words 122, 123; 152, 153 with bit 17 of 153 for context 1. Units are 16 bytes."""
+@pytest.mark.rule("000.2.2f")
+def test_limit_and_size_have_17_bits_and_context_1_its_own() -> None:
+    """Words 122, 123; 152, 153 with bit 17 of 153 for context 1. Units are 16 bytes."""
     for context in (0, 1):
         u = Unpacker(1)
         high = 0x17F000
@@ -188,10 +199,11 @@ def test_000_2_2f_limit_and_size_have_17_bits_and_context_1_its_own() -> None:
             assert int(u.values()[0, 0]) == 0
 
 
+@pytest.mark.rule("000.2.2g")
 @pytest.mark.parametrize("rate", range(4))
 @pytest.mark.parametrize("interleave", [0, 1])
-def test_000_2_2g_upsample_bits(rate: int, interleave: int) -> None:
-    """000.2.2g: rate in [13:12], interleave in [15]: what lies between is zeroed or kept."""
+def test_upsampling_zeroes_or_keeps_what_lies_between_datums(rate: int, interleave: int) -> None:
+    """Rate in [13:12], interleave in [15]: what lies between is zeroed or kept."""
     u = counting(1)
     u.t["srcb"][0] = 0x7FFFF
     put(u, 120, rate << 12 | interleave << 15, 0xB000)
@@ -203,9 +215,10 @@ def test_000_2_2g_upsample_bits(rate: int, interleave: int) -> None:
         assert set(flat[:, 1:].reshape(-1)) == {0x7FFFF if interleave else 0}
 
 
+@pytest.mark.rule("000.2.5a", "000.2.5b")
 @pytest.mark.parametrize(("unpacker", "first"), [(0, 92), (1, 140)])
-def test_000_2_5a_000_2_5b_offsets_and_formats_of_all_contexts(unpacker: int, first: int) -> None:
-    """000.2.5a, 000.2.5b: words first .. first + 3; bits 15:0 offset in 16-byte units, shared by contexts n and n + 4.
+def test_each_context_has_its_offset_and_formats(unpacker: int, first: int) -> None:
+    """Words first .. first + 3; bits 15:0 offset in 16-byte units, shared by contexts n and n + 4.
 
     Formats at 19:16 / 23:20 for n, 27:24 / 31:28 for n + 4. Unpacker 1 has contexts 0 and 1 only.
     """
@@ -222,8 +235,9 @@ def test_000_2_5a_000_2_5b_offsets_and_formats_of_all_contexts(unpacker: int, fi
         assert int(u.src()[0, 0]) == (value & 0x7F) << 11 | value >> 7
 
 
-def test_000_2_6a_channel_0_strides_have_no_effect_on_the_unpackers() -> None:
-    """000.2.6a: words 44-47 store and change nothing; the input address comes from the dimensions."""
+@pytest.mark.rule("000.2.6a")
+def test_channel_0_strides_have_no_effect_on_the_unpackers() -> None:
+    """Words 44-47 store and change nothing; the input address comes from the dimensions."""
     cells = []
     for value in (0, 0xFFFFFFFF):
         for unpacker in (0, 1):
@@ -240,9 +254,10 @@ def test_000_2_6a_channel_0_strides_have_no_effect_on_the_unpackers() -> None:
         np.testing.assert_array_equal(other, cells[0])
 
 
+@pytest.mark.rule("000.2.6b")
 @pytest.mark.parametrize(("unpacker", "word"), [(0, 56), (1, 58)])
-def test_000_2_6b_output_strides_are_words_56_to_59(unpacker: int, word: int) -> None:
-    """000.2.6b: Y in [31:16] of the first, Z in [15:0] and W in [31:16] of the second; bytes."""
+def test_output_strides_are_words_56_to_59(unpacker: int, word: int) -> None:
+    """Y in [31:16] of the first, Z in [15:0] and W in [31:16] of the second; bytes."""
     u = counting(unpacker)
     if unpacker == 0:
         put(u, 50, 1 << 8, 1 << 8)  # add the context's 64 datums to the strided sum
@@ -253,8 +268,9 @@ def test_000_2_6b_output_strides_are_words_56_to_59(unpacker: int, word: int) ->
     np.testing.assert_array_equal(np.flatnonzero(u.values().any(axis=1)), [2 + 3 + 15])
 
 
-def test_000_2_7a_the_context_offset_is_thread_config_41_and_setc16_alone_writes_it() -> None:
-    """000.2.7a: Config word 41 is another register; other threads keep their own entry."""
+@pytest.mark.rule("000.2.7a")
+def test_the_context_offset_is_thread_config_41_and_setc16_alone_writes_it() -> None:
+    """Config word 41 is another register; other threads keep their own entry."""
     u = counting(0)
     u.base(TILE + 0x40, 1)
     u.t["gpr"][0, 0] = 0x0101

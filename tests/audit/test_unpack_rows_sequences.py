@@ -70,8 +70,9 @@ def run(u: Unpacker, *names: str) -> None:
         assert u.issue(from_ttinsn(LISTING[name][1])), name
 
 
-def test_001_11_1a_the_first_lines_reset_all_counters_but_x1() -> None:
-    """001.11.1a: mask 0b1011 leaves channel-1 X alone; the packer's counters stay."""
+@pytest.mark.rule("001.11.1a")
+def test_the_first_lines_reset_all_counters_but_x1() -> None:
+    """Mask 0b1011 leaves channel-1 X alone; the packer's counters stay."""
     u = Unpacker()
     u.t["adc"][...] = 7
     run(u, "001.11.1a SETADCXY", "001.11.1a SETADCZW")
@@ -95,11 +96,10 @@ MASKED_WRITES = [
 ]
 
 
+@pytest.mark.rule("001.11.1b", "001.11.1b2", "001.11.1c")
 @pytest.mark.parametrize(("row", "word", "place", "cleared"), MASKED_WRITES)
-def test_001_11_1b_001_11_1b2_001_11_1c_stores_are_masked_byte_writes(
-    row: str, word: int, place: int, cleared: int
-) -> None:
-    """001.11.1b, 001.11.1b2, 001.11.1c: RMWCIB0-3: byte in the opcode, mask, data, word number."""
+def test_stores_are_masked_byte_writes(row: str, word: int, place: int, cleared: int) -> None:
+    """RMWCIB0-3: byte in the opcode, mask, data, word number."""
     assert disassemble(word).startswith(f"RMWCIB{(word >> 24) - 0xB3}")
     u = Unpacker()
     before = u.t["config"].copy()
@@ -110,9 +110,10 @@ def test_001_11_1b_001_11_1b2_001_11_1c_stores_are_masked_byte_writes(
     np.testing.assert_array_equal(u.t["config"], before)
 
 
+@pytest.mark.rule("001.11.1d")
 @pytest.mark.parametrize(("unpacker", "word"), [(0, 57), (1, 59)])
-def test_001_11_1d_z_strides_stand_in_words_57_and_59(unpacker: int, word: int) -> None:
-    """001.11.1d: bits 15:0, bytes of output; written as the kernel writes, through a GPR."""
+def test_z_strides_stand_in_words_57_and_59(unpacker: int, word: int) -> None:
+    """Bits 15:0, bytes of output; written as the kernel writes, through a GPR."""
     u = Unpacker(unpacker)
     u.l1(COUNTING)
     u.set("UNP0_ADD_DEST_ADDR_CNTR_add_dest_addr_cntr", 1)
@@ -123,8 +124,9 @@ def test_001_11_1d_z_strides_stand_in_words_57_and_59(unpacker: int, word: int) 
     assert list(np.flatnonzero(u.values().any(axis=1))) == [48]
 
 
-def test_001_11_1e_setc16_5_4_sets_one_bit_and_no_base_row() -> None:
-    """001.11.1e: after a hand-over SrcRow is 0, and rows 16 and up may be addressed: SetOvrdWithAddr is 1."""
+@pytest.mark.rule("001.11.1e")
+def test_setc16_5_4_sets_one_bit_and_no_base_row() -> None:
+    """After a hand-over SrcRow is 0, and rows 16 and up may be addressed: SetOvrdWithAddr is 1."""
     u = Unpacker(0)
     u.l1(COUNTING)
     run(u, "001.11.1e SETC16", "001.11.1e SETADCXX", "001.11.4 UNPACR")
@@ -136,8 +138,9 @@ def test_001_11_1e_setc16_5_4_sets_one_bit_and_no_base_row() -> None:
     np.testing.assert_array_equal(np.flatnonzero(u.values(1).any(axis=1)), np.arange(16, 32))
 
 
-def test_001_11_2a_001_11_2b_a_tile_of_the_add1_kernel() -> None:
-    """001.11.2a, 001.11.2b: counters, wait, MOP with an UNPACR for each source, SEMGET of semaphore 5, next context."""
+@pytest.mark.rule("001.11.2a", "001.11.2b")
+def test_the_add1_kernel_unpacks_a_tile() -> None:
+    """Counters, wait, MOP with an UNPACR for each source, SEMGET of semaphore 5, next context."""
     u = Unpacker(0)
     u.formats(INT16)
     for unpacker, address in ((0, TILE), (1, TILE + 0x1000)):
@@ -165,7 +168,8 @@ REPLAYED = [
 ]
 
 
-def test_001_11_3a_the_base_address_advances_by_a_gpr() -> None:
+@pytest.mark.rule("001.11.3a")
+def test_the_base_address_advances_by_a_gpr() -> None:
     """001.11.3a: Config word 124 += GPR 18, by way of GPR 12; 001.11.3b: the bank is handed over each time."""
     u = Unpacker(1)
     u.l1(COUNTING)
@@ -179,7 +183,8 @@ def test_001_11_3a_the_base_address_advances_by_a_gpr() -> None:
         np.testing.assert_array_equal(u.values(n % 2)[:16].reshape(-1), np.arange(256 * n + 1, 256 * n + 257))
 
 
-def test_001_11_3b_the_last_operand_is_last_and_no_counter_moves() -> None:
+@pytest.mark.rule("001.11.3b")
+def test_the_last_operand_is_last_and_no_counter_moves() -> None:
     u = Unpacker(1)
     u.l1(COUNTING)
     run(u, "001.11.3b UNPACR")
@@ -188,8 +193,9 @@ def test_001_11_3b_the_last_operand_is_last_and_no_counter_moves() -> None:
     assert u.t["src_owner"][1, 0] == 1
 
 
-def test_001_11_3c_the_wait_is_for_the_scalar_unit_and_not_for_unpacker_1() -> None:
-    """001.11.3c: block B7 (configuration), condition C0 (ThCon); WRCFG goes on while SrcB is the matrix unit's."""
+@pytest.mark.rule("001.11.3c")
+def test_the_wait_is_for_the_scalar_unit_and_not_for_unpacker_1() -> None:
+    """Block B7 (configuration), condition C0 (ThCon); WRCFG goes on while SrcB is the matrix unit's."""
     u = Unpacker(1)
     u.t["src_owner"][...] = 1
     u.t["gpr"][0, 12] = 0x777
@@ -197,8 +203,9 @@ def test_001_11_3c_the_wait_is_for_the_scalar_unit_and_not_for_unpacker_1() -> N
     assert u.t["config"][0, 124] == 0x777
 
 
-def test_001_11_3d_replay_with_1_records_the_next_12_words_and_runs_none() -> None:
-    """001.11.3d: six words for each context; playing six of them does one tile."""
+@pytest.mark.rule("001.11.3d")
+def test_replay_with_1_records_the_next_12_words_and_runs_none() -> None:
+    """Six words for each context; playing six of them does one tile."""
     u = Unpacker(1)
     u.l1(COUNTING)
     u.count(256)
@@ -224,8 +231,9 @@ def test_001_11_3d_replay_with_1_records_the_next_12_words_and_runs_none() -> No
     assert u.t["config"][0, 125] == (TILE + 0x1000) // 16 - 1 + 32
 
 
-def test_001_11_4_a_face_to_srca() -> None:
-    """001.11.4: wait, unpack and hand over, release the semaphore, context 0."""
+@pytest.mark.rule("001.11.4")
+def test_a_face_is_unpacked_to_srca_and_handed_over() -> None:
+    """Wait, unpack and hand over, release the semaphore, context 0."""
     u = Unpacker(0)
     u.l1(COUNTING)
     u.count(256)
@@ -236,7 +244,8 @@ def test_001_11_4_a_face_to_srca() -> None:
     assert (u.t["semaphore"][5], u.t["thread_config"][0, 41]) == (0, 0)
 
 
-def test_001_11_5_257_and_0_alternate_between_contexts_1_and_0_of_both_unpackers() -> None:
+@pytest.mark.rule("001.11.5")
+def test_257_and_0_alternate_between_contexts_1_and_0_of_both_unpackers() -> None:
     u = Unpacker(0)
     for unpacker in range(2):
         u.unpacker = unpacker

@@ -51,9 +51,10 @@ def rows_at_a_time(u: Unpacker) -> int:
 # --- 001.13: speed ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("001.13a")
 @pytest.mark.parametrize("kinds", [(FP32, TF32), (BF16, BF16), (BFP8, BFP8), (BFP4, BFP4), (FP8, FP8), (INT8, INT8)])
-def test_001_13a_throttle_codes_change_no_data(kinds: tuple[int, int]) -> None:
-    """001.13a: codes 0 to 3, with and without the bit that lets them count."""
+def test_throttle_codes_change_no_data(kinds: tuple[int, int]) -> None:
+    """Codes 0 to 3, with and without the bit that lets them count."""
     cells = []
     for override in (0, 1):
         for mode in range(4):
@@ -70,6 +71,7 @@ def test_001_13a_throttle_codes_change_no_data(kinds: tuple[int, int]) -> None:
         np.testing.assert_array_equal(other, cells[0])
 
 
+@pytest.mark.rule("001.13a")
 @pytest.mark.parametrize(
     ("kinds", "default", "coded"),
     [
@@ -83,10 +85,10 @@ def test_001_13a_throttle_codes_change_no_data(kinds: tuple[int, int]) -> None:
         ((BFP4, BFP4), 8, [2, 4, 8, 8]),
     ],
 )
-def test_001_13a_code_3_is_128_bytes_and_the_default_is_automatic(
+def test_code_3_is_128_bytes_and_the_default_is_automatic(
     kinds: tuple[int, int], default: int, coded: list[int]
 ) -> None:
-    """001.13a: seen in the start rows of SrcA that are certain to be written (U12)."""
+    """Seen in the start rows of SrcA that are certain to be written (U12)."""
     u = Unpacker(0)
     u.formats(*kinds)
     u.count(32)
@@ -99,10 +101,11 @@ def test_001_13a_code_3_is_128_bytes_and_the_default_is_automatic(
         assert rows_at_a_time(u) == rows
 
 
+@pytest.mark.rule("001.13b")
 @pytest.mark.parametrize("override", [0, 1])
 @pytest.mark.parametrize("mode", [0, 3])
-def test_001_13b_some_modes_have_a_speed_of_their_own(mode: int, override: int) -> None:
-    """001.13b: tileize x4, compressed x1, BFP2 x1, three zeros behind each datum x1, whatever the throttle says."""
+def test_some_modes_have_a_speed_of_their_own(mode: int, override: int) -> None:
+    """Tileize x4, compressed x1, BFP2 x1, three zeros behind each datum x1, whatever the throttle says."""
 
     def unpacker(kind: int) -> Unpacker:
         u = Unpacker(0)
@@ -129,8 +132,9 @@ def test_001_13b_some_modes_have_a_speed_of_their_own(mode: int, override: int) 
     assert rows_at_a_time(upsampled) == 16 // 16
 
 
-def test_001_13c_an_unpacr_takes_two_cycles_before_any_thread_may_issue_another() -> None:
-    """001.13c: in modelled time; one datum each, different unpackers and threads, NOPs of others go on."""
+@pytest.mark.rule("001.13c")
+def test_an_unpacr_takes_two_cycles_before_any_thread_may_issue_another() -> None:
+    """In modelled time; one datum each, different unpackers and threads, NOPs of others go on."""
     one = {column.UNPACK_X: 0, column.UNPACK_TILE: 5}
     timed = timing(
         log_of(
@@ -148,8 +152,9 @@ def test_001_13c_an_unpacr_takes_two_cycles_before_any_thread_may_issue_another(
 # --- 001.14: state and order ----------------------------------------------------------------------------------------
 
 
-def test_001_14_1_state_is_per_unpacker_and_thread_and_the_format_per_bank() -> None:
-    """001.14.1: banks and formats of each file, SrcRow and context counter of each thread."""
+@pytest.mark.rule("001.14.1")
+def test_state_is_per_unpacker_and_thread_and_the_format_per_bank() -> None:
+    """Banks and formats of each file, SrcRow and context counter of each thread."""
     u = Unpacker(0)
     u.count(16)
     u.t["adc"][...] = u.t["adc"][0, 0]
@@ -170,8 +175,9 @@ def test_001_14_1_state_is_per_unpacker_and_thread_and_the_format_per_bank() -> 
     assert u.t["context_counter"].tolist() == [[0, 0], [0, 0], [1, 0]]
 
 
-def test_001_14_2a_point_1_data_and_exponents_wrap() -> None:
-    """001.14.2a: limit and FIFO size move both pointers down."""
+@pytest.mark.rule("001.14.2a")
+def test_data_and_exponents_wrap_at_the_limit() -> None:
+    """Limit and FIFO size move both pointers down."""
     u = Unpacker(1)
     u.formats(BFP8)
     top = TILE + 0x1000
@@ -185,8 +191,9 @@ def test_001_14_2a_point_1_data_and_exponents_wrap() -> None:
     assert set(u.src()[:2].reshape(-1)) == {55}
 
 
-def test_001_14_2a_point_2_cells_are_rearranged() -> None:
-    """001.14.2a: sign, mantissa, exponent from the top."""
+@pytest.mark.rule("001.14.2a")
+def test_fp32_is_rearranged_to_sign_mantissa_exponent() -> None:
+    """Sign, mantissa, exponent from the top."""
     u = Unpacker(1)
     u.formats(FP32, TF32)
     u.l1([0xC0490FDB] * 16, "<u4")
@@ -194,8 +201,9 @@ def test_001_14_2a_point_2_cells_are_rearranged() -> None:
     assert set(u.src()[0]) == {1 << 18 | 0b1001001000 << 8 | 0x80}
 
 
-def test_001_14_2a_point_5_banks_change_hands() -> None:
-    """001.14.2a: to the matrix unit with SetDatValid, back with its clear; an UNPACR waits in between."""
+@pytest.mark.rule("001.14.2a")
+def test_an_unpacr_with_set_dat_valid_hands_its_bank_over() -> None:
+    """To the matrix unit with SetDatValid, back with its clear; an UNPACR waits in between."""
     u = counting(0)
     assert u.t["src_owner"].tolist() == [[0, 0], [0, 0]]
     assert u.unpack(SetDatValid=1)
@@ -207,8 +215,9 @@ def test_001_14_2a_point_5_banks_change_hands() -> None:
     assert u.coprocessor.drain(0)
 
 
+@pytest.mark.rule("001.14.2a")
 @pytest.mark.parametrize("first", [0, 15, 16, 47])
-def test_001_14_2a_point_7_the_exponent_index_is_the_datum_number_over_16(first: int) -> None:
+def test_the_exponent_index_is_the_datum_number_over_16(first: int) -> None:
     u = Unpacker(1)
     u.formats(BFP8)
     u.set("THCON_SEC1_REG0_TileDescriptor_z_dim", 1)
@@ -218,8 +227,9 @@ def test_001_14_2a_point_7_the_exponent_index_is_the_datum_number_over_16(first:
     np.testing.assert_array_equal(u.src().reshape(-1)[:20], 100 + np.arange(first, first + 20) // 16)
 
 
+@pytest.mark.rule("001.14.2a")
 @pytest.mark.parametrize("count", range(4))
-def test_001_14_2a_point_10_the_counter_wraps_at_a_power_of_two(count: int) -> None:
+def test_the_context_counter_wraps_at_a_power_of_two(count: int) -> None:
     u = Unpacker(0)
     u.set("THCON_SEC0_REG2_Context_count", count)
     seen = []
@@ -229,8 +239,9 @@ def test_001_14_2a_point_10_the_counter_wraps_at_a_power_of_two(count: int) -> N
     assert seen == [n % (1 << count) for n in range(1, 10)]
 
 
-def test_001_14_2b_rows_of_a_tile_come_from_channel_1_and_src_row_is_not_used() -> None:
-    """001.14.2b: with SetOvrdWithAddr 1 a SrcRow that stands anywhere changes nothing."""
+@pytest.mark.rule("001.14.2b")
+def test_rows_of_a_tile_come_from_channel_1_and_src_row_is_not_used() -> None:
+    """With SetOvrdWithAddr 1 a SrcRow that stands anywhere changes nothing."""
     u = counting(0)
     u.t["src_row"][0, 0] = 48
     u.set("UNP0_ADD_DEST_ADDR_CNTR_add_dest_addr_cntr", 1)
@@ -242,8 +253,9 @@ def test_001_14_2b_rows_of_a_tile_come_from_channel_1_and_src_row_is_not_used() 
     np.testing.assert_array_equal(u.values().reshape(-1), np.arange(1, 1025))
 
 
-def test_001_14_3_an_unpacr_that_waits_has_changed_nothing() -> None:
-    """001.14.3: neither counters, context nor registers; once the bank is free it runs once."""
+@pytest.mark.rule("001.14.3")
+def test_an_unpacr_that_waits_has_changed_nothing() -> None:
+    """Neither counters, context nor registers; once the bank is free it runs once."""
     u = counting(0)
     u.set("THCON_SEC0_REG2_Context_count", 1)
     u.t["src_owner"][0, 0] = 1
@@ -258,7 +270,8 @@ def test_001_14_3_an_unpacr_that_waits_has_changed_nothing() -> None:
     assert u.values()[0, 0] == 1  # read with the counters from before
 
 
-def test_001_14_3_output_starts_at_its_address_without_any_header() -> None:
+@pytest.mark.rule("001.14.3")
+def test_output_starts_at_its_address_without_any_header() -> None:
     u = counting(1)
     assert u.unpack()
     np.testing.assert_array_equal(u.values()[0], np.arange(1, 17))

@@ -43,8 +43,9 @@ OPERANDS = (
 )
 
 
+@pytest.mark.rule("001.2.1a")
 @pytest.mark.parametrize("place", range(13))
-def test_001_2_1a_the_thirteen_arguments_have_blackholes_order_and_places(place: int) -> None:
+def test_the_thirteen_arguments_have_blackholes_order_and_places(place: int) -> None:
     name, lsb, width = OPERANDS[place]
     arguments = [0] * 13
     arguments[place] = (1 << width) - 1
@@ -53,9 +54,10 @@ def test_001_2_1a_the_thirteen_arguments_have_blackholes_order_and_places(place:
     assert {key: value for key, value in decode(word).operands.items() if value} == {name: (1 << width) - 1}
 
 
+@pytest.mark.rule("001.2.1c")
 @pytest.mark.parametrize("last", [0, 1])
-def test_001_2_1c_last_may_be_0_or_1(last: int) -> None:
-    """001.2.1c: software always sets it; both forms do the same."""
+def test_last_may_be_0_or_1(last: int) -> None:
+    """Software always sets it; both forms do the same."""
     u = counting()
     assert u.unpack(Last=last, SetDatValid=1, z=1)
     np.testing.assert_array_equal(u.values()[0], np.arange(1, 17))
@@ -63,10 +65,11 @@ def test_001_2_1c_last_may_be_0_or_1(last: int) -> None:
     assert u.counter("z") == 1
 
 
+@pytest.mark.rule("001.2.1d")
 @pytest.mark.parametrize(("counter", "lsb"), [("y1", 6), ("z1", 4), ("y", 2), ("z", 0)])
 @pytest.mark.parametrize("amount", [1, 2, 3])
-def test_001_2_1d_the_increment_byte(counter: str, lsb: int, amount: int) -> None:
-    """001.2.1d: Ch1Y << 6, Ch1Z << 4, Ch0Y << 2, Ch0Z."""
+def test_the_increment_byte_moves_one_counter_by_each_of_its_fields(counter: str, lsb: int, amount: int) -> None:
+    """Ch1Y << 6, Ch1Z << 4, Ch0Y << 2, Ch0Z."""
     u = counting()
     assert u.issue(encode("UNPACR", Unpack_block_selection=1, AddrMode=amount << lsb, OvrdThreadId=1, Last=1))
     assert {name: u.counter(name) for name in ("y1", "z1", "y", "z")} == {"y1": 0, "z1": 0, "y": 0, "z": 0} | {
@@ -74,8 +77,9 @@ def test_001_2_1d_the_increment_byte(counter: str, lsb: int, amount: int) -> Non
     }
 
 
-def test_001_2_2e_tile_dimensions_have_8_bits_except_x() -> None:
-    """001.2.2e: X of 300 datums counts whole; Y, Z and W of 0x102 count 2."""
+@pytest.mark.rule("001.2.2e")
+def test_tile_dimensions_have_8_bits_except_x() -> None:
+    """X of 300 datums counts whole; Y, Z and W of 0x102 count 2."""
     u = counting()
     u.set("THCON_SEC1_REG0_TileDescriptor_x_dim", 300)
     u.t["config"][0, 113] = 0x0102_0102
@@ -86,10 +90,11 @@ def test_001_2_2e_tile_dimensions_have_8_bits_except_x() -> None:
         assert u.values()[0, 0] == datum + 1
 
 
+@pytest.mark.rule("001.2.3a")
 @pytest.mark.parametrize(
     ("base", "offset", "digest"), [(0x500, 0, 0), (0x400, 0xFF, 1), (0, 0x4F0, 16), (1, 0xFFFF, 7)]
 )
-def test_001_2_3a_the_tile_starts_at_base_plus_offset_plus_digest_plus_1(base: int, offset: int, digest: int) -> None:
+def test_the_tile_starts_at_base_plus_offset_plus_digest_plus_1(base: int, offset: int, digest: int) -> None:
     u = Unpacker(1)
     u.l1(COUNTING, address=(base + offset + digest + 1) * 16)
     u.set("THCON_SEC1_REG3_Base_address", base)
@@ -99,7 +104,8 @@ def test_001_2_3a_the_tile_starts_at_base_plus_offset_plus_digest_plus_1(base: i
     np.testing.assert_array_equal(u.values()[0], np.arange(1, 17))
 
 
-def test_001_2_3b_contexts_4_to_7_share_the_offsets_of_0_to_3() -> None:
+@pytest.mark.rule("001.2.3b")
+def test_contexts_4_to_7_share_the_offsets_of_0_to_3() -> None:
     for context in range(8):
         u = Unpacker(0)
         u.l1(COUNTING)
@@ -110,9 +116,10 @@ def test_001_2_3b_contexts_4_to_7_share_the_offsets_of_0_to_3() -> None:
         assert u.values()[0, 0] == 8 * 10 * (context % 4 + 1) + 1
 
 
+@pytest.mark.rule("001.2.3d")
 @pytest.mark.parametrize("adc_thread", [0, 1, 2])
-def test_001_2_3d_channel_1_x_of_the_chosen_threads_adc_is_the_last_datum(adc_thread: int) -> None:
-    """001.2.3d: count X1 - X0 + 1 from the ADC that AddrCntContextId names."""
+def test_channel_1_x_of_the_chosen_threads_adc_is_the_last_datum(adc_thread: int) -> None:
+    """Count X1 - X0 + 1 from the ADC that AddrCntContextId names."""
     u = counting()
     for thread in range(3):
         u.adc(thread=thread, x=thread, x1=3 * thread + 2)
@@ -121,8 +128,9 @@ def test_001_2_3d_channel_1_x_of_the_chosen_threads_adc_is_the_last_datum(adc_th
     np.testing.assert_array_equal(u.values()[0], expected + [0] * (16 - len(expected)))
 
 
-def test_001_2_4b_the_output_uses_the_strides_of_reg_1() -> None:
-    """001.2.4b: those of REG_0 may be anything."""
+@pytest.mark.rule("001.2.4b")
+def test_the_output_uses_the_strides_of_reg_1() -> None:
+    """Those of REG_0 may be anything."""
     u = counting()
     for field in ("XY_REG_0_Ystride", "ZW_REG_0_Zstride", "ZW_REG_0_Wstride"):
         u.set(f"UNP1_ADDR_CTRL_{field}", 0xFFFF)
@@ -135,10 +143,11 @@ def test_001_2_4b_the_output_uses_the_strides_of_reg_1() -> None:
     assert written(u) == [1 + 8 + 16]
 
 
+@pytest.mark.rule("001.2.4b")
 @pytest.mark.parametrize(
     ("kinds", "size"), [((INT8, INT8), 1), ((INT16, INT16), 2), ((FP32, TF32), 4), ((FP32, BF16), 2)]
 )
-def test_001_2_4b_strides_are_bytes_of_the_output_format(kinds: tuple[int, int], size: int) -> None:
+def test_strides_are_bytes_of_the_output_format(kinds: tuple[int, int], size: int) -> None:
     u = Unpacker(1)
     u.formats(*kinds)
     u.l1([0x3F] * 64, "<u1")
@@ -148,8 +157,9 @@ def test_001_2_4b_strides_are_bytes_of_the_output_format(kinds: tuple[int, int],
     assert [int(row) for row in np.flatnonzero(u.src().any(axis=1))] == [5]
 
 
-def test_001_2_4c_the_context_address_replaces_or_is_added() -> None:
-    """001.2.4c, 001.2.4d: datums; word 50 bit 8 chooses."""
+@pytest.mark.rule("001.2.4c", "001.2.4d")
+def test_the_context_address_replaces_or_is_added() -> None:
+    """Datums; word 50 bit 8 chooses."""
     for add, row in ((0, 3), (1, 3 + 2)):
         u = counting(0)
         u.set("THCON_SEC0_REG5_Dest_cntx0_address", 16 * (4 + 3))
@@ -160,9 +170,10 @@ def test_001_2_4c_the_context_address_replaces_or_is_added() -> None:
         assert written(u) == [row]
 
 
+@pytest.mark.rule("001.2.4d")
 @pytest.mark.parametrize("address", [0, 16, 48, 64, 80])
-def test_001_2_4d_unpacker_0_has_a_fixed_bias_of_four_rows(address: int) -> None:
-    """001.2.4d: address 64 is row 0; what lies in front is dropped in SrcA, and is the end of Dst."""
+def test_unpacker_0_has_a_fixed_bias_of_four_rows(address: int) -> None:
+    """Address 64 is row 0; what lies in front is dropped in SrcA, and is the end of Dst."""
     row = address // 16 - 4
     u = counting(0)
     u.set("THCON_SEC0_REG5_Dest_cntx0_address", address)
@@ -173,15 +184,17 @@ def test_001_2_4d_unpacker_0_has_a_fixed_bias_of_four_rows(address: int) -> None
     assert list(np.flatnonzero(u.t["dst"].any(axis=1))) == [row % 1024]
 
 
-def test_001_2_4d_unpacker_1_has_none() -> None:
+@pytest.mark.rule("001.2.4d")
+def test_unpacker_1_has_no_bias() -> None:
     u = counting(1)
     u.set("UNP1_ADDR_BASE_REG_1_Base", 2 * 64)
     assert u.unpack()
     assert written(u) == [4]
 
 
+@pytest.mark.rule("001.2.5a")
 @pytest.mark.parametrize("nibbles", [(15, 0, 0), (0, 1, 0), (2, 3, 0), (1, 0, 1), (0, 15, 1)])
-def test_001_2_5a_the_row_stride_is_made_of_three_nibbles(nibbles: tuple[int, int, int]) -> None:
+def test_the_row_stride_is_made_of_three_nibbles(nibbles: tuple[int, int, int]) -> None:
     stride = nibbles[0] * 16 + nibbles[1] * 256 + nibbles[2] * 4096
     u = counting()
     u.set("THCON_SEC1_REG2_Tileize_mode", 1)
@@ -192,8 +205,9 @@ def test_001_2_5a_the_row_stride_is_made_of_three_nibbles(nibbles: tuple[int, in
     np.testing.assert_array_equal(u.values()[:4, 0], [1, 17, stride // 2 + 1, stride // 2 + 17])
 
 
+@pytest.mark.rule("001.2.5b")
 @pytest.mark.parametrize("count", [16, 40, 300])
-def test_001_2_5b_without_tileize_the_datums_are_contiguous_whatever_the_shift_amounts(count: int) -> None:
+def test_without_tileize_the_datums_are_contiguous_whatever_the_shift_amounts(count: int) -> None:
     u = counting()
     for context in range(4):
         u.set(f"THCON_SEC1_REG2_Shift_amount_cntx{context}", 5)
@@ -202,6 +216,7 @@ def test_001_2_5b_without_tileize_the_datums_are_contiguous_whatever_the_shift_a
     np.testing.assert_array_equal(u.values().reshape(-1)[:count], np.arange(1, count + 1))
 
 
+@pytest.mark.rule("001.2.6a")
 @pytest.mark.parametrize(
     ("kinds", "dtype", "width", "shift"),
     [
@@ -211,10 +226,10 @@ def test_001_2_5b_without_tileize_the_datums_are_contiguous_whatever_the_shift_a
         ((INT8, INT8), "<u1", 16, 0),
     ],
 )
-def test_001_2_6a_tileize_jumps_after_32_datums_wider_than_8_bits_else_after_16(
+def test_tileize_jumps_after_32_datums_wider_than_8_bits_else_after_16(
     kinds: tuple[int, int], dtype: str, width: int, shift: int
 ) -> None:
-    """001.2.6a: each datum is the number of its L1 row, in the exponent field (magnitude field for INT8)."""
+    """Each datum is the number of its L1 row, in the exponent field (magnitude field for INT8)."""
     size = np.dtype(dtype).itemsize
     per_row = 256 // size  # 256-byte rows
     image = np.arange(1, 9, dtype=np.uint32).repeat(per_row) << shift
@@ -230,9 +245,10 @@ def test_001_2_6a_tileize_jumps_after_32_datums_wider_than_8_bits_else_after_16(
     np.testing.assert_array_equal(numbers, np.arange(128) // width + 1)
 
 
+@pytest.mark.rule("001.2.6i", "004.9c", "004.9d")
 @pytest.mark.parametrize("row", [0, 7, 8, 9, 100, 511])
-def test_001_2_6i_32_bit_formats_use_the_32_bit_view(row: int) -> None:
-    """001.2.6i, 004.9c, 004.9d: high half in row n % 8 + n / 8 * 16, low half eight rows on."""
+def test_32_bit_formats_use_the_32_bit_view(row: int) -> None:
+    """High half in row n % 8 + n / 8 * 16, low half eight rows on."""
     u = Unpacker(0)
     u.to_dst()
     u.formats(INT32)
@@ -246,8 +262,9 @@ def test_001_2_6i_32_bit_formats_use_the_32_bit_view(row: int) -> None:
     assert set(u.t["dst"][high + 8]) == {0x4567}
 
 
-def test_001_2_1a_the_fields_that_wormhole_left_reserved_have_functions() -> None:
-    """001.2.1a: as arguments 3, 8, 10 and 12 they are the counter increment, the broadcast, the counter, the flush."""
+@pytest.mark.rule("001.2.1a")
+def test_the_fields_that_wormhole_left_reserved_have_functions() -> None:
+    """As arguments 3, 8, 10 and 12 they are the counter increment, the broadcast, the counter, the flush."""
     u = counting(0)
     u.set("THCON_SEC0_REG2_Context_count", 3)
     assert u.issue(assemble("ttunpacr 0,0,1,0,0,0,0,0,0,0,0,0,0"))

@@ -45,8 +45,9 @@ def test_tiles_are_listed_in_the_order_of_their_numbers() -> None:
     assert places(text, "l2cpu") == [(8, 3), (8, 9), (8, 5), (8, 7)]
 
 
+@pytest.mark.rule("tile N7")
 def test_a_channel_has_three_ports_in_the_order_of_translated_coordinates() -> None:
-    """N7: rows (0, 1, 11), (2, 10, 3), (9, 4, 8), (5, 7, 6); channels 4 to 7 at x = 9."""
+    """Rows (0, 1, 11), (2, 10, 3), (9, 4, 8), (5, 7, 6); channels 4 to 7 at x = 9."""
     ports = places(soc_descriptor(), "dram")
     rows = [0, 1, 11, 2, 10, 3, 9, 4, 8, 5, 7, 6]
     assert ports == [(x, y) for x in (0, 9) for y in rows]

@@ -34,10 +34,11 @@ OVERLAY = 0xFFB40010
 """A plain register of an overlay stream."""
 
 
+@pytest.mark.rule("tile N16")
 @pytest.mark.parametrize("noc", [0, 1])
 @pytest.mark.parametrize("simulator_order", [False, True])
 @pytest.mark.parametrize("size", [1, 16, 1000, 16384])
-def test_n16_reads_and_writes_between_tiles(noc: int, simulator_order: bool, size: int) -> None:
+def test_reads_and_writes_copy_bytes_between_tiles(noc: int, simulator_order: bool, size: int) -> None:
     """A reads from B and writes to B; translated coordinates name the same tile on both NoCs (N7)."""
     own = {"noc": noc, "length": size}
     board = Board(
@@ -62,8 +63,9 @@ def test_n16_reads_and_writes_between_tiles(noc: int, simulator_order: bool, siz
     assert board.counters(A, 1 - noc) == board.counters(B, 1 - noc) == {}
 
 
+@pytest.mark.rule("tile N10", "tile N11")
 @pytest.mark.parametrize("noc", [0, 1])
-def test_n10_n11_every_tile_knows_its_place(noc: int) -> None:
+def test_every_tile_knows_its_place(noc: int) -> None:
     chip = Chip()
     base = 0xFFB20000 + 0x10000 * noc
     for place in ((1, 2), (7, 5), (10, 2), (16, 11)):
@@ -75,7 +77,8 @@ def test_n10_n11_every_tile_knows_its_place(noc: int) -> None:
     assert int.from_bytes(chip.read_node(NODES[A], base + 0x44, 4), "little") == (0x0061124F if noc else 0x10611081)
 
 
-def test_n7_tables_of_a_harvested_card() -> None:
+@pytest.mark.rule("tile N7")
+def test_a_harvested_card_translates_to_its_good_columns() -> None:
     """Column 0 is off: translated 1-2 is physical 2-2, and the tile's own registers say so."""
     board = Board(
         {(2, 2): request(ctrl=WRITE, target=DATA, target_hi=at(1, 2), back=DATA, back_hi=at(2, 2), length=4)},
@@ -88,7 +91,8 @@ def test_n7_tables_of_a_harvested_card() -> None:
     assert int.from_bytes(board.chip.read_node(NODES[2, 2], 0xFFB20148, 4), "little") == at(1, 2)
 
 
-def test_n5_without_translation_coordinates_are_those_of_the_noc() -> None:
+@pytest.mark.rule("tile N5")
+def test_without_translation_coordinates_are_those_of_the_noc() -> None:
     program = """
         li a0, 0xffb30100
         sw zero, 0(a0)
@@ -101,7 +105,8 @@ def test_n5_without_translation_coordinates_are_those_of_the_noc() -> None:
     assert board.word((16, 2), DATA) == 99
 
 
-def test_e47_the_official_simulator_translates_always() -> None:
+@pytest.mark.rule("tile E47")
+def test_the_official_simulator_translates_always() -> None:
     program = """
         li a0, 0xffb30100
         sw zero, 0(a0)
@@ -116,8 +121,9 @@ def test_e47_the_official_simulator_translates_always() -> None:
 # --- registers, inline writes, byte enables ---------------------------------------------------------------------------
 
 
+@pytest.mark.rule("tile N18")
 @pytest.mark.parametrize("noc", [0, 1])
-def test_n18_registers_of_another_tile(noc: int) -> None:
+def test_registers_of_another_tile_are_read_and_written(noc: int) -> None:
     board = run(
         {
             A: request(noc=noc, ctrl=INLINE, target=OVERLAY, target_hi=at(*B), data=0x12345)
@@ -129,7 +135,8 @@ def test_n18_registers_of_another_tile(noc: int) -> None:
     assert int.from_bytes(board.chip.read_node(NODES[3, 3], OVERLAY, 4), "little") == 0x12345
 
 
-def test_n26_a_tile_releases_the_cores_of_another() -> None:
+@pytest.mark.rule("tile N26")
+def test_a_tile_releases_the_cores_of_another() -> None:
     board = Board(
         {
             A: request(ctrl=INLINE, target=0xFFB121B0, target_hi=at(*B), data=0x47000),
@@ -141,7 +148,8 @@ def test_n26_a_tile_releases_the_cores_of_another() -> None:
     assert board.word(B, DATA) == 5
 
 
-def test_n19_byte_enables() -> None:
+@pytest.mark.rule("tile N19")
+def test_a_write_between_tiles_obeys_its_byte_enables() -> None:
     mask = 0x8000_0001_0000_F00F
     board = Board(
         {
@@ -163,7 +171,8 @@ def test_n19_byte_enables() -> None:
     assert board.l1(B)[DATA + 0x100 : DATA + 0x140].tolist() == expected
 
 
-def test_e25_inline_writes_to_l1_are_an_open_choice() -> None:
+@pytest.mark.rule("tile E25")
+def test_inline_writes_to_l1_are_an_open_choice() -> None:
     program = {A: request(ctrl=INLINE, target=DATA + 4, target_hi=at(*B), data=0xAABBCCDD, length=0xF0)}
     with pytest.raises(NonContractualBehavior, match="inline"):
         run(program)
@@ -176,9 +185,10 @@ def test_e25_inline_writes_to_l1_are_an_open_choice() -> None:
 # --- DRAM, host memory, Ethernet --------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("tile N4", "tile N8")
 @pytest.mark.parametrize("place", [(0, 0), (0, 1), (18, 12), (18, 13), (18, 14)])
 @pytest.mark.parametrize("simulator_order", [False, True])
-def test_n4_n8_the_ports_of_a_channel_show_the_same_memory(place: tuple[int, int], simulator_order: bool) -> None:
+def test_the_ports_of_a_channel_show_the_same_memory(place: tuple[int, int], simulator_order: bool) -> None:
     """Channel 0, by physical and by translated coordinates of the official simulator's table."""
     address = 0x9000_0040
     board = Board(
@@ -192,7 +202,8 @@ def test_n4_n8_the_ports_of_a_channel_show_the_same_memory(place: tuple[int, int
     assert board.l1(A)[DATA : DATA + 64].tobytes() == content
 
 
-def test_n9_physical_rows_of_dram_have_names() -> None:
+@pytest.mark.rule("tile N9")
+def test_physical_rows_of_dram_have_names() -> None:
     """The base tables are the identity (N7); the official simulator refuses them."""
     program = {A: request(ctrl=READ, target=0, target_hi=at(0, 9), back=DATA, back_hi=at(*A), length=64)}
     assert run(program).counters(A)[2] == 1
@@ -231,7 +242,8 @@ def test_dram_is_read_changed_and_written_back(noc: int) -> None:
     assert board.chip.dram[node.index].read(0x1004, 4) == bytes(4)
 
 
-def test_n27_host_memory_through_the_pcie_tile() -> None:
+@pytest.mark.rule("tile N27")
+def test_host_memory_is_reached_through_the_pcie_tile() -> None:
     memory = bytearray(fill(4, 0x2000).tobytes())
     before = bytes(memory)
 
@@ -253,7 +265,8 @@ def test_n27_host_memory_through_the_pcie_tile() -> None:
         run(program)
 
 
-def test_n29_ethernet_tiles_are_memory_with_atomics() -> None:
+@pytest.mark.rule("tile N29")
+def test_ethernet_tiles_are_memory_with_atomics() -> None:
     place = at(20, 25)
     add = {
         "ctrl": ATOMIC,
@@ -274,8 +287,9 @@ def test_n29_ethernet_tiles_are_memory_with_atomics() -> None:
     assert board.word(A, DATA) == 7
 
 
+@pytest.mark.rule("tile N8")
 @pytest.mark.parametrize("simulator_order", [False, True])
-def test_n8_rows_without_translation_on_noc_1(simulator_order: bool) -> None:
+def test_without_translation_x_of_rows_0_and_1_counts_as_noc_1_does(simulator_order: bool) -> None:
     """Silicon takes x of rows 0 and 1 as NoC 1 counts it; the official simulator does as on NoC 0."""
     own = {"noc": 1, "back_hi": at(*A), "length": 64, "ctrl": READ}
     x = 0 if simulator_order else 16
@@ -290,10 +304,11 @@ def test_n8_rows_without_translation_on_noc_1(simulator_order: bool) -> None:
 # --- multicasts -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("tile N21")
 @pytest.mark.parametrize("simulator_order", [False, True])
 @pytest.mark.parametrize("include", [False, True])
 @pytest.mark.parametrize("noc", [0, 1])
-def test_n21_a_rectangle_across_columns_without_tensix_tiles(noc: int, include: bool, simulator_order: bool) -> None:
+def test_a_rectangle_skips_columns_without_tensix_tiles(noc: int, include: bool, simulator_order: bool) -> None:
     """NoC 1 flows the other way: its rectangles begin at the lower right corner."""
     low, high = (6, 4), (11, 5)
     sender = (7, 4)
@@ -327,7 +342,8 @@ def test_n21_a_rectangle_across_columns_without_tensix_tiles(noc: int, include: 
     assert board.counters((11, 5), noc) == {49: 1, 56: 2, 58: 1, 60: 1}
 
 
-def test_n21_a_rectangle_that_begins_behind_its_end_goes_over_the_edge() -> None:
+@pytest.mark.rule("tile N21")
+def test_a_rectangle_that_begins_behind_its_end_goes_over_the_edge() -> None:
     """From column 16 to 1: columns 16, 0 and 1, of which 0 takes no multicasts."""
     board = Board(
         {
@@ -348,7 +364,8 @@ def test_n21_a_rectangle_that_begins_behind_its_end_goes_over_the_edge() -> None
     assert got == {(16, 4), (1, 4), (3, 3)}
 
 
-def test_n21_a_tile_opts_columns_and_rows_out() -> None:
+@pytest.mark.rule("tile N21")
+def test_a_tile_opts_columns_and_rows_out() -> None:
     program = """
         li a0, 0xffb20108
         lw t0, 0(a0)
@@ -366,8 +383,9 @@ def test_n21_a_tile_opts_columns_and_rows_out() -> None:
             assert value == (0 if x == 3 or y == 4 else 9), (x, y)
 
 
+@pytest.mark.rule("tile N23")
 @pytest.mark.parametrize("noc", [0, 1])
-def test_n23_a_multicast_atomic_is_performed_by_each_tile(noc: int) -> None:
+def test_a_multicast_atomic_is_performed_by_each_tile(noc: int) -> None:
     corners = ((3, 3), (2, 2)) if noc else ((2, 2), (3, 3))
     board = Board(
         {

@@ -55,10 +55,11 @@ QUADRANTS = {
 }
 
 
+@pytest.mark.rule("tile N21")
 @pytest.mark.parametrize("simulator_order", [False, True])
 @pytest.mark.parametrize("noc", [0, 1])
 @pytest.mark.parametrize("name", QUADRANTS)
-def test_n21_a_quadrant_is_left_out(name: str, noc: int, simulator_order: bool) -> None:
+def test_a_quadrant_is_left_out(name: str, noc: int, simulator_order: bool) -> None:
     """Its corner is 4-4, which is left out itself."""
     rightwards, downwards, left_out = QUADRANTS[name]
     board = Board(
@@ -72,7 +73,8 @@ def test_n21_a_quadrant_is_left_out(name: str, noc: int, simulator_order: bool) 
     assert board.counters(SENDER, noc)[1] == len(expected)  # acknowledgements: one of each
 
 
-def test_n21_the_sender_can_be_included_and_left_out() -> None:
+@pytest.mark.rule("tile N21")
+def test_the_sender_can_be_included_and_left_out() -> None:
     for corner, reached in (((4, 4), True), ((3, 3), False)):
         word = exclusion(corner, 1, 1, 0)
         board = Board({SENDER: multicast(0, word, ctrl=WRITE | MULTICAST | INCLUDE_SOURCE)})
@@ -82,7 +84,8 @@ def test_n21_the_sender_can_be_included_and_left_out() -> None:
         assert (SENDER in receivers(board.chip)) is reached
 
 
-def test_n21_coordinates_of_an_exclusion_are_not_translated() -> None:
+@pytest.mark.rule("tile N21")
+def test_coordinates_of_an_exclusion_are_not_translated() -> None:
     """The third column is off: translated columns 2 to 5 are 2, 4, 5 and 6, and the quadrant begins at the true 6."""
     board = Board({(4, 3): multicast(0, exclusion((6, 2), 1, 1, 0))}, harvesting=Harvesting(columns=(2,)))
     board.l1((4, 3))[DATA] = 55
@@ -91,7 +94,8 @@ def test_n21_coordinates_of_an_exclusion_are_not_translated() -> None:
     assert {x for x, _ in receivers(board.chip)} == {2, 4, 5}
 
 
-def test_n23_an_atomic_leaves_it_out_too() -> None:
+@pytest.mark.rule("tile N23")
+def test_a_multicast_atomic_leaves_the_exclusion_out_too() -> None:
     board = run(
         {
             SENDER: multicast(

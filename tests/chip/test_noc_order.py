@@ -109,9 +109,10 @@ def test_a_handshake_takes_the_same_clocks_however_they_are_split(places: tuple[
         assert 0 < times[0] < times[1] < times[2] < times[3] < 700
 
 
+@pytest.mark.rule("tile T34")
 @pytest.mark.parametrize("pause", ["", "nop"])
 @pytest.mark.parametrize(("sender", "late"), [(FIRST, 0), (LAST, 1)])
-def test_t34_a_later_tile_sees_a_change_in_the_same_clock_an_earlier_one_in_the_next(
+def test_a_later_tile_sees_a_change_in_the_same_clock_an_earlier_one_in_the_next(
     sender: tuple[int, int], late: int, pause: str
 ) -> None:
     """The receiver reads a register in every other clock; with one `nop` more, in the clocks between."""

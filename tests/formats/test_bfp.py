@@ -48,8 +48,9 @@ def slow_assembly(fields: list[tuple[int, int, int]], bits: int) -> tuple[int, l
     return shared, datums
 
 
+@pytest.mark.rule("P10")
 @pytest.mark.parametrize("bits", [8, 4, 2])
-def test_assembly_follows_p10(bits: int) -> None:
+def test_bfp_assembly_follows_the_rule_for_random_groups(bits: int) -> None:
     rng = np.random.default_rng(bits)
     sign = rng.integers(0, 2, (3000, 16), dtype=np.uint32)
     exponent = rng.integers(0, 256, (3000, 16), dtype=np.uint32)

@@ -35,7 +35,8 @@ CODES = {
 }
 
 
-def test_every_format_has_the_code_of_table_i_1() -> None:
+@pytest.mark.rule("I.1")
+def test_every_format_has_its_code() -> None:
     assert {f.name: f.code for f in DataFormat} == CODES
 
 

@@ -40,9 +40,10 @@ def test_core_starts_at_its_own_reset_pc(core: str) -> None:
     assert word(run(**{core: program(store(7), START[core])})) == 7
 
 
+@pytest.mark.rule("tile T14")
 @pytest.mark.parametrize("core", ["T0", "T1", "T2", "NC"])
 def test_core_starts_elsewhere_through_the_override(core: str) -> None:
-    """T14: reset pc register and override bit, as the host's stores leave them."""
+    """Reset pc register and override bit, as the host's stores leave them."""
     machine = run(**{core: program(store(7), 0x30000)})
     assert word(machine) == 7
     register = {"T0": 0xFFB12228, "T1": 0xFFB1222C, "T2": 0xFFB12230, "NC": 0xFFB12238}[core]
@@ -51,6 +52,7 @@ def test_core_starts_elsewhere_through_the_override(core: str) -> None:
     assert override == {"T0": 1, "T1": 2, "T2": 4, "NC": 1}[core]
 
 
+@pytest.mark.rule("tile B25")
 @pytest.mark.parametrize("entry", [0x100, 0x3AE0, 0xFFFFC, 0x100000, 0x100800, 0x17FF00])
 def test_core_b_jumps_from_address_0_to_its_entry(entry: int) -> None:
     """B25; addresses beyond the reach of jal take two instructions."""
@@ -120,8 +122,9 @@ COPY = """
 """
 
 
+@pytest.mark.rule("tile B5")
 def test_data_of_local_ram_with_a_load_address_in_l1_stays_there_for_the_start_up_code() -> None:
-    """B5: the loader must not write it to the core's local RAM, which release clears (T16)."""
+    """The loader must not write it to the core's local RAM, which release clears (T16)."""
     machine = bhemu.Machine()
     data = Load(LOCAL, b"\x2a\0\0\0", size=8, flags=6, load_address=0x5000)
     machine.load(program(COPY, 0, more=(data,)), "B")

@@ -59,22 +59,25 @@ def changed_words(tile: Tile) -> dict[tuple[int, int], int]:
     return {(int(b), int(w)): int(words[b, w]) for b, w in zip(*np.nonzero(words), strict=True)}
 
 
+@pytest.mark.rule("003.3d")
 @pytest.mark.parametrize("bank", [0, 1])
-def test_003_3d_wrcfg_writes_the_bank_that_cfg_state_id_chooses(tile: Tile, bank: int) -> None:
+def test_wrcfg_writes_the_bank_that_cfg_state_id_chooses(tile: Tile, bank: int) -> None:
     use_bank(tile, bank)
     wrcfg(tile, BANKED, 0x12345678)
     assert changed_words(tile) == {(bank, BANKED): 0x12345678}
 
 
-def test_003_3d_each_thread_has_its_own_bank_choice(tile: Tile) -> None:
+@pytest.mark.rule("003.3d")
+def test_each_thread_has_its_own_bank_choice(tile: Tile) -> None:
     use_bank(tile, 1, OTHER)
     wrcfg(tile, BANKED, 1)
     wrcfg(tile, BANKED, 2, OTHER)
     assert changed_words(tile) == {(0, BANKED): 1, (1, BANKED): 2}
 
 
+@pytest.mark.rule("000.0b", "003.3f")
 @pytest.mark.parametrize("bank", [0, 1])
-def test_000_0b_003_3f_words_from_180_on_are_one_for_both_banks(tile: Tile, bank: int) -> None:
+def test_words_from_180_on_are_one_for_both_banks(tile: Tile, bank: int) -> None:
     use_bank(tile, bank)
     wrcfg(tile, SHARED, 77)
     use_bank(tile, 1 - bank)
@@ -98,24 +101,27 @@ def test_a_write_tells_the_units_that_decode_the_word(tile: Tile, word: int) -> 
     assert tile.record.config_dirty.tolist() == [units, units if word >= 180 else 0]
 
 
-def test_000_4_2a_003_4_1a_wrcfg_fields(tile: Tile) -> None:
+@pytest.mark.rule("000.4.2a", "003.4.1a")
+def test_wrcfg_has_gpr_width_and_word_at_their_bits(tile: Tile) -> None:
     tile.record.gpr[THREAD, 28] = 5
     tile.execute(THREAD, 0xB0_1C000C)  # GPR in [21:16], width in bit 15, word in [10:0]
     assert changed_words(tile) == {(0, 12): 5}
 
 
+@pytest.mark.rule("000.4.2c", "003.4.1b")
 @pytest.mark.parametrize("gpr", [8, 9, 10, 11])
 @pytest.mark.parametrize("word", [12, 13, 14, 15])
-def test_000_4_2c_003_4_1b_the_128_bit_form_drops_the_low_bits_of_both_indices(tile: Tile, gpr: int, word: int) -> None:
+def test_the_128_bit_form_drops_the_low_bits_of_both_indices(tile: Tile, gpr: int, word: int) -> None:
     tile.record.gpr[THREAD, 8:12] = [1, 2, 3, 4]
     tile.execute(THREAD, encode("WRCFG", GprAddress=gpr, wr128b=1, CfgReg=word))
     assert changed_words(tile) == {(0, 12): 1, (0, 13): 2, (0, 14): 3, (0, 15): 4}
 
 
+@pytest.mark.rule("003.3i")
 @pytest.mark.parametrize("bank", [0, 1])
 @pytest.mark.parametrize("wide", [0, 1])
 @pytest.mark.parametrize("value", [0, 1])
-def test_003_3i_any_write_of_state_reset_en_zeroes_the_words_below_180_of_the_bank(
+def test_any_write_of_state_reset_en_zeroes_the_words_below_180_of_the_bank(
     tile: Tile, bank: int, wide: int, value: int
 ) -> None:
     tile.record.config[...] = 3
@@ -130,7 +136,8 @@ def test_003_3i_any_write_of_state_reset_en_zeroes_the_words_below_180_of_the_ba
     assert tile.record.config_dirty[1 - bank] == 0
 
 
-def test_003_3i_cfgshiftmask_resets_too_but_rmwcib_does_not(tile: Tile) -> None:
+@pytest.mark.rule("003.3i")
+def test_cfgshiftmask_resets_too_but_rmwcib_does_not(tile: Tile) -> None:
     tile.record.config[0, BANKED] = 3
     tile.execute(THREAD, encode("RMWCIB0", Mask=1, Data=1, CfgRegAddr=4))
     assert changed_words(tile) == {(0, BANKED): 3, (0, 4): 1}
@@ -138,9 +145,10 @@ def test_003_3i_cfgshiftmask_resets_too_but_rmwcib_does_not(tile: Tile) -> None:
     assert changed_words(tile) == {}
 
 
+@pytest.mark.rule("000.4.3", "003.4.4a")
 @pytest.mark.parametrize("byte", range(4))
 @pytest.mark.parametrize("mask", [0, 0x0F, 0x5A, 0xFF])
-def test_000_4_3_003_4_4a_rmwcib_replaces_the_masked_bits_of_one_byte(tile: Tile, byte: int, mask: int) -> None:
+def test_rmwcib_replaces_the_masked_bits_of_one_byte(tile: Tile, byte: int, mask: int) -> None:
     use_bank(tile, 1)
     tile.record.config[1, BANKED] = 0x89ABCDEF
     tile.execute(THREAD, encode(f"RMWCIB{byte}", Mask=mask, Data=0x36, CfgRegAddr=BANKED))
@@ -148,43 +156,49 @@ def test_000_4_3_003_4_4a_rmwcib_replaces_the_masked_bits_of_one_byte(tile: Tile
     assert changed_words(tile) == {(1, BANKED): 0x89ABCDEF & keep | (0x36 & mask) << 8 * byte}
 
 
-def test_003_4_2a_rdcfg_fields(tile: Tile) -> None:
+@pytest.mark.rule("003.4.2a")
+def test_rdcfg_has_gpr_and_word_at_their_bits(tile: Tile) -> None:
     tile.record.config[0, 100] = 0xCAFE0000
     tile.execute(THREAD, 0xB1_3F0064)  # GPR in [21:16], word in [10:0]
     assert tile.record.gpr[THREAD, 63] == 0xCAFE0000
 
 
+@pytest.mark.rule("000.0c", "000.4.4", "003.3e")
 @pytest.mark.parametrize("entry", [1, 7, 12, 28, 47, 67])
-def test_000_0c_000_4_4_003_3e_setc16_writes_the_threads_own_entry_and_no_config(tile: Tile, entry: int) -> None:
+def test_setc16_writes_the_threads_own_entry_and_no_config(tile: Tile, entry: int) -> None:
     tile.execute(OTHER, encode("SETC16", entry, 0x0105))
     assert [int(v) for v in tile.record.thread_config[:, entry]] == [0, 0x0105, 0]
     assert np.count_nonzero(tile.record.thread_config) == 1
     assert changed_words(tile) == {}
 
 
-def test_003_4_3a_setc16_fields(tile: Tile) -> None:
+@pytest.mark.rule("003.4.3a")
+def test_setc16_has_entry_and_value_at_their_bits(tile: Tile) -> None:
     tile.execute(OTHER, 0xB2_25_0104)  # entry in [23:16], value in [15:0]
     assert tile.record.thread_config[OTHER, 37] == 0x0104
 
 
-def test_000_4_4_the_two_spaces_overlap_in_number_only(tile: Tile) -> None:
+@pytest.mark.rule("000.4.4")
+def test_the_two_spaces_overlap_in_number_only(tile: Tile) -> None:
     tile.execute(THREAD, encode("SETC16", 12, 9))
     wrcfg(tile, 12, 5)
     assert tile.record.thread_config[THREAD, 12] == 9
     assert tile.record.config[0, 12] == 5
 
 
+@pytest.mark.rule("000.2.7b")
 @pytest.mark.parametrize(
     ("value", "counters"), [(0x0010, [0, 7]), (0x1000, [7, 0]), (0x1010, [0, 0]), (0xCFCF, [7, 7])]
 )
-def test_000_2_7b_context_counter_resets_act_on_the_own_thread(tile: Tile, value: int, counters: list[int]) -> None:
+def test_context_counter_resets_act_on_the_own_thread(tile: Tile, value: int, counters: list[int]) -> None:
     tile.record.context_counter[...] = 7
     tile.execute(THREAD, encode("SETC16", CONTEXT_CONTROL, value))
     assert tile.record.context_counter.tolist() == [counters, [7, 7], [7, 7]]
 
 
+@pytest.mark.rule("001.9.3a")
 @pytest.mark.parametrize(("value", "counters"), [(0x0020, [3, 2]), (0x2000, [2, 0]), (0x2030, [1, 0])])
-def test_001_9_3a_the_counter_increment_is_one_step_at_the_write(tile: Tile, value: int, counters: list[int]) -> None:
+def test_the_counter_increment_is_one_step_at_the_write(tile: Tile, value: int, counters: list[int]) -> None:
     """Unpacker 0 counts to 4, unpacker 1 to 3 (not a power of two); a reset comes before the step."""
     tile.config["THCON_SEC0_REG2_Context_count"] = 2
     tile.config["THCON_SEC1_REG2_Context_count_non_log2"] = 3
@@ -230,6 +244,7 @@ def shift_mask(old: int, scratch: int, keep_old: int, operation: int, width: int
     return results[operation] & ALL_ONES
 
 
+@pytest.mark.rule("003.4.5")
 @settings(deadline=None)
 @given(
     old=st.integers(0, ALL_ONES),
@@ -241,7 +256,7 @@ def shift_mask(old: int, scratch: int, keep_old: int, operation: int, width: int
     selector=st.integers(0, 3),
     bank=st.integers(0, 1),
 )
-def test_003_4_5_cfgshiftmask(
+def test_cfgshiftmask_combines_a_rotated_field_of_a_scratch_word(
     shared_tile: Tile,
     old: int,
     scratch: int,
@@ -267,7 +282,8 @@ def test_cfgshiftmask_drops_bits_without_a_field(tile: Tile) -> None:
     assert tile.record.config[0, PARTLY_HELD] == WRITABLE_MASK[PARTLY_HELD]
 
 
-def test_003_4_5_streamwrcfg_refuses_overlay_registers_that_are_not_built(tile: Tile) -> None:
+@pytest.mark.rule("003.4.5")
+def test_streamwrcfg_refuses_overlay_registers_that_are_not_built(tile: Tile) -> None:
     with pytest.raises(Unimplemented, match="register 260 of overlay stream 0"):
         tile.execute(THREAD, encode("STREAMWRCFG", StreamRegAddr=260, CfgReg=12))
     assert changed_words(tile) == {}

@@ -44,6 +44,7 @@ def run_mop(tile: Tile, words: list[int], mop: int, zmask_high: int = 0) -> None
     tile.execute(1, [encode("MOP_CFG", zmask_hi16=zmask_high), mop])
 
 
+@pytest.mark.rule("math Y8")
 @settings(max_examples=60, deadline=None)
 @given(
     outer=st.integers(0, 12),
@@ -53,7 +54,7 @@ def run_mop(tile: Tile, words: list[int], mop: int, zmask_high: int = 0) -> None
     with_end0=st.booleans(),
     with_end1=st.booleans(),
 )
-def test_y8_length_of_a_double_loop(
+def test_a_double_loop_has_the_length_of_the_rule(
     tile: Tile, outer: int, inner: int, with_loop1: bool, with_start: bool, with_end0: bool, with_end1: bool
 ) -> None:
     tile.reset()
@@ -75,15 +76,17 @@ def test_y8_length_of_a_double_loop(
     assert issued(tile, "SETDMAREG") == passes * each
 
 
-def test_y8_the_last_body_instruction_is_replaced_by_word_7_in_the_last_pass_and_word_8_in_others(tile: Tile) -> None:
+@pytest.mark.rule("math Y8")
+def test_the_last_body_instruction_is_replaced_by_word_7_in_the_last_pass_and_word_8_in_others(tile: Tile) -> None:
     add = [encode("INCRWC", rwc_d=n) for n in range(4)]
     run_mop(tile, [3, 2, NOP, NOP, NOP, add[1], NOP, encode("INCRWC", rwc_d=15), add[2]], encode("MOP", mop_type=1))
     assert tile.record.rwc[1, 4] == 3 * 1 + 2 * 2 + 15
 
 
+@pytest.mark.rule("math Y7")
 @settings(max_examples=60, deadline=None)
 @given(mask=st.integers(0, 2**32 - 1), count=st.integers(1, 40), flags=st.integers(0, 3))
-def test_y7_a_masked_loop_skips_where_the_mask_says(tile: Tile, mask: int, count: int, flags: int) -> None:
+def test_a_masked_loop_skips_where_the_mask_says(tile: Tile, mask: int, count: int, flags: int) -> None:
     tile.reset()
     a0, a1, a2, a3 = (encode("SETDMAREG", value=n, RegIndex16b=n) for n in range(4))
     b, skip_a0, skip_b = encode("INCRWC", rwc_d=1), encode("INCRWC", rwc_a=1), encode("INCRWC", rwc_b=1)
@@ -99,9 +102,10 @@ def test_y7_a_masked_loop_skips_where_the_mask_says(tile: Tile, mask: int, count
     assert tile.record.rwc[1, 2] == skipped * has_b % 64
 
 
+@pytest.mark.rule("math Y9")
 @settings(max_examples=40, deadline=None)
 @given(start=st.integers(0, 31), length=st.integers(1, 32), execute=st.booleans())
-def test_y9_replay_is_a_ring_of_32_words(tile: Tile, start: int, length: int, execute: bool) -> None:
+def test_replay_is_a_ring_of_32_words(tile: Tile, start: int, length: int, execute: bool) -> None:
     tile.reset()
     load = encode("REPLAY", start_idx=start, len=length, execute_while_loading=int(execute), load_mode=1)
     tile.execute(1, [load, *(encode("SETDMAREG", value=n + 1, RegIndex16b=n) for n in range(length))])
@@ -113,20 +117,23 @@ def test_y9_replay_is_a_ring_of_32_words(tile: Tile, start: int, length: int, ex
     np.testing.assert_array_equal(halves[:length], np.arange(1, length + 1))
 
 
-def test_y9_a_replay_word_inside_a_recording_is_stored_not_obeyed(tile: Tile) -> None:
+@pytest.mark.rule("math Y9")
+def test_a_replay_word_inside_a_recording_is_stored_not_obeyed(tile: Tile) -> None:
     inner = encode("REPLAY", start_idx=3, len=1)
     tile.execute(1, [encode("REPLAY", start_idx=0, len=2, load_mode=1), inner, mark(1)])
     assert tile.record.replay_buffer[1, 0] == inner
     assert issued(tile, "SETDMAREG") == 0
 
 
-def test_y9_a_replay_word_played_back_is_refused(tile: Tile) -> None:
+@pytest.mark.rule("math Y9")
+def test_a_replay_word_played_back_is_refused(tile: Tile) -> None:
     tile.execute(1, [encode("REPLAY", start_idx=0, len=1, load_mode=1), encode("REPLAY", start_idx=3, len=1)])
     with pytest.raises(UndefinedBehavior, match="REPLAY"):
         tile.execute(1, encode("REPLAY", start_idx=0, len=1))
 
 
-def test_y3_the_fifo_takes_words_up_to_its_push_limit(tile: Tile) -> None:
+@pytest.mark.rule("math Y3")
+def test_the_fifo_takes_words_up_to_its_push_limit(tile: Tile) -> None:
     coprocessor = tile.coprocessor
     pushed = 0
     while coprocessor.push(1, mark(1)):
@@ -136,8 +143,9 @@ def test_y3_the_fifo_takes_words_up_to_its_push_limit(tile: Tile) -> None:
     assert issued(tile, "SETDMAREG") == pushed
 
 
+@pytest.mark.rule("math Y10")
 @pytest.mark.parametrize(("block", "held"), [(Block.SYNC, True), (Block.MATH, False), (Block.TDMA, False)])
-def test_y10_a_latched_wait_holds_only_its_classes(tile: Tile, block: Block, held: bool) -> None:
+def test_a_latched_wait_holds_only_its_classes(tile: Tile, block: Block, held: bool) -> None:
     wait = encode("SEMWAIT", stall_res=block, sem_sel=2, wait_sem_cond=WhileSemaphore.ZERO)
     post = encode("SEMPOST", sem_sel=1)
     for word in (wait, post):
@@ -146,7 +154,8 @@ def test_y10_a_latched_wait_holds_only_its_classes(tile: Tile, block: Block, hel
     assert issued(tile, "SEMPOST") == int(not held)
 
 
-def test_y10_a_second_wait_waits_for_the_first(tile: Tile) -> None:
+@pytest.mark.rule("math Y10")
+def test_a_second_wait_waits_for_the_first(tile: Tile) -> None:
     first = encode("SEMWAIT", stall_res=Block.MATH, sem_sel=2, wait_sem_cond=WhileSemaphore.ZERO)
     second = encode("SEMWAIT", stall_res=Block.MATH, sem_sel=4, wait_sem_cond=WhileSemaphore.ZERO)
     for word in (first, second):
@@ -158,7 +167,8 @@ def test_y10_a_second_wait_waits_for_the_first(tile: Tile) -> None:
     assert tile.record.wait_word[1] == second
 
 
-def test_y4_a_nop_is_held_only_by_a_wait_that_blocks_all_nine_classes(tile: Tile) -> None:
+@pytest.mark.rule("math Y4")
+def test_a_nop_is_held_only_by_a_wait_that_blocks_all_nine_classes(tile: Tile) -> None:
     for block, passes in ((0x1FF, False), (0x0FF, True)):
         tile.reset()
         tile.coprocessor.push(1, encode("SEMWAIT", stall_res=block, sem_sel=2, wait_sem_cond=WhileSemaphore.ZERO))
@@ -166,6 +176,7 @@ def test_y4_a_nop_is_held_only_by_a_wait_that_blocks_all_nine_classes(tile: Tile
         assert tile.coprocessor.drain(1) is passes
 
 
+@pytest.mark.rule("math Y10")
 @pytest.mark.parametrize(
     ("condition", "file", "pointer", "owner_that_waits"),
     [
@@ -175,7 +186,7 @@ def test_y4_a_nop_is_held_only_by_a_wait_that_blocks_all_nine_classes(tile: Tile
         (Condition.SRCB_VALID, 1, "math_bank", 0),
     ],
 )
-def test_y10_stallwait_on_source_banks(
+def test_stallwait_waits_for_the_owner_of_the_current_source_bank(
     tile: Tile, condition: Condition, file: int, pointer: str, owner_that_waits: int
 ) -> None:
     for bank in (0, 1):
@@ -189,14 +200,16 @@ def test_y10_stallwait_on_source_banks(
             assert tile.coprocessor.drain(1) is (owner != owner_that_waits)
 
 
-def test_y11a_semaphores_stop_at_zero_and_fifteen(tile: Tile) -> None:
+@pytest.mark.rule("math Y11a")
+def test_semaphores_stop_at_zero_and_fifteen(tile: Tile) -> None:
     tile.execute(1, encode("SEMGET", sem_sel=1))
     assert tile.semaphores[0] == 0
     tile.execute(1, [encode("SEMPOST", sem_sel=1)] * 20)
     assert tile.semaphores[0] == 15
 
 
-def test_y11a_sem_sel_selects_several_semaphores(tile: Tile) -> None:
+@pytest.mark.rule("math Y11a")
+def test_sem_sel_selects_several_semaphores(tile: Tile) -> None:
     tile.execute(1, encode("SEMINIT", max_value=9, init_value=3, sem_sel=0b10100001))
     np.testing.assert_array_equal(tile.semaphores, [3, 0, 0, 0, 0, 3, 0, 3])
 
@@ -220,7 +233,8 @@ def test_words_without_a_meaning_are_refused_and_the_machine_lives_on(tile: Tile
     assert tile.semaphores[0] == 1
 
 
-def test_y11b_a_mutex_is_taken_waited_for_and_released(tile: Tile) -> None:
+@pytest.mark.rule("math Y11b")
+def test_a_mutex_is_taken_waited_for_and_released(tile: Tile) -> None:
     tile.execute(0, encode("ATGETM", mutex_index=2))
     tile.coprocessor.push(1, encode("ATGETM", mutex_index=2))
     assert not tile.coprocessor.drain(1)
@@ -229,7 +243,8 @@ def test_y11b_a_mutex_is_taken_waited_for_and_released(tile: Tile) -> None:
     assert tile.record.mutex_owner[2] == 2
 
 
-def test_y11b_after_thread_i_releases_a_mutex_thread_i_plus_1_is_served_first(tile: Tile) -> None:
+@pytest.mark.rule("math Y11b")
+def test_after_thread_i_releases_a_mutex_thread_i_plus_1_is_served_first(tile: Tile) -> None:
     take, release = encode("ATGETM", mutex_index=0), encode("ATRELM", mutex_index=0)
     for releasing in range(3):
         tile.reset()
@@ -243,7 +258,8 @@ def test_y11b_after_thread_i_releases_a_mutex_thread_i_plus_1_is_served_first(ti
         assert tile.record.mutex_owner[0] == first + 1
 
 
-def test_y11c_streamwait_waits_for_phase_or_messages(tile: Tile) -> None:
+@pytest.mark.rule("math Y11c")
+def test_streamwait_waits_for_phase_or_messages(tile: Tile) -> None:
     tile.record.thread_config[1, 59] = 7  # selector 0 means stream 7
     word = encode("STREAMWAIT", stall_res=Block.SYNC, target_value=3, target_sel=1, wait_stream_sel=0)
     tile.coprocessor.push(1, word)

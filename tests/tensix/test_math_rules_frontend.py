@@ -57,8 +57,9 @@ def expansion(tile: Tile, template: list[int], *words: int) -> list[int]:
 # --- Y3, Y4 -----------------------------------------------------------------------------------------------------------
 
 
-def test_y3_a_push_needs_an_occupancy_of_28_or_less(tile: Tile) -> None:
-    """Y3: 29 words fit one by one; then every word that leaves makes room for one."""
+@pytest.mark.rule("math Y3")
+def test_a_push_needs_an_occupancy_of_28_or_less(tile: Tile) -> None:
+    """29 words fit one by one; then every word that leaves makes room for one."""
     coprocessor = tile.coprocessor
     wait = encode("SEMWAIT", stall_res=0x1FF, sem_sel=1, wait_sem_cond=WhileSemaphore.ZERO)
     pushes = 0
@@ -83,7 +84,8 @@ def test_y3_a_push_needs_an_occupancy_of_28_or_less(tile: Tile) -> None:
     assert issued(tile, "SETDMAREG") == 29
 
 
-def test_y3_an_expansion_needs_no_room_in_the_fifo(tile: Tile) -> None:
+@pytest.mark.rule("math Y3")
+def test_an_expansion_needs_no_room_in_the_fifo(tile: Tile) -> None:
     tile.record.mop_config[THREAD] = [100, 100, NOP, NOP, NOP, mark(1), NOP, mark(2), mark(3)]
     tile.execute(THREAD, encode("MOP", mop_type=1))
     assert issued(tile, "SETDMAREG") == 100 * 100
@@ -93,20 +95,22 @@ def test_y3_an_expansion_needs_no_room_in_the_fifo(tile: Tile) -> None:
 CLASSES = {"NOP": None, "DMANOP": {0, 5}, "SFPNOP": {8}}
 
 
+@pytest.mark.rule("math Y4")
 @pytest.mark.parametrize(("mnemonic", "classes"), CLASSES.items())
 @pytest.mark.parametrize("bit", range(9))
-def test_y4_idle_words_are_held_by_their_blocks_alone(
+def test_idle_words_are_held_by_their_blocks_alone(
     tile: Tile, mnemonic: str, classes: set[int] | None, bit: int
 ) -> None:
-    """Y4: DMANOP obeys B0 and B5, SFPNOP B8, and NOP no single block."""
+    """DMANOP obeys B0 and B5, SFPNOP B8, and NOP no single block."""
     wait = encode("SEMWAIT", stall_res=1 << bit, sem_sel=1, wait_sem_cond=WhileSemaphore.ZERO)
     tile.coprocessor.push(THREAD, wait)
     tile.coprocessor.push(THREAD, encode(mnemonic))
     assert tile.coprocessor.drain(THREAD) is (bit not in (classes or set()))
 
 
+@pytest.mark.rule("math Y4")
 @pytest.mark.parametrize("mnemonic", ["NOP", "DMANOP", "SFPNOP", "RESOURCEDECL"])
-def test_y4_idle_words_take_an_issue_slot_and_change_nothing(tile: Tile, mnemonic: str) -> None:
+def test_idle_words_take_an_issue_slot_and_change_nothing(tile: Tile, mnemonic: str) -> None:
     before = tile.record.copy()
     clock = int(before["clock"])
     tile.execute(THREAD, [encode(mnemonic)] * 3)
@@ -116,7 +120,8 @@ def test_y4_idle_words_take_an_issue_slot_and_change_nothing(tile: Tile, mnemoni
         assert (tile.record[name] == before[name]).all(), name
 
 
-def test_y4_a_nop_with_a_payload_is_refused_at_the_back_end(tile: Tile) -> None:
+@pytest.mark.rule("math Y4")
+def test_a_nop_with_a_payload_is_refused_at_the_back_end(tile: Tile) -> None:
     with pytest.raises(UndefinedBehavior, match="belong to no operand"):
         tile.execute(THREAD, NOP_WITH_PAYLOAD)
 
@@ -124,7 +129,8 @@ def test_y4_a_nop_with_a_payload_is_refused_at_the_back_end(tile: Tile) -> None:
 # --- Y5 to Y8 ---------------------------------------------------------------------------------------------------------
 
 
-def test_y5_the_upper_mask_half_is_0_at_reset_and_kept_until_rewritten(tile: Tile) -> None:
+@pytest.mark.rule("math Y5")
+def test_the_upper_mask_half_is_0_at_reset_and_kept_until_rewritten(tile: Tile) -> None:
     template = [0, 0, NOP, mark(1), NOP, NOP, NOP, mark(2), NOP]
     long_mop = encode("MOP", loop_count=23)  # passes 16..23 look at the upper half
 
@@ -176,17 +182,21 @@ def template1(words: list[int]) -> Iterator[int]:
                 yield end1
 
 
+@pytest.mark.rule("math Y6", "math Y7")
 @settings(max_examples=80, deadline=None)
 @given(flags=st.integers(0, 3), count=st.integers(1, 40), mask=st.integers(0, 2**32 - 1), nops=st.integers(0, 127))
-def test_y6_y7_a_masked_loop_word_by_word(tile: Tile, flags: int, count: int, mask: int, nops: int) -> None:
-    """Y7: passes beyond bit 31 have mask 0, and NOPs are emitted like other words (Y8); the first 32 words."""
+def test_a_masked_loop_expands_to_the_words_of_the_rule(
+    tile: Tile, flags: int, count: int, mask: int, nops: int
+) -> None:
+    """Passes beyond bit 31 have mask 0, and NOPs are emitted like other words (Y8); the first 32 words."""
     words = [99, flags, *(NOP if nops >> k & 1 else mark(k) for k in range(7))]
     mop = encode("MOP", loop_count=count - 1, zmask_lo16_or_loop_count=mask & 0xFFFF)
     got = expansion(tile, words, encode("MOP_CFG", zmask_hi16=mask >> 16), mop)
     assert got == list(template0(words, count, mask))[:32]
 
 
-def test_y7_passes_beyond_bit_31_of_the_mask_are_not_skipped(tile: Tile) -> None:
+@pytest.mark.rule("math Y7")
+def test_passes_beyond_bit_31_of_the_mask_are_not_skipped(tile: Tile) -> None:
     words = [0, 0, NOP, encode("INCRWC", rwc_a=1), NOP, NOP, NOP, encode("INCRWC", rwc_b=1), NOP]
     tile.record.mop_config[THREAD] = words
     mop = encode("MOP", loop_count=39, zmask_lo16_or_loop_count=0xFFFF)
@@ -194,10 +204,13 @@ def test_y7_passes_beyond_bit_31_of_the_mask_are_not_skipped(tile: Tile) -> None
     assert tile.record.rwc[THREAD, [0, 2]].tolist() == [8, 32]
 
 
+@pytest.mark.rule("math Y6", "math Y8")
 @settings(max_examples=120, deadline=None)
 @given(outer=st.integers(0, 6), inner=st.integers(0, 6), nops=st.integers(0, 127), payload=st.booleans())
-def test_y6_y8_a_double_loop_word_by_word(tile: Tile, outer: int, inner: int, nops: int, payload: bool) -> None:
-    """Y8: opcode 0x02 counts as a NOP whatever its payload, in the four words that may be left out."""
+def test_a_double_loop_expands_to_the_words_of_the_rule(
+    tile: Tile, outer: int, inner: int, nops: int, payload: bool
+) -> None:
+    """Opcode 0x02 counts as a NOP whatever its payload, in the four words that may be left out."""
     left_out = {0, 1, 2, 4} if payload else set()  # start, end0, end1, loop1
     nop = [NOP_WITH_PAYLOAD if k in left_out else NOP for k in range(7)]
     words = [outer, inner, *(nop[k] if nops >> k & 1 else mark(k) for k in range(7))]
@@ -208,7 +221,8 @@ def test_y6_y8_a_double_loop_word_by_word(tile: Tile, outer: int, inner: int, no
     assert expansion(tile, words, encode("MOP", mop_type=1)) == expected[:32]
 
 
-def test_y8_loop_lengths_have_ten_bits(tile: Tile) -> None:
+@pytest.mark.rule("math Y8")
+def test_loop_lengths_have_ten_bits(tile: Tile) -> None:
     tile.record.mop_config[THREAD] = [0x400 | 3, 0xFC00 | 2, NOP, NOP, NOP, mark(1), NOP, mark(2), mark(3)]
     tile.execute(THREAD, encode("MOP", mop_type=1))
     assert issued(tile, "SETDMAREG") == 3 * 2
@@ -217,7 +231,8 @@ def test_y8_loop_lengths_have_ten_bits(tile: Tile) -> None:
 # --- Y9 ---------------------------------------------------------------------------------------------------------------
 
 
-def test_y9_length_0_means_32_and_start_and_length_have_five_bits(tile: Tile) -> None:
+@pytest.mark.rule("math Y9")
+def test_length_0_means_32_and_start_and_length_have_five_bits(tile: Tile) -> None:
     words = [mark(n) for n in range(32)]
     tile.execute(THREAD, [encode("REPLAY", start_idx=32 + 5, len=0, load_mode=1), *words])
     assert np.roll(tile.record.replay_buffer[THREAD], -5).tolist() == words
@@ -228,7 +243,8 @@ def test_y9_length_0_means_32_and_start_and_length_have_five_bits(tile: Tile) ->
     assert issued(tile, "SETDMAREG") == 36
 
 
-def test_y9_playback_goes_before_what_is_upstream_and_wraps(tile: Tile) -> None:
+@pytest.mark.rule("math Y9")
+def test_playback_goes_before_what_is_upstream_and_wraps(tile: Tile) -> None:
     order: list[Any] = []
     body = [encode("SETDMAREG", value=n, RegIndex16b=0) for n in (1, 2, 3)]
     tile.execute(THREAD, [encode("REPLAY", start_idx=30, len=3, load_mode=1), *body])
@@ -240,7 +256,8 @@ def test_y9_playback_goes_before_what_is_upstream_and_wraps(tile: Tile) -> None:
     assert order == [1, 2, 3, 9]
 
 
-def test_y9_an_expansion_may_hold_replay_words_and_fill_a_recording(tile: Tile) -> None:
+@pytest.mark.rule("math Y9")
+def test_an_expansion_may_hold_replay_words_and_fill_a_recording(tile: Tile) -> None:
     add = encode("INCRWC", rwc_d=1)
     replay = encode("REPLAY", start_idx=0, len=2)
     tile.execute(THREAD, [encode("REPLAY", start_idx=0, len=2, load_mode=1), add, add])
@@ -253,8 +270,9 @@ def test_y9_an_expansion_may_hold_replay_words_and_fill_a_recording(tile: Tile) 
         tile.execute(THREAD, replay)
 
 
-def test_y9_recording_takes_words_behind_the_first_expander_alone(tile: Tile) -> None:
-    """Y9: MOP_CFG and MOP are consumed before they can be recorded; all else is, NOP included."""
+@pytest.mark.rule("math Y9")
+def test_recording_takes_words_behind_the_first_expander_alone(tile: Tile) -> None:
+    """MOP_CFG and MOP are consumed before they can be recorded; all else is, NOP included."""
     words = [0, 0, NOP, mark(4), NOP, NOP, NOP, NOP, NOP]
     stored = expansion(tile, words, encode("MOP_CFG"), NOP, encode("MOP", loop_count=1), encode("SFPNOP"))
     assert stored == [NOP, mark(4), mark(4), encode("SFPNOP")]

@@ -59,8 +59,9 @@ LOADS: dict[int, Callable[[int, int], int]] = {
 """V8: what a load of the 16-bit view makes of cell c over the old LReg value."""
 
 
+@pytest.mark.rule("math V8")
 @pytest.mark.parametrize("mode", LOADS)
-def test_v8_every_16_bit_load_of_every_cell(sfpu: Sfpu, mode: int) -> None:
+def test_every_16_bit_load_decodes_every_cell(sfpu: Sfpu, mode: int) -> None:
     rng = np.random.default_rng(mode)
     cells = rng.permutation(ALL_CELLS).reshape(4, 1024, 16)
     old = rng.integers(0, 1 << 32, 32)
@@ -75,9 +76,10 @@ def test_v8_every_16_bit_load_of_every_cell(sfpu: Sfpu, mode: int) -> None:
             assert sfpu.t["lregs"][1].tolist() == expected, address
 
 
+@pytest.mark.rule("math V8")
 @pytest.mark.parametrize("mode", [3, 4, 12])
-def test_v8_every_32_bit_load_of_every_half(sfpu: Sfpu, mode: int) -> None:
-    """V8: the permutation of the high half is undone; 12 converts no sign on Blackhole; 3 flushes nothing."""
+def test_every_32_bit_load_decodes_every_half(sfpu: Sfpu, mode: int) -> None:
+    """The permutation of the high half is undone; 12 converts no sign on Blackhole; 3 flushes nothing."""
     rng = np.random.default_rng(mode)
     high = np.concatenate([ALL_CELLS, rng.integers(0, 1 << 16, 1 << 16)]).reshape(-1, 512, 16)
     low = np.concatenate([rng.integers(0, 1 << 16, 1 << 16), ALL_CELLS]).reshape(-1, 512, 16)
@@ -139,8 +141,9 @@ def every_half(seed: int) -> Array:
     return np.concatenate([ALL_CELLS << 16 | noise, noise << 16 | ALL_CELLS])
 
 
+@pytest.mark.rule("math V8")
 @pytest.mark.parametrize("mode", STORES)
-def test_v8_every_16_bit_store_of_every_half(sfpu: Sfpu, mode: int) -> None:
+def test_every_16_bit_store_encodes_every_half(sfpu: Sfpu, mode: int) -> None:
     for values in every_half(mode).reshape(-1, 512, 32):
         sfpu.t["dst_valid"][...] = 0
         expected = np.empty((1024, 16), np.int64)
@@ -152,8 +155,9 @@ def test_v8_every_16_bit_store_of_every_half(sfpu: Sfpu, mode: int) -> None:
         assert sfpu.t["dst_valid"].all()
 
 
+@pytest.mark.rule("math V8")
 @pytest.mark.parametrize("mode", WIDE_STORES)
-def test_v8_every_32_bit_store_of_every_half(sfpu: Sfpu, mode: int) -> None:
+def test_every_32_bit_store_encodes_every_half(sfpu: Sfpu, mode: int) -> None:
     for values in every_half(mode).reshape(-1, 256, 32):
         sfpu.t["dst_valid"][...] = 0
         expected = np.empty((1024, 16), np.int64)
@@ -169,9 +173,10 @@ def test_v8_every_32_bit_store_of_every_half(sfpu: Sfpu, mode: int) -> None:
         assert np.flatnonzero(sfpu.t["dst_valid"]).tolist() == sorted(physical(ROWS_OF_32).tolist())
 
 
+@pytest.mark.rule("math V8")
 @pytest.mark.plain
 @pytest.mark.parametrize("mode", sorted(STORES | WIDE_STORES))
-def test_v8_stores_and_loads_leave_other_columns_rows_and_disabled_lanes_alone(sfpu: Sfpu, mode: int) -> None:
+def test_stores_and_loads_leave_other_columns_rows_and_disabled_lanes_alone(sfpu: Sfpu, mode: int) -> None:
     rng = np.random.default_rng(mode)
     sfpu.t["dst"][...] = rng.integers(0, 1 << 16, (1024, 16))
     sfpu.t["dst_valid"][...] = 1
@@ -214,8 +219,9 @@ IMMEDIATES: dict[int, Callable[[int, int], int]] = {
 """V9: what SFPLOADI makes of immediate i over the old LReg value; mode 1 has no special cases."""
 
 
+@pytest.mark.rule("math V9")
 @pytest.mark.parametrize("mode", IMMEDIATES)
-def test_v9_every_immediate_in_every_mode(sfpu: Sfpu, mode: int) -> None:
+def test_every_mode_of_sfploadi_places_every_immediate(sfpu: Sfpu, mode: int) -> None:
     old = np.random.default_rng(mode).integers(0, 1 << 32, 8)
     base = word("SFPLOADI", instr_mod0=mode)
     step = word("SFPLOADI", lreg_ind=1) - word("SFPLOADI")

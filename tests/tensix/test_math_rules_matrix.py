@@ -26,12 +26,13 @@ def unit() -> Matrix:
 # --- views and rows ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("math F3")
 @pytest.mark.parametrize("sfpu_fp32", [0, 1])
 @pytest.mark.parametrize(("code", "fp32", "int8"), [(BF16, 0, 0), (FP16, 0, 0), (BF16, 1, 0), (FP16, 1, 0), (0, 0, 1)])
-def test_f3_the_view_of_dst_follows_fp32_integer_mode_and_style(
+def test_the_view_of_dst_follows_fp32_integer_mode_and_style(
     unit: Matrix, code: int, fp32: int, int8: int, sfpu_fp32: int
 ) -> None:
-    """F3: SFPU_Fp32_enabled has no effect; a 32-bit result is told from a 16-bit one by rows 8..15, its low halves."""
+    """SFPU_Fp32_enabled has no effect; a 32-bit result is told from a 16-bit one by rows 8..15, its low halves."""
     code = INT8 if int8 else code
     t = unit.start(code, code, fp32=bool(fp32), int8=bool(int8)).t
     unit.configure("ALU_ACC_CTRL_SFPU_Fp32_enabled", sfpu_fp32)
@@ -49,7 +50,8 @@ def test_f3_the_view_of_dst_follows_fp32_integer_mode_and_style(
     assert (t.dst[8, 0] == 0x5555) is not bool(fp32 or int8)
 
 
-def test_f6_a_32_bit_row_becomes_valid_through_its_high_half_alone(unit: Matrix) -> None:
+@pytest.mark.rule("math F6")
+def test_a_32_bit_row_becomes_valid_through_its_high_half_alone(unit: Matrix) -> None:
     t = unit.start(fp32=True).t
     t.srca[0], t.srcb[0] = ONE, ONE
     t.dst_valid[...] = 0
@@ -57,7 +59,8 @@ def test_f6_a_32_bit_row_becomes_valid_through_its_high_half_alone(unit: Matrix)
     assert np.flatnonzero(t.dst_valid).tolist() == list(range(8))
 
 
-def test_f6_dst_rows_are_the_sum_of_immediate_counter_and_offset_modulo_1024(unit: Matrix) -> None:
+@pytest.mark.rule("math F6")
+def test_dst_rows_are_the_sum_of_immediate_counter_and_offset_modulo_1024(unit: Matrix) -> None:
     t = unit.start().t
     t.srca[0], t.srcb[0] = ONE, ONE
     unit.rows(dst=512)
@@ -81,11 +84,12 @@ ALIGNMENT = [
 ]
 
 
+@pytest.mark.rule("math F7")
 @pytest.mark.parametrize(("mnemonic", "operands", "loose_a", "loose_b", "loose_dst", "count"), ALIGNMENT)
-def test_f7_low_bits_of_row_counters_are_ignored_and_the_block_has_its_size(
+def test_low_bits_of_row_counters_are_ignored_and_the_block_has_its_size(
     unit: Matrix, mnemonic: str, operands: dict[str, int], loose_a: int, loose_b: int, loose_dst: int, count: int | None
 ) -> None:
-    """F7: every combination of ignored bits gives what the aligned rows give; the next bit up does not."""
+    """Every combination of ignored bits gives what the aligned rows give; the next bit up does not."""
     rng = np.random.default_rng(7)
     a = (rng.integers(0, 128, (64, 16)) << 11 | rng.integers(120, 130, (64, 16))).astype(np.uint32)
     b = (rng.integers(0, 128, (64, 16)) << 11 | rng.integers(120, 130, (64, 16))).astype(np.uint32)
@@ -117,8 +121,9 @@ def test_f7_low_bits_of_row_counters_are_ignored_and_the_block_has_its_size(
 # --- zeros ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("math F5")
 @pytest.mark.parametrize("keep", [0, 1])
-def test_f5_zero_exponents_of_srca_always_count_as_zero_those_of_srcb_unless_denormals_are_kept(
+def test_zero_exponents_of_srca_always_count_as_zero_those_of_srcb_unless_denormals_are_kept(
     unit: Matrix, keep: int
 ) -> None:
     t = unit.start().t
@@ -134,12 +139,13 @@ def test_f5_zero_exponents_of_srca_always_count_as_zero_those_of_srcb_unless_den
     assert (unit.get16(0) == (3 << 7 | 0x40 if keep else 0)).all()
 
 
+@pytest.mark.rule("math F9", "math F12")
 @pytest.mark.parametrize("mnemonic", ["ELWMUL", "MVMUL"])
 @pytest.mark.parametrize(("phase", "carried"), [(0, 97), (1, 92), (2, 90), (3, 85)])
-def test_f9_a_zero_product_of_fp16_in_32_bit_dst_carries_an_exponent(
+def test_a_zero_product_of_fp16_in_32_bit_dst_carries_an_exponent(
     unit: Matrix, mnemonic: str, phase: int, carried: int
 ) -> None:
-    """F9 and F12: smaller Dst values are rounded, half up on the magnitude, to the last place of that exponent."""
+    """Smaller Dst values are rounded, half up on the magnitude, to the last place of that exponent."""
     rng = np.random.default_rng(phase)
     t = unit.start(FP16, FP16, fp32=True).t
     t.srca[0], t.srcb[0] = 0, FP16_ONE
@@ -160,11 +166,12 @@ def test_f9_a_zero_product_of_fp16_in_32_bit_dst_carries_an_exponent(
             assert hex(got) == hex(expected), (e, m)
 
 
+@pytest.mark.rule("math F9", "math F10")
 @pytest.mark.parametrize("small", [0, -1, -3, -10])
-def test_f9_f10_a_product_below_the_smallest_exponent_is_kept_by_mvmul_and_vanishes_in_elwmul(
+def test_a_product_below_the_smallest_exponent_is_kept_by_mvmul_and_vanishes_in_elwmul(
     unit: Matrix, small: int
 ) -> None:
-    """F9: the exponents add up to 1 for k = 0 and to `small` for k = 1; alone, such a product leaves nothing (F10)."""
+    """The exponents add up to 1 for k = 0 and to `small` for k = 1; alone, such a product leaves nothing (F10)."""
     factors = (64, 64, 64 - 1 + small)  # exponents of A for k = 0; of B; of A for k = 1
     for with_big in (True, False):
         t = unit.start(TF32, TF32, fp32=True).t
@@ -204,12 +211,13 @@ def rounded_sum(term: Fraction, x: int, dst: Fraction, e_dst: int, kept: int, bi
     return (-1 if total < 0 else 1) * magnitude * unit
 
 
+@pytest.mark.rule("math F12")
 @pytest.mark.parametrize(("code", "view"), [(TF32, "fp32"), (BF16, "bf16"), (FP16, "fp16")])
 @pytest.mark.parametrize("signs", range(4))
-def test_f12_terms_round_toward_plus_infinity_and_dst_and_results_away_from_zero(
+def test_terms_round_toward_plus_infinity_and_dst_and_results_away_from_zero(
     unit: Matrix, code: int, view: str, signs: int
 ) -> None:
-    """F12: at all distances of the exponents, with mantissas that make ties of each of the roundings."""
+    """At all distances of the exponents, with mantissas that make ties of each of the roundings."""
     bias, kept = (15, 11) if view == "fp16" else (127, {"fp32": 24, "bf16": 8}[view])
     spread = 15 if view == "fp16" else 36
     distances = np.resize(np.arange(-spread, spread + 1), (8, 16))
@@ -266,10 +274,11 @@ def stored(values: Any) -> list[str]:
     return [hex(int(v)) for v in np.where(values < 0, 1 << 31 | -values, values)]
 
 
+@pytest.mark.rule("math F14", "math F15")
 @pytest.mark.parametrize("phase", range(4))
 @pytest.mark.parametrize("keep", [0, 1])
 @pytest.mark.parametrize("mnemonic", ["ELWMUL", "ELWADD", "ELWSUB", "MVMUL", "GAPOOL"])
-def test_f14_f15_integer_mode_by_exact_sums(unit: Matrix, mnemonic: str, keep: int, phase: int) -> None:
+def test_integer_mode_agrees_with_exact_sums(unit: Matrix, mnemonic: str, keep: int, phase: int) -> None:
     rng = np.random.default_rng(phase)
     t = unit.start(INT8, INT8, int8=True).t
     unit.configure("ALU_ACC_CTRL_Zero_Flag_disabled_src", keep)
@@ -304,7 +313,8 @@ def test_f14_f15_integer_mode_by_exact_sums(unit: Matrix, mnemonic: str, keep: i
 # --- pooling ----------------------------------------------------------------------------------------------------------
 
 
-def test_f16_gapool_is_mvmul_of_four_rows_and_nothing_else(unit: Matrix) -> None:
+@pytest.mark.rule("math F16")
+def test_gapool_is_mvmul_of_four_rows_and_nothing_else(unit: Matrix) -> None:
     rng = np.random.default_rng(16)
     a, b = (rng.integers(0, 128, (64, 16)) << 11 | rng.integers(115, 135, (64, 16)) for _ in range(2))
     results = []
@@ -325,8 +335,9 @@ def order(bits: int) -> int:
     return -(bits & 0x7FFFFFFF) - 1 if bits >> 31 else bits
 
 
+@pytest.mark.rule("math F17")
 @pytest.mark.parametrize(("code", "wide"), [(BF16, False), (BF16, True), (TF32, True)])
-def test_f17_gmpool_is_the_maximum_in_total_order(unit: Matrix, code: int, wide: bool) -> None:
+def test_gmpool_is_the_maximum_in_total_order(unit: Matrix, code: int, wide: bool) -> None:
     rng = np.random.default_rng([code, wide])
     extremes = np.array([0, 1 << 18, 0x7FFFF, 0x3FFFF, 0x400, 0x7FC00, 0x3FC00])
     for turn in range(6):
@@ -357,8 +368,9 @@ def test_f17_gmpool_is_the_maximum_in_total_order(unit: Matrix, code: int, wide:
         assert t.dst_valid[:4].all()
 
 
-def test_f18_gmpool_index_mode_by_the_documents_scan(unit: Matrix) -> None:
-    """F18: rows 4..7, 0..3, 8..15 in this order, >=, index and phase in the low half; with many equal values."""
+@pytest.mark.rule("math F18")
+def test_gmpool_index_mode_agrees_with_the_documents_scan(unit: Matrix) -> None:
+    """Rows 4..7, 0..3, 8..15 in this order, >=, index and phase in the low half; with many equal values."""
     rng = np.random.default_rng(18)
     for _ in range(4):
         t = unit.start(fp32=True).t

@@ -69,9 +69,10 @@ def physical(row: int) -> int:
     return (row & 0x1F8) << 1 | row & 0x207
 
 
+@pytest.mark.rule("math F19")
 @pytest.mark.parametrize("keep", [0, 1])
 @pytest.mark.parametrize("code", CODES)
-def test_f19_mova2d_writes_each_format_in_its_form(unit: Matrix, code: int, keep: int) -> None:
+def test_mova2d_writes_each_format_in_its_form(unit: Matrix, code: int, keep: int) -> None:
     t = unit.start(code).t
     unit.configure("ALU_ACC_CTRL_Zero_Flag_disabled_src", keep)
     t.srca[0] = random_cells(code)
@@ -89,8 +90,9 @@ def test_f19_mova2d_writes_each_format_in_its_form(unit: Matrix, code: int, keep
     np.testing.assert_array_equal(t.dst, expected)
 
 
+@pytest.mark.rule("math F19", "math F20")
 @pytest.mark.parametrize("code", TO_BF16)
-def test_f19_f20_low_halves_take_the_bf16_cell_and_high_halves_stay(unit: Matrix, code: int) -> None:
+def test_low_halves_take_the_bf16_cell_and_high_halves_stay(unit: Matrix, code: int) -> None:
     for mnemonic, operands in (("MOVA2D", {"instr_mod": 2}), ("MOVB2D", {"movb2d_instr_mod": 4})):
         t = unit.start(code, code).t
         t.srca[0] = t.srcb[0] = random_cells(code) & ~np.uint32(7 << 8)
@@ -101,10 +103,11 @@ def test_f19_f20_low_halves_take_the_bf16_cell_and_high_halves_stay(unit: Matrix
             assert t.dst[physical(i) + 8].tolist() == [to_dst(flushed(int(x), 0), code)[0] for x in t.srca[0, i]]
 
 
+@pytest.mark.rule("math F20")
 @pytest.mark.parametrize("keep", [0, 1])
 @pytest.mark.parametrize("mode", range(6))
 @pytest.mark.parametrize("code", [FP32, FP16, TF32, BF16, BFP8, INT32])
-def test_f20_movb2d_flushes_trims_and_spreads(unit: Matrix, code: int, mode: int, keep: int) -> None:
+def test_movb2d_flushes_trims_and_spreads(unit: Matrix, code: int, mode: int, keep: int) -> None:
     t = unit.start(BF16, code).t
     unit.configure("ALU_ACC_CTRL_Zero_Flag_disabled_src", keep)
     t.srcb[0] = random_cells(mode, five_bit=code == FP16)
@@ -123,10 +126,11 @@ def test_f20_movb2d_flushes_trims_and_spreads(unit: Matrix, code: int, mode: int
     np.testing.assert_array_equal(t.dst, expected)
 
 
+@pytest.mark.rule("math F21")
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize(("mnemonic", "file"), [("MOVD2A", "srca"), ("MOVD2B", "srcb")])
-def test_f21_moves_from_dst_truncate_to_the_format_and_never_flush(
+def test_moves_from_dst_truncate_to_the_format_and_never_flush(
     unit: Matrix, mnemonic: str, file: str, code: int, wide: bool
 ) -> None:
     rng = np.random.default_rng(code)
@@ -142,8 +146,9 @@ def test_f21_moves_from_dst_truncate_to_the_format_and_never_flush(
     np.testing.assert_array_equal(t[file][0], expected)
 
 
+@pytest.mark.rule("math F22")
 @pytest.mark.parametrize("keep", [0, 1])
-def test_f22_movb2a_copies_cells_but_for_zeros(unit: Matrix, keep: int) -> None:
+def test_movb2a_copies_cells_but_for_zeros(unit: Matrix, keep: int) -> None:
     t = unit.start(BF16, BF16).t
     t.src_owner[0] = 0  # it waits for SrcB alone
     unit.configure("ALU_ACC_CTRL_Zero_Flag_disabled_src", keep)
@@ -155,8 +160,9 @@ def test_f22_movb2a_copies_cells_but_for_zeros(unit: Matrix, keep: int) -> None:
     np.testing.assert_array_equal(t.srca[0], expected)  # no trim by a format: all ten mantissa bits
 
 
+@pytest.mark.rule("math F23")
 @pytest.mark.parametrize("mnemonic", ["MOVDBGA2D", "MOVDBGB2D"])
-def test_f23_debug_moves_write_what_the_moves_write(unit: Matrix, mnemonic: str) -> None:
+def test_debug_moves_write_what_the_moves_write(unit: Matrix, mnemonic: str) -> None:
     operands = {"instr_mod": 2} if "A2D" in mnemonic else {"movb2d_instr_mod": 3}
     results = []
     for name in (mnemonic, mnemonic.replace("DBG", "")):
@@ -180,12 +186,13 @@ MOVES = [
 ]
 
 
+@pytest.mark.rule("math F25")
 @pytest.mark.parametrize("blocked", range(4))
 @pytest.mark.parametrize(("mnemonic", "operands", "target", "rows"), MOVES)
-def test_f25_block_dest_mov_takes_even_or_odd_columns_out_of_every_move(
+def test_block_dest_mov_takes_even_or_odd_columns_out_of_every_move(
     unit: Matrix, mnemonic: str, operands: dict[str, int], target: str, rows: int, blocked: int
 ) -> None:
-    """F25: bit 9 of LaneConfig blocks even columns, bit 10 odd ones."""
+    """Bit 9 of LaneConfig blocks even columns, bit 10 odd ones."""
     t = unit.start().t
     t.srca[...] = t.srcb[...] = ONE
     t.dst[...] = 0x4080
@@ -199,7 +206,8 @@ def test_f25_block_dest_mov_takes_even_or_odd_columns_out_of_every_move(
     assert changed.tolist() == [[not blocked >> (c & 1) & 1 for c in range(16)]] * rows
 
 
-def test_f27_zerosrc_needs_no_bank_and_hands_none_over(unit: Matrix) -> None:
+@pytest.mark.rule("math F27")
+def test_zerosrc_needs_no_bank_and_hands_none_over(unit: Matrix) -> None:
     t = unit.start().t
     t.src_owner[...] = [[0, 1], [0, 0]]
     t.srca[...] = t.srcb[...] = 7
@@ -223,8 +231,9 @@ WAITS = (
 OPERANDS = {"GAPOOL": {"instr_mod19": 1}, "GMPOOL": {"instr_mod19": 1}, "SHIFTXA": {"shift_mode": 2}}
 
 
+@pytest.mark.rule("math F30")
 @pytest.mark.parametrize("mnemonic", WAITS)
-def test_f30_instructions_wait_for_the_banks_that_they_read(unit: Matrix, mnemonic: str) -> None:
+def test_instructions_wait_for_the_banks_that_they_read(unit: Matrix, mnemonic: str) -> None:
     for owns_a in (0, 1):
         for owns_b in (0, 1):
             t = unit.start().t
@@ -237,7 +246,8 @@ def test_f30_instructions_wait_for_the_banks_that_they_read(unit: Matrix, mnemon
             assert unit.do(mnemonic, **OPERANDS.get(mnemonic, {})) is bool(goes), (owns_a, owns_b)
 
 
-def test_f31_shiftxa_knows_two_directions_and_one_column(unit: Matrix) -> None:
+@pytest.mark.rule("math F31")
+def test_shiftxa_knows_two_directions_and_one_column(unit: Matrix) -> None:
     for operands in ({"shift_mode": 0}, {"shift_mode": 1}, {"shift_mode": 2, "log2_amount2": 1}):
         unit.start()
         unit.do("MOVD2A")
@@ -245,7 +255,8 @@ def test_f31_shiftxa_knows_two_directions_and_one_column(unit: Matrix) -> None:
             unit.do("SHIFTXA", **operands)
 
 
-def test_f31_shiftxa_reads_the_rows_of_the_latest_srca_row_however_stale(unit: Matrix) -> None:
+@pytest.mark.rule("math F31")
+def test_shiftxa_reads_the_rows_of_the_latest_srca_row_however_stale(unit: Matrix) -> None:
     t = unit.start().t
     t.srca[0] = np.arange(1024).reshape(64, 16)
     unit.rows(a=37)
@@ -258,7 +269,8 @@ def test_f31_shiftxa_reads_the_rows_of_the_latest_srca_row_however_stale(unit: M
         unit.do("SHIFTXA", shift_mode=3)
 
 
-def test_f31_shiftxb_applies_its_address_modifier(unit: Matrix) -> None:
+@pytest.mark.rule("math F31")
+def test_shiftxb_applies_its_address_modifier(unit: Matrix) -> None:
     t = unit.start().t
     unit.thread_configure("ADDR_MOD_AB_SEC5_SrcBIncr", 3)
     unit.do("SHIFTXB", shift_row=1, addr_mode=5)
@@ -271,12 +283,13 @@ INDEX_AT_14 = ("MVMUL", "ELWADD", "ELWSUB", "ELWMUL", "MOVA2D", "MOVB2D", "MOVD2
 INDEX_LSB = dict.fromkeys(INDEX_AT_14, 14) | {"GAPOOL": 15, "GMPOOL": 15, "SFPLOAD": 13, "SFPSTORE": 13}
 
 
+@pytest.mark.rule("math R2")
 @pytest.mark.parametrize("extra_bit", [0, 1])
 @pytest.mark.parametrize(("mnemonic", "lsb"), INDEX_LSB.items())
-def test_r2_three_bits_of_the_word_choose_one_of_eight_address_modifiers(
+def test_three_bits_of_the_word_choose_one_of_eight_address_modifiers(
     unit: Matrix, mnemonic: str, lsb: int, extra_bit: int
 ) -> None:
-    """R2: at the bit positions of the rule, and whatever Wormhole's extra bit and ADDR_MOD_SET say."""
+    """At the bit positions of the rule, and whatever Wormhole's extra bit and ADDR_MOD_SET say."""
     for index in range(8):
         t = unit.start().t
         t.rwc[THREAD, RWC_BIAS] = extra_bit
@@ -291,7 +304,8 @@ def test_r2_three_bits_of_the_word_choose_one_of_eight_address_modifiers(
         assert t.rwc[THREAD, RWC_FIDELITY] == 0
 
 
-def test_r2_the_instruction_table_has_three_index_bits_everywhere() -> None:
+@pytest.mark.rule("math R2")
+def test_the_instruction_table_has_three_index_bits_everywhere() -> None:
     names = {"addr_mode", "pool_addr_mode", "sfpu_addr_mode"}
     for mnemonic, lsb in (INDEX_LSB | {"SFPLOADMACRO": 13}).items():
         (field,) = [f for f in INSTRUCTIONS[mnemonic].fields if f.name in names]

@@ -49,7 +49,8 @@ def float_of_code(code: int) -> int:
     return 0 if e == 31 else s << 31 | (e + 112) << 23 | m << 13
 
 
-def test_v13_every_fp16_coefficient_decodes_as_offset_and_as_slope(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V13")
+def test_every_fp16_coefficient_decodes_as_offset_and_as_slope(sfpu: Sfpu) -> None:
     for codes in blocks(range(1 << 16)):
         sfpu.t["lregs"][0], sfpu.t["lregs"][4] = ONE_CODE, codes  # 0 takes interval 0: 1.0 * 0 + offset
         sfpu.t["lregs"][1], sfpu.t["lregs"][5] = codes, ZERO_CODE  # 1.0 takes interval 2: slope * 1.0 + 0
@@ -59,10 +60,11 @@ def test_v13_every_fp16_coefficient_decodes_as_offset_and_as_slope(sfpu: Sfpu) -
             assert lanes(sfpu, 7) == [float_of_code(int(c)) for c in codes]
 
 
+@pytest.mark.rule("math V13")
 @pytest.mark.plain
 @pytest.mark.parametrize(("mode", "last"), [(2, 0x40400000), (3, 0x40800000)])
-def test_v13_six_entries_have_breaks_at_half_1_1_5_2_and_3_or_4(sfpu: Sfpu, mode: int, last: int) -> None:
-    """V13: each break belongs to the interval above it; zero slopes let the offsets show the interval."""
+def test_six_entries_have_breaks_at_half_1_1_5_2_and_3_or_4(sfpu: Sfpu, mode: int, last: int) -> None:
+    """Each break belongs to the interval above it; zero slopes let the offsets show the interval."""
     breaks = [0x3F000000, 0x3F800000, 0x3FC00000, 0x40000000, last]
     offsets = [0x3C00 + 0x400 * k for k in range(6)]  # 2^k
     for i in range(3):
@@ -80,10 +82,11 @@ def test_v13_six_entries_have_breaks_at_half_1_1_5_2_and_3_or_4(sfpu: Sfpu, mode
     ]
 
 
+@pytest.mark.rule("math V13")
 @pytest.mark.plain
 @pytest.mark.parametrize("mode", [8, 10])
-def test_v13_three_entries_with_a_destination_of_lreg_7(sfpu: Sfpu, mode: int) -> None:
-    """V13: mode 10 takes slope and offset from the halves of one register; both name the destination in LReg 7."""
+def test_tables_of_three_entries_write_the_register_that_lreg_7_names(sfpu: Sfpu, mode: int) -> None:
+    """Mode 10 takes slope and offset from the halves of one register; both name the destination in LReg 7."""
     arguments = [0, 0x3F7FFFFF, 0x3F800000, 0x3FFFFFFF, 0x40000000, 0x40A00000]
     entry = [0, 0, 1, 1, 2, 2]
     for i in range(3):
@@ -101,9 +104,10 @@ def test_v13_three_entries_with_a_destination_of_lreg_7(sfpu: Sfpu, mode: int) -
             assert lanes(sfpu, register)[lane] == expected, (lane, register)
 
 
+@pytest.mark.rule("math V13")
 @pytest.mark.plain
 @pytest.mark.parametrize("mode", [1, 5, 9, 11, 13, 15])
-def test_v13_other_tables_are_refused(sfpu: Sfpu, mode: int) -> None:
+def test_other_tables_are_refused(sfpu: Sfpu, mode: int) -> None:
     with pytest.raises(UndefinedBehavior, match=f"mode {mode} of SFPLUTFP32"):
         sfpu.do("SFPLUTFP32", lreg_dest=7, instr_mod1=mode)
 
@@ -122,8 +126,9 @@ def reciprocal(bits: int) -> int:
     return bits & SIGN | (253 - exponent) << 23 | mantissa << 16
 
 
-def test_v14_reciprocal_of_every_sign_exponent_and_table_index(sfpu: Sfpu) -> None:
-    """V14: low halves are ignored."""
+@pytest.mark.rule("math V14")
+def test_reciprocal_agrees_with_the_rule_for_every_sign_exponent_and_table_index(sfpu: Sfpu) -> None:
+    """Low halves are ignored."""
     noise = np.random.default_rng(14).integers(0, 1 << 16, 1 << 16)
     for values in blocks(np.arange(1 << 16) << 16 | noise):
         sfpu.t["lregs"][1] = values
@@ -134,8 +139,9 @@ def test_v14_reciprocal_of_every_sign_exponent_and_table_index(sfpu: Sfpu) -> No
 # --- V15 --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("math V15")
 @pytest.mark.plain
-def test_v15_products_of_edge_values_and_indirect_registers(sfpu: Sfpu) -> None:
+def test_mul24_is_exact_on_edge_values_and_indirect_registers(sfpu: Sfpu) -> None:
     edges = [0, 1, 2, 0x7FF, 0x800, 0xFFF, 0x1000, 0x3FFFFF, 0x400000, 0x7FFFFE, 0x7FFFFF, 0x800000, 0xFFFFFFFF]
     pairs = [(a, b) for a in edges for b in edges]
     for first, second in zip(blocks([a for a, _ in pairs]), blocks([b for _, b in pairs]), strict=True):
@@ -153,8 +159,9 @@ def test_v15_products_of_edge_values_and_indirect_registers(sfpu: Sfpu) -> None:
             assert lanes(sfpu, 4) == wanted
 
 
+@pytest.mark.rule("math V15")
 @pytest.mark.plain
-def test_v15_an_addend_and_reserved_modes_are_refused(sfpu: Sfpu) -> None:
+def test_an_addend_and_reserved_modes_are_refused(sfpu: Sfpu) -> None:
     with pytest.raises(NonContractualBehavior, match="register c 0"):
         sfpu.do("SFPMUL24", lreg_src_c=0, lreg_dest=2)
     for mode in (2, 3, 6, 15):
@@ -192,17 +199,19 @@ def cast_nearest_even(bits: int) -> int:
     return sign | (exponent + 150) << 23 | significand - (1 << 23)
 
 
+@pytest.mark.rule("math V16")
 @pytest.mark.plain
-def test_v16_mode_0_rounds_ties_to_even_and_carries(sfpu: Sfpu) -> None:
+def test_mode_0_rounds_ties_to_even_and_carries(sfpu: Sfpu) -> None:
     for values in blocks([s | m for m in MAGNITUDES for s in (0, SIGN)]):
         sfpu.t["lregs"][1] = values
         sfpu.do("SFPCAST", lreg_src_c=1, lreg_dest=2)
         assert lanes(sfpu, 2) == [cast_nearest_even(int(v)) for v in values]
 
 
+@pytest.mark.rule("math V16")
 @pytest.mark.plain
 @pytest.mark.parametrize("random", [0, 0x40 << 10, 0x7F << 10, 0xFFFE03FF, 0xFFFFFFFF, 0x15555555])
-def test_v16_mode_1_adds_a_unit_where_the_dropped_bits_exceed_the_generator(sfpu: Sfpu, random: int) -> None:
+def test_mode_1_adds_a_unit_where_the_dropped_bits_exceed_the_generator(sfpu: Sfpu, random: int) -> None:
     for values in blocks([s | m for m in MAGNITUDES for s in (0, SIGN)]):
         sfpu.t["lregs"][1] = values
         sfpu.t["prng"][:] = random
@@ -218,8 +227,9 @@ def test_v16_mode_1_adds_a_unit_where_the_dropped_bits_exceed_the_generator(sfpu
             assert hex(got) == hex(expected), hex(v)
 
 
+@pytest.mark.rule("math V16")
 @pytest.mark.plain
-def test_v16_modes_2_and_3_on_edges_and_3_is_its_own_inverse(sfpu: Sfpu) -> None:
+def test_cast_modes_2_and_3_follow_the_rule_on_edges_and_3_is_its_own_inverse(sfpu: Sfpu) -> None:
     edges = [0, 1, 2, 0x7FFFFFFE, 0x7FFFFFFF, SIGN, SIGN | 1, SIGN | 2, 0xFFFFFFFE, 0xFFFFFFFF, 0xC0000000, 0x40000000]
     sfpu.set(1, *edges)
     sfpu.do("SFPCAST", lreg_src_c=1, lreg_dest=2, instr_mod1=3)
@@ -234,9 +244,10 @@ def test_v16_modes_2_and_3_on_edges_and_3_is_its_own_inverse(sfpu: Sfpu) -> None
 # --- V19 --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("math V19")
 @pytest.mark.plain
 @pytest.mark.parametrize("mode", range(5))
-def test_v19_lanes_and_registers_move_in_enabled_lanes_from_values_sampled_before(sfpu: Sfpu, mode: int) -> None:
+def test_lanes_and_registers_move_in_enabled_lanes_from_values_sampled_before(sfpu: Sfpu, mode: int) -> None:
     rng = np.random.default_rng(mode)
     before = rng.integers(0, 1 << 32, (8, 32))
     for c in (0, 3, 5):

@@ -107,8 +107,9 @@ CASES = [
 ]
 
 
+@pytest.mark.rule("math F8", "math F9", "math F10", "math F11", "math F12", "math F13")
 @pytest.mark.parametrize(("mnemonic", "code", "view"), CASES)
-def test_f8_to_f13_arithmetic_equals_the_scalar_model(unit: Matrix, mnemonic: str, code: int, view: str) -> None:
+def test_arithmetic_equals_the_scalar_model(unit: Matrix, mnemonic: str, code: int, view: str) -> None:
     rng = np.random.default_rng(list(f"{mnemonic}{code}{view}".encode()))
     bias = (97 if view == "fp32" else -15) if code == FP16 else -127
     for turn in range(6):
@@ -150,7 +151,8 @@ def test_f8_to_f13_arithmetic_equals_the_scalar_model(unit: Matrix, mnemonic: st
                 assert hex(got[c]) == hex(expected), (turn, r, c)
 
 
-def test_f15_integer_product_saturates_and_minus_zero_reads_as_zero(unit: Matrix) -> None:
+@pytest.mark.rule("math F15")
+def test_integer_product_saturates_and_minus_zero_reads_as_zero(unit: Matrix) -> None:
     t = unit.start(INT8, INT8, int8=True).t
     t.srca[0], t.srcb[0] = 0xE0 << 8 | 16, 0x3F0 << 8 | 16
     unit.set32(0, 0x7FFFFFF0)
@@ -162,7 +164,8 @@ def test_f15_integer_product_saturates_and_minus_zero_reads_as_zero(unit: Matrix
     assert unit.get32(2)[0] == 0x80000000 | 0x7FFFFFFF - 16 * 0xE0 * 0x3F0
 
 
-def test_f15_integer_sum_of_opposite_numbers_is_plus_zero(unit: Matrix) -> None:
+@pytest.mark.rule("math F15")
+def test_integer_sum_of_opposite_numbers_is_plus_zero(unit: Matrix) -> None:
     t = unit.start(INT8, INT8, int8=True).t
     t.srca[0], t.srcb[0] = 77 << 8 | 16, 1 << 18 | 77 << 8 | 16
     unit.set32(0, 0x80000005)
@@ -170,7 +173,8 @@ def test_f15_integer_sum_of_opposite_numbers_is_plus_zero(unit: Matrix) -> None:
     assert not unit.get32(0).any()
 
 
-def test_f6_an_invalid_row_reads_as_zero_and_becomes_valid(unit: Matrix) -> None:
+@pytest.mark.rule("math F6")
+def test_an_invalid_row_reads_as_zero_and_becomes_valid(unit: Matrix) -> None:
     t = unit.start().t
     t.srca[0], t.srcb[0] = ONE, ONE
     t.dst[...] = dst_cell(0x4000)
@@ -180,7 +184,8 @@ def test_f6_an_invalid_row_reads_as_zero_and_becomes_valid(unit: Matrix) -> None
     assert t.dst_valid.all()
 
 
-def test_f7_low_bits_of_rows_are_ignored(unit: Matrix) -> None:
+@pytest.mark.rule("math F7")
+def test_low_bits_of_rows_are_ignored(unit: Matrix) -> None:
     t = unit.start().t
     t.srca[0, 16:32] = ONE
     t.srcb[0, 8:16] = ONE
@@ -191,7 +196,8 @@ def test_f7_low_bits_of_rows_are_ignored(unit: Matrix) -> None:
     assert not t.dst[72].any()
 
 
-def test_f7_mvmul_takes_srca_rows_at_multiples_of_eight(unit: Matrix) -> None:
+@pytest.mark.rule("math F7")
+def test_mvmul_takes_srca_rows_at_multiples_of_eight(unit: Matrix) -> None:
     t = unit.start().t
     t.srca[0, 24:40] = ONE
     t.srcb[0, :8] = ONE
@@ -200,7 +206,8 @@ def test_f7_mvmul_takes_srca_rows_at_multiples_of_eight(unit: Matrix) -> None:
     assert (unit.get16(0) == 0x4180).all()
 
 
-def test_f7_mvmul_broadcast_writes_every_other_row_of_seven(unit: Matrix) -> None:
+@pytest.mark.rule("math F7")
+def test_mvmul_broadcast_writes_every_other_row_of_seven(unit: Matrix) -> None:
     t = unit.start().t
     t.srca[0, :16] = ONE
     t.srcb[0, 5] = ONE
@@ -209,7 +216,8 @@ def test_f7_mvmul_broadcast_writes_every_other_row_of_seven(unit: Matrix) -> Non
     assert [bool(t.dst[i].any()) for i in range(14, 26)] == [False, False, *[True, False] * 4, False, False]
 
 
-def test_f7_f11_elementwise_broadcasts_any_srcb_row_and_its_first_column(unit: Matrix) -> None:
+@pytest.mark.rule("math F7", "math F11")
+def test_elementwise_broadcasts_any_srcb_row_and_its_first_column(unit: Matrix) -> None:
     t = unit.start().t
     t.srcb[0, 13, 0] = ONE
     unit.rows(b=13)
@@ -217,8 +225,9 @@ def test_f7_f11_elementwise_broadcasts_any_srcb_row_and_its_first_column(unit: M
     assert all((unit.get16(i) == 0x3F80).all() for i in range(8))
 
 
+@pytest.mark.rule("math F11")
 @pytest.mark.parametrize(("phase", "expected"), [(1, 0x3D80), (2, 0x3C80), (3, 0x3A00)])
-def test_f11_elwadd_in_later_phases_divides_the_sum(unit: Matrix, phase: int, expected: int) -> None:
+def test_elwadd_in_later_phases_divides_the_sum(unit: Matrix, phase: int, expected: int) -> None:
     t = unit.start().t
     t.srca[0], t.srcb[0] = ONE, ONE
     unit.rows(phase=phase)
@@ -226,7 +235,8 @@ def test_f11_elwadd_in_later_phases_divides_the_sum(unit: Matrix, phase: int, ex
     assert (unit.get16(0) == expected).all()
 
 
-def test_f8_fidelity_base_adds_to_the_phase(unit: Matrix) -> None:
+@pytest.mark.rule("math F8")
+def test_fidelity_base_adds_to_the_phase(unit: Matrix) -> None:
     t = unit.start(TF32, TF32, fp32=True).t
     t.srca[0], t.srcb[0] = cell(0x1FE2B), cell(0x1FDB9)
     unit.rows(phase=2)
@@ -235,14 +245,16 @@ def test_f8_fidelity_base_adds_to_the_phase(unit: Matrix) -> None:
     assert hex(unit.get32(0)[0]) == "0x3d6ee000"
 
 
-def test_f32_dotpv_is_mvmul(unit: Matrix) -> None:
+@pytest.mark.rule("math F32")
+def test_dotpv_computes_as_mvmul(unit: Matrix) -> None:
     t = unit.start().t
     t.srca[0], t.srcb[0] = ONE, ONE
     unit.do("DOTPV", dest_accum_en=1)
     assert (unit.get16(7) == 0x4180).all()
 
 
-def test_f1_a_configured_format_may_be_overridden(unit: Matrix) -> None:
+@pytest.mark.rule("math F1")
+def test_a_configured_format_may_be_overridden(unit: Matrix) -> None:
     t = unit.start(TF32, TF32).t
     t.srca[0], t.srcb[0] = cell(0x1FC07), 0
     unit.thread_configure("DISABLE_IMPLIED_SRCA_FMT_Base", 1)
@@ -256,7 +268,8 @@ def test_f1_a_configured_format_may_be_overridden(unit: Matrix) -> None:
     assert hex(unit.get32(0)[0]) == "0x3f800000"
 
 
-def test_f30_arithmetic_waits_for_both_banks(unit: Matrix) -> None:
+@pytest.mark.rule("math F30")
+def test_arithmetic_waits_for_both_banks(unit: Matrix) -> None:
     for file in range(2):
         t = unit.start().t
         t.src_owner[file, 0] = 0
@@ -268,7 +281,8 @@ def test_f30_arithmetic_waits_for_both_banks(unit: Matrix) -> None:
         assert unit.coprocessor.drain(1)
 
 
-def test_f28_clear_dvalid_gives_banks_back_after_the_operation(unit: Matrix) -> None:
+@pytest.mark.rule("math F28")
+def test_clear_dvalid_gives_banks_back_after_the_operation(unit: Matrix) -> None:
     t = unit.start().t
     unit.thread_configure("CLR_DVALID_SrcB_Disable", 1)
     unit.do("ELWADD", clear_dvalid=3)
@@ -285,19 +299,22 @@ def refusal(unit: Matrix, mnemonic: str, **operands: int) -> BhemuError:
     return caught.value
 
 
-def test_f2_operands_of_different_exponent_width_are_refused(unit: Matrix) -> None:
+@pytest.mark.rule("math F2")
+def test_operands_of_different_exponent_width_are_refused(unit: Matrix) -> None:
     unit.start(BF16, FP16)
     assert isinstance(refusal(unit, "MVMUL"), ConfigurationError)
 
 
-def test_f2_a_code_that_is_no_format_is_refused(unit: Matrix) -> None:
+@pytest.mark.rule("math F2")
+def test_a_code_that_is_no_format_is_refused(unit: Matrix) -> None:
     unit.start(13, BF16)
     assert isinstance(refusal(unit, "ELWMUL"), UndefinedBehavior)
 
 
+@pytest.mark.rule("math F4")
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("mnemonic", ["MVMUL", "ELWADD", "ELWMUL", "GMPOOL"])
-def test_f4_five_bit_formats_do_not_see_the_upper_exponent_bits(unit: Matrix, mnemonic: str, wide: bool) -> None:
+def test_five_bit_formats_do_not_see_the_upper_exponent_bits(unit: Matrix, mnemonic: str, wide: bool) -> None:
     results = []
     for garbage in (0, 0xE0):
         t = unit.start(FP16, FP16, fp32=wide).t
@@ -313,32 +330,37 @@ def test_f4_five_bit_formats_do_not_see_the_upper_exponent_bits(unit: Matrix, mn
     assert (results[0] == results[1]).all()
 
 
+@pytest.mark.rule("math F14")
 @pytest.mark.parametrize("mnemonic", ["MVMUL", "ELWMUL"])
-def test_f14_float_data_in_integer_mode_is_refused(unit: Matrix, mnemonic: str) -> None:
+def test_float_data_in_integer_mode_is_refused(unit: Matrix, mnemonic: str) -> None:
     unit.start(INT8, INT8, int8=True).t.srca[0, 2, 2] = ONE
     assert "SrcA" in str(refusal(unit, mnemonic))
 
 
-def test_f11_columns_that_a_broadcast_does_not_read_may_hold_anything(unit: Matrix) -> None:
+@pytest.mark.rule("math F11")
+def test_columns_that_a_broadcast_does_not_read_may_hold_anything(unit: Matrix) -> None:
     t = unit.start(FP16, FP16).t
     t.srcb[0, 0, 1:] = 0xFF
     assert unit.do("ELWADD", instr_mod19=3)
 
 
+@pytest.mark.rule("math F5")
 @pytest.mark.parametrize("mnemonic", ["MVMUL", "DOTPV", "GAPOOL"])
-def test_f5_a_matrix_product_with_kept_denormals_is_refused(unit: Matrix, mnemonic: str) -> None:
+def test_a_matrix_product_with_kept_denormals_is_refused(unit: Matrix, mnemonic: str) -> None:
     unit.start()
     unit.configure("ALU_ACC_CTRL_Zero_Flag_disabled_src", 1)
     operands = {"instr_mod19": 1} if mnemonic == "GAPOOL" else {}
     assert isinstance(refusal(unit, mnemonic, **operands), MissingSpecification)
 
 
-def test_f7_srca_rows_past_the_end_are_refused(unit: Matrix) -> None:
+@pytest.mark.rule("math F7")
+def test_srca_rows_past_the_end_are_refused(unit: Matrix) -> None:
     unit.start()
     unit.rows(a=56)
     assert isinstance(refusal(unit, "MVMUL"), UndefinedBehavior)
 
 
+@pytest.mark.rule("math F1", "math F6")
 @pytest.mark.parametrize(
     ("field", "error"),
     [
@@ -346,15 +368,14 @@ def test_f7_srca_rows_past_the_end_are_refused(unit: Matrix) -> None:
         ("DEST_REGW_BASE_Base", NonContractualBehavior),
     ],
 )
-def test_f1_f6_settings_that_silicon_does_not_have_are_refused(
-    unit: Matrix, field: str, error: type[BhemuError]
-) -> None:
+def test_settings_that_silicon_does_not_have_are_refused(unit: Matrix, field: str, error: type[BhemuError]) -> None:
     unit.start()
     unit.configure(field, 1)
     assert isinstance(refusal(unit, "ELWMUL"), error)
 
 
-def test_o13_stochastic_rounding_is_to_nearest_when_open_choices_are_allowed(unit: Matrix) -> None:
+@pytest.mark.rule("math O13")
+def test_stochastic_rounding_is_to_nearest_when_open_choices_are_allowed(unit: Matrix) -> None:
     t = unit.start().t
     t.srca[...] = cell(0x1FC00)
     t.srcb[...] = cell(0x1DC00)  # half a unit in the last place of the BF16 sum
@@ -366,7 +387,8 @@ def test_o13_stochastic_rounding_is_to_nearest_when_open_choices_are_allowed(uni
     t.allow_open, t.open_used[...] = 0, 0
 
 
-def test_f11_kept_minus_zero_onto_nothing_gives_plus_zero(unit: Matrix) -> None:
+@pytest.mark.rule("math F11")
+def test_kept_minus_zero_onto_nothing_gives_plus_zero(unit: Matrix) -> None:
     t = unit.start().t
     t.srcb[0] = 1 << 18
     unit.configure("ALU_ACC_CTRL_Zero_Flag_disabled_src", 1)
@@ -374,7 +396,8 @@ def test_f11_kept_minus_zero_onto_nothing_gives_plus_zero(unit: Matrix) -> None:
     assert not t.dst[:8].any()
 
 
-def test_f32_legacy_opcodes_are_refused_unless_open_choices_are_allowed(unit: Matrix) -> None:
+@pytest.mark.rule("math F32")
+def test_legacy_opcodes_are_refused_unless_open_choices_are_allowed(unit: Matrix) -> None:
     t = unit.start().t
     t.dst[...] = dst_cell(0x4000)
     t.dst[1] = 0xFF00  # a denormal, which `+= 0` flushes
@@ -386,7 +409,8 @@ def test_f32_legacy_opcodes_are_refused_unless_open_choices_are_allowed(unit: Ma
     t.allow_open = 0
 
 
+@pytest.mark.rule("math F32")
 @pytest.mark.parametrize("mnemonic", ["TRNSPSRCA", "RAREB", "SETASHRMH", "SETASHRMV", "SETPKEDGOF", "SETIBRWC"])
-def test_f32_opcodes_that_nobody_defines_are_refused(unit: Matrix, mnemonic: str) -> None:
+def test_opcodes_that_nobody_defines_are_refused(unit: Matrix, mnemonic: str) -> None:
     unit.start()
     assert isinstance(refusal(unit, mnemonic), MissingSpecification)

@@ -27,7 +27,8 @@ def refused(unit: Matrix, mnemonic: str, **operands: int) -> BhemuError:
 # --- moves ------------------------------------------------------------------------------------------------------------
 
 
-def test_f19_mova2d_moves_one_row(unit: Matrix) -> None:
+@pytest.mark.rule("math F19")
+def test_mova2d_moves_one_row(unit: Matrix) -> None:
     t = unit.start().t
     t.srca[0, 13] = ONE
     unit.rows(a=4, dst=3)
@@ -36,7 +37,8 @@ def test_f19_mova2d_moves_one_row(unit: Matrix) -> None:
     assert not t.dst[[6, 8]].any()
 
 
-def test_f19_mova2d_writes_tf32_to_the_32_bit_view_and_bf16_to_the_16_bit_view(unit: Matrix) -> None:
+@pytest.mark.rule("math F19")
+def test_mova2d_writes_tf32_to_the_32_bit_view_and_bf16_to_the_16_bit_view(unit: Matrix) -> None:
     t = unit.start(TF32).t
     t.srca[0] = cell(0x5FC07)
     unit.do("MOVA2D", instr_mod=2)
@@ -47,7 +49,8 @@ def test_f19_mova2d_writes_tf32_to_the_32_bit_view_and_bf16_to_the_16_bit_view(u
     assert not t.dst[8:].any()
 
 
-def test_f19_mova2d_flushes_denormals_unless_they_are_kept(unit: Matrix) -> None:
+@pytest.mark.rule("math F19")
+def test_mova2d_flushes_denormals_unless_they_are_kept(unit: Matrix) -> None:
     for keep in (0, 1):
         t = unit.start().t
         t.srca[0] = cell(0x40008)
@@ -56,7 +59,8 @@ def test_f19_mova2d_flushes_denormals_unless_they_are_kept(unit: Matrix) -> None
         assert (t.dst[0] == (dst_cell(0x8001) if keep else 0)).all()
 
 
-def test_f19_a_low_half_written_to_an_invalid_row_clears_the_high_half(unit: Matrix) -> None:
+@pytest.mark.rule("math F19")
+def test_a_low_half_written_to_an_invalid_row_clears_the_high_half(unit: Matrix) -> None:
     for valid in (0, 1):
         t = unit.start().t
         t.srca[0] = ONE
@@ -68,17 +72,20 @@ def test_f19_a_low_half_written_to_an_invalid_row_clears_the_high_half(unit: Mat
         assert t.dst_valid[0] == 1
 
 
-def test_f19_tf32_into_low_halves_is_refused(unit: Matrix) -> None:
+@pytest.mark.rule("math F19")
+def test_tf32_into_low_halves_is_refused(unit: Matrix) -> None:
     unit.start(TF32)
     assert isinstance(refused(unit, "MOVA2D", instr_mod=2, dest_32b_lo=1), UndefinedBehavior)
 
 
-def test_f19_fp16_into_low_halves_keeps_its_five_bit_form(unit: Matrix) -> None:
+@pytest.mark.rule("math F19")
+def test_fp16_into_low_halves_keeps_its_five_bit_form(unit: Matrix) -> None:
     unit.start(FP16).t.srca[0] = cell(0x03C01)
     unit.do("MOVA2D", instr_mod=2, dest_32b_lo=1)
     assert unit.t.dst[8, 0] == fp16_cell(0x3C01)
 
 
+@pytest.mark.rule("math F20")
 @pytest.mark.parametrize(
     ("mode", "rows"),
     [
@@ -92,7 +99,7 @@ def test_f19_fp16_into_low_halves_keeps_its_five_bit_form(unit: Matrix) -> None:
         (7, dict.fromkeys(range(8, 16), 5)),
     ],
 )
-def test_f20_movb2d_spreads_rows_and_columns(unit: Matrix, mode: int, rows: dict[int, int]) -> None:
+def test_movb2d_spreads_rows_and_columns(unit: Matrix, mode: int, rows: dict[int, int]) -> None:
     t = unit.start().t
     t.srcb[0] = (np.arange(64)[:, None] * 16 + np.arange(16)) << 11 | 100
     unit.do("MOVB2D", src=5, dst=13, movb2d_instr_mod=mode)
@@ -105,7 +112,8 @@ def test_f20_movb2d_spreads_rows_and_columns(unit: Matrix, mode: int, rows: dict
             assert not t.dst[row].any(), row
 
 
-def test_f1_f20_movb2d_takes_its_form_from_srcb_format_and_trims(unit: Matrix) -> None:
+@pytest.mark.rule("math F1", "math F20")
+def test_movb2d_takes_its_form_from_srcb_format_and_trims(unit: Matrix) -> None:
     t = unit.start(FP16, TF32).t
     t.srcb[0] = cell(0x1FC07)
     unit.do("MOVB2D", movb2d_instr_mod=4)
@@ -117,8 +125,9 @@ def test_f1_f20_movb2d_takes_its_form_from_srcb_format_and_trims(unit: Matrix) -
     assert hex(unit.get32(0)[0]) == "0x3f800000"
 
 
+@pytest.mark.rule("math F21")
 @pytest.mark.parametrize(("mnemonic", "file"), [("MOVD2A", "srca"), ("MOVD2B", "srcb")])
-def test_f21_moves_from_dst_need_no_bank_and_move_one_or_four_rows(unit: Matrix, mnemonic: str, file: str) -> None:
+def test_moves_from_dst_need_no_bank_and_move_one_or_four_rows(unit: Matrix, mnemonic: str, file: str) -> None:
     for mode, moved in ((0, [6]), (2, [4, 5, 6, 7])):
         t = unit.start().t
         t.src_owner[...] = 0
@@ -130,6 +139,7 @@ def test_f21_moves_from_dst_need_no_bank_and_move_one_or_four_rows(unit: Matrix,
             assert (t[file][0, row] == expected).all(), (mode, row)
 
 
+@pytest.mark.rule("math F21")
 @pytest.mark.parametrize(
     ("code", "low", "expected"),
     [
@@ -140,25 +150,28 @@ def test_f21_moves_from_dst_need_no_bank_and_move_one_or_four_rows(unit: Matrix,
         (FP16, 1, (0xADEF & 0xFFE0) << 3 | 0x0F),
     ],
 )
-def test_f21_movd2b_truncates_32_bit_values(unit: Matrix, code: int, low: int, expected: int) -> None:
+def test_movd2b_truncates_32_bit_values(unit: Matrix, code: int, low: int, expected: int) -> None:
     unit.start(BF16, code, fp32=True)
     unit.set32(0, 0xBFABADEF)
     unit.do("MOVD2B", instr_mod=2, dest_32b_lo=low)
     assert hex(unit.t.srcb[0, 0, 0]) == hex(expected)
 
 
-def test_f21_low_halves_of_the_16_bit_view_are_refused(unit: Matrix) -> None:
+@pytest.mark.rule("math F21")
+def test_low_halves_of_the_16_bit_view_are_refused(unit: Matrix) -> None:
     unit.start()
     assert isinstance(refused(unit, "MOVD2A", instr_mod=2, dest_32b_lo=1), UndefinedBehavior)
 
 
+@pytest.mark.rule("math F19", "math F21", "math F22")
 @pytest.mark.parametrize("mnemonic", ["MOVA2D", "MOVD2A", "MOVD2B", "MOVB2A"])
-def test_f19_f21_f22_other_move_modes_are_refused(unit: Matrix, mnemonic: str) -> None:
+def test_other_move_modes_are_refused(unit: Matrix, mnemonic: str) -> None:
     unit.start()
     assert isinstance(refused(unit, mnemonic, instr_mod=1), UndefinedBehavior)
 
 
-def test_f22_movb2a_moves_one_row_anywhere_and_four_only_when_aligned(unit: Matrix) -> None:
+@pytest.mark.rule("math F22")
+def test_movb2a_moves_one_row_anywhere_and_four_only_when_aligned(unit: Matrix) -> None:
     t = unit.start().t
     t.srcb[0, 7] = ONE
     unit.do("MOVB2A", srca=9, srcb=7, instr_mod=0)
@@ -167,7 +180,8 @@ def test_f22_movb2a_moves_one_row_anywhere_and_four_only_when_aligned(unit: Matr
     assert isinstance(refused(unit, "MOVB2A", srca=9, srcb=8, instr_mod=2), MissingSpecification)
 
 
-def test_f25_blocked_columns_are_skipped_by_moves(unit: Matrix) -> None:
+@pytest.mark.rule("math F25")
+def test_blocked_columns_are_skipped_by_moves(unit: Matrix) -> None:
     t = unit.start().t
     t.srca[0] = ONE
     t.lane_config = 1 << 10
@@ -176,7 +190,8 @@ def test_f25_blocked_columns_are_skipped_by_moves(unit: Matrix) -> None:
     t.lane_config = 0
 
 
-def test_f23_debug_moves_do_not_wait(unit: Matrix) -> None:
+@pytest.mark.rule("math F23")
+def test_debug_moves_do_not_wait(unit: Matrix) -> None:
     t = unit.start().t
     t.src_owner[...] = 0
     t.srca[0], t.srcb[0] = ONE, ONE
@@ -191,7 +206,8 @@ def test_f23_debug_moves_do_not_wait(unit: Matrix) -> None:
 # --- shifts -----------------------------------------------------------------------------------------------------------
 
 
-def test_f24_trnspsrcb_transposes_rows_16_to_31_only(unit: Matrix) -> None:
+@pytest.mark.rule("math F24")
+def test_trnspsrcb_transposes_rows_16_to_31_only(unit: Matrix) -> None:
     t = unit.start().t
     before = np.arange(1024, dtype=np.uint32).reshape(64, 16)
     t.srcb[0] = before
@@ -201,8 +217,9 @@ def test_f24_trnspsrcb_transposes_rows_16_to_31_only(unit: Matrix) -> None:
     assert (t.srcb[0, 32:] == before[32:]).all()
 
 
+@pytest.mark.rule("math F31")
 @pytest.mark.parametrize("mode", [2, 3])
-def test_f31_shiftxa_shifts_the_rows_of_the_latest_instruction(unit: Matrix, mode: int) -> None:
+def test_shiftxa_shifts_the_rows_of_the_latest_instruction(unit: Matrix, mode: int) -> None:
     t = unit.start().t
     cells = (np.arange(1024, dtype=np.uint32).reshape(64, 16) << 11) | 100
     t.srca[0] = cells
@@ -219,8 +236,9 @@ def test_f31_shiftxa_shifts_the_rows_of_the_latest_instruction(unit: Matrix, mod
     assert (t.srca[0, 16:] == cells[16:]).all()
 
 
+@pytest.mark.rule("math F31")
 @pytest.mark.parametrize("shift", [0, 1])
-def test_f31_shiftxb_rotates_or_shifts_one_row_left(unit: Matrix, shift: int) -> None:
+def test_shiftxb_rotates_or_shifts_one_row_left(unit: Matrix, shift: int) -> None:
     t = unit.start().t
     t.srcb[0, 2] = np.arange(16) + 50
     unit.rows(b=60)

@@ -28,7 +28,8 @@ def refused(unit: Matrix, mnemonic: str, **operands: int) -> BhemuError:
 # --- pooling ----------------------------------------------------------------------------------------------------------
 
 
-def test_f17_gmpool_takes_the_maximum_and_clears_three_rows(unit: Matrix) -> None:
+@pytest.mark.rule("math F17")
+def test_gmpool_takes_the_maximum_and_clears_three_rows(unit: Matrix) -> None:
     t = unit.start().t
     t.srcb[0, 0] = ONE
     t.srca[0, :16] = cell(0x5FC00)
@@ -43,7 +44,8 @@ def test_f17_gmpool_takes_the_maximum_and_clears_three_rows(unit: Matrix) -> Non
     assert (unit.get16(4) == 0xC000).all()
 
 
-def test_f18_gmpool_scales_rows_by_srcb_exponents(unit: Matrix) -> None:
+@pytest.mark.rule("math F18")
+def test_gmpool_scales_rows_by_srcb_exponents(unit: Matrix) -> None:
     t = unit.start().t
     t.srcb[0, 0] = ONE
     t.srcb[0, 0, 3] = cell(0x20400)  # 4.0: only the exponent counts
@@ -56,7 +58,8 @@ def test_f18_gmpool_scales_rows_by_srcb_exponents(unit: Matrix) -> None:
     assert (unit.get16(0) == 0x4080).all()
 
 
-def test_f18_gmpool_of_fp16_in_the_16_bit_view(unit: Matrix) -> None:
+@pytest.mark.rule("math F18")
+def test_gmpool_takes_fp16_in_the_16_bit_view(unit: Matrix) -> None:
     t = unit.start(FP16, FP16).t
     t.srcb[0, 0] = cell(0x03C00)
     t.srca[0, :16] = cell(0x43C00)
@@ -66,7 +69,8 @@ def test_f18_gmpool_of_fp16_in_the_16_bit_view(unit: Matrix) -> None:
     assert (unit.get16(0, fp16=True) == 0x4155).all()
 
 
-def test_f18_gmpool_of_integers_keeps_thirteen_bits(unit: Matrix) -> None:
+@pytest.mark.rule("math F18")
+def test_gmpool_of_integers_keeps_thirteen_bits(unit: Matrix) -> None:
     t = unit.start(INT8, INT8, int8=True).t
     t.srcb[0, 0] = 16
     t.srca[0, :16] = 1 << 18 | 5 << 8 | 16
@@ -76,7 +80,8 @@ def test_f18_gmpool_of_integers_keeps_thirteen_bits(unit: Matrix) -> None:
     assert unit.get32(0).tolist() == [200, 200, 300, 0x12345 & 0x1FFF] * 4
 
 
-def test_f18_gmpool_index_names_the_row_of_the_maximum(unit: Matrix) -> None:
+@pytest.mark.rule("math F18")
+def test_gmpool_index_names_the_row_of_the_maximum(unit: Matrix) -> None:
     t = unit.start(fp32=True).t
     t.srcb[0, 0] = ONE
     t.srca[0, :16] = ONE
@@ -95,7 +100,8 @@ def test_f18_gmpool_index_names_the_row_of_the_maximum(unit: Matrix) -> None:
     ]
 
 
-def test_f18_gmpool_index_counts_phases_on(unit: Matrix) -> None:
+@pytest.mark.rule("math F18")
+def test_gmpool_index_counts_phases_on(unit: Matrix) -> None:
     t = unit.start(fp32=True).t
     t.srcb[0, 0] = ONE
     t.srca[0, :16] = ONE
@@ -106,12 +112,14 @@ def test_f18_gmpool_index_counts_phases_on(unit: Matrix) -> None:
     assert hex(unit.get32(3)[0]) == "0x300"
 
 
-def test_f18_gmpool_index_without_low_halves_is_refused(unit: Matrix) -> None:
+@pytest.mark.rule("math F18")
+def test_gmpool_index_without_low_halves_is_refused(unit: Matrix) -> None:
     unit.start()
     assert isinstance(refused(unit, "GMPOOL", instr_mod19=1, max_pool_index_en=1), NonContractualBehavior)
 
 
-def test_f18_pooling_of_fp16_into_32_bits_is_an_open_choice(unit: Matrix) -> None:
+@pytest.mark.rule("math F18")
+def test_pooling_of_fp16_into_32_bits_is_an_open_choice(unit: Matrix) -> None:
     t = unit.start(FP16, FP16, fp32=True).t
     assert isinstance(refused(unit, "GMPOOL", instr_mod19=1), MissingSpecification)
     t.allow_open = 1
@@ -119,8 +127,9 @@ def test_f18_pooling_of_fp16_into_32_bits_is_an_open_choice(unit: Matrix) -> Non
     t.allow_open = 0
 
 
+@pytest.mark.rule("math F16", "math F17")
 @pytest.mark.parametrize("mnemonic", ["GMPOOL", "GAPOOL"])
-def test_f16_f17_pooling_of_one_row_is_refused(unit: Matrix, mnemonic: str) -> None:
+def test_pooling_of_one_row_is_refused(unit: Matrix, mnemonic: str) -> None:
     unit.start()
     assert isinstance(refused(unit, mnemonic), MissingSpecification)
 
@@ -132,7 +141,8 @@ def invalid(unit: Matrix) -> list[int]:
     return np.flatnonzero(unit.t.dst_valid == 0).tolist()
 
 
-def test_f26_zeroacc_of_one_row_follows_the_view_and_wraps(unit: Matrix) -> None:
+@pytest.mark.rule("math F26")
+def test_zeroacc_of_one_row_follows_the_view_and_wraps(unit: Matrix) -> None:
     unit.start()
     unit.rows(dst=1020)
     unit.do("ZEROACC", where=7)
@@ -143,7 +153,8 @@ def test_f26_zeroacc_of_one_row_follows_the_view_and_wraps(unit: Matrix) -> None
         assert invalid(unit) == [17]
 
 
-def test_f26_zeroacc_of_a_tile_that_is_not_there_applies_the_address_modifier_alone(unit: Matrix) -> None:
+@pytest.mark.rule("math F26")
+def test_zeroacc_of_a_tile_that_is_not_there_applies_the_address_modifier_alone(unit: Matrix) -> None:
     unit.start()
     unit.thread_configure("ADDR_MOD_DST_SEC2_DestIncr", 8)
     unit.do("ZEROACC", clear_mode=1, where=0xFF, addr_mode=2)
@@ -151,7 +162,8 @@ def test_f26_zeroacc_of_a_tile_that_is_not_there_applies_the_address_modifier_al
     assert unit.t.rwc[THREAD, 4] == 8
 
 
-def test_f26_zeroacc_tiles_of_both_views(unit: Matrix) -> None:
+@pytest.mark.rule("math F26")
+def test_zeroacc_clears_tiles_of_both_views(unit: Matrix) -> None:
     unit.start()
     unit.do("ZEROACC", clear_mode=1, where=3)
     assert invalid(unit) == list(range(48, 64))
@@ -165,6 +177,7 @@ def test_f26_zeroacc_tiles_of_both_views(unit: Matrix) -> None:
     assert invalid(unit) == list(range(512, 528))
 
 
+@pytest.mark.rule("math F26")
 @pytest.mark.parametrize(
     "operands",
     [
@@ -174,13 +187,14 @@ def test_f26_zeroacc_tiles_of_both_views(unit: Matrix) -> None:
         {"clear_mode": 3, "where": 1},
     ],
 )
-def test_f26_undefined_zeroacc_is_refused(unit: Matrix, operands: dict[str, int]) -> None:
+def test_zeroacc_of_an_undefined_form_is_refused(unit: Matrix, operands: dict[str, int]) -> None:
     unit.start()
     assert isinstance(refused(unit, "ZEROACC", **operands), UndefinedBehavior)
     assert invalid(unit) == []
 
 
-def test_f27_zerosrc_picks_file_bank_and_value(unit: Matrix) -> None:
+@pytest.mark.rule("math F27")
+def test_zerosrc_picks_file_bank_and_value(unit: Matrix) -> None:
     t = unit.start().t
     for operands, zero_a, zero_b, value in (
         ({"src_mask": 1, "write_mode": 1}, [1], [], 0),
@@ -196,14 +210,16 @@ def test_f27_zerosrc_picks_file_bank_and_value(unit: Matrix) -> None:
             assert (t.srcb[bank] == (0 if bank in zero_b else 5)).all()
 
 
-def test_f29_cleardvalid_may_stay_on_the_bank(unit: Matrix) -> None:
+@pytest.mark.rule("math F29")
+def test_cleardvalid_may_stay_on_the_bank(unit: Matrix) -> None:
     t = unit.start().t
     unit.do("CLEARDVALID", cleardvalid=1, reset=2)
     assert t.src_owner.tolist() == [[0, 1], [1, 1]]
     assert t.math_bank.tolist() == [0, 0]
 
 
-def test_f29_cleardvalid_moves_on_from_a_bank_that_the_unpackers_own(unit: Matrix) -> None:
+@pytest.mark.rule("math F29")
+def test_cleardvalid_moves_on_from_a_bank_that_the_unpackers_own(unit: Matrix) -> None:
     """As the debug functions of LLK use it, twice and with nothing unpacked."""
     t = unit.start().t
     t.src_owner[0] = 0
@@ -213,7 +229,8 @@ def test_f29_cleardvalid_moves_on_from_a_bank_that_the_unpackers_own(unit: Matri
         assert t.math_bank.tolist() == [bank, 0]
 
 
-def test_f29_cleardvalid_resets_all_banks(unit: Matrix) -> None:
+@pytest.mark.rule("math F29")
+def test_cleardvalid_resets_all_banks(unit: Matrix) -> None:
     t = unit.start().t
     t.math_bank[...] = 1
     t.unpack_bank[...] = 1
@@ -224,7 +241,8 @@ def test_f29_cleardvalid_resets_all_banks(unit: Matrix) -> None:
     assert not t.unpack_bank.any()
 
 
-def test_f32_clrexphist_clears_histogram_and_maximum(unit: Matrix) -> None:
+@pytest.mark.rule("math F32")
+def test_clrexphist_clears_histogram_and_maximum(unit: Matrix) -> None:
     t = unit.start().t
     t["pack"]["histogram"][...] = 9
     t["pack"]["histogram_max"] = 77
@@ -233,7 +251,8 @@ def test_f32_clrexphist_clears_histogram_and_maximum(unit: Matrix) -> None:
     assert t["pack"]["histogram_max"] == 0
 
 
-def test_f32_gatesrcrst_changes_nothing(unit: Matrix) -> None:
+@pytest.mark.rule("math F32")
+def test_gatesrcrst_changes_nothing(unit: Matrix) -> None:
     t = unit.start().t
     before = t.copy()
     unit.do("GATESRCRST", reset_srca_gate_control=1, reset_srcb_gate_control=1)

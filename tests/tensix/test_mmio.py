@@ -29,30 +29,34 @@ def registers() -> Registers:
     return Registers()
 
 
+@pytest.mark.rule("tile K50")
 @pytest.mark.parametrize("agent", EVERYONE)
 @pytest.mark.parametrize(
     ("register", "width"), [(4, 24), (8, 17), (10, 17), (11, 17), (29, 20), (31, 17), *((36 + i, 24) for i in range(6))]
 )
-def test_k50_plain_registers_keep_their_width(registers: Registers, agent: int, register: int, width: int) -> None:
+def test_plain_registers_keep_their_width(registers: Registers, agent: int, register: int, width: int) -> None:
     registers.store(agent, stream(STREAM, register), 0xA5A5_5A5A)
     assert registers.load(agent, stream(STREAM, register)) == 0xA5A5_5A5A & (1 << width) - 1
     assert registers.load(agent, stream(STREAM + 1, register)) == 0
     assert registers.load(agent, stream(STREAM - 1, register)) == 0
 
 
+@pytest.mark.rule("tile K50")
 @pytest.mark.parametrize("number", range(64))
-def test_k50_scratch_words_exist_where_a_stream_reaches_dram(registers: Registers, number: int) -> None:
+def test_scratch_words_exist_where_a_stream_reaches_dram(registers: Registers, number: int) -> None:
     registers.store(NOC, stream(number, 41), 77)
     assert registers.load(NOC, stream(number, 41)) == (77 if number in (0, 1, 2, 3, 8, 9, 10, 11) else 0)
 
 
-def test_k50_the_start_of_the_remote_buffer_resets_its_write_pointer(registers: Registers) -> None:
+@pytest.mark.rule("tile K50")
+def test_the_start_of_the_remote_buffer_resets_its_write_pointer(registers: Registers) -> None:
     registers.store(B, stream(63, 11), 5)
     registers.store(B, stream(63, 8), 0)
     assert registers.load(B, stream(63, 11)) == 0
 
 
-def test_k50_the_size_of_the_remote_buffer_is_its_space_and_updates_add_to_it(registers: Registers) -> None:
+@pytest.mark.rule("tile K50")
+def test_the_size_of_the_remote_buffer_is_its_space_and_updates_add_to_it(registers: Registers) -> None:
     size, update, space = (stream(48, r) for r in (10, 270, 297))
     registers.store(B, size, 0x1FFFE)
     assert registers.load(B, space) == 0x1FFFE
@@ -65,7 +69,8 @@ def test_k50_the_size_of_the_remote_buffer_is_its_space_and_updates_add_to_it(re
     assert registers.load(B, size) == 0x1FFFE
 
 
-def test_k52_the_completion_counter_is_register_270_of_stream_48(registers: Registers) -> None:
+@pytest.mark.rule("tile K52")
+def test_the_completion_counter_is_register_270_of_stream_48(registers: Registers) -> None:
     registers.store(NOC, 0xFFB70438, 64)
     assert registers.load(NOC, stream(48, 297)) == 1
 
@@ -98,7 +103,8 @@ def test_streamwait_sees_a_phase_that_a_store_sets() -> None:
         assert tile.coprocessor.drain(2) is over
 
 
-def test_k53_what_a_stream_does_not_have_is_refused_and_nothing_changes(registers: Registers) -> None:
+@pytest.mark.rule("tile K53")
+def test_what_a_stream_does_not_have_is_refused_and_nothing_changes(registers: Registers) -> None:
     registers.store(NOC, stream(7, MESSAGES_ADD), 0xFFF)
     for _ in range(31):
         registers.store(NOC, stream(7, MESSAGES_ADD), 0xFFF)
@@ -125,8 +131,9 @@ def test_k53_what_a_stream_does_not_have_is_refused_and_nothing_changes(register
     assert registers.load(NOC, stream(7, MESSAGES)) == 0x1FFFF
 
 
+@pytest.mark.rule("I.11")
 @pytest.mark.parametrize("address", [0x1000, 0xFFB00000, 0xFFB10FFC])
-def test_i_11_the_coprocessor_reaches_registers_alone(address: int) -> None:
+def test_the_coprocessor_reaches_registers_alone(address: int) -> None:
     """LOADREG cannot name L1; its window begins with what is private to a core."""
     tile = Tile()
     tile.record.gpr[0, 1] = address
@@ -135,11 +142,12 @@ def test_i_11_the_coprocessor_reaches_registers_alone(address: int) -> None:
         tile.execute(0, word)
 
 
+@pytest.mark.rule("tile T24")
 @pytest.mark.parametrize(
     "address", [0xFFB1314C, 0xFFB13FFC, 0xFFB1E000, 0xFFB1FFFC, 0xFFB80000, 0xFFBD8000, 0xFFBFFFFC, 0xFFE80020]
 )
 @pytest.mark.parametrize("agent", [NOC, TENSIX])
-def test_t24_addresses_without_a_register_are_refused_by_name(registers: Registers, agent: int, address: int) -> None:
+def test_addresses_without_a_register_are_refused_by_name(registers: Registers, agent: int, address: int) -> None:
     who = "the host" if agent == NOC else "the coprocessor"
     with pytest.raises(UndefinedBehavior, match=f"{who} accesses {address:#x}, where it sees nothing"):
         registers.load(agent, address)
@@ -147,9 +155,10 @@ def test_t24_addresses_without_a_register_are_refused_by_name(registers: Registe
         registers.store(agent, address, 1)
 
 
+@pytest.mark.rule("003.4.5")
 @pytest.mark.parametrize("selector", range(4))
 @pytest.mark.parametrize("bank", [0, 1])
-def test_003_4_5_streamwrcfg_copies_a_register_of_the_selected_stream(selector: int, bank: int) -> None:
+def test_streamwrcfg_copies_a_register_of_the_selected_stream(selector: int, bank: int) -> None:
     tile = Tile()
     tile.record.thread_config[1, 0] = bank
     tile.record.thread_config[1, 59:63] = [3, 40, 0, 63]

@@ -77,8 +77,9 @@ def test_the_size_of_a_transfer_has_sixteen_bits(tile: Tile) -> None:
     assert words(tile, TARGET, 8) == [1, 2, 3, 4] + [0xEEEEEEEE] * 4
 
 
+@pytest.mark.rule("I.10")
 @pytest.mark.parametrize(("window", "banks"), [(0, (0,)), (0x380, (1,)), (0x700, (0, 1))])
-def test_i10_xmov_to_config_reaches_either_bank_or_both(tile: Tile, window: int, banks: tuple[int, ...]) -> None:
+def test_xmov_to_config_reaches_either_bank_or_both(tile: Tile, window: int, banks: tuple[int, ...]) -> None:
     first = 124
     xmov(tile, SOURCE, window + 4 * first, 2, L1_TO_CONFIG)
     for bank in (0, 1):
@@ -87,7 +88,8 @@ def test_i10_xmov_to_config_reaches_either_bank_or_both(tile: Tile, window: int,
         assert not tile.record.config[bank, first + 8 : first + 12].any()
 
 
-def test_i10_xmov_writes_shared_words_once_for_both_banks_and_tells_the_units(tile: Tile) -> None:
+@pytest.mark.rule("I.10")
+def test_xmov_writes_shared_words_once_for_both_banks_and_tells_the_units(tile: Tile) -> None:
     tile.record.config_dirty[:] = 0
     xmov(tile, SOURCE, 0x380 + 4 * 208, 1, L1_TO_CONFIG)
     assert tile.record.config[0, 209:212].tolist() == [2, 3, 4]
@@ -100,7 +102,8 @@ def test_xmov_zeroes_config(tile: Tile) -> None:
     assert tile.record.config[1, 124:136].tolist() == [5] * 4 + [0] * 4 + [5] * 4
 
 
-def test_i10_a_transfer_over_state_reset_en_resets_the_bank(tile: Tile) -> None:
+@pytest.mark.rule("I.10")
+def test_a_transfer_over_state_reset_en_resets_the_bank(tile: Tile) -> None:
     tile.record.config[1, 124] = 5
     xmov(tile, SOURCE, 0x380 + 16, 1, L1_TO_CONFIG)
     assert tile.record.config[1, 124] == 0
@@ -165,7 +168,8 @@ def test_a_second_mover_is_refused_and_last_changes_nothing(tile: Tile) -> None:
     assert words(tile, TARGET, 4) == [1, 2, 3, 4]
 
 
-def test_y10_the_mover_is_never_busy(tile: Tile) -> None:
+@pytest.mark.rule("math Y10")
+def test_the_mover_is_never_busy(tile: Tile) -> None:
     tile.record.config[0, 88:91] = [SOURCE // 16, TARGET // 16, 1 | L1_TO_L1 << 30]
     for word in (encode("XMOV"), encode("STALLWAIT", stall_res=0x1FF, wait_res=0x200), encode("SEMPOST", sem_sel=1)):
         tile.coprocessor.push(THREAD, word)
@@ -188,14 +192,16 @@ def command(registers: Registers, word: int, *parameters: int, core: int = T2) -
     registers.store(core, TDMA + 0x10, word)
 
 
-def test_k30_a_command_moves_by_four_parameters(registers: Registers) -> None:
+@pytest.mark.rule("tile K30")
+def test_a_command_moves_by_four_parameters(registers: Registers) -> None:
     command(registers, 0x40, SOURCE // 16, TARGET // 16, 0xABC0_0002, 0xF0 | L1_TO_L1)
     assert registers.record.l1_u32[TARGET // 4 : TARGET // 4 + 12].tolist() == [*range(1, 9), 0, 0, 0, 0]
     assert [registers.load(B, TDMA + 4 * i) for i in range(5)] == [0] * 5
     assert registers.load(B, TDMA + 0x14) == 0x428  # queues empty, four places free
 
 
-def test_k30_compact_moves_count_from_the_base_of_the_core(registers: Registers) -> None:
+@pytest.mark.rule("tile K30")
+def test_compact_moves_count_from_the_base_of_the_core(registers: Registers) -> None:
     registers.store(T1, TDMA + 0x2C, SOURCE // 16)
     registers.store(T0, TDMA + 0x2C, TARGET // 16)
     assert registers.load(T1, TDMA + 0x2C) == SOURCE // 16
@@ -206,19 +212,22 @@ def test_k30_compact_moves_count_from_the_base_of_the_core(registers: Registers)
     assert registers.record.config[0, 124:128].tolist() == (np.arange(1, 5) & WRITABLE_MASK[124:128]).tolist()
 
 
+@pytest.mark.rule("tile K30")
 @pytest.mark.parametrize(("word", "expected"), [(0x666, [3, 0]), (0x766, [3, 4])])
-def test_k30_a_command_writes_one_or_two_words_of_l1(registers: Registers, word: int, expected: list[int]) -> None:
+def test_a_command_writes_one_or_two_words_of_l1(registers: Registers, word: int, expected: list[int]) -> None:
     command(registers, word, TARGET, 2, 3, 4)
     assert registers.record.l1_u32[TARGET // 4 : TARGET // 4 + 2].tolist() == expected
 
 
+@pytest.mark.rule("tile K30")
 @pytest.mark.parametrize("word", [0x46, 0x89, 0x8000_0089, 0x8000_0046])
-def test_k30_commands_that_wait_or_do_nothing(registers: Registers, word: int) -> None:
+def test_mover_commands_that_wait_or_do_nothing_change_nothing(registers: Registers, word: int) -> None:
     before = registers.state()
     command(registers, word)
     assert registers.state() == before
 
 
+@pytest.mark.rule("tile K30")
 @pytest.mark.parametrize(
     ("word", "first", "error", "text"),
     [
@@ -232,7 +241,7 @@ def test_k30_commands_that_wait_or_do_nothing(registers: Registers, word: int) -
         (0x40, UNITS, MemoryError_, "L1 address 0x180000"),
     ],
 )
-def test_k30_undefined_commands_are_refused(
+def test_undefined_commands_are_refused(
     registers: Registers, word: int, first: int, error: type[BhemuError], text: str
 ) -> None:
     with pytest.raises(error, match=text):

@@ -21,7 +21,8 @@ ONES = [0x3F80] * 16
 COUNTING = [0x4000 + i for i in range(16)]
 
 
-def test_all_four_counters_and_the_base_enter_the_input_address_p4() -> None:
+@pytest.mark.rule("P4")
+def test_all_four_counters_and_the_base_enter_the_input_address() -> None:
     bench = Bench()
     bench.set(
         PCK0_ADDR_BASE_REG_0_Base=64,
@@ -37,7 +38,8 @@ def test_all_four_counters_and_the_base_enter_the_input_address_p4() -> None:
     assert bench.l1("<u2", 8) == [*COUNTING[3:7], 0, 0, 0, 0]
 
 
-def test_the_wide_view_of_the_upper_half_begins_at_row_512_i_3() -> None:
+@pytest.mark.rule("I.3")
+def test_the_wide_view_of_the_upper_half_begins_at_row_512() -> None:
     bench = Bench(FP32, FP32, read_32b=1)
     bench.set(DEST_TARGET_REG_CFG_PACK_SEC0_Offset=512)
     bench.bf16_row(512, [0x3F80] * 16)
@@ -46,7 +48,8 @@ def test_the_wide_view_of_the_upper_half_begins_at_row_512_i_3() -> None:
     assert bench.l1("<u4", 16) == [0x3F801234] * 16
 
 
-def test_an_invalid_row_reads_as_zero_i_3() -> None:
+@pytest.mark.rule("I.3")
+def test_an_invalid_row_reads_as_zero() -> None:
     bench = Bench()
     bench.bf16_row(0, ONES)
     bench.tile["dst_valid"][0] = 0
@@ -54,7 +57,8 @@ def test_an_invalid_row_reads_as_zero_i_3() -> None:
     assert bench.l1("<u2", 16) == [0] * 16
 
 
-def test_output_address_wraps_in_its_fifo_002_12_3() -> None:
+@pytest.mark.rule("002.12.3")
+def test_output_address_wraps_in_its_fifo() -> None:
     bench = Bench()
     bench.bf16_row(0, ONES)
     unit = L1_BASE // 16
@@ -66,7 +70,8 @@ def test_output_address_wraps_in_its_fifo_002_12_3() -> None:
         assert bench.l1("<u2", 1, 16 * written) == [0x3F80]
 
 
-def test_output_address_adds_base_counters_and_offset_p11() -> None:
+@pytest.mark.rule("P11")
+def test_output_address_adds_base_counters_and_offset() -> None:
     bench = Bench()
     bench.bf16_row(0, ONES)
     bench.set(
@@ -82,7 +87,8 @@ def test_output_address_adds_base_counters_and_offset_p11() -> None:
     assert bench.l1("<u2", 1, 0x20 + 0x100 + 0x800 + 0x1000 + 0x30) == [0x3F80]  # 0x1008 is cut to whole units
 
 
-def test_sub_header_takes_the_unit_back_and_bit_31_does_nothing_p11() -> None:
+@pytest.mark.rule("P11")
+def test_sub_header_takes_the_unit_back_and_bit_31_does_nothing() -> None:
     bench = Bench()
     bench.bf16_row(0, ONES)
     bench.packer(L1_Dest_addr=L1_BASE // 16 | 1 << 31, Sub_l1_tile_header_size=1)
@@ -90,7 +96,8 @@ def test_sub_header_takes_the_unit_back_and_bit_31_does_nothing_p11() -> None:
     assert bench.l1("<u2", 16) == ONES
 
 
-def test_ydst_carry_moves_the_copy_and_the_counter_p12() -> None:
+@pytest.mark.rule("P12")
+def test_ydst_carry_moves_the_copy_and_the_counter() -> None:
     bench = Bench()
     bench.modifier(1, YdstIncr=3, YdstCR=1)
     bench.tile["adc"][2, 2, 5] = 9
@@ -107,7 +114,8 @@ def test_writing_beyond_l1_is_refused_and_changes_nothing() -> None:
     assert not bench.tile.pack.open
 
 
-def test_packing_from_l1_skips_the_stages_of_dst_002_3_4() -> None:
+@pytest.mark.rule("002.3.4")
+def test_packing_from_l1_skips_the_stages_of_dst() -> None:
     for in_format, source, want in (
         (BF16, np.arange(0x8000, 0x8010, dtype="<u2"), list(range(0x8000, 0x8010))),
         (BFP8, np.arange(0xF8, 0x100, dtype="u1").repeat(2), [0x8000 | v for v in range(0x78, 0x80) for _ in (0, 1)]),

@@ -30,8 +30,9 @@ def unpack_compressed(bench: Bench, rows: int, size: int, data: int) -> list[lis
     return result
 
 
+@pytest.mark.rule("002.11")
 @pytest.mark.parametrize("zeros", [0.0, 0.5, 0.9, 1.0])
-def test_zero_compression_keeps_every_datum_002_11(zeros: float) -> None:
+def test_zero_compression_keeps_every_datum(zeros: float) -> None:
     rng = np.random.default_rng(int(zeros * 10))
     bench = Bench()
     rows = rng.integers(0x3F80, 0x4100, (8, 16)) * (rng.random((8, 16)) >= zeros)
@@ -49,7 +50,8 @@ def test_zero_compression_keeps_every_datum_002_11(zeros: float) -> None:
         assert bench.tile.pack.all_zero_flags == 0xFF
 
 
-def test_concat_continues_the_compression_row_in_the_next_pacr_002_11_1b() -> None:
+@pytest.mark.rule("002.11.1b")
+def test_concat_continues_the_compression_row_in_the_next_pacr() -> None:
     bench = Bench()
     bench.bf16_row(0, [0x3F80] + [0] * 15)
     bench.packer(Disable_zero_compress=0, Row_start_section_size=1)
@@ -60,7 +62,8 @@ def test_concat_continues_the_compression_row_in_the_next_pacr_002_11_1b() -> No
     assert [len(row) for row in unpack_compressed(bench, 2, 2, 16)] == [32, 16]
 
 
-def test_runs_longer_than_a_count_are_split_002_11_1a() -> None:
+@pytest.mark.rule("002.11.1a")
+def test_runs_longer_than_a_count_are_split() -> None:
     bench = Bench()
     bench.bf16_row(0, [0x3F80] + [0] * 15)
     bench.bf16_row(1, [0] * 16)
@@ -70,7 +73,8 @@ def test_runs_longer_than_a_count_are_split_002_11_1a() -> None:
     assert bench.l1("<u2", 2) == [0, 3]
 
 
-def test_compressed_bfp_has_an_exponent_for_16_stored_datums_i_4() -> None:
+@pytest.mark.rule("I.4")
+def test_compressed_bfp_has_an_exponent_for_16_stored_datums() -> None:
     bench = Bench(BF16, BFP8)
     bench.packer(Disable_zero_compress=0, Row_start_section_size=1, Exp_section_size=1)
     bench.bf16_row(0, [0x3F80, 0, 0, 0, 0, 0, 0, 0x4080] + [0] * 8)
@@ -81,7 +85,8 @@ def test_compressed_bfp_has_an_exponent_for_16_stored_datums_i_4() -> None:
     assert bench.l1("u1", 16, 64)[:2] == [0x76, 0]
 
 
-def test_zero_flags_can_be_turned_off_002_11_4() -> None:
+@pytest.mark.rule("002.11.4")
+def test_zero_flags_can_be_turned_off() -> None:
     bench = Bench()
     bench.packer(Disable_zero_compress=0, Row_start_section_size=1, Disable_pack_zero_flags=1)
     bench.pacr()

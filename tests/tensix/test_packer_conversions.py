@@ -120,9 +120,10 @@ LATE: dict[str, tuple[int, int, str, Callable[[Datum, int], int]]] = {
 """Out_data_format, Pac_LF8_4b_exp, element type, model."""
 
 
+@pytest.mark.rule("P6", "P9")
 @pytest.mark.parametrize("late", LATE)
 @pytest.mark.parametrize("early", EARLY)
-def test_all_cells_through_early_and_late_conversion_p6_p9(early: str, late: str) -> None:
+def test_all_cells_pass_early_and_late_conversion_by_the_rules(early: str, late: str) -> None:
     in_format, reads, cell_width, width, model = EARLY[early]
     out_format, e4m3, dtype, last = LATE[late]
     if early == "FP8" and late == "E5M2":  # nothing is cut, so denormals stay
@@ -149,8 +150,9 @@ def test_all_cells_through_early_and_late_conversion_p6_p9(early: str, late: str
     assert got == expected
 
 
+@pytest.mark.rule("P6")
 @pytest.mark.parametrize(("code", "raw", "dtype"), [(INT16, 0, "<u2"), (INT8, 1, "u1")])
-def test_all_integer_cells_p6(code: int, raw: int, dtype: str) -> None:
+def test_all_integer_cells_are_packed_by_the_rule(code: int, raw: int, dtype: str) -> None:
     """INT16 passes unchanged; of 16-bit Dst as INT8 only the sign is left (002.5)."""
     bench = Bench(code, code)
     bench.set(PCK_DEST_RD_CTRL_Read_int8=raw)
@@ -185,9 +187,10 @@ def assemble_groups(family_a, bits, values, shared, codes):  # type: ignore[no-u
         store16(codes, i, signed_magnitudes(family_a, bits, shared[i], value))
 
 
+@pytest.mark.rule("P10")
 @pytest.mark.parametrize("bits", [8, 4, 2])
 @pytest.mark.parametrize("family_a", [0, 1])
-def test_bfp_assembly_of_random_groups_p10(family_a: int, bits: int) -> None:
+def test_bfp_assembly_of_random_groups_follows_the_rule(family_a: int, bits: int) -> None:
     groups = 170_000 if JIT else 300  # six times: a million in all
     rng = np.random.default_rng(100 * bits + family_a)
     top = 31 if family_a else 255
@@ -206,7 +209,8 @@ def test_bfp_assembly_of_random_groups_p10(family_a: int, bits: int) -> None:
     np.testing.assert_array_equal(codes, want_codes)
 
 
-def test_the_packer_never_writes_minus_infinity_in_bfp_p10() -> None:
+@pytest.mark.rule("P10")
+def test_the_packer_never_writes_minus_infinity_in_bfp() -> None:
     bench = Bench(BF16, BFP4)
     bench.packer(Exp_section_size=1)
     bench.bf16_row(0, [0x4000] + [0xBC00] * 15)
@@ -269,7 +273,8 @@ def pairs(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     return old.astype(np.uint16), new.astype(np.uint16)
 
 
-def test_bf16_accumulation_rounds_to_even_i_9() -> None:
+@pytest.mark.rule("I.9")
+def test_bf16_accumulation_rounds_to_even() -> None:
     old, new = pairs(1, 16_000 if JIT else 320)
     finite = ((old & 0x7F80) != 0x7F80) & ((new & 0x7F80) != 0x7F80)
     old, new = np.where(finite, old, 0x3F80), np.where(finite, new, 0x3F80)
@@ -280,6 +285,7 @@ def test_bf16_accumulation_rounds_to_even_i_9() -> None:
         assert got == want, f"{a:#x} + {b:#x}"
 
 
+@pytest.mark.rule("I.9")
 @pytest.mark.parametrize(
     ("old", "new", "total"),
     [
@@ -291,11 +297,12 @@ def test_bf16_accumulation_rounds_to_even_i_9() -> None:
         (0x3F80, 0x7FFF, 0x7F80),
     ],
 )
-def test_bf16_accumulation_of_specials_i_9(old: int, new: int, total: int) -> None:
+def test_bf16_accumulation_treats_specials_as_the_rule(old: int, new: int, total: int) -> None:
     assert accumulate_pairs(BF16, np.full(16, old, np.uint16), np.full(16, new, np.uint16)) == [total] * 16
 
 
-def test_fp16_accumulation_rounds_to_even_with_its_odd_corners_i_9() -> None:
+@pytest.mark.rule("I.9")
+def test_fp16_accumulation_rounds_to_even_with_its_odd_corners() -> None:
     old, new = pairs(2, 16_000 if JIT else 320)
     for a, b, got in zip(old.tolist(), new.tolist(), accumulate_pairs(FP16, old, new), strict=True):
         total = number(a, 5) + number(b, 5)
@@ -306,7 +313,8 @@ def test_fp16_accumulation_rounds_to_even_with_its_odd_corners_i_9() -> None:
         assert got == want, f"{a:#x} + {b:#x}"
 
 
-def test_fp32_accumulation_flushes_and_has_one_nan_i_9() -> None:
+@pytest.mark.rule("I.9")
+def test_fp32_accumulation_flushes_and_has_one_nan() -> None:
     bench = Bench(FP32, FP32, read_32b=1)
     bench.packer(Pack_L1_Acc=1)
     old = [0x00000001, 0x80000001, 0x00800001, 0x7F800000, 0x7FABCDEF, 0x3F800000, 0x7F7FFFFF, 0x3F800000] * 2

@@ -23,6 +23,7 @@ from tests.tensix.packer_bench import (
 )
 
 
+@pytest.mark.rule("002.5.2e")
 @pytest.mark.parametrize(
     ("amount", "unsigned", "word", "byte"),
     [
@@ -35,7 +36,7 @@ from tests.tensix.packer_bench import (
         (2, 1, 0x80000008, 0),
     ],
 )
-def test_int_descale_shifts_rounds_and_saturates_002_5_2e(amount: int, unsigned: int, word: int, byte: int) -> None:
+def test_int_descale_shifts_rounds_and_saturates(amount: int, unsigned: int, word: int, byte: int) -> None:
     bench = Bench(INT8, INT8, read_32b=1)
     bench.set(
         INT_DESCALE_Enable=1, INT_DESCALE_VALUES_SEC0_Value=amount | 0xE0, PCK_DEST_RD_CTRL_Read_unsigned=unsigned
@@ -45,7 +46,8 @@ def test_int_descale_shifts_rounds_and_saturates_002_5_2e(amount: int, unsigned:
     assert bench.l1("u1", 16) == [byte] * 16
 
 
-def test_int_descale_by_z_is_open_002_5_2e() -> None:
+@pytest.mark.rule("002.5.2e")
+def test_int_descale_by_z_is_open() -> None:
     bench = Bench(INT8, INT8, read_32b=1)
     bench.set(INT_DESCALE_Enable=1, INT_DESCALE_Mode=1, INT_DESCALE_VALUES_SEC0_Value=0x0201)
     bench.set(PACK_COUNTERS_SEC0_pack_reads_per_xy_plane=1)
@@ -58,8 +60,9 @@ def test_int_descale_by_z_is_open_002_5_2e() -> None:
     assert bench.l1("u1", 32)[::16] == [32, 16]
 
 
+@pytest.mark.rule("002.5.2f")
 @pytest.mark.parametrize("unsigned", [0, 1])
-def test_read_raw_takes_the_low_bits_of_integers_002_5_2f(unsigned: int) -> None:
+def test_read_raw_takes_the_low_bits_of_integers(unsigned: int) -> None:
     bench = Bench(INT8, INT8, read_32b=1)
     bench.set(PCK_DEST_RD_CTRL_Read_int8=1, PCK_DEST_RD_CTRL_Read_unsigned=unsigned)
     bench.word_row(0, [0x800001FE] * 16)
@@ -67,7 +70,8 @@ def test_read_raw_takes_the_low_bits_of_integers_002_5_2f(unsigned: int) -> None
     assert bench.l1("u1", 1) == [0xFE]
 
 
-def test_tf32_is_fp32_rounded_half_away_to_ten_bits_002_5_2b() -> None:
+@pytest.mark.rule("002.5.2b")
+def test_tf32_is_fp32_rounded_half_away_to_ten_bits() -> None:
     words = [0x3F801000, 0x3F800FFF, 0xBF801000, 0x7FFFFFFF, 0xFF800001, 0x807FEFFF, 0x80000000, 0x007FFFFF] * 2
     want = [
         0x3F802000,
@@ -87,7 +91,8 @@ def test_tf32_is_fp32_rounded_half_away_to_ten_bits_002_5_2b() -> None:
         assert bench.l1("<u4", 8) == want
 
 
-def test_bf16_may_be_rounded_to_tf32_on_the_way_to_fp16_p6() -> None:
+@pytest.mark.rule("P6")
+def test_bf16_may_be_rounded_to_tf32_on_the_way_to_fp16() -> None:
     bench = Bench(BF16, FP16, read_32b=1)
     bench.packer(In_data_format=TF32)
     bench.set(PCK_DEST_RD_CTRL_Round_10b_mant=1)
@@ -96,14 +101,16 @@ def test_bf16_may_be_rounded_to_tf32_on_the_way_to_fp16_p6() -> None:
     assert bench.l1("<u2", 1) == [0x3C01]
 
 
-def test_a_format_mismatch_names_both_codes_p6() -> None:
+@pytest.mark.rule("P6")
+def test_a_format_mismatch_names_both_codes() -> None:
     bench = Bench()
     bench.packer(In_data_format=FP16)
     with pytest.raises(UndefinedBehavior, match=r"format 5 .* In_data_format 1"):
         bench.pacr()
 
 
-def test_the_override_replaces_the_intermediate_format_p6() -> None:
+@pytest.mark.rule("P6")
+def test_the_override_replaces_the_intermediate_format() -> None:
     bench = Bench(FP16, FP16)
     bench.set(
         ALU_FORMAT_SPEC_REG2_Dstacc=BF16, ALU_FORMAT_SPEC_REG_Dstacc_override=1, ALU_FORMAT_SPEC_REG_Dstacc_val=FP16
@@ -122,7 +129,8 @@ def test_conversions_that_do_not_exist_are_refused(in_format: int, out_format: i
         Bench(in_format, out_format, read_32b=read_32b).pacr()
 
 
-def test_a_family_groups_share_a_five_bit_exponent_002_6_2h() -> None:
+@pytest.mark.rule("002.6.2h")
+def test_a_family_groups_share_a_five_bit_exponent() -> None:
     bench = Bench(FP16, BFP8A)
     bench.packer(Exp_section_size=1)
     bench.fp16_row(0, [0x3C00, 0x3BFF, 0xB800, 0x0200] * 4)
@@ -136,10 +144,11 @@ def test_a_family_groups_share_a_five_bit_exponent_002_6_2h() -> None:
     assert narrow.l1("u1", 2, 16) == [0x44, 0x0A]
 
 
+@pytest.mark.rule("002.6.4d")
 @pytest.mark.parametrize(
     ("value", "byte"), [(0x3C00, 0x3C), (0xBDFF, 0xBD), (0x7FFF, 0x7F), (0x83FF, 0x80), (0x0400, 4)]
 )
-def test_e5m2_truncates_002_6_4d(value: int, byte: int) -> None:
+def test_e5m2_output_truncates(value: int, byte: int) -> None:
     bench = Bench(FP16, FP8)
     bench.set(PCK_DEST_RD_CTRL_Read_int8=1)
     bench.fp16_row(0, [value] * 16)
@@ -147,6 +156,7 @@ def test_e5m2_truncates_002_6_4d(value: int, byte: int) -> None:
     assert bench.l1("u1", 16) == [byte] * 16
 
 
+@pytest.mark.rule("000.1.1h")
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -156,7 +166,7 @@ def test_e5m2_truncates_002_6_4d(value: int, byte: int) -> None:
         ("pack_dis_y_pos_start_offset", 1),
     ],
 )
-def test_controls_without_a_rule_are_refused_by_name_000_1_1h(field: str, value: int) -> None:
+def test_controls_without_a_rule_are_refused_by_name(field: str, value: int) -> None:
     bench = Bench()
     bench.packer(**{field: value})
     bench.tile.allow_open = 1
@@ -184,7 +194,8 @@ def test_open_controls_work_only_when_asked_for(fields: dict[str, int], text: st
     assert bench.tile.open_used[0] != 0
 
 
-def test_automatic_last_is_refused_000_1_4() -> None:
+@pytest.mark.rule("000.1.4")
+def test_a_packer_count_that_sets_last_by_itself_is_refused() -> None:
     bench = Bench()
     bench.set(PACK_COUNTERS_SEC0_pack_per_xy_plane=4)
     with pytest.raises(MissingSpecification, match="pack_per_xy_plane"):

@@ -19,7 +19,8 @@ ONES = [0x3F80] * 16
 COUNTING = [0x4000 + i for i in range(16)]
 
 
-def test_flush_packs_nothing_and_closes_the_streams_p11() -> None:
+@pytest.mark.rule("P11")
+def test_flush_packs_nothing_and_closes_the_streams() -> None:
     bench = Bench()
     bench.bf16_row(0, COUNTING)
     bench.tile["adc"][2, 2, 4] = 4  # five datums
@@ -31,7 +32,8 @@ def test_flush_packs_nothing_and_closes_the_streams_p11() -> None:
     assert bench.l1("<u2", 16) == [*COUNTING[:5], 0, 0, 0, *[0xEEEE] * 8]
 
 
-def test_streams_continue_until_last_p11() -> None:
+@pytest.mark.rule("P11")
+def test_streams_continue_until_last() -> None:
     bench = Bench()
     bench.bf16_row(0, COUNTING)
     bench.bf16_row(1, ONES)
@@ -41,7 +43,8 @@ def test_streams_continue_until_last_p11() -> None:
     assert bench.l1("<u2", 32) == COUNTING + ONES
 
 
-def test_a_mask_is_relative_to_the_first_row_p2() -> None:
+@pytest.mark.rule("P2")
+def test_a_mask_is_relative_to_the_first_row() -> None:
     bench = Bench()
     for row in range(8):
         bench.bf16_row(row, [0x4000 + row] * 16)
@@ -53,14 +56,16 @@ def test_a_mask_is_relative_to_the_first_row_p2() -> None:
     assert bench.l1("<u2", 48)[::16] == [0x4001, 0x4002, 0x4003]
 
 
-def test_a_mask_that_spills_over_the_fourth_interface_is_refused_p2() -> None:
+@pytest.mark.rule("P2")
+def test_a_mask_that_spills_over_the_fourth_interface_is_refused() -> None:
     bench = Bench()
     bench.tile["adc"][2, 2, 1] = 2
     with pytest.raises(UndefinedBehavior, match="beyond its four interfaces"):
         bench.pacr(ReadIntfSel=0b0111)
 
 
-def test_zero_write_reads_nothing_and_may_be_long_002_2h() -> None:
+@pytest.mark.rule("002.2h")
+def test_zero_write_reads_nothing_and_may_be_long() -> None:
     bench = Bench()
     bench.bf16_row(0, ONES)
     bench.tile["l1"][L1_BASE : L1_BASE + 256] = 0xEE
@@ -74,7 +79,8 @@ def test_zero_write_reads_nothing_and_may_be_long_002_2h() -> None:
         bench.pacr(ZeroWrite=1, ReadIntfSel=0)
 
 
-def test_row_pad_zero_fills_rows_or_the_whole_output_p3() -> None:
+@pytest.mark.rule("P3")
+def test_row_pad_zero_fills_rows_or_the_whole_output() -> None:
     for mode, length in ((0, 10), (1, 32), (5, 16), (2, 32), (6, 16), (3, 10), (7, 10), (4, 10)):
         bench = Bench()
         bench.bf16_row(0, COUNTING)
@@ -87,7 +93,8 @@ def test_row_pad_zero_fills_rows_or_the_whole_output_p3() -> None:
         assert bench.l1("<u2", length + 1) == [*want, 0xEEEE], mode
 
 
-def test_row_pad_zero_can_wait_for_last_or_for_no_concat_p3() -> None:
+@pytest.mark.rule("P3")
+def test_row_pad_zero_can_wait_for_last_or_for_no_concat() -> None:
     for mode, fields, padded in (
         (3, {"Last": 1}, 1),
         (2, {"Concat": 1, "Last": 0}, 0),
@@ -101,7 +108,8 @@ def test_row_pad_zero_can_wait_for_last_or_for_no_concat_p3() -> None:
         assert bench.l1("<u2", 17)[8:] == ([0] * 8 if padded else [0xEEEE] * 8) + [0xEEEE]
 
 
-def test_contexts_have_register_groups_of_their_own_p3() -> None:
+@pytest.mark.rule("P3")
+def test_contexts_have_register_groups_of_their_own() -> None:
     bench = Bench()
     bench.bf16_row(0, ONES)
     for context in (1, 2, 3):
@@ -111,7 +119,8 @@ def test_contexts_have_register_groups_of_their_own_p3() -> None:
         assert bench.l1("<u4", 16, 0x1000 * context) == [0x3F800000] * 16
 
 
-def test_the_hardware_context_advances_on_last_and_resets_p3() -> None:
+@pytest.mark.rule("P3")
+def test_the_hardware_context_advances_on_last_and_resets() -> None:
     bench = Bench()
     for context in range(4):
         address = L1_BASE + 0x100 * context
@@ -125,7 +134,8 @@ def test_the_hardware_context_advances_on_last_and_resets_p3() -> None:
     assert bench.tile.pack.context == 0
 
 
-def test_the_hardware_context_can_count_planes_p3() -> None:
+@pytest.mark.rule("P3")
+def test_the_hardware_context_can_count_planes() -> None:
     bench = Bench()
     bench.set(PACK_COUNTERS_SEC0_auto_ctxt_inc_xys_cnt=2, PACK_COUNTERS_SEC0_pack_reads_per_xy_plane=4)
     bench.pacr(CtxtCtrl=1, ReadIntfSel=0, Last=0)
@@ -134,7 +144,8 @@ def test_the_hardware_context_can_count_planes_p3() -> None:
     assert bench.tile.pack.context == 1
 
 
-def test_ovrd_thread_id_takes_the_adc_of_the_instruction_p3() -> None:
+@pytest.mark.rule("P3")
+def test_ovrd_thread_id_takes_the_adc_of_the_instruction() -> None:
     bench = Bench()
     bench.bf16_row(3, COUNTING)
     bench.tile["adc"][1, 2, 1] = 3
@@ -147,7 +158,8 @@ def test_ovrd_thread_id_takes_the_adc_of_the_instruction_p3() -> None:
     assert bench.tile["adc"][:, 2, 1].tolist() == [5, 5, 0]
 
 
-def test_datums_beyond_the_row_or_of_no_count_are_refused_p2() -> None:
+@pytest.mark.rule("P2")
+def test_datums_beyond_the_row_or_of_no_count_are_refused() -> None:
     bench = Bench()
     bench.tile["adc"][2, 2, 0] = 2
     bench.tile["adc"][2, 2, 4] = 16
@@ -158,7 +170,8 @@ def test_datums_beyond_the_row_or_of_no_count_are_refused_p2() -> None:
         bench.pacr()
 
 
-def test_strided_mode_without_remapping_is_open_p5() -> None:
+@pytest.mark.rule("P5")
+def test_strided_mode_without_remapping_is_open() -> None:
     bench = Bench()
     for row in range(32):
         bench.bf16_row(row, [0x4000 + row] * 16)

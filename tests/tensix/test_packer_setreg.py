@@ -142,12 +142,14 @@ def registers() -> Registers:
     return Registers()
 
 
-def test_k30_one_store_sets_two_register_bases(registers: Registers) -> None:
+@pytest.mark.rule("tile K30")
+def test_one_store_sets_two_register_bases(registers: Registers) -> None:
     registers.store(T2, TDMA + 0x38, 0x9 << 20 | 0x155 << 10 | 0x00A)
     assert registers.record.pack.setreg_base.tolist() == [1 << 18 | 0x00A << 2, 2 << 18 | 0x155 << 2]
 
 
-def test_k30_scalers_have_nine_bits_and_the_fourth_is_beside_the_clock_gates(registers: Registers) -> None:
+@pytest.mark.rule("tile K30")
+def test_scalers_have_nine_bits_and_the_fourth_is_beside_the_clock_gates(registers: Registers) -> None:
     registers.store(B, TDMA + 0x3C, 0xF800_0000 | 3 << 18 | 2 << 9 | 1)
     registers.store(B, TDMA + 0x28, 0xFFFF_FFFF)
     assert registers.record.pack.setreg_scaler.tolist() == [1, 2, 3, 0x1FF]
@@ -157,14 +159,16 @@ def test_k30_scalers_have_nine_bits_and_the_fourth_is_beside_the_clock_gates(reg
     assert registers.load(B, TDMA + 0x13C) == 1 << 31 | 3 << 18 | 2 << 9 | 1
 
 
-def test_k30_clock_gates_read_back(registers: Registers) -> None:
+@pytest.mark.rule("tile K30")
+def test_clock_gates_read_back(registers: Registers) -> None:
     registers.store(B, TDMA + 0x24, 0x3F)
     assert registers.load(B, TDMA + 0x24) == 0x3F
     registers.store(B, TDMA + 0x24, 0xFFFF_FFFF)
     assert registers.load(B, TDMA + 0x24) == 0xFFFF_FF7F
 
 
-def test_k30_sizes_are_reported_by_thread(registers: Registers) -> None:
+@pytest.mark.rule("tile K30")
+def test_sizes_are_reported_by_thread(registers: Registers) -> None:
     pack = registers.record.pack
     pack.last_tile_size, pack.last_thread, pack.all_zero_flags = 0x88, 2, 0xC0FFEE
     pack.acc_tile_size[:] = [1, 2, 0x10003]
@@ -174,8 +178,9 @@ def test_k30_sizes_are_reported_by_thread(registers: Registers) -> None:
     assert registers.load(B, TDMA + 0x20) == 0xC0FFEE
 
 
+@pytest.mark.rule("P11")
 @pytest.mark.parametrize("place", [0x1C, 0x5C, 0x9C])
-def test_p11_one_store_restarts_the_sizes_and_sets_the_address_offset(registers: Registers, place: int) -> None:
+def test_one_store_restarts_the_sizes_and_sets_the_address_offset(registers: Registers, place: int) -> None:
     pack = registers.record.pack
     pack.acc_tile_size[:] = [1, 2, 3]
     registers.store(T2, TDMA + place, 0xE0000 | 0x55)  # packers 1 to 3, which Blackhole does not have
@@ -184,15 +189,17 @@ def test_p11_one_store_restarts_the_sizes_and_sets_the_address_offset(registers:
     assert (pack.acc_tile_size.tolist(), pack.l1_dest_addr_offset) == ([0, 0, 0], 0x8055)
 
 
-def test_k30_stores_to_what_only_reports_have_no_effect(registers: Registers) -> None:
+@pytest.mark.rule("tile K30")
+def test_stores_to_what_only_reports_have_no_effect(registers: Registers) -> None:
     before = registers.state()
     for offset in (0x14, 0x18, 0x20, 0x58, 0x98, 0x118, 0x320):
         registers.store(B, TDMA + offset, 0xFFFF_FFFF)
     assert registers.state() == before
 
 
+@pytest.mark.rule("tile K30")
 @pytest.mark.parametrize("offset", [0x118, 0x15C, 0x220, 0x39C])
-def test_k30_other_packers_report_zeros_only_where_the_user_accepts_it(registers: Registers, offset: int) -> None:
+def test_other_packers_report_zeros_only_where_the_user_accepts_it(registers: Registers, offset: int) -> None:
     registers.record.pack.all_zero_flags = registers.record.pack.last_tile_size = 3
     registers.record.unpack_accumulator[:] = [5, 6]
     with pytest.raises(MissingSpecification, match=f"packer {offset >> 8}, and Blackhole has one"):
@@ -202,15 +209,17 @@ def test_k30_other_packers_report_zeros_only_where_the_user_accepts_it(registers
     assert registers.load(B, TDMA + offset) == expected
 
 
+@pytest.mark.rule("tile K30")
 @pytest.mark.parametrize("offset", [0x40, 0x54, 0x60, 0xD8, 0x100, 0x138, 0x23C, 0x3D8, 0x418, 0xFFC])
-def test_k30_offsets_without_a_register_are_refused(registers: Registers, offset: int) -> None:
+def test_offsets_without_a_register_are_refused(registers: Registers, offset: int) -> None:
     with pytest.raises(UndefinedBehavior, match=f"no register at {TDMA + offset:#x}"):
         registers.load(B, TDMA + offset)
     with pytest.raises(UndefinedBehavior, match="no register"):
         registers.store(B, TDMA + offset, 0)
 
 
-def test_000_1_1h_the_metadata_fifo_is_refused(registers: Registers) -> None:
+@pytest.mark.rule("000.1.1h")
+def test_the_metadata_fifo_is_refused(registers: Registers) -> None:
     for offset in (0x30, 0x34, 0x38, 0x134):
         with pytest.raises(MissingSpecification, match="metadata FIFO"):
             registers.load(B, TDMA + offset)
@@ -218,8 +227,9 @@ def test_000_1_1h_the_metadata_fifo_is_refused(registers: Registers) -> None:
         registers.store(B, TDMA + 0x34, 0)
 
 
+@pytest.mark.rule("tile T24")
 @pytest.mark.parametrize("agent", [NC, NOC])
-def test_t24_tdma_risc_is_not_mapped_for_core_nc_and_the_noc(registers: Registers, agent: int) -> None:
+def test_tdma_risc_is_not_mapped_for_core_nc_and_the_noc(registers: Registers, agent: int) -> None:
     with pytest.raises(UndefinedBehavior, match="not mapped for core NC"):
         registers.load(agent, TDMA + 0x14)
     with pytest.raises(UndefinedBehavior, match="not mapped for core NC"):

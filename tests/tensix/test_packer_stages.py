@@ -24,8 +24,9 @@ ONES = [0x3F80] * 16
 COUNTING = [0x4000 + i for i in range(16)]
 
 
+@pytest.mark.rule("002.9")
 @pytest.mark.parametrize("transposed", [0, 1])
-def test_edge_masks_follow_the_tile_position_002_9(transposed: int) -> None:
+def test_edge_masks_follow_the_tile_position(transposed: int) -> None:
     bench = Bench()
     masks = (0xFFFF, 0x00FF, 0xF00F, 0x0001)
     bench.set(
@@ -49,15 +50,16 @@ def test_edge_masks_follow_the_tile_position_002_9(transposed: int) -> None:
     assert got == [masks[c] for c in ((1, 3, 2, 0) if transposed else (1, 2, 3, 0))]
 
 
+@pytest.mark.rule("P7")
 @pytest.mark.parametrize("relu_mode", [0, 1, 2, 3])
 @pytest.mark.parametrize(
     ("in_format", "out_format", "read_32b"),
     [(BF16, BF16, 0), (FP16, BFP8A, 0), (FP16, FP32, 0), (FP32, FP16, 1), (FP32, FP32, 1), (BF16, BFP8, 0)],
 )
-def test_a_masked_datum_is_zero_whatever_the_stages_behind_make_of_others_p7(
+def test_a_masked_datum_is_zero_whatever_the_stages_behind_make_of_others(
     in_format: int, out_format: int, read_32b: int, relu_mode: int
 ) -> None:
-    """P7: raw 0, also for NaN patterns and with ReLU thresholds; the other datums are as without a mask."""
+    """Raw 0, also for NaN patterns and with ReLU thresholds; the other datums are as without a mask."""
     outputs = []
     for mask in (0xFFFF, 0x5A0F):
         bench = Bench(in_format, out_format, read_32b=read_32b)
@@ -81,7 +83,8 @@ def test_a_masked_datum_is_zero_whatever_the_stages_behind_make_of_others_p7(
     assert masked == [value if 0x5A0F >> column & 1 else 0 for column, value in enumerate(whole)]
 
 
-def test_a_position_inside_a_row_splits_the_mask_002_9_2() -> None:
+@pytest.mark.rule("002.9.2")
+def test_a_position_inside_a_row_splits_the_mask() -> None:
     bench = Bench()
     bench.set(
         PCK_EDGE_OFFSET_SEC1_mask=0, TILE_ROW_SET_MAPPING_0_row_set_mapping_1=1, PCK_EDGE_TILE_ROW_SET_SELECT_select=0
@@ -93,7 +96,8 @@ def test_a_position_inside_a_row_splits_the_mask_002_9_2() -> None:
     assert [v != 0 for v in bench.l1("<u2", 18)] == [True] * 16 + [False] * 2
 
 
-def test_edge_mode_1_fills_with_minus_infinity_002_9_1e() -> None:
+@pytest.mark.rule("002.9.1e")
+def test_edge_mode_1_fills_with_minus_infinity() -> None:
     bench = Bench()
     bench.set(PCK_EDGE_OFFSET_SEC0_mask=0x00FF, PCK_EDGE_MODE_mode=1)
     bench.bf16_row(0, ONES)
@@ -108,7 +112,8 @@ def test_edge_mode_1_fills_with_minus_infinity_002_9_1e() -> None:
     assert half.l1("<u2", 16)[8:] == [0xFC00] * 8
 
 
-def test_relu_of_integers_zeroes_negatives_002_8e() -> None:
+@pytest.mark.rule("002.8e")
+def test_relu_of_integers_zeroes_negatives() -> None:
     words = [5, 0x80000005, 0x7FFFFFFF, 0x80000000] * 4
     bench = Bench(INT32, INT32, read_32b=1)
     bench.set(STACC_RELU_ApplyRelu=1)
@@ -120,7 +125,8 @@ def test_relu_of_integers_zeroes_negatives_002_8e() -> None:
         bench.pacr()
 
 
-def test_a_negative_relu_threshold_is_refused_p8() -> None:
+@pytest.mark.rule("P8")
+def test_a_negative_relu_threshold_is_refused() -> None:
     bench = Bench()
     bench.set(STACC_RELU_ApplyRelu=3, STACC_RELU_ReluThreshold=0x8000)
     with pytest.raises(UndefinedBehavior, match="negative"):
@@ -142,7 +148,8 @@ def test_exponent_histogram_counts_modulo_32_and_saturates() -> None:
     assert bench.tile.pack.histogram_max == 0
 
 
-def test_exponent_threshold_zeroes_small_values_002_7() -> None:
+@pytest.mark.rule("002.7")
+def test_exponent_threshold_zeroes_small_values() -> None:
     bench = Bench(FP32, BFP8A, read_32b=1)
     bench.packer(Exp_threshold_en=1, Exp_threshold=113, Exp_section_size=1)
     bench.word_row(0, [0x38800000, 0xB87FFFFF] * 8)  # exponents 113 and 112
@@ -151,7 +158,8 @@ def test_exponent_threshold_zeroes_small_values_002_7() -> None:
     assert bench.l1("u1", 4, 16) == [0x40, 0, 0x40, 0]
 
 
-def test_downsampling_keeps_the_columns_of_the_mask_002_10() -> None:
+@pytest.mark.rule("002.10")
+def test_downsampling_keeps_the_columns_of_the_mask() -> None:
     bench = Bench()
     bench.bf16_row(0, COUNTING)
     bench.bf16_row(1, ONES)
@@ -160,7 +168,8 @@ def test_downsampling_keeps_the_columns_of_the_mask_002_10() -> None:
     assert bench.l1("<u2", 8) == [COUNTING[c] for c in (0, 5, 10, 15)] + [0x3F80] * 4
 
 
-def test_bfp_groups_are_of_output_datums_and_span_pacrs_002_18_4_4() -> None:
+@pytest.mark.rule("002.18.4.4")
+def test_bfp_groups_are_of_output_datums_and_span_pacrs() -> None:
     bench = Bench(BF16, BFP8)
     bench.packer(Downsample_mask=0x00FF, Exp_section_size=1)
     bench.bf16_row(0, ONES)
@@ -172,13 +181,15 @@ def test_bfp_groups_are_of_output_datums_and_span_pacrs_002_18_4_4() -> None:
     assert bench.l1("u1", 17, 16) == [0x10] * 8 + [0x40] * 8 + [0]
 
 
-def test_partial_bfp_rows_are_open_p2_p10() -> None:
+@pytest.mark.rule("P2", "P10")
+def test_partial_bfp_rows_are_open() -> None:
     bench = Bench(BF16, BFP8)
     bench.tile["adc"][2, 2, 4] = 7
     with pytest.raises(MissingSpecification, match="shared exponent begins"):
         bench.pacr()
 
 
+@pytest.mark.rule("002.13b")
 @pytest.mark.parametrize(
     ("old", "new", "total"),
     [
@@ -190,7 +201,7 @@ def test_partial_bfp_rows_are_open_p2_p10() -> None:
         (7, 0x80000007, 0),
     ],
 )
-def test_int32_accumulation_saturates_when_asked_for_002_13b(old: int, new: int, total: int) -> None:
+def test_int32_accumulation_saturates_when_asked_for(old: int, new: int, total: int) -> None:
     bench = Bench(INT32, INT32, read_32b=1)
     bench.packer(Pack_L1_Acc=1)
     with pytest.raises(MissingSpecification, match="INT32"):
@@ -202,7 +213,8 @@ def test_int32_accumulation_saturates_when_asked_for_002_13b(old: int, new: int,
     assert bench.l1("<u4", 16) == [total] * 16
 
 
-def test_accumulation_without_a_rule_is_refused_i_9() -> None:
+@pytest.mark.rule("I.9")
+def test_accumulation_without_a_rule_is_refused() -> None:
     bench = Bench(BF16, BFP8)
     bench.packer(Pack_L1_Acc=1)
     with pytest.raises(MissingSpecification, match="no source defines the sum"):

@@ -40,12 +40,14 @@ def seeded(seed: int) -> list[int]:
     return lanes
 
 
+@pytest.mark.rule("math V4")
 @given(st.integers(0, ALL_ONES))
-def test_v4_step(state: int) -> None:
+def test_the_generator_steps_as_the_rule(state: int) -> None:
     assert next_state(state) == step(state)
 
 
-def test_v4_only_the_all_ones_state_stays_where_it_is() -> None:
+@pytest.mark.rule("math V4")
+def test_only_the_all_ones_state_stays_where_it_is() -> None:
     assert next_state(ALL_ONES) == ALL_ONES
     assert next_state(0) == 1 << 31
     assert all(next_state(ALL_ONES ^ 1 << bit) != ALL_ONES ^ 1 << bit for bit in range(32))
@@ -73,8 +75,9 @@ STEP = [ALL_ONES ^ int(next_state(ALL_ONES ^ 1 << i)) for i in range(32)]
 """The step of the inverted state, which is linear, as its columns."""
 
 
+@pytest.mark.rule("math V4")
 @given(st.integers(0, ALL_ONES), st.integers(0, 40))
-def test_v4_the_step_of_the_inverted_state_is_linear(state: int, steps: int) -> None:
+def test_the_step_of_the_inverted_state_is_linear(state: int, steps: int) -> None:
     after = state
     for _ in range(steps):
         after = int(next_state(after))
@@ -93,7 +96,8 @@ def fixed_by(matrix: list[int]) -> int:
     return 1 << (32 - len(basis))
 
 
-def test_v4_of_all_states_only_all_ones_maps_to_itself() -> None:
+@pytest.mark.rule("math V4")
+def test_of_all_states_only_all_ones_maps_to_itself() -> None:
     assert fixed_by(STEP) == 1
 
 
@@ -102,8 +106,9 @@ PERIOD = 7 * LONG
 """The characteristic polynomial of V4's taps is the product of two primitive ones, of degrees 3 and 29."""
 
 
-def test_v4_states_come_back_after_1_7_or_billions_of_steps() -> None:
-    """V4: one state stays, seven lie on a cycle of 7, all others on cycles of 2^29 - 1 or seven times that."""
+@pytest.mark.rule("math V4")
+def test_states_come_back_after_1_7_or_billions_of_steps() -> None:
+    """One state stays, seven lie on a cycle of 7, all others on cycles of 2^29 - 1 or seven times that."""
     assert fixed_by(power(STEP, PERIOD)) == 1 << 32
     assert fixed_by(power(STEP, 7)) == 1 + 7
     assert fixed_by(power(STEP, LONG)) == 1 + LONG
@@ -113,14 +118,16 @@ def test_v4_states_come_back_after_1_7_or_billions_of_steps() -> None:
         assert fixed_by(power(STEP, PERIOD // prime)) == 1 + 7
 
 
+@pytest.mark.rule("math V4")
 @pytest.mark.parametrize("seed", [0, 1, 0x12345678])
-def test_v4_seeded_lanes_are_on_long_cycles(seed: int) -> None:
+def test_seeded_lanes_are_on_long_cycles(seed: int) -> None:
     short = power(STEP, 7)
     assert all(times(short, ALL_ONES ^ state) != ALL_ONES ^ state for state in seeded(seed))
 
 
+@pytest.mark.rule("math V4")
 @pytest.mark.parametrize("seed", [0, 1, 0x12345678, 0x80000001, ALL_ONES])
-def test_v4_a_write_of_prng_seed_seeds_every_lane_and_reads_as_zero(seed: int) -> None:
+def test_a_write_of_prng_seed_seeds_every_lane_and_reads_as_zero(seed: int) -> None:
     tile = Tile()
     tile.record.gpr[1, 4] = seed
     tile.execute(1, [encode("WRCFG", GprAddress=4, CfgReg=186), encode("RDCFG", GprAddress=5, CfgReg=186)])
@@ -129,7 +136,8 @@ def test_v4_a_write_of_prng_seed_seeds_every_lane_and_reads_as_zero(seed: int) -
     assert tile.record.config[0, 186] == 0
 
 
-def test_v4_disabled_lanes_keep_their_state() -> None:
+@pytest.mark.rule("math V4")
+def test_disabled_lanes_keep_their_state() -> None:
     tile = Tile()
     states = np.arange(32, dtype=np.uint32) * 0x9E3779B1
     tile.record.prng[...] = states

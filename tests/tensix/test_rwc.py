@@ -66,6 +66,7 @@ def modifier(tile: Tile, index: int, **fields: int) -> None:
         config[f"ADDR_MOD_{group}_SEC{index}_{field}"] = value
 
 
+@pytest.mark.rule("math R4")
 @pytest.mark.parametrize("index", range(8))
 @pytest.mark.parametrize(
     ("fields", "changed"),
@@ -88,7 +89,7 @@ def modifier(tile: Tile, index: int, **fields: int) -> None:
         ({"BIAS_BiasIncr": 4}, {}),
     ],
 )
-def test_r4_an_address_modifier_moves_the_counters(
+def test_an_address_modifier_moves_the_counters(
     tile: Tile, index: int, fields: dict[str, int], changed: dict[str, int]
 ) -> None:
     counters(tile, **START)
@@ -97,21 +98,24 @@ def test_r4_an_address_modifier_moves_the_counters(
     assert read(tile) == START | changed
 
 
-def test_r4_bias_clear_goes_before_bias_increment(tile: Tile) -> None:
+@pytest.mark.rule("math R4")
+def test_bias_clear_goes_before_bias_increment(tile: Tile) -> None:
     counters(tile, bias=1)
     modifier(tile, 0, BIAS_BiasIncr=1, BIAS_BiasClear=1)
     tile.execute(THREAD, encode("ZEROACC", addr_mode=0))
     assert read(tile)["bias"] == 0
 
 
-def test_r4_loads_and_stores_of_the_vector_unit_keep_the_fidelity_phase(tile: Tile) -> None:
+@pytest.mark.rule("math R4")
+def test_loads_and_stores_of_the_vector_unit_keep_the_fidelity_phase(tile: Tile) -> None:
     counters(tile, **START)
     modifier(tile, 2, DST_DestIncr=2, DST_FidelityClear=1, AB_SrcAIncr=1)
     tile.execute(THREAD, encode("SFPLOAD", instr_mod0=4, sfpu_addr_mode=2))
     assert read(tile) == START | {"dst": 1022, "a": 61}
 
 
-def test_r3_ab2_is_refused_until_the_user_accepts_that_it_does_nothing(tile: Tile) -> None:
+@pytest.mark.rule("math R3")
+def test_ab2_is_refused_until_the_user_accepts_that_it_does_nothing(tile: Tile) -> None:
     modifier(tile, 3, AB2_SrcAIncr=1, DST_DestIncr=8)
     word = encode("ZEROACC", addr_mode=3)
     with pytest.raises(MissingSpecification, match="address modifier 3 has ADDR_MOD_AB2 = 0x1"):
@@ -122,6 +126,7 @@ def test_r3_ab2_is_refused_until_the_user_accepts_that_it_does_nothing(tile: Til
     assert read(tile)["dst"] == 8
 
 
+@pytest.mark.rule("math R5")
 @pytest.mark.parametrize(
     ("operands", "changed"),
     [
@@ -138,19 +143,23 @@ def test_r3_ab2_is_refused_until_the_user_accepts_that_it_does_nothing(tile: Til
         ({"BitMask": 4, "rwc_cr": 12, "rwc_d": 6}, {"dst": 2, "dst_cr": 2}),
     ],
 )
-def test_r5_setrwc(tile: Tile, operands: dict[str, int], changed: dict[str, int]) -> None:
+def test_setrwc_sets_the_counters_that_its_masks_name(
+    tile: Tile, operands: dict[str, int], changed: dict[str, int]
+) -> None:
     counters(tile, **START)
     tile.execute(THREAD, encode("SETRWC", **operands))
     assert read(tile) == START | changed
 
 
-def test_r5_bit_4_sets_the_threads_vector_stack_pointer_from_all_twelve_value_bits(tile: Tile) -> None:
+@pytest.mark.rule("math R5")
+def test_bit_4_sets_the_threads_vector_stack_pointer_from_all_twelve_value_bits(tile: Tile) -> None:
     counters(tile, **START)
     tile.execute(THREAD, encode("SETRWC", BitMask=16, rwc_a=0xA, rwc_b=0x5, rwc_d=0xE))
     assert tile.record.dst_stack_pointer.tolist() == [0x25A if thread == THREAD else 0 for thread in range(3)]
     assert read(tile) == START  # and its ten bits are all that the pointer has (R1)
 
 
+@pytest.mark.rule("math R6")
 @pytest.mark.parametrize(
     ("operands", "changed"),
     [
@@ -161,13 +170,16 @@ def test_r5_bit_4_sets_the_threads_vector_stack_pointer_from_all_twelve_value_bi
         ({"rwc_cr": 7}, {"a": 50, "b": 20, "dst": 1000}),
     ],
 )
-def test_r6_incrwc(tile: Tile, operands: dict[str, int], changed: dict[str, int]) -> None:
+def test_incrwc_adds_to_counters_and_to_the_copies_that_its_mask_names(
+    tile: Tile, operands: dict[str, int], changed: dict[str, int]
+) -> None:
     counters(tile, **START)
     tile.execute(THREAD, encode("INCRWC", **operands))
     assert read(tile) == START | changed
 
 
-def test_r1_threads_do_not_see_each_others_counters(tile: Tile) -> None:
+@pytest.mark.rule("math R1")
+def test_threads_do_not_see_each_others_counters(tile: Tile) -> None:
     tile.execute(0, encode("INCRWC", rwc_d=3))
     assert read(tile)["dst"] == 0
     assert tile.record.rwc[0, RWC_DST] == 3
@@ -178,16 +190,18 @@ def valid(tile: Tile, *banks: tuple[int, int]) -> None:
         tile.record.src_owner[file, bank] = 1
 
 
+@pytest.mark.rule("math F28")
 @pytest.mark.parametrize(("mask", "owners", "banks"), [(1, [0, 1], [1, 0]), (2, [1, 0], [0, 1]), (3, [0, 0], [1, 1])])
-def test_f28_setrwc_gives_banks_back(tile: Tile, mask: int, owners: list[int], banks: list[int]) -> None:
+def test_setrwc_gives_banks_back(tile: Tile, mask: int, owners: list[int], banks: list[int]) -> None:
     valid(tile, (0, 0), (1, 0))
     tile.execute(THREAD, encode("SETRWC", clear_ab_vld=mask))
     assert tile.record.src_owner[:, 0].tolist() == owners
     assert tile.record.math_bank.tolist() == banks
 
 
+@pytest.mark.rule("math F28")
 @pytest.mark.parametrize(("file", "letter"), [(0, "A"), (1, "B")])
-def test_f28_with_clr_dvalid_disable_the_bank_stays_valid_and_the_matrix_unit_moves_on(
+def test_with_clr_dvalid_disable_the_bank_stays_valid_and_the_matrix_unit_moves_on(
     tile: Tile, file: int, letter: str
 ) -> None:
     valid(tile, (0, 0), (1, 0))
@@ -197,7 +211,8 @@ def test_f28_with_clr_dvalid_disable_the_bank_stays_valid_and_the_matrix_unit_mo
     assert tile.record.math_bank.tolist() == [1, 1]
 
 
-def test_f29_hand_back_can_ignore_the_disable_bits(tile: Tile) -> None:
+@pytest.mark.rule("math F29")
+def test_hand_back_can_ignore_the_disable_bits(tile: Tile) -> None:
     valid(tile, (0, 0), (1, 0))
     config = tile.config.for_thread(THREAD)
     config["CLR_DVALID_SrcA_Disable"] = config["CLR_DVALID_SrcB_Disable"] = 1
@@ -206,7 +221,8 @@ def test_f29_hand_back_can_ignore_the_disable_bits(tile: Tile) -> None:
     assert tile.record.math_bank.tolist() == [1, 1]
 
 
-def test_f28_a_bank_of_the_unpackers_cannot_be_given_back_and_nothing_changes(tile: Tile) -> None:
+@pytest.mark.rule("math F28")
+def test_a_bank_of_the_unpackers_cannot_be_given_back_and_nothing_changes(tile: Tile) -> None:
     valid(tile, (0, 0))
     before = tile.snapshot()
     with pytest.raises(NonContractualBehavior, match="SrcB bank 0"):

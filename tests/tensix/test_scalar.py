@@ -33,15 +33,17 @@ def gpr(tile: Tile, thread: int = THREAD) -> list[int]:
     return [int(v) for v in tile.record.gpr[thread]]
 
 
+@pytest.mark.rule("003.1e", "003.2.1b")
 @pytest.mark.parametrize("half", [0, 1, 62, 63, 126, 127])
-def test_003_1e_003_2_1b_setdmareg_writes_one_half_of_an_own_gpr(tile: Tile, half: int) -> None:
+def test_setdmareg_writes_one_half_of_an_own_gpr(tile: Tile, half: int) -> None:
     tile.record.gpr[...] = 0x11112222
     tile.execute(THREAD, encode("SETDMAREG", value=0xBEEF, RegIndex16b=half))
     assert gpr(tile)[half // 2] == (0xBEEF2222 if half % 2 else 0x1111BEEF)
     assert (tile.record.gpr == 0x11112222).sum() == 3 * 64 - 1
 
 
-def test_003_2_1a_003_7_003_6_2a_setdmareg_words_of_the_seed_carry_16_bits(tile: Tile) -> None:
+@pytest.mark.rule("003.2.1a", "003.7", "003.6.2a")
+def test_setdmareg_words_of_the_seed_carry_16_bits(tile: Tile) -> None:
     """The four words set GPR 28 and 29 to the Y, Z and W strides 32, 512 and 2048; the WRCFG words store them."""
     tile.execute(THREAD, [0x45000038, 0x45002039, 0x4502003A, 0x4508003B])
     assert gpr(tile)[28:30] == [0x00200000, 0x08000200]
@@ -49,19 +51,22 @@ def test_003_2_1a_003_7_003_6_2a_setdmareg_words_of_the_seed_carry_16_bits(tile:
     assert [int(v) for v in tile.record.config[0, 12:14]] == [0x00200000, 0x08000200]
 
 
-def test_003_1f_gpr_0_is_an_ordinary_register(tile: Tile) -> None:
+@pytest.mark.rule("003.1f")
+def test_gpr_0_is_an_ordinary_register(tile: Tile) -> None:
     tile.execute(THREAD, encode("SETDMAREG", value=1, RegIndex16b=0))
     assert gpr(tile)[0] == 1
 
 
-def test_003_1c_003_1d_a_thread_reads_and_writes_its_own_gprs_only(tile: Tile) -> None:
+@pytest.mark.rule("003.1c", "003.1d")
+def test_a_thread_reads_and_writes_its_own_gprs_only(tile: Tile) -> None:
     tile.record.gpr[0, 1], tile.record.gpr[1, 1], tile.record.gpr[2, 1] = 10, 20, 30
     for thread in range(3):
         tile.execute(thread, encode("ADDDMAREG", 1, 2, 5, 1))
     assert [gpr(tile, thread)[2] for thread in range(3)] == [15, 25, 35]
 
 
-def test_003_2_5_dmanop_changes_nothing(tile: Tile) -> None:
+@pytest.mark.rule("003.2.5")
+def test_dmanop_changes_nothing(tile: Tile) -> None:
     tile.record.gpr[...] = 7
     tile.execute(THREAD, encode("DMANOP"))
     assert (tile.record.gpr == 7).all()
@@ -82,10 +87,11 @@ ARITHMETIC = {
 }
 
 
+@pytest.mark.rule("003.2")
 @pytest.mark.parametrize(("mnemonic", "operation"), ARITHMETIC)
 @settings(deadline=None, max_examples=60)
 @given(left=words_of_32_bits, right=words_of_32_bits, constant=st.integers(0, 63), same=st.booleans())
-def test_003_2_arithmetic_of_gprs_and_constants_wraps_at_32_bits(
+def test_arithmetic_of_gprs_and_constants_wraps_at_32_bits(
     shared_tile: Tile, mnemonic: str, operation: int | None, left: int, right: int, constant: int, same: bool
 ) -> None:
     tile = shared_tile
@@ -148,16 +154,18 @@ SOURCES = {
 }
 
 
+@pytest.mark.rule("003.2.1c")
 @pytest.mark.parametrize("source", SOURCES)
-def test_003_2_1c_signal_sources_as_four_words(packed: Tile, source: int) -> None:
+def test_setdmareg_copies_a_signal_source_as_four_words(packed: Tile, source: int) -> None:
     signal = encode("SETDMAREG", form="signal", ResultSize=2, InputSource=source, RegIndex16b=2 * 10)
     packed.execute(THREAD, signal)
     assert gpr(packed)[8:12] == SOURCES[source]
     assert (packed.record.gpr == 0x77777777).sum() == 3 * 64 - 4
 
 
+@pytest.mark.rule("003.2.1i")
 @pytest.mark.parametrize("half", range(8))
-def test_003_2_1i_result_size_0_moves_any_half_to_any_half_and_1_a_word(packed: Tile, half: int) -> None:
+def test_result_size_0_moves_any_half_to_any_half_and_1_a_word(packed: Tile, half: int) -> None:
     packed.execute(
         THREAD, encode("SETDMAREG", form="signal", ResultSize=0, InputSource=6, InputHalfReg=half, RegIndex16b=21)
     )
@@ -170,25 +178,29 @@ def test_003_2_1i_result_size_0_moves_any_half_to_any_half_and_1_a_word(packed: 
     assert (packed.record.gpr == 0x77777777).sum() == 3 * 64 - 2
 
 
-def test_003_2_1i_result_size_3_writes_the_header_fields_only(packed: Tile) -> None:
+@pytest.mark.rule("003.2.1i")
+def test_result_size_3_writes_the_header_fields_only(packed: Tile) -> None:
     packed.execute(THREAD, encode("SETDMAREG", form="signal", ResultSize=3, InputSource=2, RegIndex16b=2 * 13))
     assert gpr(packed)[12:16] == [0x77770089, 0x77167777, 0x80000005, 0x77777777]
 
 
-def test_003_2_1d_the_last_tile_size_is_that_of_the_thread_that_packed(packed: Tile) -> None:
+@pytest.mark.rule("003.2.1d")
+def test_the_last_tile_size_is_that_of_the_thread_that_packed(packed: Tile) -> None:
     packed.execute(1, encode("SETDMAREG", form="signal", ResultSize=1, InputSource=0, RegIndex16b=0))
     assert gpr(packed, 1)[0] == 0x00020000
 
 
+@pytest.mark.rule("003.2.1g")
 @pytest.mark.parametrize(("packers", "sizes"), [(0, [1, 2, 0x10123]), (1, [0, 0, 0]), (14, [1, 2, 0x10123])])
-def test_003_2_1g_source_8_clears_the_accumulated_size_of_a_selected_packer(
+def test_source_8_clears_the_accumulated_size_of_a_selected_packer(
     packed: Tile, packers: int, sizes: list[int]
 ) -> None:
     packed.execute(THREAD, encode("SETDMAREG", form="signal", WhichPackers=packers, InputSource=8))
     assert packed.record.pack["acc_tile_size"].tolist() == sizes
 
 
-def test_003_2_1f_packers_that_blackhole_does_not_have_have_no_histogram(packed: Tile) -> None:
+@pytest.mark.rule("003.2.1f")
+def test_packers_that_blackhole_does_not_have_have_no_histogram(packed: Tile) -> None:
     packed.execute(
         THREAD, encode("SETDMAREG", form="signal", ResultSize=2, WhichPackers=1, InputSource=6, RegIndex16b=0)
     )

@@ -27,12 +27,14 @@ def tile(shared_tile: Tile) -> Tile:
     return shared_tile
 
 
+@pytest.mark.rule("003.0a", "003.2a", "003.8")
 @pytest.mark.parametrize("mnemonic", [m for m, row in INSTRUCTIONS.items() if row.unit in ("scalar", "config")])
-def test_003_0a_003_2a_003_8_every_instruction_of_the_two_units_has_a_handler_with_modes(mnemonic: str) -> None:
+def test_every_instruction_of_the_two_units_has_a_handler_with_modes(mnemonic: str) -> None:
     assert HANDLERS[INSTRUCTIONS[mnemonic].opcode].modes
 
 
-def test_003_0b_wrcfg_alone_reads_gprs(tile: Tile) -> None:
+@pytest.mark.rule("003.0b")
+def test_wrcfg_alone_reads_gprs(tile: Tile) -> None:
     """RMWCIB and SETC16 carry their data; RDCFG writes a GPR."""
     tile.record.gpr[...] = 0xFFFFFFFF
     tile.execute(THREAD, encode("RMWCIB0", Mask=0xFF, Data=0x12, CfgRegAddr=12))
@@ -45,7 +47,8 @@ def test_003_0b_wrcfg_alone_reads_gprs(tile: Tile) -> None:
     assert tile.record.config[0, 13] == 0xFFFFFFFF
 
 
-def test_003_1a_003_3a_sizes(tile: Tile) -> None:
+@pytest.mark.rule("003.1a", "003.3a")
+def test_gprs_configuration_and_threadconfig_have_their_sizes(tile: Tile) -> None:
     assert tile.record.gpr.shape == (3, 64)
     assert tile.record.config.shape == (2, 224)
     assert tile.record.thread_config.shape == (3, 68)
@@ -66,31 +69,36 @@ def test_documented_cycles(mnemonic: str, latency: int, issue: int) -> None:
     assert (INSTRUCTIONS[mnemonic].latency, INSTRUCTIONS[mnemonic].issue) == (latency, issue)
 
 
+@pytest.mark.rule("003.2.2b")
 @pytest.mark.parametrize(
     "mnemonic", ["ADDDMAREG", "SUBDMAREG", "MULDMAREG", "BITWOPDMAREG", "SHIFTDMAREG", "CMPDMAREG"]
 )
-def test_003_2_2b_arithmetic_takes_three_or_four_cycles(mnemonic: str) -> None:
+def test_arithmetic_takes_three_or_four_cycles(mnemonic: str) -> None:
     assert INSTRUCTIONS[mnemonic].timing.startswith("3 ")
     assert INSTRUCTIONS[mnemonic].timing.endswith("else 4")
 
 
-def test_003_3k_blackhole_has_no_clock_gate_registers() -> None:
+@pytest.mark.rule("003.3k")
+def test_blackhole_has_no_clock_gate_registers() -> None:
     with pytest.raises(AssemblyError):
         field("CG_CTRL_EN_Regblocks")
 
 
-def test_003_4_3b_after_reset_bank_0_is_in_use_without_any_setc16(tile: Tile) -> None:
+@pytest.mark.rule("003.4.3b")
+def test_after_reset_bank_0_is_in_use_without_any_setc16(tile: Tile) -> None:
     tile.record.gpr[THREAD, 1] = 3
     tile.execute(THREAD, encode("WRCFG", GprAddress=1, CfgReg=12))
     assert tile.record.config[0, 12] == 3
 
 
-def test_003_4_3c_value_0x0104_offsets_the_contexts_by_4_and_1() -> None:
+@pytest.mark.rule("003.4.3c")
+def test_value_0x0104_offsets_the_contexts_by_4_and_1() -> None:
     values = {row.name: value for row, value in decode_word("thread", 41, 0x0104) if value}
     assert values == {"UNPACK_MISC_CFG_CfgContextOffset_0": 4, "UNPACK_MISC_CFG_CfgContextOffset_1": 1}
 
 
-def test_003_4_4b_003_4_4c_byte_writes_and_word_writes_of_a_thread_keep_their_order(tile: Tile) -> None:
+@pytest.mark.rule("003.4.4b", "003.4.4c")
+def test_byte_writes_and_word_writes_of_a_thread_keep_their_order(tile: Tile) -> None:
     tile.record.gpr[THREAD, 1] = 0x11223344
     words = [
         encode("RMWCIB1", Mask=0xFF, Data=0xAA, CfgRegAddr=12),
@@ -102,7 +110,8 @@ def test_003_4_4b_003_4_4c_byte_writes_and_word_writes_of_a_thread_keep_their_or
     assert tile.record.config[0, 12] == 0x112C33BB
 
 
-def test_003_5a_003_5b_000_4_5_sync_example_of_the_seed(tile: Tile) -> None:
+@pytest.mark.rule("003.5a", "003.5b", "000.4.5")
+def test_wrcfg_behind_a_wait_for_the_scalar_unit_reads_the_new_gpr(tile: Tile) -> None:
     """SETDMAREG twice, STALLWAIT(STALL_CFG, THCON), WRCFG: the words of 003.6.2."""
     stall = 0xA2400001  # 003.6.2c
     assert decode(stall).mnemonic == "STALLWAIT"
@@ -111,7 +120,8 @@ def test_003_5a_003_5b_000_4_5_sync_example_of_the_seed(tile: Tile) -> None:
     assert tile.record.config[0, 12] == 0x00200000
 
 
-def test_003_2_6f_003_4_2b_003_4_2c_waits_for_the_two_units_find_them_idle(tile: Tile) -> None:
+@pytest.mark.rule("003.2.6f", "003.4.2b", "003.4.2c")
+def test_waits_for_the_two_units_find_them_idle(tile: Tile) -> None:
     """C0 after LOADIND and C12 after RDCFG: the results are there."""
     tile.record.l1_u32[64] = 0x76543210
     tile.record.gpr[THREAD, 1] = 16
@@ -130,13 +140,15 @@ def test_003_2_6f_003_4_2b_003_4_2c_waits_for_the_two_units_find_them_idle(tile:
     assert tile.record.gpr[THREAD, 10] == 0x76543211
 
 
-def test_000_4_2b_a_configuration_write_is_visible_to_the_next_word(tile: Tile) -> None:
+@pytest.mark.rule("000.4.2b")
+def test_a_configuration_write_is_visible_to_the_next_word(tile: Tile) -> None:
     tile.record.gpr[THREAD, 1] = 7
     tile.execute(THREAD, [encode("WRCFG", GprAddress=1, CfgReg=12), encode("RDCFG", GprAddress=2, CfgReg=12)])
     assert tile.record.gpr[THREAD, 2] == 7
 
 
-def test_003_6_1_thread_2_zeroes_its_own_file(tile: Tile) -> None:
+@pytest.mark.rule("003.6.1")
+def test_thread_2_zeroes_its_own_file(tile: Tile) -> None:
     tile.record.gpr[...] = 1
     tile.execute(2, [encode("SETDMAREG", value=0, RegIndex16b=half) for half in range(128)])
     assert not tile.record.gpr[2].any()

@@ -61,8 +61,9 @@ def l1(tile: Tile, start: int, count: int) -> list[int]:
     return [int(v) for v in tile.record.l1[BASE + start : BASE + start + count]]
 
 
+@pytest.mark.rule("003.2.6b", "003.2.6c")
 @pytest.mark.parametrize("offset", range(20))
-def test_003_2_6b_003_2_6c_loadind_drops_low_address_bits_and_keeps_other_gpr_bits(tile: Tile, offset: int) -> None:
+def test_loadind_drops_low_address_bits_and_keeps_other_gpr_bits(tile: Tile, offset: int) -> None:
     old = gpr(tile, DATA)
     set_offset(tile, offset)
     tile.execute(THREAD, load(1))
@@ -77,7 +78,8 @@ def test_003_2_6b_003_2_6c_loadind_drops_low_address_bits_and_keeps_other_gpr_bi
     assert gpr(tile, DATA) == old & 0xFFFFFF00 | (offset + 1)
 
 
-def test_003_2_6b_loadind_of_16_bytes_fills_an_aligned_group_of_gprs(tile: Tile) -> None:
+@pytest.mark.rule("003.2.6b")
+def test_loadind_of_16_bytes_fills_an_aligned_group_of_gprs(tile: Tile) -> None:
     set_offset(tile, 31)
     tile.execute(THREAD, load(0))
     expected = np.arange(17, 33, dtype=np.uint8).view("<u4").tolist()
@@ -86,14 +88,16 @@ def test_003_2_6b_loadind_of_16_bytes_fills_an_aligned_group_of_gprs(tile: Tile)
     assert gpr(tile, 20) == 0xA0B0C0D0 + 20
 
 
-def test_003_2_6a_003_7_the_offset_register_has_seven_bits(tile: Tile) -> None:
+@pytest.mark.rule("003.2.6a", "003.7")
+def test_the_offset_register_has_seven_bits(tile: Tile) -> None:
     tile.record.gpr[THREAD, 63] = 0x0004_0000  # half 127 is its upper half
     tile.execute(THREAD, encode("LOADIND", 3, 127, 0, DATA, ADDRESS))
     assert gpr(tile, DATA) & 0xFF == 5
 
 
+@pytest.mark.rule("003.2.6c", "003.2.6e")
 @pytest.mark.parametrize(("code", "step"), [(0, 0), (1, 2), (2, 4), (3, 16)])
-def test_003_2_6c_003_2_6e_the_offset_is_incremented_after_use(tile: Tile, code: int, step: int) -> None:
+def test_the_offset_is_incremented_after_use(tile: Tile, code: int, step: int) -> None:
     tile.record.allow_open = 1
     set_offset(tile, 8)
     tile.execute(THREAD, load(3, code))
@@ -117,8 +121,9 @@ def test_loaded_data_win_over_the_increment_of_the_same_gpr(tile: Tile) -> None:
     assert gpr(tile, OFFSET // 2) == 0x08070605
 
 
+@pytest.mark.rule("003.2.7a", "003.2.7c")
 @pytest.mark.parametrize("offset", [0, 1, 5, 15, 16, 31])
-def test_003_2_7a_003_2_7c_storeind_of_16_bytes_and_of_one(tile: Tile, offset: int) -> None:
+def test_storeind_writes_16_bytes_or_one(tile: Tile, offset: int) -> None:
     set_offset(tile, offset)
     tile.execute(THREAD, store(0))
     group = np.array([gpr(tile, i) for i in range(16, 20)], "<u4").tobytes()
@@ -129,8 +134,9 @@ def test_003_2_7a_003_2_7c_storeind_of_16_bytes_and_of_one(tile: Tile, offset: i
     assert l1(tile, offset, 1) == [gpr(tile, 30) & 0xFF]
 
 
+@pytest.mark.rule("003.2.7b")
 @pytest.mark.parametrize("size", [1, 2])
-def test_003_2_7b_storeind_sizes_1_and_2_are_an_open_choice(tile: Tile, size: int) -> None:
+def test_storeind_sizes_1_and_2_are_an_open_choice(tile: Tile, size: int) -> None:
     set_offset(tile, 7)
     with pytest.raises(MissingSpecification, match=f"with size {size}"):
         tile.execute(THREAD, store(size, 1))
@@ -144,11 +150,13 @@ def test_003_2_7b_storeind_sizes_1_and_2_are_an_open_choice(tile: Tile, size: in
         assert bytes(l1(tile, 5, 4)) == b"\x06" + data[:2] + b"\x09"
 
 
-def test_003_2_7f_example_of_the_seed_stores_a_16_byte_header(tile: Tile) -> None:
+@pytest.mark.rule("003.2.7f")
+def test_storeind_stores_a_16_byte_header(tile: Tile) -> None:
     tile.execute(THREAD, encode("STOREIND", 1, 0, 0, OFFSET, 0, 16, ADDRESS))
     assert bytes(l1(tile, 0, 16)) == np.array([gpr(tile, i) for i in range(16, 20)], "<u4").tobytes()
 
 
+@pytest.mark.rule("003.2.6d")
 @pytest.mark.parametrize(
     "word",
     [
@@ -163,7 +171,7 @@ def test_003_2_7f_example_of_the_seed_stores_a_16_byte_header(tile: Tile) -> Non
     ],
 )
 @pytest.mark.parametrize("address", [L1_SIZE, 0xFFFFFFF0])
-def test_003_2_6d_l1_past_the_end_is_refused_with_its_address(tile: Tile, word: int, address: int) -> None:
+def test_l1_past_the_end_is_refused_with_its_address(tile: Tile, word: int, address: int) -> None:
     tile.record.gpr[THREAD, ADDRESS] = address // 16
     before = tile.record.gpr.copy()
     with pytest.raises(MemoryError_, match=f"{address:#x} is past the end of L1"):
@@ -197,9 +205,10 @@ def aim(tile: Tile, row: int, column: int, offset: int = 0) -> None:
     tile.record.gpr[THREAD, 16:18] = PAIR
 
 
+@pytest.mark.rule("003.2.7e")
 @pytest.mark.parametrize("column", [0, 4, 8, 12])
 @pytest.mark.parametrize("row", [0, 5, 15])
-def test_003_2_7e_storeind_to_srcb_writes_four_cells_of_a_row(tile: Tile, row: int, column: int) -> None:
+def test_storeind_to_srcb_writes_four_cells_of_a_row(tile: Tile, row: int, column: int) -> None:
     tile.record.unpack_bank[1] = 1
     tile.record.src_row[THREAD, 1] = 32
     aim(tile, row, column, offset=3)
@@ -209,8 +218,9 @@ def test_003_2_7e_storeind_to_srcb_writes_four_cells_of_a_row(tile: Tile, row: i
     assert gpr(tile, OFFSET // 2) == 0xABCD0000 | 64
 
 
+@pytest.mark.rule("003.2.7e")
 @pytest.mark.parametrize(("override", "row", "cell_row"), [(1, 4, 0), (1, 67, 63), (0, 4, 16), (0, 19, 31)])
-def test_003_2_7e_storeind_to_srca_is_four_rows_lower(tile: Tile, override: int, row: int, cell_row: int) -> None:
+def test_storeind_to_srca_is_four_rows_lower(tile: Tile, override: int, row: int, cell_row: int) -> None:
     tile.config.for_thread(THREAD)["SRCA_SET_SetOvrdWithAddr"] = override
     tile.record.src_row[THREAD, 0] = 16
     aim(tile, row, 8)
@@ -219,15 +229,17 @@ def test_003_2_7e_storeind_to_srca_is_four_rows_lower(tile: Tile, override: int,
     assert np.count_nonzero(tile.record.srca) == 4
 
 
-def test_003_2_7e_srca_rows_below_four_are_dropped(tile: Tile) -> None:
+@pytest.mark.rule("003.2.7e")
+def test_srca_rows_below_four_are_dropped(tile: Tile) -> None:
     aim(tile, 3, 0)
     tile.execute(THREAD, store_src(0, 1))
     assert not tile.record.srca.any()
     assert gpr(tile, OFFSET // 2) == 0xABCD0002
 
 
+@pytest.mark.rule("003.2.7e")
 @pytest.mark.parametrize(("to_b", "override", "row"), [(1, 0, 16), (0, 0, 20), (0, 1, 68), (1, 0, 0x4000)])
-def test_003_2_7e_rows_out_of_reach_are_refused(tile: Tile, to_b: int, override: int, row: int) -> None:
+def test_rows_out_of_reach_are_refused(tile: Tile, to_b: int, override: int, row: int) -> None:
     tile.config.for_thread(THREAD)["SRCA_SET_SetOvrdWithAddr"] = override
     aim(tile, row, 0)
     with pytest.raises(UndefinedBehavior, match=f"is row {row},"):
@@ -249,7 +261,8 @@ PLAIN_REGISTER = 0xFFB41028  # register 10 of overlay stream 1, 17 bits
 MMIO_WORD = (PLAIN_REGISTER - 0xFFB00000) // 4
 
 
-def test_003_8_storereg_and_loadreg_reach_overlay_registers(tile: Tile) -> None:
+@pytest.mark.rule("003.8")
+def test_storereg_and_loadreg_reach_overlay_registers(tile: Tile) -> None:
     tile.record.gpr[THREAD, 3] = 0x12345
     tile.execute(THREAD, encode("STOREREG", 3, MMIO_WORD))
     tile.execute(THREAD, encode("LOADREG", 63, MMIO_WORD))
@@ -257,6 +270,7 @@ def test_003_8_storereg_and_loadreg_reach_overlay_registers(tile: Tile) -> None:
     assert gpr(tile, 3) == 0x12345
 
 
+@pytest.mark.rule("003.8")
 @pytest.mark.parametrize(
     ("word", "error", "text"),
     [
@@ -268,14 +282,15 @@ def test_003_8_storereg_and_loadreg_reach_overlay_registers(tile: Tile) -> None:
         (encode("STOREREG", 3, 0x4407), MissingSpecification, r"TDMA-RISC \(0xffb1101c\)"),
     ],
 )
-def test_003_8_loadreg_and_storereg_name_the_address(tile: Tile, word: int, error: type[BhemuError], text: str) -> None:
+def test_loadreg_and_storereg_name_the_address(tile: Tile, word: int, error: type[BhemuError], text: str) -> None:
     before = tile.record.gpr.copy()
     with pytest.raises(error, match=text):
         tile.execute(THREAD, word)
     assert (tile.record.gpr == before).all()
 
 
-def test_t24_the_coprocessor_reaches_tdma_risc_where_the_user_accepts_it(tile: Tile) -> None:
+@pytest.mark.rule("tile T24")
+def test_the_coprocessor_reaches_tdma_risc_where_the_user_accepts_it(tile: Tile) -> None:
     tile.record.allow_open = 1
     tile.record.gpr[THREAD, 3] = 0x10000 | 0x77
     tile.execute(THREAD, encode("STOREREG", 3, 0x4407))
@@ -299,8 +314,9 @@ DEVICES = {
 }
 
 
+@pytest.mark.rule("tile T24", "003.8")
 @pytest.mark.parametrize("device", DEVICES)
-def test_t24_003_8_loadreg_storereg_and_storeind_reach_the_devices_of_the_tile(tile: Tile, device: str) -> None:
+def test_loadreg_storereg_and_storeind_reach_the_devices_of_the_tile(tile: Tile, device: str) -> None:
     address = DEVICES[device]
     tile.record.gpr[THREAD, 3] = 0x12_3456
     tile.execute(THREAD, encode("STOREREG", 3, (address - 0xFFB00000) // 4))
@@ -315,7 +331,8 @@ def test_t24_003_8_loadreg_storereg_and_storeind_reach_the_devices_of_the_tile(t
     assert gpr(tile, OFFSET // 2) == 2
 
 
-def test_t24_the_coprocessor_reads_program_counters_and_starts_noc_requests(tile: Tile) -> None:
+@pytest.mark.rule("tile T24")
+def test_the_coprocessor_reads_program_counters_and_starts_noc_requests(tile: Tile) -> None:
     tile.record.core_pc[3] = 0xE010
     tile.execute(THREAD, encode("LOADREG", 5, 0x13148 // 4))
     assert gpr(tile, 5) == 0xE010
@@ -327,7 +344,8 @@ def test_t24_the_coprocessor_reads_program_counters_and_starts_noc_requests(tile
     assert tile.record.l1_u32[0x2000 // 4] == 77
 
 
-def test_e8_the_coprocessor_cannot_push_instructions(tile: Tile) -> None:
+@pytest.mark.rule("tile E8")
+def test_the_coprocessor_cannot_push_instructions(tile: Tile) -> None:
     """Its window of 1 MiB ends below 0xffc00000."""
     assert 0xFFB00000 + 0xFFFFC < 0xFFE40000
     with pytest.raises(UndefinedBehavior, match="the coprocessor accesses 0xffe40000, where it sees nothing"):
@@ -339,8 +357,9 @@ def store_mmio(increment: int = 0, data: int = DATA) -> int:
                   AddrRegIndex=ADDRESS)  # fmt: skip
 
 
+@pytest.mark.rule("003.2.7d")
 @pytest.mark.parametrize(("increment", "step"), [(0, 0), (1, 2), (2, 4), (3, 16)])
-def test_003_2_7d_storeind_to_mmio_adds_sixteenths_of_the_offset(tile: Tile, increment: int, step: int) -> None:
+def test_storeind_to_mmio_adds_sixteenths_of_the_offset(tile: Tile, increment: int, step: int) -> None:
     tile.record.gpr[THREAD, ADDRESS] = 0x7FF4_1003
     tile.record.gpr[THREAD, DATA] = 0xFFF1_2345
     set_offset(tile, 0x255)  # 0x25 bytes
@@ -351,7 +370,8 @@ def test_003_2_7d_storeind_to_mmio_adds_sixteenths_of_the_offset(tile: Tile, inc
     assert gpr(tile, ADDRESS) == 0x7FF4_1003
 
 
-def test_003_2_7d_the_data_are_read_before_the_offset_advances(tile: Tile) -> None:
+@pytest.mark.rule("003.2.7d")
+def test_the_data_are_read_before_the_offset_advances(tile: Tile) -> None:
     tile.record.gpr[THREAD, ADDRESS] = 0x41028
     tile.record.gpr[THREAD, OFFSET // 2] = 0
     tile.execute(THREAD, store_mmio(3, OFFSET // 2))
@@ -359,11 +379,12 @@ def test_003_2_7d_the_data_are_read_before_the_offset_advances(tile: Tile) -> No
     assert (gpr(tile, 2), gpr(tile, OFFSET // 2)) == (0, 16)
 
 
+@pytest.mark.rule("003.2.7d")
 @pytest.mark.parametrize(
     ("address", "text"),
     [(0, "0xffb00000 is below"), (0x10FFC, "0xffb10ffc is below"), (0xFFFFF, "accesses 0xffbffffc")],
 )
-def test_003_2_7d_refused_stores_leave_the_offset(tile: Tile, address: int, text: str) -> None:
+def test_refused_stores_leave_the_offset(tile: Tile, address: int, text: str) -> None:
     tile.record.gpr[THREAD, ADDRESS] = address
     with pytest.raises(UndefinedBehavior, match=text):
         tile.execute(THREAD, store_mmio(3))
@@ -377,9 +398,10 @@ def word_at(tile: Tile, index: int) -> int:
     return int(tile.record.l1_u32[BASE // 4 + index])
 
 
+@pytest.mark.rule("003.8")
 @pytest.mark.parametrize("place", range(4))
 @pytest.mark.parametrize("width", [0, 7, 15, 31])
-def test_003_8_atincget_adds_inside_a_field_and_returns_the_old_word(tile: Tile, width: int, place: int) -> None:
+def test_atincget_adds_inside_a_field_and_returns_the_old_word(tile: Tile, width: int, place: int) -> None:
     tile.record.l1_u32[BASE // 4 + place] = 0xFFFFFFFE
     tile.record.gpr[THREAD, DATA] = 0x10003
     tile.execute(THREAD, encode("ATINCGET", IntWidth=width, Sel32b=place, DataRegIndex=DATA, AddrRegIndex=ADDRESS))
@@ -397,7 +419,8 @@ def fifo(tile: Tile, read: int, write: int) -> None:
     tile.record.l1_u32[BASE // 4 : BASE // 4 + 2] = [read, write]
 
 
-def test_003_8_atincgetptr_pushes_and_pops(tile: Tile) -> None:
+@pytest.mark.rule("003.8")
+def test_atincgetptr_pushes_and_pops(tile: Tile) -> None:
     fifo(tile, 0x105, 0x105)
     tile.execute(THREAD, pointer(1, log2=1))
     assert (word_at(tile, 0), word_at(tile, 1), gpr(tile, DATA)) == (0x105, 0x107, 0x105)
@@ -407,27 +430,28 @@ def test_003_8_atincgetptr_pushes_and_pops(tile: Tile) -> None:
     assert (word_at(tile, 0), gpr(tile, DATA)) == (0x106, 0x106)
 
 
-def test_003_8_atincgetptr_wraps_inside_its_field(tile: Tile) -> None:
+@pytest.mark.rule("003.8")
+def test_atincgetptr_wraps_inside_its_field(tile: Tile) -> None:
     fifo(tile, 0x10E, 0x10F)
     tile.execute(THREAD, pointer(1))
     assert word_at(tile, 1) == 0x100
 
 
+@pytest.mark.rule("003.8")
 @pytest.mark.parametrize(
     ("place", "width", "read", "write"), [(0, 4, 9, 9), (1, 4, 2, 10), (1, 0, 0, 0x8000), (1, 1, 0, 1)]
 )
-def test_003_8_atincgetptr_waits_on_an_empty_or_full_fifo(
-    tile: Tile, place: int, width: int, read: int, write: int
-) -> None:
+def test_atincgetptr_waits_on_an_empty_or_full_fifo(tile: Tile, place: int, width: int, read: int, write: int) -> None:
     fifo(tile, read, write)
     with pytest.raises(UndefinedBehavior, match=WAITS):
         tile.execute(THREAD, pointer(place, width=width))
     assert (word_at(tile, 0), word_at(tile, 1)) == (read, write)
 
 
+@pytest.mark.rule("003.8")
 @pytest.mark.parametrize("mask", [0x00, 0x01, 0x80, 0x5A, 0xFF])
 @pytest.mark.parametrize("single", [0, 1])
-def test_003_8_atswap_stores_masked_granules_and_returns_nothing(tile: Tile, mask: int, single: int) -> None:
+def test_atswap_stores_masked_granules_and_returns_nothing(tile: Tile, mask: int, single: int) -> None:
     old = np.array(l1(tile, 0, 16), np.uint8).view("<u2").tolist()
     group = [gpr(tile, i) if not single or i == DATA else 0 for i in range(16, 20)]
     new = np.array(group, "<u4").view("<u2").tolist()
@@ -441,7 +465,8 @@ def test_003_8_atswap_stores_masked_granules_and_returns_nothing(tile: Tile, mas
     assert (tile.record.gpr == before).all()
 
 
-def test_003_8_atcas_waits_until_the_word_has_the_value(tile: Tile) -> None:
+@pytest.mark.rule("003.8")
+def test_atcas_waits_until_the_word_has_the_value(tile: Tile) -> None:
     word = encode("ATCAS", SwapVal=9, CmpVal=5, Sel32b=2, AddrRegIndex=ADDRESS)
     with pytest.raises(UndefinedBehavior, match=WAITS):
         tile.execute(THREAD, word)
@@ -470,11 +495,13 @@ def test_atomics_are_refused_outside_l1(tile: Tile, mnemonic: str) -> None:
         tile.execute(THREAD, encode(mnemonic, MemHierSel=1, AddrRegIndex=ADDRESS))
 
 
+@pytest.mark.rule("003.8")
 @pytest.mark.parametrize("conditions", [0, 1, 15])
-def test_003_8_flushdma_never_waits_because_nothing_is_in_flight(tile: Tile, conditions: int) -> None:
+def test_flushdma_never_waits_because_nothing_is_in_flight(tile: Tile, conditions: int) -> None:
     tile.execute(THREAD, encode("FLUSHDMA", conditions))
 
 
-def test_003_3h_reg2flop_is_refused(tile: Tile) -> None:
+@pytest.mark.rule("003.3h")
+def test_reg2flop_is_refused(tile: Tile) -> None:
     with pytest.raises(UndefinedBehavior, match="Blackhole has no REG2FLOP"):
         tile.execute(THREAD, encode("REG2FLOP", SizeSel=1, FlopIndex=3))

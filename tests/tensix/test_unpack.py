@@ -34,9 +34,9 @@ def counting(unpacker: int = 1, **options: bool) -> Unpacker:
 # --- U1: waiting ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("U1")
 @pytest.mark.parametrize("unpacker", [0, 1])
 def test_unpacr_waits_while_the_matrix_unit_owns_the_bank_and_writes_nothing(unpacker: int) -> None:
-    """U1."""
     u = counting(unpacker)
     u.t["src_owner"][unpacker, 0] = 1
     assert not u.unpack(SetDatValid=1)
@@ -48,8 +48,8 @@ def test_unpacr_waits_while_the_matrix_unit_owns_the_bank_and_writes_nothing(unp
     assert u.t["src_owner"][unpacker, 0] == 1
 
 
+@pytest.mark.rule("U1", "001.7.5")
 def test_unpack_to_dst_waits_for_the_srca_bank_too() -> None:
-    """U1, 001.7.5."""
     u = counting(0)
     u.to_dst()
     u.t["src_owner"][0, 0] = 1
@@ -60,8 +60,9 @@ def test_unpack_to_dst_waits_for_the_srca_bank_too() -> None:
 # --- U2, U3: contexts -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("U3", "000.2.3", "000.2.4", "000.2.5")
 def test_each_of_8_contexts_has_its_base_and_shares_offset_dimension_and_destination_with_one_of_4() -> None:
-    """U3, 000.2.3, 000.2.4, 000.2.5: words 76-83, 86-87, 92-95, 84-85."""
+    """Words 76-83, 86-87, 92-95, 84-85."""
     for context in range(8):
         u = Unpacker(0)
         low = context % 4
@@ -77,8 +78,8 @@ def test_each_of_8_contexts_has_its_base_and_shares_offset_dimension_and_destina
         np.testing.assert_array_equal(u.values()[low], np.arange(first, first + 16))
 
 
+@pytest.mark.rule("U2", "001.2.2a", "001.9.3")
 def test_the_context_is_the_number_in_the_instruction_plus_the_threads_offset() -> None:
-    """U2, 001.2.2a, 001.9.3."""
     u = Unpacker(0)
     u.set("UNPACK_MISC_CFG_CfgContextOffset_0", 3)
     u.base(0x8000, 5)
@@ -87,8 +88,9 @@ def test_the_context_is_the_number_in_the_instruction_plus_the_threads_offset() 
     assert u.values()[0, 0] == 1
 
 
+@pytest.mark.rule("U3", "001.2.2f")
 def test_context_formats_count_only_under_the_override_bit() -> None:
-    """U3, 001.2.2f: context 4's formats stand in word 92."""
+    """Context 4's formats stand in word 92."""
     u = Unpacker(0)
     u.set("THCON_SEC0_REG7_Unpack_data_format_cntx4", BF16)
     u.set("THCON_SEC0_REG7_Unpack_out_data_format_cntx4", BF16)
@@ -102,8 +104,9 @@ def test_context_formats_count_only_under_the_override_bit() -> None:
     assert u.t["src_format"][0, 0] == BF16
 
 
+@pytest.mark.rule("U2", "001.2.2b")
 def test_the_single_context_form_takes_descriptor_and_context_0() -> None:
-    """U2, 001.2.2b: X dimension, compression flag and destination select come from the descriptor and word 72."""
+    """X dimension, compression flag and destination select come from the descriptor and word 72."""
     u = counting(0)
     u.set("THCON_SEC0_REG2_Disable_zero_compress_cntx0", 0)
     u.set("THCON_SEC0_REG5_Tile_x_dim_cntx0", 16)
@@ -114,8 +117,9 @@ def test_the_single_context_form_takes_descriptor_and_context_0() -> None:
     np.testing.assert_array_equal(u.values()[1], np.arange(65, 81))  # 2 * 32 datums on; output 80 - 64 datums
 
 
+@pytest.mark.rule("U10", "001.7.2")
 def test_the_single_context_form_reaches_dst_by_unpack_if_sel() -> None:
-    """U10, 001.7.2: word 72 bit 11."""
+    """Word 72 bit 11."""
     u = counting(0)
     u.set("THCON_SEC0_REG2_Unpack_If_Sel", 1)
     u.set("SRCA_SET_SetOvrdWithAddr", 0)
@@ -124,6 +128,7 @@ def test_the_single_context_form_reaches_dst_by_unpack_if_sel() -> None:
     np.testing.assert_array_equal(u.t["dst"][2], np.arange(1, 17))
 
 
+@pytest.mark.rule("U2", "U11", "001.2.7a", "000.2.2c")
 @pytest.mark.parametrize(
     ("setup", "visited"),
     [
@@ -148,8 +153,8 @@ def test_the_context_counter_advances_and_returns_to_0_at_the_configured_count(
         assert u.values()[0, 0] == context + 1
 
 
+@pytest.mark.rule("001.10b")
 def test_the_increment_form_moves_only_the_context_counter() -> None:
-    """001.10b."""
     u = counting(0)
     u.set("THCON_SEC0_REG2_Context_count", 1)
     for expected in (1, 0, 1):
@@ -158,6 +163,7 @@ def test_the_increment_form_moves_only_the_context_counter() -> None:
     assert not u.src().any()
 
 
+@pytest.mark.rule("U2")
 def test_the_cache_flush_form_changes_nothing() -> None:
     """U2, Part III 8: the cache holds nothing that L1 does not."""
     u = counting(0)
@@ -172,8 +178,8 @@ def test_the_forms_without_data_refuse_operands_of_a_transfer(operands: dict[str
         Unpacker(0).unpack(CfgContextCntInc=1, OvrdThreadId=0, **operands)
 
 
+@pytest.mark.rule("U2", "U11", "001.2.7b")
 def test_another_threads_adc_gives_x_and_y_and_both_threads_counters_advance_once() -> None:
-    """U2, U11, 001.2.7b."""
     u = counting(1)
     u.adc(thread=2, x=16, x1=31, y=1)
     u.adc(z=1)
@@ -183,6 +189,7 @@ def test_another_threads_adc_gives_x_and_y_and_both_threads_counters_advance_onc
     assert (u.counter("y", thread=2), u.counter("z", thread=2), u.counter("z1", thread=2)) == (2, 2, 3)
 
 
+@pytest.mark.rule("U2", "001.2.2c")
 def test_adc_3_and_contexts_of_2_and_more_on_unpacker_1_are_refused() -> None:
     """U2, 001.2.2c, d."""
     with pytest.raises(UndefinedBehavior, match="AddrCntContextId is 3"):
@@ -206,8 +213,9 @@ def test_a_configuration_write_between_two_unpacks_counts() -> None:
 # --- U5: input address ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("U5", "001.2.3c")
 def test_the_first_datum_follows_from_all_four_counters_and_dimensions() -> None:
-    """U5, 001.2.3c: ((W * ZDim + Z) * YDim + Y) * XDim + X."""
+    """((W * ZDim + Z) * YDim + Y) * XDim + X."""
     u = counting(1)
     u.set("THCON_SEC1_REG0_TileDescriptor_x_dim", 20)
     u.set("THCON_SEC1_REG0_TileDescriptor_y_dim", 3)
@@ -218,8 +226,8 @@ def test_the_first_datum_follows_from_all_four_counters_and_dimensions() -> None
     np.testing.assert_array_equal(u.values()[0], np.arange(first + 1, first + 17))
 
 
+@pytest.mark.rule("U4", "U5", "000.2.1d")
 def test_the_digest_and_the_exponent_section_are_skipped() -> None:
-    """U4, U5, 000.2.1d."""
     u = Unpacker(1)
     u.formats(BFP8)
     u.set("THCON_SEC1_REG0_TileDescriptor_digest_size", 2)
@@ -229,9 +237,10 @@ def test_the_digest_and_the_exponent_section_are_skipped() -> None:
     assert set(u.src()[0]) == {130}
 
 
+@pytest.mark.rule("U5", "001.1.2c")
 @pytest.mark.parametrize(("kind", "bits", "skips"), [(BFP4, 4, False), (BFP8, 8, True)])
 def test_no_bfp_exp_section_drops_the_skip_but_exponents_are_still_read(kind: int, bits: int, skips: bool) -> None:
-    """U5, 001.1.2c: for 4- and 2-bit formats only."""
+    """For 4- and 2-bit formats only."""
     u = Unpacker(1)
     u.formats(kind)
     u.set("THCON_SEC1_REG0_TileDescriptor_no_bfp_exp_section", 1)
@@ -243,17 +252,17 @@ def test_no_bfp_exp_section_drops_the_skip_but_exponents_are_still_read(kind: in
     np.testing.assert_array_equal(u.src()[0], expected[0])
 
 
+@pytest.mark.rule("U5")
 def test_a_negative_range_is_refused_with_both_counters() -> None:
-    """U5."""
     u = counting(1)
     u.adc(x=9, x1=8)
     with pytest.raises(UndefinedBehavior, match=r"channel-1 X \(8\) is below channel-0 X \(9\)"):
         u.unpack()
 
 
+@pytest.mark.rule("U5")
 @pytest.mark.parametrize("base", [L1_SIZE - 16, 0x0FFFFFF0])
 def test_a_transfer_that_leaves_l1_is_refused_before_anything_is_written(base: int) -> None:
-    """U5."""
     u = Unpacker(1)
     u.base(base)
     u.count(256)
@@ -262,16 +271,18 @@ def test_a_transfer_that_leaves_l1_is_refused_before_anything_is_written(base: i
     assert not u.src().any()
 
 
+@pytest.mark.rule("U5")
 def test_row_search_reads_from_x_0_and_leaves_out_the_last_x() -> None:
-    """U5: without blobs Xend is channel-1 X without the + 1."""
+    """Without blobs Xend is channel-1 X without the + 1."""
     u = counting(1)
     u.adc(x=7, x1=5, y=1)
     assert u.unpack(RowSearch=1)
     np.testing.assert_array_equal(u.values()[0, :6], [257, 258, 259, 260, 261, 0])
 
 
+@pytest.mark.rule("U5")
 def test_row_search_with_blobs_takes_start_and_end_from_the_list() -> None:
-    """U5: 4-bit starts in units of 16 datums, context 2 uses word 52."""
+    """4-bit starts in units of 16 datums, context 2 uses word 52."""
     u = counting(0)
     u.base(TILE, 2)
     u.set("THCON_SEC0_REG0_TileDescriptor_blobs_per_xy_plane", 3)
@@ -288,8 +299,9 @@ def test_row_search_with_blobs_takes_start_and_end_from_the_list() -> None:
 # --- U6: FIFO -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("U6", "001.2.3f")
 def test_an_address_beyond_the_limit_wraps_at_the_next_unpack_row() -> None:
-    """U6, 001.2.3f: BH unpack rows of INT16 hold 32 datums, 64 bytes."""
+    """BH unpack rows of INT16 hold 32 datums, 64 bytes."""
     u = counting(1)
     u.set("THCON_SEC1_REG2_Unpack_limit_address", (TILE + 64) // 16)
     u.set("THCON_SEC1_REG2_Unpack_fifo_size", 128 // 16)
@@ -300,8 +312,9 @@ def test_an_address_beyond_the_limit_wraps_at_the_next_unpack_row() -> None:
     np.testing.assert_array_equal(u.values()[:8].reshape(-1), expected)
 
 
+@pytest.mark.rule("U6")
 def test_the_start_address_wraps_and_a_size_of_0_is_no_fifo() -> None:
-    """U6: limit 0, size 0 is what LLK leaves."""
+    """Limit 0, size 0 is what LLK leaves."""
     u = counting(1)
     u.base(TILE + 0x800)
     u.set("THCON_SEC1_REG2_Unpack_limit_address", (TILE + 0x400) // 16)
@@ -312,8 +325,9 @@ def test_the_start_address_wraps_and_a_size_of_0_is_no_fifo() -> None:
     assert u.values()[0, 0] == 1
 
 
+@pytest.mark.rule("U6")
 def test_context_1_has_a_fifo_of_its_own_when_enabled() -> None:
-    """U6: words 152, 153 on Blackhole."""
+    """Words 152, 153 on Blackhole."""
     u = counting(1)
     u.base(TILE + 0x800, 1)
     u.set("THCON_SEC1_REG10_Unpack_limit_address", (TILE + 0x400) // 16)
@@ -325,8 +339,8 @@ def test_context_1_has_a_fifo_of_its_own_when_enabled() -> None:
     assert u.values()[0, 0] == 1
 
 
+@pytest.mark.rule("U6", "001.2.6b")
 def test_the_exponent_pointer_wraps_per_16_byte_block() -> None:
-    """U6, 001.2.6b."""
     u = Unpacker(1)
     u.formats(BFP8)
     u.l1(
@@ -345,9 +359,10 @@ def test_the_exponent_pointer_wraps_per_16_byte_block() -> None:
 # --- U7: tilize -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("U7", "001.5.1")
 @pytest.mark.parametrize("unpacker", [0, 1])
 def test_tilize_of_16_bit_data_takes_32_datums_from_each_row(unpacker: int) -> None:
-    """U7, 001.5.1: left and right halves alternate in consecutive Src rows."""
+    """Left and right halves alternate in consecutive Src rows."""
     u = counting(unpacker)
     u.set("THCON_SEC{}_REG2_Tileize_mode", 1)
     u.set("THCON_SEC{}_REG2_Shift_amount_cntx0", 8)  # 128 bytes: rows of 64 datums
@@ -359,8 +374,8 @@ def test_tilize_of_16_bit_data_takes_32_datums_from_each_row(unpacker: int) -> N
         np.testing.assert_array_equal(u.values()[row], np.arange(start, start + 16))
 
 
+@pytest.mark.rule("U7", "001.5.2b")
 def test_tilize_of_8_bit_data_takes_16_datums_from_each_row() -> None:
-    """U7, 001.5.2b."""
     u = Unpacker(0)
     u.formats(INT8)
     u.set("ALU_FORMAT_SPEC_REG0_SrcAUnsigned", 1)
@@ -373,8 +388,8 @@ def test_tilize_of_8_bit_data_takes_16_datums_from_each_row() -> None:
         np.testing.assert_array_equal((u.src()[row] >> 8) & 0x3FF, np.arange(32 * row, 32 * row + 16))
 
 
+@pytest.mark.rule("U5", "U7")
 def test_tilize_refuses_small_datums_compression_upsampling_and_unaligned_starts() -> None:
-    """U5, U7."""
     for change, message in (
         (("THCON_SEC0_REG0_TileDescriptor_in_data_format", BFP4), "smaller than a byte"),
         (("THCON_SEC0_REG2_Disable_zero_compress_cntx0", 0), "compressed"),
@@ -397,6 +412,7 @@ def test_tilize_refuses_small_datums_compression_upsampling_and_unaligned_starts
 # --- U8: output address ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("U8", "001.2.4a")
 def test_the_output_address_sums_base_and_strided_counters_in_bytes() -> None:
     """U8, 001.2.4a, b: Y, Z and W strides of REG_1."""
     u = counting(1)
@@ -409,8 +425,9 @@ def test_the_output_address_sums_base_and_strided_counters_in_bytes() -> None:
     np.testing.assert_array_equal(np.flatnonzero(u.values().any(axis=1)), [1 + 2 + 8 + 16])
 
 
+@pytest.mark.rule("U8")
 def test_an_output_address_inside_a_row_continues_in_the_next() -> None:
-    """U8: row = address / 16, column = address mod 16."""
+    """row = address / 16, column = address mod 16."""
     u = counting(1)
     u.set("UNP1_ADDR_BASE_REG_1_Base", 2 * 21)
     u.count(40)
@@ -421,8 +438,8 @@ def test_an_output_address_inside_a_row_continues_in_the_next() -> None:
     assert not flat[61:].any()
 
 
+@pytest.mark.rule("U8")
 def test_an_output_address_that_splits_a_datum_is_refused() -> None:
-    """U8."""
     u = counting(1)
     u.set("UNP1_ADDR_BASE_REG_1_Base", 33)
     with pytest.raises(UndefinedBehavior, match="33 bytes"):
@@ -432,8 +449,9 @@ def test_an_output_address_that_splits_a_datum_is_refused() -> None:
 # --- U9: placement in Src -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("U9", "001.2.6e")
 def test_srca_rows_in_front_of_row_0_are_dropped() -> None:
-    """U9, 001.2.6e: the four bias rows."""
+    """The four bias rows."""
     u = counting(0)
     u.set("THCON_SEC0_REG5_Dest_cntx0_address", 0)
     u.count(96)
@@ -442,8 +460,9 @@ def test_srca_rows_in_front_of_row_0_are_dropped() -> None:
     assert not u.values()[2:].any()
 
 
+@pytest.mark.rule("U9", "001.2.6e", "001.14.2c")
 def test_the_column_shift_drops_columns_and_moves_the_rest_left() -> None:
-    """U9, 001.2.6e, 001.14.2c: shift amount of the context, SrcA only."""
+    """Shift amount of the context, SrcA only."""
     u = counting(0)
     u.set("THCON_SEC0_REG2_Shift_amount_cntx1", 5)
     u.base(TILE, 1)
@@ -458,8 +477,9 @@ def test_the_column_shift_drops_columns_and_moves_the_rest_left() -> None:
     np.testing.assert_array_equal(u.values()[0], np.arange(1, 17))
 
 
+@pytest.mark.rule("U9", "U11", "001.2.6f", "001.2.7d")
 def test_without_set_ovrd_with_addr_the_running_row_is_added_and_advances() -> None:
-    """U9, U11, 001.2.6f, 001.2.7d: SrcRow += 16 + 16 * base, reset to 16 * base by the hand-over."""
+    """SrcRow += 16 + 16 * base, reset to 16 * base by the hand-over."""
     u = counting(0)
     u.set("SRCA_SET_SetOvrdWithAddr", 0)
     u.set("THCON_SEC0_REG2_Unpack_Src_Reg_Set_Upd", 1)
@@ -475,8 +495,8 @@ def test_without_set_ovrd_with_addr_the_running_row_is_added_and_advances() -> N
     assert u.t["src_row"][0, 0] == 32 + 16 + 32
 
 
+@pytest.mark.rule("U9")
 def test_without_set_ovrd_with_addr_rows_above_15_and_sums_above_63_are_refused() -> None:
-    """U9."""
     u = counting(0)
     u.set("SRCA_SET_SetOvrdWithAddr", 0)
     u.set("THCON_SEC0_REG5_Dest_cntx0_address", 64 + 16 * 16)
@@ -491,14 +511,16 @@ def test_without_set_ovrd_with_addr_rows_above_15_and_sums_above_63_are_refused(
         u.unpack()
 
 
+@pytest.mark.rule("U9")
 def test_srca_rows_count_modulo_64() -> None:
-    """U9: as the reference does with SetOvrdWithAddr = 1."""
+    """As the reference does with SetOvrdWithAddr = 1."""
     u = counting(0)
     u.set("THCON_SEC0_REG5_Dest_cntx0_address", 64 + 16 * 70)
     assert u.unpack()
     np.testing.assert_array_equal(np.flatnonzero(u.values().any(axis=1)), [6])
 
 
+@pytest.mark.rule("U9", "001.2.6c")
 def test_srcb_adds_its_running_row_modulo_64() -> None:
     """U9, 001.2.6c; LLK's custom matrix multiplication relies on the wrap."""
     u = counting(1)
@@ -511,9 +533,9 @@ def test_srcb_adds_its_running_row_modulo_64() -> None:
     np.testing.assert_array_equal(np.flatnonzero(u.values(1).any(axis=1)), [0, *range(48, 64)])
 
 
+@pytest.mark.rule("U9", "001.2.6g")
 @pytest.mark.parametrize("count", [256, 250, 40])
 def test_transpose_swaps_column_and_low_row_bits(count: int) -> None:
-    """U9, 001.2.6g."""
     u = counting(0)
     u.set("THCON_SEC0_REG2_Haloize_mode", 1)
     u.count(count)
@@ -523,8 +545,8 @@ def test_transpose_swaps_column_and_low_row_bits(count: int) -> None:
     np.testing.assert_array_equal(u.values()[:16], expected.reshape(16, 16).T)
 
 
+@pytest.mark.rule("U9", "U10")
 def test_transpose_is_refused_on_unpacker_1_and_on_the_way_to_dst() -> None:
-    """U9, U10."""
     u = counting(1)
     u.set("THCON_SEC1_REG2_Haloize_mode", 1)
     with pytest.raises(NonContractualBehavior, match="word 120 bit 8"):
@@ -539,8 +561,8 @@ def test_transpose_is_refused_on_unpacker_1_and_on_the_way_to_dst() -> None:
 # --- U10: Dst -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("U10", "001.2.6h")
 def test_dst_rows_count_modulo_1024_from_four_rows_in_front() -> None:
-    """U10, 001.2.6h."""
     u = counting(0)
     u.to_dst()
     u.set("THCON_SEC0_REG5_Dest_cntx0_address", 32)
@@ -550,8 +572,9 @@ def test_dst_rows_count_modulo_1024_from_four_rows_in_front() -> None:
     np.testing.assert_array_equal(u.t["dst"][1022], np.arange(1, 17))
 
 
+@pytest.mark.rule("I.3")
 def test_a_partial_row_of_dst_makes_the_row_valid_and_keeps_its_other_cells() -> None:
-    """I.3: writes set the row-valid bit."""
+    """Writes set the row-valid bit."""
     u = counting(0)
     u.to_dst()
     u.t["dst"][0] = 0x7777
@@ -562,8 +585,8 @@ def test_a_partial_row_of_dst_makes_the_row_valid_and_keeps_its_other_cells() ->
     assert list(np.flatnonzero(u.t["dst_valid"])) == [0]
 
 
+@pytest.mark.rule("U10", "001.2.4e")
 def test_unpack_to_dst_refuses_set_ovrd_with_addr_and_column_shift() -> None:
-    """U10, 001.2.4e."""
     u = counting(0)
     u.to_dst()
     u.set("SRCA_SET_SetOvrdWithAddr", 1)
@@ -578,9 +601,9 @@ def test_unpack_to_dst_refuses_set_ovrd_with_addr_and_column_shift() -> None:
 # --- U11: afterwards ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("U11", "001.2.7c")
 @pytest.mark.parametrize("unpacker", [0, 1])
 def test_the_hand_over_gives_the_bank_with_its_format_and_changes_banks(unpacker: int) -> None:
-    """U11, 001.2.7c."""
     u = counting(unpacker)
     u.formats(FP32, TF32)
     assert u.unpack(SetDatValid=1)
@@ -592,8 +615,9 @@ def test_the_hand_over_gives_the_bank_with_its_format_and_changes_banks(unpacker
     assert not u.unpack()  # both banks are the matrix unit's
 
 
+@pytest.mark.rule("U11", "I.8")
 def test_counters_wrap_at_their_width_and_carry_copies_stay() -> None:
-    """U11, I.8: Y has 13 bits, Z 8."""
+    """Y has 13 bits, Z 8."""
     u = counting(1)
     u.adc(y1=0x1FFF, z1=0xFF)
     assert u.unpack(y1=2, z1=3)
@@ -604,6 +628,7 @@ def test_counters_wrap_at_their_width_and_carry_copies_stay() -> None:
 # --- upsampling, zeros, broadcast, bursts ---------------------------------------------------------------------------
 
 
+@pytest.mark.rule("001.12a")
 @pytest.mark.parametrize("rate", [1, 2, 3])
 def test_upsampling_writes_zeros_behind_each_datum(rate: int) -> None:
     """001.12a, b: (1 << rate) - 1 of them."""
@@ -618,8 +643,8 @@ def test_upsampling_writes_zeros_behind_each_datum(rate: int) -> None:
     assert set(u.src().reshape(-1)[16 * step :]) == {0x7FFFF}
 
 
+@pytest.mark.rule("001.12c")
 def test_interleaved_upsampling_leaves_the_places_between_as_they_are() -> None:
-    """001.12c."""
     u = counting(1)
     u.t["srcb"][0] = 0x7FFFF
     u.set("THCON_SEC1_REG2_Upsample_rate", 1)
@@ -630,9 +655,10 @@ def test_interleaved_upsampling_leaves_the_places_between_as_they_are() -> None:
     assert set(u.src().reshape(-1)[1:40:2]) == {0x7FFFF}
 
 
+@pytest.mark.rule("001.2.6d")
 @pytest.mark.parametrize("count", [256, 21])
 def test_zero_write_writes_zeros_and_does_not_read_l1(count: int) -> None:
-    """001.2.6d: the base address is far outside L1."""
+    """The base address is far outside L1."""
     u = Unpacker(1)
     u.t["srcb"][0] = 0x7FFFF
     u.base(0x7FFFFFF0)
@@ -643,6 +669,7 @@ def test_zero_write_writes_zeros_and_does_not_read_l1(count: int) -> None:
     assert set(flat[count:]) == {0x7FFFF}
 
 
+@pytest.mark.rule("001.2.1b")
 def test_the_row_broadcast_is_refused_unless_the_user_accepts_8_rows() -> None:
     """001.2.1b, Part III 8."""
     with pytest.raises(MissingSpecification, match="first row 0"):
@@ -660,8 +687,9 @@ def test_the_row_broadcast_is_refused_unless_the_user_accepts_8_rows() -> None:
         u.unpack(srcb_bcast=1)
 
 
+@pytest.mark.rule("U12")
 def test_a_srca_transfer_that_starts_inside_a_burst_is_refused_unless_the_user_accepts_it() -> None:
-    """U12: 16-bit data at the default speed comes 4 rows at a time."""
+    """16-bit data at the default speed comes 4 rows at a time."""
     u = counting(0)
     u.set("THCON_SEC0_REG5_Dest_cntx0_address", 64 + 2 * 16)
     u.count(32)
@@ -676,6 +704,7 @@ def test_a_srca_transfer_that_starts_inside_a_burst_is_refused_unless_the_user_a
     assert u.unpack()
 
 
+@pytest.mark.rule("001.0c")
 def test_any_thread_may_unpack_with_its_own_counters() -> None:
     """001.0c; AddrCntContextId 0 is the issuing thread (U2)."""
     u = Unpacker(1, thread=2)

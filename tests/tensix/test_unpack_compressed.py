@@ -78,9 +78,10 @@ def test_a_whole_row_is_restored_with_its_zeros(seed: int) -> None:
         np.testing.assert_array_equal(u.values()[:4].reshape(-1), rows[y])
 
 
+@pytest.mark.rule("001.2.3e")
 @pytest.mark.parametrize(("first", "count"), [(0, 10), (5, 1), (17, 40), (63, 1)])
 def test_part_of_a_row_is_decompressed_from_the_rows_start(first: int, count: int) -> None:
-    """001.2.3e: the datums before X are dropped after decompression."""
+    """The datums before X are dropped after decompression."""
     rows = sparse(9)
     u = compressed(image(*compress(rows), 16))
     for y in range(ROWS):
@@ -92,8 +93,9 @@ def test_part_of_a_row_is_decompressed_from_the_rows_start(first: int, count: in
         assert not flat[count:].any()
 
 
+@pytest.mark.rule("U5")
 def test_planes_have_their_row_starts_behind_each_other() -> None:
-    """U5: entry (W * ZDim + Z) * YDim + Y."""
+    """Entry (W * ZDim + Z) * YDim + Y."""
     rows = sparse(3)
     u = compressed(image(*compress(rows), 16))
     u.set("THCON_SEC1_REG0_TileDescriptor_y_dim", 2)
@@ -104,8 +106,9 @@ def test_planes_have_their_row_starts_behind_each_other() -> None:
     np.testing.assert_array_equal(u.values()[:4].reshape(-1), rows[7])
 
 
+@pytest.mark.rule("001.2.3e")
 def test_row_search_takes_rows_y_to_x() -> None:
-    """001.2.3e: the end comes from entry X + 1."""
+    """The end comes from entry X + 1."""
     rows = sparse(4)
     u = compressed(image(*compress(rows), 16))
     u.adc(y=2, x=4)
@@ -113,9 +116,10 @@ def test_row_search_takes_rows_y_to_x() -> None:
     np.testing.assert_array_equal(u.values()[:12].reshape(-1), rows[2:5].reshape(-1))
 
 
+@pytest.mark.rule("001.1.3c")
 @pytest.mark.parametrize(("kind", "bits"), [(BFP8, 8), (BFP4, 4)])
 def test_each_exponent_serves_16_augmented_datums(kind: int, bits: int) -> None:
-    """001.1.3c: the section has the size of the uncompressed tile's."""
+    """The section has the size of the uncompressed tile's."""
     rows = sparse(6, 1 << bits)
     starts, datums, zeros = compress(rows)
     exponents = np.arange(100, 100 + ROWS * WIDTH // 16, dtype=np.uint8)
@@ -144,8 +148,9 @@ def test_upsampling_and_decompression_combine() -> None:
     np.testing.assert_array_equal(u.values()[:8].reshape(-1), expected)
 
 
+@pytest.mark.rule("001.2.6d")
 def test_zero_write_inserts_no_zeros() -> None:
-    """001.2.6d: one zero for each augmented datum."""
+    """One zero for each augmented datum."""
     rows = sparse(8)
     starts, datums, zeros = compress(rows)
     u = compressed(image(starts, datums, zeros, 16))
@@ -158,16 +163,18 @@ def test_zero_write_inserts_no_zeros() -> None:
     assert set(flat[count:]) == {0x7FFFF}
 
 
+@pytest.mark.rule("I.4")
 def test_falling_row_starts_are_refused() -> None:
-    """I.4: a start index below the one before means that the section holds something else, such as byte offsets."""
+    """A start index below the one before means that the section holds something else, such as byte offsets."""
     u = compressed(image([9, 3], [1] * 16, [0] * 16, 16))
     u.adc(x=0, x1=WIDTH - 1)
     with pytest.raises(UndefinedBehavior, match="row start index 3 follows row start index 9"):
         u.unpack()
 
 
+@pytest.mark.rule("U5")
 def test_a_compressed_tile_that_runs_out_of_l1_is_refused_before_anything_is_written() -> None:
-    """U5: a partial range reads until it has its datums."""
+    """A partial range reads until it has its datums."""
     u = compressed(b"")
     u.base(0x180000 - 96)
     u.count(63)
@@ -176,8 +183,9 @@ def test_a_compressed_tile_that_runs_out_of_l1_is_refused_before_anything_is_wri
     assert not u.src().any()
 
 
+@pytest.mark.rule("U2")
 def test_the_descriptors_flag_counts_in_the_single_context_form() -> None:
-    """U2: word 112 bit 4."""
+    """Word 112 bit 4."""
     rows = sparse(2)
     u = compressed(image(*compress(rows), 16))
     u.set("THCON_SEC1_REG2_Disable_zero_compress_cntx0", 1)

@@ -82,6 +82,7 @@ def fp32_samples() -> NDArray[np.uint32]:
     return (np.arange(512, dtype=np.uint32)[:, None] << np.uint32(23) | mantissas).reshape(-1)
 
 
+@pytest.mark.rule("I.5", "001.3.3a")
 @pytest.mark.parametrize("kind", [BF16, FP16])
 def test_every_half_keeps_its_bits_on_the_way_to_src(kind: int) -> None:
     """I.5, 001.3.3a, b: denormals, Inf and NaN pass."""
@@ -90,14 +91,15 @@ def test_every_half_keeps_its_bits_on_the_way_to_src(kind: int) -> None:
     np.testing.assert_array_equal(through_srcb(u, HALVES.view(np.uint8), 1 << 16), src_cells(HALVES, kind))
 
 
+@pytest.mark.rule("I.2", "001.3.2j")
 def test_every_int16_is_split_into_two_bytes_of_a_src_cell() -> None:
-    """I.2, 001.3.2j."""
     u = Unpacker()
     wide = HALVES.astype(np.uint32)
     expected = (wide & 0xFF00) << 3 | wide & 0xFF
     np.testing.assert_array_equal(through_srcb(u, HALVES.view(np.uint8), 1 << 16), expected)
 
 
+@pytest.mark.rule("I.5", "001.3.2d")
 @pytest.mark.parametrize("e4m3", [0, 1])
 def test_every_fp8_becomes_fp16(e4m3: int) -> None:
     """I.5, 001.3.2d, e: E5M2 with all ones below the sign is special, E4M3 denormals are not normalised."""
@@ -108,10 +110,11 @@ def test_every_fp8_becomes_fp16(e4m3: int) -> None:
     np.testing.assert_array_equal(through_srcb(u, BYTES, 256), src_cells(halves, FP16))
 
 
+@pytest.mark.rule("I.2", "001.3.2h")
 @pytest.mark.parametrize("unpacker", [0, 1])
 @pytest.mark.parametrize("unsigned", [0, 1])
 def test_every_int8_becomes_a_magnitude_under_exponent_16(unsigned: int, unpacker: int) -> None:
-    """I.2, 001.3.2h: magnitude 0 keeps its sign and has exponent 0."""
+    """Magnitude 0 keeps its sign and has exponent 0."""
     u = Unpacker(unpacker)
     u.formats(INT8)
     u.set(f"ALU_FORMAT_SPEC_REG0_Src{'AB'[unpacker]}Unsigned", unsigned)
@@ -124,6 +127,7 @@ def test_every_int8_becomes_a_magnitude_under_exponent_16(unsigned: int, unpacke
         assert int(u.src().reshape(-1)[byte]) == expected, byte
 
 
+@pytest.mark.rule("I.5", "001.3.4a")
 @pytest.mark.parametrize(("kind", "bits"), [(BFP8, 8), (BFP4, 4), (BFP2, 2)])
 def test_every_bfp_datum_with_every_exponent_becomes_bf16(kind: int, bits: int) -> None:
     """I.5, 001.3.4a, b: the exponent wraps modulo 256, negative zero is minus infinity."""
@@ -139,9 +143,9 @@ def test_every_bfp_datum_with_every_exponent_becomes_bf16(kind: int, bits: int) 
         np.testing.assert_array_equal(got.reshape(-1, 16), src_cells(bfp.to_bf16_bits(exponents, blocks, bits), BF16))
 
 
+@pytest.mark.rule("I.5", "001.3.2g", "001.3.4c")
 @pytest.mark.parametrize(("kind", "bits"), [(BFP8A, 8), (BFP4A, 4), (BFP2A, 2)])
 def test_every_a_family_datum_whose_exponent_fits_becomes_fp16(kind: int, bits: int) -> None:
-    """I.5, 001.3.2g, 001.3.4c."""
     u = Unpacker()
     u.formats(kind)
     groups = 16 if bits == 8 else 1
@@ -153,9 +157,10 @@ def test_every_a_family_datum_whose_exponent_fits_becomes_fp16(kind: int, bits: 
         np.testing.assert_array_equal(got.reshape(-1, 16), src_cells(bfp.to_fp16_bits(exponents, datums, bits), FP16))
 
 
+@pytest.mark.rule("I.5", "001.3.4c")
 @pytest.mark.parametrize("exponent", [0, 5, 32, 255])
 def test_an_a_family_exponent_outside_5_bits_is_refused_and_nothing_is_written(exponent: int) -> None:
-    """I.5, 001.3.4c: the third row holds the datum at fault."""
+    """The third row holds the datum at fault."""
     u = Unpacker()
     u.formats(BFP8A)
     u.set("THCON_SEC1_REG0_TileDescriptor_z_dim", 1)
@@ -170,8 +175,9 @@ def test_an_a_family_exponent_outside_5_bits_is_refused_and_nothing_is_written(e
     assert not u.src().any()
 
 
+@pytest.mark.rule("I.5")
 def test_zeros_of_the_a_family_do_not_look_at_the_exponent() -> None:
-    """I.5: negative zero is 0xFC00 whatever the shared exponent."""
+    """Negative zero is 0xFC00 whatever the shared exponent."""
     u = Unpacker()
     u.formats(BFP8A)
     u.set("THCON_SEC{}_REG0_TileDescriptor_z_dim", 1)
@@ -180,8 +186,8 @@ def test_zeros_of_the_a_family_do_not_look_at_the_exponent() -> None:
     np.testing.assert_array_equal(u.src()[0, :2], src_cells(np.array([0, 0xFC00]), FP16))
 
 
+@pytest.mark.rule("I.5", "001.3.2a")
 def test_fp32_to_tf32_drops_13_bits_and_nothing_else() -> None:
-    """I.5, 001.3.2a."""
     u = Unpacker()
     u.formats(FP32, TF32)
     samples = fp32_samples()
@@ -189,6 +195,7 @@ def test_fp32_to_tf32_drops_13_bits_and_nothing_else() -> None:
     np.testing.assert_array_equal(through_srcb(u, samples.view(np.uint8), len(samples)), expected)
 
 
+@pytest.mark.rule("I.5", "001.3.2b")
 @pytest.mark.parametrize("target", [BF16, FP16])
 def test_fp32_is_truncated_to_16_bits(target: int) -> None:
     """I.5, 001.3.2b, c."""
@@ -200,9 +207,10 @@ def test_fp32_is_truncated_to_16_bits(target: int) -> None:
     np.testing.assert_array_equal(got, src_cells(truncate(samples), target))
 
 
+@pytest.mark.rule("I.5")
 @pytest.mark.parametrize(("source", "target"), [(FP32, FP32), (FP32, TF32), (TF32, TF32), (INT32, INT32)])
 def test_32_bit_formats_keep_all_bits_on_the_way_to_dst(source: int, target: int) -> None:
-    """I.5: high half permuted in row a, low half in row a + 8; the valid flag is that of row a (I.3)."""
+    """High half permuted in row a, low half in row a + 8; the valid flag is that of row a (I.3)."""
     u = Unpacker(0)
     u.to_dst()
     u.formats(source, target)
@@ -216,6 +224,7 @@ def test_32_bit_formats_keep_all_bits_on_the_way_to_dst(source: int, target: int
     assert list(np.flatnonzero(u.t["dst_valid"])) == [*range(8), *range(16, 24)]
 
 
+@pytest.mark.rule("I.2", "001.3.2k", "001.3.5b")
 @pytest.mark.parametrize(
     ("source", "target", "dtype", "cells"),
     [
@@ -229,7 +238,7 @@ def test_32_bit_formats_keep_all_bits_on_the_way_to_dst(source: int, target: int
     ],
 )
 def test_8_and_16_bit_formats_take_the_16_bit_layout_of_dst(source: int, target: int, dtype: str, cells: Any) -> None:
-    """I.2, 001.3.2k, 001.3.5b: documents only."""
+    """Documents only."""
     u = Unpacker(0)
     u.to_dst()
     u.formats(source, target)
@@ -240,8 +249,8 @@ def test_8_and_16_bit_formats_take_the_16_bit_layout_of_dst(source: int, target:
     np.testing.assert_array_equal(u.t["dst"][:16].reshape(-1), cells(values))
 
 
+@pytest.mark.rule("I.5", "001.3.2k")
 def test_bfp_to_dst_is_bf16_in_the_16_bit_layout() -> None:
-    """I.5, 001.3.2k."""
     u = Unpacker(0)
     u.to_dst()
     u.formats(BFP8)
@@ -266,9 +275,10 @@ def test_the_input_format_alone_gives_the_width_of_bfp_datums(kind: int, bits: i
     np.testing.assert_array_equal(got.reshape(16, 16), src_cells(bfp.to_bf16_bits(exponents, datums, bits), BF16))
 
 
+@pytest.mark.rule("001.1.2d", "001.3.5d")
 @pytest.mark.parametrize("unpacker", [0, 1])
 def test_a_forced_exponent_replaces_the_exponent_section(unpacker: int) -> None:
-    """001.1.2d, 001.3.5d: 8-bit integers declared BFP8 become BF16."""
+    """8-bit integers declared BFP8 become BF16."""
     u = Unpacker(unpacker)
     u.formats(BFP8)
     u.set("THCON_SEC{}_REG2_Force_shared_exp", 1)
@@ -281,6 +291,7 @@ def test_a_forced_exponent_replaces_the_exponent_section(unpacker: int) -> None:
     np.testing.assert_array_equal(u.src()[:16], expected)
 
 
+@pytest.mark.rule("001.3.1a", "001.3.2l")
 @pytest.mark.parametrize(
     ("source", "target"),
     [
@@ -297,7 +308,7 @@ def test_a_forced_exponent_replaces_the_exponent_section(unpacker: int) -> None:
     ],
 )
 def test_pairs_of_formats_without_meaning_are_refused(source: int, target: int) -> None:
-    """001.3.1a, 001.3.2l: In must equal Out except for FP32; 32-bit data does not fit Src."""
+    """In must equal Out except for FP32; 32-bit data does not fit Src."""
     u = Unpacker()
     u.formats(source, target)
     with pytest.raises(
@@ -306,8 +317,8 @@ def test_pairs_of_formats_without_meaning_are_refused(source: int, target: int) 
         u.unpack()
 
 
+@pytest.mark.rule("001.3.2i")
 def test_tf32_to_src_is_refused_unless_the_user_accepts_it_as_fp32() -> None:
-    """001.3.2i."""
     u = Unpacker()
     u.formats(TF32)
     with pytest.raises(MissingSpecification, match="TF32"):
@@ -320,8 +331,9 @@ def test_tf32_to_src_is_refused_unless_the_user_accepts_it_as_fp32() -> None:
     assert int(u.src()[0, 0]) == 1 << 18 | (0x490FDB >> 13) << 8 | 0x80
 
 
+@pytest.mark.rule("001.1.2f")
 def test_a_bfp_row_may_start_in_the_middle_of_an_exponent_block() -> None:
-    """001.1.2f: exponent index = (first + i) / 16."""
+    """Exponent index = (first + i) / 16."""
     u = Unpacker()
     u.formats(BFP4)
     u.set("THCON_SEC1_REG0_TileDescriptor_z_dim", 1)

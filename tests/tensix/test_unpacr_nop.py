@@ -28,6 +28,7 @@ def content(u: Unpacker, bank: int) -> set[int]:
     return {int(cell) for cell in u.src(bank).reshape(-1)}
 
 
+@pytest.mark.rule("I.7", "001.8.3c")
 @pytest.mark.parametrize("unpacker", [0, 1])
 @pytest.mark.parametrize(
     ("operands", "cell"),
@@ -40,7 +41,7 @@ def content(u: Unpacker, bank: int) -> set[int]:
     ],
 )
 def test_the_current_bank_is_cleared_to_a_value(unpacker: int, operands: dict[str, int], cell: int) -> None:
-    """I.7, 001.8.3c: zero, minus infinity, one as FP16, BF16 or INT8; the clear value reaches SrcB too."""
+    """Zero, minus infinity, one as FP16, BF16 or INT8; the clear value reaches SrcB too."""
     u = marked(unpacker)
     u.t["unpack_bank"][unpacker] = 1
     assert u.nop(Unpack_Pop=CLEAR, **operands)
@@ -50,13 +51,14 @@ def test_the_current_bank_is_cleared_to_a_value(unpacker: int, operands: dict[st
     assert u.t["unpack_bank"][unpacker] == 1
 
 
+@pytest.mark.rule("I.7", "001.8.3a")
 def test_both_banks_are_cleared_with_bank_clr_ctrl() -> None:
-    """I.7, 001.8.3a."""
     u = marked(1)
     assert u.nop(Unpack_Pop=CLEAR, Bank_Clr_Ctrl=1)
     assert content(u, 0) == content(u, 1) == {0}
 
 
+@pytest.mark.rule("I.7")
 def test_the_clear_value_register_is_refused_unless_the_user_takes_its_low_19_bits() -> None:
     """I.7, Part III 7: words 53, 63."""
     u = marked(1)
@@ -69,9 +71,10 @@ def test_the_clear_value_register_is_refused_unless_the_user_takes_its_low_19_bi
     assert content(u, 0) == {0x81}
 
 
+@pytest.mark.rule("I.7", "001.8.3b")
 @pytest.mark.parametrize("unpacker", [0, 1])
 def test_the_clear_waits_for_the_bank_that_stall_clr_cntrl_names(unpacker: int) -> None:
-    """I.7, 001.8.3b: 0 the matrix unit's current bank, 1 the unpacker's own."""
+    """0 the matrix unit's current bank, 1 the unpacker's own."""
     for own in (0, 1):
         u = marked(unpacker)
         u.t["unpack_bank"][unpacker] = 1
@@ -85,9 +88,10 @@ def test_the_clear_waits_for_the_bank_that_stall_clr_cntrl_names(unpacker: int) 
         assert content(u, 1) == {0}
 
 
+@pytest.mark.rule("I.7", "U11", "001.8.2a")
 @pytest.mark.parametrize("operands", [{"Set_Dvalid": 1}, {"Clr_to1_fmt_Ctrl": 3}])
 def test_the_bank_is_handed_over_with_the_configured_output_format(operands: dict[str, int]) -> None:
-    """I.7, U11, 001.8.2a: after the clear, or with format 3 without one."""
+    """After the clear, or with format 3 without one."""
     u = marked(1)
     u.formats(FP32, TF32)
     u.set("SRCB_SET_Base", 1)
@@ -99,8 +103,8 @@ def test_the_bank_is_handed_over_with_the_configured_output_format(operands: dic
     assert u.t["src_row"][0, 1] == 16
 
 
+@pytest.mark.rule("U11", "001.2.7c")
 def test_handing_over_a_bank_of_the_matrix_unit_is_refused_and_nothing_is_cleared() -> None:
-    """U11, 001.2.7c."""
     u = marked(0)
     u.t["unpack_bank"][0] = 1
     u.t["src_owner"][0, 1] = 1
@@ -116,17 +120,18 @@ def test_a_format_of_one_without_one_is_refused() -> None:
         marked(0).nop(Unpack_Pop=CLEAR, Clr_to1_fmt_Ctrl=2)
 
 
+@pytest.mark.rule("I.7")
 def test_the_plain_form_does_nothing_and_does_not_wait() -> None:
-    """I.7."""
     u = marked(0)
     u.t["src_owner"][:] = 1
     assert u.nop(Unpack_Pop=NOTHING)
     assert content(u, 0) == {MARK}
 
 
+@pytest.mark.rule("001.8.4")
 @pytest.mark.parametrize("unpacker", [0, 1])
 def test_the_pop_takes_stream_and_count_from_thread_config(unpacker: int) -> None:
-    """001.8.4: entries 42 and 43."""
+    """Entries 42 and 43."""
     u = Unpacker(unpacker)
     u.set("NOC_OVERLAY_MSG_CLEAR_StreamId_{}", 9)
     u.set("NOC_OVERLAY_MSG_CLEAR_MsgNum_{}", 2)
@@ -135,8 +140,8 @@ def test_the_pop_takes_stream_and_count_from_thread_config(unpacker: int) -> Non
     assert u.t["stream_messages"][9] == 3
 
 
+@pytest.mark.rule("I.7", "001.8.4")
 def test_the_named_pop_takes_stream_and_count_from_the_word() -> None:
-    """I.7, 001.8.4."""
     u = Unpacker()
     u.t["stream_messages"][33] = 7
     assert u.nop(Unpack_Pop=POP_NAMED, Stream_Id=33, Msg_Clr_Cnt=7)
@@ -151,16 +156,17 @@ def enhanced(unpacker: int, stream: int, count: int, accumulate: int = 0, select
     return word | count << 4 | accumulate << 3
 
 
+@pytest.mark.rule("I.7", "001.8.5")
 def test_the_enhanced_pop_takes_up_to_2047_messages() -> None:
-    """I.7, 001.8.5."""
     u = Unpacker()
     u.t["stream_messages"][63] = 3000
     assert u.issue(enhanced(1, 63, 2047))
     assert u.t["stream_messages"][63] == 953
 
 
+@pytest.mark.rule("001.8.5")
 def test_accumulation_follows_setreg_only_where_the_user_accepts_it() -> None:
-    """001.8.5: count 0 clears the sum, any other is added and the sum popped."""
+    """Count 0 clears the sum, any other is added and the sum popped."""
     u = Unpacker()
     u.t["stream_messages"][4] = 100
     with pytest.raises(MissingSpecification, match="accumulate"):
@@ -171,13 +177,14 @@ def test_accumulation_follows_setreg_only_where_the_user_accepts_it() -> None:
         assert u.t["stream_messages"][4] == left
 
 
+@pytest.mark.rule("001.8.5")
 @pytest.mark.parametrize("select", [1, 2, 3])
 def test_other_registers_of_the_enhanced_pop_are_refused(select: int) -> None:
-    """001.8.5."""
     with pytest.raises(MissingSpecification, match=f"select {select}"):
         Unpacker().issue(enhanced(1, 4, 3, select=select))
 
 
+@pytest.mark.rule("I.7")
 @pytest.mark.parametrize(
     ("word", "stray"),
     [
@@ -190,6 +197,5 @@ def test_other_registers_of_the_enhanced_pop_are_refused(select: int) -> None:
     ],
 )
 def test_bits_without_a_function_in_their_form_are_refused(word: int, stray: str) -> None:
-    """I.7."""
     with pytest.raises(UndefinedBehavior, match=f"bits {stray} of the word"):
         Unpacker().issue(word)

@@ -41,9 +41,12 @@ def sfpu() -> Sfpu:
     return Sfpu()
 
 
+@pytest.mark.rule("math V17")
 @pytest.mark.parametrize("mode_bit_3", [0, 8])  # set by LLK's exponential, in mode 6
 @pytest.mark.parametrize(("mode", "bits", "want"), ROUND_NEAREST)
-def test_v17_rounding_to_nearest_as_published(sfpu: Sfpu, mode: int, bits: int, want: int, mode_bit_3: int) -> None:
+def test_rounding_to_nearest_gives_the_published_values(
+    sfpu: Sfpu, mode: int, bits: int, want: int, mode_bit_3: int
+) -> None:
     sfpu.set(1, bits)
     sfpu.do("SFP_STOCH_RND", lreg_src_c=1, lreg_dest=2, instr_mod1=mode | mode_bit_3)
     assert sfpu.get(2) == [want] * 32
@@ -79,9 +82,10 @@ def _rounded(mode: int, bits: int, threshold: int, shift: int) -> int:
     return value | (sign if mode in (3, 5, 7) and value else 0)
 
 
+@pytest.mark.rule("math V17")
 @pytest.mark.parametrize("rounding", [0, 1, 2])
 @pytest.mark.parametrize("mode", range(8))
-def test_v17_rounding_agrees_with_exact_integers(sfpu: Sfpu, mode: int, rounding: int) -> None:
+def test_rounding_agrees_with_exact_integers(sfpu: Sfpu, mode: int, rounding: int) -> None:
     rng = np.random.default_rng(mode * 3 + rounding)
     for _ in range(20):
         bits = rng.integers(0, 1 << 32, 32)
@@ -97,20 +101,23 @@ def test_v17_rounding_agrees_with_exact_integers(sfpu: Sfpu, mode: int, rounding
         assert sfpu.get(3) == [_rounded(mode, b, _threshold(rounding, r), s) for b, s, r in lanes]
 
 
-def test_v17_rounding_steps_the_generators_of_enabled_lanes_even_when_unused(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V17")
+def test_rounding_steps_the_generators_of_enabled_lanes_even_when_unused(sfpu: Sfpu) -> None:
     sfpu.t["prng"][:] = 0x12345678
     sfpu.flags(0xFFFF0000)
     sfpu.do("SFP_STOCH_RND", lreg_src_c=1, lreg_dest=2, instr_mod1=1)
     assert [int(x) for x in sfpu.t["prng"][[0, 31]]] == [0x12345678, 0x12345678 >> 1]
 
 
-def test_v17_an_integer_shift_may_be_immediate(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V17")
+def test_an_integer_shift_may_be_immediate(sfpu: Sfpu) -> None:
     sfpu.set(1, 0x80000018)
     sfpu.do("SFP_STOCH_RND", lreg_src_c=1, lreg_dest=2, instr_mod1=5 + 8, imm8_math=4)
     assert sfpu.get(2)[0] == 0x80000002
 
 
-def test_v16_integers_to_fp32_round_to_nearest_even(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V16")
+def test_integers_to_fp32_round_to_nearest_even(sfpu: Sfpu) -> None:
     values = [0, 1, 0x80000001, 0x80000000, 0x1000001, 0x1000003, 0x7FFFFFFF, 0x00FFFFFF]
     sfpu.set(1, *values)
     sfpu.do("SFPCAST", lreg_src_c=1, lreg_dest=2)
@@ -118,7 +125,8 @@ def test_v16_integers_to_fp32_round_to_nearest_even(sfpu: Sfpu) -> None:
     assert sfpu.get(2)[: len(values)] == want
 
 
-def test_v16_stochastic_cast_compares_seven_bits_of_the_generator(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V16")
+def test_stochastic_cast_compares_seven_bits_of_the_generator(sfpu: Sfpu) -> None:
     sfpu.set(1, 0x7FFFFF81 >> 0, 0x01000003)
     sfpu.t["prng"][:] = 0x40 << 10  # bits 16:10 are compared
     sfpu.do("SFPCAST", lreg_src_c=1, lreg_dest=2, instr_mod1=1)
@@ -129,7 +137,8 @@ def test_v16_stochastic_cast_compares_seven_bits_of_the_generator(sfpu: Sfpu) ->
     assert sfpu.get(2)[:2] == [0x4F000000, 0x4B800002]
 
 
-def test_v16_casts_between_integer_kinds(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V16")
+def test_casts_convert_between_sign_magnitude_and_twos_complement(sfpu: Sfpu) -> None:
     sfpu.set(1, 5, 0x80000005, 0xFFFFFFFB, 0x80000000)
     sfpu.do("SFPCAST", lreg_src_c=1, lreg_dest=2, instr_mod1=3)
     assert sfpu.get(2)[:4] == [5, 0xFFFFFFFB, 0x80000005, 0x80000000]
@@ -137,8 +146,9 @@ def test_v16_casts_between_integer_kinds(sfpu: Sfpu) -> None:
     assert sfpu.get(2)[:4] == [5, 0x7FFFFFFB, 5, 0x80000000]
 
 
-def test_v14_reciprocal_mantissas_are_the_published_table(sfpu: Sfpu) -> None:
-    """V14: the printed table is the closed form, which never meets a tie, and the unit's results are the table."""
+@pytest.mark.rule("math V14")
+def test_reciprocal_mantissas_are_the_published_table(sfpu: Sfpu) -> None:
+    """The printed table is the closed form, which never meets a tie, and the unit's results are the table."""
     table = [int(x) for x in RECIPROCAL.split()]
     assert table == [(2 * 65536 + 257 + 2 * i) // (2 * (257 + 2 * i)) - 128 for i in range(128)]
     assert all((2 * 65536) % (257 + 2 * i) for i in range(128))
@@ -148,20 +158,23 @@ def test_v14_reciprocal_mantissas_are_the_published_table(sfpu: Sfpu) -> None:
         assert sfpu.get(2) == [126 << 23 | table[first + lane] << 16 for lane in range(32)]
 
 
-def test_v14_reciprocal_exponents_zero_and_infinity(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V14")
+def test_reciprocal_exchanges_zero_and_infinity_and_reverses_exponents(sfpu: Sfpu) -> None:
     sfpu.set(1, 0x80000000, 0x007FFFFF, 0xFF800000, 253 << 23, 252 << 23, 1 << 23)
     sfpu.do("SFPARECIP", lreg_c=1, lreg_dest=2)
     assert sfpu.get(2)[:6] == [0xFF800000, 0x7F800000, 0x80000000, 0, 0x00FF0000, 0x7E7F0000]
 
 
-def test_v14_reciprocal_only_where_another_register_is_negative(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V14")
+def test_reciprocal_only_where_another_register_is_negative(sfpu: Sfpu) -> None:
     sfpu.set(1, 0xC0000000)
     sfpu.set(3, 0x80000000, 0)
     sfpu.do("SFPARECIP", imm12_math=3, lreg_c=1, lreg_dest=2, instr_mod1=1)
     assert sfpu.get(2)[:2] == [125 << 23 | 127 << 16, 0xC0000000]
 
 
-def test_v14_exponential_truncates_e_to_the_x(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V14")
+def test_exponential_truncates_e_to_the_x(sfpu: Sfpu) -> None:
     getcontext().prec = 40
     tops = list(range(0x3C80, 0x4000))
     for first in range(0, len(tops), 32):
@@ -175,13 +188,15 @@ def test_v14_exponential_truncates_e_to_the_x(sfpu: Sfpu) -> None:
             assert got == (127 + exponent) << 23 | mantissa << 16 | 0xABCD
 
 
-def test_v14_exponential_outside_its_table(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V14")
+def test_exponential_outside_of_its_table_has_an_exponent_of_its_own(sfpu: Sfpu) -> None:
     sfpu.set(1, 0x007FFFFF, 0x80800000, 0x3C7FABCD, 0x40001234, 0xFF800000)
     sfpu.do("SFPARECIP", lreg_c=1, lreg_dest=2, instr_mod1=5)
     assert sfpu.get(2)[:5] == [0x3F800000, 0xBF810000, 0x3F81ABCD, 0x40801234, 0xC0800000]
 
 
-def test_v15_products_of_23_bits(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V15")
+def test_mul24_gives_the_low_or_high_23_bits_of_a_product(sfpu: Sfpu) -> None:
     rng = np.random.default_rng(1)
     a, b = ([*map(int, rng.integers(0, 1 << 32, 31)), 0xFFFFFFFF] for _ in range(2))
     sfpu.set(0, *a)
@@ -194,7 +209,8 @@ def test_v15_products_of_23_bits(sfpu: Sfpu) -> None:
         sfpu.do("SFPMUL24", lreg_src_a=0, lreg_src_b=1, lreg_src_c=3, lreg_dest=2)
 
 
-def test_v12_lut_entries_and_their_sign(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V12")
+def test_sfplut_applies_slope_and_offset_and_may_keep_the_sign(sfpu: Sfpu) -> None:
     sfpu.set(0, 0x00FF)  # slope 1.0, offset 0
     sfpu.set(1, 0x10FF)  # slope 0.5
     sfpu.set(2, 0xFF80)  # slope 0, offset -1.0
@@ -205,7 +221,8 @@ def test_v12_lut_entries_and_their_sign(sfpu: Sfpu) -> None:
     assert sfpu.get(4)[:3] == [0x3F000000, 0x3F400000, 0xBF800000]
 
 
-def test_v13_fp32_tables_of_three_entries(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V13")
+def test_sfplutfp32_takes_one_of_three_entries_by_magnitude(sfpu: Sfpu) -> None:
     for entry, slope in enumerate((0x3F800000, 0x40000000, 0x40800000)):
         sfpu.set(entry, slope)
         sfpu.set(4 + entry, 0x3F800000)
@@ -216,7 +233,8 @@ def test_v13_fp32_tables_of_three_entries(sfpu: Sfpu) -> None:
     assert sfpu.t["lregs"][7].view(np.float32)[:3].tolist() == [1.5, -3.0, 9.0]
 
 
-def test_v13_the_last_break_of_six_entries_is_3_or_4(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V13")
+def test_the_last_break_of_six_entries_is_3_or_4(sfpu: Sfpu) -> None:
     for entry in range(3):
         sfpu.set(entry, 0)
         sfpu.set(4 + entry, 0x4000_3C00)  # offsets 1.0 below, 2.0 from the break on; slope 2^-15

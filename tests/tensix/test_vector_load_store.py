@@ -16,24 +16,28 @@ def sfpu() -> Sfpu:
     return unit
 
 
-def test_v2_a_load_takes_the_even_columns_of_four_rows(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V2")
+def test_a_load_takes_the_even_columns_of_four_rows(sfpu: Sfpu) -> None:
     sfpu.do("SFPLOAD", lreg_ind=1, instr_mod0=6, dest_reg_addr=8)
     assert sfpu.get(1) == [16 * (8 + lane // 8) + 2 * (lane % 8) for lane in range(32)]
 
 
-def test_v2_an_address_with_bit_1_takes_the_odd_columns(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V2")
+def test_an_address_with_bit_1_takes_the_odd_columns(sfpu: Sfpu) -> None:
     sfpu.do("SFPLOAD", lreg_ind=1, instr_mod0=6, dest_reg_addr=10)
     assert sfpu.get(1) == [16 * (8 + lane // 8) + 2 * (lane % 8) + 1 for lane in range(32)]
 
 
-def test_v2_the_address_adds_the_row_counter_and_the_math_offset_modulo_1024(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V2")
+def test_the_address_adds_the_row_counter_and_the_math_offset_modulo_1024(sfpu: Sfpu) -> None:
     sfpu.t["rwc"][1, 4] = 520
     sfpu.t["thread_config"][1, 1] = 512
     sfpu.do("SFPLOAD", lreg_ind=1, instr_mod0=6, dest_reg_addr=0)
     assert sfpu.get(1)[0] == 16 * 8
 
 
-def test_v8_invalid_rows_read_as_zero_and_a_store_makes_its_rows_valid(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V8")
+def test_invalid_rows_read_as_zero_and_a_store_makes_its_rows_valid(sfpu: Sfpu) -> None:
     sfpu.t["dst_valid"][5] = 0
     sfpu.do("SFPLOAD", lreg_ind=1, instr_mod0=6, dest_reg_addr=4)
     assert sfpu.get(1)[8:16] == [0] * 8
@@ -45,8 +49,9 @@ def test_v8_invalid_rows_read_as_zero_and_a_store_makes_its_rows_valid(sfpu: Sfp
     assert sfpu.t["dst"][5, :3].tolist() == [0, 81, 82]
 
 
+@pytest.mark.rule("math V8")
 @pytest.mark.parametrize("bits", [0x3F812345, 0xC1234567, 0x80000001, 0x7F800000])
-def test_v8_the_32_bit_view_keeps_halves_eight_rows_apart(sfpu: Sfpu, bits: int) -> None:
+def test_the_32_bit_view_keeps_halves_eight_rows_apart(sfpu: Sfpu, bits: int) -> None:
     sfpu.set(2, bits)
     sfpu.do("SFPSTORE", lreg_ind=2, instr_mod0=4, dest_reg_addr=12)  # rows 12..15 of the view are physical 20..23
     high = bits >> 16
@@ -56,7 +61,8 @@ def test_v8_the_32_bit_view_keeps_halves_eight_rows_apart(sfpu: Sfpu, bits: int)
     assert sfpu.get(3) == [bits] * 32
 
 
-def test_v8_storing_floats_flushes_denormals_and_truncates(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V8")
+def test_storing_floats_flushes_denormals_and_truncates(sfpu: Sfpu) -> None:
     sfpu.set(2, 0x807FFFFF, 0x3F80FFFF)
     sfpu.do("SFPSTORE", lreg_ind=2, instr_mod0=2, dest_reg_addr=0)
     assert sfpu.t["dst"][0, [0, 2]].tolist() == [0x8000, 0x007F]
@@ -64,6 +70,7 @@ def test_v8_storing_floats_flushes_denormals_and_truncates(sfpu: Sfpu) -> None:
     assert sfpu.t["dst"][[0, 8], 0].tolist() == [0x8000, 0]
 
 
+@pytest.mark.rule("math V8")
 @pytest.mark.parametrize(
     ("bits", "cell"),
     [
@@ -76,13 +83,14 @@ def test_v8_storing_floats_flushes_denormals_and_truncates(sfpu: Sfpu) -> None:
         (0xFFC00000, 0xFFFF),  # and so does a NaN
     ],
 )
-def test_v8_storing_fp16_flushes_truncates_and_saturates(sfpu: Sfpu, bits: int, cell: int) -> None:
+def test_storing_fp16_flushes_truncates_and_saturates(sfpu: Sfpu, bits: int, cell: int) -> None:
     sfpu.set(2, bits)
     sfpu.do("SFPSTORE", lreg_ind=2, instr_mod0=1, dest_reg_addr=0)
     assert sfpu.t["dst"][0, 0] == cell
 
 
-def test_v5_v8_loading_fp16_knows_infinity_only_with_lane_config_bit_0(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V5", "math V8")
+def test_loading_fp16_knows_infinity_only_with_lane_config_bit_0(sfpu: Sfpu) -> None:
     sfpu.t["dst"][0, 0] = 0xFFFF
     sfpu.do("SFPLOAD", lreg_ind=1, instr_mod0=1)
     assert sfpu.get(1)[0] == 0xC7FFE000
@@ -91,22 +99,25 @@ def test_v5_v8_loading_fp16_knows_infinity_only_with_lane_config_bit_0(sfpu: Sfp
     assert sfpu.get(1)[0] == 0xFF800000
 
 
+@pytest.mark.rule("math V8")
 @pytest.mark.parametrize(("mode", "want"), [(5, 0x800000A5), (8, 0x800014B0), (9, 0x94B0), (7, 0x94B00000), (11, 0),
                                             (13, 0x800000A5)])  # fmt: skip
-def test_v8_document_only_integer_loads(sfpu: Sfpu, mode: int, want: int) -> None:
+def test_integer_loads_that_the_documents_alone_describe_follow_them(sfpu: Sfpu, mode: int, want: int) -> None:
     sfpu.t["dst"][0, 0] = 0x94B0
     sfpu.do("SFPLOAD", lreg_ind=1, instr_mod0=mode)
     assert sfpu.get(1)[0] == want
 
 
+@pytest.mark.rule("math V8")
 @pytest.mark.parametrize(("mode", "want"), [(5, 0x8000 | 0x123 << 5 | 16), (8, 0x9123), (11, 0)])
-def test_v8_document_only_integer_stores(sfpu: Sfpu, mode: int, want: int) -> None:
+def test_integer_stores_that_the_documents_alone_describe_follow_them(sfpu: Sfpu, mode: int, want: int) -> None:
     sfpu.set(1, 0x80001123)
     sfpu.do("SFPSTORE", lreg_ind=1, instr_mod0=mode)
     assert sfpu.t["dst"][0, 0] == want
 
 
-def test_v7_mode_0_follows_the_configured_format(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V7")
+def test_mode_0_follows_the_configured_format(sfpu: Sfpu) -> None:
     sfpu.t["dst"][0, 0] = 0x007F
     for srcb, want in ((5, 0x3F800000), (1, (31 + 112) << 23 | 3 << 13)):
         sfpu.t["config"][0, 1] = srcb << 21
@@ -120,7 +131,8 @@ def test_v7_mode_0_follows_the_configured_format(sfpu: Sfpu) -> None:
     assert sfpu.get(1)[0] == 0x3F800000 | 16 * 8  # the low half stands in row 8
 
 
-def test_v7_stack_mode_pushes_and_pops_whatever_the_flags(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V7")
+def test_stack_mode_pushes_and_pops_whatever_the_flags(sfpu: Sfpu) -> None:
     sfpu.t["thread_config"][1, 36] = 4
     sfpu.flags(0)
     for value in (0x11, 0x22):
@@ -133,7 +145,8 @@ def test_v7_stack_mode_pushes_and_pops_whatever_the_flags(sfpu: Sfpu) -> None:
     assert sfpu.t["dst_stack_pointer"][1] == 0
 
 
-def test_v5_lane_config_blocks_accesses_and_forces_odd_columns(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V5")
+def test_lane_config_blocks_accesses_and_forces_odd_columns(sfpu: Sfpu) -> None:
     sfpu.set(1, 7)
     sfpu.t["lane_config"] = 1 << 5
     sfpu.do("SFPLOAD", lreg_ind=1, instr_mod0=6)
@@ -149,37 +162,42 @@ def test_v5_lane_config_blocks_accesses_and_forces_odd_columns(sfpu: Sfpu) -> No
     assert sfpu.t["dst"][0, :4].tolist() == [0, 0, 2, 0]
 
 
-def test_v5_lane_config_captures_the_place_of_each_datum(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V5")
+def test_lane_config_captures_the_place_of_each_datum(sfpu: Sfpu) -> None:
     sfpu.t["lane_config"] = 0b1100
     sfpu.do("SFPLOAD", lreg_ind=1, instr_mod0=6, dest_reg_addr=10)
     assert sfpu.get(5) == [16 * (8 + lane // 8) + 2 * (lane % 8) + 1 for lane in range(32)]
 
 
+@pytest.mark.rule("math V2")
 @pytest.mark.parametrize("mnemonic", ["SFPLOAD", "SFPSTORE"])
-def test_v2_odd_addresses_are_refused_and_change_nothing(sfpu: Sfpu, mnemonic: str) -> None:
+def test_odd_addresses_are_refused_and_change_nothing(sfpu: Sfpu, mnemonic: str) -> None:
     with pytest.raises(NonContractualBehavior, match=r"address 3 .* is odd") as refusal:
         sfpu.do(mnemonic, lreg_ind=1, instr_mod0=6, dest_reg_addr=3)
     assert "even" in str(refusal.value)
     assert sfpu.get(1) == [0] * 32
 
 
-def test_v1_loads_into_the_programmable_constants_are_refused(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V1")
+def test_loads_into_the_programmable_constants_are_refused(sfpu: Sfpu) -> None:
     for mnemonic in ("SFPLOAD", "SFPLOADI"):
         with pytest.raises(MissingSpecification, match="register 12"):
             sfpu.do(mnemonic, lreg_ind=12, instr_mod0=4)
 
 
+@pytest.mark.rule("math V9")
 @pytest.mark.parametrize(
     ("mode", "want"),
     [(0, 0x80010000), (1, 0xB8002000), (2, 0x8001), (4, 0xFFFF8001), (8, 0x80015678), (10, 0x12348001)],
 )
-def test_v9_immediates(sfpu: Sfpu, mode: int, want: int) -> None:
+def test_each_mode_of_sfploadi_places_its_immediate(sfpu: Sfpu, mode: int, want: int) -> None:
     sfpu.set(1, 0x12345678)
     sfpu.do("SFPLOADI", lreg_ind=1, instr_mod0=mode, imm16=0x8001)
     assert sfpu.get(1) == [want] * 32
 
 
-def test_v9_reserved_immediate_modes_are_refused(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V9")
+def test_reserved_immediate_modes_are_refused(sfpu: Sfpu) -> None:
     for mode in (3, 5, 6, 7, 9, 11, 15):
         with pytest.raises(UndefinedBehavior, match=f"mode {mode} of SFPLOADI"):
             sfpu.do("SFPLOADI", lreg_ind=1, instr_mod0=mode)

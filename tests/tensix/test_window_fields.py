@@ -26,7 +26,8 @@ def tile() -> Tile:
     return Tile()
 
 
-def test_003_7b_encodings_of_the_configuration_instructions(tile: Tile) -> None:
+@pytest.mark.rule("003.7b")
+def test_encodings_of_the_configuration_instructions(tile: Tile) -> None:
     """Words spelt out from the quick reference; what they do is read through the window."""
     tile.store_word(GPRS + 4 * 33, 0x89ABCDEF, "T1")
     tile.execute(1, 0xB0 << 24 | 33 << 16 | BANKED)  # WRCFG: GPR [21:16], width [15], word [10:0]
@@ -49,7 +50,8 @@ def fields_of(word: int) -> dict[str, tuple[int, int]]:
     return {f.name: (f.lsb, f.width) for f, _ in decode_word("config", word, 0)}
 
 
-def test_000_3a_word_0_has_three_formats_that_count_with_their_override_only() -> None:
+@pytest.mark.rule("000.3a")
+def test_word_0_has_three_formats_that_count_with_their_override_only() -> None:
     prefix = "ALU_FORMAT_SPEC_REG_"
     assert fields_of(0) == {
         f"{prefix}{name}": place
@@ -64,11 +66,12 @@ def test_000_3a_word_0_has_three_formats_that_count_with_their_override_only() -
     }
 
 
+@pytest.mark.rule("000.3a")
 @pytest.mark.parametrize(
     ("configured", "override", "instead", "counts"),
     [(BF16, 0, FP16, BF16), (BF16, 1, FP16, FP16), (FP16, 0, BF16, FP16), (FP16, 1, BF16, BF16)],
 )
-def test_000_3a_the_dstacc_format_of_word_0_counts_with_its_override_only(
+def test_the_dstacc_format_of_word_0_counts_with_its_override_only(
     configured: int, override: int, instead: int, counts: int
 ) -> None:
     """The packer refuses an input format (word 70) other than the one that counts."""
@@ -105,21 +108,24 @@ TF32_FORMAT = 4
 TRIMMED, WHOLE = 0x3F800000, 0x3F80E000
 
 
-def test_000_3a_the_srca_format_of_word_0_counts_with_its_override_only() -> None:
+@pytest.mark.rule("000.3a")
+def test_the_srca_format_of_word_0_counts_with_its_override_only() -> None:
     configured = BF16 << 17 | BF16 << 21
     for override, expected in ((0, TRIMMED), (1, WHOLE)):
         assert hex(eltwise_sum(TF32_FORMAT | override << 4, configured, BF16, 1)) == hex(expected)
 
 
-def test_000_3b_srca_takes_the_format_of_its_bank_unless_threadconfig_disables_it() -> None:
+@pytest.mark.rule("000.3b")
+def test_srca_takes_the_format_of_its_bank_unless_threadconfig_disables_it() -> None:
     tf32 = TF32_FORMAT << 17 | TF32_FORMAT << 21
     assert hex(eltwise_sum(0, tf32, BF16, 0)) == hex(TRIMMED)
     assert hex(eltwise_sum(0, tf32, BF16, 1)) == hex(WHOLE)
     assert hex(eltwise_sum(0, 0, TF32_FORMAT, 0)) == hex(WHOLE)
 
 
+@pytest.mark.rule("000.3b")
 @pytest.mark.parametrize("unpacker", [0, 1])
-def test_000_3b_both_src_files_record_the_format_of_each_bank(unpacker: int) -> None:
+def test_both_src_files_record_the_format_of_each_bank(unpacker: int) -> None:
     u = Unpacker(unpacker)
     for kind in (FP16, BF16):
         u.formats(kind)
@@ -127,7 +133,8 @@ def test_000_3b_both_src_files_record_the_format_of_each_bank(unpacker: int) -> 
     assert u.t["src_format"][unpacker].tolist() == [FP16, BF16]
 
 
-def test_000_3c_word_1_fields(tile: Tile) -> None:
+@pytest.mark.rule("000.3c")
+def test_word_1_has_each_field_at_its_bits(tile: Tile) -> None:
     expected = {
         "ALU_ROUNDING_MODE_Fpu_srnd_en": (0, 1),
         "ALU_ROUNDING_MODE_Gasket_srnd_en": (1, 1),
@@ -150,7 +157,8 @@ def test_000_3c_word_1_fields(tile: Tile) -> None:
         assert {other for other in expected if tile.config[other]} == {name}
 
 
-def test_000_5a_word_71_has_blackholes_layout(tile: Tile) -> None:
+@pytest.mark.rule("000.5a")
+def test_word_71_has_blackholes_layout(tile: Tile) -> None:
     tile.store_word(BANK_0 + 4 * 71, 0xA5 << 24 | 1 << 20 | 5 << 16 | 0x1234)
     group = "THCON_SEC0_REG1_"
     values = {f.name.removeprefix(group): value for f, value in decode_word("config", 71, tile.load_word(BANK_0 + 284))}
@@ -165,8 +173,9 @@ def test_000_5a_word_71_has_blackholes_layout(tile: Tile) -> None:
     }
 
 
+@pytest.mark.rule("000.5a")
 @pytest.mark.parametrize(("word_71", "expected"), [(0, 0x4000), (1 << 19, 0x4040)])
-def test_000_5a_bit_19_of_word_71_accumulates_in_l1(word_71: int, expected: int) -> None:
+def test_bit_19_of_word_71_accumulates_in_l1(word_71: int, expected: int) -> None:
     bench = Bench()
     bench.bf16_row(0, [0x4000] * 16)
     bench.tile["l1"][L1_BASE : L1_BASE + 32].view("<u2")[...] = 0x3F80
@@ -175,9 +184,10 @@ def test_000_5a_bit_19_of_word_71_accumulates_in_l1(word_71: int, expected: int)
     assert [hex(v) for v in bench.l1("<u2", 16)] == [hex(expected)] * 16
 
 
+@pytest.mark.rule("000.5d")
 @pytest.mark.parametrize(("unpacker", "word"), [(0, 71), (1, 119)])
 @pytest.mark.parametrize(("bit", "exponent"), [(None, 14), (22, 15), (23, 14)])
-def test_000_5d_bit_22_makes_an_unpacker_read_e4m3(unpacker: int, word: int, bit: int | None, exponent: int) -> None:
+def test_bit_22_makes_an_unpacker_read_e4m3(unpacker: int, word: int, bit: int | None, exponent: int) -> None:
     """0x38 is 1.0 as E4M3 and 0.5 as E5M2; each unpacker has a bit of its own."""
     u = Unpacker(unpacker)
     u.formats(FP8)
@@ -188,8 +198,9 @@ def test_000_5d_bit_22_makes_an_unpacker_read_e4m3(unpacker: int, word: int, bit
     assert set(u.src()[0].tolist()) == {exponent}
 
 
+@pytest.mark.rule("000.5d")
 @pytest.mark.parametrize(("bit", "byte"), [(None, 0x3C), (23, 0x38), (22, 0x3C)])
-def test_000_5d_bit_23_of_word_71_makes_the_packer_write_e4m3(bit: int | None, byte: int) -> None:
+def test_bit_23_of_word_71_makes_the_packer_write_e4m3(bit: int | None, byte: int) -> None:
     bench = Bench(BF16, FP8)
     bench.bf16_row(0, [0x3F80] * 16)
     Coprocessor(bench._tiles).store(B, BANK_0 + 4 * 71, 0 if bit is None else 1 << bit)

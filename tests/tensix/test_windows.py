@@ -56,7 +56,8 @@ def changed_words(tile: Tile) -> dict[tuple[int, int], int]:
 # --- GPRs -------------------------------------------------------------------------------------------------------------
 
 
-def test_003_1a_003_1b_b_sees_the_words_of_all_threads(tile: Tile) -> None:
+@pytest.mark.rule("003.1a", "003.1b")
+def test_b_sees_the_words_of_all_threads(tile: Tile) -> None:
     tile.record.gpr[...] = np.arange(1000, 1192).reshape(3, 64)
     assert [tile.load_word(GPRS + 4 * i) for i in range(192)] == list(range(1000, 1192))
     for thread in range(3):
@@ -67,9 +68,10 @@ def test_003_1a_003_1b_b_sees_the_words_of_all_threads(tile: Tile) -> None:
     assert (tile.record.gpr == np.arange(1000, 1192).reshape(3, 64)).all()
 
 
+@pytest.mark.rule("003.1b", "003.1d")
 @pytest.mark.parametrize("thread", range(3))
 @pytest.mark.parametrize("repeat", [0, 1, 15])
-def test_003_1b_003_1d_a_t_core_sees_its_own_words_at_the_same_base(tile: Tile, thread: int, repeat: int) -> None:
+def test_a_t_core_sees_its_own_words_at_the_same_base(tile: Tile, thread: int, repeat: int) -> None:
     """Again every 256 bytes up to +0xfff (tile K7)."""
     tile.record.gpr[...] = 7
     tile.record.gpr[thread] = np.arange(64)
@@ -80,9 +82,10 @@ def test_003_1b_003_1d_a_t_core_sees_its_own_words_at_the_same_base(tile: Tile, 
     assert (np.delete(tile.record.gpr, thread, axis=0) == 7).all()
 
 
+@pytest.mark.rule("003.1c")
 @pytest.mark.parametrize(("core", "who"), [("NC", "core NC"), ("HOST", "the host")])
 @pytest.mark.parametrize("address", [GPRS, BANK_0 + 48, THREADS])
-def test_003_1c_nc_and_the_noc_reach_neither_window(tile: Tile, core: str, who: str, address: int) -> None:
+def test_nc_and_the_noc_reach_neither_window(tile: Tile, core: str, who: str, address: int) -> None:
     with pytest.raises(UndefinedBehavior, match=f"{who} accesses {address:#x}") as caught:
         tile.load_word(address, core)
     assert caught.value.remedy is not None
@@ -93,15 +96,17 @@ def test_003_1c_nc_and_the_noc_reach_neither_window(tile: Tile, core: str, who: 
     assert changed_words(tile) == {}
 
 
-def test_003_6_3_stores_to_gprs_are_what_instructions_read(tile: Tile) -> None:
+@pytest.mark.rule("003.6.3")
+def test_stores_to_gprs_are_what_instructions_read(tile: Tile) -> None:
     tile.store_word(GPRS + 4 * 16, 0x800, "T2")
     tile.execute(2, encode("WRCFG", GprAddress=16, CfgReg=BANKED))
     assert changed_words(tile) == {(0, BANKED): 0x800}
     assert tile.gpr[:, 16].tolist() == [0, 0, 0x800]
 
 
+@pytest.mark.rule("003.6.4")
 @pytest.mark.parametrize("core", REACHING)
-def test_003_6_4_a_load_behind_a_store_returns_it_and_the_instruction_after_both_uses_it(tile: Tile, core: str) -> None:
+def test_a_load_behind_a_store_returns_it_and_the_instruction_after_both_uses_it(tile: Tile, core: str) -> None:
     thread = max(REACHING.index(core) - 1, 0)
     tile.gpr[thread, 20] = 1
     for value in (0xDEADBEEF, 2):
@@ -114,9 +119,10 @@ def test_003_6_4_a_load_behind_a_store_returns_it_and_the_instruction_after_both
 # --- Config -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("000.0a", "003.3c")
 @pytest.mark.parametrize("core", REACHING)
 @pytest.mark.parametrize(("base", "bank"), [(BANK_0, 0), (BANK_1, 1)])
-def test_000_0a_003_3c_each_bank_has_224_words_at_its_base(tile: Tile, core: str, base: int, bank: int) -> None:
+def test_each_bank_has_224_words_at_its_base(tile: Tile, core: str, base: int, bank: int) -> None:
     """The bank of the address counts, not the one that CFG_STATE_ID chooses."""
     tile.record.config[...] = np.arange(1, 449).reshape(2, 224)
     shown = [tile.load_word(base + 4 * i, core) for i in range(224)]
@@ -129,7 +135,8 @@ def test_000_0a_003_3c_each_bank_has_224_words_at_its_base(tile: Tile, core: str
     assert changed_words(tile) == {(bank, BANKED): 0x12345678, (0, SHARED): 9}
 
 
-def test_000_0a_bank_1_begins_896_bytes_behind_bank_0(tile: Tile) -> None:
+@pytest.mark.rule("000.0a")
+def test_bank_1_begins_896_bytes_behind_bank_0(tile: Tile) -> None:
     assert BANK_1 - BANK_0 == 896 == 56 * 16
     tile.store_word(BANK_0 + 896, 5)
     tile.store_word(BANK_0 + 892, 6)
@@ -139,8 +146,9 @@ def test_000_0a_bank_1_begins_896_bytes_behind_bank_0(tile: Tile) -> None:
     assert tile.load_word(BANK_0 + 892) == 6 & int(WRITABLE_MASK[223])
 
 
+@pytest.mark.rule("000.0b", "003.3c")
 @pytest.mark.parametrize("core", REACHING)
-def test_000_0b_003_3c_a_store_to_the_dual_window_writes_both_banks(tile: Tile, core: str) -> None:
+def test_a_store_to_the_dual_window_writes_both_banks(tile: Tile, core: str) -> None:
     tile.record.config_dirty[...] = 0
     tile.store_word(BOTH + 4 * BANKED, 3, core)
     tile.store_word(BOTH + 4 * SHARED, 4, core)
@@ -149,7 +157,8 @@ def test_000_0b_003_3c_a_store_to_the_dual_window_writes_both_banks(tile: Tile, 
     assert tile.record.config_dirty.tolist() == [units, units]
 
 
-def test_003_3c_loads_from_the_dual_window_show_bank_0_where_the_user_accepts_it(tile: Tile) -> None:
+@pytest.mark.rule("003.3c")
+def test_loads_from_the_dual_window_show_bank_0_where_the_user_accepts_it(tile: Tile) -> None:
     tile.record.config[:, BANKED] = [5, 6]
     with pytest.raises(NonContractualBehavior, match=r"core T1 loads 0xffef0730 .*bank 0") as caught:
         tile.load_word(BOTH + 4 * BANKED, "T1")
@@ -169,10 +178,9 @@ def test_stores_keep_bits_with_a_field_only_and_tell_the_units(tile: Tile, word:
     assert tile.record.config_dirty.tolist() == [units if word >= 180 else 0, units]
 
 
+@pytest.mark.rule("003.3i")
 @pytest.mark.parametrize(("base", "banks"), [(BANK_0, [0]), (BANK_1, [1]), (BOTH, [0, 1])])
-def test_003_3i_a_store_to_state_reset_en_zeroes_the_banks_words_below_180(
-    tile: Tile, base: int, banks: list[int]
-) -> None:
+def test_a_store_to_state_reset_en_zeroes_the_banks_words_below_180(tile: Tile, base: int, banks: list[int]) -> None:
     tile.record.config[...] = 3
     tile.store_word(base + 16, 0)
     for bank in (0, 1):
@@ -180,8 +188,9 @@ def test_003_3i_a_store_to_state_reset_en_zeroes_the_banks_words_below_180(
     assert (tile.record.config[:, 180:] == 3).all()
 
 
+@pytest.mark.rule("003.3j")
 @pytest.mark.parametrize("base", [BANK_0, BANK_1, BOTH])
-def test_003_3j_a_store_to_prng_seed_seeds_the_generators(tile: Tile, base: int) -> None:
+def test_a_store_to_prng_seed_seeds_the_generators(tile: Tile, base: int) -> None:
     tile.gpr[1, 9] = 0x1234
     tile.execute(1, encode("WRCFG", GprAddress=9, CfgReg=SEED))
     seeded = tile.record.prng.tolist()
@@ -196,8 +205,9 @@ def test_003_3j_a_store_to_prng_seed_seeds_the_generators(tile: Tile, base: int)
 # --- ThreadConfig -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("003.3b", "003.3c")
 @pytest.mark.parametrize("core", REACHING)
-def test_003_3b_003_3c_threadconfig_has_68_entries_of_4_bytes_a_thread(tile: Tile, core: str) -> None:
+def test_threadconfig_has_68_entries_of_4_bytes_a_thread(tile: Tile, core: str) -> None:
     values = np.arange(0xFF00, 0xFF00 + 204).reshape(3, 68)
     tile.record.thread_config[...] = values
     assert [tile.load_word(THREADS + 4 * i, core) for i in range(204)] == values.reshape(-1).tolist()
@@ -205,15 +215,17 @@ def test_003_3b_003_3c_threadconfig_has_68_entries_of_4_bytes_a_thread(tile: Til
         tile.load_word(THREADS + 4 * 204, core)
 
 
-def test_003_3b_setc16_shows_at_its_threads_place_with_an_upper_half_of_zeros(tile: Tile) -> None:
+@pytest.mark.rule("003.3b")
+def test_setc16_shows_at_its_threads_place_with_an_upper_half_of_zeros(tile: Tile) -> None:
     tile.execute(2, encode("SETC16", 7, 0xFFFF))
     assert tile.load_word(THREADS + (2 * 68 + 7) * 4) == 0xFFFF
     assert sum(tile.load_word(THREADS + 4 * i) for i in range(204)) == 0xFFFF
 
 
+@pytest.mark.rule("003.3g")
 @pytest.mark.parametrize("core", REACHING)
 @pytest.mark.parametrize(("thread", "entry"), [(0, 0), (1, 37), (2, 67)])
-def test_003_3g_cores_cannot_write_threadconfig(tile: Tile, core: str, thread: int, entry: int) -> None:
+def test_cores_cannot_write_threadconfig(tile: Tile, core: str, thread: int, entry: int) -> None:
     address = THREADS + (thread * 68 + entry) * 4
     with pytest.raises(
         UndefinedBehavior, match=f"core {core} stores to {address:#x}.*entry {entry} of thread"
@@ -227,6 +239,7 @@ def test_003_3g_cores_cannot_write_threadconfig(tile: Tile, core: str, thread: i
 # --- refusals and widths ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("tile T25")
 @pytest.mark.parametrize(
     ("core", "address"),
     [
@@ -240,7 +253,7 @@ def test_003_3g_cores_cannot_write_threadconfig(tile: Tile, core: str, thread: i
         ("T0", 0),
     ],
 )
-def test_t25_addresses_without_a_word_are_refused(tile: Tile, core: str, address: int) -> None:
+def test_addresses_without_a_word_are_refused(tile: Tile, core: str, address: int) -> None:
     before = tile.snapshot()
     for access in (lambda: tile.load_word(address, core), lambda: tile.store_word(address, 1, core)):
         with pytest.raises(
@@ -252,9 +265,10 @@ def test_t25_addresses_without_a_word_are_refused(tile: Tile, core: str, address
     assert tile.snapshot() == before
 
 
+@pytest.mark.rule("tile T27")
 @pytest.mark.parametrize("address", [GPRS, BANK_0, BANK_1, BOTH])
 @pytest.mark.parametrize("off", [1, 2, 3])
-def test_t27_misaligned_words_are_refused(tile: Tile, address: int, off: int) -> None:
+def test_misaligned_words_are_refused(tile: Tile, address: int, off: int) -> None:
     with pytest.raises(UndefinedBehavior, match=f"core T0 accesses 4 bytes at {address + off:#x}"):
         tile.load_word(address + off, "T0")
     with pytest.raises(UndefinedBehavior, match=f"core B accesses 4 bytes at {address + off:#x}"):
@@ -263,7 +277,8 @@ def test_t27_misaligned_words_are_refused(tile: Tile, address: int, off: int) ->
     assert changed_words(tile) == {}
 
 
-def test_t26_configuration_may_be_loaded_in_bytes_and_halves(tile: Tile) -> None:
+@pytest.mark.rule("tile T26")
+def test_configuration_may_be_loaded_in_bytes_and_halves(tile: Tile) -> None:
     tile.record.config[1, BANKED] = 0x89ABCDEF
     tile.record.thread_config[1, 5] = 0xBEEF
     load = tile.coprocessor.load
@@ -280,7 +295,8 @@ def narrow_store(t: Any, size: int, address: int, value: int) -> int:
     return window_store(t, B, address, value, size)  # type: ignore[no-any-return]
 
 
-def test_t26_stores_are_whole_words() -> None:
+@pytest.mark.rule("tile T26")
+def test_stores_narrower_than_a_word_are_refused() -> None:
     tiles = new_tiles(1)
     target = tiles.ctypes.data if JIT else tiles[0]
     store = compile_entry("narrow_store", narrow_store, arguments=3).call
@@ -315,7 +331,8 @@ def test_a_refusal_leaves_a_tile_that_goes_on(tile: Tile) -> None:
 # --- order between cores and instructions -----------------------------------------------------------------------------
 
 
-def test_000_4_1_stores_take_effect_in_program_order(tile: Tile) -> None:
+@pytest.mark.rule("000.4.1")
+def test_stores_take_effect_in_program_order(tile: Tile) -> None:
     """And at once: an instruction that was pushed before a store, and not executed yet, finds the new value."""
     read = encode("RDCFG", GprAddress=1, CfgReg=BANKED)
     for value in (1, 2, 3):
@@ -328,7 +345,8 @@ def test_000_4_1_stores_take_effect_in_program_order(tile: Tile) -> None:
     assert tile.load_word(GPRS + 4, "T0") == 4
 
 
-def test_003_5c_condition_c10_stands_for_a_cores_pending_config_store(tile: Tile) -> None:
+@pytest.mark.rule("003.5c")
+def test_condition_c10_stands_for_a_cores_pending_config_store(tile: Tile) -> None:
     """Stores never are pending here, so the wait ends and what it held finds the value."""
     assert Condition.TRISC_CFG == 1 << 10
     tile.store_word(BANK_0 + 4 * BANKED, 0x55, "T1")
@@ -338,7 +356,8 @@ def test_003_5c_condition_c10_stands_for_a_cores_pending_config_store(tile: Tile
     assert tile.gpr[1, 2] == 0x55
 
 
-def test_003_2b_a_busy_scalar_unit_holds_the_issuing_thread_only(tile: Tile) -> None:
+@pytest.mark.rule("003.2b")
+def test_a_busy_scalar_unit_holds_the_issuing_thread_only(tile: Tile) -> None:
     """An ATINCGETPTR that waits for its FIFO to be filled; the others' instructions of other units go on."""
     tile.gpr[0, 4] = 0x100
     tile.coprocessor.push(0, encode("ATINCGETPTR", WrapVal=4, DataRegIndex=8, AddrRegIndex=4))

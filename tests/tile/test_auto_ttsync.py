@@ -69,8 +69,9 @@ CASES = {
 }
 
 
+@pytest.mark.rule("tile K19")
 @pytest.mark.parametrize("name", CASES)
-def test_k19_stores_wait_for_users_and_loads_for_writers(name: str) -> None:
+def test_stores_wait_for_users_and_loads_for_writers(name: str) -> None:
     reads, writes = CASES[name]
     opcode = INSTRUCTIONS[name].opcode
     assert (USES[opcode], WRITES[opcode]) == (reads | writes, writes)
@@ -86,8 +87,9 @@ def test_k19_stores_wait_for_users_and_loads_for_writers(name: str) -> None:
             assert waits(tile, address, T0 + 1, load=False) == bool((reads | writes) & resource), (where, hex(address))
 
 
+@pytest.mark.rule("tile K19")
 @pytest.mark.parametrize("tracked", range(32))
-def test_k19_a_resource_is_tracked_when_its_bit_and_that_of_instructions_are_set(tracked: int) -> None:
+def test_a_resource_is_tracked_when_its_bit_and_that_of_instructions_are_set(tracked: int) -> None:
     tile = held(2, encode("XMOV"), encode("REG2FLOP"), tracked=tracked)
     for address, resource in RESOURCES.items():
         expected = bool(tracked & TRACK_INSTRUCTIONS and tracked & BITS[resource])
@@ -95,7 +97,8 @@ def test_k19_a_resource_is_tracked_when_its_bit_and_that_of_instructions_are_set
             assert waits(tile, address, T0 + 2, load=load) == expected
 
 
-def test_k19_other_cores_threads_and_windows_are_not_covered() -> None:
+@pytest.mark.rule("tile K19")
+def test_other_cores_threads_and_windows_are_not_covered() -> None:
     tile = held(0, encode("XMOV"), encode("REG2FLOP"))
     for agent in (B, T0 + 1, T0 + 2):
         for address in (GPR, CONFIG_WORD, TDMA_WORD):
@@ -113,7 +116,8 @@ def test_k19_other_cores_threads_and_windows_are_not_covered() -> None:
     assert not waits(tile, GPR, T0, load=False)
 
 
-def test_k19_a_mop_and_a_replay_count_until_their_last_word_has_left() -> None:
+@pytest.mark.rule("tile K19")
+def test_a_mop_and_a_replay_count_until_their_last_word_has_left() -> None:
     tile = held(0)
     tile.record.mop_config[0] = [3, 3, *[encode("NOP")] * 7]
     tile.coprocessor.push(0, encode("MOP", mop_type=1))
@@ -147,8 +151,9 @@ def program(core_part: str) -> str:
 POST = "li a2, 0xffe80020\n li t0, 60\nturn: addi t0, t0, -1\n bnez t0, turn\n sw zero, 0(a2)\nend: j end"
 
 
+@pytest.mark.rule("tile K19", "tile T33")
 @pytest.mark.parametrize(("tracked", "sum_"), [(TRACK_GPR | TRACK_INSTRUCTIONS, 7), (0, 1004)])
-def test_k19_t33_a_tracked_store_comes_after_the_instruction_before_it(tracked: int, sum_: int) -> None:
+def test_a_tracked_store_comes_after_the_instruction_before_it(tracked: int, sum_: int) -> None:
     """r2 = 3, r3 = 4; the core stores 1000 to r2 behind the sum. Without tracking it comes first."""
     tile = Tile()
     tile.record.semaphore_max[:] = 15
@@ -159,8 +164,9 @@ def test_k19_t33_a_tracked_store_comes_after_the_instruction_before_it(tracked: 
     assert word(tile, SCRATCH + 12) == 0xFFE80020
 
 
+@pytest.mark.rule("tile K19")
 @pytest.mark.parametrize(("tracked", "seen"), [(TRACK_GPR | TRACK_INSTRUCTIONS, 7), (0, 55)])
-def test_k19_c_a_tracked_load_after_a_fence_sees_the_result(tracked: int, seen: int) -> None:
+def test_a_tracked_load_after_a_fence_sees_the_result(tracked: int, seen: int) -> None:
     tile = Tile()
     tile.record.semaphore_max[:] = 15
     tile.record.thread_config[0, 56] = tracked
@@ -169,7 +175,8 @@ def test_k19_c_a_tracked_load_after_a_fence_sees_the_result(tracked: int, seen: 
     assert words(tile, 1) == [seen]
 
 
-def test_k19_a_an_access_is_complete_before_what_is_pushed_after_it() -> None:
+@pytest.mark.rule("tile K19")
+def test_an_access_is_complete_before_what_is_pushed_after_it() -> None:
     tile = Tile()
     tile.record.gpr[0, 1:4] = (55, 3, 4)
     push = f"lw t1, 4(a0)\n sw t0, 8(a0)\n .ttinsn {encode('ADDDMAREG', 0, 1, 3, 2):#x}\n sw t1, 0(a1)"
@@ -178,7 +185,8 @@ def test_k19_a_an_access_is_complete_before_what_is_pushed_after_it() -> None:
     assert (word(tile), tile.record.gpr[0, 1]) == (55, 1004)
 
 
-def test_k19_resourcedecl_has_no_effect() -> None:
+@pytest.mark.rule("tile K19")
+def test_resourcedecl_has_no_effect() -> None:
     tile = Tile()
     names = ("gpr", "config", "thread_config", "adc", "rwc", "semaphore")
     before = {name: tile.record[name].tobytes() for name in names}

@@ -57,15 +57,17 @@ def changes(tile: Tile, value: int) -> set[str]:
     return {name for name in before if before[name] != after[name]} - {"dst_valid_u32"}
 
 
+@pytest.mark.rule("tile K40")
 @pytest.mark.parametrize("bit", [0, 1, 3, 4, 5, 6, 7, 23, 24, 30])
-def test_k40_bits_of_blocks_that_keep_nothing_read_back_and_change_nothing(bit: int) -> None:
+def test_bits_of_blocks_that_keep_nothing_read_back_and_change_nothing(bit: int) -> None:
     tile = used()
     assert changes(tile, ALL_HELD | 1 << bit) == set()
     assert changes(tile, ALL_HELD) == set()
 
 
+@pytest.mark.rule("tile K40")
 @pytest.mark.parametrize(("bit", "file"), [(15, 0), (16, 1)])
-def test_k40_bits_15_and_16_return_the_banks(bit: int, file: int) -> None:
+def test_bits_15_and_16_return_the_banks(bit: int, file: int) -> None:
     tile = used()
     data = {"srcb"} if file else set()
     assert changes(tile, ALL_HELD | 1 << bit) == {"src_owner", "math_bank", "unpack_bank"} | data
@@ -77,7 +79,8 @@ def test_k40_bits_15_and_16_return_the_banks(bit: int, file: int) -> None:
     assert changes(tile, ALL_HELD) == set()
 
 
-def test_k40_bit_10_zeroes_srca_and_forgets_what_is_scheduled() -> None:
+@pytest.mark.rule("tile K40")
+def test_bit_10_zeroes_srca_and_forgets_what_is_scheduled() -> None:
     tile = used()
     tile.record.math_srca_row = 5
     assert changes(tile, ALL_HELD | 1 << 10) == {"srca", "macro_pending", "macro_word", "math_srca_row"}
@@ -85,7 +88,8 @@ def test_k40_bit_10_zeroes_srca_and_forgets_what_is_scheduled() -> None:
     assert tile.record.macro_pending == 0
 
 
-def test_k41_bit_10_puts_the_vector_unit_into_its_defaults_at_the_release() -> None:
+@pytest.mark.rule("tile K41")
+def test_bit_10_puts_the_vector_unit_into_its_defaults_at_the_release() -> None:
     tile = used()
     constants = tile.record.lregs[[8, 9, 10, 15]].copy()
     tile.cores.store(SOFT_RESET, ALL_HELD | 1 << 10)
@@ -104,7 +108,8 @@ def test_k41_bit_10_puts_the_vector_unit_into_its_defaults_at_the_release() -> N
         assert np.array_equal(tile.record[name], fresh[name]), name
 
 
-def test_k41_lreg_12_is_an_open_choice_and_its_refusal_changes_nothing() -> None:
+@pytest.mark.rule("tile K41")
+def test_lreg_12_is_an_open_choice_and_its_refusal_changes_nothing() -> None:
     tile = used(allow_open=False)
     tile.cores.store(SOFT_RESET, ALL_HELD | 1 << 10)
     before = snapshot(tile)
@@ -115,22 +120,25 @@ def test_k41_lreg_12_is_an_open_choice_and_its_refusal_changes_nothing() -> None
     assert tile.cores["B"].state == "in reset"
 
 
+@pytest.mark.rule("tile K40")
 @pytest.mark.parametrize("group", range(4))
-def test_k40_bits_19_to_22_zero_four_columns_of_srca(group: int) -> None:
+def test_bits_19_to_22_zero_four_columns_of_srca(group: int) -> None:
     tile = used()
     assert changes(tile, ALL_HELD | 1 << 19 + group) == {"srca"}
     zero = ~tile.record.srca.any(axis=(0, 1))
     assert np.nonzero(zero)[0].tolist() == [4 * group + i for i in range(4)]
 
 
-def test_k40_bit_17_shows_again_what_zeroacc_has_cleared() -> None:
+@pytest.mark.rule("tile K40")
+def test_bit_17_shows_again_what_zeroacc_has_cleared() -> None:
     tile = used()
     assert changes(tile, ALL_HELD | 1 << 17) == {"dst_valid", "pack"}
     assert tile.dst.valid.all()
     assert not tile.record.pack.histogram.any()
 
 
-def test_k40_bit_9_zeroes_the_configuration_of_unpackers_and_packer() -> None:
+@pytest.mark.rule("tile K40")
+def test_bit_9_zeroes_the_configuration_of_unpackers_and_packer() -> None:
     tile = used()
     tile.record.config_dirty[...] = 0
     assert changes(tile, ALL_HELD | 1 << 9) == {"config", "config_dirty"}
@@ -139,7 +147,8 @@ def test_k40_bit_9_zeroes_the_configuration_of_unpackers_and_packer() -> None:
     assert (tile.record.config[0, 180:] == 0x01010101).all()
 
 
-def test_k40_bit_2_restarts_the_packers_sizes() -> None:
+@pytest.mark.rule("tile K40")
+def test_bit_2_restarts_the_packers_sizes() -> None:
     tile = used()
     assert changes(tile, ALL_HELD | 1 << 2) == {"pack"}
     assert not tile.record.pack.acc_tile_size.any()
@@ -149,12 +158,14 @@ def test_k40_bit_2_restarts_the_packers_sizes() -> None:
     assert tile.record.pack.l1_dest_addr_offset == 0
 
 
-def test_k40_bit_8_forgets_the_movers_parameters() -> None:
+@pytest.mark.rule("tile K40")
+def test_bit_8_forgets_the_movers_parameters() -> None:
     tile = used()
     assert changes(tile, ALL_HELD | 1 << 8) == {"tdma_parameters"}
 
 
-def test_k40_e19_a_reset_block_works_again() -> None:
+@pytest.mark.rule("tile K40", "tile E19")
+def test_a_reset_block_works_again() -> None:
     """LLK's debug code toggles the packer's bit, with all cores released."""
     tile = Tile()
     tile.cores.store(SOFT_RESET, ALL_HELD | 4)

@@ -33,7 +33,8 @@ def tile() -> Tile:
 # --- K31: every register ----------------------------------------------------------------------------------------------
 
 
-def test_k31_every_register_of_the_header_has_one_behaviour() -> None:
+@pytest.mark.rule("tile K31")
+def test_every_register_of_the_header_has_one_behaviour() -> None:
     """The vendor's header for Blackhole names 86 addresses."""
     assert len(REGISTERS) == 86
     assert len({name for name, _ in REGISTERS.values()}) == 86
@@ -42,7 +43,8 @@ def test_k31_every_register_of_the_header_has_one_behaviour() -> None:
     assert (KIND != NOTHING).sum() == 86
 
 
-def test_k31_plain_registers_keep_what_is_written(tile: Tile) -> None:
+@pytest.mark.rule("tile K31")
+def test_plain_registers_keep_what_is_written(tile: Tile) -> None:
     """Clock gating (0x070 to 0x07c, 0x240 to 0x248), ECC, counters' periods and events: E18, E46."""
     offsets = of_kind(PLAIN)
     assert {0x070, 0x074, 0x07C, 0x240, 0x244, 0x248, 0x1D0, 0x090, 0x000, 0x004, 0x218} <= set(offsets)
@@ -53,22 +55,25 @@ def test_k31_plain_registers_keep_what_is_written(tile: Tile) -> None:
         tile.cores.store(CONTROL + offset, 0)
 
 
+@pytest.mark.rule("tile T24")
 @pytest.mark.parametrize("agent", EVERYBODY)
-def test_t24_cores_and_the_noc_reach_the_block(tile: Tile, agent: int) -> None:
+def test_cores_and_the_noc_reach_the_block(tile: Tile, agent: int) -> None:
     tile.cores.store(CONTROL + 0x240, 7 + agent, agent)
     assert tile.cores.load(CONTROL + 0x240, agent) == 7 + agent
 
 
+@pytest.mark.rule("tile K31")
 @pytest.mark.parametrize("offset", [0x024, 0x044, 0x098, 0x0C0, 0x128, 0x24C, 0x3FC, 0xFFC])
-def test_k31_unlisted_offsets_are_undefined(tile: Tile, offset: int) -> None:
+def test_unlisted_offsets_are_undefined(tile: Tile, offset: int) -> None:
     with pytest.raises(UndefinedBehavior, match=f"no register at {offset:#x}"):
         tile.cores.load(CONTROL + offset)
     with pytest.raises(UndefinedBehavior, match=f"no register at {offset:#x}"):
         tile.cores.store(CONTROL + offset, 0)
 
 
+@pytest.mark.rule("tile K31")
 @pytest.mark.parametrize("offset", of_kind(REFUSED))
-def test_k31_registers_that_nobody_describes_are_refused_by_name(tile: Tile, offset: int) -> None:
+def test_registers_that_nobody_describes_are_refused_by_name(tile: Tile, offset: int) -> None:
     name = REGISTERS[offset][0]
     with pytest.raises(Unimplemented, match=rf"{name} \(0xffb12"):
         tile.cores.load(CONTROL + offset)
@@ -76,8 +81,9 @@ def test_k31_registers_that_nobody_describes_are_refused_by_name(tile: Tile, off
         tile.cores.store(CONTROL + offset, 0)
 
 
+@pytest.mark.rule("tile K31")
 @pytest.mark.parametrize("offset", COUNTER_CONTROLS)
-def test_k31_performance_counters_can_be_stopped_but_not_started(tile: Tile, offset: int) -> None:
+def test_performance_counters_can_be_stopped_but_not_started(tile: Tile, offset: int) -> None:
     assert sorted(of_kind(COUNTER)) == sorted(COUNTER_CONTROLS)
     for value in (0, 2):
         tile.cores.store(CONTROL + offset, value)
@@ -88,15 +94,17 @@ def test_k31_performance_counters_can_be_stopped_but_not_started(tile: Tile, off
     assert tile.cores.load(CONTROL + offset) == 2
 
 
+@pytest.mark.rule("tile K31")
 @pytest.mark.parametrize("offset", of_kind(RESULT))
-def test_k31_results_of_what_never_runs_are_zero(tile: Tile, offset: int) -> None:
+def test_results_of_what_never_runs_are_zero(tile: Tile, offset: int) -> None:
     assert tile.cores.load(CONTROL + offset) == 0
     tile.cores.store(CONTROL + offset, 0)
     with pytest.raises(Unimplemented, match=REGISTERS[offset][0]):
         tile.cores.store(CONTROL + offset, 1)
 
 
-def test_k31_the_watchdog_cannot_be_started(tile: Tile) -> None:
+@pytest.mark.rule("tile K31")
+def test_the_watchdog_cannot_be_started(tile: Tile) -> None:
     tile.cores.store(CONTROL + 0x1E0, 1000)
     tile.cores.store(CONTROL + 0x1E4, 0)
     assert tile.cores.load(CONTROL + 0x1E4) == 0
@@ -104,7 +112,8 @@ def test_k31_the_watchdog_cannot_be_started(tile: Tile) -> None:
         tile.cores.store(CONTROL + 0x1E4, 1)
 
 
-def test_k31_i3_feature_disable_takes_0_alone(tile: Tile) -> None:
+@pytest.mark.rule("tile K31", "I.3")
+def test_feature_disable_takes_0_alone(tile: Tile) -> None:
     tile.cores.store(CONTROL + 0x068, 0)
     assert tile.cores.load(CONTROL + 0x068) == 0
     for value in (1 << 11, 1):
@@ -112,7 +121,8 @@ def test_k31_i3_feature_disable_takes_0_alone(tile: Tile) -> None:
             tile.cores.store(CONTROL + 0x068, value)
 
 
-def test_k31_sticky_bits_can_be_cleared_but_not_asked_for(tile: Tile) -> None:
+@pytest.mark.rule("tile K31")
+def test_sticky_bits_can_be_cleared_but_not_asked_for(tile: Tile) -> None:
     tile.cores.store(CONTROL + 0x0B4, 0)
     with pytest.raises(Unimplemented, match="FPU_STICKY_BITS"):
         tile.cores.load(CONTROL + 0x0B4)
@@ -120,7 +130,8 @@ def test_k31_sticky_bits_can_be_cleared_but_not_asked_for(tile: Tile) -> None:
         tile.cores.store(CONTROL + 0x0B4, 1)
 
 
-def test_k31_stores_to_registers_that_report_are_discarded(tile: Tile) -> None:
+@pytest.mark.rule("tile K31")
+def test_stores_to_registers_that_report_are_discarded(tile: Tile) -> None:
     """Drivers store to DBG_RD_DATA to order it behind DBG_BUS_CTRL."""
     for offset in (0x05C, 0x06C, 0x078, 0x088, 0x08C, 0x0A8, 0x1F4, 0x1F8):
         assert REGISTERS[offset][1] == ACTS
@@ -128,7 +139,8 @@ def test_k31_stores_to_registers_that_report_are_discarded(tile: Tile) -> None:
     assert tile.cores.load(CONTROL + 0x078) == 0
 
 
-def test_t26_accesses_have_32_bits(tile: Tile) -> None:
+@pytest.mark.rule("tile T26")
+def test_accesses_narrower_than_32_bits_are_refused(tile: Tile) -> None:
     for size in (1, 2):
         with pytest.raises(UndefinedBehavior, match="whole words"):
             tile.cores.load(CONTROL + 0x240, B, size)
@@ -137,7 +149,8 @@ def test_t26_accesses_have_32_bits(tile: Tile) -> None:
 # --- K32, K33, E40: wall clock ----------------------------------------------------------------------------------------
 
 
-def test_k32_k33_the_wall_clock_counts_clocks_while_cores_are_held() -> None:
+@pytest.mark.rule("tile K32", "tile K33")
+def test_the_wall_clock_counts_clocks_while_cores_are_held() -> None:
     tile = Tile()
     start = tile.cores.load(WALL_CLOCK)
     tile.clock(600)
@@ -148,7 +161,8 @@ def test_k32_k33_the_wall_clock_counts_clocks_while_cores_are_held() -> None:
     assert tile.cores.load(WALL_CLOCK) == start + 601
 
 
-def test_k32_a_program_sees_time_pass() -> None:
+@pytest.mark.rule("tile K32")
+def test_a_program_sees_time_pass() -> None:
     text = f"""
         li a0, {WALL_CLOCK}
         lw a1, 0(a0)
@@ -163,7 +177,8 @@ def test_k32_a_program_sees_time_pass() -> None:
     assert word(machine(text, 30)) == 3
 
 
-def test_e40_a_load_of_the_low_half_latches_the_high_half() -> None:
+@pytest.mark.rule("tile E40")
+def test_a_load_of_the_low_half_latches_the_high_half() -> None:
     tile = Tile()
     tile.record.clock = tile.record.round_goal = (5 << 32) - 2
     tile.clock(1)
@@ -188,7 +203,8 @@ def config_word(tile: Tile, index: int) -> int:
     return tile.cores.load(CONTROL + 0x078)
 
 
-def test_k12_every_word_of_the_window_can_be_read() -> None:
+@pytest.mark.rule("tile K12")
+def test_every_word_of_the_window_can_be_read() -> None:
     tile = Tile()
     for bank in range(2):
         for index in range(180):
@@ -208,7 +224,8 @@ def test_k12_every_word_of_the_window_can_be_read() -> None:
         tile.cores.store(CONTROL + 0x058, 876)
 
 
-def test_k12_the_value_is_that_at_the_moment_of_the_write() -> None:
+@pytest.mark.rule("tile K12")
+def test_the_value_is_that_at_the_moment_of_the_write() -> None:
     tile = Tile()
     place = config("SCRATCH_SEC0_val")[0]
     tile.cores.store(0xFFEF0000 + 4 * place, 1234, T0)
@@ -223,7 +240,8 @@ def test_k12_the_value_is_that_at_the_moment_of_the_write() -> None:
 # --- T14 to T18: reset registers --------------------------------------------------------------------------------------
 
 
-def test_t14_power_on_holds_the_five_cores() -> None:
+@pytest.mark.rule("tile T14")
+def test_power_on_holds_the_five_cores() -> None:
     tile = Tile()
     assert tile.cores.load(SOFT_RESET) == ALL_HELD == 0x47800
     for core in START:
@@ -233,13 +251,15 @@ def test_t14_power_on_holds_the_five_cores() -> None:
     assert tile.cores.load(SOFT_RESET) == 0
 
 
-def test_t17_bit_31_is_ignored() -> None:
+@pytest.mark.rule("tile T17")
+def test_bit_31_is_ignored() -> None:
     tile = Tile()
     tile.cores.store(SOFT_RESET, 0x80000000 | ALL_HELD)
     assert tile.cores.load(SOFT_RESET) == ALL_HELD
 
 
-def test_t14_e19_reset_pcs_and_overrides_read_back() -> None:
+@pytest.mark.rule("tile T14", "tile E19")
+def test_reset_pcs_and_overrides_read_back() -> None:
     tile = Tile()
     for offset, value in ((0x228, 0x100), (0x22C, 0x200), (0x230, 0x300), (0x234, 5), (0x238, 0x400), (0x23C, 1)):
         assert tile.cores.load(CONTROL + offset) == 0
@@ -251,8 +271,9 @@ def test_t14_e19_reset_pcs_and_overrides_read_back() -> None:
     assert tile.cores.load(CONTROL + 0x23C) == 0
 
 
+@pytest.mark.rule("tile T14", "tile T15")
 @pytest.mark.parametrize("core", ["T0", "T1", "T2", "NC"])
-def test_t14_t15_an_override_counts_at_the_release(core: str) -> None:
+def test_an_override_counts_at_the_release(core: str) -> None:
     for enabled in (0, 1):
         tile = Tile()
         if core == "NC":
@@ -270,7 +291,8 @@ def test_t14_t15_an_override_counts_at_the_release(core: str) -> None:
         assert tile.cores[core].pc == 0x4444
 
 
-def test_t16_e19_disable_reset_reads_back_and_spares_local_ram() -> None:
+@pytest.mark.rule("tile T16", "tile E19")
+def test_disable_reset_reads_back_and_spares_local_ram() -> None:
     for spared, bit in (("B", 6), ("T0", 0), ("T1", 2), ("T2", 4), ("NC", 8)):
         tile = Tile()
         tile.cores.store(DISABLE_RESET, 1 << bit)
@@ -282,7 +304,8 @@ def test_t16_e19_disable_reset_reads_back_and_spares_local_ram() -> None:
             assert tile.cores[core].local_ram.any() == (core == spared)
 
 
-def test_t18_registers_are_zero_at_the_release() -> None:
+@pytest.mark.rule("tile T18")
+def test_registers_are_zero_at_the_release() -> None:
     tile = Tile()
     for core in START:
         tile.cores[core].x[1:] = 5
@@ -291,7 +314,8 @@ def test_t18_registers_are_zero_at_the_release() -> None:
         assert not tile.cores[core].x.any()
 
 
-def test_t18_a_program_releases_the_others() -> None:
+@pytest.mark.rule("tile T18")
+def test_a_program_releases_the_others() -> None:
     """As firmware does: core B writes the reset pcs, the overrides and the soft-reset register."""
     boot = f"""
         li a0, {CONTROL}

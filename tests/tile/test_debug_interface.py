@@ -54,9 +54,10 @@ def counting(core: str = "B", clocks: int = 20) -> tuple[Tile, DebugClient]:
 # --- pausing ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
 @pytest.mark.parametrize("core", CORES)
-def test_k42_a_halted_core_stands_still_and_the_others_go_on(core: str) -> None:
+def test_a_halted_core_stands_still_and_the_others_go_on(core: str) -> None:
     other = "B" if core != "B" else "T2"
     elsewhere = COUNTER.replace("0x20000", "0x20010")
     tile = machine({core: COUNTER, other: elsewhere}, 20)
@@ -75,8 +76,9 @@ def test_k42_a_halted_core_stands_still_and_the_others_go_on(core: str) -> None:
     assert word(tile) == mine + 10
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_halting_twice_changes_nothing() -> None:
+def test_halting_twice_changes_nothing() -> None:
     tile, client = counting()
     client.halt()
     client.halt()
@@ -86,8 +88,9 @@ def test_k42_halting_twice_changes_nothing() -> None:
     assert client.status == 0
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_a_polling_core_is_woken_where_it_stands() -> None:
+def test_a_polling_core_is_woken_where_it_stands() -> None:
     """A sleeping core's registers are those of the instruction that it would execute now."""
     text = """
         li a0, 0x20000
@@ -114,8 +117,9 @@ def test_k42_a_polling_core_is_woken_where_it_stands() -> None:
     assert word(tile, SCRATCH + 4) == 0x1000
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_a_core_that_waits_is_halted_and_waits_again() -> None:
+def test_a_core_that_waits_is_halted_and_waits_again() -> None:
     text = f"""
         li a0, 0xffec1000
         lw a1, 0(a0)
@@ -136,8 +140,9 @@ def test_k42_a_core_that_waits_is_halted_and_waits_again() -> None:
     assert word(tile) == 77
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_a_core_may_pause_itself_and_goes_on_behind_the_store() -> None:
+def test_a_core_may_pause_itself_and_goes_on_behind_the_store() -> None:
     text = f"""
         li a0, {CONTROL}
         li a1, {DEBUG_MODE | HALT}
@@ -164,9 +169,10 @@ def test_k42_a_core_may_pause_itself_and_goes_on_behind_the_store() -> None:
 # --- ebreak -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("tile T9", "tile K42")
 @pytest.mark.plain
 @pytest.mark.parametrize("cause", ["ebreak", "ecall"])
-def test_t9_k42_ebreak_pauses_behind_itself_until_a_debugger_continues(cause: str) -> None:
+def test_ebreak_pauses_behind_itself_until_a_debugger_continues(cause: str) -> None:
     tile = machine(f"{cause}\n{COUNTER}", 20)
     client = DebugClient(tile, "B")
     assert client.status == HALTED | EBREAK_HIT
@@ -187,8 +193,9 @@ def test_t9_k42_ebreak_pauses_behind_itself_until_a_debugger_continues(cause: st
 # --- stepping ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_two_step_commands_execute_one_instruction() -> None:
+def test_two_step_commands_execute_one_instruction() -> None:
     tile, client = counting(clocks=0)
     client.halt()
     assert client.gpr(32) == 0
@@ -210,9 +217,10 @@ def test_k42_two_step_commands_execute_one_instruction() -> None:
     assert tile.cores["B"].retired == retired + 30
 
 
+@pytest.mark.rule("tile K42", "tile T11")
 @pytest.mark.plain
-def test_k42_stepping_executes_one_of_adjacent_pushes() -> None:
-    """T11: fused they would be four."""
+def test_stepping_executes_one_of_adjacent_pushes() -> None:
+    """Fused they would be four."""
     tile = machine({"T0": ".ttinsn 0x02000000\n" * 6 + "end: j end"})
     client = DebugClient(tile, "T0")
     client.halt()
@@ -222,8 +230,9 @@ def test_k42_stepping_executes_one_of_adjacent_pushes() -> None:
         assert client.gpr(32) == START["T0"] + 4 * i
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_a_step_waits_with_its_access() -> None:
+def test_a_step_waits_with_its_access() -> None:
     tile = machine("li a0, 0xffec1000\nlw a1, 0(a0)\nend: j end")
     client = DebugClient(tile, "B")
     client.halt()
@@ -242,8 +251,9 @@ def test_k42_a_step_waits_with_its_access() -> None:
 # --- registers and pc -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_registers_are_read_and_written() -> None:
+def test_registers_are_read_and_written() -> None:
     tile, client = counting()
     client.halt()
     assert client.gpr(10) == SCRATCH
@@ -255,8 +265,9 @@ def test_k42_registers_are_read_and_written() -> None:
     assert tile.cores["B"].x.tolist() == [0] * 32
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_flush_sets_pc_from_argument_1_or_as_a_reset_does() -> None:
+def test_flush_sets_pc_from_argument_1_or_as_a_reset_does() -> None:
     tile, client = counting("T1")
     client.halt()
     client.write(ARGUMENT_1, START["T1"] + LOOP_AT)
@@ -271,8 +282,9 @@ def test_k42_flush_sets_pc_from_argument_1_or_as_a_reset_does() -> None:
     assert tile.cores["T1"].pc == START["T1"] + LOOP_AT + 4
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_a_write_of_register_32_is_an_open_choice() -> None:
+def test_a_write_of_register_32_is_an_open_choice() -> None:
     tile, client = counting()
     client.halt()
     with pytest.raises(MissingSpecification, match="register 32"):
@@ -283,8 +295,9 @@ def test_k42_a_write_of_register_32_is_an_open_choice() -> None:
     assert client.gpr(32) == 4
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_status_0_echoes_the_access() -> None:
+def test_status_0_echoes_the_access() -> None:
     tile, client = counting("T1")
     tile.cores.store(CNTL_0, 0x80010000 + (2 << 17) + ADDRESS_0)
     assert tile.cores.load(STATUS_0) == 1 << 31 | 1 << 15 | ADDRESS_0
@@ -301,9 +314,10 @@ def test_k42_status_0_echoes_the_access() -> None:
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
 @pytest.mark.parametrize("core", CORES)
-def test_k42_memory_is_read_and_written_as_that_core(core: str) -> None:
+def test_memory_is_read_and_written_as_that_core(core: str) -> None:
     tile = machine(dict.fromkeys(CORES, "end: j end"), 5)
     client = DebugClient(tile, core)
     client.halt()
@@ -320,8 +334,9 @@ def test_k42_memory_is_read_and_written_as_that_core(core: str) -> None:
     assert client.status == HALTED
 
 
+@pytest.mark.rule("tile K42", "tile K45")
 @pytest.mark.plain
-def test_k42_k45_dst_is_read_through_a_t_core() -> None:
+def test_dst_is_read_through_a_t_core() -> None:
     tile = machine({"T0": "end: j end"}, 5)
     client = DebugClient(tile, "T0")
     client.halt()
@@ -330,8 +345,9 @@ def test_k42_k45_dst_is_read_through_a_t_core() -> None:
     assert client.load(0xFFBD8000 + 4 * 33) == 0x40490FDB
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_a_debuggers_store_wakes_who_polls() -> None:
+def test_a_debuggers_store_wakes_who_polls() -> None:
     poll = f"li a0, {SCRATCH}\nloop: lw a1, 0(a0)\nbeqz a1, loop\nsw a1, 4(a0)\nend: j end"
     tile = machine({"B": "end: j end", "T0": poll}, 300)
     assert tile.cores["T0"].state == "polling"
@@ -342,8 +358,9 @@ def test_k42_a_debuggers_store_wakes_who_polls() -> None:
     assert word(tile, SCRATCH + 4) == 6
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_refused_accesses_of_a_debugger() -> None:
+def test_undefined_accesses_of_a_debugger_are_refused() -> None:
     tile, client = counting()
     with pytest.raises(UndefinedBehavior, match="not paused"):
         client.load(0)
@@ -394,6 +411,7 @@ def watched(address: int, mode: int, *, index: int = 0, text: str = ACCESSES) ->
     return tile, client
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
 @pytest.mark.parametrize(
     ("address", "mode", "behind"),
@@ -407,7 +425,7 @@ def watched(address: int, mode: int, *, index: int = 0, text: str = ACCESSES) ->
         (SCRATCH + 14, 9, BYTE),
     ],
 )
-def test_k42_memory_watchpoints_pause_behind_the_access(address: int, mode: int, behind: int) -> None:
+def test_memory_watchpoints_pause_behind_the_access(address: int, mode: int, behind: int) -> None:
     for index in (0, 7):
         tile, client = watched(address, mode, index=index)
         assert client.status == HALTED | MEMORY_HIT | 1 << 8 + index
@@ -417,6 +435,7 @@ def test_k42_memory_watchpoints_pause_behind_the_access(address: int, mode: int,
         assert client.status == 0
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
 @pytest.mark.parametrize(
     ("address", "mode"),
@@ -430,14 +449,15 @@ def test_k42_memory_watchpoints_pause_behind_the_access(address: int, mode: int,
         (SCRATCH, 3),
     ],
 )
-def test_k42_other_accesses_and_modes_do_not_pause(address: int, mode: int) -> None:
+def test_other_accesses_and_modes_do_not_pause(address: int, mode: int) -> None:
     tile, client = watched(address, mode)
     assert client.status == 0
     assert tile.cores["B"].pc == END
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_breakpoints_pause_behind_the_instruction() -> None:
+def test_breakpoints_pause_behind_the_instruction() -> None:
     tile, client = watched(STORE, 8, index=3)
     assert client.status == HALTED | PC_HIT | 1 << 11
     assert client.gpr(32) == STORE + 4
@@ -453,8 +473,9 @@ def test_k42_breakpoints_pause_behind_the_instruction() -> None:
     assert client.status == 0
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_the_host_may_resume_what_a_watchpoint_has_paused() -> None:
+def test_the_host_may_resume_what_a_watchpoint_has_paused() -> None:
     tile, client = watched(STORE, 8, text=ACCESSES.replace("lw a2, 4(a0)", "ebreak"))
     assert client.status == HALTED | PC_HIT | 1 << 8
     tile.cores["B"].resume()
@@ -467,8 +488,9 @@ def test_k42_the_host_may_resume_what_a_watchpoint_has_paused() -> None:
     assert client.status == HALTED | EBREAK_HIT | PC_HIT | 1 << 9
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_all_eight_watchpoints_are_told_apart() -> None:
+def test_all_eight_watchpoints_are_told_apart() -> None:
     tile = machine(ACCESSES)
     client = DebugClient(tile, "B")
     places = [4, STORE, LOAD, HALF, BYTE, ATOMIC]
@@ -488,8 +510,9 @@ def test_k42_all_eight_watchpoints_are_told_apart() -> None:
     assert client.status == 0
 
 
+@pytest.mark.rule("tile K42", "tile T10")
 @pytest.mark.plain
-def test_k42_t10_a_push_is_a_store_to_the_instruction_window() -> None:
+def test_a_push_is_a_store_to_the_instruction_window() -> None:
     tile = machine({"T0": "nop\n.ttinsn 0x02000000\n.ttinsn 0x02000000\nend: j end"})
     client = DebugClient(tile, "T0")
     client.watch(0, 0xFFE40000, 10)
@@ -500,8 +523,9 @@ def test_k42_t10_a_push_is_a_store_to_the_instruction_window() -> None:
         client.go_on()
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_a_watched_loop_runs_as_fast_as_an_unwatched_one() -> None:
+def test_a_watched_loop_runs_as_fast_as_an_unwatched_one() -> None:
     plain, _ = counting("T2", 200)
     tile = machine({"T2": COUNTER})
     DebugClient(tile, "T2").watch(0, 0x100, 8)
@@ -510,7 +534,8 @@ def test_k42_a_watched_loop_runs_as_fast_as_an_unwatched_one() -> None:
     assert tile.cores["T2"].retired == plain.cores["T2"].retired
 
 
-def test_k42_watching_in_the_midst_of_a_recorded_poll() -> None:
+@pytest.mark.rule("tile K42")
+def test_a_watchpoint_set_in_the_midst_of_a_recorded_poll_pauses() -> None:
     """Whatever has been noted of the loop is forgotten: no wrong sleep."""
     text = f"li a0, {SCRATCH}\nloop: lw a1, 0(a0)\nbeqz a1, loop\nsw a1, 4(a0)\nend: j end"
     for clocks in range(30, 60):
@@ -527,8 +552,9 @@ def test_k42_watching_in_the_midst_of_a_recorded_poll() -> None:
 # --- reset ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("tile T16", "tile K42")
 @pytest.mark.plain
-def test_t16_k42_entering_reset_forgets_debug_registers_unless_disabled() -> None:
+def test_entering_reset_forgets_debug_registers_unless_disabled() -> None:
     for keeps in (0, 1):
         tile, client = counting("T0")
         tile.cores.store(CONTROL + 0x224, keeps << 1)
@@ -545,8 +571,9 @@ def test_t16_k42_entering_reset_forgets_debug_registers_unless_disabled() -> Non
         assert client.status == (HALTED | PC_HIT | 1 << 10 if keeps else 0)
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_private_memory_of_a_core_in_reset_the_way_drivers_do_it() -> None:
+def test_drivers_reach_private_memory_of_a_core_in_reset() -> None:
     """A loop is put where the core starts, the core is released, halted, read, and put back into reset."""
     tile = Tile()
     tile.l1[START["T1"] : START["T1"] + 4] = [0x6F, 0, 0, 0]
@@ -561,8 +588,9 @@ def test_k42_private_memory_of_a_core_in_reset_the_way_drivers_do_it() -> None:
     assert tile.cores["T1"].state == "in reset"
 
 
+@pytest.mark.rule("tile K42")
 @pytest.mark.plain
-def test_k42_results_and_status_cannot_be_written() -> None:
+def test_results_and_status_cannot_be_written() -> None:
     tile, client = counting()
     client.halt()
     client.write(STATUS, 0)
@@ -609,8 +637,9 @@ EVERYBODY_TALKS = {
 }
 
 
+@pytest.mark.rule("tile K42", "tile T34")
 @pytest.mark.parametrize("clocks", [1, 7, 60, 400, 1000])
-def test_k42_t34_watching_changes_nothing_of_what_cores_do(clocks: int) -> None:
+def test_watching_changes_nothing_of_what_cores_do(clocks: int) -> None:
     """Mailboxes that block, polls that sleep and pushes happen in the same rounds, watched or not."""
     tiles = []
     for watches in (False, True):

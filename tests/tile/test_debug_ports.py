@@ -40,7 +40,8 @@ def array_row(tile: Tile, array: int, row: int, bank: int = 0) -> Any:
     return np.array(data, np.uint32).view(np.uint16)
 
 
-def test_k35_rows_of_dst_are_the_stored_cells() -> None:
+@pytest.mark.rule("tile K35")
+def test_rows_of_dst_are_the_stored_cells() -> None:
     tile = Tile()
     tile.dst.cells[...] = np.random.default_rng(35).integers(0, 1 << 16, (1024, 16))
     tile.dst.valid[5] = 0  # not asked
@@ -53,10 +54,11 @@ def test_k35_rows_of_dst_are_the_stored_cells() -> None:
         tile.cores.load(RD_DATA)
 
 
+@pytest.mark.rule("tile K35", "tile E20")
 @pytest.mark.parametrize(
     "command", [1024 | 2 << 16, 8 << 12 | 2 << 16, 3 << 16, 2 << 16 | 1 << 19, 64, 1 << 20 | 2 << 16]
 )
-def test_k35_e20_what_does_not_exist_is_refused(command: int) -> None:
+def test_what_does_not_exist_is_refused(command: int) -> None:
     tile = Tile(allow_open=True)
     tile.cores.store(RD_EN, 1)
     tile.cores.store(RD_CMD, command)
@@ -64,8 +66,9 @@ def test_k35_e20_what_does_not_exist_is_refused(command: int) -> None:
         tile.cores.load(RD_DATA)
 
 
+@pytest.mark.rule("tile K35", "tile E20")
 @pytest.mark.parametrize("file", [0, 1])
-def test_k35_e20_src_cells_are_an_open_choice(file: int) -> None:
+def test_src_cells_are_an_open_choice(file: int) -> None:
     tile = Tile()
     tile.cores.store(RD_EN, 1)
     with pytest.raises(MissingSpecification, match="19 bits"):
@@ -85,7 +88,8 @@ def test_k35_e20_src_cells_are_an_open_choice(file: int) -> None:
             assert array_word(tile, file, row | 64, index, bank) == array_word(tile, file, row, index, bank)
 
 
-def test_k35_a_move_to_dst_shows_the_same_as_the_array() -> None:
+@pytest.mark.rule("tile K35")
+def test_a_move_to_dst_shows_the_same_as_the_array() -> None:
     """The open choice is what drivers get when they read SrcA by way of Dst."""
     tile = Tile(allow_open=True)
     tile.srca.cells[0] = np.random.default_rng(4).integers(0, 1 << 19, (64, 16))
@@ -114,8 +118,9 @@ def bits(value: int, first: int, last: int) -> int:
     return value >> first & (1 << last - first + 1) - 1
 
 
+@pytest.mark.rule("tile K36")
 @pytest.mark.parametrize("signal", range(6))
-def test_k36_address_counters(signal: int) -> None:
+def test_the_debug_bus_shows_address_counters(signal: int) -> None:
     tile = Tile()
     unit, channel = signal >> 1, signal & 1
     thread = 2 if unit == PACKER else 0
@@ -134,7 +139,8 @@ def test_k36_address_counters(signal: int) -> None:
     assert bits(shown, 36, 63) == bits(shown, 77, 79) == bits(shown, 93, 95) == 0
 
 
-def test_k36_banks() -> None:
+@pytest.mark.rule("tile K36")
+def test_the_debug_bus_shows_bank_owners_and_pointers() -> None:
     tile = Tile()
     names = {84: "a free", 85: "a valid", 90: "a1", 91: "a0", 92: "ma", 93: "ma", 94: "ua"}
     names |= {100: "mb", 101: "mb", 102: "ub", 105: "b0", 106: "b1"}
@@ -159,7 +165,8 @@ def test_k36_banks() -> None:
     assert shown() == {"a valid", "a1", "ma", "ua", "b1", "mb", "ub"}
 
 
-def test_k36_row_counters_and_fidelity() -> None:
+@pytest.mark.rule("tile K36")
+def test_the_debug_bus_shows_row_counters_and_fidelity() -> None:
     tile = Tile()
     rng = np.random.default_rng(36)
     for thread in range(3):
@@ -178,7 +185,8 @@ def test_k36_row_counters_and_fidelity() -> None:
     assert fidelity >> 66 == bits(fidelity, 0, 59) == 0
 
 
-def test_k36_e21_program_counters() -> None:
+@pytest.mark.rule("tile K36", "tile E21")
+def test_the_debug_bus_shows_program_counters() -> None:
     tile = machine(dict.fromkeys(START, f"{'nop;' * 0}end: j end"))
     tile.clock(3)
     signals = {"B": 11, "T0": 13, "T1": 15, "T2": 17, "NC": 25}
@@ -188,16 +196,18 @@ def test_k36_e21_program_counters() -> None:
     assert group(tile, 7, 15) == 0x1234 << 32  # 30 bits
 
 
+@pytest.mark.rule("tile K37", "tile E21")
 @pytest.mark.parametrize(
     ("daisy", "signal", "index"),
     [(6, 6, 0), (6, 10, 1), (3, 5, 0), (7, 10, 0), (7, 18, 1), (7, 12, 1), (1, 0, 0), (6, 0, 4)],
 )
-def test_k37_e21_other_signals_are_refused_by_number(daisy: int, signal: int, index: int) -> None:
+def test_other_signals_are_refused_by_number(daisy: int, signal: int, index: int) -> None:
     with pytest.raises(Unimplemented, match=f"word {index} of signal group {signal} at daisy stop {daisy}"):
         select(Tile(), daisy, signal, index)
 
 
-def test_k31_e18_bus_control_reads_back_and_must_enable_the_bus() -> None:
+@pytest.mark.rule("tile K31", "tile E18")
+def test_bus_control_reads_back_and_must_enable_the_bus() -> None:
     tile = Tile()
     tile.cores.store(BUS_CTRL, 9 | 6 << 16 | 3 << 25 | ENABLED)
     assert tile.cores.load(BUS_CTRL) == 9 | 6 << 16 | 3 << 25 | ENABLED
@@ -209,7 +219,8 @@ def test_k31_e18_bus_control_reads_back_and_must_enable_the_bus() -> None:
             tile.cores.store(BUS_CTRL, ENABLED | 1 << bit)
 
 
-def test_k36_groups_are_written_to_l1() -> None:
+@pytest.mark.rule("tile K36")
+def test_groups_are_written_to_l1() -> None:
     tile = Tile()
     tile.record.adc[0, 0] = np.arange(16)
     expected = group(tile, 6, 0)
@@ -246,8 +257,9 @@ def inject(tile: Tile, thread: int, instruction: int) -> None:
     tile.cores.store(CTRL0, 0)
 
 
+@pytest.mark.rule("tile K4", "tile E18")
 @pytest.mark.parametrize("thread", range(3))
-def test_k4_e18_instructions_are_injected(thread: int) -> None:
+def test_the_debug_port_injects_instructions_into_the_thread_it_names(thread: int) -> None:
     tile = Tile()
     assert tile.cores.load(PUSH_STATUS) == 0x77
     for register, value in ((16, 0x1234), (18, 0x4321)):
@@ -258,7 +270,8 @@ def test_k4_e18_instructions_are_injected(thread: int) -> None:
     assert tile.cores.load(CTRL0) == 0
 
 
-def test_k4_debuggers_look_at_both_banks_whoever_owns_them() -> None:
+@pytest.mark.rule("tile K4")
+def test_debuggers_look_at_both_banks_whoever_owns_them() -> None:
     """tt-exalens dumps SrcA with SETRWC, which moves the matrix unit from bank to bank."""
     tile = Tile()
     inject(tile, 2, encode("SETRWC", clear_ab_vld=3))
@@ -267,12 +280,14 @@ def test_k4_debuggers_look_at_both_banks_whoever_owns_them() -> None:
         tile.execute(2, encode("SETRWC", clear_ab_vld=3))
 
 
-def test_k4_errors_say_that_a_word_came_through_the_debug_port() -> None:
+@pytest.mark.rule("tile K4")
+def test_errors_say_that_a_word_came_through_the_debug_port() -> None:
     with pytest.raises(UndefinedBehavior, match="pushed through the debug port"):
         inject(Tile(), 1, encode("SETRWC", reserved=0x20))
 
 
-def test_k4_a_word_is_pushed_by_a_rising_bit_alone() -> None:
+@pytest.mark.rule("tile K4")
+def test_a_word_is_pushed_by_a_rising_bit_alone() -> None:
     tile = Tile()
     tile.cores.store(CTRL1, encode("NOP"))
     tile.cores.store(CTRL0, 0x77)
@@ -286,7 +301,8 @@ def test_k4_a_word_is_pushed_by_a_rising_bit_alone() -> None:
     assert tile.cores.load(PUSH_STATUS) == 0x77
 
 
-def test_k4_status_tells_a_full_fifo_and_a_push_to_it_is_refused() -> None:
+@pytest.mark.rule("tile K4")
+def test_status_tells_a_full_fifo_and_a_push_to_it_is_refused() -> None:
     tile = Tile()
     tile.cores.store(CTRL1, encode("NOP"))
     count = 0
@@ -302,7 +318,8 @@ def test_k4_status_tells_a_full_fifo_and_a_push_to_it_is_refused() -> None:
     assert tile.cores.load(PUSH_STATUS) == 0x77
 
 
-def test_k3_k4_mops_and_fifos_of_others_are_refused() -> None:
+@pytest.mark.rule("tile K3", "tile K4")
+def test_mops_and_fifos_of_others_are_refused() -> None:
     tile = Tile()
     tile.cores.store(CTRL1, encode("MOP"))
     with pytest.raises(UndefinedBehavior, match="MOP"):
@@ -331,7 +348,8 @@ def line(tile: Tile, unit: int) -> list[int]:
     return [int(v) for v in tile.record.l1_u32[4 * unit : 4 * unit + 4]]
 
 
-def test_k31_events_of_128_96_64_and_32_bits() -> None:
+@pytest.mark.rule("tile K31")
+def test_events_of_128_96_64_and_32_bits_reach_the_buffer() -> None:
     low, high = 0x12345678, 7
     tile = stamping()
     tile.cores.store(STAMP, 0xABCDE0)
@@ -352,7 +370,8 @@ def test_k31_events_of_128_96_64_and_32_bits() -> None:
     assert tile.cores.load(STAMP_STATUS) == 6 << 14
 
 
-def test_k31_gathered_events_are_counted_and_flushed() -> None:
+@pytest.mark.rule("tile K31")
+def test_gathered_events_are_counted_and_flushed() -> None:
     tile = stamping()
     for token, flush, shown in ((1, 3, 1 << 8), (4, 7, 1 << 11)):
         tile.cores.store(STAMP, token)
@@ -375,7 +394,8 @@ def test_k31_gathered_events_are_counted_and_flushed() -> None:
             tile.cores.store(STAMP, wrong)
 
 
-def test_k31_buffers_fill_in_turn_and_overflow() -> None:
+@pytest.mark.rule("tile K31")
+def test_buffers_fill_in_turn_and_overflow() -> None:
     tile = stamping((0x400, 0x401), (0x500, 0x500))
     assert tile.cores.load(STAMP_CONTROL) == 3
     full = []
@@ -397,7 +417,8 @@ def test_k31_buffers_fill_in_turn_and_overflow() -> None:
     assert tile.cores.load(STAMP_STATUS) & 0x30 == 0  # only enabled buffers overflow
 
 
-def test_k31_a_buffer_outside_l1_is_refused() -> None:
+@pytest.mark.rule("tile K31")
+def test_a_buffer_outside_l1_is_refused() -> None:
     tile = stamping((0x17FFF, 0x18010))
     tile.cores.store(STAMP, 0)
     with pytest.raises(MemoryError_, match="0x180000"):

@@ -65,8 +65,9 @@ def configured(fmt: int, *, raw: int = 0, unsigned: int = 0, agent: int = T0, ba
 # --- conversions, exhaustively ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("tile K45")
 @pytest.mark.plain
-def test_k45_bf16_every_cell_is_the_bfloat_that_dst_holds() -> None:
+def test_bf16_every_cell_is_the_bfloat_that_dst_holds() -> None:
     value = loaded(BF16, ALL_CELLS)
     floats = (value.astype(np.uint32) << 16).view(np.float32)
     assert np.array_equal(floats.view(np.uint32), bf16_cells_to_float(ALL_CELLS).view(np.uint32))
@@ -74,8 +75,9 @@ def test_k45_bf16_every_cell_is_the_bfloat_that_dst_holds() -> None:
     assert stored(BF16, np.array([0x3F80, 0xC040])).tolist() == [0x007F, 0xC080]
 
 
+@pytest.mark.rule("tile K45")
 @pytest.mark.plain
-def test_k45_fp16_every_cell_is_the_half_that_dst_holds() -> None:
+def test_fp16_every_cell_is_the_half_that_dst_holds() -> None:
     value = loaded(FP16, ALL_CELLS)
     ordinary = ((ALL_CELLS & 0x1F) != 0) & ((ALL_CELLS & 0x1F) != 31)  # Dst has no subnormals, no infinity
     halves = value.astype(np.uint16).view(np.float16).astype(np.float32)
@@ -85,8 +87,9 @@ def test_k45_fp16_every_cell_is_the_half_that_dst_holds() -> None:
     assert stored(FP16, np.array([0x3C00, 0xC200])).tolist() == [0x000F, 0xC010]
 
 
+@pytest.mark.rule("tile K45")
 @pytest.mark.plain
-def test_k45_int16_every_cell_is_sign_and_magnitude() -> None:
+def test_int16_every_cell_is_sign_and_magnitude() -> None:
     value = loaded(INT16, ALL_CELLS)
     expected = np.where(ALL_CELLS & 0x8000, -(ALL_CELLS & 0x7FFF), ALL_CELLS)
     assert np.array_equal(value.astype(np.uint16).view(np.int16), expected)
@@ -98,21 +101,24 @@ def test_k45_int16_every_cell_is_sign_and_magnitude() -> None:
     assert back[0xFFFF] == 0x8001
 
 
+@pytest.mark.rule("tile K45")
 @pytest.mark.plain
 @pytest.mark.parametrize("fmt", [FP16, BF16, INT16])
-def test_k45_sixteen_bits_pass_unchanged_without_swizzle(fmt: int) -> None:
+def test_sixteen_bits_pass_unchanged_without_swizzle(fmt: int) -> None:
     assert np.array_equal(loaded(fmt, ALL_CELLS, raw=1), ALL_CELLS)
     assert np.array_equal(stored(fmt, ALL_CELLS, raw=1), ALL_CELLS)
 
 
+@pytest.mark.rule("tile K45")
 @pytest.mark.plain
-def test_k45_int16_unsigned_passes_unchanged() -> None:
+def test_int16_unsigned_passes_unchanged() -> None:
     assert np.array_equal(loaded(INT16, ALL_CELLS, unsigned=1), ALL_CELLS)
     assert np.array_equal(stored(INT16, ALL_CELLS, unsigned=1), ALL_CELLS)
 
 
+@pytest.mark.rule("tile K45")
 @pytest.mark.plain
-def test_k45_int8_loads_of_every_cell() -> None:
+def test_int8_loads_decode_every_cell() -> None:
     magnitude = (ALL_CELLS >> 5) & 0x7F
     expected = np.where(ALL_CELLS & 0x8000, -magnitude, magnitude)
     assert np.array_equal(loaded(INT8, ALL_CELLS).astype(np.uint8).view(np.int8), expected)
@@ -120,8 +126,9 @@ def test_k45_int8_loads_of_every_cell() -> None:
         assert np.array_equal(loaded(INT8, ALL_CELLS, **options), (ALL_CELLS >> 5) & 0xFF)
 
 
+@pytest.mark.rule("tile K45")
 @pytest.mark.plain
-def test_k45_int8_stores_of_every_value() -> None:
+def test_int8_stores_encode_every_value() -> None:
     byte = np.arange(256)
     exponent = np.where(byte != 0, 16, 0)
     for options in ({"unsigned": 1}, {"raw": 1}):
@@ -132,8 +139,9 @@ def test_k45_int8_stores_of_every_value() -> None:
     assert np.array_equal(loaded(INT8, cells[:128]), byte[:128])
 
 
+@pytest.mark.rule("tile K45")
 @pytest.mark.plain
-def test_k45_int8_negative_stores_go_wrong_as_on_silicon() -> None:
+def test_int8_negative_stores_go_wrong_as_on_silicon() -> None:
     """The magnitude byte is 0x180 - v (one less for -128), truncated: right but for its bit 7, 0x80 too much."""
     v = np.arange(0x80, 0x100)
     cells = stored(INT8, v)
@@ -152,8 +160,9 @@ def samples32() -> Any:
     return np.array(edges + bits + [*more], np.int64)
 
 
+@pytest.mark.rule("tile K46")
 @pytest.mark.plain
-def test_k46_fp32_and_plain_words_are_permuted_as_dst_holds_them() -> None:
+def test_fp32_and_plain_words_are_permuted_as_dst_holds_them() -> None:
     word = samples32()
     highs, lows = np.zeros_like(word), np.zeros_like(word)
     cells_loop(FLOAT32, 0, 0, word, highs, lows)
@@ -165,9 +174,10 @@ def test_k46_fp32_and_plain_words_are_permuted_as_dst_holds_them() -> None:
     assert np.array_equal(loaded(FLOAT32, highs, lows, raw=1), word)
 
 
+@pytest.mark.rule("tile K45", "tile K46")
 @pytest.mark.plain
 @pytest.mark.parametrize("unsigned", [0, 1])
-def test_k45_k46_int32_is_sign_and_magnitude_whatever_unsigned_int_says(unsigned: int) -> None:
+def test_int32_is_sign_and_magnitude_whatever_unsigned_int_says(unsigned: int) -> None:
     word = samples32()
     signed = np.where(word >> 31, word - (1 << 32), word)
     clamped = np.maximum(signed, -0x7FFFFFFF)
@@ -187,9 +197,10 @@ def test_k45_k46_int32_is_sign_and_magnitude_whatever_unsigned_int_says(unsigned
 # --- rows, columns, valid bits ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("tile K45", "tile K46")
 @pytest.mark.plain
 @pytest.mark.parametrize("agent", T_CORES)
-def test_k45_k46_32_bit_elements_lie_in_the_rows_of_dst32b(agent: int) -> None:
+def test_32_bit_elements_lie_in_the_rows_of_dst32b(agent: int) -> None:
     tile = configured(FLOAT32, agent=agent)
     rng = np.random.default_rng(1)
     expected = np.zeros((512, 16), np.uint32)
@@ -203,9 +214,10 @@ def test_k45_k46_32_bit_elements_lie_in_the_rows_of_dst32b(agent: int) -> None:
     assert tile.dst.cells[8, 0] == expected[0, 0] & 0xFFFF  # I.3: low halves eight rows after the high ones
 
 
+@pytest.mark.rule("tile K45")
 @pytest.mark.plain
 @pytest.mark.parametrize(("fmt", "width"), [(FP16, 2), (BF16, 2), (INT16, 2), (INT8, 1)])
-def test_k45_narrow_elements_lie_in_the_rows_of_dst16b(fmt: int, width: int) -> None:
+def test_narrow_elements_lie_in_the_rows_of_dst16b(fmt: int, width: int) -> None:
     tile = configured(fmt, unsigned=1)
     for row, column in ((0, 0), (0, 15), (1, 0), (8, 3), (513, 2), (1023, 15)):
         address = WINDOW + width * (16 * row + column)
@@ -215,8 +227,9 @@ def test_k45_narrow_elements_lie_in_the_rows_of_dst16b(fmt: int, width: int) -> 
     assert np.count_nonzero(tile.dst.cells) == 6
 
 
+@pytest.mark.rule("tile K47")
 @pytest.mark.plain
-def test_k47_a_store_makes_its_row_valid_and_loads_do_not_ask() -> None:
+def test_a_store_makes_its_row_valid_and_loads_do_not_ask() -> None:
     for fmt, row, place in ((BF16, 12, 12), (FLOAT32, 12, 20)):
         tile = configured(fmt)
         width = 2 if fmt == BF16 else 4
@@ -228,8 +241,9 @@ def test_k47_a_store_makes_its_row_valid_and_loads_do_not_ask() -> None:
         assert np.nonzero(tile.dst.valid)[0].tolist() == [place]
 
 
+@pytest.mark.rule("tile K47")
 @pytest.mark.plain
-def test_k47_rows_are_logical_in_all_units() -> None:
+def test_rows_are_logical_in_all_units() -> None:
     """Both bits permute every view alike (rules I.3), hence nothing moves."""
     tile = configured(FLOAT32)
     tile.config["DEST_ACCESS_CFG_remap_addrs"] = 1
@@ -238,8 +252,9 @@ def test_k47_rows_are_logical_in_all_units() -> None:
     assert tile.dst.fp32[9, 0] == 1.0
 
 
+@pytest.mark.rule("tile K45")
 @pytest.mark.plain
-def test_k45_each_thread_has_its_own_format_in_the_bank_of_its_state_id() -> None:
+def test_each_thread_has_its_own_format_in_the_bank_of_its_state_id() -> None:
     tile = configured(BF16, agent=T1, bank=1)
     tile.config.for_thread(1)["CFG_STATE_ID_StateID"] = 1
     tile.dst.cells[0, 0] = 0x007F
@@ -252,10 +267,11 @@ def test_k45_each_thread_has_its_own_format_in_the_bank_of_its_state_id() -> Non
 # --- widths -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("tile K45")
 @pytest.mark.plain
 @pytest.mark.parametrize(("fmt", "width"), [(FLOAT32, 4), (INT32, 4), (FP16, 2), (BF16, 2), (INT16, 2), (INT8, 1)])
 @pytest.mark.parametrize("agent", [T0, T1])
-def test_k45_t0_and_t1_access_exactly_one_element(fmt: int, width: int, agent: int) -> None:
+def test_cores_t0_and_t1_access_exactly_one_element(fmt: int, width: int, agent: int) -> None:
     tile = configured(fmt, agent=agent)
     for size in {1, 2, 4} - {width}:
         with pytest.raises(UndefinedBehavior, match=f"T{agent - T0} accesses {size} bytes"):
@@ -266,11 +282,12 @@ def test_k45_t0_and_t1_access_exactly_one_element(fmt: int, width: int, agent: i
     assert tile.cores.load(WINDOW, agent, width) == 1
 
 
+@pytest.mark.rule("tile K45")
 @pytest.mark.plain
 @pytest.mark.parametrize(
     ("fmt", "width", "size"), [(BF16, 2, 4), (FP16, 2, 4), (INT16, 2, 4), (INT8, 1, 2), (INT8, 1, 4)]
 )
-def test_k45_t2_accesses_several_elements_at_once(fmt: int, width: int, size: int) -> None:
+def test_core_t2_accesses_several_elements_at_once(fmt: int, width: int, size: int) -> None:
     tile = configured(fmt, agent=T2)
     content = bytes([0x11, 0x22, 0x33, 0x44])[:size]
     tile.cores.store(WINDOW + 4, int.from_bytes(content, "little"), T2, size)
@@ -281,8 +298,9 @@ def test_k45_t2_accesses_several_elements_at_once(fmt: int, width: int, size: in
     assert np.count_nonzero(tile.dst.cells) == size // width
 
 
+@pytest.mark.rule("tile K45")
 @pytest.mark.plain
-def test_k45_t2_accesses_no_part_of_an_element() -> None:
+def test_core_t2_accesses_no_part_of_an_element() -> None:
     tile = configured(FLOAT32, agent=T2)
     with pytest.raises(UndefinedBehavior, match="T2 accesses 2 bytes"):
         tile.cores.load(WINDOW, T2, 2)
@@ -291,15 +309,17 @@ def test_k45_t2_accesses_no_part_of_an_element() -> None:
         tile.cores.store(WINDOW, 0, T2, 1)
 
 
+@pytest.mark.rule("tile K45")
 @pytest.mark.plain
 @pytest.mark.parametrize("fmt", [6, 7])
-def test_k45_reserved_formats_are_refused(fmt: int) -> None:
+def test_reserved_formats_are_refused(fmt: int) -> None:
     with pytest.raises(UndefinedBehavior, match="reserved"):
         configured(fmt).cores.load(WINDOW, T0)
 
 
+@pytest.mark.rule("tile K45")
 @pytest.mark.plain
-def test_k45_bytes_fill_half_of_the_window() -> None:
+def test_bytes_fill_half_of_the_window() -> None:
     tile = configured(INT8)
     tile.cores.store(WINDOW + 0x3FFF, 3, T0, 1)
     assert tile.dst.cells[1023, 15] == 3 << 5 | 16
@@ -307,14 +327,16 @@ def test_k45_bytes_fill_half_of_the_window() -> None:
         tile.cores.load(WINDOW + 0x4000, T0, 1)
 
 
+@pytest.mark.rule("tile T24")
 @pytest.mark.plain
 @pytest.mark.parametrize("agent", [B, NC, NOC])
-def test_t24_only_t_cores_see_dst(agent: int) -> None:
+def test_only_t_cores_see_dst(agent: int) -> None:
     with pytest.raises(UndefinedBehavior, match="sees nothing"):
         Tile().cores.load(WINDOW, agent)
 
 
-def test_e9_programs_store_and_load_through_the_window() -> None:
+@pytest.mark.rule("tile E9")
+def test_programs_store_and_load_through_the_window() -> None:
     """lhu and lh of BF16 elements that a core has stored with sh."""
     tile = configured(BF16, agent=T1)
     program = f"""

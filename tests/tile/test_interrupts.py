@@ -57,8 +57,9 @@ def with_handler(core: str = "B", program: str = COUNTING, *, clocks: int = 0, h
     return machine({core: program}, clocks, tile=tile)
 
 
+@pytest.mark.rule("tile K22")
 @pytest.mark.parametrize("agent", [B, T0, NC, NOC, TENSIX])
-def test_k22_registers(agent: int) -> None:
+def test_interrupt_registers_keep_what_is_stored(agent: int) -> None:
     tile = Tile()
     plain = [PIC, PIC + 0xC, *(HANDLER + 4 * i for i in range(36))]
     for i, address in enumerate(plain):
@@ -72,7 +73,8 @@ def test_k22_registers(agent: int) -> None:
         assert tile.cores.load(address, agent) == 0
 
 
-def test_k22_a_software_irq_is_a_slot_that_loads_empty() -> None:
+@pytest.mark.rule("tile K22")
+def test_a_software_irq_is_a_slot_that_loads_empty() -> None:
     tile = Tile()
     for i in range(32):
         tile.cores.store(SOFTWARE + 4 * i, 0x80000000 + i)
@@ -84,7 +86,8 @@ def test_k22_a_software_irq_is_a_slot_that_loads_empty() -> None:
         assert tile.cores.load(SOFTWARE + 4 * i) == 0
 
 
-def test_k22_k23_a_hardware_irq_loads_one_and_clears() -> None:
+@pytest.mark.rule("tile K22", "tile K23")
+def test_a_hardware_irq_loads_one_and_clears() -> None:
     tile = Tile()
     tile.record.pic_hardware[3] = 1
     for i in range(4):
@@ -93,9 +96,10 @@ def test_k22_k23_a_hardware_irq_loads_one_and_clears() -> None:
     assert tile.cores.load(HARDWARE + 12) == 0
 
 
+@pytest.mark.rule("tile K24")
 @pytest.mark.parametrize("core", ["B", "NC"])
 @pytest.mark.parametrize("irq", [0, 1, 17, 31])
-def test_k24_an_enabled_irq_interrupts_and_mret_goes_on(core: str, irq: int) -> None:
+def test_an_enabled_irq_interrupts_and_mret_goes_on(core: str, irq: int) -> None:
     tile = with_handler(core, clocks=50)
     tile.cores.store(ENABLE[core], 1 << irq)
     before = tile.cores[core].x[5]
@@ -110,8 +114,9 @@ def test_k24_an_enabled_irq_interrupts_and_mret_goes_on(core: str, irq: int) -> 
     assert tile.cores.load(NUMBER[core]) == irq
 
 
+@pytest.mark.rule("tile K24")
 @pytest.mark.parametrize("core", ["B", "NC"])
-def test_k24_irqs_that_are_not_enabled_do_nothing(core: str) -> None:
+def test_irqs_that_are_not_enabled_do_nothing(core: str) -> None:
     tile = with_handler(core, clocks=50)
     other = "NC" if core == "B" else "B"
     tile.cores.store(ENABLE[core], 0xFFFFFFFF & ~(1 << 7))
@@ -124,7 +129,8 @@ def test_k24_irqs_that_are_not_enabled_do_nothing(core: str) -> None:
     assert word(tile) == 1
 
 
-def test_k24_t_cores_take_none() -> None:
+@pytest.mark.rule("tile K24")
+def test_t_cores_take_no_interrupts() -> None:
     tile = Tile()
     for address in (PIC, PIC + 0xC):
         tile.cores.store(address, 0xFFFFFFFF)
@@ -135,7 +141,8 @@ def test_k24_t_cores_take_none() -> None:
     assert tile.record.core_in_handler.sum() == 0
 
 
-def test_k24_round_robin_and_no_nesting() -> None:
+@pytest.mark.rule("tile K24")
+def test_interrupts_are_served_round_robin_and_do_not_nest() -> None:
     tile = with_handler(clocks=20)
     tile.cores.store(ENABLE["B"], (1 << 3) | (1 << 10) | (1 << 30))
     for _ in range(2):
@@ -152,7 +159,8 @@ def test_k24_round_robin_and_no_nesting() -> None:
     assert words(tile, 3, SCRATCH + 0x100 + 24) == [10, 30, 3]  # after 10 it is the turn of 30
 
 
-def test_k22_an_irq_that_the_handler_does_not_clear_interrupts_again() -> None:
+@pytest.mark.rule("tile K22")
+def test_an_irq_that_the_handler_does_not_clear_interrupts_again() -> None:
     handler = "lw t2, 0x7e0(gp)\n addi t2, t2, 1\n sw t2, 0x7e0(gp)\n mret"
     tile = with_handler(handler=handler, clocks=10)
     tile.cores.store(ENABLE["B"], 2)
@@ -165,7 +173,8 @@ def test_k22_an_irq_that_the_handler_does_not_clear_interrupts_again() -> None:
     assert tile.cores["B"].local_ram[0x7E0] in (count, count + 1)
 
 
-def test_k24_one_irq_for_both_cores() -> None:
+@pytest.mark.rule("tile K24")
+def test_one_irq_interrupts_both_cores() -> None:
     """Both handlers run; the one that loads the IRQ's register first sees its value."""
     handler = f"li t0, {SOFTWARE:#x}\n lw t1, 0(t0)\n sw t1, 0(a0)\n addi t2, t2, 1\n sw t2, 4(a0)\n mret"
     program = "li t2, 0\n li a0, %#x" + END
@@ -181,7 +190,8 @@ def test_k24_one_irq_for_both_cores() -> None:
     assert words(tile, 2, SCRATCH + 0x40) == [0, 1]
 
 
-def test_k24_a_polling_core_wakes_and_polls_on() -> None:
+@pytest.mark.rule("tile K24")
+def test_a_polling_core_wakes_and_polls_on() -> None:
     poll = f"li gp, 0xffb00000\n li a0, {SCRATCH + 0x200:#x}\nagain: lw a1, 0(a0)\n beqz a1, again\n sw a1, 4(a0)" + END
     tile = with_handler("NC", poll, clocks=300)
     tile.cores.store(ENABLE["NC"], 1)
@@ -196,7 +206,8 @@ def test_k24_a_polling_core_wakes_and_polls_on() -> None:
     assert word(tile, SCRATCH + 0x204) == 8
 
 
-def test_k24_a_core_blocked_in_a_load_is_interrupted_and_loads_again() -> None:
+@pytest.mark.rule("tile K24")
+def test_a_core_blocked_in_a_load_is_interrupted_and_loads_again() -> None:
     tile = with_handler(
         "B",
         f"li gp, 0xffb00000\n li a0, 0xffec1000\n lw a1, 0(a0)\n li a2, {SCRATCH + 0x200:#x}\n sw a1, 0(a2)" + END,
@@ -213,7 +224,8 @@ def test_k24_a_core_blocked_in_a_load_is_interrupted_and_loads_again() -> None:
     assert word(tile, SCRATCH + 0x200) == 0x77
 
 
-def test_k24_another_core_raises_the_irq_and_the_moment_does_not_depend_on_how_clocks_are_given() -> None:
+@pytest.mark.rule("tile K24")
+def test_another_core_raises_the_irq_and_the_moment_does_not_depend_on_how_clocks_are_given() -> None:
     """The interrupted core is in a long loop of private instructions, which it would run ahead in."""
     raiser = f"li a0, {SOFTWARE:#x}\n li t0, %d\nturn: addi t0, t0, -1\n bnez t0, turn\n li t1, 1\n sw t1, 20(a0)" + END
     seen = []
@@ -252,8 +264,9 @@ def read_request(tile: Tile, noc: int, transaction: int) -> None:
     tile.cores.store(base + 0x40, 1)
 
 
+@pytest.mark.rule("tile N24", "tile K23")
 @pytest.mark.parametrize("noc", [0, 1])
-def test_n24_k23_a_request_that_returns_to_zero_raises_the_irq_of_its_noc(noc: int) -> None:
+def test_a_request_that_returns_to_zero_raises_the_irq_of_its_noc(noc: int) -> None:
     """The handler reads RTZ_NUM, which takes the bit away; both ids are served, one a time."""
     handler = f"""
         li t3, {0xFFB20378 + 0x10000 * noc:#x}
@@ -287,7 +300,8 @@ def test_n24_k23_a_request_that_returns_to_zero_raises_the_irq_of_its_noc(noc: i
     assert tile.cores.load(0xFFB2037C + 0x10000 * noc) == 1 << 5
 
 
-def test_n24_the_irq_stays_as_long_as_an_enabled_bit_does() -> None:
+@pytest.mark.rule("tile N24")
+def test_the_irq_stays_as_long_as_an_enabled_bit_does() -> None:
     tile = Tile()
     tile.cores.store(0xFFB20178, 1 << 2)
     read_request(tile, 0, 2)
@@ -297,7 +311,8 @@ def test_n24_the_irq_stays_as_long_as_an_enabled_bit_does() -> None:
     assert tile.cores.load(HARDWARE + 4) == 0
 
 
-def test_k24_reset_leaves_the_handler() -> None:
+@pytest.mark.rule("tile K24")
+def test_reset_leaves_the_handler() -> None:
     tile = with_handler(clocks=10, handler="end: j end")
     tile.cores.store(ENABLE["B"], 1)
     tile.cores.store(SOFTWARE, 1)
@@ -310,7 +325,8 @@ def test_k24_reset_leaves_the_handler() -> None:
     assert tile.record.core_in_handler[B] == 1  # the IRQ is still raised
 
 
-def test_e4_mret_outside_of_a_handler_is_refused() -> None:
+@pytest.mark.rule("tile E4")
+def test_mret_outside_of_a_handler_is_refused() -> None:
     tile = machine("mret" + END)
     with pytest.raises(UndefinedBehavior, match="mret outside"):
         tile.clock(5)

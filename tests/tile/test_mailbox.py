@@ -21,7 +21,8 @@ def mailbox(j: int) -> int:
     return 0xFFEC0000 + 0x1000 * j
 
 
-def test_k13_k14_sixteen_mailboxes_each_between_one_writer_and_one_reader() -> None:
+@pytest.mark.rule("tile K13", "tile K14")
+def test_sixteen_mailboxes_each_between_one_writer_and_one_reader() -> None:
     tile = Tile()
     for writer in range(4):  # one word in each of a writer's four mailboxes: all 16 hold one (E42: not one a reader)
         for reader in range(4):
@@ -34,7 +35,8 @@ def test_k13_k14_sixteen_mailboxes_each_between_one_writer_and_one_reader() -> N
         assert tile.cores.load(mailbox(writer) + 4, reader) == 0
 
 
-def test_k14_four_words_for_the_sum_of_what_one_core_writes() -> None:
+@pytest.mark.rule("tile K14")
+def test_the_mailboxes_that_one_core_writes_hold_four_words_together() -> None:
     tile = Tile()
     for reader, value in ((1, 10), (1, 11), (3, 12), (0, 13)):
         tile.cores.store(mailbox(reader), value, 2)
@@ -53,7 +55,8 @@ def test_k14_four_words_for_the_sum_of_what_one_core_writes() -> None:
         assert tile.cores.load(mailbox(2) + 4, reader) == 0
 
 
-def test_k14_bit_2_of_the_address_alone_decides() -> None:
+@pytest.mark.rule("tile K14")
+def test_bit_2_of_the_address_alone_decides() -> None:
     tile = Tile()
     for offset in (0x8, 0x10, 0xFF8, 0xFFC):
         tile.cores.store(mailbox(0) + offset, offset, 1)
@@ -62,7 +65,8 @@ def test_k14_bit_2_of_the_address_alone_decides() -> None:
     assert tile.cores.load(mailbox(1) + 0xC, 0) == 0
 
 
-def test_k15_a_pop_waits_and_words_keep_their_order() -> None:
+@pytest.mark.rule("tile K15")
+def test_a_pop_waits_and_words_keep_their_order() -> None:
     """T1 sends 20 words to T2 as fast as it can, T2 takes them slowly: neither loses one (T32)."""
     send = f"""
         li a0, {mailbox(3):#x}
@@ -100,7 +104,8 @@ def test_k15_a_pop_waits_and_words_keep_their_order() -> None:
     assert words(lone, 2) == [77, 0]
 
 
-def test_k15_a_core_waits_for_a_status_word_without_stopping() -> None:
+@pytest.mark.rule("tile K15")
+def test_a_core_waits_for_a_status_word_without_stopping() -> None:
     poll = f"""
         li a0, {mailbox(0):#x}
         li t1, 0
@@ -119,8 +124,9 @@ def test_k15_a_core_waits_for_a_status_word_without_stopping() -> None:
     assert words(tile, 1) == [1234]
 
 
+@pytest.mark.rule("tile K13", "tile E13")
 @pytest.mark.parametrize("agent", [NC, NOC, TENSIX])
-def test_k13_e13_others_have_no_mailbox(agent: int) -> None:
+def test_nc_the_noc_and_the_coprocessor_have_no_mailbox(agent: int) -> None:
     tile = Tile()
     before = tile.record.mailbox_count.tobytes()
     for j in range(4):
@@ -131,8 +137,9 @@ def test_k13_e13_others_have_no_mailbox(agent: int) -> None:
     assert tile.record.mailbox_count.tobytes() == before
 
 
+@pytest.mark.rule("tile T16")
 @pytest.mark.parametrize("core", CORES)
-def test_t16_entering_reset_empties_the_mailboxes_that_a_core_writes(core: str) -> None:
+def test_entering_reset_empties_the_mailboxes_that_a_core_writes(core: str) -> None:
     tile = Tile()
     release(tile, *CORES)
     for writer, reader in itertools.product(range(4), repeat=2):

@@ -98,8 +98,9 @@ def outcome_of_other(tile: Tile, agent: str, address: int, size: int, *, load: b
     return REACHED
 
 
+@pytest.mark.rule("tile T24", "tile T25", "tile T26", "tile E6", "tile E7", "tile E8", "tile E12")
 @pytest.mark.parametrize("row", MAP, ids=lambda row: row[0])
-def test_t24_t25_t26_e6_e7_e8_e12_the_whole_map(row: Row) -> None:
+def test_each_place_of_the_map_takes_the_accesses_of_its_row_and_refuses_others(row: Row) -> None:
     name, addresses, loads, load_widths, stores, store_widths = row
     for agent, address, size in itertools.product(ALL, addresses, ANY):
         for load, who, widths in ((True, loads, load_widths), (False, stores, store_widths)):
@@ -120,14 +121,16 @@ def test_t24_t25_t26_e6_e7_e8_e12_the_whole_map(row: Row) -> None:
                 assert seen == REACHED, where
 
 
+@pytest.mark.rule("tile T27", "tile E6")
 @pytest.mark.parametrize("core", CORES)
-def test_t27_e6_accesses_must_be_aligned(core: str) -> None:
+def test_misaligned_accesses_are_refused(core: str) -> None:
     for address, size in ((0x30001, 2), (0x30002, 4), (0x30003, 4), (0xFFB00001, 4), (0xFFB12229, 4), (0xFFB20002, 4)):
         for load in (True, False):
             tile = Tile()
             assert outcome_of_core(tile, core, address, size, load=load) == REFUSED
 
 
+@pytest.mark.rule("tile T24", "tile T25")
 @pytest.mark.parametrize(
     ("address", "core", "text"),
     [
@@ -138,7 +141,7 @@ def test_t27_e6_accesses_must_be_aligned(core: str) -> None:
         (0xFFEF0A80, "T2", "ThreadConfig: cores can only read it"),
     ],
 )
-def test_t24_t25_refusals_name_the_core_its_pc_and_the_address(address: int, core: str, text: str) -> None:
+def test_refusals_name_the_core_its_pc_and_the_address(address: int, core: str, text: str) -> None:
     tile = machine({core: f"li a0, {address:#x}\n sw a0, 0(a0)\nend: j end"})
     with pytest.raises(UndefinedBehavior, match=text) as raised:
         tile.clock(10)
@@ -149,7 +152,8 @@ def test_t24_t25_refusals_name_the_core_its_pc_and_the_address(address: int, cor
 # --- what the ranges are ----------------------------------------------------------------------------------------------
 
 
-def test_t19_t20_five_local_rams_with_two_addresses_each() -> None:
+@pytest.mark.rule("tile T19", "tile T20")
+def test_five_local_rams_with_two_addresses_each() -> None:
     """Stores of each core at its own address appear at the second address of its RAM and nowhere else."""
     second = {"B": 0xFFB14000, "NC": 0xFFB16000, "T0": 0xFFB18000, "T1": 0xFFB1A000, "T2": 0xFFB1C000}
     tile = Tile()
@@ -171,7 +175,8 @@ def test_t19_t20_five_local_rams_with_two_addresses_each() -> None:
             assert tile.cores[core].local_ram[0xFFC] == 0
 
 
-def test_t19_a_core_reaches_its_own_ram_through_the_map_too() -> None:
+@pytest.mark.rule("tile T19")
+def test_a_core_reaches_its_own_ram_through_the_map_too() -> None:
     tile = Tile()
     for core in range(5):
         tile.cores.store(0xFFB00010, 0x44332211, core)
@@ -182,13 +187,15 @@ def test_t19_a_core_reaches_its_own_ram_through_the_map_too() -> None:
         assert tile.cores.load(0xFFB00012, core, 2) == 0xBEEF
 
 
-def test_t24_e7_pc_snapshots_in_the_order_b_nc_t0_t1_t2() -> None:
+@pytest.mark.rule("tile T24", "tile E7")
+def test_pc_snapshots_in_the_order_b_nc_t0_t1_t2() -> None:
     tile = machine({core: "\n".join(["nop"] * (5 + i)) + "\nebreak" for i, core in enumerate(CORES)}, 30)
     for place, core in enumerate(("B", "NC", "T0", "T1", "T2")):
         assert tile.cores.load(0xFFB13138 + 4 * place, NOC) == START[core] + 4 * (6 + CORES.index(core))
 
 
-def test_t24_the_snapshot_of_a_polling_core_moves_on() -> None:
+@pytest.mark.rule("tile T24")
+def test_the_snapshot_of_a_polling_core_moves_on() -> None:
     tile = machine({"T1": "nop\nnop\nagain: nop\nnop\nnop\nj again"}, 403)
     assert tile.cores["T1"].state == "polling"
     for clocks in (1, 1, 1, 1, 1, 7, 1001):
@@ -197,7 +204,8 @@ def test_t24_the_snapshot_of_a_polling_core_moves_on() -> None:
         assert seen == tile.cores["T1"].pc
 
 
-def test_e8_e12_the_whole_windows_are_one_place() -> None:
+@pytest.mark.rule("tile E8", "tile E12")
+def test_the_whole_windows_are_one_place() -> None:
     tile = Tile()
     for i, address in enumerate((0xFFE50000, 0xFFE50004, 0xFFE5FFFC)):
         tile.cores.store(address, 0x02000000, B)
@@ -210,7 +218,8 @@ def test_e8_e12_the_whole_windows_are_one_place() -> None:
         assert tile.cores.load(0xFFE00008 + 0x100 * (core - T0), B) == core
 
 
-def test_k5_the_mop_configuration_of_a_core_is_its_own() -> None:
+@pytest.mark.rule("tile K5")
+def test_the_mop_configuration_of_a_core_is_its_own() -> None:
     tile = Tile()
     for core in (T0, T1, T2):
         for k in range(9):
@@ -218,8 +227,9 @@ def test_k5_the_mop_configuration_of_a_core_is_its_own() -> None:
     assert tile.record.mop_config.tolist() == [[100 * core + k for k in range(9)] for core in (T0, T1, T2)]
 
 
+@pytest.mark.rule("tile T22", "tile E11")
 @pytest.mark.parametrize("base", [0xFFEF0000, 0xFFEF0380, 0xFFEF0700])
-def test_t22_e11_instruction_caches_are_emptied_by_a_mask_of_five_bits(base: int) -> None:
+def test_instruction_caches_are_emptied_by_a_mask_of_five_bits(base: int) -> None:
     tile = Tile()
     for core in (B, T0, T1, T2):
         for mask in range(1, 32):
@@ -231,7 +241,8 @@ def test_t22_e11_instruction_caches_are_emptied_by_a_mask_of_five_bits(base: int
         tile.cores.store(base + 4 * 185, 1, NC)
 
 
-def test_t22_code_that_changes_in_l1_is_executed_as_it_is_now() -> None:
+@pytest.mark.rule("tile T22")
+def test_code_that_changes_in_l1_is_executed_as_it_is_now() -> None:
     """T0 runs a loop; B writes other instructions over it, empties T0's cache, and T0 follows."""
     tile = Tile()
     loop = assemble("end: addi a0, a0, 1\n j end", START["T0"])
@@ -254,7 +265,8 @@ def test_t22_code_that_changes_in_l1_is_executed_as_it_is_now() -> None:
     assert tile.cores["T0"].x[11] > 50
 
 
-def test_t26_narrow_loads_of_configuration_are_not_extended_by_sign() -> None:
+@pytest.mark.rule("tile T26")
+def test_narrow_loads_of_configuration_are_not_extended_by_sign() -> None:
     tile = Tile()
     tile.cores.store(0xFFEF0000 + 4 * 12, 0xFFFFFFFF, B)
     kept = tile.cores.load(0xFFEF0000 + 4 * 12, B)
@@ -270,7 +282,8 @@ def test_t26_narrow_loads_of_configuration_are_not_extended_by_sign() -> None:
     assert signed.cores["B"].x[11] == (low | 0xFFFFFF00 if low & 0x80 else low)
 
 
-def test_t28_t24_nc_the_host_and_the_coprocessor_do_not_see_the_windows_above_the_overlay() -> None:
+@pytest.mark.rule("tile T28", "tile T24")
+def test_nc_the_host_and_the_coprocessor_do_not_see_the_windows_above_the_overlay() -> None:
     tile = Tile()
     for agent in (NC, NOC, TENSIX):
         for address in range(0xFFB80000, 0x100000000, 0x8000):
@@ -280,5 +293,6 @@ def test_t28_t24_nc_the_host_and_the_coprocessor_do_not_see_the_windows_above_th
                 assert not isinstance(raised.value, Unimplemented)
 
 
-def test_t14_the_reset_bits_of_the_helper_are_those_of_the_rule() -> None:
+@pytest.mark.rule("tile T14")
+def test_the_reset_bits_of_the_helper_are_those_of_the_rule() -> None:
     assert RESET_BIT == {"B": 11, "T0": 12, "T1": 13, "T2": 14, "NC": 18}

@@ -57,9 +57,10 @@ def tile() -> Tile:
     return Tile()
 
 
+@pytest.mark.rule("tile N16", "tile N17", "tile N19")
 @pytest.mark.parametrize("noc", [0, 1])
 @pytest.mark.parametrize("size", [1, 3, 16, 64, 65, 1000, 16384])
-def test_n16_n17_n19_reads_and_writes_copy_bytes(tile: Tile, noc: int, size: int) -> None:
+def test_reads_and_writes_copy_bytes(tile: Tile, noc: int, size: int) -> None:
     expected = noise(tile)
     request(tile, noc=noc, initiator=1, ctrl=READ, target=0x1007, back=0x20017, length=size)
     expected[0x20017 : 0x20017 + size] = expected[0x1007 : 0x1007 + size]
@@ -69,15 +70,17 @@ def test_n16_n17_n19_reads_and_writes_copy_bytes(tile: Tile, noc: int, size: int
     assert np.array_equal(tile.l1, expected)
 
 
+@pytest.mark.rule("tile N16")
 @pytest.mark.parametrize("shift", [-16, 16, -32, 48])
-def test_n16_overlapping_places_are_copied_as_if_read_first(tile: Tile, shift: int) -> None:
+def test_overlapping_places_are_copied_as_if_read_first(tile: Tile, shift: int) -> None:
     expected = noise(tile)
     request(tile, ctrl=WRITE, target=0x1000, back=0x1000 + shift, length=200)
     expected[0x1000 + shift : 0x1000 + shift + 200] = expected[0x1000 : 0x1000 + 200].copy()
     assert np.array_equal(tile.l1, expected)
 
 
-def test_n15_a_request_can_be_started_again_and_keeps_its_registers(tile: Tile) -> None:
+@pytest.mark.rule("tile N15")
+def test_a_request_can_be_started_again_and_keeps_its_registers(tile: Tile) -> None:
     noise(tile)
     request(tile, ctrl=WRITE, target=0x1000, back=0x8000, length=32)
     tile.cores.store(0xFFB2000C, 0x9000, B)
@@ -90,7 +93,8 @@ def test_n15_a_request_can_be_started_again_and_keeps_its_registers(tile: Tile) 
 # --- counters ---------------------------------------------------------------------------------------------------------
 
 
-def test_n20_counters_of_each_kind(tile: Tile) -> None:
+@pytest.mark.rule("tile N20")
+def test_each_kind_of_request_increments_its_counters(tile: Tile) -> None:
     """Increments by the page of the counters: of the initiator (0 to 31), of the responder (48 to 61)."""
     cases = [
         ({"ctrl": READ, "length": 130}, {2: 1, 3: 3, 4: 1, 5: 1, 14: 1, 50: 1, 51: 3, 52: 1, 53: 1}),
@@ -109,7 +113,8 @@ def test_n20_counters_of_each_kind(tile: Tile) -> None:
             assert counters(tile, 1 - noc) == {}
 
 
-def test_n20_n24_outstanding_requests_return_to_zero_at_once(tile: Tile) -> None:
+@pytest.mark.rule("tile N20", "tile N24")
+def test_outstanding_requests_return_to_zero_at_once(tile: Tile) -> None:
     request(tile, ctrl=READ, target=0x1000, back=0x2000, length=16, tag=5 << 10)
     assert tile.cores.load(0xFFB2037C) == 1 << 5
     assert 16 + 5 not in counters(tile)
@@ -124,7 +129,8 @@ def test_n20_n24_outstanding_requests_return_to_zero_at_once(tile: Tile) -> None
     assert tile.cores.load(0xFFB2037C) == 1 << 5 | 1 << 15
 
 
-def test_t33_n26_the_counter_shows_the_request_right_after_the_store(tile: Tile) -> None:
+@pytest.mark.rule("tile T33", "tile N26")
+def test_the_counter_shows_the_request_right_after_the_store(tile: Tile) -> None:
     """Firmware reads the counter back with the next instruction; data are there by then (N25)."""
     program = f"""
         li a0, 0xffb20000
@@ -156,7 +162,8 @@ def test_t33_n26_the_counter_shows_the_request_right_after_the_store(tile: Tile)
     assert [word(tile, SCRATCH + 4 * i) for i in range(3)] == [1, 0xCAFE, 0]
 
 
-def test_t34_a_poller_of_the_destination_wakes(tile: Tile) -> None:
+@pytest.mark.rule("tile T34")
+def test_a_poller_of_the_destination_wakes(tile: Tile) -> None:
     poll = f"li a0, 0x8000\nagain: lw t0, 0(a0)\n beqz t0, again\n li a1, {SCRATCH:#x}\n sw t0, 0(a1)\nend: j end"
     machine({"T1": poll}, 300, tile=tile)
     assert tile.cores["T1"].state == "polling"
@@ -185,7 +192,8 @@ def test_t34_a_poller_of_the_destination_wakes(tile: Tile) -> None:
 # --- registers as source and destination ------------------------------------------------------------------------------
 
 
-def test_n18_words_move_between_l1_and_registers(tile: Tile) -> None:
+@pytest.mark.rule("tile N18")
+def test_words_move_between_l1_and_registers(tile: Tile) -> None:
     tile.record.l1_u32[0x1004 >> 2] = 0xABCDEF
     request(tile, ctrl=WRITE, target=0x1004, back=0xFFB40010, length=4)
     assert tile.cores.load(0xFFB40010) == 0xABCDEF
@@ -197,7 +205,8 @@ def test_n18_words_move_between_l1_and_registers(tile: Tile) -> None:
     assert tile.cores.load(0xFFB42010) == 0xABCDEF
 
 
-def test_n16_k52_an_inline_write_to_a_register(tile: Tile) -> None:
+@pytest.mark.rule("tile N16", "tile K52")
+def test_an_inline_write_stores_to_a_register(tile: Tile) -> None:
     request(tile, ctrl=INLINE, target=0xFFB70438, data=64)
     request(tile, ctrl=INLINE, target=0xFFB70438, data=64)
     assert tile.cores.load(0xFFB704A4) == 2
@@ -209,14 +218,16 @@ def test_n16_k52_an_inline_write_to_a_register(tile: Tile) -> None:
         request(tile, ctrl=INLINE, target=0xFFE80020, data=1)
 
 
-def test_n26_a_write_can_release_a_core(tile: Tile) -> None:
+@pytest.mark.rule("tile N26")
+def test_a_write_can_release_a_core(tile: Tile) -> None:
     tile.record.l1_u32[0x6000 >> 2] = 0x0000006F  # j .
     request(tile, ctrl=INLINE, target=0xFFB121B0, data=0x46800)
     tile.clock(10)
     assert tile.cores["T0"].state != "in reset"
 
 
-def test_n19_e25_an_inline_write_to_l1_is_not_safe_on_silicon() -> None:
+@pytest.mark.rule("tile N19", "tile E25")
+def test_an_inline_write_to_l1_is_not_safe_on_silicon() -> None:
     tile = Tile()
     with pytest.raises(NonContractualBehavior, match="0x1008"):
         request(tile, ctrl=INLINE, target=0x1008, data=5, length=0xF00)
@@ -228,10 +239,11 @@ def test_n19_e25_an_inline_write_to_l1_is_not_safe_on_silicon() -> None:
     assert np.array_equal(open_tile.l1, expected)
 
 
+@pytest.mark.rule("tile N19", "tile E23")
 @pytest.mark.parametrize(
     ("source", "destination"), [(0x1000, 0x8000), (0x100F, 0x8003), (0x1000, 0x1010), (0x1020, 0x1000)]
 )
-def test_n19_e23_byte_enables_select_bytes_of_64(tile: Tile, source: int, destination: int) -> None:
+def test_byte_enables_select_bytes_of_64(tile: Tile, source: int, destination: int) -> None:
     expected = noise(tile)
     mask = random.Random(destination).getrandbits(64)
     request(tile, ctrl=WRITE | 4, target=source, back=destination, length=mask & 0xFFFFFFFF, mask_high=mask >> 32)
@@ -267,8 +279,9 @@ ATOMICS = {
 }
 
 
+@pytest.mark.rule("tile N22", "tile E26")
 @pytest.mark.parametrize("name", ATOMICS)
-def test_n22_e26_atomics_on_one_word(tile: Tile, name: str) -> None:
+def test_atomics_change_one_word_and_return_its_old_value(tile: Tile, name: str) -> None:
     code, operate = ATOMICS[name]
     rng = random.Random(name)
     for index in range(4):
@@ -283,20 +296,23 @@ def test_n22_e26_atomics_on_one_word(tile: Tile, name: str) -> None:
             assert np.array_equal(tile.l1, expected)
 
 
-def test_n22_the_result_is_the_word_at_the_address_whatever_the_index(tile: Tile) -> None:
+@pytest.mark.rule("tile N22")
+def test_the_result_is_the_word_at_the_address_whatever_the_index(tile: Tile) -> None:
     tile.record.l1_u32[0x1000 >> 2 : 0x1010 >> 2] = [10, 20, 30, 40]
     request(tile, ctrl=ATOMIC, target=0x1004, back=0x2000, length=0x107C | 3, data=5)
     assert list(tile.record.l1_u32[0x1000 >> 2 : 0x1010 >> 2]) == [10, 20, 30, 45]
     assert word(tile, 0x2000) == 20
 
 
-def test_n22_e51_a_posted_atomic_delivers_nothing(tile: Tile) -> None:
+@pytest.mark.rule("tile N22", "tile E51")
+def test_a_posted_atomic_delivers_nothing(tile: Tile) -> None:
     tile.record.l1_u32[0x2000 >> 2] = 99
     request(tile, ctrl=ATOMIC & ~RESPONSE, target=0x1000, back=0x2000, length=0x107C, data=5, back_hi=0x3FF)
     assert (word(tile, 0x1000), word(tile, 0x2000)) == (5, 99)
 
 
-def test_n22_swap_with_mask_compare_and_swap_swap_7(tile: Tile) -> None:
+@pytest.mark.rule("tile N22")
+def test_three_atomics_exchange_a_word_by_mask_by_comparison_or_whole(tile: Tile) -> None:
     words = tile.record.l1_u32[0x1000 >> 2 : 0x1010 >> 2]
     words[:] = [0x11112222, 0x33334444, 0x55556666, 0x77778888]
     request(tile, ctrl=ATOMIC, target=0x1000, back=0x2000, length=0x3000 | 0b1001_0110 << 2, data=0xAAAABBBB)
@@ -310,7 +326,8 @@ def test_n22_swap_with_mask_compare_and_swap_swap_7(tile: Tile) -> None:
     assert (words[3], word(tile, 0x2000)) == (123, 0xAAAA8888)
 
 
-def test_n22_accumulation_of_integers(tile: Tile) -> None:
+@pytest.mark.rule("tile N22")
+def test_accumulating_atomics_add_each_integer_of_four_words(tile: Tile) -> None:
     words = tile.record.l1_u32[0x1000 >> 2 : 0x1010 >> 2]
     for form in (4, 12, 13):
         words[:] = [1, 0xFFFFFFFF, 0x80000000, 0x10]
@@ -396,8 +413,9 @@ REFUSALS = {
 }
 
 
+@pytest.mark.rule("tile N14", "tile N22", "tile E24", "tile E29")
 @pytest.mark.parametrize("name", REFUSALS)
-def test_n14_n22_e24_e29_refusals_change_nothing(tile: Tile, name: str) -> None:
+def test_refused_requests_change_nothing(tile: Tile, name: str) -> None:
     fields, error, text = REFUSALS[name]
     before = noise(tile)
     with pytest.raises(error, match=text):
@@ -420,7 +438,8 @@ def test_a_core_is_blamed_for_its_request(tile: Tile, name: str) -> None:
     assert raised.value.core == 0
 
 
-def test_n5_n6_own_coordinates_are_translated_unless_that_is_off(tile: Tile) -> None:
+@pytest.mark.rule("tile N5", "tile N6")
+def test_own_coordinates_are_translated_unless_that_is_off(tile: Tile) -> None:
     """On NoC 1 the tables mirror; with translation off the raw coordinates (15, 9) are the tile's own there."""
     raw = 9 << 6 | 15
     request(tile, noc=1, ctrl=READ, **COPY)

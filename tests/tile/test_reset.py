@@ -21,7 +21,8 @@ KEEP_RAM = {"T0": 0, "T1": 2, "T2": 4, "B": 6, "NC": 8}
 LOOP = "end: j end"
 
 
-def test_t14_power_on_holds_all_cores() -> None:
+@pytest.mark.rule("tile T14")
+def test_power_on_holds_all_cores() -> None:
     tile = Tile()
     assert tile.cores.load(SOFT_RESET) == ALL_HELD == sum(1 << bit for bit in RESET_BIT.values())
     for name in CORES:
@@ -33,8 +34,9 @@ def test_t14_power_on_holds_all_cores() -> None:
     assert tile.cores.load(SCRATCH) == 5
 
 
+@pytest.mark.rule("tile T14", "tile E55")
 @pytest.mark.parametrize("core", CORES)
-def test_t14_e55_where_a_core_starts(core: str) -> None:
+def test_a_released_core_starts_at_its_address_and_no_other_core_moves(core: str) -> None:
     tile = Tile()
     put(tile, START[core], assemble(LOOP, 0))
     release(tile, core)
@@ -44,8 +46,9 @@ def test_t14_e55_where_a_core_starts(core: str) -> None:
         assert (tile.cores[other].state == "in reset") == (other != core)
 
 
+@pytest.mark.rule("tile T14", "tile E19")
 @pytest.mark.parametrize("core", OVERRIDE)
-def test_t14_e19_the_start_can_be_overridden(core: str) -> None:
+def test_the_start_can_be_overridden(core: str) -> None:
     tile = Tile()
     tile.cores.store(OVERRIDE_PC[core], 0x15554)
     assert tile.cores.load(OVERRIDE_PC[core]) == 0x15554
@@ -59,8 +62,9 @@ def test_t14_e19_the_start_can_be_overridden(core: str) -> None:
         assert tile.cores[other].pc == (0x15554 if other == core else START[other])
 
 
+@pytest.mark.rule("tile T15")
 @pytest.mark.parametrize("core", CORES)
-def test_t15_the_pc_is_taken_when_the_bit_falls(core: str) -> None:
+def test_the_pc_is_taken_when_the_bit_falls(core: str) -> None:
     tile = machine({core: f"li a0, 1\nnop\nnop\n{LOOP}"}, 3)
     pc = tile.cores[core].pc
     assert pc == START[core] + 12
@@ -78,9 +82,10 @@ def test_t15_the_pc_is_taken_when_the_bit_falls(core: str) -> None:
     assert tile.cores[core].state == "in reset"
 
 
+@pytest.mark.rule("tile T16", "tile E45")
 @pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize("keep", [False, True])
-def test_t16_e45_leaving_reset_clears_registers_and_local_ram(core: str, keep: bool) -> None:
+def test_leaving_reset_clears_registers_and_local_ram(core: str, keep: bool) -> None:
     tile = machine({core: LOOP}, 5)
     view = tile.cores[core]
     view.x[1:] = 0x55
@@ -103,8 +108,9 @@ def test_t16_e45_leaving_reset_clears_registers_and_local_ram(core: str, keep: b
             assert (tile.cores[other].local_ram == 0x33).all()
 
 
+@pytest.mark.rule("tile T16")
 @pytest.mark.parametrize("thread", range(3))
-def test_t16_entering_reset_drops_the_fifo_and_the_mop_but_nothing_behind_them(thread: int) -> None:
+def test_entering_reset_drops_the_fifo_and_the_mop_but_nothing_behind_them(thread: int) -> None:
     """What has passed the MOP expander stays: B's words, the word at the gate, a latched wait, a replay."""
     core = f"T{thread}"
     tile = machine({core: LOOP}, 1)
@@ -131,7 +137,8 @@ def test_t16_entering_reset_drops_the_fifo_and_the_mop_but_nothing_behind_them(t
     assert tile.record.semaphore[2] == 2 * 2 + 2  # both of the others' FIFOs; here the replay's and B's word
 
 
-def test_t16_a_core_that_stood_in_a_wait_starts_afresh() -> None:
+@pytest.mark.rule("tile T16")
+def test_a_core_that_stood_in_a_wait_starts_afresh() -> None:
     tile = machine({"T1": f"li a0, 0xffec0000\n lw a1, 0(a0)\n{LOOP}"}, 20)
     assert tile.cores["T1"].state == "blocked"
     put(tile, START["T1"], assemble(f"li a0, {SCRATCH:#x}\n sw a0, 0(a0)\n{LOOP}", START["T1"]))
@@ -143,7 +150,8 @@ def test_t16_a_core_that_stood_in_a_wait_starts_afresh() -> None:
     assert word(tile) == SCRATCH
 
 
-def test_t16_a_halted_or_polling_core_starts_afresh() -> None:
+@pytest.mark.rule("tile T16")
+def test_a_halted_or_polling_core_starts_afresh() -> None:
     tile = machine({"B": "ebreak", "NC": LOOP}, 300)
     assert (tile.cores["B"].state, tile.cores["NC"].state) == ("halted", "polling")
     put(tile, START["B"], assemble(LOOP, START["B"]))
@@ -155,14 +163,16 @@ def test_t16_a_halted_or_polling_core_starts_afresh() -> None:
     assert tile.cores["B"].halt_reason == ""
 
 
-def test_t22_a_released_core_executes_what_is_in_l1_now() -> None:
+@pytest.mark.rule("tile T22")
+def test_a_released_core_executes_what_is_in_l1_now() -> None:
     tile = machine({"B": f"li a0, {SCRATCH:#x}\n li a1, 1\n sw a1, 0(a0)\n{LOOP}"}, 20)
     hold(tile, "B")
     machine({"B": f"li a0, {SCRATCH:#x}\n li a1, 2\n sw a1, 0(a0)\n{LOOP}"}, 20, tile=tile)
     assert word(tile) == 2
 
 
-def test_t17_bit_31_is_ignored_and_bits_of_no_core_touch_no_core() -> None:
+@pytest.mark.rule("tile T17")
+def test_bit_31_is_ignored_and_bits_of_no_core_touch_no_core() -> None:
     tile = machine({"T0": LOOP}, 5)
     held = tile.cores.load(SOFT_RESET)
     tile.cores.store(SOFT_RESET, held | 1 << 31)
@@ -172,14 +182,16 @@ def test_t17_bit_31_is_ignored_and_bits_of_no_core_touch_no_core() -> None:
     assert tile.cores["T0"].retired == retired + 10
 
 
-def test_t18_no_stack_or_global_pointer_is_provided() -> None:
+@pytest.mark.rule("tile T18")
+def test_no_stack_or_global_pointer_is_provided() -> None:
     tile = Tile()
     release(tile, *CORES)
     for core in CORES:
         assert not tile.cores[core].x.any()
 
 
-def test_t15_a_core_releases_and_holds_another_and_itself() -> None:
+@pytest.mark.rule("tile T15")
+def test_a_core_releases_and_holds_another_and_itself() -> None:
     """B releases T0, which moves from the round after B's store on; then B holds itself and stays where it is."""
     b = f"""
         li a0, {SOFT_RESET:#x}

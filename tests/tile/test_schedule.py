@@ -151,8 +151,9 @@ def new_machine(seed: int) -> Tile:
     return tile
 
 
+@pytest.mark.rule("tile T34")
 @pytest.mark.parametrize("seed", range(60))
-def test_t34_rounds_are_those_of_a_clock_that_visits_everybody(seed: int) -> None:
+def test_rounds_are_those_of_a_clock_that_visits_everybody(seed: int) -> None:
     clocks = 700
     ours, theirs, split = new_machine(seed), new_machine(seed), new_machine(seed)
     ours.clock(clocks)
@@ -172,10 +173,11 @@ def test_t34_rounds_are_those_of_a_clock_that_visits_everybody(seed: int) -> Non
     assert ours.record.clock == clocks
 
 
+@pytest.mark.rule("tile T34")
 @pytest.mark.parametrize("receiver", range(4))
 @pytest.mark.parametrize("sender", range(4))
 def test_a_core_that_waits_for_a_mailbox_goes_on_in_its_next_turn(sender: int, receiver: int) -> None:
-    """T34: that is in the round of the push where the receiver comes after the sender, else in the next one."""
+    """That is in the round of the push where the receiver comes after the sender, else in the next one."""
     if sender == receiver:
         return
     send = f"""

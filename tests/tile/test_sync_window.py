@@ -31,8 +31,9 @@ def ready(*, fusing: bool = False) -> Tile:
     return tile
 
 
+@pytest.mark.rule("tile K16")
 @pytest.mark.parametrize("thread", range(3))
-def test_k16_b_pushes_16_words_anywhere_and_the_t_core_pops_them(thread: int) -> None:
+def test_b_pushes_16_words_anywhere_and_the_t_core_pops_them(thread: int) -> None:
     tile = Tile()
     base = WINDOW + 0x10000 * thread
     for i in range(16):
@@ -50,7 +51,8 @@ def test_k16_b_pushes_16_words_anywhere_and_the_t_core_pops_them(thread: int) ->
             tile.cores.load(WINDOW, T0 + other)
 
 
-def test_k16_a_pop_waits_for_a_word() -> None:
+@pytest.mark.rule("tile K16")
+def test_a_pop_waits_for_a_word() -> None:
     take = f"li a0, {WINDOW:#x}\n li a1, {SCRATCH:#x}\n lw t0, 0(a0)\n sw t0, 0(a1)\n lw t0, 0(a0)\n sw t0, 4(a1)" + END
     wait = "li t0, 100\nturn: addi t0, t0, -1\n bnez t0, turn\n"
     give = f"li a0, {WINDOW + 0x20000:#x}\n {wait} li t1, 5\n sw t1, 0(a0)\n li t1, 6\n sw t1, 0x7f8(a0)" + END
@@ -60,7 +62,8 @@ def test_k16_a_pop_waits_for_a_word() -> None:
     assert words(tile, 2) == [5, 6]
 
 
-def test_k16_b_waits_until_the_t_core_waits_and_its_thread_is_done() -> None:
+@pytest.mark.rule("tile K16")
+def test_b_waits_until_the_t_core_waits_and_its_thread_is_done() -> None:
     """All three: the FIFO is empty, T0 stands in a pop, its thread has nothing in flight."""
     b = f"""
         li a0, {WINDOW:#x}
@@ -96,7 +99,8 @@ def test_k16_b_waits_until_the_t_core_waits_and_its_thread_is_done() -> None:
     assert word(tile, SCRATCH + 8) == 0
 
 
-def test_k16_b_goes_on_when_the_t_core_begins_to_wait() -> None:
+@pytest.mark.rule("tile K16")
+def test_b_goes_on_when_the_t_core_begins_to_wait() -> None:
     """That T0 begins to wait is nobody's store, and B must see it all the same."""
     b = f"li a0, {WINDOW:#x}\n lw t1, 0(a0)\n li a1, {SCRATCH:#x}\n sw a0, 0(a1)" + END
     t0 = f"li a0, {WINDOW:#x}\n li t2, 50\nturn: addi t2, t2, -1\n bnez t2, turn\n lw t0, 0(a0)" + END
@@ -107,7 +111,8 @@ def test_k16_b_goes_on_when_the_t_core_begins_to_wait() -> None:
     assert tile.cores["T0"].state == "blocked"
 
 
-def test_k16_a_t_core_in_reset_waits_for_nothing() -> None:
+@pytest.mark.rule("tile K16")
+def test_a_t_core_in_reset_waits_for_nothing() -> None:
     t0 = f"li a0, {WINDOW:#x}\n lw t0, 0(a0)" + END
     tile = machine({"T0": t0}, 20)
     assert tile.cores.load(WINDOW, B) == 0
@@ -116,7 +121,8 @@ def test_k16_a_t_core_in_reset_waits_for_nothing() -> None:
         tile.cores.load(WINDOW, B)
 
 
-def test_t16_leaving_reset_empties_the_pcbuf() -> None:
+@pytest.mark.rule("tile T16")
+def test_leaving_reset_empties_the_pcbuf() -> None:
     tile = Tile()
     for thread in range(3):
         tile.cores.store(WINDOW + 0x10000 * thread, 5, B)
@@ -124,7 +130,8 @@ def test_t16_leaving_reset_empties_the_pcbuf() -> None:
     assert list(tile.record.pcbuf_count) == [1, 0, 1]
 
 
-def test_k16_the_stores_of_a_t_core_are_discarded() -> None:
+@pytest.mark.rule("tile K16")
+def test_the_stores_of_a_t_core_are_discarded() -> None:
     tile = Tile()
     tile.cores.store(WINDOW, 5, B)
     shared = ("pcbuf_word", "pcbuf_head", "pcbuf_count", "semaphore", "fifo_count", "side_count", "mailbox_count")
@@ -134,8 +141,9 @@ def test_k16_the_stores_of_a_t_core_are_discarded() -> None:
     assert before == {name: tile.record[name].tobytes() for name in shared}
 
 
+@pytest.mark.rule("tile K16")
 @pytest.mark.parametrize("thread", range(3))
-def test_k16_the_override_gives_a_value_to_a_pop_of_an_empty_fifo(thread: int) -> None:
+def test_the_override_gives_a_value_to_a_pop_of_an_empty_fifo(thread: int) -> None:
     tile = Tile()
     tile.record.control_word[OVERRIDE] = (0xA5 << 2 | 1) << 10 * thread
     assert tile.cores.load(WINDOW, T0 + thread) == 0xA5
@@ -147,8 +155,9 @@ def test_k16_the_override_gives_a_value_to_a_pop_of_an_empty_fifo(thread: int) -
         tile.cores.load(WINDOW, T0 + (thread + 1) % 3)
 
 
+@pytest.mark.rule("tile K16")
 @pytest.mark.parametrize("thread", range(3))
-def test_k16_enable_and_busy_let_b_and_ttsync_pass(thread: int) -> None:
+def test_enable_and_busy_let_b_and_ttsync_pass(thread: int) -> None:
     tile = Tile()
     tile.coprocessor.push(thread, WAIT0)
     tile.coprocessor.push(thread, encode("MOP"))
@@ -183,8 +192,9 @@ def sync_program(words_pushed: list[int], address: int) -> str:
     """
 
 
+@pytest.mark.rule("tile K18")
 @pytest.mark.parametrize("core", ["T0", "T1", "T2"])
-def test_k18_a_load_waits_until_the_thread_has_nothing_in_flight(core: str) -> None:
+def test_a_load_waits_until_the_thread_has_nothing_in_flight(core: str) -> None:
     tile = machine({core: sync_program([WAIT0, GET0, *[encode("NOP")] * 20], COPROCESSOR_DONE)}, 100, tile=ready())
     assert tile.cores[core].state == "blocked"
     assert word(tile) == 0
@@ -194,7 +204,8 @@ def test_k18_a_load_waits_until_the_thread_has_nothing_in_flight(core: str) -> N
     assert tile.record.issued[:, encode("NOP") >> 24].sum() == 20
 
 
-def test_k18_a_latched_wait_with_nothing_behind_it_is_in_flight_until_its_condition_holds() -> None:
+@pytest.mark.rule("tile K18")
+def test_a_latched_wait_with_nothing_behind_it_is_in_flight_until_its_condition_holds() -> None:
     tile = machine({"T1": sync_program([WAIT0], COPROCESSOR_DONE)}, 100, tile=ready())
     assert tile.cores["T1"].state == "blocked"
     tile.cores.store(SEMAPHORES, 0, T0)
@@ -202,6 +213,7 @@ def test_k18_a_latched_wait_with_nothing_behind_it_is_in_flight_until_its_condit
     assert word(tile) == COPROCESSOR_DONE
 
 
+@pytest.mark.rule("tile K18")
 @pytest.mark.parametrize(
     "behind",
     [
@@ -211,7 +223,7 @@ def test_k18_a_latched_wait_with_nothing_behind_it_is_in_flight_until_its_condit
         [encode("REPLAY", start_idx=0, len=2, load_mode=1), encode("NOP"), encode("NOP")],
     ],
 )
-def test_k18_words_that_only_expanders_take_end_a_wait_too(behind: list[int]) -> None:
+def test_words_that_only_expanders_take_end_a_wait_too(behind: list[int]) -> None:
     """The last words change nothing but that they are gone, which is no execution; T0 must see it in the same call."""
     t1 = f"li a0, {SEMAPHORES:#x}\n li t2, 50\nturn: addi t2, t2, -1\n bnez t2, turn\n sw zero, 0(a0)" + END
     t0 = sync_program([WAIT0, encode("NOP"), *behind], COPROCESSOR_DONE)
@@ -221,14 +233,16 @@ def test_k18_words_that_only_expanders_take_end_a_wait_too(behind: list[int]) ->
     assert word(tile) == COPROCESSOR_DONE
 
 
-def test_k18_what_sfploadmacro_has_scheduled_is_in_flight() -> None:
+@pytest.mark.rule("tile K18")
+def test_what_sfploadmacro_has_scheduled_is_in_flight() -> None:
     tile = Tile()
     tile.record.macro_pending = 1
     with pytest.raises(UndefinedBehavior, match="waits"):
         tile.cores.load(COPROCESSOR_DONE, T0)
 
 
-def test_k18_the_mop_check_does_not_wait_for_what_a_mop_became() -> None:
+@pytest.mark.rule("tile K18")
+def test_the_mop_check_does_not_wait_for_what_a_mop_became() -> None:
     """It waits for MOPs queued or being expanded; words behind it, and other threads, do not matter."""
     template = [0] * 9
     for i, value in {0: 2, 1: 1, 2: GET0, 3: POST0, 4: POST0, 5: GET0, 6: GET0, 7: GET0, 8: GET0}.items():
@@ -248,7 +262,8 @@ def test_k18_the_mop_check_does_not_wait_for_what_a_mop_became() -> None:
     assert tile.cores.load(MOP_DONE, T0) == 0
 
 
-def test_k18_the_mop_check_waits_while_a_mop_is_being_expanded() -> None:
+@pytest.mark.rule("tile K18")
+def test_the_mop_check_waits_while_a_mop_is_being_expanded() -> None:
     tile = ready()
     tile.record.mop_config[0, :] = [3, 1, WAIT0, GET0, GET0, GET0, encode("NOP"), GET0, GET0]
     tile.record.mop_config[0, 6] = encode("NOP")
@@ -262,7 +277,8 @@ def test_k18_the_mop_check_waits_while_a_mop_is_being_expanded() -> None:
 # --- semaphores -------------------------------------------------------------------------------------------------------
 
 
-def test_k20_loads_show_values_and_stores_get_or_post() -> None:
+@pytest.mark.rule("tile K20")
+def test_loads_show_values_and_stores_get_or_post() -> None:
     tile = Tile()
     tile.record.semaphore[:] = [0, 1, 2, 3, 12, 13, 14, 15]
     for core in (T0, T0 + 1, T0 + 2):
@@ -276,7 +292,8 @@ def test_k20_loads_show_values_and_stores_get_or_post() -> None:
     assert list(tile.record.semaphore) == [0, 0, 1, 2, 11, 12, 13, 13]
 
 
-def test_k20_a_core_and_a_thread_meet_at_a_semaphore() -> None:
+@pytest.mark.rule("tile K20")
+def test_a_core_and_a_thread_meet_at_a_semaphore() -> None:
     program = f"""
         li a0, {SEMAPHORES:#x}
         li a1, {SCRATCH:#x}
@@ -299,8 +316,9 @@ def test_k20_a_core_and_a_thread_meet_at_a_semaphore() -> None:
     assert tile.record.semaphore[0] == 0
 
 
+@pytest.mark.rule("tile K17", "tile T24")
 @pytest.mark.parametrize("offset", [0xC, 0x10, 0x1C, 0x40, 0xFFFC, 0x10000, 0x2FFFC])
-def test_k17_t24_a_t_core_has_nothing_else_in_its_window(offset: int) -> None:
+def test_a_t_core_has_nothing_else_in_its_window(offset: int) -> None:
     tile = Tile()
     for core, name in enumerate(("T0", "T1", "T2"), T0):
         with pytest.raises(UndefinedBehavior, match=f"core {name} accesses {WINDOW + offset:#x}"):
@@ -309,8 +327,9 @@ def test_k17_t24_a_t_core_has_nothing_else_in_its_window(offset: int) -> None:
             tile.cores.store(WINDOW + offset, 0, core)
 
 
+@pytest.mark.rule("tile K21", "tile T24")
 @pytest.mark.parametrize("agent", [NC, NOC, TENSIX])
-def test_k21_t24_others_do_not_see_the_window(agent: int) -> None:
+def test_others_do_not_see_the_window(agent: int) -> None:
     tile = Tile()
     tile.record.semaphore[:] = 5
     for address in (WINDOW, COPROCESSOR_DONE, SEMAPHORES, WINDOW + 0x10000):
@@ -320,7 +339,8 @@ def test_k21_t24_others_do_not_see_the_window(agent: int) -> None:
             tile.cores.store(address, 0, agent)
 
 
-def test_k17_for_b_the_checks_and_semaphores_are_its_pcbuf() -> None:
+@pytest.mark.rule("tile K17")
+def test_for_b_the_checks_and_semaphores_are_its_pcbuf() -> None:
     tile = Tile()
     for i, address in enumerate((COPROCESSOR_DONE, MOP_DONE, SEMAPHORES)):
         tile.cores.store(address, i, B)

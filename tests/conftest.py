@@ -1,0 +1,39 @@
+"""What holds for the whole suite: rule marks, and nothing that asks how fast the machine is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.rules import tests_by_rule
+
+# A busy machine is slow, which is no failure. What else CI's own profile says stays as it is.
+settings.register_profile("any speed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any speed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("rules of the machine")
+    group.addoption("--rule", action="append", default=[], metavar="ID", help="run the tests of a rule; repeatable")
+    group.addoption("--rules", action="store_true", help="list the rules that tests name, each with its tests, and end")
+
+
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """`--rules` lists and ends."""
+    if not config.getoption("rules"):
+        return None
+    for rule, tests in tests_by_rule().items():
+        print(rule, *tests, sep="\n  ")
+    return 0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """`--rule` keeps the tests whose marks name one of the rules."""
+    wanted = set(config.getoption("rule"))
+    if not wanted:
+        return
+    if unknown := wanted - tests_by_rule().keys():
+        raise pytest.UsageError(f"no test names the rule {', '.join(sorted(unknown))}; `pytest --rules` lists them")
+    kept = [item for item in items if any(wanted & set(mark.args) for mark in item.iter_markers("rule"))]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
