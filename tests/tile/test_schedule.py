@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +12,8 @@ import pytest
 from bhemu import Tile
 from bhemu.isa.instructions import encode
 from bhemu.machine.agents import CORE_NAMES, CORES
-from bhemu.machine.compiler import compile_entry
+from bhemu.machine.compiler import Entry, compile_entry
 from bhemu.machine.core_state import BLOCKED, RUNNING
-from bhemu.machine.kernel import kernel
 from bhemu.tensix.frontend import run as clock
 from bhemu.tile import schedule
 from tests.riscv.rv_machine import SCRATCH, machine, word
@@ -23,10 +24,17 @@ FOREVER = 1 << 60
 NO_FUSING = 1 << 18
 
 
-@kernel
-def visit_everybody(t, table, clocks):
+@functools.cache
+def entry_of(function: Any) -> Entry:
+    """A function of the package as an entry: compiled once, and kept in the cache."""
+    plain = getattr(function, "py_func", function)
+    return compile_entry(plain.__name__, plain)
+
+
+def visit_everybody(tile: Tile, clocks: int) -> int:
     """T34 word for word. Returns what `schedule.advance` returns; a handler that is missing ends the round early."""
-    while clocks > 0:
+    t, at, table = tile.record, tile.coprocessor.target, tile.coprocessor.table
+    for _ in range(clocks):
         while True:
             for core in range(CORES):
                 if t.core_state[core] in (RUNNING, BLOCKED):
@@ -35,30 +43,23 @@ def visit_everybody(t, table, clocks):
                     t.core_round[core] = t.tensix_round
                     t.round_goal = t.tensix_round + 1
                     t.round_horizon = FOREVER
-                    status = schedule.turn_of_core(t, table, core)
+                    status = entry_of(schedule.turn_of_core).call(at, table, core)
                     if status != schedule.ADVANCED:
                         return status
-            before = np.int64(t.clock)
-            status = clock.run(t, table, 1)
-            moved = t.clock - before
+            before = int(t.clock)
+            status = entry_of(clock.run).call(at, table, 1)
+            moved = int(t.clock) - before
             t.clock = before
             t.tensix_round += 1
             if status == clock.NEEDS_HANDLER:
-                return schedule.NEEDS_HANDLER
+                return int(schedule.NEEDS_HANDLER)
             if moved == 0:
                 break
             t.free_rounds += 1
         t.clock += 1
-        clocks -= 1
     t.round_goal = t.tensix_round
-    return schedule.ADVANCED
+    return int(schedule.ADVANCED)
 
-
-def visit_everybody_entry(t, table, clocks):
-    return visit_everybody(t, table, clocks)
-
-
-VISIT = compile_entry("visit_everybody", visit_everybody_entry)
 
 # Fields in which the two schedules may differ: what they remember for themselves.
 OWN = ("core_round", "core_loops", "core_loops_limit", "poll_", "watch_", "sleepers", "round_", "tensix_", "access_")
@@ -165,9 +166,8 @@ def test_rounds_are_those_of_a_clock_that_visits_everybody(seed: int) -> None:
         left -= part
     record = theirs.record
     record.core_loops_limit[:] = FOREVER
-    coprocessor = theirs.coprocessor
     # Handlers that are missing would end a round in the middle: `ours` has compiled them all.
-    assert VISIT.call(coprocessor.target, coprocessor.table, clocks) == schedule.ADVANCED
+    assert visit_everybody(theirs, clocks) == schedule.ADVANCED
     assert_same(state(ours), state(theirs))
     assert_same(state(ours), state(split))
     assert ours.record.clock == clocks
