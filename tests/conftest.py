@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.rules import tests_by_rule
+from tests.rules import rules_with_tests
 
 # A busy machine is slow, which is no failure. What else CI's own profile says stays as it is.
 settings.register_profile("any speed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,7 +22,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """`--rules` lists and ends."""
     if not config.getoption("rules"):
         return None
-    for rule, tests in tests_by_rule().items():
+    for rule, tests in rules_with_tests().items():
         print(rule, *tests, sep="\n  ")
     return 0
 
@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     wanted = set(config.getoption("rule"))
     if not wanted:
         return
-    if unknown := wanted - tests_by_rule().keys():
+    if unknown := wanted - rules_with_tests().keys():
         raise pytest.UsageError(f"no test names the rule {', '.join(sorted(unknown))}; `pytest --rules` lists them")
     kept = [item for item in items if any(wanted & set(mark.args) for mark in item.iter_markers("rule"))]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])

@@ -31,7 +31,7 @@ def rule_marks(test: ast.FunctionDef) -> list[str]:
     ]
 
 
-def tests_by_rule() -> dict[str, list[str]]:
+def rules_with_tests() -> dict[str, list[str]]:
     """Each rule id that a mark names, and its tests as `tile/test_reset.py::test_...`."""
     found: dict[str, list[str]] = defaultdict(list)
     for file, test in all_tests():

@@ -10,6 +10,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.processes import finished
+
 PRELUDE = '''
 import ctypes, struct, sys
 lib = ctypes.CDLL({library!r})
@@ -84,14 +86,8 @@ def run_client(library: Path, script: str, **environment: str) -> Ended:
     """
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("BHEMU_", "TTSIM_"))}
     kept = {name: os.environ[name] for name in ("BHEMU_CACHE", "BHEMU_PROCESS") if name in os.environ}
-    done = subprocess.run(
-        [sys.executable, "-c", PRELUDE.format(library=str(library)) + script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=clean | kept | environment,
-        timeout=600,
-    )
+    command = [sys.executable, "-c", PRELUDE.format(library=str(library)) + script]
+    done = finished(command, env=clean | kept | environment)
     return Ended(done.returncode, done.stdout, done.stderr)
 
 

@@ -15,6 +15,7 @@ import pytest
 from bhemu.capi import build
 from tests.capi.library_client import run_client, run_forked
 from tests.chip.noc_programs import ATOMIC, INCREMENT, INLINE, MULTICAST, READ, WRITE, at, rectangle, request
+from tests.processes import finished
 from tests.riscv.rv_asm import assemble
 
 CONTRACT = re.compile(r"\[(?P<time>\d+)\] ERROR: (?P<category>\w+): (?P<function>\w+): (?P<text>.*)")
@@ -262,14 +263,8 @@ def test_two_chips_asked_of_one_library(library: Path) -> None:
 def bhemu_library(directory: Path | str, **settings: str) -> tuple[int, str]:
     """(exit status, output) of `bhemu library` in a process with these environment variables."""
     clean = {name: value for name, value in os.environ.items() if name not in ("CC", "PATH")}
-    done = subprocess.run(
-        [sys.executable, "-m", "bhemu", "library", str(directory)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=clean | {"PATH": os.environ["PATH"], "COLUMNS": "200"} | settings,
-        timeout=300,
-    )
+    command = [sys.executable, "-m", "bhemu", "library", str(directory)]
+    done = finished(command, env=clean | {"PATH": os.environ["PATH"], "COLUMNS": "200"} | settings)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -368,11 +363,11 @@ def test_clients_without_python(library: Path, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("bhemu.capi.shared_python", lambda: "")
     without = build(tmp_path / "without")
     for used in (library, without):
-        done = subprocess.run([client, used], capture_output=True, text=True, check=False, timeout=300)
+        done = finished([client, used])
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout.startswith("[5] bhemu: ")
     monkeypatch.setenv("BHEMU_PROCESS", "client")
-    done = subprocess.run([client, without], capture_output=True, text=True, check=False, timeout=300)
+    done = finished([client, without])
     assert done.returncode == 1
     message = CONTRACT.match(done.stdout)
     assert message, done.stdout
@@ -384,16 +379,16 @@ def test_a_python_without_the_packages(tmp_path: Path, monkeypatch: pytest.Monke
     """Those of bhemu's own environment are taken; where they have gone, the simulator gets a process of its own."""
     script = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).libttsim_init(); print('bhemu' in sys.modules)"
     bare = [sys.executable, "-S", "-c", script]
-    done = subprocess.run([*bare, library], capture_output=True, text=True, check=False, timeout=300)
+    done = finished([*bare, library])
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("True\n")
     monkeypatch.setattr("bhemu.capi.sysconfig.get_path", lambda name: f"/no/such/{name}")
     lost = build(tmp_path)
-    done = subprocess.run([*bare, lost], capture_output=True, text=True, check=False, timeout=300)
+    done = finished([*bare, lost])
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("False\n")  # what was imported in vain has gone again
     monkeypatch.setenv("BHEMU_PROCESS", "client")
-    done = subprocess.run([*bare, lost], capture_output=True, text=True, check=False, timeout=300)
+    done = finished([*bare, lost])
     assert done.returncode == 1
     message = CONTRACT.match(done.stdout)
     assert message, done.stdout

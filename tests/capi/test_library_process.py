@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.capi.library_client import Ended, pythons, run_client
+from tests.processes import HANG, finished, wait_until
 
 # Clients read /proc to find the simulator's process.
 CHILDREN = """
@@ -89,6 +88,7 @@ void clock_in_another_thread(void (*function)(uint32_t))
 KEEPS_THE_LOCK = """
 init()
 helper = ctypes.PyDLL({helper!r})  # its calls keep Python's lock
+signal.signal(signal.SIGALRM, signal.SIG_DFL)
 signal.alarm({seconds})
 helper.clock_in_another_thread(ctypes.cast(lib.libttsim_{function}, ctypes.c_void_p))
 signal.alarm(0)
@@ -106,7 +106,7 @@ def helper(tmp_path: Path) -> str:
 
 def test_a_thread_may_call_while_another_keeps_pythons_lock(library: Path, helper: str) -> None:
     """As ttnn does: its main thread waits for others and keeps the lock."""
-    out = check(library, KEEPS_THE_LOCK.format(helper=helper, seconds=60, function="clock"))
+    out = check(library, KEEPS_THE_LOCK.format(helper=helper, seconds=HANG, function="clock"))
     assert out.startswith("[3] bhemu: ")
 
 
@@ -184,7 +184,7 @@ for end in (reading, writing):
     os.set_inheritable(end, True)
 init()
 os.close(writing)
-signal.alarm(20)
+signal.alarm(300)
 assert os.read(reading, 1) == b""
 exit_()
 """,
@@ -195,12 +195,7 @@ def test_it_ends_with_the_client(library: Path) -> None:
     ended = run(library, "init(); print(children()[0], flush=True); os._exit(5)")
     assert ended.status == 5
     server = int(ended.out.split()[0])
-    for _ in range(100):
-        if not Path(f"/proc/{server}").exists():
-            return
-        time.sleep(0.1)
-    os.kill(server, 9)
-    pytest.fail("the simulator's process goes on without its client")
+    wait_until(lambda: not Path(f"/proc/{server}").exists(), "the end of the simulator's process")
 
 
 def test_a_fork_of_the_client_is_refused(library: Path) -> None:
@@ -237,6 +232,6 @@ def test_clients_of_another_python(library: Path) -> None:
         "lib.libttsim_clock(4); lib.libttsim_exit(); assert sys.path == before, sys.path"
     )
     for python in others:
-        done = subprocess.run([python, "-c", script, library], capture_output=True, text=True, check=False, timeout=300)
+        done = finished([python, "-c", script, library])
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout.startswith("[4] bhemu: ")

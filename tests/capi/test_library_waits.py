@@ -10,6 +10,25 @@ from tests.capi.library_client import run_client
 
 BLOCKED = "release_b([0xFFEC2537, 0x00052583, 0x0000006F])\n"  # lui a0, 0xffec2; lw a1, 0(a0); j .
 """Core B waits for a word in its mailbox from T1."""
+TOLD = """
+import os, tempfile
+file, out = tempfile.TemporaryFile(), os.dup(1)
+os.dup2(file.fileno(), 1)
+init()
+{begin}
+at = aim(1, 1, 2, 0x8000)
+def wait():
+    for _ in range(1000):
+        clock(10); word(at)
+while b"can move" not in os.pread(file.fileno(), 1 << 16, 0):
+    wait()
+for _ in range(100):
+    wait()
+os.write(out, os.pread(file.fileno(), 1 << 16, 0))
+os.dup2(out, 1)
+exit_()
+"""
+"""Waits until it is told, and then goes on waiting."""
 WAIT = """
 import time
 at = aim(1, 1, 2, 0x8000)
@@ -22,7 +41,7 @@ exit_()
 
 
 def test_it_is_told_once_who_waits(library: Path) -> None:
-    ended = run_client(library, "init()\n" + BLOCKED + WAIT.format(also=""), BHEMU_PATIENCE="1")
+    ended = run_client(library, TOLD.format(begin=BLOCKED), BHEMU_PATIENCE="1")
     assert ended.status == 0
     assert ended.out.count("nobody on the chip can move") == 1
     assert "tile 1-2" in ended.out

@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 
 from bhemu.cli.debug_shell import Shell
+from bhemu.debugger.session import DebugSession
 from bhemu.isa.assembler import assemble
 from tests.cli.cli_programs import Invoke
 from tests.debugger.debug_programs import CALL_NAMES, CALLS, ENTRY, compile_kernel, session_of
 from tests.loader.elf_files import Load, Name, make_elf, with_symbols
+from tests.processes import HANG, interruptible, started, wait_until
 from tests.riscv.rv_asm import assemble_with_labels
 
 pytestmark = pytest.mark.plain
@@ -46,8 +48,8 @@ Run = Callable[..., str]
 def run(capfd: pytest.CaptureFixture[str]) -> Run:
     """`run("break inner", "continue")` -> what the commands print on a session with CALLS on T0; errors at the end."""
 
-    def execute(*lines: str, programs: dict[str, str] | None = None) -> str:
-        session = session_of(programs or {"T0": CALLS}, functions=CALL_NAMES)
+    def execute(*lines: str, programs: dict[str, str] | None = None, session: DebugSession | None = None) -> str:
+        session = session or session_of(programs or {"T0": CALLS}, functions=CALL_NAMES)
         output = io.StringIO()
         Shell(session, output).run(list(lines), None, interactive=False)
         return output.getvalue() + capfd.readouterr().err
@@ -117,7 +119,7 @@ def test_gdb_is_told_the_port(kernel: Path) -> None:
     from tests.debugger.rsp_client import Client
 
     command = [sys.executable, "-m", "bhemu.cli.main", "debug", f"T0={kernel}", "--gdb", ":0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with started(command, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
         match = re.search(r"target remote 127\.0\.0\.1:(\d+)", line)
@@ -125,7 +127,7 @@ def test_gdb_is_told_the_port(kernel: Path) -> None:
         client = Client(int(match[1]))
         assert client.ask("s") == "T05thread:2;"
         assert client.ask("D") == "OK"
-        assert process.wait(30) == 0
+        assert process.wait(HANG) == 0
         client.socket.close()
 
 
@@ -273,10 +275,17 @@ def test_scripts_that_cannot_be_read(run: Run, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_interrupts_a_run_and_the_session_lives_on(run: Run) -> None:
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    text = run("continue", "print 5", programs={"T0": "start: addi t0, t0, 1\n sw t0, 0x100(zero)\n j start"})
-    timer.cancel()
+    session = session_of({"T0": "start: addi t0, t0, 1\n sw t0, 0x100(zero)\n j start"})
+
+    def interrupt_the_run() -> None:
+        wait_until(lambda: bool(session.record.l1_u32[0x40]), "the core's first store")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt_the_run)
+    with interruptible():
+        thread.start()
+        text = run("continue", "print 5", session=session)
+        thread.join()
     assert "interrupted" in text
     assert "5 (0x5)" in text
 

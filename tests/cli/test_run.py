@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.cli.cli_programs import COPY, Invoke, WriteProgram
+from tests.processes import HANG, interruptible, started, wait_until
 
 
 def test_output_file_holds_the_values_as_float32(bhemu: Invoke, write_program: WriteProgram, tmp_path: Path) -> None:
@@ -139,17 +139,11 @@ def test_control_c_ends_with_one_line_and_status_130(write_program: WriteProgram
             core.SEMPOST(sem_sel=1)
         """
     )
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bhemu.cli.main", "run", str(path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 120
-    while not marker.exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
+    command = [sys.executable, "-m", "bhemu.cli.main", "run", str(path)]
+    with interruptible(), started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        wait_until(lambda: marker.exists() or process.poll() is not None, "the program's first instruction")
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=HANG)
     assert process.returncode == 130
     assert stdout == ""
     assert stderr.splitlines()[-1] == "bhemu: interrupted"

@@ -15,6 +15,7 @@ import pytest
 from bhemu.capi import build
 from bhemu.capi.soc_descriptor import write_soc_descriptor
 from bhemu.machine.compiler import cache_directory
+from tests.processes import finished
 
 PACKAGES = ("tt-exalens==0.4.2", "tt-umd==0.9.14")
 COMPILER = "riscv64-unknown-elf-gcc"
@@ -115,15 +116,7 @@ def run_client(library: Path) -> Callable[..., str]:
     """`run_client(command, status=0)` -> output of a client that has to end with that status."""
 
     def run(command: list[str], status: int = 0) -> str:
-        done = subprocess.run(
-            command,
-            env=environment(library),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=900,
-            cwd=library.parent,
-        )
+        done = finished(command, env=environment(library), cwd=library.parent)
         assert done.returncode == status, done.stdout[-4000:] + done.stderr[-4000:]
         assert status or "ERROR" not in done.stdout, done.stdout[-4000:]
         return done.stdout

@@ -17,6 +17,7 @@ import pytest
 from bhemu.capi.soc_descriptor import write_soc_descriptor
 from bhemu.cc import MissingTool, find_llk, write_metal_root
 from tests.capi.library_client import pythons
+from tests.processes import finished
 from tests.ttnn_wheel import WHEEL
 
 pytestmark = pytest.mark.clients
@@ -70,15 +71,8 @@ def settings(ttnn_python: Path, library: Path, tmp_path_factory: pytest.TempPath
 
 def run(ttnn_python: Path, settings: dict[str, str], script: str, work: Path) -> str:
     """Output of a program that has to end well."""
-    done = subprocess.run(
-        [ttnn_python, "-c", PRELUDE + script + "\nttnn.close_device(device)\nprint('done')"],
-        env=settings,
-        cwd=work,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-    )
+    command = [ttnn_python, "-c", PRELUDE + script + "\nttnn.close_device(device)\nprint('done')"]
+    done = finished(command, env=settings, cwd=work)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "\ndone\n" in "\n" + done.stdout
     assert " ERROR: " not in done.stdout

@@ -10,15 +10,14 @@ from contextlib import contextmanager
 from bhemu.debugger.gdb_packets import PacketReader, escape, frame
 from bhemu.debugger.gdb_server import GdbServer
 from bhemu.debugger.session import DebugSession
-
-TIMEOUT = 60
+from tests.processes import HANG
 
 
 class Client:
     """Sends packets and takes answers."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=HANG)
         self._reader = PacketReader()
         self._packets: list[bytes] = []
         self.console = ""
@@ -72,6 +71,6 @@ def serving(session: DebugSession, cores: tuple[int, ...] | None = None) -> Iter
         yield client
     finally:
         client.socket.close()
-        thread.join(TIMEOUT)
+        thread.join(HANG)
         server.close()
         assert not thread.is_alive()

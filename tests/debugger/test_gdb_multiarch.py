@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import threading
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from bhemu import Machine
 from bhemu.debugger.gdb_server import GdbServer
 from bhemu.debugger.session import DebugSession
 from tests.debugger.debug_programs import compile_kernel
+from tests.processes import HANG, finished
 
 GDB = "gdb-multiarch"
 
@@ -31,10 +31,8 @@ def run_gdb(folder: Path, *commands: str, core: str = "T1") -> str:
     arguments = [GDB, "-q", "-batch", "-nx", "-ex", "set debuginfod enabled off", "-ex", "set confirm off"]
     for command in (f"target remote 127.0.0.1:{server.port}", *commands):
         arguments += ["-ex", command]
-    result = subprocess.run(
-        [*arguments, str(path)], cwd=folder, capture_output=True, text=True, timeout=120, check=False
-    )
-    thread.join(30)
+    result = finished([*arguments, str(path)], cwd=folder)
+    thread.join(HANG)
     server.close()
     assert not thread.is_alive()
     assert result.returncode == 0, result.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bhemu.debugger.gdb_packets import INTERRUPT, LARGEST, PacketReader, checksum, escape, frame, unescape
@@ -64,7 +64,7 @@ _heads += ["qXfer:threads:read::", "qRcmd,", "qThreadExtraInfo,", "v", "vCont;",
 _tails = st.text(alphabet="0123456789abcdef,:;=-xtarget.ml", max_size=24)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(st.sampled_from(_heads), _tails), min_size=1, max_size=6), st.binary(max_size=20))
 def test_the_stub_answers_whatever_it_is_asked(parts: list[tuple[str, str]], raw: bytes) -> None:
     session = session_of({"T0": CALLS}, functions=CALL_NAMES)

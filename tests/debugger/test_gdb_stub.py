@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import threading
-import time
 from xml.etree import ElementTree
 
 import pytest
 
 from bhemu.debugger.breakpoints import DebugError
 from bhemu.debugger.gdb_server import GdbServer, parse_address
+from bhemu.debugger.session import DebugSession
 from bhemu.isa.assembler import assemble
 from tests.debugger.debug_programs import CALL_NAMES, CALLS, ENTRY, session_of
 from tests.debugger.rsp_client import Client, serving
+from tests.processes import HANG, wait_until
 
 pytestmark = pytest.mark.plain
 
 COUNTER = "start: li t0, 0\n li t2, 0x20000\nloop: addi t0, t0, 1\n sw t0, 0(t2)\n lw t1, 0(t2)\n j loop"
 T0, T1 = ENTRY["T0"], ENTRY["T1"]
+
+
+def counted(session: DebugSession) -> int:
+    """What COUNTER has stored."""
+    return int(session.record.l1_u32[0x20000 >> 2])
 
 
 def xfer(client: Client, kind: str, annex: str = "", size: int = 0x100) -> str:
@@ -162,9 +168,10 @@ def test_ends_of_a_run() -> None:
 
 
 def test_ctrl_c_interrupts_a_run() -> None:
-    with serving(session_of({"T0": COUNTER})) as client:
+    session = session_of({"T0": COUNTER})
+    with serving(session) as client:
         client.send("vCont;c")
-        time.sleep(0.3)
+        wait_until(lambda: counted(session) > 0, "the core's first store")
         client.socket.sendall(b"\x03")
         assert client.receive().startswith(b"T02thread:2;")
         assert client.registers()[5] > 0
@@ -175,7 +182,7 @@ def test_a_lost_connection_ends_the_run() -> None:
     with serving(session) as client:
         assert client.ask("Z2,30000,4") == "OK"
         client.send("vCont;c")
-        time.sleep(0.1)
+        wait_until(lambda: counted(session) > 0, "the core's first store")
     assert session.points() == []
     assert session.poll is None
 
@@ -210,7 +217,7 @@ def test_detach_and_kill() -> None:
         client = Client(server.port)
         assert client.ask(f"Z0,{T0:x},4") == "OK"
         assert client.ask(packet) == answer
-        thread.join(20)
+        thread.join(HANG)
         assert not thread.is_alive()
         assert session.points() == []
         client.socket.close()

@@ -89,7 +89,7 @@ def test_conversion_in_chunks_leaves_no_seams() -> None:
     assert np.array_equal(decode(whole, "bfp8", tensor.shape), np.concatenate(parts))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     data_format=st.sampled_from(FORMATS),
     tile_shape=st.sampled_from(ORDERS),

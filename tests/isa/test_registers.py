@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -157,12 +155,3 @@ def test_descriptions_are_single_clean_lines() -> None:
         assert row.description == row.description.strip()
         assert "\n" not in row.description
         assert not row.description.endswith((".", ":", "\\")), row
-
-
-def test_the_table_loads_in_under_15_ms() -> None:
-    def once() -> float:
-        start = time.perf_counter()
-        registers._load()
-        return time.perf_counter() - start
-
-    assert min(once() for _ in range(5)) < 0.015

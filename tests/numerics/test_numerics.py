@@ -169,7 +169,7 @@ def test_sources_keep_their_bits_when_they_are_in_the_format_already() -> None:
 
 
 @given(st.lists(st.tuples(*[st.floats(-1e3, 1e3, width=32)] * 3), min_size=1, max_size=70))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_fma_is_half_a_unit_and_sticky_bits_away_from_the_exact_sum(
     items: list[tuple[float, float, float]],
 ) -> None:

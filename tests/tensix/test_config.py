@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bhemu.api.tile import Tile
@@ -245,7 +245,6 @@ def shift_mask(old: int, scratch: int, keep_old: int, operation: int, width: int
 
 
 @pytest.mark.rule("003.4.5")
-@settings(deadline=None)
 @given(
     old=st.integers(0, ALL_ONES),
     scratch=st.integers(0, ALL_ONES),

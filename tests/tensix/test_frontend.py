@@ -45,7 +45,7 @@ def run_mop(tile: Tile, words: list[int], mop: int, zmask_high: int = 0) -> None
 
 
 @pytest.mark.rule("math Y8")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     outer=st.integers(0, 12),
     inner=st.integers(0, 12),
@@ -84,7 +84,7 @@ def test_the_last_body_instruction_is_replaced_by_word_7_in_the_last_pass_and_wo
 
 
 @pytest.mark.rule("math Y7")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(mask=st.integers(0, 2**32 - 1), count=st.integers(1, 40), flags=st.integers(0, 3))
 def test_a_masked_loop_skips_where_the_mask_says(tile: Tile, mask: int, count: int, flags: int) -> None:
     tile.reset()
@@ -103,7 +103,7 @@ def test_a_masked_loop_skips_where_the_mask_says(tile: Tile, mask: int, count: i
 
 
 @pytest.mark.rule("math Y9")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(start=st.integers(0, 31), length=st.integers(1, 32), execute=st.booleans())
 def test_replay_is_a_ring_of_32_words(tile: Tile, start: int, length: int, execute: bool) -> None:
     tile.reset()

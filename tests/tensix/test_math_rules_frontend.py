@@ -183,7 +183,7 @@ def template1(words: list[int]) -> Iterator[int]:
 
 
 @pytest.mark.rule("math Y6", "math Y7")
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(flags=st.integers(0, 3), count=st.integers(1, 40), mask=st.integers(0, 2**32 - 1), nops=st.integers(0, 127))
 def test_a_masked_loop_expands_to_the_words_of_the_rule(
     tile: Tile, flags: int, count: int, mask: int, nops: int
@@ -205,7 +205,7 @@ def test_passes_beyond_bit_31_of_the_mask_are_not_skipped(tile: Tile) -> None:
 
 
 @pytest.mark.rule("math Y6", "math Y8")
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(outer=st.integers(0, 6), inner=st.integers(0, 6), nops=st.integers(0, 127), payload=st.booleans())
 def test_a_double_loop_expands_to_the_words_of_the_rule(
     tile: Tile, outer: int, inner: int, nops: int, payload: bool

@@ -89,7 +89,7 @@ ARITHMETIC = {
 
 @pytest.mark.rule("003.2")
 @pytest.mark.parametrize(("mnemonic", "operation"), ARITHMETIC)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(left=words_of_32_bits, right=words_of_32_bits, constant=st.integers(0, 63), same=st.booleans())
 def test_arithmetic_of_gprs_and_constants_wraps_at_32_bits(
     shared_tile: Tile, mnemonic: str, operation: int | None, left: int, right: int, constant: int, same: bool
