@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: run test test-plain test-bounds test-firmware test-clients test-llk test-llk-all lint types docs bench conformance warm clean
+.PHONY: run test test-fast test-plain test-bounds test-firmware test-clients test-llk test-llk-all lint types docs bench conformance warm clean
 
 # The main job: a matrix multiplication on a generated input, through unpack, math and pack.
 run: $(STAMP)
@@ -13,6 +13,12 @@ run: $(STAMP)
 # The test suite, compiled. Handlers are compiled first, on all processors, so that tests do not compile one by one.
 test: $(STAMP) warm
 	$(BIN)/python -m pytest
+
+# For the loop of edit and try: the first vectors of each family, the quick unit tests of the machine, the examples.
+test-fast: $(STAMP)
+	$(BIN)/bhemu conformance --limit 50
+	$(BIN)/python -m pytest -n 2 -m 'not slow' --hypothesis-profile=fast tests/examples tests/formats tests/isa \
+		tests/numerics tests/riscv tests/tensix tests/tile tests/test_*.py
 
 # All conformance vectors and the quick unit tests with Numba disabled: the same text runs as plain Python.
 test-plain: $(STAMP)

@@ -10,6 +10,7 @@ from tests.rules import rules_with_tests
 # A busy machine is slow, which is no failure. What else CI's own profile says stays as it is.
 settings.register_profile("any speed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any speed")
+settings.register_profile("fast", settings(), max_examples=5)  # make test-fast
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

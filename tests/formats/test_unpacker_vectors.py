@@ -67,6 +67,7 @@ def bfp_rows(l1: NDArray[np.uint8], data_format: DataFormat) -> set[bytes]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "conversion",
     ["fp32->tf32", "fp32->bf16", "fp32->fp16", "bf16->bf16", "fp16->fp16", "fp8->fp8", "bfp8->bfp8", "bfp4->bfp4"],

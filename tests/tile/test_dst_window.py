@@ -65,6 +65,7 @@ def configured(fmt: int, *, raw: int = 0, unsigned: int = 0, agent: int = T0, ba
 # --- conversions, exhaustively ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.rule("tile K45")
 @pytest.mark.plain
 def test_bf16_every_cell_is_the_bfloat_that_dst_holds() -> None:
