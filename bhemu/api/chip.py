@@ -15,10 +15,10 @@ from bhemu.api.chip_tile import ChipTile, Tiles
 from bhemu.api.firmware import BOOT_CLOCKS
 from bhemu.api.machine import DEFAULT_CLOCKS
 from bhemu.api.semihosting import Semihosting
-from bhemu.chip.chip import Chip as Card
-from bhemu.chip.clocks import QUANTUM
+from bhemu.chip.clock.clocks import QUANTUM
 from bhemu.chip.coordinates import TENSIX_COLUMNS, TENSIX_ROWS, Harvesting, Place
-from bhemu.chip.dma import HostMemory
+from bhemu.chip.device import Device
+from bhemu.chip.pcie.dma import HostMemory
 from bhemu.errors import BhemuError, ConfigurationError, ProgramError, UndefinedBehavior
 from bhemu.loader import boot
 from bhemu.loader.elf import Executable, load_elf
@@ -53,7 +53,7 @@ class Chip:
         b'hello'
 
     Attributes:
-        card: the chip as its host sees it: PCI memory and configuration space.
+        device: the chip as its host sees it: PCI memory and configuration space.
         tensix: the Tensix tiles that the product has, row by row.
         dram: the DRAM banks that it has.
         interleaved: all of them as one memory, page by page.
@@ -90,7 +90,7 @@ class Chip:
                     f"board {board!r} is not known", remedy=f"use one of {', '.join(BOARDS)}, or give its harvesting"
                 )
             harvesting = BOARDS[board]
-        self.card = Card(
+        self.device = Device(
             harvesting,
             allow_open=allow_open,
             threads=threads,
@@ -101,7 +101,7 @@ class Chip:
         self._exposed: set[int] = set()
         self._attended = False
         columns = TENSIX_COLUMNS[: len(TENSIX_COLUMNS) - len(set(harvesting.columns))]
-        self.tensix = tuple(ChipTile(self.card, (x, y), self._exposed.add) for y in TENSIX_ROWS for x in columns)
+        self.tensix = tuple(ChipTile(self.device, (x, y), self._exposed.add) for y in TENSIX_ROWS for x in columns)
         self._by_place = {tile.place: tile for tile in self.tensix}
         self._by_node = {tile.node.place: tile for tile in self.tensix}
         self.dram = tuple(self._banks(harvesting))
@@ -110,7 +110,7 @@ class Chip:
     def _banks(self, harvesting: Harvesting) -> Iterable[DramBank]:
         for x in _DRAM_COLUMNS:
             for number in range(_BANKS_OF_COLUMN):
-                bank = DramBank(self.card, (x, _DRAM_FIRST_ROW + _PORTS * number))
+                bank = DramBank(self.device, (x, _DRAM_FIRST_ROW + _PORTS * number))
                 if bank.node.index != harvesting.dram:
                     yield bank
 
@@ -234,12 +234,12 @@ class Chip:
     @property
     def time(self) -> int:
         """Clocks that have passed."""
-        return self.card.time
+        return self.device.time
 
     @property
     def open_choices(self) -> list[int]:
         """Fault codes of the open cases in which a tile used the recommended choice."""
-        return self.card.open_choices
+        return self.device.open_choices
 
     def clock(self, clocks: int = 1) -> None:
         """Let clocks of the chip pass.
@@ -256,7 +256,7 @@ class Chip:
             self.attend()
         self._attended = False
         try:
-            self.card.clock(clocks)
+            self.device.clock(clocks)
         except BhemuError as error:
             self.locate(error)
             raise
@@ -272,7 +272,7 @@ class Chip:
     def attend(self) -> None:
         """Tiles whose arrays the host holds may be changed at any time: they see the chip's time, and move."""
         for index in self._exposed:
-            self.card.touch(index)
+            self.device.touch(index)
         self._attended = True
 
     def run(
@@ -308,7 +308,7 @@ class Chip:
 
     def running(self) -> list[ChipTile]:
         """The tiles that have a core out of reset."""
-        tiles = self.card.tiles
+        tiles = self.device.tiles
         return [tile for tile in self.tensix if (tiles["core_state"][tile.node.index] != IN_RESET).any()]
 
     def explain(self) -> str:
@@ -319,7 +319,7 @@ class Chip:
 
     def snapshot(self) -> ChipSnapshot:
         """A copy of everything that the chip holds: tiles, DRAM, PCIe, ARC and Ethernet tiles, windows, time."""
-        return ChipSnapshot(self.card.snapshot())
+        return ChipSnapshot(self.device.snapshot())
 
     def restore(self, snapshot: ChipSnapshot) -> None:
         """Put the chip back into a snapshot's state; it goes on from there as the first time.
@@ -327,7 +327,7 @@ class Chip:
         Raises:
             ConfigurationError: the copy is of another product, or of another version of bhemu.
         """
-        self.card.restore(snapshot.state)
+        self.device.restore(snapshot.state)
         self._attended = False
 
     def __repr__(self) -> str:

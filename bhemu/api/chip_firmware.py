@@ -7,8 +7,7 @@ from typing import Any, Final, Protocol
 
 from bhemu.api.chip_memory import DramBank
 from bhemu.api.chip_report import explain_tiles
-from bhemu.api.chip_run import Chip as RunningChip
-from bhemu.api.chip_run import ChipRun
+from bhemu.api.chip_run import ChipRun, RunningChip
 from bhemu.api.chip_tile import ChipTile, Tiles
 from bhemu.api.firmware_tile import KERNEL_BASE, FirmwareTile, Kernel
 from bhemu.api.machine import DEFAULT_CLOCKS
@@ -21,7 +20,7 @@ _NAMED: Final = 8
 """So many tiles whose firmware does not answer are named."""
 
 
-class Chip(RunningChip, Protocol):
+class BootableChip(RunningChip, Protocol):
     """What firmware needs of a `bhemu.Chip`; see there."""
 
     @property
@@ -45,7 +44,7 @@ class ChipFirmware:
         boot_clocks: from the release of the cores B until the last tile was ready.
     """
 
-    def __init__(self, chip: Chip, firmware: Firmware, tiles: Tiles | None) -> None:
+    def __init__(self, chip: BootableChip, firmware: Firmware, tiles: Tiles | None) -> None:
         self._chip = chip
         self.firmware = firmware
         self._views = chip.chosen(tiles)

@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.api.tensor_memory import TensorMemory
-from bhemu.chip.chip import Chip as Card
 from bhemu.chip.coordinates import Node, Place
-from bhemu.chip.memory import CHANNEL_BYTES
+from bhemu.chip.device import Device
+from bhemu.chip.nodes.dram import CHANNEL_BYTES
 from bhemu.errors import MemoryError_
 from bhemu.formats import DataFormat, TileShape, decode, encode, tensor_size
 
@@ -29,10 +29,10 @@ class DramBank(TensorMemory):
         node: the same place in physical coordinates, and the channel's number.
     """
 
-    def __init__(self, card: Card, place: Place) -> None:
-        self._card = card
+    def __init__(self, device: Device, place: Place) -> None:
+        self._device = device
         self.place = place
-        self.node: Node = card.node(place)
+        self.node: Node = device.node(place)
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes from an address on.
@@ -41,12 +41,12 @@ class DramBank(TensorMemory):
             MemoryError_: they do not lie inside the bank.
         """
         self._check(address, size)
-        return self._card.read_node(self.node, address, size)
+        return self._device.read_node(self.node, address, size)
 
     def write(self, address: int, content: bytes) -> None:
         """Bytes from an address on; see `read`."""
         self._check(address, len(content))
-        self._card.write_node(self.node, address, bytes(content))
+        self._device.write_node(self.node, address, bytes(content))
 
     def _check(self, address: int, size: int) -> None:
         if size < 0 or not 0 <= address <= CHANNEL_BYTES - size:

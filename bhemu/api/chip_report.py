@@ -9,8 +9,8 @@ from typing import Final
 from bhemu.api.blocked import can_move, explain_all, is_stuck, waiting_threads
 from bhemu.api.chip_tile import ChipTile
 from bhemu.api.summary import CoreSummary
-from bhemu.chip.chip import Chip as Card
 from bhemu.chip.coordinates import Place, tensix_place
+from bhemu.chip.device import Device
 from bhemu.machine.agents import CORES, T0
 
 _WAYS: Final = 6
@@ -58,14 +58,14 @@ def explain_tiles(tiles: Iterable[ChipTile]) -> str:
     return _alike((tile.place, tile.programs.explain()) for tile in tiles)
 
 
-def explain_card(card: Card) -> str:
+def explain_device(device: Device) -> str:
     """Who waits for what on a chip where nobody can move, without names of programs; empty when somebody can, or none.
 
     Tiles are named by physical coordinates.
     """
     texts = []
-    for index in range(len(card.tiles)):
-        record = card.tiles[index]
+    for index in range(len(device.tiles)):
+        record = device.tiles[index]
         if can_move(record):
             return ""
         if waiting_threads(record) or any(is_stuck(record, core) for core in range(CORES)):

@@ -12,9 +12,9 @@ from bhemu.api.chip_report import ChipResult, TileResult, explain_tiles
 from bhemu.api.chip_tile import ChipTile
 from bhemu.api.machine import CHUNK, polled_chunk
 from bhemu.api.semihosting import Semihosting
-from bhemu.chip.chip import Chip as Card
-from bhemu.chip.clocks import in_tile
+from bhemu.chip.clock.clocks import in_tile
 from bhemu.chip.coordinates import Place
+from bhemu.chip.device import Device
 from bhemu.errors import BhemuError, CycleLimit, Deadlock, ProgramError
 from bhemu.machine.agents import B
 from bhemu.machine.core_state import HALT_ECALL, HALTED, RUNNING
@@ -22,11 +22,11 @@ from bhemu.machine.core_state import HALT_ECALL, HALTED, RUNNING
 Array = np.ndarray[Any, Any]
 
 
-class Chip(Protocol):
+class RunningChip(Protocol):
     """What a run needs of a `bhemu.Chip`; see there."""
 
     @property
-    def card(self) -> Card:
+    def device(self) -> Device:
         """The chip as its host sees it."""
 
     @property
@@ -59,10 +59,10 @@ class ChipRun:
     """
 
     def __init__(
-        self, chip: Chip, chosen: Sequence[ChipTile], services: Mapping[Place, Semihosting] | None = None
+        self, chip: RunningChip, chosen: Sequence[ChipTile], services: Mapping[Place, Semihosting] | None = None
     ) -> None:
         self._chip = chip
-        self._tiles = chip.card.tiles
+        self._tiles = chip.device.tiles
         self._chosen = chosen
         self._services = services
         self._start = chip.time

@@ -6,7 +6,7 @@ import pickle
 from pathlib import Path
 from typing import Final
 
-from bhemu.chip.snapshot import CardState
+from bhemu.chip.snapshot import DeviceState
 from bhemu.errors import ProgramError
 
 _MAGIC: Final = b"bhemu chip 1\n"
@@ -18,7 +18,7 @@ class ChipSnapshot:
     Copies can be compared, pickled, and kept in files. Memory of the host and names of programs are not part of them.
     """
 
-    def __init__(self, state: CardState) -> None:
+    def __init__(self, state: DeviceState) -> None:
         self.state = state
 
     def __eq__(self, other: object) -> bool:
@@ -53,6 +53,6 @@ class ChipSnapshot:
                 raise ProgramError(
                     f"{path} is damaged, or of another version of bhemu: {error}", remedy="make the copy again"
                 ) from None
-        if not isinstance(state, CardState):
+        if not isinstance(state, DeviceState):
             raise ProgramError(f"{path} is no copy of a chip", remedy="name a file that `ChipSnapshot.save` wrote")
         return ChipSnapshot(state)

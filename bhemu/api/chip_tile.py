@@ -9,8 +9,8 @@ import numpy as np
 
 from bhemu.api.tile_programs import TilePrograms
 from bhemu.api.tile_view import Array, TileView, check_range
-from bhemu.chip.chip import Chip as Card
 from bhemu.chip.coordinates import Node, Place
+from bhemu.chip.device import Device
 from bhemu.errors import MemoryError_
 from bhemu.tensix.coprocessor import Coprocessor
 from bhemu.tile.cores import Cores
@@ -27,16 +27,16 @@ class ChipTile(TileView):
         node: the same place in physical coordinates, and the tile's number in the full grid.
     """
 
-    def __init__(self, card: Card, place: Place, expose: Callable[[int], None]) -> None:
-        self._card = card
+    def __init__(self, device: Device, place: Place, expose: Callable[[int], None]) -> None:
+        self._device = device
         self._expose = expose
         self._names: TilePrograms | None = None
         self.place = place
-        self.node: Node = card.node(place)
+        self.node: Node = device.node(place)
 
     def attend(self) -> Cores:
         """The cores, when the host is about to change something in the tile: it sees the tile as it is now."""
-        return self._card.touch(self.node.index)
+        return self._device.touch(self.node.index)
 
     @property
     def cores(self) -> Cores:
@@ -57,7 +57,7 @@ class ChipTile(TileView):
     @property
     def state(self) -> Any:
         """The record, to look at and not to change."""
-        return self._card.tiles[self.node.index]
+        return self._device.tiles[self.node.index]
 
     @property
     def programs(self) -> TilePrograms:
@@ -81,12 +81,12 @@ class ChipTile(TileView):
             BhemuError: nothing is there, or the access is refused.
         """
         self._check(address, size)
-        return self._card.read_node(self.node, address, size)
+        return self._device.read_node(self.node, address, size)
 
     def write(self, address: int, content: bytes) -> None:
         """Bytes into L1, or 4 bytes into a register; see `read`."""
         self._check(address, len(content))
-        self._card.write_node(self.node, address, bytes(content))
+        self._device.write_node(self.node, address, bytes(content))
 
     def _check(self, address: int, size: int) -> None:
         if address < 0 or size <= 0:

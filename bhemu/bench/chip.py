@@ -16,10 +16,10 @@ from numba import njit
 
 from bhemu.bench.cores import CLOCKS, PROGRAMS
 from bhemu.capi import build, entry
-from bhemu.chip.chip import Chip
 from bhemu.chip.coordinates import NODES, TENSIX_TILES, tensix_place
-from bhemu.chip.pci import BAR0
-from bhemu.chip.windows import ENTRY_BYTES, SMALL_BITS, WINDOW_CONFIG
+from bhemu.chip.device import Device
+from bhemu.chip.pcie.pci import BAR0
+from bhemu.chip.pcie.windows import ENTRY_BYTES, SMALL_BITS, WINDOW_CONFIG
 from bhemu.loader.boot import ALL_HELD, SOFT_RESET
 from bhemu.machine.agents import CORE_NAMES, B
 from bhemu.tile.reset import CORE_BIT, DEFAULT_PC
@@ -40,7 +40,7 @@ def _held(cores: tuple[str, ...]) -> int:
 
 
 def _idle() -> Figure:
-    chip = Chip()
+    chip = Device()
     passed = 0
 
     def execute(count: int) -> None:
@@ -58,7 +58,7 @@ def _idle() -> Figure:
 
 def _busy(threads: int) -> Figure:
     """All tiles, with five cores in a loop each."""
-    chip = Chip(threads=threads)
+    chip = Device(threads=threads)
     for index in range(TENSIX_TILES):
         node = NODES[tensix_place(index)]
         for core in range(len(CORE_NAMES)):

@@ -15,14 +15,14 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from bhemu.api.chip_report import explain_card
+from bhemu.api.chip_report import explain_device
 from bhemu.api.semihosting import Semihosting
 from bhemu.capi.fault_report import DUMP, fault_place, write_dump
 from bhemu.capi.settings import ALLOW_OPEN, read_settings
 from bhemu.capi.slots import SLOTS, Table, fill
-from bhemu.chip.chip import Chip
-from bhemu.chip.clocks import WORTH_THREADS, chip_entry
-from bhemu.chip.dma import HostMemory
+from bhemu.chip.clock.clocks import WORTH_THREADS, chip_entry
+from bhemu.chip.device import Device
+from bhemu.chip.pcie.dma import HostMemory
 from bhemu.chip.state import CHIP
 from bhemu.errors import BhemuError, ConfigurationError, MissingSpecification
 from bhemu.machine.agents import B
@@ -35,7 +35,7 @@ _STANDARD_OUTPUT: Final = 1
 _REFUSED: Final = 1
 _INTERRUPTED: Final = 130
 
-_chip: Chip | None = None
+_chip: Device | None = None
 _semihosting: Semihosting | None = None
 _started = 0.0
 _reported = False
@@ -101,7 +101,7 @@ def _refuse(function: str, error: BaseException) -> NoReturn:
     os._exit(_REFUSED)
 
 
-def _chip_now() -> Chip:
+def _chip_now() -> Device:
     assert _chip is not None  # the C side checks that the simulator is running
     return _chip
 
@@ -140,7 +140,7 @@ def init(table: Table) -> None:
     _table = table
     settings = read_settings()
     _semihosting = Semihosting(_to_client) if settings.semihosting else None
-    _chip = Chip(
+    _chip = Device(
         simulator_order=settings.simulator_order,
         allow_open=settings.allow_open,
         host=_host_memory(),
@@ -152,7 +152,7 @@ def init(table: Table) -> None:
     _reported = False
 
 
-def _connect(chip: Chip, patience: int) -> None:
+def _connect(chip: Device, patience: int) -> None:
     """Let the C side call compiled code without Python. Semihosting is served between any two clocks: in Python."""
     if not JIT:
         return
@@ -199,7 +199,7 @@ def keep_quiet() -> None:
     _quiet = True
 
 
-def running_chip() -> Chip:
+def running_chip() -> Device:
     """The chip behind the library in this process."""
     return _chip_now()
 
@@ -245,7 +245,7 @@ def clock(clocks: int) -> None:
 
 def report_stillness() -> None:
     """Clocks have passed for a while on a chip in which nobody can move, and the client has changed nothing."""
-    who = explain_card(_chip_now())
+    who = explain_device(_chip_now())
     if who:
         what = "nobody on the chip can move, and the host only looks on; who waits, by physical coordinates:"
         _say(f"[{_chip_now().time}] bhemu: {what}\n{who}\n")
@@ -264,7 +264,7 @@ def finish_clock() -> None:
     _chip_now().clocks.finish()
 
 
-def _serve(chip: Chip, semihosting: Semihosting) -> None:
+def _serve(chip: Device, semihosting: Semihosting) -> None:
     """Serve every core B that stands at an `ecall`."""
     states, reasons = chip.tiles["core_state"][:, B], chip.tiles["core_halt_reason"][:, B]
     for index in np.flatnonzero((states == HALTED) & (reasons == HALT_ECALL)).tolist():

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bhemu.api.dump import dump_cores
-from bhemu.chip.chip import Chip
 from bhemu.chip.coordinates import NODES
+from bhemu.chip.device import Device
 from bhemu.errors import BhemuError
 from bhemu.isa.riscv import disassemble_riscv
 from bhemu.loader.elf import Executable, load_elf
@@ -47,7 +47,7 @@ def _holds(executable: Executable, l1: Any, pc: int) -> bool:
     return False
 
 
-def fault_place(chip: Chip, error: BhemuError) -> list[str]:
+def fault_place(chip: Device, error: BhemuError) -> list[str]:
     """Lines with tile, core, pc, symbol and instruction, as far as they are known."""
     index = _index(error)
     if index is None or error.tile is None:
@@ -72,7 +72,7 @@ def fault_place(chip: Chip, error: BhemuError) -> list[str]:
     return [f"{line}, instruction {disassemble_riscv(word, error.pc)}", *notes]
 
 
-def write_dump(chip: Chip, error: BaseException) -> str:
+def write_dump(chip: Device, error: BaseException) -> str:
     """Write the state of the tile at fault into the file that BHEMU_DUMP names; returns what to say about it."""
     index = _index(error) if isinstance(error, BhemuError) else None
     if index is None:

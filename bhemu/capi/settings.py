@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
-from bhemu.chip.clocks import QUANTUM as DEFAULT_QUANTUM
+from bhemu.chip.clock.clocks import QUANTUM as DEFAULT_QUANTUM
 from bhemu.errors import ConfigurationError
 
 ALLOW_OPEN: Final = "BHEMU_ALLOW_OPEN"
@@ -29,7 +29,7 @@ class Settings:
         simulator_order: queues as the official simulator has them, where NOP takes no time and runs take as many clocks
             (tile E43, T34); else those of a Blackhole, as bhemu's other commands do (BHEMU_ORDER=hardware).
         semihosting: serve `ecall` of core B (TTSIM_SEMIHOSTING=1, H26, H27).
-        quantum: clocks that tiles may run ahead of each other, at most (BHEMU_QUANTUM, chip/run.py).
+        quantum: clocks that tiles may run ahead of each other, at most (BHEMU_QUANTUM, chip/clock/run.py).
         threads: that tiles run on; by default as many as there are processors, up to 8 (BHEMU_THREADS).
         patience: seconds after which a client that waits for a chip in which nobody can move is told so
             (BHEMU_PATIENCE).

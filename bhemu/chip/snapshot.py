@@ -72,7 +72,7 @@ def put_pages(tiles: Array, copy: Pages) -> None:
 
 
 @dataclass(frozen=True)
-class CardState:
+class DeviceState:
     """The state of a chip.
 
     Attributes:

@@ -12,8 +12,8 @@ import numpy as np
 from numba.np.numpy_support import from_dtype
 
 from bhemu.chip.coordinates import NODES, TENSIX_TILES, WIDTH, Kind, Place
-from bhemu.chip.memory import CHANNELS, PAGES, ZEROS
-from bhemu.chip.windows import WINDOWS
+from bhemu.chip.nodes.dram import CHANNELS, PAGES, ZEROS
+from bhemu.chip.pcie.windows import WINDOWS
 from bhemu.machine.compiler import JIT, record_of
 from bhemu.machine.state import TILE, TILE_TYPE
 
@@ -30,7 +30,7 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
     [
         ("address", "i8"),  # of this record
         ("tiles", "i8"),  # address of the first tile's record
-        # --- time (chip/run.py) ---------------------------------------------------------------------------------------
+        # --- time (chip/clock/run.py) ---------------------------------------------------------------------------------
         ("time", "i8"),  # clocks that have passed, or that of the tile which the host attends to
         ("end", "i8"),  # of the clocks that were asked for
         ("quantum", "i8"),  # clocks that tiles may run ahead of each other, at most
@@ -54,13 +54,16 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("share_next", "i8"),  # from this one on in `order`
         ("share_done", "i8"),  # shall run, and so many have
         ("share_stop", "i8"),  # no more work comes
-        # --- what the host sees (chip/direct.py) ----------------------------------------------------------------------
+        # --- what the host sees (chip/pcie/direct.py) -----------------------------------------------------------------
         ("window_words", "u4", (WINDOWS, 3)),
-        ("window_kind", "u1", (WINDOWS,)),  # UNKNOWN, ... of chip/direct.py
+        ("window_kind", "u1", (WINDOWS,)),  # UNKNOWN, ... of chip/pcie/direct.py
         ("window_index", "i8", (WINDOWS,)),  # tile or channel
         ("window_base", "i8", (WINDOWS,)),  # address there of the window's first byte
         # --- the grid -------------------------------------------------------------------------------------------------
-        ("carries", "u1"),  # 1: chip/carry.py carries common NoC requests out; 0: chip/noc.py all, for tests
+        (
+            "carries",
+            "u1",
+        ),  # 1: compiled code carries common NoC requests out; 0: Python all, for tests
         ("named", "u1"),  # 1: NoC requests name nodes by the chip's table, not by their tile's (N8)
         ("place", "i4", (PLACES, PLACES)),  # [x, y translated]: physical x << X_LSB | y, -1: nothing is there
         ("place_kind", "u1", (WIDTH << X_LSB,)),  # [physical place]: TENSIX, DRAM, or 0

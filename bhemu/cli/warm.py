@@ -98,14 +98,14 @@ def _know_imports() -> None:
     from bhemu.machine.compiler import module_stamp
 
     rooms = Path(bhemu.__file__).parent
-    for part in ("tensix/units.py", "chip/clocks.py", "recording/core_recorder.py", "recording/recorder.py"):
+    for part in ("tensix/units.py", "chip/clock/clocks.py", "recording/core_recorder.py", "recording/recorder.py"):
         module_stamp(rooms / part)
 
 
 def compile_one(opcode: int) -> int:
     """Compile the handler of an opcode, or what a negative number stands for; 1 when the cache did not have it."""
     from bhemu.api.tile import Tile
-    from bhemu.chip.clocks import ensure_chip_entries
+    from bhemu.chip.clock.clocks import ensure_chip_entries
     from bhemu.machine.compiler import on_compile
     from bhemu.recording import Recorder
     from bhemu.recording.core_recorder import CoreRecorder

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from bhemu.capi.entry import CATEGORIES
-from bhemu.chip.chip import Chip
-from bhemu.chip.dma import HostMemory
+from bhemu.chip.device import Device
+from bhemu.chip.pcie.dma import HostMemory
 from bhemu.compare import child
 from bhemu.compare.calls import (
     CLOCK,
@@ -39,14 +39,14 @@ class ChipSide:
 
     def __init__(self, *, allow_open: bool = False) -> None:
         self._allow_open = allow_open
-        self._chip: Chip | None = None
+        self._chip: Device | None = None
         self._host = child.HostMemory()
         self._ended: Ended | None = None
         self.error: BhemuError | None = None
         self.time = 0
 
     @property
-    def chip(self) -> Chip:
+    def chip(self) -> Device:
         """The chip.
 
         Raises:
@@ -81,7 +81,7 @@ class ChipSide:
             if self._chip is not None:
                 raise ConfigurationError("the simulator is running already", remedy="call libttsim_exit first")
             memory = HostMemory(self._host.read, self._host.write)
-            self._chip = Chip(simulator_order=True, allow_open=self._allow_open, host=memory)
+            self._chip = Device(simulator_order=True, allow_open=self._allow_open, host=memory)
             return b""
         chip = self.chip
         if call.name == READ:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bhemu.chip.coordinates import NODES, SIMULATOR, Kind, Node, translation
-from bhemu.chip.pci import BAR0, BAR4, BAR4_SIZE
-from bhemu.chip.windows import (
+from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE
+from bhemu.chip.pcie.windows import (
     ENTRY_BYTES,
     FIRST_LARGE,
     LARGE_BITS,

@@ -409,7 +409,7 @@ def advance_entry(t, table, clocks):
     return advance(t, table)
 
 
-# What a chip asks of `advance_tile_entry` (chip/run.py); less than 0: to begin so many clocks
+# What a chip asks of `advance_tile_entry` (chip/clock/run.py); less than 0: to begin so many clocks
 GO_ON: Final = 0
 """Advance to the goal."""
 GO_ON_CHANGED: Final = 1

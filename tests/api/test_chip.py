@@ -7,7 +7,7 @@ import pytest
 
 import bhemu
 from bhemu.api.chip import Chip
-from bhemu.api.chip_report import explain_card
+from bhemu.api.chip_report import explain_device
 from bhemu.api.chip_tile import ChipTile
 from bhemu.api.semihosting import Semihosting
 from bhemu.chip.coordinates import SIMULATOR, Harvesting
@@ -68,7 +68,7 @@ def test_tiles_are_named_by_translated_coordinates() -> None:
     assert chip.tile(3, 5).node.place == (5, 5)
     assert chip[1, 2].read_word(0xFFB20148) == at(1, 2)  # NOC_ID_LOGICAL
     chip[1, 2].write(0x100, b"here")
-    assert chip.card.tiles["l1"][chip[1, 2].node.index, 0x100:0x104].tobytes() == b"here"
+    assert chip.device.tiles["l1"][chip[1, 2].node.index, 0x100:0x104].tobytes() == b"here"
 
 
 @pytest.mark.parametrize("place", [(0, 0), (8, 2), (15, 2), (16, 11), (17, 12)])
@@ -251,7 +251,7 @@ def test_host_gives_memory_to_the_chip() -> None:
     assert memory[0x40:0x50] == b"from a tile 1-2."
     assert chip[1, 2].read(DATA + 64, 16) == b"from a tile 1-2."
     with pytest.raises(ConfigurationError, match="of host memory"):
-        Chip().card.read_node(chip.card.node((19, 24)), (1 << 60) + 0x40, 4)
+        Chip().device.read_node(chip.device.node((19, 24)), (1 << 60) + 0x40, 4)
 
 
 # --- programs and runs ---------------------------------------------------------------------------
@@ -444,13 +444,13 @@ def test_chip_where_nothing_can_move_says_who_waits_for_what(chip: Chip) -> None
 
 def test_card_without_names_says_the_same(chip: Chip) -> None:
     """For clients of the C library, who may yet write what is waited for."""
-    assert explain_card(chip.card) == ""
+    assert explain_device(chip.device) == ""
     chip.load(program(wait_for(FLAG, 1)), tiles=[(1, 2), (4, 4)])
     chip.load(program(store(1)), tiles=(11, 7))
     chip.start()
-    assert explain_card(chip.card) == ""
+    assert explain_device(chip.device) == ""
     chip.clock(1000)
-    assert explain_card(chip.card).splitlines() == [
+    assert explain_device(chip.device).splitlines() == [
         "  tile 1-2",
         "    core B at 0x0000c: polls 0x20100, which holds 0x0",
         "  1 more tile the same: 4-4",

@@ -78,7 +78,7 @@ def test_bank_tables_say_where_dram_and_l1_are(tmp_path: Path) -> None:
     chip.boot_firmware(write_banked_set(tmp_path / "set", 8, 140), tiles=(3, 3))
     content = chip[3, 3].read(KNOWN.bank_tables[0], 2 * 2 * 148)
     words = [int.from_bytes(content[i : i + 2], "little") for i in range(0, len(content), 2)]
-    banks = [chip.card.node((word & 63, word >> 6)) for word in words]
+    banks = [chip.device.node((word & 63, word >> 6)) for word in words]
     assert [node.index for node in banks[:16]] == 2 * [bank.node.index for bank in chip.dram]
     assert banks[16:156] == banks[156:] == [tile.node for tile in chip.tensix]
 

@@ -16,10 +16,10 @@ import pytest
 from bhemu.api.chip import Chip
 from bhemu.api.chip_snapshot import ChipSnapshot
 from bhemu.chip.coordinates import ARC, NODES, PCIE, Kind
-from bhemu.chip.dma import COUNT, HOST_LOW
-from bhemu.chip.iatu import TARGET_LOW
-from bhemu.chip.pci import BAR0, BAR2
-from bhemu.chip.windows import WINDOW_CONFIG
+from bhemu.chip.pcie.dma import COUNT, HOST_LOW
+from bhemu.chip.pcie.iatu import TARGET_LOW
+from bhemu.chip.pcie.pci import BAR0, BAR2
+from bhemu.chip.pcie.windows import WINDOW_CONFIG
 from bhemu.errors import BhemuError, ConfigurationError, ProgramError
 from tests.chip.noc_programs import ATOMIC, DATA, INCREMENT, READ, WRITE, at, request
 from tests.loader.boot_programs import program
@@ -102,11 +102,11 @@ def test_snapshot_goes_to_another_chip_and_through_a_file(tmp_path: Path) -> Non
 @pytest.mark.plain
 def test_everything_around_the_tiles_is_part_of_a_snapshot() -> None:
     chip = Chip()
-    card = chip.card
+    device = chip.device
     ethernet = next(node for node in NODES.values() if node.kind is Kind.ETHERNET)
 
     def read(address: int, size: int = 4) -> bytes:
-        return card.read(address, size)
+        return device.read(address, size)
 
     looks: dict[str, Callable[[], bytes | int]] = {
         "window": lambda: read(WINDOW_CONFIG + 5 * 12 + 4),
@@ -114,11 +114,11 @@ def test_everything_around_the_tiles_is_part_of_a_snapshot() -> None:
         "DMA": lambda: read(BAR2 + HOST_LOW),
         "DMA count": lambda: read(BAR2 + COUNT),
         "iATU": lambda: read(BAR2 + 0x1000 + TARGET_LOW),
-        "PCI": lambda: card.pci.read(0, 0x3C),
-        "ARC scratch": lambda: card.read_node(NODES[ARC], 0x80030060, 4),
-        "ARC memory": lambda: card.read_node(NODES[ARC], 0x10004000, 4),
-        "Ethernet L1": lambda: card.read_node(ethernet, 0x1000, 4),
-        "PCIe": lambda: card.read_node(NODES[PCIE[0]], (62 << 58) + 0x78, 4),
+        "PCI": lambda: device.pci.read(0, 0x3C),
+        "ARC scratch": lambda: device.read_node(NODES[ARC], 0x80030060, 4),
+        "ARC memory": lambda: device.read_node(NODES[ARC], 0x10004000, 4),
+        "Ethernet L1": lambda: device.read_node(ethernet, 0x1000, 4),
+        "PCIe": lambda: device.read_node(NODES[PCIE[0]], (62 << 58) + 0x78, 4),
         "DRAM": lambda: chip.dram[3].read(0x123456, 4),
         "L1": lambda: chip[9 + 3, 7].read(0x17FFFC, 4),
         "register": lambda: chip[9 + 3, 7].read(0xFFB12228, 4),
@@ -128,16 +128,16 @@ def test_everything_around_the_tiles_is_part_of_a_snapshot() -> None:
 
     def change(value: int) -> None:
         word = value.to_bytes(4, "little")
-        card.write(WINDOW_CONFIG + 5 * 12 + 4, ((1 + value) << 11 | 2 << 17).to_bytes(4, "little"))
+        device.write(WINDOW_CONFIG + 5 * 12 + 4, ((1 + value) << 11 | 2 << 17).to_bytes(4, "little"))
         chip[1 + value, 2].write(0, b"window %d" % value)
-        card.write(BAR2 + HOST_LOW, word)
-        card.write(BAR2 + COUNT, word)
-        card.write(BAR2 + 0x1000 + TARGET_LOW, word)
-        card.pci.write(0, 0x3C, value)
-        card.write_node(NODES[ARC], 0x80030060, word)
-        card.write_node(NODES[ARC], 0x10004000, word)
-        card.write_node(ethernet, 0x1000, word)
-        card.write_node(NODES[PCIE[0]], (62 << 58) + 0x78, word)
+        device.write(BAR2 + HOST_LOW, word)
+        device.write(BAR2 + COUNT, word)
+        device.write(BAR2 + 0x1000 + TARGET_LOW, word)
+        device.pci.write(0, 0x3C, value)
+        device.write_node(NODES[ARC], 0x80030060, word)
+        device.write_node(NODES[ARC], 0x10004000, word)
+        device.write_node(ethernet, 0x1000, word)
+        device.write_node(NODES[PCIE[0]], (62 << 58) + 0x78, word)
         chip.dram[3].write(0x123456, word)
         chip[12, 7].write(0x17FFFC, word)
         chip[12, 7].write(0xFFB12228, word)

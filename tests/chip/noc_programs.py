@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bhemu.chip.chip import Chip
 from bhemu.chip.coordinates import NODES, tensix_index
+from bhemu.chip.device import Device
 from tests.riscv.rv_asm import assemble
 
 SOFT_RESET = 0xFFB121B0
@@ -68,7 +68,7 @@ class Board:
 
     def __init__(self, programs: Mapping[tuple[int, int], str], **options: object) -> None:
         exact: dict[str, object] = {"quantum": 1}
-        self.chip = Chip(**(exact | options))  # type: ignore[arg-type]
+        self.chip = Device(**(exact | options))  # type: ignore[arg-type]
         for place, text in programs.items():
             self.chip.write_node(NODES[place], 0, assemble(text + "\nend: j end\n", 0))
 

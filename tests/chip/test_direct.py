@@ -1,4 +1,4 @@
-"""What compiled code finds behind an address of a BAR (chip/direct.py) is what chip/bars.py finds there."""
+"""What compiled code finds behind an address of a BAR (chip/pcie/direct.py) is what chip/pcie/bars.py finds there."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import random
 
 import pytest
 
-from bhemu.chip.chip import Chip
-from bhemu.chip.clocks import chip_entry
+from bhemu.chip.clock.clocks import chip_entry
 from bhemu.chip.coordinates import NODES
-from bhemu.chip.pci import BAR0, BAR4
-from bhemu.chip.windows import ENTRY_BYTES, FIRST_LARGE, LARGE_BITS, SMALL_BITS, WINDOW_CONFIG
+from bhemu.chip.device import Device
+from bhemu.chip.pcie.pci import BAR0, BAR4
+from bhemu.chip.pcie.windows import ENTRY_BYTES, FIRST_LARGE, LARGE_BITS, SMALL_BITS, WINDOW_CONFIG
 from bhemu.errors import BhemuError
 from tests.chip.noc_programs import Board
 
 pytestmark = pytest.mark.plain
 
 
-def find(chip: Chip, paddr: int, size: int, writes: int = 0) -> int:
+def find(chip: Device, paddr: int, size: int, writes: int = 0) -> int:
     return int(chip_entry("chip_find").call(chip.clocks.target, paddr, size, writes))
 
 
-def set_window(chip: Chip, number: int, bits: int) -> None:
+def set_window(chip: Device, number: int, bits: int) -> None:
     for n in range(3):
         chip.write(WINDOW_CONFIG + ENTRY_BYTES * number + 4 * n, (bits >> 32 * n & 0xFFFFFFFF).to_bytes(4, "little"))
 
 
-def aim(chip: Chip, number: int, x: int, y: int, address: int, extra: int = 0) -> int:
+def aim(chip: Device, number: int, x: int, y: int, address: int, extra: int = 0) -> int:
     """Point a window; returns the PCI address of `address`. `extra` are the entry's bits behind the base."""
     large = number >= FIRST_LARGE
     size, lsb = (LARGE_BITS, 32) if large else (SMALL_BITS, 43)
@@ -38,7 +38,7 @@ def aim(chip: Chip, number: int, x: int, y: int, address: int, extra: int = 0) -
 
 def test_random_windows_and_accesses() -> None:
     source = random.Random(5)
-    chip = Chip()
+    chip = Device()
     for index in range(140):
         chip.tiles["l1"][index, :256] = list(random.Random(index).randbytes(256))
     for channel in chip.dram:
@@ -66,7 +66,7 @@ def test_random_windows_and_accesses() -> None:
 
 
 def test_window_entries_can_be_written_directly() -> None:
-    chip = Chip()
+    chip = Device()
     chip.tiles["l1"][0, 0], chip.tiles["l1"][1, 0] = 1, 2
     paddr = aim(chip, 0, 1, 2, 0)
     assert ctypes.string_at(find(chip, paddr, 1), 1) == b"\x01"
@@ -80,7 +80,7 @@ def test_window_entries_can_be_written_directly() -> None:
 
 
 def test_pages_of_dram_that_nobody_has_written_are_zeros_and_stay_so() -> None:
-    chip = Chip()
+    chip = Device()
     paddr = aim(chip, 202, 17, 12, 0x50000)
     assert ctypes.string_at(find(chip, paddr, 64), 64) == bytes(64)
     assert find(chip, paddr, 64, 1) == 0

@@ -1,4 +1,4 @@
-"""Compiled code carries out common NoC requests (chip/carry.py) as the Python side does (chip/noc.py)."""
+"""Compiled code carries out common NoC requests as the Python side does (chip/noc)."""
 
 from __future__ import annotations
 

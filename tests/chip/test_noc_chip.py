@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bhemu.chip.chip import Chip
 from bhemu.chip.coordinates import NODES, Harvesting, tensix_index
-from bhemu.chip.dma import HostMemory
+from bhemu.chip.device import Device
+from bhemu.chip.pcie.dma import HostMemory
 from bhemu.errors import BhemuError, MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from tests.chip.noc_programs import (
     ATOMIC,
@@ -66,7 +66,7 @@ def test_reads_and_writes_copy_bytes_between_tiles(noc: int, simulator_order: bo
 @pytest.mark.rule("tile N10", "tile N11")
 @pytest.mark.parametrize("noc", [0, 1])
 def test_every_tile_knows_its_place(noc: int) -> None:
-    chip = Chip()
+    chip = Device()
     base = 0xFFB20000 + 0x10000 * noc
     for place in ((1, 2), (7, 5), (10, 2), (16, 11)):
         node = NODES[place]

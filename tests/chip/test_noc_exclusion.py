@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bhemu.chip.chip import Chip
 from bhemu.chip.coordinates import TENSIX_TILES, Harvesting, tensix_place
+from bhemu.chip.device import Device
 from bhemu.errors import Unimplemented
 from tests.chip.noc_programs import (
     ATOMIC,
@@ -42,7 +42,7 @@ def multicast(noc: int, exclude: int, **fields: int) -> str:
     return request(noc=noc, **(write | {"back_hi": rectangle(*corners), "exclude": exclude} | fields))
 
 
-def receivers(chip: Chip) -> set[tuple[int, int]]:
+def receivers(chip: Device) -> set[tuple[int, int]]:
     values = chip.tiles["l1"][:, DATA + 16]
     return {tensix_place(index) for index in range(TENSIX_TILES) if values[index] == 55}
 

@@ -1,4 +1,4 @@
-"""Tiles that run ahead of each other, on one thread and on several (bhemu/chip/run.py)."""
+"""Tiles that run ahead of each other, on one thread and on several (bhemu/chip/clock/run.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from bhemu.chip import clocks
+from bhemu.chip.clock import clocks
 from bhemu.chip.coordinates import TENSIX_COLUMNS, tensix_index
 from bhemu.errors import ConfigurationError, UndefinedBehavior
 from tests.chip.noc_programs import ATOMIC, DATA, INCREMENT, MULTICAST, READ, WRITE, Board, at, rectangle, request

@@ -118,7 +118,7 @@ def test_set_boots_and_runs_kernels_on_every_tile_of_a_chip(sets: list[Path]) ->
             assert tile.state.l1_u32[MARKS // 4 : MARKS // 4 + 5].tolist() == [0x40, 0x41, 0x42, 0x43, 0x44]
             at = table.address - 0xFFB00000
             banks = tile.state.core_ram[0, at : at + 2 * len(chip.dram)].view("<u2").tolist()
-            assert [chip.card.node((word & 63, word >> 6)).index for word in banks] == [
+            assert [chip.device.node((word & 63, word >> 6)).index for word in banks] == [
                 bank.node.index for bank in chip.dram
             ]
         booted.append(board)

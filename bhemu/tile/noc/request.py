@@ -54,7 +54,7 @@ _CORNER_LSB: Final = 12
 _TRANSLATE: Final = 1 << 14
 
 # Words of an initiator's record behind its registers: a request to another tile on its way through the host, which
-# carries it out (chip/noc.py) before the store that starts it is made again (`noc_transfer.start`)
+# carries it out (chip/noc/network.py) before the store that starts it is made again (`noc_transfer.start`)
 CONNECTED: Final = 16
 """1: there is a chip around the tile."""
 END: Final = 17

@@ -1,4 +1,4 @@
-"""Time of a chip as the host sees it: clocks in, exceptions out. What happens in them is bhemu/chip/run.py."""
+"""Time of a chip as the host sees it: clocks in, exceptions out. What happens in them is bhemu/chip/clock/run.py."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu.chip.clock.run import NO_WORK, clock_entry, help_entry, touch_entry
+from bhemu.chip.clock.tiles import ATTENDED, STATUS, can_react
 from bhemu.chip.coordinates import NODES, tensix_place
-from bhemu.chip.direct import find_entry
-from bhemu.chip.identity import describe
-from bhemu.chip.run import NO_WORK, clock_entry, help_entry, touch_entry
+from bhemu.chip.nodes.identity import describe
+from bhemu.chip.pcie.direct import find_entry
 from bhemu.chip.state import CHIP_TYPE
-from bhemu.chip.tiles import ATTENDED, STATUS, can_react
 from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE

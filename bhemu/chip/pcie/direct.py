@@ -1,6 +1,6 @@
 """The host's accesses to L1 and DRAM in compiled code: from an address in a BAR to one in this process (tile H5, H9).
 
-What is not decided here - registers, multicasts, whatever is refused - is left to chip/bars.py.
+What is not decided here - registers, multicasts, whatever is refused - is left to chip/pcie/bars.py.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -11,12 +11,11 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.chip.clock.tiles import can_react, l1_address, tile_of, touch
 from bhemu.chip.coordinates import RAW_ROWS
-from bhemu.chip.memory import PAGE, PAGE_BITS
-from bhemu.chip.pci import BAR0, BAR4, BAR4_SIZE
-from bhemu.chip.state import CHIP, DRAM, PLACES, TENSIX
-from bhemu.chip.tiles import can_react, l1_address, tile_of, touch
-from bhemu.chip.windows import (
+from bhemu.chip.nodes.dram import PAGE, PAGE_BITS
+from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE
+from bhemu.chip.pcie.windows import (
     ENTRY_BYTES,
     FIRST_LARGE,
     LARGE_BITS,
@@ -26,6 +25,7 @@ from bhemu.chip.windows import (
     WINDOW_CONFIG,
     WINDOW_CONFIG_END,
 )
+from bhemu.chip.state import CHIP, DRAM, PLACES, TENSIX
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE, offset_of
 
@@ -33,7 +33,7 @@ from bhemu.machine.state import L1_SIZE, offset_of
 UNKNOWN: Final = 0
 """Its entry has not been looked at since it was written."""
 OTHER: Final = 3
-"""Neither TENSIX nor DRAM: something that only chip/bars.py decides."""
+"""Neither TENSIX nor DRAM: something that only chip/pcie/bars.py decides."""
 
 _SMALL_MASK: Final = (1 << SMALL_BITS) - 1
 _LARGE_MASK: Final = (1 << LARGE_BITS) - 1
@@ -44,7 +44,7 @@ _COORDINATE: Final = 63
 
 @kernel
 def _decode(chip, number):
-    """Look at a window's entry; see `bhemu.chip.windows.decode`."""
+    """Look at a window's entry; see `bhemu.chip.pcie.windows.decode`."""
     low = np.int64(chip.window_words[number, 0])
     middle = np.int64(chip.window_words[number, 1])
     high = np.int64(chip.window_words[number, 2])
@@ -70,7 +70,7 @@ def _decode(chip, number):
 
 @kernel
 def find(chip, paddr, size, writes):
-    """Address in this process of `size` bytes at a physical address in a BAR; 0 where chip/bars.py has to look.
+    """Address in this process of `size` bytes at a physical address in a BAR; 0 where chip/pcie/bars.py has to look.
 
     Args:
         writes: 1 when they are about to be written.

@@ -22,10 +22,10 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.chip.atomic import fetch_add, let_others_run, load, store
-from bhemu.chip.carry import carry_out
+from bhemu.chip.clock.atomic import fetch_add, let_others_run, load, store
+from bhemu.chip.clock.tiles import ATTENDED, MIDST, STATUS, tile_of, touch
+from bhemu.chip.noc.transfer import carry_out
 from bhemu.chip.state import CHIP
-from bhemu.chip.tiles import ATTENDED, MIDST, STATUS, tile_of, touch
 from bhemu.machine.agents import CORES
 from bhemu.machine.core_state import RUNNING
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE, call_handler, has_handler, place_value

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from bhemu.chip.clocks import Clocks
+from bhemu.chip.clock.clocks import Clocks
 from bhemu.chip.coordinates import Kind, Node
 from bhemu.errors import BhemuError
 from bhemu.machine.agents import NOC

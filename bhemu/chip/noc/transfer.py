@@ -1,7 +1,7 @@
 """NoC requests between Tensix tiles and DRAM in compiled code (tile N16 to N26).
 
 The common ones are carried out here: bytes of L1 and DRAM, atomics, multicasts of bytes. Registers, other nodes and
-whatever may have to be refused are left to chip/noc.py, which decides everything and gives the reasons.
+whatever may have to be refused are left to chip/noc/network.py, which decides everything and gives the reasons.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.chip.clock.tiles import can_react, l1_address, tile_of, touch
 from bhemu.chip.coordinates import HEIGHT, RAW_ROWS, WIDTH
-from bhemu.chip.memory import CHANNEL_BYTES, PAGE, PAGE_BITS
+from bhemu.chip.nodes.dram import CHANNEL_BYTES, PAGE, PAGE_BITS
 from bhemu.chip.state import DRAM, PLACES, TENSIX, X_LSB
-from bhemu.chip.tiles import can_react, l1_address, tile_of, touch
 from bhemu.machine.bytes import move_bytes
 from bhemu.machine.device_state import ROUTER_CFG_1, ROUTER_CFG_3
 from bhemu.machine.faults import DONE
@@ -45,7 +45,7 @@ def _mirrored(place, noc):
 
 @kernel
 def _place(chip, t, noc, initiator, coordinate, corner):
-    """Physical place of the other end, or of a multicast's corner; _NOWHERE where chip/noc.py has to look."""
+    """Physical place of the other end, or of a multicast's corner; _NOWHERE where chip/noc/network.py has to look."""
     x, y = coordinate & _COORDINATE, (coordinate >> 6) & _COORDINATE
     if x >= PLACES or y >= PLACES:
         return np.int64(_NOWHERE)
@@ -151,7 +151,7 @@ def _next(position, end, size):
 
 @kernel
 def _multicast(chip, index, noc, initiator, start, end, carries):
-    """Bytes to the tiles of a rectangle; returns how many there are, or _NOWHERE when chip/noc.py has to look.
+    """Bytes to the tiles of a rectangle; returns how many there are, or _NOWHERE when chip/noc/network.py has to look.
 
     Args:
         start, end: physical places of the corners.

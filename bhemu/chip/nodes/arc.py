@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from bhemu.chip.coordinates import DRAM_CHANNELS, SIMULATOR, TENSIX_COLUMNS, Harvesting
-from bhemu.chip.identity import Identity, check_word, describe
+from bhemu.chip.nodes.identity import Identity, check_word, describe
 from bhemu.errors import MemoryError_, UndefinedBehavior, Unimplemented
 
 CSM: Final = 0x10000000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from bhemu.chip.pci import BAR0
+from bhemu.chip.pcie.pci import BAR0
 
 WINDOWS: Final = 210
 FIRST_LARGE: Final = 202

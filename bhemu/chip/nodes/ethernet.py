@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.chip.identity import PAGE, Identity, check_word, describe
+from bhemu.chip.nodes.identity import PAGE, Identity, check_word, describe
 from bhemu.errors import MemoryError_, Unimplemented
 from bhemu.tile.noc.request import MMIO_FIRST
 

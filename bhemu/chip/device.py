@@ -7,9 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.arc import ArcTile
-from bhemu.chip.bars import Bars
-from bhemu.chip.clocks import QUANTUM, Clocks, in_tile
+from bhemu.chip.clock.clocks import QUANTUM, Clocks, in_tile
 from bhemu.chip.coordinates import (
     NODES,
     RAW_ROWS,
@@ -22,17 +20,19 @@ from bhemu.chip.coordinates import (
     Node,
     translation,
 )
-from bhemu.chip.dma import HostMemory
-from bhemu.chip.ethernet import EthernetTile
-from bhemu.chip.iatu import Iatu
-from bhemu.chip.identity import PAGE, Identity, InterfaceNode, check_word, describe
-from bhemu.chip.memory import CHANNEL_BYTES, CHANNELS, Dram
-from bhemu.chip.niu_tables import program_tables
-from bhemu.chip.noc import Noc
-from bhemu.chip.nodes import Nodes
-from bhemu.chip.pci import ConfigSpace
-from bhemu.chip.pcie_tile import PcieTile
-from bhemu.chip.snapshot import LAYOUT, CardState, copy_pages, put_pages
+from bhemu.chip.noc.endpoints import Nodes
+from bhemu.chip.noc.network import Noc
+from bhemu.chip.noc.translation_tables import program_tables
+from bhemu.chip.nodes.arc import ArcTile
+from bhemu.chip.nodes.dram import CHANNEL_BYTES, CHANNELS, Dram
+from bhemu.chip.nodes.ethernet import EthernetTile
+from bhemu.chip.nodes.identity import PAGE, Identity, InterfaceNode, check_word, describe
+from bhemu.chip.nodes.pcie import PcieTile
+from bhemu.chip.pcie.bars import Bars
+from bhemu.chip.pcie.dma import HostMemory
+from bhemu.chip.pcie.iatu import Iatu
+from bhemu.chip.pcie.pci import ConfigSpace
+from bhemu.chip.snapshot import LAYOUT, DeviceState, copy_pages, put_pages
 from bhemu.chip.state import new_chip
 from bhemu.errors import BhemuError, MemoryError_, UndefinedBehavior
 from bhemu.machine.state import L1_SIZE, new_tiles
@@ -44,8 +44,8 @@ DRAM_INTERFACES: Final = (0x100_FFB20000, 0x100_FFB30000)
 Endpoint = ArcTile | EthernetTile | PcieTile | InterfaceNode
 
 
-class Chip:
-    """One card.
+class Device:
+    """The chip as its host drives it: the device behind PCI.
 
     Args:
         harvesting: what it does not have; by default the coordinate table of the official simulator (N8).
@@ -53,7 +53,7 @@ class Chip:
             of clocks (E43), and translate the coordinates of NoC requests by its fixed table (N8).
         host: memory of the host, for accesses of the chip to it.
         allow_open: use the recommended choice where no source settles what silicon does, instead of refusing.
-        quantum: clocks that tiles may run ahead of each other, at most (chip/run.py); 1: none.
+        quantum: clocks that tiles may run ahead of each other, at most (chip/clock/run.py); 1: none.
         threads: of the host, that tiles run on. Results are the same for any number.
     """
 
@@ -195,9 +195,9 @@ class Chip:
 
     # --- copies -------------------------------------------------------------------------------------------------------
 
-    def snapshot(self) -> CardState:
+    def snapshot(self) -> DeviceState:
         """A copy of everything that the chip holds; memory of the host is not part of it."""
-        return CardState(
+        return DeviceState(
             layout=LAYOUT,
             harvesting=self._harvesting,
             tiles=copy_pages(self.tiles),
@@ -209,7 +209,7 @@ class Chip:
             bars=self.bars.snapshot(),
         )
 
-    def restore(self, state: CardState) -> None:
+    def restore(self, state: DeviceState) -> None:
         """Put the chip back into the state of a copy.
 
         Raises:

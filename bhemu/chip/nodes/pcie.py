@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from bhemu.chip.dma import HostMemory
-from bhemu.chip.iatu import Iatu
-from bhemu.chip.identity import INTERFACE, PAGE, Identity, check_word, describe
+from bhemu.chip.nodes.identity import INTERFACE, PAGE, Identity, check_word, describe
+from bhemu.chip.pcie.dma import HostMemory
+from bhemu.chip.pcie.iatu import Iatu
 from bhemu.errors import UndefinedBehavior, Unimplemented
 
 _WINDOW_BITS: Final = 58

@@ -9,14 +9,14 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from bhemu.chip.coordinates import NODES, PCIE, Kind, Node
-from bhemu.chip.dma import END as DMA_END
-from bhemu.chip.dma import FIRST as DMA_FIRST
-from bhemu.chip.dma import HostMemory, ReadChannel
-from bhemu.chip.iatu import SIZE as IATU_SIZE
-from bhemu.chip.iatu import Iatu
-from bhemu.chip.identity import NIU_CFG_0, NODE_ID, TRANSLATES, node_id
-from bhemu.chip.pci import BAR0, BAR0_SIZE, BAR2, BAR2_SIZE, BAR4, BAR4_SIZE
-from bhemu.chip.windows import (
+from bhemu.chip.nodes.identity import NIU_CFG_0, NODE_ID, TRANSLATES, node_id
+from bhemu.chip.pcie.dma import END as DMA_END
+from bhemu.chip.pcie.dma import FIRST as DMA_FIRST
+from bhemu.chip.pcie.dma import HostMemory, ReadChannel
+from bhemu.chip.pcie.iatu import SIZE as IATU_SIZE
+from bhemu.chip.pcie.iatu import Iatu
+from bhemu.chip.pcie.pci import BAR0, BAR0_SIZE, BAR2, BAR2_SIZE, BAR4, BAR4_SIZE
+from bhemu.chip.pcie.windows import (
     ENTRY_BYTES,
     FIRST_LARGE,
     LARGE_BITS,
@@ -56,7 +56,7 @@ class Bars:
         host: memory of the host, for DMA.
         iatu: the address translation unit.
         words: uint32 [windows, 3]: the windows' entries.
-        kinds: uint8 [windows]: set to 0 when an entry changes; chip/direct.py then looks at it again.
+        kinds: uint8 [windows]: set to 0 when an entry changes; chip/pcie/direct.py then looks at it again.
     """
 
     def __init__(

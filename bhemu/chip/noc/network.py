@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bhemu.chip.carry import CORNER_LSB, DRAM_READ_ALIGNMENT, INCLUDE_SOURCE
 from bhemu.chip.coordinates import HEIGHT, NODES, WIDTH, Kind, Node, Place, tensix_place
-from bhemu.chip.ethernet import L1_BYTES
-from bhemu.chip.identity import describe
-from bhemu.chip.memory import CHANNEL_BYTES
-from bhemu.chip.nodes import Nodes
-from bhemu.chip.rectangle import excluded, places
+from bhemu.chip.noc.endpoints import Nodes
+from bhemu.chip.noc.multicast import excluded, places
+from bhemu.chip.noc.transfer import CORNER_LSB, DRAM_READ_ALIGNMENT, INCLUDE_SOURCE
+from bhemu.chip.nodes.dram import CHANNEL_BYTES
+from bhemu.chip.nodes.ethernet import L1_BYTES
+from bhemu.chip.nodes.identity import describe
 from bhemu.chip.state import PLACES
 from bhemu.errors import BhemuError, MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.machine.device_state import ROUTER_CFG_1, ROUTER_CFG_3

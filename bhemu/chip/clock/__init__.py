@@ -1,0 +1,1 @@
+"""Clocks of many tiles: their order, and how far they run ahead of each other."""

@@ -1,0 +1,1 @@
+"""NoC requests between the nodes of a chip."""
