@@ -20,8 +20,7 @@ from bhemu.chip.coordinates import (
     Node,
     translation,
 )
-from bhemu.chip.noc.endpoints import Nodes
-from bhemu.chip.noc.network import Noc
+from bhemu.chip.noc.network import Network
 from bhemu.chip.noc.translation_tables import program_tables
 from bhemu.chip.nodes.arc import ArcTile
 from bhemu.chip.nodes.dram import CHANNEL_BYTES, CHANNELS, Dram
@@ -81,11 +80,20 @@ class Device:
         self.iatu = Iatu()
         self.host = host or HostMemory()
         self.bars = Bars(self, self.host, self.iatu, self.record["window_words"][0], self.record["window_kind"][0])
-        nodes = Nodes(self.tiles, self)
-        self._noc = Noc(nodes, self.node if simulator_order else None)
-        self.clocks = nodes.clocks = Clocks(
-            self.record, self.tiles, self._noc.carry_out, quantum=quantum, threads=threads
+        self.clocks = Clocks(self.record, self.tiles, self._carry_out, quantum=quantum, threads=threads)
+        self._network = Network(
+            self.record[0],
+            self.tiles,
+            self.dram,
+            self._endpoint,
+            self.clocks.cores,
+            self.clocks.transfer,
+            self.node if simulator_order else None,
         )
+
+    def _carry_out(self, index: int, number: int, in_turn: bool) -> None:
+        """Carry out a NoC request of a tile that compiled code has left."""
+        self._network.carry_out(index, number, in_turn)
 
     @property
     def open_choices(self) -> list[int]:

@@ -60,10 +60,9 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("window_index", "i8", (WINDOWS,)),  # tile or channel
         ("window_base", "i8", (WINDOWS,)),  # address there of the window's first byte
         # --- the grid -------------------------------------------------------------------------------------------------
-        (
-            "carries",
-            "u1",
-        ),  # 1: compiled code carries common NoC requests out; 0: Python all, for tests
+        ("noc_end", "i8"),  # tile whose register a NoC request has accessed last
+        ("noc_first", "i8"),  # place of the first receiver of a multicast, -1 none
+        ("noc_bad", "i8"),  # place in its rectangle that takes no multicasts, -1 none
         ("named", "u1"),  # 1: NoC requests name nodes by the chip's table, not by their tile's (N8)
         ("place", "i4", (PLACES, PLACES)),  # [x, y translated]: physical x << X_LSB | y, -1: nothing is there
         ("place_kind", "u1", (WIDTH << X_LSB,)),  # [physical place]: TENSIX, DRAM, or 0
@@ -92,7 +91,6 @@ def new_chip(tiles: np.ndarray[Any, Any], translation: Mapping[Place, Place], *,
     memory["address"] = memory.ctypes.data
     memory["tiles"] = tiles.ctypes.data
     memory["zeros"] = ZEROS.ctypes.data
-    memory["carries"] = 1
     memory["named"] = int(named)
     memory["place"] = -1
     for (x, y), (column, row) in translation.items():

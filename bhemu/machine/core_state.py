@@ -74,6 +74,7 @@ CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("access_value", "i8", (CORES,)),  # of a store; of a load when it has been made
     ("access_register", "i4", (CORES,)),  # place in core_x that a load fills
     ("access_signed", "i4", (CORES,)),
+    ("core_request", "i4", (CORES,)),  # 1 + the NoC request with which the core's store ends (tile/noc), 0 none
     # --- polling loops (riscv/poll.py) --------------------------------------------------------------------------------
     ("core_loops", "i8", (CORES,)),  # jumps backwards since the last attempt to find one
     ("core_loops_limit", "i8", (CORES,)),  # jumps until the next attempt

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu.machine.noc_state import NOC_REQUEST
+
 MAILBOX_WORDS: Final = 4
 """Words that the four mailboxes of one writer hold together (K14)."""
 PCBUF_WORDS: Final = 16
@@ -60,7 +62,10 @@ DEVICE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("pic_hardware", "u4", (4,)),
     ("pic_handler", "u4", (36,)),
     # --- network interfaces (N13), by NoC -----------------------------------------------------------------------------
-    ("niu_initiator", "u4", (2, 4, 24)),  # words 0x00 to 0x5c of each initiator
+    ("niu_initiator", "u4", (2, 4, 14)),  # words 0x00 to 0x34 of each initiator
+    ("noc_request", NOC_REQUEST, (8,)),  # [4 * NoC + initiator]: fields in machine/noc_state.py
+    ("noc_pending", "i4", ()),  # 1 + the request that the chip has to carry out before the tile moves on, 0 none
+    ("noc_connected", "i4", ()),  # 1: there is a chip around the tile
     ("niu_config", "u4", (2, 0x20)),  # words 0x100 to 0x17f of the first page, as far as they are plain
     ("niu_counter", "u4", (2, 64)),
     ("niu_rtz", "u4", (2,)),  # ids whose outstanding counter has returned to zero (N24)

@@ -30,6 +30,8 @@ REFUSED: Final = 2
 """The instruction was refused; `fault_code` says why."""
 SCHEDULED: Final = 5
 """The instruction has finished, and has scheduled others for the next cycles (SFPLOADMACRO alone)."""
+REQUEST_PENDING: Final = 6
+"""The store has started a NoC request that the chip carries out; the store ends when the request has."""
 
 
 @dataclass(frozen=True)
@@ -78,18 +80,24 @@ def refuse(t, code, value0=0, value1=0, value2=0, value3=0):
 
 
 @kernel
-def open_choice(t, code, value0=0, value1=0):
-    """True when the user lets bhemu use its recommended choice for a case that no source settles.
+def note_open_choice(t, code):
+    """Remember that the recommended choice was used for an open case, so that the host can say so once."""
+    for i in range(16):
+        if t.open_used[i] == code:
+            return
+        if t.open_used[i] == 0:
+            t.open_used[i] = code
+            return
 
-    Remembers that the choice was used, so that the host can say so once; records the fault and returns False otherwise.
+
+@kernel
+def open_choice(t, code, value0=0, value1=0):
+    """True when the user lets bhemu use its recommended choice for a case that no source settles; that is noted.
+
+    Records the fault and returns False otherwise.
     """
     if t.allow_open == 0:
         refuse(t, code, value0, value1)
         return False
-    for i in range(16):
-        if t.open_used[i] == code:
-            return True
-        if t.open_used[i] == 0:
-            t.open_used[i] = code
-            return True
+    note_open_choice(t, code)
     return True

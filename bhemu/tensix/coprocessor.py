@@ -120,10 +120,10 @@ class Coprocessor:
         self.record: Any = tiles[index]
         self._tile: Any = tiles.ctypes.data + index * tiles.dtype.itemsize if JIT else self.record
         self.record.handlers = _addresses.ctypes.data
-        self.answers: dict[int, Callable[[], None]] = {}
-        """What the host does when compiled code asks for a number that is no place of the table of handlers."""
+        self.carry_out: Callable[[], None] | None = None
+        """Carries out the tile's pending NoC request; a chip sets it."""
         self.refusal: BhemuError | None = None
-        """Why such a function has refused, until compiled code has refused, too."""
+        """Why it has refused, until compiled code has refused, too."""
         self._push = _entry("fifo_push", clock.push_entry, 3)
         self._run = _entry("run", clock.run_entry, 2)
         self._drain = _entry("drain", clock.drain_entry, 2)
@@ -224,7 +224,7 @@ class Coprocessor:
         return _table
 
     def supply(self) -> None:
-        """Compile what compiled code has asked for.
+        """Compile what compiled code has asked for, or have its NoC request carried out.
 
         Raises:
             BhemuError: there is no such instruction.
@@ -239,12 +239,13 @@ class Coprocessor:
         """True when the call is to be made again."""
         if status == clock.NEEDS_HANDLER:
             record = self.record
+            if record.noc_pending:
+                assert self.carry_out is not None  # a lone tile refuses such requests
+                self.carry_out()
+                return True
             if record.needs_place:
                 place, record.needs_place = int(record.needs_place), 0
-                if place in self.answers:
-                    self.answers[place]()
-                else:
-                    ensure_place(place)
+                ensure_place(place)
                 return True
             opcode = int(record.fault_word) >> 24
             try:

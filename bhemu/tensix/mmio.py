@@ -14,7 +14,7 @@ import numpy as np
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
-from bhemu.machine.faults import fault, refuse
+from bhemu.machine.faults import REQUEST_PENDING, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.tensix.overlay import REGISTERS, STREAMS, load_stream_register, store_stream_register
 from bhemu.tensix.tdma import load_tdma, store_tdma
@@ -58,6 +58,8 @@ def _device(t, agent, address, place, value):
     t.device_value = value
     t.device_size = 4
     status = call_handler(table, place, t, agent, address)
+    if status == REQUEST_PENDING:
+        status = np.int64(NOT_COMPILED)  # the word stays at its gate, and is issued again when the request has ended
     return status, np.int64(t.device_value)
 
 

@@ -24,7 +24,8 @@ from bhemu.machine.dispatch import (
     RUN_TURNS,
     SLOW_CORE,
 )
-from bhemu.machine.faults import DONE, REFUSED, WAIT
+from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, WAIT
+from bhemu.machine.noc_state import ENDED
 from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import L1_SIZE
 from bhemu.riscv.decode import new_code_cache
@@ -33,7 +34,6 @@ from bhemu.riscv.slow import slow_core_entry
 from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_value
 from bhemu.tile import one_round, schedule
 from bhemu.tile.memory_map import device_load_entry, device_store_entry
-from bhemu.tile.noc.request import ANSWER, CONNECTED, INITIATORS, NOC_AWAY, RESPONSES
 from bhemu.tile.noc.transfer import atomic_entry, start_entry
 from bhemu.tile.turns import run_turns_entry
 
@@ -107,6 +107,7 @@ class CoreView:
     def pc(self, value: int) -> None:
         self._cores.settle()
         self._record.core_pc[self.number] = value
+        self._record.core_request[self.number] = 0
 
     @property
     def x(self) -> Array:
@@ -220,7 +221,7 @@ class Cores:
             BhemuError: it has stopped because an instruction was refused.
         """
         coprocessor = self._coprocessor
-        if status == schedule.NEEDS_HANDLER:
+        if status in (schedule.NEEDS_HANDLER, schedule.NOC_REQUEST):
             try:
                 coprocessor.supply()
             except BhemuError as error:
@@ -236,31 +237,28 @@ class Cores:
         """The table of handlers, as entries take it."""
         return self._coprocessor.table
 
-    def connect(self, carry_out: Callable[[int, int], tuple[int, int]]) -> None:
-        """Put a chip around the tile: NoC requests that another tile takes part in are no longer refused.
+    def connect(self, carry_out: Callable[[int], None]) -> None:
+        """Put a chip around the tile: NoC requests that another node takes part in are no longer refused.
 
         Args:
-            carry_out: `carry_out(noc, initiator)` carries out the request that an initiator holds and returns
-                (status, how many tiles have answered). WAIT: nothing was changed; the core tries again.
-                BhemuError: the core's instruction is refused.
+            carry_out: carries out a request of the tile, by its number (machine/noc_state.py), and sets its `status`
+                and `responses`. WAIT: nothing was changed; the core tries again. BhemuError: the core's instruction is
+                refused.
         """
-        self.record["niu_initiator"][:, :, CONNECTED] = 1
-        for noc in range(2):
-            for initiator in range(INITIATORS):
-                self._coprocessor.answers[NOC_AWAY + INITIATORS * noc + initiator] = partial(
-                    self._ask, carry_out, noc, initiator
-                )
+        self.record.noc_connected = 1
+        self._coprocessor.carry_out = partial(self._carry_out, carry_out)
 
-    def _ask(self, carry_out: Callable[[int, int], tuple[int, int]], noc: int, initiator: int) -> None:
-        """Have a request carried out, and leave the answer where compiled code looks for it."""
+    def _carry_out(self, carry_out: Callable[[int], None]) -> None:
+        """Have the pending request carried out."""
+        number = int(self.record.noc_pending) - 1
+        self.record.noc_pending = 0
+        request = self.record.noc_request[number]
         try:
-            status, responses = carry_out(noc, initiator)
+            carry_out(number)
         except BhemuError as error:
             self._coprocessor.refusal = error
-            status, responses = REFUSED, 0
-        words = self.record["niu_initiator"][noc, initiator]
-        words[ANSWER] = 1 + status
-        words[RESPONSES] = responses
+            request.status = REFUSED
+        request.state = ENDED
 
     def noc_atomic(self, address: int, code: int, data: int) -> int:
         """Perform a NoC atomic on this tile's L1; see `bhemu.tile.noc.atomic.apply_atomic`."""
@@ -314,9 +312,9 @@ class Cores:
             record.device_size = size
             record.device_value = value
             status = self._coprocessor.call_place(place, agent, address)
-            if status != NOT_COMPILED:
+            if status not in (NOT_COMPILED, REQUEST_PENDING):
                 break
-            self._coprocessor.supply()  # the access leads to another one, or starts a NoC request
+            self._coprocessor.supply()  # then the access is made again
         if status not in (DONE, WAIT):
             raise self._coprocessor.recorded()
         return status

@@ -40,6 +40,7 @@ def _hold(t, core):
     """Entering reset (T16): a T core's queued words are dropped, mailboxes that the core writes are emptied."""
     forget(t, core)
     t.core_state[core] = IN_RESET
+    t.core_request[core] = 0
     if core >= T0 and core <= T2:
         thread = core - T0
         t.fifo_count[thread] = 0

@@ -32,7 +32,7 @@ from bhemu.machine.dispatch import (
     has_handler,
     place_value,
 )
-from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
+from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
 from bhemu.machine.state import FIFO_SLOTS, L1_SIZE, READY_PUSH_LIMIT, THREADS
@@ -44,6 +44,7 @@ from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, is_idle, ready_w
 from bhemu.tile.debug_ports.watch import after_instruction, before_instruction
 from bhemu.tile.faults import MOP_FROM_B
 from bhemu.tile.interrupts import take_interrupt
+from bhemu.tile.noc.transfer import end_request
 from bhemu.tile.turns import COPROCESSOR, NOBODY, choose, is_plain_turn
 
 # What `advance` returns
@@ -55,6 +56,8 @@ NEEDS_HANDLER: Final = 2
 AT_BREAKPOINT: Final = 3
 """A core stands at a breakpoint: `stopped_core`."""
 TENSIX_FAULTED: Final = 4
+NOC_REQUEST: Final = 5
+"""The tile's NoC request `noc_pending` must be carried out before the tile can go on."""
 
 
 FUSED: Final = 4
@@ -222,9 +225,26 @@ def _finish(t, core, status, pc_step):
         t.core_state[core] = BLOCKED
         t.core_round[core] += 1
         return ADVANCED
+    if status == REQUEST_PENDING:
+        t.core_request[core] = t.noc_pending
+        return NOC_REQUEST
     if status == NOT_COMPILED:
-        return NEEDS_HANDLER
+        return NEEDS_HANDLER if t.noc_pending == 0 else NOC_REQUEST
     return _blame(t, core)
+
+
+@kernel
+def _end_request(t, core):
+    """The NoC request that the core's store has started is over: so is the store, which was not refused before."""
+    q = t.noc_request[t.core_request[core] - 1]
+    t.core_request[core] = 0
+    t.now_round = t.core_round[core]
+    t.now_agent = core
+    retired = np.int64(t.core_retired[core])
+    result = _finish(t, core, end_request(t, q), 4)
+    if t.debug_watch[core] != 0 and t.core_retired[core] != retired:
+        after_instruction(t, core)
+    return result
 
 
 @part
@@ -292,6 +312,8 @@ def turn_of_core(t, table, core):
     if not has_handler(table, RUN_CORE):
         t.needs_place = RUN_CORE
         return NEEDS_HANDLER
+    if t.core_request[core] != 0:
+        return _end_request(t, core)
     if t.debug_watch[core] != 0:
         return _turn_under_watch(t, table, core)
     goal = np.int64(t.round_goal)
@@ -346,7 +368,7 @@ def end_coprocessor(t, status, moved, looked_on, on_the_way):
         t.tensix_round += 1
         return TENSIX_FAULTED
     elif status == clock.NEEDS_HANDLER:
-        return NEEDS_HANDLER
+        return NEEDS_HANDLER if t.noc_pending == 0 else NOC_REQUEST
     return ADVANCED
 
 

@@ -47,8 +47,9 @@ def choose(t):
 
 @kernel
 def is_plain_turn(t, core):
-    """True when nobody looks at the core's instructions one by one, and no interrupt is raised."""
-    return t.poll_steps[core] == NOT_RECORDING and t.debug_watch[core] == 0 and t.interrupts == 0
+    """True when the core begins with a new instruction, is not watched or recorded, and no interrupt is raised."""
+    watched = t.poll_steps[core] != NOT_RECORDING or t.debug_watch[core] != 0
+    return not watched and t.interrupts == 0 and t.core_request[core] == 0
 
 
 @kernel

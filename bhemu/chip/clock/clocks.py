@@ -12,6 +12,7 @@ import numpy as np
 from bhemu.chip.clock.run import NO_WORK, clock_entry, help_entry, touch_entry
 from bhemu.chip.clock.tiles import ATTENDED, STATUS, can_react
 from bhemu.chip.coordinates import NODES, tensix_place
+from bhemu.chip.noc.transfer import carry_out_entry
 from bhemu.chip.nodes.identity import describe
 from bhemu.chip.pcie.direct import find_entry
 from bhemu.chip.state import CHIP_TYPE
@@ -22,7 +23,6 @@ from bhemu.machine.faults import WAIT
 from bhemu.riscv.decode import new_code_cache
 from bhemu.tensix.coprocessor import Coprocessor, copy_table, ensure_place
 from bhemu.tile.cores import Cores
-from bhemu.tile.noc.request import CONNECTED
 from bhemu.tile.schedule import ADVANCED, AT_BREAKPOINT
 
 NOBODY: Final = -1
@@ -36,6 +36,7 @@ _FUNCTIONS: Final[dict[str, tuple[Callable[..., int], int]]] = {
     "chip_touch": (touch_entry, 2),
     "chip_help": (help_entry, 2),
     "chip_find": (find_entry, 3),
+    "chip_transfer": (carry_out_entry, 3),
 }
 _entries: dict[str, Entry] = {}
 
@@ -94,8 +95,8 @@ class Clocks:
     Args:
         chip: record of the chip (chip/state.py).
         tiles: those of its tiles.
-        carry_out: `carry_out(tile, noc, initiator)` carries out a NoC request and returns (status, how many tiles have
-            answered); see `Cores.connect`.
+        carry_out: `carry_out(tile, request, in_turn)` carries out a NoC request of a tile that compiled code has left;
+            see `Cores.connect`. In turn: of one of the tile's agents, and not between two clocks.
         quantum: clocks that tiles may run ahead of each other; with 1 the order is exact to the clock.
         threads: of the host, that tiles run on.
 
@@ -107,7 +108,7 @@ class Clocks:
         self,
         chip: np.ndarray[Any, Any],
         tiles: np.ndarray[Any, Any],
-        carry_out: Callable[[int, int, int], tuple[int, int]],
+        carry_out: Callable[[int, int, bool], None],
         *,
         quantum: int = QUANTUM,
         threads: int = 1,
@@ -125,9 +126,10 @@ class Clocks:
         self._time, self._current, self._active = chip["time"], chip["current"], chip["active_count"]
         self._carry_out = carry_out
         self._cores: dict[int, Cores] = {}
-        tiles["niu_initiator"][:, :, :, CONNECTED] = 1
+        tiles["noc_connected"] = 1
         self._touch = chip_entry("chip_touch").call
         self._clock = chip_entry("chip_clock").call
+        self._transfer = chip_entry("chip_transfer").call
         self._table = self.cores(0).table  # and it compiles the entries of tiles
         ensure_place(ADVANCE_TILE)
         ensure_place(RUN_CORE)
@@ -256,11 +258,14 @@ class Clocks:
         finally:
             record.current = NOBODY
 
-    def _request(self, index: int, noc: int, initiator: int) -> tuple[int, int]:
-        """An initiator of a tile has been started."""
-        status, responses = self._carry_out(index, noc, initiator)
-        self.record.waiting[index] = status == WAIT
-        return status, responses
+    def _request(self, index: int, number: int) -> None:
+        """Carry out a NoC request of a tile."""
+        self._carry_out(index, number, int(self._current[0]) == index)
+        self.record.waiting[index] = self.tiles[index].noc_request[number].status == WAIT
+
+    def transfer(self, index: int, number: int, in_turn: bool) -> int:
+        """Carry out a NoC request as far as compiled code can; see `bhemu.chip.noc.transfer.carry_out_entry`."""
+        return self._transfer(self._target, index, number, int(in_turn))
 
 
 def in_tile(index: int, error: BhemuError) -> BhemuError:

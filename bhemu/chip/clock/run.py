@@ -32,14 +32,13 @@ from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE, call_hand
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import offset_of
 from bhemu.riscv.execute import LIMIT
-from bhemu.tile.noc.request import INITIATORS, NOC_AWAY
 from bhemu.tile.schedule import (
     ADVANCED,
     AFTER_RUN,
     CORE_FAULTED,
     GO_ON,
     GO_ON_CHANGED,
-    NEEDS_HANDLER,
+    NOC_REQUEST,
     TENSIX_FAULTED,
 )
 from bhemu.tile.turns import COPROCESSOR, NOBODY, is_plain_turn
@@ -71,17 +70,17 @@ def _runs(t):
 def _stop_in_midst(chip, index, t, status):
     """A tile cannot go on by itself: it asks for a handler, for a NoC request, or has to refuse something."""
     chip.status[index] = np.uint8(status)
-    if status == CORE_FAULTED:
+    if status == NOC_REQUEST:
+        moment = np.int64(t.now_round) if t.now_agent < CORES else np.int64(t.tensix_round)
+        chip.moment[index] = moment
+        chip.local[index] = moment - t.free_rounds
+        chip.status[index] = np.uint8(status | MIDST)
+    elif status == CORE_FAULTED:
         chip.local[index] = np.int64(t.core_round[t.fault_core - 1]) - t.free_rounds
     elif status == TENSIX_FAULTED:
         chip.local[index] = np.int64(t.tensix_round) - 1 - t.free_rounds
     elif t.needs_place == 0:  # an instruction that may not exist
         chip.local[index] = np.int64(t.tensix_round) - t.free_rounds
-    if status == NEEDS_HANDLER and t.needs_place >= NOC_AWAY:
-        moment = np.int64(t.now_round) if t.now_agent < CORES else np.int64(t.tensix_round)
-        chip.moment[index] = moment
-        chip.local[index] = moment - t.free_rounds
-        chip.status[index] = np.uint8(status | MIDST)
 
 
 @kernel
@@ -168,19 +167,6 @@ def _first(chip):
 
 
 @kernel
-def _carries(chip, index):
-    """Carry out the NoC request before which a tile stands; False when the host has to."""
-    t = tile_of(chip, index)
-    place = np.int64(t.needs_place) - NOC_AWAY
-    if chip.carries == 0 or not carry_out(chip, index, place // INITIATORS, place % INITIATORS):
-        return False
-    t.needs_place = 0
-    chip.waiting[index] = 0
-    chip.status[index] = np.uint8(chip.status[index] | ATTENDED)
-    return True
-
-
-@kernel
 def _in_order(chip, table, first, goal):
     """The tiles at clock `first` run up to `goal`, one after the other; returns the status that stops them.
 
@@ -193,7 +179,7 @@ def _in_order(chip, table, first, goal):
             continue
         if chip.status[index] == 0 or chip.status[index] & ATTENDED:
             run_tile(chip, table, index, goal)
-        if chip.status[index] & MIDST and _carries(chip, index):
+        if chip.status[index] & MIDST and carry_out(chip, index):
             return np.int64(ADVANCED)  # others may move now
         if chip.status[index] != 0:
             chip.current = index

@@ -67,3 +67,19 @@ def touch(chip, index, clock):
         t.clock = t.round_goal - t.free_rounds
     chip.touched[index] = 1
     chip.last_message = max(np.int64(chip.last_message), clock)
+
+
+@kernel
+def touch_by(chip, index, other, in_turn):
+    """Before tile `other` is changed by tile `index`, in the turn of one of its agents or (0) between two clocks."""
+    if in_turn != 0:
+        touch(chip, other, chip.local[index] + (1 if other < index else 0))
+    else:
+        touch(chip, other, chip.time)
+
+
+@kernel
+def before_write(chip, index, other, in_turn):
+    """The same for L1 alone: a tile that cannot react to the change need not move."""
+    if other != index and (chip.active[other] != 0 or can_react(tile_of(chip, other))):
+        touch_by(chip, index, other, in_turn)

@@ -1,79 +1,81 @@
 """Where on a NoC a multicast goes: a rectangle, or one without the quadrant that BRCST_EXCLUDE cuts off (tile N21).
 
 The register's fields are those that tt-metal writes (`get_noc_exclude_region`); the ISA pages describe what they mean
-where they describe the same fields of an L2CPU's windows. All coordinates are those of the NoC itself, untranslated.
+where they describe the same fields of an L2CPU's windows. All coordinates are those of the NoC itself, untranslated;
+a corner is x << X_LSB | y.
 """
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
-from bhemu.chip.coordinates import HEIGHT, WIDTH, Place
-from bhemu.errors import Unimplemented
+import numpy as np
 
-_STRIDES: Final = 0xFF
-"""Other bits of BRCST_EXCLUDE: which tiles of a row or column are left out in turn. No source tells their order."""
-_DESTINATIONS: Final = 0xFF << 24
-"""Likewise: a number of destinations, which an L2CPU's window needs."""
+from bhemu.chip.coordinates import HEIGHT, WIDTH
+from bhemu.chip.state import X_LSB
+from bhemu.machine.device_state import ROUTER_CFG_1, ROUTER_CFG_3
+from bhemu.machine.kernel import kernel
+
+INCLUDE_SOURCE: Final = 1 << 17
+"""Bit of CTRL: a multicast goes to its sender, too (N14)."""
+# Bits of BRCST_EXCLUDE; bit 23 chooses a way through the NoC and makes no difference here
+STRIDES: Final = 0xFF
+"""Which tiles of a row or column are left out in turn. No source tells their order."""
+DESTINATIONS: Final = 0xFF << 24
+"""A number of destinations, which an L2CPU's window needs."""
+EXCLUDES: Final = 1 << 22
+"""A quadrant is left out: from the place in bits 13:8 (x) and 19:14 (y) on, that place with it,"""
+_RIGHTWARDS: Final = 1 << 20
+_DOWNWARDS: Final = 1 << 21
+"""to larger x and larger y, else to smaller ones."""
+_COORDINATE: Final = 63
 
 
-@dataclass(frozen=True)
-class Quadrant:
-    """Places that a multicast leaves out.
+@kernel
+def _from(start, position, size):
+    """Steps in the direction of the NoC, over the edge when a position is behind the start."""
+    return position - start if position >= start else position - start + size
 
-    Attributes:
-        corner: the place next to the others; is left out itself.
-        rightwards, downwards: whether places with larger x, larger y are left out, or those with smaller ones.
+
+@kernel
+def distance_to(first, x, y):
+    """Place in the order in which a multicast from a corner passes its rectangle, row by row."""
+    return _from(first & 0xFF, y, HEIGHT) * WIDTH + _from(first >> X_LSB, x, WIDTH)
+
+
+@kernel
+def runs_over_the_edge(first, last):
+    """The rectangle begins behind its end in some direction."""
+    return (first >> X_LSB) > (last >> X_LSB) or (first & 0xFF) > (last & 0xFF)
+
+
+@kernel
+def is_known_exclusion(word, first, last):
+    """True when sources tell what BRCST_EXCLUDE leaves out of a rectangle."""
+    if word & (STRIDES | DESTINATIONS):
+        return False
+    return (word & EXCLUDES) == 0 or not runs_over_the_edge(first, last)
+
+
+@kernel
+def reaches(t, request, first, last, x, y):
+    """True when a multicast of a tile goes to a place: inside its rectangle, in a column and row that take multicasts.
+
+    Which ones do is read in the sender's registers, as the official simulator does; firmware writes the same to all.
     """
-
-    corner: Place
-    rightwards: bool
-    downwards: bool
-
-    def __contains__(self, place: Place) -> bool:
-        (x, y), (corner_x, corner_y) = place, self.corner
-        return (x >= corner_x if self.rightwards else x <= corner_x) and (
-            y >= corner_y if self.downwards else y <= corner_y
-        )
-
-
-def excluded(word: int) -> Quadrant | None:
-    """What BRCST_EXCLUDE leaves out; None: nothing.
-
-    Bit 23 chooses a way through the NoC and makes no difference here.
-
-    Raises:
-        Unimplemented: bits are set whose meaning in this register no source tells.
-    """
-    if word & (_STRIDES | _DESTINATIONS):
-        raise Unimplemented(
-            f"BRCST_EXCLUDE is {word:#x}: no source tells what its bits 0 to 7 and 24 to 31 do",
-            remedy="set them to 0: bits 8 to 22 can leave out a quadrant",
-        )
-    if not word >> 22 & 1:
-        return None
-    return Quadrant((word >> 8 & 63, word >> 14 & 63), bool(word >> 20 & 1), bool(word >> 21 & 1))
-
-
-def places(start: Place, end: Place, without: Quadrant | None) -> Iterator[Place]:
-    """Places of a rectangle, which runs in the direction of the NoC, over the edge when it begins behind its end.
-
-    Raises:
-        Unimplemented: a rectangle over the edge has a part excluded.
-    """
-    if without is not None and (start[0] > end[0] or start[1] > end[1]):
-        raise Unimplemented(
-            "BRCST_EXCLUDE with a rectangle that runs over the edge of the NoC: no source tells what is left out",
-            remedy="send one multicast on each side of the edge",
-        )
-    for y in _span(start[1], end[1], HEIGHT):
-        for x in _span(start[0], end[0], WIDTH):
-            if without is None or (x, y) not in without:
-                yield x, y
-
-
-def _span(start: int, end: int, size: int) -> Iterator[int]:
-    """From start to end, over the edge when start is behind end."""
-    return iter(range(start, end + 1)) if start <= end else iter([*range(start, size), *range(end + 1)])
+    if _from(first & 0xFF, y, HEIGHT) > _from(first & 0xFF, last & 0xFF, HEIGHT):
+        return False
+    if _from(first >> X_LSB, x, WIDTH) > _from(first >> X_LSB, last >> X_LSB, WIDTH):
+        return False
+    noc = request.noc
+    if ((np.int64(t.niu_config[noc, ROUTER_CFG_1]) >> x) | (np.int64(t.niu_config[noc, ROUTER_CFG_3]) >> y)) & 1:
+        return False
+    word = np.int64(request.exclude)
+    if word & EXCLUDES == 0:
+        return True
+    corner_x, corner_y = (word >> 8) & _COORDINATE, (word >> 14) & _COORDINATE
+    beside = x >= corner_x if word & _RIGHTWARDS else x <= corner_x
+    below = y >= corner_y if word & _DOWNWARDS else y <= corner_y
+    return not (beside and below)

@@ -1,7 +1,6 @@
-"""NoC requests between Tensix tiles and DRAM in compiled code (tile N16 to N26).
+"""NoC requests that end in Tensix tiles and DRAM, in compiled code (tile N16 to N26).
 
-The common ones are carried out here: bytes of L1 and DRAM, atomics, multicasts of bytes. Registers, other nodes and
-whatever may have to be refused are left to chip/noc/network.py, which decides everything and gives the reasons.
+What is sound is carried out here. The reasons for a refusal, and nodes that only Python has, are in network.py.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
@@ -12,27 +11,31 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.chip.clock.tiles import can_react, l1_address, tile_of, touch
-from bhemu.chip.coordinates import HEIGHT, RAW_ROWS, WIDTH
+from bhemu.chip.clock.tiles import ATTENDED, before_write, l1_address, tile_of, touch_by
+from bhemu.chip.coordinates import HEIGHT, WIDTH
+from bhemu.chip.noc.multicast import INCLUDE_SOURCE, distance_to, is_known_exclusion, reaches
 from bhemu.chip.nodes.dram import CHANNEL_BYTES, PAGE, PAGE_BITS
 from bhemu.chip.state import DRAM, PLACES, TENSIX, X_LSB
+from bhemu.machine.agents import NOC
 from bhemu.machine.bytes import move_bytes
-from bhemu.machine.device_state import ROUTER_CFG_1, ROUTER_CFG_3
-from bhemu.machine.faults import DONE
+from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
+from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import L1_SIZE
-from bhemu.tile.noc import niu_registers as r
+from bhemu.machine.noc_state import ENDED, NOC_REQUEST
+from bhemu.machine.state import L1_SIZE, TILE, offset_of
 from bhemu.tile.noc import request as q
-from bhemu.tile.noc.transfer import count_at_target, serve
+from bhemu.tile.noc.atomic import apply_atomic
+from bhemu.tile.noc.transfer import count_at_target
 
+LEFT: Final = -1
+"""Nothing has been done: it is for Python to decide."""
 _COORDINATE: Final = 63
 _NOWHERE: Final = -1
-INCLUDE_SOURCE: Final = 1 << 17
-"""Bit of CTRL: a multicast goes to its sender, too (N14)."""
 DRAM_READ_ALIGNMENT: Final = 64
 """What both addresses of a read from DRAM must agree modulo (N19)."""
-CORNER_LSB: Final = 12
-"""Where the coordinate of a multicast's first corner begins (N21)."""
+_TILE_BYTES: Final = TILE.itemsize
+_REQUEST_BYTES: Final = NOC_REQUEST.itemsize
+_WORD: Final = offset_of(TILE, "noc_request") + offset_of(NOC_REQUEST, "word")
 
 
 @kernel
@@ -44,25 +47,66 @@ def _mirrored(place, noc):
 
 
 @kernel
-def _place(chip, t, noc, initiator, coordinate, corner):
-    """Physical place of the other end, or of a multicast's corner; _NOWHERE where chip/noc/network.py has to look."""
+def _place(chip, noc, coordinate, raw):
+    """Physical place of the other end, or of a multicast's corner; _NOWHERE where network.py has to look."""
     x, y = coordinate & _COORDINATE, (coordinate >> 6) & _COORDINATE
     if x >= PLACES or y >= PLACES:
         return np.int64(_NOWHERE)
     if chip.named != 0:
-        return np.int64(chip.place[x, y]) if y >= RAW_ROWS else np.int64(_NOWHERE)
-    raw = q.word_of(t, noc, initiator, (q.START if corner else q.END) * q.WORD)
+        return np.int64(chip.place[x, y])
     x, y = raw & _COORDINATE, (raw >> 6) & _COORDINATE
     if x >= WIDTH or y >= HEIGHT:
         return np.int64(_NOWHERE)
     return _mirrored((x << X_LSB) | y, noc)
 
 
+# --- what is sound ----------------------------------------------------------------------------------------------------
+
+
 @kernel
-def _before_write(chip, index, other, clock):
-    """L1 of tile `other` is about to be changed by tile `index`."""
-    if other != index and (chip.active[other] != 0 or can_react(tile_of(chip, other))):
-        touch(chip, other, clock + (1 if other < index else 0))
+def _has(node, address, size):
+    """True when a Tensix tile or a DRAM channel has bytes at an address; registers of a tile are whole words."""
+    if node == TENSIX and q.is_register(address):
+        return size == q.WORD and (address & (q.WORD - 1)) == 0
+    return address >= 0 and address + size <= (CHANNEL_BYTES if node == DRAM else L1_SIZE)
+
+
+@kernel
+def _is_sound_copy(request, node):
+    """A read or write between the own tile and a node (N17 to N19)."""
+    source, target, size = np.int64(request.source), np.int64(request.target), np.int64(request.byte_count)
+    if size <= 0 or size > q.LONGEST_PACKET:
+        return False
+    from_node, to_node = np.int64(TENSIX), np.int64(node)
+    modulus = q.BLOCK
+    if request.kind == q.READ:
+        from_node, to_node = to_node, from_node
+        modulus = DRAM_READ_ALIGNMENT if node == DRAM else q.BLOCK
+    elif q.is_masked(request):
+        source, target = source & ~(q.BLOCK - 1), target & ~(q.BLOCK - 1)
+    if (from_node == TENSIX and q.is_register(source)) or (to_node == TENSIX and q.is_register(target)):
+        modulus = q.WORD
+    if not _has(from_node, source, size) or not _has(to_node, target, size) or (source - target) & (modulus - 1):
+        return False
+    return to_node != TENSIX or not q.starts_another(target)
+
+
+@kernel
+def _is_sound(t, request, node):
+    """True when nothing speaks against a request to a Tensix tile or a DRAM channel."""
+    target, back = np.int64(request.target), np.int64(request.result)
+    if request.kind == q.INLINE:
+        if node == TENSIX and q.is_register(target):
+            return _has(node, target, q.WORD) and not q.starts_another(target)
+        return _has(node, target & ~(q.BLOCK - 1), q.BLOCK) and (node == DRAM or t.allow_open != 0)
+    if request.kind != q.ATOMIC:
+        return _is_sound_copy(request, node)
+    if node != TENSIX or target & 3 or target < 0 or target >= L1_SIZE:
+        return False
+    return (request.control & q.RESPONSE) == 0 or (back & 3 == 0 and back >= 0 and back < L1_SIZE)
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -91,147 +135,254 @@ def _copy_dram(chip, channel, address, local, size, writes):
 
 
 @kernel
-def _is_plain(there, back, size, limit):
-    """True when both ends of a copy are memory: L1 at the own end, `limit` bytes of it at the other."""
-    return size > 0 and size <= q.LONGEST_PACKET and there + size <= limit and back + size <= L1_SIZE
+def _register(chip, index, other, place, address, value, in_turn):
+    """(status, value) of an access to a register of a tile, the own one in the turn that is in progress."""
+    t = tile_of(chip, other)
+    if other != index:
+        touch_by(chip, index, other, in_turn)
+        t.now_round = t.round_goal
+        t.now_agent = -1
+    chip.noc_end = other
+    if t.handlers == 0 or not has_handler(handlers_of(t), place):
+        t.needs_place = place
+        return np.int64(NOT_COMPILED), np.int64(0)
+    t.device_size = q.WORD
+    t.device_value = value
+    status = np.int64(call_handler(handlers_of(t), place, t, NOC, address))
+    return status, np.int64(t.device_value)
 
 
 @kernel
-def _copy(chip, index, noc, initiator, place):
-    """A read or write of all bytes; False when nothing has been done."""
+def _selects(request, i):
+    """True when AT_LEN_BE selects byte i of the block: by 64 bits, in an inline write by either half of 32 (N16)."""
+    if request.kind == q.INLINE:
+        return ((request.length | request.length >> q.BLOCK) >> i) & 1
+    return (request.length >> i) & 1
+
+
+@kernel
+def _write_dram(chip, request, channel, source):
+    """Status of a write or inline write to DRAM, from an address in this process; LEFT: it has no pages there yet."""
+    whole = request.kind == q.WRITE and not q.is_masked(request)
+    to = np.int64(request.target) if whole else request.target & ~(q.BLOCK - 1)
+    size = np.int64(q.BLOCK) if request.kind == q.INLINE else np.int64(request.byte_count)
+    if not _dram_ready(chip, channel, to, size):
+        return np.int64(LEFT)
+    if whole:
+        _copy_dram(chip, channel, to, source, size, True)
+        return np.int64(DONE)
+    step = q.WORD if request.kind == q.INLINE else q.ENABLED_BYTES
+    for i in range(size):
+        if _selects(request, i):
+            _copy_dram(chip, channel, to + i, source + i % step, 1, True)
+    return np.int64(DONE)
+
+
+@kernel
+def _write_tile(chip, index, request, other, source, in_turn):
+    """Status of a write or inline write at one tile, from an address in this process."""
+    if q.is_register(request.target):
+        return _register(chip, index, other, DEVICE_STORE, request.target, request.word, in_turn)[0]
+    before_write(chip, index, other, in_turn)
+    if request.kind == q.WRITE and not q.is_masked(request):
+        move_bytes(l1_address(chip, other) + request.target, source, request.byte_count)
+        return np.int64(DONE)
+    to = l1_address(chip, other) + (request.target & ~(q.BLOCK - 1))
+    size, step = (q.BLOCK, q.WORD) if request.kind == q.INLINE else (q.ENABLED_BYTES, q.ENABLED_BYTES)
+    for n in range(size):
+        i = n if to <= source else size - 1 - n  # the two may overlap
+        if _selects(request, i):
+            move_bytes(to + i, source + i % step, 1)
+    return np.int64(DONE)
+
+
+@kernel
+def _change_tile(chip, index, request, other, source, in_turn):
+    """Status of a write, inline write or atomic at one tile, which counts it."""
     t = tile_of(chip, index)
-    kind = q.kind_of(t, noc, initiator)
-    target, back = q.word_of(t, noc, initiator, r.TARGET_LO), q.word_of(t, noc, initiator, r.RETURN_LO)
-    size = q.length_of(t, noc, initiator)
-    here, there = (target, back) if kind == q.WRITE else (back, target)
-    node = np.int64(chip.place_kind[place])
-    other = np.int64(chip.place_index[place])
-    alignment = DRAM_READ_ALIGNMENT if node == DRAM and kind == q.READ else q.BLOCK
-    limit = CHANNEL_BYTES if node == DRAM else L1_SIZE
-    if (here - there) & (alignment - 1) or not _is_plain(there, here, size, limit):
-        return False
-    local = l1_address(chip, index) + here
+    status = np.int64(DONE)
+    if request.kind == q.ATOMIC:
+        before_write(chip, index, other, in_turn)
+        old = apply_atomic(tile_of(chip, other), request.target, request.length & q.ADDRESS_BITS, request.operand)
+        if request.control & q.RESPONSE:
+            t.l1_u32[request.result >> 2] = np.uint32(old)
+    else:
+        status = _write_tile(chip, index, request, other, source, in_turn)
+    if status == DONE:
+        count_at_target(tile_of(chip, other), request)
+        request.responses += 1
+    return status
+
+
+@kernel
+def _read(chip, index, request, node, other, word, in_turn):
+    """Status of a read; `word` is the address in this process of `request.word`."""
+    to = l1_address(chip, index) + request.target
+    into_register = q.is_register(request.target)
+    if into_register:
+        to = word
+    if node == DRAM:
+        _copy_dram(chip, other, request.source, to, request.byte_count, False)
+    elif q.is_register(request.source):
+        status, value = _register(chip, index, other, DEVICE_LOAD, request.source, np.int64(0), in_turn)
+        if status != DONE:
+            return status
+        request.word = value
+        if not into_register:
+            move_bytes(to, word, q.WORD)
+    else:
+        move_bytes(to, l1_address(chip, other) + request.source, request.byte_count)
+    if into_register:
+        status = _register(chip, index, index, DEVICE_STORE, request.target, request.word & q.ADDRESS_BITS, in_turn)[0]
+        if status != DONE:
+            return status
     if node == TENSIX:
-        away = l1_address(chip, other) + there
-        if kind == q.READ:
-            move_bytes(local, away, size)
-        else:
-            _before_write(chip, index, other, chip.local[index])
-            move_bytes(away, local, size)
-        count_at_target(t, tile_of(chip, other), noc, initiator)
-        return True
-    if node == DRAM and (kind == q.READ or _dram_ready(chip, other, there, size)):
-        _copy_dram(chip, other, there, local, size, kind == q.WRITE)
-        return True
-    return False
+        count_at_target(tile_of(chip, other), request)
+    request.responses = 1
+    return np.int64(DONE)
+
+
+# --- multicasts -------------------------------------------------------------------------------------------------------
 
 
 @kernel
-def _atomic(chip, index, noc, initiator, place):
-    """An atomic at one other tile; False when nothing has been done."""
-    t = tile_of(chip, index)
-    target, back = q.word_of(t, noc, initiator, r.TARGET_LO), q.word_of(t, noc, initiator, r.RETURN_LO)
-    if chip.place_kind[place] != TENSIX or target & 3 or target >= L1_SIZE:
-        return False
-    answers = (q.word_of(t, noc, initiator, r.CTRL) & q.RESPONSE) != 0
-    if answers and (back & 3 or back >= L1_SIZE):
-        return False
-    other = np.int64(chip.place_index[place])
-    _before_write(chip, index, other, chip.local[index])
-    return serve(t, tile_of(chip, other), noc, initiator) == DONE
-
-
-@kernel
-def _next(position, end, size):
-    """The coordinate behind one on the way to the end of a rectangle, or _NOWHERE behind the end (N21)."""
-    if position == end:
-        return _NOWHERE
-    return position + 1 if position + 1 < size else 0
-
-
-@kernel
-def _multicast(chip, index, noc, initiator, start, end, carries):
-    """Bytes to the tiles of a rectangle; returns how many there are, or _NOWHERE when chip/noc/network.py has to look.
+def _multicast(chip, index, request, first, last, source, in_turn):
+    """Look at the nodes of a multicast's rectangle in the order of tiles, or let all its tiles have it.
 
     Args:
-        start, end: physical places of the corners.
-        carries: False to look only.
-    """
-    t = tile_of(chip, index)
-    include = q.word_of(t, noc, initiator, r.CTRL) & INCLUDE_SOURCE
-    columns, rows = np.int64(t.niu_config[noc, ROUTER_CFG_1]), np.int64(t.niu_config[noc, ROUTER_CFG_3])
-    first, last = _mirrored(start, noc), _mirrored(end, noc)
-    here, there = q.word_of(t, noc, initiator, r.TARGET_LO), q.word_of(t, noc, initiator, r.RETURN_LO)
-    size = q.length_of(t, noc, initiator)
-    count = 0
-    y = first & 0xFF
-    while y != _NOWHERE:
-        x = first >> X_LSB
-        while x != _NOWHERE:
-            if not ((columns >> x) & 1 or (rows >> y) & 1):
-                place = _mirrored((x << X_LSB) | y, noc)
-                other = np.int64(chip.place_index[place])
-                if chip.place_kind[place] != TENSIX:
-                    return np.int64(_NOWHERE)
-                if other != index or include:
-                    count += 1
-                    if carries:
-                        _before_write(chip, index, other, chip.local[index])
-                        move_bytes(l1_address(chip, other) + there, l1_address(chip, index) + here, size)
-                        count_at_target(t, tile_of(chip, other), noc, initiator)
-            x = _next(x, last >> X_LSB, WIDTH)
-        y = _next(y, last & 0xFF, HEIGHT)
-    return np.int64(count)
-
-
-@kernel
-def _carry_multicast(chip, index, noc, initiator, coordinates, place):
-    """A multicast of all bytes; returns how many tiles have answered, or _NOWHERE when nothing has been done."""
-    t = tile_of(chip, index)
-    size = q.length_of(t, noc, initiator)
-    here, there = q.word_of(t, noc, initiator, r.TARGET_LO), q.word_of(t, noc, initiator, r.RETURN_LO)
-    start = _place(chip, t, noc, initiator, coordinates >> CORNER_LSB, 1)
-    if start == _NOWHERE or q.kind_of(t, noc, initiator) != q.WRITE or q.word_of(t, noc, initiator, r.EXCLUDE) != 0:
-        return np.int64(_NOWHERE)
-    for corner in (start, place):
-        if chip.place_kind[corner] != TENSIX:
-            return np.int64(_NOWHERE)
-    if (here - there) & (q.BLOCK - 1) or not _is_plain(there, here, size, L1_SIZE):
-        return np.int64(_NOWHERE)
-    if q.word_of(t, noc, initiator, r.CTRL) & INCLUDE_SOURCE and abs(here - there) < size:
-        return np.int64(_NOWHERE)  # the own copy would change what the others get
-    if _multicast(chip, index, noc, initiator, start, place, False) == _NOWHERE:
-        return np.int64(_NOWHERE)
-    return _multicast(chip, index, noc, initiator, start, place, True)
-
-
-@kernel
-def carry_out(chip, index, noc, initiator):
-    """Carry out the request that a tile's initiator holds, if it is one of the common ones.
+        first, last: raw places of the corners on the request's NoC.
+        source: address in this process of what is written; 0 to look only: `noc_first` is then the place of the first
+            receiver, `noc_bad` that of a node which takes no multicasts, each _NOWHERE if there is none.
 
     Returns:
-        False when nothing has been done.
+        A status. Receivers that have the request already, by `responses`, are passed over.
     """
     t = tile_of(chip, index)
-    kind = q.kind_of(t, noc, initiator)
-    control = q.word_of(t, noc, initiator, r.CTRL)
-    middle = q.word_of(t, noc, initiator, r.TARGET_MID) | q.word_of(t, noc, initiator, r.RETURN_MID)
-    if kind == q.INLINE or middle != 0 or (kind == q.WRITE and control & q.BYTE_ENABLES):
+    include = (request.control & INCLUDE_SOURCE) != 0
+    in_order = request.kind == q.ATOMIC or q.is_register(request.target)
+    count, way = 0, WIDTH * HEIGHT
+    own = False
+    for y in range(HEIGHT):
+        raw_y = HEIGHT - 1 - y if request.noc else y
+        for x in range(WIDTH):
+            raw_x = WIDTH - 1 - x if request.noc else x
+            if not reaches(t, request, first, last, raw_x, raw_y):
+                continue
+            place = (x << X_LSB) | y
+            other = np.int64(chip.place_index[place])
+            if source == 0:
+                if chip.place_kind[place] != TENSIX:
+                    distance = distance_to(first, raw_x, raw_y)
+                    if distance < way:
+                        way = distance
+                        chip.noc_bad = place
+                elif chip.noc_first == _NOWHERE and (other != index or include):
+                    chip.noc_first = place
+            elif other == index and not in_order:
+                own = include  # last: it may overwrite what the others get
+            elif other != index or include:
+                count += 1
+                if count > request.responses:
+                    status = _change_tile(chip, index, request, other, source, in_turn)
+                    if status != DONE:
+                        return status
+    if own:
+        return _change_tile(chip, index, request, index, source, in_turn)
+    return np.int64(DONE)
+
+
+@kernel
+def _survey(chip, index, request, start, end):
+    """True when a multicast can go where it shall; `start` and `end` are the physical places of its corners."""
+    first, last = _mirrored(start, request.noc), _mirrored(end, request.noc)
+    chip.noc_first = chip.noc_bad = _NOWHERE
+    if request.kind == q.READ or start == _NOWHERE or not is_known_exclusion(request.exclude, first, last):
         return False
-    coordinates = q.word_of(t, noc, initiator, r.RETURN_HI if kind == q.WRITE else r.TARGET_HI)
-    place = _place(chip, t, noc, initiator, coordinates, 0)
-    if place == _NOWHERE:
+    if chip.place_kind[start] != TENSIX or chip.place_kind[end] != TENSIX:
         return False
-    answers = np.int64(1)
-    if control & q.MULTICAST_BIT:
-        answers = _carry_multicast(chip, index, noc, initiator, coordinates, place)
-        if answers == _NOWHERE:
-            return False
-    elif kind == q.ATOMIC:
-        if not _atomic(chip, index, noc, initiator, place):
-            return False
-    elif not _copy(chip, index, noc, initiator, place):
+    _multicast(chip, index, request, first, last, 0, 0)
+    return chip.noc_bad == _NOWHERE
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _carry(chip, index, number, in_turn):
+    """Status with which a request of tile `index` has ended; others: see `carry_out_entry`."""
+    t = tile_of(chip, index)
+    request = t.noc_request[number]
+    end = _place(chip, request.noc, request.other, request.end)
+    if end == _NOWHERE:
+        return np.int64(LEFT)
+    start = np.int64(_NOWHERE)
+    multicast = (request.control & q.MULTICAST_BIT) != 0
+    if multicast:
+        start = _place(chip, request.noc, request.other >> q.CORNER_LSB, request.start)
+        if not _survey(chip, index, request, start, end):
+            return np.int64(LEFT)
+    node = np.int64(chip.place_kind[end])
+    if node not in (TENSIX, DRAM) or not _is_sound(t, request, node):
+        return np.int64(LEFT)
+    if request.kind == q.INLINE and node == TENSIX and not q.is_register(request.target):
+        open_choice(t, q.INLINE_TO_L1, request.target)
+    word = chip.tiles + index * _TILE_BYTES + number * _REQUEST_BYTES + _WORD
+    other = np.int64(chip.place_index[end])
+    if request.kind == q.READ:
+        return _read(chip, index, request, node, other, word, in_turn)
+    source = word
+    if request.kind == q.WRITE and q.is_register(request.source):
+        status, value = _register(chip, index, index, DEVICE_LOAD, request.source, np.int64(0), in_turn)
+        if status != DONE:
+            return status
+        request.word = value
+    elif request.kind == q.WRITE:
+        source = l1_address(chip, index) + request.source
+        if q.is_masked(request):
+            source = l1_address(chip, index) + (request.source & ~(q.BLOCK - 1))
+        elif q.is_register(request.target):
+            move_bytes(word, source, request.byte_count)
+    if multicast:
+        first, last = _mirrored(start, request.noc), _mirrored(end, request.noc)
+        return _multicast(chip, index, request, first, last, source, in_turn)
+    if node == TENSIX:
+        return _change_tile(chip, index, request, other, source, in_turn)
+    status = _write_dram(chip, request, other, source)
+    if status == DONE:
+        request.responses = 1
+    return status
+
+
+@kernel
+def carry_out(chip, index):
+    """Carry out the pending request of a tile whose turn it is; False when Python has to (clock/clocks.py)."""
+    t = tile_of(chip, index)
+    request = t.noc_request[t.noc_pending - 1]
+    status = _carry(chip, index, np.int64(t.noc_pending) - 1, 1)
+    if status == WAIT and request.responses == 0:
+        chip.waiting[index] = 1
+    elif status == DONE:
+        chip.waiting[index] = 0
+    else:
+        if status == REFUSED:
+            tile_of(chip, chip.noc_end).fault_code = 0  # Python asks again, and says why
+        elif status == NOT_COMPILED:
+            tile_of(chip, chip.noc_end).needs_place = 0
         return False
-    t.niu_initiator[noc, initiator, q.ANSWER] = np.uint32(1 + DONE)
-    t.niu_initiator[noc, initiator, q.RESPONSES] = np.uint32(answers)
+    request.status = status
+    request.state = ENDED
+    t.noc_pending = 0
+    chip.status[index] = np.uint8(chip.status[index] | ATTENDED)
     return True
+
+
+def carry_out_entry(chip, index, number, in_turn):
+    """Carry out a request of a tile.
+
+    Args:
+        in_turn: 1 in the turn of one of the tile's agents, 0 between two clocks.
+
+    Returns:
+        DONE; WAIT; REFUSED or NOT_COMPILED, of a register of tile `noc_end`; LEFT, nothing has been done.
+    """
+    return _carry(chip, index, number, in_turn)

@@ -63,6 +63,11 @@ class Dram:
             address += count
             done += count
 
+    def provide(self, address: int, size: int) -> None:
+        """Make the pages of a range, so that compiled code can write there."""
+        for number in range(address >> PAGE_BITS, (address + size - 1 >> PAGE_BITS) + 1):
+            self.page(number)
+
     def page(self, number: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """A page, to be written."""
         page = self.pages.get(number)

@@ -33,7 +33,7 @@ from bhemu.machine.core_state import (
     RUNNING,
 )
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
-from bhemu.machine.faults import DONE, fault, open_choice, refuse
+from bhemu.machine.faults import DONE, REQUEST_PENDING, fault, open_choice, refuse
 from bhemu.machine.faults import REFUSED as NOT_ALLOWED
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
@@ -212,7 +212,8 @@ def _access_device(t, core, address, place, value):
         return np.int64(NOT_COMPILED)
     t.device_value = value
     t.device_size = 4
-    return np.int64(call_handler(table, place, t, core, address))
+    status = np.int64(call_handler(table, place, t, core, address))
+    return np.int64(NOT_COMPILED) if status == REQUEST_PENDING else status  # the command is given again
 
 
 @kernel

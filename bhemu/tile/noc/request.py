@@ -1,6 +1,6 @@
-"""NoC requests as an initiator's registers describe them: kinds, and whether they are sound (tile N14, N16 to N19).
+"""NoC requests as an initiator's registers describe them: decoding, and whether they are sound (tile N14, N16 to N19).
 
-Nothing here asks where tiles are, except `translate`.
+A request is a record of machine/noc_state.py. Nothing here asks where tiles are, except `translate`.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -12,9 +12,7 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import NonContractualBehavior, UndefinedBehavior, Unimplemented
-from bhemu.machine.agents import CORES
 from bhemu.machine.device_state import COLUMN_MASK, NIU_CFG_0, ROW_MASK, X_TABLE, Y_TABLE
-from bhemu.machine.dispatch import NOT_COMPILED
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
@@ -42,6 +40,9 @@ _HEADER_STORE: Final = 1 << 9
 _TO_OVERLAY: Final = 1 << 6
 
 MMIO_FIRST: Final = 0xFF000000
+_ADDRESSES_END: Final = 1 << 32
+ADDRESS_BITS: Final = 0xFFFFFFFF
+"""Of addresses in a Tensix tile."""
 LONGEST_PACKET: Final = 16384
 WORD: Final = 4
 BLOCK: Final = 16
@@ -49,28 +50,10 @@ BLOCK: Final = 16
 ENABLED_BYTES: Final = 64
 _NIU_FIRST: Final = 0xFFB20000
 _NIU_END: Final = 0xFFB40000
-_COORDINATE_BITS: Final = 0xFFF
-_CORNER_LSB: Final = 12
+COORDINATE_BITS: Final = 0xFFF
+CORNER_LSB: Final = 12
+"""Where the coordinate of a multicast's first corner begins (N21)."""
 _TRANSLATE: Final = 1 << 14
-
-# Words of an initiator's record behind its registers: a request to another tile on its way through the host, which
-# carries it out (chip/noc/network.py) before the store that starts it is made again (`noc_transfer.start`)
-CONNECTED: Final = 16
-"""1: there is a chip around the tile."""
-END: Final = 17
-"""Raw coordinate (y << 6 | x) of the other tile on this NoC, or of a multicast's second corner."""
-START: Final = 18
-"""Raw coordinate of a multicast's first corner."""
-ANSWER: Final = 19
-"""1 + the status with which the request has ended; 0 while there is none."""
-RESPONSES: Final = 20
-"""How many tiles have answered."""
-ASKED_ROUND: Final = 21
-ASKED_AGENT: Final = 22
-"""In which round, and for which agent (+ 1) of the tile."""
-NO_ANSWER: Final = -1
-NOC_AWAY: Final = 0x1000
-"""Used like a place of the table of handlers: + 4 * NoC + initiator asks the host to carry a request out."""
 INITIATORS: Final = 4
 
 BAD_CONTROL: Final = fault(
@@ -153,22 +136,6 @@ STARTS_ANOTHER: Final = fault(
 
 
 @kernel
-def word_of(t, noc, initiator, offset):
-    return np.int64(t.niu_initiator[noc, initiator, offset // WORD])
-
-
-@kernel
-def kind_of(t, noc, initiator):
-    """READ, WRITE, INLINE or ATOMIC; valid once `check` has passed CTRL."""
-    control = word_of(t, noc, initiator, r.CTRL)
-    if control & ATOMIC_BIT:
-        return ATOMIC
-    if control & WRITE_BIT:
-        return INLINE if control & INLINE_BIT else WRITE
-    return READ
-
-
-@kernel
 def _table_entry(t, noc, table, index):
     return (np.int64(t.niu_config[noc, table + index // 6]) >> (5 * (index % 6))) & 0x1F
 
@@ -183,7 +150,7 @@ def translate(t, noc, coordinate):
     """
     x, y = coordinate & 0x3F, (coordinate >> 6) & 0x3F
     if (np.int64(t.niu_config[noc, NIU_CFG_0]) & _TRANSLATE) == 0 and t.simulator_order == 0:
-        return coordinate & _COORDINATE_BITS
+        return coordinate & COORDINATE_BITS
     raw_x, raw_y = x, y
     if ((np.int64(t.niu_config[noc, ROW_MASK]) >> (y & 31)) & 1) == 0:
         raw_x = _table_entry(t, noc, X_TABLE, x & 31)
@@ -193,139 +160,132 @@ def translate(t, noc, coordinate):
 
 
 @kernel
-def is_own(t, noc, coordinate):
-    return translate(t, noc, coordinate) == np.int64(t.niu_place[noc, 0]) & _COORDINATE_BITS
-
-
-@kernel
 def is_register(address):
-    return address >= MMIO_FIRST
+    """True for a 64-bit address of a tile's memory-mapped registers."""
+    return address >= MMIO_FIRST and address < _ADDRESSES_END
 
 
 @kernel
-def _check_place(t, address, high, size):
-    """DONE when `size` bytes at a 64-bit address are in L1, or are one word of registers."""
-    if high != 0 or (not is_register(address) and address + size > L1_SIZE):
-        return refuse(t, NOWHERE, high << 32 | address, size, L1_SIZE, MMIO_FIRST)
-    if is_register(address) and (size != WORD or address & (WORD - 1)):
-        return refuse(t, REGISTER_WIDTH, address, size)
+def decode(t, q, noc, initiator):
+    """Fill the request `q` from an initiator's registers; its `kind` is valid once `check_kind` has passed."""
+    words = t.niu_initiator[noc, initiator]
+    control = np.int64(words[r.CTRL // WORD])
+    first = np.int64(words[r.TARGET_MID // WORD]) << 32 | np.int64(words[r.TARGET_LO // WORD])
+    second = np.int64(words[r.RETURN_MID // WORD]) << 32 | np.int64(words[r.RETURN_LO // WORD])
+    q.noc = noc
+    q.control = control
+    q.tag = words[r.PACKET_TAG // WORD]
+    q.own, q.other = words[r.RETURN_HI // WORD], words[r.TARGET_HI // WORD]
+    q.source = q.target = first
+    q.result = second
+    q.length = np.int64(words[r.LENGTH_HIGH // WORD]) << 32 | np.int64(words[r.LENGTH // WORD])
+    q.byte_count = q.length
+    q.operand = q.word = words[r.DATA // WORD]
+    q.exclude = words[r.EXCLUDE // WORD]
+    if control & ATOMIC_BIT:
+        q.kind = ATOMIC
+    elif control & WRITE_BIT and control & INLINE_BIT:
+        q.kind = INLINE
+    elif control & WRITE_BIT:
+        q.kind = WRITE
+        q.target = second
+        q.own, q.other = q.other, q.own
+        if control & BYTE_ENABLES:
+            q.byte_count = WORD if is_register(second) else ENABLED_BYTES
+    else:
+        q.kind = READ
+        q.target = second
+
+
+@kernel
+def is_masked(q):
+    """A write of selected bytes to memory; both addresses then count from a multiple of 16 (N19)."""
+    return q.kind == WRITE and (q.control & BYTE_ENABLES) != 0 and not is_register(q.target)
+
+
+@kernel
+def wants_response(q):
+    """A read, or a request that is not posted."""
+    return q.kind == READ or (q.control & RESPONSE) != 0
+
+
+@kernel
+def _check_place(t, address, size):
+    """DONE when `size` bytes at an address are in L1, or are one word of registers."""
+    if is_register(address):
+        if size != WORD or address & (WORD - 1):
+            return refuse(t, REGISTER_WIDTH, address, size)
+        return DONE
+    if address < 0 or address >= _ADDRESSES_END or address + size > L1_SIZE:
+        return refuse(t, NOWHERE, address, size, L1_SIZE, MMIO_FIRST)
     return DONE
 
 
 @kernel
-def _check_atomic(t, noc, initiator):
-    target, back = word_of(t, noc, initiator, r.TARGET_LO), word_of(t, noc, initiator, r.RETURN_LO)
-    answers = (word_of(t, noc, initiator, r.CTRL) & RESPONSE) != 0
-    if target & 3 or target >= L1_SIZE or (answers and (back & 3 or back >= L1_SIZE)):
+def _check_atomic(t, q):
+    target, back = q.target & ADDRESS_BITS, q.result & ADDRESS_BITS
+    if target & 3 or target >= L1_SIZE or ((q.control & RESPONSE) != 0 and (back & 3 or back >= L1_SIZE)):
         return refuse(t, ATOMIC_TO_REGISTER, target, back)
     return DONE
 
 
 @kernel
-def length_of(t, noc, initiator):
-    """Bytes that a read or write may touch, from its first address on."""
-    if word_of(t, noc, initiator, r.CTRL) & WRITE_BIT and word_of(t, noc, initiator, r.CTRL) & BYTE_ENABLES:
-        return np.int64(WORD if is_register(word_of(t, noc, initiator, r.RETURN_LO)) else ENABLED_BYTES)
-    return word_of(t, noc, initiator, r.LENGTH_HIGH) << 32 | word_of(t, noc, initiator, r.LENGTH)
-
-
-@kernel
-def _check_copy(t, noc, initiator, kind):
+def _check_copy(t, q):
     """Both places, length and alignment of a read or write (N17 to N19)."""
-    source, destination = word_of(t, noc, initiator, r.TARGET_LO), word_of(t, noc, initiator, r.RETURN_LO)
-    size = length_of(t, noc, initiator)
+    source, target, size = q.source, q.target, q.byte_count
     if size == 0:
         return refuse(t, LENGTH)
-    if size > LONGEST_PACKET:
+    if size < 0 or size > LONGEST_PACKET:
         return refuse(t, TOO_LONG, size, LONGEST_PACKET)
-    if kind == WRITE and word_of(t, noc, initiator, r.CTRL) & BYTE_ENABLES and not is_register(destination):
-        source, destination = source & ~(BLOCK - 1), destination & ~(BLOCK - 1)
-    if _check_place(t, source, word_of(t, noc, initiator, r.TARGET_MID), size) != DONE:
+    if is_masked(q):
+        source, target = source & ~(BLOCK - 1), target & ~(BLOCK - 1)
+    if _check_place(t, source, size) != DONE or _check_place(t, target, size) != DONE:
         return REFUSED
-    if _check_place(t, destination, word_of(t, noc, initiator, r.RETURN_MID), size) != DONE:
-        return REFUSED
-    modulus = WORD if is_register(source) or is_register(destination) else BLOCK
-    if (source - destination) & (modulus - 1):
-        return refuse(t, MISALIGNED, source, destination, modulus)
-    return _check_not_a_start(t, destination)
-
-
-@kernel
-def _check_not_a_start(t, address):
-    if address >= _NIU_FIRST and address < _NIU_END and (address & (r.INITIATOR_BYTES - 1)) == r.CMD_CTRL:
-        return refuse(t, STARTS_ANOTHER, address)
-    return DONE
-
-
-@kernel
-def _check_inline(t, noc, initiator):
-    target = word_of(t, noc, initiator, r.TARGET_LO)
-    if _check_place(t, target, word_of(t, noc, initiator, r.TARGET_MID), WORD if is_register(target) else 1) != DONE:
-        return REFUSED
-    if not is_register(target) and not open_choice(t, INLINE_TO_L1, target):
-        return REFUSED
+    modulus = WORD if is_register(source) or is_register(target) else BLOCK
+    if (source - target) & (modulus - 1):
+        return refuse(t, MISALIGNED, source, target, modulus)
     return _check_not_a_start(t, target)
 
 
 @kernel
-def check_kind(t, noc, initiator):
+def starts_another(address):
+    """True for CMD_CTRL of a network interface."""
+    return address >= _NIU_FIRST and address < _NIU_END and (address & (r.INITIATOR_BYTES - 1)) == r.CMD_CTRL
+
+
+@kernel
+def _check_not_a_start(t, address):
+    return refuse(t, STARTS_ANOTHER, address) if starts_another(address) else DONE
+
+
+@kernel
+def _check_inline(t, q):
+    if _check_place(t, q.target, WORD if is_register(q.target) else 1) != DONE:
+        return REFUSED
+    if not is_register(q.target) and not open_choice(t, INLINE_TO_L1, q.target):
+        return REFUSED
+    return _check_not_a_start(t, q.target)
+
+
+@kernel
+def check_kind(t, q):
     """DONE when a request is of a kind that there is, whatever its ends are; nothing is changed."""
-    control, tag = word_of(t, noc, initiator, r.CTRL), word_of(t, noc, initiator, r.PACKET_TAG)
-    if control & _RESERVED or (control & ATOMIC_BIT and control & WRITE_BIT):
-        return refuse(t, BAD_CONTROL, control)
-    if control & _ACCUMULATE:
-        return refuse(t, L1_ACCUMULATE, control)
-    if tag & (_HEADER_STORE | _TO_OVERLAY):
-        return refuse(t, TAG, tag)
-    if control & ATOMIC_BIT and not is_known_atomic(t, word_of(t, noc, initiator, r.LENGTH)):
+    if q.control & _RESERVED or (q.control & ATOMIC_BIT and q.control & WRITE_BIT):
+        return refuse(t, BAD_CONTROL, q.control)
+    if q.control & _ACCUMULATE:
+        return refuse(t, L1_ACCUMULATE, q.control)
+    if q.tag & (_HEADER_STORE | _TO_OVERLAY):
+        return refuse(t, TAG, q.tag)
+    if q.kind == ATOMIC and not is_known_atomic(t, q.length & ADDRESS_BITS):
         return REFUSED
     return DONE
 
 
 @kernel
-def check(t, noc, initiator):
+def check(t, q):
     """DONE when a request that `check_kind` has passed is sound, should both its ends be Tensix tiles."""
-    kind = kind_of(t, noc, initiator)
-    if kind == ATOMIC:
-        return _check_atomic(t, noc, initiator)
-    if kind == INLINE:
-        return _check_inline(t, noc, initiator)
-    return _check_copy(t, noc, initiator, kind)
-
-
-@kernel
-def _write_down(t, noc, initiator, word, value):
-    t.niu_initiator[noc, initiator, word] = np.uint32(value & 0xFFFFFFFF)
-
-
-@kernel
-def ask_host(t, noc, initiator, there):
-    """Ask the host to carry a request out; the store that starts it is made again afterwards.
-
-    Args:
-        there: the coordinate field of the other end, as software wrote it: with two corners if it is a multicast.
-    """
-    _write_down(t, noc, initiator, END, translate(t, noc, there))
-    _write_down(t, noc, initiator, START, translate(t, noc, there >> _CORNER_LSB))
-    _write_down(t, noc, initiator, ASKED_ROUND, np.int64(t.now_round))
-    _write_down(t, noc, initiator, ASKED_AGENT, np.int64(t.now_agent) + 1)
-    _write_down(t, noc, initiator, ANSWER, 0)
-    t.needs_place = NOC_AWAY + INITIATORS * noc + initiator
-    return NOT_COMPILED
-
-
-@kernel
-def take_answer(t, noc, initiator):
-    """Status with which the host has ended the request that is in progress, or NO_ANSWER.
-
-    An answer that nobody took, because the request has put its own core into reset, belongs to another round or agent.
-    The coprocessor always comes back, but may begin its turn in a later round.
-    """
-    answer = word_of(t, noc, initiator, ANSWER * WORD)
-    agent = np.int64(t.now_agent)
-    if answer == 0 or word_of(t, noc, initiator, ASKED_AGENT * WORD) != agent + 1:
-        return NO_ANSWER
-    if agent < CORES and word_of(t, noc, initiator, ASKED_ROUND * WORD) != np.int64(t.now_round) & 0xFFFFFFFF:
-        return NO_ANSWER
-    _write_down(t, noc, initiator, ANSWER, 0)
-    return answer - 1
+    if q.kind == ATOMIC:
+        return _check_atomic(t, q)
+    if q.kind == INLINE:
+        return _check_inline(t, q)
+    return _check_copy(t, q)

@@ -1,7 +1,8 @@
 """Carrying out NoC requests, and the counters that they move (tile N16 to N26).
 
-A request takes no time (N26): data move and both ends have counted before the store that starts it returns. `start` is
-what that store does. When another tile takes part, the host carries the request out between two attempts at the store.
+A request takes no time (N26): data move and both ends have counted before the store that starts it has ended. `start`
+is what that store does. When another node takes part, the store leaves the request pending, the chip carries it out
+(chip/noc), and `end_request` is the rest of the store.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -13,38 +14,37 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import Unimplemented
-from bhemu.machine.agents import NOC
-from bhemu.machine.faults import DONE, REFUSED, fault, refuse
+from bhemu.machine.agents import CORES, NOC
+from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, fault, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.noc_state import ENDED, IDLE, PENDING
 from bhemu.tensix.mmio import mmio_load, mmio_store
 from bhemu.tile.interrupts import notice
 from bhemu.tile.noc import niu_registers as r
 from bhemu.tile.noc.atomic import apply_atomic
 from bhemu.tile.noc.request import (
+    ADDRESS_BITS,
     ATOMIC,
     BLOCK,
-    BYTE_ENABLES,
-    CONNECTED,
+    COORDINATE_BITS,
+    CORNER_LSB,
     ENABLED_BYTES,
     ID_LSB,
+    INITIATORS,
     INLINE,
     KINDS,
     MULTICAST_BIT,
-    NO_ANSWER,
     READ,
     RESPONSE,
-    RESPONSES,
     WORD,
     WRITE,
-    ask_host,
     check,
     check_kind,
-    is_own,
+    decode,
+    is_masked,
     is_register,
-    kind_of,
-    length_of,
-    take_answer,
-    word_of,
+    translate,
+    wants_response,
 )
 
 FLIT: Final = 64
@@ -105,24 +105,22 @@ def _count_outstanding(t, noc, transaction, responses):
 
 
 @kernel
-def count_at_initiator(t, noc, initiator, responses):
+def count_at_initiator(t, q, responses):
     """Move the counters of the tile that has started a request and has got its responses (N20).
 
     Args:
         responses: how many tiles have answered, should the request want answers: 1, or the receivers of a multicast.
     """
-    kind = kind_of(t, noc, initiator)
-    control = word_of(t, noc, initiator, r.CTRL)
-    transaction = (word_of(t, noc, initiator, r.PACKET_TAG) >> ID_LSB) & (r.TRANSACTION_IDS - 1)
-    flits = (length_of(t, noc, initiator) + FLIT - 1) // FLIT
-    answers = kind == READ or (control & RESPONSE) != 0
+    noc = q.noc
+    answers = wants_response(q)
+    flits = (q.byte_count + FLIT - 1) // FLIT
     _count(t, noc, r.COMMANDS)
-    if kind == READ:
+    if q.kind == READ:
         _count(t, noc, r.READS_STARTED)
         _count(t, noc, r.READS_SENT)
         _count(t, noc, r.READ_RESPONSES, responses)
         _count(t, noc, r.READ_WORDS, flits)
-    elif kind == ATOMIC:
+    elif q.kind == ATOMIC:
         if answers:
             _count(t, noc, r.ATOMICS_STARTED)
             _count(t, noc, r.ATOMIC_RESPONSES, responses)
@@ -130,59 +128,55 @@ def count_at_initiator(t, noc, initiator, responses):
     else:
         _count(t, noc, r.WRITES_STARTED if answers else r.POSTED_WRITES_STARTED)
         _count(t, noc, r.WRITES_SENT if answers else r.POSTED_WRITES_SENT)
-        if kind == WRITE:
+        if q.kind == WRITE:
             _count(t, noc, r.WRITE_WORDS if answers else r.POSTED_WRITE_WORDS, flits)
         if answers:
             _count(t, noc, r.WRITE_ACKNOWLEDGEMENTS, responses)
     if answers:
-        _count_outstanding(t, noc, transaction, responses)
+        _count_outstanding(t, noc, (q.tag >> ID_LSB) & (r.TRANSACTION_IDS - 1), responses)
 
 
 @kernel
-def count_at_target(t, target, noc, initiator):
-    """Move the counters of the tile that has served a request (N20); `t` is the initiator's."""
-    kind = kind_of(t, noc, initiator)
-    flits = (length_of(t, noc, initiator) + FLIT - 1) // FLIT
-    answers = (word_of(t, noc, initiator, r.CTRL) & RESPONSE) != 0
-    if kind == READ:
+def count_at_target(target, q):
+    """Move the counters of the tile `target` that has served a request (N20)."""
+    noc = q.noc
+    answers = wants_response(q)
+    flits = (q.byte_count + FLIT - 1) // FLIT
+    if q.kind == READ:
         _count(target, noc, r.REQUESTS_ACCEPTED)
         _count(target, noc, r.READS_RECEIVED)
         _count(target, noc, r.READ_RESPONSES_SENT)
         _count(target, noc, r.READ_WORDS_SENT, flits)
-    elif kind == ATOMIC:
+    elif q.kind == ATOMIC:
         _count(target, noc, r.REQUESTS_ACCEPTED)
         _count(target, noc, r.ATOMICS_RECEIVED if answers else r.POSTED_ATOMICS_RECEIVED)
         if answers:
             _count(target, noc, r.ATOMIC_RESPONSES_SENT)
     else:
+        words = flits if q.kind == WRITE else 1
         _count(target, noc, r.WRITES_BEGUN if answers else r.POSTED_WRITES_BEGUN)
         _count(target, noc, r.WRITES_RECEIVED if answers else r.POSTED_WRITES_RECEIVED)
-        _count(
-            target,
-            noc,
-            r.WRITE_WORDS_RECEIVED if answers else r.POSTED_WRITE_WORDS_RECEIVED,
-            flits if kind == WRITE else 1,
-        )
+        _count(target, noc, r.WRITE_WORDS_RECEIVED if answers else r.POSTED_WRITE_WORDS_RECEIVED, words)
         if answers:
             _count(target, noc, r.ACKNOWLEDGEMENTS_SENT)
 
 
 @kernel
-def _copy_l1(source, destination, first, to, size):
+def _copy_l1(source, target, first, to, size):
     """Bytes from one L1 to another, or inside one: as if all were read before the first is written."""
     if to <= first:
         for i in range(size):
-            destination.l1[to + i] = source.l1[first + i]
+            target.l1[to + i] = source.l1[first + i]
     else:
         for i in range(size - 1, -1, -1):
-            destination.l1[to + i] = source.l1[first + i]
+            target.l1[to + i] = source.l1[first + i]
 
 
 @kernel
-def _copy(source, destination, first, to, size):
+def _copy(source, target, first, to, size):
     """Status of a copy in which registers may take part, as one word."""
     if not is_register(first) and not is_register(to):
-        _copy_l1(source, destination, first, to, size)
+        _copy_l1(source, target, first, to, size)
         return DONE
     if is_register(first):
         status, value = mmio_load(source, NOC, first)
@@ -193,121 +187,134 @@ def _copy(source, destination, first, to, size):
         for i in range(WORD):
             value |= np.int64(source.l1[first + i]) << (8 * i)
     if is_register(to):
-        return mmio_store(destination, NOC, to, value)
+        return mmio_store(target, NOC, to, value)
     for i in range(WORD):
-        destination.l1[to + i] = np.uint8((value >> (8 * i)) & 0xFF)
+        target.l1[to + i] = np.uint8((value >> (8 * i)) & 0xFF)
     return DONE
 
 
 @kernel
-def _write_enabled_bytes(t, target, noc, initiator):
+def _write_enabled_bytes(t, target, q):
     """A write whose bytes are selected by a mask of 64 bits; both addresses count from a multiple of 16 (N19)."""
-    mask_low, mask_high = word_of(t, noc, initiator, r.LENGTH), word_of(t, noc, initiator, r.LENGTH_HIGH)
-    first = word_of(t, noc, initiator, r.TARGET_LO) & ~(BLOCK - 1)
-    to = word_of(t, noc, initiator, r.RETURN_LO) & ~(BLOCK - 1)
+    first, to = q.source & ~(BLOCK - 1), q.target & ~(BLOCK - 1)
     for step in range(ENABLED_BYTES):
         i = step if to <= first else ENABLED_BYTES - 1 - step  # the two may overlap
-        mask = mask_low if i < 32 else mask_high
-        if (mask >> (i & 31)) & 1:
+        if (q.length >> i) & 1:
             target.l1[to + i] = t.l1[first + i]
 
 
 @kernel
-def _write_inline(t, target, noc, initiator):
+def _write_inline(target, q):
     """AT_DATA to a register; in L1 to those of 16 bytes that the low or the high half of AT_LEN_BE selects (N16)."""
-    address, data = word_of(t, noc, initiator, r.TARGET_LO), word_of(t, noc, initiator, r.DATA)
-    if is_register(address):
-        return mmio_store(target, NOC, address, data)
-    mask = word_of(t, noc, initiator, r.LENGTH)
+    if is_register(q.target):
+        return mmio_store(target, NOC, q.target, q.operand)
     for i in range(BLOCK):
-        if ((mask >> i) | (mask >> (BLOCK + i))) & 1:
-            target.l1[(address & ~(BLOCK - 1)) + i] = np.uint8((data >> (8 * (i & 3))) & 0xFF)
+        if ((q.length >> i) | (q.length >> (BLOCK + i))) & 1:
+            target.l1[(q.target & ~(BLOCK - 1)) + i] = np.uint8((q.operand >> (8 * (i & 3))) & 0xFF)
     return DONE
 
 
 @kernel
-def serve(t, target, noc, initiator):
+def serve(t, target, q):
     """Move the data of a sound request between the initiator's tile `t` and the tile `target`, which counts it.
 
     Returns:
         A status; when it is not DONE, nothing has changed.
     """
-    kind = kind_of(t, noc, initiator)
-    there, back = word_of(t, noc, initiator, r.TARGET_LO), word_of(t, noc, initiator, r.RETURN_LO)
-    control = word_of(t, noc, initiator, r.CTRL)
     status = np.int64(DONE)
-    if kind == READ:
-        status = _copy(target, t, there, back, length_of(t, noc, initiator))
-    elif kind == ATOMIC:
-        code, data = word_of(t, noc, initiator, r.LENGTH), word_of(t, noc, initiator, r.DATA)
-        old = apply_atomic(target, there, code, data)
-        if control & RESPONSE:
-            t.l1_u32[back >> 2] = np.uint32(old)
-    elif kind == INLINE:
-        status = _write_inline(t, target, noc, initiator)
-    elif control & BYTE_ENABLES and not is_register(back):
-        _write_enabled_bytes(t, target, noc, initiator)
+    if q.kind == READ:
+        status = _copy(target, t, q.source, q.target, q.byte_count)
+    elif q.kind == ATOMIC:
+        old = apply_atomic(target, q.target & ADDRESS_BITS, q.length & ADDRESS_BITS, q.operand)
+        if q.control & RESPONSE:
+            t.l1_u32[(q.result & ADDRESS_BITS) >> 2] = np.uint32(old)
+    elif q.kind == INLINE:
+        status = _write_inline(target, q)
+    elif is_masked(q):
+        _write_enabled_bytes(t, target, q)
     else:
-        status = _copy(t, target, there, back, length_of(t, noc, initiator))
+        status = _copy(t, target, q.source, q.target, q.byte_count)
     if status == DONE:
-        count_at_target(t, target, noc, initiator)
+        count_at_target(target, q)
     return status
 
 
 @kernel
-def execute(t, target, noc, initiator):
-    """Carry out a sound request of tile `t` at the single tile `target`, which may be the same; returns a status."""
-    status = serve(t, target, noc, initiator)
-    if status == DONE:
-        count_at_initiator(t, noc, initiator, 1)
-    return status
-
-
-@kernel
-def _end_away(t, noc, initiator, status):
-    """The host has carried a request out, or has not: what remains to be done here; returns a status."""
-    if status == DONE:
-        count_at_initiator(t, noc, initiator, word_of(t, noc, initiator, RESPONSES * WORD))
-    elif status == REFUSED:
+def end_request(t, q):
+    """Status of the store that has started a request, now that the chip has carried the request out, or has not."""
+    q.state = IDLE
+    if q.status == DONE:
+        count_at_initiator(t, q, q.responses)
+    elif q.status == REFUSED:
         return refuse(t, AWAY)
-    return status
+    return q.status
+
+
+@kernel
+def _has_ended(t, q):
+    """True when the store in progress is made again because its request has ended meanwhile.
+
+    Cores do not make their own store again (`_end_request` of tile/schedule.py). An instruction that does more than
+    the store is executed again: a word of the coprocessor, an access by the debug interface, or the host's. A request
+    that has put its own core into reset belongs to another round or agent.
+    """
+    if q.state != ENDED or q.agent != t.now_agent:
+        return False
+    return q.agent >= CORES or q.started == t.now_round
 
 
 @kernel
 def start(t, noc, initiator):
-    """What a store of 1 to CMD_CTRL does; returns a status, and has changed nothing when it is not DONE.
+    """What a store of 1 to CMD_CTRL does; returns a status, and has changed nothing in L1 when it is not DONE.
 
-    What only this tile takes part in is carried out here. For the rest a chip is asked, and the store made again; a
-    tile without a chip refuses it.
+    What only this tile takes part in is carried out here. For the rest, REQUEST_PENDING asks the chip to; a tile
+    without a chip refuses it.
     """
-    answer = take_answer(t, noc, initiator)
-    if answer != NO_ANSWER:
-        return _end_away(t, noc, initiator, answer)
-    if check_kind(t, noc, initiator) != DONE:
+    number = INITIATORS * noc + initiator
+    q = t.noc_request[number]
+    if _has_ended(t, q):
+        return end_request(t, q)
+    decode(t, q, noc, initiator)
+    if check_kind(t, q) != DONE:
         return REFUSED
-    control = word_of(t, noc, initiator, r.CTRL)
-    target, back = word_of(t, noc, initiator, r.TARGET_HI), word_of(t, noc, initiator, r.RETURN_HI)
-    kind = kind_of(t, noc, initiator)
-    there = back if kind == WRITE else target
-    connected = word_of(t, noc, initiator, CONNECTED * WORD) != 0
-    multicast = (control & MULTICAST_BIT) != 0
-    if multicast and not connected:
-        return refuse(t, MULTICAST, control, noc, there)
-    if not connected and check(t, noc, initiator) != DONE:
+    multicast = (q.control & MULTICAST_BIT) != 0
+    if t.noc_connected == 0:
+        if multicast:
+            return refuse(t, MULTICAST, q.control, noc, q.other)
+        if check(t, q) != DONE:
+            return REFUSED
+    here = np.int64(t.niu_place[noc, 0]) & COORDINATE_BITS
+    has_own_end = q.kind != INLINE and (q.kind != ATOMIC or (q.control & RESPONSE) != 0)
+    if has_own_end and not (multicast and q.kind == READ) and translate(t, noc, q.own) != here:
+        return refuse(t, NOT_OWN, q.own & 0x3F, (q.own >> 6) & 0x3F)
+    q.end = translate(t, noc, q.other)
+    if multicast or q.end != here:
+        if t.noc_connected == 0:
+            return _refuse_elsewhere(t, q)
+        if multicast:
+            q.start = translate(t, noc, q.other >> CORNER_LSB)
+        q.state = PENDING
+        q.agent, q.started = t.now_agent, t.now_round
+        q.responses = 0
+        t.noc_pending = 1 + number
+        return REQUEST_PENDING
+    if t.noc_connected != 0 and check(t, q) != DONE:
         return REFUSED
-    if kind != INLINE and (kind != ATOMIC or control & RESPONSE):
-        own = target if kind == WRITE else back
-        if not (multicast and kind == READ) and not is_own(t, noc, own):
-            return refuse(t, NOT_OWN, own & 0x3F, (own >> 6) & 0x3F)
-    if multicast or not is_own(t, noc, there):
-        if connected:
-            return ask_host(t, noc, initiator, there)
-        addresses = word_of(t, noc, initiator, r.TARGET_LO), word_of(t, noc, initiator, r.RETURN_LO)
-        away, here = (addresses[1], addresses[0]) if kind == WRITE else addresses
-        return refuse(t, ELSEWHERE[len(KINDS) * noc + kind], there & 0x3F, (there >> 6) & 0x3F, away, here)
-    if connected and check(t, noc, initiator) != DONE:
-        return REFUSED
-    return execute(t, t, noc, initiator)
+    status = serve(t, t, q)
+    if status == DONE:
+        count_at_initiator(t, q, 1)
+    return status
+
+
+@kernel
+def _refuse_elsewhere(t, q):
+    away, here = q.target, q.source
+    if q.kind == READ:
+        away, here = here, away
+    elif q.kind != WRITE:
+        here = q.result
+    x, y = q.other & 0x3F, (q.other >> 6) & 0x3F
+    return refuse(t, ELSEWHERE[len(KINDS) * q.noc + q.kind], x, y, away & ADDRESS_BITS, here & ADDRESS_BITS)
 
 
 def start_entry(t, noc, initiator):
