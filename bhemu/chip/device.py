@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import struct
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
-
-from bhemu.chip.clock.clocks import QUANTUM, Clocks, in_tile
+from bhemu.chip.clock.clocks import QUANTUM, Clocks
 from bhemu.chip.coordinates import (
     NODES,
     RAW_ROWS,
@@ -16,31 +13,25 @@ from bhemu.chip.coordinates import (
     TENSIX_TILES,
     WIDTH,
     Harvesting,
-    Kind,
     Node,
+    Place,
     translation,
 )
 from bhemu.chip.noc.network import Network
 from bhemu.chip.noc.translation_tables import program_tables
-from bhemu.chip.nodes.arc import ArcTile
-from bhemu.chip.nodes.dram import CHANNEL_BYTES, CHANNELS, Dram
-from bhemu.chip.nodes.ethernet import EthernetTile
-from bhemu.chip.nodes.identity import PAGE, Identity, InterfaceNode, check_word, describe
-from bhemu.chip.nodes.pcie import PcieTile
+from bhemu.chip.nodes.dram import CHANNELS, Dram
+from bhemu.chip.nodes.identity import Identity
+from bhemu.chip.nodes.kinds import NodeModel
+from bhemu.chip.nodes.models import Parts, model_of
 from bhemu.chip.pcie.bars import Bars
 from bhemu.chip.pcie.dma import HostMemory
 from bhemu.chip.pcie.iatu import Iatu
 from bhemu.chip.pcie.pci import ConfigSpace
 from bhemu.chip.snapshot import LAYOUT, DeviceState, copy_pages, put_pages
 from bhemu.chip.state import new_chip
-from bhemu.errors import BhemuError, MemoryError_, UndefinedBehavior
-from bhemu.machine.state import L1_SIZE, new_tiles
+from bhemu.errors import UndefinedBehavior
+from bhemu.machine.state import new_tiles
 from bhemu.tile.cores import Cores
-from bhemu.tile.noc.request import MMIO_FIRST
-
-DRAM_INTERFACES: Final = (0x100_FFB20000, 0x100_FFB30000)
-"""Network interfaces of a DRAM node, above its memory."""
-Endpoint = ArcTile | EthernetTile | PcieTile | InterfaceNode
 
 
 class Device:
@@ -76,16 +67,17 @@ class Device:
         self.dram = [Dram(channel, self.record["page"][0, channel]) for channel in range(CHANNELS)]
         self._harvesting = harvesting
         self._logical = {physical: place for place, physical in sorted(self.translation.items(), key=lambda p: p[0][1])}
-        self._endpoints: dict[Node, Endpoint] = {}
+        self._models: dict[Place, NodeModel] = {}
         self.iatu = Iatu()
         self.host = host or HostMemory()
         self.bars = Bars(self, self.host, self.iatu, self.record["window_words"][0], self.record["window_kind"][0])
         self.clocks = Clocks(self.record, self.tiles, self._carry_out, quantum=quantum, threads=threads)
+        self._parts = Parts(harvesting, self.tiles, self.clocks, self.dram, self.host, self.iatu)
         self._network = Network(
             self.record[0],
             self.tiles,
             self.dram,
-            self._endpoint,
+            self._model,
             self.clocks.cores,
             self.clocks.transfer,
             self.node if simulator_order else None,
@@ -144,74 +136,37 @@ class Device:
     def _identity(self, node: Node) -> Identity:
         return Identity(node, self._logical.get(node.place, node.place))
 
-    def _endpoint(self, node: Node) -> Endpoint:
-        """What answers in a node that is neither Tensix nor DRAM."""
-        if node not in self._endpoints:
-            identity = self._identity(node)
-            if node.kind is Kind.ARC:
-                self._endpoints[node] = ArcTile(identity, self._harvesting, lambda: self.time)
-            elif node.kind is Kind.ETHERNET:
-                self._endpoints[node] = EthernetTile(identity)
-            elif node.kind is Kind.PCIE and node.index == 0:
-                self._endpoints[node] = PcieTile(identity, self.host, self.iatu)
-            else:
-                self._endpoints[node] = InterfaceNode(identity)
-        return self._endpoints[node]
+    def _model(self, node: Node) -> NodeModel:
+        """What answers in a node."""
+        model = self._models.get(node.place)
+        if model is None:
+            model = self._models[node.place] = model_of(node, self._identity(node), self._parts)
+        return model
 
     def read_node(self, node: Node, address: int, size: int, noc: int = 0) -> bytes:
-        """Bytes of a tile's memory, or one of its registers.
+        """Bytes of a node's memory, or one of its registers.
 
         Args:
             noc: through which the access comes.
         """
-        if node.kind is Kind.DRAM:
-            if address < CHANNEL_BYTES:
-                return self.dram[node.index].read(address, size)
-            interface = _dram_interface(node, address, size)
-            return struct.pack("<I", self._identity(node).read(interface, address - DRAM_INTERFACES[interface]))
-        if node.kind is not Kind.TENSIX:
-            return self._endpoint(node).read(address, size, noc)
-        if address + size <= L1_SIZE:
-            return self.tiles[node.index].l1[address : address + size].tobytes()  # type: ignore[no-any-return]
-        _check_register(node, address, size)
-        cores = self.clocks.touch(node.index)
-        try:
-            return struct.pack("<I", cores.load(address))
-        except BhemuError as error:
-            raise in_tile(node.index, error) from None
+        return self._model(node).read(address, size, noc)
 
     def write_node(self, node: Node, address: int, content: bytes, noc: int = 0) -> None:
-        """Bytes into a tile's memory, or into one of its registers; see `read_node`."""
-        if node.kind is Kind.DRAM:
-            if address >= CHANNEL_BYTES:
-                interface = _dram_interface(node, address, len(content))
-                self._identity(node).write(interface, address - DRAM_INTERFACES[interface])
-            self.dram[node.index].write(address, content)
-            return
-        if node.kind is not Kind.TENSIX:
-            self._endpoint(node).write(address, content, noc)
-            return
-        cores = self.clocks.touch(node.index)
-        if address + len(content) <= L1_SIZE:
-            self.tiles[node.index].l1[address : address + len(content)] = np.frombuffer(content, np.uint8)
-            return
-        _check_register(node, address, len(content))
-        try:
-            cores.store(address, struct.unpack("<I", content)[0])
-        except BhemuError as error:
-            raise in_tile(node.index, error) from None
+        """Bytes into a node's memory, or into one of its registers; see `read_node`."""
+        self._model(node).write(address, content, noc)
 
     # --- copies -------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> DeviceState:
         """A copy of everything that the chip holds; memory of the host is not part of it."""
+        states = {place: model.snapshot() for place, model in self._models.items()}
         return DeviceState(
             layout=LAYOUT,
             harvesting=self._harvesting,
             tiles=copy_pages(self.tiles),
             clocks=self.clocks.snapshot(),
             dram=tuple(channel.snapshot() for channel in self.dram),
-            endpoints={node.place: endpoint.snapshot() for node, endpoint in self._endpoints.items()},
+            nodes={place: state for place, state in states.items() if state is not None},
             pci=self.pci.snapshot(),
             iatu=self.iatu.snapshot(),
             bars=self.bars.snapshot(),
@@ -227,9 +182,9 @@ class Device:
         put_pages(self.tiles, state.tiles)
         for channel, pages in zip(self.dram, state.dram, strict=True):
             channel.restore(pages)
-        self._endpoints.clear()
-        for place, content in state.endpoints.items():
-            self._endpoint(NODES[place]).restore(content)
+        self._models.clear()
+        for place, content in state.nodes.items():
+            self._model(NODES[place]).restore(content)
         self.pci.restore(state.pci)
         self.iatu.restore(state.iatu)
         self.bars.restore(state.bars)
@@ -244,23 +199,3 @@ class Device:
     def write(self, paddr: int, content: bytes) -> None:
         """Bytes to a physical address inside a BAR (H5)."""
         self.bars.write(paddr, content)
-
-
-def _dram_interface(node: Node, address: int, size: int) -> int:
-    """Which network interface of a DRAM node an address above its memory belongs to."""
-    for noc, page in enumerate(DRAM_INTERFACES):
-        if page <= address < page + PAGE:
-            check_word(node, address, size)
-            return noc
-    raise MemoryError_(
-        f"{describe(node)}: {size} bytes at {address:#x}, a channel has 4 GiB", remedy="use addresses 0 to 0xffffffff"
-    )
-
-
-def _check_register(node: Node, address: int, size: int) -> None:
-    if address < MMIO_FIRST:
-        raise MemoryError_(
-            f"{describe(node)}: {size} bytes at {address:#x}, L1 ends at {L1_SIZE:#x}",
-            remedy="stay inside L1, or use registers from 0xffb11000 on",
-        )
-    check_word(node, address, size)

@@ -81,7 +81,7 @@ class DeviceState:
         tiles: their records.
         clocks: as `Clocks.snapshot` has it.
         dram: by channel.
-        endpoints: of ARC, PCIe and Ethernet tiles that somebody has accessed, by physical coordinates.
+        nodes: of ARC, PCIe and Ethernet tiles that were accessed, by physical coordinates.
         pci, iatu, bars: as their `snapshot` has it.
     """
 
@@ -90,7 +90,7 @@ class DeviceState:
     tiles: Pages
     clocks: Any
     dram: tuple[dict[int, bytes], ...]
-    endpoints: dict[Place, Any]
+    nodes: dict[Place, Any]
     pci: Any
     iatu: Any
     bars: Any

@@ -11,8 +11,9 @@ from typing import Any, Final
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
-from bhemu.chip.coordinates import NODES, TENSIX_TILES, WIDTH, Kind, Place
+from bhemu.chip.coordinates import NODES, WIDTH, Place
 from bhemu.chip.nodes.dram import CHANNELS, PAGES, ZEROS
+from bhemu.chip.nodes.kinds import CLOCKED, KINDS
 from bhemu.chip.pcie.windows import WINDOWS
 from bhemu.machine.compiler import JIT, record_of
 from bhemu.machine.state import TILE, TILE_TYPE
@@ -21,10 +22,6 @@ PLACES: Final = 32
 """Translated coordinates are smaller."""
 X_LSB: Final = 8
 """A physical place is x << X_LSB | y."""
-TENSIX: Final = 1
-DRAM: Final = 2
-NODE_KINDS: Final = {Kind.TENSIX: TENSIX, Kind.DRAM: DRAM}
-"""Kinds of nodes that compiled code deals with."""
 
 CHIP: Final[np.dtype[Any]] = np.dtype(
     [
@@ -38,14 +35,14 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("current", "i8"),  # tile that the host must attend to
         ("active_count", "i8"),
         ("lone_core", "i8"),  # the only one that runs in the only tile that moves, + 1; 0: not known
-        ("order", "i8", (TENSIX_TILES,)),  # the active tiles, in the order of their numbers
-        ("active", "u1", (TENSIX_TILES,)),
-        ("touched", "u1", (TENSIX_TILES,)),  # somebody else may have changed it since it moved
-        ("runs", "u1", (TENSIX_TILES,)),  # somebody in it could move when it was left
-        ("waiting", "u1", (TENSIX_TILES,)),  # a NoC request has to wait for another tile: it tries again in each clock
-        ("status", "u1", (TENSIX_TILES,)),  # why it stands in the midst of a clock; 0: it does not
-        ("local", "i8", (TENSIX_TILES,)),  # clocks that it has completed
-        ("moment", "i8", (TENSIX_TILES,)),  # round in which it stands in the midst of a clock
+        ("order", "i8", (len(CLOCKED),)),  # the active tiles, in the order of their numbers
+        ("active", "u1", (len(CLOCKED),)),
+        ("touched", "u1", (len(CLOCKED),)),  # somebody else may have changed it since it moved
+        ("runs", "u1", (len(CLOCKED),)),  # somebody in it could move when it was left
+        ("waiting", "u1", (len(CLOCKED),)),  # a NoC request has to wait for another tile: it tries again in each clock
+        ("status", "u1", (len(CLOCKED),)),  # why it stands in the midst of a clock; 0: it does not
+        ("local", "i8", (len(CLOCKED),)),  # clocks that it has completed
+        ("moment", "i8", (len(CLOCKED),)),  # round in which it stands in the midst of a clock
         # --- tiles on several threads ---------------------------------------------------------------------------------
         ("threads", "i8"),  # that take part, this one included
         ("share_begin", "i8"),  # counts the shares of work that were given out
@@ -96,7 +93,7 @@ def new_chip(tiles: np.ndarray[Any, Any], translation: Mapping[Place, Place], *,
     for (x, y), (column, row) in translation.items():
         memory["place"][0, x, y] = column << X_LSB | row
     for (column, row), node in NODES.items():
-        memory["place_kind"][0, column << X_LSB | row] = NODE_KINDS.get(node.kind, 0)
+        memory["place_kind"][0, column << X_LSB | row] = KINDS[node.kind].compiled
         memory["place_index"][0, column << X_LSB | row] = node.index
     if not JIT:
         PLAIN_TILES[tiles.ctypes.data] = tiles

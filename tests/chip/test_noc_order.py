@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Mapping
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,14 +13,15 @@ import pytest
 from bhemu.chip.coordinates import NODES, tensix_index
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.assembler import assemble as tensix
-from bhemu.machine.faults import WAIT
 from tests.chip.noc_programs import (
+    ALL_HELD,
     ATOMIC,
     DATA,
     INCREMENT,
     INLINE,
     MULTICAST,
     READ,
+    SOFT_RESET,
     WRITE,
     Board,
     at,
@@ -27,11 +29,24 @@ from tests.chip.noc_programs import (
     request,
 )
 from tests.riscv.rv_asm import assemble
+from tests.tile.debug_client import (
+    ARGUMENT_0,
+    CNTL_0,
+    CNTL_1,
+    COMMAND,
+    DEBUG_MODE,
+    READ_MEMORY,
+    RESULT,
+    WHICH,
+    DebugClient,
+)
 
 pytestmark = pytest.mark.plain
 
 FLAG, BACK, SUM = DATA + 0x100, DATA + 0x200, DATA + 0x300
 WALL_CLOCK = 0xFFB121F0
+MAILBOX_OF_B = 0xFFEC0000
+"""Where a T core loads what B has sent; B stores at the next window to send to T0."""
 FIRST, LAST, MIDDLE = (1, 2), (16, 11), (7, 6)
 
 
@@ -193,25 +208,26 @@ def test_a_poller_sees_what_the_host_and_other_tiles_write() -> None:
     assert 101_000 < board.word(LAST, SUM) < 101_100
 
 
-def test_a_store_that_must_wait_is_tried_again_in_each_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever makes a register of another tile wait; the core stands still, and goes on when it no longer does."""
-    board = Board({FIRST: request(ctrl=INLINE, target=0xFFB40010, target_hi=at(*LAST), data=5) + note_time(SUM)})
+def test_a_store_that_must_wait_goes_on_in_the_clock_in_which_it_can() -> None:
+    """Through the debug interface of another tile a paused core loads from its mailbox, which is empty at first."""
+    command = request(ctrl=INLINE, target=CNTL_0, target_hi=at(*LAST), data=0x80010000 | WHICH["T0"] << 17 | COMMAND)
+    board = Board({FIRST: command + note_time(SUM)})
+    board.chip.write_node(NODES[LAST], 0x6000, assemble("end: j end\n", 0x6000))
+    board.chip.write_node(NODES[LAST], SOFT_RESET, (ALL_HELD & ~(1 << 12)).to_bytes(4, "little"))
     cores = board.chip.cores(tensix_index(LAST))
-    attempt = cores.attempt
-    tried: list[int] = []
-
-    def busy(place: int, agent: int, address: int, size: int = 4, *, now: bool = True) -> int:
-        tried.append(board.chip.time)
-        return WAIT if board.chip.time < 150 else attempt(place, agent, address, size, now=now)
-
-    monkeypatch.setattr(cores, "attempt", busy)
+    debugger = DebugClient(SimpleNamespace(cores=cores), "T0")  # type: ignore[arg-type]
+    debugger.halt()
+    debugger.write(ARGUMENT_0, MAILBOX_OF_B)
+    cores.store(CNTL_1, DEBUG_MODE | READ_MEMORY)
     board.start(FIRST)
     board.chip.clock(120)
     assert board.chip.cores(0)["B"].state == "blocked"
     assert board.counters(FIRST) == {}
-    board.chip.clock(80)
-    assert tried == list(range(tried[0], 151))
-    assert cores.load(0xFFB40010) == 5
+    board.chip.clock(30)
+    cores.store(MAILBOX_OF_B + 0x1000, 0x1234, agent=0)
+    board.chip.clock(50)
+    cores.store(CNTL_0, 0)
+    assert debugger.read(RESULT) == 0x1234
     assert 150 < board.word(FIRST, SUM) < 160
     assert board.counters(FIRST)[10] == 1
 
@@ -301,14 +317,12 @@ def test_the_coprocessor_starts_a_request(places: tuple[tuple[int, int], ...]) -
     assert board.counters(me)[10] == 1
 
 
-@pytest.mark.parametrize("carries", [0, 1])
-def test_a_thread_that_waits_for_a_word_of_l1_sees_what_another_tile_writes(carries: int) -> None:
+def test_a_thread_that_waits_for_a_word_of_l1_sees_what_another_tile_writes() -> None:
     """ATCAS waits at the gate; no core of its tile is running."""
     wait = tensix("ATCAS SwapVal=3, CmpVal=1, AddrRegIndex=0")
     push = f"li a0, 0xffe40000\nli a1, {wait:#x}\nsw a1, 0(a0)\nebreak\n"
     send = request(ctrl=WRITE, target=DATA, target_hi=at(*FIRST), back=0, back_hi=at(*LAST), length=16)
     board = Board({FIRST: f"li a0, {DATA:#x}\nli a1, 1\nsw a1, 0(a0)\n" + send, LAST: push})
-    board.chip.record["carries"] = carries
     board.start(LAST)
     board.chip.clock(100)
     index = tensix_index(LAST)

@@ -17,7 +17,7 @@ from bhemu.chip.coordinates import HEIGHT, NODES, WIDTH, Kind, Node, Place, tens
 from bhemu.chip.noc.refusals import Request, check_multicast, check_request, is_register
 from bhemu.chip.noc.transfer import LEFT
 from bhemu.chip.nodes.dram import Dram
-from bhemu.chip.nodes.kinds import NodeMemory
+from bhemu.chip.nodes.kinds import KINDS, NodeModel
 from bhemu.chip.state import PLACES, X_LSB
 from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.machine.agents import NOC
@@ -51,7 +51,7 @@ class Network:
         chip: Any,
         tiles: np.ndarray[Any, Any],
         dram: list[Dram],
-        memory: Callable[[Node], NodeMemory],
+        memory: Callable[[Node], NodeModel],
         cores: Callable[[int], Cores],
         transfer: Transfer,
         named: Callable[[Place], Node] | None,
@@ -93,7 +93,7 @@ class Network:
             if end is None:
                 record.responses = 0  # a multicast that nobody receives
                 return DONE
-            if end.kind not in (Kind.TENSIX, Kind.DRAM):
+            if not KINDS[end.kind].compiled:
                 record.responses = 1
                 return self._serve(request, end)
             if end.kind is Kind.DRAM and request.kind != q.READ:
@@ -185,8 +185,8 @@ class Network:
                 return WAIT
         else:
             content = struct.pack("<I", request.data)
-        if request.kind == q.INLINE and not (end.kind is Kind.ETHERNET and is_register(to)):
-            if end.kind is Kind.ETHERNET:
+        if request.kind == q.INLINE and not (KINDS[end.kind].tile and is_register(to)):
+            if KINDS[end.kind].tile:
                 note_open_choice(self._tiles[request.tile], q.INLINE_TO_L1)
             content, mask = content * (q.BLOCK // q.WORD), (mask | mask >> q.BLOCK) & 0xFFFF
         elif not request.masked:
@@ -196,8 +196,8 @@ class Network:
             memory.write((to & -q.BLOCK) + offset, part, request.noc)
         return DONE
 
-    def _atomic(self, request: Request, memory: NodeMemory) -> int:
-        """An atomic in the L1 of an Ethernet tile (N22)."""
+    def _atomic(self, request: Request, memory: NodeModel) -> int:
+        """An atomic in the L1 of a tile (N22)."""
         if self._scratch is None:
             self._scratch = Cores(Coprocessor(new_tiles(1)))
         first = request.target & -q.BLOCK

@@ -11,22 +11,12 @@ from typing import Any, Final
 
 from bhemu.chip.coordinates import Kind, Node, Place, tensix_place
 from bhemu.chip.noc.multicast import DESTINATIONS, EXCLUDES, STRIDES
-from bhemu.chip.noc.transfer import DRAM_READ_ALIGNMENT
-from bhemu.chip.nodes.dram import CHANNEL_BYTES
-from bhemu.chip.nodes.ethernet import L1_BYTES
 from bhemu.chip.nodes.identity import describe
+from bhemu.chip.nodes.kinds import KINDS
 from bhemu.errors import MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
-from bhemu.machine.state import L1_SIZE
 from bhemu.tile.noc import niu_registers as r
 from bhemu.tile.noc import request as q
 
-TILES: Final = (Kind.TENSIX, Kind.ETHERNET)
-_SIZES: Final = {Kind.TENSIX: L1_SIZE, Kind.ETHERNET: L1_BYTES, Kind.DRAM: CHANNEL_BYTES}
-_ALIGNMENT: Final = {Kind.DRAM: DRAM_READ_ALIGNMENT, Kind.PCIE: 1, Kind.ARC: 4}
-"""What both addresses of a read must agree modulo, by the kind of its source, where it is not 16 (N19).
-
-For the host's memory one source says 64 and another does not look at it.
-"""
 _NIU: Final = range(0xFFB20000, 0xFFB40000)
 _64_BITS: Final = (1 << 64) - 1
 
@@ -154,7 +144,8 @@ def check_request(request: Request, own: Node, end: Node | None, *, allow_open: 
 
 def _check_place(node: Node, address: int, size: int, *, writes: bool) -> None:
     """Refuse bytes that a node does not have (N4, N18); other nodes than tiles and DRAM do so themselves."""
-    if node.kind in TILES and is_register(address):
+    kind = KINDS[node.kind]
+    if kind.tile and is_register(address):
         if size != q.WORD or address % q.WORD:
             raise UndefinedBehavior(
                 f"{size} bytes of the register {address:#x} of {describe(node)}",
@@ -165,9 +156,9 @@ def _check_place(node: Node, address: int, size: int, *, writes: bool) -> None:
                 f"a store to CMD_CTRL of a network interface ({address:#x}) would start another request",
                 remedy="start requests from a core",
             )
-    elif node.kind in _SIZES and address + size > _SIZES[node.kind]:
+    elif kind.memory is not None and address + size > kind.memory:
         raise MemoryError_(
-            f"{size} bytes at {address:#x} of {describe(node)}, whose memory ends at {_SIZES[node.kind]:#x}",
+            f"{size} bytes at {address:#x} of {describe(node)}, whose memory ends at {kind.memory:#x}",
             remedy="stay inside; registers of a Tensix tile begin at 0xffb11000, addresses of tiles have 32 bits",
         )
 
@@ -184,10 +175,10 @@ def _check_copy(request: Request, source: Node, first: int, to: Node, address: i
         )
     _check_place(source, first, size, writes=False)
     _check_place(to, address, size, writes=True)
-    if any(node.kind in TILES and is_register(at) for node, at in ((source, first), (to, address))):
+    if any(KINDS[node.kind].tile and is_register(at) for node, at in ((source, first), (to, address))):
         modulus = q.WORD
     else:
-        modulus = _ALIGNMENT.get(source.kind, q.BLOCK)
+        modulus = KINDS[source.kind].read_alignment
     if (first - address) % modulus:
         raise UndefinedBehavior(
             f"the addresses {first:#x} and {address:#x} differ modulo {modulus}",
@@ -196,7 +187,7 @@ def _check_copy(request: Request, source: Node, first: int, to: Node, address: i
 
 
 def _check_inline(request: Request, end: Node | None, allow_open: bool) -> None:
-    tile = end is None or end.kind in TILES
+    tile = end is None or KINDS[end.kind].tile
     if tile and is_register(request.target):
         if end is not None:
             _check_place(end, request.target, q.WORD, writes=True)
@@ -212,7 +203,7 @@ def _check_inline(request: Request, end: Node | None, allow_open: bool) -> None:
 
 def _check_atomic(request: Request, own: Node, end: Node | None) -> None:
     kind = Kind.TENSIX if end is None else end.kind
-    if kind not in TILES or is_register(request.target) or request.target % q.WORD:
+    if not KINDS[kind].tile or is_register(request.target) or request.target % q.WORD:
         raise UndefinedBehavior(
             f"an atomic works on an aligned word of L1, not at {request.target:#x} of a {kind.value} node",
             remedy="atomics work in the L1 of Tensix and Ethernet tiles",

@@ -15,7 +15,8 @@ from bhemu.chip.clock.tiles import ATTENDED, before_write, l1_address, tile_of, 
 from bhemu.chip.coordinates import HEIGHT, WIDTH
 from bhemu.chip.noc.multicast import INCLUDE_SOURCE, distance_to, is_known_exclusion, reaches
 from bhemu.chip.nodes.dram import CHANNEL_BYTES, PAGE, PAGE_BITS
-from bhemu.chip.state import DRAM, PLACES, TENSIX, X_LSB
+from bhemu.chip.nodes.kinds import DRAM, DRAM_READ_ALIGNMENT, TENSIX
+from bhemu.chip.state import PLACES, X_LSB
 from bhemu.machine.agents import NOC
 from bhemu.machine.bytes import move_bytes
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
@@ -31,8 +32,6 @@ LEFT: Final = -1
 """Nothing has been done: it is for Python to decide."""
 _COORDINATE: Final = 63
 _NOWHERE: Final = -1
-DRAM_READ_ALIGNMENT: Final = 64
-"""What both addresses of a read from DRAM must agree modulo (N19)."""
 _TILE_BYTES: Final = TILE.itemsize
 _REQUEST_BYTES: Final = NOC_REQUEST.itemsize
 _WORD: Final = offset_of(TILE, "noc_request") + offset_of(NOC_REQUEST, "word")

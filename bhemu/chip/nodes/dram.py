@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any, Final
 
 import numpy as np
 
+from bhemu.chip.nodes.identity import PAGE as INTERFACE_PAGE
+from bhemu.chip.nodes.identity import Identity, check_word, describe
+from bhemu.chip.nodes.kinds import DRAM_CHANNEL as CHANNEL_BYTES
+from bhemu.chip.nodes.kinds import DRAM_INTERFACES
 from bhemu.errors import MemoryError_
 
 CHANNELS: Final = 8
-CHANNEL_BYTES: Final = 1 << 32
 PAGE_BITS: Final = 16
 PAGE: Final = 1 << PAGE_BITS
 PAGES: Final = CHANNEL_BYTES >> PAGE_BITS
@@ -87,3 +91,47 @@ class Dram:
             del self.pages[number]
         for number, content in pages.items():
             self.page(number)[:] = np.frombuffer(content, np.uint8)
+
+
+class DramNode:
+    """One port of a channel, with network interfaces above the memory.
+
+    Args:
+        identity: of the node.
+        channel: whose memory it shows.
+    """
+
+    def __init__(self, identity: Identity, channel: Dram) -> None:
+        self._identity = identity
+        self._channel = channel
+
+    def snapshot(self) -> None:
+        """Its state is that of the channel."""
+
+    def restore(self, state: None) -> None:
+        """Nothing to put back."""
+
+    def read(self, address: int, size: int, noc: int = 0) -> bytes:
+        """Bytes of the channel, or a register of a network interface."""
+        if address < CHANNEL_BYTES:
+            return self._channel.read(address, size)
+        interface = self._interface(address, size)
+        return struct.pack("<I", self._identity.read(interface, address - DRAM_INTERFACES[interface]))
+
+    def write(self, address: int, content: bytes, noc: int = 0) -> None:
+        """Bytes into the channel."""
+        if address >= CHANNEL_BYTES:
+            interface = self._interface(address, len(content))
+            self._identity.write(interface, address - DRAM_INTERFACES[interface])
+        self._channel.write(address, content)
+
+    def _interface(self, address: int, size: int) -> int:
+        """Which network interface an address above the memory belongs to."""
+        for noc, page in enumerate(DRAM_INTERFACES):
+            if page <= address < page + INTERFACE_PAGE:
+                check_word(self._identity.node, address, size)
+                return noc
+        raise MemoryError_(
+            f"{describe(self._identity.node)}: {size} bytes at {address:#x}, a channel has 4 GiB",
+            remedy="use addresses 0 to 0xffffffff",
+        )

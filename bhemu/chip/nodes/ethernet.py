@@ -8,14 +8,14 @@ from typing import Final
 import numpy as np
 
 from bhemu.chip.nodes.identity import PAGE, Identity, check_word, describe
+from bhemu.chip.nodes.kinds import ETHERNET_L1 as L1_BYTES
+from bhemu.chip.nodes.kinds import TILE_INTERFACES as INTERFACES
 from bhemu.errors import MemoryError_, Unimplemented
 from bhemu.tile.noc.request import MMIO_FIRST
 
-L1_BYTES: Final = 512 * 1024
 SOFT_RESET: Final = 0xFFB121B0
 IN_RESET: Final = 0x1800
 """Both cores."""
-INTERFACES: Final = (0xFFB20000, 0xFFB30000)
 
 POST_CODE: Final = 0x7CC00
 PORT_STATUS: Final = 0x7CC04

@@ -8,7 +8,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from bhemu.chip.coordinates import HEIGHT, WIDTH, Kind, Node, Place
+from bhemu.chip.coordinates import HEIGHT, WIDTH, Node, Place
+from bhemu.chip.nodes.kinds import KINDS
 from bhemu.errors import UndefinedBehavior, Unimplemented
 
 NODE_ID: Final = 0x44
@@ -18,19 +19,6 @@ ID_LOGICAL: Final = 0x148
 TRANSLATES: Final = 1 << 14
 """Bit of NIU_CFG_0: coordinates are translated (N5)."""
 PAGE: Final = 0x10000
-INTERFACE: Final = 0xFFFFFFFF_FF000000
-"""Registers of a node that has 64-bit addresses; the interface of the NoC that the access comes through."""
-ROUTER_INTERFACE: Final = 0xFF000000
-"""The same for nodes that are routers only."""
-_ENDPOINT_TYPES: Final = {
-    Kind.TENSIX: 0x0100,
-    Kind.ETHERNET: 0x0200,
-    Kind.PCIE: 0x0300,
-    Kind.ARC: 0x0500,
-    Kind.DRAM: 0x0800,
-    Kind.L2CPU: 0x0901,
-    Kind.SECURITY: 0x0A00,
-}
 
 
 def node_id(place: Place, noc: int) -> int:
@@ -41,7 +29,7 @@ def node_id(place: Place, noc: int) -> int:
 
 def endpoint_id(node: Node, noc: int) -> int:
     """ENDPOINT_ID: number of the tile among its kind, kind, NoC (N12)."""
-    return node.index | _ENDPOINT_TYPES.get(node.kind, 0) << 8 | noc << 24
+    return node.index | KINDS[node.kind].endpoint_type << 8 | noc << 24
 
 
 class Identity:
@@ -111,7 +99,7 @@ class InterfaceNode:
 
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
-        self._page = ROUTER_INTERFACE if identity.node.kind is Kind.ROUTER else INTERFACE
+        self._page = KINDS[identity.node.kind].interfaces[0]
 
     def snapshot(self) -> None:
         """It holds nothing that can change."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from bhemu.chip.nodes.identity import INTERFACE, PAGE, Identity, check_word, describe
+from bhemu.chip.nodes.identity import PAGE, Identity, check_word, describe
+from bhemu.chip.nodes.kinds import INTERFACE
 from bhemu.chip.pcie.dma import HostMemory
 from bhemu.chip.pcie.iatu import Iatu
 from bhemu.errors import UndefinedBehavior, Unimplemented

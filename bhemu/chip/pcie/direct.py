@@ -14,6 +14,7 @@ import numpy as np
 from bhemu.chip.clock.tiles import can_react, l1_address, tile_of, touch
 from bhemu.chip.coordinates import RAW_ROWS
 from bhemu.chip.nodes.dram import PAGE, PAGE_BITS
+from bhemu.chip.nodes.kinds import DRAM, TENSIX
 from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE
 from bhemu.chip.pcie.windows import (
     ENTRY_BYTES,
@@ -25,7 +26,7 @@ from bhemu.chip.pcie.windows import (
     WINDOW_CONFIG,
     WINDOW_CONFIG_END,
 )
-from bhemu.chip.state import CHIP, DRAM, PLACES, TENSIX
+from bhemu.chip.state import CHIP, PLACES
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE, offset_of
 
