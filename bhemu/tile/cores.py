@@ -34,7 +34,7 @@ from bhemu.riscv.slow import slow_core_entry
 from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_value
 from bhemu.tile import one_round, schedule
 from bhemu.tile.memory_map import device_load_entry, device_store_entry
-from bhemu.tile.noc.transfer import atomic_entry, start_entry
+from bhemu.tile.noc.transfer import atomic_entry, start
 from bhemu.tile.turns import run_turns_entry
 
 Array = np.ndarray[Any, Any]
@@ -48,7 +48,7 @@ provide(DEVICE_LOAD, "device_load", device_load_entry)
 provide(DEVICE_STORE, "device_store", device_store_entry)
 provide(RUN_TURNS, "run_turns", run_turns_entry)
 provide(ADVANCE_TILE, "advance_tile", schedule.advance_tile_entry)
-provide(NOC_START, "noc_start", start_entry)
+provide(NOC_START, "noc_start", start)
 set_value(CODE_CACHE, CODE.ctypes.data if JIT else CODE[0])
 
 _entries: dict[str, Entry] = {}

@@ -437,6 +437,11 @@ REFUSALS = {
         Unimplemented,
         "start another",
     ),
+    "starts another with what it reads": (
+        {**FROM_B, "back": 0xFFB20040, "length": 4},
+        Unimplemented,
+        "start another",
+    ),
     "unknown register": ({**FROM_B, "target": 0xFFB7F000 + 0x40000, "length": 4}, BhemuError, "tile 16-11"),
     "own side": ({**TO_B, "target_hi": at(*B)}, Unimplemented, "own side"),
     "multicast read": (

@@ -56,7 +56,7 @@ def request(
     kind = source.choice(("read", "write", "read dram", "write dram", "atomic", "multicast", "masked"))
     if "dram" in kind:
         end = (source.choice(DRAM_X), source.randrange(12, 24))
-        there += source.choice((0, 0xFFF0, 0x10000))
+        there += source.choice((0, 0xFFF0, 0x10000, 0xFF000000))  # the last: a register's address in a tile
     if source.random() < 0.04:
         there = source.choice((0x17FFF0, 0x180000))
     own, other = at(*ME), at(*end)

@@ -79,7 +79,7 @@ def touch_by(chip, index, other, in_turn):
 
 
 @kernel
-def before_write(chip, index, other, in_turn):
-    """The same for L1 alone: a tile that cannot react to the change need not move."""
-    if other != index and (chip.active[other] != 0 or can_react(tile_of(chip, other))):
+def before_write(chip, index, other, target, in_turn):
+    """The same for L1 of `target`, tile `other`, alone: a tile that cannot react to the change need not move."""
+    if other != index and (chip.active[other] != 0 or can_react(target)):
         touch_by(chip, index, other, in_turn)

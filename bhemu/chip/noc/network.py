@@ -180,9 +180,10 @@ class Network:
         to, mask = request.target, request.length
         if request.kind == q.WRITE:
             first = request.source & -q.BLOCK if request.masked else request.source
-            content = self._read_own(request.tile, first, request.size)
-            if content is None:
+            own = self._read_own(request.tile, first, request.size)
+            if own is None:
                 return WAIT
+            content = own
         else:
             content = struct.pack("<I", request.data)
         if request.kind == q.INLINE and not (KINDS[end.kind].tile and is_register(to)):

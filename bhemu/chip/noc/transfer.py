@@ -14,8 +14,8 @@ import numpy as np
 from bhemu.chip.clock.tiles import ATTENDED, before_write, l1_address, tile_of, touch_by
 from bhemu.chip.coordinates import HEIGHT, WIDTH
 from bhemu.chip.noc.multicast import INCLUDE_SOURCE, distance_to, is_known_exclusion, reaches
-from bhemu.chip.nodes.dram import CHANNEL_BYTES, PAGE, PAGE_BITS
-from bhemu.chip.nodes.kinds import DRAM, DRAM_READ_ALIGNMENT, TENSIX
+from bhemu.chip.nodes.dram import PAGE, PAGE_BITS
+from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, DRAM_READ_ALIGNMENT, TENSIX
 from bhemu.chip.state import PLACES, X_LSB
 from bhemu.machine.agents import NOC
 from bhemu.machine.bytes import move_bytes
@@ -63,11 +63,11 @@ def _place(chip, noc, coordinate, raw):
 
 
 @kernel
-def _has(node, address, size):
+def _has(node, register, address, size):
     """True when a Tensix tile or a DRAM channel has bytes at an address; registers of a tile are whole words."""
-    if node == TENSIX and q.is_register(address):
+    if register:
         return size == q.WORD and (address & (q.WORD - 1)) == 0
-    return address >= 0 and address + size <= (CHANNEL_BYTES if node == DRAM else L1_SIZE)
+    return address >= 0 and address + size <= (DRAM_CHANNEL if node == DRAM else L1_SIZE)
 
 
 @kernel
@@ -81,13 +81,15 @@ def _is_sound_copy(request, node):
     if request.kind == q.READ:
         from_node, to_node = to_node, from_node
         modulus = DRAM_READ_ALIGNMENT if node == DRAM else q.BLOCK
-    elif q.is_masked(request):
+    elif request.masked != 0:
         source, target = source & ~(q.BLOCK - 1), target & ~(q.BLOCK - 1)
-    if (from_node == TENSIX and q.is_register(source)) or (to_node == TENSIX and q.is_register(target)):
+    from_register = request.from_register != 0 and from_node == TENSIX
+    to_register = request.to_register != 0 and to_node == TENSIX
+    if from_register or to_register:
         modulus = q.WORD
-    if not _has(from_node, source, size) or not _has(to_node, target, size) or (source - target) & (modulus - 1):
+    if (source - target) & (modulus - 1) or not _has(from_node, from_register, source, size):
         return False
-    return to_node != TENSIX or not q.starts_another(target)
+    return _has(to_node, to_register, target, size) and not (to_register and q.starts_another(target))
 
 
 @kernel
@@ -162,7 +164,7 @@ def _selects(request, i):
 @kernel
 def _write_dram(chip, request, channel, source):
     """Status of a write or inline write to DRAM, from an address in this process; LEFT: it has no pages there yet."""
-    whole = request.kind == q.WRITE and not q.is_masked(request)
+    whole = request.kind == q.WRITE and request.masked == 0
     to = np.int64(request.target) if whole else request.target & ~(q.BLOCK - 1)
     size = np.int64(q.BLOCK) if request.kind == q.INLINE else np.int64(request.byte_count)
     if not _dram_ready(chip, channel, to, size):
@@ -178,12 +180,12 @@ def _write_dram(chip, request, channel, source):
 
 
 @kernel
-def _write_tile(chip, index, request, other, source, in_turn):
+def _write_tile(chip, index, request, other, target, source, in_turn):
     """Status of a write or inline write at one tile, from an address in this process."""
-    if q.is_register(request.target):
+    if request.to_register != 0:
         return _register(chip, index, other, DEVICE_STORE, request.target, request.word, in_turn)[0]
-    before_write(chip, index, other, in_turn)
-    if request.kind == q.WRITE and not q.is_masked(request):
+    before_write(chip, index, other, target, in_turn)
+    if request.kind == q.WRITE and request.masked == 0:
         move_bytes(l1_address(chip, other) + request.target, source, request.byte_count)
         return np.int64(DONE)
     to = l1_address(chip, other) + (request.target & ~(q.BLOCK - 1))
@@ -196,19 +198,19 @@ def _write_tile(chip, index, request, other, source, in_turn):
 
 
 @kernel
-def _change_tile(chip, index, request, other, source, in_turn):
+def _change_tile(chip, index, t, request, other, source, in_turn):
     """Status of a write, inline write or atomic at one tile, which counts it."""
-    t = tile_of(chip, index)
+    target = tile_of(chip, other)
     status = np.int64(DONE)
     if request.kind == q.ATOMIC:
-        before_write(chip, index, other, in_turn)
-        old = apply_atomic(tile_of(chip, other), request.target, request.length & q.ADDRESS_BITS, request.operand)
+        before_write(chip, index, other, target, in_turn)
+        old = apply_atomic(target, request.target, request.length & q.ADDRESS_BITS, request.operand)
         if request.control & q.RESPONSE:
             t.l1_u32[request.result >> 2] = np.uint32(old)
     else:
-        status = _write_tile(chip, index, request, other, source, in_turn)
+        status = _write_tile(chip, index, request, other, target, source, in_turn)
     if status == DONE:
-        count_at_target(tile_of(chip, other), request)
+        count_at_target(target, request)
         request.responses += 1
     return status
 
@@ -217,12 +219,12 @@ def _change_tile(chip, index, request, other, source, in_turn):
 def _read(chip, index, request, node, other, word, in_turn):
     """Status of a read; `word` is the address in this process of `request.word`."""
     to = l1_address(chip, index) + request.target
-    into_register = q.is_register(request.target)
+    into_register = request.to_register != 0
     if into_register:
         to = word
     if node == DRAM:
         _copy_dram(chip, other, request.source, to, request.byte_count, False)
-    elif q.is_register(request.source):
+    elif request.from_register != 0:
         status, value = _register(chip, index, other, DEVICE_LOAD, request.source, np.int64(0), in_turn)
         if status != DONE:
             return status
@@ -258,7 +260,7 @@ def _multicast(chip, index, request, first, last, source, in_turn):
     """
     t = tile_of(chip, index)
     include = (request.control & INCLUDE_SOURCE) != 0
-    in_order = request.kind == q.ATOMIC or q.is_register(request.target)
+    in_order = request.kind == q.ATOMIC or request.to_register != 0
     count, way = 0, WIDTH * HEIGHT
     own = False
     for y in range(HEIGHT):
@@ -282,11 +284,11 @@ def _multicast(chip, index, request, first, last, source, in_turn):
             elif other != index or include:
                 count += 1
                 if count > request.responses:
-                    status = _change_tile(chip, index, request, other, source, in_turn)
+                    status = _change_tile(chip, index, t, request, other, source, in_turn)
                     if status != DONE:
                         return status
     if own:
-        return _change_tile(chip, index, request, index, source, in_turn)
+        return _change_tile(chip, index, t, request, index, source, in_turn)
     return np.int64(DONE)
 
 
@@ -307,9 +309,8 @@ def _survey(chip, index, request, start, end):
 
 
 @kernel
-def _carry(chip, index, number, in_turn):
-    """Status with which a request of tile `index` has ended; others: see `carry_out_entry`."""
-    t = tile_of(chip, index)
+def _carry(chip, index, t, number, in_turn):
+    """Status with which a request of tile `index`, whose record is `t`, has ended; others: see `carry_out_entry`."""
     request = t.noc_request[number]
     end = _place(chip, request.noc, request.other, request.end)
     if end == _NOWHERE:
@@ -323,29 +324,29 @@ def _carry(chip, index, number, in_turn):
     node = np.int64(chip.place_kind[end])
     if node not in (TENSIX, DRAM) or not _is_sound(t, request, node):
         return np.int64(LEFT)
-    if request.kind == q.INLINE and node == TENSIX and not q.is_register(request.target):
+    if request.kind == q.INLINE and node == TENSIX and request.to_register == 0:
         open_choice(t, q.INLINE_TO_L1, request.target)
     word = chip.tiles + index * _TILE_BYTES + number * _REQUEST_BYTES + _WORD
     other = np.int64(chip.place_index[end])
     if request.kind == q.READ:
         return _read(chip, index, request, node, other, word, in_turn)
     source = word
-    if request.kind == q.WRITE and q.is_register(request.source):
+    if request.kind == q.WRITE and request.from_register != 0:
         status, value = _register(chip, index, index, DEVICE_LOAD, request.source, np.int64(0), in_turn)
         if status != DONE:
             return status
         request.word = value
     elif request.kind == q.WRITE:
         source = l1_address(chip, index) + request.source
-        if q.is_masked(request):
+        if request.masked != 0:
             source = l1_address(chip, index) + (request.source & ~(q.BLOCK - 1))
-        elif q.is_register(request.target):
+        elif request.to_register != 0 and node == TENSIX:
             move_bytes(word, source, request.byte_count)
     if multicast:
         first, last = _mirrored(start, request.noc), _mirrored(end, request.noc)
         return _multicast(chip, index, request, first, last, source, in_turn)
     if node == TENSIX:
-        return _change_tile(chip, index, request, other, source, in_turn)
+        return _change_tile(chip, index, t, request, other, source, in_turn)
     status = _write_dram(chip, request, other, source)
     if status == DONE:
         request.responses = 1
@@ -357,7 +358,7 @@ def carry_out(chip, index):
     """Carry out the pending request of a tile whose turn it is; False when Python has to (clock/clocks.py)."""
     t = tile_of(chip, index)
     request = t.noc_request[t.noc_pending - 1]
-    status = _carry(chip, index, np.int64(t.noc_pending) - 1, 1)
+    status = _carry(chip, index, t, np.int64(t.noc_pending) - 1, 1)
     if status == WAIT and request.responses == 0:
         chip.waiting[index] = 1
     elif status == DONE:
@@ -384,4 +385,4 @@ def carry_out_entry(chip, index, number, in_turn):
     Returns:
         DONE; WAIT; REFUSED or NOT_COMPILED, of a register of tile `noc_end`; LEFT, nothing has been done.
     """
-    return _carry(chip, index, number, in_turn)
+    return _carry(chip, index, tile_of(chip, index), number, in_turn)

@@ -136,11 +136,6 @@ STARTS_ANOTHER: Final = fault(
 
 
 @kernel
-def _table_entry(t, noc, table, index):
-    return (np.int64(t.niu_config[noc, table + index // 6]) >> (5 * (index % 6))) & 0x1F
-
-
-@kernel
 def translate(t, noc, coordinate):
     """Raw coordinate on NoC `noc` (y << 6 | x) of one that software uses, by the tile's tables (N5, N6).
 
@@ -153,9 +148,9 @@ def translate(t, noc, coordinate):
         return coordinate & COORDINATE_BITS
     raw_x, raw_y = x, y
     if ((np.int64(t.niu_config[noc, ROW_MASK]) >> (y & 31)) & 1) == 0:
-        raw_x = _table_entry(t, noc, X_TABLE, x & 31)
+        raw_x = (np.int64(t.niu_config[noc, X_TABLE + (x & 31) // 6]) >> (5 * ((x & 31) % 6))) & 31
     if ((np.int64(t.niu_config[noc, COLUMN_MASK]) >> (x & 31)) & 1) == 0:
-        raw_y = _table_entry(t, noc, Y_TABLE, y & 31)
+        raw_y = (np.int64(t.niu_config[noc, Y_TABLE + (y & 31) // 6]) >> (5 * ((y & 31) % 6))) & 31
     return raw_y << 6 | raw_x
 
 
@@ -182,6 +177,7 @@ def decode(t, q, noc, initiator):
     q.byte_count = q.length
     q.operand = q.word = words[r.DATA // WORD]
     q.exclude = words[r.EXCLUDE // WORD]
+    q.masked = 0
     if control & ATOMIC_BIT:
         q.kind = ATOMIC
     elif control & WRITE_BIT and control & INLINE_BIT:
@@ -190,17 +186,14 @@ def decode(t, q, noc, initiator):
         q.kind = WRITE
         q.target = second
         q.own, q.other = q.other, q.own
-        if control & BYTE_ENABLES:
-            q.byte_count = WORD if is_register(second) else ENABLED_BYTES
     else:
         q.kind = READ
         q.target = second
-
-
-@kernel
-def is_masked(q):
-    """A write of selected bytes to memory; both addresses then count from a multiple of 16 (N19)."""
-    return q.kind == WRITE and (q.control & BYTE_ENABLES) != 0 and not is_register(q.target)
+    q.from_register = 1 if is_register(q.source) else 0
+    q.to_register = 1 if is_register(q.target) else 0
+    if q.kind == WRITE and control & BYTE_ENABLES:
+        q.masked = 1 - q.to_register
+        q.byte_count = ENABLED_BYTES if q.masked != 0 else WORD
 
 
 @kernel
@@ -237,7 +230,7 @@ def _check_copy(t, q):
         return refuse(t, LENGTH)
     if size < 0 or size > LONGEST_PACKET:
         return refuse(t, TOO_LONG, size, LONGEST_PACKET)
-    if is_masked(q):
+    if q.masked != 0:
         source, target = source & ~(BLOCK - 1), target & ~(BLOCK - 1)
     if _check_place(t, source, size) != DONE or _check_place(t, target, size) != DONE:
         return REFUSED

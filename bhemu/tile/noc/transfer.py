@@ -41,7 +41,6 @@ from bhemu.tile.noc.request import (
     check,
     check_kind,
     decode,
-    is_masked,
     is_register,
     translate,
     wants_response,
@@ -230,7 +229,7 @@ def serve(t, target, q):
             t.l1_u32[(q.result & ADDRESS_BITS) >> 2] = np.uint32(old)
     elif q.kind == INLINE:
         status = _write_inline(target, q)
-    elif is_masked(q):
+    elif q.masked != 0:
         _write_enabled_bytes(t, target, q)
     else:
         status = _copy(t, target, q.source, q.target, q.byte_count)
@@ -263,9 +262,8 @@ def _has_ended(t, q):
     return q.agent >= CORES or q.started == t.now_round
 
 
-@kernel
 def start(t, noc, initiator):
-    """What a store of 1 to CMD_CTRL does; returns a status, and has changed nothing in L1 when it is not DONE.
+    """What a store of 1 to CMD_CTRL does; returns a status, and has moved no data unless it is DONE.
 
     What only this tile takes part in is carried out here. For the rest, REQUEST_PENDING asks the chip to; a tile
     without a chip refuses it.
@@ -315,11 +313,6 @@ def _refuse_elsewhere(t, q):
         here = q.result
     x, y = q.other & 0x3F, (q.other >> 6) & 0x3F
     return refuse(t, ELSEWHERE[len(KINDS) * q.noc + q.kind], x, y, away & ADDRESS_BITS, here & ADDRESS_BITS)
-
-
-def start_entry(t, noc, initiator):
-    """`start` for the table of handlers."""
-    return start(t, noc, initiator)
 
 
 def atomic_entry(t, address, code, data):
