@@ -97,9 +97,9 @@ def _is_sound(t, request, node):
     """True when nothing speaks against a request to a Tensix tile or a DRAM channel."""
     target, back = np.int64(request.target), np.int64(request.result)
     if request.kind == q.INLINE:
-        if node == TENSIX and q.is_register(target):
-            return _has(node, target, q.WORD) and not q.starts_another(target)
-        return _has(node, target & ~(q.BLOCK - 1), q.BLOCK) and (node == DRAM or t.allow_open != 0)
+        if node == TENSIX and request.to_register != 0:
+            return _has(node, True, target, q.WORD) and not q.starts_another(target)
+        return _has(node, False, target & ~(q.BLOCK - 1), q.BLOCK) and (node == DRAM or t.allow_open != 0)
     if request.kind != q.ATOMIC:
         return _is_sound_copy(request, node)
     if node != TENSIX or target & 3 or target < 0 or target >= L1_SIZE:
