@@ -56,7 +56,8 @@ def _place(chip, noc, coordinate, raw):
     x, y = raw & _COORDINATE, (raw >> 6) & _COORDINATE
     if x >= WIDTH or y >= HEIGHT:
         return np.int64(_NOWHERE)
-    return _mirrored((x << X_LSB) | y, noc)
+    place = (x << X_LSB) | y
+    return _mirrored(place, noc) if noc != 0 else place
 
 
 # --- what is sound ----------------------------------------------------------------------------------------------------
