@@ -11,7 +11,7 @@ import numpy as np
 from bhemu.api.tensor_memory import TensorMemory
 from bhemu.chip.coordinates import Node, Place
 from bhemu.chip.device import Device
-from bhemu.chip.nodes.dram import CHANNEL_BYTES
+from bhemu.chip.nodes.kinds import DRAM_CHANNEL as CHANNEL_BYTES
 from bhemu.errors import MemoryError_
 from bhemu.formats import DataFormat, TileShape, decode, encode, tensor_size
 
