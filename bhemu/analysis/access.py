@@ -149,7 +149,7 @@ def _words_of_unpacker(unpacker: int) -> Places:
 
 _UNPACKER_WORDS: Final = (_words_of_unpacker(0), _words_of_unpacker(1))
 PACKER_WORDS: Final = frozenset(
-    {*range(1, 3), *range(12, 40), *range(68, 72), *range(96, 104), *range(116, 120), *range(144, 152)}
+    {*range(3), *range(12, 40), *range(68, 72), *range(96, 104), *range(116, 120), *range(144, 152)}
     | {*range(180, 184), config("DEST_ACCESS_CFG_remap_addrs")[0]}
 )
 """Config words that a PACR looks at (rules I.9); some belong to another context of the packer."""

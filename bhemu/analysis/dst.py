@@ -94,7 +94,8 @@ def _is_wide(found: Access, state: tuple[int, ...]) -> bool:
     """Whether an instruction of the matrix or vector unit sees Dst as rows of 32 bits (F3, V7, V8)."""
     alu = state[column.ALU - column.DST]
     if found.unit == "matrix":
-        return bool(_field(alu, _FP32) or _field(alu, _INT8))
+        # dest_32b_lo writes low halves whatever the view (F19); TF32 writes both, which the log does not show.
+        return bool(_field(alu, _FP32) or _field(alu, _INT8) or found.operands.get("dest_32b_lo"))
     mode = found.operands["instr_mod0"]
     return mode in _WIDE_LOADS or (mode == 0 and bool(_field(alu, _SFPU_FP32)))
 

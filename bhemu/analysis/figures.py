@@ -74,7 +74,7 @@ def figure(found: Access, row: Any) -> Figure:
     """
     entry = timing_of(int(row[column.WORD]))
     if entry.by:
-        return _BY[entry.by](entry, found, row)
+        return BY[entry.by](entry, found, row)
     return Figure(entry.occupancy or 1, entry.latency or 1, _CERTAINTY[entry.grade], entry.source)
 
 
@@ -120,5 +120,5 @@ def unpack_cycles(entry: Timing, found: Access, row: Any) -> Figure:
     return Figure(max(cycles, ADDRESS_CYCLES), ADDRESS_CYCLES + cycles, _CERTAINTY[entry.grade], entry.source)
 
 
-_BY: Final = {function.__name__: function for function in (arithmetic_cycles, unpack_cycles)}
+BY: Final = {function.__name__: function for function in (arithmetic_cycles, unpack_cycles)}
 """Functions that the table of timing names."""

@@ -140,13 +140,15 @@ def _imports(path: Path) -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
+_TABLES = _PACKAGE / "isa" / "data"
+"""Tables that become constants in compiled code."""
+
+
 @functools.cache
-def _data_stamp() -> bytes:
-    """Hash of the tables that become constants in compiled code."""
-    digest = hashlib.sha256()
-    for path in sorted((_PACKAGE / "isa" / "data").iterdir()):
-        digest.update(path.name.encode() + path.read_bytes())
-    return digest.digest()
+def _tables_named(path: Path) -> tuple[Path, ...]:
+    """Tables that a module's text names: whoever reads a table does."""
+    text = path.read_bytes()
+    return tuple(table for table in sorted(_TABLES.iterdir()) if table.name.encode() in text)
 
 
 _started = time.time()
@@ -166,10 +168,17 @@ def _reached(path: Path) -> tuple[Path, ...]:
 
 
 @functools.cache
+def files_reached(path: Path) -> tuple[Path, ...]:
+    """The module, every module of this package that it reaches, and the tables that they read."""
+    modules = _reached(path)
+    return *modules, *sorted({table for module in modules for table in _tables_named(module)})
+
+
+@functools.cache
 def module_stamp(path: Path) -> bytes:
-    """Hash of a module and of every module of this package that it reaches."""
-    digest = hashlib.sha256(_data_stamp())
-    for current in _reached(path):
+    """Hash of a module and of every module and table of this package that it reaches."""
+    digest = hashlib.sha256()
+    for current in files_reached(path):
         digest.update(str(current.relative_to(_PACKAGE)).encode() + current.read_bytes())
     return digest.digest()
 
@@ -179,8 +188,7 @@ def _edited_since_start(path: Path) -> bool:
 
     What Python holds may then be older than the file, so the hash of the file does not name what would be compiled.
     """
-    data = (_PACKAGE / "isa" / "data").iterdir()
-    return any(current.stat().st_mtime > _started for current in (*_reached(path), *data))
+    return any(current.stat().st_mtime > _started for current in files_reached(path))
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bhemu.machine.compiler import JIT
+from bhemu.machine.compiler import JIT, files_reached
 
 pytestmark = pytest.mark.skipif(not JIT, reason="nothing is compiled with Numba disabled")
 
@@ -67,6 +67,20 @@ def test_an_edit_of_the_instruction_table_is_seen(copy: Path) -> None:
     table = copy / "isa" / "data" / "instructions.toml"
     table.write_text(table.read_text() + "\n# edited\n")
     assert "compiled SETADCXX" in run(copy)
+
+
+def test_an_edit_of_a_table_that_no_handler_reads_compiles_nothing(copy: Path) -> None:
+    run(copy)
+    for name in ("roles.toml", "timing.toml"):
+        table = copy / "isa" / "data" / name
+        table.write_text(table.read_text() + "\n# edited\n")
+    assert run(copy) == ["x 3"]
+
+
+def test_every_table_is_named_by_the_module_that_reads_it() -> None:
+    modules = sorted((PACKAGE / "isa").glob("*.py"))
+    for table in (PACKAGE / "isa" / "data").iterdir():
+        assert any(table in files_reached(module) for module in modules), table.name
 
 
 def test_a_damaged_cache_file_is_compiled_again(copy: Path) -> None:
