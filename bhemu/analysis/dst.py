@@ -62,8 +62,9 @@ def _field(word: int, place: tuple[int, int, int]) -> int:
     return word >> place[1] & place[2]
 
 
-_WIDE_LOADS: Final = frozenset({3, 4, 12, 13, 14})
-"""Modes of SFPLOAD and SFPSTORE that look at 32-bit rows (V8)."""
+_WIDE_LOADS: Final = frozenset({3, 4, 10, 12})
+"""Modes of SFPLOAD and SFPSTORE that use 32-bit rows (V8)."""
+_WIDE_STORES: Final = _WIDE_LOADS | {7, 9}
 
 
 def dst_blocks(found: Access, row: Any) -> tuple[Places, Places]:
@@ -97,7 +98,8 @@ def _is_wide(found: Access, state: tuple[int, ...]) -> bool:
         # dest_32b_lo writes low halves whatever the view (F19); TF32 writes both, which the log does not show.
         return bool(_field(alu, _FP32) or _field(alu, _INT8) or found.operands.get("dest_32b_lo"))
     mode = found.operands["instr_mod0"]
-    return mode in _WIDE_LOADS or (mode == 0 and bool(_field(alu, _SFPU_FP32)))
+    wide = _WIDE_STORES if found.mnemonic == "SFPSTORE" else _WIDE_LOADS
+    return mode in wide or (mode == 0 and bool(_field(alu, _SFPU_FP32)))
 
 
 def cleared_rows(o: Operands, state: tuple[int, ...]) -> Places:
@@ -159,7 +161,12 @@ def unpacker_rows(o: Operands, state: tuple[int, ...]) -> Places:
     return _physical_blocks(first % ROWS, max(datums // 16, 64), code in WIDE_FORMATS)
 
 
+def stack_rows(o: Operands, state: tuple[int, ...]) -> Places:
+    """Rows that the stack form of SFPLOAD and SFPSTORE uses: the log has no stack pointer, so they may be any (V7)."""
+    return ALL_BLOCKS
+
+
 BY: Final[Mapping[str, Callable[[Operands, tuple[int, ...]], Places]]] = {
-    function.__name__: function for function in (cleared_rows, packer_rows, unpacker_rows)
+    function.__name__: function for function in (cleared_rows, packer_rows, stack_rows, unpacker_rows)
 }
 """Functions that roles name, by name."""
