@@ -26,7 +26,7 @@ from bhemu.recording.log import COLUMNS
 
 pytestmark = pytest.mark.plain
 
-RUNS = 40
+RUNS = 8
 """Executions of each instruction."""
 TRIES = 400
 """Words that are tried until so many were executed: operands are random, and many combinations are refused."""
