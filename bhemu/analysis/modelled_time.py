@@ -14,7 +14,7 @@ from typing import Final
 
 from bhemu.analysis.access import Access, access, unpacker_of
 from bhemu.analysis.dst import dst_blocks
-from bhemu.analysis.figures import ADDRESS_CYCLES, AT_LEAST, UNKNOWN, figure
+from bhemu.analysis.figures import ADDRESS_CYCLES, figure
 from bhemu.analysis.units import (
     SCOREBOARD_CYCLES,
     Banks,
@@ -29,6 +29,7 @@ from bhemu.analysis.units import (
 )
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.isa.names import Condition, Semaphore
+from bhemu.isa.timing import AT_LEAST, UNKNOWN
 from bhemu.machine.state import THREADS
 from bhemu.recording import log as column
 from bhemu.recording.log import POST, STORE, Log

@@ -12,9 +12,10 @@ The head of the data file explains the notation. A `Role` says which places of a
 
 from __future__ import annotations
 
+import operator
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from importlib import resources
 from types import MappingProxyType
@@ -22,14 +23,14 @@ from typing import Any, Final
 
 from bhemu.isa.instruction_table import INSTRUCTIONS, Instruction
 
-_COMPARE: Final = MappingProxyType(
+_COMPARE: Final[Mapping[str, Callable[[int, int], bool]]] = MappingProxyType(
     {
-        "==": lambda a, b: a == b,
-        "!=": lambda a, b: a != b,
-        "<=": lambda a, b: a <= b,
-        ">=": lambda a, b: a >= b,
-        "<": lambda a, b: a < b,
-        ">": lambda a, b: a > b,
+        "==": operator.eq,
+        "!=": operator.ne,
+        "<=": operator.le,
+        ">=": operator.ge,
+        "<": operator.lt,
+        ">": operator.gt,
     }
 )
 _TEST: Final = re.compile(r"(!?)(\w+)(?:&(\d+))?(?:(==|!=|<=|>=|<|>)(\d+))?")
@@ -60,7 +61,7 @@ class Test:
         """Whether the word meets the condition."""
         value = instruction.field(self.operand).extract(word) & self.mask
         if self.compare:
-            return bool(_COMPARE[self.compare](value, self.value))
+            return _COMPARE[self.compare](value, self.value)
         return (value == 0) is self.negated
 
 
