@@ -136,7 +136,7 @@ class DataCheck(Check):
 
     def _after_matrix(self, found: Access, rows: str, made: Made, me: Made, stall: str) -> None:
         known = self._known[me.thread]
-        if found.mnemonic in ("SFPLOAD", "SFPLOADMACRO"):
+        if found.unit == "vector" and any(role.file == "dst" for role in found.roles_read):
             if made.thread != me.thread:
                 self._dst_report(
                     f"reads {rows} before the matrix unit has certainly written them",

@@ -182,10 +182,10 @@ class RegisterCheck(Check):
                 place = (thread, 0 if number >= FIRST_SHARED_WORD else bank, number)
                 self._slow_config.pop(place, None)
                 self._streamed.pop(place, None)
-                if found.mnemonic in ("WRCFG", "CFGSHIFTMASK"):
-                    self._slow_config[place] = me
-                elif found.mnemonic == "STREAMWRCFG":
+                if any(role.until for role in found.roles_written):
                     self._streamed[place] = me
+                elif (timing_of(row[column.WORD]).latency or 1) > 1:
+                    self._slow_config[place] = me
 
     def _bank_selector(self, me: Made) -> None:
         made = self._selector[me.thread]
