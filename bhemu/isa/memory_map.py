@@ -57,6 +57,9 @@ class Region:
         """All its byte addresses."""
         return range(self.base, self.end)
 
+    def __contains__(self, address: int) -> bool:
+        return self.base <= address < self.end
+
     def is_seen_by(self, agent: Agent) -> bool:
         """The agent may load or store here."""
         return self.access[agent] != "-"
@@ -100,9 +103,15 @@ def region(name: str) -> Region:
 def region_at(address: int, agent: Agent) -> Region | None:
     """The region that an agent sees at an address; None where it sees nothing."""
     for found in REGIONS.values():
-        if found.base <= address < found.end and found.is_seen_by(agent):
+        if address in found and found.is_seen_by(agent):
             return found
     return None
+
+
+def bounds(name: str) -> tuple[int, int]:
+    """(first address, first address behind) of a region, as plain ints for compiled code."""
+    found = REGIONS[name]
+    return found.base, found.end
 
 
 L1_SIZE: Final = region("l1").size
@@ -111,6 +120,7 @@ LOCAL_RAM_BASE: Final = region("local_ram").base
 """Where each core sees its own local RAM."""
 
 
-def local_ram_bytes(agent: Agent) -> int:
-    """Bytes of the local RAM of core B, NC or a T core (T19)."""
+def local_ram_bytes(core: str) -> int:
+    """Bytes of the local RAM of core `B`, `T0`, `T1`, `T2` or `NC` (T19)."""
+    agent = cast(Agent, core.rstrip("012"))
     return sum(part.size for part in (region("local_ram"), region("local_ram_upper")) if part.is_seen_by(agent))

@@ -165,7 +165,7 @@ def bit_of(block: str, name: str, field: str) -> int:
 def at(address: int) -> Iterator[tuple[TileRegister, int]]:
     """The registers at an address of the memory map, with the number of the word among theirs."""
     for region in REGIONS.values():
-        if region.block is not None and address in region.addresses:
+        if region.block is not None and address in region:
             offset = address - region.base
             offset = offset % region.step if region.step else offset
             for row in registers_of(region.block):
