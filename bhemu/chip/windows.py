@@ -28,7 +28,7 @@ SMALL_WINDOWS_END: Final = BAR0 + (FIRST_LARGE << SMALL_BITS)
 NO_WINDOW: Final = -1
 
 _SMALL_ADDRESS_BITS: Final = 43
-"""Bits of an entry that hold the address in the tile, in units of 2 MiB; for a large window its first word, in 4 GiB."""
+"""Bits of an entry that hold the address in the tile, in 2 MiB; for a large window its first word, in 4 GiB."""
 # Bits of an entry above the address
 COORDINATE: Final = 63
 _END_Y: Final = 6
