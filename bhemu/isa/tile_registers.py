@@ -162,7 +162,7 @@ def bit_of(block: str, name: str, field: str) -> int:
     return bits_of(block, name, field)[0]
 
 
-def at(address: int) -> Iterator[tuple[TileRegister, int]]:
+def registers_at(address: int) -> Iterator[tuple[TileRegister, int]]:
     """The registers at an address of the memory map, with the number of the word among theirs."""
     for region in REGIONS.values():
         if region.block is not None and address in region:

@@ -18,7 +18,7 @@ from bhemu import Tile
 from bhemu.errors import BhemuError
 from bhemu.isa.memory_map import AGENTS, REGIONS, Agent, Region, region, region_at
 from bhemu.isa.registers import CONFIG_WORDS, THREAD_WORDS
-from bhemu.isa.tile_registers import KINDS, TILE_REGISTERS, WORD_BYTES, at, registers_of, tile_register
+from bhemu.isa.tile_registers import KINDS, TILE_REGISTERS, WORD_BYTES, registers_at, registers_of, tile_register
 from bhemu.machine.agents import NC, NOC, T0, B
 from bhemu.machine.faults import FAULTS
 from bhemu.machine.state import THREADS
@@ -157,17 +157,17 @@ def test_a_register_answers_where_the_table_has_one_and_nowhere_else(tile: Tile,
     agent = next(NUMBER[agent] for agent in AGENTS if place.is_seen_by(agent))
     absent = reasons(*REGISTERS_ABSENT)
     for address in range(place.base, place.end, WORD_BYTES)[:WORDS_LOOKED_AT]:
-        listed = [row.name for row, _ in at(address) if row.block == place.block]
+        listed = [row.name for row, _ in registers_at(address) if row.block == place.block]
         message = refusal(tile, address, agent)
         assert bool(listed) != bool(absent.search(message)), (f"{address:#x}", listed, message)
     tile.restore(before)
 
 
 def test_a_register_is_found_by_its_address() -> None:
-    assert [(row.name, number) for row, number in at(0xFFB121B0)] == [("SOFT_RESET_0", 0)]
-    assert [(row.name, number) for row, number in at(0xFFB30248)] == [("REQS_OUTSTANDING", 2)]
-    assert [(row.name, number) for row, number in at(0xFFB7F028)] == [("REMOTE_DEST_BUF_SIZE", 0)]
-    assert not list(at(0xFFB13140 + 0x1000))
+    assert [(row.name, number) for row, number in registers_at(0xFFB121B0)] == [("SOFT_RESET_0", 0)]
+    assert [(row.name, number) for row, number in registers_at(0xFFB30248)] == [("REQS_OUTSTANDING", 2)]
+    assert [(row.name, number) for row, number in registers_at(0xFFB7F028)] == [("REMOTE_DEST_BUF_SIZE", 0)]
+    assert not list(registers_at(0xFFB13140 + 0x1000))
 
 
 def test_the_window_of_configuration_holds_the_words_of_the_register_map() -> None:
