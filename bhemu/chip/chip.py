@@ -35,11 +35,12 @@ from bhemu.chip.pcie_tile import PcieTile
 from bhemu.chip.snapshot import LAYOUT, CardState, copy_pages, put_pages
 from bhemu.chip.state import new_chip
 from bhemu.errors import BhemuError, MemoryError_, UndefinedBehavior
+from bhemu.isa.memory_map import region
 from bhemu.machine.state import L1_SIZE, new_tiles
 from bhemu.tile.cores import Cores
 from bhemu.tile.noc.request import MMIO_FIRST
 
-DRAM_INTERFACES: Final = (0x100_FFB20000, 0x100_FFB30000)
+DRAM_INTERFACES: Final = tuple((1 << 40) + region(f"niu{noc}").base for noc in range(2))
 """Network interfaces of a DRAM node, above its memory."""
 Endpoint = ArcTile | EthernetTile | PcieTile | InterfaceNode
 
@@ -253,6 +254,6 @@ def _check_register(node: Node, address: int, size: int) -> None:
     if address < MMIO_FIRST:
         raise MemoryError_(
             f"{describe(node)}: {size} bytes at {address:#x}, L1 ends at {L1_SIZE:#x}",
-            remedy="stay inside L1, or use registers from 0xffb11000 on",
+            remedy=f"stay inside L1, or use registers from {region('tdma').base:#x} on",
         )
     check_word(node, address, size)

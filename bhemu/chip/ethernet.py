@@ -9,13 +9,16 @@ import numpy as np
 
 from bhemu.chip.identity import PAGE, Identity, check_word, describe
 from bhemu.errors import MemoryError_, Unimplemented
+from bhemu.isa.memory_map import region
+from bhemu.isa.tile_registers import address_of
 from bhemu.tile.noc.request import MMIO_FIRST
 
 L1_BYTES: Final = 512 * 1024
-SOFT_RESET: Final = 0xFFB121B0
+SOFT_RESET: Final = address_of("control", "SOFT_RESET_0")
 IN_RESET: Final = 0x1800
 """Both cores."""
-INTERFACES: Final = (0xFFB20000, 0xFFB30000)
+INTERFACES: Final = (region("niu0").base, region("niu1").base)
+"""Where Tensix tiles have theirs."""
 
 POST_CODE: Final = 0x7CC00
 PORT_STATUS: Final = 0x7CC04

@@ -21,6 +21,7 @@ from bhemu.chip.nodes import Nodes
 from bhemu.chip.rectangle import excluded, places
 from bhemu.chip.state import PLACES
 from bhemu.errors import BhemuError, MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
+from bhemu.isa.memory_map import region
 from bhemu.machine.device_state import ROUTER_CFG_1, ROUTER_CFG_3
 from bhemu.machine.faults import DONE, WAIT
 from bhemu.machine.state import L1_SIZE
@@ -36,7 +37,8 @@ _ALIGNMENT: Final = {Kind.DRAM: DRAM_READ_ALIGNMENT, Kind.PCIE: 1, Kind.ARC: 4}
 
 For the host's memory one source says 64 and another does not look at it.
 """
-_NIU: Final = range(0xFFB20000, 0xFFB40000)
+_NIU: Final = range(region("niu0").base, region("niu1").end)
+_REGISTERS: Final = region("tdma").base
 
 
 @dataclass(frozen=True)
@@ -243,7 +245,8 @@ class Noc:
         elif node.kind in _SIZES and address + size > _SIZES[node.kind]:
             raise MemoryError_(
                 f"{size} bytes at {address:#x} of {describe(node)}, whose memory ends at {_SIZES[node.kind]:#x}",
-                remedy="stay inside; registers of a Tensix tile begin at 0xffb11000, addresses of tiles have 32 bits",
+                remedy=f"stay inside; registers of a Tensix tile begin at {_REGISTERS:#x}, "
+                "addresses of tiles have 32 bits",
             )
 
     def _check_copy(self, request: Request, source: Node, first: int, to: Node, address: int) -> None:

@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
-from bhemu.machine.agents import CORES
+from bhemu.isa.memory_map import L1_SIZE as L1_SIZE
+from bhemu.isa.tile_registers import bit_of
+from bhemu.machine.agents import CORE_NAMES, CORES
 from bhemu.machine.core_state import CORE_FIELDS, FIRST_POLL_ATTEMPT, LOCAL_RAM
 from bhemu.machine.device_state import DEVICE_FIELDS, LONE_TILE, place_niu
 from bhemu.machine.packer_state import PACKER
-
-L1_SIZE = 0x180000
-"""Bytes of L1 on Blackhole: 1536 KiB (rules I.11)."""
 
 PAGE = 4096
 
@@ -233,7 +232,7 @@ TILE_TYPE = from_dtype(TILE)
 _LREG_RESET = {8: 0x3F56594B, 10: 0x3F800000, 11: 0xBF800000, 12: 0x3B000000, 13: 0xBF2CC4C7, 14: 0xBEB08FF9}
 
 
-POWER_ON_RESET = 0x47800
+POWER_ON_RESET = sum(1 << bit_of("control", "SOFT_RESET_0", name) for name in CORE_NAMES)
 """Soft-reset register at power on: all five cores held (T14)."""
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.isa.memory_map import LOCAL_RAM_BASE, bounds, region
 from bhemu.machine.agents import CORES, T0, T2
 from bhemu.machine.core_state import ASLEEP, BLOCKED, IN_RESET, PUSH
 from bhemu.machine.dispatch import CODE_CACHE, RUN_CORE, call_handler, has_handler, place_value
@@ -50,7 +51,9 @@ ONE_ROUND: Final = 1 << 40
 """Bit: advance by one round; bit 0 says whether a clock begins with it."""
 
 _LOAD, _LOAD_FLOAT, _STORE, _STORE_FLOAT, _AMO = 0x03, 0x07, 0x23, 0x27, 0x2F
-_PCBUF, _MAILBOXES, _MAILBOXES_END = 0xFFE80000, 0xFFEC0000, 0xFFED0000
+_PCBUF: Final = region("sync").base
+_MAILBOXES, _MAILBOXES_END = bounds("mailbox")
+_LOCAL_RAM, _LOCAL_RAM_END = LOCAL_RAM_BASE, region("local_ram_upper").end
 
 
 @kernel
@@ -182,7 +185,7 @@ def _size_of(word):
 @kernel
 def _is_device(address):
     """Neither L1 nor the core's own local RAM."""
-    return address >= L1_SIZE and not (address >= 0xFFB00000 and address < 0xFFB02000)
+    return address >= L1_SIZE and not (address >= _LOCAL_RAM and address < _LOCAL_RAM_END)
 
 
 @kernel

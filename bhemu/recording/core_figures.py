@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numba import njit
 
+from bhemu.isa.memory_map import LOCAL_RAM_BASE, bounds, region
 from bhemu.isa.riscv_timing import CLASSES as TIMING_CLASSES
 from bhemu.isa.riscv_timing import FACTS, NUMBER
 from bhemu.machine.core_state import LOCAL_RAM
@@ -55,8 +56,12 @@ _LOAD, _LOAD_FLOAT, _FENCE, _IMMEDIATE, _AUIPC = 0x03, 0x07, 0x0F, 0x13, 0x17
 _STORE, _STORE_FLOAT, _AMO, _REGISTER, _LUI = 0x23, 0x27, 0x2F, 0x33, 0x37
 _MADD, _MSUB, _NMSUB, _NMADD, _FLOAT = 0x43, 0x47, 0x4B, 0x4F, 0x53
 _BRANCH, _JALR, _JAL, _SYSTEM = 0x63, 0x67, 0x6F, 0x73
-_LOCAL, _TDMA, _CONTROL, _OTHER_RAM, _NIU = 0xFFB00000, 0xFFB11000, 0xFFB12000, 0xFFB14000, 0xFFB20000
-_MOP_CONFIG, _DST, _GPR, _SYNC, _CONFIG = 0xFFB80000, 0xFFBD8000, 0xFFE00000, 0xFFE80000, 0xFFEF0000
+_LOCAL: Final = LOCAL_RAM_BASE
+_TDMA, _TDMA_END = bounds("tdma")
+_OTHER_RAM, _OTHER_RAM_END = bounds("other_local_ram")
+_DST, _DST_END = bounds("dst")
+_GPR: Final = region("gpr").base
+_SYNC, _SYNC_END = region("pcbuf").base, region("mailbox").end
 
 
 @njit
@@ -66,13 +71,13 @@ def load_class(address):
         return LOAD_L1
     if address >= _LOCAL and address < _LOCAL + LOCAL_RAM:
         return LOAD_LOCAL
-    if address >= _SYNC and address < _CONFIG:
+    if address >= _SYNC and address < _SYNC_END:
         return LOAD_SYNC
-    if address >= _GPR or (address >= _TDMA and address < _CONTROL):
+    if address >= _GPR or (address >= _TDMA and address < _TDMA_END):
         return LOAD_COPROCESSOR
-    if address >= _OTHER_RAM and address < _NIU:
+    if address >= _OTHER_RAM and address < _OTHER_RAM_END:
         return LOAD_OTHER_RAM
-    if address >= _DST and address < _GPR:
+    if address >= _DST and address < _DST_END:
         return LOAD_DST
     return LOAD_REGISTERS
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from bhemu.errors import BhemuError
+from bhemu.isa.tile_registers import tile_register
 from bhemu.machine.agents import CORES, T0
 from bhemu.machine.compiler import JIT, compile_entry
 from bhemu.machine.core_state import ASLEEP, PUSH
@@ -36,7 +37,7 @@ Array = np.ndarray[Any, Any]
 
 LIMIT: Final = 1 << 20
 """Rows that are kept by default, the last ones, of the cores (64 bytes each) and of the coprocessor (128)."""
-_SEMAPHORES: Final = range(0xFFE80020, 0xFFE80040)
+_SEMAPHORES: Final = tile_register("sync", "SEMAPHORE").span
 
 
 class _Chunks:

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import NonContractualBehavior, UndefinedBehavior
+from bhemu.isa.memory_map import LOCAL_RAM_BASE
 from bhemu.isa.riscv import NUMBER
 from bhemu.machine.core_state import LOAD, LOCAL_RAM_SIZE, PUSH, STORE
 from bhemu.machine.faults import fault, refuse
@@ -35,7 +36,7 @@ STOPPED: Final = 5
 """It stands at a breakpoint."""
 
 WORD: Final = 0xFFFFFFFF
-RAM_BASE: Final = 0xFFB00000
+RAM_BASE: Final = LOCAL_RAM_BASE
 _RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
 _SIGN: Final = 1 << 31
 _LOWEST: Final = -(1 << 31)

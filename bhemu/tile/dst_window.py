@@ -1,4 +1,4 @@
-"""The window at 0xffbd8000 through which T cores access Dst (tile K45 to K47).
+"""The window through which T cores access Dst (tile K45 to K47).
 
 What an element is, and whether it is converted between the order of bits in Dst and the core's, is configured for each
 thread (Config RISC_DEST_ACCESS_CTRL_SEC):

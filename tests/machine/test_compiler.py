@@ -62,10 +62,11 @@ def test_an_edit_of_a_function_in_another_module_is_seen(copy: Path) -> None:
     assert after[-1] == "x 0"
 
 
-def test_an_edit_of_the_instruction_table_is_seen(copy: Path) -> None:
+@pytest.mark.parametrize("name", ["instructions.toml", "memory_map.tsv"])
+def test_an_edit_of_a_table_is_seen(copy: Path, name: str) -> None:
     run(copy)
-    table = copy / "isa" / "data" / "instructions.toml"
-    table.write_text(table.read_text() + "\n# edited\n")
+    table = copy / "isa" / "data" / name
+    table.write_text(table.read_text() + "# edited\n")
     assert "compiled SETADCXX" in run(copy)
 
 
