@@ -34,6 +34,8 @@ def regs(
 
     space: Space = "thread" if thread else "config"
     values: list[int] | None = None
+    if what == "":
+        refuse_usage("an empty text", "give a word, a part of a name, or nothing for the whole map")
     if what is not None and what[0].isdigit():
         word = number(what, "word")
         fields = list(fields_of_word(space, word))
