@@ -61,7 +61,7 @@ def options(
 
 def main() -> None:
     """The console script."""
-    warnings.showwarning = show_warning
+    warnings.showwarning = show_warning  # type: ignore[assignment]
     try:
         try:
             app()

@@ -14,7 +14,7 @@ from numba import njit
 from numba.core.registry import CPUDispatcher
 
 
-class Kernel(CPUDispatcher):  # type: ignore[misc]  # Numba has no types
+class Kernel(CPUDispatcher):
     """A compiled function that Python cannot call: there is no wrapper, so a call would end the process."""
 
     def __call__(self, *arguments: Any, **named: Any) -> NoReturn:

@@ -141,7 +141,7 @@ def test_a_deadlock_in_a_wait_for_the_vector_unit_and_a_bank_names_the_bank() ->
         core.STALLWAIT(stall_res=Block.MATH, wait_res=Condition.SRCA_VALID | Condition.SFPU)
         core.MVMUL()
 
-    with pytest.raises(Deadlock, match="Src. bank 0 is owned by the unpackers") as caught:
+    with pytest.raises(Deadlock, match="SrcA bank 0 is owned by the unpackers") as caught:
         run_program(make(math=math))
     assert "the vector unit has" not in str(caught.value)
 
