@@ -98,6 +98,12 @@ class Chip:
             simulator_order=simulator_order,
             host=host,
         )
+        self._harvesting = harvesting
+        self._make_views()
+
+    def _make_views(self) -> None:
+        """Tiles and memory of the card as Python sees them."""
+        harvesting = self._harvesting
         self._exposed: set[int] = set()
         self._attended = False
         columns = TENSIX_COLUMNS[: len(TENSIX_COLUMNS) - len(set(harvesting.columns))]
@@ -319,16 +325,35 @@ class Chip:
 
     def snapshot(self) -> ChipSnapshot:
         """A copy of everything that the chip holds: tiles, DRAM, PCIe, ARC and Ethernet tiles, windows, time."""
-        return ChipSnapshot(self.card.snapshot())
+        programs = {tile.place: tile.programs.placements for tile in self.tensix if tile.has_programs}
+        return ChipSnapshot(self.card.snapshot(), programs)
 
     def restore(self, snapshot: ChipSnapshot) -> None:
         """Put the chip back into a snapshot's state; it goes on from there as the first time.
+
+        Programs that were loaded since are forgotten. Whether the chip uses recommended choices (`allow_open`), its
+        threads and its quantum stay its own.
 
         Raises:
             ConfigurationError: the copy is of another product, or of another version of bhemu.
         """
         self.card.restore(snapshot.state)
+        for tile in self.tensix:
+            placements = snapshot.programs.get(tile.place, [])
+            if placements or tile.has_programs:
+                tile.programs.placements = placements
         self._attended = False
+
+    def __getstate__(self) -> tuple[Card, Harvesting, dict[Place, list[boot.Placement]]]:
+        """What `copy` and `pickle` take: the card and the programs. Functions of its `host` must be picklable, too."""
+        programs = {tile.place: tile.programs.placements for tile in self.tensix if tile.has_programs}
+        return self.card, self._harvesting, programs
+
+    def __setstate__(self, state: tuple[Card, Harvesting, dict[Place, list[boot.Placement]]]) -> None:
+        self.card, self._harvesting, programs = state
+        self._make_views()
+        for place, placements in programs.items():
+            self[place].programs.placements = placements
 
     def __repr__(self) -> str:
         return f"<Chip: {len(self.tensix)} Tensix tiles, {len(self.dram)} DRAM banks, {self.time:,} clocks>"

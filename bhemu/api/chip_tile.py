@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -65,6 +65,14 @@ class ChipTile(TileView):
         if self._names is None:
             self._names = TilePrograms(self)
         return self._names
+
+    @property
+    def has_programs(self) -> bool:
+        """True when programs of its cores are known."""
+        return self._names is not None and bool(self._names.placements)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a tile of a chip cannot be copied or pickled by itself: copy the chip")
 
     def _put(self, address: int, content: Array) -> None:
         check_range(address, len(content))

@@ -14,6 +14,7 @@ from bhemu.api.summary import MachineResult
 from bhemu.api.tile import Tile
 from bhemu.api.tile_programs import TilePrograms
 from bhemu.errors import BhemuError, CycleLimit, Deadlock, ProgramError
+from bhemu.loader.boot import Placement
 from bhemu.machine.agents import B
 from bhemu.machine.state import L1_SIZE
 from bhemu.tile.cores import CODE
@@ -57,6 +58,16 @@ class Machine(TilePrograms):
         self.tile = Tile(allow_open=allow_open) if tile is None else tile
         super().__init__(self.tile)
         self._interrupted = False
+
+    def __getstate__(self) -> tuple[Tile, list[Placement], bool]:
+        """What `copy` and `pickle` take: the tile, its programs, and whether a run has stopped inside of a clock."""
+        return self.tile, self.placements, self._interrupted
+
+    def __setstate__(self, state: tuple[Tile, list[Placement], bool]) -> None:
+        tile, placements, interrupted = state
+        Machine.__init__(self, tile)
+        self.placements = placements
+        self._interrupted = interrupted
 
     # --- running --------------------------------------------------------------------------------------------------
 

@@ -87,6 +87,15 @@ class TilePrograms:
         self._loaded.placements = wanted
 
     @property
+    def placements(self) -> list[boot.Placement]:
+        """The programs that are known, in the order of loading; assigning does not write to memory."""
+        return list(self._loaded.placements)
+
+    @placements.setter
+    def placements(self, placements: Sequence[boot.Placement]) -> None:
+        self._loaded.placements = list(placements)
+
+    @property
     def programs(self) -> dict[str, Executable]:
         """Loaded programs by core."""
         return {CORE_NAMES[placement.core]: placement.executable for placement in self._loaded.placements}
