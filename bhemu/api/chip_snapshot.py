@@ -72,7 +72,9 @@ class ChipSnapshot:
         try:
             return _snapshot(content)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise ProgramError(f"{path} is of another version of bhemu: {error}", remedy="make the copy again") from None
+            raise ProgramError(
+                f"{path} is of another version of bhemu: {error}", remedy="make the copy again"
+            ) from None
 
 
 def _snapshot(content: dict[str, Any]) -> ChipSnapshot:

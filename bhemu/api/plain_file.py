@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu import checks
 from bhemu.errors import ProgramError
 
 _DIGEST_BYTES: Final = 32
@@ -35,7 +36,7 @@ def save(path: str | Path, magic: bytes, value: Any) -> None:
     blobs: list[bytes] = []
     description = json.dumps(_described(value, blobs)).encode()
     rest = b"".join((len(description).to_bytes(_LENGTH_BYTES, "little"), description, *blobs))
-    target = Path(path)
+    target = checks.path(path)
     temporary = None
     try:
         descriptor, temporary = tempfile.mkstemp(".tmp", f".{target.name}.", target.parent)
@@ -65,7 +66,7 @@ def load(path: str | Path, magic: bytes, *, what: str, earlier: bytes | None = N
         ProgramError: the file cannot be read, is no such file, or is damaged.
     """
     try:
-        whole = Path(path).read_bytes()
+        whole = checks.path(path).read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ProgramError(f"{path} cannot be read: {reason}", remedy="check its name and permissions") from None

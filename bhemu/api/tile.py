@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bhemu import checks
 from bhemu.api.tile_view import TileView
 from bhemu.chip.snapshot import LAYOUT
 from bhemu.errors import ConfigurationError, UndefinedBehavior
@@ -75,10 +76,11 @@ class Tile(TileView):
         Args:
             allow_open: use the recommended choice where no source settles what silicon does, instead of refusing.
         """
+        allowed = checks.flag(allow_open, "allow_open")
         self._tiles = new_tiles(1)
         super().__init__(Cores(Coprocessor(self._tiles)))
         self._driver = self._cores.coprocessor
-        self.record.allow_open = int(allow_open)
+        self.record.allow_open = int(allowed)
         self.recorder: Recorder | None = None
 
     @property
@@ -104,9 +106,9 @@ class Tile(TileView):
             UndefinedBehavior: an instruction waits for something that nobody in this tile will do.
             BhemuError: an instruction was refused; its category says why.
         """
-        if thread not in (0, 1, 2):
+        if checks.integer(thread, "thread") not in (0, 1, 2):
             raise UndefinedBehavior(f"thread {thread} does not exist", remedy="use 0 (unpack), 1 (math) or 2 (pack)")
-        for word in _words(instructions):
+        for word in list(_words(instructions)):
             self.coprocessor.push(thread, word)
             if not self.coprocessor.drain(thread):
                 self.record.gate_full[thread] = 0
@@ -123,7 +125,7 @@ class Tile(TileView):
         Raises:
             BhemuError: an instruction was refused; the core at fault stands still, the tile can go on.
         """
-        self.cores.advance(clocks)
+        self.cores.advance(checks.integer(clocks, "clocks", 0, checks.MAX_CLOCKS))
 
     def reset(self) -> None:
         """Back to the state after reset; L1 keeps its contents."""
@@ -143,7 +145,7 @@ class Tile(TileView):
         Raises:
             ConfigurationError: another version of bhemu has made the snapshot.
         """
-        content = snapshot.content_for(self._bytes().size)
+        content = checks.instance(snapshot, "snapshot", Snapshot).content_for(self._bytes().size)
         handlers, allow_open = int(self.record.handlers), int(self.record.allow_open)
         self._bytes()[...] = content
         self.record.handlers, self.record.allow_open = handlers, allow_open
@@ -168,8 +170,8 @@ class Tile(TileView):
 def _words(instructions: str | int | Iterable[str | int]) -> Iterable[int]:
     if isinstance(instructions, str):
         yield from assemble_program(instructions)
-    elif isinstance(instructions, (int, np.integer)):
-        yield int(instructions)
-    else:
+    elif isinstance(instructions, Iterable) and not isinstance(instructions, bytes):
         for item in instructions:
             yield from _words(item)
+    else:
+        yield checks.integer(instructions, "instruction", 0, 0xFFFFFFFF)

@@ -33,7 +33,7 @@ class TilePrograms:
     def __init__(self, view: TileView) -> None:
         self._view = view
         self._loaded = Loaded()
-        cores = view.attend()
+        cores = view.untouched()
         cores.describe = self._loaded.describe
         cores.pusher = self._loaded.pusher
         self._record = cores.record

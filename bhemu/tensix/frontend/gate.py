@@ -94,7 +94,7 @@ def semaphores_left(t, selected, condition):
 
 @kernel
 def wait_left(t, thread):
-    """What still holds the latched wait, as a mask: conditions of a STALLWAIT, semaphores of a SEMWAIT, 1 for a stream."""
+    """What still holds the latched wait, as a mask: of a STALLWAIT's conditions or a SEMWAIT's semaphores; or 1."""
     word = np.int64(t.wait_word[thread])
     opcode = word >> 24
     if opcode == STALLWAIT:
