@@ -82,7 +82,8 @@ class InterleavedDram:
 
     def _pages(self, address: int, size: int, page_size: int) -> Iterator[tuple[DramBank, int, slice]]:
         """(bank, address in it, place in the buffer) of each page."""
-        address, size = checks.integer(address, "address"), checks.integer(size, "size", 0, error=MemoryError_)
+        address = checks.integer(address, "address", 0, CHANNEL_BYTES - 1, error=MemoryError_)
+        size = checks.integer(size, "size", 0, CHANNEL_BYTES * len(self._banks), error=MemoryError_)
         if checks.integer(page_size, "page_size") <= 0:
             raise MemoryError_(f"pages of {page_size} bytes", remedy="give a page at least one byte")
         if address % PAGE_ALIGNMENT:
@@ -141,7 +142,7 @@ class InterleavedDram:
             MemoryError_: address or page size is none, or a page does not lie inside its bank.
         """
         content = encode(array, data_format, tile_shape=tile_shape, rounding=rounding)
-        page = page_size or _page_size(np.shape(array), len(content), tile_shape)
+        page = _page_size(np.shape(array), len(content), tile_shape) if page_size is None else page_size
         self.write(address, content.tobytes(), page_size=page)
         return len(content)
 
@@ -156,7 +157,8 @@ class InterleavedDram:
     ) -> Array:
         """Decode a tensor of `shape` from a buffer; see `write_tensor`."""
         size = tensor_size(shape, data_format, tile_shape=tile_shape)
-        content = self.read(address, size, page_size=page_size or _page_size(shape, size, tile_shape))
+        page = _page_size(shape, size, tile_shape) if page_size is None else page_size
+        content = self.read(address, size, page_size=page)
         return decode(np.frombuffer(bytearray(content), np.uint8), data_format, shape, tile_shape=tile_shape)
 
     def __repr__(self) -> str:

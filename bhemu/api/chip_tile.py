@@ -102,7 +102,8 @@ class ChipTile(TileView):
         self._card.write_node(self.node, self._range(address, len(content))[0], content)
 
     def _range(self, address: int, size: int) -> tuple[int, int]:
-        address, size = checks.integer(address, "address"), checks.integer(size, "size")
+        address = checks.integer(address, "address", None, 0xFFFFFFFF, error=MemoryError_)
+        size = checks.integer(size, "size")
         if address < 0 or size <= 0:
             raise MemoryError_(
                 f"{size} bytes at {address:#x} of tile {self.place[0]}-{self.place[1]}",

@@ -180,7 +180,7 @@ class ConfigView(Mapping[str, int]):
         self._thread = checks.integer(thread, "thread", 0, 2)
 
     def __getitem__(self, name: str) -> int:
-        known = field(name)
+        known = field(checks.text(name, "name"))
         if known.space == "thread":
             word = int(self._record["thread_config"][self._thread, known.word])
         else:
@@ -189,7 +189,7 @@ class ConfigView(Mapping[str, int]):
         return (word & known.mask) >> known.lsb
 
     def __setitem__(self, name: str, value: int) -> None:
-        known = field(name)
+        known = field(checks.text(name, "name"))
         check_value(known, value)
         if known.access == "pulse" or known.name.startswith("STATE_RESET_EN"):
             raise AssemblyError(f"{name} acts when its word is written", remedy="execute a WRCFG to its word")

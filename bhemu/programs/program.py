@@ -31,6 +31,7 @@ import numpy as np
 from bhemu import checks
 from bhemu.errors import MemoryError_, ProgramError
 from bhemu.formats import DataFormat, TileShape
+from bhemu.formats.layout import check_tile_shape
 from bhemu.programs.tensors import Dimension, Tensor, check_whole_tiles, match, place
 
 Array = np.ndarray[Any, Any]
@@ -115,6 +116,8 @@ class Program:
             raise ProgramError(f"tensor {name!r} has shape {shape!r}", remedy='give a tuple, for example ("M", "N")')
         sizes = checks.items(shape, "shape")
         shape = tuple(d if isinstance(d, str) else checks.integer(d, "a dimension", 1) for d in sizes)
+        if tile_shape is not None:
+            tile_shape = check_tile_shape(tile_shape)
         if name in self.tensors:
             raise ProgramError(f"tensor {name!r} is declared twice", remedy="give each tensor its own name")
         if not shape:
