@@ -5,11 +5,8 @@ First a magic line and a digest of the rest; then the length of a description, i
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +14,7 @@ import numpy as np
 
 from bhemu import checks
 from bhemu.errors import ProgramError
+from bhemu.files import write_whole
 
 _DIGEST_BYTES: Final = 32
 _LENGTH_BYTES: Final = 8
@@ -37,20 +35,12 @@ def save(path: str | Path, magic: bytes, value: Any) -> None:
     description = json.dumps(_described(value, blobs)).encode()
     rest = b"".join((len(description).to_bytes(_LENGTH_BYTES, "little"), description, *blobs))
     target = checks.path(path)
-    temporary = None
     try:
-        descriptor, temporary = tempfile.mkstemp(".tmp", f".{target.name}.", target.parent)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(magic + _digest(rest) + rest)
-        Path(temporary).replace(target)
+        write_whole(target, magic + _digest(rest) + rest)
     except OSError as error:
         raise ProgramError(
             f"{target} cannot be written: {error.strerror or error}", remedy="write to another place"
         ) from None
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                Path(temporary).unlink()
 
 
 def load(path: str | Path, magic: bytes, *, what: str, earlier: bytes | None = None) -> Any:

@@ -123,7 +123,9 @@ class VectorFile:
                 for text in values:
                     text.decode()
             elif name not in ("meta", "label_names"):
-                whole = values.dtype.kind in "iu" and (values.ndim > 1 if name.startswith("state_") else values.ndim == 1)
+                whole = values.dtype.kind in "iu" and (
+                    values.ndim > 1 if name.startswith("state_") else values.ndim == 1
+                )
                 _require(whole and not (values.dtype.kind == "i" and (values < 0).any()), name)
         _require(int(data["prog_word"].max(initial=0)) < 1 << 32, "prog_word")
         for name in ("state", "name"):
