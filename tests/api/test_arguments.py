@@ -1,8 +1,8 @@
-"""Wrong arguments of public functions: each is refused with a remedy, none is accepted in silence or fails in Python."""
+"""Wrong arguments of public functions: each is refused with a remedy, none is accepted in silence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -192,7 +192,7 @@ CALLS: dict[str, tuple[Call, list[Any]]] = {
 
 
 @pytest.fixture(scope="module")
-def given() -> Iterator[SimpleNamespace]:
+def given() -> SimpleNamespace:
     """What the calls are made on; a wrong call changes nothing, so all share it."""
     machine, started = bhemu.Machine(), bhemu.Machine()
     executable = program("loop: j loop")
@@ -205,7 +205,7 @@ def given() -> Iterator[SimpleNamespace]:
     declared.dimension("N", 32)
     for thread in (declared.unpack, declared.math, declared.pack):
         thread(lambda core: None)
-    yield SimpleNamespace(
+    return SimpleNamespace(
         tile=bhemu.Tile(),
         machine=machine,
         started=started,
