@@ -13,6 +13,7 @@ from bhemu.analysis.access import access, unpacker_of
 from bhemu.analysis.figures import figure
 from bhemu.analysis.hazard import short_text
 from bhemu.analysis.modelled_time import UNITS, Timing, timing
+from bhemu.files import write_whole
 from bhemu.isa.names import Semaphore
 from bhemu.recording import log as column
 from bhemu.recording.log import Log
@@ -115,4 +116,4 @@ def write_trace(log: Log, path: str | Path, timed: Timing | None = None) -> None
         path: JSON file to write.
         timed: its `timing`, when there is one already.
     """
-    Path(path).write_bytes(trace_json(log, timed or timing(log)))
+    write_whole(Path(path), trace_json(log, timed or timing(log)))

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu import checks
 from bhemu.errors import AssemblyError
 from bhemu.isa.registers import CONFIG_FIELDS, FIRST_SHARED_WORD, THREAD_FIELDS, RegisterField, field
 from bhemu.machine.config_access import UNITS_OF_WORD
@@ -43,7 +44,7 @@ def _unshuffle(high: Array, low: Array) -> Array:
 
 def check_value(known: RegisterField, value: int) -> None:
     """Raise AssemblyError unless `value` fits into the field."""
-    if not 0 <= int(value) < 1 << known.width:
+    if not 0 <= checks.integer(value, known.name) < 1 << known.width:
         raise AssemblyError(
             f"{known.name} = {value} does not fit in {known.width} bits",
             remedy=f"use a value from 0 to {(1 << known.width) - 1:#x}",
@@ -142,7 +143,8 @@ class SrcView:
         return first, second
 
     def bank(self, index: int) -> Array:
-        """float32 or int32 [64, 16]: a bank decoded by its implied format."""
+        """float32 or int32 [64, 16]: bank 0 or 1, decoded by its implied format."""
+        index = checks.integer(index, "bank", 0, 1)
         cells = self.cells[index].astype(np.int64)
         sign, mantissa, exponent = cells >> 18 & 1, cells >> 8 & 0x3FF, cells & 0xFF
         code = self.formats[index]
@@ -174,11 +176,11 @@ class ConfigView(Mapping[str, int]):
 
     def __init__(self, record: Any, bank: int = 0, thread: int = 0) -> None:
         self._record = record
-        self._bank = bank
-        self._thread = thread
+        self._bank = checks.integer(bank, "bank", 0, 1)
+        self._thread = checks.integer(thread, "thread", 0, 2)
 
     def __getitem__(self, name: str) -> int:
-        known = field(name)
+        known = field(checks.text(name, "name"))
         if known.space == "thread":
             word = int(self._record["thread_config"][self._thread, known.word])
         else:
@@ -187,7 +189,7 @@ class ConfigView(Mapping[str, int]):
         return (word & known.mask) >> known.lsb
 
     def __setitem__(self, name: str, value: int) -> None:
-        known = field(name)
+        known = field(checks.text(name, "name"))
         check_value(known, value)
         if known.access == "pulse" or known.name.startswith("STATE_RESET_EN"):
             raise AssemblyError(f"{name} acts when its word is written", remedy="execute a WRCFG to its word")

@@ -8,12 +8,8 @@ from typing import Any
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.instructions import BY_OPCODE, decode
 from bhemu.isa.names import Semaphore
-from bhemu.tensix.coprocessor import THREAD_NAMES
+from bhemu.tensix.coprocessor import THREAD_NAMES, wait_left
 from bhemu.tensix.frontend import gate
-
-# The gate's own functions, uncompiled: they are asked once, with the record as Python has it.
-_stall_conditions_left = getattr(gate.stall_conditions_left, "py_func", gate.stall_conditions_left)
-_semaphores_left = getattr(gate.semaphores_left, "py_func", gate.semaphores_left)
 
 _OWNERS = ("the unpackers", "the matrix unit")
 
@@ -26,9 +22,8 @@ def _bank(record: Any, file: int, pointer: str) -> str:
 def _latched(record: Any, thread: int, place: Callable[[int], str]) -> str:
     word = int(record["wait_word"][thread])
     decoded = decode(word)
-    operands = decoded.operands
+    left = wait_left(record, thread)
     if decoded.mnemonic == "STALLWAIT":
-        left = int(_stall_conditions_left(record, operands["wait_res"]))
         reasons = [
             _bank(record, file, pointer)
             for bit, file, pointer in (
@@ -39,8 +34,9 @@ def _latched(record: Any, thread: int, place: Callable[[int], str]) -> str:
             )
             if left & bit
         ]
+        if left & gate.C11_SFPU_IDLE:
+            reasons.append("the vector unit has instructions that SFPLOADMACRO has scheduled")
     elif decoded.mnemonic == "SEMWAIT":
-        left = int(_semaphores_left(record, operands["sem_sel"], operands["wait_sem_cond"]))
         reasons = [
             f"semaphore {i} ({Semaphore(i).name}) is {int(record['semaphore'][i])} of {int(record['semaphore_max'][i])}"
             for i in range(8)

@@ -41,6 +41,8 @@ def regs(
     fields: list[RegisterField] = []
     registers: list[TileRegister] = []
     bits: int | None = None
+    if what == "":
+        refuse_usage("an empty text", "give a word, a part of a name, or nothing for the whole map")
     if what is not None and what[0].isdigit():
         place = word = number(what, "word")
         if place >= region("local_ram").base:

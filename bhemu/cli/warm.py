@@ -32,7 +32,8 @@ def warm(
     from rich.progress import Progress
 
     from bhemu.isa import BY_OPCODE
-    from bhemu.machine.compiler import JIT, cache_directory
+    from bhemu.machine.cache import cache_directory
+    from bhemu.machine.compiler import JIT
     from bhemu.machine.dispatch import (
         ADVANCE_TILE,
         DEVICE_LOAD,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bhemu import checks
 from bhemu.errors import MemoryError_, ProgramError
 from bhemu.isa.memory_map import LOCAL_RAM_BASE
 from bhemu.isa.tile_registers import address_of
@@ -89,7 +90,7 @@ def core_number(name: str) -> int:
     Raises:
         ProgramError: there is no such core.
     """
-    if name.upper() not in CORE_NAMES:
+    if checks.text(name, "core").upper() not in CORE_NAMES:
         raise ProgramError(f"core {name!r} does not exist", remedy=f"use one of {', '.join(CORE_NAMES)}")
     return CORE_NAMES.index(name.upper())
 

@@ -299,9 +299,3 @@ def STREAMWRCFG(t, thread, stream_id_sel, StreamRegAddr, CfgReg):
     if status == DONE:
         write_config(t, config_bank(t, thread), CfgReg, value)
     return status
-
-
-def write_config_entry(t, bank, word, value):
-    """`write_config` for `compile_entry(..., arguments=3)`: how the host and the cores' memory map write Config."""
-    write_config(t, bank, word, value)
-    return DONE

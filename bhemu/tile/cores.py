@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu import checks
 from bhemu.errors import BhemuError, UndefinedBehavior
 from bhemu.isa.riscv import disassemble_riscv
-from bhemu.machine.agents import CORE_NAMES, NOC, B
+from bhemu.machine.agents import CORE_NAMES, CORES, NOC, B
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_DEBUGGER, HALTED, IN_RESET, LOCAL_RAM_SIZE, RUNNING
 from bhemu.machine.dispatch import (
@@ -105,8 +106,9 @@ class CoreView:
 
     @pc.setter
     def pc(self, value: int) -> None:
+        address = checks.integer(value, "pc", 0, 0xFFFFFFFF)
         self._cores.settle()
-        self._record.core_pc[self.number] = value
+        self._record.core_pc[self.number] = address
 
     @property
     def x(self) -> Array:
@@ -179,7 +181,7 @@ class Cores:
             if core not in CORE_NAMES:
                 raise UndefinedBehavior(f"core {core!r} does not exist", remedy=f"use one of {', '.join(CORE_NAMES)}")
             core = CORE_NAMES.index(core)
-        return CoreView(self, core)
+        return CoreView(self, checks.integer(core, "core", 0, CORES - 1))
 
     def advance(self, clocks: int) -> int | None:
         """Let `clocks` clocks of the tile pass; returns the number of a core that stands at a breakpoint, or None.

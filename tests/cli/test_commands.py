@@ -289,3 +289,42 @@ def test_what_warm_compiles_is_found_in_the_cache(tmp_path: Path) -> None:
     for expected in ("[1, 1]\n", "[0, 0]\n"):
         command = [sys.executable, "-c", script]
         assert subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout == expected
+
+
+# --- where the output goes -----------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("arguments", [["regs"], ["regs", "70", "--json"], ["--help"], ["--version"], ["asm", "NOP"]])
+def test_output_to_a_full_device_is_one_line_and_a_status(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "bhemu", *arguments]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "bhemu: the output cannot be written: No space left on device\n")
+
+
+def test_an_empty_text_is_not_searched_in_the_registers() -> None:
+    done = subprocess.run([sys.executable, "-m", "bhemu", "regs", ""], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("bhemu: UsageError: an empty text\n  remedy:")
+
+
+FETCH = """
+import sys
+from pathlib import Path
+from bhemu.cli import main
+from bhemu.machine.cache import fetch
+main.app = lambda: [fetch(Path(sys.argv[1]) / "imports.bin") for _ in range(2)]
+main.main()
+"""
+
+
+def test_a_cache_that_is_not_used_is_said_in_one_line(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    cache.chmod(0o777)
+    (cache / "imports.bin").write_bytes(b"")
+    command = [sys.executable, "-c", FETCH, str(cache)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert said.count("\n") == 1
+    assert said.startswith(f"bhemu: the compile cache {cache} is not used")

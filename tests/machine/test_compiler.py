@@ -93,6 +93,17 @@ def test_a_damaged_cache_file_is_compiled_again(copy: Path) -> None:
     assert after[-1] == "x 3"
 
 
+def test_a_cache_file_under_another_name_is_compiled_again(copy: Path) -> None:
+    run(copy)
+    cache = copy.parent / "cache"
+    target = next(cache.glob("SETADCXX-*"))
+    next(cache.glob("fifo_push-*")).replace(target)
+    after = run(copy)
+    assert {"compiled SETADCXX", "compiled fifo_push"} <= set(after)
+    assert after[-1] == "x 3"
+    assert run(copy) == ["x 3"]
+
+
 def test_a_cache_that_cannot_be_written_is_no_error(copy: Path) -> None:
     (copy.parent / "cache").write_text("a file where the folder should be")
     assert run(copy)[-1] == "x 3"

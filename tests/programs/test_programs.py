@@ -16,7 +16,7 @@ from bhemu.errors import (
     MemoryError_,
     ProgramError,
 )
-from bhemu.isa.names import Block, Semaphore, WhileSemaphore
+from bhemu.isa.names import Block, Condition, Semaphore, WhileSemaphore
 from bhemu.programs.load import load_program
 from bhemu.programs.program import Program
 from bhemu.programs.run import run_program
@@ -132,6 +132,18 @@ def test_a_deadlock_says_who_waits_for_what_on_which_line() -> None:
     assert "MATH_PACK" in text
     assert "is 0 of 0" in text
     assert "the end of the world" in text
+
+
+def test_a_deadlock_in_a_wait_for_the_vector_unit_and_a_bank_names_the_bank() -> None:
+    """Whether the vector unit is busy only compiled code can say."""
+
+    def math(core: Core) -> None:
+        core.STALLWAIT(stall_res=Block.MATH, wait_res=Condition.SRCA_VALID | Condition.SFPU)
+        core.MVMUL()
+
+    with pytest.raises(Deadlock, match="SrcA bank 0 is owned by the unpackers") as caught:
+        run_program(make(math=math))
+    assert "the vector unit has" not in str(caught.value)
 
 
 def test_functions_that_poll_for_ever_are_a_deadlock() -> None:
