@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from bhemu.analysis.access import Access, access
 from bhemu.isa.registers import config
+from bhemu.machine.dst import DST_ROWS, high_row, plain
 from bhemu.recording import log as column
 
 Operands = Mapping[str, int]
@@ -29,7 +30,6 @@ _TO_DST_CONTEXTS: Final = (
     config("THCON_SEC0_REG2_Unpack_if_sel_cntx4"),
 )
 
-ROWS: Final = 1024
 BLOCK_ROWS: Final = 8
 """Rows of the aligned 8 x 16 block that the scoreboard watches (Y13)."""
 WIDE_FORMATS: Final = frozenset({0, 4, 8})
@@ -40,16 +40,16 @@ def _physical_blocks(row: int, count: int, wide: bool) -> frozenset[int]:
     """8-row blocks of physical Dst that `count` rows from `row` lie in; a 32-bit row has two halves (rules I.3)."""
     blocks = set()
     for r in {row, row + count - 1, *range(row, row + count, BLOCK_ROWS)}:
-        place = r % ROWS
+        place = r % DST_ROWS
         if not wide:
             blocks.add(place // BLOCK_ROWS)
             continue
-        high = ((place & 0x1F8) << 1 | place & 7 | place & 0x200) & (ROWS - 1)
-        blocks |= {high // BLOCK_ROWS, (high // BLOCK_ROWS + 1) % (ROWS // BLOCK_ROWS)}
+        high = plain(high_row)(place) & (DST_ROWS - 1)
+        blocks |= {high // BLOCK_ROWS, (high // BLOCK_ROWS + 1) % (DST_ROWS // BLOCK_ROWS)}
     return frozenset(blocks)
 
 
-ALL_BLOCKS: Final = frozenset(range(ROWS // BLOCK_ROWS))
+ALL_BLOCKS: Final = frozenset(range(DST_ROWS // BLOCK_ROWS))
 _NOTHING: Final[frozenset[int]] = frozenset()
 
 
@@ -121,9 +121,9 @@ def _zeroacc(o: Operands, row: int, wide: bool) -> frozenset[int]:
     tile = where & 0xFF
     if o["use_32_bit_mode"]:
         start = 32 * (tile + (16 if row & 0x300 else 0))
-        return _physical_blocks(start, 32, False) if start < ROWS else _NOTHING
+        return _physical_blocks(start, 32, False) if start < DST_ROWS else _NOTHING
     start = 16 * (tile + (32 if row & 0x200 else 0))
-    return _physical_blocks(start, 16, False) if start < ROWS else _NOTHING
+    return _physical_blocks(start, 16, False) if start < DST_ROWS else _NOTHING
 
 
 def _pacr(o: Operands, state: tuple[int, ...]) -> frozenset[int]:
@@ -166,4 +166,4 @@ def _unpacr(o: Operands, state: tuple[int, ...]) -> frozenset[int]:
     x = state[column.UNPACK_X - column.DST]
     datums = (x >> 32) - (x & 0xFFFFFFFF) + 1
     # Channel 1 may add Y, Z and W strides to the address, so the tile around it is meant (U8).
-    return _physical_blocks(first % ROWS, max(datums // 16, 64), code in WIDE_FORMATS)
+    return _physical_blocks(first % DST_ROWS, max(datums // 16, 64), code in WIDE_FORMATS)

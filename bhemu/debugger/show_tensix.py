@@ -16,6 +16,7 @@ from bhemu.isa.names import Semaphore
 from bhemu.isa.registers import CONFIG_FIELDS, THREAD_FIELDS, search
 from bhemu.machine.agents import CORE_NAMES, T0, B
 from bhemu.machine.device_state import MAILBOX_WORDS, PCBUF_WORDS
+from bhemu.machine.dst import high_row, plain
 from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import THREADS
 from bhemu.tensix.coprocessor import THREAD_NAMES
@@ -196,7 +197,7 @@ def dst(session: DebugSession, row: int = 0, rows: int = FACE, how: str | None =
     lines = [f"Dst rows {row} to {row + rows - 1} as {how}"]
     valid = view.valid
     for number in range(row, row + rows):
-        physical = number if len(content) == len(valid) else (number & 0x1F8) << 1 | number & 7
+        physical = number if len(content) == len(valid) else plain(high_row)(number)
         note = "" if valid[physical] else "  (not valid: reads as 0)"
         lines.append(f"{number:4} | {_cells(content[number], how == 'raw', 4)}{note}")
     return "\n".join(lines)

@@ -16,11 +16,12 @@ import numpy as np
 
 from bhemu.errors import MissingSpecification
 from bhemu.isa.registers import FIRST_SHARED_WORD
+from bhemu.machine.dst import DST_ROWS
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import ALL_CONFIG_DIRTY, THREADS
 from bhemu.tensix.banks import SRCA, SRCB, UNPACKER
-from bhemu.tensix.matrix.operands import DST_ROWS, SRC_ROWS, forget_srca_row
+from bhemu.tensix.matrix.operands import SRC_ROWS, forget_srca_row
 
 PACKER_BIT: Final = 2
 TDMA_BIT: Final = 8

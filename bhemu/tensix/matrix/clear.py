@@ -11,12 +11,13 @@ import numpy as np
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.registers import config
 from bhemu.machine.config_access import config_bank, config_field
+from bhemu.machine.dst import DST_ROWS, high_row
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import splat16, store16
 from bhemu.tensix.banks import SRCA, SRCB, UNPACKER, change_bank, give_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
-from bhemu.tensix.matrix.operands import DST_ROWS, SRC_CELL, SRC_ROWS, dst_row, high_row, is_wide
+from bhemu.tensix.matrix.operands import SRC_CELL, SRC_ROWS, dst_row, is_wide
 from bhemu.tensix.rwc import apply_address_modifier
 
 _ABSOLUTE: Final = config("DEST_ACCESS_CFG_zeroacc_absolute_tile_mode")

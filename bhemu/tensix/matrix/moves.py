@@ -10,13 +10,13 @@ import numpy as np
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.machine.config_access import config_bank
+from bhemu.machine.dst import LOW_HALF, high_row
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, load16, mask16, splat16, store16, where
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.lane_settings import lanes_with
-from bhemu.tensix.matrix.dst import LOW_HALF
 from bhemu.tensix.matrix.operands import (
     EIGHT_BIT_CODES,
     FIVE_BIT_CODES,
@@ -29,7 +29,6 @@ from bhemu.tensix.matrix.operands import (
     code_b,
     dst_row,
     forget_srca_row,
-    high_row,
     is_supported,
     is_wide,
     keeps_denormals,

@@ -73,7 +73,6 @@ SRC_MANTISSA: Final = 0x3FF
 _SRC_HIGH_EXPONENT: Final = 0xE0
 _SRC_LOW_MANTISSA: Final = 7 << SRC_MANTISSA_LSB
 SRC_ROWS: Final = 64
-DST_ROWS: Final = 1024
 
 NO_FORMAT = fault(
     "matrix.no-format",
@@ -264,9 +263,3 @@ def dst_row(t, thread, immediate, mask):
 def bank_row(t, file, row):
     """Position of row `row` of the matrix unit's bank among all rows of `t.srca` or `t.srcb`, for `load16`."""
     return np.int64(t.math_bank[file]) * SRC_ROWS + row
-
-
-@kernel(forceinline=True)
-def high_row(row):
-    """Physical row of the high halves of 32-bit row `row`; the low halves are eight rows further (rules I.3)."""
-    return ((row & 0x1F8) << 1) | (row & 0x207)

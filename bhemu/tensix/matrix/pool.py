@@ -8,12 +8,12 @@ from typing import Final
 
 from bhemu.errors import MissingSpecification, NonContractualBehavior
 from bhemu.machine.config_access import config_bank
+from bhemu.machine.dst import LOW_HALF, high_row
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, load16, splat16, store16, where
 from bhemu.tensix.banks import SRCA, SRCB, hand_back
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
-from bhemu.tensix.matrix.dst import LOW_HALF
 from bhemu.tensix.matrix.integer import all_integers
 from bhemu.tensix.matrix.multiply import POOL_SHAPE
 from bhemu.tensix.matrix.operands import (
@@ -32,7 +32,6 @@ from bhemu.tensix.matrix.operands import (
     code_a,
     code_b,
     dst_row,
-    high_row,
     is_wide,
     owns_a,
     owns_b,

@@ -13,9 +13,10 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
+from bhemu.machine.dst import DST_ROWS
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.tensix.matrix.operands import DST_ROWS, FIVE_BIT_CODES, SRC_ROWS
+from bhemu.tensix.matrix.operands import FIVE_BIT_CODES, SRC_ROWS
 
 ENABLE: Final = 0x060
 COMMAND: Final = 0x064
