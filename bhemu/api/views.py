@@ -12,7 +12,7 @@ import numpy as np
 
 from bhemu.errors import AssemblyError
 from bhemu.isa.registers import CONFIG_FIELDS, FIRST_SHARED_WORD, THREAD_FIELDS, RegisterField, field
-from bhemu.machine.config_access import UNITS_OF_WORD
+from bhemu.machine.config_access import UNITS_OF_ENTRY, UNITS_OF_WORD
 from bhemu.machine.dst import DST_ROWS, LOW_HALF, bf16_of_cell, high_row, plain
 
 Array = np.ndarray[Any, Any]
@@ -151,7 +151,7 @@ class SrcView:
         return bits.view(np.float32)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        values = self.bank(int(self._record["math_bank"][self._file]))
+        values = self.bank(int(self._record["matrix"]["bank"][self._file]))
         return values if dtype is None else values.astype(dtype)
 
     def __repr__(self) -> str:
@@ -190,6 +190,7 @@ class ConfigView(Mapping[str, int]):
         if known.space == "thread":
             entries = self._record["thread_config"]
             entries[self._thread, known.word] = int(entries[self._thread, known.word]) & keep | int(value) << known.lsb
+            self._record["config_dirty"] |= np.uint32(UNITS_OF_ENTRY[known.word])
             return
         shared = known.word >= FIRST_SHARED_WORD
         bank = 0 if shared else self._bank

@@ -207,14 +207,14 @@ def source(session: DebugSession, file: int, bank: int | None = None, *, raw: bo
     """A bank of SrcA (file 0) or SrcB (file 1): 64 rows, decoded by its implied format or as 19-bit cells."""
     view = session.tile.srcb if file else session.tile.srca
     if bank is None:
-        bank = int(session.record.math_bank[file])
+        bank = int(session.record.matrix.bank[file])
     if bank not in (0, 1):
         raise DebugError(f"bank {bank} does not exist", remedy="use 0 or 1")
     content = view.cells[bank] if raw else view.bank(bank)
     head = (
         f"Src{'AB'[file]} bank {bank}: owned by the {view.owner[bank]}, implied format code {view.formats[bank]}; "
-        f"matrix unit uses bank {int(session.record.math_bank[file])}, "
-        f"unpacker bank {int(session.record.unpack_bank[file])}"
+        f"matrix unit uses bank {int(session.record.matrix.bank[file])}, "
+        f"unpacker bank {int(session.record.unpack.bank[file])}"
     )
     rows = [f"{number:4} | {_cells(cells, raw, 5)}" for number, cells in enumerate(content)]
     return "\n".join([head, *rows])

@@ -62,8 +62,8 @@ def _zero_srca(t, first, count):
 
 @kernel
 def _return_banks(t, file):
-    t.math_bank[file] = 0
-    t.unpack_bank[file] = 0
+    t.matrix.bank[file] = 0
+    t.unpack.bank[file] = 0
     for bank in range(2):
         t.src_owner[file, bank] = UNPACKER
 

@@ -38,10 +38,10 @@ def place_row(t, target, bank, row, cells):
         store16(t.dst, high + LOW_HALF, cells & 0xFFFF)
         t.dst_valid[high] = 1  # the flag of the low halves' row is not touched (I.3)
     else:
-        store16(t.unpack_cells, 0, cells)
+        store16(t.unpack.cells, 0, cells)
         block = row & ~15
         for column in range(16):
-            t.srca[bank, block | column, row & 15] = t.unpack_cells[column]
+            t.srca[bank, block | column, row & 15] = t.unpack.cells[column]
 
 
 @kernel
