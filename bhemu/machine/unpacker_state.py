@@ -43,6 +43,11 @@ def _only(condition: Callable[[int, int], bool], of: str) -> Callable[[int, int]
     return lambda unpacker, slot: of if condition(unpacker, slot) else NONE
 
 
+def _only_first(of: Callable[[int, int], str]) -> Callable[[int, int], str]:
+    """The field of unpacker 0; unpacker 1 has none."""
+    return lambda unpacker, slot: NONE if unpacker else of(unpacker, slot)
+
+
 _DESCRIPTOR = "THCON_SEC{0}_REG0_TileDescriptor_"
 _REG2 = "THCON_SEC{0}_REG2_"
 _REG7 = "THCON_SEC{0}_REG7_"
@@ -70,13 +75,12 @@ _FIELDS: dict[str, str | Callable[[int, int], str]] = {
     "haloize": _REG2 + "Haloize_mode",
     "tileize": _REG2 + "Tileize_mode",
     "src_row_update": _REG2 + "Unpack_Src_Reg_Set_Upd",
-    # Only unpacker 0 reaches Dst (U10).
-    "to_dst": lambda unpacker, slot: NONE if unpacker else _TO_DST(unpacker, slot),
+    "to_dst": _only_first(_by_slot(_REG2 + "Unpack_If_Sel", _REG2 + "Unpack_if_sel_cntx{1}")),  # U10
     "dest_address": _by_slot(NONE, "THCON_SEC{0}_REG5_Dest_cntx{1}_address", of=4, unpackers=(0,)),
     "add_dest": "UNP{0}_ADD_DEST_ADDR_CNTR_add_dest_addr_cntr",
     "upsample_rate": _REG2 + "Upsample_rate",
     "interleave": _REG2 + "Upsample_and_interleave",
-    "column_shift": _by_slot(_REG2 + "Shift_amount_cntx0", _REG2 + "Shift_amount_cntx{1}", of=4),
+    "column_shift": _only_first(_by_slot(_REG2 + "Shift_amount_cntx0", _REG2 + "Shift_amount_cntx{1}", of=4)),  # U9
     "stride_nibble0": _REG2 + "Shift_amount_cntx0",  # of the stride that Tileize_mode reads there
     "stride_nibble1": _REG2 + "Shift_amount_cntx1",
     "stride_nibble2": _REG2 + "Shift_amount_cntx2",
@@ -99,7 +103,6 @@ _FIELDS: dict[str, str | Callable[[int, int], str]] = {
     "throttle": _REG2 + "Throttle_mode",
     "ovrd_throttle": "THCON_SEC{0}_REG1_ovrd_default_throttle_mode",
 }
-_TO_DST = _by_slot(_REG2 + "Unpack_If_Sel", _REG2 + "Unpack_if_sel_cntx{1}")
 
 
 def _copies(unpacker: int) -> Copies:

@@ -187,7 +187,7 @@ def _decode(d, unpacker, slot):
     if d.ovrd_format:
         d.in_format = d.in_format_instead
         d.out_format = d.out_format_instead
-    if d.tileize or unpacker == 1:
+    if d.tileize:
         d.column_shift = 0  # U9
     d.upsample_zeros = (1 << d.upsample_rate) - 1
     if d.own_limit_en:
