@@ -14,6 +14,7 @@ from bhemu.analysis.access import Access, Places, access
 from bhemu.isa.registers import config
 from bhemu.isa.roles import Role
 from bhemu.isa.timing import FACTS
+from bhemu.machine.dst import DST_ROWS, high_row, plain
 from bhemu.recording import log as column
 
 Operands = Mapping[str, int]
@@ -35,7 +36,6 @@ _TO_DST_CONTEXTS: Final = (
     config("THCON_SEC0_REG2_Unpack_if_sel_cntx4"),
 )
 
-ROWS: Final = 1024
 BLOCK_ROWS: Final = FACTS["scoreboard_rows"].value
 WIDE_FORMATS: Final = frozenset({0, 4, 8})
 """FP32, TF32, INT32: 32 bits in Dst."""
@@ -45,16 +45,16 @@ def _physical_blocks(row: int, count: int, wide: bool) -> Places:
     """8-row blocks of physical Dst that `count` rows from `row` lie in; a 32-bit row has two halves (rules I.3)."""
     blocks = set()
     for r in {row, row + count - 1, *range(row, row + count, BLOCK_ROWS)}:
-        place = r % ROWS
+        place = r % DST_ROWS
         if not wide:
             blocks.add(place // BLOCK_ROWS)
             continue
-        high = ((place & 0x1F8) << 1 | place & 7 | place & 0x200) & (ROWS - 1)
-        blocks |= {high // BLOCK_ROWS, (high // BLOCK_ROWS + 1) % (ROWS // BLOCK_ROWS)}
+        high = plain(high_row)(place) & (DST_ROWS - 1)
+        blocks |= {high // BLOCK_ROWS, (high // BLOCK_ROWS + 1) % (DST_ROWS // BLOCK_ROWS)}
     return frozenset(blocks)
 
 
-ALL_BLOCKS: Final = frozenset(range(ROWS // BLOCK_ROWS))
+ALL_BLOCKS: Final = frozenset(range(DST_ROWS // BLOCK_ROWS))
 _NOTHING: Final[Places] = frozenset()
 
 
@@ -116,9 +116,9 @@ def cleared_rows(o: Operands, state: tuple[int, ...]) -> Places:
     tile = where & 0xFF
     if o["use_32_bit_mode"]:
         start = 32 * (tile + (16 if row & 0x300 else 0))
-        return _physical_blocks(start, 32, False) if start < ROWS else _NOTHING
+        return _physical_blocks(start, 32, False) if start < DST_ROWS else _NOTHING
     start = 16 * (tile + (32 if row & 0x200 else 0))
-    return _physical_blocks(start, 16, False) if start < ROWS else _NOTHING
+    return _physical_blocks(start, 16, False) if start < DST_ROWS else _NOTHING
 
 
 def packer_rows(o: Operands, state: tuple[int, ...]) -> Places:
@@ -158,7 +158,7 @@ def unpacker_rows(o: Operands, state: tuple[int, ...]) -> Places:
     x = state[column.UNPACK_X - column.DST]
     datums = (x >> 32) - (x & 0xFFFFFFFF) + 1
     # Channel 1 may add Y, Z and W strides to the address, so the tile around it is meant (U8).
-    return _physical_blocks(first % ROWS, max(datums // 16, 64), code in WIDE_FORMATS)
+    return _physical_blocks(first % DST_ROWS, max(datums // 16, 64), code in WIDE_FORMATS)
 
 
 def stack_rows(o: Operands, state: tuple[int, ...]) -> Places:

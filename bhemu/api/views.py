@@ -13,7 +13,8 @@ import numpy as np
 from bhemu import checks
 from bhemu.errors import AssemblyError
 from bhemu.isa.registers import CONFIG_FIELDS, FIRST_SHARED_WORD, THREAD_FIELDS, RegisterField, field
-from bhemu.machine.config_access import UNITS_OF_WORD
+from bhemu.machine.config_access import UNITS_OF_ENTRY, UNITS_OF_WORD
+from bhemu.machine.dst import DST_ROWS, LOW_HALF, bf16_of_cell, high_row, plain
 
 Array = np.ndarray[Any, Any]
 
@@ -24,8 +25,8 @@ INT8_ENABLED: Final = "ALU_ACC_CTRL_INT8_math_enabled"
 def bf16_cells_to_float(cells: Array) -> Array:
     """Dst cells {sign 15, mantissa 14:8, exponent 7:0} as float32 (rules I.2)."""
     c = cells.astype(np.uint32)
-    bits = (c & 0x8000) << 16 | (c & 0xFF) << 23 | (c >> 8 & 0x7F) << 16
-    return bits.astype(np.uint32).view(np.float32)
+    bits: Array = plain(bf16_of_cell)(c) << 16
+    return bits.view(np.float32)
 
 
 def fp16_cells_to_float(cells: Array) -> Array:
@@ -34,12 +35,6 @@ def fp16_cells_to_float(cells: Array) -> Array:
     exponent, mantissa = c & 0x1F, c >> 5 & 0x3FF
     value = np.where(exponent == 0, 0.0, np.ldexp(1024.0 + mantissa, exponent - 25))
     return np.where(c & 0x8000, -value, value).astype(np.float32)
-
-
-def _unshuffle(high: Array, low: Array) -> Array:
-    h = high.astype(np.uint32)
-    top = (h & 0x8000) | (h & 0xFF) << 7 | (h >> 8 & 0x7F)
-    return top << 16 | low.astype(np.uint32)
 
 
 def check_value(known: RegisterField, value: int) -> None:
@@ -77,9 +72,9 @@ class DstView:
     @property
     def bits32(self) -> Array:
         """uint32 [512, 16]: the 32-bit view, permutation undone (rules I.3)."""
-        rows = np.arange(512)
-        high = (rows & 0x1F8) << 1 | rows & 7
-        bits = _unshuffle(self.cells[high], self.cells[high + 8])
+        high = plain(high_row)(np.arange(DST_ROWS // 2))
+        top = plain(bf16_of_cell)(self.cells[high].astype(np.uint32))
+        bits = top << 16 | self.cells[high + LOW_HALF]
         return np.where(self.valid[high][:, None] != 0, bits, 0).astype(np.uint32)
 
     @property
@@ -158,7 +153,7 @@ class SrcView:
         return bits.view(np.float32)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        values = self.bank(int(self._record["math_bank"][self._file]))
+        values = self.bank(int(self._record["matrix"]["bank"][self._file]))
         return values if dtype is None else values.astype(dtype)
 
     def __repr__(self) -> str:
@@ -197,6 +192,7 @@ class ConfigView(Mapping[str, int]):
         if known.space == "thread":
             entries = self._record["thread_config"]
             entries[self._thread, known.word] = int(entries[self._thread, known.word]) & keep | int(value) << known.lsb
+            self._record["config_dirty"] |= np.uint32(UNITS_OF_ENTRY[known.word])
             return
         shared = known.word >= FIRST_SHARED_WORD
         bank = 0 if shared else self._bank

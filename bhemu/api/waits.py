@@ -14,8 +14,8 @@ from bhemu.tensix.frontend import gate
 _OWNERS = ("the unpackers", "the matrix unit")
 
 
-def _bank(record: Any, file: int, pointer: str) -> str:
-    bank = int(record[pointer][file])
+def _bank(record: Any, file: int, unit: str) -> str:
+    bank = int(record[unit]["bank"][file])
     return f"Src{'AB'[file]} bank {bank} is owned by {_OWNERS[int(record['src_owner'][file, bank])]}"
 
 
@@ -25,12 +25,12 @@ def _latched(record: Any, thread: int, place: Callable[[int], str]) -> str:
     left = wait_left(record, thread)
     if decoded.mnemonic == "STALLWAIT":
         reasons = [
-            _bank(record, file, pointer)
-            for bit, file, pointer in (
-                (gate.C5_SRCA_CLEARED, 0, "unpack_bank"),
-                (gate.C6_SRCB_CLEARED, 1, "unpack_bank"),
-                (gate.C7_SRCA_VALID, 0, "math_bank"),
-                (gate.C8_SRCB_VALID, 1, "math_bank"),
+            _bank(record, file, unit)
+            for bit, file, unit in (
+                (gate.C5_SRCA_CLEARED, 0, "unpack"),
+                (gate.C6_SRCB_CLEARED, 1, "unpack"),
+                (gate.C7_SRCA_VALID, 0, "matrix"),
+                (gate.C8_SRCB_VALID, 1, "matrix"),
             )
             if left & bit
         ]
@@ -59,10 +59,10 @@ def _own_condition(record: Any, thread: int, word: int) -> str:
         return _bank(
             record,
             decode(word).operands.get("Unpack_block_selection", decode(word).operands.get("Unpacker_Select", 0)),
-            "unpack_bank",
+            "unpack",
         )
     if row.unit == "matrix":
-        return "; ".join(_bank(record, file, "math_bank") for file in (0, 1))
+        return "; ".join(_bank(record, file, "matrix") for file in (0, 1))
     if row.mnemonic == "ATGETM":
         owner = int(record["mutex_owner"][decode(word).operands["mutex_index"]])
         return f"the mutex is held by thread {owner - 1}"

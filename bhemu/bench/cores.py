@@ -12,7 +12,6 @@ from bhemu.loader.boot import ALL_HELD, LOCAL_RAM, SOFT_RESET
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.tile.reset import CORE_BIT, DEFAULT_PC
 
-POLLED_WORD: Final = 0x30000
 CLOCKS: Final = 1000
 
 _ARITHMETIC: Final = (

@@ -27,8 +27,7 @@ ADDRESS_SPACE: Final = 1 << 32
 COMPILE: Final = "compile with -march=rv32im_zba_zbb -mabi=ilp32"
 REBUILD: Final = "build it again"
 
-_ELF32_HEADER, _ELF32_PROGRAM_HEADER, _ELF32_SECTION_HEADER = 52, 32, 40
-_CLASS_64, _DATA_BIG = 2, 2
+_ELF32_HEADER, _ELF32_SECTION_HEADER = 52, 40
 _EF_RISCV_RVC = 1
 _PF_X = 1
 _SHF_ALLOC, _SHF_EXECINSTR = 2, 4

@@ -113,16 +113,6 @@ CYCLES: Final = EXECUTED + CORES * WORDS
 SIZE: Final = CYCLES + CORES * WORDS
 
 
-def core_of(who: int) -> int:
-    """The core of a row."""
-    return who & 7
-
-
 def kind_of(who: int) -> int:
     """The kind of a row."""
     return who >> 4 & 0xF
-
-
-def size_of(who: int) -> int:
-    """Bytes of the access."""
-    return who >> 8 & 0xF

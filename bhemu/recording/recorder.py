@@ -145,8 +145,8 @@ def _describe(t, log, at, thread, word, opcode):
     store_i64(log, at + column.ALU, _word(t, bank, _ALU))
     owners = np.int64(0)
     for file in range(2):
-        owners |= np.int64(t.math_bank[file]) << file
-        owners |= np.int64(t.unpack_bank[file]) << (2 + file)
+        owners |= np.int64(t.matrix.bank[file]) << file
+        owners |= np.int64(t.unpack.bank[file]) << (2 + file)
         for which in range(2):
             owners |= np.int64(t.src_owner[file, which]) << (4 + 2 * file + which)
     store_i64(log, at + column.OWNERS, owners)

@@ -17,7 +17,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.riscv.execute import WORD
 from bhemu.riscv.tensix_status import BUSY, QUEUED, tensix_status
 
-CSRRW, CSRRS, CSRRC = NUMBER["csrrw"], NUMBER["csrrs"], NUMBER["csrrc"]
+CSRRW, CSRRS = NUMBER["csrrw"], NUMBER["csrrs"]
 CSRRWI, CSRRSI = NUMBER["csrrwi"], NUMBER["csrrsi"]
 
 FCSR: Final = 0x003

@@ -39,7 +39,6 @@ WORD: Final = 0xFFFFFFFF
 RAM_BASE: Final = LOCAL_RAM_BASE
 _RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
 _SIGN: Final = 1 << 31
-_LOWEST: Final = -(1 << 31)
 
 BAD_PC: Final = fault(
     "riscv.pc",
@@ -72,7 +71,7 @@ ANDN, ORN, XNOR = _N["andn"], _N["orn"], _N["xnor"]
 MIN, MINU, MAX, MAXU = _N["min"], _N["minu"], _N["max"], _N["maxu"]
 ROL, ROR = _N["rol"], _N["ror"]
 CLZ, CTZ, CPOP, SEXT_B, SEXT_H = _N["clz"], _N["ctz"], _N["cpop"], _N["sext.b"], _N["sext.h"]
-ORC_B, REV8, BREV8, PACK = _N["orc.b"], _N["rev8"], _N["brev8"], _N["pack"]
+ORC_B, REV8, PACK = _N["orc.b"], _N["rev8"], _N["pack"]
 FENCE, FENCE_I = _N["fence"], _N["fence.i"]
 
 

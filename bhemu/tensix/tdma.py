@@ -197,7 +197,7 @@ def _scalers(t, unpacker):
     value = np.int64(0)
     for i in range(3):
         value |= np.int64(t.pack.setreg_scaler[i]) << (9 * i)
-    return value | (((np.int64(t.unpack_accumulator[unpacker]) >> 16) & 1) << 31)
+    return value | (((np.int64(t.unpack.accumulator[unpacker]) >> 16) & 1) << 31)
 
 
 @kernel
@@ -229,7 +229,7 @@ def _report(t, packer, place):
             return np.int64(0)
         return np.int64(t.pack.last_tile_size) & _WORD_BITS
     size = np.int64(t.pack.acc_tile_size[thread]) & _HALF_BITS if packer == 0 else np.int64(0)
-    return ((np.int64(t.unpack_accumulator[packer & 1]) & _HALF_BITS) << 16) | size
+    return ((np.int64(t.unpack.accumulator[packer & 1]) & _HALF_BITS) << 16) | size
 
 
 @kernel

@@ -17,11 +17,12 @@ import numpy as np
 from bhemu.errors import MissingSpecification
 from bhemu.isa.registers import FIRST_SHARED_WORD
 from bhemu.isa.tile_registers import bit_of
+from bhemu.machine.dst import DST_ROWS
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import ALL_CONFIG_DIRTY, THREADS
 from bhemu.tensix.banks import SRCA, SRCB, UNPACKER
-from bhemu.tensix.matrix.operands import DST_ROWS, SRC_ROWS, forget_srca_row
+from bhemu.tensix.matrix.operands import SRC_ROWS, forget_srca_row
 
 PACKER_BIT: Final = bit_of("control", "SOFT_RESET_0", "PACKER")
 TDMA_BIT: Final = bit_of("control", "SOFT_RESET_0", "TDMA")
@@ -62,8 +63,8 @@ def _zero_srca(t, first, count):
 
 @kernel
 def _return_banks(t, file):
-    t.math_bank[file] = 0
-    t.unpack_bank[file] = 0
+    t.matrix.bank[file] = 0
+    t.unpack.bank[file] = 0
     for bank in range(2):
         t.src_owner[file, bank] = UNPACKER
 

@@ -52,10 +52,10 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "thread_config": ("thread_config",),
     "srca": ("srca",),
     "srcb": ("srcb",),
-    "banks": ("src_owner", "src_format", "unpack_bank", "math_bank"),
-    "srca_row": ("math_srca_row",),
-    "src_row": ("src_row",),
-    "context_counter": ("context_counter",),
+    "banks": ("src_owner", "src_format", "unpack.bank", "matrix.bank"),
+    "srca_row": ("matrix.srca_row",),
+    "src_row": ("unpack.src_row",),
+    "context_counter": ("unpack.context_counter",),
     "dst": ("dst", "dst_valid"),
     "dst_valid": ("dst_valid",),
     "rwc": ("rwc",),
@@ -91,7 +91,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
         *("stream_messages", "stream_phase", "stream_word", "tdma_parameters", "tdma_base", "tdma_clock_gates"),
         *("tdma_hysteresis", "pack", "adc"),
     ),
-    "unpack_accumulator": ("unpack_accumulator",),
+    "unpack_accumulator": ("unpack.accumulator",),
     "expander": ("mop_zmask_hi",),
     "busy": (),
 }
@@ -103,10 +103,12 @@ DECODED_BY_PACKER = frozenset(PACKER.names[: PACKER.names.index("open")]) | {"ed
 
 BOOKKEEPING = (
     *("clock", "cycle_", "issued", "fault_", "open_used", "handlers", "device_", "needs_place", "now_", "config_dirty"),
-    *("unpack_decoded", "unpack_bits", "unpack_exponents", "unpack_zeros", "unpack_cells", "math_scratch"),
-    *("math_decoded", "gate_", "fifo_", "ready_"),
+    *("unpack.decoded", "unpack.walk", "unpack.bits", "unpack.exponents", "unpack.zeros", "unpack.cells"),
+    *("matrix.decoded", "matrix.scratch", "gate_", "fifo_", "ready_"),
 )
 """Beginnings of fields that hold no state of the machine."""
+SECTIONS = ("unpack", "matrix")
+"""Sections of the record whose fields are compared one by one."""
 VIEWS = frozenset({"l1_u16", "l1_u32", "dst_u32", "dst_valid_u32", "core_ram_u16", "core_ram_u32"})
 
 
@@ -125,11 +127,11 @@ RANDOM: dict[str, Callable[[Rng, Any], Any]] = {
     "srcb": lambda rng, shape: _small(rng, shape, 1 << 19),
     "src_owner": lambda rng, shape: _small(rng, shape, 2),
     "src_format": lambda rng, shape: rng.choice([5, 6, 7], shape),
-    "unpack_bank": lambda rng, shape: _small(rng, shape, 2),
-    "math_bank": lambda rng, shape: _small(rng, shape, 2),
-    "math_srca_row": lambda rng, shape: 1 + 16 * _small(rng, shape, 4),
-    "src_row": lambda rng, shape: 4 * _small(rng, shape, 4),
-    "context_counter": lambda rng, shape: _small(rng, shape, 2),
+    "unpack.bank": lambda rng, shape: _small(rng, shape, 2),
+    "matrix.bank": lambda rng, shape: _small(rng, shape, 2),
+    "matrix.srca_row": lambda rng, shape: 1 + 16 * _small(rng, shape, 4),
+    "unpack.src_row": lambda rng, shape: 4 * _small(rng, shape, 4),
+    "unpack.context_counter": lambda rng, shape: _small(rng, shape, 2),
     "dst": lambda rng, shape: _small(rng, shape, 1 << 16),
     "dst_valid": lambda rng, shape: _small(rng, shape, 2),
     "adc": lambda rng, shape: _small(rng, shape, 4),
@@ -147,13 +149,15 @@ RANDOM: dict[str, Callable[[Rng, Any], Any]] = {
     "semaphore_max": lambda rng, shape: 7 + _small(rng, shape, 8),
     "stream_messages": lambda rng, shape: 3000 + _small(rng, shape, 100),
     "stream_phase": lambda rng, shape: _small(rng, shape, 1 << 10),
-    "unpack_accumulator": lambda rng, shape: _small(rng, shape, 100),
+    "unpack.accumulator": lambda rng, shape: _small(rng, shape, 100),
     "mop_zmask_hi": lambda rng, shape: _small(rng, shape, 1 << 16),
     "l1": lambda rng, shape: _small(rng, shape, 256),
     "tdma_parameters": lambda rng, shape: _small(rng, shape, 1 << 16),
 }
 """Legal random values by field."""
-START_ONLY = frozenset({"config", "thread_config", "src_owner", "unpack_bank", "math_bank", "src_format", "l1", "adc"})
+START_ONLY = frozenset(
+    {"config", "thread_config", "src_owner", "unpack.bank", "matrix.bank", "src_format", "l1", "adc"}
+)
 """Fields whose start state is a configuration that works, not random."""
 
 
@@ -213,18 +217,18 @@ def _start(tile: bhemu.Tile, rng: Rng, mnemonic: str) -> None:
     _configure(record)
     for name, values in RANDOM.items():
         if name not in START_ONLY:
-            array = record[name]
-            record[name] = np.asarray(values(rng, np.shape(array))).astype(np.asarray(array).dtype)
+            array = _get(record, name)
+            _put(record, name, np.asarray(values(rng, np.shape(array))).astype(np.asarray(array).dtype))
     record.l1[:0x8000] = _small(rng, 0x8000, 256) if rng.random() < 0.6 else 0
     record.adc[:] = 0
     record.adc[:, :, 4] = 15  # channel-1 X: rows of sixteen datums
     record.rwc[:, 0] = 16 * _small(rng, 3, 4)
     record.src_format[:] = 5
-    record.math_bank[:] = _small(rng, 2, 2)
-    record.unpack_bank[:] = _small(rng, 2, 2)
+    record.matrix.bank[:] = _small(rng, 2, 2)
+    record.unpack.bank[:] = _small(rng, 2, 2)
     for file in range(2):
-        record.src_owner[file, record.math_bank[file]] = 1
-        if record.math_bank[file] == record.unpack_bank[file] and not _is_for_matrix(mnemonic):
+        record.src_owner[file, record.matrix.bank[file]] = 1
+        if record.matrix.bank[file] == record.unpack.bank[file] and not _is_for_matrix(mnemonic):
             record.src_owner[file] = 0
     record.config_dirty[:] = 0xFFFFFFFF
 
@@ -323,7 +327,7 @@ class Marks:
         if mnemonic in ("ZEROSRC", "UNPACR_NOP"):  # one bank or both
             self.of[file][...] = True
             return
-        which = "math_bank" if _is_for_matrix(mnemonic) else "unpack_bank"
+        which = "matrix.bank" if _is_for_matrix(mnemonic) else "unpack.bank"
         bank = int(self._before[which][0 if file == "srca" else 1])
         self.of[file][bank] = True
 
@@ -354,7 +358,7 @@ def _marks(thread: int, word: int, row: Any, before: dict[str, Any]) -> tuple[Ma
         read.all_of("banks")
     if any(role.holds(word) for role in roles.gives):
         written.all_of("banks")
-        written.of["src_row"][thread] = True
+        written.of["unpack.src_row"][thread] = True
     if any(role.file == "config" for role in roles.writes):
         read.of["thread_config"][thread, 0] = True
     return read, written
@@ -364,11 +368,27 @@ def _marks(thread: int, word: int, row: Any, before: dict[str, Any]) -> tuple[Ma
 
 
 def _machine_fields(record: Any) -> list[str]:
-    return [n for n in record.dtype.names if n not in VIEWS and not n.startswith(BOOKKEEPING)]
+    names = []
+    for name in record.dtype.names:
+        inside = record.dtype[name].names if name in SECTIONS else None
+        names += [f"{name}.{part}" for part in inside] if inside else [name]
+    return [name for name in names if name not in VIEWS and not name.startswith(BOOKKEEPING)]
+
+
+def _get(record: Any, name: str) -> Any:
+    """A field of the record, or `section.field`."""
+    for part in name.split("."):
+        record = record[part]
+    return record
+
+
+def _put(record: Any, name: str, value: Any) -> None:
+    section, _, part = name.rpartition(".")
+    (record[section] if section else record)[part] = value
 
 
 def _copy(record: Any) -> dict[str, Any]:
-    return {name: np.array(record[name]) for name in _machine_fields(record)}
+    return {name: np.array(_get(record, name)) for name in _machine_fields(record)}
 
 
 def _differences(name: str, one: Any, other: Any) -> Any:
@@ -404,9 +424,9 @@ def _scramble(tile: bhemu.Tile, rng: Rng, keep: Marks) -> None:
         if name == "l1":
             record.l1[:0x8000] = _small(rng, 0x8000, 256)
             continue
-        array = np.asarray(record[name])
+        array = np.asarray(_get(record, name))
         fresh = np.asarray(values(rng, array.shape)).astype(array.dtype)
-        record[name] = np.where(marks, array, fresh)
+        _put(record, name, np.where(marks, array, fresh))
     record.config_dirty[:] = 0xFFFFFFFF
 
 

@@ -67,13 +67,13 @@ def stall_conditions_left(t, conditions):
     if conditions == 0:
         conditions = DEFAULT_CONDITIONS
     left = 0
-    if (conditions & C5_SRCA_CLEARED) and t.src_owner[0, t.unpack_bank[0]] != 0:
+    if (conditions & C5_SRCA_CLEARED) and t.src_owner[0, t.unpack.bank[0]] != 0:
         left |= C5_SRCA_CLEARED
-    if (conditions & C6_SRCB_CLEARED) and t.src_owner[1, t.unpack_bank[1]] != 0:
+    if (conditions & C6_SRCB_CLEARED) and t.src_owner[1, t.unpack.bank[1]] != 0:
         left |= C6_SRCB_CLEARED
-    if (conditions & C7_SRCA_VALID) and t.src_owner[0, t.math_bank[0]] != 1:
+    if (conditions & C7_SRCA_VALID) and t.src_owner[0, t.matrix.bank[0]] != 1:
         left |= C7_SRCA_VALID
-    if (conditions & C8_SRCB_VALID) and t.src_owner[1, t.math_bank[1]] != 1:
+    if (conditions & C8_SRCB_VALID) and t.src_owner[1, t.matrix.bank[1]] != 1:
         left |= C8_SRCB_VALID
     if (conditions & C11_SFPU_IDLE) and is_busy(t):
         left |= C11_SFPU_IDLE

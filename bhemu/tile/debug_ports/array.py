@@ -14,9 +14,10 @@ import numpy as np
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.isa.tile_registers import bits_of, offset_of
+from bhemu.machine.dst import DST_ROWS
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.tensix.matrix.operands import DST_ROWS, FIVE_BIT_CODES, SRC_ROWS
+from bhemu.tensix.matrix.operands import FIVE_BIT_CODES, SRC_ROWS
 
 ENABLE: Final = offset_of("control", "DBG_ARRAY_RD_EN")
 COMMAND: Final = offset_of("control", "DBG_ARRAY_RD_CMD")

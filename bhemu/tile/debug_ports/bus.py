@@ -137,8 +137,8 @@ def _bit(condition, first, word):
 @kernel
 def _banks(t, word):
     """Daisy stop 6, signal 9: who owns the Src banks, and who works on which."""
-    matrix_a, matrix_b = np.int64(t.math_bank[SRCA]), np.int64(t.math_bank[SRCB])
-    unpack_a, unpack_b = np.int64(t.unpack_bank[SRCA]), np.int64(t.unpack_bank[SRCB])
+    matrix_a, matrix_b = np.int64(t.matrix.bank[SRCA]), np.int64(t.matrix.bank[SRCB])
+    unpack_a, unpack_b = np.int64(t.unpack.bank[SRCA]), np.int64(t.unpack.bank[SRCB])
     value = _bit(t.src_owner[SRCA, unpack_a] == UNPACKER, 84, word)
     value |= _bit(t.src_owner[SRCA, matrix_a] == MATRIX, 85, word)
     value |= _bit(t.src_owner[SRCA, 1] == MATRIX, 90, word)
