@@ -17,10 +17,10 @@ from typing import Final
 import numpy as np
 from numba import njit
 
+from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.core_state import LOCAL_RAM
 from bhemu.machine.state import L1_SIZE
 from bhemu.recording import core_columns as column
-from bhemu.recording.buffer_memory import load_i64, store_i64
 
 ALU: Final = 0
 MULTIPLY: Final = 1

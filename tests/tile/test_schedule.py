@@ -15,6 +15,7 @@ from bhemu.machine.agents import CORE_NAMES, CORES
 from bhemu.machine.compiler import Entry, compile_entry
 from bhemu.machine.core_state import BLOCKED, RUNNING
 from bhemu.tensix.frontend import run as clock
+from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tile import schedule
 from tests.riscv.rv_machine import SCRATCH, machine, word
 
@@ -28,7 +29,7 @@ NO_FUSING = 1 << 18
 def entry_of(function: Any) -> Entry:
     """A function of the package as an entry: compiled once, and kept in the cache."""
     plain = getattr(function, "py_func", function)
-    return compile_entry(plain.__name__, plain)
+    return compile_entry(plain.__name__, plain, arguments=3)
 
 
 def visit_everybody(tile: Tile, clocks: int) -> int:
@@ -43,11 +44,11 @@ def visit_everybody(tile: Tile, clocks: int) -> int:
                     t.core_round[core] = t.tensix_round
                     t.round_goal = t.tensix_round + 1
                     t.round_horizon = FOREVER
-                    status = entry_of(schedule.turn_of_core).call(at, table, core)
+                    status = entry_of(schedule.turn_of_core).call(at, table, core, NO_LOG)
                     if status != schedule.ADVANCED:
                         return status
             before = int(t.clock)
-            status = entry_of(clock.run).call(at, table, 1)
+            status = entry_of(clock.run).call(at, table, 1, NO_LOG)
             moved = int(t.clock) - before
             t.clock = before
             t.tensix_round += 1
