@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
@@ -31,8 +31,6 @@ from bhemu.tile.observer import ENTRY, HOW
 from bhemu.tile.schedule import LOOK
 
 if TYPE_CHECKING:
-    from bhemu.api.chip_tile import ChipTile
-    from bhemu.api.tile import Tile
     from bhemu.tile.cores import Cores
 
 Array = np.ndarray[Any, Any]
@@ -70,6 +68,14 @@ class _Chunks:
     def rows(self) -> Array:
         """All of them in one array."""
         return np.concatenate(self._chunks) if self._chunks else np.zeros((0, self._columns), np.int64)
+
+
+class HasCores(Protocol):
+    """A tile. One of a chip comes to the time that it is when it is asked for its cores."""
+
+    @property
+    def cores(self) -> Cores:
+        """The cores."""
 
 
 class CoreRecorder:
@@ -112,6 +118,7 @@ class CoreRecorder:
         self._turns: tuple[list[tuple[int, Push]], ...] = tuple([(0, Push(0, False))] for _ in range(THREADS))
         self._notes: list[Note] = []
         self._segments: list[Segment] = []
+        self._tile: HasCores | None = None
         self._cores: Cores | None = None
         self._names = Names()
         self._first_round = 0
@@ -121,14 +128,14 @@ class CoreRecorder:
         self.log_address = int(self._buffer.ctypes.data)
         """Of the buffer, for compiled code."""
 
-    def attach(self, tile: Tile | ChipTile, executables: Executables | None = None) -> None:
-        """Record what `tile` executes from now on, whenever its clock, or its chip's, moves.
+    def attach(self, tile: HasCores, executables: Executables | None = None) -> None:
+        """Record what `tile` executes from now on, whenever its clock moves.
 
         Args:
-            tile: the tile.
+            tile: a `bhemu.Tile`, or a tile of a `bhemu.Chip`, `chip[1, 2]`.
             executables: what its cores run, for names and source lines: by core name an `Executable`, or several.
         """
-        self._cores = tile.cores
+        self._tile, self._cores = tile, tile.cores
         record, buffer = self._cores.record, self._buffer
         self._names = Names(executables)
         self._first_round, self._first_clock = int(record.round_goal), int(record.clock)
@@ -145,7 +152,7 @@ class CoreRecorder:
         if self._cores is not None:
             self._settle()
             self._cores.observe(None)
-            self._cores = None
+            self._tile = self._cores = None
 
     def advance(self, target: Any, table: Any, how: int) -> int:
         """Advance the tile as `bhemu.tile.schedule.advance_tile_entry` does, and record it."""
@@ -218,9 +225,9 @@ class CoreRecorder:
         return [replace(note, row=note.row - gone) for note in self._notes if note.row >= gone]
 
     def _settle(self) -> None:
-        if self._cores is None:
+        if self._tile is None or self._cores is None:
             raise BhemuError("the recorder is not attached to a tile", remedy="call attach(tile) before the run")
-        self._cores.settle()
+        self._tile.cores.settle()
         self.advance(self._cores.coprocessor.target, self._cores.table, LOOK)
         self.take_away()
 

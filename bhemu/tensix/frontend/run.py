@@ -66,11 +66,14 @@ class FrontEnd:
 
 def make_issue(observer: WordObserver) -> tuple[Any, Any]:
     """`issue` and `fetch` of a `FrontEnd`."""
+    plain = observer is NOBODY_LOOKS
+    # Of the plain clock all is in one loop: calls, which LLVM would leave there, take as long again.
+    inline: Any = kernel(forceinline=True) if plain else kernel
     before_fetch, after_fetch = observer.before_fetch, observer.after_fetch
     before_word, after_word = observer.before_word, observer.after_word
 
     def observed(bring: Any) -> Any:
-        @kernel(forceinline=True)
+        @inline
         def fetch_word(t, thread, log):
             before_fetch(t, log, thread)
             arrived = bring(t, thread)
@@ -79,9 +82,10 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
 
         return fetch_word
 
-    fetch_expanded, fetch_queued, fetch_either = observed(expand), observed(fetch_ready), observed(fetch)
+    fetch_either = observed(fetch)
+    fetch_expanded, fetch_queued = (observed(expand), observed(fetch_ready)) if plain else (fetch_either, fetch_either)
 
-    @kernel(forceinline=True)
+    @inline
     def execute(t, table, thread, word, log):
         """Let the word at the thread's gate execute; returns its status."""
         opcode = word >> 24
@@ -114,7 +118,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
             t.wait_word[thread] = np.uint32(0)
         return status
 
-    @kernel(forceinline=True)  # calls, which LLVM would leave here, take as long again
+    @inline
     def issue(t, table, thread, log):
         if t.simulator_order != 0:
             return issue_in_simulator_order(t, table, thread, log)
