@@ -21,7 +21,7 @@ from bhemu.machine.compiler import JIT
 from bhemu.machine.config_access import config_bank, thread_field
 from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_X, PACKER, RWC_DST
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import THREADS
+from bhemu.machine.state import FIFO_PUSH_LIMIT, THREADS
 from bhemu.recording import log as column
 from bhemu.recording.log import Log, Note, Push
 from bhemu.tensix import coprocessor as plain
@@ -244,6 +244,9 @@ class Recorder(plain.Coprocessor):
         self._pushes: tuple[list[Push], list[Push], list[Push]] = ([], [], [])
         self._notes: list[Note] = []
         self._own = [False] * THREADS
+        self._seen = [(0, 0)] * THREADS  # what a core would have found last, and the rows after which it first did
+        self._ready: list[int | None] = [None] * THREADS  # rows after which it could go on; None: nobody runs programs
+        self._room: tuple[list[int], list[int], list[int]] = ([], [], [])  # rows after which words had left a FIFO
 
     def attach(self, tile: Tile) -> None:
         """Record what `tile` executes from now on."""
@@ -277,17 +280,34 @@ class Recorder(plain.Coprocessor):
         """As the plain coprocessor, remembering when the word could be pushed."""
         accepted = super().push(thread, word, line)
         if accepted:
+            pushes, left = self._pushes[thread], self._room[thread]
+            must_have_left = len(pushes) - FIFO_PUSH_LIMIT
+            ready, own = self._ready[thread], self._own[thread]
+            row = self._row() if ready is None else ready
+            if ready is not None and 0 < must_have_left <= len(left) and left[must_have_left - 1] >= row:
+                row, own = left[must_have_left - 1], True
             self._buffer[PUSHED + thread] += 1
-            self._pushes[thread].append(Push(self._row(), self._own[thread]))
+            pushes.append(Push(row, own))
         return accepted
 
     def note(self, thread: int, kind: str, values: tuple[int, ...], line: int) -> None:
         """Remember what a core did past its FIFO."""
-        self._notes.append(Note(self._row(), len(self._pushes[thread]), thread, kind, values, line))
+        pushes = self._pushes[thread]
+        ready = max(self._ready[thread] or 0, pushes[-1].row if pushes else 0)
+        self._notes.append(Note(self._row(), len(pushes), thread, kind, values, line, ready))
+
+    def saw(self, thread: int, value: int) -> None:
+        """What a thread's core finds, or would find if it were asked."""
+        row = self._row()
+        if self._seen[thread][0] != value:
+            self._seen[thread] = (value, row)
+        left = self._room[thread]
+        left += [row] * (len(self._pushes[thread]) - int(self.record.fifo_count[thread]) - len(left))
 
     def resumed(self, thread: int, waited_for_others: bool) -> None:
-        """The schedule lets a thread's core go on."""
+        """The schedule lets a thread's core go on, which it could have done since it first saw what it sees."""
         self._own[thread] = not waited_for_others
+        self._ready[thread] = max(self._ready[thread] or 0, self._seen[thread][1])
 
     def log(self) -> Log:
         """Everything recorded so far."""
