@@ -33,6 +33,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import offset_of
 from bhemu.riscv.execute import LIMIT
 from bhemu.tensix.frontend.observer import NO_LOG
+from bhemu.tensix.frontend.run import OBSERVER_FULL
 from bhemu.tile.noc.request import INITIATORS, NOC_AWAY
 from bhemu.tile.observer import call_observer
 from bhemu.tile.schedule import (
@@ -42,7 +43,6 @@ from bhemu.tile.schedule import (
     GO_ON,
     GO_ON_CHANGED,
     NEEDS_HANDLER,
-    OBSERVER_FULL,
     TENSIX_FAULTED,
 )
 from bhemu.tile.turns import COPROCESSOR, NOBODY, is_plain_turn

@@ -31,6 +31,7 @@ from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import run_core_entry
 from bhemu.riscv.slow import slow_core_entry
 from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_value
+from bhemu.tensix.frontend.run import OBSERVER_FULL
 from bhemu.tile import schedule
 from bhemu.tile.memory_map import device_load_entry, device_store_entry
 from bhemu.tile.noc.request import ANSWER, CONNECTED, INITIATORS, NOC_AWAY, RESPONSES
@@ -235,7 +236,7 @@ class Cores:
                 coprocessor.supply()
             except BhemuError as error:
                 raise self._pushed(error) from None
-        elif status == schedule.OBSERVER_FULL:
+        elif status == OBSERVER_FULL:
             assert self.observer is not None
             self.observer.take_away()
         elif status == schedule.CORE_FAULTED:

@@ -1,6 +1,6 @@
 """Who looks at the agents of a tile, from inside of its schedule (schedule.py)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
 
 from __future__ import annotations
 

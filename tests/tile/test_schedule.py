@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bhemu import Tile
+from bhemu.errors import BhemuError
 from bhemu.isa.instructions import encode
 from bhemu.machine.agents import CORE_NAMES, CORES
 from bhemu.machine.compiler import Entry, compile_entry
@@ -274,3 +275,22 @@ def test_a_full_fifo_holds_its_core_back_and_nothing_is_lost() -> None:
     tile.clock(100)
     assert tile.record.issued[0, 0xA4] == 45  # SEMPOST
     assert tile.cores["T0"].state == "polling"
+
+
+@pytest.mark.parametrize("piece", [1, 7, 2000])
+@pytest.mark.parametrize("refused", ["lw a0, 1(zero)", "sw a0, 2(zero)", "li a0, 0x180000\njr a0"])
+def test_the_refusal_of_the_first_round_is_reported_however_the_clocks_are_cut(piece: int, refused: str) -> None:
+    """B runs ahead to its refusal in round 400; that of T0 is in round 200."""
+    programs = {
+        core: f"li a1, {turns}\nagain: addi a1, a1, -1\nbnez a1, again\n{refused}"
+        for core, turns in (("B", 200), ("T0", 100))
+    }
+    tile = machine(programs)
+
+    def cut() -> None:
+        for _ in range(2000 // piece):
+            tile.clock(piece)
+
+    with pytest.raises(BhemuError) as caught:
+        cut()
+    assert caught.value.core == CORE_NAMES.index("T0")
