@@ -1,6 +1,6 @@
 """What a core hands over in its turn: accesses to what it shares with others, `.ttinsn`, and slow instructions."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc"
 
 from __future__ import annotations
 
