@@ -64,7 +64,6 @@ def _entry(name: str, function: Callable[..., int], arguments: int = 2) -> Entry
 
 def ensure_entries() -> None:
     """Compile what lets tiles move, or fetch it from the cache: for `bhemu warm`."""
-    ensure_place(ADVANCE_TILE)
     _entry("settle_cores", schedule.settle_cores_entry)
     _entry("noc_atomic", atomic_entry, 3)
 

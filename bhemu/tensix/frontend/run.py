@@ -204,7 +204,8 @@ def make_cycle_beside(issue: Any, fetch: Any, begin: Any, end: Any) -> Any:
 def make_front_end(observer: WordObserver) -> FrontEnd:
     """The clock of a coprocessor, from this one text for each observer.
 
-    Of the observer that does nothing (`NOBODY_LOOKS`) the compiler leaves nothing over.
+    Of the observer that does nothing (`NOBODY_LOOKS`) the compiler leaves nothing over. Entries that are compiled of it
+    are functions of the module that has the observer: the names of their cache files then depend on both.
     """
     issue, fetch_either = make_issue(observer)
     is_full = observer.is_full
