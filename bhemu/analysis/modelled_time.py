@@ -192,7 +192,8 @@ class _Clock:
         """Let posts and gets of the cores happen that are due."""
         while self._notes:
             note = self._notes[0]
-            time = self._enabled(note.row, note.thread, own=False)
+            row = note.row if note.ready is None else note.ready
+            time = self._enabled(row, note.thread, own=False)
             if time is None:
                 return
             if time > cycle:

@@ -53,6 +53,9 @@ class Recorder(Protocol):
     def note(self, thread: int, kind: str, values: tuple[int, ...], line: int) -> None:
         """A thread's core did something past its FIFO: `store` (config words), `post` or `get` (a semaphore)."""
 
+    def saw(self, thread: int, value: int) -> None:
+        """What a thread's core finds, or would find if asked: after each cycle, and when it goes on or waits."""
+
     def resumed(self, thread: int, waited_for_others: bool) -> None:
         """The schedule lets a thread's core go on."""
 

@@ -46,6 +46,7 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("status", "u1", (TENSIX_TILES,)),  # why it stands in the midst of a clock; 0: it does not
         ("local", "i8", (TENSIX_TILES,)),  # clocks that it has completed
         ("moment", "i8", (TENSIX_TILES,)),  # round in which it stands in the midst of a clock
+        ("observer", "i8", (TENSIX_TILES,)),  # address of the buffer of who looks at it (tile/observer.py), 0: nobody
         # --- tiles on several threads ---------------------------------------------------------------------------------
         ("threads", "i8"),  # that take part, this one included
         ("share_begin", "i8"),  # counts the shares of work that were given out

@@ -140,6 +140,7 @@ class Core:
         self.waiting_for = ""
         self.waits_for_others = False
         self._ready: Callable[[], bool] | None = None
+        self._polled: Callable[[], int] | None = None
         self._file = str(program.path) if program.path else ""
         self._recording: list[int] | None = None
 
@@ -282,8 +283,10 @@ class Core:
 
     def semaphore(self, index: int) -> int:
         """Value of a semaphore, as the RISC-V core reads it; lets the machine run on, so that a loop may poll it."""
+        semaphore = self.tile.record.semaphore
+        self._polled = lambda: int(semaphore[index])
         self._poll(f"a change of semaphore {int(index)}")
-        return int(self.tile.record.semaphore[index])
+        return int(semaphore[index])
 
     def semaphore_post(self, index: int) -> None:
         """Increment a semaphore from the RISC-V core, stopping at 15 (math Y11a)."""
@@ -347,6 +350,12 @@ class Core:
     def is_ready(self) -> bool:
         """True when the function can go on."""
         return self._ready is None or self._ready()
+
+    def sees(self) -> int:
+        """What decides whether the function goes on: whether its condition holds, or the value that it polls."""
+        if self._ready is not None:
+            return int(self._ready())
+        return self._polled() if self._polled is not None else 0
 
     @property
     def is_polling(self) -> bool:

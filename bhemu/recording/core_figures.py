@@ -17,10 +17,10 @@ from numba import njit
 from bhemu.isa.memory_map import LOCAL_RAM_BASE, bounds, region
 from bhemu.isa.riscv_timing import CLASSES as TIMING_CLASSES
 from bhemu.isa.riscv_timing import FACTS, NUMBER
+from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.core_state import LOCAL_RAM
 from bhemu.machine.state import L1_SIZE
 from bhemu.recording import core_columns as column
-from bhemu.recording.buffer_memory import load_i64, store_i64
 
 ALU: Final = NUMBER["ALU"]
 MULTIPLY: Final = NUMBER["MULTIPLY"]

@@ -198,6 +198,8 @@ def run_core(t, core, cache):
     status = LIMIT
     while moment < goal:
         if pc >= L1_SIZE or pc & 3:
+            if moment > horizon:  # somebody else may be refused before
+                break
             refuse(t, BAD_PC, pc, L1_SIZE, before)
             status = FAULTED
             break
@@ -225,6 +227,8 @@ def run_core(t, core, cache):
             address = (a + immediate) & WORD
             size = 4 if n == LW else (1 if n in (LB, LBU) else 2)
             if address & (size - 1):
+                if moment > horizon:
+                    break
                 refuse(t, MISALIGNED, address, size)
                 status = FAULTED
                 break
@@ -254,6 +258,8 @@ def run_core(t, core, cache):
             address = (a + immediate) & WORD
             size = 4 if n == SW else (1 if n == SB else 2)
             if address & (size - 1):
+                if moment > horizon:
+                    break
                 refuse(t, MISALIGNED, address, size)
                 status = FAULTED
                 break
