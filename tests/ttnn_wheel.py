@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from bhemu.machine.compiler import cache_directory
+from bhemu.machine.cache import cache_directory
 
 WHEEL = "ttnn==0.81.1"
 OPTIONS = ("--no-deps", "--only-binary=:all:", "--python-version", "3.10", "--platform", "manylinux_2_34_x86_64")

@@ -1,287 +1,145 @@
-"""What each instruction reads and writes: GPRs, config words, source banks, LRegs, and blocks of Dst.
+"""What an executed word reads and writes, resolved from the table of roles (`isa/data/roles.toml`).
 
-`access(word)` holds what the word alone decides; `dst_blocks` adds the Dst rows, which depend on counters.
+`access(word)` holds what the word alone decides; `analysis/dst.py` adds the rows of Dst, which depend on counters. Only
+what the table leaves to code by name stands here: `BY`, one function for each name.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from bhemu.isa.instructions import decode
 from bhemu.isa.registers import FIRST_SHARED_WORD, config, thread
+from bhemu.isa.roles import ROLES, Role
 from bhemu.machine.config_access import UNITS_OF_WORD, UNPACK0_BIT, UNPACK1_BIT
 from bhemu.recording import log as column
 
 Operands = Mapping[str, int]
+Places = frozenset[int]
 
 STATE_ID: Final = thread("CFG_STATE_ID_StateID")[0]
 
 SRCA: Final = 0
 SRCB: Final = 1
+_SOURCES: Final = ("srca", "srcb")
+_WRITABLE_LREGS: Final = 8
+"""What is written to LReg 8 and up is dropped; only SFPCONFIG changes constants (V1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a word decides by itself.
+    """What a word decides by itself. Roles that the table marks `maybe` are left out.
 
     Attributes:
         mnemonic, unit: of the instruction table.
         operands: decoded fields.
-        gpr_reads, gpr_writes: own GPRs; the writes are done when the scalar unit is.
+        roles_read, roles_written: the roles that hold for the word.
+        gpr_reads, gpr_writes: own GPRs; the writes are done when the unit is.
         gpr_later: GPRs whose value arrives after the instruction (LOADIND and others, I.11).
-        gpr_config: GPR that RDCFG writes, at the end of the configuration unit's pipeline.
-        config_writes: Config words.
+        gpr_config: GPRs that RDCFG writes, at the end of the configuration unit's pipeline.
+        config_reads, config_writes: Config words; reads that only state decides: `consumed_words`.
         lreg_reads: LRegs read in the normal way, where the hardware stalls for a two-cycle result.
         lreg_hidden: LRegs read in a way that the hardware does not see (Y14).
         lreg_writes: LRegs written.
         needs: source files whose bank the instruction waits for (F30, U1).
         touches: source files of the matrix unit's banks that are read or written without that wait (F21, F23, F27).
         hands_over: source files given to the other side.
+        memory_request: C0 of STALLWAIT counts it until its data has arrived.
     """
 
     mnemonic: str
     unit: str
     operands: Operands
-    gpr_reads: frozenset[int] = frozenset()
-    gpr_writes: frozenset[int] = frozenset()
-    gpr_later: frozenset[int] = frozenset()
-    gpr_config: int | None = None
-    config_writes: frozenset[int] = frozenset()
-    lreg_reads: frozenset[int] = frozenset()
-    lreg_hidden: frozenset[int] = frozenset()
-    lreg_writes: frozenset[int] = frozenset()
-    needs: frozenset[int] = frozenset()
-    touches: frozenset[int] = frozenset()
-    hands_over: frozenset[int] = frozenset()
+    roles_read: tuple[Role, ...]
+    roles_written: tuple[Role, ...]
+    gpr_reads: Places
+    gpr_writes: Places
+    gpr_later: Places
+    gpr_config: Places
+    config_reads: Places
+    config_writes: Places
+    lreg_reads: Places
+    lreg_hidden: Places
+    lreg_writes: Places
+    needs: Places
+    touches: Places
+    hands_over: Places
+    memory_request: bool
 
 
-def _four(register: int) -> frozenset[int]:
-    return frozenset(range(register & 0x3C, (register & 0x3C) + 4))
+def _sources(roles: Iterable[Role]) -> Places:
+    return frozenset(_SOURCES.index(role.file) for role in roles if role.file in _SOURCES)
 
 
-def _one(register: int) -> frozenset[int]:
-    return frozenset((register & 0x3F,))
-
-
-# --- scalar and configuration unit (I.11) -----------------------------------------------------------------------------
-
-
-def _setdmareg(o: Operands) -> dict[str, Any]:
-    if o["SetSignalsMode"] and o["ResultSize"] >= 2:
-        return {"gpr_writes": _four(o["RegIndex16b"] >> 1)}
-    return {"gpr_writes": _one(o["RegIndex16b"] >> 1)}
-
-
-def _arithmetic(o: Operands) -> dict[str, Any]:
-    reads = _one(o["OpARegIndex"])
-    if not o["OpBisConst"]:
-        reads |= _one(o["OpBRegIndex"])
-    return {"gpr_reads": reads, "gpr_writes": _one(o["ResultRegIndex"])}
-
-
-def _address(o: Operands) -> dict[str, Any]:
-    offset = _one(o["OffsetIndex"] >> 1)
-    return {"gpr_reads": _one(o["AddrRegIndex"]) | offset, "gpr_writes": offset if o["AutoIncSpec"] else frozenset()}
-
-
-def _loadind(o: Operands) -> dict[str, Any]:
-    later = _one(o["DataRegIndex"]) if o["SizeSel"] else _four(o["DataRegIndex"])
-    return _address(o) | {"gpr_later": later}
-
-
-def _storeind(o: Operands) -> dict[str, Any]:
-    sets = _address(o)
-    data = _one(o["DataRegIndex"])
-    if o["MemHierSel"]:
-        if o["Size"] == 0:
-            data = _four(o["DataRegIndex"])
-    elif "StoreToSrcB" in o:
-        data = frozenset((o["DataRegIndex"] & 0x3C, o["DataRegIndex"] & 0x3C | 1))
-    sets["gpr_reads"] |= data
-    return sets
-
-
-def _atomic_add(o: Operands) -> dict[str, Any]:
-    return {
-        "gpr_reads": _one(o["AddrRegIndex"]) | _one(o["DataRegIndex"]),
-        "gpr_later": _one(o["DataRegIndex"]),
-    }
-
-
-def _atswap(o: Operands) -> dict[str, Any]:
-    data = _one(o["DataRegIndex"]) if o["SingleDataReg"] else _four(o["DataRegIndex"])
-    return {"gpr_reads": _one(o["AddrRegIndex"]) | data}
-
-
-def _wrcfg(o: Operands) -> dict[str, Any]:
-    if not o["wr128b"]:
-        return {"gpr_reads": _one(o["GprAddress"]), "config_writes": frozenset((o["CfgReg"],))}
-    first = o["CfgReg"] & ~3
-    return {"gpr_reads": _four(o["GprAddress"]), "config_writes": frozenset(range(first, first + 4))}
-
-
-_SCALAR: Final[dict[str, Callable[[Operands], dict[str, Any]]]] = {
-    "SETDMAREG": _setdmareg,
-    **dict.fromkeys(
-        ("ADDDMAREG", "SUBDMAREG", "MULDMAREG", "BITWOPDMAREG", "SHIFTDMAREG", "CMPDMAREG"),
-        _arithmetic,
-    ),
-    "LOADIND": _loadind,
-    "STOREIND": _storeind,
-    "LOADREG": lambda o: {"gpr_later": _one(o["TdmaDataRegIndex"])},
-    "STOREREG": lambda o: {"gpr_reads": _one(o["TdmaDataRegIndex"])},
-    "ATINCGET": _atomic_add,
-    "ATINCGETPTR": lambda o: {"gpr_reads": _one(o["AddrRegIndex"]), "gpr_later": _one(o["DataRegIndex"])},
-    "ATSWAP": _atswap,
-    "ATCAS": lambda o: {"gpr_reads": _one(o["AddrRegIndex"])},
-    "REG2FLOP": lambda o: {"gpr_reads": _one(o["RegIndex"])},
-    "WRCFG": _wrcfg,
-    "RDCFG": lambda o: {"gpr_config": o["GprAddress"] & 0x3F},
-    **dict.fromkeys(
-        ("RMWCIB0", "RMWCIB1", "RMWCIB2", "RMWCIB3"), lambda o: {"config_writes": frozenset((o["CfgRegAddr"],))}
-    ),
-    "CFGSHIFTMASK": lambda o: {"config_writes": frozenset((o["CfgReg"],))},
-    "STREAMWRCFG": lambda o: {"config_writes": frozenset((o["CfgReg"],))},
-}
-
-# --- source banks (F21, F28 to F30, U1, U11) --------------------------------------------------------------------------
-
-_A: Final = frozenset((SRCA,))
-_B: Final = frozenset((SRCB,))
-_BOTH: Final = frozenset((SRCA, SRCB))
-_NEEDS: Final[dict[str, frozenset[int]]] = {
-    **dict.fromkeys(("MOVA2D", "SHIFTXA"), _A),
-    **dict.fromkeys(("MOVB2D", "MOVB2A", "TRNSPSRCB", "SHIFTXB"), _B),
-    **dict.fromkeys(("MVMUL", "DOTPV", "GAPOOL", "GMPOOL", "ELWMUL", "ELWADD", "ELWSUB"), _BOTH),
-}
-_TOUCHES: Final[dict[str, frozenset[int]]] = {
-    "MOVD2A": _A,
-    "MOVB2A": _A,
-    "MOVDBGA2D": _A,
-    "MOVD2B": _B,
-    "MOVDBGB2D": _B,
-}
-
-
-def _files(mask: int) -> frozenset[int]:
-    return frozenset(file for file in (SRCA, SRCB) if mask >> file & 1)
-
-
-def _banks(mnemonic: str, o: Operands) -> dict[str, Any]:
-    given = next((o[name] for name in ("clear_dvalid", "clear_ab_vld", "cleardvalid") if name in o), 0)
-    if mnemonic == "SETDVALID":
-        given = o["setvalid"]
-    elif mnemonic == "UNPACR":
-        given = o["SetDatValid"] << o["Unpack_block_selection"]
-    elif mnemonic == "UNPACR_NOP":
-        given = o["Set_Dvalid"] << o["Unpacker_Select"]
-    return {
-        "needs": _NEEDS.get(mnemonic, frozenset()),
-        "touches": _TOUCHES.get(mnemonic, frozenset()),
-        "hands_over": _files(given),
-    }
-
-
-# --- vector unit (Y12, Y14) -------------------------------------------------------------------------------------------
-
-TWO_CYCLES: Final = frozenset(
-    {"SFPMAD", "SFPADD", "SFPMUL", "SFPMULI", "SFPADDI", "SFPLUT", "SFPLUTFP32", "SFPMUL24", "SFPSWAP"}
-)
-_THREE_SOURCES: Final = frozenset({"SFPMAD", "SFPADD", "SFPMUL", "SFPMUL24"})
-_DEST_IS_SOURCE: Final = frozenset({"SFPMULI", "SFPADDI", "SFPSETEXP", "SFPSETMAN", "SFPSETSGN", "SFPXOR"})
-
-
-def is_slow_shift(mnemonic: str, o: Operands) -> bool:
-    """SFPSHFT2 in the modes that take two cycles (Y12)."""
-    return mnemonic == "SFPSHFT2" and o["instr_mod1"] in (2, 3, 4)
-
-
-def _vector(mnemonic: str, o: Operands) -> dict[str, Any]:
-    reads: set[int] = set()
-    hidden: set[int] = set()
-    writes: set[int] = set()
-    dest = o.get("lreg_dest")
-    source = o.get("lreg_c", o.get("lreg_src_c"))
-    if mnemonic in ("SFPLOAD", "SFPLOADI"):
-        writes.add(o["lreg_ind"])
-    elif mnemonic == "SFPSTORE":
-        reads.add(o["lreg_ind"])
-    elif mnemonic in _THREE_SOURCES:
-        reads |= {o["lreg_src_a"], o["lreg_src_b"], o["lreg_src_c"]}
-    elif mnemonic in ("SFPLUT", "SFPLUTFP32"):
-        reads |= {0, 1, 2, 3} | ({4, 5, 6} if mnemonic == "SFPLUTFP32" else set())
-        dest = o.get("lreg_ind", dest)
-    elif mnemonic == "SFPCONFIG":
-        dest = None
-        if not o["instr_mod1"] & 1:
-            hidden.add(0)
-    elif mnemonic == "SFPSWAP":
-        assert dest is not None
-        assert source is not None
-        hidden |= {dest, source}
-        writes |= {dest, source}
-    elif mnemonic == "SFPSHFT2":
-        if o["instr_mod1"] >= 2:
-            hidden.add(o["lreg_src_c"])
-        else:
-            reads |= {0, 1, 2, 3}
-            writes |= {0, 1, 2, 3}
-    elif mnemonic == "SFPTRANSP":
-        reads |= set(range(8))
-        writes |= set(range(8))
-        dest = None
-    elif source is not None:
-        reads.add(source)
-        assert dest is not None
-        if mnemonic in ("SFPIADD", "SFPSHFT"):
-            hidden.add(dest)
-        elif mnemonic in ("SFPAND", "SFPOR"):
-            # With modifier 1 the second operand is a register of its own, in the immediate's place.
-            (hidden.add(o["imm12_math"] & 15) if o["instr_mod1"] & 1 else reads.add(dest))
-        elif mnemonic in _DEST_IS_SOURCE:
-            reads.add(dest)
-    if dest is not None and mnemonic not in ("SFPSTORE", "SFPSETCC", "SFPENCC", "SFPCOMPC", "SFPPUSHC", "SFPPOPC"):
-        writes.add(dest)
-    if mnemonic in ("SFPMULI", "SFPADDI"):
-        reads.add(o["lreg_dest"])
-    if mnemonic == "SFP_STOCH_RND":
-        reads |= {o["lreg_src_b"], o["lreg_src_c"]}
-    return {
-        "lreg_reads": frozenset(reads),
-        "lreg_hidden": frozenset(hidden),
-        "lreg_writes": frozenset(r for r in writes if r < 8),
-    }
+def _places(roles: Iterable[Role], word: int, file: str) -> Places:
+    """Places of a file that roles mean, as far as the word says."""
+    found: set[int] = set()
+    for role in roles:
+        if role.file == file and not role.maybe:
+            places = BY[role.by](word) if role.by in BY else role.places(word)
+            found |= set(places or ())
+    return frozenset(found)
 
 
 @functools.cache
 def access(word: int) -> Access:
-    """What the word reads and writes, Dst excepted."""
+    """What the word reads and writes, rows of Dst excepted."""
     decoded = decode(word)
-    name, o = decoded.mnemonic, decoded.operands
-    sets: dict[str, Any] = {}
-    if name in _SCALAR:
-        sets = _SCALAR[name](o)
-    elif decoded.instruction.unit == "vector":
-        sets = _vector(name, o)
-    elif decoded.instruction.unit in ("matrix", "unpack", "misc"):
-        sets = _banks(name, o)
-    return replace(Access(name, decoded.instruction.unit, o), **sets)
+    name, unit = decoded.mnemonic, decoded.instruction.unit
+    roles = ROLES[name]
+    reads, writes, waits, gives = (
+        tuple(role for role in some if role.holds(word))
+        for some in (roles.reads, roles.writes, roles.waits, roles.gives)
+    )
+    later = tuple(role for role in writes if role.until)
+    sources = _sources((*reads, *writes)) if _uses_matrix_banks(name, word) else frozenset()
+    return Access(
+        mnemonic=name,
+        unit=unit,
+        operands=decoded.operands,
+        roles_read=reads,
+        roles_written=writes,
+        gpr_reads=_places(reads, word, "gpr"),
+        gpr_writes=_places((role for role in writes if not role.until), word, "gpr"),
+        gpr_later=_places((role for role in later if role.until == "THCON"), word, "gpr"),
+        gpr_config=_places((role for role in later if role.until == "CFGEXU"), word, "gpr"),
+        config_reads=_places(reads, word, "config"),
+        config_writes=_places(writes, word, "config"),
+        lreg_reads=_places((role for role in reads if not role.unseen), word, "lreg"),
+        lreg_hidden=_places((role for role in reads if role.unseen), word, "lreg"),
+        lreg_writes=frozenset(r for r in _places(writes, word, "lreg") if r < _WRITABLE_LREGS),
+        needs=_sources(waits),
+        touches=sources - _sources(waits),
+        hands_over=_sources(gives),
+        memory_request=any(role.until == "THCON" for role in later),
+    )
 
 
-# --- configuration that an instruction consumes -----------------------------------------------------------------------
+# --- what the table leaves to code ------------------------------------------------------------------------------------
+
+
+def _uses_matrix_banks(mnemonic: str, word: int) -> bool:
+    """Matrix instructions use the matrix unit's banks; ZEROSRC only with write_mode 1 and bank_mask 0 (F27)."""
+    found = decode(word)
+    if found.instruction.unit != "matrix":
+        return False
+    return mnemonic != "ZEROSRC" or (found.operands["write_mode"] == 1 and found.operands["bank_mask"] == 0)
+
+
+def macro_register(word: int) -> Places:
+    """LReg that SFPLOADMACRO loads: bit 0 of the address is bit 2 of its number (V.7)."""
+    o = decode(word).operands
+    return frozenset((o["lreg_ind"] & 3 | (o["dest_reg_addr"] & 1) << 2,))
+
 
 _BASES: Final = ((76, 124), (92, 140))
 """First word of the base addresses and of the offsets, by unpacker; context c stands c words further (U3)."""
-_ALU_WORDS: Final = frozenset({0, 1, 2, config("DEST_ACCESS_CFG_remap_addrs")[0]})
-_NO_CONFIG: Final = frozenset(
-    {"SETRWC", "INCRWC", "CLEARDVALID", "GATESRCRST", "CLREXPHIST", "SFPNOP", "SFPENCC", "SFPPUSHC", "SFPPOPC"}
-)
 
 
-def _words_of_unpacker(unpacker: int) -> frozenset[int]:
+def _words_of_unpacker(unpacker: int) -> Places:
     bit = UNPACK1_BIT if unpacker else UNPACK0_BIT
     words = {word for word in range(FIRST_SHARED_WORD) if UNITS_OF_WORD[word] & bit}
     for first in _BASES:
@@ -291,30 +149,47 @@ def _words_of_unpacker(unpacker: int) -> frozenset[int]:
 
 _UNPACKER_WORDS: Final = (_words_of_unpacker(0), _words_of_unpacker(1))
 PACKER_WORDS: Final = frozenset(
-    {*range(1, 3), *range(12, 40), *range(68, 72), *range(96, 104), *range(116, 120), *range(144, 152)}
+    {*range(3), *range(12, 40), *range(68, 72), *range(96, 104), *range(116, 120), *range(144, 152)}
     | {*range(180, 184), config("DEST_ACCESS_CFG_remap_addrs")[0]}
 )
 """Config words that a PACR looks at (rules I.9); some belong to another context of the packer."""
 
 
-def consumed_words(found: Access, row: Any) -> frozenset[int]:
+def unpacker_of(operands: Operands) -> int:
+    """Which unpacker an UNPACR or UNPACR_NOP is for; 0 for other instructions."""
+    return operands.get("Unpack_block_selection", operands.get("Unpacker_Select", 0))
+
+
+def unpacker_words(word: int) -> Places:
+    """Config words that an unpacker looks at for every context."""
+    return _UNPACKER_WORDS[unpacker_of(decode(word).operands)]
+
+
+def packer_words(word: int) -> Places:
+    """Config words that the packer looks at."""
+    return PACKER_WORDS
+
+
+BY: Final[Mapping[str, Callable[[int], Places]]] = {
+    function.__name__: function for function in (macro_register, unpacker_words, packer_words)
+}
+"""Functions that roles name, by name; those of rows of Dst are in `analysis/dst.py`."""
+
+
+def consumed_words(found: Access, row: Any) -> Places:
     """Config words that an instruction outside of the configuration unit looks at.
 
     Args:
         found: of the word.
         row: its row of the log, for the context of an UNPACR.
     """
+    if found.unit == "config":
+        return frozenset()
     if found.mnemonic == "UNPACR":
-        unpacker = found.operands["Unpack_block_selection"]
+        unpacker = unpacker_of(found.operands)
         context = int(row[column.UNPACK_DEST]) >> 32
         own = {first[unpacker] + (context & 3) for first in _BASES}
         if context > 3:
             own.add(_BASES[0][unpacker] + context)
-        return _UNPACKER_WORDS[unpacker] | own
-    if found.mnemonic == "UNPACR_NOP":
-        return _UNPACKER_WORDS[found.operands["Unpacker_Select"]]
-    if found.unit == "pack":
-        return PACKER_WORDS
-    if found.unit in ("matrix", "vector") and found.mnemonic not in _NO_CONFIG:
-        return _ALU_WORDS
-    return frozenset()
+        return found.config_reads | own
+    return found.config_reads

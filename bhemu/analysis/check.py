@@ -5,7 +5,7 @@ when the documents let it overtake that writer and nothing orders the two. What 
 reported: units that execute in order, the scoreboard of Dst (Y13), the configuration unit's pipeline (I.11), waits for
 source banks (F30, U1), and the stall between dependent instructions of the vector unit (Y12).
 
-Not looked at: L1, and config words that one thread writes and another uses.
+Not looked at: L1, config words that one thread writes and another uses, and those that the mover writes.
 """
 
 from __future__ import annotations

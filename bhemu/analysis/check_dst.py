@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from bhemu.analysis.access import Access, access
+from bhemu.analysis.access import Access, access, unpacker_of
 from bhemu.analysis.dst import dst_blocks
 from bhemu.analysis.hazard import BLOCKS, C1, C3, C4, C7, C11, NOTE, Check, Made, Place, Reports, Row
 from bhemu.analysis.ordering import BankOrder, Knowledge
+from bhemu.isa.timing import FACTS
 from bhemu.machine.state import THREADS
 from bhemu.recording import log as column
 from bhemu.tensix.coprocessor import THREAD_NAMES
 
-_SFPLOAD_GAP: Final = 3
-"""Instructions that must lie between a write of the matrix unit and an SFPLOAD of the same block (Y13)."""
+_SFPLOAD_GAP: Final = FACTS["sfpload_gap"].value
 
 
 class DataCheck(Check):
@@ -58,8 +58,7 @@ class DataCheck(Check):
                     valid[file] = False
             return
         if found.unit == "unpack":
-            name = "Unpack_block_selection" if found.mnemonic == "UNPACR" else "Unpacker_Select"
-            known.join(self._banks[found.operands[name]].for_unpacker())
+            known.join(self._banks[unpacker_of(found.operands)].for_unpacker())
         for file in found.hands_over:
             given = known.copy()
             given.complete(me.thread, C1 + file, me.number)
@@ -137,7 +136,7 @@ class DataCheck(Check):
 
     def _after_matrix(self, found: Access, rows: str, made: Made, me: Made, stall: str) -> None:
         known = self._known[me.thread]
-        if found.mnemonic in ("SFPLOAD", "SFPLOADMACRO"):
+        if found.unit == "vector" and any(role.file == "dst" for role in found.roles_read):
             if made.thread != me.thread:
                 self._dst_report(
                     f"reads {rows} before the matrix unit has certainly written them",
@@ -183,6 +182,4 @@ class DataCheck(Check):
 
 
 def _filled(row: list[int]) -> frozenset[int]:
-    found = access(row[column.WORD])
-    o = found.operands
-    return frozenset((o.get("Unpack_block_selection", o.get("Unpacker_Select", 0)),))
+    return frozenset((unpacker_of(access(row[column.WORD]).operands),))

@@ -6,16 +6,18 @@ from typing import Final
 
 from bhemu.analysis import access as sets
 from bhemu.analysis.access import Access, access
+from bhemu.analysis.figures import is_arithmetic
 from bhemu.analysis.hazard import BLOCKS, C0, C3, C12, HAZARD, NOTE, Check, Made, Place, Reports, Row
 from bhemu.analysis.ordering import Knowledge
 from bhemu.isa.registers import FIRST_SHARED_WORD, fields_of_word
+from bhemu.isa.timing import FACTS, timing_of
 from bhemu.machine.state import THREADS
 from bhemu.recording import log as column
 from bhemu.recording.log import Note
 
-_ARITHMETIC: Final = frozenset({"ADDDMAREG", "SUBDMAREG", "MULDMAREG", "BITWOPDMAREG", "SHIFTDMAREG", "CMPDMAREG"})
-_BANK_GAP: Final = 2
-"""Words between a write of the bank selector and its first use, as the kernel library keeps them."""
+_BANK_GAP: Final = FACTS["bank_selector_gap"].value
+_SEEN_LATE: Final = 2
+"""Latency of a vector instruction whose result the next one finds only if hardware holds it back (Y12, Y14)."""
 
 
 class RegisterCheck(Check):
@@ -41,7 +43,7 @@ class RegisterCheck(Check):
 
     def step(self, found: Access, row: Row, me: Made) -> None:
         """Look at an instruction, then remember what it writes."""
-        if found.gpr_reads or found.gpr_writes or found.gpr_later or found.gpr_config is not None:
+        if found.gpr_reads or found.gpr_writes or found.gpr_later or found.gpr_config:
             self._gprs(found, me)
         self._config(found, row, me)
         if found.unit == "vector":
@@ -56,7 +58,7 @@ class RegisterCheck(Check):
         done = self._known[thread].done[thread]
         block = BLOCKS[found.unit]
         writes = found.gpr_writes | found.gpr_later
-        touched = found.gpr_reads | writes | ({found.gpr_config} if found.gpr_config is not None else set())
+        touched = found.gpr_reads | writes | found.gpr_config
         for register in sorted(touched):
             key = (thread, register)
             later = self._later.get(key)
@@ -72,11 +74,9 @@ class RegisterCheck(Check):
             made = self._from_config.get(key)
             if made is not None and done[C12] < made.number:
                 next_word = me.number == made.number + 1
-                if register in found.gpr_reads and found.mnemonic not in _ARITHMETIC:
-                    severity = HAZARD
-                elif register in found.gpr_reads or (register in writes and next_word):
+                if register in found.gpr_reads or (register in writes and next_word):
                     # Arithmetic takes three or four cycles, and kernels of the seeds (unpack 11.3) read at once.
-                    severity = NOTE if found.mnemonic in _ARITHMETIC else HAZARD
+                    severity = NOTE if is_arithmetic(self._rows[me.row][column.WORD]) else HAZARD
                 else:
                     severity = ""
                 if severity:
@@ -106,13 +106,13 @@ class RegisterCheck(Check):
                 )
         if found.mnemonic == "SETDMAREG" and found.operands.get("SetSignalsMode"):
             self._packer_state(me)
-        for register in writes | ({found.gpr_config} if found.gpr_config is not None else set()):
+        for register in writes | found.gpr_config:
             key = (thread, register)
             for latest in (self._scalar, self._later, self._from_config):
                 latest.pop(key, None)
             if register in found.gpr_later:
                 self._later[key] = me
-            elif register == found.gpr_config:
+            elif register in found.gpr_config:
                 self._from_config[key] = me
             else:
                 self._scalar[key] = me
@@ -137,9 +137,7 @@ class RegisterCheck(Check):
             if found.operands["setc16_reg"] == sets.STATE_ID and found.operands["setc16_value"] & 1 != bank:
                 self._selector[thread] = me
             return
-        own = found.config_writes
-        if found.mnemonic in ("RDCFG", "CFGSHIFTMASK"):
-            own |= {found.operands["CfgReg"]}
+        own = found.config_writes | (found.config_reads if found.unit == "config" else frozenset())
         used = sets.consumed_words(found, row)
         if used or own:
             self._bank_selector(me)
@@ -184,10 +182,10 @@ class RegisterCheck(Check):
                 place = (thread, 0 if number >= FIRST_SHARED_WORD else bank, number)
                 self._slow_config.pop(place, None)
                 self._streamed.pop(place, None)
-                if found.mnemonic in ("WRCFG", "CFGSHIFTMASK"):
-                    self._slow_config[place] = me
-                elif found.mnemonic == "STREAMWRCFG":
+                if any(role.until for role in found.roles_written):
                     self._streamed[place] = me
+                elif (timing_of(row[column.WORD]).latency or 1) > 1:
+                    self._slow_config[place] = me
 
     def _bank_selector(self, me: Made) -> None:
         made = self._selector[me.thread]
@@ -243,7 +241,7 @@ class RegisterCheck(Check):
         if last is None or me.number != last.number + 1:
             return
         before = access(self._rows[last.row][column.WORD])
-        if before.mnemonic not in sets.TWO_CYCLES and not sets.is_slow_shift(before.mnemonic, before.operands):
+        if (timing_of(self._rows[last.row][column.WORD]).latency or 1) < _SEEN_LATE:
             return
         for register in sorted(before.lreg_writes & found.lreg_hidden):
             self._report(

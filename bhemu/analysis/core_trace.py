@@ -14,10 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.analysis.access import access
+from bhemu.analysis.access import access, unpacker_of
 from bhemu.analysis.hazard import short_text
 from bhemu.analysis.modelled_time import UNITS
-from bhemu.analysis.units import unpacker_of
 from bhemu.isa.assembler import disassemble
 from bhemu.machine.agents import CORE_NAMES, CORES
 from bhemu.machine.origin import pc_of_line
@@ -216,7 +215,7 @@ def _tensix_events(log: CoreLog, clock: Callable[[int], int]) -> list[dict[str, 
             core = log.names.pusher(thread, pc)
             arguments["pushed at"] = f"{CORE_NAMES[core]} {pc:#x} {log.names.place(core, pc)}".strip()
         events.append(_slice(found.mnemonic, found.unit, THREAD_TRACKS, thread, at, 1, arguments))
-        unit = {"unpack": f"unpacker {unpacker_of(found)}", "pack": "packer"}.get(found.unit, found.unit)
+        unit = {"unpack": f"unpacker {unpacker_of(found.operands)}", "pack": "packer"}.get(found.unit, found.unit)
         # Threads have their turns one after the other in a round.
         start = at + thread / THREADS
         events.append(

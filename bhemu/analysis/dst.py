@@ -1,13 +1,20 @@
-"""Which rows of Dst an instruction reads and writes, as blocks of eight physical rows (Y13; rules I.3)."""
+"""Which rows of Dst an instruction reads and writes, as blocks of eight physical rows (Y13; rules I.3).
+
+The table of roles says how many rows an instruction means and from which operand; here the counters are added. Rows
+that depend on more state have a function each, which the table names (`BY`).
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from bhemu.analysis.access import Access, access
+from bhemu.analysis.access import Access, Places, access
 from bhemu.isa.registers import config
+from bhemu.isa.roles import Role
+from bhemu.isa.timing import FACTS
+from bhemu.machine.dst import DST_ROWS, high_row, plain
 from bhemu.recording import log as column
 
 Operands = Mapping[str, int]
@@ -29,88 +36,76 @@ _TO_DST_CONTEXTS: Final = (
     config("THCON_SEC0_REG2_Unpack_if_sel_cntx4"),
 )
 
-ROWS: Final = 1024
-BLOCK_ROWS: Final = 8
-"""Rows of the aligned 8 x 16 block that the scoreboard watches (Y13)."""
+BLOCK_ROWS: Final = FACTS["scoreboard_rows"].value
 WIDE_FORMATS: Final = frozenset({0, 4, 8})
 """FP32, TF32, INT32: 32 bits in Dst."""
 
 
-def _physical_blocks(row: int, count: int, wide: bool) -> frozenset[int]:
+def _physical_blocks(row: int, count: int, wide: bool) -> Places:
     """8-row blocks of physical Dst that `count` rows from `row` lie in; a 32-bit row has two halves (rules I.3)."""
     blocks = set()
     for r in {row, row + count - 1, *range(row, row + count, BLOCK_ROWS)}:
-        place = r % ROWS
+        place = r % DST_ROWS
         if not wide:
             blocks.add(place // BLOCK_ROWS)
             continue
-        high = ((place & 0x1F8) << 1 | place & 7 | place & 0x200) & (ROWS - 1)
-        blocks |= {high // BLOCK_ROWS, (high // BLOCK_ROWS + 1) % (ROWS // BLOCK_ROWS)}
+        high = plain(high_row)(place) & (DST_ROWS - 1)
+        blocks |= {high // BLOCK_ROWS, (high // BLOCK_ROWS + 1) % (DST_ROWS // BLOCK_ROWS)}
     return frozenset(blocks)
 
 
-ALL_BLOCKS: Final = frozenset(range(ROWS // BLOCK_ROWS))
-_NOTHING: Final[frozenset[int]] = frozenset()
+ALL_BLOCKS: Final = frozenset(range(DST_ROWS // BLOCK_ROWS))
+_NOTHING: Final[Places] = frozenset()
 
 
 def _field(word: int, place: tuple[int, int, int]) -> int:
     return word >> place[1] & place[2]
 
 
-_ROWS_WRITTEN: Final = {
-    **dict.fromkeys(("MVMUL", "DOTPV", "ELWMUL", "ELWADD", "ELWSUB"), 8),
-    **dict.fromkeys(("GAPOOL", "GMPOOL"), 4),
-}
-ACCUMULATING: Final = frozenset({"MVMUL", "DOTPV", "ELWMUL", "GAPOOL", "GMPOOL"})
-"""They read the rows that they write; ELWADD and ELWSUB do with dest_accum_en."""
-_MOVB2D_ROWS: Final = {2: 8, 3: 8, 4: 4, 5: 4, 6: 8, 7: 8}
-_WIDE_LOADS: Final = frozenset({3, 4, 12, 13, 14})
-"""Modes of SFPLOAD and SFPSTORE that look at 32-bit rows (V8)."""
+_WIDE_LOADS: Final = frozenset({3, 4, 10, 12})
+"""Modes of SFPLOAD and SFPSTORE that use 32-bit rows (V8)."""
+_WIDE_STORES: Final = _WIDE_LOADS | {7, 9}
 
 
-def accumulates(found: Access) -> bool:
-    """Whether the instruction adds to what stands in Dst."""
-    return found.mnemonic in ACCUMULATING or bool(found.operands.get("dest_accum_en"))
-
-
-def dst_blocks(found: Access, row: Any) -> tuple[frozenset[int], frozenset[int]]:
-    """(blocks read, blocks written) of Dst, as 8-row blocks of physical rows."""
-    return _dst_blocks(found.mnemonic, int(row[column.WORD]), tuple(int(v) for v in row[column.DST :]))
+def dst_blocks(found: Access, row: Any) -> tuple[Places, Places]:
+    """(blocks read, blocks written) of Dst, as 8-row blocks of physical rows; row-valid flags count as written rows."""
+    return _dst_blocks(int(row[column.WORD]), tuple(int(v) for v in row[column.DST :]))
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def _dst_blocks(name: str, word: int, state: tuple[int, ...]) -> tuple[frozenset[int], frozenset[int]]:
-    o = access(word).operands
+def _dst_blocks(word: int, state: tuple[int, ...]) -> tuple[Places, Places]:
+    found = access(word)
+    return _blocks(found, word, found.roles_read, state), _blocks(found, word, found.roles_written, state)
+
+
+def _blocks(found: Access, word: int, roles: Iterable[Role], state: tuple[int, ...]) -> Places:
+    blocks: Places = frozenset()
+    for role in roles:
+        if role.file not in ("dst", "dst_valid"):
+            continue
+        if role.by:
+            blocks |= BY[role.by](found.operands, state)
+            continue
+        first = (role.first(word) or 0) + state[0]
+        blocks |= _physical_blocks(first - first % role.align, role.count, _is_wide(found, state))
+    return blocks
+
+
+def _is_wide(found: Access, state: tuple[int, ...]) -> bool:
+    """Whether an instruction of the matrix or vector unit sees Dst as rows of 32 bits (F3, V7, V8)."""
+    alu = state[column.ALU - column.DST]
+    if found.unit == "matrix":
+        # dest_32b_lo writes low halves whatever the view (F19); TF32 writes both, which the log does not show.
+        return bool(_field(alu, _FP32) or _field(alu, _INT8) or found.operands.get("dest_32b_lo"))
+    mode = found.operands["instr_mod0"]
+    wide = _WIDE_STORES if found.mnemonic == "SFPSTORE" else _WIDE_LOADS
+    return mode in wide or (mode == 0 and bool(_field(alu, _SFPU_FP32)))
+
+
+def cleared_rows(o: Operands, state: tuple[int, ...]) -> Places:
+    """Rows whose flags ZEROACC changes (F26)."""
     row, alu = state[0], state[column.ALU - column.DST]
     wide = bool(_field(alu, _FP32) or _field(alu, _INT8))
-    if name in _ROWS_WRITTEN:
-        blocks = _physical_blocks(o["dst"] + row & ~3, _ROWS_WRITTEN[name], wide)
-        return (blocks if accumulates(access(word)) else _NOTHING), blocks
-    if name in ("MOVA2D", "MOVDBGA2D"):
-        count = 8 if o["instr_mod"] & 2 else 1
-        return _NOTHING, _physical_blocks(o["dst"] + row, count, wide)
-    if name in ("MOVB2D", "MOVDBGB2D"):
-        return _NOTHING, _physical_blocks(o["dst"] + row, _MOVB2D_ROWS.get(o["movb2d_instr_mod"], 1), wide)
-    if name in ("MOVD2A", "MOVD2B"):
-        return _physical_blocks(o["dst"] + row, 4 if o["instr_mod"] & 2 else 1, wide), _NOTHING
-    if name == "ZEROACC":
-        return _NOTHING, _zeroacc(o, row, wide)
-    if name in ("SFPLOAD", "SFPSTORE", "SFPLOADMACRO"):
-        mode = o["instr_mod0"]
-        both = mode in _WIDE_LOADS or (mode == 0 and bool(_field(alu, _SFPU_FP32)))
-        blocks = _physical_blocks((o["dest_reg_addr"] + row) & ~3, 4, both)
-        if name == "SFPLOADMACRO":  # its macro may store what it has loaded
-            return blocks, blocks
-        return (blocks, _NOTHING) if name == "SFPLOAD" else (_NOTHING, blocks)
-    if name == "PACR":
-        return _pacr(o, state), _NOTHING
-    if name == "UNPACR":
-        return _NOTHING, _unpacr(o, state)
-    return _NOTHING, _NOTHING
-
-
-def _zeroacc(o: Operands, row: int, wide: bool) -> frozenset[int]:
-    """F26. A tile may also be counted from the other half; both are taken then."""
     where, mode = o["where"], o["clear_mode"]
     if mode == 3:
         return ALL_BLOCKS
@@ -121,15 +116,13 @@ def _zeroacc(o: Operands, row: int, wide: bool) -> frozenset[int]:
     tile = where & 0xFF
     if o["use_32_bit_mode"]:
         start = 32 * (tile + (16 if row & 0x300 else 0))
-        return _physical_blocks(start, 32, False) if start < ROWS else _NOTHING
+        return _physical_blocks(start, 32, False) if start < DST_ROWS else _NOTHING
     start = 16 * (tile + (32 if row & 0x200 else 0))
-    return _physical_blocks(start, 16, False) if start < ROWS else _NOTHING
+    return _physical_blocks(start, 16, False) if start < DST_ROWS else _NOTHING
 
 
-def _pacr(o: Operands, state: tuple[int, ...]) -> frozenset[int]:
+def packer_rows(o: Operands, state: tuple[int, ...]) -> Places:
     """Rows that a PACR reads (P2, P4)."""
-    if o["ZeroWrite"] or o["Flush"]:
-        return _NOTHING
     at = {name: state[name - column.DST] for name in range(column.PACK_X, column.COLUMNS)}
     x = at[column.PACK_X] & 0xFFFFFFFF
     y, z, w = (at[column.PACK_YZW] >> 16 * i & 0xFFFF for i in range(3))
@@ -148,8 +141,6 @@ def _pacr(o: Operands, state: tuple[int, ...]) -> frozenset[int]:
 
 def writes_dst(row: Any, o: Operands) -> bool:
     """Whether an UNPACR of unpacker 0 goes to Dst (U10)."""
-    if o["Unpack_block_selection"]:
-        return False
     context = int(row[column.UNPACK_DEST]) >> 32
     if not o["OvrdThreadId"]:
         return bool(_field(int(row[column.UNPACK_REG2]), _TO_DST))
@@ -157,7 +148,8 @@ def writes_dst(row: Any, o: Operands) -> bool:
     return bool(int(row[column.UNPACK_REG2_NEXT]) >> (place[1] + (context & 3)) & 1)
 
 
-def _unpacr(o: Operands, state: tuple[int, ...]) -> frozenset[int]:
+def unpacker_rows(o: Operands, state: tuple[int, ...]) -> Places:
+    """Rows that an UNPACR of unpacker 0 writes (U8, U10)."""
     row = (0,) * column.DST + state
     if not writes_dst(row, o):
         return _NOTHING
@@ -166,4 +158,15 @@ def _unpacr(o: Operands, state: tuple[int, ...]) -> frozenset[int]:
     x = state[column.UNPACK_X - column.DST]
     datums = (x >> 32) - (x & 0xFFFFFFFF) + 1
     # Channel 1 may add Y, Z and W strides to the address, so the tile around it is meant (U8).
-    return _physical_blocks(first % ROWS, max(datums // 16, 64), code in WIDE_FORMATS)
+    return _physical_blocks(first % DST_ROWS, max(datums // 16, 64), code in WIDE_FORMATS)
+
+
+def stack_rows(o: Operands, state: tuple[int, ...]) -> Places:
+    """Rows that the stack form of SFPLOAD and SFPSTORE uses: the log has no stack pointer, so they may be any (V7)."""
+    return ALL_BLOCKS
+
+
+BY: Final[Mapping[str, Callable[[Operands, tuple[int, ...]], Places]]] = {
+    function.__name__: function for function in (cleared_rows, packer_rows, stack_rows, unpacker_rows)
+}
+"""Functions that roles name, by name."""

@@ -1,7 +1,7 @@
 """How long instructions take, as far as the documents say.
 
-Every figure comes from the instruction table's columns, or from a rule where the table has a formula. What no document
-states is UNKNOWN: the timing model lets it take one cycle and counts it, so that nobody mistakes it for a fact.
+Every figure comes from the table of timing (`isa/data/timing.toml`); the two formulas that it names are here. What no
+document states is UNKNOWN: the timing model lets it take one cycle and counts it, so that it does not pass for a fact.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bhemu.analysis.access import Access, is_slow_shift
-from bhemu.isa.instructions import INSTRUCTIONS
+from bhemu.analysis.access import Access
+from bhemu.isa import timing
 from bhemu.isa.registers import config
+from bhemu.isa.timing import AT_LEAST, FACTS, UNKNOWN, Timing, timing_of
 from bhemu.recording import log as column
 
 KNOWN: Final = "known"
-AT_LEAST: Final = "at least"
-UNKNOWN: Final = "unknown"
+_CERTAINTY: Final = {timing.DOCUMENTED: KNOWN, timing.IMPLIED: KNOWN, AT_LEAST: AT_LEAST, UNKNOWN: UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,7 @@ class Figure:
     rule: str
 
 
-_ONE: Final = Figure(1, 1, UNKNOWN, "")
-_SCALAR_AT_LEAST: Final = {
-    **dict.fromkeys(("LOADIND", "LOADREG", "STOREIND", "STOREREG", "ATSWAP", "ATINCGET"), 3),
-    **dict.fromkeys(("FLUSHDMA", "REG2FLOP"), 2),
-    **dict.fromkeys(("ATINCGETPTR", "ATCAS"), 15),
-}
-_ARITHMETIC: Final = frozenset({"ADDDMAREG", "SUBDMAREG", "MULDMAREG", "BITWOPDMAREG", "SHIFTDMAREG", "CMPDMAREG"})
-
-ADDRESS_CYCLES: Final = 2
-"""UNPACR computes its address for two cycles, in which its thread and the other threads' UNPACRs wait (U12)."""
+ADDRESS_CYCLES: Final = FACTS["unpacker_address"].value
 _FASTEST: Final = 128
 """Bytes a cycle by default: x8 for 8-bit input, doubled x4 for others (U12)."""
 _TILEIZE_BYTES: Final = 64
@@ -81,40 +72,31 @@ def figure(found: Access, row: Any) -> Figure:
         found: what `access` says of the word.
         row: its row of the log.
     """
-    name = found.mnemonic
-    if name in _ARITHMETIC:
-        o = found.operands
-        quick = o["OpBisConst"] or o["OpARegIndex"] >> 2 == o["OpBRegIndex"] >> 2
-        cycles = 3 if quick else 4
-        return Figure(cycles, cycles, KNOWN, "rules I.11")
-    if name in _SCALAR_AT_LEAST:
-        return Figure(_SCALAR_AT_LEAST[name], _SCALAR_AT_LEAST[name], AT_LEAST, "rules I.11")
-    if name == "UNPACR":
-        return _unpacr(found, row)
-    if name == "UNPACR_NOP":
-        return Figure(1, 1, KNOWN, "instruction table")
-    if name == "RDCFG":
-        return Figure(1, 2, AT_LEAST, "rules I.11")
-    if name == "STREAMWRCFG":
-        return Figure(1, 5, AT_LEAST, "rules I.11")
-    if name == "MOVD2B":
-        return Figure(1, 4, KNOWN, "math Y12")
-    if name == "SFPSHFT2":
-        cycles = 2 if is_slow_shift(name, found.operands) else 1
-        return Figure(cycles, cycles, KNOWN, "math Y12")
-    if name in ("STALLWAIT", "SEMWAIT", "ATGETM"):
-        return Figure(1, 1, KNOWN, "math Y10, Y12")
-    instruction = INSTRUCTIONS[name]
-    if instruction.latency is not None and instruction.issue is not None:
-        return Figure(instruction.issue, instruction.latency, KNOWN, "instruction table")
-    return _ONE
+    entry = timing_of(int(row[column.WORD]))
+    if entry.by:
+        return BY[entry.by](entry, found, row)
+    return Figure(entry.occupancy or 1, entry.latency or 1, _CERTAINTY[entry.grade], entry.source)
 
 
-def _unpacr(found: Access, row: Any) -> Figure:
+def arithmetic_cycles(entry: Timing, found: Access, row: Any) -> Figure:
+    """Three cycles with an immediate or with both GPRs in one aligned group of four, else four (I.11)."""
+    o = found.operands
+    quick = o["OpBisConst"] or o["OpARegIndex"] >> 2 == o["OpBRegIndex"] >> 2
+    cycles = 3 if quick else 4
+    return Figure(cycles, cycles, _CERTAINTY[entry.grade], entry.source)
+
+
+def is_arithmetic(word: int) -> bool:
+    """Whether the word is GPR arithmetic, which reads its operands later than other instructions do."""
+    return timing_of(word).by == arithmetic_cycles.__name__
+
+
+def unpack_cycles(entry: Timing, found: Access, row: Any) -> Figure:
     """Two cycles of address, then L1 at the chosen speed; other traffic on L1 can only make it longer (U12)."""
     o = found.operands
+    unknown = Figure(1, 1, UNKNOWN, "")
     if o["CfgContextCntInc"] or o["SearchCacheFlush"] or o["RowSearch"]:
-        return _ONE
+        return unknown
     x = int(row[column.UNPACK_X])
     datums = (x >> 32) - (x & 0xFFFFFFFF) + 1
     reg2 = int(row[column.UNPACK_REG2])
@@ -125,7 +107,7 @@ def _unpacr(found: Access, row: Any) -> Figure:
         code = _field(tile >> 32, _LATER_CONTEXT_FORMAT if context > 3 else _CONTEXT_FORMAT)
     bits = _DATUM_BITS.get(code)
     if bits is None:
-        return _ONE
+        return unknown
     if _field(reg2, _TILEIZE):
         speed = _TILEIZE_BYTES
     elif bits == 2:
@@ -135,4 +117,8 @@ def _unpacr(found: Access, row: Any) -> Figure:
     else:
         speed = _FASTEST
     cycles = math.ceil(max(datums, 0) * bits / 8 / speed)
-    return Figure(max(cycles, ADDRESS_CYCLES), ADDRESS_CYCLES + cycles, AT_LEAST, "rules U12")
+    return Figure(max(cycles, ADDRESS_CYCLES), ADDRESS_CYCLES + cycles, _CERTAINTY[entry.grade], entry.source)
+
+
+BY: Final = {function.__name__: function for function in (arithmetic_cycles, unpack_cycles)}
+"""Functions that the table of timing names."""

@@ -33,6 +33,7 @@ BLOCKS: Final = {
     "vector": "STALL_SFPU",
     "pack": "STALL_PACK",
     "unpack": "STALL_UNPACK",
+    "mover": "STALL_XMOV",
 }
 """Block of STALLWAIT that holds the instructions of a unit (Y10)."""
 

@@ -12,9 +12,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from bhemu.analysis.access import Access, access
+from bhemu.analysis.access import Access, access, unpacker_of
 from bhemu.analysis.dst import dst_blocks
-from bhemu.analysis.figures import ADDRESS_CYCLES, AT_LEAST, UNKNOWN, figure
+from bhemu.analysis.figures import ADDRESS_CYCLES, figure
 from bhemu.analysis.units import (
     SCOREBOARD_CYCLES,
     Banks,
@@ -26,10 +26,10 @@ from bhemu.analysis.units import (
     UnitTime,
     Unpackers,
     Vector,
-    unpacker_of,
 )
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.isa.names import Condition, Semaphore
+from bhemu.isa.timing import AT_LEAST, UNKNOWN
 from bhemu.machine.state import THREADS
 from bhemu.recording import log as column
 from bhemu.recording.log import POST, STORE, Log
@@ -192,7 +192,8 @@ class _Clock:
         """Let posts and gets of the cores happen that are due."""
         while self._notes:
             note = self._notes[0]
-            time = self._enabled(note.row, note.thread, own=False)
+            row = note.row if note.ready is None else note.ready
+            time = self._enabled(row, note.thread, own=False)
             if time is None:
                 return
             if time > cycle:
@@ -304,7 +305,7 @@ class _Clock:
             case "scalar":
                 return self._scalar.refuses(cycle)
             case "config":
-                return self._config.refuses(found, cycle)
+                return self._config.refuses(found, row, cycle)
             case "matrix":
                 return self._matrix.refuses(found, row, cycle)
             case "vector":
@@ -342,16 +343,16 @@ class _Clock:
                 state.free, state.busy_with = done, OWN_SCALAR
                 done = max(done, self._scalar.memory[thread] if found.gpr_later else done)
             case "config":
-                done = self._config.take(found, cost, cycle)
+                done = self._config.take(found, row, cost, cycle)
             case "matrix":
                 done = self._matrix.take(thread, found, row, cost, cycle)
             case "vector":
-                done = self._vector.take(thread, found, cost, cycle)
+                done = self._vector.take(thread, found, row, cost, cycle)
                 for block in dst_blocks(found, row)[1]:
                     self._matrix.readable[block] = cycle + 1 + SCOREBOARD_CYCLES
             case "unpack":
                 done = self._unpackers.take(thread, found, cost, cycle)
-                unit = f"unpacker {unpacker_of(found)}"
+                unit = f"unpacker {unpacker_of(found.operands)}"
                 if found.mnemonic == "UNPACR":
                     state.free, state.busy_with = cycle + ADDRESS_CYCLES, OWN_UNPACK
             case "pack":

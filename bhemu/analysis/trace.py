@@ -9,11 +9,11 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from bhemu.analysis.access import access
+from bhemu.analysis.access import access, unpacker_of
 from bhemu.analysis.figures import figure
 from bhemu.analysis.hazard import short_text
 from bhemu.analysis.modelled_time import UNITS, Timing, timing
-from bhemu.analysis.units import unpacker_of
+from bhemu.files import write_whole
 from bhemu.isa.names import Semaphore
 from bhemu.recording import log as column
 from bhemu.recording.log import Log
@@ -57,7 +57,7 @@ def trace_events(log: Log, timed: Timing) -> list[dict[str, Any]]:
                 )
             )
         events.append(_slice(found.mnemonic, found.unit, THREAD_TRACKS, thread, issue, 1, arguments))
-        unit = UNITS.index(_unit(found.unit, unpacker_of(found)))
+        unit = UNITS.index(_unit(found.unit, unpacker_of(found.operands)))
         # Pipelined units take the next instruction before the last is done; a slice lasts until then.
         start = max(issue, free[unit])
         length = max(cost.occupancy, 1)
@@ -116,4 +116,4 @@ def write_trace(log: Log, path: str | Path, timed: Timing | None = None) -> None
         path: JSON file to write.
         timed: its `timing`, when there is one already.
     """
-    Path(path).write_bytes(trace_json(log, timed or timing(log)))
+    write_whole(Path(path), trace_json(log, timed or timing(log)))

@@ -10,21 +10,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from bhemu.analysis.access import Access, is_slow_shift
-from bhemu.analysis.dst import accumulates, dst_blocks
+from bhemu.analysis.access import Access, unpacker_of
+from bhemu.analysis.dst import dst_blocks
 from bhemu.analysis.figures import ADDRESS_CYCLES, Figure
+from bhemu.isa.timing import FACTS, Timing, timing_of
 from bhemu.machine.state import THREADS
+from bhemu.recording import log as column
 
-SCOREBOARD_CYCLES: Final = 4
-"""For so many cycles after a write a block of Dst cannot be read (Y13)."""
-MOVE_CYCLES: Final = 3
-"""For so many cycles after MOVA2D or MOVB2D, MOVD2A, MOVD2B and accumulating instructions wait (Y13)."""
-_ONLY_AFTER: Final[dict[str, tuple[int, frozenset[str]]]] = {
-    "MOVD2A": (1, frozenset({"MOVD2A", "MOVB2A"})),
-    "MOVB2A": (1, frozenset({"MOVD2A", "MOVB2A"})),
-    "MOVD2B": (3, frozenset({"MOVD2B"})),
-}
-"""What alone is accepted in the cycles after some moves (Y12)."""
+SCOREBOARD_CYCLES: Final = FACTS["scoreboard"].value
 
 
 @dataclass
@@ -81,43 +74,50 @@ class Scalar:
     def take(self, thread: int, found: Access, figure: Figure, cycle: int) -> int:
         """Accept; returns the cycle in which the work is done."""
         self.until = cycle + figure.occupancy
-        if found.gpr_later or found.mnemonic in ("STOREIND", "STOREREG", "ATSWAP", "ATCAS"):
+        if found.memory_request:
             self.memory[thread] = max(self.memory[thread], cycle + figure.latency)
         return self.until
-
-
-_ENTRY: Final = {"WRCFG": -1, "STREAMWRCFG": -4}
 
 
 class Configuration:
     """The pipeline of stages -4..+1 with one access a cycle at stage 0; SETC16 has slots of its own (I.11)."""
 
     def __init__(self) -> None:
-        self._inside: list[tuple[int, int, str]] = []
+        self._inside: list[tuple[int, Timing]] = []
         self.done = 0
 
-    def refuses(self, found: Access, cycle: int) -> str:
+    def refuses(self, found: Access, row: Any, cycle: int) -> str:
         """Why it does not accept. A word issued in cycle c stands at its entry stage in cycle c + 1."""
-        if found.mnemonic == "SETC16":
+        if not _in_pipeline(found):
             return ""
-        self._inside = [item for item in self._inside if cycle - item[0] < 6]
-        entry = _ENTRY.get(found.mnemonic, 0)
-        for issued, stage, name in self._inside:
+        self._inside = [item for item in self._inside if cycle - item[0] < _STAGES]
+        entry = timing_of(row[column.WORD]).stage
+        for issued, other in self._inside:
             if issued == cycle:
-                clash = stage == entry or (name == "CFGSHIFTMASK" and entry == -1)
+                clash = entry in (other.stage, other.blocks_stage)
             else:
-                now = stage + cycle - issued - 1
-                clash = -3 <= now < entry or (name == "CFGSHIFTMASK" and now == 0 and entry >= -1)
+                now = other.stage + cycle - issued - 1
+                blocks = other.blocks_stage
+                clash = -3 <= now < entry or (blocks is not None and now == 0 and entry >= blocks)
             if clash:
                 return "configuration unit busy"
         return ""
 
-    def take(self, found: Access, figure: Figure, cycle: int) -> int:
+    def take(self, found: Access, row: Any, figure: Figure, cycle: int) -> int:
         """Accept; returns the cycle in which the work is done."""
-        if found.mnemonic != "SETC16":
-            self._inside.append((cycle, _ENTRY.get(found.mnemonic, 0), found.mnemonic))
+        if _in_pipeline(found):
+            self._inside.append((cycle, timing_of(row[column.WORD])))
         self.done = max(self.done, cycle + figure.latency)
         return cycle + figure.latency
+
+
+_STAGES: Final = 6
+"""Stages -4 to +1."""
+
+
+def _in_pipeline(found: Access) -> bool:
+    """Writes of ThreadConfig have slots of their own (I.11)."""
+    return not any(role.file == "thread_config" for role in found.roles_written)
 
 
 class Matrix:
@@ -144,20 +144,21 @@ class Matrix:
                 return f"Src{'AB'[file]} bank not filled"
         if cycle < self._only[0] and found.mnemonic not in self._only[1]:
             return "matrix unit: after a move"
-        if cycle < self._moved and (found.mnemonic in ("MOVD2A", "MOVD2B") or accumulates(found)):
+        reads, _ = dst_blocks(found, row)
+        if cycle < self._moved and reads:  # moves from Dst, and what accumulates
             return "matrix unit: after a move to Dst"
-        if self.blocked(dst_blocks(found, row)[0], cycle):
+        if self.blocked(reads, cycle):
             return "Dst scoreboard"
         return ""
 
     def take(self, thread: int, found: Access, row: Any, figure: Figure, cycle: int) -> int:
         """Accept; returns the cycle in which the work is done."""
         self._next = cycle + figure.occupancy
-        only = _ONLY_AFTER.get(found.mnemonic)
-        self._only = (cycle + 1 + only[0], only[1]) if only else (0, frozenset())
-        if found.mnemonic in ("MOVA2D", "MOVB2D"):
-            self._moved = cycle + 1 + MOVE_CYCLES
-        if found.mnemonic != "ZEROACC":  # it changes row-valid bits only (F26)
+        timing = timing_of(row[column.WORD])
+        self._only = (cycle + 1 + timing.then_cycles, timing.then_only)
+        if timing.delays_accumulation:
+            self._moved = cycle + 1 + timing.delays_accumulation
+        if any(role.file == "dst" for role in found.roles_written):  # not row-valid flags alone (F26)
             for block in dst_blocks(found, row)[1]:
                 self.readable[block] = cycle + 1 + SCOREBOARD_CYCLES
         for file in found.hands_over:
@@ -171,7 +172,7 @@ class Vector:
 
     def __init__(self) -> None:
         self._next = 0
-        self._only_nop = 0
+        self._only: tuple[int, frozenset[str]] = (0, frozenset())
         self._ready: dict[int, int] = {}
         self.done = [0] * THREADS
 
@@ -179,17 +180,17 @@ class Vector:
         """Why it does not accept."""
         if cycle < self._next:
             return "vector unit busy"
-        if cycle < self._only_nop and found.mnemonic != "SFPNOP":
+        if cycle < self._only[0] and found.mnemonic not in self._only[1]:
             return "vector unit busy"
         if any(self._ready.get(register, 0) > cycle for register in found.lreg_reads):
             return "vector unit: result of a two-cycle instruction"
         return ""
 
-    def take(self, thread: int, found: Access, figure: Figure, cycle: int) -> int:
+    def take(self, thread: int, found: Access, row: Any, figure: Figure, cycle: int) -> int:
         """Accept; returns the cycle in which the work is done."""
         self._next = cycle + 1
-        if found.mnemonic == "SFPSWAP" or is_slow_shift(found.mnemonic, found.operands):
-            self._only_nop = cycle + 2
+        timing = timing_of(row[column.WORD])
+        self._only = (cycle + 1 + timing.then_cycles, timing.then_only)
         for register in found.lreg_writes:
             self._ready[register] = cycle + figure.latency
         self.done[thread] = max(self.done[thread], cycle + figure.latency)
@@ -207,7 +208,7 @@ class Unpackers:
 
     def refuses(self, found: Access, cycle: int) -> str:
         """Why it does not accept."""
-        which = unpacker_of(found)
+        which = unpacker_of(found.operands)
         if not self._banks[which].free(cycle):
             return f"Src{'AB'[which]} bank not handed back"
         if found.mnemonic == "UNPACR" and cycle < self._address:
@@ -216,7 +217,7 @@ class Unpackers:
 
     def take(self, thread: int, found: Access, figure: Figure, cycle: int) -> int:
         """Accept; returns the cycle in which the work is done."""
-        which = unpacker_of(found)
+        which = unpacker_of(found.operands)
         done = max(cycle + figure.latency, self.done[thread][which])
         self._until[which] = cycle + figure.occupancy
         if found.mnemonic == "UNPACR":
@@ -225,11 +226,6 @@ class Unpackers:
             self._banks[file].completed.append(done)
         self.done[thread][which] = done
         return done
-
-
-def unpacker_of(found: Access) -> int:
-    """Which unpacker the word is for."""
-    return found.operands.get("Unpack_block_selection", found.operands.get("Unpacker_Select", 0))
 
 
 class Semaphores:

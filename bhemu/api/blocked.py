@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from bhemu.api.waits import explain_thread
 from bhemu.isa.assembler import disassemble
+from bhemu.isa.memory_map import region
 from bhemu.isa.names import Semaphore
+from bhemu.isa.tile_registers import address_of, tile_register
 from bhemu.machine.agents import CORE_NAMES, CORES, T0, B
 from bhemu.machine.core_state import (
     ASLEEP,
@@ -33,16 +35,14 @@ NameWord = Callable[[int], str]
 A7: Final = 17
 """The register with the number of an ecall."""
 
-_PCBUF: Final = 0xFFE80000
-_TTSYNC: Final = (0xFFE80004, 0xFFE80008)
-_SEMAPHORES: Final = range(0xFFE80020, 0xFFE80040)
-_MAILBOXES: Final = range(0xFFEC0000, 0xFFEC4000)
-_PUSH: Final = range(0xFFE40000, 0xFFE70000)
-_PCBUFS: Final = range(0xFFE80000, 0xFFEB0000)
-_GPRS: Final = range(0xFFE00000, 0xFFE01000)
-_CONFIG: Final = range(0xFFEF0000, 0xFFF00000)
-_TDMA: Final = range(0xFFB11000, 0xFFB12000)
-_OVERLAY: Final = range(0xFFB40000, 0xFFB80000)
+_TTSYNC: Final = (address_of("sync", "COPROCESSOR_DONE"), address_of("sync", "MOP_DONE"))
+_SEMAPHORES: Final = tile_register("sync", "SEMAPHORE").span
+_MAILBOXES: Final = region("mailbox")
+_PUSH_FIRST, _PUSH_END = region("push0").base, region("push2").end
+_PUSH_BYTES: Final = region("push0").size
+_PCBUFS: Final = region("pcbuf")
+_TRACKED: Final = (region("gpr"), region("config"), region("tdma"))
+_OVERLAY: Final = region("overlay")
 
 
 def is_idle_for_ever(record: Any, core: int) -> bool:
@@ -119,8 +119,8 @@ def _word(address: int, name_word: NameWord) -> str:
         number = (address - _SEMAPHORES.start) // 4
         return f"semaphore {number} ({Semaphore(number).name})"
     if address in _OVERLAY:
-        place = address - _OVERLAY.start
-        return f"register {(place & 0xFFF) >> 2} of stream {place >> 12}"
+        stream, place = divmod(address - _OVERLAY.base, _OVERLAY.step)
+        return f"register {place // 4} of stream {stream}"
     name = name_word(address)
     return (
         f"{address:#x} {name}".rstrip() if address < L1_SIZE else f"{address:#x} {name}".rstrip() + " in its local RAM"
@@ -133,11 +133,11 @@ def _blocked(record: Any, core: int) -> str:
         thread = 0 if core == B else core - T0
         return f"waits to push {disassemble(int(record.access_value[core]))}: {_queue_of(thread)} is full"
     loads = kind == LOAD
-    if address in _PUSH:
-        thread = (address - _PUSH.start) >> 16 if core == B else core - T0
+    if _PUSH_FIRST <= address < _PUSH_END:
+        thread = (address - _PUSH_FIRST) // _PUSH_BYTES if core == B else core - T0
         return f"waits to push {disassemble(int(record.access_value[core]))}: {_queue_of(thread)} is full"
     if address in _MAILBOXES:
-        other = CORE_NAMES[(address - _MAILBOXES.start) >> 12]
+        other = CORE_NAMES[(address - _MAILBOXES.base) // _MAILBOXES.step]
         if loads:
             return f"waits for a word in the mailbox from {other} (load of {address:#x})"
         return f"waits for room in its mailbox to {other} (store to {address:#x})"
@@ -145,12 +145,12 @@ def _blocked(record: Any, core: int) -> str:
         what = "an instruction in flight" if address == _TTSYNC[0] else "a MOP in flight"
         return f"waits until thread {core - T0} no longer has {what} (load of {address:#x})"
     if address in _PCBUFS:
-        thread = (address - _PCBUF) >> 16 if core == B else core - T0
+        thread = (address - _PCBUFS.base) // _PCBUFS.step if core == B else core - T0
         if core != B:
             return f"waits for a word from B in PCBuf {thread} (load of {address:#x})"
         what = f"until T{thread} has taken all words and waits for more" if loads else "for room"
         return f"waits {what} in PCBuf {thread} ({'load of' if loads else 'store to'} {address:#x})"
-    if core != B and (address in _GPRS or address in _CONFIG or address in _TDMA):
+    if core != B and any(address in tracked for tracked in _TRACKED):
         return f"auto TTSync holds its access to {address:#x} until thread {core - T0} has passed the wait gate"
     return f"waits in its {'load of' if loads else 'store to'} {address:#x}"
 

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
+from bhemu import checks
 from bhemu.api.chip_firmware import ChipFirmware
 from bhemu.api.chip_memory import DramBank, InterleavedDram
 from bhemu.api.chip_report import ChipResult, explain_tiles
@@ -35,6 +38,9 @@ _DRAM_COLUMNS: Final = (17, 18)
 _DRAM_FIRST_ROW: Final = 12
 _PORTS: Final = 3
 _BANKS_OF_COLUMN: Final = 4
+
+MAX_THREADS: Final = 140
+"""As many as there are Tensix tiles."""
 
 File = Executable | str | Path
 Programs = File | Mapping[str, File]
@@ -85,19 +91,25 @@ class Chip:
             ConfigurationError: there is no such board, or the harvesting makes no sense.
         """
         if harvesting is None:
-            if board not in BOARDS:
+            if checks.text(board, "board") not in BOARDS:
                 raise ConfigurationError(
                     f"board {board!r} is not known", remedy=f"use one of {', '.join(BOARDS)}, or give its harvesting"
                 )
             harvesting = BOARDS[board]
         self.device = Device(
-            harvesting,
-            allow_open=allow_open,
-            threads=threads,
-            quantum=quantum,
-            simulator_order=simulator_order,
-            host=host,
+            checks.instance(harvesting, "harvesting", Harvesting),
+            allow_open=checks.flag(allow_open, "allow_open"),
+            threads=checks.integer(threads, "threads", 1, MAX_THREADS, error=ConfigurationError),
+            quantum=checks.integer(quantum, "quantum", 1, checks.MAX_CLOCKS, error=ConfigurationError),
+            simulator_order=checks.flag(simulator_order, "simulator_order"),
+            host=checks.optional(host, checks.instance, "host", HostMemory),
         )
+        self._harvesting = harvesting
+        self._make_views()
+
+    def _make_views(self) -> None:
+        """Tiles and memory of the device as Python sees them."""
+        harvesting = self._harvesting
         self._exposed: set[int] = set()
         self._attended = False
         columns = TENSIX_COLUMNS[: len(TENSIX_COLUMNS) - len(set(harvesting.columns))]
@@ -126,6 +138,7 @@ class Chip:
 
     def __getitem__(self, place: Place) -> ChipTile:
         """The Tensix tile at translated coordinates (x, y); see `tile`."""
+        place = checks.place(place)
         if place not in self._by_place:
             last = self.tensix[-1].place if self.tensix else (0, 0)
             raise UndefinedBehavior(
@@ -140,11 +153,11 @@ class Chip:
             return list(self.tensix)
         if isinstance(tiles, ChipTile):
             return [self[tiles.place]]
-        found = list(tiles)
-        if len(found) == 2 and isinstance(found[0], int) and isinstance(found[1], int):
-            return [self[found[0], found[1]]]
-        places = [item.place if isinstance(item, ChipTile) else item for item in found]
-        return [self[place] for place in dict.fromkeys(places)]  # type: ignore[index]
+        found = checks.items(tiles, "tiles")
+        if len(found) == 2 and isinstance(found[0], (int, np.integer)):
+            return [self[found[0], found[1]]]  # type: ignore[index]
+        places = [item.place if isinstance(item, ChipTile) else checks.place(item, "a tile") for item in found]
+        return [self[place] for place in dict.fromkeys(places)]
 
     # --- programs ---------------------------------------------------------------------------------------------------
 
@@ -247,7 +260,7 @@ class Chip:
         Raises:
             BhemuError: an instruction was refused. Its core stands still, the chip can go on.
         """
-        self.pass_clocks(clocks)
+        self.pass_clocks(checks.integer(clocks, "clocks", 0, checks.MAX_CLOCKS))
         self.attend()
 
     def pass_clocks(self, clocks: int) -> None:
@@ -301,6 +314,9 @@ class Chip:
             Deadlock: nobody on the chip can move, and somebody waits.
             CycleLimit: not done within `max_clocks`.
         """
+        max_clocks = checks.integer(max_clocks, "max_clocks", 1, checks.MAX_CLOCKS)
+        for name, called in (("until", until), ("semihosting", semihosting), ("progress", progress)):
+            checks.optional(called, checks.function, name)
         chosen = self.running() if tiles is None else self.chosen(tiles)
         services = None if semihosting is None else {tile.place: semihosting(tile) for tile in chosen}
         run = ChipRun(self, chosen, services)
@@ -319,16 +335,35 @@ class Chip:
 
     def snapshot(self) -> ChipSnapshot:
         """A copy of everything that the chip holds: tiles, DRAM, PCIe, ARC and Ethernet tiles, windows, time."""
-        return ChipSnapshot(self.device.snapshot())
+        programs = {tile.place: tile.programs.placements for tile in self.tensix if tile.has_programs}
+        return ChipSnapshot(self.device.snapshot(), programs)
 
     def restore(self, snapshot: ChipSnapshot) -> None:
         """Put the chip back into a snapshot's state; it goes on from there as the first time.
 
+        Programs that were loaded since are forgotten. Whether the chip uses recommended choices (`allow_open`), its
+        threads and its quantum stay its own.
+
         Raises:
             ConfigurationError: the copy is of another product, or of another version of bhemu.
         """
-        self.device.restore(snapshot.state)
+        self.device.restore(checks.instance(snapshot, "snapshot", ChipSnapshot).state)
+        for tile in self.tensix:
+            placements = snapshot.programs.get(tile.place, [])
+            if placements or tile.has_programs:
+                tile.programs.placements = placements
         self._attended = False
+
+    def __getstate__(self) -> tuple[Device, Harvesting, dict[Place, list[boot.Placement]]]:
+        """What `copy` and `pickle` take: the device and the programs. Functions of its `host` must be picklable."""
+        programs = {tile.place: tile.programs.placements for tile in self.tensix if tile.has_programs}
+        return self.device, self._harvesting, programs
+
+    def __setstate__(self, state: tuple[Device, Harvesting, dict[Place, list[boot.Placement]]]) -> None:
+        self.device, self._harvesting, programs = state
+        self._make_views()
+        for place, placements in programs.items():
+            self[place].programs.placements = placements
 
     def __repr__(self) -> str:
         return f"<Chip: {len(self.tensix)} Tensix tiles, {len(self.dram)} DRAM banks, {self.time:,} clocks>"

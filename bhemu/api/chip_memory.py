@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu import checks
 from bhemu.api.tensor_memory import TensorMemory
 from bhemu.chip.coordinates import Node, Place
 from bhemu.chip.device import Device
@@ -40,20 +41,22 @@ class DramBank(TensorMemory):
         Raises:
             MemoryError_: they do not lie inside the bank.
         """
-        self._check(address, size)
+        address, size = self._range(address, size)
         return self._device.read_node(self.node, address, size)
 
     def write(self, address: int, content: bytes) -> None:
         """Bytes from an address on; see `read`."""
-        self._check(address, len(content))
-        self._device.write_node(self.node, address, bytes(content))
+        content = checks.content(content)
+        self._device.write_node(self.node, self._range(address, len(content))[0], content)
 
-    def _check(self, address: int, size: int) -> None:
+    def _range(self, address: int, size: int) -> tuple[int, int]:
+        address, size = checks.integer(address, "address"), checks.integer(size, "size")
         if size < 0 or not 0 <= address <= CHANNEL_BYTES - size:
             raise MemoryError_(
                 f"{size} bytes at {address:#x} are outside of the DRAM bank at {self.place[0]}-{self.place[1]}",
                 remedy="a bank has 4 GiB: addresses 0 to 0xffffffff",
             )
+        return address, size
 
     def _put(self, address: int, content: Array) -> None:
         self.write(address, content.tobytes())
@@ -79,7 +82,9 @@ class InterleavedDram:
 
     def _pages(self, address: int, size: int, page_size: int) -> Iterator[tuple[DramBank, int, slice]]:
         """(bank, address in it, place in the buffer) of each page."""
-        if page_size <= 0:
+        address = checks.integer(address, "address", 0, CHANNEL_BYTES - 1, error=MemoryError_)
+        size = checks.integer(size, "size", 0, CHANNEL_BYTES * len(self._banks), error=MemoryError_)
+        if checks.integer(page_size, "page_size") <= 0:
             raise MemoryError_(f"pages of {page_size} bytes", remedy="give a page at least one byte")
         if address % PAGE_ALIGNMENT:
             raise MemoryError_(
@@ -108,7 +113,7 @@ class InterleavedDram:
 
     def write(self, address: int, content: bytes, *, page_size: int) -> None:
         """Bytes to a buffer; see `read`."""
-        whole = memoryview(bytes(content))
+        whole = memoryview(checks.content(content))
         for bank, place, part in self._pages(address, len(whole), page_size):
             bank.write(place, whole[part].tobytes())
 
@@ -137,7 +142,7 @@ class InterleavedDram:
             MemoryError_: address or page size is none, or a page does not lie inside its bank.
         """
         content = encode(array, data_format, tile_shape=tile_shape, rounding=rounding)
-        page = page_size or _page_size(np.shape(array), len(content), tile_shape)
+        page = _page_size(np.shape(array), len(content), tile_shape) if page_size is None else page_size
         self.write(address, content.tobytes(), page_size=page)
         return len(content)
 
@@ -152,7 +157,8 @@ class InterleavedDram:
     ) -> Array:
         """Decode a tensor of `shape` from a buffer; see `write_tensor`."""
         size = tensor_size(shape, data_format, tile_shape=tile_shape)
-        content = self.read(address, size, page_size=page_size or _page_size(shape, size, tile_shape))
+        page = _page_size(shape, size, tile_shape) if page_size is None else page_size
+        content = self.read(address, size, page_size=page)
         return decode(np.frombuffer(bytearray(content), np.uint8), data_format, shape, tile_shape=tile_shape)
 
     def __repr__(self) -> str:

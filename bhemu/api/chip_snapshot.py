@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from bhemu.chip.snapshot import DeviceState
+from bhemu.api import plain_file
+from bhemu.chip.coordinates import Harvesting, Place
+from bhemu.chip.snapshot import DeviceState, Pages
 from bhemu.errors import ProgramError
+from bhemu.loader import boot
+from bhemu.loader.elf import parse_elf
 
-_MAGIC: Final = b"bhemu chip 1\n"
+_MAGIC: Final = b"bhemu chip 2\n"
+_PICKLED: Final = b"bhemu chip 1\n"
+Programs = Mapping[Place, Sequence[boot.Placement]]
 
 
 class ChipSnapshot:
     """A copy of a whole chip, from `Chip.snapshot`; its size is what the chip has touched, not what it could hold.
 
-    Copies can be compared, pickled, and kept in files. Memory of the host and names of programs are not part of them.
+    Copies can be compared (by what the chip holds), pickled, and kept in files. Memory of the host is not part of them.
+
+    Attributes:
+        state: what the chip holds.
+        programs: of the cores, by tile.
     """
 
-    def __init__(self, state: DeviceState) -> None:
+    def __init__(self, state: DeviceState, programs: Programs | None = None) -> None:
         self.state = state
+        self.programs = {} if programs is None else {place: list(known) for place, known in programs.items()}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ChipSnapshot) and self.state == other.state
@@ -27,32 +39,55 @@ class ChipSnapshot:
     __hash__ = None  # type: ignore[assignment]
 
     def save(self, path: str | Path) -> None:
-        """Write the copy to a file.
+        """Write the copy to a file, whole or not at all.
 
         Raises:
-            OSError: the file cannot be written.
+            ProgramError: the file cannot be written.
         """
-        with Path(path).open("wb") as file:
-            file.write(_MAGIC)
-            pickle.dump(self.state, file, protocol=pickle.HIGHEST_PROTOCOL)
+        state = {field.name: getattr(self.state, field.name) for field in fields(DeviceState)}
+        harvesting, tiles = self.state.harvesting, self.state.tiles
+        state["harvesting"] = (harvesting.columns, harvesting.dram, harvesting.ethernet)
+        state["tiles"] = (tiles.numbers, tiles.content)
+        files: dict[tuple[str, bytes], int] = {}
+        programs = {}
+        for place, placements in self.programs.items():
+            programs[place] = tuple(
+                (
+                    known.core,
+                    files.setdefault((str(known.executable.path), known.executable.content), len(files)),
+                    bool(known.pieces),
+                )
+                for known in placements
+            )
+        plain_file.save(path, _MAGIC, {"state": state, "programs": programs, "files": tuple(files)})
 
     @staticmethod
     def load(path: str | Path) -> ChipSnapshot:
-        """Read a copy from a file that you trust: it is a pickle, which can run code.
+        """Read a copy from a file.
 
         Raises:
-            OSError: the file cannot be read.
-            ProgramError: it is no such copy.
+            ProgramError: the file cannot be read, or is no such copy.
         """
-        with Path(path).open("rb") as file:
-            if file.read(len(_MAGIC)) != _MAGIC:
-                raise ProgramError(f"{path} is no copy of a chip", remedy="name a file that `ChipSnapshot.save` wrote")
-            try:
-                state = pickle.load(file)
-            except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, ValueError) as error:
-                raise ProgramError(
-                    f"{path} is damaged, or of another version of bhemu: {error}", remedy="make the copy again"
-                ) from None
-        if not isinstance(state, DeviceState):
-            raise ProgramError(f"{path} is no copy of a chip", remedy="name a file that `ChipSnapshot.save` wrote")
-        return ChipSnapshot(state)
+        content = plain_file.load(path, _MAGIC, what="copy of a chip", earlier=_PICKLED)
+        try:
+            return _snapshot(content)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise ProgramError(
+                f"{path} is of another version of bhemu: {error}", remedy="make the copy again"
+            ) from None
+
+
+def _snapshot(content: dict[str, Any]) -> ChipSnapshot:
+    state = dict(content["state"])
+    columns, dram, ethernet = state["harvesting"]
+    state["harvesting"] = Harvesting(columns, dram, ethernet)
+    state["tiles"] = Pages(*state["tiles"])
+    executables = [parse_elf(elf, name) for name, elf in content["files"]]
+    programs = {
+        place: [
+            boot.place(executables[number], core) if placed else boot.Placement(core, executables[number], ())
+            for core, number, placed in placements
+        ]
+        for place, placements in content["programs"].items()
+    }
+    return ChipSnapshot(DeviceState(**state), programs)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from bhemu import checks
 from bhemu.api.tile_programs import TilePrograms
 from bhemu.api.tile_view import Array, TileView, check_range
 from bhemu.chip.coordinates import Node, Place
@@ -38,6 +39,10 @@ class ChipTile(TileView):
         """The cores, when the host is about to change something in the tile: it sees the tile as it is now."""
         return self._device.touch(self.node.index)
 
+    def untouched(self) -> Cores:
+        """The cores, when nothing in the tile shall change: the tile need not be brought to the chip's time."""
+        return self._device.clocks.cores(self.node.index)
+
     @property
     def cores(self) -> Cores:
         """The cores: `tile.cores["T0"]` is a `CoreView`. The chip's clock moves them, `chip.clock` and `chip.run`."""
@@ -66,6 +71,14 @@ class ChipTile(TileView):
             self._names = TilePrograms(self)
         return self._names
 
+    @property
+    def has_programs(self) -> bool:
+        """True when programs of its cores are known."""
+        return self._names is not None and bool(self._names.placements)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a tile of a chip cannot be copied or pickled by itself: copy the chip")
+
     def _put(self, address: int, content: Array) -> None:
         check_range(address, len(content))
         self.write(address, content.tobytes())
@@ -80,20 +93,23 @@ class ChipTile(TileView):
         Raises:
             BhemuError: nothing is there, or the access is refused.
         """
-        self._check(address, size)
+        address, size = self._range(address, size)
         return self._device.read_node(self.node, address, size)
 
     def write(self, address: int, content: bytes) -> None:
         """Bytes into L1, or 4 bytes into a register; see `read`."""
-        self._check(address, len(content))
-        self._device.write_node(self.node, address, bytes(content))
+        content = checks.content(content)
+        self._device.write_node(self.node, self._range(address, len(content))[0], content)
 
-    def _check(self, address: int, size: int) -> None:
+    def _range(self, address: int, size: int) -> tuple[int, int]:
+        address = checks.integer(address, "address", None, 0xFFFFFFFF, error=MemoryError_)
+        size = checks.integer(size, "size")
         if address < 0 or size <= 0:
             raise MemoryError_(
                 f"{size} bytes at {address:#x} of tile {self.place[0]}-{self.place[1]}",
                 remedy="access at least one byte, at an address from 0 on",
             )
+        return address, size
 
     def read_word(self, address: int) -> int:
         """A word of L1 or a register, little-endian."""
@@ -101,7 +117,7 @@ class ChipTile(TileView):
 
     def write_word(self, address: int, value: int) -> None:
         """Write a word of L1 or a register."""
-        self.write(address, value.to_bytes(4, "little"))
+        self.write(address, checks.integer(value, "value", 0, 0xFFFFFFFF).to_bytes(4, "little"))
 
     def __repr__(self) -> str:
         states = ", ".join(f"{core.name} {core.state}" for core in map(self.attend().__getitem__, range(5)))

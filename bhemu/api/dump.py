@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,14 @@ import numpy as np
 from bhemu.api.tile import Tile
 from bhemu.tile.cores import Cores
 
-_VIEWS = ("l1_u16", "l1_u32", "dst_u32", "dst_valid_u32", "core_ram_u16", "core_ram_u32")
-"""Fields that show the bytes of others."""
 _NO_STATE = ("handlers",)
 
 
 def dump_state(tile: Tile) -> bytes:
     """The state as the bytes of an `.npz` file.
 
-    Fields are those of bhemu/machine/state.py; a nested field is called `pack.name`. Cores are in the order B, T0, T1,
-    T2, NC, threads unpack, math, pack.
+    Fields are those of bhemu/machine/state.py; what belongs to a unit is called `pack.name`. Cores are in the order B,
+    T0, T1, T2, NC, threads unpack, math, pack.
     """
     return dump_cores(tile.cores)
 
@@ -28,15 +27,22 @@ def dump_cores(cores: Cores) -> bytes:
     """The state of the tile of these cores; see `dump_state`."""
     cores.settle()
     record = cores.record
-    arrays: dict[str, Any] = {}
-    for name in record.dtype.names:
-        if name in _VIEWS or name in _NO_STATE:
-            continue
-        value = record[name]
-        if getattr(value, "dtype", None) is not None and value.dtype.names:
-            arrays |= {f"{name}.{inner}": np.asarray(value[inner]) for inner in value.dtype.names}
-        else:
-            arrays[name] = np.asarray(value)
+    arrays = dict(_arrays(record, ""))
     stream = io.BytesIO()
     np.savez_compressed(stream, allow_pickle=False, **arrays)
     return stream.getvalue()
+
+
+def _arrays(section: Any, prefix: str) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """Name and content of each field, those inside of sections included; views of other fields' bytes are left out."""
+    end = 0
+    for name in section.dtype.names:
+        kind, offset = section.dtype.fields[name][:2]
+        if offset < end or name in _NO_STATE:
+            continue
+        end = offset + kind.itemsize
+        value = section[name]
+        if value.dtype.names:
+            yield from _arrays(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, np.asarray(value)

@@ -8,12 +8,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu import checks
 from bhemu.api.blocked import can_move, pc_of
 from bhemu.api.semihosting import Semihosting
 from bhemu.api.summary import MachineResult
 from bhemu.api.tile import Tile
 from bhemu.api.tile_programs import TilePrograms
 from bhemu.errors import BhemuError, CycleLimit, Deadlock, ProgramError
+from bhemu.loader.boot import Placement
 from bhemu.machine.agents import B
 from bhemu.machine.state import L1_SIZE
 from bhemu.tile.cores import CODE
@@ -54,9 +56,19 @@ class Machine(TilePrograms):
             tile: whose cores to use, all of them in reset; by default a new one.
             allow_open: of a new tile: use the recommended choice where no source settles what silicon does.
         """
-        self.tile = Tile(allow_open=allow_open) if tile is None else tile
+        self.tile = Tile(allow_open=allow_open) if tile is None else checks.instance(tile, "tile", Tile)
         super().__init__(self.tile)
         self._interrupted = False
+
+    def __getstate__(self) -> tuple[Tile, list[Placement], bool]:
+        """What `copy` and `pickle` take: the tile, its programs, and whether a run has stopped inside of a clock."""
+        return self.tile, self.placements, self._interrupted
+
+    def __setstate__(self, state: tuple[Tile, list[Placement], bool]) -> None:
+        tile, placements, interrupted = state
+        Machine.__init__(self, tile)
+        self.placements = placements
+        self._interrupted = interrupted
 
     # --- running --------------------------------------------------------------------------------------------------
 
@@ -92,6 +104,9 @@ class Machine(TilePrograms):
             Deadlock: nobody can move, and somebody waits.
             CycleLimit: not done within `max_clocks`.
         """
+        max_clocks = checks.integer(max_clocks, "max_clocks", 1, checks.MAX_CLOCKS)
+        checks.optional(semihosting, checks.instance, "semihosting", Semihosting)
+        checks.optional(progress, checks.function, "progress")
         record = self.tile.record
         condition = until if callable(until) else None
         places = [] if until is None or callable(until) else [self._instruction(until)]
@@ -133,7 +148,7 @@ class Machine(TilePrograms):
             raise
 
     def _instruction(self, where: str | int) -> int:
-        address = self.address_of(where) if isinstance(where, str) else where
+        address = self.address_of(where) if isinstance(where, str) else checks.integer(where, "until")
         if address % 4 or not 0 <= address < L1_SIZE:
             raise ProgramError(
                 f"{where if isinstance(where, str) else ''} {address:#x} is no instruction in L1".strip(),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu import checks
 from bhemu.formats import DataFormat, TileShape, decode, encode, tensor_size
 
 Array = np.ndarray[Any, Any]
@@ -38,6 +39,7 @@ class TensorMemory(ABC):
             FormatError: the format cannot hold the tensor, or its shape is not whole tiles.
             MemoryError_: the tensor does not fit there; or, in L1, the address is not a multiple of 16.
         """
+        address = checks.integer(address, "address")
         content = encode(array, data_format, tile_shape=tile_shape, rounding=rounding)
         self._put(address, content)
         return len(content)
@@ -56,5 +58,6 @@ class TensorMemory(ABC):
             FormatError: the shape is not whole tiles.
             MemoryError_: the tensor does not lie in this memory.
         """
+        address = checks.integer(address, "address")
         size = tensor_size(shape, data_format, tile_shape=tile_shape)
         return decode(self._get(address, size), data_format, shape, tile_shape=tile_shape)

@@ -7,10 +7,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bhemu import checks
 from bhemu.api.tile_view import TileView
-from bhemu.errors import UndefinedBehavior
+from bhemu.chip.snapshot import LAYOUT
+from bhemu.errors import ConfigurationError, UndefinedBehavior
 from bhemu.isa.assembler import assemble_program, disassemble
-from bhemu.machine.state import new_tiles, reset
+from bhemu.machine.state import TILE, new_tiles, reset
 from bhemu.tensix.coprocessor import Coprocessor
 from bhemu.tile.cores import Cores
 
@@ -18,10 +20,23 @@ Array = np.ndarray[Any, Any]
 
 
 class Snapshot:
-    """A copy of a whole tile, from `Tile.snapshot`."""
+    """A copy of a whole tile, from `Tile.snapshot`; it can be compared and pickled."""
 
     def __init__(self, content: Array) -> None:
         self._content = content
+        self._layout = LAYOUT
+
+    def content_for(self, size: int) -> Array:
+        """The bytes of the tile's record.
+
+        Raises:
+            ConfigurationError: another version of bhemu has made the copy.
+        """
+        if self._layout != LAYOUT or self._content.size != size:
+            raise ConfigurationError(
+                "the copy was made by a version of bhemu that keeps other state", remedy="make it with this version"
+            )
+        return self._content
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Snapshot) and bool(np.array_equal(self._content, other._content))
@@ -37,6 +52,9 @@ class Recorder(Protocol):
 
     def note(self, thread: int, kind: str, values: tuple[int, ...], line: int) -> None:
         """A thread's core did something past its FIFO: `store` (config words), `post` or `get` (a semaphore)."""
+
+    def saw(self, thread: int, value: int) -> None:
+        """What a thread's core finds, or would find if asked: after each cycle, and when it goes on or waits."""
 
     def resumed(self, thread: int, waited_for_others: bool) -> None:
         """The schedule lets a thread's core go on."""
@@ -61,10 +79,11 @@ class Tile(TileView):
         Args:
             allow_open: use the recommended choice where no source settles what silicon does, instead of refusing.
         """
+        allowed = checks.flag(allow_open, "allow_open")
         self._tiles = new_tiles(1)
         super().__init__(Cores(Coprocessor(self._tiles)))
         self._driver = self._cores.coprocessor
-        self.record.allow_open = int(allow_open)
+        self.record.allow_open = int(allowed)
         self.recorder: Recorder | None = None
 
     @property
@@ -90,9 +109,9 @@ class Tile(TileView):
             UndefinedBehavior: an instruction waits for something that nobody in this tile will do.
             BhemuError: an instruction was refused; its category says why.
         """
-        if thread not in (0, 1, 2):
+        if checks.integer(thread, "thread") not in (0, 1, 2):
             raise UndefinedBehavior(f"thread {thread} does not exist", remedy="use 0 (unpack), 1 (math) or 2 (pack)")
-        for word in _words(instructions):
+        for word in list(_words(instructions)):
             self.coprocessor.push(thread, word)
             if not self.coprocessor.drain(thread):
                 self.record.gate_full[thread] = 0
@@ -109,7 +128,7 @@ class Tile(TileView):
         Raises:
             BhemuError: an instruction was refused; the core at fault stands still, the tile can go on.
         """
-        self.cores.advance(clocks)
+        self.cores.advance(checks.integer(clocks, "clocks", 0, checks.MAX_CLOCKS))
 
     def reset(self) -> None:
         """Back to the state after reset; L1 keeps its contents."""
@@ -119,11 +138,29 @@ class Tile(TileView):
 
     def snapshot(self) -> Snapshot:
         """A copy of the whole state, L1 included."""
-        return Snapshot(self._bytes().copy())
+        content = self._bytes().copy()
+        content.view(TILE)["handlers"] = 0  # no state: where this process has its compiled functions
+        return Snapshot(content)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Put the tile back into a snapshot's state."""
-        self._bytes()[...] = snapshot._content
+        """Put the tile back into a snapshot's state. Whether it uses recommended choices (`allow_open`) stays its own.
+
+        Raises:
+            ConfigurationError: another version of bhemu has made the snapshot.
+        """
+        content = checks.instance(snapshot, "snapshot", Snapshot).content_for(self._bytes().size)
+        handlers, allow_open = int(self.record.handlers), int(self.record.allow_open)
+        self._bytes()[...] = content
+        self.record.handlers, self.record.allow_open = handlers, allow_open
+
+    def __getstate__(self) -> tuple[bool, Snapshot]:
+        """What `copy` and `pickle` take: the state. A recorder stays with the original."""
+        return bool(self.record.allow_open), self.snapshot()
+
+    def __setstate__(self, state: tuple[bool, Snapshot]) -> None:
+        allow_open, snapshot = state
+        Tile.__init__(self, allow_open=allow_open)
+        self.restore(snapshot)
 
     def _bytes(self) -> Array:
         """The record's memory; copying it field by field would copy L1 once for each of its views."""
@@ -136,8 +173,8 @@ class Tile(TileView):
 def _words(instructions: str | int | Iterable[str | int]) -> Iterable[int]:
     if isinstance(instructions, str):
         yield from assemble_program(instructions)
-    elif isinstance(instructions, (int, np.integer)):
-        yield int(instructions)
-    else:
+    elif isinstance(instructions, Iterable) and not isinstance(instructions, bytes):
         for item in instructions:
             yield from _words(item)
+    else:
+        yield checks.integer(instructions, "instruction", 0, 0xFFFFFFFF)

@@ -33,7 +33,7 @@ class TilePrograms:
     def __init__(self, view: TileView) -> None:
         self._view = view
         self._loaded = Loaded()
-        cores = view.attend()
+        cores = view.untouched()
         cores.describe = self._loaded.describe
         cores.pusher = self._loaded.pusher
         self._record = cores.record
@@ -85,6 +85,15 @@ class TilePrograms:
         for placement in placements:
             boot.write_program(placement, cores.record.l1, cores[placement.core].local_ram)
         self._loaded.placements = wanted
+
+    @property
+    def placements(self) -> list[boot.Placement]:
+        """The programs that are known, in the order of loading; assigning does not write to memory."""
+        return list(self._loaded.placements)
+
+    @placements.setter
+    def placements(self, placements: Sequence[boot.Placement]) -> None:
+        self._loaded.placements = list(placements)
 
     @property
     def programs(self) -> dict[str, Executable]:

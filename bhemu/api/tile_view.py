@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu import checks
 from bhemu.api.tensor_memory import TensorMemory
 from bhemu.api.views import ConfigView, DstView, SrcView
 from bhemu.errors import AssemblyError, MemoryError_, UndefinedBehavior
@@ -29,6 +30,10 @@ class TileView(TensorMemory):
 
     def attend(self) -> Cores:
         """The cores, when the host is about to change something in the tile: it sees the tile as it is now."""
+        return self._cores
+
+    def untouched(self) -> Cores:
+        """The cores, when nothing in the tile shall change: to look at, or to have its programs named."""
         return self._cores
 
     @property
@@ -110,7 +115,7 @@ class TileView(TensorMemory):
             NonContractualBehavior: the address belongs to the window that stores to both banks.
         """
         _check_word(address, "address")
-        return self.coprocessor.load(_core(core), address)
+        return self.coprocessor.load(_core(core), int(address))
 
     def store_word(self, address: int, value: int, core: str = "B") -> None:
         """Store a 32-bit word as a core does, with all that writing a word of configuration means; see `load_word`.
@@ -121,18 +126,18 @@ class TileView(TensorMemory):
         """
         _check_word(address, "address")
         _check_word(value, "value")
-        self.coprocessor.store(_core(core), address, value)
+        self.coprocessor.store(_core(core), int(address), int(value))
 
 
 def _core(name: str) -> int:
     names = AGENT_NAMES[: NOC + 1]
-    if name not in names:
+    if checks.text(name, "core") not in names:
         raise UndefinedBehavior(f"core {name!r} does not exist", remedy=f"use one of {', '.join(names)}")
     return names.index(name)
 
 
 def _check_word(number: int, what: str) -> None:
-    if not 0 <= number < 1 << 32:
+    if not 0 <= checks.integer(number, what) < 1 << 32:
         raise AssemblyError(f"{what} {number:#x} does not fit 32 bits", remedy="use 0 to 0xffffffff")
 
 

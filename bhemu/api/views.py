@@ -10,9 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu import checks
 from bhemu.errors import AssemblyError
 from bhemu.isa.registers import CONFIG_FIELDS, FIRST_SHARED_WORD, THREAD_FIELDS, RegisterField, field
-from bhemu.machine.config_access import UNITS_OF_WORD
+from bhemu.machine.config_access import UNITS_OF_ENTRY, UNITS_OF_WORD
+from bhemu.machine.dst import DST_ROWS, LOW_HALF, bf16_of_cell, high_row, plain
 
 Array = np.ndarray[Any, Any]
 
@@ -23,8 +25,8 @@ INT8_ENABLED: Final = "ALU_ACC_CTRL_INT8_math_enabled"
 def bf16_cells_to_float(cells: Array) -> Array:
     """Dst cells {sign 15, mantissa 14:8, exponent 7:0} as float32 (rules I.2)."""
     c = cells.astype(np.uint32)
-    bits = (c & 0x8000) << 16 | (c & 0xFF) << 23 | (c >> 8 & 0x7F) << 16
-    return bits.astype(np.uint32).view(np.float32)
+    bits: Array = plain(bf16_of_cell)(c) << 16
+    return bits.view(np.float32)
 
 
 def fp16_cells_to_float(cells: Array) -> Array:
@@ -35,15 +37,9 @@ def fp16_cells_to_float(cells: Array) -> Array:
     return np.where(c & 0x8000, -value, value).astype(np.float32)
 
 
-def _unshuffle(high: Array, low: Array) -> Array:
-    h = high.astype(np.uint32)
-    top = (h & 0x8000) | (h & 0xFF) << 7 | (h >> 8 & 0x7F)
-    return top << 16 | low.astype(np.uint32)
-
-
 def check_value(known: RegisterField, value: int) -> None:
     """Raise AssemblyError unless `value` fits into the field."""
-    if not 0 <= int(value) < 1 << known.width:
+    if not 0 <= checks.integer(value, known.name) < 1 << known.width:
         raise AssemblyError(
             f"{known.name} = {value} does not fit in {known.width} bits",
             remedy=f"use a value from 0 to {(1 << known.width) - 1:#x}",
@@ -76,9 +72,9 @@ class DstView:
     @property
     def bits32(self) -> Array:
         """uint32 [512, 16]: the 32-bit view, permutation undone (rules I.3)."""
-        rows = np.arange(512)
-        high = (rows & 0x1F8) << 1 | rows & 7
-        bits = _unshuffle(self.cells[high], self.cells[high + 8])
+        high = plain(high_row)(np.arange(DST_ROWS // 2))
+        top = plain(bf16_of_cell)(self.cells[high].astype(np.uint32))
+        bits = top << 16 | self.cells[high + LOW_HALF]
         return np.where(self.valid[high][:, None] != 0, bits, 0).astype(np.uint32)
 
     @property
@@ -142,7 +138,8 @@ class SrcView:
         return first, second
 
     def bank(self, index: int) -> Array:
-        """float32 or int32 [64, 16]: a bank decoded by its implied format."""
+        """float32 or int32 [64, 16]: bank 0 or 1, decoded by its implied format."""
+        index = checks.integer(index, "bank", 0, 1)
         cells = self.cells[index].astype(np.int64)
         sign, mantissa, exponent = cells >> 18 & 1, cells >> 8 & 0x3FF, cells & 0xFF
         code = self.formats[index]
@@ -156,7 +153,7 @@ class SrcView:
         return bits.view(np.float32)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        values = self.bank(int(self._record["math_bank"][self._file]))
+        values = self.bank(int(self._record["matrix"]["bank"][self._file]))
         return values if dtype is None else values.astype(dtype)
 
     def __repr__(self) -> str:
@@ -174,11 +171,11 @@ class ConfigView(Mapping[str, int]):
 
     def __init__(self, record: Any, bank: int = 0, thread: int = 0) -> None:
         self._record = record
-        self._bank = bank
-        self._thread = thread
+        self._bank = checks.integer(bank, "bank", 0, 1)
+        self._thread = checks.integer(thread, "thread", 0, 2)
 
     def __getitem__(self, name: str) -> int:
-        known = field(name)
+        known = field(checks.text(name, "name"))
         if known.space == "thread":
             word = int(self._record["thread_config"][self._thread, known.word])
         else:
@@ -187,7 +184,7 @@ class ConfigView(Mapping[str, int]):
         return (word & known.mask) >> known.lsb
 
     def __setitem__(self, name: str, value: int) -> None:
-        known = field(name)
+        known = field(checks.text(name, "name"))
         check_value(known, value)
         if known.access == "pulse" or known.name.startswith("STATE_RESET_EN"):
             raise AssemblyError(f"{name} acts when its word is written", remedy="execute a WRCFG to its word")
@@ -195,6 +192,7 @@ class ConfigView(Mapping[str, int]):
         if known.space == "thread":
             entries = self._record["thread_config"]
             entries[self._thread, known.word] = int(entries[self._thread, known.word]) & keep | int(value) << known.lsb
+            self._record["config_dirty"] |= np.uint32(UNITS_OF_ENTRY[known.word])
             return
         shared = known.word >= FIRST_SHARED_WORD
         bank = 0 if shared else self._bank

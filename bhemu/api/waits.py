@@ -8,39 +8,35 @@ from typing import Any
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.instructions import BY_OPCODE, decode
 from bhemu.isa.names import Semaphore
-from bhemu.tensix.coprocessor import THREAD_NAMES
+from bhemu.tensix.coprocessor import THREAD_NAMES, wait_left
 from bhemu.tensix.frontend import gate
-
-# The gate's own functions, uncompiled: they are asked once, with the record as Python has it.
-_stall_conditions_left = getattr(gate.stall_conditions_left, "py_func", gate.stall_conditions_left)
-_semaphores_left = getattr(gate.semaphores_left, "py_func", gate.semaphores_left)
 
 _OWNERS = ("the unpackers", "the matrix unit")
 
 
-def _bank(record: Any, file: int, pointer: str) -> str:
-    bank = int(record[pointer][file])
+def _bank(record: Any, file: int, unit: str) -> str:
+    bank = int(record[unit]["bank"][file])
     return f"Src{'AB'[file]} bank {bank} is owned by {_OWNERS[int(record['src_owner'][file, bank])]}"
 
 
 def _latched(record: Any, thread: int, place: Callable[[int], str]) -> str:
     word = int(record["wait_word"][thread])
     decoded = decode(word)
-    operands = decoded.operands
+    left = wait_left(record, thread)
     if decoded.mnemonic == "STALLWAIT":
-        left = int(_stall_conditions_left(record, operands["wait_res"]))
         reasons = [
-            _bank(record, file, pointer)
-            for bit, file, pointer in (
-                (gate.C5_SRCA_CLEARED, 0, "unpack_bank"),
-                (gate.C6_SRCB_CLEARED, 1, "unpack_bank"),
-                (gate.C7_SRCA_VALID, 0, "math_bank"),
-                (gate.C8_SRCB_VALID, 1, "math_bank"),
+            _bank(record, file, unit)
+            for bit, file, unit in (
+                (gate.C5_SRCA_CLEARED, 0, "unpack"),
+                (gate.C6_SRCB_CLEARED, 1, "unpack"),
+                (gate.C7_SRCA_VALID, 0, "matrix"),
+                (gate.C8_SRCB_VALID, 1, "matrix"),
             )
             if left & bit
         ]
+        if left & gate.C11_SFPU_IDLE:
+            reasons.append("the vector unit has instructions that SFPLOADMACRO has scheduled")
     elif decoded.mnemonic == "SEMWAIT":
-        left = int(_semaphores_left(record, operands["sem_sel"], operands["wait_sem_cond"]))
         reasons = [
             f"semaphore {i} ({Semaphore(i).name}) is {int(record['semaphore'][i])} of {int(record['semaphore_max'][i])}"
             for i in range(8)
@@ -63,10 +59,10 @@ def _own_condition(record: Any, thread: int, word: int) -> str:
         return _bank(
             record,
             decode(word).operands.get("Unpack_block_selection", decode(word).operands.get("Unpacker_Select", 0)),
-            "unpack_bank",
+            "unpack",
         )
     if row.unit == "matrix":
-        return "; ".join(_bank(record, file, "math_bank") for file in (0, 1))
+        return "; ".join(_bank(record, file, "matrix") for file in (0, 1))
     if row.mnemonic == "ATGETM":
         owner = int(record["mutex_owner"][decode(word).operands["mutex_index"]])
         return f"the mutex is held by thread {owner - 1}"

@@ -19,14 +19,14 @@ from bhemu.capi import build, entry
 from bhemu.chip.coordinates import NODES, TENSIX_TILES, tensix_place
 from bhemu.chip.device import Device
 from bhemu.chip.pcie.pci import BAR0
-from bhemu.chip.pcie.windows import ENTRY_BYTES, SMALL_BITS, WINDOW_CONFIG
+from bhemu.chip.pcie.windows import ENTRY_BYTES, SMALL_BITS, WINDOW_CONFIG, encode
 from bhemu.loader.boot import ALL_HELD, SOFT_RESET
 from bhemu.machine.agents import CORE_NAMES, B
 from bhemu.tile.reset import CORE_BIT, DEFAULT_PC
 
 Figure = tuple[Callable[[int], None], Callable[[], None]]
 
-_REGISTERS: Final = 0xFFA00000
+_REGISTERS: Final = SOFT_RESET >> SMALL_BITS << SMALL_BITS
 """A 2 MiB window that shows the soft-reset register."""
 
 
@@ -122,11 +122,8 @@ class _Library:
 
     def _aim(self, window: int, address: int) -> None:
         """Let a window show an address of tile 1-2."""
-        bits = address >> SMALL_BITS | 1 << 43 | 2 << 49
-        for n in range(3):
-            self._write(
-                WINDOW_CONFIG + ENTRY_BYTES * window + 4 * n, (bits >> 32 * n & 0xFFFFFFFF).to_bytes(4, "little")
-            )
+        for n, word in enumerate(encode(address, (1, 2))):
+            self._write(WINDOW_CONFIG + ENTRY_BYTES * window + 4 * n, word.to_bytes(4, "little"))
 
     def _retired(self) -> int:
         return int(entry.running_chip().tiles["core_retired"][0, B])

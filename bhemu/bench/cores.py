@@ -8,11 +8,10 @@ from typing import Final
 import numpy as np
 
 from bhemu.api.tile import Tile
-from bhemu.loader.boot import ALL_HELD, SOFT_RESET
+from bhemu.loader.boot import ALL_HELD, LOCAL_RAM, SOFT_RESET
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.tile.reset import CORE_BIT, DEFAULT_PC
 
-POLLED_WORD: Final = 0x30000
 CLOCKS: Final = 1000
 
 _ARITHMETIC: Final = (
@@ -25,7 +24,7 @@ _ARITHMETIC: Final = (
     0x005535B3,  # sltu a1, a0, t0
 )
 _STORE_AND_LOAD: Final = (0x00732023, 0x00032F03)  # sw t2, 0(t1); lw t5, 0(t1)
-_LOCAL: Final = (0xFFB00337, 0x10030313)  # lui t1, 0xffb00; addi t1, t1, 256
+_LOCAL: Final = (LOCAL_RAM | 0x337, 0x10030313)  # lui t1, LOCAL_RAM >> 12; addi t1, t1, 256
 _L1: Final = (0x00020337,)  # lui t1, 0x20
 _POLL: Final = (
     0x00030FB7,  # lui t6, 0x30

@@ -11,6 +11,7 @@ from bhemu.api.tile import Tile
 from bhemu.formats import DataFormat
 from bhemu.isa.instructions import encode
 from bhemu.isa.names import Block, Condition, Counters, Semaphore, WhileSemaphore
+from bhemu.machine.dst import cell_of_bf16, plain
 
 A_ADDRESS: Final = 0x10000
 B_ADDRESS: Final = 0x12000
@@ -78,7 +79,7 @@ def prepare_pack(intermediate: str, out_format: str, *, fp32: bool = False) -> C
 
     def prepare(tile: Tile) -> None:
         values = np.random.default_rng(3).standard_normal((1024, 16)).astype(np.float32).view(np.uint32) >> 16
-        tile.dst.cells[...] = (values & 0x8000 | (values & 0x7F) << 8 | values >> 7 & 0xFF).astype(np.uint16)
+        tile.dst.cells[...] = plain(cell_of_bf16)(values).astype(np.uint16)
         config = tile.config
         config["ALU_FORMAT_SPEC_REG2_Dstacc"] = inner.code
         config["PCK0_ADDR_CTRL_XY_REG_0_Ystride"] = 32

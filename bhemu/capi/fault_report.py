@@ -10,6 +10,7 @@ from bhemu.api.dump import dump_cores
 from bhemu.chip.coordinates import NODES
 from bhemu.chip.device import Device
 from bhemu.errors import BhemuError
+from bhemu.files import write_whole
 from bhemu.isa.riscv import disassemble_riscv
 from bhemu.loader.elf import Executable, load_elf
 from bhemu.machine.agents import CORE_NAMES
@@ -79,7 +80,7 @@ def write_dump(chip: Device, error: BaseException) -> str:
         return f"{DUMP}: no Tensix tile is at fault, nothing was written"
     path = Path(os.environ[DUMP])
     try:
-        path.write_bytes(dump_cores(chip.cores(index)))
+        write_whole(path, dump_cores(chip.cores(index)))
     except Exception as failure:  # the message about the refusal matters more
         return f"{DUMP}: cannot write {path}: {failure}"
     return f"state of the tile: {path}"

@@ -12,6 +12,7 @@ from typing import Final
 
 from bhemu.chip.coordinates import DRAM_CHANNELS, HEIGHT, NODES, WIDTH, Harvesting, Kind, Place, translation
 from bhemu.errors import ProgramError
+from bhemu.files import write_whole
 from bhemu.machine.state import L1_SIZE
 
 NAME: Final = "soc_descriptor.yaml"
@@ -95,7 +96,7 @@ def write_soc_descriptor(directory: Path, *, ethernet: bool = True) -> Path:
     """
     path = directory / NAME
     try:
-        path.write_text(soc_descriptor(ethernet=ethernet))
+        write_whole(path, soc_descriptor(ethernet=ethernet).encode())
     except OSError as error:
         raise ProgramError(
             f"cannot write {path}: {error.strerror}", remedy="move away what has this name, or name another place"

@@ -18,6 +18,7 @@ from bhemu.cc.errors import CompileError
 from bhemu.cc.header import fields_header, instructions_header
 from bhemu.cc.llk import LlkTree, llk_options
 from bhemu.cc.toolchain import ABI, GCC, MARCH, Toolchain, find_toolchain
+from bhemu.files import write_whole
 
 C_SUFFIXES = (".c",)
 CXX_SUFFIXES = (".cpp", ".cc", ".cxx", ".C")
@@ -154,7 +155,7 @@ def compile_kernel(
         image = built.read_bytes()
         check_instructions(image, Path(output).name)
         try:
-            Path(output).write_bytes(image)
+            write_whole(Path(output), image)
         except OSError as error:
             raise CompileError(
                 f"cannot write {output}: {error.strerror}", remedy="name a file in a directory that exists"

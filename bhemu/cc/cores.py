@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bhemu.cc.errors import CompileError
+from bhemu.isa.memory_map import L1_SIZE, local_ram_bytes
 from bhemu.machine.agents import CORE_NAMES
-
-L1_SIZE = 0x180000
-LOCAL_RAM = 0xFFB00000
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +18,7 @@ class Core:
         number: its place in `CORE_NAMES`.
         reset_pc: where it starts when nothing overrides it (T14).
         l1_length: bytes from there to the next core's start, so that kernels of all five cores fit side by side.
-        local_length: bytes of local RAM at `LOCAL_RAM`.
+        local_length: bytes of local RAM.
         stack_least: bytes of local RAM that .data and .bss must leave.
     """
 
@@ -46,13 +44,16 @@ class Core:
 
 
 _PLACES = {
-    "B": (0x00000, 0x6000, 0x2000, 512),
-    "T0": (0x06000, 0x4000, 0x1000, 256),
-    "T1": (0x0A000, 0x4000, 0x1000, 256),
-    "T2": (0x0E000, 0x4000, 0x1000, 256),
-    "NC": (0x12000, 0x6000, 0x2000, 512),
+    "B": (0x00000, 0x6000, 512),
+    "T0": (0x06000, 0x4000, 256),
+    "T1": (0x0A000, 0x4000, 256),
+    "T2": (0x0E000, 0x4000, 256),
+    "NC": (0x12000, 0x6000, 512),
 }
-CORES = {name: Core(name, CORE_NAMES.index(name), *place) for name, place in _PLACES.items()}
+CORES = {
+    name: Core(name, CORE_NAMES.index(name), reset_pc, l1_length, local_ram_bytes(name), stack_least)
+    for name, (reset_pc, l1_length, stack_least) in _PLACES.items()
+}
 
 
 def find_core(name: str) -> Core:

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from bhemu.cc.cores import CORES, Core
+from bhemu.cc.cores import Core
 from bhemu.cc.errors import MissingTool
 
 ENVIRONMENT = "BHEMU_LLK"
@@ -109,11 +109,6 @@ def _look(path: Path) -> LlkTree | None:
         if (root / "tt_llk_blackhole" / "llk_lib").is_dir():
             return LlkTree(root.absolute())
     return None
-
-
-def core_of_part(part: str) -> Core:
-    """The core that runs `unpack`, `math` or `pack`."""
-    return CORES[PARTS[part]]
 
 
 def llk_options(tree: LlkTree, core: Core, data: Path) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from bhemu import checks
 from bhemu.errors import ConfigurationError
 
 Place = tuple[int, int]
@@ -117,11 +118,12 @@ class Harvesting:
             ("Tensix columns", self.columns, TENSIX_COLUMNS),
             ("Ethernet tiles", self.ethernet, _ETHERNET_COLUMNS),
         ):
-            if len(set(numbers)) < len(numbers) or any(not 0 <= number < len(known) for number in numbers):
+            off = [checks.integer(number, f"one of the {what}") for number in checks.items(numbers, what)]
+            if len(set(off)) < len(off) or any(not 0 <= number < len(known) for number in off):
                 raise ConfigurationError(
                     f"{what} {numbers} are off", remedy=f"name each once; they are numbered 0 to {len(known) - 1}"
                 )
-        if self.dram is not None and not 0 <= self.dram < DRAM_CHANNELS:
+        if self.dram is not None and not 0 <= checks.integer(self.dram, "dram") < DRAM_CHANNELS:
             raise ConfigurationError(f"DRAM channel {self.dram}", remedy="channels are numbered 0 to 7")
 
 

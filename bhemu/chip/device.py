@@ -66,6 +66,7 @@ class Device:
         self.record: Any = new_chip(self.tiles, self.translation, named=simulator_order)
         self.dram = [Dram(channel, self.record["page"][0, channel]) for channel in range(CHANNELS)]
         self._harvesting = harvesting
+        self._simulator_order = simulator_order
         self._logical = {physical: place for place, physical in sorted(self.translation.items(), key=lambda p: p[0][1])}
         self._models: dict[Place, NodeModel] = {}
         self.iatu = Iatu()
@@ -163,6 +164,7 @@ class Device:
         return DeviceState(
             layout=LAYOUT,
             harvesting=self._harvesting,
+            simulator_order=self._simulator_order,
             tiles=copy_pages(self.tiles),
             clocks=self.clocks.snapshot(),
             dram=tuple(channel.snapshot() for channel in self.dram),
@@ -176,9 +178,10 @@ class Device:
         """Put the chip back into the state of a copy.
 
         Raises:
-            ConfigurationError: the copy is of a chip with other harvesting, or of another version of bhemu.
+            ConfigurationError: the copy is of a chip with other harvesting or order of words, or of another version of
+                bhemu.
         """
-        state.check(self._harvesting)
+        state.check(self._harvesting, self._simulator_order)
         put_pages(self.tiles, state.tiles)
         for channel, pages in zip(self.dram, state.dram, strict=True):
             channel.restore(pages)
@@ -189,6 +192,23 @@ class Device:
         self.iatu.restore(state.iatu)
         self.bars.restore(state.bars)
         self.clocks.restore(state.clocks)
+
+    def __getstate__(self) -> tuple[dict[str, Any], DeviceState]:
+        """What `copy` and `pickle` take: how the card was made, and its state."""
+        settings = {
+            "harvesting": self._harvesting,
+            "simulator_order": self._simulator_order,
+            "allow_open": bool(self.tiles["allow_open"][0]),
+            "host": self.host,
+            "quantum": int(self.record["quantum"][0]),
+            "threads": self.clocks.threads,
+        }
+        return settings, self.snapshot()
+
+    def __setstate__(self, state: tuple[dict[str, Any], DeviceState]) -> None:
+        settings, content = state
+        Device.__init__(self, **settings)
+        self.restore(content)
 
     # --- PCI memory ---------------------------------------------------------------------------------------------------
 

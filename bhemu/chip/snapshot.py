@@ -63,12 +63,13 @@ def copy_pages(tiles: Array) -> Pages:
 
 
 def put_pages(tiles: Array, copy: Pages) -> None:
-    """Give the records the contents of a copy; pages that nobody has touched stay so."""
-    handlers = tiles["handlers"].copy()
+    """Give the records the contents of a copy; pages that nobody has touched stay so, and `allow_open` is kept."""
+    kept = {name: tiles[name].copy() for name in ("handlers", "allow_open")}
     pages = _all_pages(tiles)
     pages[np.setdiff1d(_used(pages), copy.numbers, assume_unique=True)] = 0
     pages[copy.numbers] = copy.content
-    tiles["handlers"] = handlers
+    for name, values in kept.items():
+        tiles[name] = values
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class DeviceState:
     Attributes:
         layout: of the tiles' records.
         harvesting: of the chip.
+        simulator_order: of the chip: its tiles' queues are others then.
         tiles: their records.
         clocks: as `Clocks.snapshot` has it.
         dram: by channel.
@@ -87,6 +89,7 @@ class DeviceState:
 
     layout: str
     harvesting: Harvesting
+    simulator_order: bool
     tiles: Pages
     clocks: Any
     dram: tuple[dict[int, bytes], ...]
@@ -95,11 +98,12 @@ class DeviceState:
     iatu: Any
     bars: Any
 
-    def check(self, harvesting: Harvesting) -> None:
+    def check(self, harvesting: Harvesting, simulator_order: bool) -> None:
         """Refuse a copy of something else.
 
         Raises:
-            ConfigurationError: the copy is of a chip with other harvesting, or of another version of bhemu.
+            ConfigurationError: the copy is of a chip with other harvesting or order of words, or of another version of
+                bhemu.
         """
         if self.layout != LAYOUT:
             raise ConfigurationError(
@@ -109,4 +113,10 @@ class DeviceState:
             raise ConfigurationError(
                 f"the copy is of a chip with {self.harvesting}, and this one has {harvesting}",
                 remedy="make the chip with the same board or harvesting",
+            )
+        if self.simulator_order != simulator_order:
+            raise ConfigurationError(
+                f"the copy is of a chip with simulator_order={self.simulator_order}, "
+                f"and this one has simulator_order={simulator_order}",
+                remedy="make the chip with the same simulator_order",
             )

@@ -43,6 +43,7 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("status", "u1", (len(CLOCKED),)),  # why it stands in the midst of a clock; 0: it does not
         ("local", "i8", (len(CLOCKED),)),  # clocks that it has completed
         ("moment", "i8", (len(CLOCKED),)),  # round in which it stands in the midst of a clock
+        ("observer", "i8", (len(CLOCKED),)),  # address of the buffer of the observer (tile/observer.py), 0: none
         # --- tiles on several threads ---------------------------------------------------------------------------------
         ("threads", "i8"),  # that take part, this one included
         ("share_begin", "i8"),  # counts the shares of work that were given out

@@ -5,12 +5,14 @@ Nothing of the emulator is imported here; the commands import what they call, so
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Annotated
 
 import typer
 
 from bhemu.cli import bench, cc, compare, conformance, debug, isa, library, registers, run, support, tile, warm
-from bhemu.cli.report import Commands
+from bhemu.cli.report import REFUSED, Commands, report_os_error, show_warning
 
 app = typer.Typer(
     name="bhemu",
@@ -59,7 +61,18 @@ def options(
 
 def main() -> None:
     """The console script."""
-    app()
+    warnings.showwarning = show_warning  # type: ignore[assignment]
+    try:
+        try:
+            app()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # a full disk must be seen here, not while Python ends
+    except OSError as error:
+        if "--traceback" in sys.argv:
+            raise
+        report_os_error(error)
+        sys.exit(REFUSED)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,19 @@ class Commands(TyperGroup):
             raise typer.Exit(REFUSED) from None
 
 
+def report_os_error(error: OSError) -> None:
+    """One line for what the system refused: a full disk behind the output, a file that cannot be read."""
+    if error.filename is None:  # the output: what it still holds would fail again when Python ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    what = "the output cannot be written" if error.filename is None else str(error.filename)
+    typer.echo(f"bhemu: {what}: {error.strerror or error}", err=True)
+
+
+def show_warning(message: Warning | str, *_: object) -> None:
+    """In the place of `warnings.showwarning`: one line, without a place in bhemu's own code."""
+    typer.echo(f"bhemu: {message}", err=True)
+
+
 def show_error(error: BhemuError) -> None:
     """Print category, message, place and remedy of a refusal on standard error."""
     name = typer.style("bhemu", bold=True)

@@ -17,7 +17,7 @@ RECORDED = -3
 CHIP = -4
 """Stands for the clock of a chip and what the C library calls."""
 SCHEDULE = -2
-"""Stands for the schedule of cores and coprocessor; other negative numbers for places of the tile: -RUN_CORE."""
+"""Stands for what else the cores of a tile need; other negative numbers for places of the tile: -RUN_CORE."""
 
 
 def warm(
@@ -32,7 +32,8 @@ def warm(
     from rich.progress import Progress
 
     from bhemu.isa import BY_OPCODE
-    from bhemu.machine.compiler import JIT, cache_directory
+    from bhemu.machine.cache import cache_directory
+    from bhemu.machine.compiler import JIT
     from bhemu.machine.dispatch import (
         ADVANCE_TILE,
         DEVICE_LOAD,
@@ -58,7 +59,7 @@ def warm(
         -SLOW_CORE: "their other instructions",
         RECORDED: "the recorder of cores",
         CHIP: "the chip's clock",
-        -ADVANCE_TILE: "the schedule of a chip's tiles",
+        -ADVANCE_TILE: "the schedule of a tile",
         SCHEDULE: "the schedule",
         CLOCK: "the clock",
     }

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from bhemu.chip.coordinates import NODES, SIMULATOR, Kind, Node, translation
-from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE
+from bhemu.chip.pcie.pci import BAR0
 from bhemu.chip.pcie.windows import (
     ENTRY_BYTES,
-    FIRST_LARGE,
-    LARGE_BITS,
     SMALL_BITS,
-    SMALL_WINDOWS_END,
     WINDOW_CONFIG,
     WINDOW_CONFIG_END,
     WINDOWS,
     decode,
+    encode,
+    window_at,
 )
 from bhemu.compare.calls import WRITE, Call, write
 from bhemu.machine.state import L1_SIZE
@@ -74,18 +73,16 @@ class Windows:
 
     def place(self, paddr: int) -> Place | None:
         """Where a PCI address leads; None when it is no window, a multicast, or leads nowhere."""
-        if BAR0 <= paddr < SMALL_WINDOWS_END:
-            number, bits, base = (paddr - BAR0) >> SMALL_BITS, SMALL_BITS, BAR0
-        elif BAR4 <= paddr < BAR4 + BAR4_SIZE:
-            number, bits, base = FIRST_LARGE + ((paddr - BAR4) >> LARGE_BITS), LARGE_BITS, BAR4
-        else:
+        found = window_at(paddr)
+        if found is None:
             return None
+        number, offset, _ = found
         words = self._words[3 * number : 3 * number + 3]
-        window = decode((words[0], words[1], words[2]), number >= FIRST_LARGE)
+        window = decode(number, (words[0], words[1], words[2]))
         physical = self._table.get(window.end)
         if window.multicast or physical is None:
             return None
-        return Place(NODES[physical], window.end, window.base + ((paddr - base) & ((1 << bits) - 1)))
+        return Place(NODES[physical], window.end, window.base + offset)
 
 
 def entry_of(call: Call) -> int | None:
@@ -97,9 +94,8 @@ def entry_of(call: Call) -> int | None:
 
 def aim(window: int, coordinates: tuple[int, int], address: int) -> tuple[list[Call], int]:
     """Calls that point a 2 MiB window at an address of a tile, and the PCI address that leads there."""
-    entry = address >> SMALL_BITS | coordinates[0] << 43 | coordinates[1] << 49
     base = WINDOW_CONFIG + ENTRY_BYTES * window
-    calls = [write(base + 4 * i, entry >> 32 * i & 0xFFFFFFFF) for i in range(3)]
+    calls = [write(base + 4 * i, word) for i, word in enumerate(encode(address, coordinates))]
     return calls, BAR0 + (window << SMALL_BITS) + address % (1 << SMALL_BITS)
 
 

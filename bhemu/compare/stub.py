@@ -8,14 +8,16 @@ from typing import Final
 
 from bhemu.isa.assembler import to_ttinsn
 from bhemu.isa.instructions import decode
+from bhemu.isa.memory_map import region
 from bhemu.isa.riscv import RISCV_BY_NAME
+from bhemu.isa.tile_registers import address_of
 
-MOP_CONFIG: Final = 0xFFB80000
-IDLE: Final = 0xFFE80004
-MOP_IDLE: Final = 0xFFE80008
-SEMAPHORES: Final = 0xFFE80020
-CONFIG: Final = 0xFFEF0000
-BANK: Final = 0x380
+MOP_CONFIG: Final = region("mop_config").base
+IDLE: Final = address_of("sync", "COPROCESSOR_DONE")
+MOP_IDLE: Final = address_of("sync", "MOP_DONE")
+SEMAPHORES: Final = address_of("sync", "SEMAPHORE")
+CONFIG: Final = address_of("config", "BANK_0")
+BANK: Final = address_of("config", "BANK_1") - CONFIG
 _CONFIG_OPERANDS: Final = ("CfgReg", "CfgRegAddr")
 """Operands that name a word of configuration."""
 _BANK_REGISTER: Final = 0

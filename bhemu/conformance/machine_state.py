@@ -35,8 +35,8 @@ def load(tiles: np.ndarray[Any, Any], state: State, l1_base: int) -> None:
     tile["lregs"][:16] = state["lregs"].reshape(16, 32)
     src = state["src"].reshape(2, 6)
     tile["src_owner"][...] = src[:, 0:2]
-    tile["unpack_bank"][...] = src[:, 2]
-    tile["math_bank"][...] = src[:, 3]
+    tile["unpack"]["bank"][...] = src[:, 2]
+    tile["matrix"]["bank"][...] = src[:, 3]
     tile["src_format"][...] = src[:, 4:6]
     sfpu = state["sfpu"]
     tile["lane_flags"], tile["use_flags"], tile["flag_stack_depth"], tile["lane_config"] = sfpu[:4]
@@ -64,7 +64,7 @@ def store(tiles: np.ndarray[Any, Any], l1_base: int, l1_size: int) -> State:
     state["lregs"] = tile["lregs"][:16].reshape(-1)
     state["src"] = np.concatenate(
         [
-            [*tile["src_owner"][f], tile["unpack_bank"][f], tile["math_bank"][f], *tile["src_format"][f]]
+            [*tile["src_owner"][f], tile["unpack"]["bank"][f], tile["matrix"]["bank"][f], *tile["src_format"][f]]
             for f in range(2)
         ]
     ).astype(np.uint32)

@@ -7,20 +7,21 @@ from typing import Final
 from bhemu.api.tile import Tile
 from bhemu.debugger.breakpoints import DebugError
 from bhemu.errors import BhemuError
+from bhemu.isa.memory_map import LOCAL_RAM_BASE, region
+from bhemu.isa.tile_registers import tile_register
 from bhemu.machine.agents import CORE_NAMES, CORES, NC, B
 from bhemu.machine.core_state import LOCAL_RAM_SIZE
 from bhemu.machine.state import L1_SIZE
 
-LOCAL_RAM: Final = 0xFFB00000
-_MAILBOXES: Final = range(0xFFEC0000, 0xFFEC4000)
-_SYNC: Final = range(0xFFE80000, 0xFFEB0000)
-_SEMAPHORES: Final = range(0xFFE80020, 0xFFE80040)
+_MAILBOXES: Final = region("mailbox")
+_SYNC: Final = region("pcbuf")
+_SEMAPHORES: Final = tile_register("sync", "SEMAPHORE").span
 ADDRESS_SPACE: Final = 1 << 32
 
 
 def is_local(core: int, address: int, size: int) -> bool:
     """True for bytes of a core's local RAM, by the address at which it sees them."""
-    return address >= LOCAL_RAM and address + size <= LOCAL_RAM + LOCAL_RAM_SIZE[core]
+    return address >= LOCAL_RAM_BASE and address + size <= LOCAL_RAM_BASE + LOCAL_RAM_SIZE[core]
 
 
 def _check_core(core: int) -> None:
@@ -52,12 +53,12 @@ def read(tile: Tile, core: int, address: int, size: int) -> bytes:
     if address >= 0 and address + size <= L1_SIZE:
         return tile.l1[address : address + size].tobytes()
     if is_local(core, address, size):
-        at = address - LOCAL_RAM
+        at = address - LOCAL_RAM_BASE
         return tile.cores[core].local_ram[at : at + size].tobytes()
     if address < L1_SIZE or address + size > ADDRESS_SPACE:
         raise DebugError(
             f"{size} bytes at {address:#x} are not all in one memory",
-            remedy=f"L1 ends at {L1_SIZE - 1:#x}, local RAM of core {CORE_NAMES[core]} begins at {LOCAL_RAM:#x}",
+            remedy=f"L1 ends at {L1_SIZE - 1:#x}, local RAM of core {CORE_NAMES[core]} begins at {LOCAL_RAM_BASE:#x}",
         )
     first, end = address & ~3, (address + size + 3) & ~3
     if end - first > 4096:
@@ -86,7 +87,7 @@ def write(tile: Tile, core: int, address: int, content: bytes) -> None:
         tile.l1[address : address + size] = memoryview(content)
         return
     if is_local(core, address, size):
-        at = address - LOCAL_RAM
+        at = address - LOCAL_RAM_BASE
         tile.cores[core].local_ram[at : at + size] = memoryview(content)
         return
     if address % 4 or size % 4 or address < L1_SIZE or address + size > ADDRESS_SPACE:

@@ -13,7 +13,6 @@ CFG0: Final = 33
 FCSR: Final = 34
 REGISTERS: Final = 35
 """Numbers: x0 to x31, pc, cfg0, fcsr."""
-WORD_DIGITS: Final = 8
 
 
 def target_xml() -> bytes:

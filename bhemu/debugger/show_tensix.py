@@ -16,6 +16,7 @@ from bhemu.isa.names import Semaphore
 from bhemu.isa.registers import CONFIG_FIELDS, THREAD_FIELDS, search
 from bhemu.machine.agents import CORE_NAMES, T0, B
 from bhemu.machine.device_state import MAILBOX_WORDS, PCBUF_WORDS
+from bhemu.machine.dst import high_row, plain
 from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import THREADS
 from bhemu.tensix.coprocessor import THREAD_NAMES
@@ -196,7 +197,7 @@ def dst(session: DebugSession, row: int = 0, rows: int = FACE, how: str | None =
     lines = [f"Dst rows {row} to {row + rows - 1} as {how}"]
     valid = view.valid
     for number in range(row, row + rows):
-        physical = number if len(content) == len(valid) else (number & 0x1F8) << 1 | number & 7
+        physical = number if len(content) == len(valid) else plain(high_row)(number)
         note = "" if valid[physical] else "  (not valid: reads as 0)"
         lines.append(f"{number:4} | {_cells(content[number], how == 'raw', 4)}{note}")
     return "\n".join(lines)
@@ -206,14 +207,14 @@ def source(session: DebugSession, file: int, bank: int | None = None, *, raw: bo
     """A bank of SrcA (file 0) or SrcB (file 1): 64 rows, decoded by its implied format or as 19-bit cells."""
     view = session.tile.srcb if file else session.tile.srca
     if bank is None:
-        bank = int(session.record.math_bank[file])
+        bank = int(session.record.matrix.bank[file])
     if bank not in (0, 1):
         raise DebugError(f"bank {bank} does not exist", remedy="use 0 or 1")
     content = view.cells[bank] if raw else view.bank(bank)
     head = (
         f"Src{'AB'[file]} bank {bank}: owned by the {view.owner[bank]}, implied format code {view.formats[bank]}; "
-        f"matrix unit uses bank {int(session.record.math_bank[file])}, "
-        f"unpacker bank {int(session.record.unpack_bank[file])}"
+        f"matrix unit uses bank {int(session.record.matrix.bank[file])}, "
+        f"unpacker bank {int(session.record.unpack.bank[file])}"
     )
     rows = [f"{number:4} | {_cells(cells, raw, 5)}" for number, cells in enumerate(content)]
     return "\n".join([head, *rows])

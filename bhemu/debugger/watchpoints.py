@@ -17,7 +17,6 @@ from bhemu.machine.core_state import BLOCKED, RUNNING
 from bhemu.machine.state import L1_SIZE
 
 Reader = Callable[[], bytes]
-LOCAL_RAM: Final = 0xFFB00000
 SHOWN_CHANGES: Final = 4
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bhemu import checks
 from bhemu.errors import FormatError
 from bhemu.formats.data_format import TILE_SHAPES, TileShape
 
@@ -33,8 +34,8 @@ def check_tile_shape(tile_shape: TileShape) -> TileShape:
         FormatError: not one of `TILE_SHAPES`.
     """
     try:
-        shape = tuple(int(n) for n in tile_shape)
-    except (TypeError, ValueError):
+        shape = checks.shape(tile_shape)
+    except checks.ArgumentError:
         shape = ()
     for known in TILE_SHAPES:
         if shape == known:
@@ -155,6 +156,7 @@ def datum_index(row: int, column: int, tile_shape: TileShape = (32, 32)) -> int:
         531
     """
     height, width = check_tile_shape(tile_shape)
+    row, column = checks.integer(row, "row"), checks.integer(column, "column")
     if not (0 <= row < height and 0 <= column < width):
         raise FormatError(
             f"datum ({row}, {column}) is outside a {height}x{width} tile",

@@ -12,11 +12,13 @@ Example:
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bhemu import checks
 from bhemu.errors import FormatError
 from bhemu.formats import bfp, floats, integers
 from bhemu.formats.data_format import DATUMS_PER_EXPONENT, DataFormat, TileShape
@@ -30,13 +32,16 @@ Bytes = bytes | bytearray | memoryview | NDArray[np.uint8]
 _CHUNK_DATUMS = 1 << 18
 """Datums that a BFP conversion works on at a time, to keep its many temporaries in cache."""
 
+_MOST_DATUMS = 1 << 48
+"""More than any memory holds; counts of bytes stay far below 64 bits."""
+
 _T = TypeVar("_T", bound=str)
 
 
 def _shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
-    full = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
-    if any(n < 0 for n in full):
-        raise FormatError(f"shape {full} has a negative dimension", remedy="give the shape in full")
+    full = checks.shape(shape)
+    if math.prod(full) > _MOST_DATUMS:
+        raise FormatError(f"shape {full} has too many datums", remedy=f"use {_MOST_DATUMS:,} datums at most")
     return full
 
 
@@ -65,7 +70,7 @@ def _forced(data_format: DataFormat, forced_exponent: int | None) -> None:
             f"forced_exponent has no meaning for {data_format.name}", remedy="Force_shared_exp affects BFP formats only"
         )
     limit = 255 if data_format.exponent_family == "B" else 31
-    if not 0 <= forced_exponent <= limit:
+    if not 0 <= checks.integer(forced_exponent, "forced_exponent") <= limit:
         raise FormatError(
             f"forced_exponent {forced_exponent} is not an exponent of {data_format.name}", remedy=f"use 0..{limit}"
         )

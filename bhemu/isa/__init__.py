@@ -1,4 +1,4 @@
-"""What the bits mean: the instruction table, the configuration-register map, the assembler and the disassembler."""
+"""What the bits mean: instruction table, configuration registers, memory map and registers of a tile, assembler."""
 
 from bhemu.isa.assembler import assemble, assemble_program, disassemble, from_ttinsn, to_ttinsn
 from bhemu.isa.instructions import (
@@ -13,6 +13,7 @@ from bhemu.isa.instructions import (
     encode,
     instruction,
 )
+from bhemu.isa.memory_map import REGIONS, Region, region, region_at
 from bhemu.isa.registers import (
     CONFIG_FIELDS,
     CONFIG_WORDS,
@@ -29,6 +30,13 @@ from bhemu.isa.registers import (
     search,
     thread,
 )
+from bhemu.isa.tile_registers import (
+    TILE_REGISTERS,
+    TileRegister,
+    registers_at,
+    search_tile_registers,
+    tile_register,
+)
 
 __all__ = [
     "BY_OPCODE",
@@ -36,16 +44,20 @@ __all__ = [
     "CONFIG_WORDS",
     "FIRST_SHARED_WORD",
     "INSTRUCTIONS",
+    "REGIONS",
     "THREAD_FIELDS",
     "THREAD_WORDS",
     "THREAD_WRITABLE_MASK",
+    "TILE_REGISTERS",
     "UNITS",
     "WRITABLE_MASK",
     "Decoded",
     "Field",
     "Form",
     "Instruction",
+    "Region",
     "RegisterField",
+    "TileRegister",
     "assemble",
     "assemble_program",
     "config",
@@ -57,7 +69,12 @@ __all__ = [
     "fields_of_word",
     "from_ttinsn",
     "instruction",
+    "region",
+    "region_at",
+    "registers_at",
     "search",
+    "search_tile_registers",
     "thread",
+    "tile_register",
     "to_ttinsn",
 ]

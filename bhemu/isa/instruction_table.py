@@ -18,6 +18,9 @@ from bhemu.errors import AssemblyError
 #: The units that instructions belong to, in the order of the data file.
 UNITS = ("frontend", "misc", "sync", "scalar", "config", "unpack", "pack", "matrix", "vector", "mover")
 
+#: Sub-units of the vector unit: one instruction of each may execute in a cycle (math V.7).
+SUB_UNITS = ("simple", "mad", "round", "store", "load")
+
 _BLOCK_BITS = tuple(f"B{bit}" for bit in range(9))
 
 
@@ -88,9 +91,8 @@ class Instruction:
         parts: further names for ranges inside a field (`Ch1Y` in UNPACR's `AddrMode`).
         forms: alternative layouts; empty for most instructions.
         summary: what it does, in one line.
-        timing: latency and occupancy in cycles, as far as documented.
-        latency: cycles from issue to result, when documented as a plain number.
-        issue: cycles until the unit accepts the next instruction of the kind, when documented.
+        sub_unit: of a vector instruction, one of `SUB_UNITS` (V.7); "" for other units.
+        scheduled: how a scheduled instruction uses the operands of V.7, as the head of the data file explains.
     """
 
     mnemonic: str
@@ -103,9 +105,8 @@ class Instruction:
     parts: tuple[Field, ...]
     forms: tuple[Form, ...]
     summary: str
-    timing: str
-    latency: int | None = None
-    issue: int | None = None
+    sub_unit: str = ""
+    scheduled: frozenset[str] = frozenset()
 
     @property
     def base(self) -> int:
@@ -197,9 +198,8 @@ def _instruction(row: Mapping[str, Any]) -> Instruction:
             for form in row.get("forms", ())
         ),
         summary=row["summary"],
-        timing=row["timing"],
-        latency=row.get("latency"),
-        issue=row.get("issue"),
+        sub_unit=row.get("sub_unit", ""),
+        scheduled=frozenset(row.get("scheduled", ())),
     )
 
 

@@ -10,20 +10,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bhemu import checks
 from bhemu.errors import MemoryError_, ProgramError
+from bhemu.isa.memory_map import LOCAL_RAM_BASE
+from bhemu.isa.tile_registers import address_of
 from bhemu.loader.elf import Executable, Segment
 from bhemu.machine.agents import CORE_NAMES, T0, T2, B
 from bhemu.machine.core_state import LOCAL_RAM_SIZE
 from bhemu.machine.state import L1_SIZE, POWER_ON_RESET
 from bhemu.tile.reset import CORE_BIT, DEFAULT_PC, KEEP_RAM_BIT
 
-LOCAL_RAM: Final = 0xFFB00000
-SOFT_RESET: Final = 0xFFB121B0
-DISABLE_RESET: Final = 0xFFB12224
-RESET_PC_T0: Final = 0xFFB12228
-RESET_OVERRIDE_T: Final = 0xFFB12234
-RESET_PC_NC: Final = 0xFFB12238
-RESET_OVERRIDE_NC: Final = 0xFFB1223C
+LOCAL_RAM: Final = LOCAL_RAM_BASE
+SOFT_RESET: Final = address_of("control", "SOFT_RESET_0")
+DISABLE_RESET: Final = address_of("control", "DISABLE_RESET")
+RESET_PC_T0: Final = address_of("control", "TRISC0_RESET_PC")
+RESET_OVERRIDE_T: Final = address_of("control", "TRISC_RESET_PC_OVERRIDE")
+RESET_PC_NC: Final = address_of("control", "NCRISC_RESET_PC")
+RESET_OVERRIDE_NC: Final = address_of("control", "NCRISC_RESET_PC_OVERRIDE")
 ALL_HELD: Final = POWER_ON_RESET
 """Soft-reset word that holds all five cores (T14)."""
 
@@ -87,7 +90,7 @@ def core_number(name: str) -> int:
     Raises:
         ProgramError: there is no such core.
     """
-    if name.upper() not in CORE_NAMES:
+    if checks.text(name, "core").upper() not in CORE_NAMES:
         raise ProgramError(f"core {name!r} does not exist", remedy=f"use one of {', '.join(CORE_NAMES)}")
     return CORE_NAMES.index(name.upper())
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+from bhemu import checks
 from bhemu.errors import ProgramError
 from bhemu.loader.lines import LineTable, SourceLine, read_uleb128
 from bhemu.loader.symbols import Symbol, SymbolKind, SymbolTable
@@ -26,8 +27,7 @@ ADDRESS_SPACE: Final = 1 << 32
 COMPILE: Final = "compile with -march=rv32im_zba_zbb -mabi=ilp32"
 REBUILD: Final = "build it again"
 
-_ELF32_HEADER, _ELF32_PROGRAM_HEADER, _ELF32_SECTION_HEADER = 52, 32, 40
-_CLASS_64, _DATA_BIG = 2, 2
+_ELF32_HEADER, _ELF32_SECTION_HEADER = 52, 40
 _EF_RISCV_RVC = 1
 _PF_X = 1
 _SHF_ALLOC, _SHF_EXECINSTR = 2, 4
@@ -139,7 +139,7 @@ def load_elf(path: str | Path) -> Executable:
     Raises:
         ProgramError: the file cannot be read or is none that the baby cores can run.
     """
-    source = Path(path)
+    source = checks.path(path)
     try:
         if source.is_dir():
             raise ProgramError(f"{source} is a directory", remedy="name the ELF file of a kernel in it")
@@ -167,6 +167,7 @@ def parse_elf(content: bytes, name: str) -> Executable:
     Raises:
         ProgramError: it is no ELF file, is damaged, or is none that the baby cores can run.
     """
+    content, name = checks.content(content), checks.text(name, "name")
     _check_identity(content, name)
     from elftools.elf.elffile import ELFFile  # not needed to run Python programs, and takes a while
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from bhemu import checks
 from bhemu.errors import MemoryError_, ProgramError
 from bhemu.loader import boot
 from bhemu.loader.elf import Executable, load_elf
@@ -143,7 +144,7 @@ def load_firmware(directory: str | Path, *, layout_file: str | Path | None = Non
     Raises:
         ProgramError: a file is missing or damaged, the set is for another chip, or its build is unknown.
     """
-    folder = Path(directory)
+    folder = checks.path(directory, "directory")
     if not folder.is_dir():
         raise ProgramError(f"{folder}: no such directory", remedy="name a directory with brisc/brisc.elf and so on")
     executables = {core: load_elf(folder / name / f"{name}.elf") for core, name in FOLDERS.items()}

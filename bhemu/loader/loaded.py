@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bhemu import checks
 from bhemu.errors import MemoryError_, ProgramError
 from bhemu.loader.boot import Placement, core_number
 from bhemu.loader.elf import Executable
@@ -49,7 +50,7 @@ class Loaded:
         Raises:
             ProgramError: no program has it, or several have it at different addresses.
         """
-        wanted, found = self._addresses(name)
+        wanted, found = self._addresses(checks.text(name, "name"))
         if not found:
             where = "no loaded program" if wanted is None else f"the program of core {CORE_NAMES[wanted]}"
             verb = "has" if wanted is None else "lacks"

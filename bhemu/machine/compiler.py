@@ -20,7 +20,6 @@ import functools
 import hashlib
 import itertools
 import marshal
-import os
 import platform
 import secrets
 import sys
@@ -39,6 +38,7 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
+from bhemu.machine.cache import cache_directory, fetch, store
 from bhemu.machine.state import TILE_TYPE
 
 numba_config: Any = _numba_config  # its attributes are made at run time
@@ -52,6 +52,8 @@ JIT = not numba_config.DISABLE_JIT
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _NAME = _PACKAGE.name
+_MARSHAL = 4
+"""Version of the format that all supported versions of Python read: processes of several may share a cache."""
 
 
 class Progress(Protocol):
@@ -67,15 +69,6 @@ def on_compile(progress: Progress | None) -> None:
     """Ask to be told about each compilation; None stops it."""
     global _progress
     _progress = progress
-
-
-def cache_directory() -> Path:
-    """`$BHEMU_CACHE`, else `$XDG_CACHE_HOME/bhemu`, else `~/.cache/bhemu`."""
-    explicit = os.environ.get("BHEMU_CACHE")
-    if explicit:
-        return Path(explicit)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / _NAME
 
 
 def _names_imported(text: bytes, package: tuple[str, ...]) -> tuple[str, ...]:
@@ -114,14 +107,12 @@ class _KnownImports:
         return self._known[key]
 
     def _saved(self) -> dict[bytes, tuple[str, ...]]:
-        try:
-            return dict(marshal.loads(self._path.read_bytes()))
-        except (OSError, ValueError, EOFError, TypeError):
-            return {}
+        content = fetch(self._path)
+        return {} if content is None else dict(marshal.loads(content))
 
     def _save(self) -> None:
         others = self._saved()  # of processes that have ended meanwhile
-        _store(self._path, marshal.dumps(others | (self._known or {})))
+        store(self._path, marshal.dumps(others | (self._known or {}), _MARSHAL))
 
 
 _known_imports = _KnownImports()
@@ -140,13 +131,15 @@ def _imports(path: Path) -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
+_TABLES = _PACKAGE / "isa" / "data"
+"""Tables that become constants in compiled code."""
+
+
 @functools.cache
-def _data_stamp() -> bytes:
-    """Hash of the tables that become constants in compiled code."""
-    digest = hashlib.sha256()
-    for path in sorted((_PACKAGE / "isa" / "data").iterdir()):
-        digest.update(path.name.encode() + path.read_bytes())
-    return digest.digest()
+def _tables_named(path: Path) -> tuple[Path, ...]:
+    """Tables that a module's text names: whoever reads a table does."""
+    text = path.read_bytes()
+    return tuple(table for table in sorted(_TABLES.iterdir()) if table.name.encode() in text)
 
 
 _started = time.time()
@@ -166,10 +159,17 @@ def _reached(path: Path) -> tuple[Path, ...]:
 
 
 @functools.cache
+def files_reached(path: Path) -> tuple[Path, ...]:
+    """The module, every module of this package that it reaches, and the tables that they read."""
+    modules = _reached(path)
+    return *modules, *sorted({table for module in modules for table in _tables_named(module)})
+
+
+@functools.cache
 def module_stamp(path: Path) -> bytes:
-    """Hash of a module and of every module of this package that it reaches."""
-    digest = hashlib.sha256(_data_stamp())
-    for current in _reached(path):
+    """Hash of a module and of every module and table of this package that it reaches."""
+    digest = hashlib.sha256()
+    for current in files_reached(path):
         digest.update(str(current.relative_to(_PACKAGE)).encode() + current.read_bytes())
     return digest.digest()
 
@@ -179,8 +179,7 @@ def _edited_since_start(path: Path) -> bool:
 
     What Python holds may then be older than the file, so the hash of the file does not name what would be compiled.
     """
-    data = (_PACKAGE / "isa" / "data").iterdir()
-    return any(current.stat().st_mtime > _started for current in (*_reached(path), *data))
+    return any(current.stat().st_mtime > _started for current in files_reached(path))
 
 
 @functools.cache
@@ -248,16 +247,16 @@ def compile_entry(
     digest.update(f"{function.__qualname__} {arguments} {source}".encode())
     path = cache_directory() / f"{name}-{digest.hexdigest()[:24]}.bin"
     library: Any = None
-    try:
-        symbol, machine_code = marshal.loads(path.read_bytes() if cached else b"")
-        address = _load(symbol, machine_code)
-    except (OSError, ValueError, EOFError, TypeError):
+    known = fetch(path) if cached else None
+    if known is not None:
+        address = _load(*marshal.loads(known))
+    else:
         if _progress is not None:
             _progress(name)
         symbol, library = _compile(function, source, arguments, record)
         address = library.get_pointer_to_function(symbol)
         if cached:
-            _store(path, marshal.dumps((symbol, _machine_code(library))))
+            store(path, marshal.dumps((symbol, _machine_code(library)), _MARSHAL))
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * arguments)
     return Entry(name, prototype(address), address, library)
 
@@ -318,18 +317,4 @@ def _load(symbol: str, object_file: bytes) -> int:
     engine: Any = cpu_target.target_context.codegen()._engine._ee
     engine.add_object_file(llvmlite.binding.ObjectFileRef.from_data(object_file))
     engine.finalize_object()
-    address = int(engine.get_function_address(symbol))
-    if not address:
-        raise ValueError(f"no {symbol} in the object file")
-    return address
-
-
-def _store(path: Path, content: bytes) -> None:
-    """Write a cache file so that a concurrent reader sees all of it or nothing; a read-only cache is not an error."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except OSError:
-        pass
+    return int(engine.get_function_address(symbol))

@@ -1,4 +1,4 @@
-"""Reading configuration fields in compiled code.
+"""Reading configuration fields in compiled code, and who keeps which of them decoded.
 
 A field is a tuple (word, least significant bit, mask) from `bhemu.isa.config` / `bhemu.isa.thread`, bound to a
 module-level name so that it is a constant of the compiled code.
@@ -12,7 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.isa.registers import CONFIG_WORDS, FIRST_SHARED_WORD, thread
+from bhemu.isa.registers import CONFIG_WORDS, FIRST_SHARED_WORD, THREAD_WORDS, Space, thread
+from bhemu.machine import matrix_state, packer_state, unpacker_state
+from bhemu.machine.decoded import Copies
 from bhemu.machine.kernel import kernel
 
 STATE_ID: Final = thread("CFG_STATE_ID_StateID")
@@ -37,32 +39,31 @@ def thread_field(t, thread, field):
     return (np.int64(t.thread_config[thread, field[0]]) >> field[1]) & field[2]
 
 
-# Units whose decoded configuration depends on a Config word: one bit each of `config_dirty[bank]`. A unit that finds
-# its bit set decodes its words again and clears the bit.
+# Units that keep decoded configuration: one bit each of `config_dirty[bank]`. A unit that finds its bit set decodes its
+# fields again and clears the bit.
 UNPACK0_BIT: Final = 1
 UNPACK1_BIT: Final = 2
 PACK_BIT: Final = 4
-MATH_BIT: Final = 8  # matrix and vector unit
+MATRIX_BIT: Final = 8
+
+COPIES: Final[dict[int, tuple[Copies, ...]]] = {
+    UNPACK0_BIT: (unpacker_state.COPIES[0],),
+    UNPACK1_BIT: (unpacker_state.COPIES[1],),
+    PACK_BIT: (packer_state.COPIES, packer_state.EDGE_MAPS),
+    MATRIX_BIT: (matrix_state.COPIES,),
+}
+"""What each unit keeps decoded, by its bit."""
 
 
-def _units_of_words() -> np.ndarray[Any, np.dtype[np.int64]]:
-    units = np.zeros(CONFIG_WORDS, np.int64)
-    for bit, words in (
-        # Tile base addresses (words 76-83, 124-131) change with every tile: the unpackers read them undecoded.
-        (UNPACK0_BIT, [1, *range(48, 58), *range(64, 68), *range(70, 76), *range(84, 88), *range(92, 96), 104, 105]),
-        (
-            UNPACK1_BIT,
-            [1, *range(58, 64), *range(112, 116), *range(118, 124), *range(132, 136), *range(140, 144), 152, 153],
-        ),
-        (
-            PACK_BIT,
-            [*range(0, 40), *range(68, 72), *range(96, 104), *range(116, 120), *range(144, 152), *range(180, 224)],
-        ),
-        (MATH_BIT, [0, 1, 2, 6, *range(180, 224)]),
-    ):
-        units[words] |= bit
+def _units(space: Space, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    units = np.zeros(count, np.int64)
+    for bit, tables in COPIES.items():
+        for copies in tables:
+            units[sorted(copies.words(space))] |= bit
     return units
 
 
-UNITS_OF_WORD: Final = _units_of_words()
-"""Dirty bits of each Config word."""
+UNITS_OF_WORD: Final = _units("config", CONFIG_WORDS)
+"""Bits of the units that keep a field of a Config word decoded, by word."""
+UNITS_OF_ENTRY: Final = _units("thread", THREAD_WORDS)
+"""The same for the entries of ThreadConfig. Both banks' decoded configuration is stale when such an entry changes."""

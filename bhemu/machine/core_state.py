@@ -9,12 +9,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.machine.agents import CORES
+from bhemu.isa.memory_map import local_ram_bytes
+from bhemu.machine.agents import CORE_NAMES, CORES
 
-LOCAL_RAM: Final = 0x2000
-"""Bytes that the record holds for each core's local RAM; T cores have the first half of it (T19)."""
-LOCAL_RAM_SIZE: Final = (0x2000, 0x1000, 0x1000, 0x1000, 0x2000)
+LOCAL_RAM_SIZE: Final = tuple(local_ram_bytes(name) for name in CORE_NAMES)
 """Bytes of each core's local RAM (T19)."""
+LOCAL_RAM: Final = max(LOCAL_RAM_SIZE)
+"""Bytes that the record holds for each core's local RAM; T cores have the first half of it (T19)."""
 REGISTERS: Final = 33
 """x0 to x31; what is written to x0 goes to the last place."""
 

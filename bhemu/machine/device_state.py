@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu.isa.tile_registers import bit_of, offset_of
 from bhemu.machine.noc_state import NOC_REQUEST
 
 MAILBOX_WORDS: Final = 4
@@ -78,7 +79,7 @@ ROWS: Final = 12
 LONE_TILE: Final = (1, 2)
 """Physical place of a tile that belongs to no chip: the first Tensix tile."""
 _TENSIX_TYPE: Final = 0x0100
-_TRANSLATE: Final = 1 << 14
+_TRANSLATE: Final = 1 << bit_of("niu", "NIU_CFG_0", "TRANSLATE")
 _RAW_ROWS: Final = 0x3
 """Rows in which x is not translated (N7)."""
 _OTHER_COLUMNS: Final = (0, 8, 9)
@@ -93,17 +94,22 @@ _ENTRIES_OF_WORD: Final = 6
 _ENTRY_BITS: Final = 5
 TABLE_WORDS: Final = 6
 
-# Words of `niu_config`
-NIU_CFG_0: Final = 0x00
-ROUTER_CFG_1: Final = 0x02
-ROUTER_CFG_3: Final = 0x04
-X_TABLE: Final = 0x06
-Y_TABLE: Final = 0x0C
-ID_LOGICAL: Final = 0x12
-COLUMN_MASK: Final = 0x14
-ROW_MASK: Final = 0x15
-RTZ_CONFIG: Final = 0x1E
-RTZ_CLEAR: Final = 0x1F
+
+def _config_word(name: str) -> int:
+    """Word of `niu_config` that holds a register."""
+    return (offset_of("niu", name) - offset_of("niu", "NIU_CFG_0")) // 4
+
+
+NIU_CFG_0: Final = _config_word("NIU_CFG_0")
+ROUTER_CFG_1: Final = _config_word("ROUTER_CFG_1")
+ROUTER_CFG_3: Final = _config_word("ROUTER_CFG_3")
+X_TABLE: Final = _config_word("X_TABLE")
+Y_TABLE: Final = _config_word("Y_TABLE")
+ID_LOGICAL: Final = _config_word("ID_LOGICAL")
+COLUMN_MASK: Final = _config_word("COLUMN_MASK")
+ROW_MASK: Final = _config_word("ROW_MASK")
+RTZ_CONFIG: Final = _config_word("RTZ_CFG")
+RTZ_CLEAR: Final = _config_word("RTZ_CLR")
 
 
 def _table(entries: tuple[int, ...], last: int, noc: int) -> list[int]:

@@ -1,10 +1,9 @@
-"""Lanes: 16 or 32 integers that are worked on side by side, for the matrix unit (16 columns) and the vector unit (32
-lanes).
+"""Lanes: 16 or 32 integers that are worked on side by side.
 
-A lane value is written like a number: `+ - * & | ^ ~ << >>` (`>>` keeps the sign) and comparisons (signed), which
-give a mask.
-Arithmetic wraps at the width, 32 bits unless `widen`ed to 64. The other operand may be a Python integer. Shift
-amounts must be below the width: clamp them with `minimum` first.
+The matrix unit has 16 columns, the vector unit 32 lanes. A lane value is written like a number: `+ - * & | ^ ~ << >>`
+(`>>` keeps the sign) and comparisons (signed), which give a mask. Arithmetic wraps at the width, 32 bits unless
+`widen`ed to 64. The other operand may be a Python integer. Shift amounts must be below the width: clamp them with
+`minimum` first.
 
     load16(array, row), store16(array, row, value)   16 elements at flat position 16 * row of a 16- or 32-bit array
     load32, store32                                  the same with 32 lanes
@@ -17,8 +16,8 @@ amounts must be below the width: clamp them with `minimum` first.
     add_floats                                       IEEE sum of lanes that hold binary32 (widened: binary64) bits
     load_row_pair, store_row_pair                    two rows of a 16-bit array as 32 lanes of 16 bits
     pack_rows                                        two rows of 16 lanes, cut to 16 bits, as 32 lanes of 16 bits
-    as_halves, as_words                              16 lanes of 32 bits as 32 lanes of 16 bits, low half first, and
-    back splat16, splat32, iota16, iota32                 the same value in all lanes; 0, 1, 2, ...
+    as_halves, as_words                              16 lanes of 32 bits as 32 of 16 bits, low half first, and back
+    splat16, splat32, iota16, iota32                 the same value in all lanes; 0, 1, 2, ...
     mask16, mask32, mask_bits, as_integers           masks from and to integers (bit n = lane n); 0 / 1 lanes
     gather(table, indices)                           table[index] in each lane; indices must be inside the table
     horizontal_sum, horizontal_maximum, horizontal_minimum, lane, shuffle

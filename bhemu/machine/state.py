@@ -1,12 +1,11 @@
 """The state record: everything that one Tensix tile holds, as one NumPy structured record (design section 3).
 
-Registers hold hardware bit patterns, never numbers: SrcA / SrcB cells are 19 bits {sign, mantissa, exponent}, Dst
-cells the
-permuted 16 bits, a 32-bit Dst datum two cells (rules I.2, I.3). Compiled code receives the record whole; Python sees
-the same memory as a `numpy.record`. A copy of the record is a snapshot of the tile.
+Registers hold hardware bit patterns, never numbers: SrcA / SrcB cells are 19 bits {sign, mantissa, exponent}, Dst cells
+the permuted 16 bits, a 32-bit Dst datum two cells (rules I.2, I.3). Compiled code receives the record whole; Python
+sees the same memory as a `numpy.record`. A copy of the record is a snapshot of the tile.
 
-The field list below is the single place where state is declared. Shapes are row-major; `thread` is 0 unpack, 1 math,
-2 pack.
+All state is declared in the field list below and in the units' sections that it names. Shapes are row-major; `thread`
+is 0 unpack, 1 math, 2 pack.
 """
 
 from __future__ import annotations
@@ -17,13 +16,14 @@ from typing import Any
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
-from bhemu.machine.agents import CORES
+from bhemu.isa.memory_map import L1_SIZE as L1_SIZE
+from bhemu.isa.tile_registers import bit_of
+from bhemu.machine.agents import CORE_NAMES, CORES
 from bhemu.machine.core_state import CORE_FIELDS, FIRST_POLL_ATTEMPT, LOCAL_RAM
 from bhemu.machine.device_state import DEVICE_FIELDS, LONE_TILE, place_niu
+from bhemu.machine.matrix_state import MATRIX
 from bhemu.machine.packer_state import PACKER
-
-L1_SIZE = 0x180000
-"""Bytes of L1 on Blackhole: 1536 KiB (rules I.11)."""
+from bhemu.machine.unpacker_state import UNPACKERS
 
 PAGE = 4096
 
@@ -55,10 +55,6 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     # --- bank protocol; first index 0 = SrcA, 1 = SrcB ----------------------------------------------------------------
     ("src_owner", "i4", (2, 2)),  # [file, bank]: 0 unpacker, 1 matrix unit
     ("src_format", "i4", (2, 2)),  # [file, bank]: implied data format code (U11, F1)
-    ("unpack_bank", "i4", (2,)),
-    ("math_bank", "i4", (2,)),
-    ("src_row", "i4", (THREADS, 2)),  # SrcRow of unpacker 0 and 1 (U9, U11)
-    ("context_counter", "i4", (THREADS, 2)),  # unpacker context counters (U2, U11)
     # --- configuration --------------------------------------------------------------------------------------------
     ("config", "u4", (2, 224)),  # [bank, word]; words >= 180 are shared and live in bank 0 (I.10)
     ("thread_config", "u2", (THREADS, 68)),
@@ -145,22 +141,10 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("gate_line", "i4", (THREADS,)),
     ("wait_word", "u4", (THREADS,)),  # the latched STALLWAIT / SEMWAIT / STREAMWAIT word, 0 when none (Y10)
     ("wait_line", "i4", (THREADS,)),
-    # --- decoded configuration of the unpackers, index = unpacker (filled by tensix/unpack) ---------------------------
-    ("unpack_decoded_slots", "i4", (2, 2)),  # [unpacker, config bank]: bit n = slot n below is up to date
-    ("unpack_decoded", "i8", (2, 2, 9, 64)),  # [unpacker, config bank, slot, position], see tensix/unpack/decode.py
-    ("unpack_bits", "u4", (16,)),  # scratch of one UNPACR: up to 16 datums as L1 holds them, ...
-    ("unpack_exponents", "u4", (16,)),  # their shared exponents, ...
-    ("unpack_zeros", "u4", (16,)),  # the zeros that follow each in a compressed tile, ...
-    ("unpack_cells", "u4", (16,)),  # and the cells that they become
-    ("unpack_accumulator", "i4", (2,)),  # message count that the enhanced pop of UNPACR_NOP accumulates (I.7)
-    # --- packer (tensix/pack) -----------------------------------------------------------------------------------------
-    ("pack", PACKER, ()),  # fields: machine/packer_state.py
-    # --- decoded configuration of the matrix and vector units, index = thread -----------------------------------------
-    ("math_decoded_bank", "i4", (THREADS,)),
-    ("math_decoded", "i4", (THREADS, 32)),
-    # --- matrix unit ----------------------------------------------------------------------------------------------
-    ("math_srca_row", "i4", ()),  # 1 + first SrcA row of the latest instruction that computed one, 0 unknown (F31)
-    ("math_scratch", "i4", (32, 16)),  # operands of the dot product in progress; means nothing between instructions
+    # --- units, each with its decoded configuration -------------------------------------------------------------------
+    ("unpack", UNPACKERS, ()),  # fields: machine/unpacker_state.py
+    ("matrix", MATRIX, ()),  # machine/matrix_state.py
+    ("pack", PACKER, ()),  # machine/packer_state.py
     # --- accounts -------------------------------------------------------------------------------------------------
     ("clock", "i8", ()),
     ("cycle_resume", "i4", ()),  # thread at which a cycle goes on that found a handler missing
@@ -233,16 +217,16 @@ TILE_TYPE = from_dtype(TILE)
 _LREG_RESET = {8: 0x3F56594B, 10: 0x3F800000, 11: 0xBF800000, 12: 0x3B000000, 13: 0xBF2CC4C7, 14: 0xBEB08FF9}
 
 
-POWER_ON_RESET = 0x47800
+POWER_ON_RESET = sum(1 << bit_of("control", "SOFT_RESET_0", name) for name in CORE_NAMES)
 """Soft-reset register at power on: all five cores held (T14)."""
 
 
 def reset(tiles: np.ndarray[Any, Any], index: int = 0) -> None:
     """Put tile `index` into its reset state. Untouched pages of a fresh allocation stay untouched."""
     tile = tiles[index]
-    for name, _kind, _shape in _FIELDS:
-        if name != "handlers":  # no state: where this process has its compiled functions
-            tile[name] = 0
+    handlers = tile["handlers"]  # not state: where this process has its compiled functions
+    tiles[index : index + 1].view(np.ndarray).view(np.uint8)[: offset_of(TILE, "l1")] = 0
+    tile["handlers"] = handlers
     _power_on(tile)
 
 

@@ -9,6 +9,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bhemu import checks
 from bhemu.errors import ConfigurationError, FormatError
 from bhemu.formats import DataFormat
 from bhemu.numerics import loops
@@ -56,7 +57,7 @@ def phases_of(fidelity: Fidelity) -> tuple[int, ...]:
                 f"unknown fidelity {fidelity!r}", remedy="say LoFi, HiFi2, HiFi3 or HiFi4, or a sequence of phases 0..3"
             )
         return found
-    phases = tuple(int(phase) for phase in fidelity)
+    phases = tuple(checks.integer(phase, "a fidelity phase") for phase in checks.items(fidelity, "fidelity"))
     if not 1 <= len(phases) <= 4 or any(phase not in (0, 1, 2, 3) for phase in phases):
         raise ConfigurationError(f"phases {phases}", remedy="pass one to four phases, each 0..3")
     return phases

@@ -19,6 +19,7 @@ from numba import njit
 from bhemu.isa.registers import config
 from bhemu.machine.counters import CH0_Y, PACKER, RWC_A, RWC_B, RWC_DST, RWC_FIDELITY
 from bhemu.machine.dispatch import NOT_COMPILED, call_handler
+from bhemu.machine.dst import LOW_HALF, bf16_of_cell, cell_of_bf16, cell_of_fp16, fp16_of_cell, high_row
 from bhemu.machine.faults import DONE
 from bhemu.machine.lanes import load16, load16_at, load32, store16, store16_at, store32
 from bhemu.tensix.frontend.run import FAULTED, NEEDS_HANDLER, STOPPED
@@ -33,7 +34,6 @@ ORDER_FP16: Final = 1
 ORDER_32: Final = 2
 ORDER_RAW: Final = 3
 
-LOW_HALF: Final = 8
 SRC_BLOCK: Final = 8
 """SrcB and Dst rows of one matrix instruction start at multiples of this (math F7)."""
 DEPTH: Final = 16
@@ -63,7 +63,7 @@ def _execute(t, table, thread, word):
 @njit
 def _physical_row(order, row):
     """Row of the cells, in the 32-bit view of their high halves (rules I.3)."""
-    return ((row & 0x1F8) << 1) | (row & 7) if order == ORDER_32 else row
+    return high_row(row) if order == ORDER_32 else row
 
 
 @njit
@@ -75,9 +75,9 @@ def _write_dst(t, order, row, position):
         store16(t.dst, physical + LOW_HALF, bits & 0xFFFF)
         bits = bits >> 16
     if order == ORDER_FP16:
-        bits = (bits & 0x8000) | ((bits & 0x3FF) << 5) | ((bits >> 10) & 0x1F)
+        bits = cell_of_fp16(bits)
     elif order != ORDER_RAW:
-        bits = (bits & 0x8000) | ((bits & 0x7F) << 8) | ((bits >> 7) & 0xFF)
+        bits = cell_of_bf16(bits)
     store16(t.dst, physical, bits)
     t.dst_valid[physical] = 1
 
@@ -88,11 +88,11 @@ def _read_dst(t, order, row, position):
     physical = _physical_row(order, row)
     cells = load16(t.dst, physical)
     if order == ORDER_FP16:
-        bits = (cells & 0x8000) | ((cells & 0x1F) << 10) | ((cells >> 5) & 0x3FF)
+        bits = fp16_of_cell(cells)
     elif order == ORDER_RAW:
         bits = cells
     else:
-        bits = (cells & 0x8000) | ((cells & 0xFF) << 7) | ((cells >> 8) & 0x7F)
+        bits = bf16_of_cell(cells)
     if order == ORDER_32:
         bits = (bits << 16) | load16(t.dst, physical + LOW_HALF)
     store16_at(t.l1_u32, position, bits)

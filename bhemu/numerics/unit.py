@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bhemu.isa.registers import field
-from bhemu.machine.state import ALL_CONFIG_DIRTY, L1_SIZE, new_tiles
+from bhemu.machine.state import ALL_CONFIG_DIRTY, new_tiles
 from bhemu.numerics.loops import PLAN_WORDS, SEED, seed_loop
 from bhemu.tensix.coprocessor import Coprocessor, ensure_handlers
 
@@ -19,7 +19,6 @@ U32 = NDArray[np.uint32]
 
 DATA = PLAN_WORDS
 """First word of L1 behind the plan."""
-L1_WORDS = L1_SIZE // 4
 
 
 class Unit:

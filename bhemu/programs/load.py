@@ -7,6 +7,7 @@ import sys
 import traceback
 from pathlib import Path
 
+from bhemu import checks
 from bhemu.errors import BhemuError, ProgramError
 from bhemu.programs.program import Program
 
@@ -17,7 +18,7 @@ def load_program(path: str | Path) -> Program:
     Raises:
         ProgramError: the file is missing, fails, or declares no program with three threads.
     """
-    source = Path(path)
+    source = checks.path(path)
     if not source.is_file():
         raise ProgramError(f"{source}: no such file", remedy="name a Python file that declares a bhemu.Program")
     name = f"bhemu_program_{source.stem}"

@@ -28,8 +28,10 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.errors import ProgramError
+from bhemu import checks
+from bhemu.errors import MemoryError_, ProgramError
 from bhemu.formats import DataFormat, TileShape
+from bhemu.formats.layout import check_tile_shape
 from bhemu.programs.tensors import Dimension, Tensor, check_whole_tiles, match, place
 
 Array = np.ndarray[Any, Any]
@@ -108,21 +110,30 @@ class Program:
         address: int | None,
         is_output: bool,
     ) -> Tensor:
+        checks.text(name, "name")
+        checks.optional(address, checks.integer, "address", 0, error=MemoryError_)
+        if isinstance(shape, (str, bytes)):
+            raise ProgramError(f"tensor {name!r} has shape {shape!r}", remedy='give a tuple, for example ("M", "N")')
+        sizes = checks.items(shape, "shape")
+        shape = tuple(d if isinstance(d, str) else checks.integer(d, "a dimension", 1) for d in sizes)
+        if tile_shape is not None:
+            tile_shape = check_tile_shape(tile_shape)
         if name in self.tensors:
             raise ProgramError(f"tensor {name!r} is declared twice", remedy="give each tensor its own name")
         if not shape:
             raise ProgramError(f"tensor {name!r} has no dimensions", remedy="declare rows and columns")
-        tensor = Tensor(name, tuple(shape), DataFormat.parse(data_format), tile_shape, is_output, address)
+        tensor = Tensor(name, shape, DataFormat.parse(data_format), tile_shape, is_output, address)
         self.tensors[name] = tensor
         return tensor
 
     def dimension(self, name: str, default: int) -> None:
         """Size of a named dimension where no input file binds it."""
-        self.defaults[name] = default
+        self.defaults[checks.text(name, "name")] = checks.integer(default, "default", 1)
 
     def parameter(self, name: str, default: Any, *, choices: tuple[Any, ...] = (), help: str = "") -> None:
         """Declare a choice for `--set name=value`; read it from `program.parameters[name]`."""
-        self.declared[name] = Parameter(name, default, choices, help)
+        known = tuple(checks.items(choices, "choices"))
+        self.declared[checks.text(name, "name")] = Parameter(name, default, known, checks.text(help, "help"))
         self.parameters[name] = default
 
     def unpack(self, function: ThreadFunction) -> ThreadFunction:
@@ -140,12 +151,12 @@ class Program:
     def _thread(self, index: int, function: ThreadFunction) -> ThreadFunction:
         if self.threads[index] is not None:
             raise ProgramError(f"thread {index} has two functions", remedy="keep one")
-        self.threads[index] = function
+        self.threads[index] = checks.function(function, "function")
         return function
 
     def reference(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: a float64 NumPy model, `f(inputs..., in order of declaration)` -> output or tuple of outputs."""
-        self.reference_function = function
+        self.reference_function = checks.function(function, "function")
         return function
 
     @property
@@ -160,9 +171,10 @@ class Program:
 
     # --- preparing a run --------------------------------------------------------------------------------------------
 
-    def choose(self, settings: Mapping[str, str]) -> None:
-        """Set parameters (by text, as from `--set`) and default sizes of named dimensions."""
-        for name, text in settings.items():
+    def choose(self, settings: Mapping[str, Any]) -> None:
+        """Set parameters and default sizes of named dimensions, by value or by text, as from `--set`."""
+        for name, value in checks.mapping(settings, "settings").items():
+            text = str(value)
             declared = self.declared.get(name)
             if declared is not None:
                 self.parameters[name] = _choice(declared, text)

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from bhemu import checks
 from bhemu.api.tile import Recorder, Tile
 from bhemu.errors import FormatError, ProgramError
-from bhemu.formats import decode
+from bhemu.formats import as_numpy, decode
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.programs.program import Program
 from bhemu.programs.schedule import Schedule
@@ -68,11 +69,15 @@ def random_input(tensor: Tensor, rng: np.random.Generator) -> Array:
     return rng.standard_normal(tensor.shape).astype(np.float32)
 
 
+def _arrays(inputs: Mapping[str, Any]) -> dict[str, Array]:
+    return {name: as_numpy(values) for name, values in checks.mapping(inputs, "inputs").items()}
+
+
 def run_program(
     program: Program,
     inputs: Mapping[str, Array] | None = None,
     *,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any] | None = None,
     seed: int = 0,
     max_cycles: int | None = None,
     allow_open: bool = False,
@@ -84,7 +89,7 @@ def run_program(
     Args:
         program: from `load_program`, or built in Python.
         inputs: arrays by tensor name; inputs that are not given are generated.
-        settings: parameters and dimension sizes by name, as text.
+        settings: parameters and dimension sizes by name, as values or as text.
         seed: of generated inputs.
         max_cycles: give up after so many cycles.
         allow_open: use the recommended choice where no source settles what silicon does.
@@ -94,8 +99,12 @@ def run_program(
     Raises:
         BhemuError: whatever went wrong; no output exists then.
     """
-    given = dict(inputs or {})
-    program.choose(settings or {})
+    checks.instance(program, "program", Program)
+    seed = checks.integer(seed, "seed", 0)
+    max_cycles = checks.optional(max_cycles, checks.integer, "max_cycles", 1, checks.MAX_CLOCKS)
+    checks.optional(progress, checks.function, "progress")
+    given = {} if inputs is None else _arrays(inputs)
+    program.choose({} if settings is None else settings)
     program.bind(given)
     rng = np.random.default_rng(seed)
     tile = Tile(allow_open=allow_open)

@@ -55,7 +55,7 @@ class Schedule:
         self._max_cycles = max_cycles
         self._progress = progress
         self._recorder = tile.recorder
-        # A recorder wants to know after which instruction a core could go on, so the cores are asked in every cycle.
+        # A recorder wants to know after which instruction a core could have gone on, so it looks in every cycle.
         self._quantum = QUANTUM if self._recorder is None else 1
         self.cores = [core_type(tile, program, thread) for thread in range(3)]
         self._tasks = [greenlet(self._body(core)) for core in self.cores]
@@ -86,8 +86,11 @@ class Schedule:
                     continue
                 polls = core.polls
                 if self._recorder is not None:
+                    self._recorder.saw(core.thread, core.sees())
                     self._recorder.resumed(core.thread, core.waits_for_others)
                 self._switch(core, task)
+                if self._recorder is not None:
+                    self._recorder.saw(core.thread, core.sees())
                 if core.polls > polls and not task.dead:
                     polled = True
                 else:
@@ -138,7 +141,10 @@ class Schedule:
         start = int(record.clock)
         while True:
             status = self._tile.coprocessor.run(self._spend(self._quantum))
-            if status != CYCLES_SPENT or self._recorder is not None:
+            if self._recorder is not None:
+                for core in self.cores:
+                    self._recorder.saw(core.thread, core.sees())
+            if status != CYCLES_SPENT:
                 return int(record.clock) > start
             self._spend(0)
             if self._progress is not None:

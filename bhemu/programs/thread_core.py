@@ -22,6 +22,7 @@ from bhemu.isa.instruction_table import suggestion
 from bhemu.isa.instructions import INSTRUCTIONS, encode
 from bhemu.isa.registers import RegisterField, field
 from bhemu.machine.state import FIFO_PUSH_LIMIT
+from bhemu.tensix.frontend.mop import LENGTH_MASK
 
 if TYPE_CHECKING:
     from bhemu.api.tile import Tile
@@ -139,6 +140,7 @@ class Core:
         self.waiting_for = ""
         self.waits_for_others = False
         self._ready: Callable[[], bool] | None = None
+        self._polled: Callable[[], int] | None = None
         self._file = str(program.path) if program.path else ""
         self._recording: list[int] | None = None
 
@@ -212,8 +214,8 @@ class Core:
         """Program MOP template 1 (math Y8); run it with `core.MOP(mop_type=1)`.
 
         Args:
-            outer: passes of the outer loop, 0..127.
-            inner: passes of the inner loop in each of them, 0..127.
+            outer: passes of the outer loop, 0 to 1023.
+            inner: passes of the inner loop in each of them, 0 to 1023.
             loop: body.
             loop1: second body; the two alternate, twice as many in all.
             start: before the inner loop of each outer pass.
@@ -223,8 +225,11 @@ class Core:
             last_of_inner: replaces the last body instruction of the other passes (default: the body's own).
         """
         for name, count in (("outer", outer), ("inner", inner)):
-            if not 0 <= count <= 127:
-                raise AssemblyError(f"MOP {name} count {count} does not fit in 7 bits", remedy="use 0 to 127")
+            if not 0 <= count <= LENGTH_MASK:
+                bits = LENGTH_MASK.bit_length()
+                raise AssemblyError(
+                    f"MOP {name} count {count} does not fit in {bits} bits", remedy=f"use 0 to {LENGTH_MASK}"
+                )
         ending = last_of_inner if last_of_inner is not None else (loop if loop1 == NOP_WORD else loop1)
         self._set_mop([outer, inner, start, end0, end1, loop, loop1, ending if last is None else last, ending])
 
@@ -278,8 +283,10 @@ class Core:
 
     def semaphore(self, index: int) -> int:
         """Value of a semaphore, as the RISC-V core reads it; lets the machine run on, so that a loop may poll it."""
+        semaphore = self.tile.record.semaphore
+        self._polled = lambda: int(semaphore[index])
         self._poll(f"a change of semaphore {int(index)}")
-        return int(self.tile.record.semaphore[index])
+        return int(semaphore[index])
 
     def semaphore_post(self, index: int) -> None:
         """Increment a semaphore from the RISC-V core, stopping at 15 (math Y11a)."""
@@ -343,6 +350,12 @@ class Core:
     def is_ready(self) -> bool:
         """True when the function can go on."""
         return self._ready is None or self._ready()
+
+    def sees(self) -> int:
+        """What decides whether the function goes on: whether its condition holds, or the value that it polls."""
+        if self._ready is not None:
+            return int(self._ready())
+        return self._polled() if self._polled is not None else 0
 
     @property
     def is_polling(self) -> bool:

@@ -1,7 +1,6 @@
-"""The recorded schedule: `tile/schedule.py` with a row for each instruction of a core and each word of the coprocessor.
+"""The observer of a tile's schedule that writes a row for each instruction of a core and each word of the coprocessor.
 
-It is compiled on its own, of the same functions, and takes the same turns: within a turn a core executes one
-instruction at a time, so that each can be seen. A tile without a recorder pays nothing.
+The schedule with it (`make_schedule`) is compiled on its own: a tile without a recorder pays nothing.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated"
@@ -12,45 +11,28 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.isa.memory_map import LOCAL_RAM_BASE, bounds, region
 from bhemu.machine.agents import CORES, T0, T2
+from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.core_state import ASLEEP, BLOCKED, IN_RESET, PUSH
-from bhemu.machine.dispatch import CODE_CACHE, RUN_CORE, call_handler, has_handler, place_value
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.recording import core_columns as column
-from bhemu.recording import log as tensix_column
-from bhemu.recording.buffer_memory import load_i64, store_i64
 from bhemu.recording.core_figures import LOAD_DST, class_of, take_time, writes_float, writes_register
 from bhemu.recording.recorder import CAPACITY as TENSIX_CAPACITY
+from bhemu.recording.recorder import CLOCK_OFFSET, PUSHED, WORDS
 from bhemu.recording.recorder import COUNT as TENSIX_COUNT
-from bhemu.recording.recorder import HEADER as TENSIX_HEADER
-from bhemu.recording.recorder import LOG_FULL, PUSHED, run_recorded
 from bhemu.riscv.decode import sign_extend
 from bhemu.riscv.execute import ACCESS, LIMIT, WORD
-from bhemu.tile.interrupts import take_interrupt
+from bhemu.tensix.frontend.run import make_front_end
 from bhemu.tile.memory_map import PUSH_END, PUSH_FIRST
-from bhemu.tile.schedule import (
-    ADVANCED,
-    NEEDS_HANDLER,
-    after_run,
-    begin_clocks,
-    begin_coprocessor,
-    begin_turn,
-    end_coprocessor,
-    turn_of_core,
-    words_on_the_way,
-)
-from bhemu.tile.turns import COPROCESSOR, NOBODY, choose
-
-# What the entry shall do, in place of a number of clocks
-NOTE_ONLY: Final = -1
-"""Write rows about what has happened outside of the schedule."""
-GO_ON: Final = 0
-ONE_ROUND: Final = 1 << 40
-"""Bit: advance by one round; bit 0 says whether a clock begins with it."""
+from bhemu.tile.observer import HOW, TileObserver
+from bhemu.tile.schedule import make_schedule
 
 _LOAD, _LOAD_FLOAT, _STORE, _STORE_FLOAT, _AMO = 0x03, 0x07, 0x23, 0x27, 0x2F
-_PCBUF, _MAILBOXES, _MAILBOXES_END = 0xFFE80000, 0xFFEC0000, 0xFFED0000
+_PCBUF: Final = region("sync").base
+_MAILBOXES, _MAILBOXES_END = bounds("mailbox")
+_LOCAL_RAM, _LOCAL_RAM_END = LOCAL_RAM_BASE, region("local_ram_upper").end
 
 
 @kernel
@@ -140,7 +122,7 @@ def _woken(t, log, core):
 
 
 @kernel
-def note_states(t, log):
+def _note_states(t, log):
     """Rows about cores that fell asleep, woke up or were reset; at most two a core."""
     for core in range(CORES):
         block = _block(core)
@@ -182,7 +164,7 @@ def _size_of(word):
 @kernel
 def _is_device(address):
     """Neither L1 nor the core's own local RAM."""
-    return address >= L1_SIZE and not (address >= 0xFFB00000 and address < 0xFFB02000)
+    return address >= L1_SIZE and not (address >= _LOCAL_RAM and address < _LOCAL_RAM_END)
 
 
 @kernel
@@ -208,8 +190,11 @@ def _count_pushes(t, log, core, is_push, address, retired):
 
 
 @kernel
-def _keep(t, log, core, moment, pc, word, address, loaded, stored, dividend, divisor, retired):
+def _keep(t, log, core, moment, loaded, retired):
     """The core has executed an instruction (`.ttinsn`: up to four) in round `moment`: count it, write its row."""
+    pc, word = load_i64(log, column.BEFORE_PC), np.int64(load_i64(log, column.BEFORE_WORD))
+    address, stored = load_i64(log, column.BEFORE_ADDRESS), load_i64(log, column.BEFORE_STORED)
+    dividend, divisor = load_i64(log, column.BEFORE_RS1), load_i64(log, column.BEFORE_RS2)
     block = _block(core)
     waited = np.int64(0)
     flags = np.int64(0)
@@ -273,53 +258,37 @@ def _keep(t, log, core, moment, pc, word, address, loaded, stored, dividend, div
 
 
 @kernel
-def _turn_of_core(t, table, core, log, continuing):
-    """`turn_of_core` of the schedule, an instruction at a time."""
-    if not has_handler(table, RUN_CORE):
-        t.needs_place = RUN_CORE
-        return NEEDS_HANDLER
-    under_watch = t.debug_watch[core] != 0
-    recording = False
-    end = load_i64(log, column.CONTINUES_UNTIL)
-    if under_watch:
-        if t.interrupts != 0:
-            take_interrupt(t, core)  # before the pc is looked at
-    elif not continuing:
-        end, recording = begin_turn(t, core)
+def _before_core(t, log, core):
+    """Remember what the instruction finds."""
+    pc = np.int64(t.core_pc[core])
+    word = np.int64(t.l1_u32[pc >> 2]) if pc < L1_SIZE else np.int64(0)
+    source = (word >> 20) & 31
+    store_i64(log, column.BEFORE_ROUND, np.int64(t.core_round[core]))
+    store_i64(log, column.BEFORE_RETIRED, np.int64(t.core_retired[core]))
+    store_i64(log, column.BEFORE_PC, pc)
+    store_i64(log, column.BEFORE_WORD, word)
+    store_i64(log, column.BEFORE_ADDRESS, _address_of(t, core, word))
+    store_i64(log, column.BEFORE_RS1, np.int64(t.core_x[core, (word >> 15) & 31]))
+    store_i64(log, column.BEFORE_RS2, np.int64(t.core_x[core, source]))
+    if word & 0x7F == _STORE_FLOAT:
+        store_i64(log, column.BEFORE_STORED, np.int64(t.core_f[core, source]))
+    else:
+        store_i64(log, column.BEFORE_STORED, np.int64(t.core_x[core, source]))
+
+
+@kernel
+def _after_core(t, log, core, reason, recording):
     block = _block(core)
-    goal = np.int64(t.round_goal)
-    while True:
-        if not _has_room(log):
-            store_i64(log, column.CONTINUES, 1 + core)
-            store_i64(log, column.CONTINUES_UNTIL, end)
-            return LOG_FULL
-        moment = np.int64(t.core_round[core])
-        before = np.int64(t.core_retired[core])
-        pc = np.int64(t.core_pc[core])
-        word = np.int64(t.l1_u32[pc >> 2]) if pc < L1_SIZE else np.int64(0)
-        address = _address_of(t, core, word)
-        dividend = np.int64(t.core_x[core, (word >> 15) & 31])
-        divisor = np.int64(t.core_x[core, (word >> 20) & 31])
-        stored = np.int64(t.core_f[core, (word >> 20) & 31]) if word & 0x7F == _STORE_FLOAT else divisor
-        on = False
-        if under_watch:
-            reason = ACCESS
-            result = turn_of_core(t, table, core)
-        else:
-            t.round_goal = moment + 1
-            reason = call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE))
-            t.round_goal = goal
-            on = reason == LIMIT and t.core_round[core] > moment and moment + 1 < end and not recording
-            result = ADVANCED if on else after_run(t, table, core, reason, recording)
-        retired = np.int64(t.core_retired[core]) - before
-        if retired > 0:
-            loaded = np.int64(t.device_value) if reason == ACCESS else np.int64(-1)
-            _keep(t, log, core, moment, pc, word, address, loaded, stored, dividend, divisor, retired)
-        elif t.core_state[core] == BLOCKED and load_i64(log, block + column.FIRST_TRY) < 0:
-            store_i64(log, block + column.FIRST_TRY, moment)
-            store_i64(log, block + column.FIRST_TRY_PC, pc)
-        if not on:
-            return result
+    moment = load_i64(log, column.BEFORE_ROUND)
+    retired = np.int64(t.core_retired[core]) - load_i64(log, column.BEFORE_RETIRED)
+    if retired > 0:
+        loaded = np.int64(t.device_value) if reason == ACCESS else np.int64(-1)
+        _keep(t, log, core, moment, loaded, retired)
+    elif t.core_state[core] == BLOCKED and load_i64(log, block + column.FIRST_TRY) < 0:
+        store_i64(log, block + column.FIRST_TRY, moment)
+        store_i64(log, block + column.FIRST_TRY_PC, load_i64(log, column.BEFORE_PC))
+    if reason != LIMIT or recording:  # otherwise it has changed nobody's state
+        _note_states(t, log)
 
 
 @kernel
@@ -335,63 +304,44 @@ def _moved(log, first, rounds):
 
 
 @kernel
-def _turn_of_coprocessor(t, table, log):
-    """The turn of the schedule; rows of the coprocessor's words say in which round they were executed."""
-    count = load_i64(log, TENSIX_COUNT)
-    room = (load_i64(log, TENSIX_CAPACITY) - count) // THREADS
-    if room == 0 or not _has_room(log):
-        return LOG_FULL
-    rounds, looked_on = begin_coprocessor(t)
-    on_the_way = words_on_the_way(t)
-    before = np.int64(t.clock)
-    first = np.int64(t.tensix_round)
-    status = run_recorded(t, table, min(rounds, room), log)
-    moved = np.int64(t.clock) - before
-    t.clock = before
-    for i in range(count, load_i64(log, TENSIX_COUNT)):
-        at = TENSIX_HEADER + i * tensix_column.COLUMNS + tensix_column.CLOCK
-        store_i64(log, at, load_i64(log, at) - before + first)
-    if moved > 0:
-        _moved(log, first, moved)
-    return end_coprocessor(t, status, moved, looked_on, on_the_way)
+def _before_words(t, log):
+    """Rows of the coprocessor's words say in which round they were executed."""
+    store_i64(log, CLOCK_OFFSET, np.int64(t.tensix_round) - np.int64(t.clock))
 
 
 @kernel
-def _advance(t, table, log, one_round):
-    """`schedule.advance`, or `one_round.advance_round`; LOG_FULL when the host must take rows away."""
-    result = ADVANCED
-    while result == ADVANCED:
-        goal = np.int64(t.round_goal)
-        continues = load_i64(log, column.CONTINUES)
-        store_i64(log, column.CONTINUES, 0)
-        agent = continues - 1 if continues != 0 else choose(t)
-        if agent == NOBODY:
-            break
-        if agent == COPROCESSOR:
-            result = _turn_of_coprocessor(t, table, log)
-        else:
-            result = _turn_of_core(t, table, agent, log, continues != 0)
-        if result != LOG_FULL:
-            note_states(t, log)
-        if one_round and agent == COPROCESSOR and result == ADVANCED and t.round_goal != goal:
-            break
-    t.clock = t.round_goal - t.free_rounds
-    return result
+def _after_words(t, log, first, moved):
+    if moved > 0:
+        _moved(log, first, moved)
+    store_i64(log, column.FREE, np.int64(t.free_rounds) + moved)
 
 
-def advance_recorded(t, table, amount, log):
-    """`schedule.advance_entry` with a recorder.
+@kernel
+def _begin(t, log):
+    """Note what has happened outside of the schedule: words executed there have moved the clock, too."""
+    if np.int64(t.free_rounds) != load_i64(log, column.FREE):
+        store_i64(log, column.BREAK, load_i64(log, column.GOAL))
+    store_i64(log, column.GOAL, np.int64(t.round_goal))
+    _note_states(t, log)
+
+
+@kernel
+def _is_full(log):
+    words = load_i64(log, TENSIX_COUNT) + THREADS > load_i64(log, TENSIX_CAPACITY)
+    return words or not _has_room(log) or load_i64(log, column.BREAK) >= 0
+
+
+_schedule: Final = make_schedule(
+    TileObserver(WORDS, True, _is_full, _begin, _before_core, _after_core, _before_words, _after_words),
+    make_front_end(WORDS).run,
+)
+_move: Final = _schedule.move
+
+
+def advance_recorded_entry(t, table, log):
+    """`schedule.advance_tile_entry` with a recorder.
 
     Args:
-        amount: of clocks, GO_ON, NOTE_ONLY, or ONE_ROUND with bit 0.
-        log: address of the buffer of core_columns.py, with room for the rows of two turns.
+        log: address of the buffer of core_columns.py, which says what to do, too.
     """
-    one_round = amount >= ONE_ROUND
-    clocks = amount - ONE_ROUND if one_round else amount
-    note_states(t, log)
-    if amount == NOTE_ONLY:
-        return ADVANCED
-    if clocks > 0:
-        begin_clocks(t, clocks)
-        note_states(t, log)
-    return _advance(t, table, log, one_round)
+    return _move(t, table, load_i64(log, HOW), log)

@@ -57,8 +57,8 @@ OWN: Final = 1 << 13
 BASE: Final = TENSIX_HEADER + (TENSIX_ROWS_OF_BUFFER + THREADS) * tensix_column.COLUMNS
 COUNT: Final = BASE
 CAPACITY: Final = BASE + 1
-CONTINUES: Final = BASE + 2
-"""1 + the core in whose turn the rows were full; 0 for none."""
+FREE: Final = BASE + 2
+"""Rounds that took no time, as the schedule counts them: words executed outside of it change the count."""
 WANTED: Final = BASE + 3
 """0: only rows that the profile needs: those with a duration and those that are CHANGED."""
 TENSIX_BEFORE: Final = BASE + 4
@@ -66,9 +66,21 @@ TENSIX_BEFORE: Final = BASE + 4
 MOVED_FROM: Final = BASE + 5
 MOVED_ROUNDS: Final = BASE + 6
 """Rounds without time that are no row yet."""
-CONTINUES_UNTIL: Final = BASE + 7
-"""The round before which that turn ends."""
-CORE_BLOCKS: Final = BASE + 16
+GOAL: Final = BASE + 7
+"""`round_goal` when the observer last looked between two calls."""
+BREAK: Final = BASE + 8
+"""Round in which the count of rounds without time has changed like that; -1: none."""
+
+# What a core's instruction finds
+BEFORE_ROUND: Final = BASE + 9
+BEFORE_RETIRED: Final = BASE + 10
+BEFORE_PC: Final = BASE + 11
+BEFORE_WORD: Final = BASE + 12
+BEFORE_ADDRESS: Final = BASE + 13
+BEFORE_RS1: Final = BASE + 14
+BEFORE_RS2: Final = BASE + 15
+BEFORE_STORED: Final = BASE + 16
+CORE_BLOCKS: Final = BASE + 24
 
 # Block of a core
 FIRST_TRY: Final = 0
@@ -104,7 +116,7 @@ CORE_BLOCK: Final = READY + 64
 FIRST_ROW: Final = CORE_BLOCKS + CORES * CORE_BLOCK
 ROWS: Final = 1 << 15
 SPARE: Final = 32
-"""Rows that one turn may write at most."""
+"""Rows that may be written at most before the schedule asks again whether there is room."""
 WORDS: Final = L1_SIZE // 4
 EXECUTED: Final = FIRST_ROW + ROWS * COLUMNS
 """[core, word of L1]: how often the instruction was executed."""
@@ -113,16 +125,6 @@ CYCLES: Final = EXECUTED + CORES * WORDS
 SIZE: Final = CYCLES + CORES * WORDS
 
 
-def core_of(who: int) -> int:
-    """The core of a row."""
-    return who & 7
-
-
 def kind_of(who: int) -> int:
     """The kind of a row."""
     return who >> 4 & 0xF
-
-
-def size_of(who: int) -> int:
-    """Bytes of the access."""
-    return who >> 8 & 0xF

@@ -1,7 +1,4 @@
-"""How long instructions of the RISC-V cores take at least, as far as the vendor's documents say.
-
-Source of every figure: the pipeline description and the table of load latencies in Tenstorrent's public ISA
-documentation, BlackholeA0/TensixTile/BabyRISCV/README.md, stages EX1 and EX2 and the load/store unit.
+"""How long instructions of the RISC-V cores take at least, by the figures of `isa/data/riscv_timing.toml`.
 
 The model is a lower bound: one instruction enters EX1 in each cycle, in order, when its operands are known. Every
 branch is predicted, every fetch hits the instruction cache, every load from L1 hits the L0 data cache, stores coalesce,
@@ -17,74 +14,54 @@ from typing import Final
 import numpy as np
 from numba import njit
 
+from bhemu.isa.memory_map import LOCAL_RAM_BASE, bounds, region
+from bhemu.isa.riscv_timing import CLASSES as TIMING_CLASSES
+from bhemu.isa.riscv_timing import FACTS, NUMBER
+from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.core_state import LOCAL_RAM
 from bhemu.machine.state import L1_SIZE
 from bhemu.recording import core_columns as column
-from bhemu.recording.buffer_memory import load_i64, store_i64
 
-ALU: Final = 0
-MULTIPLY: Final = 1
-DIVIDE: Final = 2
-FLOAT: Final = 3
-BRANCH_NOT_TAKEN: Final = 4
-JUMP: Final = 5
+ALU: Final = NUMBER["ALU"]
+MULTIPLY: Final = NUMBER["MULTIPLY"]
+DIVIDE: Final = NUMBER["DIVIDE"]
+FLOAT: Final = NUMBER["FLOAT"]
+BRANCH_NOT_TAKEN: Final = NUMBER["BRANCH_NOT_TAKEN"]
+JUMP: Final = NUMBER["JUMP"]
 """Branches taken, and jumps."""
-LOAD_LOCAL: Final = 6
-LOAD_L1: Final = 7
-LOAD_SYNC: Final = 8
-LOAD_COPROCESSOR: Final = 9
-LOAD_REGISTERS: Final = 10
-LOAD_OTHER_RAM: Final = 11
-LOAD_DST: Final = 12
-STORE_L1: Final = 13
-STORE_OTHER: Final = 14
-ATOMIC: Final = 15
-PUSH: Final = 16
-SYSTEM: Final = 17
-FLOAT_OTHER: Final = 18
-CLASSES: Final = 19
+LOAD_LOCAL: Final = NUMBER["LOAD_LOCAL"]
+LOAD_L1: Final = NUMBER["LOAD_L1"]
+LOAD_SYNC: Final = NUMBER["LOAD_SYNC"]
+LOAD_COPROCESSOR: Final = NUMBER["LOAD_COPROCESSOR"]
+LOAD_REGISTERS: Final = NUMBER["LOAD_REGISTERS"]
+LOAD_OTHER_RAM: Final = NUMBER["LOAD_OTHER_RAM"]
+LOAD_DST: Final = NUMBER["LOAD_DST"]
+STORE_L1: Final = NUMBER["STORE_L1"]
+STORE_OTHER: Final = NUMBER["STORE_OTHER"]
+ATOMIC: Final = NUMBER["ATOMIC"]
+PUSH: Final = NUMBER["PUSH"]
+SYSTEM: Final = NUMBER["SYSTEM"]
+FLOAT_OTHER: Final = NUMBER["FLOAT_OTHER"]
+CLASSES: Final = len(TIMING_CLASSES)
+CLASS_NAMES: Final = tuple(entry.name for entry in TIMING_CLASSES)
 
-CLASS_NAMES: Final = (
-    "integer",
-    "multiply",
-    "divide",
-    "floating-point arithmetic",
-    "branch not taken",
-    "branch taken or jump",
-    "load from local RAM",
-    "load from L1",
-    "load from mailbox, PCBuf, TTSync, semaphore",
-    "load from GPRs, configuration, TDMA",
-    "load from control, PIC, NoC registers",
-    "load from another core's local RAM",
-    "load from Dst",
-    "store to L1",
-    "store to local RAM or a register",
-    "atomic in L1",
-    ".ttinsn",
-    "CSR, fence, environment",
-    "other floating point",
-)
-
-LATENCY: Final = (1, 2, 1, 2, 1, 1, 2, 2, 3, 4, 7, 8, 1, 1, 1, 12, 1, 1, 1)
-"""Cycles from entering EX1 until the result can be used, at least, by class. No figure, counted as 1: Dst, CSRs, and
-floating-point moves, comparisons and conversions."""
-_LATENCY: Final = np.array(LATENCY, np.int64)
-DIVIDE_CYCLES: Final = 6
-"""In EX1, at least (up to 33); two when the divisor is 0 or 1 or the quotient overflows."""
-SHORT_DIVIDE_CYCLES: Final = 2
-L1_MISS_EXTRA: Final = 6
-"""Further cycles of a load from L1 that misses the L0 data cache, at least (8 instead of 2)."""
-MISPREDICTED_EXTRA: Final = 4
-"""Further cycles of a mispredicted branch."""
+_LATENCY: Final = np.array([entry.latency for entry in TIMING_CLASSES], np.int64)
+DIVIDE_CYCLES: Final = FACTS["divide"]
+SHORT_DIVIDE_CYCLES: Final = FACTS["short_divide"]
+L1_MISS_EXTRA: Final = FACTS["l1_miss"]
+MISPREDICTED_EXTRA: Final = FACTS["misprediction"]
 
 _WORD: Final = 0xFFFFFFFF
 _LOAD, _LOAD_FLOAT, _FENCE, _IMMEDIATE, _AUIPC = 0x03, 0x07, 0x0F, 0x13, 0x17
 _STORE, _STORE_FLOAT, _AMO, _REGISTER, _LUI = 0x23, 0x27, 0x2F, 0x33, 0x37
 _MADD, _MSUB, _NMSUB, _NMADD, _FLOAT = 0x43, 0x47, 0x4B, 0x4F, 0x53
 _BRANCH, _JALR, _JAL, _SYSTEM = 0x63, 0x67, 0x6F, 0x73
-_LOCAL, _TDMA, _CONTROL, _OTHER_RAM, _NIU = 0xFFB00000, 0xFFB11000, 0xFFB12000, 0xFFB14000, 0xFFB20000
-_MOP_CONFIG, _DST, _GPR, _SYNC, _CONFIG = 0xFFB80000, 0xFFBD8000, 0xFFE00000, 0xFFE80000, 0xFFEF0000
+_LOCAL: Final = LOCAL_RAM_BASE
+_TDMA, _TDMA_END = bounds("tdma")
+_OTHER_RAM, _OTHER_RAM_END = bounds("other_local_ram")
+_DST, _DST_END = bounds("dst")
+_GPR: Final = region("gpr").base
+_SYNC, _SYNC_END = region("pcbuf").base, region("mailbox").end
 
 
 @njit
@@ -94,13 +71,13 @@ def load_class(address):
         return LOAD_L1
     if address >= _LOCAL and address < _LOCAL + LOCAL_RAM:
         return LOAD_LOCAL
-    if address >= _SYNC and address < _CONFIG:
+    if address >= _SYNC and address < _SYNC_END:
         return LOAD_SYNC
-    if address >= _GPR or (address >= _TDMA and address < _CONTROL):
+    if address >= _GPR or (address >= _TDMA and address < _TDMA_END):
         return LOAD_COPROCESSOR
-    if address >= _OTHER_RAM and address < _NIU:
+    if address >= _OTHER_RAM and address < _OTHER_RAM_END:
         return LOAD_OTHER_RAM
-    if address >= _DST and address < _GPR:
+    if address >= _DST and address < _DST_END:
         return LOAD_DST
     return LOAD_REGISTERS
 

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from bhemu.isa.memory_map import Agent, region, region_at
 from bhemu.isa.names import Semaphore
+from bhemu.isa.tile_registers import address_of, tile_register
 from bhemu.machine.agents import CORE_NAMES, T0, T2, B
 from bhemu.recording import core_columns as column
 from bhemu.recording.log import Log
@@ -23,25 +25,14 @@ Array = np.ndarray[Any, Any]
 Executables = Mapping[str, "Executable"] | Callable[[int, int], "Executable | None"]
 """What the cores run: by core name; or a function that is given core and pc (`Machine.executable_at`)."""
 
-_FIFO: Final = range(0xFFE40000, 0xFFE70000)
-_SYNC: Final = range(0xFFE80000, 0xFFEC0000)
-_MAILBOX: Final = range(0xFFEC0000, 0xFFED0000)
-_REGIONS: Final = (
-    (range(0x00180000), "L1"),
-    (range(0xFFB00000, 0xFFB02000), "local RAM"),
-    (range(0xFFB11000, 0xFFB12000), "TDMA"),
-    (range(0xFFB12000, 0xFFB13000), "control"),
-    (range(0xFFB13000, 0xFFB14000), "PIC"),
-    (range(0xFFB14000, 0xFFB1E000), "another core's local RAM"),
-    (range(0xFFB20000, 0xFFB30000), "NoC 0"),
-    (range(0xFFB30000, 0xFFB40000), "NoC 1"),
-    (range(0xFFB40000, 0xFFB80000), "NoC overlay"),
-    (range(0xFFB80000, 0xFFB90000), "MOP configuration"),
-    (range(0xFFBD8000, 0xFFBE0000), "Dst"),
-    (range(0xFFE00000, 0xFFE40000), "GPRs"),
-    (_FIFO, "FIFO"),
-    (range(0xFFEF0000, 0xFFF00000), "configuration"),
-)
+_FIFO: Final = range(region("push0").base, region("push2").end)
+_SEMAPHORES: Final = tile_register("sync", "SEMAPHORE").span
+_SYNC_NAMES: Final = {
+    address_of("sync", "PCBUF_POP"): "PCBuf from B",
+    address_of("sync", "COPROCESSOR_DONE"): "TTSync: instructions in flight",
+    address_of("sync", "MOP_DONE"): "TTSync: a MOP in flight",
+}
+_TRACKED: Final = tuple(region(name).title for name in ("gpr", "config", "tdma"))
 
 
 def device_name(core: int, address: int, *, pushes: bool = False) -> str:
@@ -54,29 +45,25 @@ def device_name(core: int, address: int, *, pushes: bool = False) -> str:
     """
     thread = 0 if core == B else core - T0
     if pushes or address in _FIFO:
-        thread = (address - _FIFO.start) >> 16 if core == B and not pushes else thread
+        thread = (address - _FIFO.start) // region("push0").size if core == B and not pushes else thread
         return f"FIFO of thread {thread} ({THREAD_NAMES[thread]})"
-    if address in _MAILBOX:
-        return f"mailbox with {CORE_NAMES[(address - _MAILBOX.start) >> 12]}"
-    if address in _SYNC:
-        offset = address - _SYNC.start
-        if core == B:
-            return f"PCBuf of T{offset >> 16}"
-        if offset in range(0x20, 0x40):
-            return f"semaphore {(offset - 0x20) >> 2} ({Semaphore((offset - 0x20) >> 2).name})"
-        return {0: "PCBuf from B", 4: "TTSync: instructions in flight", 8: "TTSync: a MOP in flight"}.get(
-            offset, f"{address:#x}"
-        )
-    for region, name in _REGIONS:
-        if address in region:
-            return name
-    return f"{address:#x}"
+    found = region_at(address, cast(Agent, CORE_NAMES[core].rstrip("012")))
+    if found is None:
+        return f"{address:#x}"
+    if found.name == "mailbox":
+        return f"mailbox with {CORE_NAMES[(address - found.base) // found.step]}"
+    if found.name == "pcbuf":
+        return f"PCBuf of T{(address - found.base) // found.step}"
+    if address in _SEMAPHORES:
+        number = (address - _SEMAPHORES.start) // 4
+        return f"semaphore {number} ({Semaphore(number).name})"
+    return _SYNC_NAMES.get(address, f"{address:#x}") if found.name == "sync" else found.title
 
 
 def wait_name(core: int, address: int, *, pushes: bool) -> str:
     """What a blocked access waits for."""
     name = device_name(core, address, pushes=pushes)
-    return f"automatic TTSync before {name}" if name in ("GPRs", "configuration", "TDMA") else name
+    return f"automatic TTSync before {name}" if name in _TRACKED else name
 
 
 class Names:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
 from bhemu.errors import BhemuError
+from bhemu.isa.tile_registers import tile_register
 from bhemu.machine.agents import CORES, T0
-from bhemu.machine.compiler import JIT, compile_entry
+from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.core_state import ASLEEP, PUSH
 from bhemu.machine.origin import line_of_pc
 from bhemu.machine.state import THREADS
 from bhemu.recording import core_columns as column
 from bhemu.recording import log as tensix_column
-from bhemu.recording.core_clock import GO_ON, NOTE_ONLY, ONE_ROUND, advance_recorded
+from bhemu.recording.core_clock import advance_recorded_entry
 from bhemu.recording.core_figures import CLASSES
 from bhemu.recording.core_log import CoreLog, Executables, Names, Segment, count_waits, is_t_core
 from bhemu.recording.log import GET as GETS
@@ -26,17 +26,19 @@ from bhemu.recording.log import Log, Note, Push
 from bhemu.recording.recorder import CAPACITY as TENSIX_CAPACITY
 from bhemu.recording.recorder import COUNT as TENSIX_COUNT
 from bhemu.recording.recorder import HEADER as TENSIX_HEADER
-from bhemu.recording.recorder import LOG_FULL, PUSHED
+from bhemu.recording.recorder import PUSHED
 from bhemu.recording.recorder import ROWS as TENSIX_ROWS
+from bhemu.tile.observer import ENTRY, HOW
+from bhemu.tile.schedule import LOOK
 
 if TYPE_CHECKING:
-    from bhemu.api.tile import Tile
+    from bhemu.tile.cores import Cores
 
 Array = np.ndarray[Any, Any]
 
 LIMIT: Final = 1 << 20
 """Rows that are kept by default, the last ones, of the cores (64 bytes each) and of the coprocessor (128)."""
-_SEMAPHORES: Final = range(0xFFE80020, 0xFFE80040)
+_SEMAPHORES: Final = tile_register("sync", "SEMAPHORE").span
 
 
 class _Chunks:
@@ -69,6 +71,14 @@ class _Chunks:
         return np.concatenate(self._chunks) if self._chunks else np.zeros((0, self._columns), np.int64)
 
 
+class HasCores(Protocol):
+    """A tile. One of a chip comes to the time that it is when it is asked for its cores."""
+
+    @property
+    def cores(self) -> Cores:
+        """The cores."""
+
+
 class CoreRecorder:
     """Records a tile from `attach` on.
 
@@ -95,6 +105,7 @@ class CoreRecorder:
         self._buffer[TENSIX_CAPACITY] = TENSIX_ROWS
         self._buffer[column.CAPACITY] = column.ROWS
         self._buffer[column.WANTED] = int(instructions)
+        self._buffer[column.BREAK] = -1
         for core in range(CORES):
             block = column.CORE_BLOCKS + core * column.CORE_BLOCK
             for at in (column.FIRST_TRY, column.ASLEEP_SINCE, column.LAST_LOAD_PC, column.FIRST_ROUND):
@@ -108,67 +119,56 @@ class CoreRecorder:
         self._turns: tuple[list[tuple[int, Push]], ...] = tuple([(0, Push(0, False))] for _ in range(THREADS))
         self._notes: list[Note] = []
         self._segments: list[Segment] = []
-        self._tile: Tile | None = None
+        self._tile: HasCores | None = None
+        self._cores: Cores | None = None
         self._names = Names()
         self._first_round = 0
         self._first_clock = 0
+        self._segment_begin = 0
+        self._entry: Entry | None = None
+        self.log_address = int(self._buffer.ctypes.data)
+        """Of the buffer, for compiled code."""
 
-    def attach(self, tile: Tile, executables: Executables | None = None) -> None:
+    def attach(self, tile: HasCores, executables: Executables | None = None) -> None:
         """Record what `tile` executes from now on, whenever its clock moves.
 
         Args:
-            tile: the tile.
+            tile: a `bhemu.Tile`, or a tile of a `bhemu.Chip`, `chip[1, 2]`.
             executables: what its cores run, for names and source lines: by core name an `Executable`, or several.
         """
-        self._tile = tile
+        self._tile, self._cores = tile, tile.cores
+        record, buffer = self._cores.record, self._buffer
         self._names = Names(executables)
-        self._first_round, self._first_clock = int(tile.record.round_goal), int(tile.record.clock)
+        self._first_round, self._first_clock = int(record.round_goal), int(record.clock)
+        self._segment_begin = self._first_round
+        buffer[column.FREE] = self._first_round - self._first_clock
         for thread in range(THREADS):
-            self._buffer[PUSHED + thread] = tile.record.fifo_count[thread]
-        entry = compile_entry("advance_recorded", advance_recorded, arguments=3)
-        log: Any = self._buffer.ctypes.data if JIT else self._buffer
-
-        def call(target: Any, table: Any, amount: int, more: int = GO_ON) -> int:
-            if self._buffer[column.COUNT] + 2 * column.SPARE > column.ROWS:
-                self._take_away()
-            start, free = int(tile.record.round_goal), int(tile.record.round_goal - tile.record.clock)
-            status = LOG_FULL
-            while status == LOG_FULL:
-                status = int(entry.call(target, table, amount, log))
-                amount = more
-                if status == LOG_FULL:
-                    self._take_away()
-            self._extend(start, free)
-            return status
-
-        def call_round(target: Any, table: Any, begin: int) -> int:
-            return call(target, table, ONE_ROUND + begin, ONE_ROUND)
-
-        def note() -> None:
-            call(tile.coprocessor.target, tile.coprocessor.table, NOTE_ONLY)
-
-        self._note = note
-        tile.cores.recorded = {"advance": SimpleNamespace(call=call), "advance_round": SimpleNamespace(call=call_round)}
+            buffer[PUSHED + thread] = record.fifo_count[thread]
+        self._entry = compile_entry("advance_recorded", advance_recorded_entry)
+        buffer[ENTRY] = self._entry.address
+        self._cores.observe(self)
 
     def detach(self) -> None:
         """Record no longer."""
-        if self._tile is not None:
+        if self._cores is not None:
             self._settle()
-            self._tile.cores.recorded = {}
-            self._tile = None
+            self._cores.observe(None)
+            self._tile = self._cores = None
 
-    def _extend(self, start: int, free: int) -> None:
-        """Remember how the clock goes with the rounds from `start` on."""
-        record: Any = self._tile.record if self._tile is not None else None
-        end = int(record.round_goal)
-        last = self._segments[-1] if self._segments else None
-        if last is not None and last.end == start and last.free == free:
-            self._segments[-1] = Segment(last.first, end, int(record.free_rounds))
-        elif end > start:
-            self._segments.append(Segment(start, end, int(record.free_rounds)))
+    def advance(self, target: Any, table: Any, how: int) -> int:
+        """Advance the tile as `bhemu.tile.schedule.advance_tile_entry` does, and record it."""
+        assert self._entry is not None
+        self._buffer[HOW] = how
+        return int(self._entry.call(target, table, self.log_address if JIT else self._buffer))
 
-    def _take_away(self) -> None:
+    def take_away(self) -> None:
+        """Move the rows out of the buffer."""
         buffer = self._buffer
+        if buffer[column.BREAK] >= 0 and self._cores is not None:
+            self._segments.append(self._segment(int(buffer[column.BREAK])))
+            self._segment_begin = int(buffer[column.BREAK])
+            buffer[column.FREE] = self._cores.record.free_rounds
+            buffer[column.BREAK] = -1
         count = int(buffer[TENSIX_COUNT])
         end = TENSIX_HEADER + count * tensix_column.COLUMNS
         self._tensix.add(buffer[TENSIX_HEADER:end].reshape(count, tensix_column.COLUMNS).copy())
@@ -181,6 +181,10 @@ class CoreRecorder:
         count_waits(rows, self._waits, self._polls)
         self._follow_pushes(rows)
         self._rows.add(rows)
+
+    def _segment(self, end: int) -> Segment:
+        """How the clock goes with the rounds since the last break."""
+        return Segment(self._segment_begin, end, int(self._buffer[column.FREE]))
 
     def _follow_pushes(self, rows: Array) -> None:
         """What the words that T cores push had to wait for, and semaphores that they post or get."""
@@ -222,11 +226,11 @@ class CoreRecorder:
         return [replace(note, row=note.row - gone) for note in self._notes if note.row >= gone]
 
     def _settle(self) -> None:
-        if self._tile is None:
+        if self._tile is None or self._cores is None:
             raise BhemuError("the recorder is not attached to a tile", remedy="call attach(tile) before the run")
         self._tile.cores.settle()
-        self._note()
-        self._take_away()
+        self.advance(self._cores.coprocessor.target, self._cores.table, LOOK)
+        self.take_away()
 
     def log(self) -> CoreLog:
         """Everything recorded so far; cores that poll or are blocked count up to now.
@@ -235,9 +239,8 @@ class CoreRecorder:
             BhemuError: the recorder has never been attached.
         """
         self._settle()
-        tile = self._tile
-        assert tile is not None
-        buffer, record = self._buffer, tile.record
+        assert self._cores is not None
+        buffer, record = self._buffer, self._cores.record
         blocks = buffer[column.CORE_BLOCKS : column.FIRST_ROW].reshape(CORES, column.CORE_BLOCK).copy()
         rows, waits = self._rows.rows(), Counter(self._waits)
         extra = [row for core in range(CORES) if (row := self._still_blocked(core, blocks[core])) is not None]
@@ -269,13 +272,13 @@ class CoreRecorder:
             rounds=(self._first_round, int(record.round_goal)),
             clocks=int(record.clock) - self._first_clock,
             names=self._names,
-            segments=list(self._segments),
+            segments=[*self._segments, self._segment(int(record.round_goal))],
         )
 
     def _still_blocked(self, core: int, block: Array) -> list[int] | None:
         """A row for an access that has not been made yet."""
-        assert self._tile is not None
-        record = self._tile.record
+        assert self._cores is not None
+        record = self._cores.record
         first, pc = int(block[column.FIRST_TRY]), int(block[column.FIRST_TRY_PC])
         if first < 0 or record.core_state[core] == ASLEEP:
             return None

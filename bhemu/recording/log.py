@@ -73,6 +73,7 @@ class Note:
         kind: STORE (config words), POST or GET (a semaphore).
         values: config words as bank * 256 + word, or the semaphore.
         line: program line.
+        ready: number of log rows when the core could have done it; None: as `row`.
     """
 
     row: int
@@ -81,6 +82,7 @@ class Note:
     kind: str
     values: tuple[int, ...]
     line: int
+    ready: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Push:
     """A word that a core pushed: it could not do so before row `row` - 1 was executed.
 
     Attributes:
-        row: number of log rows when the core went on.
+        row: number of log rows when the core could have gone on.
         own: the core had waited for its own thread only.
     """
 

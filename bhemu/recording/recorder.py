@@ -1,6 +1,6 @@
-"""The recorder: a second clock, compiled on its own, that writes a row for each executed word.
+"""The recorder of a coprocessor: the clock of `tensix/frontend/run.py` with an observer that writes rows of words.
 
-A machine without a recorder runs the plain clock (`tensix/frontend/run.py`) and pays nothing.
+It is compiled on its own: a machine without a recorder pays nothing.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated"
@@ -12,46 +12,40 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.isa.registers import config
 from bhemu.isa.registers import thread as thread_register
+from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.compiler import JIT
 from bhemu.machine.config_access import config_bank, thread_field
 from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_X, PACKER, RWC_DST
-from bhemu.machine.dispatch import NOT_COMPILED, call_handler
-from bhemu.machine.faults import DONE, REFUSED, SCHEDULED, WAIT
-from bhemu.machine.state import THREADS
+from bhemu.machine.kernel import kernel
+from bhemu.machine.state import FIFO_PUSH_LIMIT, THREADS
 from bhemu.recording import log as column
-from bhemu.recording.buffer_memory import load_i64, store_i64
 from bhemu.recording.log import Log, Note, Push
 from bhemu.tensix import coprocessor as plain
-from bhemu.tensix.frontend.fetch import MOP, fetch
-from bhemu.tensix.frontend.gate import is_held, operand, wait_is_over
-from bhemu.tensix.frontend.run import (
-    AFTER,
-    CYCLES_SPENT,
-    EMPTY,
-    FAULTED,
-    NEEDS_HANDLER,
-    STOPPED,
-    step_beside,
-)
-from bhemu.tensix.vector_queue import BEGIN, END
+from bhemu.tensix.frontend.fetch import MOP
+from bhemu.tensix.frontend.gate import operand
+from bhemu.tensix.frontend.observer import WordObserver
+from bhemu.tensix.frontend.run import OBSERVER_FULL, make_front_end
+from bhemu.tile.observer import RESERVED
 
 if TYPE_CHECKING:
     from bhemu.api.tile import Tile
 
-LOG_FULL: Final = 5
-"""The host must take the rows away."""
-
-# Header of the buffer: rows written, rows that fit, then by thread: the last word taken was a MOP, words pushed.
-COUNT: Final = 0
-CAPACITY: Final = 1
-AFTER_MOP: Final = 2
-PUSHED: Final = 5
-HEADER: Final = 8
+# Header of the buffer, behind what every observer's begins with (tile/observer.py): rows written, rows that fit, then
+# by thread: the last word taken was a MOP, words pushed; and what is kept while a thread's expanders work.
+COUNT: Final = RESERVED
+CAPACITY: Final = RESERVED + 1
+AFTER_MOP: Final = RESERVED + 2
+PUSHED: Final = RESERVED + 5
+CLOCK_OFFSET: Final = RESERVED + 8
+"""Added to the clock in a row: the schedule of a tile counts rounds."""
+FIFO_BEFORE: Final = RESERVED + 9
+HEAD_BEFORE: Final = RESERVED + 10
+MOPS_BEFORE: Final = RESERVED + 11
+HEADER: Final = RESERVED + 12
 ROWS: Final = 1 << 15
 
 PACR: Final = INSTRUCTIONS["PACR"].opcode
@@ -88,12 +82,12 @@ _DEST: Final = config("THCON_SEC0_REG5_Dest_cntx0_address")[0]
 _SHARED: Final = 180
 
 
-@njit
+@kernel
 def _word(t, bank, word):
     return np.int64(t.config[0 if word >= _SHARED else bank, word])
 
 
-@njit
+@kernel
 def _describe_pack(t, log, at, thread, bank):
     adc = t.adc
     x0 = np.int64(adc[thread, PACKER, CH0_X])
@@ -109,7 +103,7 @@ def _describe_pack(t, log, at, thread, bank):
     store_i64(log, at + column.PACK_FORMAT, _word(t, bank, _PACK_FORMAT) | base << 32)
 
 
-@njit
+@kernel
 def _describe_unpack(t, log, at, thread, bank, word):
     unpacker = (word >> _BLOCK[0]) & _BLOCK[1]
     context = 0
@@ -132,11 +126,11 @@ def _describe_unpack(t, log, at, thread, bank, word):
     store_i64(log, at + column.UNPACK_SPEED, _word(t, bank, _SPEED[unpacker]))
 
 
-@njit
+@kernel
 def _describe(t, log, at, thread, word, opcode):
     """Write what the instruction finds into row `at`; the row counts once the instruction is done."""
     bank = config_bank(t, thread)
-    store_i64(log, at + column.CLOCK, np.int64(t.clock))
+    store_i64(log, at + column.CLOCK, np.int64(t.clock) + load_i64(log, CLOCK_OFFSET))
     store_i64(log, at + column.THREAD, thread)
     store_i64(log, at + column.WORD, word)
     store_i64(log, at + column.LINE, np.int64(t.gate_line[thread]))
@@ -145,8 +139,8 @@ def _describe(t, log, at, thread, word, opcode):
     store_i64(log, at + column.ALU, _word(t, bank, _ALU))
     owners = np.int64(0)
     for file in range(2):
-        owners |= np.int64(t.math_bank[file]) << file
-        owners |= np.int64(t.unpack_bank[file]) << (2 + file)
+        owners |= np.int64(t.matrix.bank[file]) << file
+        owners |= np.int64(t.unpack.bank[file]) << (2 + file)
         for which in range(2):
             owners |= np.int64(t.src_owner[file, which]) << (4 + 2 * file + which)
     store_i64(log, at + column.OWNERS, owners)
@@ -158,174 +152,72 @@ def _describe(t, log, at, thread, word, opcode):
         _describe_unpack(t, log, at, thread, bank, word)
 
 
-@njit
-def _fetch_recorded(t, log, at, thread):
-    """`fetch`, noting which push the word comes from and how many cycles the expanders spent in silence.
-
-    Each expander takes one word a cycle. Of the words taken here the last delivers the word at the gate; the others
-    were consumed (MOP_CFG, a load of the replay buffer and what it stores). After a MOP there is one dead cycle unless
-    the next word is a MOP (Y8).
-    """
-    before = np.int64(t.fifo_count[thread])
-    head = np.int64(t.fifo_word[thread, t.fifo_head[thread]]) >> 24
-    mops = t.issued[thread, MOP]
-    arrived = fetch(t, thread)
-    after = np.int64(t.fifo_count[thread])
-    silent = load_i64(log, at + column.SILENT)
-    if before > after:
-        silent += before - after - (1 if arrived else 0)
-        if load_i64(log, AFTER_MOP + thread) and head != MOP:
-            silent += 1
-        store_i64(log, AFTER_MOP + thread, 1 if t.issued[thread, MOP] > mops else 0)
-    store_i64(log, at + column.SILENT, silent)
-    return arrived
-
-
-@njit
+@kernel
 def _spare(log, thread):
     """Row that collects what is known of a thread's word before its own row is due."""
     return HEADER + (load_i64(log, CAPACITY) + thread) * column.COLUMNS
 
 
-@njit
-def issue_recorded(t, table, thread, log):
-    """`issue` of the plain clock, with a row for each word that is done."""
+@kernel
+def _is_full(log):
+    return load_i64(log, COUNT) + THREADS > load_i64(log, CAPACITY)
+
+
+@kernel
+def _before_fetch(t, log, thread):
+    store_i64(log, FIFO_BEFORE, np.int64(t.fifo_count[thread]))
+    store_i64(log, HEAD_BEFORE, np.int64(t.fifo_word[thread, t.fifo_head[thread]]) >> 24)
+    store_i64(log, MOPS_BEFORE, np.int64(t.issued[thread, MOP]))
+
+
+@kernel
+def _after_fetch(t, log, thread, arrived):
+    """Note which push the word comes from and how many cycles the expanders spent in silence.
+
+    Each expander takes one word a cycle. Of the words taken here the last delivers the word at the gate; the others
+    were consumed (MOP_CFG, a load of the replay buffer and what it stores). After a MOP there is one dead cycle unless
+    the next word is a MOP (Y8).
+    """
+    at = _spare(log, thread) + column.SILENT
+    before, after = load_i64(log, FIFO_BEFORE), np.int64(t.fifo_count[thread])
+    if before > after:
+        silent = before - after - (1 if arrived else 0)
+        if load_i64(log, AFTER_MOP + thread) and load_i64(log, HEAD_BEFORE) != MOP:
+            silent += 1
+        store_i64(log, AFTER_MOP + thread, 1 if t.issued[thread, MOP] > load_i64(log, MOPS_BEFORE) else 0)
+        store_i64(log, at, load_i64(log, at) + silent)
+
+
+@kernel
+def _before_word(t, log, thread, word):
     at = HEADER + load_i64(log, COUNT) * column.COLUMNS
-    spare = _spare(log, thread)
-    simulator_order = t.simulator_order != 0
-    wait = np.int64(t.wait_word[thread])
-    if simulator_order and wait != 0:
-        if wait_is_over(t, thread):
-            t.wait_word[thread] = np.uint32(0)
-            return DONE
-        return WAIT
-    if t.gate_full[thread] == 0 and not _fetch_recorded(t, log, spare, thread):
-        return EMPTY
-    word = np.int64(t.gate_word[thread])
-    opcode = word >> 24
-    if wait != 0:
-        if wait_is_over(t, thread):
-            t.wait_word[thread] = np.uint32(0)
-            return DONE
-        if is_held(wait, opcode):
-            return WAIT
-    _describe(t, log, at, thread, word, opcode)
-    status = call_handler(table, opcode, t, thread, word)
-    if status == SCHEDULED:  # the loops below ask in each cycle whether something is scheduled
-        status = DONE
-    if status == DONE:
-        store_i64(log, at + column.PUSH, load_i64(log, PUSHED + thread) - np.int64(t.fifo_count[thread]))
-        store_i64(log, at + column.SILENT, load_i64(log, spare + column.SILENT))
-        store_i64(log, spare + column.SILENT, 0)
-        store_i64(log, COUNT, load_i64(log, COUNT) + 1)
-        t.gate_full[thread] = 0
-        t.issued[thread, opcode] += 1
-        if simulator_order and t.wait_word[thread] != 0:
-            if not wait_is_over(t, thread):
-                return WAIT
-            t.wait_word[thread] = np.uint32(0)
-    elif status != WAIT:
-        t.fault_thread = thread
-        t.fault_word = np.uint32(word)
-        t.fault_line = t.gate_line[thread]
-    return status
+    _describe(t, log, at, thread, word, word >> 24)
 
 
-@njit
-def _issue_all(t, table, first, log):
-    """Let the threads from `first` on issue; returns (status, thread that found no handler, whether any moved)."""
-    moved = False
-    for thread in range(first, THREADS):
-        status = issue_recorded(t, table, thread, log)
-        if status == DONE:
-            moved = True
-        elif status in (REFUSED, NOT_COMPILED):
-            return status, thread, moved
-    return DONE, THREADS, moved
+@kernel
+def _after_word(t, log, thread):
+    at = HEADER + load_i64(log, COUNT) * column.COLUMNS
+    silent = _spare(log, thread) + column.SILENT
+    store_i64(log, at + column.PUSH, load_i64(log, PUSHED + thread) - np.int64(t.fifo_count[thread]))
+    store_i64(log, at + column.SILENT, load_i64(log, silent))
+    store_i64(log, silent, 0)
+    store_i64(log, COUNT, load_i64(log, COUNT) + 1)
 
 
-@njit
-def _cycle_beside(t, table, log):
-    """A cycle of `_run_beside` of the plain clock; returns a status."""
-    scheduled = t.macro_pending != 0
-    result = WAIT
-    if scheduled:
-        result = step_beside(t, table, BEGIN)
-        if result in (REFUSED, NOT_COMPILED):
-            return result
-    first = np.int64(t.macro_resume)
-    t.macro_resume = 0
-    status, thread, moved = _issue_all(t, table, first, log)
-    if status != DONE:
-        t.macro_resume = thread if status == NOT_COMPILED else thread + 1
-        return status
-    if scheduled and step_beside(t, table, END) != DONE:
-        return REFUSED
-    return DONE if moved else result
-
-
-@njit
-def run_recorded(t, table, cycles, log):
-    """`run` of the plain clock, which it follows word by word; LOG_FULL when a cycle might not fit."""
-    beside = t.macro_pending != 0
-    for _ in range(cycles):
-        if load_i64(log, COUNT) + THREADS > load_i64(log, CAPACITY):
-            return LOG_FULL
-        if t.cycle_resume > 0 or not beside:
-            first = np.int64(t.cycle_resume)
-            before = t.cycle_moved != 0
-            t.cycle_resume = 0
-            t.cycle_moved = 0
-            status, thread, moved = _issue_all(t, table, first, log)
-            moved = moved or before
-            if status == REFUSED:
-                return FAULTED
-            if status == NOT_COMPILED:
-                t.cycle_resume = thread
-                t.cycle_moved = 1 if moved else 0
-                return NEEDS_HANDLER
-            beside = beside or t.macro_pending != 0
-            if not moved:
-                return STOPPED
-        else:
-            status = _cycle_beside(t, table, log)
-            if status != DONE:
-                return AFTER[status]
-        t.clock += 1
-    return CYCLES_SPENT
+WORDS: Final = WordObserver(_is_full, _before_fetch, _after_fetch, _before_word, _after_word)
+"""Writes a row for each word that is executed."""
+_front_end: Final = make_front_end(WORDS)
+_run, _drain = _front_end.run, _front_end.drain
 
 
 def run_recorded_entry(t, table, cycles, log):
-    """`run_recorded` for `compile_entry`."""
-    return run_recorded(t, table, cycles, log)
+    """The recorder's clock, for `compile_entry`."""
+    return _run(t, table, cycles, log)
 
 
-def drain_recorded(t, table, thread, log):
-    """`drain` of the plain clock; LOG_FULL when a row might not fit."""
-    while True:
-        if load_i64(log, COUNT) + 1 > load_i64(log, CAPACITY):
-            return LOG_FULL
-        scheduled = t.macro_pending != 0
-        moved = False
-        if scheduled:
-            if t.gate_full[thread] == 0 and not _fetch_recorded(t, log, _spare(log, thread), thread):
-                return STOPPED
-            status = step_beside(t, table, BEGIN)
-            if status == REFUSED:
-                return FAULTED
-            if status == NOT_COMPILED:
-                return NEEDS_HANDLER
-            moved = status == DONE
-        status = issue_recorded(t, table, thread, log)
-        if status == REFUSED:
-            return FAULTED
-        if status == NOT_COMPILED:
-            return NEEDS_HANDLER
-        if scheduled and step_beside(t, table, END) != DONE:
-            return FAULTED
-        if status != DONE and not moved:
-            return STOPPED
-        t.clock += 1
+def drain_recorded_entry(t, table, thread, log):
+    """Its `drain`."""
+    return _drain(t, table, thread, log)
 
 
 class Recorder(plain.Coprocessor):
@@ -352,18 +244,21 @@ class Recorder(plain.Coprocessor):
         self._pushes: tuple[list[Push], list[Push], list[Push]] = ([], [], [])
         self._notes: list[Note] = []
         self._own = [False] * THREADS
+        self._seen = [(0, 0)] * THREADS  # what a core would have found last, and the rows after which it first did
+        self._ready: list[int | None] = [None] * THREADS  # rows after which it could go on; None: nobody runs programs
+        self._room: tuple[list[int], list[int], list[int]] = ([], [], [])  # rows after which words had left a FIFO
 
     def attach(self, tile: Tile) -> None:
         """Record what `tile` executes from now on."""
         super().__init__(tile._tiles)
         log: Any = self._buffer.ctypes.data if JIT else self._buffer
-        for name, function in (("run_recorded", run_recorded_entry), ("drain_recorded", drain_recorded)):
+        for name, function in (("run_recorded", run_recorded_entry), ("drain_recorded", drain_recorded_entry)):
             entry = plain._entry(name, function, 3)
 
             def call(tile: Any, table: Any, count: int, entry: Any = entry) -> int:
                 while True:
                     status = int(entry.call(tile, table, count, log))
-                    if status != LOG_FULL:
+                    if status != OBSERVER_FULL:
                         return status
                     self._take_away()
 
@@ -385,17 +280,34 @@ class Recorder(plain.Coprocessor):
         """As the plain coprocessor, remembering when the word could be pushed."""
         accepted = super().push(thread, word, line)
         if accepted:
+            pushes, left = self._pushes[thread], self._room[thread]
+            must_have_left = len(pushes) - FIFO_PUSH_LIMIT
+            ready, own = self._ready[thread], self._own[thread]
+            row = self._row() if ready is None else ready
+            if ready is not None and 0 < must_have_left <= len(left) and left[must_have_left - 1] >= row:
+                row, own = left[must_have_left - 1], True
             self._buffer[PUSHED + thread] += 1
-            self._pushes[thread].append(Push(self._row(), self._own[thread]))
+            pushes.append(Push(row, own))
         return accepted
 
     def note(self, thread: int, kind: str, values: tuple[int, ...], line: int) -> None:
         """Remember what a core did past its FIFO."""
-        self._notes.append(Note(self._row(), len(self._pushes[thread]), thread, kind, values, line))
+        pushes = self._pushes[thread]
+        ready = max(self._ready[thread] or 0, pushes[-1].row if pushes else 0)
+        self._notes.append(Note(self._row(), len(pushes), thread, kind, values, line, ready))
+
+    def saw(self, thread: int, value: int) -> None:
+        """What a thread's core finds, or would find if it were asked."""
+        row = self._row()
+        if self._seen[thread][0] != value:
+            self._seen[thread] = (value, row)
+        left = self._room[thread]
+        left += [row] * (len(self._pushes[thread]) - int(self.record.fifo_count[thread]) - len(left))
 
     def resumed(self, thread: int, waited_for_others: bool) -> None:
-        """The schedule lets a thread's core go on."""
+        """The schedule lets a thread's core go on, which it could have done since it first saw what it sees."""
         self._own[thread] = not waited_for_others
+        self._ready[thread] = max(self._ready[thread] or 0, self._seen[thread][1])
 
     def log(self) -> Log:
         """Everything recorded so far."""

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior, Unimplemented
+from bhemu.isa.memory_map import region
 from bhemu.isa.riscv import NUMBER
 from bhemu.machine.agents import T0, T2
 from bhemu.machine.faults import DONE, fault, open_choice, refuse
@@ -16,7 +17,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.riscv.execute import WORD
 from bhemu.riscv.tensix_status import BUSY, QUEUED, tensix_status
 
-CSRRW, CSRRS, CSRRC = NUMBER["csrrw"], NUMBER["csrrs"], NUMBER["csrrc"]
+CSRRW, CSRRS = NUMBER["csrrw"], NUMBER["csrrs"]
 CSRRWI, CSRRSI = NUMBER["csrrwi"], NUMBER["csrrsi"]
 
 FCSR: Final = 0x003
@@ -82,7 +83,7 @@ STREAM: Final = fault(
     "riscv.csr-stream",
     Unimplemented,
     "on a T core CSR {0:#x} shows the phase or message counter of an overlay stream, which bhemu does not have",
-    remedy="load the stream's register at 0xffb40000",
+    remedy=f"load the stream's register at {region('overlay').base:#x}",
     rule="tile T12",
 )
 HANDLER_WRITES: Final = fault(

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import NonContractualBehavior, UndefinedBehavior
+from bhemu.isa.memory_map import LOCAL_RAM_BASE
 from bhemu.isa.riscv import NUMBER
 from bhemu.machine.core_state import LOAD, LOCAL_RAM_SIZE, PUSH, STORE
 from bhemu.machine.faults import fault, refuse
@@ -35,10 +36,9 @@ STOPPED: Final = 5
 """It stands at a breakpoint."""
 
 WORD: Final = 0xFFFFFFFF
-RAM_BASE: Final = 0xFFB00000
+RAM_BASE: Final = LOCAL_RAM_BASE
 _RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
 _SIGN: Final = 1 << 31
-_LOWEST: Final = -(1 << 31)
 
 BAD_PC: Final = fault(
     "riscv.pc",
@@ -71,7 +71,7 @@ ANDN, ORN, XNOR = _N["andn"], _N["orn"], _N["xnor"]
 MIN, MINU, MAX, MAXU = _N["min"], _N["minu"], _N["max"], _N["maxu"]
 ROL, ROR = _N["rol"], _N["ror"]
 CLZ, CTZ, CPOP, SEXT_B, SEXT_H = _N["clz"], _N["ctz"], _N["cpop"], _N["sext.b"], _N["sext.h"]
-ORC_B, REV8, BREV8, PACK = _N["orc.b"], _N["rev8"], _N["brev8"], _N["pack"]
+ORC_B, REV8, PACK = _N["orc.b"], _N["rev8"], _N["pack"]
 FENCE, FENCE_I = _N["fence"], _N["fence.i"]
 
 
@@ -198,6 +198,8 @@ def run_core(t, core, cache):
     status = LIMIT
     while moment < goal:
         if pc >= L1_SIZE or pc & 3:
+            if moment > horizon:  # somebody else may be refused before
+                break
             refuse(t, BAD_PC, pc, L1_SIZE, before)
             status = FAULTED
             break
@@ -225,6 +227,8 @@ def run_core(t, core, cache):
             address = (a + immediate) & WORD
             size = 4 if n == LW else (1 if n in (LB, LBU) else 2)
             if address & (size - 1):
+                if moment > horizon:
+                    break
                 refuse(t, MISALIGNED, address, size)
                 status = FAULTED
                 break
@@ -254,6 +258,8 @@ def run_core(t, core, cache):
             address = (a + immediate) & WORD
             size = 4 if n == SW else (1 if n == SB else 2)
             if address & (size - 1):
+                if moment > horizon:
+                    break
                 refuse(t, MISALIGNED, address, size)
                 status = FAULTED
                 break

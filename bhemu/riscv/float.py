@@ -29,13 +29,13 @@ from bhemu.tensix.vector.fma import fma
 
 _N: Final = NUMBER
 FLW, FSW = _N["flw"], _N["fsw"]
-FMADD, FMSUB, FNMSUB, FNMADD = _N["fmadd.s"], _N["fmsub.s"], _N["fnmsub.s"], _N["fnmadd.s"]
+FMSUB, FNMSUB, FNMADD = _N["fmsub.s"], _N["fnmsub.s"], _N["fnmadd.s"]
 FADD, FSUB, FMUL = _N["fadd.s"], _N["fsub.s"], _N["fmul.s"]
 FSGNJ, FSGNJN, FSGNJX = _N["fsgnj.s"], _N["fsgnjn.s"], _N["fsgnjx.s"]
 FMIN, FMAX = _N["fmin.s"], _N["fmax.s"]
 FLE, FLT, FEQ = _N["fle.s"], _N["flt.s"], _N["feq.s"]
 FCVT_W_S, FCVT_WU_S, FCVT_S_W, FCVT_S_WU = _N["fcvt.w.s"], _N["fcvt.wu.s"], _N["fcvt.s.w"], _N["fcvt.s.wu"]
-FMV_X_W, FCLASS, FMV_W_X = _N["fmv.x.w"], _N["fclass.s"], _N["fmv.w.x"]
+FCLASS, FMV_W_X = _N["fclass.s"], _N["fmv.w.x"]
 
 SIGN: Final = 0x80000000
 MAGNITUDE: Final = 0x7FFFFFFF

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.isa.tile_registers import tile_register
 from bhemu.machine.agents import CORES
 from bhemu.machine.core_state import (
     ASLEEP,
@@ -27,7 +28,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.riscv.decode import FIRST_SLOW, TTINSN, fields_of
 from bhemu.riscv.execute import LB, LBU, LH, LHU, LW, RAM_BASE, SB, SH, SW, WORD
-from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST
+from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, STREAM_BYTES
 from bhemu.tensix.overlay import peek_stream_register
 
 NOT_RECORDING: Final = -1
@@ -35,8 +36,8 @@ LONGEST_PAUSE: Final = 4096
 """Jumps backwards between attempts, at most."""
 _RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
 
-SEMAPHORES: Final = 0xFFE80020
-SEMAPHORES_END: Final = 0xFFE80040
+SEMAPHORES: Final = tile_register("sync", "SEMAPHORE").span.start
+SEMAPHORES_END: Final = tile_register("sync", "SEMAPHORE").span.stop
 
 
 @kernel
@@ -53,7 +54,9 @@ def peek(t, core, address):
     if address >= SEMAPHORES and address < SEMAPHORES_END and core >= 1 and core <= 3:
         return True, np.int64(t.semaphore[(address - SEMAPHORES) >> 2])
     if address >= OVERLAY_FIRST and address < OVERLAY_END:
-        return peek_stream_register(t, (address - OVERLAY_FIRST) >> 12, (address & 0xFFF) >> 2)
+        return peek_stream_register(
+            t, (address - OVERLAY_FIRST) // STREAM_BYTES, ((address - OVERLAY_FIRST) % STREAM_BYTES) // 4
+        )
     return False, np.int64(0)
 
 

@@ -194,20 +194,20 @@ _LETTER_A: Final = ord("A")
 @instruction(Mode("hand over without UNPACR", OPEN, rule="I.7"))
 def SETDVALID(t, thread, setvalid):
     for which in range(2):
-        if (setvalid >> which) & 1 and t.src_owner[which, t.unpack_bank[which]] == MATRIX:
-            return refuse(t, ALREADY_VALID, _LETTER_A + which, t.unpack_bank[which])
+        if (setvalid >> which) & 1 and t.src_owner[which, t.unpack.bank[which]] == MATRIX:
+            return refuse(t, ALREADY_VALID, _LETTER_A + which, t.unpack.bank[which])
     if not open_choice(t, SETDVALID_FORMAT):
         return REFUSED
     for which in range(2):
         if (setvalid >> which) & 1:
-            bank = t.unpack_bank[which]
+            bank = t.unpack.bank[which]
             t.src_owner[which, bank] = MATRIX
             t.src_format[which, bank] = t.src_format[
                 which, bank ^ 1
             ]  # the documents: a copy held from an earlier unpack
-            t.unpack_bank[which] = bank ^ 1
+            t.unpack.bank[which] = bank ^ 1
     if (setvalid >> SRCA) & 1:
-        t.src_row[thread, SRCA] = thread_field(t, thread, _SRCA_BASE) * _ROWS_PER_BASE
+        t.unpack.src_row[thread, SRCA] = thread_field(t, thread, _SRCA_BASE) * _ROWS_PER_BASE
     if (setvalid >> SRCB) & 1:
-        t.src_row[thread, SRCB] = thread_field(t, thread, _SRCB_BASE) * _ROWS_PER_BASE
+        t.unpack.src_row[thread, SRCB] = thread_field(t, thread, _SRCB_BASE) * _ROWS_PER_BASE
     return DONE

@@ -37,13 +37,13 @@ BANK_NOT_VALID = fault(
 @kernel
 def give_back(t, which):
     """Give the matrix unit's bank of SrcA (0) or SrcB (1) to the unpackers, whoever owns it."""
-    t.src_owner[which, t.math_bank[which]] = UNPACKER
+    t.src_owner[which, t.matrix.bank[which]] = UNPACKER
 
 
 @kernel
 def change_bank(t, which):
     """Move the matrix unit to its other bank of SrcA (0) or SrcB (1)."""
-    t.math_bank[which] = t.math_bank[which] ^ 1
+    t.matrix.bank[which] = t.matrix.bank[which] ^ 1
 
 
 @kernel
@@ -63,8 +63,8 @@ def can_hand_back(t, thread, mask_ab):
         return True
     for which in range(2):
         gives = (mask_ab >> which) & 1 and not _is_kept(t, thread, which)
-        if gives and t.src_owner[which, t.math_bank[which]] != MATRIX:
-            refuse(t, BANK_NOT_VALID, _LETTER_A + which, t.math_bank[which])
+        if gives and t.src_owner[which, t.matrix.bank[which]] != MATRIX:
+            refuse(t, BANK_NOT_VALID, _LETTER_A + which, t.matrix.bank[which])
             return False
     return True
 

@@ -21,7 +21,7 @@ from bhemu.isa.registers import (
     config,
 )
 from bhemu.isa.registers import thread as thread_register
-from bhemu.machine.config_access import UNITS_OF_WORD, config_bank, config_field
+from bhemu.machine.config_access import UNITS_OF_ENTRY, UNITS_OF_WORD, config_bank, config_field
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import ALL_CONFIG_DIRTY
@@ -91,11 +91,17 @@ def read_config(t, bank, word):
 
 
 @kernel
+def _mark_both(t, units):
+    """Tell units that what they keep decoded of either bank is stale."""
+    t.config_dirty[0] = np.uint32(np.int64(t.config_dirty[0]) | units)
+    t.config_dirty[1] = np.uint32(np.int64(t.config_dirty[1]) | units)
+
+
+@kernel
 def _mark(t, bank, word, units):
     """Tell units that their decoded copies of words are stale; `word` says whether both banks are meant."""
     if word >= FIRST_SHARED_WORD:
-        t.config_dirty[0] = np.uint32(np.int64(t.config_dirty[0]) | units)
-        t.config_dirty[1] = np.uint32(np.int64(t.config_dirty[1]) | units)
+        _mark_both(t, units)
     else:
         t.config_dirty[bank] = np.uint32(np.int64(t.config_dirty[bank]) | units)
 
@@ -181,14 +187,14 @@ def _command_counter(t, thread, unpacker, value, reset, advance):
     bit stands (Part III 17) is its plain reading.
     """
     if (value >> reset[1]) & reset[2]:
-        t.context_counter[thread, unpacker] = 0
+        t.unpack.context_counter[thread, unpacker] = 0
     if (value >> advance[1]) & advance[2]:
         bank = config_bank(t, thread)
         count = 1 << config_field(t, bank, _CONTEXT_COUNT[unpacker])
         if config_field(t, bank, _NON_LOG2_EN[unpacker]):
             count = config_field(t, bank, _COUNT_NON_LOG2[unpacker])
-        following = (np.int64(t.context_counter[thread, unpacker]) + 1) & _COUNTER_MASK
-        t.context_counter[thread, unpacker] = 0 if following >= count else following
+        following = (np.int64(t.unpack.context_counter[thread, unpacker]) + 1) & _COUNTER_MASK
+        t.unpack.context_counter[thread, unpacker] = 0 if following >= count else following
 
 
 @instruction(
@@ -203,6 +209,9 @@ def SETC16(t, thread, setc16_reg, setc16_value):
     if setc16_reg == _FP16A_FORCE[0] and setc16_value != 0 and not open_choice(t, FP16A_FORCED, setc16_value):
         return REFUSED
     t.thread_config[thread, setc16_reg] = np.uint16(setc16_value)
+    units = np.int64(UNITS_OF_ENTRY[setc16_reg])
+    if units:
+        _mark_both(t, units)
     if setc16_reg == _RESET_COUNTER_0[0]:
         _command_counter(t, thread, 0, setc16_value, _RESET_COUNTER_0, _ADVANCE_COUNTER_0)
         _command_counter(t, thread, 1, setc16_value, _RESET_COUNTER_1, _ADVANCE_COUNTER_1)
@@ -299,9 +308,3 @@ def STREAMWRCFG(t, thread, stream_id_sel, StreamRegAddr, CfgReg):
     if status == DONE:
         write_config(t, config_bank(t, thread), CfgReg, value)
     return status
-
-
-def write_config_entry(t, bank, word, value):
-    """`write_config` for `compile_entry(..., arguments=3)`: how the host and the cores' memory map write Config."""
-    write_config(t, bank, word, value)
-    return DONE

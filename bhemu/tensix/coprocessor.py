@@ -18,9 +18,11 @@ from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.dispatch import BESIDE, PLACES
 from bhemu.machine.faults import FAULTS
 from bhemu.machine.origin import DEBUG_PORT_LINE
+from bhemu.machine.state import TILE, offset_of
 from bhemu.tensix import units  # registers every instruction
 from bhemu.tensix.frontend import run as clock
 from bhemu.tensix.frontend.beside import beside_entry
+from bhemu.tensix.frontend.gate import wait_left_entry
 from bhemu.tensix.instruction import HANDLERS
 from bhemu.tensix.windows import window_load_entry, window_store_entry
 
@@ -105,6 +107,12 @@ if not JIT:
 def copy_table() -> np.ndarray[Any, Any]:
     """The addresses of all handlers that there are, for another thread."""
     return _addresses.copy()
+
+
+def wait_left(record: Any, thread: int) -> int:
+    """What still holds the wait that a thread of a tile has latched; see `bhemu.tensix.frontend.gate.wait_left`."""
+    tile = record["l1"].ctypes.data - offset_of(TILE, "l1") if JIT else record
+    return int(_entry("wait_left", wait_left_entry, 2).call(tile, thread, 0))
 
 
 class Coprocessor:

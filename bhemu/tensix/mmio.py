@@ -13,28 +13,26 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import UndefinedBehavior
+from bhemu.isa.memory_map import LOCAL_RAM_BASE, bounds, region
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
 from bhemu.machine.faults import REQUEST_PENDING, fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.tensix.overlay import REGISTERS, STREAMS, load_stream_register, store_stream_register
+from bhemu.tensix.overlay import load_stream_register, store_stream_register
 from bhemu.tensix.tdma import load_tdma, store_tdma
 
-MMIO_BASE: Final = 0xFFB00000
-MMIO_FIRST: Final = 0xFFB11000
+MMIO_BASE: Final = LOCAL_RAM_BASE
+"""The coprocessor's instructions count addresses from here."""
+TDMA_FIRST, TDMA_END = bounds("tdma")
+MMIO_FIRST: Final = TDMA_FIRST
 """Lower addresses are private to a core (I.11)."""
-TDMA_FIRST: Final = 0xFFB11000
-TDMA_END: Final = 0xFFB12000
-OVERLAY_FIRST: Final = 0xFFB40000
-OVERLAY_END: Final = 0xFFB80000
-STREAM_BYTES: Final = 4 * REGISTERS
-
-assert OVERLAY_FIRST + STREAMS * STREAM_BYTES == OVERLAY_END
+OVERLAY_FIRST, OVERLAY_END = bounds("overlay")
+STREAM_BYTES: Final = region("overlay").step
 
 BELOW_MMIO = fault(
     "mmio.below",
     UndefinedBehavior,
     "address {0:#x} is below {1:#x}, where the coprocessor reaches nothing",
-    remedy="the scalar unit reaches MMIO from 0xffb11000 up; use LOADIND and STOREIND for L1",
+    remedy=f"the scalar unit reaches MMIO from {MMIO_FIRST:#x} up; use LOADIND and STOREIND for L1",
     rule="I.11",
 )
 UNALIGNED = fault(

@@ -14,53 +14,56 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.errors import UndefinedBehavior, Unimplemented
+from bhemu.isa.memory_map import region
+from bhemu.isa.tile_registers import bits_of, offset_of, registers_of, tile_register
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import STREAM_WORDS
 
-STREAMS: Final = 64
-REGISTERS: Final = 1024
+STREAMS: Final = region("overlay").size // region("overlay").step
+REGISTERS: Final = region("overlay").step // 4
 """Word positions of a stream's 4 KiB window."""
 
-# Register numbers (word offsets inside a stream's window)
-MESSAGES_INCREMENT: Final = 1
-REMOTE_SOURCE: Final = 4
-DEST_BUFFER_START: Final = 8
-DEST_BUFFER_SIZE: Final = 10
-DEST_WRITE_POINTER: Final = 11
-PHASE: Final = 29
-AUTO_CONFIG_POINTER: Final = 31
-SCRATCH: Final = 36
-MESSAGES: Final = 259
-SPACE_UPDATE: Final = 270
-SPACE: Final = 297
 
-SCRATCH_WORDS: Final = 6
-PHASE_BITS: Final = 0xFFFFF
-SPACE_BITS: Final = 0x1FFFF
-MESSAGE_LIMIT: Final = 0x1FFFF
+def _number(name: str) -> int:
+    """A register's number: its word in a stream's window."""
+    return offset_of("stream", name) // 4
+
+
+MESSAGES_INCREMENT: Final = _number("NUM_MSGS_RECEIVED_INC")
+DEST_BUFFER_START: Final = _number("REMOTE_DEST_BUF_START")
+DEST_BUFFER_SIZE: Final = _number("REMOTE_DEST_BUF_SIZE")
+DEST_WRITE_POINTER: Final = _number("REMOTE_DEST_WR_PTR")
+PHASE: Final = _number("CURR_PHASE")
+SCRATCH: Final = _number("SCRATCH")
+MESSAGES: Final = _number("NUM_MSGS_RECEIVED")
+SPACE_UPDATE: Final = _number("REMOTE_DEST_BUF_SPACE_AVAILABLE_UPDATE")
+SPACE: Final = _number("REMOTE_DEST_BUF_SPACE_AVAILABLE")
+
+SCRATCH_WORDS: Final = len(tile_register("stream", "SCRATCH").offsets)
+PHASE_BITS: Final = bits_of("stream", "CURR_PHASE", "PHASE")[1]
+SPACE_BITS: Final = bits_of("stream", "REMOTE_DEST_BUF_SPACE_AVAILABLE", "SPACE")[1]
+MESSAGE_LIMIT: Final = bits_of("stream", "NUM_MSGS_RECEIVED", "MESSAGES")[1]
 """The largest count that STREAMWAIT can name (Y11c)."""
-_INCREMENT_BITS: Final = 0xFFF
+_INCREMENT_BITS: Final = bits_of("stream", "NUM_MSGS_RECEIVED_INC", "MESSAGES")[1]
 _INCREMENT_SPARE: Final = 0xE0000000  # the last-message flag and what lies above the size
 _SPACE_INDEX: Final = 0x3F
 _SPACE_SHIFT: Final = 6
 
 # Plain words: the slot of `t.stream_word` and the bits that are kept, by register number; slot -1 = no plain word.
 _PLAIN: Final[dict[int, int]] = {
-    REMOTE_SOURCE: 24,
-    DEST_BUFFER_START: 17,
-    DEST_BUFFER_SIZE: 17,
-    DEST_WRITE_POINTER: 17,
-    AUTO_CONFIG_POINTER: 17,
-    **{SCRATCH + i: 24 for i in range(SCRATCH_WORDS)},
-    SPACE: 17,
+    offset // 4: bits.mask
+    for row in registers_of("stream")
+    for bits in row.fields
+    if bits.name == "VALUE" or row.offset // 4 == SPACE
+    for offset in row.offsets
 }
 
 
 def _slots() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     slots, kept = np.full(REGISTERS, -1, np.int64), np.zeros(REGISTERS, np.int64)
-    for slot, (register, width) in enumerate(_PLAIN.items()):
-        slots[register], kept[register] = slot, (1 << width) - 1
+    for slot, (register, mask) in enumerate(_PLAIN.items()):
+        slots[register], kept[register] = slot, mask
     return slots, kept
 
 

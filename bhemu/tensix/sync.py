@@ -45,13 +45,6 @@ NO_MUTEX = fault(
     remedy="use mutex 0, 2, 3 or 4",
     rule="math Y11b",
 )
-NOP_PAYLOAD = fault(
-    "sync.nop-payload",
-    UndefinedBehavior,
-    "NOP with payload {0:#08x}",
-    remedy="use the word 0x02000000",
-    rule="math Y4",
-)
 
 
 @kernel

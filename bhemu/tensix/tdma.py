@@ -12,6 +12,8 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import MemoryError_, MissingSpecification, UndefinedBehavior
+from bhemu.isa.memory_map import region
+from bhemu.isa.tile_registers import offset_of, tile_register
 from bhemu.machine.agents import NC, T0, T2, TENSIX
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
@@ -19,24 +21,23 @@ from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.tensix.mover import L1_TO_CONFIG, L1_TO_L1, SIZE_BITS, move
 
 # Offsets of registers
-_PARAMETERS_END: Final = 0x10
-COMMAND: Final = 0x10
-STATUS: Final = 0x14
-TILE_SIZE: Final = 0x18
-ACCUMULATED_SIZE: Final = 0x1C
-ZERO_FLAGS: Final = 0x20
-CLOCK_GATES: Final = 0x24
-HYSTERESIS: Final = 0x28
-MOVE_BASE: Final = 0x2C
-FIFO_SIZE: Final = 0x30
-FIFO_FLAGS: Final = 0x34
-PACK_ADDRESSES: Final = 0x38
-SCALERS: Final = 0x3C
-SCALERS_1: Final = 0x13C
+_PARAMETERS_END: Final = tile_register("tdma", "MOVER_PARAMETER").offsets[-1] + 4
+COMMAND: Final = offset_of("tdma", "COMMAND")
+STATUS: Final = offset_of("tdma", "STATUS")
+TILE_SIZE: Final = offset_of("tdma", "TILE_SIZE")
+ACCUMULATED_SIZE: Final = offset_of("tdma", "ACCUMULATED_SIZE")
+ZERO_FLAGS: Final = offset_of("tdma", "ZERO_FLAGS")
+CLOCK_GATES: Final = offset_of("tdma", "CLOCK_GATES")
+HYSTERESIS: Final = offset_of("tdma", "HYSTERESIS")
+MOVE_BASE: Final = offset_of("tdma", "MOVE_BASE")
+FIFO_SIZE: Final = offset_of("tdma", "FIFO_SIZE")
+FIFO_FLAGS: Final = offset_of("tdma", "FIFO_FLAGS")
+PACK_ADDRESSES: Final = offset_of("tdma", "PACK_ADDRESSES")
+SCALERS: Final = offset_of("tdma", "SCALERS")
+SCALERS_1: Final = offset_of("tdma", "SCALERS_1")
 
-_PACKER_STRIDE: Final = 0x100
-_THREAD_STRIDE: Final = 0x40
-_PACKERS: Final = 4
+(_PACKERS, _PACKER_STRIDE), (_, _THREAD_STRIDE) = tile_register("tdma", "TILE_SIZE").repeat
+_TDMA: Final = region("tdma").base
 _WORD_BITS: Final = 0xFFFFFFFF
 _HALF_BITS: Final = 0xFFFF
 
@@ -135,7 +136,7 @@ def _admit(t, agent, offset):
 @kernel
 def _base(offset):
     """The address that messages name."""
-    return 0xFFB11000 + offset
+    return _TDMA + offset
 
 
 @kernel
@@ -196,7 +197,7 @@ def _scalers(t, unpacker):
     value = np.int64(0)
     for i in range(3):
         value |= np.int64(t.pack.setreg_scaler[i]) << (9 * i)
-    return value | (((np.int64(t.unpack_accumulator[unpacker]) >> 16) & 1) << 31)
+    return value | (((np.int64(t.unpack.accumulator[unpacker]) >> 16) & 1) << 31)
 
 
 @kernel
@@ -228,7 +229,7 @@ def _report(t, packer, place):
             return np.int64(0)
         return np.int64(t.pack.last_tile_size) & _WORD_BITS
     size = np.int64(t.pack.acc_tile_size[thread]) & _HALF_BITS if packer == 0 else np.int64(0)
-    return ((np.int64(t.unpack_accumulator[packer & 1]) & _HALF_BITS) << 16) | size
+    return ((np.int64(t.unpack.accumulator[packer & 1]) & _HALF_BITS) << 16) | size
 
 
 @kernel

@@ -15,17 +15,18 @@ from __future__ import annotations
 from typing import Final
 
 from bhemu.errors import UndefinedBehavior
-from bhemu.isa.instructions import INSTRUCTIONS
+from bhemu.isa.instruction_table import INSTRUCTIONS
+from bhemu.isa.instruction_table import SUB_UNITS as SUB_UNIT_NAMES
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 
 EXECUTE: Final = -1
 """The instruction shall execute; other values are its status."""
 
-SIMPLE: Final = 0
-MAD: Final = 1
-ROUND: Final = 2
-STORE: Final = 3
+SIMPLE: Final = SUB_UNIT_NAMES.index("simple")
+MAD: Final = SUB_UNIT_NAMES.index("mad")
+ROUND: Final = SUB_UNIT_NAMES.index("round")
+STORE: Final = SUB_UNIT_NAMES.index("store")
 SUB_UNITS: Final = 4
 
 DELAYS: Final = 8
@@ -51,24 +52,12 @@ NO_THREAD: Final = 4
 BEGIN: Final = 5
 END: Final = 6
 
-_MAD_WORDS: Final = ("ADD", "ADDI", "LUT", "LUTFP32", "MAD", "MUL", "MULI", "MUL24")
-_LOADS: Final = ("LOAD", "LOADI", "LOADMACRO", "NOP")
-
-
-def sub_unit(mnemonic: str) -> int | None:
-    """Sub-unit of a vector instruction; None for the load sub-unit, which no scheduled instruction uses."""
-    name = mnemonic.removeprefix("SFP")
-    if name in _LOADS:
-        return None
-    if name in _MAD_WORDS:
-        return MAD
-    if name in ("SHFT2", "_STOCH_RND"):
-        return ROUND
-    return STORE if name == "STORE" else SIMPLE
-
-
-SUB_UNIT_OF: Final = {name: sub_unit(name) for name, row in INSTRUCTIONS.items() if row.unit == "vector"}
-"""Sub-unit by mnemonic."""
+SUB_UNIT_OF: Final = {
+    name: None if row.sub_unit == "load" else SUB_UNIT_NAMES.index(row.sub_unit)
+    for name, row in INSTRUCTIONS.items()
+    if row.sub_unit
+}
+"""Sub-unit by mnemonic; None for the load sub-unit, which no scheduled instruction uses."""
 
 WRITE_PORT = fault(
     "vector.macro-write-port",

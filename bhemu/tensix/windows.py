@@ -1,7 +1,7 @@
 """The address windows through which cores reach GPRs and configuration (I.10; tile K7 to K11, T24, T26, T28).
 
-0xffe00000  GPRs: core B sees thread n's 64 words at +0x100*n; a T core sees its own 64, every 256 bytes up to +0xfff.
-0xffef0000  Config bank 0, +0x380 bank 1, +0x700 both (stores), +0xa80 ThreadConfig, 68 words a thread (loads).
+GPRs: core B sees the 64 words of thread n at +0x100*n; a T core sees its own 64, every 256 bytes up to +0xfff.
+Configuration: Config bank 0, then bank 1, both (stores), ThreadConfig, 68 words a thread (loads).
 
 A store takes effect at once, whatever the thread has queued; holding it back for auto TTSync (K19) is the core's part.
 """
@@ -15,26 +15,26 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import BhemuError, NonContractualBehavior, UndefinedBehavior
+from bhemu.isa.memory_map import bounds
 from bhemu.isa.registers import CONFIG_WORDS, THREAD_WORDS
 from bhemu.isa.registers import config as config_register
+from bhemu.isa.tile_registers import address_of, tile_register
 from bhemu.machine.agents import AGENT_NAMES, AGENTS, NC, NOC, T0, TENSIX, B
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.tensix.config import read_config, write_config
 
-GPR_BASE: Final = 0xFFE00000
-GPR_WINDOW: Final = 0x1000
+GPR_BASE, GPR_END = bounds("gpr")
 GPRS: Final = 64
 """Words of one thread."""
 _GPR_BYTES: Final = 4 * GPRS
 
-CONFIG_BASE: Final = 0xFFEF0000
-_BANK_BYTES: Final = 4 * CONFIG_WORDS
-BANK_1: Final = CONFIG_BASE + _BANK_BYTES
-BOTH_BANKS: Final = CONFIG_BASE + 2 * _BANK_BYTES
-THREAD_CONFIG: Final = CONFIG_BASE + 3 * _BANK_BYTES
-CONFIG_END: Final = THREAD_CONFIG + 4 * THREAD_WORDS * THREADS
+CONFIG_BASE: Final = address_of("config", "BANK_0")
+BANK_1: Final = address_of("config", "BANK_1")
+BOTH_BANKS: Final = address_of("config", "BOTH_BANKS")
+THREAD_CONFIG: Final = address_of("config", "THREAD_CONFIG")
+CONFIG_END: Final = tile_register("config", "THREAD_CONFIG").span.stop
 
 WORD_BYTES: Final = 4
 
@@ -58,8 +58,8 @@ UNMAPPED: Final = _fault_of_each_core(
     "unmapped",
     UndefinedBehavior,
     "accesses {0:#x}, where it sees neither a GPR nor a word of configuration",
-    remedy="GPRs are at 0xffe00000 (B: 192 words; T0, T1, T2: their own 64, up to 0xffe00fff), Config at 0xffef0000, "
-    "ThreadConfig from 0xffef0a80 to 0xffef0daf",
+    remedy=f"GPRs are at {GPR_BASE:#x} (B: 192 words; T0, T1, T2: their own 64, up to {GPR_END - 1:#x}), Config at "
+    f"{CONFIG_BASE:#x}, ThreadConfig from {THREAD_CONFIG:#x} to {CONFIG_END - 1:#x}",
     rule="tile T24, T25",
 )
 UNALIGNED: Final = _fault_of_each_core(
@@ -87,7 +87,7 @@ BOTH_BANKS_LOAD: Final = _fault_of_each_core(
     "both-banks-load",
     NonContractualBehavior,
     "loads {0:#x} from the window that stores to both banks: it shows bank 0, and the documents do not support it",
-    remedy="load from bank 0 (0xffef0000) or bank 1 (0xffef0380), or allow open choices to have bank 0 loaded",
+    remedy=f"load from bank 0 ({CONFIG_BASE:#x}) or bank 1 ({BANK_1:#x}), or allow open choices to have bank 0 loaded",
     rule="I.10, tile K8",
 )
 
@@ -105,7 +105,7 @@ _CACHES: Final = 0x1F
 @kernel
 def _check(t, core, address, size, loads):
     """DONE when the core may access `size` bytes at the address, which then lie in a word that exists."""
-    in_gprs = address >= GPR_BASE and address < GPR_BASE + GPR_WINDOW
+    in_gprs = address >= GPR_BASE and address < GPR_END
     in_config = address >= CONFIG_BASE and address < CONFIG_END
     if core in (NC, NOC, TENSIX):
         return refuse(t, NO_ACCESS[core], address)

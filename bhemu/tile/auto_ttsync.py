@@ -20,7 +20,7 @@ from bhemu.isa.instructions import BY_OPCODE, INSTRUCTIONS
 from bhemu.machine.agents import T0, T2
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_SLOTS
-from bhemu.tensix.windows import CONFIG_BASE, GPR_BASE, GPR_WINDOW
+from bhemu.tensix.windows import CONFIG_BASE, GPR_BASE, GPR_END
 
 _TRACKING_WORD: Final = 56
 # Bits of that entry of ThreadConfig
@@ -84,7 +84,7 @@ def _tracked_resource(t, thread, address):
         return 0
     if address >= CONFIG_BASE:
         return CONFIG if tracked & _TRACK_CONFIG else 0
-    if address >= GPR_BASE and address < GPR_BASE + GPR_WINDOW:
+    if address >= GPR_BASE and address < GPR_END:
         return GPRS if tracked & _TRACK_GPRS else 0
     return TDMA if tracked & _TRACK_TDMA else 0
 

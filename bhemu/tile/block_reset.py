@@ -16,20 +16,22 @@ import numpy as np
 
 from bhemu.errors import MissingSpecification
 from bhemu.isa.registers import FIRST_SHARED_WORD
+from bhemu.isa.tile_registers import bit_of
+from bhemu.machine.dst import DST_ROWS
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import ALL_CONFIG_DIRTY, THREADS
 from bhemu.tensix.banks import SRCA, SRCB, UNPACKER
-from bhemu.tensix.matrix.operands import DST_ROWS, SRC_ROWS, forget_srca_row
+from bhemu.tensix.matrix.operands import SRC_ROWS, forget_srca_row
 
-PACKER_BIT: Final = 2
-TDMA_BIT: Final = 8
-SCALAR_BIT: Final = 9
-MATH_BIT: Final = 10
-SRCA_BANKS_BIT: Final = 15
-SRCB_BANKS_BIT: Final = 16
-DST_BIT: Final = 17
-SRCA_COLUMNS_BIT: Final = 19
+PACKER_BIT: Final = bit_of("control", "SOFT_RESET_0", "PACKER")
+TDMA_BIT: Final = bit_of("control", "SOFT_RESET_0", "TDMA")
+SCALAR_BIT: Final = bit_of("control", "SOFT_RESET_0", "SCALAR")
+MATH_BIT: Final = bit_of("control", "SOFT_RESET_0", "MATH")
+SRCA_BANKS_BIT: Final = bit_of("control", "SOFT_RESET_0", "SRCA_BANKS")
+SRCB_BANKS_BIT: Final = bit_of("control", "SOFT_RESET_0", "SRCB_BANKS")
+DST_BIT: Final = bit_of("control", "SOFT_RESET_0", "DST")
+SRCA_COLUMNS_BIT: Final = bit_of("control", "SOFT_RESET_0", "SRCA_COLUMNS")
 """Columns 0 to 3; the next three bits are the others."""
 
 FIRST_SCALAR_WORD: Final = 64
@@ -61,8 +63,8 @@ def _zero_srca(t, first, count):
 
 @kernel
 def _return_banks(t, file):
-    t.math_bank[file] = 0
-    t.unpack_bank[file] = 0
+    t.matrix.bank[file] = 0
+    t.unpack.bank[file] = 0
     for bank in range(2):
         t.src_owner[file, bank] = UNPACKER
 

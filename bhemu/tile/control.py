@@ -1,7 +1,7 @@
-"""Control, debug and status registers of the tile, 0xffb12000 (tile K31 to K42).
+"""Control, debug and status registers of the tile (tile K31 to K42).
 
-control_registers.py lists them. Here are those that act; what hides behind the debug ports is in the modules debug_*.py
-and injection.py.
+control_registers.py says what becomes of each. Here are those that act; what hides behind the debug ports is in
+debug_ports/ and injection.py.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -13,7 +13,9 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import UndefinedBehavior, Unimplemented
+from bhemu.isa.memory_map import region
 from bhemu.isa.registers import CONFIG_WORDS, THREAD_WORDS
+from bhemu.isa.tile_registers import bit_of, offset_of
 from bhemu.machine.agents import NC, T0
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.faults import REFUSED as STATUS_REFUSED
@@ -41,36 +43,36 @@ from bhemu.tile.injection import load_status as load_push_status
 from bhemu.tile.injection import store_control as store_push_control
 from bhemu.tile.reset import store_soft_reset
 
-BUS_CONTROL: Final = 0x054
-CONFIG_READ: Final = 0x058
-BUS_DATA: Final = 0x05C
-FEATURE_DISABLE: Final = 0x068
-ARRAY_DATA: Final = 0x06C
-CONFIG_DATA: Final = 0x078
-DEBUG_CONTROL_0: Final = 0x080
-DEBUG_STATUS_0: Final = 0x088
-DEBUG_STATUS_1: Final = 0x08C
-PUSH_STATUS: Final = 0x0A8
-STICKY_BITS: Final = 0x0B4
-SOFT_RESET: Final = 0x1B0
-WATCHDOG_CONTROL: Final = 0x1E4
-WALL_CLOCK_0: Final = 0x1F0
-WALL_CLOCK_1: Final = 0x1F4
-WALL_CLOCK_1_AT: Final = 0x1F8
-DISABLE_RESET: Final = 0x224
-RESET_PC_T0: Final = 0x228
-RESET_OVERRIDE_T: Final = 0x234
-RESET_PC_NC: Final = 0x238
-RESET_OVERRIDE_NC: Final = 0x23C
+BUS_CONTROL: Final = offset_of("control", "DBG_BUS_CTRL")
+CONFIG_READ: Final = offset_of("control", "TENSIX_CREG_READ")
+BUS_DATA: Final = offset_of("control", "DBG_RD_DATA")
+FEATURE_DISABLE: Final = offset_of("control", "DBG_FEATURE_DISABLE")
+ARRAY_DATA: Final = offset_of("control", "DBG_ARRAY_RD_DATA")
+CONFIG_DATA: Final = offset_of("control", "TENSIX_CREG_RDDATA")
+DEBUG_CONTROL_0: Final = offset_of("control", "RISC_DBG_CNTL_0")
+DEBUG_STATUS_0: Final = offset_of("control", "RISC_DBG_STATUS_0")
+DEBUG_STATUS_1: Final = offset_of("control", "RISC_DBG_STATUS_1")
+PUSH_STATUS: Final = offset_of("control", "INSTRN_BUF_STATUS")
+STICKY_BITS: Final = offset_of("control", "FPU_STICKY_BITS")
+SOFT_RESET: Final = offset_of("control", "SOFT_RESET_0")
+WATCHDOG_CONTROL: Final = offset_of("control", "WDT_CNTL")
+WALL_CLOCK_0: Final = offset_of("control", "WALL_CLOCK_0")
+WALL_CLOCK_1: Final = offset_of("control", "WALL_CLOCK_1")
+WALL_CLOCK_1_AT: Final = offset_of("control", "WALL_CLOCK_1_AT")
+DISABLE_RESET: Final = offset_of("control", "DISABLE_RESET")
+RESET_PC_T0: Final = offset_of("control", "TRISC0_RESET_PC")
+RESET_OVERRIDE_T: Final = offset_of("control", "TRISC_RESET_PC_OVERRIDE")
+RESET_PC_NC: Final = offset_of("control", "NCRISC_RESET_PC")
+RESET_OVERRIDE_NC: Final = offset_of("control", "NCRISC_RESET_PC_OVERRIDE")
 
-SOFT_RESET_BITS: Final = 0x7FFFFFFF
+SOFT_RESET_BITS: Final = (1 << bit_of("control", "SOFT_RESET_0", "IGNORED")) - 1
 """Bit 31 is ignored (T17)."""
 COUNTER_START: Final = 1
 
 NO_REGISTER: Final = fault(
     "control.register",
     UndefinedBehavior,
-    "there is no register at {0:#x} of the control block (0xffb12000)",
+    f"there is no register at {{0:#x}} of the control block ({region('control').base:#x})",
     remedy="tile K31 lists the registers",
     rule="tile K31",
 )

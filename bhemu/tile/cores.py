@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
+from bhemu import checks
 from bhemu.errors import BhemuError, UndefinedBehavior
 from bhemu.isa.riscv import disassemble_riscv
-from bhemu.machine.agents import CORE_NAMES, NOC, B
+from bhemu.machine.agents import CORE_NAMES, CORES, NOC, B
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_DEBUGGER, HALTED, IN_RESET, LOCAL_RAM_SIZE, RUNNING
 from bhemu.machine.dispatch import (
@@ -32,9 +33,11 @@ from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import run_core_entry
 from bhemu.riscv.slow import slow_core_entry
 from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_value
-from bhemu.tile import one_round, schedule
+from bhemu.tensix.frontend.run import OBSERVER_FULL
+from bhemu.tile import schedule
 from bhemu.tile.memory_map import device_load_entry, device_store_entry
 from bhemu.tile.noc.transfer import atomic_entry, start
+from bhemu.tile.observer import Observer
 from bhemu.tile.turns import run_turns_entry
 
 Array = np.ndarray[Any, Any]
@@ -62,8 +65,6 @@ def _entry(name: str, function: Callable[..., int], arguments: int = 2) -> Entry
 
 def ensure_entries() -> None:
     """Compile what lets tiles move, or fetch it from the cache: for `bhemu warm`."""
-    _entry("advance", schedule.advance_entry)
-    _entry("advance_round", one_round.advance_round_entry)
     _entry("settle_cores", schedule.settle_cores_entry)
     _entry("noc_atomic", atomic_entry, 3)
 
@@ -105,8 +106,9 @@ class CoreView:
 
     @pc.setter
     def pc(self, value: int) -> None:
+        address = checks.integer(value, "pc", 0, 0xFFFFFFFF)
         self._cores.settle()
-        self._record.core_pc[self.number] = value
+        self._record.core_pc[self.number] = address
         self._record.core_request[self.number] = 0
 
     @property
@@ -166,8 +168,9 @@ class Cores:
         """Names a core's pc in messages, as a symbol and a source line; the loader replaces it."""
         self.pusher: Callable[[int, int], int] = self._likely_pusher
         """Which core pushed a word to a thread from a pc, the thread's own or B; the loader replaces it."""
-        self.recorded: Mapping[str, Any] = {}
-        """What a recorder (`bhemu.recording`) has in the place of the entries `advance` and `advance_round`."""
+        self.observer: Observer | None = None
+        """Who looks at everything that the tile executes; `observe` sets it."""
+        self._observed: Callable[[Observer | None], None] = lambda observer: None
 
     @property
     def coprocessor(self) -> Coprocessor:
@@ -180,7 +183,7 @@ class Cores:
             if core not in CORE_NAMES:
                 raise UndefinedBehavior(f"core {core!r} does not exist", remedy=f"use one of {', '.join(CORE_NAMES)}")
             core = CORE_NAMES.index(core)
-        return CoreView(self, core)
+        return CoreView(self, checks.integer(core, "core", 0, CORES - 1))
 
     def advance(self, clocks: int) -> int | None:
         """Let `clocks` clocks of the tile pass; returns the number of a core that stands at a breakpoint, or None.
@@ -190,29 +193,38 @@ class Cores:
         Raises:
             BhemuError: an instruction of a core or of the coprocessor was refused. A core at fault stands still.
         """
-        return self._advance(self.recorded.get("advance") or _entry("advance", schedule.advance_entry), clocks)
+        return self._advance(-max(clocks, 0), schedule.GO_ON)
 
     def advance_round(self, begin: bool) -> int | None:
-        """Let one round pass, for debuggers; see `bhemu.tile.one_round` and `advance`.
+        """Let one round pass, for debuggers; see `advance`.
 
-        `record.round_goal` grows by one more than `begin` when the round took no time; the next one then belongs to the
-        same clock and is not begun, and `advance(0)` would complete that clock.
+        A round in which the coprocessor executes something takes no time: `record.round_goal` then grows by one more
+        than `begin`. The next round belongs to the same clock and is not begun, and `advance(0)` would complete that
+        clock.
 
         Args:
             begin: the clock before is complete.
         """
-        entry = self.recorded.get("advance_round") or _entry("advance_round", one_round.advance_round_entry)
-        return self._advance(entry, int(begin))
+        return self._advance(schedule.BEGIN_ROUND if begin else schedule.GO_ON_ROUND, schedule.GO_ON_ROUND)
 
-    def _advance(self, entry: Entry, amount: int) -> int | None:
+    def _advance(self, how: int, go_on: int) -> int | None:
         coprocessor = self._coprocessor
+        ensure_place(ADVANCE_TILE)
         while True:
-            status = entry.call(coprocessor.target, coprocessor.table, amount)
-            amount = 0
+            if self.observer is None:
+                status = coprocessor.call_place(ADVANCE_TILE, coprocessor.table, how)
+            else:
+                status = self.observer.advance(coprocessor.target, coprocessor.table, how)
+            how = go_on
             if status == schedule.ADVANCED:
                 return None
             if self.attend(status) == schedule.AT_BREAKPOINT:
                 return int(self.record.stopped_core)
+
+    def observe(self, observer: Observer | None) -> None:
+        """Let an observer look at everything that the tile executes from now on; None: nobody looks any more."""
+        self.observer = observer
+        self._observed(observer)
 
     def attend(self, status: int) -> int:
         """Do what compiled code has stopped for, with a status of `bhemu.tile.schedule`; returns the status.
@@ -226,6 +238,9 @@ class Cores:
                 coprocessor.supply()
             except BhemuError as error:
                 raise self._pushed(error) from None
+        elif status == OBSERVER_FULL:
+            assert self.observer is not None
+            self.observer.take_away()
         elif status == schedule.CORE_FAULTED:
             raise self._fault()
         elif status == schedule.TENSIX_FAULTED:
@@ -237,15 +252,17 @@ class Cores:
         """The table of handlers, as entries take it."""
         return self._coprocessor.table
 
-    def connect(self, carry_out: Callable[[int], None]) -> None:
+    def connect(self, carry_out: Callable[[int], None], observed: Callable[[Observer | None], None]) -> None:
         """Put a chip around the tile: NoC requests that another node takes part in are no longer refused.
 
         Args:
             carry_out: carries out a request of the tile, by its number (machine/noc_state.py), and sets its `status`
                 and `responses`. WAIT: nothing was changed; the core tries again. BhemuError: the core's instruction is
                 refused.
+            observed: told of the observer that `observe` sets.
         """
         self.record.noc_connected = 1
+        self._observed = observed
         self._coprocessor.carry_out = partial(self._carry_out, carry_out)
 
     def _carry_out(self, carry_out: Callable[[int], None]) -> None:

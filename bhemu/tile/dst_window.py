@@ -1,4 +1,4 @@
-"""The window at 0xffbd8000 through which T cores access Dst (tile K45 to K47).
+"""The window through which T cores access Dst (tile K45 to K47).
 
 What an element is, and whether it is converted between the order of bits in Dst and the core's, is configured for each
 thread (Config RISC_DEST_ACCESS_CTRL_SEC):
@@ -26,10 +26,10 @@ import numpy as np
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.registers import config
 from bhemu.machine.config_access import config_bank
+from bhemu.machine.dst import DST_ROWS, LOW_HALF, bf16_of_cell, cell_of_bf16, cell_of_fp16, fp16_of_cell, high_row
 from bhemu.machine.faults import DONE, REFUSED, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
-from bhemu.tensix.matrix.operands import DST_ROWS, high_row
 
 FLOAT32: Final = 0
 INT32: Final = 1
@@ -39,7 +39,6 @@ INT16: Final = 4
 INT8: Final = 5
 
 COLUMNS: Final = 16
-LOW_HALF: Final = 8
 """The low halves of a 32-bit row lie so many physical rows after the high halves (rules I.3)."""
 _WIDTH: Final = np.array([4, 4, 2, 2, 2, 1, 0, 0], np.int64)
 """Bytes of an element; formats 6 and 7 are reserved."""
@@ -83,18 +82,6 @@ PAST_END: Final = fault(
 
 
 @kernel
-def _permuted(cell):
-    """IEEE order of a BF16 cell, or of the high half of a 32-bit one (K46)."""
-    return (cell & 0x8000) | ((cell & 0xFF) << 7) | ((cell >> 8) & 0x7F)
-
-
-@kernel
-def _cell(bits):
-    """The inverse of `_permuted`."""
-    return (bits & 0x8000) | ((bits & 0x7F) << 8) | ((bits >> 7) & 0xFF)
-
-
-@kernel
 def value_of_cells(fmt, high, low, raw, unsigned):
     """What a load gives.
 
@@ -114,14 +101,14 @@ def value_of_cells(fmt, high, low, raw, unsigned):
     if raw:
         return (high << 16) | low if fmt <= INT32 else high
     if fmt <= INT32:
-        value = (_permuted(high) << 16) | low
+        value = (bf16_of_cell(high) << 16) | low
         if fmt == INT32 and value >> 31:
             return -(value & 0x7FFFFFFF) & 0xFFFFFFFF
         return value
     if fmt == FP16:
-        return (high & 0x8000) | ((high & 0x1F) << 10) | ((high >> 5) & 0x3FF)
+        return fp16_of_cell(high)
     if fmt == BF16:
-        return _permuted(high)
+        return bf16_of_cell(high)
     if high & 0x8000 and not unsigned:
         return -(high & 0x7FFF) & 0xFFFF
     return high
@@ -142,13 +129,13 @@ def cells_of_value(fmt, value, raw, unsigned):
             return value >> 16, value & 0xFFFF
         if fmt == INT32 and value >> 31:
             value = (1 << 31) | min(-(value - (1 << 32)), 0x7FFFFFFF)  # the lowest number is clamped
-        return _cell(value >> 16), value & 0xFFFF
+        return cell_of_bf16(value >> 16), value & 0xFFFF
     if raw:
         return value, none
     if fmt == FP16:
-        return (value & 0x8000) | ((value & 0x3FF) << 5) | ((value >> 10) & 0x1F), none
+        return cell_of_fp16(value), none
     if fmt == BF16:
-        return _cell(value), none
+        return cell_of_bf16(value), none
     if value & 0x8000 and not unsigned:
         return 0x8000 | min(0x10000 - value, 0x7FFF), none
     return value, none

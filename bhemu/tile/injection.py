@@ -13,15 +13,16 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import UndefinedBehavior
+from bhemu.isa.tile_registers import bit_of, offset_of
 from bhemu.machine.faults import DONE, REFUSED, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import DEBUG_PORT_LINE
 from bhemu.machine.state import FIFO_PUSH_LIMIT, THREADS
 from bhemu.tensix.frontend.fetch import MOP, side_push
 
-CONTROL_0: Final = 0x0A0
-CONTROL_1: Final = 0x0A4
-PUSH_LSB: Final = 4
+CONTROL_0: Final = offset_of("control", "INSTRN_BUF_CTRL0")
+CONTROL_1: Final = offset_of("control", "INSTRN_BUF_CTRL1")
+PUSH_LSB: Final = bit_of("control", "INSTRN_BUF_CTRL0", "PUSH_0")
 
 FULL: Final = fault(
     "injection.full",

@@ -13,6 +13,8 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import UndefinedBehavior
+from bhemu.isa.memory_map import region
+from bhemu.isa.tile_registers import bits_of, offset_of, tile_register
 from bhemu.machine.agents import CORES, NC, B
 from bhemu.machine.core_state import ASLEEP, BLOCKED, RUNNING
 from bhemu.machine.device_state import RTZ_CONFIG
@@ -22,22 +24,21 @@ from bhemu.riscv.poll import NOT_RECORDING, wake
 from bhemu.tile.noc.niu_registers import RTZ_ENABLES
 from bhemu.tile.reset import agent_round
 
-SOFTWARE: Final = 32
-HARDWARE: Final = 4
+SOFTWARE: Final = len(tile_register("pic", "SOFTWARE_IRQ").offsets)
+HARDWARE: Final = len(tile_register("pic", "HARDWARE_IRQ").offsets)
 IRQS: Final = SOFTWARE + HARDWARE
 _OF_NIU_0: Final = 1
 _OF_NIU_1: Final = 2
 
-# Offsets from 0xffb13000
-_ENABLES_END: Final = 0x18
-_CORE_BYTES: Final = 0x0C
-_HANDLING: Final = 2
+_CORE_BYTES: Final = offset_of("pic", "NC_SOFTWARE_ENABLES")
+_ENABLES_END: Final = 2 * _CORE_BYTES
+_HANDLING: Final = offset_of("pic", "B_HANDLING") // 4
 """Third word of each core: the number of the IRQ being handled."""
-_RAISED_FIRST: Final = 0x18
-_HARDWARE_FIRST: Final = 0x98
-_HANDLERS_FIRST: Final = 0xA8
-_HANDLERS_END: Final = 0x138
-_HARDWARE_BITS: Final = 0xF
+_RAISED_FIRST: Final = offset_of("pic", "SOFTWARE_IRQ")
+_HARDWARE_FIRST: Final = offset_of("pic", "HARDWARE_IRQ")
+_HANDLERS_FIRST: Final = offset_of("pic", "SOFTWARE_HANDLER")
+_HANDLERS_END: Final = tile_register("pic", "HARDWARE_HANDLER").offsets[-1] + 4
+_HARDWARE_BITS: Final = bits_of("pic", "B_HARDWARE_ENABLES", "ENABLES")[1]
 
 NO_CORE: Final = -1
 
@@ -45,7 +46,7 @@ NO_REGISTER: Final = fault(
     "interrupts.register",
     UndefinedBehavior,
     "the interrupt controller has no register at offset {0:#x}",
-    remedy="its registers are from 0xffb13000 to 0xffb13137",
+    remedy=f"its registers are from {region('pic').base:#x} to {region('pic').end - 1:#x}",
     rule="tile K22",
 )
 

@@ -12,16 +12,17 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.isa.memory_map import LOCAL_RAM_BASE, region
 from bhemu.machine.agents import CORES, NC, T0, T1, T2, B
 from bhemu.machine.core_state import ASLEEP, LOCAL_RAM_SIZE
 from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
 
-_BLOCK: Final = 0x2000
+_BLOCK: Final = region("other_local_ram").step
 _CORE_OF_BLOCK: Final = np.array([B, NC, T0, T1, T2], np.int64)
 """Order of the second addresses and of the snapshots."""
 _SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
-OWN_RAM_FIRST: Final = 0xFFB00000
+OWN_RAM_FIRST: Final = LOCAL_RAM_BASE
 
 
 @kernel

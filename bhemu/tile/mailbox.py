@@ -1,7 +1,7 @@
 """Mailboxes: FIFOs of words from each of cores B, T0, T1, T2 to each of them (tile K13 to K15).
 
-Core c pushes with a store to 0xffec0000 + 0x1000 * j into the mailbox from c to j; a load there pops the mailbox from j
-to c. NC, the NoC and the coprocessor have none: the memory map shows them nothing here.
+Core c pushes with a store to window j into the mailbox from c to j; a load there pops the mailbox from j to c. NC, the
+NoC and the coprocessor have none: the memory map shows them nothing here.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -12,12 +12,13 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.isa.tile_registers import offset_of
 from bhemu.machine.device_state import MAILBOX_WORDS
 from bhemu.machine.faults import DONE, WAIT
 from bhemu.machine.kernel import kernel
 
 _PARTNERS: Final = 4
-_STATUS_BIT: Final = 4
+_STATUS_BIT: Final = offset_of("mailbox", "MAILBOX_STATUS")
 
 
 @kernel

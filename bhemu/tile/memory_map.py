@@ -13,13 +13,14 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import UndefinedBehavior
+from bhemu.isa.memory_map import L1_SIZE, bounds, region
 from bhemu.machine.agents import AGENT_NAMES, AGENTS, T0, T2, B
 from bhemu.machine.faults import DONE, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
 from bhemu.tensix.frontend.fetch import MOP, fifo_push, side_push
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, TDMA_END, TDMA_FIRST, mmio_load, mmio_store
-from bhemu.tensix.windows import CONFIG_BASE, GPR_BASE, window_load, window_store
+from bhemu.tensix.windows import window_load, window_store
 from bhemu.tile.auto_ttsync import must_wait_for_own_thread
 from bhemu.tile.control import control_load, control_store
 from bhemu.tile.dst_window import dst_load, dst_store
@@ -40,6 +41,23 @@ from bhemu.tile.sync_window import sync_load, sync_store
 
 WORD_BYTES: Final = 4
 
+CONTROL_FIRST, CONTROL_END = bounds("control")
+PIC_FIRST, PIC_END = bounds("pic")
+SNAPSHOT_FIRST, SNAPSHOT_END = bounds("pc_snapshot")
+OTHER_RAM_FIRST, OTHER_RAM_END = bounds("other_local_ram")
+NIU_FIRST, NIU_END = region("niu0").base, region("niu1").end
+NIU_BYTES: Final = region("niu0").size
+MOP_CONFIG_FIRST, MOP_CONFIG_END = bounds("mop_config")
+DST_FIRST, DST_END = bounds("dst")
+GPR_FIRST, GPR_END = bounds("gpr")
+PUSH_FIRST, PUSH_END = region("push0").base, region("push2").end
+PUSH_BYTES: Final = region("push0").size
+SYNC_FIRST, SYNC_END = bounds("pcbuf")
+"""For core B buffers alone; T cores see their own, TTSync and semaphores at the first addresses."""
+MAILBOX_FIRST, MAILBOX_END = bounds("mailbox")
+MAILBOX_BYTES: Final = region("mailbox").step
+CONFIG_FIRST, CONFIG_END = bounds("config")
+
 
 def _fault_of_each_agent(reason: str, text: str, *, remedy: str, rule: str) -> tuple[int, ...]:
     return tuple(
@@ -51,7 +69,8 @@ def _fault_of_each_agent(reason: str, text: str, *, remedy: str, rule: str) -> t
 UNMAPPED: Final = _fault_of_each_agent(
     "unmapped",
     "accesses {0:#x}, where it sees nothing: silicon may hang for ever",
-    remedy="look at the memory map (tile T24): L1 below 0x180000, local RAM from 0xffb00000, registers from 0xffb11000",
+    remedy=f"look at the memory map (tile T24): L1 below {L1_SIZE:#x}, local RAM from {OWN_RAM_FIRST:#x}, "
+    f"registers from {TDMA_FIRST:#x}",
     rule="tile T24, T25",
 )
 NARROW: Final = _fault_of_each_agent(
@@ -75,30 +94,10 @@ NO_LOAD: Final = _fault_of_each_agent(
 OTHER_THREAD: Final = _fault_of_each_agent(
     "other-thread",
     "stores to {0:#x}, the instruction window of another thread: silicon hangs",
-    remedy="a T core pushes to its own thread at 0xffe40000; only core B has 0xffe50000 and 0xffe60000",
+    remedy=f"a T core pushes to its own thread at {PUSH_FIRST:#x}; only core B has {region('push1').base:#x} and "
+    f"{region('push2').base:#x}",
     rule="tile T24, E8",
 )
-
-CONTROL_FIRST: Final = 0xFFB12000
-PIC_FIRST: Final = 0xFFB13000
-SNAPSHOT_FIRST: Final = 0xFFB13138
-SNAPSHOT_END: Final = 0xFFB1314C
-OTHER_RAM_FIRST: Final = 0xFFB14000
-OTHER_RAM_END: Final = 0xFFB1E000
-NIU_FIRST: Final = 0xFFB20000
-NIU_END: Final = 0xFFB40000
-MOP_CONFIG_FIRST: Final = 0xFFB80000
-MOP_CONFIG_END: Final = 0xFFB80024
-DST_FIRST: Final = 0xFFBD8000
-DST_END: Final = 0xFFBE0000
-GPR_END: Final = 0xFFE01000
-PUSH_FIRST: Final = 0xFFE40000
-PUSH_END: Final = 0xFFE70000
-SYNC_FIRST: Final = 0xFFE80000
-SYNC_END: Final = 0xFFEB0000
-MAILBOX_FIRST: Final = 0xFFEC0000
-MAILBOX_END: Final = 0xFFEC4000
-CONFIG_END: Final = 0xFFF00000
 
 
 @kernel
@@ -117,16 +116,16 @@ def _load_for_all(t, agent, address):
     """(status, value) of a load from what the NoC reaches, too."""
     if address >= OVERLAY_FIRST and address < OVERLAY_END:
         return mmio_load(t, agent, address)
-    if address >= CONTROL_FIRST and address < PIC_FIRST:
+    if address >= CONTROL_FIRST and address < CONTROL_END:
         return control_load(t, agent, address - CONTROL_FIRST)
-    if address >= PIC_FIRST and address < SNAPSHOT_FIRST:
+    if address >= PIC_FIRST and address < PIC_END:
         return pic_load(t, agent, address - PIC_FIRST)
     if address >= SNAPSHOT_FIRST and address < SNAPSHOT_END:
         return pc_snapshot(t, (address - SNAPSHOT_FIRST) // WORD_BYTES)
     if address >= OTHER_RAM_FIRST and address < OTHER_RAM_END:
         return other_ram_load(t, address - OTHER_RAM_FIRST)
     if address >= NIU_FIRST and address < NIU_END:
-        return niu_load(t, (address - NIU_FIRST) >> 16, (address - NIU_FIRST) & 0xFFFF)
+        return niu_load(t, (address - NIU_FIRST) // NIU_BYTES, (address - NIU_FIRST) % NIU_BYTES)
     return refuse(t, UNMAPPED[agent], address), np.int64(0)
 
 
@@ -134,7 +133,7 @@ def _load_for_all(t, agent, address):
 def _load_for_coprocessor_cores(t, agent, address, size):
     """(status, value) of a load by B or a T core from the windows above the overlay."""
     none = np.int64(0)
-    if (address >= GPR_BASE and address < GPR_END) or (address >= CONFIG_BASE and address < CONFIG_END):
+    if (address >= GPR_FIRST and address < GPR_END) or (address >= CONFIG_FIRST and address < CONFIG_END):
         if must_wait_for_own_thread(t, agent, address, True):
             return WAIT, none
         return window_load(t, agent, address, size)
@@ -145,7 +144,9 @@ def _load_for_coprocessor_cores(t, agent, address, size):
     if address >= SYNC_FIRST and address < SYNC_END:
         return sync_load(t, agent, address)
     if address >= MAILBOX_FIRST and address < MAILBOX_END:
-        return mailbox_load(t, agent, (address >> 12) & 3, address & 0xFFF)
+        return mailbox_load(
+            t, agent, (address - MAILBOX_FIRST) // MAILBOX_BYTES, (address - MAILBOX_FIRST) % MAILBOX_BYTES
+        )
     if address >= PUSH_FIRST and address < PUSH_END:
         return refuse(t, NO_LOAD[agent], address), none
     if _is_t(agent) and address >= MOP_CONFIG_FIRST and address < MOP_CONFIG_END:
@@ -176,23 +177,23 @@ def load(t, agent, address, size):
 def _store_for_all(t, agent, address, value):
     if address >= OVERLAY_FIRST and address < OVERLAY_END:
         return mmio_store(t, agent, address, value)
-    if address >= CONTROL_FIRST and address < PIC_FIRST:
+    if address >= CONTROL_FIRST and address < CONTROL_END:
         return control_store(t, agent, address - CONTROL_FIRST, value)
-    if address >= PIC_FIRST and address < SNAPSHOT_FIRST:
+    if address >= PIC_FIRST and address < PIC_END:
         return pic_store(t, agent, address - PIC_FIRST, value)
     if address >= SNAPSHOT_FIRST and address < SNAPSHOT_END:
         return refuse(t, NO_STORE[agent], address)
     if address >= OTHER_RAM_FIRST and address < OTHER_RAM_END:
         return other_ram_store(t, address - OTHER_RAM_FIRST, value)
     if address >= NIU_FIRST and address < NIU_END:
-        return niu_store(t, (address - NIU_FIRST) >> 16, (address - NIU_FIRST) & 0xFFFF, value)
+        return niu_store(t, (address - NIU_FIRST) // NIU_BYTES, (address - NIU_FIRST) % NIU_BYTES, value)
     return refuse(t, UNMAPPED[agent], address)
 
 
 @kernel
 def _push(t, agent, address, value):
     """A store to an instruction window (K1, K2; E8: anywhere in its 64 KiB)."""
-    thread = (address - PUSH_FIRST) >> 16
+    thread = (address - PUSH_FIRST) // PUSH_BYTES
     line = line_of_pc(np.int64(t.core_pc[agent]))
     if agent == B:
         if (value >> 24) == MOP:
@@ -205,7 +206,7 @@ def _push(t, agent, address, value):
 
 @kernel
 def _store_for_coprocessor_cores(t, agent, address, value, size):
-    if (address >= GPR_BASE and address < GPR_END) or (address >= CONFIG_BASE and address < CONFIG_END):
+    if (address >= GPR_FIRST and address < GPR_END) or (address >= CONFIG_FIRST and address < CONFIG_END):
         if must_wait_for_own_thread(t, agent, address, False):
             return WAIT
         return window_store(t, agent, address, value, size)
@@ -218,7 +219,9 @@ def _store_for_coprocessor_cores(t, agent, address, value, size):
     if address >= SYNC_FIRST and address < SYNC_END:
         return sync_store(t, agent, address, value)
     if address >= MAILBOX_FIRST and address < MAILBOX_END:
-        return mailbox_store(t, agent, (address >> 12) & 3, address & 0xFFF, value)
+        return mailbox_store(
+            t, agent, (address - MAILBOX_FIRST) // MAILBOX_BYTES, (address - MAILBOX_FIRST) % MAILBOX_BYTES, value
+        )
     if _is_t(agent) and address >= MOP_CONFIG_FIRST and address < MOP_CONFIG_END:
         t.mop_config[agent - T0, (address - MOP_CONFIG_FIRST) // WORD_BYTES] = np.uint32(value)
         return DONE

@@ -8,16 +8,17 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.machine.agents import CORES, NC, T0, T2, B
+from bhemu.isa.tile_registers import bit_of
+from bhemu.machine.agents import CORE_NAMES, CORES, NC, T0, T2, B
 from bhemu.machine.core_state import FIRST_POLL_ATTEMPT, IN_RESET, LOCAL_RAM, REGISTERS, RUNNING
 from bhemu.machine.kernel import kernel
 from bhemu.riscv.poll import forget
 
-CORE_BIT: Final = np.array([11, 12, 13, 14, 18], np.int64)
+CORE_BIT: Final = np.array([bit_of("control", "SOFT_RESET_0", name) for name in CORE_NAMES], np.int64)
 """Bit of the soft-reset register that holds each core (T14)."""
 DEFAULT_PC: Final = np.array([0x0000, 0x6000, 0xA000, 0xE000, 0x12000], np.int64)
 """Where a core starts unless its override is enabled (T14)."""
-KEEP_RAM_BIT: Final = np.array([6, 0, 2, 4, 8], np.int64)
+KEEP_RAM_BIT: Final = np.array([bit_of("control", "DISABLE_RESET", f"{name}_RAM") for name in CORE_NAMES], np.int64)
 """Bit of DISABLE_RESET that keeps each core's local RAM (T16)."""
 
 

@@ -13,41 +13,39 @@ they share (`round_horizon`). Who waits for others (BLOCKED) or polls (ASLEEP) i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from bhemu.errors import UndefinedBehavior
-from bhemu.machine.agents import CORES, NC, T0, B
-from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_REFUSED, HALTED, LOAD, PUSH, RUNNING
+from bhemu.machine.agents import CORES
+from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_REFUSED, HALTED, RUNNING
 from bhemu.machine.dispatch import (
     CODE_CACHE,
-    DEVICE_LOAD,
-    DEVICE_STORE,
     NOT_COMPILED,
     RUN_CORE,
     RUN_TURNS,
-    SLOW_CORE,
     call_handler,
     has_handler,
     place_value,
 )
-from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, WAIT, fault, open_choice, refuse
+from bhemu.machine.faults import DONE, REQUEST_PENDING, WAIT
 from bhemu.machine.kernel import kernel
-from bhemu.machine.origin import line_of_pc
-from bhemu.machine.state import FIFO_SLOTS, L1_SIZE, READY_PUSH_LIMIT, THREADS
-from bhemu.riscv.decode import sign_extend
+from bhemu.machine.state import THREADS
 from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED, WORD
 from bhemu.riscv.poll import NOT_RECORDING, begin_recording, end_step, record_step, wake, wake_changed
 from bhemu.tensix.frontend import run as clock
-from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, is_idle, ready_words, side_push
+from bhemu.tensix.frontend.fetch import is_idle
+from bhemu.tensix.frontend.observer import NO_LOG
+from bhemu.tensix.frontend.run import OBSERVER_FULL
+from bhemu.tile.accesses import access, slow
 from bhemu.tile.debug_ports.watch import after_instruction, before_instruction
-from bhemu.tile.faults import MOP_FROM_B
 from bhemu.tile.interrupts import take_interrupt
 from bhemu.tile.noc.transfer import end_request
+from bhemu.tile.observer import NOBODY_LOOKS_AT_TILE, TileObserver
 from bhemu.tile.turns import COPROCESSOR, NOBODY, choose, is_plain_turn
 
-# What `advance` returns
+# What `move` returns, or OBSERVER_FULL
 ADVANCED: Final = 0
 """Every agent has reached the goal."""
 CORE_FAULTED: Final = 1
@@ -56,26 +54,8 @@ NEEDS_HANDLER: Final = 2
 AT_BREAKPOINT: Final = 3
 """A core stands at a breakpoint: `stopped_core`."""
 TENSIX_FAULTED: Final = 4
-NOC_REQUEST: Final = 5
+NOC_REQUEST: Final = 6
 """The tile's NoC request `noc_pending` must be carried out before the tile can go on."""
-
-
-FUSED: Final = 4
-"""Adjacent `.ttinsn` that a T core pushes in one round, unless cfg0 says no (T11)."""
-NO_FUSING: Final = 1 << 18
-
-NC_PUSHES: Final = fault(
-    "core.nc-push",
-    UndefinedBehavior,
-    "core NC executes .ttinsn {0:#010x}, and has no way to the coprocessor",
-    remedy="push from core B or a T core; or allow open choices, with which NC then stands still until it is reset",
-    rule="tile T11",
-)
-"""It is a store to an address where NC has nothing (T10, T24), and such a store may block for ever (T25)."""
-
-
-part: Any = kernel(forceinline=True)
-"""Decorator of the parts of a turn, from which recording/core_clock.py is built too; calls would cost a tenth."""
 
 
 @kernel
@@ -123,96 +103,6 @@ def _blame(t, core):
 
 
 @kernel
-def _push(t, core):
-    """Execute `.ttinsn`; returns a status."""
-    pc = np.int64(t.core_pc[core])
-    word = np.int64(t.access_value[core])
-    if core == NC:
-        if not open_choice(t, NC_PUSHES, word):
-            return REFUSED
-        t.core_state[core] = HALTED
-        t.core_halt_reason[core] = HALT_REFUSED
-        return DONE
-    if t.simulator_order != 0 and ready_words(t, 0 if core == B else core - T0) > READY_PUSH_LIMIT:
-        return WAIT
-    if core == B:
-        if (word >> 24) == MOP:
-            return refuse(t, MOP_FROM_B, word)
-        return DONE if side_push(t, 0, word, line_of_pc(pc)) else WAIT
-    thread = core - T0
-    if not fifo_push(t, thread, word, line_of_pc(pc)):
-        return WAIT
-    if (np.int64(t.core_cfg0[core]) & NO_FUSING) == 0 and t.debug_watch[core] == 0 and t.simulator_order == 0:
-        _push_adjacent(t, core, thread)
-    return DONE
-
-
-@kernel
-def _push_adjacent(t, core, thread):
-    """T11: up to three more `.ttinsn` that follow go the same way in the same round."""
-    for _ in range(FUSED - 1):
-        after = np.int64(t.core_pc[core]) + 4
-        if after >= L1_SIZE or t.fifo_count[thread] >= FIFO_SLOTS:
-            return
-        word = np.int64(t.l1_u32[after >> 2])
-        if word & 3 == 3:
-            return
-        append(t, thread, (word >> 2) | ((word & 3) << 30), line_of_pc(after))
-        t.core_pc[core] = np.uint32(after)
-        t.core_retired[core] += 1
-
-
-@kernel
-def _store_l1(t, core, address):
-    """A store to L1 that may concern somebody who sleeps; the core has checked the address."""
-    value, size = np.int64(t.access_value[core]), np.int64(t.access_size[core])
-    if size == 4:
-        t.l1_u32[address >> 2] = np.uint32(value)
-    elif size == 2:
-        t.l1_u16[address >> 1] = np.uint16(value & 0xFFFF)
-    else:
-        t.l1[address] = np.uint8(value & 0xFF)
-    return DONE
-
-
-@kernel
-def _access(t, table, core):
-    """Make the access that the core has handed over; returns a status."""
-    kind = t.access_kind[core]
-    address = np.int64(t.access_address[core])
-    t.now_round = t.core_round[core]
-    t.now_agent = core
-    if kind == PUSH:
-        return _push(t, core)
-    if address < L1_SIZE:
-        return _store_l1(t, core, address)
-    place = DEVICE_LOAD if kind == LOAD else DEVICE_STORE
-    if not has_handler(table, place):
-        t.needs_place = place
-        return NOT_COMPILED
-    t.device_size = t.access_size[core]
-    t.device_value = t.access_value[core]
-    status = call_handler(table, place, t, core, address)
-    if status == DONE and kind == LOAD:
-        value = np.int64(t.device_value)
-        if t.access_signed[core] != 0:
-            value = sign_extend(value, 8 * np.int64(t.access_size[core]))
-        t.core_x[core, t.access_register[core]] = np.uint32(value & WORD)
-    return status
-
-
-@kernel
-def _slow(t, table, core):
-    """An instruction outside the inner loop; it moves pc itself."""
-    if not has_handler(table, SLOW_CORE):
-        t.needs_place = SLOW_CORE
-        return NOT_COMPILED
-    t.now_round = t.core_round[core]
-    t.now_agent = core
-    return call_handler(table, SLOW_CORE, t, core, 0)
-
-
-@kernel
 def _finish(t, core, status, pc_step):
     """What follows from the status of an access or a slow instruction; returns what `advance` shall do."""
     if status == DONE:
@@ -247,12 +137,11 @@ def _end_request(t, core):
     return result
 
 
-@part
-def begin_turn(t, core):
-    """A core's turn begins; returns (round before which it ends, whether its next instruction is recorded)."""
+@kernel(forceinline=True)  # like all parts of a turn: calls would cost a tenth
+def _end_of_turn(t, core):
+    """(round before which the core's turn ends, whether its next instruction is recorded)."""
     end = np.int64(t.round_goal)
     if t.interrupts != 0:
-        take_interrupt(t, core)
         end = min(end, np.int64(t.round_horizon) + 1)  # the next one may be raised then
     recording = t.poll_steps[core] != NOT_RECORDING
     if recording:
@@ -261,8 +150,8 @@ def begin_turn(t, core):
     return end, recording
 
 
-@part
-def after_run(t, table, core, reason, recording):
+@kernel(forceinline=True)
+def _after_run(t, table, core, reason, recording):
     """What follows from why a core has left its loop; returns what `advance` shall do.
 
     Args:
@@ -271,9 +160,9 @@ def after_run(t, table, core, reason, recording):
     """
     result = ADVANCED
     if reason == ACCESS:
-        result = _finish(t, core, _access(t, table, core), 4)
+        result = _finish(t, core, access(t, table, core), 4)
     elif reason == SLOW:
-        result = _finish(t, core, _slow(t, table, core), 0)
+        result = _finish(t, core, slow(t, table, core), 0)
     elif reason == FAULTED:
         result = _blame(t, core)
     elif reason == STOPPED:
@@ -288,43 +177,8 @@ def after_run(t, table, core, reason, recording):
     return result
 
 
-@kernel
-def _turn_under_watch(t, table, core):
-    """The turn of a core that steps or has watchpoints (tile/debug_ports/watch.py): one instruction, not recorded."""
-    if t.interrupts != 0:
-        take_interrupt(t, core)
-    t.poll_steps[core] = NOT_RECORDING
-    goal = np.int64(t.round_goal)
-    retired = np.int64(t.core_retired[core])
-    before_instruction(t, core)
-    t.round_goal = t.core_round[core] + 1
-    reason = call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE))
-    t.round_goal = goal
-    result = after_run(t, table, core, LIMIT if reason == LOOPS else reason, False)
-    if t.core_retired[core] != retired:
-        after_instruction(t, core)
-    return result
-
-
-@kernel
-def turn_of_core(t, table, core):
-    """Let the core execute as far as it may."""
-    if not has_handler(table, RUN_CORE):
-        t.needs_place = RUN_CORE
-        return NEEDS_HANDLER
-    if t.core_request[core] != 0:
-        return _end_request(t, core)
-    if t.debug_watch[core] != 0:
-        return _turn_under_watch(t, table, core)
-    goal = np.int64(t.round_goal)
-    t.round_goal, recording = begin_turn(t, core)
-    reason = call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE))
-    t.round_goal = goal
-    return after_run(t, table, core, reason, recording)
-
-
-@part
-def begin_coprocessor(t):
+@kernel(forceinline=True)
+def _begin_coprocessor(t):
     """The coprocessor's turn begins; returns (rounds that it may take, whether others look on)."""
     rounds = min(np.int64(t.round_goal) - 1, np.int64(t.round_horizon)) - np.int64(t.tensix_round) + 1
     looked_on = t.sleepers != 0
@@ -335,8 +189,8 @@ def begin_coprocessor(t):
     return (1 if looked_on else rounds), looked_on
 
 
-@part
-def words_on_the_way(t):
+@kernel(forceinline=True)
+def _words_on_the_way(t):
     """Words between the cores and the gates: expanders take some without executing anything."""
     count = np.int64(0)
     for thread in range(THREADS):
@@ -345,21 +199,21 @@ def words_on_the_way(t):
     return count
 
 
-@part
-def end_coprocessor(t, status, moved, looked_on, on_the_way):
+@kernel(forceinline=True)
+def _end_coprocessor(t, status, moved, looked_on, on_the_way):
     """The coprocessor has executed in `moved` rounds; returns what `advance` shall do.
 
     Args:
         status: of its clock (tensix/frontend/run.py).
-        looked_on: of `begin_coprocessor`.
-        on_the_way: `words_on_the_way` before.
+        looked_on: of `_begin_coprocessor`.
+        on_the_way: `_words_on_the_way` before.
     """
     t.free_rounds += moved
     t.round_goal += moved
     t.tensix_round += moved
     if moved > 0:
         event(t, np.int64(t.tensix_round) - 1, COPROCESSOR)
-    elif looked_on and words_on_the_way(t) != on_the_way:  # MOP_CFG or the end of a MOP, say: a FIFO has room again
+    elif looked_on and _words_on_the_way(t) != on_the_way:  # MOP_CFG or the end of a MOP, say: a FIFO has room again
         event(t, np.int64(t.tensix_round), COPROCESSOR)
     if status == clock.STOPPED:
         t.tensix_state = BLOCKED
@@ -369,19 +223,9 @@ def end_coprocessor(t, status, moved, looked_on, on_the_way):
         return TENSIX_FAULTED
     elif status == clock.NEEDS_HANDLER:
         return NEEDS_HANDLER if t.noc_pending == 0 else NOC_REQUEST
+    elif status == OBSERVER_FULL:
+        return OBSERVER_FULL
     return ADVANCED
-
-
-@kernel
-def turn_of_coprocessor(t, table):
-    """Let the coprocessor execute as far as it may: one round when others look on, else many."""
-    rounds, looked_on = begin_coprocessor(t)
-    on_the_way = words_on_the_way(t)
-    before = np.int64(t.clock)
-    status = clock.run(t, table, rounds)
-    moved = np.int64(t.clock) - before
-    t.clock = before
-    return end_coprocessor(t, status, moved, looked_on, on_the_way)
 
 
 @kernel
@@ -391,29 +235,11 @@ def _plain_turns(t, table, core):
         t.needs_place = RUN_TURNS
         return NEEDS_HANDLER
     reason = call_handler(table, RUN_TURNS, t, core, place_value(table, CODE_CACHE))
-    return after_run(t, table, np.int64(t.turn_core), reason, False)
+    return _after_run(t, table, np.int64(t.turn_core), reason, False)
 
 
 @kernel
-def advance(t, table):
-    """Let every agent move up to `round_goal`; see the constants above for what is returned."""
-    result = ADVANCED
-    while result == ADVANCED:
-        agent = choose(t)
-        if agent == NOBODY:
-            break
-        if agent == COPROCESSOR:
-            result = turn_of_coprocessor(t, table)
-        elif is_plain_turn(t, agent):
-            result = _plain_turns(t, table, agent)
-        else:
-            result = turn_of_core(t, table, agent)
-    t.clock = t.round_goal - t.free_rounds
-    return result
-
-
-@kernel
-def begin_clocks(t, clocks):
+def _begin_clocks(t, clocks):
     """Let the goal be so many clocks away. Between calls the host, or another tile, may have changed anything."""
     moment = np.int64(t.round_goal)
     t.free_rounds = moment - t.clock  # words executed outside of the schedule have moved the clock, too
@@ -424,34 +250,149 @@ def begin_clocks(t, clocks):
     event(t, moment, NOBODY)
 
 
-def advance_entry(t, table, clocks):
-    """Advance the tile by a number of clocks (0: go on with what is left of an earlier call that returned early)."""
-    if clocks > 0:
-        begin_clocks(t, clocks)
-    return advance(t, table)
-
-
-# What a chip asks of `advance_tile_entry` (chip/clock/run.py); less than 0: to begin so many clocks
+# What an entry is asked to do; less than 0: begin so many clocks, and advance to their end
 GO_ON: Final = 0
-"""Advance to the goal."""
+"""Advance to the goal: what is left of a call that returned early."""
 GO_ON_CHANGED: Final = 1
 """The same; somebody else has changed the tile."""
+GO_ON_ROUND: Final = 2
+"""Advance by one round, or to the goal. A round in which the coprocessor executes something takes no time, so one clock
+may hold many rounds, and a debugger that could only let clocks pass would not see what happens in them."""
+BEGIN_ROUND: Final = 3
+"""Begin a clock, and do the same."""
+LOOK: Final = 4
+"""Let the observer look at the tile."""
 AFTER_RUN: Final = 8
 """+ core + 8 * why it has left its loop: finish its turn, and advance to the goal."""
 
 
-def advance_tile_entry(t, table, how):
-    """Advance a tile of a chip; `how` is one of the constants above."""
-    if how < 0:
-        begin_clocks(t, -how)
-    elif how == GO_ON_CHANGED:
-        event(t, np.int64(t.now_round), NOBODY)
-    elif how >= AFTER_RUN:
-        result = after_run(t, table, (how - AFTER_RUN) & 7, (how - AFTER_RUN) >> 3, False)
-        if result != ADVANCED:
-            t.clock = t.round_goal - t.free_rounds
+@dataclass(frozen=True)
+class Schedule:
+    """The schedule of a tile as one observer sees it; kernels.
+
+    Attributes:
+        turn_of_core: `turn_of_core(t, table, core, log)` lets the core execute as far as it may.
+        move: `move(t, table, how, log)` lets every agent move; returns ADVANCED and others.
+    """
+
+    turn_of_core: Any
+    move: Any
+
+
+def make_schedule(observer: TileObserver, run: Any) -> Schedule:
+    """The schedule of a tile, from this one text for each observer.
+
+    Of the observer that does nothing (`NOBODY_LOOKS_AT_TILE`) the compiler leaves nothing over.
+
+    Args:
+        observer: who looks at the agents.
+        run: of the front end that its observer of words has (tensix/frontend/run.py).
+    """
+    one_by_one, is_full, begin = observer.one_by_one, observer.is_full, observer.begin
+    before_core, after_core = observer.before_core, observer.after_core
+    before_words, after_words = observer.before_words, observer.after_words
+
+    @kernel
+    def turn_of_core(t, table, core, log):
+        if not has_handler(table, RUN_CORE):
+            t.needs_place = RUN_CORE
+            return NEEDS_HANDLER
+        if t.core_request[core] != 0:
+            before_core(t, log, core)
+            result = _end_request(t, core)
+            after_core(t, log, core, np.int64(ACCESS), False)
             return result
-    return advance(t, table)
+        if t.interrupts != 0:
+            take_interrupt(t, core)
+        before_core(t, log, core)
+        goal = np.int64(t.round_goal)
+        retired = np.int64(t.core_retired[core])
+        end, recording = np.int64(t.core_round[core]) + 1, False
+        under_watch = t.debug_watch[core] != 0
+        if under_watch:  # it steps or has watchpoints (debug_ports/watch.py): one instruction, and no loop is recorded
+            t.poll_steps[core] = NOT_RECORDING
+            before_instruction(t, core)
+        elif one_by_one:
+            _, recording = _end_of_turn(t, core)
+        else:
+            end, recording = _end_of_turn(t, core)
+        t.round_goal = end
+        reason = call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE))
+        t.round_goal = goal
+        if under_watch and reason == LOOPS:
+            reason = np.int64(LIMIT)
+        result = _after_run(t, table, core, reason, recording)
+        if under_watch and t.core_retired[core] != retired:
+            after_instruction(t, core)
+        after_core(t, log, core, reason, recording)
+        return result
+
+    @kernel
+    def turn_of_coprocessor(t, table, log):
+        """Let the coprocessor execute as far as it may: one round when others look on, else many."""
+        rounds, looked_on = _begin_coprocessor(t)
+        on_the_way = _words_on_the_way(t)
+        before_words(t, log)
+        before = np.int64(t.clock)
+        first = np.int64(t.tensix_round)
+        status = run(t, table, rounds, log)
+        moved = np.int64(t.clock) - before
+        t.clock = before
+        after_words(t, log, first, moved)
+        return _end_coprocessor(t, status, moved, looked_on, on_the_way)
+
+    @kernel
+    def advance(t, table, by_rounds, log):
+        """Let every agent move up to `round_goal`."""
+        result = ADVANCED
+        while result == ADVANCED:
+            if is_full(log):
+                result = OBSERVER_FULL
+                break
+            goal = np.int64(t.round_goal)
+            agent = choose(t)
+            if agent == NOBODY:
+                break
+            if agent == COPROCESSOR:
+                result = turn_of_coprocessor(t, table, log)
+                if by_rounds and result == ADVANCED and t.round_goal != goal:
+                    break  # it has executed something: the round took no time, and another follows in the same clock
+            elif not one_by_one and is_plain_turn(t, agent):
+                result = _plain_turns(t, table, agent)
+            else:
+                result = turn_of_core(t, table, agent, log)
+        t.clock = t.round_goal - t.free_rounds
+        return result
+
+    @kernel
+    def move(t, table, how, log):
+        begin(t, log)
+        if how < 0:
+            _begin_clocks(t, -how)
+        elif how == BEGIN_ROUND:
+            _begin_clocks(t, 1)
+        elif how == LOOK:
+            return ADVANCED
+        elif how == GO_ON_CHANGED:
+            event(t, np.int64(t.now_round), NOBODY)
+        elif how >= AFTER_RUN:
+            result = _after_run(t, table, (how - AFTER_RUN) & 7, (how - AFTER_RUN) >> 3, False)
+            if result != ADVANCED:
+                t.clock = t.round_goal - t.free_rounds
+                return result
+        begin(t, log)
+        return advance(t, table, how in (GO_ON_ROUND, BEGIN_ROUND), log)
+
+    return Schedule(turn_of_core, move)
+
+
+_plain: Final = make_schedule(NOBODY_LOOKS_AT_TILE, clock.run)
+turn_of_core, _move = _plain.turn_of_core, _plain.move
+
+
+def advance_tile_entry(t, table, how):
+    """Advance a tile; `how` is one of the constants above."""
+    return _move(t, table, how, NO_LOG)
 
 
 def settle_cores_entry(t, _table, _):

@@ -1,7 +1,7 @@
-"""PCBufs, manual TTSync and the semaphore window, at 0xffe80000 (tile K16 to K21).
+"""PCBufs, manual TTSync and the semaphore window (tile K16 to K21).
 
-For core B each 64 KiB is one PCBuf: 0xffe80000 to T0, 0xffe90000 to T1, 0xffea0000 to T2. A T core sees at 0xffe80000
-its own PCBuf, then the two checks of manual TTSync, and from +0x20 the eight semaphores.
+For core B each 64 KiB is one PCBuf: to T0, T1, T2. A T core sees in the same place its own PCBuf, then the two checks
+of manual TTSync, and the eight semaphores.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -13,6 +13,8 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import UndefinedBehavior
+from bhemu.isa.memory_map import region
+from bhemu.isa.tile_registers import address_of, bit_of, bits_of, offset_of, tile_register
 from bhemu.machine.agents import AGENT_NAMES, AGENTS, T0, B
 from bhemu.machine.core_state import BLOCKED, RUNNING
 from bhemu.machine.device_state import PCBUF_WORDS
@@ -22,28 +24,29 @@ from bhemu.tensix.sync import SEMAPHORE_TOP
 from bhemu.tile.in_flight import mop_is_done, thread_is_done
 from bhemu.tile.reset import agent_round
 
-SYNC_BASE: Final = 0xFFE80000
-POP: Final = 0x0
-COPROCESSOR_DONE: Final = 0x4
-MOP_DONE: Final = 0x8
-SEMAPHORES: Final = 0x20
-SEMAPHORES_END: Final = 0x40
-OVERRIDE_WORD: Final = 0x090 // 4
+SYNC_BASE: Final = region("sync").base
+PCBUF_BYTES: Final = region("pcbuf").step
+POP: Final = offset_of("sync", "PCBUF_POP")
+COPROCESSOR_DONE: Final = offset_of("sync", "COPROCESSOR_DONE")
+MOP_DONE: Final = offset_of("sync", "MOP_DONE")
+SEMAPHORES: Final = offset_of("sync", "SEMAPHORE")
+SEMAPHORES_END: Final = tile_register("sync", "SEMAPHORE").offsets[-1] + 4
+OVERRIDE_WORD: Final = offset_of("control", "TRISC_PC_BUF_OVERRIDE") // 4
 """Place of the PCBuf override register among the words of the control block (K16)."""
 
 # Bits of the override register, 10 for each PCBuf
-_OVERRIDE_STEP: Final = 10
-_ENABLE: Final = 1
-_BUSY: Final = 2
-_VALUE_LSB: Final = 2
-_VALUE_BITS: Final = 0xFF
+_OVERRIDE_STEP: Final = bit_of("control", "TRISC_PC_BUF_OVERRIDE", "T1_ENABLE")
+_ENABLE: Final = 1 << bit_of("control", "TRISC_PC_BUF_OVERRIDE", "T0_ENABLE")
+_BUSY: Final = 1 << bit_of("control", "TRISC_PC_BUF_OVERRIDE", "T0_BUSY")
+_VALUE_LSB, _VALUE_BITS = bits_of("control", "TRISC_PC_BUF_OVERRIDE", "T0_VALUE")
 
 NOTHING_THERE: Final = tuple(
     fault(
         f"sync_window.nothing.{name.lower()}",
         UndefinedBehavior,
         f"{AGENTS[name]} accesses {{0:#x}}, where its window of PCBuf, TTSync and semaphores has nothing",
-        remedy="PCBuf 0xffe80000, CoprocessorDone 0xffe80004, MOPExpanderDone 0xffe80008, semaphores from 0xffe80020",
+        remedy=f"PCBuf {SYNC_BASE:#x}, CoprocessorDone {address_of('sync', 'COPROCESSOR_DONE'):#x}, MOPExpanderDone "
+        f"{address_of('sync', 'MOP_DONE'):#x}, semaphores from {address_of('sync', 'SEMAPHORE'):#x}",
         rule="tile T24",
     )
     for name in AGENT_NAMES
@@ -100,7 +103,7 @@ def _load_of_b(t, thread):
 def sync_load(t, core, address):
     """(status, value) of a load of a word by core B, T0, T1 or T2."""
     if core == B:
-        return _load_of_b(t, (address - SYNC_BASE) >> 16)
+        return _load_of_b(t, (address - SYNC_BASE) // PCBUF_BYTES)
     thread = core - T0
     offset = address - SYNC_BASE
     if offset == POP:
@@ -132,7 +135,7 @@ def _push(t, thread, value):
 def sync_store(t, core, address, value):
     """Status of a store of a word; see `sync_load`."""
     if core == B:
-        return _push(t, (address - SYNC_BASE) >> 16, value)
+        return _push(t, (address - SYNC_BASE) // PCBUF_BYTES, value)
     offset = address - SYNC_BASE
     if offset >= SEMAPHORES and offset < SEMAPHORES_END:
         i = (offset - SEMAPHORES) >> 2

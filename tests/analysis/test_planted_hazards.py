@@ -182,6 +182,70 @@ FAULTS = {
         "SRCA_VLD",
         "F30",
     ),
+    "MOVB2D to low halves behind the matrix unit's write of the same 32-bit rows": (
+        1,
+        "MOVB2D movb2d_instr_mod=2, dest_32b_lo=1, dst=64\nSFPLOAD 0, 0, 3, 128",
+        "MOVB2D movb2d_instr_mod=2, dest_32b_lo=1, dst=64\nSFPLOAD 0, 0, 3, 0",
+        "STALLWAIT(STALL_SFPU, MATH)",
+        "Y13",
+    ),
+    "SFPLOAD of 16-bit rows (Mod0 14) behind the matrix unit": (
+        1,
+        "MVMUL dst=64\nSFPLOAD 0, 14, 3, 64",
+        "MVMUL dst=128\nSFPLOAD 0, 14, 3, 64",
+        "STALLWAIT(STALL_SFPU, MATH)",
+        "Y13",
+    ),
+    "ZEROSRC of the matrix unit's bank without a bank": (
+        1,
+        "ZEROSRC write_mode=1, src_mask=1",
+        "STALLWAIT stall_res=0x40, wait_res=0x80\nZEROSRC write_mode=1, src_mask=1",
+        "STALLWAIT(STALL_MATH, SRCA_VLD)",
+        "F30",
+    ),
+    "one slot after WRCFG, override of the packer's intermediate format": (
+        2,
+        "WRCFG 12, 0, 0\nPACR Last=1",
+        "WRCFG 12, 0, 0\nNOP\nPACR Last=1",
+        "NOP",
+        "003.4.1c",
+    ),
+    "one slot after WRCFG, mover": (0, "WRCFG 12, 0, 88\nXMOV", "WRCFG 12, 0, 88\nNOP\nXMOV", "NOP", "003.4.1c"),
+    "one slot after WRCFG, tile header": (
+        2,
+        "WRCFG 12, 0, 70\nSETDMAREG form=signal, ResultSize=2, InputSource=2, RegIndex16b=8",
+        "WRCFG 12, 0, 70\nNOP\nSETDMAREG form=signal, ResultSize=2, InputSource=2, RegIndex16b=8",
+        "NOP",
+        "003.4.1c",
+    ),
+    "Y14 SFPSHFT2's register in the immediate": (
+        1,
+        "SFPMAD 1, 2, 3, 4, 0\nSFPSHFT2 4, 1, 5, 5",
+        "SFPMAD 1, 2, 3, 4, 0\nSFPNOP\nSFPSHFT2 4, 1, 5, 5",
+        "SFPNOP",
+        "Y14",
+    ),
+    "Y14 SFPSHFT2's rows of registers": (
+        1,
+        "SFPMAD 4, 5, 6, 2, 0\nSFPSHFT2 0, 7, 5, 2",
+        "SFPMAD 4, 5, 6, 2, 0\nSFPNOP\nSFPSHFT2 0, 7, 5, 2",
+        "SFPNOP",
+        "Y14",
+    ),
+    "Y14 index of a destination, written through LReg 7": (
+        1,
+        "SFPMAD 1, 2, 3, 0, 8\nSFPIADD 0, 1, 5, 0",
+        "SFPMAD 1, 2, 3, 0, 8\nSFPNOP\nSFPIADD 0, 1, 5, 0",
+        "SFPNOP",
+        "Y14",
+    ),
+    "Y14 SFPCONFIG of a template takes LReg 0 with an immediate too": (
+        1,
+        "SFPMUL 1, 2, 9, 0, 0\nSFPCONFIG 0, 1, 1",
+        "SFPMUL 1, 2, 9, 0, 0\nSFPNOP\nSFPCONFIG 0, 1, 1",
+        "SFPNOP",
+        "Y14",
+    ),
     "Y14 SFPIADD": (
         1,
         "SFPMAD 1, 2, 3, 4, 0\nSFPIADD 0, 1, 4, 0",
@@ -284,6 +348,15 @@ def test_a_store_of_the_core_needs_condition_c10() -> None:
     assert "semaphore" in found.missing
     # A wait that was pushed before the store does not cover it.
     assert certain(hazards(log_of(wait, Note(0, 4, 0, STORE, (76,), 7), unpack)))
+
+
+def test_operands_that_an_immediate_replaces_are_not_read() -> None:
+    for after in ("SFPIADD 5, 1, 4, 1", "SFPSHFT 5, 1, 4, 5"):
+        assert hazards(log_of((1, "SFPMAD 1, 2, 3, 4, 0"), (1, after))) == []
+
+
+def test_vector_arithmetic_does_not_look_at_the_formats_of_the_matrix_unit() -> None:
+    assert hazards(log_of((1, "WRCFG 12, 0, 1"), (1, "SFPMAD 1, 2, 3, 4, 0"))) == []
 
 
 # --- between threads --------------------------------------------------------------------------------------------------

@@ -69,6 +69,19 @@ def test_a_dependent_vector_instruction_waits_one_cycle_after_a_two_cycle_one() 
 
 
 @pytest.mark.rule("math Y12")
+def test_compares_and_reciprocals_wait_for_their_second_operand() -> None:
+    assert one_thread("SFPMAD 1, 2, 3, 4, 0\nSFPGT 0, 1, 4, 1") == [0, 2]
+    assert one_thread("SFPMAD 1, 2, 3, 4, 0\nSFPARECIP 4, 1, 5, 1") == [0, 2]
+    assert one_thread("SFPMAD 1, 2, 3, 4, 0\nSFPARECIP 4, 1, 5, 0") == [0, 1]
+    assert one_thread("SFPMAD 1, 2, 3, 7, 0\nSFPMAD 1, 2, 3, 5, 4") == [0, 2]
+
+
+@pytest.mark.rule("math Y12")
+def test_flag_stack_instructions_read_no_lreg() -> None:
+    assert one_thread("SFPMAD 1, 2, 3, 0, 0\nSFPPUSHC 0, 0, 0, 0") == [0, 1]
+
+
+@pytest.mark.rule("math Y12")
 def test_after_sfpswap_only_sfpnop_is_taken() -> None:
     assert one_thread("SFPSWAP 0, 3, 4, 1\nSFPMOV 0, 1, 2, 0") == [0, 2]
     assert one_thread("SFPSWAP 0, 3, 4, 1\nSFPNOP\nSFPMOV 0, 1, 2, 0") == [0, 1, 2]

@@ -93,7 +93,7 @@ def test_harvesting_that_makes_no_sense_is_refused(wrong: dict[str, tuple[int, .
 
 @pytest.mark.parametrize("options", [{"threads": 0}, {"quantum": 0}])
 def test_no_thread_and_no_clock_are_refused(options: dict[str, int]) -> None:
-    with pytest.raises(ConfigurationError, match=r"both are 1 or more|threads"):
+    with pytest.raises(ConfigurationError, match="= 0 is out of range"):
         Chip(**options)  # type: ignore[arg-type]
 
 

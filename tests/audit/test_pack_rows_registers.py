@@ -13,6 +13,7 @@ from bhemu.errors import AssemblyError, BhemuError, MissingSpecification, Undefi
 from bhemu.isa.assembler import assemble
 from bhemu.isa.instructions import decode
 from bhemu.isa.registers import decode_word
+from bhemu.machine.state import ALL_CONFIG_DIRTY
 from bhemu.programs.program import Program
 from bhemu.programs.thread_core import Core
 from bhemu.recording import Recorder
@@ -96,6 +97,7 @@ def sum_is_fp16(word0: int, word1: int, *, implied: int, disable: tuple[int, int
     m.t.srcb[...] = FINE
     m.t.config[0, :2] = (word0, word1)
     m.t.thread_config[1, 2:4] = disable
+    m.t.config_dirty[0] = ALL_CONFIG_DIRTY
     assert m.do("ELWADD")
     cell = int(m.t.dst[0, 0])
     assert cell in (1 << 5 | 16, 16)  # 2 + 2^-9 or 2
@@ -199,6 +201,7 @@ def test_bit_29_of_word_1_gives_the_matrix_unit_32_bit_dst(bit: int, is_wide: bo
     m.t.srcb[...] = 127
     m.t.dst[...] = 0xABCD
     m.t.config[0, 1] = 1 << bit
+    m.t.config_dirty[0] = ALL_CONFIG_DIRTY
     assert m.do("ELWADD")
     assert m.t.dst[0, 0] == 128
     assert m.t.dst[8, 0] == (0 if is_wide else 0xABCD)  # the lower half of the 32-bit row 0

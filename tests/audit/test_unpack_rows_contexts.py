@@ -179,15 +179,15 @@ def test_the_clear_that_hands_over_waits_for_the_bank() -> None:
     """Stall_Clr_Cntrl 1 for the unpacker's own bank, 0 for the matrix unit's."""
     for own in (0, 1):
         u = marked()
-        u.t["unpack_bank"][1] = 1
+        u.t["unpack"]["bank"][1] = 1
         u.t["src_owner"][1, own] = 1
         assert not u.nop(Unpack_Pop=1, Stall_Clr_Cntrl=own, Set_Dvalid=1)
         assert (u.t["srcb"] == 0x155).all()
-        assert u.t["unpack_bank"][1] == 1
+        assert u.t["unpack"]["bank"][1] == 1
         u.t["src_owner"][1, own] = 0
         assert u.coprocessor.drain(0)
         assert not u.src(1).any()
-        assert u.t["unpack_bank"][1] == 0
+        assert u.t["unpack"]["bank"][1] == 0
 
 
 @pytest.mark.rule("001.8.2c")
@@ -293,9 +293,9 @@ def test_offsets_are_two_fields_of_4_bits(value: int, chosen: list[int]) -> None
 def test_setc16_of_0x1010_resets_both_counters_and_offsets() -> None:
     u = contexts()
     setc16(u, CONTEXT_CONTROL, 0x0101)
-    u.t["context_counter"][:] = 5
+    u.t["unpack"]["context_counter"][:] = 5
     setc16(u, CONTEXT_CONTROL, 0x1010)
-    assert u.t["context_counter"].tolist() == [[0, 0], [5, 5], [5, 5]]
+    assert u.t["unpack"]["context_counter"].tolist() == [[0, 0], [5, 5], [5, 5]]
     assert first_datums(u) == [0, 0]
 
 
@@ -340,10 +340,10 @@ def test_the_counter_form_adds_the_offset_and_steps_with_a_wrap() -> None:
     u.set("THCON_SEC0_REG2_Context_count", 2)
     for offset, counter, visited, after in ((0, 0, 0, 1), (1, 1, 2, 3), (0, 3, 3, 0), (2, 0, 2, 3), (4, 1, 5, 0)):
         setc16(u, CONTEXT_CONTROL, offset)
-        u.t["context_counter"][0, 0] = counter
+        u.t["unpack"]["context_counter"][0, 0] = counter
         assert u.unpack(AutoIncContextID=1, CfgContextId=6)  # the number in the word plays no part
         assert u.values()[0, 0] == visited
-        assert u.t["context_counter"][0, 0] == after
+        assert u.t["unpack"]["context_counter"][0, 0] == after
 
 
 @pytest.mark.rule("001.8.0", "I.7")

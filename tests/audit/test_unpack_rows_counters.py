@@ -149,7 +149,7 @@ def test_counters_take_a_tile_face_by_face(unpacker: int) -> None:
     for text in ("SETADCZW 3,0,0,0,0,15", "SETADCXY 3,0,0,0,0,11", "SETADCXX 3,255,0"):
         assert u.issue(assemble(text))
     for face in range(4):
-        assert u.t["src_row"][0, unpacker] == 0  # SrcRow takes no part
+        assert u.t["unpack"]["src_row"][0, unpacker] == 0  # SrcRow takes no part
         assert u.unpack(z=1, z1=1, SetDatValid=int(face == 3))
     np.testing.assert_array_equal(u.values(0).reshape(-1), np.arange(1, 1025))
     assert (u.counter("z"), u.counter("z1")) == (4, 4)

@@ -170,7 +170,7 @@ def test_word_73_has_a_count_that_is_no_power_of_two() -> None:
     put(u, 73, 0xAB << 24 | 1 << 12 | 5 << 9, 0xFF001E00)
     for expected in (1, 2, 3, 4, 0, 1):
         assert u.unpack(OvrdThreadId=0, Last=0, CfgContextCntInc=1)
-        assert u.t["context_counter"][0, 0] == expected
+        assert u.t["unpack"]["context_counter"][0, 0] == expected
     assert first_datum(u) == 0
     u.formats(BFP8)
     put(u, 73, 1 << 8, 1 << 8)

@@ -131,7 +131,7 @@ def test_setc16_5_4_sets_one_bit_and_no_base_row() -> None:
     u.l1(COUNTING)
     run(u, "001.11.1e SETC16", "001.11.1e SETADCXX", "001.11.4 UNPACR")
     assert u.t["thread_config"][0, 5] == 4
-    assert u.t["src_row"][0, 0] == 0
+    assert u.t["unpack"]["src_row"][0, 0] == 0
     np.testing.assert_array_equal(u.values(0)[:16].reshape(-1), np.arange(1, 257))
     u.set("THCON_SEC0_REG5_Dest_cntx0_address", 16 * (4 + 16))
     run(u, "001.11.4 UNPACR")
@@ -256,7 +256,7 @@ def test_257_and_0_alternate_between_contexts_1_and_0_of_both_unpackers() -> Non
             u.l1([10 * unpacker + context + 1] * 16, address=address)
     for switch, context in (("0", 0), ("257", 1), ("0", 0), ("257", 1)):
         u.t["src_owner"][...] = 0
-        u.t["unpack_bank"][...] = 0
+        u.t["unpack"]["bank"][...] = 0
         run(u, f"001.11.5 SETC16 {switch}", "001.11.4 UNPACR", "001.11.3b UNPACR")
         for unpacker in range(2):
             u.unpacker = unpacker

@@ -164,15 +164,15 @@ def test_state_is_per_unpacker_and_thread_and_the_format_per_bank() -> None:
         u.formats(kind)
         assert u.coprocessor.push(thread, unpacr(unpacker, SetDatValid=1))
         assert u.coprocessor.drain(thread)
-    assert u.t["unpack_bank"].tolist() == [1, 0]
+    assert u.t["unpack"]["bank"].tolist() == [1, 0]
     assert u.t["src_owner"].tolist() == [[1, 0], [1, 1]]
     assert u.t["src_format"].tolist() == [[FP8, 0], [BF16, INT16]]
-    assert u.t["src_row"].tolist() == [[0, 32], [0, 0], [0, 0]]
+    assert u.t["unpack"]["src_row"].tolist() == [[0, 32], [0, 0], [0, 0]]
     u.set("THCON_SEC0_REG2_Context_count", 3)
     u.t["src_owner"][...] = 0
     assert u.coprocessor.push(2, unpacr(0, AutoIncContextID=1))
     assert u.coprocessor.drain(2)
-    assert u.t["context_counter"].tolist() == [[0, 0], [0, 0], [1, 0]]
+    assert u.t["unpack"]["context_counter"].tolist() == [[0, 0], [0, 0], [1, 0]]
 
 
 @pytest.mark.rule("001.14.2a")
@@ -235,7 +235,7 @@ def test_the_context_counter_wraps_at_a_power_of_two(count: int) -> None:
     seen = []
     for _ in range(9):
         assert u.unpack(OvrdThreadId=0, Last=0, CfgContextCntInc=1)
-        seen.append(int(u.t["context_counter"][0, 0]))
+        seen.append(int(u.t["unpack"]["context_counter"][0, 0]))
     assert seen == [n % (1 << count) for n in range(1, 10)]
 
 
@@ -243,13 +243,13 @@ def test_the_context_counter_wraps_at_a_power_of_two(count: int) -> None:
 def test_rows_of_a_tile_come_from_channel_1_and_src_row_is_not_used() -> None:
     """With SetOvrdWithAddr 1 a SrcRow that stands anywhere changes nothing."""
     u = counting(0)
-    u.t["src_row"][0, 0] = 48
+    u.t["unpack"]["src_row"][0, 0] = 48
     u.set("UNP0_ADD_DEST_ADDR_CNTR_add_dest_addr_cntr", 1)
     u.set("UNP0_ADDR_CTRL_ZW_REG_1_Zstride", 512)
     u.count(256)
     for _ in range(4):
         assert u.unpack(z=1, z1=1)
-        assert u.t["src_row"][0, 0] == 48
+        assert u.t["unpack"]["src_row"][0, 0] == 48
     np.testing.assert_array_equal(u.values().reshape(-1), np.arange(1, 1025))
 
 
@@ -261,12 +261,14 @@ def test_an_unpacr_that_waits_has_changed_nothing() -> None:
     u.t["src_owner"][0, 0] = 1
     before = u.t.copy()
     assert not u.unpack(y=1, z=2, y1=3, z1=1, AutoIncContextID=1, SetDatValid=1)
-    for name in ("adc", "context_counter", "unpack_bank", "src_row", "src_format", "src_owner", "srca"):
+    for name in ("adc", "src_format", "src_owner", "srca"):
         np.testing.assert_array_equal(u.t[name], before[name], err_msg=name)
+    for name in ("context_counter", "bank", "src_row"):
+        np.testing.assert_array_equal(u.t["unpack"][name], before["unpack"][name], err_msg=name)
     u.t["src_owner"][0, 0] = 0
     assert u.coprocessor.drain(0)
     assert [u.counter(name) for name in ("y", "z", "y1", "z1")] == [1, 2, 3, 1]
-    assert u.t["context_counter"][0, 0] == 1
+    assert u.t["unpack"]["context_counter"][0, 0] == 1
     assert u.values()[0, 0] == 1  # read with the counters from before
 
 

@@ -268,7 +268,7 @@ def test_the_fields_that_wormhole_left_reserved_have_functions() -> None:
     u = counting(0)
     u.set("THCON_SEC0_REG2_Context_count", 3)
     assert u.issue(assemble("ttunpacr 0,0,1,0,0,0,0,0,0,0,0,0,0"))
-    assert u.t["context_counter"][0, 0] == 1
+    assert u.t["unpack"]["context_counter"][0, 0] == 1
     assert u.issue(assemble("ttunpacr 0,0,0,0,0,0,0,0,0,0,0,1,0"))
     assert not u.src().any()
     u.base(TILE + 32, 1)

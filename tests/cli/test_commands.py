@@ -145,6 +145,8 @@ def test_ttinsn_rotates_both_ways(bhemu: Invoke) -> None:
         (("regs", "224"), 1, "224"),
         (("regs", "ReLU", "3"), 2, "'ReLU'"),
         (("regs", "no such text"), 1, "no such text"),
+        (("regs", "0xffb12098"), 1, "0xffb12098"),
+        (("regs", "0xffb121b0", "0x100000000"), 2, "0x100000000"),
     ],
 )
 def test_wrong_text_or_word_is_refused_and_prints_no_result(
@@ -174,6 +176,24 @@ def test_regs_searches_and_shows_the_whole_map(bhemu: Invoke) -> None:
 
 def test_bits_outside_of_every_field_are_mentioned(bhemu: Invoke) -> None:
     assert "bits 0x8000 of word 0 belong to no field" in bhemu("regs", "0", "0x8000").stderr
+
+
+def test_regs_finds_registers_of_the_tile_by_text_and_by_address(bhemu: Invoke) -> None:
+    found = json.loads(bhemu("regs", "SOFT_RESET", "--json").stdout)
+    assert [(row["block"], row["address"], row["access"]) for row in found] == [("control", 0xFFB121B0, "rw")]
+    shown = json.loads(bhemu("regs", "0xffb121b0", "0x47000", "--json").stdout)[0]
+    values = {field["name"]: field["value"] for field in shown["fields"]}
+    assert (values["B"], values["T0"], values["NC"]) == (0, 1, 1)
+    assert "SOFT_RESET_0" in bhemu("regs", "0xffb121b0").stdout
+    assert json.loads(bhemu("regs", "0xffef0008", "--json").stdout) == json.loads(bhemu("regs", "2", "--json").stdout)
+    assert json.loads(bhemu("regs", "0xffef0a80", "--json").stdout)[0]["space"] == "thread"
+
+
+def test_regs_lists_the_registers_of_the_tile(bhemu: Invoke) -> None:
+    every = bhemu("regs", "--tile").stdout
+    assert "SOFT_RESET_0" in every
+    assert "NODE_ID" in every
+    assert "ALU_FORMAT" not in every
 
 
 # --- tile ----------------------------------------------------------------------------------------
@@ -269,3 +289,42 @@ def test_what_warm_compiles_is_found_in_the_cache(tmp_path: Path) -> None:
     for expected in ("[1, 1]\n", "[0, 0]\n"):
         command = [sys.executable, "-c", script]
         assert subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout == expected
+
+
+# --- where the output goes -----------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("arguments", [["regs"], ["regs", "70", "--json"], ["--help"], ["--version"], ["asm", "NOP"]])
+def test_output_to_a_full_device_is_one_line_and_a_status(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "bhemu", *arguments]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "bhemu: the output cannot be written: No space left on device\n")
+
+
+def test_an_empty_text_is_not_searched_in_the_registers() -> None:
+    done = subprocess.run([sys.executable, "-m", "bhemu", "regs", ""], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("bhemu: UsageError: an empty text\n  remedy:")
+
+
+FETCH = """
+import sys
+from pathlib import Path
+from bhemu.cli import main
+from bhemu.machine.cache import fetch
+main.app = lambda: [fetch(Path(sys.argv[1]) / "imports.bin") for _ in range(2)]
+main.main()
+"""
+
+
+def test_a_cache_that_is_not_used_is_said_in_one_line(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    cache.chmod(0o777)
+    (cache / "imports.bin").write_bytes(b"")
+    command = [sys.executable, "-c", FETCH, str(cache)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert said.count("\n") == 1
+    assert said.startswith(f"bhemu: the compile cache {cache} is not used")

@@ -14,7 +14,7 @@ import pytest
 
 from bhemu.capi import build
 from bhemu.capi.soc_descriptor import write_soc_descriptor
-from bhemu.machine.compiler import cache_directory
+from bhemu.machine.cache import cache_directory
 from tests.processes import finished
 
 PACKAGES = ("tt-exalens==0.4.2", "tt-umd==0.9.14")

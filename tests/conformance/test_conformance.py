@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -207,3 +208,54 @@ def test_expected_state_is_the_initial_state_with_every_listed_cell_changed(fami
             assert different == listed or name in INFORMATIVE
             changed += different
     assert changed > 0
+
+
+# --- damaged files -------------------------------------------------------------------------------
+
+
+def damaged(whole: bytes, choose: random.Random) -> bytes:
+    """The bytes of a file with one to four of them changed, or cut."""
+    changed = bytearray(whole)
+    if choose.random() < 0.2:
+        del changed[choose.randrange(len(changed)) :]
+    for _ in range(choose.randint(1, 4)):
+        if changed:
+            changed[choose.randrange(len(changed))] = choose.randrange(256)
+    return bytes(changed)
+
+
+def test_a_damaged_vector_file_is_refused_or_reads_to_the_end(tmp_path: Path) -> None:
+    whole, choose = (VECTORS / "frontend.npz").read_bytes(), random.Random(7)
+    file, refused = tmp_path / "damaged.npz", 0
+    for _ in range(300):
+        file.write_bytes(damaged(whole, choose))
+        try:
+            read = VectorFile(file)
+            for case in read:
+                read.expected(case.index, read.initial(case.index))
+        except FormatError:
+            refused += 1
+    assert refused > 250
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("prog_thread", np.array([-1], np.int64)),
+        ("prog_word", np.array([1 << 40], np.int64)),
+        ("state", np.array([0.5])),
+        ("label_ptr", np.array([[0, 1]])),
+        ("exp_gpr_start", np.array([-5], np.int64)),
+        ("name", np.array([b"\xff\xfe"])),
+        ("meta", np.array('{"family": "x", "cases": 1, "l1_base": -16, "l1_size": 1}')),
+        ("meta", np.array("[1]")),
+        ("meta", np.array("{}")),
+    ],
+)
+def test_arrays_that_make_no_sense_are_refused(rewritten: Callable[..., Path], name: str, value: Any) -> None:
+    def change(arrays: Arrays) -> None:
+        shape = arrays[name].shape
+        arrays[name] = np.resize(value, shape) if value.ndim == 1 else value
+
+    with pytest.raises(FormatError, match="cannot read conformance vectors"):
+        VectorFile(rewritten("frontend", change))

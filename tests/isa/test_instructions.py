@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from bhemu.errors import AssemblyError
 from bhemu.isa import BY_OPCODE, INSTRUCTIONS, UNITS, Field, Instruction, decode, encode, instruction
+from bhemu.isa.instruction_table import SUB_UNITS
+from bhemu.isa.timing import TIMINGS
 
 # (instruction, form name or None, fields) of every layout.
 LAYOUTS = [
@@ -154,12 +156,16 @@ def test_matrix_and_vector_words_are_held_by_their_own_bit_alone() -> None:
 
 
 def test_cycle_numbers_are_given_where_the_documents_state_them() -> None:
-    assert {m: instruction(m).latency for m in ("MVMUL", "MOVA2D", "SFPMAD", "SFPABS", "SETC16", "CFGSHIFTMASK")} == {
-        **{"MVMUL": 5, "MOVA2D": 4, "SFPMAD": 2, "SFPABS": 1, "SETC16": 1, "CFGSHIFTMASK": 2},
-    }
-    assert instruction("SHIFTXB").issue == 2
-    assert instruction("UNPACR").latency is None
-    assert all(row.summary and row.timing for row in INSTRUCTIONS.values())
+    latencies = {"MVMUL": 5, "MOVA2D": 4, "SFPMAD": 2, "SFPABS": 1, "SETC16": 1, "CFGSHIFTMASK": 2}
+    assert {m: TIMINGS[m][0].latency for m in latencies} == latencies
+    assert TIMINGS["SHIFTXB"][0].occupancy == 2
+    assert TIMINGS["UNPACR"][0].latency is None
+    assert all(row.summary for row in INSTRUCTIONS.values())
+
+
+def test_vector_instructions_alone_have_a_sub_unit() -> None:
+    for row in INSTRUCTIONS.values():
+        assert (row.sub_unit in SUB_UNITS) is (row.unit == "vector"), row.mnemonic
 
 
 # Known words ---------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from bhemu.capi import build
 from bhemu.capi.soc_descriptor import write_soc_descriptor
 from bhemu.cc import find_llk, find_toolchain, write_llk_home
 from bhemu.errors import BhemuError
-from bhemu.machine.compiler import cache_directory
+from bhemu.machine.cache import cache_directory
 from tests.ttnn_wheel import NoWheel, unpacked
 
 HERE = Path(__file__).resolve().parent

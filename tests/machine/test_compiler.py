@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bhemu.machine.compiler import JIT
+from bhemu.machine.compiler import JIT, files_reached
 
 pytestmark = pytest.mark.skipif(not JIT, reason="nothing is compiled with Numba disabled")
 
@@ -62,11 +62,26 @@ def test_an_edit_of_a_function_in_another_module_is_seen(copy: Path) -> None:
     assert after[-1] == "x 0"
 
 
-def test_an_edit_of_the_instruction_table_is_seen(copy: Path) -> None:
+@pytest.mark.parametrize("name", ["instructions.toml", "memory_map.tsv"])
+def test_an_edit_of_a_table_is_seen(copy: Path, name: str) -> None:
     run(copy)
-    table = copy / "isa" / "data" / "instructions.toml"
-    table.write_text(table.read_text() + "\n# edited\n")
+    table = copy / "isa" / "data" / name
+    table.write_text(table.read_text() + "# edited\n")
     assert "compiled SETADCXX" in run(copy)
+
+
+def test_an_edit_of_a_table_that_no_handler_reads_compiles_nothing(copy: Path) -> None:
+    run(copy)
+    for name in ("roles.toml", "timing.toml"):
+        table = copy / "isa" / "data" / name
+        table.write_text(table.read_text() + "\n# edited\n")
+    assert run(copy) == ["x 3"]
+
+
+def test_every_table_is_named_by_the_module_that_reads_it() -> None:
+    modules = sorted((PACKAGE / "isa").glob("*.py"))
+    for table in (PACKAGE / "isa" / "data").iterdir():
+        assert any(table in files_reached(module) for module in modules), table.name
 
 
 def test_a_damaged_cache_file_is_compiled_again(copy: Path) -> None:
@@ -76,6 +91,17 @@ def test_a_damaged_cache_file_is_compiled_again(copy: Path) -> None:
     after = run(copy)
     assert "compiled SETADCXX" in after
     assert after[-1] == "x 3"
+
+
+def test_a_cache_file_under_another_name_is_compiled_again(copy: Path) -> None:
+    run(copy)
+    cache = copy.parent / "cache"
+    target = next(cache.glob("SETADCXX-*"))
+    next(cache.glob("fifo_push-*")).replace(target)
+    after = run(copy)
+    assert {"compiled SETADCXX", "compiled fifo_push"} <= set(after)
+    assert after[-1] == "x 3"
+    assert run(copy) == ["x 3"]
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(copy: Path) -> None:

@@ -16,7 +16,8 @@ from bhemu.errors import (
     MemoryError_,
     ProgramError,
 )
-from bhemu.isa.names import Block, Semaphore, WhileSemaphore
+from bhemu.isa.instructions import INSTRUCTIONS
+from bhemu.isa.names import Block, Condition, Semaphore, WhileSemaphore
 from bhemu.programs.load import load_program
 from bhemu.programs.program import Program
 from bhemu.programs.run import run_program
@@ -103,6 +104,16 @@ def test_replay_and_mop_are_programmed_and_run() -> None:
     np.testing.assert_array_equal(run_program(make(math=math)).tile.semaphores[:6], [1, 1, 5, 1, 2, 2])
 
 
+@pytest.mark.parametrize(("outer", "inner"), [(128, 1), (1, 1023)])
+def test_a_mop_has_loops_of_up_to_1023_passes(outer: int, inner: int) -> None:
+    def math(core: Core) -> None:
+        core.set_mop_double_loop(outer=outer, inner=inner, loop=core.word.SETDMAREG(value=1, RegIndex16b=0))
+        core.MOP(mop_type=1)
+
+    tile = run_program(make(math=math)).tile
+    assert tile.record.issued[1, INSTRUCTIONS["SETDMAREG"].opcode] == outer * inner
+
+
 def test_a_polling_core_sees_what_the_machine_does() -> None:
     def unpack(core: Core) -> None:
         for _ in range(100):
@@ -132,6 +143,18 @@ def test_a_deadlock_says_who_waits_for_what_on_which_line() -> None:
     assert "MATH_PACK" in text
     assert "is 0 of 0" in text
     assert "the end of the world" in text
+
+
+def test_a_deadlock_in_a_wait_for_the_vector_unit_and_a_bank_names_the_bank() -> None:
+    """Whether the vector unit is busy only compiled code can say."""
+
+    def math(core: Core) -> None:
+        core.STALLWAIT(stall_res=Block.MATH, wait_res=Condition.SRCA_VALID | Condition.SFPU)
+        core.MVMUL()
+
+    with pytest.raises(Deadlock, match="SrcA bank 0 is owned by the unpackers") as caught:
+        run_program(make(math=math))
+    assert "the vector unit has" not in str(caught.value)
 
 
 def test_functions_that_poll_for_ever_are_a_deadlock() -> None:
@@ -168,7 +191,7 @@ def test_a_failing_function_names_the_exception() -> None:
         (lambda core: core.SETDMAREG(value=0x10000, RegIndex16b=0), "value"),
         (lambda core: core.config.write({"Out_data_format": 1}), "Out_data_format"),
         (lambda core: core.config.write({"THCON_SEC0_REG1_Out_data_format": 77}), "77"),
-        (lambda core: core.set_mop_double_loop(outer=200, inner=1, loop=0), "200"),
+        (lambda core: core.set_mop_double_loop(outer=1024, inner=1, loop=0), "outer count 1024"),
     ],
 )
 def test_a_misspelt_or_impossible_operand_is_refused(body, message) -> None:  # type: ignore[no-untyped-def]

@@ -261,4 +261,4 @@ def test_detached_recorders_see_nothing() -> None:
     recorder.detach()
     tile.cores.advance(1000)
     assert tile.cores["B"].retired == 1010
-    assert not tile.cores.recorded
+    assert tile.cores.observer is None

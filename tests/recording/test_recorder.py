@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 import bhemu
 from bhemu.isa.instructions import encode
+from bhemu.programs.load import load_program
+from bhemu.programs.run import run_program
 from bhemu.recording import Recorder
 from bhemu.recording import log as column
 from bhemu.recording.recorder import ROWS
@@ -66,3 +70,12 @@ def test_a_run_longer_than_the_buffer_is_kept_whole() -> None:
     assert len(rows) == count
     assert (rows[:, column.WORD] == word).all()
     np.testing.assert_array_equal(rows[:, column.PUSH], np.arange(1, count + 1))
+
+
+@pytest.mark.parametrize("example", ["add1", "matmul", "datacopy", "eltwise"])
+def test_a_recorded_program_takes_the_cycles_of_a_plain_one_and_executes_in_the_same_order(example: str) -> None:
+    path = Path(__file__).parents[2] / "examples" / f"{example}.py"
+    plain = run_program(load_program(path))
+    watched = run_program(load_program(path), recorder=Recorder())
+    assert watched.report.cycles == plain.report.cycles
+    assert watched.tile.snapshot() == plain.tile.snapshot()

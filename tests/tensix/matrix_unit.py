@@ -9,7 +9,7 @@ import numpy as np
 from bhemu.isa.instructions import encode
 from bhemu.isa.registers import config, thread
 from bhemu.machine.counters import RWC_A, RWC_B, RWC_DST, RWC_FIDELITY
-from bhemu.machine.state import new_tiles, reset
+from bhemu.machine.state import ALL_CONFIG_DIRTY, new_tiles, reset
 from bhemu.tensix.coprocessor import Coprocessor
 
 THREAD = 1
@@ -51,10 +51,12 @@ class Matrix:
     def configure(self, name: str, value: int) -> None:
         word, lsb, mask = config(name)
         self.t.config[0, word] = int(self.t.config[0, word]) & ~(mask << lsb) | int(value) << lsb
+        self.t.config_dirty[0] = ALL_CONFIG_DIRTY
 
     def thread_configure(self, name: str, value: int) -> None:
         word, lsb, mask = thread(name)
         self.t.thread_config[THREAD, word] = int(self.t.thread_config[THREAD, word]) & ~(mask << lsb) | value << lsb
+        self.t.config_dirty[0] = ALL_CONFIG_DIRTY
 
     def rows(self, *, a: int = 0, b: int = 0, dst: int = 0, phase: int = 0) -> None:
         for place, value in ((RWC_A, a), (RWC_B, b), (RWC_DST, dst), (RWC_FIDELITY, phase)):

@@ -134,7 +134,7 @@ def test_setdvalid_is_refused_by_name_because_the_implied_format_is_not_defined(
     with pytest.raises(MissingSpecification, match="SETDVALID is unsupported on Blackhole"):
         tile.execute(0, encode("SETDVALID", 3))
     assert not tile.record.src_owner.any()
-    assert not tile.record.unpack_bank.any()
+    assert not tile.record.unpack.bank.any()
 
 
 @pytest.mark.parametrize(("which", "file"), [(1, 0), (2, 1)])
@@ -146,8 +146,8 @@ def test_setdvalid_as_open_choice_hands_the_unpackers_bank_over(tile: Tile, whic
     assert tile.record.src_owner[file].tolist() == [1, 0]
     assert tile.record.src_owner[1 - file].tolist() == [0, 0]
     assert tile.record.src_format[file].tolist() == [5, 5]
-    assert tile.record.unpack_bank[file] == 1
-    assert tile.record.src_row[0, file] == 48
+    assert tile.record.unpack.bank[file] == 1
+    assert tile.record.unpack.src_row[0, file] == 48
 
 
 def test_setdvalid_of_a_bank_that_is_valid_already_is_refused(tile: Tile) -> None:

@@ -178,21 +178,21 @@ def test_a_nop_is_held_only_by_a_wait_that_blocks_all_nine_classes(tile: Tile) -
 
 @pytest.mark.rule("math Y10")
 @pytest.mark.parametrize(
-    ("condition", "file", "pointer", "owner_that_waits"),
+    ("condition", "file", "unit", "owner_that_waits"),
     [
-        (Condition.SRCA_CLEARED, 0, "unpack_bank", 1),
-        (Condition.SRCB_CLEARED, 1, "unpack_bank", 1),
-        (Condition.SRCA_VALID, 0, "math_bank", 0),
-        (Condition.SRCB_VALID, 1, "math_bank", 0),
+        (Condition.SRCA_CLEARED, 0, "unpack", 1),
+        (Condition.SRCB_CLEARED, 1, "unpack", 1),
+        (Condition.SRCA_VALID, 0, "matrix", 0),
+        (Condition.SRCB_VALID, 1, "matrix", 0),
     ],
 )
 def test_stallwait_waits_for_the_owner_of_the_current_source_bank(
-    tile: Tile, condition: Condition, file: int, pointer: str, owner_that_waits: int
+    tile: Tile, condition: Condition, file: int, unit: str, owner_that_waits: int
 ) -> None:
     for bank in (0, 1):
         for owner in (0, 1):
             tile.reset()
-            tile.record[pointer][file] = bank
+            tile.record[unit]["bank"][file] = bank
             tile.record.src_owner[file] = 1 - owner  # the other bank does not matter
             tile.record.src_owner[file, bank] = owner
             tile.coprocessor.push(1, encode("STALLWAIT", stall_res=Block.SYNC, wait_res=condition))

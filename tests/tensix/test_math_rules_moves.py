@@ -215,7 +215,7 @@ def test_zerosrc_needs_no_bank_and_hands_none_over(unit: Matrix) -> None:
     assert not t.srca.any()
     assert not t.srcb.any()
     assert t.src_owner.tolist() == [[0, 1], [0, 0]]
-    assert t.math_bank.tolist() == t.unpack_bank.tolist() == [0, 0]
+    assert t.matrix.bank.tolist() == t.unpack.bank.tolist() == [0, 0]
 
 
 # Which banks an instruction waits for (F30)
@@ -238,7 +238,7 @@ def test_instructions_wait_for_the_banks_that_they_read(unit: Matrix, mnemonic: 
         for owns_b in (0, 1):
             t = unit.start().t
             unit.do("MOVD2A")  # gives SHIFTXA a row
-            t.math_bank[...] = [1, 0]
+            t.matrix.bank[...] = [1, 0]
             t.src_owner[0] = [1 - owns_a, owns_a]  # the other bank does not matter
             t.src_owner[1] = [owns_b, 1 - owns_b]
             needs_a, needs_b = WAITS[mnemonic]

@@ -287,15 +287,16 @@ def test_clear_dvalid_gives_banks_back_after_the_operation(unit: Matrix) -> None
     unit.thread_configure("CLR_DVALID_SrcB_Disable", 1)
     unit.do("ELWADD", clear_dvalid=3)
     assert t.src_owner.tolist() == [[0, 1], [1, 1]]
-    assert t.math_bank.tolist() == [1, 1]
+    assert t.matrix.bank.tolist() == [1, 1]
 
 
 def refusal(unit: Matrix, mnemonic: str, **operands: int) -> BhemuError:
     before = unit.t.copy()
     with pytest.raises(BhemuError) as caught:
         unit.do(mnemonic, **operands)
-    for name in ("dst", "dst_valid", "srca", "srcb", "rwc", "src_owner", "math_bank"):
+    for name in ("dst", "dst_valid", "srca", "srcb", "rwc", "src_owner"):
         assert (unit.t[name] == before[name]).all(), name
+    assert (unit.t["matrix"]["bank"] == before["matrix"]["bank"]).all()
     return caught.value
 
 

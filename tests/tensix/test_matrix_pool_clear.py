@@ -202,8 +202,8 @@ def test_zerosrc_picks_file_bank_and_value(unit: Matrix) -> None:
         ({"src_mask": 3, "bank_mask": 1, "zero_val": 1}, [0, 1], [0, 1], ALL_ONES),
     ):
         t.srca[...], t.srcb[...] = 5, 5
-        t.math_bank[...] = 1
-        t.unpack_bank[...] = 0
+        t.matrix.bank[...] = 1
+        t.unpack.bank[...] = 0
         unit.do("ZEROSRC", **operands)
         for bank in range(2):
             assert (t.srca[bank] == (value if bank in zero_a else 5)).all()
@@ -215,7 +215,7 @@ def test_cleardvalid_may_stay_on_the_bank(unit: Matrix) -> None:
     t = unit.start().t
     unit.do("CLEARDVALID", cleardvalid=1, reset=2)
     assert t.src_owner.tolist() == [[0, 1], [1, 1]]
-    assert t.math_bank.tolist() == [0, 0]
+    assert t.matrix.bank.tolist() == [0, 0]
 
 
 @pytest.mark.rule("math F29")
@@ -226,19 +226,19 @@ def test_cleardvalid_moves_on_from_a_bank_that_the_unpackers_own(unit: Matrix) -
     for bank in (1, 0):
         unit.do("CLEARDVALID", cleardvalid=1)
         assert t.src_owner.tolist() == [[0, 0], [1, 1]]
-        assert t.math_bank.tolist() == [bank, 0]
+        assert t.matrix.bank.tolist() == [bank, 0]
 
 
 @pytest.mark.rule("math F29")
 def test_cleardvalid_resets_all_banks(unit: Matrix) -> None:
     t = unit.start().t
-    t.math_bank[...] = 1
-    t.unpack_bank[...] = 1
+    t.matrix.bank[...] = 1
+    t.unpack.bank[...] = 1
     unit.do("CLEARDVALID", reset=1)
     assert not t.src_owner.any()
     assert not t.src_format.any()
-    assert not t.math_bank.any()
-    assert not t.unpack_bank.any()
+    assert not t.matrix.bank.any()
+    assert not t.unpack.bank.any()
 
 
 @pytest.mark.rule("math F32")
@@ -256,5 +256,6 @@ def test_gatesrcrst_changes_nothing(unit: Matrix) -> None:
     t = unit.start().t
     before = t.copy()
     unit.do("GATESRCRST", reset_srca_gate_control=1, reset_srcb_gate_control=1)
-    for name in ("dst", "dst_valid", "srca", "srcb", "src_owner", "math_bank", "rwc"):
+    for name in ("dst", "dst_valid", "srca", "srcb", "src_owner", "rwc"):
         assert (t[name] == before[name]).all()
+    assert (t["matrix"]["bank"] == before["matrix"]["bank"]).all()

@@ -10,6 +10,7 @@ from bhemu.errors import BhemuError, MemoryError_, MissingSpecification, Undefin
 from bhemu.isa.instructions import encode
 from bhemu.isa.registers import WRITABLE_MASK
 from bhemu.machine.agents import T0, T1, T2, B
+from bhemu.machine.config_access import UNITS_OF_WORD
 from bhemu.machine.state import L1_SIZE
 from tests.tensix.mmio_agent import Registers
 
@@ -91,9 +92,9 @@ def test_xmov_to_config_reaches_either_bank_or_both(tile: Tile, window: int, ban
 @pytest.mark.rule("I.10")
 def test_xmov_writes_shared_words_once_for_both_banks_and_tells_the_units(tile: Tile) -> None:
     tile.record.config_dirty[:] = 0
-    xmov(tile, SOURCE, 0x380 + 4 * 208, 1, L1_TO_CONFIG)
-    assert tile.record.config[0, 209:212].tolist() == [2, 3, 4]
-    assert tile.record.config_dirty[0] == tile.record.config_dirty[1] != 0
+    xmov(tile, SOURCE, 0x380 + 4 * 220, 1, L1_TO_CONFIG)
+    assert tile.record.config[0, 220] == 1 & WRITABLE_MASK[220]
+    assert tile.record.config_dirty[0] == tile.record.config_dirty[1] == UNITS_OF_WORD[220] != 0
 
 
 def test_xmov_zeroes_config(tile: Tile) -> None:

@@ -154,7 +154,7 @@ def test_scalers_have_nine_bits_and_the_fourth_is_beside_the_clock_gates(registe
     registers.store(B, TDMA + 0x28, 0xFFFF_FFFF)
     assert registers.record.pack.setreg_scaler.tolist() == [1, 2, 3, 0x1FF]
     assert registers.load(B, TDMA + 0x28) == 0x01FF007F
-    registers.record.unpack_accumulator[:] = [0x0FFFF, 0x10000]
+    registers.record.unpack.accumulator[:] = [0x0FFFF, 0x10000]
     assert registers.load(B, TDMA + 0x3C) == 3 << 18 | 2 << 9 | 1
     assert registers.load(B, TDMA + 0x13C) == 1 << 31 | 3 << 18 | 2 << 9 | 1
 
@@ -172,7 +172,7 @@ def test_sizes_are_reported_by_thread(registers: Registers) -> None:
     pack = registers.record.pack
     pack.last_tile_size, pack.last_thread, pack.all_zero_flags = 0x88, 2, 0xC0FFEE
     pack.acc_tile_size[:] = [1, 2, 0x10003]
-    registers.record.unpack_accumulator[:] = [0x1000A, 0x1000B]
+    registers.record.unpack.accumulator[:] = [0x1000A, 0x1000B]
     assert [registers.load(B, TDMA + 0x18 + 0x40 * i) for i in range(3)] == [0, 0, 0x88]
     assert [registers.load(B, TDMA + 0x1C + 0x40 * i) for i in range(3)] == [0xA0001, 0xA0002, 0xA0003]
     assert registers.load(B, TDMA + 0x20) == 0xC0FFEE
@@ -201,7 +201,7 @@ def test_stores_to_what_only_reports_have_no_effect(registers: Registers) -> Non
 @pytest.mark.parametrize("offset", [0x118, 0x15C, 0x220, 0x39C])
 def test_other_packers_report_zeros_only_where_the_user_accepts_it(registers: Registers, offset: int) -> None:
     registers.record.pack.all_zero_flags = registers.record.pack.last_tile_size = 3
-    registers.record.unpack_accumulator[:] = [5, 6]
+    registers.record.unpack.accumulator[:] = [5, 6]
     with pytest.raises(MissingSpecification, match=f"packer {offset >> 8}, and Blackhole has one"):
         registers.load(B, TDMA + offset)
     registers.record.allow_open = 1

@@ -196,7 +196,7 @@ def test_setrwc_gives_banks_back(tile: Tile, mask: int, owners: list[int], banks
     valid(tile, (0, 0), (1, 0))
     tile.execute(THREAD, encode("SETRWC", clear_ab_vld=mask))
     assert tile.record.src_owner[:, 0].tolist() == owners
-    assert tile.record.math_bank.tolist() == banks
+    assert tile.record.matrix.bank.tolist() == banks
 
 
 @pytest.mark.rule("math F28")
@@ -208,7 +208,7 @@ def test_with_clr_dvalid_disable_the_bank_stays_valid_and_the_matrix_unit_moves_
     tile.config.for_thread(THREAD)[f"CLR_DVALID_Src{letter}_Disable"] = 1
     tile.execute(THREAD, encode("SETRWC", clear_ab_vld=3))
     assert tile.record.src_owner[:, 0].tolist() == [1 - file, file]
-    assert tile.record.math_bank.tolist() == [1, 1]
+    assert tile.record.matrix.bank.tolist() == [1, 1]
 
 
 @pytest.mark.rule("math F29")
@@ -218,7 +218,7 @@ def test_hand_back_can_ignore_the_disable_bits(tile: Tile) -> None:
     config["CLR_DVALID_SrcA_Disable"] = config["CLR_DVALID_SrcB_Disable"] = 1
     tile.execute(THREAD, encode("CLEARDVALID", cleardvalid=3))
     assert not tile.record.src_owner.any()
-    assert tile.record.math_bank.tolist() == [1, 1]
+    assert tile.record.matrix.bank.tolist() == [1, 1]
 
 
 @pytest.mark.rule("math F28")
@@ -234,8 +234,9 @@ def assert_same_machine(before: Any, tile: Tile) -> None:
     """Everything but the accounts of the front end is as it was."""
     now = tile.record.copy()
     tile.restore(before)
-    for name in ("rwc", "src_owner", "math_bank", "config", "thread_config", "gpr", "adc"):
+    for name in ("rwc", "src_owner", "config", "thread_config", "gpr", "adc"):
         assert (tile.record[name] == now[name]).all(), name
+    assert (tile.record["matrix"]["bank"] == now["matrix"]["bank"]).all()
 
 
 @pytest.mark.parametrize("word", [encode("SETRWC", reserved=0x20), encode("INCRWC", reserved=1)])

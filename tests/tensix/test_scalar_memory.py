@@ -209,8 +209,8 @@ def aim(tile: Tile, row: int, column: int, offset: int = 0) -> None:
 @pytest.mark.parametrize("column", [0, 4, 8, 12])
 @pytest.mark.parametrize("row", [0, 5, 15])
 def test_storeind_to_srcb_writes_four_cells_of_a_row(tile: Tile, row: int, column: int) -> None:
-    tile.record.unpack_bank[1] = 1
-    tile.record.src_row[THREAD, 1] = 32
+    tile.record.unpack.bank[1] = 1
+    tile.record.unpack.src_row[THREAD, 1] = 32
     aim(tile, row, column, offset=3)
     tile.execute(THREAD, store_src(1, 3))
     assert tile.record.srcb[1, row + 32, column : column + 4].tolist() == CELLS
@@ -222,7 +222,7 @@ def test_storeind_to_srcb_writes_four_cells_of_a_row(tile: Tile, row: int, colum
 @pytest.mark.parametrize(("override", "row", "cell_row"), [(1, 4, 0), (1, 67, 63), (0, 4, 16), (0, 19, 31)])
 def test_storeind_to_srca_is_four_rows_lower(tile: Tile, override: int, row: int, cell_row: int) -> None:
     tile.config.for_thread(THREAD)["SRCA_SET_SetOvrdWithAddr"] = override
-    tile.record.src_row[THREAD, 0] = 16
+    tile.record.unpack.src_row[THREAD, 0] = 16
     aim(tile, row, 8)
     tile.execute(THREAD, store_src(0))
     assert tile.record.srca[0, cell_row, 8:12].tolist() == CELLS

@@ -43,12 +43,12 @@ def content(u: Unpacker, bank: int) -> set[int]:
 def test_the_current_bank_is_cleared_to_a_value(unpacker: int, operands: dict[str, int], cell: int) -> None:
     """Zero, minus infinity, one as FP16, BF16 or INT8; the clear value reaches SrcB too."""
     u = marked(unpacker)
-    u.t["unpack_bank"][unpacker] = 1
+    u.t["unpack"]["bank"][unpacker] = 1
     assert u.nop(Unpack_Pop=CLEAR, **operands)
     assert content(u, 1) == {cell}
     assert content(u, 0) == {MARK}
     assert {int(c) for c in u.t["srca" if unpacker else "srcb"].reshape(-1)} == {MARK}
-    assert u.t["unpack_bank"][unpacker] == 1
+    assert u.t["unpack"]["bank"][unpacker] == 1
 
 
 @pytest.mark.rule("I.7", "001.8.3a")
@@ -77,7 +77,7 @@ def test_the_clear_waits_for_the_bank_that_stall_clr_cntrl_names(unpacker: int) 
     """0 the matrix unit's current bank, 1 the unpacker's own."""
     for own in (0, 1):
         u = marked(unpacker)
-        u.t["unpack_bank"][unpacker] = 1
+        u.t["unpack"]["bank"][unpacker] = 1
         awaited = 1 if own else 0  # the matrix unit is on bank 0
         u.t["src_owner"][unpacker, awaited] = 1
         assert not u.nop(Unpack_Pop=CLEAR, Stall_Clr_Cntrl=own)
@@ -99,14 +99,14 @@ def test_the_bank_is_handed_over_with_the_configured_output_format(operands: dic
     assert content(u, 0) == ({0} if "Set_Dvalid" in operands else {MARK})
     assert list(u.t["src_owner"][1]) == [1, 0]
     assert u.t["src_format"][1, 0] == TF32
-    assert u.t["unpack_bank"][1] == 1
-    assert u.t["src_row"][0, 1] == 16
+    assert u.t["unpack"]["bank"][1] == 1
+    assert u.t["unpack"]["unpack"]["src_row"][0, 1] == 16
 
 
 @pytest.mark.rule("U11", "001.2.7c")
 def test_handing_over_a_bank_of_the_matrix_unit_is_refused_and_nothing_is_cleared() -> None:
     u = marked(0)
-    u.t["unpack_bank"][0] = 1
+    u.t["unpack"]["bank"][0] = 1
     u.t["src_owner"][0, 1] = 1
     with pytest.raises(NonContractualBehavior, match="SrcA bank 1"):
         u.nop(Unpack_Pop=CLEAR, Set_Dvalid=1)

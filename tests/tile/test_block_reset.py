@@ -24,7 +24,7 @@ def used(*, allow_open: bool = True) -> Tile:
     record.dst[...] = 0x1234
     record.dst_valid[::2] = 0
     record.src_owner[...] = MATRIX
-    record.math_bank[...] = record.unpack_bank[...] = 1
+    record.matrix.bank[...] = record.unpack.bank[...] = 1
     record.lregs[...] += 3
     record.prng[...] = 77
     record.lane_flags = record.lane_config = 5
@@ -45,7 +45,14 @@ def snapshot(tile: Tile) -> dict[str, bytes]:
     """Every field of the coprocessor as bytes."""
     skipped = {"soft_reset", "open_used", "device_value", "device_size", "handlers", "l1_u16", "l1_u32", "dst_u32"}
     names = [name for name in tile.record.dtype.names if name not in skipped and not name.startswith(("core_", "now_"))]
-    return {name: np.asarray(tile.record[name]).tobytes() for name in names}
+    fields: dict[str, bytes] = {}
+    for name in names:
+        value = tile.record[name]
+        inside = value.dtype.names or ()  # of a unit's section
+        fields |= {f"{name}.{inner}": np.asarray(value[inner]).tobytes() for inner in inside}
+        if not inside:
+            fields[name] = np.asarray(value).tobytes()
+    return fields
 
 
 def changes(tile: Tile, value: int) -> set[str]:
@@ -70,10 +77,10 @@ def test_bits_of_blocks_that_keep_nothing_read_back_and_change_nothing(bit: int)
 def test_bits_15_and_16_return_the_banks(bit: int, file: int) -> None:
     tile = used()
     data = {"srcb"} if file else set()
-    assert changes(tile, ALL_HELD | 1 << bit) == {"src_owner", "math_bank", "unpack_bank"} | data
+    assert changes(tile, ALL_HELD | 1 << bit) == {"src_owner", "matrix.bank", "unpack.bank"} | data
     assert tile.record.src_owner[file].tolist() == [0, 0]
     assert tile.record.src_owner[1 - file].tolist() == [MATRIX, MATRIX]
-    for banks in (tile.record.math_bank, tile.record.unpack_bank):
+    for banks in (tile.record.matrix.bank, tile.record.unpack.bank):
         assert (banks[file], banks[1 - file]) == (0, 1)
     assert tile.record.srcb.any() == (file == 0)
     assert changes(tile, ALL_HELD) == set()
@@ -82,8 +89,8 @@ def test_bits_15_and_16_return_the_banks(bit: int, file: int) -> None:
 @pytest.mark.rule("tile K40")
 def test_bit_10_zeroes_srca_and_forgets_what_is_scheduled() -> None:
     tile = used()
-    tile.record.math_srca_row = 5
-    assert changes(tile, ALL_HELD | 1 << 10) == {"srca", "macro_pending", "macro_word", "math_srca_row"}
+    tile.record.matrix.srca_row = 5
+    assert changes(tile, ALL_HELD | 1 << 10) == {"srca", "macro_pending", "macro_word", "matrix.srca_row"}
     assert not tile.record.srca.any()
     assert tile.record.macro_pending == 0
 
@@ -132,7 +139,7 @@ def test_bits_19_to_22_zero_four_columns_of_srca(group: int) -> None:
 @pytest.mark.rule("tile K40")
 def test_bit_17_shows_again_what_zeroacc_has_cleared() -> None:
     tile = used()
-    assert changes(tile, ALL_HELD | 1 << 17) == {"dst_valid", "pack"}
+    assert changes(tile, ALL_HELD | 1 << 17) == {"dst_valid", "pack.histogram"}
     assert tile.dst.valid.all()
     assert not tile.record.pack.histogram.any()
 
@@ -150,11 +157,11 @@ def test_bit_9_zeroes_the_configuration_of_unpackers_and_packer() -> None:
 @pytest.mark.rule("tile K40")
 def test_bit_2_restarts_the_packers_sizes() -> None:
     tile = used()
-    assert changes(tile, ALL_HELD | 1 << 2) == {"pack"}
+    assert changes(tile, ALL_HELD | 1 << 2) == {"pack.acc_tile_size", "pack.last_tile_size"}
     assert not tile.record.pack.acc_tile_size.any()
     assert tile.record.pack.last_tile_size == 0
     assert tile.record.pack.l1_dest_addr_offset == 11
-    assert changes(tile, ALL_HELD) == {"pack"}
+    assert changes(tile, ALL_HELD) == {"pack.l1_dest_addr_offset"}
     assert tile.record.pack.l1_dest_addr_offset == 0
 
 

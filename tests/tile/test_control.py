@@ -7,8 +7,9 @@ import pytest
 from bhemu import Tile
 from bhemu.errors import UndefinedBehavior, Unimplemented
 from bhemu.isa.registers import WRITABLE_MASK, config
+from bhemu.isa.tile_registers import registers_of
 from bhemu.machine.agents import NC, NOC, T0, T1, T2, B
-from bhemu.tile.control_registers import ACTS, COUNTER, KIND, NOTHING, PLAIN, REFUSED, REGISTERS, RESULT
+from bhemu.tile.control_registers import ACTS, COUNTER, KIND, NOTHING, PLAIN, REFUSED, RESULT
 from tests.riscv.rv_machine import ALL_HELD, START, machine, release, word, words
 
 pytestmark = pytest.mark.plain
@@ -18,6 +19,10 @@ EVERYBODY = (B, T0, T1, T2, NC, NOC)
 SOFT_RESET, DISABLE_RESET = CONTROL + 0x1B0, CONTROL + 0x224
 WALL_CLOCK = CONTROL + 0x1F0
 COUNTER_CONTROLS = (0x008, 0x014, 0x020, 0x038, 0x0F8, 0x03C)
+
+
+KINDS = {"acts": ACTS, "plain": PLAIN, "counter": COUNTER, "result": RESULT, "refused": REFUSED}
+REGISTERS = {row.offset: (row.name, KINDS[row.kind]) for row in registers_of("control")}
 
 
 def of_kind(kind: int) -> list[int]:

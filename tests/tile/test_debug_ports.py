@@ -153,13 +153,13 @@ def test_the_debug_bus_shows_bank_owners_and_pointers() -> None:
     assert shown() == {"a free"}
     tile.record.src_owner[0, 0] = MATRIX
     assert shown() == {"a valid", "a0"}
-    tile.record.unpack_bank[0] = 1
+    tile.record.unpack.bank[0] = 1
     assert shown() == {"a free", "a valid", "a0", "ua"}
     tile.record.src_owner[0] = [0, MATRIX]
-    tile.record.math_bank[0] = 1
+    tile.record.matrix.bank[0] = 1
     assert shown() == {"a valid", "a1", "ma", "ua"}
     tile.record.src_owner[1] = [MATRIX, 0]
-    tile.record.math_bank[1] = tile.record.unpack_bank[1] = 1
+    tile.record.matrix.bank[1] = tile.record.unpack.bank[1] = 1
     assert shown() == {"a valid", "a1", "ma", "ua", "b0", "mb", "ub"}
     tile.record.src_owner[1] = [0, MATRIX]
     assert shown() == {"a valid", "a1", "ma", "ua", "b1", "mb", "ub"}
@@ -275,7 +275,7 @@ def test_debuggers_look_at_both_banks_whoever_owns_them() -> None:
     """tt-exalens dumps SrcA with SETRWC, which moves the matrix unit from bank to bank."""
     tile = Tile()
     inject(tile, 2, encode("SETRWC", clear_ab_vld=3))
-    assert tile.record.math_bank.tolist() == [1, 1]
+    assert tile.record.matrix.bank.tolist() == [1, 1]
     with pytest.raises(NonContractualBehavior, match="own it already"):
         tile.execute(2, encode("SETRWC", clear_ab_vld=3))
 

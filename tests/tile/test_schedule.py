@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from bhemu import Tile
+from bhemu.errors import BhemuError
 from bhemu.isa.instructions import encode
 from bhemu.machine.agents import CORE_NAMES, CORES
 from bhemu.machine.compiler import Entry, compile_entry
 from bhemu.machine.core_state import BLOCKED, RUNNING
 from bhemu.tensix.frontend import run as clock
+from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tile import schedule
 from tests.riscv.rv_machine import SCRATCH, machine, word
 
@@ -28,7 +30,7 @@ NO_FUSING = 1 << 18
 def entry_of(function: Any) -> Entry:
     """A function of the package as an entry: compiled once, and kept in the cache."""
     plain = getattr(function, "py_func", function)
-    return compile_entry(plain.__name__, plain)
+    return compile_entry(plain.__name__, plain, arguments=3)
 
 
 def visit_everybody(tile: Tile, clocks: int) -> int:
@@ -43,11 +45,11 @@ def visit_everybody(tile: Tile, clocks: int) -> int:
                     t.core_round[core] = t.tensix_round
                     t.round_goal = t.tensix_round + 1
                     t.round_horizon = FOREVER
-                    status = entry_of(schedule.turn_of_core).call(at, table, core)
+                    status = entry_of(schedule.turn_of_core).call(at, table, core, NO_LOG)
                     if status != schedule.ADVANCED:
                         return status
             before = int(t.clock)
-            status = entry_of(clock.run).call(at, table, 1)
+            status = entry_of(clock.run).call(at, table, 1, NO_LOG)
             moved = int(t.clock) - before
             t.clock = before
             t.tensix_round += 1
@@ -273,3 +275,19 @@ def test_a_full_fifo_holds_its_core_back_and_nothing_is_lost() -> None:
     tile.clock(100)
     assert tile.record.issued[0, 0xA4] == 45  # SEMPOST
     assert tile.cores["T0"].state == "polling"
+
+
+@pytest.mark.parametrize("piece", [1, 7, 2000])
+@pytest.mark.parametrize("refused", ["lw a0, 1(zero)", "sw a0, 2(zero)", "jr a0"])
+def test_the_refusal_of_the_first_round_is_reported_however_the_clocks_are_cut(piece: int, refused: str) -> None:
+    """B runs ahead to its refusal in round 41; that of T0 is in round 21."""
+    programs = {core: count * "nop\n" + "li a0, 0x180000\n" + refused for core, count in (("B", 40), ("T0", 20))}
+    tile = machine(programs)
+
+    def cut() -> None:
+        for _ in range(2000 // piece):
+            tile.clock(piece)
+
+    with pytest.raises(BhemuError) as caught:
+        cut()
+    assert caught.value.core == CORE_NAMES.index("T0")

@@ -22,7 +22,9 @@ from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE
 from bhemu.machine.faults import WAIT
 from bhemu.riscv.decode import new_code_cache
 from bhemu.tensix.coprocessor import Coprocessor, copy_table, ensure_place
+from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tile.cores import Cores
+from bhemu.tile.observer import PLAIN_OBSERVERS, Observer
 from bhemu.tile.schedule import ADVANCED, AT_BREAKPOINT
 
 NOBODY: Final = -1
@@ -149,7 +151,7 @@ class Clocks:
         cores = self._cores.get(index)
         if cores is None:
             cores = self._cores[index] = Cores(Coprocessor(self.tiles, index))
-            cores.connect(partial(self._request, index))
+            cores.connect(partial(self._request, index), partial(self._observed, index))
         return cores
 
     def advance(self, clocks: int) -> None:
@@ -257,6 +259,15 @@ class Clocks:
             raise in_tile(index, error) from None
         finally:
             record.current = NOBODY
+
+    def _observed(self, index: int, observer: Observer | None) -> None:
+        """An observer looks at a tile from now on, or none."""
+        before = int(self.record.observer[index])
+        PLAIN_OBSERVERS.pop(before, None)
+        self.record.observer[index] = NO_LOG if observer is None else observer.log_address
+        self.record.lone_core = 0
+        if observer is not None and not JIT:
+            PLAIN_OBSERVERS[observer.log_address] = observer
 
     def _request(self, index: int, number: int) -> None:
         """Carry out a NoC request of a tile."""

@@ -32,6 +32,9 @@ from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE, call_hand
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import offset_of
 from bhemu.riscv.execute import LIMIT
+from bhemu.tensix.frontend.observer import NO_LOG
+from bhemu.tensix.frontend.run import OBSERVER_FULL
+from bhemu.tile.observer import call_observer
 from bhemu.tile.schedule import (
     ADVANCED,
     AFTER_RUN,
@@ -67,6 +70,15 @@ def _runs(t):
 
 
 @kernel
+def _advance(chip, table, index, t, how):
+    """Let a tile move; one that is looked at moves by the schedule of its observer."""
+    log = np.int64(chip.observer[index])
+    if log == NO_LOG:
+        return call_handler(table, ADVANCE_TILE, t, table, how)
+    return call_observer(log, t, table, how)
+
+
+@kernel
 def _stop_in_midst(chip, index, t, status):
     """A tile cannot go on by itself: it asks for a handler, for a NoC request, or has to refuse something."""
     chip.status[index] = np.uint8(status)
@@ -79,7 +91,7 @@ def _stop_in_midst(chip, index, t, status):
         chip.local[index] = np.int64(t.core_round[t.fault_core - 1]) - t.free_rounds
     elif status == TENSIX_FAULTED:
         chip.local[index] = np.int64(t.tensix_round) - 1 - t.free_rounds
-    elif t.needs_place == 0:  # an instruction that may not exist
+    elif status != OBSERVER_FULL and t.needs_place == 0:  # an instruction that may not exist
         chip.local[index] = np.int64(t.tensix_round) - t.free_rounds
 
 
@@ -114,7 +126,7 @@ def run_tile(chip, table, index, goal):
             t.round_goal += clocks
     chip.status[index] = 0
     chip.touched[index] = 0
-    status = call_handler(table, ADVANCE_TILE, t, table, how)
+    status = _advance(chip, table, index, t, how)
     if status != ADVANCED:
         _stop_in_midst(chip, index, t, status)
         return
@@ -245,7 +257,7 @@ def _run_lone_core(chip, table):
         return False
     t = tile_of(chip, index)
     if chip.lone_core == 0:
-        chip.lone_core = _find_lone_core(t, table)
+        chip.lone_core = _find_lone_core(t, table) if chip.observer[index] == NO_LOG else 0
         if chip.lone_core == 0:
             return False
     core = chip.lone_core - 1

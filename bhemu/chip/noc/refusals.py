@@ -14,10 +14,12 @@ from bhemu.chip.noc.multicast import DESTINATIONS, EXCLUDES, STRIDES
 from bhemu.chip.nodes.identity import describe
 from bhemu.chip.nodes.kinds import KINDS
 from bhemu.errors import MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
+from bhemu.isa.memory_map import region
 from bhemu.tile.noc import niu_registers as r
 from bhemu.tile.noc import request as q
 
-_NIU: Final = range(0xFFB20000, 0xFFB40000)
+_NIU: Final = range(region("niu0").base, region("niu1").end)
+_REGISTERS: Final = region("tdma").base
 _64_BITS: Final = (1 << 64) - 1
 
 
@@ -159,7 +161,7 @@ def _check_place(node: Node, address: int, size: int, *, writes: bool) -> None:
     elif kind.memory is not None and address + size > kind.memory:
         raise MemoryError_(
             f"{size} bytes at {address:#x} of {describe(node)}, whose memory ends at {kind.memory:#x}",
-            remedy="stay inside; registers of a Tensix tile begin at 0xffb11000, addresses of tiles have 32 bits",
+            remedy=f"stay inside; registers of a Tensix tile begin at {_REGISTERS:#x}, addresses of tiles have 32 bits",
         )
 
 

@@ -11,9 +11,10 @@ from bhemu.chip.nodes.identity import PAGE, Identity, check_word, describe
 from bhemu.chip.nodes.kinds import ETHERNET_L1 as L1_BYTES
 from bhemu.chip.nodes.kinds import TILE_INTERFACES as INTERFACES
 from bhemu.errors import MemoryError_, Unimplemented
+from bhemu.isa.tile_registers import address_of
 from bhemu.tile.noc.request import MMIO_FIRST
 
-SOFT_RESET: Final = 0xFFB121B0
+SOFT_RESET: Final = address_of("control", "SOFT_RESET_0")
 IN_RESET: Final = 0x1800
 """Both cores."""
 

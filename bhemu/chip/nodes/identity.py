@@ -11,14 +11,16 @@ from typing import Final
 from bhemu.chip.coordinates import HEIGHT, WIDTH, Node, Place
 from bhemu.chip.nodes.kinds import KINDS
 from bhemu.errors import UndefinedBehavior, Unimplemented
+from bhemu.isa.memory_map import region
+from bhemu.isa.tile_registers import bit_of, offset_of
 
-NODE_ID: Final = 0x44
-ENDPOINT_ID: Final = 0x48
-NIU_CFG_0: Final = 0x100
-ID_LOGICAL: Final = 0x148
-TRANSLATES: Final = 1 << 14
+NODE_ID: Final = offset_of("niu", "NODE_ID")
+ENDPOINT_ID: Final = offset_of("niu", "ENDPOINT_ID")
+NIU_CFG_0: Final = offset_of("niu", "NIU_CFG_0")
+ID_LOGICAL: Final = offset_of("niu", "ID_LOGICAL")
+TRANSLATES: Final = 1 << bit_of("niu", "NIU_CFG_0", "TRANSLATE")
 """Bit of NIU_CFG_0: coordinates are translated (N5)."""
-PAGE: Final = 0x10000
+PAGE: Final = region("niu0").size
 
 
 def node_id(place: Place, noc: int) -> int:

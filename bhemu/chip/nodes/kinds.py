@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from bhemu.chip.coordinates import NODES, Kind, Node
+from bhemu.isa.memory_map import region
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.machine.state import L1_SIZE
 
@@ -21,8 +22,8 @@ DRAM: Final = 2
 ETHERNET_L1: Final = 512 * 1024
 DRAM_CHANNEL: Final = 1 << 32
 DRAM_READ_ALIGNMENT: Final = 64
-TILE_INTERFACES: Final = (0xFFB20000, 0xFFB30000)
-DRAM_INTERFACES: Final = (0x100_FFB20000, 0x100_FFB30000)
+TILE_INTERFACES: Final = (region("niu0").base, region("niu1").base)
+DRAM_INTERFACES: Final = ((1 << 40) + TILE_INTERFACES[0], (1 << 40) + TILE_INTERFACES[1])
 """Above the memory."""
 INTERFACE: Final = 0xFFFFFFFF_FF000000
 """Registers of a node that has 64-bit addresses; the interface of the NoC that the access comes through."""

@@ -11,6 +11,7 @@ from bhemu.chip.clock.clocks import Clocks, in_tile
 from bhemu.chip.coordinates import Node
 from bhemu.chip.nodes.identity import check_word, describe
 from bhemu.errors import BhemuError, MemoryError_
+from bhemu.isa.memory_map import region
 from bhemu.machine.state import L1_SIZE
 from bhemu.tile.noc.request import MMIO_FIRST
 
@@ -62,6 +63,6 @@ class TensixNode:
         if address < MMIO_FIRST:
             raise MemoryError_(
                 f"{describe(self._node)}: {size} bytes at {address:#x}, L1 ends at {L1_SIZE:#x}",
-                remedy="stay inside L1, or use registers from 0xffb11000 on",
+                remedy=f"stay inside L1, or use registers from {region('tdma').base:#x} on",
             )
         check_word(self._node, address, size)

@@ -15,18 +15,17 @@ from bhemu.chip.pcie.dma import FIRST as DMA_FIRST
 from bhemu.chip.pcie.dma import HostMemory, ReadChannel
 from bhemu.chip.pcie.iatu import SIZE as IATU_SIZE
 from bhemu.chip.pcie.iatu import Iatu
-from bhemu.chip.pcie.pci import BAR0, BAR0_SIZE, BAR2, BAR2_SIZE, BAR4, BAR4_SIZE
+from bhemu.chip.pcie.pci import BAR0, BAR0_SIZE, BAR2, BAR2_SIZE
 from bhemu.chip.pcie.windows import (
     ENTRY_BYTES,
     FIRST_LARGE,
-    LARGE_BITS,
     ORDERINGS,
-    SMALL_BITS,
     SMALL_WINDOWS_END,
     WINDOW_CONFIG,
     WINDOW_CONFIG_END,
     Window,
     decode,
+    window_at,
 )
 from bhemu.errors import ConfigurationError, NonContractualBehavior, UndefinedBehavior, Unimplemented
 
@@ -147,7 +146,7 @@ class Bars:
     def _window(self, number: int) -> Window:
         """A window's entry, checked as it is used (H9)."""
         words = self._words[number]
-        window = decode((int(words[0]), int(words[1]), int(words[2])), number >= FIRST_LARGE)
+        window = decode(number, (int(words[0]), int(words[1]), int(words[2])))
         if window.others or window.ordering >= ORDERINGS:
             raise Unimplemented(
                 f"window {number} asks for linked, static-channel, strided or counted accesses",
@@ -180,15 +179,11 @@ class Bars:
 
 def _window_at(paddr: int, size: int) -> tuple[int | None, int]:
     """(number of the window that holds a range or None, offset in it)."""
-    if BAR0 <= paddr < SMALL_WINDOWS_END:
-        number, bits = (paddr - BAR0) >> SMALL_BITS, SMALL_BITS
-        offset = (paddr - BAR0) & ((1 << bits) - 1)
-    elif BAR4 <= paddr < BAR4 + BAR4_SIZE:
-        number, bits = FIRST_LARGE + ((paddr - BAR4) >> LARGE_BITS), LARGE_BITS
-        offset = (paddr - BAR4) & ((1 << bits) - 1)
-    else:
+    found = window_at(paddr)
+    if found is None:
         return None, 0
-    if offset + size > 1 << bits:
+    number, offset, window_bytes = found
+    if offset + size > window_bytes:
         raise NonContractualBehavior(
             f"{size} bytes at {paddr:#x} reach over the end of window {number}", remedy="split the access"
         )

@@ -15,16 +15,19 @@ from bhemu.chip.clock.tiles import can_react, l1_address, tile_of, touch
 from bhemu.chip.coordinates import RAW_ROWS
 from bhemu.chip.nodes.dram import PAGE, PAGE_BITS
 from bhemu.chip.nodes.kinds import DRAM, TENSIX
-from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE
 from bhemu.chip.pcie.windows import (
     ENTRY_BYTES,
-    FIRST_LARGE,
-    LARGE_BITS,
+    NO_WINDOW,
+    NOT_UNICAST,
+    ORDERING_LSB,
     ORDERINGS,
-    SMALL_BITS,
-    SMALL_WINDOWS_END,
     WINDOW_CONFIG,
     WINDOW_CONFIG_END,
+    base_of,
+    end_of,
+    fields_of,
+    window_bytes,
+    window_of,
 )
 from bhemu.chip.state import CHIP, PLACES
 from bhemu.machine.kernel import kernel
@@ -36,29 +39,18 @@ UNKNOWN: Final = 0
 OTHER: Final = 3
 """Neither TENSIX nor DRAM: something that only chip/pcie/bars.py decides."""
 
-_SMALL_MASK: Final = (1 << SMALL_BITS) - 1
-_LARGE_MASK: Final = (1 << LARGE_BITS) - 1
 _WORDS_OFFSET: Final = offset_of(CHIP, "window_words")
-_SMALL_ADDRESS_BITS: Final = 43
-_COORDINATE: Final = 63
 
 
 @kernel
 def _decode(chip, number):
-    """Look at a window's entry; see `bhemu.chip.pcie.windows.decode`."""
+    """Look at a window's entry."""
     low = np.int64(chip.window_words[number, 0])
     middle = np.int64(chip.window_words[number, 1])
     high = np.int64(chip.window_words[number, 2])
-    if number < FIRST_LARGE:
-        base = (low | ((middle & ((1 << (_SMALL_ADDRESS_BITS - 32)) - 1)) << 32)) << SMALL_BITS
-        fields = (middle >> (_SMALL_ADDRESS_BITS - 32)) | (high << (64 - _SMALL_ADDRESS_BITS))
-    else:
-        base = low << LARGE_BITS
-        fields = middle | (high << 32)
-    # x, y, no corner of a multicast, either NoC, ordering, nothing else
-    x, y = fields & _COORDINATE, (fields >> 6) & _COORDINATE
-    ordering = (fields >> 27) & 3
-    plain = (fields >> 12) & 0xFFF == 0 and (fields >> 25) & 3 == 0 and ordering < ORDERINGS and fields >> 29 == 0
+    base, fields = base_of(number, low, middle), fields_of(number, middle, high)
+    x, y = end_of(fields)
+    plain = fields & NOT_UNICAST == 0 and (fields >> ORDERING_LSB) & 3 < ORDERINGS
     kind = np.int64(OTHER)
     if plain and x < PLACES and y < PLACES and y >= RAW_ROWS and base >= 0 and chip.place[x, y] >= 0:
         place = np.int64(chip.place[x, y])
@@ -76,20 +68,17 @@ def find(chip, paddr, size, writes):
     Args:
         writes: 1 when they are about to be written.
     """
-    if paddr >= BAR0 and paddr < SMALL_WINDOWS_END:
-        number = (paddr - BAR0) >> SMALL_BITS
-        offset = (paddr - BAR0) & _SMALL_MASK
-        room = _SMALL_MASK + 1 - offset
-    elif paddr >= BAR4 and paddr < BAR4 + BAR4_SIZE:
-        number = FIRST_LARGE + ((paddr - BAR4) >> LARGE_BITS)
-        offset = (paddr - BAR4) & _LARGE_MASK
-        room = _LARGE_MASK + 1 - offset
-    elif paddr >= WINDOW_CONFIG and paddr < WINDOW_CONFIG_END and size == 4 and paddr & 3 == 0:
+    if paddr >= WINDOW_CONFIG and paddr < WINDOW_CONFIG_END:
+        if size != 4 or paddr & 3:
+            return np.int64(0)
         if writes:
             chip.window_kind[(paddr - WINDOW_CONFIG) // ENTRY_BYTES] = UNKNOWN
         return chip.address + _WORDS_OFFSET + paddr - WINDOW_CONFIG
-    else:
+    number = window_of(paddr)
+    if number == NO_WINDOW:
         return np.int64(0)
+    offset = paddr & (window_bytes(number) - 1)
+    room = window_bytes(number) - offset
     if size <= 0 or size > room:
         return np.int64(0)
     if chip.window_kind[number] == UNKNOWN:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from bhemu import checks
 from bhemu.errors import ConfigurationError, UndefinedBehavior, Unimplemented
 
 FIRST: Final = 0x100
@@ -34,6 +35,8 @@ class HostMemory:
     """
 
     def __init__(self, read: ReadHost | None = None, write: WriteHost | None = None) -> None:
+        for name, called in (("read", read), ("write", write)):
+            checks.optional(called, checks.function, name)
         self._read = read
         self._write = write
 

@@ -1,11 +1,18 @@
-"""The host's windows into the NoC: 202 of 2 MiB and 8 of 4 GiB, each with a 96-bit entry (tile H5, H9)."""
+"""The host's windows into the NoC: 202 of 2 MiB and 8 of 4 GiB, each with a 96-bit entry (tile H5, H9).
+
+Which window an address lies in and what an entry's bits are is said here alone: compiled for `bhemu.chip.direct`, and
+as plain Python for `window_at`, `decode` and `encode`.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from bhemu.chip.pcie.pci import BAR0
+from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE
+from bhemu.machine.kernel import kernel
 
 WINDOWS: Final = 210
 FIRST_LARGE: Final = 202
@@ -18,6 +25,68 @@ ORDERINGS: Final = 3
 WINDOW_CONFIG: Final = BAR0 + 0x1FC00000
 WINDOW_CONFIG_END: Final = WINDOW_CONFIG + WINDOWS * ENTRY_BYTES
 SMALL_WINDOWS_END: Final = BAR0 + (FIRST_LARGE << SMALL_BITS)
+NO_WINDOW: Final = -1
+
+_SMALL_ADDRESS_BITS: Final = 43
+"""Bits of an entry that hold the address in the tile, in 2 MiB; for a large window its first word, in 4 GiB."""
+# Bits of an entry above the address
+COORDINATE: Final = 63
+_END_Y: Final = 6
+_START_X: Final = 12
+_START_Y: Final = 18
+_NOC: Final = 24
+_LINKED: Final = 25
+_MULTICAST: Final = 26
+ORDERING_LSB: Final = 27
+_OTHERS: Final = 29
+NOT_UNICAST: Final = ~((1 << _START_X) - 1 | 1 << _NOC | 3 << ORDERING_LSB)
+"""What must be 0 where one tile is meant and nothing is asked for that is not built, the ordering apart."""
+
+
+@kernel
+def window_of(paddr):
+    """Number of the window that holds a physical address; NO_WINDOW where there is none."""
+    if paddr >= BAR0 and paddr < SMALL_WINDOWS_END:
+        return (paddr - BAR0) >> SMALL_BITS
+    if paddr >= BAR4 and paddr < BAR4 + BAR4_SIZE:
+        return FIRST_LARGE + ((paddr - BAR4) >> LARGE_BITS)
+    return NO_WINDOW
+
+
+@kernel
+def window_bytes(number):
+    """How much a window shows."""
+    return 1 << (SMALL_BITS if number < FIRST_LARGE else LARGE_BITS)
+
+
+@kernel
+def base_of(number, low, middle):
+    """Address in the tile of a window's first byte, of the first two words of its entry; from 2**63 on negative."""
+    if number < FIRST_LARGE:
+        return (low | ((middle & ((1 << (_SMALL_ADDRESS_BITS - 32)) - 1)) << 32)) << SMALL_BITS
+    return low << LARGE_BITS
+
+
+@kernel
+def fields_of(number, middle, high):
+    """The bits above the address, of the last two words of an entry."""
+    if number < FIRST_LARGE:
+        return (middle >> (_SMALL_ADDRESS_BITS - 32)) | (high << (64 - _SMALL_ADDRESS_BITS))
+    return middle | (high << 32)
+
+
+@kernel
+def end_of(fields):
+    """(x, y) of the tile, or of a multicast's second corner."""
+    return fields & COORDINATE, (fields >> _END_Y) & COORDINATE
+
+
+def _plain(function: Any) -> Any:
+    return getattr(function, "py_func", function)
+
+
+_window_of, _window_bytes, _base_of = _plain(window_of), _plain(window_bytes), _plain(base_of)
+_fields_of, _end_of = _plain(fields_of), _plain(end_of)
 
 
 @dataclass(frozen=True)
@@ -43,20 +112,32 @@ class Window:
     others: int
 
 
-def decode(words: tuple[int, int, int], large: bool) -> Window:
-    """Decode an entry's three words."""
-    bits = words[0] | words[1] << 32 | words[2] << 64
-    size_bits, address_bits = (LARGE_BITS, 32) if large else (SMALL_BITS, 43)
+def window_at(paddr: int) -> tuple[int, int, int] | None:
+    """(number of the window that holds a physical address, offset in it, its bytes); None where there is none."""
+    number = _window_of(paddr)
+    if number == NO_WINDOW:
+        return None
+    size = _window_bytes(number)
+    return number, paddr % size, size
 
-    def field(lsb: int, width: int) -> int:
-        return bits >> (address_bits + lsb) & ((1 << width) - 1)
 
+def decode(number: int, words: tuple[int, int, int]) -> Window:
+    """Decode the three words of a window's entry."""
+    low, middle, high = words
+    fields = _fields_of(number, middle, high)
     return Window(
-        base=(bits & ((1 << address_bits) - 1)) << size_bits & ((1 << 64) - 1),
-        end=(field(0, 6), field(6, 6)),
-        start=(field(12, 6), field(18, 6)),
-        noc=field(24, 1),
-        multicast=bool(field(26, 1)),
-        ordering=field(27, 2),
-        others=field(29, 96 - address_bits - 29) | field(25, 1) << 40,
+        base=_base_of(number, low, middle),
+        end=_end_of(fields),
+        start=(fields >> _START_X & COORDINATE, fields >> _START_Y & COORDINATE),
+        noc=fields >> _NOC & 1,
+        multicast=bool(fields >> _MULTICAST & 1),
+        ordering=fields >> ORDERING_LSB & 3,
+        others=fields >> _OTHERS | (fields >> _LINKED & 1) << 40,
     )
+
+
+def encode(address: int, end: tuple[int, int]) -> tuple[int, int, int]:
+    """The words of a 2 MiB window's entry that shows the 2 MiB around an address of one tile over NoC 0."""
+    fields = end[0] | end[1] << _END_Y
+    entry = address >> SMALL_BITS | fields << _SMALL_ADDRESS_BITS
+    return entry & 0xFFFFFFFF, entry >> 32 & 0xFFFFFFFF, entry >> 64

@@ -67,13 +67,13 @@ def stall_conditions_left(t, conditions):
     if conditions == 0:
         conditions = DEFAULT_CONDITIONS
     left = 0
-    if (conditions & C5_SRCA_CLEARED) and t.src_owner[0, t.unpack_bank[0]] != 0:
+    if (conditions & C5_SRCA_CLEARED) and t.src_owner[0, t.unpack.bank[0]] != 0:
         left |= C5_SRCA_CLEARED
-    if (conditions & C6_SRCB_CLEARED) and t.src_owner[1, t.unpack_bank[1]] != 0:
+    if (conditions & C6_SRCB_CLEARED) and t.src_owner[1, t.unpack.bank[1]] != 0:
         left |= C6_SRCB_CLEARED
-    if (conditions & C7_SRCA_VALID) and t.src_owner[0, t.math_bank[0]] != 1:
+    if (conditions & C7_SRCA_VALID) and t.src_owner[0, t.matrix.bank[0]] != 1:
         left |= C7_SRCA_VALID
-    if (conditions & C8_SRCB_VALID) and t.src_owner[1, t.math_bank[1]] != 1:
+    if (conditions & C8_SRCB_VALID) and t.src_owner[1, t.matrix.bank[1]] != 1:
         left |= C8_SRCB_VALID
     if (conditions & C11_SFPU_IDLE) and is_busy(t):
         left |= C11_SFPU_IDLE
@@ -93,16 +93,27 @@ def semaphores_left(t, selected, condition):
 
 
 @kernel
-def wait_is_over(t, thread):
-    """True when every selected condition of the latched wait holds in this cycle."""
+def wait_left(t, thread):
+    """What still holds the latched wait, as a mask: of a STALLWAIT's conditions or a SEMWAIT's semaphores; or 1."""
     word = np.int64(t.wait_word[thread])
     opcode = word >> 24
     if opcode == STALLWAIT:
-        return stall_conditions_left(t, (word >> _STALL_CONDITIONS[0]) & _STALL_CONDITIONS[1]) == 0
+        return stall_conditions_left(t, (word >> _STALL_CONDITIONS[0]) & _STALL_CONDITIONS[1])
     if opcode == SEMWAIT:
         selected = (word >> _SEMAPHORES[0]) & _SEMAPHORES[1]
-        return semaphores_left(t, selected, (word >> _SEMAPHORE_CONDITION[0]) & _SEMAPHORE_CONDITION[1]) == 0
-    return stream_reached(t, thread, word)
+        return semaphores_left(t, selected, (word >> _SEMAPHORE_CONDITION[0]) & _SEMAPHORE_CONDITION[1])
+    return 0 if stream_reached(t, thread, word) else 1
+
+
+@kernel
+def wait_is_over(t, thread):
+    """True when every selected condition of the latched wait holds in this cycle."""
+    return wait_left(t, thread) == 0
+
+
+def wait_left_entry(t, thread, _):
+    """`wait_left` for `compile_entry`."""
+    return np.int64(wait_left(t, thread))
 
 
 _PHASE_HIGH: Final = thread_register("STREAMWAIT_PHASE_HI_Val")

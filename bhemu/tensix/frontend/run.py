@@ -1,14 +1,15 @@
 """The clock of one coprocessor: three threads, each moving at most one word a cycle (math Y1, Y10).
 
 `run` visits the threads in order until nothing can move; `drain` executes what one thread has queued, each word to
-its end.
+its end. Both come from a factory (`make_front_end`): a recorder, which wants to see each word, has the same clock.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,9 +18,10 @@ from bhemu.machine.dispatch import BESIDE, NOT_COMPILED, call_handler, has_handl
 from bhemu.machine.faults import DONE, REFUSED, SCHEDULED, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
-from bhemu.tensix.frontend.fetch import expand, fetch_ready, fifo_push
+from bhemu.tensix.frontend.fetch import expand, fetch, fetch_ready, fifo_push
 from bhemu.tensix.frontend.gate import is_held, wait_is_over
-from bhemu.tensix.vector_queue import ALL_THREADS, NO_THREAD
+from bhemu.tensix.frontend.observer import NO_LOG, NOBODY_LOOKS, WordObserver
+from bhemu.tensix.vector_queue import ALL_THREADS, BEGIN, END, NO_THREAD
 
 LOADMACRO: Final = INSTRUCTIONS["SFPLOADMACRO"].opcode
 
@@ -33,6 +35,8 @@ FAULTED: Final = 1
 NEEDS_HANDLER: Final = 2
 """`fault_word` holds the word whose opcode the host must compile."""
 CYCLES_SPENT: Final = 3
+OBSERVER_FULL: Final = 5
+"""The observer's buffer has no room: the host takes its rows away and calls again."""
 
 AFTER: Final = (STOPPED, STOPPED, FAULTED, STOPPED, NEEDS_HANDLER)
 """What the clock returns after each status of an instruction other than DONE."""
@@ -40,62 +44,104 @@ AFTER: Final = (STOPPED, STOPPED, FAULTED, STOPPED, NEEDS_HANDLER)
 CYCLES_IN_A_SCRIPT: Final = 1_000_000
 
 
-@kernel(forceinline=True)
-def _execute(t, table, thread, word):
-    """Let the word at the thread's gate execute; returns its status."""
-    opcode = word >> 24
-    status = call_handler(table, opcode, t, thread, word)
-    if status in (DONE, SCHEDULED):
-        t.gate_full[thread] = 0
-        t.issued[thread, opcode] += 1
-    elif status != WAIT:
-        t.fault_thread = thread
-        t.fault_word = np.uint32(word)
-        t.fault_line = t.gate_line[thread]
-    return status
+@dataclass(frozen=True)
+class FrontEnd:
+    """The clock of a coprocessor as one observer sees it; kernels, each with the observer's buffer as last argument.
+
+    Attributes:
+        issue: `issue(t, table, thread, log)` lets one word of the thread pass its gate and execute; DONE also when a
+            latched wait has just been lifted.
+        fetch: `fetch(t, thread, log)` brings the next word to the gate, in the order of queues that the tile has.
+        run: `run(t, table, cycles, log)` clocks the threads for at most so many cycles, or until nothing moves.
+        drain: `drain(t, table, thread, log)` executes all that the thread has queued; STOPPED when it is empty or
+            waits. What SFPLOADMACRO has scheduled keeps its place among the words; what is left of it when the thread
+            is empty stays for `settle` or for the next words.
+    """
+
+    issue: Any
+    fetch: Any
+    run: Any
+    drain: Any
 
 
-@kernel
-def _issue_in_simulator_order(t, table, thread):
-    """`issue` as the official simulator does it: a wait holds every word, and to latch one takes no time (tile E43)."""
-    if t.wait_word[thread] != 0:
-        if not wait_is_over(t, thread):
-            return WAIT
-        t.wait_word[thread] = np.uint32(0)
-        return DONE
-    if t.gate_full[thread] == 0 and not fetch_ready(t, thread):
-        return EMPTY
-    status = _execute(t, table, thread, np.int64(t.gate_word[thread]))
-    if status in (DONE, SCHEDULED) and t.wait_word[thread] != 0:
-        if not wait_is_over(t, thread):
-            return WAIT  # it is executed when its condition holds
-        t.wait_word[thread] = np.uint32(0)
-    return status
+def make_issue(observer: WordObserver) -> tuple[Any, Any]:
+    """`issue` and `fetch` of a `FrontEnd`."""
+    plain = observer is NOBODY_LOOKS
+    # Of the plain clock all is in one loop: calls, which LLVM would leave there, take as long again.
+    inline: Any = kernel(forceinline=True) if plain else kernel
+    before_fetch, after_fetch = observer.before_fetch, observer.after_fetch
+    before_word, after_word = observer.before_word, observer.after_word
 
+    def observed(bring: Any) -> Any:
+        @inline
+        def fetch_word(t, thread, log):
+            before_fetch(t, log, thread)
+            arrived = bring(t, thread)
+            after_fetch(t, log, thread, arrived)
+            return arrived
 
-@kernel(forceinline=True)  # calls, which LLVM would leave here, take as long again
-def issue(t, table, thread):
-    """Let one word of the thread pass its gate and execute; DONE also when a latched wait has just been lifted."""
-    if t.simulator_order != 0:
-        return _issue_in_simulator_order(t, table, thread)
-    if t.gate_full[thread] == 0 and not expand(t, thread):
-        return EMPTY
-    word = np.int64(t.gate_word[thread])
-    wait = np.int64(t.wait_word[thread])
-    if wait != 0:
-        if wait_is_over(t, thread):
-            t.wait_word[thread] = np.uint32(0)  # the block falls one cycle later
+        return fetch_word
+
+    fetch_either = observed(fetch)
+    fetch_expanded, fetch_queued = (observed(expand), observed(fetch_ready)) if plain else (fetch_either, fetch_either)
+
+    @inline
+    def execute(t, table, thread, word, log):
+        """Let the word at the thread's gate execute; returns its status."""
+        opcode = word >> 24
+        before_word(t, log, thread, word)
+        status = call_handler(table, opcode, t, thread, word)
+        if status in (DONE, SCHEDULED):
+            after_word(t, log, thread)
+            t.gate_full[thread] = 0
+            t.issued[thread, opcode] += 1
+        elif status != WAIT:
+            t.fault_thread = thread
+            t.fault_word = np.uint32(word)
+            t.fault_line = t.gate_line[thread]
+        return status
+
+    @kernel
+    def issue_in_simulator_order(t, table, thread, log):
+        """As the official simulator does it: a wait holds every word, and to latch one takes no time (tile E43)."""
+        if t.wait_word[thread] != 0:
+            if not wait_is_over(t, thread):
+                return WAIT
+            t.wait_word[thread] = np.uint32(0)
             return DONE
-        if is_held(wait, word >> 24):
-            return WAIT
-    return _execute(t, table, thread, word)
+        if t.gate_full[thread] == 0 and not fetch_queued(t, thread, log):
+            return EMPTY
+        status = execute(t, table, thread, np.int64(t.gate_word[thread]), log)
+        if status in (DONE, SCHEDULED) and t.wait_word[thread] != 0:
+            if not wait_is_over(t, thread):
+                return WAIT  # it is executed when its condition holds
+            t.wait_word[thread] = np.uint32(0)
+        return status
+
+    @inline
+    def issue(t, table, thread, log):
+        if t.simulator_order != 0:
+            return issue_in_simulator_order(t, table, thread, log)
+        if t.gate_full[thread] == 0 and not fetch_expanded(t, thread, log):
+            return EMPTY
+        word = np.int64(t.gate_word[thread])
+        wait = np.int64(t.wait_word[thread])
+        if wait != 0:
+            if wait_is_over(t, thread):
+                t.wait_word[thread] = np.uint32(0)  # the block falls one cycle later
+                return DONE
+            if is_held(wait, word >> 24):
+                return WAIT
+        return execute(t, table, thread, word, log)
+
+    return issue, fetch_either
 
 
 @kernel
-def step_beside(t, table, step):
+def step_beside(t, table, step, log):
     """A cycle, or a part of one, in which something may be scheduled (`tensix/vector_queue.py` lists the steps).
 
-    The call goes through the table of handlers, so that the loops below stay small.
+    The call goes through the table of handlers, so that the clock stays small.
     """
     if not has_handler(table, BESIDE):
         t.fault_word = np.uint32(LOADMACRO << 24)  # the host compiles both
@@ -104,84 +150,154 @@ def step_beside(t, table, step):
 
 
 @kernel
-def _run_beside(t, table, cycles):
-    """`run` for the rest of a call, once something was scheduled."""
-    for _ in range(cycles):
-        status = step_beside(t, table, ALL_THREADS)
-        if status != DONE:
-            return AFTER[status]
-        t.clock += 1
-    return CYCLES_SPENT
+def begin_beside(t, table):
+    """What a cycle with scheduled instructions begins with."""
+    return step_beside(t, table, BEGIN, NO_LOG)
 
 
 @kernel
-def run(t, table, cycles):
-    """Clock the coprocessor for at most `cycles` cycles, or until nothing moves."""
-    beside = t.macro_pending != 0
-    left = cycles
-    first = np.int64(t.cycle_resume)  # a cycle that found a handler missing goes on where it stopped
-    moved = t.cycle_moved != 0
-    t.cycle_resume = 0
-    t.cycle_moved = 0
-    while left > 0 and (first > 0 or not beside):
-        for thread in range(first, THREADS):
-            status = issue(t, table, thread)
-            if status == DONE:
-                moved = True
-            elif status == REFUSED:
-                return FAULTED
-            elif status == NOT_COMPILED:
-                t.cycle_resume = thread
-                t.cycle_moved = 1 if moved else 0
-                return NEEDS_HANDLER
-            elif status == SCHEDULED:
-                moved = beside = True
-        if not moved:
-            return STOPPED
-        t.clock += 1
-        left -= 1
-        first = 0
-        moved = False
-    return _run_beside(t, table, left)
+def end_beside(t, table):
+    """What it ends with."""
+    return step_beside(t, table, END, NO_LOG)
 
 
-@kernel
-def _drain_beside(t, table, thread):
-    """`drain` for the rest of a call, once something was scheduled."""
-    while True:
-        status = step_beside(t, table, thread)
-        if status != DONE:
-            return AFTER[status]
-        t.clock += 1
+def make_cycle_beside(issue: Any, fetch: Any, begin: Any, end: Any) -> Any:
+    """`step_beside` for the words of threads, in place.
 
+    Args:
+        issue, fetch: of the front end.
+        begin, end: `begin(t, table)` and `end(t, table)` of a cycle (tensix/vector/cycle.py).
 
-@kernel(forceinline=True)
-def drain(t, table, thread):
-    """Execute all that the thread has queued; STOPPED when it is empty or waits.
-
-    What SFPLOADMACRO has scheduled keeps its place among the words; what is left of it when the thread is empty stays
-    for `settle` or for the next words.
+    Returns:
+        `cycle(t, table, step, log)`, a cycle of the thread `step`, of ALL_THREADS, or of NO_THREAD. It returns DONE
+        when something moved; WAIT; EMPTY when a single thread has no word, before anything happens; REFUSED;
+        NOT_COMPILED, and the next call goes on with the same cycle.
     """
-    if t.macro_pending != 0:
-        return _drain_beside(t, table, thread)
-    while True:
-        status = issue(t, table, thread)
-        if status == REFUSED:
-            return FAULTED
-        if status == NOT_COMPILED:
-            return NEEDS_HANDLER
-        if status == SCHEDULED:
+
+    @kernel
+    def cycle(t, table, step, log):
+        if step < THREADS and t.gate_full[step] == 0 and not fetch(t, step, log):
+            return EMPTY
+        result = WAIT
+        scheduled = t.macro_pending != 0
+        if scheduled:
+            result = begin(t, table)
+        if result in (REFUSED, NOT_COMPILED):
+            return result
+        first = np.int64(t.macro_resume)
+        t.macro_resume = 0
+        for thread in range(first, THREADS):
+            if thread == step or step == ALL_THREADS:
+                status = issue(t, table, thread, log)
+                if status in (REFUSED, NOT_COMPILED):
+                    t.macro_resume = thread if status == NOT_COMPILED else thread + 1
+                    return status
+                if status in (DONE, SCHEDULED):
+                    result = DONE
+        if scheduled and end(t, table) != DONE:
+            return REFUSED
+        return result
+
+    return cycle
+
+
+def make_front_end(observer: WordObserver) -> FrontEnd:
+    """The clock of a coprocessor, from this one text for each observer.
+
+    Of the observer that does nothing (`NOBODY_LOOKS`) the compiler leaves nothing over. Entries that are compiled of it
+    are functions of the module that has the observer: the names of their cache files then depend on both.
+    """
+    issue, fetch_either = make_issue(observer)
+    is_full = observer.is_full
+    if observer is NOBODY_LOOKS:
+        cycle_beside = step_beside
+    else:
+        cycle_beside = make_cycle_beside(issue, fetch_either, begin_beside, end_beside)
+
+    @kernel
+    def run_beside(t, table, cycles, log):
+        """`run` for the rest of a call, once something was scheduled."""
+        for _ in range(cycles):
+            if is_full(log):
+                return OBSERVER_FULL
+            status = cycle_beside(t, table, ALL_THREADS, log)
+            if status != DONE:
+                return AFTER[status]
             t.clock += 1
-            return _drain_beside(t, table, thread)
-        if status != DONE:
-            return STOPPED
-        t.clock += 1
+        return CYCLES_SPENT
+
+    @kernel
+    def run(t, table, cycles, log):
+        beside = t.macro_pending != 0
+        left = cycles
+        first = np.int64(t.cycle_resume)  # a cycle that found a handler missing goes on where it stopped
+        moved = t.cycle_moved != 0
+        t.cycle_resume = 0
+        t.cycle_moved = 0
+        while left > 0 and (first > 0 or not beside):
+            if first == 0 and is_full(log):
+                return OBSERVER_FULL
+            for thread in range(first, THREADS):
+                status = issue(t, table, thread, log)
+                if status == DONE:
+                    moved = True
+                elif status == REFUSED:
+                    return FAULTED
+                elif status == NOT_COMPILED:
+                    t.cycle_resume = thread
+                    t.cycle_moved = 1 if moved else 0
+                    return NEEDS_HANDLER
+                elif status == SCHEDULED:
+                    moved = beside = True
+            if not moved:
+                return STOPPED
+            t.clock += 1
+            left -= 1
+            first = 0
+            moved = False
+        return run_beside(t, table, left, log)
+
+    @kernel
+    def drain_beside(t, table, thread, log):
+        """`drain` for the rest of a call, once something was scheduled."""
+        while True:
+            if is_full(log):
+                return OBSERVER_FULL
+            status = cycle_beside(t, table, thread, log)
+            if status != DONE:
+                return AFTER[status]
+            t.clock += 1
+
+    @kernel(forceinline=True)
+    def drain(t, table, thread, log):
+        if t.macro_pending != 0:
+            return drain_beside(t, table, thread, log)
+        while True:
+            if is_full(log):
+                return OBSERVER_FULL
+            status = issue(t, table, thread, log)
+            if status == REFUSED:
+                return FAULTED
+            if status == NOT_COMPILED:
+                return NEEDS_HANDLER
+            if status == SCHEDULED:
+                t.clock += 1
+                return drain_beside(t, table, thread, log)
+            if status != DONE:
+                return STOPPED
+            t.clock += 1
+
+    return FrontEnd(issue, fetch_either, run, drain)
+
+
+_plain: Final = make_front_end(NOBODY_LOOKS)
+issue, fetch_plain, run, drain = _plain.issue, _plain.fetch, _plain.run, _plain.drain
 
 
 def settle(t, table, _):
     """Let cycles pass until what is scheduled is done, or waits for further vector instructions."""
     while t.macro_pending != 0:
-        status = step_beside(t, table, NO_THREAD)
+        status = step_beside(t, table, NO_THREAD, NO_LOG)
         if status != DONE:
             return AFTER[status]
         t.clock += 1
@@ -195,7 +311,7 @@ def repeat(t, table, thread_and_word, count):
     word = thread_and_word & 0xFFFFFFFF
     for _ in range(count):
         fifo_push(t, thread, word, 0)
-        status = drain(t, table, thread)
+        status = drain(t, table, thread, NO_LOG)
         if status != STOPPED:
             return status
     return STOPPED
@@ -213,10 +329,10 @@ def play(t, table, script, count):
             thread = np.int64(t.l1_u32[script + 1 + 2 * i])
             word = np.int64(t.l1_u32[script + 2 + 2 * i])
             while not fifo_push(t, thread, word, 0):
-                status = run(t, table, CYCLES_IN_A_SCRIPT)
+                status = run(t, table, CYCLES_IN_A_SCRIPT, NO_LOG)
                 if status != STOPPED:
                     return status
-        status = run(t, table, CYCLES_IN_A_SCRIPT)
+        status = run(t, table, CYCLES_IN_A_SCRIPT, NO_LOG)
         if status != STOPPED:
             return status
     return STOPPED
@@ -227,11 +343,11 @@ def play_entry(t, table, script, count):
 
 
 def run_entry(t, table, cycles):
-    return run(t, table, cycles)
+    return run(t, table, cycles, NO_LOG)
 
 
 def drain_entry(t, table, thread):
-    return drain(t, table, thread)
+    return drain(t, table, thread, NO_LOG)
 
 
 def repeat_entry(t, table, thread_and_word, count):

@@ -9,17 +9,15 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import UndefinedBehavior
-from bhemu.isa.registers import config
-from bhemu.machine.config_access import config_bank, config_field
+from bhemu.machine.dst import DST_ROWS, high_row
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import splat16, store16
 from bhemu.tensix.banks import SRCA, SRCB, UNPACKER, change_bank, give_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
-from bhemu.tensix.matrix.operands import DST_ROWS, SRC_CELL, SRC_ROWS, dst_row, high_row, is_wide
+from bhemu.tensix.matrix.decode import settings
+from bhemu.tensix.matrix.operands import SRC_CELL, SRC_ROWS, dst_row
 from bhemu.tensix.rwc import apply_address_modifier
-
-_ABSOLUTE: Final = config("DEST_ACCESS_CFG_zeroacc_absolute_tile_mode")
 
 # clear_mode of ZEROACC
 _ONE_ROW: Final = 0
@@ -56,10 +54,10 @@ WHERE_RANGE = fault(
 
 
 @kernel
-def _clear_tile(t, thread, bank, tile, use_32_bit, valid):
+def _clear_tile(t, c, thread, tile, use_32_bit, valid):
     """16 rows of one view; a tile past the end changes nothing (F26)."""
-    start = dst_row(t, thread, 0, _ANY_DST_ROW)
-    absolute = config_field(t, bank, _ABSOLUTE) != 0
+    start = dst_row(t, c, thread, 0, _ANY_DST_ROW)
+    absolute = c.absolute_tiles != 0
     if use_32_bit:
         if start & 0x300 and not absolute:
             tile += 16
@@ -94,12 +92,12 @@ def ZEROACC(t, thread, clear_mode, use_32_bit_mode, clear_zero_flags, addr_mode,
         for i in range(DST_ROWS if clear_mode == _ALL else DST_ROWS // 2):
             t.dst_valid[first + i] = 0
         return DONE
-    bank = config_bank(t, thread)
+    c = settings(t, thread)
     if clear_mode == _TILE:
-        _clear_tile(t, thread, bank, where & _TILE_INDEX, use_32_bit_mode, clear_zero_flags)
+        _clear_tile(t, c, thread, where & _TILE_INDEX, use_32_bit_mode, clear_zero_flags)
     else:
-        row = dst_row(t, thread, where, _ANY_DST_ROW)
-        t.dst_valid[high_row(row) if is_wide(t, bank) else row] = 0
+        row = dst_row(t, c, thread, where, _ANY_DST_ROW)
+        t.dst_valid[high_row(row) if c.wide != 0 else row] = 0
     return apply_address_modifier(t, thread, addr_mode)
 
 
@@ -116,9 +114,9 @@ def _fill(array, bank, cell):
 )
 def ZEROSRC(t, thread, zero_val, write_mode, bank_mask, src_mask):
     for bank in range(2):
-        if src_mask & 1 and (bank_mask or bank == (t.math_bank[SRCA] if write_mode else t.unpack_bank[SRCA])):
+        if src_mask & 1 and (bank_mask or bank == (t.matrix.bank[SRCA] if write_mode else t.unpack.bank[SRCA])):
             _fill(t.srca, bank, SRC_CELL if zero_val else 0)
-        if src_mask & 2 and (bank_mask or bank == (t.math_bank[SRCB] if write_mode else t.unpack_bank[SRCB])):
+        if src_mask & 2 and (bank_mask or bank == (t.matrix.bank[SRCB] if write_mode else t.unpack.bank[SRCB])):
             _fill(t.srcb, bank, 0)
     return DONE
 
@@ -138,8 +136,8 @@ def CLEARDVALID(t, thread, cleardvalid, reset):
             for bank in range(2):
                 t.src_owner[file, bank] = UNPACKER
                 t.src_format[file, bank] = 0
-            t.unpack_bank[file] = 0
-            t.math_bank[file] = 0
+            t.unpack.bank[file] = 0
+            t.matrix.bank[file] = 0
         return DONE
     for file in range(2):
         if (cleardvalid >> file) & 1:

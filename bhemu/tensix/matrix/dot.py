@@ -22,7 +22,7 @@ from bhemu.tensix.matrix.operands import SRC_EXPONENT
 GROUP: Final = 8
 """Products of one group."""
 
-# Rows of `math_scratch`
+# Rows of `t.matrix.scratch`
 _A_SLICES: Final = 0
 _A_EXPONENTS: Final = GROUP
 _B: Final = 2 * GROUP  # one row for each SrcB row: eight slices, then eight exponents
@@ -52,8 +52,8 @@ def _prepare_a(t, row, trim, phase):
     for k in range(GROUP):
         low = load16(t.srca, row + k) & trim
         high = load16(t.srca, row + k + GROUP) & trim
-        store16(t.math_scratch, _A_SLICES + k, _pair(slice_a(low, phase), slice_a(high, phase)))
-        store16(t.math_scratch, _A_EXPONENTS + k, _pair(_exponents(low), _exponents(high)))
+        store16(t.matrix.scratch, _A_SLICES + k, _pair(slice_a(low, phase), slice_a(high, phase)))
+        store16(t.matrix.scratch, _A_EXPONENTS + k, _pair(_exponents(low), _exponents(high)))
 
 
 @kernel(forceinline=True)
@@ -65,13 +65,13 @@ def _prepare_b(t, index, row, trim, phase, bias):
     first = iota16() < GROUP
     low = where(first, slices, shuffle(exponents, _SWAP))
     high = where(first, shuffle(slices, _SWAP), exponents)
-    store16(t.math_scratch, _B + index, _pair(low, high))
+    store16(t.matrix.scratch, _B + index, _pair(low, high))
 
 
 @kernel(forceinline=True)
 def _both(t, index, k):
     """A pair of SrcB values in all columns."""
-    return as_halves(splat16(np.int64(t.math_scratch[_B + index, k])))
+    return as_halves(splat16(np.int64(t.matrix.scratch[_B + index, k])))
 
 
 @kernel(forceinline=True)
@@ -83,12 +83,12 @@ def _groups(t, index, zero_exponent):
     """
     greatest = as_halves(splat16(zero_exponent | (zero_exponent << 16)))
     for k in range(GROUP):
-        exponent = as_halves(load16(t.math_scratch, _A_EXPONENTS + k)) + _both(t, index, GROUP + k)
+        exponent = as_halves(load16(t.matrix.scratch, _A_EXPONENTS + k)) + _both(t, index, GROUP + k)
         greatest = maximum(greatest, exponent)
     total = as_halves(splat16(0))
     for k in range(GROUP):
-        exponent = as_halves(load16(t.math_scratch, _A_EXPONENTS + k)) + _both(t, index, GROUP + k)
-        twice = as_halves(load16(t.math_scratch, _A_SLICES + k)) * _both(t, index, k)
+        exponent = as_halves(load16(t.matrix.scratch, _A_EXPONENTS + k)) + _both(t, index, GROUP + k)
+        twice = as_halves(load16(t.matrix.scratch, _A_SLICES + k)) * _both(t, index, k)
         # Half up on the magnitude: of a negative product one less is shifted, so that a tie goes down.
         twice = twice + (twice >> 15)
         total = total + (((twice >> minimum(greatest - exponent, 15)) + 1) >> 1)

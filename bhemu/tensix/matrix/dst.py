@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from bhemu.machine.dst import LOW_HALF, cell_of_bf16_magnitude, cell_of_fp16_magnitude, high_row
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import (
     leading_zeros,
@@ -19,10 +20,7 @@ from bhemu.machine.lanes import (
     where,
     widen,
 )
-from bhemu.tensix.matrix.operands import VIEW_32, VIEW_BF16, VIEW_FP16, high_row
-
-LOW_HALF: Final = 8
-"""The low halves of a 32-bit row lie so many physical rows after the high halves (rules I.3)."""
+from bhemu.tensix.matrix.operands import VIEW_32, VIEW_BF16, VIEW_FP16
 
 # A Dst value in arithmetic: exponent field, and a 24-bit magnitude in which 1.0 is 2^23 at its own exponent (F12).
 _IMPLICIT: Final = 1 << 23
@@ -32,18 +30,6 @@ _ROUND_16: Final = 1 << 12
 _CLEAR_16: Final = -(1 << 13)
 _FP32_INFINITE: Final = 255
 _INT32_MAX: Final = 0x7FFFFFFF
-
-
-@kernel(forceinline=True)
-def cell_from_upper16(bits):
-    """Dst cell of the upper 16 bits of a value in FP32 order: exponent and mantissa change places (rules I.2)."""
-    return (bits & 0x8000) | ((bits & 0x7F) << 8) | ((bits >> 7) & 0xFF)
-
-
-@kernel(forceinline=True)
-def upper16_from_cell(cell):
-    """The inverse of `cell_from_upper16`."""
-    return (cell & 0x8000) | ((cell & 0xFF) << 7) | ((cell >> 8) & 0x7F)
 
 
 @kernel(forceinline=True)
@@ -106,14 +92,14 @@ def store_value(t, view, row, sign, bits):
     """Write exponent and mantissa `bits` (FP32, BF16 or FP16 order) under `sign` (bit 15); makes the row valid."""
     if view == VIEW_32:
         physical = high_row(row)
-        store16(t.dst, physical, sign | ((bits >> 8) & 0x7F00) | (bits >> 23))
+        store16(t.dst, physical, sign | cell_of_bf16_magnitude(bits >> 16))
         store16(t.dst, physical + LOW_HALF, bits & 0xFFFF)
         t.dst_valid[physical] = 1
         return
     if view == VIEW_BF16:
-        store16(t.dst, row, sign | ((bits & 0x7F) << 8) | (bits >> 7))
+        store16(t.dst, row, sign | cell_of_bf16_magnitude(bits))
     else:
-        store16(t.dst, row, sign | ((bits & 0x3FF) << 5) | (bits >> 10))
+        store16(t.dst, row, sign | cell_of_fp16_magnitude(bits))
     t.dst_valid[row] = 1
 
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from bhemu.machine.config_access import config_bank
 from bhemu.machine.faults import DONE, REFUSED, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, load16, minimum, splat16, where
 from bhemu.tensix.banks import SRCA, SRCB, hand_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
+from bhemu.tensix.matrix.decode import settings
 from bhemu.tensix.matrix.dst import accumulate_one, replace
 from bhemu.tensix.matrix.fidelity import exponent_bias, slice_a, slice_b
 from bhemu.tensix.matrix.integer import (
@@ -45,7 +45,6 @@ from bhemu.tensix.matrix.operands import (
     code_b,
     dst_row,
     fidelity_phase,
-    keeps_denormals,
     owns_a,
     owns_b,
     srca_row,
@@ -143,16 +142,16 @@ def _elementwise(t, thread, clear_dvalid, accumulate, broadcast, address_modifie
     """What the three instructions share; `operation` is a constant in each."""
     if not owns_a(t) or not owns_b(t):
         return WAIT
-    bank = config_bank(t, thread)
-    code_of_a, code_of_b = code_a(t, thread, bank, SRCA), code_b(t, thread, bank)
-    style = arithmetic_style(t, thread, bank, code_of_a, code_of_b)
+    c = settings(t, thread)
+    code_of_a, code_of_b = code_a(t, c, SRCA), code_b(t, c)
+    style = arithmetic_style(t, c, code_of_a, code_of_b)
     if style == NO_STYLE:
         return REFUSED
     spread = (broadcast & _SPREAD_COLUMN_0) != 0
     b_mask, b_step = (_ANY_ROW, 0) if broadcast & _SPREAD_ROW else (_ALIGNED_8, 1)
     a_row = bank_row(t, SRCA, srca_row(t, thread, 0, _ALIGNED_8))
     b_row = bank_row(t, SRCB, srcb_row(t, thread, 0, b_mask))
-    keep_denormals = keeps_denormals(t, bank)
+    keep_denormals = c.keep_denormals != 0
     a_trim, b_trim = trim_mask(code_of_a), trim_mask(code_of_b)
     flip = SRC_SIGN if operation == _SUBTRACT else 0
     if style == INT8_STYLE:
@@ -162,9 +161,9 @@ def _elementwise(t, thread, clear_dvalid, accumulate, broadcast, address_modifie
             all_b = all_b | _operand_b(t, b_row + i * b_step, spread)
         if not are_integers(t, all_a, _LETTER_A) or not are_integers(t, all_b, _LETTER_B):
             return REFUSED
-    view = view_of(t, bank, style)
-    phase = fidelity_phase(t, thread)
-    row = dst_row(t, thread, dst, _DST_ALIGNED_8)
+    view = view_of(c, style)
+    phase = fidelity_phase(t, c, thread)
+    row = dst_row(t, c, thread, dst, _DST_ALIGNED_8)
     if apply_address_modifier(t, thread, address_modifier) != DONE:
         return REFUSED
     if style == INT8_STYLE:

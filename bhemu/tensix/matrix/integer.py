@@ -17,7 +17,7 @@ from bhemu.tensix.matrix.operands import SRC_EXPONENT, SRC_MANTISSA, SRC_MANTISS
 
 _EXPONENT: Final = 16
 """Exponent field of a non-zero integer in Src (rules I.2)."""
-_A: Final = 0  # rows of `math_scratch`
+_A: Final = 0  # rows of `t.matrix.scratch`
 _B: Final = 16
 _DEPTH: Final = 16
 
@@ -73,13 +73,13 @@ def integer(cell, mask, keep_denormals):
 def dot_rows_integer(t, phase, a_row, b_row, b_step, dst_row, dst_step, count):
     """Dst rows += SrcB rows x sixteen SrcA rows, saturating (F15)."""
     for k in range(_DEPTH):
-        store16(t.math_scratch, _A + k, integer(load16(t.srca, a_row + k), factor_a(phase), False))
+        store16(t.matrix.scratch, _A + k, integer(load16(t.srca, a_row + k), factor_a(phase), False))
     for i in range(count):
-        store16(t.math_scratch, _B + i, integer(load16(t.srcb, b_row + i * b_step), factor_b(phase), False))
+        store16(t.matrix.scratch, _B + i, integer(load16(t.srcb, b_row + i * b_step), factor_b(phase), False))
     for i in range(count):
         total = splat16(0)
         for k in range(_DEPTH):
-            total = total + load16(t.math_scratch, _A + k) * splat16(np.int64(t.math_scratch[_B + i, k]))
+            total = total + load16(t.matrix.scratch, _A + k) * splat16(np.int64(t.matrix.scratch[_B + i, k]))
         row = dst_row + i * dst_step
         store_int32(t, row, widen(total) + load_int32(t, row))
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import Final
 
 from bhemu.errors import MissingSpecification
-from bhemu.machine.config_access import config_bank
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import splat16
 from bhemu.tensix.banks import SRCA, hand_back
 from bhemu.tensix.instruction import OPEN, Mode, instruction
+from bhemu.tensix.matrix.decode import settings
 from bhemu.tensix.matrix.dst import accumulate_one, load_int32, store_int32
 from bhemu.tensix.matrix.fidelity import exponent_bias
 from bhemu.tensix.matrix.operands import (
@@ -75,14 +75,14 @@ def _add_zero(t, thread, clear_dvalid, address_modifier, dst, count):
         return refuse(t, LEGACY_BITS, (address_modifier << 10) | dst)
     if not owns_a(t) or not owns_b(t):
         return WAIT
-    bank = config_bank(t, thread)
-    style = arithmetic_style(t, thread, bank, code_a(t, thread, bank, SRCA), code_b(t, thread, bank))
+    c = settings(t, thread)
+    style = arithmetic_style(t, c, code_a(t, c, SRCA), code_b(t, c))
     if style == NO_STYLE:
         return REFUSED
-    view = view_of(t, bank, style)
-    exponent = splat16(max(exponent_bias(style, view, fidelity_phase(t, thread)), 0))
+    view = view_of(c, style)
+    exponent = splat16(max(exponent_bias(style, view, fidelity_phase(t, c, thread)), 0))
     zero = splat16(0)
-    row = dst_row(t, thread, dst, _DST_ROWS & ~(count - 1))
+    row = dst_row(t, c, thread, dst, _DST_ROWS & ~(count - 1))
     srca_row(t, thread, 0, 0x30)
     if apply_address_modifier(t, thread, address_modifier) != DONE:
         return REFUSED

@@ -9,14 +9,14 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
-from bhemu.machine.config_access import config_bank
+from bhemu.machine.dst import LOW_HALF, high_row
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, load16, mask16, splat16, store16, where
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.lane_settings import lanes_with
-from bhemu.tensix.matrix.dst import LOW_HALF
+from bhemu.tensix.matrix.decode import settings
 from bhemu.tensix.matrix.operands import (
     EIGHT_BIT_CODES,
     FIVE_BIT_CODES,
@@ -29,10 +29,7 @@ from bhemu.tensix.matrix.operands import (
     code_b,
     dst_row,
     forget_srca_row,
-    high_row,
     is_supported,
-    is_wide,
-    keeps_denormals,
     owns_a,
     owns_b,
     srca_row,
@@ -145,9 +142,9 @@ def _store_dst(t, code, low_half, row, cells):
 
 
 @kernel
-def _can_store(t, thread, bank, code, low_half):
+def _can_store(t, c, code, low_half):
     """False, with the refusal recorded, when cells of that format cannot be moved to Dst."""
-    if not is_supported(t, thread, bank):
+    if not is_supported(t, c):
         return False
     if ((EIGHT_BIT_CODES | FIVE_BIT_CODES) >> code) & 1 == 0:
         refuse(t, NO_FORMAT, code, code)
@@ -160,16 +157,16 @@ def _can_store(t, thread, bank, code, low_half):
 
 @kernel
 def _a_to_dst(t, thread, low_half, src, address_modifier, mode, dst):
-    bank = config_bank(t, thread)
-    code = code_a(t, thread, bank, SRCA)
-    if not _can_store(t, thread, bank, code, low_half):
+    c = settings(t, thread)
+    code = code_a(t, c, SRCA)
+    if not _can_store(t, c, code, low_half):
         return REFUSED
     if mode != _ONE_ROW and mode != _BLOCK:
         return refuse(t, BAD_MODE, mode)
-    keep = keeps_denormals(t, bank)
+    keep = c.keep_denormals != 0
     block = mode == _BLOCK
     source = bank_row(t, SRCA, srca_row(t, thread, src, _ALIGNED_8 if block else _ANY_ROW))
-    row = dst_row(t, thread, dst, _DST_ALIGNED_8 if block else _DST_ANY_ROW)
+    row = dst_row(t, c, thread, dst, _DST_ALIGNED_8 if block else _DST_ANY_ROW)
     if apply_address_modifier(t, thread, address_modifier) != DONE:
         return REFUSED
     for i in range(8 if block else 1):
@@ -210,18 +207,18 @@ def _trim_b(code, code_of_b):
 
 @kernel
 def _b_to_dst(t, thread, low_half, src, address_modifier, mode, dst):
-    bank = config_bank(t, thread)
-    code, code_of_b = code_a(t, thread, bank, SRCB), code_b(t, thread, bank)
-    if not _can_store(t, thread, bank, code, low_half):
+    c = settings(t, thread)
+    code, code_of_b = code_a(t, c, SRCB), code_b(t, c)
+    if not _can_store(t, c, code, low_half):
         return REFUSED
-    keep = keeps_denormals(t, bank)
+    keep = c.keep_denormals != 0
     count, step, src_mask, dst_mask = 1, 1, _ANY_ROW, _DST_ANY_ROW
     if mode & _SPREAD_ROW:
         count, step, dst_mask = 8, 0, _DST_ALIGNED_8
     elif mode & _FOUR_ROWS:
         count, src_mask, dst_mask = 4, _ALIGNED_4, _DST_ALIGNED_4
     source = bank_row(t, SRCB, srcb_row(t, thread, src, src_mask))
-    row = dst_row(t, thread, dst, dst_mask)
+    row = dst_row(t, c, thread, dst, dst_mask)
     forget_srca_row(t)
     if apply_address_modifier(t, thread, address_modifier) != DONE:
         return REFUSED
@@ -276,15 +273,15 @@ def _load_dst(t, code, wide, low_half, row):
 
 @kernel
 def _from_dst(t, thread, array, file, low_half, src, address_modifier, mode, dst):
-    bank = config_bank(t, thread)
-    code = code_a(t, thread, bank, file)
-    if not is_supported(t, thread, bank):
+    c = settings(t, thread)
+    code = code_a(t, c, file)
+    if not is_supported(t, c):
         return REFUSED
     if ((EIGHT_BIT_CODES | FIVE_BIT_CODES) >> code) & 1 == 0:
         return refuse(t, NO_FORMAT, code, code)
     if mode != _ONE_ROW and mode != _BLOCK:
         return refuse(t, BAD_MODE, mode)
-    wide = is_wide(t, bank)
+    wide = c.wide != 0
     if low_half and not wide:
         return refuse(t, LOW_HALF_16)
     block = mode == _BLOCK
@@ -294,7 +291,7 @@ def _from_dst(t, thread, array, file, low_half, src, address_modifier, mode, dst
     else:
         target = bank_row(t, file, srcb_row(t, thread, src, src_mask))
         forget_srca_row(t)
-    row = dst_row(t, thread, dst, _DST_ALIGNED_4 if block else _DST_ANY_ROW)
+    row = dst_row(t, c, thread, dst, _DST_ALIGNED_4 if block else _DST_ANY_ROW)
     if apply_address_modifier(t, thread, address_modifier) != DONE:
         return REFUSED
     for i in range(4 if block else 1):
@@ -328,12 +325,12 @@ def MOVD2B(t, thread, dest_32b_lo, src, addr_mode, instr_mod, dst):
 def MOVB2A(t, thread, srca, addr_mode, instr_mod, srcb):
     if not owns_b(t):
         return WAIT
-    bank = config_bank(t, thread)
-    if not is_supported(t, thread, bank):
+    c = settings(t, thread)
+    if not is_supported(t, c):
         return REFUSED
     if instr_mod != _ONE_ROW and instr_mod != _BLOCK:
         return refuse(t, BAD_MODE, instr_mod)
-    keep = keeps_denormals(t, bank)
+    keep = c.keep_denormals != 0
     first_b = srcb_row(t, thread, srcb, _ANY_ROW)
     first_a = srca_row(t, thread, srca, _ANY_ROW)
     if instr_mod == _BLOCK and (first_a | first_b) & ~_ALIGNED_4:

@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import Final
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
-from bhemu.machine.config_access import config_bank
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.tensix.banks import SRCA, SRCB, hand_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
+from bhemu.tensix.matrix.decode import settings
 from bhemu.tensix.matrix.dot import dot_rows
 from bhemu.tensix.matrix.integer import all_integers, dot_rows_integer
 from bhemu.tensix.matrix.operands import (
@@ -25,7 +25,6 @@ from bhemu.tensix.matrix.operands import (
     code_b,
     dst_row,
     fidelity_phase,
-    keeps_denormals,
     owns_a,
     owns_b,
     srca_row,
@@ -86,12 +85,12 @@ def multiply(t, thread, clear_dvalid, address_modifier, dst, b_mask, b_step, dst
     """Dst rows += SrcB rows x SrcA: what MVMUL, DOTPV and GAPOOL share."""
     if not owns_a(t) or not owns_b(t):
         return WAIT
-    bank = config_bank(t, thread)
-    a, b = code_a(t, thread, bank, SRCA), code_b(t, thread, bank)
-    style = arithmetic_style(t, thread, bank, a, b)
+    c = settings(t, thread)
+    a, b = code_a(t, c, SRCA), code_b(t, c)
+    style = arithmetic_style(t, c, a, b)
     if style == NO_STYLE:
         return REFUSED
-    if keeps_denormals(t, bank):
+    if c.keep_denormals:
         return refuse(t, DENORMALS_KEPT)
     first_a = srca_row(t, thread, 0, _ALIGNED_8)
     if first_a > SRC_ROWS - DEPTH:
@@ -101,9 +100,9 @@ def multiply(t, thread, clear_dvalid, address_modifier, dst, b_mask, b_step, dst
     b_rows = count if b_step else 1
     if style == INT8_STYLE and not _are_integers(t, a_row, b_row, b_rows):
         return REFUSED
-    view = view_of(t, bank, style)
-    phase = fidelity_phase(t, thread)
-    row = dst_row(t, thread, dst, dst_mask)
+    view = view_of(c, style)
+    phase = fidelity_phase(t, c, thread)
+    row = dst_row(t, c, thread, dst, dst_mask)
     if apply_address_modifier(t, thread, address_modifier) != DONE:
         return REFUSED
     if style == INT8_STYLE:

@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.machine.dst import cell_of_bf16_magnitude, cell_of_fp16_magnitude
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import (
     leading_zeros,
@@ -89,9 +90,9 @@ def _finish(t, view, row, total, greatest):
     bits = where((bits < 0) & (exponent > 0), most, minimum(bits, most))
     kept = (total != 0) & (greatest > 0) & (bits >= least)
     if view == VIEW_BF16:
-        cells = (bits & 0x7F) << 8 | bits >> 7
+        cells = cell_of_bf16_magnitude(bits)
     else:
-        cells = (bits & 0x3FF) << 5 | bits >> 10
+        cells = cell_of_fp16_magnitude(bits)
     store_row_pair(t.dst, row, where(kept, total & _CELL_SIGN | cells, 0))
     t.dst_valid[row] = 1
     t.dst_valid[row + 1] = 1

@@ -1,4 +1,7 @@
-"""What matrix instructions look up first: formats, view of Dst, rows (math F1..F7, rules I.2, I.3)."""
+"""What matrix instructions look up first: formats, view of Dst, rows (math F1..F7, rules I.2, I.3).
+
+`c` is the decoded configuration of the instruction's thread, `decode.settings`.
+"""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
@@ -10,31 +13,11 @@ import numpy as np
 
 from bhemu.errors import ConfigurationError, MissingSpecification, NonContractualBehavior, UndefinedBehavior
 from bhemu.formats import DataFormat
-from bhemu.isa.registers import config, thread
-from bhemu.machine.config_access import config_field, thread_field
 from bhemu.machine.counters import RWC_A, RWC_B, RWC_DST, RWC_FIDELITY
 from bhemu.machine.faults import fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.tensix.banks import MATRIX, SRCA, SRCB
-
-# --- configuration ----------------------------------------------------------------------------------------------------
-
-_CODE_A: Final = config("ALU_FORMAT_SPEC_REG0_SrcA")
-_CODE_A_OVERRIDE: Final = config("ALU_FORMAT_SPEC_REG_SrcA_override")
-_CODE_A_INSTEAD: Final = config("ALU_FORMAT_SPEC_REG_SrcA_val")
-_CODE_B: Final = config("ALU_FORMAT_SPEC_REG1_SrcB")
-_CODE_B_OVERRIDE: Final = config("ALU_FORMAT_SPEC_REG_SrcB_override")
-_CODE_B_INSTEAD: Final = config("ALU_FORMAT_SPEC_REG_SrcB_val")
-_FP32: Final = config("ALU_ACC_CTRL_Fp32_enabled")
-_INT8: Final = config("ALU_ACC_CTRL_INT8_math_enabled")
-_STOCHASTIC: Final = config("ALU_ROUNDING_MODE_Fpu_srnd_en")
-_KEEP_DENORMALS: Final = config("ALU_ACC_CTRL_Zero_Flag_disabled_src")
-_DST_BASE: Final = config("DEST_REGW_BASE_Base")
-_DST_OFFSET: Final = thread("DEST_TARGET_REG_CFG_MATH_Offset")
-_NOT_IMPLIED_A: Final = thread("DISABLE_IMPLIED_SRCA_FMT_Base")
-_NOT_IMPLIED_B: Final = thread("DISABLE_IMPLIED_SRCB_FMT_Base")
-_FIDELITY_BASE: Final = thread("FIDELITY_BASE_Phase")
-_FORCE_FP16: Final = thread("FP16A_FORCE_Enable")
+from bhemu.tensix.matrix.decode import FORMAT_IMPLIED
 
 # --- format codes (rules I.1) and styles (F2) -------------------------------------------------------------------------
 
@@ -73,7 +56,6 @@ SRC_MANTISSA: Final = 0x3FF
 _SRC_HIGH_EXPONENT: Final = 0xE0
 _SRC_LOW_MANTISSA: Final = 7 << SRC_MANTISSA_LSB
 SRC_ROWS: Final = 64
-DST_ROWS: Final = 1024
 
 NO_FORMAT = fault(
     "matrix.no-format",
@@ -122,74 +104,57 @@ SRC_PAST_END = fault(
 @kernel
 def owns_a(t):
     """The matrix unit's bank of SrcA holds data (F30)."""
-    return t.src_owner[SRCA, t.math_bank[SRCA]] == MATRIX
+    return t.src_owner[SRCA, t.matrix.bank[SRCA]] == MATRIX
 
 
 @kernel
 def owns_b(t):
     """The matrix unit's bank of SrcB holds data (F30)."""
-    return t.src_owner[SRCB, t.math_bank[SRCB]] == MATRIX
+    return t.src_owner[SRCB, t.matrix.bank[SRCB]] == MATRIX
 
 
 @kernel
-def code_a(t, thread, bank, file):
+def code_a(t, c, file):
     """Format code "fA": implied by the bank of `file` (SrcB for moves from and to SrcB), or configured (F1)."""
-    if thread_field(t, thread, _NOT_IMPLIED_A) == 0:
-        return np.int64(t.src_format[file, t.math_bank[file]])
-    if config_field(t, bank, _CODE_A_OVERRIDE):
-        return config_field(t, bank, _CODE_A_INSTEAD)
-    return config_field(t, bank, _CODE_A)
+    if c.format_a == FORMAT_IMPLIED:
+        return np.int64(t.src_format[file, t.matrix.bank[file]])
+    return c.format_a
 
 
 @kernel
-def code_b(t, thread, bank):
+def code_b(t, c):
     """Format code "fB" (F1)."""
-    if thread_field(t, thread, _NOT_IMPLIED_B) == 0:
-        return np.int64(t.src_format[SRCB, t.math_bank[SRCB]])
-    if config_field(t, bank, _CODE_B_OVERRIDE):
-        return config_field(t, bank, _CODE_B_INSTEAD)
-    return config_field(t, bank, _CODE_B)
+    if c.format_b == FORMAT_IMPLIED:
+        return np.int64(t.src_format[SRCB, t.matrix.bank[SRCB]])
+    return c.format_b
 
 
 @kernel
-def is_supported(t, thread, bank):
-    """False, with the refusal recorded, when a setting asks for what silicon does not have or no source describes."""
-    if config_field(t, bank, _STOCHASTIC) and not open_choice(t, STOCHASTIC):
+def _is_accepted(t, c):
+    """`is_supported` of a configuration that sets something out of the ordinary."""
+    if c.stochastic and not open_choice(t, STOCHASTIC):
         return False
-    if thread_field(t, thread, _FORCE_FP16):
+    if c.force_fp16:
         refuse(t, FORCED_FP16)
         return False
-    base = config_field(t, bank, _DST_BASE)
-    if base:
-        refuse(t, DST_BASE, base)
+    if c.dst_base:
+        refuse(t, DST_BASE, c.dst_base)
         return False
     return True
 
 
 @kernel
-def is_integer(t, bank):
-    """INT8_math_enabled (F2)."""
-    return config_field(t, bank, _INT8) != 0
+def is_supported(t, c):
+    """False, with the refusal recorded, when a setting asks for what silicon does not have or no source describes."""
+    return c.unsupported == 0 or _is_accepted(t, c)
 
 
 @kernel
-def is_wide(t, bank):
-    """Dst is used in its 32-bit view (F3)."""
-    return config_field(t, bank, _FP32) != 0 or is_integer(t, bank)
-
-
-@kernel
-def keeps_denormals(t, bank):
-    """Zero_Flag_disabled_src (F5)."""
-    return config_field(t, bank, _KEEP_DENORMALS) != 0
-
-
-@kernel
-def arithmetic_style(t, thread, bank, a, b):
+def arithmetic_style(t, c, a, b):
     """Style of an arithmetic instruction with format codes a and b, or NO_STYLE with the refusal recorded (F2)."""
-    if not is_supported(t, thread, bank):
+    if not is_supported(t, c):
         return NO_STYLE
-    if is_integer(t, bank):
+    if c.integer:
         return INT8_STYLE
     five = ((FIVE_BIT_CODES >> a) & 1) + 2 * ((FIVE_BIT_CODES >> b) & 1)
     eight = ((EIGHT_BIT_CODES >> a) & 1) + 2 * ((EIGHT_BIT_CODES >> b) & 1)
@@ -205,9 +170,9 @@ def arithmetic_style(t, thread, bank, a, b):
 
 
 @kernel
-def view_of(t, bank, style):
+def view_of(c, style):
     """View of Dst for a style (F3)."""
-    if is_wide(t, bank):
+    if c.wide:
         return VIEW_32
     return VIEW_FP16 if style == FP16_STYLE else VIEW_BF16
 
@@ -225,10 +190,10 @@ def trim_mask(code):
 
 
 @kernel
-def fidelity_phase(t, thread):
+def fidelity_phase(t, c, thread):
     """Fidelity phase 0..3 (F8)."""
     # A Python integer, since a NumPy one would widen the lanes that it meets when Numba is disabled.
-    return int((np.int64(t.rwc[thread, RWC_FIDELITY]) + thread_field(t, thread, _FIDELITY_BASE)) & 3)
+    return int((np.int64(t.rwc[thread, RWC_FIDELITY]) + c.fidelity_base) & 3)
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -238,14 +203,14 @@ def fidelity_phase(t, thread):
 def srca_row(t, thread, offset, mask):
     """First SrcA row; remembers it for SHIFTXA (F7, F31)."""
     row = (np.int64(t.rwc[thread, RWC_A]) + offset) & mask
-    t.math_srca_row = row + 1
+    t.matrix.srca_row = row + 1
     return row
 
 
 @kernel
 def forget_srca_row(t):
     """After an instruction whose SrcA row no source gives, SHIFTXA's input is unknown (F31)."""
-    t.math_srca_row = 0
+    t.matrix.srca_row = 0
 
 
 @kernel
@@ -255,18 +220,12 @@ def srcb_row(t, thread, offset, mask):
 
 
 @kernel
-def dst_row(t, thread, immediate, mask):
+def dst_row(t, c, thread, immediate, mask):
     """First logical Dst row in the view in use (F6)."""
-    return (immediate + np.int64(t.rwc[thread, RWC_DST]) + thread_field(t, thread, _DST_OFFSET)) & mask
+    return (immediate + np.int64(t.rwc[thread, RWC_DST]) + c.dst_offset) & mask
 
 
 @kernel(forceinline=True)
 def bank_row(t, file, row):
     """Position of row `row` of the matrix unit's bank among all rows of `t.srca` or `t.srcb`, for `load16`."""
-    return np.int64(t.math_bank[file]) * SRC_ROWS + row
-
-
-@kernel(forceinline=True)
-def high_row(row):
-    """Physical row of the high halves of 32-bit row `row`; the low halves are eight rows further (rules I.3)."""
-    return ((row & 0x1F8) << 1) | (row & 0x207)
+    return np.int64(t.matrix.bank[file]) * SRC_ROWS + row

@@ -7,13 +7,13 @@ from __future__ import annotations
 from typing import Final
 
 from bhemu.errors import MissingSpecification, NonContractualBehavior
-from bhemu.machine.config_access import config_bank
+from bhemu.machine.dst import LOW_HALF, high_row
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, load16, splat16, store16, where
 from bhemu.tensix.banks import SRCA, SRCB, hand_back
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
-from bhemu.tensix.matrix.dst import LOW_HALF
+from bhemu.tensix.matrix.decode import settings
 from bhemu.tensix.matrix.integer import all_integers
 from bhemu.tensix.matrix.multiply import POOL_SHAPE
 from bhemu.tensix.matrix.operands import (
@@ -32,8 +32,6 @@ from bhemu.tensix.matrix.operands import (
     code_a,
     code_b,
     dst_row,
-    high_row,
-    is_wide,
     owns_a,
     owns_b,
     srca_row,
@@ -192,12 +190,12 @@ def pool(t, thread, clear_dvalid, address_modifier, index_enabled, dst, zero_a):
     """GMPOOL; with `zero_a` every SrcA cell counts as zero."""
     if not owns_a(t) or not owns_b(t):
         return WAIT
-    bank = config_bank(t, thread)
-    a, b = code_a(t, thread, bank, SRCA), code_b(t, thread, bank)
-    style = arithmetic_style(t, thread, bank, a, b)
+    c = settings(t, thread)
+    a, b = code_a(t, c, SRCA), code_b(t, c)
+    style = arithmetic_style(t, c, a, b)
     if style == NO_STYLE:
         return REFUSED
-    wide = is_wide(t, bank)
+    wide = c.wide != 0
     if index_enabled and not wide:
         return refuse(t, INDEX_NEEDS_32)
     a_row = bank_row(t, SRCA, srca_row(t, thread, 0, _ALIGNED_16))
@@ -216,7 +214,7 @@ def pool(t, thread, clear_dvalid, address_modifier, index_enabled, dst, zero_a):
         dst_style = _INT32_STYLE if style == TF32_STYLE else BF16_STYLE
     else:
         dst_style = TF32_STYLE if wide else BF16_STYLE
-    row = dst_row(t, thread, dst, _DST_ALIGNED_4)
+    row = dst_row(t, c, thread, dst, _DST_ALIGNED_4)
     if apply_address_modifier(t, thread, address_modifier) != DONE:
         return REFUSED
     trim = SRC_CELL if style == INT8_STYLE else trim_mask(a)

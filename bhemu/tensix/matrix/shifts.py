@@ -52,7 +52,7 @@ SHIFTXB_BITS = fault(
 def TRNSPSRCB(t, thread):
     if not owns_b(t):
         return WAIT
-    bank = np.int64(t.math_bank[SRCB])
+    bank = np.int64(t.matrix.bank[SRCB])
     for i in range(_SIZE):
         for j in range(i):
             upper = t.srcb[bank, _TRANSPOSED_ROW + j, i]
@@ -67,9 +67,9 @@ def SHIFTXA(t, thread, log2_amount2, shift_mode, word):
         return refuse(t, SHIFT_MODE, word)
     if not owns_a(t):
         return WAIT
-    if t.math_srca_row == 0:
+    if t.matrix.srca_row == 0:
         return refuse(t, STALE_ROW)
-    source = bank_row(t, SRCA, (np.int64(t.math_srca_row) - 1) & _ALIGNED_16)
+    source = bank_row(t, SRCA, (np.int64(t.matrix.srca_row) - 1) & _ALIGNED_16)
     target = bank_row(t, SRCA, 0)
     for i in range(_SIZE):
         cells = load16(t.srca, source + i)

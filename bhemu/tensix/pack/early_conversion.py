@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from bhemu.machine.dst import DST_ROWS, LOW_HALF, bf16_of_cell, fp16_of_cell, high_row
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load16, minimum, shift_right_logical, splat16, where
-
-DST_ROWS: Final = 1024
 
 # Rules on the 32-bit view of Dst
 KEEP_32: Final = 0
@@ -44,18 +43,6 @@ FP8_FROM_FP16: Final = 28
 FIRST_RAW_RULE: Final = 32
 INT16_KEEP: Final = 32
 SIGN_ONLY: Final = 33
-
-
-@kernel
-def bf16_of_cells(cells):
-    """BF16 patterns of 16-bit Dst cells {sign, mantissa, exponent} (I.2)."""
-    return (cells & 0x8000) | ((cells & 0xFF) << 7) | ((cells >> 8) & 0x7F)
-
-
-@kernel
-def fp16_of_cells(cells):
-    """FP16 patterns of 16-bit Dst cells {sign, mantissa, exponent} (I.2)."""
-    return (cells & 0x8000) | ((cells & 0x1F) << 10) | ((cells >> 5) & 0x3FF)
 
 
 @kernel
@@ -94,7 +81,7 @@ def _convert_32(rule, amount, high, low):
     """Intermediate datums of a row of the 32-bit view, given as its two halves."""
     if rule == INT16_FROM_32:
         return high
-    value = (bf16_of_cells(high) << 16) | low
+    value = (bf16_of_cell(high) << 16) | low
     if rule == KEEP_32:
         return value
     if rule == BF16_CUT_FROM_32:
@@ -121,7 +108,7 @@ def _convert_32(rule, amount, high, low):
 
 @kernel
 def _convert_bf16(rule, cells):
-    value = bf16_of_cells(cells)
+    value = bf16_of_cell(cells)
     if rule == BF16_KEEP:
         return value
     if rule == FP16_FROM_BF16:
@@ -136,7 +123,7 @@ def _convert_bf16(rule, cells):
 
 @kernel
 def _convert_fp16(rule, cells):
-    value = fp16_of_cells(cells)
+    value = fp16_of_cell(cells)
     if rule == FP16_KEEP:
         return value
     if rule == E5M7_FROM_FP16:
@@ -160,10 +147,10 @@ def early_conversion(t, rule, amount, row):
         row: in rows of the view that the rule reads.
     """
     if rule < FIRST_BF16_RULE:
-        physical = ((row & 0x1F8) << 1) | (row & 0x207)
+        physical = high_row(row)
         if t.dst_valid[physical] == 0:
             return splat16(0)
-        return _convert_32(rule, amount, load16(t.dst, physical), load16(t.dst, physical + 8))
+        return _convert_32(rule, amount, load16(t.dst, physical), load16(t.dst, physical + LOW_HALF))
     row &= DST_ROWS - 1
     if t.dst_valid[row] == 0:
         return splat16(0)

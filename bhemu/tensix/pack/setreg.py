@@ -14,7 +14,9 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
+from bhemu.isa.memory_map import region
 from bhemu.isa.registers import config
+from bhemu.isa.tile_registers import address_of
 from bhemu.machine.agents import TENSIX
 from bhemu.machine.config_access import config_bank, config_field
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
@@ -23,7 +25,7 @@ from bhemu.tensix.instruction import DOCUMENTED, OPEN, RESERVED_BITS, Mode, inst
 from bhemu.tensix.mmio import MMIO_BASE, MMIO_FIRST, mmio_store
 from bhemu.tensix.pack.compression import close_tile
 
-BEHIND_REGISTERS: Final = 0xFFB80000
+BEHIND_REGISTERS: Final = region("overlay").end
 """A write from here on goes nowhere."""
 
 _BASES: Final = 2
@@ -41,7 +43,8 @@ PRIVATE = fault(
     "pack.setreg-private",
     UndefinedBehavior,
     "PACR_SETREG writes {0:#x}, below the registers that the packer can reach",
-    remedy="set the register base with TDMA-RISC (0xffb11038) so that the address is 0xffb11000 or above",
+    remedy=f"set the register base with TDMA-RISC ({address_of('tdma', 'PACK_ADDRESSES'):#x}) so that the address is "
+    f"{MMIO_FIRST:#x} or above",
     rule="PACR_SETREG",
 )
 NO_BASE = fault(

@@ -143,7 +143,7 @@ def _high_bf16_cell(word):
 @kernel
 def _store_src(t, thread, which, offset_half, increment, data, register):
     """Four BF16 datums of two GPRs to the unpacker's bank; SrcA rows below 4 are dropped (U9)."""
-    bank = t.unpack_bank[which]
+    bank = t.unpack.bank[which]
     if t.src_owner[which, bank] != UNPACKER:
         return WAIT
     address = (np.int64(t.gpr[thread, register]) + (read_half(t, thread, offset_half) >> 4)) & _SRC_ADDRESS_BITS
@@ -153,7 +153,7 @@ def _store_src(t, thread, which, offset_half, increment, data, register):
     moves = which == SRCB or thread_field(t, thread, _OVERRIDE_WITH_ADDRESS) == 0
     last = row
     if moves and row >= 0:
-        last = row + np.int64(t.src_row[thread, which])
+        last = row + np.int64(t.unpack.src_row[thread, which])
     if address >= _SRC_ADDRESS_LIMIT or (moves and row >= _BLOCK_ROWS) or last >= _SRC_ROWS:
         return refuse(t, SRC_ADDRESS, address, address >> 2)
     first = data & QUAD_REGISTER

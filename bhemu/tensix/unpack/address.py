@@ -16,28 +16,7 @@ from bhemu.machine.faults import refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.tensix.unpack import refusals
-from bhemu.tensix.unpack.decode import (
-    BASE,
-    BLOB_STARTS,
-    BLOBS,
-    DEST_ADDRESS,
-    DEST_MODE,
-    DEST_NONE,
-    DEST_REPLACE,
-    DIGEST,
-    FIFO,
-    LIMIT,
-    OFFSET,
-    OUT_BASE,
-    OUT_SHIFT,
-    OUT_W_STRIDE,
-    OUT_Y_STRIDE,
-    OUT_Z_STRIDE,
-    W_STRIDE,
-    X_DIM,
-    Z_STRIDE,
-    table_field,
-)
+from bhemu.tensix.unpack.decode import BASE, DEST_NONE, DEST_REPLACE, OFFSET, table_field
 
 L1_END: Final = L1_SIZE * 16
 """End of L1 in 1/16 byte."""
@@ -51,7 +30,7 @@ def tile_start(t, d, unpacker, bank, context):
     """Byte address of the tile's first section: RSI, exponents or datums (U5). The sum has 32 bits."""
     base = table_field(t, bank, BASE, unpacker, context)
     offset = table_field(t, bank, OFFSET, unpacker, context)
-    return ((base + offset + 1 + d[DIGEST]) * 16) & 0xFFFFFFFF
+    return ((base + offset + 1 + d.digest) * 16) & 0xFFFFFFFF
 
 
 @kernel
@@ -60,7 +39,7 @@ def datum_range(t, d, thread, adc_thread, unpacker, row_search):
     x = np.int64(t.adc[adc_thread, unpacker, CH0_X])
     y = np.int64(t.adc[adc_thread, unpacker, CH0_Y])
     end = np.int64(t.adc[adc_thread, unpacker, CH1_X]) + 1
-    if row_search and d[BLOBS]:
+    if row_search and d.blobs:
         start, end = _blob(d, x & 7, y & 7)
         if end < start:
             refuse(t, refusals.BLOB_RANGE, start, end)
@@ -76,18 +55,18 @@ def datum_range(t, d, thread, adc_thread, unpacker, row_search):
     # Only 8 bits of Z and W reach the input address (I.8)
     z = np.int64(t.adc[thread, unpacker, CH0_Z]) & 0xFF
     w = np.int64(t.adc[thread, unpacker, CH0_W]) & 0xFF
-    return w * d[W_STRIDE] + z * d[Z_STRIDE] + y * d[X_DIM] + x, end - x
+    return w * d.w_stride + z * d.z_stride + y * d.x_dim + x, end - x
 
 
 @kernel
 def _blob(d, x, y):
     """Start and end datum of a blob: 4-bit starts in units of 16 datums."""
-    start = ((d[BLOB_STARTS] >> (4 * y)) & 15) << 4
+    start = ((d.blob_starts >> (4 * y)) & 15) << 4
     following = x + 1
-    if following == d[BLOBS]:
-        end = d[X_DIM] & 0x1F0
+    if following == d.blobs:
+        end = d.x_dim & 0x1F0
     elif following < 8:
-        end = ((d[BLOB_STARTS] >> (4 * following)) & 15) << 4
+        end = ((d.blob_starts >> (4 * following)) & 15) << 4
     else:
         end = np.int64(-1)
     return start, end
@@ -96,7 +75,7 @@ def _blob(d, x, y):
 @kernel
 def wrap(d, address):
     """An address beyond the FIFO's limit moves down by the FIFO's size; size 0 is no FIFO (U6)."""
-    return address - d[FIFO] if address > d[LIMIT] else address
+    return address - d.fifo if address > d.limit else address
 
 
 @kernel
@@ -105,12 +84,12 @@ def output_address(t, d, thread, unpacker):
     y = np.int64(t.adc[thread, unpacker, CH1_Y])
     z = np.int64(t.adc[thread, unpacker, CH1_Z])
     w = np.int64(t.adc[thread, unpacker, CH1_W])
-    address = d[OUT_BASE] + y * d[OUT_Y_STRIDE] + z * d[OUT_Z_STRIDE] + w * d[OUT_W_STRIDE]
-    shift = d[OUT_SHIFT]
-    if d[DEST_MODE] == DEST_REPLACE:
-        return d[DEST_ADDRESS]
+    address = d.out_base + y * d.out_y_stride + z * d.out_z_stride + w * d.out_w_stride
+    shift = d.out_shift
+    if d.dest_mode == DEST_REPLACE:
+        return d.dest_address
     if address & ((1 << shift) - 1):
         refuse(t, refusals.OUT_ALIGNMENT, address)
         return np.int64(-1)
     address >>= shift
-    return address if d[DEST_MODE] == DEST_NONE else address + d[DEST_ADDRESS]
+    return address if d.dest_mode == DEST_NONE else address + d.dest_address

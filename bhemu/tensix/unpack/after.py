@@ -14,13 +14,6 @@ from bhemu.machine.counters import CH0_Y, CH0_Z, CH1_Y, CH1_Z
 from bhemu.machine.kernel import kernel
 from bhemu.tensix.adc import Y_MASK, ZW_MASK
 from bhemu.tensix.banks import MATRIX
-from bhemu.tensix.unpack.decode import (
-    CONTEXT_COUNT,
-    COUNT_NON_LOG2,
-    NON_LOG2_EN,
-    OUT_FORMAT,
-    SRC_ROW_UPDATE,
-)
 
 _SRC_SET_BASE: Final = (thread_register("SRCA_SET_Base"), thread_register("SRCB_SET_Base"))
 
@@ -38,9 +31,9 @@ def advance_adc(t, thread, unpacker, ch1_y, ch1_z, ch0_y, ch0_z):
 @kernel
 def advance_context(t, d, thread, unpacker, context):
     """Let the context counter point behind `context`; it returns to 0 at the configured count, and has 3 bits."""
-    count = d[COUNT_NON_LOG2] if d[NON_LOG2_EN] else 1 << d[CONTEXT_COUNT]
+    count = d.count_non_log2 if d.non_log2_en else 1 << d.context_count
     following = (context + 1) & 7
-    t.context_counter[thread, unpacker] = 0 if following >= count else following
+    t.unpack.context_counter[thread, unpacker] = 0 if following >= count else following
 
 
 @kernel
@@ -52,17 +45,17 @@ def source_row_base(t, thread, unpacker):
 @kernel
 def hand_over(t, thread, unpacker, out_format):
     """Give the unpacker's bank to the matrix unit with its implied format, and change banks."""
-    bank = t.unpack_bank[unpacker]
+    bank = t.unpack.bank[unpacker]
     t.src_owner[unpacker, bank] = MATRIX
     t.src_format[unpacker, bank] = out_format
-    t.unpack_bank[unpacker] = bank ^ 1
-    t.src_row[thread, unpacker] = source_row_base(t, thread, unpacker)
+    t.unpack.bank[unpacker] = bank ^ 1
+    t.unpack.src_row[thread, unpacker] = source_row_base(t, thread, unpacker)
 
 
 @kernel
 def finish_bank(t, d, thread, unpacker, set_dvalid):
     """Hand the bank over, or advance SrcRow within it."""
     if set_dvalid:
-        hand_over(t, thread, unpacker, d[OUT_FORMAT])
-    elif d[SRC_ROW_UPDATE]:
-        t.src_row[thread, unpacker] += 16 + source_row_base(t, thread, unpacker)
+        hand_over(t, thread, unpacker, d.out_format)
+    elif d.src_row_update:
+        t.unpack.src_row[thread, unpacker] += 16 + source_row_base(t, thread, unpacker)

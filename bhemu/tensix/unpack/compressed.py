@@ -17,7 +17,6 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.address import REFUSED_RANGE
-from bhemu.tensix.unpack.decode import BLOBS, DATUM_SIZE, X_DIM, Y_DIM, Z_DIM
 
 GROUP: Final = 32
 """Datums, and zero counts, that follow each other."""
@@ -50,12 +49,12 @@ def compressed_range(t, d, thread, adc_thread, unpacker, start, row_search):
     zero = np.int64(0)
     refused = np.int64(REFUSED_RANGE)
     no_limit = np.int64(NO_LIMIT)
-    rows = d[BLOBS] if row_search and d[BLOBS] else d[Y_DIM]
-    plane = (w * d[Z_DIM] + z) * rows
+    rows = d.blobs if row_search and d.blobs else d.y_dim
+    plane = (w * d.z_dim + z) * rows
     first = _row_start(t, start, plane + y)
     if first < 0:
         return zero, refused, zero, zero
-    if not row_search and not (x == 0 and end == d[X_DIM]):
+    if not row_search and not (x == 0 and end == d.x_dim):
         if end <= x:
             refuse(t, refusals.X_RANGE, x, end - 1)
             return zero, refused, zero, zero
@@ -71,12 +70,12 @@ def compressed_range(t, d, thread, adc_thread, unpacker, start, row_search):
 @kernel
 def datum_offset(d, index):
     """Offset of augmented datum `index` from the first."""
-    group = GROUP * d[DATUM_SIZE] + COUNTS_SIZE
-    return (index // GROUP) * group + (index % GROUP) * d[DATUM_SIZE]
+    group = GROUP * d.datum_size + COUNTS_SIZE
+    return (index // GROUP) * group + (index % GROUP) * d.datum_size
 
 
 @kernel
 def count_offset(d, index):
     """Offset of the zero count of augmented datum `index` from the first datum."""
-    group = GROUP * d[DATUM_SIZE] + COUNTS_SIZE
-    return (index // GROUP) * group + GROUP * d[DATUM_SIZE] + (index % GROUP) * 8
+    group = GROUP * d.datum_size + COUNTS_SIZE
+    return (index // GROUP) * group + GROUP * d.datum_size + (index % GROUP) * 8

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from bhemu.machine.dst import cell_of_bf16, cell_of_fp16
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import leading_zeros, mask_bits, minimum, where
 
@@ -148,10 +149,9 @@ def convert(normalise, layout, shift, bits, exponents):
     elif layout == LAYOUT_SRC_INT16:
         bits = ((bits & 0xFF00) << 3) | (bits & 0xFF)
     elif layout == LAYOUT_DST_BF16:
-        bits = (bits & 0x8000) | ((bits & 0x7F) << 8) | ((bits >> 7) & 0xFF)
+        bits = cell_of_bf16(bits)
     elif layout == LAYOUT_DST_FP16:
-        bits = (bits & 0x8000) | ((bits & 0x3FF) << 5) | ((bits >> 10) & 0x1F)
+        bits = cell_of_fp16(bits)
     elif layout == LAYOUT_DST_32:
-        high = ((bits >> 16) & 0x8000) | ((bits >> 8) & 0x7F00) | ((bits >> 23) & 0xFF)
-        bits = (high << 16) | (bits & 0xFFFF)
+        bits = (cell_of_bf16(bits >> 16) << 16) | (bits & 0xFFFF)
     return bits

@@ -104,22 +104,22 @@ def _pop_enhanced(t, unpacker, word):
     if not open_choice(t, refusals.POP_ACCUMULATE):
         return REFUSED
     if count == 0:
-        t.unpack_accumulator[unpacker] = 0
+        t.unpack.accumulator[unpacker] = 0
         return DONE
-    total = (np.int64(t.unpack_accumulator[unpacker]) + count) & _SUM_MASK
+    total = (np.int64(t.unpack.accumulator[unpacker]) + count) & _SUM_MASK
     status = _pop(t, stream, total)
     if status == DONE:
-        t.unpack_accumulator[unpacker] = total
+        t.unpack.accumulator[unpacker] = total
     return status
 
 
 @kernel
 def _clear(t, thread, unpacker, value, both, own_bank, one_format, set_dvalid):
-    bank = np.int64(t.unpack_bank[unpacker])
+    bank = np.int64(t.unpack.bank[unpacker])
     only_set = one_format == SET_DVALID_ONLY
     if not only_set:
         # The matrix unit's bank ("data ready is 0") or the unpacker's own ("write ready is 1") (001.8.3b)
-        awaited = bank if own_bank else np.int64(t.math_bank[unpacker])
+        awaited = bank if own_bank else np.int64(t.matrix.bank[unpacker])
         if t.src_owner[unpacker, awaited] != UNPACKER:
             return WAIT
         if one_format and value != CLEAR_TO_ONE:

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.machine.dst import LOW_HALF, high_row
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import store16
 
@@ -22,12 +23,6 @@ BIAS_ROWS: Final = 4
 
 
 @kernel
-def dst32_row(row):
-    """Physical row of the high halves of 32-bit row `row`; the low halves lie 8 rows further (I.3)."""
-    return ((row & 0x1F8) << 1) | (row & 0x207)
-
-
-@kernel
 def place_row(t, target, bank, row, cells):
     """Store 16 cells as one row."""
     if target == TO_SRCA:
@@ -38,15 +33,15 @@ def place_row(t, target, bank, row, cells):
         store16(t.dst, row, cells)
         t.dst_valid[row] = 1
     elif target == TO_DST_32:
-        high = dst32_row(row)
+        high = high_row(row)
         store16(t.dst, high, (cells >> 16) & 0xFFFF)
-        store16(t.dst, high + 8, cells & 0xFFFF)
+        store16(t.dst, high + LOW_HALF, cells & 0xFFFF)
         t.dst_valid[high] = 1  # the flag of the low halves' row is not touched (I.3)
     else:
-        store16(t.unpack_cells, 0, cells)
+        store16(t.unpack.cells, 0, cells)
         block = row & ~15
         for column in range(16):
-            t.srca[bank, block | column, row & 15] = t.unpack_cells[column]
+            t.srca[bank, block | column, row & 15] = t.unpack.cells[column]
 
 
 @kernel
@@ -62,7 +57,7 @@ def place_datum(t, target, bank, row, column, cell):
         t.dst[row, column] = np.uint16(cell & 0xFFFF)
         t.dst_valid[row] = 1
     else:
-        high = dst32_row(row)
+        high = high_row(row)
         t.dst[high, column] = np.uint16((cell >> 16) & 0xFFFF)
-        t.dst[high + 8, column] = np.uint16(cell & 0xFFFF)
+        t.dst[high + LOW_HALF, column] = np.uint16(cell & 0xFFFF)
         t.dst_valid[high] = 1

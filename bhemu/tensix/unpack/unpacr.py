@@ -13,32 +13,14 @@ from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import config_bank, thread_field
 from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.unpacker_state import SINGLE
 from bhemu.tensix.banks import UNPACKER
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.address import L1_END, datum_range, output_address, tile_start, wrap
 from bhemu.tensix.unpack.after import advance_adc, advance_context, finish_bank
 from bhemu.tensix.unpack.compressed import NO_LIMIT, compressed_range, count_offset, datum_offset
-from bhemu.tensix.unpack.decode import (
-    BURST_ROWS,
-    DATUM_SIZE,
-    EXPONENT_SECTION,
-    EXPONENT_SKIP,
-    FAULT,
-    FIFO,
-    HALOIZE,
-    IN_FORMAT,
-    INTERLEAVE,
-    OUT_FORMAT,
-    SINGLE,
-    START_INDEX_SECTION,
-    TF32_TO_SRC,
-    TILEIZE,
-    TO_DST,
-    UNCOMPRESSED,
-    UPSAMPLE_ZEROS,
-    refresh,
-)
+from bhemu.tensix.unpack.decode import settings
 from bhemu.tensix.unpack.place import BIAS_ROWS, TO_DST_16, TO_DST_32, TO_SRCA, TO_SRCA_TRANSPOSED, TO_SRCB
 from bhemu.tensix.unpack.walk import (
     REFUSED_WALK,
@@ -74,16 +56,16 @@ _FLUSH_STRAY: Final = _bits("Unpack_block_selection", "SearchCacheFlush", "OvrdT
 def _target(d, unpacker):
     if unpacker == 1:
         return TO_SRCB
-    if d[TO_DST]:
-        return TO_DST_32 if d[OUT_FORMAT] & 3 == 0 else TO_DST_16
-    return TO_SRCA_TRANSPOSED if d[HALOIZE] else TO_SRCA
+    if d.to_dst:
+        return TO_DST_32 if d.out_format & 3 == 0 else TO_DST_16
+    return TO_SRCA_TRANSPOSED if d.haloize else TO_SRCA
 
 
 @kernel
 def _check_rows(t, d, thread, target, out, last, set_ovrd):
     """False, with the refusal noted, when the rows from `out` to `last` may not be written (U9, U10, U12)."""
     top = last >> 4
-    row = t.src_row[thread, 0]
+    row = t.unpack.src_row[thread, 0]
     if target == TO_SRCB:
         return True  # rows count modulo 64: LLK's custom matrix multiplication walks over the end on purpose
     if target in (TO_DST_16, TO_DST_32):
@@ -100,8 +82,8 @@ def _check_rows(t, d, thread, target, out, last, set_ovrd):
             refuse(t, refusals.ROW_SRCA_SUM, top + row, top, row)
             return False
     first = (out >> 4) - BIAS_ROWS
-    if last - out >= 16 and first & (d[BURST_ROWS] - 1):
-        return open_choice(t, refusals.BURST, first, d[BURST_ROWS])
+    if last - out >= 16 and first & (d.burst_rows - 1):
+        return open_choice(t, refusals.BURST, first, d.burst_rows)
     return True
 
 
@@ -111,13 +93,13 @@ def _transfer(t, d, thread, adc_thread, unpacker, bank, context, src_bank, zero,
     start = tile_start(t, d, unpacker, bank, context)
     drop = np.int64(0)
     keep = np.int64(NO_LIMIT)
-    address = start * 16 + d[START_INDEX_SECTION]
+    address = start * 16 + d.start_index_section
     exponents = address
-    address += d[EXPONENT_SKIP]
+    address += d.exponent_skip
     counts = np.int64(0)
-    if d[UNCOMPRESSED]:
+    if d.uncompressed:
         first, count = datum_range(t, d, thread, adc_thread, unpacker, row_search)
-        data = address + first * d[DATUM_SIZE]
+        data = address + first * d.datum_size
     else:
         first, count, drop, keep = compressed_range(t, d, thread, adc_thread, unpacker, start, row_search)
         data = address + datum_offset(d, first)
@@ -125,11 +107,11 @@ def _transfer(t, d, thread, adc_thread, unpacker, bank, context, src_bank, zero,
     if count < 0:
         return REFUSED
     exponents += first
-    if d[FIFO]:
+    if d.fifo:
         data = wrap(d, data)
         exponents = wrap(d, exponents)
         counts = wrap(d, counts)
-    if (d[TILEIZE] or d[HALOIZE]) and data & 0xFF:
+    if (d.tileize or d.haloize) and data & 0xFF:
         return refuse(t, refusals.START_ALIGNMENT, data >> 4)
     out = output_address(t, d, thread, unpacker)
     if out < 0:
@@ -139,70 +121,68 @@ def _transfer(t, d, thread, adc_thread, unpacker, bank, context, src_bank, zero,
 
     target = _target(d, unpacker)
     set_ovrd = thread_field(t, thread, _SET_OVRD)
-    upsample = d[UPSAMPLE_ZEROS]
+    upsample = d.upsample_zeros
     end = out + count * (1 + upsample)
-    plain = d[UNCOMPRESSED] != 0
+    plain = d.uncompressed != 0
     data_end = np.int64(0)
     exponents_end = np.int64(0)
     if plain and not zero:
-        data_end = advanced(d, data, count - 1) + d[DATUM_SIZE]
-        exponents_end = exponents + count if d[EXPONENT_SECTION] else np.int64(0)
+        data_end = advanced(d, data, count - 1) + d.datum_size
+        exponents_end = exponents + count if d.exponent_section else np.int64(0)
     rehearse = needs_rehearsal(d, data_end, exponents_end) and not (zero and plain)
     if not rehearse and (data_end > L1_END or exponents_end > L1_END):
         return refuse(t, refusals.OUT_OF_L1, max(data_end, exponents_end) >> 4, start, first)
 
     bias = np.int64(0)
-    row_mask = np.int64(_DST_ROW_MASK if d[TO_DST] else _SRC_ROWS - 1)  # Src rows count modulo 64 (U9)
+    row_mask = np.int64(_DST_ROW_MASK if d.to_dst else _SRC_ROWS - 1)  # Src rows count modulo 64 (U9)
     if unpacker == 0:
         bias -= BIAS_ROWS
-    if unpacker == 1 or not (d[TO_DST] or set_ovrd):
-        bias += np.int64(t.src_row[thread, unpacker])
+    if unpacker == 1 or not (d.to_dst or set_ovrd):
+        bias += np.int64(t.unpack.src_row[thread, unpacker])
 
-    done = np.int64(0)
-    copies = 1
-    for walk in range(-1 if rehearse else 0, _BROADCAST_ROWS):  # -1 rehearses, 0 writes, 1 and more write copies
-        if walk == 0:
-            if end == out:
-                return DONE
-            last = end - 1 - (upsample if d[INTERLEAVE] else 0)
-            if broadcast:
-                if end - out > 16 or out & 15:
-                    return refuse(t, refusals.BROADCAST_ROWS, end - out)
-                if not open_choice(t, refusals.BROADCAST, out >> 4):
-                    return REFUSED
-                copies = _BROADCAST_ROWS
-                last += 16 * (copies - 1)
-            if not _check_rows(t, d, thread, target, out, last, set_ovrd):
-                return REFUSED
-            # Rows that a FIFO may wrap go datum by datum.
-            rows = 0 if broadcast or (rehearse and d[FIFO]) else count >> 4
-            if is_whole_rows(d, target, out, data, exponents, rows, zero):
-                walk_rows(t, d, target, src_bank, (out >> 4) + bias, row_mask, data, exponents, rows, zero)
-                done = rows << 4
-                data = advanced(d, data, done)
-                exponents += done
-                out += done
-        if done == count or walk == copies:
-            return DONE
-        end = walk_datums(
-            t,
-            d,
-            target,
-            src_bank,
-            bias + walk,
-            row_mask,
-            data,
-            exponents,
-            counts,
-            done,
-            count,
-            drop,
-            keep,
-            out,
-            zero,
-            walk >= 0,
-        )
+    w = t.unpack.walk
+    w.target = target
+    w.bank = src_bank
+    w.row_mask = row_mask
+    w.datum = data
+    w.exponents = exponents
+    w.counts = counts
+    w.index = 0
+    w.end = count
+    w.drop = drop
+    w.keep = keep
+    w.out = out
+    w.zero = zero
+    if rehearse:
+        end = walk_datums(t, d, w, bias, False)
         if end == REFUSED_WALK:
+            return REFUSED
+    if end == out:
+        return DONE
+    last = end - 1 - (upsample if d.interleave else 0)
+    copies = 1
+    if broadcast:
+        if end - out > 16 or out & 15:
+            return refuse(t, refusals.BROADCAST_ROWS, end - out)
+        if not open_choice(t, refusals.BROADCAST, out >> 4):
+            return REFUSED
+        copies = _BROADCAST_ROWS
+        last += 16 * (copies - 1)
+    if not _check_rows(t, d, thread, target, out, last, set_ovrd):
+        return REFUSED
+    # Rows that a FIFO may wrap go datum by datum.
+    rows = 0 if broadcast or (rehearse and d.fifo) else count >> 4
+    if is_whole_rows(d, target, out, data, exponents, rows, zero):
+        walk_rows(t, d, target, src_bank, (out >> 4) + bias, row_mask, data, exponents, rows, zero)
+        done = rows << 4
+        if done == count:
+            return DONE
+        w.index = done
+        w.datum = advanced(d, data, done)
+        w.exponents = exponents + done
+        w.out = out + done
+    for copy in range(copies):
+        if walk_datums(t, d, w, bias + copy, True) == REFUSED_WALK:
             return REFUSED
     return DONE
 
@@ -216,10 +196,8 @@ def _other_form(t, thread, unpacker, increment, word):
     if increment:
         # The caches of row start indices hold nothing that L1 does not, so that flushing them changes no state.
         bank = config_bank(t, thread)
-        slot = np.int64(SINGLE)
-        refresh(t, unpacker, bank, slot)
-        d = t.unpack_decoded[unpacker, bank, slot]
-        advance_context(t, d, thread, unpacker, np.int64(t.context_counter[thread, unpacker]))
+        d = settings(t, unpacker, bank, np.int64(SINGLE))
+        advance_context(t, d, thread, unpacker, np.int64(t.unpack.context_counter[thread, unpacker]))
     return DONE
 
 
@@ -293,7 +271,7 @@ def UNPACR(
     unpacker = Unpack_block_selection
     if CfgContextCntInc or SearchCacheFlush:
         return _other_form(t, thread, unpacker, CfgContextCntInc, word)
-    src_bank = np.int64(t.unpack_bank[unpacker])
+    src_bank = np.int64(t.unpack.bank[unpacker])
     if t.src_owner[unpacker, src_bank] != UNPACKER:
         return WAIT  # U1, also on the way to Dst
 
@@ -301,7 +279,7 @@ def UNPACR(
     slot = np.int64(SINGLE)
     adc_thread = thread
     if OvrdThreadId:
-        context = np.int64(t.context_counter[thread, unpacker]) if AutoIncContextID else CfgContextId
+        context = np.int64(t.unpack.context_counter[thread, unpacker]) if AutoIncContextID else CfgContextId
         context = (context + thread_field(t, thread, _CONTEXT_OFFSET[unpacker])) & 7
         if unpacker == 1 and context >= 2:
             return refuse(t, refusals.CONTEXT_SRCB, context)
@@ -311,11 +289,10 @@ def UNPACR(
             adc_thread = AddrCntContextId  # 0 stands for the issuing thread (U2)
         slot = context
     bank = config_bank(t, thread)
-    refresh(t, unpacker, bank, slot)
-    d = t.unpack_decoded[unpacker, bank, slot]
-    if d[FAULT]:
-        return refuse(t, d[FAULT], d[IN_FORMAT], d[OUT_FORMAT])
-    if d[TF32_TO_SRC] and not open_choice(t, refusals.TF32_TO_SRC):
+    d = settings(t, unpacker, bank, slot)
+    if d.fault:
+        return refuse(t, d.fault, d.in_format, d.out_format)
+    if d.tf32_to_src and not open_choice(t, refusals.TF32_TO_SRC):
         return REFUSED
     if srcb_bcast and unpacker == 0:
         return refuse(t, refusals.BROADCAST_SRCA)

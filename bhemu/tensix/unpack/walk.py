@@ -31,24 +31,6 @@ from bhemu.tensix.unpack.convert import (
     convert,
     fp32_to_src_tf32,
 )
-from bhemu.tensix.unpack.decode import (
-    BFP_SHIFT,
-    COLUMN_SHIFT,
-    DATUM_SIZE,
-    EXPONENT_SECTION,
-    FIFO,
-    FORCED_EXP,
-    IN_FORMAT,
-    INTERLEAVE,
-    LAYOUT,
-    LIMIT,
-    NORMALISE,
-    ROW_DATUMS,
-    ROW_SHIFT,
-    ROW_STRIDE,
-    UNCOMPRESSED,
-    UPSAMPLE_ZEROS,
-)
 from bhemu.tensix.unpack.place import BIAS_ROWS, TO_SRCA, TO_SRCA_TRANSPOSED, TO_SRCB, place_datum, place_row
 
 REFUSED_WALK: Final = -1
@@ -110,26 +92,26 @@ def walk_rows(t, d, target, bank, row, row_mask, data, exponents, rows, zero):
         data, exponents: addresses of the first datum and of its exponent.
         zero: write zeros and do not read L1.
     """
-    size = d[DATUM_SIZE]
-    normalise = d[NORMALISE]
-    layout = d[LAYOUT]
-    shift = d[BFP_SHIFT]
-    halves_mask = (d[ROW_DATUMS] >> 4) - 1  # an unpack row is one or two register rows (U7)
-    jump = d[ROW_STRIDE] - d[ROW_DATUMS] * size
+    size = d.datum_size
+    normalise = d.normalise
+    layout = d.layout
+    shift = d.bfp_shift
+    halves_mask = (d.row_datums >> 4) - 1  # an unpack row is one or two register rows (U7)
+    jump = d.row_stride - d.row_datums * size
     if target in (TO_SRCA, TO_SRCB) and not zero:
         registers = t.srca if target == TO_SRCA else t.srcb
         first = bank * 64
         if normalise == NORMALISE_NONE and layout == LAYOUT_SRC_BF16:
-            _bf16_rows(t, registers, first, row, row_mask, data, d[ROW_STRIDE], rows)
+            _bf16_rows(t, registers, first, row, row_mask, data, d.row_stride, rows)
             return
         if normalise == NORMALISE_FP32_TO_TF32:
-            _tf32_rows(t, registers, first, row, row_mask, data, d[ROW_STRIDE], rows)
+            _tf32_rows(t, registers, first, row, row_mask, data, d.row_stride, rows)
             return
-        if normalise == NORMALISE_BFP and size == 16 and d[EXPONENT_SECTION] and jump == 0:
+        if normalise == NORMALISE_BFP and size == 16 and d.exponent_section and jump == 0:
             _bfp8_rows(t, registers, first, row, row_mask, data, exponents, rows)
             return
-    has_exponents = d[EXPONENT_SECTION] != 0
-    exponent = d[FORCED_EXP]
+    has_exponents = d.exponent_section != 0
+    exponent = d.forced_exp
     for i in range(rows):
         cells = splat16(0)
         if not zero:
@@ -163,50 +145,59 @@ def _is_outside(t, address, size, first):
 
 
 @kernel
-def walk_datums(t, d, target, bank, bias, row_mask, data, exponents, counts, index, end, drop, keep, out, zero, write):
-    """Move datums `index` .. `end` - 1 one at a time, until `keep` have been output.
+def walk_datums(t, d, w, bias, write):
+    """Move the datums that `w` describes one at a time.
 
     Args:
-        bias, row_mask: register row = (output row + bias) & row_mask.
-        data, exponents, counts: addresses of the first datum, its exponent and its zero count.
-        drop: augmented and inserted datums to leave out at the start.
-        out: position of the first output datum, in datums.
-        zero: write zeros and do not read L1.
+        w: `t.unpack.walk`, see machine/unpacker_state.py; it is not changed.
+        bias: register row = (output row + bias) & `w.row_mask`.
         write: False rehearses: all reads and checks, no register is written.
 
     Returns:
         The position behind the last output datum, or REFUSED_WALK.
     """
-    size = d[DATUM_SIZE]
+    size = d.datum_size
+    target = w.target
+    bank = w.bank
+    row_mask = w.row_mask
+    data = w.datum
+    exponents = w.exponents
+    counts = w.counts
+    index = w.index
+    end = w.end
+    drop = w.drop
+    keep = w.keep
+    out = w.out
+    zero = w.zero
     first = index
-    upsample = d[UPSAMPLE_ZEROS]
-    is_compressed = d[UNCOMPRESSED] == 0
+    upsample = d.upsample_zeros
+    is_compressed = d.uncompressed == 0
     while index < end and keep > 0:
         n = 0
         produced = 0
         while n < 16 and index < end and produced < drop + keep:
-            t.unpack_zeros[n] = np.uint32(0)
+            t.unpack.zeros[n] = np.uint32(0)
             if not zero:
                 if _is_outside(t, data, size, index):
                     return REFUSED_WALK
-                t.unpack_bits[n] = np.uint32(_read(t, size, data))
+                t.unpack.bits[n] = np.uint32(_read(t, size, data))
                 data += size
-                if (index + 1) & (d[ROW_DATUMS] - 1) == 0:
-                    data = wrap(d, data + d[ROW_STRIDE] - d[ROW_DATUMS] * size)
-                exponent = d[FORCED_EXP]
-                if d[EXPONENT_SECTION]:
+                if (index + 1) & (d.row_datums - 1) == 0:
+                    data = wrap(d, data + d.row_stride - d.row_datums * size)
+                exponent = d.forced_exp
+                if d.exponent_section:
                     if _is_outside(t, exponents, np.int64(1), index):
                         return REFUSED_WALK
                     exponent = np.int64(t.l1[exponents >> 4])
                     exponents += 1
                     if exponents & 0xFF == 0:
                         exponents = wrap(d, exponents)
-                t.unpack_exponents[n] = np.uint32(exponent)
+                t.unpack.exponents[n] = np.uint32(exponent)
                 if is_compressed:
                     if _is_outside(t, counts, np.int64(8), index):
                         return REFUSED_WALK
                     zeros = _read(t, np.int64(8), counts)
-                    t.unpack_zeros[n] = np.uint32(zeros)
+                    t.unpack.zeros[n] = np.uint32(zeros)
                     produced += zeros
                     counts += 8
                     if counts & (COUNTS_SIZE - 1) == 0:
@@ -216,20 +207,20 @@ def walk_datums(t, d, target, bank, bias, row_mask, data, exponents, counts, ind
             index += 1
             n += 1
         if zero:
-            store16(t.unpack_cells, 0, splat16(0))
+            store16(t.unpack.cells, 0, splat16(0))
         else:
-            bits = load16(t.unpack_bits, 0)
-            shared = load16(t.unpack_exponents, 0)
-            if d[NORMALISE] == NORMALISE_BFP_A:
-                wrong = bfp_a_is_undefined(bits, shared, d[BFP_SHIFT]) & ((1 << n) - 1)
+            bits = load16(t.unpack.bits, 0)
+            shared = load16(t.unpack.exponents, 0)
+            if d.normalise == NORMALISE_BFP_A:
+                wrong = bfp_a_is_undefined(bits, shared, d.bfp_shift) & ((1 << n) - 1)
                 if wrong:
                     lane = 0
                     while (wrong >> lane) & 1 == 0:
                         lane += 1
-                    exponent = np.int64(t.unpack_exponents[lane])
-                    refuse(t, refusals.BFP_A_EXPONENT, index - n + lane - first, d[IN_FORMAT], exponent)
+                    exponent = np.int64(t.unpack.exponents[lane])
+                    refuse(t, refusals.BFP_A_EXPONENT, index - n + lane - first, d.in_format, exponent)
                     return REFUSED_WALK
-            store16(t.unpack_cells, 0, convert(d[NORMALISE], d[LAYOUT], d[BFP_SHIFT], bits, shared))
+            store16(t.unpack.cells, 0, convert(d.normalise, d.layout, d.bfp_shift, bits, shared))
         if not write:
             dropped = min(drop, produced)
             kept = min(produced - dropped, keep)
@@ -238,15 +229,15 @@ def walk_datums(t, d, target, bank, bias, row_mask, data, exponents, counts, ind
             out += kept * (1 + upsample)
             continue
         for i in range(n):
-            cell = np.int64(t.unpack_cells[i])
-            for _ in range(1 + np.int64(t.unpack_zeros[i])):
+            cell = np.int64(t.unpack.cells[i])
+            for _ in range(1 + np.int64(t.unpack.zeros[i])):
                 if drop > 0:
                     drop -= 1
                 elif keep > 0:
                     keep -= 1
                     for step in range(1 + upsample):
-                        if step == 0 or not d[INTERLEAVE]:
-                            _place(t, target, bank, bias, row_mask, d[COLUMN_SHIFT], out, cell if step == 0 else 0)
+                        if step == 0 or not d.interleave:
+                            _place(t, target, bank, bias, row_mask, d.column_shift, out, cell if step == 0 else 0)
                         out += 1
                 cell = np.int64(0)
     return out
@@ -267,27 +258,27 @@ def _place(t, target, bank, bias, row_mask, column_shift, out, cell):
 @kernel
 def is_whole_rows(d, target, out, data, exponents, rows, zero):
     """True when `rows` whole rows may go through `walk_rows`: aligned at both ends, nothing between the datums."""
-    if rows == 0 or out & 15 or d[UPSAMPLE_ZEROS] or d[COLUMN_SHIFT] or not d[UNCOMPRESSED]:
+    if rows == 0 or out & 15 or d.upsample_zeros or d.column_shift or not d.uncompressed:
         return False
     if target in (TO_SRCA, TO_SRCA_TRANSPOSED) and (out >> 4) < BIAS_ROWS:
         return False
     if zero:
         return True
-    size = d[DATUM_SIZE]
+    size = d.datum_size
     if size < 16 and data & (16 * size - 1):
         return False
-    return not (d[EXPONENT_SECTION] and exponents & 15)
+    return not (d.exponent_section and exponents & 15)
 
 
 @kernel
 def advanced(d, data, count):
     """Address of the datum that lies `count` datums behind `data` in an uncompressed tile, without wrap."""
-    in_row = count & (d[ROW_DATUMS] - 1)
-    return data + (count >> d[ROW_SHIFT]) * d[ROW_STRIDE] + in_row * d[DATUM_SIZE]
+    in_row = count & (d.row_datums - 1)
+    return data + (count >> d.row_shift) * d.row_stride + in_row * d.datum_size
 
 
 @kernel
 def needs_rehearsal(d, data_end, exponents_end):
     """True when only a walk through the data tells where it ends, whether it stays in L1 or whether it is defined."""
-    wraps = d[FIFO] != 0 and (data_end > d[LIMIT] or exponents_end > d[LIMIT])
-    return wraps or d[UNCOMPRESSED] == 0 or d[NORMALISE] == NORMALISE_BFP_A
+    wraps = d.fifo != 0 and (data_end > d.limit or exponents_end > d.limit)
+    return wraps or d.uncompressed == 0 or d.normalise == NORMALISE_BFP_A

@@ -17,6 +17,7 @@ from bhemu.isa.registers import config
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import config_bank, config_field, thread_field
 from bhemu.machine.counters import RWC_DST
+from bhemu.machine.dst import DST_ROWS, bf16_of_cell, cell_of_bf16, high_row
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import as_integers, iota32, load32, mask32, shift_right_logical, splat32, store32, where
@@ -39,7 +40,6 @@ from bhemu.tensix.vector.registers import (
     enabled_bits,
 )
 
-DST_ROWS: Final = 1024
 ALL_ROWS_VALID: Final = 0x01010101
 """Valid bytes of four rows."""
 
@@ -115,7 +115,7 @@ def dst_address(t, thread, offset):
 @kernel
 def high_group(address):
     """Group of four physical rows with the high halves of four 32-bit rows; low halves are 2 groups further (I.3)."""
-    return (((address & 0x1F8) << 1) | (address & 0x204)) >> 2
+    return high_row(address) >> 2
 
 
 @kernel
@@ -126,18 +126,6 @@ def _valid_pairs(t, group, valid_group):
     if valid != ALL_ROWS_VALID:
         pairs = where(mask32(valid * 0xFF), pairs, 0)  # a valid byte of 1 becomes the eight lanes of the row
     return pairs
-
-
-@kernel
-def from_bf16_cell(cell):
-    """16-bit Dst cell {sign, mantissa, exponent} to BF16 bits (I.2)."""
-    return (cell & 0x8000) | ((cell & 0xFF) << 7) | (shift_right_logical(cell, 8) & 0x7F)
-
-
-@kernel
-def to_bf16_cell(bits):
-    """BF16 bits to a 16-bit Dst cell (I.2)."""
-    return (bits & 0x8000) | ((bits & 0x7F) << 8) | (shift_right_logical(bits, 7) & 0xFF)
 
 
 @kernel
@@ -180,10 +168,10 @@ def _loaded(t, mode, address, odd, old):
         group = high_group(address)
         high = shift_right_logical(_valid_pairs(t, group, group), shift) & 0xFFFF
         low = shift_right_logical(_valid_pairs(t, group + 2, group), shift) & 0xFFFF
-        return (from_bf16_cell(high) << 16) | low
+        return (bf16_of_cell(high) << 16) | low
     cell = shift_right_logical(_valid_pairs(t, address >> 2, address >> 2), shift) & 0xFFFF
     if mode == BF16:
-        return from_bf16_cell(cell) << 16
+        return bf16_of_cell(cell) << 16
     if mode == FP16:
         return _from_fp16_cell(cell, lanes_with(t, ENABLE_FP16A_INF))
     if mode == LO16_ONLY:
@@ -290,7 +278,7 @@ def SFPLOAD(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr):
 def _cell(mode, v):
     """The 16-bit cell that SFPSTORE writes in the modes of the 16-bit view (V8)."""
     if mode == BF16:
-        return to_bf16_cell(shift_right_logical(flush(v), 16))
+        return cell_of_bf16(shift_right_logical(flush(v), 16))
     if mode == FP16:
         return _to_fp16_cell(v)
     if mode in (INT8, INT8_COMP):
@@ -338,10 +326,10 @@ def _store_lanes(t, mode, address, v, bits, odd):
         high, low = low, high
     elif mode == FP32:
         flushed = flush(v)
-        high = to_bf16_cell(shift_right_logical(flushed, 16))
+        high = cell_of_bf16(shift_right_logical(flushed, 16))
         low = flushed & 0xFFFF
     elif mode != HI16:
-        high = to_bf16_cell(high)
+        high = cell_of_bf16(high)
     group = high_group(address)
     _put(t, group, odd, high, bits)
     _put(t, group + 2, odd, low, bits)

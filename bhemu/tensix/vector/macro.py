@@ -38,7 +38,6 @@ WHAT: Final = 7
 DELAY_LSB: Final = 3
 NO_INSTRUCTION: Final = 0
 UNDEFINED: Final = 1
-PLAIN_NOP: Final = 2
 PLAIN_STORE: Final = 3
 FIRST_TEMPLATE: Final = 4
 

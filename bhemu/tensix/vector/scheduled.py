@@ -67,41 +67,25 @@ LE: Final = INSTRUCTIONS["SFPLE"].opcode
 GT: Final = INSTRUCTIONS["SFPGT"].opcode
 MOV: Final = INSTRUCTIONS["SFPMOV"].opcode
 
-# How an instruction uses the operands of V.7
+# How an instruction uses the operands of V.7 (`scheduled` of the instruction table)
 HAS_B: Final = 1
-"""Bits 15:12 of the word name operand B."""
 HAS_C: Final = 2
-"""Bits 11:8 of the word name operand C."""
 OLD_IS_B: Final = 4
-"""The old value of the destination is operand B."""
 OLD_IS_C: Final = 8
-"""The old value of the destination is operand C."""
 RESULT: Final = 16
 FLAGS: Final = 32
-"""Changes the flags, but not where the destination is LReg 16."""
 CONTROL: Final = 64
-"""Works on flags, use bit or flag stack."""
 INDIRECT: Final = 128
-"""Mode bit 3 takes the destination from LReg 7."""
+_USE: Final = {
+    **{"B": HAS_B, "C": HAS_C, "old is B": OLD_IS_B, "old is C": OLD_IS_C},
+    **{"result": RESULT, "flags": FLAGS, "control": CONTROL, "indirect": INDIRECT},
+}
 
 
 def _uses() -> np.ndarray[Any, np.dtype[np.int64]]:
     uses = np.zeros(256, np.int64)
-    for names, use in (
-        ("SFPMAD SFPADD SFPMUL SFPMUL24", HAS_B | HAS_C | RESULT | INDIRECT),
-        ("SFPMULI SFPADDI", OLD_IS_C | RESULT | INDIRECT),
-        ("SFPLUT SFPLUTFP32", RESULT | INDIRECT),
-        ("SFP_STOCH_RND SFPARECIP SFPSHFT2 SFPAND SFPOR", HAS_B | HAS_C | RESULT),
-        ("SFPMOV SFPABS SFPNOT SFPCAST SFPDIVP2 SFPEXMAN", HAS_C | RESULT),
-        ("SFPLZ SFPEXEXP", HAS_C | RESULT | FLAGS),
-        ("SFPIADD", OLD_IS_B | HAS_C | RESULT | FLAGS),
-        ("SFPSHFT SFPSETEXP SFPSETMAN SFPSETSGN SFPXOR SFPLE SFPGT", OLD_IS_B | HAS_C | RESULT),
-        ("SFPSWAP", OLD_IS_B | HAS_C),
-        ("SFPSETCC", HAS_C | CONTROL),
-        ("SFPENCC SFPPUSHC SFPPOPC SFPCOMPC", CONTROL),
-    ):
-        for name in names.split():
-            uses[INSTRUCTIONS[name].opcode] = use
+    for row in INSTRUCTIONS.values():
+        uses[row.opcode] = sum(_USE[use] for use in row.scheduled)
     return uses
 
 

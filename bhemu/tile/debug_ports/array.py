@@ -13,20 +13,20 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
+from bhemu.isa.tile_registers import bits_of, offset_of
+from bhemu.machine.dst import DST_ROWS
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.tensix.matrix.operands import DST_ROWS, FIVE_BIT_CODES, SRC_ROWS
+from bhemu.tensix.matrix.operands import FIVE_BIT_CODES, SRC_ROWS
 
-ENABLE: Final = 0x060
-COMMAND: Final = 0x064
+ENABLE: Final = offset_of("control", "DBG_ARRAY_RD_EN")
+COMMAND: Final = offset_of("control", "DBG_ARRAY_RD_CMD")
 
-_ROW: Final = 0xFFF
-_WORD_LSB: Final = 12
-_WORD: Final = 0xF
-_ARRAY_LSB: Final = 16
-_ARRAY: Final = 7
-_BANK_LSB: Final = 19
-_COMMAND_BITS: Final = 1 << 20
+_ROW: Final = bits_of("control", "DBG_ARRAY_RD_CMD", "ROW")[1]
+_WORD_LSB, _WORD = bits_of("control", "DBG_ARRAY_RD_CMD", "WORD")
+_ARRAY_LSB, _ARRAY = bits_of("control", "DBG_ARRAY_RD_CMD", "ARRAY")
+_BANK_LSB: Final = bits_of("control", "DBG_ARRAY_RD_CMD", "BANK")[0]
+_COMMAND_BITS: Final = 2 << _BANK_LSB
 WORDS: Final = 8
 DST: Final = 2
 _UPPER_COLUMNS: Final = 64

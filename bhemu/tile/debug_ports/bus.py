@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import UndefinedBehavior, Unimplemented
+from bhemu.isa.tile_registers import bits_of, offset_of, tile_register
 from bhemu.machine.counters import (
     CARRY,
     CH0_W,
@@ -36,18 +37,16 @@ from bhemu.machine.state import THREADS
 from bhemu.tensix.banks import MATRIX, SRCA, SRCB, UNPACKER
 from bhemu.tile.local_ram import pc_snapshot
 
-L1_REG0: Final = 0x048
-L1_REG1: Final = 0x04C
-L1_REG2: Final = 0x050
-CONTROL: Final = 0x054
+L1_REG0: Final = offset_of("control", "DBG_L1_MEM_REG0")
+L1_REG1: Final = offset_of("control", "DBG_L1_MEM_REG1")
+L1_REG2: Final = offset_of("control", "DBG_L1_MEM_REG2")
+CONTROL: Final = offset_of("control", "DBG_BUS_CTRL")
 
-_SIGNAL: Final = 0xFFFF
-_DAISY_LSB: Final = 16
-_DAISY: Final = 0xFF
-_WORD_LSB: Final = 25
-_WORD: Final = 0xF
-_ENABLED: Final = 1 << 29
-_RESERVED: Final = 1 << 24 | 1 << 30 | 1 << 31
+_SIGNAL: Final = bits_of("control", "DBG_BUS_CTRL", "SIGNAL")[1]
+_DAISY_LSB, _DAISY = bits_of("control", "DBG_BUS_CTRL", "DAISY_STOP")
+_WORD_LSB, _WORD = bits_of("control", "DBG_BUS_CTRL", "WORD")
+_ENABLED: Final = 1 << bits_of("control", "DBG_BUS_CTRL", "ENABLE")[0]
+_RESERVED: Final = 0xFFFFFFFF & ~sum(bits.in_place for bits in tile_register("control", "DBG_BUS_CTRL").fields)
 
 _ROW_COUNTERS: Final = 3
 _COUNTERS: Final = 6
@@ -138,8 +137,8 @@ def _bit(condition, first, word):
 @kernel
 def _banks(t, word):
     """Daisy stop 6, signal 9: who owns the Src banks, and who works on which."""
-    matrix_a, matrix_b = np.int64(t.math_bank[SRCA]), np.int64(t.math_bank[SRCB])
-    unpack_a, unpack_b = np.int64(t.unpack_bank[SRCA]), np.int64(t.unpack_bank[SRCB])
+    matrix_a, matrix_b = np.int64(t.matrix.bank[SRCA]), np.int64(t.matrix.bank[SRCB])
+    unpack_a, unpack_b = np.int64(t.unpack.bank[SRCA]), np.int64(t.unpack.bank[SRCB])
     value = _bit(t.src_owner[SRCA, unpack_a] == UNPACKER, 84, word)
     value |= _bit(t.src_owner[SRCA, matrix_a] == MATRIX, 85, word)
     value |= _bit(t.src_owner[SRCA, 1] == MATRIX, 90, word)

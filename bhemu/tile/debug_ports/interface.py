@@ -23,6 +23,8 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
+from bhemu.isa.tile_registers import address_of, bit_of, bits_of, offset_of
+from bhemu.machine.agents import CORE_NAMES
 from bhemu.machine.core_state import (
     HALT_DEBUGGER,
     HALT_EBREAK,
@@ -51,16 +53,16 @@ from bhemu.tile.debug_ports.watch import (
 )
 from bhemu.tile.reset import CORE_BIT, start_pc
 
-CONTROL_0: Final = 0x080
-CONTROL_1: Final = 0x084
+CONTROL_0: Final = offset_of("control", "RISC_DBG_CNTL_0")
+CONTROL_1: Final = offset_of("control", "RISC_DBG_CNTL_1")
 
 CORES_WITH: Final = 4
 """B, T0, T1, T2."""
-_TRIGGER: Final = 1 << 31
-_WRITES: Final = 1 << 16
-_CORE_LSB: Final = 17
-_REGISTER: Final = 0x7FF
-_READ_VALID: Final = 1 << 30
+_TRIGGER: Final = 1 << bit_of("control", "RISC_DBG_CNTL_0", "TRIGGER")
+_WRITES: Final = 1 << bit_of("control", "RISC_DBG_CNTL_0", "WRITE")
+_CORE_LSB: Final = bit_of("control", "RISC_DBG_CNTL_0", "CORE")
+_REGISTER: Final = bits_of("control", "RISC_DBG_CNTL_0", "REGISTER")[1]
+_READ_VALID: Final = 1 << bit_of("control", "RISC_DBG_STATUS_0", "READ_VALID")
 _ECHO_LSB: Final = 13
 
 STATUS: Final = 0
@@ -86,11 +88,11 @@ _ONLY_PAUSED: Final = 0x1FE
 DEBUG_MODE: Final = 1 << 31
 
 
-_OWN_REGISTERS: Final = 0xFFB12080
-_OWN_REGISTERS_END: Final = 0xFFB12090
+_OWN_REGISTERS: Final = address_of("control", "RISC_DBG_CNTL_0")
+_OWN_REGISTERS_END: Final = address_of("control", "RISC_DBG_STATUS_1") + 4
 _PC: Final = 32
 """Number that stands for pc among the registers."""
-_KEEP_DEBUG_BIT: Final = np.array([7, 1, 3, 5], np.int64)
+_KEEP_DEBUG_BIT: Final = np.array([bit_of("control", "DISABLE_RESET", f"{n}_DEBUG") for n in CORE_NAMES[:-1]], np.int64)
 """Bit of DISABLE_RESET that keeps each core's debug registers."""
 _RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
 

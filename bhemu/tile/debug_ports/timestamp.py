@@ -13,14 +13,15 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import MemoryError_, UndefinedBehavior
+from bhemu.isa.tile_registers import offset_of
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 
-COMMAND: Final = 0x1FC
-CONTROL: Final = 0x200
-STATUS: Final = 0x204
-BUFFER_START: Final = 0x208
+COMMAND: Final = offset_of("control", "TIMESTAMP_DUMP_CMD")
+CONTROL: Final = offset_of("control", "TIMESTAMP_DUMP_CNTL")
+STATUS: Final = offset_of("control", "TIMESTAMP_DUMP_STATUS")
+BUFFER_START: Final = offset_of("control", "TIMESTAMP_DUMP_BUF0_START_ADDR")
 """Start and end of buffer 0, then of buffer 1; units of 16 bytes, the end belongs to the buffer."""
 
 _WORD: Final = 0xFFFFFFFF

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.isa.memory_map import region
 from bhemu.isa.riscv import NUMBER
 from bhemu.machine.core_state import ASLEEP, BLOCKED, FIRST_POLL_ATTEMPT, HALT_DEBUGGER, HALTED, RUNNING
 from bhemu.machine.kernel import kernel
@@ -42,7 +43,7 @@ WATCHING: Final = 1
 STEPPING: Final = 2
 """Bit of `debug_watch`: pause behind the next instruction."""
 
-_PUSH_ADDRESS: Final = 0xFFE40000
+_PUSH_ADDRESS: Final = region("push0").base
 AMOADD, AMOMAXU, FLW, FSW = NUMBER["amoadd.w"], NUMBER["amomaxu.w"], NUMBER["flw"], NUMBER["fsw"]
 
 

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import UndefinedBehavior, Unimplemented
+from bhemu.isa.tile_registers import bit_of, offset_of, tile_register
 from bhemu.machine.device_state import RTZ_CLEAR, RTZ_CONFIG
 from bhemu.machine.dispatch import NOC_START, NOT_COMPILED, call_handler, handlers_of, has_handler
 from bhemu.machine.faults import DONE, fault, refuse
@@ -46,11 +47,12 @@ _TAG_BITS: Final = 0xFFFF
 """The upper half of PACKET_TAG reads as zero."""
 _RTZ_CONFIG_BITS: Final = RTZ_ENABLES | RTZ_KEEPS_ON_READ
 _NIU_CFG_0: Final = CONFIG_FIRST
-_TILE_CLOCK_OFF: Final = 1 << 12
-_FIFO_MODE: Final = 1 << 16
-_HOLE: Final = 0x14C
-_DEBUG_RESET: Final = 0x174
-_KNOWN_END: Final = 0x600
+_TILE_CLOCK_OFF: Final = 1 << bit_of("niu", "NIU_CFG_0", "TILE_CLOCK_OFF")
+_FIFO_MODE: Final = 1 << bit_of("niu", "NIU_CFG_0", "FIFO_MODE")
+_HOLE: Final = offset_of("niu", "ID_LOGICAL") + 4
+"""Between the words of configuration there is one place without a register."""
+_DEBUG_RESET: Final = offset_of("niu", "DEBUG_RESET")
+_KNOWN_END: Final = tile_register("niu", "MORE").offsets[-1] + 4
 
 NO_REGISTER: Final = fault(
     "niu.no-register",

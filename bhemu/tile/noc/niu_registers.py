@@ -4,76 +4,83 @@ from __future__ import annotations
 
 from typing import Final
 
-INITIATORS: Final = 4
-INITIATOR_BYTES: Final = 0x800
+from bhemu.isa.tile_registers import bit_of, bits_of, offset_of, tile_register
+
+((INITIATORS, INITIATOR_BYTES),) = tile_register("niu", "CMD_CTRL").repeat
 
 # Offsets in an initiator's page; the first INITIATOR_WORDS words keep what is stored
-TARGET_LO: Final = 0x00
-TARGET_MID: Final = 0x04
-TARGET_HI: Final = 0x08
-RETURN_LO: Final = 0x0C
-RETURN_MID: Final = 0x10
-RETURN_HI: Final = 0x14
-PACKET_TAG: Final = 0x18
-CTRL: Final = 0x1C
-LENGTH: Final = 0x20
-LENGTH_HIGH: Final = 0x24
-DATA: Final = 0x28
-EXCLUDE: Final = 0x2C
-INITIATOR_WORDS: Final = 14
-"""Up to SEC_CTRL at 0x34."""
-CMD_CTRL: Final = 0x40
-NODE_ID: Final = 0x44
-ENDPOINT_ID: Final = 0x48
-FIFO_STATUS_FIRST: Final = 0x64
-FIFO_STATUS_END: Final = 0x6C
+TARGET_LO: Final = offset_of("niu", "TARG_ADDR_LO")
+TARGET_MID: Final = offset_of("niu", "TARG_ADDR_MID")
+TARGET_HI: Final = offset_of("niu", "TARG_ADDR_HI")
+RETURN_LO: Final = offset_of("niu", "RET_ADDR_LO")
+RETURN_MID: Final = offset_of("niu", "RET_ADDR_MID")
+RETURN_HI: Final = offset_of("niu", "RET_ADDR_HI")
+PACKET_TAG: Final = offset_of("niu", "PACKET_TAG")
+CTRL: Final = offset_of("niu", "CTRL")
+LENGTH: Final = offset_of("niu", "AT_LEN_BE")
+LENGTH_HIGH: Final = offset_of("niu", "AT_LEN_BE_1")
+DATA: Final = offset_of("niu", "AT_DATA")
+EXCLUDE: Final = offset_of("niu", "BRCST_EXCLUDE")
+INITIATOR_WORDS: Final = offset_of("niu", "SEC_CTRL") // 4 + 1
+"""Up to SEC_CTRL."""
+CMD_CTRL: Final = offset_of("niu", "CMD_CTRL")
+NODE_ID: Final = offset_of("niu", "NODE_ID")
+ENDPOINT_ID: Final = offset_of("niu", "ENDPOINT_ID")
+FIFO_STATUS_FIRST: Final = offset_of("niu", "CMD_BUF_AVAIL")
+FIFO_STATUS_END: Final = offset_of("niu", "CMD_BUF_OVFL") + 4
 
 # Offsets in the first page alone
-CLEAR_OUTSTANDING: Final = 0x60
-CONFIG_FIRST: Final = 0x100
-CONFIG_END: Final = 0x180
-COUNTERS_FIRST: Final = 0x200
-COUNTERS: Final = 62
-COUNTERS_END: Final = COUNTERS_FIRST + 4 * COUNTERS
-RTZ_NUMBER: Final = 0x378
-RTZ_SOURCE: Final = 0x37C
+CLEAR_OUTSTANDING: Final = offset_of("niu", "CLEAR_OUTSTANDING")
+CONFIG_FIRST: Final = offset_of("niu", "NIU_CFG_0")
+CONFIG_END: Final = offset_of("niu", "RTZ_CLR") + 4
+COUNTERS_FIRST: Final = offset_of("niu", "ATOMIC_RESP_RECEIVED")
+COUNTERS_END: Final = offset_of("niu", "POSTED_WR_REQ_BEGUN") + 4
+COUNTERS: Final = (COUNTERS_END - COUNTERS_FIRST) // 4
+RTZ_NUMBER: Final = offset_of("niu", "RTZ_NUM")
+RTZ_SOURCE: Final = offset_of("niu", "RTZ_SOURCE")
 
 # Bits of RTZ_CFG (N24)
-RTZ_ENABLES: Final = 0xFFFF
-RTZ_KEEPS_ON_READ: Final = 1 << 28
+RTZ_ENABLES: Final = bits_of("niu", "RTZ_CFG", "ENABLES")[1]
+RTZ_KEEPS_ON_READ: Final = 1 << bit_of("niu", "RTZ_CFG", "KEEPS_ON_READ")
 
-TRANSACTION_IDS: Final = 16
+TRANSACTION_IDS: Final = len(tile_register("niu", "REQS_OUTSTANDING").offsets)
+
+
+def _counter(name: str) -> int:
+    """Number of a counter (N20)."""
+    return (offset_of("niu", name) - COUNTERS_FIRST) // 4
+
 
 # Counters (N20): of the initiator,
-ATOMIC_RESPONSES: Final = 0
-WRITE_ACKNOWLEDGEMENTS: Final = 1
-READ_RESPONSES: Final = 2
-READ_WORDS: Final = 3
-COMMANDS: Final = 4
-READS_SENT: Final = 5
-ATOMICS_SENT: Final = 6
-POSTED_ATOMICS_SENT: Final = 7
-WRITE_WORDS: Final = 8
-POSTED_WRITE_WORDS: Final = 9
-WRITES_SENT: Final = 10
-POSTED_WRITES_SENT: Final = 11
-WRITES_STARTED: Final = 12
-POSTED_WRITES_STARTED: Final = 13
-READS_STARTED: Final = 14
-ATOMICS_STARTED: Final = 15
-OUTSTANDING: Final = 16
+ATOMIC_RESPONSES: Final = _counter("ATOMIC_RESP_RECEIVED")
+WRITE_ACKNOWLEDGEMENTS: Final = _counter("WR_ACK_RECEIVED")
+READ_RESPONSES: Final = _counter("RD_RESP_RECEIVED")
+READ_WORDS: Final = _counter("RD_DATA_WORD_RECEIVED")
+COMMANDS: Final = _counter("CMD_ACCEPTED")
+READS_SENT: Final = _counter("RD_REQ_SENT")
+ATOMICS_SENT: Final = _counter("NONPOSTED_ATOMIC_SENT")
+POSTED_ATOMICS_SENT: Final = _counter("POSTED_ATOMIC_SENT")
+WRITE_WORDS: Final = _counter("NONPOSTED_WR_DATA_WORD_SENT")
+POSTED_WRITE_WORDS: Final = _counter("POSTED_WR_DATA_WORD_SENT")
+WRITES_SENT: Final = _counter("NONPOSTED_WR_REQ_SENT")
+POSTED_WRITES_SENT: Final = _counter("POSTED_WR_REQ_SENT")
+WRITES_STARTED: Final = _counter("NONPOSTED_WR_REQ_STARTED")
+POSTED_WRITES_STARTED: Final = _counter("POSTED_WR_REQ_STARTED")
+READS_STARTED: Final = _counter("RD_REQ_STARTED")
+ATOMICS_STARTED: Final = _counter("NONPOSTED_ATOMIC_STARTED")
+OUTSTANDING: Final = _counter("REQS_OUTSTANDING")
 # and of the responder.
-ATOMIC_RESPONSES_SENT: Final = 48
-ACKNOWLEDGEMENTS_SENT: Final = 49
-READ_RESPONSES_SENT: Final = 50
-READ_WORDS_SENT: Final = 51
-REQUESTS_ACCEPTED: Final = 52
-READS_RECEIVED: Final = 53
-ATOMICS_RECEIVED: Final = 54
-POSTED_ATOMICS_RECEIVED: Final = 55
-WRITE_WORDS_RECEIVED: Final = 56
-POSTED_WRITE_WORDS_RECEIVED: Final = 57
-WRITES_RECEIVED: Final = 58
-POSTED_WRITES_RECEIVED: Final = 59
-WRITES_BEGUN: Final = 60
-POSTED_WRITES_BEGUN: Final = 61
+ATOMIC_RESPONSES_SENT: Final = _counter("ATOMIC_RESP_SENT")
+ACKNOWLEDGEMENTS_SENT: Final = _counter("WR_ACK_SENT")
+READ_RESPONSES_SENT: Final = _counter("RD_RESP_SENT")
+READ_WORDS_SENT: Final = _counter("RD_DATA_WORD_SENT")
+REQUESTS_ACCEPTED: Final = _counter("REQ_ACCEPTED")
+READS_RECEIVED: Final = _counter("RD_REQ_RECEIVED")
+ATOMICS_RECEIVED: Final = _counter("NONPOSTED_ATOMIC_RECEIVED")
+POSTED_ATOMICS_RECEIVED: Final = _counter("POSTED_ATOMIC_RECEIVED")
+WRITE_WORDS_RECEIVED: Final = _counter("NONPOSTED_WR_DATA_WORD_RECEIVED")
+POSTED_WRITE_WORDS_RECEIVED: Final = _counter("POSTED_WR_DATA_WORD_RECEIVED")
+WRITES_RECEIVED: Final = _counter("NONPOSTED_WR_REQ_RECEIVED")
+POSTED_WRITES_RECEIVED: Final = _counter("POSTED_WR_REQ_RECEIVED")
+WRITES_BEGUN: Final = _counter("NONPOSTED_WR_REQ_BEGUN")
+POSTED_WRITES_BEGUN: Final = _counter("POSTED_WR_REQ_BEGUN")

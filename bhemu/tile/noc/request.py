@@ -12,10 +12,11 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import NonContractualBehavior, UndefinedBehavior, Unimplemented
+from bhemu.isa.memory_map import L1_SIZE, LOCAL_RAM_BASE, region
+from bhemu.isa.tile_registers import bit_of
 from bhemu.machine.device_state import COLUMN_MASK, NIU_CFG_0, ROW_MASK, X_TABLE, Y_TABLE
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import L1_SIZE
 from bhemu.tile.noc import niu_registers as r
 from bhemu.tile.noc.atomic import is_known_atomic
 
@@ -26,20 +27,21 @@ ATOMIC: Final = 3
 KINDS: Final = ("read", "write", "inline write", "atomic")
 
 # Bits of CTRL (N14)
-ATOMIC_BIT: Final = 1
-WRITE_BIT: Final = 2
-BYTE_ENABLES: Final = 4
-INLINE_BIT: Final = 8
-RESPONSE: Final = 16
-MULTICAST_BIT: Final = 32
-_ACCUMULATE: Final = 1 << 31
+ATOMIC_BIT: Final = 1 << bit_of("niu", "CTRL", "ATOMIC")
+WRITE_BIT: Final = 1 << bit_of("niu", "CTRL", "WRITE")
+BYTE_ENABLES: Final = 1 << bit_of("niu", "CTRL", "BYTE_ENABLES")
+INLINE_BIT: Final = 1 << bit_of("niu", "CTRL", "INLINE")
+RESPONSE: Final = 1 << bit_of("niu", "CTRL", "RESPONSE")
+MULTICAST_BIT: Final = 1 << bit_of("niu", "CTRL", "MULTICAST")
+_ACCUMULATE: Final = 1 << bit_of("niu", "CTRL", "L1_ACCUMULATE")
 _RESERVED: Final = 0x7FC1C00
 # Bits of PACKET_TAG
-ID_LSB: Final = 10
-_HEADER_STORE: Final = 1 << 9
-_TO_OVERLAY: Final = 1 << 6
+ID_LSB: Final = bit_of("niu", "PACKET_TAG", "TRANSACTION_ID")
+_HEADER_STORE: Final = 1 << bit_of("niu", "PACKET_TAG", "HEADER_STORE")
+_TO_OVERLAY: Final = 1 << bit_of("niu", "PACKET_TAG", "TO_OVERLAY")
 
 MMIO_FIRST: Final = 0xFF000000
+"""From here on a request means registers, below it L1 (N18)."""
 _ADDRESSES_END: Final = 1 << 32
 ADDRESS_BITS: Final = 0xFFFFFFFF
 """Of addresses in a Tensix tile."""
@@ -48,13 +50,13 @@ WORD: Final = 4
 BLOCK: Final = 16
 """Source and destination in L1 must agree modulo this."""
 ENABLED_BYTES: Final = 64
-_NIU_FIRST: Final = 0xFFB20000
-_NIU_END: Final = 0xFFB40000
-COORDINATE_BITS: Final = 0xFFF
-CORNER_LSB: Final = 12
+_NIU_FIRST: Final = region("niu0").base
+_NIU_END: Final = region("niu1").end
+CORNER_LSB: Final = bit_of("niu", "TARG_ADDR_HI", "START_X")
 """Where the coordinate of a multicast's first corner begins (N21)."""
-_TRANSLATE: Final = 1 << 14
-INITIATORS: Final = 4
+COORDINATE_BITS: Final = (1 << CORNER_LSB) - 1
+_TRANSLATE: Final = 1 << bit_of("niu", "NIU_CFG_0", "TRANSLATE")
+INITIATORS: Final = r.INITIATORS
 
 BAD_CONTROL: Final = fault(
     "noc.control",
@@ -95,7 +97,8 @@ NOWHERE: Final = fault(
     "noc.nowhere",
     UndefinedBehavior,
     "a NoC request touches {1} bytes at {0:#x}, which are neither all in L1 (below {2:#x}) nor registers (from {3:#x})",
-    remedy="Tensix tiles have 32-bit addresses: MID is zero, L1 below 0x180000, registers from 0xffb00000",
+    remedy=f"Tensix tiles have 32-bit addresses: MID is zero, L1 below {L1_SIZE:#x}, "
+    f"registers from {LOCAL_RAM_BASE:#x}",
     rule="tile N18",
 )
 MISALIGNED: Final = fault(

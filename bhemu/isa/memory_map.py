@@ -1,0 +1,126 @@
+"""The memory map of a tile: `data/memory_map.tsv`, where each region lies, who may access it and how (tile T24 to T28).
+
+What surrounds it follows from the table: sizes of memories, decoders, names of addresses in messages and reports. The
+registers inside the regions are in `bhemu.isa.tile_registers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Literal, cast
+
+Agent = Literal["B", "T", "NC", "NoC"]
+Rights = Literal["rw", "r", "w", "-"]
+
+AGENTS: Final[tuple[Agent, ...]] = ("B", "T", "NC", "NoC")
+"""Who sees the map differently: core B, the T cores, core NC, and whoever comes over the NoC."""
+_COLUMNS: Final = ("name", "base", "size", *AGENTS, "loads", "stores", "block", "step", "title", "description")
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A range of addresses.
+
+    Attributes:
+        name: by which the source knows it.
+        base: first byte address.
+        size: bytes.
+        access: what each of `AGENTS` may do.
+        loads, stores: bytes that one access may have; empty where there is none.
+        block: whose registers lie here (`bhemu.isa.tile_registers`); None for a memory or a window onto one.
+        step: bytes from one part, or one copy of the block, to the next; 0 where it has no parts.
+        title: how reports call it.
+        description: what is there.
+    """
+
+    name: str
+    base: int
+    size: int
+    access: Mapping[Agent, Rights]
+    loads: tuple[int, ...]
+    stores: tuple[int, ...]
+    block: str | None
+    step: int
+    title: str
+    description: str
+
+    @property
+    def end(self) -> int:
+        """The first address behind it."""
+        return self.base + self.size
+
+    @property
+    def addresses(self) -> range:
+        """All its byte addresses."""
+        return range(self.base, self.end)
+
+    def __contains__(self, address: int) -> bool:
+        return self.base <= address < self.end
+
+    def is_seen_by(self, agent: Agent) -> bool:
+        """The agent may load or store here."""
+        return self.access[agent] != "-"
+
+
+def _widths(text: str) -> tuple[int, ...]:
+    return () if text == "-" else tuple(int(width) for width in text.split(","))
+
+
+def _load() -> Mapping[str, Region]:
+    text = (Path(__file__).parent / "data" / "memory_map.tsv").read_text(encoding="utf-8")
+    header, *rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
+    if tuple(header) != _COLUMNS:
+        raise ValueError(f"memory_map.tsv has columns {header}")
+    table = {}
+    for name, base, size, *rights, loads, stores, block, step, title, description in rows:
+        table[name] = Region(
+            name,
+            int(base, 0),
+            int(size, 0),
+            MappingProxyType(dict(zip(AGENTS, cast(list[Rights], rights), strict=True))),
+            _widths(loads),
+            _widths(stores),
+            None if block == "-" else block,
+            int(step, 0),
+            title,
+            description,
+        )
+    return MappingProxyType(table)
+
+
+REGIONS: Final[Mapping[str, Region]] = _load()
+"""The regions by name, in the order of their addresses."""
+
+
+def region(name: str) -> Region:
+    """The region of that name; KeyError when there is none."""
+    return REGIONS[name]
+
+
+def region_at(address: int, agent: Agent) -> Region | None:
+    """The region that an agent sees at an address; None where it sees nothing."""
+    for found in REGIONS.values():
+        if address in found and found.is_seen_by(agent):
+            return found
+    return None
+
+
+def bounds(name: str) -> tuple[int, int]:
+    """(first address, first address behind) of a region, as plain ints for compiled code."""
+    found = REGIONS[name]
+    return found.base, found.end
+
+
+L1_SIZE: Final = region("l1").size
+"""Bytes of L1, which begins at 0 (T19)."""
+LOCAL_RAM_BASE: Final = region("local_ram").base
+"""Where each core sees its own local RAM."""
+
+
+def local_ram_bytes(core: str) -> int:
+    """Bytes of the local RAM of core `B`, `T0`, `T1`, `T2` or `NC` (T19)."""
+    agent = cast(Agent, core.rstrip("012"))
+    return sum(part.size for part in (region("local_ram"), region("local_ram_upper")) if part.is_seen_by(agent))

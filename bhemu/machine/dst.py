@@ -1,0 +1,70 @@
+"""Where the rows of Dst lie and how its cells hold numbers (rules I.2, I.3): the one home of these formulas.
+
+Each formula works on a Python integer, a lane value and a NumPy array. `high_row` and its like are for compiled code;
+`plain(high_row)` is the same text for integers and arrays on the host.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from bhemu.machine.kernel import kernel
+
+DST_ROWS: Final = 1024
+"""Physical rows, each of 16 cells of 16 bits."""
+LOW_HALF: Final = 8
+"""The low halves of a 32-bit row lie so many physical rows behind its high halves."""
+
+
+@kernel(forceinline=True)
+def high_row(row):
+    """Physical row of the high halves of 32-bit row `row`; the low halves are `LOW_HALF` rows further (I.3).
+
+    Rows 512 to 1023 of the 32-bit view show the physical rows of the other view's upper half once more.
+    """
+    return ((row & 0x1F8) << 1) | (row & 0x207)
+
+
+@kernel(forceinline=True)
+def cell_of_bf16_magnitude(bits):
+    """The cell of BF16 bits whose sign is clear: exponent and mantissa change places (I.2)."""
+    return ((bits & 0x7F) << 8) | (bits >> 7)
+
+
+@kernel(forceinline=True)
+def cell_of_bf16(bits):
+    """The cell {sign, mantissa, exponent} of BF16 bits, or of the high half of FP32 bits (I.2)."""
+    return (bits & 0x8000) | ((bits & 0x7F) << 8) | ((bits >> 7) & 0xFF)
+
+
+@kernel(forceinline=True)
+def bf16_of_cell(cell):
+    """BF16 bits of a cell, or the high half of FP32 bits: the inverse of `cell_of_bf16` (I.2)."""
+    return (cell & 0x8000) | ((cell & 0xFF) << 7) | ((cell >> 8) & 0x7F)
+
+
+@kernel(forceinline=True)
+def cell_of_fp16_magnitude(bits):
+    """The cell of FP16 bits whose sign is clear (I.2)."""
+    return ((bits & 0x3FF) << 5) | (bits >> 10)
+
+
+@kernel(forceinline=True)
+def cell_of_fp16(bits):
+    """The cell {sign, mantissa, exponent} of FP16 bits (I.2)."""
+    return (bits & 0x8000) | ((bits & 0x3FF) << 5) | ((bits >> 10) & 0x1F)
+
+
+@kernel(forceinline=True)
+def fp16_of_cell(cell):
+    """FP16 bits of a cell: the inverse of `cell_of_fp16` (I.2)."""
+    return (cell & 0x8000) | ((cell & 0x1F) << 10) | ((cell >> 5) & 0x3FF)
+
+
+def plain(formula: Any) -> Callable[[Any], Any]:
+    """A formula of this module for the host: takes and returns an integer or an integer array of at least 32 bits."""
+    function: Callable[[Any], Any] = getattr(formula, "py_func", formula)
+    return function

@@ -1,0 +1,58 @@
+"""The matrix unit's section of the state record, `t.matrix`: decoded configuration and its place in the Src banks."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from bhemu.machine.decoded import Copies, decoded
+from bhemu.machine.section import section
+
+COPIES: Final = Copies(
+    {
+        # Format codes of SrcA and SrcB where the unpackers' own are not implied (F1)
+        "configured_a": "ALU_FORMAT_SPEC_REG0_SrcA",
+        "override_a": "ALU_FORMAT_SPEC_REG_SrcA_override",
+        "instead_a": "ALU_FORMAT_SPEC_REG_SrcA_val",
+        "not_implied_a": "DISABLE_IMPLIED_SRCA_FMT_Base",
+        "configured_b": "ALU_FORMAT_SPEC_REG1_SrcB",
+        "override_b": "ALU_FORMAT_SPEC_REG_SrcB_override",
+        "instead_b": "ALU_FORMAT_SPEC_REG_SrcB_val",
+        "not_implied_b": "DISABLE_IMPLIED_SRCB_FMT_Base",
+        # Arithmetic (F2, F3, F5, F8)
+        "fp32": "ALU_ACC_CTRL_Fp32_enabled",
+        "integer": "ALU_ACC_CTRL_INT8_math_enabled",
+        "keep_denormals": "ALU_ACC_CTRL_Zero_Flag_disabled_src",
+        "fidelity_base": "FIDELITY_BASE_Phase",
+        "stochastic": "ALU_ROUNDING_MODE_Fpu_srnd_en",
+        "force_fp16": "FP16A_FORCE_Enable",
+        # Rows of Dst (F6, F26)
+        "dst_offset": "DEST_TARGET_REG_CFG_MATH_Offset",
+        "dst_base": "DEST_REGW_BASE_Base",
+        "absolute_tiles": "DEST_ACCESS_CFG_zeroacc_absolute_tile_mode",
+    }
+)
+"""What the matrix unit's decoded configuration is made of."""
+
+DECODED: Final = decoded(
+    COPIES,
+    (
+        "format_a",  # code, or FORMAT_IMPLIED
+        "format_b",
+        "wide",  # 1 = Dst is used in its 32-bit view
+        "unsupported",  # 1 = a setting that is refused, or that no source settles, is on
+    ),
+)
+"""dtype of `t.matrix.decoded[config bank, thread]`."""
+
+MATRIX: Final[np.dtype[Any]] = section(
+    [
+        ("decoded_threads", "i4", (2,)),  # [config bank]: bit n = thread n's row below is up to date
+        ("decoded", DECODED, (2, 3)),
+        ("bank", "i4", (2,)),  # bank of SrcA and of SrcB that the unit works on
+        ("srca_row", "i4", ()),  # 1 + first SrcA row of the latest instruction that computed one, 0 unknown (F31)
+        ("scratch", "i4", (32, 16)),  # operands of the dot product in progress; nothing between instructions
+    ]
+)
+"""dtype of `t.matrix`."""

@@ -1,0 +1,43 @@
+"""Layout of a unit's part of the state record: `t.pack`, `t.unpack`, `t.matrix`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+Fields = Sequence[tuple[str, "str | np.dtype[Any]", tuple[int, ...]]]
+"""(name, type, shape) of fields; a shape of () is a scalar."""
+Views = Sequence[tuple[str, str, str, tuple[int, ...]]]
+"""(name, of, type, shape): the bytes from the beginning of field `of` on, under another name."""
+
+_LINE: Final = 64
+
+
+def section(fields: Fields, views: Views = ()) -> np.dtype[Any]:
+    """The dtype of a unit's state.
+
+    Rows of lanes, and what is larger, begin at a multiple of 64 bytes: a vector register then fits in a cache line.
+    Without the compiler a field is an attribute of a NumPy scalar, whose own attributes would hide it: such a name is
+    refused with RuntimeError.
+    """
+    names: list[str] = []
+    formats: list[np.dtype[Any]] = []
+    offsets: list[int] = []
+    end = 0
+    for name, kind, shape in fields:
+        dtype = np.dtype((kind, shape)) if shape else np.dtype(kind)
+        alignment = _LINE if dtype.itemsize >= _LINE else np.dtype(kind).itemsize
+        offsets.append(-(-end // alignment) * alignment)
+        end = offsets[-1] + dtype.itemsize
+        names.append(name)
+        formats.append(dtype)
+    for name, of, kind, shape in views:
+        offsets.append(offsets[names.index(of)])
+        names.append(name)
+        formats.append(np.dtype((kind, shape)))
+    if hidden := set(names) & set(dir(np.record)):
+        raise RuntimeError(f"fields of a unit's state need other names: {sorted(hidden)}")
+    itemsize = -(-end // _LINE) * _LINE
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": itemsize})

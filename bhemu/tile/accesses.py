@@ -1,0 +1,125 @@
+"""What a core hands over in its turn: accesses to what it shares with others, `.ttinsn`, and slow instructions."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.errors import UndefinedBehavior
+from bhemu.machine.agents import NC, T0, B
+from bhemu.machine.core_state import HALT_REFUSED, HALTED, LOAD, PUSH
+from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, SLOW_CORE, call_handler, has_handler
+from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
+from bhemu.machine.kernel import kernel
+from bhemu.machine.origin import line_of_pc
+from bhemu.machine.state import FIFO_SLOTS, L1_SIZE, READY_PUSH_LIMIT
+from bhemu.riscv.decode import sign_extend
+from bhemu.riscv.execute import WORD
+from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, ready_words, side_push
+from bhemu.tile.faults import MOP_FROM_B
+
+FUSED: Final = 4
+"""Adjacent `.ttinsn` that a T core pushes in one round, unless cfg0 says no (T11)."""
+NO_FUSING: Final = 1 << 18
+
+NC_PUSHES: Final = fault(
+    "core.nc-push",
+    UndefinedBehavior,
+    "core NC executes .ttinsn {0:#010x}, and has no way to the coprocessor",
+    remedy="push from core B or a T core; or allow open choices, with which NC then stands still until it is reset",
+    rule="tile T11",
+)
+"""It is a store to an address where NC has nothing (T10, T24), and such a store may block for ever (T25)."""
+
+
+@kernel
+def _push(t, core):
+    """Execute `.ttinsn`; returns a status."""
+    pc = np.int64(t.core_pc[core])
+    word = np.int64(t.access_value[core])
+    if core == NC:
+        if not open_choice(t, NC_PUSHES, word):
+            return REFUSED
+        t.core_state[core] = HALTED
+        t.core_halt_reason[core] = HALT_REFUSED
+        return DONE
+    if t.simulator_order != 0 and ready_words(t, 0 if core == B else core - T0) > READY_PUSH_LIMIT:
+        return WAIT
+    if core == B:
+        if (word >> 24) == MOP:
+            return refuse(t, MOP_FROM_B, word)
+        return DONE if side_push(t, 0, word, line_of_pc(pc)) else WAIT
+    thread = core - T0
+    if not fifo_push(t, thread, word, line_of_pc(pc)):
+        return WAIT
+    if (np.int64(t.core_cfg0[core]) & NO_FUSING) == 0 and t.debug_watch[core] == 0 and t.simulator_order == 0:
+        _push_adjacent(t, core, thread)
+    return DONE
+
+
+@kernel
+def _push_adjacent(t, core, thread):
+    """T11: up to three more `.ttinsn` that follow go the same way in the same round."""
+    for _ in range(FUSED - 1):
+        after = np.int64(t.core_pc[core]) + 4
+        if after >= L1_SIZE or t.fifo_count[thread] >= FIFO_SLOTS:
+            return
+        word = np.int64(t.l1_u32[after >> 2])
+        if word & 3 == 3:
+            return
+        append(t, thread, (word >> 2) | ((word & 3) << 30), line_of_pc(after))
+        t.core_pc[core] = np.uint32(after)
+        t.core_retired[core] += 1
+
+
+@kernel
+def _store_l1(t, core, address):
+    """A store to L1 that may concern somebody who sleeps; the core has checked the address."""
+    value, size = np.int64(t.access_value[core]), np.int64(t.access_size[core])
+    if size == 4:
+        t.l1_u32[address >> 2] = np.uint32(value)
+    elif size == 2:
+        t.l1_u16[address >> 1] = np.uint16(value & 0xFFFF)
+    else:
+        t.l1[address] = np.uint8(value & 0xFF)
+    return DONE
+
+
+@kernel
+def access(t, table, core):
+    """Make the access that the core has handed over; returns a status."""
+    kind = t.access_kind[core]
+    address = np.int64(t.access_address[core])
+    t.now_round = t.core_round[core]
+    t.now_agent = core
+    if kind == PUSH:
+        return _push(t, core)
+    if address < L1_SIZE:
+        return _store_l1(t, core, address)
+    place = DEVICE_LOAD if kind == LOAD else DEVICE_STORE
+    if not has_handler(table, place):
+        t.needs_place = place
+        return NOT_COMPILED
+    t.device_size = t.access_size[core]
+    t.device_value = t.access_value[core]
+    status = call_handler(table, place, t, core, address)
+    if status == DONE and kind == LOAD:
+        value = np.int64(t.device_value)
+        if t.access_signed[core] != 0:
+            value = sign_extend(value, 8 * np.int64(t.access_size[core]))
+        t.core_x[core, t.access_register[core]] = np.uint32(value & WORD)
+    return status
+
+
+@kernel
+def slow(t, table, core):
+    """An instruction outside the inner loop; it moves pc itself."""
+    if not has_handler(table, SLOW_CORE):
+        t.needs_place = SLOW_CORE
+        return NOT_COMPILED
+    t.now_round = t.core_round[core]
+    t.now_agent = core
+    return call_handler(table, SLOW_CORE, t, core, 0)

@@ -1,0 +1,106 @@
+"""Who looks at the agents of a tile, from inside of its schedule (schedule.py)."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from bhemu.machine.buffer_memory import store_i64
+from bhemu.machine.compiler import JIT
+from bhemu.machine.dispatch import call_handler
+from bhemu.machine.kernel import kernel
+from bhemu.tensix.frontend.observer import NOBODY_LOOKS, WordObserver, never_full
+
+# What the buffer of every observer of a tile begins with, for a chip (chip/run.py)
+ENTRY: Final = 0
+"""Address of the compiled function that advances the tile, `f(t, table, log)`."""
+HOW: Final = 1
+"""What it shall do (schedule.py)."""
+RESERVED: Final = 2
+
+
+@dataclass(frozen=True)
+class TileObserver:
+    """What is called when agents move; kernels.
+
+    Attributes:
+        words: who looks at the coprocessor's words.
+        one_by_one: a core's turn is one instruction, so that each can be seen. The order of all accesses is the same.
+        is_full: `is_full(log)`: there may be no room for another turn.
+        begin: `begin(t, log)`: the host, or another tile, may have changed anything.
+        before_core: `before_core(t, log, core)`: the core has its turn.
+        after_core: `after_core(t, log, core, reason, recording)`: it has had it; see `schedule.after_run`.
+        before_words: `before_words(t, log)`: the coprocessor has its turn.
+        after_words: `after_words(t, log, first, moved)`: it has moved in so many rounds from `first` on.
+    """
+
+    words: WordObserver
+    one_by_one: bool
+    is_full: Any
+    begin: Any
+    before_core: Any
+    after_core: Any
+    before_words: Any
+    after_words: Any
+
+
+@kernel(forceinline=True)
+def _ignore(t, log):
+    pass
+
+
+@kernel(forceinline=True)
+def _ignore_core(t, log, core):
+    pass
+
+
+@kernel(forceinline=True)
+def _ignore_turn(t, log, core, reason, recording):
+    pass
+
+
+@kernel(forceinline=True)
+def _ignore_words(t, log, first, moved):
+    pass
+
+
+NOBODY_LOOKS_AT_TILE: Final = TileObserver(
+    NOBODY_LOOKS, False, never_full, _ignore, _ignore_core, _ignore_turn, _ignore, _ignore_words
+)
+"""The observer of the plain schedule."""
+
+
+class Observer(Protocol):
+    """An observer of one tile as the host has it: `Cores.observe`.
+
+    Attributes:
+        log_address: of its buffer.
+    """
+
+    log_address: int
+
+    def advance(self, target: Any, table: Any, how: int) -> int:
+        """Advance a tile alone, as `schedule.advance_tile_entry` does; returns a status of the schedule."""
+
+    def take_away(self) -> None:
+        """Its buffer is full."""
+
+
+PLAIN_OBSERVERS: Final[dict[int, Observer]] = {}
+"""Observers by `log_address`, for plain Python."""
+
+if JIT:
+
+    @kernel
+    def call_observer(log, t, table, how):
+        """Advance a tile by the schedule of the observer whose buffer is at `log`."""
+        store_i64(log, HOW, how)
+        return call_handler(log, ENTRY, t, table, log)
+
+else:
+
+    def call_observer(log, t, table, how):
+        """Advance a tile by the schedule of the observer whose buffer is at `log`."""
+        return PLAIN_OBSERVERS[int(log)].advance(t, table, how)
