@@ -6,7 +6,8 @@ tests/riscv/rv_asm.py; beside it `NAME.exp` says what holds afterwards. Comments
 1. A program begins with `# rules: math F8, I.11` and, from the second line, a sentence that says the behaviour.
 2. `.thread N` (0 unpack, 1 math, 2 pack): what follows belongs to that thread; threads run side by side.
    `.core NAME` (B, T0, T1, T2, NC) likewise. A core's program ends with `ebreak`.
-3. `.set PLACE = NUMBERS` gives a place its contents before the program starts; all other state is that of a reset.
+3. `.set PLACE = NUMBERS`, before the instructions of its thread or core, gives a place its contents before anything
+   executes; all other state is that of a reset.
 4. `.exp` has lines `PLACE = NUMBERS`, and the arithmetic that gives them as a comment. It may use `.thread` and
    `.core`; without them it speaks of the program's first.
 5. Places are in tests/pairs/places.py: `gpr[3]`, `dst.fp32[0..7]`, `rwc.dst`. `[a..b]` is a range, both ends
@@ -191,6 +192,8 @@ def _read_program(pair: Pair) -> None:
     programs: dict[str, list[str]] = {}
     for line in _lines(pair.file, -1, None):
         if line.text.startswith(".set "):
+            if line.thread in pair.words or line.core in programs:
+                raise line.error("set-up comes before the instructions of its thread or core")
             text = line.text.removeprefix(".set ").strip()
             pair.settings.append(Line(line.file, line.number, text, max(line.thread, 0), line.core))
         elif riscv:

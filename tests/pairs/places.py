@@ -6,7 +6,7 @@
 | `config.FIELD` | field of Config bank 0, or of the thread's ThreadConfig, by the register map's name |
 | `adc.UNIT.COUNTER` | UNIT `unpacker0`, `unpacker1`, `packer`; COUNTER `ch0_x` ... `ch1_w`, carry copy `ch0_x_cr` ... |
 | `rwc.COUNTER` | `srca`, `srcb`, `dst`, each with `_cr`, and `fidelity` |
-| `srca.F[row][column]` | bank 0; F `bf16`, `tf32`, `fp16`, `int8`; setting it gives the bank, in F, to the matrix unit |
+| `srca.F[row][column]` | bank 0; F `bf16`, `tf32`, `fp16`, `int8`; setting it gives the bank to the matrix unit |
 | `srca.owner[bank]` | 0 unpackers, 1 matrix unit; `srcb` alike |
 | `dst.F[row][column]` | F `bf16`, `fp16`: 16-bit rows; `fp32`, `int32`: 32-bit rows. An invalid row reads as zero |
 | `dst.valid[row]` | the row-valid flag |
@@ -111,7 +111,14 @@ def sign_magnitude(bits: int) -> Format:
 
 def twos_complement(bits: int) -> Format:
     top = 1 << bits - 1
-    return Format(bits, lambda text: int(text) & 2 * top - 1, lambda b: str(b - 2 * top if b & top else b))
+
+    def value_to_bits(text: str) -> int:
+        value = int(text)
+        if not -top <= value < top:
+            raise ValueError(f"it is not between {-top} and {top - 1}")
+        return value & 2 * top - 1
+
+    return Format(bits, value_to_bits, lambda b: str(b - 2 * top if b & top else b))
 
 
 BF16, FP16, TF32, FP32 = floating(8, 7), floating(5, 10), floating(8, 10), floating(8, 23)

@@ -13,7 +13,9 @@ from tests.rules import pair_rules, rules_with_tests
 pytestmark = pytest.mark.plain
 
 HEADER = "# rules: I.11\n# SETDMAREG writes one half of a GPR.\n"
-PROGRAM = HEADER + ".thread 0\nSETDMAREG value=7, RegIndex16b=2\n"
+SET_UP = HEADER + ".thread 0\n"
+INSTRUCTION = "SETDMAREG value=7, RegIndex16b=2\n"
+PROGRAM = SET_UP + INSTRUCTION
 EXPECTATION = "# Half 2 is the lower half of GPR 1.\ngpr[1] = 7\n"
 
 
@@ -45,29 +47,43 @@ def test_a_wrong_expectation_names_line_element_and_both_values(tmp_path: Path) 
         (HEADER + ".thread 3\n", "pair.tt:3: .thread 3: threads are 0"),
         (HEADER + ".core T3\n", "pair.tt:3: .core T3: cores are"),
         (HEADER + ".thread 0\nNOSUCH 1\n", "pair.tt:4: NOSUCH 1: .*NOSUCH"),
-        (PROGRAM + ".set gpr[1]\n", "pair.tt:5: gpr.1.: is not PLACE = NUMBERS"),
-        (PROGRAM + ".set gqr[1] = 5\n", "pair.tt:5: .*no register is called 'gqr'; there are adc, config, "),
-        (PROGRAM + ".set gpr.x[1] = 5\n", "pair.tt:5: .*'gpr.x' needs 0 further parts"),
-        (PROGRAM + ".set config.No_such = 5\n", "pair.tt:5: .*'No_such' is unknown"),
-        (PROGRAM + ".set config.CFG_STATE_ID_StateID = 2\n", "pair.tt:5: .*does not fit in 1 bits"),
-        (PROGRAM + ".set rwc.fidel = 1\n", "pair.tt:5: .*'fidel' is unknown; there are dst, dst_cr, fidelity"),
-        (PROGRAM + ".set gpr[64] = 5\n", "pair.tt:5: .*index 64..64 is outside of 0..63"),
-        (PROGRAM + ".set gpr[a] = 5\n", r"pair.tt:5: .*\[a\] is no index"),
-        (PROGRAM + ".set gpr[1][2] = 5\n", "pair.tt:5: .*has 1 indices, 2 given"),
-        (PROGRAM + ".set gpr[1] = five\n", "pair.tt:5: .*'five' is not a number"),
-        (PROGRAM + ".set gpr[1] = 0x100000000\n", "pair.tt:5: .*does not fit 32 bits"),
-        (PROGRAM + ".set gpr[1..3] = 1 2\n", "pair.tt:5: .*2 numbers for 3 elements"),
-        (PROGRAM + ".set gpr[1..2] = 1*x\n", "pair.tt:5: .*write NUMBER.COUNT"),
-        (PROGRAM + ".set dst.bf16[0] = 1.001\n", "pair.tt:5: .*exactly"),
-        (PROGRAM + ".set dst.fp16[0] = inf\n", "pair.tt:5: .*not a number that fits"),
-        (PROGRAM + ".set l1.u8 = 1\n", "pair.tt:5: .*memory has one address"),
-        (PROGRAM + ".set waits = 1\n", "pair.tt:5: .*waits cannot be set"),
-        (PROGRAM + ".set x.a0 = 1\n", "pair.tt:5: .*register of a core"),
+        (PROGRAM + ".set gpr[2] = 5\n", "pair.tt:5: .*set-up comes before the instructions"),
     ],
 )
 def test_a_wrong_program_is_an_error_that_says_where(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(PairError, match=message):
         run(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("gpr[1]", "gpr.1.: is not PLACE = NUMBERS"),
+        ("gqr[1] = 5", "no register is called 'gqr'; there are adc, config, "),
+        ("gpr.x[1] = 5", "'gpr.x' needs 0 further parts"),
+        ("config.No_such = 5", "'No_such' is unknown"),
+        ("config.CFG_STATE_ID_StateID = 2", "does not fit in 1 bits"),
+        ("rwc.fidel = 1", "'fidel' is unknown; there are dst, dst_cr, fidelity"),
+        ("gpr[64] = 5", "index 64..64 is outside of 0..63"),
+        ("gpr[a] = 5", r"\[a\] is no index"),
+        ("gpr[1][2] = 5", "has 1 indices, 2 given"),
+        ("lreg.int[1] = 2147483648", "it is not between"),
+        ("dst.int32[1] = -2147483648", "its magnitude does not fit"),
+        ("gpr[1] = -1", "does not fit 32 bits"),
+        ("gpr[1] = five", "'five' is not a number"),
+        ("gpr[1] = 0x100000000", "does not fit 32 bits"),
+        ("gpr[1..3] = 1 2", "2 numbers for 3 elements"),
+        ("gpr[1..2] = 1*x", "write NUMBER.COUNT"),
+        ("dst.bf16[0] = 1.001", "exactly"),
+        ("dst.fp16[0] = inf", "not a number that fits"),
+        ("l1.u8 = 1", "memory has one address"),
+        ("waits = 1", "waits cannot be set"),
+        ("x.a0 = 1", "register of a core"),
+    ],
+)
+def test_a_wrong_set_up_line_is_an_error_that_says_why(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(PairError, match=rf"pair\.tt:4: .*{message}"):
+        run(tmp_path, f"{SET_UP}.set {line}\n{INSTRUCTION}")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +128,7 @@ def test_a_wrong_program_of_a_core_is_an_error(tmp_path: Path, body: str, error:
 
 def test_numbers_are_values_or_in_hexadecimal_bits(tmp_path: Path) -> None:
     program = (
-        PROGRAM
+        SET_UP
         + """
         .set dst.bf16[0] = -1.5*2 0x3F80 inf -0.0 0.0*11
         .set dst.fp16[2][0..1] = 131008.0 0x3C00
@@ -120,7 +136,8 @@ def test_numbers_are_values_or_in_hexadecimal_bits(tmp_path: Path) -> None:
         .set srca.int8[0][0..1] = -3 0
         .set lreg.int[0][0] = -1
         .set l1.fp32[0x100] = 1.0
-    """
+        """
+        + INSTRUCTION
     )
     run(
         tmp_path,
