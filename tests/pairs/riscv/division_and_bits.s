@@ -7,6 +7,7 @@
     li t0, 0x80000000
     li t1, -1
     div a3, t0, t1
+    li a4, 99
     rem a4, t0, t1
     li t2, 0x12345678
     sh2add a5, t2, t1
