@@ -47,11 +47,11 @@ _LETTERED: Final = rf"[{_LETTERS}]\d{{1,2}}[a-c]?|[{MATH}{TILE}]\.\d{{1,2}}"
 _ID: Final = rf"(?:{_DOTTED}|{_LETTERED})(?![\w])"
 _SEPARATOR: Final = r"(?:, | and | or | to |\.\.|-)"
 _SECTION: Final = r"[FRVYOTZKNHBEQ](?![\w.])"
-_GROUP: Final = re.compile(
+GROUP: Final = re.compile(
     rf"(?<![\w.-])(?:(?P<family>math|tile|rules?) (?:{_ID}|{_SECTION}|(?<=math )0(?![\w.]))|{_ID})"
     rf"(?:{_SEPARATOR}{_ID})*|(?<!\w)ethernet \d(?:\.\d)?(?![\w.])"
 )
-_PART: Final = re.compile(rf"({_SEPARATOR})?({_ID}|{_SECTION}|0(?![\w.]))")
+PART: Final = re.compile(rf"({_SEPARATOR})?({_ID}|{_SECTION}|0(?![\w.]))")
 _RULE_ARGUMENT: Final = re.compile(r'\brule\s*=\s*f?"([^"{]+)"')
 _TEST_NAME: Final = re.compile(r"\bdef test((?:_00[0-4](?:_\d{1,2}(?!\d))+(?:[a-z]\d?)?|_[a-z]\d{1,2}[a-c]?)+)(?=_)")
 _NAME_PART: Final = re.compile(r"00[0-4](?:_\d{1,2}(?!\d))+(?:[a-z]\d?)?|[a-z]\d{1,2}[a-c]?")
@@ -121,14 +121,14 @@ def cited(text: str, *, strictly: bool = False) -> list[Citation]:
         strictly: only those with a family in front or a dot inside, as in messages, where U8 may be a format.
     """
     found: list[Citation] = []
-    for group in _GROUP.finditer(" ".join(text.split())):
+    for group in GROUP.finditer(" ".join(text.split())):
         if group.group().startswith("ethernet"):
             found.append(Citation(group.group(), group.group()))
             continue
         family = group["family"] or ""
         rest = group.group().removeprefix(family).lstrip()
         follows = False
-        for separator, name in _PART.findall(rest):
+        for separator, name in PART.findall(rest):
             rule = identify(name, family)
             if rule is None or (strictly and not family and "." not in name):
                 follows = False
@@ -238,7 +238,7 @@ def malformed(folders: Iterable[str] = CITING, root: Path = ROOT) -> list[str]:
         for path in sorted((root / folder).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
             for match in _RULE_ARGUMENT.finditer(text):
-                rest = _GROUP.sub("", match[1])
+                rest = GROUP.sub("", match[1])
                 if match[1] not in known and re.sub(r"[,\s]|steps? [\d to]+", "", rest):
                     wrong.append(f"{path.relative_to(root)}:{text.count(chr(10), 0, match.start()) + 1}: {match[1]}")
     return wrong

@@ -1,4 +1,4 @@
-"""Words that are no instruction of the baby cores: of which extension they are, and what to use instead (tile T1)."""
+"""Words that are no instruction of the baby cores: of which extension they are, and what to use instead (tile E1)."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
