@@ -16,7 +16,8 @@ The grammar of citations, which tests/docs/test_rules.py holds the source to:
 - The letter tells the family (F, R, V, Y, O: math; T, K, N, H, B, E, Q: tile), so its name may be left out, except for
   T1, T2 and B1 to B8. Without it these are no citations.
 - Comments, docstrings and the descriptions in data files are read for citations; of other strings only what has a
-  family in front, what has a dot (I.11, 001.3.2e), and the values of `rule=`. Names of tests cite, too: `test_k45_...`.
+  family in front, what has a dot (I.11, 001.3.2e), the values of `rule=` and the
+  `rule` marks of tests.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 RULES: Final = ROOT / "docs" / "rules"
 CITING: Final = ("bhemu", "tests")
+_SAMPLES: Final = ("test_rule_ids.py", "test_rules.py")
+"""Tests of this grammar, whose citations are examples."""
 
 MATH: Final = "FRVYO"
 TILE: Final = "TKNHBEQ"
@@ -52,9 +55,7 @@ GROUP: Final = re.compile(
     rf"(?:{_SEPARATOR}{_ID})*|(?<!\w)ethernet \d(?:\.\d)?(?![\w.])"
 )
 PART: Final = re.compile(rf"({_SEPARATOR})?({_ID}|{_SECTION}|0(?![\w.]))")
-_RULE_ARGUMENT: Final = re.compile(r'\brule\s*=\s*f?"([^"{]+)"')
-_TEST_NAME: Final = re.compile(r"\bdef test((?:_00[0-4](?:_\d{1,2}(?!\d))+(?:[a-z]\d?)?|_[a-z]\d{1,2}[a-c]?)+)(?=_)")
-_NAME_PART: Final = re.compile(r"00[0-4](?:_\d{1,2}(?!\d))+(?:[a-z]\d?)?|[a-z]\d{1,2}[a-c]?")
+_RULE_ARGUMENT: Final = re.compile(r'\brule\s*=\s*"[^"{]+"|\bmark\.rule\([^)]*\)')
 
 
 @dataclass(frozen=True)
@@ -222,7 +223,7 @@ def citations(folders: Iterable[str] = CITING, root: Path = ROOT) -> list[Place]
     found = []
     for folder in folders:
         for path in sorted((root / folder).rglob("*")):
-            if path.suffix in _READERS:
+            if path.suffix in _READERS and path.name not in _SAMPLES:
                 text = path.read_text(encoding="utf-8")
                 for line, piece, strictly in _READERS[path.suffix](text):
                     found += [Place(path, line, citation) for citation in cited(piece, strictly=strictly)]
@@ -231,37 +232,42 @@ def citations(folders: Iterable[str] = CITING, root: Path = ROOT) -> list[Place]
 
 
 def malformed(folders: Iterable[str] = CITING, root: Path = ROOT) -> list[str]:
-    """Values of `rule=` that are no citations, as `path:line: value`."""
+    """Values of `rule=` and of `rule` marks that are no citations, as `path:line: value`."""
     known = entries()
     wrong = []
     for folder in folders:
         for path in sorted((root / folder).rglob("*.py")):
+            if path.name in _SAMPLES:
+                continue
             text = path.read_text(encoding="utf-8")
             for match in _RULE_ARGUMENT.finditer(text):
-                rest = GROUP.sub("", match[1])
-                if match[1] not in known and re.sub(r"[,\s]|steps? [\d to]+", "", rest):
-                    wrong.append(f"{path.relative_to(root)}:{text.count(chr(10), 0, match.start()) + 1}: {match[1]}")
+                for value in re.findall(r'"([^"{]+)"', match[0]):
+                    rest = re.sub(r"[,\s]|steps? [\d to]+", "", GROUP.sub("", value))
+                    if value not in known and rest:
+                        line = text.count("\n", 0, match.start()) + 1
+                        wrong.append(f"{path.relative_to(root)}:{line}: {value}")
     return wrong
 
 
 def _of_rule_arguments(path: Path, text: str) -> Iterator[tuple[int, Citation]]:
+    """(line, citation) in values of `rule=` and in `rule` marks that the strict reading of strings leaves out."""
     if path.suffix != ".py":
         return
     for match in _RULE_ARGUMENT.finditer(text):
-        line = text.count("\n", 0, match.start()) + 1
-        found = cited(match[1])
-        if match[1].isidentifier() and not found:  # an instruction, or the mover
-            found = [Citation(match[1], match[1])]
-        # The value is an ordinary string, too: what that reader has found is not counted again.
-        strict = cited(match[1], strictly=True)
-        yield from ((line, citation) for citation in found if citation not in strict)
+        for value in re.findall(r'"([^"{]+)"', match[0]):
+            found = cited(value)
+            if value.isidentifier() and not found:  # an instruction, or the mover
+                found = [Citation(value, value)]
+            read = cited(value, strictly=True)
+            line = text.count("\n", 0, match.start()) + 1
+            yield from ((line, citation) for citation in found if citation not in read)
 
 
 _Pieces = Iterator[tuple[int, str, bool]]
 
 
 def _python(text: str) -> _Pieces:
-    """(line, text, strictly) of comments, docstrings and other strings; and names of tests."""
+    """(line, text, strictly) of comments, docstrings and other strings."""
     begins_statement = True
     comment: list[str] = []
     first = 0
@@ -277,10 +283,6 @@ def _python(text: str) -> _Pieces:
             if token.type == tokenize.STRING or token.type == getattr(tokenize, "FSTRING_MIDDLE", -1):
                 yield token.start[0], token.string, not begins_statement
             begins_statement = token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
-    for match in _TEST_NAME.finditer(text):
-        for name in _NAME_PART.findall(match[1]):
-            rule = re.sub(r"^I(?=\d)", "I.", name[:1].upper() + name[1:].replace("_", "."))
-            yield text.count("\n", 0, match.start()) + 1, rule, False
 
 
 def _c(text: str) -> _Pieces:

@@ -10,7 +10,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import rule_ids  # noqa: E402  (its folder is no package)
+import rule_ids
 
 _KEPT = re.compile(r"(`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<[^>]*>[^|<]*|^#.*$)", re.MULTILINE)
 """Code, links, anchors with the id that follows them, headings."""
