@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import rule_ids
 
-_KEPT = re.compile(r"(`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<[^>]*>[^|<]*|^#.*$)", re.MULTILINE)
+_KEPT = re.compile(r"(`[^`]*`|!?\[[^\]]*\]\([^)]*\)|</?[a-z][^>]*>[^|<]*|^#.*$)", re.MULTILINE)
 """Code, links, anchors with the id that follows them, headings."""
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
