@@ -75,7 +75,7 @@ class RegisterCheck(Check):
             if made is not None and done[C12] < made.number:
                 next_word = me.number == made.number + 1
                 if register in found.gpr_reads or (register in writes and next_word):
-                    # Arithmetic takes three or four cycles, and kernels of the seeds (unpack 11.3) read at once.
+                    # Arithmetic takes three or four cycles, and kernels read at once (001.11.3a).
                     severity = NOTE if is_arithmetic(self._rows[me.row][column.WORD]) else HAZARD
                 else:
                     severity = ""
@@ -146,7 +146,7 @@ class RegisterCheck(Check):
                 continue
             if row[column.PUSH] <= note.push:
                 self._report(
-                    "unpack seed 9.2",
+                    "rules 001.9.2",
                     f"was pushed before the core's own store to {_name(number)} and uses it afterwards",
                     Place(thread, note.line, f"store to {_name(number)} by the thread's RISC-V core"),
                     me.row,
@@ -154,7 +154,7 @@ class RegisterCheck(Check):
                 )
             elif known.fenced[thread] <= note.push:
                 self._report(
-                    "rules I.13 C10, unpack seed 9.5",
+                    "rules I.13 C10, 001.9.5",
                     f"uses {_name(number)} before the core's own store to it has certainly arrived",
                     Place(thread, note.line, f"store to {_name(number)} by the thread's RISC-V core"),
                     me.row,

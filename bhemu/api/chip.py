@@ -222,7 +222,7 @@ class Chip:
         max_clocks: int = BOOT_CLOCKS,
         progress: Callable[[int], Any] | None = None,
     ) -> ChipFirmware:
-        """Boot tt-metal firmware on tiles, side by side, as a host does (B6): all cores are reset, and L1 is written.
+        """Boot tt-metal firmware on tiles, side by side, as a host does (tile B6): cores are reset, and L1 is written.
 
         Args:
             firmware: from `load_firmware`, or its directory, as the `ttnn` wheel has them in tt_metal/pre-compiled.

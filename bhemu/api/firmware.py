@@ -43,7 +43,7 @@ class FirmwareMachine(FirmwareTile):
         super().__init__(firmware, self.machine.tile, self.machine)
 
     def boot(self, *, max_clocks: int = BOOT_CLOCKS, progress: Callable[[int], Any] | None = None) -> BootResult:
-        """Load the firmware, release core B, and wait until all cores are ready (B6).
+        """Load the firmware, release core B, and wait until all cores are ready (tile B6).
 
         Args:
             max_clocks: give up after so many clocks.

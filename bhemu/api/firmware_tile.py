@@ -20,10 +20,10 @@ from bhemu.loader.symbols import SymbolTable
 from bhemu.machine.agents import CORE_NAMES
 
 HELD_BUT_B: Final = 0x47000
-"""Soft-reset word that releases core B alone (B6)."""
+"""Soft-reset word that releases core B alone (tile B6)."""
 GO: Final = 0x80
 DONE: Final = 0
-"""Values of the go signal (B4)."""
+"""Values of the go signal (tile B4)."""
 BY_HOST: Final = 1
 """Dispatch mode in which core B reports to nobody (B27)."""
 NO_REGION: Final = 0xFF
@@ -93,7 +93,7 @@ class FirmwareTile:
     # --- boot -----------------------------------------------------------------------------------------------------
 
     def begin_boot(self, image: tuple[tuple[int, bytes], ...], place: tuple[int, int] = (0, 0)) -> None:
-        """Load the firmware and release core B (B6).
+        """Load the firmware and release core B (tile B6).
 
         Args:
             image: of the firmware.

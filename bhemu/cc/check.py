@@ -25,7 +25,7 @@ def text_section(image: bytes) -> tuple[int, bytes]:
 
 
 def check_instructions(image: bytes, name: str) -> None:
-    """Refuse LR and SC, which a compare-and-exchange compiles to (T1, T5).
+    """Refuse LR and SC, which a compare-and-exchange compiles to (tile T1, T5).
 
     Raises:
         CompileError: with the addresses.

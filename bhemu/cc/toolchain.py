@@ -13,7 +13,7 @@ from bhemu.cc.errors import MissingTool
 GCC = "riscv64-unknown-elf-gcc"
 """Name of the compiler in Debian and Ubuntu."""
 MARCH = "rv32ima_zicsr_zba_zbb"
-"""What the cores execute, as far as GCC 12 has names for it; the atomics are amo*.w only (T1)."""
+"""What the cores execute, as far as GCC 12 has names for it; the atomics are amo*.w only (tile T1)."""
 ABI = "ilp32"
 _LIBRARY_MARCH = "rv32im"
 """The multilib to link with: the largest without compressed, atomic or floating-point instructions."""

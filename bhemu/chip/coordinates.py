@@ -1,4 +1,4 @@
-"""Which tile is where: physical coordinates, harvesting, and the translated coordinates of clients (tile N1 to N8).
+"""Which tile is where: physical coordinates, harvesting, the translated coordinates of clients (tile N1 to N9, E30).
 
 Physical coordinates are (x, y), 0 <= x < 17 and 0 <= y < 12; translated ones reach up to (31, 30).
 """
@@ -154,4 +154,4 @@ def translation(harvesting: Harvesting) -> dict[Place, Place]:
 
 
 SIMULATOR: Final = Harvesting(dram=2)
-"""The official simulator's table is that of such a card, although it reports that nothing is off (N8)."""
+"""The official simulator's table is that of such a card, although it reports that nothing is off (N8, E49, E56)."""

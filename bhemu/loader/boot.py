@@ -1,8 +1,8 @@
 """Where the parts of a kernel's ELF file go, and how its core is started: what a host does (tile B5, B25, T14 to T20).
 
 A segment goes to its address in L1. One that belongs to local RAM goes, when the linker gave it a load address in L1,
-there: the start-up code copies it (B5). Without one the loader puts it into the core's local RAM, and tells the reset
-logic to keep that RAM, which it would clear at release (T16).
+there: the start-up code copies it (tile B5). Without one the loader puts it into the core's local RAM, and tells the
+reset logic to keep that RAM, which it would clear at release (T16).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ALL_HELD: Final = POWER_ON_RESET
 CORE_SYMBOL: Final = "__bhemu_core"
 """`bhemu cc` says with it for which core it linked a file."""
 TENSIX_EXTENSION: Final = "xtttensix"
-"""Part of the ELF attribute that the vendor's compiler gives code of T cores (B5)."""
+"""Part of the ELF attribute that the vendor's compiler gives code of T cores (tile B5)."""
 
 
 @dataclass(frozen=True)

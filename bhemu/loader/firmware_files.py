@@ -20,9 +20,9 @@ from bhemu.machine.state import L1_SIZE
 FOLDERS: Final = {"B": "brisc", "NC": "ncrisc", "T0": "trisc0", "T1": "trisc1", "T2": "trisc2"}
 """Where a firmware directory has each core's file: `brisc/brisc.elf` and so on."""
 WORMHOLE: Final = "xtttensixwh"
-"""In the ELF attribute of a Wormhole set's T cores (B5)."""
+"""In the ELF attribute of a Wormhole set's T cores (tile B5)."""
 INIT: Final = 0x40
-"""Value of the go signal before the boot (B4)."""
+"""Value of the go signal before the boot (tile B4)."""
 
 _COLUMN_BYTES: Final = 20
 _DRAM_TABLE: Final = "dram_bank_to_noc_xy"
@@ -67,7 +67,7 @@ class Firmware:
     layout: FirmwareLayout
 
     def image(self, grid: Grid = LONE_TILE) -> tuple[tuple[int, bytes], ...]:
-        """What a host writes to L1 of every tile before the boot: (address, bytes), in the order of writing (B6).
+        """What a host writes to L1 of every tile before the boot: (address, bytes), in the order of writing (tile B6).
 
         Raises:
             MemoryError_: a file does not fit into L1.
@@ -93,7 +93,7 @@ class Firmware:
         return tuple(parts)
 
     def _program(self, core: str) -> list[tuple[int, bytes]]:
-        """Text at its address, the image of local data where the start-up code takes it from (B5)."""
+        """Text at its address, the image of local data where the start-up code takes it from (tile B5)."""
         executable, parts = self.executables[core], []
         for number, segment in enumerate(executable.segments):
             address = segment.address

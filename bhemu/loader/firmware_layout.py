@@ -12,13 +12,13 @@ from bhemu.errors import ProgramError
 from bhemu.machine.state import L1_SIZE
 
 CORE_ORDER: Final = ("B", "NC", "T0", "T1", "T2")
-"""Order of the cores in the firmware's tables and in its enable bits (B3)."""
+"""Order of the cores in the firmware's tables and in its enable bits (tile B3)."""
 _OPTIONAL: Final = {"coordinate_map", "core_info", "core_place", "core_magic", "kernel_text_size", "no_region"}
 
 
 @dataclass(frozen=True)
 class LaunchFields:
-    """Offsets in a launch message (B3).
+    """Offsets in a launch message (tile B3).
 
     Attributes:
         config_base: word: base of the kernel configuration buffer.

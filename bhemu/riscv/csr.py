@@ -1,4 +1,4 @@
-"""Zicsr and the control and status registers of the cores (tile T12, T13)."""
+"""Zicsr and the control and status registers of the cores (tile T12, T13, E5)."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 

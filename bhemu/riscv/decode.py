@@ -89,7 +89,7 @@ def sign_extend(value, bits):
 
 @kernel
 def number_of(word):
-    """Number of the instruction that a word encodes (T1 to T11)."""
+    """Number of the instruction that a word encodes (tile T1 to T11)."""
     if word & 3 != 3:
         return TTINSN
     for i in range(TTINSN):

@@ -1,4 +1,4 @@
-"""Words that are no instruction of the baby cores: of which extension they are, and what to use instead (tile T1)."""
+"""Words that are no instruction of the baby cores: of which extension they are, and what to use instead (tile E1)."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
@@ -12,75 +12,79 @@ from bhemu.machine.kernel import kernel
 
 
 def _declare(name: str, what: str, remedy: str, rule: str, error: type[BhemuError] = UndefinedBehavior) -> int:
-    return fault(f"riscv.{name}", error, f"{{0:#010x}} {what}", remedy=remedy, rule=f"tile {rule}")
+    return fault(f"riscv.{name}", error, f"{{0:#010x}} {what}", remedy=remedy, rule=rule)
 
 
 NO_INSTRUCTION: Final = _declare(
     "illegal",
     "is no instruction of the baby cores",
     "compile for RV32IM with Zaamo, Zba and Zbb; or the core has run into data",
-    "T1",
+    "tile T1",
 )
 LONG: Final = _declare(
-    "long", "would be an instruction of more than 32 bits", "the core has probably run into data", "T1"
+    "long", "would be an instruction of more than 32 bits", "the core has probably run into data", "tile T1"
 )
 RV64: Final = _declare(
-    "rv64", "is an instruction of RV64", "compile for 32 bits: -march=rv32im_zba_zbb -mabi=ilp32", "T1"
+    "rv64", "is an instruction of RV64", "compile for 32 bits: -march=rv32im_zba_zbb -mabi=ilp32", "tile T1"
 )
 LR_SC: Final = _declare(
     "lr-sc",
     "is lr.w or sc.w: the cores have the AMOs, but no load-reserved and store-conditional",
     "use an AMO (amoswap.w makes a lock); compile with zaamo instead of a, compare-exchange needs a lock",
-    "T5",
+    "tile T5",
 )
 AMO_WIDTH: Final = _declare(
     "amo-width",
     "is an atomic operation that the cores do not have: they have those of 32 bits",
     "use a 32-bit AMO",
-    "T5",
+    "tile T5",
 )
 DIVIDE: Final = _declare(
     "fdiv",
     "is fdiv.s or fsqrt.s: the cores' floating point has no division and no square root",
     "multiply by a reciprocal, use soft floating point (-march without f), or let the vector unit compute it",
-    "T6",
+    "tile T6",
 )
-DOUBLE: Final = _declare("double", "belongs to the D extension, which the cores do not have", "compile without d", "T1")
-QUAD: Final = _declare("quad", "belongs to the Q extension, which the cores do not have", "compile without q", "T1")
+DOUBLE: Final = _declare(
+    "double", "belongs to the D extension, which the cores do not have", "compile without d", "tile T1"
+)
+QUAD: Final = _declare(
+    "quad", "belongs to the Q extension, which the cores do not have", "compile without q", "tile T1"
+)
 HALF: Final = _declare(
     "half",
     "belongs to Zfh: silicon has half precision in a variant of its own, and bhemu does not have it yet",
     "compile without zfh; compute in FP32",
-    "T7",
+    "tile T7",
     Unimplemented,
 )
 VECTOR: Final = _declare(
     "vector",
     "belongs to the V extension, which silicon has in part on core T2, and bhemu does not have yet",
     "compile without v",
-    "T7",
+    "tile T7",
     Unimplemented,
 )
-CARRY_LESS: Final = _declare("zbc", "belongs to Zbc, which the cores do not have", "compile without zbc", "T3")
-SINGLE_BIT: Final = _declare("zbs", "belongs to Zbs, which the cores do not have", "compile without zbs", "T3")
+CARRY_LESS: Final = _declare("zbc", "belongs to Zbc, which the cores do not have", "compile without zbc", "tile T3")
+SINGLE_BIT: Final = _declare("zbs", "belongs to Zbs, which the cores do not have", "compile without zbs", "tile T3")
 BIT_PACKING: Final = _declare(
-    "zbkb", "belongs to Zbkb, of which the cores have pack and brev8 only", "compile without zbkb", "T3"
+    "zbkb", "belongs to Zbkb, of which the cores have pack and brev8 only", "compile without zbkb", "tile T3"
 )
 REVERSALS: Final = _declare(
     "grevi",
     "is a bit reversal other than rev8 and brev8: silicon seems to have it, and bhemu does not",
     "use rev8, brev8 and shifts",
-    "T3",
+    "tile T3",
     Unimplemented,
 )
 CONDITIONAL: Final = _declare(
-    "zicond", "belongs to Zicond, which the cores do not have", "compile without zicond", "T1"
+    "zicond", "belongs to Zicond, which the cores do not have", "compile without zicond", "tile T1"
 )
 SYSTEM: Final = _declare(
     "system",
     "is a SYSTEM instruction other than ecall, ebreak, mret and CSR accesses",
     "the cores have one privilege level and no wfi: poll, or end in a loop",
-    "T9",
+    "tile T9",
 )
 
 _AMO: Final = 0x2F

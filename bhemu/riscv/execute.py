@@ -391,7 +391,7 @@ def run_core(t, core, cache):
         elif n == PACK:
             value = (a & 0xFFFF) | (b << 16)
         elif n in (FENCE, FENCE_I):
-            pass  # every access is complete before the next instruction (T31); code is compared when fetched (T22)
+            pass  # every access is complete before the next one (T31, E44); code is compared when fetched (T22)
         elif n == TTINSN:
             if moment <= horizon:
                 status = hand_over(t, core, PUSH, 0, 4, (word >> 2) | ((word & 3) << 30), rd, 0)

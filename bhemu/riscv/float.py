@@ -243,7 +243,7 @@ def float_access(t, core, n, address, register):
 
 @kernel
 def _check_rounding(t, n, word):
-    """Arithmetic and conversions round to nearest even, whatever fcsr says; other modes are refused (T6)."""
+    """Arithmetic and conversions round to nearest even, whatever fcsr says; other modes are refused (T6, E2)."""
     mode = (word >> 12) & 7
     if mode == DYNAMIC or (mode == NEAREST_EVEN and n >= FCVT_W_S):
         return DONE

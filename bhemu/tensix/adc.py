@@ -24,7 +24,7 @@ Y_MASK: Final = 0x1FFF
 """Y counters have 13 bits (I.8)."""
 ZW_MASK: Final = 0xFF
 """Z and W counters have 8 bits in the reference and in the vectors. The newest documents say 13, of which an unpacker's
-input address uses 8 (I.8): only values above 255 differ."""
+input address uses 8 (I.8, III.1): only values above 255 differ."""
 
 UNITS: Final = PACKER + 1
 CHANNEL_STEP: Final = CH1_X - CH0_X

@@ -1,4 +1,4 @@
-"""NoC overlay: the stream registers that software uses as plain words, and streams as plain counters (tile K50 to K53).
+"""NoC overlay: stream registers that software uses as plain words, and streams as counters (tile K50 to K53, E22).
 
 A stream has a phase and a count of messages: STREAMWAIT reads both, a store to NUM_MSGS_RECEIVED_INC adds messages and
 UNPACR_NOP takes them off (I.7). Messages carry no data: buffers, transfers and phases that advance by themselves do not

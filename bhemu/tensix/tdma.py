@@ -1,4 +1,4 @@
-"""TDMA-RISC: commands for the mover, registers for PACR_SETREG, and what packer and unpackers report (tile K30).
+"""TDMA-RISC: commands for the mover, registers for PACR_SETREG, and what packer and unpackers report (tile K30, E17).
 
 A command is executed when it is enqueued, so its queue is always empty and the mover never busy.
 """

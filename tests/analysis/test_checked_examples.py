@@ -108,7 +108,7 @@ def test_without_the_wait_for_the_matrix_unit_only_the_scoreboard_holds_the_pack
 @pytest.mark.parametrize(
     "statement",
     [
-        # UNPACR has read its base address before its thread issues the next word (U12; unpack seed 11.2 has no wait).
+        # UNPACR has read its base address before its thread issues the next word (U12; 001.11.2a has no wait).
         "core.STALLWAIT(stall_res=Block.SYNC, wait_res=Condition.UNPACK0",
         # The packer was waited for before ZEROACC, and ZEROACC is in order with the math thread's words.
         "core.STALLWAIT(stall_res=Block.SYNC, wait_res=Condition.PACK",

@@ -160,7 +160,7 @@ def pack_tile(bench: Words) -> list[int]:
 @pytest.mark.rule("002.14.1", "002.14.2")
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_tile_of_each_format_byte_by_byte(name: str) -> None:
-    """002.14.1, 002.14.2, 14.3, 14.4, 002.14.5, 002.14.6, 002.14.7, 002.14.8, 002.14.9, 000.0d.
+    """002.14.1, 002.14.2 to 002.14.9, 000.0d.
 
     FP32 and TF32 4096 bytes, TF32 with 13 zero bits; 16-bit 2048 (INT16 as it is); 8-bit 1024; BFP 64 exponents, one
     for each 16 datums, and then the datums, of BFP4 and BFP2 the first in the lowest bits; A formats the same.

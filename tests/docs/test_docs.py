@@ -17,6 +17,7 @@ from bhemu.machine.compiler import JIT
 from tests.docs.doc_examples import ROOT, Block, Page, Shown, blocks
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+RULES = sorted((ROOT / "docs" / "rules").glob("*.md"))
 compiled_only = pytest.mark.skipif(not JIT, reason="whole programs take minutes as plain Python")
 
 
@@ -32,7 +33,9 @@ def test_every_example_runs_and_prints_what_the_page_shows(path: Path, tmp_path:
     assert not page.problems, "\n".join(page.problems)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/start.md", "docs/running.md", "docs/python.md", "docs/chip.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/machine.md", "docs/start.md", "docs/running.md", "docs/python.md", "docs/chip.md"]
+)
 def test_pages_that_teach_have_examples_that_run(name: str) -> None:
     assert [block for block in blocks(ROOT / name) if block.runs and block.language in ("python", "console")]
 
@@ -51,6 +54,12 @@ def test_examples_in_docstrings_hold(name: str) -> None:
     assert not results.failed
 
 
+def test_drawings_are_those_that_their_tool_draws() -> None:
+    script = ROOT / "tools" / "machine_pictures.py"
+    result = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
 @compiled_only
 def test_pictures_show_what_the_commands_print() -> None:
     script = ROOT / "tools" / "terminal_picture.py"
@@ -60,7 +69,7 @@ def test_pictures_show_what_the_commands_print() -> None:
 
 def test_links_between_pages_lead_somewhere() -> None:
     broken = []
-    for path in PAGES:
+    for path in [*PAGES, *RULES]:
         text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
             if "://" not in target and not (path.parent / target).exists():

@@ -1,4 +1,4 @@
-"""A firmware of forty instructions that keeps tt-metal's protocol (B6, B9), as a directory of ELF files."""
+"""A firmware of forty instructions that keeps tt-metal's protocol (tile B6, B9), as a directory of ELF files."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.riscv.rv_asm import assemble
 pytestmark = pytest.mark.firmware
 
 BLACKHOLE, WORMHOLE = 0x3AE0, 0x3A20
-"""Entry of core B (B5)."""
+"""Entry of core B (tile B5)."""
 MARKS = 0x30000
 SETTLED = 1000
 """Clocks after which the firmware polls its mailboxes and does nothing else."""
@@ -97,7 +97,7 @@ def test_messages_name_the_firmwares_functions_and_lines(sets: list[Path]) -> No
 
 
 def test_set_boots_and_runs_kernels_on_every_tile_of_a_chip(sets: list[Path]) -> None:
-    """With tables of as many DRAM banks as each product has; core B copies them to its local RAM (B7, B12)."""
+    """With tables of as many DRAM banks as each product has; core B copies them to its local RAM (tile B7, B12)."""
     booted = []
     for board in ("p150", "p100"):
         chip = Chip(board)

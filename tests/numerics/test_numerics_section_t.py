@@ -1,4 +1,4 @@
-"""The published test vectors of the arithmetic (math section T) through `bhemu.numerics`."""
+"""The published test vectors of the arithmetic (math T) through `bhemu.numerics`."""
 
 from __future__ import annotations
 

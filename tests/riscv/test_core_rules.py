@@ -245,6 +245,7 @@ def test_two_tiles_with_different_code_at_one_address() -> None:
 
 @pytest.mark.parametrize("code", [0x0FF0000F, 0x0230000F, 0x0310000F, 0x0330000F, 0x0100000F, 0x8330000F, 0x0000100F])
 def test_fences_do_nothing(code: int) -> None:
+    """T8, T31, E3."""
     tile = machine(f"li a0, 1\n.word {code:#x}\naddi a0, a0, 1\nebreak", 10)
     assert int(tile.cores["B"].x[10]) == 2
     assert tile.cores["B"].retired == 4

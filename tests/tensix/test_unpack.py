@@ -165,7 +165,7 @@ def test_the_increment_form_moves_only_the_context_counter() -> None:
 
 @pytest.mark.rule("U2")
 def test_the_cache_flush_form_changes_nothing() -> None:
-    """U2, Part III 8: the cache holds nothing that L1 does not."""
+    """U2, III.8: the cache holds nothing that L1 does not."""
     u = counting(0)
     assert u.unpack(SearchCacheFlush=1)
     assert not u.src().any()
@@ -671,7 +671,7 @@ def test_zero_write_writes_zeros_and_does_not_read_l1(count: int) -> None:
 
 @pytest.mark.rule("001.2.1b")
 def test_the_row_broadcast_is_refused_unless_the_user_accepts_8_rows() -> None:
-    """001.2.1b, Part III 8."""
+    """001.2.1b, III.8."""
     with pytest.raises(MissingSpecification, match="first row 0"):
         counting(1).unpack(srcb_bcast=1)
     u = counting(1, allow_open=True)

@@ -60,7 +60,7 @@ def test_both_banks_are_cleared_with_bank_clr_ctrl() -> None:
 
 @pytest.mark.rule("I.7")
 def test_the_clear_value_register_is_refused_unless_the_user_takes_its_low_19_bits() -> None:
-    """I.7, Part III 7: words 53, 63."""
+    """I.7, III.7: words 53, 63."""
     u = marked(1)
     u.set("UNP1_NOP_REG_CLR_VAL_nop_reg_clr_val", 0xFFF80081)
     with pytest.raises(MissingSpecification, match="word 63"):

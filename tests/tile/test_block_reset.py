@@ -1,4 +1,4 @@
-"""Soft reset of the coprocessor's blocks (tile K40, K41, E19)."""
+"""Soft reset of the coprocessor's blocks (tile K40, K41, E19, E52)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the firmware of a card writes to the network interfaces of its Tensix tiles (tile N7, N10, N11, N21)."""
+"""What the firmware of a card writes to the network interfaces of its Tensix tiles (tile N7, N10, N11, N21, E48)."""
 
 from __future__ import annotations
 

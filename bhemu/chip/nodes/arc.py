@@ -1,4 +1,4 @@
-"""The ARC tile: what the chip's management firmware shows its host, telemetry and message queues (tile H14 to H16)."""
+"""The ARC tile: what management firmware shows its host, telemetry and message queues (tile H14 to H16, E32)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _ALL_ETHERNET: Final = 0x0FFF
 RESULTS: Final = dict.fromkeys(
     (0x11, 0x21, *range(0x51, 0x55), 0x56, 0x57, 0x90, 0xA0, 0xA3, 0xB6, 0xB7, 0xBA, 0xBC, 0xC1, 0xC7), 0
 ) | {0x58: 1}
-"""First word of the response by message code; no message has an effect (H16)."""
+"""First word of the response by message code; no message has an effect (H16, E54)."""
 
 
 def telemetry(harvesting: Harvesting) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""DRAM: each channel holds 4 GiB, of which pages exist when they are written (tile N4)."""
+"""DRAM: each channel holds 4 GiB, of which pages exist when they are written (tile N4, E31)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ethernet tiles: memory with the results of a boot without links; their cores stand still (tile N29)."""
+"""Ethernet tiles: memory with the results of a boot without links; no core runs (tile N29, E33; ethernet 3)."""
 
 from __future__ import annotations
 

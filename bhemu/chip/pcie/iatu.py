@@ -1,4 +1,4 @@
-"""Outbound address translation between the NoC and the host: 16 regions (tile H12)."""
+"""Outbound address translation between the NoC and the host: 16 regions (tile H12, E35)."""
 
 from __future__ import annotations
 

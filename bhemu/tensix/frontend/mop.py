@@ -36,7 +36,7 @@ LAST_OF_LAST: Final = 7
 LAST_OF_OTHERS: Final = 8
 
 LENGTH_MASK: Final = 0x3FF
-"""Bits of the loop lengths of template 1: ten, as LLK's test of MOPs of 1000 x 1000 words needs them on Blackhole.
+"""Bits of the loop lengths of template 1: ten, as LLK's test of MOPs of 1000 x 1000 words needs (tile K6, E10).
 
 Documents know seven, those of Wormhole; the 129 passes of Y8's hardware bug are from there too.
 """

@@ -106,7 +106,7 @@ def _sum(a, b):
 
 @kernel(forceinline=True)
 def _is_minus_zero_alone(a, b):
-    """Columns of the corner of F11: nothing plus a minus zero that Zero_Flag_disabled_src keeps.
+    """Columns of the corner of F11 (O8): nothing plus a minus zero that Zero_Flag_disabled_src keeps.
 
     The minus zero counts as the smaller operand and has a significand, so that the difference is below zero under a
     plus sign; the accumulation then takes it as an unsigned number.

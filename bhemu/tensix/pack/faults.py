@@ -95,7 +95,7 @@ ACCUMULATE_FORMAT = _refusal(
     MissingSpecification,
     "Pack_L1_Acc (word 71 bit 19) with Out_data_format {0}: no source defines the sum",
     remedy="accumulate in FP32, FP16 or BF16",
-    rule="I.9 L1 accumulation",
+    rule="I.9",
 )
 ACCUMULATE_INT32 = _refusal(
     "pack.accumulate-int32",

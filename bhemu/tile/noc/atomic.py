@@ -1,4 +1,4 @@
-"""What NoC atomics do to a word of L1 (tile N22)."""
+"""What NoC atomics do to a word of L1 (tile N22, Q2)."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
