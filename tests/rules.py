@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 TESTS = Path(__file__).parent
+RULE_ID = re.compile(r"00[0-4](\.\d+)*([a-z]\d?)?|I\.\d+|[PU]\d+|math ([FRVYO]\d+|Y11[abc]|V\.\d)|tile [TKNHBEQ]\d+")
+"""`003.2.1b`, `I.11`, `P6`, `math V12`, `tile K42`: as docs and code cite them."""
 
 
 def all_tests() -> Iterator[tuple[Path, ast.FunctionDef]]:
