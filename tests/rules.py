@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools.rule_ids import is_id
+
 TESTS = Path(__file__).parent
-RULE_ID = re.compile(r"00[0-4](\.\d+)*([a-z]\d?)?|I\.\d+|[PU]\d+|math ([FRVYO]\d+|Y11[abc]|V\.\d)|tile [TKNHBEQ]\d+")
-"""`003.2.1b`, `I.11`, `P6`, `math V12`, `tile K42`: as docs and code cite them."""
 
 
 def all_tests() -> Iterator[tuple[Path, ast.FunctionDef]]:
@@ -46,7 +46,7 @@ def pair_rules(program: Path) -> list[str]:
     if not lines or not lines[0].startswith("# rules: "):
         raise ValueError(f"{program}:1: the first line names rules: `# rules: math F8, I.11`")
     rules = [rule.strip() for rule in lines[0].removeprefix("# rules: ").split(",")]
-    if wrong := [rule for rule in rules if not RULE_ID.fullmatch(rule)]:
+    if wrong := [rule for rule in rules if not is_id(rule)]:
         raise ValueError(f"{program}:1: {', '.join(wrong)} is no rule id")
     if len(lines) < 2 or not re.match(r"# \w.{20}", lines[1]):
         raise ValueError(f"{program}:2: the second line is a comment, a sentence that says the behaviour")

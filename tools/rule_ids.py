@@ -103,13 +103,13 @@ def identify(name: str, family: str = "") -> str | None:
     """The id that a name stands for, None if it stands for none; `family` is the word in front of it, if any."""
     if "." in name and name[0] in "0I":
         return name
-    if family in ("math", "tile"):
+    if (family == "math" and name[0] in MATH + "TZ0") or (family == "tile" and name[0] in TILE):
         return f"{family} {name}"
     if len(name) == 1:
         return None
     if name[0] in PLAIN:
         return name
-    if not family and _AMBIGUOUS.fullmatch(name):
+    if family not in ("rule", "rules") and _AMBIGUOUS.fullmatch(name):
         return None
     return f"{'math' if name[0] in MATH else 'tile'} {name}"
 
@@ -141,6 +141,11 @@ def cited(text: str, *, strictly: bool = False) -> list[Citation]:
                 found.append(Citation(rule, rule))
             follows = True
     return found
+
+
+def is_id(text: str) -> bool:
+    """Whether a text is one id, written out: `P6`, `math V12`, `tile K42`."""
+    return cited(text) == [Citation(text, text)]
 
 
 def _place(rule: str) -> tuple[str, str, int, str]:
@@ -296,6 +301,13 @@ def _toml(text: str) -> _Pieces:
             yield number, line, False
 
 
+def _pair(text: str) -> _Pieces:
+    """Comments of a pair of program and expectation."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("#"):
+            yield number, line, False
+
+
 def _table(text: str) -> _Pieces:
     """Comments, and the columns that hold words."""
     for number, line in enumerate(text.splitlines(), 1):
@@ -304,7 +316,17 @@ def _table(text: str) -> _Pieces:
                 yield number, cell, False
 
 
-_READERS: Final = {".py": _python, ".toml": _toml, ".tsv": _table, ".c": _c, ".h": _c, ".S": _c, ".ld": _c}
+_READERS: Final = {
+    ".py": _python,
+    ".tt": _pair,
+    ".s": _pair,
+    ".toml": _toml,
+    ".tsv": _table,
+    ".c": _c,
+    ".h": _c,
+    ".S": _c,
+    ".ld": _c,
+}
 
 
 def main() -> int:

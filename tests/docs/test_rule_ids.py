@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.rule_ids import citations, cited, entries, expand, identify, malformed
+from tools.rule_ids import citations, cited, entries, expand, identify, is_id, malformed
 
 pytestmark = pytest.mark.plain
 
@@ -43,6 +43,7 @@ def ids(text: str, *, strictly: bool = False) -> list[str]:
         ("as ethernet 2.1 says", ["ethernet 2.1"]),
         ("Y8's bug", ["math Y8"]),
         ("III.17", ["III.17"]),
+        ("math V.5, P7, K14", ["math V.5", "P7", "tile K14"]),
     ],
 )
 def test_citations_are_read(text: str, found: list[str]) -> None:
@@ -91,6 +92,16 @@ def test_rules_that_share_their_name_with_a_core_or_a_bit_need_their_family() ->
     assert identify("T3") == "tile T3"
 
 
+@pytest.mark.parametrize("text", ["math V12", "tile T1", "P6", "I.11", "003.2.1b", "math Y11a", "math V.5"])
+def test_one_id_written_out(text: str) -> None:
+    assert is_id(text)
+
+
+@pytest.mark.parametrize("text", ["V12", "T1", "math V12, P6", "tile K999", "rules I.11", "P6 and more", ""])
+def test_what_is_no_id_written_out(text: str) -> None:
+    assert not is_id(text)
+
+
 def test_messages_count_only_where_a_family_or_a_dot_says_that_it_is_a_rule() -> None:
     assert ids("the format U8 of rules I.1 [tile B12]", strictly=True) == ["I.1", "tile B12"]
     assert ids("see math F2, F3", strictly=True) == ["math F2", "math F3"]
@@ -113,6 +124,7 @@ def source(tmp_path: Path) -> Path:
     )
     (tmp_path / "bhemu" / "part.h").write_text("int T34; /* waits (T32) */ // H8\n")
     (tmp_path / "bhemu" / "table.toml").write_text('block = ["B5"]\nsummary = "adds (I.8)"  # U2\n')
+    (tmp_path / "bhemu" / "pair.tt").write_text("# rules: math V.5, P7\nSFPSHFT instr_mod1=1 U3\n")
     (tmp_path / "bhemu" / "table.tsv").write_text("# rule U4\nx\tR4\ta cell of words (F5)\n")
     return tmp_path
 
@@ -131,6 +143,8 @@ def test_comments_docstrings_rules_marks_and_descriptions_are_searched(source: P
         ("unit.py", 10, "tile B12"),
         ("part.h", 1, "tile T32"),
         ("part.h", 1, "tile H8"),
+        ("pair.tt", 1, "math V.5"),
+        ("pair.tt", 1, "P7"),
         ("table.toml", 2, "I.8"),
         ("table.toml", 2, "U2"),
         ("table.tsv", 1, "U4"),
