@@ -1,7 +1,7 @@
 """What an executed word reads and writes, resolved from the table of roles (`isa/data/roles.toml`).
 
 `access(word)` holds what the word alone decides; `analysis/dst.py` adds the rows of Dst, which depend on counters. Only
-what the table leaves to code by name stands here: `BY`, one function for each name.
+what the table leaves to code by name is here: `BY`, one function for each name.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def macro_register(word: int) -> Places:
 
 
 _BASES: Final = ((76, 124), (92, 140))
-"""First word of the base addresses and of the offsets, by unpacker; context c stands c words further (U3)."""
+"""First word of the base addresses and of the offsets, by unpacker; context c is c words further (U3)."""
 
 
 def _words_of_unpacker(unpacker: int) -> Places:
@@ -152,7 +152,7 @@ PACKER_WORDS: Final = frozenset(
     {*range(3), *range(12, 40), *range(68, 72), *range(96, 104), *range(116, 120), *range(144, 152)}
     | {*range(180, 184), config("DEST_ACCESS_CFG_remap_addrs")[0]}
 )
-"""Config words that a PACR looks at (rules I.9); some belong to another context of the packer."""
+"""Config words that a PACR reads (rules I.9); some belong to another context of the packer."""
 
 
 def unpacker_of(operands: Operands) -> int:

@@ -1,4 +1,4 @@
-"""The part of the hazard check that looks at source banks and rows of Dst."""
+"""The part of the hazard check for source banks and rows of Dst."""
 
 from __future__ import annotations
 

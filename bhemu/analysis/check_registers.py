@@ -1,4 +1,4 @@
-"""The part of the hazard check that looks at GPRs, config words and LRegs."""
+"""The part of the hazard check for GPRs, config words and LRegs."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ class RegisterCheck(Check):
             self._report(
                 "math Y14",
                 f"reads LReg {register} in the cycle after a two-cycle instruction, in a place that the hardware "
-                "does not look at",
+                "does not check",
                 last.row,
                 me.row,
                 "an SFPNOP between them",

@@ -1,7 +1,7 @@
 """A trace of a tile with RISC-V cores in the Chrome trace format, which Perfetto and chrome://tracing open.
 
 One microsecond of the viewer is a round of the tile (rule T34): a core executes at most one instruction in it, a thread
-of the coprocessor at most one word. This is the order of execution, not time of silicon; each slice has the tile's
+of the coprocessor at most one word. This is the order of execution, not time on silicon; each slice has the tile's
 clock as an argument. `analysis/trace.py` writes the coprocessor's modelled time.
 """
 
@@ -266,7 +266,7 @@ def trace_events(log: CoreLog) -> list[dict[str, Any]]:
 def core_trace_json(log: CoreLog) -> bytes:
     """A whole trace in the Chrome format as a file's content."""
     about = {
-        "time": "one microsecond stands for one round of the tile: at most one instruction of each core",
+        "time": "one microsecond is one round of the tile: at most one instruction of each core",
         "rows left out at the beginning": log.dropped,
         "words of the coprocessor left out at the beginning": log.tensix_dropped,
     }

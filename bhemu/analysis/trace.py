@@ -103,7 +103,7 @@ def trace_json(log: Log, timed: Timing) -> bytes:
     content = {
         "traceEvents": trace_events(log, timed),
         "displayTimeUnit": "ms",
-        "otherData": {"time": "one microsecond stands for one modelled cycle", "program": str(log.file or "")},
+        "otherData": {"time": "one microsecond is one modelled cycle", "program": str(log.file or "")},
     }
     return json.dumps(content).encode()
 

@@ -1,4 +1,4 @@
-"""What compiled code knows of a chip: one record, beside those of its tiles."""
+"""The record of a chip for compiled code; each of its tiles has a record of its own."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
 
@@ -28,29 +28,29 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("address", "i8"),  # of this record
         ("tiles", "i8"),  # address of the first tile's record
         # --- time (chip/clock/run.py) ---------------------------------------------------------------------------------
-        ("time", "i8"),  # clocks that have passed, or that of the tile which the host attends to
+        ("time", "i8"),  # clocks that have passed, or that of the tile which the host serves
         ("end", "i8"),  # of the clocks that were asked for
         ("quantum", "i8"),  # clocks that tiles may run ahead of each other, at most
-        ("last_message", "i8"),  # when somebody last changed something in a tile that moves
-        ("current", "i8"),  # tile that the host must attend to
+        ("last_message", "i8"),  # when another tile or the host last changed a tile that moves
+        ("current", "i8"),  # tile that the host must serve
         ("active_count", "i8"),
         ("lone_core", "i8"),  # the only one that runs in the only tile that moves, + 1; 0: not known
         ("order", "i8", (len(CLOCKED),)),  # the active tiles, in the order of their numbers
         ("active", "u1", (len(CLOCKED),)),
-        ("touched", "u1", (len(CLOCKED),)),  # somebody else may have changed it since it moved
-        ("runs", "u1", (len(CLOCKED),)),  # somebody in it could move when it was left
+        ("touched", "u1", (len(CLOCKED),)),  # another tile or the host may have changed it since it moved
+        ("runs", "u1", (len(CLOCKED),)),  # an agent in it could move when it was left
         ("waiting", "u1", (len(CLOCKED),)),  # a NoC request has to wait for another tile: it tries again in each clock
-        ("status", "u1", (len(CLOCKED),)),  # why it stands in the midst of a clock; 0: it does not
+        ("status", "u1", (len(CLOCKED),)),  # why it stopped in the middle of a clock; 0: it did not
         ("local", "i8", (len(CLOCKED),)),  # clocks that it has completed
-        ("moment", "i8", (len(CLOCKED),)),  # round in which it stands in the midst of a clock
+        ("moment", "i8", (len(CLOCKED),)),  # round in which it stopped in the middle of a clock
         ("observer", "i8", (len(CLOCKED),)),  # address of the buffer of the observer (tile/observer.py), 0: none
         # --- tiles on several threads ---------------------------------------------------------------------------------
         ("threads", "i8"),  # that take part, this one included
         ("share_begin", "i8"),  # counts the shares of work that were given out
-        ("share_goal", "i8"),  # clock up to which
-        ("share_count", "i8"),  # so many tiles
-        ("share_next", "i8"),  # from this one on in `order`
-        ("share_done", "i8"),  # shall run, and so many have
+        ("share_goal", "i8"),  # clock up to which tiles of the share run
+        ("share_count", "i8"),  # tiles in the share
+        ("share_next", "i8"),  # place in `order` of the next tile
+        ("share_done", "i8"),  # tiles of the share that have run
         ("share_stop", "i8"),  # no more work comes
         # --- what the host sees (chip/pcie/direct.py) -----------------------------------------------------------------
         ("window_words", "u4", (WINDOWS, 3)),
@@ -66,7 +66,7 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("place_kind", "u1", (WIDTH << X_LSB,)),  # [physical place]: TENSIX, DRAM, or 0
         ("place_index", "i8", (WIDTH << X_LSB,)),  # tile or channel
         ("zeros", "i8"),  # address of a DRAM page of zeros
-        ("page", "i8", (CHANNELS, PAGES)),  # addresses of DRAM pages, 0: nobody has written it
+        ("page", "i8", (CHANNELS, PAGES)),  # addresses of DRAM pages, 0: unwritten
     ],
     align=True,
 )

@@ -2,7 +2,7 @@
 
 One line is one instruction: a mnemonic, then operands in place or as `name=value`, separated by commas. LLK macro calls
 (`TTI_SETADCXX(4, 15, 0)`) and the listings of a disassembler (`ttsetadcxx 4,15,0`) are lines of this language, as is
-everything that `disassemble` prints. Comments start with `;`, `#` or `//`, or stand between `/*` and `*/` in a line.
+everything that `disassemble` prints. Comments start with `;`, `#` or `//`, or are between `/*` and `*/` in a line.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def assemble(text: str) -> int:
     match = _LINE.fullmatch(line)
     if match is None:
         raise AssemblyError(
-            f"{line!r} is not an instruction" if line else "there is no instruction in an empty line",
+            f"{line!r} is not an instruction" if line else "an empty line has no instruction",
             remedy="Write a mnemonic and its operands: SETADCXX CntSetMask=4, x_end2=15, x_start=0.",
         )
     mnemonic = match["mnemonic"]

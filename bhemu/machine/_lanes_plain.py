@@ -1,8 +1,8 @@
 """Lanes as NumPy arrays, for running the units uncompiled; see bhemu/machine/lanes.py for what they mean.
 
-Values are int32 (or int64 after `widen`) arrays, masks are bool arrays; NumPy's operators wrap in silence as the
-lanes do. The arrays are `LaneArray`s, which truncate a scalar operand to the width of the lanes, as compiled lanes do;
-plain NumPy would widen the lanes to an `np.int64` operand, and refuse a Python integer such as 0x80000000.
+Values are int32 (or int64 after `widen`) arrays, masks are bool arrays; NumPy's operators wrap without a warning, as
+the lanes do. The arrays are `LaneArray`s, which truncate a scalar operand to the width of the lanes, as compiled lanes
+do; plain NumPy would widen the lanes to an `np.int64` operand, and refuse a Python integer such as 0x80000000.
 """
 
 from __future__ import annotations

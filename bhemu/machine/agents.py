@@ -1,4 +1,4 @@
-"""Who makes an access: the five RISC-V cores in the order in which a tile steps them (tile T34), and the others."""
+"""Agents that access memory: the five RISC-V cores, in the order in which a tile steps them (tile T34), and others."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ An *entry* is a Python function `f(t, a, b[, c])` on a record of state, a tile's
 fixed C signature `int64 f(tile *, int64, int64[, int64])`. Its machine code is stored under a name that contains a hash
 of the function's module and of every bhemu module and data file that it can reach, of the compiler's versions and of
 the processor: an edit anywhere below an entry gives a new name, so stale code cannot run (design section 1). Numba's
-own cache looks only at the entry's file.
+own cache checks only the entry's file.
 
 With `NUMBA_DISABLE_JIT=1` nothing is compiled and entries are the plain functions.
 """

@@ -1,4 +1,4 @@
-"""Reading configuration fields in compiled code, and who keeps which of them decoded.
+"""Reading configuration fields in compiled code, and which unit keeps which of them decoded.
 
 A field is a tuple (word, least significant bit, mask) from `bhemu.isa.config` / `bhemu.isa.thread`, bound to a
 module-level name so that it is a constant of the compiled code.

@@ -23,9 +23,9 @@ REGISTERS: Final = 33
 IN_RESET: Final = 0
 RUNNING: Final = 1
 BLOCKED: Final = 2
-"""Tries the same access again in each round, and cannot succeed before somebody else has moved."""
+"""Tries the same access again in each round, and cannot succeed before another agent has moved."""
 ASLEEP: Final = 3
-"""Goes round in a loop that changes nothing and reads words that nobody writes (riscv/poll.py)."""
+"""Spins on unchanged memory (riscv/poll.py)."""
 HALTED: Final = 4
 """Stopped by `ebreak`, a debugger or a refusal."""
 
@@ -79,7 +79,7 @@ CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     # --- polling loops (riscv/poll.py) --------------------------------------------------------------------------------
     ("core_loops", "i8", (CORES,)),  # jumps backwards since the last attempt to find one
     ("core_loops_limit", "i8", (CORES,)),  # jumps until the next attempt
-    ("poll_length", "i4", (CORES,)),  # instructions of one turn of the loop; 0 while it is being recorded
+    ("poll_length", "i4", (CORES,)),  # instructions of one iteration of the loop; 0 while it is being recorded
     ("poll_steps", "i4", (CORES,)),  # recorded steps, -1 when nothing is being recorded
     ("poll_since", "i8", (CORES,)),  # round of the loop's first instruction
     ("poll_pc", "u4", (CORES, POLL_STEPS)),
@@ -100,9 +100,9 @@ CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("tensix_state", "i4", ()),  # RUNNING, BLOCKED, or IN_RESET when nothing is queued
     ("sleepers", "i4", ()),  # how many cores are asleep
     ("turn_core", "i4", ()),  # the core whose turn was the last one (tile/turns.py)
-    ("stopped_core", "i4", ()),  # the core that stands at a breakpoint
+    ("stopped_core", "i4", ()),  # the core that is at a breakpoint
     ("interrupts", "i4", ()),  # 1: some interrupt is raised (tile/interrupts.py)
-    ("fault_core", "i4", ()),  # 1 + the core whose instruction is at fault, 0 the coprocessor or nobody
+    ("fault_core", "i4", ()),  # 1 + the core whose instruction is at fault, 0 the coprocessor or none
     ("fault_pc", "u4", ()),
     ("core_ram", "u1", (CORES, LOCAL_RAM)),
 ]

@@ -6,7 +6,7 @@ UNPACKER0: Final = 0
 UNPACKER1: Final = 1
 PACKER: Final = 2
 
-# adc[thread, unit, CH0_X + channel * 4 + dimension]; the carry copy ("_Cr") stands CARRY places further (I.8).
+# adc[thread, unit, CH0_X + channel * 4 + dimension]; the carry copy ("_Cr") is CARRY places further (I.8).
 CH0_X: Final = 0
 CH0_Y: Final = 1
 CH0_Z: Final = 2

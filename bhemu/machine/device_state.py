@@ -1,4 +1,4 @@
-"""State of what surrounds the coprocessor in a tile: reset, mailboxes, buffers, interrupts, NIUs (tile K, N13).
+"""State of the devices around the coprocessor in a tile: reset, mailboxes, buffers, interrupts, NIUs (tile K, N13).
 
 Fields are appended to those of machine/state.py.
 """
@@ -30,8 +30,8 @@ DEVICE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("debug_dr", "u4", (4, 18)),  # debug registers as software has written them
     ("debug_cause", "i4", (4,)),  # bits of the status register that say why the core is paused
     ("debug_hits", "i4", (4,)),  # watchpoints that the instruction in progress hits, one bit each
-    ("debug_half_step", "i4", (4,)),  # 1: one of the two step commands of an instruction has come
-    ("debug_watch", "i4", (5,)),  # [core] other than 0: executes one instruction a turn, under a debugger's eyes
+    ("debug_half_step", "i4", (4,)),  # 1: one of the two step commands of an instruction has been given
+    ("debug_watch", "i4", (5,)),  # [core] other than 0: executes one instruction a turn, watched by a debugger
     ("debug_read_valid", "i4", ()),
     ("debug_read_value", "u4", ()),
     # --- timestamp events (K31) ---------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ DEVICE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     # --- interrupt controller (K22); first index 0 = B, 1 = NC --------------------------------------------------------
     ("pic_enable", "u4", (2, 2)),  # [core, software / hardware]
     ("pic_handling", "u4", (2,)),
-    ("pic_next", "i4", (2,)),  # where the round robin goes on
+    ("pic_next", "i4", (2,)),  # where the round robin continues
     ("pic_software", "u4", (32,)),  # value of each software IRQ, 0 = not raised
     ("pic_hardware", "u4", (4,)),
     ("pic_handler", "u4", (36,)),

@@ -19,7 +19,7 @@ class Kernel(CPUDispatcher):
 
     def __call__(self, *arguments: Any, **named: Any) -> NoReturn:
         """Refuse a call from Python, also one that the Python text of another kernel makes."""
-        raise TypeError(f"{self.py_func.__qualname__} is compiled code for compiled code: call it by an entry")
+        raise TypeError(f"{self.py_func.__qualname__} can only be called from compiled code: call it through an entry")
 
 
 def _compile(function: Any, options: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""A NoC request: what an initiator's registers said when a store to CMD_CTRL started it, and how far it has come.
+"""A NoC request: what an initiator's registers said when a store to CMD_CTRL started it, and its progress.
 
 `t.noc_request[4 * NoC + initiator]`. Only requests in which another node takes part go through the states; what a tile
 does with itself ends within the store (tile/noc/transfer.py).
@@ -44,7 +44,7 @@ NOC_REQUEST: Final[np.dtype[Any]] = np.dtype(
         ("from_register", "i8"),  # 1: `source` is the address of a register, if its end is a tile,
         ("to_register", "i8"),  # 1: and so is `target`
         ("operand", "i8"),  # AT_DATA
-        ("word", "i8"),  # the same, or a word on its way from or to a register
+        ("word", "i8"),  # the same, or a word in flight from or to a register
         ("exclude", "i8"),  # BRCST_EXCLUDE
     ]
 )

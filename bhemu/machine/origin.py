@@ -12,7 +12,7 @@ from typing import Any, Final
 from numba.extending import register_jitable
 
 DEBUG_PORT_LINE: Final = 0x7FFFFFFF
-"""Stands for the program line of words that a debugger pushed through the debug port (tile K4)."""
+"""Takes the place of the program line for words that a debugger pushed through the debug port (tile K4)."""
 
 
 @register_jitable

@@ -191,7 +191,7 @@ PACKER: Final[np.dtype[Any]] = section(
         ("edge_maps", "i8", (len(EDGE_MAPS.attributes),)),
         ("edge_mask", "i4", (16, 16)),  # [Z & 15, Y & 15] column mask
         ("group", "u4", (16,)),  # intermediate datums that wait for a whole group
-        ("row", "u4", (16,)),  # the row in work
+        ("row", "u4", (16,)),  # the row in progress
         ("zero_counts", "u1", (32,)),  # zeros behind each augmented datum of the open group of 32
         ("acc_tile_size", "i8", (3,)),  # [thread] 16-byte units
         ("histogram", "u1", (32,)),

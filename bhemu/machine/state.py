@@ -78,13 +78,13 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("settings_mixed", "u4", ()),
     ("settings", "u4", (10, 32)),  # [row, lane]
     # --- instructions that SFPLOADMACRO has scheduled (tensix/vector_queue.py) ----------------------------------------
-    ("macro_pending", "i8", ()),  # 0: nothing is scheduled and nobody need care about macros
+    ("macro_pending", "i8", ()),  # 0: nothing is scheduled, and macros need no checks
     ("macro_counted", "i8", ()),  # slots that count instructions instead of cycles
     ("macro_head", "i4", ()),  # slot of delay 0
     ("macro_word", "u4", (4, 9, 32)),  # [sub-unit, slot, lane] templates; slot 8 = due in the cycle in progress
     ("macro_operands", "u4", (4, 9, 32)),
     ("macro_thread", "i4", (4, 9)),
-    ("macro_cycle", "i4", ()),  # 1 from the begin to the end of a cycle with macros
+    ("macro_cycle", "i4", ()),  # 1 from the beginning to the end of a cycle with macros
     ("macro_resume", "i4", ()),  # first thread that has its turn, in a cycle that the host had to interrupt
     ("macro_counts", "i4", ()),  # this cycle's first vector instruction counts delays down
     ("macro_taken", "i4", ()),  # sub-units, one bit each, that a scheduled instruction uses in this cycle
@@ -93,7 +93,7 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("macro_rest_next", "i4", ()),  # and in the next one
     ("macro_enabled", "u4", ()),  # lanes enabled when the cycle began
     ("macro_before", "u4", (17, 32)),  # LRegs when the cycle began, which all its instructions read
-    ("macro_after", "u4", (17, 32)),  # and those that the next cycle shall find
+    ("macro_after", "u4", (17, 32)),  # and those that the next cycle will read
     ("macro_late", "u4", (17, 32)),  # results that take two cycles
     ("macro_late_lanes", "u4", (17,)),
     # --- sync unit ------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("fault_thread", "i4", ()),
     ("fault_word", "u4", ()),
     ("fault_line", "i4", ()),
-    ("fault_scheduled", "i4", ()),  # 1: the word is no word of the thread, SFPLOADMACRO scheduled it
+    ("fault_scheduled", "i4", ()),  # 1: the word is not one of the thread's, SFPLOADMACRO scheduled it
     ("allow_open", "i4", ()),  # the user accepts recommended choices where no source settles a case
     ("open_used", "i8", (16,)),  # fault codes of open cases that were executed, 0 = free slot
     *CORE_FIELDS,

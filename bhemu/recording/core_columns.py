@@ -1,4 +1,4 @@
-"""Rows that the recorder of a tile with RISC-V cores writes, and the buffer that compiled code writes them to.
+"""Rows of the recorder of a tile with RISC-V cores, and the buffer that compiled code writes them to.
 
 The buffer is one array of int64: first the part of `recorder.py` for words of the coprocessor, then what is laid out
 here: a header, a block for each core, the rows, and two tables with a count for each word of L1.

@@ -2,7 +2,7 @@
 
 The model is a lower bound: one instruction enters EX1 in each cycle, in order, when its operands are known. Every
 branch is predicted, every fetch hits the instruction cache, every load from L1 hits the L0 data cache, stores coalesce,
-and nobody contends for L1. What an instruction waits for (a FIFO, a mailbox, TTSync) is no part of it.
+and L1 has no contention. What an instruction waits for (a FIFO, a mailbox, TTSync) is not part of it.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated"

@@ -1,4 +1,4 @@
-"""What a recorded run of a tile with RISC-V cores leaves behind, and names for its addresses."""
+"""The log of a recorded run of a tile with RISC-V cores, and names for its addresses."""
 
 from __future__ import annotations
 

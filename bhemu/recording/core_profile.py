@@ -1,7 +1,7 @@
 """Where the cores' instructions and rounds went: by function, by source line, by what was waited for.
 
 What is counted is exact for the tile's schedule (tile rule T34): in a round each core executes at most one instruction,
-and a round in which the coprocessor executes something takes no time. That is no time of silicon; the only such figure
+and a round in which the coprocessor executes something takes no time. That is not time on silicon; the only such figure
 here is the lower bound of core_figures.py.
 """
 

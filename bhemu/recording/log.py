@@ -1,6 +1,6 @@
-"""What a recorded run leaves behind: a row for each word that passed its gate, and what the RISC-V cores did beside.
+"""The log of a recorded run: a row for each word that passed its gate, and what the RISC-V cores did.
 
-Rows stand in the order in which the functional machine executed them. The columns of a row hold the state that the
+Rows are in the order in which the functional machine executed them. The columns of a row hold the state that the
 instruction found, as far as the timing model and the hazard check need it.
 """
 

@@ -22,7 +22,7 @@ AMOMIN, AMOMAX, AMOMINU = NUMBER["amomin.w"], NUMBER["amomax.w"], NUMBER["amomin
 MISALIGNED: Final = fault(
     "riscv.amo-misaligned",
     UndefinedBehavior,
-    "an atomic operation at {0:#x}, which is no multiple of 4",
+    "a misaligned atomic operation at {0:#x}",
     remedy="align the word",
     rule="tile T5",
 )

@@ -69,7 +69,7 @@ VECTOR: Final = fault(
     "riscv.csr-vector",
     Unimplemented,
     "CSR {0:#x} belongs to the vector extension (V), which bhemu does not have",
-    remedy="compile without V; vectors are the coprocessor's business",
+    remedy="compile without V; the coprocessor has the vector unit",
     rule="tile T7",
 )
 PERFORMANCE: Final = fault(

@@ -1,4 +1,4 @@
-"""Words that are no instruction of the baby cores: of which extension they are, and what to use instead (tile E1)."""
+"""Words that are not instructions of the baby cores: their extension, and what to use instead (tile E1)."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
@@ -17,7 +17,7 @@ def _declare(name: str, what: str, remedy: str, rule: str, error: type[BhemuErro
 
 NO_INSTRUCTION: Final = _declare(
     "illegal",
-    "is no instruction of the baby cores",
+    "is not an instruction of the baby cores",
     "compile for RV32IM with Zaamo, Zba and Zbb; or the core has run into data",
     "tile T1",
 )

@@ -2,7 +2,7 @@
 
 Whatever needs more than that leaves the loop: accesses to other addresses and `.ttinsn` (made by tile/memory_map.py),
 and the instructions of slow.py. The schedule (tile/schedule.py) decides how far a core may run: up to `round_goal`, and
-up to `round_horizon` where it touches what others share.
+up to `round_horizon` where it touches shared state.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc, var-annotated"
@@ -33,7 +33,7 @@ FAULTED: Final = 3
 LOOPS: Final = 4
 """It has jumped backwards `core_loops_limit` times."""
 STOPPED: Final = 5
-"""It stands at a breakpoint."""
+"""It is at a breakpoint."""
 
 WORD: Final = 0xFFFFFFFF
 RAM_BASE: Final = LOCAL_RAM_BASE
@@ -43,14 +43,14 @@ _SIGN: Final = 1 << 31
 BAD_PC: Final = fault(
     "riscv.pc",
     UndefinedBehavior,
-    "the core jumps to {0:#x}, which is no aligned address in L1 (0..{1:#x}); it came from {2:#x}",
-    remedy="instructions are fetched from L1 only; look at the return address and at function pointers",
+    "the core jumps to {0:#x}, which is not an aligned address in L1 (0..{1:#x}); it came from {2:#x}",
+    remedy="instructions are fetched from L1 only; check the return address and function pointers",
     rule="tile T21",
 )
 MISALIGNED: Final = fault(
     "riscv.misaligned",
     NonContractualBehavior,
-    "an access of {1} bytes at {0:#x}, which is no multiple of their number",
+    "a misaligned {1}-byte access at {0:#x}",
     remedy="align the data to its size (-mstrict-align); packed structures need byte accesses",
     rule="tile T27",
 )

@@ -65,7 +65,7 @@ RESERVED_ROUNDING: Final = fault(
 MISALIGNED: Final = fault(
     "riscv.float-misaligned",
     NonContractualBehavior,
-    "flw or fsw at {0:#x}, which is no multiple of 4",
+    "a misaligned flw or fsw at {0:#x}",
     remedy="align the data to 4 bytes",
     rule="tile T27",
 )

@@ -1,8 +1,8 @@
-"""Polling loops: a core that goes round without changing anything sleeps until a word that it reads changes.
+"""Polling loops: a core that spins without changing anything sleeps until a word that it reads changes.
 
 A turn of the loop is recorded an instruction at a time: registers before each, and the words that are read. If the
 turn has changed no register and stored nothing, and the words still hold what was read, then all further turns are the
-same, and where the core stands in a later round is plain arithmetic. So sleeping is never observable, except in speed.
+same, and where the core is in a later round is plain arithmetic. So sleeping is never observable, except in speed.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"

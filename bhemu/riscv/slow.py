@@ -26,7 +26,7 @@ NO_HANDLER: Final = fault(
     "riscv.mret",
     UndefinedBehavior,
     "mret outside of an interrupt handler",
-    remedy="it ends a handler that the interrupt controller has started, on cores B and NC",
+    remedy="it ends a handler that the interrupt controller has entered, on cores B and NC",
     rule="tile T9, K24",
 )
 

@@ -41,7 +41,7 @@ SETDVALID_FORMAT = fault(
 ALREADY_VALID = fault(
     "adc.already-valid",
     NonContractualBehavior,
-    "Src{0:c} bank {1} is handed to the matrix unit, which owns it already",
+    "Src{0:c} bank {1} is handed to the matrix unit, which already owns it",
     remedy="wait until the matrix unit has given the bank back (STALLWAIT conditions C5 and C6)",
     rule="U11",
 )

@@ -28,7 +28,7 @@ _LETTER_A: Final = ord("A")  # a fault's values are integers: the file's letter 
 BANK_NOT_VALID = fault(
     "banks.not-valid",
     NonContractualBehavior,
-    "Src{0:c} bank {1} is given back to the unpackers, which own it already",
+    "Src{0:c} bank {1} is given back to the unpackers, which already own it",
     remedy="give a bank back once, after an unpacker has handed it over (STALLWAIT conditions C7 and C8 wait for that)",
     rule="math F28",
 )
@@ -57,7 +57,7 @@ def can_hand_back(t, thread, mask_ab):
     """True when `hand_back` with the same arguments would be DONE; records the refusal otherwise.
 
     Instructions that change more than the banks call it first, so that a refusal leaves the state as it was. Words from
-    the debug port are never refused: debuggers look at both banks in turn, whoever owns them.
+    the debug port are never refused: debuggers read both banks in turn, whichever unit owns them.
     """
     if t.gate_line[thread] == DEBUG_PORT_LINE:
         return True

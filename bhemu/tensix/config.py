@@ -1,7 +1,7 @@
 """Configuration unit: everything that writes Config and ThreadConfig (I.10, I.11).
 
 Every path, a core's store through the memory map included, writes Config through `write_config`, so that shared words,
-words that act when written and the units' decoded copies are looked after in one place.
+words that act when written and the units' decoded copies are handled in one place.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"

@@ -60,7 +60,7 @@ def ensure_handlers(opcodes: Iterable[int]) -> None:
             row = BY_OPCODE[opcode]
             if row is None:
                 raise UndefinedBehavior(
-                    f"opcode {opcode:#04x} is no Blackhole instruction",
+                    f"opcode {opcode:#04x} is not a Blackhole instruction",
                     remedy="check the word: .ttinsn words in a RISC-V stream are rotated left by two bits",
                 )
             raise Unimplemented(f"{row.mnemonic} is not built yet", remedy="`bhemu support` lists what is")

@@ -31,7 +31,7 @@ STREAM_BYTES: Final = region("overlay").step
 BELOW_MMIO = fault(
     "mmio.below",
     UndefinedBehavior,
-    "address {0:#x} is below {1:#x}, where the coprocessor reaches nothing",
+    "address {0:#x} is below {1:#x}, where nothing is mapped for the coprocessor",
     remedy=f"the scalar unit reaches MMIO from {MMIO_FIRST:#x} up; use LOADIND and STOREIND for L1",
     rule="I.11",
 )

@@ -53,7 +53,7 @@ _BIAS_INCR_USED: Final = 3
 AB2_SET = fault(
     "rwc.ab2",
     MissingSpecification,
-    "address modifier {0} has ADDR_MOD_AB2 = {1:#x}, whose effect nobody documents",
+    "address modifier {0} has ADDR_MOD_AB2 = {1:#x}, whose effect is undocumented",
     remedy="leave ADDR_MOD_AB2 at 0, or allow open choices to have it ignored",
     rule="math R3",
 )

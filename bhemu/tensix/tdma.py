@@ -111,7 +111,7 @@ NO_COMMAND = fault(
 MOVER_NUMBER = fault(
     "tdma.mover-number",
     MissingSpecification,
-    "command {0:#010x} names a mover other than 0: no source says that there is one",
+    "command {0:#010x} names a mover other than 0: no source says that another mover exists",
     remedy="clear bits 30:8 of a move with parameters",
     rule="tile K30",
 )

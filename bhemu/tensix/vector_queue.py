@@ -1,11 +1,11 @@
-"""What SFPLOADMACRO has scheduled, and how regular vector instructions live beside it (math V.7).
+"""What SFPLOADMACRO has scheduled, and its interaction with regular vector instructions (math V.7).
 
 Nothing here executes an instruction: `tensix/vector/macro.py` fills the queue, `tensix/vector/cycle.py` runs
-what is due. This module stands below the vector unit, because the wrapper of every vector instruction and the wait
+what is due. This module is below the vector unit, because the wrapper of every vector instruction and the wait
 gate ask it.
 
 Each of the sub-units simple, MAD, round and store has a ring of eight slots, one a delay, and each lane of a slot has
-its own template, since templates and sequences may differ by lane. A word of 0 is no instruction.
+its own template, since templates and sequences may differ by lane. A word of 0 means no instruction.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"

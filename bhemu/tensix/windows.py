@@ -65,7 +65,7 @@ UNMAPPED: Final = _fault_of_each_core(
 UNALIGNED: Final = _fault_of_each_core(
     "unaligned",
     UndefinedBehavior,
-    "accesses {1} bytes at {0:#x}, which is no multiple of their number",
+    "accesses {1} bytes at {0:#x}, a misaligned access",
     remedy="align the address to the width of the access",
     rule="tile T27",
 )

@@ -1,4 +1,4 @@
-"""What a core hands over in its turn: accesses to what it shares with others, `.ttinsn`, and slow instructions."""
+"""What a core hands over in its turn: accesses to shared devices, `.ttinsn`, and slow instructions."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc"
 
@@ -28,8 +28,8 @@ NO_FUSING: Final = 1 << 18
 NC_PUSHES: Final = fault(
     "core.nc-push",
     UndefinedBehavior,
-    "core NC executes .ttinsn {0:#010x}, and has no way to the coprocessor",
-    remedy="push from core B or a T core; or allow open choices, with which NC then stands still until it is reset",
+    "core NC executes .ttinsn {0:#010x}, but is not connected to the coprocessor",
+    remedy="push from core B or a T core; or allow open choices, with which NC stops until it is reset",
     rule="tile T11",
 )
 """It is a store to an address where NC has nothing (T10, T24), and such a store may block for ever (T25)."""

@@ -4,8 +4,8 @@ Configuration, GPRs and TDMA-RISC are tracked as wholes. A store waits while an 
 not passed its gate, a load while one that writes it has not. That an instruction waits for an access before it needs
 nothing: cores execute in order, and an access is complete before the next instruction.
 
-On silicon a load is held back only when a fence stands between the push and the load (a hardware bug). Here it always
-is: a program without the fence gets the value that program order asks for, which silicon may give it or not.
+On silicon a load is held back only when there is a fence between the push and the load (a hardware bug). Here it always
+is: a program without the fence gets the value of program order, which silicon may or may not give.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -63,7 +63,7 @@ def _tables() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """By opcode: what an instruction reads or writes, and what it writes."""
     for name in _USES:
         if name not in INSTRUCTIONS:
-            raise RuntimeError(f"auto TTSync knows {name}, which is no instruction")
+            raise RuntimeError(f"auto TTSync knows {name}, which is not an instruction")
     uses, writes = np.zeros(256, np.int64), np.zeros(256, np.int64)
     for row in BY_OPCODE:
         if row is not None:

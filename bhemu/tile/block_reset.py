@@ -3,7 +3,7 @@
 What a block forgets when its bit is set or cleared is done here. Between the two its state is as reset has left it, but
 bhemu does not stop it from working: software that lets a block work while it is held in reset finds silicon dropping
 instructions. The bits without an effect below (unpackers, mover, glue, automatic TTSync) abort what is in flight, and
-nothing ever is when a register is stored to.
+here nothing is in flight when a register is stored to.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"

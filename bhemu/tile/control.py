@@ -1,6 +1,6 @@
 """Control, debug and status registers of the tile (tile K31 to K42).
 
-control_registers.py says what becomes of each. Here are those that act; what hides behind the debug ports is in
+control_registers.py says what an access to each does. Registers that act are here; what the debug ports reach is in
 debug_ports/ and injection.py.
 """
 

@@ -1,4 +1,4 @@
-"""What becomes of an access to each register of the control, debug and status block (tile K31).
+"""What an access does to each register of the control, debug and status block (tile K31).
 
 The table of `bhemu.isa.tile_registers` says which registers there are and of which kind each is. One that acts is
 handled in control.py or the module that it names.

@@ -169,7 +169,7 @@ class Cores:
         self.pusher: Callable[[int, int], int] = self._likely_pusher
         """Which core pushed a word to a thread from a pc, the thread's own or B; the loader replaces it."""
         self.observer: Observer | None = None
-        """Who looks at everything that the tile executes; `observe` sets it."""
+        """The observer of everything that the tile executes; `observe` sets it."""
         self._observed: Callable[[Observer | None], None] = lambda observer: None
 
     @property
@@ -343,7 +343,7 @@ class Cores:
             )
         if self.attempt(place, agent, address, size) == WAIT:
             raise UndefinedBehavior(
-                f"the access to {address:#x} waits for somebody else, and the host cannot wait",
+                f"the access to {address:#x} would block; host accesses cannot block",
                 remedy="let the tile's clock run first",
             )
 

@@ -12,7 +12,7 @@ thread (Config RISC_DEST_ACCESS_CTRL_SEC):
     5    8 bits, integer               Dst16b[1024][16], 1 byte              magnitude and sign to two's complement
 
 Rows are the logical rows of every other unit: remap_addrs and swizzle_32b permute all views alike (rules I.3). A store
-makes its row valid; loads do not ask (K47).
+makes its row valid; loads ignore the flag (K47).
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"

@@ -1,4 +1,4 @@
-"""Refusals that more than one part of the tile raises."""
+"""Refusals that several parts of the tile raise."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 

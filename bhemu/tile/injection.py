@@ -42,7 +42,7 @@ MOP_INJECTED: Final = fault(
     "injection.mop",
     UndefinedBehavior,
     "the debug port pushes MOP {1:#010x} to thread {0}: its words enter behind the MOP expander",
-    remedy="inject the words that the MOP stands for",
+    remedy="inject the words that the MOP expands to",
     rule="tile K3, K4",
 )
 

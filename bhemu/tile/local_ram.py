@@ -1,7 +1,7 @@
 """Local RAMs at their own and at their second addresses, and the program counter snapshots (tile T19, T20, T24).
 
-Cores reach their own local RAM without the memory map (riscv/execute.py); the first functions are for those who access
-memory as a core does.
+Cores reach their own local RAM without the memory map (riscv/execute.py); the first functions are for agents that
+access memory as a core does.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"

@@ -1,4 +1,4 @@
-"""The memory map above L1: who may access what, and which device answers (tile T24 to T28).
+"""The memory map above L1: which agent may access what, and which device answers (tile T24 to T28).
 
 `device_load` and `device_store` serve cores, the coprocessor and the NoC. Address windows of the coprocessor are in
 tensix/windows.py, registers that it shares with the cores in tensix/mmio.py.
@@ -68,8 +68,8 @@ def _fault_of_each_agent(reason: str, text: str, *, remedy: str, rule: str) -> t
 
 UNMAPPED: Final = _fault_of_each_agent(
     "unmapped",
-    "accesses {0:#x}, where it sees nothing: silicon may hang for ever",
-    remedy=f"look at the memory map (tile T24): L1 below {L1_SIZE:#x}, local RAM from {OWN_RAM_FIRST:#x}, "
+    "accesses {0:#x}, which is unmapped for it: silicon may hang",
+    remedy=f"see the memory map (tile T24): L1 below {L1_SIZE:#x}, local RAM from {OWN_RAM_FIRST:#x}, "
     f"registers from {TDMA_FIRST:#x}",
     rule="tile T24, T25",
 )
@@ -82,7 +82,7 @@ NARROW: Final = _fault_of_each_agent(
 NO_STORE: Final = _fault_of_each_agent(
     "read-only",
     "stores to {0:#x}, which can only be loaded",
-    remedy="the program counters of the cores can be watched, not set",
+    remedy="the program counters of the cores can be read, not set",
     rule="tile T24",
 )
 NO_LOAD: Final = _fault_of_each_agent(

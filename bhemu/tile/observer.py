@@ -1,4 +1,4 @@
-"""Who looks at the agents of a tile, from inside of its schedule (schedule.py)."""
+"""Observers of a tile's agents, called from inside its schedule (schedule.py)."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
 
@@ -17,7 +17,7 @@ from bhemu.tensix.frontend.observer import NOBODY_LOOKS, WordObserver, never_ful
 ENTRY: Final = 0
 """Address of the compiled function that advances the tile, `f(t, table, log)`."""
 HOW: Final = 1
-"""What it shall do (schedule.py)."""
+"""What it is to do (schedule.py)."""
 RESERVED: Final = 2
 
 

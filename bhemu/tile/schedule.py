@@ -4,9 +4,9 @@ In a round each running core executes one instruction, in the order B, T0, T1, T
 coprocessor at most one. A round in which the coprocessor executed something takes no time; any other round takes one
 clock of the tile.
 
-That order is kept exactly, but not by visiting everybody in each round. An agent whose turn it is runs ahead of the
+That order is kept exactly, but not by visiting every agent in each round. An agent whose turn it is runs ahead of the
 others on what is its own (registers, local RAM), up to the round before another agent's next turn where it touches what
-they share (`round_horizon`). Who waits for others (BLOCKED) or polls (ASLEEP) is passed over until somebody has moved.
+they share (`round_horizon`). An agent that is BLOCKED or polls (ASLEEP) is skipped until another agent has moved.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc, call-arg, var-annotated"
@@ -52,7 +52,7 @@ CORE_FAULTED: Final = 1
 NEEDS_HANDLER: Final = 2
 """The host must compile a handler or fill a place of the table, and call again."""
 AT_BREAKPOINT: Final = 3
-"""A core stands at a breakpoint: `stopped_core`."""
+"""A core is at a breakpoint: `stopped_core`."""
 TENSIX_FAULTED: Final = 4
 NOC_REQUEST: Final = 6
 """The tile's NoC request `noc_pending` must be carried out before the tile can go on."""
@@ -254,14 +254,14 @@ def _begin_clocks(t, clocks):
 GO_ON: Final = 0
 """Advance to the goal: what is left of a call that returned early."""
 GO_ON_CHANGED: Final = 1
-"""The same; somebody else has changed the tile."""
+"""The same; the host or another tile has changed the tile."""
 GO_ON_ROUND: Final = 2
 """Advance by one round, or to the goal. A round in which the coprocessor executes something takes no time, so one clock
 may hold many rounds, and a debugger that could only let clocks pass would not see what happens in them."""
 BEGIN_ROUND: Final = 3
 """Begin a clock, and do the same."""
 LOOK: Final = 4
-"""Let the observer look at the tile."""
+"""Let the observer watch the tile."""
 AFTER_RUN: Final = 8
 """+ core + 8 * why it has left its loop: finish its turn, and advance to the goal."""
 

@@ -44,7 +44,7 @@ NOTHING_THERE: Final = tuple(
     fault(
         f"sync_window.nothing.{name.lower()}",
         UndefinedBehavior,
-        f"{AGENTS[name]} accesses {{0:#x}}, where its window of PCBuf, TTSync and semaphores has nothing",
+        f"{AGENTS[name]} accesses {{0:#x}}, which is unmapped in its window of PCBuf, TTSync and semaphores",
         remedy=f"PCBuf {SYNC_BASE:#x}, CoprocessorDone {address_of('sync', 'COPROCESSOR_DONE'):#x}, MOPExpanderDone "
         f"{address_of('sync', 'MOP_DONE'):#x}, semaphores from {address_of('sync', 'SEMAPHORE'):#x}",
         rule="tile T24",

@@ -47,24 +47,24 @@ HOST = {
     "peek(11, 0, 0)": ("UnimplementedFunctionality", "PCIe tile 11-0: an access to 0x0"),
     "poke(8, 27, 0, b'1234')": ("UnimplementedFunctionality", "L2CPU tile 8-9: an access to 0x0"),
     "poke(1, 2, 0x200000, b'1234')": ("UndefinedBehavior", "Tensix tile 1-2: 4 bytes at 0x200000, L1 ends at 0x180000"),
-    "peek(8, 0, 0x20000000)": ("UndefinedBehavior", "ARC tile 8-0: 4 bytes at 0x20000000, where nothing is"),
+    "peek(8, 0, 0x20000000)": ("UndefinedBehavior", "ARC tile 8-0: 4 bytes at 0x20000000, which is unmapped"),
     "peek(8, 0, 0x80000000)": ("UnimplementedFunctionality", "ARC tile 8-0: register 0x80000000 is not built"),
     "peek(20, 25, 0xFFB14000)": ("UnimplementedFunctionality", "Ethernet tile 1-1: register 0xffb14000 is not built"),
     # where only the tile's own cores see something, and would wait for it
-    "peek(1, 2, 0xFFEC0000)": ("UndefinedBehavior", "the host accesses 0xffec0000, where it sees nothing"),
-    "poke(1, 2, 0xFFE40000, bytes(4))": ("UndefinedBehavior", "the host accesses 0xffe40000, where it sees nothing"),
-    "peek(1, 2, 0xFFBD8000)": ("UndefinedBehavior", "the host accesses 0xffbd8000, where it sees nothing"),
+    "peek(1, 2, 0xFFEC0000)": ("UndefinedBehavior", "the host accesses 0xffec0000, which is unmapped"),
+    "poke(1, 2, 0xFFE40000, bytes(4))": ("UndefinedBehavior", "the host accesses 0xffe40000, which is unmapped"),
+    "peek(1, 2, 0xFFBD8000)": ("UndefinedBehavior", "the host accesses 0xffbd8000, which is unmapped"),
     # over the end of a tile's memory
     "peek(1, 2, 0x17FFFC, 8)": ("UndefinedBehavior", "Tensix tile 1-2: 8 bytes at 0x17fffc, L1 ends at 0x180000"),
     "poke(16, 11, 0x17FFFF, bytes(2))": ("UndefinedBehavior", "Tensix tile 16-11: 2 bytes at 0x17ffff, L1 ends at"),
-    "peek(8, 0, 0x1007FFFC, 8)": ("UndefinedBehavior", "ARC tile 8-0: 8 bytes at 0x1007fffc, where nothing is"),
+    "peek(8, 0, 0x1007FFFC, 8)": ("UndefinedBehavior", "ARC tile 8-0: 8 bytes at 0x1007fffc, which is unmapped"),
     "peek(20, 25, 0x7FFFC, 8)": ("UndefinedBehavior", "Ethernet tile 1-1: 8 bytes at 0x7fffc, L1 ends at 0x80000"),
     "peek(17, 12, 0x1_0000_0000)": ("UndefinedBehavior", "4 bytes at 0x100000000, a channel has 4 GiB"),
     "peek(1, 2, 0xFFB12FFE)": ("UndefinedBehavior", "where there are registers of 4 bytes"),
     # over the end of a window, of BARs, and what lies between
-    "peek(17, 12, 0x1FFFFC, 8)": ("NonContractualBehavior", "reach over the end of window 0"),
-    "read(aim(203, 17, 12, 0) + 0xFFFFFFFC, 8)": ("NonContractualBehavior", "reach over the end of window 203"),
-    "read(aim(0, 1, 2, 0), 1 << 22)": ("NonContractualBehavior", "4194304 bytes at 0x100000000 reach over the end"),
+    "peek(17, 12, 0x1FFFFC, 8)": ("NonContractualBehavior", "reach past the end of window 0"),
+    "read(aim(203, 17, 12, 0) + 0xFFFFFFFC, 8)": ("NonContractualBehavior", "reach past the end of window 203"),
+    "read(aim(0, 1, 2, 0), 1 << 22)": ("NonContractualBehavior", "4194304 bytes at 0x100000000 reach past the end"),
     "read(BAR4 + (32 << 30), 4)": ("UndefinedBehavior", "nothing is built at PCI address 0x1000000000"),
     "read(BAR0 + (512 << 20) - 4, 4)": ("ConfigurationError", "nothing is built at PCI address 0x11ffffffc"),
     "read(BAR2 + 0x800, 4)": ("ConfigurationError", "nothing is built at PCI address 0x120000800"),
@@ -139,17 +139,17 @@ CORE: dict[str, tuple[dict[str, int], str, str]] = {
     "multicast over DRAM": (
         MULTICASTS | {"back_hi": rectangle((1, 2), (17, 12))},
         "UndefinedBehavior",
-        "of the rectangle is no Tensix tile (DRAM)",
+        "of the rectangle is not a Tensix tile (DRAM)",
     ),
     "multicast over Ethernet": (
         MULTICASTS | {"back_hi": rectangle((20, 25), (21, 25))},
         "UndefinedBehavior",
-        "of the rectangle is no Tensix tile (Ethernet)",
+        "of the rectangle is not a Tensix tile (Ethernet)",
     ),
     "multicast with a corner in column 8": (
         MULTICASTS | {"back_hi": rectangle((1, 2), (8, 3))},
         "UndefinedBehavior",
-        "of the rectangle is no Tensix tile (L2CPU)",
+        "of the rectangle is not a Tensix tile (L2CPU)",
     ),
     "multicast read": (
         READS | {"target_hi": rectangle((1, 2), (3, 3)), "ctrl": READ | MULTICAST},
@@ -192,7 +192,7 @@ def test_an_unknown_instruction_of_the_coprocessor(library: Path) -> None:
     code = assemble("li a1, 0xFFE40000\nli a0, 0x1234\nsw a0, 0(a1)\nstop: j stop\n")
     words = struct.unpack(f"<{len(code) // 4}I", code)
     ended = run_client(library, f"init(); release_b({list(words)}); clock({CLOCKS}); print('nothing was refused')")
-    text = "opcode 0x00 is no Blackhole instruction"
+    text = "opcode 0x00 is not a Blackhole instruction"
     check_contract(ended.status, ended.out, "UndefinedBehavior", "libttsim_clock", text)
     pc = 4 * (len(words) - 2)
     assert f"  pushed by core B at 0x{pc:05x}" in ended.out.splitlines()

@@ -452,7 +452,7 @@ REFUSALS = {
     "multicast with DRAM": (
         {**TO_B, "ctrl": WRITE | MULTICAST, "back_hi": rectangle((2, 2), (9, 3))},
         UndefinedBehavior,
-        "9-3 .*no Tensix",
+        "9-3 .*not a Tensix",
     ),
     "atomic to DRAM": (
         {"ctrl": ATOMIC, "target": 0, "target_hi": at(17, 12), "back_hi": at(*A), "length": INCREMENT},

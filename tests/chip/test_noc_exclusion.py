@@ -145,5 +145,5 @@ def test_fields_that_no_source_explains_are_refused(bits: int) -> None:
 
 def test_exclusion_of_a_rectangle_over_the_edge_is_refused() -> None:
     over_the_edge = rectangle((15, 3), (2, 4))
-    with pytest.raises(Unimplemented, match="over the edge"):
+    with pytest.raises(Unimplemented, match="wraps around the edge"):
         run({SENDER: multicast(0, exclusion((16, 3), 1, 1, 0), back_hi=over_the_edge)})

@@ -49,7 +49,7 @@ def kernel(tmp_path: Path) -> Any:
     ("core", "text", "words"),
     [
         ("B", "nop\n.word 0xffffffff", ("UndefinedBehavior", "core B", "0x00004 _start+0x4", "0xffffffff")),
-        ("T1", "li t0, 0x20001\nsw t0, 0(t0)", ("core T1", "0x0a008 _start+0x8", "0x20001", "no multiple")),
+        ("T1", "li t0, 0x20001\nsw t0, 0(t0)", ("core T1", "0x0a008 _start+0x8", "0x20001", "misaligned")),
         ("NC", "li t0, 0xffe40000\nsw t0, 0(t0)", ("core NC", "0x12004 _start+0x4", "0xffe40000")),
         ("B", "addi sp, sp, -16\nsw ra, 12(sp)", ("core B", "_start+0x4", "sp is 0xfffffff0, in no memory")),
         ("T2", "li t0, 0xffb01000\nsw t0, 0(t0)", ("core T2", "0xffb01000")),

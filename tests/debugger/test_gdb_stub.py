@@ -164,7 +164,7 @@ def test_ends_of_a_run() -> None:
         assert "nobody can move" in client.console
         assert "halted" not in client.monitor("resume T0")
         assert client.ask("c") == "T04thread:2;"
-        assert "no multiple" in client.console
+        assert "misaligned" in client.console
 
 
 def test_ctrl_c_interrupts_a_run() -> None:

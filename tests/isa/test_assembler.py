@@ -136,8 +136,8 @@ def test_an_error_in_a_program_names_the_line() -> None:
 @pytest.mark.parametrize(
     ("text", "message", "remedy"),
     [
-        ("", "no instruction in an empty line", "Write a mnemonic"),
-        ("# nothing", "no instruction in an empty line", "Write a mnemonic"),
+        ("", "an empty line has no instruction", "Write a mnemonic"),
+        ("# nothing", "an empty line has no instruction", "Write a mnemonic"),
         ("SETADCXX(4", "'SETADCXX(4' is not an instruction", "Write a mnemonic"),
         ("4, 15", "'4, 15' is not an instruction", "Write a mnemonic"),
         ("NOP NOP", "NOP operand 1 'NOP' is not a number", "decimal"),

@@ -80,7 +80,7 @@ def test_division_corner_cases(a: int, b: int, div: int, divu: int, rem: int, re
 @pytest.mark.parametrize(("instruction", "offset"), [("lh", 1), ("lhu", 3), ("lw", 2), ("sh", 1), ("sw", 1), ("lw", 3)])
 def test_misaligned_accesses_are_refused_and_change_nothing(instruction: str, offset: int, base: int) -> None:
     tile = machine(f"li s0, {base}\nli a0, 77\n{instruction} a0, {offset}(s0)")
-    with pytest.raises(NonContractualBehavior, match=f"at {base + offset:#x}, which is no multiple"):
+    with pytest.raises(NonContractualBehavior, match=f"misaligned .* at {base + offset:#x}"):
         tile.clock(10)
     assert int(tile.cores["B"].x[10]) == 77
     assert tile.cores["B"].state == "halted"
@@ -132,7 +132,7 @@ def test_atomics(name: str, old: int, operand: int, new: int) -> None:
 
 
 def test_atomics_elsewhere_are_refused() -> None:
-    with pytest.raises(UndefinedBehavior, match="no multiple of 4"):
+    with pytest.raises(UndefinedBehavior, match="misaligned atomic"):
         machine(f"li s0, {SCRATCH + 2}\namoadd.w a0, a1, (s0)", 10)
     for address in (0xFFB00000, L1_SIZE, 0xFFE00000):
         with pytest.raises(UndefinedBehavior, match="outside of L1"):
@@ -191,7 +191,7 @@ def test_jalr_clears_bit_0() -> None:
 def test_running_past_the_end_of_l1_is_refused() -> None:
     tile = machine(f"li a0, {L1_SIZE - 4}\njr a0")
     put(tile, L1_SIZE - 4, assemble("nop"))
-    with pytest.raises(UndefinedBehavior, match="no aligned address"):
+    with pytest.raises(UndefinedBehavior, match="not an aligned address"):
         tile.clock(10)
 
 

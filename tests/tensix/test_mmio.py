@@ -149,9 +149,9 @@ def test_the_coprocessor_reaches_registers_alone(address: int) -> None:
 @pytest.mark.parametrize("agent", [NOC, TENSIX])
 def test_addresses_without_a_register_are_refused_by_name(registers: Registers, agent: int, address: int) -> None:
     who = "the host" if agent == NOC else "the coprocessor"
-    with pytest.raises(UndefinedBehavior, match=f"{who} accesses {address:#x}, where it sees nothing"):
+    with pytest.raises(UndefinedBehavior, match=f"{who} accesses {address:#x}, which is unmapped"):
         registers.load(agent, address)
-    with pytest.raises(UndefinedBehavior, match=f"{who} accesses {address:#x}, where it sees nothing"):
+    with pytest.raises(UndefinedBehavior, match=f"{who} accesses {address:#x}, which is unmapped"):
         registers.store(agent, address, 1)
 
 

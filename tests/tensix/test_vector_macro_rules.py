@@ -134,7 +134,7 @@ def test_stores_in_some_lanes_and_flag_control_in_some_lanes_are_refused(unit: M
     unit.set(0, byte(4), 0)
     unit.do("SFPCONFIG", config_dest=5)
     unit.macro(1, 1)
-    with pytest.raises(Unimplemented, match="exist once for all lanes"):
+    with pytest.raises(Unimplemented, match="are shared by all lanes"):
         unit.settle()
 
 
@@ -143,8 +143,8 @@ def test_stores_in_some_lanes_and_flag_control_in_some_lanes_are_refused(unit: M
     [
         ({"mad": byte(1)}, UndefinedBehavior, "sequence 2 chooses instruction 1 for sub-unit 1"),
         ({"store": byte(1)}, UndefinedBehavior, "sequence 2 chooses instruction 1 for sub-unit 3"),
-        ({"store": byte(2)}, UndefinedBehavior, "no SFPSTORE"),
-        ({"store": byte(4)}, UndefinedBehavior, "no SFPSTORE"),
+        ({"store": byte(2)}, UndefinedBehavior, "not an SFPSTORE"),
+        ({"store": byte(4)}, UndefinedBehavior, "not an SFPSTORE"),
     ],
 )
 def test_sequences_without_a_meaning_are_refused_before_the_load(

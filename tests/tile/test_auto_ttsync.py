@@ -36,7 +36,7 @@ def waits(tile: Tile, address: int, agent: int, *, load: bool) -> bool:
     try:
         tile.cores.load(address, agent) if load else tile.cores.store(address, 0, agent)
     except UndefinedBehavior as error:
-        if "waits for somebody else" in str(error):
+        if "would block" in str(error):
             return True
         assert address == THREAD_CONFIG  # a core can only load it
         assert not load

@@ -366,7 +366,7 @@ def test_undefined_accesses_of_a_debugger_are_refused() -> None:
         client.load(0)
     tile.cores.store(CNTL_0, 0)
     client.halt()
-    with pytest.raises(NonContractualBehavior, match="no multiple"):
+    with pytest.raises(NonContractualBehavior, match="misaligned"):
         client.load(2)
     tile.cores.store(CNTL_0, 0)
     with pytest.raises(UndefinedBehavior, match="core B accesses 0x180000"):

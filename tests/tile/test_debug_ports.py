@@ -276,7 +276,7 @@ def test_debuggers_look_at_both_banks_whoever_owns_them() -> None:
     tile = Tile()
     inject(tile, 2, encode("SETRWC", clear_ab_vld=3))
     assert tile.record.matrix.bank.tolist() == [1, 1]
-    with pytest.raises(NonContractualBehavior, match="own it already"):
+    with pytest.raises(NonContractualBehavior, match="already own it"):
         tile.execute(2, encode("SETRWC", clear_ab_vld=3))
 
 

@@ -332,7 +332,7 @@ def test_bytes_fill_half_of_the_window() -> None:
 @pytest.mark.plain
 @pytest.mark.parametrize("agent", [B, NC, NOC])
 def test_only_t_cores_see_dst(agent: int) -> None:
-    with pytest.raises(UndefinedBehavior, match="sees nothing"):
+    with pytest.raises(UndefinedBehavior, match="unmapped"):
         Tile().cores.load(WINDOW, agent)
 
 

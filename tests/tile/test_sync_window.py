@@ -333,9 +333,9 @@ def test_others_do_not_see_the_window(agent: int) -> None:
     tile = Tile()
     tile.record.semaphore[:] = 5
     for address in (WINDOW, COPROCESSOR_DONE, SEMAPHORES, WINDOW + 0x10000):
-        with pytest.raises(UndefinedBehavior, match="sees nothing"):
+        with pytest.raises(UndefinedBehavior, match="unmapped"):
             tile.cores.load(address, agent)
-        with pytest.raises(UndefinedBehavior, match="sees nothing"):
+        with pytest.raises(UndefinedBehavior, match="unmapped"):
             tile.cores.store(address, 0, agent)
 
 

@@ -29,7 +29,7 @@ from bhemu.tile.schedule import ADVANCED, AT_BREAKPOINT
 
 NOBODY: Final = -1
 QUANTUM: Final = 1024
-"""Clocks that tiles run ahead of each other, at most, unless somebody says otherwise."""
+"""Default for the most clocks that tiles run ahead of each other."""
 WORTH_THREADS: Final = 20_000
 """Clocks of all tiles together in one call from which on it is worth while to start threads."""
 
@@ -56,7 +56,7 @@ _STATE: Final = (
     "local",
     "moment",
 )
-"""Fields of the chip's record that say where its tiles stand in time."""
+"""Fields of the chip's record that hold its tiles' positions in time."""
 
 
 def chip_entry(name: str) -> Entry:

@@ -1,16 +1,16 @@
 """Clocks of a chip in compiled code: which tiles move, in which order, and how far ahead of each other (tile T34, H8).
 
 In a clock the tiles move in the order of their numbers, and what a tile does to another happens at once (N26): a later
-tile sees it in the same clock, an earlier one in the next. That order is kept as far as anybody can tell:
+tile sees it in the same clock, an earlier one in the next. No program can observe another order:
 
-- Tiles in which nothing can move are not visited. They are brought to the time that it is when somebody touches them.
+- Tiles in which nothing can move are not visited. They are brought up to date before anything changes them.
 - A tile that is behind all others runs up to the next one.
 - Tiles that have not changed each other for a while run ahead of each other, each up to the quantum's end or to its
   next NoC request to another tile. Requests are then carried out in the order above. They find tiles that wait, poll or
-  stand still exactly as they would have been; only a tile that is busy may see a change late, by less than the quantum.
+  are stopped exactly as they would have been; only a tile that is busy may see a change late, by less than the quantum.
   On silicon a request takes hundreds of clocks, so no program can rely on the difference.
 
-The quantum is a quarter of the time since anybody last changed something in a tile that moves, and at most
+The quantum is a quarter of the time since another tile or the host last changed a tile that moves, and at most
 `chip.quantum`; with 1 the order is exact to the clock.
 """
 

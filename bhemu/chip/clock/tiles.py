@@ -15,7 +15,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import TILE, offset_of
 
 MIDST: Final = 0x80
-"""Bit of a tile's status: it stands before a NoC request, in round `moment` of clock `local`."""
+"""Bit of a tile's status: it is blocked on a NoC request, in round `moment` of clock `local`."""
 ATTENDED: Final = 0x40
 """Bit of a tile's status: the host has done what was to be done, and the tile can go on."""
 STATUS: Final = 0x3F

@@ -101,18 +101,18 @@ def check_multicast(
     for node in corners:
         if node.kind is not Kind.TENSIX:
             raise UndefinedBehavior(
-                f"corner {node.place[0]}-{node.place[1]} of the rectangle is no Tensix tile ({node.kind.value})",
+                f"corner {node.place[0]}-{node.place[1]} of the rectangle is not a Tensix tile ({node.kind.value})",
                 remedy="let both corners be Tensix tiles",
             )
     if request.exclude & (STRIDES | DESTINATIONS):
         raise Unimplemented(
-            f"BRCST_EXCLUDE is {request.exclude:#x}: no source tells what its bits 0 to 7 and 24 to 31 do",
+            f"BRCST_EXCLUDE is {request.exclude:#x}: no source says what its bits 0 to 7 and 24 to 31 do",
             remedy="set them to 0: bits 8 to 22 can leave out a quadrant",
         )
     end, start = places
     if request.exclude & EXCLUDES and (start[0] > end[0] or start[1] > end[1]):
         raise Unimplemented(
-            "BRCST_EXCLUDE with a rectangle that runs over the edge of the NoC: no source tells what is left out",
+            "BRCST_EXCLUDE with a rectangle that wraps around the edge of the NoC: no source says what is left out",
             remedy="send one multicast on each side of the edge",
         )
     if bad is not None:
@@ -213,8 +213,8 @@ def _check_atomic(request: Request, own: Node, end: Node | None) -> None:
     answers = bool(request.control & q.RESPONSE)
     if answers and (is_register(request.result) or request.result % q.WORD):
         raise UndefinedBehavior(
-            f"the result of an atomic goes to {request.result:#x}, which is no aligned word of L1",
-            remedy="set RET_ADDR to a word of the own L1",
+            f"the result of an atomic goes to {request.result:#x}, which is not an aligned word of L1",
+            remedy="set RET_ADDR to an aligned word of the initiator's own L1",
         )
     if end is not None:
         _check_place(end, request.target & -q.BLOCK, q.BLOCK, writes=True)

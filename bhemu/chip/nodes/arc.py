@@ -168,7 +168,7 @@ class ArcTile:
     def _register(self, address: int, size: int) -> int:
         if not APB <= address < APB + APB_BYTES:
             raise MemoryError_(
-                f"{describe(self._identity.node)}: {size} bytes at {address:#x}, where nothing is",
+                f"{describe(self._identity.node)}: {size} bytes at {address:#x}, which is unmapped",
                 remedy="memory is 0x10000000 to 0x1007ffff, registers 0x80000000 to 0x800fffff (tile N28)",
             )
         check_word(self._identity.node, address, size)

@@ -18,7 +18,7 @@ PAGE_BITS: Final = 16
 PAGE: Final = 1 << PAGE_BITS
 PAGES: Final = CHANNEL_BYTES >> PAGE_BITS
 ZEROS: Final = np.zeros(PAGE, np.uint8)
-"""What a page that nobody has written holds."""
+"""What an unwritten page holds."""
 
 
 class Dram:

@@ -1,6 +1,6 @@
 """Where a node is and what it is: the registers of its network interfaces that clients ask for (tile N10 to N12).
 
-These are the interfaces of nodes without cores of ours; those of Tensix tiles are bhemu/tile/noc/niu.py.
+These are the interfaces of nodes without emulated cores; those of Tensix tiles are bhemu/tile/noc/niu.py.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ KINDS: Final[dict[Kind, NodeKind]] = {
         compiled=DRAM,
     ),
     Kind.ETHERNET: NodeKind(0x0200, interfaces=TILE_INTERFACES, memory=ETHERNET_L1, tile=True),  # its cores: not built
-    Kind.PCIE: NodeKind(0x0300, read_alignment=1),  # of the host: one source says 64, another does not look at it
+    Kind.PCIE: NodeKind(0x0300, read_alignment=1),  # of the host: one source says 64, another ignores it
     Kind.ARC: NodeKind(0x0500, read_alignment=4),
     Kind.L2CPU: NodeKind(0x0901),
     Kind.SECURITY: NodeKind(0x0A00),

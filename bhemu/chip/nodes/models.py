@@ -1,4 +1,4 @@
-"""Which model a node has: one line for each kind that is more than its network interfaces."""
+"""Which model a node has: one line for each kind that has more than its network interfaces."""
 
 from __future__ import annotations
 

@@ -78,6 +78,6 @@ class PcieTile:
         if window in _TRANSLATED:
             return self._iatu.translate(inside, size)
         raise UndefinedBehavior(
-            f"{describe(self._identity.node)}: {address:#x} is in window {window}, where nothing is",
+            f"{describe(self._identity.node)}: {address:#x} is in window {window}, which is unmapped",
             remedy="windows 0 to 3 are host addresses, 4 to 7 pass the address translation unit (tile N27)",
         )

@@ -156,7 +156,7 @@ class Bars:
             raise Unimplemented(f"4 GiB window {number} is a multicast", remedy="use a 2 MiB window")
         if not window.multicast and window.start != (0, 0):
             raise UndefinedBehavior(
-                f"window {number} has a start corner {window.start[0]}-{window.start[1]} and is no multicast",
+                f"window {number} has a start corner {window.start[0]}-{window.start[1]} but is not a multicast",
                 remedy="clear the start corner, or set the multicast bit",
             )
         return window
@@ -185,7 +185,7 @@ def _window_at(paddr: int, size: int) -> tuple[int | None, int]:
     number, offset, window_bytes = found
     if offset + size > window_bytes:
         raise NonContractualBehavior(
-            f"{size} bytes at {paddr:#x} reach over the end of window {number}", remedy="split the access"
+            f"{size} bytes at {paddr:#x} reach past the end of window {number}", remedy="split the access"
         )
     return number, offset
 

@@ -129,7 +129,7 @@ class Iatu:
         number, base, limit, target = matches[0]
         if address < base or address + size - 1 > limit:
             raise UndefinedBehavior(
-                f"{size} bytes at {address:#x} reach over an end of outbound region {number}",
+                f"{size} bytes at {address:#x} reach past an end of outbound region {number}",
                 remedy="split the access",
             )
         return address - base + target

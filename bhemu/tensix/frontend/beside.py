@@ -1,4 +1,4 @@
-"""A cycle in which something is scheduled: the threads' words beside what SFPLOADMACRO has scheduled (math V.7).
+"""A cycle with scheduled instructions: the threads' words, and what SFPLOADMACRO has scheduled (math V.7).
 
 This is one function with a place of its own in the table of handlers. Programs without macros never compile it.
 """

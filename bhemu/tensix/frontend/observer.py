@@ -1,4 +1,4 @@
-"""Who looks at the words of a coprocessor, from inside of its clock (run.py).
+"""Observers of a coprocessor's words, called from inside its clock (run.py).
 
 An observer is a set of kernels and a buffer of the host, whose address they get as `log`. It sees the machine and must
 not change it.
@@ -14,7 +14,7 @@ from typing import Any, Final
 from bhemu.machine.kernel import kernel
 
 NO_LOG: Final = 0
-"""In the place of a buffer where nobody looks."""
+"""In the place of a buffer when there is no observer."""
 
 
 @dataclass(frozen=True)

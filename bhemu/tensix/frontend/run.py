@@ -26,7 +26,7 @@ from bhemu.tensix.vector_queue import ALL_THREADS, BEGIN, END, NO_THREAD
 LOADMACRO: Final = INSTRUCTIONS["SFPLOADMACRO"].opcode
 
 EMPTY: Final = 3
-"""The thread has no word at the gate and none on the way."""
+"""The thread has no word at the gate and none in flight."""
 
 # What `run` and `drain` return
 STOPPED: Final = 0

@@ -1,7 +1,7 @@
 """The words that the expanders consume, should one reach the back end (math Y9).
 
-MOP, MOP_CFG and REPLAY are obeyed on their way to the gate (see fetch.py). Played out of the replay buffer they are not
-expanded again, and no unit knows them.
+MOP, MOP_CFG and REPLAY are executed by the expanders, before the gate (see fetch.py). Played out of the
+replay buffer they are not expanded again, and no unit knows them.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"

@@ -1,4 +1,4 @@
-"""Opcodes that have lost their function on Blackhole, and those that nobody defines (math F32)."""
+"""Opcodes that have lost their function on Blackhole, and undefined opcodes (math F32)."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
@@ -46,7 +46,7 @@ ADDS_ZERO = fault(
 POOLS_ZERO = fault(
     "matrix.pools-zero",
     MissingSpecification,
-    "legacy opcode: documents say that it does something like GMPOOL on a SrcA of zeros",
+    "legacy opcode: documents describe it as similar to GMPOOL with SrcA zero",
     remedy="use GMPOOL, or allow open choices to have it act as GMPOOL with SrcA zero",
     rule="math F32",
 )

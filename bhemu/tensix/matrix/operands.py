@@ -60,8 +60,8 @@ SRC_ROWS: Final = 64
 NO_FORMAT = fault(
     "matrix.no-format",
     UndefinedBehavior,
-    "format code {0} of SrcA or {1} of SrcB is no data format",
-    remedy="let the unpacker's implied format stand, or set ALU_FORMAT_SPEC to a format of rules I.1",
+    "format code {0} of SrcA or {1} of SrcB is not a data format",
+    remedy="keep the unpacker's implied format, or set ALU_FORMAT_SPEC to a format of rules I.1",
     rule="math F2",
 )
 MIXED_FORMATS = fault(

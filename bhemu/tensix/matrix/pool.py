@@ -65,7 +65,7 @@ _INDEX_CODES: Final = (0, 3, 6, 1, 4, 7, 2, 5, 0, 0, 0, 0, 0, 0, 0, 0)
 INDEX_NEEDS_32 = fault(
     "matrix.index-needs-32",
     NonContractualBehavior,
-    "max_pool_index_en with the 16-bit view of Dst: the index lies in the low half, which is not there",
+    "max_pool_index_en with the 16-bit view of Dst: the index is in the low half, which this view does not have",
     remedy="set ALU_ACC_CTRL_Fp32_enabled",
     rule="math F18",
 )

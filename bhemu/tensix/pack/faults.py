@@ -195,7 +195,7 @@ L1_SOURCE = _refusal(
     "pack.l1-source",
     MissingSpecification,
     "Source_interface_selection (word 70 bit 16) = 1: sources disagree on the place of L1_source_addr in the address",
-    remedy="pack from Dst, or accept open choices: L1_source_addr stands at address bits 25:18",
+    remedy="pack from Dst, or accept open choices: L1_source_addr is address bits 25:18",
     rule="002.3.4a",
 )
 L1_SOURCE_FORMAT = _refusal(

@@ -30,7 +30,7 @@ NO_OPERATION = fault(
 RSTDMA_UNKNOWN = fault(
     "scalar.rstdma",
     MissingSpecification,
-    "nobody documents what RSTDMA resets",
+    "what RSTDMA resets is undocumented",
     remedy="leave it out",
     rule="I.11",
 )

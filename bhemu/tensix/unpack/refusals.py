@@ -38,29 +38,29 @@ _HALOIZE = _at("THCON_SEC0_REG2_Haloize_mode")
 NO_FORMAT: Final = fault(
     "unpack.no-format",
     UndefinedBehavior,
-    f"input format code {{0}} is unassigned; it stands in {_IN}, or the context's REG7 field under Ovrd_data_format",
+    f"input format code {{0}} is unassigned; it is in {_IN}, or the context's REG7 field under Ovrd_data_format",
     remedy="use a code of rules I.1; INT8 and UINT8 are 14",
     rule="I.1",
 )
 FORMAT_PAIR: Final = fault(
     "unpack.format-pair",
     UndefinedBehavior,
-    f"input format {{0}} cannot become output format {{1}}; they stand in {_IN} and {_OUT}",
+    f"input format {{0}} cannot become output format {{1}}; they are in {_IN} and {_OUT}",
     remedy="make the two equal; only FP32 (0) may become another format, TF32 (4), BF16 (5) or FP16 (1), and BFP8 (6), "
-    "BFP4 (7) and BFP2 (15) stand for each other",
+    "BFP4 (7) and BFP2 (15) are interchangeable",
     rule="I.5",
 )
 TOO_WIDE_FOR_SRC: Final = fault(
     "unpack.too-wide-for-src",
     UndefinedBehavior,
-    f"output format {{0}} does not fit a Src register; it stands in {_OUT}",
+    f"output format {{0}} does not fit a Src register; it is in {_OUT}",
     remedy="unpack FP32 to Src as TF32 (4), BF16 (5) or FP16 (1); FP32 and INT32 can only go to Dst (Unpack_if_sel)",
     rule="I.5",
 )
 TF32_TO_SRC: Final = fault(
     "unpack.tf32-to-src",
     MissingSpecification,
-    f"input format TF32 (4) to a Src register; it stands in {_IN}",
+    f"input format TF32 (4) to a Src register; it is in {_IN}",
     remedy="declare the data FP32 (0) and the output TF32 (4); the recommended choice does the same",
     rule="001.3.2i",
 )
@@ -247,14 +247,14 @@ NOP_STRAY: Final = fault(
 NOP_ONE_FORMAT: Final = fault(
     "unpack.nop-one-format",
     ConfigurationError,
-    "Clr_to1_fmt_Ctrl is {0} without Src_ClrVal_Ctrl = 2: there is no one to encode",
+    "Clr_to1_fmt_Ctrl is {0} without Src_ClrVal_Ctrl = 2: the clear value is not 1",
     remedy="clear it, or choose the clear value 2",
     rule="I.7",
 )
 ALREADY_VALID: Final = fault(
     "unpack.already-valid",
     NonContractualBehavior,
-    "Src{0:c} bank {1} is handed over, but the matrix unit owns it already",
+    "Src{0:c} bank {1} is handed over, but the matrix unit already owns it",
     remedy="wait for the bank: Stall_Clr_Cntrl = 1, or STALLWAIT on the Src clear condition (C5, C6)",
     rule="U11",
 )
@@ -283,7 +283,7 @@ POP_ACCUMULATE: Final = fault(
 POP_REGISTER: Final = fault(
     "unpack.pop-register",
     MissingSpecification,
-    "enhanced pop with register address select {0} (bits 22 and 15): which register that is, no source says",
+    "enhanced pop with register address select {0} (bits 22 and 15): no source says which register that is",
     remedy="use select 0, the stream's message clear",
     rule="001.8.5",
 )

@@ -55,7 +55,7 @@ UNDEFINED_CHOICE = fault(
 NO_STORE = fault(
     "vector.macro-store",
     UndefinedBehavior,
-    "sequence {0} gives the store sub-unit an instruction that is no SFPSTORE",
+    "sequence {0} gives the store sub-unit an instruction that is not an SFPSTORE",
     remedy="choose 3 (SFPSTORE), a template that is an SFPSTORE, or 0 (nothing)",
     rule="math V.7",
 )

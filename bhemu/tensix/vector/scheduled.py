@@ -6,7 +6,7 @@ scheduled MAD, SFPSWAP or lane shift takes two cycles, and nothing waits for it:
 LRegs (Y12).
 
 Operands are registers that the word cannot always name: LReg 16, and a second operand that is not the destination. The
-copy lets any value stand in for a register that the word can name.
+copy lets any value take the place of a register that the word can name.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -95,7 +95,7 @@ USES: Final = _uses()
 CONTROL_BY_LANE = fault(
     "vector.macro-control-by-lane",
     Unimplemented,
-    "opcode {0:#04x} is scheduled in the lanes {1:#010x} only: use bit and flag stack exist once for all lanes",
+    "opcode {0:#04x} is scheduled in the lanes {1:#010x} only: the use bit and the flag stack are shared by all lanes",
     remedy="give all lanes the same sequence and templates",
     rule="math V.7, V3",
 )

@@ -1,7 +1,7 @@
 """The debug array port: rows of Dst, SrcA and SrcB as they are stored (tile K35).
 
 A command names array, bank, row and one of the eight 32-bit words of a row; word k holds columns 2k (low half) and
-2k + 1 (high half). Rows of Dst are physical ones; row-valid bits are not asked.
+2k + 1 (high half). Rows of Dst are physical ones; row-valid bits are ignored.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"

@@ -10,8 +10,8 @@ reads or writes one; commands are writes to DR 1.
     DR 5       mode of each watchpoint, 4 bits: 8 pc, 9 load, 10 store, 11 both
     DR 10..17  addresses of the watchpoints
 
-A core that is paused stands before an instruction; whoever waits for an access is paused at once, where silicon would
-let it finish; debug_watch.py has breakpoints and watchpoints.
+A paused core is before an instruction; a core that waits for an access is paused at once, where silicon would
+let the access finish; debug_watch.py has breakpoints and watchpoints.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
@@ -91,7 +91,7 @@ DEBUG_MODE: Final = 1 << 31
 _OWN_REGISTERS: Final = address_of("control", "RISC_DBG_CNTL_0")
 _OWN_REGISTERS_END: Final = address_of("control", "RISC_DBG_STATUS_1") + 4
 _PC: Final = 32
-"""Number that stands for pc among the registers."""
+"""Number of pc among the registers."""
 _KEEP_DEBUG_BIT: Final = np.array([bit_of("control", "DISABLE_RESET", f"{n}_DEBUG") for n in CORE_NAMES[:-1]], np.int64)
 """Bit of DISABLE_RESET that keeps each core's debug registers."""
 _RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)

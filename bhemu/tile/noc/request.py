@@ -1,6 +1,6 @@
 """NoC requests as an initiator's registers describe them: decoding, and whether they are sound (tile N14, N16 to N19).
 
-A request is a record of machine/noc_state.py. Nothing here asks where tiles are, except `translate`.
+A request is a record of machine/noc_state.py. Nothing here depends on where tiles are, except `translate`.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"

@@ -1,4 +1,4 @@
-"""Carrying out NoC requests, and the counters that they move (tile N16 to N26).
+"""Carrying out NoC requests, and the counters that they change (tile N16 to N26).
 
 A request takes no time (N26): data move and both ends have counted before the store that starts it has ended. `start`
 is what that store does. When another node takes part, the store leaves the request pending, the chip carries it out
@@ -54,8 +54,8 @@ ELSEWHERE: Final = tuple(
         f"noc.elsewhere.{noc}.{kind.replace(' ', '-')}",
         Unimplemented,
         f"NoC {noc} {kind} between this tile, address {{3:#x}}, and tile ({{0}}, {{1}}), address {{2:#x}}: "
-        "NoC commands come with the chip, this tile is alone",
-        remedy="a lone tile reaches only itself: use the coordinates that ID_LOGICAL (NIU + 0x148) shows",
+        "NoC commands need a chip, and this tile has none",
+        remedy="a tile without a chip reaches only itself: use the coordinates that ID_LOGICAL (NIU + 0x148) shows",
         rule="tile N16",
     )
     for noc in range(2)
@@ -64,7 +64,7 @@ ELSEWHERE: Final = tuple(
 MULTICAST: Final = fault(
     "noc.multicast",
     Unimplemented,
-    "multicast {0} on NoC {1} to the rectangle {2:#x}: NoC commands come with the chip, this tile is alone",
+    "multicast {0} on NoC {1} to the rectangle {2:#x}: NoC commands need a chip, and this tile has none",
     remedy="clear bit 5 of CTRL",
     rule="tile N21",
 )
