@@ -1,9 +1,9 @@
 """The hazard check: instructions that use a value before it has certainly been written.
 
 The log of a run is read once, in order. For each register the checker knows which instruction wrote it last; a reader
-is reported when the documents let it overtake that writer and nothing orders the two. What the hardware orders by itself
-is not reported: units that execute in order, the scoreboard of Dst (Y13), the configuration unit's pipeline (I.11),
-waits for source banks (F30, U1), and the stall between dependent instructions of the vector unit (Y12).
+is reported when the documents let it overtake that writer and nothing orders the two. What the hardware orders by
+itself is not reported: units that execute in order, the scoreboard of Dst (Y13), the configuration unit's pipeline
+(I.11), waits for source banks (F30, U1), and the stall between dependent instructions of the vector unit (Y12).
 
 Not checked: L1, config words that one thread writes and another uses, and those that the mover writes.
 """

@@ -279,8 +279,8 @@ def test_fences_do_nothing(code: int) -> None:
         (0x00B53023, "RV64", UndefinedBehavior),  # sd
         (0x02051513, "RV64", UndefinedBehavior),  # slli by 32
         (0xFFFFFFFF, "more than 32 bits", UndefinedBehavior),
-        (0x0000700B, "no instruction", UndefinedBehavior),  # custom-0
-        (0x40001013, "no instruction", UndefinedBehavior),
+        (0x0000700B, "not an instruction", UndefinedBehavior),  # custom-0
+        (0x40001013, "not an instruction", UndefinedBehavior),
     ],
 )
 def test_other_words_are_refused_with_what_they_are(code: int, message: str, error: type[BhemuError]) -> None:
