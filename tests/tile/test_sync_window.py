@@ -38,16 +38,16 @@ def test_b_pushes_16_words_anywhere_and_the_t_core_pops_them(thread: int) -> Non
     base = WINDOW + 0x10000 * thread
     for i in range(16):
         tile.cores.store(base + (0x1004 * i & 0xFFFC), 1000 + i, B)
-    with pytest.raises(UndefinedBehavior, match="waits"):
+    with pytest.raises(UndefinedBehavior, match="would block"):
         tile.cores.store(base, 1, B)
     assert [tile.cores.load(WINDOW, T0 + thread) for _ in range(7)] == list(range(1000, 1007))
     for i in range(16, 23):
         tile.cores.store(base + 0xFFFC, 1000 + i, B)
-    with pytest.raises(UndefinedBehavior, match="waits"):
+    with pytest.raises(UndefinedBehavior, match="would block"):
         tile.cores.store(base, 1, B)
     assert [tile.cores.load(WINDOW, T0 + thread) for _ in range(16)] == list(range(1007, 1023))
     for other in range(3):
-        with pytest.raises(UndefinedBehavior, match="waits"):
+        with pytest.raises(UndefinedBehavior, match="would block"):
             tile.cores.load(WINDOW, T0 + other)
 
 
@@ -117,7 +117,7 @@ def test_a_t_core_in_reset_waits_for_nothing() -> None:
     tile = machine({"T0": t0}, 20)
     assert tile.cores.load(WINDOW, B) == 0
     hold(tile, "T0")
-    with pytest.raises(UndefinedBehavior, match="waits"):
+    with pytest.raises(UndefinedBehavior, match="would block"):
         tile.cores.load(WINDOW, B)
 
 
@@ -149,9 +149,9 @@ def test_the_override_gives_a_value_to_a_pop_of_an_empty_fifo(thread: int) -> No
     assert tile.cores.load(WINDOW, T0 + thread) == 0xA5
     tile.cores.store(WINDOW + 0x10000 * thread, 7, B)
     assert [tile.cores.load(WINDOW, T0 + thread) for _ in range(2)] == [7, 0xA5]
-    with pytest.raises(UndefinedBehavior, match="waits"):
+    with pytest.raises(UndefinedBehavior, match="would block"):
         tile.cores.load(WINDOW + 0x10000 * thread, B)  # the T core never waits now
-    with pytest.raises(UndefinedBehavior, match="waits"):
+    with pytest.raises(UndefinedBehavior, match="would block"):
         tile.cores.load(WINDOW, T0 + (thread + 1) % 3)
 
 
@@ -171,7 +171,7 @@ def test_enable_and_busy_let_b_and_ttsync_pass(thread: int) -> None:
             if passes:
                 assert tile.cores.load(address, agent) == 0
             else:
-                with pytest.raises(UndefinedBehavior, match="waits"):
+                with pytest.raises(UndefinedBehavior, match="would block"):
                     tile.cores.load(address, agent)
 
 
@@ -237,7 +237,7 @@ def test_words_that_only_expanders_take_end_a_wait_too(behind: list[int]) -> Non
 def test_what_sfploadmacro_has_scheduled_is_in_flight() -> None:
     tile = Tile()
     tile.record.macro_pending = 1
-    with pytest.raises(UndefinedBehavior, match="waits"):
+    with pytest.raises(UndefinedBehavior, match="would block"):
         tile.cores.load(COPROCESSOR_DONE, T0)
 
 
@@ -255,7 +255,7 @@ def test_the_mop_check_does_not_wait_for_what_a_mop_became() -> None:
     assert tile.cores.load(MOP_DONE, T0) == 0
     tile.coprocessor.push(0, encode("MOP", mop_type=1))
     assert tile.cores.load(MOP_DONE, T0 + 1) == 0
-    with pytest.raises(UndefinedBehavior, match="waits"):  # queued
+    with pytest.raises(UndefinedBehavior, match="would block"):  # queued
         tile.cores.load(MOP_DONE, T0)
     tile.record.semaphore[0] = 1
     tile.coprocessor.run(100)
@@ -270,7 +270,7 @@ def test_the_mop_check_waits_while_a_mop_is_being_expanded() -> None:
     tile.coprocessor.push(0, encode("MOP", mop_type=1))
     tile.coprocessor.run(10)
     assert tile.record.fifo_count[0] == 0
-    with pytest.raises(UndefinedBehavior, match="waits"):
+    with pytest.raises(UndefinedBehavior, match="would block"):
         tile.cores.load(MOP_DONE, T0)
 
 
