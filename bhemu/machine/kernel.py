@@ -8,10 +8,13 @@ its entry (machine/compiler.py). A test that calls a kernel wraps it in a functi
 from __future__ import annotations
 
 import functools
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar, overload
 
 from numba import njit
 from numba.core.registry import CPUDispatcher
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Kernel(CPUDispatcher):
@@ -28,6 +31,14 @@ def _compile(function: Any, options: dict[str, Any]) -> Any:
     if isinstance(compiled, CPUDispatcher):  # with Numba disabled it is the function itself
         compiled.__class__ = Kernel
     return compiled
+
+
+@overload
+def kernel(function: F) -> F: ...
+
+
+@overload
+def kernel(function: None = None, **options: Any) -> Callable[[F], F]: ...
 
 
 def kernel(function: Any = None, **options: Any) -> Any:

@@ -9,8 +9,6 @@ Operands are registers that the word cannot always name: LReg 16, and a second o
 copy lets any value stand in for a register that the word can name.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Any, Final
@@ -23,6 +21,7 @@ from bhemu.machine.dispatch import call_handler
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask32, mask_bits, splat32, store32, where
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.lane_settings import ALL_LANES, lanes_with
 from bhemu.tensix.vector.cross_lane import (
     ROTATE_AND_COPY4,
@@ -119,13 +118,13 @@ STACK_STORE = fault(
 
 
 @kernel
-def copy_registers(target, source):
+def copy_registers(target: Lanes, source: Lanes) -> None:
     for register in range(REGISTERS):
         store32(target, register, load32(source, register))
 
 
 @kernel
-def _give(t, late, register, value, bits):
+def _give(t: TileRecord, late: bool, register: Int, value: Lanes, bits: Int) -> None:
     """A result in the lanes `bits`, for the next cycle, or for the one after it."""
     if register >= FIRST_CONSTANT and register != MACRO_ONLY:
         return
@@ -138,7 +137,7 @@ def _give(t, late, register, value, bits):
 
 
 @kernel
-def _give_changes(t, late, lanes, stand_in, old):
+def _give_changes(t: TileRecord, late: bool, lanes: Int, stand_in: Int, old: Int) -> None:
     """What an instruction with several destinations has changed; the LReg `stand_in` held the value of `old`."""
     for register in range(FIRST_CONSTANT):
         value = load32(t.lregs, register)
@@ -150,7 +149,7 @@ def _give_changes(t, late, lanes, stand_in, old):
 
 
 @kernel
-def _swap(t, old, c, destination, mode, lanes):
+def _swap(t: TileRecord, old: Int, c: Int, destination: Int, mode: Int, lanes: Int) -> Int:
     """SFPSWAP whose first register is read as operand B and written as the destination.
 
     Where destination and C are one LReg it gets what C gets: the kernels that clamp against a constant need it so.
@@ -165,7 +164,7 @@ def _swap(t, old, c, destination, mode, lanes):
 
 
 @kernel
-def _named(old, c, destination):
+def _named(old: Int, c: Int, destination: Int) -> Int:
     """Register that the word names as destination while `old` is its old value; it must not be operand C.
 
     It is in the same half of LReg 0..7 as the true destination, since LaneConfig bit 2 distinguishes them (V5).
@@ -177,7 +176,7 @@ def _named(old, c, destination):
 
 
 @kernel
-def _execute(t, table, thread, word, operands, lanes):
+def _execute(t: TileRecord, table: Any, thread: Int, word: Int, operands: Int, lanes: Int) -> Int:
     """Execute a simple, MAD or round instruction in some lanes. LRegs are those of the cycle's beginning."""
     opcode = word >> 24
     if opcode == NOP:
@@ -265,7 +264,7 @@ def _execute(t, table, thread, word, operands, lanes):
 
 
 @kernel
-def _store(t, thread, word, operands, lanes):
+def _store(t: TileRecord, thread: Int, word: Int, operands: Int, lanes: Int) -> Int:
     """Execute an SFPSTORE in some lanes: at the address of its macro, without address modifier."""
     register = (word >> 20) & 15
     if operands & TO_MACRO_REGISTER:
@@ -284,7 +283,7 @@ def _store(t, thread, word, operands, lanes):
 
 
 @kernel
-def blame(t, unit, word):
+def blame(t: TileRecord, unit: Int, word: Int) -> None:
     """Name the scheduled instruction that was refused."""
     t.fault_thread = t.macro_thread[unit, DUE]
     t.fault_word = np.uint32(word)
@@ -293,7 +292,7 @@ def blame(t, unit, word):
 
 
 @kernel
-def run_due(t, table, unit):
+def run_due(t: TileRecord, table: Any, unit: Int) -> Int:
     """Execute what is due for a sub-unit, once for all lanes that have the same."""
     row = DUE_ROWS * unit + DUE
     thread = np.int64(t.macro_thread[unit, DUE])
