@@ -7,9 +7,9 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from bhemu.machine.compiler import JIT
+from bhemu.machine.kernel import intrinsic
 
 if JIT:
 

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from bhemu.machine.compiler import JIT
-from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.kernel import intrinsic, kernel
+from bhemu.machine.types import Int, Lanes, TileRecord
 
 NOT_COMPILED = 4
 """What `call_handler` returns for an empty place of the table."""
@@ -103,7 +102,7 @@ else:
     PLAIN_TABLE: list = []
     """The table itself: a record cannot hold it."""
 
-    def place_value(table: Int, place: Any) -> Any:
+    def place_value(table: Lanes, place: Any) -> Any:
         """What stands at a place of the table."""
         return table[place]
 

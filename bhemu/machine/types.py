@@ -7,14 +7,38 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
-    from bhemu.machine.record_types import ChipRecord, TileRecord
+    from bhemu.machine.record_types import (
+        ChipRecord,
+        TileMatrixDecodedRecord,
+        TileNocRequestRecord,
+        TilePackRecord,
+        TileRecord,
+        TileUnpackDecodedRecord,
+        TileUnpackWalkRecord,
+    )
 else:
-    TileRecord = ChipRecord = Any
+    ChipRecord = TileRecord = TileMatrixDecodedRecord = TileNocRequestRecord = TilePackRecord = Any
+    TileUnpackDecodedRecord = TileUnpackWalkRecord = Any
 
-__all__ = ["ChipRecord", "Float", "Int", "Lanes", "Record", "TileRecord"]
+__all__ = [
+    "Bool",
+    "ChipRecord",
+    "Float",
+    "Int",
+    "Lanes",
+    "Record",
+    "TileMatrixDecodedRecord",
+    "TileNocRequestRecord",
+    "TilePackRecord",
+    "TileRecord",
+    "TileUnpackDecodedRecord",
+    "TileUnpackWalkRecord",
+]
 
 Int: TypeAlias = "int | np.integer[Any]"
 """An integer. Compiled code computes in 64 bits; in plain Python it may be NumPy's."""
+Bool: TypeAlias = Any
+"""True or False, Python's or NumPy's; what is compared is often a field of a record, which is Any."""
 Float: TypeAlias = "float | np.floating[Any]"
 Lanes: TypeAlias = Any
 """A value for each lane (machine/lanes.py); in plain Python an array."""

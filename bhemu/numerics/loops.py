@@ -12,13 +12,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.isa.registers import config
 from bhemu.machine.counters import CH0_Y, PACKER, RWC_A, RWC_B, RWC_DST, RWC_FIDELITY
 from bhemu.machine.dispatch import NOT_COMPILED, call_handler
 from bhemu.machine.dst import LOW_HALF, bf16_of_cell, cell_of_bf16, cell_of_fp16, fp16_of_cell, high_row
 from bhemu.machine.faults import DONE
+from bhemu.machine.kernel import njit
 from bhemu.machine.lanes import load16, load16_at, load32, store16, store16_at, store32
 from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.frontend.run import FAULTED, NEEDS_HANDLER, STOPPED

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.isa.memory_map import LOCAL_RAM_BASE, bounds, region
 from bhemu.isa.riscv_timing import CLASSES as TIMING_CLASSES
 from bhemu.isa.riscv_timing import FACTS, NUMBER
 from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.core_state import LOCAL_RAM
+from bhemu.machine.kernel import njit
 from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import Int
 from bhemu.recording import core_columns as column

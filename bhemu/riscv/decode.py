@@ -17,7 +17,7 @@ from bhemu.isa.riscv import NUMBER, RISCV
 from bhemu.machine.compiler import JIT, record_of
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
-from bhemu.machine.types import Int
+from bhemu.machine.types import Int, Record
 
 TTINSN: Final = len(RISCV)
 ILLEGAL: Final = len(RISCV) + 1
@@ -135,7 +135,7 @@ def fields_of(word: Int) -> Int:
 
 
 @kernel
-def fill(code: Int, place: Int, word: Int) -> Any:
+def fill(code: Record, place: Int, word: Int) -> Any:
     """Decode a word into its place; returns its fields."""
     fields = fields_of(word)
     for i in range(code.breakpoint_count):

@@ -1,7 +1,5 @@
 """Refusals that more than one part of the tile raises."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final

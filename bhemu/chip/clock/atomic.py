@@ -6,9 +6,9 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from bhemu.machine.compiler import JIT
+from bhemu.machine.kernel import intrinsic
 from bhemu.machine.types import Int
 
 _ORDER = "seq_cst"

@@ -22,7 +22,7 @@ from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice
 from bhemu.machine.kernel import kernel
 from bhemu.machine.noc_state import ENDED, NOC_REQUEST
 from bhemu.machine.state import L1_SIZE, TILE, offset_of
-from bhemu.machine.types import ChipRecord, Int, TileRecord
+from bhemu.machine.types import ChipRecord, Int, TileNocRequestRecord, TileRecord
 from bhemu.tile.noc import request as q
 from bhemu.tile.noc.atomic import apply_atomic
 from bhemu.tile.noc.transfer import count_at_target
@@ -71,7 +71,7 @@ def _has(node: Int, register: Int, address: Int, size: Int) -> bool:
 
 
 @kernel
-def _is_sound_copy(request: Int, node: Int) -> bool:
+def _is_sound_copy(request: TileNocRequestRecord, node: Int) -> bool:
     """A read or write between the own tile and a node (N17 to N19)."""
     source, target, size = np.int64(request.source), np.int64(request.target), np.int64(request.byte_count)
     if size <= 0 or size > q.LONGEST_PACKET:
@@ -93,7 +93,7 @@ def _is_sound_copy(request: Int, node: Int) -> bool:
 
 
 @kernel
-def _is_sound(t: TileRecord, request: Int, node: Int) -> Int:
+def _is_sound(t: TileRecord, request: TileNocRequestRecord, node: Int) -> Int:
     """True when nothing speaks against a request to a Tensix tile or a DRAM channel."""
     target, back = np.int64(request.target), np.int64(request.result)
     if request.kind == q.INLINE:
@@ -154,7 +154,7 @@ def _register(chip: ChipRecord, index: Int, other: Int, place: Int, address: Int
 
 
 @kernel
-def _selects(request: Int, i: Int) -> Int:
+def _selects(request: TileNocRequestRecord, i: Int) -> Int:
     """True when AT_LEN_BE selects byte i of the block: by 64 bits, in an inline write by either half of 32 (N16)."""
     if request.kind == q.INLINE:
         return ((request.length | request.length >> q.BLOCK) >> i) & 1
@@ -162,7 +162,7 @@ def _selects(request: Int, i: Int) -> Int:
 
 
 @kernel
-def _write_dram(chip: ChipRecord, request: Int, channel: Int, source: Int) -> Int:
+def _write_dram(chip: ChipRecord, request: TileNocRequestRecord, channel: Int, source: Int) -> Int:
     """Status of a write or inline write to DRAM, from an address in this process; LEFT: it has no pages there yet."""
     whole = request.kind == q.WRITE and request.masked == 0
     to = np.int64(request.target) if whole else request.target & ~(q.BLOCK - 1)
@@ -180,7 +180,9 @@ def _write_dram(chip: ChipRecord, request: Int, channel: Int, source: Int) -> In
 
 
 @kernel
-def _write_tile(chip: ChipRecord, index: Int, request: Int, other: Int, target: Int, source: Int, in_turn: Int) -> Int:
+def _write_tile(
+    chip: ChipRecord, index: Int, request: TileNocRequestRecord, other: Int, target: Int, source: Int, in_turn: Int
+) -> Int:
     """Status of a write or inline write at one tile, from an address in this process."""
     if request.to_register != 0:
         return _register(chip, index, other, DEVICE_STORE, request.target, request.word, in_turn)[0]
@@ -199,7 +201,7 @@ def _write_tile(chip: ChipRecord, index: Int, request: Int, other: Int, target: 
 
 @kernel
 def _change_tile(
-    chip: ChipRecord, index: Int, t: TileRecord, request: Int, other: Int, source: Int, in_turn: Int
+    chip: ChipRecord, index: Int, t: TileRecord, request: TileNocRequestRecord, other: Int, source: Int, in_turn: Int
 ) -> Any:
     """Status of a write, inline write or atomic at one tile, which counts it."""
     target = tile_of(chip, other)
@@ -218,7 +220,9 @@ def _change_tile(
 
 
 @kernel
-def _read(chip: ChipRecord, index: Int, request: Int, node: Int, other: Int, word: Int, in_turn: Int) -> Any:
+def _read(
+    chip: ChipRecord, index: Int, request: TileNocRequestRecord, node: Int, other: Int, word: Int, in_turn: Int
+) -> Any:
     """Status of a read; `word` is the address in this process of `request.word`."""
     to = l1_address(chip, index) + request.target
     into_register = request.to_register != 0
@@ -249,7 +253,9 @@ def _read(chip: ChipRecord, index: Int, request: Int, node: Int, other: Int, wor
 
 
 @kernel
-def _multicast(chip: ChipRecord, index: Int, request: Int, first: Int, last: Int, source: Int, in_turn: Int) -> Any:
+def _multicast(
+    chip: ChipRecord, index: Int, request: TileNocRequestRecord, first: Int, last: Int, source: Int, in_turn: Int
+) -> Any:
     """Look at the nodes of a multicast's rectangle in the order of tiles, or let all its tiles have it.
 
     Args:
@@ -295,7 +301,7 @@ def _multicast(chip: ChipRecord, index: Int, request: Int, first: Int, last: Int
 
 
 @kernel
-def _survey(chip: ChipRecord, index: Int, request: Int, start: Int, end: Int) -> bool:
+def _survey(chip: ChipRecord, index: Int, request: TileNocRequestRecord, start: Int, end: Int) -> bool:
     """True when a multicast can go where it shall; `start` and `end` are the physical places of its corners."""
     first, last = _mirrored(start, request.noc), _mirrored(end, request.noc)
     chip.noc_first = chip.noc_bad = _NOWHERE

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import mask16, splat16, where
-from bhemu.machine.types import Int, Record
+from bhemu.machine.types import Int, Record, TilePackRecord
 
 
 @kernel
@@ -36,12 +36,12 @@ def advance(pack: Record, count: Int) -> None:
 
 
 @kernel
-def _mask_here(pack: Int) -> Int:
+def _mask_here(pack: TilePackRecord) -> Int:
     return pack.edge_mask[(pack.z + pack.z_offset) & pack.edge_faces, pack.y & 0xF]
 
 
 @kernel
-def edge_mask(pack: Int, value: Int, column: Int, count: Int) -> Int:
+def edge_mask(pack: TilePackRecord, value: Int, column: Int, count: Int) -> Int:
     """Replace the masked datums of columns `column` to `column + count - 1`, and move the position behind them."""
     mask = _mask_here(pack)
     split = 16 - pack.x

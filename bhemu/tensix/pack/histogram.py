@@ -10,7 +10,7 @@ from bhemu.machine.config_access import thread_field
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import horizontal_maximum, lane
 from bhemu.machine.state import THREADS
-from bhemu.machine.types import Int, Lanes, Record, TileRecord
+from bhemu.machine.types import Int, Lanes, Record, TilePackRecord, TileRecord
 from bhemu.tensix.pack.fields import thread as thread_position
 from bhemu.tensix.pack.relu import exponents
 
@@ -29,7 +29,7 @@ def statistics_enabled(t: TileRecord) -> bool:
 
 
 @kernel
-def count_exponents(pack: Int, value: Int, column: Int, count: Int) -> None:
+def count_exponents(pack: TilePackRecord, value: Int, column: Int, count: Int) -> None:
     """Count the datums at columns `column` to `column + count - 1` in the bins, by exponent modulo 32.
 
     An INT32 datum counts as the FP32 of the same bits, INT16 by its low byte; INT8 is unspecified and leaves the bins

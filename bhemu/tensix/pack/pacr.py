@@ -12,7 +12,7 @@ from bhemu.machine.faults import DONE, REFUSED, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load16, mask16, maximum, splat16, store16, where
 from bhemu.machine.state import L1_SIZE
-from bhemu.machine.types import Int, Lanes, TileRecord
+from bhemu.machine.types import Int, Lanes, TilePackRecord, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
 from bhemu.tensix.pack.compression import close_tile, end_row, open_tile, push, write_gathered
 from bhemu.tensix.pack.decode import NO_MASK, decode
@@ -163,7 +163,7 @@ def _other_rows(t: TileRecord, start: Int, rows: Int, count: Int, zeros: Int, pa
 
 
 @kernel
-def _finish_context(pack: Int, last: Int) -> None:
+def _finish_context(pack: TilePackRecord, last: Int) -> None:
     """Advance the hardware context (P3): on Last, or after the programmed number of planes."""
     if pack.planes_per_context == 0:
         if last:

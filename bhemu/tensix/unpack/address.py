@@ -13,7 +13,7 @@ from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_W, CH1_X, CH1
 from bhemu.machine.faults import refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
-from bhemu.machine.types import Int, Record, TileRecord
+from bhemu.machine.types import Int, Record, TileRecord, TileUnpackDecodedRecord
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.decode import BASE, DEST_NONE, DEST_REPLACE, OFFSET, table_field
 
@@ -60,7 +60,7 @@ def datum_range(
 
 
 @kernel
-def _blob(d: Int, x: Int, y: Int) -> Any:
+def _blob(d: TileUnpackDecodedRecord, x: Int, y: Int) -> Any:
     """Start and end datum of a blob: 4-bit starts in units of 16 datums."""
     start = ((d.blob_starts >> (4 * y)) & 15) << 4
     following = x + 1
@@ -74,7 +74,7 @@ def _blob(d: Int, x: Int, y: Int) -> Any:
 
 
 @kernel
-def wrap(d: Int, address: Int) -> Int:
+def wrap(d: TileUnpackDecodedRecord, address: Int) -> Int:
     """An address beyond the FIFO's limit moves down by the FIFO's size; size 0 is no FIFO (U6)."""
     return address - d.fifo if address > d.limit else address
 

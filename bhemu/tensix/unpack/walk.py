@@ -14,7 +14,7 @@ import numpy as np
 from bhemu.machine.faults import refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import iota16, load16, load16_at, splat16, store16, where
-from bhemu.machine.types import Int, Lanes, Record, TileRecord
+from bhemu.machine.types import Int, Lanes, Record, TileRecord, TileUnpackDecodedRecord, TileUnpackWalkRecord
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.address import L1_END, wrap
 from bhemu.tensix.unpack.compressed import COUNTS_SIZE, GROUP
@@ -161,7 +161,7 @@ def _is_outside(t: TileRecord, address: Int, size: Int, first: Int) -> bool:
 
 
 @kernel
-def walk_datums(t: TileRecord, d: Int, w: Int, bias: Int, write: Int) -> Any:
+def walk_datums(t: TileRecord, d: TileUnpackDecodedRecord, w: TileUnpackWalkRecord, bias: Int, write: Int) -> Any:
     """Move the datums that `w` describes one at a time.
 
     Args:

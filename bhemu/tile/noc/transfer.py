@@ -16,7 +16,7 @@ from bhemu.machine.agents import CORES, NOC
 from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.noc_state import ENDED, IDLE, PENDING
-from bhemu.machine.types import Int, Record, TileRecord
+from bhemu.machine.types import Int, Record, TileNocRequestRecord, TileRecord
 from bhemu.tensix.mmio import mmio_load, mmio_store
 from bhemu.tile.interrupts import notice
 from bhemu.tile.noc import niu_registers as r
@@ -192,7 +192,7 @@ def _copy(source: TileRecord, target: TileRecord, first: Int, to: Int, size: Int
 
 
 @kernel
-def _write_enabled_bytes(t: TileRecord, target: Int, q: Int) -> None:
+def _write_enabled_bytes(t: TileRecord, target: TileRecord, q: TileNocRequestRecord) -> None:
     """A write whose bytes are selected by a mask of 64 bits; both addresses count from a multiple of 16 (N19)."""
     first, to = q.source & ~(BLOCK - 1), q.target & ~(BLOCK - 1)
     for step in range(ENABLED_BYTES):
@@ -202,7 +202,7 @@ def _write_enabled_bytes(t: TileRecord, target: Int, q: Int) -> None:
 
 
 @kernel
-def _write_inline(target: Int, q: Int) -> Any:
+def _write_inline(target: TileRecord, q: TileNocRequestRecord) -> Any:
     """AT_DATA to a register; in L1 to those of 16 bytes that the low or the high half of AT_LEN_BE selects (N16)."""
     if is_register(q.target):
         return mmio_store(target, NOC, q.target, q.operand)
@@ -238,7 +238,7 @@ def serve(t: TileRecord, target: TileRecord, q: Record) -> Int:
 
 
 @kernel
-def end_request(t: TileRecord, q: Int) -> Int:
+def end_request(t: TileRecord, q: TileNocRequestRecord) -> Int:
     """Status of the store that has started a request, now that the chip has carried the request out, or has not."""
     q.state = IDLE
     if q.status == DONE:
@@ -304,7 +304,7 @@ def start(t: TileRecord, noc: Int, initiator: Int) -> Int:
 
 
 @kernel
-def _refuse_elsewhere(t: TileRecord, q: Int) -> Int:
+def _refuse_elsewhere(t: TileRecord, q: TileNocRequestRecord) -> Int:
     away, here = q.target, q.source
     if q.kind == READ:
         away, here = here, away
