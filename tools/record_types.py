@@ -1,4 +1,4 @@
-"""Writes `bhemu/machine/record_types.pyi`: the fields of the state records, so that mypy knows a name that is not there.
+"""Writes `bhemu/machine/record_types.pyi`: the fields of the state records, so that mypy knows which names there are.
 
 python tools/record_types.py
 """
@@ -14,28 +14,32 @@ from bhemu.machine.state import TILE
 
 TARGET = Path(__file__).resolve().parents[1] / "bhemu" / "machine" / "record_types.pyi"
 
+_HEAD = """\
+# Made by tools/record_types.py from the dtypes of the records.
+# Numbers and arrays are Any: Numba knows their types.
+from typing import Any
 
-def _class(name: str, record: np.dtype[np.void], made: list[str]) -> None:
-    """Append the class of a record, after those of the records inside it."""
-    lines = [f"class {name}:"]
+"""
+
+
+def _classes(name: str, record: np.dtype[np.void], prefix: str = "") -> list[str]:
+    """The class of a record, after those of the records inside it, whose names start with `prefix`."""
+    made = []
+    lines = [f"class {name}Record:"]
     for field in record.names or ():
         inside = record[field]
         kind = "Any"
         if inside.base.names:
-            part = name.removesuffix("Record") + field.title().replace("_", "")
-            _class(part + "Record", inside.base, made)
+            part = prefix + field.title().replace("_", "")
+            made += _classes(part, inside.base, part)
             kind = "Any" if inside.shape else part + "Record"
         lines.append(f"    {field}: {kind}")
-    made.append("\n".join(lines))
+    return [*made, "\n".join(lines)]
 
 
 def text() -> str:
     """The stub file."""
-    made: list[str] = []
-    _class("TileRecord", TILE, made)
-    _class("ChipRecord", CHIP, made)
-    head = "# Made by tools/record_types.py from the dtypes of the records. Numbers and arrays are Any: Numba types them.\n"
-    return head + "from typing import Any\n\n" + "\n\n".join(made) + "\n"
+    return _HEAD + "\n\n".join(_classes("Tile", TILE) + _classes("Chip", CHIP)) + "\n"
 
 
 if __name__ == "__main__":

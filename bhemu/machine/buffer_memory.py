@@ -20,7 +20,7 @@ if JIT:
         return builder.gep(builder.inttoptr(address, ir.IntType(64).as_pointer()), [index])
 
     @intrinsic
-    def load_i64(typingctx: Any, address: Lanes, index: Int) -> Int:
+    def load_i64(typingctx: Any, address: Lanes, index: Int) -> Any:
         """Element `index` of the int64 array at `address`."""
         signature = types.int64(types.int64, types.int64)
 
@@ -42,7 +42,7 @@ if JIT:
 
 else:
 
-    def load_i64(address: Lanes, index: Int) -> Int:
+    def load_i64(address: Lanes, index: Int) -> Any:
         """Element `index` of the array."""
         return int(address[index])
 

@@ -40,6 +40,7 @@ from numba.extending import intrinsic
 
 from bhemu.machine.cache import cache_directory, fetch, store
 from bhemu.machine.state import TILE_TYPE
+from bhemu.machine.types import Int
 
 numba_config: Any = _numba_config  # its attributes are made at run time
 
@@ -216,7 +217,7 @@ class Entry:
 
 def compile_entry(
     name: str,
-    function: Callable[..., int],
+    function: Callable[..., Int],
     *,
     source: str | None = None,
     arguments: int = 2,
@@ -277,7 +278,7 @@ def record_of(record: types.Record) -> Any:
     return at
 
 
-def _compile(function: Callable[..., int], source: str | None, arguments: int, record: types.Record) -> tuple[str, Any]:
+def _compile(function: Callable[..., Int], source: str | None, arguments: int, record: types.Record) -> tuple[str, Any]:
     # Without Numba's reference counting (_nrt): all that it would count are views of the record, and machine code from
     # the cache then needs nothing of Numba's runtime. Code that would allocate does not compile.
     compiler: Any = njit  # its annotations leave out _nrt

@@ -1,7 +1,8 @@
-# Made by tools/record_types.py from the dtypes of the records. Numbers and arrays are Any: Numba types them.
+# Made by tools/record_types.py from the dtypes of the records.
+# Numbers and arrays are Any: Numba knows their types.
 from typing import Any
 
-class TileUnpackDecodedRecord:
+class UnpackDecodedRecord:
     in_format: Any
     out_format: Any
     ovrd_format: Any
@@ -69,7 +70,7 @@ class TileUnpackDecodedRecord:
     copied: Any
     of_formats: Any
 
-class TileUnpackWalkRecord:
+class UnpackWalkRecord:
     target: Any
     bank: Any
     row_mask: Any
@@ -83,20 +84,20 @@ class TileUnpackWalkRecord:
     out: Any
     zero: Any
 
-class TileUnpackRecord:
+class UnpackRecord:
     decoded_slots: Any
     decoded: Any
     bank: Any
     src_row: Any
     context_counter: Any
-    walk: TileUnpackWalkRecord
+    walk: UnpackWalkRecord
     bits: Any
     exponents: Any
     zeros: Any
     cells: Any
     accumulator: Any
 
-class TileMatrixDecodedRecord:
+class MatrixDecodedRecord:
     configured_a: Any
     override_a: Any
     instead_a: Any
@@ -120,14 +121,14 @@ class TileMatrixDecodedRecord:
     unsupported: Any
     copied: Any
 
-class TileMatrixRecord:
+class MatrixRecord:
     decoded_threads: Any
     decoded: Any
     bank: Any
     srca_row: Any
     scratch: Any
 
-class TilePackRecord:
+class PackRecord:
     key: Any
     input_base: Any
     x_stride: Any
@@ -260,7 +261,7 @@ class TilePackRecord:
     edge_masks: Any
     unsettled: Any
 
-class TileNocRequestRecord:
+class NocRequestRecord:
     state: Any
     status: Any
     responses: Any
@@ -371,9 +372,9 @@ class TileRecord:
     gate_line: Any
     wait_word: Any
     wait_line: Any
-    unpack: TileUnpackRecord
-    matrix: TileMatrixRecord
-    pack: TilePackRecord
+    unpack: UnpackRecord
+    matrix: MatrixRecord
+    pack: PackRecord
     clock: Any
     cycle_resume: Any
     cycle_moved: Any

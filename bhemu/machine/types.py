@@ -9,36 +9,39 @@ import numpy as np
 if TYPE_CHECKING:
     from bhemu.machine.record_types import (
         ChipRecord,
-        TileMatrixDecodedRecord,
-        TileNocRequestRecord,
-        TilePackRecord,
+        MatrixDecodedRecord,
+        NocRequestRecord,
+        PackRecord,
         TileRecord,
-        TileUnpackDecodedRecord,
-        TileUnpackWalkRecord,
+        UnpackDecodedRecord,
+        UnpackWalkRecord,
     )
 else:
-    ChipRecord = TileRecord = TileMatrixDecodedRecord = TileNocRequestRecord = TilePackRecord = Any
-    TileUnpackDecodedRecord = TileUnpackWalkRecord = Any
+    ChipRecord = TileRecord = MatrixDecodedRecord = NocRequestRecord = PackRecord = Any
+    UnpackDecodedRecord = UnpackWalkRecord = Any
 
 __all__ = [
+    "AnyInt",
     "Bool",
     "ChipRecord",
     "Float",
     "Int",
     "Lanes",
+    "MatrixDecodedRecord",
+    "NocRequestRecord",
+    "PackRecord",
     "Record",
-    "TileMatrixDecodedRecord",
-    "TileNocRequestRecord",
-    "TilePackRecord",
     "TileRecord",
-    "TileUnpackDecodedRecord",
-    "TileUnpackWalkRecord",
+    "UnpackDecodedRecord",
+    "UnpackWalkRecord",
 ]
 
 Int: TypeAlias = "int | np.integer[Any]"
 """An integer. Compiled code computes in 64 bits; in plain Python it may be NumPy's."""
 Bool: TypeAlias = Any
 """True or False, Python's or NumPy's; what is compared is often a field of a record, which is Any."""
+AnyInt: TypeAlias = Any
+"""An integer out of a record: Numba knows the type of the field, mypy does not."""
 Float: TypeAlias = "float | np.floating[Any]"
 Lanes: TypeAlias = Any
 """A value for each lane (machine/lanes.py); in plain Python an array."""

@@ -15,7 +15,7 @@ from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.core_state import ASLEEP, BLOCKED, IN_RESET, PUSH
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE, THREADS
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
 from bhemu.recording import core_columns as column
 from bhemu.recording.core_figures import LOAD_DST, class_of, take_time, writes_float, writes_register
 from bhemu.recording.recorder import CAPACITY as TENSIX_CAPACITY
@@ -41,7 +41,7 @@ def _block(core: Int) -> Int:
 
 
 @kernel
-def _tensix_rows(log: Int) -> Int:
+def _tensix_rows(log: Int) -> AnyInt:
     return load_i64(log, column.TENSIX_BEFORE) + load_i64(log, TENSIX_COUNT)
 
 
@@ -73,7 +73,7 @@ def _add(log: Int, at: Int, amount: Int) -> None:
 
 
 @kernel
-def _has_room(log: Int) -> bool:
+def _has_room(log: Int) -> Bool:
     return load_i64(log, column.COUNT) + column.SPARE <= load_i64(log, column.CAPACITY)
 
 
@@ -161,7 +161,7 @@ def _size_of(word: Int) -> Int:
 
 
 @kernel
-def _is_device(address: Int) -> bool:
+def _is_device(address: Int) -> Bool:
     """Neither L1 nor the core's own local RAM."""
     return address >= L1_SIZE and not (address >= _LOCAL_RAM and address < _LOCAL_RAM_END)
 
@@ -225,7 +225,7 @@ def _keep(t: TileRecord, log: Int, core: Int, moment: Int, loaded: Int, retired:
     pushed = _pushed(log, core)
     _count_pushes(t, log, core, is_push, address, retired)
     kind = np.int64(column.PUSHES if is_push else column.INSTRUCTION)
-    value = np.int64(-1)
+    value: Int = np.int64(-1)
     if is_push:
         value = np.int64(t.access_value[core])
     elif writes_register(word):
@@ -337,7 +337,7 @@ _schedule: Final = make_schedule(
 _move: Final = _schedule.move
 
 
-def advance_recorded_entry(t: TileRecord, table: Int, log: Int) -> Int:
+def advance_recorded_entry(t: TileRecord, table: Int, log: Int) -> AnyInt:
     """`schedule.advance_tile_entry` with a recorder.
 
     Args:

@@ -20,7 +20,7 @@ from bhemu.machine.config_access import config_bank, thread_field
 from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_X, PACKER, RWC_DST
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_PUSH_LIMIT, THREADS
-from bhemu.machine.types import Int, Lanes, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, Lanes, TileRecord
 from bhemu.recording import log as column
 from bhemu.recording.log import Log, Note, Push
 from bhemu.tensix import coprocessor as plain
@@ -152,13 +152,13 @@ def _describe(t: TileRecord, log: Lanes, at: Int, thread: Int, word: Int, opcode
 
 
 @kernel
-def _spare(log: Lanes, thread: Int) -> Int:
+def _spare(log: Lanes, thread: Int) -> AnyInt:
     """Row that collects what is known of a thread's word before its own row is due."""
     return HEADER + (load_i64(log, CAPACITY) + thread) * column.COLUMNS
 
 
 @kernel
-def _is_full(log: Lanes) -> bool:
+def _is_full(log: Lanes) -> Bool:
     return load_i64(log, COUNT) + THREADS > load_i64(log, CAPACITY)
 
 
@@ -209,12 +209,12 @@ _front_end: Final = make_front_end(WORDS)
 _run, _drain = _front_end.run, _front_end.drain
 
 
-def run_recorded_entry(t: TileRecord, table: Int, cycles: Int, log: Int) -> Int:
+def run_recorded_entry(t: TileRecord, table: Int, cycles: Int, log: Int) -> AnyInt:
     """The recorder's clock, for `compile_entry`."""
     return _run(t, table, cycles, log)
 
 
-def drain_recorded_entry(t: TileRecord, table: Any, thread: Int, log: Lanes) -> Int:
+def drain_recorded_entry(t: TileRecord, table: Any, thread: Int, log: Lanes) -> AnyInt:
     """Its `drain`."""
     return _drain(t, table, thread, log)
 

@@ -12,7 +12,7 @@ from bhemu.isa.riscv import NUMBER
 from bhemu.machine.agents import T0, T2
 from bhemu.machine.faults import DONE, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.riscv.execute import WORD
 from bhemu.riscv.tensix_status import BUSY, QUEUED, tensix_status
 
@@ -109,12 +109,12 @@ FLAGS: Final = fault(
 
 
 @kernel
-def _is_t(core: Int) -> bool:
+def _is_t(core: Int) -> Bool:
     return core >= T0 and core <= T2
 
 
 @kernel
-def _is_vector(csr: Int) -> bool:
+def _is_vector(csr: Int) -> Bool:
     return (csr >= 0x008 and csr <= 0x00A) or (csr >= 0xC20 and csr <= 0xC22)
 
 
@@ -169,7 +169,7 @@ def _status(t: TileRecord, core: Int, csr: Int) -> Int:
 @kernel
 def read_csr(t: TileRecord, core: Int, csr: Int) -> Any:
     """(status, value) of a read."""
-    value = np.int64(0)
+    value: Int = np.int64(0)
     counter = _counter(csr)
     if counter != 0:
         value = _count(t, core, counter)

@@ -17,7 +17,7 @@ from bhemu.isa.riscv import NUMBER, RISCV
 from bhemu.machine.compiler import JIT, record_of
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
-from bhemu.machine.types import Int, Record
+from bhemu.machine.types import AnyInt, Int, Record
 
 TTINSN: Final = len(RISCV)
 ILLEGAL: Final = len(RISCV) + 1
@@ -119,11 +119,11 @@ def _immediate(word: Int, kind: Int) -> Int:
 
 
 @kernel
-def fields_of(word: Int) -> Int:
+def fields_of(word: Int) -> AnyInt:
     """The fields of a decoded word, as the cache keeps them."""
     number = number_of(word)
     rd = (word >> 7) & 31
-    immediate = np.int64(0)
+    immediate: Int = np.int64(0)
     if number >= TTINSN:
         rd = np.int64(NOWHERE)
     else:

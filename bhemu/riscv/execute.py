@@ -18,7 +18,7 @@ from bhemu.machine.core_state import LOAD, LOCAL_RAM_SIZE, PUSH, STORE
 from bhemu.machine.faults import fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.riscv.decode import BREAKPOINT, FIRST_SLOW, TTINSN, VALID, code_at, fields_of, fill
 
 # Why a core has left the loop
@@ -129,7 +129,7 @@ def or_combine(x: Int) -> Any:
 
 
 @kernel
-def unary(n: Int, a: Int) -> Int:
+def unary(n: Int, a: Int) -> AnyInt:
     """clz, ctz, cpop, sext.b, sext.h, orc.b, rev8, brev8 (T3)."""
     if n == CLZ:
         return count_leading_zeros(a)
@@ -149,7 +149,7 @@ def unary(n: Int, a: Int) -> Int:
 
 
 @kernel
-def divide(n: Int, a: Int, b: Int) -> Int:
+def divide(n: Int, a: Int, b: Int) -> AnyInt:
     """div, divu, rem, remu with the corner cases of T4."""
     if n == DIVU:
         return a // b if b != 0 else np.int64(WORD)
@@ -206,7 +206,7 @@ def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
             break
         place = pc >> 2
         word = np.int64(t.l1_u32[place])
-        fields = np.int64(code.word[place, 1])
+        fields: Int = np.int64(code.word[place, 1])
         if np.int64(code.word[place, 0]) != word | VALID:
             fields = fill(code, place, word)
         n = fields & 0xFF
@@ -220,7 +220,7 @@ def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
         immediate = fields >> 32
         a = np.int64(t.core_x[core, (fields >> 16) & 31])
         b = np.int64(t.core_x[core, (fields >> 24) & 31])
-        value = np.int64(0)
+        value: Int = np.int64(0)
         after = pc + 4
         if n == ADDI:
             value = a + immediate
@@ -421,6 +421,6 @@ def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
     return status
 
 
-def run_core_entry(t: TileRecord, core: Int, cache: Int) -> Int:
+def run_core_entry(t: TileRecord, core: Int, cache: Int) -> AnyInt:
     """`run_core` for `compile_entry`."""
     return run_core(t, core, cache)

@@ -21,7 +21,7 @@ from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, splat16
 from bhemu.machine.state import L1_SIZE
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.riscv.csr import FLAGS_UNKNOWN
 from bhemu.riscv.execute import RAM_BASE, WORD, count_leading_zeros
 from bhemu.tensix.vector.fma import fma
@@ -77,7 +77,7 @@ def scalar_fma(x: Int, y: Int, z: Int) -> Int:
 
 
 @kernel
-def is_nan(x: Int) -> bool:
+def is_nan(x: Int) -> Bool:
     return (x & MAGNITUDE) > INFINITY
 
 

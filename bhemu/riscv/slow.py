@@ -11,7 +11,7 @@ from bhemu.isa.riscv import NUMBER
 from bhemu.machine.core_state import HALT_EBREAK, HALT_ECALL, HALTED
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.riscv.atomics import atomic
 from bhemu.riscv.csr import CSRRW, execute_csr
 from bhemu.riscv.decode import ILLEGAL, fields_of
@@ -78,6 +78,6 @@ def slow_core(t: TileRecord, core: Int) -> Any:
     return status
 
 
-def slow_core_entry(t: TileRecord, core: Int, _: Int) -> Int:
+def slow_core_entry(t: TileRecord, core: Int, _: Int) -> AnyInt:
     """`slow_core` for the table of handlers."""
     return slow_core(t, core)

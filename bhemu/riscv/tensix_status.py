@@ -10,7 +10,7 @@ from bhemu.isa.instructions import BY_OPCODE, INSTRUCTIONS
 from bhemu.machine.agents import T0, T2
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_SLOTS, THREADS
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.frontend.fetch import EXECUTE_LSB, LOAD_LSB, REPLAY
 from bhemu.tensix.vector.registers import enabled_bits
 from bhemu.tensix.vector_queue import is_busy
@@ -46,7 +46,7 @@ _TYPES: Final = _types()
 
 
 @kernel
-def types_of(word: Int) -> Int:
+def types_of(word: Int) -> AnyInt:
     """Type bits of an instruction word."""
     opcode = word >> 24
     if opcode == REPLAY:

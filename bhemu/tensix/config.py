@@ -163,7 +163,7 @@ def WRCFG(t: TileRecord, thread: Int, GprAddress: Int, wr128b: Int, CfgReg: Int)
         write_config(t, bank, CfgReg, np.int64(t.gpr[thread, GprAddress]))
         return DONE
     gpr, word = GprAddress & ~3, CfgReg & ~3
-    units = 0
+    units: Int = 0
     for i in range(4):
         units |= _put_or_reset(t, bank, word + i, np.int64(t.gpr[thread, gpr + i]))
     _mark(t, bank, word, units)  # four aligned words are all shared or all banked

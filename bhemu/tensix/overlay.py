@@ -17,7 +17,7 @@ from bhemu.isa.tile_registers import bits_of, offset_of, registers_of, tile_regi
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import STREAM_WORDS
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Bool, Int, TileRecord
 
 STREAMS: Final = region("overlay").size // region("overlay").step
 REGISTERS: Final = region("overlay").step // 4
@@ -119,7 +119,7 @@ SPACE_OF_RECEIVER = fault(
 
 
 @kernel
-def _has_scratch(stream: Int) -> bool:
+def _has_scratch(stream: Int) -> Bool:
     """Only streams that can write to DRAM buffers have scratch words: 0 to 3 and 8 to 11."""
     return stream < 4 or (stream >= 8 and stream < 12)
 

@@ -42,7 +42,7 @@ def prng_step(t: TileRecord, enabled: Lanes) -> Lanes:
 @kernel
 def seed_prng(t: TileRecord, seed: Int) -> None:
     """Start the generators of all lanes from a 32-bit seed (V4), as a write to Config word PRNG_SEED does."""
-    state = np.int64(seed)
+    state: Int = np.int64(seed)
     for _ in range(SEED_STEPS):
         state = next_state(state)
     for lane in range(LANES):

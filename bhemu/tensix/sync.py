@@ -10,7 +10,7 @@ from bhemu.errors import UndefinedBehavior
 from bhemu.machine.faults import DONE, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 
 SEMAPHORE_TOP: Final = 15
@@ -128,7 +128,7 @@ def SEMGET(t: TileRecord, thread: Int, sem_sel: Int) -> Int:
 
 
 @kernel
-def _mutex_exists(index: Int) -> bool:
+def _mutex_exists(index: Int) -> Bool:
     return index == 0 or (index >= 2 and index <= 4)
 
 

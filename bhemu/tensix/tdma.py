@@ -16,7 +16,7 @@ from bhemu.machine.agents import NC, T0, T2, TENSIX
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE, THREADS
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.tensix.mover import L1_TO_CONFIG, L1_TO_L1, SIZE_BITS, move
 
 # Offsets of registers
@@ -242,7 +242,7 @@ def _is_report(offset: Int) -> bool:
 
 
 @kernel
-def _is_fifo(offset: Int) -> bool:
+def _is_fifo(offset: Int) -> Bool:
     return offset < _PACKERS * _PACKER_STRIDE and offset % _PACKER_STRIDE in (FIFO_SIZE, FIFO_FLAGS)
 
 

@@ -17,7 +17,7 @@ from bhemu.isa.instruction_table import INSTRUCTIONS
 from bhemu.isa.instruction_table import SUB_UNITS as SUB_UNIT_NAMES
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Bool, Int, TileRecord
 
 EXECUTE: Final = -1
 """The instruction shall execute; other values are its status."""
@@ -81,7 +81,7 @@ def slot_bit(unit: Int, slot: Int) -> Int:
 
 
 @kernel
-def is_busy(t: TileRecord) -> bool:
+def is_busy(t: TileRecord) -> Bool:
     """True while scheduled instructions complete by themselves: the SFPU has work (Y10, C11).
 
     What waits for further vector instructions is no work in flight: nothing moves it.
@@ -92,7 +92,7 @@ def is_busy(t: TileRecord) -> bool:
         return True
     if t.macro_counted == 0:
         return (t.macro_pending & SLOTS) != 0
-    due = 0
+    due: Int = 0
     for unit in range(SUB_UNITS):
         due |= slot_bit(unit, t.macro_head)
     return (t.macro_pending & due) != 0

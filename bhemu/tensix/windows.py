@@ -145,7 +145,7 @@ def window_load(t: TileRecord, core: Int, address: Int, size: Int = WORD_BYTES) 
     word = (address - CONFIG_BASE) // WORD_BYTES
     if address >= THREAD_CONFIG:
         entry = word - 3 * CONFIG_WORDS
-        value = np.int64(t.thread_config[entry // THREAD_WORDS, entry % THREAD_WORDS])
+        value: Int = np.int64(t.thread_config[entry // THREAD_WORDS, entry % THREAD_WORDS])
     elif address >= BOTH_BANKS:
         if not open_choice(t, BOTH_BANKS_LOAD[core], address):
             return REFUSED, np.int64(0)

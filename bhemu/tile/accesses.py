@@ -106,7 +106,7 @@ def access(t: TileRecord, table: Int, core: Int) -> Any:
     t.device_value = t.access_value[core]
     status = call_handler(table, place, t, core, address)
     if status == DONE and kind == LOAD:
-        value = np.int64(t.device_value)
+        value: Int = np.int64(t.device_value)
         if t.access_signed[core] != 0:
             value = sign_extend(value, 8 * np.int64(t.access_size[core]))
         t.core_x[core, t.access_register[core]] = np.uint32(value & WORD)

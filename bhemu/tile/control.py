@@ -19,7 +19,7 @@ from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.faults import REFUSED as STATUS_REFUSED
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.config import read_config
 from bhemu.tile.block_reset import reset_blocks
 from bhemu.tile.control_registers import (
@@ -135,9 +135,9 @@ def _store_config_read(t: TileRecord, word: Int) -> Any:
 
 
 @kernel
-def _load_acting(t: TileRecord, offset: Int) -> tuple[Int, Int]:
+def _load_acting(t: TileRecord, offset: Int) -> Any:
     """(status, value) of a register that acts."""
-    value = np.int64(0)
+    value: Int = np.int64(0)
     if offset == SOFT_RESET:
         value = np.int64(t.soft_reset)
     elif offset == WALL_CLOCK_0:
@@ -227,7 +227,7 @@ def _store_reset_setting(t: TileRecord, offset: Int, value: Int) -> Int:
 
 
 @kernel
-def _store_acting(t: TileRecord, offset: Int, value: Int) -> Int:
+def _store_acting(t: TileRecord, offset: Int, value: Int) -> AnyInt:
     """Status of a store to a register that acts."""
     if offset == SOFT_RESET:
         return _store_soft_reset(t, value & SOFT_RESET_BITS)

@@ -18,7 +18,7 @@ from bhemu.machine.core_state import ASLEEP, BLOCKED, RUNNING
 from bhemu.machine.device_state import RTZ_CONFIG
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.riscv.poll import NOT_RECORDING, wake
 from bhemu.tile.noc.niu_registers import RTZ_ENABLES
 from bhemu.tile.reset import agent_round
@@ -59,7 +59,7 @@ def _place(core: Int) -> Int:
 
 
 @kernel
-def _is_raised(t: TileRecord, irq: Int) -> bool:
+def _is_raised(t: TileRecord, irq: Int) -> Bool:
     """True when software IRQ 0 to 31 or hardware IRQ 32 to 35 is raised."""
     if irq < SOFTWARE:
         return t.pic_software[irq] != 0

@@ -15,7 +15,7 @@ from bhemu.machine.agents import CORES, NC, T0, T1, T2, B
 from bhemu.machine.core_state import ASLEEP, LOCAL_RAM_SIZE
 from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Bool, Int, TileRecord
 
 _BLOCK: Final = region("other_local_ram").step
 _CORE_OF_BLOCK: Final = np.array([B, NC, T0, T1, T2], np.int64)
@@ -25,7 +25,7 @@ OWN_RAM_FIRST: Final = LOCAL_RAM_BASE
 
 
 @kernel
-def is_own_ram(agent: Int, address: Int) -> bool:
+def is_own_ram(agent: Int, address: Int) -> Bool:
     """True when the agent is a core that has its local RAM at the address."""
     return agent < CORES and address >= OWN_RAM_FIRST and address < OWN_RAM_FIRST + _SIZE[agent]
 

@@ -16,7 +16,7 @@ from bhemu.machine.agents import AGENT_NAMES, AGENTS, T0, T2, B
 from bhemu.machine.faults import DONE, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
 from bhemu.tensix.frontend.fetch import MOP, fifo_push, side_push
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, TDMA_END, TDMA_FIRST, mmio_load, mmio_store
 from bhemu.tensix.windows import window_load, window_store
@@ -100,7 +100,7 @@ OTHER_THREAD: Final = _fault_of_each_agent(
 
 
 @kernel
-def _is_t(agent: Int) -> bool:
+def _is_t(agent: Int) -> Bool:
     return agent >= T0 and agent <= T2
 
 
@@ -154,7 +154,7 @@ def _load_for_coprocessor_cores(t: TileRecord, agent: Int, address: Int, size: I
 
 
 @kernel
-def load(t: TileRecord, agent: Int, address: Int, size: Int) -> tuple[Int, Int]:
+def load(t: TileRecord, agent: Int, address: Int, size: Int) -> Any:
     """(status, value) of a load of `size` bytes, aligned, by an agent; narrow values are not extended by sign.
 
     WAIT: the access is to be tried again when somebody else has moved.
@@ -228,7 +228,7 @@ def _store_for_coprocessor_cores(t: TileRecord, agent: Int, address: Int, value:
 
 
 @kernel
-def store(t: TileRecord, agent: Int, address: Int, value: Int, size: Int) -> Int:
+def store(t: TileRecord, agent: Int, address: Int, value: Int, size: Int) -> AnyInt:
     """Status of a store of the low `size` bytes of `value`, aligned; see `load`."""
     if address >= MOP_CONFIG_FIRST and _reaches_coprocessor(agent):
         return _store_for_coprocessor_cores(t, agent, address, value, size)

@@ -9,7 +9,7 @@ from bhemu.machine.buffer_memory import store_i64
 from bhemu.machine.compiler import JIT
 from bhemu.machine.dispatch import call_handler
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.frontend.observer import NOBODY_LOOKS, WordObserver, never_full
 
 # What the buffer of every observer of a tile begins with, for a chip (chip/run.py)
@@ -93,7 +93,7 @@ PLAIN_OBSERVERS: Final[dict[int, Observer]] = {}
 if JIT:
 
     @kernel
-    def call_observer(log: Int, t: TileRecord, table: Int, how: Int) -> Int:
+    def call_observer(log: Int, t: TileRecord, table: Int, how: Int) -> AnyInt:
         """Advance a tile by the schedule of the observer whose buffer is at `log`."""
         store_i64(log, HOW, how)
         return call_handler(log, ENTRY, t, table, log)

@@ -10,7 +10,7 @@ from bhemu.isa.tile_registers import bit_of
 from bhemu.machine.agents import CORE_NAMES, CORES, NC, T0, T2, B
 from bhemu.machine.core_state import FIRST_POLL_ATTEMPT, IN_RESET, LOCAL_RAM, REGISTERS, RUNNING
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.riscv.poll import forget
 
 CORE_BIT: Final = np.array([bit_of("control", "SOFT_RESET_0", name) for name in CORE_NAMES], np.int64)
@@ -22,7 +22,7 @@ KEEP_RAM_BIT: Final = np.array([bit_of("control", "DISABLE_RESET", f"{name}_RAM"
 
 
 @kernel
-def start_pc(t: TileRecord, core: Int) -> Int:
+def start_pc(t: TileRecord, core: Int) -> AnyInt:
     """The pc that a core takes when it is released now."""
     if core != B and t.reset_pc_override[core] != 0:
         return np.int64(t.reset_pc[core])

@@ -30,7 +30,7 @@ from bhemu.machine.dispatch import (
 from bhemu.machine.faults import DONE, REQUEST_PENDING, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED, WORD
 from bhemu.riscv.poll import NOT_RECORDING, begin_recording, end_step, record_step, wake, wake_changed
 from bhemu.tensix.frontend import run as clock
@@ -327,7 +327,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
         return result
 
     @kernel
-    def turn_of_coprocessor(t: TileRecord, table: Int, log: Int) -> Int:
+    def turn_of_coprocessor(t: TileRecord, table: Int, log: Int) -> AnyInt:
         """Let the coprocessor execute as far as it may: one round when others look on, else many."""
         rounds, looked_on = _begin_coprocessor(t)
         on_the_way = _words_on_the_way(t)
@@ -343,7 +343,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
     @kernel
     def advance(t: TileRecord, table: Int, by_rounds: Int, log: Int) -> Any:
         """Let every agent move up to `round_goal`."""
-        result = ADVANCED
+        result: Int = ADVANCED
         while result == ADVANCED:
             if is_full(log):
                 result = OBSERVER_FULL
@@ -389,7 +389,7 @@ _plain: Final = make_schedule(NOBODY_LOOKS_AT_TILE, clock.run)
 turn_of_core, _move = _plain.turn_of_core, _plain.move
 
 
-def advance_tile_entry(t: TileRecord, table: Int, how: Int) -> Int:
+def advance_tile_entry(t: TileRecord, table: Int, how: Int) -> AnyInt:
     """Advance a tile; `how` is one of the constants above."""
     return _move(t, table, how, NO_LOG)
 

@@ -12,7 +12,7 @@ import numpy as np
 from bhemu.machine.agents import CORES
 from bhemu.machine.core_state import RUNNING
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.riscv.execute import LIMIT, run_core
 from bhemu.riscv.poll import NOT_RECORDING
 
@@ -81,6 +81,6 @@ def run_turns(t: TileRecord, core: Int, cache: Int) -> Any:
             return LIMIT
 
 
-def run_turns_entry(t: TileRecord, core: Int, cache: Int) -> Int:
+def run_turns_entry(t: TileRecord, core: Int, cache: Int) -> AnyInt:
     """`run_turns` for the table of handlers."""
     return run_turns(t, core, cache)

@@ -9,7 +9,7 @@ from numba import types
 
 from bhemu.machine.compiler import JIT
 from bhemu.machine.kernel import intrinsic
-from bhemu.machine.types import Int
+from bhemu.machine.types import AnyInt, Int
 
 _ORDER = "seq_cst"
 
@@ -20,7 +20,7 @@ if JIT:
     def fetch_add(typingctx: Any, address: Int, amount: Int) -> Any:
         """Add to the word at an address; returns what was there."""
 
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Int:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> AnyInt:
             pointer = builder.inttoptr(args[0], _I64.as_pointer())
             return builder.atomic_rmw("add", pointer, args[1], _ORDER)
 
@@ -30,7 +30,7 @@ if JIT:
     def load(typingctx: Any, address: Int) -> Any:
         """The word at an address."""
 
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Int:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> AnyInt:
             return builder.load_atomic(builder.inttoptr(args[0], _I64.as_pointer()), _ORDER, 8)
 
         return types.int64(types.int64), codegen
@@ -39,7 +39,7 @@ if JIT:
     def store(typingctx: Any, address: Int, value: Int) -> Any:
         """Set the word at an address."""
 
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Int:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> AnyInt:
             builder.store_atomic(args[1], builder.inttoptr(args[0], _I64.as_pointer()), _ORDER, 8)
             return context.get_dummy_value()
 
@@ -49,7 +49,7 @@ if JIT:
     def let_others_run(typingctx: Any) -> Any:
         """Give the processor to another thread that wants it (POSIX sched_yield)."""
 
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Int:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> AnyInt:
             kind = ir.FunctionType(ir.IntType(32), [])
             name = "sched_yield"
             function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)

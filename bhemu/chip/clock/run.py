@@ -29,7 +29,7 @@ from bhemu.machine.core_state import RUNNING
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE, call_handler, has_handler, place_value
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import offset_of
-from bhemu.machine.types import ChipRecord, Int, TileRecord
+from bhemu.machine.types import AnyInt, ChipRecord, Int, TileRecord
 from bhemu.riscv.execute import LIMIT
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tensix.frontend.run import OBSERVER_FULL
@@ -69,7 +69,7 @@ def _runs(t: TileRecord) -> Any:
 
 
 @kernel
-def _advance(chip: ChipRecord, table: Int, index: Int, t: TileRecord, how: Int) -> Int:
+def _advance(chip: ChipRecord, table: Int, index: Int, t: TileRecord, how: Int) -> AnyInt:
     """Let a tile move; one that is looked at moves by the schedule of its observer."""
     log = np.int64(chip.observer[index])
     if log == NO_LOG:
@@ -333,7 +333,7 @@ def help_entry(chip: ChipRecord, table: Int, begun: Int) -> Int:
         _take_part(chip, table)
 
 
-def clock_entry(chip: ChipRecord, table: Int, clocks: Int) -> Int:
+def clock_entry(chip: ChipRecord, table: Int, clocks: Int) -> AnyInt:
     """Let clocks pass (0: go on with what is left); see `move`."""
     if clocks > 0:
         chip.end = chip.time + clocks

@@ -11,7 +11,7 @@ from bhemu.chip.state import tile_at
 from bhemu.machine.core_state import HALTED, IN_RESET
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import TILE, offset_of
-from bhemu.machine.types import ChipRecord, Int
+from bhemu.machine.types import AnyInt, ChipRecord, Int, TileRecord
 
 MIDST: Final = 0x80
 """Bit of a tile's status: it stands before a NoC request, in round `moment` of clock `local`."""
@@ -24,13 +24,13 @@ _L1: Final = offset_of(TILE, "l1")
 
 
 @kernel
-def tile_of(chip: ChipRecord, index: Int) -> Int:
+def tile_of(chip: ChipRecord, index: Int) -> TileRecord:
     """The record of a tile."""
     return tile_at(chip.tiles + index * _TILE_BYTES)
 
 
 @kernel
-def l1_address(chip: ChipRecord, index: Int) -> Int:
+def l1_address(chip: ChipRecord, index: Int) -> AnyInt:
     """Where a tile's L1 is in this process."""
     return chip.tiles + index * _TILE_BYTES + _L1
 

@@ -15,7 +15,7 @@ from bhemu.chip.coordinates import HEIGHT, WIDTH
 from bhemu.chip.state import X_LSB
 from bhemu.machine.device_state import ROUTER_CFG_1, ROUTER_CFG_3
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileNocRequestRecord, TileRecord
+from bhemu.machine.types import Bool, Int, NocRequestRecord, TileRecord
 
 INCLUDE_SOURCE: Final = 1 << 17
 """Bit of CTRL: a multicast goes to its sender, too (N14)."""
@@ -45,7 +45,7 @@ def distance_to(first: Int, x: Int, y: Int) -> Int:
 
 
 @kernel
-def runs_over_the_edge(first: Int, last: Int) -> bool:
+def runs_over_the_edge(first: Int, last: Int) -> Bool:
     """The rectangle begins behind its end in some direction."""
     return (first >> X_LSB) > (last >> X_LSB) or (first & 0xFF) > (last & 0xFF)
 
@@ -59,7 +59,7 @@ def is_known_exclusion(word: Int, first: Int, last: Int) -> bool:
 
 
 @kernel
-def reaches(t: TileRecord, request: TileNocRequestRecord, first: Int, last: Int, x: Int, y: Int) -> bool:
+def reaches(t: TileRecord, request: NocRequestRecord, first: Int, last: Int, x: Int, y: Int) -> bool:
     """True when a multicast of a tile goes to a place: inside its rectangle, in a column and row that take multicasts.
 
     Which ones do is read in the sender's registers, as the official simulator does; firmware writes the same to all.

@@ -22,7 +22,7 @@ from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice
 from bhemu.machine.kernel import kernel
 from bhemu.machine.noc_state import ENDED, NOC_REQUEST
 from bhemu.machine.state import L1_SIZE, TILE, offset_of
-from bhemu.machine.types import ChipRecord, Int, TileNocRequestRecord, TileRecord
+from bhemu.machine.types import AnyInt, Bool, ChipRecord, Int, NocRequestRecord, TileRecord
 from bhemu.tile.noc import request as q
 from bhemu.tile.noc.atomic import apply_atomic
 from bhemu.tile.noc.transfer import count_at_target
@@ -63,7 +63,7 @@ def _place(chip: ChipRecord, noc: Int, coordinate: Int, raw: Int) -> Int:
 
 
 @kernel
-def _has(node: Int, register: Int, address: Int, size: Int) -> bool:
+def _has(node: Int, register: Int, address: Int, size: Int) -> Bool:
     """True when a Tensix tile or a DRAM channel has bytes at an address; registers of a tile are whole words."""
     if register:
         return size == q.WORD and (address & (q.WORD - 1)) == 0
@@ -71,7 +71,7 @@ def _has(node: Int, register: Int, address: Int, size: Int) -> bool:
 
 
 @kernel
-def _is_sound_copy(request: TileNocRequestRecord, node: Int) -> bool:
+def _is_sound_copy(request: NocRequestRecord, node: Int) -> bool:
     """A read or write between the own tile and a node (N17 to N19)."""
     source, target, size = np.int64(request.source), np.int64(request.target), np.int64(request.byte_count)
     if size <= 0 or size > q.LONGEST_PACKET:
@@ -93,7 +93,7 @@ def _is_sound_copy(request: TileNocRequestRecord, node: Int) -> bool:
 
 
 @kernel
-def _is_sound(t: TileRecord, request: TileNocRequestRecord, node: Int) -> Int:
+def _is_sound(t: TileRecord, request: NocRequestRecord, node: Int) -> Bool:
     """True when nothing speaks against a request to a Tensix tile or a DRAM channel."""
     target, back = np.int64(request.target), np.int64(request.result)
     if request.kind == q.INLINE:
@@ -154,7 +154,7 @@ def _register(chip: ChipRecord, index: Int, other: Int, place: Int, address: Int
 
 
 @kernel
-def _selects(request: TileNocRequestRecord, i: Int) -> Int:
+def _selects(request: NocRequestRecord, i: Int) -> AnyInt:
     """True when AT_LEN_BE selects byte i of the block: by 64 bits, in an inline write by either half of 32 (N16)."""
     if request.kind == q.INLINE:
         return ((request.length | request.length >> q.BLOCK) >> i) & 1
@@ -162,7 +162,7 @@ def _selects(request: TileNocRequestRecord, i: Int) -> Int:
 
 
 @kernel
-def _write_dram(chip: ChipRecord, request: TileNocRequestRecord, channel: Int, source: Int) -> Int:
+def _write_dram(chip: ChipRecord, request: NocRequestRecord, channel: Int, source: Int) -> Int:
     """Status of a write or inline write to DRAM, from an address in this process; LEFT: it has no pages there yet."""
     whole = request.kind == q.WRITE and request.masked == 0
     to = np.int64(request.target) if whole else request.target & ~(q.BLOCK - 1)
@@ -181,8 +181,8 @@ def _write_dram(chip: ChipRecord, request: TileNocRequestRecord, channel: Int, s
 
 @kernel
 def _write_tile(
-    chip: ChipRecord, index: Int, request: TileNocRequestRecord, other: Int, target: Int, source: Int, in_turn: Int
-) -> Int:
+    chip: ChipRecord, index: Int, request: NocRequestRecord, other: Int, target: Int, source: Int, in_turn: Int
+) -> AnyInt:
     """Status of a write or inline write at one tile, from an address in this process."""
     if request.to_register != 0:
         return _register(chip, index, other, DEVICE_STORE, request.target, request.word, in_turn)[0]
@@ -201,11 +201,11 @@ def _write_tile(
 
 @kernel
 def _change_tile(
-    chip: ChipRecord, index: Int, t: TileRecord, request: TileNocRequestRecord, other: Int, source: Int, in_turn: Int
+    chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord, other: Int, source: Int, in_turn: Int
 ) -> Any:
     """Status of a write, inline write or atomic at one tile, which counts it."""
     target = tile_of(chip, other)
-    status = np.int64(DONE)
+    status: Int = np.int64(DONE)
     if request.kind == q.ATOMIC:
         before_write(chip, index, other, target, in_turn)
         old = apply_atomic(target, request.target, request.length & q.ADDRESS_BITS, request.operand)
@@ -221,7 +221,7 @@ def _change_tile(
 
 @kernel
 def _read(
-    chip: ChipRecord, index: Int, request: TileNocRequestRecord, node: Int, other: Int, word: Int, in_turn: Int
+    chip: ChipRecord, index: Int, request: NocRequestRecord, node: Int, other: Int, word: Int, in_turn: Int
 ) -> Any:
     """Status of a read; `word` is the address in this process of `request.word`."""
     to = l1_address(chip, index) + request.target
@@ -254,7 +254,7 @@ def _read(
 
 @kernel
 def _multicast(
-    chip: ChipRecord, index: Int, request: TileNocRequestRecord, first: Int, last: Int, source: Int, in_turn: Int
+    chip: ChipRecord, index: Int, request: NocRequestRecord, first: Int, last: Int, source: Int, in_turn: Int
 ) -> Any:
     """Look at the nodes of a multicast's rectangle in the order of tiles, or let all its tiles have it.
 
@@ -269,6 +269,7 @@ def _multicast(
     t = tile_of(chip, index)
     include = (request.control & INCLUDE_SOURCE) != 0
     in_order = request.kind == q.ATOMIC or request.to_register != 0
+    way: Int
     count, way = 0, WIDTH * HEIGHT
     own = False
     for y in range(HEIGHT):
@@ -301,7 +302,7 @@ def _multicast(
 
 
 @kernel
-def _survey(chip: ChipRecord, index: Int, request: TileNocRequestRecord, start: Int, end: Int) -> bool:
+def _survey(chip: ChipRecord, index: Int, request: NocRequestRecord, start: Int, end: Int) -> Bool:
     """True when a multicast can go where it shall; `start` and `end` are the physical places of its corners."""
     first, last = _mirrored(start, request.noc), _mirrored(end, request.noc)
     chip.noc_first = chip.noc_bad = _NOWHERE
@@ -323,7 +324,7 @@ def _carry(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn: In
     end = _place(chip, request.noc, request.other, request.end)
     if end == _NOWHERE:
         return np.int64(LEFT)
-    start = np.int64(_NOWHERE)
+    start: Int = np.int64(_NOWHERE)
     multicast = (request.control & q.MULTICAST_BIT) != 0
     if multicast:
         start = _place(chip, request.noc, request.other >> q.CORNER_LSB, request.start)
@@ -384,7 +385,7 @@ def carry_out(chip: ChipRecord, index: Int) -> bool:
     return True
 
 
-def carry_out_entry(chip: ChipRecord, index: Int, number: Int, in_turn: Int) -> Int:
+def carry_out_entry(chip: ChipRecord, index: Int, number: Int, in_turn: Int) -> AnyInt:
     """Carry out a request of a tile.
 
     Args:

@@ -30,7 +30,7 @@ from bhemu.chip.pcie.windows import (
 from bhemu.chip.state import CHIP, PLACES
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE, offset_of
-from bhemu.machine.types import ChipRecord, Int
+from bhemu.machine.types import AnyInt, ChipRecord, Int
 
 # What a window shows
 UNKNOWN: Final = 0
@@ -61,7 +61,7 @@ def _decode(chip: ChipRecord, number: Int) -> None:
 
 
 @kernel
-def find(chip: ChipRecord, paddr: Int, size: Int, writes: Int) -> Int:
+def find(chip: ChipRecord, paddr: Int, size: Int, writes: Int) -> AnyInt:
     """Address in this process of `size` bytes at a physical address in a BAR; 0 where chip/pcie/bars.py has to look.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_PUSH_LIMIT, FIFO_SLOTS, READY_SLOTS
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.tensix.frontend.mop import NO_WORD, NOP_OPCODE, mop_next, mop_start
 
 NOP_WORD: Final = NOP_OPCODE << 24
@@ -60,7 +60,7 @@ def side_push(t: TileRecord, thread: Int, word: Int, line: Int) -> bool:
 
 
 @kernel
-def is_drained(t: TileRecord, thread: Int) -> bool:
+def is_drained(t: TileRecord, thread: Int) -> Bool:
     """True when no instruction of the thread is queued, being expanded, or at its gate; a wait may be latched."""
     return (
         t.fifo_count[thread] == 0
@@ -135,7 +135,7 @@ def expand(t: TileRecord, thread: Int) -> bool:
             return True
         if t.side_count[thread] > 0 and t.mop_active[thread] == 0:  # Y2: core B's words enter behind the MOP expander
             head = np.int64(t.side_head[thread])
-            word = np.int64(t.side_word[thread, head])
+            word: Int = np.int64(t.side_word[thread, head])
             line = t.side_line[thread, head]
             t.side_head[thread] = (head + 1) % FIFO_SLOTS
             t.side_count[thread] -= 1
@@ -170,7 +170,7 @@ def expand(t: TileRecord, thread: Int) -> bool:
                 continue
         elif (word >> 24) == REPLAY:
             start = (word >> START_LSB) & 31
-            length = (word >> LENGTH_LSB) & 31
+            length: Int = (word >> LENGTH_LSB) & 31
             if length == 0:
                 length = 32
             if (word >> LOAD_LSB) & 1:

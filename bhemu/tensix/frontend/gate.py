@@ -10,7 +10,7 @@ from bhemu.isa.instructions import BY_OPCODE, INSTRUCTIONS
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import thread_field
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.tensix.vector_queue import is_busy
 
 STALLWAIT: Final = INSTRUCTIONS["STALLWAIT"].opcode
@@ -121,7 +121,7 @@ _STREAM_ID: Final = thread_register("STREAM_ID_SYNC_SEC0_BankSel")
 
 
 @kernel
-def stream_reached(t: TileRecord, thread: Int, word: Int) -> bool:
+def stream_reached(t: TileRecord, thread: Int, word: Int) -> Bool:
     """Y11c: the stream's phase (condition 0) or message count (condition 1) has reached the target."""
     by_messages = (word >> _STREAM_CONDITION[0]) & _STREAM_CONDITION[1]
     high = thread_field(t, thread, _MESSAGES_HIGH) if by_messages else thread_field(t, thread, _PHASE_HIGH)
@@ -140,7 +140,7 @@ def block_mask(wait: Int) -> Int:
 
 
 @kernel
-def is_held(wait: Int, opcode: Int) -> bool:
+def is_held(wait: Int, opcode: Int) -> Bool:
     """True when the latched wait holds words of this opcode."""
     mask = block_mask(wait)
     classes = CLASSES[opcode]

@@ -65,7 +65,7 @@ def mop_start(t: TileRecord, thread: Int, word: Int, line: Int) -> None:
     t.mop_outer[thread] = 0
     if (word >> 23) & 1:
         t.mop_active[thread] = TEMPLATE1
-        outer = np.int64(t.mop_config[thread, OUTER]) & LENGTH_MASK
+        outer: Int = np.int64(t.mop_config[thread, OUTER]) & LENGTH_MASK
         inner = np.int64(t.mop_config[thread, INNER]) & LENGTH_MASK
         if (
             outer == 1
@@ -97,7 +97,7 @@ def _template0(t: TileRecord, thread: Int) -> Int:
     has_b = flags & 1
     has_a123 = (flags >> 1) & 1
     i = np.int64(t.mop_inner[thread])
-    phase = np.int64(t.mop_phase[thread])
+    phase: Int = np.int64(t.mop_phase[thread])
     if i > last:
         t.mop_active[thread] = IDLE
         return np.int64(NO_WORD)

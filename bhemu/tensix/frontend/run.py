@@ -6,6 +6,7 @@ its end. Both come from a factory (`make_front_end`): a recorder, which wants to
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from bhemu.machine.dispatch import BESIDE, NOT_COMPILED, call_handler, has_handl
 from bhemu.machine.faults import DONE, REFUSED, SCHEDULED, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
-from bhemu.machine.types import Int, Lanes, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, Lanes, TileRecord
 from bhemu.tensix.frontend.fetch import expand, fetch, fetch_ready, fifo_push
 from bhemu.tensix.frontend.gate import is_held, wait_is_over
 from bhemu.tensix.frontend.observer import NO_LOG, NOBODY_LOOKS, WordObserver
@@ -67,13 +68,13 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
     """`issue` and `fetch` of a `FrontEnd`."""
     plain = observer is NOBODY_LOOKS
     # Of the plain clock all is in one loop: calls, which LLVM would leave there, take as long again.
-    inline: Any = kernel(forceinline=True) if plain else kernel
+    inline: Callable[[Any], Any] = kernel(forceinline=True) if plain else kernel
     before_fetch, after_fetch = observer.before_fetch, observer.after_fetch
     before_word, after_word = observer.before_word, observer.after_word
 
     def observed(bring: Any) -> Any:
         @inline
-        def fetch_word(t: TileRecord, thread: Int, log: Lanes) -> bool:
+        def fetch_word(t: TileRecord, thread: Int, log: Lanes) -> Bool:
             before_fetch(t, log, thread)
             arrived = bring(t, thread)
             after_fetch(t, log, thread, arrived)
@@ -85,7 +86,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
     fetch_expanded, fetch_queued = (observed(expand), observed(fetch_ready)) if plain else (fetch_either, fetch_either)
 
     @inline
-    def execute(t: TileRecord, table: Any, thread: Int, word: Int, log: Lanes) -> Int:
+    def execute(t: TileRecord, table: Any, thread: Int, word: Int, log: Lanes) -> AnyInt:
         """Let the word at the thread's gate execute; returns its status."""
         opcode = word >> 24
         before_word(t, log, thread, word)
@@ -118,7 +119,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
         return status
 
     @inline
-    def issue(t: TileRecord, table: Any, thread: Int, log: Lanes) -> Int:
+    def issue(t: TileRecord, table: Any, thread: Int, log: Lanes) -> AnyInt:
         if t.simulator_order != 0:
             return issue_in_simulator_order(t, table, thread, log)
         if t.gate_full[thread] == 0 and not fetch_expanded(t, thread, log):
@@ -137,7 +138,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
 
 
 @kernel
-def step_beside(t: TileRecord, table: Any, step: Int, log: Int) -> Int:
+def step_beside(t: TileRecord, table: Any, step: Int, log: Int) -> AnyInt:
     """A cycle, or a part of one, in which something may be scheduled (`tensix/vector_queue.py` lists the steps).
 
     The call goes through the table of handlers, so that the clock stays small.
@@ -174,7 +175,7 @@ def make_cycle_beside(issue: Any, fetch: Any, begin: Any, end: Any) -> Any:
     """
 
     @kernel
-    def cycle(t: TileRecord, table: Any, step: Int, log: Lanes) -> Int:
+    def cycle(t: TileRecord, table: Any, step: Int, log: Lanes) -> AnyInt:
         if step < THREADS and t.gate_full[step] == 0 and not fetch(t, step, log):
             return EMPTY
         result = WAIT
@@ -229,7 +230,7 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
     def run(t: TileRecord, table: Any, cycles: Int, log: Int) -> Int:
         beside = t.macro_pending != 0
         left = cycles
-        first = np.int64(t.cycle_resume)  # a cycle that found a handler missing goes on where it stopped
+        first: Int = np.int64(t.cycle_resume)  # a cycle that found a handler missing goes on where it stopped
         moved = t.cycle_moved != 0
         t.cycle_resume = 0
         t.cycle_moved = 0
@@ -337,19 +338,19 @@ def play(t: TileRecord, table: Int, script: Int, count: Int) -> Any:
     return STOPPED
 
 
-def play_entry(t: TileRecord, table: Int, script: Int, count: Int) -> Int:
+def play_entry(t: TileRecord, table: Int, script: Int, count: Int) -> AnyInt:
     return play(t, table, script, count)
 
 
-def run_entry(t: TileRecord, table: Any, cycles: Int) -> Int:
+def run_entry(t: TileRecord, table: Any, cycles: Int) -> AnyInt:
     return run(t, table, cycles, NO_LOG)
 
 
-def drain_entry(t: TileRecord, table: Any, thread: Int) -> Int:
+def drain_entry(t: TileRecord, table: Any, thread: Int) -> AnyInt:
     return drain(t, table, thread, NO_LOG)
 
 
-def repeat_entry(t: TileRecord, table: Int, thread_and_word: Int, count: Int) -> Int:
+def repeat_entry(t: TileRecord, table: Int, thread_and_word: Int, count: Int) -> AnyInt:
     return repeat(t, table, thread_and_word, count)
 
 

@@ -11,7 +11,7 @@ from bhemu.machine.dst import DST_ROWS, high_row
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import splat16, store16
-from bhemu.machine.types import Int, Lanes, Record, TileRecord
+from bhemu.machine.types import Int, Lanes, MatrixDecodedRecord, TileRecord
 from bhemu.tensix.banks import SRCA, SRCB, UNPACKER, change_bank, give_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.matrix.decode import settings
@@ -53,7 +53,7 @@ WHERE_RANGE = fault(
 
 
 @kernel
-def _clear_tile(t: TileRecord, c: Record, thread: Int, tile: Int, use_32_bit: Int, valid: Int) -> None:
+def _clear_tile(t: TileRecord, c: MatrixDecodedRecord, thread: Int, tile: Int, use_32_bit: Int, valid: Int) -> None:
     """16 rows of one view; a tile past the end changes nothing (F26)."""
     start = dst_row(t, c, thread, 0, _ANY_DST_ROW)
     absolute = c.absolute_tiles != 0

@@ -10,7 +10,7 @@ from bhemu.machine.config_access import MATRIX_BIT, config_bank
 from bhemu.machine.decoded import copy_fields
 from bhemu.machine.kernel import kernel
 from bhemu.machine.matrix_state import COPIES
-from bhemu.machine.types import Int, Record, TileRecord
+from bhemu.machine.types import Int, MatrixDecodedRecord, Record, TileRecord
 
 _POSITIONS: Final = COPIES.positions
 
@@ -36,7 +36,7 @@ def settings(t: TileRecord, thread: Int) -> Record:
 
 
 @kernel
-def _decode(c: Record) -> None:
+def _decode(c: MatrixDecodedRecord) -> None:
     """Work up the copied fields."""
     c.format_a = FORMAT_IMPLIED
     if c.not_implied_a:

@@ -8,7 +8,7 @@ from bhemu.errors import MissingSpecification
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import splat16
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.banks import SRCA, hand_back
 from bhemu.tensix.instruction import OPEN, Mode, instruction
 from bhemu.tensix.matrix.decode import settings
@@ -130,12 +130,12 @@ def _pool_zero(
 
 
 @instruction(Mode("GMPOOL with SrcA zero", OPEN, rule="math F32"))
-def MPOOL3S1(t: TileRecord, thread: Int, clear_dvalid: Int, pool_addr_mode: Int, index_en: Int, dst: Int) -> Int:
+def MPOOL3S1(t: TileRecord, thread: Int, clear_dvalid: Int, pool_addr_mode: Int, index_en: Int, dst: Int) -> AnyInt:
     return _pool_zero(t, thread, clear_dvalid, pool_addr_mode, index_en, dst)
 
 
 @instruction(Mode("GMPOOL with SrcA zero", OPEN, rule="math F32"))
-def MPOOL3S2(t: TileRecord, thread: Int, clear_dvalid: Int, pool_addr_mode: Int, index_en: Int, dst: Int) -> Int:
+def MPOOL3S2(t: TileRecord, thread: Int, clear_dvalid: Int, pool_addr_mode: Int, index_en: Int, dst: Int) -> AnyInt:
     return _pool_zero(t, thread, clear_dvalid, pool_addr_mode, index_en, dst)
 
 

@@ -11,7 +11,7 @@ from bhemu.machine.dst import LOW_HALF, high_row
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, load16, mask16, splat16, store16, where
-from bhemu.machine.types import Int, Lanes, Record, TileRecord
+from bhemu.machine.types import Int, Lanes, MatrixDecodedRecord, TileRecord
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.lane_settings import lanes_with
@@ -98,7 +98,7 @@ def _is_moved(t: TileRecord) -> Lanes:
     """Mask of the columns that LaneConfig does not block (F25)."""
     even = lanes_with(t, 1 << _BLOCK_MOVES_LSB)
     odd = lanes_with(t, 2 << _BLOCK_MOVES_LSB)
-    blocked = 0
+    blocked: Int = 0
     for column in range(8):  # the lanes of a column see an even and an odd column of Dst
         blocked |= (((even >> column) & 1) | (((odd >> column) & 1) << 1)) << (2 * column)
     return ~mask16(blocked)
@@ -141,7 +141,7 @@ def _store_dst(t: TileRecord, code: Int, low_half: Int, row: Int, cells: Lanes) 
 
 
 @kernel
-def _can_store(t: TileRecord, c: Record, code: Int, low_half: Int) -> bool:
+def _can_store(t: TileRecord, c: MatrixDecodedRecord, code: Int, low_half: Int) -> bool:
     """False, with the refusal recorded, when cells of that format cannot be moved to Dst."""
     if not is_supported(t, c):
         return False

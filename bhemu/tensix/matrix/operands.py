@@ -14,7 +14,7 @@ from bhemu.formats import DataFormat
 from bhemu.machine.counters import RWC_A, RWC_B, RWC_DST, RWC_FIDELITY
 from bhemu.machine.faults import fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, Record, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, MatrixDecodedRecord, TileRecord
 from bhemu.tensix.banks import MATRIX, SRCA, SRCB
 from bhemu.tensix.matrix.decode import FORMAT_IMPLIED
 
@@ -101,19 +101,19 @@ SRC_PAST_END = fault(
 
 
 @kernel
-def owns_a(t: TileRecord) -> bool:
+def owns_a(t: TileRecord) -> Bool:
     """The matrix unit's bank of SrcA holds data (F30)."""
     return t.src_owner[SRCA, t.matrix.bank[SRCA]] == MATRIX
 
 
 @kernel
-def owns_b(t: TileRecord) -> bool:
+def owns_b(t: TileRecord) -> Bool:
     """The matrix unit's bank of SrcB holds data (F30)."""
     return t.src_owner[SRCB, t.matrix.bank[SRCB]] == MATRIX
 
 
 @kernel
-def code_a(t: TileRecord, c: Record, file: Int) -> Int:
+def code_a(t: TileRecord, c: MatrixDecodedRecord, file: Int) -> AnyInt:
     """Format code "fA": implied by the bank of `file` (SrcB for moves from and to SrcB), or configured (F1)."""
     if c.format_a == FORMAT_IMPLIED:
         return np.int64(t.src_format[file, t.matrix.bank[file]])
@@ -121,7 +121,7 @@ def code_a(t: TileRecord, c: Record, file: Int) -> Int:
 
 
 @kernel
-def code_b(t: TileRecord, c: Record) -> Int:
+def code_b(t: TileRecord, c: MatrixDecodedRecord) -> AnyInt:
     """Format code "fB" (F1)."""
     if c.format_b == FORMAT_IMPLIED:
         return np.int64(t.src_format[SRCB, t.matrix.bank[SRCB]])
@@ -129,7 +129,7 @@ def code_b(t: TileRecord, c: Record) -> Int:
 
 
 @kernel
-def _is_accepted(t: TileRecord, c: Record) -> bool:
+def _is_accepted(t: TileRecord, c: MatrixDecodedRecord) -> bool:
     """`is_supported` of a configuration that sets something out of the ordinary."""
     if c.stochastic and not open_choice(t, STOCHASTIC):
         return False
@@ -143,13 +143,13 @@ def _is_accepted(t: TileRecord, c: Record) -> bool:
 
 
 @kernel
-def is_supported(t: TileRecord, c: Record) -> bool:
+def is_supported(t: TileRecord, c: MatrixDecodedRecord) -> bool:
     """False, with the refusal recorded, when a setting asks for what silicon does not have or no source describes."""
     return c.unsupported == 0 or _is_accepted(t, c)
 
 
 @kernel
-def arithmetic_style(t: TileRecord, c: Record, a: Int, b: Int) -> Int:
+def arithmetic_style(t: TileRecord, c: MatrixDecodedRecord, a: Int, b: Int) -> Int:
     """Style of an arithmetic instruction with format codes a and b, or NO_STYLE with the refusal recorded (F2)."""
     if not is_supported(t, c):
         return NO_STYLE
@@ -169,7 +169,7 @@ def arithmetic_style(t: TileRecord, c: Record, a: Int, b: Int) -> Int:
 
 
 @kernel
-def view_of(c: Record, style: Int) -> Int:
+def view_of(c: MatrixDecodedRecord, style: Int) -> Int:
     """View of Dst for a style (F3)."""
     if c.wide:
         return VIEW_32
@@ -189,7 +189,7 @@ def trim_mask(code: Int) -> Int:
 
 
 @kernel
-def fidelity_phase(t: TileRecord, c: Record, thread: Int) -> Int:
+def fidelity_phase(t: TileRecord, c: MatrixDecodedRecord, thread: Int) -> Int:
     """Fidelity phase 0..3 (F8)."""
     # A Python integer, since a NumPy one would widen the lanes that it meets when Numba is disabled.
     return int((np.int64(t.rwc[thread, RWC_FIDELITY]) + c.fidelity_base) & 3)
@@ -219,7 +219,7 @@ def srcb_row(t: TileRecord, thread: Int, offset: Int, mask: Int) -> Int:
 
 
 @kernel
-def dst_row(t: TileRecord, c: Record, thread: Int, immediate: Int, mask: Int) -> Int:
+def dst_row(t: TileRecord, c: MatrixDecodedRecord, thread: Int, immediate: Int, mask: Int) -> AnyInt:
     """First logical Dst row in the view in use (F6)."""
     return (immediate + np.int64(t.rwc[thread, RWC_DST]) + c.dst_offset) & mask
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import add_floats, minimum, narrow, shift_right_logical, splat16, where, widen_unsigned
-from bhemu.machine.types import Int, Lanes
+from bhemu.machine.types import AnyInt, Int, Lanes
 from bhemu.tensix.format_codes import BF16, FP16, FP32
 
 _DOUBLE_LARGEST = (0x7FF << 52) - 1
 
 
 @kernel
-def _fp32_without_denormals(value: Int) -> Int:
+def _fp32_without_denormals(value: Int) -> AnyInt:
     return where((value & 0x7FFFFFFF) < 0x800000, value & -0x80000000, value)
 
 
@@ -51,13 +51,13 @@ def _add_bf16(old: Lanes, new: Lanes) -> Lanes:
 
 
 @kernel
-def _fp32_of_fp16(value: Int) -> Int:
+def _fp32_of_fp16(value: Int) -> AnyInt:
     magnitude = value & 0x7FFF
     return ((value & 0x8000) << 16) | where(magnitude >= 0x400, (magnitude << 13) + (112 << 23), 0)
 
 
 @kernel
-def _add_fp16(old: Int, new: Int) -> Int:
+def _add_fp16(old: Int, new: Int) -> AnyInt:
     """Sum in binary32, rounded to nearest even; exponent 31 is ordinary, and there are two odd corners.
 
     An exact zero becomes 0x7FFF when the old exponent is 30 or 31, and so does a sum below the smallest exponent.
@@ -74,7 +74,7 @@ def _add_fp16(old: Int, new: Int) -> Int:
 
 
 @kernel
-def _add_int32(old: Int, new: Int) -> Int:
+def _add_int32(old: Int, new: Int) -> AnyInt:
     """Saturating sum of sign-magnitude integers; a zero sum is +0."""
     a = where(old < 0, -(old & 0x7FFFFFFF), old)
     b = where(new < 0, -(new & 0x7FFFFFFF), new)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import horizontal_maximum, minimum, splat16, where
-from bhemu.machine.types import Int
+from bhemu.machine.types import AnyInt, Int
 
 
 @kernel
@@ -16,7 +16,7 @@ def shared_exponent(family_a: Int, value: Int) -> Int:
 
 
 @kernel
-def signed_magnitudes(family_a: Int, bits: Int, shared: Int, value: Int) -> Int:
+def signed_magnitudes(family_a: Int, bits: Int, shared: Int, value: Int) -> AnyInt:
     """Sign and magnitude codes of `bits` (8, 4 or 2) bits: rounded half up to 7 bits of magnitude, then truncated.
 
     The hidden bit is part of the magnitude. A zero magnitude loses its sign: the code -0 means minus infinity (I.5).

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int
+from bhemu.machine.types import AnyInt, Int
 from bhemu.tensix.format_codes import (
     BF16,
     BFP2,
@@ -122,7 +122,7 @@ def _early_from_16(intermediate: Int, raw: Int, unsigned: Int, round_10b: Int) -
 
 
 @kernel
-def early_rule(read_32b: Int, intermediate: Int, raw: Int, unsigned: Int, round_10b: Int) -> Int:
+def early_rule(read_32b: Int, intermediate: Int, raw: Int, unsigned: Int, round_10b: Int) -> AnyInt:
     """Rule of early_conversion.py for an intermediate format and the PCK_DEST_RD_CTRL bits, or NONE."""
     if read_32b:
         return _early_from_32(intermediate, raw, unsigned, round_10b)

@@ -15,7 +15,7 @@ from bhemu.machine.decoded import copy_fields
 from bhemu.machine.faults import DONE, REFUSED, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.packer_state import COPIES, EDGE_MAPS, FACE_MAPS, UNSETTLED
-from bhemu.machine.types import Int, TilePackRecord, TileRecord
+from bhemu.machine.types import Int, PackRecord, TileRecord
 from bhemu.tensix.format_codes import BF16, BFP2, BFP2A, BFP4, BFP4A, FP8, FP16, FP32, INT32, TF32
 from bhemu.tensix.pack import faults
 from bhemu.tensix.pack.conversions import NONE, early_rule, family_a, family_b, kind_of, late_steps
@@ -156,7 +156,7 @@ def _decode_relu(t: TileRecord) -> Int:
 
 
 @kernel
-def _edge_row(pack: TilePackRecord, z: Int, rows: Int) -> None:
+def _edge_row(pack: PackRecord, z: Int, rows: Int) -> None:
     """Masks of the sixteen Y positions by one TILE_ROW_SET_MAPPING register."""
     for y in range(16):
         mask = pack.edge_masks[pack.edge_maps[rows * 16 + y]]

@@ -11,7 +11,7 @@ from typing import Any, Final
 from bhemu.machine.dst import DST_ROWS, LOW_HALF, bf16_of_cell, fp16_of_cell, high_row
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load16, minimum, shift_right_logical, splat16, where
-from bhemu.machine.types import Int, Lanes, TileRecord
+from bhemu.machine.types import AnyInt, Int, Lanes, TileRecord
 
 # Rules on the 32-bit view of Dst
 KEEP_32: Final = 0
@@ -62,7 +62,7 @@ def rebias_to_fp16(sign: Lanes, exponent: Lanes, mantissa: Lanes) -> Lanes:
 
 
 @kernel
-def _nan_to_inf(value: Int) -> Int:
+def _nan_to_inf(value: Int) -> AnyInt:
     return where((value & 0x7FFFFFFF) > 0x7F800000, (value & -0x80000000) | 0x7F800000, value)
 
 

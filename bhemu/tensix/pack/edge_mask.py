@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import mask16, splat16, where
-from bhemu.machine.types import Int, Record, TilePackRecord
+from bhemu.machine.types import AnyInt, Int, PackRecord
 
 
 @kernel
-def advance(pack: Record, count: Int) -> None:
+def advance(pack: PackRecord, count: Int) -> None:
     """Move the position by `count` datums."""
     x = pack.x + count
     while x >= 16:
@@ -36,12 +36,12 @@ def advance(pack: Record, count: Int) -> None:
 
 
 @kernel
-def _mask_here(pack: TilePackRecord) -> Int:
+def _mask_here(pack: PackRecord) -> AnyInt:
     return pack.edge_mask[(pack.z + pack.z_offset) & pack.edge_faces, pack.y & 0xF]
 
 
 @kernel
-def edge_mask(pack: TilePackRecord, value: Int, column: Int, count: Int) -> Int:
+def edge_mask(pack: PackRecord, value: Int, column: Int, count: Int) -> AnyInt:
     """Replace the masked datums of columns `column` to `column + count - 1`, and move the position behind them."""
     mask = _mask_here(pack)
     split = 16 - pack.x

@@ -8,7 +8,7 @@ import numpy as np
 
 from bhemu.machine.counters import CARRY, CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_Y, CH1_Z, PACKER
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.pack.fields import thread
 
 Y_MASK: Final = np.int64(0x1FFF)
@@ -20,7 +20,7 @@ FLAT_ROW_MASK: Final = 0x3FFF
 
 
 @kernel
-def input_address(t: TileRecord, which: Int) -> Int:
+def input_address(t: TileRecord, which: Int) -> AnyInt:
     """Byte address of the first datum by the counters of ADC `which`, before the Dst offset."""
     pack = t.pack
     x, y = np.int64(t.adc[which, PACKER, CH0_X]), np.int64(t.adc[which, PACKER, CH0_Y])
@@ -29,7 +29,7 @@ def input_address(t: TileRecord, which: Int) -> Int:
 
 
 @kernel
-def first_datum(t: TileRecord, which: Int, address: Int) -> Int:
+def first_datum(t: TileRecord, which: Int, address: Int) -> AnyInt:
     """Datum index in Dst of the first datum: row * 16 + column (P4)."""
     pack = t.pack
     x = np.int64(t.adc[which, PACKER, CH0_X])

@@ -9,7 +9,7 @@ from typing import Final
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import shift_right_logical, where
-from bhemu.machine.types import Int, Lanes, Record
+from bhemu.machine.types import Int, Lanes, PackRecord
 from bhemu.tensix.pack.early_conversion import rebias_to_fp16
 
 # Last step
@@ -54,7 +54,7 @@ def _last_step(step: Int, value: Lanes) -> Lanes:
 
 
 @kernel
-def late_conversion(pack: Record, value: Lanes) -> Lanes:
+def late_conversion(pack: PackRecord, value: Lanes) -> Lanes:
     """Sixteen datums in the L1 format; for BFP output BF16 (family B) or E5M7 (family A) patterns."""
     if pack.late_widen != 0:
         value = value << 16

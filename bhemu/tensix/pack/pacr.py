@@ -12,7 +12,7 @@ from bhemu.machine.faults import DONE, REFUSED, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load16, mask16, maximum, splat16, store16, where
 from bhemu.machine.state import L1_SIZE
-from bhemu.machine.types import Int, Lanes, TilePackRecord, TileRecord
+from bhemu.machine.types import AnyInt, Int, Lanes, PackRecord, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
 from bhemu.tensix.pack.compression import close_tile, end_row, open_tile, push, write_gathered
 from bhemu.tensix.pack.decode import NO_MASK, decode
@@ -50,7 +50,7 @@ PAD_WITH_LAST: Final = 3
 
 
 @kernel
-def _descale(t: TileRecord) -> Int:
+def _descale(t: TileRecord) -> AnyInt:
     """Right shift of integer magnitudes (INT_DESCALE, 002.5.2e)."""
     pack = t.pack
     if pack.descale_by_z == 0:
@@ -98,7 +98,7 @@ def _whole_rows(t: TileRecord, row: Int, step: Int, mask: Int, bins: bool) -> No
 
 
 @kernel
-def _row_from_l1(t: TileRecord, address: Int, count: Int) -> Int:
+def _row_from_l1(t: TileRecord, address: Int, count: Int) -> AnyInt:
     """`count` datums of L1 in the layout of their intermediate format; BFP datums have exponent 0 (002.3.4)."""
     pack = t.pack
     for i in range(16):
@@ -163,7 +163,7 @@ def _other_rows(t: TileRecord, start: Int, rows: Int, count: Int, zeros: Int, pa
 
 
 @kernel
-def _finish_context(pack: TilePackRecord, last: Int) -> None:
+def _finish_context(pack: PackRecord, last: Int) -> None:
     """Advance the hardware context (P3): on Last, or after the programmed number of planes."""
     if pack.planes_per_context == 0:
         if last:
@@ -393,9 +393,9 @@ def PACR(
     if OvrdThreadId != 0:
         which = 0 if AddrCntContext == NO_ADC else AddrCntContext
     x0, x1 = np.int64(t.adc[which, PACKER, CH0_X]), np.int64(t.adc[which, PACKER, CH1_X])
-    count = x1 - x0 + 1
+    count: Int = x1 - x0 + 1
     mask = 15 if ReadIntfSel == 0 else ReadIntfSel
-    repeats = 0
+    repeats: Int = 0
     if Flush != 0:
         mask = 0
         count = 0

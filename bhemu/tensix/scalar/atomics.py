@@ -103,7 +103,7 @@ def ATSWAP(
     for i in range(8):
         if (SwapMask >> i) & 1:
             register = (DataRegIndex & QUAD_REGISTER) + (i >> 1)
-            value = 0
+            value: Int = 0
             if not SingleDataReg or register == DataRegIndex:
                 value = read_half(t, thread, 2 * register + (i & 1))
             t.l1_u16[address // 2 + i] = np.uint16(value)

@@ -49,7 +49,7 @@ def _last_tile_size(t: TileRecord, thread: Int) -> Int:
 @kernel
 def _histogram_word(t: TileRecord, first: Int) -> Int:
     """Four counters of the exponent histogram as a little-endian word."""
-    word = 0
+    word: Int = 0
     for i in range(4):
         word |= np.int64(t.pack.histogram[first + i]) << (8 * i)
     return word

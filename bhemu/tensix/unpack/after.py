@@ -10,7 +10,7 @@ from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import thread_field
 from bhemu.machine.counters import CH0_Y, CH0_Z, CH1_Y, CH1_Z
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, Record, TileRecord, TileUnpackDecodedRecord
+from bhemu.machine.types import Int, TileRecord, UnpackDecodedRecord
 from bhemu.tensix.adc import Y_MASK, ZW_MASK
 from bhemu.tensix.banks import MATRIX
 
@@ -28,7 +28,7 @@ def advance_adc(t: TileRecord, thread: Int, unpacker: Int, ch1_y: Int, ch1_z: In
 
 
 @kernel
-def advance_context(t: TileRecord, d: TileUnpackDecodedRecord, thread: Int, unpacker: Int, context: Any) -> None:
+def advance_context(t: TileRecord, d: UnpackDecodedRecord, thread: Int, unpacker: Int, context: Any) -> None:
     """Let the context counter point behind `context`; it returns to 0 at the configured count, and has 3 bits."""
     count = d.count_non_log2 if d.non_log2_en else 1 << d.context_count
     following = (context + 1) & 7
@@ -52,7 +52,7 @@ def hand_over(t: TileRecord, thread: Int, unpacker: Int, out_format: Int) -> Non
 
 
 @kernel
-def finish_bank(t: TileRecord, d: Record, thread: Int, unpacker: Int, set_dvalid: Int) -> None:
+def finish_bank(t: TileRecord, d: UnpackDecodedRecord, thread: Int, unpacker: Int, set_dvalid: Int) -> None:
     """Hand the bank over, or advance SrcRow within it."""
     if set_dvalid:
         hand_over(t, thread, unpacker, d.out_format)

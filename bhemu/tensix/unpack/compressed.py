@@ -13,7 +13,7 @@ from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_X
 from bhemu.machine.faults import refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
-from bhemu.machine.types import Int, TileRecord, TileUnpackDecodedRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord, UnpackDecodedRecord
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.address import REFUSED_RANGE
 
@@ -36,7 +36,7 @@ def _row_start(t: TileRecord, start: Int, index: Int) -> Int:
 
 @kernel
 def compressed_range(
-    t: TileRecord, d: TileUnpackDecodedRecord, thread: Int, adc_thread: Int, unpacker: Int, start: Int, row_search: Int
+    t: TileRecord, d: UnpackDecodedRecord, thread: Int, adc_thread: Int, unpacker: Int, start: Int, row_search: Int
 ) -> Any:
     """What to read of a compressed tile: first augmented datum, their count, datums to drop first, datums to keep.
 
@@ -69,14 +69,14 @@ def compressed_range(
 
 
 @kernel
-def datum_offset(d: TileUnpackDecodedRecord, index: Int) -> Int:
+def datum_offset(d: UnpackDecodedRecord, index: Int) -> AnyInt:
     """Offset of augmented datum `index` from the first."""
     group = GROUP * d.datum_size + COUNTS_SIZE
     return (index // GROUP) * group + (index % GROUP) * d.datum_size
 
 
 @kernel
-def count_offset(d: TileUnpackDecodedRecord, index: Int) -> Int:
+def count_offset(d: UnpackDecodedRecord, index: Int) -> AnyInt:
     """Offset of the zero count of augmented datum `index` from the first datum."""
     group = GROUP * d.datum_size + COUNTS_SIZE
     return (index // GROUP) * group + GROUP * d.datum_size + (index % GROUP) * 8

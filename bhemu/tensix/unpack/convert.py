@@ -11,7 +11,7 @@ from typing import Any, Final
 from bhemu.machine.dst import cell_of_bf16, cell_of_fp16
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import leading_zeros, mask_bits, minimum, where
-from bhemu.machine.types import Int, Lanes
+from bhemu.machine.types import AnyInt, Int, Lanes
 
 NORMALISE_NONE: Final = 0
 NORMALISE_FP32_TO_TF32: Final = 1  # its layout drops the bits
@@ -39,7 +39,7 @@ _FP16_REBIAS: Final = 112  # 127 - 15
 
 
 @kernel
-def _fp32_to_fp16(bits: Int) -> Int:
+def _fp32_to_fp16(bits: Int) -> AnyInt:
     """Truncates; E = 0 keeps its mantissa, underflow is a signed zero, overflow, Inf and NaN the largest (I.5)."""
     sign = (bits >> 16) & 0x8000
     exponent = ((bits >> 23) & 0xFF) - _FP16_REBIAS
@@ -71,7 +71,7 @@ def _bfp_parts(bits: Int, exponents: Int, shift: Int) -> Any:
 
 
 @kernel
-def bfp_to_bf16(bits: Int, exponents: Int, shift: Int) -> Int:
+def bfp_to_bf16(bits: Int, exponents: Int, shift: Int) -> AnyInt:
     """The exponent wraps modulo 256; negative zero is minus infinity (I.5)."""
     left = bits << shift
     mantissa, exponent = _bfp_parts(bits, exponents, shift)
@@ -80,7 +80,7 @@ def bfp_to_bf16(bits: Int, exponents: Int, shift: Int) -> Int:
 
 
 @kernel
-def _bfp_a_to_fp16(bits: Int, exponents: Int, shift: Int) -> Int:
+def _bfp_a_to_fp16(bits: Int, exponents: Int, shift: Int) -> AnyInt:
     left = bits << shift
     mantissa, exponent = _bfp_parts(bits, exponents, shift)
     value = ((left & 0x80) << 8) | ((exponent & 0x1F) << 10) | (mantissa << 3)
@@ -95,7 +95,7 @@ def bfp_a_is_undefined(bits: Int, exponents: Int, shift: Int) -> Int:
 
 
 @kernel
-def _integer8(bits: Int, magnitude_mask: Int) -> Int:
+def _integer8(bits: Int, magnitude_mask: Int) -> AnyInt:
     """Magnitude under the dummy exponent 16; the sign survives a magnitude of 0 (I.2)."""
     magnitude = bits & magnitude_mask
     sign = bits & ~magnitude_mask & 0x80

@@ -15,7 +15,7 @@ from bhemu.isa.registers import config
 from bhemu.machine.config_access import UNPACK0_BIT, UNPACK1_BIT
 from bhemu.machine.decoded import copy_fields
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, Lanes, Record, TileRecord
+from bhemu.machine.types import AnyInt, Int, Lanes, Record, TileRecord, UnpackDecodedRecord
 from bhemu.machine.unpacker_state import CONTEXTS, COPIES, OF_FORMATS, SINGLE
 from bhemu.tensix.format_codes import (
     BF16,
@@ -154,7 +154,7 @@ _FORMAT_ATTRIBUTES: Final = len(OF_FORMATS)
 
 
 @kernel
-def table_field(t: TileRecord, bank: Int, table: Lanes, unpacker: Int, index: Int) -> Int:
+def table_field(t: TileRecord, bank: Int, table: Lanes, unpacker: Int, index: Int) -> AnyInt:
     """Value of the field that `table` [unpacker, index] names."""
     word = np.int64(t.config[bank, table[unpacker, index, 0]])
     return (word >> table[unpacker, index, 1]) & table[unpacker, index, 2]
@@ -177,7 +177,7 @@ def settings(t: TileRecord, unpacker: Int, bank: Int, slot: Int) -> Record:
 
 
 @kernel
-def _decode(d: Record, unpacker: Int, slot: Int) -> None:
+def _decode(d: UnpackDecodedRecord, unpacker: Int, slot: Int) -> None:
     """Work up the copied fields."""
     d.blob_starts |= d.blob_starts_hi << 16
     d.dest_mode = DEST_NONE
@@ -207,7 +207,7 @@ def _decode(d: Record, unpacker: Int, slot: Int) -> None:
 
 
 @kernel
-def _decode_tile(d: Record) -> None:
+def _decode_tile(d: UnpackDecodedRecord) -> None:
     """Strides of the tile and sizes of its sections (U4, U5, U7)."""
     depth = max(d.z_dim, 1)
     count = max(d.w_dim, 1)
@@ -231,7 +231,7 @@ def _decode_tile(d: Record) -> None:
 
 
 @kernel
-def _decode_burst(d: Record) -> None:
+def _decode_burst(d: UnpackDecodedRecord) -> None:
     """SrcA rows that the unpacker writes at a time (U12)."""
     size = d.datum_size
     if size == 4 or not d.uncompressed or d.upsample_zeros >= 3:
@@ -249,7 +249,7 @@ def _decode_burst(d: Record) -> None:
 
 
 @kernel
-def _mode_fault(d: Record, unpacker: Int) -> Int:
+def _mode_fault(d: UnpackDecodedRecord, unpacker: Int) -> Int:
     """Refusal of modes that have no defined meaning together, 0 = none."""
     if d.haloize and unpacker == 1:
         return refusals.HALOIZE_SRCB

@@ -13,7 +13,7 @@ from bhemu.machine.config_access import config_bank, config_field, thread_field
 from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import splat16, store16
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.banks import UNPACKER
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
 from bhemu.tensix.unpack import refusals
@@ -128,7 +128,7 @@ def _clear(
     if (set_dvalid or only_set) and t.src_owner[unpacker, bank] != UNPACKER:
         return refuse(t, refusals.ALREADY_VALID, _LETTER_A + unpacker, bank)
     config_state = config_bank(t, thread)
-    cell = np.int64(0)
+    cell: Int = np.int64(0)
     if not only_set:
         if value == CLEAR_TO_MINUS_INFINITY:
             cell = np.int64(_CELL_BITS)
@@ -177,7 +177,7 @@ def UNPACR_NOP(
     Src_ClrVal_Ctrl: Int,
     Unpack_Pop: Int,
     word: Int,
-) -> Int:
+) -> AnyInt:
     unpacker = Unpacker_Select
     enhanced = Unpack_Pop == POP_NAMED and word & _ENHANCED
     known = _PLAIN_BITS

@@ -11,7 +11,7 @@ from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import config_bank, thread_field
 from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, Record, TileRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord, UnpackDecodedRecord
 from bhemu.machine.unpacker_state import SINGLE
 from bhemu.tensix.banks import UNPACKER
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
@@ -52,7 +52,7 @@ _FLUSH_STRAY: Final = _bits("Unpack_block_selection", "SearchCacheFlush", "OvrdT
 
 
 @kernel
-def _target(d: Record, unpacker: Int) -> Int:
+def _target(d: UnpackDecodedRecord, unpacker: Int) -> Int:
     if unpacker == 1:
         return TO_SRCB
     if d.to_dst:
@@ -61,7 +61,9 @@ def _target(d: Record, unpacker: Int) -> Int:
 
 
 @kernel
-def _check_rows(t: TileRecord, d: Record, thread: Int, target: Int, out: Int, last: Int, set_ovrd: Int) -> bool:
+def _check_rows(
+    t: TileRecord, d: UnpackDecodedRecord, thread: Int, target: Int, out: Int, last: Int, set_ovrd: Int
+) -> bool:
     """False, with the refusal noted, when the rows from `out` to `last` may not be written (U9, U10, U12)."""
     top = last >> 4
     row = t.unpack.src_row[thread, 0]
@@ -89,7 +91,7 @@ def _check_rows(t: TileRecord, d: Record, thread: Int, target: Int, out: Int, la
 @kernel
 def _transfer(
     t: TileRecord,
-    d: Record,
+    d: UnpackDecodedRecord,
     thread: Int,
     adc_thread: Int,
     unpacker: Int,
@@ -107,7 +109,7 @@ def _transfer(
     address = start * 16 + d.start_index_section
     exponents = address
     address += d.exponent_skip
-    counts = np.int64(0)
+    counts: Int = np.int64(0)
     if d.uncompressed:
         first, count = datum_range(t, d, thread, adc_thread, unpacker, row_search)
         data = address + first * d.datum_size
@@ -278,7 +280,7 @@ def UNPACR(
     Ch0Y: Int,
     Ch0Z: Int,
     word: Int,
-) -> Int:
+) -> AnyInt:
     unpacker = Unpack_block_selection
     if CfgContextCntInc or SearchCacheFlush:
         return _other_form(t, thread, unpacker, CfgContextCntInc, word)
@@ -286,7 +288,7 @@ def UNPACR(
     if t.src_owner[unpacker, src_bank] != UNPACKER:
         return WAIT  # U1, also on the way to Dst
 
-    context = np.int64(0)
+    context: Int = np.int64(0)
     slot = np.int64(SINGLE)
     adc_thread = thread
     if OvrdThreadId:

@@ -14,7 +14,7 @@ import numpy as np
 from bhemu.machine.faults import refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import iota16, load16, load16_at, splat16, store16, where
-from bhemu.machine.types import Int, Lanes, Record, TileRecord, TileUnpackDecodedRecord, TileUnpackWalkRecord
+from bhemu.machine.types import AnyInt, Bool, Int, Lanes, TileRecord, UnpackDecodedRecord, UnpackWalkRecord
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.address import L1_END, wrap
 from bhemu.tensix.unpack.compressed import COUNTS_SIZE, GROUP
@@ -89,7 +89,7 @@ def _bfp8_rows(
 @kernel
 def walk_rows(
     t: TileRecord,
-    d: Record,
+    d: UnpackDecodedRecord,
     target: Int,
     bank: Int,
     row: Int,
@@ -161,7 +161,7 @@ def _is_outside(t: TileRecord, address: Int, size: Int, first: Int) -> bool:
 
 
 @kernel
-def walk_datums(t: TileRecord, d: TileUnpackDecodedRecord, w: TileUnpackWalkRecord, bias: Int, write: Int) -> Any:
+def walk_datums(t: TileRecord, d: UnpackDecodedRecord, w: UnpackWalkRecord, bias: Int, write: Int) -> Any:
     """Move the datums that `w` describes one at a time.
 
     Args:
@@ -274,7 +274,9 @@ def _place(
 
 
 @kernel
-def is_whole_rows(d: Record, target: Int, out: Int, data: Int, exponents: Int, rows: Int, zero: Int) -> bool:
+def is_whole_rows(
+    d: UnpackDecodedRecord, target: Int, out: Int, data: Int, exponents: Int, rows: Int, zero: Int
+) -> bool:
     """True when `rows` whole rows may go through `walk_rows`: aligned at both ends, nothing between the datums."""
     if rows == 0 or out & 15 or d.upsample_zeros or d.column_shift or not d.uncompressed:
         return False
@@ -289,14 +291,14 @@ def is_whole_rows(d: Record, target: Int, out: Int, data: Int, exponents: Int, r
 
 
 @kernel
-def advanced(d: Record, data: Int, count: Int) -> Int:
+def advanced(d: UnpackDecodedRecord, data: Int, count: Int) -> AnyInt:
     """Address of the datum that lies `count` datums behind `data` in an uncompressed tile, without wrap."""
     in_row = count & (d.row_datums - 1)
     return data + (count >> d.row_shift) * d.row_stride + in_row * d.datum_size
 
 
 @kernel
-def needs_rehearsal(d: Record, data_end: Int, exponents_end: Int) -> bool:
+def needs_rehearsal(d: UnpackDecodedRecord, data_end: Int, exponents_end: Int) -> Bool:
     """True when only a walk through the data tells where it ends, whether it stays in L1 or whether it is defined."""
     wraps = d.fifo != 0 and (data_end > d.limit or exponents_end > d.limit)
     return wraps or d.uncompressed == 0 or d.normalise == NORMALISE_BFP_A

@@ -11,11 +11,10 @@ from bhemu.errors import NonContractualBehavior
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import gather, load32, maximum, minimum, shift_right_logical, splat32, where
-from bhemu.machine.types import Int, Lanes, TileRecord
+from bhemu.machine.types import AnyInt, Int, Lanes, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.vector.fma import INDIRECT_A, INDIRECT_D, INFINITY, MAGNITUDE, fma
 from bhemu.tensix.vector.registers import (
-    EXECUTE,
     ONE_FP32,
     SIGN,
     ZERO,
@@ -25,6 +24,7 @@ from bhemu.tensix.vector.registers import (
     reserved_mode,
     write,
 )
+from bhemu.tensix.vector_queue import EXECUTE
 
 TWO_FP32: Final = 0x40000000
 KEEP_SIGN: Final = 4
@@ -173,7 +173,7 @@ EXPONENTIAL: Final = _exponential_table()
 
 
 @kernel
-def approximate_exponential(v: Int) -> Int:
+def approximate_exponential(v: Int) -> AnyInt:
     """e^|v| with the sign of v put back (V14)."""
     u = v & MAGNITUDE
     low = u & 0xFFFF

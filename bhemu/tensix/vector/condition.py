@@ -15,7 +15,9 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask_bits
 from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
-from bhemu.tensix.vector.registers import ALL_LANES, EXECUTE, FIRST_TEMPLATE, capture, reserved_mode, set_flags
+from bhemu.tensix.lane_settings import ALL_LANES
+from bhemu.tensix.vector.registers import FIRST_TEMPLATE, capture, reserved_mode, set_flags
+from bhemu.tensix.vector_queue import EXECUTE
 
 STACK_ENTRIES: Final = 8
 

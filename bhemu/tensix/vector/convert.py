@@ -21,7 +21,8 @@ from bhemu.machine.lanes import (
 from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.prng import prng_step
-from bhemu.tensix.vector.registers import EXECUTE, SIGN, destination, enabled_bits, reserved_mode, write
+from bhemu.tensix.vector.registers import SIGN, destination, enabled_bits, reserved_mode, write
+from bhemu.tensix.vector_queue import EXECUTE
 
 MAGNITUDE: Final = 0x7FFFFFFF
 INFINITY: Final = 0x7F800000

@@ -16,7 +16,6 @@ from bhemu.tensix.vector.integer import shift, signed12
 from bhemu.tensix.vector.registers import (
     ENABLE_DEST_INDEX,
     EXCHANGE_SRCB_SRCC,
-    EXECUTE,
     FIRST_CONSTANT,
     FIRST_TEMPLATE,
     capture,
@@ -26,6 +25,7 @@ from bhemu.tensix.vector.registers import (
     set_flags,
     write,
 )
+from bhemu.tensix.vector_queue import EXECUTE
 
 
 @kernel

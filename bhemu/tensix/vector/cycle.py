@@ -17,7 +17,7 @@ from bhemu.machine.dispatch import NOT_COMPILED, has_handler
 from bhemu.machine.faults import DONE, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask32, mask_bits, shift_right_logical, splat32, store32, where
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.tensix.vector.registers import enabled_bits
 from bhemu.tensix.vector.scheduled import DUE_ROWS, REGISTERS, SWAP, blame, copy_registers, run_due
 from bhemu.tensix.vector_queue import (
@@ -64,7 +64,7 @@ def _lacks_handler(t: TileRecord, table: Any) -> bool:
 
 
 @kernel
-def _take_due(t: TileRecord) -> bool:
+def _take_due(t: TileRecord) -> Bool:
     """Move what is due into the cycle and count down; True when something is due or came nearer."""
     head = t.macro_head
     t.macro_taken = 0

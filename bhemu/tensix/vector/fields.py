@@ -9,7 +9,8 @@ from bhemu.machine.lanes import load32, shift_right_logical, where
 from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.vector.integer import INVERT_FLAGS, MAGNITUDE, SET_FLAGS, condition
-from bhemu.tensix.vector.registers import EXECUTE, SIGN, destination, reserved_mode, write
+from bhemu.tensix.vector.registers import SIGN, destination, reserved_mode, write
+from bhemu.tensix.vector_queue import EXECUTE
 
 MANTISSA: Final = 0x7FFFFF
 EXPONENT: Final = 0x7F800000

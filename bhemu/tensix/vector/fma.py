@@ -17,17 +17,10 @@ from bhemu.machine.lanes import (
     splat32,
     where,
 )
-from bhemu.machine.types import Int, Lanes, TileRecord
+from bhemu.machine.types import AnyInt, Int, Lanes, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
-from bhemu.tensix.vector.registers import (
-    EXECUTE,
-    ONE_FP32,
-    SIGN,
-    deliver,
-    destination,
-    read_indirect,
-    reserved_mode,
-)
+from bhemu.tensix.vector.registers import ONE_FP32, SIGN, deliver, destination, read_indirect, reserved_mode
+from bhemu.tensix.vector_queue import EXECUTE
 
 MANTISSA: Final = 0x7FFFFF
 HIDDEN: Final = 0x800000
@@ -69,7 +62,7 @@ def _product(mx: Lanes, my: Lanes) -> Lanes:
 
 
 @kernel
-def _specials(x: Int, y: Int, z: Int, ex: Int, ey: Int, ez: Int, ep: Int, sp: Int, finite: Int) -> Int:
+def _specials(x: Int, y: Int, z: Int, ex: Int, ey: Int, ez: Int, ep: Int, sp: Int, finite: Int) -> AnyInt:
     """V10 step 3: NaN, infinite operands, and products whose exponent overflows before normalisation."""
     zero_x, zero_y = ex == 0, ey == 0
     top_x, top_y, top_z = ex == 255, ey == 255, ez == 255

@@ -14,7 +14,6 @@ from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.lane_settings import LANE_CONFIG, MISC, setting
 from bhemu.tensix.prng import prng_step
 from bhemu.tensix.vector.registers import (
-    EXECUTE,
     FIRST_CONSTANT,
     SIGN,
     destination,
@@ -23,6 +22,7 @@ from bhemu.tensix.vector.registers import (
     set_flags,
     write,
 )
+from bhemu.tensix.vector_queue import EXECUTE
 
 # Mode bits of SFPLZ and SFPEXEXP
 SET_FLAGS: Final = 2

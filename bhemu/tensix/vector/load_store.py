@@ -31,13 +31,13 @@ from bhemu.tensix.vector.registers import (
     DEST_WR_ODD,
     ENABLE_DEST_INDEX,
     ENABLE_FP16A_INF,
-    EXECUTE,
     FIRST_CONSTANT,
     FIRST_TEMPLATE,
     SIGN,
     capture,
     enabled_bits,
 )
+from bhemu.tensix.vector_queue import EXECUTE
 
 ALL_ROWS_VALID: Final = 0x01010101
 """Valid bytes of four rows."""

@@ -72,7 +72,7 @@ def reserved_mode(mnemonic: str, modes: str, rule: str, error: type[BhemuError] 
 @kernel
 def masked_rows(t: TileRecord) -> Int:
     """Lanes that LaneConfig.ROW_MASK switches off, as bits: one bit a row of eight lanes (V3)."""
-    bits = 0
+    bits: Int = 0
     for row in range(4):
         bits |= lanes_with(t, 1 << (ROW_MASK_LSB + row)) & (0xFF << (8 * row))
     return bits

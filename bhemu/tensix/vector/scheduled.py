@@ -21,7 +21,7 @@ from bhemu.machine.dispatch import call_handler
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask32, mask_bits, splat32, store32, where
-from bhemu.machine.types import Int, Lanes, TileRecord
+from bhemu.machine.types import AnyInt, Int, Lanes, TileRecord
 from bhemu.tensix.lane_settings import ALL_LANES, lanes_with
 from bhemu.tensix.vector.cross_lane import (
     ROTATE_AND_COPY4,
@@ -176,7 +176,7 @@ def _named(old: Int, c: Int, destination: Int) -> Int:
 
 
 @kernel
-def _execute(t: TileRecord, table: Any, thread: Int, word: Int, operands: Int, lanes: Int) -> Int:
+def _execute(t: TileRecord, table: Any, thread: Int, word: Int, operands: Int, lanes: Int) -> AnyInt:
     """Execute a simple, MAD or round instruction in some lanes. LRegs are those of the cycle's beginning."""
     opcode = word >> 24
     if opcode == NOP:
@@ -203,7 +203,7 @@ def _execute(t: TileRecord, table: Any, thread: Int, word: Int, operands: Int, l
     elif use & HAS_C:
         word = (word & ~0xF00) | (loaded << 8)
     c = (word >> 8) & 15
-    old = -1
+    old: Int = -1
     if use & OLD_IS_B:
         old = loaded if value_is_b else displaced
     elif use & OLD_IS_C:
@@ -220,6 +220,7 @@ def _execute(t: TileRecord, table: Any, thread: Int, word: Int, operands: Int, l
 
     # Destination
     several = opcode in (TRANSP, SWAP) or (opcode == SHFT2 and mode <= ROTATE_AND_COPY4)
+    named: Int
     named, stand_in = 0, -1
     if opcode == CONFIG:
         if destination == MACRO_ONLY:  # no place of the configuration has this number
@@ -241,7 +242,7 @@ def _execute(t: TileRecord, table: Any, thread: Int, word: Int, operands: Int, l
     word = (word & ~(15 << at)) | (named << at)
 
     flags, use_flags = np.int64(t.lane_flags), t.use_flags
-    bits = np.int64(t.macro_enabled) & lanes
+    bits: Int = np.int64(t.macro_enabled) & lanes
     if lanes != ALL_LANES:
         t.lane_flags = np.uint32(bits)
         t.use_flags = np.uint32(1)

@@ -32,7 +32,7 @@ from bhemu.machine.counters import (
 from bhemu.machine.faults import DONE, REFUSED, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.banks import MATRIX, SRCA, SRCB, UNPACKER
 from bhemu.tile.local_ram import pc_snapshot
 
@@ -211,7 +211,7 @@ def _selected(t: TileRecord, word: Int) -> Any:
 
 
 @kernel
-def load_bus_data(t: TileRecord) -> Int:
+def load_bus_data(t: TileRecord) -> AnyInt:
     """(status, value) of DBG_RD_DATA."""
     return _selected(t, (np.int64(t.control_word[CONTROL >> 2]) >> _WORD_LSB) & _WORD)
 
@@ -238,7 +238,7 @@ def store_l1_control(t: TileRecord, value: Int) -> Any:
     pointer = np.int64(t.debug_l1_pointer)
     if before & _MODE == _MODE_PREPARE and mode != _MODE_PREPARE:
         t.debug_l1_pointer = np.int64(t.control_word[L1_REG0 >> 2])
-    status = DONE
+    status: Int = DONE
     if value & _TRIGGER and not before & _TRIGGER and mode != _MODE_PREPARE:
         if mode != _MODE_SAME_PLACE and mode != _MODE_NEXT_PLACE:
             status = refuse(t, SAMPLING, value, mode)

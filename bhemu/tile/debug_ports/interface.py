@@ -37,7 +37,7 @@ from bhemu.machine.faults import DONE, REQUEST_PENDING, fault, open_choice, refu
 from bhemu.machine.faults import REFUSED as NOT_ALLOWED
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.riscv.execute import MISALIGNED, RAM_BASE, WORD
 from bhemu.tile.debug_ports.watch import (
     FIRST_ADDRESS,
@@ -224,6 +224,7 @@ def _read_memory(t: TileRecord, core: Int) -> Any:
     if address & 3:
         return np.int64(refuse(t, MISALIGNED, address, 4))
     offset = address - RAM_BASE
+    status: Int
     value, status = np.int64(0), np.int64(DONE)
     if address < L1_SIZE:
         value = np.int64(t.l1_u32[address >> 2])
@@ -263,7 +264,7 @@ def _execute(t: TileRecord, core: Int, command: Int) -> Any:
         return np.int64(refuse(t, CONFLICTING, core, command))
     if command & _ONLY_PAUSED and t.core_state[core] != HALTED:
         return np.int64(refuse(t, NOT_PAUSED, core, command))
-    status = np.int64(DONE)
+    status: Int = np.int64(DONE)
     if command & READ_MEMORY:
         status = _read_memory(t, core)
     elif command & WRITE_MEMORY:
@@ -293,7 +294,7 @@ def _execute(t: TileRecord, core: Int, command: Int) -> Any:
 
 
 @kernel
-def _exists(register: Int) -> bool:
+def _exists(register: Int) -> Bool:
     return register <= MODES or (register >= FIRST_ADDRESS and register < DEBUG_REGISTERS)
 
 
@@ -309,7 +310,7 @@ def _note_modes(t: TileRecord, core: Int) -> None:
 
 
 @kernel
-def _held(t: TileRecord, core: Int) -> bool:
+def _held(t: TileRecord, core: Int) -> Bool:
     """The core is in reset and discards writes to its debug registers."""
     return t.core_state[core] == IN_RESET and (np.int64(t.disable_reset) >> _KEEP_DEBUG_BIT[core]) & 1 == 0
 

@@ -16,7 +16,7 @@ from bhemu.machine.device_state import RTZ_CLEAR, RTZ_CONFIG
 from bhemu.machine.dispatch import NOC_START, NOT_COMPILED, call_handler, handlers_of, has_handler
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
 from bhemu.tile.interrupts import notice
 from bhemu.tile.noc.niu_registers import (
     CLEAR_OUTSTANDING,
@@ -99,7 +99,7 @@ NO_SUCH_MODE: Final = fault(
 
 
 @kernel
-def _is_plain_config(offset: Int) -> bool:
+def _is_plain_config(offset: Int) -> Bool:
     """Configuration words that keep what is stored."""
     return offset >= CONFIG_FIRST and offset < CONFIG_END and offset not in (_HOLE, _DEBUG_RESET)
 
@@ -169,7 +169,7 @@ def _store_config(t: TileRecord, noc: Int, offset: Int, value: Int) -> Any:
 
 
 @kernel
-def _start(t: TileRecord, noc: Int, initiator: Int) -> Int:
+def _start(t: TileRecord, noc: Int, initiator: Int) -> AnyInt:
     """Start a request, through the table of handlers: tiles that send nothing never compile it."""
     table = handlers_of(t)
     if not has_handler(table, NOC_START):
@@ -179,7 +179,7 @@ def _start(t: TileRecord, noc: Int, initiator: Int) -> Int:
 
 
 @kernel
-def niu_store(t: TileRecord, noc: Int, offset: Int, value: Int) -> Int:
+def niu_store(t: TileRecord, noc: Int, offset: Int, value: Int) -> AnyInt:
     """Status of a store of 32 bits; see `niu_load`."""
     initiator, inside = offset // INITIATOR_BYTES, offset % INITIATOR_BYTES
     if initiator < INITIATORS:

@@ -15,7 +15,7 @@ from bhemu.isa.tile_registers import bit_of
 from bhemu.machine.device_state import COLUMN_MASK, NIU_CFG_0, ROW_MASK, X_TABLE, Y_TABLE
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileNocRequestRecord, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, NocRequestRecord, TileRecord
 from bhemu.tile.noc import niu_registers as r
 from bhemu.tile.noc.atomic import is_known_atomic
 
@@ -157,13 +157,13 @@ def translate(t: TileRecord, noc: Int, coordinate: Int) -> Int:
 
 
 @kernel
-def is_register(address: Int) -> bool:
+def is_register(address: Int) -> Bool:
     """True for a 64-bit address of a tile's memory-mapped registers."""
     return address >= MMIO_FIRST and address < _ADDRESSES_END
 
 
 @kernel
-def decode(t: TileRecord, q: TileNocRequestRecord, noc: Int, initiator: Int) -> None:
+def decode(t: TileRecord, q: NocRequestRecord, noc: Int, initiator: Int) -> None:
     """Fill the request `q` from an initiator's registers; its `kind` is valid once `check_kind` has passed."""
     words = t.niu_initiator[noc, initiator]
     control = np.int64(words[r.CTRL // WORD])
@@ -199,7 +199,7 @@ def decode(t: TileRecord, q: TileNocRequestRecord, noc: Int, initiator: Int) -> 
 
 
 @kernel
-def wants_response(q: TileNocRequestRecord) -> bool:
+def wants_response(q: NocRequestRecord) -> Bool:
     """A read, or a request that is not posted."""
     return q.kind == READ or (q.control & RESPONSE) != 0
 
@@ -217,7 +217,7 @@ def _check_place(t: TileRecord, address: Int, size: Int) -> Int:
 
 
 @kernel
-def _check_atomic(t: TileRecord, q: TileNocRequestRecord) -> Any:
+def _check_atomic(t: TileRecord, q: NocRequestRecord) -> Any:
     target, back = q.target & ADDRESS_BITS, q.result & ADDRESS_BITS
     if target & 3 or target >= L1_SIZE or ((q.control & RESPONSE) != 0 and (back & 3 or back >= L1_SIZE)):
         return refuse(t, ATOMIC_TO_REGISTER, target, back)
@@ -225,7 +225,7 @@ def _check_atomic(t: TileRecord, q: TileNocRequestRecord) -> Any:
 
 
 @kernel
-def _check_copy(t: TileRecord, q: TileNocRequestRecord) -> Int:
+def _check_copy(t: TileRecord, q: NocRequestRecord) -> Int:
     """Both places, length and alignment of a read or write (N17 to N19)."""
     source, target, size = q.source, q.target, q.byte_count
     if size == 0:
@@ -243,7 +243,7 @@ def _check_copy(t: TileRecord, q: TileNocRequestRecord) -> Int:
 
 
 @kernel
-def starts_another(address: Int) -> bool:
+def starts_another(address: Int) -> Bool:
     """True for CMD_CTRL of a network interface."""
     return address >= _NIU_FIRST and address < _NIU_END and (address & (r.INITIATOR_BYTES - 1)) == r.CMD_CTRL
 
@@ -254,7 +254,7 @@ def _check_not_a_start(t: TileRecord, address: Int) -> Int:
 
 
 @kernel
-def _check_inline(t: TileRecord, q: TileNocRequestRecord) -> Any:
+def _check_inline(t: TileRecord, q: NocRequestRecord) -> Any:
     if _check_place(t, q.target, WORD if is_register(q.target) else 1) != DONE:
         return REFUSED
     if not is_register(q.target) and not open_choice(t, INLINE_TO_L1, q.target):
@@ -263,7 +263,7 @@ def _check_inline(t: TileRecord, q: TileNocRequestRecord) -> Any:
 
 
 @kernel
-def check_kind(t: TileRecord, q: TileNocRequestRecord) -> Int:
+def check_kind(t: TileRecord, q: NocRequestRecord) -> Int:
     """DONE when a request is of a kind that there is, whatever its ends are; nothing is changed."""
     if q.control & _RESERVED or (q.control & ATOMIC_BIT and q.control & WRITE_BIT):
         return refuse(t, BAD_CONTROL, q.control)
@@ -277,7 +277,7 @@ def check_kind(t: TileRecord, q: TileNocRequestRecord) -> Int:
 
 
 @kernel
-def check(t: TileRecord, q: TileNocRequestRecord) -> Int:
+def check(t: TileRecord, q: NocRequestRecord) -> AnyInt:
     """DONE when a request that `check_kind` has passed is sound, should both its ends be Tensix tiles."""
     if q.kind == ATOMIC:
         return _check_atomic(t, q)

@@ -16,7 +16,7 @@ from bhemu.machine.agents import CORES, NOC
 from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.noc_state import ENDED, IDLE, PENDING
-from bhemu.machine.types import Int, Record, TileNocRequestRecord, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, NocRequestRecord, TileRecord
 from bhemu.tensix.mmio import mmio_load, mmio_store
 from bhemu.tile.interrupts import notice
 from bhemu.tile.noc import niu_registers as r
@@ -103,7 +103,7 @@ def _count_outstanding(t: TileRecord, noc: Int, transaction: Int, responses: Int
 
 
 @kernel
-def count_at_initiator(t: TileRecord, q: Record, responses: Int) -> None:
+def count_at_initiator(t: TileRecord, q: NocRequestRecord, responses: Int) -> None:
     """Move the counters of the tile that has started a request and has got its responses (N20).
 
     Args:
@@ -135,7 +135,7 @@ def count_at_initiator(t: TileRecord, q: Record, responses: Int) -> None:
 
 
 @kernel
-def count_at_target(target: TileRecord, q: Record) -> None:
+def count_at_target(target: TileRecord, q: NocRequestRecord) -> None:
     """Move the counters of the tile `target` that has served a request (N20)."""
     noc = q.noc
     answers = wants_response(q)
@@ -192,7 +192,7 @@ def _copy(source: TileRecord, target: TileRecord, first: Int, to: Int, size: Int
 
 
 @kernel
-def _write_enabled_bytes(t: TileRecord, target: TileRecord, q: TileNocRequestRecord) -> None:
+def _write_enabled_bytes(t: TileRecord, target: TileRecord, q: NocRequestRecord) -> None:
     """A write whose bytes are selected by a mask of 64 bits; both addresses count from a multiple of 16 (N19)."""
     first, to = q.source & ~(BLOCK - 1), q.target & ~(BLOCK - 1)
     for step in range(ENABLED_BYTES):
@@ -202,7 +202,7 @@ def _write_enabled_bytes(t: TileRecord, target: TileRecord, q: TileNocRequestRec
 
 
 @kernel
-def _write_inline(target: TileRecord, q: TileNocRequestRecord) -> Any:
+def _write_inline(target: TileRecord, q: NocRequestRecord) -> Any:
     """AT_DATA to a register; in L1 to those of 16 bytes that the low or the high half of AT_LEN_BE selects (N16)."""
     if is_register(q.target):
         return mmio_store(target, NOC, q.target, q.operand)
@@ -213,13 +213,13 @@ def _write_inline(target: TileRecord, q: TileNocRequestRecord) -> Any:
 
 
 @kernel
-def serve(t: TileRecord, target: TileRecord, q: Record) -> Int:
+def serve(t: TileRecord, target: TileRecord, q: NocRequestRecord) -> Int:
     """Move the data of a sound request between the initiator's tile `t` and the tile `target`, which counts it.
 
     Returns:
         A status; when it is not DONE, nothing has changed.
     """
-    status = np.int64(DONE)
+    status: Int = np.int64(DONE)
     if q.kind == READ:
         status = _copy(target, t, q.source, q.target, q.byte_count)
     elif q.kind == ATOMIC:
@@ -238,7 +238,7 @@ def serve(t: TileRecord, target: TileRecord, q: Record) -> Int:
 
 
 @kernel
-def end_request(t: TileRecord, q: TileNocRequestRecord) -> Int:
+def end_request(t: TileRecord, q: NocRequestRecord) -> AnyInt:
     """Status of the store that has started a request, now that the chip has carried the request out, or has not."""
     q.state = IDLE
     if q.status == DONE:
@@ -249,7 +249,7 @@ def end_request(t: TileRecord, q: TileNocRequestRecord) -> Int:
 
 
 @kernel
-def _has_ended(t: TileRecord, q: Record) -> bool:
+def _has_ended(t: TileRecord, q: NocRequestRecord) -> Bool:
     """True when the store in progress is made again because its request has ended meanwhile.
 
     Cores do not make their own store again (`_end_request` of tile/schedule.py). An instruction that does more than
@@ -304,7 +304,7 @@ def start(t: TileRecord, noc: Int, initiator: Int) -> Int:
 
 
 @kernel
-def _refuse_elsewhere(t: TileRecord, q: TileNocRequestRecord) -> Int:
+def _refuse_elsewhere(t: TileRecord, q: NocRequestRecord) -> Int:
     away, here = q.target, q.source
     if q.kind == READ:
         away, here = here, away
@@ -314,6 +314,6 @@ def _refuse_elsewhere(t: TileRecord, q: TileNocRequestRecord) -> Int:
     return refuse(t, ELSEWHERE[len(KINDS) * q.noc + q.kind], x, y, away & ADDRESS_BITS, here & ADDRESS_BITS)
 
 
-def atomic_entry(t: TileRecord, address: Int, code: Int, data: Int) -> Int:
+def atomic_entry(t: TileRecord, address: Int, code: Int, data: Int) -> AnyInt:
     """`apply_atomic` at the tile that an atomic is sent to, for a chip: the operation is known, the address sound."""
     return apply_atomic(t, address, code, data)
