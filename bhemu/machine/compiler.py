@@ -40,7 +40,7 @@ from numba.extending import intrinsic
 
 from bhemu.machine.cache import cache_directory, fetch, store
 from bhemu.machine.state import TILE_TYPE
-from bhemu.machine.types import Int
+from bhemu.machine.types import AnyInt, Int
 
 numba_config: Any = _numba_config  # its attributes are made at run time
 
@@ -210,7 +210,7 @@ class Entry:
     """
 
     name: str
-    call: Callable[..., int]
+    call: Callable[..., AnyInt]
     address: int
     keep: Any
 

@@ -41,7 +41,7 @@ Int: TypeAlias = "int | np.integer[Any]"
 Bool: TypeAlias = Any
 """True or False, Python's or NumPy's; what is compared is often a field of a record, which is Any."""
 AnyInt: TypeAlias = Any
-"""An integer out of a record: Numba knows the type of the field, mypy does not."""
+"""An integer of a type that mypy cannot know: out of a record, say, whose fields only Numba has types for."""
 Float: TypeAlias = "float | np.floating[Any]"
 Lanes: TypeAlias = Any
 """A value for each lane (machine/lanes.py); in plain Python an array."""

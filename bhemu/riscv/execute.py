@@ -75,7 +75,7 @@ FENCE, FENCE_I = _N["fence"], _N["fence.i"]
 
 
 @kernel
-def signed(x: Int) -> Int:
+def signed(x: Int) -> AnyInt:
     """A register's 32 bits as a signed number."""
     return (x ^ _SIGN) - _SIGN
 

@@ -183,7 +183,7 @@ def _load_acting(t: TileRecord, offset: Int) -> Any:
 
 
 @kernel
-def control_load(t: TileRecord, agent: Int, offset: Int) -> tuple[Int, Int]:
+def control_load(t: TileRecord, agent: Int, offset: Int) -> Any:
     """(status, value) of a load, 0 <= offset < 0x1000, a multiple of 4."""
     place = offset >> 2
     kind = KIND[place]
@@ -262,7 +262,7 @@ def _store_acting(t: TileRecord, offset: Int, value: Int) -> AnyInt:
 
 
 @kernel
-def control_store(t: TileRecord, agent: Int, offset: Int, value: Int) -> Int:
+def control_store(t: TileRecord, agent: Int, offset: Int, value: Int) -> AnyInt:
     """Status of a store of 32 bits; see `control_load`."""
     place = offset >> 2
     kind = KIND[place]

@@ -111,7 +111,7 @@ def _reaches_coprocessor(agent: Int) -> bool:
 
 
 @kernel
-def _load_for_all(t: TileRecord, agent: Int, address: Int) -> tuple[Int, Int]:
+def _load_for_all(t: TileRecord, agent: Int, address: Int) -> Any:
     """(status, value) of a load from what the NoC reaches, too."""
     if address >= OVERLAY_FIRST and address < OVERLAY_END:
         return mmio_load(t, agent, address)
@@ -173,7 +173,7 @@ def load(t: TileRecord, agent: Int, address: Int, size: Int) -> Any:
 
 
 @kernel
-def _store_for_all(t: TileRecord, agent: Int, address: Int, value: Int) -> Int:
+def _store_for_all(t: TileRecord, agent: Int, address: Int, value: Int) -> AnyInt:
     if address >= OVERLAY_FIRST and address < OVERLAY_END:
         return mmio_store(t, agent, address, value)
     if address >= CONTROL_FIRST and address < CONTROL_END:
@@ -246,13 +246,13 @@ def store(t: TileRecord, agent: Int, address: Int, value: Int, size: Int) -> Any
 # For the table of handlers: the value travels in `device_value`, the number of bytes in `device_size`.
 
 
-def device_load_entry(t: TileRecord, agent: Int, address: Int) -> Int:
+def device_load_entry(t: TileRecord, agent: Int, address: Int) -> AnyInt:
     """Load for `call_handler`; returns a status."""
     status, value = load(t, agent, address, np.int64(t.device_size))
     t.device_value = value
     return status
 
 
-def device_store_entry(t: TileRecord, agent: Int, address: Int) -> Int:
+def device_store_entry(t: TileRecord, agent: Int, address: Int) -> AnyInt:
     """Store for `call_handler`; returns a status."""
     return store(t, agent, address, np.int64(t.device_value), np.int64(t.device_size))

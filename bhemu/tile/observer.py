@@ -80,7 +80,7 @@ class Observer(Protocol):
 
     log_address: int
 
-    def advance(self, target: Any, table: Any, how: int) -> int:
+    def advance(self, target: Any, table: Any, how: Int) -> Int:
         """Advance a tile alone, as `schedule.advance_tile_entry` does; returns a status of the schedule."""
 
     def take_away(self) -> None:

@@ -26,7 +26,7 @@ _L1: Final = offset_of(TILE, "l1")
 @kernel
 def tile_of(chip: ChipRecord, index: Int) -> TileRecord:
     """The record of a tile."""
-    return tile_at(chip.tiles + index * _TILE_BYTES)
+    return tile_at(chip.tiles + index * _TILE_BYTES)  # type: ignore[no-any-return]  # an intrinsic
 
 
 @kernel
@@ -78,7 +78,7 @@ def touch_by(chip: ChipRecord, index: Int, other: Int, in_turn: Int) -> None:
 
 
 @kernel
-def before_write(chip: ChipRecord, index: Int, other: Int, target: Int, in_turn: Int) -> None:
+def before_write(chip: ChipRecord, index: Int, other: Int, target: TileRecord, in_turn: Int) -> None:
     """The same for L1 of `target`, tile `other`, alone: a tile that cannot react to the change need not move."""
     if other != index and (chip.active[other] != 0 or can_react(target)):
         touch_by(chip, index, other, in_turn)

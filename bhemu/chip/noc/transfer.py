@@ -181,7 +181,7 @@ def _write_dram(chip: ChipRecord, request: NocRequestRecord, channel: Int, sourc
 
 @kernel
 def _write_tile(
-    chip: ChipRecord, index: Int, request: NocRequestRecord, other: Int, target: Int, source: Int, in_turn: Int
+    chip: ChipRecord, index: Int, request: NocRequestRecord, other: Int, target: TileRecord, source: Int, in_turn: Int
 ) -> AnyInt:
     """Status of a write or inline write at one tile, from an address in this process."""
     if request.to_register != 0:

@@ -102,6 +102,6 @@ def find(chip: ChipRecord, paddr: Int, size: Int, writes: Int) -> AnyInt:
     return np.int64(0)
 
 
-def find_entry(chip: ChipRecord, paddr: Int, size: Int, writes: Int) -> Int:
+def find_entry(chip: ChipRecord, paddr: Int, size: Int, writes: Int) -> AnyInt:
     """`find` for the C library."""
     return find(chip, paddr, size, writes)

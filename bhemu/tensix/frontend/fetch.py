@@ -73,7 +73,7 @@ def is_drained(t: TileRecord, thread: Int) -> Bool:
 
 
 @kernel
-def is_idle(t: TileRecord, thread: Int) -> bool:
+def is_idle(t: TileRecord, thread: Int) -> Bool:
     """`is_drained`, and no wait is latched."""
     return is_drained(t, thread) and t.wait_word[thread] == 0
 

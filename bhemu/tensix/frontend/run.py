@@ -150,13 +150,13 @@ def step_beside(t: TileRecord, table: Any, step: Int, log: Int) -> AnyInt:
 
 
 @kernel
-def begin_beside(t: TileRecord, table: Any) -> Int:
+def begin_beside(t: TileRecord, table: Any) -> AnyInt:
     """What a cycle with scheduled instructions begins with."""
     return step_beside(t, table, BEGIN, NO_LOG)
 
 
 @kernel
-def end_beside(t: TileRecord, table: Any) -> Int:
+def end_beside(t: TileRecord, table: Any) -> AnyInt:
     """What it ends with."""
     return step_beside(t, table, END, NO_LOG)
 

@@ -16,7 +16,7 @@ def _fp32_without_denormals(value: Int) -> AnyInt:
 
 
 @kernel
-def _add_fp32(old: Int, new: Int) -> Int:
+def _add_fp32(old: Int, new: Int) -> AnyInt:
     """IEEE sum; denormals are signed zeros on both sides, any NaN becomes 0x7FC00000."""
     total = add_floats(_fp32_without_denormals(old), _fp32_without_denormals(new))
     total = where((total & 0x7FFFFFFF) > 0x7F800000, 0x7FC00000, total)

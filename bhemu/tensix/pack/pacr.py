@@ -12,7 +12,7 @@ from bhemu.machine.faults import DONE, REFUSED, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load16, mask16, maximum, splat16, store16, where
 from bhemu.machine.state import L1_SIZE
-from bhemu.machine.types import AnyInt, Int, Lanes, PackRecord, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, Lanes, PackRecord, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
 from bhemu.tensix.pack.compression import close_tile, end_row, open_tile, push, write_gathered
 from bhemu.tensix.pack.decode import NO_MASK, decode
@@ -61,7 +61,7 @@ def _descale(t: TileRecord) -> AnyInt:
 
 
 @kernel
-def _row_from_dst(t: TileRecord, row: Int, column: Int, count: Int, bins: bool) -> tuple[Lanes, Lanes]:
+def _row_from_dst(t: TileRecord, row: Int, column: Int, count: Int, bins: Bool) -> tuple[Lanes, Lanes]:
     """Sixteen intermediate datums of a Dst row, and their exponents, behind the stages that only Dst data passes."""
     pack = t.pack
     value = early_conversion(t, pack.early, _descale(t), row)
@@ -80,7 +80,7 @@ def _row_from_dst(t: TileRecord, row: Int, column: Int, count: Int, bins: bool) 
 
 
 @kernel
-def _whole_rows(t: TileRecord, row: Int, step: Int, mask: Int, bins: bool) -> None:
+def _whole_rows(t: TileRecord, row: Int, step: Int, mask: Int, bins: Bool) -> None:
     """Rows of sixteen datums that need no gathering, interface by interface."""
     pack = t.pack
     seen = splat16(0)
@@ -120,7 +120,7 @@ def _row_from_l1(t: TileRecord, address: Int, count: Int) -> AnyInt:
 
 
 @kernel
-def _take(t: TileRecord, value: Lanes, column: Int, count: Int, phase: Int, pad: bool) -> None:
+def _take(t: TileRecord, value: Lanes, column: Int, count: Int, phase: Int, pad: Bool) -> None:
     """Downsample (002.10) and append the datums of one interface; `pad` fills a partial row with zeros to sixteen."""
     pack = t.pack
     store16(pack.row, 0, value)
@@ -184,7 +184,7 @@ def _interfaces(t: TileRecord, first: Int, mask: Int) -> Int:
 
 
 @kernel
-def _room(t: TileRecord, data: Int, exponents: Int, row_starts: Int, datums: Int, closes: bool) -> Int:
+def _room(t: TileRecord, data: Int, exponents: Int, row_starts: Int, datums: Int, closes: Bool) -> Int:
     """Refuse a PACR whose streams would leave L1. Compressed output counts as if nothing could be left out."""
     pack = t.pack
     end = data + ((datums * pack.datum_bits + 7) >> 3)
@@ -226,7 +226,7 @@ def _open(t: TileRecord, row_starts: Int, exponents: Int, data: Int) -> None:
 
 
 @kernel
-def _close(t: TileRecord, thread: Int, last: bool) -> None:
+def _close(t: TileRecord, thread: Int, last: Bool) -> None:
     """Complete the streams; with Last account for the tile, in 16-byte units."""
     pack = t.pack
     close_tile(t)
@@ -261,13 +261,13 @@ def _pack(
     mask: Int,
     count: Int,
     repeats: Int,
-    pad: bool,
-    pad_total: bool,
-    strided: bool,
-    zeros: bool,
-    concat: bool,
-    last: bool,
-    flush: bool,
+    pad: Bool,
+    pad_total: Bool,
+    strided: Bool,
+    zeros: Bool,
+    concat: Bool,
+    last: Bool,
+    flush: Bool,
 ) -> Int:
     """Validate and execute; `mask` interfaces of `count` datums, `repeats` rows of zeros instead when that is not 0."""
     pack = t.pack

@@ -289,7 +289,7 @@ def UNPACR(
         return WAIT  # U1, also on the way to Dst
 
     context: Int = np.int64(0)
-    slot = np.int64(SINGLE)
+    slot: Int = np.int64(SINGLE)
     adc_thread = thread
     if OvrdThreadId:
         context = np.int64(t.unpack.context_counter[thread, unpacker]) if AutoIncContextID else CfgContextId

@@ -21,7 +21,7 @@ from bhemu.machine.dispatch import call_handler
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask32, mask_bits, splat32, store32, where
-from bhemu.machine.types import AnyInt, Int, Lanes, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, Lanes, TileRecord
 from bhemu.tensix.lane_settings import ALL_LANES, lanes_with
 from bhemu.tensix.vector.cross_lane import (
     ROTATE_AND_COPY4,
@@ -124,7 +124,7 @@ def copy_registers(target: Lanes, source: Lanes) -> None:
 
 
 @kernel
-def _give(t: TileRecord, late: bool, register: Int, value: Lanes, bits: Int) -> None:
+def _give(t: TileRecord, late: Bool, register: Int, value: Lanes, bits: Int) -> None:
     """A result in the lanes `bits`, for the next cycle, or for the one after it."""
     if register >= FIRST_CONSTANT and register != MACRO_ONLY:
         return
@@ -137,7 +137,7 @@ def _give(t: TileRecord, late: bool, register: Int, value: Lanes, bits: Int) -> 
 
 
 @kernel
-def _give_changes(t: TileRecord, late: bool, lanes: Int, stand_in: Int, old: Int) -> None:
+def _give_changes(t: TileRecord, late: Bool, lanes: Int, stand_in: Int, old: Int) -> None:
     """What an instruction with several destinations has changed; the LReg `stand_in` held the value of `old`."""
     for register in range(FIRST_CONSTANT):
         value = load32(t.lregs, register)
@@ -221,6 +221,7 @@ def _execute(t: TileRecord, table: Any, thread: Int, word: Int, operands: Int, l
     # Destination
     several = opcode in (TRANSP, SWAP) or (opcode == SHFT2 and mode <= ROTATE_AND_COPY4)
     named: Int
+    stand_in: Int
     named, stand_in = 0, -1
     if opcode == CONFIG:
         if destination == MACRO_ONLY:  # no place of the configuration has this number

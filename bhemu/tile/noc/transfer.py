@@ -261,7 +261,7 @@ def _has_ended(t: TileRecord, q: NocRequestRecord) -> Bool:
     return q.agent >= CORES or q.started == t.now_round
 
 
-def start(t: TileRecord, noc: Int, initiator: Int) -> Int:
+def start(t: TileRecord, noc: Int, initiator: Int) -> AnyInt:
     """What a store of 1 to CMD_CTRL does; returns a status, and has moved no data unless it is DONE.
 
     What only this tile takes part in is carried out here. For the rest, REQUEST_PENDING asks the chip to; a tile
