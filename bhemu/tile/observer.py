@@ -80,7 +80,7 @@ class Observer(Protocol):
 
     log_address: int
 
-    def advance(self, target: Any, table: Any, how: Int) -> Int:
+    def advance(self, target: Any, table: Any, how: Int) -> int:
         """Advance a tile alone, as `schedule.advance_tile_entry` does; returns a status of the schedule."""
 
     def take_away(self) -> None:
@@ -100,6 +100,6 @@ if JIT:
 
 else:
 
-    def call_observer(log: Int, t: TileRecord, table: Int, how: Int) -> Int:
+    def call_observer(log: Int, t: TileRecord, table: Int, how: Int) -> int:
         """Advance a tile by the schedule of the observer whose buffer is at `log`."""
         return PLAIN_OBSERVERS[int(log)].advance(t, table, how)
