@@ -31,12 +31,7 @@ def _wrong(value: object, name: str, wanted: str) -> ArgumentError:
 
 
 def integer(
-    value: Any,
-    name: str,
-    low: int | None = None,
-    high: int | None = None,
-    *,
-    error: type[BhemuError] = ArgumentError,
+    value: Any, name: str, low: int | None = None, high: int | None = None, *, error: type[BhemuError] = ArgumentError
 ) -> int:
     """An integer, Python's or NumPy's, from `low` to `high`; True and False are none.
 

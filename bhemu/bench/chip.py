@@ -1,7 +1,5 @@
 """What `bhemu bench` times of a chip: clocks of no, one and all tiles, and calls of the C library."""
 
-# mypy: disable-error-code="untyped-decorator"
-
 from __future__ import annotations
 
 import contextlib
@@ -12,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.bench.cores import CLOCKS, PROGRAMS
 from bhemu.capi import build, entry
@@ -22,6 +19,7 @@ from bhemu.chip.pcie.pci import BAR0
 from bhemu.chip.pcie.windows import ENTRY_BYTES, SMALL_BITS, WINDOW_CONFIG, encode
 from bhemu.loader.boot import ALL_HELD, SOFT_RESET
 from bhemu.machine.agents import CORE_NAMES, B
+from bhemu.machine.kernel import njit
 from bhemu.tile.reset import CORE_BIT, DEFAULT_PC
 
 Figure = tuple[Callable[[int], None], Callable[[], None]]

@@ -1,7 +1,5 @@
 """The record of a chip for compiled code; each of its tiles has a record of its own."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
-
 from __future__ import annotations
 
 import weakref
@@ -17,6 +15,7 @@ from bhemu.chip.nodes.kinds import CLOCKED, KINDS
 from bhemu.chip.pcie.windows import WINDOWS
 from bhemu.machine.compiler import JIT, record_of
 from bhemu.machine.state import TILE, TILE_TYPE
+from bhemu.machine.types import Int
 
 PLACES: Final = 32
 """Translated coordinates are smaller."""
@@ -107,7 +106,7 @@ if JIT:
 
 else:
 
-    def tile_at(address):
+    def tile_at(address: Int) -> Any:
         """The tile's record at an address."""
         first, tiles = next(
             (first, tiles) for first, tiles in PLAIN_TILES.items() if 0 <= address - first < tiles.nbytes

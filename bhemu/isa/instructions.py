@@ -103,12 +103,7 @@ def encode(
 
 
 def encode(
-    mnemonic: str,
-    /,
-    *operands: SupportsIndex,
-    form: Any = None,
-    reserved: SupportsIndex = 0,
-    **named: SupportsIndex,
+    mnemonic: str, /, *operands: SupportsIndex, form: Any = None, reserved: SupportsIndex = 0, **named: SupportsIndex
 ) -> int:
     """Encode one instruction.
 

@@ -4,7 +4,8 @@ One parametrised Numba type holds `<n x iN>`; N = 1 is a mask. Numba would widen
 defeats the vectoriser; this type keeps the width that is written.
 """
 
-# mypy: ignore-errors
+# These functions build LLVM code from objects of Numba and llvmlite, which have no annotations.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 from __future__ import annotations
 

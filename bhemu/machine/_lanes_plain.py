@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-Lanes = np.ndarray[Any, Any]
+from bhemu.machine.types import Lanes
 
 
 class LaneArray(np.ndarray[Any, Any]):
@@ -52,12 +52,12 @@ def shift_right_logical(a: Any, b: Any) -> Lanes:
 
 def minimum(a: Any, b: Any) -> Lanes:
     like = a if np.ndim(a) else b
-    return np.minimum(_scalar(a, like), _scalar(b, like))  # type: ignore[no-any-return]
+    return np.minimum(_scalar(a, like), _scalar(b, like))
 
 
 def maximum(a: Any, b: Any) -> Lanes:
     like = a if np.ndim(a) else b
-    return np.maximum(_scalar(a, like), _scalar(b, like))  # type: ignore[no-any-return]
+    return np.maximum(_scalar(a, like), _scalar(b, like))
 
 
 def less_unsigned(a: Any, b: Any) -> Lanes:
@@ -70,7 +70,7 @@ def less_unsigned(a: Any, b: Any) -> Lanes:
 def add_floats(a: Lanes, b: Lanes) -> Lanes:
     kind = f"f{a.dtype.itemsize}"
     with np.errstate(all="ignore"):
-        return (a.view(kind) + b.view(kind)).view(a.dtype)  # type: ignore[no-any-return]
+        return (a.view(kind) + b.view(kind)).view(a.dtype)
 
 
 def _each(function: Any, a: Lanes) -> Lanes:
@@ -208,7 +208,7 @@ def lane(a: Lanes, index: Any) -> np.int64:
 
 
 def shuffle(a: Lanes, pattern: tuple[int, ...]) -> Lanes:
-    return a[np.array(pattern)]  # type: ignore[no-any-return]
+    return a[np.array(pattern)]
 
 
 def gather(table: Lanes, indices: Lanes) -> Lanes:

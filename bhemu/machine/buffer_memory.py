@@ -3,37 +3,38 @@
 With Numba disabled the address is the NumPy array itself.
 """
 
-# mypy: ignore-errors
-
 from __future__ import annotations
+
+from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from bhemu.machine.compiler import JIT
+from bhemu.machine.kernel import intrinsic
+from bhemu.machine.types import Int, Lanes
 
 if JIT:
 
-    def _place(builder, address, index):
+    def _place(builder: Any, address: Int, index: Int) -> Any:
         return builder.gep(builder.inttoptr(address, ir.IntType(64).as_pointer()), [index])
 
     @intrinsic
-    def load_i64(typingctx, address, index):
+    def load_i64(typingctx: Any, address: Lanes, index: Int) -> Any:
         """Element `index` of the int64 array at `address`."""
         signature = types.int64(types.int64, types.int64)
 
-        def codegen(context, builder, signature, args):
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return builder.load(_place(builder, *args))
 
         return signature, codegen
 
     @intrinsic
-    def store_i64(typingctx, address, index, value):
+    def store_i64(typingctx: Any, address: Lanes, index: Int, value: Int) -> Any:
         """Set element `index` of the int64 array at `address`."""
         signature = types.void(types.int64, types.int64, types.int64)
 
-        def codegen(context, builder, signature, args):
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             builder.store(args[2], _place(builder, args[0], args[1]))
             return context.get_dummy_value()
 
@@ -41,10 +42,10 @@ if JIT:
 
 else:
 
-    def load_i64(address, index):
+    def load_i64(address: Lanes, index: Int) -> Any:
         """Element `index` of the array."""
         return int(address[index])
 
-    def store_i64(address, index, value):
+    def store_i64(address: Lanes, index: Int, value: Int) -> None:
         """Set element `index` of the array."""
         address[index] = value

@@ -1,24 +1,23 @@
 """Moving bytes between places of memory from compiled code."""
 
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from bhemu.machine.compiler import JIT
+from bhemu.machine.kernel import intrinsic
 
 if JIT:
 
     @intrinsic
-    def move_bytes(typingctx, to, source, size):
+    def move_bytes(typingctx: Any, to: Any, source: Any, size: Any) -> Any:
         """Copy `size` bytes between two addresses of this process, which may overlap."""
 
-        def codegen(context, builder, signature, args):
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             i8 = ir.IntType(8).as_pointer()
             i64 = ir.IntType(64)
             move = builder.module.declare_intrinsic("llvm.memmove", [i8, i8, i64])
@@ -30,6 +29,6 @@ if JIT:
 
 else:
 
-    def move_bytes(to, source, size):
+    def move_bytes(to: Any, source: Any, size: Any) -> None:
         """Copy `size` bytes between two addresses of this process, which may overlap."""
         ctypes.memmove(int(to), int(source), int(size))

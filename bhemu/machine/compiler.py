@@ -9,8 +9,6 @@ own cache checks only the entry's file.
 With `NUMBA_DISABLE_JIT=1` nothing is compiled and entries are the plain functions.
 """
 
-# mypy: disable-error-code="no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 import ast
@@ -40,6 +38,7 @@ from numba.extending import intrinsic
 
 from bhemu.machine.cache import cache_directory, fetch, store
 from bhemu.machine.state import TILE_TYPE
+from bhemu.machine.types import AnyInt
 
 numba_config: Any = _numba_config  # its attributes are made at run time
 
@@ -216,7 +215,7 @@ class Entry:
 
 def compile_entry(
     name: str,
-    function: Callable[..., int],
+    function: Callable[..., AnyInt],
     *,
     source: str | None = None,
     arguments: int = 2,
@@ -277,7 +276,9 @@ def record_of(record: types.Record) -> Any:
     return at
 
 
-def _compile(function: Callable[..., int], source: str | None, arguments: int, record: types.Record) -> tuple[str, Any]:
+def _compile(
+    function: Callable[..., AnyInt], source: str | None, arguments: int, record: types.Record
+) -> tuple[str, Any]:
     # Without Numba's reference counting (_nrt): all that it would count are views of the record, and machine code from
     # the cache then needs nothing of Numba's runtime. Code that would allocate does not compile.
     compiler: Any = njit  # its annotations leave out _nrt

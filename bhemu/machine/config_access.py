@@ -4,8 +4,6 @@ A field is a tuple (word, least significant bit, mask) from `bhemu.isa.config` /
 module-level name so that it is a constant of the compiled code.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Any, Final
@@ -16,25 +14,26 @@ from bhemu.isa.registers import CONFIG_WORDS, FIRST_SHARED_WORD, THREAD_WORDS, S
 from bhemu.machine import matrix_state, packer_state, unpacker_state
 from bhemu.machine.decoded import Copies
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, TileRecord
 
 STATE_ID: Final = thread("CFG_STATE_ID_StateID")
 
 
 @kernel
-def config_bank(t, thread):
+def config_bank(t: TileRecord, thread: Int) -> Int:
     """Config bank that instructions of `thread` use (I.10)."""
     return np.int64(t.thread_config[thread, STATE_ID[0]]) & STATE_ID[2]
 
 
 @kernel
-def config_field(t, bank, field):
+def config_field(t: TileRecord, bank: Int, field: tuple[Int, Int, Int]) -> Int:
     """Value of a Config field; words that both banks share live in bank 0 (I.10)."""
     word = field[0]
     return (np.int64(t.config[0 if word >= FIRST_SHARED_WORD else bank, word]) >> field[1]) & field[2]
 
 
 @kernel
-def thread_field(t, thread, field):
+def thread_field(t: TileRecord, thread: Int, field: tuple[Int, Int, Int]) -> Int:
     """Value of a ThreadConfig field of `thread`."""
     return (np.int64(t.thread_config[thread, field[0]]) >> field[1]) & field[2]
 

@@ -6,8 +6,6 @@ and the words whose change makes the copy stale (machine/config_access.py). A de
 never on the configuration, so it cannot depend on a word that is not in the table.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -18,6 +16,7 @@ import numpy as np
 from bhemu.isa.registers import FIRST_SHARED_WORD, RegisterField, Space, field
 from bhemu.machine.kernel import kernel
 from bhemu.machine.section import section
+from bhemu.machine.types import Int, Lanes, TileRecord
 
 NONE: Final = ""
 """In the place of a field's name: this form has no such field, the attribute is 0."""
@@ -72,7 +71,7 @@ def decoded(copies: Copies, derived: Sequence[str], views: Sequence[tuple[str, s
 
 
 @kernel
-def copy_fields(t, bank, thread, positions, form, copied):
+def copy_fields(t: TileRecord, bank: Int, thread: Int, positions: Lanes, form: Int, copied: Lanes) -> None:
     """Copy the fields of a form as Config `bank` and ThreadConfig `thread` hold them; shared words are in bank 0."""
     for i in range(positions.shape[1]):
         word = positions[form, i, 1]

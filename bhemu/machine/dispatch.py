@@ -4,17 +4,17 @@ The table has 256 addresses, one an opcode; 0 means not compiled yet. With Numba
 functions. One more place holds the function that runs what SFPLOADMACRO has scheduled.
 """
 
-# mypy: ignore-errors
-
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from bhemu.machine.compiler import JIT
-from bhemu.machine.kernel import kernel
+from bhemu.machine.kernel import intrinsic, kernel
+from bhemu.machine.types import Int, TileRecord
 
 NOT_COMPILED = 4
 """What `call_handler` returns for an empty place of the table."""
@@ -42,7 +42,7 @@ PLACES = 265
 if JIT:
 
     @intrinsic
-    def call_handler(typingctx, table, opcode, t, thread, word):
+    def call_handler(typingctx: Any, table: Any, opcode: Int, t: TileRecord, thread: Int, word: Any) -> Any:
         """Status of the handler at table[opcode], called with the record `t`; NOT_COMPILED for an empty place.
 
         `table` is the address of the table as an integer.
@@ -51,7 +51,7 @@ if JIT:
             return None
         signature = types.int64(types.int64, types.int64, t, types.int64, types.int64)
 
-        def codegen(context, builder, signature, args):
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             table_value, opcode_value, record, thread_value, word_value = args
             i8, i64 = ir.IntType(8), ir.IntType(64)
             entries = builder.inttoptr(table_value, i64.as_pointer())
@@ -71,27 +71,27 @@ if JIT:
         return signature, codegen
 
     @intrinsic
-    def place_value(typingctx, table, place):
+    def place_value(typingctx: Any, table: Any, place: Any) -> Any:
         """What stands at a place of the table."""
         signature = types.int64(types.int64, types.int64)
 
-        def codegen(context, builder, signature, args):
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             entries = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
             return builder.load(builder.gep(entries, [args[1]]))
 
         return signature, codegen
 
     @kernel
-    def handlers_of(t):
+    def handlers_of(t: TileRecord) -> Any:
         """The table of handlers, for code that is not given it."""
         return np.int64(t.handlers)
 
     @intrinsic
-    def has_handler(typingctx, table, opcode):
+    def has_handler(typingctx: Any, table: Any, opcode: Int) -> Any:
         """True when the place of the table is filled."""
         signature = types.boolean(types.int64, types.int64)
 
-        def codegen(context, builder, signature, args):
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             entries = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
             address = builder.load(builder.gep(entries, [args[1]]))
             return builder.icmp_unsigned("!=", address, ir.Constant(ir.IntType(64), 0))
@@ -99,22 +99,22 @@ if JIT:
         return signature, codegen
 
 else:
-    PLAIN_TABLE: list = []
+    PLAIN_TABLE: list[Any] = []
     """The table itself: a record cannot hold it."""
 
-    def place_value(table, place):
+    def place_value(table: Any, place: Any) -> Any:
         """What stands at a place of the table."""
         return table[place]
 
-    def handlers_of(t):
+    def handlers_of(t: TileRecord) -> Any:
         """The table of handlers, for code that is not given it."""
         return PLAIN_TABLE
 
-    def has_handler(table, opcode):
+    def has_handler(table: Any, opcode: Int) -> Any:
         """True when the place of the table is filled."""
         return table[opcode] is not None
 
-    def call_handler(table, opcode, t, thread, word):
+    def call_handler(table: Any, opcode: Int, t: TileRecord, thread: Int, word: Any) -> Any:
         """Status of the Python function at table[opcode]; NOT_COMPILED for an empty place."""
         function = table[opcode]
         return NOT_COMPILED if function is None else function(t, thread, word)

@@ -4,14 +4,13 @@ Each formula works on a Python integer, a lane value and a NumPy array. `high_ro
 `plain(high_row)` is the same text for integers and arrays on the host.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
 
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, Lanes
 
 DST_ROWS: Final = 1024
 """Physical rows, each of 16 cells of 16 bits."""
@@ -20,7 +19,7 @@ LOW_HALF: Final = 8
 
 
 @kernel(forceinline=True)
-def high_row(row):
+def high_row(row: Int) -> Int:
     """Physical row of the high halves of 32-bit row `row`; the low halves are `LOW_HALF` rows further (I.3).
 
     Rows 512 to 1023 of the 32-bit view show the physical rows of the other view's upper half once more.
@@ -29,37 +28,37 @@ def high_row(row):
 
 
 @kernel(forceinline=True)
-def cell_of_bf16_magnitude(bits):
+def cell_of_bf16_magnitude(bits: Lanes) -> Lanes:
     """The cell of BF16 bits whose sign is clear: exponent and mantissa change places (I.2)."""
     return ((bits & 0x7F) << 8) | (bits >> 7)
 
 
 @kernel(forceinline=True)
-def cell_of_bf16(bits):
+def cell_of_bf16(bits: Lanes) -> Lanes:
     """The cell {sign, mantissa, exponent} of BF16 bits, or of the high half of FP32 bits (I.2)."""
     return (bits & 0x8000) | ((bits & 0x7F) << 8) | ((bits >> 7) & 0xFF)
 
 
 @kernel(forceinline=True)
-def bf16_of_cell(cell):
+def bf16_of_cell(cell: Lanes) -> Lanes:
     """BF16 bits of a cell, or the high half of FP32 bits: the inverse of `cell_of_bf16` (I.2)."""
     return (cell & 0x8000) | ((cell & 0xFF) << 7) | ((cell >> 8) & 0x7F)
 
 
 @kernel(forceinline=True)
-def cell_of_fp16_magnitude(bits):
+def cell_of_fp16_magnitude(bits: Lanes) -> Lanes:
     """The cell of FP16 bits whose sign is clear (I.2)."""
     return ((bits & 0x3FF) << 5) | (bits >> 10)
 
 
 @kernel(forceinline=True)
-def cell_of_fp16(bits):
+def cell_of_fp16(bits: Any) -> Any:
     """The cell {sign, mantissa, exponent} of FP16 bits (I.2)."""
     return (bits & 0x8000) | ((bits & 0x3FF) << 5) | ((bits >> 10) & 0x1F)
 
 
 @kernel(forceinline=True)
-def fp16_of_cell(cell):
+def fp16_of_cell(cell: Lanes) -> Lanes:
     """FP16 bits of a cell: the inverse of `cell_of_fp16` (I.2)."""
     return (cell & 0x8000) | ((cell & 0x1F) << 10) | ((cell >> 5) & 0x3FF)
 

@@ -11,8 +11,6 @@ returns; the host turns them into an exception (design section 4). A fault is de
 The code is a hash of the fault's name, so that it is the same in every process and may live in cached machine code.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 import zlib
@@ -21,6 +19,7 @@ from typing import Final
 
 from bhemu.errors import BhemuError
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, TileRecord
 
 DONE: Final = 0
 """The instruction has finished."""
@@ -68,7 +67,7 @@ def fault(name: str, error: type[BhemuError], text: str, *, remedy: str, rule: s
 
 
 @kernel
-def refuse(t, code, value0=0, value1=0, value2=0, value3=0):
+def refuse(t: TileRecord, code: Int, value0: Int = 0, value1: Int = 0, value2: Int = 0, value3: Int = 0) -> Int:
     """Record a fault (the first one wins) and return `REFUSED`."""
     if t.fault_code == 0:
         t.fault_code = code
@@ -80,7 +79,7 @@ def refuse(t, code, value0=0, value1=0, value2=0, value3=0):
 
 
 @kernel
-def note_open_choice(t, code):
+def note_open_choice(t: TileRecord, code: Int) -> None:
     """Remember that the recommended choice was used for an open case, so that the host can say so once."""
     for i in range(16):
         if t.open_used[i] == code:
@@ -91,7 +90,7 @@ def note_open_choice(t, code):
 
 
 @kernel
-def open_choice(t, code, value0=0, value1=0):
+def open_choice(t: TileRecord, code: Int, value0: Int = 0, value1: Int = 0) -> bool:
     """True when the user lets bhemu use its recommended choice for a case that no source settles; that is noted.
 
     Records the fault and returns False otherwise.

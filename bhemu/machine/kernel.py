@@ -8,10 +8,27 @@ its entry (machine/compiler.py). A test that calls a kernel wraps it in a functi
 from __future__ import annotations
 
 import functools
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar, overload
 
-from numba import njit
 from numba.core.registry import CPUDispatcher
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+
+if TYPE_CHECKING:  # what callers see; Numba's own annotations describe objects that only compiled code can use
+
+    def njit(function: F, **options: Any) -> F: ...
+
+    def intrinsic(function: Callable[Concatenate[Any, P], Any]) -> Callable[P, Any]: ...
+
+    def register_jitable(function: F) -> F: ...
+
+else:
+    from numba import njit
+    from numba.extending import intrinsic, register_jitable
+
+__all__ = ["Kernel", "intrinsic", "kernel", "njit", "register_jitable"]
 
 
 class Kernel(CPUDispatcher):
@@ -23,11 +40,18 @@ class Kernel(CPUDispatcher):
 
 
 def _compile(function: Any, options: dict[str, Any]) -> Any:
-    compile_: Any = njit  # its annotations leave out some of the options
-    compiled = compile_(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    compiled = njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
     if isinstance(compiled, CPUDispatcher):  # with Numba disabled it is the function itself
         compiled.__class__ = Kernel
     return compiled
+
+
+@overload
+def kernel(function: F) -> F: ...
+
+
+@overload
+def kernel(function: None = None, **options: Any) -> Callable[[F], F]: ...
 
 
 def kernel(function: Any = None, **options: Any) -> Any:

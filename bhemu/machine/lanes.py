@@ -27,10 +27,12 @@ Compiled, a lane value is an LLVM vector; with Numba disabled it is a NumPy arra
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from bhemu.machine.compiler import JIT
 
-if JIT:
-    from bhemu.machine._lanes_compiled import (
+if TYPE_CHECKING or not JIT:  # to compiled code they look the same; the compiled ones are Numba intrinsics
+    from bhemu.machine._lanes_plain import (
         add_floats,
         as_halves,
         as_integers,
@@ -69,7 +71,7 @@ if JIT:
         widen_unsigned,
     )
 else:
-    from bhemu.machine._lanes_plain import (
+    from bhemu.machine._lanes_compiled import (
         add_floats,
         as_halves,
         as_integers,

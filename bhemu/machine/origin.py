@@ -3,13 +3,11 @@
 Positive lines are those of a program's source, 0 is unknown. A word that a core pushed has the core's pc in its line.
 """
 
-# mypy: disable-error-code="untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Any, Final
 
-from numba.extending import register_jitable
+from bhemu.machine.kernel import register_jitable
 
 DEBUG_PORT_LINE: Final = 0x7FFFFFFF
 """Takes the place of the program line for words that a debugger pushed through the debug port (tile K4)."""

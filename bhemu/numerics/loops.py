@@ -7,21 +7,20 @@ table, as `Coprocessor` does, so nothing here computes: only cells are moved.
 Positions in a plan count elements of `l1_u32`.
 """
 
-# mypy: ignore-errors
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.isa.registers import config
 from bhemu.machine.counters import CH0_Y, PACKER, RWC_A, RWC_B, RWC_DST, RWC_FIDELITY
 from bhemu.machine.dispatch import NOT_COMPILED, call_handler
 from bhemu.machine.dst import LOW_HALF, bf16_of_cell, cell_of_bf16, cell_of_fp16, fp16_of_cell, high_row
 from bhemu.machine.faults import DONE
+from bhemu.machine.kernel import njit
 from bhemu.machine.lanes import load16, load16_at, load32, store16, store16_at, store32
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.frontend.run import FAULTED, NEEDS_HANDLER, STOPPED
 from bhemu.tensix.prng import seed_prng
 
@@ -45,12 +44,12 @@ _UNPACK_BASE: Final = config("THCON_SEC0_REG3_Base_address")
 
 
 @njit
-def _plan(t, index):
+def _plan(t: TileRecord, index: Int) -> Int:
     return np.int64(t.l1_u32[index])
 
 
 @njit
-def _execute(t, table, thread, word):
+def _execute(t: TileRecord, table: Int, thread: Int, word: Int) -> Any:
     """Execute one word; returns what `Coprocessor` expects of its entries, STOPPED when all is well."""
     status = call_handler(table, word >> 24, t, thread, word)
     if status == DONE:
@@ -61,13 +60,13 @@ def _execute(t, table, thread, word):
 
 
 @njit
-def _physical_row(order, row):
+def _physical_row(order: Int, row: Int) -> Int:
     """Row of the cells, in the 32-bit view of their high halves (rules I.3)."""
     return high_row(row) if order == ORDER_32 else row
 
 
 @njit
-def _write_dst(t, order, row, position):
+def _write_dst(t: TileRecord, order: Int, row: Int, position: Int) -> None:
     """Sixteen values of L1 to a Dst row; exponent and mantissa change places (rules I.2)."""
     bits = load16_at(t.l1_u32, position)
     physical = _physical_row(order, row)
@@ -83,7 +82,7 @@ def _write_dst(t, order, row, position):
 
 
 @njit
-def _read_dst(t, order, row, position):
+def _read_dst(t: TileRecord, order: Int, row: Int, position: Int) -> None:
     """A Dst row to sixteen values in L1."""
     physical = _physical_row(order, row)
     cells = load16(t.dst, physical)
@@ -99,17 +98,17 @@ def _read_dst(t, order, row, position):
 
 
 @njit
-def _fill_a(t, row, position):
+def _fill_a(t: TileRecord, row: Int, position: Int) -> None:
     store16(t.srca, row, load16_at(t.l1_u32, position))
 
 
 @njit
-def _fill_b(t, row, position):
+def _fill_b(t: TileRecord, row: Int, position: Int) -> None:
     store16(t.srcb, row, load16_at(t.l1_u32, position))
 
 
 @njit
-def _point(t, a, b, dst, phase):
+def _point(t: TileRecord, a: Int, b: Int, dst: Int, phase: Int) -> None:
     """Rows and fidelity phase of the next matrix instruction (math R1)."""
     t.rwc[MATH_THREAD, RWC_A] = a
     t.rwc[MATH_THREAD, RWC_B] = b
@@ -133,7 +132,7 @@ P_FIRST_PHASE: Final = 11  # and the three behind it
 P_USE_DST: Final = 11 + 4
 
 
-def dot_loop(t, table, a, b):
+def dot_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
     """Dst [blocks * rows, 16] += left [blocks * rows, 16 * steps] x right [16 * steps, 16]."""
     word, order, blocks, rows = _plan(t, P_WORD), _plan(t, P_ORDER), _plan(t, P_BLOCKS), _plan(t, P_ROWS)
     right, left, values = _plan(t, P_A), _plan(t, P_B), _plan(t, P_DST)
@@ -163,7 +162,7 @@ def dot_loop(t, table, a, b):
     return STOPPED
 
 
-def elementwise_loop(t, table, a, b):
+def elementwise_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
     """Dst block = or += SrcA block (+, -, *) SrcB block, for blocks of eight rows of sixteen."""
     word, order, blocks = _plan(t, P_WORD), _plan(t, P_ORDER), _plan(t, P_BLOCKS)
     position_a, position_b, values = _plan(t, P_A), _plan(t, P_B), _plan(t, P_DST)
@@ -185,7 +184,7 @@ def elementwise_loop(t, table, a, b):
     return STOPPED
 
 
-def pool_loop(t, table, a, b):
+def pool_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
     """One Dst row = maximum of it and of `P_STEPS` times sixteen SrcA rows, column by column."""
     word, order, steps = _plan(t, P_WORD), _plan(t, P_ORDER), _plan(t, P_STEPS)
     right, values = _plan(t, P_A), _plan(t, P_DST)
@@ -213,7 +212,7 @@ V_WORDS: Final = 4
 V_FIRST: Final = 5  # for each input its LReg and position, then the words
 
 
-def vector_loop(t, table, a, b):
+def vector_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
     """A few words for each block of 32 values; every input and the result lie in their own LRegs."""
     blocks, result, out = _plan(t, V_BLOCKS), _plan(t, V_RESULT), _plan(t, V_OUT)
     inputs, words = _plan(t, V_INPUTS), _plan(t, V_WORDS)
@@ -233,7 +232,7 @@ SEED: Final = 0
 """Place of the seed in the plan of `seed_loop`."""
 
 
-def seed_loop(t, table, a, b):
+def seed_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
     """Generators of all lanes from a seed."""
     seed_prng(t, _plan(t, SEED))
     return STOPPED
@@ -250,7 +249,7 @@ UNPACK_ROWS: Final = 64
 """Rows of SrcA, all of which one UNPACR fills."""
 
 
-def unpack_loop(t, table, a, b):
+def unpack_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
     """SrcA cells of tiles of 1024 datums."""
     word, tiles, unit = _plan(t, U_WORD), _plan(t, U_TILES), _plan(t, U_UNIT)
     units, out = _plan(t, U_UNITS_A_TILE), _plan(t, U_OUT)
@@ -275,7 +274,7 @@ PACK_ROWS: Final = 4
 """Dst rows of one PACR (P2)."""
 
 
-def pack_loop(t, table, a, b):
+def pack_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
     """Dst rows through the packer to one run of datums in L1."""
     word, last, order = _plan(t, K_WORD), _plan(t, K_LAST_WORD), _plan(t, K_ORDER)
     rows, values = _plan(t, K_ROWS), _plan(t, K_IN)

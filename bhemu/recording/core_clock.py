@@ -3,11 +3,9 @@
 The schedule with it (`make_schedule`) is compiled on its own: a tile without a recorder pays nothing.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +15,7 @@ from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.core_state import ASLEEP, BLOCKED, IN_RESET, PUSH
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE, THREADS
+from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
 from bhemu.recording import core_columns as column
 from bhemu.recording.core_figures import LOAD_DST, class_of, take_time, writes_float, writes_register
 from bhemu.recording.recorder import CAPACITY as TENSIX_CAPACITY
@@ -36,24 +35,24 @@ _LOCAL_RAM, _LOCAL_RAM_END = LOCAL_RAM_BASE, region("local_ram_upper").end
 
 
 @kernel
-def _block(core):
+def _block(core: Int) -> Int:
     """Where the block of a core begins in the buffer."""
     return column.CORE_BLOCKS + core * column.CORE_BLOCK
 
 
 @kernel
-def _tensix_rows(log):
+def _tensix_rows(log: Int) -> AnyInt:
     return load_i64(log, column.TENSIX_BEFORE) + load_i64(log, TENSIX_COUNT)
 
 
 @kernel
-def _pushed(log, core):
+def _pushed(log: Int, core: Int) -> Int:
     """Words that a T core has pushed to its FIFO."""
     return load_i64(log, PUSHED + core - T0) if core >= T0 and core <= T2 else np.int64(0)
 
 
 @kernel
-def _row(log, moment, who, code, address, value, rounds, detail):
+def _row(log: Int, moment: Int, who: Int, code: Int, address: Int, value: Int, rounds: Int, detail: Int) -> None:
     """Write a row; the caller has made sure that there is room."""
     count = load_i64(log, column.COUNT)
     at = column.FIRST_ROW + count * column.COLUMNS
@@ -69,17 +68,17 @@ def _row(log, moment, who, code, address, value, rounds, detail):
 
 
 @kernel
-def _add(log, at, amount):
+def _add(log: Int, at: Int, amount: Int) -> None:
     store_i64(log, at, load_i64(log, at) + amount)
 
 
 @kernel
-def _has_room(log):
+def _has_room(log: Int) -> Bool:
     return load_i64(log, column.COUNT) + column.SPARE <= load_i64(log, column.CAPACITY)
 
 
 @kernel
-def _give_up(t, log, core, moment):
+def _give_up(t: TileRecord, log: Int, core: Int, moment: Int) -> None:
     """The access that the core was blocked on will not be made."""
     block = _block(core)
     first = load_i64(log, block + column.FIRST_TRY)
@@ -93,7 +92,7 @@ def _give_up(t, log, core, moment):
 
 
 @kernel
-def _woken(t, log, core):
+def _woken(t: TileRecord, log: Int, core: Int) -> None:
     """The core has slept: count what it would have executed."""
     block = _block(core)
     before = load_i64(log, block + column.ASLEEP_SINCE)
@@ -122,7 +121,7 @@ def _woken(t, log, core):
 
 
 @kernel
-def _note_states(t, log):
+def _note_states(t: TileRecord, log: Int) -> None:
     """Rows about cores that fell asleep, woke up or were reset; at most two a core."""
     for core in range(CORES):
         block = _block(core)
@@ -140,7 +139,7 @@ def _note_states(t, log):
 
 
 @kernel
-def _address_of(t, core, word):
+def _address_of(t: TileRecord, core: Int, word: Int) -> Any:
     """Where a load, store or atomic accesses memory, before it does; -1 for any other instruction."""
     opcode = word & 0x7F
     if word & 3 != 3:
@@ -156,19 +155,19 @@ def _address_of(t, core, word):
 
 
 @kernel
-def _size_of(word):
+def _size_of(word: Int) -> Int:
     """Bytes of a load, store or atomic."""
     return np.int64(1) << ((word >> 12) & 3)
 
 
 @kernel
-def _is_device(address):
+def _is_device(address: Int) -> Bool:
     """Neither L1 nor the core's own local RAM."""
     return address >= L1_SIZE and not (address >= _LOCAL_RAM and address < _LOCAL_RAM_END)
 
 
 @kernel
-def _found_change(log, block, pc, address, value):
+def _found_change(log: Int, block: Int, pc: Int, address: Int, value: Int) -> Any:
     """True when the core loads again what it has just loaded with the same instruction, and finds another value."""
     again = load_i64(log, block + column.LAST_LOAD_PC) == pc
     again = again and load_i64(log, block + column.LAST_LOAD_ADDRESS) == address
@@ -180,7 +179,7 @@ def _found_change(log, block, pc, address, value):
 
 
 @kernel
-def _count_pushes(t, log, core, is_push, address, retired):
+def _count_pushes(t: TileRecord, log: Int, core: Int, is_push: Int, address: Int, retired: Int) -> None:
     """Keep count of the words in a T core's FIFO."""
     if core >= T0 and core <= T2:
         if is_push:
@@ -190,7 +189,7 @@ def _count_pushes(t, log, core, is_push, address, retired):
 
 
 @kernel
-def _keep(t, log, core, moment, loaded, retired):
+def _keep(t: TileRecord, log: Int, core: Int, moment: Int, loaded: Int, retired: Int) -> None:
     """The core has executed an instruction (`.ttinsn`: up to four) in round `moment`: count it, write its row."""
     pc, word = load_i64(log, column.BEFORE_PC), np.int64(load_i64(log, column.BEFORE_WORD))
     address, stored = load_i64(log, column.BEFORE_ADDRESS), load_i64(log, column.BEFORE_STORED)
@@ -226,7 +225,7 @@ def _keep(t, log, core, moment, loaded, retired):
     pushed = _pushed(log, core)
     _count_pushes(t, log, core, is_push, address, retired)
     kind = np.int64(column.PUSHES if is_push else column.INSTRUCTION)
-    value = np.int64(-1)
+    value: Int = np.int64(-1)
     if is_push:
         value = np.int64(t.access_value[core])
     elif writes_register(word):
@@ -258,7 +257,7 @@ def _keep(t, log, core, moment, loaded, retired):
 
 
 @kernel
-def _before_core(t, log, core):
+def _before_core(t: TileRecord, log: Int, core: Int) -> None:
     """Remember what the instruction finds."""
     pc = np.int64(t.core_pc[core])
     word = np.int64(t.l1_u32[pc >> 2]) if pc < L1_SIZE else np.int64(0)
@@ -277,7 +276,7 @@ def _before_core(t, log, core):
 
 
 @kernel
-def _after_core(t, log, core, reason, recording):
+def _after_core(t: TileRecord, log: Int, core: Int, reason: Int, recording: Int) -> None:
     block = _block(core)
     moment = load_i64(log, column.BEFORE_ROUND)
     retired = np.int64(t.core_retired[core]) - load_i64(log, column.BEFORE_RETIRED)
@@ -292,7 +291,7 @@ def _after_core(t, log, core, reason, recording):
 
 
 @kernel
-def _moved(log, first, rounds):
+def _moved(log: Int, first: Int, rounds: Int) -> None:
     """The coprocessor has executed something in each of these rounds."""
     start, length = load_i64(log, column.MOVED_FROM), load_i64(log, column.MOVED_ROUNDS)
     if length > 0 and start + length != first and load_i64(log, column.WANTED) != 0:
@@ -304,20 +303,20 @@ def _moved(log, first, rounds):
 
 
 @kernel
-def _before_words(t, log):
+def _before_words(t: TileRecord, log: Int) -> None:
     """Rows of the coprocessor's words say in which round they were executed."""
     store_i64(log, CLOCK_OFFSET, np.int64(t.tensix_round) - np.int64(t.clock))
 
 
 @kernel
-def _after_words(t, log, first, moved):
+def _after_words(t: TileRecord, log: Int, first: Int, moved: Int) -> None:
     if moved > 0:
         _moved(log, first, moved)
     store_i64(log, column.FREE, np.int64(t.free_rounds) + moved)
 
 
 @kernel
-def _begin(t, log):
+def _begin(t: TileRecord, log: Int) -> None:
     """Note what has happened outside of the schedule: words executed there have moved the clock, too."""
     if np.int64(t.free_rounds) != load_i64(log, column.FREE):
         store_i64(log, column.BREAK, load_i64(log, column.GOAL))
@@ -326,7 +325,7 @@ def _begin(t, log):
 
 
 @kernel
-def _is_full(log):
+def _is_full(log: Int) -> bool:
     words = load_i64(log, TENSIX_COUNT) + THREADS > load_i64(log, TENSIX_CAPACITY)
     return words or not _has_room(log) or load_i64(log, column.BREAK) >= 0
 
@@ -338,7 +337,7 @@ _schedule: Final = make_schedule(
 _move: Final = _schedule.move
 
 
-def advance_recorded_entry(t, table, log):
+def advance_recorded_entry(t: TileRecord, table: Int, log: Int) -> AnyInt:
     """`schedule.advance_tile_entry` with a recorder.
 
     Args:

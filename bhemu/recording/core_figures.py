@@ -5,21 +5,20 @@ branch is predicted, every fetch hits the instruction cache, every load from L1 
 and L1 has no contention. What an instruction waits for (a FIFO, a mailbox, TTSync) is not part of it.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
 from bhemu.isa.memory_map import LOCAL_RAM_BASE, bounds, region
 from bhemu.isa.riscv_timing import CLASSES as TIMING_CLASSES
 from bhemu.isa.riscv_timing import FACTS, NUMBER
 from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.core_state import LOCAL_RAM
+from bhemu.machine.kernel import njit
 from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import AnyInt, Bool, Int
 from bhemu.recording import core_columns as column
 
 ALU: Final = NUMBER["ALU"]
@@ -65,7 +64,7 @@ _SYNC, _SYNC_END = region("pcbuf").base, region("mailbox").end
 
 
 @njit
-def load_class(address):
+def load_class(address: Int) -> Any:
     """Class of a load by its address."""
     if address < L1_SIZE:
         return LOAD_L1
@@ -83,7 +82,7 @@ def load_class(address):
 
 
 @njit
-def class_of(word, pc, after, address):
+def class_of(word: Int, pc: Int, after: Int, address: Int) -> Any:
     """Class of an executed instruction.
 
     Args:
@@ -114,13 +113,13 @@ def class_of(word, pc, after, address):
 
 
 @njit
-def _is_short_division(word, dividend, divisor):
+def _is_short_division(word: Int, dividend: Int, divisor: Int) -> Bool:
     signed = (word >> 12) & 1 == 0
     return divisor < 2 or (signed and dividend == 0x80000000 and divisor == _WORD)
 
 
 @njit
-def _float_sources(word, opcode):
+def _float_sources(word: Int, opcode: Int) -> Any:
     """(rs1 is a floating-point register, rs2 is one)."""
     if opcode == _FLOAT:
         function = (word >> 25) & 0x7C
@@ -129,7 +128,7 @@ def _float_sources(word, opcode):
 
 
 @njit
-def writes_float(word):
+def writes_float(word: Int) -> bool:
     """True when the destination is a floating-point register."""
     opcode = word & 0x7F
     if opcode == _FLOAT:
@@ -138,20 +137,20 @@ def writes_float(word):
 
 
 @njit
-def writes_register(word):
+def writes_register(word: Int) -> bool:
     """True when the instruction has a destination."""
     opcode = word & 0x7F
     return word & 3 == 3 and opcode not in (_BRANCH, _STORE, _STORE_FLOAT, _FENCE)
 
 
 @njit
-def _known(log, block, ready, register):
+def _known(log: Int, block: Int, ready: Int, register: Int) -> AnyInt:
     """`ready`, or the cycle in which a register (32 to 63: floating point) can be used, if that is later."""
     return max(ready, load_i64(log, block + column.READY + register))
 
 
 @njit
-def take_time(log, block, word, what, dividend, divisor):
+def take_time(log: Int, block: Int, word: Int, what: Int, dividend: Int, divisor: Int) -> AnyInt:
     """Let the modelled pipeline of a core execute an instruction; returns the cycles that this took of EX1.
 
     Args:

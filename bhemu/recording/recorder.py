@@ -3,8 +3,6 @@
 It is compiled on its own: a machine without a recorder pays nothing.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated"
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -22,6 +20,7 @@ from bhemu.machine.config_access import config_bank, thread_field
 from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_X, PACKER, RWC_DST
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_PUSH_LIMIT, THREADS
+from bhemu.machine.types import AnyInt, Bool, Int, Lanes, TileRecord
 from bhemu.recording import log as column
 from bhemu.recording.log import Log, Note, Push
 from bhemu.tensix import coprocessor as plain
@@ -83,12 +82,12 @@ _SHARED: Final = 180
 
 
 @kernel
-def _word(t, bank, word):
+def _word(t: TileRecord, bank: Int, word: Int) -> Int:
     return np.int64(t.config[0 if word >= _SHARED else bank, word])
 
 
 @kernel
-def _describe_pack(t, log, at, thread, bank):
+def _describe_pack(t: TileRecord, log: Int, at: Int, thread: Int, bank: Int) -> None:
     adc = t.adc
     x0 = np.int64(adc[thread, PACKER, CH0_X])
     store_i64(log, at + column.PACK_X, x0 | np.int64(adc[thread, PACKER, CH1_X]) << 32)
@@ -104,7 +103,7 @@ def _describe_pack(t, log, at, thread, bank):
 
 
 @kernel
-def _describe_unpack(t, log, at, thread, bank, word):
+def _describe_unpack(t: TileRecord, log: Int, at: Int, thread: Int, bank: Int, word: Int) -> None:
     unpacker = (word >> _BLOCK[0]) & _BLOCK[1]
     context = 0
     adc = thread
@@ -127,7 +126,7 @@ def _describe_unpack(t, log, at, thread, bank, word):
 
 
 @kernel
-def _describe(t, log, at, thread, word, opcode):
+def _describe(t: TileRecord, log: Lanes, at: Int, thread: Int, word: Int, opcode: Int) -> None:
     """Write what the instruction finds into row `at`; the row counts once the instruction is done."""
     bank = config_bank(t, thread)
     store_i64(log, at + column.CLOCK, np.int64(t.clock) + load_i64(log, CLOCK_OFFSET))
@@ -153,25 +152,25 @@ def _describe(t, log, at, thread, word, opcode):
 
 
 @kernel
-def _spare(log, thread):
+def _spare(log: Lanes, thread: Int) -> AnyInt:
     """Row that collects what is known of a thread's word before its own row is due."""
     return HEADER + (load_i64(log, CAPACITY) + thread) * column.COLUMNS
 
 
 @kernel
-def _is_full(log):
+def _is_full(log: Lanes) -> Bool:
     return load_i64(log, COUNT) + THREADS > load_i64(log, CAPACITY)
 
 
 @kernel
-def _before_fetch(t, log, thread):
+def _before_fetch(t: TileRecord, log: Lanes, thread: Int) -> None:
     store_i64(log, FIFO_BEFORE, np.int64(t.fifo_count[thread]))
     store_i64(log, HEAD_BEFORE, np.int64(t.fifo_word[thread, t.fifo_head[thread]]) >> 24)
     store_i64(log, MOPS_BEFORE, np.int64(t.issued[thread, MOP]))
 
 
 @kernel
-def _after_fetch(t, log, thread, arrived):
+def _after_fetch(t: TileRecord, log: Lanes, thread: Int, arrived: bool) -> None:
     """Note which push the word comes from and how many cycles the expanders spent in silence.
 
     Each expander takes one word a cycle. Of the words taken here the last delivers the word at the gate; the others
@@ -189,13 +188,13 @@ def _after_fetch(t, log, thread, arrived):
 
 
 @kernel
-def _before_word(t, log, thread, word):
+def _before_word(t: TileRecord, log: Lanes, thread: Int, word: Int) -> None:
     at = HEADER + load_i64(log, COUNT) * column.COLUMNS
     _describe(t, log, at, thread, word, word >> 24)
 
 
 @kernel
-def _after_word(t, log, thread):
+def _after_word(t: TileRecord, log: Lanes, thread: Int) -> None:
     at = HEADER + load_i64(log, COUNT) * column.COLUMNS
     silent = _spare(log, thread) + column.SILENT
     store_i64(log, at + column.PUSH, load_i64(log, PUSHED + thread) - np.int64(t.fifo_count[thread]))
@@ -210,12 +209,12 @@ _front_end: Final = make_front_end(WORDS)
 _run, _drain = _front_end.run, _front_end.drain
 
 
-def run_recorded_entry(t, table, cycles, log):
+def run_recorded_entry(t: TileRecord, table: Int, cycles: Int, log: Int) -> AnyInt:
     """The recorder's clock, for `compile_entry`."""
     return _run(t, table, cycles, log)
 
 
-def drain_recorded_entry(t, table, thread, log):
+def drain_recorded_entry(t: TileRecord, table: Any, thread: Int, log: Lanes) -> AnyInt:
     """Its `drain`."""
     return _drain(t, table, thread, log)
 

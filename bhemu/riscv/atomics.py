@@ -1,10 +1,8 @@
 """Zaamo: a word of L1 is read, combined and written in one turn of the core (tile T5)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +11,7 @@ from bhemu.isa.riscv import NUMBER
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import Int, TileRecord
 from bhemu.riscv.execute import signed
 
 AMOADD, AMOSWAP, AMOXOR = NUMBER["amoadd.w"], NUMBER["amoswap.w"], NUMBER["amoxor.w"]
@@ -36,7 +35,7 @@ NOT_L1: Final = fault(
 
 
 @kernel
-def _combine(n, old, b):
+def _combine(n: Int, old: Int, b: Int) -> Any:
     """What the word becomes."""
     if n == AMOADD:
         return old + b
@@ -58,7 +57,7 @@ def _combine(n, old, b):
 
 
 @kernel
-def atomic(t, core, n, address, b, rd):
+def atomic(t: TileRecord, core: Int, n: Int, address: Int, b: Int, rd: Int) -> Any:
     """Execute an AMO; `aq` and `rl` mean nothing where every access is complete before the next (T5, T30)."""
     if address & 3:
         return refuse(t, MISALIGNED, address)

@@ -1,10 +1,8 @@
 """Zicsr and the control and status registers of the cores (tile T12, T13, E5)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +12,7 @@ from bhemu.isa.riscv import NUMBER
 from bhemu.machine.agents import T0, T2
 from bhemu.machine.faults import DONE, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.riscv.execute import WORD
 from bhemu.riscv.tensix_status import BUSY, QUEUED, tensix_status
 
@@ -110,22 +109,22 @@ FLAGS: Final = fault(
 
 
 @kernel
-def _is_t(core):
+def _is_t(core: Int) -> Bool:
     return core >= T0 and core <= T2
 
 
 @kernel
-def _is_vector(csr):
+def _is_vector(csr: Int) -> Bool:
     return (csr >= 0x008 and csr <= 0x00A) or (csr >= 0xC20 and csr <= 0xC22)
 
 
 @kernel
-def _is_performance(csr):
+def _is_performance(csr: Int) -> bool:
     return csr in (0x320, 0x323, 0x324, 0xB03, 0xB04, 0xB83, 0xB84)
 
 
 @kernel
-def _refuse_other(t, csr):
+def _refuse_other(t: TileRecord, csr: Int) -> Int:
     if _is_vector(csr):
         return refuse(t, VECTOR, csr)
     if _is_performance(csr):
@@ -134,7 +133,7 @@ def _refuse_other(t, csr):
 
 
 @kernel
-def _counter(csr):
+def _counter(csr: Int) -> Any:
     """MCYCLE or MINSTRET for each of a counter's four numbers, else 0."""
     number = csr & ~HIGH
     if number in (MCYCLE, MCYCLE + ALIAS):
@@ -143,7 +142,7 @@ def _counter(csr):
 
 
 @kernel
-def _count(t, core, counter):
+def _count(t: TileRecord, core: Int, counter: Int) -> Int:
     """64 bits of mcycle, the tile's clock, or of minstret, the instructions that have retired before this one."""
     if counter == MCYCLE:
         return np.int64(t.now_round) - np.int64(t.free_rounds) + np.int64(t.core_cycle_offset[core])
@@ -151,7 +150,7 @@ def _count(t, core, counter):
 
 
 @kernel
-def _set_count(t, core, counter, value):
+def _set_count(t: TileRecord, core: Int, counter: Int, value: Int) -> None:
     """The next instruction finds `value` in minstret, as the privileged architecture has it, or counts on in mcycle."""
     if counter == MCYCLE:
         t.core_cycle_offset[core] += value - _count(t, core, counter)
@@ -160,7 +159,7 @@ def _set_count(t, core, counter, value):
 
 
 @kernel
-def _status(t, core, csr):
+def _status(t: TileRecord, core: Int, csr: Int) -> Int:
     which = QUEUED if csr == QSTATUS else BUSY
     if np.int64(t.core_cfg0[core]) & FREEZES_STATUS:
         return np.int64(t.core_status[core, which])
@@ -168,9 +167,9 @@ def _status(t, core, csr):
 
 
 @kernel
-def read_csr(t, core, csr):
+def read_csr(t: TileRecord, core: Int, csr: Int) -> Any:
     """(status, value) of a read."""
-    value = np.int64(0)
+    value: Int = np.int64(0)
     counter = _counter(csr)
     if counter != 0:
         value = _count(t, core, counter)
@@ -204,7 +203,7 @@ def read_csr(t, core, csr):
 
 
 @kernel
-def _write_cfg0(t, core, value):
+def _write_cfg0(t: TileRecord, core: Int, value: Int) -> None:
     if value & FREEZES_STATUS and not np.int64(t.core_cfg0[core]) & FREEZES_STATUS:
         for which in (QUEUED, BUSY):
             t.core_status[core, which] = np.uint32(tensix_status(t, core, which))
@@ -212,7 +211,7 @@ def _write_cfg0(t, core, value):
 
 
 @kernel
-def write_csr(t, core, csr, value):
+def write_csr(t: TileRecord, core: Int, csr: Int, value: Int) -> Any:
     """Status of a write of 32 bits."""
     if t.core_in_handler[core] != 0:
         return refuse(t, HANDLER_WRITES, csr)
@@ -247,7 +246,7 @@ def write_csr(t, core, csr, value):
 
 
 @kernel
-def execute_csr(t, core, n, csr, field, rd, destination):
+def execute_csr(t: TileRecord, core: Int, n: Int, csr: Int, field: Int, rd: Int, destination: Int) -> Any:
     """Execute csrrw, csrrs, csrrc or their immediate forms.
 
     Args:

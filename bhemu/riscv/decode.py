@@ -6,8 +6,6 @@ that another agent writes and different programs in different tiles need no inva
 cache, which silicon allows, is never seen.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc, var-annotated"
-
 from __future__ import annotations
 
 from typing import Any, Final
@@ -19,6 +17,7 @@ from bhemu.isa.riscv import NUMBER, RISCV
 from bhemu.machine.compiler import JIT, record_of
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import AnyInt, Int, Record
 
 TTINSN: Final = len(RISCV)
 ILLEGAL: Final = len(RISCV) + 1
@@ -75,20 +74,20 @@ if JIT:
 
 else:
 
-    def code_at(cache):
+    def code_at(cache: Int) -> Any:
         """The code cache itself."""
         return cache
 
 
 @kernel
-def sign_extend(value, bits):
+def sign_extend(value: Int, bits: Int) -> Int:
     """The low `bits` of a number as two's complement."""
     sign = 1 << (bits - 1)
     return ((value & ((1 << bits) - 1)) ^ sign) - sign
 
 
 @kernel
-def number_of(word):
+def number_of(word: Int) -> Any:
     """Number of the instruction that a word encodes (tile T1 to T11)."""
     if word & 3 != 3:
         return TTINSN
@@ -99,7 +98,7 @@ def number_of(word):
 
 
 @kernel
-def _immediate(word, kind):
+def _immediate(word: Int, kind: Int) -> Int:
     if kind == _I:
         return sign_extend(word >> 20, 12)
     if kind == _U:
@@ -120,11 +119,11 @@ def _immediate(word, kind):
 
 
 @kernel
-def fields_of(word):
+def fields_of(word: Int) -> AnyInt:
     """The fields of a decoded word, as the cache keeps them."""
     number = number_of(word)
     rd = (word >> 7) & 31
-    immediate = np.int64(0)
+    immediate: Int = np.int64(0)
     if number >= TTINSN:
         rd = np.int64(NOWHERE)
     else:
@@ -136,7 +135,7 @@ def fields_of(word):
 
 
 @kernel
-def fill(code, place, word):
+def fill(code: Record, place: Int, word: Int) -> Any:
     """Decode a word into its place; returns its fields."""
     fields = fields_of(word)
     for i in range(code.breakpoint_count):

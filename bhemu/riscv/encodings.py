@@ -1,14 +1,13 @@
 """Words that are not instructions of the baby cores: their extension, and what to use instead (tile E1)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.machine.faults import fault, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, TileRecord
 
 
 def _declare(name: str, what: str, remedy: str, rule: str, error: type[BhemuError] = UndefinedBehavior) -> int:
@@ -100,7 +99,7 @@ _STORE: Final = 0x23
 
 
 @kernel
-def _of_width(funct3):
+def _of_width(funct3: Int) -> Any:
     """Load-fp and store-fp: the extension is in the width."""
     if funct3 == 1:
         return HALF
@@ -110,14 +109,14 @@ def _of_width(funct3):
 
 
 @kernel
-def _of_format(fmt):
+def _of_format(fmt: Int) -> Any:
     if fmt == 1:
         return DOUBLE
     return HALF if fmt == 2 else QUAD
 
 
 @kernel
-def _float(word):
+def _float(word: Int) -> Any:
     fmt = (word >> 25) & 3
     if fmt != 0:
         return _of_format(fmt)
@@ -132,7 +131,7 @@ def _float(word):
 
 
 @kernel
-def _register(word, funct3, funct7):
+def _register(word: Int, funct3: Int, funct7: Int) -> Any:
     if funct7 == 0x05 and funct3 < 4:
         return CARRY_LESS
     if funct7 in (0x14, 0x24, 0x34):
@@ -143,7 +142,7 @@ def _register(word, funct3, funct7):
 
 
 @kernel
-def _immediate(word, funct3, funct7):
+def _immediate(word: Int, funct3: Int, funct7: Int) -> Any:
     if funct3 == 5 and funct7 == 0x34:
         return REVERSALS
     if funct7 in (0x14, 0x24, 0x34):
@@ -154,7 +153,7 @@ def _immediate(word, funct3, funct7):
 
 
 @kernel
-def what_it_is(word):
+def what_it_is(word: Int) -> Any:
     """The fault of a word that is no instruction of the cores."""
     opcode = word & 0x7F
     funct3 = (word >> 12) & 7
@@ -183,6 +182,6 @@ def what_it_is(word):
 
 
 @kernel
-def refuse_word(t, word):
+def refuse_word(t: TileRecord, word: Int) -> Int:
     """Refuse a word that is no instruction of the cores."""
     return refuse(t, what_it_is(word), word)

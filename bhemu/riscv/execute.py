@@ -5,11 +5,9 @@ and the instructions of slow.py. The schedule (tile/schedule.py) decides how far
 up to `round_horizon` where it touches shared state.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc, var-annotated"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from bhemu.machine.core_state import LOAD, LOCAL_RAM_SIZE, PUSH, STORE
 from bhemu.machine.faults import fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.riscv.decode import BREAKPOINT, FIRST_SLOW, TTINSN, VALID, code_at, fields_of, fill
 
 # Why a core has left the loop
@@ -76,19 +75,19 @@ FENCE, FENCE_I = _N["fence"], _N["fence.i"]
 
 
 @kernel
-def signed(x):
+def signed(x: Int) -> AnyInt:
     """A register's 32 bits as a signed number."""
     return (x ^ _SIGN) - _SIGN
 
 
 @kernel
-def rotate_right(x, amount):
+def rotate_right(x: Int, amount: Int) -> Int:
     """32 bits rotated right by 0 to 31."""
     return (x >> amount) | (x << (32 - amount))
 
 
 @kernel
-def count_leading_zeros(x):
+def count_leading_zeros(x: Int) -> Int:
     """Of 32 bits; 32 for 0."""
     count = np.int64(0)
     for step in (16, 8, 4, 2, 1):
@@ -99,7 +98,7 @@ def count_leading_zeros(x):
 
 
 @kernel
-def count_ones(x):
+def count_ones(x: Int) -> Int:
     """Of 32 bits."""
     x = x - ((x >> 1) & 0x55555555)
     x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
@@ -108,19 +107,19 @@ def count_ones(x):
 
 
 @kernel
-def reverse_bytes(x):
+def reverse_bytes(x: Int) -> Int:
     return ((x & 0xFF) << 24) | ((x & 0xFF00) << 8) | ((x >> 8) & 0xFF00) | (x >> 24)
 
 
 @kernel
-def reverse_bits_in_bytes(x):
+def reverse_bits_in_bytes(x: Int) -> Int:
     x = ((x >> 1) & 0x55555555) | ((x & 0x55555555) << 1)
     x = ((x >> 2) & 0x33333333) | ((x & 0x33333333) << 2)
     return ((x >> 4) & 0x0F0F0F0F) | ((x & 0x0F0F0F0F) << 4)
 
 
 @kernel
-def or_combine(x):
+def or_combine(x: Int) -> Any:
     """Each byte 0xff where it has a bit (orc.b)."""
     value = np.int64(0)
     for byte in range(4):
@@ -130,7 +129,7 @@ def or_combine(x):
 
 
 @kernel
-def unary(n, a):
+def unary(n: Int, a: Int) -> AnyInt:
     """clz, ctz, cpop, sext.b, sext.h, orc.b, rev8, brev8 (T3)."""
     if n == CLZ:
         return count_leading_zeros(a)
@@ -150,7 +149,7 @@ def unary(n, a):
 
 
 @kernel
-def divide(n, a, b):
+def divide(n: Int, a: Int, b: Int) -> AnyInt:
     """div, divu, rem, remu with the corner cases of T4."""
     if n == DIVU:
         return a // b if b != 0 else np.int64(WORD)
@@ -166,7 +165,9 @@ def divide(n, a, b):
 
 
 @kernel
-def hand_over(t, core, kind, address, size, value, register, is_signed):
+def hand_over(
+    t: TileRecord, core: Int, kind: Int, address: Int, size: Int, value: Int, register: Int, is_signed: Int
+) -> Any:
     """Describe an access for the memory map."""
     t.access_kind[core] = kind
     t.access_address[core] = address
@@ -178,7 +179,7 @@ def hand_over(t, core, kind, address, size, value, register, is_signed):
 
 
 @kernel(forceinline=True)  # turns are short where cores share memory, and calls count
-def run_core(t, core, cache):
+def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
     """Let a core execute from `core_round` on; returns why it stopped, with pc at the instruction not yet executed.
 
     Args:
@@ -205,7 +206,7 @@ def run_core(t, core, cache):
             break
         place = pc >> 2
         word = np.int64(t.l1_u32[place])
-        fields = np.int64(code.word[place, 1])
+        fields: Int = np.int64(code.word[place, 1])
         if np.int64(code.word[place, 0]) != word | VALID:
             fields = fill(code, place, word)
         n = fields & 0xFF
@@ -219,7 +220,7 @@ def run_core(t, core, cache):
         immediate = fields >> 32
         a = np.int64(t.core_x[core, (fields >> 16) & 31])
         b = np.int64(t.core_x[core, (fields >> 24) & 31])
-        value = np.int64(0)
+        value: Int = np.int64(0)
         after = pc + 4
         if n == ADDI:
             value = a + immediate
@@ -420,6 +421,6 @@ def run_core(t, core, cache):
     return status
 
 
-def run_core_entry(t, core, cache):
+def run_core_entry(t: TileRecord, core: Int, cache: Int) -> AnyInt:
     """`run_core` for `compile_entry`."""
     return run_core(t, core, cache)

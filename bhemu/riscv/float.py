@@ -1,10 +1,8 @@
 """The part of F that the cores have (tile T6). Arithmetic is the vector unit's multiply-add, not IEEE's (math V10)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +21,7 @@ from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, splat16
 from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.riscv.csr import FLAGS_UNKNOWN
 from bhemu.riscv.execute import RAM_BASE, WORD, count_leading_zeros
 from bhemu.tensix.vector.fma import fma
@@ -72,24 +71,24 @@ MISALIGNED: Final = fault(
 
 
 @kernel
-def scalar_fma(x, y, z):
+def scalar_fma(x: Int, y: Int, z: Int) -> Int:
     """x * y + z of FP32 bits, as the vector unit computes it in each lane (V10)."""
     return lane(fma(splat16(x), splat16(y), splat16(z)), 0) & WORD
 
 
 @kernel
-def is_nan(x):
+def is_nan(x: Int) -> Bool:
     return (x & MAGNITUDE) > INFINITY
 
 
 @kernel
-def number_of(x):
+def number_of(x: Int) -> Int:
     """An integer that orders FP32 bits as the numbers they mean; the zeros are equal."""
     return -(x & MAGNITUDE) if x & SIGN else x
 
 
 @kernel
-def minimum_maximum(a, b, maximum):
+def minimum_maximum(a: Int, b: Int, maximum: Int) -> Any:
     """fmin and fmax: a NaN loses against a number, and -0 is below +0."""
     if is_nan(a):
         return np.int64(NAN) if is_nan(b) else b
@@ -102,7 +101,7 @@ def minimum_maximum(a, b, maximum):
 
 
 @kernel
-def classify(x):
+def classify(x: Int) -> Int:
     """The ten bits of fclass."""
     negative = x & SIGN != 0
     exponent, mantissa = (x >> 23) & 0xFF, x & 0x7FFFFF
@@ -118,7 +117,7 @@ def classify(x):
 
 
 @kernel
-def magnitude_of(x):
+def magnitude_of(x: Int) -> Int:
     """Integer magnitude of a number, rounded to nearest even; 2**32 for whatever is larger."""
     exponent = (x >> 23) & 0xFF
     if exponent >= 127 + 32:
@@ -135,7 +134,7 @@ def magnitude_of(x):
 
 
 @kernel
-def to_signed(x):
+def to_signed(x: Int) -> Int:
     """fcvt.w.s: saturates; NaN is the largest."""
     if is_nan(x):
         return np.int64(MAGNITUDE)
@@ -146,7 +145,7 @@ def to_signed(x):
 
 
 @kernel
-def to_unsigned(x):
+def to_unsigned(x: Int) -> Int:
     """fcvt.wu.s: saturates; NaN is the largest, negative numbers are 0."""
     if is_nan(x):
         return np.int64(WORD)
@@ -156,7 +155,7 @@ def to_unsigned(x):
 
 
 @kernel
-def from_magnitude(magnitude, sign):
+def from_magnitude(magnitude: Int, sign: Int) -> Int:
     """FP32 bits of a 32-bit magnitude, rounded to nearest even."""
     if magnitude == 0:
         return np.int64(0)
@@ -172,7 +171,7 @@ def from_magnitude(magnitude, sign):
 
 
 @kernel
-def _compare(n, a, b):
+def _compare(n: Int, a: Int, b: Int) -> Int:
     if is_nan(a) or is_nan(b):
         return np.int64(0)
     first, second = number_of(a), number_of(b)
@@ -185,7 +184,7 @@ def _compare(n, a, b):
 
 
 @kernel
-def _multiply_add(n, a, b, c):
+def _multiply_add(n: Int, a: Int, b: Int, c: Int) -> Int:
     """Operands change their sign on the way in, so that a sum of zero has the sign of a sum (T6)."""
     if n == FADD:
         return scalar_fma(a, np.int64(ONE), b)
@@ -201,7 +200,7 @@ def _multiply_add(n, a, b, c):
 
 
 @kernel
-def _sign_injected(n, a, b):
+def _sign_injected(n: Int, a: Int, b: Int) -> Int:
     sign = b & SIGN
     if n == FSGNJN:
         sign = sign ^ SIGN
@@ -211,7 +210,7 @@ def _sign_injected(n, a, b):
 
 
 @kernel
-def float_access(t, core, n, address, register):
+def float_access(t: TileRecord, core: Int, n: Int, address: Int, register: Int) -> Any:
     """flw and fsw: a word from or to any address that the core's lw and sw reach."""
     if address & 3:
         return refuse(t, MISALIGNED, address)
@@ -242,7 +241,7 @@ def float_access(t, core, n, address, register):
 
 
 @kernel
-def _check_rounding(t, n, word):
+def _check_rounding(t: TileRecord, n: Int, word: Int) -> Any:
     """Arithmetic and conversions round to nearest even, whatever fcsr says; other modes are refused (T6, E2)."""
     mode = (word >> 12) & 7
     if mode == DYNAMIC or (mode == NEAREST_EVEN and n >= FCVT_W_S):
@@ -251,7 +250,7 @@ def _check_rounding(t, n, word):
 
 
 @kernel
-def execute_float(t, core, n, word, destination):
+def execute_float(t: TileRecord, core: Int, n: Int, word: Int, destination: Int) -> Any:
     """Execute an instruction of F other than flw and fsw.
 
     Args:

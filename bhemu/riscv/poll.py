@@ -5,11 +5,9 @@ turn has changed no register and stored nothing, and the words still hold what w
 same, and where the core is in a later round is plain arithmetic. So sleeping is never observable, except in speed.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,6 +24,7 @@ from bhemu.machine.core_state import (
 )
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import Int, TileRecord
 from bhemu.riscv.decode import FIRST_SLOW, TTINSN, fields_of
 from bhemu.riscv.execute import LB, LBU, LH, LHU, LW, RAM_BASE, SB, SH, SW, WORD
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, STREAM_BYTES
@@ -41,7 +40,7 @@ SEMAPHORES_END: Final = tile_register("sync", "SEMAPHORE").span.stop
 
 
 @kernel
-def peek(t, core, address):
+def peek(t: TileRecord, core: Int, address: Int) -> Any:
     """(known, value) of the word at an aligned address that a core may read without changing anything.
 
     Known are words that only stores change: L1, the core's local RAM, semaphores, plain registers of overlay streams.
@@ -61,7 +60,7 @@ def peek(t, core, address):
 
 
 @kernel
-def begin_recording(t, core):
+def begin_recording(t: TileRecord, core: Int) -> None:
     """The core has jumped backwards often: record a turn from here."""
     t.core_loops[core] = 0
     t.poll_steps[core] = 0
@@ -69,13 +68,13 @@ def begin_recording(t, core):
 
 
 @kernel
-def _give_up(t, core):
+def _give_up(t: TileRecord, core: Int) -> None:
     t.poll_steps[core] = NOT_RECORDING
     t.core_loops_limit[core] = min(2 * t.core_loops_limit[core], LONGEST_PAUSE)
 
 
 @kernel
-def record_step(t, core):
+def record_step(t: TileRecord, core: Int) -> None:
     """Record the instruction that the core is about to execute, or give up recording."""
     step = np.int64(t.poll_steps[core])
     pc = np.int64(t.core_pc[core])
@@ -104,7 +103,7 @@ def record_step(t, core):
 
 
 @kernel
-def _watched_words_hold(t, core):
+def _watched_words_hold(t: TileRecord, core: Int) -> bool:
     for i in range(t.watch_count[core]):
         _, value = peek(t, core, np.int64(t.watch_address[core, i]))
         if value != t.watch_value[core, i]:
@@ -113,7 +112,7 @@ def _watched_words_hold(t, core):
 
 
 @kernel
-def end_step(t, core):
+def end_step(t: TileRecord, core: Int) -> None:
     """The recorded instruction has been executed; the core falls asleep if the turn is complete and changed nothing."""
     steps = np.int64(t.poll_steps[core])
     if steps <= 0 or t.core_pc[core] != t.poll_pc[core, 0]:
@@ -134,7 +133,7 @@ def end_step(t, core):
 
 
 @kernel
-def _collect_hash(t):
+def _collect_hash(t: TileRecord) -> None:
     """Which stores to L1 may concern somebody who sleeps."""
     t.watch_hash = 0
     t.sleepers = 0
@@ -147,7 +146,7 @@ def _collect_hash(t):
 
 
 @kernel
-def wake(t, core, moment):
+def wake(t: TileRecord, core: Int, moment: Int) -> None:
     """Put a sleeping core where it stands in round `moment`, running."""
     passed = moment - np.int64(t.poll_since[core])
     step = passed % np.int64(t.poll_length[core])
@@ -162,7 +161,7 @@ def wake(t, core, moment):
 
 
 @kernel
-def forget(t, core):
+def forget(t: TileRecord, core: Int) -> None:
     """A core that is being reset no longer sleeps, nor is it being recorded."""
     t.poll_steps[core] = NOT_RECORDING
     if t.core_state[core] == ASLEEP:
@@ -171,7 +170,7 @@ def forget(t, core):
 
 
 @kernel
-def wake_changed(t, moment, agent):
+def wake_changed(t: TileRecord, moment: Int, agent: Int) -> Any:
     """Wake the cores whose words have changed in the turn of `agent` in round `moment`; True when there were any."""
     woken = False
     for core in range(CORES):

@@ -1,10 +1,8 @@
 """Instructions outside the inner loop: Zaamo, Zicsr, F, ecall, ebreak, mret (tile T5 to T9, T12)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +11,7 @@ from bhemu.isa.riscv import NUMBER
 from bhemu.machine.core_state import HALT_EBREAK, HALT_ECALL, HALTED
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.riscv.atomics import atomic
 from bhemu.riscv.csr import CSRRW, execute_csr
 from bhemu.riscv.decode import ILLEGAL, fields_of
@@ -32,7 +31,7 @@ NO_HANDLER: Final = fault(
 
 
 @kernel
-def _pause(t, core, reason):
+def _pause(t: TileRecord, core: Int, reason: Int) -> None:
     """ecall and ebreak retire, and the core stands still before the next instruction (T9)."""
     t.core_state[core] = HALTED
     t.core_halt_reason[core] = reason
@@ -40,7 +39,7 @@ def _pause(t, core, reason):
 
 
 @kernel
-def slow_core(t, core):
+def slow_core(t: TileRecord, core: Int) -> Any:
     """Execute the instruction at the core's pc: DONE, pc then at the next one; or WAIT or REFUSED, nothing changed.
 
     Rounds and retired instructions are counted by the schedule; where the core halts, here.
@@ -79,6 +78,6 @@ def slow_core(t, core):
     return status
 
 
-def slow_core_entry(t, core, _):
+def slow_core_entry(t: TileRecord, core: Int, _: Int) -> AnyInt:
     """`slow_core` for the table of handlers."""
     return slow_core(t, core)

@@ -1,7 +1,5 @@
 """qstatus and bstatus: which types of instruction the coprocessor's front end has queued, or executes (tile T13)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Any, Final
@@ -12,6 +10,7 @@ from bhemu.isa.instructions import BY_OPCODE, INSTRUCTIONS
 from bhemu.machine.agents import T0, T2
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_SLOTS, THREADS
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.frontend.fetch import EXECUTE_LSB, LOAD_LSB, REPLAY
 from bhemu.tensix.vector.registers import enabled_bits
 from bhemu.tensix.vector_queue import is_busy
@@ -47,7 +46,7 @@ _TYPES: Final = _types()
 
 
 @kernel
-def types_of(word):
+def types_of(word: Int) -> AnyInt:
     """Type bits of an instruction word."""
     opcode = word >> 24
     if opcode == REPLAY:
@@ -56,7 +55,7 @@ def types_of(word):
 
 
 @kernel
-def thread_types(t, thread, busy):
+def thread_types(t: TileRecord, thread: Int, busy: Int) -> Any:
     """Type bits of a thread: what its queues, expanders and gate hold, and with `busy` also what has been issued."""
     types = np.int64(0)
     for i in range(t.fifo_count[thread]):
@@ -80,7 +79,7 @@ def thread_types(t, thread, busy):
 
 
 @kernel
-def tensix_status(t, core, which):
+def tensix_status(t: TileRecord, core: Int, which: Int) -> Int:
     """Value of qstatus (QUEUED) or bstatus (BUSY) as a core sees it."""
     every = np.int64(0)
     for thread in range(THREADS):

@@ -1,7 +1,5 @@
 """Address counters of the unpackers and the packer (I.8), and SETDVALID, which shares their unit."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -15,6 +13,7 @@ from bhemu.machine.config_access import thread_field
 from bhemu.machine.counters import CARRY, CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_W, CH1_X, CH1_Y, CH1_Z, PACKER
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.banks import MATRIX, SRCA, SRCB
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
 
@@ -59,13 +58,13 @@ ADD_TO_CARRY: Final = 2
 
 
 @kernel
-def _target(thread, override):
+def _target(thread: Int, override: Int) -> Int:
     """Thread whose counters are meant: the issuing one, or override - 1."""
     return thread if override == 0 else override - 1
 
 
 @kernel
-def _move(t, thread, unit, counter, mask, action, amount):
+def _move(t: TileRecord, thread: Int, unit: Int, counter: Int, mask: Int, action: Int, amount: Int) -> None:
     """SETADC* write counter and copy, INCADC* add to the counter, ADDRCR* add to the copy and load it."""
     if action == INCREMENT:
         t.adc[thread, unit, counter] = (np.int64(t.adc[thread, unit, counter]) + amount) & mask
@@ -79,7 +78,9 @@ def _move(t, thread, unit, counter, mask, action, amount):
 
 
 @kernel
-def _move_xy(t, thread, override, units, select, action, y1, x1, y0, x0):
+def _move_xy(
+    t: TileRecord, thread: Int, override: Int, units: Int, select: Int, action: Int, y1: Int, x1: Int, y0: Int, x0: Int
+) -> Int:
     target = _target(thread, override)
     for unit in range(UNITS):
         if (units >> unit) & 1:
@@ -95,7 +96,9 @@ def _move_xy(t, thread, override, units, select, action, y1, x1, y0, x0):
 
 
 @kernel
-def _move_zw(t, thread, override, units, select, action, w1, z1, w0, z0):
+def _move_zw(
+    t: TileRecord, thread: Int, override: Int, units: Int, select: Int, action: Int, w1: Int, z1: Int, w0: Int, z0: Int
+) -> Int:
     target = _target(thread, override)
     for unit in range(UNITS):
         if (units >> unit) & 1:
@@ -114,7 +117,9 @@ def _move_zw(t, thread, override, units, select, action, w1, z1, w0, z0):
     Mode("own thread", VERIFIED, vectors="adc_rwc:SETADC", rule="I.8"),
     Mode("ThreadOverride", DOCUMENTED, rule="I.8"),
 )
-def SETADC(t, thread, CntSetMask, ChannelIndex, DimensionIndex, ThreadOverride, Value):
+def SETADC(
+    t: TileRecord, thread: Int, CntSetMask: Int, ChannelIndex: Int, DimensionIndex: Int, ThreadOverride: Int, Value: Int
+) -> Int:
     target = _target(thread, ThreadOverride)
     counter = ChannelIndex * CHANNEL_STEP + DimensionIndex
     mask = ZW_MASK
@@ -132,7 +137,17 @@ def SETADC(t, thread, CntSetMask, ChannelIndex, DimensionIndex, ThreadOverride, 
     Mode("own thread", VERIFIED, vectors="adc_rwc:SETADCXY", rule="I.8"),
     Mode("ThreadOverride", DOCUMENTED, rule="I.8"),
 )
-def SETADCXY(t, thread, CntSetMask, ThreadOverride, Ch1_Y, Ch1_X, Ch0_Y, Ch0_X, BitMask):
+def SETADCXY(
+    t: TileRecord,
+    thread: Int,
+    CntSetMask: Int,
+    ThreadOverride: Int,
+    Ch1_Y: Int,
+    Ch1_X: Int,
+    Ch0_Y: Int,
+    Ch0_X: Int,
+    BitMask: Int,
+) -> Int:
     return _move_xy(t, thread, ThreadOverride, CntSetMask, BitMask, SET, Ch1_Y, Ch1_X, Ch0_Y, Ch0_X)
 
 
@@ -140,7 +155,9 @@ def SETADCXY(t, thread, CntSetMask, ThreadOverride, Ch1_Y, Ch1_X, Ch0_Y, Ch0_X, 
     Mode("own thread", VERIFIED, vectors="adc_rwc:INCADCXY", rule="I.8"),
     Mode("ThreadOverride", DOCUMENTED, rule="I.8"),
 )
-def INCADCXY(t, thread, CntSetMask, ThreadOverride, Ch1_Y, Ch1_X, Ch0_Y, Ch0_X):
+def INCADCXY(
+    t: TileRecord, thread: Int, CntSetMask: Int, ThreadOverride: Int, Ch1_Y: Int, Ch1_X: Int, Ch0_Y: Int, Ch0_X: Int
+) -> Int:
     return _move_xy(t, thread, ThreadOverride, CntSetMask, _ALL_FOUR, INCREMENT, Ch1_Y, Ch1_X, Ch0_Y, Ch0_X)
 
 
@@ -148,7 +165,17 @@ def INCADCXY(t, thread, CntSetMask, ThreadOverride, Ch1_Y, Ch1_X, Ch0_Y, Ch0_X):
     Mode("own thread", VERIFIED, vectors="adc_rwc:ADDRCRXY", rule="I.8"),
     Mode("ThreadOverride", DOCUMENTED, rule="I.8"),
 )
-def ADDRCRXY(t, thread, CntSetMask, ThreadOverride, Ch1_Y, Ch1_X, Ch0_Y, Ch0_X, BitMask):
+def ADDRCRXY(
+    t: TileRecord,
+    thread: Int,
+    CntSetMask: Int,
+    ThreadOverride: Int,
+    Ch1_Y: Int,
+    Ch1_X: Int,
+    Ch0_Y: Int,
+    Ch0_X: Int,
+    BitMask: Int,
+) -> Int:
     return _move_xy(t, thread, ThreadOverride, CntSetMask, BitMask, ADD_TO_CARRY, Ch1_Y, Ch1_X, Ch0_Y, Ch0_X)
 
 
@@ -156,7 +183,17 @@ def ADDRCRXY(t, thread, CntSetMask, ThreadOverride, Ch1_Y, Ch1_X, Ch0_Y, Ch0_X, 
     Mode("own thread", VERIFIED, vectors="adc_rwc:SETADCZW", rule="I.8"),
     Mode("ThreadOverride", DOCUMENTED, rule="I.8"),
 )
-def SETADCZW(t, thread, CntSetMask, ThreadOverride, Ch1_W, Ch1_Z, Ch0_W, Ch0_Z, BitMask):
+def SETADCZW(
+    t: TileRecord,
+    thread: Int,
+    CntSetMask: Int,
+    ThreadOverride: Int,
+    Ch1_W: Int,
+    Ch1_Z: Int,
+    Ch0_W: Int,
+    Ch0_Z: Int,
+    BitMask: Int,
+) -> Int:
     return _move_zw(t, thread, ThreadOverride, CntSetMask, BitMask, SET, Ch1_W, Ch1_Z, Ch0_W, Ch0_Z)
 
 
@@ -164,7 +201,9 @@ def SETADCZW(t, thread, CntSetMask, ThreadOverride, Ch1_W, Ch1_Z, Ch0_W, Ch0_Z, 
     Mode("own thread", VERIFIED, vectors="adc_rwc:INCADCZW", rule="I.8"),
     Mode("ThreadOverride", DOCUMENTED, rule="I.8"),
 )
-def INCADCZW(t, thread, CntSetMask, ThreadOverride, Ch1_W, Ch1_Z, Ch0_W, Ch0_Z):
+def INCADCZW(
+    t: TileRecord, thread: Int, CntSetMask: Int, ThreadOverride: Int, Ch1_W: Int, Ch1_Z: Int, Ch0_W: Int, Ch0_Z: Int
+) -> Int:
     return _move_zw(t, thread, ThreadOverride, CntSetMask, _ALL_FOUR, INCREMENT, Ch1_W, Ch1_Z, Ch0_W, Ch0_Z)
 
 
@@ -172,12 +211,22 @@ def INCADCZW(t, thread, CntSetMask, ThreadOverride, Ch1_W, Ch1_Z, Ch0_W, Ch0_Z):
     Mode("own thread", VERIFIED, vectors="adc_rwc:ADDRCRZW", rule="I.8"),
     Mode("ThreadOverride", DOCUMENTED, rule="I.8"),
 )
-def ADDRCRZW(t, thread, CntSetMask, ThreadOverride, Ch1_W, Ch1_Z, Ch0_W, Ch0_Z, BitMask):
+def ADDRCRZW(
+    t: TileRecord,
+    thread: Int,
+    CntSetMask: Int,
+    ThreadOverride: Int,
+    Ch1_W: Int,
+    Ch1_Z: Int,
+    Ch0_W: Int,
+    Ch0_Z: Int,
+    BitMask: Int,
+) -> Int:
     return _move_zw(t, thread, ThreadOverride, CntSetMask, BitMask, ADD_TO_CARRY, Ch1_W, Ch1_Z, Ch0_W, Ch0_Z)
 
 
 @instruction(Mode("own thread", VERIFIED, vectors="adc_rwc:SETADCXX", rule="I.8"))
-def SETADCXX(t, thread, CntSetMask, x_end2, x_start):
+def SETADCXX(t: TileRecord, thread: Int, CntSetMask: Int, x_end2: Int, x_start: Int) -> Int:
     for unit in range(UNITS):
         if (CntSetMask >> unit) & 1:
             _move(t, thread, unit, CH0_X, X_MASK, SET, x_start)
@@ -192,7 +241,7 @@ _LETTER_A: Final = ord("A")
 
 
 @instruction(Mode("hand over without UNPACR", OPEN, rule="I.7"))
-def SETDVALID(t, thread, setvalid):
+def SETDVALID(t: TileRecord, thread: Int, setvalid: Int) -> Int:
     for which in range(2):
         if (setvalid >> which) & 1 and t.src_owner[which, t.unpack.bank[which]] == MATRIX:
             return refuse(t, ALREADY_VALID, _LETTER_A + which, t.unpack.bank[which])

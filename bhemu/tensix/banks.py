@@ -1,7 +1,5 @@
 """Giving Src banks back to the unpackers (math F28, F29)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -12,6 +10,7 @@ from bhemu.machine.config_access import thread_field
 from bhemu.machine.faults import DONE, REFUSED, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import DEBUG_PORT_LINE
+from bhemu.machine.types import Int, TileRecord
 
 SRCA: Final = 0
 SRCB: Final = 1
@@ -35,25 +34,25 @@ BANK_NOT_VALID = fault(
 
 
 @kernel
-def give_back(t, which):
+def give_back(t: TileRecord, which: Int) -> None:
     """Give the matrix unit's bank of SrcA (0) or SrcB (1) to the unpackers, whoever owns it."""
     t.src_owner[which, t.matrix.bank[which]] = UNPACKER
 
 
 @kernel
-def change_bank(t, which):
+def change_bank(t: TileRecord, which: Int) -> None:
     """Move the matrix unit to its other bank of SrcA (0) or SrcB (1)."""
     t.matrix.bank[which] = t.matrix.bank[which] ^ 1
 
 
 @kernel
-def _is_kept(t, thread, which):
+def _is_kept(t: TileRecord, thread: Int, which: Int) -> bool:
     """True when ThreadConfig CLR_DVALID keeps the bank of SrcA (0) or SrcB (1) valid."""
     return thread_field(t, thread, _KEEP_A if which == SRCA else _KEEP_B) != 0
 
 
 @kernel
-def can_hand_back(t, thread, mask_ab):
+def can_hand_back(t: TileRecord, thread: Int, mask_ab: Int) -> bool:
     """True when `hand_back` with the same arguments would be DONE; records the refusal otherwise.
 
     Instructions that change more than the banks call it first, so that a refusal leaves the state as it was. Words from
@@ -70,7 +69,7 @@ def can_hand_back(t, thread, mask_ab):
 
 
 @kernel
-def hand_back(t, thread, mask_ab):
+def hand_back(t: TileRecord, thread: Int, mask_ab: Int) -> Int:
     """Give back the matrix unit's banks that `mask_ab` selects (bit 0 SrcA, bit 1 SrcB) and change banks (F28).
 
     With ThreadConfig CLR_DVALID's disable bit of the file the bank stays valid and the matrix unit alone moves on.

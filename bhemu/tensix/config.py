@@ -4,8 +4,6 @@ Every path, a core's store through the memory map included, writes Config throug
 words that act when written and the units' decoded copies are handled in one place.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -25,6 +23,7 @@ from bhemu.machine.config_access import UNITS_OF_ENTRY, UNITS_OF_WORD, config_ba
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import ALL_CONFIG_DIRTY
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
 from bhemu.tensix.overlay import load_stream_register
 from bhemu.tensix.prng import seed_prng
@@ -79,26 +78,26 @@ FP16A_FORCED = fault(
 
 
 @kernel
-def _home(bank, word):
+def _home(bank: Int, word: Int) -> Int:
     """The bank that stores a word: what both banks share is kept in bank 0."""
     return 0 if word >= FIRST_SHARED_WORD else bank
 
 
 @kernel
-def read_config(t, bank, word):
+def read_config(t: TileRecord, bank: Int, word: Int) -> Int:
     """Value of a Config word, 0 <= word < 224; words that act when written read as 0."""
     return np.int64(t.config[_home(bank, word), word])
 
 
 @kernel
-def _mark_both(t, units):
+def _mark_both(t: TileRecord, units: Int) -> None:
     """Tell units that what they keep decoded of either bank is stale."""
     t.config_dirty[0] = np.uint32(np.int64(t.config_dirty[0]) | units)
     t.config_dirty[1] = np.uint32(np.int64(t.config_dirty[1]) | units)
 
 
 @kernel
-def _mark(t, bank, word, units):
+def _mark(t: TileRecord, bank: Int, word: Int, units: Int) -> None:
     """Tell units that their decoded copies of words are stale; `word` says whether both banks are meant."""
     if word >= FIRST_SHARED_WORD:
         _mark_both(t, units)
@@ -107,7 +106,7 @@ def _mark(t, bank, word, units):
 
 
 @kernel
-def _put(t, bank, word, value):
+def _put(t: TileRecord, bank: Int, word: Int, value: Int) -> Int:
     """Store a word and act on it, STATE_RESET_EN excepted; returns the units to mark."""
     if word == SEED_WORD:
         seed_prng(t, value)
@@ -117,7 +116,7 @@ def _put(t, bank, word, value):
 
 
 @kernel
-def _put_or_reset(t, bank, word, value):
+def _put_or_reset(t: TileRecord, bank: Int, word: Int, value: Int) -> Int:
     """The same for the writers that STATE_RESET_EN obeys."""
     if word == STATE_RESET_WORD:
         for i in range(FIRST_SHARED_WORD):
@@ -127,7 +126,7 @@ def _put_or_reset(t, bank, word, value):
 
 
 @kernel
-def store_config(t, bank, word, value):
+def store_config(t: TileRecord, bank: Int, word: Int, value: Int) -> None:
     """Write a Config word without the reset that a write of STATE_RESET_EN means, as RMWCIB does.
 
     Bits outside the word's fields are not kept. A write of PRNG_SEED seeds the generators and keeps nothing. Words from
@@ -137,7 +136,7 @@ def store_config(t, bank, word, value):
 
 
 @kernel
-def write_config(t, bank, word, value):
+def write_config(t: TileRecord, bank: Int, word: Int, value: Int) -> None:
     """Write a Config word: WRCFG, CFGSHIFTMASK, STREAMWRCFG, and stores of the cores (I.10).
 
     Writing STATE_RESET_EN, whatever the value, zeroes the bank's words below 180; for the rest see `store_config`.
@@ -156,7 +155,7 @@ def write_config(t, bank, word, value):
     Mode("128 bits, unaligned indices (low two bits dropped)", DOCUMENTED, rule="003.4.1b"),
     Mode("STATE_RESET_EN", DOCUMENTED, rule="I.10"),
 )
-def WRCFG(t, thread, GprAddress, wr128b, CfgReg):
+def WRCFG(t: TileRecord, thread: Int, GprAddress: Int, wr128b: Int, CfgReg: Int) -> Int:
     if CfgReg >= CONFIG_WORDS:
         return refuse(t, NO_WORD, CfgReg)
     bank = config_bank(t, thread)
@@ -164,7 +163,7 @@ def WRCFG(t, thread, GprAddress, wr128b, CfgReg):
         write_config(t, bank, CfgReg, np.int64(t.gpr[thread, GprAddress]))
         return DONE
     gpr, word = GprAddress & ~3, CfgReg & ~3
-    units = 0
+    units: Int = 0
     for i in range(4):
         units |= _put_or_reset(t, bank, word + i, np.int64(t.gpr[thread, gpr + i]))
     _mark(t, bank, word, units)  # four aligned words are all shared or all banked
@@ -172,7 +171,7 @@ def WRCFG(t, thread, GprAddress, wr128b, CfgReg):
 
 
 @instruction(Mode("32 bits", VERIFIED, vectors="scalar:rdcfg", rule="I.11"))
-def RDCFG(t, thread, GprAddress, CfgReg):
+def RDCFG(t: TileRecord, thread: Int, GprAddress: Int, CfgReg: Int) -> Int:
     if CfgReg >= CONFIG_WORDS:
         return refuse(t, NO_WORD, CfgReg)
     t.gpr[thread, GprAddress] = np.uint32(read_config(t, config_bank(t, thread), CfgReg))
@@ -180,7 +179,9 @@ def RDCFG(t, thread, GprAddress, CfgReg):
 
 
 @kernel
-def _command_counter(t, thread, unpacker, value, reset, advance):
+def _command_counter(
+    t: TileRecord, thread: Int, unpacker: Int, value: Int, reset: tuple[Int, Int, Int], advance: tuple[Int, Int, Int]
+) -> None:
     """Reset a context counter, then advance it once, as an UNPACR's CfgContextCntInc would (U11).
 
     The vendor's register description calls the increment a command; that it does not repeat with every UNPACR while the
@@ -203,7 +204,7 @@ def _command_counter(t, thread, unpacker, value, reset, advance):
     Mode("context counter increments", DOCUMENTED, rule="001.9.3a"),
     Mode("FP16A_FORCE", OPEN, rule="math F1"),
 )
-def SETC16(t, thread, setc16_reg, setc16_value):
+def SETC16(t: TileRecord, thread: Int, setc16_reg: Int, setc16_value: Int) -> Int:
     if setc16_reg >= THREAD_WORDS:
         return refuse(t, NO_ENTRY, setc16_reg)
     if setc16_reg == _FP16A_FORCE[0] and setc16_value != 0 and not open_choice(t, FP16A_FORCED, setc16_value):
@@ -219,7 +220,7 @@ def SETC16(t, thread, setc16_reg, setc16_value):
 
 
 @kernel
-def _modify_byte(t, thread, byte, mask, data, word):
+def _modify_byte(t: TileRecord, thread: Int, byte: Int, mask: Int, data: Int, word: Int) -> Int:
     """RMWCIB: replace the bits under `mask` in one byte of a Config word; bytes count from the lowest."""
     if word >= CONFIG_WORDS:
         return refuse(t, NO_WORD, word)
@@ -230,27 +231,27 @@ def _modify_byte(t, thread, byte, mask, data, word):
 
 
 @instruction(Mode("byte 0", VERIFIED, vectors="scalar:rmwcib0", rule="I.11"))
-def RMWCIB0(t, thread, Mask, Data, CfgRegAddr):
+def RMWCIB0(t: TileRecord, thread: Int, Mask: Int, Data: Int, CfgRegAddr: Int) -> Int:
     return _modify_byte(t, thread, 0, Mask, Data, CfgRegAddr)
 
 
 @instruction(Mode("byte 1", VERIFIED, vectors="scalar:rmwcib1", rule="I.11"))
-def RMWCIB1(t, thread, Mask, Data, CfgRegAddr):
+def RMWCIB1(t: TileRecord, thread: Int, Mask: Int, Data: Int, CfgRegAddr: Int) -> Int:
     return _modify_byte(t, thread, 1, Mask, Data, CfgRegAddr)
 
 
 @instruction(Mode("byte 2", VERIFIED, vectors="scalar:rmwcib2", rule="I.11"))
-def RMWCIB2(t, thread, Mask, Data, CfgRegAddr):
+def RMWCIB2(t: TileRecord, thread: Int, Mask: Int, Data: Int, CfgRegAddr: Int) -> Int:
     return _modify_byte(t, thread, 2, Mask, Data, CfgRegAddr)
 
 
 @instruction(Mode("byte 3", VERIFIED, vectors="scalar:rmwcib3", rule="I.11"))
-def RMWCIB3(t, thread, Mask, Data, CfgRegAddr):
+def RMWCIB3(t: TileRecord, thread: Int, Mask: Int, Data: Int, CfgRegAddr: Int) -> Int:
     return _modify_byte(t, thread, 3, Mask, Data, CfgRegAddr)
 
 
 @kernel
-def rotate_right(value, amount):
+def rotate_right(value: Int, amount: Int) -> Int:
     """A 32-bit value rotated right by 0 to 31 bits."""
     return ((value >> amount) | (value << (32 - amount))) & WORD_BITS
 
@@ -269,7 +270,16 @@ _XOR_NOT: Final = 6
     Mode("add of a whole scratch word", VERIFIED, vectors="scalar:cfgshiftmask", rule="I.11"),
     Mode("other operations, mask and rotation", DOCUMENTED, rule="I.11"),
 )
-def CFGSHIFTMASK(t, thread, disable_mask_on_old_val, operation, mask_width, right_cshift_amt, scratch_sel, CfgReg):
+def CFGSHIFTMASK(
+    t: TileRecord,
+    thread: Int,
+    disable_mask_on_old_val: Int,
+    operation: Int,
+    mask_width: Int,
+    right_cshift_amt: Int,
+    scratch_sel: Int,
+    CfgReg: Int,
+) -> Int:
     if CfgReg >= CONFIG_WORDS:
         return refuse(t, NO_WORD, CfgReg)
     bank = config_bank(t, thread)
@@ -300,7 +310,7 @@ def CFGSHIFTMASK(t, thread, disable_mask_on_old_val, operation, mask_width, righ
 
 
 @instruction(Mode("overlay register", DOCUMENTED, rule="I.11"))
-def STREAMWRCFG(t, thread, stream_id_sel, StreamRegAddr, CfgReg):
+def STREAMWRCFG(t: TileRecord, thread: Int, stream_id_sel: Int, StreamRegAddr: Int, CfgReg: Int) -> Int:
     if CfgReg >= CONFIG_WORDS:
         return refuse(t, NO_WORD, CfgReg)
     stream = np.int64(t.thread_config[thread, _STREAM_ID[0] + stream_id_sel]) & _STREAM_ID[2]

@@ -5,8 +5,6 @@ where lanes differ; its bit of `settings_mixed` says so. The scalar `lane_config
 has set, so that code which finds a bit clear there need not look further.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
-
 from __future__ import annotations
 
 from typing import Final
@@ -15,6 +13,7 @@ import numpy as np
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask32, mask_bits, splat32, store32, where
+from bhemu.machine.types import Int, Lanes, TileRecord
 
 TEMPLATE: Final = 0
 SEQUENCE: Final = 4
@@ -26,7 +25,7 @@ ALL_LANES: Final = 0xFFFFFFFF
 
 
 @kernel
-def _scalar(t, row):
+def _scalar(t: TileRecord, row: Int) -> Int:
     if row < SEQUENCE:
         return np.int64(t.macro_template[row])
     if row < MISC:
@@ -35,7 +34,7 @@ def _scalar(t, row):
 
 
 @kernel
-def setting(t, row):
+def setting(t: TileRecord, row: Int) -> Lanes:
     """A setting of all lanes."""
     if (np.int64(t.settings_mixed) >> row) & 1:
         return load32(t.settings, row)
@@ -43,7 +42,7 @@ def setting(t, row):
 
 
 @kernel
-def write_setting(t, row, value, bits):
+def write_setting(t: TileRecord, row: Int, value: Lanes, bits: Int) -> None:
     """Give the lanes `bits` of `value` to a setting."""
     value = where(mask32(bits), value, setting(t, row))
     store32(t.settings, row, value)
@@ -66,7 +65,7 @@ def write_setting(t, row, value, bits):
 
 
 @kernel
-def lanes_with(t, bit):
+def lanes_with(t: TileRecord, bit: Int) -> Int:
     """Lanes, as bits, in which a bit of LaneConfig (given as its value) is set."""
     if not np.int64(t.lane_config) & bit:
         return np.int64(0)

@@ -4,8 +4,6 @@
 NoC. Accesses are 32 bits and aligned. What is not built is refused by name, what is not mapped as undefined.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
-
 from __future__ import annotations
 
 from typing import Final
@@ -17,6 +15,7 @@ from bhemu.isa.memory_map import LOCAL_RAM_BASE, bounds, region
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
 from bhemu.machine.faults import REQUEST_PENDING, fault, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.overlay import load_stream_register, store_stream_register
 from bhemu.tensix.tdma import load_tdma, store_tdma
 
@@ -45,7 +44,7 @@ UNALIGNED = fault(
 
 
 @kernel
-def _device(t, agent, address, place, value):
+def _device(t: TileRecord, agent: Int, address: Int, place: Int, value: Int) -> tuple[Int, Int]:
     """(status, value) of an access to what surrounds the coprocessor (tile/memory_map.py)."""
     if address < MMIO_FIRST:
         return refuse(t, BELOW_MMIO, address, MMIO_FIRST), np.int64(0)
@@ -62,7 +61,7 @@ def _device(t, agent, address, place, value):
 
 
 @kernel
-def mmio_load(t, agent, address):
+def mmio_load(t: TileRecord, agent: Int, address: Int) -> tuple[Int, Int]:
     """(status, value) of a 32-bit load.
 
     Args:
@@ -80,7 +79,7 @@ def mmio_load(t, agent, address):
 
 
 @kernel
-def mmio_store(t, agent, address, value):
+def mmio_store(t: TileRecord, agent: Int, address: Int, value: Int) -> Int:
     """Status of a 32-bit store of `value`, 0 to 2**32 - 1; for the rest see `mmio_load`."""
     if address & 3:
         return refuse(t, UNALIGNED, address)

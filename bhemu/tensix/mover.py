@@ -3,8 +3,6 @@
 A transfer is finished before the next word executes, so the mover is never busy (STALLWAIT C9 never holds).
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -17,6 +15,7 @@ from bhemu.machine.config_access import config_bank, config_field
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.config import write_config
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, Mode, instruction
 
@@ -89,7 +88,7 @@ SECOND_MOVER = fault(
 
 
 @kernel
-def _outside_l1(t, address, size):
+def _outside_l1(t: TileRecord, address: Int, size: Int) -> bool:
     """True, with the fault recorded, unless the bytes are inside L1."""
     if address >= L1_SIZE or address + size > L1_SIZE:
         refuse(t, OUT_OF_L1, address, size, L1_SIZE)
@@ -98,7 +97,7 @@ def _outside_l1(t, address, size):
 
 
 @kernel
-def _to_l1(t, destination, source, size, copies):
+def _to_l1(t: TileRecord, destination: Int, source: Int, size: Int, copies: bool) -> Int:
     if _outside_l1(t, destination, size) or (copies and _outside_l1(t, source, size)):
         return REFUSED
     overlap = copies and source != destination and source < destination + size and destination < source + size
@@ -111,7 +110,7 @@ def _to_l1(t, destination, source, size, copies):
 
 
 @kernel
-def _to_config(t, destination, source, size, copies):
+def _to_config(t: TileRecord, destination: Int, source: Int, size: Int, copies: bool) -> Int:
     if (destination & (_WINDOW - 1)) + size > _WINDOW or destination >= _ADDRESS_LIMIT:
         return refuse(t, OUT_OF_WINDOW, destination, size)
     if copies and _outside_l1(t, source, size):
@@ -134,7 +133,7 @@ def _to_config(t, destination, source, size, copies):
 
 
 @kernel
-def move(t, destination_unit, source_unit, units, direction):
+def move(t: TileRecord, destination_unit: Int, source_unit: Int, units: Int, direction: Int) -> Int:
     """Move `units` 16-byte units; addresses count units too. Nothing is changed unless the whole transfer is legal.
 
     Args:
@@ -156,7 +155,7 @@ def move(t, destination_unit, source_unit, units, direction):
     Mode("zeros to L1 or Config", DOCUMENTED, rule="Mover"),
     Mode("L1 to L1, overlapping", OPEN, rule="Mover"),
 )
-def XMOV(t, thread, Mov_block_selection, Last):
+def XMOV(t: TileRecord, thread: Int, Mov_block_selection: Int, Last: Int) -> Int:
     # Last flushes the mover's buffers, which hold nothing back here.
     if Mov_block_selection:
         return refuse(t, SECOND_MOVER)

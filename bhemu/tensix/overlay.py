@@ -5,8 +5,6 @@ UNPACR_NOP takes them off (I.7). Messages carry no data: buffers, transfers and 
 exist, and the registers that would show or steer them are refused.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Any, Final
@@ -19,6 +17,7 @@ from bhemu.isa.tile_registers import bits_of, offset_of, registers_of, tile_regi
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import STREAM_WORDS
+from bhemu.machine.types import Bool, Int, TileRecord
 
 STREAMS: Final = region("overlay").size // region("overlay").step
 REGISTERS: Final = region("overlay").step // 4
@@ -120,13 +119,13 @@ SPACE_OF_RECEIVER = fault(
 
 
 @kernel
-def _has_scratch(stream):
+def _has_scratch(stream: Int) -> Bool:
     """Only streams that can write to DRAM buffers have scratch words: 0 to 3 and 8 to 11."""
     return stream < 4 or (stream >= 8 and stream < 12)
 
 
 @kernel
-def load_stream_register(t, stream, register):
+def load_stream_register(t: TileRecord, stream: Int, register: Int) -> tuple[Int, Int]:
     """(status, value) of a load from a stream register, 0 <= stream < 64 and 0 <= register < 1024."""
     if register == PHASE:
         return DONE, np.int64(t.stream_phase[stream])
@@ -141,7 +140,7 @@ def load_stream_register(t, stream, register):
 
 
 @kernel
-def peek_stream_register(t, stream, register):
+def peek_stream_register(t: TileRecord, stream: Int, register: Int) -> Any:
     """(known, value): what a load would give, without refusing where there is nothing to load."""
     if register == PHASE:
         return True, np.int64(t.stream_phase[stream])
@@ -154,7 +153,7 @@ def peek_stream_register(t, stream, register):
 
 
 @kernel
-def _add_messages(t, stream, value):
+def _add_messages(t: TileRecord, stream: Int, value: Int) -> Int:
     """Bits 11:0 count messages; bits 28:12, their size, would move buffer pointers that do not exist."""
     if value & _INCREMENT_SPARE:
         return refuse(t, MESSAGE_FLAGS, stream, value)
@@ -166,7 +165,7 @@ def _add_messages(t, stream, value):
 
 
 @kernel
-def store_stream_register(t, stream, register, value):
+def store_stream_register(t: TileRecord, stream: Int, register: Int, value: Int) -> Int:
     """Store 32 bits to a stream register; those beyond its width are not kept. Returns a status."""
     if register == MESSAGES_INCREMENT:
         return _add_messages(t, stream, value)

@@ -1,7 +1,5 @@
 """The vector unit's pseudo-random generators: one 32-bit shift register a lane (math V4)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -10,6 +8,7 @@ import numpy as np
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, shift_right_logical, store32, where
+from bhemu.machine.types import Int, Lanes, TileRecord
 
 LANES: Final = 32
 SEED_STEPS: Final = 32
@@ -17,14 +16,14 @@ SEED_STEPS: Final = 32
 
 
 @kernel
-def next_state(state):
+def next_state(state: Int) -> Int:
     """The state after `state` (below 2**32): bit 31 is set when bits 31, 21, 1 and 0 hold an even sum."""
     odd = ((state >> 31) ^ (state >> 21) ^ (state >> 1) ^ state) & 1
     return (state >> 1) | ((odd ^ 1) << 31)
 
 
 @kernel
-def prng_step(t, enabled):
+def prng_step(t: TileRecord, enabled: Lanes) -> Lanes:
     """Step the generators of the enabled lanes.
 
     Args:
@@ -41,9 +40,9 @@ def prng_step(t, enabled):
 
 
 @kernel
-def seed_prng(t, seed):
+def seed_prng(t: TileRecord, seed: Int) -> None:
     """Start the generators of all lanes from a 32-bit seed (V4), as a write to Config word PRNG_SEED does."""
-    state = np.int64(seed)
+    state: Int = np.int64(seed)
     for _ in range(SEED_STEPS):
         state = next_state(state)
     for lane in range(LANES):

@@ -1,7 +1,5 @@
 """Row counters of the matrix and vector units, and the address modifiers that move them (math R1..R7)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -22,6 +20,7 @@ from bhemu.machine.counters import (
 )
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.banks import can_hand_back, hand_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 
@@ -60,13 +59,15 @@ AB2_SET = fault(
 
 
 @kernel
-def _bits(word, field):
+def _bits(word: Int, field: tuple[Int, Int, Int]) -> Int:
     """A field of a ThreadConfig entry that has been read already."""
     return (word >> field[1]) & field[2]
 
 
 @kernel
-def _step_source(t, thread, counter, carry, increment, to_carry, clear):
+def _step_source(
+    t: TileRecord, thread: Int, counter: Int, carry: Int, increment: Int, to_carry: Int, clear: Int
+) -> None:
     """R4 for SrcA or SrcB."""
     if clear:
         t.rwc[thread, counter] = 0
@@ -80,7 +81,7 @@ def _step_source(t, thread, counter, carry, increment, to_carry, clear):
 
 
 @kernel
-def _apply(t, thread, index, with_fidelity):
+def _apply(t: TileRecord, thread: Int, index: Int, with_fidelity: bool) -> Int:
     ab = np.int64(t.thread_config[thread, _A_INCR[0] + index])
     dst = np.int64(t.thread_config[thread, _DST_INCR[0] + index])
     bias = np.int64(t.thread_config[thread, _BIAS_INCR[0] + index])
@@ -119,7 +120,7 @@ def _apply(t, thread, index, with_fidelity):
 
 
 @kernel
-def apply_address_modifier(t, thread, index):
+def apply_address_modifier(t: TileRecord, thread: Int, index: Int) -> Int:
     """Apply the thread's address modifier `index` (0..7) to its row counters (R4).
 
     The instruction addresses with the old values, so call it last. Returns DONE, or REFUSED with nothing changed.
@@ -128,7 +129,7 @@ def apply_address_modifier(t, thread, index):
 
 
 @kernel
-def apply_address_modifier_keep_fidelity(t, thread, index):
+def apply_address_modifier_keep_fidelity(t: TileRecord, thread: Int, index: Int) -> Int:
     """The same without the fidelity phase, for SFPLOAD, SFPSTORE and SFPLOADMACRO (R4)."""
     return _apply(t, thread, index, False)
 
@@ -143,7 +144,9 @@ _C_TO_CR: Final = 8
 
 
 @kernel
-def _set_counter(t, thread, counter, carry, value, add_to_carry, mask):
+def _set_counter(
+    t: TileRecord, thread: Int, counter: Int, carry: Int, value: Int, add_to_carry: Int, mask: Int
+) -> None:
     if add_to_carry:
         value = (np.int64(t.rwc[thread, carry]) + value) & mask
     t.rwc[thread, carry] = value
@@ -155,7 +158,9 @@ def _set_counter(t, thread, counter, carry, value, add_to_carry, mask):
     Mode("stack pointer of the vector unit (BitMask bit 4)", DOCUMENTED, rule="math R5, V7"),
     Mode("CToCR; rwc_cr of a counter that BitMask does not select", DOCUMENTED, rule="math R5"),
 )
-def SETRWC(t, thread, clear_ab_vld, rwc_cr, rwc_d, rwc_b, rwc_a, BitMask):
+def SETRWC(
+    t: TileRecord, thread: Int, clear_ab_vld: Int, rwc_cr: Int, rwc_d: Int, rwc_b: Int, rwc_a: Int, BitMask: Int
+) -> Int:
     if not can_hand_back(t, thread, clear_ab_vld):
         return REFUSED
     if BitMask & _SELECT_A:
@@ -176,7 +181,9 @@ def SETRWC(t, thread, clear_ab_vld, rwc_cr, rwc_d, rwc_b, rwc_a, BitMask):
 
 
 @kernel
-def _increment_counter(t, thread, counter, carry, value, add_to_carry, mask):
+def _increment_counter(
+    t: TileRecord, thread: Int, counter: Int, carry: Int, value: Int, add_to_carry: Int, mask: Int
+) -> None:
     if add_to_carry:
         value = (np.int64(t.rwc[thread, carry]) + value) & mask
         t.rwc[thread, carry] = value
@@ -189,7 +196,7 @@ def _increment_counter(t, thread, counter, carry, value, add_to_carry, mask):
     Mode("counters, or the Dst carry copy", VERIFIED, vectors="adc_rwc:INCRWC", rule="math R6"),
     Mode("SrcA and SrcB carry copies", DOCUMENTED, rule="math R6"),
 )
-def INCRWC(t, thread, rwc_cr, rwc_d, rwc_b, rwc_a):
+def INCRWC(t: TileRecord, thread: Int, rwc_cr: Int, rwc_d: Int, rwc_b: Int, rwc_a: Int) -> Int:
     _increment_counter(t, thread, RWC_A, RWC_A_CR, rwc_a, rwc_cr & _SELECT_A, SRC_ROW_MASK)
     _increment_counter(t, thread, RWC_B, RWC_B_CR, rwc_b, rwc_cr & _SELECT_B, SRC_ROW_MASK)
     _increment_counter(t, thread, RWC_DST, RWC_DST_CR, rwc_d, rwc_cr & _SELECT_DST, DST_ROW_MASK)

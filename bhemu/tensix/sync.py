@@ -1,7 +1,5 @@
 """Sync unit: wait words, semaphores and mutexes (math Y10, Y11), and NOP."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -12,6 +10,7 @@ from bhemu.errors import UndefinedBehavior
 from bhemu.machine.faults import DONE, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 
 SEMAPHORE_TOP: Final = 15
@@ -48,7 +47,7 @@ NO_MUTEX = fault(
 
 
 @kernel
-def _latch(t, thread, word):
+def _latch(t: TileRecord, thread: Int, word: Int) -> Int:
     """Place the wait; a thread has one latch, so a second wait word waits for the first (Y10)."""
     if t.wait_word[thread] != 0:
         return WAIT
@@ -58,7 +57,7 @@ def _latch(t, thread, word):
 
 
 @instruction(Mode("no operation", VERIFIED, vectors="frontend:mop1", rule="math Y4"))
-def NOP(t, thread):
+def NOP(t: TileRecord, thread: Int) -> Int:
     return DONE
 
 
@@ -68,7 +67,7 @@ def NOP(t, thread):
     Mode("block mask", DOCUMENTED, rule="math Y10"),
     reserved=0x4000,  # Wormhole's condition for the vector unit, which tt-exalens sets on both chips
 )
-def STALLWAIT(t, thread, word):
+def STALLWAIT(t: TileRecord, thread: Int, word: Int) -> Int:
     return _latch(t, thread, word)
 
 
@@ -76,7 +75,7 @@ def STALLWAIT(t, thread, word):
     Mode("one condition", VERIFIED, vectors="frontend:SEMWAIT", rule="math Y11a"),
     Mode("both conditions", DOCUMENTED, rule="math Y11a"),
 )
-def SEMWAIT(t, thread, sem_sel, wait_sem_cond, word):
+def SEMWAIT(t: TileRecord, thread: Int, sem_sel: Int, wait_sem_cond: Int, word: Int) -> Int:
     if sem_sel == 0:
         return refuse(t, NO_SEMAPHORE)
     if wait_sem_cond == 0:
@@ -85,12 +84,12 @@ def SEMWAIT(t, thread, sem_sel, wait_sem_cond, word):
 
 
 @instruction(Mode("phase or message count", DOCUMENTED, rule="math Y11c"))
-def STREAMWAIT(t, thread, word):
+def STREAMWAIT(t: TileRecord, thread: Int, word: Int) -> Int:
     return _latch(t, thread, word)
 
 
 @instruction(Mode("value and maximum", VERIFIED, vectors="frontend:SEMINIT", rule="math Y11a"))
-def SEMINIT(t, thread, max_value, init_value, sem_sel):
+def SEMINIT(t: TileRecord, thread: Int, max_value: Int, init_value: Int, sem_sel: Int) -> Int:
     if sem_sel == 0:
         return refuse(t, NO_SEMAPHORE)
     if init_value > max_value:
@@ -106,7 +105,7 @@ def SEMINIT(t, thread, max_value, init_value, sem_sel):
     Mode("below the maximum", VERIFIED, vectors="frontend:SEMPOST", rule="math Y11a"),
     Mode("at or above the maximum", DOCUMENTED, rule="math Y11a"),
 )
-def SEMPOST(t, thread, sem_sel):
+def SEMPOST(t: TileRecord, thread: Int, sem_sel: Int) -> Int:
     if sem_sel == 0:
         return refuse(t, NO_SEMAPHORE)
     for i in range(8):
@@ -119,7 +118,7 @@ def SEMPOST(t, thread, sem_sel):
     Mode("above zero", VERIFIED, vectors="frontend:SEMGET", rule="math Y11a"),
     Mode("at zero", DOCUMENTED, rule="math Y11a"),
 )
-def SEMGET(t, thread, sem_sel):
+def SEMGET(t: TileRecord, thread: Int, sem_sel: Int) -> Int:
     if sem_sel == 0:
         return refuse(t, NO_SEMAPHORE)
     for i in range(8):
@@ -129,12 +128,12 @@ def SEMGET(t, thread, sem_sel):
 
 
 @kernel
-def _mutex_exists(index):
+def _mutex_exists(index: Int) -> Bool:
     return index == 0 or (index >= 2 and index <= 4)
 
 
 @kernel
-def _is_next(t, mutex, thread):
+def _is_next(t: TileRecord, mutex: Int, thread: Int) -> bool:
     """After thread i released, thread i + 1 (mod 3) is served first if both others ask (Y11b)."""
     last = t.mutex_last[mutex]
     if last == 0:
@@ -151,7 +150,7 @@ def _is_next(t, mutex, thread):
     Mode("mutex 0", VERIFIED, vectors="frontend:MUTEX", rule="math Y11b"),
     Mode("mutexes 2, 3, 4; own mutex again", DOCUMENTED, rule="math Y11b"),
 )
-def ATGETM(t, thread, mutex_index):
+def ATGETM(t: TileRecord, thread: Int, mutex_index: Int) -> Int:
     if not _mutex_exists(mutex_index):
         return refuse(t, NO_MUTEX, mutex_index)
     owner = t.mutex_owner[mutex_index]
@@ -167,7 +166,7 @@ def ATGETM(t, thread, mutex_index):
     Mode("held mutex 0", VERIFIED, vectors="frontend:MUTEX", rule="math Y11b"),
     Mode("mutexes 2, 3, 4; mutex not held", DOCUMENTED, rule="math Y11b"),
 )
-def ATRELM(t, thread, mutex_index):
+def ATRELM(t: TileRecord, thread: Int, mutex_index: Int) -> Int:
     if not _mutex_exists(mutex_index):
         return refuse(t, NO_MUTEX, mutex_index)
     if t.mutex_owner[mutex_index] == thread + 1:

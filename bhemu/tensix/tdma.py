@@ -3,8 +3,6 @@
 A command is executed when it is enqueued, so its queue is always empty and the mover never busy.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -18,6 +16,7 @@ from bhemu.machine.agents import NC, T0, T2, TENSIX
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE, THREADS
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.tensix.mover import L1_TO_CONFIG, L1_TO_L1, SIZE_BITS, move
 
 # Offsets of registers
@@ -125,7 +124,7 @@ WRITE_ADDRESS = fault(
 
 
 @kernel
-def _admit(t, agent, offset):
+def _admit(t: TileRecord, agent: Int, offset: Int) -> Int:
     if agent == TENSIX:
         return DONE if open_choice(t, FROM_TENSIX, _base(offset)) else REFUSED
     if agent >= NC:
@@ -134,19 +133,19 @@ def _admit(t, agent, offset):
 
 
 @kernel
-def _base(offset):
+def _base(offset: Int) -> Int:
     """The address that messages name."""
     return _TDMA + offset
 
 
 @kernel
-def _move_base(t, agent):
+def _move_base(t: TileRecord, agent: Int) -> Int:
     """Units; whoever has no base of its own gets that of T0."""
     return np.int64(t.tdma_base[agent if agent <= T2 else T0])
 
 
 @kernel
-def _write_l1(t, command):
+def _write_l1(t: TileRecord, command: Int) -> Int:
     """An L1 write: parameter 2, and parameter 3 above it when 64 bits are written."""
     address = np.int64(t.tdma_parameters[0])
     count = 8 if command & _WRITE_TWO else 4
@@ -159,7 +158,7 @@ def _write_l1(t, command):
 
 
 @kernel
-def _execute(t, agent, command):
+def _execute(t: TileRecord, agent: Int, command: Int) -> Int:
     opcode = command & 0xFF
     compact = command & _COMPACT
     if opcode in (_WAIT_FOR_MOVER, _NOTHING):
@@ -184,7 +183,7 @@ def _execute(t, agent, command):
 
 
 @kernel
-def _set_scalers(t, first, value):
+def _set_scalers(t: TileRecord, first: Int, value: Int) -> None:
     """Three scalers of nine bits each, as far as there are."""
     for i in range(3):
         if first + i < 4:
@@ -192,7 +191,7 @@ def _set_scalers(t, first, value):
 
 
 @kernel
-def _scalers(t, unpacker):
+def _scalers(t: TileRecord, unpacker: Int) -> Int:
     """Three scalers; bits 30:27 are busy packers, which none is; bit 31 belongs to the unpacker's message sum."""
     value = np.int64(0)
     for i in range(3):
@@ -201,7 +200,7 @@ def _scalers(t, unpacker):
 
 
 @kernel
-def _set_pack_addresses(t, value):
+def _set_pack_addresses(t: TileRecord, value: Int) -> None:
     """Two register bases of PACR_SETREG: 10 low bits each from bit 0 up, 2 high bits each from bit 20 up."""
     for i in range(2):
         low, high = (value >> (10 * i)) & 0x3FF, (value >> (20 + 2 * i)) & 3
@@ -209,7 +208,7 @@ def _set_pack_addresses(t, value):
 
 
 @kernel
-def _reset_sizes(t, value):
+def _reset_sizes(t: TileRecord, value: Int) -> None:
     """Bits 19:16 name packers, of which there is one: its accumulated sizes restart, and it gets an offset."""
     if value & _RESET_PACKER_0:
         for i in range(THREADS):
@@ -218,7 +217,7 @@ def _reset_sizes(t, value):
 
 
 @kernel
-def _report(t, packer, place):
+def _report(t: TileRecord, packer: Int, place: Int) -> Int:
     """Tile sizes and zero flags; `place` is the offset inside a packer's block, 0x40 a thread."""
     thread = place // _THREAD_STRIDE
     register = place % _THREAD_STRIDE
@@ -233,7 +232,7 @@ def _report(t, packer, place):
 
 
 @kernel
-def _is_report(offset):
+def _is_report(offset: Int) -> bool:
     """Registers that a packer has, by thread: tile size, accumulated size; and its zero flags."""
     place = offset % _PACKER_STRIDE
     register = place % _THREAD_STRIDE
@@ -243,12 +242,12 @@ def _is_report(offset):
 
 
 @kernel
-def _is_fifo(offset):
+def _is_fifo(offset: Int) -> Bool:
     return offset < _PACKERS * _PACKER_STRIDE and offset % _PACKER_STRIDE in (FIFO_SIZE, FIFO_FLAGS)
 
 
 @kernel
-def load_tdma(t, agent, offset):
+def load_tdma(t: TileRecord, agent: Int, offset: Int) -> tuple[Int, Int]:
     """(status, value) of a load from TDMA-RISC, 0 <= offset < 0x1000, a multiple of 4."""
     none = np.int64(0)
     if _admit(t, agent, offset) != DONE:
@@ -276,7 +275,7 @@ def load_tdma(t, agent, offset):
 
 
 @kernel
-def store_tdma(t, agent, offset, value):
+def store_tdma(t: TileRecord, agent: Int, offset: Int, value: Int) -> Int:
     """Store 32 bits to TDMA-RISC, 0 <= offset < 0x1000, a multiple of 4. Returns a status."""
     if _admit(t, agent, offset) != DONE:
         return REFUSED

@@ -8,8 +8,6 @@ Each of the sub-units simple, MAD, round and store has a ring of eight slots, on
 its own template, since templates and sequences may differ by lane. A word of 0 means no instruction.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -19,6 +17,7 @@ from bhemu.isa.instruction_table import INSTRUCTIONS
 from bhemu.isa.instruction_table import SUB_UNITS as SUB_UNIT_NAMES
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Bool, Int, TileRecord
 
 EXECUTE: Final = -1
 """The instruction shall execute; other values are its status."""
@@ -76,13 +75,13 @@ NOT_RESTED = fault(
 
 
 @kernel
-def slot_bit(unit, slot):
+def slot_bit(unit: Int, slot: Int) -> Int:
     """Bit of a slot in `macro_pending` and `macro_counted`."""
     return 1 << (DELAYS * unit + slot)
 
 
 @kernel
-def is_busy(t):
+def is_busy(t: TileRecord) -> Bool:
     """True while scheduled instructions complete by themselves: the SFPU has work (Y10, C11).
 
     What waits for further vector instructions is no work in flight: nothing moves it.
@@ -93,14 +92,14 @@ def is_busy(t):
         return True
     if t.macro_counted == 0:
         return (t.macro_pending & SLOTS) != 0
-    due = 0
+    due: Int = 0
     for unit in range(SUB_UNITS):
         due |= slot_bit(unit, t.macro_head)
     return (t.macro_pending & due) != 0
 
 
 @kernel
-def count_instruction(t):
+def count_instruction(t: TileRecord) -> None:
     """A vector instruction is issued: where delays count instructions they count down, once a cycle."""
     if t.macro_counts != 0:
         t.macro_counts = 0
@@ -108,7 +107,7 @@ def count_instruction(t):
 
 
 @kernel
-def beside_scheduled(t, unit):
+def beside_scheduled(t: TileRecord, unit: Int) -> Int:
     """What becomes of a regular vector instruction in a cycle with macros.
 
     Args:

@@ -6,8 +6,6 @@ Configuration: Config bank 0, then bank 1, both (stores), ThreadConfig, 68 words
 A store takes effect at once, whatever the thread has queued; holding it back for auto TTSync (K19) is the core's part.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -23,6 +21,7 @@ from bhemu.machine.agents import AGENT_NAMES, AGENTS, NC, NOC, T0, TENSIX, B
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.config import read_config, write_config
 
 GPR_BASE, GPR_END = bounds("gpr")
@@ -103,7 +102,7 @@ _CACHES: Final = 0x1F
 
 
 @kernel
-def _check(t, core, address, size, loads):
+def _check(t: TileRecord, core: Int, address: Int, size: Int, loads: bool) -> Int:
     """DONE when the core may access `size` bytes at the address, which then lie in a word that exists."""
     in_gprs = address >= GPR_BASE and address < GPR_END
     in_config = address >= CONFIG_BASE and address < CONFIG_END
@@ -121,7 +120,7 @@ def _check(t, core, address, size, loads):
 
 
 @kernel
-def _gpr_place(core, address):
+def _gpr_place(core: Int, address: Int) -> tuple[Int, Int]:
     """(thread, register) that a core finds at an address of the GPR window."""
     word = (address - GPR_BASE) // WORD_BYTES
     if core == B:
@@ -130,7 +129,7 @@ def _gpr_place(core, address):
 
 
 @kernel
-def window_load(t, core, address, size=WORD_BYTES):
+def window_load(t: TileRecord, core: Int, address: Int, size: Int = WORD_BYTES) -> tuple[Int, Int]:
     """(status, value) of a load from the GPR or configuration window.
 
     Args:
@@ -146,7 +145,7 @@ def window_load(t, core, address, size=WORD_BYTES):
     word = (address - CONFIG_BASE) // WORD_BYTES
     if address >= THREAD_CONFIG:
         entry = word - 3 * CONFIG_WORDS
-        value = np.int64(t.thread_config[entry // THREAD_WORDS, entry % THREAD_WORDS])
+        value: Int = np.int64(t.thread_config[entry // THREAD_WORDS, entry % THREAD_WORDS])
     elif address >= BOTH_BANKS:
         if not open_choice(t, BOTH_BANKS_LOAD[core], address):
             return REFUSED, np.int64(0)
@@ -157,7 +156,7 @@ def window_load(t, core, address, size=WORD_BYTES):
 
 
 @kernel
-def window_store(t, core, address, value, size=WORD_BYTES):
+def window_store(t: TileRecord, core: Int, address: Int, value: Int, size: Int = WORD_BYTES) -> Int:
     """Status of a store of `value`, 0 to 2**32 - 1, with all that writing the word means; see `window_load`.
 
     Nothing is changed when the store is refused.
@@ -182,12 +181,12 @@ def window_store(t, core, address, value, size=WORD_BYTES):
     return DONE
 
 
-def window_load_entry(t, core, address, size):
+def window_load_entry(t: TileRecord, core: Int, address: Int, size: Int) -> Int:
     """`window_load` for `compile_entry(..., arguments=3)`: the value, or -1 when the load is refused."""
     status, value = window_load(t, core, address, size)
     return value if status == DONE else -1
 
 
-def window_store_entry(t, core, address, value):
+def window_store_entry(t: TileRecord, core: Int, address: Int, value: Int) -> Int:
     """`window_store` of a word for `compile_entry(..., arguments=3)`."""
     return window_store(t, core, address, value)

@@ -1,10 +1,8 @@
 """What a core hands over in its turn: accesses to shared devices, `.ttinsn`, and slow instructions."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, misc"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
 from bhemu.machine.state import FIFO_SLOTS, L1_SIZE, READY_PUSH_LIMIT
+from bhemu.machine.types import Int, TileRecord
 from bhemu.riscv.decode import sign_extend
 from bhemu.riscv.execute import WORD
 from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, ready_words, side_push
@@ -36,7 +35,7 @@ NC_PUSHES: Final = fault(
 
 
 @kernel
-def _push(t, core):
+def _push(t: TileRecord, core: Int) -> Any:
     """Execute `.ttinsn`; returns a status."""
     pc = np.int64(t.core_pc[core])
     word = np.int64(t.access_value[core])
@@ -61,7 +60,7 @@ def _push(t, core):
 
 
 @kernel
-def _push_adjacent(t, core, thread):
+def _push_adjacent(t: TileRecord, core: Int, thread: Int) -> None:
     """T11: up to three more `.ttinsn` that follow go the same way in the same round."""
     for _ in range(FUSED - 1):
         after = np.int64(t.core_pc[core]) + 4
@@ -76,7 +75,7 @@ def _push_adjacent(t, core, thread):
 
 
 @kernel
-def _store_l1(t, core, address):
+def _store_l1(t: TileRecord, core: Int, address: Int) -> Any:
     """A store to L1 that may concern somebody who sleeps; the core has checked the address."""
     value, size = np.int64(t.access_value[core]), np.int64(t.access_size[core])
     if size == 4:
@@ -89,7 +88,7 @@ def _store_l1(t, core, address):
 
 
 @kernel
-def access(t, table, core):
+def access(t: TileRecord, table: Int, core: Int) -> Any:
     """Make the access that the core has handed over; returns a status."""
     kind = t.access_kind[core]
     address = np.int64(t.access_address[core])
@@ -107,7 +106,7 @@ def access(t, table, core):
     t.device_value = t.access_value[core]
     status = call_handler(table, place, t, core, address)
     if status == DONE and kind == LOAD:
-        value = np.int64(t.device_value)
+        value: Int = np.int64(t.device_value)
         if t.access_signed[core] != 0:
             value = sign_extend(value, 8 * np.int64(t.access_size[core]))
         t.core_x[core, t.access_register[core]] = np.uint32(value & WORD)
@@ -115,7 +114,7 @@ def access(t, table, core):
 
 
 @kernel
-def slow(t, table, core):
+def slow(t: TileRecord, table: Int, core: Int) -> Any:
     """An instruction outside the inner loop; it moves pc itself."""
     if not has_handler(table, SLOW_CORE):
         t.needs_place = SLOW_CORE

@@ -8,8 +8,6 @@ On silicon a load is held back only when there is a fence between the push and t
 is: a program without the fence gets the value of program order, which silicon may or may not give.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Any, Final
@@ -20,6 +18,7 @@ from bhemu.isa.instructions import BY_OPCODE, INSTRUCTIONS
 from bhemu.machine.agents import T0, T2
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_SLOTS
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.windows import CONFIG_BASE, GPR_BASE, GPR_END
 
 _TRACKING_WORD: Final = 56
@@ -77,7 +76,7 @@ WRITES: Final = _tables()[1]
 
 
 @kernel
-def _tracked_resource(t, thread, address):
+def _tracked_resource(t: TileRecord, thread: Int, address: Int) -> Int:
     """The resource that an address belongs to, or 0 when it is not tracked; the caller knows that it is one of them."""
     tracked = np.int64(t.thread_config[thread, _TRACKING_WORD])
     if (tracked & _TRACK_INSTRUCTIONS) == 0:
@@ -90,7 +89,7 @@ def _tracked_resource(t, thread, address):
 
 
 @kernel
-def _is_pending(t, thread, resource, table):
+def _is_pending(t: TileRecord, thread: Int, resource: Int, table: Lanes) -> bool:
     """True when a word of the thread that has not passed its gate has the resource in `table`.
 
     While a MOP or REPLAY is expanded its own declaration holds, which is everything (K19).
@@ -108,7 +107,7 @@ def _is_pending(t, thread, resource, table):
 
 
 @kernel
-def must_wait_for_own_thread(t, agent, address, is_load):
+def must_wait_for_own_thread(t: TileRecord, agent: Int, address: Int, is_load: bool) -> bool:
     """True when an access to configuration, GPRs or TDMA-RISC must wait for what its core has pushed (K19 b, c)."""
     if agent < T0 or agent > T2:
         return False

@@ -6,11 +6,9 @@ instructions. The bits without an effect below (unpackers, mover, glue, automati
 here nothing is in flight when a register is stored to.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +19,7 @@ from bhemu.machine.dst import DST_ROWS
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import ALL_CONFIG_DIRTY, THREADS
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.banks import SRCA, SRCB, UNPACKER
 from bhemu.tensix.matrix.operands import SRC_ROWS, forget_srca_row
 
@@ -52,7 +51,7 @@ LREG_12: Final = fault(
 
 
 @kernel
-def _zero_srca(t, first, count):
+def _zero_srca(t: TileRecord, first: Int, count: Int) -> None:
     """Columns of SrcA, all banks and rows."""
     forget_srca_row(t)
     for bank in range(2):
@@ -62,7 +61,7 @@ def _zero_srca(t, first, count):
 
 
 @kernel
-def _return_banks(t, file):
+def _return_banks(t: TileRecord, file: Int) -> None:
     t.matrix.bank[file] = 0
     t.unpack.bank[file] = 0
     for bank in range(2):
@@ -70,7 +69,7 @@ def _return_banks(t, file):
 
 
 @kernel
-def _zero_srcb(t):
+def _zero_srcb(t: TileRecord) -> None:
     for bank in range(2):
         for row in range(SRC_ROWS):
             for column in range(COLUMNS):
@@ -78,7 +77,7 @@ def _zero_srcb(t):
 
 
 @kernel
-def _forget_scheduled(t):
+def _forget_scheduled(t: TileRecord) -> None:
     """What SFPLOADMACRO has scheduled never happens."""
     t.macro_pending = 0
     t.macro_counted = 0
@@ -98,7 +97,7 @@ def _forget_scheduled(t):
 
 
 @kernel
-def _release_vector_unit(t):
+def _release_vector_unit(t: TileRecord) -> None:
     """Every setting as at power on; LRegs by the table of K41."""
     for register in range(17):
         if register < 8 or register == 16 or (register >= 11 and register <= 14):
@@ -118,7 +117,7 @@ def _release_vector_unit(t):
 
 
 @kernel
-def _enter_dst(t):
+def _enter_dst(t: TileRecord) -> None:
     """The exponent histogram restarts; rows that ZEROACC has cleared show again what they held."""
     for i in range(32):
         t.pack.histogram[i] = 0
@@ -128,7 +127,7 @@ def _enter_dst(t):
 
 
 @kernel
-def _enter_scalar_unit(t):
+def _enter_scalar_unit(t: TileRecord) -> None:
     """Configuration of unpackers and packer, of both banks."""
     for bank in range(2):
         for word in range(FIRST_SCALAR_WORD, FIRST_SHARED_WORD):
@@ -137,7 +136,7 @@ def _enter_scalar_unit(t):
 
 
 @kernel
-def _enter(t, bit):
+def _enter(t: TileRecord, bit: Int) -> None:
     """A block's bit has been set."""
     if bit == PACKER_BIT:
         t.pack.last_tile_size = 0
@@ -163,7 +162,7 @@ def _enter(t, bit):
 
 
 @kernel
-def reset_blocks(t, before, after):
+def reset_blocks(t: TileRecord, before: Int, after: Int) -> Any:
     """What a store of `after` to SOFT_RESET_0, which held `before`, does to the coprocessor.
 
     Returns DONE, or REFUSED with nothing changed.

@@ -4,11 +4,9 @@ control_registers.py says what an access to each does. Registers that act are he
 debug_ports/ and injection.py.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +19,7 @@ from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.faults import REFUSED as STATUS_REFUSED
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.config import read_config
 from bhemu.tile.block_reset import reset_blocks
 from bhemu.tile.control_registers import (
@@ -108,13 +107,13 @@ NO_CONFIG_WORD: Final = fault(
 
 
 @kernel
-def clock_now(t):
+def clock_now(t: TileRecord) -> Int:
     """The tile's clock in the round of the access in progress (K32)."""
     return np.int64(t.now_round) - np.int64(t.free_rounds)
 
 
 @kernel
-def read_config_window(t, word):
+def read_config_window(t: TileRecord, word: Int) -> Int:
     """Word 0 to 875 of the configuration window, as CREG_READ counts them (K12)."""
     if word >= 3 * CONFIG_WORDS:
         entry = word - 3 * CONFIG_WORDS
@@ -125,7 +124,7 @@ def read_config_window(t, word):
 
 
 @kernel
-def _store_config_read(t, word):
+def _store_config_read(t: TileRecord, word: Int) -> Any:
     """K12: the value is taken when the index is stored."""
     end = 3 * CONFIG_WORDS + THREADS * THREAD_WORDS
     if word >= end:
@@ -136,9 +135,9 @@ def _store_config_read(t, word):
 
 
 @kernel
-def _load_acting(t, offset):
+def _load_acting(t: TileRecord, offset: Int) -> Any:
     """(status, value) of a register that acts."""
-    value = np.int64(0)
+    value: Int = np.int64(0)
     if offset == SOFT_RESET:
         value = np.int64(t.soft_reset)
     elif offset == WALL_CLOCK_0:
@@ -184,7 +183,7 @@ def _load_acting(t, offset):
 
 
 @kernel
-def control_load(t, agent, offset):
+def control_load(t: TileRecord, agent: Int, offset: Int) -> Any:
     """(status, value) of a load, 0 <= offset < 0x1000, a multiple of 4."""
     place = offset >> 2
     kind = KIND[place]
@@ -200,7 +199,7 @@ def control_load(t, agent, offset):
 
 
 @kernel
-def _store_soft_reset(t, value):
+def _store_soft_reset(t: TileRecord, value: Int) -> Any:
     """SOFT_RESET_0 of blocks, debug registers and cores."""
     before = np.int64(t.soft_reset)
     if reset_blocks(t, before, value) != DONE:
@@ -211,7 +210,7 @@ def _store_soft_reset(t, value):
 
 
 @kernel
-def _store_reset_setting(t, offset, value):
+def _store_reset_setting(t: TileRecord, offset: Int, value: Int) -> Int:
     """Where cores start, and what their reset spares."""
     if offset == DISABLE_RESET:
         t.disable_reset = np.uint32(value)
@@ -228,7 +227,7 @@ def _store_reset_setting(t, offset, value):
 
 
 @kernel
-def _store_acting(t, offset, value):
+def _store_acting(t: TileRecord, offset: Int, value: Int) -> AnyInt:
     """Status of a store to a register that acts."""
     if offset == SOFT_RESET:
         return _store_soft_reset(t, value & SOFT_RESET_BITS)
@@ -263,7 +262,7 @@ def _store_acting(t, offset, value):
 
 
 @kernel
-def control_store(t, agent, offset, value):
+def control_store(t: TileRecord, agent: Int, offset: Int, value: Int) -> AnyInt:
     """Status of a store of 32 bits; see `control_load`."""
     place = offset >> 2
     kind = KIND[place]

@@ -29,6 +29,7 @@ from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, WAIT
 from bhemu.machine.noc_state import ENDED
 from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import AnyInt
 from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import run_core_entry
 from bhemu.riscv.slow import slow_core_entry
@@ -57,7 +58,7 @@ set_value(CODE_CACHE, CODE.ctypes.data if JIT else CODE[0])
 _entries: dict[str, Entry] = {}
 
 
-def _entry(name: str, function: Callable[..., int], arguments: int = 2) -> Entry:
+def _entry(name: str, function: Callable[..., AnyInt], arguments: int = 2) -> Entry:
     if name not in _entries:
         _entries[name] = compile_entry(name, function, arguments=arguments)
     return _entries[name]

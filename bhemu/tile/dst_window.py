@@ -15,11 +15,9 @@ Rows are the logical rows of every other unit: remap_addrs and swizzle_32b permu
 makes its row valid; loads ignore the flag (K47).
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -30,6 +28,7 @@ from bhemu.machine.dst import DST_ROWS, LOW_HALF, bf16_of_cell, cell_of_bf16, ce
 from bhemu.machine.faults import DONE, REFUSED, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
+from bhemu.machine.types import Int, TileRecord
 
 FLOAT32: Final = 0
 INT32: Final = 1
@@ -82,7 +81,7 @@ PAST_END: Final = fault(
 
 
 @kernel
-def value_of_cells(fmt, high, low, raw, unsigned):
+def value_of_cells(fmt: Int, high: Int, low: Int, raw: Int, unsigned: Int) -> Any:
     """What a load gives.
 
     Args:
@@ -115,7 +114,7 @@ def value_of_cells(fmt, high, low, raw, unsigned):
 
 
 @kernel
-def cells_of_value(fmt, value, raw, unsigned):
+def cells_of_value(fmt: Int, value: Int, raw: Int, unsigned: Int) -> Any:
     """(high, low) cells that a store writes; see `value_of_cells`. `low` is 0 unless the element has 32 bits."""
     none = np.int64(0)
     if fmt == INT8:
@@ -142,7 +141,7 @@ def cells_of_value(fmt, value, raw, unsigned):
 
 
 @kernel
-def _format(t, thread, offset, size):
+def _format(t: TileRecord, thread: Int, offset: Int, size: Int) -> Any:
     """The configured format, or -1 when the access is refused."""
     fmt = (np.int64(t.config[config_bank(t, thread), _WORD]) >> _FORMAT[thread]) & _FORMAT_MASK
     width = _WIDTH[fmt]
@@ -159,7 +158,7 @@ def _format(t, thread, offset, size):
 
 
 @kernel
-def dst_load(t, thread, offset, size):
+def dst_load(t: TileRecord, thread: Int, offset: Int, size: Int) -> Any:
     """(status, value) of a load of 1, 2 or 4 bytes by a T core, 0 <= offset < 0x8000 and aligned."""
     value = np.int64(0)
     fmt = _format(t, thread, offset, size)
@@ -181,7 +180,7 @@ def dst_load(t, thread, offset, size):
 
 
 @kernel
-def dst_store(t, thread, offset, value, size):
+def dst_store(t: TileRecord, thread: Int, offset: Int, value: Int, size: Int) -> Any:
     """Status of a store of the low `size` bytes of `value`; see `dst_load`."""
     fmt = _format(t, thread, offset, size)
     if fmt < 0:

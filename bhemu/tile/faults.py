@@ -1,7 +1,5 @@
 """Refusals that several parts of the tile raise."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final

@@ -1,19 +1,18 @@
 """What a thread of the coprocessor still has to do, as the cores' synchronisation sees it (tile K16, K18)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 import numpy as np
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_SLOTS
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.frontend.fetch import MOP, is_drained
 from bhemu.tensix.frontend.gate import wait_is_over
 
 
 @kernel
-def thread_is_done(t, thread):
+def thread_is_done(t: TileRecord, thread: Int) -> bool:
     """True when the coprocessor has no instruction of the thread in flight (K18).
 
     A latched wait with no word behind it is in flight until its condition holds: the gate lifts it only when a word
@@ -27,7 +26,7 @@ def thread_is_done(t, thread):
 
 
 @kernel
-def mop_is_done(t, thread):
+def mop_is_done(t: TileRecord, thread: Int) -> bool:
     """True when no MOP of the thread is queued or being expanded (K18)."""
     if t.mop_active[thread] != 0:
         return False

@@ -4,11 +4,9 @@ INSTRN_BUF_CTRL0 bit i gives the debug port the FIFO in front of thread i's REPL
 pushes INSTRN_BUF_CTRL1 to it. What cores push meanwhile is kept, too; silicon is likely to lose it.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +16,7 @@ from bhemu.machine.faults import DONE, REFUSED, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import DEBUG_PORT_LINE
 from bhemu.machine.state import FIFO_PUSH_LIMIT, THREADS
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.frontend.fetch import MOP, side_push
 
 CONTROL_0: Final = offset_of("control", "INSTRN_BUF_CTRL0")
@@ -48,7 +47,7 @@ MOP_INJECTED: Final = fault(
 
 
 @kernel
-def load_status(t):
+def load_status(t: TileRecord) -> Any:
     """INSTRN_BUF_STATUS: bit i thread i can take a word, bit 4 + i nothing waits in front of its REPLAY expander."""
     value = np.int64(0)
     for thread in range(THREADS):
@@ -60,7 +59,7 @@ def load_status(t):
 
 
 @kernel
-def _may_push(t, thread, word, control):
+def _may_push(t: TileRecord, thread: Int, word: Int, control: Int) -> Any:
     if not (control >> thread) & 1:
         return refuse(t, NOT_OWNED, thread)
     if (word >> 24) == MOP:
@@ -71,7 +70,7 @@ def _may_push(t, thread, word, control):
 
 
 @kernel
-def store_control(t, value):
+def store_control(t: TileRecord, value: Int) -> Any:
     """INSTRN_BUF_CTRL0."""
     rising = (value & ~np.int64(t.control_word[CONTROL_0 >> 2])) >> PUSH_LSB
     word = np.int64(t.control_word[CONTROL_1 >> 2])

@@ -4,11 +4,9 @@ Software IRQs are words: a store raises or clears one, a load shows and clears i
 network interfaces' and stay raised as long as an enabled return-to-zero bit is set (N24).
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from bhemu.machine.core_state import ASLEEP, BLOCKED, RUNNING
 from bhemu.machine.device_state import RTZ_CONFIG
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.riscv.poll import NOT_RECORDING, wake
 from bhemu.tile.noc.niu_registers import RTZ_ENABLES
 from bhemu.tile.reset import agent_round
@@ -52,7 +51,7 @@ NO_REGISTER: Final = fault(
 
 
 @kernel
-def _place(core):
+def _place(core: Int) -> Int:
     """Which of the two that take interrupts a core is; NO_CORE for the others (K24)."""
     if core == B:
         return 0
@@ -60,7 +59,7 @@ def _place(core):
 
 
 @kernel
-def _is_raised(t, irq):
+def _is_raised(t: TileRecord, irq: Int) -> Bool:
     """True when software IRQ 0 to 31 or hardware IRQ 32 to 35 is raised."""
     if irq < SOFTWARE:
         return t.pic_software[irq] != 0
@@ -73,14 +72,14 @@ def _is_raised(t, irq):
 
 
 @kernel
-def _is_enabled(t, place, irq):
+def _is_enabled(t: TileRecord, place: Int, irq: Int) -> Int:
     if irq < SOFTWARE:
         return (np.int64(t.pic_enable[place, 0]) >> irq) & 1
     return (np.int64(t.pic_enable[place, 1]) >> (irq - SOFTWARE)) & 1
 
 
 @kernel
-def _next(t, place):
+def _next(t: TileRecord, place: Int) -> Any:
     """The IRQ whose turn it is among those raised and enabled (round robin), or -1."""
     first = np.int64(t.pic_next[place])
     for i in range(IRQS):
@@ -91,7 +90,7 @@ def _next(t, place):
 
 
 @kernel
-def notice(t):
+def notice(t: TileRecord) -> None:
     """To be called when an IRQ may have been raised, or enabled: the core that it interrupts does not sleep on."""
     t.interrupts = 0
     for core in range(CORES):
@@ -111,7 +110,7 @@ def notice(t):
 
 
 @kernel
-def take_interrupt(t, core):
+def take_interrupt(t: TileRecord, core: Int) -> None:
     """Let the core enter the handler of an interrupt that is raised and enabled, if there is one (K24).
 
     Its pc is kept in `core_interrupted_pc`, which `mret` takes back; handlers do not nest.
@@ -131,7 +130,7 @@ def take_interrupt(t, core):
 
 
 @kernel
-def pic_load(t, agent, offset):
+def pic_load(t: TileRecord, agent: Int, offset: Int) -> tuple[Int, Int]:
     """(status, value) of a load, 0 <= offset < 0x138."""
     if offset < _ENABLES_END:
         place, word = offset // _CORE_BYTES, (offset % _CORE_BYTES) // 4
@@ -154,7 +153,7 @@ def pic_load(t, agent, offset):
 
 
 @kernel
-def pic_store(t, agent, offset, value):
+def pic_store(t: TileRecord, agent: Int, offset: Int, value: Int) -> Int:
     """Status of a store of 32 bits; see `pic_load`."""
     if offset < _ENABLES_END:
         place, word = offset // _CORE_BYTES, (offset % _CORE_BYTES) // 4

@@ -4,11 +4,9 @@ Core c pushes with a store to window j into the mailbox from c to j; a load ther
 NoC and the coprocessor have none: the memory map shows them nothing here.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,13 +14,14 @@ from bhemu.isa.tile_registers import offset_of
 from bhemu.machine.device_state import MAILBOX_WORDS
 from bhemu.machine.faults import DONE, WAIT
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, TileRecord
 
 _PARTNERS: Final = 4
 _STATUS_BIT: Final = offset_of("mailbox", "MAILBOX_STATUS")
 
 
 @kernel
-def mailbox_load(t, core, other, offset):
+def mailbox_load(t: TileRecord, core: Int, other: Int, offset: Int) -> Any:
     """(status, value) of a load by core `core` from the mailbox that core `other` fills (K14).
 
     Address bit 2 alone decides, whatever the rest of the offset: clear pops and waits for a word, set asks whether
@@ -40,7 +39,7 @@ def mailbox_load(t, core, other, offset):
 
 
 @kernel
-def mailbox_store(t, core, other, offset, value):
+def mailbox_store(t: TileRecord, core: Int, other: Int, offset: Int, value: Int) -> Any:
     """Status of a push by core `core` to the mailbox of core `other`, at any offset of its window (K14).
 
     It waits while the four mailboxes that the core fills hold four words together.

@@ -4,11 +4,9 @@
 tensix/windows.py, registers that it shares with the cores in tensix/mmio.py.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +16,7 @@ from bhemu.machine.agents import AGENT_NAMES, AGENTS, T0, T2, B
 from bhemu.machine.faults import DONE, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
+from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
 from bhemu.tensix.frontend.fetch import MOP, fifo_push, side_push
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, TDMA_END, TDMA_FIRST, mmio_load, mmio_store
 from bhemu.tensix.windows import window_load, window_store
@@ -101,18 +100,18 @@ OTHER_THREAD: Final = _fault_of_each_agent(
 
 
 @kernel
-def _is_t(agent):
+def _is_t(agent: Int) -> Bool:
     return agent >= T0 and agent <= T2
 
 
 @kernel
-def _reaches_coprocessor(agent):
+def _reaches_coprocessor(agent: Int) -> bool:
     """The windows above the overlay exist for B and the T cores (T24, T28)."""
     return agent == B or _is_t(agent)
 
 
 @kernel
-def _load_for_all(t, agent, address):
+def _load_for_all(t: TileRecord, agent: Int, address: Int) -> Any:
     """(status, value) of a load from what the NoC reaches, too."""
     if address >= OVERLAY_FIRST and address < OVERLAY_END:
         return mmio_load(t, agent, address)
@@ -130,7 +129,7 @@ def _load_for_all(t, agent, address):
 
 
 @kernel
-def _load_for_coprocessor_cores(t, agent, address, size):
+def _load_for_coprocessor_cores(t: TileRecord, agent: Int, address: Int, size: Int) -> Any:
     """(status, value) of a load by B or a T core from the windows above the overlay."""
     none = np.int64(0)
     if (address >= GPR_FIRST and address < GPR_END) or (address >= CONFIG_FIRST and address < CONFIG_END):
@@ -155,7 +154,7 @@ def _load_for_coprocessor_cores(t, agent, address, size):
 
 
 @kernel
-def load(t, agent, address, size):
+def load(t: TileRecord, agent: Int, address: Int, size: Int) -> Any:
     """(status, value) of a load of `size` bytes, aligned, by an agent; narrow values are not extended by sign.
 
     WAIT: the access is to be tried again when somebody else has moved.
@@ -174,7 +173,7 @@ def load(t, agent, address, size):
 
 
 @kernel
-def _store_for_all(t, agent, address, value):
+def _store_for_all(t: TileRecord, agent: Int, address: Int, value: Int) -> AnyInt:
     if address >= OVERLAY_FIRST and address < OVERLAY_END:
         return mmio_store(t, agent, address, value)
     if address >= CONTROL_FIRST and address < CONTROL_END:
@@ -191,7 +190,7 @@ def _store_for_all(t, agent, address, value):
 
 
 @kernel
-def _push(t, agent, address, value):
+def _push(t: TileRecord, agent: Int, address: Int, value: Int) -> Int:
     """A store to an instruction window (K1, K2; E8: anywhere in its 64 KiB)."""
     thread = (address - PUSH_FIRST) // PUSH_BYTES
     line = line_of_pc(np.int64(t.core_pc[agent]))
@@ -205,7 +204,7 @@ def _push(t, agent, address, value):
 
 
 @kernel
-def _store_for_coprocessor_cores(t, agent, address, value, size):
+def _store_for_coprocessor_cores(t: TileRecord, agent: Int, address: Int, value: Int, size: Int) -> Any:
     if (address >= GPR_FIRST and address < GPR_END) or (address >= CONFIG_FIRST and address < CONFIG_END):
         if must_wait_for_own_thread(t, agent, address, False):
             return WAIT
@@ -229,7 +228,7 @@ def _store_for_coprocessor_cores(t, agent, address, value, size):
 
 
 @kernel
-def store(t, agent, address, value, size):
+def store(t: TileRecord, agent: Int, address: Int, value: Int, size: Int) -> AnyInt:
     """Status of a store of the low `size` bytes of `value`, aligned; see `load`."""
     if address >= MOP_CONFIG_FIRST and _reaches_coprocessor(agent):
         return _store_for_coprocessor_cores(t, agent, address, value, size)
@@ -247,13 +246,13 @@ def store(t, agent, address, value, size):
 # For the table of handlers: the value travels in `device_value`, the number of bytes in `device_size`.
 
 
-def device_load_entry(t, agent, address):
+def device_load_entry(t: TileRecord, agent: Int, address: Int) -> AnyInt:
     """Load for `call_handler`; returns a status."""
     status, value = load(t, agent, address, np.int64(t.device_size))
     t.device_value = value
     return status
 
 
-def device_store_entry(t, agent, address):
+def device_store_entry(t: TileRecord, agent: Int, address: Int) -> AnyInt:
     """Store for `call_handler`; returns a status."""
     return store(t, agent, address, np.int64(t.device_value), np.int64(t.device_size))

@@ -1,7 +1,5 @@
 """Observers of a tile's agents, called from inside its schedule (schedule.py)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from bhemu.machine.buffer_memory import store_i64
 from bhemu.machine.compiler import JIT
 from bhemu.machine.dispatch import call_handler
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.frontend.observer import NOBODY_LOOKS, WordObserver, never_full
 
 # What the buffer of every observer of a tile begins with, for a chip (chip/run.py)
@@ -47,22 +46,22 @@ class TileObserver:
 
 
 @kernel(forceinline=True)
-def _ignore(t, log):
+def _ignore(t: TileRecord, log: Int) -> None:
     pass
 
 
 @kernel(forceinline=True)
-def _ignore_core(t, log, core):
+def _ignore_core(t: TileRecord, log: Int, core: Int) -> None:
     pass
 
 
 @kernel(forceinline=True)
-def _ignore_turn(t, log, core, reason, recording):
+def _ignore_turn(t: TileRecord, log: Int, core: Int, reason: Int, recording: Int) -> None:
     pass
 
 
 @kernel(forceinline=True)
-def _ignore_words(t, log, first, moved):
+def _ignore_words(t: TileRecord, log: Int, first: Int, moved: Int) -> None:
     pass
 
 
@@ -81,7 +80,7 @@ class Observer(Protocol):
 
     log_address: int
 
-    def advance(self, target: Any, table: Any, how: int) -> int:
+    def advance(self, target: Any, table: Any, how: Int) -> int:
         """Advance a tile alone, as `schedule.advance_tile_entry` does; returns a status of the schedule."""
 
     def take_away(self) -> None:
@@ -94,13 +93,13 @@ PLAIN_OBSERVERS: Final[dict[int, Observer]] = {}
 if JIT:
 
     @kernel
-    def call_observer(log, t, table, how):
+    def call_observer(log: Int, t: TileRecord, table: Int, how: Int) -> AnyInt:
         """Advance a tile by the schedule of the observer whose buffer is at `log`."""
         store_i64(log, HOW, how)
         return call_handler(log, ENTRY, t, table, log)
 
 else:
 
-    def call_observer(log, t, table, how):
+    def call_observer(log: Int, t: TileRecord, table: Int, how: Int) -> int:
         """Advance a tile by the schedule of the observer whose buffer is at `log`."""
         return PLAIN_OBSERVERS[int(log)].advance(t, table, how)

@@ -1,7 +1,5 @@
 """Soft reset: holding and releasing cores, and where a released core starts (tile T14 to T18)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -12,6 +10,7 @@ from bhemu.isa.tile_registers import bit_of
 from bhemu.machine.agents import CORE_NAMES, CORES, NC, T0, T2, B
 from bhemu.machine.core_state import FIRST_POLL_ATTEMPT, IN_RESET, LOCAL_RAM, REGISTERS, RUNNING
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.riscv.poll import forget
 
 CORE_BIT: Final = np.array([bit_of("control", "SOFT_RESET_0", name) for name in CORE_NAMES], np.int64)
@@ -23,7 +22,7 @@ KEEP_RAM_BIT: Final = np.array([bit_of("control", "DISABLE_RESET", f"{name}_RAM"
 
 
 @kernel
-def start_pc(t, core):
+def start_pc(t: TileRecord, core: Int) -> AnyInt:
     """The pc that a core takes when it is released now."""
     if core != B and t.reset_pc_override[core] != 0:
         return np.int64(t.reset_pc[core])
@@ -31,13 +30,13 @@ def start_pc(t, core):
 
 
 @kernel
-def agent_round(t, agent):
+def agent_round(t: TileRecord, agent: Int) -> Int:
     """Round in which an agent has its next turn after the access in progress: cores move in order B, T0, T1, T2, NC."""
     return np.int64(t.now_round) + (1 if agent <= t.now_agent else 0)
 
 
 @kernel
-def _hold(t, core):
+def _hold(t: TileRecord, core: Int) -> None:
     """Entering reset (T16): a T core's queued words are dropped, mailboxes that the core writes are emptied."""
     forget(t, core)
     t.core_state[core] = IN_RESET
@@ -53,7 +52,7 @@ def _hold(t, core):
 
 
 @kernel
-def _release(t, core):
+def _release(t: TileRecord, core: Int) -> None:
     """Leaving reset (T15, T16)."""
     for i in range(REGISTERS):
         t.core_x[core, i] = 0
@@ -76,7 +75,7 @@ def _release(t, core):
 
 
 @kernel
-def store_soft_reset(t, value):
+def store_soft_reset(t: TileRecord, value: Int) -> None:
     """Store to the soft-reset register; cores whose bit changes are held or released."""
     before = np.int64(t.soft_reset)
     t.soft_reset = np.uint32(value)

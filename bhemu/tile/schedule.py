@@ -9,8 +9,6 @@ others on what is its own (registers, local RAM), up to the round before another
 they share (`round_horizon`). An agent that is BLOCKED or polls (ASLEEP) is skipped until another agent has moved.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc, call-arg, var-annotated"
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -32,6 +30,7 @@ from bhemu.machine.dispatch import (
 from bhemu.machine.faults import DONE, REQUEST_PENDING, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED, WORD
 from bhemu.riscv.poll import NOT_RECORDING, begin_recording, end_step, record_step, wake, wake_changed
 from bhemu.tensix.frontend import run as clock
@@ -59,7 +58,7 @@ NOC_REQUEST: Final = 6
 
 
 @kernel
-def _rearm(t, moment, agent):
+def _rearm(t: TileRecord, moment: Int, agent: Int) -> None:
     """Somebody has moved in the turn of `agent`: those who were blocked try again in their next turn."""
     for core in range(CORES):
         if t.core_state[core] == BLOCKED:
@@ -76,7 +75,7 @@ def _rearm(t, moment, agent):
 
 
 @kernel
-def event(t, moment, agent):
+def event(t: TileRecord, moment: Int, agent: Int) -> None:
     """What the agents share has changed in the turn of `agent` in round `moment`."""
     _rearm(t, moment, agent)
     if t.sleepers != 0:
@@ -84,7 +83,7 @@ def event(t, moment, agent):
 
 
 @kernel
-def _retire(t, core, pc):
+def _retire(t: TileRecord, core: Int, pc: Int) -> None:
     """The instruction of an access has been executed."""
     t.core_pc[core] = np.uint32(pc & WORD)
     t.core_round[core] += 1
@@ -93,7 +92,7 @@ def _retire(t, core, pc):
 
 
 @kernel
-def _blame(t, core):
+def _blame(t: TileRecord, core: Int) -> Any:
     """The core's instruction was refused; the core stands still, the others can go on."""
     t.fault_core = core + 1
     t.fault_pc = t.core_pc[core]
@@ -103,7 +102,7 @@ def _blame(t, core):
 
 
 @kernel
-def _finish(t, core, status, pc_step):
+def _finish(t: TileRecord, core: Int, status: Int, pc_step: Int) -> Any:
     """What follows from the status of an access or a slow instruction; returns what `advance` shall do."""
     if status == DONE:
         moment = np.int64(t.core_round[core])
@@ -124,7 +123,7 @@ def _finish(t, core, status, pc_step):
 
 
 @kernel
-def _end_request(t, core):
+def _end_request(t: TileRecord, core: Int) -> Any:
     """The NoC request that the core's store has started is over: so is the store, which was not refused before."""
     q = t.noc_request[t.core_request[core] - 1]
     t.core_request[core] = 0
@@ -138,7 +137,7 @@ def _end_request(t, core):
 
 
 @kernel(forceinline=True)  # like all parts of a turn: calls would cost a tenth
-def _end_of_turn(t, core):
+def _end_of_turn(t: TileRecord, core: Int) -> Any:
     """(round before which the core's turn ends, whether its next instruction is recorded)."""
     end = np.int64(t.round_goal)
     if t.interrupts != 0:
@@ -151,7 +150,7 @@ def _end_of_turn(t, core):
 
 
 @kernel(forceinline=True)
-def _after_run(t, table, core, reason, recording):
+def _after_run(t: TileRecord, table: Int, core: Int, reason: Int, recording: Int) -> Any:
     """What follows from why a core has left its loop; returns what `advance` shall do.
 
     Args:
@@ -178,7 +177,7 @@ def _after_run(t, table, core, reason, recording):
 
 
 @kernel(forceinline=True)
-def _begin_coprocessor(t):
+def _begin_coprocessor(t: TileRecord) -> Any:
     """The coprocessor's turn begins; returns (rounds that it may take, whether others look on)."""
     rounds = min(np.int64(t.round_goal) - 1, np.int64(t.round_horizon)) - np.int64(t.tensix_round) + 1
     looked_on = t.sleepers != 0
@@ -190,7 +189,7 @@ def _begin_coprocessor(t):
 
 
 @kernel(forceinline=True)
-def _words_on_the_way(t):
+def _words_on_the_way(t: TileRecord) -> Any:
     """Words between the cores and the gates: expanders take some without executing anything."""
     count = np.int64(0)
     for thread in range(THREADS):
@@ -200,7 +199,7 @@ def _words_on_the_way(t):
 
 
 @kernel(forceinline=True)
-def _end_coprocessor(t, status, moved, looked_on, on_the_way):
+def _end_coprocessor(t: TileRecord, status: Int, moved: Int, looked_on: Int, on_the_way: Int) -> Any:
     """The coprocessor has executed in `moved` rounds; returns what `advance` shall do.
 
     Args:
@@ -229,7 +228,7 @@ def _end_coprocessor(t, status, moved, looked_on, on_the_way):
 
 
 @kernel
-def _plain_turns(t, table, core):
+def _plain_turns(t: TileRecord, table: Int, core: Int) -> Any:
     """Turns of this core and others (tile/turns.py), and what follows from the end of the last one."""
     if not has_handler(table, RUN_TURNS):
         t.needs_place = RUN_TURNS
@@ -239,7 +238,7 @@ def _plain_turns(t, table, core):
 
 
 @kernel
-def _begin_clocks(t, clocks):
+def _begin_clocks(t: TileRecord, clocks: Int) -> None:
     """Let the goal be so many clocks away. Between calls the host, or another tile, may have changed anything."""
     moment = np.int64(t.round_goal)
     t.free_rounds = moment - t.clock  # words executed outside of the schedule have moved the clock, too
@@ -293,7 +292,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
     before_words, after_words = observer.before_words, observer.after_words
 
     @kernel
-    def turn_of_core(t, table, core, log):
+    def turn_of_core(t: TileRecord, table: Int, core: Int, log: Int) -> Any:
         if not has_handler(table, RUN_CORE):
             t.needs_place = RUN_CORE
             return NEEDS_HANDLER
@@ -328,7 +327,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
         return result
 
     @kernel
-    def turn_of_coprocessor(t, table, log):
+    def turn_of_coprocessor(t: TileRecord, table: Int, log: Int) -> AnyInt:
         """Let the coprocessor execute as far as it may: one round when others look on, else many."""
         rounds, looked_on = _begin_coprocessor(t)
         on_the_way = _words_on_the_way(t)
@@ -342,9 +341,9 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
         return _end_coprocessor(t, status, moved, looked_on, on_the_way)
 
     @kernel
-    def advance(t, table, by_rounds, log):
+    def advance(t: TileRecord, table: Int, by_rounds: Int, log: Int) -> Any:
         """Let every agent move up to `round_goal`."""
-        result = ADVANCED
+        result: Int = ADVANCED
         while result == ADVANCED:
             if is_full(log):
                 result = OBSERVER_FULL
@@ -365,7 +364,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
         return result
 
     @kernel
-    def move(t, table, how, log):
+    def move(t: TileRecord, table: Int, how: Int, log: Int) -> Any:
         begin(t, log)
         if how < 0:
             _begin_clocks(t, -how)
@@ -390,12 +389,12 @@ _plain: Final = make_schedule(NOBODY_LOOKS_AT_TILE, clock.run)
 turn_of_core, _move = _plain.turn_of_core, _plain.move
 
 
-def advance_tile_entry(t, table, how):
+def advance_tile_entry(t: TileRecord, table: Int, how: Int) -> AnyInt:
     """Advance a tile; `how` is one of the constants above."""
     return _move(t, table, how, NO_LOG)
 
 
-def settle_cores_entry(t, _table, _):
+def settle_cores_entry(t: TileRecord, _table: Int, _: Int) -> Int:
     """Let sleeping cores show where they stand now; for those who read their registers."""
     for core in range(CORES):
         if t.core_state[core] == ASLEEP:

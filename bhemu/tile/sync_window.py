@@ -4,11 +4,9 @@ For core B each 64 KiB is one PCBuf: to T0, T1, T2. A T core sees in the same pl
 of manual TTSync, and the eight semaphores.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from bhemu.machine.core_state import BLOCKED, RUNNING
 from bhemu.machine.device_state import PCBUF_WORDS
 from bhemu.machine.faults import DONE, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.sync import SEMAPHORE_TOP
 from bhemu.tile.in_flight import mop_is_done, thread_is_done
 from bhemu.tile.reset import agent_round
@@ -54,13 +53,13 @@ NOTHING_THERE: Final = tuple(
 
 
 @kernel
-def _override(t, thread):
+def _override(t: TileRecord, thread: Int) -> Int:
     """The thread's ten bits of the override register."""
     return np.int64(t.control_word[OVERRIDE_WORD]) >> (_OVERRIDE_STEP * thread)
 
 
 @kernel
-def _let_b_try_again(t):
+def _let_b_try_again(t: TileRecord) -> None:
     """A T core begins to wait in a pop, which core B may be waiting for; a wait is no event by itself."""
     if t.core_state[B] == BLOCKED:
         t.core_state[B] = RUNNING
@@ -68,7 +67,7 @@ def _let_b_try_again(t):
 
 
 @kernel
-def _pop(t, thread):
+def _pop(t: TileRecord, thread: Int) -> Any:
     """(status, value) of a pop by the T core of `thread` (K16)."""
     count = np.int64(t.pcbuf_count[thread])
     if count == 0:
@@ -88,7 +87,7 @@ def _pop(t, thread):
 
 
 @kernel
-def _load_of_b(t, thread):
+def _load_of_b(t: TileRecord, thread: Int) -> Any:
     """(status, value) of a load by core B: until the T core waits for more and its thread has nothing to do (K16)."""
     zero = np.int64(0)
     override = _override(t, thread)
@@ -100,7 +99,7 @@ def _load_of_b(t, thread):
 
 
 @kernel
-def sync_load(t, core, address):
+def sync_load(t: TileRecord, core: Int, address: Int) -> Any:
     """(status, value) of a load of a word by core B, T0, T1 or T2."""
     if core == B:
         return _load_of_b(t, (address - SYNC_BASE) // PCBUF_BYTES)
@@ -120,7 +119,7 @@ def sync_load(t, core, address):
 
 
 @kernel
-def _push(t, thread, value):
+def _push(t: TileRecord, thread: Int, value: Int) -> Any:
     """Status of a push by core B (K16)."""
     count = np.int64(t.pcbuf_count[thread])
     if count == PCBUF_WORDS:
@@ -132,7 +131,7 @@ def _push(t, thread, value):
 
 
 @kernel
-def sync_store(t, core, address, value):
+def sync_store(t: TileRecord, core: Int, address: Int, value: Int) -> Any:
     """Status of a store of a word; see `sync_load`."""
     if core == B:
         return _push(t, (address - SYNC_BASE) // PCBUF_BYTES, value)

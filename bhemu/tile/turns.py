@@ -3,17 +3,16 @@
 Cores that share memory take turns of a few instructions; how a turn begins and ends is then what takes the time.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from bhemu.machine.agents import CORES
 from bhemu.machine.core_state import RUNNING
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.riscv.execute import LIMIT, run_core
 from bhemu.riscv.poll import NOT_RECORDING
 
@@ -23,7 +22,7 @@ NOBODY: Final = -1
 
 
 @kernel
-def choose(t):
+def choose(t: TileRecord) -> Any:
     """The agent whose turn it is, or NOBODY before the goal; sets `round_horizon` for it."""
     found = NOBODY
     first = np.int64(t.round_goal)
@@ -46,14 +45,14 @@ def choose(t):
 
 
 @kernel
-def is_plain_turn(t, core):
+def is_plain_turn(t: TileRecord, core: Int) -> bool:
     """True when the core begins with a new instruction, is not watched or recorded, and no interrupt is raised."""
     watched = t.poll_steps[core] != NOT_RECORDING or t.debug_watch[core] != 0
     return not watched and t.interrupts == 0 and t.core_request[core] == 0
 
 
 @kernel
-def _next_in_last_round(t, core):
+def _next_in_last_round(t: TileRecord, core: Int) -> Any:
     """The core whose turn comes after that of `core` in the last round before the goal; NOBODY: see `choose`.
 
     `core` has had its turn there, so all agents before it have reached the goal, and no other one is in an earlier
@@ -66,7 +65,7 @@ def _next_in_last_round(t, core):
 
 
 @kernel
-def run_turns(t, core, cache):
+def run_turns(t: TileRecord, core: Int, cache: Int) -> Any:
     """Plain turns of cores from that of `core` on, as long as they end at their LIMIT.
 
     Returns why the last one ended (see `run_core`), which is that of core `turn_core`.
@@ -82,6 +81,6 @@ def run_turns(t, core, cache):
             return LIMIT
 
 
-def run_turns_entry(t, core, cache):
+def run_turns_entry(t: TileRecord, core: Int, cache: Int) -> AnyInt:
     """`run_turns` for the table of handlers."""
     return run_turns(t, core, cache)

@@ -20,6 +20,7 @@ from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE
 from bhemu.machine.faults import WAIT
+from bhemu.machine.types import AnyInt
 from bhemu.riscv.decode import new_code_cache
 from bhemu.tensix.coprocessor import Coprocessor, copy_table, ensure_place
 from bhemu.tensix.frontend.observer import NO_LOG
@@ -33,7 +34,7 @@ QUANTUM: Final = 1024
 WORTH_THREADS: Final = 20_000
 """Clocks of all tiles together in one call from which on it is worth while to start threads."""
 
-_FUNCTIONS: Final[dict[str, tuple[Callable[..., int], int]]] = {
+_FUNCTIONS: Final[dict[str, tuple[Callable[..., AnyInt], int]]] = {
     "chip_clock": (clock_entry, 2),
     "chip_touch": (touch_entry, 2),
     "chip_help": (help_entry, 2),

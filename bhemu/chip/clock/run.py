@@ -14,11 +14,9 @@ The quantum is a quarter of the time since another tile or the host last changed
 `chip.quantum`; with 1 the order is exact to the clock.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -31,6 +29,7 @@ from bhemu.machine.core_state import RUNNING
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE, call_handler, has_handler, place_value
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import offset_of
+from bhemu.machine.types import AnyInt, ChipRecord, Int, TileRecord
 from bhemu.riscv.execute import LIMIT
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tensix.frontend.run import OBSERVER_FULL
@@ -56,7 +55,7 @@ _QUIET: Final = 4
 
 
 @kernel
-def _runs(t):
+def _runs(t: TileRecord) -> Any:
     """(how many agents of a tile are running, the last of them)."""
     count, found = 0, NOBODY
     for core in range(CORES):
@@ -70,7 +69,7 @@ def _runs(t):
 
 
 @kernel
-def _advance(chip, table, index, t, how):
+def _advance(chip: ChipRecord, table: Int, index: Int, t: TileRecord, how: Int) -> AnyInt:
     """Let a tile move; one that is looked at moves by the schedule of its observer."""
     log = np.int64(chip.observer[index])
     if log == NO_LOG:
@@ -79,7 +78,7 @@ def _advance(chip, table, index, t, how):
 
 
 @kernel
-def _stop_in_midst(chip, index, t, status):
+def _stop_in_midst(chip: ChipRecord, index: Int, t: TileRecord, status: Int) -> None:
     """A tile cannot go on by itself: it asks for a handler, for a NoC request, or has to refuse something."""
     chip.status[index] = np.uint8(status)
     if status == NOC_REQUEST:
@@ -96,7 +95,7 @@ def _stop_in_midst(chip, index, t, status):
 
 
 @kernel
-def _wind_back(chip, index, t):
+def _wind_back(chip: ChipRecord, index: Int, t: TileRecord) -> None:
     """Nobody in a tile can move: its time is when something happened last, so that a change finds it exactly then."""
     moment = np.int64(t.tensix_round)
     for core in range(CORES):
@@ -109,7 +108,7 @@ def _wind_back(chip, index, t):
 
 
 @kernel
-def run_tile(chip, table, index, goal):
+def run_tile(chip: ChipRecord, table: Int, index: Int, goal: Int) -> None:
     """Let a tile run up to a clock; what it needs from the host stands in `status`. Touches no other tile."""
     t = tile_of(chip, index)
     how = np.int64(GO_ON)
@@ -138,7 +137,7 @@ def run_tile(chip, table, index, goal):
 
 
 @kernel
-def _forget_idle(chip):
+def _forget_idle(chip: ChipRecord) -> None:
     """Tiles in which nothing can move are no longer visited."""
     kept = 0
     for k in range(chip.active_count):
@@ -153,7 +152,7 @@ def _forget_idle(chip):
 
 
 @kernel
-def _first(chip):
+def _first(chip: ChipRecord) -> Any:
     """(clock of the tile that is farthest behind, how many are, clock of the next, whether all can go on, any waits).
 
     Clocks are the end where nobody is behind.
@@ -179,7 +178,7 @@ def _first(chip):
 
 
 @kernel
-def _in_order(chip, table, first, goal):
+def _in_order(chip: ChipRecord, table: Int, first: Int, goal: Int) -> Int:
     """The tiles at clock `first` run up to `goal`, one after the other; returns the status that stops them.
 
     Args:
@@ -200,7 +199,7 @@ def _in_order(chip, table, first, goal):
 
 
 @kernel
-def _run_ahead(chip, table, k):
+def _run_ahead(chip: ChipRecord, table: Int, k: Int) -> None:
     """The tile at a place of the order runs up to the goal that all share."""
     index = chip.order[k]
     if chip.local[index] < chip.share_goal:
@@ -208,7 +207,7 @@ def _run_ahead(chip, table, k):
 
 
 @kernel
-def _take_part(chip, table):
+def _take_part(chip: ChipRecord, table: Int) -> None:
     """Run tiles of a share of work until none is left."""
     while True:
         k = fetch_add(chip.address + _NEXT, 1)
@@ -219,7 +218,7 @@ def _take_part(chip, table):
 
 
 @kernel
-def _all_ahead(chip, table, goal):
+def _all_ahead(chip: ChipRecord, table: Int, goal: Int) -> None:
     """All tiles run up to a goal, independently of each other."""
     chip.share_goal = goal
     if chip.threads <= 1:
@@ -237,7 +236,7 @@ def _all_ahead(chip, table, goal):
 
 
 @kernel
-def _find_lone_core(t, table):
+def _find_lone_core(t: TileRecord, table: Int) -> Int:
     """1 + the core that runs alone in a tile, its turns being plain; 0: there is more to do."""
     count, core = _runs(t)
     if count != 1 or core == COPROCESSOR or not is_plain_turn(t, core) or not has_handler(table, RUN_CORE):
@@ -246,7 +245,7 @@ def _find_lone_core(t, table):
 
 
 @kernel
-def _run_lone_core(chip, table):
+def _run_lone_core(chip: ChipRecord, table: Int) -> bool:
     """Clocks of the only core that runs in the only tile that moves; False when there is more to do.
 
     As long as it only reaches its limit it stays the only one, unless somebody else touches the tile.
@@ -280,7 +279,7 @@ def _run_lone_core(chip, table):
 
 
 @kernel
-def move(chip, table):
+def move(chip: ChipRecord, table: Int) -> Any:
     """Let all tiles move up to `chip.end`.
 
     Returns:
@@ -312,13 +311,13 @@ def move(chip, table):
             return status
 
 
-def touch_entry(chip, index, clock):
+def touch_entry(chip: ChipRecord, index: Int, clock: Int) -> Int:
     """`touch` for the host."""
     touch(chip, index, clock)
     return 0
 
 
-def help_entry(chip, table, begun):
+def help_entry(chip: ChipRecord, table: Int, begun: Int) -> Int:
     """Take part in the work of another thread until it says that no more comes.
 
     Args:
@@ -334,7 +333,7 @@ def help_entry(chip, table, begun):
         _take_part(chip, table)
 
 
-def clock_entry(chip, table, clocks):
+def clock_entry(chip: ChipRecord, table: Int, clocks: Int) -> AnyInt:
     """Let clocks pass (0: go on with what is left); see `move`."""
     if clocks > 0:
         chip.end = chip.time + clocks

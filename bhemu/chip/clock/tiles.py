@@ -1,7 +1,5 @@
 """The tiles of a chip as compiled code finds and changes them."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
-
 from __future__ import annotations
 
 from typing import Any, Final
@@ -13,6 +11,7 @@ from bhemu.chip.state import tile_at
 from bhemu.machine.core_state import HALTED, IN_RESET
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import TILE, offset_of
+from bhemu.machine.types import AnyInt, ChipRecord, Int, TileRecord
 
 MIDST: Final = 0x80
 """Bit of a tile's status: it is blocked on a NoC request, in round `moment` of clock `local`."""
@@ -25,13 +24,13 @@ _L1: Final = offset_of(TILE, "l1")
 
 
 @kernel
-def tile_of(chip, index):
+def tile_of(chip: ChipRecord, index: Int) -> TileRecord:
     """The record of a tile."""
-    return tile_at(chip.tiles + index * _TILE_BYTES)
+    return tile_at(chip.tiles + index * _TILE_BYTES)  # type: ignore[no-any-return]  # an intrinsic
 
 
 @kernel
-def l1_address(chip, index):
+def l1_address(chip: ChipRecord, index: Int) -> AnyInt:
     """Where a tile's L1 is in this process."""
     return chip.tiles + index * _TILE_BYTES + _L1
 
@@ -46,7 +45,7 @@ def can_react(t: Any) -> bool:
 
 
 @kernel
-def touch(chip, index, clock):
+def touch(chip: ChipRecord, index: Int, clock: Int) -> None:
     """Before a tile is changed: bring it to a clock; it moves from then on."""
     t = tile_of(chip, index)
     if chip.active[index] == 0:
@@ -70,7 +69,7 @@ def touch(chip, index, clock):
 
 
 @kernel
-def touch_by(chip, index, other, in_turn):
+def touch_by(chip: ChipRecord, index: Int, other: Int, in_turn: Int) -> None:
     """Before tile `other` is changed by tile `index`, in the turn of one of its agents or (0) between two clocks."""
     if in_turn != 0:
         touch(chip, other, chip.local[index] + (1 if other < index else 0))
@@ -79,7 +78,7 @@ def touch_by(chip, index, other, in_turn):
 
 
 @kernel
-def before_write(chip, index, other, target, in_turn):
+def before_write(chip: ChipRecord, index: Int, other: Int, target: TileRecord, in_turn: Int) -> None:
     """The same for L1 of `target`, tile `other`, alone: a tile that cannot react to the change need not move."""
     if other != index and (chip.active[other] != 0 or can_react(target)):
         touch_by(chip, index, other, in_turn)

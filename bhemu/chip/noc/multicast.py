@@ -5,8 +5,6 @@ where they describe the same fields of an L2CPU's windows. All coordinates are t
 a corner is x << X_LSB | y.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -17,6 +15,7 @@ from bhemu.chip.coordinates import HEIGHT, WIDTH
 from bhemu.chip.state import X_LSB
 from bhemu.machine.device_state import ROUTER_CFG_1, ROUTER_CFG_3
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Bool, Int, NocRequestRecord, TileRecord
 
 INCLUDE_SOURCE: Final = 1 << 17
 """Bit of CTRL: a multicast goes to its sender, too (N14)."""
@@ -34,25 +33,25 @@ _COORDINATE: Final = 63
 
 
 @kernel
-def _from(start, position, size):
+def _from(start: Int, position: Int, size: Int) -> Int:
     """Steps in the direction of the NoC, over the edge when a position is behind the start."""
     return position - start if position >= start else position - start + size
 
 
 @kernel
-def distance_to(first, x, y):
+def distance_to(first: Int, x: Int, y: Int) -> Int:
     """Place in the order in which a multicast from a corner passes its rectangle, row by row."""
     return _from(first & 0xFF, y, HEIGHT) * WIDTH + _from(first >> X_LSB, x, WIDTH)
 
 
 @kernel
-def runs_over_the_edge(first, last):
+def runs_over_the_edge(first: Int, last: Int) -> Bool:
     """The rectangle begins behind its end in some direction."""
     return (first >> X_LSB) > (last >> X_LSB) or (first & 0xFF) > (last & 0xFF)
 
 
 @kernel
-def is_known_exclusion(word, first, last):
+def is_known_exclusion(word: Int, first: Int, last: Int) -> bool:
     """True when sources tell what BRCST_EXCLUDE leaves out of a rectangle."""
     if word & (STRIDES | DESTINATIONS):
         return False
@@ -60,7 +59,7 @@ def is_known_exclusion(word, first, last):
 
 
 @kernel
-def reaches(t, request, first, last, x, y):
+def reaches(t: TileRecord, request: NocRequestRecord, first: Int, last: Int, x: Int, y: Int) -> bool:
     """True when a multicast of a tile goes to a place: inside its rectangle, in a column and row that take multicasts.
 
     Which ones do is read in the sender's registers, as the official simulator does; firmware writes the same to all.

@@ -3,11 +3,9 @@
 What is sound is carried out here. The reasons for a refusal, and nodes that only Python has, are in network.py.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,6 +22,7 @@ from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice
 from bhemu.machine.kernel import kernel
 from bhemu.machine.noc_state import ENDED, NOC_REQUEST
 from bhemu.machine.state import L1_SIZE, TILE, offset_of
+from bhemu.machine.types import AnyInt, Bool, ChipRecord, Int, NocRequestRecord, TileRecord
 from bhemu.tile.noc import request as q
 from bhemu.tile.noc.atomic import apply_atomic
 from bhemu.tile.noc.transfer import count_at_target
@@ -38,7 +37,7 @@ _WORD: Final = offset_of(TILE, "noc_request") + offset_of(NOC_REQUEST, "word")
 
 
 @kernel
-def _mirrored(place, noc):
+def _mirrored(place: Int, noc: Int) -> Any:
     """Physical place (x << 8 | y) of raw coordinates of a NoC, and back (N1)."""
     if noc == 0:
         return place
@@ -46,7 +45,7 @@ def _mirrored(place, noc):
 
 
 @kernel
-def _place(chip, noc, coordinate, raw):
+def _place(chip: ChipRecord, noc: Int, coordinate: Int, raw: Int) -> Int:
     """Physical place of the other end, or of a multicast's corner; _NOWHERE where network.py has to look."""
     x, y = coordinate & _COORDINATE, (coordinate >> 6) & _COORDINATE
     if x >= PLACES or y >= PLACES:
@@ -64,7 +63,7 @@ def _place(chip, noc, coordinate, raw):
 
 
 @kernel
-def _has(node, register, address, size):
+def _has(node: Int, register: Int, address: Int, size: Int) -> Bool:
     """True when a Tensix tile or a DRAM channel has bytes at an address; registers of a tile are whole words."""
     if register:
         return size == q.WORD and (address & (q.WORD - 1)) == 0
@@ -72,7 +71,7 @@ def _has(node, register, address, size):
 
 
 @kernel
-def _is_sound_copy(request, node):
+def _is_sound_copy(request: NocRequestRecord, node: Int) -> bool:
     """A read or write between the own tile and a node (N17 to N19)."""
     source, target, size = np.int64(request.source), np.int64(request.target), np.int64(request.byte_count)
     if size <= 0 or size > q.LONGEST_PACKET:
@@ -94,7 +93,7 @@ def _is_sound_copy(request, node):
 
 
 @kernel
-def _is_sound(t, request, node):
+def _is_sound(t: TileRecord, request: NocRequestRecord, node: Int) -> Bool:
     """True when nothing speaks against a request to a Tensix tile or a DRAM channel."""
     target, back = np.int64(request.target), np.int64(request.result)
     if request.kind == q.INLINE:
@@ -112,7 +111,7 @@ def _is_sound(t, request, node):
 
 
 @kernel
-def _dram_ready(chip, channel, address, size):
+def _dram_ready(chip: ChipRecord, channel: Int, address: Int, size: Int) -> bool:
     """True when all pages exist."""
     for page in range(address >> PAGE_BITS, ((address + size - 1) >> PAGE_BITS) + 1):
         if chip.page[channel, page] == 0:
@@ -121,7 +120,7 @@ def _dram_ready(chip, channel, address, size):
 
 
 @kernel
-def _copy_dram(chip, channel, address, local, size, writes):
+def _copy_dram(chip: ChipRecord, channel: Int, address: Int, local: Int, size: Int, writes: Int) -> None:
     """Bytes between DRAM and an address in this process."""
     while size > 0:
         start = address & (PAGE - 1)
@@ -137,7 +136,7 @@ def _copy_dram(chip, channel, address, local, size, writes):
 
 
 @kernel
-def _register(chip, index, other, place, address, value, in_turn):
+def _register(chip: ChipRecord, index: Int, other: Int, place: Int, address: Int, value: Int, in_turn: Int) -> Any:
     """(status, value) of an access to a register of a tile, the own one in the turn that is in progress."""
     t = tile_of(chip, other)
     if other != index:
@@ -155,7 +154,7 @@ def _register(chip, index, other, place, address, value, in_turn):
 
 
 @kernel
-def _selects(request, i):
+def _selects(request: NocRequestRecord, i: Int) -> AnyInt:
     """True when AT_LEN_BE selects byte i of the block: by 64 bits, in an inline write by either half of 32 (N16)."""
     if request.kind == q.INLINE:
         return ((request.length | request.length >> q.BLOCK) >> i) & 1
@@ -163,7 +162,7 @@ def _selects(request, i):
 
 
 @kernel
-def _write_dram(chip, request, channel, source):
+def _write_dram(chip: ChipRecord, request: NocRequestRecord, channel: Int, source: Int) -> Int:
     """Status of a write or inline write to DRAM, from an address in this process; LEFT: it has no pages there yet."""
     whole = request.kind == q.WRITE and request.masked == 0
     to = np.int64(request.target) if whole else request.target & ~(q.BLOCK - 1)
@@ -181,7 +180,9 @@ def _write_dram(chip, request, channel, source):
 
 
 @kernel
-def _write_tile(chip, index, request, other, target, source, in_turn):
+def _write_tile(
+    chip: ChipRecord, index: Int, request: NocRequestRecord, other: Int, target: TileRecord, source: Int, in_turn: Int
+) -> AnyInt:
     """Status of a write or inline write at one tile, from an address in this process."""
     if request.to_register != 0:
         return _register(chip, index, other, DEVICE_STORE, request.target, request.word, in_turn)[0]
@@ -199,10 +200,12 @@ def _write_tile(chip, index, request, other, target, source, in_turn):
 
 
 @kernel
-def _change_tile(chip, index, t, request, other, source, in_turn):
+def _change_tile(
+    chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord, other: Int, source: Int, in_turn: Int
+) -> Any:
     """Status of a write, inline write or atomic at one tile, which counts it."""
     target = tile_of(chip, other)
-    status = np.int64(DONE)
+    status: Int = np.int64(DONE)
     if request.kind == q.ATOMIC:
         before_write(chip, index, other, target, in_turn)
         old = apply_atomic(target, request.target, request.length & q.ADDRESS_BITS, request.operand)
@@ -217,7 +220,9 @@ def _change_tile(chip, index, t, request, other, source, in_turn):
 
 
 @kernel
-def _read(chip, index, request, node, other, word, in_turn):
+def _read(
+    chip: ChipRecord, index: Int, request: NocRequestRecord, node: Int, other: Int, word: Int, in_turn: Int
+) -> Any:
     """Status of a read; `word` is the address in this process of `request.word`."""
     to = l1_address(chip, index) + request.target
     into_register = request.to_register != 0
@@ -248,7 +253,9 @@ def _read(chip, index, request, node, other, word, in_turn):
 
 
 @kernel
-def _multicast(chip, index, request, first, last, source, in_turn):
+def _multicast(
+    chip: ChipRecord, index: Int, request: NocRequestRecord, first: Int, last: Int, source: Int, in_turn: Int
+) -> Any:
     """Look at the nodes of a multicast's rectangle in the order of tiles, or let all its tiles have it.
 
     Args:
@@ -262,6 +269,7 @@ def _multicast(chip, index, request, first, last, source, in_turn):
     t = tile_of(chip, index)
     include = (request.control & INCLUDE_SOURCE) != 0
     in_order = request.kind == q.ATOMIC or request.to_register != 0
+    way: Int
     count, way = 0, WIDTH * HEIGHT
     own = False
     for y in range(HEIGHT):
@@ -294,7 +302,7 @@ def _multicast(chip, index, request, first, last, source, in_turn):
 
 
 @kernel
-def _survey(chip, index, request, start, end):
+def _survey(chip: ChipRecord, index: Int, request: NocRequestRecord, start: Int, end: Int) -> Bool:
     """True when a multicast can go where it shall; `start` and `end` are the physical places of its corners."""
     first, last = _mirrored(start, request.noc), _mirrored(end, request.noc)
     chip.noc_first = chip.noc_bad = _NOWHERE
@@ -310,13 +318,13 @@ def _survey(chip, index, request, start, end):
 
 
 @kernel
-def _carry(chip, index, t, number, in_turn):
+def _carry(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn: Int) -> Any:
     """Status with which a request of tile `index`, whose record is `t`, has ended; others: see `carry_out_entry`."""
     request = t.noc_request[number]
     end = _place(chip, request.noc, request.other, request.end)
     if end == _NOWHERE:
         return np.int64(LEFT)
-    start = np.int64(_NOWHERE)
+    start: Int = np.int64(_NOWHERE)
     multicast = (request.control & q.MULTICAST_BIT) != 0
     if multicast:
         start = _place(chip, request.noc, request.other >> q.CORNER_LSB, request.start)
@@ -355,7 +363,7 @@ def _carry(chip, index, t, number, in_turn):
 
 
 @kernel
-def carry_out(chip, index):
+def carry_out(chip: ChipRecord, index: Int) -> bool:
     """Carry out the pending request of a tile whose turn it is; False when Python has to (clock/clocks.py)."""
     t = tile_of(chip, index)
     request = t.noc_request[t.noc_pending - 1]
@@ -377,7 +385,7 @@ def carry_out(chip, index):
     return True
 
 
-def carry_out_entry(chip, index, number, in_turn):
+def carry_out_entry(chip: ChipRecord, index: Int, number: Int, in_turn: Int) -> AnyInt:
     """Carry out a request of a tile.
 
     Args:

@@ -3,8 +3,6 @@
 What is not decided here - registers, multicasts, whatever is refused - is left to chip/pcie/bars.py.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -32,6 +30,7 @@ from bhemu.chip.pcie.windows import (
 from bhemu.chip.state import CHIP, PLACES
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE, offset_of
+from bhemu.machine.types import AnyInt, ChipRecord, Int
 
 # What a window shows
 UNKNOWN: Final = 0
@@ -43,7 +42,7 @@ _WORDS_OFFSET: Final = offset_of(CHIP, "window_words")
 
 
 @kernel
-def _decode(chip, number):
+def _decode(chip: ChipRecord, number: Int) -> None:
     """Look at a window's entry."""
     low = np.int64(chip.window_words[number, 0])
     middle = np.int64(chip.window_words[number, 1])
@@ -62,7 +61,7 @@ def _decode(chip, number):
 
 
 @kernel
-def find(chip, paddr, size, writes):
+def find(chip: ChipRecord, paddr: Int, size: Int, writes: Int) -> AnyInt:
     """Address in this process of `size` bytes at a physical address in a BAR; 0 where chip/pcie/bars.py has to look.
 
     Args:
@@ -103,6 +102,6 @@ def find(chip, paddr, size, writes):
     return np.int64(0)
 
 
-def find_entry(chip, paddr, size, writes):
+def find_entry(chip: ChipRecord, paddr: Int, size: Int, writes: Int) -> AnyInt:
     """`find` for the C library."""
     return find(chip, paddr, size, writes)

@@ -4,8 +4,6 @@ Which window an address lies in and what an entry's bits are is said here alone:
 as plain Python for `window_at`, `decode` and `encode`.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from typing import Any, Final
 
 from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int
 
 WINDOWS: Final = 210
 FIRST_LARGE: Final = 202
@@ -44,7 +43,7 @@ NOT_UNICAST: Final = ~((1 << _START_X) - 1 | 1 << _NOC | 3 << ORDERING_LSB)
 
 
 @kernel
-def window_of(paddr):
+def window_of(paddr: Int) -> Any:
     """Number of the window that holds a physical address; NO_WINDOW where there is none."""
     if paddr >= BAR0 and paddr < SMALL_WINDOWS_END:
         return (paddr - BAR0) >> SMALL_BITS
@@ -54,13 +53,13 @@ def window_of(paddr):
 
 
 @kernel
-def window_bytes(number):
+def window_bytes(number: Int) -> Int:
     """How much a window shows."""
     return 1 << (SMALL_BITS if number < FIRST_LARGE else LARGE_BITS)
 
 
 @kernel
-def base_of(number, low, middle):
+def base_of(number: Int, low: Int, middle: Int) -> Int:
     """Address in the tile of a window's first byte, of the first two words of its entry; from 2**63 on negative."""
     if number < FIRST_LARGE:
         return (low | ((middle & ((1 << (_SMALL_ADDRESS_BITS - 32)) - 1)) << 32)) << SMALL_BITS
@@ -68,7 +67,7 @@ def base_of(number, low, middle):
 
 
 @kernel
-def fields_of(number, middle, high):
+def fields_of(number: Int, middle: Int, high: Int) -> Int:
     """The bits above the address, of the last two words of an entry."""
     if number < FIRST_LARGE:
         return (middle >> (_SMALL_ADDRESS_BITS - 32)) | (high << (64 - _SMALL_ADDRESS_BITS))
@@ -76,7 +75,7 @@ def fields_of(number, middle, high):
 
 
 @kernel
-def end_of(fields):
+def end_of(fields: Int) -> Any:
     """(x, y) of the tile, or of a multicast's second corner."""
     return fields & COORDINATE, (fields >> _END_Y) & COORDINATE
 

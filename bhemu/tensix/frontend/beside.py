@@ -3,10 +3,11 @@
 This is one function with a place of its own in the table of handlers. Programs without macros never compile it.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
+from typing import Any
+
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tensix.frontend.run import fetch_plain, issue, make_cycle_beside
 from bhemu.tensix.vector.cycle import begin, end
@@ -15,7 +16,7 @@ from bhemu.tensix.vector_queue import BEGIN, END
 _cycle = make_cycle_beside(issue, fetch_plain, begin, end)
 
 
-def beside_entry(t, step, table):
+def beside_entry(t: TileRecord, step: Int, table: Any) -> AnyInt:
     """A cycle of the thread `step`, of all threads, or of none (`make_cycle_beside`); or its begin or end alone."""
     if step == BEGIN:
         return begin(t, table)

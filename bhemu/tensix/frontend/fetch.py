@@ -1,7 +1,5 @@
 """FIFO, MOP expander and REPLAY expander: how the next word of a thread reaches its wait gate (math Y1 to Y9)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -11,6 +9,7 @@ import numpy as np
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_PUSH_LIMIT, FIFO_SLOTS, READY_SLOTS
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.tensix.frontend.mop import NO_WORD, NOP_OPCODE, mop_next, mop_start
 
 NOP_WORD: Final = NOP_OPCODE << 24
@@ -25,7 +24,7 @@ LOAD_LSB: Final = _REPLAY["load_mode"].lsb
 
 
 @kernel
-def append(t, thread, word, line):
+def append(t: TileRecord, thread: Int, word: Int, line: Int) -> None:
     """Append a word to the thread's first FIFO, which has a slot for it."""
     count = np.int64(t.fifo_count[thread])
     at = (np.int64(t.fifo_head[thread]) + count) % FIFO_SLOTS
@@ -35,7 +34,7 @@ def append(t, thread, word, line):
 
 
 @kernel
-def fifo_push(t, thread, word, line):
+def fifo_push(t: TileRecord, thread: Int, word: Int, line: Int) -> bool:
     """Append a word to the thread's first FIFO; False when it must wait (Y3)."""
     if t.fifo_count[thread] > FIFO_PUSH_LIMIT:
         return False
@@ -46,7 +45,7 @@ def fifo_push(t, thread, word, line):
 
 
 @kernel
-def side_push(t, thread, word, line):
+def side_push(t: TileRecord, thread: Int, word: Int, line: Int) -> bool:
     """Append a word of core B to the thread's queue behind the MOP expander; False when it must wait (Y2, K2)."""
     count = np.int64(t.side_count[thread])
     if count > FIFO_PUSH_LIMIT:
@@ -61,7 +60,7 @@ def side_push(t, thread, word, line):
 
 
 @kernel
-def is_drained(t, thread):
+def is_drained(t: TileRecord, thread: Int) -> Bool:
     """True when no instruction of the thread is queued, being expanded, or at its gate; a wait may be latched."""
     return (
         t.fifo_count[thread] == 0
@@ -74,20 +73,20 @@ def is_drained(t, thread):
 
 
 @kernel
-def is_idle(t, thread):
+def is_idle(t: TileRecord, thread: Int) -> Bool:
     """`is_drained`, and no wait is latched."""
     return is_drained(t, thread) and t.wait_word[thread] == 0
 
 
 @kernel
-def _to_gate(t, thread, word, line):
+def _to_gate(t: TileRecord, thread: Int, word: Int, line: Int) -> None:
     t.gate_word[thread] = np.uint32(word)
     t.gate_line[thread] = line
     t.gate_full[thread] = 1
 
 
 @kernel
-def _expand_ahead(t, thread):
+def _expand_ahead(t: TileRecord, thread: Int) -> None:
     """Take all that the queue behind the expanders can hold through them; NOP is dropped there (tile E43)."""
     full, gate_word, gate_line = t.gate_full[thread], t.gate_word[thread], t.gate_line[thread]
     while t.ready_count[thread] < READY_SLOTS and expand(t, thread):
@@ -103,13 +102,13 @@ def _expand_ahead(t, thread):
 
 
 @kernel
-def ready_words(t, thread):
+def ready_words(t: TileRecord, thread: Int) -> Int:
     """Words in the official simulator's queue: that at the gate, or one whose wait is latched, stands there, too."""
     return np.int64(t.ready_count[thread]) + (1 if t.gate_full[thread] != 0 or t.wait_word[thread] != 0 else 0)
 
 
 @kernel
-def fetch_ready(t, thread):
+def fetch_ready(t: TileRecord, thread: Int) -> bool:
     """`expand`, from the queue behind the expanders that the official simulator has (tile E43)."""
     if t.ready_count[thread] == 0:
         _expand_ahead(t, thread)
@@ -123,7 +122,7 @@ def fetch_ready(t, thread):
 
 
 @kernel(forceinline=True)  # into the clock's loop: as a call it takes half as long again as a scalar instruction
-def expand(t, thread):
+def expand(t: TileRecord, thread: Int) -> bool:
     """Bring the next word to the gate, through both expanders; False when the thread has nothing to do."""
     while True:
         if (
@@ -136,7 +135,7 @@ def expand(t, thread):
             return True
         if t.side_count[thread] > 0 and t.mop_active[thread] == 0:  # Y2: core B's words enter behind the MOP expander
             head = np.int64(t.side_head[thread])
-            word = np.int64(t.side_word[thread, head])
+            word: Int = np.int64(t.side_word[thread, head])
             line = t.side_line[thread, head]
             t.side_head[thread] = (head + 1) % FIFO_SLOTS
             t.side_count[thread] -= 1
@@ -171,7 +170,7 @@ def expand(t, thread):
                 continue
         elif (word >> 24) == REPLAY:
             start = (word >> START_LSB) & 31
-            length = (word >> LENGTH_LSB) & 31
+            length: Int = (word >> LENGTH_LSB) & 31
             if length == 0:
                 length = 32
             if (word >> LOAD_LSB) & 1:
@@ -189,7 +188,7 @@ def expand(t, thread):
 
 
 @kernel
-def fetch(t, thread):
+def fetch(t: TileRecord, thread: Int) -> bool:
     """Bring the next word to the gate, in the order of queues that the tile has."""
     if t.simulator_order != 0:
         return fetch_ready(t, thread)

@@ -1,7 +1,5 @@
 """The wait gate: one latched wait a thread, which words it holds, and when it is over (math Y10, Y11)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Any, Final
@@ -12,6 +10,7 @@ from bhemu.isa.instructions import BY_OPCODE, INSTRUCTIONS
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import thread_field
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.tensix.vector_queue import is_busy
 
 STALLWAIT: Final = INSTRUCTIONS["STALLWAIT"].opcode
@@ -62,7 +61,7 @@ ON_MAX: Final = 2
 
 
 @kernel
-def stall_conditions_left(t, conditions):
+def stall_conditions_left(t: TileRecord, conditions: Int) -> Int:
     """The selected STALLWAIT conditions that still hold the wait, as a mask."""
     if conditions == 0:
         conditions = DEFAULT_CONDITIONS
@@ -81,7 +80,7 @@ def stall_conditions_left(t, conditions):
 
 
 @kernel
-def semaphores_left(t, selected, condition):
+def semaphores_left(t: TileRecord, selected: Int, condition: Int) -> Int:
     """The selected semaphores that still hold a SEMWAIT, as a mask (Y11a)."""
     left = 0
     for i in range(8):
@@ -93,7 +92,7 @@ def semaphores_left(t, selected, condition):
 
 
 @kernel
-def wait_left(t, thread):
+def wait_left(t: TileRecord, thread: Int) -> Int:
     """What still holds the latched wait, as a mask: of a STALLWAIT's conditions or a SEMWAIT's semaphores; or 1."""
     word = np.int64(t.wait_word[thread])
     opcode = word >> 24
@@ -106,12 +105,12 @@ def wait_left(t, thread):
 
 
 @kernel
-def wait_is_over(t, thread):
+def wait_is_over(t: TileRecord, thread: Int) -> bool:
     """True when every selected condition of the latched wait holds in this cycle."""
     return wait_left(t, thread) == 0
 
 
-def wait_left_entry(t, thread, _):
+def wait_left_entry(t: TileRecord, thread: Int, _: Int) -> Int:
     """`wait_left` for `compile_entry`."""
     return np.int64(wait_left(t, thread))
 
@@ -122,7 +121,7 @@ _STREAM_ID: Final = thread_register("STREAM_ID_SYNC_SEC0_BankSel")
 
 
 @kernel
-def stream_reached(t, thread, word):
+def stream_reached(t: TileRecord, thread: Int, word: Int) -> Bool:
     """Y11c: the stream's phase (condition 0) or message count (condition 1) has reached the target."""
     by_messages = (word >> _STREAM_CONDITION[0]) & _STREAM_CONDITION[1]
     high = thread_field(t, thread, _MESSAGES_HIGH) if by_messages else thread_field(t, thread, _PHASE_HIGH)
@@ -134,14 +133,14 @@ def stream_reached(t, thread, word):
 
 
 @kernel
-def block_mask(wait):
+def block_mask(wait: Int) -> Int:
     """Block mask of a latched wait word."""
     mask = (wait >> 15) & 0x1FF
     return mask if mask != 0 else DEFAULT_BLOCK
 
 
 @kernel
-def is_held(wait, opcode):
+def is_held(wait: Int, opcode: Int) -> Bool:
     """True when the latched wait holds words of this opcode."""
     mask = block_mask(wait)
     classes = CLASSES[opcode]

@@ -3,8 +3,6 @@
 MopCfg is sampled while expanding, a word at a time, as the hardware does.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -12,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, TileRecord
 
 NOP_OPCODE: Final = 0x02
 
@@ -52,12 +51,12 @@ NO_WORD: Final = -1
 
 
 @kernel
-def is_nop(word):
+def is_nop(word: Int) -> bool:
     return (word >> 24) == NOP_OPCODE
 
 
 @kernel
-def mop_start(t, thread, word, line):
+def mop_start(t: TileRecord, thread: Int, word: Int, line: Int) -> None:
     """Begin to expand a MOP word."""
     t.mop_word[thread] = np.uint32(word)
     t.mop_line[thread] = line
@@ -66,7 +65,7 @@ def mop_start(t, thread, word, line):
     t.mop_outer[thread] = 0
     if (word >> 23) & 1:
         t.mop_active[thread] = TEMPLATE1
-        outer = np.int64(t.mop_config[thread, OUTER]) & LENGTH_MASK
+        outer: Int = np.int64(t.mop_config[thread, OUTER]) & LENGTH_MASK
         inner = np.int64(t.mop_config[thread, INNER]) & LENGTH_MASK
         if (
             outer == 1
@@ -81,7 +80,7 @@ def mop_start(t, thread, word, line):
 
 
 @kernel
-def mop_next(t, thread):
+def mop_next(t: TileRecord, thread: Int) -> Int:
     """The next word of the expansion, or NO_WORD when it has ended (the expander is then idle)."""
     if t.mop_active[thread] == TEMPLATE0:
         return _template0(t, thread)
@@ -89,7 +88,7 @@ def mop_next(t, thread):
 
 
 @kernel
-def _template0(t, thread):
+def _template0(t: TileRecord, thread: Int) -> Int:
     """Y7: pass i takes bit i of the mask; phases 0 A0, 1..3 A1..A3, 4 B, or 0 skip A0, 4 skip B."""
     word = np.int64(t.mop_word[thread])
     last = (word >> 16) & 0x7F
@@ -98,7 +97,7 @@ def _template0(t, thread):
     has_b = flags & 1
     has_a123 = (flags >> 1) & 1
     i = np.int64(t.mop_inner[thread])
-    phase = np.int64(t.mop_phase[thread])
+    phase: Int = np.int64(t.mop_phase[thread])
     if i > last:
         t.mop_active[thread] = IDLE
         return np.int64(NO_WORD)
@@ -124,7 +123,7 @@ def _template0(t, thread):
 
 
 @kernel
-def _template1(t, thread):
+def _template1(t: TileRecord, thread: Int) -> Int:
     """Y8: each outer pass is start, the body, end0, end1; `mop_outer` counts the passes that are left."""
     config = t.mop_config
     loop1 = np.int64(config[thread, LOOP1])

@@ -4,14 +4,13 @@ An observer is a set of kernels and a buffer of the host, whose address they get
 not change it.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Final
 
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, TileRecord
 
 NO_LOG: Final = 0
 """In the place of a buffer when there is no observer."""
@@ -37,23 +36,23 @@ class WordObserver:
 
 
 @kernel(forceinline=True)
-def never_full(log):
+def never_full(log: Int) -> bool:
     """There is no buffer."""
     return False
 
 
 @kernel(forceinline=True)
-def _ignore_fetch(t, log, thread):
+def _ignore_fetch(t: TileRecord, log: Int, thread: Int) -> None:
     pass
 
 
 @kernel(forceinline=True)
-def _ignore_arrival(t, log, thread, arrived):
+def _ignore_arrival(t: TileRecord, log: Int, thread: Int, arrived: bool) -> None:
     pass
 
 
 @kernel(forceinline=True)
-def _ignore_word(t, log, thread, word):
+def _ignore_word(t: TileRecord, log: Int, thread: Int, word: Int) -> None:
     pass
 
 

@@ -4,10 +4,9 @@
 its end. Both come from a factory (`make_front_end`): a recorder, which wants to see each word, has the same clock.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from bhemu.machine.dispatch import BESIDE, NOT_COMPILED, call_handler, has_handl
 from bhemu.machine.faults import DONE, REFUSED, SCHEDULED, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
+from bhemu.machine.types import AnyInt, Bool, Int, Lanes, TileRecord
 from bhemu.tensix.frontend.fetch import expand, fetch, fetch_ready, fifo_push
 from bhemu.tensix.frontend.gate import is_held, wait_is_over
 from bhemu.tensix.frontend.observer import NO_LOG, NOBODY_LOOKS, WordObserver
@@ -68,13 +68,13 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
     """`issue` and `fetch` of a `FrontEnd`."""
     plain = observer is NOBODY_LOOKS
     # Of the plain clock all is in one loop: calls, which LLVM would leave there, take as long again.
-    inline: Any = kernel(forceinline=True) if plain else kernel
+    inline: Callable[[Any], Any] = kernel(forceinline=True) if plain else kernel
     before_fetch, after_fetch = observer.before_fetch, observer.after_fetch
     before_word, after_word = observer.before_word, observer.after_word
 
     def observed(bring: Any) -> Any:
         @inline
-        def fetch_word(t, thread, log):
+        def fetch_word(t: TileRecord, thread: Int, log: Lanes) -> Bool:
             before_fetch(t, log, thread)
             arrived = bring(t, thread)
             after_fetch(t, log, thread, arrived)
@@ -86,7 +86,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
     fetch_expanded, fetch_queued = (observed(expand), observed(fetch_ready)) if plain else (fetch_either, fetch_either)
 
     @inline
-    def execute(t, table, thread, word, log):
+    def execute(t: TileRecord, table: Any, thread: Int, word: Int, log: Lanes) -> AnyInt:
         """Let the word at the thread's gate execute; returns its status."""
         opcode = word >> 24
         before_word(t, log, thread, word)
@@ -102,7 +102,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
         return status
 
     @kernel
-    def issue_in_simulator_order(t, table, thread, log):
+    def issue_in_simulator_order(t: TileRecord, table: Int, thread: Int, log: Int) -> Any:
         """As the official simulator does it: a wait holds every word, and to latch one takes no time (tile E43)."""
         if t.wait_word[thread] != 0:
             if not wait_is_over(t, thread):
@@ -119,7 +119,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
         return status
 
     @inline
-    def issue(t, table, thread, log):
+    def issue(t: TileRecord, table: Any, thread: Int, log: Lanes) -> AnyInt:
         if t.simulator_order != 0:
             return issue_in_simulator_order(t, table, thread, log)
         if t.gate_full[thread] == 0 and not fetch_expanded(t, thread, log):
@@ -138,7 +138,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
 
 
 @kernel
-def step_beside(t, table, step, log):
+def step_beside(t: TileRecord, table: Any, step: Int, log: Int) -> AnyInt:
     """A cycle, or a part of one, in which something may be scheduled (`tensix/vector_queue.py` lists the steps).
 
     The call goes through the table of handlers, so that the clock stays small.
@@ -150,13 +150,13 @@ def step_beside(t, table, step, log):
 
 
 @kernel
-def begin_beside(t, table):
+def begin_beside(t: TileRecord, table: Any) -> AnyInt:
     """What a cycle with scheduled instructions begins with."""
     return step_beside(t, table, BEGIN, NO_LOG)
 
 
 @kernel
-def end_beside(t, table):
+def end_beside(t: TileRecord, table: Any) -> AnyInt:
     """What it ends with."""
     return step_beside(t, table, END, NO_LOG)
 
@@ -175,7 +175,7 @@ def make_cycle_beside(issue: Any, fetch: Any, begin: Any, end: Any) -> Any:
     """
 
     @kernel
-    def cycle(t, table, step, log):
+    def cycle(t: TileRecord, table: Any, step: Int, log: Lanes) -> AnyInt:
         if step < THREADS and t.gate_full[step] == 0 and not fetch(t, step, log):
             return EMPTY
         result = WAIT
@@ -215,7 +215,7 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
         cycle_beside = make_cycle_beside(issue, fetch_either, begin_beside, end_beside)
 
     @kernel
-    def run_beside(t, table, cycles, log):
+    def run_beside(t: TileRecord, table: Any, cycles: Int, log: Int) -> Int:
         """`run` for the rest of a call, once something was scheduled."""
         for _ in range(cycles):
             if is_full(log):
@@ -227,10 +227,10 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
         return CYCLES_SPENT
 
     @kernel
-    def run(t, table, cycles, log):
+    def run(t: TileRecord, table: Any, cycles: Int, log: Int) -> Int:
         beside = t.macro_pending != 0
         left = cycles
-        first = np.int64(t.cycle_resume)  # a cycle that found a handler missing goes on where it stopped
+        first: Int = np.int64(t.cycle_resume)  # a cycle that found a handler missing goes on where it stopped
         moved = t.cycle_moved != 0
         t.cycle_resume = 0
         t.cycle_moved = 0
@@ -258,7 +258,7 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
         return run_beside(t, table, left, log)
 
     @kernel
-    def drain_beside(t, table, thread, log):
+    def drain_beside(t: TileRecord, table: Any, thread: Int, log: Int) -> Int:
         """`drain` for the rest of a call, once something was scheduled."""
         while True:
             if is_full(log):
@@ -269,7 +269,7 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
             t.clock += 1
 
     @kernel(forceinline=True)
-    def drain(t, table, thread, log):
+    def drain(t: TileRecord, table: Any, thread: Int, log: Int) -> Int:
         if t.macro_pending != 0:
             return drain_beside(t, table, thread, log)
         while True:
@@ -294,7 +294,7 @@ _plain: Final = make_front_end(NOBODY_LOOKS)
 issue, fetch_plain, run, drain = _plain.issue, _plain.fetch, _plain.run, _plain.drain
 
 
-def settle(t, table, _):
+def settle(t: TileRecord, table: Any, _: Int) -> Int:
     """Let cycles pass until what is scheduled is done, or waits for further vector instructions."""
     while t.macro_pending != 0:
         status = step_beside(t, table, NO_THREAD, NO_LOG)
@@ -305,7 +305,7 @@ def settle(t, table, _):
 
 
 @kernel
-def repeat(t, table, thread_and_word, count):
+def repeat(t: TileRecord, table: Int, thread_and_word: Int, count: Int) -> Any:
     """Push and drain the same word `count` times (for `bhemu bench`); the thread stands above the word's 32 bits."""
     thread = thread_and_word >> 32
     word = thread_and_word & 0xFFFFFFFF
@@ -318,7 +318,7 @@ def repeat(t, table, thread_and_word, count):
 
 
 @kernel
-def play(t, table, script, count):
+def play(t: TileRecord, table: Int, script: Int, count: Int) -> Any:
     """Push a script of words for all three threads and run it to its end, `count` times (for `bhemu bench`).
 
     The script lies in L1, at 32-bit word `script`: the number of entries, then (thread, instruction word) pairs.
@@ -338,21 +338,21 @@ def play(t, table, script, count):
     return STOPPED
 
 
-def play_entry(t, table, script, count):
+def play_entry(t: TileRecord, table: Int, script: Int, count: Int) -> AnyInt:
     return play(t, table, script, count)
 
 
-def run_entry(t, table, cycles):
+def run_entry(t: TileRecord, table: Any, cycles: Int) -> AnyInt:
     return run(t, table, cycles, NO_LOG)
 
 
-def drain_entry(t, table, thread):
+def drain_entry(t: TileRecord, table: Any, thread: Int) -> AnyInt:
     return drain(t, table, thread, NO_LOG)
 
 
-def repeat_entry(t, table, thread_and_word, count):
+def repeat_entry(t: TileRecord, table: Int, thread_and_word: Int, count: Int) -> AnyInt:
     return repeat(t, table, thread_and_word, count)
 
 
-def push_entry(t, thread, word, line):
+def push_entry(t: TileRecord, thread: Int, word: Int, line: Int) -> Int:
     return 1 if fifo_push(t, thread, word, line) else 0

@@ -4,12 +4,11 @@ MOP, MOP_CFG and REPLAY are executed by the expanders, before the gate (see fetc
 replay buffer they are not expanded again, and no unit knows them.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.machine.faults import DONE, fault, refuse
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 
 NOT_EXPANDED = fault(
@@ -26,12 +25,12 @@ NOT_EXPANDED = fault(
     Mode("template 1, double loop", VERIFIED, vectors="frontend:mop1", rule="math Y8"),
     Mode("counts beyond 32 and 64, loop of 129 passes", DOCUMENTED, rule="math Y8"),
 )
-def MOP(t, thread, word):
+def MOP(t: TileRecord, thread: Int, word: Int) -> Int:
     return refuse(t, NOT_EXPANDED)
 
 
 @instruction(Mode("upper mask half", VERIFIED, vectors="frontend:zmask_hi", rule="math Y5"), reserved=0xFF0000)
-def MOP_CFG(t, thread):
+def MOP_CFG(t: TileRecord, thread: Int) -> Int:
     return refuse(t, NOT_EXPANDED)
 
 
@@ -41,11 +40,11 @@ def MOP_CFG(t, thread):
     Mode("play", VERIFIED, vectors="frontend:replay", rule="math Y9"),
     reserved=0xC,
 )
-def REPLAY(t, thread):
+def REPLAY(t: TileRecord, thread: Int) -> Int:
     return refuse(t, NOT_EXPANDED)
 
 
 @instruction(Mode("consumed without effect", DOCUMENTED, rule="math Y4"), reserved=0xFFFFFF)
-def RESOURCEDECL(t, thread):
+def RESOURCEDECL(t: TileRecord, thread: Int) -> Int:
     """A hint for the ordering of RISC-V accesses, which happen in program order here."""
     return DONE

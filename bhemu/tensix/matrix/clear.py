@@ -1,7 +1,5 @@
 """ZEROACC, ZEROSRC, CLEARDVALID and the resets without visible effect (math F26..F29, F32)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -13,6 +11,7 @@ from bhemu.machine.dst import DST_ROWS, high_row
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import splat16, store16
+from bhemu.machine.types import Int, Lanes, MatrixDecodedRecord, TileRecord
 from bhemu.tensix.banks import SRCA, SRCB, UNPACKER, change_bank, give_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.matrix.decode import settings
@@ -54,7 +53,7 @@ WHERE_RANGE = fault(
 
 
 @kernel
-def _clear_tile(t, c, thread, tile, use_32_bit, valid):
+def _clear_tile(t: TileRecord, c: MatrixDecodedRecord, thread: Int, tile: Int, use_32_bit: Int, valid: Int) -> None:
     """16 rows of one view; a tile past the end changes nothing (F26)."""
     start = dst_row(t, c, thread, 0, _ANY_DST_ROW)
     absolute = c.absolute_tiles != 0
@@ -80,7 +79,9 @@ def _clear_tile(t, c, thread, tile, use_32_bit, valid):
     Mode("tile number past the end: no effect but the address modifier", DOCUMENTED, rule="math F26"),
     Mode("one row in integer mode", DOCUMENTED, rule="math F26"),
 )
-def ZEROACC(t, thread, clear_mode, use_32_bit_mode, clear_zero_flags, addr_mode, where):
+def ZEROACC(
+    t: TileRecord, thread: Int, clear_mode: Int, use_32_bit_mode: Int, clear_zero_flags: Int, addr_mode: Int, where: Int
+) -> Int:
     if clear_mode == _ONE_ROW and use_32_bit_mode:
         return refuse(t, ROW_OF_32)
     if clear_zero_flags and not (clear_mode == _TILE and use_32_bit_mode):
@@ -102,7 +103,7 @@ def ZEROACC(t, thread, clear_mode, use_32_bit_mode, clear_zero_flags, addr_mode,
 
 
 @kernel
-def _fill(array, bank, cell):
+def _fill(array: Lanes, bank: Int, cell: Int) -> None:
     cells = splat16(cell)
     for row in range(SRC_ROWS):
         store16(array, np.int64(bank) * SRC_ROWS + row, cells)
@@ -112,7 +113,7 @@ def _fill(array, bank, cell):
     Mode("zeros to both banks, or to the matrix unit's", VERIFIED, vectors="fpu:ZEROSRC", rule="math F27"),
     Mode("one file of both banks; the unpacker's bank; minus infinity to SrcA", DOCUMENTED, rule="math F27"),
 )
-def ZEROSRC(t, thread, zero_val, write_mode, bank_mask, src_mask):
+def ZEROSRC(t: TileRecord, thread: Int, zero_val: Int, write_mode: Int, bank_mask: Int, src_mask: Int) -> Int:
     for bank in range(2):
         if src_mask & 1 and (bank_mask or bank == (t.matrix.bank[SRCA] if write_mode else t.unpack.bank[SRCA])):
             _fill(t.srca, bank, SRC_CELL if zero_val else 0)
@@ -130,7 +131,7 @@ _KEEP_BANK: Final = 2
     Mode("give back what the unpackers own", DOCUMENTED, rule="math F29"),
     Mode("give back and stay on the bank; reset of all banks", DOCUMENTED, rule="math F29"),
 )
-def CLEARDVALID(t, thread, cleardvalid, reset):
+def CLEARDVALID(t: TileRecord, thread: Int, cleardvalid: Int, reset: Int) -> Int:
     if reset & _RESET_ALL:
         for file in range(2):
             for bank in range(2):
@@ -148,12 +149,12 @@ def CLEARDVALID(t, thread, cleardvalid, reset):
 
 
 @instruction(Mode("no visible effect", DOCUMENTED, rule="math F32"))
-def GATESRCRST(t, thread, reset_srcb_gate_control, reset_srca_gate_control):
+def GATESRCRST(t: TileRecord, thread: Int, reset_srcb_gate_control: Int, reset_srca_gate_control: Int) -> Int:
     return DONE
 
 
 @instruction(Mode("histogram and maximum to zero", DOCUMENTED, rule="math F32, rules I.11"))
-def CLREXPHIST(t, thread):
+def CLREXPHIST(t: TileRecord, thread: Int) -> Int:
     for i in range(32):
         t.pack.histogram[i] = 0
     t.pack.histogram_max = 0

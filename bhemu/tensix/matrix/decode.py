@@ -1,7 +1,5 @@
 """Decoded configuration of the matrix unit, by Config bank and thread (math F1..F6)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -12,6 +10,7 @@ from bhemu.machine.config_access import MATRIX_BIT, config_bank
 from bhemu.machine.decoded import copy_fields
 from bhemu.machine.kernel import kernel
 from bhemu.machine.matrix_state import COPIES
+from bhemu.machine.types import Int, MatrixDecodedRecord, Record, TileRecord
 
 _POSITIONS: Final = COPIES.positions
 
@@ -20,7 +19,7 @@ FORMAT_IMPLIED: Final = -1
 
 
 @kernel
-def settings(t, thread):
+def settings(t: TileRecord, thread: Int) -> Record:
     """Decoded configuration for instructions of `thread`, decoded again if a word that it depends on was written."""
     bank = config_bank(t, thread)
     matrix = t.matrix
@@ -37,7 +36,7 @@ def settings(t, thread):
 
 
 @kernel
-def _decode(c):
+def _decode(c: MatrixDecodedRecord) -> None:
     """Work up the copied fields."""
     c.format_a = FORMAT_IMPLIED
     if c.not_implied_a:

@@ -5,8 +5,6 @@ Everything but the last accumulation fits 16 bits, so both groups are computed a
 its low half group 0 and its high half group 1. A product is at most 31 * 127, a group at most eight of them, 31496.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -15,6 +13,7 @@ import numpy as np
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import as_halves, as_words, iota16, load16, maximum, minimum, shuffle, splat16, store16, where
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.matrix.dst import accumulate_two
 from bhemu.tensix.matrix.fidelity import exponent_bias, slice_a, slice_b
 from bhemu.tensix.matrix.operands import SRC_EXPONENT
@@ -35,19 +34,19 @@ _SWAP: Final = (8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7)
 
 
 @kernel(forceinline=True)
-def _pair(low, high):
+def _pair(low: Lanes, high: Lanes) -> Lanes:
     """Two rows of 16-bit values in one."""
     return (low & 0xFFFF) | (high << 16)
 
 
 @kernel(forceinline=True)
-def _exponents(cell):
+def _exponents(cell: Lanes) -> Lanes:
     exponent = cell & SRC_EXPONENT
     return where(exponent != 0, exponent, _NO_EXPONENT)
 
 
 @kernel(forceinline=True)
-def _prepare_a(t, row, trim, phase):
+def _prepare_a(t: TileRecord, row: Int, trim: Int, phase: Int) -> None:
     """Decode sixteen SrcA rows, for all SrcB rows at once."""
     for k in range(GROUP):
         low = load16(t.srca, row + k) & trim
@@ -57,7 +56,7 @@ def _prepare_a(t, row, trim, phase):
 
 
 @kernel(forceinline=True)
-def _prepare_b(t, index, row, trim, phase, bias):
+def _prepare_b(t: TileRecord, index: Int, row: Int, trim: Int, phase: Int, bias: Int) -> None:
     """Decode one SrcB row. Slices are doubled: the sums are rounded at the place below the last one."""
     cell = load16(t.srcb, row) & trim
     slices = slice_b(cell, phase, False) << 1
@@ -69,13 +68,13 @@ def _prepare_b(t, index, row, trim, phase, bias):
 
 
 @kernel(forceinline=True)
-def _both(t, index, k):
+def _both(t: TileRecord, index: Int, k: Int) -> Lanes:
     """A pair of SrcB values in all columns."""
     return as_halves(splat16(np.int64(t.matrix.scratch[_B + index, k])))
 
 
 @kernel(forceinline=True)
-def _groups(t, index, zero_exponent):
+def _groups(t: TileRecord, index: Int, zero_exponent: Int) -> tuple[Lanes, Lanes]:
     """(sums, exponents) of both groups for one SrcB row, as pairs (F10).
 
     `zero_exponent` is the exponent of zero products (F9). Where it is above zero it is below that of any other product,
@@ -96,17 +95,30 @@ def _groups(t, index, zero_exponent):
 
 
 @kernel(forceinline=True)
-def _low(pairs):
+def _low(pairs: Lanes) -> Lanes:
     return (as_words(pairs) << 16) >> 16
 
 
 @kernel(forceinline=True)
-def _high(pairs):
+def _high(pairs: Lanes) -> Lanes:
     return as_words(pairs) >> 16
 
 
 @kernel
-def dot_rows(t, style, view, phase, a_row, a_trim, b_row, b_step, b_trim, dst_row, dst_step, count):
+def dot_rows(
+    t: TileRecord,
+    style: Int,
+    view: Int,
+    phase: Int,
+    a_row: Int,
+    a_trim: Int,
+    b_row: Int,
+    b_step: Int,
+    b_trim: Int,
+    dst_row: Int,
+    dst_step: Int,
+    count: Int,
+) -> None:
     """Dst rows += SrcB rows x sixteen SrcA rows (F10).
 
     Args:

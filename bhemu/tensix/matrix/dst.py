@@ -1,7 +1,5 @@
 """Rows of Dst as the matrix unit reads, accumulates and writes them (math F6, F12; rules I.2, I.3)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -20,6 +18,7 @@ from bhemu.machine.lanes import (
     where,
     widen,
 )
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.matrix.operands import VIEW_32, VIEW_BF16, VIEW_FP16
 
 # A Dst value in arithmetic: exponent field, and a 24-bit magnitude in which 1.0 is 2^23 at its own exponent (F12).
@@ -33,7 +32,7 @@ _INT32_MAX: Final = 0x7FFFFFFF
 
 
 @kernel(forceinline=True)
-def load_value(t, view, row):
+def load_value(t: TileRecord, view: Int, row: Int) -> tuple[Lanes, Lanes, Lanes]:
     """(sign bit 15, exponent field, magnitude) of a Dst row; zeros when the row is not valid (F6, F12)."""
     physical = high_row(row) if view == VIEW_32 else row
     zero = splat16(0)
@@ -53,14 +52,14 @@ def load_value(t, view, row):
 
 
 @kernel(forceinline=True)
-def _align(value, exponent, greatest):
+def _align(value: Lanes, exponent: Lanes, greatest: Lanes) -> Lanes:
     """Signed `value` at the greatest exponent: shifted right, half toward plus infinity (F12 step 2)."""
     distance = minimum(greatest - exponent, _FAR)
     return (((value << 1) >> distance) + 1) >> 1
 
 
 @kernel(forceinline=True)
-def _finish(t, view, row, total, greatest):
+def _finish(t: TileRecord, view: Int, row: Int, total: Lanes, greatest: Lanes) -> None:
     """Normalise, round and store a signed sum (F12 steps 4 to 7)."""
     zeros = leading_zeros(where(total < 0, -total, total))
     left = where(total < 0, -total, total) << (zeros - 1)  # the leading one is now bit 30
@@ -88,7 +87,7 @@ def _finish(t, view, row, total, greatest):
 
 
 @kernel(forceinline=True)
-def store_value(t, view, row, sign, bits):
+def store_value(t: TileRecord, view: Int, row: Int, sign: Lanes, bits: Lanes) -> None:
     """Write exponent and mantissa `bits` (FP32, BF16 or FP16 order) under `sign` (bit 15); makes the row valid."""
     if view == VIEW_32:
         physical = high_row(row)
@@ -104,7 +103,7 @@ def store_value(t, view, row, sign, bits):
 
 
 @kernel(forceinline=True)
-def _align_dst(view, sign, magnitude, exponent, greatest):
+def _align_dst(view: Int, sign: Lanes, magnitude: Lanes, exponent: Lanes, greatest: Lanes) -> Lanes:
     """The signed Dst value at the greatest exponent: shifted right, half up on the magnitude (F12 steps 2 and 3)."""
     aligned = _align(magnitude, exponent, greatest)
     if view != VIEW_32:
@@ -113,7 +112,7 @@ def _align_dst(view, sign, magnitude, exponent, greatest):
 
 
 @kernel(forceinline=True)
-def _align_term(view, value, exponent, greatest):
+def _align_term(view: Int, value: Lanes, exponent: Lanes, greatest: Lanes) -> Lanes:
     aligned = _align(value, exponent, greatest)
     if view != VIEW_32:
         aligned = (aligned + _ROUND_16) & _CLEAR_16
@@ -121,7 +120,7 @@ def _align_term(view, value, exponent, greatest):
 
 
 @kernel(forceinline=True)
-def accumulate_one(t, view, row, value, exponent, unsigned):
+def accumulate_one(t: TileRecord, view: Int, row: Int, value: Lanes, exponent: Lanes, unsigned: Lanes) -> None:
     """Dst row += one signed term per column, where 2^23 at its exponent is 1.0 (F12).
 
     Columns of the mask `unsigned` are shifted as unsigned numbers, which only the corner of F11 needs.
@@ -139,7 +138,9 @@ def accumulate_one(t, view, row, value, exponent, unsigned):
 
 
 @kernel(forceinline=True)
-def accumulate_two(t, view, row, value0, exponent0, value1, exponent1):
+def accumulate_two(
+    t: TileRecord, view: Int, row: Int, value0: Lanes, exponent0: Lanes, value1: Lanes, exponent1: Lanes
+) -> None:
     """Dst row += two signed terms per column, combined in one step (F12, F13)."""
     sign, dst_exponent, magnitude = load_value(t, view, row)
     greatest = maximum(maximum(exponent0, exponent1), dst_exponent)
@@ -149,14 +150,14 @@ def accumulate_two(t, view, row, value0, exponent0, value1, exponent1):
 
 
 @kernel(forceinline=True)
-def replace(t, view, row, value, exponent):
+def replace(t: TileRecord, view: Int, row: Int, value: Lanes, exponent: Lanes) -> None:
     """Dst row = one signed term per column: F12 with Dst +0, whose exponent 0 takes part."""
     greatest = maximum(exponent, 0)
     _finish(t, view, row, _align_term(view, value, exponent, greatest), greatest)
 
 
 @kernel(forceinline=True)
-def load_int32(t, row):
+def load_int32(t: TileRecord, row: Int) -> Lanes:
     """Signed 64-bit lanes of a sign-magnitude INT32 row; -0 reads as 0, an invalid row as zeros (F15)."""
     physical = high_row(row)
     if t.dst_valid[physical] == 0:
@@ -167,7 +168,7 @@ def load_int32(t, row):
 
 
 @kernel(forceinline=True)
-def store_int32(t, row, value):
+def store_int32(t: TileRecord, row: Int, value: Lanes) -> None:
     """Write signed 64-bit lanes as sign-magnitude INT32, saturated at 2^31 - 1; zero is +0 (F15)."""
     clamped = narrow(maximum(minimum(value, _INT32_MAX), -_INT32_MAX))
     negative = clamped < 0

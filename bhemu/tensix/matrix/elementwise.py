@@ -1,7 +1,5 @@
 """ELWADD, ELWSUB and ELWMUL (math F7, F11, F14, F15)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -9,6 +7,7 @@ from typing import Final
 from bhemu.machine.faults import DONE, REFUSED, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, load16, minimum, splat16, where
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.banks import SRCA, SRCB, hand_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.matrix.decode import settings
@@ -74,26 +73,26 @@ _LETTER_B: Final = ord("B")
 
 
 @kernel(forceinline=True)
-def _operand_b(t, row, spread):
+def _operand_b(t: TileRecord, row: Int, spread: bool) -> Lanes:
     """A SrcB row, or its column 0 in all columns."""
     cells = load16(t.srcb, row)
     return splat16(lane(cells, 0)) if spread else cells
 
 
 @kernel(forceinline=True)
-def _significand(cell):
+def _significand(cell: Lanes) -> Lanes:
     """11-bit significand of a cell that ELWADD adds: 0 for the all-zero cell (F11)."""
     return where(cell != 0, (cell >> SRC_MANTISSA_LSB) & SRC_MANTISSA | (SRC_MANTISSA + 1), 0)
 
 
 @kernel(forceinline=True)
-def _magnitude_order(cell):
+def _magnitude_order(cell: Lanes) -> Lanes:
     """Exponent and mantissa as one number."""
     return ((cell & SRC_EXPONENT) << 10) | ((cell >> SRC_MANTISSA_LSB) & SRC_MANTISSA)
 
 
 @kernel(forceinline=True)
-def _sum(a, b):
+def _sum(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
     """(signed value, exponent of the larger operand) of a + b; the smaller is shifted with half up."""
     a_is_big = _magnitude_order(a) >= _magnitude_order(b)
     big, small = where(a_is_big, a, b), where(a_is_big, b, a)
@@ -105,7 +104,7 @@ def _sum(a, b):
 
 
 @kernel(forceinline=True)
-def _is_minus_zero_alone(a, b):
+def _is_minus_zero_alone(a: Lanes, b: Lanes) -> Lanes:
     """Columns of the corner of F11 (O8): nothing plus a minus zero that Zero_Flag_disabled_src keeps.
 
     The minus zero counts as the smaller operand and has a significand, so that the difference is below zero under a
@@ -115,7 +114,7 @@ def _is_minus_zero_alone(a, b):
 
 
 @kernel(forceinline=True)
-def _add_row(t, style, view, phase, a, b, accumulate, row):
+def _add_row(t: TileRecord, style: Int, view: Int, phase: Int, a: Lanes, b: Lanes, accumulate: Int, row: Int) -> None:
     value, exponent = _sum(a, b)
     if style == FP16_STYLE and view == VIEW_32:
         exponent = where(exponent != 0, exponent + _FP16_TO_FP32, _FP16_ZERO_IN_FP32)
@@ -127,7 +126,9 @@ def _add_row(t, style, view, phase, a, b, accumulate, row):
 
 
 @kernel(forceinline=True)
-def _multiply_row(t, bias, view, phase, a, b, keep_denormals, row):
+def _multiply_row(
+    t: TileRecord, bias: Int, view: Int, phase: Int, a: Lanes, b: Lanes, keep_denormals: bool, row: Int
+) -> None:
     exponent = (a & SRC_EXPONENT) + (b & SRC_EXPONENT) + bias
     dead = ((a & SRC_EXPONENT) == 0) | (exponent <= 0)  # F9
     if not keep_denormals:
@@ -138,7 +139,16 @@ def _multiply_row(t, bias, view, phase, a, b, keep_denormals, row):
 
 
 @kernel
-def _elementwise(t, thread, clear_dvalid, accumulate, broadcast, address_modifier, dst, operation):
+def _elementwise(
+    t: TileRecord,
+    thread: Int,
+    clear_dvalid: Int,
+    accumulate: Int,
+    broadcast: Int,
+    address_modifier: Int,
+    dst: Int,
+    operation: Int,
+) -> Int:
     """What the three instructions share; `operation` is a constant in each."""
     if not owns_a(t) or not owns_b(t):
         return WAIT
@@ -212,7 +222,9 @@ def _elementwise(t, thread, clear_dvalid, accumulate, broadcast, address_modifie
     Mode("fidelity phases 1 to 3: sum divided by 32, 128 or both", DOCUMENTED, rule="math F11"),
     Mode("rows that are not aligned: low bits ignored", DOCUMENTED, rule="math F7"),
 )
-def ELWADD(t, thread, clear_dvalid, dest_accum_en, instr_mod19, addr_mode, dst):
+def ELWADD(
+    t: TileRecord, thread: Int, clear_dvalid: Int, dest_accum_en: Int, instr_mod19: Int, addr_mode: Int, dst: Int
+) -> Int:
     return _elementwise(t, thread, clear_dvalid, dest_accum_en, instr_mod19, addr_mode, dst, _ADD)
 
 
@@ -221,7 +233,9 @@ def ELWADD(t, thread, clear_dvalid, dest_accum_en, instr_mod19, addr_mode, dst):
     Mode("fidelity phases 1 to 3: difference divided by 32, 128 or both", DOCUMENTED, rule="math F11"),
     Mode("rows that are not aligned: low bits ignored", DOCUMENTED, rule="math F7"),
 )
-def ELWSUB(t, thread, clear_dvalid, dest_accum_en, instr_mod19, addr_mode, dst):
+def ELWSUB(
+    t: TileRecord, thread: Int, clear_dvalid: Int, dest_accum_en: Int, instr_mod19: Int, addr_mode: Int, dst: Int
+) -> Int:
     return _elementwise(t, thread, clear_dvalid, dest_accum_en, instr_mod19, addr_mode, dst, _SUBTRACT)
 
 
@@ -230,5 +244,7 @@ def ELWSUB(t, thread, clear_dvalid, dest_accum_en, instr_mod19, addr_mode, dst):
     Mode("dest_accum_en = 1, which changes nothing", DOCUMENTED, rule="math F11"),
     Mode("rows that are not aligned: low bits ignored", DOCUMENTED, rule="math F7"),
 )
-def ELWMUL(t, thread, clear_dvalid, dest_accum_en, instr_mod19, addr_mode, dst):
+def ELWMUL(
+    t: TileRecord, thread: Int, clear_dvalid: Int, dest_accum_en: Int, instr_mod19: Int, addr_mode: Int, dst: Int
+) -> Int:
     return _elementwise(t, thread, clear_dvalid, dest_accum_en, instr_mod19, addr_mode, dst, _MULTIPLY)

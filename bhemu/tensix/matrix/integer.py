@@ -1,7 +1,5 @@
 """Integer mode: magnitudes of 8 bits and more into INT32 (math F14, F15)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -12,6 +10,7 @@ from bhemu.errors import UndefinedBehavior
 from bhemu.machine.faults import fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load16, mask_bits, splat16, store16, where, widen
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.matrix.dst import load_int32, store_int32
 from bhemu.tensix.matrix.operands import SRC_EXPONENT, SRC_MANTISSA, SRC_MANTISSA_LSB, SRC_SIGN
 
@@ -31,7 +30,7 @@ NOT_INTEGER = fault(
 
 
 @kernel
-def all_integers(t, array, row, count, letter):
+def all_integers(t: TileRecord, array: Lanes, row: Int, count: Int, letter: Int) -> bool:
     """True when every cell of the rows has exponent 0 or 16; records the refusal otherwise."""
     cells = load16(array, row)
     for i in range(1, count):
@@ -40,7 +39,7 @@ def all_integers(t, array, row, count, letter):
 
 
 @kernel
-def are_integers(t, cells, letter):
+def are_integers(t: TileRecord, cells: Lanes, letter: Int) -> bool:
     """True when the cells, or those that were or-ed together, have exponent 0 or 16; records the refusal otherwise."""
     if mask_bits((cells & (SRC_EXPONENT ^ _EXPONENT)) != 0) != 0:
         refuse(t, NOT_INTEGER, letter)
@@ -49,19 +48,19 @@ def are_integers(t, cells, letter):
 
 
 @kernel
-def factor_a(phase):
+def factor_a(phase: Int) -> Int:
     """Magnitude bits of SrcA that take part in a product (F14)."""
     return 0x1F if phase & 1 else 0xE0
 
 
 @kernel
-def factor_b(phase):
+def factor_b(phase: Int) -> Int:
     """Magnitude bits of SrcB that take part in a product (F14)."""
     return 0xF if phase & 2 else 0x3F0
 
 
 @kernel(forceinline=True)
-def integer(cell, mask, keep_denormals):
+def integer(cell: Lanes, mask: Int, keep_denormals: bool) -> Lanes:
     """Signed value of Src cells; 0 where the exponent is 0, unless `keep_denormals` (F14)."""
     magnitude = (cell >> SRC_MANTISSA_LSB) & (mask & SRC_MANTISSA)
     if not keep_denormals:
@@ -70,7 +69,9 @@ def integer(cell, mask, keep_denormals):
 
 
 @kernel
-def dot_rows_integer(t, phase, a_row, b_row, b_step, dst_row, dst_step, count):
+def dot_rows_integer(
+    t: TileRecord, phase: Int, a_row: Int, b_row: Int, b_step: Int, dst_row: Int, dst_step: Int, count: Int
+) -> None:
     """Dst rows += SrcB rows x sixteen SrcA rows, saturating (F15)."""
     for k in range(_DEPTH):
         store16(t.matrix.scratch, _A + k, integer(load16(t.srca, a_row + k), factor_a(phase), False))
@@ -85,13 +86,13 @@ def dot_rows_integer(t, phase, a_row, b_row, b_step, dst_row, dst_step, count):
 
 
 @kernel(forceinline=True)
-def add_row_integer(t, row, a, b, accumulate):
+def add_row_integer(t: TileRecord, row: Int, a: Lanes, b: Lanes, accumulate: Int) -> None:
     """Dst row = a + b, or += a + b with saturation, of signed integers (F15)."""
     total = widen(a + b)
     store_int32(t, row, total + load_int32(t, row) if accumulate else total)
 
 
 @kernel(forceinline=True)
-def multiply_row_integer(t, row, a, b):
+def multiply_row_integer(t: TileRecord, row: Int, a: Lanes, b: Lanes) -> None:
     """Dst row += a * b with saturation (F15)."""
     store_int32(t, row, widen(a * b) + load_int32(t, row))

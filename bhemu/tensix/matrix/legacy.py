@@ -1,15 +1,14 @@
 """Opcodes that have lost their function on Blackhole, and undefined opcodes (math F32)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from bhemu.errors import MissingSpecification
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import splat16
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.banks import SRCA, hand_back
 from bhemu.tensix.instruction import OPEN, Mode, instruction
 from bhemu.tensix.matrix.decode import settings
@@ -67,7 +66,7 @@ UNDEFINED_OPCODE = fault(
 
 
 @kernel
-def _add_zero(t, thread, clear_dvalid, address_modifier, dst, count):
+def _add_zero(t: TileRecord, thread: Int, clear_dvalid: Int, address_modifier: Int, dst: Int, count: Int) -> Int:
     """`Dst += 0` for `count` rows, as MVMUL and GAPOOL do it with zero operands."""
     if not open_choice(t, ADDS_ZERO):
         return REFUSED
@@ -95,32 +94,34 @@ def _add_zero(t, thread, clear_dvalid, address_modifier, dst, count):
 
 
 @instruction(Mode("Dst += 0, 8 rows", OPEN, rule="math F32"))
-def CONV3S1(t, thread, clear_dvalid, rotate_weights, addr_mode, dst):
+def CONV3S1(t: TileRecord, thread: Int, clear_dvalid: Int, rotate_weights: Int, addr_mode: Int, dst: Int) -> Int:
     return _add_zero(t, thread, clear_dvalid, addr_mode, dst, _CONVOLUTION_ROWS)
 
 
 @instruction(Mode("Dst += 0, 8 rows", OPEN, rule="math F32"))
-def CONV3S2(t, thread, clear_dvalid, rotate_weights, addr_mode, dst):
+def CONV3S2(t: TileRecord, thread: Int, clear_dvalid: Int, rotate_weights: Int, addr_mode: Int, dst: Int) -> Int:
     return _add_zero(t, thread, clear_dvalid, addr_mode, dst, _CONVOLUTION_ROWS)
 
 
 @instruction(Mode("Dst += 0, 8 rows", OPEN, rule="math F32"))
-def MFCONV3S1(t, thread, clear_dvalid, rotate_weights, addr_mode, dst):
+def MFCONV3S1(t: TileRecord, thread: Int, clear_dvalid: Int, rotate_weights: Int, addr_mode: Int, dst: Int) -> Int:
     return _add_zero(t, thread, clear_dvalid, addr_mode, dst, _CONVOLUTION_ROWS)
 
 
 @instruction(Mode("Dst += 0, 4 rows", OPEN, rule="math F32"))
-def APOOL3S1(t, thread, clear_dvalid, pool_addr_mode, index_en, dst):
+def APOOL3S1(t: TileRecord, thread: Int, clear_dvalid: Int, pool_addr_mode: Int, index_en: Int, dst: Int) -> Int:
     return _add_zero(t, thread, clear_dvalid, pool_addr_mode, dst, _POOL_ROWS)
 
 
 @instruction(Mode("Dst += 0, 4 rows", OPEN, rule="math F32"))
-def APOOL3S2(t, thread, clear_dvalid, pool_addr_mode, index_en, dst):
+def APOOL3S2(t: TileRecord, thread: Int, clear_dvalid: Int, pool_addr_mode: Int, index_en: Int, dst: Int) -> Int:
     return _add_zero(t, thread, clear_dvalid, pool_addr_mode, dst, _POOL_ROWS)
 
 
 @kernel
-def _pool_zero(t, thread, clear_dvalid, address_modifier, index_enabled, dst):
+def _pool_zero(
+    t: TileRecord, thread: Int, clear_dvalid: Int, address_modifier: Int, index_enabled: Int, dst: Int
+) -> Any:
     if not open_choice(t, POOLS_ZERO):
         return REFUSED
     if dst > _DST_ROWS or address_modifier > _MODIFIERS:
@@ -129,50 +130,50 @@ def _pool_zero(t, thread, clear_dvalid, address_modifier, index_enabled, dst):
 
 
 @instruction(Mode("GMPOOL with SrcA zero", OPEN, rule="math F32"))
-def MPOOL3S1(t, thread, clear_dvalid, pool_addr_mode, index_en, dst):
+def MPOOL3S1(t: TileRecord, thread: Int, clear_dvalid: Int, pool_addr_mode: Int, index_en: Int, dst: Int) -> AnyInt:
     return _pool_zero(t, thread, clear_dvalid, pool_addr_mode, index_en, dst)
 
 
 @instruction(Mode("GMPOOL with SrcA zero", OPEN, rule="math F32"))
-def MPOOL3S2(t, thread, clear_dvalid, pool_addr_mode, index_en, dst):
+def MPOOL3S2(t: TileRecord, thread: Int, clear_dvalid: Int, pool_addr_mode: Int, index_en: Int, dst: Int) -> AnyInt:
     return _pool_zero(t, thread, clear_dvalid, pool_addr_mode, index_en, dst)
 
 
 @instruction(Mode("not defined", OPEN, rule="math F32"))
-def TRNSPSRCA(t, thread):
+def TRNSPSRCA(t: TileRecord, thread: Int) -> Int:
     return refuse(t, UNDEFINED_OPCODE)
 
 
 @instruction(Mode("not defined", OPEN, rule="math F32"))
-def RAREB(t, thread):
+def RAREB(t: TileRecord, thread: Int) -> Int:
     return refuse(t, UNDEFINED_OPCODE)
 
 
 @instruction(Mode("not defined", OPEN, rule="math F32"))
-def SETASHRMH(t, thread, word):
+def SETASHRMH(t: TileRecord, thread: Int, word: Int) -> Int:
     return refuse(t, UNDEFINED_OPCODE)
 
 
 @instruction(Mode("not defined", OPEN, rule="math F32"))
-def SETASHRMH0(t, thread, word):
+def SETASHRMH0(t: TileRecord, thread: Int, word: Int) -> Int:
     return refuse(t, UNDEFINED_OPCODE)
 
 
 @instruction(Mode("not defined", OPEN, rule="math F32"))
-def SETASHRMH1(t, thread, word):
+def SETASHRMH1(t: TileRecord, thread: Int, word: Int) -> Int:
     return refuse(t, UNDEFINED_OPCODE)
 
 
 @instruction(Mode("not defined", OPEN, rule="math F32"))
-def SETASHRMV(t, thread, word):
+def SETASHRMV(t: TileRecord, thread: Int, word: Int) -> Int:
     return refuse(t, UNDEFINED_OPCODE)
 
 
 @instruction(Mode("not defined", OPEN, rule="math F32"))
-def SETPKEDGOF(t, thread, word):
+def SETPKEDGOF(t: TileRecord, thread: Int, word: Int) -> Int:
     return refuse(t, UNDEFINED_OPCODE)
 
 
 @instruction(Mode("not defined", OPEN, rule="math F32"))
-def SETIBRWC(t, thread, word):
+def SETIBRWC(t: TileRecord, thread: Int, word: Int) -> Int:
     return refuse(t, UNDEFINED_OPCODE)

@@ -1,7 +1,5 @@
 """Moves between SrcA, SrcB and Dst (math F19..F23, F25)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -13,6 +11,7 @@ from bhemu.machine.dst import LOW_HALF, high_row
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, load16, mask16, splat16, store16, where
+from bhemu.machine.types import Int, Lanes, MatrixDecodedRecord, TileRecord
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.lane_settings import lanes_with
@@ -95,18 +94,18 @@ UNALIGNED_B2A = fault(
 
 
 @kernel(forceinline=True)
-def _is_moved(t):
+def _is_moved(t: TileRecord) -> Lanes:
     """Mask of the columns that LaneConfig does not block (F25)."""
     even = lanes_with(t, 1 << _BLOCK_MOVES_LSB)
     odd = lanes_with(t, 2 << _BLOCK_MOVES_LSB)
-    blocked = 0
+    blocked: Int = 0
     for column in range(8):  # the lanes of a column see an even and an odd column of Dst
         blocked |= (((even >> column) & 1) | (((odd >> column) & 1) << 1)) << (2 * column)
     return ~mask16(blocked)
 
 
 @kernel(forceinline=True)
-def _store(t, array, row, cells):
+def _store(t: TileRecord, array: Lanes, row: Int, cells: Lanes) -> None:
     """Write a row, but for the columns that LaneConfig blocks (F25)."""
     if np.int64(t.lane_config) & (3 << _BLOCK_MOVES_LSB):
         cells = where(_is_moved(t), cells, load16(array, row))
@@ -114,13 +113,13 @@ def _store(t, array, row, cells):
 
 
 @kernel
-def _flushed(cells):
+def _flushed(cells: Lanes) -> Lanes:
     """Cells with exponent 0 become zero ("FZ")."""
     return where((cells & SRC_EXPONENT) != 0, cells, 0)
 
 
 @kernel
-def _store_dst(t, code, low_half, row, cells):
+def _store_dst(t: TileRecord, code: Int, low_half: Int, row: Int, cells: Lanes) -> None:
     """Write Src cells to Dst row `row` in the form that format `code` has there (F19)."""
     upper = (cells >> 3) & 0xFF00 | cells & 0xFF
     physical = high_row(row)
@@ -142,7 +141,7 @@ def _store_dst(t, code, low_half, row, cells):
 
 
 @kernel
-def _can_store(t, c, code, low_half):
+def _can_store(t: TileRecord, c: MatrixDecodedRecord, code: Int, low_half: Int) -> bool:
     """False, with the refusal recorded, when cells of that format cannot be moved to Dst."""
     if not is_supported(t, c):
         return False
@@ -156,7 +155,7 @@ def _can_store(t, c, code, low_half):
 
 
 @kernel
-def _a_to_dst(t, thread, low_half, src, address_modifier, mode, dst):
+def _a_to_dst(t: TileRecord, thread: Int, low_half: Int, src: Int, address_modifier: Int, mode: Int, dst: Int) -> Int:
     c = settings(t, thread)
     code = code_a(t, c, SRCA)
     if not _can_store(t, c, code, low_half):
@@ -181,21 +180,21 @@ def _a_to_dst(t, thread, low_half, src, address_modifier, mode, dst):
     Mode("dest_32b_lo with 5-bit exponents", DOCUMENTED, rule="math F19"),
     Mode("rows that are not aligned: low bits ignored", DOCUMENTED, rule="math F19"),
 )
-def MOVA2D(t, thread, dest_32b_lo, src, addr_mode, instr_mod, dst):
+def MOVA2D(t: TileRecord, thread: Int, dest_32b_lo: Int, src: Int, addr_mode: Int, instr_mod: Int, dst: Int) -> Int:
     if not owns_a(t):
         return WAIT
     return _a_to_dst(t, thread, dest_32b_lo, src, addr_mode, instr_mod, dst)
 
 
 @instruction(Mode("as MOVA2D, without waiting for the bank", DOCUMENTED, rule="math F23"))
-def MOVDBGA2D(t, thread, dest_32b_lo, src, addr_mode, instr_mod, dst):
+def MOVDBGA2D(t: TileRecord, thread: Int, dest_32b_lo: Int, src: Int, addr_mode: Int, instr_mod: Int, dst: Int) -> Int:
     if dst > _DST_ANY_ROW:
         return refuse(t, WIDE_DST_FIELD, dst)
     return _a_to_dst(t, thread, dest_32b_lo, src, addr_mode, instr_mod, dst)
 
 
 @kernel
-def _trim_b(code, code_of_b):
+def _trim_b(code: Int, code_of_b: Int) -> Int:
     """Bits of SrcB cells that MOVB2D moves (F20); 5-bit formats that the reference does not move keep theirs."""
     five = (FIVE_BIT_CODES >> code) & 1
     if code_of_b == FP16:
@@ -206,7 +205,7 @@ def _trim_b(code, code_of_b):
 
 
 @kernel
-def _b_to_dst(t, thread, low_half, src, address_modifier, mode, dst):
+def _b_to_dst(t: TileRecord, thread: Int, low_half: Int, src: Int, address_modifier: Int, mode: Int, dst: Int) -> Int:
     c = settings(t, thread)
     code, code_of_b = code_a(t, c, SRCB), code_b(t, c)
     if not _can_store(t, c, code, low_half):
@@ -238,21 +237,25 @@ def _b_to_dst(t, thread, low_half, src, address_modifier, mode, dst):
     Mode("dest_32b_lo with 5-bit exponents", DOCUMENTED, rule="math F19"),
     Mode("rows that are not aligned: any row when it is spread, else low bits ignored", DOCUMENTED, rule="math F20"),
 )
-def MOVB2D(t, thread, dest_32b_lo, src, addr_mode, movb2d_instr_mod, dst):
+def MOVB2D(
+    t: TileRecord, thread: Int, dest_32b_lo: Int, src: Int, addr_mode: Int, movb2d_instr_mod: Int, dst: Int
+) -> Int:
     if not owns_b(t):
         return WAIT
     return _b_to_dst(t, thread, dest_32b_lo, src, addr_mode, movb2d_instr_mod, dst)
 
 
 @instruction(Mode("as MOVB2D, without waiting for the bank", DOCUMENTED, rule="math F23"))
-def MOVDBGB2D(t, thread, dest_32b_lo, src, addr_mode, movb2d_instr_mod, dst):
+def MOVDBGB2D(
+    t: TileRecord, thread: Int, dest_32b_lo: Int, src: Int, addr_mode: Int, movb2d_instr_mod: Int, dst: Int
+) -> Int:
     if dst > _DST_ANY_ROW:
         return refuse(t, WIDE_DST_FIELD, dst)
     return _b_to_dst(t, thread, dest_32b_lo, src, addr_mode, movb2d_instr_mod, dst)
 
 
 @kernel
-def _load_dst(t, code, wide, low_half, row):
+def _load_dst(t: TileRecord, code: Int, wide: bool, low_half: Int, row: Int) -> Lanes:
     """Src cells of Dst row `row` for format `code` (F21); an invalid row reads as zeros."""
     physical = high_row(row) if wide else row
     if t.dst_valid[physical] == 0:
@@ -272,7 +275,17 @@ def _load_dst(t, code, wide, low_half, row):
 
 
 @kernel
-def _from_dst(t, thread, array, file, low_half, src, address_modifier, mode, dst):
+def _from_dst(
+    t: TileRecord,
+    thread: Int,
+    array: Lanes,
+    file: Int,
+    low_half: Int,
+    src: Int,
+    address_modifier: Int,
+    mode: Int,
+    dst: Int,
+) -> Int:
     c = settings(t, thread)
     code = code_a(t, c, file)
     if not is_supported(t, c):
@@ -305,7 +318,7 @@ def _from_dst(t, thread, array, file, low_half, src, address_modifier, mode, dst
     Mode("dest_32b_lo; 5-bit exponents from the 32-bit view", DOCUMENTED, rule="math F21"),
     Mode("rows that are not aligned: low bits ignored", DOCUMENTED, rule="math F21"),
 )
-def MOVD2A(t, thread, dest_32b_lo, src, addr_mode, instr_mod, dst):
+def MOVD2A(t: TileRecord, thread: Int, dest_32b_lo: Int, src: Int, addr_mode: Int, instr_mod: Int, dst: Int) -> Int:
     return _from_dst(t, thread, t.srca, SRCA, dest_32b_lo, src, addr_mode, instr_mod, dst)
 
 
@@ -314,7 +327,7 @@ def MOVD2A(t, thread, dest_32b_lo, src, addr_mode, instr_mod, dst):
     Mode("dest_32b_lo with TF32; 5-bit exponents from the 32-bit view", DOCUMENTED, rule="math F21"),
     Mode("rows that are not aligned: low bits ignored", DOCUMENTED, rule="math F21"),
 )
-def MOVD2B(t, thread, dest_32b_lo, src, addr_mode, instr_mod, dst):
+def MOVD2B(t: TileRecord, thread: Int, dest_32b_lo: Int, src: Int, addr_mode: Int, instr_mod: Int, dst: Int) -> Int:
     return _from_dst(t, thread, t.srcb, SRCB, dest_32b_lo, src, addr_mode, instr_mod, dst)
 
 
@@ -322,7 +335,7 @@ def MOVD2B(t, thread, dest_32b_lo, src, addr_mode, instr_mod, dst):
     Mode("4 rows", VERIFIED, vectors="fpu:MOVB2A", rule="math F22"),
     Mode("1 row", DOCUMENTED, rule="math F22"),
 )
-def MOVB2A(t, thread, srca, addr_mode, instr_mod, srcb):
+def MOVB2A(t: TileRecord, thread: Int, srca: Int, addr_mode: Int, instr_mod: Int, srcb: Int) -> Int:
     if not owns_b(t):
         return WAIT
     c = settings(t, thread)

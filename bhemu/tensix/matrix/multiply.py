@@ -1,7 +1,5 @@
 """MVMUL, DOTPV and GAPOOL: matrix products (math F7, F10, F16, F32)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -9,6 +7,7 @@ from typing import Final
 from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.banks import SRCA, SRCB, hand_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.matrix.decode import settings
@@ -75,13 +74,24 @@ DOT_OPTION = fault(
 
 
 @kernel
-def _are_integers(t, a_row, b_row, b_rows):
+def _are_integers(t: TileRecord, a_row: Int, b_row: Int, b_rows: Int) -> bool:
     """True when the operands are integers; records the refusal otherwise."""
     return all_integers(t, t.srca, a_row, DEPTH, _LETTER_A) and all_integers(t, t.srcb, b_row, b_rows, _LETTER_B)
 
 
 @kernel
-def multiply(t, thread, clear_dvalid, address_modifier, dst, b_mask, b_step, dst_mask, dst_step, count):
+def multiply(
+    t: TileRecord,
+    thread: Int,
+    clear_dvalid: Int,
+    address_modifier: Int,
+    dst: Int,
+    b_mask: Int,
+    b_step: Int,
+    dst_mask: Int,
+    dst_step: Int,
+    count: Int,
+) -> Int:
     """Dst rows += SrcB rows x SrcA: what MVMUL, DOTPV and GAPOOL share."""
     if not owns_a(t) or not owns_b(t):
         return WAIT
@@ -120,14 +130,14 @@ def multiply(t, thread, clear_dvalid, address_modifier, dst, b_mask, b_step, dst
     Mode("rows that are not aligned: low bits ignored", DOCUMENTED, rule="math F7"),
     Mode("BFP8a, BFP4a, BFP2a, INT32, INT16 as float operands", DOCUMENTED, rule="math F2"),
 )
-def MVMUL(t, thread, clear_dvalid, instr_mod19, addr_mode, dst):
+def MVMUL(t: TileRecord, thread: Int, clear_dvalid: Int, instr_mod19: Int, addr_mode: Int, dst: Int) -> Int:
     if instr_mod19:
         return multiply(t, thread, clear_dvalid, addr_mode, dst, _ANY_ROW, 0, _DST_BROADCAST, 2, 4)
     return multiply(t, thread, clear_dvalid, addr_mode, dst, _ALIGNED_8, 1, _DST_ALIGNED_8, 1, 8)
 
 
 @instruction(Mode("as MVMUL", DOCUMENTED, rule="math F32"))
-def DOTPV(t, thread, clear_dvalid, instr_mod19, addr_mode, dst, word):
+def DOTPV(t: TileRecord, thread: Int, clear_dvalid: Int, instr_mod19: Int, addr_mode: Int, dst: Int, word: Int) -> Int:
     if instr_mod19 or addr_mode > 7 or dst > 0x3FF:
         return refuse(t, DOT_OPTION, word)
     return multiply(t, thread, clear_dvalid, addr_mode, dst, _ALIGNED_8, 1, _DST_ALIGNED_8, 1, 8)
@@ -137,7 +147,15 @@ def DOTPV(t, thread, clear_dvalid, instr_mod19, addr_mode, dst, word):
     Mode("16 SrcA rows", VERIFIED, vectors="fpu:GAPOOL", rule="math F16"),
     Mode("rows that are not aligned: low bits ignored", DOCUMENTED, rule="math F7"),
 )
-def GAPOOL(t, thread, clear_dvalid, instr_mod19, pool_addr_mode, max_pool_index_en, dst):
+def GAPOOL(
+    t: TileRecord,
+    thread: Int,
+    clear_dvalid: Int,
+    instr_mod19: Int,
+    pool_addr_mode: Int,
+    max_pool_index_en: Int,
+    dst: Int,
+) -> Int:
     if not instr_mod19:
         return refuse(t, POOL_SHAPE)
     if max_pool_index_en:

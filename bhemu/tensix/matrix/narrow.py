@@ -7,8 +7,6 @@ first step is exact, and by more than that both ways give 0, so that one step in
 The lanes are two rows of 16 columns after one another. Denormals must not be kept (F5).
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -28,6 +26,7 @@ from bhemu.machine.lanes import (
     store_row_pair,
     where,
 )
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.matrix.operands import SRC_EXPONENT, SRC_MANTISSA, SRC_MANTISSA_LSB, VIEW_BF16
 
 _SIGN: Final = SRC_MANTISSA + 1
@@ -40,19 +39,19 @@ _TOO_FAR: Final = 12  # F11
 
 
 @kernel(forceinline=True)
-def exponents(row0, row1):
+def exponents(row0: Lanes, row1: Lanes) -> Lanes:
     """Exponent fields of two rows of Src cells."""
     return pack_rows(row0, row1) & SRC_EXPONENT
 
 
 @kernel(forceinline=True)
-def significands(row0, row1):
+def significands(row0: Lanes, row1: Lanes) -> Lanes:
     """Sign and mantissa of two rows of Src cells."""
     return pack_rows(row0 >> SRC_MANTISSA_LSB, row1 >> SRC_MANTISSA_LSB)
 
 
 @kernel(forceinline=True)
-def _load(t, view, row):
+def _load(t: TileRecord, view: Int, row: Int) -> tuple[Lanes, Lanes, Lanes]:
     """(cells, exponent field, magnitude) of two Dst rows; zeros where a row is not valid."""
     valid = np.int64(t.dst_valid[row]) * 0xFFFF | np.int64(t.dst_valid[row + 1]) * 0xFFFF0000
     cells = where(mask32(valid), load_row_pair(t.dst, row), 0)
@@ -66,14 +65,14 @@ def _load(t, view, row):
 
 
 @kernel(forceinline=True)
-def _align(value, exponent, greatest):
+def _align(value: Lanes, exponent: Lanes, greatest: Lanes) -> Lanes:
     """Half toward plus infinity (F12 steps 2 and 3)."""
     distance = minimum(greatest - exponent, _FAR)
     return (((value << 1) >> distance) + 1) >> 1
 
 
 @kernel(forceinline=True)
-def _finish(t, view, row, total, greatest):
+def _finish(t: TileRecord, view: Int, row: Int, total: Lanes, greatest: Lanes) -> None:
     """Normalise, round and store (F12 steps 4 to 7)."""
     magnitude = where(total < 0, -total, total)
     zeros = leading_zeros(magnitude)
@@ -99,7 +98,7 @@ def _finish(t, view, row, total, greatest):
 
 
 @kernel(forceinline=True)
-def accumulate_pair(t, view, row, value, exponent):
+def accumulate_pair(t: TileRecord, view: Int, row: Int, value: Lanes, exponent: Lanes) -> None:
     """Dst rows `row` and `row + 1` += one signed term per column in units of 2^-10."""
     cells, dst_exponent, magnitude = _load(t, view, row)
     greatest = maximum(exponent, dst_exponent)
@@ -109,14 +108,14 @@ def accumulate_pair(t, view, row, value, exponent):
 
 
 @kernel(forceinline=True)
-def replace_pair(t, view, row, value, exponent):
+def replace_pair(t: TileRecord, view: Int, row: Int, value: Lanes, exponent: Lanes) -> None:
     """Dst rows = one signed term per column; Dst +0, whose exponent is 0, takes part (F11)."""
     greatest = maximum(exponent, 0)
     _finish(t, view, row, _align(value, exponent, greatest), greatest)
 
 
 @kernel(forceinline=True)
-def product_pair(e_a, s_a, e_b, s_b, phase, bias):
+def product_pair(e_a: Lanes, s_a: Lanes, e_b: Lanes, s_b: Lanes, phase: Int, bias: Int) -> tuple[Lanes, Lanes]:
     """(signed product, exponent) of two rows of operands (F8, F9)."""
     exponent = e_a + e_b + bias
     a = (s_a & SRC_MANTISSA | _ONE) >> (1 if phase & 1 else 6) & 0x1F
@@ -129,7 +128,7 @@ def product_pair(e_a, s_a, e_b, s_b, phase, bias):
 
 
 @kernel(forceinline=True)
-def sum_pair(e_a, s_a, e_b, s_b):
+def sum_pair(e_a: Lanes, s_a: Lanes, e_b: Lanes, s_b: Lanes) -> tuple[Lanes, Lanes]:
     """(signed sum, exponent of the larger operand) of two rows of operands (F11)."""
     s_a, s_b = where(e_a != 0, s_a, 0), where(e_b != 0, s_b, 0)  # zero operands become +0
     m_a, m_b = s_a & SRC_MANTISSA, s_b & SRC_MANTISSA

@@ -3,8 +3,6 @@
 `c` is the decoded configuration of the instruction's thread, `decode.settings`.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -16,6 +14,7 @@ from bhemu.formats import DataFormat
 from bhemu.machine.counters import RWC_A, RWC_B, RWC_DST, RWC_FIDELITY
 from bhemu.machine.faults import fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import AnyInt, Bool, Int, MatrixDecodedRecord, TileRecord
 from bhemu.tensix.banks import MATRIX, SRCA, SRCB
 from bhemu.tensix.matrix.decode import FORMAT_IMPLIED
 
@@ -102,19 +101,19 @@ SRC_PAST_END = fault(
 
 
 @kernel
-def owns_a(t):
+def owns_a(t: TileRecord) -> Bool:
     """The matrix unit's bank of SrcA holds data (F30)."""
     return t.src_owner[SRCA, t.matrix.bank[SRCA]] == MATRIX
 
 
 @kernel
-def owns_b(t):
+def owns_b(t: TileRecord) -> Bool:
     """The matrix unit's bank of SrcB holds data (F30)."""
     return t.src_owner[SRCB, t.matrix.bank[SRCB]] == MATRIX
 
 
 @kernel
-def code_a(t, c, file):
+def code_a(t: TileRecord, c: MatrixDecodedRecord, file: Int) -> AnyInt:
     """Format code "fA": implied by the bank of `file` (SrcB for moves from and to SrcB), or configured (F1)."""
     if c.format_a == FORMAT_IMPLIED:
         return np.int64(t.src_format[file, t.matrix.bank[file]])
@@ -122,7 +121,7 @@ def code_a(t, c, file):
 
 
 @kernel
-def code_b(t, c):
+def code_b(t: TileRecord, c: MatrixDecodedRecord) -> AnyInt:
     """Format code "fB" (F1)."""
     if c.format_b == FORMAT_IMPLIED:
         return np.int64(t.src_format[SRCB, t.matrix.bank[SRCB]])
@@ -130,7 +129,7 @@ def code_b(t, c):
 
 
 @kernel
-def _is_accepted(t, c):
+def _is_accepted(t: TileRecord, c: MatrixDecodedRecord) -> bool:
     """`is_supported` of a configuration that sets something out of the ordinary."""
     if c.stochastic and not open_choice(t, STOCHASTIC):
         return False
@@ -144,13 +143,13 @@ def _is_accepted(t, c):
 
 
 @kernel
-def is_supported(t, c):
+def is_supported(t: TileRecord, c: MatrixDecodedRecord) -> bool:
     """False, with the refusal recorded, when a setting asks for what silicon does not have or no source describes."""
     return c.unsupported == 0 or _is_accepted(t, c)
 
 
 @kernel
-def arithmetic_style(t, c, a, b):
+def arithmetic_style(t: TileRecord, c: MatrixDecodedRecord, a: Int, b: Int) -> Int:
     """Style of an arithmetic instruction with format codes a and b, or NO_STYLE with the refusal recorded (F2)."""
     if not is_supported(t, c):
         return NO_STYLE
@@ -170,7 +169,7 @@ def arithmetic_style(t, c, a, b):
 
 
 @kernel
-def view_of(c, style):
+def view_of(c: MatrixDecodedRecord, style: Int) -> Int:
     """View of Dst for a style (F3)."""
     if c.wide:
         return VIEW_32
@@ -178,7 +177,7 @@ def view_of(c, style):
 
 
 @kernel(forceinline=True)
-def trim_mask(code):
+def trim_mask(code: Int) -> Int:
     """Bits of a Src cell that arithmetic sees, by the operand's own format (F4).
 
     Cells of a 5-bit format may have exponent bits 7:5: LLK's kernels for tiles of few rows also compute with rows that
@@ -190,7 +189,7 @@ def trim_mask(code):
 
 
 @kernel
-def fidelity_phase(t, c, thread):
+def fidelity_phase(t: TileRecord, c: MatrixDecodedRecord, thread: Int) -> Int:
     """Fidelity phase 0..3 (F8)."""
     # A Python integer, since a NumPy one would widen the lanes that it meets when Numba is disabled.
     return int((np.int64(t.rwc[thread, RWC_FIDELITY]) + c.fidelity_base) & 3)
@@ -200,7 +199,7 @@ def fidelity_phase(t, c, thread):
 
 
 @kernel
-def srca_row(t, thread, offset, mask):
+def srca_row(t: TileRecord, thread: Int, offset: Int, mask: Int) -> Int:
     """First SrcA row; remembers it for SHIFTXA (F7, F31)."""
     row = (np.int64(t.rwc[thread, RWC_A]) + offset) & mask
     t.matrix.srca_row = row + 1
@@ -208,24 +207,24 @@ def srca_row(t, thread, offset, mask):
 
 
 @kernel
-def forget_srca_row(t):
+def forget_srca_row(t: TileRecord) -> None:
     """After an instruction whose SrcA row no source gives, SHIFTXA's input is unknown (F31)."""
     t.matrix.srca_row = 0
 
 
 @kernel
-def srcb_row(t, thread, offset, mask):
+def srcb_row(t: TileRecord, thread: Int, offset: Int, mask: Int) -> Int:
     """First SrcB row (F7)."""
     return (np.int64(t.rwc[thread, RWC_B]) + offset) & mask
 
 
 @kernel
-def dst_row(t, c, thread, immediate, mask):
+def dst_row(t: TileRecord, c: MatrixDecodedRecord, thread: Int, immediate: Int, mask: Int) -> AnyInt:
     """First logical Dst row in the view in use (F6)."""
     return (immediate + np.int64(t.rwc[thread, RWC_DST]) + c.dst_offset) & mask
 
 
 @kernel(forceinline=True)
-def bank_row(t, file, row):
+def bank_row(t: TileRecord, file: Int, row: Int) -> Int:
     """Position of row `row` of the matrix unit's bank among all rows of `t.srca` or `t.srcb`, for `load16`."""
     return np.int64(t.matrix.bank[file]) * SRC_ROWS + row

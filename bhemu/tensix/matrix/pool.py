@@ -1,7 +1,5 @@
 """GMPOOL: maximum of SrcA columns (math F17, F18)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -11,6 +9,7 @@ from bhemu.machine.dst import LOW_HALF, high_row
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, load16, splat16, store16, where
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.banks import SRCA, SRCB, hand_back
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
 from bhemu.tensix.matrix.decode import settings
@@ -81,14 +80,14 @@ _INT32_STYLE: Final = 4  # style of Dst beside the styles of operands.py
 
 
 @kernel(forceinline=True)
-def _comparable(value):
+def _comparable(value: Lanes) -> Lanes:
     """Signed number in the order of the values: sign and magnitude."""
     magnitude = value & (_SIGN - 1)
     return where((value & _SIGN) != 0, -magnitude, magnitude)
 
 
 @kernel(forceinline=True)
-def _read_dst(style, cell, low):
+def _read_dst(style: Int, cell: Lanes, low: Lanes) -> Lanes:
     """The old Dst value under comparison, from its high and low half cells (F18)."""
     sign = (cell & 0x8000) << 4
     if style == _INT32_STYLE:
@@ -100,7 +99,7 @@ def _read_dst(style, cell, low):
 
 
 @kernel(forceinline=True)
-def _high_cell(style, value):
+def _high_cell(style: Int, value: Lanes) -> Lanes:
     """High half cell (16-bit view: the cell) of the result."""
     sign = (value & _SIGN) >> 4
     exponent = (value >> _EXPONENT_LSB) & _EXPONENT
@@ -114,7 +113,7 @@ def _high_cell(style, value):
 
 
 @kernel(forceinline=True)
-def _low_cell(style, value):
+def _low_cell(style: Int, value: Lanes) -> Lanes:
     """Low half cell of the result without the index."""
     if style == _INT32_STYLE:
         return value & 0x1FFF
@@ -124,7 +123,7 @@ def _low_cell(style, value):
 
 
 @kernel(forceinline=True)
-def _candidate(style, cells, scale):
+def _candidate(style: Int, cells: Lanes, scale: Int) -> Lanes:
     """SrcA cells scaled by the exponent of a SrcB cell, under comparison (F18)."""
     exponent = cells & SRC_EXPONENT
     if style == INT8_STYLE:
@@ -138,7 +137,18 @@ def _candidate(style, cells, scale):
 
 
 @kernel
-def _pool(t, style, dst_style, wide, index_enabled, a_row, trim, b_row, b_trim, row):
+def _pool(
+    t: TileRecord,
+    style: Int,
+    dst_style: Int,
+    wide: bool,
+    index_enabled: Int,
+    a_row: Int,
+    trim: Int,
+    b_row: Int,
+    b_trim: Int,
+    row: Int,
+) -> None:
     """One GMPOOL; the order of rows and the `>=` matter for the index alone (F18)."""
     physical = high_row(row) if wide else row
     cell, low = splat16(0xFFFF), splat16(0xFFFF)  # minus infinity from a row that is not valid
@@ -186,7 +196,9 @@ def _pool(t, style, dst_style, wide, index_enabled, a_row, trim, b_row, b_trim, 
 
 
 @kernel
-def pool(t, thread, clear_dvalid, address_modifier, index_enabled, dst, zero_a):
+def pool(
+    t: TileRecord, thread: Int, clear_dvalid: Int, address_modifier: Int, index_enabled: Int, dst: Int, zero_a: bool
+) -> Int:
     """GMPOOL; with `zero_a` every SrcA cell counts as zero."""
     if not owns_a(t) or not owns_b(t):
         return WAIT
@@ -241,7 +253,15 @@ def pool(t, thread, clear_dvalid, address_modifier, index_enabled, dst, zero_a):
     Mode("rows that are not aligned: low bits ignored", DOCUMENTED, rule="math F7"),
     Mode("5-bit exponents into the 32-bit view without index", OPEN, rule="math F18"),
 )
-def GMPOOL(t, thread, clear_dvalid, instr_mod19, pool_addr_mode, max_pool_index_en, dst):
+def GMPOOL(
+    t: TileRecord,
+    thread: Int,
+    clear_dvalid: Int,
+    instr_mod19: Int,
+    pool_addr_mode: Int,
+    max_pool_index_en: Int,
+    dst: Int,
+) -> Int:
     if not instr_mod19:
         return refuse(t, POOL_SHAPE)
     return pool(t, thread, clear_dvalid, pool_addr_mode, max_pool_index_en, dst, False)

@@ -1,7 +1,5 @@
 """TRNSPSRCB, SHIFTXA and SHIFTXB: rearranging Src rows in place (math F24, F31)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -11,6 +9,7 @@ import numpy as np
 from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, refuse
 from bhemu.machine.lanes import iota16, load16, shuffle, store16, where
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.matrix.operands import bank_row, owns_a, owns_b, srcb_row
@@ -49,7 +48,7 @@ SHIFTXB_BITS = fault(
 
 
 @instruction(Mode("rows 16..31", VERIFIED, vectors="fpu:TRNSPSRCB", rule="math F24"))
-def TRNSPSRCB(t, thread):
+def TRNSPSRCB(t: TileRecord, thread: Int) -> Int:
     if not owns_b(t):
         return WAIT
     bank = np.int64(t.matrix.bank[SRCB])
@@ -62,7 +61,7 @@ def TRNSPSRCB(t, thread):
 
 
 @instruction(Mode("one column left or right", DOCUMENTED, rule="math F31"))
-def SHIFTXA(t, thread, log2_amount2, shift_mode, word):
+def SHIFTXA(t: TileRecord, thread: Int, log2_amount2: Int, shift_mode: Int, word: Int) -> Int:
     if log2_amount2 != 0 or (shift_mode != _RIGHT and shift_mode != _LEFT):
         return refuse(t, SHIFT_MODE, word)
     if not owns_a(t):
@@ -82,7 +81,7 @@ def SHIFTXA(t, thread, log2_amount2, shift_mode, word):
 
 
 @instruction(Mode("rotate or shift one row left by one column", DOCUMENTED, rule="math F31, O6"))
-def SHIFTXB(t, thread, addr_mode, rot_shift, shift_row, word):
+def SHIFTXB(t: TileRecord, thread: Int, addr_mode: Int, rot_shift: Int, shift_row: Int, word: Int) -> Int:
     # rot_shift and addr_mode keep the widths of the LLK macro; one bit and three bits of them are in use.
     if rot_shift > 1 or shift_row > _ANY_ROW or addr_mode > 7:
         return refuse(t, SHIFTXB_BITS, word)

@@ -1,23 +1,22 @@
 """L1 accumulation: what L1 holds plus the new datums, in the output format (I.9). Sixteen datums at a time."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import add_floats, minimum, narrow, shift_right_logical, splat16, where, widen_unsigned
+from bhemu.machine.types import AnyInt, Int, Lanes
 from bhemu.tensix.format_codes import BF16, FP16, FP32
 
 _DOUBLE_LARGEST = (0x7FF << 52) - 1
 
 
 @kernel
-def _fp32_without_denormals(value):
+def _fp32_without_denormals(value: Int) -> AnyInt:
     return where((value & 0x7FFFFFFF) < 0x800000, value & -0x80000000, value)
 
 
 @kernel
-def _add_fp32(old, new):
+def _add_fp32(old: Int, new: Int) -> AnyInt:
     """IEEE sum; denormals are signed zeros on both sides, any NaN becomes 0x7FC00000."""
     total = add_floats(_fp32_without_denormals(old), _fp32_without_denormals(new))
     total = where((total & 0x7FFFFFFF) > 0x7F800000, 0x7FC00000, total)
@@ -25,7 +24,7 @@ def _add_fp32(old, new):
 
 
 @kernel
-def _double_of_bf16(value):
+def _double_of_bf16(value: Lanes) -> Lanes:
     """binary64 pattern of a BF16 pattern; a NaN becomes (1 + m / 128) * 2**128, Inf stays Inf."""
     magnitude = value & 0x7FFF
     wide = widen_unsigned(where(magnitude < 0x80, 0, magnitude))
@@ -35,7 +34,7 @@ def _double_of_bf16(value):
 
 
 @kernel
-def _add_bf16(old, new):
+def _add_bf16(old: Lanes, new: Lanes) -> Lanes:
     """Sum in binary64, rounded to nearest even; an old NaN counts as the largest double, a new one as above 2**128."""
     opposite = ((old & 0x7FFF) == 0x7F80) & ((new & 0x7FFF) == 0x7F80) & (old != new)
     first = _double_of_bf16(old)
@@ -52,13 +51,13 @@ def _add_bf16(old, new):
 
 
 @kernel
-def _fp32_of_fp16(value):
+def _fp32_of_fp16(value: Int) -> AnyInt:
     magnitude = value & 0x7FFF
     return ((value & 0x8000) << 16) | where(magnitude >= 0x400, (magnitude << 13) + (112 << 23), 0)
 
 
 @kernel
-def _add_fp16(old, new):
+def _add_fp16(old: Int, new: Int) -> AnyInt:
     """Sum in binary32, rounded to nearest even; exponent 31 is ordinary, and there are two odd corners.
 
     An exact zero becomes 0x7FFF when the old exponent is 30 or 31, and so does a sum below the smallest exponent.
@@ -75,7 +74,7 @@ def _add_fp16(old, new):
 
 
 @kernel
-def _add_int32(old, new):
+def _add_int32(old: Int, new: Int) -> AnyInt:
     """Saturating sum of sign-magnitude integers; a zero sum is +0."""
     a = where(old < 0, -(old & 0x7FFFFFFF), old)
     b = where(new < 0, -(new & 0x7FFFFFFF), new)
@@ -89,7 +88,7 @@ def _add_int32(old, new):
 
 
 @kernel
-def accumulate(out_format, old, new):
+def accumulate(out_format: Int, old: Lanes, new: Lanes) -> Lanes:
     """Sum of what L1 holds and of the new datums."""
     if out_format == FP32:
         return _add_fp32(old, new)

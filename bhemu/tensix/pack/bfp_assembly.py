@@ -1,15 +1,14 @@
 """Assembly of BFP groups: one shared exponent and 16 magnitudes from 16 datums (P10)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import horizontal_maximum, minimum, splat16, where
+from bhemu.machine.types import AnyInt, Int
 
 
 @kernel
-def shared_exponent(family_a, value):
+def shared_exponent(family_a: Int, value: Int) -> Int:
     """Largest exponent of the 16 datums; the highest code (255 or 31) is an ordinary value."""
     if family_a != 0:
         return horizontal_maximum((value >> 10) & 0x1F)
@@ -17,7 +16,7 @@ def shared_exponent(family_a, value):
 
 
 @kernel
-def signed_magnitudes(family_a, bits, shared, value):
+def signed_magnitudes(family_a: Int, bits: Int, shared: Int, value: Int) -> AnyInt:
     """Sign and magnitude codes of `bits` (8, 4 or 2) bits: rounded half up to 7 bits of magnitude, then truncated.
 
     The hidden bit is part of the magnitude. A zero magnitude loses its sign: the code -0 means minus infinity (I.5).

@@ -6,8 +6,6 @@ their 32 counts. How silicon chooses among the encodings that the format allows 
 long as the 4-bit count allows.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -16,6 +14,7 @@ import numpy as np
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load16
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.pack.output_address import ALL, fill_unit, write_datums, zero_fill
 
 COUNT_TOP: Final = 15
@@ -23,7 +22,7 @@ COUNT_TOP: Final = 15
 
 
 @kernel
-def _gather(t, datum):
+def _gather(t: TileRecord, datum: Int) -> None:
     pack = t.pack
     pack.group[pack.group_count] = datum
     pack.group_count += 1
@@ -33,7 +32,7 @@ def _gather(t, datum):
 
 
 @kernel
-def _write_counts(t):
+def _write_counts(t: TileRecord) -> None:
     """The 32 counts behind 32 datums, least significant four bits first."""
     pack = t.pack
     for i in range(16):
@@ -44,7 +43,7 @@ def _write_counts(t):
 
 
 @kernel
-def _store_pending(t):
+def _store_pending(t: TileRecord) -> None:
     pack = t.pack
     pack.zero_counts[pack.augmented & 31] = pack.pending_zeros
     pack.augmented += 1
@@ -55,7 +54,7 @@ def _store_pending(t):
 
 
 @kernel
-def push(t, datum):
+def push(t: TileRecord, datum: Int) -> None:
     """Append one intermediate datum to the open tile."""
     pack = t.pack
     pack.datums += 1
@@ -75,7 +74,7 @@ def push(t, datum):
 
 
 @kernel
-def _row_start(t):
+def _row_start(t: TileRecord) -> None:
     pack = t.pack
     t.l1[pack.row_start_address] = pack.augmented & 0xFF
     t.l1[pack.row_start_address + 1] = (pack.augmented >> 8) & 0xFF
@@ -83,7 +82,7 @@ def _row_start(t):
 
 
 @kernel
-def open_tile(t):
+def open_tile(t: TileRecord) -> None:
     """First row start index, which is zero."""
     pack = t.pack
     pack.augmented = 0
@@ -99,7 +98,7 @@ def open_tile(t):
 
 
 @kernel
-def end_row(t):
+def end_row(t: TileRecord) -> None:
     """Store the last datum of the row as itself, and the row start index behind it."""
     pack = t.pack
     if pack.has_pending == 0:
@@ -119,7 +118,7 @@ def end_row(t):
 
 
 @kernel
-def write_gathered(t):
+def write_gathered(t: TileRecord) -> None:
     """Write the datums that wait for a whole group; a BFP group is completed with zeros."""
     pack = t.pack
     count = pack.group_count
@@ -133,7 +132,7 @@ def write_gathered(t):
 
 
 @kernel
-def close_tile(t):
+def close_tile(t: TileRecord) -> None:
     """Complete all streams to whole 16-byte units."""
     pack = t.pack
     if pack.compressed != 0:

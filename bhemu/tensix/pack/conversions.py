@@ -1,13 +1,12 @@
 """Which early and late conversion a configuration asks for (P6, P9), and what it may not ask for."""
 
 # ruff: noqa: SIM109  (compiled code: `in` on a tuple costs compile time)
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import AnyInt, Int
 from bhemu.tensix.format_codes import (
     BF16,
     BFP2,
@@ -57,7 +56,7 @@ _SIGN_ONLY: Final = early.SIGN_ONLY
 
 
 @kernel
-def kind_of(format_code):
+def kind_of(format_code: Int) -> Int:
     """Layout of an intermediate datum of this format, or NONE."""
     if format_code == FP32 or format_code == TF32:
         return KIND_FP32
@@ -75,7 +74,7 @@ def kind_of(format_code):
 
 
 @kernel
-def _early_from_32(intermediate, raw, unsigned, round_10b):
+def _early_from_32(intermediate: Int, raw: Int, unsigned: Int, round_10b: Int) -> Any:
     if intermediate == INT32:
         return _KEEP_32
     if intermediate == FP32:
@@ -98,7 +97,7 @@ def _early_from_32(intermediate, raw, unsigned, round_10b):
 
 
 @kernel
-def _early_from_16(intermediate, raw, unsigned, round_10b):
+def _early_from_16(intermediate: Int, raw: Int, unsigned: Int, round_10b: Int) -> Int:
     if intermediate == FP32:
         return _TF32_FROM_BF16 if round_10b and not raw else NONE
     if intermediate == TF32:
@@ -123,7 +122,7 @@ def _early_from_16(intermediate, raw, unsigned, round_10b):
 
 
 @kernel
-def early_rule(read_32b, intermediate, raw, unsigned, round_10b):
+def early_rule(read_32b: Int, intermediate: Int, raw: Int, unsigned: Int, round_10b: Int) -> AnyInt:
     """Rule of early_conversion.py for an intermediate format and the PCK_DEST_RD_CTRL bits, or NONE."""
     if read_32b:
         return _early_from_32(intermediate, raw, unsigned, round_10b)
@@ -141,19 +140,19 @@ _E5M7_LAST: Final = late.E5M7_FROM_FP16
 
 
 @kernel
-def family_a(out_format):
+def family_a(out_format: Int) -> bool:
     """BFP output with a 5-bit shared exponent."""
     return out_format == BFP8A or out_format == BFP4A or out_format == BFP2A
 
 
 @kernel
-def family_b(out_format):
+def family_b(out_format: Int) -> bool:
     """BFP output with an 8-bit shared exponent."""
     return out_format == BFP8 or out_format == BFP4 or out_format == BFP2
 
 
 @kernel
-def late_steps(in_format, out_format, e4m3):
+def late_steps(in_format: Int, out_format: Int, e4m3: Int) -> tuple[Int, Int, Int]:
     """(widen BF16 to FP32, narrow FP32 to FP16, last step) for a pair of formats; NONE where there is no conversion."""
     kind = kind_of(in_format)
     if kind == NONE:

@@ -5,8 +5,6 @@ for is refused here, so that the stages need not look.
 """
 
 # ruff: noqa: SIM109  (compiled code: `in` on a tuple costs compile time)
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -17,6 +15,7 @@ from bhemu.machine.decoded import copy_fields
 from bhemu.machine.faults import DONE, REFUSED, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.packer_state import COPIES, EDGE_MAPS, FACE_MAPS, UNSETTLED
+from bhemu.machine.types import Int, PackRecord, TileRecord
 from bhemu.tensix.format_codes import BF16, BFP2, BFP2A, BFP4, BFP4A, FP8, FP16, FP32, INT32, TF32
 from bhemu.tensix.pack import faults
 from bhemu.tensix.pack.conversions import NONE, early_rule, family_a, family_b, kind_of, late_steps
@@ -63,7 +62,7 @@ _AUTO_LAST: Final = faults.AUTO_LAST
 
 
 @kernel
-def _decode_input(t):
+def _decode_input(t: TileRecord) -> Int:
     pack = t.pack
     width = pack.in_format & 3
     pack.size_shift = 2 if width == 0 else 1 if width == 1 else 0
@@ -78,7 +77,7 @@ def _decode_input(t):
 
 
 @kernel
-def _decode_formats(t, context):
+def _decode_formats(t: TileRecord, context: Int) -> Int:
     pack = t.pack
     in_format, out_format = pack.in_format, pack.out_format
     intermediate = pack.intermediate_instead if pack.intermediate_override != 0 else pack.intermediate
@@ -128,7 +127,7 @@ def _decode_formats(t, context):
 
 
 @kernel
-def _decode_relu(t):
+def _decode_relu(t: TileRecord) -> Int:
     """ReLU and the exponent field; `kind` is decoded. FP16 out of 32-bit Dst is TF32 until behind the ReLU (P6)."""
     pack = t.pack
     kind = KIND_FP32 if pack.narrow != 0 else pack.kind
@@ -157,7 +156,7 @@ def _decode_relu(t):
 
 
 @kernel
-def _edge_row(pack, z, rows):
+def _edge_row(pack: PackRecord, z: Int, rows: Int) -> None:
     """Masks of the sixteen Y positions by one TILE_ROW_SET_MAPPING register."""
     for y in range(16):
         mask = pack.edge_masks[pack.edge_maps[rows * 16 + y]]
@@ -167,7 +166,7 @@ def _edge_row(pack, z, rows):
 
 
 @kernel
-def _decode_edges(t, bank):
+def _decode_edges(t: TileRecord, bank: Int) -> Int:
     pack = t.pack
     pack.edge_faces = 0
     pack.edge_free = 1
@@ -199,7 +198,7 @@ def _decode_edges(t, bank):
 
 
 @kernel
-def _decode_output(t):
+def _decode_output(t: TileRecord) -> Int:
     pack = t.pack
     out_format = pack.out_format
     pack.l1_address = pack.dest_address + 1 - pack.sub_header
@@ -220,7 +219,7 @@ def _decode_output(t):
 
 
 @kernel
-def _decode_controls(t):
+def _decode_controls(t: TileRecord) -> Int:
     pack = t.pack
     for i in range(UNSETTLED):
         if pack.unsettled[i] != 0:
@@ -244,7 +243,7 @@ def _decode_controls(t):
 
 
 @kernel
-def decode(t, bank, context):
+def decode(t: TileRecord, bank: Int, context: Int) -> Int:
     """Fill the decoded fields of `t.pack`; returns DONE or REFUSED."""
     copy_fields(t, bank, 0, _POSITIONS, context, t.pack.copied)
     if _decode_input(t) != DONE:

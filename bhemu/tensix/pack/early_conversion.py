@@ -4,15 +4,14 @@ Roundings are half away from zero on the magnitude, by adding half a unit to the
 -0 to +0 and make Inf of NaN where the exponent has 8 bits. Truncations and identities (Read_raw) keep all of these.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from bhemu.machine.dst import DST_ROWS, LOW_HALF, bf16_of_cell, fp16_of_cell, high_row
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load16, minimum, shift_right_logical, splat16, where
+from bhemu.machine.types import AnyInt, Int, Lanes, TileRecord
 
 # Rules on the 32-bit view of Dst
 KEEP_32: Final = 0
@@ -46,7 +45,7 @@ SIGN_ONLY: Final = 33
 
 
 @kernel
-def bf16_without_specials(value):
+def bf16_without_specials(value: Lanes) -> Lanes:
     """NaN becomes Inf; a value with exponent 0 becomes +0."""
     magnitude = value & 0x7FFF
     value = where(magnitude > 0x7F80, (value & 0x8000) | 0x7F80, value)
@@ -54,7 +53,7 @@ def bf16_without_specials(value):
 
 
 @kernel
-def rebias_to_fp16(sign, exponent, mantissa):
+def rebias_to_fp16(sign: Lanes, exponent: Lanes, mantissa: Lanes) -> Lanes:
     """FP16 of a sign bit (at 15), an 8-bit exponent and 10 mantissa bits: saturating, with exponent 0 kept (P6, P9)."""
     rebiased = exponent - 112
     value = (rebiased << 10) | mantissa
@@ -63,12 +62,12 @@ def rebias_to_fp16(sign, exponent, mantissa):
 
 
 @kernel
-def _nan_to_inf(value):
+def _nan_to_inf(value: Int) -> AnyInt:
     return where((value & 0x7FFFFFFF) > 0x7F800000, (value & -0x80000000) | 0x7F800000, value)
 
 
 @kernel
-def _shift_and_round(magnitude, amount):
+def _shift_and_round(magnitude: Int, amount: Int) -> Any:
     """Right shift of an integer magnitude, rounded half up with the bits that fall out."""
     if amount == 0:
         return magnitude
@@ -77,7 +76,7 @@ def _shift_and_round(magnitude, amount):
 
 
 @kernel
-def _convert_32(rule, amount, high, low):
+def _convert_32(rule: Int, amount: Int, high: Int, low: Int) -> Any:
     """Intermediate datums of a row of the 32-bit view, given as its two halves."""
     if rule == INT16_FROM_32:
         return high
@@ -107,7 +106,7 @@ def _convert_32(rule, amount, high, low):
 
 
 @kernel
-def _convert_bf16(rule, cells):
+def _convert_bf16(rule: Int, cells: Lanes) -> Lanes:
     value = bf16_of_cell(cells)
     if rule == BF16_KEEP:
         return value
@@ -122,7 +121,7 @@ def _convert_bf16(rule, cells):
 
 
 @kernel
-def _convert_fp16(rule, cells):
+def _convert_fp16(rule: Int, cells: Lanes) -> Lanes:
     value = fp16_of_cell(cells)
     if rule == FP16_KEEP:
         return value
@@ -137,7 +136,7 @@ def _convert_fp16(rule, cells):
 
 
 @kernel
-def early_conversion(t, rule, amount, row):
+def early_conversion(t: TileRecord, rule: Int, amount: Int, row: Int) -> Lanes:
     """Sixteen intermediate datums from logical row `row` of Dst (I.3); a row that is not valid reads as zeros.
 
     Args:

@@ -5,16 +5,15 @@ then moves Z (or Z before Y when transposed). It follows the reference, which co
 documents disagree (002.9.2a), and starts at 0 with every newly opened stream.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import mask16, splat16, where
+from bhemu.machine.types import AnyInt, Int, PackRecord
 
 
 @kernel
-def advance(pack, count):
+def advance(pack: PackRecord, count: Int) -> None:
     """Move the position by `count` datums."""
     x = pack.x + count
     while x >= 16:
@@ -37,12 +36,12 @@ def advance(pack, count):
 
 
 @kernel
-def _mask_here(pack):
+def _mask_here(pack: PackRecord) -> AnyInt:
     return pack.edge_mask[(pack.z + pack.z_offset) & pack.edge_faces, pack.y & 0xF]
 
 
 @kernel
-def edge_mask(pack, value, column, count):
+def edge_mask(pack: PackRecord, value: Int, column: Int, count: Int) -> AnyInt:
     """Replace the masked datums of columns `column` to `column + count - 1`, and move the position behind them."""
     mask = _mask_here(pack)
     split = 16 - pack.x

@@ -1,7 +1,5 @@
 """Exponent histogram of the datums from Dst, behind the ReLU. CLREXPHIST, of the matrix unit, zeroes it."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -12,6 +10,7 @@ from bhemu.machine.config_access import thread_field
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import horizontal_maximum, lane
 from bhemu.machine.state import THREADS
+from bhemu.machine.types import Bool, Int, Lanes, PackRecord, TileRecord
 from bhemu.tensix.pack.fields import thread as thread_position
 from bhemu.tensix.pack.relu import exponents
 
@@ -21,7 +20,7 @@ BIN_TOP: Final = 255
 
 
 @kernel
-def statistics_enabled(t):
+def statistics_enabled(t: TileRecord) -> Bool:
     """Any of the three threads turns the bins on for all."""
     enabled = np.int64(0)
     for thread in range(THREADS):
@@ -30,7 +29,7 @@ def statistics_enabled(t):
 
 
 @kernel
-def count_exponents(pack, value, column, count):
+def count_exponents(pack: PackRecord, value: Int, column: Int, count: Int) -> None:
     """Count the datums at columns `column` to `column + count - 1` in the bins, by exponent modulo 32.
 
     An INT32 datum counts as the FP32 of the same bits, INT16 by its low byte; INT8 is unspecified and leaves the bins
@@ -47,7 +46,7 @@ def count_exponents(pack, value, column, count):
 
 
 @kernel
-def record_maximum(pack, seen):
+def record_maximum(pack: PackRecord, seen: Lanes) -> None:
     """Keep the largest of these exponents if it is larger than all before, whether or not the bins are enabled."""
     largest = horizontal_maximum(seen)
     if largest > pack.histogram_max:

@@ -1,7 +1,5 @@
 """Input address: where in Dst a PACR reads (P2, P4, P5), and the packer's ADC counters after it (P12)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -10,6 +8,7 @@ import numpy as np
 
 from bhemu.machine.counters import CARRY, CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_Y, CH1_Z, PACKER
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.pack.fields import thread
 
 Y_MASK: Final = np.int64(0x1FFF)
@@ -21,7 +20,7 @@ FLAT_ROW_MASK: Final = 0x3FFF
 
 
 @kernel
-def input_address(t, which):
+def input_address(t: TileRecord, which: Int) -> AnyInt:
     """Byte address of the first datum by the counters of ADC `which`, before the Dst offset."""
     pack = t.pack
     x, y = np.int64(t.adc[which, PACKER, CH0_X]), np.int64(t.adc[which, PACKER, CH0_Y])
@@ -30,7 +29,7 @@ def input_address(t, which):
 
 
 @kernel
-def first_datum(t, which, address):
+def first_datum(t: TileRecord, which: Int, address: Int) -> AnyInt:
     """Datum index in Dst of the first datum: row * 16 + column (P4)."""
     pack = t.pack
     x = np.int64(t.adc[which, PACKER, CH0_X])
@@ -62,12 +61,12 @@ _NO_CARRY: Final = np.int64(0)
 
 
 @kernel
-def _value(word, field):
+def _value(word: Int, field: tuple[Int, Int, Int]) -> Int:
     return (word >> field[1]) & field[2]
 
 
 @kernel
-def _move(t, which, counter, increment, carry, clear, mask):
+def _move(t: TileRecord, which: Int, counter: Int, increment: Int, carry: Int, clear: Int, mask: Int) -> None:
     """Clear outranks the carry copy, which outranks the plain increment (P12)."""
     if clear:
         t.adc[which, PACKER, counter] = 0
@@ -81,7 +80,7 @@ def _move(t, which, counter, increment, carry, clear, mask):
 
 
 @kernel
-def move_counters(t, thread, which, index):
+def move_counters(t: TileRecord, thread: Int, which: Int, index: Int) -> None:
     """Apply ADDR_MOD_PACK_SEC`index` of the thread to ADC `which`, whose counters the PACR used."""
     word = np.int64(t.thread_config[thread, _MODIFIER + index])
     _move(t, which, _CH0_Y, _value(word, _Y0_INCR), _value(word, _Y0_CR), _value(word, _Y0_CLEAR), Y_MASK)

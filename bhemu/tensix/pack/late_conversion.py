@@ -3,14 +3,13 @@
 A conversion is up to three steps: widen BF16 to FP32, narrow FP32 to FP16, and a last one. Nothing is rounded here.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import shift_right_logical, where
+from bhemu.machine.types import Int, Lanes, PackRecord
 from bhemu.tensix.pack.early_conversion import rebias_to_fp16
 
 # Last step
@@ -25,14 +24,14 @@ E5M7_FROM_FP16: Final = 7
 
 
 @kernel
-def fp16_from_fp32(value):
+def fp16_from_fp32(value: Lanes) -> Lanes:
     """FP32 or TF32 to FP16: truncates, exponent 0 kept, above 31 saturates (P9)."""
     sign = shift_right_logical(value, 16) & 0x8000
     return rebias_to_fp16(sign, shift_right_logical(value, 23) & 0xFF, shift_right_logical(value, 13) & 0x3FF)
 
 
 @kernel
-def _last_step(step, value):
+def _last_step(step: Int, value: Lanes) -> Lanes:
     if step == BF16_FROM_FP32:
         value = shift_right_logical(value, 16)
         return where((value & 0x7FFF) < 0x80, 0, value)
@@ -55,7 +54,7 @@ def _last_step(step, value):
 
 
 @kernel
-def late_conversion(pack, value):
+def late_conversion(pack: PackRecord, value: Lanes) -> Lanes:
     """Sixteen datums in the L1 format; for BFP output BF16 (family B) or E5M7 (family A) patterns."""
     if pack.late_widen != 0:
         value = value << 16

@@ -5,8 +5,6 @@ before it writes; here the bytes of an unfinished unit are in L1 at once, as in 
 either before Last or Flush, which fill the unit with zeros.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -24,6 +22,7 @@ from bhemu.machine.lanes import (
     store16_at,
     widen,
 )
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.pack.accumulate import accumulate
 from bhemu.tensix.pack.bfp_assembly import shared_exponent, signed_magnitudes
 from bhemu.tensix.pack.late_conversion import late_conversion
@@ -35,7 +34,7 @@ _UNIT_MASK: Final = 0x1FFFF
 
 
 @kernel
-def stream_addresses(t, which):
+def stream_addresses(t: TileRecord, which: Int) -> tuple[Int, Int, Int]:
     """Byte addresses (row starts, exponents, datums) that newly opened streams get by ADC `which`."""
     pack = t.pack
     y, z = np.int64(t.adc[which, PACKER, CH1_Y]), np.int64(t.adc[which, PACKER, CH1_Z])
@@ -56,7 +55,7 @@ def stream_addresses(t, which):
 
 
 @kernel
-def _write_whole(t, value):
+def _write_whole(t: TileRecord, value: Lanes) -> None:
     """Append sixteen datums of 8, 16 or 32 bits."""
     pack = t.pack
     address = pack.data_address
@@ -76,7 +75,7 @@ def _write_whole(t, value):
 
 
 @kernel
-def _write_some(t, value, count):
+def _write_some(t: TileRecord, value: Lanes, count: Int) -> None:
     """Append the first `count` datums, fewer than sixteen, of 8, 16 or 32 bits."""
     pack = t.pack
     bits = pack.datum_bits
@@ -99,7 +98,7 @@ def _write_some(t, value, count):
 
 
 @kernel
-def _write_group(t, value):
+def _write_group(t: TileRecord, value: Int) -> None:
     """Append a BFP group: one exponent byte, and sixteen magnitudes, the first in the lowest bits (I.4)."""
     pack = t.pack
     bits = pack.bfp_bits
@@ -120,7 +119,7 @@ def _write_group(t, value):
 
 
 @kernel
-def write_datums(t, value, count):
+def write_datums(t: TileRecord, value: Lanes, count: Int) -> None:
     """Convert sixteen intermediate datums and append the first `count`; a BFP group is always whole."""
     pack = t.pack
     value = late_conversion(pack, value)
@@ -137,7 +136,7 @@ ALL: Final = np.int64(16)
 
 
 @kernel
-def zero_fill(t, address, end):
+def zero_fill(t: TileRecord, address: Int, end: Int) -> Int:
     """Zero the bytes from `address` to `end` - 1; returns `end`."""
     for i in range(address, end):
         t.l1[i] = 0
@@ -145,6 +144,6 @@ def zero_fill(t, address, end):
 
 
 @kernel
-def fill_unit(t, address):
+def fill_unit(t: TileRecord, address: Int) -> Int:
     """Zero the rest of a 16-byte unit that has been begun; returns the address behind it."""
     return zero_fill(t, address, (address + 15) & ~15)

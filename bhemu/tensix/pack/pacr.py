@@ -1,8 +1,5 @@
 """PACR: rows of Dst through the stages of the packer to L1 (P1 to P12)."""
 
-
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -15,6 +12,7 @@ from bhemu.machine.faults import DONE, REFUSED, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load16, mask16, maximum, splat16, store16, where
 from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import AnyInt, Bool, Int, Lanes, PackRecord, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
 from bhemu.tensix.pack.compression import close_tile, end_row, open_tile, push, write_gathered
 from bhemu.tensix.pack.decode import NO_MASK, decode
@@ -52,7 +50,7 @@ PAD_WITH_LAST: Final = 3
 
 
 @kernel
-def _descale(t):
+def _descale(t: TileRecord) -> AnyInt:
     """Right shift of integer magnitudes (INT_DESCALE, 002.5.2e)."""
     pack = t.pack
     if pack.descale_by_z == 0:
@@ -63,7 +61,7 @@ def _descale(t):
 
 
 @kernel
-def _row_from_dst(t, row, column, count, bins):
+def _row_from_dst(t: TileRecord, row: Int, column: Int, count: Int, bins: Bool) -> tuple[Lanes, Lanes]:
     """Sixteen intermediate datums of a Dst row, and their exponents, behind the stages that only Dst data passes."""
     pack = t.pack
     value = early_conversion(t, pack.early, _descale(t), row)
@@ -82,7 +80,7 @@ def _row_from_dst(t, row, column, count, bins):
 
 
 @kernel
-def _whole_rows(t, row, step, mask, bins):
+def _whole_rows(t: TileRecord, row: Int, step: Int, mask: Int, bins: Bool) -> None:
     """Rows of sixteen datums that need no gathering, interface by interface."""
     pack = t.pack
     seen = splat16(0)
@@ -100,7 +98,7 @@ def _whole_rows(t, row, step, mask, bins):
 
 
 @kernel
-def _row_from_l1(t, address, count):
+def _row_from_l1(t: TileRecord, address: Int, count: Int) -> AnyInt:
     """`count` datums of L1 in the layout of their intermediate format; BFP datums have exponent 0 (002.3.4)."""
     pack = t.pack
     for i in range(16):
@@ -122,7 +120,7 @@ def _row_from_l1(t, address, count):
 
 
 @kernel
-def _take(t, value, column, count, phase, pad):
+def _take(t: TileRecord, value: Lanes, column: Int, count: Int, phase: Int, pad: Bool) -> None:
     """Downsample (002.10) and append the datums of one interface; `pad` fills a partial row with zeros to sixteen."""
     pack = t.pack
     store16(pack.row, 0, value)
@@ -137,7 +135,9 @@ def _take(t, value, column, count, phase, pad):
 
 
 @kernel
-def _gathered_rows(t, row, step, mask, column, count, pad, bins):
+def _gathered_rows(
+    t: TileRecord, row: Int, step: Int, mask: Int, column: Int, count: Int, pad: bool, bins: bool
+) -> None:
     """Rows whose datums go one by one: fewer than sixteen, downsampled, compressed, or behind such."""
     pack = t.pack
     here = mask16(((1 << count) - 1) << column)
@@ -155,7 +155,7 @@ def _gathered_rows(t, row, step, mask, column, count, pad, bins):
 
 
 @kernel
-def _other_rows(t, start, rows, count, zeros, pad):
+def _other_rows(t: TileRecord, start: Int, rows: Int, count: Int, zeros: Int, pad: Int) -> None:
     """Rows of zeros, or of L1 from byte address `start`."""
     for i in range(rows):
         value = splat16(0) if zeros else _row_from_l1(t, start + ((i * count) << t.pack.size_shift), count)
@@ -163,7 +163,7 @@ def _other_rows(t, start, rows, count, zeros, pad):
 
 
 @kernel
-def _finish_context(pack, last):
+def _finish_context(pack: PackRecord, last: Int) -> None:
     """Advance the hardware context (P3): on Last, or after the programmed number of planes."""
     if pack.planes_per_context == 0:
         if last:
@@ -175,7 +175,7 @@ def _finish_context(pack, last):
 
 
 @kernel
-def _interfaces(t, first, mask):
+def _interfaces(t: TileRecord, first: Int, mask: Int) -> Int:
     """Refuse a mask that reaches beyond the fourth interface (P2), but for those that the reference executes."""
     executed = mask == 15 or mask == 5 or mask == 10 or mask == 3
     if not executed and (mask << (first & 3)) > 15:
@@ -184,7 +184,7 @@ def _interfaces(t, first, mask):
 
 
 @kernel
-def _room(t, data, exponents, row_starts, datums, closes):
+def _room(t: TileRecord, data: Int, exponents: Int, row_starts: Int, datums: Int, closes: Bool) -> Int:
     """Refuse a PACR whose streams would leave L1. Compressed output counts as if nothing could be left out."""
     pack = t.pack
     end = data + ((datums * pack.datum_bits + 7) >> 3)
@@ -208,7 +208,7 @@ def _room(t, data, exponents, row_starts, datums, closes):
 
 
 @kernel
-def _open(t, row_starts, exponents, data):
+def _open(t: TileRecord, row_starts: Int, exponents: Int, data: Int) -> None:
     pack = t.pack
     pack.open = 1
     pack.x = 0
@@ -226,7 +226,7 @@ def _open(t, row_starts, exponents, data):
 
 
 @kernel
-def _close(t, thread, last):
+def _close(t: TileRecord, thread: Int, last: Bool) -> None:
     """Complete the streams; with Last account for the tile, in 16-byte units."""
     pack = t.pack
     close_tile(t)
@@ -239,7 +239,7 @@ def _close(t, thread, last):
 
 
 @kernel
-def _ready(t, thread, context):
+def _ready(t: TileRecord, thread: Int, context: Int) -> Int:
     """Have the configuration of this bank and context decoded."""
     bank = config_bank(t, thread)
     key = 1 + bank + 2 * context + (8 if t.allow_open != 0 else 0)
@@ -254,7 +254,21 @@ def _ready(t, thread, context):
 
 
 @kernel
-def _pack(t, thread, which, mask, count, repeats, pad, pad_total, strided, zeros, concat, last, flush):
+def _pack(
+    t: TileRecord,
+    thread: Int,
+    which: Int,
+    mask: Int,
+    count: Int,
+    repeats: Int,
+    pad: Bool,
+    pad_total: Bool,
+    strided: Bool,
+    zeros: Bool,
+    concat: Bool,
+    last: Bool,
+    flush: Bool,
+) -> Int:
     """Validate and execute; `mask` interfaces of `count` datums, `repeats` rows of zeros instead when that is not 0."""
     pack = t.pack
     closes = last or flush
@@ -348,21 +362,21 @@ def _pack(t, thread, which, mask, count, repeats, pad, pad_total, strided, zeros
     Mode("strided otherwise; CtxtCtrl 3; automatic interfaces; L1 accumulation in INT32", OPEN, rule="P2, P5"),
 )
 def PACR(
-    t,
-    thread,
-    CfgContext,
-    RowPadZero,
-    DstAccessMode,
-    AddrMode,
-    AddrCntContext,
-    ZeroWrite,
-    ReadIntfSel,
-    OvrdThreadId,
-    Concat,
-    CtxtCtrl,
-    Flush,
-    Last,
-):
+    t: TileRecord,
+    thread: Int,
+    CfgContext: Int,
+    RowPadZero: Int,
+    DstAccessMode: Int,
+    AddrMode: Int,
+    AddrCntContext: Int,
+    ZeroWrite: Int,
+    ReadIntfSel: Int,
+    OvrdThreadId: Int,
+    Concat: Int,
+    CtxtCtrl: Int,
+    Flush: Int,
+    Last: Int,
+) -> Int:
     pack = t.pack
     context = CfgContext
     if CtxtCtrl != 0:
@@ -379,9 +393,9 @@ def PACR(
     if OvrdThreadId != 0:
         which = 0 if AddrCntContext == NO_ADC else AddrCntContext
     x0, x1 = np.int64(t.adc[which, PACKER, CH0_X]), np.int64(t.adc[which, PACKER, CH1_X])
-    count = x1 - x0 + 1
+    count: Int = x1 - x0 + 1
     mask = 15 if ReadIntfSel == 0 else ReadIntfSel
-    repeats = 0
+    repeats: Int = 0
     if Flush != 0:
         mask = 0
         count = 0

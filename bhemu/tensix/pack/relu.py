@@ -1,20 +1,19 @@
 """ReLU, and the exponent threshold behind it (P8, 002.7). Both compare bit patterns of intermediate datums."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import shift_right_logical, splat16, where
+from bhemu.machine.types import AnyInt, Int, Lanes, PackRecord
 
 NO_SIGN: Final = 32
 """In place of the sign bit's position: the datum is unsigned."""
 
 
 @kernel
-def relu(pack, value):
+def relu(pack: PackRecord, value: Int) -> Any:
     """ReLU modes 1 to 3: a set sign bit gives +0; then values <= threshold give 0, or values > threshold the threshold.
 
     FP32 in mode 3 compares bits 31:13 only (P8); those below are zero in the threshold, so clearing them in the value
@@ -36,12 +35,12 @@ def relu(pack, value):
 
 
 @kernel
-def exponents(pack, value):
+def exponents(pack: PackRecord, value: Lanes) -> Lanes:
     """Exponent field of each datum, in its raw form."""
     return shift_right_logical(value, splat16(pack.exponent_shift)) & splat16(pack.exponent_mask)
 
 
 @kernel
-def exponent_threshold(pack, value):
+def exponent_threshold(pack: PackRecord, value: Int) -> AnyInt:
     """Datums whose exponent is below the threshold become zero (002.7)."""
     return where(exponents(pack, value) < splat16(pack.threshold), 0, value)

@@ -5,8 +5,6 @@ special form of the instruction programs 16 bits at a time; Wormhole's instructi
 scalers spread over the word. The instruction is laid out as LLK has it.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -21,6 +19,7 @@ from bhemu.machine.agents import TENSIX
 from bhemu.machine.config_access import config_bank, config_field
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, RESERVED_BITS, Mode, instruction
 from bhemu.tensix.mmio import MMIO_BASE, MMIO_FIRST, mmio_store
 from bhemu.tensix.pack.compression import close_tile
@@ -78,7 +77,7 @@ RESERVED = fault(
 
 
 @kernel
-def _program(t, word):
+def _program(t: TileRecord, word: Int) -> Int:
     """Put sixteen bits into one half of the data; nothing is written."""
     if word & _PROGRAM_SPARE:
         return refuse(t, PROGRAM_STRAY, word & _PROGRAM_SPARE)
@@ -89,7 +88,7 @@ def _program(t, word):
 
 
 @kernel
-def _data(t, thread, value):
+def _data(t: TileRecord, thread: Int, value: Int) -> Int:
     """The packer's data; or with a value in the instruction the value and, above it, the value scaled by format."""
     if value == 0:
         return np.int64(t.pack.setreg_data)
@@ -104,7 +103,9 @@ def _data(t, thread, value):
     Mode("register write of a value in the instruction", OPEN, rule="PACR_SETREG"),
     reserved=_NO_OPERAND,
 )
-def PACR_SETREG(t, thread, Push, ModeSel, value, AddrSel, StreamId, Flush, word):
+def PACR_SETREG(
+    t: TileRecord, thread: Int, Push: Int, ModeSel: Int, value: Int, AddrSel: Int, StreamId: Int, Flush: Int, word: Int
+) -> Int:
     if ModeSel != 0:
         return _program(t, word)
     if word & _NO_OPERAND:
@@ -129,5 +130,5 @@ def PACR_SETREG(t, thread, Push, ModeSel, value, AddrSel, StreamId, Flush, word)
 
 
 @instruction(Mode("any", OPEN, rule="TBUFCMD"))
-def TBUFCMD(t, thread):
+def TBUFCMD(t: TileRecord, thread: Int) -> Int:
     return refuse(t, RESERVED)

@@ -3,8 +3,6 @@
 Where silicon tries again until L1 has the value that it waits for, the word stays at the wait gate, tried each cycle.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -15,6 +13,7 @@ from bhemu.errors import UndefinedBehavior
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, Mode, instruction
 from bhemu.tensix.scalar.halves import QUAD_REGISTER, WORD_BITS, read_half
 from bhemu.tensix.scalar.memory import OUT_OF_L1, l1_address
@@ -33,7 +32,7 @@ NOT_L1 = fault(
 
 
 @kernel
-def _in_l1(t, memory_select, address):
+def _in_l1(t: TileRecord, memory_select: Int, address: Int) -> bool:
     """True when the word may be accessed; records the refusal otherwise."""
     if memory_select:
         refuse(t, NOT_L1)
@@ -45,13 +44,15 @@ def _in_l1(t, memory_select, address):
 
 
 @kernel
-def _add_in_field(old, amount, mask):
+def _add_in_field(old: Int, amount: Int, mask: Int) -> Int:
     """`old` with `amount` added inside the bits of `mask`."""
     return ((old + amount) & mask) | (old & ~mask & WORD_BITS)
 
 
 @instruction(Mode("L1", DOCUMENTED, rule="I.11"))
-def ATINCGET(t, thread, MemHierSel, IntWidth, Sel32b, DataRegIndex, AddrRegIndex):
+def ATINCGET(
+    t: TileRecord, thread: Int, MemHierSel: Int, IntWidth: Int, Sel32b: Int, DataRegIndex: Int, AddrRegIndex: Int
+) -> Int:
     address = l1_address(t, thread, AddrRegIndex, 4 * Sel32b)
     if not _in_l1(t, MemHierSel, address):
         return REFUSED
@@ -63,7 +64,17 @@ def ATINCGET(t, thread, MemHierSel, IntWidth, Sel32b, DataRegIndex, AddrRegIndex
 
 
 @instruction(Mode("L1", DOCUMENTED, rule="I.11"))
-def ATINCGETPTR(t, thread, MemHierSel, NoIncr, IncrVal, WrapVal, Sel32b, DataRegIndex, AddrRegIndex):
+def ATINCGETPTR(
+    t: TileRecord,
+    thread: Int,
+    MemHierSel: Int,
+    NoIncr: Int,
+    IncrVal: Int,
+    WrapVal: Int,
+    Sel32b: Int,
+    DataRegIndex: Int,
+    AddrRegIndex: Int,
+) -> Int:
     address = l1_address(t, thread, AddrRegIndex, 0)
     if not _in_l1(t, MemHierSel, address):
         return REFUSED
@@ -83,14 +94,16 @@ def ATINCGETPTR(t, thread, MemHierSel, NoIncr, IncrVal, WrapVal, Sel32b, DataReg
 
 
 @instruction(Mode("four GPRs, one GPR", DOCUMENTED, rule="I.11"))
-def ATSWAP(t, thread, MemHierSel, SingleDataReg, SwapMask, DataRegIndex, AddrRegIndex):
+def ATSWAP(
+    t: TileRecord, thread: Int, MemHierSel: Int, SingleDataReg: Int, SwapMask: Int, DataRegIndex: Int, AddrRegIndex: Int
+) -> Int:
     address = l1_address(t, thread, AddrRegIndex, 0)
     if not _in_l1(t, MemHierSel, address):
         return REFUSED
     for i in range(8):
         if (SwapMask >> i) & 1:
             register = (DataRegIndex & QUAD_REGISTER) + (i >> 1)
-            value = 0
+            value: Int = 0
             if not SingleDataReg or register == DataRegIndex:
                 value = read_half(t, thread, 2 * register + (i & 1))
             t.l1_u16[address // 2 + i] = np.uint16(value)
@@ -98,7 +111,9 @@ def ATSWAP(t, thread, MemHierSel, SingleDataReg, SwapMask, DataRegIndex, AddrReg
 
 
 @instruction(Mode("L1", DOCUMENTED, rule="I.11"))
-def ATCAS(t, thread, MemHierSel, SwapVal, CmpVal, Sel32b, AddrRegIndex):
+def ATCAS(
+    t: TileRecord, thread: Int, MemHierSel: Int, SwapVal: Int, CmpVal: Int, Sel32b: Int, AddrRegIndex: Int
+) -> Int:
     address = l1_address(t, thread, AddrRegIndex, 4 * Sel32b)
     if not _in_l1(t, MemHierSel, address):
         return REFUSED

@@ -1,7 +1,5 @@
 """GPRs to and from L1, MMIO and Src: LOADIND, STOREIND, LOADREG, STOREREG; FLUSHDMA and REG2FLOP (I.11)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -15,6 +13,7 @@ from bhemu.machine.config_access import thread_field
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.banks import SRCA, SRCB, UNPACKER
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, Mode, instruction
 from bhemu.tensix.mmio import MMIO_BASE, mmio_load, mmio_store
@@ -63,13 +62,13 @@ FLOPS = fault(
 
 
 @kernel
-def l1_address(t, thread, register, offset):
+def l1_address(t: TileRecord, thread: Int, register: Int, offset: Int) -> Int:
     """Byte address of L1: the GPR in 16-byte units plus an offset in bytes, 32 bits."""
     return (np.int64(t.gpr[thread, register]) * L1_UNIT + offset) & WORD_BITS
 
 
 @kernel
-def _advance(t, thread, half, code):
+def _advance(t: TileRecord, thread: Int, half: Int, code: Int) -> None:
     """Post-increment of the offset half: 0, 2, 4 or 16 bytes."""
     step = L1_UNIT if code == 3 else 2 * code
     if step != 0:
@@ -77,7 +76,9 @@ def _advance(t, thread, half, code):
 
 
 @instruction(Mode("16, 32, 16, 8 bits and 16 bytes, with post-increment", DOCUMENTED, rule="I.11"))
-def LOADIND(t, thread, SizeSel, OffsetIndex, AutoIncSpec, DataRegIndex, AddrRegIndex):
+def LOADIND(
+    t: TileRecord, thread: Int, SizeSel: Int, OffsetIndex: Int, AutoIncSpec: Int, DataRegIndex: Int, AddrRegIndex: Int
+) -> Int:
     address = l1_address(t, thread, AddrRegIndex, read_half(t, thread, OffsetIndex))
     if address >= L1_SIZE:
         return refuse(t, OUT_OF_L1, address, L1_SIZE)
@@ -99,7 +100,7 @@ def LOADIND(t, thread, SizeSel, OffsetIndex, AutoIncSpec, DataRegIndex, AddrRegI
 
 
 @kernel
-def _store_l1(t, thread, size, offset_half, increment, data, register):
+def _store_l1(t: TileRecord, thread: Int, size: Int, offset_half: Int, increment: Int, data: Int, register: Int) -> Int:
     address = l1_address(t, thread, register, read_half(t, thread, offset_half))
     if address >= L1_SIZE:
         return refuse(t, OUT_OF_L1, address, L1_SIZE)
@@ -129,19 +130,21 @@ _SRCA_FIRST_ROW: Final = 4
 
 
 @kernel
-def _low_bf16_cell(word):
+def _low_bf16_cell(word: Int) -> Int:
     """Src cell of the low half of a GPR, which holds {sign, mantissa 7, exponent 8}."""
     return ((word & 0xFF00) << 3) | (word & 0xFF)
 
 
 @kernel
-def _high_bf16_cell(word):
+def _high_bf16_cell(word: Int) -> Int:
     """Src cell of the high half of a GPR, which holds BF16 in its usual order."""
     return ((word >> 31) << 18) | (((word >> 16) & 0x7F) << 11) | ((word >> 23) & 0xFF)
 
 
 @kernel
-def _store_src(t, thread, which, offset_half, increment, data, register):
+def _store_src(
+    t: TileRecord, thread: Int, which: Int, offset_half: Int, increment: Int, data: Int, register: Int
+) -> Int:
     """Four BF16 datums of two GPRs to the unpacker's bank; SrcA rows below 4 are dropped (U9)."""
     bank = t.unpack.bank[which]
     if t.src_owner[which, bank] != UNPACKER:
@@ -171,7 +174,7 @@ def _store_src(t, thread, which, offset_half, increment, data, register):
 
 
 @kernel
-def _store_mmio(t, thread, offset_half, increment, data, register):
+def _store_mmio(t: TileRecord, thread: Int, offset_half: Int, increment: Int, data: Int, register: Int) -> Int:
     """The GPR plus the offset in sixteenths, in a window of 1 MiB that repeats (003.2.7d)."""
     address = np.int64(t.gpr[thread, register]) + (read_half(t, thread, offset_half) >> 4)
     status = mmio_store(t, TENSIX, MMIO_BASE + (address & _MMIO_OFFSET), np.int64(t.gpr[thread, data]))
@@ -188,7 +191,18 @@ def _store_mmio(t, thread, offset_half, increment, data, register):
     Mode("MMIO: TDMA-RISC", OPEN, rule="tile T24"),
     Mode("MMIO: NIU, control, PIC and other devices", DOCUMENTED, rule="tile T24"),
 )
-def STOREIND(t, thread, MemHierSel, SizeSel, Size, StoreToSrcB, OffsetIndex, AutoIncSpec, DataRegIndex, AddrRegIndex):
+def STOREIND(
+    t: TileRecord,
+    thread: Int,
+    MemHierSel: Int,
+    SizeSel: Int,
+    Size: Int,
+    StoreToSrcB: Int,
+    OffsetIndex: Int,
+    AutoIncSpec: Int,
+    DataRegIndex: Int,
+    AddrRegIndex: Int,
+) -> Int:
     if MemHierSel:
         return _store_l1(t, thread, Size, OffsetIndex, AutoIncSpec, DataRegIndex, AddrRegIndex)
     if SizeSel:
@@ -201,7 +215,7 @@ def STOREIND(t, thread, MemHierSel, SizeSel, Size, StoreToSrcB, OffsetIndex, Aut
     Mode("TDMA-RISC", OPEN, rule="tile T24"),
     Mode("NIU, control, PIC and other devices", DOCUMENTED, rule="tile T24"),
 )
-def LOADREG(t, thread, TdmaDataRegIndex, RegAddr):
+def LOADREG(t: TileRecord, thread: Int, TdmaDataRegIndex: Int, RegAddr: Int) -> Int:
     status, value = mmio_load(t, TENSIX, MMIO_BASE + 4 * RegAddr)
     if status == DONE:
         t.gpr[thread, TdmaDataRegIndex] = np.uint32(value)
@@ -213,15 +227,15 @@ def LOADREG(t, thread, TdmaDataRegIndex, RegAddr):
     Mode("TDMA-RISC", OPEN, rule="tile T24"),
     Mode("NIU, control, PIC and other devices", DOCUMENTED, rule="tile T24"),
 )
-def STOREREG(t, thread, TdmaDataRegIndex, RegAddr):
+def STOREREG(t: TileRecord, thread: Int, TdmaDataRegIndex: Int, RegAddr: Int) -> Int:
     return mmio_store(t, TENSIX, MMIO_BASE + 4 * RegAddr, np.int64(t.gpr[thread, TdmaDataRegIndex]))
 
 
 @instruction(Mode("any condition", DOCUMENTED, rule="I.11"))
-def FLUSHDMA(t, thread):
+def FLUSHDMA(t: TileRecord, thread: Int) -> Int:
     return DONE
 
 
 @instruction(Mode("any", DOCUMENTED, rule="003.3h"))
-def REG2FLOP(t, thread):
+def REG2FLOP(t: TileRecord, thread: Int) -> Int:
     return refuse(t, FLOPS)

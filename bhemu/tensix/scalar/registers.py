@@ -1,7 +1,5 @@
 """Instructions between GPRs: immediates and arithmetic, 32 bits that wrap (I.11)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -12,6 +10,7 @@ from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, RESERVED_BITS, VERIFIED, Mode, instruction
 from bhemu.tensix.scalar.halves import HALF_BITS, WORD_BITS, write_half
 from bhemu.tensix.scalar.signals import write_signal
@@ -40,7 +39,18 @@ RSTDMA_UNKNOWN = fault(
     Mode("immediate", VERIFIED, vectors="scalar:setdma", rule="I.11"),
     Mode("signals", DOCUMENTED, rule="003.2.1"),
 )
-def SETDMAREG(t, thread, value, ResultSize, WhichPackers, InputSource, InputHalfReg, SetSignalsMode, RegIndex16b, word):
+def SETDMAREG(
+    t: TileRecord,
+    thread: Int,
+    value: Int,
+    ResultSize: Int,
+    WhichPackers: Int,
+    InputSource: Int,
+    InputHalfReg: Int,
+    SetSignalsMode: Int,
+    RegIndex16b: Int,
+    word: Int,
+) -> Int:
     if not SetSignalsMode:
         write_half(t, thread, RegIndex16b, value)
         return DONE
@@ -50,23 +60,23 @@ def SETDMAREG(t, thread, value, ResultSize, WhichPackers, InputSource, InputHalf
 
 
 @instruction(Mode("idle cycle", VERIFIED, vectors="scalar:dmanop", rule="I.11"))
-def DMANOP(t, thread):
+def DMANOP(t: TileRecord, thread: Int) -> Int:
     return DONE
 
 
 @instruction(Mode("any", OPEN, rule="I.11"))
-def RSTDMA(t, thread):
+def RSTDMA(t: TileRecord, thread: Int) -> Int:
     return refuse(t, RSTDMA_UNKNOWN)
 
 
 @kernel
-def _right(t, thread, is_constant, index):
+def _right(t: TileRecord, thread: Int, is_constant: Int, index: Int) -> Int:
     """Operand B: a GPR, or the field itself as an unsigned 6-bit constant."""
     return index if is_constant else np.int64(t.gpr[thread, index])
 
 
 @kernel
-def _write(t, thread, index, value):
+def _write(t: TileRecord, thread: Int, index: Int, value: Int) -> Int:
     t.gpr[thread, index] = np.uint32(value & WORD_BITS)
     return DONE
 
@@ -75,13 +85,17 @@ def _write(t, thread, index, value):
     Mode("GPR", VERIFIED, vectors="scalar:adddma", rule="I.11"),
     Mode("constant", DOCUMENTED, rule="I.11"),
 )
-def ADDDMAREG(t, thread, OpBisConst, ResultRegIndex, OpBRegIndex, OpARegIndex):
+def ADDDMAREG(
+    t: TileRecord, thread: Int, OpBisConst: Int, ResultRegIndex: Int, OpBRegIndex: Int, OpARegIndex: Int
+) -> Int:
     left = np.int64(t.gpr[thread, OpARegIndex])
     return _write(t, thread, ResultRegIndex, left + _right(t, thread, OpBisConst, OpBRegIndex))
 
 
 @instruction(Mode("GPR or constant", DOCUMENTED, rule="I.11"))
-def SUBDMAREG(t, thread, OpBisConst, ResultRegIndex, OpBRegIndex, OpARegIndex):
+def SUBDMAREG(
+    t: TileRecord, thread: Int, OpBisConst: Int, ResultRegIndex: Int, OpBRegIndex: Int, OpARegIndex: Int
+) -> Int:
     left = np.int64(t.gpr[thread, OpARegIndex])
     return _write(t, thread, ResultRegIndex, left - _right(t, thread, OpBisConst, OpBRegIndex))
 
@@ -90,13 +104,17 @@ def SUBDMAREG(t, thread, OpBisConst, ResultRegIndex, OpBRegIndex, OpARegIndex):
     Mode("GPR", VERIFIED, vectors="scalar:muldma", rule="I.11"),
     Mode("constant", DOCUMENTED, rule="I.11"),
 )
-def MULDMAREG(t, thread, OpBisConst, ResultRegIndex, OpBRegIndex, OpARegIndex):
+def MULDMAREG(
+    t: TileRecord, thread: Int, OpBisConst: Int, ResultRegIndex: Int, OpBRegIndex: Int, OpARegIndex: Int
+) -> Int:
     left = np.int64(t.gpr[thread, OpARegIndex]) & HALF_BITS
     return _write(t, thread, ResultRegIndex, left * (_right(t, thread, OpBisConst, OpBRegIndex) & HALF_BITS))
 
 
 @instruction(Mode("and, or, xor", DOCUMENTED, rule="I.11"))
-def BITWOPDMAREG(t, thread, OpBisConst, OpSel, ResultRegIndex, OpBRegIndex, OpARegIndex):
+def BITWOPDMAREG(
+    t: TileRecord, thread: Int, OpBisConst: Int, OpSel: Int, ResultRegIndex: Int, OpBRegIndex: Int, OpARegIndex: Int
+) -> Int:
     left = np.int64(t.gpr[thread, OpARegIndex])
     right = _right(t, thread, OpBisConst, OpBRegIndex)
     if OpSel == 0:
@@ -109,7 +127,9 @@ def BITWOPDMAREG(t, thread, OpBisConst, OpSel, ResultRegIndex, OpBRegIndex, OpAR
 
 
 @instruction(Mode("left, logical right", DOCUMENTED, rule="I.11"))
-def SHIFTDMAREG(t, thread, OpBisConst, OpSel, ResultRegIndex, OpBRegIndex, OpARegIndex):
+def SHIFTDMAREG(
+    t: TileRecord, thread: Int, OpBisConst: Int, OpSel: Int, ResultRegIndex: Int, OpBRegIndex: Int, OpARegIndex: Int
+) -> Int:
     left = np.int64(t.gpr[thread, OpARegIndex])
     amount = _right(t, thread, OpBisConst, OpBRegIndex) & _SHIFT_BITS
     if OpSel == 0:
@@ -120,7 +140,9 @@ def SHIFTDMAREG(t, thread, OpBisConst, OpSel, ResultRegIndex, OpBRegIndex, OpARe
 
 
 @instruction(Mode("greater, less, equal (unsigned)", DOCUMENTED, rule="I.11"))
-def CMPDMAREG(t, thread, OpBisConst, OpSel, ResultRegIndex, OpBRegIndex, OpARegIndex):
+def CMPDMAREG(
+    t: TileRecord, thread: Int, OpBisConst: Int, OpSel: Int, ResultRegIndex: Int, OpBRegIndex: Int, OpARegIndex: Int
+) -> Int:
     left = np.int64(t.gpr[thread, OpARegIndex])
     right = _right(t, thread, OpBisConst, OpBRegIndex)
     if OpSel == 0:

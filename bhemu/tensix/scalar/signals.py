@@ -3,8 +3,6 @@
 Blackhole has one packer: the words of packers 1 to 3 are zero.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -16,6 +14,7 @@ from bhemu.machine.config_access import config_bank, config_field
 from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.scalar.halves import HALF_BITS, QUAD_REGISTER, WORD_BITS, write_half
 
 # InputSource; everything else reads as zeros
@@ -42,22 +41,22 @@ _HEADER_BITS: Final = 0x00FF0000
 
 
 @kernel
-def _last_tile_size(t, thread):
+def _last_tile_size(t: TileRecord, thread: Int) -> Int:
     """Size of the last tile in 16-byte units, if this thread packed it (003.2.1d)."""
     return np.int64(t.pack.last_tile_size) & HALF_BITS if t.pack.last_thread == thread else 0
 
 
 @kernel
-def _histogram_word(t, first):
+def _histogram_word(t: TileRecord, first: Int) -> Int:
     """Four counters of the exponent histogram as a little-endian word."""
-    word = 0
+    word: Int = 0
     for i in range(4):
         word |= np.int64(t.pack.histogram[first + i]) << (8 * i)
     return word
 
 
 @kernel
-def signal_words(t, thread, source, packers):
+def signal_words(t: TileRecord, thread: Int, source: Int, packers: Int) -> tuple[Int, Int, Int, Int]:
     """The four words of an InputSource. Source 8 clears the accumulated tile sizes too, if `packers` names packer 0."""
     flags = np.int64(t.pack.all_zero_flags) & WORD_BITS
     if source == TILE_SIZES:
@@ -89,7 +88,9 @@ def signal_words(t, thread, source, packers):
 
 
 @kernel
-def write_signal(t, thread, size, packers, source, input_half, result_half):
+def write_signal(
+    t: TileRecord, thread: Int, size: Int, packers: Int, source: Int, input_half: Int, result_half: Int
+) -> Int:
     """SETDMAREG's signal form: one half, one word or four words of the source to the thread's GPRs."""
     word0, word1, word2, word3 = signal_words(t, thread, source, packers)
     quad = (result_half >> 1) & QUAD_REGISTER

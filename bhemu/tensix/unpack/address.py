@@ -3,11 +3,9 @@
 Addresses are in 1/16 byte: with one exponent byte for 16 datums, every pointer then moves in whole steps.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_W, CH1_X, CH1
 from bhemu.machine.faults import refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import AnyInt, Int, TileRecord, UnpackDecodedRecord
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.decode import BASE, DEST_NONE, DEST_REPLACE, OFFSET, table_field
 
@@ -26,7 +25,7 @@ REFUSED_RANGE: Final = -1
 
 
 @kernel
-def tile_start(t, d, unpacker, bank, context):
+def tile_start(t: TileRecord, d: UnpackDecodedRecord, unpacker: Int, bank: Int, context: Int) -> AnyInt:
     """Byte address of the tile's first section: RSI, exponents or datums (U5). The sum has 32 bits."""
     base = table_field(t, bank, BASE, unpacker, context)
     offset = table_field(t, bank, OFFSET, unpacker, context)
@@ -34,7 +33,9 @@ def tile_start(t, d, unpacker, bank, context):
 
 
 @kernel
-def datum_range(t, d, thread, adc_thread, unpacker, row_search):
+def datum_range(
+    t: TileRecord, d: UnpackDecodedRecord, thread: Int, adc_thread: Int, unpacker: Int, row_search: Int
+) -> tuple[Int, Int]:
     """First datum and count in an uncompressed tile; a negative count says that the range was refused (U5)."""
     x = np.int64(t.adc[adc_thread, unpacker, CH0_X])
     y = np.int64(t.adc[adc_thread, unpacker, CH0_Y])
@@ -59,7 +60,7 @@ def datum_range(t, d, thread, adc_thread, unpacker, row_search):
 
 
 @kernel
-def _blob(d, x, y):
+def _blob(d: UnpackDecodedRecord, x: Int, y: Int) -> Any:
     """Start and end datum of a blob: 4-bit starts in units of 16 datums."""
     start = ((d.blob_starts >> (4 * y)) & 15) << 4
     following = x + 1
@@ -73,13 +74,13 @@ def _blob(d, x, y):
 
 
 @kernel
-def wrap(d, address):
+def wrap(d: UnpackDecodedRecord, address: Int) -> Int:
     """An address beyond the FIFO's limit moves down by the FIFO's size; size 0 is no FIFO (U6)."""
     return address - d.fifo if address > d.limit else address
 
 
 @kernel
-def output_address(t, d, thread, unpacker):
+def output_address(t: TileRecord, d: UnpackDecodedRecord, thread: Int, unpacker: Int) -> AnyInt:
     """Position of the first output datum, in datums (U8); negative when refused."""
     y = np.int64(t.adc[thread, unpacker, CH1_Y])
     z = np.int64(t.adc[thread, unpacker, CH1_Z])

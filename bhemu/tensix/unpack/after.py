@@ -1,10 +1,8 @@
 """What an UNPACR leaves behind: counters, SrcRow, the bank handed over (rule U11)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,6 +10,7 @@ from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import thread_field
 from bhemu.machine.counters import CH0_Y, CH0_Z, CH1_Y, CH1_Z
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, TileRecord, UnpackDecodedRecord
 from bhemu.tensix.adc import Y_MASK, ZW_MASK
 from bhemu.tensix.banks import MATRIX
 
@@ -19,7 +18,7 @@ _SRC_SET_BASE: Final = (thread_register("SRCA_SET_Base"), thread_register("SRCB_
 
 
 @kernel
-def advance_adc(t, thread, unpacker, ch1_y, ch1_z, ch0_y, ch0_z):
+def advance_adc(t: TileRecord, thread: Int, unpacker: Int, ch1_y: Int, ch1_z: Int, ch0_y: Int, ch0_z: Int) -> None:
     """Add to the Y and Z counters; the carry copies stay (I.8)."""
     counters = t.adc[thread, unpacker]
     counters[CH0_Y] = (np.int64(counters[CH0_Y]) + ch0_y) & Y_MASK
@@ -29,7 +28,7 @@ def advance_adc(t, thread, unpacker, ch1_y, ch1_z, ch0_y, ch0_z):
 
 
 @kernel
-def advance_context(t, d, thread, unpacker, context):
+def advance_context(t: TileRecord, d: UnpackDecodedRecord, thread: Int, unpacker: Int, context: Any) -> None:
     """Let the context counter point behind `context`; it returns to 0 at the configured count, and has 3 bits."""
     count = d.count_non_log2 if d.non_log2_en else 1 << d.context_count
     following = (context + 1) & 7
@@ -37,13 +36,13 @@ def advance_context(t, d, thread, unpacker, context):
 
 
 @kernel
-def source_row_base(t, thread, unpacker):
+def source_row_base(t: TileRecord, thread: Int, unpacker: Int) -> Int:
     """First Src row after a hand-over."""
     return thread_field(t, thread, _SRC_SET_BASE[unpacker]) << 4
 
 
 @kernel
-def hand_over(t, thread, unpacker, out_format):
+def hand_over(t: TileRecord, thread: Int, unpacker: Int, out_format: Int) -> None:
     """Give the unpacker's bank to the matrix unit with its implied format, and change banks."""
     bank = t.unpack.bank[unpacker]
     t.src_owner[unpacker, bank] = MATRIX
@@ -53,7 +52,7 @@ def hand_over(t, thread, unpacker, out_format):
 
 
 @kernel
-def finish_bank(t, d, thread, unpacker, set_dvalid):
+def finish_bank(t: TileRecord, d: UnpackDecodedRecord, thread: Int, unpacker: Int, set_dvalid: Int) -> None:
     """Hand the bank over, or advance SrcRow within it."""
     if set_dvalid:
         hand_over(t, thread, unpacker, d.out_format)

@@ -3,11 +3,9 @@
 Addresses are in 1/16 byte, as in address.py.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_X
 from bhemu.machine.faults import refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import AnyInt, Int, TileRecord, UnpackDecodedRecord
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.address import REFUSED_RANGE
 
@@ -26,7 +25,7 @@ NO_LIMIT: Final = 1 << 40
 
 
 @kernel
-def _row_start(t, start, index):
+def _row_start(t: TileRecord, start: Int, index: Int) -> Int:
     """Row start index `index` behind byte address `start`, or -1 outside L1."""
     at = start + 2 * index
     if at < 0 or at + 2 > L1_SIZE:
@@ -36,7 +35,9 @@ def _row_start(t, start, index):
 
 
 @kernel
-def compressed_range(t, d, thread, adc_thread, unpacker, start, row_search):
+def compressed_range(
+    t: TileRecord, d: UnpackDecodedRecord, thread: Int, adc_thread: Int, unpacker: Int, start: Int, row_search: Int
+) -> Any:
     """What to read of a compressed tile: first augmented datum, their count, datums to drop first, datums to keep.
 
     `start` is the byte address of the row start indices. A negative count says that the range was refused.
@@ -68,14 +69,14 @@ def compressed_range(t, d, thread, adc_thread, unpacker, start, row_search):
 
 
 @kernel
-def datum_offset(d, index):
+def datum_offset(d: UnpackDecodedRecord, index: Int) -> AnyInt:
     """Offset of augmented datum `index` from the first."""
     group = GROUP * d.datum_size + COUNTS_SIZE
     return (index // GROUP) * group + (index % GROUP) * d.datum_size
 
 
 @kernel
-def count_offset(d, index):
+def count_offset(d: UnpackDecodedRecord, index: Int) -> AnyInt:
     """Offset of the zero count of augmented datum `index` from the first datum."""
     group = GROUP * d.datum_size + COUNTS_SIZE
     return (index // GROUP) * group + GROUP * d.datum_size + (index % GROUP) * 8

@@ -4,15 +4,14 @@ Two steps: `NORMALISE_*` brings the datum as L1 holds it to BF16, FP16 or FP32 b
 it, `LAYOUT_*` permutes those to the cell {sign, mantissa, exponent} of the register file.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from bhemu.machine.dst import cell_of_bf16, cell_of_fp16
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import leading_zeros, mask_bits, minimum, where
+from bhemu.machine.types import AnyInt, Int, Lanes
 
 NORMALISE_NONE: Final = 0
 NORMALISE_FP32_TO_TF32: Final = 1  # its layout drops the bits
@@ -40,7 +39,7 @@ _FP16_REBIAS: Final = 112  # 127 - 15
 
 
 @kernel
-def _fp32_to_fp16(bits):
+def _fp32_to_fp16(bits: Int) -> AnyInt:
     """Truncates; E = 0 keeps its mantissa, underflow is a signed zero, overflow, Inf and NaN the largest (I.5)."""
     sign = (bits >> 16) & 0x8000
     exponent = ((bits >> 23) & 0xFF) - _FP16_REBIAS
@@ -50,12 +49,12 @@ def _fp32_to_fp16(bits):
 
 
 @kernel
-def _e5m2_to_fp16(bits):
+def _e5m2_to_fp16(bits: Lanes) -> Lanes:
     return (bits << 8) | where((bits & 0x7F) == 0x7F, 0xFF, 0)
 
 
 @kernel
-def _e4m3_to_fp16(bits):
+def _e4m3_to_fp16(bits: Lanes) -> Lanes:
     exponent = (bits >> 3) & 0xF
     mantissa = (bits & 7) << 7
     exponent = where(exponent != 0, exponent + 8, 0)  # denormals are not normalised
@@ -64,7 +63,7 @@ def _e4m3_to_fp16(bits):
 
 
 @kernel
-def _bfp_parts(bits, exponents, shift):
+def _bfp_parts(bits: Int, exponents: Int, shift: Int) -> Any:
     """Normalised 8-bit magnitude without its leading one (`& 0x7E`) and the exponent before any wrap."""
     magnitude = ((bits << shift) & 0x7F) << 1
     lead = minimum(leading_zeros(magnitude) - 24, 7)  # zeros in front of the leading one of 8 bits
@@ -72,7 +71,7 @@ def _bfp_parts(bits, exponents, shift):
 
 
 @kernel
-def bfp_to_bf16(bits, exponents, shift):
+def bfp_to_bf16(bits: Int, exponents: Int, shift: Int) -> AnyInt:
     """The exponent wraps modulo 256; negative zero is minus infinity (I.5)."""
     left = bits << shift
     mantissa, exponent = _bfp_parts(bits, exponents, shift)
@@ -81,7 +80,7 @@ def bfp_to_bf16(bits, exponents, shift):
 
 
 @kernel
-def _bfp_a_to_fp16(bits, exponents, shift):
+def _bfp_a_to_fp16(bits: Int, exponents: Int, shift: Int) -> AnyInt:
     left = bits << shift
     mantissa, exponent = _bfp_parts(bits, exponents, shift)
     value = ((left & 0x80) << 8) | ((exponent & 0x1F) << 10) | (mantissa << 3)
@@ -89,14 +88,14 @@ def _bfp_a_to_fp16(bits, exponents, shift):
 
 
 @kernel
-def bfp_a_is_undefined(bits, exponents, shift):
+def bfp_a_is_undefined(bits: Int, exponents: Int, shift: Int) -> Int:
     """Bit n: datum n of an A-family BFP format needs an exponent outside 0..31, which has no defined result (I.5)."""
     _mantissa, exponent = _bfp_parts(bits, exponents, shift)
     return mask_bits((((bits << shift) & 0x7F) != 0) & ((exponent & 0xE0) != 0))
 
 
 @kernel
-def _integer8(bits, magnitude_mask):
+def _integer8(bits: Int, magnitude_mask: Int) -> AnyInt:
     """Magnitude under the dummy exponent 16; the sign survives a magnitude of 0 (I.2)."""
     magnitude = bits & magnitude_mask
     sign = bits & ~magnitude_mask & 0x80
@@ -104,19 +103,19 @@ def _integer8(bits, magnitude_mask):
 
 
 @kernel
-def bf16_to_src(bits):
+def bf16_to_src(bits: Lanes) -> Lanes:
     """SrcA / SrcB cells of BF16 bits (I.2)."""
     return ((bits & 0x8000) << 3) | ((bits & 0x7F) << 11) | ((bits >> 7) & 0xFF)
 
 
 @kernel
-def fp32_to_src_tf32(bits):
+def fp32_to_src_tf32(bits: Int) -> Int:
     """SrcA / SrcB cells of FP32 bits as TF32: 13 low mantissa bits are dropped (I.5)."""
     return ((bits >> 13) & 0x40000) | ((bits >> 5) & 0x3FF00) | ((bits >> 23) & 0xFF)
 
 
 @kernel
-def convert(normalise, layout, shift, bits, exponents):
+def convert(normalise: Int, layout: Int, shift: Int, bits: Lanes, exponents: Lanes) -> Lanes:
     """Cells of 16 datums.
 
     Args:

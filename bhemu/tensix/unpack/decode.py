@@ -5,8 +5,6 @@ slot is a context (0-7) or the single-context form. `settings` decodes it again 
 written. Tile base addresses are not kept: software writes them for every tile.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -17,6 +15,7 @@ from bhemu.isa.registers import config
 from bhemu.machine.config_access import UNPACK0_BIT, UNPACK1_BIT
 from bhemu.machine.decoded import copy_fields
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import AnyInt, Int, Lanes, Record, TileRecord, UnpackDecodedRecord
 from bhemu.machine.unpacker_state import CONTEXTS, COPIES, OF_FORMATS, SINGLE
 from bhemu.tensix.format_codes import (
     BF16,
@@ -155,14 +154,14 @@ _FORMAT_ATTRIBUTES: Final = len(OF_FORMATS)
 
 
 @kernel
-def table_field(t, bank, table, unpacker, index):
+def table_field(t: TileRecord, bank: Int, table: Lanes, unpacker: Int, index: Int) -> AnyInt:
     """Value of the field that `table` [unpacker, index] names."""
     word = np.int64(t.config[bank, table[unpacker, index, 0]])
     return (word >> table[unpacker, index, 1]) & table[unpacker, index, 2]
 
 
 @kernel
-def settings(t, unpacker, bank, slot):
+def settings(t: TileRecord, unpacker: Int, bank: Int, slot: Int) -> Record:
     """Decoded configuration of a slot, decoded again if a word that it depends on was written."""
     unpack = t.unpack
     bit = UNPACK0_BIT if unpacker == 0 else UNPACK1_BIT
@@ -178,7 +177,7 @@ def settings(t, unpacker, bank, slot):
 
 
 @kernel
-def _decode(d, unpacker, slot):
+def _decode(d: UnpackDecodedRecord, unpacker: Int, slot: Int) -> None:
     """Work up the copied fields."""
     d.blob_starts |= d.blob_starts_hi << 16
     d.dest_mode = DEST_NONE
@@ -208,7 +207,7 @@ def _decode(d, unpacker, slot):
 
 
 @kernel
-def _decode_tile(d):
+def _decode_tile(d: UnpackDecodedRecord) -> None:
     """Strides of the tile and sizes of its sections (U4, U5, U7)."""
     depth = max(d.z_dim, 1)
     count = max(d.w_dim, 1)
@@ -232,7 +231,7 @@ def _decode_tile(d):
 
 
 @kernel
-def _decode_burst(d):
+def _decode_burst(d: UnpackDecodedRecord) -> None:
     """SrcA rows that the unpacker writes at a time (U12)."""
     size = d.datum_size
     if size == 4 or not d.uncompressed or d.upsample_zeros >= 3:
@@ -250,7 +249,7 @@ def _decode_burst(d):
 
 
 @kernel
-def _mode_fault(d, unpacker):
+def _mode_fault(d: UnpackDecodedRecord, unpacker: Int) -> Int:
     """Refusal of modes that have no defined meaning together, 0 = none."""
     if d.haloize and unpacker == 1:
         return refusals.HALOIZE_SRCB

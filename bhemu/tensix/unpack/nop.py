@@ -1,10 +1,8 @@
 """UNPACR_NOP: what happens in order with UNPACR but moves no datums (rule I.7)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from bhemu.machine.config_access import config_bank, config_field, thread_field
 from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import splat16, store16
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.banks import UNPACKER
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
 from bhemu.tensix.unpack import refusals
@@ -72,7 +71,7 @@ _LETTER_A: Final = ord("A")
 
 
 @kernel
-def _clear_bank(t, unpacker, bank, cell):
+def _clear_bank(t: TileRecord, unpacker: Int, bank: Int, cell: Int) -> None:
     cells = splat16(cell)
     for row in range(64):
         if unpacker == 0:
@@ -82,7 +81,7 @@ def _clear_bank(t, unpacker, bank, cell):
 
 
 @kernel
-def _pop(t, stream, count):
+def _pop(t: TileRecord, stream: Int, count: Int) -> Int:
     """Take messages off a stream; it is a plain counter as long as there is no overlay."""
     held = np.int64(t.stream_messages[stream])
     if count > held:
@@ -92,7 +91,7 @@ def _pop(t, stream, count):
 
 
 @kernel
-def _pop_enhanced(t, unpacker, word):
+def _pop_enhanced(t: TileRecord, unpacker: Int, word: Int) -> Any:
     """Up to 2047 messages; fields as SETREG had them (001.8.5)."""
     select = ((word >> 21) & 2) | ((word >> 15) & 1)
     if select:
@@ -114,7 +113,9 @@ def _pop_enhanced(t, unpacker, word):
 
 
 @kernel
-def _clear(t, thread, unpacker, value, both, own_bank, one_format, set_dvalid):
+def _clear(
+    t: TileRecord, thread: Int, unpacker: Int, value: Int, both: Int, own_bank: Int, one_format: Int, set_dvalid: Int
+) -> Any:
     bank = np.int64(t.unpack.bank[unpacker])
     only_set = one_format == SET_DVALID_ONLY
     if not only_set:
@@ -127,7 +128,7 @@ def _clear(t, thread, unpacker, value, both, own_bank, one_format, set_dvalid):
     if (set_dvalid or only_set) and t.src_owner[unpacker, bank] != UNPACKER:
         return refuse(t, refusals.ALREADY_VALID, _LETTER_A + unpacker, bank)
     config_state = config_bank(t, thread)
-    cell = np.int64(0)
+    cell: Int = np.int64(0)
     if not only_set:
         if value == CLEAR_TO_MINUS_INFINITY:
             cell = np.int64(_CELL_BITS)
@@ -164,19 +165,19 @@ def _clear(t, thread, unpacker, value, both, own_bank, one_format, set_dvalid):
     reserved=0x408E00,  # address select and count bits of the enhanced pop; the other forms refuse them below
 )
 def UNPACR_NOP(
-    t,
-    thread,
-    Unpacker_Select,
-    Stream_Id,
-    Msg_Clr_Cnt,
-    Set_Dvalid,
-    Clr_to1_fmt_Ctrl,
-    Stall_Clr_Cntrl,
-    Bank_Clr_Ctrl,
-    Src_ClrVal_Ctrl,
-    Unpack_Pop,
-    word,
-):
+    t: TileRecord,
+    thread: Int,
+    Unpacker_Select: Int,
+    Stream_Id: Int,
+    Msg_Clr_Cnt: Int,
+    Set_Dvalid: Int,
+    Clr_to1_fmt_Ctrl: Int,
+    Stall_Clr_Cntrl: Int,
+    Bank_Clr_Ctrl: Int,
+    Src_ClrVal_Ctrl: Int,
+    Unpack_Pop: Int,
+    word: Int,
+) -> AnyInt:
     unpacker = Unpacker_Select
     enhanced = Unpack_Pop == POP_NAMED and word & _ENHANCED
     known = _PLAIN_BITS

@@ -1,7 +1,5 @@
 """Cells into SrcA, SrcB and Dst (rules I.3, U8-U10)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -11,6 +9,7 @@ import numpy as np
 from bhemu.machine.dst import LOW_HALF, high_row
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import store16
+from bhemu.machine.types import Int, Lanes, TileRecord
 
 TO_SRCA: Final = 0
 TO_SRCA_TRANSPOSED: Final = 1
@@ -23,7 +22,7 @@ BIAS_ROWS: Final = 4
 
 
 @kernel
-def place_row(t, target, bank, row, cells):
+def place_row(t: TileRecord, target: Int, bank: Int, row: Int, cells: Lanes) -> None:
     """Store 16 cells as one row."""
     if target == TO_SRCA:
         store16(t.srca, bank * 64 + row, cells)
@@ -45,7 +44,7 @@ def place_row(t, target, bank, row, cells):
 
 
 @kernel
-def place_datum(t, target, bank, row, column, cell):
+def place_datum(t: TileRecord, target: Int, bank: Int, row: Int, column: Int, cell: Int) -> None:
     """Store one cell."""
     if target == TO_SRCA:
         t.srca[bank, row, column] = np.uint32(cell)

@@ -1,10 +1,8 @@
 """UNPACR: datums from L1 to SrcA, SrcB or Dst (rules U1-U12)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +11,7 @@ from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import config_bank, thread_field
 from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import AnyInt, Int, TileRecord, UnpackDecodedRecord
 from bhemu.machine.unpacker_state import SINGLE
 from bhemu.tensix.banks import UNPACKER
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
@@ -53,7 +52,7 @@ _FLUSH_STRAY: Final = _bits("Unpack_block_selection", "SearchCacheFlush", "OvrdT
 
 
 @kernel
-def _target(d, unpacker):
+def _target(d: UnpackDecodedRecord, unpacker: Int) -> Int:
     if unpacker == 1:
         return TO_SRCB
     if d.to_dst:
@@ -62,7 +61,9 @@ def _target(d, unpacker):
 
 
 @kernel
-def _check_rows(t, d, thread, target, out, last, set_ovrd):
+def _check_rows(
+    t: TileRecord, d: UnpackDecodedRecord, thread: Int, target: Int, out: Int, last: Int, set_ovrd: Int
+) -> bool:
     """False, with the refusal noted, when the rows from `out` to `last` may not be written (U9, U10, U12)."""
     top = last >> 4
     row = t.unpack.src_row[thread, 0]
@@ -88,7 +89,19 @@ def _check_rows(t, d, thread, target, out, last, set_ovrd):
 
 
 @kernel
-def _transfer(t, d, thread, adc_thread, unpacker, bank, context, src_bank, zero, row_search, broadcast):
+def _transfer(
+    t: TileRecord,
+    d: UnpackDecodedRecord,
+    thread: Int,
+    adc_thread: Int,
+    unpacker: Int,
+    bank: Int,
+    context: Int,
+    src_bank: Int,
+    zero: Int,
+    row_search: Int,
+    broadcast: Int,
+) -> Int:
     """The transfer itself; everything is checked before the first register is written."""
     start = tile_start(t, d, unpacker, bank, context)
     drop = np.int64(0)
@@ -96,7 +109,7 @@ def _transfer(t, d, thread, adc_thread, unpacker, bank, context, src_bank, zero,
     address = start * 16 + d.start_index_section
     exponents = address
     address += d.exponent_skip
-    counts = np.int64(0)
+    counts: Int = np.int64(0)
     if d.uncompressed:
         first, count = datum_range(t, d, thread, adc_thread, unpacker, row_search)
         data = address + first * d.datum_size
@@ -188,7 +201,7 @@ def _transfer(t, d, thread, adc_thread, unpacker, bank, context, src_bank, zero,
 
 
 @kernel
-def _other_form(t, thread, unpacker, increment, word):
+def _other_form(t: TileRecord, thread: Int, unpacker: Int, increment: Int, word: Int) -> Any:
     """The forms that move no data: context-counter increment and cache flush (001.10b)."""
     stray = word & (_INCREMENT_STRAY if increment else _FLUSH_STRAY)
     if stray:
@@ -249,25 +262,25 @@ def _other_form(t, thread, unpacker, increment, word):
     Mode("SrcA rows that start inside a burst", OPEN, rule="U12"),
 )
 def UNPACR(
-    t,
-    thread,
-    Unpack_block_selection,
-    CfgContextCntInc,
-    CfgContextId,
-    AddrCntContextId,
-    OvrdThreadId,
-    SetDatValid,
-    srcb_bcast,
-    ZeroWrite2,
-    AutoIncContextID,
-    RowSearch,
-    SearchCacheFlush,
-    Ch1Y,
-    Ch1Z,
-    Ch0Y,
-    Ch0Z,
-    word,
-):
+    t: TileRecord,
+    thread: Int,
+    Unpack_block_selection: Int,
+    CfgContextCntInc: Int,
+    CfgContextId: Int,
+    AddrCntContextId: Int,
+    OvrdThreadId: Int,
+    SetDatValid: Int,
+    srcb_bcast: Int,
+    ZeroWrite2: Int,
+    AutoIncContextID: Int,
+    RowSearch: Int,
+    SearchCacheFlush: Int,
+    Ch1Y: Int,
+    Ch1Z: Int,
+    Ch0Y: Int,
+    Ch0Z: Int,
+    word: Int,
+) -> AnyInt:
     unpacker = Unpack_block_selection
     if CfgContextCntInc or SearchCacheFlush:
         return _other_form(t, thread, unpacker, CfgContextCntInc, word)
@@ -275,8 +288,8 @@ def UNPACR(
     if t.src_owner[unpacker, src_bank] != UNPACKER:
         return WAIT  # U1, also on the way to Dst
 
-    context = np.int64(0)
-    slot = np.int64(SINGLE)
+    context: Int = np.int64(0)
+    slot: Int = np.int64(SINGLE)
     adc_thread = thread
     if OvrdThreadId:
         context = np.int64(t.unpack.context_counter[thread, unpacker]) if AutoIncContextID else CfgContextId

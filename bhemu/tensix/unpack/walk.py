@@ -5,17 +5,16 @@ everything: partial and unaligned rows, FIFO wrap, compressed tiles, upsampling,
 Addresses are in 1/16 byte, as in address.py.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from bhemu.machine.faults import refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import iota16, load16, load16_at, splat16, store16, where
+from bhemu.machine.types import AnyInt, Bool, Int, Lanes, TileRecord, UnpackDecodedRecord, UnpackWalkRecord
 from bhemu.tensix.unpack import refusals
 from bhemu.tensix.unpack.address import L1_END, wrap
 from bhemu.tensix.unpack.compressed import COUNTS_SIZE, GROUP
@@ -37,7 +36,7 @@ REFUSED_WALK: Final = -1
 
 
 @kernel
-def _load_row(t, size, address):
+def _load_row(t: TileRecord, size: Int, address: Int) -> Lanes:
     """16 datums from `address`, zero-extended; sub-byte rows start at a multiple of 4 bytes."""
     if size == 32:
         return load16_at(t.l1_u16, address >> 5)
@@ -57,7 +56,9 @@ def _load_row(t, size, address):
 
 
 @kernel
-def _bf16_rows(t, registers, first, row, row_mask, data, stride, rows):
+def _bf16_rows(
+    t: TileRecord, registers: Lanes, first: Int, row: Int, row_mask: Int, data: Int, stride: Int, rows: Int
+) -> None:
     """BF16 to a Src bank that starts at register row `first`."""
     for i in range(rows):
         bits = load16_at(t.l1_u16, (data + (i >> 1) * stride + (i & 1) * 512) >> 5)
@@ -65,7 +66,9 @@ def _bf16_rows(t, registers, first, row, row_mask, data, stride, rows):
 
 
 @kernel
-def _tf32_rows(t, registers, first, row, row_mask, data, stride, rows):
+def _tf32_rows(
+    t: TileRecord, registers: Int, first: Int, row: Int, row_mask: Int, data: Int, stride: Int, rows: Int
+) -> None:
     """FP32 to a Src bank as TF32."""
     for i in range(rows):
         bits = load16_at(t.l1_u32, (data + (i >> 1) * stride + (i & 1) * 1024) >> 6)
@@ -73,7 +76,9 @@ def _tf32_rows(t, registers, first, row, row_mask, data, stride, rows):
 
 
 @kernel
-def _bfp8_rows(t, registers, first, row, row_mask, data, exponents, rows):
+def _bfp8_rows(
+    t: TileRecord, registers: Int, first: Int, row: Int, row_mask: Int, data: Int, exponents: Int, rows: Int
+) -> None:
     """BFP8 with an exponent section to a Src bank, rows behind each other."""
     for i in range(rows):
         shared = splat16(np.int64(t.l1[(exponents >> 4) + i]))
@@ -82,7 +87,18 @@ def _bfp8_rows(t, registers, first, row, row_mask, data, exponents, rows):
 
 
 @kernel
-def walk_rows(t, d, target, bank, row, row_mask, data, exponents, rows, zero):
+def walk_rows(
+    t: TileRecord,
+    d: UnpackDecodedRecord,
+    target: Int,
+    bank: Int,
+    row: Int,
+    row_mask: Int,
+    data: Int,
+    exponents: Int,
+    rows: Int,
+    zero: Int,
+) -> None:
     """Move `rows` times 16 datums to consecutive rows of the target.
 
     Args:
@@ -126,7 +142,7 @@ def walk_rows(t, d, target, bank, row, row_mask, data, exponents, rows, zero):
 
 
 @kernel
-def _read(t, size, address):
+def _read(t: TileRecord, size: Int, address: Int) -> Int:
     """One datum."""
     if size == 64:
         return np.int64(t.l1_u32[address >> 6])
@@ -137,7 +153,7 @@ def _read(t, size, address):
 
 
 @kernel
-def _is_outside(t, address, size, first):
+def _is_outside(t: TileRecord, address: Int, size: Int, first: Int) -> bool:
     if address < 0 or address + size > L1_END:
         refuse(t, refusals.OUT_OF_L1, address >> 4, address >> 4, first)
         return True
@@ -145,7 +161,7 @@ def _is_outside(t, address, size, first):
 
 
 @kernel
-def walk_datums(t, d, w, bias, write):
+def walk_datums(t: TileRecord, d: UnpackDecodedRecord, w: UnpackWalkRecord, bias: Int, write: Int) -> Any:
     """Move the datums that `w` describes one at a time.
 
     Args:
@@ -244,7 +260,9 @@ def walk_datums(t, d, w, bias, write):
 
 
 @kernel
-def _place(t, target, bank, bias, row_mask, column_shift, out, cell):
+def _place(
+    t: TileRecord, target: Int, bank: Int, bias: Int, row_mask: Int, column_shift: Int, out: Int, cell: Int
+) -> None:
     """Store the output datum at position `out`, or drop it (U9)."""
     row = out >> 4
     column = out & 15
@@ -256,7 +274,9 @@ def _place(t, target, bank, bias, row_mask, column_shift, out, cell):
 
 
 @kernel
-def is_whole_rows(d, target, out, data, exponents, rows, zero):
+def is_whole_rows(
+    d: UnpackDecodedRecord, target: Int, out: Int, data: Int, exponents: Int, rows: Int, zero: Int
+) -> bool:
     """True when `rows` whole rows may go through `walk_rows`: aligned at both ends, nothing between the datums."""
     if rows == 0 or out & 15 or d.upsample_zeros or d.column_shift or not d.uncompressed:
         return False
@@ -271,14 +291,14 @@ def is_whole_rows(d, target, out, data, exponents, rows, zero):
 
 
 @kernel
-def advanced(d, data, count):
+def advanced(d: UnpackDecodedRecord, data: Int, count: Int) -> AnyInt:
     """Address of the datum that lies `count` datums behind `data` in an uncompressed tile, without wrap."""
     in_row = count & (d.row_datums - 1)
     return data + (count >> d.row_shift) * d.row_stride + in_row * d.datum_size
 
 
 @kernel
-def needs_rehearsal(d, data_end, exponents_end):
+def needs_rehearsal(d: UnpackDecodedRecord, data_end: Int, exponents_end: Int) -> Bool:
     """True when only a walk through the data tells where it ends, whether it stays in L1 or whether it is defined."""
     wraps = d.fifo != 0 and (data_end > d.limit or exponents_end > d.limit)
     return wraps or d.uncompressed == 0 or d.normalise == NORMALISE_BFP_A

@@ -1,7 +1,5 @@
 """Tables, approximate reciprocal and exponential, 23-bit multiplication (math V12 to V15)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 import math
@@ -13,10 +11,10 @@ from bhemu.errors import NonContractualBehavior
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import gather, load32, maximum, minimum, shift_right_logical, splat32, where
+from bhemu.machine.types import AnyInt, Int, Lanes, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.vector.fma import INDIRECT_A, INDIRECT_D, INFINITY, MAGNITUDE, fma
 from bhemu.tensix.vector.registers import (
-    EXECUTE,
     ONE_FP32,
     SIGN,
     ZERO,
@@ -26,6 +24,7 @@ from bhemu.tensix.vector.registers import (
     reserved_mode,
     write,
 )
+from bhemu.tensix.vector_queue import EXECUTE
 
 TWO_FP32: Final = 0x40000000
 KEEP_SIGN: Final = 4
@@ -35,7 +34,7 @@ ARGUMENT: Final = 3
 
 
 @kernel
-def _finish(t, d, mode, result):
+def _finish(t: TileRecord, d: Int, mode: Int, result: Lanes) -> Int:
     """Sign and destination of a table's result."""
     if mode & KEEP_SIGN:
         result = (result & MAGNITUDE) | (load32(t.lregs, ARGUMENT) & SIGN)
@@ -43,7 +42,7 @@ def _finish(t, d, mode, result):
 
 
 @kernel
-def _entry(b, first, second, third):
+def _entry(b: Lanes, first: Lanes, second: Lanes, third: Lanes) -> Lanes:
     """Entry 0 below 1.0, 1 below 2.0, else 2; compared as integers, so a NaN takes entry 2 (V12)."""
     return where(b < ONE_FP32, first, where(b < TWO_FP32, second, third))
 
@@ -54,7 +53,7 @@ LUT_MODE = reserved_mode("SFPLUT", "bit 2 to keep the sign, bit 3 for the destin
 
 
 @kernel
-def _lut8(code):
+def _lut8(code: Lanes) -> Lanes:
     """8-bit coefficient {sign, 3-bit negated exponent, 4-bit mantissa} as FP32; 0xFF is +0 (V12)."""
     bits = ((code & 0x80) << 24) | ((127 - (shift_right_logical(code, 4) & 7)) << 23) | ((code & 0xF) << 19)
     return where(code == 0xFF, 0, bits)
@@ -64,7 +63,7 @@ def _lut8(code):
     Mode("sign kept (mode 4)", VERIFIED, vectors="sfpu:SFPLUT", rule="math V12"),
     Mode("sign of the sum; destination index from LReg 7", DOCUMENTED, rule="math V12"),
 )
-def SFPLUT(t, thread, lreg_ind, instr_mod0, word):
+def SFPLUT(t: TileRecord, thread: Int, lreg_ind: Int, instr_mod0: Int, word: Int) -> Int:
     status = destination(t, lreg_ind, word)
     if status != EXECUTE:
         return status
@@ -92,7 +91,7 @@ _BREAK_4: Final = 0x40800000
 
 
 @kernel
-def _lut16(code):
+def _lut16(code: Lanes) -> Lanes:
     """FP16 coefficient as FP32: exponent 31 gives a zero, exponent 0 is a normal number (V13)."""
     exponent = shift_right_logical(code, 10) & 0x1F
     wide = where(exponent == 31, 0, exponent + 112)
@@ -103,7 +102,7 @@ def _lut16(code):
     Mode("six FP16 entries, last break 3 (mode 2)", VERIFIED, vectors="sfpu:SFPLUTFP32", rule="math V13"),
     Mode("last break 4, three FP32 or FP16 entries, sign kept, destination index", DOCUMENTED, rule="math V13"),
 )
-def SFPLUTFP32(t, thread, lreg_dest, instr_mod1, word):
+def SFPLUTFP32(t: TileRecord, thread: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -138,7 +137,7 @@ _FOUR_FP32: Final = 0x40800000
 
 
 @kernel
-def _reciprocal_mantissa(index):
+def _reciprocal_mantissa(index: Lanes) -> Lanes:
     """round(65536 / (257 + 2 * index)) - 128 by long division: the quotient has 8 bits, the top one set (V14)."""
     divisor = (index << 1) + 257
     # floor((2 * 65536 + divisor) / (2 * divisor)) rounds to nearest; the divisor is odd, so there is no tie
@@ -153,7 +152,7 @@ def _reciprocal_mantissa(index):
 
 
 @kernel
-def approximate_reciprocal(v):
+def approximate_reciprocal(v: Lanes) -> Lanes:
     """1 / v with 7 mantissa bits, sign kept (V14)."""
     exponent = shift_right_logical(v, 23) & 0xFF
     bits = ((253 - exponent) << 23) | (_reciprocal_mantissa(shift_right_logical(v, 16) & 0x7F) << 16)
@@ -174,7 +173,7 @@ EXPONENTIAL: Final = _exponential_table()
 
 
 @kernel
-def approximate_exponential(v):
+def approximate_exponential(v: Int) -> AnyInt:
     """e^|v| with the sign of v put back (V14)."""
     u = v & MAGNITUDE
     low = u & 0xFFFF
@@ -190,7 +189,9 @@ def approximate_exponential(v):
     Mode("reciprocal where another register is negative (mode 1)", DOCUMENTED, rule="math V14"),
     Mode("exponential (modes 2 to 15)", DOCUMENTED, rule="math V14"),
 )
-def SFPARECIP(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
+def SFPARECIP(
+    t: TileRecord, thread: Int, imm12_math: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int
+) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -219,7 +220,7 @@ _LOW23: Final = 0x7FFFFF
 
 
 @kernel
-def _high23(x, y):
+def _high23(x: Lanes, y: Lanes) -> Lanes:
     """Bits 45:23 of a product of 23-bit numbers; 12-bit halves fit 32-bit lanes."""
     xh, xl = shift_right_logical(x, 12), x & 0xFFF
     yh, yl = shift_right_logical(y, 12), y & 0xFFF
@@ -234,7 +235,16 @@ def _high23(x, y):
     Mode("high part", VERIFIED, vectors="sfpu:SFPMUL24:1", rule="math V15"),
     Mode("register indices from LReg 7 (mode bits 2, 3)", DOCUMENTED, rule="math V11, V15"),
 )
-def SFPMUL24(t, thread, lreg_src_a, lreg_src_b, lreg_src_c, lreg_dest, instr_mod1, word):
+def SFPMUL24(
+    t: TileRecord,
+    thread: Int,
+    lreg_src_a: Int,
+    lreg_src_b: Int,
+    lreg_src_c: Int,
+    lreg_dest: Int,
+    instr_mod1: Int,
+    word: Int,
+) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status

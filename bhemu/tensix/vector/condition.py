@@ -3,11 +3,9 @@
 The flags of all lanes are one 32-bit word. The use bit is the same in all lanes, since whatever writes it writes all.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,8 +13,11 @@ from bhemu.errors import UndefinedBehavior
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask_bits
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
-from bhemu.tensix.vector.registers import ALL_LANES, EXECUTE, FIRST_TEMPLATE, capture, reserved_mode, set_flags
+from bhemu.tensix.lane_settings import ALL_LANES
+from bhemu.tensix.vector.registers import FIRST_TEMPLATE, capture, reserved_mode, set_flags
+from bhemu.tensix.vector_queue import EXECUTE
 
 STACK_ENTRIES: Final = 8
 
@@ -44,7 +45,7 @@ ENCC_MODE = reserved_mode("SFPENCC", "bit 0 or bit 1 for the use bit and bit 3 f
 
 
 @kernel
-def _executes(t, register, word):
+def _executes(t: TileRecord, register: Int, word: Int) -> Int:
     return capture(t, register, word) if register >= FIRST_TEMPLATE else EXECUTE
 
 
@@ -52,7 +53,7 @@ def _executes(t, register, word):
     Mode("use and flags set (mode 10); flags set (mode 0)", VERIFIED, vectors="sfpu:SFPENCC:10", rule="math V3"),
     Mode("use bit inverted or kept, flags from the immediate (other modes)", DOCUMENTED, rule="math V3"),
 )
-def SFPENCC(t, thread, imm12_math, lreg_dest, instr_mod1, word):
+def SFPENCC(t: TileRecord, thread: Int, imm12_math: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Int:
     status = _executes(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -70,7 +71,7 @@ def SFPENCC(t, thread, imm12_math, lreg_dest, instr_mod1, word):
 
 
 @kernel
-def logic(mode, x, y):
+def logic(mode: Int, x: Int, y: Int) -> Any:
     """Operations 1..12 of the flag stack; x is the item that is updated (V3)."""
     if mode == 1:
         return y
@@ -98,7 +99,7 @@ def logic(mode, x, y):
 
 
 @kernel
-def _set_top(t, flags, use):
+def _set_top(t: TileRecord, flags: Int, use: Int) -> None:
     top = t.flag_stack_depth - 1
     t.flag_stack[top] = np.uint32(flags & ALL_LANES)
     t.use_stack[top] = np.uint32(use)
@@ -108,7 +109,7 @@ def _set_top(t, flags, use):
     Mode("push", VERIFIED, vectors="sfpu:SFPPUSHC", rule="math V3"),
     Mode("update the top of the stack (modes 1 to 15)", DOCUMENTED, rule="math V3"),
 )
-def SFPPUSHC(t, thread, lreg_dest, instr_mod1, word):
+def SFPPUSHC(t: TileRecord, thread: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Int:
     status = _executes(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -139,7 +140,7 @@ def SFPPUSHC(t, thread, lreg_dest, instr_mod1, word):
     Mode("pop", VERIFIED, vectors="sfpu:SFPPOPC", rule="math V3"),
     Mode("combine with the top of the stack (modes 1 to 15)", DOCUMENTED, rule="math V3"),
 )
-def SFPPOPC(t, thread, lreg_dest, instr_mod1, word):
+def SFPPOPC(t: TileRecord, thread: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Any:
     status = _executes(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -173,7 +174,7 @@ def SFPPOPC(t, thread, lreg_dest, instr_mod1, word):
     Mode("with flags in use", VERIFIED, vectors="sfpu:SFPCOMPC", rule="math V3"),
     Mode("with a use bit clear", DOCUMENTED, rule="math V3"),
 )
-def SFPCOMPC(t, thread, lreg_dest, word):
+def SFPCOMPC(t: TileRecord, thread: Int, lreg_dest: Int, word: Int) -> Any:
     status = _executes(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -195,7 +196,9 @@ def SFPCOMPC(t, thread, lreg_dest, word):
     Mode("== 0", VERIFIED, vectors="sfpu:SFPSETCC:6", rule="math V3"),
     Mode("immediate, clear, or flags not in use", DOCUMENTED, rule="math V3"),
 )
-def SFPSETCC(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
+def SFPSETCC(
+    t: TileRecord, thread: Int, imm12_math: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int
+) -> Int:
     status = _executes(t, lreg_dest, word)
     if status != EXECUTE:
         return status

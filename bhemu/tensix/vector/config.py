@@ -1,7 +1,5 @@
 """SFPCONFIG: macro templates and sequences, constant LRegs, LaneConfig (math V5, V6)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -11,6 +9,7 @@ import numpy as np
 from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask32, shuffle, splat32, store32, where
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.lane_settings import ALL_LANES, setting, write_setting
 from bhemu.tensix.lane_settings import LANE_CONFIG as LANE_CONFIG_ROW
@@ -44,7 +43,7 @@ _FIRST_ROW: Final = tuple(lane & 7 for lane in range(32))
 
 
 @kernel
-def _combine(old, value, mode):
+def _combine(old: Lanes, value: Lanes, mode: Int) -> Lanes:
     """Mode bits 2:1 of Misc and LaneConfig (V6)."""
     operation = mode & OPERATION
     if operation == OR:
@@ -57,7 +56,7 @@ def _combine(old, value, mode):
 
 
 @kernel
-def _columns(t, mode, immediate):
+def _columns(t: TileRecord, mode: Int, immediate: Int) -> Int:
     """Columns that are written: by the flags of lane row 0, and the immediate where it is a lane mask (V6).
 
     ROW_MASK does not count here, or a configuration that masks row 0 could not be taken back.
@@ -81,7 +80,7 @@ def _columns(t, mode, immediate):
     Mode("LaneConfig", VERIFIED, vectors="sfpu:SFPCONFIG:15", rule="math V5, V6"),
     Mode("or, and, xor; lane masks; defaults of LReg 12..14; columns that differ", DOCUMENTED, rule="math V6"),
 )
-def SFPCONFIG(t, thread, imm16_math, config_dest, instr_mod1):
+def SFPCONFIG(t: TileRecord, thread: Int, imm16_math: Int, config_dest: Int, instr_mod1: Int) -> Int:
     bits = _columns(t, instr_mod1, imm16_math) * 0x01010101
     if bits == 0 or config_dest in (9, 10):
         return DONE

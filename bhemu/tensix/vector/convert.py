@@ -1,7 +1,5 @@
 """Conversions between number kinds: SFPCAST, SFP_STOCH_RND (math V16, V17; rules I.12)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -20,9 +18,11 @@ from bhemu.machine.lanes import (
     splat32,
     where,
 )
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.prng import prng_step
-from bhemu.tensix.vector.registers import EXECUTE, SIGN, destination, enabled_bits, reserved_mode, write
+from bhemu.tensix.vector.registers import SIGN, destination, enabled_bits, reserved_mode, write
+from bhemu.tensix.vector_queue import EXECUTE
 
 MAGNITUDE: Final = 0x7FFFFFFF
 INFINITY: Final = 0x7F800000
@@ -38,7 +38,7 @@ CAST_MODE = reserved_mode(
 
 
 @kernel
-def _cast(c, unit):
+def _cast(c: Lanes, unit: Lanes) -> Lanes:
     """Sign-magnitude integers to FP32, truncated, plus `unit` in the last place; a zero keeps its sign (V16)."""
     magnitude = c & MAGNITUDE
     zeros = leading_zeros(magnitude)
@@ -54,7 +54,7 @@ def _cast(c, unit):
     Mode("two's complement absolute value", DOCUMENTED, rule="I.12"),
     Mode("sign-magnitude to or from two's complement", VERIFIED, vectors="sfpu:SFPCAST:3", rule="I.12"),
 )
-def SFPCAST(t, thread, lreg_src_c, lreg_dest, instr_mod1, word):
+def SFPCAST(t: TileRecord, thread: Int, lreg_src_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -110,7 +110,7 @@ ROUNDING = reserved_mode("SFP_STOCH_RND rnd_mode", "0 nearest, 1 stochastic or 2
 
 
 @kernel
-def _round_float(c, threshold, drop):
+def _round_float(c: Lanes, threshold: Lanes, drop: Int) -> Lanes:
     """FP32 with the low `drop` mantissa bits rounded away; exponent 0 gives +0, exponent 255 infinity (V17)."""
     exponent = c & INFINITY
     mask = (1 << drop) - 1
@@ -121,7 +121,7 @@ def _round_float(c, threshold, drop):
 
 
 @kernel
-def _clamped(magnitude, c, top, signed):
+def _clamped(magnitude: Lanes, c: Lanes, top: Int, signed: Int) -> Lanes:
     magnitude = minimum(magnitude, top)
     if signed:
         magnitude = where(magnitude == 0, 0, magnitude | (c & SIGN))
@@ -129,7 +129,7 @@ def _clamped(magnitude, c, top, signed):
 
 
 @kernel
-def _float_to_integer(c, threshold, top):
+def _float_to_integer(c: Lanes, threshold: Lanes, top: Int) -> Lanes:
     """Magnitude of FP32 as an integer of at most 16 bits (V17)."""
     exponent = (shift_right_logical(c, 23) & 0xFF) - 127
     significand = (c & FRACTION) | 0x800000
@@ -142,7 +142,7 @@ def _float_to_integer(c, threshold, top):
 
 
 @kernel
-def _shifted_integer(c, threshold, amount, top):
+def _shifted_integer(c: Lanes, threshold: Lanes, amount: Lanes, top: Int) -> Lanes:
     """Magnitude shifted right, rounded by the dropped part, a 23-bit fraction (V17)."""
     magnitude = c & MAGNITUDE
     whole = shift_right_logical(magnitude, amount)
@@ -162,7 +162,17 @@ def _shifted_integer(c, threshold, amount, top):
     Mode("stochastic, toward zero", DOCUMENTED, rule="math V17"),
     Mode("from FP32 with mode bit 3 and immediate 0", DOCUMENTED, rule="math V17"),
 )
-def SFP_STOCH_RND(t, thread, rnd_mode, imm8_math, lreg_src_b, lreg_src_c, lreg_dest, instr_mod1, word):
+def SFP_STOCH_RND(
+    t: TileRecord,
+    thread: Int,
+    rnd_mode: Int,
+    imm8_math: Int,
+    lreg_src_b: Int,
+    lreg_src_c: Int,
+    lreg_dest: Int,
+    instr_mod1: Int,
+    word: Int,
+) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status

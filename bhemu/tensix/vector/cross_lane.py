@@ -1,23 +1,21 @@
 """Between lanes and between LRegs: SFPSWAP, SFPSHFT2, SFPTRANSP, and the comparisons SFPLE, SFPGT (math V18 to V20)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from bhemu.machine.faults import DONE, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask32, mask_bits, shift_right_logical, shuffle, splat32, store32, where
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.lane_settings import ALL_LANES, lanes_with
 from bhemu.tensix.vector.integer import shift, signed12
 from bhemu.tensix.vector.registers import (
     ENABLE_DEST_INDEX,
     EXCHANGE_SRCB_SRCC,
-    EXECUTE,
     FIRST_CONSTANT,
     FIRST_TEMPLATE,
     capture,
@@ -27,10 +25,11 @@ from bhemu.tensix.vector.registers import (
     set_flags,
     write,
 )
+from bhemu.tensix.vector_queue import EXECUTE
 
 
 @kernel
-def order_key(v):
+def order_key(v: Lanes) -> Lanes:
     """Signed numbers in the order of sign-magnitude or FP32 bits: -largest < ... < -0 < +0 < ... < +largest (F17)."""
     return v ^ shift_right_logical(v >> 31, 1)
 
@@ -47,7 +46,7 @@ _MINIMUM_LANES: Final = (
 
 
 @kernel
-def _exchange(t, d, c, bits, limit):
+def _exchange(t: TileRecord, d: Int, c: Int, bits: Int, limit: Int) -> None:
     """Swap two LRegs in the lanes `bits`; those from `limit` on keep their value."""
     swapped = mask32(bits)
     old_d, old_c = load32(t.lregs, d), load32(t.lregs, c)
@@ -58,7 +57,7 @@ def _exchange(t, d, c, bits, limit):
 
 
 @kernel
-def swapped_lanes(t, d, c, mode):
+def swapped_lanes(t: TileRecord, d: Lanes, c: Lanes, mode: Int) -> Int:
     """Enabled lanes, as bits, in which SFPSWAP exchanges the values `d` and `c` (V18)."""
     swaps = np.int64(ALL_LANES)
     if mode != SWAP:
@@ -79,7 +78,7 @@ def swapped_lanes(t, d, c, mode):
     Mode("comparison inverted (LaneConfig bit 8)", VERIFIED, vectors="sfpu:lane_config0x100", rule="math V18"),
     Mode("index pairs with LReg 4 and up", DOCUMENTED, rule="math V18"),
 )
-def SFPSWAP(t, thread, lreg_src_c, lreg_dest, instr_mod1, word):
+def SFPSWAP(t: TileRecord, thread: Int, lreg_src_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Int:
     if lreg_dest >= FIRST_TEMPLATE:
         status = capture(t, lreg_dest, word)
         if status != EXECUTE:
@@ -115,7 +114,7 @@ _LAST_ROW: Final = 0xFF000000
 
 
 @kernel
-def _copy4(t, last):
+def _copy4(t: TileRecord, last: Lanes) -> None:
     """LReg 0, 1, 2 := 1, 2, 3; LReg 3 := `last` (V19)."""
     first, second, third = load32(t.lregs, 1), load32(t.lregs, 2), load32(t.lregs, 3)
     write(t, 0, first)
@@ -130,7 +129,9 @@ def _copy4(t, last):
     Mode("shift bits by a register", VERIFIED, vectors="sfpu:SFPSHFT2:5", rule="math V.5"),
     Mode("LReg 0..3 moved down (modes 0, 1, 2); shift bits by an immediate", DOCUMENTED, rule="math V19"),
 )
-def SFPSHFT2(t, thread, imm12_math, lreg_src_c, lreg_dest, instr_mod1, word):
+def SFPSHFT2(
+    t: TileRecord, thread: Int, imm12_math: Int, lreg_src_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int
+) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -157,11 +158,11 @@ def SFPSHFT2(t, thread, imm12_math, lreg_src_c, lreg_dest, instr_mod1, word):
 # --- SFPTRANSP ----------------------------------------------------------------------------------------------------
 
 
-def _row_everywhere(row):
+def _row_everywhere(row: Int) -> Any:
     pattern = tuple(8 * row + (lane & 7) for lane in range(32))
 
     @kernel
-    def spread(a):
+    def spread(a: Lanes) -> Lanes:
         return shuffle(a, pattern)
 
     return spread
@@ -171,7 +172,7 @@ _row0, _row1, _row2, _row3 = (_row_everywhere(row) for row in range(4))
 
 
 @kernel
-def _by_rows(a, b, c, d):
+def _by_rows(a: Lanes, b: Lanes, c: Lanes, d: Lanes) -> Lanes:
     """Lane row 0 of a, row 1 of b, row 2 of c, row 3 of d."""
     low = where(mask32(0x000000FF), a, b)
     high = where(mask32(0x00FF0000), c, d)
@@ -179,7 +180,7 @@ def _by_rows(a, b, c, d):
 
 
 @kernel
-def _transpose4(t, base):
+def _transpose4(t: TileRecord, base: Int) -> None:
     r0, r1 = load32(t.lregs, base), load32(t.lregs, base + 1)
     r2, r3 = load32(t.lregs, base + 2), load32(t.lregs, base + 3)
     write(t, base, _by_rows(_row0(r0), _row0(r1), _row0(r2), _row0(r3)))
@@ -189,7 +190,7 @@ def _transpose4(t, base):
 
 
 @instruction(Mode("LReg 0..3 and 4..7", VERIFIED, vectors="sfpu:SFPTRANSP", rule="math V20"))
-def SFPTRANSP(t, thread, lreg_dest, word):
+def SFPTRANSP(t: TileRecord, thread: Int, lreg_dest: Int, word: Int) -> Int:
     if lreg_dest >= FIRST_TEMPLATE:
         status = capture(t, lreg_dest, word)
         if status != EXECUTE:
@@ -208,7 +209,7 @@ SET_REGISTER: Final = 8
 
 
 @kernel
-def _compare(t, d, mode, test):
+def _compare(t: TileRecord, d: Int, mode: Int, test: Lanes) -> Int:
     """Deliver a comparison: to the flags, the top of the flag stack, the destination (V.5).
 
     An empty stack has no top, and nothing happens to it; mode bit 2 has a meaning beside bit 1 only.
@@ -230,7 +231,7 @@ def _compare(t, d, mode, test):
     Mode("all ones or zero", VERIFIED, vectors="sfpu:SFPLE:8", rule="math V.5"),
     Mode("into the flag stack, combinations, constants as second operand", DOCUMENTED, rule="math V.5"),
 )
-def SFPLE(t, thread, lreg_c, lreg_dest, instr_mod1, word):
+def SFPLE(t: TileRecord, thread: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -243,7 +244,7 @@ def SFPLE(t, thread, lreg_c, lreg_dest, instr_mod1, word):
     Mode("all ones or zero", VERIFIED, vectors="sfpu:SFPGT:8", rule="math V.5"),
     Mode("into the flag stack, combinations, constants as second operand", DOCUMENTED, rule="math V.5"),
 )
-def SFPGT(t, thread, lreg_c, lreg_dest, instr_mod1, word):
+def SFPGT(t: TileRecord, thread: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status

@@ -5,11 +5,9 @@ only simple instructions change flags, so that all of them see the flags of the 
 does not see the store of its own cycle.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,6 +17,7 @@ from bhemu.machine.dispatch import NOT_COMPILED, has_handler
 from bhemu.machine.faults import DONE, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask32, mask_bits, shift_right_logical, splat32, store32, where
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.tensix.vector.registers import enabled_bits
 from bhemu.tensix.vector.scheduled import DUE_ROWS, REGISTERS, SWAP, blame, copy_registers, run_due
 from bhemu.tensix.vector_queue import (
@@ -50,7 +49,7 @@ SWAP_BESIDE_MAD = fault(
 
 
 @kernel
-def _lacks_handler(t, table):
+def _lacks_handler(t: TileRecord, table: Any) -> bool:
     """True when something due needs a handler that is not compiled yet; its word goes to `fault_word`."""
     for unit in range(STORE):
         if t.macro_pending & slot_bit(unit, t.macro_head):
@@ -65,7 +64,7 @@ def _lacks_handler(t, table):
 
 
 @kernel
-def _take_due(t):
+def _take_due(t: TileRecord) -> Bool:
     """Move what is due into the cycle and count down; True when something is due or came nearer."""
     head = t.macro_head
     t.macro_taken = 0
@@ -89,7 +88,7 @@ def _take_due(t):
 
 
 @kernel
-def _conflicts(t):
+def _conflicts(t: TileRecord) -> Int:
     """Refuse what the sub-units cannot do together; remember what a regular instruction must not join."""
     simple, rounding = load32(t.macro_word, DUE_ROWS * SIMPLE + DUE), load32(t.macro_word, DUE_ROWS * ROUND + DUE)
     mad = load32(t.macro_word, DUE_ROWS * MAD + DUE)
@@ -116,7 +115,7 @@ def _conflicts(t):
 
 
 @kernel
-def _finish(t):
+def _finish(t: TileRecord) -> None:
     """Results become visible to the next cycle; those that take two cycles are left on their way."""
     copy_registers(t.lregs, t.macro_after)
     t.macro_cycle = 0
@@ -129,7 +128,7 @@ def _finish(t):
 
 
 @kernel
-def _abandon(t):
+def _abandon(t: TileRecord) -> None:
     """A scheduled instruction was refused: what its macros had scheduled is given up, the machine lives on."""
     _finish(t)
     t.macro_pending &= LATE
@@ -139,7 +138,7 @@ def _abandon(t):
 
 
 @kernel
-def begin(t, table):
+def begin(t: TileRecord, table: Any) -> Int:
     """Begin a cycle in which something is scheduled.
 
     Returns:
@@ -181,7 +180,7 @@ def begin(t, table):
 
 
 @kernel
-def end(t, table):
+def end(t: TileRecord, table: Any) -> Int:
     """End the cycle: collect what a regular instruction wrote, execute simple and store, let results be seen."""
     for register in range(REGISTERS):
         value, old = load32(t.lregs, register), load32(t.macro_before, register)

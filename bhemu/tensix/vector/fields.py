@@ -1,16 +1,16 @@
 """Taking FP32 values apart and putting them together: exponent, mantissa, sign (math V.5)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
 
 from bhemu.machine.faults import DONE, refuse
 from bhemu.machine.lanes import load32, shift_right_logical, where
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.vector.integer import INVERT_FLAGS, MAGNITUDE, SET_FLAGS, condition
-from bhemu.tensix.vector.registers import EXECUTE, SIGN, destination, reserved_mode, write
+from bhemu.tensix.vector.registers import SIGN, destination, reserved_mode, write
+from bhemu.tensix.vector_queue import EXECUTE
 
 MANTISSA: Final = 0x7FFFFF
 EXPONENT: Final = 0x7F800000
@@ -30,7 +30,7 @@ SETSGN_MODE = reserved_mode("SFPSETSGN", "0 (old sign) or 1 (immediate)", "math 
     Mode("flags >= 0", VERIFIED, vectors="sfpu:SFPEXEXP:10", rule="math V.5"),
     Mode("other combinations", DOCUMENTED, rule="math V.5"),
 )
-def SFPEXEXP(t, thread, lreg_c, lreg_dest, instr_mod1, word):
+def SFPEXEXP(t: TileRecord, thread: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -46,7 +46,7 @@ def SFPEXEXP(t, thread, lreg_c, lreg_dest, instr_mod1, word):
     Mode("with the hidden bit", VERIFIED, vectors="sfpu:SFPEXMAN:0", rule="math V.5"),
     Mode("without", VERIFIED, vectors="sfpu:SFPEXMAN:1", rule="math V.5"),
 )
-def SFPEXMAN(t, thread, lreg_c, lreg_dest, instr_mod1, word):
+def SFPEXMAN(t: TileRecord, thread: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -61,7 +61,9 @@ def SFPEXMAN(t, thread, lreg_c, lreg_dest, instr_mod1, word):
     Mode("set the exponent", VERIFIED, vectors="sfpu:SFPDIVP2:0", rule="math V.5"),
     Mode("add to the exponent", VERIFIED, vectors="sfpu:SFPDIVP2:1", rule="math V.5"),
 )
-def SFPDIVP2(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
+def SFPDIVP2(
+    t: TileRecord, thread: Int, imm12_math: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int
+) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -81,7 +83,9 @@ def SFPDIVP2(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
     Mode("immediate", VERIFIED, vectors="sfpu:SFPSETEXP:1", rule="math V.5"),
     Mode("exponent of the old value", VERIFIED, vectors="sfpu:SFPSETEXP:2", rule="math V.5"),
 )
-def SFPSETEXP(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
+def SFPSETEXP(
+    t: TileRecord, thread: Int, imm12_math: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int
+) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -103,7 +107,9 @@ def SFPSETEXP(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
     Mode("immediate 0", VERIFIED, vectors="sfpu:SFPSETMAN:1", rule="math V.5"),
     Mode("other immediates", DOCUMENTED, rule="math V.5"),
 )
-def SFPSETMAN(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
+def SFPSETMAN(
+    t: TileRecord, thread: Int, imm12_math: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int
+) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -121,7 +127,9 @@ def SFPSETMAN(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
     Mode("of the old value", VERIFIED, vectors="sfpu:SFPSETSGN:0", rule="math V.5"),
     Mode("immediate", VERIFIED, vectors="sfpu:SFPSETSGN:1", rule="math V.5"),
 )
-def SFPSETSGN(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
+def SFPSETSGN(
+    t: TileRecord, thread: Int, imm12_math: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int
+) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status

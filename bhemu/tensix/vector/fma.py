@@ -1,7 +1,5 @@
 """FP32 multiply-add as Blackhole computes it (math V10), and the instructions that are nothing else (V11)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -19,16 +17,10 @@ from bhemu.machine.lanes import (
     splat32,
     where,
 )
+from bhemu.machine.types import AnyInt, Int, Lanes, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
-from bhemu.tensix.vector.registers import (
-    EXECUTE,
-    ONE_FP32,
-    SIGN,
-    deliver,
-    destination,
-    read_indirect,
-    reserved_mode,
-)
+from bhemu.tensix.vector.registers import ONE_FP32, SIGN, deliver, destination, read_indirect, reserved_mode
+from bhemu.tensix.vector_queue import EXECUTE
 
 MANTISSA: Final = 0x7FFFFF
 HIDDEN: Final = 0x800000
@@ -38,19 +30,19 @@ MAGNITUDE: Final = 0x7FFFFFFF
 
 
 @kernel
-def exponent_of(x):
+def exponent_of(x: Lanes) -> Lanes:
     """Raw exponent field of FP32 lanes."""
     return shift_right_logical(x, 23) & 0xFF
 
 
 @kernel
-def significand_of(x, exponent):
+def significand_of(x: Lanes, exponent: Lanes) -> Lanes:
     """24-bit significand; exponent field 0 counts as zero (V10 step 1)."""
     return where(exponent == 0, 0, (x & MANTISSA) | HIDDEN)
 
 
 @kernel
-def shift_right_sticky(value, amount):
+def shift_right_sticky(value: Lanes, amount: Lanes) -> Lanes:
     """Right shift of non-negative lanes; lost bits go into bit 0 only if something remains (V10 step 5)."""
     amount = minimum(amount, 31)
     kept = shift_right_logical(value, amount)
@@ -59,7 +51,7 @@ def shift_right_sticky(value, amount):
 
 
 @kernel
-def _product(mx, my):
+def _product(mx: Lanes, my: Lanes) -> Lanes:
     """48-bit product shifted right 20, dropped bits OR-ed into bit 0 (V10 step 2); 12-bit halves fit 32-bit lanes."""
     xh, xl = shift_right_logical(mx, 12), mx & 0xFFF
     yh, yl = shift_right_logical(my, 12), my & 0xFFF
@@ -70,7 +62,7 @@ def _product(mx, my):
 
 
 @kernel
-def _specials(x, y, z, ex, ey, ez, ep, sp, finite):
+def _specials(x: Int, y: Int, z: Int, ex: Int, ey: Int, ez: Int, ep: Int, sp: Int, finite: Int) -> AnyInt:
     """V10 step 3: NaN, infinite operands, and products whose exponent overflows before normalisation."""
     zero_x, zero_y = ex == 0, ey == 0
     top_x, top_y, top_z = ex == 255, ey == 255, ez == 255
@@ -85,7 +77,7 @@ def _specials(x, y, z, ex, ey, ez, ep, sp, finite):
 
 
 @kernel
-def fma(x, y, z):
+def fma(x: Lanes, y: Lanes, z: Lanes) -> Lanes:
     """x * y + z on 32 lanes of FP32 bits (V10)."""
     ex, ey, ez = exponent_of(x), exponent_of(y), exponent_of(z)
     sp = (x ^ y) & SIGN
@@ -138,7 +130,7 @@ ADDI_MODE = reserved_mode("SFPADDI", _IMMEDIATE_MODES, "math V11")
 
 
 @kernel
-def _multiply_add(t, a, b, c, d, mode, word):
+def _multiply_add(t: TileRecord, a: Int, b: Int, c: Int, d: Int, mode: Int, word: Int) -> Int:
     """SFPMAD, and SFPADD and SFPMUL, which are its special cases (V11)."""
     status = destination(t, d, word)
     if status != EXECUTE:
@@ -157,7 +149,16 @@ _INDIRECT = Mode("register indices from LReg 7 (mode bits 2, 3)", DOCUMENTED, ru
     Mode("multiply and add, signs of a and c", VERIFIED, vectors="sfpu:SFPMAD:3", rule="math V10, V11"),
     _INDIRECT,
 )
-def SFPMAD(t, thread, lreg_src_a, lreg_src_b, lreg_src_c, lreg_dest, instr_mod1, word):
+def SFPMAD(
+    t: TileRecord,
+    thread: Int,
+    lreg_src_a: Int,
+    lreg_src_b: Int,
+    lreg_src_c: Int,
+    lreg_dest: Int,
+    instr_mod1: Int,
+    word: Int,
+) -> Int:
     return _multiply_add(t, lreg_src_a, lreg_src_b, lreg_src_c, lreg_dest, instr_mod1, word)
 
 
@@ -166,7 +167,16 @@ def SFPMAD(t, thread, lreg_src_a, lreg_src_b, lreg_src_c, lreg_dest, instr_mod1,
     Mode("other multiplicands: a product", DOCUMENTED, rule="math V11"),
     _INDIRECT,
 )
-def SFPADD(t, thread, lreg_src_a, lreg_src_b, lreg_src_c, lreg_dest, instr_mod1, word):
+def SFPADD(
+    t: TileRecord,
+    thread: Int,
+    lreg_src_a: Int,
+    lreg_src_b: Int,
+    lreg_src_c: Int,
+    lreg_dest: Int,
+    instr_mod1: Int,
+    word: Int,
+) -> Int:
     return _multiply_add(t, lreg_src_a, lreg_src_b, lreg_src_c, lreg_dest, instr_mod1, word)
 
 
@@ -175,7 +185,16 @@ def SFPADD(t, thread, lreg_src_a, lreg_src_b, lreg_src_c, lreg_dest, instr_mod1,
     Mode("other c: added; sign of c", DOCUMENTED, rule="math V11"),
     _INDIRECT,
 )
-def SFPMUL(t, thread, lreg_src_a, lreg_src_b, lreg_src_c, lreg_dest, instr_mod1, word):
+def SFPMUL(
+    t: TileRecord,
+    thread: Int,
+    lreg_src_a: Int,
+    lreg_src_b: Int,
+    lreg_src_c: Int,
+    lreg_dest: Int,
+    instr_mod1: Int,
+    word: Int,
+) -> Int:
     return _multiply_add(t, lreg_src_a, lreg_src_b, lreg_src_c, lreg_dest, instr_mod1, word)
 
 
@@ -183,7 +202,7 @@ def SFPMUL(t, thread, lreg_src_a, lreg_src_b, lreg_src_c, lreg_dest, instr_mod1,
     Mode("BF16 immediate", VERIFIED, vectors="sfpu:SFPMULI", rule="math V10, V11"),
     Mode("sign of the old destination, destination index from LReg 7 (mode bits 1, 3)", DOCUMENTED, rule="math V11"),
 )
-def SFPMULI(t, thread, imm16_math, lreg_dest, instr_mod1, word):
+def SFPMULI(t: TileRecord, thread: Int, imm16_math: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -197,7 +216,7 @@ def SFPMULI(t, thread, imm16_math, lreg_dest, instr_mod1, word):
     Mode("BF16 immediate", VERIFIED, vectors="sfpu:SFPADDI", rule="math V10, V11"),
     Mode("sign of the old destination, destination index from LReg 7 (mode bits 1, 3)", DOCUMENTED, rule="math V11"),
 )
-def SFPADDI(t, thread, imm16_math, lreg_dest, instr_mod1, word):
+def SFPADDI(t: TileRecord, thread: Int, imm16_math: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status

@@ -1,7 +1,5 @@
 """Copies, integer arithmetic, shifts and logic, lane by lane (math V.5); SFPNOP."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -11,11 +9,11 @@ import numpy as np
 from bhemu.machine.faults import DONE, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import leading_zeros, load32, mask32, mask_bits, shift_right_logical, splat32, store32, where
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.lane_settings import LANE_CONFIG, MISC, setting
 from bhemu.tensix.prng import prng_step
 from bhemu.tensix.vector.registers import (
-    EXECUTE,
     FIRST_CONSTANT,
     SIGN,
     destination,
@@ -24,6 +22,7 @@ from bhemu.tensix.vector.registers import (
     set_flags,
     write,
 )
+from bhemu.tensix.vector_queue import EXECUTE
 
 # Mode bits of SFPLZ and SFPEXEXP
 SET_FLAGS: Final = 2
@@ -35,13 +34,13 @@ NEGATIVE_NAN: Final = -0x800000
 
 
 @kernel
-def signed12(immediate):
+def signed12(immediate: Int) -> Int:
     """The 12-bit immediate as a signed number."""
     return immediate - ((immediate & 0x800) << 1)
 
 
 @kernel
-def condition(t, d, true, sets, inverts):
+def condition(t: TileRecord, d: Int, true: Lanes, sets: bool, inverts: bool) -> None:
     """Flags of an instruction that writes LReg `d`: set from the mask `true`, then inverted (V.5)."""
     if d < FIRST_CONSTANT and (sets or inverts):
         flags = mask_bits(true) if sets else np.int64(t.lane_flags)
@@ -60,7 +59,7 @@ SPECIAL: Final = 8
 
 
 @kernel
-def _special(t, source):
+def _special(t: TileRecord, source: Int) -> Lanes:
     """What SFPMOV mode 8 reads, apart from the PRNG (V.5)."""
     if source <= MISC:  # numbered as in SFPCONFIG
         return setting(t, source)
@@ -74,7 +73,7 @@ def _special(t, source):
     Mode("PRNG", VERIFIED, vectors="sfpu:SFPMOV:8", rule="math V4"),
     Mode("macro templates and sequences, Misc, LaneConfig", DOCUMENTED, rule="math V.5"),
 )
-def SFPMOV(t, thread, lreg_c, lreg_dest, instr_mod1, word):
+def SFPMOV(t: TileRecord, thread: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -99,7 +98,7 @@ def SFPMOV(t, thread, lreg_c, lreg_dest, instr_mod1, word):
     Mode("two's complement", VERIFIED, vectors="sfpu:SFPABS:0", rule="math V.5"),
     Mode("FP32", VERIFIED, vectors="sfpu:SFPABS:1", rule="math V.5"),
 )
-def SFPABS(t, thread, lreg_c, lreg_dest, instr_mod1, word):
+def SFPABS(t: TileRecord, thread: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -136,7 +135,9 @@ SHIFT_SOURCE_C: Final = 4
     Mode("flags >= 0", VERIFIED, vectors="sfpu:SFPIADD:10", rule="math V.5"),
     Mode("flags inverted (modes 12 to 14)", DOCUMENTED, rule="math V.5"),
 )
-def SFPIADD(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
+def SFPIADD(
+    t: TileRecord, thread: Int, imm12_math: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int
+) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -157,7 +158,7 @@ def SFPIADD(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
 
 
 @kernel
-def shift(value, amount, arithmetic):
+def shift(value: Lanes, amount: Lanes, arithmetic: Int) -> Lanes:
     """Left by amount & 31, or right by -amount & 31 where the amount is negative (V.5)."""
     left = value << (amount & 31)
     back = (-amount) & 31
@@ -173,7 +174,9 @@ def shift(value, amount, arithmetic):
     Mode("c logical, by an immediate", VERIFIED, vectors="sfpu:SFPSHFT:5", rule="math V.5"),
     Mode("c arithmetic, by an immediate", VERIFIED, vectors="sfpu:SFPSHFT:7", rule="math V.5"),
 )
-def SFPSHFT(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
+def SFPSHFT(
+    t: TileRecord, thread: Int, imm12_math: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int
+) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -197,7 +200,7 @@ OR_MODE = reserved_mode("SFPOR", "0 (old destination) or 1 (register in imm12[3:
     Mode("with the old destination", VERIFIED, vectors="sfpu:SFPAND:0", rule="math V.5"),
     Mode("with another register", VERIFIED, vectors="sfpu:SFPAND:1", rule="math V.5"),
 )
-def SFPAND(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
+def SFPAND(t: TileRecord, thread: Int, imm12_math: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -212,7 +215,7 @@ def SFPAND(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
     Mode("with the old destination", VERIFIED, vectors="sfpu:SFPOR:0", rule="math V.5"),
     Mode("with another register", VERIFIED, vectors="sfpu:SFPOR:1", rule="math V.5"),
 )
-def SFPOR(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
+def SFPOR(t: TileRecord, thread: Int, imm12_math: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -224,7 +227,7 @@ def SFPOR(t, thread, imm12_math, lreg_c, lreg_dest, instr_mod1, word):
 
 
 @instruction(Mode("with the old destination", VERIFIED, vectors="sfpu:SFPXOR", rule="math V.5"))
-def SFPXOR(t, thread, lreg_c, lreg_dest, word):
+def SFPXOR(t: TileRecord, thread: Int, lreg_c: Int, lreg_dest: Int, word: Int) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -233,7 +236,7 @@ def SFPXOR(t, thread, lreg_c, lreg_dest, word):
 
 
 @instruction(Mode("of c", VERIFIED, vectors="sfpu:SFPNOT", rule="math V.5"))
-def SFPNOT(t, thread, lreg_c, lreg_dest, word):
+def SFPNOT(t: TileRecord, thread: Int, lreg_c: Int, lreg_dest: Int, word: Int) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -247,7 +250,7 @@ def SFPNOT(t, thread, lreg_c, lreg_dest, word):
     Mode("of 31 bits", VERIFIED, vectors="sfpu:SFPLZ:4", rule="math V.5"),
     Mode("flags inverted (mode bit 3)", DOCUMENTED, rule="math V.5"),
 )
-def SFPLZ(t, thread, lreg_c, lreg_dest, instr_mod1, word):
+def SFPLZ(t: TileRecord, thread: Int, lreg_c: Int, lreg_dest: Int, instr_mod1: Int, word: Int) -> Int:
     status = destination(t, lreg_dest, word)
     if status != EXECUTE:
         return status
@@ -262,5 +265,5 @@ def SFPLZ(t, thread, lreg_c, lreg_dest, instr_mod1, word):
 
 
 @instruction(Mode("idle", DOCUMENTED, rule="math V.5"))
-def SFPNOP(t, thread):
+def SFPNOP(t: TileRecord, thread: Int) -> Int:
     return DONE

@@ -1,11 +1,10 @@
 """Immediates into LRegs: SFPLOADI (math V9)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from bhemu.machine.faults import DONE, refuse
 from bhemu.machine.lanes import load32
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.instruction import VERIFIED, Mode, instruction
 from bhemu.tensix.vector.load_store import CONSTANT_TARGET, write_lanes
 from bhemu.tensix.vector.registers import FIRST_CONSTANT, FIRST_TEMPLATE, enabled_bits, reserved_mode
@@ -21,7 +20,7 @@ LOADI_MODE = reserved_mode("SFPLOADI", "0 BF16, 1 FP16, 2 unsigned, 4 signed, 8 
     Mode("high half", VERIFIED, vectors="sfpu:SFPLOADI:8", rule="math V9"),
     Mode("low half", VERIFIED, vectors="sfpu:SFPLOADI:10", rule="math V9"),
 )
-def SFPLOADI(t, thread, lreg_ind, instr_mod0, imm16):
+def SFPLOADI(t: TileRecord, thread: Int, lreg_ind: Int, instr_mod0: Int, imm16: Int) -> Int:
     if instr_mod0 > 10 or not (0b101_0001_0111 >> instr_mod0) & 1:
         return refuse(t, LOADI_MODE, instr_mod0)
     if lreg_ind >= FIRST_TEMPLATE:

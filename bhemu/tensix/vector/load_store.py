@@ -4,8 +4,6 @@ Four rows of Dst are 32 pairs of neighbouring columns, so that pair l of the fou
 an access needs no gather, it takes one half of each 32-bit pair.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -21,6 +19,7 @@ from bhemu.machine.dst import DST_ROWS, bf16_of_cell, cell_of_bf16, high_row
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import as_integers, iota32, load32, mask32, shift_right_logical, splat32, store32, where
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.lane_settings import ALL_LANES, lanes_with
 from bhemu.tensix.rwc import apply_address_modifier_keep_fidelity
@@ -32,13 +31,13 @@ from bhemu.tensix.vector.registers import (
     DEST_WR_ODD,
     ENABLE_DEST_INDEX,
     ENABLE_FP16A_INF,
-    EXECUTE,
     FIRST_CONSTANT,
     FIRST_TEMPLATE,
     SIGN,
     capture,
     enabled_bits,
 )
+from bhemu.tensix.vector_queue import EXECUTE
 
 ALL_ROWS_VALID: Final = 0x01010101
 """Valid bytes of four rows."""
@@ -91,7 +90,7 @@ CONSTANT_TARGET = fault(
 
 
 @kernel
-def format_mode(t, thread, mode):
+def format_mode(t: TileRecord, thread: Int, mode: Int) -> Int:
     """Mod0, with 0 resolved by the configuration (V7)."""
     if mode != FROM_SRCB:
         return mode
@@ -107,19 +106,19 @@ def format_mode(t, thread, mode):
 
 
 @kernel
-def dst_address(t, thread, offset):
+def dst_address(t: TileRecord, thread: Int, offset: Int) -> Int:
     """Dst address of an access: bits 9:2 choose four rows, bit 1 the odd columns (V2)."""
     return (offset + np.int64(t.rwc[thread, RWC_DST]) + thread_field(t, thread, MATH_OFFSET)) % DST_ROWS
 
 
 @kernel
-def high_group(address):
+def high_group(address: Int) -> Int:
     """Group of four physical rows with the high halves of four 32-bit rows; low halves are 2 groups further (I.3)."""
     return high_row(address) >> 2
 
 
 @kernel
-def _valid_pairs(t, group, valid_group):
+def _valid_pairs(t: TileRecord, group: Int, valid_group: Int) -> Lanes:
     """The 32 column pairs of four rows; invalid rows read as zero (I.3)."""
     pairs = load32(t.dst_u32, group)
     valid = np.int64(t.dst_valid_u32[valid_group])
@@ -129,7 +128,7 @@ def _valid_pairs(t, group, valid_group):
 
 
 @kernel
-def _from_fp16_cell(cell, infinity):
+def _from_fp16_cell(cell: Lanes, infinity: Int) -> Lanes:
     """FP16 cells as FP32; in the lanes of the bits `infinity` the largest number means infinity."""
     exponent = cell & 0x1F
     mantissa = shift_right_logical(cell, 5) & 0x3FF
@@ -142,7 +141,7 @@ def _from_fp16_cell(cell, infinity):
 
 
 @kernel
-def _to_fp16_cell(v):
+def _to_fp16_cell(v: Lanes) -> Lanes:
     exponent = (shift_right_logical(v, 23) & 0xFF) - 112
     rest = (shift_right_logical(v, 8) & 0x7FE0) | exponent
     rest = where(exponent > 31, 0x7FFF, where(exponent <= 0, 0, rest))
@@ -150,18 +149,18 @@ def _to_fp16_cell(v):
 
 
 @kernel
-def flush(v):
+def flush(v: Lanes) -> Lanes:
     """Exponent field 0 becomes a zero of the same sign."""
     return where((v & 0x7F800000) == 0, v & SIGN, v)
 
 
 @kernel
-def _is_32bit(mode):
+def _is_32bit(mode: Int) -> bool:
     return mode in (FP32, INT32, INT32_SM, STACK)
 
 
 @kernel
-def _loaded(t, mode, address, odd, old):
+def _loaded(t: TileRecord, mode: Int, address: Int, odd: bool, old: Lanes) -> Lanes:
     """What SFPLOAD gives to the LReg that holds `old` (V8)."""
     shift = 16 if odd else 0
     if _is_32bit(mode):
@@ -192,14 +191,14 @@ def _loaded(t, mode, address, odd, old):
 
 
 @kernel
-def write_lanes(t, register, value, bits):
+def write_lanes(t: TileRecord, register: Int, value: Lanes, bits: Int) -> None:
     if bits != ALL_LANES:
         value = where(mask32(bits), value, load32(t.lregs, register))
     store32(t.lregs, register, value)
 
 
 @kernel
-def _address(t, thread, mode, offset, pointer):
+def _address(t: TileRecord, thread: Int, mode: Int, offset: Int, pointer: Int) -> Int:
     """V7: the Dst address with the stack pointer's part."""
     if mode == STACK:
         base = config_field(t, config_bank(t, thread), STACK_BASE)
@@ -209,7 +208,7 @@ def _address(t, thread, mode, offset, pointer):
 
 
 @kernel
-def _popped(t, thread, mode):
+def _popped(t: TileRecord, thread: Int, mode: Int) -> Int:
     """Stack pointer that a load uses: the stack form takes an entry off first, if there is one (V7)."""
     pointer = np.int64(t.dst_stack_pointer[thread])
     if mode == STACK and pointer != 0:
@@ -218,14 +217,14 @@ def _popped(t, thread, mode):
 
 
 @kernel
-def load_address(t, thread, instr_mod0, offset):
+def load_address(t: TileRecord, thread: Int, instr_mod0: Int, offset: Int) -> Int:
     """Dst address that `load` will read."""
     mode = format_mode(t, thread, instr_mod0)
     return _address(t, thread, mode, offset, _popped(t, thread, mode))
 
 
 @kernel
-def load(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr):
+def load(t: TileRecord, thread: Int, lreg_ind: Int, instr_mod0: Int, sfpu_addr_mode: Int, dest_reg_addr: Int) -> Int:
     """SFPLOAD, and the first part of SFPLOADMACRO; returns a status."""
     mode = format_mode(t, thread, instr_mod0)
     pointer = _popped(t, thread, mode)
@@ -270,12 +269,12 @@ def load(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr):
     Mode("stack (Mod0 10)", DOCUMENTED, rule="math V7"),
     Mode("LaneConfig: FP16 infinity, blocked loads, odd columns, index capture", DOCUMENTED, rule="math V5"),
 )
-def SFPLOAD(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr):
+def SFPLOAD(t: TileRecord, thread: Int, lreg_ind: Int, instr_mod0: Int, sfpu_addr_mode: Int, dest_reg_addr: Int) -> Int:
     return load(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr)
 
 
 @kernel
-def _cell(mode, v):
+def _cell(mode: Int, v: Lanes) -> Lanes:
     """The 16-bit cell that SFPSTORE writes in the modes of the 16-bit view (V8)."""
     if mode == BF16:
         return cell_of_bf16(shift_right_logical(flush(v), 16))
@@ -293,7 +292,7 @@ def _cell(mode, v):
 
 
 @kernel
-def _put(t, group, odd, cell, bits):
+def _put(t: TileRecord, group: Int, odd: bool, cell: Lanes, bits: Int) -> None:
     """Write one half of each column pair of a group of four rows."""
     old = load32(t.dst_u32, group)
     new = (cell << 16) | (old & 0xFFFF) if odd else cell | (old & -0x10000)
@@ -303,7 +302,7 @@ def _put(t, group, odd, cell, bits):
 
 
 @kernel
-def _make_valid(t, group, bits):
+def _make_valid(t: TileRecord, group: Int, bits: Int) -> None:
     """Rows of the group that a lane of `bits` writes become valid (I.3)."""
     if bits == ALL_LANES:
         t.dst_valid_u32[group] = np.uint32(ALL_ROWS_VALID)
@@ -314,7 +313,7 @@ def _make_valid(t, group, bits):
 
 
 @kernel
-def _store_lanes(t, mode, address, v, bits, odd):
+def _store_lanes(t: TileRecord, mode: Int, address: Int, v: Lanes, bits: Int, odd: bool) -> None:
     if not (_is_32bit(mode) or mode in (HI16, LO16)):
         group = address >> 2
         _put(t, group, odd, _cell(mode, v), bits)
@@ -337,7 +336,7 @@ def _store_lanes(t, mode, address, v, bits, odd):
 
 
 @kernel
-def store_lanes(t, mode, address, v, bits):
+def store_lanes(t: TileRecord, mode: Int, address: Int, v: Lanes, bits: Int) -> None:
     """Write the lanes `bits` of `v` to Dst (V8)."""
     always_odd = lanes_with(t, DEST_WR_ODD)
     if always_odd != 0 and always_odd != ALL_LANES and not address & 2:
@@ -361,7 +360,9 @@ def store_lanes(t, mode, address, v, bits):
     Mode("stack (Mod0 10)", DOCUMENTED, rule="math V7"),
     Mode("LaneConfig: blocked stores, odd columns; LReg 12..15 records a template", DOCUMENTED, rule="math V5"),
 )
-def SFPSTORE(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr, word):
+def SFPSTORE(
+    t: TileRecord, thread: Int, lreg_ind: Int, instr_mod0: Int, sfpu_addr_mode: Int, dest_reg_addr: Int, word: Int
+) -> Int:
     mode = format_mode(t, thread, instr_mod0)
     address = _address(t, thread, mode, dest_reg_addr, np.int64(t.dst_stack_pointer[thread]))
     if (address | dest_reg_addr) & 1:

@@ -1,7 +1,5 @@
 """SFPLOADMACRO: a load, and up to four instructions scheduled for later cycles (math V.7)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Any, Final
@@ -13,6 +11,7 @@ from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.machine.faults import DONE, SCHEDULED, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import gather, load32, mask_bits, shift_right_logical, splat32, store32, where
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, MISSING, Mode, instruction
 from bhemu.tensix.lane_settings import ALL_LANES, MISC, SEQUENCE, TEMPLATE, setting
 from bhemu.tensix.vector.load_store import load, load_address
@@ -82,7 +81,7 @@ ABLE: Final = _able()
 
 
 @kernel
-def _chosen(t, unit, what):
+def _chosen(t: TileRecord, unit: Int, what: Lanes) -> Lanes:
     """Instruction of each lane for a sub-unit, 0 for none; what the sub-unit cannot execute becomes SFPNOP."""
     word = where(what == PLAIN_STORE, STORE_WORD, splat32(NOP_WORD))
     for template in range(4):
@@ -92,7 +91,7 @@ def _chosen(t, unit, what):
 
 
 @kernel
-def _check(t, macro, sequence):
+def _check(t: TileRecord, macro: Int, sequence: Lanes) -> Int:
     """DONE when every lane's sequence has a meaning."""
     for unit in range(SUB_UNITS):
         what = shift_right_logical(sequence, 8 * unit) & WHAT
@@ -108,7 +107,7 @@ def _check(t, macro, sequence):
 
 
 @kernel
-def _enqueue(t, thread, unit, delay, word, operands):
+def _enqueue(t: TileRecord, thread: Int, unit: Int, delay: Lanes, word: Lanes, operands: Lanes) -> None:
     """Schedule each lane's instruction for the lanes with this delay; `delay` holds every lane's own.
 
     What a lane had for the same cycle is forgotten. A lane that schedules nothing forgets nothing: the LLK's mul_int32
@@ -141,7 +140,9 @@ def _enqueue(t, thread, unit, delay, word, operands):
     Mode("flag control scheduled in only some lanes", MISSING, rule="math V.7"),
     Mode("template capture while LaneConfig bit 1 differs by lane", MISSING, rule="math V1"),
 )
-def SFPLOADMACRO(t, thread, lreg_ind, instr_mod0, sfpu_addr_mode, dest_reg_addr):
+def SFPLOADMACRO(
+    t: TileRecord, thread: Int, lreg_ind: Int, instr_mod0: Int, sfpu_addr_mode: Int, dest_reg_addr: Int
+) -> Int:
     macro = lreg_ind >> 2
     register = (lreg_ind & 3) | ((dest_reg_addr & 1) << 2)
     offset = dest_reg_addr & ~1

@@ -3,8 +3,6 @@
 An LReg row of the state record holds 32 lanes of 32 bits; lane l is row l div 8, column l mod 8 of the 4 x 8 grid (V2).
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Final
@@ -15,6 +13,7 @@ from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import horizontal_maximum, load32, mask32, mask_bits, splat32, store32, where
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.lane_settings import ALL_LANES, TEMPLATE, lanes_with, write_setting
 from bhemu.tensix.vector_queue import EXECUTE
 
@@ -71,16 +70,16 @@ def reserved_mode(mnemonic: str, modes: str, rule: str, error: type[BhemuError] 
 
 
 @kernel
-def masked_rows(t):
+def masked_rows(t: TileRecord) -> Int:
     """Lanes that LaneConfig.ROW_MASK switches off, as bits: one bit a row of eight lanes (V3)."""
-    bits = 0
+    bits: Int = 0
     for row in range(4):
         bits |= lanes_with(t, 1 << (ROW_MASK_LSB + row)) & (0xFF << (8 * row))
     return bits
 
 
 @kernel
-def enabled_bits(t):
+def enabled_bits(t: TileRecord) -> Int:
     """Enabled lanes, bit n = lane n (V3)."""
     bits = np.int64(t.lane_flags) if t.use_flags != 0 else np.int64(ALL_LANES)
     if (np.int64(t.lane_config) >> ROW_MASK_LSB) & 0xF:
@@ -89,7 +88,7 @@ def enabled_bits(t):
 
 
 @kernel
-def write(t, register, value):
+def write(t: TileRecord, register: Int, value: Lanes) -> None:
     """Give `value` to the enabled lanes of an LReg; the constants 8..15 stay (V1)."""
     if register < FIRST_CONSTANT:
         bits = enabled_bits(t)
@@ -100,7 +99,7 @@ def write(t, register, value):
 
 
 @kernel
-def capture(t, register, word):
+def capture(t: TileRecord, register: Int, word: Int) -> Int:
     """Record the word as macro template of the enabled lanes (V1).
 
     EXECUTE where LaneConfig has switched that off; a template is recorded, and nothing executes, where it is on in
@@ -116,7 +115,7 @@ def capture(t, register, word):
 
 
 @kernel
-def destination(t, register, word):
+def destination(t: TileRecord, register: Int, word: Int) -> Int:
     """EXECUTE, or the status of an instruction that its destination keeps from executing (V1, V5)."""
     if register >= FIRST_TEMPLATE:
         return capture(t, register, word)
@@ -126,7 +125,7 @@ def destination(t, register, word):
 
 
 @kernel
-def set_flags(t, flags):
+def set_flags(t: TileRecord, flags: Int) -> None:
     """Give the bits `flags` to the flags of the enabled lanes (V3)."""
     bits = enabled_bits(t)
     t.lane_flags = np.uint32((flags & bits) | (np.int64(t.lane_flags) & ~bits))
@@ -138,7 +137,7 @@ INDEX_REGISTER: Final = 7
 
 
 @kernel
-def read_indirect(t):
+def read_indirect(t: TileRecord) -> Lanes:
     """Each lane of the LReg that the lane's own LReg 7 [3:0] names."""
     index = load32(t.lregs, INDEX_REGISTER) & 15
     value = load32(t.lregs, 0)
@@ -148,7 +147,7 @@ def read_indirect(t):
 
 
 @kernel
-def write_indirect(t, value):
+def write_indirect(t: TileRecord, value: Lanes) -> Int:
     """Give each enabled lane of `value` to the LReg that its own LReg 7 [3:0] names; 8..15 stay. Returns a status."""
     index = load32(t.lregs, INDEX_REGISTER) & 15
     enabled = mask32(enabled_bits(t))
@@ -160,7 +159,7 @@ def write_indirect(t, value):
 
 
 @kernel
-def deliver(t, d, indirect, value):
+def deliver(t: TileRecord, d: Int, indirect: Int, value: Lanes) -> Int:
     """Write a result to LReg `d`, or to the LReg that each lane's LReg 7 names; returns a status."""
     if indirect:
         return write_indirect(t, value)

@@ -9,8 +9,6 @@ Operands are registers that the word cannot always name: LReg 16, and a second o
 copy lets any value take the place of a register that the word can name.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Any, Final
@@ -23,6 +21,7 @@ from bhemu.machine.dispatch import call_handler
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask32, mask_bits, splat32, store32, where
+from bhemu.machine.types import AnyInt, Bool, Int, Lanes, TileRecord
 from bhemu.tensix.lane_settings import ALL_LANES, lanes_with
 from bhemu.tensix.vector.cross_lane import (
     ROTATE_AND_COPY4,
@@ -119,13 +118,13 @@ STACK_STORE = fault(
 
 
 @kernel
-def copy_registers(target, source):
+def copy_registers(target: Lanes, source: Lanes) -> None:
     for register in range(REGISTERS):
         store32(target, register, load32(source, register))
 
 
 @kernel
-def _give(t, late, register, value, bits):
+def _give(t: TileRecord, late: Bool, register: Int, value: Lanes, bits: Int) -> None:
     """A result in the lanes `bits`, for the next cycle, or for the one after it."""
     if register >= FIRST_CONSTANT and register != MACRO_ONLY:
         return
@@ -138,7 +137,7 @@ def _give(t, late, register, value, bits):
 
 
 @kernel
-def _give_changes(t, late, lanes, stand_in, old):
+def _give_changes(t: TileRecord, late: Bool, lanes: Int, stand_in: Int, old: Int) -> None:
     """What an instruction with several destinations has changed; the LReg `stand_in` held the value of `old`."""
     for register in range(FIRST_CONSTANT):
         value = load32(t.lregs, register)
@@ -150,7 +149,7 @@ def _give_changes(t, late, lanes, stand_in, old):
 
 
 @kernel
-def _swap(t, old, c, destination, mode, lanes):
+def _swap(t: TileRecord, old: Int, c: Int, destination: Int, mode: Int, lanes: Int) -> Int:
     """SFPSWAP whose first register is read as operand B and written as the destination.
 
     Where destination and C are one LReg it gets what C gets: the kernels that clamp against a constant need it so.
@@ -165,7 +164,7 @@ def _swap(t, old, c, destination, mode, lanes):
 
 
 @kernel
-def _named(old, c, destination):
+def _named(old: Int, c: Int, destination: Int) -> Int:
     """Register that the word names as destination while `old` is its old value; it must not be operand C.
 
     It is in the same half of LReg 0..7 as the true destination, since LaneConfig bit 2 distinguishes them (V5).
@@ -177,7 +176,7 @@ def _named(old, c, destination):
 
 
 @kernel
-def _execute(t, table, thread, word, operands, lanes):
+def _execute(t: TileRecord, table: Any, thread: Int, word: Int, operands: Int, lanes: Int) -> AnyInt:
     """Execute a simple, MAD or round instruction in some lanes. LRegs are those of the cycle's beginning."""
     opcode = word >> 24
     if opcode == NOP:
@@ -204,7 +203,7 @@ def _execute(t, table, thread, word, operands, lanes):
     elif use & HAS_C:
         word = (word & ~0xF00) | (loaded << 8)
     c = (word >> 8) & 15
-    old = -1
+    old: Int = -1
     if use & OLD_IS_B:
         old = loaded if value_is_b else displaced
     elif use & OLD_IS_C:
@@ -221,6 +220,8 @@ def _execute(t, table, thread, word, operands, lanes):
 
     # Destination
     several = opcode in (TRANSP, SWAP) or (opcode == SHFT2 and mode <= ROTATE_AND_COPY4)
+    named: Int
+    stand_in: Int
     named, stand_in = 0, -1
     if opcode == CONFIG:
         if destination == MACRO_ONLY:  # no place of the configuration has this number
@@ -242,7 +243,7 @@ def _execute(t, table, thread, word, operands, lanes):
     word = (word & ~(15 << at)) | (named << at)
 
     flags, use_flags = np.int64(t.lane_flags), t.use_flags
-    bits = np.int64(t.macro_enabled) & lanes
+    bits: Int = np.int64(t.macro_enabled) & lanes
     if lanes != ALL_LANES:
         t.lane_flags = np.uint32(bits)
         t.use_flags = np.uint32(1)
@@ -265,7 +266,7 @@ def _execute(t, table, thread, word, operands, lanes):
 
 
 @kernel
-def _store(t, thread, word, operands, lanes):
+def _store(t: TileRecord, thread: Int, word: Int, operands: Int, lanes: Int) -> Int:
     """Execute an SFPSTORE in some lanes: at the address of its macro, without address modifier."""
     register = (word >> 20) & 15
     if operands & TO_MACRO_REGISTER:
@@ -284,7 +285,7 @@ def _store(t, thread, word, operands, lanes):
 
 
 @kernel
-def blame(t, unit, word):
+def blame(t: TileRecord, unit: Int, word: Int) -> None:
     """Name the scheduled instruction that was refused."""
     t.fault_thread = t.macro_thread[unit, DUE]
     t.fault_word = np.uint32(word)
@@ -293,7 +294,7 @@ def blame(t, unit, word):
 
 
 @kernel
-def run_due(t, table, unit):
+def run_due(t: TileRecord, table: Any, unit: Int) -> Int:
     """Execute what is due for a sub-unit, once for all lanes that have the same."""
     row = DUE_ROWS * unit + DUE
     thread = np.int64(t.macro_thread[unit, DUE])

@@ -4,11 +4,9 @@ A command names array, bank, row and one of the eight 32-bit words of a row; wor
 2k + 1 (high half). Rows of Dst are physical ones; row-valid bits are ignored.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +15,7 @@ from bhemu.isa.tile_registers import bits_of, offset_of
 from bhemu.machine.dst import DST_ROWS
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.matrix.operands import FIVE_BIT_CODES, SRC_ROWS
 
 ENABLE: Final = offset_of("control", "DBG_ARRAY_RD_EN")
@@ -56,7 +55,7 @@ SRC_CELLS: Final = fault(
 
 
 @kernel
-def _src_half(cell, five_bits):
+def _src_half(cell: Int, five_bits: Int) -> Int:
     """A Src cell as a move to a 16-bit row of Dst leaves it (rules I.2): BF16, or FP16 where exponents have 5 bits."""
     sign, mantissa = (cell >> 3) & 0x8000, (cell >> 8) & 0x3FF
     if five_bits:
@@ -65,7 +64,7 @@ def _src_half(cell, five_bits):
 
 
 @kernel
-def _load_source(t, file, bank, row, word):
+def _load_source(t: TileRecord, file: Int, bank: Int, row: Int, word: Int) -> Any:
     """(status, value) of a word of SrcA (0) or SrcB (1)."""
     if not open_choice(t, SRC_CELLS, file, row):
         return REFUSED, np.int64(0)
@@ -76,7 +75,7 @@ def _load_source(t, file, bank, row, word):
 
 
 @kernel
-def load_array(t):
+def load_array(t: TileRecord) -> Any:
     """(status, value) of DBG_ARRAY_RD_DATA."""
     if t.control_word[ENABLE >> 2] & 1 == 0:
         return refuse(t, DISABLED), np.int64(0)

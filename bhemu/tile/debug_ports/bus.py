@@ -5,11 +5,9 @@ has: address counters, bank states, row counters, fidelity phases, program count
 groups to L1.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -34,6 +32,7 @@ from bhemu.machine.counters import (
 from bhemu.machine.faults import DONE, REFUSED, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.banks import MATRIX, SRCA, SRCB, UNPACKER
 from bhemu.tile.local_ram import pc_snapshot
 
@@ -102,7 +101,7 @@ PAST_LOW_L1: Final = fault(
 
 
 @kernel
-def _part(value, first, word):
+def _part(value: Int, first: Int, word: Int) -> Int:
     """What of a value whose bit 0 is bit `first` of a group lies in a word of the group."""
     shift = first - 32 * word
     if shift >= 32 or shift <= -32:
@@ -113,7 +112,7 @@ def _part(value, first, word):
 
 
 @kernel
-def _address_counters(t, signal, word):
+def _address_counters(t: TileRecord, signal: Int, word: Int) -> Int:
     """Daisy stop 6, signal 2 * unit + channel: an unpacker's counters are thread 0's, the packer's thread 2's."""
     unit = signal >> 1
     thread = 2 if unit == PACKER else 0
@@ -130,12 +129,12 @@ def _address_counters(t, signal, word):
 
 
 @kernel
-def _bit(condition, first, word):
+def _bit(condition: Int, first: Int, word: Int) -> Int:
     return _part(np.int64(1 if condition else 0), first, word)
 
 
 @kernel
-def _banks(t, word):
+def _banks(t: TileRecord, word: Int) -> Int:
     """Daisy stop 6, signal 9: who owns the Src banks, and who works on which."""
     matrix_a, matrix_b = np.int64(t.matrix.bank[SRCA]), np.int64(t.matrix.bank[SRCB])
     unpack_a, unpack_b = np.int64(t.unpack.bank[SRCA]), np.int64(t.unpack.bank[SRCB])
@@ -150,7 +149,7 @@ def _banks(t, word):
 
 
 @kernel
-def _row_counters(t, word):
+def _row_counters(t: TileRecord, word: Int) -> Any:
     """Daisy stop 3, signals 2 and 3 (words 0 to 3 and 4 to 7): row counters of the three threads."""
     value = np.int64(0)
     for thread in range(THREADS):
@@ -165,7 +164,7 @@ def _row_counters(t, word):
 
 
 @kernel
-def _fidelity(t, word):
+def _fidelity(t: TileRecord, word: Int) -> Any:
     value = np.int64(0)
     for thread in range(THREADS):
         value |= _part(np.int64(t.rwc[thread, RWC_FIDELITY]), 60 + 2 * thread, word)
@@ -173,7 +172,7 @@ def _fidelity(t, word):
 
 
 @kernel
-def bus_word(t, daisy, signal, word):
+def bus_word(t: TileRecord, daisy: Int, signal: Int, word: Int) -> Any:
     """(status, value) of word 0 to 3 of a group."""
     if word < 4:
         if daisy == _COUNTERS and signal < 6:
@@ -194,7 +193,7 @@ def bus_word(t, daisy, signal, word):
 
 
 @kernel
-def store_bus_control(t, value):
+def store_bus_control(t: TileRecord, value: Int) -> Any:
     """DBG_BUS_CTRL."""
     if value & _RESERVED:
         return refuse(t, RESERVED_BITS, value)
@@ -203,7 +202,7 @@ def store_bus_control(t, value):
 
 
 @kernel
-def _selected(t, word):
+def _selected(t: TileRecord, word: Int) -> Any:
     """(status, value) of a word of the selected group."""
     control = np.int64(t.control_word[CONTROL >> 2])
     if not control & _ENABLED:
@@ -212,13 +211,13 @@ def _selected(t, word):
 
 
 @kernel
-def load_bus_data(t):
+def load_bus_data(t: TileRecord) -> AnyInt:
     """(status, value) of DBG_RD_DATA."""
     return _selected(t, (np.int64(t.control_word[CONTROL >> 2]) >> _WORD_LSB) & _WORD)
 
 
 @kernel
-def _write_sample(t):
+def _write_sample(t: TileRecord) -> Any:
     """One group to L1."""
     address = 16 * np.int64(t.debug_l1_pointer)
     if address >= _LOW_L1:
@@ -232,14 +231,14 @@ def _write_sample(t):
 
 
 @kernel
-def store_l1_control(t, value):
+def store_l1_control(t: TileRecord, value: Int) -> Any:
     """DBG_L1_MEM_REG2: bits 3:0 write mode, bit 12 trigger; the mode after 15 takes its address from REG0."""
     before = np.int64(t.control_word[L1_REG2 >> 2])
     mode = value & _MODE
     pointer = np.int64(t.debug_l1_pointer)
     if before & _MODE == _MODE_PREPARE and mode != _MODE_PREPARE:
         t.debug_l1_pointer = np.int64(t.control_word[L1_REG0 >> 2])
-    status = DONE
+    status: Int = DONE
     if value & _TRIGGER and not before & _TRIGGER and mode != _MODE_PREPARE:
         if mode != _MODE_SAME_PLACE and mode != _MODE_NEXT_PLACE:
             status = refuse(t, SAMPLING, value, mode)

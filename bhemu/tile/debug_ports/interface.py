@@ -14,11 +14,9 @@ A paused core is before an instruction; a core that waits for an access is pause
 let the access finish; debug_watch.py has breakpoints and watchpoints.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,6 +37,7 @@ from bhemu.machine.faults import DONE, REQUEST_PENDING, fault, open_choice, refu
 from bhemu.machine.faults import REFUSED as NOT_ALLOWED
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.riscv.execute import MISALIGNED, RAM_BASE, WORD
 from bhemu.tile.debug_ports.watch import (
     FIRST_ADDRESS,
@@ -141,7 +140,7 @@ WRITE_PC: Final = fault(
 
 
 @kernel
-def _status(t, core):
+def _status(t: TileRecord, core: Int) -> Any:
     """DR 0."""
     if t.core_state[core] != HALTED:
         return np.int64(0)
@@ -152,7 +151,7 @@ def _status(t, core):
 
 
 @kernel
-def _step(t, core):
+def _step(t: TileRecord, core: Int) -> None:
     """Blackhole needs two step commands for an instruction, as drivers know."""
     if t.debug_half_step[core] == 0:
         t.debug_half_step[core] = 1
@@ -162,13 +161,13 @@ def _step(t, core):
 
 
 @kernel
-def _clear_registers(t, core):
+def _clear_registers(t: TileRecord, core: Int) -> None:
     for register in range(32):
         t.core_x[core, register] = 0
 
 
 @kernel
-def _set_pc(t, core, command):
+def _set_pc(t: TileRecord, core: Int, command: Int) -> None:
     """In debug mode pc comes from argument 1, else it is where a reset starts; an ebreak is forgotten."""
     pc = start_pc(t, core)
     if command & DEBUG_MODE:
@@ -178,7 +177,7 @@ def _set_pc(t, core, command):
 
 
 @kernel
-def _read_register(t, core, command):
+def _read_register(t: TileRecord, core: Int, command: Int) -> Any:
     register = np.int64(t.debug_dr[core, ARGUMENT_0])
     if register > _PC:
         return refuse(t, NO_GPR, core, command, register)
@@ -190,7 +189,7 @@ def _read_register(t, core, command):
 
 
 @kernel
-def _write_register(t, core, command):
+def _write_register(t: TileRecord, core: Int, command: Int) -> Any:
     register, value = np.int64(t.debug_dr[core, ARGUMENT_0]), np.int64(t.debug_dr[core, ARGUMENT_1])
     if register > _PC:
         return refuse(t, NO_GPR, core, command, register)
@@ -204,7 +203,7 @@ def _write_register(t, core, command):
 
 
 @kernel
-def _access_device(t, core, address, place, value):
+def _access_device(t: TileRecord, core: Int, address: Int, place: Int, value: Int) -> Int:
     """Status of an access by the core to what is neither L1 nor local RAM; `device_value` is what was loaded."""
     if address >= _OWN_REGISTERS and address < _OWN_REGISTERS_END:
         return np.int64(refuse(t, ITSELF, core, address))
@@ -219,12 +218,13 @@ def _access_device(t, core, address, place, value):
 
 
 @kernel
-def _read_memory(t, core):
+def _read_memory(t: TileRecord, core: Int) -> Any:
     """As if the core executed lw."""
     address = np.int64(t.debug_dr[core, ARGUMENT_0])
     if address & 3:
         return np.int64(refuse(t, MISALIGNED, address, 4))
     offset = address - RAM_BASE
+    status: Int
     value, status = np.int64(0), np.int64(DONE)
     if address < L1_SIZE:
         value = np.int64(t.l1_u32[address >> 2])
@@ -239,7 +239,7 @@ def _read_memory(t, core):
 
 
 @kernel
-def _write_memory(t, core):
+def _write_memory(t: TileRecord, core: Int) -> Int:
     """As if the core executed sw."""
     address, value = np.int64(t.debug_dr[core, ARGUMENT_0]), np.int64(t.debug_dr[core, ARGUMENT_1])
     if address & 3:
@@ -255,7 +255,7 @@ def _write_memory(t, core):
 
 
 @kernel
-def _execute(t, core, command):
+def _execute(t: TileRecord, core: Int, command: Int) -> Any:
     """Status of a command; WAIT and NOT_COMPILED leave everything as it was."""
     resumes = command & (STEP | CONTINUE) and not command & SET_PC
     if command & READ_MEMORY and command & WRITE_MEMORY:
@@ -264,7 +264,7 @@ def _execute(t, core, command):
         return np.int64(refuse(t, CONFLICTING, core, command))
     if command & _ONLY_PAUSED and t.core_state[core] != HALTED:
         return np.int64(refuse(t, NOT_PAUSED, core, command))
-    status = np.int64(DONE)
+    status: Int = np.int64(DONE)
     if command & READ_MEMORY:
         status = _read_memory(t, core)
     elif command & WRITE_MEMORY:
@@ -294,12 +294,12 @@ def _execute(t, core, command):
 
 
 @kernel
-def _exists(register):
+def _exists(register: Int) -> Bool:
     return register <= MODES or (register >= FIRST_ADDRESS and register < DEBUG_REGISTERS)
 
 
 @kernel
-def _note_modes(t, core):
+def _note_modes(t: TileRecord, core: Int) -> None:
     """Whether the core has to be watched."""
     modes = np.int64(t.debug_dr[core, MODES])
     t.debug_watch[core] &= ~WATCHING
@@ -310,13 +310,13 @@ def _note_modes(t, core):
 
 
 @kernel
-def _held(t, core):
+def _held(t: TileRecord, core: Int) -> Bool:
     """The core is in reset and discards writes to its debug registers."""
     return t.core_state[core] == IN_RESET and (np.int64(t.disable_reset) >> _KEEP_DEBUG_BIT[core]) & 1 == 0
 
 
 @kernel
-def _write(t, core, register, value):
+def _write(t: TileRecord, core: Int, register: Int, value: Int) -> Any:
     """Status of a write to a debug register."""
     if register in (STATUS, RESULT) or _held(t, core):
         return np.int64(DONE)
@@ -331,7 +331,7 @@ def _write(t, core, register, value):
 
 
 @kernel
-def store_debug_control(t, value):
+def store_debug_control(t: TileRecord, value: Int) -> Any:
     """RISC_DBG_CNTL_0: bit 31 rising reads (or, with bit 16, writes) debug register [10:0] of core [18:17]."""
     if value & _TRIGGER and not np.int64(t.control_word[CONTROL_0 >> 2]) & _TRIGGER:
         register, core = value & _REGISTER, (value >> _CORE_LSB) & 3
@@ -351,7 +351,7 @@ def store_debug_control(t, value):
 
 
 @kernel
-def load_debug_status(t):
+def load_debug_status(t: TileRecord) -> Int:
     """RISC_DBG_STATUS_0: what was stored to CNTL_0, rearranged, and bit 30 when STATUS_1 holds what was read."""
     control = np.int64(t.control_word[CONTROL_0 >> 2])
     value = control & (_REGISTER | _TRIGGER)
@@ -361,7 +361,7 @@ def load_debug_status(t):
 
 
 @kernel
-def reset_debug(t, before, after):
+def reset_debug(t: TileRecord, before: Int, after: Int) -> None:
     """Cores that a store to SOFT_RESET_0 puts into reset forget their debug registers, unless DISABLE_RESET says no."""
     for core in range(CORES_WITH):
         if ((after & ~before) >> CORE_BIT[core]) & 1:

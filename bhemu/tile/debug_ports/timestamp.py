@@ -4,11 +4,9 @@ The low three bits of a stored token choose the event's size. Events of less tha
 full; these go to the first of two buffers that is enabled and has space.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +15,7 @@ from bhemu.isa.tile_registers import offset_of
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import Int, TileRecord
 
 COMMAND: Final = offset_of("control", "TIMESTAMP_DUMP_CMD")
 CONTROL: Final = offset_of("control", "TIMESTAMP_DUMP_CNTL")
@@ -61,7 +60,7 @@ OUTSIDE: Final = fault(
 
 
 @kernel
-def _place(t):
+def _place(t: TileRecord) -> Any:
     """(buffer, unit of 16 bytes) where the next 16 bytes go; buffer -1 when there is no space."""
     enabled = np.int64(t.timestamp_control) ^ _ENABLED_AT_RESET
     for buffer in range(_BUFFERS):
@@ -72,7 +71,7 @@ def _place(t):
 
 
 @kernel
-def _flush(t):
+def _flush(t: TileRecord) -> None:
     """The gathered words go to L1, filled up with zeros."""
     buffer, at = _place(t)
     if buffer < 0:
@@ -90,7 +89,7 @@ def _flush(t):
 
 
 @kernel
-def _append(t, word):
+def _append(t: TileRecord, word: Int) -> None:
     t.timestamp_word[t.timestamp_count] = np.uint32(word & _WORD)
     t.timestamp_count += 1
     if t.timestamp_count == _WORDS_OF_LINE:
@@ -98,7 +97,7 @@ def _append(t, word):
 
 
 @kernel
-def store_command(t, token, now):
+def store_command(t: TileRecord, token: Int, now: Int) -> Any:
     """Append an event.
 
     Args:
@@ -132,7 +131,7 @@ def store_command(t, token, now):
 
 
 @kernel
-def _hold_in_reset(t):
+def _hold_in_reset(t: TileRecord) -> None:
     """While bit 31 of the control register stands, each clock forgets the flags and what has been gathered."""
     if np.int64(t.timestamp_control) & _RESET_STREAMS:
         t.timestamp_flags = 0
@@ -141,7 +140,7 @@ def _hold_in_reset(t):
 
 
 @kernel
-def store_buffer_control(t, value):
+def store_buffer_control(t: TileRecord, value: Int) -> Any:
     """TIMESTAMP_DUMP_CNTL: bits 0 and 1 enable the buffers, bit 31 forgets what has been gathered and the flags."""
     t.timestamp_control = np.uint32(value ^ _ENABLED_AT_RESET)
     _hold_in_reset(t)
@@ -149,12 +148,12 @@ def store_buffer_control(t, value):
 
 
 @kernel
-def load_buffer_control(t):
+def load_buffer_control(t: TileRecord) -> Int:
     return np.int64(t.timestamp_control) ^ _ENABLED_AT_RESET
 
 
 @kernel
-def store_status(t, value):
+def store_status(t: TileRecord, value: Int) -> Any:
     """TIMESTAMP_DUMP_STATUS: set bits clear the flags that they stand for; a full buffer begins again."""
     t.timestamp_flags = np.uint32(np.int64(t.timestamp_flags) & ~(value & _FLAGS))
     for buffer in range(_BUFFERS):
@@ -164,7 +163,7 @@ def store_status(t, value):
 
 
 @kernel
-def load_status(t):
+def load_status(t: TileRecord) -> Int:
     """Flags, how much has been gathered, and how much buffer 0 holds (in units of 16 bytes)."""
     value = np.int64(t.timestamp_flags)
     count = np.int64(t.timestamp_count)

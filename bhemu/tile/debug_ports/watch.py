@@ -5,11 +5,9 @@ A breakpoint or watchpoint pauses the core behind the instruction that hits it. 
 `after_instruction`.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +16,7 @@ from bhemu.isa.riscv import NUMBER
 from bhemu.machine.core_state import ASLEEP, BLOCKED, FIRST_POLL_ATTEMPT, HALT_DEBUGGER, HALTED, RUNNING
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import Int, TileRecord
 from bhemu.riscv.decode import TTINSN, fields_of
 from bhemu.riscv.execute import LB, LBU, LH, LHU, LW, SB, SH, SW, WORD
 from bhemu.riscv.poll import NOT_RECORDING, wake
@@ -48,7 +47,7 @@ AMOADD, AMOMAXU, FLW, FSW = NUMBER["amoadd.w"], NUMBER["amomaxu.w"], NUMBER["flw
 
 
 @kernel
-def pause(t, core, cause):
+def pause(t: TileRecord, core: Int, cause: Int) -> None:
     """Stop a core before its next instruction."""
     state = t.core_state[core]
     if state == ASLEEP:
@@ -64,7 +63,7 @@ def pause(t, core, cause):
 
 
 @kernel
-def resume(t, core):
+def resume(t: TileRecord, core: Int) -> None:
     """Let a paused core go on with the instruction at pc."""
     t.core_state[core] = RUNNING
     t.core_halt_reason[core] = 0
@@ -78,7 +77,7 @@ def resume(t, core):
 
 
 @kernel
-def _access_of(t, core, pc):
+def _access_of(t: TileRecord, core: Int, pc: Int) -> Any:
     """(kind, address, size) of the access that the instruction at pc makes; kind 0: none, bits _LOADS and _STORES."""
     word = np.int64(t.l1_u32[pc >> 2])
     fields = fields_of(word)
@@ -105,7 +104,7 @@ def _access_of(t, core, pc):
 
 
 @kernel
-def before_instruction(t, core):
+def before_instruction(t: TileRecord, core: Int) -> None:
     """Remember the watchpoints that the instruction at pc is going to hit."""
     t.debug_hits[core] = 0
     pc = np.int64(t.core_pc[core])
@@ -124,7 +123,7 @@ def before_instruction(t, core):
 
 
 @kernel
-def after_instruction(t, core):
+def after_instruction(t: TileRecord, core: Int) -> None:
     """Pause the core if it has made its step or hit a watchpoint."""
     hits = np.int64(t.debug_hits[core])
     cause = np.int64(0)

@@ -1,16 +1,15 @@
 """What NoC atomics do to a word of L1 (tile N22, Q2)."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from bhemu.errors import UndefinedBehavior, Unimplemented
 from bhemu.machine.faults import fault, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, TileRecord
 
 # Operations, bits 15:12 of AT_LEN_BE
 INCREMENT: Final = 1
@@ -53,12 +52,12 @@ FLOAT_SUM: Final = fault(
 
 
 @kernel
-def _signed(value):
+def _signed(value: Int) -> Int:
     return (value ^ _SIGN) - _SIGN
 
 
 @kernel
-def _zaamo(operation, old, data):
+def _zaamo(operation: Int, old: Int, data: Int) -> Int:
     """The operations of Zaamo, as the cores have them."""
     if operation == 0:
         return (old + data) & _WORD_BITS
@@ -78,7 +77,7 @@ def _zaamo(operation, old, data):
 
 
 @kernel
-def is_known_atomic(t, code):
+def is_known_atomic(t: TileRecord, code: Int) -> Any:
     """True for a code of AT_LEN_BE that `apply_atomic` knows; refuses the others."""
     operation = (code >> _OPERATION_LSB) & 0xF
     if operation == ACCUMULATE:
@@ -99,7 +98,7 @@ def is_known_atomic(t, code):
 
 
 @kernel
-def _accumulate(t, first_word, form, data):
+def _accumulate(t: TileRecord, first_word: Int, form: Int, data: Int) -> None:
     """Add AT_DATA to each of four words, or each of its bytes to a byte of each."""
     for i in range(4):
         old = np.int64(t.l1_u32[first_word + i])
@@ -116,7 +115,7 @@ def _accumulate(t, first_word, form, data):
 
 
 @kernel
-def apply_atomic(t, address, code, data):
+def apply_atomic(t: TileRecord, address: Int, code: Int, data: Int) -> Any:
     """Perform an atomic on the tile's L1.
 
     Args:

@@ -4,11 +4,9 @@ Each has four initiators of requests, 0x800 apart, and in the first page its con
 words that keep what is stored; a store to CMD_CTRL starts a request (tile/noc/transfer.py).
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +16,7 @@ from bhemu.machine.device_state import RTZ_CLEAR, RTZ_CONFIG
 from bhemu.machine.dispatch import NOC_START, NOT_COMPILED, call_handler, handlers_of, has_handler
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
 from bhemu.tile.interrupts import notice
 from bhemu.tile.noc.niu_registers import (
     CLEAR_OUTSTANDING,
@@ -100,13 +99,13 @@ NO_SUCH_MODE: Final = fault(
 
 
 @kernel
-def _is_plain_config(offset):
+def _is_plain_config(offset: Int) -> Bool:
     """Configuration words that keep what is stored."""
     return offset >= CONFIG_FIRST and offset < CONFIG_END and offset not in (_HOLE, _DEBUG_RESET)
 
 
 @kernel
-def _load_rtz_number(t, noc):
+def _load_rtz_number(t: TileRecord, noc: Int) -> Int:
     """Number of a set and enabled bit, or 0; the bit is cleared unless the configuration says no (N24)."""
     config = np.int64(t.niu_config[noc, RTZ_CONFIG])
     source = np.int64(t.niu_rtz[noc])
@@ -119,7 +118,7 @@ def _load_rtz_number(t, noc):
 
 
 @kernel
-def niu_load(t, noc, offset):
+def niu_load(t: TileRecord, noc: Int, offset: Int) -> tuple[Int, Int]:
     """(status, value) of a load from the interface of NoC 0 or 1, 0 <= offset < 0x10000."""
     none = np.int64(0)
     initiator, inside = offset // INITIATOR_BYTES, offset % INITIATOR_BYTES
@@ -148,13 +147,13 @@ def niu_load(t, noc, offset):
 
 
 @kernel
-def _refuse_unknown(t, noc, offset):
+def _refuse_unknown(t: TileRecord, noc: Int, offset: Int) -> Int:
     built_in_silicon = offset == _DEBUG_RESET or (offset >= COUNTERS_FIRST + 4 * COUNTERS and offset < _KNOWN_END)
     return refuse(t, NOT_BUILT if built_in_silicon else NO_REGISTER, noc, offset)
 
 
 @kernel
-def _store_config(t, noc, offset, value):
+def _store_config(t: TileRecord, noc: Int, offset: Int, value: Int) -> Any:
     word = (offset - CONFIG_FIRST) // 4
     if offset == _NIU_CFG_0 and value & (_TILE_CLOCK_OFF | _FIFO_MODE):
         return refuse(t, NO_SUCH_MODE, noc, value)
@@ -170,7 +169,7 @@ def _store_config(t, noc, offset, value):
 
 
 @kernel
-def _start(t, noc, initiator):
+def _start(t: TileRecord, noc: Int, initiator: Int) -> AnyInt:
     """Start a request, through the table of handlers: tiles that send nothing never compile it."""
     table = handlers_of(t)
     if not has_handler(table, NOC_START):
@@ -180,7 +179,7 @@ def _start(t, noc, initiator):
 
 
 @kernel
-def niu_store(t, noc, offset, value):
+def niu_store(t: TileRecord, noc: Int, offset: Int, value: Int) -> AnyInt:
     """Status of a store of 32 bits; see `niu_load`."""
     initiator, inside = offset // INITIATOR_BYTES, offset % INITIATOR_BYTES
     if initiator < INITIATORS:

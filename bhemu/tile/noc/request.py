@@ -3,11 +3,9 @@
 A request is a record of machine/noc_state.py. Nothing here depends on where tiles are, except `translate`.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +15,7 @@ from bhemu.isa.tile_registers import bit_of
 from bhemu.machine.device_state import COLUMN_MASK, NIU_CFG_0, ROW_MASK, X_TABLE, Y_TABLE
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
+from bhemu.machine.types import AnyInt, Bool, Int, NocRequestRecord, TileRecord
 from bhemu.tile.noc import niu_registers as r
 from bhemu.tile.noc.atomic import is_known_atomic
 
@@ -139,7 +138,7 @@ STARTS_ANOTHER: Final = fault(
 
 
 @kernel
-def translate(t, noc, coordinate):
+def translate(t: TileRecord, noc: Int, coordinate: Int) -> Int:
     """Raw coordinate on NoC `noc` (y << 6 | x) of one that software uses, by the tile's tables (N5, N6).
 
     The registers keep what software wrote. Documents say that the raw coordinate is written back to them; firmware
@@ -158,13 +157,13 @@ def translate(t, noc, coordinate):
 
 
 @kernel
-def is_register(address):
+def is_register(address: Int) -> Bool:
     """True for a 64-bit address of a tile's memory-mapped registers."""
     return address >= MMIO_FIRST and address < _ADDRESSES_END
 
 
 @kernel
-def decode(t, q, noc, initiator):
+def decode(t: TileRecord, q: NocRequestRecord, noc: Int, initiator: Int) -> None:
     """Fill the request `q` from an initiator's registers; its `kind` is valid once `check_kind` has passed."""
     words = t.niu_initiator[noc, initiator]
     control = np.int64(words[r.CTRL // WORD])
@@ -200,13 +199,13 @@ def decode(t, q, noc, initiator):
 
 
 @kernel
-def wants_response(q):
+def wants_response(q: NocRequestRecord) -> Bool:
     """A read, or a request that is not posted."""
     return q.kind == READ or (q.control & RESPONSE) != 0
 
 
 @kernel
-def _check_place(t, address, size):
+def _check_place(t: TileRecord, address: Int, size: Int) -> Int:
     """DONE when `size` bytes at an address are in L1, or are one word of registers."""
     if is_register(address):
         if size != WORD or address & (WORD - 1):
@@ -218,7 +217,7 @@ def _check_place(t, address, size):
 
 
 @kernel
-def _check_atomic(t, q):
+def _check_atomic(t: TileRecord, q: NocRequestRecord) -> Any:
     target, back = q.target & ADDRESS_BITS, q.result & ADDRESS_BITS
     if target & 3 or target >= L1_SIZE or ((q.control & RESPONSE) != 0 and (back & 3 or back >= L1_SIZE)):
         return refuse(t, ATOMIC_TO_REGISTER, target, back)
@@ -226,7 +225,7 @@ def _check_atomic(t, q):
 
 
 @kernel
-def _check_copy(t, q):
+def _check_copy(t: TileRecord, q: NocRequestRecord) -> Int:
     """Both places, length and alignment of a read or write (N17 to N19)."""
     source, target, size = q.source, q.target, q.byte_count
     if size == 0:
@@ -244,18 +243,18 @@ def _check_copy(t, q):
 
 
 @kernel
-def starts_another(address):
+def starts_another(address: Int) -> Bool:
     """True for CMD_CTRL of a network interface."""
     return address >= _NIU_FIRST and address < _NIU_END and (address & (r.INITIATOR_BYTES - 1)) == r.CMD_CTRL
 
 
 @kernel
-def _check_not_a_start(t, address):
+def _check_not_a_start(t: TileRecord, address: Int) -> Int:
     return refuse(t, STARTS_ANOTHER, address) if starts_another(address) else DONE
 
 
 @kernel
-def _check_inline(t, q):
+def _check_inline(t: TileRecord, q: NocRequestRecord) -> Any:
     if _check_place(t, q.target, WORD if is_register(q.target) else 1) != DONE:
         return REFUSED
     if not is_register(q.target) and not open_choice(t, INLINE_TO_L1, q.target):
@@ -264,7 +263,7 @@ def _check_inline(t, q):
 
 
 @kernel
-def check_kind(t, q):
+def check_kind(t: TileRecord, q: NocRequestRecord) -> Int:
     """DONE when a request is of a kind that there is, whatever its ends are; nothing is changed."""
     if q.control & _RESERVED or (q.control & ATOMIC_BIT and q.control & WRITE_BIT):
         return refuse(t, BAD_CONTROL, q.control)
@@ -278,7 +277,7 @@ def check_kind(t, q):
 
 
 @kernel
-def check(t, q):
+def check(t: TileRecord, q: NocRequestRecord) -> AnyInt:
     """DONE when a request that `check_kind` has passed is sound, should both its ends be Tensix tiles."""
     if q.kind == ATOMIC:
         return _check_atomic(t, q)

@@ -5,11 +5,9 @@ is what that store does. When another node takes part, the store leaves the requ
 (chip/noc), and `end_request` is the rest of the store.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +16,7 @@ from bhemu.machine.agents import CORES, NOC
 from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.noc_state import ENDED, IDLE, PENDING
+from bhemu.machine.types import AnyInt, Bool, Int, NocRequestRecord, TileRecord
 from bhemu.tensix.mmio import mmio_load, mmio_store
 from bhemu.tile.interrupts import notice
 from bhemu.tile.noc import niu_registers as r
@@ -86,12 +85,12 @@ NOT_OWN: Final = fault(
 
 
 @kernel
-def _count(t, noc, counter, amount=1):
+def _count(t: TileRecord, noc: Int, counter: Int, amount: Int = 1) -> None:
     t.niu_counter[noc, counter] = np.uint32((np.int64(t.niu_counter[noc, counter]) + amount) & 0xFFFFFFFF)
 
 
 @kernel
-def _count_outstanding(t, noc, transaction, responses):
+def _count_outstanding(t: TileRecord, noc: Int, transaction: Int, responses: Int) -> None:
     """A request that wants a response, and the responses to it; back at zero is remembered (N20, N24)."""
     counter = r.OUTSTANDING + transaction
     value = (np.int64(t.niu_counter[noc, counter]) + 1) & 0xFF
@@ -104,7 +103,7 @@ def _count_outstanding(t, noc, transaction, responses):
 
 
 @kernel
-def count_at_initiator(t, q, responses):
+def count_at_initiator(t: TileRecord, q: NocRequestRecord, responses: Int) -> None:
     """Move the counters of the tile that has started a request and has got its responses (N20).
 
     Args:
@@ -136,7 +135,7 @@ def count_at_initiator(t, q, responses):
 
 
 @kernel
-def count_at_target(target, q):
+def count_at_target(target: TileRecord, q: NocRequestRecord) -> None:
     """Move the counters of the tile `target` that has served a request (N20)."""
     noc = q.noc
     answers = wants_response(q)
@@ -161,7 +160,7 @@ def count_at_target(target, q):
 
 
 @kernel
-def _copy_l1(source, target, first, to, size):
+def _copy_l1(source: TileRecord, target: TileRecord, first: Int, to: Int, size: Int) -> None:
     """Bytes from one L1 to another, or inside one: as if all were read before the first is written."""
     if to <= first:
         for i in range(size):
@@ -172,7 +171,7 @@ def _copy_l1(source, target, first, to, size):
 
 
 @kernel
-def _copy(source, target, first, to, size):
+def _copy(source: TileRecord, target: TileRecord, first: Int, to: Int, size: Int) -> Int:
     """Status of a copy in which registers may take part, as one word."""
     if not is_register(first) and not is_register(to):
         _copy_l1(source, target, first, to, size)
@@ -193,7 +192,7 @@ def _copy(source, target, first, to, size):
 
 
 @kernel
-def _write_enabled_bytes(t, target, q):
+def _write_enabled_bytes(t: TileRecord, target: TileRecord, q: NocRequestRecord) -> None:
     """A write whose bytes are selected by a mask of 64 bits; both addresses count from a multiple of 16 (N19)."""
     first, to = q.source & ~(BLOCK - 1), q.target & ~(BLOCK - 1)
     for step in range(ENABLED_BYTES):
@@ -203,7 +202,7 @@ def _write_enabled_bytes(t, target, q):
 
 
 @kernel
-def _write_inline(target, q):
+def _write_inline(target: TileRecord, q: NocRequestRecord) -> Any:
     """AT_DATA to a register; in L1 to those of 16 bytes that the low or the high half of AT_LEN_BE selects (N16)."""
     if is_register(q.target):
         return mmio_store(target, NOC, q.target, q.operand)
@@ -214,13 +213,13 @@ def _write_inline(target, q):
 
 
 @kernel
-def serve(t, target, q):
+def serve(t: TileRecord, target: TileRecord, q: NocRequestRecord) -> Int:
     """Move the data of a sound request between the initiator's tile `t` and the tile `target`, which counts it.
 
     Returns:
         A status; when it is not DONE, nothing has changed.
     """
-    status = np.int64(DONE)
+    status: Int = np.int64(DONE)
     if q.kind == READ:
         status = _copy(target, t, q.source, q.target, q.byte_count)
     elif q.kind == ATOMIC:
@@ -239,7 +238,7 @@ def serve(t, target, q):
 
 
 @kernel
-def end_request(t, q):
+def end_request(t: TileRecord, q: NocRequestRecord) -> AnyInt:
     """Status of the store that has started a request, now that the chip has carried the request out, or has not."""
     q.state = IDLE
     if q.status == DONE:
@@ -250,7 +249,7 @@ def end_request(t, q):
 
 
 @kernel
-def _has_ended(t, q):
+def _has_ended(t: TileRecord, q: NocRequestRecord) -> Bool:
     """True when the store in progress is made again because its request has ended meanwhile.
 
     Cores do not make their own store again (`_end_request` of tile/schedule.py). An instruction that does more than
@@ -262,7 +261,7 @@ def _has_ended(t, q):
     return q.agent >= CORES or q.started == t.now_round
 
 
-def start(t, noc, initiator):
+def start(t: TileRecord, noc: Int, initiator: Int) -> AnyInt:
     """What a store of 1 to CMD_CTRL does; returns a status, and has moved no data unless it is DONE.
 
     What only this tile takes part in is carried out here. For the rest, REQUEST_PENDING asks the chip to; a tile
@@ -305,7 +304,7 @@ def start(t, noc, initiator):
 
 
 @kernel
-def _refuse_elsewhere(t, q):
+def _refuse_elsewhere(t: TileRecord, q: NocRequestRecord) -> Int:
     away, here = q.target, q.source
     if q.kind == READ:
         away, here = here, away
@@ -315,6 +314,6 @@ def _refuse_elsewhere(t, q):
     return refuse(t, ELSEWHERE[len(KINDS) * q.noc + q.kind], x, y, away & ADDRESS_BITS, here & ADDRESS_BITS)
 
 
-def atomic_entry(t, address, code, data):
+def atomic_entry(t: TileRecord, address: Int, code: Int, data: Int) -> AnyInt:
     """`apply_atomic` at the tile that an atomic is sent to, for a chip: the operation is known, the address sound."""
     return apply_atomic(t, address, code, data)
