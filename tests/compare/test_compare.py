@@ -172,8 +172,8 @@ def test_a_library_that_refuses(monkeypatch: pytest.MonkeyPatch, memory_library:
 
 
 def test_a_library_that_hangs(monkeypatch: pytest.MonkeyPatch, memory_library: Path) -> None:
-    end = ends(monkeypatch, memory_library, "hang", timeout=10)
-    assert (end.how, end.text) == ("silent", "does not answer within 10 s; it was ended")
+    end = ends(monkeypatch, memory_library, "hang", timeout=2)
+    assert (end.how, end.text) == ("silent", "does not answer within 2 s; it was ended")
 
 
 def test_a_library_that_crashes(monkeypatch: pytest.MonkeyPatch, memory_library: Path) -> None:
