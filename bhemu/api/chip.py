@@ -142,7 +142,7 @@ class Chip:
         if place not in self._by_place:
             last = self.tensix[-1].place if self.tensix else (0, 0)
             raise UndefinedBehavior(
-                f"{place[0]}-{place[1]} is no Tensix tile of this chip",
+                f"{place[0]}-{place[1]} is not a Tensix tile of this chip",
                 remedy=f"its tiles have x 1 to 7 and 10 to {last[0]}, y 2 to {last[1]}",
             )
         return self._by_place[place]
@@ -258,13 +258,13 @@ class Chip:
         """Let clocks of the chip pass.
 
         Raises:
-            BhemuError: an instruction was refused. Its core stands still, the chip can go on.
+            BhemuError: an instruction was refused. Its core halts, the chip can go on.
         """
         self.pass_clocks(checks.integer(clocks, "clocks", 0, checks.MAX_CLOCKS))
         self.attend()
 
     def pass_clocks(self, clocks: int) -> None:
-        """The same as `clock`, but that tiles in which nobody moves keep the time at which they stopped."""
+        """The same as `clock`, but that tiles in which nothing proceeds keep the time at which they stopped."""
         if not self._attended:
             self.attend()
         self._attended = False
@@ -299,7 +299,7 @@ class Chip:
     ) -> ChipResult:
         """Let the chip run until all cores of the named tiles are done, or until a condition is true.
 
-        A core is done when it has halted (ebreak) or goes round in a loop that reads nothing, such as `j .`.
+        A core is done when it has halted (ebreak) or spins in a loop that reads nothing, such as `j .`.
 
         Args:
             tiles: a tile, its coordinates, or several; None: all that have a core out of reset.
@@ -311,7 +311,7 @@ class Chip:
 
         Raises:
             BhemuError: an instruction was refused: category, tile, core, pc, symbol and line say which.
-            Deadlock: nobody on the chip can move, and somebody waits.
+            Deadlock: no core or thread on the chip can proceed, and at least one waits.
             CycleLimit: not done within `max_clocks`.
         """
         max_clocks = checks.integer(max_clocks, "max_clocks", 1, checks.MAX_CLOCKS)

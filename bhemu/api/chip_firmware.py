@@ -86,7 +86,7 @@ class ChipFirmware:
             Clocks from the go signals until the last tile is done.
 
         Raises:
-            ProgramError: the firmware of a tile is not ready, or a kernel is none for it.
+            ProgramError: the firmware of a tile is not ready, or a kernel does not fit it.
             MemoryError_: a kernel does not fit.
             BhemuError: what a kernel did was refused, it waits for ever, or takes longer than `max_clocks`.
         """

@@ -1,4 +1,4 @@
-"""What a run of a chip has come to, tile by tile, and who waits for what when nothing can move."""
+"""The result of a run of a chip, tile by tile, and what waits for what when nothing can proceed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def explain_tiles(tiles: Iterable[ChipTile]) -> str:
 
 
 def explain_device(device: Device) -> str:
-    """Who waits for what on a chip where nobody can move, without names of programs; empty when somebody can, or none.
+    """What waits for what on a chip where nothing can proceed, without names of programs; empty when something can
+    proceed, or nothing waits.
 
     Tiles are named by physical coordinates.
     """

@@ -40,7 +40,7 @@ class ChipTile(TileView):
         return self._device.touch(self.node.index)
 
     def untouched(self) -> Cores:
-        """The cores, when nothing in the tile shall change: the tile need not be brought to the chip's time."""
+        """The cores, when nothing in the tile is to change: the tile need not be brought to the chip's time."""
         return self._device.clocks.cores(self.node.index)
 
     @property
@@ -61,7 +61,7 @@ class ChipTile(TileView):
 
     @property
     def state(self) -> Any:
-        """The record, to look at and not to change."""
+        """The record, for reading only."""
         return self._device.tiles[self.node.index]
 
     @property

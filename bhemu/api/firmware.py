@@ -96,7 +96,7 @@ class FirmwareMachine(FirmwareTile):
             Clocks from the go signal to `done`.
 
         Raises:
-            ProgramError: the firmware is not ready, or a kernel is none for it.
+            ProgramError: the firmware is not ready, or a kernel does not fit it.
             MemoryError_: a kernel does not fit.
             BhemuError: what a kernel did was refused, it waits for ever, or takes longer than `max_clocks`.
         """

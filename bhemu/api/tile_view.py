@@ -33,7 +33,7 @@ class TileView(TensorMemory):
         return self._cores
 
     def untouched(self) -> Cores:
-        """The cores, when nothing in the tile shall change: to look at, or to have its programs named."""
+        """The cores, when nothing in the tile is to change: for reading, or to name its programs."""
         return self._cores
 
     @property

@@ -63,7 +63,7 @@ def _write(stream: int, content: bytes) -> None:
         sys.stdout.flush()
     with contextlib.suppress(Exception):
         ctypes.CDLL(None).fflush(None)
-    with contextlib.suppress(OSError):  # nobody reads it any more
+    with contextlib.suppress(OSError):  # its reader has ended
         while content:
             content = content[os.write(stream, content) :]
 
@@ -244,10 +244,12 @@ def clock(clocks: int) -> None:
 
 
 def report_stillness() -> None:
-    """Clocks have passed for a while on a chip in which nobody can move, and the client has changed nothing."""
+    """Clocks have passed for a while on a chip in which nothing can proceed, and the client has changed nothing."""
     who = explain_device(_chip_now())
     if who:
-        what = "nobody on the chip can move, and the host only looks on; who waits, by physical coordinates:"
+        what = (
+            "no core or thread on the chip can proceed, and the host only polls; what waits, by physical coordinates:"
+        )
         _say(f"[{_chip_now().time}] bhemu: {what}\n{who}\n")
 
 
@@ -265,7 +267,7 @@ def finish_clock() -> None:
 
 
 def _serve(chip: Device, semihosting: Semihosting) -> None:
-    """Serve every core B that stands at an `ecall`."""
+    """Serve every core B that is halted at an `ecall`."""
     states, reasons = chip.tiles["core_state"][:, B], chip.tiles["core_halt_reason"][:, B]
     for index in np.flatnonzero((states == HALTED) & (reasons == HALT_ECALL)).tolist():
         goes_on = semihosting.serve(chip.tiles[index])

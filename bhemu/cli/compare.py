@@ -102,7 +102,7 @@ def compare(
         bool,
         typer.Option(
             "--at-end",
-            help="Compare only when nothing moves any more: results, not times.",
+            help="Compare only when nothing can proceed any more: results, not times.",
             rich_help_panel=PROGRAM_PANEL,
         ),
     ] = False,
@@ -264,7 +264,7 @@ def _tile(text: str, option: str) -> tuple[int, int]:
     place = (int(x), int(y)) if dash and x.isdigit() and y.isdigit() else (-1, -1)
     physical = translation(SIMULATOR).get(place)
     if physical is None or NODES[physical].kind is not Kind.TENSIX:
-        refuse_usage(f"{option} {text} is no Tensix tile", "x is 1 to 7 or 10 to 16, y is 2 to 11: for example 1-2")
+        refuse_usage(f"{option} {text} is not a Tensix tile", "x is 1 to 7 or 10 to 16, y is 2 to 11: for example 1-2")
     return place
 
 

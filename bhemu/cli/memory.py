@@ -118,7 +118,7 @@ def _content(transfer: Transfer) -> Any:
     if transfer.file.suffix != ".npy":
         if transfer.format is not None:
             raise FormatError(
-                f"{transfer.option}: {transfer.file} is no .npy file, so its bytes go into memory as they are",
+                f"{transfer.option}: {transfer.file} is not a .npy file, so its bytes go into memory as they are",
                 remedy="leave the format away, or make a .npy file",
             )
         if not transfer.file.is_file():

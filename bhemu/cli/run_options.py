@@ -121,7 +121,7 @@ class RunOptions:
         str | None,
         typer.Option(
             metavar="ADDR=VALUE",
-            help="End when a word of L1 has this value; it is looked at every 32 clocks, in long runs every 4,096.",
+            help="End when a word of L1 has this value; it is read every 32 clocks, in long runs every 4,096.",
             rich_help_panel=ELF_PANEL,
         ),
     ] = None

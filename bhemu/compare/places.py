@@ -72,7 +72,7 @@ class Windows:
             self._words[(call.a - WINDOW_CONFIG) // 4] = int.from_bytes(call.content, "little")
 
     def place(self, paddr: int) -> Place | None:
-        """Where a PCI address leads; None when it is no window, a multicast, or leads nowhere."""
+        """Where a PCI address leads; None when it is not a window, a multicast, or leads nowhere."""
         found = window_at(paddr)
         if found is None:
             return None

@@ -31,7 +31,7 @@ GROWTH: Final = 8
 MAX_CLOCKS: Final = 10_000_000
 EBREAK: Final = 0x0010_0073
 PARKED: Final = 0x0000_006F
-"""`j .`: what stands in place of the ebreak after main, which the official simulator refuses (E4)."""
+"""`j .`: what replaces the ebreak after main, which the official simulator refuses (E4)."""
 _MEMORY, _REGISTERS, _OTHERS = 1, 2, 3  # windows
 _REGISTER_BASE: Final = SOFT_RESET & ~0x1F_FFFF
 
@@ -61,7 +61,7 @@ class Session:
         every: clocks between two comparisons of memory; None: 1,000, in long runs 1/8 of the clocks so far.
         at_end: compare only when nothing moves any more.
         max_clocks: the session ends after so many.
-        finished: why it has ended, once it has: `done`, `stuck` (nothing moves, and somebody waits), `limit`.
+        finished: why it has ended, once it has: `done`, `stuck` (nothing can proceed, and an agent waits), `limit`.
     """
 
     pieces: list[tuple[int, bytes]]

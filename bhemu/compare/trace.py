@@ -127,7 +127,7 @@ def _with(call: Call, **changes: Any) -> Call:
 def _check_header(path: Path, line: dict[str, Any]) -> None:
     if line.get("trace") != HEADER["trace"]:
         raise TraceError(
-            f"{path} is no call trace: its first line lacks {json.dumps(HEADER)}",
+            f"{path} is not a call trace: its first line lacks {json.dumps(HEADER)}",
             remedy="make one with `bhemu compare PROGRAM --record FILE`, or with a library of `bhemu library --record`",
         )
     if line.get("version") != VERSION:

@@ -139,7 +139,7 @@ def conformance(
         progress: called with (family, cases done, cases in all).
 
     Raises:
-        FormatError: a path is no vector file.
+        FormatError: a path is not a vector file.
     """
     reports = []
     for path in _files(paths):

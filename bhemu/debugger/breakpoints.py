@@ -1,7 +1,7 @@
 """Breakpoints on a core's program: what the user asked for, and the marks in the code cache that stop a core.
 
 The code cache belongs to the whole process, so marks are there only while a session lets its tile run (`CodeMarks`),
-and a core that shall not stop at a marked address is taken over it by the session.
+and a core that must not stop at a marked address is taken over it by the session.
 """
 
 from __future__ import annotations

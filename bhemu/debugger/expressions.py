@@ -44,7 +44,7 @@ def evaluate(text: str, scope: Scope) -> int:
     """The value of an expression.
 
     Raises:
-        DebugError: it is no expression, or divides by zero.
+        DebugError: it is not an expression, or divides by zero.
         BhemuError: a name or an address means nothing.
     """
     return _Parser(text, scope).whole()
@@ -69,7 +69,7 @@ class _Parser:
 
     def _wrong(self, where: str) -> DebugError:
         return DebugError(
-            f"{self._text.strip()!r} is no expression: {where}",
+            f"{self._text.strip()!r} is not an expression: {where}",
             remedy="use numbers, $registers, symbols, *address, &symbol and the operators of C",
         )
 
@@ -138,7 +138,7 @@ class _Parser:
             try:
                 return int(text, 0)
             except ValueError:
-                raise self._wrong(f"{text!r} is no number") from None
+                raise self._wrong(f"{text!r} is not a number") from None
         if kind == "register":
             return self._scope.register(text[1:])
         if kind == "name":

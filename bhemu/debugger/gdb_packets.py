@@ -21,7 +21,7 @@ def checksum(content: bytes) -> bytes:
 
 
 def escape(content: bytes) -> bytes:
-    """Binary content as it may stand in a packet."""
+    """Binary content, escaped for a packet."""
     if not _ESCAPED.intersection(content):
         return content
     out = bytearray()

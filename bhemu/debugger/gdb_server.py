@@ -28,7 +28,9 @@ def parse_address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     host = host.strip("[]") or "127.0.0.1"
     if not port.isdigit() or not int(port) <= 0xFFFF:
-        raise DebugError(f"{text!r} is no port", remedy="give --gdb :3333 or --gdb HOST:PORT, with a port up to 65535")
+        raise DebugError(
+            f"{text!r} is not a port", remedy="give --gdb :3333 or --gdb HOST:PORT, with a port up to 65535"
+        )
     return host, int(port)
 
 
@@ -38,7 +40,7 @@ class GdbServer:
     Args:
         session: what is debugged.
         address: host and port; port 0 takes a free one.
-        cores: numbers of the cores that GDB shall see; all by default.
+        cores: numbers of the cores that GDB is to see; all by default.
 
     Attributes:
         port: the port that was taken.

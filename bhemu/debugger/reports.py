@@ -18,7 +18,7 @@ Words = list[str]
 
 @dataclass(frozen=True)
 class Report:
-    """Something to look at.
+    """A command that shows a part of the state.
 
     Attributes:
         text: makes it, of a session and the words behind the name.
@@ -74,7 +74,7 @@ def _tile(session: DebugSession, words: Words) -> str:
     address, data_format = number(session, words[0]), DataFormat.parse(words[1])
     rows, _, columns = (words[2] if len(words) > 2 else "32x32").partition("x")
     if not (rows.isdigit() and columns.isdigit()):
-        raise DebugError(f"{words[2]!r} is no tile shape", remedy="use 32x32, 16x32, 32x16 or 16x16")
+        raise DebugError(f"{words[2]!r} is not a tile shape", remedy="use 32x32, 16x32, 32x16 or 16x16")
     shape = (int(rows), int(columns))
     size = data_format.tile_bytes(shape)
     return show_tile(session.read_memory(address, size), data_format, shape)

@@ -171,7 +171,7 @@ def backtrace(
     """The frames of a core, innermost first.
 
     Args:
-        pc: where it stands.
+        pc: where it is.
         registers: x0 to x31.
         holding: the unwinder of the program with code at an address, or None.
         load: reads the core's memory.

@@ -132,7 +132,7 @@ def place(executable: Executable, core: int) -> Placement:
 
     Args:
         executable: from `load_elf`.
-        core: number of the core that shall run it.
+        core: number of the core that is to run it.
 
     Raises:
         MemoryError_: a segment lies, or reaches, outside of memory; or the entry lies in nothing that is loaded.
@@ -264,7 +264,7 @@ def start_pc_registers(core: int, entry: int, override_t: int) -> list[tuple[int
 
     Args:
         core: number of the core.
-        entry: where it shall start.
+        entry: address where it starts.
         override_t: the override register of the T cores as it is.
     """
     if core == B:

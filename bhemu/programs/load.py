@@ -25,7 +25,7 @@ def load_program(path: str | Path) -> Program:
     absolute = source.absolute()  # as code objects name it, so that lines of the program are found in tracebacks
     spec = importlib.util.spec_from_file_location(name, absolute)
     if spec is None or spec.loader is None:
-        raise ProgramError(f"{source} is no Python file", remedy="a program's name ends with .py")
+        raise ProgramError(f"{source} is not a Python file", remedy="a program's name ends with .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     folder = str(source.resolve().parent)

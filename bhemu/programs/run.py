@@ -146,7 +146,7 @@ def instructions_by_unit(issued: Array) -> dict[str, dict[str, int]]:
 
 
 def _errors(program: Program, tile: Tile) -> dict[str, Error]:
-    """Differences from the program's float64 reference, which sees the inputs as they stand in L1."""
+    """Differences from the program's float64 reference, which gets the inputs as they are in L1."""
     if program.reference_function is None:
         return {}
     arguments = [np.asarray(t.values).astype(np.float64) for t in program.inputs]

@@ -73,7 +73,7 @@ class Schedule:
         """Run to the end.
 
         Raises:
-            Deadlock: nothing can move and somebody waits.
+            Deadlock: no thread can proceed, and at least one waits.
             CycleLimit: `max_cycles` have passed.
             ProgramError: a function failed.
             BhemuError: an instruction was refused.

@@ -1,4 +1,4 @@
-"""Running loaded programs: how a run ends, who waits for what, and what each kind of failure says."""
+"""Running loaded programs: how a run ends, what waits for what, and what each kind of failure says."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_unknown_and_ambiguous_symbols_are_refused() -> None:
         made.run(until="_start")
 
 
-# --- nobody can move -----------------------------------------------------------------------------
+# --- nothing can proceed -----------------------------------------------------------------------------
 
 
 def deadlock(made: bhemu.Machine) -> str:

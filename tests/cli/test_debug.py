@@ -112,7 +112,7 @@ def test_files_that_are_no_kernels_have_status_1(bhemu: Invoke, tmp_path: Path) 
 def test_wrong_ports(bhemu: Invoke, kernel: Path) -> None:
     result = bhemu("debug", f"T0={kernel}", "--gdb", ":99999")
     assert result.exit_code == 1
-    assert "is no port" in result.stderr
+    assert "is not a port" in result.stderr
 
 
 def test_gdb_is_told_the_port(kernel: Path) -> None:
@@ -139,7 +139,7 @@ def test_unique_beginnings_aliases_and_misspelt_commands(run: Run) -> None:
     assert "there is no command 'contniue'" in text
     assert "did you mean continue" in text
     assert "may be" in run("se")
-    assert "is no command" in run("!!")
+    assert "is not a command" in run("!!")
 
 
 def test_an_empty_line_repeats_a_step_and_nothing_else(run: Run) -> None:
@@ -183,7 +183,7 @@ def test_running(run: Run) -> None:
     assert "T0 at 0x10038 inner" in run("advance inner")
     text = run("continue", "continue", "resume", "jump outer", "print $pc")
     assert "core T0 has halted: ebreak" in text
-    assert "nobody can move" in text
+    assert "no core or thread can proceed" in text
     assert f"{T0 + 0x10}" in text
     assert "T0 at 0x1000c start+0xc" in run("si 2", "nexti")
     assert "0 clocks" in run("until 0")
@@ -210,7 +210,7 @@ def test_looking(run: Run) -> None:
         ("x/4q 0", "no format"),
         ("x/99999 0", "99999 units"),
         ("x/4 0xffec0000", "takes a word"),
-        ("p 1 +", "is no expression"),
+        ("p 1 +", "is not an expression"),
         ("info registers q9", "no register"),
         ("info nonsense", "there is no 'nonsense'"),
         ("list", "no source line"),

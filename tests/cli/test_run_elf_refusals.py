@@ -198,7 +198,7 @@ def test_options_for_elf_files_are_refused_for_python_programs(bhemu: Invoke, tm
         ("--read", "0x20000:32x32:bf16={out}.bin", "saved as .npy"),
         ("--read", "0x20000:30x30:bf16={out}.npy", "30"),
         ("--until", "nothing", "a symbol 'nothing'"),
-        ("--until-word", "0x20002=1", "is no word of L1"),
+        ("--until-word", "0x20002=1", "is not a word of L1"),
     ],
 )
 def test_wrong_places_and_formats_are_refused_before_the_run(

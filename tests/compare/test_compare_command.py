@@ -221,7 +221,7 @@ def test_bhemu_refuses(tmp_path: Path, memory_library: Path) -> None:
         (["{kernel}", "--in", "a=a.npy", "--library", "{library}"], "--in is not for"),
         (["{kernel}", "--library", "{library}", "--tile", "8-2"], "no Tensix tile"),
         (["{kernel}", "--library", "{library}", "--tile", "x"], "no Tensix tile"),
-        (["{kernel}", "--library", "{library}", "--also", "0-0"], "--also 0-0 is no Tensix tile"),
+        (["{kernel}", "--library", "{library}", "--also", "0-0"], "--also 0-0 is not a Tensix tile"),
         (["{kernel}", "--library", "{library}", "--also", "1-2"], "is the tile that runs it"),
         (["{trace}", "--also", "1-3"], "--also is for programs"),
         (["{kernel}", "--library", "{library}", "--range", "5"], "not of the form ADDR:BYTES"),

@@ -161,7 +161,7 @@ def test_ends_of_a_run() -> None:
         assert client.ask("s") == "T05thread:2;"  # a halted core executes nothing
         client.console = ""
         assert client.ask("c") == "T02thread:2;"
-        assert "nobody can move" in client.console
+        assert "no core or thread can proceed" in client.console
         assert "halted" not in client.monitor("resume T0")
         assert client.ask("c") == "T04thread:2;"
         assert "misaligned" in client.console
@@ -242,5 +242,5 @@ def test_addresses(text: str, address: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("text", ["", ":", "host", ":70000", "a:b", ":-1"])
 def test_addresses_that_are_none(text: str) -> None:
-    with pytest.raises(DebugError, match="is no port"):
+    with pytest.raises(DebugError, match="is not a port"):
         parse_address(text)

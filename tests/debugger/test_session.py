@@ -109,7 +109,7 @@ def test_other_cores_stand_where_the_clock_says_when_one_stops() -> None:
     assert stop.reason == "breakpoint"
     assert stop.core == 1
     # Nothing takes more than a clock an instruction here; cores that move before T0 have had their turn.
-    rounds = session.runner.moment(1)
+    rounds = session.runner.next_round(1)
     assert session.runner.state(0).retired == rounds + 1
     assert session.runner.state(1).retired == rounds
     assert session.runner.state(2).retired == rounds

@@ -32,7 +32,7 @@ class PointCommands(CommandBase):
 
     def break_(self, text: str) -> None:
         """break PLACE [core NAME...] [if CONDITION]: stop before an instruction.
-        PLACE is a function (main, T1.main), FILE:LINE, LINE, *ADDRESS or 0x...; without one, where the core stands.
+        PLACE is a function (main, T1.main), FILE:LINE, LINE, *ADDRESS or 0x...; without one, where the core is.
         """
         self._break(text, False)
 
