@@ -227,7 +227,7 @@ class Chip:
         Args:
             firmware: from `load_firmware`, or its directory, as the `ttnn` wheel has them in tt_metal/pre-compiled.
             tiles: a tile, its coordinates, or several; None: all.
-            max_clocks: give up after so many clocks.
+            max_clocks: stop after this many clocks.
             progress: called now and then with the clocks that have passed.
 
         Returns:
@@ -303,7 +303,7 @@ class Chip:
 
         Args:
             tiles: a tile, its coordinates, or several; None: all that have a core out of reset.
-            max_clocks: give up after so many clocks.
+            max_clocks: stop after this many clocks.
             until: end the run when this function returns True, and not before; it is called every 32 clocks, in long
                 runs every 4,096.
             semihosting: makes what serves `ecall` of core B of a tile; a tile whose program has called `exit` is done.

@@ -17,7 +17,7 @@ from bhemu.loader.elf import Executable, load_elf
 from bhemu.loader.firmware_files import Firmware, Grid
 
 _NAMED: Final = 8
-"""So many tiles whose firmware does not answer are named."""
+"""At most this many tiles whose firmware does not answer are named."""
 
 
 class BootableChip(RunningChip, Protocol):
@@ -79,7 +79,7 @@ class ChipFirmware:
                 starts the T cores together, so where one is named the others run an empty kernel.
             tiles: a tile, its coordinates, or several of those that have booted; None: all of them.
             config_base: start of the kernel configuration buffer in L1.
-            max_clocks: give up after so many clocks.
+            max_clocks: stop after this many clocks.
             progress: called now and then with the clocks that have passed.
 
         Returns:

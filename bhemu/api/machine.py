@@ -93,7 +93,7 @@ class Machine(TilePrograms):
         A core is done when it has halted (ebreak) or spins in a loop that reads nothing, such as `j .`.
 
         Args:
-            max_clocks: give up after so many clocks of the tile.
+            max_clocks: stop after this many clocks of the tile.
             until: end the run when any core reaches this symbol (`main` or `T1.main`) or address; or when the function,
                 which is called every 32 clocks, in long runs every 4,096, returns True.
             semihosting: serves `ecall` of core B.

@@ -243,7 +243,7 @@ class TilePrograms:
         word, sp = self._word_at(error.pc), int(self._record.core_x[error.core, SP])
         if word & 0x7F in LOADS_AND_STORES and word >> 15 & 31 == SP and not boot.is_memory(error.core, sp):
             error.remedy = (
-                f"sp is {sp:#010x}, in no memory: let the start-up code set it, for example to the end of local RAM, "
+                f"sp is {sp:#010x}, outside of every memory: set it in the start-up code, for example to the end of local RAM, "
                 f"{boot.LOCAL_RAM + LOCAL_RAM_SIZE[error.core]:#010x}; {boot.memories(error.core)}"
             )
         executable = self._loaded.holding(error.core, error.pc)

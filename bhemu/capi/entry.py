@@ -262,7 +262,7 @@ def report_missing_clocks() -> None:
 
 
 def finish_clock() -> None:
-    """A tile needs something in the midst of clocks: do it, and let the rest of them pass."""
+    """A tile needs something in the middle of a clock: do it, and let the rest of them pass."""
     _chip_now().clocks.finish()
 
 

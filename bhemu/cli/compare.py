@@ -107,7 +107,7 @@ def compare(
         ),
     ] = False,
     max_clocks: Annotated[
-        int, typer.Option(min=1, help="Stop after so many clocks.", rich_help_panel=PROGRAM_PANEL)
+        int, typer.Option(min=1, help="Stop after this many clocks.", rich_help_panel=PROGRAM_PANEL)
     ] = 10_000_000,
 ) -> None:
     """Run something on bhemu and on a libttsim-compatible library, and report the first difference.
@@ -245,7 +245,7 @@ def _programs(what: list[str], core: str | None) -> dict[str | None, str | Path]
     if len(what) == 1 and ("=" not in what[0] or Path(what[0]).is_file()):
         return {core: what[0]}
     if core is not None:
-        refuse_usage("--core is for one program without a name", "say CORE=FILE for each, and leave --core away")
+        refuse_usage("--core is for one program without a name", "say CORE=FILE for each, and omit --core")
     found: dict[str | None, str | Path] = {}
     for text in what:
         name, equals, path = text.partition("=")

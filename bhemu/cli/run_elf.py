@@ -116,7 +116,7 @@ def _programs(options: RunOptions) -> dict[str | None, str]:
             "several programs need the names of their cores", "for example B=brisc.elf T0=unpack.elf T1=math.elf"
         )
     if named and options.core is not None:
-        refuse_usage("--core is for one program without a name", "say CORE=FILE for each, and leave --core away")
+        refuse_usage("--core is for one program without a name", "say CORE=FILE for each, and omit --core")
     if plain:
         return {_core(options.core, "--core") if options.core is not None else None: plain[0]}
     result: dict[str | None, str] = {}

@@ -58,7 +58,7 @@ class RunOptions:
     ] = field(default_factory=list)
     seed: Annotated[int, typer.Option(min=0, help="Seed of generated inputs.", rich_help_panel=PROGRAM_PANEL)] = 0
     max_cycles: Annotated[
-        int | None, typer.Option(min=1, help="Give up after so many cycles.", rich_help_panel=PROGRAM_PANEL)
+        int | None, typer.Option(min=1, help="Stop after this many cycles.", rich_help_panel=PROGRAM_PANEL)
     ] = None
     allow_open: Annotated[
         bool, typer.Option("--allow-open", help="Use the recommended choice where no source settles the behaviour.")
@@ -126,7 +126,7 @@ class RunOptions:
         ),
     ] = None
     max_clocks: Annotated[
-        int | None, typer.Option(min=1, help="Give up after so many clocks (10,000,000).", rich_help_panel=ELF_PANEL)
+        int | None, typer.Option(min=1, help="Stop after this many clocks (10,000,000).", rich_help_panel=ELF_PANEL)
     ] = None
     dump: Annotated[
         Path | None,

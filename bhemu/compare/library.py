@@ -74,7 +74,7 @@ def check_library(path: Path) -> None:
     if head[:4] != b"\x7fELF" or len(head) < 20:
         raise LibraryError(f"{path} is not a shared object", remedy=remedy)
     if head[4] != 2 or head[5] != 1 or int.from_bytes(head[16:18], "little") != _SHARED_OBJECT:
-        raise LibraryError(f"{path} is no 64-bit little-endian shared object", remedy=remedy)
+        raise LibraryError(f"{path} is not a 64-bit little-endian shared object", remedy=remedy)
     machine = _ELF_MACHINES.get(int.from_bytes(head[18:20], "little"), f"machine {head[18]}")
     if machine != platform.machine():
         raise LibraryError(

@@ -16,7 +16,7 @@ from bhemu.compare.lockstep import Difference, OtherSide, play
 from bhemu.compare.places import Place, Windows, aim, entry_of, free_window
 
 PARTS: Final = 64
-"""In so many parts the clocks are divided each time."""
+"""Number of parts into which the clocks are divided each time."""
 Sides = Callable[[], tuple[ChipSide, OtherSide]]
 _WORD: Final = 4
 

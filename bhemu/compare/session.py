@@ -60,7 +60,7 @@ class Session:
         others: more tiles in which that is compared, for programs that reach them over the NoC.
         every: clocks between two comparisons of memory; None: 1,000, in long runs 1/8 of the clocks so far.
         at_end: compare only when nothing moves any more.
-        max_clocks: the session ends after so many.
+        max_clocks: the session ends after this many.
         finished: why it has ended, once it has: `done`, `stuck` (nothing can proceed, and an agent waits), `limit`.
     """
 

@@ -134,7 +134,7 @@ def conformance(
     Args:
         paths: files or folders of .npz files; none means the public vectors that come with bhemu.
         label: run only the cases with this label.
-        limit: run at most so many cases of each file.
+        limit: run at most this many cases of each file.
         step: run every so-many-th case, for a sample that covers the whole file.
         progress: called with (family, cases done, cases in all).
 

@@ -71,7 +71,7 @@ class Breakpoint:
         else:
             who = "" if len(self.threads) == 3 else ", thread " + " ".join(str(t) for t in sorted(self.threads))
         condition = f", if {self.condition_text}" if self.condition_text else ""
-        ignored = f", passed over {self.ignore} times more" if self.ignore else ""
+        ignored = f", skipped {self.ignore} more times" if self.ignore else ""
         times = "once" if self.hits == 1 else f"{self.hits} times"
         return f"{self.number}: {self.text}{who}{condition}{once}{state}{ignored}; reached {times}"
 

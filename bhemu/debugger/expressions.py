@@ -131,7 +131,7 @@ class _Parser:
             self._at += 1
             return value
         if self._at == len(self._tokens):
-            raise self._wrong("something is missing at its end")
+            raise self._wrong("it ends too early")
         kind, text = self._tokens[self._at]
         self._at += 1
         if kind == "number":

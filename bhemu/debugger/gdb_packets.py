@@ -91,7 +91,7 @@ class PacketReader:
             packet, digits = bytes(self._buffer[1:end]), bytes(self._buffer[end + 1 : end + 3])
             del self._buffer[: end + 3]
             restart = packet.rfind(b"$")
-            if restart >= 0:  # the begin of an earlier packet, whose end was lost
+            if restart >= 0:  # the beginning of an earlier packet, whose end was lost
                 packet = packet[restart + 1 :]
             if self.acknowledges and digits.lower() != checksum(packet):
                 replies += REFUSE

@@ -61,8 +61,8 @@ class GdbServer:
         except OSError as error:
             self._listener.close()
             raise DebugError(
-                f"{address[0]}:{address[1]} cannot be listened at: {error.strerror or error}",
-                remedy="choose another port, or end what uses this one",
+                f"cannot listen on {address[0]}:{address[1]}: {error.strerror or error}",
+                remedy="choose another port, or stop the process that uses this one",
             ) from None
         self.port = int(self._listener.getsockname()[1])
 

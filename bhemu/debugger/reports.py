@@ -137,7 +137,7 @@ def report(session: DebugSession, line: str) -> str:
     found = REPORTS.get(words[0])
     if found is None:
         close = get_close_matches(words[0], REPORTS, n=2) or sorted(REPORTS)
-        raise DebugError(f"there is no {words[0]!r} to look at", remedy=f"try {', '.join(close)}")
+        raise DebugError(f"there is no report {words[0]!r}", remedy=f"try {', '.join(close)}")
     if len(words) - 1 > found.words:
-        raise DebugError(f"too much behind {words[0]!r}", remedy=f"say: {found.usage}")
+        raise DebugError(f"too many arguments after {words[0]!r}", remedy=f"say: {found.usage}")
     return found.text(session, words[1:])

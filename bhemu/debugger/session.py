@@ -191,7 +191,7 @@ class DebugSession(Points):
 
     def _say_who_waits(self, stop: Stop, core: int) -> Stop:
         if stop.reason in ("limit", "idle"):
-            stop.text = f"core {CORE_NAMES[core]} has not come further ({stop.text}):\n{self.machine.explain()}"
+            stop.text = f"core {CORE_NAMES[core]} has made no progress ({stop.text}):\n{self.machine.explain()}"
         return stop
 
     # --- stack ------------------------------------------------------------------------------------------------------

@@ -260,7 +260,7 @@ def _segments(elf: Any, content: bytes, name: str) -> tuple[Segment, ...]:
         if address + size > ADDRESS_SPACE or load_address + file_size > ADDRESS_SPACE:
             raise ProgramError(
                 f"{name}: {what} has {size} bytes and goes past the end of the 32-bit address space",
-                remedy="mend the linker script",
+                remedy="fix the linker script",
             )
         executable = bool(header["p_flags"] & _PF_X)
         segments.append(Segment(address, load_address, content[start : start + file_size], size, executable))
@@ -284,7 +284,7 @@ def _check_overlaps(segments: list[Segment], name: str) -> None:
                 raise ProgramError(
                     f"{name}: {what} overlap: {start:#010x}..{end - 1:#010x} and "
                     f"{next_start:#010x}..{next_end - 1:#010x}",
-                    remedy="mend the linker script",
+                    remedy="fix the linker script",
                 )
 
 

@@ -107,7 +107,7 @@ def read_layouts(path: str | Path | None = None) -> tuple[FirmwareLayout, ...]:
     try:
         tables = tomllib.loads(text).get("layout", [])
     except tomllib.TOMLDecodeError as error:
-        raise ProgramError(f"{name}: {error}", remedy="mend the TOML syntax") from None
+        raise ProgramError(f"{name}: {error}", remedy="fix the TOML syntax") from None
     if not isinstance(tables, list) or not tables:
         raise ProgramError(f"{name} has no [[layout]]", remedy="begin it with [[layout]], as bhemu/loader/data does")
     return tuple(_layout(name, table) for table in tables)

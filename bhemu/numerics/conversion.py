@@ -286,7 +286,7 @@ def pack_convert(
     raw = raw_bits(bits, "bits", held.bits)
     if target.is_bfp and raw.size % DATUMS_PER_EXPONENT:
         raise FormatError(
-            f"{raw.size} values make no whole {target.name} groups", remedy="pass a multiple of 16 values"
+            f"{raw.size} values are not whole {target.name} groups", remedy="pass a multiple of 16 values"
         )
     settings = {
         "ALU_FORMAT_SPEC_REG2_Dstacc": between.code,

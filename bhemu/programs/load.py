@@ -36,11 +36,11 @@ def load_program(path: str | Path) -> Program:
         error.file, error.line = absolute, error.line or _line_of(error, absolute)
         raise
     except SyntaxError as error:
-        failure = ProgramError(f"{error.msg}: {(error.text or '').strip()}", remedy="mend the syntax")
+        failure = ProgramError(f"{error.msg}: {(error.text or '').strip()}", remedy="fix the syntax")
         failure.file, failure.line = Path(error.filename or absolute), error.lineno
         raise failure from None
     except Exception as error:
-        failure = ProgramError(f"{type(error).__name__}: {error}", remedy="mend the program")
+        failure = ProgramError(f"{type(error).__name__}: {error}", remedy="fix the program")
         failure.file, failure.line = absolute, _line_of(error, absolute)
         raise failure from None
     finally:

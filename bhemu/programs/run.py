@@ -91,7 +91,7 @@ def run_program(
         inputs: arrays by tensor name; inputs that are not given are generated.
         settings: parameters and dimension sizes by name, as values or as text.
         seed: of generated inputs.
-        max_cycles: give up after so many cycles.
+        max_cycles: stop after this many cycles.
         allow_open: use the recommended choice where no source settles what silicon does.
         progress: called now and then with the three cores.
         recorder: keeps what is executed, for `bhemu.recording`; the run is slower then, its outputs are the same.

@@ -386,7 +386,7 @@ def test_ecall_of_every_tile_is_served(chip: Chip) -> None:
     assert 10 <= result.clocks <= 20 + 32 * 2
 
 
-def test_ecall_that_nobody_serves_is_a_deadlock(chip: Chip) -> None:
+def test_unserved_ecall_is_a_deadlock(chip: Chip) -> None:
     chip.load(program("li a7, 93\necall"), tiles=(2, 2))
     chip.start()
     with pytest.raises(Deadlock, match="tile 2-2\n    core B at 0x00004 _start\\+0x4: halted by ecall number 93"):

@@ -153,7 +153,7 @@ def test_breakpoints_are_listed_changed_and_deleted(run: Run) -> None:
         "rwatch *0x20000", "disable 3", "ignore 1 2", "info breakpoints", "delete 1 2", "info b",
     )  # fmt: skip
     listed = text.splitlines()[6:]
-    assert listed[0] == "1: 0x10010 outer, if $a0 == 3, passed over 2 times more; reached 0 times"
+    assert listed[0] == "1: 0x10010 outer, if $a0 == 3, skipped 2 more times; reached 0 times"
     assert listed[1] == "2: 0x10038 inner, T0 T1, once; reached 0 times"
     assert listed[2] == "3: instruction mul, disabled; reached 0 times"
     assert listed[3] == "4: MVMUL, thread 1; reached 0 times"
@@ -169,7 +169,7 @@ def test_breakpoints_are_listed_changed_and_deleted(run: Run) -> None:
         ("break inner if $q == 1", "no register is named $q"),
         ("break inner core T8", "does not exist"),
         ("condition 1", "no breakpoint or watchpoint 1"),
-        ("watch", "something is missing"),
+        ("watch", "an argument is missing"),
         ("watch nosuch", "nosuch"),
         ("watch semaphore 9", "semaphore 9"),
         ("watch config NO_SUCH_FIELD", "NO_SUCH_FIELD"),
@@ -187,7 +187,7 @@ def test_running(run: Run) -> None:
     assert f"{T0 + 0x10}" in text
     assert "T0 at 0x1000c start+0xc" in run("si 2", "nexti")
     assert "0 clocks" in run("until 0")
-    assert "something is missing" in run("until")
+    assert "an argument is missing" in run("until")
     loop = {"T0": "start: addi t0, t0, 1\n j start"}
     assert run("b *0x10004", "c 5", "p $t0", programs=loop).splitlines()[-1] == "5 (0x5)"
 

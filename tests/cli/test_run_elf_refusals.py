@@ -51,7 +51,7 @@ def kernel(tmp_path: Path) -> Any:
         ("B", "nop\n.word 0xffffffff", ("UndefinedBehavior", "core B", "0x00004 _start+0x4", "0xffffffff")),
         ("T1", "li t0, 0x20001\nsw t0, 0(t0)", ("core T1", "0x0a008 _start+0x8", "0x20001", "misaligned")),
         ("NC", "li t0, 0xffe40000\nsw t0, 0(t0)", ("core NC", "0x12004 _start+0x4", "0xffe40000")),
-        ("B", "addi sp, sp, -16\nsw ra, 12(sp)", ("core B", "_start+0x4", "sp is 0xfffffff0, in no memory")),
+        ("B", "addi sp, sp, -16\nsw ra, 12(sp)", ("core B", "_start+0x4", "sp is 0xfffffff0, outside of every memory")),
         ("T2", "li t0, 0xffb01000\nsw t0, 0(t0)", ("core T2", "0xffb01000")),
         ("B", "li t0, 0x180000\njr t0", ("core B", "0x180000")),
         ("T0", ".ttinsn 0x00000000\nebreak", ("opcode 0x00", "pushed by core T0", "_start")),

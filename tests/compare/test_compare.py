@@ -72,7 +72,7 @@ def test_files_that_are_no_library(tmp_path: Path, memory_library: Path, lacking
         (tmp_path, "is a directory"),
         (text, "is not a shared object"),
         (other, "is built for"),
-        (program, "is no 64-bit little-endian shared object"),
+        (program, "is not a 64-bit little-endian shared object"),
         (cut, "cannot be used"),
         (lacking_library, "it has no function libttsim_pci_config_rd32"),
     ):

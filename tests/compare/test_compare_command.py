@@ -208,7 +208,7 @@ def test_bhemu_refuses(tmp_path: Path, memory_library: Path) -> None:
     [
         (["{kernel}"], "there is nothing to compare with"),
         (["{kernel}", "--library", "{missing}"], "no such file"),
-        (["{kernel}", "--library", "{kernel}"], "is no 64-bit little-endian shared object"),
+        (["{kernel}", "--library", "{kernel}"], "is not a 64-bit little-endian shared object"),
         (["{missing}", "--library", "{library}"], "no such file"),
         (["{kernel}", "{trace}", "--library", "{library}"], "several things"),
         (["B={kernel}", "B={kernel}", "--library", "{library}"], "core B is named twice"),

@@ -227,7 +227,7 @@ def test_detach_and_kill() -> None:
 def test_a_port_that_is_taken() -> None:
     session = session_of({"T0": COUNTER})
     server = GdbServer(session, ("127.0.0.1", 0))
-    with pytest.raises(DebugError, match=f"127.0.0.1:{server.port} cannot be listened at"):
+    with pytest.raises(DebugError, match=f"cannot listen on 127.0.0.1:{server.port}"):
         GdbServer(session, ("127.0.0.1", server.port))
     server.close()
 

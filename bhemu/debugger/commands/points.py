@@ -15,7 +15,7 @@ class PointCommands(CommandBase):
     """Breakpoints and watchpoints."""
 
     def _place_and_more(self, text: str) -> tuple[str, list[str] | None, str | None]:
-        """`PLACE [core NAMES] [if CONDITION]` taken apart."""
+        """`PLACE [core NAMES] [if CONDITION]`, parsed."""
         match = re.match(r"(.*?)(?:^|\s)if\s+(.*)$", text, re.S)
         place, condition = (match[1], match[2].strip()) if match is not None else (text, None)
         where, named, names = place.partition(" core ")
@@ -118,7 +118,7 @@ class PointCommands(CommandBase):
         self.session.set_condition(item, expression.strip() or None)
 
     def ignore(self, text: str) -> None:
-        """ignore NUMBER TIMES: pass over a breakpoint so many times."""
+        """ignore NUMBER TIMES: skip a breakpoint this many times."""
         words = self._need(text, "ignore NUMBER TIMES").split()
         if len(words) != 2:
             raise DebugError("two numbers are needed", remedy="say: ignore 1 10")
