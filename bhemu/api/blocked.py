@@ -51,7 +51,7 @@ def is_idle_for_ever(record: Any, core: int) -> bool:
 
 
 def can_move(record: Any) -> bool:
-    """Some core or the coprocessor may still do something by itself."""
+    """Some core or the coprocessor can still proceed."""
     return RUNNING in record.core_state or record.tensix_state == RUNNING
 
 

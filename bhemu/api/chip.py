@@ -59,7 +59,7 @@ class Chip:
         b'hello'
 
     Attributes:
-        device: the chip as its host sees it: PCI memory and configuration space.
+        device: the host's view of the chip: PCI memory and configuration space.
         tensix: the Tensix tiles that the product has, row by row.
         dram: the DRAM banks that it has.
         interleaved: all of them as one memory, page by page.
@@ -108,7 +108,7 @@ class Chip:
         self._make_views()
 
     def _make_views(self) -> None:
-        """Tiles and memory of the device as Python sees them."""
+        """Tiles and memory of the device for Python."""
         harvesting = self._harvesting
         self._exposed: set[int] = set()
         self._attended = False
@@ -283,7 +283,7 @@ class Chip:
                 error.message += f"\n  in translated coordinates the tile is {tile.place[0]}-{tile.place[1]}"
 
     def attend(self) -> None:
-        """Tiles whose arrays the host holds may be changed at any time: they see the chip's time, and move."""
+        """Tiles whose arrays the host holds may change at any time: they are brought to the chip's time."""
         for index in self._exposed:
             self.device.touch(index)
         self._attended = True
@@ -339,7 +339,7 @@ class Chip:
         return ChipSnapshot(self.device.snapshot(), programs)
 
     def restore(self, snapshot: ChipSnapshot) -> None:
-        """Put the chip back into a snapshot's state; it goes on from there as the first time.
+        """Put the chip back into a snapshot's state; it continues from there as it did the first time.
 
         Programs that were loaded since are forgotten. Whether the chip uses recommended choices (`allow_open`), its
         threads and its quantum stay its own.

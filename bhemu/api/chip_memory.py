@@ -1,4 +1,4 @@
-"""DRAM of a chip as the host writes and reads it: a bank by itself, or all banks page by page."""
+"""DRAM of a chip as the host writes and reads it: one bank, or all banks page by page."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class InterleavedDram:
         if address % PAGE_ALIGNMENT:
             raise MemoryError_(
                 f"an interleaved buffer at {address:#x}, which is not a multiple of {PAGE_ALIGNMENT}",
-                remedy="align the address: each page is read by itself over the NoC (tile N19)",
+                remedy="align the address: each page is a read of its own over the NoC (tile N19)",
             )
         step = -(-page_size // PAGE_ALIGNMENT) * PAGE_ALIGNMENT
         for page in range(-(-size // page_size)):

@@ -27,7 +27,7 @@ class RunningChip(Protocol):
 
     @property
     def device(self) -> Device:
-        """The chip as its host sees it."""
+        """The host's view of the chip."""
 
     @property
     def time(self) -> int:
@@ -40,7 +40,7 @@ class RunningChip(Protocol):
         """Let clocks pass; tiles in which nothing proceeds keep the time at which they stopped."""
 
     def attend(self) -> None:
-        """Tiles whose arrays the host holds see the chip's time, and move."""
+        """Tiles whose arrays the host holds are brought to the chip's time."""
 
     def running(self) -> list[ChipTile]:
         """The tiles that have a core out of reset."""
@@ -127,7 +127,7 @@ class ChipRun:
         return moves
 
     def _going(self) -> Array:
-        """bool [140]: some core or the coprocessor of a tile may do something by itself."""
+        """bool [140]: some core or the coprocessor of a tile can proceed."""
         going: Array = (self._tiles["core_state"] == RUNNING).any(axis=1) | (self._tiles["tensix_state"] == RUNNING)
         return going
 
@@ -160,7 +160,7 @@ class ChipRun:
             )
 
     def _serve(self) -> bool:
-        """Serve every core B that is halted at an `ecall`; True when one of them goes on."""
+        """Serve every core B that is halted at an `ecall`; True when one of them resumes."""
         if self._services is None:
             return False
         states, reasons = self._tiles["core_state"][:, B], self._tiles["core_halt_reason"][:, B]

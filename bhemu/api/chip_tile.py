@@ -36,7 +36,7 @@ class ChipTile(TileView):
         self.node: Node = device.node(place)
 
     def attend(self) -> Cores:
-        """The cores, when the host is about to change something in the tile: it sees the tile as it is now."""
+        """The cores, before the host changes something in the tile: brings the tile to the chip's time."""
         return self._device.touch(self.node.index)
 
     def untouched(self) -> Cores:
@@ -77,7 +77,7 @@ class ChipTile(TileView):
         return self._names is not None and bool(self._names.placements)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a tile of a chip cannot be copied or pickled by itself: copy the chip")
+        raise TypeError("a tile of a chip cannot be copied or pickled alone: copy the chip")
 
     def _put(self, address: int, content: Array) -> None:
         check_range(address, len(content))

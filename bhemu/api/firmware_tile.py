@@ -38,7 +38,7 @@ Kernel = Executable | bytes | str | Path
 
 
 class FirmwareTile:
-    """A tile that runs tt-metal firmware, as its host sees it between two clocks.
+    """A tile that runs tt-metal firmware, seen by the host between two clocks.
 
     Args:
         firmware: what runs on it.

@@ -27,11 +27,11 @@ CHUNK: Final = 1 << 14
 """Clocks between two checks whether anything can still proceed."""
 POLLED_CHUNK: Final = 32
 LONGEST_POLLED_CHUNK: Final = 4096
-"""The same when the host waits for a condition or serves `ecall`: 1/64 of the clocks so far, between these limits."""
+"""The same when the host waits for a condition or serves `ecall`: 1/64 of the elapsed clocks, between these limits."""
 
 
 def polled_chunk(clocks: int) -> int:
-    """Clocks until a host that waits for a condition looks again, in a run that has taken `clocks` so far."""
+    """Clocks until the condition of a waiting host is checked again, in a run of `clocks` so far."""
     return min(max(clocks >> 6, POLLED_CHUNK), LONGEST_POLLED_CHUNK)
 
 

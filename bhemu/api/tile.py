@@ -45,7 +45,7 @@ class Snapshot:
 
 
 class Recorder(Protocol):
-    """What the host tells a recorder (`bhemu.recording.Recorder`)."""
+    """What the host reports to a recorder (`bhemu.recording.Recorder`)."""
 
     def attach(self, tile: Tile) -> None:
         """Record what the tile executes from now on."""
@@ -54,7 +54,7 @@ class Recorder(Protocol):
         """A thread's core did something past its FIFO: `store` (config words), `post` or `get` (a semaphore)."""
 
     def saw(self, thread: int, value: int) -> None:
-        """What a thread's core finds, or would find if asked: after each cycle, and when it goes on or waits."""
+        """What a thread's core finds, or would find: after each cycle, and when it continues or waits."""
 
     def resumed(self, thread: int, waited_for_others: bool) -> None:
         """The schedule lets a thread's core go on."""

@@ -243,8 +243,8 @@ class TilePrograms:
         word, sp = self._word_at(error.pc), int(self._record.core_x[error.core, SP])
         if word & 0x7F in LOADS_AND_STORES and word >> 15 & 31 == SP and not boot.is_memory(error.core, sp):
             error.remedy = (
-                f"sp is {sp:#010x}, outside of every memory: set it in the start-up code, for example to the end of local RAM, "
-                f"{boot.LOCAL_RAM + LOCAL_RAM_SIZE[error.core]:#010x}; {boot.memories(error.core)}"
+                f"sp is {sp:#010x}, outside of every memory: set it in the start-up code, for example to the end of "
+                f"local RAM, {boot.LOCAL_RAM + LOCAL_RAM_SIZE[error.core]:#010x}; {boot.memories(error.core)}"
             )
         executable = self._loaded.holding(error.core, error.pc)
         line = executable.line_at(error.pc) if executable is not None else None

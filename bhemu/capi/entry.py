@@ -79,7 +79,7 @@ def _category(error: BaseException) -> str:
 
 
 def _refuse(function: str, error: BaseException) -> NoReturn:
-    """Print the message that clients know, what else is known, and end the process."""
+    """Print the message that clients expect and further details, and end the process."""
     clock = 0 if _chip is None else _chip.time
     if isinstance(error, KeyboardInterrupt):
         _say(f"[{clock}] bhemu: interrupted\n")
@@ -323,4 +323,4 @@ def fill_table(address: int) -> None:
     }
     names = {slot.name: slot.refused_as for slot in SLOTS}
     _keep.extend(fill(table, {name: _guarded(str(names[name]), function) for name, function in functions.items()}))
-    atexit.register(_report)  # clients that never call exit, or call it when Python has gone
+    atexit.register(_report)  # clients that never call exit, or call it when Python has ended

@@ -104,7 +104,7 @@ class NotingCore(Core):
         super().wait_until(condition, what)
 
     def _semaphore_of(self, condition: Callable[[], bool], what: str) -> tuple[int, set[int]]:
-        """The semaphore that a condition looks at, and the values that it waits for."""
+        """The semaphore that a condition polls, and the values that it waits for."""
         semaphores = self.tile.record.semaphore
         found = []
         for index in range(len(semaphores)):

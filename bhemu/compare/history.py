@@ -62,7 +62,7 @@ def history(
     allow_open: bool = False,
     lines: int = LINES,
 ) -> History:
-    """Make calls again on a fresh chip and tell what a tile did last.
+    """Make calls again on a fresh chip and report what a tile did last.
 
     Args:
         calls: from `init` on.

@@ -27,7 +27,7 @@ TILE: Final = (1, 2)
 """The tile that programs run on unless another is named; clients' coordinates."""
 EVERY: Final = 1000
 GROWTH: Final = 8
-"""After a while memory is compared each time that 1/8 of the clocks so far have passed again."""
+"""In long runs memory is compared each time that another 1/8 of the elapsed clocks has passed."""
 MAX_CLOCKS: Final = 10_000_000
 EBREAK: Final = 0x0010_0073
 PARKED: Final = 0x0000_006F

@@ -58,7 +58,7 @@ def _line(call: Call) -> dict[str, Any]:
 
 
 class TraceWriter:
-    """Writes a trace; each line is whole as soon as it is there.
+    """Writes a trace; each line is written whole.
 
     Args:
         path: the file; a name that ends with .gz is compressed.

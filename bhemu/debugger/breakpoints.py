@@ -43,7 +43,7 @@ class Breakpoint:
         threads: Tensix threads, for `opcode`.
         condition: stops only when it returns True; None stops always.
         is_private: the condition reads nothing but the registers of the core that is about to stop.
-        ignore: how many times more it is passed over.
+        ignore: how many more times it is skipped.
         hits: how often it was reached with its condition true.
     """
 
@@ -134,7 +134,7 @@ class CodeMarks:
 
 
 def number_of(mnemonic: str) -> int:
-    """The number by which compiled code knows a RISC-V mnemonic or `.ttinsn`."""
+    """The number of a RISC-V mnemonic in compiled code or `.ttinsn`."""
     return TTINSN if mnemonic == ".ttinsn" else NUMBER[mnemonic]
 
 

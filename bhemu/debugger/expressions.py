@@ -98,7 +98,7 @@ class _Parser:
 
     def _apply(self, operator: str, a: int, b: int) -> int:
         if operator in ("/", "%") and b == 0:
-            raise DebugError(f"{self._text.strip()!r} divides by zero", remedy="look at the divisor")
+            raise DebugError(f"{self._text.strip()!r} divides by zero", remedy="check the divisor")
         if operator in ("<<", ">>") and not 0 <= b <= LARGEST_SHIFT:
             raise self._wrong(f"a shift by {b}")
         return int(_OPERATORS[operator](a, b))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 LARGEST: Final = 0x8000
-"""Bytes of a packet, told to GDB as PacketSize."""
+"""Bytes of a packet, reported to GDB as PacketSize."""
 INTERRUPT: Final = b"\x03"
 ACKNOWLEDGE: Final = b"+"
 REFUSE: Final = b"-"
@@ -55,7 +55,7 @@ def frame(content: bytes) -> bytes:
 
 @dataclass
 class PacketReader:
-    """Takes a stream of bytes apart; whatever comes, it neither fails nor grows without end.
+    """Splits a stream of bytes into packets; on any input it neither fails nor grows without limit.
 
     Attributes:
         acknowledges: packets are answered with + or - (until QStartNoAckMode).

@@ -70,7 +70,7 @@ class GdbServer:
         """Serve GDB until it kills the program, or detaches (with `forever`: until it kills it).
 
         Args:
-            forever: wait for the next connection when GDB has detached or is gone.
+            forever: wait for the next connection when GDB has detached or ended.
         """
         while True:
             connection, _ = self._listener.accept()
@@ -113,7 +113,7 @@ class _Connection:
                     self._send(reply)
                 if packet == b"QStartNoAckMode":
                     self._reader.acknowledges = False
-        except OSError:  # GDB is gone
+        except OSError:  # GDB has ended
             pass
         finally:
             self._session.poll = previous
@@ -131,7 +131,7 @@ class _Connection:
         self._pending += packets
 
     def _interrupted(self) -> bool:
-        """While the tile runs: has Ctrl-C been pressed in GDB, or is GDB gone?"""
+        """While the tile runs: has Ctrl-C been pressed in GDB, or has GDB ended?"""
         if select.select([self._socket], [], [], 0)[0]:
             try:
                 self._receive()

@@ -61,7 +61,7 @@ class Stub:
         self.killed = False
 
     def close(self) -> None:
-        """Take GDB's breakpoints away."""
+        """Remove GDB's breakpoints."""
         for item in self._points.values():
             if item in self._session.points():
                 self._session.delete(item.number)

@@ -1,4 +1,4 @@
-"""What names mean in a session: cores, symbols, source lines, expressions; and memory as a core sees it."""
+"""What names mean in a session: cores, symbols, source lines, expressions; and memory as a core addresses it."""
 
 from __future__ import annotations
 

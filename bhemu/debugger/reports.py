@@ -1,4 +1,4 @@
-"""What can be looked at by name: `info dst 0 16` of the command line, `monitor dst 0 16` of GDB."""
+"""Reports of state by name: `info dst 0 16` of the command line, `monitor dst 0 16` of GDB."""
 
 from __future__ import annotations
 

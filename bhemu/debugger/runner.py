@@ -175,7 +175,7 @@ class Runner(StoppedTile):
                     level, quiet = min(level + 1, len(PIECES) - 1), 0
 
     def _clocks(self, clocks: int) -> bool:
-        """Let whole clocks pass; True when something has happened that has to be looked at round by round."""
+        """Let whole clocks pass; True when something has happened that has to be examined round by round."""
         try:
             stopped = self.tile.cores.advance(clocks)
             while stopped is not None:
@@ -210,7 +210,7 @@ class Runner(StoppedTile):
         return self._changed(watching) or self._halted_now() or self._at_tensix_breakpoint() or self._reaches_goal()
 
     def _serve(self) -> None:
-        """Answer an `ecall`; the core goes on in the next clock."""
+        """Answer an `ecall`; the core resumes in the next clock."""
         if self.semihosting is not None and self.semihosting.serve(self.record):
             self.tile.cores[B].resume()
 

@@ -108,7 +108,7 @@ class DebugSession(Points):
         """Run until the function in which a core is has returned.
 
         Raises:
-            DebugError: it cannot be told to where it returns.
+            DebugError: its return address cannot be determined.
         """
         number = self.number_of_core(core)
         self._check_can_step(number)
@@ -116,7 +116,7 @@ class DebugSession(Points):
         if len(frames) < 2 or frames[0].cfa is None:
             raise DebugError(
                 f"core {CORE_NAMES[number]} is in its outermost function, or its stack cannot be followed",
-                remedy="set a breakpoint where it goes on: `break *ADDRESS`",
+                remedy="set a breakpoint where it continues: `break *ADDRESS`",
             )
         return self._run_to(number, frames[1].pc, frames[0].cfa, clocks)
 

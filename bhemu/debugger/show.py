@@ -105,7 +105,7 @@ _sources: dict[str, list[str] | None] = {}
 
 
 def source_text(file: str, line: int) -> str | None:
-    """A line of a source file, or None where it cannot be read; a path that moved is looked for by its name."""
+    """A line of a source file, or None where it cannot be read; a path that moved is searched by its name."""
     if file not in _sources:
         _sources[file] = None
         for path in (Path(file), Path(Path(file).name)):

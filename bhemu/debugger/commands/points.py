@@ -110,7 +110,7 @@ class PointCommands(CommandBase):
         return session.watch_expression(text)
 
     def condition(self, text: str) -> None:
-        """condition NUMBER [EXPRESSION]: give a breakpoint a condition, or take it away."""
+        """condition NUMBER [EXPRESSION]: give a breakpoint a condition, or remove it."""
         number, _, expression = self._need(text, "condition NUMBER EXPRESSION").partition(" ")
         item = self.session.point(self._number(number, "breakpoint"))
         if not isinstance(item, Breakpoint) or item.opcode is not None:
