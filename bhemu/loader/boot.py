@@ -154,8 +154,8 @@ def _pieces_of(executable: Executable, number: int, segment: Segment, core: int)
     in_l1 = _in_l1(address, size)
     if not in_l1 and not (address >= LOCAL_RAM and address + size <= LOCAL_RAM + LOCAL_RAM_SIZE[core]):
         raise MemoryError_(
-            f"{executable.path}: segment {number} at {address:#010x}, {size:#x} bytes, is outside of every memory: "
-            f"{memories(core)}",
+            f"{executable.path}: segment {number} at {address:#010x}, {size:#x} bytes long, is "
+            f"outside of every memory: {memories(core)}",
             remedy="fix the linker script; `bhemu cc` has one that fits",
         )
     image = segment.load_address

@@ -207,12 +207,12 @@ def test_looking(run: Run) -> None:
     assert "inner" in run("info functions inn")
     assert "inner" in run("info symbol 0x1003c")
     for line, message in (
-        ("x/4q 0", "no format"),
+        ("x/4q 0", "is not a format"),
         ("x/99999 0", "99999 units"),
         ("x/4 0xffec0000", "takes a word"),
         ("p 1 +", "is not an expression"),
         ("info registers q9", "no register"),
-        ("info nonsense", "there is no 'nonsense'"),
+        ("info nonsense", "there is no report 'nonsense'"),
         ("list", "no source line"),
         ("core Z", "does not exist"),
         ("core 9", "does not exist"),

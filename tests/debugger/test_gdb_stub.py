@@ -194,7 +194,7 @@ def test_monitor() -> None:
         assert "are empty" in client.monitor("mailboxes")
         assert "Dst rows 4 to 5" in client.monitor("dst 4 2 raw")
         assert "ALU_ACC_CTRL_Fp32_enabled = 0" in client.monitor("config ALU_ACC_CTRL_Fp32_enabled")
-        assert "there is no 'nonsense'" in client.monitor("nonsense")
+        assert "there is no report 'nonsense'" in client.monitor("nonsense")
         assert "queues [THREAD]" in client.monitor("help")
 
 

@@ -499,7 +499,7 @@ def test_missing_symbols_name_near_ones() -> None:
     with pytest.raises(DebugError) as error:
         session.break_on("sempst")
     assert "SEMPOST" in str(error.value)
-    with pytest.raises(BhemuError, match="no instruction in L1"):
+    with pytest.raises(BhemuError, match="not an instruction in L1"):
         session.break_at(0x10002)
     with pytest.raises(BhemuError):
         session.break_at("inner", cores=["T7"])
