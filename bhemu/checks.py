@@ -33,10 +33,10 @@ def _wrong(value: object, name: str, wanted: str) -> ArgumentError:
 def integer(
     value: Any, name: str, low: int | None = None, high: int | None = None, *, error: type[BhemuError] = ArgumentError
 ) -> int:
-    """An integer, Python's or NumPy's, from `low` to `high`; True and False are none.
+    """An integer, Python's or NumPy's, from `low` to `high`; True and False are refused.
 
     Raises:
-        ArgumentError: it is no integer.
+        ArgumentError: it is not an integer.
         BhemuError: of class `error`: it is out of range.
     """
     if type(value) is not int:
@@ -72,7 +72,7 @@ def path(value: Any, name: str = "path") -> Path:
         raise _wrong(value, name, "the name of a file")
     found = os.fspath(value)
     if not isinstance(found, str) or "\0" in found:
-        raise ArgumentError(f"{name} = {value!r} is no name of a file", remedy="give a text, or a pathlib.Path")
+        raise ArgumentError(f"{name} = {value!r} is not a name of a file", remedy="give a text, or a pathlib.Path")
     return Path(found)
 
 

@@ -84,7 +84,7 @@ class ProgramError(BhemuError):
 
 
 class Deadlock(BhemuError):
-    """Nothing can move and somebody waits."""
+    """No core or thread can proceed, and at least one waits."""
 
 
 class CycleLimit(BhemuError):

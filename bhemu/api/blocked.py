@@ -1,4 +1,4 @@
-"""Who waits for what, among cores and threads of the coprocessor: the text of a deadlock and of a cycle limit."""
+"""What waits for what, among cores and threads of the coprocessor: the text of a deadlock and of a cycle limit."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _OVERLAY: Final = region("overlay")
 
 
 def is_idle_for_ever(record: Any, core: int) -> bool:
-    """The core goes round in a loop that reads nothing, such as `j .`: it is done as far as anybody can tell."""
+    """The core spins in a loop that reads nothing, such as `j .`: it counts as done."""
     return bool(record.core_state[core] == ASLEEP and record.watch_count[core] == 0)
 
 
 def can_move(record: Any) -> bool:
-    """Some core or the coprocessor may still do something by itself."""
+    """Some core or the coprocessor can still proceed."""
     return RUNNING in record.core_state or record.tensix_state == RUNNING
 
 
@@ -61,7 +61,7 @@ def waiting_threads(record: Any) -> list[int]:
 
 
 def is_stuck(record: Any, core: int) -> bool:
-    """The core waits for somebody, and nobody can move."""
+    """The core waits for another agent, and none can proceed."""
     state = record.core_state[core]
     if state == HALTED:
         return bool(record.core_halt_reason[core] == HALT_ECALL)
@@ -69,7 +69,7 @@ def is_stuck(record: Any, core: int) -> bool:
 
 
 def pc_of(record: Any, core: int) -> int:
-    """Where the core stands, without waking it.
+    """The pc of the core, read without waking it.
 
     Of a polling loop the first instruction; of a core that ebreak or ecall has halted that instruction.
     """

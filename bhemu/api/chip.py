@@ -59,7 +59,7 @@ class Chip:
         b'hello'
 
     Attributes:
-        device: the chip as its host sees it: PCI memory and configuration space.
+        device: the host's view of the chip: PCI memory and configuration space.
         tensix: the Tensix tiles that the product has, row by row.
         dram: the DRAM banks that it has.
         interleaved: all of them as one memory, page by page.
@@ -108,7 +108,7 @@ class Chip:
         self._make_views()
 
     def _make_views(self) -> None:
-        """Tiles and memory of the device as Python sees them."""
+        """Tiles and memory of the device for Python."""
         harvesting = self._harvesting
         self._exposed: set[int] = set()
         self._attended = False
@@ -142,7 +142,7 @@ class Chip:
         if place not in self._by_place:
             last = self.tensix[-1].place if self.tensix else (0, 0)
             raise UndefinedBehavior(
-                f"{place[0]}-{place[1]} is no Tensix tile of this chip",
+                f"{place[0]}-{place[1]} is not a Tensix tile of this chip",
                 remedy=f"its tiles have x 1 to 7 and 10 to {last[0]}, y 2 to {last[1]}",
             )
         return self._by_place[place]
@@ -227,7 +227,7 @@ class Chip:
         Args:
             firmware: from `load_firmware`, or its directory, as the `ttnn` wheel has them in tt_metal/pre-compiled.
             tiles: a tile, its coordinates, or several; None: all.
-            max_clocks: give up after so many clocks.
+            max_clocks: stop after this many clocks.
             progress: called now and then with the clocks that have passed.
 
         Returns:
@@ -258,13 +258,13 @@ class Chip:
         """Let clocks of the chip pass.
 
         Raises:
-            BhemuError: an instruction was refused. Its core stands still, the chip can go on.
+            BhemuError: an instruction was refused. Its core halts, the chip can go on.
         """
         self.pass_clocks(checks.integer(clocks, "clocks", 0, checks.MAX_CLOCKS))
         self.attend()
 
     def pass_clocks(self, clocks: int) -> None:
-        """The same as `clock`, but that tiles in which nobody moves keep the time at which they stopped."""
+        """The same as `clock`, but that tiles in which nothing proceeds keep the time at which they stopped."""
         if not self._attended:
             self.attend()
         self._attended = False
@@ -283,7 +283,7 @@ class Chip:
                 error.message += f"\n  in translated coordinates the tile is {tile.place[0]}-{tile.place[1]}"
 
     def attend(self) -> None:
-        """Tiles whose arrays the host holds may be changed at any time: they see the chip's time, and move."""
+        """Tiles whose arrays the host holds may change at any time: they are brought to the chip's time."""
         for index in self._exposed:
             self.device.touch(index)
         self._attended = True
@@ -299,11 +299,11 @@ class Chip:
     ) -> ChipResult:
         """Let the chip run until all cores of the named tiles are done, or until a condition is true.
 
-        A core is done when it has halted (ebreak) or goes round in a loop that reads nothing, such as `j .`.
+        A core is done when it has halted (ebreak) or spins in a loop that reads nothing, such as `j .`.
 
         Args:
             tiles: a tile, its coordinates, or several; None: all that have a core out of reset.
-            max_clocks: give up after so many clocks.
+            max_clocks: stop after this many clocks.
             until: end the run when this function returns True, and not before; it is called every 32 clocks, in long
                 runs every 4,096.
             semihosting: makes what serves `ecall` of core B of a tile; a tile whose program has called `exit` is done.
@@ -311,7 +311,7 @@ class Chip:
 
         Raises:
             BhemuError: an instruction was refused: category, tile, core, pc, symbol and line say which.
-            Deadlock: nobody on the chip can move, and somebody waits.
+            Deadlock: no core or thread on the chip can proceed, and at least one waits.
             CycleLimit: not done within `max_clocks`.
         """
         max_clocks = checks.integer(max_clocks, "max_clocks", 1, checks.MAX_CLOCKS)
@@ -339,7 +339,7 @@ class Chip:
         return ChipSnapshot(self.device.snapshot(), programs)
 
     def restore(self, snapshot: ChipSnapshot) -> None:
-        """Put the chip back into a snapshot's state; it goes on from there as the first time.
+        """Put the chip back into a snapshot's state; it continues from there as it did the first time.
 
         Programs that were loaded since are forgotten. Whether the chip uses recommended choices (`allow_open`), its
         threads and its quantum stay its own.

@@ -17,7 +17,7 @@ from bhemu.loader.elf import Executable, load_elf
 from bhemu.loader.firmware_files import Firmware, Grid
 
 _NAMED: Final = 8
-"""So many tiles whose firmware does not answer are named."""
+"""At most this many tiles whose firmware does not answer are named."""
 
 
 class BootableChip(RunningChip, Protocol):
@@ -79,14 +79,14 @@ class ChipFirmware:
                 starts the T cores together, so where one is named the others run an empty kernel.
             tiles: a tile, its coordinates, or several of those that have booted; None: all of them.
             config_base: start of the kernel configuration buffer in L1.
-            max_clocks: give up after so many clocks.
+            max_clocks: stop after this many clocks.
             progress: called now and then with the clocks that have passed.
 
         Returns:
             Clocks from the go signals until the last tile is done.
 
         Raises:
-            ProgramError: the firmware of a tile is not ready, or a kernel is none for it.
+            ProgramError: the firmware of a tile is not ready, or a kernel does not fit it.
             MemoryError_: a kernel does not fit.
             BhemuError: what a kernel did was refused, it waits for ever, or takes longer than `max_clocks`.
         """

@@ -1,4 +1,4 @@
-"""DRAM of a chip as the host writes and reads it: a bank by itself, or all banks page by page."""
+"""DRAM of a chip as the host writes and reads it: one bank, or all banks page by page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAGE_ALIGNMENT: Final = 64
 
 
 class DramBank(TensorMemory):
-    """One bank: a DRAM channel of 4 GiB. Bytes that nobody has written read as 0.
+    """One bank: a DRAM channel of 4 GiB. Bytes never written read as 0.
 
     Attributes:
         place: translated coordinates of its first port.
@@ -89,7 +89,7 @@ class InterleavedDram:
         if address % PAGE_ALIGNMENT:
             raise MemoryError_(
                 f"an interleaved buffer at {address:#x}, which is not a multiple of {PAGE_ALIGNMENT}",
-                remedy="align the address: each page is read by itself over the NoC (tile N19)",
+                remedy="align the address: each page is a read of its own over the NoC (tile N19)",
             )
         step = -(-page_size // PAGE_ALIGNMENT) * PAGE_ALIGNMENT
         for page in range(-(-size // page_size)):
@@ -106,7 +106,7 @@ class InterleavedDram:
             page_size: bytes of a page.
 
         Raises:
-            MemoryError_: address or page size is none, or a page does not lie inside its bank.
+            MemoryError_: address or page size is invalid, or a page does not lie inside its bank.
         """
         pages = self._pages(address, size, page_size)
         return b"".join(bank.read(place, part.stop - part.start) for bank, place, part in pages)
@@ -139,7 +139,7 @@ class InterleavedDram:
 
         Raises:
             FormatError: the format cannot hold the tensor, or its shape is not whole tiles.
-            MemoryError_: address or page size is none, or a page does not lie inside its bank.
+            MemoryError_: address or page size is invalid, or a page does not lie inside its bank.
         """
         content = encode(array, data_format, tile_shape=tile_shape, rounding=rounding)
         page = _page_size(np.shape(array), len(content), tile_shape) if page_size is None else page_size

@@ -1,4 +1,4 @@
-"""What a run of a chip has come to, tile by tile, and who waits for what when nothing can move."""
+"""The result of a run of a chip, tile by tile, and what waits for what when nothing can proceed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bhemu.chip.device import Device
 from bhemu.machine.agents import CORES, T0
 
 _WAYS: Final = 6
-"""So many different ways of waiting are explained."""
+"""At most this many different ways of waiting are explained."""
 _NAMED: Final = 8
-"""So many tiles that wait in the same way are named."""
+"""At most this many tiles that wait in the same way are named."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class TileResult:
     """A tile at the end of a run.
 
     Attributes:
-        clocks: from the begin of the run until its last core moved.
+        clocks: from the start of the run until its last core proceeded.
         status: exit status of a program that called `exit` through semihosting, else None.
         cores: those out of reset.
     """
@@ -59,7 +59,8 @@ def explain_tiles(tiles: Iterable[ChipTile]) -> str:
 
 
 def explain_device(device: Device) -> str:
-    """Who waits for what on a chip where nobody can move, without names of programs; empty when somebody can, or none.
+    """What waits for what on a chip where nothing can proceed, without names of programs; empty when something can
+    proceed, or nothing waits.
 
     Tiles are named by physical coordinates.
     """

@@ -1,4 +1,4 @@
-"""One run of a chip: clocks until its tiles are done, a condition is true, or nobody can move."""
+"""One run of a chip: clocks until its tiles are done, a condition is true, or no core or thread can proceed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RunningChip(Protocol):
 
     @property
     def device(self) -> Device:
-        """The chip as its host sees it."""
+        """The host's view of the chip."""
 
     @property
     def time(self) -> int:
@@ -37,10 +37,10 @@ class RunningChip(Protocol):
         """Let clocks pass."""
 
     def pass_clocks(self, clocks: int) -> None:
-        """Let clocks pass; tiles in which nobody moves keep the time at which they stopped."""
+        """Let clocks pass; tiles in which nothing proceeds keep the time at which they stopped."""
 
     def attend(self) -> None:
-        """Tiles whose arrays the host holds see the chip's time, and move."""
+        """Tiles whose arrays the host holds are brought to the chip's time."""
 
     def running(self) -> list[ChipTile]:
         """The tiles that have a core out of reset."""
@@ -55,7 +55,7 @@ class ChipRun:
     Args:
         chip: that runs.
         chosen: the tiles that are waited for.
-        services: what serves `ecall` of their cores B, by translated coordinates; None: nobody does.
+        services: what serves `ecall` of their cores B, by translated coordinates; None: nothing does.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class ChipRun:
                 return "done"
 
     def result(self, reason: str) -> ChipResult:
-        """What the run has come to."""
+        """The result of the run."""
         going, now = self._going(), self._chip.time
         tiles = {}
         for tile in self._chosen:
@@ -122,24 +122,24 @@ class ChipRun:
         self._chip.attend()
 
     def _moves(self) -> Array:
-        """int64 [140]: grows when anybody on a tile moves."""
+        """int64 [140]: grows when a core or thread of a tile proceeds."""
         moves: Array = self._tiles["core_retired"].sum(axis=1) + self._tiles["issued"].sum(axis=(1, 2))
         return moves
 
     def _going(self) -> Array:
-        """bool [140]: some core or the coprocessor of a tile may do something by itself."""
+        """bool [140]: some core or the coprocessor of a tile can proceed."""
         going: Array = (self._tiles["core_state"] == RUNNING).any(axis=1) | (self._tiles["tensix_state"] == RUNNING)
         return going
 
     def _at_rest(self) -> bool:
-        """Nobody on the chip can move, nor could when it saw what the last clock has brought."""
+        """No core or thread on the chip can proceed, not even after the effects of the last clock are visible."""
         if self._going().any():
             return False
         before = self._moves()
         self._chip.clock(1)
         return not self._going().any() and bool((self._moves() == before).all())
 
-    # --- who is done ------------------------------------------------------------------------------------------------
+    # --- what is done -----------------------------------------------------------------------------------------------
 
     def _has_exited(self, tile: ChipTile) -> bool:
         return self._services is not None and self._services[tile.place].status is not None
@@ -160,7 +160,7 @@ class ChipRun:
             )
 
     def _serve(self) -> bool:
-        """Serve every core B that stands at an `ecall`; True when one of them goes on."""
+        """Serve every core B that is halted at an `ecall`; True when one of them resumes."""
         if self._services is None:
             return False
         states, reasons = self._tiles["core_state"][:, B], self._tiles["core_halt_reason"][:, B]

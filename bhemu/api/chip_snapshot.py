@@ -66,7 +66,7 @@ class ChipSnapshot:
         """Read a copy from a file.
 
         Raises:
-            ProgramError: the file cannot be read, or is no such copy.
+            ProgramError: the file cannot be read, or is not such a copy.
         """
         content = plain_file.load(path, _MAGIC, what="copy of a chip", earlier=_PICKLED)
         try:

@@ -36,11 +36,11 @@ class ChipTile(TileView):
         self.node: Node = device.node(place)
 
     def attend(self) -> Cores:
-        """The cores, when the host is about to change something in the tile: it sees the tile as it is now."""
+        """The cores, before the host changes something in the tile: brings the tile to the chip's time."""
         return self._device.touch(self.node.index)
 
     def untouched(self) -> Cores:
-        """The cores, when nothing in the tile shall change: the tile need not be brought to the chip's time."""
+        """The cores, when nothing in the tile is to change: the tile need not be brought to the chip's time."""
         return self._device.clocks.cores(self.node.index)
 
     @property
@@ -61,7 +61,7 @@ class ChipTile(TileView):
 
     @property
     def state(self) -> Any:
-        """The record, to look at and not to change."""
+        """The record, for reading only."""
         return self._device.tiles[self.node.index]
 
     @property
@@ -77,7 +77,7 @@ class ChipTile(TileView):
         return self._names is not None and bool(self._names.placements)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a tile of a chip cannot be copied or pickled by itself: copy the chip")
+        raise TypeError("a tile of a chip cannot be copied or pickled alone: copy the chip")
 
     def _put(self, address: int, content: Array) -> None:
         check_range(address, len(content))

@@ -46,7 +46,7 @@ class FirmwareMachine(FirmwareTile):
         """Load the firmware, release core B, and wait until all cores are ready (tile B6).
 
         Args:
-            max_clocks: give up after so many clocks.
+            max_clocks: stop after this many clocks.
             progress: called now and then with the clocks that have passed.
 
         Raises:
@@ -89,14 +89,14 @@ class FirmwareMachine(FirmwareTile):
                 or the bytes of one that runs at any address. Cores that are not named run none; but the firmware
                 starts the T cores together, so where one is named the others run an empty kernel.
             config_base: start of the kernel configuration buffer in L1.
-            max_clocks: give up after so many clocks.
+            max_clocks: stop after this many clocks.
             progress: called now and then with the clocks that have passed.
 
         Returns:
             Clocks from the go signal to `done`.
 
         Raises:
-            ProgramError: the firmware is not ready, or a kernel is none for it.
+            ProgramError: the firmware is not ready, or a kernel does not fit it.
             MemoryError_: a kernel does not fit.
             BhemuError: what a kernel did was refused, it waits for ever, or takes longer than `max_clocks`.
         """

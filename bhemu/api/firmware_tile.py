@@ -25,11 +25,11 @@ GO: Final = 0x80
 DONE: Final = 0
 """Values of the go signal (tile B4)."""
 BY_HOST: Final = 1
-"""Dispatch mode in which core B reports to nobody (B27)."""
+"""Dispatch mode in which core B reports to no one (B27)."""
 NO_REGION: Final = 0xFF
 KERNEL_BASE: Final = 0x20000
 KERNEL_STRIDE: Final = 0x100
-"""Raw kernels stand at KERNEL_BASE + KERNEL_STRIDE * place, in the order B, NC, T0, T1, T2 (B27)."""
+"""Raw kernels are at KERNEL_BASE + KERNEL_STRIDE * place, in the order B, NC, T0, T1, T2 (B27)."""
 T_CORES: Final = ("T0", "T1", "T2")
 EMPTY_KERNEL: Final = struct.pack("<2I", 0x00000513, 0x00008067)
 """li a0, 0; ret"""
@@ -38,7 +38,7 @@ Kernel = Executable | bytes | str | Path
 
 
 class FirmwareTile:
-    """A tile that runs tt-metal firmware, as its host sees it between two clocks.
+    """A tile that runs tt-metal firmware, seen by the host between two clocks.
 
     Args:
         firmware: what runs on it.
@@ -131,7 +131,7 @@ class FirmwareTile:
             config_base: start of the kernel configuration buffer in L1.
 
         Raises:
-            ProgramError: the firmware is not ready, or a kernel is none for it.
+            ProgramError: the firmware is not ready, or a kernel does not fit it.
             MemoryError_: a kernel does not fit.
         """
         layout = self.firmware.layout

@@ -24,14 +24,14 @@ Array = np.ndarray[Any, Any]
 
 DEFAULT_CLOCKS: Final = 10_000_000
 CHUNK: Final = 1 << 14
-"""Clocks between two looks at whether anything can still move."""
+"""Clocks between two checks whether anything can still proceed."""
 POLLED_CHUNK: Final = 32
 LONGEST_POLLED_CHUNK: Final = 4096
-"""The same when the host waits for a condition or serves `ecall`: 1/64 of the clocks so far, between these limits."""
+"""The same when the host waits for a condition or serves `ecall`: 1/64 of the elapsed clocks, between these limits."""
 
 
 def polled_chunk(clocks: int) -> int:
-    """Clocks until a host that waits for a condition looks again, in a run that has taken `clocks` so far."""
+    """Clocks until the condition of a waiting host is checked again, in a run of `clocks` so far."""
     return min(max(clocks >> 6, POLLED_CHUNK), LONGEST_POLLED_CHUNK)
 
 
@@ -74,7 +74,7 @@ class Machine(TilePrograms):
 
     @property
     def clocks(self) -> int:
-        """Clocks of the tile since it was made; while a core stands at a breakpoint, those of that core."""
+        """Clocks of the tile since it was made; while a core is stopped at a breakpoint, those of that core."""
         record = self.tile.record
         if self._interrupted:
             return int(record.core_round[record.stopped_core]) - int(record.free_rounds)
@@ -90,10 +90,10 @@ class Machine(TilePrograms):
     ) -> MachineResult:
         """Let the started cores run until all are done, or until a condition is true.
 
-        A core is done when it has halted (ebreak) or goes round in a loop that reads nothing, such as `j .`.
+        A core is done when it has halted (ebreak) or spins in a loop that reads nothing, such as `j .`.
 
         Args:
-            max_clocks: give up after so many clocks of the tile.
+            max_clocks: stop after this many clocks of the tile.
             until: end the run when any core reaches this symbol (`main` or `T1.main`) or address; or when the function,
                 which is called every 32 clocks, in long runs every 4,096, returns True.
             semihosting: serves `ecall` of core B.
@@ -101,7 +101,7 @@ class Machine(TilePrograms):
 
         Raises:
             BhemuError: an instruction was refused: category, core, pc, symbol and line say which.
-            Deadlock: nobody can move, and somebody waits.
+            Deadlock: no core or thread can proceed, and at least one waits.
             CycleLimit: not done within `max_clocks`.
         """
         max_clocks = checks.integer(max_clocks, "max_clocks", 1, checks.MAX_CLOCKS)
@@ -151,7 +151,7 @@ class Machine(TilePrograms):
         address = self.address_of(where) if isinstance(where, str) else checks.integer(where, "until")
         if address % 4 or not 0 <= address < L1_SIZE:
             raise ProgramError(
-                f"{where if isinstance(where, str) else ''} {address:#x} is no instruction in L1".strip(),
+                f"{where if isinstance(where, str) else ''} {address:#x} is not an instruction in L1".strip(),
                 remedy="name a function, or a multiple of 4 below 0x180000",
             )
         return address
@@ -173,7 +173,7 @@ class Machine(TilePrograms):
                 code.word[place >> 2, 0] = 0
 
     def _advance(self, clocks: int, places: list[int]) -> bool:
-        """Let clocks pass; True when a core stands at one of the places."""
+        """Let clocks pass; True when a core is at one of the places."""
         cores, record = self.tile.cores, self.tile.record
         if self._interrupted:  # a run ended at a breakpoint: its last clocks are not over
             self._interrupted = False

@@ -53,7 +53,7 @@ def load(path: str | Path, magic: bytes, *, what: str, earlier: bytes | None = N
         earlier: magic of an earlier version, which is refused as such.
 
     Raises:
-        ProgramError: the file cannot be read, is no such file, or is damaged.
+        ProgramError: the file cannot be read, is of another kind, or is damaged.
     """
     try:
         whole = checks.path(path).read_bytes()
@@ -63,7 +63,7 @@ def load(path: str | Path, magic: bytes, *, what: str, earlier: bytes | None = N
     if earlier is not None and whole.startswith(earlier):
         raise ProgramError(f"{path} is a {what} of an earlier version of bhemu", remedy="make it again")
     if not whole.startswith(magic):
-        raise ProgramError(f"{path} is no {what}", remedy=f"name a file that bhemu saved as a {what}")
+        raise ProgramError(f"{path} is not a {what}", remedy=f"name a file that bhemu saved as a {what}")
     start = len(magic) + _DIGEST_BYTES
     rest = memoryview(whole)[start:]
     if whole[len(magic) : start] != _digest(rest):
@@ -81,7 +81,7 @@ def _digest(content: bytes | memoryview) -> bytes:
 
 
 def _described(value: Any, blobs: list[bytes]) -> Any:
-    """The value as JSON has it: lists say in front what they stand for."""
+    """The value as JSON has it: the first item of a list says what the list represents."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, bytes):
@@ -94,7 +94,7 @@ def _described(value: Any, blobs: list[bytes]) -> Any:
         return ["tuple", *(_described(item, blobs) for item in value)]
     if isinstance(value, dict):
         return ["dict", *([_described(key, blobs), _described(item, blobs)] for key, item in value.items())]
-    raise TypeError(f"{type(value).__name__} is no plain value")
+    raise TypeError(f"{type(value).__name__} is not a plain value")
 
 
 def _value(described: Any, content: memoryview) -> Any:
@@ -122,6 +122,6 @@ def _value(described: Any, content: memoryview) -> Any:
             return tuple(value(part) for part in rest)
         if kind == "dict":
             return {value(key): value(part) for key, part in rest}
-        raise ValueError(f"{kind!r} is no kind of value")
+        raise ValueError(f"{kind!r} is not a kind of value")
 
     return value(described)

@@ -44,7 +44,7 @@ class Semihosting:
         self.status: int | None = None
 
     def serve(self, record: Any) -> bool:
-        """Serve core B if it stands at an `ecall`; True when it goes on.
+        """Serve core B if it is halted at an `ecall`; True when it resumes.
 
         Raises:
             UndefinedBehavior: there is no such service, or its arguments are impossible; the core stays halted.

@@ -1,4 +1,4 @@
-"""What a run of compiled programs has come to, core by core."""
+"""The result of a run of compiled programs, core by core."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class MachineResult:
 
 
 def summarize(cores: Cores, loaded: Loaded, core: int) -> CoreSummary:
-    """A core as it stands.
+    """The state of a core after a run.
 
     Args:
         cores: of its tile.
@@ -80,7 +80,7 @@ def summarize(cores: Cores, loaded: Loaded, core: int) -> CoreSummary:
 
 
 def _exit_code(cores: Cores, loaded: Loaded, core: int, pc: int) -> int | None:
-    """What main has returned, of a core that stands at the end of the start-up code."""
+    """What main has returned, of a core that is at the end of the start-up code."""
     executable = loaded.holding(core, pc)
     if executable is None or executable.address_of(HALT) != pc:
         return None

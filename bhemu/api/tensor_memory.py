@@ -1,4 +1,4 @@
-"""Tensors in a memory of bytes: encoded on the way in, decoded on the way out."""
+"""Tensors in a memory of bytes: encoded when written, decoded when read."""
 
 from __future__ import annotations
 

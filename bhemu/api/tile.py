@@ -45,7 +45,7 @@ class Snapshot:
 
 
 class Recorder(Protocol):
-    """What the host tells a recorder (`bhemu.recording.Recorder`)."""
+    """What the host reports to a recorder (`bhemu.recording.Recorder`)."""
 
     def attach(self, tile: Tile) -> None:
         """Record what the tile executes from now on."""
@@ -54,7 +54,7 @@ class Recorder(Protocol):
         """A thread's core did something past its FIFO: `store` (config words), `post` or `get` (a semaphore)."""
 
     def saw(self, thread: int, value: int) -> None:
-        """What a thread's core finds, or would find if asked: after each cycle, and when it goes on or waits."""
+        """What a thread's core finds, or would find: after each cycle, and when it continues or waits."""
 
     def resumed(self, thread: int, waited_for_others: bool) -> None:
         """The schedule lets a thread's core go on."""
@@ -105,8 +105,8 @@ class Tile(TileView):
             instructions: assembly text (one or more lines), an instruction word, or an iterable of those.
 
         Raises:
-            AssemblyError: the text is no instruction.
-            UndefinedBehavior: an instruction waits for something that nobody in this tile will do.
+            AssemblyError: the text is not an instruction.
+            UndefinedBehavior: an instruction waits for something that no agent of this tile will do.
             BhemuError: an instruction was refused; its category says why.
         """
         if checks.integer(thread, "thread") not in (0, 1, 2):
@@ -126,7 +126,7 @@ class Tile(TileView):
         """Let clocks of the tile pass: cores that are out of reset and the coprocessor execute (tile T34).
 
         Raises:
-            BhemuError: an instruction was refused; the core at fault stands still, the tile can go on.
+            BhemuError: an instruction was refused; the core at fault halts, the tile can go on.
         """
         self.cores.advance(checks.integer(clocks, "clocks", 0, checks.MAX_CLOCKS))
 

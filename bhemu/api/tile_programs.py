@@ -180,7 +180,7 @@ class TilePrograms:
         return self._loaded.address_of(name)
 
     def owner_of(self, name: str) -> str | None:
-        """The core whose program alone has a symbol, given as `name` or `core.name`; None when there is none such."""
+        """The core whose program alone has a symbol, given as `name` or `core.name`; None when no core alone has it."""
         return self._loaded.owner_of(name)
 
     def check_data(self, address: int, size: int, what: str) -> None:
@@ -198,42 +198,42 @@ class TilePrograms:
         return [core for core in range(CORES) if self._record.core_state[core] != IN_RESET]
 
     def accounts(self) -> tuple[int, int]:
-        """What changes when anybody moves."""
+        """Counts that change when a core or thread proceeds."""
         record = self._record
         return int(record.core_retired.sum()), int(record.issued.sum())
 
     def last_move(self, now: int) -> int:
-        """The clock of the tile in which its last agent moved, once nobody in it can move any more.
+        """The clock in which an agent of the tile last proceeded, once none can proceed any more.
 
         Args:
             now: clocks that have passed.
         """
         record = self._record
-        moment = int(record.tensix_round)
+        last = int(record.tensix_round)
         for core in self.out_of_reset():
             state = record.core_state[core]
             if state == ASLEEP:
-                moment = max(moment, int(record.poll_since[core]))
+                last = max(last, int(record.poll_since[core]))
             elif state == HALTED:
-                moment = max(moment, int(record.core_round[core]) + 1)
+                last = max(last, int(record.core_round[core]) + 1)
             elif state == BLOCKED:
-                moment = max(moment, int(record.core_round[core]))
-        return min(moment - int(record.free_rounds), now)
+                last = max(last, int(record.core_round[core]))
+        return min(last - int(record.free_rounds), now)
 
     def what_could_end_it(self) -> str | None:
-        """A remedy when somebody waits and nobody in the tile can move; None when all are done."""
+        """A remedy when an agent waits and none in the tile can proceed; None when all are done."""
         record = self._record
         stuck = [core for core in self.out_of_reset() if is_stuck(record, core)]
         if any(record.core_state[core] == HALTED for core in stuck):
             return "run with semihosting, which serves core B; ebreak ends a program without it"
         if stuck:
-            return "let somebody write what is waited for; a wait for the host ends with `until`"
+            return "let a core or the host write what is waited for; a wait for the host ends with `until`"
         if waiting_threads(record):
             return "let another thread do what is waited for, or reset the coprocessor's state first"
         return None
 
     def explain(self) -> str:
-        """Who does what or waits for what: a line for each core out of reset and each thread that holds words."""
+        """What each does or waits for: a line for each core out of reset and each thread that holds words."""
         return explain_all(self._record, self.describe, self._loaded.name_of_word, self._loaded.pusher)
 
     def locate(self, error: BhemuError) -> None:
@@ -243,8 +243,8 @@ class TilePrograms:
         word, sp = self._word_at(error.pc), int(self._record.core_x[error.core, SP])
         if word & 0x7F in LOADS_AND_STORES and word >> 15 & 31 == SP and not boot.is_memory(error.core, sp):
             error.remedy = (
-                f"sp is {sp:#010x}, in no memory: let the start-up code set it, for example to the end of local RAM, "
-                f"{boot.LOCAL_RAM + LOCAL_RAM_SIZE[error.core]:#010x}; {boot.memories(error.core)}"
+                f"sp is {sp:#010x}, outside of every memory: set it in the start-up code, for example to the end of "
+                f"local RAM, {boot.LOCAL_RAM + LOCAL_RAM_SIZE[error.core]:#010x}; {boot.memories(error.core)}"
             )
         executable = self._loaded.holding(error.core, error.pc)
         line = executable.line_at(error.pc) if executable is not None else None
@@ -255,5 +255,5 @@ class TilePrograms:
         return int(self._record.l1_u32[pc >> 2]) if pc < L1_SIZE else 0
 
     def summary(self) -> tuple[CoreSummary, ...]:
-        """The cores out of reset as they stand."""
+        """The cores out of reset, in their present state."""
         return tuple(summarize(self._view.attend(), self._loaded, core) for core in self.out_of_reset())

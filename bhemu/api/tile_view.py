@@ -1,4 +1,4 @@
-"""What the host sees of a Tensix tile, one by itself or one of a chip: memory and registers."""
+"""What the host sees of a Tensix tile, standalone or of a chip: memory and registers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class TileView(TensorMemory):
         self._cores = cores
 
     def attend(self) -> Cores:
-        """The cores, when the host is about to change something in the tile: it sees the tile as it is now."""
+        """The cores, before the host changes something in the tile; a chip brings its tile to the present clock."""
         return self._cores
 
     def untouched(self) -> Cores:
-        """The cores, when nothing in the tile shall change: to look at, or to have its programs named."""
+        """The cores, when nothing in the tile is to change: for reading, or to name its programs."""
         return self._cores
 
     @property

@@ -143,7 +143,7 @@ class SrcView:
         cells = self.cells[index].astype(np.int64)
         sign, mantissa, exponent = cells >> 18 & 1, cells >> 8 & 0x3FF, cells & 0xFF
         code = self.formats[index]
-        if code == 14:  # INT8: the magnitude stands in the mantissa field
+        if code == 14:  # INT8: the magnitude is in the mantissa field
             value: Array = np.where(exponent != 0, mantissa, 0)
             return np.where(sign != 0, -value, value).astype(np.int32)
         if code in (1, 2, 3, 10, 11):  # five exponent bits; exponent 31 is an ordinary number

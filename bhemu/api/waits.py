@@ -1,4 +1,4 @@
-"""Who waits for what: the text of a deadlock."""
+"""What waits for what: the text of a deadlock."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _at(line: int) -> str:
 def _own_condition(record: Any, thread: int, word: int) -> str:
     row = BY_OPCODE[word >> 24]
     if row is None:
-        return "it is no instruction"
+        return "it is not an instruction"
     if row.unit == "unpack":
         return _bank(
             record,

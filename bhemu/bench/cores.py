@@ -35,7 +35,7 @@ _POLL: Final = (
 
 
 def _jump_back(words: int) -> int:
-    """`jal zero` over so many words backwards."""
+    """`jal zero` backwards over this many words."""
     distance = -4 * words
     return (
         0x6F

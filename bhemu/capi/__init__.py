@@ -53,7 +53,7 @@ def _compiler() -> list[str]:
     path = shutil.which(wanted[0])
     if path is None:
         raise ProgramError(
-            f"CC names {wanted[0]!r}, which is no program here",
+            f"CC names {wanted[0]!r}, which is not a program on this machine",
             remedy="set CC to a C compiler, or not at all to have cc, gcc or clang taken",
         )
     return [path, *wanted[1:]]
@@ -121,7 +121,7 @@ def _compile(sources: tuple[str, ...], directory: Path, **defined: str) -> Path:
                 *(str(Path(__file__).with_name(source)) for source in sources),
                 f"-I{work}",
                 *(f"-D{name}={value}" for name, value in defined.items()),
-                # tt-umd unloads it, and a thread of it may still look on.
+                # tt-umd unloads it, and one of its threads may still run its code.
                 *("-ldl", "-pthread", "-Wl,-z,nodelete", "-o", str(made)),
             ],
             made,

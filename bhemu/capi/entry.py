@@ -63,7 +63,7 @@ def _write(stream: int, content: bytes) -> None:
         sys.stdout.flush()
     with contextlib.suppress(Exception):
         ctypes.CDLL(None).fflush(None)
-    with contextlib.suppress(OSError):  # nobody reads it any more
+    with contextlib.suppress(OSError):  # its reader has ended
         while content:
             content = content[os.write(stream, content) :]
 
@@ -79,7 +79,7 @@ def _category(error: BaseException) -> str:
 
 
 def _refuse(function: str, error: BaseException) -> NoReturn:
-    """Print the message that clients know, what else is known, and end the process."""
+    """Print the message that clients expect and further details, and end the process."""
     clock = 0 if _chip is None else _chip.time
     if isinstance(error, KeyboardInterrupt):
         _say(f"[{clock}] bhemu: interrupted\n")
@@ -244,10 +244,12 @@ def clock(clocks: int) -> None:
 
 
 def report_stillness() -> None:
-    """Clocks have passed for a while on a chip in which nobody can move, and the client has changed nothing."""
+    """Clocks have passed for a while on a chip in which nothing can proceed, and the client has changed nothing."""
     who = explain_device(_chip_now())
     if who:
-        what = "nobody on the chip can move, and the host only looks on; who waits, by physical coordinates:"
+        what = (
+            "no core or thread on the chip can proceed, and the host only polls; what waits, by physical coordinates:"
+        )
         _say(f"[{_chip_now().time}] bhemu: {what}\n{who}\n")
 
 
@@ -260,12 +262,12 @@ def report_missing_clocks() -> None:
 
 
 def finish_clock() -> None:
-    """A tile needs something in the midst of clocks: do it, and let the rest of them pass."""
+    """A tile needs something in the middle of a clock: do it, and let the rest of them pass."""
     _chip_now().clocks.finish()
 
 
 def _serve(chip: Device, semihosting: Semihosting) -> None:
-    """Serve every core B that stands at an `ecall`."""
+    """Serve every core B that is halted at an `ecall`."""
     states, reasons = chip.tiles["core_state"][:, B], chip.tiles["core_halt_reason"][:, B]
     for index in np.flatnonzero((states == HALTED) & (reasons == HALT_ECALL)).tolist():
         goes_on = semihosting.serve(chip.tiles[index])
@@ -321,4 +323,4 @@ def fill_table(address: int) -> None:
     }
     names = {slot.name: slot.refused_as for slot in SLOTS}
     _keep.extend(fill(table, {name: _guarded(str(names[name]), function) for name, function in functions.items()}))
-    atexit.register(_report)  # clients that never call exit, or call it when Python has gone
+    atexit.register(_report)  # clients that never call exit, or call it when Python has ended

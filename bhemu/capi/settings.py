@@ -31,7 +31,7 @@ class Settings:
         semihosting: serve `ecall` of core B (TTSIM_SEMIHOSTING=1, H26, H27).
         quantum: clocks that tiles may run ahead of each other, at most (BHEMU_QUANTUM, chip/clock/run.py).
         threads: that tiles run on; by default as many as there are processors, up to 8 (BHEMU_THREADS).
-        patience: seconds after which a client that waits for a chip in which nobody can move is told so
+        patience: seconds after which a client that waits for a chip in which no core or thread can proceed is told so
             (BHEMU_PATIENCE).
     """
 

@@ -113,7 +113,7 @@ static void choose_process(void)
         python_is_alive = (int (*)(void))symbol("Py_IsInitialized");
 }
 
-/* A client that lets clocks pass on a chip in which nobody can move, and changes nothing, waits for ever: after some
+/* A client that lets clocks pass on a chip in which nothing can proceed, and changes nothing, waits for ever: after some
  * seconds it is told, once, who waits for what. */
 static struct {
     uint32_t calls;

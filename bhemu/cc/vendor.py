@@ -61,7 +61,7 @@ exit 1
 def write_vendor_tools(directory: str | Path, *, gcc: str = GCC, options: Sequence[str] = ()) -> Path:
     """Write a directory in the layout of the vendor's `sfpi` package: `compiler/bin/riscv-tt-elf-*` and `include/`.
 
-    Everything in it is resolved for this machine: write it anew after moving bhemu or the compiler. Existing files of
+    Everything in it is resolved for this machine: write it again after moving bhemu or the compiler. Existing files of
     the same names are replaced.
 
     Args:

@@ -1,5 +1,5 @@
-"""Views of other projects' trees, in which the launchers of `bhemu.cc.vendor` stand where the vendor's compiler is
-looked for: links to the tree, and copies of the few files that the stock compiler needs otherwise.
+"""Views of other projects' trees, with the launchers of `bhemu.cc.vendor` where the vendor's compiler is expected
+there: links to the tree, and copies of the few files that the stock compiler needs otherwise.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ _ADAPTED = (
     # always was, and a callable without state is the same by value.
     (re.compile(rb"\((\w+)&& (\w+)\)(\s*\{\s*constexpr auto \w+ = [^;]*\b\2\b)"), rb"(\1 \2)\3"),
 )
-"""What the stock compiler does not take in sources, and what stands there in the view."""
+"""What the stock compiler does not take in sources, and what the view has instead."""
 _SUFFIXES: Final = (".h", ".hpp", ".inl", ".cpp")
 
 
@@ -176,7 +176,7 @@ def _adapt(part: Path) -> None:
 
 
 def _own(directory: Path) -> None:
-    """Make a directory of the view real: a link on the way to it becomes a directory of links.
+    """Make a directory of the view real: a link in its path becomes a directory of links.
 
     The view's top is free of links, so nothing outside of the view changes.
     """

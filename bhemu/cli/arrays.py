@@ -18,14 +18,14 @@ def load_array(path: Path) -> Array:
     """The array of a `.npy` file.
 
     Raises:
-        FormatError: no such file, no `.npy` file, truncated, or of a dtype that `.npy` does not describe.
+        FormatError: no such file, not a `.npy` file, truncated, or of a dtype that `.npy` does not describe.
     """
     if not path.is_file():
         raise FormatError(f"{path}: {'not a file' if path.exists() else 'no such file'}", remedy="name a .npy file")
     try:
         with path.open("rb") as stream:
             if stream.read(6) != b"\x93NUMPY":
-                raise FormatError(f"{path} is no .npy file", remedy="write it with numpy.save(path, array)")
+                raise FormatError(f"{path} is not a .npy file", remedy="write it with numpy.save(path, array)")
             stream.seek(0)
             array: Array = np.load(stream, allow_pickle=False)
     except FormatError:
@@ -50,7 +50,7 @@ def portable(array: Array) -> Array:
 
 
 def check_target(path: Path) -> Path:
-    """Refuse an output path that could not be written; returns the file that a symbolic link stands for.
+    """Refuse an output path that could not be written; returns the file that a symbolic link leads to.
 
     Raises:
         FormatError: the folder does not exist or is not writable, or the path is something other than a plain file.

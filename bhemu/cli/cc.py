@@ -68,7 +68,7 @@ def cc(
 
     bhemu cc kernel.c -o kernel.elf --core T0 -O3
 
-    Everything that is no option of bhemu cc goes to the compiler; behind `--`, everything does.
+    Everything that is not an option of bhemu cc goes to the compiler; behind `--`, everything does.
     Sources may include <bhemu.h>, and with --llk or --llk-core Tenstorrent's LLK headers.
     Kernels that use the vendor's SFPU intrinsics are refused.
     """
@@ -175,7 +175,7 @@ def _core_and_tree(core: str | None, llk: str | None, llk_core: str | None) -> t
 
     if llk_core is not None:
         if llk_core not in PARTS:
-            refuse_usage(f"--llk-core {llk_core!r} is no part of a kernel", f"parts are {', '.join(PARTS)}")
+            refuse_usage(f"--llk-core {llk_core!r} is not part of a kernel", f"parts are {', '.join(PARTS)}")
         if core is not None and core.upper() != PARTS[llk_core]:
             refuse_usage(f"{llk_core} runs on {PARTS[llk_core]}, not on {core}", "give --core or --llk-core, not both")
         core = PARTS[llk_core]

@@ -102,12 +102,12 @@ def compare(
         bool,
         typer.Option(
             "--at-end",
-            help="Compare only when nothing moves any more: results, not times.",
+            help="Compare only when nothing can proceed any more: results, not times.",
             rich_help_panel=PROGRAM_PANEL,
         ),
     ] = False,
     max_clocks: Annotated[
-        int, typer.Option(min=1, help="Stop after so many clocks.", rich_help_panel=PROGRAM_PANEL)
+        int, typer.Option(min=1, help="Stop after this many clocks.", rich_help_panel=PROGRAM_PANEL)
     ] = 10_000_000,
 ) -> None:
     """Run something on bhemu and on a libttsim-compatible library, and report the first difference.
@@ -245,7 +245,7 @@ def _programs(what: list[str], core: str | None) -> dict[str | None, str | Path]
     if len(what) == 1 and ("=" not in what[0] or Path(what[0]).is_file()):
         return {core: what[0]}
     if core is not None:
-        refuse_usage("--core is for one program without a name", "say CORE=FILE for each, and leave --core away")
+        refuse_usage("--core is for one program without a name", "say CORE=FILE for each, and omit --core")
     found: dict[str | None, str | Path] = {}
     for text in what:
         name, equals, path = text.partition("=")
@@ -264,7 +264,7 @@ def _tile(text: str, option: str) -> tuple[int, int]:
     place = (int(x), int(y)) if dash and x.isdigit() and y.isdigit() else (-1, -1)
     physical = translation(SIMULATOR).get(place)
     if physical is None or NODES[physical].kind is not Kind.TENSIX:
-        refuse_usage(f"{option} {text} is no Tensix tile", "x is 1 to 7 or 10 to 16, y is 2 to 11: for example 1-2")
+        refuse_usage(f"{option} {text} is not a Tensix tile", "x is 1 to 7 or 10 to 16, y is 2 to 11: for example 1-2")
     return place
 
 

@@ -53,7 +53,7 @@ def _print(comparison: Comparison, record: Path | None, *, compares: bool) -> No
     elif session is not None and session.finished == "limit":
         typer.echo(f"not done after {session.max_clocks:,} clocks (--max-clocks)")
     elif session is not None and session.finished == "stuck":
-        typer.echo("nothing can move any more, and somebody waits:")
+        typer.echo("no core or thread can proceed, and at least one waits:")
         typer.echo(_explain_stuck(comparison))
 
 
@@ -70,19 +70,19 @@ def _difference_lines(comparison: Comparison, difference: Difference) -> list[st
     from bhemu.compare.calls import Ended
 
     lines = []
-    moment = comparison.moment
+    begin = comparison.first_difference
     if isinstance(difference.ours, Ended) or isinstance(difference.theirs, Ended):
         lines.append(f"different: call {difference.index:,} after {difference.clock:,} clocks, {difference.call}")
         for name, outcome in (("bhemu", difference.ours), (comparison.other, difference.theirs)):
             lines.append(f"  {name:<8} {outcome if isinstance(outcome, Ended) else 'goes on'}")
-    elif moment is not None:
-        lines.append(f"different: {moment.place}{_symbol(comparison, moment.place.address)}")
-        lines += [f"  {'bhemu':<8} {moment.ours:#010x}", f"  {comparison.other:<8} {moment.theirs:#010x}"]
-        if moment.before is None:
+    elif begin is not None:
+        lines.append(f"different: {begin.place}{_symbol(comparison, begin.place.address)}")
+        lines += [f"  {'bhemu':<8} {begin.ours:#010x}", f"  {comparison.other:<8} {begin.theirs:#010x}"]
+        if begin.before is None:
             lines.append("  it differs from the beginning")
         else:
-            lines.append(f"  {'before':<8} {moment.before:#010x}")
-        lines.append(f"  since clock {moment.clock:,}, in call {moment.index:,}: {_call(comparison, moment.index)}")
+            lines.append(f"  {'before':<8} {begin.before:#010x}")
+        lines.append(f"  since clock {begin.clock:,}, in call {begin.index:,}: {_call(comparison, begin.index)}")
         lines.append(f"  seen by call {difference.index:,}: {difference.call}, {_bytes(difference)}")
     else:
         lines.append(f"different: call {difference.index:,} after {difference.clock:,} clocks, {difference.call}")
@@ -92,7 +92,7 @@ def _difference_lines(comparison: Comparison, difference: Difference) -> list[st
         if difference.call.size > 1:
             lines.append(f"  {_bytes(difference)}, from byte {difference.offset:,} on")
     lines += [f"  {note}" for note in comparison.notes]
-    last = difference.index if moment is None else moment.index
+    last = difference.index if begin is None else begin.index
     first = max(0, last - LAST_CALLS)
     lines.append("last calls")
     lines += [f"  {n:>6,}  {_call(comparison, n)}" for n in range(first, last + 1)]
@@ -169,7 +169,7 @@ def _outcome(outcome: Any) -> Any:
 
 
 def _difference_json(comparison: Comparison, difference: Difference) -> dict[str, Any]:
-    moment, past = comparison.moment, comparison.past
+    begin, past = comparison.first_difference, comparison.past
     found: dict[str, Any] = {
         "call": difference.index,
         "what": str(difference.call),
@@ -179,16 +179,16 @@ def _difference_json(comparison: Comparison, difference: Difference) -> dict[str
         "bytes": difference.count,
         "ends": {name: _outcome(outcome) for name, outcome in _answers(comparison, difference)},
     }
-    if moment is not None:
+    if begin is not None:
         found["begins"] = {
-            "call": moment.index,
-            "clock": moment.clock,
-            "address": moment.place.address,
-            "tile": list(moment.place.coordinates),
-            "symbol": comparison.loaded.name_of_word(moment.place.address) or None,
-            "before": moment.before,
-            "bhemu": moment.ours,
-            comparison.other: moment.theirs,
+            "call": begin.index,
+            "clock": begin.clock,
+            "address": begin.place.address,
+            "tile": list(begin.place.coordinates),
+            "symbol": comparison.loaded.name_of_word(begin.place.address) or None,
+            "before": begin.before,
+            "bhemu": begin.ours,
+            comparison.other: begin.theirs,
         }
     if past is not None:
         found["history"] = {"lines": past.lines, "cores": past.cores, "note": past.note}

@@ -22,8 +22,8 @@ def conformance(
         ),
     ] = None,
     label: Annotated[str | None, typer.Option(help="Run only the cases with this label.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Run at most so many cases of each file.")] = None,
-    show: Annotated[int, typer.Option(min=0, help="Describe at most so many differences of each file.")] = 3,
+    limit: Annotated[int | None, typer.Option(min=1, help="Run at most this many cases of each file.")] = None,
+    show: Annotated[int, typer.Option(min=0, help="Describe at most this many differences of each file.")] = 3,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print everything as JSON, every difference included.")
     ] = False,

@@ -114,7 +114,7 @@ class Shell(cmd.Cmd):
             try:
                 lines = Path(name).read_text().splitlines()
             except (OSError, UnicodeDecodeError) as error:
-                reason = getattr(error, "strerror", None) or "it is no text"
+                reason = getattr(error, "strerror", None) or "it is not text"
                 raise DebugError(f"{name} cannot be read: {reason}", remedy="name a file of commands") from None
         except BhemuError as error:
             self._refuse(error)
@@ -174,7 +174,7 @@ class Shell(cmd.Cmd):
         match = re.match(r"(x(?=/)|p(?:rint)?(?=/)|[A-Za-z]+|\?)(.*)", text)
         try:
             if match is None:
-                raise DebugError(f"{text!r} is no command", remedy="`help` lists the commands")
+                raise DebugError(f"{text!r} is not a command", remedy="`help` lists the commands")
             name, rest = match[1], match[2].strip()
             if name in ("help", "h", "?"):
                 self._print(self._help(rest))

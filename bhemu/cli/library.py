@@ -40,7 +40,7 @@ def library(
     from bhemu.capi.soc_descriptor import write_soc_descriptor
 
     if directory.exists() and not directory.is_dir():
-        refuse_usage(f"{shown_path(directory)} is no directory", "name a directory")
+        refuse_usage(f"{shown_path(directory)} is not a directory", "name a directory")
     if record is not None:
         from bhemu.compare.library import check_library
 

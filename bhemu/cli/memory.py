@@ -118,8 +118,8 @@ def _content(transfer: Transfer) -> Any:
     if transfer.file.suffix != ".npy":
         if transfer.format is not None:
             raise FormatError(
-                f"{transfer.option}: {transfer.file} is no .npy file, so its bytes go into memory as they are",
-                remedy="leave the format away, or make a .npy file",
+                f"{transfer.option}: {transfer.file} is not a .npy file, so its bytes go into memory as they are",
+                remedy="omit the format, or make a .npy file",
             )
         if not transfer.file.is_file():
             raise FormatError(f"{transfer.file}: no such file", remedy="name a .npy file or a file of bytes")
@@ -128,7 +128,7 @@ def _content(transfer: Transfer) -> Any:
     if transfer.shape is not None and transfer.shape != array.shape:
         raise FormatError(
             f"{transfer.option}: {transfer.file} has shape {' x '.join(map(str, array.shape))}",
-            remedy="leave the shape away, or reshape the array",
+            remedy="omit the shape, or reshape the array",
         )
     if transfer.format is None:
         values = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
@@ -199,7 +199,7 @@ def check_read(transfer: Transfer) -> int:
         return transfer.shape[0]
     if transfer.file.suffix != ".npy":
         raise FormatError(
-            f"{transfer.option}: tensors are saved as .npy files", remedy="name the file .npy, or leave the format away"
+            f"{transfer.option}: tensors are saved as .npy files", remedy="name the file .npy, or omit the format"
         )
     if transfer.format in PLAIN:
         _no_tile(transfer)

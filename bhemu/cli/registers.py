@@ -21,7 +21,7 @@ def regs(
         ),
     ] = None,
     value: Annotated[
-        str | None, typer.Argument(metavar="[VALUE]", help="Value of the register, to be taken apart.")
+        str | None, typer.Argument(metavar="[VALUE]", help="Value of the register, to be decoded into fields.")
     ] = None,
     thread: Annotated[
         bool, typer.Option("--thread", help="WORD is a ThreadConfig entry (SETC16), not a word of Config.")
@@ -54,7 +54,7 @@ def regs(
             masks = [*(f.mask for f in fields), *(b.in_place for row in registers for b in row.fields)]
             _check_value(bits, value, what, masks, 16 if space == "thread" else 32)
     elif value is not None:
-        refuse_usage(f"{what!r} is no word", "a VALUE is taken apart for the number of a word: bhemu regs 70 0x151")
+        refuse_usage(f"{what!r} is not a word", "a VALUE is decoded for the number of a word: bhemu regs 70 0x151")
     elif tile:
         registers = search_tile_registers(what or "")
     else:

@@ -96,7 +96,7 @@ def shown_path(path: Path) -> str:
 
 
 def output() -> Console:
-    """Console for results; tables are not squeezed when the output is no terminal."""
+    """Console for results; tables are not squeezed when the output is not a terminal."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -147,7 +147,7 @@ def number(text: str, what: str) -> int:
     try:
         return int(text, 0)
     except ValueError:
-        refuse_usage(f"{what} {text!r} is no number", "numbers are decimal, 0x.., 0b.. or 0o..")
+        refuse_usage(f"{what} {text!r} is not a number", "numbers are decimal, 0x.., 0b.. or 0o..")
 
 
 def assignments(texts: list[str] | None, option: str, example: str) -> dict[str, str]:

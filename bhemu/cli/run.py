@@ -15,7 +15,7 @@ def run(options: RunOptions) -> None:
     tiles and time, and gives the largest difference of each output from the program's float64 NumPy reference.
 
     `bhemu run kernel.elf`, or `bhemu run B=brisc.elf T0=unpack.elf T1=math.elf T2=pack.elf`, runs compiled programs on
-    the RISC-V cores of a tile until all have halted (ebreak) or stand in an endless loop.
+    the RISC-V cores of a tile until all have halted (ebreak) or spin in an endless loop.
     """
     programs = options.programs
     if options.firmware is not None or not programs or any(is_elf_argument(text) for text in programs):

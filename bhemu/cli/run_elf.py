@@ -108,7 +108,7 @@ def run_elf(options: RunOptions) -> None:
 
 
 def _programs(options: RunOptions) -> dict[str | None, str]:
-    """ELF files by core; None stands for the core that a single file without a name is for."""
+    """ELF files by core; None means the core that a single file without a name is for."""
     named = [text for text in options.programs if "=" in text and not Path(text).is_file()]
     plain = [text for text in options.programs if text not in named]
     if len(plain) > 1 or (plain and named):
@@ -116,7 +116,7 @@ def _programs(options: RunOptions) -> dict[str | None, str]:
             "several programs need the names of their cores", "for example B=brisc.elf T0=unpack.elf T1=math.elf"
         )
     if named and options.core is not None:
-        refuse_usage("--core is for one program without a name", "say CORE=FILE for each, and leave --core away")
+        refuse_usage("--core is for one program without a name", "say CORE=FILE for each, and omit --core")
     if plain:
         return {_core(options.core, "--core") if options.core is not None else None: plain[0]}
     result: dict[str | None, str] = {}
@@ -227,7 +227,7 @@ def _word_condition(machine: Machine, place: str, value: int) -> Any:
     address = number(place, "address") if place[:1].isdigit() else machine.address_of(place)
     if address % 4 or address >= L1_SIZE:
         raise MemoryError_(
-            f"--until-word: {address:#x} is no word of L1", remedy=f"use a multiple of 4 below {L1_SIZE:#x}"
+            f"--until-word: {address:#x} is not a word of L1", remedy=f"use a multiple of 4 below {L1_SIZE:#x}"
         )
     words = machine.tile.record.l1_u32
     return lambda: bool(words[address >> 2] == value)

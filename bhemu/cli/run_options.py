@@ -58,7 +58,7 @@ class RunOptions:
     ] = field(default_factory=list)
     seed: Annotated[int, typer.Option(min=0, help="Seed of generated inputs.", rich_help_panel=PROGRAM_PANEL)] = 0
     max_cycles: Annotated[
-        int | None, typer.Option(min=1, help="Give up after so many cycles.", rich_help_panel=PROGRAM_PANEL)
+        int | None, typer.Option(min=1, help="Stop after this many cycles.", rich_help_panel=PROGRAM_PANEL)
     ] = None
     allow_open: Annotated[
         bool, typer.Option("--allow-open", help="Use the recommended choice where no source settles the behaviour.")
@@ -121,12 +121,12 @@ class RunOptions:
         str | None,
         typer.Option(
             metavar="ADDR=VALUE",
-            help="End when a word of L1 has this value; it is looked at every 32 clocks, in long runs every 4,096.",
+            help="End when a word of L1 has this value; it is read every 32 clocks, in long runs every 4,096.",
             rich_help_panel=ELF_PANEL,
         ),
     ] = None
     max_clocks: Annotated[
-        int | None, typer.Option(min=1, help="Give up after so many clocks (10,000,000).", rich_help_panel=ELF_PANEL)
+        int | None, typer.Option(min=1, help="Stop after this many clocks (10,000,000).", rich_help_panel=ELF_PANEL)
     ] = None
     dump: Annotated[
         Path | None,

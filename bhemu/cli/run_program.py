@@ -102,7 +102,7 @@ def _failure_of(error: Exception, program: Path) -> Exception:
     lines = [frame.lineno for frame in frames if frame.filename == str(program.absolute())]
     if not lines:
         return error
-    failure = ProgramError(f"{type(error).__name__}: {error}", remedy="mend the program")
+    failure = ProgramError(f"{type(error).__name__}: {error}", remedy="fix the program")
     failure.file, failure.line = program, lines[-1]
     return failure
 

@@ -11,13 +11,13 @@ import typer
 from bhemu.cli.report import REFUSED, messages, output
 
 CLOCK = -1
-"""Stands for what is compiled beside the handlers: FIFO, expanders, the clock and the recorder's clock."""
+"""Entry for what is compiled beside the handlers: FIFO, expanders, the clock and the recorder's clock."""
 RECORDED = -3
-"""Stands for the schedule that records what cores do."""
+"""Entry for the schedule that records what cores do."""
 CHIP = -4
-"""Stands for the clock of a chip and what the C library calls."""
+"""Entry for the clock of a chip and what the C library calls."""
 SCHEDULE = -2
-"""Stands for what else the cores of a tile need; other negative numbers for places of the tile: -RUN_CORE."""
+"""Entry for what else the cores of a tile need; other negative numbers for places of the tile: -RUN_CORE."""
 
 
 def warm(
@@ -104,7 +104,7 @@ def _know_imports() -> None:
 
 
 def compile_one(opcode: int) -> int:
-    """Compile the handler of an opcode, or what a negative number stands for; 1 when the cache did not have it."""
+    """Compile the handler of an opcode, or what a negative number selects; 1 when the cache did not have it."""
     from bhemu.api.tile import Tile
     from bhemu.chip.clock.clocks import ensure_chip_entries
     from bhemu.machine.compiler import on_compile

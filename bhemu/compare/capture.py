@@ -104,7 +104,7 @@ class NotingCore(Core):
         super().wait_until(condition, what)
 
     def _semaphore_of(self, condition: Callable[[], bool], what: str) -> tuple[int, set[int]]:
-        """The semaphore that a condition looks at, and the values that it waits for."""
+        """The semaphore that a condition polls, and the values that it waits for."""
         semaphores = self.tile.record.semaphore
         found = []
         for index in range(len(semaphores)):
@@ -169,7 +169,7 @@ def capture(
 
 
 def _room(taken: list[tuple[int, int]], size: int, thread: int) -> int:
-    """The highest gap of L1 that takes so many bytes."""
+    """The highest free range of L1 of at least that many bytes."""
     end = L1_SIZE
     for first, last in sorted(taken, reverse=True):
         if (end - size) & -_ALIGNMENT >= last:
@@ -178,7 +178,7 @@ def _room(taken: list[tuple[int, int]], size: int, thread: int) -> int:
     at = (end - size) & -_ALIGNMENT
     if at < 0:
         raise CompareError(
-            f"the words of thread {thread} take {size:,} bytes, and L1 has no such gap beside the tensors",
+            f"the words of thread {thread} take {size:,} bytes, and L1 has no free range of that size",
             remedy="use smaller tensors",
         )
     return at

@@ -20,7 +20,7 @@ PAGE = 4096
 
 
 class HostMemory:
-    """Memory of the host as the chip sees it: what a trace says, what the chip has written, zeros elsewhere."""
+    """The host's memory for the chip: what a trace says, what the chip has written, zeros elsewhere."""
 
     def __init__(self) -> None:
         self._pages: dict[int, bytearray] = {}
@@ -139,7 +139,7 @@ def main() -> None:
         os._exit(2)
     _send(replies, GOOD)
     _serve(library, replies)
-    os._exit(0)  # the client has gone; destructors of the library have nothing to tell
+    os._exit(0)  # the client has ended; destructors of the library are not needed
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class ChipSide:
 
     Attributes:
         error: the refusal, once there is one.
-        time: clocks that have passed, also after the chip has gone.
+        time: clocks that have passed, also after the chip was discarded.
     """
 
     def __init__(self, *, allow_open: bool = False) -> None:

@@ -19,7 +19,7 @@ from bhemu.compare.calls import CLOCK, READ, WRITE, Call, Ended
 from bhemu.compare.chip_side import ChipSide
 from bhemu.compare.history import History, history
 from bhemu.compare.library import TIMEOUT, LibrarySide
-from bhemu.compare.locate import Moment, locate, locate_end
+from bhemu.compare.locate import FirstDifference, locate, locate_end
 from bhemu.compare.lockstep import OtherSide, Played, RecordedSide, play
 from bhemu.compare.places import Place, Windows
 from bhemu.compare.session import Session
@@ -52,7 +52,7 @@ class Comparison:
     Attributes:
         ours: bhemu's side, as the calls have left it.
         other: what the other side is called: `library` or `trace`.
-        moment: when memory begins to differ.
+        first_difference: when memory begins to differ.
         past: what the tile did before.
         notes: what else is to be said.
     """
@@ -62,7 +62,7 @@ class Comparison:
     other: str
     played: Played
     loaded: Loaded
-    moment: Moment | None = None
+    first_difference: FirstDifference | None = None
     past: History | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -147,7 +147,7 @@ def _play(
 
 
 def _check_compared(comparison: Comparison) -> None:
-    """A comparison of nothing is none."""
+    """A comparison that compared nothing is refused."""
     played = comparison.played
     if played.compared == 0 and played.difference is None and played.agreed_end is None:
         raise TraceError(
@@ -178,10 +178,10 @@ def _explain(comparison: Comparison, sides: Any, *, allow_open: bool) -> None:
             until = min(max(last, until) + 1, until + difference.call.a)
         tile = _tile_at_fault(comparison)
     elif comparison.other == "library":
-        comparison.moment = locate(calls, difference, sides)
-        if comparison.moment is not None:
-            until, word = comparison.moment.clock, comparison.moment.place.address
-            calls = calls[: comparison.moment.index + 1]
+        comparison.first_difference = locate(calls, difference, sides)
+        if comparison.first_difference is not None:
+            until, word = comparison.first_difference.clock, comparison.first_difference.place.address
+            calls = calls[: comparison.first_difference.index + 1]
         elif place is not None and place.is_memory:
             comparison.notes.append("made again with a look after each call, the calls do not differ there")
     if tile is not None:

@@ -12,7 +12,7 @@ from bhemu.loader.elf import load_elf
 from bhemu.machine.agents import CORE_NAMES, B
 
 HALT: str = "__bhemu_halt"
-"""Where a program of `bhemu cc` stands after main: at an ebreak."""
+"""Where a program of `bhemu cc` is after main: at an ebreak."""
 
 
 def load(programs: Mapping[str | None, str | Path]) -> list[Placement]:

@@ -1,4 +1,4 @@
-"""What a Tensix tile of a chip did just before a moment: the calls are made again, and the tile is recorded at the end.
+"""What a Tensix tile of a chip did just before a clock: the calls are made again, and the tile is recorded at the end.
 
 The last clocks are executed on a copy of the tile, which the recorder can follow; calls of the host that reach the tile
 meanwhile are made on the copy. Requests to other tiles end the record, and the text says so.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bhemu.recording.core_log import Executables
 
 CLOCKS: Final = 256
-"""How many clocks before the moment are executed again."""
+"""How many clocks before that clock are executed again."""
 LINES: Final = 8
 """How many instructions are shown of each core and each thread."""
 _PLACE: Final = slice(38, 80)
@@ -43,7 +43,7 @@ class History:
 
     Attributes:
         lines: of a text trace, the heading first; stores to the word asked for are marked.
-        cores: where each core stands, by name: `running at 0x00040`.
+        cores: where each core is, by name: `running at 0x00040`.
         note: why it ends early, if it does.
     """
 
@@ -62,7 +62,7 @@ def history(
     allow_open: bool = False,
     lines: int = LINES,
 ) -> History:
-    """Make calls again on a fresh chip and tell what a tile did last.
+    """Make calls again on a fresh chip and report what a tile did last.
 
     Args:
         calls: from `init` on.
@@ -110,7 +110,7 @@ def _without_places(lines: list[str]) -> list[str]:
 
 
 class _Copy:
-    """A copy of a tile as it stands on a chip."""
+    """A copy of the present state of a tile of a chip."""
 
     def __init__(self, ours: ChipSide, index: int, windows: Windows, executables: Executables | None) -> None:
         ours.chip.cores(index)  # brings it to the chip's time

@@ -53,14 +53,14 @@ _SHARED_OBJECT: Final = 3
 
 
 class LibraryError(BhemuError):
-    """A file that is no simulator library, or one that does not load here."""
+    """A file that is not a simulator library, or one that does not load here."""
 
 
 def check_library(path: Path) -> None:
     """Refuse what cannot be loaded, in words that say why; `dlopen` says little.
 
     Raises:
-        LibraryError: there is no such file, or it is no shared object of this machine.
+        LibraryError: there is no such file, or it is not a shared object of this machine.
     """
     remedy = "name the simulator's shared object, for example libttsim_bh.so"
     if not path.is_file():
@@ -72,9 +72,9 @@ def check_library(path: Path) -> None:
     except OSError as error:
         raise LibraryError(f"{path}: {error.strerror}", remedy="make it readable") from None
     if head[:4] != b"\x7fELF" or len(head) < 20:
-        raise LibraryError(f"{path} is no shared object", remedy=remedy)
+        raise LibraryError(f"{path} is not a shared object", remedy=remedy)
     if head[4] != 2 or head[5] != 1 or int.from_bytes(head[16:18], "little") != _SHARED_OBJECT:
-        raise LibraryError(f"{path} is no 64-bit little-endian shared object", remedy=remedy)
+        raise LibraryError(f"{path} is not a 64-bit little-endian shared object", remedy=remedy)
     machine = _ELF_MACHINES.get(int.from_bytes(head[18:20], "little"), f"machine {head[18]}")
     if machine != platform.machine():
         raise LibraryError(
@@ -113,7 +113,7 @@ class LibrarySide:
         self._requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._replies: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
         self._counted: deque[bool] = deque()
-        """For each request under way, whether it is a call that somebody asks the result of."""
+        """For each request under way, whether it is a call whose result is asked for."""
         self._ended: Ended | None = None
         threading.Thread(target=self._write, daemon=True).start()
         threading.Thread(target=self._read, args=(reading,), daemon=True).start()

@@ -1,7 +1,7 @@
-"""When memory begins to differ: the calls again on fresh sides, with a look at one word after each of them.
+"""When memory begins to differ: the calls again on fresh sides, with a read of one word after each of them.
 
-Both sides are deterministic, and looking at memory through a window changes nothing, so the first look that differs is
-the moment. Clocks of one call are divided until a single one is left.
+Both sides are deterministic, and reading memory through a window changes nothing, so the first read that differs is
+the first difference. Clocks of one call are divided until a single one is left.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from bhemu.compare.lockstep import Difference, OtherSide, play
 from bhemu.compare.places import Place, Windows, aim, entry_of, free_window
 
 PARTS: Final = 64
-"""In so many parts the clocks are divided each time."""
+"""Number of parts into which the clocks are divided each time."""
 Sides = Callable[[], tuple[ChipSide, OtherSide]]
 _WORD: Final = 4
 
 
 @dataclass(frozen=True)
-class Moment:
+class FirstDifference:
     """When a word begins to differ.
 
     Attributes:
@@ -41,8 +41,8 @@ class Moment:
     theirs: int
 
 
-def locate(calls: list[Call], difference: Difference, sides: Sides) -> Moment | None:
-    """Find the moment in which the word of a difference begins to differ.
+def locate(calls: list[Call], difference: Difference, sides: Sides) -> FirstDifference | None:
+    """Find the clock in which the word of a difference begins to differ.
 
     Args:
         calls: those up to the difference.
@@ -50,7 +50,7 @@ def locate(calls: list[Call], difference: Difference, sides: Sides) -> Moment | 
         sides: makes two fresh sides.
 
     Returns:
-        None when the difference is not in memory, or has gone when it is looked for.
+        None when the difference is not in memory, or does not appear again.
     """
     place = difference.place
     if place is None or not place.is_memory:
@@ -106,11 +106,11 @@ class _Search:
         self._calls: list[tuple[int, Call]] = kept
         self._aim, self._address = aim(free_window(calls), word.coordinates, word.address)
 
-    def find(self) -> Moment | None:
+    def find(self) -> FirstDifference | None:
         script: list[Call] = []
         origin: list[int] = []
         """For each call of the script, its place in `_calls`."""
-        looks = set()
+        reads = set()
         for at, (_, call) in enumerate(self._calls):
             script.append(call)
             origin.append(at)
@@ -120,8 +120,8 @@ class _Search:
             if extra:
                 script += extra
                 origin += [at] * len(extra)
-                looks.add(len(script) - 1)
-        found = self._look(script, looks)
+                reads.add(len(script) - 1)
+        found = self._first_differing(script, reads)
         if found is None:
             return None
         step, before, ours, theirs = found
@@ -129,36 +129,38 @@ class _Search:
         index, call = self._calls[at]
         first = sum(c.a for _, c in self._calls[:at] if c.name == CLOCK)
         if call.name != CLOCK or call.a <= 1:
-            return Moment(index, first + (call.a if call.name == CLOCK else 0), self._word, before, ours, theirs)
+            return FirstDifference(
+                index, first + (call.a if call.name == CLOCK else 0), self._word, before, ours, theirs
+            )
         return self._divide(at, first)
 
-    def _divide(self, at: int, first: int) -> Moment | None:
+    def _divide(self, at: int, first: int) -> FirstDifference | None:
         """Find the clock within the clocks of one call."""
         skipped, length = 0, self._calls[at][1].a
         prefix = [call for _, call in self._calls[:at]]
         while True:
             part = -(-length // PARTS)
-            script, looks = self._aimed(prefix), set()
+            script, reads = self._aimed(prefix), set()
             if skipped:
                 script.append(clock(skipped))
             script.append(read(self._address))
-            looks.add(len(script) - 1)
+            reads.add(len(script) - 1)
             begin = len(script)
             for passed in range(0, length, part):
                 script += [clock(min(part, length - passed)), read(self._address)]
-                looks.add(len(script) - 1)
-            found = self._look(script, looks)
+                reads.add(len(script) - 1)
+            found = self._first_differing(script, reads)
             if found is None or found[0] < begin:
                 return None
             step, before, ours, theirs = found
             number = (step - begin) // 2
             if part == 1:
-                moment = first + skipped + number + 1
-                return Moment(self._calls[at][0], moment, self._word, before, ours, theirs)
+                when = first + skipped + number + 1
+                return FirstDifference(self._calls[at][0], when, self._word, before, ours, theirs)
             skipped, length = skipped + number * part, min(part, length - number * part)
 
     def _aimed(self, prefix: list[Call]) -> list[Call]:
-        """The calls, with the window for looking set behind `init`."""
+        """The calls, with the window for reading the word set after `init`."""
         script: list[Call] = []
         for call in prefix:
             script.append(call)
@@ -166,8 +168,8 @@ class _Search:
                 script += self._aim
         return script
 
-    def _look(self, script: list[Call], looks: set[int]) -> tuple[int, int | None, int, int] | None:
-        """(number of the first call of `looks` that differs, the word before, the word on both sides)."""
+    def _first_differing(self, script: list[Call], reads: set[int]) -> tuple[int, int | None, int, int] | None:
+        """(number of the first call of `reads` that differs, the word before, the word on both sides)."""
         ours, theirs = self._sides()
         seen: list[bytes] = []
         try:
@@ -177,9 +179,9 @@ class _Search:
         finally:
             theirs.close()
         found = played.difference
-        if found is None or found.index not in looks or not isinstance(found.theirs, bytes):
+        if found is None or found.index not in reads or not isinstance(found.theirs, bytes):
             return None
-        earlier = [index for index in looks if index < found.index]
+        earlier = [index for index in reads if index < found.index]
         before = int.from_bytes(seen[max(earlier)], "little") if earlier else None
         values = (int.from_bytes(value, "little") for value in (found.ours, found.theirs) if isinstance(value, bytes))
         ours_value, theirs_value = values

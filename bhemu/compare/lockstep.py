@@ -175,7 +175,7 @@ def play(
     """Make calls on both sides until they end or differ.
 
     Args:
-        script: the calls; it may look at `ours`, which has made all calls that it has given.
+        script: the calls; it may read `ours`, which has made all calls that it has given.
         ours: bhemu.
         theirs: the other side.
         progress: called now and then with the clocks that have passed.

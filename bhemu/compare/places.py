@@ -41,7 +41,7 @@ class Place:
 
     @property
     def is_memory(self) -> bool:
-        """Looking at it changes nothing: L1 or DRAM."""
+        """Reading it has no side effects: L1 or DRAM."""
         if self.node.kind is Kind.TENSIX:
             return self.address < L1_SIZE
         return self.node.kind is Kind.DRAM and self.address < _DRAM_END
@@ -67,12 +67,12 @@ class Windows:
         self._words = [0] * (WINDOWS * ENTRY_BYTES // 4)
 
     def follow(self, call: Call) -> None:
-        """Look at a call: it may set an entry."""
+        """Follow a call: it may set an entry."""
         if call.name == WRITE and len(call.content) == 4 and WINDOW_CONFIG <= call.a < WINDOW_CONFIG_END:
             self._words[(call.a - WINDOW_CONFIG) // 4] = int.from_bytes(call.content, "little")
 
     def place(self, paddr: int) -> Place | None:
-        """Where a PCI address leads; None when it is no window, a multicast, or leads nowhere."""
+        """Resolves a PCI address; None when it is in no window, in a multicast one, or in one that leads nowhere."""
         found = window_at(paddr)
         if found is None:
             return None

@@ -27,11 +27,11 @@ TILE: Final = (1, 2)
 """The tile that programs run on unless another is named; clients' coordinates."""
 EVERY: Final = 1000
 GROWTH: Final = 8
-"""After a while memory is compared each time that 1/8 of the clocks so far have passed again."""
+"""In long runs memory is compared each time that another 1/8 of the elapsed clocks has passed."""
 MAX_CLOCKS: Final = 10_000_000
 EBREAK: Final = 0x0010_0073
 PARKED: Final = 0x0000_006F
-"""`j .`: what stands in place of the ebreak after main, which the official simulator refuses (E4)."""
+"""`j .`: what replaces the ebreak after main, which the official simulator refuses (E4)."""
 _MEMORY, _REGISTERS, _OTHERS = 1, 2, 3  # windows
 _REGISTER_BASE: Final = SOFT_RESET & ~0x1F_FFFF
 
@@ -60,8 +60,8 @@ class Session:
         others: more tiles in which that is compared, for programs that reach them over the NoC.
         every: clocks between two comparisons of memory; None: 1,000, in long runs 1/8 of the clocks so far.
         at_end: compare only when nothing moves any more.
-        max_clocks: the session ends after so many.
-        finished: why it has ended, once it has: `done`, `stuck` (nothing moves, and somebody waits), `limit`.
+        max_clocks: the session ends after this many.
+        finished: why it has ended, once it has: `done`, `stuck` (nothing can proceed, and an agent waits), `limit`.
     """
 
     pieces: list[tuple[int, bytes]]

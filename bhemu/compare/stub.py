@@ -90,7 +90,7 @@ class Stub:
         self.is_opaque = False
 
     def code(self, whole: set[int]) -> bytes:
-        """What was added; then wait until the thread is idle, and stand still.
+        """What was added; then wait until the thread is idle, and stop.
 
         Args:
             whole: words of configuration that are stored as a whole instead of being changed by RMWCIB.

@@ -58,7 +58,7 @@ def _line(call: Call) -> dict[str, Any]:
 
 
 class TraceWriter:
-    """Writes a trace; each line is whole as soon as it is there.
+    """Writes a trace; each line is written whole.
 
     Args:
         path: the file; a name that ends with .gz is compressed.
@@ -127,13 +127,13 @@ def _with(call: Call, **changes: Any) -> Call:
 def _check_header(path: Path, line: dict[str, Any]) -> None:
     if line.get("trace") != HEADER["trace"]:
         raise TraceError(
-            f"{path} is no call trace: its first line lacks {json.dumps(HEADER)}",
+            f"{path} is not a call trace: its first line lacks {json.dumps(HEADER)}",
             remedy="make one with `bhemu compare PROGRAM --record FILE`, or with a library of `bhemu library --record`",
         )
     if line.get("version") != VERSION:
         raise TraceError(
             f"{path} is a trace of version {line.get('version')!r}, and this bhemu reads version {VERSION}",
-            remedy="record it anew, or use the bhemu that made it",
+            remedy="record it again, or use the bhemu that made it",
         )
 
 
@@ -142,19 +142,19 @@ def _lines(path: Path, stream: IO[Any]) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         for number, text in enumerate(stream, 1):
             if previous:
-                raise TraceError(f"{path}:{number - 1}: {previous}", remedy="mend the line, or record the trace anew")
+                raise TraceError(f"{path}:{number - 1}: {previous}", remedy="fix the line, or record the trace again")
             if not text.strip():
                 continue
             try:
                 line = json.loads(text)
             except ValueError as error:
-                previous = f"no JSON: {error}"  # the last line of a process that has been killed may be cut off
+                previous = f"not JSON: {error}"  # the last line of a process that has been killed may be cut off
                 continue
             if not isinstance(line, dict):
                 raise TraceError(f"{path}:{number}: a line is a JSON object", remedy="see docs/compare.md")
             yield number, line
     except (UnicodeDecodeError, EOFError, OSError) as error:
-        raise TraceError(f"{path} cannot be read: {error}", remedy="record the trace anew") from None
+        raise TraceError(f"{path} cannot be read: {error}", remedy="record the trace again") from None
 
 
 def read_trace(path: Path) -> list[Call]:

@@ -134,12 +134,12 @@ def conformance(
     Args:
         paths: files or folders of .npz files; none means the public vectors that come with bhemu.
         label: run only the cases with this label.
-        limit: run at most so many cases of each file.
+        limit: run at most this many cases of each file.
         step: run every so-many-th case, for a sample that covers the whole file.
         progress: called with (family, cases done, cases in all).
 
     Raises:
-        FormatError: a path is no vector file.
+        FormatError: a path is not a vector file.
     """
     reports = []
     for path in _files(paths):

@@ -84,7 +84,7 @@ class VectorFile:
         path: the file.
 
     Raises:
-        FormatError: the file is no vector file, is truncated, or has another version.
+        FormatError: the file is not a vector file, is truncated, or has another version.
     """
 
     def __init__(self, path: str | Path) -> None:

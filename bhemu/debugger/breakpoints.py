@@ -1,7 +1,7 @@
 """Breakpoints on a core's program: what the user asked for, and the marks in the code cache that stop a core.
 
 The code cache belongs to the whole process, so marks are there only while a session lets its tile run (`CodeMarks`),
-and a core that shall not stop at a marked address is taken over it by the session.
+and a core that must not stop at a marked address is taken over it by the session.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Breakpoint:
         threads: Tensix threads, for `opcode`.
         condition: stops only when it returns True; None stops always.
         is_private: the condition reads nothing but the registers of the core that is about to stop.
-        ignore: how many times more it is passed over.
+        ignore: how many more times it is skipped.
         hits: how often it was reached with its condition true.
     """
 
@@ -71,7 +71,7 @@ class Breakpoint:
         else:
             who = "" if len(self.threads) == 3 else ", thread " + " ".join(str(t) for t in sorted(self.threads))
         condition = f", if {self.condition_text}" if self.condition_text else ""
-        ignored = f", passed over {self.ignore} times more" if self.ignore else ""
+        ignored = f", skipped {self.ignore} more times" if self.ignore else ""
         times = "once" if self.hits == 1 else f"{self.hits} times"
         return f"{self.number}: {self.text}{who}{condition}{once}{state}{ignored}; reached {times}"
 
@@ -134,7 +134,7 @@ class CodeMarks:
 
 
 def number_of(mnemonic: str) -> int:
-    """The number by which compiled code knows a RISC-V mnemonic or `.ttinsn`."""
+    """The number of a RISC-V mnemonic in compiled code or `.ttinsn`."""
     return TTINSN if mnemonic == ".ttinsn" else NUMBER[mnemonic]
 
 

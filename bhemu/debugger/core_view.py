@@ -1,4 +1,4 @@
-"""Reading and writing memory as a core sees it, without a trace in the tile."""
+"""Reading and writing memory in the address space of a core, without side effects in the tile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ADDRESS_SPACE: Final = 1 << 32
 
 
 def is_local(core: int, address: int, size: int) -> bool:
-    """True for bytes of a core's local RAM, by the address at which it sees them."""
+    """True for bytes of a core's local RAM, by their address in its address space."""
     return address >= LOCAL_RAM_BASE and address + size <= LOCAL_RAM_BASE + LOCAL_RAM_SIZE[core]
 
 
@@ -30,7 +30,7 @@ def _check_core(core: int) -> None:
 
 
 def _check_register(core: int, address: int) -> None:
-    """Refuse what a load would take away, or what it would wait for."""
+    """Refuse a load that would pop a value, or that would wait."""
     takes = core != NC and (address in _MAILBOXES or (address in _SYNC and (core == B or address not in _SEMAPHORES)))
     if takes:
         raise DebugError(
@@ -45,7 +45,7 @@ def read(tile: Tile, core: int, address: int, size: int) -> bytes:
     Nothing changes in the tile: loads of registers are made on the tile as it will be put back.
 
     Raises:
-        DebugError: nothing can be read there, or a load would take something away.
+        DebugError: nothing can be read there, or a load would pop a value.
     """
     _check_core(core)
     if size <= 0:

@@ -44,7 +44,7 @@ def evaluate(text: str, scope: Scope) -> int:
     """The value of an expression.
 
     Raises:
-        DebugError: it is no expression, or divides by zero.
+        DebugError: it is not an expression, or divides by zero.
         BhemuError: a name or an address means nothing.
     """
     return _Parser(text, scope).whole()
@@ -69,7 +69,7 @@ class _Parser:
 
     def _wrong(self, where: str) -> DebugError:
         return DebugError(
-            f"{self._text.strip()!r} is no expression: {where}",
+            f"{self._text.strip()!r} is not an expression: {where}",
             remedy="use numbers, $registers, symbols, *address, &symbol and the operators of C",
         )
 
@@ -98,7 +98,7 @@ class _Parser:
 
     def _apply(self, operator: str, a: int, b: int) -> int:
         if operator in ("/", "%") and b == 0:
-            raise DebugError(f"{self._text.strip()!r} divides by zero", remedy="look at the divisor")
+            raise DebugError(f"{self._text.strip()!r} divides by zero", remedy="check the divisor")
         if operator in ("<<", ">>") and not 0 <= b <= LARGEST_SHIFT:
             raise self._wrong(f"a shift by {b}")
         return int(_OPERATORS[operator](a, b))
@@ -131,14 +131,14 @@ class _Parser:
             self._at += 1
             return value
         if self._at == len(self._tokens):
-            raise self._wrong("something is missing at its end")
+            raise self._wrong("it ends too early")
         kind, text = self._tokens[self._at]
         self._at += 1
         if kind == "number":
             try:
                 return int(text, 0)
             except ValueError:
-                raise self._wrong(f"{text!r} is no number") from None
+                raise self._wrong(f"{text!r} is not a number") from None
         if kind == "register":
             return self._scope.register(text[1:])
         if kind == "name":

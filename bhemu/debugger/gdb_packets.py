@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 LARGEST: Final = 0x8000
-"""Bytes of a packet, told to GDB as PacketSize."""
+"""Bytes of a packet, reported to GDB as PacketSize."""
 INTERRUPT: Final = b"\x03"
 ACKNOWLEDGE: Final = b"+"
 REFUSE: Final = b"-"
@@ -21,7 +21,7 @@ def checksum(content: bytes) -> bytes:
 
 
 def escape(content: bytes) -> bytes:
-    """Binary content as it may stand in a packet."""
+    """Binary content, escaped for a packet."""
     if not _ESCAPED.intersection(content):
         return content
     out = bytearray()
@@ -55,7 +55,7 @@ def frame(content: bytes) -> bytes:
 
 @dataclass
 class PacketReader:
-    """Takes a stream of bytes apart; whatever comes, it neither fails nor grows without end.
+    """Splits a stream of bytes into packets; on any input it neither fails nor grows without limit.
 
     Attributes:
         acknowledges: packets are answered with + or - (until QStartNoAckMode).
@@ -91,7 +91,7 @@ class PacketReader:
             packet, digits = bytes(self._buffer[1:end]), bytes(self._buffer[end + 1 : end + 3])
             del self._buffer[: end + 3]
             restart = packet.rfind(b"$")
-            if restart >= 0:  # the begin of an earlier packet, whose end was lost
+            if restart >= 0:  # the beginning of an earlier packet, whose end was lost
                 packet = packet[restart + 1 :]
             if self.acknowledges and digits.lower() != checksum(packet):
                 replies += REFUSE

@@ -28,7 +28,9 @@ def parse_address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     host = host.strip("[]") or "127.0.0.1"
     if not port.isdigit() or not int(port) <= 0xFFFF:
-        raise DebugError(f"{text!r} is no port", remedy="give --gdb :3333 or --gdb HOST:PORT, with a port up to 65535")
+        raise DebugError(
+            f"{text!r} is not a port", remedy="give --gdb :3333 or --gdb HOST:PORT, with a port up to 65535"
+        )
     return host, int(port)
 
 
@@ -38,7 +40,7 @@ class GdbServer:
     Args:
         session: what is debugged.
         address: host and port; port 0 takes a free one.
-        cores: numbers of the cores that GDB shall see; all by default.
+        cores: numbers of the cores that GDB is to see; all by default.
 
     Attributes:
         port: the port that was taken.
@@ -59,8 +61,8 @@ class GdbServer:
         except OSError as error:
             self._listener.close()
             raise DebugError(
-                f"{address[0]}:{address[1]} cannot be listened at: {error.strerror or error}",
-                remedy="choose another port, or end what uses this one",
+                f"cannot listen on {address[0]}:{address[1]}: {error.strerror or error}",
+                remedy="choose another port, or stop the process that uses this one",
             ) from None
         self.port = int(self._listener.getsockname()[1])
 
@@ -68,7 +70,7 @@ class GdbServer:
         """Serve GDB until it kills the program, or detaches (with `forever`: until it kills it).
 
         Args:
-            forever: wait for the next connection when GDB has detached or is gone.
+            forever: wait for the next connection when GDB has detached or ended.
         """
         while True:
             connection, _ = self._listener.accept()
@@ -111,7 +113,7 @@ class _Connection:
                     self._send(reply)
                 if packet == b"QStartNoAckMode":
                     self._reader.acknowledges = False
-        except OSError:  # GDB is gone
+        except OSError:  # GDB has ended
             pass
         finally:
             self._session.poll = previous
@@ -129,7 +131,7 @@ class _Connection:
         self._pending += packets
 
     def _interrupted(self) -> bool:
-        """While the tile runs: has Ctrl-C been pressed in GDB, or is GDB gone?"""
+        """While the tile runs: has Ctrl-C been pressed in GDB, or has GDB ended?"""
         if select.select([self._socket], [], [], 0)[0]:
             try:
                 self._receive()

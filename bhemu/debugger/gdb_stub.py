@@ -61,7 +61,7 @@ class Stub:
         self.killed = False
 
     def close(self) -> None:
-        """Take GDB's breakpoints away."""
+        """Remove GDB's breakpoints."""
         for item in self._points.values():
             if item in self._session.points():
                 self._session.delete(item.number)
@@ -281,7 +281,7 @@ class Stub:
         return self._last
 
     def _is_own(self, stop: Stop) -> bool:
-        """The breakpoint is none of GDB's, or the core stands somewhat before it: GDB would be silent."""
+        """The breakpoint is not one of GDB's, or the core is somewhat before it: GDB would be silent."""
         item = stop.breakpoint
         return item is not None and (item not in self._points.values() or item.address != stop.pc)
 
@@ -388,7 +388,7 @@ class Stub:
         return OK
 
     def _resume(self, line: str) -> str:
-        """`monitor resume [CORE]`: GDB has no word for a thread that has halted by itself and shall go on."""
+        """`monitor resume [CORE]`: GDB has no word for a thread that has halted by itself and is to go on."""
         core = self._session.number_of_core(line.split()[1] if len(line.split()) > 1 else self._core)
         self._session.runner.resume(core)
         return self._doing(core)

@@ -1,4 +1,4 @@
-"""What GDB is told of the cores: target.xml with registers, the list of threads, the map of memory."""
+"""The description of the cores for GDB: target.xml with registers, the list of threads, the map of memory."""
 
 from __future__ import annotations
 

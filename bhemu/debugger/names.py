@@ -1,4 +1,4 @@
-"""What names mean in a session: cores, symbols, source lines, expressions; and memory as a core sees it."""
+"""What names mean in a session: cores, symbols, source lines, expressions; and memory as a core addresses it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Names:
         return None
 
     def where(self, core: str | int | None = None) -> str:
-        """Where a core stands."""
+        """Where a core is."""
         number = self.number_of_core(core)
         return self.describe(number, self.runner.state(number).pc)
 
@@ -113,7 +113,7 @@ class Names:
         return None
 
     def line(self, core: int) -> SourceLine | None:
-        """The source line at which a core stands."""
+        """The source line of a core's pc."""
         pc = self.runner.state(core).pc
         executable = self.executable_at(core, pc)
         return None if executable is None else executable.line_at(pc)
@@ -150,7 +150,7 @@ class Names:
             line_now = self.line(self.core)
             if line_now is None:
                 raise DebugError(
-                    f"core {CORE_NAMES[self.core]} stands at no source line, so line {where} of which file?",
+                    f"core {CORE_NAMES[self.core]} is at no source line, so line {where} of which file?",
                     remedy=f"say file.c:{where}, or *{where} for an address",
                 )
             return self._address_of_line(line_now.file, int(where))
@@ -159,7 +159,7 @@ class Names:
         else:
             address = self.address_of(where)
         if address % 4 or not 0 <= address < L1_SIZE:
-            raise DebugError(f"{address:#x} is no instruction in L1", remedy="use a multiple of 4 below 0x180000")
+            raise DebugError(f"{address:#x} is not an instruction in L1", remedy="use a multiple of 4 below 0x180000")
         return address
 
     def source_file(self, name: str) -> str | None:
@@ -178,7 +178,7 @@ class Names:
                 return addresses[0]
         raise DebugError(
             f"no program has code for line {line} of {file}",
-            remedy="compile with -g, and choose a line with a statement; `info line` shows where a core stands",
+            remedy="compile with -g, and choose a line with a statement; `info line` shows where a core is",
         )
 
     # --- memory and stack -------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ class Points(Names):
         """A breakpoint or watchpoint.
 
         Raises:
-            DebugError: there is none of this number.
+            DebugError: there is no point of this number.
         """
         for item in self.points():
             if item.number == number:
@@ -153,7 +153,7 @@ class Points(Names):
             address: of the first byte.
             size: bytes.
             core: whose local RAM; by default the chosen one's.
-            kind: `write` (the contents change, whoever does it), `read` (a core loads) or `access` (loads or stores).
+            kind: `write` (the contents change, by any agent), `read` (a core loads) or `access` (loads or stores).
             text: what the user calls it.
 
         Raises:
@@ -165,7 +165,7 @@ class Points(Names):
         if address < 0 or address + size > L1_SIZE:
             if not core_view.is_local(number, address, size):
                 raise DebugError(
-                    f"{address:#x} is no memory of core {CORE_NAMES[number]} that can be watched",
+                    f"{address:#x} is not memory of core {CORE_NAMES[number]} that can be watched",
                     remedy="watch L1, local RAM, or by name: `watch semaphore 1`, `watch config NAME`, `watch dst`",
                 )
             owner: int | None = number

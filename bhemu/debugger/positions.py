@@ -1,4 +1,4 @@
-"""Where every agent of a tile stands, also inside of a clock; cores are read without waking them."""
+"""Where every agent of a tile is, also inside of a clock; cores are read without waking them."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class CoreState:
     retired: int
 
 
-class Standing:
-    """A tile that may stand still inside of a clock; the base of a runner."""
+class StoppedTile:
+    """A tile that may be stopped inside of a clock; the base of a runner."""
 
     def __init__(self, tile: Tile) -> None:
         self.tile = tile
         self.record: Any = tile.record
         self._inside: tuple[int, int] | None = self._inside_of_a_clock()
-        """(round, agent whose turn it is) where the tile stands inside of a clock; None between two clocks."""
+        """(round, agent whose turn it is) where the tile is stopped inside of a clock; None between two clocks."""
         self._reported: dict[int, int] = {}
-        """Cores that stand at a breakpoint which was reported, and its address."""
+        """Cores stopped at a breakpoint which was reported, and its address."""
 
     def _inside_of_a_clock(self) -> tuple[int, int] | None:
-        """Where the tile stands if somebody else has let it run to a breakpoint or a refusal."""
+        """Where the tile is stopped if another caller has let it run to a breakpoint or a refusal."""
         record = self.record
         goal = int(record.round_goal)
         late = [
@@ -55,18 +55,18 @@ class Standing:
             late.append((int(record.tensix_round), CORES))
         if not late:
             return None
-        # The rest of that run is given up; whoever has run ahead waits until the others have come so far.
+        # The rest of that run is given up; an agent that has run ahead waits until the others have caught up.
         record.round_goal = min(late)[0] + 1
         return min(late)
 
     # --- what is where ----------------------------------------------------------------------------------------------
 
-    def moment(self, core: int) -> int:
+    def next_round(self, core: int) -> int:
         """The round in which a core has its next turn."""
         if self._inside is None:
             return int(self.record.round_goal)
-        moment, agent = self._inside
-        return moment + (1 if core < agent else 0)
+        current, agent = self._inside
+        return current + (1 if core < agent else 0)
 
     @property
     def clock(self) -> int:
@@ -80,7 +80,7 @@ class Standing:
         """pc, registers and retired instructions of a core; a polling core goes on sleeping."""
         record = self.record
         if record.core_state[core] == ASLEEP:
-            passed = max(0, self.moment(core) - int(record.poll_since[core]))
+            passed = max(0, self.next_round(core) - int(record.poll_since[core]))
             step = passed % int(record.poll_length[core])
             return CoreState(
                 int(record.poll_pc[core, step]),
@@ -90,7 +90,7 @@ class Standing:
         return CoreState(int(record.core_pc[core]), record.core_x[core, :32].copy(), int(record.core_retired[core]))
 
     def wake(self, core: int) -> None:
-        """Put a polling core where it stands now, running; its program does not notice."""
+        """Let a polling core run from its present state; its program does not notice."""
         record = self.record
         if record.core_state[core] != ASLEEP:
             return
@@ -98,7 +98,7 @@ class Standing:
         record.core_pc[core] = now.pc
         record.core_x[core, :32] = now.x
         record.core_retired[core] = now.retired
-        record.core_round[core] = max(self.moment(core), int(record.poll_since[core]))
+        record.core_round[core] = max(self.next_round(core), int(record.poll_since[core]))
         record.core_loops[core] = 0
         record.core_state[core] = RUNNING
         record.sleepers = int((record.core_state == ASLEEP).sum())
@@ -119,15 +119,15 @@ class Standing:
             self.record.core_x[core, register] = value
 
     def _give_up_waiting(self, core: int) -> None:
-        """A core whose registers were changed tries its instruction anew, and a recorded loop is no longer the same."""
+        """A core whose registers were changed retries its instruction; a recorded loop is no longer valid."""
         record = self.record
         record.poll_steps[core] = NOT_RECORDING
         if record.core_state[core] == BLOCKED:
             record.core_state[core] = RUNNING
-            record.core_round[core] = max(int(record.core_round[core]), self.moment(core))
+            record.core_round[core] = max(int(record.core_round[core]), self.next_round(core))
 
     def resume(self, core: int) -> None:
         """Let a halted core go on with the instruction at its pc."""
         if self.record.core_state[core] == HALTED:
             self.tile.cores[core].resume()
-            self.record.core_round[core] = self.moment(core)
+            self.record.core_round[core] = self.next_round(core)

@@ -1,4 +1,4 @@
-"""What can be looked at by name: `info dst 0 16` of the command line, `monitor dst 0 16` of GDB."""
+"""Reports of state by name: `info dst 0 16` of the command line, `monitor dst 0 16` of GDB."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Words = list[str]
 
 @dataclass(frozen=True)
 class Report:
-    """Something to look at.
+    """A command that shows a part of the state.
 
     Attributes:
         text: makes it, of a session and the words behind the name.
@@ -74,7 +74,7 @@ def _tile(session: DebugSession, words: Words) -> str:
     address, data_format = number(session, words[0]), DataFormat.parse(words[1])
     rows, _, columns = (words[2] if len(words) > 2 else "32x32").partition("x")
     if not (rows.isdigit() and columns.isdigit()):
-        raise DebugError(f"{words[2]!r} is no tile shape", remedy="use 32x32, 16x32, 32x16 or 16x16")
+        raise DebugError(f"{words[2]!r} is not a tile shape", remedy="use 32x32, 16x32, 32x16 or 16x16")
     shape = (int(rows), int(columns))
     size = data_format.tile_bytes(shape)
     return show_tile(session.read_memory(address, size), data_format, shape)
@@ -137,7 +137,7 @@ def report(session: DebugSession, line: str) -> str:
     found = REPORTS.get(words[0])
     if found is None:
         close = get_close_matches(words[0], REPORTS, n=2) or sorted(REPORTS)
-        raise DebugError(f"there is no {words[0]!r} to look at", remedy=f"try {', '.join(close)}")
+        raise DebugError(f"there is no report {words[0]!r}", remedy=f"try {', '.join(close)}")
     if len(words) - 1 > found.words:
-        raise DebugError(f"too much behind {words[0]!r}", remedy=f"say: {found.usage}")
+        raise DebugError(f"too many arguments after {words[0]!r}", remedy=f"say: {found.usage}")
     return found.text(session, words[1:])

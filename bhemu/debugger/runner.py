@@ -18,7 +18,7 @@ from bhemu.api.blocked import can_move
 from bhemu.api.semihosting import Semihosting
 from bhemu.api.tile import Tile
 from bhemu.debugger.breakpoints import Breakpoint, CodeMarks, is_pushed_with, number_of
-from bhemu.debugger.positions import NOT_RECORDING, Standing
+from bhemu.debugger.positions import NOT_RECORDING, StoppedTile
 from bhemu.debugger.watchpoints import Watch
 from bhemu.errors import BhemuError
 from bhemu.isa.assembler import disassemble
@@ -42,15 +42,15 @@ BEFORE_ALL: Final = -1
 
 @dataclass
 class Stop:
-    """Why the tile stands still.
+    """Why the tile is stopped.
 
     Attributes:
-        reason: `breakpoint`, `watch`, `step`, `halt`, `exit` (semihosting), `fault`, `limit`, `idle` (nobody can
-            move by itself) or `interrupted`.
+        reason: `breakpoint`, `watch`, `step`, `halt`, `exit` (semihosting), `fault`, `limit`, `idle` (no core or
+            thread can proceed) or `interrupted`.
         text: for the user.
         clock: clocks of the tile that have passed completely.
         core: number of the core that it concerns, or None.
-        pc: where that core stands.
+        pc: of that core.
         breakpoint: that was reached.
         watch: that has changed.
         error: the refusal, for `fault`.
@@ -66,7 +66,7 @@ class Stop:
     error: BhemuError | None = None
 
 
-class Runner(Standing):
+class Runner(StoppedTile):
     """Moves a tile exactly, and stops it where breakpoints and watches say."""
 
     def __init__(self, tile: Tile) -> None:
@@ -98,8 +98,8 @@ class Runner(Standing):
             clocks: at most; None for no limit.
             goal: asked after each piece; what it once says must not become untrue later, and it must be cheap.
             internal: breakpoints for this run only.
-            skip: a core that executes the instruction at which it stands even where a breakpoint is.
-            stop_when_idle: stop as soon as nobody can move by itself.
+            skip: a core that executes the instruction at its pc even where a breakpoint is.
+            stop_when_idle: stop as soon as no core or thread can proceed.
             poll: asked between pieces; True interrupts the run.
         """
         record = self.record
@@ -169,13 +169,13 @@ class Runner(Standing):
                     level, quiet = level - 1, 0
             if not happened and self._inside is None:
                 if stop_when_idle and not can_move(self.record):
-                    return self._stop("idle", "nobody can move any more without somebody outside of the tile")
+                    return self._stop("idle", "no core or thread can proceed without a write from outside of the tile")
                 quiet += 1
                 if quiet >= GROW_AFTER and not watching:
                     level, quiet = min(level + 1, len(PIECES) - 1), 0
 
     def _clocks(self, clocks: int) -> bool:
-        """Let whole clocks pass; True when something has happened that has to be looked at round by round."""
+        """Let whole clocks pass; True when something has happened that has to be examined round by round."""
         try:
             stopped = self.tile.cores.advance(clocks)
             while stopped is not None:
@@ -210,7 +210,7 @@ class Runner(Standing):
         return self._changed(watching) or self._halted_now() or self._at_tensix_breakpoint() or self._reaches_goal()
 
     def _serve(self) -> None:
-        """Answer an `ecall`; the core goes on in the next clock."""
+        """Answer an `ecall`; the core resumes in the next clock."""
         if self.semihosting is not None and self.semihosting.serve(self.record):
             self.tile.cores[B].resume()
 
@@ -225,7 +225,7 @@ class Runner(Standing):
         return Stop(reason, text, self.clock, core, None if core is None else self.state(core).pc)
 
     def _reached(self, core: int) -> list[Breakpoint]:
-        """The breakpoints for a core that stands at a marked place, whatever their conditions say."""
+        """The breakpoints for a core that is at a marked place, whatever their conditions say."""
         pc = int(self.record.core_pc[core])
         word = int(self.record.l1_u32[pc >> 2]) if pc < L1_SIZE else 0
         row = find(word)

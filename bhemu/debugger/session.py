@@ -1,4 +1,4 @@
-"""A debugging session: run, stop, step and look at a tile with programs on its cores, from Python.
+"""A debugging session: run, stop, step and inspect a tile with programs on its cores, from Python.
 
 Example:
     machine = bhemu.Machine()
@@ -56,11 +56,11 @@ class DebugSession(Points):
     # --- running ----------------------------------------------------------------------------------------------------
 
     def continue_(self, clocks: int | None = None) -> Stop:
-        """Run to a breakpoint, a watchpoint, a halt or a refusal, until nobody can move, or for `clocks`."""
+        """Run to a breakpoint, a watchpoint, a halt or a refusal, until nothing can proceed, or for `clocks`."""
         return self.runner.run(clocks, skip=self._running(self.core), poll=self.poll)
 
     def until(self, clocks: int) -> Stop:
-        """Let clocks of the tile pass, whether or not anybody moves; breakpoints, halts and refusals stop it earlier.
+        """Let clocks of the tile pass, idle or not; breakpoints, halts and refusals stop it earlier.
 
         Raises:
             DebugError: `clocks` is less than 1.
@@ -105,10 +105,10 @@ class DebugSession(Points):
         return self._run_to(number, now.pc + 4, int(now.x[SP]), clocks)
 
     def finish(self, core: str | int | None = None, *, clocks: int | None = None) -> Stop:
-        """Run until the function in which a core stands has returned.
+        """Run until the function in which a core is has returned.
 
         Raises:
-            DebugError: it cannot be told to where it returns.
+            DebugError: its return address cannot be determined.
         """
         number = self.number_of_core(core)
         self._check_can_step(number)
@@ -116,7 +116,7 @@ class DebugSession(Points):
         if len(frames) < 2 or frames[0].cfa is None:
             raise DebugError(
                 f"core {CORE_NAMES[number]} is in its outermost function, or its stack cannot be followed",
-                remedy="set a breakpoint where it goes on: `break *ADDRESS`",
+                remedy="set a breakpoint where it continues: `break *ADDRESS`",
             )
         return self._run_to(number, frames[1].pc, frames[0].cfa, clocks)
 
@@ -191,7 +191,7 @@ class DebugSession(Points):
 
     def _say_who_waits(self, stop: Stop, core: int) -> Stop:
         if stop.reason in ("limit", "idle"):
-            stop.text = f"core {CORE_NAMES[core]} has not come further ({stop.text}):\n{self.machine.explain()}"
+            stop.text = f"core {CORE_NAMES[core]} has made no progress ({stop.text}):\n{self.machine.explain()}"
         return stop
 
     # --- stack ------------------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def threads(session: DebugSession) -> str:
 
 
 def disassembly(session: DebugSession, core: int, start: int, count: int) -> str:
-    """Instructions with symbols and source lines; `=>` marks where the core stands.
+    """Instructions with symbols and source lines; `=>` marks where the core is.
 
     Args:
         start: byte address of the first.
@@ -91,7 +91,7 @@ def disassembly(session: DebugSession, core: int, start: int, count: int) -> str
 
 
 def around(session: DebugSession, core: int) -> str:
-    """Where a core stands: place, source line and the instruction to be executed."""
+    """Where a core is: place, source line and the instruction to be executed."""
     pc = session.runner.state(core).pc
     line = session.line(core)
     word = int(session.record.l1_u32[pc >> 2]) if pc < L1_SIZE else None
@@ -105,7 +105,7 @@ _sources: dict[str, list[str] | None] = {}
 
 
 def source_text(file: str, line: int) -> str | None:
-    """A line of a source file, or None where it cannot be read; a path that moved is looked for by its name."""
+    """A line of a source file, or None where it cannot be read; a path that moved is searched by its name."""
     if file not in _sources:
         _sources[file] = None
         for path in (Path(file), Path(Path(file).name)):
@@ -119,12 +119,12 @@ def source_text(file: str, line: int) -> str | None:
 
 
 def listing(session: DebugSession, core: int, file: str | None = None, line: int | None = None) -> str:
-    """Ten source lines around a line, by default around where the core stands."""
+    """Ten source lines around a line, by default around the core's pc."""
     now = session.line(core)
     if file is None or line is None:
         if now is None:
             raise DebugError(
-                f"core {CORE_NAMES[core]} stands at {session.where(core)}, which has no source line",
+                f"core {CORE_NAMES[core]} is at {session.where(core)}, which has no source line",
                 remedy="compile with -g; `disassemble` shows the instructions",
             )
         file, line = now.file, now.line

@@ -64,7 +64,7 @@ def tensix(session: DebugSession) -> str:
 
 
 def _behind(record: Any, thread: int) -> list[str]:
-    """What is on the way to the gate."""
+    """Words in flight to the gate."""
     parts = []
     if record.replay_play_left[thread]:
         at = int(record.replay_play_at[thread])

@@ -1,4 +1,4 @@
-"""Who called whom: frames of a core's stack, from DWARF call frame information, or a guess from the code."""
+"""Backtrace: frames of a core's stack, from DWARF call frame information, or a guess from the code."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Unwinder:
         return self._unwound(frame, is_innermost, load)[1]
 
     def cfa(self, frame: Frame, is_innermost: bool, load: LoadWord) -> int | None:
-        """The stack pointer before the frame's function was entered, or None where it cannot be told."""
+        """The stack pointer before the frame's function was entered, or None where it is unknown."""
         return self._unwound(frame, is_innermost, load)[0]
 
     def _unwound(self, frame: Frame, is_innermost: bool, load: LoadWord) -> tuple[int | None, Frame | None]:
@@ -171,7 +171,7 @@ def backtrace(
     """The frames of a core, innermost first.
 
     Args:
-        pc: where it stands.
+        pc: where it is.
         registers: x0 to x31.
         holding: the unwinder of the program with code at an address, or None.
         load: reads the core's memory.

@@ -1,4 +1,4 @@
-"""Watchpoints: what a session looks at after every round, and how it says what has changed.
+"""Watchpoints: what a session checks after every round, and how it says what has changed.
 
 A watch that compares values sees every change that lasts to the end of a round; in a round each core executes one
 instruction at most (a T core: up to four adjacent `.ttinsn`) and each thread of the coprocessor one.
@@ -77,7 +77,7 @@ class AccessWatch(Watch):
 
     Args:
         record: the tile.
-        pc_of: the address at which a core stands.
+        pc_of: the address at which a core is.
         owner: the core whose local RAM is meant, or None for all cores.
     """
 

@@ -1,4 +1,4 @@
-"""One tile from L1 taken apart: faces with exponents, raw datums and values, and a text view of them."""
+"""One tile from L1, decoded: faces with exponents, raw datums and values, and a text view of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Face:
 
 @dataclass(frozen=True)
 class TileView:
-    """A tile taken apart: its format, its shape in rows and columns, and its faces in storage order."""
+    """A tile decoded: its format, its shape in rows and columns, and its faces in storage order."""
 
     data_format: DataFormat
     tile_shape: TileShape

@@ -132,7 +132,7 @@ def place(executable: Executable, core: int) -> Placement:
 
     Args:
         executable: from `load_elf`.
-        core: number of the core that shall run it.
+        core: number of the core that is to run it.
 
     Raises:
         MemoryError_: a segment lies, or reaches, outside of memory; or the entry lies in nothing that is loaded.
@@ -154,9 +154,9 @@ def _pieces_of(executable: Executable, number: int, segment: Segment, core: int)
     in_l1 = _in_l1(address, size)
     if not in_l1 and not (address >= LOCAL_RAM and address + size <= LOCAL_RAM + LOCAL_RAM_SIZE[core]):
         raise MemoryError_(
-            f"{executable.path}: segment {number} at {address:#010x}, {size:#x} bytes long, lies in no memory: "
-            f"{memories(core)}",
-            remedy="mend the linker script; `bhemu cc` has one that fits",
+            f"{executable.path}: segment {number} at {address:#010x}, {size:#x} bytes long, is "
+            f"outside of every memory: {memories(core)}",
+            remedy="fix the linker script; `bhemu cc` has one that fits",
         )
     image = segment.load_address
     if content and image != address and _in_l1(image, len(content)):
@@ -178,7 +178,7 @@ def _check_entry(placement: Placement) -> None:
     loaded = (piece for piece in placement.pieces if piece.content and not piece.is_local)
     if not any(piece.address <= entry < piece.address + len(piece.content) for piece in loaded):
         raise MemoryError_(
-            f"{executable.path}: the entry {entry:#x} lies in nothing that is loaded into L1, where the cores fetch "
+            f"{executable.path}: the entry {entry:#x} is not in code that is loaded into L1, where the cores fetch "
             "instructions [tile T21]",
             remedy="link .text into L1, and name the first instruction with ENTRY(_start)",
         )
@@ -264,7 +264,7 @@ def start_pc_registers(core: int, entry: int, override_t: int) -> list[tuple[int
 
     Args:
         core: number of the core.
-        entry: where it shall start.
+        entry: address where it starts.
         override_t: the override register of the T cores as it is.
     """
     if core == B:

@@ -137,7 +137,7 @@ def load_elf(path: str | Path) -> Executable:
     """Load a kernel's ELF file.
 
     Raises:
-        ProgramError: the file cannot be read or is none that the baby cores can run.
+        ProgramError: the file cannot be read or is not one that the baby cores can run.
     """
     source = checks.path(path)
     try:
@@ -146,7 +146,7 @@ def load_elf(path: str | Path) -> Executable:
         if not source.exists():
             raise ProgramError(f"{source}: no such file", remedy="name the ELF file of a kernel")
         if not source.is_file():
-            raise ProgramError(f"{source} is no regular file", remedy="name the ELF file of a kernel")
+            raise ProgramError(f"{source} is not a regular file", remedy="name the ELF file of a kernel")
         with source.open("rb") as file:
             content = file.read(len(MAGIC))
             if content == MAGIC:
@@ -165,7 +165,7 @@ def parse_elf(content: bytes, name: str) -> Executable:
         name: for messages and `Executable.path`.
 
     Raises:
-        ProgramError: it is no ELF file, is damaged, or is none that the baby cores can run.
+        ProgramError: it is not an ELF file, is damaged, or is not one that the baby cores can run.
     """
     content, name = checks.content(content), checks.text(name, "name")
     _check_identity(content, name)
@@ -260,7 +260,7 @@ def _segments(elf: Any, content: bytes, name: str) -> tuple[Segment, ...]:
         if address + size > ADDRESS_SPACE or load_address + file_size > ADDRESS_SPACE:
             raise ProgramError(
                 f"{name}: {what} has {size} bytes and goes past the end of the 32-bit address space",
-                remedy="mend the linker script",
+                remedy="fix the linker script",
             )
         executable = bool(header["p_flags"] & _PF_X)
         segments.append(Segment(address, load_address, content[start : start + file_size], size, executable))
@@ -284,7 +284,7 @@ def _check_overlaps(segments: list[Segment], name: str) -> None:
                 raise ProgramError(
                     f"{name}: {what} overlap: {start:#010x}..{end - 1:#010x} and "
                     f"{next_start:#010x}..{next_end - 1:#010x}",
-                    remedy="mend the linker script",
+                    remedy="fix the linker script",
                 )
 
 

@@ -103,7 +103,7 @@ class Firmware:
                 raise MemoryError_(
                     f"{executable.path}: segment {number} at {segment.address:#010x} goes to {address:#x}, "
                     f"{len(segment.content):#x} bytes long, and L1 ends at {L1_SIZE:#x}",
-                    remedy="mend the layout",
+                    remedy="fix the layout",
                 )
             if segment.content:
                 parts.append((address, bytes(segment.content)))

@@ -107,7 +107,7 @@ def read_layouts(path: str | Path | None = None) -> tuple[FirmwareLayout, ...]:
     try:
         tables = tomllib.loads(text).get("layout", [])
     except tomllib.TOMLDecodeError as error:
-        raise ProgramError(f"{name}: {error}", remedy="mend the TOML syntax") from None
+        raise ProgramError(f"{name}: {error}", remedy="fix the TOML syntax") from None
     if not isinstance(tables, list) or not tables:
         raise ProgramError(f"{name} has no [[layout]]", remedy="begin it with [[layout]], as bhemu/loader/data does")
     return tuple(_layout(name, table) for table in tables)
@@ -138,7 +138,7 @@ def _layout(name: str, table: dict[str, Any]) -> FirmwareLayout:
 def _checked(name: str, what: str, table: Any, known: dict[str, Any]) -> dict[str, Any]:
     """The entries of a table, all known and none missing."""
     if not isinstance(table, dict):
-        raise ProgramError(f"{name}: {what} is no table", remedy="see bhemu/loader/data/firmware_layouts.toml")
+        raise ProgramError(f"{name}: {what} is not a table", remedy="see bhemu/loader/data/firmware_layouts.toml")
     extra = sorted(set(table) - set(known))
     missing = sorted(set(known) - set(table) - _OPTIONAL)
     if extra or missing:
@@ -157,4 +157,6 @@ def _check_numbers(name: str, layout: FirmwareLayout) -> None:
             numbers.append((key, value))
     for key, value in numbers:
         if not isinstance(value, int) or not 0 <= value < L1_SIZE:
-            raise ProgramError(f"{name}: {key} = {value!r} is no address in L1", remedy=f"use 0 to {L1_SIZE - 1:#x}")
+            raise ProgramError(
+                f"{name}: {key} = {value!r} is not an address in L1", remedy=f"use 0 to {L1_SIZE - 1:#x}"
+            )

@@ -76,7 +76,7 @@ class Loaded:
         return wanted, found
 
     def owner_of(self, name: str) -> str | None:
-        """The core whose program alone has a symbol, given as `name` or `core.name`; None when there is none such."""
+        """The core whose program alone has a symbol, given as `name` or `core.name`; None when no core alone has it."""
         found = self._addresses(name)[1]
         return next(iter(found)) if len(found) == 1 else None
 

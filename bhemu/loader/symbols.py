@@ -130,7 +130,7 @@ class SymbolTable:
 
     Args:
         symbols: each with whether other object files see it.
-        labels: symbols without a type that stand in code and that other files see, such as `_start`.
+        labels: symbols without a type that lie in code and that other files see, such as `_start`.
         code: the ranges of executable segments.
     """
 

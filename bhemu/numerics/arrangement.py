@@ -133,7 +133,7 @@ def arrange(
 
     Args:
         source_format: of both operands, or a pair in the order of the arguments.
-        dst_format: None stands for INT32 with integers and FP32 otherwise.
+        dst_format: None means INT32 with integers and FP32 otherwise.
         left_is_b: the first operand is SrcB.
 
     Raises:
@@ -146,7 +146,7 @@ def arrange(
     for f in (first, second):
         if f not in _SOURCES:
             raise ConfigurationError(
-                f"{f.name} is no format of SrcA and SrcB",
+                f"{f.name} is not a format of SrcA and SrcB",
                 remedy="say bf16, tf32, fp16, int8 or uint8; BFP arrives as BF16 and FP8 as FP16 (unpack_convert)",
             )
     if len({_family(first), _family(second)}) != 1:

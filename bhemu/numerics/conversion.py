@@ -209,7 +209,7 @@ _INTERMEDIATES: Final = {
     _D.FP8_E4M3: _D.FP16,
     _D.FP8_E5M2: _D.FP16,
 }
-"""Intermediate format of outputs that are none themselves, as kernel libraries choose it."""
+"""Intermediate format of outputs whose format is not one, as kernel libraries choose it."""
 
 
 class Packed(NamedTuple):
@@ -261,11 +261,11 @@ def pack_convert(
         intermediate: format between the two conversions (ALU_FORMAT_SPEC_REG2_Dstacc and In_data_format). By default
             `out_format` itself; BFP8 (A: BFP8A) for narrower BFP, FP16 for FP8.
         round_10b: Round_10b_mant; by default on where FP16 is made of a 32-bit Dst.
-        read_raw: Read_raw (the register map's Read_int8): no rounding on the way to the intermediate format.
+        read_raw: Read_raw (the register map's Read_int8): no rounding to the intermediate format.
 
     Raises:
         FormatError: bits too wide, or a BFP group that is not whole.
-        ConfigurationError: `dst_format` is no format of Dst.
+        ConfigurationError: `dst_format` is not a format of Dst.
         BhemuError: PACR refuses the formats; the category says why.
 
     Example:
@@ -286,7 +286,7 @@ def pack_convert(
     raw = raw_bits(bits, "bits", held.bits)
     if target.is_bfp and raw.size % DATUMS_PER_EXPONENT:
         raise FormatError(
-            f"{raw.size} values make no whole {target.name} groups", remedy="pass a multiple of 16 values"
+            f"{raw.size} values are not whole {target.name} groups", remedy="pass a multiple of 16 values"
         )
     settings = {
         "ALU_FORMAT_SPEC_REG2_Dstacc": between.code,

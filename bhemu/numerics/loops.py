@@ -1,6 +1,6 @@
 """Loops over arrays: operands into register files, the very instructions, results out again.
 
-Each loop is one entry for the compiler and reads what it shall do, the *plan*, from the first words of the private
+Each loop is one entry for the compiler and reads what it is to do, the *plan*, from the first words of the private
 tile's L1; operands and results lie behind it. The instructions are executed by their handlers through the dispatch
 table, as `Coprocessor` does, so nothing here computes: only cells are moved.
 
@@ -254,7 +254,7 @@ def unpack_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
     word, tiles, unit = _plan(t, U_WORD), _plan(t, U_TILES), _plan(t, U_UNIT)
     units, out = _plan(t, U_UNITS_A_TILE), _plan(t, U_OUT)
     for m in range(tiles):
-        # The unpacker adds one unit for a header that nobody stores (rules I.4).
+        # The unpacker adds one unit for a header that is never stored (rules I.4).
         t.config[0, _UNPACK_BASE[0]] = np.uint32(unit + m * units - 1)
         status = _execute(t, table, UNPACK_THREAD, word)
         if status != STOPPED:

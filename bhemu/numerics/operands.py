@@ -30,7 +30,7 @@ def as_array(value: ArrayLike, name: str) -> Array:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise FormatError(f"{name} is no array: {error}", remedy="pass a regular array of numbers") from None
+        raise FormatError(f"{name} is not an array: {error}", remedy="pass a regular array of numbers") from None
     if array.dtype == np.bool_ or not (is_host_float(array.dtype) or is_host_integer(array.dtype)):
         raise FormatError(f"{name} has dtype {array.dtype}", remedy="pass floating-point numbers or integers")
     return array

@@ -25,7 +25,7 @@ def load_program(path: str | Path) -> Program:
     absolute = source.absolute()  # as code objects name it, so that lines of the program are found in tracebacks
     spec = importlib.util.spec_from_file_location(name, absolute)
     if spec is None or spec.loader is None:
-        raise ProgramError(f"{source} is no Python file", remedy="a program's name ends with .py")
+        raise ProgramError(f"{source} is not a Python file", remedy="a program's name ends with .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     folder = str(source.resolve().parent)
@@ -36,11 +36,11 @@ def load_program(path: str | Path) -> Program:
         error.file, error.line = absolute, error.line or _line_of(error, absolute)
         raise
     except SyntaxError as error:
-        failure = ProgramError(f"{error.msg}: {(error.text or '').strip()}", remedy="mend the syntax")
+        failure = ProgramError(f"{error.msg}: {(error.text or '').strip()}", remedy="fix the syntax")
         failure.file, failure.line = Path(error.filename or absolute), error.lineno
         raise failure from None
     except Exception as error:
-        failure = ProgramError(f"{type(error).__name__}: {error}", remedy="mend the program")
+        failure = ProgramError(f"{type(error).__name__}: {error}", remedy="fix the program")
         failure.file, failure.line = absolute, _line_of(error, absolute)
         raise failure from None
     finally:

@@ -233,12 +233,12 @@ def _choice(declared: Parameter, text: str) -> Any:
             return choice
     if known:
         raise ProgramError(
-            f"{declared.name} = {text!r} is no choice", remedy=f"choose from: {', '.join(map(str, known))}"
+            f"{declared.name} = {text!r} is not a choice", remedy=f"choose from: {', '.join(map(str, known))}"
         )
     try:
         return type(declared.default)(text)
     except ValueError:
         raise ProgramError(
-            f"{declared.name} = {text!r} is no {type(declared.default).__name__}",
+            f"{declared.name} = {text!r} is not of type {type(declared.default).__name__}",
             remedy=f"for example {declared.default!r}",
         ) from None

@@ -91,7 +91,7 @@ def run_program(
         inputs: arrays by tensor name; inputs that are not given are generated.
         settings: parameters and dimension sizes by name, as values or as text.
         seed: of generated inputs.
-        max_cycles: give up after so many cycles.
+        max_cycles: stop after this many cycles.
         allow_open: use the recommended choice where no source settles what silicon does.
         progress: called now and then with the three cores.
         recorder: keeps what is executed, for `bhemu.recording`; the run is slower then, its outputs are the same.
@@ -146,7 +146,7 @@ def instructions_by_unit(issued: Array) -> dict[str, dict[str, int]]:
 
 
 def _errors(program: Program, tile: Tile) -> dict[str, Error]:
-    """Differences from the program's float64 reference, which sees the inputs as they stand in L1."""
+    """Differences from the program's float64 reference, which gets the inputs as they are in L1."""
     if program.reference_function is None:
         return {}
     arguments = [np.asarray(t.values).astype(np.float64) for t in program.inputs]

@@ -36,7 +36,7 @@ class Schedule:
     Args:
         tile: the machine.
         program: bound to its tensors.
-        max_cycles: stop with CycleLimit after so many cycles (a poll counts as one).
+        max_cycles: stop with CycleLimit after this many cycles (a poll counts as one).
         progress: called now and then with the cores.
         core_type: what the functions get.
     """
@@ -73,7 +73,7 @@ class Schedule:
         """Run to the end.
 
         Raises:
-            Deadlock: nothing can move and somebody waits.
+            Deadlock: no thread can proceed, and at least one waits.
             CycleLimit: `max_cycles` have passed.
             ProgramError: a function failed.
             BhemuError: an instruction was refused.
@@ -122,7 +122,7 @@ class Schedule:
             raise
         except Exception as error:
             failure = ProgramError(
-                f"{THREAD_NAMES[core.thread]} function: {type(error).__name__}: {error}", remedy="mend the program"
+                f"{THREAD_NAMES[core.thread]} function: {type(error).__name__}: {error}", remedy="fix the program"
             )
             failure.file = self._program.path
             failure.line = self._line_of(error) or core.line

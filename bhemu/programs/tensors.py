@@ -89,7 +89,7 @@ def place(tensors: Collection[Tensor]) -> None:
         tensor.address = tensor.requested
         if tensor.address % 16 or tensor.address + tensor.bytes > L1_SIZE:
             raise MemoryError_(
-                f"tensor {tensor.name}: {tensor.bytes} bytes at {tensor.address:#x} are no aligned range of L1 "
+                f"tensor {tensor.name}: {tensor.bytes} bytes at {tensor.address:#x} are not an aligned range of L1 "
                 f"(0..{L1_SIZE:#x})",
                 remedy="use a multiple of 16 and leave room for the whole tensor",
             )

@@ -182,7 +182,7 @@ class Core:
             execute: also execute them while recording.
         """
         if self._recording is not None:
-            raise ProgramError("record() inside record()", remedy="a REPLAY word in the buffer is stored, not obeyed")
+            raise ProgramError("record() inside record()", remedy="a REPLAY word in the buffer is stored, not executed")
         words = self._recording = []
         try:
             yield

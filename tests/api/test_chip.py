@@ -73,7 +73,7 @@ def test_tiles_are_named_by_translated_coordinates() -> None:
 
 @pytest.mark.parametrize("place", [(0, 0), (8, 2), (15, 2), (16, 11), (17, 12)])
 def test_tile_that_the_product_does_not_have_is_refused(place: tuple[int, int]) -> None:
-    with pytest.raises(UndefinedBehavior, match="is no Tensix tile of this chip") as refusal:
+    with pytest.raises(UndefinedBehavior, match="is not a Tensix tile of this chip") as refusal:
         Chip("p100")[place]
     assert "x 1 to 7 and 10 to 14, y 2 to 11" in (refusal.value.remedy or "")
 
@@ -386,7 +386,7 @@ def test_ecall_of_every_tile_is_served(chip: Chip) -> None:
     assert 10 <= result.clocks <= 20 + 32 * 2
 
 
-def test_ecall_that_nobody_serves_is_a_deadlock(chip: Chip) -> None:
+def test_unserved_ecall_is_a_deadlock(chip: Chip) -> None:
     chip.load(program("li a7, 93\necall"), tiles=(2, 2))
     chip.start()
     with pytest.raises(Deadlock, match="tile 2-2\n    core B at 0x00004 _start\\+0x4: halted by ecall number 93"):

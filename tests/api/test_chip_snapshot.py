@@ -179,7 +179,7 @@ def test_snapshot_of_another_product_or_version_is_refused(tmp_path: Path) -> No
         chip.restore(old)
     assert chip.snapshot() == before
     (tmp_path / "no copy").write_bytes(b"something else")
-    with pytest.raises(ProgramError, match="is no copy of a chip"):
+    with pytest.raises(ProgramError, match="is not a copy of a chip"):
         ChipSnapshot.load(tmp_path / "no copy")
     before.save(tmp_path / "cut")
     with (tmp_path / "cut").open("r+b") as file:

@@ -189,7 +189,7 @@ def test_both_known_builds_are_those_of_the_rules() -> None:
         ("mode = 0x30", "", "layout.launch has no entry 'mode'"),
         ("B = 0x3AE0, ", "", "entry must name the cores"),
         ("bank_tables = [0x13080, 0x800]", "bank_tables = 0x13080", "bank_tables must be two numbers"),
-        ("go_index = 0x520", "go_index = 0x200000", "go_index = 2097152 is no address in L1"),
+        ("go_index = 0x520", "go_index = 0x200000", "go_index = 2097152 is not an address in L1"),
         ("go_index = 0x520", "go_index =", "Invalid value"),
     ],
 )

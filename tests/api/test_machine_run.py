@@ -1,4 +1,4 @@
-"""Running loaded programs: how a run ends, who waits for what, and what each kind of failure says."""
+"""Running loaded programs: how a run ends, what waits for what, and what each kind of failure says."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_unknown_and_ambiguous_symbols_are_refused() -> None:
         made.run(until="_start")
 
 
-# --- nobody can move -----------------------------------------------------------------------------
+# --- nothing can proceed -----------------------------------------------------------------------------
 
 
 def deadlock(made: bhemu.Machine) -> str:
@@ -173,7 +173,7 @@ def test_deadlock_names_the_semaphore_that_a_core_polls() -> None:
 
 
 def test_deadlock_names_the_full_fifo_and_the_word_that_holds_its_thread() -> None:
-    """T1 pushes behind a STALLWAIT for a bank of SrcA that nobody gives to the matrix unit."""
+    """T1 pushes behind a STALLWAIT for a bank of SrcA that is never given to the matrix unit."""
     push = "\n".join(".ttinsn 0x26000000" for _ in range(60))
     text = deadlock(machine(T1=f".ttinsn 0xa2b20080\n{push}\nebreak"))
     assert "waits to push MVMUL" in text
@@ -189,7 +189,7 @@ def test_stuck_thread_is_a_deadlock_even_when_all_cores_have_halted() -> None:
     assert "thread 1 (math): MVMUL" in text
 
 
-def test_clock_limit_tells_where_every_core_stands() -> None:
+def test_clock_limit_tells_where_every_core_is() -> None:
     forever = "loop: addi t0, t0, 1\nj loop"
     with pytest.raises(CycleLimit, match="not done after 5,000 clocks") as stop:
         machine(B=forever, NC="ebreak").run(max_clocks=5000)
@@ -240,7 +240,7 @@ def test_refused_instruction_is_named_with_core_pc_symbol_and_remedy(text: str, 
 def test_stack_into_nowhere_is_blamed_on_the_stack_pointer() -> None:
     for text, sp in (("sw ra, -4(sp)", "0x00000000"), ("li sp, 0xffb03000\nsw ra, -4(sp)", "0xffb03000")):
         error = refusal(text)
-        assert f"sp is {sp}, in no memory" in (error.remedy or "")
+        assert f"sp is {sp}, outside of every memory" in (error.remedy or "")
         assert "0xffb02000" in (error.remedy or "")
 
 

@@ -272,7 +272,11 @@ def bhemu_library(directory: Path | str, **settings: str) -> tuple[int, str]:
     ("settings", "text", "remedy"),
     [
         ({"PATH": "/nowhere"}, "there is no C compiler", "apt install gcc"),
-        ({"CC": "/no/compiler"}, "CC names '/no/compiler', which is no program here", "set CC to a C compiler"),
+        (
+            {"CC": "/no/compiler"},
+            "CC names '/no/compiler', which is not a program on this machine",
+            "set CC to a C compiler",
+        ),
         ({"CC": "cc '"}, 'CC is "cc \'": No closing quotation', "set it to a compiler's name"),
         ({"CC": "false"}, "cannot compile the library:\n  it ended with status 1", "headers of the C library"),
         ({"CC": "true"}, "cannot compile the library:\n  it ended with status 0", "headers of the C library"),
@@ -305,7 +309,7 @@ def test_directories_that_cannot_be_used(tmp_path: Path, library: Path) -> None:
     (tmp_path / "taken" / library.name).mkdir(parents=True)
     (tmp_path / "other" / "soc_descriptor.yaml").mkdir(parents=True)
     cases = {
-        file: (2, "is no directory"),
+        file: (2, "is not a directory"),
         file / "below": (1, "cannot write into"),
         tmp_path / "taken": (1, f"cannot write {tmp_path / 'taken' / library.name}: Is a directory"),
         tmp_path / "other": (1, f"cannot write {tmp_path / 'other' / 'soc_descriptor.yaml'}: Is a directory"),

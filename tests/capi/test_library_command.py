@@ -28,7 +28,7 @@ def test_what_cannot_be_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     file.touch()
     status, out = run(str(file))
     assert status == 2
-    assert "is no directory" in out
+    assert "is not a directory" in out
     status, out = run(str(file / "below"))
     assert status == 1
     assert "cannot write into" in out

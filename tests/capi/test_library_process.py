@@ -142,7 +142,7 @@ exit_()
 
 @pytest.mark.parametrize("process", ["client", "own"])
 def test_the_library_may_be_unloaded_and_loaded_again(library: Path, process: str) -> None:
-    """As tt-umd does; another thread has called it, so one of its own looks on."""
+    """As tt-umd does; another thread has called it, so one of its own threads is still waiting."""
     script = f"""
 import _ctypes, threading
 def work():

@@ -1,4 +1,4 @@
-"""A client of the C library that waits for a chip in which nobody can move."""
+"""A client of the C library that waits for a chip in which nothing can proceed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ at = aim(1, 1, 2, 0x8000)
 def wait():
     for _ in range(1000):
         clock(10); word(at)
-while b"can move" not in os.pread(file.fileno(), 1 << 16, 0):
+while b"can proceed" not in os.pread(file.fileno(), 1 << 16, 0):
     wait()
 for _ in range(100):
     wait()
@@ -43,7 +43,7 @@ exit_()
 def test_it_is_told_once_who_waits(library: Path) -> None:
     ended = run_client(library, TOLD.format(begin=BLOCKED), BHEMU_PATIENCE="1")
     assert ended.status == 0
-    assert ended.out.count("nobody on the chip can move") == 1
+    assert ended.out.count("no core or thread on the chip can proceed") == 1
     assert "tile 1-2" in ended.out
     assert "core B at 0x00004: waits for a word in the mailbox from T1" in ended.out
 
@@ -52,7 +52,7 @@ def test_nothing_is_said_while_the_client_writes_or_a_core_runs_or_all_are_in_re
     for begin, also in ((BLOCKED, "put(at, 1)"), ("release_b([0x00128293, 0xFFDFF06F])\n", ""), ("", "")):
         ended = run_client(library, "init()\n" + begin + WAIT.format(also=also), BHEMU_PATIENCE="1")
         assert ended.status == 0
-        assert "nobody" not in ended.out
+        assert "can proceed" not in ended.out
 
 
 def test_a_client_that_never_clocks_is_told_once(library: Path) -> None:

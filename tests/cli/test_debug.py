@@ -112,7 +112,7 @@ def test_files_that_are_no_kernels_have_status_1(bhemu: Invoke, tmp_path: Path) 
 def test_wrong_ports(bhemu: Invoke, kernel: Path) -> None:
     result = bhemu("debug", f"T0={kernel}", "--gdb", ":99999")
     assert result.exit_code == 1
-    assert "is no port" in result.stderr
+    assert "is not a port" in result.stderr
 
 
 def test_gdb_is_told_the_port(kernel: Path) -> None:
@@ -139,7 +139,7 @@ def test_unique_beginnings_aliases_and_misspelt_commands(run: Run) -> None:
     assert "there is no command 'contniue'" in text
     assert "did you mean continue" in text
     assert "may be" in run("se")
-    assert "is no command" in run("!!")
+    assert "is not a command" in run("!!")
 
 
 def test_an_empty_line_repeats_a_step_and_nothing_else(run: Run) -> None:
@@ -153,7 +153,7 @@ def test_breakpoints_are_listed_changed_and_deleted(run: Run) -> None:
         "rwatch *0x20000", "disable 3", "ignore 1 2", "info breakpoints", "delete 1 2", "info b",
     )  # fmt: skip
     listed = text.splitlines()[6:]
-    assert listed[0] == "1: 0x10010 outer, if $a0 == 3, passed over 2 times more; reached 0 times"
+    assert listed[0] == "1: 0x10010 outer, if $a0 == 3, skipped 2 more times; reached 0 times"
     assert listed[1] == "2: 0x10038 inner, T0 T1, once; reached 0 times"
     assert listed[2] == "3: instruction mul, disabled; reached 0 times"
     assert listed[3] == "4: MVMUL, thread 1; reached 0 times"
@@ -169,7 +169,7 @@ def test_breakpoints_are_listed_changed_and_deleted(run: Run) -> None:
         ("break inner if $q == 1", "no register is named $q"),
         ("break inner core T8", "does not exist"),
         ("condition 1", "no breakpoint or watchpoint 1"),
-        ("watch", "something is missing"),
+        ("watch", "an argument is missing"),
         ("watch nosuch", "nosuch"),
         ("watch semaphore 9", "semaphore 9"),
         ("watch config NO_SUCH_FIELD", "NO_SUCH_FIELD"),
@@ -183,11 +183,11 @@ def test_running(run: Run) -> None:
     assert "T0 at 0x10038 inner" in run("advance inner")
     text = run("continue", "continue", "resume", "jump outer", "print $pc")
     assert "core T0 has halted: ebreak" in text
-    assert "nobody can move" in text
+    assert "no core or thread can proceed" in text
     assert f"{T0 + 0x10}" in text
     assert "T0 at 0x1000c start+0xc" in run("si 2", "nexti")
     assert "0 clocks" in run("until 0")
-    assert "something is missing" in run("until")
+    assert "an argument is missing" in run("until")
     loop = {"T0": "start: addi t0, t0, 1\n j start"}
     assert run("b *0x10004", "c 5", "p $t0", programs=loop).splitlines()[-1] == "5 (0x5)"
 
@@ -207,12 +207,12 @@ def test_looking(run: Run) -> None:
     assert "inner" in run("info functions inn")
     assert "inner" in run("info symbol 0x1003c")
     for line, message in (
-        ("x/4q 0", "no format"),
+        ("x/4q 0", "is not a format"),
         ("x/99999 0", "99999 units"),
         ("x/4 0xffec0000", "takes a word"),
-        ("p 1 +", "is no expression"),
+        ("p 1 +", "is not an expression"),
         ("info registers q9", "no register"),
-        ("info nonsense", "there is no 'nonsense'"),
+        ("info nonsense", "there is no report 'nonsense'"),
         ("list", "no source line"),
         ("core Z", "does not exist"),
         ("core 9", "does not exist"),

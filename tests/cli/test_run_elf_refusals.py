@@ -51,7 +51,7 @@ def kernel(tmp_path: Path) -> Any:
         ("B", "nop\n.word 0xffffffff", ("UndefinedBehavior", "core B", "0x00004 _start+0x4", "0xffffffff")),
         ("T1", "li t0, 0x20001\nsw t0, 0(t0)", ("core T1", "0x0a008 _start+0x8", "0x20001", "misaligned")),
         ("NC", "li t0, 0xffe40000\nsw t0, 0(t0)", ("core NC", "0x12004 _start+0x4", "0xffe40000")),
-        ("B", "addi sp, sp, -16\nsw ra, 12(sp)", ("core B", "_start+0x4", "sp is 0xfffffff0, in no memory")),
+        ("B", "addi sp, sp, -16\nsw ra, 12(sp)", ("core B", "_start+0x4", "sp is 0xfffffff0, outside of every memory")),
         ("T2", "li t0, 0xffb01000\nsw t0, 0(t0)", ("core T2", "0xffb01000")),
         ("B", "li t0, 0x180000\njr t0", ("core B", "0x180000")),
         ("T0", ".ttinsn 0x00000000\nebreak", ("opcode 0x00", "pushed by core T0", "_start")),
@@ -198,7 +198,7 @@ def test_options_for_elf_files_are_refused_for_python_programs(bhemu: Invoke, tm
         ("--read", "0x20000:32x32:bf16={out}.bin", "saved as .npy"),
         ("--read", "0x20000:30x30:bf16={out}.npy", "30"),
         ("--until", "nothing", "a symbol 'nothing'"),
-        ("--until-word", "0x20002=1", "is no word of L1"),
+        ("--until-word", "0x20002=1", "is not a word of L1"),
     ],
 )
 def test_wrong_places_and_formats_are_refused_before_the_run(

@@ -242,7 +242,7 @@ def test_file_that_is_no_npy_is_refused(
     refused: Any, write_program: WriteProgram, tmp_path: Path, content: bytes
 ) -> None:
     (tmp_path / "a.npy").write_bytes(content)
-    assert "is no .npy file" in refused(write_program(source=COPY), "--in", f"a={tmp_path / 'a.npy'}")
+    assert "is not a .npy file" in refused(write_program(source=COPY), "--in", f"a={tmp_path / 'a.npy'}")
 
 
 def test_missing_npy_is_refused(refused: Any, write_program: WriteProgram, tmp_path: Path) -> None:

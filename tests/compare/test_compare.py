@@ -70,9 +70,9 @@ def test_files_that_are_no_library(tmp_path: Path, memory_library: Path, lacking
     for path, message in (
         (tmp_path / "missing.so", "no such file"),
         (tmp_path, "is a directory"),
-        (text, "is no shared object"),
+        (text, "is not a shared object"),
         (other, "is built for"),
-        (program, "is no 64-bit little-endian shared object"),
+        (program, "is not a 64-bit little-endian shared object"),
         (cut, "cannot be used"),
         (lacking_library, "it has no function libttsim_pci_config_rd32"),
     ):

@@ -121,7 +121,7 @@ def test_code_needs_room() -> None:
 
     program = three_threads(unpack)
     program.input("a", (1, 0x17FF00 // 2), "bf16", tile_shape=None, address=0)
-    with pytest.raises(CompareError, match="no such gap"):
+    with pytest.raises(CompareError, match="no free range of that size"):
         capture(program)
 
 
@@ -236,7 +236,7 @@ def test_other_tiles_are_compared(tmp_path: Path) -> None:
     made.others, made.every = [(3, 4), (16, 11)], 100
     ours, seen = ChipSide(), []
     for call in made.calls(ours):
-        if call.name == READ and not seen:  # somebody has written there meanwhile
+        if call.name == READ and not seen:  # the other side has written there meanwhile
             for number, tile in enumerate([(1, 2), (3, 4), (16, 11)]):
                 l1_of(ours, tile)[5] = number + 1
         outcome = ours.call(call)

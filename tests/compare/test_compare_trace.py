@@ -64,12 +64,12 @@ def test_a_last_line_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([], "no call trace"),
-        (["{}"], "no call trace"),
+        ([], "is not a call trace"),
+        (["{}"], "is not a call trace"),
         (['{"trace": "libttsim", "version": 2}'], "version 2"),
         ([HEADER], "has no calls"),
         ([HEADER, "[1]"], ":2: a line is a JSON object"),
-        ([HEADER, "{", '{"call": "init"}'], ":2: no JSON"),
+        ([HEADER, "{", '{"call": "init"}'], ":2: not JSON"),
         ([HEADER, '{"call": "reset"}'], ":2: there is no call 'reset'"),
         ([HEADER, '{"call": "clock"}'], ":2: 'clocks' is missing"),
         ([HEADER, '{"call": "clock", "clocks": -1}'], "clocks is -1"),

@@ -1,4 +1,4 @@
-"""A debugging session stops where it is told to, shows every agent as it stands then, and changes nothing."""
+"""A debugging session stops where it is told to, shows the state of every agent then, and changes nothing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FOLLOWER = """
 
 
 def state_of(session: DebugSession) -> dict[str, object]:
-    """What a program can observe, and where every core stands."""
+    """What a program can observe, and where every core is."""
     record, runner = session.record, session.runner
     shown = {name: record[name].tobytes() for name in ("l1", "semaphore", "dst", "issued", "gpr", "fifo_count")}
     cores = [(s.pc, s.x.tobytes(), s.retired) for s in (runner.state(core) for core in range(5))]
@@ -109,7 +109,7 @@ def test_other_cores_stand_where_the_clock_says_when_one_stops() -> None:
     assert stop.reason == "breakpoint"
     assert stop.core == 1
     # Nothing takes more than a clock an instruction here; cores that move before T0 have had their turn.
-    rounds = session.runner.moment(1)
+    rounds = session.runner.next_round(1)
     assert session.runner.state(0).retired == rounds + 1
     assert session.runner.state(1).retired == rounds
     assert session.runner.state(2).retired == rounds
@@ -198,7 +198,7 @@ def test_step_of_a_blocked_core_says_what_it_waits_for() -> None:
     session.step("T0")
     stop = session.step("T0", clocks=1000)
     assert stop.reason == "idle"
-    assert "T0 has not come further" in stop.text
+    assert "T0 has made no progress" in stop.text
     assert "mailbox from B" in stop.text
 
 
@@ -499,7 +499,7 @@ def test_missing_symbols_name_near_ones() -> None:
     with pytest.raises(DebugError) as error:
         session.break_on("sempst")
     assert "SEMPOST" in str(error.value)
-    with pytest.raises(BhemuError, match="no instruction in L1"):
+    with pytest.raises(BhemuError, match="not an instruction in L1"):
         session.break_at(0x10002)
     with pytest.raises(BhemuError):
         session.break_at("inner", cores=["T7"])

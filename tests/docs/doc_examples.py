@@ -189,7 +189,7 @@ class Page:
             program, *arguments = shlex.split(command)
             if program != "bhemu":
                 if program not in OTHER_COMMANDS:
-                    self._problem(line, f"{program} is no command that documentation is expected to show")
+                    self._problem(line, f"{program} is not a command that documentation is expected to show")
                 continue
             status, got = self.invoke(arguments)
             self.executed += 1

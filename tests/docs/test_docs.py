@@ -103,7 +103,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
         ("```console\n$ bhemu asm NOPE\n```", "exit status 1"),
         ("```console\n$ bhemu asm NOP\n0x00000000\n```", "0x02000000"),
         ("```console\n$ bhemu asm NOP\n0x02000000\n$ echo $?\n1\n```", "the output is\n0"),
-        ("```console\n$ rm file\n```", "no command"),
+        ("```console\n$ rm file\n```", "not a command"),
     ],
 )
 def test_a_page_that_is_wrong_is_caught(page: Page, text: str, problem: str) -> None:

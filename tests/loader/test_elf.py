@@ -94,7 +94,7 @@ def test_damaged_attributes_end_and_are_none(content: bytes) -> None:
 PAST_END = make_elf([Load(0xFFFFFFF0, WORDS)])
 REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "empty file": (b"", "is empty", "build"),
-    "no ELF file": (b"#!/bin/sh\nexit 0\n" * 10, "is not an ELF file: it begins with 23 21 2f 62", "name the linked"),
+    "not ELF": (b"#!/bin/sh\nexit 0\n" * 10, "is not an ELF file: it begins with 23 21 2f 62", "name the linked"),
     "only a magic number": (b"\x7fELF", "is truncated: the ELF header ends at byte 52, the file at byte 4", "copy"),
     "cut header": (make_elf()[:51], "is truncated: the ELF header", "copy"),
     "cut program headers": (make_elf()[:83], "is truncated: the program header table", "copy"),
@@ -165,7 +165,7 @@ def test_directory(tmp_path: Path) -> None:
 
 
 def test_special_file() -> None:
-    with pytest.raises(ProgramError, match="no regular file"):
+    with pytest.raises(ProgramError, match="not a regular file"):
         load_elf("/dev/null")
 
 

@@ -95,5 +95,5 @@ class CommandBase:
 
     def _need(self, text: str, usage: str) -> str:
         if not text.strip():
-            raise DebugError("something is missing", remedy=f"say: {usage}")
+            raise DebugError("an argument is missing", remedy=f"say: {usage}")
         return text.strip()

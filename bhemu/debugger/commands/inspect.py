@@ -90,7 +90,7 @@ class Commands(PointCommands, MoveCommands):
         self._print(show.stack(self.session, self.session.number_of_core(text or None)))
 
     def list_(self, text: str) -> None:
-        """list [LINE | FILE:LINE | FUNCTION]: source lines, by default around where the core stands."""
+        """list [LINE | FILE:LINE | FUNCTION]: source lines, by default around the core's pc."""
         session = self.session
         if not text:
             self._print(show.listing(session, session.core))
@@ -134,7 +134,7 @@ class Commands(PointCommands, MoveCommands):
         if text.startswith("/"):
             match = _FORMAT.match(text)
             if match is None:
-                raise DebugError(f"{text.split()[0]!r} is no format", remedy="for example x/4xw 0x20000, x/8i main")
+                raise DebugError(f"{text.split()[0]!r} is not a format", remedy="for example x/4xw 0x20000, x/8i main")
             count = int(match[1] or 1)
             how = match[2] or match[4] or ("x" if how in "is" else how)
             unit = _UNITS.get(match[3], 4 if how != "c" else 1)
@@ -165,7 +165,7 @@ class Commands(PointCommands, MoveCommands):
         word = value & 0xFFFFFFFF
         shown = {"x": f"{word:#x}", "d": str(word - (word >> 31 << 32)), "u": str(word), "t": f"{word:#b}", "": ""}
         if how not in shown:
-            raise DebugError(f"{how!r} is no format", remedy="use /x, /d, /u or /t")
+            raise DebugError(f"{how!r} is not a format", remedy="use /x, /d, /u or /t")
         if how:
             self._print(shown[how])
             return
@@ -201,7 +201,7 @@ class Commands(PointCommands, MoveCommands):
         symbol = session.object_named(target)
         if symbol is None:
             CoreScope(session, session.core).name_address(target)  # refuses what is not there
-            raise DebugError(f"{target} is no variable", remedy="say: set *ADDRESS = VALUE")
+            raise DebugError(f"{target} is not a variable", remedy="say: set *ADDRESS = VALUE")
         size = symbol.size if symbol.size in (1, 2, 4) else 4
         session.write_memory(symbol.address, (value & ((1 << 8 * size) - 1)).to_bytes(size, "little"))
 

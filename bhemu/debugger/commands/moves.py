@@ -76,7 +76,7 @@ class MoveCommands(CommandBase):
 
     @repeats
     def until(self, text: str) -> None:
-        """until CLOCKS: let so many clocks of the tile pass."""
+        """until CLOCKS: let this many clocks of the tile pass."""
         clocks = self._number(self._need(text, "until CLOCKS"), "clocks")
         self._go(lambda: self.session.until(clocks))
 

@@ -15,7 +15,7 @@ class PointCommands(CommandBase):
     """Breakpoints and watchpoints."""
 
     def _place_and_more(self, text: str) -> tuple[str, list[str] | None, str | None]:
-        """`PLACE [core NAMES] [if CONDITION]` taken apart."""
+        """`PLACE [core NAMES] [if CONDITION]`, parsed."""
         match = re.match(r"(.*?)(?:^|\s)if\s+(.*)$", text, re.S)
         place, condition = (match[1], match[2].strip()) if match is not None else (text, None)
         where, named, names = place.partition(" core ")
@@ -32,7 +32,7 @@ class PointCommands(CommandBase):
 
     def break_(self, text: str) -> None:
         """break PLACE [core NAME...] [if CONDITION]: stop before an instruction.
-        PLACE is a function (main, T1.main), FILE:LINE, LINE, *ADDRESS or 0x...; without one, where the core stands.
+        PLACE is a function (main, T1.main), FILE:LINE, LINE, *ADDRESS or 0x...; without one, where the core is.
         """
         self._break(text, False)
 
@@ -110,7 +110,7 @@ class PointCommands(CommandBase):
         return session.watch_expression(text)
 
     def condition(self, text: str) -> None:
-        """condition NUMBER [EXPRESSION]: give a breakpoint a condition, or take it away."""
+        """condition NUMBER [EXPRESSION]: give a breakpoint a condition, or remove it."""
         number, _, expression = self._need(text, "condition NUMBER EXPRESSION").partition(" ")
         item = self.session.point(self._number(number, "breakpoint"))
         if not isinstance(item, Breakpoint) or item.opcode is not None:
@@ -118,7 +118,7 @@ class PointCommands(CommandBase):
         self.session.set_condition(item, expression.strip() or None)
 
     def ignore(self, text: str) -> None:
-        """ignore NUMBER TIMES: pass over a breakpoint so many times."""
+        """ignore NUMBER TIMES: skip a breakpoint this many times."""
         words = self._need(text, "ignore NUMBER TIMES").split()
         if len(words) != 2:
             raise DebugError("two numbers are needed", remedy="say: ignore 1 10")
