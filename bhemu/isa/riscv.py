@@ -23,8 +23,8 @@ class RiscvInstruction:
         name: as in the assembler.
         extension: the part of the ISA that defines it.
         layout: of the operands, see `_OPERANDS`.
-        match, mask: a word is this instruction when `word & mask == match`.
-        number: place in the table, by which compiled code knows the instruction.
+        match, mask: a word is this instruction when `word & mask == match`; no word is two of them.
+        number: by which compiled code knows the instruction; see `FIRST`.
     """
 
     name: str
@@ -35,9 +35,19 @@ class RiscvInstruction:
     number: int
 
 
+_PARTS: Final = ("loop", "atomic", "csr", "environment", "float")
+_PART_OF: Final = MappingProxyType({"Zaamo": "atomic", "Zicsr": "csr", "F": "float"})
+
+
+def _part(extension: str, layout: str) -> str:
+    """Which module executes an instruction, by the names of `FIRST`."""
+    return "environment" if layout == "none" else _PART_OF.get(extension, "loop")
+
+
 def _load() -> tuple[RiscvInstruction, ...]:
     text = resources.files("bhemu.isa").joinpath("data/riscv.tsv").read_text()
     lines = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")][1:]
+    lines.sort(key=lambda line: _PARTS.index(_part(line[1], line[2])))
     return tuple(
         RiscvInstruction(name, extension, layout, int(match, 16), int(mask, 16), number)
         for number, (name, extension, layout, match, mask) in enumerate(lines)
@@ -45,7 +55,12 @@ def _load() -> tuple[RiscvInstruction, ...]:
 
 
 RISCV: Final = _load()
-"""Every instruction, in the order in which words are matched."""
+"""Every instruction, by number."""
+FIRST: Final = MappingProxyType(
+    {part: next(row.number for row in RISCV if _part(row.extension, row.layout) == part) for part in _PARTS}
+)
+"""First number of the instructions that a module of riscv/ executes: `loop` is the inner loop of execute.py; outside of
+it are `atomic` (atomics.py), `csr` (csr.py), `environment` (ecall, ebreak, mret: slow.py) and `float` (float.py)."""
 RISCV_BY_NAME: Final = MappingProxyType({row.name: row for row in RISCV})
 NUMBER: Final = MappingProxyType({row.name: row.number for row in RISCV})
 """Number of each instruction by name."""

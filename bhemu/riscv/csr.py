@@ -17,7 +17,7 @@ from bhemu.riscv.execute import WORD
 from bhemu.riscv.tensix_status import BUSY, QUEUED, tensix_status
 
 CSRRW, CSRRS = NUMBER["csrrw"], NUMBER["csrrs"]
-CSRRWI, CSRRSI = NUMBER["csrrwi"], NUMBER["csrrsi"]
+CSRRWI, CSRRSI, CSRRCI = NUMBER["csrrwi"], NUMBER["csrrsi"], NUMBER["csrrci"]
 
 FCSR: Final = 0x003
 MSTATUS: Final = 0x300
@@ -255,7 +255,7 @@ def execute_csr(t: TileRecord, core: Int, n: Int, csr: Int, field: Int, rd: Int,
         rd: the destination's number; csrrw to x0 does not read.
         destination: its place among the registers.
     """
-    operand = field if n >= CSRRWI else np.int64(t.core_x[core, field])
+    operand = field if n in (CSRRWI, CSRRSI, CSRRCI) else np.int64(t.core_x[core, field])
     writes_all = n in (CSRRW, CSRRWI)
     old = np.int64(0)
     if not writes_all or rd != 0:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
-from bhemu.isa.riscv import NUMBER, RISCV
+from bhemu.isa.riscv import FIRST, RISCV
 from bhemu.machine.compiler import JIT, record_of
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
@@ -23,7 +23,7 @@ TTINSN: Final = len(RISCV)
 ILLEGAL: Final = len(RISCV) + 1
 BREAKPOINT: Final = len(RISCV) + 2
 """A debugger has put it in the place of another instruction, whose number it holds in its `rs2`."""
-FIRST_SLOW: Final = NUMBER["amoadd.w"]
+FIRST_SLOW: Final = FIRST["atomic"]
 """Instructions from here on are not executed in the inner loop."""
 
 NOWHERE: Final = 32

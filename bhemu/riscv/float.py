@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior
-from bhemu.isa.riscv import NUMBER
+from bhemu.isa.riscv import NUMBER, RISCV
 from bhemu.machine.core_state import LOCAL_RAM_SIZE
 from bhemu.machine.dispatch import (
     DEVICE_LOAD,
@@ -32,9 +32,14 @@ FMSUB, FNMSUB, FNMADD = _N["fmsub.s"], _N["fnmsub.s"], _N["fnmadd.s"]
 FADD, FSUB, FMUL = _N["fadd.s"], _N["fsub.s"], _N["fmul.s"]
 FSGNJ, FSGNJN, FSGNJX = _N["fsgnj.s"], _N["fsgnjn.s"], _N["fsgnjx.s"]
 FMIN, FMAX = _N["fmin.s"], _N["fmax.s"]
-FLE, FLT, FEQ = _N["fle.s"], _N["flt.s"], _N["feq.s"]
+FLE, FLT = _N["fle.s"], _N["flt.s"]
 FCVT_W_S, FCVT_WU_S, FCVT_S_W, FCVT_S_WU = _N["fcvt.w.s"], _N["fcvt.wu.s"], _N["fcvt.s.w"], _N["fcvt.s.wu"]
 FCLASS, FMV_W_X = _N["fclass.s"], _N["fmv.w.x"]
+
+# By number: what an instruction's layout says of it
+_IS_ARITHMETIC: Final = np.array([row.layout in ("R4", "FR") for row in RISCV], np.bool_)
+_IS_CONVERSION: Final = np.array([row.layout in ("F2X", "X2F") for row in RISCV], np.bool_)
+_IS_COMPARISON: Final = np.array([row.layout == "Fcmp" for row in RISCV], np.bool_)
 
 SIGN: Final = 0x80000000
 MAGNITUDE: Final = 0x7FFFFFFF
@@ -244,7 +249,7 @@ def float_access(t: TileRecord, core: Int, n: Int, address: Int, register: Int) 
 def _check_rounding(t: TileRecord, n: Int, word: Int) -> Any:
     """Arithmetic and conversions round to nearest even, whatever fcsr says; other modes are refused (T6, E2)."""
     mode = (word >> 12) & 7
-    if mode == DYNAMIC or (mode == NEAREST_EVEN and n >= FCVT_W_S):
+    if mode == DYNAMIC or (mode == NEAREST_EVEN and _IS_CONVERSION[n]):
         return DONE
     return refuse(t, RESERVED_ROUNDING if mode in (5, 6) else ROUNDING, mode)
 
@@ -258,18 +263,18 @@ def execute_float(t: TileRecord, core: Int, n: Int, word: Int, destination: Int)
     """
     fd, f1, f2, f3 = (word >> 7) & 31, (word >> 15) & 31, (word >> 20) & 31, word >> 27
     a, b = np.int64(t.core_f[core, f1]), np.int64(t.core_f[core, f2])
-    if n < FSGNJ or (n >= FCVT_W_S and n <= FCVT_S_WU):
+    if _IS_ARITHMETIC[n] or _IS_CONVERSION[n]:
         status = _check_rounding(t, n, word)
         if status != DONE:
             return status
         t.core_fcsr[core] |= np.uint32(FLAGS_UNKNOWN)
-    elif n >= FMIN and n <= FEQ:
+    elif n in (FMIN, FMAX) or _IS_COMPARISON[n]:
         t.core_fcsr[core] |= np.uint32(FLAGS_UNKNOWN)
-    if n < FSGNJ:
+    if _IS_ARITHMETIC[n]:
         result = _multiply_add(n, a, b, np.int64(t.core_f[core, f3]))
-    elif n <= FSGNJX:
+    elif n in (FSGNJ, FSGNJN, FSGNJX):
         result = _sign_injected(n, a, b)
-    elif n <= FMAX:
+    elif n in (FMIN, FMAX):
         result = minimum_maximum(a, b, n == FMAX)
     elif n == FMV_W_X:
         result = np.int64(t.core_x[core, f1])
@@ -279,7 +284,7 @@ def execute_float(t: TileRecord, core: Int, n: Int, word: Int, destination: Int)
     elif n == FCVT_S_WU:
         result = from_magnitude(np.int64(t.core_x[core, f1]), np.int64(0))
     else:
-        if n <= FEQ:
+        if _IS_COMPARISON[n]:
             result = _compare(n, a, b)
         elif n == FCVT_W_S:
             result = to_signed(a)

@@ -7,19 +7,21 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.errors import UndefinedBehavior
-from bhemu.isa.riscv import NUMBER
+from bhemu.isa.riscv import FIRST, NUMBER
 from bhemu.machine.core_state import HALT_EBREAK, HALT_ECALL, HALTED
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.riscv.atomics import atomic
-from bhemu.riscv.csr import CSRRW, execute_csr
+from bhemu.riscv.csr import execute_csr
 from bhemu.riscv.decode import ILLEGAL, fields_of
 from bhemu.riscv.encodings import refuse_word
 from bhemu.riscv.execute import WORD
 from bhemu.riscv.float import FLW, FSW, execute_float, float_access
 
 ECALL, EBREAK, MRET = NUMBER["ecall"], NUMBER["ebreak"], NUMBER["mret"]
+_FIRST_CSR: Final = FIRST["csr"]
+_FIRST_ENVIRONMENT: Final = FIRST["environment"]
 
 NO_HANDLER: Final = fault(
     "riscv.mret",
@@ -62,9 +64,9 @@ def slow_core(t: TileRecord, core: Int) -> Any:
         t.core_pc[core] = t.core_interrupted_pc[core]
         return DONE
     status = DONE
-    if n < CSRRW:
+    if n < _FIRST_CSR:
         status = atomic(t, core, n, a, np.int64(t.core_x[core, rs2]), rd)
-    elif n < ECALL:
+    elif n < _FIRST_ENVIRONMENT:
         status = execute_csr(t, core, n, immediate, rs1, (word >> 7) & 31, rd)
     elif n in (ECALL, EBREAK):
         _pause(t, core, HALT_ECALL if n == ECALL else HALT_EBREAK)

@@ -231,7 +231,7 @@ def _store_acting(t: TileRecord, offset: Int, value: Int) -> AnyInt:
     """Status of a store to a register that acts."""
     if offset == SOFT_RESET:
         return _store_soft_reset(t, value & SOFT_RESET_BITS)
-    if offset >= DISABLE_RESET:
+    if offset >= DISABLE_RESET and offset <= RESET_OVERRIDE_NC:
         return _store_reset_setting(t, offset, value)
     if offset == BUS_CONTROL:
         return store_bus_control(t, value)

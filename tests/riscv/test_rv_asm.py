@@ -128,6 +128,11 @@ def test_every_row_assembles_to_itself(row: object) -> None:
         assert disassemble_riscv(word).split()[0] == name
 
 
+def test_no_word_is_two_instructions() -> None:
+    pairs = [(a, b) for a in RISCV for b in RISCV if a.number < b.number]
+    assert [(a.name, b.name) for a, b in pairs if (a.match ^ b.match) & a.mask & b.mask == 0] == []
+
+
 def test_addresses_of_labels_are_loaded_in_two_words() -> None:
     content, labels = assemble_with_labels("la a0, far\nli a1, far + 4\n.zero 0x17f0\nfar: nop", 0x100)
     assert labels["far"] == 0x100 + 16 + 0x17F0

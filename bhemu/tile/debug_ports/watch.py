@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.isa.memory_map import region
-from bhemu.isa.riscv import NUMBER
+from bhemu.isa.riscv import FIRST, NUMBER
 from bhemu.machine.core_state import ASLEEP, BLOCKED, FIRST_POLL_ATTEMPT, HALT_DEBUGGER, HALTED, RUNNING
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
@@ -43,7 +43,8 @@ STEPPING: Final = 2
 """Bit of `debug_watch`: pause behind the next instruction."""
 
 _PUSH_ADDRESS: Final = region("push0").base
-AMOADD, AMOMAXU, FLW, FSW = NUMBER["amoadd.w"], NUMBER["amomaxu.w"], NUMBER["flw"], NUMBER["fsw"]
+FLW, FSW = NUMBER["flw"], NUMBER["fsw"]
+_FIRST_ATOMIC, _FIRST_CSR = FIRST["atomic"], FIRST["csr"]
 
 
 @kernel
@@ -96,7 +97,7 @@ def _access_of(t: TileRecord, core: Int, pc: Int) -> Any:
         return _STORES, address, 2
     if n == SB:
         return _STORES, address, 1
-    if n >= AMOADD and n <= AMOMAXU:
+    if n >= _FIRST_ATOMIC and n < _FIRST_CSR:
         return _LOADS | _STORES, base, 4
     if n == TTINSN:  # exactly a store (T10)
         return _STORES, np.int64(_PUSH_ADDRESS), 4
