@@ -16,8 +16,8 @@ pytestmark = pytest.mark.skipif(not JIT, reason="nothing is compiled with Numba 
 
 PACKAGE = Path(__file__).resolve().parents[2] / "bhemu"
 
-# Executes SETADCXX in a process of its own; prints what was compiled and the counter that it set. Only the handler and one
-# other entry are compiled: the front end, which `Tile.execute` needs, takes ten times as long.
+# Executes SETADCXX in a process of its own; prints what was compiled and the counter that it set. Only the handler and
+# one other entry are compiled: the front end, which `Tile.execute` needs, takes ten times as long.
 SCRIPT = """
 from bhemu.machine import compiler
 compiler.on_compile(lambda name: print("compiled", name))
