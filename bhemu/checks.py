@@ -123,11 +123,11 @@ def place(value: Any, name: str = "place") -> tuple[int, int]:
     return integer(value[0], f"x of {name}"), integer(value[1], f"y of {name}")
 
 
-def shape(value: Any, name: str = "shape") -> tuple[int, ...]:
+def shape(value: Any, name: str = "shape", *, error: type[BhemuError] = ArgumentError) -> tuple[int, ...]:
     """A tensor's shape: an integer or several, none negative."""
     if isinstance(value, (int, np.integer)):
-        return (integer(value, name, 0),)
-    return tuple(integer(size, f"a dimension of {name}", 0) for size in items(value, name))
+        return (integer(value, name, 0, error=error),)
+    return tuple(integer(size, f"a dimension of {name}", 0, error=error) for size in items(value, name))
 
 
 def items(value: Any, name: str) -> list[Any]:

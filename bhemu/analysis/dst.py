@@ -14,7 +14,8 @@ from bhemu.analysis.access import Access, Places, access
 from bhemu.isa.registers import config
 from bhemu.isa.roles import Role
 from bhemu.isa.timing import FACTS
-from bhemu.machine.dst import DST_ROWS, high_row, plain
+from bhemu.machine.dst import DST_ROWS, high_row
+from bhemu.machine.kernel import plain
 from bhemu.recording import log as column
 
 Operands = Mapping[str, int]

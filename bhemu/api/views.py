@@ -14,7 +14,8 @@ from bhemu import checks
 from bhemu.errors import AssemblyError
 from bhemu.isa.registers import CONFIG_FIELDS, FIRST_SHARED_WORD, THREAD_FIELDS, RegisterField, field
 from bhemu.machine.config_access import UNITS_OF_ENTRY, UNITS_OF_WORD
-from bhemu.machine.dst import DST_ROWS, LOW_HALF, bf16_of_cell, high_row, plain
+from bhemu.machine.dst import DST_ROWS, LOW_HALF, bf16_of_cell, high_row
+from bhemu.machine.kernel import plain
 
 Array = np.ndarray[Any, Any]
 

@@ -11,7 +11,8 @@ from bhemu.api.tile import Tile
 from bhemu.formats import DataFormat
 from bhemu.isa.instructions import encode
 from bhemu.isa.names import Block, Condition, Counters, Semaphore, WhileSemaphore
-from bhemu.machine.dst import cell_of_bf16, plain
+from bhemu.machine.dst import cell_of_bf16
+from bhemu.machine.kernel import plain
 
 A_ADDRESS: Final = 0x10000
 B_ADDRESS: Final = 0x12000

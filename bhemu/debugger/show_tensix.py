@@ -16,7 +16,8 @@ from bhemu.isa.names import Semaphore
 from bhemu.isa.registers import CONFIG_FIELDS, THREAD_FIELDS, search
 from bhemu.machine.agents import CORE_NAMES, T0, B
 from bhemu.machine.device_state import MAILBOX_WORDS, PCBUF_WORDS
-from bhemu.machine.dst import high_row, plain
+from bhemu.machine.dst import high_row
+from bhemu.machine.kernel import plain
 from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import THREADS
 from bhemu.tensix.coprocessor import THREAD_NAMES

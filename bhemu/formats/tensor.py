@@ -39,7 +39,7 @@ _T = TypeVar("_T", bound=str)
 
 
 def _shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
-    full = checks.shape(shape)
+    full = checks.shape(shape, error=FormatError)
     if math.prod(full) > _MOST_DATUMS:
         raise FormatError(f"shape {full} has too many datums", remedy=f"use {_MOST_DATUMS:,} datums at most")
     return full

@@ -6,7 +6,6 @@ Each formula works on a Python integer, a lane value and a NumPy array. `high_ro
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from bhemu.machine.kernel import kernel
@@ -61,9 +60,3 @@ def cell_of_fp16(bits: Any) -> Any:
 def fp16_of_cell(cell: Lanes) -> Lanes:
     """FP16 bits of a cell: the inverse of `cell_of_fp16` (I.2)."""
     return (cell & 0x8000) | ((cell & 0x1F) << 10) | ((cell >> 5) & 0x3FF)
-
-
-def plain(formula: Any) -> Callable[[Any], Any]:
-    """A formula of this module for the host: takes and returns an integer or an integer array of at least 32 bits."""
-    function: Callable[[Any], Any] = getattr(formula, "py_func", formula)
-    return function

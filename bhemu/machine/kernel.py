@@ -28,7 +28,7 @@ else:
     from numba import njit
     from numba.extending import intrinsic, register_jitable
 
-__all__ = ["Kernel", "intrinsic", "kernel", "njit", "register_jitable"]
+__all__ = ["Kernel", "intrinsic", "kernel", "njit", "plain", "register_jitable"]
 
 
 class Kernel(CPUDispatcher):
@@ -59,3 +59,9 @@ def kernel(function: Any = None, **options: Any) -> Any:
     if function is None:
         return functools.partial(kernel, **options)
     return _compile(function, options)
+
+
+def plain(function: Any) -> Callable[..., Any]:
+    """The Python text of a compiled function that calls no other one: for the host, on integers or integer arrays."""
+    text: Callable[..., Any] = getattr(function, "py_func", function)
+    return text

@@ -307,7 +307,7 @@ REFUSED = {
     "read(aim(0, 1, 2, 0) + (1 << 21) - 2, 4)": (
         "NonContractualBehavior",
         "libttsim_pci_mem_rd_bytes",
-        "over the end of window 0",
+        "past the end of window 0",
     ),
     "peek(1, 2, 0, ordering=3)": ("UnimplementedFunctionality", "libttsim_pci_mem_rd_bytes", "window 0"),
     ENTRY.format(bit=29): ("UnimplementedFunctionality", "libttsim_pci_mem_rd_bytes", "linked"),

@@ -159,7 +159,7 @@ def test_the_increment_form_moves_only_the_context_counter() -> None:
     u.set("THCON_SEC0_REG2_Context_count", 1)
     for expected in (1, 0, 1):
         assert u.unpack(OvrdThreadId=0, Last=0, CfgContextCntInc=1)
-        assert u.t["unpack"]["unpack"]["context_counter"][0, 0] == expected
+        assert u.t["unpack"]["context_counter"][0, 0] == expected
     assert not u.src().any()
 
 
@@ -486,13 +486,13 @@ def test_without_set_ovrd_with_addr_the_running_row_is_added_and_advances() -> N
     for row in (0, 16, 32):
         assert u.unpack()
         assert u.values()[row, 0] == 1
-    assert u.t["unpack"]["unpack"]["src_row"][0, 0] == 48
+    assert u.t["unpack"]["src_row"][0, 0] == 48
     u.set("SRCA_SET_Base", 2)
     assert u.unpack(SetDatValid=1)
-    assert u.t["unpack"]["unpack"]["src_row"][0, 0] == 32
+    assert u.t["unpack"]["src_row"][0, 0] == 32
     assert u.unpack()
     np.testing.assert_array_equal(np.flatnonzero(u.values(1).any(axis=1)), [32])
-    assert u.t["unpack"]["unpack"]["src_row"][0, 0] == 32 + 16 + 32
+    assert u.t["unpack"]["src_row"][0, 0] == 32 + 16 + 32
 
 
 @pytest.mark.rule("U9")
@@ -506,7 +506,7 @@ def test_without_set_ovrd_with_addr_rows_above_15_and_sums_above_63_are_refused(
         u.unpack()
     u = counting(0)
     u.set("SRCA_SET_SetOvrdWithAddr", 0)
-    u.t["unpack"]["unpack"]["src_row"][0, 0] = 64
+    u.t["unpack"]["src_row"][0, 0] = 64
     with pytest.raises(UndefinedBehavior, match="SrcA row 64"):
         u.unpack()
 

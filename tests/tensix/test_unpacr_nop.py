@@ -100,7 +100,7 @@ def test_the_bank_is_handed_over_with_the_configured_output_format(operands: dic
     assert list(u.t["src_owner"][1]) == [1, 0]
     assert u.t["src_format"][1, 0] == TF32
     assert u.t["unpack"]["bank"][1] == 1
-    assert u.t["unpack"]["unpack"]["src_row"][0, 1] == 16
+    assert u.t["unpack"]["src_row"][0, 1] == 16
 
 
 @pytest.mark.rule("U11", "001.2.7c")

@@ -23,6 +23,7 @@ from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.machine.agents import NOC
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED
 from bhemu.machine.faults import DONE, WAIT, note_open_choice
+from bhemu.machine.kernel import plain
 from bhemu.machine.state import new_tiles
 from bhemu.tensix.coprocessor import Coprocessor
 from bhemu.tile.cores import Cores
@@ -30,6 +31,8 @@ from bhemu.tile.noc import request as q
 
 Transfer = Callable[[int, int, bool], int]
 """`transfer(tile, request, in_turn)` is `carry_out_entry` of transfer.py; returns its status."""
+
+_note_open_choice = plain(note_open_choice)
 
 
 class Network:
@@ -188,7 +191,7 @@ class Network:
             content = struct.pack("<I", request.data)
         if request.kind == q.INLINE and not (KINDS[end.kind].tile and is_register(to)):
             if KINDS[end.kind].tile:
-                note_open_choice(self._tiles[request.tile], q.INLINE_TO_L1)
+                _note_open_choice(self._tiles[request.tile], q.INLINE_TO_L1)
             content, mask = content * (q.BLOCK // q.WORD), (mask | mask >> q.BLOCK) & 0xFFFF
         elif not request.masked:
             memory.write(to, content, request.noc)

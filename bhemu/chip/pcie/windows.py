@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE
-from bhemu.machine.kernel import kernel
+from bhemu.machine.kernel import kernel, plain
 from bhemu.machine.types import Int
 
 WINDOWS: Final = 210
@@ -80,12 +80,8 @@ def end_of(fields: Int) -> Any:
     return fields & COORDINATE, (fields >> _END_Y) & COORDINATE
 
 
-def _plain(function: Any) -> Any:
-    return getattr(function, "py_func", function)
-
-
-_window_of, _window_bytes, _base_of = _plain(window_of), _plain(window_bytes), _plain(base_of)
-_fields_of, _end_of = _plain(fields_of), _plain(end_of)
+_window_of, _window_bytes, _base_of = plain(window_of), plain(window_bytes), plain(base_of)
+_fields_of, _end_of = plain(fields_of), plain(end_of)
 
 
 @dataclass(frozen=True)
