@@ -11,13 +11,14 @@ import pytest
 
 import bhemu
 from bhemu.machine import dst
+from bhemu.machine.kernel import plain
 
 PACKAGE = Path(bhemu.__file__).parent
 HALVES = np.arange(1 << 16, dtype=np.uint32)
 
 
 def test_the_halves_of_512_wide_rows_fill_dst_without_overlap() -> None:
-    high = dst.plain(dst.high_row)(np.arange(512))
+    high = plain(dst.high_row)(np.arange(512))
     assert sorted([*high.tolist(), *(high + dst.LOW_HALF).tolist()]) == list(range(dst.DST_ROWS))
     assert high[:10].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 16, 17]
 
@@ -28,12 +29,12 @@ def test_the_halves_of_512_wide_rows_fill_dst_without_overlap() -> None:
     ids=["bf16", "fp16"],
 )
 def test_a_cell_holds_sign_mantissa_exponent_and_gives_every_number_back(to_cell, from_cell, exponent_bits) -> None:  # type: ignore[no-untyped-def]
-    cells = dst.plain(to_cell)(HALVES)
+    cells = plain(to_cell)(HALVES)
     mantissa_bits = 15 - exponent_bits
     exponent = HALVES >> mantissa_bits & ((1 << exponent_bits) - 1)
     mantissa = HALVES & ((1 << mantissa_bits) - 1)
     np.testing.assert_array_equal(cells, HALVES & 0x8000 | mantissa << exponent_bits | exponent)
-    np.testing.assert_array_equal(dst.plain(from_cell)(cells), HALVES)
+    np.testing.assert_array_equal(plain(from_cell)(cells), HALVES)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_a_cell_holds_sign_mantissa_exponent_and_gives_every_number_back(to_cell
 )
 def test_the_formula_for_magnitudes_is_that_of_positive_numbers(magnitude, signed) -> None:  # type: ignore[no-untyped-def]
     positive = HALVES[: 1 << 15]
-    np.testing.assert_array_equal(dst.plain(magnitude)(positive), dst.plain(signed)(positive))
+    np.testing.assert_array_equal(plain(magnitude)(positive), plain(signed)(positive))
 
 
 _ROW_FORMULA = re.compile(r"& 504\) << 1")

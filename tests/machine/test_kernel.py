@@ -104,7 +104,7 @@ def kernels_in_scope(path: Path, known: dict[str, set[str]]) -> set[str]:
 def outside_of_kernels(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function, but not those of kernels that it makes."""
     for part in ast.iter_child_nodes(node):
-        if not (isinstance(part, ast.FunctionDef) and "kernel" in decorators(part)):
+        if not (isinstance(part, ast.FunctionDef) and decorators(part) & {"kernel", "inline"}):
             yield part
             yield from outside_of_kernels(part)
 
