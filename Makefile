@@ -12,7 +12,7 @@ run: $(STAMP)
 
 # The test suite, compiled. Handlers are compiled first, on all processors, so that tests do not compile one by one.
 test: $(STAMP) warm
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 # For the loop of edit and try: the first vectors of each family, the quick unit tests of the machine, the examples.
 test-fast: $(STAMP)
