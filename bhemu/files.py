@@ -1,10 +1,11 @@
-"""Writing a file whole or not at all."""
+"""Writing files whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -14,21 +15,38 @@ def write_whole(path: Path, content: bytes) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    if path.exists() and not path.is_file():  # such as /dev/stdout
-        path.write_bytes(content)
-        return
-    target = Path(os.path.realpath(path))  # a symbolic link stays one
-    descriptor, temporary = tempfile.mkstemp(".tmp", f".{target.name}.", target.parent)
+    write_all({path: content})
+
+
+def write_all(contents: Mapping[Path, bytes]) -> None:
+    """Write all the files or, when one cannot be written, none; see `write_whole`.
+
+    Raises:
+        OSError: a file cannot be written; `filename` says which.
+    """
+    written: list[tuple[Path, Path]] = []
+    path = Path()
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        rights = target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask()
-        Path(temporary).chmod(rights)
-        Path(temporary).replace(target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink()
+        for path, content in contents.items():
+            if path.exists() and not path.is_file():  # such as /dev/stdout
+                path.write_bytes(content)
+                continue
+            target = Path(os.path.realpath(path))  # a symbolic link stays one
+            descriptor, temporary = tempfile.mkstemp(".tmp", f".{target.name}.", target.parent)
+            written.append((Path(temporary), target))
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            rights = target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask()
+            Path(temporary).chmod(rights)
+        for place, path in written:
+            place.replace(path)
+    except OSError as error:
+        error.filename = str(path)
         raise
+    finally:
+        for place, _ in written:
+            with contextlib.suppress(OSError):
+                place.unlink()
 
 
 def _umask() -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bhemu.files import write_whole
+from bhemu.files import write_all, write_whole
 
 
 def test_a_file_is_replaced_with_its_rights_and_through_its_link(tmp_path: Path) -> None:
@@ -44,3 +44,12 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
 def test_a_full_device_is_an_error() -> None:
     with pytest.raises(OSError, match="No space left"):
         write_whole(Path("/dev/full"), b"content")
+
+
+def test_of_several_files_none_is_written_when_one_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "first").write_bytes(b"old")
+    with pytest.raises(OSError, match="No such file") as caught:
+        write_all({tmp_path / "first": b"new", tmp_path / "nowhere" / "second": b"new"})
+    assert caught.value.filename == str(tmp_path / "nowhere" / "second")
+    assert os.listdir(tmp_path) == ["first"]
+    assert (tmp_path / "first").read_bytes() == b"old"

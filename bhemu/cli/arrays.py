@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.errors import FormatError
+from bhemu.files import write_all
 
 Array = np.ndarray[Any, Any]
 
@@ -61,10 +64,9 @@ def check_target(path: Path) -> Path:
     folder = target.parent
     if not folder.is_dir():
         raise FormatError(f"{path}: there is no folder {folder}", remedy="create it, or write somewhere else")
-    probe = _temporary(target)
     try:
-        probe.open("xb").close()
-        probe.unlink()
+        with tempfile.NamedTemporaryFile(dir=folder):
+            pass
     except OSError as error:
         raise FormatError(
             f"{path}: cannot write into {folder} ({error.strerror})", remedy="choose a folder that you may write to"
@@ -72,30 +74,22 @@ def check_target(path: Path) -> Path:
     return target
 
 
-def _temporary(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{os.getpid()}.tmp")
-
-
 def write_files(contents: Mapping[Path, Array | bytes]) -> None:
-    """Write all the files or none: each beside its target first, then renamed. Arrays become `.npy` files.
+    """Write all the files or none. Arrays become `.npy` files.
 
     Raises:
         FormatError: the disk refused.
     """
-    temporaries: dict[Path, Path] = {}
     try:
-        for path, content in contents.items():
-            target = Path(os.path.realpath(path))
-            temporaries[target] = _temporary(target)
-            with temporaries[target].open("wb") as stream:
-                if isinstance(content, bytes):
-                    stream.write(content)
-                else:
-                    np.save(stream, content, allow_pickle=False)
-        for target, temporary in temporaries.items():
-            temporary.replace(target)
+        write_all(
+            {path: content if isinstance(content, bytes) else _npy(content) for path, content in contents.items()}
+        )
     except OSError as error:
         raise FormatError(f"cannot write {error.filename}: {error.strerror}", remedy="check the disk") from None
-    finally:
-        for temporary in temporaries.values():
-            temporary.unlink(missing_ok=True)
+
+
+def _npy(array: Array) -> bytes:
+    """The content of a `.npy` file."""
+    stream = io.BytesIO()
+    np.save(stream, array, allow_pickle=False)
+    return stream.getvalue()
