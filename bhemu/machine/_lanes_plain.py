@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.machine.types import Lanes
+from bhemu.machine.types import Lanes, Table
 
 
 class LaneArray(np.ndarray[Any, Any]):
@@ -211,5 +211,5 @@ def shuffle(a: Lanes, pattern: tuple[int, ...]) -> Lanes:
     return a[np.array(pattern)]
 
 
-def gather(table: Lanes, indices: Lanes) -> Lanes:
+def gather(table: Table, indices: Lanes) -> Lanes:
     return _lanes(table[indices].astype(np.int64).astype(np.int32))

@@ -14,7 +14,7 @@ from numba import types
 
 from bhemu.machine.compiler import JIT
 from bhemu.machine.kernel import intrinsic, kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Int, Table, TileRecord
 
 NOT_COMPILED = 4
 """What `call_handler` returns for an empty place of the table."""
@@ -42,7 +42,7 @@ PLACES = 265
 if JIT:
 
     @intrinsic
-    def call_handler(typingctx: Any, table: Any, opcode: Int, t: TileRecord, thread: Int, word: Any) -> Any:
+    def call_handler(typingctx: Any, table: Table, opcode: Int, t: TileRecord, thread: Int, word: Any) -> Any:
         """Status of the handler at table[opcode], called with the record `t`; NOT_COMPILED for an empty place.
 
         `table` is the address of the table as an integer.
@@ -71,7 +71,7 @@ if JIT:
         return signature, codegen
 
     @intrinsic
-    def place_value(typingctx: Any, table: Any, place: Any) -> Any:
+    def place_value(typingctx: Any, table: Table, place: Any) -> Any:
         """What stands at a place of the table."""
         signature = types.int64(types.int64, types.int64)
 
@@ -87,7 +87,7 @@ if JIT:
         return np.int64(t.handlers)
 
     @intrinsic
-    def has_handler(typingctx: Any, table: Any, opcode: Int) -> Any:
+    def has_handler(typingctx: Any, table: Table, opcode: Int) -> Any:
         """True when the place of the table is filled."""
         signature = types.boolean(types.int64, types.int64)
 
@@ -102,7 +102,7 @@ else:
     PLAIN_TABLE: list[Any] = []
     """The table itself: a record cannot hold it."""
 
-    def place_value(table: Any, place: Any) -> Any:
+    def place_value(table: Table, place: Any) -> Any:
         """What stands at a place of the table."""
         return table[place]
 
@@ -110,11 +110,11 @@ else:
         """The table of handlers, for code that is not given it."""
         return PLAIN_TABLE
 
-    def has_handler(table: Any, opcode: Int) -> Any:
+    def has_handler(table: Table, opcode: Int) -> Any:
         """True when the place of the table is filled."""
         return table[opcode] is not None
 
-    def call_handler(table: Any, opcode: Int, t: TileRecord, thread: Int, word: Any) -> Any:
+    def call_handler(table: Table, opcode: Int, t: TileRecord, thread: Int, word: Any) -> Any:
         """Status of the Python function at table[opcode]; NOT_COMPILED for an empty place."""
         function = table[opcode]
         return NOT_COMPILED if function is None else function(t, thread, word)

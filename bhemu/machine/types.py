@@ -27,10 +27,12 @@ __all__ = [
     "Float",
     "Int",
     "Lanes",
+    "LogAddress",
     "MatrixDecodedRecord",
     "NocRequestRecord",
     "PackRecord",
     "Record",
+    "Table",
     "TileRecord",
     "UnpackDecodedRecord",
     "UnpackWalkRecord",
@@ -45,5 +47,9 @@ AnyInt: TypeAlias = Any
 Float: TypeAlias = "float | np.floating[Any]"
 Lanes: TypeAlias = Any
 """A value for each lane (machine/lanes.py); in plain Python an array."""
+Table: TypeAlias = Any
+"""The table of handlers (machine/dispatch.py): its address; in plain Python the functions themselves."""
+LogAddress: TypeAlias = Any
+"""The buffer of an observer: its address, or NO_LOG; in plain Python an array."""
 Record: TypeAlias = Any
 """A record inside of another one, or a view of several."""

@@ -20,7 +20,7 @@ from bhemu.machine.dst import LOW_HALF, bf16_of_cell, cell_of_bf16, cell_of_fp16
 from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import njit
 from bhemu.machine.lanes import load16, load16_at, load32, store16, store16_at, store32
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Int, Table, TileRecord
 from bhemu.tensix.frontend.run import FAULTED, NEEDS_HANDLER, STOPPED
 from bhemu.tensix.prng import seed_prng
 
@@ -49,7 +49,7 @@ def _plan(t: TileRecord, index: Int) -> Int:
 
 
 @njit
-def _execute(t: TileRecord, table: Int, thread: Int, word: Int) -> Any:
+def _execute(t: TileRecord, table: Table, thread: Int, word: Int) -> Any:
     """Execute one word; returns what `Coprocessor` expects of its entries, STOPPED when all is well."""
     status = call_handler(table, word >> 24, t, thread, word)
     if status == DONE:
@@ -132,7 +132,7 @@ P_FIRST_PHASE: Final = 11  # and the three behind it
 P_USE_DST: Final = 11 + 4
 
 
-def dot_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
+def dot_loop(t: TileRecord, table: Table, a: Int, b: Int) -> Any:
     """Dst [blocks * rows, 16] += left [blocks * rows, 16 * steps] x right [16 * steps, 16]."""
     word, order, blocks, rows = _plan(t, P_WORD), _plan(t, P_ORDER), _plan(t, P_BLOCKS), _plan(t, P_ROWS)
     right, left, values = _plan(t, P_A), _plan(t, P_B), _plan(t, P_DST)
@@ -162,7 +162,7 @@ def dot_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
     return STOPPED
 
 
-def elementwise_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
+def elementwise_loop(t: TileRecord, table: Table, a: Int, b: Int) -> Any:
     """Dst block = or += SrcA block (+, -, *) SrcB block, for blocks of eight rows of sixteen."""
     word, order, blocks = _plan(t, P_WORD), _plan(t, P_ORDER), _plan(t, P_BLOCKS)
     position_a, position_b, values = _plan(t, P_A), _plan(t, P_B), _plan(t, P_DST)
@@ -184,7 +184,7 @@ def elementwise_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
     return STOPPED
 
 
-def pool_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
+def pool_loop(t: TileRecord, table: Table, a: Int, b: Int) -> Any:
     """One Dst row = maximum of it and of `P_STEPS` times sixteen SrcA rows, column by column."""
     word, order, steps = _plan(t, P_WORD), _plan(t, P_ORDER), _plan(t, P_STEPS)
     right, values = _plan(t, P_A), _plan(t, P_DST)
@@ -212,7 +212,7 @@ V_WORDS: Final = 4
 V_FIRST: Final = 5  # for each input its LReg and position, then the words
 
 
-def vector_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
+def vector_loop(t: TileRecord, table: Table, a: Int, b: Int) -> Any:
     """A few words for each block of 32 values; every input and the result lie in their own LRegs."""
     blocks, result, out = _plan(t, V_BLOCKS), _plan(t, V_RESULT), _plan(t, V_OUT)
     inputs, words = _plan(t, V_INPUTS), _plan(t, V_WORDS)
@@ -232,7 +232,7 @@ SEED: Final = 0
 """Place of the seed in the plan of `seed_loop`."""
 
 
-def seed_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
+def seed_loop(t: TileRecord, table: Table, a: Int, b: Int) -> Any:
     """Generators of all lanes from a seed."""
     seed_prng(t, _plan(t, SEED))
     return STOPPED
@@ -249,7 +249,7 @@ UNPACK_ROWS: Final = 64
 """Rows of SrcA, all of which one UNPACR fills."""
 
 
-def unpack_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
+def unpack_loop(t: TileRecord, table: Table, a: Int, b: Int) -> Any:
     """SrcA cells of tiles of 1024 datums."""
     word, tiles, unit = _plan(t, U_WORD), _plan(t, U_TILES), _plan(t, U_UNIT)
     units, out = _plan(t, U_UNITS_A_TILE), _plan(t, U_OUT)
@@ -274,7 +274,7 @@ PACK_ROWS: Final = 4
 """Dst rows of one PACR (P2)."""
 
 
-def pack_loop(t: TileRecord, table: Int, a: Int, b: Int) -> Any:
+def pack_loop(t: TileRecord, table: Table, a: Int, b: Int) -> Any:
     """Dst rows through the packer to one run of datums in L1."""
     word, last, order = _plan(t, K_WORD), _plan(t, K_LAST_WORD), _plan(t, K_ORDER)
     rows, values = _plan(t, K_ROWS), _plan(t, K_IN)

@@ -15,7 +15,7 @@ from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.core_state import ASLEEP, BLOCKED, IN_RESET, PUSH
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE, THREADS
-from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
 from bhemu.recording import core_columns as column
 from bhemu.recording.core_figures import LOAD_DST, class_of, take_time, writes_float, writes_register
 from bhemu.recording.recorder import CAPACITY as TENSIX_CAPACITY
@@ -41,18 +41,18 @@ def _block(core: Int) -> Int:
 
 
 @kernel
-def _tensix_rows(log: Int) -> AnyInt:
+def _tensix_rows(log: LogAddress) -> AnyInt:
     return load_i64(log, column.TENSIX_BEFORE) + load_i64(log, TENSIX_COUNT)
 
 
 @kernel
-def _pushed(log: Int, core: Int) -> Int:
+def _pushed(log: LogAddress, core: Int) -> Int:
     """Words that a T core has pushed to its FIFO."""
     return load_i64(log, PUSHED + core - T0) if core >= T0 and core <= T2 else np.int64(0)
 
 
 @kernel
-def _row(log: Int, moment: Int, who: Int, code: Int, address: Int, value: Int, rounds: Int, detail: Int) -> None:
+def _row(log: LogAddress, moment: Int, who: Int, code: Int, address: Int, value: Int, rounds: Int, detail: Int) -> None:
     """Write a row; the caller has made sure that there is room."""
     count = load_i64(log, column.COUNT)
     at = column.FIRST_ROW + count * column.COLUMNS
@@ -68,17 +68,17 @@ def _row(log: Int, moment: Int, who: Int, code: Int, address: Int, value: Int, r
 
 
 @kernel
-def _add(log: Int, at: Int, amount: Int) -> None:
+def _add(log: LogAddress, at: Int, amount: Int) -> None:
     store_i64(log, at, load_i64(log, at) + amount)
 
 
 @kernel
-def _has_room(log: Int) -> Bool:
+def _has_room(log: LogAddress) -> Bool:
     return load_i64(log, column.COUNT) + column.SPARE <= load_i64(log, column.CAPACITY)
 
 
 @kernel
-def _give_up(t: TileRecord, log: Int, core: Int, moment: Int) -> None:
+def _give_up(t: TileRecord, log: LogAddress, core: Int, moment: Int) -> None:
     """The access that the core was blocked on will not be made."""
     block = _block(core)
     first = load_i64(log, block + column.FIRST_TRY)
@@ -92,7 +92,7 @@ def _give_up(t: TileRecord, log: Int, core: Int, moment: Int) -> None:
 
 
 @kernel
-def _woken(t: TileRecord, log: Int, core: Int) -> None:
+def _woken(t: TileRecord, log: LogAddress, core: Int) -> None:
     """The core has slept: count what it would have executed."""
     block = _block(core)
     before = load_i64(log, block + column.ASLEEP_SINCE)
@@ -121,7 +121,7 @@ def _woken(t: TileRecord, log: Int, core: Int) -> None:
 
 
 @kernel
-def _note_states(t: TileRecord, log: Int) -> None:
+def _note_states(t: TileRecord, log: LogAddress) -> None:
     """Rows about cores that fell asleep, woke up or were reset; at most two a core."""
     for core in range(CORES):
         block = _block(core)
@@ -167,7 +167,7 @@ def _is_device(address: Int) -> Bool:
 
 
 @kernel
-def _found_change(log: Int, block: Int, pc: Int, address: Int, value: Int) -> Any:
+def _found_change(log: LogAddress, block: Int, pc: Int, address: Int, value: Int) -> Any:
     """True when the core loads again what it has just loaded with the same instruction, and finds another value."""
     again = load_i64(log, block + column.LAST_LOAD_PC) == pc
     again = again and load_i64(log, block + column.LAST_LOAD_ADDRESS) == address
@@ -179,7 +179,7 @@ def _found_change(log: Int, block: Int, pc: Int, address: Int, value: Int) -> An
 
 
 @kernel
-def _count_pushes(t: TileRecord, log: Int, core: Int, is_push: Int, address: Int, retired: Int) -> None:
+def _count_pushes(t: TileRecord, log: LogAddress, core: Int, is_push: Int, address: Int, retired: Int) -> None:
     """Keep count of the words in a T core's FIFO."""
     if core >= T0 and core <= T2:
         if is_push:
@@ -189,7 +189,7 @@ def _count_pushes(t: TileRecord, log: Int, core: Int, is_push: Int, address: Int
 
 
 @kernel
-def _keep(t: TileRecord, log: Int, core: Int, moment: Int, loaded: Int, retired: Int) -> None:
+def _keep(t: TileRecord, log: LogAddress, core: Int, moment: Int, loaded: Int, retired: Int) -> None:
     """The core has executed an instruction (`.ttinsn`: up to four) in round `moment`: count it, write its row."""
     pc, word = load_i64(log, column.BEFORE_PC), np.int64(load_i64(log, column.BEFORE_WORD))
     address, stored = load_i64(log, column.BEFORE_ADDRESS), load_i64(log, column.BEFORE_STORED)
@@ -257,7 +257,7 @@ def _keep(t: TileRecord, log: Int, core: Int, moment: Int, loaded: Int, retired:
 
 
 @kernel
-def _before_core(t: TileRecord, log: Int, core: Int) -> None:
+def _before_core(t: TileRecord, log: LogAddress, core: Int) -> None:
     """Remember what the instruction finds."""
     pc = np.int64(t.core_pc[core])
     word = np.int64(t.l1_u32[pc >> 2]) if pc < L1_SIZE else np.int64(0)
@@ -276,7 +276,7 @@ def _before_core(t: TileRecord, log: Int, core: Int) -> None:
 
 
 @kernel
-def _after_core(t: TileRecord, log: Int, core: Int, reason: Int, recording: Int) -> None:
+def _after_core(t: TileRecord, log: LogAddress, core: Int, reason: Int, recording: Int) -> None:
     block = _block(core)
     moment = load_i64(log, column.BEFORE_ROUND)
     retired = np.int64(t.core_retired[core]) - load_i64(log, column.BEFORE_RETIRED)
@@ -291,7 +291,7 @@ def _after_core(t: TileRecord, log: Int, core: Int, reason: Int, recording: Int)
 
 
 @kernel
-def _moved(log: Int, first: Int, rounds: Int) -> None:
+def _moved(log: LogAddress, first: Int, rounds: Int) -> None:
     """The coprocessor has executed something in each of these rounds."""
     start, length = load_i64(log, column.MOVED_FROM), load_i64(log, column.MOVED_ROUNDS)
     if length > 0 and start + length != first and load_i64(log, column.WANTED) != 0:
@@ -303,20 +303,20 @@ def _moved(log: Int, first: Int, rounds: Int) -> None:
 
 
 @kernel
-def _before_words(t: TileRecord, log: Int) -> None:
+def _before_words(t: TileRecord, log: LogAddress) -> None:
     """Rows of the coprocessor's words say in which round they were executed."""
     store_i64(log, CLOCK_OFFSET, np.int64(t.tensix_round) - np.int64(t.clock))
 
 
 @kernel
-def _after_words(t: TileRecord, log: Int, first: Int, moved: Int) -> None:
+def _after_words(t: TileRecord, log: LogAddress, first: Int, moved: Int) -> None:
     if moved > 0:
         _moved(log, first, moved)
     store_i64(log, column.FREE, np.int64(t.free_rounds) + moved)
 
 
 @kernel
-def _begin(t: TileRecord, log: Int) -> None:
+def _begin(t: TileRecord, log: LogAddress) -> None:
     """Note what has happened outside of the schedule: words executed there have moved the clock, too."""
     if np.int64(t.free_rounds) != load_i64(log, column.FREE):
         store_i64(log, column.BREAK, load_i64(log, column.GOAL))
@@ -325,7 +325,7 @@ def _begin(t: TileRecord, log: Int) -> None:
 
 
 @kernel
-def _is_full(log: Int) -> bool:
+def _is_full(log: LogAddress) -> bool:
     words = load_i64(log, TENSIX_COUNT) + THREADS > load_i64(log, TENSIX_CAPACITY)
     return words or not _has_room(log) or load_i64(log, column.BREAK) >= 0
 
@@ -337,7 +337,7 @@ _schedule: Final = make_schedule(
 _move: Final = _schedule.move
 
 
-def advance_recorded_entry(t: TileRecord, table: Int, log: Int) -> AnyInt:
+def advance_recorded_entry(t: TileRecord, table: Table, log: LogAddress) -> AnyInt:
     """`schedule.advance_tile_entry` with a recorder.
 
     Args:

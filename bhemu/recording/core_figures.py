@@ -18,7 +18,7 @@ from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.core_state import LOCAL_RAM
 from bhemu.machine.kernel import njit
 from bhemu.machine.state import L1_SIZE
-from bhemu.machine.types import AnyInt, Bool, Int
+from bhemu.machine.types import AnyInt, Bool, Int, LogAddress
 from bhemu.recording import core_columns as column
 
 ALU: Final = NUMBER["ALU"]
@@ -144,13 +144,13 @@ def writes_register(word: Int) -> bool:
 
 
 @njit
-def _known(log: Int, block: Int, ready: Int, register: Int) -> AnyInt:
+def _known(log: LogAddress, block: Int, ready: Int, register: Int) -> AnyInt:
     """`ready`, or the cycle in which a register (32 to 63: floating point) can be used, if that is later."""
     return max(ready, load_i64(log, block + column.READY + register))
 
 
 @njit
-def take_time(log: Int, block: Int, word: Int, what: Int, dividend: Int, divisor: Int) -> AnyInt:
+def take_time(log: LogAddress, block: Int, word: Int, what: Int, dividend: Int, divisor: Int) -> AnyInt:
     """Let the modelled pipeline of a core execute an instruction; returns the cycles that this took of EX1.
 
     Args:

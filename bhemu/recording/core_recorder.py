@@ -15,7 +15,7 @@ from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.core_state import ASLEEP, PUSH
 from bhemu.machine.origin import line_of_pc
 from bhemu.machine.state import THREADS
-from bhemu.machine.types import Int
+from bhemu.machine.types import Int, Table
 from bhemu.recording import core_columns as column
 from bhemu.recording import log as tensix_column
 from bhemu.recording.core_clock import advance_recorded_entry
@@ -156,7 +156,7 @@ class CoreRecorder:
             self._cores.observe(None)
             self._tile = self._cores = None
 
-    def advance(self, target: Any, table: Any, how: Int) -> int:
+    def advance(self, target: Any, table: Table, how: Int) -> int:
         """Advance the tile as `bhemu.tile.schedule.advance_tile_entry` does, and record it."""
         assert self._entry is not None
         self._buffer[HOW] = how

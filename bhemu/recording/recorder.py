@@ -20,7 +20,7 @@ from bhemu.machine.config_access import config_bank, thread_field
 from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_X, PACKER, RWC_DST
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_PUSH_LIMIT, THREADS
-from bhemu.machine.types import AnyInt, Bool, Int, Lanes, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
 from bhemu.recording import log as column
 from bhemu.recording.log import Log, Note, Push
 from bhemu.tensix import coprocessor as plain
@@ -87,7 +87,7 @@ def _word(t: TileRecord, bank: Int, word: Int) -> Int:
 
 
 @kernel
-def _describe_pack(t: TileRecord, log: Int, at: Int, thread: Int, bank: Int) -> None:
+def _describe_pack(t: TileRecord, log: LogAddress, at: Int, thread: Int, bank: Int) -> None:
     adc = t.adc
     x0 = np.int64(adc[thread, PACKER, CH0_X])
     store_i64(log, at + column.PACK_X, x0 | np.int64(adc[thread, PACKER, CH1_X]) << 32)
@@ -103,7 +103,7 @@ def _describe_pack(t: TileRecord, log: Int, at: Int, thread: Int, bank: Int) -> 
 
 
 @kernel
-def _describe_unpack(t: TileRecord, log: Int, at: Int, thread: Int, bank: Int, word: Int) -> None:
+def _describe_unpack(t: TileRecord, log: LogAddress, at: Int, thread: Int, bank: Int, word: Int) -> None:
     unpacker = (word >> _BLOCK[0]) & _BLOCK[1]
     context = 0
     adc = thread
@@ -126,7 +126,7 @@ def _describe_unpack(t: TileRecord, log: Int, at: Int, thread: Int, bank: Int, w
 
 
 @kernel
-def _describe(t: TileRecord, log: Lanes, at: Int, thread: Int, word: Int, opcode: Int) -> None:
+def _describe(t: TileRecord, log: LogAddress, at: Int, thread: Int, word: Int, opcode: Int) -> None:
     """Write what the instruction finds into row `at`; the row counts once the instruction is done."""
     bank = config_bank(t, thread)
     store_i64(log, at + column.CLOCK, np.int64(t.clock) + load_i64(log, CLOCK_OFFSET))
@@ -152,25 +152,25 @@ def _describe(t: TileRecord, log: Lanes, at: Int, thread: Int, word: Int, opcode
 
 
 @kernel
-def _spare(log: Lanes, thread: Int) -> AnyInt:
+def _spare(log: LogAddress, thread: Int) -> AnyInt:
     """Row that collects what is known of a thread's word before its own row is due."""
     return HEADER + (load_i64(log, CAPACITY) + thread) * column.COLUMNS
 
 
 @kernel
-def _is_full(log: Lanes) -> Bool:
+def _is_full(log: LogAddress) -> Bool:
     return load_i64(log, COUNT) + THREADS > load_i64(log, CAPACITY)
 
 
 @kernel
-def _before_fetch(t: TileRecord, log: Lanes, thread: Int) -> None:
+def _before_fetch(t: TileRecord, log: LogAddress, thread: Int) -> None:
     store_i64(log, FIFO_BEFORE, np.int64(t.fifo_count[thread]))
     store_i64(log, HEAD_BEFORE, np.int64(t.fifo_word[thread, t.fifo_head[thread]]) >> 24)
     store_i64(log, MOPS_BEFORE, np.int64(t.issued[thread, MOP]))
 
 
 @kernel
-def _after_fetch(t: TileRecord, log: Lanes, thread: Int, arrived: bool) -> None:
+def _after_fetch(t: TileRecord, log: LogAddress, thread: Int, arrived: bool) -> None:
     """Note which push the word comes from and how many cycles the expanders spent in silence.
 
     Each expander takes one word a cycle. Of the words taken here the last delivers the word at the gate; the others
@@ -188,13 +188,13 @@ def _after_fetch(t: TileRecord, log: Lanes, thread: Int, arrived: bool) -> None:
 
 
 @kernel
-def _before_word(t: TileRecord, log: Lanes, thread: Int, word: Int) -> None:
+def _before_word(t: TileRecord, log: LogAddress, thread: Int, word: Int) -> None:
     at = HEADER + load_i64(log, COUNT) * column.COLUMNS
     _describe(t, log, at, thread, word, word >> 24)
 
 
 @kernel
-def _after_word(t: TileRecord, log: Lanes, thread: Int) -> None:
+def _after_word(t: TileRecord, log: LogAddress, thread: Int) -> None:
     at = HEADER + load_i64(log, COUNT) * column.COLUMNS
     silent = _spare(log, thread) + column.SILENT
     store_i64(log, at + column.PUSH, load_i64(log, PUSHED + thread) - np.int64(t.fifo_count[thread]))
@@ -209,12 +209,12 @@ _front_end: Final = make_front_end(WORDS)
 _run, _drain = _front_end.run, _front_end.drain
 
 
-def run_recorded_entry(t: TileRecord, table: Int, cycles: Int, log: Int) -> AnyInt:
+def run_recorded_entry(t: TileRecord, table: Table, cycles: Int, log: LogAddress) -> AnyInt:
     """The recorder's clock, for `compile_entry`."""
     return _run(t, table, cycles, log)
 
 
-def drain_recorded_entry(t: TileRecord, table: Any, thread: Int, log: Lanes) -> AnyInt:
+def drain_recorded_entry(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> AnyInt:
     """Its `drain`."""
     return _drain(t, table, thread, log)
 
@@ -250,11 +250,11 @@ class Recorder(plain.Coprocessor):
     def attach(self, tile: Tile) -> None:
         """Record what `tile` executes from now on."""
         super().__init__(tile._tiles)
-        log: Any = self._buffer.ctypes.data if JIT else self._buffer
+        log: LogAddress = self._buffer.ctypes.data if JIT else self._buffer
         for name, function in (("run_recorded", run_recorded_entry), ("drain_recorded", drain_recorded_entry)):
             entry = plain._entry(name, function, 3)
 
-            def call(tile: Any, table: Any, count: int, entry: Any = entry) -> int:
+            def call(tile: Any, table: Table, count: int, entry: Any = entry) -> int:
                 while True:
                     status = int(entry.call(tile, table, count, log))
                     if status != OBSERVER_FULL:

@@ -14,7 +14,7 @@ from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
 from bhemu.machine.state import FIFO_SLOTS, L1_SIZE, READY_PUSH_LIMIT
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Int, Table, TileRecord
 from bhemu.riscv.decode import sign_extend
 from bhemu.riscv.execute import WORD
 from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, ready_words, side_push
@@ -88,7 +88,7 @@ def _store_l1(t: TileRecord, core: Int, address: Int) -> Any:
 
 
 @kernel
-def access(t: TileRecord, table: Int, core: Int) -> Any:
+def access(t: TileRecord, table: Table, core: Int) -> Any:
     """Make the access that the core has handed over; returns a status."""
     kind = t.access_kind[core]
     address = np.int64(t.access_address[core])
@@ -114,7 +114,7 @@ def access(t: TileRecord, table: Int, core: Int) -> Any:
 
 
 @kernel
-def slow(t: TileRecord, table: Int, core: Int) -> Any:
+def slow(t: TileRecord, table: Table, core: Int) -> Any:
     """An instruction outside the inner loop; it moves pc itself."""
     if not has_handler(table, SLOW_CORE):
         t.needs_place = SLOW_CORE

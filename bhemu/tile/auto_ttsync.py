@@ -18,7 +18,7 @@ from bhemu.isa.instructions import BY_OPCODE, INSTRUCTIONS
 from bhemu.machine.agents import T0, T2
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_SLOTS
-from bhemu.machine.types import Int, Lanes, TileRecord
+from bhemu.machine.types import Int, Table, TileRecord
 from bhemu.tensix.windows import CONFIG_BASE, GPR_BASE, GPR_END
 
 _TRACKING_WORD: Final = 56
@@ -89,7 +89,7 @@ def _tracked_resource(t: TileRecord, thread: Int, address: Int) -> Int:
 
 
 @kernel
-def _is_pending(t: TileRecord, thread: Int, resource: Int, table: Lanes) -> bool:
+def _is_pending(t: TileRecord, thread: Int, resource: Int, table: Table) -> bool:
     """True when a word of the thread that has not passed its gate has the resource in `table`.
 
     While a MOP or REPLAY is expanded its own declaration holds, which is everything (K19).

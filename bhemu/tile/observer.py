@@ -9,7 +9,7 @@ from bhemu.machine.buffer_memory import store_i64
 from bhemu.machine.compiler import JIT
 from bhemu.machine.dispatch import call_handler
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import AnyInt, Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
 from bhemu.tensix.frontend.observer import NOBODY_LOOKS, WordObserver, never_full
 
 # What the buffer of every observer of a tile begins with, for a chip (chip/run.py)
@@ -46,22 +46,22 @@ class TileObserver:
 
 
 @kernel(forceinline=True)
-def _ignore(t: TileRecord, log: Int) -> None:
+def _ignore(t: TileRecord, log: LogAddress) -> None:
     pass
 
 
 @kernel(forceinline=True)
-def _ignore_core(t: TileRecord, log: Int, core: Int) -> None:
+def _ignore_core(t: TileRecord, log: LogAddress, core: Int) -> None:
     pass
 
 
 @kernel(forceinline=True)
-def _ignore_turn(t: TileRecord, log: Int, core: Int, reason: Int, recording: Int) -> None:
+def _ignore_turn(t: TileRecord, log: LogAddress, core: Int, reason: Int, recording: Int) -> None:
     pass
 
 
 @kernel(forceinline=True)
-def _ignore_words(t: TileRecord, log: Int, first: Int, moved: Int) -> None:
+def _ignore_words(t: TileRecord, log: LogAddress, first: Int, moved: Int) -> None:
     pass
 
 
@@ -80,7 +80,7 @@ class Observer(Protocol):
 
     log_address: int
 
-    def advance(self, target: Any, table: Any, how: Int) -> int:
+    def advance(self, target: Any, table: Table, how: Int) -> int:
         """Advance a tile alone, as `schedule.advance_tile_entry` does; returns a status of the schedule."""
 
     def take_away(self) -> None:
@@ -93,13 +93,13 @@ PLAIN_OBSERVERS: Final[dict[int, Observer]] = {}
 if JIT:
 
     @kernel
-    def call_observer(log: Int, t: TileRecord, table: Int, how: Int) -> AnyInt:
+    def call_observer(log: LogAddress, t: TileRecord, table: Table, how: Int) -> AnyInt:
         """Advance a tile by the schedule of the observer whose buffer is at `log`."""
         store_i64(log, HOW, how)
         return call_handler(log, ENTRY, t, table, log)
 
 else:
 
-    def call_observer(log: Int, t: TileRecord, table: Int, how: Int) -> int:
+    def call_observer(log: LogAddress, t: TileRecord, table: Table, how: Int) -> int:
         """Advance a tile by the schedule of the observer whose buffer is at `log`."""
         return PLAIN_OBSERVERS[int(log)].advance(t, table, how)

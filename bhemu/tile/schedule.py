@@ -30,7 +30,7 @@ from bhemu.machine.dispatch import (
 from bhemu.machine.faults import DONE, REQUEST_PENDING, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
-from bhemu.machine.types import AnyInt, Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
 from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED, WORD
 from bhemu.riscv.poll import NOT_RECORDING, begin_recording, end_step, record_step, wake, wake_changed
 from bhemu.tensix.frontend import run as clock
@@ -150,7 +150,7 @@ def _end_of_turn(t: TileRecord, core: Int) -> Any:
 
 
 @kernel(forceinline=True)
-def _after_run(t: TileRecord, table: Int, core: Int, reason: Int, recording: Int) -> Any:
+def _after_run(t: TileRecord, table: Table, core: Int, reason: Int, recording: Int) -> Any:
     """What follows from why a core has left its loop; returns what `advance` shall do.
 
     Args:
@@ -228,7 +228,7 @@ def _end_coprocessor(t: TileRecord, status: Int, moved: Int, looked_on: Int, on_
 
 
 @kernel
-def _plain_turns(t: TileRecord, table: Int, core: Int) -> Any:
+def _plain_turns(t: TileRecord, table: Table, core: Int) -> Any:
     """Turns of this core and others (tile/turns.py), and what follows from the end of the last one."""
     if not has_handler(table, RUN_TURNS):
         t.needs_place = RUN_TURNS
@@ -292,7 +292,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
     before_words, after_words = observer.before_words, observer.after_words
 
     @kernel
-    def turn_of_core(t: TileRecord, table: Int, core: Int, log: Int) -> Any:
+    def turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress) -> Any:
         if not has_handler(table, RUN_CORE):
             t.needs_place = RUN_CORE
             return NEEDS_HANDLER
@@ -327,7 +327,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
         return result
 
     @kernel
-    def turn_of_coprocessor(t: TileRecord, table: Int, log: Int) -> AnyInt:
+    def turn_of_coprocessor(t: TileRecord, table: Table, log: LogAddress) -> AnyInt:
         """Let the coprocessor execute as far as it may: one round when others look on, else many."""
         rounds, looked_on = _begin_coprocessor(t)
         on_the_way = _words_on_the_way(t)
@@ -341,7 +341,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
         return _end_coprocessor(t, status, moved, looked_on, on_the_way)
 
     @kernel
-    def advance(t: TileRecord, table: Int, by_rounds: Int, log: Int) -> Any:
+    def advance(t: TileRecord, table: Table, by_rounds: Int, log: LogAddress) -> Any:
         """Let every agent move up to `round_goal`."""
         result: Int = ADVANCED
         while result == ADVANCED:
@@ -364,7 +364,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
         return result
 
     @kernel
-    def move(t: TileRecord, table: Int, how: Int, log: Int) -> Any:
+    def move(t: TileRecord, table: Table, how: Int, log: LogAddress) -> Any:
         begin(t, log)
         if how < 0:
             _begin_clocks(t, -how)
@@ -389,7 +389,7 @@ _plain: Final = make_schedule(NOBODY_LOOKS_AT_TILE, clock.run)
 turn_of_core, _move = _plain.turn_of_core, _plain.move
 
 
-def advance_tile_entry(t: TileRecord, table: Int, how: Int) -> AnyInt:
+def advance_tile_entry(t: TileRecord, table: Table, how: Int) -> AnyInt:
     """Advance a tile; `how` is one of the constants above."""
     return _move(t, table, how, NO_LOG)
 

@@ -29,7 +29,7 @@ from bhemu.machine.core_state import RUNNING
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE, call_handler, has_handler, place_value
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import offset_of
-from bhemu.machine.types import AnyInt, ChipRecord, Int, TileRecord
+from bhemu.machine.types import AnyInt, ChipRecord, Int, Table, TileRecord
 from bhemu.riscv.execute import LIMIT
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tensix.frontend.run import OBSERVER_FULL
@@ -69,7 +69,7 @@ def _runs(t: TileRecord) -> Any:
 
 
 @kernel
-def _advance(chip: ChipRecord, table: Int, index: Int, t: TileRecord, how: Int) -> AnyInt:
+def _advance(chip: ChipRecord, table: Table, index: Int, t: TileRecord, how: Int) -> AnyInt:
     """Let a tile move; one that is looked at moves by the schedule of its observer."""
     log = np.int64(chip.observer[index])
     if log == NO_LOG:
@@ -108,7 +108,7 @@ def _wind_back(chip: ChipRecord, index: Int, t: TileRecord) -> None:
 
 
 @kernel
-def run_tile(chip: ChipRecord, table: Int, index: Int, goal: Int) -> None:
+def run_tile(chip: ChipRecord, table: Table, index: Int, goal: Int) -> None:
     """Let a tile run up to a clock; what it needs from the host stands in `status`. Touches no other tile."""
     t = tile_of(chip, index)
     how = np.int64(GO_ON)
@@ -178,7 +178,7 @@ def _first(chip: ChipRecord) -> Any:
 
 
 @kernel
-def _in_order(chip: ChipRecord, table: Int, first: Int, goal: Int) -> Int:
+def _in_order(chip: ChipRecord, table: Table, first: Int, goal: Int) -> Int:
     """The tiles at clock `first` run up to `goal`, one after the other; returns the status that stops them.
 
     Args:
@@ -199,7 +199,7 @@ def _in_order(chip: ChipRecord, table: Int, first: Int, goal: Int) -> Int:
 
 
 @kernel
-def _run_ahead(chip: ChipRecord, table: Int, k: Int) -> None:
+def _run_ahead(chip: ChipRecord, table: Table, k: Int) -> None:
     """The tile at a place of the order runs up to the goal that all share."""
     index = chip.order[k]
     if chip.local[index] < chip.share_goal:
@@ -207,7 +207,7 @@ def _run_ahead(chip: ChipRecord, table: Int, k: Int) -> None:
 
 
 @kernel
-def _take_part(chip: ChipRecord, table: Int) -> None:
+def _take_part(chip: ChipRecord, table: Table) -> None:
     """Run tiles of a share of work until none is left."""
     while True:
         k = fetch_add(chip.address + _NEXT, 1)
@@ -218,7 +218,7 @@ def _take_part(chip: ChipRecord, table: Int) -> None:
 
 
 @kernel
-def _all_ahead(chip: ChipRecord, table: Int, goal: Int) -> None:
+def _all_ahead(chip: ChipRecord, table: Table, goal: Int) -> None:
     """All tiles run up to a goal, independently of each other."""
     chip.share_goal = goal
     if chip.threads <= 1:
@@ -236,7 +236,7 @@ def _all_ahead(chip: ChipRecord, table: Int, goal: Int) -> None:
 
 
 @kernel
-def _find_lone_core(t: TileRecord, table: Int) -> Int:
+def _find_lone_core(t: TileRecord, table: Table) -> Int:
     """1 + the core that runs alone in a tile, its turns being plain; 0: there is more to do."""
     count, core = _runs(t)
     if count != 1 or core == COPROCESSOR or not is_plain_turn(t, core) or not has_handler(table, RUN_CORE):
@@ -245,7 +245,7 @@ def _find_lone_core(t: TileRecord, table: Int) -> Int:
 
 
 @kernel
-def _run_lone_core(chip: ChipRecord, table: Int) -> bool:
+def _run_lone_core(chip: ChipRecord, table: Table) -> bool:
     """Clocks of the only core that runs in the only tile that moves; False when there is more to do.
 
     As long as it only reaches its limit it stays the only one, unless somebody else touches the tile.
@@ -279,7 +279,7 @@ def _run_lone_core(chip: ChipRecord, table: Int) -> bool:
 
 
 @kernel
-def move(chip: ChipRecord, table: Int) -> Any:
+def move(chip: ChipRecord, table: Table) -> Any:
     """Let all tiles move up to `chip.end`.
 
     Returns:
@@ -317,7 +317,7 @@ def touch_entry(chip: ChipRecord, index: Int, clock: Int) -> Int:
     return 0
 
 
-def help_entry(chip: ChipRecord, table: Int, begun: Int) -> Int:
+def help_entry(chip: ChipRecord, table: Table, begun: Int) -> Int:
     """Take part in the work of another thread until it says that no more comes.
 
     Args:
@@ -333,7 +333,7 @@ def help_entry(chip: ChipRecord, table: Int, begun: Int) -> Int:
         _take_part(chip, table)
 
 
-def clock_entry(chip: ChipRecord, table: Int, clocks: Int) -> AnyInt:
+def clock_entry(chip: ChipRecord, table: Table, clocks: Int) -> AnyInt:
     """Let clocks pass (0: go on with what is left); see `move`."""
     if clocks > 0:
         chip.end = chip.time + clocks

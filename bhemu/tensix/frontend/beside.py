@@ -5,9 +5,7 @@ This is one function with a place of its own in the table of handlers. Programs 
 
 from __future__ import annotations
 
-from typing import Any
-
-from bhemu.machine.types import AnyInt, Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, Table, TileRecord
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tensix.frontend.run import fetch_plain, issue, make_cycle_beside
 from bhemu.tensix.vector.cycle import begin, end
@@ -16,7 +14,7 @@ from bhemu.tensix.vector_queue import BEGIN, END
 _cycle = make_cycle_beside(issue, fetch_plain, begin, end)
 
 
-def beside_entry(t: TileRecord, step: Int, table: Any) -> AnyInt:
+def beside_entry(t: TileRecord, step: Int, table: Table) -> AnyInt:
     """A cycle of the thread `step`, of all threads, or of none (`make_cycle_beside`); or its begin or end alone."""
     if step == BEGIN:
         return begin(t, table)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Int, LogAddress, TileRecord
 
 NO_LOG: Final = 0
 """In the place of a buffer when there is no observer."""
@@ -36,23 +36,23 @@ class WordObserver:
 
 
 @kernel(forceinline=True)
-def never_full(log: Int) -> bool:
+def never_full(log: LogAddress) -> bool:
     """There is no buffer."""
     return False
 
 
 @kernel(forceinline=True)
-def _ignore_fetch(t: TileRecord, log: Int, thread: Int) -> None:
+def _ignore_fetch(t: TileRecord, log: LogAddress, thread: Int) -> None:
     pass
 
 
 @kernel(forceinline=True)
-def _ignore_arrival(t: TileRecord, log: Int, thread: Int, arrived: bool) -> None:
+def _ignore_arrival(t: TileRecord, log: LogAddress, thread: Int, arrived: bool) -> None:
     pass
 
 
 @kernel(forceinline=True)
-def _ignore_word(t: TileRecord, log: Int, thread: Int, word: Int) -> None:
+def _ignore_word(t: TileRecord, log: LogAddress, thread: Int, word: Int) -> None:
     pass
 
 

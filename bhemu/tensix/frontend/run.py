@@ -17,7 +17,7 @@ from bhemu.machine.dispatch import BESIDE, NOT_COMPILED, call_handler, has_handl
 from bhemu.machine.faults import DONE, REFUSED, SCHEDULED, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
-from bhemu.machine.types import AnyInt, Bool, Int, Lanes, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
 from bhemu.tensix.frontend.fetch import expand, fetch, fetch_ready, fifo_push
 from bhemu.tensix.frontend.gate import is_held, wait_is_over
 from bhemu.tensix.frontend.observer import NO_LOG, NOBODY_LOOKS, WordObserver
@@ -74,7 +74,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
 
     def observed(bring: Any) -> Any:
         @inline
-        def fetch_word(t: TileRecord, thread: Int, log: Lanes) -> Bool:
+        def fetch_word(t: TileRecord, thread: Int, log: LogAddress) -> Bool:
             before_fetch(t, log, thread)
             arrived = bring(t, thread)
             after_fetch(t, log, thread, arrived)
@@ -86,7 +86,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
     fetch_expanded, fetch_queued = (observed(expand), observed(fetch_ready)) if plain else (fetch_either, fetch_either)
 
     @inline
-    def execute(t: TileRecord, table: Any, thread: Int, word: Int, log: Lanes) -> AnyInt:
+    def execute(t: TileRecord, table: Table, thread: Int, word: Int, log: LogAddress) -> AnyInt:
         """Let the word at the thread's gate execute; returns its status."""
         opcode = word >> 24
         before_word(t, log, thread, word)
@@ -102,7 +102,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
         return status
 
     @kernel
-    def issue_in_simulator_order(t: TileRecord, table: Int, thread: Int, log: Int) -> Any:
+    def issue_in_simulator_order(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> Any:
         """As the official simulator does it: a wait holds every word, and to latch one takes no time (tile E43)."""
         if t.wait_word[thread] != 0:
             if not wait_is_over(t, thread):
@@ -119,7 +119,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
         return status
 
     @inline
-    def issue(t: TileRecord, table: Any, thread: Int, log: Lanes) -> AnyInt:
+    def issue(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> AnyInt:
         if t.simulator_order != 0:
             return issue_in_simulator_order(t, table, thread, log)
         if t.gate_full[thread] == 0 and not fetch_expanded(t, thread, log):
@@ -138,7 +138,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
 
 
 @kernel
-def step_beside(t: TileRecord, table: Any, step: Int, log: Int) -> AnyInt:
+def step_beside(t: TileRecord, table: Table, step: Int, log: LogAddress) -> AnyInt:
     """A cycle, or a part of one, in which something may be scheduled (`tensix/vector_queue.py` lists the steps).
 
     The call goes through the table of handlers, so that the clock stays small.
@@ -150,13 +150,13 @@ def step_beside(t: TileRecord, table: Any, step: Int, log: Int) -> AnyInt:
 
 
 @kernel
-def begin_beside(t: TileRecord, table: Any) -> AnyInt:
+def begin_beside(t: TileRecord, table: Table) -> AnyInt:
     """What a cycle with scheduled instructions begins with."""
     return step_beside(t, table, BEGIN, NO_LOG)
 
 
 @kernel
-def end_beside(t: TileRecord, table: Any) -> AnyInt:
+def end_beside(t: TileRecord, table: Table) -> AnyInt:
     """What it ends with."""
     return step_beside(t, table, END, NO_LOG)
 
@@ -175,7 +175,7 @@ def make_cycle_beside(issue: Any, fetch: Any, begin: Any, end: Any) -> Any:
     """
 
     @kernel
-    def cycle(t: TileRecord, table: Any, step: Int, log: Lanes) -> AnyInt:
+    def cycle(t: TileRecord, table: Table, step: Int, log: LogAddress) -> AnyInt:
         if step < THREADS and t.gate_full[step] == 0 and not fetch(t, step, log):
             return EMPTY
         result = WAIT
@@ -215,7 +215,7 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
         cycle_beside = make_cycle_beside(issue, fetch_either, begin_beside, end_beside)
 
     @kernel
-    def run_beside(t: TileRecord, table: Any, cycles: Int, log: Int) -> Int:
+    def run_beside(t: TileRecord, table: Table, cycles: Int, log: LogAddress) -> Int:
         """`run` for the rest of a call, once something was scheduled."""
         for _ in range(cycles):
             if is_full(log):
@@ -227,7 +227,7 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
         return CYCLES_SPENT
 
     @kernel
-    def run(t: TileRecord, table: Any, cycles: Int, log: Int) -> Int:
+    def run(t: TileRecord, table: Table, cycles: Int, log: LogAddress) -> Int:
         beside = t.macro_pending != 0
         left = cycles
         first: Int = np.int64(t.cycle_resume)  # a cycle that found a handler missing goes on where it stopped
@@ -258,7 +258,7 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
         return run_beside(t, table, left, log)
 
     @kernel
-    def drain_beside(t: TileRecord, table: Any, thread: Int, log: Int) -> Int:
+    def drain_beside(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> Int:
         """`drain` for the rest of a call, once something was scheduled."""
         while True:
             if is_full(log):
@@ -269,7 +269,7 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
             t.clock += 1
 
     @kernel(forceinline=True)
-    def drain(t: TileRecord, table: Any, thread: Int, log: Int) -> Int:
+    def drain(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> Int:
         if t.macro_pending != 0:
             return drain_beside(t, table, thread, log)
         while True:
@@ -294,7 +294,7 @@ _plain: Final = make_front_end(NOBODY_LOOKS)
 issue, fetch_plain, run, drain = _plain.issue, _plain.fetch, _plain.run, _plain.drain
 
 
-def settle(t: TileRecord, table: Any, _: Int) -> Int:
+def settle(t: TileRecord, table: Table, _: Int) -> Int:
     """Let cycles pass until what is scheduled is done, or waits for further vector instructions."""
     while t.macro_pending != 0:
         status = step_beside(t, table, NO_THREAD, NO_LOG)
@@ -305,7 +305,7 @@ def settle(t: TileRecord, table: Any, _: Int) -> Int:
 
 
 @kernel
-def repeat(t: TileRecord, table: Int, thread_and_word: Int, count: Int) -> Any:
+def repeat(t: TileRecord, table: Table, thread_and_word: Int, count: Int) -> Any:
     """Push and drain the same word `count` times (for `bhemu bench`); the thread stands above the word's 32 bits."""
     thread = thread_and_word >> 32
     word = thread_and_word & 0xFFFFFFFF
@@ -318,7 +318,7 @@ def repeat(t: TileRecord, table: Int, thread_and_word: Int, count: Int) -> Any:
 
 
 @kernel
-def play(t: TileRecord, table: Int, script: Int, count: Int) -> Any:
+def play(t: TileRecord, table: Table, script: Int, count: Int) -> Any:
     """Push a script of words for all three threads and run it to its end, `count` times (for `bhemu bench`).
 
     The script lies in L1, at 32-bit word `script`: the number of entries, then (thread, instruction word) pairs.
@@ -338,19 +338,19 @@ def play(t: TileRecord, table: Int, script: Int, count: Int) -> Any:
     return STOPPED
 
 
-def play_entry(t: TileRecord, table: Int, script: Int, count: Int) -> AnyInt:
+def play_entry(t: TileRecord, table: Table, script: Int, count: Int) -> AnyInt:
     return play(t, table, script, count)
 
 
-def run_entry(t: TileRecord, table: Any, cycles: Int) -> AnyInt:
+def run_entry(t: TileRecord, table: Table, cycles: Int) -> AnyInt:
     return run(t, table, cycles, NO_LOG)
 
 
-def drain_entry(t: TileRecord, table: Any, thread: Int) -> AnyInt:
+def drain_entry(t: TileRecord, table: Table, thread: Int) -> AnyInt:
     return drain(t, table, thread, NO_LOG)
 
 
-def repeat_entry(t: TileRecord, table: Int, thread_and_word: Int, count: Int) -> AnyInt:
+def repeat_entry(t: TileRecord, table: Table, thread_and_word: Int, count: Int) -> AnyInt:
     return repeat(t, table, thread_and_word, count)
 
 

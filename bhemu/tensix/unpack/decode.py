@@ -15,7 +15,7 @@ from bhemu.isa.registers import config
 from bhemu.machine.config_access import UNPACK0_BIT, UNPACK1_BIT
 from bhemu.machine.decoded import copy_fields
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import AnyInt, Int, Lanes, Record, TileRecord, UnpackDecodedRecord
+from bhemu.machine.types import AnyInt, Int, Record, Table, TileRecord, UnpackDecodedRecord
 from bhemu.machine.unpacker_state import CONTEXTS, COPIES, OF_FORMATS, SINGLE
 from bhemu.tensix.format_codes import (
     BF16,
@@ -154,7 +154,7 @@ _FORMAT_ATTRIBUTES: Final = len(OF_FORMATS)
 
 
 @kernel
-def table_field(t: TileRecord, bank: Int, table: Lanes, unpacker: Int, index: Int) -> AnyInt:
+def table_field(t: TileRecord, bank: Int, table: Table, unpacker: Int, index: Int) -> AnyInt:
     """Value of the field that `table` [unpacker, index] names."""
     word = np.int64(t.config[bank, table[unpacker, index, 0]])
     return (word >> table[unpacker, index, 1]) & table[unpacker, index, 2]

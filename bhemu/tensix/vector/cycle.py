@@ -7,7 +7,7 @@ does not see the store of its own cycle.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from bhemu.machine.dispatch import NOT_COMPILED, has_handler
 from bhemu.machine.faults import DONE, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask32, mask_bits, shift_right_logical, splat32, store32, where
-from bhemu.machine.types import Bool, Int, TileRecord
+from bhemu.machine.types import Bool, Int, Table, TileRecord
 from bhemu.tensix.vector.registers import enabled_bits
 from bhemu.tensix.vector.scheduled import DUE_ROWS, REGISTERS, SWAP, blame, copy_registers, run_due
 from bhemu.tensix.vector_queue import (
@@ -49,7 +49,7 @@ SWAP_BESIDE_MAD = fault(
 
 
 @kernel
-def _lacks_handler(t: TileRecord, table: Any) -> bool:
+def _lacks_handler(t: TileRecord, table: Table) -> bool:
     """True when something due needs a handler that is not compiled yet; its word goes to `fault_word`."""
     for unit in range(STORE):
         if t.macro_pending & slot_bit(unit, t.macro_head):
@@ -138,7 +138,7 @@ def _abandon(t: TileRecord) -> None:
 
 
 @kernel
-def begin(t: TileRecord, table: Any) -> Int:
+def begin(t: TileRecord, table: Table) -> Int:
     """Begin a cycle in which something is scheduled.
 
     Returns:
@@ -180,7 +180,7 @@ def begin(t: TileRecord, table: Any) -> Int:
 
 
 @kernel
-def end(t: TileRecord, table: Any) -> Int:
+def end(t: TileRecord, table: Table) -> Int:
     """End the cycle: collect what a regular instruction wrote, execute simple and store, let results be seen."""
     for register in range(REGISTERS):
         value, old = load32(t.lregs, register), load32(t.macro_before, register)

@@ -21,7 +21,7 @@ from bhemu.machine.dispatch import call_handler
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load32, mask32, mask_bits, splat32, store32, where
-from bhemu.machine.types import AnyInt, Bool, Int, Lanes, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, Lanes, Table, TileRecord
 from bhemu.tensix.lane_settings import ALL_LANES, lanes_with
 from bhemu.tensix.vector.cross_lane import (
     ROTATE_AND_COPY4,
@@ -176,7 +176,7 @@ def _named(old: Int, c: Int, destination: Int) -> Int:
 
 
 @kernel
-def _execute(t: TileRecord, table: Any, thread: Int, word: Int, operands: Int, lanes: Int) -> AnyInt:
+def _execute(t: TileRecord, table: Table, thread: Int, word: Int, operands: Int, lanes: Int) -> AnyInt:
     """Execute a simple, MAD or round instruction in some lanes. LRegs are those of the cycle's beginning."""
     opcode = word >> 24
     if opcode == NOP:
@@ -294,7 +294,7 @@ def blame(t: TileRecord, unit: Int, word: Int) -> None:
 
 
 @kernel
-def run_due(t: TileRecord, table: Any, unit: Int) -> Int:
+def run_due(t: TileRecord, table: Table, unit: Int) -> Int:
     """Execute what is due for a sub-unit, once for all lanes that have the same."""
     row = DUE_ROWS * unit + DUE
     thread = np.int64(t.macro_thread[unit, DUE])

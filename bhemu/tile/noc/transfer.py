@@ -7,7 +7,7 @@ is what that store does. When another node takes part, the store leaves the requ
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -160,80 +160,80 @@ def count_at_target(target: TileRecord, q: NocRequestRecord) -> None:
 
 
 @kernel
-def _copy_l1(source: TileRecord, target: TileRecord, first: Int, to: Int, size: Int) -> None:
-    """Bytes from one L1 to another, or inside one: as if all were read before the first is written."""
+def _copy_l1(t: TileRecord, first: Int, to: Int, size: Int) -> None:
+    """Bytes inside the L1, as if all were read before the first is written."""
     if to <= first:
         for i in range(size):
-            target.l1[to + i] = source.l1[first + i]
+            t.l1[to + i] = t.l1[first + i]
     else:
         for i in range(size - 1, -1, -1):
-            target.l1[to + i] = source.l1[first + i]
+            t.l1[to + i] = t.l1[first + i]
 
 
 @kernel
-def _copy(source: TileRecord, target: TileRecord, first: Int, to: Int, size: Int) -> Int:
+def _copy(t: TileRecord, first: Int, to: Int, size: Int) -> Int:
     """Status of a copy in which registers may take part, as one word."""
     if not is_register(first) and not is_register(to):
-        _copy_l1(source, target, first, to, size)
+        _copy_l1(t, first, to, size)
         return DONE
     if is_register(first):
-        status, value = mmio_load(source, NOC, first)
+        status, value = mmio_load(t, NOC, first)
         if status != DONE:
             return status
     else:
         value = np.int64(0)
         for i in range(WORD):
-            value |= np.int64(source.l1[first + i]) << (8 * i)
+            value |= np.int64(t.l1[first + i]) << (8 * i)
     if is_register(to):
-        return mmio_store(target, NOC, to, value)
+        return mmio_store(t, NOC, to, value)
     for i in range(WORD):
-        target.l1[to + i] = np.uint8((value >> (8 * i)) & 0xFF)
+        t.l1[to + i] = np.uint8((value >> (8 * i)) & 0xFF)
     return DONE
 
 
 @kernel
-def _write_enabled_bytes(t: TileRecord, target: TileRecord, q: NocRequestRecord) -> None:
+def _write_enabled_bytes(t: TileRecord, q: NocRequestRecord) -> None:
     """A write whose bytes are selected by a mask of 64 bits; both addresses count from a multiple of 16 (N19)."""
     first, to = q.source & ~(BLOCK - 1), q.target & ~(BLOCK - 1)
     for step in range(ENABLED_BYTES):
         i = step if to <= first else ENABLED_BYTES - 1 - step  # the two may overlap
         if (q.length >> i) & 1:
-            target.l1[to + i] = t.l1[first + i]
+            t.l1[to + i] = t.l1[first + i]
 
 
 @kernel
-def _write_inline(target: TileRecord, q: NocRequestRecord) -> Any:
+def _write_inline(t: TileRecord, q: NocRequestRecord) -> AnyInt:
     """AT_DATA to a register; in L1 to those of 16 bytes that the low or the high half of AT_LEN_BE selects (N16)."""
     if is_register(q.target):
-        return mmio_store(target, NOC, q.target, q.operand)
+        return mmio_store(t, NOC, q.target, q.operand)
     for i in range(BLOCK):
         if ((q.length >> i) | (q.length >> (BLOCK + i))) & 1:
-            target.l1[(q.target & ~(BLOCK - 1)) + i] = np.uint8((q.operand >> (8 * (i & 3))) & 0xFF)
+            t.l1[(q.target & ~(BLOCK - 1)) + i] = np.uint8((q.operand >> (8 * (i & 3))) & 0xFF)
     return DONE
 
 
 @kernel
-def serve(t: TileRecord, target: TileRecord, q: NocRequestRecord) -> Int:
-    """Move the data of a sound request between the initiator's tile `t` and the tile `target`, which counts it.
+def serve(t: TileRecord, q: NocRequestRecord) -> Int:
+    """Move the data of a sound request of a tile to itself, and count it there as its target.
 
     Returns:
         A status; when it is not DONE, nothing has changed.
     """
     status: Int = np.int64(DONE)
     if q.kind == READ:
-        status = _copy(target, t, q.source, q.target, q.byte_count)
+        status = _copy(t, q.source, q.target, q.byte_count)
     elif q.kind == ATOMIC:
-        old = apply_atomic(target, q.target & ADDRESS_BITS, q.length & ADDRESS_BITS, q.operand)
+        old = apply_atomic(t, q.target & ADDRESS_BITS, q.length & ADDRESS_BITS, q.operand)
         if q.control & RESPONSE:
             t.l1_u32[(q.result & ADDRESS_BITS) >> 2] = np.uint32(old)
     elif q.kind == INLINE:
-        status = _write_inline(target, q)
+        status = _write_inline(t, q)
     elif q.masked != 0:
-        _write_enabled_bytes(t, target, q)
+        _write_enabled_bytes(t, q)
     else:
-        status = _copy(t, target, q.source, q.target, q.byte_count)
+        status = _copy(t, q.source, q.target, q.byte_count)
     if status == DONE:
-        count_at_target(target, q)
+        count_at_target(t, q)
     return status
 
 
@@ -297,7 +297,7 @@ def start(t: TileRecord, noc: Int, initiator: Int) -> AnyInt:
         return REQUEST_PENDING
     if t.noc_connected != 0 and check(t, q) != DONE:
         return REFUSED
-    status = serve(t, t, q)
+    status = serve(t, q)
     if status == DONE:
         count_at_initiator(t, q, 1)
     return status
