@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bhemu.api.summary import MachineResult
     from bhemu.api.tile import Snapshot, Tile
     from bhemu.chip.coordinates import Harvesting
-    from bhemu.chip.pcie.dma import HostMemory
+    from bhemu.chip.pcie.host_memory import HostMemory
     from bhemu.errors import BhemuError
     from bhemu.formats import DataFormat
     from bhemu.isa.names import Block, Condition, Counters, Semaphore, WhileSemaphore
@@ -70,7 +70,7 @@ _HOMES = {
     "ChipResult": "bhemu.api.chip_report",
     "ChipSnapshot": "bhemu.api.chip_snapshot",
     "Harvesting": "bhemu.chip.coordinates",
-    "HostMemory": "bhemu.chip.pcie.dma",
+    "HostMemory": "bhemu.chip.pcie.host_memory",
     "Core": "bhemu.programs.thread_core",
     "Program": "bhemu.programs.program",
     "Tensor": "bhemu.programs.tensors",

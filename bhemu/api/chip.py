@@ -21,7 +21,7 @@ from bhemu.api.semihosting import Semihosting
 from bhemu.chip.clock.clocks import QUANTUM
 from bhemu.chip.coordinates import TENSIX_COLUMNS, TENSIX_ROWS, Harvesting, Place
 from bhemu.chip.device import Device
-from bhemu.chip.pcie.dma import HostMemory
+from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.errors import BhemuError, ConfigurationError, ProgramError, UndefinedBehavior
 from bhemu.loader import boot
 from bhemu.loader.elf import Executable, load_elf

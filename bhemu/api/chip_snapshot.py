@@ -14,7 +14,7 @@ from bhemu.errors import ProgramError
 from bhemu.loader import boot
 from bhemu.loader.elf import parse_elf
 
-_MAGIC: Final = b"bhemu chip 2\n"
+_MAGIC: Final = b"bhemu chip 3\n"
 _PICKLED: Final = b"bhemu chip 1\n"
 Programs = Mapping[Place, Sequence[boot.Placement]]
 
@@ -48,6 +48,7 @@ class ChipSnapshot:
         harvesting, tiles = self.state.harvesting, self.state.tiles
         state["harvesting"] = (harvesting.columns, harvesting.dram, harvesting.ethernet)
         state["tiles"] = (tiles.numbers, tiles.content)
+        state["card"] = (self.state.card.numbers, self.state.card.content)
         files: dict[tuple[str, bytes], int] = {}
         programs = {}
         for place, placements in self.programs.items():
@@ -81,7 +82,7 @@ def _snapshot(content: dict[str, Any]) -> ChipSnapshot:
     state = dict(content["state"])
     columns, dram, ethernet = state["harvesting"]
     state["harvesting"] = Harvesting(columns, dram, ethernet)
-    state["tiles"] = Pages(*state["tiles"])
+    state["tiles"], state["card"] = Pages(*state["tiles"]), Pages(*state["card"])
     executables = [parse_elf(elf, name) for name, elf in content["files"]]
     programs = {
         place: [

@@ -20,9 +20,10 @@ from bhemu.api.semihosting import Semihosting
 from bhemu.capi.fault_report import DUMP, fault_place, write_dump
 from bhemu.capi.settings import ALLOW_OPEN, read_settings
 from bhemu.capi.slots import SLOTS, Table, fill
-from bhemu.chip.clock.clocks import WORTH_THREADS, chip_entry
+from bhemu.chip.clock.clocks import WORTH_THREADS
 from bhemu.chip.device import Device
-from bhemu.chip.pcie.dma import HostMemory
+from bhemu.chip.entries import chip_entry
+from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.chip.state import CHIP
 from bhemu.errors import BhemuError, ConfigurationError, MissingSpecification
 from bhemu.machine.agents import B
@@ -214,12 +215,12 @@ def exit_() -> None:
 
 def config_read(bdf: int, offset: int) -> int:
     """A word of PCI configuration space."""
-    return _chip_now().pci.read(bdf, offset)
+    return _chip_now().read_config(bdf, offset)
 
 
 def config_write(bdf: int, offset: int, value: int) -> None:
     """Write a word of PCI configuration space."""
-    _chip_now().pci.write(bdf, offset, value)
+    _chip_now().write_config(bdf, offset, value)
 
 
 def memory_read(paddr: int, pointer: int, size: int) -> None:

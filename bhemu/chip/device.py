@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import weakref
+from typing import Any, Final
 
-from bhemu.chip.clock.clocks import QUANTUM, Clocks
+import numpy as np
+
+from bhemu.chip import faults
+from bhemu.chip.boot import boot
+from bhemu.chip.clock.clocks import QUANTUM, Clocks, in_tile
 from bhemu.chip.coordinates import (
     NODES,
     RAW_ROWS,
@@ -14,22 +19,20 @@ from bhemu.chip.coordinates import (
     WIDTH,
     Harvesting,
     Node,
-    Place,
     translation,
 )
+from bhemu.chip.entries import chip_entry
 from bhemu.chip.noc.network import Network
 from bhemu.chip.noc.translation_tables import program_tables
-from bhemu.chip.nodes.dram import CHANNELS, Dram
-from bhemu.chip.nodes.identity import Identity
-from bhemu.chip.nodes.kinds import NodeModel
-from bhemu.chip.nodes.models import Parts, model_of
-from bhemu.chip.pcie.bars import Bars
-from bhemu.chip.pcie.dma import HostMemory
-from bhemu.chip.pcie.iatu import Iatu
-from bhemu.chip.pcie.pci import ConfigSpace
-from bhemu.chip.snapshot import LAYOUT, DeviceState, copy_pages, put_pages
-from bhemu.chip.state import new_chip
-from bhemu.errors import UndefinedBehavior
+from bhemu.chip.nodes.dram import copy_pages as copy_channel
+from bhemu.chip.nodes.dram import free_pages
+from bhemu.chip.nodes.dram import put_pages as put_channel
+from bhemu.chip.nodes.kinds import DRAM_CHANNEL
+from bhemu.chip.pcie.host_memory import HostCalls, HostMemory
+from bhemu.chip.snapshot import LAYOUT, DeviceState, copy_card, copy_pages, put_card, put_pages
+from bhemu.chip.state import X_LSB, connect_tiles, new_chip
+from bhemu.errors import BhemuError, MemoryError_, UndefinedBehavior
+from bhemu.machine.faults import DONE, REFUSED
 from bhemu.machine.state import new_tiles
 from bhemu.tile.cores import Cores
 
@@ -62,23 +65,21 @@ class Device:
         program_tables(self.tiles, self.translation, tuple(TENSIX_COLUMNS[n] for n in harvesting.columns))
         self.tiles["simulator_order"] = int(simulator_order)
         self.tiles["allow_open"] = int(allow_open)
-        self.pci = ConfigSpace()
-        self.record: Any = new_chip(self.tiles, self.translation, named=simulator_order)
-        self.dram = [Dram(channel, self.record["page"][0, channel]) for channel in range(CHANNELS)]
+        self._chip: Any = new_chip()
+        self.record: Any = self._chip[0]
+        connect_tiles(self._chip, self.tiles)
+        boot(self.record, self.translation, harvesting, named=simulator_order)
+        weakref.finalize(self, free_dram, self._chip)
         self._harvesting = harvesting
         self._simulator_order = simulator_order
-        self._logical = {physical: place for place, physical in sorted(self.translation.items(), key=lambda p: p[0][1])}
-        self._models: dict[Place, NodeModel] = {}
-        self.iatu = Iatu()
         self.host = host or HostMemory()
-        self.bars = Bars(self, self.host, self.iatu, self.record["window_words"][0], self.record["window_kind"][0])
-        self.clocks = Clocks(self.record, self.tiles, self._carry_out, quantum=quantum, threads=threads)
-        self._parts = Parts(harvesting, self.tiles, self.clocks, self.dram, self.host, self.iatu)
+        self._host_calls = HostCalls(self.host)
+        self.record.host_read, self.record.host_write = self._host_calls.addresses()
+        self.clocks = Clocks(self._chip, self.tiles, self._carry_out, quantum=quantum, threads=threads)
         self._network = Network(
-            self.record[0],
+            self.record,
             self.tiles,
-            self.dram,
-            self._model,
+            self._host_calls,
             self.clocks.cores,
             self.clocks.transfer,
             self.node if simulator_order else None,
@@ -134,44 +135,85 @@ class Device:
         x, y = self.translation[place]
         return NODES[(WIDTH - 1 - x, y) if noc and place[1] < RAW_ROWS else (x, y)]
 
-    def _identity(self, node: Node) -> Identity:
-        return Identity(node, self._logical.get(node.place, node.place))
-
-    def _model(self, node: Node) -> NodeModel:
-        """What answers in a node."""
-        model = self._models.get(node.place)
-        if model is None:
-            model = self._models[node.place] = model_of(node, self._identity(node), self._parts)
-        return model
-
     def read_node(self, node: Node, address: int, size: int, noc: int = 0) -> bytes:
         """Bytes of a node's memory, or one of its registers.
 
         Args:
             noc: through which the access comes.
         """
-        return self._model(node).read(address, size, noc)
+        content = _buffer(size)
+        self._access_node(node, address, content, noc, writes=False)
+        return bytes(content)
 
     def write_node(self, node: Node, address: int, content: bytes, noc: int = 0) -> None:
         """Bytes into a node's memory, or into one of its registers; see `read_node`."""
-        self._model(node).write(address, content, noc)
+        self._access_node(node, address, np.frombuffer(content, np.uint8), noc, writes=True)
+
+    def _access_node(self, node: Node, address: int, content: Any, noc: int, *, writes: bool) -> None:
+        place = node.place[0] << X_LSB | node.place[1]
+        what = place | noc << 16 | int(writes) << 17 | len(content) << 18
+        self._access("node_access", what, _signed(address), content.ctypes.data)
+
+    def _access(self, name: str, *arguments: int) -> None:
+        """Call a compiled function through which the host reaches the chip.
+
+        Raises:
+            BhemuError: the access was refused.
+        """
+        call = chip_entry(name).call
+        while (status := call(self.clocks.target, *arguments)) != DONE:
+            if status == REFUSED:
+                raise self._refusal()
+            index = int(self.record.noc_end)
+            try:
+                self.clocks.cores(index).coprocessor.supply()  # then the access is made again
+            except BhemuError as error:
+                raise in_tile(index, error) from None
+
+    def _refusal(self) -> BaseException:
+        """Why an access was refused."""
+        if self.record.fault_code:
+            refusal = faults.recorded(self.record)
+            return self._host_calls.take_error() or refusal
+        index = int(self.record.noc_end)
+        return in_tile(index, self.clocks.cores(index).coprocessor.recorded())
+
+    # --- PCI ----------------------------------------------------------------------------------------------------------
+
+    def read_config(self, bdf: int, offset: int) -> int:
+        """A word of PCI configuration space; all ones for a device that is not there (H4)."""
+        word = int(chip_entry("config_read").call(self.clocks.target, bdf, offset))
+        if word < 0:
+            raise self._refusal()
+        return word
+
+    def write_config(self, bdf: int, offset: int, value: int) -> None:
+        """Write a word of PCI configuration space (H4)."""
+        self._access("config_write", bdf << 32 | offset, value)
+
+    def read(self, paddr: int, size: int) -> bytes:
+        """Bytes at a physical address inside a BAR (H5)."""
+        content = _buffer(size)
+        self._access("host_read", _signed(paddr), content.ctypes.data, size)
+        return bytes(content)
+
+    def write(self, paddr: int, content: bytes) -> None:
+        """Bytes to a physical address inside a BAR (H5)."""
+        data = np.frombuffer(content, np.uint8)
+        self._access("host_write", _signed(paddr), data.ctypes.data, len(data))
 
     # --- copies -------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> DeviceState:
         """A copy of everything that the chip holds; memory of the host is not part of it."""
-        states = {place: model.snapshot() for place, model in self._models.items()}
         return DeviceState(
             layout=LAYOUT,
             harvesting=self._harvesting,
             simulator_order=self._simulator_order,
             tiles=copy_pages(self.tiles),
             clocks=self.clocks.snapshot(),
-            dram=tuple(channel.snapshot() for channel in self.dram),
-            nodes={place: state for place, state in states.items() if state is not None},
-            pci=self.pci.snapshot(),
-            iatu=self.iatu.snapshot(),
-            bars=self.bars.snapshot(),
+            dram=tuple(copy_channel(pages) for pages in self.record.page),
+            card=copy_card(self._chip),
         )
 
     def restore(self, state: DeviceState) -> None:
@@ -183,14 +225,9 @@ class Device:
         """
         state.check(self._harvesting, self._simulator_order)
         put_pages(self.tiles, state.tiles)
-        for channel, pages in zip(self.dram, state.dram, strict=True):
-            channel.restore(pages)
-        self._models.clear()
-        for place, content in state.nodes.items():
-            self._model(NODES[place]).restore(content)
-        self.pci.restore(state.pci)
-        self.iatu.restore(state.iatu)
-        self.bars.restore(state.bars)
+        for channel, pages in zip(self.record.page, state.dram, strict=True):
+            put_channel(channel, pages)
+        put_card(self._chip, state.card)
         self.clocks.restore(state.clocks)
 
     def __getstate__(self) -> tuple[dict[str, Any], DeviceState]:
@@ -200,7 +237,7 @@ class Device:
             "simulator_order": self._simulator_order,
             "allow_open": bool(self.tiles["allow_open"][0]),
             "host": self.host,
-            "quantum": int(self.record["quantum"][0]),
+            "quantum": int(self.record.quantum),
             "threads": self.clocks.threads,
         }
         return settings, self.snapshot()
@@ -210,12 +247,23 @@ class Device:
         Device.__init__(self, **settings)
         self.restore(content)
 
-    # --- PCI memory ---------------------------------------------------------------------------------------------------
 
-    def read(self, paddr: int, size: int) -> bytes:
-        """Bytes at a physical address inside a BAR (H5)."""
-        return self.bars.read(paddr, size)
+_SIGN: Final = 1 << 63
 
-    def write(self, paddr: int, content: bytes) -> None:
-        """Bytes to a physical address inside a BAR (H5)."""
-        self.bars.write(paddr, content)
+
+def _signed(address: int) -> int:
+    """A 64-bit address as compiled code takes it."""
+    return (address + _SIGN & 2 * _SIGN - 1) - _SIGN
+
+
+def _buffer(size: int) -> Any:
+    """Room for what is read; a wrong size is refused where the access is."""
+    if size > DRAM_CHANNEL:
+        raise MemoryError_(f"{size} bytes, more than any node has", remedy="read at most 4 GiB")
+    return np.empty(max(size, 0), np.uint8)
+
+
+def free_dram(chip: np.ndarray[Any, Any]) -> None:
+    """Give back the pages of DRAM of a chip that has ended."""
+    for pages in chip["page"][0]:
+        free_pages(pages)

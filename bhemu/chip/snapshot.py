@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.coordinates import Harvesting, Place
+from bhemu.chip.coordinates import Harvesting
+from bhemu.chip.state import CHIP
 from bhemu.errors import ConfigurationError
 from bhemu.machine.state import PAGE, TILE
 
@@ -16,8 +17,10 @@ Array = np.ndarray[Any, Any]
 
 _WORDS: Final = PAGE // 8
 _FIELDS: Final = [(name, str(field[0]), field[1]) for name, field in (TILE.fields or {}).items()]
-LAYOUT: Final = hashlib.sha256(repr(_FIELDS).encode()).hexdigest()
-"""Of the tiles' records. Copies of another version of bhemu do not fit."""
+CARD: Final = ("pci_config", "dma", "iatu", "window_words", "pcie_device_control", "arc", "ethernet")
+"""Fields of the chip's record that are neither time nor addresses of this process."""
+LAYOUT: Final = hashlib.sha256(repr((_FIELDS, [CHIP[name] for name in CARD])).encode()).hexdigest()
+"""Of the records. Copies of another version of bhemu do not fit."""
 
 
 class Pages:
@@ -72,19 +75,44 @@ def put_pages(tiles: Array, copy: Pages) -> None:
         tiles[name] = values
 
 
+def _card_pages(chip: Array) -> Array:
+    """The fields CARD of a chip's record, filled up to whole pages."""
+    content = b"".join(chip[name].tobytes() for name in CARD)
+    content += bytes(-len(content) % PAGE)
+    return np.frombuffer(content, np.uint64).reshape(-1, _WORDS)
+
+
+def copy_card(chip: Array) -> Pages:
+    """What a chip's record holds of PCI, ARC, PCIe and Ethernet tiles."""
+    pages = _card_pages(chip)
+    used = _used(pages)
+    return Pages(used, pages[used])
+
+
+def put_card(chip: Array, copy: Pages) -> None:
+    """Give the record the contents of a copy."""
+    pages = np.zeros_like(_card_pages(chip))
+    pages[copy.numbers] = copy.content
+    content, at = pages.tobytes(), 0
+    for name in CARD:
+        size = chip[name].nbytes
+        chip[name] = np.frombuffer(content[at : at + size], chip[name].dtype).reshape(chip[name].shape)
+        at += size
+    chip["window_kind"] = 0  # compiled code looks at the windows again
+
+
 @dataclass(frozen=True)
 class DeviceState:
     """The state of a chip.
 
     Attributes:
-        layout: of the tiles' records.
+        layout: of the records.
         harvesting: of the chip.
         simulator_order: of the chip: its tiles' queues are others then.
         tiles: their records.
         clocks: as `Clocks.snapshot` has it.
         dram: by channel.
-        nodes: of ARC, PCIe and Ethernet tiles that were accessed, by physical coordinates.
-        pci, iatu, bars: as their `snapshot` has it.
+        card: what is not zero of the fields CARD of the chip's record.
     """
 
     layout: str
@@ -93,10 +121,7 @@ class DeviceState:
     tiles: Pages
     clocks: Any
     dram: tuple[dict[int, bytes], ...]
-    nodes: dict[Place, Any]
-    pci: Any
-    iatu: Any
-    bars: Any
+    card: Pages
 
     def check(self, harvesting: Harvesting, simulator_order: bool) -> None:
         """Refuse a copy of something else.

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
-from bhemu.chip.coordinates import NODES, WIDTH, Place
-from bhemu.chip.nodes.dram import CHANNELS, PAGES, ZEROS
-from bhemu.chip.nodes.kinds import CLOCKED, KINDS
+from bhemu.chip.coordinates import WIDTH
+from bhemu.chip.nodes.kinds import CLOCKED
+from bhemu.chip.nodes.state import ARC_TILE, CHANNELS, ETHERNET_TILE, PAGE, PAGES
 from bhemu.chip.pcie.windows import WINDOWS
 from bhemu.machine.compiler import JIT, record_of
 from bhemu.machine.state import TILE, TILE_TYPE
 from bhemu.machine.types import Int
 
+ZEROS: Final = np.zeros(PAGE, np.uint8)
+"""What an unwritten page of DRAM holds."""
 PLACES: Final = 32
 """Translated coordinates are smaller."""
 X_LSB: Final = 8
@@ -52,6 +53,15 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("share_done", "i8"),  # tiles of the share that have run
         ("share_stop", "i8"),  # no more work comes
         # --- what the host sees (chip/pcie/direct.py) -----------------------------------------------------------------
+        ("fault_code", "i8"),  # why an access was refused; 0: a tile's record says it (chip/faults.py)
+        ("fault_value", "i8", (4,)),
+        ("host_read", "i8"),  # address of a function that reads the host's memory (chip/process_memory.py), 0: none
+        ("host_write", "i8"),  # and of one that writes it
+        ("buffer", "u1", (4096,)),  # bytes on their way
+        ("pci_config", "u4", (16,)),  # PCI configuration space (chip/pcie/pci.py)
+        ("dma", "u4", (43,)),  # registers of the DMA channel (chip/pcie/dma.py)
+        ("iatu", "u4", (16, 9)),  # [region, register] of outbound translation (chip/pcie/iatu.py)
+        ("translated", "i8"),  # address that it has translated last
         ("window_words", "u4", (WINDOWS, 3)),
         ("window_kind", "u1", (WINDOWS,)),  # UNKNOWN, ... of chip/pcie/direct.py
         ("window_index", "i8", (WINDOWS,)),  # tile or channel
@@ -62,10 +72,18 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("noc_bad", "i8"),  # place in its rectangle that takes no multicasts, -1 none
         ("named", "u1"),  # 1: NoC requests name nodes by the chip's table, not by their tile's (N8)
         ("place", "i4", (PLACES, PLACES)),  # [x, y translated]: physical x << X_LSB | y, -1: nothing is there
-        ("place_kind", "u1", (WIDTH << X_LSB,)),  # [physical place]: TENSIX, DRAM, or 0
-        ("place_index", "i8", (WIDTH << X_LSB,)),  # tile or channel
+        ("place_kind", "u1", (WIDTH << X_LSB,)),  # [physical place]: what it holds (chip/nodes/kinds.py)
+        ("place_index", "i8", (WIDTH << X_LSB,)),  # number of the tile among its kind, or channel
+        ("node_id", "i8", (WIDTH << X_LSB, 2)),  # [physical place, NoC]: identity registers (chip/nodes/identity.py)
+        ("endpoint_id", "i8", (WIDTH << X_LSB, 2)),
+        ("logical", "i8", (WIDTH << X_LSB,)),
+        ("interface", "i8", (WIDTH << X_LSB,)),  # address of the registers of the network interfaces
+        # --- nodes without emulated cores -----------------------------------------------------------------------------
         ("zeros", "i8"),  # address of a DRAM page of zeros
         ("page", "i8", (CHANNELS, PAGES)),  # addresses of DRAM pages, 0: unwritten
+        ("pcie_device_control", "u4"),
+        ("arc", ARC_TILE),
+        ("ethernet", ETHERNET_TILE, (14,)),
     ],
     align=True,
 )
@@ -76,28 +94,19 @@ PLAIN_TILES: Final[weakref.WeakValueDictionary[int, Any]] = weakref.WeakValueDic
 """Tiles by the address of the first, for plain Python."""
 
 
-def new_chip(tiles: np.ndarray[Any, Any], translation: Mapping[Place, Place], *, named: bool) -> np.ndarray[Any, Any]:
-    """The record of a chip, as an array of one.
-
-    Args:
-        tiles: records of its Tensix tiles.
-        translation: physical coordinates by translated ones.
-        named: NoC requests name nodes by this table, not by those of their tiles (N8).
-    """
+def new_chip() -> np.ndarray[Any, Any]:
+    """The record of a chip, as an array of one; chip/boot.py fills it in."""
     memory = np.zeros(1, CHIP).view(np.recarray)
     memory["address"] = memory.ctypes.data
-    memory["tiles"] = tiles.ctypes.data
     memory["zeros"] = ZEROS.ctypes.data
-    memory["named"] = int(named)
-    memory["place"] = -1
-    for (x, y), (column, row) in translation.items():
-        memory["place"][0, x, y] = column << X_LSB | row
-    for (column, row), node in NODES.items():
-        memory["place_kind"][0, column << X_LSB | row] = KINDS[node.kind].compiled
-        memory["place_index"][0, column << X_LSB | row] = node.index
+    return memory
+
+
+def connect_tiles(chip: np.ndarray[Any, Any], tiles: np.ndarray[Any, Any]) -> None:
+    """Say in a chip's record where the records of its Tensix tiles are."""
+    chip["tiles"] = tiles.ctypes.data
     if not JIT:
         PLAIN_TILES[tiles.ctypes.data] = tiles
-    return memory
 
 
 if JIT:

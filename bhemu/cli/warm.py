@@ -106,7 +106,7 @@ def _know_imports() -> None:
 def compile_one(opcode: int) -> int:
     """Compile the handler of an opcode, or what a negative number selects; 1 when the cache did not have it."""
     from bhemu.api.tile import Tile
-    from bhemu.chip.clock.clocks import ensure_chip_entries
+    from bhemu.chip.entries import ensure_chip_entries
     from bhemu.machine.compiler import on_compile
     from bhemu.recording import Recorder
     from bhemu.recording.core_recorder import CoreRecorder

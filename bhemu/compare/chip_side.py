@@ -6,7 +6,7 @@ from typing import Final
 
 from bhemu.capi.entry import CATEGORIES
 from bhemu.chip.device import Device
-from bhemu.chip.pcie.dma import HostMemory
+from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.compare import child
 from bhemu.compare.calls import (
     CLOCK,
@@ -91,9 +91,9 @@ class ChipSide:
         elif call.name == CLOCK:
             chip.clock(call.a)
         elif call.name == CONFIG_READ:
-            return chip.pci.read(call.a, call.b).to_bytes(4, "little")
+            return chip.read_config(call.a, call.b).to_bytes(4, "little")
         elif call.name == CONFIG_WRITE:
-            chip.pci.write(call.a, call.b, int.from_bytes(call.content, "little"))
+            chip.write_config(call.a, call.b, int.from_bytes(call.content, "little"))
         elif call.name == EXIT:
             self._chip = None
         return b""

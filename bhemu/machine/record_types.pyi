@@ -495,6 +495,20 @@ class TileRecord:
     core_ram_u16: Any
     core_ram_u32: Any
 
+class ArcRecord:
+    memory: Any
+    scratch: Any
+    scratch_ram: Any
+    misc_control: Any
+    heartbeat: Any
+    memory_u32: Any
+
+class EthernetRecord:
+    l1: Any
+    soft_reset: Any
+    l1_u16: Any
+    l1_u32: Any
+
 class ChipRecord:
     address: Any
     tiles: Any
@@ -521,6 +535,15 @@ class ChipRecord:
     share_next: Any
     share_done: Any
     share_stop: Any
+    fault_code: Any
+    fault_value: Any
+    host_read: Any
+    host_write: Any
+    buffer: Any
+    pci_config: Any
+    dma: Any
+    iatu: Any
+    translated: Any
     window_words: Any
     window_kind: Any
     window_index: Any
@@ -532,5 +555,12 @@ class ChipRecord:
     place: Any
     place_kind: Any
     place_index: Any
+    node_id: Any
+    endpoint_id: Any
+    logical: Any
+    interface: Any
     zeros: Any
     page: Any
+    pcie_device_control: Any
+    arc: ArcRecord
+    ethernet: Any

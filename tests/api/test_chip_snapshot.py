@@ -114,7 +114,7 @@ def test_everything_around_the_tiles_is_part_of_a_snapshot() -> None:
         "DMA": lambda: read(BAR2 + HOST_LOW),
         "DMA count": lambda: read(BAR2 + COUNT),
         "iATU": lambda: read(BAR2 + 0x1000 + TARGET_LOW),
-        "PCI": lambda: device.pci.read(0, 0x3C),
+        "PCI": lambda: device.read_config(0, 0x3C),
         "ARC scratch": lambda: device.read_node(NODES[ARC], 0x80030060, 4),
         "ARC memory": lambda: device.read_node(NODES[ARC], 0x10004000, 4),
         "Ethernet L1": lambda: device.read_node(ethernet, 0x1000, 4),
@@ -133,7 +133,7 @@ def test_everything_around_the_tiles_is_part_of_a_snapshot() -> None:
         device.write(BAR2 + HOST_LOW, word)
         device.write(BAR2 + COUNT, word)
         device.write(BAR2 + 0x1000 + TARGET_LOW, word)
-        device.pci.write(0, 0x3C, value)
+        device.write_config(0, 0x3C, value)
         device.write_node(NODES[ARC], 0x80030060, word)
         device.write_node(NODES[ARC], 0x10004000, word)
         device.write_node(ethernet, 0x1000, word)

@@ -16,7 +16,7 @@ import pytest
 
 import bhemu
 from bhemu.api.chip_snapshot import ChipSnapshot
-from bhemu.chip.pcie.dma import HostMemory
+from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.errors import BhemuError, ConfigurationError, ProgramError
 from tests.loader.boot_programs import program
 

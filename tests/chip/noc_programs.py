@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bhemu.chip.coordinates import NODES, tensix_index
+from bhemu.chip.coordinates import NODES, Kind, tensix_index
 from bhemu.chip.device import Device
 from tests.riscv.rv_asm import assemble
 
@@ -97,3 +97,18 @@ def run(programs: Mapping[tuple[int, int], str], clocks: int = 400, **options: o
     board.start(*programs)
     board.chip.clock(clocks)
     return board
+
+
+class DramChannel:
+    """A channel of DRAM as its host sees it, through the first of its ports."""
+
+    def __init__(self, chip: Device, channel: int) -> None:
+        self.channel = channel
+        self._chip = chip
+        self._node = next(node for node in NODES.values() if node.kind is Kind.DRAM and node.index == channel)
+
+    def read(self, address: int, size: int) -> bytes:
+        return self._chip.read_node(self._node, address, size)
+
+    def write(self, address: int, content: bytes) -> None:
+        self._chip.write_node(self._node, address, content)

@@ -7,7 +7,7 @@ import pytest
 
 from bhemu.chip.coordinates import NODES, Harvesting, tensix_index
 from bhemu.chip.device import Device
-from bhemu.chip.pcie.dma import HostMemory
+from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.errors import BhemuError, MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from tests.chip.noc_programs import (
     ATOMIC,
@@ -19,6 +19,7 @@ from tests.chip.noc_programs import (
     READ,
     WRITE,
     Board,
+    DramChannel,
     at,
     fill,
     rectangle,
@@ -196,7 +197,7 @@ def test_the_ports_of_a_channel_show_the_same_memory(place: tuple[int, int], sim
         simulator_order=simulator_order,
     )
     content = fill(3, 64).tobytes()
-    board.chip.dram[0].write(address, content)
+    DramChannel(board.chip, 0).write(address, content)
     board.start(A)
     board.chip.clock(200)
     assert board.l1(A)[DATA : DATA + 64].tobytes() == content
@@ -239,7 +240,7 @@ def test_dram_is_read_changed_and_written_back(noc: int) -> None:
     board.chip.clock(2000)
     node = board.chip.node((17, 15))
     assert int.from_bytes(board.chip.read_node(node, 0x1000, 4), "little") == 10
-    assert board.chip.dram[node.index].read(0x1004, 4) == bytes(4)
+    assert DramChannel(board.chip, node.index).read(0x1004, 4) == bytes(4)
 
 
 @pytest.mark.rule("tile N27")
@@ -295,7 +296,7 @@ def test_without_translation_x_of_rows_0_and_1_counts_as_noc_1_does(simulator_or
     x = 0 if simulator_order else 16
     board = Board({A: request(**own, target=0x40, target_hi=at(x, 1), back=DATA)}, simulator_order=simulator_order)
     content = fill(7, 64).tobytes()
-    board.chip.dram[0].write(0x40, content)
+    DramChannel(board.chip, 0).write(0x40, content)
     board.start(A)
     board.chip.clock(200)
     assert board.l1(A)[DATA : DATA + 64].tobytes() == content

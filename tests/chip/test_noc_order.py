@@ -24,6 +24,7 @@ from tests.chip.noc_programs import (
     SOFT_RESET,
     WRITE,
     Board,
+    DramChannel,
     at,
     rectangle,
     request,
@@ -257,7 +258,7 @@ def test_two_tiles_share_a_word_of_dram_under_a_lock() -> None:
     board.start(*programs)
     board.chip.clock(4000)
     node = board.chip.node((17, 15))
-    assert board.chip.dram[node.index].read(0x40, 4) == (12).to_bytes(4, "little")
+    assert DramChannel(board.chip, node.index).read(0x40, 4) == (12).to_bytes(4, "little")
     assert board.word(MIDDLE, SUM) == 0
     whole = outcome(programs, 1500, "all")
     assert outcome(programs, 1500, "d") == whole

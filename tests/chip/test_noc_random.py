@@ -20,6 +20,7 @@ from tests.chip.noc_programs import (
     RESPONSE,
     WRITE,
     Board,
+    DramChannel,
     at,
     fill,
     rectangle,
@@ -145,7 +146,8 @@ def test_random_requests_end_as_the_rules_say(noc: int, simulator_order: bool) -
             changed[address] = byte
         assert np.array_equal(chip.tiles["l1"][index][region], changed[region]), index
         assert np.array_equal(chip.tiles["l1"][index][0x17F000:], changed[0x17F000:]), index
-    for channel, memory in zip(chip.dram, model.dram, strict=True):
+    for number, memory in enumerate(model.dram):
+        channel = DramChannel(chip, number)
         for address, byte in memory.bytes.items():
             assert channel.read(address, 1)[0] == byte, (channel.channel, hex(address))
     counters = chip.tiles["niu_counter"]

@@ -9,18 +9,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.clock.run import NO_WORK, clock_entry, help_entry, touch_entry
+from bhemu.chip.clock.run import NO_WORK
 from bhemu.chip.clock.tiles import ATTENDED, STATUS, can_react
 from bhemu.chip.coordinates import NODES, tensix_place
-from bhemu.chip.noc.transfer import carry_out_entry
+from bhemu.chip.entries import chip_entry
 from bhemu.chip.nodes.identity import describe
-from bhemu.chip.pcie.direct import find_entry
-from bhemu.chip.state import CHIP_TYPE
 from bhemu.errors import BhemuError, ConfigurationError
-from bhemu.machine.compiler import JIT, Entry, compile_entry
+from bhemu.machine.compiler import JIT
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE
 from bhemu.machine.faults import WAIT
-from bhemu.machine.types import AnyInt
 from bhemu.riscv.decode import new_code_cache
 from bhemu.tensix.coprocessor import Coprocessor, copy_table, ensure_place
 from bhemu.tensix.frontend.observer import NO_LOG
@@ -33,15 +30,6 @@ QUANTUM: Final = 1024
 """Default for the most clocks that tiles run ahead of each other."""
 WORTH_THREADS: Final = 20_000
 """Clocks of all tiles together in one call from which on it is worth while to start threads."""
-
-_FUNCTIONS: Final[dict[str, tuple[Callable[..., AnyInt], int]]] = {
-    "chip_clock": (clock_entry, 2),
-    "chip_touch": (touch_entry, 2),
-    "chip_help": (help_entry, 2),
-    "chip_find": (find_entry, 3),
-    "chip_transfer": (carry_out_entry, 3),
-}
-_entries: dict[str, Entry] = {}
 
 _STATE: Final = (
     "time",
@@ -58,20 +46,6 @@ _STATE: Final = (
     "moment",
 )
 """Fields of the chip's record that hold its tiles' positions in time."""
-
-
-def chip_entry(name: str) -> Entry:
-    """A compiled function on the record of a chip."""
-    if name not in _entries:
-        function, arguments = _FUNCTIONS[name]
-        _entries[name] = compile_entry(name, function, arguments=arguments, record=CHIP_TYPE)
-    return _entries[name]
-
-
-def ensure_chip_entries() -> None:
-    """Compile what moves a chip, or fetch it from the cache: for `bhemu warm`."""
-    for name in _FUNCTIONS:
-        chip_entry(name)
 
 
 class _Helper:

@@ -1,6 +1,8 @@
-"""NoC requests that end in Tensix tiles and DRAM, in compiled code (tile N16 to N26).
+"""NoC requests between nodes, in compiled code (tile N16 to N27).
 
-What is sound is carried out here. The reasons for a refusal, and nodes that only Python has, are in network.py.
+A request takes no time (N26): the store that starts it ends when the data have moved and both ends have counted. What
+is sound is carried out here. The reasons for a refusal are in network.py; a request that is refused has changed
+nothing, unless another node refuses it halfway through a mask.
 """
 
 from __future__ import annotations
@@ -12,9 +14,17 @@ import numpy as np
 from bhemu.chip.clock.tiles import ATTENDED, before_write, l1_address, tile_of, touch_by
 from bhemu.chip.coordinates import HEIGHT, WIDTH
 from bhemu.chip.noc.multicast import INCLUDE_SOURCE, distance_to, is_known_exclusion, reaches
-from bhemu.chip.nodes.dram import PAGE, PAGE_BITS
-from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, DRAM_READ_ALIGNMENT, TENSIX
-from bhemu.chip.state import PLACES, X_LSB
+from bhemu.chip.nodes.access import access_node
+from bhemu.chip.nodes.dram import copy_dram, dram_ready
+from bhemu.chip.nodes.kinds import (
+    DRAM,
+    DRAM_CHANNEL,
+    ETHERNET,
+    ETHERNET_L1,
+    KINDS,
+    TENSIX,
+)
+from bhemu.chip.state import CHIP, PLACES, X_LSB
 from bhemu.machine.agents import NOC
 from bhemu.machine.bytes import move_bytes
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
@@ -31,6 +41,11 @@ LEFT: Final = -1
 """Nothing has been done: it is for Python to decide."""
 _COORDINATE: Final = 63
 _NOWHERE: Final = -1
+_ALIGNMENT: Final = np.zeros(1 + max(kind.holds for kind in KINDS.values()), np.int64)
+"""What both addresses of a read must agree modulo, by what the node holds (N19)."""
+for _kind in KINDS.values():
+    _ALIGNMENT[_kind.holds] = _kind.read_alignment
+_BUFFER: Final = offset_of(CHIP, "buffer")
 _TILE_BYTES: Final = TILE.itemsize
 _REQUEST_BYTES: Final = NOC_REQUEST.itemsize
 _WORD: Final = offset_of(TILE, "noc_request") + offset_of(NOC_REQUEST, "word")
@@ -46,7 +61,7 @@ def _mirrored(place: Int, noc: Int) -> Any:
 
 @kernel
 def _place(chip: ChipRecord, noc: Int, coordinate: Int, raw: Int) -> Int:
-    """Physical place of the other end, or of a multicast's corner; _NOWHERE where network.py has to look."""
+    """Physical place of the other end, or of a multicast's corner; _NOWHERE where network.py has to refuse it."""
     x, y = coordinate & _COORDINATE, (coordinate >> 6) & _COORDINATE
     if x >= PLACES or y >= PLACES:
         return np.int64(_NOWHERE)
@@ -63,11 +78,21 @@ def _place(chip: ChipRecord, noc: Int, coordinate: Int, raw: Int) -> Int:
 
 
 @kernel
-def _has(node: Int, register: Int, address: Int, size: Int) -> Bool:
-    """True when a Tensix tile or a DRAM channel has bytes at an address; registers of a tile are whole words."""
+def _is_tile(node: Int) -> bool:
+    """True for what has an L1 and registers."""
+    return node == TENSIX or node == ETHERNET  # a tuple would be made
+
+
+@kernel
+def _has(node: Int, register: Bool, address: Int, size: Int) -> Bool:
+    """True when a node has bytes at an address; registers of a tile are whole words. Others look for themselves."""
     if register:
         return size == q.WORD and (address & (q.WORD - 1)) == 0
-    return address >= 0 and address + size <= (DRAM_CHANNEL if node == DRAM else L1_SIZE)
+    if node == TENSIX:
+        return address >= 0 and address + size <= L1_SIZE
+    if node == DRAM:
+        return address >= 0 and address + size <= DRAM_CHANNEL
+    return node != ETHERNET or (address >= 0 and address + size <= ETHERNET_L1)
 
 
 @kernel
@@ -77,16 +102,13 @@ def _is_sound_copy(request: NocRequestRecord, node: Int) -> bool:
     if size <= 0 or size > q.LONGEST_PACKET:
         return False
     from_node, to_node = np.int64(TENSIX), np.int64(node)
-    modulus = q.BLOCK
     if request.kind == q.READ:
         from_node, to_node = to_node, from_node
-        modulus = DRAM_READ_ALIGNMENT if node == DRAM else q.BLOCK
     elif request.masked != 0:
         source, target = source & ~(q.BLOCK - 1), target & ~(q.BLOCK - 1)
-    from_register = request.from_register != 0 and from_node == TENSIX
-    to_register = request.to_register != 0 and to_node == TENSIX
-    if from_register or to_register:
-        modulus = q.WORD
+    from_register = request.from_register != 0 and _is_tile(from_node)
+    to_register = request.to_register != 0 and _is_tile(to_node)
+    modulus = np.int64(q.WORD) if from_register or to_register else np.int64(_ALIGNMENT[from_node])
     if (source - target) & (modulus - 1) or not _has(from_node, from_register, source, size):
         return False
     return _has(to_node, to_register, target, size) and not (to_register and q.starts_another(target))
@@ -94,15 +116,16 @@ def _is_sound_copy(request: NocRequestRecord, node: Int) -> bool:
 
 @kernel
 def _is_sound(t: TileRecord, request: NocRequestRecord, node: Int) -> Bool:
-    """True when nothing speaks against a request to a Tensix tile or a DRAM channel."""
+    """True when nothing speaks against a request; other nodes than tiles and DRAM may still refuse it."""
     target, back = np.int64(request.target), np.int64(request.result)
     if request.kind == q.INLINE:
-        if node == TENSIX and request.to_register != 0:
+        if _is_tile(node) and request.to_register != 0:
             return _has(node, True, target, q.WORD) and not q.starts_another(target)
-        return _has(node, False, target & ~(q.BLOCK - 1), q.BLOCK) and (node == DRAM or t.allow_open != 0)
+        return _has(node, False, target & ~(q.BLOCK - 1), q.BLOCK) and (not _is_tile(node) or t.allow_open != 0)
     if request.kind != q.ATOMIC:
         return _is_sound_copy(request, node)
-    if node != TENSIX or target & 3 or target < 0 or target >= L1_SIZE:
+    end = L1_SIZE if node == TENSIX else ETHERNET_L1
+    if not _is_tile(node) or target & 3 or target < 0 or target >= end:
         return False
     return (request.control & q.RESPONSE) == 0 or (back & 3 == 0 and back >= 0 and back < L1_SIZE)
 
@@ -111,28 +134,13 @@ def _is_sound(t: TileRecord, request: NocRequestRecord, node: Int) -> Bool:
 
 
 @kernel
-def _dram_ready(chip: ChipRecord, channel: Int, address: Int, size: Int) -> bool:
-    """True when all pages exist."""
-    for page in range(address >> PAGE_BITS, ((address + size - 1) >> PAGE_BITS) + 1):
-        if chip.page[channel, page] == 0:
-            return False
-    return True
-
-
-@kernel
-def _copy_dram(chip: ChipRecord, channel: Int, address: Int, local: Int, size: Int, writes: Int) -> None:
-    """Bytes between DRAM and an address in this process."""
-    while size > 0:
-        start = address & (PAGE - 1)
-        count = min(size, PAGE - start)
-        page = np.int64(chip.page[channel, address >> PAGE_BITS])
-        if writes:
-            move_bytes(page + start, local, count)
-        else:
-            move_bytes(local, (page if page != 0 else np.int64(chip.zeros)) + start, count)
-        address += count
-        local += count
-        size -= count
+def access_own_l1(chip: ChipRecord, index: Int, address: Int, pointer: Int, size: Int, writes: Int) -> None:
+    """Bytes between a tile's L1 and an address in this process."""
+    at = l1_address(chip, index) + address
+    if writes:
+        move_bytes(at, pointer, size)
+    else:
+        move_bytes(pointer, at, size)
 
 
 @kernel
@@ -163,20 +171,57 @@ def _selects(request: NocRequestRecord, i: Int) -> AnyInt:
 
 @kernel
 def _write_dram(chip: ChipRecord, request: NocRequestRecord, channel: Int, source: Int) -> Int:
-    """Status of a write or inline write to DRAM, from an address in this process; LEFT: it has no pages there yet."""
+    """Status of a write or inline write to DRAM, from an address in this process."""
     whole = request.kind == q.WRITE and request.masked == 0
     to = np.int64(request.target) if whole else request.target & ~(q.BLOCK - 1)
     size = np.int64(q.BLOCK) if request.kind == q.INLINE else np.int64(request.byte_count)
-    if not _dram_ready(chip, channel, to, size):
-        return np.int64(LEFT)
+    if not dram_ready(chip, channel, to, size):
+        return np.int64(REFUSED)
     if whole:
-        _copy_dram(chip, channel, to, source, size, True)
+        copy_dram(chip, channel, to, source, size, True)
         return np.int64(DONE)
     step = q.WORD if request.kind == q.INLINE else q.ENABLED_BYTES
     for i in range(size):
         if _selects(request, i):
-            _copy_dram(chip, channel, to + i, source + i % step, 1, True)
+            copy_dram(chip, channel, to + i, source + i % step, 1, True)
     return np.int64(DONE)
+
+
+@kernel
+def _write_node(chip: ChipRecord, request: NocRequestRecord, place: Int, source: Int) -> Any:
+    """Status of a write or inline write to another kind of node, from an address in this process."""
+    target, noc = np.int64(request.target), np.int64(request.noc)
+    whole = request.kind == q.WRITE and request.masked == 0
+    register = request.to_register != 0 and _is_tile(chip.place_kind[place])
+    if whole or register:
+        count = np.int64(q.WORD) if register else np.int64(request.byte_count)
+        return access_node(chip, place, noc, target, source, count, 1)
+    to, buffer = target & ~(q.BLOCK - 1), chip.address + _BUFFER
+    size = np.int64(q.BLOCK) if request.kind == q.INLINE else np.int64(request.byte_count)
+    step = q.WORD if request.kind == q.INLINE else q.ENABLED_BYTES
+    count = np.int64(0)
+    for i in range(size + 1):  # runs of selected bytes, each an access
+        if i < size and _selects(request, i):
+            move_bytes(buffer + count, source + i % step, 1)
+            count += np.int64(1)
+        elif count > 0:
+            status = access_node(chip, place, noc, to + i - count, buffer, count, 1)
+            if status != DONE:
+                return status
+            count = np.int64(0)
+    return np.int64(DONE)
+
+
+@kernel
+def _serve_node(chip: ChipRecord, t: TileRecord, request: NocRequestRecord, place: Int, source: Int) -> Any:
+    """Status of a write, inline write or atomic at a node that is neither a Tensix tile nor DRAM."""
+    if request.kind == q.ATOMIC:
+        tile = chip.ethernet[chip.place_index[place]]
+        old = apply_atomic(tile, request.target, request.length & q.ADDRESS_BITS, request.operand)
+        if request.control & q.RESPONSE:
+            t.l1_u32[request.result >> 2] = np.uint32(old)
+        return np.int64(DONE)
+    return _write_node(chip, request, place, source)
 
 
 @kernel
@@ -220,16 +265,19 @@ def _change_tile(
 
 
 @kernel
-def _read(
-    chip: ChipRecord, index: Int, request: NocRequestRecord, node: Int, other: Int, word: Int, in_turn: Int
-) -> Any:
-    """Status of a read; `word` is the address in this process of `request.word`."""
+def _read(chip: ChipRecord, index: Int, request: NocRequestRecord, place: Int, word: Int, in_turn: Int) -> Any:
+    """Status of a read from the node at a physical place; `word` is the address in this process of `request.word`."""
+    node, other = np.int64(chip.place_kind[place]), np.int64(chip.place_index[place])
     to = l1_address(chip, index) + request.target
     into_register = request.to_register != 0
     if into_register:
         to = word
     if node == DRAM:
-        _copy_dram(chip, other, request.source, to, request.byte_count, False)
+        copy_dram(chip, other, request.source, to, request.byte_count, False)
+    elif node != TENSIX:
+        status = access_node(chip, place, request.noc, request.source, to, request.byte_count, 0)
+        if status != DONE:
+            return status
     elif request.from_register != 0:
         status, value = _register(chip, index, other, DEVICE_LOAD, request.source, np.int64(0), in_turn)
         if status != DONE:
@@ -331,14 +379,14 @@ def _carry(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn: In
         if not _survey(chip, index, request, start, end):
             return np.int64(LEFT)
     node = np.int64(chip.place_kind[end])
-    if node not in (TENSIX, DRAM) or not _is_sound(t, request, node):
+    if not _is_sound(t, request, node):
         return np.int64(LEFT)
-    if request.kind == q.INLINE and node == TENSIX and request.to_register == 0:
+    if request.kind == q.INLINE and _is_tile(node) and request.to_register == 0:
         open_choice(t, q.INLINE_TO_L1, request.target)
     word = chip.tiles + index * _TILE_BYTES + number * _REQUEST_BYTES + _WORD
     other = np.int64(chip.place_index[end])
     if request.kind == q.READ:
-        return _read(chip, index, request, node, other, word, in_turn)
+        return _read(chip, index, request, end, word, in_turn)
     source = word
     if request.kind == q.WRITE and request.from_register != 0:
         status, value = _register(chip, index, index, DEVICE_LOAD, request.source, np.int64(0), in_turn)
@@ -356,10 +404,39 @@ def _carry(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn: In
         return _multicast(chip, index, request, first, last, source, in_turn)
     if node == TENSIX:
         return _change_tile(chip, index, t, request, other, source, in_turn)
-    status = _write_dram(chip, request, other, source)
+    if node == DRAM:
+        status = _write_dram(chip, request, other, source)
+    else:
+        status = _serve_node(chip, t, request, end, source)
     if status == DONE:
         request.responses = 1
     return status
+
+
+@kernel
+def carry_out_now(chip: ChipRecord, index: Int) -> bool:
+    """Carry out the request of a tile that an access between two clocks has started; False when Python has to."""
+    t = tile_of(chip, index)
+    request = t.noc_request[t.noc_pending - 1]
+    status = _carry(chip, index, t, np.int64(t.noc_pending) - 1, 0)
+    if status != DONE:
+        _forget_fault(chip, status)
+        return False
+    request.status = status
+    request.state = ENDED
+    t.noc_pending = 0
+    return True
+
+
+@kernel
+def _forget_fault(chip: ChipRecord, status: Int) -> None:
+    """What has stopped a request at its other end: Python asks again, and says why."""
+    if status == REFUSED and chip.fault_code != 0:
+        chip.fault_code = 0
+    elif status == REFUSED:
+        tile_of(chip, chip.noc_end).fault_code = 0
+    elif status == NOT_COMPILED:
+        tile_of(chip, chip.noc_end).needs_place = 0
 
 
 @kernel
@@ -373,10 +450,7 @@ def carry_out(chip: ChipRecord, index: Int) -> bool:
     elif status == DONE:
         chip.waiting[index] = 0
     else:
-        if status == REFUSED:
-            tile_of(chip, chip.noc_end).fault_code = 0  # Python asks again, and says why
-        elif status == NOT_COMPILED:
-            tile_of(chip, chip.noc_end).needs_place = 0
+        _forget_fault(chip, status)
         return False
     request.status = status
     request.state = ENDED
@@ -392,6 +466,7 @@ def carry_out_entry(chip: ChipRecord, index: Int, number: Int, in_turn: Int) -> 
         in_turn: 1 in the turn of one of the tile's agents, 0 between two clocks.
 
     Returns:
-        DONE; WAIT; REFUSED or NOT_COMPILED, of a register of tile `noc_end`; LEFT, nothing has been done.
+        DONE; WAIT; REFUSED, by the node (`chip.fault_code`) or a register of tile `noc_end`; NOT_COMPILED, of that
+        tile; LEFT, nothing has been done.
     """
     return _carry(chip, index, tile_of(chip, index), number, in_turn)

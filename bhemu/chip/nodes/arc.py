@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from bhemu.chip.coordinates import DRAM_CHANNELS, SIMULATOR, TENSIX_COLUMNS, Harvesting
-from bhemu.chip.nodes.identity import Identity, check_word, describe
+from bhemu.chip.faults import refuse
+from bhemu.chip.nodes.identity import is_word, read_identity, refuse_identity_write
+from bhemu.chip.nodes.state import ARC_TILE, CSM_BYTES, SCRATCH_RAMS, SCRATCHES
+from bhemu.chip.process_memory import load_u32, store_u32
+from bhemu.chip.state import CHIP
 from bhemu.errors import MemoryError_, UndefinedBehavior, Unimplemented
+from bhemu.machine.bytes import move_bytes
+from bhemu.machine.faults import DONE, REFUSED, fault
+from bhemu.machine.kernel import kernel
+from bhemu.machine.state import offset_of
+from bhemu.machine.types import ChipRecord, Int
 
 CSM: Final = 0x10000000
-CSM_BYTES: Final = 0x80000
 APB: Final = 0x80000000
 APB_BYTES: Final = 0x100000
 _INTERFACE_BYTES: Final = 0x8000
@@ -24,10 +30,8 @@ INTERFACES: Final = (0x50000, 0x58000)
 DOORBELL: Final = 0xB0000
 # In the reset unit
 SCRATCH: Final = 0x60
-SCRATCHES: Final = 8
 MISC_CONTROL: Final = 0x100
 SCRATCH_RAM: Final = 0x400
-SCRATCH_RAMS: Final = 16
 _RINGS: Final = 1 << 16
 
 BOOT_STATUS: Final = 2
@@ -47,9 +51,13 @@ ENTRIES: Final = 8
 ENTRY_BYTES: Final = 32
 HEADER_BYTES: Final = 32
 QUEUE_BYTES: Final = HEADER_BYTES + 2 * ENTRIES * ENTRY_BYTES
-_REQUEST_WRITE: Final = 0x00
-_REQUEST_READ: Final = 0x10
-_RESPONSE_WRITE: Final = 0x14
+_ENTRY_WORDS: Final = ENTRY_BYTES // 4
+_POSITIONS: Final = 2 * ENTRIES
+"""Pointers count modulo this."""
+# Words of a queue's header
+_REQUEST_WRITE: Final = 0x00 // 4
+_REQUEST_READ: Final = 0x10 // 4
+_RESPONSE_WRITE: Final = 0x14 // 4
 
 # Telemetry tags
 ENABLED_COLUMNS: Final = 34
@@ -64,6 +72,39 @@ RESULTS: Final = dict.fromkeys(
     (0x11, 0x21, *range(0x51, 0x55), 0x56, 0x57, 0x90, 0xA0, 0xA3, 0xB6, 0xB7, 0xBA, 0xBC, 0xC1, 0xC7), 0
 ) | {0x58: 1}
 """First word of the response by message code; no message has an effect (H16, E54)."""
+_UNKNOWN: Final = -1
+_RESULT: Final = np.array([RESULTS.get(code, _UNKNOWN) for code in range(256)], np.int64)
+
+_MEMORY: Final = offset_of(CHIP, "arc") + offset_of(ARC_TILE, "memory")
+
+OUTSIDE: Final = fault(
+    "arc.memory",
+    MemoryError_,
+    "{0:node}: {1} bytes at {2:#x}, which is unmapped",
+    remedy="memory is 0x10000000 to 0x1007ffff, registers 0x80000000 to 0x800fffff",
+    rule="tile N28",
+)
+NOT_BUILT: Final = fault(
+    "arc.register",
+    Unimplemented,
+    "{0:node}: register {1:#x} is not built",
+    remedy="scratch registers, ARC_MISC_CNTL, the doorbell and the network interfaces are",
+    rule="tile H14",
+)
+BAD_POINTERS: Final = fault(
+    "arc.queue",
+    UndefinedBehavior,
+    "message queue {0} has pointers {1} and {2}",
+    remedy=f"pointers count modulo {_POSITIONS}; at most {ENTRIES} requests wait",
+    rule="tile H16",
+)
+NO_MESSAGE: Final = fault(
+    "arc.message",
+    Unimplemented,
+    "message {0:#x} to the management firmware is not built",
+    remedy=f"known: {', '.join(f'{known:#x}' for known in sorted(RESULTS))}",
+    rule="tile H16",
+)
 
 
 def telemetry(harvesting: Harvesting) -> dict[int, int]:
@@ -102,132 +143,122 @@ def telemetry(harvesting: Harvesting) -> dict[int, int]:
     return values
 
 
-class ArcTile:
-    """Memory, reset unit and message queues.
+def boot(arc: Any, harvesting: Harvesting) -> None:
+    """Leave in the tile's record what firmware does when it has booted."""
+    words = arc.memory_u32
+    values = telemetry(harvesting)
+    words[_TABLE // 4 : _TABLE // 4 + 2] = (1, len(values))  # version, entries
+    for place, (tag, value) in enumerate(values.items()):
+        words[_TABLE // 4 + 2 + place] = tag | place << 16
+        words[_VALUES // 4 + place] = value
+    arc.heartbeat = _VALUES // 4 + list(values).index(HEARTBEAT)
+    words[_CONTROL // 4 : _CONTROL // 4 + 2] = (CSM + _QUEUES, ENTRIES | QUEUES << 8)
+    for number, value in (
+        (BOOT_STATUS, _READY),
+        (QUEUE_CONTROL, CSM + _CONTROL),
+        (TELEMETRY_VALUES, CSM + _VALUES),
+        (TELEMETRY_TABLE, CSM + _TABLE),
+    ):
+        arc.scratch_ram[number] = value
 
-    Args:
-        identity: of the node.
-        harvesting: what the chip does not have.
-        time: the chip's clock.
-    """
 
-    def __init__(self, identity: Identity, harvesting: Harvesting, time: Callable[[], int]) -> None:
-        self._identity = identity
-        self._time = time
-        self._csm = np.zeros(CSM_BYTES, np.uint8)
-        self._words = self._csm.view(np.uint32)
-        values = telemetry(harvesting)
-        self._words[_TABLE // 4 : _TABLE // 4 + 2] = (1, len(values))  # version, entries
-        for place, (tag, value) in enumerate(values.items()):
-            self._words[_TABLE // 4 + 2 + place] = tag | place << 16
-            self._words[_VALUES // 4 + place] = value
-        self._heartbeat = _VALUES // 4 + list(values).index(HEARTBEAT)
-        self._words[_CONTROL // 4 : _CONTROL // 4 + 2] = (CSM + _QUEUES, ENTRIES | QUEUES << 8)
-        self._registers = dict.fromkeys((SCRATCH + 4 * i for i in range(SCRATCHES)), 0)
-        self._registers |= dict.fromkeys((SCRATCH_RAM + 4 * i for i in range(SCRATCH_RAMS)), 0)
-        self._registers[MISC_CONTROL] = 0
-        for number, value in (
-            (BOOT_STATUS, _READY),
-            (QUEUE_CONTROL, CSM + _CONTROL),
-            (TELEMETRY_VALUES, CSM + _VALUES),
-            (TELEMETRY_TABLE, CSM + _TABLE),
-        ):
-            self._registers[SCRATCH_RAM + 4 * number] = value
+@kernel
+def _memory_offset(address: Int, size: Int) -> Int:
+    """Offset in the memory, -1 when the range is not in it."""
+    if address >= CSM and address + size <= CSM + CSM_BYTES:
+        return address - CSM
+    return -1
 
-    def snapshot(self) -> tuple[bytes, dict[int, int]]:
-        """Memory and registers."""
-        return self._csm.tobytes(), dict(self._registers)
 
-    def restore(self, state: tuple[bytes, dict[int, int]]) -> None:
-        """Put both back."""
-        self._csm[:] = np.frombuffer(state[0], np.uint8)
-        self._registers = dict(state[1])
+@kernel
+def _is_register(chip: ChipRecord, place: Int, address: Int, size: Int) -> bool:
+    """True for a word of the registers; refuses everything else that is not in the memory."""
+    if address < APB or address >= APB + APB_BYTES:
+        refuse(chip, OUTSIDE, place, size, address)
+        return False
+    return is_word(chip, place, address, size)
 
-    def read(self, address: int, size: int, noc: int = 0) -> bytes:
-        """Bytes of the memory, or a register."""
-        offset = self._memory(address, size)
-        if offset is not None:
-            self._words[self._heartbeat] = 1 + self._time() // _HEARTBEAT_CLOCKS
-            return self._csm[offset : offset + size].tobytes()
-        return struct.pack("<I", self._read_register(self._register(address, size)))
 
-    def write(self, address: int, content: bytes, noc: int = 0) -> None:
-        """Bytes to the memory, or to a register."""
-        size = len(content)
-        offset = self._memory(address, size)
-        if offset is not None:
-            self._csm[offset : offset + size] = np.frombuffer(content, np.uint8)
-            return
-        self._write_register(self._register(address, size), struct.unpack("<I", content)[0])
+@kernel
+def _serve(chip: ChipRecord) -> Int:
+    """Answer everything that waits in the queues (H16); status."""
+    words = chip.arc.memory_u32
+    for queue in range(QUEUES):
+        header = (_QUEUES + queue * QUEUE_BYTES) // 4
+        body = header + HEADER_BYTES // 4
+        while words[header + _REQUEST_READ] != words[header + _REQUEST_WRITE]:
+            at, end = np.int64(words[header + _REQUEST_READ]), np.int64(words[header + _REQUEST_WRITE])
+            if (end - at) % _POSITIONS > ENTRIES or end >= _POSITIONS:
+                return refuse(chip, BAD_POINTERS, queue, at, end)
+            code = np.int64(words[body + at % ENTRIES * _ENTRY_WORDS]) & 0xFF
+            result = np.int64(_RESULT[code])
+            if result == _UNKNOWN:
+                return refuse(chip, NO_MESSAGE, code)
+            place = np.int64(words[header + _RESPONSE_WRITE])
+            start = body + (ENTRIES + place % ENTRIES) * _ENTRY_WORDS
+            for i in range(_ENTRY_WORDS):
+                words[start + i] = np.uint32(0)
+            words[start] = np.uint32(result)
+            words[header + _RESPONSE_WRITE] = np.uint32((place + 1) % _POSITIONS)
+            words[header + _REQUEST_READ] = np.uint32((at + 1) % _POSITIONS)
+    return DONE
 
-    @staticmethod
-    def _memory(address: int, size: int) -> int | None:
-        """Offset in the memory, None when the range is not in it."""
-        return address - CSM if address >= CSM and address + size <= CSM + CSM_BYTES else None
 
-    def _register(self, address: int, size: int) -> int:
-        if not APB <= address < APB + APB_BYTES:
-            raise MemoryError_(
-                f"{describe(self._identity.node)}: {size} bytes at {address:#x}, which is unmapped",
-                remedy="memory is 0x10000000 to 0x1007ffff, registers 0x80000000 to 0x800fffff (tile N28)",
-            )
-        check_word(self._identity.node, address, size)
-        return address - APB
+@kernel
+def read_arc(chip: ChipRecord, place: Int, address: Int, to: Int, size: Int) -> Any:
+    """Status of a read from the memory, or of a register, to an address in this process."""
+    arc = chip.arc
+    offset = _memory_offset(address, size)
+    if offset >= 0:
+        arc.memory_u32[arc.heartbeat] = np.uint32(1 + chip.time // _HEARTBEAT_CLOCKS)
+        move_bytes(to, chip.address + _MEMORY + offset, size)
+        return DONE
+    if not _is_register(chip, place, address, size):
+        return REFUSED
+    offset = address - APB - RESET_UNIT
+    if offset >= SCRATCH and offset < SCRATCH + 4 * SCRATCHES:
+        store_u32(to, np.int64(arc.scratch[(offset - SCRATCH) >> 2]))
+        return DONE
+    if offset >= SCRATCH_RAM and offset < SCRATCH_RAM + 4 * SCRATCH_RAMS:
+        store_u32(to, np.int64(arc.scratch_ram[(offset - SCRATCH_RAM) >> 2]))
+        return DONE
+    if offset == MISC_CONTROL:
+        store_u32(to, np.int64(arc.misc_control))
+        return DONE
+    for noc in range(2):
+        page = APB + INTERFACES[noc]
+        if page <= address and address < page + _INTERFACE_BYTES:
+            return read_identity(chip, place, noc, address - page, to)
+    return refuse(chip, NOT_BUILT, place, address)
 
-    def _not_built(self, offset: int) -> Unimplemented:
-        return Unimplemented(
-            f"{describe(self._identity.node)}: register {APB + offset:#x} is not built",
-            remedy="scratch registers, ARC_MISC_CNTL, the doorbell and the network interfaces are (tile H14)",
-        )
 
-    def _read_register(self, offset: int) -> int:
-        inside = offset - RESET_UNIT
-        if inside in self._registers:
-            return self._registers[inside]
-        for noc, page in enumerate(INTERFACES):
-            if page <= offset < page + _INTERFACE_BYTES:
-                return self._identity.read(noc, offset - page)
-        raise self._not_built(offset)
-
-    def _write_register(self, offset: int, value: int) -> None:
-        inside = offset - RESET_UNIT
-        if offset == DOORBELL:
-            self._serve()
-        elif inside == MISC_CONTROL:
-            if value & _RINGS:
-                self._serve()
-            self._registers[inside] = value & ~_RINGS
-        elif inside in self._registers:
-            self._registers[inside] = value
-        else:
-            for noc, page in enumerate(INTERFACES):
-                if page <= offset < page + _INTERFACE_BYTES:
-                    self._identity.write(noc, offset - page)
-            raise self._not_built(offset)
-
-    def _serve(self) -> None:
-        """Answer everything that waits in the queues (H16)."""
-        for queue in range(QUEUES):
-            base = (_QUEUES + queue * QUEUE_BYTES) // 4
-            header, body = self._words[base:], self._words[base + HEADER_BYTES // 4 :]
-            while header[_REQUEST_READ // 4] != header[_REQUEST_WRITE // 4]:
-                at, end = int(header[_REQUEST_READ // 4]), int(header[_REQUEST_WRITE // 4])
-                if (end - at) % (2 * ENTRIES) > ENTRIES or end >= 2 * ENTRIES:
-                    raise UndefinedBehavior(
-                        f"message queue {queue} has pointers {at} and {end}",
-                        remedy=f"pointers count modulo {2 * ENTRIES}; at most {ENTRIES} requests wait",
-                    )
-                words = ENTRY_BYTES // 4
-                request = body[at % ENTRIES * words :]
-                code = int(request[0]) & 0xFF
-                if code not in RESULTS:
-                    raise Unimplemented(
-                        f"message {code:#x} to the management firmware is not built",
-                        remedy=f"known: {', '.join(f'{known:#x}' for known in sorted(RESULTS))}",
-                    )
-                place = int(header[_RESPONSE_WRITE // 4])
-                start = (ENTRIES + place % ENTRIES) * words
-                body[start : start + words] = 0
-                body[start] = RESULTS[code]
-                header[_RESPONSE_WRITE // 4] = (place + 1) % (2 * ENTRIES)
-                header[_REQUEST_READ // 4] = (at + 1) % (2 * ENTRIES)
+@kernel
+def write_arc(chip: ChipRecord, place: Int, address: Int, source: Int, size: Int) -> Any:
+    """Status of a write into the memory, or into a register, from an address in this process."""
+    arc = chip.arc
+    offset = _memory_offset(address, size)
+    if offset >= 0:
+        move_bytes(chip.address + _MEMORY + offset, source, size)
+        return DONE
+    if not _is_register(chip, place, address, size):
+        return REFUSED
+    value = load_u32(source)
+    if address == APB + DOORBELL:
+        return _serve(chip)
+    offset = address - APB - RESET_UNIT
+    if offset >= SCRATCH and offset < SCRATCH + 4 * SCRATCHES:
+        arc.scratch[(offset - SCRATCH) >> 2] = np.uint32(value)
+        return DONE
+    if offset >= SCRATCH_RAM and offset < SCRATCH_RAM + 4 * SCRATCH_RAMS:
+        arc.scratch_ram[(offset - SCRATCH_RAM) >> 2] = np.uint32(value)
+        return DONE
+    if offset == MISC_CONTROL:
+        if value & _RINGS and _serve(chip) != DONE:
+            return REFUSED
+        arc.misc_control = np.uint32(value & ~_RINGS)
+        return DONE
+    for noc in range(2):
+        page = APB + INTERFACES[noc]
+        if page <= address and address < page + _INTERFACE_BYTES:
+            return refuse_identity_write(chip, place, noc, address - page)
+    return refuse(chip, NOT_BUILT, place, address)

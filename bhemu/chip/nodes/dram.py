@@ -1,137 +1,142 @@
-"""DRAM: each channel holds 4 GiB, of which pages exist when they are written (tile N4, E31)."""
+"""DRAM: each channel holds 4 GiB, of which pages are allocated when they are written (tile N4, E31)."""
 
 from __future__ import annotations
 
-import struct
+import ctypes
 from typing import Any, Final
 
 import numpy as np
 
+from bhemu.chip.faults import refuse
 from bhemu.chip.nodes.identity import PAGE as INTERFACE_PAGE
-from bhemu.chip.nodes.identity import Identity, check_word, describe
-from bhemu.chip.nodes.kinds import DRAM_CHANNEL as CHANNEL_BYTES
-from bhemu.chip.nodes.kinds import DRAM_INTERFACES
+from bhemu.chip.nodes.identity import is_word, read_identity, refuse_identity_write
+from bhemu.chip.nodes.kinds import DRAM_CHANNEL, DRAM_INTERFACES
+from bhemu.chip.nodes.state import PAGE, PAGE_BITS
+from bhemu.chip.process_memory import allocate, free
 from bhemu.errors import MemoryError_
+from bhemu.machine.bytes import move_bytes
+from bhemu.machine.faults import DONE, REFUSED, fault
+from bhemu.machine.kernel import kernel
+from bhemu.machine.types import ChipRecord, Int
 
-CHANNELS: Final = 8
-PAGE_BITS: Final = 16
-PAGE: Final = 1 << PAGE_BITS
-PAGES: Final = CHANNEL_BYTES >> PAGE_BITS
-ZEROS: Final = np.zeros(PAGE, np.uint8)
-"""What an unwritten page holds."""
+OUTSIDE: Final = fault(
+    "dram.memory",
+    MemoryError_,
+    "{0:node}: {1} bytes at {2:#x}, a channel has 4 GiB",
+    remedy="use addresses 0 to 0xffffffff",
+    rule="tile N4",
+)
+NO_MEMORY: Final = fault(
+    "dram.host-memory",
+    MemoryError_,
+    "the host has no memory left for a page of DRAM channel {0}",
+    remedy="free some memory, or raise the limit of this process",
+    rule="tile E31",
+)
 
 
-class Dram:
-    """One channel. Bytes that nobody has written read as 0.
+@kernel
+def dram_page(chip: ChipRecord, channel: Int, address: Int) -> Any:
+    """Address in this process of the page around an address of a channel, to be written; 0, refused: no memory."""
+    number = address >> PAGE_BITS
+    page = np.int64(chip.page[channel, number])
+    if page == 0:
+        page = np.int64(allocate(PAGE))
+        chip.page[channel, number] = page
+        if page == 0:
+            refuse(chip, NO_MEMORY, channel)
+    return page
+
+
+@kernel
+def dram_ready(chip: ChipRecord, channel: Int, address: Int, size: Int) -> bool:
+    """True when all pages of a range exist, or could be allocated."""
+    at = address & ~(PAGE - 1)
+    while at < address + size:
+        if dram_page(chip, channel, at) == 0:
+            return False
+        at += PAGE
+    return True
+
+
+@kernel
+def copy_dram(chip: ChipRecord, channel: Int, address: Int, local: Int, size: Int, writes: Int) -> None:
+    """Bytes between DRAM and an address in this process; pages that are written exist."""
+    while size > 0:
+        start = address & (PAGE - 1)
+        count = min(size, PAGE - start)
+        page = np.int64(chip.page[channel, address >> PAGE_BITS])
+        if writes:
+            move_bytes(page + start, local, count)
+        else:
+            move_bytes(local, (page if page != 0 else np.int64(chip.zeros)) + start, count)
+        address += count
+        local += count
+        size -= count
+
+
+@kernel
+def access_dram(chip: ChipRecord, place: Int, address: Int, pointer: Int, size: Int, writes: Int) -> Any:
+    """Status of an access to a port of a channel, or to the registers of its network interfaces above the memory."""
+    channel = np.int64(chip.place_index[place])
+    if address >= 0 and address < DRAM_CHANNEL and address + size <= DRAM_CHANNEL:
+        if writes and not dram_ready(chip, channel, address, size):
+            return REFUSED
+        copy_dram(chip, channel, address, pointer, size, writes)
+        return DONE
+    for noc in range(2):
+        page = DRAM_INTERFACES[noc]
+        if page <= address and address < page + INTERFACE_PAGE:
+            if not is_word(chip, place, address, size):
+                return REFUSED
+            if writes:
+                return refuse_identity_write(chip, place, noc, address - page)
+            return read_identity(chip, place, noc, address - page, pointer)
+    return refuse(chip, OUTSIDE, place, size, address)
+
+
+# --- for the host -----------------------------------------------------------------------------------------------------
+
+Pages = dict[int, bytes]
+
+
+def _view(address: int) -> Any:
+    memory: Any = (ctypes.c_uint8 * PAGE).from_address(address)
+    return np.frombuffer(memory, np.uint8)
+
+
+def copy_pages(addresses: np.ndarray[Any, Any]) -> Pages:
+    """Contents of a channel's pages that are not zero, by number.
 
     Args:
-        channel: its number.
-        addresses: int64 [PAGES]: where compiled code finds the pages (chip/state.py).
+        addresses: int64 [PAGES]: where they are in this process (chip/state.py).
     """
-
-    def __init__(self, channel: int, addresses: np.ndarray[Any, Any]) -> None:
-        self.channel = channel
-        self._addresses = addresses
-        self.pages: dict[int, np.ndarray[Any, np.dtype[np.uint8]]] = {}
-
-    def _check(self, address: int, size: int) -> None:
-        if address < 0 or address + size > CHANNEL_BYTES:
-            raise MemoryError_(
-                f"{size} bytes at {address:#x} are outside of DRAM channel {self.channel}",
-                remedy="a channel has 4 GiB: addresses 0 to 0xffffffff",
-            )
-
-    def read(self, address: int, size: int) -> bytes:
-        """Bytes from an address on."""
-        self._check(address, size)
-        parts = []
-        while size:
-            start = address & (PAGE - 1)
-            count = min(size, PAGE - start)
-            page = self.pages.get(address >> PAGE_BITS)
-            parts.append(bytes(count) if page is None else page[start : start + count].tobytes())
-            address += count
-            size -= count
-        return b"".join(parts)
-
-    def write(self, address: int, content: bytes) -> None:
-        """Bytes from an address on."""
-        self._check(address, len(content))
-        data = np.frombuffer(content, np.uint8)
-        done = 0
-        while done < len(data):
-            start = address & (PAGE - 1)
-            count = min(len(data) - done, PAGE - start)
-            page = self.page(address >> PAGE_BITS)
-            page[start : start + count] = data[done : done + count]
-            address += count
-            done += count
-
-    def provide(self, address: int, size: int) -> None:
-        """Make the pages of a range, so that compiled code can write there."""
-        for number in range(address >> PAGE_BITS, (address + size - 1 >> PAGE_BITS) + 1):
-            self.page(number)
-
-    def page(self, number: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """A page, to be written."""
-        page = self.pages.get(number)
-        if page is None:
-            page = self.pages[number] = np.zeros(PAGE, np.uint8)
-            self._addresses[number] = page.ctypes.data
-        return page
-
-    def snapshot(self) -> dict[int, bytes]:
-        """Contents of the pages that are not zero, by number."""
-        return {number: page.tobytes() for number, page in sorted(self.pages.items()) if page.any()}
-
-    def restore(self, pages: dict[int, bytes]) -> None:
-        """Put the channel back into the state of a copy."""
-        for number in self.pages.keys() - pages.keys():
-            self._addresses[number] = 0
-            del self.pages[number]
-        for number, content in pages.items():
-            self.page(number)[:] = np.frombuffer(content, np.uint8)
+    pages = {number: _view(int(addresses[number])) for number in np.flatnonzero(addresses).tolist()}
+    return {number: page.tobytes() for number, page in pages.items() if page.any()}
 
 
-class DramNode:
-    """One port of a channel, with network interfaces above the memory.
+def put_pages(addresses: np.ndarray[Any, Any], pages: Pages) -> None:
+    """Put a channel back into the state of a copy."""
+    free_pages(addresses, [number for number in np.flatnonzero(addresses).tolist() if number not in pages])
+    for number, content in pages.items():
+        if addresses[number] == 0:
+            addresses[number] = new_page()
+        _view(int(addresses[number]))[:] = np.frombuffer(content, np.uint8)
 
-    Args:
-        identity: of the node.
-        channel: whose memory it shows.
-    """
 
-    def __init__(self, identity: Identity, channel: Dram) -> None:
-        self._identity = identity
-        self._channel = channel
+def new_page() -> int:
+    """Address of a new page of zeros."""
+    c: Any = ctypes.CDLL(None)
+    c.calloc.restype = ctypes.c_void_p
+    c.calloc.argtypes = (ctypes.c_size_t, ctypes.c_size_t)
+    address = c.calloc(1, PAGE)
+    if not address:
+        raise MemoryError("no memory for a page of DRAM")
+    return int(address)
 
-    def snapshot(self) -> None:
-        """Its state is that of the channel."""
 
-    def restore(self, state: None) -> None:
-        """Nothing to put back."""
-
-    def read(self, address: int, size: int, noc: int = 0) -> bytes:
-        """Bytes of the channel, or a register of a network interface."""
-        if address < CHANNEL_BYTES:
-            return self._channel.read(address, size)
-        interface = self._interface(address, size)
-        return struct.pack("<I", self._identity.read(interface, address - DRAM_INTERFACES[interface]))
-
-    def write(self, address: int, content: bytes, noc: int = 0) -> None:
-        """Bytes into the channel."""
-        if address >= CHANNEL_BYTES:
-            interface = self._interface(address, len(content))
-            self._identity.write(interface, address - DRAM_INTERFACES[interface])
-        self._channel.write(address, content)
-
-    def _interface(self, address: int, size: int) -> int:
-        """Which network interface an address above the memory belongs to."""
-        for noc, page in enumerate(DRAM_INTERFACES):
-            if page <= address < page + INTERFACE_PAGE:
-                check_word(self._identity.node, address, size)
-                return noc
-        raise MemoryError_(
-            f"{describe(self._identity.node)}: {size} bytes at {address:#x}, a channel has 4 GiB",
-            remedy="use addresses 0 to 0xffffffff",
-        )
+def free_pages(addresses: np.ndarray[Any, Any], numbers: list[int] | None = None) -> None:
+    """Give pages back, all or those of some numbers."""
+    for number in np.flatnonzero(addresses).tolist() if numbers is None else numbers:
+        free(int(addresses[number]))
+        addresses[number] = 0

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import struct
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.nodes.identity import PAGE, Identity, check_word, describe
-from bhemu.chip.nodes.kinds import ETHERNET_L1 as L1_BYTES
-from bhemu.chip.nodes.kinds import TILE_INTERFACES as INTERFACES
+from bhemu.chip.faults import refuse
+from bhemu.chip.nodes.identity import PAGE, is_word, read_identity, refuse_identity_write
+from bhemu.chip.nodes.kinds import ETHERNET_L1, TILE_INTERFACES
+from bhemu.chip.nodes.state import ETHERNET_TILE
+from bhemu.chip.process_memory import load_u32, store_u32
+from bhemu.chip.state import CHIP
 from bhemu.errors import MemoryError_, Unimplemented
 from bhemu.isa.tile_registers import address_of
+from bhemu.machine.bytes import move_bytes
+from bhemu.machine.faults import DONE, REFUSED, fault
+from bhemu.machine.kernel import kernel
+from bhemu.machine.state import offset_of
+from bhemu.machine.types import ChipRecord, Int
 from bhemu.tile.noc.request import MMIO_FIRST
 
 SOFT_RESET: Final = address_of("control", "SOFT_RESET_0")
@@ -26,76 +33,95 @@ _BOOTED: Final = 0xC0DEA000
 _PORT_DOWN: Final = 2
 _VERSION_1_6_0: Final = 1 << 16 | 6 << 8
 
+_TILES: Final = offset_of(CHIP, "ethernet")
+_TILE_BYTES: Final = ETHERNET_TILE.itemsize
+_L1: Final = offset_of(ETHERNET_TILE, "l1")
 
-class EthernetTile:
-    """One Ethernet tile without a partner at the other end.
+OUTSIDE: Final = fault(
+    "ethernet.memory",
+    MemoryError_,
+    "{0:node}: {1} bytes at {2:#x}, L1 ends at {3:#x}",
+    remedy="stay inside L1",
+    rule="tile N18, N29",
+)
+RELEASED: Final = fault(
+    "ethernet.reset",
+    Unimplemented,
+    "{0:node}: a core is released from reset ({1:#x})",
+    remedy="the cores of Ethernet tiles are not built; keep bits 11 and 12 set",
+    rule="tile N29",
+)
+NOT_BUILT: Final = fault(
+    "ethernet.register",
+    Unimplemented,
+    "{0:node}: register {1:#x} is not built",
+    remedy="an Ethernet tile has memory, soft reset and the identity of its network interfaces",
+    rule="tile N29",
+)
 
-    Args:
-        identity: of the node.
-    """
 
-    def __init__(self, identity: Identity) -> None:
-        self._identity = identity
-        self.l1 = np.zeros(L1_BYTES, np.uint8)
-        words = self.l1.view(np.uint32)
-        words[POST_CODE // 4] = _BOOTED
-        words[PORT_STATUS // 4] = _PORT_DOWN
-        words[FIRMWARE_VERSION // 4] = _VERSION_1_6_0
-        self._soft_reset = IN_RESET
+def boot(tile: Any) -> None:
+    """Leave in a tile's record what firmware does that found no partner."""
+    tile.l1_u32[POST_CODE // 4] = _BOOTED
+    tile.l1_u32[PORT_STATUS // 4] = _PORT_DOWN
+    tile.l1_u32[FIRMWARE_VERSION // 4] = _VERSION_1_6_0
+    tile.soft_reset = IN_RESET
 
-    def snapshot(self) -> tuple[bytes, int]:
-        """L1 and the soft-reset register."""
-        return self.l1.tobytes(), self._soft_reset
 
-    def restore(self, state: tuple[bytes, int]) -> None:
-        """Put both back."""
-        self.l1[:] = np.frombuffer(state[0], np.uint8)
-        self._soft_reset = state[1]
+@kernel
+def ethernet_l1(chip: ChipRecord, index: Int) -> Any:
+    """Where an Ethernet tile's L1 is in this process."""
+    return chip.address + _TILES + index * _TILE_BYTES + _L1
 
-    def read(self, address: int, size: int, noc: int = 0) -> bytes:
-        """Bytes of L1, or a register."""
-        if address + size <= L1_BYTES:
-            if address <= HEARTBEAT < address + size:  # firmware counts; so does this memory when somebody looks
-                self.l1[HEARTBEAT : HEARTBEAT + 4].view(np.uint32)[0] += 1
-            return self.l1[address : address + size].tobytes()
-        self._check_register(address, size)
-        if address == SOFT_RESET:
-            return struct.pack("<I", self._soft_reset)
-        for number, page in enumerate(INTERFACES):
-            if page <= address < page + PAGE:
-                return struct.pack("<I", self._identity.read(number, address - page))
-        raise self._not_built(address)
 
-    def write(self, address: int, content: bytes, noc: int = 0) -> None:
-        """Bytes into L1, or into a register."""
-        if address + len(content) <= L1_BYTES:
-            self.l1[address : address + len(content)] = np.frombuffer(content, np.uint8)
-            return
-        self._check_register(address, len(content))
-        value = struct.unpack("<I", content)[0]
-        if address == SOFT_RESET:
-            if value & IN_RESET != IN_RESET:
-                raise Unimplemented(
-                    f"{describe(self._identity.node)}: a core is released from reset ({value:#x})",
-                    remedy="the cores of Ethernet tiles are not built; keep bits 11 and 12 set",
-                )
-            self._soft_reset = value
-            return
-        for number, page in enumerate(INTERFACES):
-            if page <= address < page + PAGE:
-                self._identity.write(number, address - page)
-        raise self._not_built(address)
+@kernel
+def _is_register(chip: ChipRecord, place: Int, address: Int, size: Int) -> bool:
+    """True for a word of the registers; refuses everything else that is not in L1."""
+    if address < MMIO_FIRST:
+        refuse(chip, OUTSIDE, place, size, address, ETHERNET_L1)
+        return False
+    return is_word(chip, place, address, size)
 
-    def _check_register(self, address: int, size: int) -> None:
-        if address < MMIO_FIRST:
-            raise MemoryError_(
-                f"{describe(self._identity.node)}: {size} bytes at {address:#x}, L1 ends at {L1_BYTES:#x}",
-                remedy="stay inside L1",
-            )
-        check_word(self._identity.node, address, size)
 
-    def _not_built(self, address: int) -> Unimplemented:
-        return Unimplemented(
-            f"{describe(self._identity.node)}: register {address:#x} is not built",
-            remedy="an Ethernet tile has memory, soft reset and the identity of its network interfaces",
-        )
+@kernel
+def read_ethernet(chip: ChipRecord, place: Int, address: Int, to: Int, size: Int) -> Any:
+    """Status of a read from L1, or of a register, to an address in this process."""
+    index = np.int64(chip.place_index[place])
+    tile = chip.ethernet[index]
+    if address >= 0 and address + size <= ETHERNET_L1:
+        if address <= HEARTBEAT and address + size > HEARTBEAT:  # firmware counts; so does this memory when it is read
+            tile.l1_u32[HEARTBEAT >> 2] += np.uint32(1)
+        move_bytes(to, ethernet_l1(chip, index) + address, size)
+        return DONE
+    if not _is_register(chip, place, address, size):
+        return REFUSED
+    if address == SOFT_RESET:
+        store_u32(to, np.int64(tile.soft_reset))
+        return DONE
+    for noc in range(2):
+        page = TILE_INTERFACES[noc]
+        if page <= address and address < page + PAGE:
+            return read_identity(chip, place, noc, address - page, to)
+    return refuse(chip, NOT_BUILT, place, address)
+
+
+@kernel
+def write_ethernet(chip: ChipRecord, place: Int, address: Int, source: Int, size: Int) -> Any:
+    """Status of a write into L1, or into a register, from an address in this process."""
+    index = np.int64(chip.place_index[place])
+    if address >= 0 and address + size <= ETHERNET_L1:
+        move_bytes(ethernet_l1(chip, index) + address, source, size)
+        return DONE
+    if not _is_register(chip, place, address, size):
+        return REFUSED
+    if address == SOFT_RESET:
+        value = load_u32(source)
+        if value & IN_RESET != IN_RESET:
+            return refuse(chip, RELEASED, place, value)
+        chip.ethernet[index].soft_reset = np.uint32(value)
+        return DONE
+    for noc in range(2):
+        page = TILE_INTERFACES[noc]
+        if page <= address and address < page + PAGE:
+            return refuse_identity_write(chip, place, noc, address - page)
+    return refuse(chip, NOT_BUILT, place, address)

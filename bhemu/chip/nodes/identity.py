@@ -5,14 +5,20 @@ These are the interfaces of nodes without emulated cores; those of Tensix tiles 
 
 from __future__ import annotations
 
-import struct
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from bhemu.chip.coordinates import HEIGHT, WIDTH, Node, Place
+from bhemu.chip.faults import refuse
 from bhemu.chip.nodes.kinds import KINDS
+from bhemu.chip.process_memory import store_u32
 from bhemu.errors import UndefinedBehavior, Unimplemented
 from bhemu.isa.memory_map import region
 from bhemu.isa.tile_registers import bit_of, offset_of
+from bhemu.machine.faults import DONE, fault
+from bhemu.machine.kernel import kernel
+from bhemu.machine.types import ChipRecord, Int
 
 NODE_ID: Final = offset_of("niu", "NODE_ID")
 ENDPOINT_ID: Final = offset_of("niu", "ENDPOINT_ID")
@@ -21,6 +27,36 @@ ID_LOGICAL: Final = offset_of("niu", "ID_LOGICAL")
 TRANSLATES: Final = 1 << bit_of("niu", "NIU_CFG_0", "TRANSLATE")
 """Bit of NIU_CFG_0: coordinates are translated (N5)."""
 PAGE: Final = region("niu0").size
+
+NOT_A_WORD: Final = fault(
+    "node.word",
+    UndefinedBehavior,
+    "{0:node}: {1} bytes at {2:#x}, where there are registers of 4 bytes",
+    remedy="access registers as aligned words",
+    rule="tile N18",
+)
+NO_IDENTITY: Final = fault(
+    "node.identity",
+    Unimplemented,
+    "{0:node}: register {2:#x} of the interface to NoC {1} is not built",
+    remedy=f"NODE_ID {NODE_ID:#x}, ENDPOINT_ID {ENDPOINT_ID:#x}, NIU_CFG_0 {NIU_CFG_0:#x} and "
+    f"ID_LOGICAL {ID_LOGICAL:#x} are",
+    rule="tile N10, N12",
+)
+READ_ONLY: Final = fault(
+    "node.identity-write",
+    Unimplemented,
+    "{0:node}: a write to register {2:#x} of the interface to NoC {1}",
+    remedy="network interfaces of nodes other than Tensix tiles can only be read",
+    rule="tile N10, N12",
+)
+NOTHING_ELSE: Final = fault(
+    "node.interface",
+    Unimplemented,
+    "{0:node}: an access to {1:#x}",
+    remedy="Tensix, DRAM, Ethernet and ARC tiles and the first PCIe tile can be accessed",
+    rule="tile N28",
+)
 
 
 def node_id(place: Place, noc: int) -> int:
@@ -34,94 +70,65 @@ def endpoint_id(node: Node, noc: int) -> int:
     return node.index | KINDS[node.kind].endpoint_type << 8 | noc << 24
 
 
-class Identity:
-    """The identity registers of one node.
-
-    Args:
-        node: whose.
-        logical: the node's translated coordinates.
-    """
-
-    def __init__(self, node: Node, logical: Place) -> None:
-        self.node = node
-        self.logical = logical
-
-    def read(self, noc: int, offset: int) -> int:
-        """A word at an offset in the page of the interface of NoC 0 or 1.
-
-        Raises:
-            Unimplemented: the register is none of those that say what the node is.
-        """
-        if offset == NODE_ID:
-            return node_id(self.node.place, noc)
-        if offset == ENDPOINT_ID:
-            return endpoint_id(self.node, noc)
-        if offset == NIU_CFG_0:
-            return TRANSLATES
-        if offset == ID_LOGICAL:
-            return self.logical[0] | self.logical[1] << 6
-        raise Unimplemented(
-            f"{describe(self.node)}: register {offset:#x} of the interface to NoC {noc} is not built",
-            remedy="NODE_ID 0x44, ENDPOINT_ID 0x48, NIU_CFG_0 0x100 and ID_LOGICAL 0x148 are",
-        )
-
-    def write(self, noc: int, offset: int) -> None:
-        """Refuse a write."""
-        raise Unimplemented(
-            f"{describe(self.node)}: a write to register {offset:#x} of the interface to NoC {noc}",
-            remedy="network interfaces of nodes other than Tensix tiles can only be read",
-        )
-
-
 def describe(node: Node) -> str:
     """`ARC tile 8-0`."""
     x, y = node.place
     return f"{node.kind.value} tile {x}-{y}"
 
 
-def check_word(node: Node, address: int, size: int) -> None:
-    """Refuse what is not one aligned word.
+@kernel
+def is_word(chip: ChipRecord, place: Int, address: Int, size: Int) -> bool:
+    """True for one aligned word; refuses what is not."""
+    if size != 4 or address & 3:
+        refuse(chip, NOT_A_WORD, place, size, address)
+        return False
+    return True
 
-    Raises:
-        UndefinedBehavior: for any other access.
+
+@kernel
+def read_identity(chip: ChipRecord, place: Int, noc: Int, offset: Int, to: Int) -> Any:
+    """Status of a read of a word at an offset in the page of the interface of NoC 0 or 1, to an address."""
+    if offset == NODE_ID:
+        store_u32(to, np.int64(chip.node_id[place, noc]))
+    elif offset == ENDPOINT_ID:
+        store_u32(to, np.int64(chip.endpoint_id[place, noc]))
+    elif offset == NIU_CFG_0:
+        store_u32(to, np.int64(TRANSLATES))
+    elif offset == ID_LOGICAL:
+        store_u32(to, np.int64(chip.logical[place]))
+    else:
+        return refuse(chip, NO_IDENTITY, place, noc, offset)
+    return DONE
+
+
+@kernel
+def refuse_identity_write(chip: ChipRecord, place: Int, noc: Int, offset: Int) -> Int:
+    """Network interfaces of these nodes can only be read."""
+    return refuse(chip, READ_ONLY, place, noc, offset)
+
+
+@kernel
+def access_interface(chip: ChipRecord, place: Int, noc: Int, address: Int, pointer: Int, size: Int, writes: Int) -> Any:
+    """Status of an access to a node that has only the registers of its network interfaces.
+
+    They are those of the NoC through which the access comes, at the addresses that tt-exalens reads.
     """
-    if size != 4 or address % 4:
-        raise UndefinedBehavior(
-            f"{describe(node)}: {size} bytes at {address:#x}, where there are registers of 4 bytes",
-            remedy="access registers as aligned words",
-        )
+    offset = address - np.int64(chip.interface[place])
+    if offset < 0 or offset >= PAGE:
+        return refuse(chip, NOTHING_ELSE, place, address)
+    if not is_word(chip, place, address, size):
+        return refuse(chip, NOT_A_WORD, place, size, address)
+    if writes:
+        return refuse_identity_write(chip, place, noc, offset)
+    return read_identity(chip, place, noc, offset, pointer)
 
 
-class InterfaceNode:
-    """A node of which the network interfaces alone are built, at the addresses that tt-exalens reads.
+def identity_words(node: Node, logical: Place) -> tuple[list[int], list[int], int]:
+    """(NODE_ID on both NoCs, ENDPOINT_ID on both NoCs, ID_LOGICAL) of a node.
 
     Args:
-        identity: of the node.
+        node: whose.
+        logical: its translated coordinates.
     """
-
-    def __init__(self, identity: Identity) -> None:
-        self._identity = identity
-        self._page = KINDS[identity.node.kind].interfaces[0]
-
-    def snapshot(self) -> None:
-        """It holds nothing that can change."""
-
-    def restore(self, state: None) -> None:
-        """Nothing to put back."""
-
-    def _offset(self, address: int, size: int) -> int:
-        if not self._page <= address < self._page + PAGE:
-            raise Unimplemented(
-                f"{describe(self._identity.node)}: an access to {address:#x}",
-                remedy="Tensix, DRAM, Ethernet and ARC tiles and the first PCIe tile can be accessed",
-            )
-        check_word(self._identity.node, address, size)
-        return address - self._page
-
-    def read(self, address: int, size: int, noc: int = 0) -> bytes:
-        """A register of the interface to the NoC of the access."""
-        return struct.pack("<I", self._identity.read(noc, self._offset(address, size)))
-
-    def write(self, address: int, content: bytes, noc: int = 0) -> None:
-        """Refuse a write."""
-        self._identity.write(noc, self._offset(address, len(content)))
+    ids, endpoints = [node_id(node.place, noc) for noc in range(2)], [endpoint_id(node, noc) for noc in range(2)]
+    return ids, endpoints, logical[0] | logical[1] << 6

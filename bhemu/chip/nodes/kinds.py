@@ -1,23 +1,29 @@
 """The kinds of nodes: what the chip knows of each, and what each has to offer.
 
 The NoC, the host's windows and the clock ask this table, and know no kind by name where a column answers. A kind with
-cores of its own needs a row here, its places in chip/coordinates.py, a model in a module of this room and its line in
-nodes/models.py.
+cores of its own needs a row here, its places in chip/coordinates.py, a module of this room and its lines in
+nodes/access.py.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final
 
 from bhemu.chip.coordinates import NODES, Kind, Node
+from bhemu.chip.coordinates import PCIE as PCIE_PLACES
 from bhemu.isa.memory_map import region
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.machine.state import L1_SIZE
 
-# Numbers by which compiled code knows kinds that it serves itself; 0: it serves none of them
+# Numbers by which compiled code knows what a node holds (nodes/access.py)
 TENSIX: Final = 1
 DRAM: Final = 2
+ETHERNET: Final = 3
+PCIE: Final = 4
+ARC: Final = 5
+INTERFACES: Final = 6
+"""Nothing but the registers of its network interfaces."""
 
 ETHERNET_L1: Final = 512 * 1024
 DRAM_CHANNEL: Final = 1 << 32
@@ -43,7 +49,7 @@ class NodeKind:
         read_alignment: what both addresses of a read from it must agree modulo (N19).
         cores: that run programs; the clock moves nodes that have some.
         coprocessor: has a Tensix coprocessor.
-        compiled: number by which compiled code serves its NoC requests and windows, or 0.
+        holds: number by which compiled code knows what it holds.
     """
 
     endpoint_type: int
@@ -53,7 +59,7 @@ class NodeKind:
     read_alignment: int = 16
     cores: tuple[str, ...] = ()
     coprocessor: bool = False
-    compiled: int = 0
+    holds: int = INTERFACES
 
 
 KINDS: Final[dict[Kind, NodeKind]] = {
@@ -64,18 +70,20 @@ KINDS: Final[dict[Kind, NodeKind]] = {
         tile=True,
         cores=tuple(CORE_NAMES),
         coprocessor=True,
-        compiled=TENSIX,
+        holds=TENSIX,
     ),
     Kind.DRAM: NodeKind(
         0x0800,
         interfaces=DRAM_INTERFACES,
         memory=DRAM_CHANNEL,
         read_alignment=DRAM_READ_ALIGNMENT,
-        compiled=DRAM,
+        holds=DRAM,
     ),
-    Kind.ETHERNET: NodeKind(0x0200, interfaces=TILE_INTERFACES, memory=ETHERNET_L1, tile=True),  # its cores: not built
-    Kind.PCIE: NodeKind(0x0300, read_alignment=1),  # of the host: one source says 64, another ignores it
-    Kind.ARC: NodeKind(0x0500, read_alignment=4),
+    Kind.ETHERNET: NodeKind(  # its cores: not built
+        0x0200, interfaces=TILE_INTERFACES, memory=ETHERNET_L1, tile=True, holds=ETHERNET
+    ),
+    Kind.PCIE: NodeKind(0x0300, read_alignment=1, holds=PCIE),  # of the host: one source says 64, another ignores it
+    Kind.ARC: NodeKind(0x0500, read_alignment=4, holds=ARC),
     Kind.L2CPU: NodeKind(0x0901),
     Kind.SECURITY: NodeKind(0x0A00),
     Kind.ROUTER: NodeKind(0, interfaces=(ROUTER_INTERFACE, ROUTER_INTERFACE)),
@@ -90,21 +98,7 @@ CLOCKED: Final[tuple[Node, ...]] = tuple(
 """The nodes that the clock moves, in the order in which they move; the first are the Tensix tiles by number."""
 
 
-class NodeModel(Protocol):
-    """What a node holds, as the NoC and the host reach it."""
-
-    def read(self, address: int, size: int, noc: int = 0) -> bytes:
-        """Bytes of memory, or a register.
-
-        Args:
-            noc: through which the access comes.
-        """
-
-    def write(self, address: int, content: bytes, noc: int = 0) -> None:
-        """Bytes into memory, or into a register."""
-
-    def snapshot(self) -> Any:
-        """What can change, unless another part of the chip keeps it (tiles, DRAM): then None."""
-
-    def restore(self, state: Any) -> None:
-        """Put it back."""
+def holds(node: Node) -> int:
+    """What a node holds, as compiled code knows it; the second PCIe tile is not connected."""
+    unconnected = node.kind is Kind.PCIE and node.place != PCIE_PLACES[0]
+    return INTERFACES if unconnected else KINDS[node.kind].holds

@@ -2,82 +2,72 @@
 
 from __future__ import annotations
 
-import struct
-from typing import Final
+from typing import Any, Final
 
-from bhemu.chip.nodes.identity import PAGE, Identity, check_word, describe
+import numpy as np
+
+from bhemu.chip.faults import refuse
+from bhemu.chip.nodes.identity import PAGE, is_word, read_identity, refuse_identity_write
 from bhemu.chip.nodes.kinds import INTERFACE
-from bhemu.chip.pcie.dma import HostMemory
-from bhemu.chip.pcie.iatu import Iatu
+from bhemu.chip.pcie.host_memory import access_host
+from bhemu.chip.pcie.iatu import translate
+from bhemu.chip.process_memory import load_u32, store_u32
 from bhemu.errors import UndefinedBehavior, Unimplemented
+from bhemu.machine.faults import DONE, REFUSED, fault
+from bhemu.machine.kernel import kernel
+from bhemu.machine.types import ChipRecord, Int
 
 _WINDOW_BITS: Final = 58
-_DIRECT: Final = range(4)
-_TRANSLATED: Final = range(4, 8)
+_INSIDE: Final = (1 << _WINDOW_BITS) - 1
+_WINDOW: Final = 63
+_FIRST_TRANSLATED: Final = 4
+_FIRST_UNMAPPED: Final = 8
 _CONFIGURATION: Final = 62
 _DEVICE_CONTROL: Final = 0x78
+_INTERFACE: Final = INTERFACE - (1 << 64)
+"""As a signed number; addresses from there on are the network interface's."""
+
+NOT_BUILT: Final = fault(
+    "pcie.register",
+    Unimplemented,
+    "{0:node}: register {1:#x} of the PCIe controller is not built",
+    remedy=f"device control, {_DEVICE_CONTROL:#x}, is",
+    rule="tile N27",
+)
+UNMAPPED: Final = fault(
+    "pcie.window",
+    UndefinedBehavior,
+    "{0:node}: {1:#x} is in window {2}, which is unmapped",
+    remedy="windows 0 to 3 are host addresses, 4 to 7 pass the address translation unit",
+    rule="tile N27",
+)
 
 
-class PcieTile:
-    """The host end point.
-
-    Args:
-        identity: of the node.
-        host: memory of the host.
-        iatu: translates addresses of windows 4 to 7.
-    """
-
-    def __init__(self, identity: Identity, host: HostMemory, iatu: Iatu) -> None:
-        self._identity = identity
-        self._host = host
-        self._iatu = iatu
-        self._device_control = 0
-
-    def snapshot(self) -> int:
-        """The device control register; memory of the host is not the tile's."""
-        return self._device_control
-
-    def restore(self, state: int) -> None:
-        """Put it back."""
-        self._device_control = state
-
-    def read(self, address: int, size: int, noc: int = 0) -> bytes:
-        """Bytes at a 64-bit address."""
-        if address >= INTERFACE:
-            check_word(self._identity.node, address, size)
-            return struct.pack("<I", self._identity.read(noc, (address - INTERFACE) % PAGE))
-        if address >> _WINDOW_BITS == _CONFIGURATION:
-            self._check_configuration(address, size)
-            return struct.pack("<I", self._device_control)
-        return self._host.read(self._host_address(address, size), size)
-
-    def write(self, address: int, content: bytes, noc: int = 0) -> None:
-        """Bytes to a 64-bit address."""
-        if address >= INTERFACE:
-            check_word(self._identity.node, address, len(content))
-            self._identity.write(noc, (address - INTERFACE) % PAGE)
-        elif address >> _WINDOW_BITS == _CONFIGURATION:
-            self._check_configuration(address, len(content))
-            self._device_control = struct.unpack("<I", content)[0]
+@kernel
+def access_pcie(chip: ChipRecord, place: Int, noc: Int, address: Int, pointer: Int, size: Int, writes: Int) -> Any:
+    """Status of an access at a 64-bit address, from or to an address in this process."""
+    if address >= _INTERFACE and address < 0:
+        if not is_word(chip, place, address, size):
+            return REFUSED
+        offset = (address - _INTERFACE) & (PAGE - 1)
+        if writes:
+            return refuse_identity_write(chip, place, noc, offset)
+        return read_identity(chip, place, noc, offset, pointer)
+    window, inside = (address >> _WINDOW_BITS) & _WINDOW, address & _INSIDE
+    if window == _CONFIGURATION:
+        if not is_word(chip, place, address, size):
+            return REFUSED
+        if inside != _DEVICE_CONTROL:
+            return refuse(chip, NOT_BUILT, place, inside)
+        if writes:
+            chip.pcie_device_control = np.uint32(load_u32(pointer))
         else:
-            self._host.write(self._host_address(address, len(content)), content)
-
-    def _check_configuration(self, address: int, size: int) -> None:
-        check_word(self._identity.node, address, size)
-        offset = address & ((1 << _WINDOW_BITS) - 1)
-        if offset != _DEVICE_CONTROL:
-            raise Unimplemented(
-                f"{describe(self._identity.node)}: register {offset:#x} of the PCIe controller is not built",
-                remedy=f"device control, {_DEVICE_CONTROL:#x}, is",
-            )
-
-    def _host_address(self, address: int, size: int) -> int:
-        window, inside = address >> _WINDOW_BITS, address & ((1 << _WINDOW_BITS) - 1)
-        if window in _DIRECT:
-            return inside
-        if window in _TRANSLATED:
-            return self._iatu.translate(inside, size)
-        raise UndefinedBehavior(
-            f"{describe(self._identity.node)}: {address:#x} is in window {window}, which is unmapped",
-            remedy="windows 0 to 3 are host addresses, 4 to 7 pass the address translation unit (tile N27)",
-        )
+            store_u32(pointer, np.int64(chip.pcie_device_control))
+        return DONE
+    if window >= _FIRST_UNMAPPED:
+        return refuse(chip, UNMAPPED, place, address, window)
+    if window >= _FIRST_TRANSLATED:
+        if translate(chip, inside, size) != DONE:
+            return REFUSED
+        inside = np.int64(chip.translated)
+    return access_host(chip, inside, pointer, size, writes)

@@ -1,204 +1,419 @@
-"""What the host reaches through the BARs: windows into the NoC, their entries, DMA, translation (tile H5 to H12)."""
+"""What the host reaches through the BARs: windows into the NoC, their entries, DMA, translation (tile H5 to H12).
+
+Addresses in a BAR that are L1 or DRAM, the C library finds by itself (direct.py); everything goes this way, too.
+"""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.coordinates import NODES, PCIE, Kind, Node
-from bhemu.chip.nodes.identity import NIU_CFG_0, NODE_ID, TRANSLATES, node_id
+from bhemu.chip.clock.tiles import tile_of, touch
+from bhemu.chip.coordinates import PCIE, RAW_ROWS, WIDTH
+from bhemu.chip.faults import refuse
+from bhemu.chip.noc.transfer import LEFT, access_own_l1, carry_out_now
+from bhemu.chip.nodes.access import access_node
+from bhemu.chip.nodes.identity import NIU_CFG_0, NODE_ID, NOT_A_WORD, TRANSLATES, node_id
+from bhemu.chip.nodes.kinds import TENSIX
+from bhemu.chip.pcie.direct import changes_tile
+from bhemu.chip.pcie.dma import CHUNK, DOORBELL, dma_copy, end_dma, read_dma, write_dma
 from bhemu.chip.pcie.dma import END as DMA_END
 from bhemu.chip.pcie.dma import FIRST as DMA_FIRST
-from bhemu.chip.pcie.dma import HostMemory, ReadChannel
+from bhemu.chip.pcie.host_memory import access_host
 from bhemu.chip.pcie.iatu import SIZE as IATU_SIZE
-from bhemu.chip.pcie.iatu import Iatu
+from bhemu.chip.pcie.iatu import read_iatu, write_iatu
 from bhemu.chip.pcie.pci import BAR0, BAR0_SIZE, BAR2, BAR2_SIZE
 from bhemu.chip.pcie.windows import (
+    COORDINATE,
     ENTRY_BYTES,
     FIRST_LARGE,
+    LINKED_LSB,
+    MULTICAST_LSB,
+    NO_WINDOW,
+    NOC_LSB,
+    ORDERING_LSB,
     ORDERINGS,
+    OTHERS_LSB,
     SMALL_WINDOWS_END,
+    START_X_LSB,
+    START_Y_LSB,
     WINDOW_CONFIG,
     WINDOW_CONFIG_END,
-    Window,
-    decode,
-    window_at,
+    base_of,
+    end_of,
+    fields_of,
+    window_bytes,
+    window_of,
 )
-from bhemu.errors import ConfigurationError, NonContractualBehavior, UndefinedBehavior, Unimplemented
+from bhemu.chip.process_memory import load_u32, store_u32
+from bhemu.chip.state import CHIP, PLACES, X_LSB
+from bhemu.errors import ConfigurationError, MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
+from bhemu.isa.memory_map import region
+from bhemu.machine.agents import NOC
+from bhemu.machine.bytes import move_bytes
+from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
+from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, WAIT, fault
+from bhemu.machine.kernel import kernel
+from bhemu.machine.state import L1_SIZE, offset_of
+from bhemu.machine.types import ChipRecord, Int
+from bhemu.tile.noc.request import MMIO_FIRST, WORD
 
 PCIE_NIU: Final = (BAR0 + 0x1FD04000, BAR0 + 0x1FD14000)
 DMA: Final = BAR2 + DMA_FIRST
 IATU: Final = BAR2 + 0x1000
+_NODE_IDS: Final = (node_id(PCIE[0], 0), node_id(PCIE[0], 1))
+_WORDS: Final = offset_of(CHIP, "window_words")
+_BUFFER: Final = offset_of(CHIP, "buffer")
+_NOWHERE: Final = -1
+
+NO_BYTES: Final = fault(
+    "host.size",
+    UndefinedBehavior,
+    "an access of {0} bytes",
+    remedy="read or write at least one byte",
+    rule="tile H5",
+)
+PAST_WINDOW: Final = fault(
+    "window.end",
+    NonContractualBehavior,
+    "{0} bytes at {1:#x} reach past the end of window {2}",
+    remedy="split the access",
+    rule="tile H9",
+)
+BAD_WINDOW: Final = fault(
+    "window.fields",
+    Unimplemented,
+    "window {0} asks for linked, static-channel, strided or counted accesses",
+    remedy="use ordering 0 to 2 and clear the bits above",
+    rule="tile H9",
+)
+LARGE_MULTICAST: Final = fault(
+    "window.large-multicast",
+    Unimplemented,
+    "4 GiB window {0} is a multicast",
+    remedy="use a 2 MiB window",
+    rule="tile H11",
+)
+STRAY_START: Final = fault(
+    "window.start",
+    UndefinedBehavior,
+    "window {0} has a start corner {1}-{2} but is not a multicast",
+    remedy="clear the start corner, or set the multicast bit",
+    rule="tile H9",
+)
+MULTICAST_READ: Final = fault(
+    "window.multicast-read",
+    UndefinedBehavior,
+    "a read through multicast window {0}",
+    remedy="read from one tile",
+    rule="tile H11",
+)
+NO_TILE: Final = fault(
+    "window.place",
+    UndefinedBehavior,
+    "coordinates {0}-{1} name no tile",
+    remedy="Tensix tiles are x 1 to 7 and 10 to 16, y 2 to 11; DRAM x 17 and 18, y 12 to 23",
+    rule="tile N7, N8",
+)
+BAD_CORNER: Final = fault(
+    "window.corner",
+    UndefinedBehavior,
+    "a multicast over tiles that are not Tensix",
+    remedy="choose Tensix corners",
+    rule="tile H11",
+)
+BAD_ORDER: Final = fault(
+    "window.order",
+    UndefinedBehavior,
+    "a multicast from {0}-{1} to {2}-{3}",
+    remedy="start at the upper left corner",
+    rule="tile H11",
+)
+NOT_REGISTERS: Final = fault(
+    "host.word",
+    UndefinedBehavior,
+    "an access of {0} bytes at {1:#x}, where there are registers of 4 bytes",
+    remedy="access registers as aligned words",
+    rule="tile H5",
+)
+NOTHING_IN_BAR: Final = fault(
+    "host.bar",
+    ConfigurationError,
+    "nothing is built at PCI address {0:#x}",
+    remedy="see the map of the BARs",
+    rule="tile H5",
+)
+NOTHING: Final = fault(
+    "host.address",
+    UndefinedBehavior,
+    "nothing is built at PCI address {0:#x}",
+    remedy="see the map of the BARs",
+    rule="tile H5",
+)
+OUTSIDE_SMALL: Final = fault(
+    "dma.window",
+    UndefinedBehavior,
+    "a DMA to {0:#x} is outside of the 2 MiB windows",
+    remedy="the device address is an offset in the first 202 windows of BAR0",
+    rule="tile H6",
+)
+OUTSIDE_L1: Final = fault(
+    "tensix.memory",
+    MemoryError_,
+    "{0:node}: {1} bytes at {2:#x}, L1 ends at {3:#x}",
+    remedy=f"stay inside L1, or use registers from {region('tdma').base:#x} on",
+    rule="tile N18",
+)
+BLOCKS: Final = fault(
+    "host.blocks",
+    UndefinedBehavior,
+    "{0:node}: the access to {1:#x} would block; host accesses cannot block",
+    remedy="let the tile's clock run first",
+    rule="tile H5",
+)
 
 
-class Nodes(Protocol):
-    """The chip behind the windows."""
-
-    def node(self, place: tuple[int, int], noc: int = 0) -> Node:
-        """The node at translated coordinates."""
-
-    def read_node(self, node: Node, address: int, size: int, noc: int = 0) -> bytes:
-        """Bytes of a node."""
-
-    def write_node(self, node: Node, address: int, content: bytes, noc: int = 0) -> None:
-        """Bytes to a node."""
+# --- nodes ------------------------------------------------------------------------------------------------------------
 
 
-class Bars:
-    """The decoder of PCI memory accesses.
+@kernel
+def _attempt(chip: ChipRecord, index: Int, place: Int, address: Int, value: Int) -> Any:
+    """(status, value) of an access to a register of a tile between two clocks.
+
+    LEFT: tile `noc_end` has to be given something first, or has to refuse its NoC request.
+    """
+    t = tile_of(chip, index)
+    chip.noc_end = index
+    if t.handlers == 0 or not has_handler(handlers_of(t), place):
+        t.needs_place = place
+        return np.int64(LEFT), np.int64(0)
+    while True:
+        t.now_round = t.round_goal
+        t.now_agent = -1
+        t.device_size = WORD
+        t.device_value = value
+        status = np.int64(call_handler(handlers_of(t), place, t, NOC, address))
+        if status == NOT_COMPILED or (status == REQUEST_PENDING and not carry_out_now(chip, index)):
+            return np.int64(LEFT), np.int64(0)
+        if status != REQUEST_PENDING:
+            return status, np.int64(t.device_value)
+
+
+@kernel
+def _access_tile(chip: ChipRecord, place: Int, address: Int, pointer: Int, size: Int, writes: Int) -> Any:
+    """Status of an access to L1 or a register of a Tensix tile between two clocks; the host cannot wait."""
+    index = np.int64(chip.place_index[place])
+    if address >= 0 and address + size <= L1_SIZE:
+        if writes and changes_tile(chip, index):
+            touch(chip, index, chip.time)
+        access_own_l1(chip, index, address, pointer, size, writes)
+        return np.int64(DONE)
+    if address < MMIO_FIRST:
+        return refuse(chip, OUTSIDE_L1, place, size, address, L1_SIZE)
+    if size != WORD or address & 3:
+        return refuse(chip, NOT_A_WORD, place, size, address)
+    touch(chip, index, chip.time)
+    value = load_u32(pointer) if writes else np.int64(0)
+    status, value = _attempt(chip, index, DEVICE_STORE if writes else DEVICE_LOAD, address, value)
+    if status == WAIT:
+        return refuse(chip, BLOCKS, place, address)
+    if status == DONE and not writes:
+        store_u32(pointer, value)
+    return status
+
+
+@kernel
+def access_place(chip: ChipRecord, place: Int, noc: Int, address: Int, pointer: Int, size: Int, writes: Int) -> Any:
+    """Status of an access of the host to any node; see `access_node`."""
+    if chip.place_kind[place] == TENSIX:
+        return _access_tile(chip, place, address, pointer, size, writes)
+    return access_node(chip, place, noc, address, pointer, size, writes)
+
+
+@kernel
+def _place(chip: ChipRecord, x: Int, y: Int, noc: Int) -> Int:
+    """Physical place of translated coordinates (N7); refuses where nothing is.
+
+    They are the same on both NoCs, except that x of the top two rows is that of the NoC itself.
+    """
+    place = np.int64(_NOWHERE)
+    if x < PLACES and y < PLACES:
+        place = np.int64(chip.place[x, y])
+    if place == _NOWHERE:
+        refuse(chip, NO_TILE, x, y)
+    elif noc and y < RAW_ROWS:
+        place = ((WIDTH - 1 - (place >> X_LSB)) << X_LSB) | (place & 0xFF)
+    return place
+
+
+# --- windows ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _check_window(chip: ChipRecord, number: Int, fields: Int) -> Any:
+    """Status of a window's entry, which is checked as it is used (H9)."""
+    multicast = (fields >> MULTICAST_LSB) & 1
+    if fields >> OTHERS_LSB or (fields >> LINKED_LSB) & 1 or (fields >> ORDERING_LSB) & 3 >= ORDERINGS:
+        return refuse(chip, BAD_WINDOW, number)
+    if multicast and number >= FIRST_LARGE:
+        return refuse(chip, LARGE_MULTICAST, number)
+    x, y = (fields >> START_X_LSB) & COORDINATE, (fields >> START_Y_LSB) & COORDINATE
+    if not multicast and (x or y):
+        return refuse(chip, STRAY_START, number, x, y)
+    return DONE
+
+
+@kernel
+def _write_rectangle(chip: ChipRecord, fields: Int, address: Int, pointer: Int, size: Int) -> Any:
+    """Status of a write to the Tensix tiles of a multicast window (H11); on NoC 1, which runs the other way, corners
+    are swapped."""
+    noc = (fields >> NOC_LSB) & 1
+    x, y = (fields >> START_X_LSB) & COORDINATE, (fields >> START_Y_LSB) & COORDINATE
+    end_x, end_y = end_of(fields)
+    start, end = _place(chip, x, y, noc), _place(chip, end_x, end_y, noc)
+    if start == _NOWHERE or end == _NOWHERE:
+        return np.int64(REFUSED)
+    first, last = (end, start) if noc else (start, end)
+    if chip.place_kind[first] != TENSIX or chip.place_kind[last] != TENSIX:
+        return np.int64(refuse(chip, BAD_CORNER))
+    x0, y0, x1, y1 = first >> X_LSB, first & 0xFF, last >> X_LSB, last & 0xFF
+    if x0 > x1 or y0 > y1:
+        return np.int64(refuse(chip, BAD_ORDER, x0, y0, x1, y1))
+    for y in range(y0, y1 + 1):
+        for x in range(x0, x1 + 1):
+            place = (x << X_LSB) | y
+            if chip.place_kind[place] == TENSIX:
+                status = _access_tile(chip, place, address, pointer, size, 1)
+                if status != DONE:
+                    return status
+    return np.int64(DONE)
+
+
+@kernel
+def _access_window(chip: ChipRecord, number: Int, paddr: Int, pointer: Int, size: Int, writes: Int) -> Any:
+    """Status of an access through a window."""
+    offset = paddr & (window_bytes(number) - 1)
+    if offset + size > window_bytes(number):
+        return refuse(chip, PAST_WINDOW, size, paddr, number)
+    low = np.int64(chip.window_words[number, 0])
+    middle = np.int64(chip.window_words[number, 1])
+    high = np.int64(chip.window_words[number, 2])
+    fields, address = fields_of(number, middle, high), base_of(number, low, middle) + offset
+    if _check_window(chip, number, fields) != DONE:
+        return np.int64(REFUSED)
+    noc = (fields >> NOC_LSB) & 1
+    if (fields >> MULTICAST_LSB) & 1:
+        if not writes:
+            return refuse(chip, MULTICAST_READ, number)
+        return _write_rectangle(chip, fields, address, pointer, size)
+    x, y = end_of(fields)
+    place = _place(chip, x, y, noc)
+    if place == _NOWHERE:
+        return np.int64(REFUSED)
+    return access_place(chip, place, noc, address, pointer, size, writes)
+
+
+# --- the BARs ---------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _nothing_at(chip: ChipRecord, paddr: Int) -> Int:
+    inside = (paddr >= BAR0 and paddr < BAR0 + BAR0_SIZE) or (paddr >= BAR2 and paddr < BAR2 + BAR2_SIZE)
+    return refuse(chip, NOTHING_IN_BAR if inside else NOTHING, paddr)
+
+
+@kernel
+def _copy_from_host(chip: ChipRecord) -> Any:
+    """Status of the copy that the DMA registers describe."""
+    source, device, count = dma_copy(chip)
+    buffer = chip.address + _BUFFER
+    done = np.int64(0)
+    while done < count:
+        size = min(np.int64(CHUNK), count - done)
+        status = access_host(chip, source + done, buffer, size, 0)
+        if status != DONE:
+            return status
+        paddr = BAR0 + device + done
+        if paddr >= SMALL_WINDOWS_END:
+            return refuse(chip, OUTSIDE_SMALL, device + done)
+        status = _access_window(chip, window_of(paddr), paddr, buffer, size, 1)
+        if status != DONE:
+            return status
+        done += size
+    end_dma(chip)
+    return np.int64(DONE)
+
+
+@kernel
+def _read_word(chip: ChipRecord, paddr: Int, to: Int) -> Any:
+    """Status of a read of a register of the card itself."""
+    if paddr >= WINDOW_CONFIG and paddr < WINDOW_CONFIG_END:
+        move_bytes(to, chip.address + _WORDS + paddr - WINDOW_CONFIG, WORD)
+        return DONE
+    for noc in range(2):
+        if paddr == PCIE_NIU[noc] + NIU_CFG_0:
+            store_u32(to, np.int64(TRANSLATES))
+            return DONE
+        if paddr == PCIE_NIU[noc] + NODE_ID:
+            store_u32(to, np.int64(_NODE_IDS[noc]))
+            return DONE
+    if paddr >= DMA and paddr < BAR2 + DMA_END:
+        return read_dma(chip, paddr - BAR2, to)
+    if paddr >= IATU and paddr < IATU + IATU_SIZE:
+        return read_iatu(chip, paddr - IATU, to)
+    return _nothing_at(chip, paddr)
+
+
+@kernel
+def _write_word(chip: ChipRecord, paddr: Int, source: Int) -> Any:
+    """Status of a write to a register of the card itself."""
+    if paddr >= WINDOW_CONFIG and paddr < WINDOW_CONFIG_END:
+        move_bytes(chip.address + _WORDS + paddr - WINDOW_CONFIG, source, WORD)
+        chip.window_kind[(paddr - WINDOW_CONFIG) // ENTRY_BYTES] = np.uint8(0)
+        return DONE
+    if paddr >= DMA and paddr < BAR2 + DMA_END:
+        status = write_dma(chip, paddr - BAR2, source)
+        if status == DONE and paddr - BAR2 == DOORBELL:
+            return _copy_from_host(chip)
+        return status
+    if paddr >= IATU and paddr < IATU + IATU_SIZE:
+        return write_iatu(chip, paddr - IATU, source)
+    return _nothing_at(chip, paddr)
+
+
+@kernel
+def _access(chip: ChipRecord, paddr: Int, pointer: Int, size: Int, writes: Int) -> Any:
+    """Status of an access at a physical address inside a BAR (H5)."""
+    if size <= 0:
+        return refuse(chip, NO_BYTES, size)
+    number = window_of(paddr)
+    if number != NO_WINDOW:
+        return _access_window(chip, number, paddr, pointer, size, writes)
+    if size != WORD or paddr & 3:
+        return refuse(chip, NOT_REGISTERS, size, paddr)
+    if writes:
+        return _write_word(chip, paddr, pointer)
+    return _read_word(chip, paddr, pointer)
+
+
+def host_read_entry(chip: ChipRecord, paddr: Int, pointer: Int, size: Int) -> Any:
+    """Status of a read at a physical address inside a BAR, to an address in this process.
+
+    DONE; REFUSED, the chip's record says why, or that of tile `noc_end`; LEFT, tile `noc_end` needs something.
+    """
+    return _access(chip, paddr, pointer, size, 0)
+
+
+def host_write_entry(chip: ChipRecord, paddr: Int, pointer: Int, size: Int) -> Any:
+    """Status of a write at a physical address inside a BAR, from an address in this process; see `host_read_entry`."""
+    return _access(chip, paddr, pointer, size, 1)
+
+
+def node_entry(chip: ChipRecord, what: Int, address: Int, pointer: Int) -> Any:
+    """Status of an access of the host to a node, whatever windows show; see `host_read_entry`.
 
     Args:
-        nodes: the chip.
-        host: memory of the host, for DMA.
-        iatu: the address translation unit.
-        words: uint32 [windows, 3]: the windows' entries.
-        kinds: uint8 [windows]: set to 0 when an entry changes; chip/pcie/direct.py then looks at it again.
+        what: physical place, bit 16: NoC, bit 17: a write, from bit 18 on the number of bytes.
     """
-
-    def __init__(
-        self,
-        nodes: Nodes,
-        host: HostMemory,
-        iatu: Iatu,
-        words: np.ndarray[Any, Any],
-        kinds: np.ndarray[Any, Any],
-    ) -> None:
-        self._nodes = nodes
-        self._iatu = iatu
-        self._dma = ReadChannel(host, self._write_small_window)
-        self._words = words
-        self._kinds = kinds
-
-    def snapshot(self) -> tuple[bytes, dict[int, int]]:
-        """The windows' entries, and the registers of DMA."""
-        return self._words.tobytes(), self._dma.snapshot()
-
-    def restore(self, state: tuple[bytes, dict[int, int]]) -> None:
-        """Put both back."""
-        self._words[:] = np.frombuffer(state[0], np.uint32).reshape(self._words.shape)
-        self._kinds[:] = 0
-        self._dma.restore(state[1])
-
-    def read(self, paddr: int, size: int) -> bytes:
-        """Bytes at a physical address inside a BAR."""
-        if size <= 0:
-            raise UndefinedBehavior(f"a read of {size} bytes", remedy="read at least one byte")
-        number, offset = _window_at(paddr, size)
-        if number is not None:
-            window = self._window(number)
-            if window.multicast:
-                raise UndefinedBehavior(f"a read through multicast window {number}", remedy="read from one tile")
-            node = self._nodes.node(window.end, window.noc)
-            return self._nodes.read_node(node, window.base + offset, size, window.noc)
-        _check_word(paddr, size)
-        return struct.pack("<I", self._read_word(paddr))
-
-    def _read_word(self, paddr: int) -> int:
-        if WINDOW_CONFIG <= paddr < WINDOW_CONFIG_END:
-            return int(self._words.reshape(-1)[(paddr - WINDOW_CONFIG) // 4])
-        for noc, page in enumerate(PCIE_NIU):
-            if paddr == page + NIU_CFG_0:
-                return TRANSLATES
-            if paddr == page + NODE_ID:
-                return node_id(PCIE[0], noc)
-        if DMA <= paddr < BAR2 + DMA_END:
-            return self._dma.read(paddr - BAR2)
-        if IATU <= paddr < IATU + IATU_SIZE:
-            return self._iatu.read(paddr - IATU)
-        raise _nothing_there(paddr)
-
-    def write(self, paddr: int, content: bytes) -> None:
-        """Bytes to a physical address inside a BAR."""
-        size = len(content)
-        if size == 0:
-            raise UndefinedBehavior("a write of 0 bytes", remedy="write at least one byte")
-        number, offset = _window_at(paddr, size)
-        if number is not None:
-            window = self._window(number)
-            nodes = self._rectangle(window) if window.multicast else (self._nodes.node(window.end, window.noc),)
-            for node in nodes:
-                self._nodes.write_node(node, window.base + offset, content, window.noc)
-            return
-        _check_word(paddr, size)
-        value = struct.unpack("<I", content)[0]
-        if WINDOW_CONFIG <= paddr < WINDOW_CONFIG_END:
-            self._words.reshape(-1)[(paddr - WINDOW_CONFIG) // 4] = value
-            self._kinds[(paddr - WINDOW_CONFIG) // ENTRY_BYTES] = 0
-        elif DMA <= paddr < BAR2 + DMA_END:
-            self._dma.write(paddr - BAR2, value)
-        elif IATU <= paddr < IATU + IATU_SIZE:
-            self._iatu.write(paddr - IATU, value)
-        else:
-            raise _nothing_there(paddr)
-
-    def _write_small_window(self, offset: int, content: bytes) -> None:
-        """Bytes that DMA delivers to an offset in the area of the 2 MiB windows."""
-        if BAR0 + offset >= SMALL_WINDOWS_END:
-            raise UndefinedBehavior(
-                f"a DMA to {offset:#x} is outside of the 2 MiB windows",
-                remedy="the device address is an offset in the first 202 windows of BAR0",
-            )
-        self.write(BAR0 + offset, content)
-
-    def _window(self, number: int) -> Window:
-        """A window's entry, checked as it is used (H9)."""
-        words = self._words[number]
-        window = decode(number, (int(words[0]), int(words[1]), int(words[2])))
-        if window.others or window.ordering >= ORDERINGS:
-            raise Unimplemented(
-                f"window {number} asks for linked, static-channel, strided or counted accesses",
-                remedy="use ordering 0 to 2 and clear the bits above",
-            )
-        if window.multicast and number >= FIRST_LARGE:
-            raise Unimplemented(f"4 GiB window {number} is a multicast", remedy="use a 2 MiB window")
-        if not window.multicast and window.start != (0, 0):
-            raise UndefinedBehavior(
-                f"window {number} has a start corner {window.start[0]}-{window.start[1]} but is not a multicast",
-                remedy="clear the start corner, or set the multicast bit",
-            )
-        return window
-
-    def _rectangle(self, window: Window) -> Iterator[Node]:
-        """The Tensix tiles of a multicast window (H11); on NoC 1, which runs the other way, corners are swapped."""
-        first, last = (window.start, window.end) if window.noc == 0 else (window.end, window.start)
-        corners = [self._nodes.node(place, window.noc) for place in (first, last)]
-        if any(corner.kind is not Kind.TENSIX for corner in corners):
-            raise UndefinedBehavior("a multicast over tiles that are not Tensix", remedy="choose Tensix corners")
-        (x0, y0), (x1, y1) = (corner.place for corner in corners)
-        if x0 > x1 or y0 > y1:
-            raise UndefinedBehavior(f"a multicast from {x0}-{y0} to {x1}-{y1}", remedy="start at the upper left corner")
-        for y in range(y0, y1 + 1):
-            for x in range(x0, x1 + 1):
-                node = NODES[x, y]
-                if node.kind is Kind.TENSIX:
-                    yield node
-
-
-def _window_at(paddr: int, size: int) -> tuple[int | None, int]:
-    """(number of the window that holds a range or None, offset in it)."""
-    found = window_at(paddr)
-    if found is None:
-        return None, 0
-    number, offset, window_bytes = found
-    if offset + size > window_bytes:
-        raise NonContractualBehavior(
-            f"{size} bytes at {paddr:#x} reach past the end of window {number}", remedy="split the access"
-        )
-    return number, offset
-
-
-def _check_word(paddr: int, size: int) -> None:
-    if size != 4 or paddr % 4:
-        raise UndefinedBehavior(
-            f"an access of {size} bytes at {paddr:#x}, where there are registers of 4 bytes",
-            remedy="access registers as aligned words",
-        )
-
-
-def _nothing_there(paddr: int) -> Exception:
-    inside = BAR0 <= paddr < BAR0 + BAR0_SIZE or BAR2 <= paddr < BAR2 + BAR2_SIZE
-    kind = ConfigurationError if inside else UndefinedBehavior
-    return kind(f"nothing is built at PCI address {paddr:#x}", remedy="see tile H5 for the map of the BARs")
+    return access_place(chip, what & 0xFFFF, (what >> 16) & 1, address, pointer, what >> 18, (what >> 17) & 1)

@@ -1,18 +1,19 @@
 """The host's accesses to L1 and DRAM in compiled code: from an address in a BAR to one in this process (tile H5, H9).
 
-What is not decided here - registers, multicasts, whatever is refused - is left to chip/pcie/bars.py.
+What is not decided here - registers, multicasts, whatever is refused - is left to bars.py.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from bhemu.chip.clock.tiles import can_react, l1_address, tile_of, touch
 from bhemu.chip.coordinates import RAW_ROWS
-from bhemu.chip.nodes.dram import PAGE, PAGE_BITS
-from bhemu.chip.nodes.kinds import DRAM, TENSIX
+from bhemu.chip.nodes.dram import dram_page
+from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, TENSIX
+from bhemu.chip.nodes.state import PAGE, PAGE_BITS
 from bhemu.chip.pcie.windows import (
     ENTRY_BYTES,
     NO_WINDOW,
@@ -35,8 +36,8 @@ from bhemu.machine.types import AnyInt, ChipRecord, Int
 # What a window shows
 UNKNOWN: Final = 0
 """Its entry has not been looked at since it was written."""
-OTHER: Final = 3
-"""Neither TENSIX nor DRAM: something that only chip/pcie/bars.py decides."""
+OTHER: Final = 255
+"""Neither TENSIX nor DRAM: something that bars.py decides."""
 
 _WORDS_OFFSET: Final = offset_of(CHIP, "window_words")
 
@@ -53,7 +54,7 @@ def _decode(chip: ChipRecord, number: Int) -> None:
     kind = np.int64(OTHER)
     if plain and x < PLACES and y < PLACES and y >= RAW_ROWS and base >= 0 and chip.place[x, y] >= 0:
         place = np.int64(chip.place[x, y])
-        if chip.place_kind[place] != 0:
+        if chip.place_kind[place] == TENSIX or chip.place_kind[place] == DRAM:
             kind = np.int64(chip.place_kind[place])
             chip.window_index[number] = chip.place_index[place]
             chip.window_base[number] = base
@@ -61,8 +62,14 @@ def _decode(chip: ChipRecord, number: Int) -> None:
 
 
 @kernel
+def changes_tile(chip: ChipRecord, index: Int) -> Any:
+    """True when a write to a tile's L1 can make a difference to its agents: it then has to be touched first."""
+    return chip.active[index] != 0 or can_react(tile_of(chip, index))
+
+
+@kernel
 def find(chip: ChipRecord, paddr: Int, size: Int, writes: Int) -> AnyInt:
-    """Address in this process of `size` bytes at a physical address in a BAR; 0 where chip/pcie/bars.py has to look.
+    """Address in this process of `size` bytes at a physical address in a BAR; 0 where bars.py has to look.
 
     Args:
         writes: 1 when they are about to be written.
@@ -88,17 +95,18 @@ def find(chip: ChipRecord, paddr: Int, size: Int, writes: Int) -> AnyInt:
     if kind == TENSIX:
         if address + size > L1_SIZE:
             return np.int64(0)
-        if writes and (chip.active[index] != 0 or can_react(tile_of(chip, index))):
+        if writes and changes_tile(chip, index):
             touch(chip, index, chip.time)
         return l1_address(chip, index) + address
     if kind == DRAM:
         start = address & (PAGE - 1)
-        if start + size > PAGE or address >= 1 << 32:
+        if start + size > PAGE or address >= DRAM_CHANNEL:
             return np.int64(0)
+        if writes:
+            page = dram_page(chip, index, address)
+            return page + start if page != 0 else np.int64(0)
         page = np.int64(chip.page[index, address >> PAGE_BITS])
-        if page == 0 and not writes:
-            page = np.int64(chip.zeros)
-        return page + start if page != 0 else np.int64(0)
+        return (page if page != 0 else np.int64(chip.zeros)) + start
     return np.int64(0)
 
 

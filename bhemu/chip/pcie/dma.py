@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
-from bhemu import checks
+import numpy as np
+
+from bhemu.chip.faults import refuse
+from bhemu.chip.process_memory import load_u32, store_u32
 from bhemu.errors import ConfigurationError, UndefinedBehavior, Unimplemented
+from bhemu.machine.faults import DONE, fault
+from bhemu.machine.kernel import kernel
+from bhemu.machine.types import ChipRecord, Int
 
 FIRST: Final = 0x100
 END: Final = 0x1AC
+REGISTERS: Final = (END - FIRST) // 4
 ENABLE: Final = 0x100
 DOORBELL: Final = 0x104
 COUNT: Final = 0x11C
@@ -19,115 +25,113 @@ DEVICE: Final = 0x128
 DEVICE_HIGH: Final = 0x12C
 _PLAIN: Final = (0x188, 0x190, 0x194, 0x1A0, 0x1A4, 0x1A8)
 """Interrupt setup; nothing is raised, and clients wait for the count to become 0."""
-_REGISTERS: Final = (ENABLE, DOORBELL, COUNT, HOST_LOW, HOST_HIGH, DEVICE, DEVICE_HIGH, *_PLAIN)
+_KNOWN: Final = (ENABLE, DOORBELL, COUNT, HOST_LOW, HOST_HIGH, DEVICE, DEVICE_HIGH, *_PLAIN)
+_EXISTS: Final = np.array([FIRST + 4 * n in _KNOWN for n in range(REGISTERS)], np.int64)
 CHUNK: Final = 4096
 
-ReadHost = Callable[[int, int], bytes]
-WriteHost = Callable[[int, bytes], None]
+NO_REGISTER: Final = fault(
+    "dma.register",
+    ConfigurationError,
+    "there is no DMA register {0:#x} in BAR2",
+    remedy="channel 0 has registers 0x100 to 0x12c and 0x188 to 0x1a8",
+    rule="tile H6",
+)
+BAD_ENABLE: Final = fault(
+    "dma.enable",
+    Unimplemented,
+    "the DMA channel is enabled with {0:#x}",
+    remedy="write 0 or 1",
+    rule="tile H6",
+)
+BAD_DOORBELL: Final = fault(
+    "dma.doorbell",
+    Unimplemented,
+    "{0:#x} is written to the DMA doorbell",
+    remedy="write 1: channel 0, start",
+    rule="tile H6",
+)
+OFF: Final = fault(
+    "dma.off",
+    UndefinedBehavior,
+    "the DMA doorbell rings while the channel is off",
+    remedy="write 1 to 0x100 first",
+    rule="tile H6",
+)
+BAD_COUNT: Final = fault(
+    "dma.count",
+    UndefinedBehavior,
+    "a DMA of {0} bytes to {1:#x}",
+    remedy="count and device address are multiples of 4, count > 0",
+    rule="tile H6",
+)
+BAD_DEVICE: Final = fault(
+    "dma.device",
+    Unimplemented,
+    "a DMA to device address {0:#x}",
+    remedy="the device address is an offset in the area of the 2 MiB windows; its upper half is 0",
+    rule="tile H6",
+)
 
 
-class HostMemory:
-    """Memory of the host as the chip reaches it: through functions of the client.
-
-    Args:
-        read: (address, size) -> bytes; None when the client has given none.
-        write: (address, bytes) -> None.
-    """
-
-    def __init__(self, read: ReadHost | None = None, write: WriteHost | None = None) -> None:
-        for name, called in (("read", read), ("write", write)):
-            checks.optional(called, checks.function, name)
-        self._read = read
-        self._write = write
-
-    def read(self, address: int, size: int) -> bytes:
-        """Bytes of host memory."""
-        if self._read is None:
-            raise _no_callback("read", address, size)
-        return self._read(address, size)
-
-    def write(self, address: int, content: bytes) -> None:
-        """Bytes to host memory."""
-        if self._write is None:
-            raise _no_callback("write", address, len(content))
-        self._write(address, content)
+@kernel
+def _word(chip: ChipRecord, offset: Int) -> Int:
+    return np.int64(chip.dma[(offset - FIRST) >> 2])
 
 
-def _no_callback(what: str, address: int, size: int) -> ConfigurationError:
-    return ConfigurationError(
-        f"the chip wants to {what} {size} bytes of host memory at {address:#x}, and the client has no callback for it",
-        remedy="give it one: libttsim_set_pci_dma_mem_callbacks before libttsim_init, in Python bhemu.Chip(host=...)",
-    )
+@kernel
+def _is_known(chip: ChipRecord, offset: Int) -> bool:
+    """True for a register's offset in BAR2; refuses another."""
+    if _EXISTS[(offset - FIRST) >> 2] == 0:
+        refuse(chip, NO_REGISTER, offset)
+        return False
+    return True
 
 
-class ReadChannel:
-    """Channel 0: a doorbell copies everything at once.
+@kernel
+def read_dma(chip: ChipRecord, offset: Int, to: Int) -> Int:
+    """Status of a read of a register, to an address in this process."""
+    if not _is_known(chip, offset):
+        return refuse(chip, NO_REGISTER, offset)
+    store_u32(to, _word(chip, offset))
+    return DONE
 
-    Args:
-        host: where the bytes come from.
-        write: (offset in the area of the 2 MiB windows, bytes): where they go.
-    """
 
-    def __init__(self, host: HostMemory, write: Callable[[int, bytes], None]) -> None:
-        self._host = host
-        self._write = write
-        self._words = dict.fromkeys(_REGISTERS, 0)
+@kernel
+def write_dma(chip: ChipRecord, offset: Int, source: Int) -> Int:
+    """Status of a write to a register; DONE at the doorbell: everything is copied next (`copy` of bars.py)."""
+    if not _is_known(chip, offset):
+        return refuse(chip, NO_REGISTER, offset)
+    value = load_u32(source)
+    if offset == DOORBELL:
+        return _check_start(chip, value)
+    if offset == ENABLE and value > 1:
+        return refuse(chip, BAD_ENABLE, value)
+    chip.dma[(offset - FIRST) >> 2] = np.uint32(value)
+    return DONE
 
-    def _known(self, offset: int) -> None:
-        if offset not in self._words:
-            raise ConfigurationError(
-                f"there is no DMA register {offset:#x} in BAR2",
-                remedy="channel 0 has registers 0x100 to 0x12c and 0x188 to 0x1a8 (tile H6)",
-            )
 
-    def snapshot(self) -> dict[int, int]:
-        """The registers."""
-        return dict(self._words)
+@kernel
+def _check_start(chip: ChipRecord, value: Int) -> Int:
+    """Status of a write to the doorbell: REFUSED where the registers do not describe a copy."""
+    if value != 1:
+        return refuse(chip, BAD_DOORBELL, value)
+    if _word(chip, ENABLE) == 0:
+        return refuse(chip, OFF)
+    count, device, high = _word(chip, COUNT), _word(chip, DEVICE), _word(chip, DEVICE_HIGH)
+    if count == 0 or count & 3 or device & 3:
+        return refuse(chip, BAD_COUNT, count, device)
+    if high != 0:
+        return refuse(chip, BAD_DEVICE, high << 32 | device)
+    return DONE
 
-    def restore(self, state: dict[int, int]) -> None:
-        """Put them back."""
-        self._words = dict(state)
 
-    def read(self, offset: int) -> int:
-        """A register."""
-        self._known(offset)
-        return self._words[offset]
+@kernel
+def dma_copy(chip: ChipRecord) -> Any:
+    """(address in the host's memory, offset in the area of the 2 MiB windows, bytes) of the copy to be made."""
+    return _word(chip, HOST_LOW) | _word(chip, HOST_HIGH) << 32, _word(chip, DEVICE), _word(chip, COUNT)
 
-    def write(self, offset: int, value: int) -> None:
-        """Write a register; a write to the doorbell copies.
 
-        Raises:
-            UndefinedBehavior: the channel is off, or count or address is not a multiple of 4.
-            Unimplemented: a value that has no function here.
-        """
-        self._known(offset)
-        if offset == DOORBELL:
-            self._ring(value)
-            return
-        if offset == ENABLE and value > 1:
-            raise Unimplemented(f"the DMA channel is enabled with {value:#x}", remedy="write 0 or 1")
-        self._words[offset] = value
-
-    def _ring(self, value: int) -> None:
-        words = self._words
-        if value != 1:
-            raise Unimplemented(f"{value:#x} is written to the DMA doorbell", remedy="write 1: channel 0, start")
-        if not words[ENABLE]:
-            raise UndefinedBehavior("the DMA doorbell rings while the channel is off", remedy="write 1 to 0x100 first")
-        count, device = words[COUNT], words[DEVICE]
-        if count == 0 or count % 4 or device % 4:
-            raise UndefinedBehavior(
-                f"a DMA of {count} bytes to {device:#x}",
-                remedy="count and device address are multiples of 4, count > 0",
-            )
-        if words[DEVICE_HIGH]:
-            raise Unimplemented(
-                f"a DMA to device address {words[DEVICE_HIGH]:#x}{device:08x}",
-                remedy="the device address is an offset in the area of the 2 MiB windows; its upper half is 0",
-            )
-        source = words[HOST_LOW] | words[HOST_HIGH] << 32
-        for done in range(0, count, CHUNK):
-            size = min(CHUNK, count - done)
-            content = self._host.read(source + done, size)
-            self._write(device + done, content)
-        words[COUNT] = 0  # clients poll it
+@kernel
+def end_dma(chip: ChipRecord) -> None:
+    """The copy is made: clients poll the count."""
+    chip.dma[(COUNT - FIRST) >> 2] = np.uint32(0)

@@ -1,17 +1,29 @@
-"""Outbound address translation between the NoC and the host: 16 regions (tile H12, E35)."""
+"""Outbound address translation between the NoC and the host: 16 regions (tile H12, E35).
+
+All are off at start, and addresses pass unchanged.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
+
+from bhemu.chip.faults import refuse
+from bhemu.chip.process_memory import load_u32, store_u32
 from bhemu.errors import ConfigurationError, UndefinedBehavior, Unimplemented
+from bhemu.machine.faults import DONE, REFUSED, fault
+from bhemu.machine.kernel import kernel
+from bhemu.machine.types import ChipRecord, Int
 
 REGIONS: Final = 16
+REGISTERS: Final = 9
 SLOT_BYTES: Final = 0x100
 SIZE: Final = 2 * REGIONS * SLOT_BYTES
 """Even slots are outbound regions, odd slots inbound ones."""
 HIGHEST: Final = (1 << 58) - 1
 
+# Registers of a region
 CONTROL_1: Final = 0x00
 CONTROL_2: Final = 0x04
 BASE_LOW: Final = 0x08
@@ -22,114 +34,119 @@ TARGET_HIGH: Final = 0x18
 CONTROL_3: Final = 0x1C
 LIMIT_HIGH: Final = 0x20
 _ENABLE: Final = 1 << 31
-_ALLOWED: Final = {
-    CONTROL_1: 1 << 13,
-    CONTROL_2: _ENABLE,
-    BASE_LOW: 0xFFFFFFFF,
-    BASE_HIGH: 0xFFFFFFFF,
-    LIMIT_LOW: 0xFFFFFFFF,
-    TARGET_LOW: 0xFFFFFFFF,
-    TARGET_HIGH: 0xFFFFFFFF,
-    CONTROL_3: 0,
-    LIMIT_HIGH: 0xFFFFFFFF,
-}
-"""Bits that may be set."""
+_ALL: Final = 0xFFFFFFFF
+_ALLOWED: Final = np.array([1 << 13, _ENABLE, _ALL, _ALL, _ALL, _ALL, _ALL, 0, _ALL], np.int64)
+"""Bits that may be set, by register."""
+
+NO_REGISTER: Final = fault(
+    "iatu.register",
+    ConfigurationError,
+    "the address translation unit has no register {0:#x} in a region",
+    remedy="a region has registers 0x00 to 0x20",
+    rule="tile H12",
+)
+INBOUND: Final = fault(
+    "iatu.inbound",
+    Unimplemented,
+    "inbound region {0} of the address translation unit is written",
+    remedy="use outbound regions: even slots of 0x100 bytes",
+    rule="tile H12",
+)
+BAD_BITS: Final = fault(
+    "iatu.bits",
+    Unimplemented,
+    "register {0:#x} of outbound region {1} is set to {2:#x}",
+    remedy="set no other bits than {3:#x}",
+    rule="tile H12",
+)
+BAD_REGION: Final = fault(
+    "iatu.region",
+    UndefinedBehavior,
+    "outbound region {0} reaches from {1:#x} to {2:#x}",
+    remedy=f"set base and limit before the region is enabled: base <= limit <= {HIGHEST:#x}",
+    rule="tile H12",
+)
+TWO_REGIONS: Final = fault(
+    "iatu.overlap",
+    UndefinedBehavior,
+    "outbound regions {0} and {1} both match {2:#x}",
+    remedy="let regions not overlap",
+    rule="tile H12",
+)
+PAST_END: Final = fault(
+    "iatu.end",
+    UndefinedBehavior,
+    "{0} bytes at {1:#x} reach past an end of outbound region {2}",
+    remedy="split the access",
+    rule="tile H12",
+)
 
 
-class Iatu:
-    """The regions; all are off at start, and addresses pass unchanged."""
+@kernel
+def _wide(chip: ChipRecord, region: Int, low: Int, high: Int) -> Int:
+    """A 64-bit value of two registers, as a signed number."""
+    return np.int64(chip.iatu[region, low >> 2]) | np.int64(chip.iatu[region, high >> 2]) << 32
 
-    def __init__(self) -> None:
-        self._words: dict[tuple[int, int], int] = {}
 
-    def snapshot(self) -> dict[tuple[int, int], int]:
-        """The registers that were written."""
-        return dict(self._words)
+@kernel
+def _is_sound(chip: ChipRecord, region: Int) -> bool:
+    """True for a region that begins before it ends; refuses another."""
+    base, limit = _wide(chip, region, BASE_LOW, BASE_HIGH), _wide(chip, region, LIMIT_LOW, LIMIT_HIGH)
+    if base < 0 or limit < base or limit > HIGHEST:
+        refuse(chip, BAD_REGION, region, base, limit)
+        return False
+    return True
 
-    def restore(self, state: dict[tuple[int, int], int]) -> None:
-        """Put them back."""
-        self._words = dict(state)
 
-    @staticmethod
-    def _known(offset: int) -> tuple[int, int]:
-        """(slot, register) of an offset in the whole block."""
-        slot, register = divmod(offset, SLOT_BYTES)
-        if register not in _ALLOWED:
-            raise ConfigurationError(
-                f"the address translation unit has no register {register:#x} in a region",
-                remedy="a region has registers 0x00 to 0x20 (tile H12)",
-            )
-        return slot, register
+@kernel
+def read_iatu(chip: ChipRecord, offset: Int, to: Int) -> Int:
+    """Status of a read of a register, to an address in this process."""
+    register = offset & (SLOT_BYTES - 1)
+    if register > LIMIT_HIGH:
+        return refuse(chip, NO_REGISTER, register)
+    slot = offset // SLOT_BYTES
+    store_u32(to, np.int64(0) if slot & 1 else np.int64(chip.iatu[slot >> 1, register >> 2]))
+    return DONE
 
-    def read(self, offset: int) -> int:
-        """A register."""
-        return self._words.get(self._known(offset), 0)
 
-    def write(self, offset: int, value: int) -> None:
-        """Write a register of an outbound region.
+@kernel
+def write_iatu(chip: ChipRecord, offset: Int, source: Int) -> Int:
+    """Status of a write to a register of an outbound region."""
+    register, slot = offset & (SLOT_BYTES - 1), offset // SLOT_BYTES
+    if register > LIMIT_HIGH:
+        return refuse(chip, NO_REGISTER, register)
+    region = slot >> 1
+    if slot & 1:
+        return refuse(chip, INBOUND, region)
+    value = load_u32(source)
+    allowed = np.int64(_ALLOWED[register >> 2])
+    if value & ~allowed:
+        return refuse(chip, BAD_BITS, register, region, value, allowed)
+    before = chip.iatu[region, register >> 2]
+    chip.iatu[region, register >> 2] = np.uint32(value)
+    if register == CONTROL_2 and value != 0 and not _is_sound(chip, region):
+        chip.iatu[region, register >> 2] = before
+        return REFUSED
+    return DONE
 
-        Raises:
-            Unimplemented: the region is inbound, or a bit is set that has no function here.
-            UndefinedBehavior: an enabled region would end before it begins.
-        """
-        slot, register = self._known(offset)
-        if slot % 2:
-            raise Unimplemented(
-                f"inbound region {slot // 2} of the address translation unit is written",
-                remedy="use outbound regions: even slots of 0x100 bytes",
-            )
-        if value & ~_ALLOWED[register]:
-            raise Unimplemented(
-                f"register {register:#x} of outbound region {slot // 2} is set to {value:#x}",
-                remedy=f"set no other bits than {_ALLOWED[register]:#x}",
-            )
-        before = self._words.get((slot, register), 0)
-        self._words[slot, register] = value
-        if register == CONTROL_2 and value:
-            try:
-                self._region(slot // 2)
-            except UndefinedBehavior:
-                self._words[slot, register] = before
-                raise
 
-    def _wide(self, slot: int, low: int, high: int) -> int:
-        return self._words.get((slot, low), 0) | self._words.get((slot, high), 0) << 32
-
-    def _region(self, number: int) -> tuple[int, int, int]:
-        """(base, limit, target) of an enabled region."""
-        slot = 2 * number
-        base, limit = self._wide(slot, BASE_LOW, BASE_HIGH), self._wide(slot, LIMIT_LOW, LIMIT_HIGH)
-        if not base <= limit <= HIGHEST:
-            raise UndefinedBehavior(
-                f"outbound region {number} reaches from {base:#x} to {limit:#x}",
-                remedy=f"set base and limit before the region is enabled: base <= limit <= {HIGHEST:#x}",
-            )
-        return base, limit, self._wide(slot, TARGET_LOW, TARGET_HIGH)
-
-    def translate(self, address: int, size: int) -> int:
-        """Address that the host sees for an address of the chip.
-
-        Raises:
-            UndefinedBehavior: two regions match, or the range reaches over the end of one.
-        """
-        matches = []
-        for number in range(REGIONS):
-            if not self._words.get((2 * number, CONTROL_2), 0):
-                continue
-            base, limit, target = self._region(number)
-            if address <= limit and address + size > base:
-                matches.append((number, base, limit, target))
-        if not matches:
-            return address
-        if len(matches) > 1:
-            raise UndefinedBehavior(
-                f"outbound regions {matches[0][0]} and {matches[1][0]} both match {address:#x}",
-                remedy="let regions not overlap",
-            )
-        number, base, limit, target = matches[0]
-        if address < base or address + size - 1 > limit:
-            raise UndefinedBehavior(
-                f"{size} bytes at {address:#x} reach past an end of outbound region {number}",
-                remedy="split the access",
-            )
-        return address - base + target
+@kernel
+def translate(chip: ChipRecord, address: Int, size: Int) -> Any:
+    """Status; `chip.translated` is the address that the host sees for an address of the chip."""
+    chip.translated = address
+    past: Any = False
+    found = -1
+    for region in range(REGIONS):
+        if chip.iatu[region, CONTROL_2 >> 2] == 0:
+            continue
+        if not _is_sound(chip, region):
+            return REFUSED
+        base, limit = _wide(chip, region, BASE_LOW, BASE_HIGH), _wide(chip, region, LIMIT_LOW, LIMIT_HIGH)
+        if address <= limit and address + size > base:
+            if found >= 0:
+                return refuse(chip, TWO_REGIONS, found, region, address)
+            found, past = region, address < base or address + size - 1 > limit
+            chip.translated = address - base + _wide(chip, region, TARGET_LOW, TARGET_HIGH)
+    if past:
+        return refuse(chip, PAST_END, size, address, found)
+    return DONE

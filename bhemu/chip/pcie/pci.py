@@ -1,10 +1,16 @@
-"""PCI configuration space of the card (tile H4)."""
+"""PCI configuration space of the card: function 0 of device 0 (tile H4)."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
+
+from bhemu.chip.faults import refuse
 from bhemu.errors import ConfigurationError
+from bhemu.machine.faults import DONE, fault
+from bhemu.machine.kernel import kernel
+from bhemu.machine.types import ChipRecord, Int
 
 ABSENT: Final = 0xFFFFFFFF
 VENDOR_AND_DEVICE: Final = 0xB1401E52
@@ -15,32 +21,26 @@ BAR2_SIZE: Final = 1 << 20
 BAR4: Final = 0x8_0000_0000
 BAR4_SIZE: Final = 32 << 30
 
-_START: Final = {
+CONFIG_WORDS: Final = 16
+CONFIG_START: Final = {
     0x00: VENDOR_AND_DEVICE,
-    0x04: 0,
     0x08: 0x12000000,
-    0x0C: 0,
     0x10: BAR0 & 0xFFFFFFFF | 0x4,
     0x14: BAR0 >> 32,
     0x18: BAR2 & 0xFFFFFFFF | 0x4,
     0x1C: BAR2 >> 32,
     0x20: BAR4 & 0xFFFFFFFF | 0x4,
     0x24: BAR4 >> 32,
-    0x28: 0,
-    0x2C: 0,
-    0x30: 0,
-    0x34: 0,
-    0x38: 0,
     0x3C: 0xFF,
 }
-"""Words at start."""
+"""Words at start that are not 0."""
 
 
 def _bar_mask(size: int) -> int:
     return ~(size - 1) & (1 << 64) - 1
 
 
-_KEPT: Final = {
+_MASKS: Final = {
     0x04: 0xFFFF,
     0x0C: 0xFFFF,
     0x10: _bar_mask(BAR0_SIZE) & 0xFFFFFFF0,
@@ -53,47 +53,78 @@ _KEPT: Final = {
     0x3C: 0xFF,
 }
 """Bits that a write changes; the address decoder never moves."""
+_READ_ONLY: Final = -1
+_MASK: Final = np.array([_MASKS.get(4 * n, _READ_ONLY) for n in range(CONFIG_WORDS)], np.int64)
+
+NO_DEVICE: Final = fault(
+    "pci.function",
+    ConfigurationError,
+    "PCI bus {0}, function {1}",
+    remedy="the card is bus 0, device 0, function 0",
+    rule="tile H4",
+)
+NO_OFFSET: Final = fault(
+    "pci.offset",
+    ConfigurationError,
+    "PCI configuration offset {0:#x} does not exist",
+    remedy="offsets 0x00 to 0x3c exist",
+    rule="tile H4",
+)
+ABSENT_DEVICE: Final = fault(
+    "pci.device",
+    ConfigurationError,
+    "PCI device {0} does not exist",
+    remedy="there is one card, device 0",
+    rule="tile H4",
+)
+READ_ONLY: Final = fault(
+    "pci.read-only",
+    ConfigurationError,
+    "PCI configuration offset {0:#x} is read-only",
+    remedy="write command, BARs or interrupt line",
+    rule="tile H4",
+)
 
 
-class ConfigSpace:
-    """The words of function 0 of device 0."""
+@kernel
+def _is_known(chip: ChipRecord, bdf: Int, offset: Int) -> bool:
+    """False, refused: what no client may ask. A device that does not exist may be asked."""
+    if bdf >> 8 or bdf & 7:
+        refuse(chip, NO_DEVICE, bdf >> 8, bdf & 7)
+        return False
+    if bdf == 0 and (offset & 3 or offset < 0 or offset >= 4 * CONFIG_WORDS):
+        refuse(chip, NO_OFFSET, offset)
+        return False
+    return True
 
-    def __init__(self) -> None:
-        self.words = dict(_START)
 
-    def snapshot(self) -> dict[int, int]:
-        """The words."""
-        return dict(self.words)
+@kernel
+def read_config(chip: ChipRecord, bdf: Int, offset: Int) -> Any:
+    """A word, all ones for a device that is not there; -1: refused."""
+    if not _is_known(chip, bdf, offset):
+        return np.int64(-1)
+    return np.int64(ABSENT) if bdf else np.int64(chip.pci_config[offset >> 2])
 
-    def restore(self, state: dict[int, int]) -> None:
-        """Put them back."""
-        self.words = dict(state)
 
-    def _known(self, bdf: int, offset: int) -> bool:
-        """True when the device exists; refuses what no client may ask."""
-        if bdf >> 8 or bdf & 7:
-            raise ConfigurationError(
-                f"PCI bus {bdf >> 8}, function {bdf & 7}", remedy="the card is bus 0, device 0, function 0"
-            )
-        if bdf:
-            return False
-        if offset not in self.words:
-            raise ConfigurationError(
-                f"PCI configuration offset {offset:#x} does not exist", remedy="offsets 0x00 to 0x3c exist"
-            )
-        return True
+@kernel
+def write_config(chip: ChipRecord, bdf: Int, offset: Int, value: Int) -> Int:
+    """Status of a write of a word."""
+    if not _is_known(chip, bdf, offset):
+        return refuse(chip, NO_OFFSET, offset)
+    if bdf:
+        return refuse(chip, ABSENT_DEVICE, bdf >> 3)
+    mask = np.int64(_MASK[offset >> 2])
+    if mask == _READ_ONLY:
+        return refuse(chip, READ_ONLY, offset)
+    chip.pci_config[offset >> 2] = np.uint32((np.int64(chip.pci_config[offset >> 2]) & ~mask) | (value & mask))
+    return DONE
 
-    def read(self, bdf: int, offset: int) -> int:
-        """A word; all ones for a device that is not there."""
-        return self.words[offset] if self._known(bdf, offset) else ABSENT
 
-    def write(self, bdf: int, offset: int, value: int) -> None:
-        """Write a word."""
-        if not self._known(bdf, offset):
-            raise ConfigurationError(f"PCI device {bdf >> 3} does not exist", remedy="there is one card, device 0")
-        if offset not in _KEPT:
-            raise ConfigurationError(
-                f"PCI configuration offset {offset:#x} is read-only", remedy="write command, BARs or interrupt line"
-            )
-        mask = _KEPT[offset]
-        self.words[offset] = self.words[offset] & ~mask & 0xFFFFFFFF | value & mask
+def read_config_entry(chip: ChipRecord, bdf: Int, offset: Int) -> Any:
+    """`read_config` for the host."""
+    return read_config(chip, bdf, offset)
+
+
+def write_config_entry(chip: ChipRecord, place: Int, value: Int) -> Any:
+    """`write_config` for the host; `place` is bdf << 32 | offset."""
+    return write_config(chip, place >> 32, place & 0xFFFFFFFF, value)

@@ -31,14 +31,14 @@ _SMALL_ADDRESS_BITS: Final = 43
 # Bits of an entry above the address
 COORDINATE: Final = 63
 _END_Y: Final = 6
-_START_X: Final = 12
-_START_Y: Final = 18
-_NOC: Final = 24
-_LINKED: Final = 25
-_MULTICAST: Final = 26
+START_X_LSB: Final = 12
+START_Y_LSB: Final = 18
+NOC_LSB: Final = 24
+LINKED_LSB: Final = 25
+MULTICAST_LSB: Final = 26
 ORDERING_LSB: Final = 27
-_OTHERS: Final = 29
-NOT_UNICAST: Final = ~((1 << _START_X) - 1 | 1 << _NOC | 3 << ORDERING_LSB)
+OTHERS_LSB: Final = 29
+NOT_UNICAST: Final = ~((1 << START_X_LSB) - 1 | 1 << NOC_LSB | 3 << ORDERING_LSB)
 """What must be 0 where one tile is meant and nothing is asked for that is not built, the ordering apart."""
 
 
@@ -123,11 +123,11 @@ def decode(number: int, words: tuple[int, int, int]) -> Window:
     return Window(
         base=_base_of(number, low, middle),
         end=_end_of(fields),
-        start=(fields >> _START_X & COORDINATE, fields >> _START_Y & COORDINATE),
-        noc=fields >> _NOC & 1,
-        multicast=bool(fields >> _MULTICAST & 1),
+        start=(fields >> START_X_LSB & COORDINATE, fields >> START_Y_LSB & COORDINATE),
+        noc=fields >> NOC_LSB & 1,
+        multicast=bool(fields >> MULTICAST_LSB & 1),
         ordering=fields >> ORDERING_LSB & 3,
-        others=fields >> _OTHERS | (fields >> _LINKED & 1) << 40,
+        others=fields >> OTHERS_LSB | (fields >> LINKED_LSB & 1) << 40,
     )
 
 
