@@ -15,25 +15,20 @@ from bhemu.chip.noc.multicast import INCLUDE_SOURCE, distance_to, is_known_exclu
 from bhemu.chip.nodes.dram import PAGE, PAGE_BITS
 from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, DRAM_READ_ALIGNMENT, TENSIX
 from bhemu.chip.state import PLACES, X_LSB
-from bhemu.machine.agents import NOC
 from bhemu.machine.bytes import move_bytes
-from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
+from bhemu.machine.dispatch import NOT_COMPILED
 from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice
 from bhemu.machine.kernel import kernel
-from bhemu.machine.noc_state import ENDED, NOC_REQUEST
-from bhemu.machine.state import L1_SIZE, TILE, offset_of
+from bhemu.machine.noc_state import ENDED
+from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import AnyInt, Bool, ChipRecord, Int, NocRequestRecord, TileRecord
 from bhemu.tile.noc import request as q
-from bhemu.tile.noc.atomic import apply_atomic
-from bhemu.tile.noc.transfer import count_at_target
+from bhemu.tile.noc.transfer import change, count_at_target, end_read, load, selects, word_of, write_data
 
 LEFT: Final = -1
 """Nothing has been done: it is for Python to decide."""
 _COORDINATE: Final = 63
 _NOWHERE: Final = -1
-_TILE_BYTES: Final = TILE.itemsize
-_REQUEST_BYTES: Final = NOC_REQUEST.itemsize
-_WORD: Final = offset_of(TILE, "noc_request") + offset_of(NOC_REQUEST, "word")
 
 
 @kernel
@@ -136,29 +131,16 @@ def _copy_dram(chip: ChipRecord, channel: Int, address: Int, local: Int, size: I
 
 
 @kernel
-def _register(chip: ChipRecord, index: Int, other: Int, place: Int, address: Int, value: Int, in_turn: Int) -> Any:
-    """(status, value) of an access to a register of a tile, the own one in the turn that is in progress."""
-    t = tile_of(chip, other)
+def _before_access(chip: ChipRecord, index: Int, other: Int, target: TileRecord, register: Int, in_turn: Int) -> None:
+    """Before a register of `target`, tile `other`, is accessed, or its L1 is changed, by a request of tile `index`."""
+    if register == 0:
+        before_write(chip, index, other, target, in_turn)
+        return
+    chip.noc_end = other
     if other != index:
         touch_by(chip, index, other, in_turn)
-        t.now_round = t.round_goal
-        t.now_agent = -1
-    chip.noc_end = other
-    if t.handlers == 0 or not has_handler(handlers_of(t), place):
-        t.needs_place = place
-        return np.int64(NOT_COMPILED), np.int64(0)
-    t.device_size = q.WORD
-    t.device_value = value
-    status = np.int64(call_handler(handlers_of(t), place, t, NOC, address))
-    return status, np.int64(t.device_value)
-
-
-@kernel
-def _selects(request: NocRequestRecord, i: Int) -> AnyInt:
-    """True when AT_LEN_BE selects byte i of the block: by 64 bits, in an inline write by either half of 32 (N16)."""
-    if request.kind == q.INLINE:
-        return ((request.length | request.length >> q.BLOCK) >> i) & 1
-    return (request.length >> i) & 1
+        target.now_round = target.round_goal
+        target.now_agent = -1
 
 
 @kernel
@@ -174,73 +156,44 @@ def _write_dram(chip: ChipRecord, request: NocRequestRecord, channel: Int, sourc
         return np.int64(DONE)
     step = q.WORD if request.kind == q.INLINE else q.ENABLED_BYTES
     for i in range(size):
-        if _selects(request, i):
+        if selects(request, i):
             _copy_dram(chip, channel, to + i, source + i % step, 1, True)
-    return np.int64(DONE)
-
-
-@kernel
-def _write_tile(
-    chip: ChipRecord, index: Int, request: NocRequestRecord, other: Int, target: TileRecord, source: Int, in_turn: Int
-) -> AnyInt:
-    """Status of a write or inline write at one tile, from an address in this process."""
-    if request.to_register != 0:
-        return _register(chip, index, other, DEVICE_STORE, request.target, request.word, in_turn)[0]
-    before_write(chip, index, other, target, in_turn)
-    if request.kind == q.WRITE and request.masked == 0:
-        move_bytes(l1_address(chip, other) + request.target, source, request.byte_count)
-        return np.int64(DONE)
-    to = l1_address(chip, other) + (request.target & ~(q.BLOCK - 1))
-    size, step = (q.BLOCK, q.WORD) if request.kind == q.INLINE else (q.ENABLED_BYTES, q.ENABLED_BYTES)
-    for n in range(size):
-        i = n if to <= source else size - 1 - n  # the two may overlap
-        if _selects(request, i):
-            move_bytes(to + i, source + i % step, 1)
     return np.int64(DONE)
 
 
 @kernel
 def _change_tile(
     chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord, other: Int, source: Int, in_turn: Int
-) -> Any:
-    """Status of a write, inline write or atomic at one tile, which counts it."""
+) -> Int:
+    """Status of a write, inline write or atomic at one tile."""
     target = tile_of(chip, other)
-    status: Int = np.int64(DONE)
-    if request.kind == q.ATOMIC:
-        before_write(chip, index, other, target, in_turn)
-        old = apply_atomic(target, request.target, request.length & q.ADDRESS_BITS, request.operand)
-        if request.control & q.RESPONSE:
-            t.l1_u32[request.result >> 2] = np.uint32(old)
-    else:
-        status = _write_tile(chip, index, request, other, target, source, in_turn)
+    _before_access(chip, index, other, target, request.to_register, in_turn)
+    status = change(t, request, target, source)
     if status == DONE:
-        count_at_target(target, request)
         request.responses += 1
     return status
 
 
 @kernel
 def _read(
-    chip: ChipRecord, index: Int, request: NocRequestRecord, node: Int, other: Int, word: Int, in_turn: Int
-) -> Any:
-    """Status of a read; `word` is the address in this process of `request.word`."""
-    to = l1_address(chip, index) + request.target
-    into_register = request.to_register != 0
-    if into_register:
-        to = word
+    chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord, node: Int, other: Int, in_turn: Int
+) -> Int:
+    """Status of a read."""
+    source: AnyInt = word_of(request)
     if node == DRAM:
+        to = source if request.to_register != 0 else l1_address(chip, index) + request.target
         _copy_dram(chip, other, request.source, to, request.byte_count, False)
-    elif request.from_register != 0:
-        status, value = _register(chip, index, other, DEVICE_LOAD, request.source, np.int64(0), in_turn)
+    else:
+        target = tile_of(chip, other)
+        if request.from_register != 0:
+            _before_access(chip, index, other, target, 1, in_turn)
+        status, source = load(target, request)
         if status != DONE:
             return status
-        request.word = value
-        if not into_register:
-            move_bytes(to, word, q.WORD)
-    else:
-        move_bytes(to, l1_address(chip, other) + request.source, request.byte_count)
-    if into_register:
-        status = _register(chip, index, index, DEVICE_STORE, request.target, request.word & q.ADDRESS_BITS, in_turn)[0]
+    if request.to_register != 0:
+        chip.noc_end = index
+    if node == TENSIX or request.to_register != 0:
+        status = end_read(t, request, source)
         if status != DONE:
             return status
     if node == TENSIX:
@@ -335,22 +288,13 @@ def _carry(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn: In
         return np.int64(LEFT)
     if request.kind == q.INLINE and node == TENSIX and request.to_register == 0:
         open_choice(t, q.INLINE_TO_L1, request.target)
-    word = chip.tiles + index * _TILE_BYTES + number * _REQUEST_BYTES + _WORD
     other = np.int64(chip.place_index[end])
     if request.kind == q.READ:
-        return _read(chip, index, request, node, other, word, in_turn)
-    source = word
-    if request.kind == q.WRITE and request.from_register != 0:
-        status, value = _register(chip, index, index, DEVICE_LOAD, request.source, np.int64(0), in_turn)
-        if status != DONE:
-            return status
-        request.word = value
-    elif request.kind == q.WRITE:
-        source = l1_address(chip, index) + request.source
-        if request.masked != 0:
-            source = l1_address(chip, index) + (request.source & ~(q.BLOCK - 1))
-        elif request.to_register != 0 and node == TENSIX:
-            move_bytes(word, source, request.byte_count)
+        return _read(chip, index, t, request, node, other, in_turn)
+    chip.noc_end = index
+    status, source = write_data(t, request)
+    if status != DONE:
+        return status
     if multicast:
         first, last = _mirrored(start, request.noc), _mirrored(end, request.noc)
         return _multicast(chip, index, request, first, last, source, in_turn)
