@@ -28,7 +28,7 @@ if JIT:
         return types.void(types.int64, types.int64, types.int64), codegen
 
     @intrinsic
-    def address_of(typingctx: Any, record: Any) -> Any:
+    def record_address(typingctx: Any, record: Any) -> Any:
         """Where a record is in this process."""
         if not isinstance(record, types.Record):
             return None
@@ -44,6 +44,6 @@ else:
         """Copy `size` bytes between two addresses of this process, which may overlap."""
         ctypes.memmove(int(to), int(source), int(size))
 
-    def address_of(record: Any) -> Any:
+    def record_address(record: Any) -> Any:
         """Where a record is in this process."""
         return record.__array_interface__["data"][0]

@@ -18,7 +18,7 @@ from bhemu.machine.types import Int, Table, TileRecord
 
 NOT_COMPILED = 4
 """What `call_handler` returns for an empty place of the table."""
-BESIDE = 256
+MACRO_CYCLE = 256
 """Place of the function for scheduled instructions; it takes the table in place of a word."""
 # Functions of the tile around the coprocessor, filled by the rooms that have them (tensix/coprocessor.py, `provide`)
 RUN_CORE = 257

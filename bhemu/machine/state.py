@@ -88,7 +88,7 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("macro_resume", "i4", ()),  # first thread that has its turn, in a cycle that the host had to interrupt
     ("macro_counts", "i4", ()),  # this cycle's first vector instruction counts delays down
     ("macro_taken", "i4", ()),  # sub-units, one bit each, that a scheduled instruction uses in this cycle
-    ("macro_alone", "i4", ()),  # sub-units that must not write in this cycle
+    ("macro_excluded", "i4", ()),  # sub-units that must not write in this cycle
     ("macro_resting", "i4", ()),  # sub-units that must be idle in this cycle,
     ("macro_rest_next", "i4", ()),  # and in the next one
     ("macro_enabled", "u4", ()),  # lanes enabled when the cycle began

@@ -64,8 +64,8 @@ INSTRUCTION_RAM = fault(
     remedy="cores of Blackhole execute from L1",
     rule="tile T19",
 )
-BEHIND_CONFIG = fault(
-    "mover.behind-config",
+PAST_CONFIG = fault(
+    "mover.past-config",
     MissingSpecification,
     "the mover writes {1} bytes at {0:#x} of the Config window, past the words of Config ({2:#x})",
     remedy="write ThreadConfig with SETC16",
@@ -120,7 +120,7 @@ def _to_config(t: TileRecord, destination: Int, source: Int, size: Int, copies: 
     if destination >= _WINDOW:
         return DONE  # the transfer happens, and what it writes is lost
     if destination + size > _WRITABLE_BYTES:
-        return refuse(t, BEHIND_CONFIG, destination, size, _WRITABLE_BYTES)
+        return refuse(t, PAST_CONFIG, destination, size, _WRITABLE_BYTES)
     for i in range(size // 4):
         value = np.int64(t.l1_u32[source // 4 + i]) if copies else np.int64(0)
         place = destination // 4 + i

@@ -107,7 +107,7 @@ def count_instruction(t: TileRecord) -> None:
 
 
 @kernel
-def beside_scheduled(t: TileRecord, unit: Int) -> Int:
+def issue_regular(t: TileRecord, unit: Int) -> Int:
     """What becomes of a regular vector instruction in a cycle with macros.
 
     Args:
@@ -124,6 +124,6 @@ def beside_scheduled(t: TileRecord, unit: Int) -> Int:
         return DONE
     if (t.macro_resting >> unit) & 1:
         return refuse(t, NOT_RESTED, unit)
-    if (t.macro_alone >> unit) & 1:
+    if (t.macro_excluded >> unit) & 1:
         return refuse(t, WRITE_PORT)
     return EXECUTE

@@ -85,7 +85,7 @@ def _forget_scheduled(t: TileRecord) -> None:
     t.macro_resume = 0
     t.macro_counts = 0
     t.macro_taken = 0
-    t.macro_alone = 0
+    t.macro_excluded = 0
     t.macro_resting = 0
     t.macro_rest_next = 0
     for register in range(17):

@@ -219,7 +219,7 @@ class Cores:
             how = go_on
             if status == schedule.ADVANCED:
                 return None
-            if self.attend(status) == schedule.AT_BREAKPOINT:
+            if self.serve(status) == schedule.AT_BREAKPOINT:
                 return int(self.record.stopped_core)
 
     def observe(self, observer: Observer | None) -> None:
@@ -227,7 +227,7 @@ class Cores:
         self.observer = observer
         self._observed(observer)
 
-    def attend(self, status: int) -> int:
+    def serve(self, status: int) -> int:
         """Do what compiled code has stopped for, with a status of `bhemu.tile.schedule`; returns the status.
 
         Raises:

@@ -10,7 +10,7 @@ from bhemu.machine.compiler import JIT
 from bhemu.machine.dispatch import call_handler
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
-from bhemu.tensix.frontend.observer import NOBODY_LOOKS, WordObserver, never_full
+from bhemu.tensix.frontend.observer import NO_OBSERVER, WordObserver, never_full
 
 # What the buffer of every observer of a tile begins with, for a chip (chip/run.py)
 ENTRY: Final = 0
@@ -65,8 +65,8 @@ def _ignore_words(t: TileRecord, log: LogAddress, first: Int, moved: Int) -> Non
     pass
 
 
-NOBODY_LOOKS_AT_TILE: Final = TileObserver(
-    NOBODY_LOOKS, False, never_full, _ignore, _ignore_core, _ignore_turn, _ignore, _ignore_words
+NO_TILE_OBSERVER: Final = TileObserver(
+    NO_OBSERVER, False, never_full, _ignore, _ignore_core, _ignore_turn, _ignore, _ignore_words
 )
 """The observer of the plain schedule."""
 

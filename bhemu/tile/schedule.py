@@ -41,8 +41,8 @@ from bhemu.tile.accesses import access, slow
 from bhemu.tile.debug_ports.watch import after_instruction, before_instruction
 from bhemu.tile.interrupts import take_interrupt
 from bhemu.tile.noc.transfer import end_request
-from bhemu.tile.observer import NOBODY_LOOKS_AT_TILE, TileObserver
-from bhemu.tile.turns import COPROCESSOR, NOBODY, choose, is_plain_turn
+from bhemu.tile.observer import NO_TILE_OBSERVER, TileObserver
+from bhemu.tile.turns import COPROCESSOR, NO_AGENT, choose, is_plain_turn
 
 # What `move` returns, or OBSERVER_FULL
 ADVANCED: Final = 0
@@ -58,12 +58,12 @@ NOC_REQUEST: Final = 6
 
 
 @kernel
-def _rearm(t: TileRecord, moment: Int, agent: Int) -> None:
+def _rearm(t: TileRecord, at_round: Int, agent: Int) -> None:
     """Somebody has moved in the turn of `agent`: those who were blocked try again in their next turn."""
     for core in range(CORES):
         if t.core_state[core] == BLOCKED:
             t.core_state[core] = RUNNING
-            t.core_round[core] = max(np.int64(t.core_round[core]), moment + (1 if core <= agent else 0))
+            t.core_round[core] = max(np.int64(t.core_round[core]), at_round + (1 if core <= agent else 0))
     if agent != COPROCESSOR and t.tensix_state != RUNNING:
         for thread in range(THREADS):
             if not is_idle(t, thread):
@@ -71,15 +71,15 @@ def _rearm(t: TileRecord, moment: Int, agent: Int) -> None:
         if t.macro_pending != 0:
             t.tensix_state = RUNNING
         if t.tensix_state == RUNNING:
-            t.tensix_round = max(np.int64(t.tensix_round), moment)
+            t.tensix_round = max(np.int64(t.tensix_round), at_round)
 
 
 @kernel
-def event(t: TileRecord, moment: Int, agent: Int) -> None:
-    """What the agents share has changed in the turn of `agent` in round `moment`."""
-    _rearm(t, moment, agent)
+def event(t: TileRecord, at_round: Int, agent: Int) -> None:
+    """What the agents share has changed in the turn of `agent` in round `at_round`."""
+    _rearm(t, at_round, agent)
     if t.sleepers != 0:
-        wake_changed(t, moment, agent)
+        wake_changed(t, at_round, agent)
 
 
 @kernel
@@ -105,10 +105,10 @@ def _blame(t: TileRecord, core: Int) -> Any:
 def _finish(t: TileRecord, core: Int, status: Int, pc_step: Int) -> Any:
     """What follows from the status of an access or a slow instruction; returns what `advance` shall do."""
     if status == DONE:
-        moment = np.int64(t.core_round[core])
+        at_round = np.int64(t.core_round[core])
         if t.core_state[core] == RUNNING:
             _retire(t, core, np.int64(t.core_pc[core]) + pc_step)
-        event(t, moment, core)
+        event(t, at_round, core)
         return ADVANCED
     if status == WAIT:
         t.core_state[core] = BLOCKED
@@ -180,16 +180,16 @@ def _after_run(t: TileRecord, table: Table, core: Int, reason: Int, recording: I
 def _begin_coprocessor(t: TileRecord) -> Any:
     """The coprocessor's turn begins; returns (rounds that it may take, whether others look on)."""
     rounds = min(np.int64(t.round_goal) - 1, np.int64(t.round_horizon)) - np.int64(t.tensix_round) + 1
-    looked_on = t.sleepers != 0
+    observed = t.sleepers != 0
     for core in range(CORES):
-        looked_on = looked_on or t.core_state[core] == BLOCKED
+        observed = observed or t.core_state[core] == BLOCKED
     t.now_round = t.tensix_round
     t.now_agent = COPROCESSOR
-    return (1 if looked_on else rounds), looked_on
+    return (1 if observed else rounds), observed
 
 
 @kernel(forceinline=True)
-def _words_on_the_way(t: TileRecord) -> Any:
+def _words_in_flight(t: TileRecord) -> Any:
     """Words between the cores and the gates: expanders take some without executing anything."""
     count = np.int64(0)
     for thread in range(THREADS):
@@ -199,20 +199,20 @@ def _words_on_the_way(t: TileRecord) -> Any:
 
 
 @kernel(forceinline=True)
-def _end_coprocessor(t: TileRecord, status: Int, moved: Int, looked_on: Int, on_the_way: Int) -> Any:
+def _end_coprocessor(t: TileRecord, status: Int, moved: Int, observed: Int, in_flight: Int) -> Any:
     """The coprocessor has executed in `moved` rounds; returns what `advance` shall do.
 
     Args:
         status: of its clock (tensix/frontend/run.py).
-        looked_on: of `_begin_coprocessor`.
-        on_the_way: `_words_on_the_way` before.
+        observed: of `_begin_coprocessor`.
+        in_flight: `_words_in_flight` before.
     """
     t.free_rounds += moved
     t.round_goal += moved
     t.tensix_round += moved
     if moved > 0:
         event(t, np.int64(t.tensix_round) - 1, COPROCESSOR)
-    elif looked_on and _words_on_the_way(t) != on_the_way:  # MOP_CFG or the end of a MOP, say: a FIFO has room again
+    elif observed and _words_in_flight(t) != in_flight:  # MOP_CFG or the end of a MOP, say: a FIFO has room again
         event(t, np.int64(t.tensix_round), COPROCESSOR)
     if status == clock.STOPPED:
         t.tensix_state = BLOCKED
@@ -240,13 +240,13 @@ def _plain_turns(t: TileRecord, table: Table, core: Int) -> Any:
 @kernel
 def _begin_clocks(t: TileRecord, clocks: Int) -> None:
     """Let the goal be so many clocks away. Between calls the host, or another tile, may have changed anything."""
-    moment = np.int64(t.round_goal)
-    t.free_rounds = moment - t.clock  # words executed outside of the schedule have moved the clock, too
-    t.round_goal = moment + clocks
+    first = np.int64(t.round_goal)
+    t.free_rounds = first - t.clock  # words executed outside of the schedule have moved the clock, too
+    t.round_goal = first + clocks
     for core in range(CORES):
-        t.core_round[core] = max(np.int64(t.core_round[core]), moment)
-    t.tensix_round = max(np.int64(t.tensix_round), moment)
-    event(t, moment, NOBODY)
+        t.core_round[core] = max(np.int64(t.core_round[core]), first)
+    t.tensix_round = max(np.int64(t.tensix_round), first)
+    event(t, first, NO_AGENT)
 
 
 # What an entry is asked to do; less than 0: begin so many clocks, and advance to their end
@@ -259,7 +259,7 @@ GO_ON_ROUND: Final = 2
 may hold many rounds, and a debugger that could only let clocks pass would not see what happens in them."""
 BEGIN_ROUND: Final = 3
 """Begin a clock, and do the same."""
-LOOK: Final = 4
+OBSERVE: Final = 4
 """Let the observer watch the tile."""
 AFTER_RUN: Final = 8
 """+ core + 8 * why it has left its loop: finish its turn, and advance to the goal."""
@@ -281,7 +281,7 @@ class Schedule:
 def make_schedule(observer: TileObserver, run: Any) -> Schedule:
     """The schedule of a tile, from this one text for each observer.
 
-    Of the observer that does nothing (`NOBODY_LOOKS_AT_TILE`) the compiler leaves nothing over.
+    Of the observer that does nothing (`NO_TILE_OBSERVER`) the compiler leaves nothing over.
 
     Args:
         observer: who looks at the agents.
@@ -329,8 +329,8 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
     @kernel
     def turn_of_coprocessor(t: TileRecord, table: Table, log: LogAddress) -> AnyInt:
         """Let the coprocessor execute as far as it may: one round when others look on, else many."""
-        rounds, looked_on = _begin_coprocessor(t)
-        on_the_way = _words_on_the_way(t)
+        rounds, observed = _begin_coprocessor(t)
+        in_flight = _words_in_flight(t)
         before_words(t, log)
         before = np.int64(t.clock)
         first = np.int64(t.tensix_round)
@@ -338,7 +338,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
         moved = np.int64(t.clock) - before
         t.clock = before
         after_words(t, log, first, moved)
-        return _end_coprocessor(t, status, moved, looked_on, on_the_way)
+        return _end_coprocessor(t, status, moved, observed, in_flight)
 
     @kernel
     def advance(t: TileRecord, table: Table, by_rounds: Int, log: LogAddress) -> Any:
@@ -350,7 +350,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
                 break
             goal = np.int64(t.round_goal)
             agent = choose(t)
-            if agent == NOBODY:
+            if agent == NO_AGENT:
                 break
             if agent == COPROCESSOR:
                 result = turn_of_coprocessor(t, table, log)
@@ -370,10 +370,10 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
             _begin_clocks(t, -how)
         elif how == BEGIN_ROUND:
             _begin_clocks(t, 1)
-        elif how == LOOK:
+        elif how == OBSERVE:
             return ADVANCED
         elif how == GO_ON_CHANGED:
-            event(t, np.int64(t.now_round), NOBODY)
+            event(t, np.int64(t.now_round), NO_AGENT)
         elif how >= AFTER_RUN:
             result = _after_run(t, table, (how - AFTER_RUN) & 7, (how - AFTER_RUN) >> 3, False)
             if result != ADVANCED:
@@ -385,7 +385,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
     return Schedule(turn_of_core, move)
 
 
-_plain: Final = make_schedule(NOBODY_LOOKS_AT_TILE, clock.run)
+_plain: Final = make_schedule(NO_TILE_OBSERVER, clock.run)
 turn_of_core, _move = _plain.turn_of_core, _plain.move
 
 

@@ -102,7 +102,7 @@ def edited(copy: Path, old: str, new: str) -> list[str]:
         ("CH0_X: Final = 0", "CH0_X: Final = 0  # a comment"),
         ("CH0_X: Final = 0", "\n\nCH0_X:Final=(\n    0)"),
         ("CH0_X: Final = 0", 'CH0_X: Final = 0\n"""What follows a constant."""'),
-        ('"""', '"""Reads roles.toml. '),
+        ('"""', '"""Reads behaviour.toml. '),
     ],
     ids=["comment", "formatting", "string below a constant", "docstring that names a table"],
 )
@@ -115,7 +115,7 @@ def test_an_edit_of_text_that_is_not_code_keeps_the_stamp(copy: Path, old: str, 
     ("old", "new"),
     [
         ("CH0_X: Final = 0", "CH0_X: Final = 7"),
-        ("CH0_X: Final = 0", 'CH0_X: Final = 0\n_TABLE = "roles.toml"'),
+        ("CH0_X: Final = 0", 'CH0_X: Final = 0\n_TABLE = "behaviour.toml"'),
         ("CH0_X: Final = 0", "CH0_X: Final = 0\nimport bhemu.cli.warm"),
     ],
     ids=["constant", "string", "import"],
@@ -142,9 +142,8 @@ def test_an_edit_of_a_table_is_seen(copy: Path, name: str) -> None:
 
 def test_an_edit_of_a_table_that_no_handler_reads_compiles_nothing(copy: Path) -> None:
     run(copy)
-    for name in ("roles.toml", "timing.toml"):
-        table = copy / "isa" / "data" / name
-        table.write_text(table.read_text() + "\n# edited\n")
+    table = copy / "isa" / "data" / "behaviour.toml"
+    table.write_text(table.read_text() + "\n# edited\n")
     assert run(copy) == ["x 3"]
 
 

@@ -75,6 +75,6 @@ def reaches(t: TileRecord, request: NocRequestRecord, first: Int, last: Int, x: 
     if word & EXCLUDES == 0:
         return True
     corner_x, corner_y = (word >> 8) & _COORDINATE, (word >> 14) & _COORDINATE
-    beside = x >= corner_x if word & _RIGHTWARDS else x <= corner_x
-    below = y >= corner_y if word & _DOWNWARDS else y <= corner_y
-    return not (beside and below)
+    in_columns = x >= corner_x if word & _RIGHTWARDS else x <= corner_x
+    in_rows = y >= corner_y if word & _DOWNWARDS else y <= corner_y
+    return not (in_columns and in_rows)

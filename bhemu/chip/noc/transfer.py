@@ -271,7 +271,7 @@ def _survey(chip: ChipRecord, index: Int, request: NocRequestRecord, start: Int,
 
 
 @kernel
-def _carry(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn: Int) -> Any:
+def _carry_out(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn: Int) -> Any:
     """Status with which a request of tile `index`, whose record is `t`, has ended; others: see `carry_out_entry`."""
     request = t.noc_request[number]
     end = _place(chip, request.noc, request.other, request.end)
@@ -311,7 +311,7 @@ def carry_out(chip: ChipRecord, index: Int) -> bool:
     """Carry out the pending request of a tile whose turn it is; False when Python has to (clock/clocks.py)."""
     t = tile_of(chip, index)
     request = t.noc_request[t.noc_pending - 1]
-    status = _carry(chip, index, t, np.int64(t.noc_pending) - 1, 1)
+    status = _carry_out(chip, index, t, np.int64(t.noc_pending) - 1, 1)
     if status == WAIT and request.responses == 0:
         chip.waiting[index] = 1
     elif status == DONE:
@@ -338,4 +338,4 @@ def carry_out_entry(chip: ChipRecord, index: Int, number: Int, in_turn: Int) -> 
     Returns:
         DONE; WAIT; REFUSED or NOT_COMPILED, of a register of tile `noc_end`; LEFT, nothing has been done.
     """
-    return _carry(chip, index, tile_of(chip, index), number, in_turn)
+    return _carry_out(chip, index, tile_of(chip, index), number, in_turn)

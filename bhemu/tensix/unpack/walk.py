@@ -15,7 +15,7 @@ from bhemu.machine.faults import refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import iota16, load16, load16_at, splat16, store16, where
 from bhemu.machine.types import AnyInt, Bool, Int, Lanes, TileRecord, UnpackDecodedRecord, UnpackWalkRecord
-from bhemu.tensix.unpack import refusals
+from bhemu.tensix.unpack import faults
 from bhemu.tensix.unpack.address import L1_END, wrap
 from bhemu.tensix.unpack.compressed import COUNTS_SIZE, GROUP
 from bhemu.tensix.unpack.convert import (
@@ -155,7 +155,7 @@ def _read(t: TileRecord, size: Int, address: Int) -> Int:
 @kernel
 def _is_outside(t: TileRecord, address: Int, size: Int, first: Int) -> bool:
     if address < 0 or address + size > L1_END:
-        refuse(t, refusals.OUT_OF_L1, address >> 4, address >> 4, first)
+        refuse(t, faults.OUT_OF_L1, address >> 4, address >> 4, first)
         return True
     return False
 
@@ -234,7 +234,7 @@ def walk_datums(t: TileRecord, d: UnpackDecodedRecord, w: UnpackWalkRecord, bias
                     while (wrong >> lane) & 1 == 0:
                         lane += 1
                     exponent = np.int64(t.unpack.exponents[lane])
-                    refuse(t, refusals.BFP_A_EXPONENT, index - n + lane - first, d.in_format, exponent)
+                    refuse(t, faults.BFP_A_EXPONENT, index - n + lane - first, d.in_format, exponent)
                     return REFUSED_WALK
             store16(t.unpack.cells, 0, convert(d.normalise, d.layout, d.bfp_shift, bits, shared))
         if not write:

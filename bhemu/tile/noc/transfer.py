@@ -13,7 +13,7 @@ import numpy as np
 
 from bhemu.errors import Unimplemented
 from bhemu.machine.agents import CORES, NOC
-from bhemu.machine.bytes import address_of, move_bytes
+from bhemu.machine.bytes import record_address, move_bytes
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
 from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, fault, refuse
 from bhemu.machine.kernel import kernel
@@ -168,13 +168,13 @@ def count_at_target(target: TileRecord, q: NocRequestRecord) -> None:
 @kernel
 def _l1_of(t: TileRecord) -> AnyInt:
     """Where a tile's L1 is in this process."""
-    return address_of(t) + _L1
+    return record_address(t) + _L1
 
 
 @kernel
 def word_of(q: NocRequestRecord) -> AnyInt:
     """Where the word of a request is in this process."""
-    return address_of(q) + _WORD
+    return record_address(q) + _WORD
 
 
 @kernel
