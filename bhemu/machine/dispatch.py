@@ -19,7 +19,7 @@ from bhemu.machine.types import Int, Table, TileRecord
 NOT_COMPILED = 4
 """What `call_handler` returns for an empty place of the table."""
 MACRO_CYCLE = 256
-"""Place of the function for scheduled instructions; it takes the table in place of a word."""
+"""Place of the function for scheduled instructions; it takes the table instead of a word."""
 # Functions of the tile around the coprocessor, filled by the rooms that have them (tensix/coprocessor.py, `provide`)
 RUN_CORE = 257
 """A core executes: `run_core(t, core, code cache)`."""
@@ -72,7 +72,7 @@ if JIT:
 
     @intrinsic
     def place_value(typingctx: Any, table: Table, place: Any) -> Any:
-        """What stands at a place of the table."""
+        """The entry at a place of the table."""
         signature = types.int64(types.int64, types.int64)
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -103,7 +103,7 @@ else:
     """The table itself: a record cannot hold it."""
 
     def place_value(table: Table, place: Any) -> Any:
-        """What stands at a place of the table."""
+        """The entry at a place of the table."""
         return table[place]
 
     def handlers_of(t: TileRecord) -> Any:

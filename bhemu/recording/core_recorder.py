@@ -73,7 +73,7 @@ class _Chunks:
 
 
 class HasCores(Protocol):
-    """A tile. One of a chip comes to the time that it is when it is asked for its cores."""
+    """A tile. One of a chip is brought to the chip's time when its cores are read."""
 
     @property
     def cores(self) -> Cores:

@@ -154,7 +154,7 @@ class Coprocessor:
                 return status
 
     def drain(self, thread: int) -> bool:
-        """Execute all that the thread has queued; False when a word still waits at the gate.
+        """Execute all words that the thread has queued; False when a word still waits at the gate.
 
         Raises:
             BhemuError: an instruction was refused.
@@ -165,7 +165,7 @@ class Coprocessor:
                 return not self.record.gate_full[thread]
 
     def settle(self) -> None:
-        """Let cycles pass until what SFPLOADMACRO has scheduled is done, or waits for further vector instructions.
+        """Advance until what SFPLOADMACRO has scheduled is done, or waits for further vector instructions.
 
         Raises:
             BhemuError: a scheduled instruction was refused.
@@ -268,7 +268,7 @@ class Coprocessor:
         return False
 
     def fault(self) -> BhemuError:
-        """The exception for the fault that compiled code recorded; clears the record so that the machine lives on."""
+        """The exception for the fault that compiled code recorded; clears it, so that the machine can continue."""
         return self._located(self.recorded())
 
     def recorded(self) -> BhemuError:

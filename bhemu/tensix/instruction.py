@@ -24,7 +24,7 @@ from bhemu.tensix.vector_queue import SUB_UNIT_OF
 VERIFIED: Final = "verified"
 """Bit-exact against conformance vectors."""
 DOCUMENTED: Final = "documented"
-"""The documents alone speak; the reference refuses the case."""
+"""Specified by the documents alone; the reference refuses the case."""
 OPEN: Final = "open"
 """No source settles it: refused, unless the user opts in."""
 MISSING: Final = "missing"

@@ -65,7 +65,7 @@ def mmio_load(t: TileRecord, agent: Int, address: Int) -> tuple[Int, Int]:
     """(status, value) of a 32-bit load.
 
     Args:
-        agent: who loads: see machine/agents.py.
+        agent: that loads; see machine/agents.py.
         address: byte address.
     """
     if address & 3:

@@ -36,7 +36,7 @@ _WINDOW: Final = 0x10000
 _INSTRUCTION_RAM: Final = 0x40000
 _ADDRESS_LIMIT: Final = 1 << 32
 _WRITABLE_BYTES: Final = 3 * CONFIG_WORDS * 4
-"""Bank 0, bank 1 and the window that writes both; ThreadConfig lies behind."""
+"""Bank 0, bank 1 and the window that writes both; ThreadConfig follows."""
 
 _SOURCE: Final = config("THCON_SEC0_REG6_Source_address")
 _DESTINATION: Final = config("THCON_SEC0_REG6_Destination_address")

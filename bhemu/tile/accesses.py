@@ -1,4 +1,4 @@
-"""What a core hands over in its turn: accesses to shared devices, `.ttinsn`, and slow instructions."""
+"""What a core leaves to the schedule in its turn: accesses to shared devices, `.ttinsn`, and slow instructions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, ready_words, sid
 from bhemu.tile.faults import MOP_FROM_B
 
 FUSED: Final = 4
-"""Adjacent `.ttinsn` that a T core pushes in one round, unless cfg0 says no (T11)."""
+"""Adjacent `.ttinsn` that a T core pushes in one round, unless cfg0 forbids it (T11)."""
 NO_FUSING: Final = 1 << 18
 
 NC_PUSHES: Final = fault(
@@ -76,7 +76,7 @@ def _push_adjacent(t: TileRecord, core: Int, thread: Int) -> None:
 
 @kernel
 def _store_l1(t: TileRecord, core: Int, address: Int) -> Any:
-    """A store to L1 that may concern somebody who sleeps; the core has checked the address."""
+    """A store to L1 that may wake a sleeping core; the core has checked the address."""
     value, size = np.int64(t.access_value[core]), np.int64(t.access_size[core])
     if size == 4:
         t.l1_u32[address >> 2] = np.uint32(value)
@@ -89,7 +89,7 @@ def _store_l1(t: TileRecord, core: Int, address: Int) -> Any:
 
 @kernel
 def access(t: TileRecord, table: Table, core: Int) -> Any:
-    """Make the access that the core has handed over; returns a status."""
+    """Make the access that the core has requested; returns a status."""
     kind = t.access_kind[core]
     address = np.int64(t.access_address[core])
     t.now_round = t.core_round[core]

@@ -157,7 +157,7 @@ def _load_for_coprocessor_cores(t: TileRecord, agent: Int, address: Int, size: I
 def load(t: TileRecord, agent: Int, address: Int, size: Int) -> Any:
     """(status, value) of a load of `size` bytes, aligned, by an agent; narrow values are not extended by sign.
 
-    WAIT: the access is to be tried again when somebody else has moved.
+    WAIT: the access must be tried again when another agent has proceeded.
     """
     if address >= MOP_CONFIG_FIRST and _reaches_coprocessor(agent):
         return _load_for_coprocessor_cores(t, agent, address, size)

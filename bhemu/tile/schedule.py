@@ -59,7 +59,7 @@ NOC_REQUEST: Final = 6
 
 @kernel
 def _rearm(t: TileRecord, at_round: Int, agent: Int) -> None:
-    """Somebody has moved in the turn of `agent`: those who were blocked try again in their next turn."""
+    """State has changed in the turn of `agent`: agents that were blocked try again in their next turn."""
     for core in range(CORES):
         if t.core_state[core] == BLOCKED:
             t.core_state[core] = RUNNING
@@ -93,7 +93,7 @@ def _retire(t: TileRecord, core: Int, pc: Int) -> None:
 
 @kernel
 def _blame(t: TileRecord, core: Int) -> Any:
-    """The core's instruction was refused; the core stands still, the others can go on."""
+    """The core's instruction was refused; the core is halted, the others can continue."""
     t.fault_core = core + 1
     t.fault_pc = t.core_pc[core]
     t.core_state[core] = HALTED
@@ -103,7 +103,7 @@ def _blame(t: TileRecord, core: Int) -> Any:
 
 @kernel
 def _finish(t: TileRecord, core: Int, status: Int, pc_step: Int) -> Any:
-    """What follows from the status of an access or a slow instruction; returns what `advance` shall do."""
+    """What follows from the status of an access or a slow instruction; returns what `advance` does next."""
     if status == DONE:
         at_round = np.int64(t.core_round[core])
         if t.core_state[core] == RUNNING:
@@ -151,7 +151,7 @@ def _end_of_turn(t: TileRecord, core: Int) -> Any:
 
 @kernel(forceinline=True)
 def _after_run(t: TileRecord, table: Table, core: Int, reason: Int, recording: Int) -> Any:
-    """What follows from why a core has left its loop; returns what `advance` shall do.
+    """What follows from why a core has left its loop; returns what `advance` does next.
 
     Args:
         reason: LIMIT and others of riscv/execute.py.
@@ -178,7 +178,7 @@ def _after_run(t: TileRecord, table: Table, core: Int, reason: Int, recording: I
 
 @kernel(forceinline=True)
 def _begin_coprocessor(t: TileRecord) -> Any:
-    """The coprocessor's turn begins; returns (rounds that it may take, whether others look on)."""
+    """The coprocessor's turn begins; returns (rounds that it may take, whether another agent waits or polls)."""
     rounds = min(np.int64(t.round_goal) - 1, np.int64(t.round_horizon)) - np.int64(t.tensix_round) + 1
     observed = t.sleepers != 0
     for core in range(CORES):
@@ -200,7 +200,7 @@ def _words_in_flight(t: TileRecord) -> Any:
 
 @kernel(forceinline=True)
 def _end_coprocessor(t: TileRecord, status: Int, moved: Int, observed: Int, in_flight: Int) -> Any:
-    """The coprocessor has executed in `moved` rounds; returns what `advance` shall do.
+    """The coprocessor has executed in `moved` rounds; returns what `advance` does next.
 
     Args:
         status: of its clock (tensix/frontend/run.py).
@@ -239,7 +239,7 @@ def _plain_turns(t: TileRecord, table: Table, core: Int) -> Any:
 
 @kernel
 def _begin_clocks(t: TileRecord, clocks: Int) -> None:
-    """Let the goal be so many clocks away. Between calls the host, or another tile, may have changed anything."""
+    """Set the goal `clocks` clocks ahead. Between calls the host, or another tile, may have changed anything."""
     first = np.int64(t.round_goal)
     t.free_rounds = first - t.clock  # words executed outside of the schedule have moved the clock, too
     t.round_goal = first + clocks
@@ -249,7 +249,7 @@ def _begin_clocks(t: TileRecord, clocks: Int) -> None:
     event(t, first, NO_AGENT)
 
 
-# What an entry is asked to do; less than 0: begin so many clocks, and advance to their end
+# What an entry is asked to do; less than 0: begin that number of clocks, and advance to their end
 GO_ON: Final = 0
 """Advance to the goal: what is left of a call that returned early."""
 GO_ON_CHANGED: Final = 1
@@ -260,7 +260,7 @@ may hold many rounds, and a debugger that could only let clocks pass would not s
 BEGIN_ROUND: Final = 3
 """Begin a clock, and do the same."""
 OBSERVE: Final = 4
-"""Let the observer watch the tile."""
+"""Begin to observe the tile."""
 AFTER_RUN: Final = 8
 """+ core + 8 * why it has left its loop: finish its turn, and advance to the goal."""
 
@@ -270,8 +270,8 @@ class Schedule:
     """The schedule of a tile as one observer sees it; kernels.
 
     Attributes:
-        turn_of_core: `turn_of_core(t, table, core, log)` lets the core execute as far as it may.
-        move: `move(t, table, how, log)` lets every agent move; returns ADVANCED and others.
+        turn_of_core: `turn_of_core(t, table, core, log)` executes with the core as far as it may.
+        move: `move(t, table, how, log)` advances every agent; returns ADVANCED and others.
     """
 
     turn_of_core: Any
@@ -284,7 +284,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
     Of the observer that does nothing (`NO_TILE_OBSERVER`) the compiler leaves nothing over.
 
     Args:
-        observer: who looks at the agents.
+        observer: what is called when agents move.
         run: of the front end that its observer of words has (tensix/frontend/run.py).
     """
     one_by_one, is_full, begin = observer.one_by_one, observer.is_full, observer.begin
@@ -328,7 +328,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
 
     @kernel
     def turn_of_coprocessor(t: TileRecord, table: Table, log: LogAddress) -> AnyInt:
-        """Let the coprocessor execute as far as it may: one round when others look on, else many."""
+        """Execute with the coprocessor as far as it may: one round when another agent waits or polls, else many."""
         rounds, observed = _begin_coprocessor(t)
         in_flight = _words_in_flight(t)
         before_words(t, log)
@@ -342,7 +342,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
 
     @kernel
     def advance(t: TileRecord, table: Table, by_rounds: Int, log: LogAddress) -> Any:
-        """Let every agent move up to `round_goal`."""
+        """Advance every agent up to `round_goal`."""
         result: Int = ADVANCED
         while result == ADVANCED:
             if is_full(log):
@@ -395,7 +395,7 @@ def advance_tile_entry(t: TileRecord, table: Table, how: Int) -> AnyInt:
 
 
 def settle_cores_entry(t: TileRecord, _table: Int, _: Int) -> Int:
-    """Let sleeping cores show where they stand now; for those who read their registers."""
+    """Bring the registers of sleeping cores to the present round, before the host reads them."""
     for core in range(CORES):
         if t.core_state[core] == ASLEEP:
             wake(t, core, np.int64(t.round_goal))

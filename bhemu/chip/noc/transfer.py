@@ -26,7 +26,7 @@ from bhemu.tile.noc import request as q
 from bhemu.tile.noc.transfer import change, count_at_target, end_read, load, selects, word_of, write_data
 
 LEFT: Final = -1
-"""Nothing has been done: it is for Python to decide."""
+"""Nothing has been done: Python decides."""
 _COORDINATE: Final = 63
 _NOWHERE: Final = -1
 
@@ -41,7 +41,7 @@ def _mirrored(place: Int, noc: Int) -> Any:
 
 @kernel
 def _place(chip: ChipRecord, noc: Int, coordinate: Int, raw: Int) -> Int:
-    """Physical place of the other end, or of a multicast's corner; _NOWHERE where network.py has to look."""
+    """Physical place of the other end, or of a multicast's corner; _NOWHERE where network.py has to resolve it."""
     x, y = coordinate & _COORDINATE, (coordinate >> 6) & _COORDINATE
     if x >= PLACES or y >= PLACES:
         return np.int64(_NOWHERE)
@@ -89,7 +89,7 @@ def _is_sound_copy(request: NocRequestRecord, node: Int) -> bool:
 
 @kernel
 def _is_sound(t: TileRecord, request: NocRequestRecord, node: Int) -> Bool:
-    """True when nothing speaks against a request to a Tensix tile or a DRAM channel."""
+    """True when a request to a Tensix tile or a DRAM channel breaks no rule."""
     target, back = np.int64(request.target), np.int64(request.result)
     if request.kind == q.INLINE:
         if node == TENSIX and request.to_register != 0:
@@ -209,15 +209,15 @@ def _read(
 def _multicast(
     chip: ChipRecord, index: Int, request: NocRequestRecord, first: Int, last: Int, source: Int, in_turn: Int
 ) -> Any:
-    """Look at the nodes of a multicast's rectangle in the order of tiles, or let all its tiles have it.
+    """Visit the nodes of a multicast's rectangle in the order of tiles: check them, or carry it out at its tiles.
 
     Args:
         first, last: raw places of the corners on the request's NoC.
-        source: address in this process of what is written; 0 to look only: `noc_first` is then the place of the first
+        source: address in this process of what is written; 0 to check only: `noc_first` is then the place of the first
             receiver, `noc_bad` that of a node which takes no multicasts, each _NOWHERE if there is none.
 
     Returns:
-        A status. Receivers that have the request already, by `responses`, are passed over.
+        A status. Receivers that have the request already, by `responses`, are skipped.
     """
     t = tile_of(chip, index)
     include = (request.control & INCLUDE_SOURCE) != 0
@@ -256,7 +256,7 @@ def _multicast(
 
 @kernel
 def _survey(chip: ChipRecord, index: Int, request: NocRequestRecord, start: Int, end: Int) -> Bool:
-    """True when a multicast can go where it shall; `start` and `end` are the physical places of its corners."""
+    """True when a multicast can reach all nodes of its rectangle, whose corners are the places `start` and `end`."""
     first, last = _mirrored(start, request.noc), _mirrored(end, request.noc)
     chip.noc_first = chip.noc_bad = _NOWHERE
     if request.kind == q.READ or start == _NOWHERE or not is_known_exclusion(request.exclude, first, last):

@@ -22,7 +22,7 @@ ZEROS: Final = np.zeros(PAGE, np.uint8)
 
 
 class Dram:
-    """One channel. Bytes that nobody has written read as 0.
+    """One channel. Bytes that were never written read as 0.
 
     Args:
         channel: its number.

@@ -55,7 +55,7 @@ class EthernetTile:
     def read(self, address: int, size: int, noc: int = 0) -> bytes:
         """Bytes of L1, or a register."""
         if address + size <= L1_BYTES:
-            if address <= HEARTBEAT < address + size:  # firmware counts; so does this memory when somebody looks
+            if address <= HEARTBEAT < address + size:  # firmware counts; so does this memory when it is read
                 self.l1[HEARTBEAT : HEARTBEAT + 4].view(np.uint32)[0] += 1
             return self.l1[address : address + size].tobytes()
         self._check_register(address, size)

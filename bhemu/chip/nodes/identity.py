@@ -50,7 +50,7 @@ class Identity:
         """A word at an offset in the page of the interface of NoC 0 or 1.
 
         Raises:
-            Unimplemented: the register is none of those that say what the node is.
+            Unimplemented: the register is not one of those that identify the node.
         """
         if offset == NODE_ID:
             return node_id(self.node.place, noc)

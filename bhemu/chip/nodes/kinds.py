@@ -1,6 +1,6 @@
-"""The kinds of nodes: what the chip knows of each, and what each has to offer.
+"""The kinds of nodes: what the chip knows of each, and the interface that each has.
 
-The NoC, the host's windows and the clock ask this table, and know no kind by name where a column answers. A kind with
+The NoC, the host's windows and the clock use this table; they name a kind only where no column answers. A kind with
 cores of its own needs a row here, its places in chip/coordinates.py, a model in a module of this room and its line in
 nodes/models.py.
 """
@@ -15,7 +15,7 @@ from bhemu.isa.memory_map import region
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.machine.state import L1_SIZE
 
-# Numbers by which compiled code knows kinds that it serves itself; 0: it serves none of them
+# Numbers of the kinds that compiled code serves; 0: Python does
 TENSIX: Final = 1
 DRAM: Final = 2
 
@@ -41,7 +41,7 @@ class NodeKind:
         memory: bytes from address 0 on, where the NoC checks them; None: the node does so itself.
         tile: has registers at MMIO_FIRST and above, and an L1 in which atomics work.
         read_alignment: what both addresses of a read from it must agree modulo (N19).
-        cores: that run programs; the clock moves nodes that have some.
+        cores: that run programs; the clock advances nodes that have some.
         coprocessor: has a Tensix coprocessor.
         compiled: number by which compiled code serves its NoC requests and windows, or 0.
     """
@@ -87,7 +87,7 @@ CLOCKED: Final[tuple[Node, ...]] = tuple(
     if KINDS[kind].cores
     for node in sorted((node for node in NODES.values() if node.kind is kind), key=lambda node: node.index)
 )
-"""The nodes that the clock moves, in the order in which they move; the first are the Tensix tiles by number."""
+"""The nodes that the clock advances, in that order; the first are the Tensix tiles by number."""
 
 
 class NodeModel(Protocol):

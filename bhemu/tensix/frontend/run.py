@@ -49,11 +49,11 @@ class FrontEnd:
     """The clock of a coprocessor as one observer sees it; kernels, each with the observer's buffer as last argument.
 
     Attributes:
-        issue: `issue(t, table, thread, log)` lets one word of the thread pass its gate and execute; DONE also when a
+        issue: `issue(t, table, thread, log)` executes the word at the thread's gate; DONE also when a
             latched wait has just been lifted.
         fetch: `fetch(t, thread, log)` brings the next word to the gate, in the order of queues that the tile has.
-        run: `run(t, table, cycles, log)` clocks the threads for at most so many cycles, or until nothing moves.
-        drain: `drain(t, table, thread, log)` executes all that the thread has queued; STOPPED when it is empty or
+        run: `run(t, table, cycles, log)` clocks the threads for at most `cycles`, or until no thread can proceed.
+        drain: `drain(t, table, thread, log)` executes all words that the thread has queued; STOPPED when it is empty or
             waits. What SFPLOADMACRO has scheduled keeps its place among the words; what is left of it when the thread
             is empty stays for `settle` or for the next words.
     """
@@ -87,7 +87,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
 
     @inline
     def execute(t: TileRecord, table: Table, thread: Int, word: Int, log: LogAddress) -> AnyInt:
-        """Let the word at the thread's gate execute; returns its status."""
+        """Execute the word at the thread's gate; returns its status."""
         opcode = word >> 24
         before_word(t, log, thread, word)
         status = call_handler(table, opcode, t, thread, word)
@@ -162,7 +162,7 @@ def end_macro_cycle(t: TileRecord, table: Table) -> AnyInt:
 
 
 def make_macro_cycle(issue: Any, fetch: Any, begin: Any, end: Any) -> Any:
-    """`step_macros` for the words of threads, in place.
+    """`step_macros` for the words of threads, inlined.
 
     Args:
         issue, fetch: of the front end.
@@ -171,7 +171,7 @@ def make_macro_cycle(issue: Any, fetch: Any, begin: Any, end: Any) -> Any:
     Returns:
         `cycle(t, table, step, log)`, a cycle of the thread `step`, of ALL_THREADS, or of NO_THREAD. It returns DONE
         when something moved; WAIT; EMPTY when a single thread has no word, before anything happens; REFUSED;
-        NOT_COMPILED, and the next call goes on with the same cycle.
+        NOT_COMPILED, and the next call resumes the same cycle.
     """
 
     @kernel
@@ -230,7 +230,7 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
     def run(t: TileRecord, table: Table, cycles: Int, log: LogAddress) -> Int:
         scheduled = t.macro_pending != 0
         left = cycles
-        first: Int = np.int64(t.cycle_resume)  # a cycle that found a handler missing goes on where it stopped
+        first: Int = np.int64(t.cycle_resume)  # a cycle that found a handler missing resumes where it stopped
         moved = t.cycle_moved != 0
         t.cycle_resume = 0
         t.cycle_moved = 0
@@ -295,7 +295,7 @@ issue, fetch_plain, run, drain = _plain.issue, _plain.fetch, _plain.run, _plain.
 
 
 def settle(t: TileRecord, table: Table, _: Int) -> Int:
-    """Let cycles pass until what is scheduled is done, or waits for further vector instructions."""
+    """Advance until what is scheduled is done, or waits for further vector instructions."""
     while t.macro_pending != 0:
         status = step_macros(t, table, NO_THREAD, NO_LOG)
         if status != DONE:
@@ -306,7 +306,7 @@ def settle(t: TileRecord, table: Table, _: Int) -> Int:
 
 @kernel
 def repeat(t: TileRecord, table: Table, thread_and_word: Int, count: Int) -> Any:
-    """Push and drain the same word `count` times (for `bhemu bench`); the thread stands above the word's 32 bits."""
+    """Push and drain the same word `count` times (for `bhemu bench`); the thread is in the bits above the word's 32."""
     thread = thread_and_word >> 32
     word = thread_and_word & 0xFFFFFFFF
     for _ in range(count):

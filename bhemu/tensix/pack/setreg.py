@@ -1,4 +1,4 @@
-"""PACR_SETREG: a register write in order behind the PACRs before it; and TBUFCMD.
+"""PACR_SETREG: a register write in order with the PACRs before it; and TBUFCMD.
 
 TDMA-RISC holds two register bases (`t.pack.setreg_base`). On Blackhole the data are a register of the packer, which a
 special form of the instruction programs 16 bits at a time; Wormhole's instruction carries ten bits that TDMA-RISC's

@@ -26,7 +26,7 @@ NO_LIMIT: Final = 1 << 40
 
 @kernel
 def _row_start(t: TileRecord, start: Int, index: Int) -> Int:
-    """Row start index `index` behind byte address `start`, or -1 outside L1."""
+    """Row start index `index` after byte address `start`, or -1 outside L1."""
     at = start + 2 * index
     if at < 0 or at + 2 > L1_SIZE:
         refuse(t, faults.OUT_OF_L1, at, start, index)

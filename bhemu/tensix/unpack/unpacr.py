@@ -286,7 +286,7 @@ def UNPACR(
         return _other_form(t, thread, unpacker, CfgContextCntInc, word)
     src_bank = np.int64(t.unpack.bank[unpacker])
     if t.src_owner[unpacker, src_bank] != UNPACKER:
-        return WAIT  # U1, also on the way to Dst
+        return WAIT  # U1, also when the target is Dst
 
     context: Int = np.int64(0)
     slot: Int = np.int64(SINGLE)
@@ -299,7 +299,7 @@ def UNPACR(
         if AddrCntContextId == 3:
             return refuse(t, faults.ADC_3)
         if AddrCntContextId != 0:
-            adc_thread = AddrCntContextId  # 0 stands for the issuing thread (U2)
+            adc_thread = AddrCntContextId  # 0 means the issuing thread (U2)
         slot = context
     bank = config_bank(t, thread)
     d = settings(t, unpacker, bank, slot)

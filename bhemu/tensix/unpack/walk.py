@@ -79,7 +79,7 @@ def _tf32_rows(
 def _bfp8_rows(
     t: TileRecord, registers: Int, first: Int, row: Int, row_mask: Int, data: Int, exponents: Int, rows: Int
 ) -> None:
-    """BFP8 with an exponent section to a Src bank, rows behind each other."""
+    """BFP8 with an exponent section to consecutive rows of a Src bank."""
     for i in range(rows):
         shared = splat16(np.int64(t.l1[(exponents >> 4) + i]))
         bits = bfp_to_bf16(load16_at(t.l1, (data >> 4) + 16 * i), shared, 0)
@@ -170,7 +170,7 @@ def walk_datums(t: TileRecord, d: UnpackDecodedRecord, w: UnpackWalkRecord, bias
         write: False rehearses: all reads and checks, no register is written.
 
     Returns:
-        The position behind the last output datum, or REFUSED_WALK.
+        The position after the last output datum, or REFUSED_WALK.
     """
     size = d.datum_size
     target = w.target
@@ -292,7 +292,7 @@ def is_whole_rows(
 
 @kernel
 def advanced(d: UnpackDecodedRecord, data: Int, count: Int) -> AnyInt:
-    """Address of the datum that lies `count` datums behind `data` in an uncompressed tile, without wrap."""
+    """Address of the datum `count` datums after `data` in an uncompressed tile, without wrap."""
     in_row = count & (d.row_datums - 1)
     return data + (count >> d.row_shift) * d.row_stride + in_row * d.datum_size
 

@@ -129,7 +129,7 @@ def _finish(t: TileRecord) -> None:
 
 @kernel
 def _abandon(t: TileRecord) -> None:
-    """A scheduled instruction was refused: what its macros had scheduled is given up, the machine lives on."""
+    """A scheduled instruction was refused: what its macros had scheduled is dropped, the machine can continue."""
     _finish(t)
     t.macro_pending &= LATE
     t.macro_counted = 0
@@ -181,7 +181,7 @@ def begin(t: TileRecord, table: Table) -> Int:
 
 @kernel
 def end(t: TileRecord, table: Table) -> Int:
-    """End the cycle: collect what a regular instruction wrote, execute simple and store, let results be seen."""
+    """End the cycle: collect what a regular instruction wrote, execute simple and store, make results visible."""
     for register in range(REGISTERS):
         value, old = load32(t.lregs, register), load32(t.macro_before, register)
         store32(t.macro_after, register, where(value != old, value, load32(t.macro_after, register)))

@@ -6,7 +6,7 @@ scheduled MAD, SFPSWAP or lane shift takes two cycles, and nothing waits for it:
 LRegs (Y12).
 
 Operands are registers that the word cannot always name: LReg 16, and a second operand that is not the destination. The
-copy lets any value take the place of a register that the word can name.
+copy can put any value into a register that the word can name.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _execute(t: TileRecord, table: Table, thread: Int, word: Int, operands: Int,
     # Operands B and C
     takes_b = (use & HAS_B) != 0 and not (opcode in (AND, OR) and not mode & 1)
     if value_is_b:
-        if opcode == SHFT2 and mode == SHIFT_BY_IMMEDIATE:  # bits 15:12 belong to the amount: B stands in
+        if opcode == SHFT2 and mode == SHIFT_BY_IMMEDIATE:  # bits 15:12 belong to the amount: B is its substitute
             store32(t.lregs, (word >> 12) & 15, load32(t.macro_before, loaded))
         elif takes_b:
             word = (word & ~0xF000) | (loaded << 12)

@@ -106,7 +106,7 @@ def _is_plain_config(offset: Int) -> Bool:
 
 @kernel
 def _load_rtz_number(t: TileRecord, noc: Int) -> Int:
-    """Number of a set and enabled bit, or 0; the bit is cleared unless the configuration says no (N24)."""
+    """Number of a set and enabled bit, or 0; the bit is cleared unless the configuration keeps it (N24)."""
     config = np.int64(t.niu_config[noc, RTZ_CONFIG])
     source = np.int64(t.niu_rtz[noc])
     for i in range(TRANSACTION_IDS):

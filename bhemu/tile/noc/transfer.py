@@ -13,7 +13,7 @@ import numpy as np
 
 from bhemu.errors import Unimplemented
 from bhemu.machine.agents import CORES, NOC
-from bhemu.machine.bytes import record_address, move_bytes
+from bhemu.machine.bytes import move_bytes, record_address
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
 from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, fault, refuse
 from bhemu.machine.kernel import kernel
@@ -298,9 +298,9 @@ def end_request(t: TileRecord, q: NocRequestRecord) -> AnyInt:
 
 @kernel
 def _has_ended(t: TileRecord, q: NocRequestRecord) -> Bool:
-    """True when the store in progress is made again because its request has ended meanwhile.
+    """True when the store in progress is repeated because its request has ended.
 
-    Cores do not make their own store again (`_end_request` of tile/schedule.py). An instruction that does more than
+    Cores do not repeat their own store (`_end_request` of tile/schedule.py). An instruction that does more than
     the store is executed again: a word of the coprocessor, an access by the debug interface, or the host's. A request
     that has put its own core into reset belongs to another round or agent.
     """
