@@ -1,4 +1,4 @@
-"""The schedule of one tile: five cores and the coprocessor move in turn, in rounds (tile T34).
+"""The schedule of one tile: five cores and the coprocessor take turns, in rounds (tile T34).
 
 In a round each running core executes one instruction, in the order B, T0, T1, T2, NC, then each thread of the
 coprocessor at most one. A round in which the coprocessor executed something takes no time; any other round takes one

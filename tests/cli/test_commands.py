@@ -1,4 +1,4 @@
-"""The commands beside `run`: each prints what its library function returns, and its exit status can be trusted."""
+"""The commands other than `run`: each prints what its library function returns, and its exit status can be trusted."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The clock of one coprocessor: three threads, each moving at most one word a cycle (math Y1, Y10).
 
 `run` visits the threads in order until nothing can move; `drain` executes what one thread has queued, each word to
-its end. Both come from a factory (`make_front_end`): a recorder, which wants to see each word, has the same clock.
+its end. Both come from a factory (`make_front_end`): a recorder, which needs each word, has the same clock.
 """
 
 from __future__ import annotations

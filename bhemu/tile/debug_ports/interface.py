@@ -362,7 +362,7 @@ def load_debug_status(t: TileRecord) -> Int:
 
 @kernel
 def reset_debug(t: TileRecord, before: Int, after: Int) -> None:
-    """Cores that a store to SOFT_RESET_0 puts into reset forget their debug registers, unless DISABLE_RESET is set."""
+    """Cores that a store to SOFT_RESET_0 puts into reset lose their debug registers, unless DISABLE_RESET is set."""
     for core in range(CORES_WITH):
         if ((after & ~before) >> CORE_BIT[core]) & 1:
             t.debug_half_step[core] = 0

@@ -141,7 +141,7 @@ def _hold_in_reset(t: TileRecord) -> None:
 
 @kernel
 def store_buffer_control(t: TileRecord, value: Int) -> Any:
-    """TIMESTAMP_DUMP_CNTL: bits 0 and 1 enable the buffers, bit 31 forgets what has been gathered and the flags."""
+    """TIMESTAMP_DUMP_CNTL: bits 0 and 1 enable the buffers, bit 31 clears the flags and what has been gathered."""
     t.timestamp_control = np.uint32(value ^ _ENABLED_AT_RESET)
     _hold_in_reset(t)
     return DONE

@@ -110,7 +110,7 @@ def count_at_initiator(t: TileRecord, q: NocRequestRecord, responses: Int) -> No
     """Move the counters of the tile that has started a request and has got its responses (N20).
 
     Args:
-        responses: how many tiles have answered, should the request want answers: 1, or the receivers of a multicast.
+        responses: how many tiles have answered, if the request asks for responses: 1, or the receivers of a multicast.
     """
     noc = q.noc
     answers = wants_response(q)
@@ -312,7 +312,7 @@ def _has_ended(t: TileRecord, q: NocRequestRecord) -> Bool:
 def start(t: TileRecord, noc: Int, initiator: Int) -> AnyInt:
     """What a store of 1 to CMD_CTRL does; returns a status, and has moved no data unless it is DONE.
 
-    What only this tile takes part in is carried out here. For the rest, REQUEST_PENDING asks the chip to; a tile
+    Requests of the tile to itself are carried out here. The chip is asked for the others: REQUEST_PENDING; a tile
     without a chip refuses it.
     """
     number = INITIATORS * noc + initiator
