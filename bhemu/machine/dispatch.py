@@ -118,3 +118,26 @@ else:
         """Status of the Python function at table[opcode]; NOT_COMPILED for an empty place."""
         function = table[opcode]
         return NOT_COMPILED if function is None else function(t, thread, word)
+
+
+@kernel
+def call_place(t: TileRecord, table: Table, place: Int, agent: Int, operand: Any) -> Int:
+    """Status of the function at a place after the opcodes; NOT_COMPILED asks the host to fill the place."""
+    if not has_handler(table, place):
+        t.needs_place = place
+        return np.int64(NOT_COMPILED)
+    return np.int64(call_handler(table, place, t, agent, operand))
+
+
+@kernel
+def access_device(
+    t: TileRecord, table: Table, place: Int, agent: Int, address: Int, value: Int, size: Int
+) -> tuple[Int, Int]:
+    """(status, value) of an access to what surrounds the coprocessor; `place`: DEVICE_LOAD or DEVICE_STORE."""
+    if not has_handler(table, place):
+        t.needs_place = place
+        return np.int64(NOT_COMPILED), np.int64(0)
+    t.device_value = value
+    t.device_size = size
+    status = np.int64(call_handler(table, place, t, agent, address))
+    return status, np.int64(t.device_value)

@@ -14,7 +14,7 @@ import numpy as np
 from bhemu.errors import Unimplemented
 from bhemu.machine.agents import CORES, NOC
 from bhemu.machine.bytes import move_bytes, record_address
-from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
+from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, access_device, handlers_of
 from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.noc_state import ENDED, IDLE, NOC_REQUEST, PENDING
@@ -180,13 +180,10 @@ def word_of(q: NocRequestRecord) -> AnyInt:
 @kernel
 def _register(t: TileRecord, place: Int, address: Int, value: Int) -> tuple[Int, Int]:
     """(status, value) of an access to a register of a tile; `place`: DEVICE_LOAD or DEVICE_STORE."""
-    if t.handlers == 0 or not has_handler(handlers_of(t), place):
+    if t.handlers == 0:
         t.needs_place = place
         return np.int64(NOT_COMPILED), np.int64(0)
-    t.device_size = WORD
-    t.device_value = value
-    status = np.int64(call_handler(handlers_of(t), place, t, NOC, address))
-    return status, np.int64(t.device_value)
+    return access_device(t, handlers_of(t), place, NOC, address, value, WORD)
 
 
 @kernel
