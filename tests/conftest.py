@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.rules import rules_with_tests
 
-# A busy machine is slow, which is no failure. What else CI's own profile says stays as it is.
+# A busy machine is slow, which is not a failure. The other settings of CI's own profile stay.
 settings.register_profile("any speed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any speed")
 settings.register_profile("fast", settings(), max_examples=5)  # make test-fast

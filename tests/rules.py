@@ -47,7 +47,7 @@ def pair_rules(program: Path) -> list[str]:
         raise ValueError(f"{program}:1: the first line names rules: `# rules: math F8, I.11`")
     rules = [rule.strip() for rule in lines[0].removeprefix("# rules: ").split(",")]
     if wrong := [rule for rule in rules if not is_id(rule)]:
-        raise ValueError(f"{program}:1: {', '.join(wrong)} is no rule id")
+        raise ValueError(f"{program}:1: {', '.join(wrong)} is not a rule id")
     if len(lines) < 2 or not re.match(r"# \w.{20}", lines[1]):
         raise ValueError(f"{program}:2: the second line is a comment, a sentence that says the behaviour")
     return rules

@@ -1,4 +1,4 @@
-"""What an executed word reads and writes, resolved from the table of roles (`isa/data/roles.toml`).
+"""What an executed word reads and writes, resolved from the table of roles (`isa/data/behaviour.toml`).
 
 `access(word)` holds what the word alone decides; `analysis/dst.py` adds the rows of Dst, which depend on counters. Only
 what the table leaves to code by name is here: `BY`, one function for each name.

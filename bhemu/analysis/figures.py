@@ -1,6 +1,6 @@
 """How long instructions take, as far as the documents say.
 
-Every figure comes from the table of timing (`isa/data/timing.toml`); the two formulas that it names are here. What no
+Every figure comes from the table `isa/data/behaviour.toml`; the two formulas that it names are here. What no
 document states is UNKNOWN: the timing model lets it take one cycle and counts it, so that it does not pass for a fact.
 """
 

@@ -111,7 +111,7 @@ class Chip:
         """Tiles and memory of the device for Python."""
         harvesting = self._harvesting
         self._exposed: set[int] = set()
-        self._attended = False
+        self._is_up_to_date = False
         columns = TENSIX_COLUMNS[: len(TENSIX_COLUMNS) - len(set(harvesting.columns))]
         self.tensix = tuple(ChipTile(self.device, (x, y), self._exposed.add) for y in TENSIX_ROWS for x in columns)
         self._by_place = {tile.place: tile for tile in self.tensix}
@@ -261,13 +261,13 @@ class Chip:
             BhemuError: an instruction was refused. Its core halts, the chip can go on.
         """
         self.pass_clocks(checks.integer(clocks, "clocks", 0, checks.MAX_CLOCKS))
-        self.attend()
+        self.touch_exposed()
 
     def pass_clocks(self, clocks: int) -> None:
         """The same as `clock`, but that tiles in which nothing proceeds keep the time at which they stopped."""
-        if not self._attended:
-            self.attend()
-        self._attended = False
+        if not self._is_up_to_date:
+            self.touch_exposed()
+        self._is_up_to_date = False
         try:
             self.device.clock(clocks)
         except BhemuError as error:
@@ -282,11 +282,11 @@ class Chip:
             if tile.place != tile.node.place:
                 error.message += f"\n  in translated coordinates the tile is {tile.place[0]}-{tile.place[1]}"
 
-    def attend(self) -> None:
+    def touch_exposed(self) -> None:
         """Tiles whose arrays the host holds may change at any time: they are brought to the chip's time."""
         for index in self._exposed:
             self.device.touch(index)
-        self._attended = True
+        self._is_up_to_date = True
 
     def run(
         self,
@@ -352,7 +352,7 @@ class Chip:
             placements = snapshot.programs.get(tile.place, [])
             if placements or tile.has_programs:
                 tile.programs.placements = placements
-        self._attended = False
+        self._is_up_to_date = False
 
     def __getstate__(self) -> tuple[Device, Harvesting, dict[Place, list[boot.Placement]]]:
         """What `copy` and `pickle` take: the device and the programs. Functions of its `host` must be picklable."""

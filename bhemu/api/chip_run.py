@@ -39,7 +39,7 @@ class RunningChip(Protocol):
     def pass_clocks(self, clocks: int) -> None:
         """Let clocks pass; tiles in which nothing proceeds keep the time at which they stopped."""
 
-    def attend(self) -> None:
+    def touch_exposed(self) -> None:
         """Tiles whose arrays the host holds are brought to the chip's time."""
 
     def running(self) -> list[ChipTile]:
@@ -119,7 +119,7 @@ class ChipRun:
         self._chip.pass_clocks(clocks)
         now, stopped = self._chip.time, (self._moves() != before) & ~self._going()
         self._ended |= {t.place: t.programs.last_move(now) for t in self._chosen if stopped[t.node.index]}
-        self._chip.attend()
+        self._chip.touch_exposed()
 
     def _moves(self) -> Array:
         """int64 [140]: grows when a core or thread of a tile proceeds."""
@@ -171,10 +171,10 @@ class ChipRun:
                 try:
                     served = self._services[tile.place].serve(tile.state)
                 except BhemuError as error:
-                    located = in_tile(tile.node.index, tile.attend().located(error, B, pc_of(tile.state, B)))
+                    located = in_tile(tile.node.index, tile.touch().located(error, B, pc_of(tile.state, B)))
                     self._chip.locate(located)
                     raise located from None
                 if served:
-                    tile.attend()[B].resume()
+                    tile.touch()[B].resume()
                     goes_on = True
         return goes_on

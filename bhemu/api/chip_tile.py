@@ -35,7 +35,7 @@ class ChipTile(TileView):
         self.place = place
         self.node: Node = device.node(place)
 
-    def attend(self) -> Cores:
+    def touch(self) -> Cores:
         """The cores, before the host changes something in the tile: brings the tile to the chip's time."""
         return self._device.touch(self.node.index)
 
@@ -47,7 +47,7 @@ class ChipTile(TileView):
     def cores(self) -> Cores:
         """The cores: `tile.cores["T0"]` is a `CoreView`. The chip's clock moves them, `chip.clock` and `chip.run`."""
         self._expose(self.node.index)
-        return self.attend()
+        return self.touch()
 
     @property
     def record(self) -> Any:
@@ -120,7 +120,7 @@ class ChipTile(TileView):
         self.write(address, checks.integer(value, "value", 0, 0xFFFFFFFF).to_bytes(4, "little"))
 
     def __repr__(self) -> str:
-        states = ", ".join(f"{core.name} {core.state}" for core in map(self.attend().__getitem__, range(5)))
+        states = ", ".join(f"{core.name} {core.state}" for core in map(self.touch().__getitem__, range(5)))
         return f"<tile {self.place[0]}-{self.place[1]}: {states}>"
 
 

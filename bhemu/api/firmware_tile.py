@@ -50,13 +50,13 @@ class FirmwareTile:
         self.firmware = firmware
         self._view = view
         self._programs = programs
-        self._record = view.attend().record
+        self._record = view.touch().record
         self._l1 = self._record.l1
 
     # --- words of the mailboxes -----------------------------------------------------------------------------------
 
     def _write(self, address: int, content: bytes) -> None:
-        self._view.attend()
+        self._view.touch()
         self._l1[address : address + len(content)] = memoryview(content)
 
     def _store(self, address: int, value: int, size: int = 4) -> None:
@@ -101,7 +101,7 @@ class FirmwareTile:
         """
         layout = self.firmware.layout
         self._programs.hold()
-        cores = self._view.attend()
+        cores = self._view.touch()
         for address, content in image:
             self._l1[address : address + len(content)] = memoryview(content)
         if layout.core_info is not None:
@@ -205,7 +205,7 @@ class FirmwareTile:
             )
         boot.check_apart(placement, placed)
         placed.append(placement)
-        boot.write_program(placement, self._l1, self._view.attend()[core].local_ram)
+        boot.write_program(placement, self._l1, self._view.touch()[core].local_ram)
         self._programs.add_symbols(executable, core)
         return executable.entry, sum(len(s.content) for s in executable.segments if s.executable)
 

@@ -81,7 +81,7 @@ class TilePrograms:
         """Write programs that have been checked into memory; their cores are held in reset."""
         wanted = self._with(placements)
         self.hold(*(CORE_NAMES[placement.core] for placement in placements))
-        cores = self._view.attend()
+        cores = self._view.touch()
         for placement in placements:
             boot.write_program(placement, cores.record.l1, cores[placement.core].local_ram)
         self._loaded.placements = wanted
@@ -108,7 +108,7 @@ class TilePrograms:
     def hold(self, *cores: str) -> None:
         """Put cores into reset; without names, all of them."""
         bits = boot.reset_bits([boot.core_number(name) for name in cores]) if cores else boot.ALL_HELD
-        tile = self._view.attend()
+        tile = self._view.touch()
         word = tile.load(boot.SOFT_RESET)
         if word | bits != word:
             tile.store(boot.SOFT_RESET, word | bits)
@@ -138,7 +138,7 @@ class TilePrograms:
         """
         placements = self.check_start(*cores)
         numbers = [placement.core for placement in placements]
-        tile = self._view.attend()
+        tile = self._view.touch()
         keep = tile.load(boot.DISABLE_RESET)
         for placement in placements:
             number = placement.core
@@ -256,4 +256,4 @@ class TilePrograms:
 
     def summary(self) -> tuple[CoreSummary, ...]:
         """The cores out of reset, in their present state."""
-        return tuple(summarize(self._view.attend(), self._loaded, core) for core in self.out_of_reset())
+        return tuple(summarize(self._view.touch(), self._loaded, core) for core in self.out_of_reset())

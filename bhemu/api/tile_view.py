@@ -28,7 +28,7 @@ class TileView(TensorMemory):
     def __init__(self, cores: Cores) -> None:
         self._cores = cores
 
-    def attend(self) -> Cores:
+    def touch(self) -> Cores:
         """The cores, before the host changes something in the tile; a chip brings its tile to the present clock."""
         return self._cores
 

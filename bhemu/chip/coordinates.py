@@ -19,7 +19,7 @@ HEIGHT: Final = 12
 TENSIX_COLUMNS: Final = (*range(1, 8), *range(10, 17))
 TENSIX_ROWS: Final = tuple(range(2, 12))
 RAW_ROWS: Final = 2
-"""Coordinates in so many top rows are not translated (N7)."""
+"""Number of top rows whose coordinates are not translated (N7)."""
 TENSIX_TILES: Final = len(TENSIX_COLUMNS) * len(TENSIX_ROWS)
 DRAM_CHANNELS: Final = 8
 _DRAM_ROWS: Final = ((0, 1, 11), (2, 3, 10), (4, 8, 9), (5, 6, 7))

@@ -1,4 +1,4 @@
-"""A copy of a whole chip: what of its tiles' memory is not zero, and the state of all that is around them."""
+"""A copy of a whole chip: the part of its tiles' memory that is not zero, and the state of everything else."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def copy_pages(tiles: Array) -> Pages:
 
 
 def put_pages(tiles: Array, copy: Pages) -> None:
-    """Give the records the contents of a copy; pages that nobody has touched stay so, and `allow_open` is kept."""
+    """Give the records the contents of a copy; untouched pages stay untouched, and `allow_open` is kept."""
     kept = {name: tiles[name].copy() for name in ("handlers", "allow_open")}
     pages = _all_pages(tiles)
     pages[np.setdiff1d(_used(pages), copy.numbers, assume_unique=True)] = 0

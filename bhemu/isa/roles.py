@@ -1,4 +1,4 @@
-"""What each Tensix instruction reads, writes, waits for and gives away: `data/roles.toml`, loaded once and given types.
+"""What each Tensix instruction reads, writes, waits for and gives away: `data/behaviour.toml`, given types.
 
 The head of the data file explains the notation. A `Role` says which places of a register file an instruction means;
 `Role.places(word)` gives them for a word. Handlers do not use this table: an edit of it compiles nothing again.
@@ -209,25 +209,24 @@ def _parts_of(entry: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) 
     return (entry, *(parts[name] for name in entry.get("like", ())))
 
 
-def _load() -> tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]], list[Mapping[str, Any]]]:
-    text = resources.files("bhemu.isa").joinpath("data/roles.toml").read_text("utf-8")
-    content = tomllib.loads(text)
-    return content["files"], {part["name"]: part for part in content["parts"]}, content["roles"]
+BEHAVIOUR: Final[Mapping[str, Any]] = tomllib.loads(
+    resources.files("bhemu.isa").joinpath("data/behaviour.toml").read_text("utf-8")
+)
+"""Content of the table."""
 
+_PARTS: Final = {part["name"]: part for part in BEHAVIOUR["parts"]}
 
-_FILES, _PARTS, _ENTRIES = _load()
-
-FILES: Final[Mapping[str, str]] = MappingProxyType(dict(_FILES))
+FILES: Final[Mapping[str, str]] = MappingProxyType(dict(BEHAVIOUR["files"]))
 """Every register file that a role can name, with what it is."""
 
 
 def _all() -> Mapping[str, Roles]:
     found: dict[str, Roles] = {}
     lists = [field.name for field in fields(Roles) if field.name != "rule"]
-    for entry in _ENTRIES:
+    for entry in BEHAVIOUR["roles"]:
         for mnemonic in entry["of"].split():
             if mnemonic in found:
-                raise ValueError(f"{mnemonic} has two entries in roles.toml")
+                raise ValueError(f"{mnemonic} has two entries in behaviour.toml")
             missing = {"reads", "writes"} - set(entry)
             if missing:
                 raise ValueError(f"{mnemonic} says nothing about what it {' and '.join(sorted(missing))}")

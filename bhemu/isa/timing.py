@@ -1,4 +1,4 @@
-"""How long Tensix instructions take: `data/timing.toml`, loaded once and given types.
+"""How long Tensix instructions take: `data/behaviour.toml`, given types.
 
 The head of the data file explains the columns. Handlers do not use this table: an edit of it compiles nothing again.
 
@@ -9,15 +9,13 @@ The head of the data file explains the columns. Handlers do not use this table: 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from types import MappingProxyType
 from typing import Any, Final
 
 from bhemu.isa.instruction_table import BY_OPCODE, INSTRUCTIONS
-from bhemu.isa.roles import Test, parse_test
+from bhemu.isa.roles import BEHAVIOUR, Test, parse_test
 
 DOCUMENTED: Final = "documented"
 IMPLIED: Final = "implied"
@@ -72,10 +70,6 @@ class Fact:
     note: str
 
 
-def _load() -> dict[str, Any]:
-    return tomllib.loads(resources.files("bhemu.isa").joinpath("data/timing.toml").read_text("utf-8"))
-
-
 def _timing(entry: Mapping[str, Any]) -> Timing:
     rest = {name: value for name, value in entry.items() if name not in ("of", "if", "latency", "occupancy")}
     if "then_only" in rest:
@@ -84,9 +78,9 @@ def _timing(entry: Mapping[str, Any]) -> Timing:
     return Timing(entry.get("latency"), entry.get("occupancy"), tests=tests, **rest)
 
 
-def _all(content: Mapping[str, Any]) -> Mapping[str, tuple[Timing, ...]]:
+def _all() -> Mapping[str, tuple[Timing, ...]]:
     found: dict[str, tuple[Timing, ...]] = {}
-    for entry in content["timing"]:
+    for entry in BEHAVIOUR["timing"]:
         timing = _timing(entry)
         for mnemonic in entry["of"].split():
             for test in timing.tests:
@@ -95,12 +89,10 @@ def _all(content: Mapping[str, Any]) -> Mapping[str, tuple[Timing, ...]]:
     return MappingProxyType(found)
 
 
-_CONTENT: Final = _load()
-
-TIMINGS: Final[Mapping[str, tuple[Timing, ...]]] = _all(_CONTENT)
+TIMINGS: Final[Mapping[str, tuple[Timing, ...]]] = _all()
 """Entries by mnemonic; the first whose tests hold counts."""
 
-FACTS: Final[Mapping[str, Fact]] = MappingProxyType({name: Fact(**fact) for name, fact in _CONTENT["facts"].items()})
+FACTS: Final[Mapping[str, Fact]] = MappingProxyType({name: Fact(**fact) for name, fact in BEHAVIOUR["facts"].items()})
 """Facts of units, by name."""
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Bool, Int
+
 B: Final = 0
 T0: Final = 1
 T1: Final = 2
@@ -21,3 +24,9 @@ AGENTS: Final = {name: "the host" if name == "HOST" else f"core {name}" for name
     "TENSIX": "the coprocessor"
 }
 """How messages call each."""
+
+
+@kernel
+def is_t_core(agent: Int) -> Bool:
+    """True for T0, T1 and T2."""
+    return agent >= T0 and agent <= T2

@@ -1,4 +1,4 @@
-"""Moving bytes between places of memory from compiled code."""
+"""Moving bytes between addresses of this process, from compiled code."""
 
 from __future__ import annotations
 
@@ -27,8 +27,23 @@ if JIT:
 
         return types.void(types.int64, types.int64, types.int64), codegen
 
+    @intrinsic
+    def record_address(typingctx: Any, record: Any) -> Any:
+        """Where a record is in this process."""
+        if not isinstance(record, types.Record):
+            return None
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.ptrtoint(args[0], ir.IntType(64))
+
+        return types.int64(record), codegen
+
 else:
 
     def move_bytes(to: Any, source: Any, size: Any) -> None:
         """Copy `size` bytes between two addresses of this process, which may overlap."""
         ctypes.memmove(int(to), int(source), int(size))
+
+    def record_address(record: Any) -> Any:
+        """Where a record is in this process."""
+        return record.__array_interface__["data"][0]

@@ -64,7 +64,7 @@ def _reach_of_others(status: os.stat_result) -> str | None:
 
 @functools.cache
 def _is_trusted(directory: Path) -> bool:
-    """True when only this user, or the administrator, can put files there. A refusal is said once."""
+    """True when only this user, or the administrator, can put files there. A refusal is reported once."""
     if not _HAS_OWNERS:
         return True
     place = directory.absolute()
@@ -93,7 +93,7 @@ def _is_own(file: int) -> bool:
 
 
 def fetch(path: Path) -> bytes | None:
-    """What `store` has put there; None when nothing is there, or something else."""
+    """What `store` has written; None when the file is missing, or is another one."""
     try:
         with path.open("rb") as file:
             if not _is_trusted(path.parent) or not _is_own(file.fileno()):
@@ -111,7 +111,7 @@ def fetch(path: Path) -> bytes | None:
 def store(path: Path, content: bytes) -> None:
     """Write a cache file so that a concurrent reader sees all of it or nothing.
 
-    A cache that cannot be written is not an error; it is said once.
+    A cache that cannot be written is not an error; it is reported once.
     """
     temporary = None
     try:

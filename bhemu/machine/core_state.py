@@ -1,4 +1,4 @@
-"""State of the five RISC-V cores and of the schedule that lets them and the coprocessor move in turn (tile T, T34).
+"""State of the five RISC-V cores and of the schedule of cores and coprocessor (tile T, T34).
 
 First index = core, in the order of machine/agents.py. Fields are appended to those of machine/state.py.
 """
@@ -38,7 +38,7 @@ HALT_REFUSED: Final = 4
 POLL_STEPS: Final = 48
 """Instructions of the longest loop that is recognised as polling."""
 FIRST_POLL_ATTEMPT: Final = 16
-"""Jumps backwards until a core is looked at for the first time."""
+"""Backward jumps of a core before the first check whether it polls."""
 WATCHES: Final = 16
 """Words that such a loop may read."""
 

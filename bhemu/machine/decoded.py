@@ -19,7 +19,7 @@ from bhemu.machine.section import section
 from bhemu.machine.types import Int, Lanes, TileRecord
 
 NONE: Final = ""
-"""In the place of a field's name: this form has no such field, the attribute is 0."""
+"""Instead of a field's name: this form does not have the field, the attribute is 0."""
 
 _THREAD_SPACE: Final = 1
 Positions = np.ndarray[Any, np.dtype[np.int64]]

@@ -50,7 +50,7 @@ DEVICE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("pcbuf_head", "i4", (3,)),
     ("pcbuf_count", "i4", (3,)),
     ("pcbuf_waiting", "i4", (3,)),  # the T core waits in a pop
-    # --- words that core B pushes to a thread, behind the MOP expander (K2) -------------------------------------------
+    # --- words that core B pushes to a thread, after the MOP expander (K2) --------------------------------------------
     ("side_word", "u4", (3, 32)),
     ("side_line", "i4", (3, 32)),
     ("side_head", "i4", (3,)),

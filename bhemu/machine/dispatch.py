@@ -18,8 +18,8 @@ from bhemu.machine.types import Int, Table, TileRecord
 
 NOT_COMPILED = 4
 """What `call_handler` returns for an empty place of the table."""
-BESIDE = 256
-"""Place of the function for scheduled instructions; it takes the table in place of a word."""
+MACRO_CYCLE = 256
+"""Place of the function for scheduled instructions; it takes the table instead of a word."""
 # Functions of the tile around the coprocessor, filled by the rooms that have them (tensix/coprocessor.py, `provide`)
 RUN_CORE = 257
 """A core executes: `run_core(t, core, code cache)`."""
@@ -72,7 +72,7 @@ if JIT:
 
     @intrinsic
     def place_value(typingctx: Any, table: Table, place: Any) -> Any:
-        """What stands at a place of the table."""
+        """The entry at a place of the table."""
         signature = types.int64(types.int64, types.int64)
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -103,7 +103,7 @@ else:
     """The table itself: a record cannot hold it."""
 
     def place_value(table: Table, place: Any) -> Any:
-        """What stands at a place of the table."""
+        """The entry at a place of the table."""
         return table[place]
 
     def handlers_of(t: TileRecord) -> Any:
@@ -118,3 +118,26 @@ else:
         """Status of the Python function at table[opcode]; NOT_COMPILED for an empty place."""
         function = table[opcode]
         return NOT_COMPILED if function is None else function(t, thread, word)
+
+
+@kernel
+def call_place(t: TileRecord, table: Table, place: Int, agent: Int, operand: Any) -> Int:
+    """Status of the function at a place after the opcodes; NOT_COMPILED asks the host to fill the place."""
+    if not has_handler(table, place):
+        t.needs_place = place
+        return np.int64(NOT_COMPILED)
+    return np.int64(call_handler(table, place, t, agent, operand))
+
+
+@kernel
+def access_device(
+    t: TileRecord, table: Table, place: Int, agent: Int, address: Int, value: Int, size: Int
+) -> tuple[Int, Int]:
+    """(status, value) of an access to what surrounds the coprocessor; `place`: DEVICE_LOAD or DEVICE_STORE."""
+    if not has_handler(table, place):
+        t.needs_place = place
+        return np.int64(NOT_COMPILED), np.int64(0)
+    t.device_value = value
+    t.device_size = size
+    status = np.int64(call_handler(table, place, t, agent, address))
+    return status, np.int64(t.device_value)

@@ -14,7 +14,7 @@ from bhemu.machine.types import Int, Lanes
 DST_ROWS: Final = 1024
 """Physical rows, each of 16 cells of 16 bits."""
 LOW_HALF: Final = 8
-"""The low halves of a 32-bit row lie so many physical rows behind its high halves."""
+"""Distance in physical rows from the high halves of a 32-bit row to its low halves."""
 
 
 @kernel(forceinline=True)

@@ -20,5 +20,5 @@ def line_of_pc(pc: Any) -> Any:
 
 
 def pc_of_line(line: int) -> int | None:
-    """Where the core stood that pushed a word; None for words of programs and of the debug port."""
+    """Where the core was that pushed a word; None for words of programs and of the debug port."""
     return -1 - line if line < 0 else None

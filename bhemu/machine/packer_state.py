@@ -135,7 +135,7 @@ _DERIVED: Final = (
     "edge_fill",  # replaces a masked datum
     "relu_threshold",
     "relu_sign",  # position of the sign bit; 32 = the datum has none
-    "narrow",  # 1 = the datum goes from TF32 to FP16 behind the ReLU
+    "narrow",  # 1 = the datum goes from TF32 to FP16 after the ReLU
     "exponent_shift",
     "exponent_mask",
     "late_widen",
@@ -192,7 +192,7 @@ PACKER: Final[np.dtype[Any]] = section(
         ("edge_mask", "i4", (16, 16)),  # [Z & 15, Y & 15] column mask
         ("group", "u4", (16,)),  # intermediate datums that wait for a whole group
         ("row", "u4", (16,)),  # the row in progress
-        ("zero_counts", "u1", (32,)),  # zeros behind each augmented datum of the open group of 32
+        ("zero_counts", "u1", (32,)),  # zeros after each augmented datum of the open group of 32
         ("acc_tile_size", "i8", (3,)),  # [thread] 16-byte units
         ("histogram", "u1", (32,)),
         ("setreg_base", "u4", (2,)),

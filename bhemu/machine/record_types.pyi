@@ -324,7 +324,7 @@ class TileRecord:
     macro_resume: Any
     macro_counts: Any
     macro_taken: Any
-    macro_alone: Any
+    macro_excluded: Any
     macro_resting: Any
     macro_rest_next: Any
     macro_enabled: Any

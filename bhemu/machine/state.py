@@ -34,7 +34,7 @@ FIFO_PUSH_LIMIT = 28
 """A push needs an occupancy of 28 or less (math Y3)."""
 
 READY_SLOTS = 512
-"""Slots of the queue behind the expanders, with `simulator_order`."""
+"""Slots of the queue after the expanders, with `simulator_order`."""
 READY_PUSH_LIMIT = 52
 """`.ttinsn` then needs an occupancy of 52 or less (tile K1)."""
 
@@ -85,10 +85,10 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("macro_operands", "u4", (4, 9, 32)),
     ("macro_thread", "i4", (4, 9)),
     ("macro_cycle", "i4", ()),  # 1 from the beginning to the end of a cycle with macros
-    ("macro_resume", "i4", ()),  # first thread that has its turn, in a cycle that the host had to interrupt
+    ("macro_resume", "i4", ()),  # first thread to issue, in a cycle that the host had to interrupt
     ("macro_counts", "i4", ()),  # this cycle's first vector instruction counts delays down
     ("macro_taken", "i4", ()),  # sub-units, one bit each, that a scheduled instruction uses in this cycle
-    ("macro_alone", "i4", ()),  # sub-units that must not write in this cycle
+    ("macro_excluded", "i4", ()),  # sub-units that must not write in this cycle
     ("macro_resting", "i4", ()),  # sub-units that must be idle in this cycle,
     ("macro_rest_next", "i4", ()),  # and in the next one
     ("macro_enabled", "u4", ()),  # lanes enabled when the cycle began
@@ -114,7 +114,7 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("fifo_line", "i4", (THREADS, FIFO_SLOTS)),  # source line of each word, for messages; 0 unknown
     ("fifo_head", "i4", (THREADS,)),
     ("fifo_count", "i4", (THREADS,)),
-    # As the official simulator orders words (tile E43): expanded when they are pushed, one queue behind the expanders,
+    # As the official simulator orders words (tile E43): expanded when they are pushed, one queue after the expanders,
     # a waiting word holds all others. Every order of that kind is one that silicon may show; recordings need this one.
     ("simulator_order", "i4", ()),
     ("ready_word", "u4", (THREADS, READY_SLOTS)),
@@ -147,7 +147,7 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("pack", PACKER, ()),  # machine/packer_state.py
     # --- accounts -------------------------------------------------------------------------------------------------
     ("clock", "i8", ()),
-    ("cycle_resume", "i4", ()),  # thread at which a cycle goes on that found a handler missing
+    ("cycle_resume", "i4", ()),  # thread at which a cycle resumes that found a handler missing
     ("cycle_moved", "i4", ()),  # and whether a thread before it had moved
     ("issued", "i8", (THREADS, 256)),  # executed words by opcode
     ("fault_code", "i8", ()),  # 0 none; see machine/faults.py

@@ -286,7 +286,7 @@ def _after_core(t: TileRecord, log: LogAddress, core: Int, reason: Int, recordin
     elif t.core_state[core] == BLOCKED and load_i64(log, block + column.FIRST_TRY) < 0:
         store_i64(log, block + column.FIRST_TRY, moment)
         store_i64(log, block + column.FIRST_TRY_PC, load_i64(log, column.BEFORE_PC))
-    if reason != LIMIT or recording:  # otherwise it has changed nobody's state
+    if reason != LIMIT or recording:  # otherwise it has changed no state
         _note_states(t, log)
 
 

@@ -46,7 +46,7 @@ GAVE_UP: Final = 4
 MOVED: Final = 5
 """The coprocessor executed something in each of these rounds, so they took no time (tile T34)."""
 RESTARTED: Final = 6
-"""The core goes on somewhere else than its last instruction says: after a reset, an interrupt, or moved by the host."""
+"""The core does not continue after its last instruction: a reset, an interrupt, or the host has changed pc."""
 
 CHANGED: Final = 1 << 12
 """Flag: the load polls, and found another value than before."""
@@ -67,7 +67,7 @@ MOVED_FROM: Final = BASE + 5
 MOVED_ROUNDS: Final = BASE + 6
 """Rounds without time that are no row yet."""
 GOAL: Final = BASE + 7
-"""`round_goal` when the observer last looked between two calls."""
+"""`round_goal` when the observer was last called between two calls of the schedule."""
 BREAK: Final = BASE + 8
 """Round in which the count of rounds without time has changed like that; -1: none."""
 
@@ -104,7 +104,7 @@ LAST_ROUND: Final = 10
 POLLED: Final = 11
 """Instructions of polling loops that were not executed one by one."""
 EXPECTED_PC: Final = 12
-"""Where the core goes on unless it is reset; -1: it has not run."""
+"""Where the core continues unless it is reset; -1: it has not run."""
 RAN: Final = 13
 """Rounds in which it executed an instruction, polling left out."""
 MIX: Final = 16

@@ -151,7 +151,7 @@ def _known(log: LogAddress, block: Int, ready: Int, register: Int) -> AnyInt:
 
 @njit
 def take_time(log: LogAddress, block: Int, word: Int, what: Int, dividend: Int, divisor: Int) -> AnyInt:
-    """Let the modelled pipeline of a core execute an instruction; returns the cycles that this took of EX1.
+    """Execute an instruction in the modelled pipeline of a core; returns the cycles that this took of EX1.
 
     Args:
         log: the buffer.

@@ -30,7 +30,7 @@ from bhemu.recording.recorder import HEADER as TENSIX_HEADER
 from bhemu.recording.recorder import PUSHED
 from bhemu.recording.recorder import ROWS as TENSIX_ROWS
 from bhemu.tile.observer import ENTRY, HOW
-from bhemu.tile.schedule import LOOK
+from bhemu.tile.schedule import OBSERVE
 
 if TYPE_CHECKING:
     from bhemu.tile.cores import Cores
@@ -73,7 +73,7 @@ class _Chunks:
 
 
 class HasCores(Protocol):
-    """A tile. One of a chip comes to the time that it is when it is asked for its cores."""
+    """A tile. One of a chip is brought to the chip's time when its cores are read."""
 
     @property
     def cores(self) -> Cores:
@@ -230,7 +230,7 @@ class CoreRecorder:
         if self._tile is None or self._cores is None:
             raise BhemuError("the recorder is not attached to a tile", remedy="call attach(tile) before the run")
         self._tile.cores.settle()
-        self.advance(self._cores.coprocessor.target, self._cores.table, LOOK)
+        self.advance(self._cores.coprocessor.target, self._cores.table, OBSERVE)
         self.take_away()
 
     def log(self) -> CoreLog:

@@ -33,7 +33,7 @@ from bhemu.tile.observer import RESERVED
 if TYPE_CHECKING:
     from bhemu.api.tile import Tile
 
-# Header of the buffer, behind what every observer's begins with (tile/observer.py): rows written, rows that fit, then
+# Header of the buffer, after what every observer's begins with (tile/observer.py): rows written, rows that fit, then
 # by thread: the last word taken was a MOP, words pushed; and what is kept while a thread's expanders work.
 COUNT: Final = RESERVED
 CAPACITY: Final = RESERVED + 1
@@ -117,7 +117,7 @@ def _describe_unpack(t: TileRecord, log: LogAddress, at: Int, thread: Int, bank:
     store_i64(log, at + column.UNPACK_X, x)
     store_i64(log, at + column.UNPACK_REG2, _word(t, bank, _REG2[unpacker]))
     store_i64(log, at + column.UNPACK_REG2_NEXT, _word(t, bank, _REG2[unpacker] + 1))
-    # Two contexts share a word of Dst addresses: the even one stands in the lower half (U3).
+    # Two contexts share a word of Dst addresses: the even one is in the lower half (U3).
     dest = (_word(t, bank, _DEST + ((context & 3) >> 1)) >> (16 * (context & 1))) & 0xFFFF
     store_i64(log, at + column.UNPACK_DEST, dest | context << 32)
     formats = _word(t, bank, _FORMATS[unpacker] + (context & 3))
@@ -244,7 +244,7 @@ class Recorder(plain.Coprocessor):
         self._notes: list[Note] = []
         self._own = [False] * THREADS
         self._seen = [(0, 0)] * THREADS  # what a core would have found last, and the rows after which it first did
-        self._ready: list[int | None] = [None] * THREADS  # rows after which it could go on; None: nobody runs programs
+        self._ready: list[int | None] = [None] * THREADS  # rows after which it could go on; None: no programs run
         self._room: tuple[list[int], list[int], list[int]] = ([], [], [])  # rows after which words had left a FIFO
 
     def attach(self, tile: Tile) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.isa.memory_map import region
 from bhemu.isa.riscv import NUMBER
-from bhemu.machine.agents import T0, T2
+from bhemu.machine.agents import is_t_core
 from bhemu.machine.faults import DONE, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, TileRecord
@@ -109,11 +109,6 @@ FLAGS: Final = fault(
 
 
 @kernel
-def _is_t(core: Int) -> Bool:
-    return core >= T0 and core <= T2
-
-
-@kernel
 def _is_vector(csr: Int) -> Bool:
     return (csr >= 0x008 and csr <= 0x00A) or (csr >= 0xC20 and csr <= 0xC22)
 
@@ -183,7 +178,7 @@ def read_csr(t: TileRecord, core: Int, csr: Int) -> Any:
     elif csr in (QSTATUS, BSTATUS):
         value = _status(t, core, csr)
     elif csr >= STREAM_FIRST and csr <= STREAM_LAST:
-        if _is_t(core):
+        if is_t_core(core):
             return refuse(t, STREAM, csr), value
         value = np.int64(t.core_stream_scratch[core, csr - STREAM_FIRST])
     elif csr == INTERRUPTED_PC:
@@ -231,7 +226,7 @@ def write_csr(t: TileRecord, core: Int, csr: Int, value: Int) -> Any:
     elif csr in (QSTATUS, BSTATUS):
         t.core_status[core, csr - QSTATUS] = np.uint32(value)  # seen only while cfg0 freezes them
     elif csr >= STREAM_FIRST and csr <= STREAM_LAST:
-        if _is_t(core):
+        if is_t_core(core):
             return refuse(t, STREAM, csr)
         t.core_stream_scratch[core, csr - STREAM_FIRST] = np.uint32(value)
     elif csr == FCSR:

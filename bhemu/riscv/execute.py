@@ -180,7 +180,7 @@ def hand_over(
 
 @kernel(forceinline=True)  # turns are short where cores share memory, and calls count
 def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
-    """Let a core execute from `core_round` on; returns why it stopped, with pc at the instruction not yet executed.
+    """Execute with a core from `core_round` on; returns why it stopped, with pc at the instruction not yet executed.
 
     Args:
         core: of machine/agents.py.

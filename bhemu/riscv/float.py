@@ -190,7 +190,7 @@ def _compare(n: Int, a: Int, b: Int) -> Int:
 
 @kernel
 def _multiply_add(n: Int, a: Int, b: Int, c: Int) -> Int:
-    """Operands change their sign on the way in, so that a sum of zero has the sign of a sum (T6)."""
+    """Operands change their sign before the sum, so that a sum of zero has the sign of a sum (T6)."""
     if n == FADD:
         return scalar_fma(a, np.int64(ONE), b)
     if n == FSUB:

@@ -134,7 +134,7 @@ def end_step(t: TileRecord, core: Int) -> None:
 
 @kernel
 def _collect_hash(t: TileRecord) -> None:
-    """Which stores to L1 may concern somebody who sleeps."""
+    """Which stores to L1 may wake a sleeping core."""
     t.watch_hash = 0
     t.sleepers = 0
     for core in range(CORES):
@@ -147,7 +147,7 @@ def _collect_hash(t: TileRecord) -> None:
 
 @kernel
 def wake(t: TileRecord, core: Int, moment: Int) -> None:
-    """Put a sleeping core where it stands in round `moment`, running."""
+    """Wake a sleeping core in round `moment`, with the registers that it has then."""
     passed = moment - np.int64(t.poll_since[core])
     step = passed % np.int64(t.poll_length[core])
     t.core_pc[core] = t.poll_pc[core, step]

@@ -34,7 +34,7 @@ NO_HANDLER: Final = fault(
 
 @kernel
 def _pause(t: TileRecord, core: Int, reason: Int) -> None:
-    """ecall and ebreak retire, and the core stands still before the next instruction (T9)."""
+    """ecall and ebreak retire, and the core halts before the next instruction (T9)."""
     t.core_state[core] = HALTED
     t.core_halt_reason[core] = reason
     t.core_retired[core] += 1

@@ -59,7 +59,7 @@ ADD_TO_CARRY: Final = 2
 
 @kernel
 def _target(thread: Int, override: Int) -> Int:
-    """Thread whose counters are meant: the issuing one, or override - 1."""
+    """Thread whose counters are used: the issuing one, or override - 1."""
     return thread if override == 0 else override - 1
 
 

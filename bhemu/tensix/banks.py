@@ -35,7 +35,7 @@ BANK_NOT_VALID = fault(
 
 @kernel
 def give_back(t: TileRecord, which: Int) -> None:
-    """Give the matrix unit's bank of SrcA (0) or SrcB (1) to the unpackers, whoever owns it."""
+    """Give the matrix unit's bank of SrcA (0) or SrcB (1) to the unpackers, whatever its owner."""
     t.src_owner[which, t.matrix.bank[which]] = UNPACKER
 
 

@@ -185,7 +185,7 @@ def _command_counter(
     """Reset a context counter, then advance it once, as an UNPACR's CfgContextCntInc would (U11).
 
     The vendor's register description calls the increment a command; that it does not repeat with every UNPACR while the
-    bit stands (III.17) is its plain reading.
+    bit is set (III.17) is its plain reading.
     """
     if (value >> reset[1]) & reset[2]:
         t.unpack.context_counter[thread, unpacker] = 0

@@ -15,14 +15,14 @@ from bhemu.isa.assembler import disassemble
 from bhemu.isa.instructions import BY_OPCODE
 from bhemu.machine import dispatch
 from bhemu.machine.compiler import JIT, Entry, compile_entry
-from bhemu.machine.dispatch import BESIDE, PLACES
+from bhemu.machine.dispatch import MACRO_CYCLE, PLACES
 from bhemu.machine.faults import FAULTS
 from bhemu.machine.origin import DEBUG_PORT_LINE
 from bhemu.machine.state import TILE, offset_of
 from bhemu.tensix import units  # registers every instruction
 from bhemu.tensix.frontend import run as clock
-from bhemu.tensix.frontend.beside import beside_entry
 from bhemu.tensix.frontend.gate import wait_left_entry
+from bhemu.tensix.frontend.macro_cycle import macro_cycle_entry
 from bhemu.tensix.instruction import HANDLERS
 from bhemu.tensix.windows import window_load_entry, window_store_entry
 
@@ -52,7 +52,7 @@ def ensure_handlers(opcodes: Iterable[int]) -> None:
     """
     for opcode in opcodes:
         if opcode == clock.LOADMACRO:
-            _fill(BESIDE, _entry("beside_scheduled", beside_entry, 2))
+            _fill(MACRO_CYCLE, _entry("macro_cycle", macro_cycle_entry, 2))
         if _handlers[opcode] is not None:
             continue
         handler = HANDLERS.get(opcode)
@@ -154,7 +154,7 @@ class Coprocessor:
                 return status
 
     def drain(self, thread: int) -> bool:
-        """Execute all that the thread has queued; False when a word still waits at the gate.
+        """Execute all words that the thread has queued; False when a word still waits at the gate.
 
         Raises:
             BhemuError: an instruction was refused.
@@ -165,7 +165,7 @@ class Coprocessor:
                 return not self.record.gate_full[thread]
 
     def settle(self) -> None:
-        """Let cycles pass until what SFPLOADMACRO has scheduled is done, or waits for further vector instructions.
+        """Advance until what SFPLOADMACRO has scheduled is done, or waits for further vector instructions.
 
         Raises:
             BhemuError: a scheduled instruction was refused.
@@ -268,7 +268,7 @@ class Coprocessor:
         return False
 
     def fault(self) -> BhemuError:
-        """The exception for the fault that compiled code recorded; clears the record so that the machine lives on."""
+        """The exception for the fault that compiled code recorded; clears it, so that the machine can continue."""
         return self._located(self.recorded())
 
     def recorded(self) -> BhemuError:

@@ -24,7 +24,7 @@ from bhemu.tensix.vector_queue import SUB_UNIT_OF
 VERIFIED: Final = "verified"
 """Bit-exact against conformance vectors."""
 DOCUMENTED: Final = "documented"
-"""The documents alone speak; the reference refuses the case."""
+"""Specified by the documents alone; the reference refuses the case."""
 OPEN: Final = "open"
 """No source settles it: refused, unless the user opts in."""
 MISSING: Final = "missing"
@@ -121,10 +121,10 @@ def _wrapper(row: Instruction, function: Callable[..., Any], reserved: int) -> s
         lines += [f"    if word & {spare:#x}:", f"        return refuse(t, {RESERVED_BITS}, word & {spare:#x})"]
     if row.mnemonic in SUB_UNIT_OF:
         unit = SUB_UNIT_OF[row.mnemonic]
-        lines.insert(1, "from bhemu.tensix.vector_queue import EXECUTE, beside_scheduled")
+        lines.insert(1, "from bhemu.tensix.vector_queue import EXECUTE, issue_regular")
         lines += [
             "    if t.macro_cycle:",
-            f"        status = beside_scheduled(t, {-1 if unit is None else unit})",
+            f"        status = issue_regular(t, {-1 if unit is None else unit})",
             "        if status != EXECUTE:",
             "            return status",
         ]

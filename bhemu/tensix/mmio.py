@@ -12,7 +12,7 @@ import numpy as np
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.memory_map import LOCAL_RAM_BASE, bounds, region
-from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
+from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, access_device, handlers_of
 from bhemu.machine.faults import REQUEST_PENDING, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Int, TileRecord
@@ -48,16 +48,10 @@ def _device(t: TileRecord, agent: Int, address: Int, place: Int, value: Int) -> 
     """(status, value) of an access to what surrounds the coprocessor (tile/memory_map.py)."""
     if address < MMIO_FIRST:
         return refuse(t, BELOW_MMIO, address, MMIO_FIRST), np.int64(0)
-    table = handlers_of(t)
-    if not has_handler(table, place):
-        t.needs_place = place
-        return np.int64(NOT_COMPILED), np.int64(0)
-    t.device_value = value
-    t.device_size = 4
-    status = call_handler(table, place, t, agent, address)
+    status, loaded = access_device(t, handlers_of(t), place, agent, address, value, 4)
     if status == REQUEST_PENDING:
         status = np.int64(NOT_COMPILED)  # the word stays at its gate, and is issued again when the request has ended
-    return status, np.int64(t.device_value)
+    return status, loaded
 
 
 @kernel
@@ -65,7 +59,7 @@ def mmio_load(t: TileRecord, agent: Int, address: Int) -> tuple[Int, Int]:
     """(status, value) of a 32-bit load.
 
     Args:
-        agent: who loads: see machine/agents.py.
+        agent: that loads; see machine/agents.py.
         address: byte address.
     """
     if address & 3:

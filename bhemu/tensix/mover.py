@@ -36,7 +36,7 @@ _WINDOW: Final = 0x10000
 _INSTRUCTION_RAM: Final = 0x40000
 _ADDRESS_LIMIT: Final = 1 << 32
 _WRITABLE_BYTES: Final = 3 * CONFIG_WORDS * 4
-"""Bank 0, bank 1 and the window that writes both; ThreadConfig lies behind."""
+"""Bank 0, bank 1 and the window that writes both; ThreadConfig follows."""
 
 _SOURCE: Final = config("THCON_SEC0_REG6_Source_address")
 _DESTINATION: Final = config("THCON_SEC0_REG6_Destination_address")
@@ -64,8 +64,8 @@ INSTRUCTION_RAM = fault(
     remedy="cores of Blackhole execute from L1",
     rule="tile T19",
 )
-BEHIND_CONFIG = fault(
-    "mover.behind-config",
+PAST_CONFIG = fault(
+    "mover.past-config",
     MissingSpecification,
     "the mover writes {1} bytes at {0:#x} of the Config window, past the words of Config ({2:#x})",
     remedy="write ThreadConfig with SETC16",
@@ -120,7 +120,7 @@ def _to_config(t: TileRecord, destination: Int, source: Int, size: Int, copies: 
     if destination >= _WINDOW:
         return DONE  # the transfer happens, and what it writes is lost
     if destination + size > _WRITABLE_BYTES:
-        return refuse(t, BEHIND_CONFIG, destination, size, _WRITABLE_BYTES)
+        return refuse(t, PAST_CONFIG, destination, size, _WRITABLE_BYTES)
     for i in range(size // 4):
         value = np.int64(t.l1_u32[source // 4 + i]) if copies else np.int64(0)
         place = destination // 4 + i

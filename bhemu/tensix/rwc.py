@@ -30,7 +30,7 @@ DST_ROW_MASK: Final = 0x3FF
 """Dst counters have 10 bits (R1)."""
 FIDELITY_MASK: Final = 3
 
-# Fields of address modifier 0; modifier i stands i entries further (R3).
+# Fields of address modifier 0; those of modifier i are i entries later (R3).
 _A_INCR: Final = thread_register("ADDR_MOD_AB_SEC0_SrcAIncr")
 _A_CR: Final = thread_register("ADDR_MOD_AB_SEC0_SrcACR")
 _A_CLEAR: Final = thread_register("ADDR_MOD_AB_SEC0_SrcAClear")

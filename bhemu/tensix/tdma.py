@@ -140,7 +140,7 @@ def _base(offset: Int) -> Int:
 
 @kernel
 def _move_base(t: TileRecord, agent: Int) -> Int:
-    """Units; whoever has no base of its own gets that of T0."""
+    """Units; a unit without a base of its own gets that of T0."""
     return np.int64(t.tdma_base[agent if agent <= T2 else T0])
 
 

@@ -20,7 +20,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, TileRecord
 
 EXECUTE: Final = -1
-"""The instruction shall execute; other values are its status."""
+"""The instruction must execute; other values are its status."""
 
 SIMPLE: Final = SUB_UNIT_NAMES.index("simple")
 MAD: Final = SUB_UNIT_NAMES.index("mad")
@@ -38,14 +38,14 @@ LATE: Final = 1 << 32
 IN_PROGRESS: Final = 1 << 33
 """Bit of `macro_pending`: a cycle has begun and not ended."""
 
-# What a lane keeps beside the word: bits 2:0 the loaded LReg, and
+# What a lane keeps in addition to the word: bits 2:0 the loaded LReg, and
 TO_MACRO_REGISTER: Final = 1 << 3
 VALUE_IS_B: Final = 1 << 4
 COUNTED: Final = 1 << 5
 LOAD_MODE_LSB: Final = 8
 ADDRESS_LSB: Final = 16
 
-# Steps, in place of the thread when the function for scheduled instructions is called: 0..2 are a cycle of a thread
+# Steps, instead of the thread, when the function for scheduled instructions is called: 0..2 are a cycle of a thread
 ALL_THREADS: Final = 3
 NO_THREAD: Final = 4
 BEGIN: Final = 5
@@ -84,7 +84,7 @@ def slot_bit(unit: Int, slot: Int) -> Int:
 def is_busy(t: TileRecord) -> Bool:
     """True while scheduled instructions complete by themselves: the SFPU has work (Y10, C11).
 
-    What waits for further vector instructions is no work in flight: nothing moves it.
+    What waits for further vector instructions is not work in flight: it does not advance by itself.
     """
     if t.macro_pending == 0:
         return False
@@ -107,8 +107,8 @@ def count_instruction(t: TileRecord) -> None:
 
 
 @kernel
-def beside_scheduled(t: TileRecord, unit: Int) -> Int:
-    """What becomes of a regular vector instruction in a cycle with macros.
+def issue_regular(t: TileRecord, unit: Int) -> Int:
+    """Interaction of a regular vector instruction with the scheduled ones of its cycle.
 
     Args:
         t: the tile.
@@ -124,6 +124,6 @@ def beside_scheduled(t: TileRecord, unit: Int) -> Int:
         return DONE
     if (t.macro_resting >> unit) & 1:
         return refuse(t, NOT_RESTED, unit)
-    if (t.macro_alone >> unit) & 1:
+    if (t.macro_excluded >> unit) & 1:
         return refuse(t, WRITE_PORT)
     return EXECUTE

@@ -39,7 +39,7 @@ WORD_BYTES: Final = 4
 
 
 def _fault_of_each_core(reason: str, error: type[BhemuError], text: str, *, remedy: str, rule: str) -> tuple[int, ...]:
-    """Fault codes indexed by core: a recorded fault holds numbers, and the message shall name the core."""
+    """Fault codes indexed by core: a recorded fault holds numbers, and the message names the core."""
     return tuple(
         fault(f"window.{reason}.{name.lower()}", error, f"{AGENTS[name]} {text}", remedy=remedy, rule=rule)
         for name in AGENT_NAMES
@@ -157,7 +157,7 @@ def window_load(t: TileRecord, core: Int, address: Int, size: Int = WORD_BYTES) 
 
 @kernel
 def window_store(t: TileRecord, core: Int, address: Int, value: Int, size: Int = WORD_BYTES) -> Int:
-    """Status of a store of `value`, 0 to 2**32 - 1, with all that writing the word means; see `window_load`.
+    """Status of a store of `value`, 0 to 2**32 - 1, with all effects of writing the word; see `window_load`.
 
     Nothing is changed when the store is refused.
     """

@@ -1,4 +1,4 @@
-"""What a core hands over in its turn: accesses to shared devices, `.ttinsn`, and slow instructions."""
+"""What a core leaves to the schedule in its turn: accesses to shared devices, `.ttinsn`, and slow instructions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from bhemu.errors import UndefinedBehavior
 from bhemu.machine.agents import NC, T0, B
 from bhemu.machine.core_state import HALT_REFUSED, HALTED, LOAD, PUSH
-from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, SLOW_CORE, call_handler, has_handler
+from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, SLOW_CORE, access_device, call_place
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
@@ -18,10 +18,9 @@ from bhemu.machine.types import Int, Table, TileRecord
 from bhemu.riscv.decode import sign_extend
 from bhemu.riscv.execute import WORD
 from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, ready_words, side_push
-from bhemu.tile.faults import MOP_FROM_B
 
 FUSED: Final = 4
-"""Adjacent `.ttinsn` that a T core pushes in one round, unless cfg0 says no (T11)."""
+"""Adjacent `.ttinsn` that a T core pushes in one round, unless cfg0 forbids it (T11)."""
 NO_FUSING: Final = 1 << 18
 
 NC_PUSHES: Final = fault(
@@ -34,8 +33,27 @@ NC_PUSHES: Final = fault(
 """It is a store to an address where NC has nothing (T10, T24), and such a store may block for ever (T25)."""
 
 
+MOP_FROM_B: Final = fault(
+    "core.b-mop",
+    UndefinedBehavior,
+    "core B pushes MOP {0:#010x}: its words enter behind the MOP expander",
+    remedy="push MOP words from the thread's own core",
+    rule="tile K3",
+)
+
+
 @kernel
-def _push(t: TileRecord, core: Int) -> Any:
+def push(t: TileRecord, core: Int, thread: Int, word: Int, line: Int) -> Int:
+    """Status of a push by core B, whose words enter after the MOP expander, or by a thread's own core (K1 to K3)."""
+    if core != B:
+        return DONE if fifo_push(t, thread, word, line) else WAIT
+    if (word >> 24) == MOP:
+        return refuse(t, MOP_FROM_B, word)
+    return DONE if side_push(t, thread, word, line) else WAIT
+
+
+@kernel
+def _execute_push(t: TileRecord, core: Int) -> Any:
     """Execute `.ttinsn`; returns a status."""
     pc = np.int64(t.core_pc[core])
     word = np.int64(t.access_value[core])
@@ -47,13 +65,10 @@ def _push(t: TileRecord, core: Int) -> Any:
         return DONE
     if t.simulator_order != 0 and ready_words(t, 0 if core == B else core - T0) > READY_PUSH_LIMIT:
         return WAIT
-    if core == B:
-        if (word >> 24) == MOP:
-            return refuse(t, MOP_FROM_B, word)
-        return DONE if side_push(t, 0, word, line_of_pc(pc)) else WAIT
-    thread = core - T0
-    if not fifo_push(t, thread, word, line_of_pc(pc)):
-        return WAIT
+    thread = 0 if core == B else core - T0
+    status = push(t, core, thread, word, line_of_pc(pc))
+    if status != DONE or core == B:
+        return status
     if (np.int64(t.core_cfg0[core]) & NO_FUSING) == 0 and t.debug_watch[core] == 0 and t.simulator_order == 0:
         _push_adjacent(t, core, thread)
     return DONE
@@ -76,7 +91,7 @@ def _push_adjacent(t: TileRecord, core: Int, thread: Int) -> None:
 
 @kernel
 def _store_l1(t: TileRecord, core: Int, address: Int) -> Any:
-    """A store to L1 that may concern somebody who sleeps; the core has checked the address."""
+    """A store to L1 that may wake a sleeping core; the core has checked the address."""
     value, size = np.int64(t.access_value[core]), np.int64(t.access_size[core])
     if size == 4:
         t.l1_u32[address >> 2] = np.uint32(value)
@@ -89,24 +104,21 @@ def _store_l1(t: TileRecord, core: Int, address: Int) -> Any:
 
 @kernel
 def access(t: TileRecord, table: Table, core: Int) -> Any:
-    """Make the access that the core has handed over; returns a status."""
+    """Make the access that the core has requested; returns a status."""
     kind = t.access_kind[core]
     address = np.int64(t.access_address[core])
     t.now_round = t.core_round[core]
     t.now_agent = core
     if kind == PUSH:
-        return _push(t, core)
+        return _execute_push(t, core)
     if address < L1_SIZE:
         return _store_l1(t, core, address)
     place = DEVICE_LOAD if kind == LOAD else DEVICE_STORE
-    if not has_handler(table, place):
-        t.needs_place = place
-        return NOT_COMPILED
-    t.device_size = t.access_size[core]
-    t.device_value = t.access_value[core]
-    status = call_handler(table, place, t, core, address)
+    value: Int
+    status, value = access_device(
+        t, table, place, core, address, np.int64(t.access_value[core]), np.int64(t.access_size[core])
+    )
     if status == DONE and kind == LOAD:
-        value: Int = np.int64(t.device_value)
         if t.access_signed[core] != 0:
             value = sign_extend(value, 8 * np.int64(t.access_size[core]))
         t.core_x[core, t.access_register[core]] = np.uint32(value & WORD)
@@ -116,9 +128,6 @@ def access(t: TileRecord, table: Table, core: Int) -> Any:
 @kernel
 def slow(t: TileRecord, table: Table, core: Int) -> Any:
     """An instruction outside the inner loop; it moves pc itself."""
-    if not has_handler(table, SLOW_CORE):
-        t.needs_place = SLOW_CORE
-        return NOT_COMPILED
     t.now_round = t.core_round[core]
     t.now_agent = core
-    return call_handler(table, SLOW_CORE, t, core, 0)
+    return call_place(t, table, SLOW_CORE, core, 0)

@@ -1,6 +1,6 @@
 """Soft reset of the coprocessor's blocks (tile K40, K41).
 
-What a block forgets when its bit is set or cleared is done here. Between the two its state is as reset has left it, but
+Here is what setting or clearing a block's bit resets. Between the two its state is as reset has left it, but
 bhemu does not stop it from working: software that lets a block work while it is held in reset finds silicon dropping
 instructions. The bits without an effect below (unpackers, mover, glue, automatic TTSync) abort what is in flight, and
 here nothing is in flight when a register is stored to.
@@ -85,7 +85,7 @@ def _forget_scheduled(t: TileRecord) -> None:
     t.macro_resume = 0
     t.macro_counts = 0
     t.macro_taken = 0
-    t.macro_alone = 0
+    t.macro_excluded = 0
     t.macro_resting = 0
     t.macro_rest_next = 0
     for register in range(17):

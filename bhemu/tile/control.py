@@ -211,7 +211,7 @@ def _store_soft_reset(t: TileRecord, value: Int) -> Any:
 
 @kernel
 def _store_reset_setting(t: TileRecord, offset: Int, value: Int) -> Int:
-    """Where cores start, and what their reset spares."""
+    """Where cores start, and which of their state a reset keeps."""
     if offset == DISABLE_RESET:
         t.disable_reset = np.uint32(value)
     elif offset >= RESET_PC_T0 and offset < RESET_PC_T0 + 4 * THREADS:

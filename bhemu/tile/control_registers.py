@@ -26,7 +26,7 @@ PLAIN: Final = 2
 COUNTER: Final = 3
 """Control word of performance counters: kept, but its bit 0 would start them."""
 RESULT: Final = 4
-"""Read-only and 0 for ever, because what would count or report here cannot be started."""
+"""Read-only and always 0, because what would count or report here cannot be started."""
 REFUSED: Final = 5
 """In the header, but bhemu does not have what it does, or no source documents it."""
 _NUMBER: Final[dict[Kind, int]] = dict(zip(KINDS, (ACTS, PLAIN, COUNTER, RESULT, REFUSED), strict=True))
@@ -51,7 +51,7 @@ def _faults(kind: Kind, reason: str, text: str, remedy: str) -> np.ndarray[Any, 
 
 
 KIND: Final = _kinds()
-"""What becomes of an access, by offset / 4."""
+"""What an access does, by offset / 4."""
 NOT_BUILT: Final = _faults(
     "refused",
     "not-built",

@@ -65,7 +65,7 @@ def _entry(name: str, function: Callable[..., AnyInt], arguments: int = 2) -> En
 
 
 def ensure_entries() -> None:
-    """Compile what lets tiles move, or fetch it from the cache: for `bhemu warm`."""
+    """Compile the entries that advance tiles, or fetch them from the cache: for `bhemu warm`."""
     _entry("settle_cores", schedule.settle_cores_entry)
     _entry("noc_atomic", atomic_entry, 3)
 
@@ -114,7 +114,7 @@ class CoreView:
 
     @property
     def x(self) -> Array:
-        """uint32 [32]: integer registers, writable (x0 stays 0 as long as nobody writes it here)."""
+        """uint32 [32]: integer registers, writable (x0 stays 0 unless it is written here)."""
         self._cores.settle()
         return self._record["core_x"][self.number, :32]  # type: ignore[no-any-return]
 
@@ -142,7 +142,7 @@ class CoreView:
             self._record.core_halt_reason[self.number] = HALT_DEBUGGER
 
     def resume(self) -> None:
-        """Let a halted core go on with the instruction at pc."""
+        """Resume a halted core at the instruction at pc."""
         record = self._record
         if record.core_state[self.number] == HALTED:
             record.core_state[self.number] = RUNNING
@@ -187,12 +187,12 @@ class Cores:
         return CoreView(self, checks.integer(core, "core", 0, CORES - 1))
 
     def advance(self, clocks: int) -> int | None:
-        """Let `clocks` clocks of the tile pass; returns the number of a core that stands at a breakpoint, or None.
+        """Advance the tile by `clocks` clocks; returns the number of a core that is at a breakpoint, or None.
 
-        Call with 0 to go on after a breakpoint with what is left of the clocks.
+        Call with 0 to continue after a breakpoint with the remaining clocks.
 
         Raises:
-            BhemuError: an instruction of a core or of the coprocessor was refused. A core at fault stands still.
+            BhemuError: an instruction of a core or of the coprocessor was refused. A core at fault is halted.
         """
         return self._advance(-max(clocks, 0), schedule.GO_ON)
 
@@ -219,15 +219,15 @@ class Cores:
             how = go_on
             if status == schedule.ADVANCED:
                 return None
-            if self.attend(status) == schedule.AT_BREAKPOINT:
+            if self.serve(status) == schedule.AT_BREAKPOINT:
                 return int(self.record.stopped_core)
 
     def observe(self, observer: Observer | None) -> None:
-        """Let an observer look at everything that the tile executes from now on; None: nobody looks any more."""
+        """From now on an observer records what the tile executes; None: no observer."""
         self.observer = observer
         self._observed(observer)
 
-    def attend(self, status: int) -> int:
+    def serve(self, status: int) -> int:
         """Do what compiled code has stopped for, with a status of `bhemu.tile.schedule`; returns the status.
 
         Raises:
@@ -260,7 +260,7 @@ class Cores:
             carry_out: carries out a request of the tile, by its number (machine/noc_state.py), and sets its `status`
                 and `responses`. WAIT: nothing was changed; the core tries again. BhemuError: the core's instruction is
                 refused.
-            observed: told of the observer that `observe` sets.
+            observed: called with the observer that `observe` sets.
         """
         self.record.noc_connected = 1
         self._observed = observed
@@ -363,7 +363,7 @@ class Cores:
         return B if self.record.core_state[own] == IN_RESET else own
 
     def _pushed(self, error: BhemuError) -> BhemuError:
-        """The error of a Tensix word, with the core and the pc that pushed it in place of the program's line."""
+        """The error of a Tensix word, with the core and the pc that pushed it instead of the program's line."""
         pc = pc_of_line(error.line or 0)
         if pc is not None:
             error.line = None

@@ -38,7 +38,7 @@ INT16: Final = 4
 INT8: Final = 5
 
 COLUMNS: Final = 16
-"""The low halves of a 32-bit row lie so many physical rows after the high halves (rules I.3)."""
+"""Distance in physical rows from the high halves of a 32-bit row to its low halves (rules I.3)."""
 _WIDTH: Final = np.array([4, 4, 2, 2, 2, 1, 0, 0], np.int64)
 """Bytes of an element; formats 6 and 7 are reserved."""
 _T2: Final = 2

@@ -15,8 +15,8 @@ from bhemu.tensix.frontend.gate import wait_is_over
 def thread_is_done(t: TileRecord, thread: Int) -> bool:
     """True when the coprocessor has no instruction of the thread in flight (K18).
 
-    A latched wait with no word behind it is in flight until its condition holds: the gate lifts it only when a word
-    comes. What SFPLOADMACRO has scheduled counts for every thread, as nobody knows better (V.7).
+    A latched wait with no word after it is in flight until its condition holds: the gate lifts it only when a word
+    comes. What SFPLOADMACRO has scheduled counts for every thread, since its thread is not known (V.7).
     """
     return (
         is_drained(t, thread)

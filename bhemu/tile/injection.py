@@ -1,7 +1,7 @@
 """Pushing Tensix instructions through the debug port (tile K4).
 
 INSTRN_BUF_CTRL0 bit i gives the debug port the FIFO in front of thread i's REPLAY expander, and a rising bit 4 + i
-pushes INSTRN_BUF_CTRL1 to it. What cores push meanwhile is kept, too; silicon is likely to lose it.
+pushes INSTRN_BUF_CTRL1 to it. What cores push in that time is kept, too; silicon is likely to lose it.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def notice(t: TileRecord) -> None:
 
 @kernel
 def take_interrupt(t: TileRecord, core: Int) -> None:
-    """Let the core enter the handler of an interrupt that is raised and enabled, if there is one (K24).
+    """Enter the handler of an interrupt that is raised and enabled, if there is one (K24).
 
     Its pc is kept in `core_interrupted_pc`, which `mret` takes back; handlers do not nest.
     """

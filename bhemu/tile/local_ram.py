@@ -64,7 +64,7 @@ def other_ram_store(t: TileRecord, offset: Int, value: Int) -> Int:
 def pc_snapshot(t: TileRecord, index: Int) -> tuple[Int, Int]:
     """(status, value): the pc of core B, NC, T0, T1 or T2 (T24).
 
-    A core that executes instructions which concern nobody else may be ahead of the round of the access, and shows the
+    A core that executes instructions on private state may be ahead of the round of the access, and shows the
     pc that it has got to.
     """
     core = _CORE_OF_BLOCK[index]

@@ -12,18 +12,17 @@ import numpy as np
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.memory_map import L1_SIZE, bounds, region
-from bhemu.machine.agents import AGENT_NAMES, AGENTS, T0, T2, B
+from bhemu.machine.agents import AGENT_NAMES, AGENTS, T0, B, is_t_core
 from bhemu.machine.faults import DONE, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
-from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
-from bhemu.tensix.frontend.fetch import MOP, fifo_push, side_push
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, TDMA_END, TDMA_FIRST, mmio_load, mmio_store
 from bhemu.tensix.windows import window_load, window_store
+from bhemu.tile.accesses import push
 from bhemu.tile.auto_ttsync import must_wait_for_own_thread
 from bhemu.tile.control import control_load, control_store
 from bhemu.tile.dst_window import dst_load, dst_store
-from bhemu.tile.faults import MOP_FROM_B
 from bhemu.tile.interrupts import pic_load, pic_store
 from bhemu.tile.local_ram import (
     OWN_RAM_FIRST,
@@ -100,14 +99,9 @@ OTHER_THREAD: Final = _fault_of_each_agent(
 
 
 @kernel
-def _is_t(agent: Int) -> Bool:
-    return agent >= T0 and agent <= T2
-
-
-@kernel
 def _reaches_coprocessor(agent: Int) -> bool:
     """The windows above the overlay exist for B and the T cores (T24, T28)."""
-    return agent == B or _is_t(agent)
+    return agent == B or is_t_core(agent)
 
 
 @kernel
@@ -136,7 +130,7 @@ def _load_for_coprocessor_cores(t: TileRecord, agent: Int, address: Int, size: I
         if must_wait_for_own_thread(t, agent, address, True):
             return WAIT, none
         return window_load(t, agent, address, size)
-    if _is_t(agent) and address >= DST_FIRST and address < DST_END:
+    if is_t_core(agent) and address >= DST_FIRST and address < DST_END:
         return dst_load(t, agent - T0, address - DST_FIRST, size)
     if size != WORD_BYTES:
         return refuse(t, NARROW[agent], address, size), none
@@ -148,7 +142,7 @@ def _load_for_coprocessor_cores(t: TileRecord, agent: Int, address: Int, size: I
         )
     if address >= PUSH_FIRST and address < PUSH_END:
         return refuse(t, NO_LOAD[agent], address), none
-    if _is_t(agent) and address >= MOP_CONFIG_FIRST and address < MOP_CONFIG_END:
+    if is_t_core(agent) and address >= MOP_CONFIG_FIRST and address < MOP_CONFIG_END:
         return refuse(t, NO_LOAD[agent], address), none
     return refuse(t, UNMAPPED[agent], address), none
 
@@ -157,7 +151,7 @@ def _load_for_coprocessor_cores(t: TileRecord, agent: Int, address: Int, size: I
 def load(t: TileRecord, agent: Int, address: Int, size: Int) -> Any:
     """(status, value) of a load of `size` bytes, aligned, by an agent; narrow values are not extended by sign.
 
-    WAIT: the access is to be tried again when somebody else has moved.
+    WAIT: the access must be tried again when another agent has proceeded.
     """
     if address >= MOP_CONFIG_FIRST and _reaches_coprocessor(agent):
         return _load_for_coprocessor_cores(t, agent, address, size)
@@ -195,12 +189,10 @@ def _push(t: TileRecord, agent: Int, address: Int, value: Int) -> Int:
     thread = (address - PUSH_FIRST) // PUSH_BYTES
     line = line_of_pc(np.int64(t.core_pc[agent]))
     if agent == B:
-        if (value >> 24) == MOP:
-            return refuse(t, MOP_FROM_B, value)
-        return DONE if side_push(t, thread, value, line) else WAIT
+        return push(t, agent, thread, value, line)
     if thread != 0:
         return refuse(t, OTHER_THREAD[agent], address)
-    return DONE if fifo_push(t, agent - T0, value, line) else WAIT
+    return push(t, agent, agent - T0, value, line)
 
 
 @kernel
@@ -209,7 +201,7 @@ def _store_for_coprocessor_cores(t: TileRecord, agent: Int, address: Int, value:
         if must_wait_for_own_thread(t, agent, address, False):
             return WAIT
         return window_store(t, agent, address, value, size)
-    if _is_t(agent) and address >= DST_FIRST and address < DST_END:
+    if is_t_core(agent) and address >= DST_FIRST and address < DST_END:
         return dst_store(t, agent - T0, address - DST_FIRST, value, size)
     if size != WORD_BYTES:
         return refuse(t, NARROW[agent], address, size)
@@ -221,7 +213,7 @@ def _store_for_coprocessor_cores(t: TileRecord, agent: Int, address: Int, value:
         return mailbox_store(
             t, agent, (address - MAILBOX_FIRST) // MAILBOX_BYTES, (address - MAILBOX_FIRST) % MAILBOX_BYTES, value
         )
-    if _is_t(agent) and address >= MOP_CONFIG_FIRST and address < MOP_CONFIG_END:
+    if is_t_core(agent) and address >= MOP_CONFIG_FIRST and address < MOP_CONFIG_END:
         t.mop_config[agent - T0, (address - MOP_CONFIG_FIRST) // WORD_BYTES] = np.uint32(value)
         return DONE
     return refuse(t, UNMAPPED[agent], address)

@@ -10,7 +10,7 @@ from bhemu.machine.compiler import JIT
 from bhemu.machine.dispatch import call_handler
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
-from bhemu.tensix.frontend.observer import NOBODY_LOOKS, WordObserver, never_full
+from bhemu.tensix.frontend.observer import NO_OBSERVER, WordObserver, never_full
 
 # What the buffer of every observer of a tile begins with, for a chip (chip/run.py)
 ENTRY: Final = 0
@@ -25,13 +25,13 @@ class TileObserver:
     """What is called when agents move; kernels.
 
     Attributes:
-        words: who looks at the coprocessor's words.
+        words: observer of the coprocessor's words.
         one_by_one: a core's turn is one instruction, so that each can be seen. The order of all accesses is the same.
         is_full: `is_full(log)`: there may be no room for another turn.
         begin: `begin(t, log)`: the host, or another tile, may have changed anything.
-        before_core: `before_core(t, log, core)`: the core has its turn.
+        before_core: `before_core(t, log, core)`: the core's turn begins.
         after_core: `after_core(t, log, core, reason, recording)`: it has had it; see `schedule.after_run`.
-        before_words: `before_words(t, log)`: the coprocessor has its turn.
+        before_words: `before_words(t, log)`: the coprocessor's turn begins.
         after_words: `after_words(t, log, first, moved)`: it has moved in so many rounds from `first` on.
     """
 
@@ -65,8 +65,8 @@ def _ignore_words(t: TileRecord, log: LogAddress, first: Int, moved: Int) -> Non
     pass
 
 
-NOBODY_LOOKS_AT_TILE: Final = TileObserver(
-    NOBODY_LOOKS, False, never_full, _ignore, _ignore_core, _ignore_turn, _ignore, _ignore_words
+NO_TILE_OBSERVER: Final = TileObserver(
+    NO_OBSERVER, False, never_full, _ignore, _ignore_core, _ignore_turn, _ignore, _ignore_words
 )
 """The observer of the plain schedule."""
 

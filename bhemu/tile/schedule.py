@@ -1,4 +1,4 @@
-"""The schedule of one tile: five cores and the coprocessor move in turn, in rounds (tile T34).
+"""The schedule of one tile: five cores and the coprocessor take turns, in rounds (tile T34).
 
 In a round each running core executes one instruction, in the order B, T0, T1, T2, NC, then each thread of the
 coprocessor at most one. A round in which the coprocessor executed something takes no time; any other round takes one
@@ -41,8 +41,8 @@ from bhemu.tile.accesses import access, slow
 from bhemu.tile.debug_ports.watch import after_instruction, before_instruction
 from bhemu.tile.interrupts import take_interrupt
 from bhemu.tile.noc.transfer import end_request
-from bhemu.tile.observer import NOBODY_LOOKS_AT_TILE, TileObserver
-from bhemu.tile.turns import COPROCESSOR, NOBODY, choose, is_plain_turn
+from bhemu.tile.observer import NO_TILE_OBSERVER, TileObserver
+from bhemu.tile.turns import COPROCESSOR, NO_AGENT, choose, is_plain_turn
 
 # What `move` returns, or OBSERVER_FULL
 ADVANCED: Final = 0
@@ -58,12 +58,12 @@ NOC_REQUEST: Final = 6
 
 
 @kernel
-def _rearm(t: TileRecord, moment: Int, agent: Int) -> None:
-    """Somebody has moved in the turn of `agent`: those who were blocked try again in their next turn."""
+def _rearm(t: TileRecord, at_round: Int, agent: Int) -> None:
+    """State has changed in the turn of `agent`: agents that were blocked try again in their next turn."""
     for core in range(CORES):
         if t.core_state[core] == BLOCKED:
             t.core_state[core] = RUNNING
-            t.core_round[core] = max(np.int64(t.core_round[core]), moment + (1 if core <= agent else 0))
+            t.core_round[core] = max(np.int64(t.core_round[core]), at_round + (1 if core <= agent else 0))
     if agent != COPROCESSOR and t.tensix_state != RUNNING:
         for thread in range(THREADS):
             if not is_idle(t, thread):
@@ -71,15 +71,15 @@ def _rearm(t: TileRecord, moment: Int, agent: Int) -> None:
         if t.macro_pending != 0:
             t.tensix_state = RUNNING
         if t.tensix_state == RUNNING:
-            t.tensix_round = max(np.int64(t.tensix_round), moment)
+            t.tensix_round = max(np.int64(t.tensix_round), at_round)
 
 
 @kernel
-def event(t: TileRecord, moment: Int, agent: Int) -> None:
-    """What the agents share has changed in the turn of `agent` in round `moment`."""
-    _rearm(t, moment, agent)
+def event(t: TileRecord, at_round: Int, agent: Int) -> None:
+    """What the agents share has changed in the turn of `agent` in round `at_round`."""
+    _rearm(t, at_round, agent)
     if t.sleepers != 0:
-        wake_changed(t, moment, agent)
+        wake_changed(t, at_round, agent)
 
 
 @kernel
@@ -93,7 +93,7 @@ def _retire(t: TileRecord, core: Int, pc: Int) -> None:
 
 @kernel
 def _blame(t: TileRecord, core: Int) -> Any:
-    """The core's instruction was refused; the core stands still, the others can go on."""
+    """The core's instruction was refused; the core is halted, the others can continue."""
     t.fault_core = core + 1
     t.fault_pc = t.core_pc[core]
     t.core_state[core] = HALTED
@@ -103,12 +103,12 @@ def _blame(t: TileRecord, core: Int) -> Any:
 
 @kernel
 def _finish(t: TileRecord, core: Int, status: Int, pc_step: Int) -> Any:
-    """What follows from the status of an access or a slow instruction; returns what `advance` shall do."""
+    """What follows from the status of an access or a slow instruction; returns what `advance` does next."""
     if status == DONE:
-        moment = np.int64(t.core_round[core])
+        at_round = np.int64(t.core_round[core])
         if t.core_state[core] == RUNNING:
             _retire(t, core, np.int64(t.core_pc[core]) + pc_step)
-        event(t, moment, core)
+        event(t, at_round, core)
         return ADVANCED
     if status == WAIT:
         t.core_state[core] = BLOCKED
@@ -151,7 +151,7 @@ def _end_of_turn(t: TileRecord, core: Int) -> Any:
 
 @kernel(forceinline=True)
 def _after_run(t: TileRecord, table: Table, core: Int, reason: Int, recording: Int) -> Any:
-    """What follows from why a core has left its loop; returns what `advance` shall do.
+    """What follows from why a core has left its loop; returns what `advance` does next.
 
     Args:
         reason: LIMIT and others of riscv/execute.py.
@@ -178,18 +178,18 @@ def _after_run(t: TileRecord, table: Table, core: Int, reason: Int, recording: I
 
 @kernel(forceinline=True)
 def _begin_coprocessor(t: TileRecord) -> Any:
-    """The coprocessor's turn begins; returns (rounds that it may take, whether others look on)."""
+    """The coprocessor's turn begins; returns (rounds that it may take, whether another agent waits or polls)."""
     rounds = min(np.int64(t.round_goal) - 1, np.int64(t.round_horizon)) - np.int64(t.tensix_round) + 1
-    looked_on = t.sleepers != 0
+    observed = t.sleepers != 0
     for core in range(CORES):
-        looked_on = looked_on or t.core_state[core] == BLOCKED
+        observed = observed or t.core_state[core] == BLOCKED
     t.now_round = t.tensix_round
     t.now_agent = COPROCESSOR
-    return (1 if looked_on else rounds), looked_on
+    return (1 if observed else rounds), observed
 
 
 @kernel(forceinline=True)
-def _words_on_the_way(t: TileRecord) -> Any:
+def _words_in_flight(t: TileRecord) -> Any:
     """Words between the cores and the gates: expanders take some without executing anything."""
     count = np.int64(0)
     for thread in range(THREADS):
@@ -199,20 +199,20 @@ def _words_on_the_way(t: TileRecord) -> Any:
 
 
 @kernel(forceinline=True)
-def _end_coprocessor(t: TileRecord, status: Int, moved: Int, looked_on: Int, on_the_way: Int) -> Any:
-    """The coprocessor has executed in `moved` rounds; returns what `advance` shall do.
+def _end_coprocessor(t: TileRecord, status: Int, moved: Int, observed: Int, in_flight: Int) -> Any:
+    """The coprocessor has executed in `moved` rounds; returns what `advance` does next.
 
     Args:
         status: of its clock (tensix/frontend/run.py).
-        looked_on: of `_begin_coprocessor`.
-        on_the_way: `_words_on_the_way` before.
+        observed: of `_begin_coprocessor`.
+        in_flight: `_words_in_flight` before.
     """
     t.free_rounds += moved
     t.round_goal += moved
     t.tensix_round += moved
     if moved > 0:
         event(t, np.int64(t.tensix_round) - 1, COPROCESSOR)
-    elif looked_on and _words_on_the_way(t) != on_the_way:  # MOP_CFG or the end of a MOP, say: a FIFO has room again
+    elif observed and _words_in_flight(t) != in_flight:  # MOP_CFG or the end of a MOP, say: a FIFO has room again
         event(t, np.int64(t.tensix_round), COPROCESSOR)
     if status == clock.STOPPED:
         t.tensix_state = BLOCKED
@@ -239,17 +239,17 @@ def _plain_turns(t: TileRecord, table: Table, core: Int) -> Any:
 
 @kernel
 def _begin_clocks(t: TileRecord, clocks: Int) -> None:
-    """Let the goal be so many clocks away. Between calls the host, or another tile, may have changed anything."""
-    moment = np.int64(t.round_goal)
-    t.free_rounds = moment - t.clock  # words executed outside of the schedule have moved the clock, too
-    t.round_goal = moment + clocks
+    """Set the goal `clocks` clocks ahead. Between calls the host, or another tile, may have changed anything."""
+    first = np.int64(t.round_goal)
+    t.free_rounds = first - t.clock  # words executed outside of the schedule have moved the clock, too
+    t.round_goal = first + clocks
     for core in range(CORES):
-        t.core_round[core] = max(np.int64(t.core_round[core]), moment)
-    t.tensix_round = max(np.int64(t.tensix_round), moment)
-    event(t, moment, NOBODY)
+        t.core_round[core] = max(np.int64(t.core_round[core]), first)
+    t.tensix_round = max(np.int64(t.tensix_round), first)
+    event(t, first, NO_AGENT)
 
 
-# What an entry is asked to do; less than 0: begin so many clocks, and advance to their end
+# What an entry is asked to do; less than 0: begin that number of clocks, and advance to their end
 GO_ON: Final = 0
 """Advance to the goal: what is left of a call that returned early."""
 GO_ON_CHANGED: Final = 1
@@ -259,8 +259,8 @@ GO_ON_ROUND: Final = 2
 may hold many rounds, and a debugger that could only let clocks pass would not see what happens in them."""
 BEGIN_ROUND: Final = 3
 """Begin a clock, and do the same."""
-LOOK: Final = 4
-"""Let the observer watch the tile."""
+OBSERVE: Final = 4
+"""Begin to observe the tile."""
 AFTER_RUN: Final = 8
 """+ core + 8 * why it has left its loop: finish its turn, and advance to the goal."""
 
@@ -270,8 +270,8 @@ class Schedule:
     """The schedule of a tile as one observer sees it; kernels.
 
     Attributes:
-        turn_of_core: `turn_of_core(t, table, core, log)` lets the core execute as far as it may.
-        move: `move(t, table, how, log)` lets every agent move; returns ADVANCED and others.
+        turn_of_core: `turn_of_core(t, table, core, log)` executes with the core as far as it may.
+        move: `move(t, table, how, log)` advances every agent; returns ADVANCED and others.
     """
 
     turn_of_core: Any
@@ -281,10 +281,10 @@ class Schedule:
 def make_schedule(observer: TileObserver, run: Any) -> Schedule:
     """The schedule of a tile, from this one text for each observer.
 
-    Of the observer that does nothing (`NOBODY_LOOKS_AT_TILE`) the compiler leaves nothing over.
+    Of the observer that does nothing (`NO_TILE_OBSERVER`) the compiler leaves nothing over.
 
     Args:
-        observer: who looks at the agents.
+        observer: what is called when agents move.
         run: of the front end that its observer of words has (tensix/frontend/run.py).
     """
     one_by_one, is_full, begin = observer.one_by_one, observer.is_full, observer.begin
@@ -328,9 +328,9 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
 
     @kernel
     def turn_of_coprocessor(t: TileRecord, table: Table, log: LogAddress) -> AnyInt:
-        """Let the coprocessor execute as far as it may: one round when others look on, else many."""
-        rounds, looked_on = _begin_coprocessor(t)
-        on_the_way = _words_on_the_way(t)
+        """Execute with the coprocessor as far as it may: one round when another agent waits or polls, else many."""
+        rounds, observed = _begin_coprocessor(t)
+        in_flight = _words_in_flight(t)
         before_words(t, log)
         before = np.int64(t.clock)
         first = np.int64(t.tensix_round)
@@ -338,11 +338,11 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
         moved = np.int64(t.clock) - before
         t.clock = before
         after_words(t, log, first, moved)
-        return _end_coprocessor(t, status, moved, looked_on, on_the_way)
+        return _end_coprocessor(t, status, moved, observed, in_flight)
 
     @kernel
     def advance(t: TileRecord, table: Table, by_rounds: Int, log: LogAddress) -> Any:
-        """Let every agent move up to `round_goal`."""
+        """Advance every agent up to `round_goal`."""
         result: Int = ADVANCED
         while result == ADVANCED:
             if is_full(log):
@@ -350,7 +350,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
                 break
             goal = np.int64(t.round_goal)
             agent = choose(t)
-            if agent == NOBODY:
+            if agent == NO_AGENT:
                 break
             if agent == COPROCESSOR:
                 result = turn_of_coprocessor(t, table, log)
@@ -370,10 +370,10 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
             _begin_clocks(t, -how)
         elif how == BEGIN_ROUND:
             _begin_clocks(t, 1)
-        elif how == LOOK:
+        elif how == OBSERVE:
             return ADVANCED
         elif how == GO_ON_CHANGED:
-            event(t, np.int64(t.now_round), NOBODY)
+            event(t, np.int64(t.now_round), NO_AGENT)
         elif how >= AFTER_RUN:
             result = _after_run(t, table, (how - AFTER_RUN) & 7, (how - AFTER_RUN) >> 3, False)
             if result != ADVANCED:
@@ -385,7 +385,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
     return Schedule(turn_of_core, move)
 
 
-_plain: Final = make_schedule(NOBODY_LOOKS_AT_TILE, clock.run)
+_plain: Final = make_schedule(NO_TILE_OBSERVER, clock.run)
 turn_of_core, _move = _plain.turn_of_core, _plain.move
 
 
@@ -395,7 +395,7 @@ def advance_tile_entry(t: TileRecord, table: Table, how: Int) -> AnyInt:
 
 
 def settle_cores_entry(t: TileRecord, _table: Int, _: Int) -> Int:
-    """Let sleeping cores show where they stand now; for those who read their registers."""
+    """Bring the registers of sleeping cores to the present round, before the host reads them."""
     for core in range(CORES):
         if t.core_state[core] == ASLEEP:
             wake(t, core, np.int64(t.round_goal))

@@ -59,7 +59,7 @@ def _override(t: TileRecord, thread: Int) -> Int:
 
 
 @kernel
-def _let_b_try_again(t: TileRecord) -> None:
+def _retry_b(t: TileRecord) -> None:
     """A T core begins to wait in a pop, which core B may be waiting for; a wait is no event by itself."""
     if t.core_state[B] == BLOCKED:
         t.core_state[B] = RUNNING
@@ -77,7 +77,7 @@ def _pop(t: TileRecord, thread: Int) -> Any:
             return DONE, (override >> _VALUE_LSB) & _VALUE_BITS
         if t.pcbuf_waiting[thread] == 0 and t.now_agent == T0 + thread:  # the host does not wait
             t.pcbuf_waiting[thread] = 1
-            _let_b_try_again(t)
+            _retry_b(t)
         return WAIT, np.int64(0)
     head = np.int64(t.pcbuf_head[thread])
     t.pcbuf_head[thread] = (head + 1) % PCBUF_WORDS

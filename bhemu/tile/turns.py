@@ -18,28 +18,28 @@ from bhemu.riscv.poll import NOT_RECORDING
 
 COPROCESSOR: Final = CORES
 """The coprocessor's place in the order of a round."""
-NOBODY: Final = -1
+NO_AGENT: Final = -1
 
 
 @kernel
 def choose(t: TileRecord) -> Any:
-    """The agent whose turn it is, or NOBODY before the goal; sets `round_horizon` for it."""
-    found = NOBODY
+    """The agent whose turn it is, or NO_AGENT before the goal; sets `round_horizon` for it."""
+    found = NO_AGENT
     first = np.int64(t.round_goal)
     horizon = first
     for agent in range(CORES + 1):
         if agent == COPROCESSOR:
-            state, moment = t.tensix_state, np.int64(t.tensix_round)
+            state, due = t.tensix_state, np.int64(t.tensix_round)
         else:
-            state, moment = t.core_state[agent], np.int64(t.core_round[agent])
+            state, due = t.core_state[agent], np.int64(t.core_round[agent])
         if state == RUNNING:
-            if moment < first:
+            if due < first:
                 # The agents before this one come after it, and before it in a round.
                 horizon = min(horizon, first - 1)
-                first = moment
+                first = due
                 found = agent
             else:
-                horizon = min(horizon, moment)
+                horizon = min(horizon, due)
     t.round_horizon = horizon
     return found
 
@@ -53,15 +53,15 @@ def is_plain_turn(t: TileRecord, core: Int) -> bool:
 
 @kernel
 def _next_in_last_round(t: TileRecord, core: Int) -> Any:
-    """The core whose turn comes after that of `core` in the last round before the goal; NOBODY: see `choose`.
+    """The core whose turn comes after that of `core` in the last round before the goal; NO_AGENT: see `choose`.
 
     `core` has had its turn there, so all agents before it have reached the goal, and no other one is in an earlier
     round.
     """
     for other in range(core + 1, CORES):
         if t.core_state[other] == RUNNING and t.core_round[other] < t.round_goal:
-            return other if is_plain_turn(t, other) else NOBODY
-    return NOBODY
+            return other if is_plain_turn(t, other) else NO_AGENT
+    return NO_AGENT
 
 
 @kernel
@@ -77,7 +77,7 @@ def run_turns(t: TileRecord, core: Int, cache: Int) -> Any:
         if reason != LIMIT:
             return reason
         core = _next_in_last_round(t, core) if last_round else choose(t)
-        if core in (NOBODY, COPROCESSOR) or not is_plain_turn(t, core):
+        if core in (NO_AGENT, COPROCESSOR) or not is_plain_turn(t, core):
             return LIMIT
 
 

@@ -27,7 +27,7 @@ PROGRAMS = ["datacopy", "add1", "eltwise", "matmul"]
 
 @pytest.fixture(autouse=True)
 def own_library() -> Iterator[None]:
-    """The examples share a module; each test loads the one beside its program."""
+    """The examples share a module; each test loads the one next to its program."""
     sys.modules.pop("llk", None)
     yield
     sys.modules.pop("llk", None)
@@ -65,7 +65,7 @@ def without(folder: Path, statement: str, program: str) -> list[Hazard]:
                 lines[node.lineno - 1 : end] = [" " * node.col_offset + "pass"] + [""] * (end - node.lineno)
                 removed += 1
         path.write_text("\n".join(lines))
-    assert removed == 1, f"{statement} stands {removed} times in the examples"
+    assert removed == 1, f"{statement} occurs {removed} times in the examples"
     recorder = Recorder()
     with suppress(Deadlock):  # then the log ends where nothing could move
         run_program(load_program(folder / f"{program}.py"), recorder=recorder)

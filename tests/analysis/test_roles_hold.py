@@ -76,7 +76,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
             "macro_thread",
             "macro_cycle",
         ),
-        *("macro_resume", "macro_counts", "macro_taken", "macro_alone", "macro_resting", "macro_rest_next"),
+        *("macro_resume", "macro_counts", "macro_taken", "macro_excluded", "macro_resting", "macro_rest_next"),
         *("macro_enabled", "macro_before", "macro_after", "macro_late", "macro_late_lanes"),
     ),
     "dst_stack": ("dst_stack_pointer",),

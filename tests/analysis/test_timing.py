@@ -137,7 +137,7 @@ def test_unpack_is_bound_by_the_address_phase_and_by_l1() -> None:
         (1, "MOVA2D instr_mod=2"),
     )
     timed = timing(log)
-    # 512 bytes at 128 a cycle; the third waits for a bank that nobody hands back before the recorded order says so.
+    # 512 bytes at 128 a cycle; the third waits for a bank that is not handed back before the recorded order says so.
     assert timed.issue[:2] == [0, 4]
     assert timed.issue[3] == 6
     assert timed.at_least == {"UNPACR": 3}

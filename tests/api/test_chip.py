@@ -215,7 +215,7 @@ def test_pages_begin_at_multiples_of_64(chip: Chip) -> None:
 
 
 def test_row_major_bfp_tensor_has_no_pages_by_itself(chip: Chip) -> None:
-    """Its exponents stand in one section in front."""
+    """Its exponents are in one section before the datums."""
     values = np.ones((3, 32), np.float32)
     with pytest.raises(MemoryError_, match="say how large a page is") as refusal:
         chip.interleaved.write_tensor(0, values[:, :30], "bfp8", tile_shape=None)

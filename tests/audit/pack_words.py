@@ -77,7 +77,7 @@ class Words(Bench):
         return int(self.tile["adc"][thread, 2, 4 * channel + "XYZW".index(dimension)])
 
     def rows(self, count: int, offset: int = 0) -> list[int]:
-        """Numbers of the Dst rows whose 16 equal datums stand in L1 one after the other."""
+        """Numbers of the Dst rows whose 16 equal datums are in L1 one after the other."""
         values = self.l1("<u2", 16 * count, offset)
         found = []
         for i in range(count):

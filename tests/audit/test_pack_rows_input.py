@@ -117,7 +117,7 @@ def test_the_number_of_datums_is_x_end_minus_x_start_plus_1_for_each_interface(c
 
 @pytest.mark.rule("002.3.1d")
 def test_counters_move_after_the_address_is_taken() -> None:
-    """The first PACR reads where the counters stood."""
+    """The first PACR reads where the counters were."""
     bench = Words()
     bench.setc16(37, 4)
     for first in (0, 4, 8):
@@ -188,7 +188,7 @@ def test_bits_0_1_and_3_of_word_18() -> None:
     bench.send(ReadIntfSel=1, Last=1)
     assert bench.l1("<u4", 1) == [0x3F802000]
     bench.wrcfg(18, 0)
-    with pytest.raises(UndefinedBehavior):  # 16-bit cells are no FP32
+    with pytest.raises(UndefinedBehavior):  # 16-bit cells are not FP32
         bench.send(ReadIntfSel=1, Last=1)
     integers = Words(INT8, INT8)
     integers.word_row(0, [200, 0x80000005] * 8)
@@ -208,7 +208,7 @@ def test_bits_0_1_and_3_of_word_18() -> None:
     ],
 )
 def test_bit_2_is_read_raw(in_format: int, cell_bits: int, rounded: int, raw: int) -> None:
-    """No rounding and no flush of denormals; it is no integer switch."""
+    """No rounding and no flush of denormals; it is not an integer switch."""
     bench = Words(in_format, in_format)
     (bench.bf16_row if in_format == BF16 else bench.fp16_row)(0, [cell_bits] * 16)
     for control, expected in ((0, rounded), (1 << 2, raw)):

@@ -226,7 +226,7 @@ def test_context_control_uses_the_flop_advances_it_with_last_and_resets_it(contr
 def test_a_row_is_masked_at_the_edge_then_rectified_then_downsampled_then_assembled() -> None:
     """The order shows where stages do not commute.
 
-    Masked datums are no minus infinity to the histogram behind the ReLU; datums that the ReLU or the mask of columns
+    Masked datums are not minus infinity to the histogram after the ReLU; datums that the ReLU or the mask of columns
     drops do not raise the shared exponent.
     """
     bench = Words(BF16, BFP8)

@@ -159,7 +159,7 @@ def test_the_pack_thread_of_add1_state_by_state() -> None:
 
 @pytest.mark.rule("002.17.3")
 def test_the_pack_thread_of_matmul_packs_a_tile_for_each_post() -> None:
-    """One SEMWAIT, one MOP and one SEMGET a tile; without a post the thread stands."""
+    """One SEMWAIT, one MOP and one SEMGET a tile; without a post the thread waits."""
     p = Pack()
     assert p.push("setc16 37", "setc16 38", "setc16 39", "setadcxy", "setadczw")
     loop = ("semwait", "stallwait 128", "wrcfg", "dmanop", "mop", "stallwait 64", "semget")

@@ -259,7 +259,7 @@ def masks_of_next(bench: Words) -> list[int]:
 @pytest.mark.rule("002.9.1e", "000.1.5b")
 @pytest.mark.parametrize(("mode", "fill"), [(0, 0x0000), (1, 0xFF80)])
 def test_masked_datums_are_zero_or_minus_infinity(mode: int, fill: int) -> None:
-    """Word 24 bit 16. What is masked is not converted: a NaN there is no Inf."""
+    """Word 24 bit 16. What is masked is not converted: a NaN there does not become Inf."""
     bench = Words()
     bench.bf16_row(0, [0x7FC1] * 16)
     bench.bits(24, 0, 17, mode << 16 | 0x0F0F)

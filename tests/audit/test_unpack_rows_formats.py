@@ -82,7 +82,7 @@ def test_each_format_has_its_bits_of_an_exponent(code: int) -> None:
 
 @pytest.mark.rule("001.3.1c")
 def test_code_14_is_int8_and_code_11_bfp2a() -> None:
-    """12 and 13 are no format."""
+    """12 and 13 are not formats."""
     assert int(unpacked(14, 14, [0x85], "<u1").src()[0, 0]) == 1 << 18 | 5 << 8 | 16
     u = unpacked(11, 11, [20] + [0] * 15 + [0b01], "<u1", THCON_SEC1_REG0_TileDescriptor_z_dim=1)
     assert int(u.src()[0, 0]) == 20  # 1.0 * 2^(20 - 15)

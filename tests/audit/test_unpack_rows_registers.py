@@ -76,7 +76,7 @@ def test_blobs_per_plane_has_three_bits(bit_11: int) -> None:
 @pytest.mark.rule("000.2.1c")
 @pytest.mark.parametrize("junk", [0, 0xFF])
 def test_y_z_and_w_have_eight_bits(junk: int) -> None:
-    """The upper byte of each 16-bit half is no part of the dimension."""
+    """The upper byte of each 16-bit half is not part of the dimension."""
     u = counting(1)
     put(u, 112, 4 << 16, 0xFFFF0000)
     put(u, 113, junk << 24 | 3 << 16 | junk << 8 | 5)

@@ -241,7 +241,7 @@ def test_the_context_counter_wraps_at_a_power_of_two(count: int) -> None:
 
 @pytest.mark.rule("001.14.2b")
 def test_rows_of_a_tile_come_from_channel_1_and_src_row_is_not_used() -> None:
-    """With SetOvrdWithAddr 1 a SrcRow that stands anywhere changes nothing."""
+    """With SetOvrdWithAddr 1 no value of SrcRow makes a difference."""
     u = counting(0)
     u.t["unpack"]["src_row"][0, 0] = 48
     u.set("UNP0_ADD_DEST_ADDR_CNTR_add_dest_addr_cntr", 1)

@@ -244,7 +244,7 @@ exit_()
 
 
 def test_a_chip_in_which_nobody_can_move_lets_clocks_pass(library: Path) -> None:
-    """Core B waits for a mailbox that nobody writes: all the clocks there are pass at once."""
+    """Core B waits for a mailbox that is never written: all clocks pass at once."""
     program = list(struct.unpack("<2I", assemble("li a0, 0xFFEC1000\nlw a1, 0(a0)\n")[:8]))
     ended = run_client(library, f"init(); release_b({program}); clock(0xFFFFFFFF); print('back'); exit_()")
     assert ended.status == 0, ended.out + ended.errors

@@ -1,4 +1,4 @@
-"""The description of the chip that is written beside the C library: what tt-umd reads from it."""
+"""The description of the chip that is written next to the C library: what tt-umd reads from it."""
 
 from __future__ import annotations
 

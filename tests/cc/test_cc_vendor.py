@@ -1,4 +1,4 @@
-"""The launchers that stand in for the vendor's tools."""
+"""The launchers that replace the vendor's tools."""
 
 from __future__ import annotations
 

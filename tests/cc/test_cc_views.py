@@ -1,4 +1,4 @@
-"""Views of other trees in which the launchers stand where the vendor's compiler is looked for."""
+"""Views of other trees in which the launchers are where the vendor's compiler is looked for."""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ def test_each_tile_moves_without_the_others() -> None:
 
 
 def test_others_go_on_after_a_refusal() -> None:
-    """The tile at fault stands still; no clock of the others is lost or made twice."""
+    """The tile at fault stops; no clock of the others is lost or made twice."""
     bad = request(ctrl=WRITE, target=DATA, target_hi=at(*MIDDLE), back=DATA, back_hi=at(*FIRST), length=0)
     count = f"li t1, {DATA:#x}\nmore: addi t2, t2, 1\nsw t2, 0(t1)\nj more\n"
     board = Board({FIRST: count, MIDDLE: bad, LAST: count})

@@ -15,7 +15,7 @@ Commands = Callable[..., list[str]]
 Script = Callable[[str], str]
 
 SPEND = ["brxy 0,0 0x20000 2"] * 60
-"""Time passes by reads; after these the program stands in its last loop."""
+"""Time passes by reads; after these the program is in its last loop."""
 
 
 def lines_of_calls() -> list[tuple[str, int]]:

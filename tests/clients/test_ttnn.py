@@ -48,7 +48,7 @@ def ttnn_python(install: Callable[..., Path]) -> Path:
 
 @pytest.fixture(scope="module")
 def settings(ttnn_python: Path, library: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Environment of a ttnn program: the library beside a description without Ethernet tiles."""
+    """Environment of a ttnn program: the library next to a description without Ethernet tiles."""
     simulator = tmp_path_factory.mktemp("without_ethernet")
     shutil.copy(library, simulator)
     write_soc_descriptor(simulator, ethernet=False)

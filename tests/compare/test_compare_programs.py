@@ -1,4 +1,4 @@
-"""Programs as calls: Python programs as code of the T cores, ELF files, and what a tile did before a moment."""
+"""Programs as calls: Python programs as code of the T cores, ELF files, and what a tile did before a clock."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Client:
         self.socket.sendall(frame(content.encode() if isinstance(content, str) else content))
 
     def receive(self) -> bytes:
-        """The next answer; console output on the way goes to `console`."""
+        """The next answer; console output before it goes to `console`."""
         while True:
             while not self._packets:
                 content = self.socket.recv(4096)

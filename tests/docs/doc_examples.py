@@ -9,12 +9,12 @@ a user starts it.
 The rules, for whoever writes documentation:
 
 - Blocks of one file run in order, in one namespace and one working folder, which holds the repository's `examples/`.
-- A `python` block is executed. What it prints must stand in a `text title="Output"` block right after it.
+- A `python` block is executed. What it prints must be in a `text title="Output"` block right after it.
 - A `python title="name.py"` or `c title="name.c"` block is a file. If the repository has that file, the block must be
   an excerpt of it, word for word; otherwise the file is written into the working folder.
 - In a `console` block each line `$ bhemu ...` is executed and what follows is compared. `$ echo $?` shows the exit
   status of the command before; a command without it must succeed.
-- `...` in an output stands for any text. Measured times are not compared, nor cycles, of which a process counts a few
+- `...` in an output matches any text. Measured times are not compared, nor cycles, of which a process counts a few
   less when it executes an instruction for the first time.
 - `<!-- not run: reason -->` before a block leaves it out.
 """
@@ -39,7 +39,7 @@ from typer.testing import CliRunner
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHER_COMMANDS = ("make", "git", "cd", "python3", ".venv/bin/pip")
-"""What a console block may show beside `bhemu` and `echo $?`; not executed."""
+"""What a console block may show besides `bhemu` and `echo $?`; not executed."""
 
 _FENCE = re.compile(r'^```(?P<language>\w+)(?: title="(?P<title>[^"]*)")?\s*$')
 _NOT_RUN = re.compile(r"^<!-- not run: \S.* -->$")
@@ -161,7 +161,7 @@ class Page:
         if not original.is_file():
             (self.folder / block.title).write_text(text, encoding="utf-8")
         elif text not in original.read_text(encoding="utf-8"):
-            self._problem(block.first, f"this is no excerpt of {block.title}")
+            self._problem(block.first, f"this is not an excerpt of {block.title}")
 
     def _python(self, block: Block, following: Block | None, namespace: dict[str, Any]) -> None:
         printed = io.StringIO()
@@ -205,7 +205,7 @@ class Page:
             self._problem(first, "the output is\n" + "\n".join(got))
 
     def rewrite(self, *, all: bool = False) -> None:
-        """Put the real output into the file where it shows another; `all`: wherever no `...` stands for a part."""
+        """Put the real output into the file where it shows another; `all`: wherever no `...` replaces a part."""
         lines = self.path.read_text(encoding="utf-8").splitlines()
         for shown in reversed(self.shown):
             if not shown.agrees or (all and "..." not in "\n".join(shown.expected)):

@@ -33,7 +33,7 @@ def is_address_of_card(value: int) -> bool:
 
 
 def literals(text: str) -> Iterator[tuple[int, int]]:
-    """(line, value) of each number in the code, and of each hexadecimal number in a text that is no docstring."""
+    """(line, value) of each number in the code, and of each hexadecimal number in a text that is not a docstring."""
     tree = ast.parse(text)
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -96,7 +96,7 @@ REGISTER_OF = {
 
 
 def meant(macro: str) -> int:
-    """The address in the tables that a macro of bhemu.h stands for."""
+    """The address in the tables that a macro of bhemu.h names."""
     if macro == "ICACHE_INVALIDATE":
         return region("config").base + 4 * config("RISCV_IC_INVALIDATE_InvalidateAll")[0]
     name = REGION_OF.get(macro, macro.lower())

@@ -11,7 +11,7 @@ PACK = "THCON_SEC0_REG1_"
 DESCRIPTOR = "REG0_TileDescriptor_"
 
 # Fields that the register document in seeds/ quotes, under the map's name: (name, word, lsb, width).
-# Where the document's position is wrong (rules 000.*), the corrected one stands here.
+# Where the document's position is wrong (rules 000.*), the corrected one is here.
 DOCUMENT = [
     # pack config (1.1)
     (PACK + "Row_start_section_size", 68, 0, 16),

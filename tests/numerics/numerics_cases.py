@@ -17,7 +17,7 @@ from bhemu.isa.registers import thread
 
 Array = NDArray[Any]
 
-# How the matrix unit treats each format of the labels (math F2, F4): bf16 stands for every trimmed 8-bit one.
+# How the matrix unit treats each format of the labels (math F2, F4): bf16 represents every trimmed 8-bit one.
 SOURCES = dict.fromkeys(("bf16", "fp32", "bfp8", "bfp4", "bfp2", "int16", "int32"), "bf16")
 SOURCES |= {"tf32": "tf32", "fp16": "fp16", "fp8": "fp16", "int8": "int8"}
 _OFFSET = thread("DEST_TARGET_REG_CFG_MATH_Offset")

@@ -1,7 +1,7 @@
 """Pairs of program and expectation: how the files are read, run and compared.
 
 A program is `FAMILY/NAME.tt`, Tensix assembly as `bhemu asm` reads it, or `NAME.s`, RISC-V assembly of
-tests/riscv/rv_asm.py; beside it `NAME.exp` says what holds afterwards. Comments start with `#`.
+tests/riscv/rv_asm.py; next to it `NAME.exp` says what holds afterwards. Comments start with `#`.
 
 1. A program begins with `# rules: math F8, I.11` and, from the second line, a sentence that says the behaviour.
 2. `.thread N` (0 unpack, 1 math, 2 pack): what follows belongs to that thread; threads run side by side.
@@ -109,7 +109,7 @@ def _indices(place: Place, text: str, count: int) -> list[tuple[int, ...]]:
             first = int(match[1], 0) if match else -1
             last = int(match[2], 0) if match and match[2] else first
         except ValueError as error:
-            raise PlaceError(f"{part} is no index") from error
+            raise PlaceError(f"{part} is not an index") from error
         ranges.append((first, last))
     if place.width:
         if len(ranges) != 1 or ranges[0][0] != ranges[0][1]:
@@ -143,14 +143,14 @@ class Pair:
 
 
 def read_pair(file: Path) -> Pair:
-    """Read a program (.tt or .s) and the expectation beside it.
+    """Read a program (.tt or .s) and the expectation next to it.
 
     Raises:
         PairError: a file is not as the module's docstring says.
     """
     expectation = file.with_suffix(".exp")
     if not expectation.exists():
-        raise PairError(f"{file}: there is no {expectation.name} beside it")
+        raise PairError(f"{file}: there is no {expectation.name} next to it")
     try:
         pair = Pair(file, pair_rules(file))
     except ValueError as error:

@@ -50,7 +50,7 @@ class Format:
         """Bits of a number as written.
 
         Raises:
-            PlaceError: it is no number, or the format cannot hold it exactly.
+            PlaceError: it is not a number, or the format cannot hold it exactly.
         """
         try:
             bits = int(text, 16) if text.startswith("0x") else self.value_to_bits(text)

@@ -40,7 +40,7 @@ def test_a_wrong_expectation_names_line_element_and_both_values(tmp_path: Path) 
     ("text", "message"),
     [
         (".thread 0\nSETDMAREG value=7, RegIndex16b=2\n", "pair.tt:1: the first line names rules"),
-        ("# rules: I.11, K 42\n# A sentence that says it all.\n", "pair.tt:1: K 42 is no rule id"),
+        ("# rules: I.11, K 42\n# A sentence that says it all.\n", "pair.tt:1: K 42 is not a rule id"),
         ("# rules: I.11\n.thread 0\n", "pair.tt:2: the second line is a comment, a sentence"),
         (HEADER, "pair.tt: has no instruction"),
         (HEADER + "NOP\n", "pair.tt:3: NOP: say .thread before it"),
@@ -65,7 +65,7 @@ def test_a_wrong_program_is_an_error_that_says_where(tmp_path: Path, text: str, 
         ("config.CFG_STATE_ID_StateID = 2", "does not fit in 1 bits"),
         ("rwc.fidel = 1", "'fidel' is unknown; there are dst, dst_cr, fidelity"),
         ("gpr[64] = 5", "index 64..64 is outside of 0..63"),
-        ("gpr[a] = 5", r"\[a\] is no index"),
+        ("gpr[a] = 5", r"\[a\] is not an index"),
         ("gpr[1][2] = 5", "has 1 indices, 2 given"),
         ("lreg.int[1] = 2147483648", "it is not between"),
         ("dst.int32[1] = -2147483648", "its magnitude does not fit"),
@@ -104,7 +104,7 @@ def test_a_wrong_expectation_file_is_an_error_that_says_where(tmp_path: Path, te
 def test_a_program_without_expectation_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "pair.tt"
     file.write_text(PROGRAM)
-    with pytest.raises(PairError, match=r"there is no pair\.exp beside it"):
+    with pytest.raises(PairError, match=r"there is no pair\.exp next to it"):
         read_pair(file)
 
 

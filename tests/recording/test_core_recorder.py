@@ -73,7 +73,7 @@ def test_single_rounds_are_recorded_like_clocks() -> None:
     assert [log.retired(core) for core in range(CORES)] == [whole.retired(core) for core in range(CORES)]
     kept = log.rows[(log.rows[:, column.WHO] >> 4 & 0xF) != column.MOVED]
     expected = whole.rows[(whole.rows[:, column.WHO] >> 4 & 0xF) != column.MOVED]
-    # Cores run ahead of the coprocessor where nobody can see it, so its words so far are not compared.
+    # Cores run ahead of the coprocessor where it cannot be observed, so its words so far are not compared.
     assert np.array_equal(np.delete(kept, column.TENSIX_ROWS, 1), np.delete(expected, column.TENSIX_ROWS, 1))
 
 

@@ -95,7 +95,7 @@ def jump_bits(distance: int) -> int:
 def _base(operand: str, evaluate: Evaluate) -> tuple[int, int]:
     match = _ADDRESS.fullmatch(operand)
     if match is None:
-        raise AsmError(f"{operand!r} is no address such as 4(a0)")
+        raise AsmError(f"{operand!r} is not an address such as 4(a0)")
     return (evaluate(match["offset"]) if match["offset"].strip() else 0), X[match["base"]]
 
 

@@ -251,7 +251,7 @@ def test_fences_do_nothing(code: int) -> None:
     assert tile.cores["B"].retired == 4
 
 
-# --- words that are no instruction -----------------------------------------------------------------------------------
+# --- words that are not instructions ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

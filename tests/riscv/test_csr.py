@@ -196,7 +196,7 @@ def _held(*mnemonic_words: int, thread: int = 1) -> Callable[[Tile], None]:
     def fill(tile: Tile) -> None:
         tile.coprocessor.push(thread, STALL)
         tile.coprocessor.drain(thread)
-        for each in (NOP, *mnemonic_words):  # NOP stands at the gate, the others in the FIFO
+        for each in (NOP, *mnemonic_words):  # NOP is at the gate, the others in the FIFO
             tile.coprocessor.push(thread, each)
 
     return fill

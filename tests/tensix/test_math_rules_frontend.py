@@ -75,7 +75,7 @@ def test_a_push_needs_an_occupancy_of_28_or_less(tile: Tile) -> None:
     assert not coprocessor.push(THREAD, NOP)
     assert coprocessor.drain(THREAD)
     assert issued(tile, "SETDMAREG") == 29
-    # Behind the latched wait one word stands at the gate and 29 in the FIFO.
+    # After the latched wait one word is at the gate and 29 are in the FIFO.
     held = 0
     while coprocessor.push(THREAD, mark(held)):
         held += 1

@@ -90,7 +90,7 @@ def test_the_context_is_the_number_in_the_instruction_plus_the_threads_offset() 
 
 @pytest.mark.rule("U3", "001.2.2f")
 def test_context_formats_count_only_under_the_override_bit() -> None:
-    """Context 4's formats stand in word 92."""
+    """Context 4's formats are in word 92."""
     u = Unpacker(0)
     u.set("THCON_SEC0_REG7_Unpack_data_format_cntx4", BF16)
     u.set("THCON_SEC0_REG7_Unpack_out_data_format_cntx4", BF16)
@@ -353,7 +353,7 @@ def test_the_exponent_pointer_wraps_per_16_byte_block() -> None:
     assert u.unpack()
     got = u.src()[:32, 0]
     np.testing.assert_array_equal(got[:16], np.arange(1, 17))
-    np.testing.assert_array_equal(got[16:], np.arange(1, 17))  # block 2 stands at TILE + 16 > limit, down to block 1
+    np.testing.assert_array_equal(got[16:], np.arange(1, 17))  # block 2 is at TILE + 16 > limit, down to block 1
 
 
 # --- U7: tilize -----------------------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_mode_0_follows_the_configured_format(sfpu: Sfpu) -> None:
     assert sfpu.get(1)[0] == 0x3F800000
     sfpu.t["config"][0, 1] = 1 << 30
     sfpu.do("SFPLOAD", lreg_ind=1, instr_mod0=0)
-    assert sfpu.get(1)[0] == 0x3F800000 | 16 * 8  # the low half stands in row 8
+    assert sfpu.get(1)[0] == 0x3F800000 | 16 * 8  # the low half is in row 8
 
 
 @pytest.mark.rule("math V7")

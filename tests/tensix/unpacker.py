@@ -111,7 +111,7 @@ class Unpacker:
         return np.array(self.t["srcb" if self.unpacker else "srca"][bank])
 
     def values(self, bank: int = 0) -> NDArray[np.int64]:
-        """int64 [64, 16]: the 16-bit integers that INT16 cells stand for (I.2)."""
+        """int64 [64, 16]: the 16-bit integers that INT16 cells encode (I.2)."""
         cells = self.src(bank).astype(np.int64)
         return ((cells >> 3) & 0xFF00) | (cells & 0xFF)
 

@@ -22,7 +22,7 @@ BITS = {GPRS: TRACK_GPR, CONFIG: TRACK_CONFIG, TDMA: TRACK_TDMA}
 
 
 def held(thread: int, *pushed: int, tracked: int = ALL) -> Tile:
-    """A tile whose thread holds words behind a wait that nobody ends."""
+    """A tile whose thread holds words after a wait that never ends."""
     tile = Tile()
     tile.record.semaphore_max[:] = 15
     tile.record.thread_config[thread, 56] = tracked
@@ -112,7 +112,7 @@ def test_other_cores_threads_and_windows_are_not_covered() -> None:
     tile.record.thread_config[0, 56] = ALL
     tile.record.semaphore_max[:] = 15
     for instruction in (WAIT0, encode("XMOV")):
-        tile.cores.store(0xFFE40000, instruction, B)  # what B pushes is nobody's
+        tile.cores.store(0xFFE40000, instruction, B)  # what B pushes is not tracked
     assert not waits(tile, GPR, T0, load=False)
 
 

@@ -304,7 +304,7 @@ def test_status_0_echoes_the_access() -> None:
     tile.cores.store(CNTL_0, 0)
     assert tile.cores.load(STATUS_0) == 0
     assert client.read(ADDRESS_0) == tile.cores.load(CNTL_1)
-    # Nothing happens while the trigger stays: the same word again is no new access.
+    # Nothing happens while the trigger stays: the same word again is not a new access.
     tile.cores.store(CNTL_1, 1)
     tile.cores.store(CNTL_0, 0x80000000 + (2 << 17) + STATUS)
     tile.cores.store(CNTL_0, 0x80010000 + (2 << 17) + COMMAND)

@@ -98,7 +98,7 @@ def test_a_pop_waits_and_words_keep_their_order() -> None:
     assert tile.cores["T1"].state == "polling"
     lone = machine({"T2": take}, 100)
     assert lone.cores["T2"].state == "blocked"
-    assert lone.cores["T2"].retired == lone.cores["T2"].pc - START["T2"] >> 2  # it stands at its first load
+    assert lone.cores["T2"].retired == lone.cores["T2"].pc - START["T2"] >> 2  # it is at its first load
     lone.cores.store(mailbox(3), 77, 2)
     lone.clock(20)
     assert words(lone, 2) == [77, 0]

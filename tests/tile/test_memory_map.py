@@ -71,7 +71,7 @@ REACHED, WAITS, REFUSED = "reached", "waits", "refused"
 
 
 def outcome_of_core(tile: Tile, core: str, address: int, size: int, *, load: bool) -> str:
-    """What an instruction of a core does there: the core goes on, stands still, or is refused."""
+    """What an instruction of a core does there: the core goes on, blocks, or is refused."""
     access = LOAD[size] if load else STORE[size]
     source = f"li a0, {address:#x}\n li a1, 0x10000000\n {access} a1, 0(a0)\nend: j end"
     put(tile, START[core], assemble(source, START[core]))
@@ -116,7 +116,7 @@ def test_each_place_of_the_map_takes_the_accesses_of_its_row_and_refuses_others(
                 name in ("PCBuf 0", "PCBuf 0, rest", "PCBuf 1 and 2", "mailboxes")
                 or (name == "TTSync and semaphores" and agent == "B")
             ):
-                assert seen == WAITS, where  # nobody pushes: the load is mapped and blocks
+                assert seen == WAITS, where  # nothing is pushed: the load is mapped and blocks
             else:
                 assert seen == REACHED, where
 

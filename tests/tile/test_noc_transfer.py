@@ -119,7 +119,7 @@ def test_outstanding_requests_return_to_zero_at_once(tile: Tile) -> None:
     assert tile.cores.load(0xFFB2037C) == 1 << 5
     assert 16 + 5 not in counters(tile)
     request(tile, ctrl=WRITE & ~RESPONSE, target=0x1000, back=0x2000, length=16, tag=9 << 10)
-    assert tile.cores.load(0xFFB2037C) == 1 << 5  # nobody answers a posted write
+    assert tile.cores.load(0xFFB2037C) == 1 << 5  # a posted write is not answered
     request(tile, ctrl=ATOMIC, target=0x1000, back=0x2000, length=0x107C, tag=15 << 10)
     assert tile.cores.load(0xFFB2037C) == 1 << 5 | 1 << 15
     assert tile.cores.load(0xFFB3037C) == 0

@@ -119,7 +119,7 @@ def random_step(rng: random.Random, core: str) -> list[str]:
         return [f"sw {a}, {offset}(a1)", f"lw {b}, {4 * rng.randrange(8)}(a1)"]
     if kind == 5:
         return [f"lw {a}, 0x1f0(a2)"]
-    if kind == 6:  # wait for a word to become what somebody might store
+    if kind == 6:  # wait for a word to become what another agent might store
         label = f"wait{next(LABELS)}"
         return [f"{label}: lw {a}, {offset}(a0)", "fence", f"beqz {a}, {label}"]
     if kind == 7 and core != "NC":

@@ -64,7 +64,7 @@ def test_a_pop_waits_for_a_word() -> None:
 
 @pytest.mark.rule("tile K16")
 def test_b_waits_until_the_t_core_waits_and_its_thread_is_done() -> None:
-    """All three: the FIFO is empty, T0 stands in a pop, its thread has nothing in flight."""
+    """All three: the FIFO is empty, T0 waits in a pop, its thread has nothing in flight."""
     b = f"""
         li a0, {WINDOW:#x}
         li a1, {SCRATCH:#x}
@@ -88,7 +88,7 @@ def test_b_waits_until_the_t_core_waits_and_its_thread_is_done() -> None:
         sw t0, 8(a1)
     end: j end
     """
-    assert machine({"B": b}, 50).cores["B"].state == "blocked"  # T0 is in reset: nobody pops
+    assert machine({"B": b}, 50).cores["B"].state == "blocked"  # T0 is in reset and does not pop
     tile = machine({"B": b, "T0": t0}, 400, tile=ready())
     assert word(tile, SCRATCH + 4) == 11
     assert tile.cores["T0"].state == tile.cores["B"].state == "blocked"  # the thread waits for semaphore 0
@@ -101,7 +101,7 @@ def test_b_waits_until_the_t_core_waits_and_its_thread_is_done() -> None:
 
 @pytest.mark.rule("tile K16")
 def test_b_goes_on_when_the_t_core_begins_to_wait() -> None:
-    """That T0 begins to wait is nobody's store, and B must see it all the same."""
+    """That T0 begins to wait is not a store of any agent, and B must still see it."""
     b = f"li a0, {WINDOW:#x}\n lw t1, 0(a0)\n li a1, {SCRATCH:#x}\n sw a0, 0(a1)" + END
     t0 = f"li a0, {WINDOW:#x}\n li t2, 50\nturn: addi t2, t2, -1\n bnez t2, turn\n lw t0, 0(a0)" + END
     tile = machine({"B": b, "T0": t0}, 95)
@@ -224,7 +224,7 @@ def test_a_latched_wait_with_nothing_behind_it_is_in_flight_until_its_condition_
     ],
 )
 def test_words_that_only_expanders_take_end_a_wait_too(behind: list[int]) -> None:
-    """The last words change nothing but that they are gone, which is no execution; T0 must see it in the same call."""
+    """The last words only leave the queue and execute nothing; T0 must see it in the same call."""
     t1 = f"li a0, {SEMAPHORES:#x}\n li t2, 50\nturn: addi t2, t2, -1\n bnez t2, turn\n sw zero, 0(a0)" + END
     t0 = sync_program([WAIT0, encode("NOP"), *behind], COPROCESSOR_DONE)
     tile = machine({"T0": t0, "T1": t1}, 90, tile=ready())

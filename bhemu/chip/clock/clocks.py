@@ -228,7 +228,7 @@ class Clocks:
         record.time = record.local[index]
         try:
             cores = self.cores(index)
-            if cores.attend(status) == AT_BREAKPOINT:
+            if cores.serve(status) == AT_BREAKPOINT:
                 cores.record.core_skip_breakpoint[cores.record.stopped_core] = 1
         except BhemuError as error:
             raise in_tile(index, error) from None

@@ -43,7 +43,7 @@ from bhemu.tile.schedule import (
     NOC_REQUEST,
     TENSIX_FAULTED,
 )
-from bhemu.tile.turns import COPROCESSOR, NOBODY, is_plain_turn
+from bhemu.tile.turns import COPROCESSOR, NO_AGENT, is_plain_turn
 
 _NEXT: Final = offset_of(CHIP, "share_next")
 _DONE: Final = offset_of(CHIP, "share_done")
@@ -57,7 +57,7 @@ _QUIET: Final = 4
 @kernel
 def _runs(t: TileRecord) -> Any:
     """(how many agents of a tile are running, the last of them)."""
-    count, found = 0, NOBODY
+    count, found = 0, NO_AGENT
     for core in range(CORES):
         if t.core_state[core] == RUNNING:
             count += 1

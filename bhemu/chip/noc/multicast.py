@@ -21,7 +21,7 @@ INCLUDE_SOURCE: Final = 1 << 17
 """Bit of CTRL: a multicast goes to its sender, too (N14)."""
 # Bits of BRCST_EXCLUDE; bit 23 chooses a way through the NoC and makes no difference here
 STRIDES: Final = 0xFF
-"""Which tiles of a row or column are left out in turn. No source tells their order."""
+"""Which tiles of a row or column are left out in turn. No source states their order."""
 DESTINATIONS: Final = 0xFF << 24
 """A number of destinations, which an L2CPU's window needs."""
 EXCLUDES: Final = 1 << 22
@@ -34,7 +34,7 @@ _COORDINATE: Final = 63
 
 @kernel
 def _from(start: Int, position: Int, size: Int) -> Int:
-    """Steps in the direction of the NoC, over the edge when a position is behind the start."""
+    """Steps in the direction of the NoC, over the edge when a position is before the start."""
     return position - start if position >= start else position - start + size
 
 
@@ -46,7 +46,7 @@ def distance_to(first: Int, x: Int, y: Int) -> Int:
 
 @kernel
 def runs_over_the_edge(first: Int, last: Int) -> Bool:
-    """The rectangle begins behind its end in some direction."""
+    """The rectangle begins after its end in some direction."""
     return (first >> X_LSB) > (last >> X_LSB) or (first & 0xFF) > (last & 0xFF)
 
 
@@ -75,6 +75,6 @@ def reaches(t: TileRecord, request: NocRequestRecord, first: Int, last: Int, x: 
     if word & EXCLUDES == 0:
         return True
     corner_x, corner_y = (word >> 8) & _COORDINATE, (word >> 14) & _COORDINATE
-    beside = x >= corner_x if word & _RIGHTWARDS else x <= corner_x
-    below = y >= corner_y if word & _DOWNWARDS else y <= corner_y
-    return not (beside and below)
+    in_columns = x >= corner_x if word & _RIGHTWARDS else x <= corner_x
+    in_rows = y >= corner_y if word & _DOWNWARDS else y <= corner_y
+    return not (in_columns and in_rows)

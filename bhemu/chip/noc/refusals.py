@@ -90,7 +90,7 @@ def is_register(address: int) -> bool:
 def check_multicast(
     request: Request, corners: tuple[Node, Node], places: tuple[Place, Place], bad: Node | None
 ) -> None:
-    """Refuse a multicast that cannot go where it shall (N21).
+    """Refuse a multicast that cannot reach all nodes of its rectangle (N21).
 
     Args:
         request: a multicast that is not a read.

@@ -25,20 +25,19 @@ from bhemu.chip.nodes.kinds import (
     TENSIX,
 )
 from bhemu.chip.state import CHIP, PLACES, X_LSB
-from bhemu.machine.agents import NOC
 from bhemu.machine.bytes import move_bytes
-from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
+from bhemu.machine.dispatch import NOT_COMPILED
 from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice
 from bhemu.machine.kernel import kernel
-from bhemu.machine.noc_state import ENDED, NOC_REQUEST
-from bhemu.machine.state import L1_SIZE, TILE, offset_of
+from bhemu.machine.noc_state import ENDED
+from bhemu.machine.state import L1_SIZE, offset_of
 from bhemu.machine.types import AnyInt, Bool, ChipRecord, Int, NocRequestRecord, TileRecord
 from bhemu.tile.noc import request as q
 from bhemu.tile.noc.atomic import apply_atomic
-from bhemu.tile.noc.transfer import count_at_target
+from bhemu.tile.noc.transfer import change, count_at_target, end_read, load, selects, word_of, write_data
 
 LEFT: Final = -1
-"""Nothing has been done: it is for Python to decide."""
+"""Nothing has been done: Python decides."""
 _COORDINATE: Final = 63
 _NOWHERE: Final = -1
 _ALIGNMENT: Final = np.zeros(1 + max(kind.holds for kind in KINDS.values()), np.int64)
@@ -46,9 +45,6 @@ _ALIGNMENT: Final = np.zeros(1 + max(kind.holds for kind in KINDS.values()), np.
 for _kind in KINDS.values():
     _ALIGNMENT[_kind.holds] = _kind.read_alignment
 _BUFFER: Final = offset_of(CHIP, "buffer")
-_TILE_BYTES: Final = TILE.itemsize
-_REQUEST_BYTES: Final = NOC_REQUEST.itemsize
-_WORD: Final = offset_of(TILE, "noc_request") + offset_of(NOC_REQUEST, "word")
 
 
 @kernel
@@ -61,7 +57,7 @@ def _mirrored(place: Int, noc: Int) -> Any:
 
 @kernel
 def _place(chip: ChipRecord, noc: Int, coordinate: Int, raw: Int) -> Int:
-    """Physical place of the other end, or of a multicast's corner; _NOWHERE where network.py has to refuse it."""
+    """Physical place of the other end, or of a multicast's corner; _NOWHERE where network.py has to resolve it."""
     x, y = coordinate & _COORDINATE, (coordinate >> 6) & _COORDINATE
     if x >= PLACES or y >= PLACES:
         return np.int64(_NOWHERE)
@@ -116,7 +112,7 @@ def _is_sound_copy(request: NocRequestRecord, node: Int) -> bool:
 
 @kernel
 def _is_sound(t: TileRecord, request: NocRequestRecord, node: Int) -> Bool:
-    """True when nothing speaks against a request; other nodes than tiles and DRAM may still refuse it."""
+    """True when a request to a Tensix tile or a DRAM channel breaks no rule."""
     target, back = np.int64(request.target), np.int64(request.result)
     if request.kind == q.INLINE:
         if _is_tile(node) and request.to_register != 0:
@@ -144,29 +140,16 @@ def access_own_l1(chip: ChipRecord, index: Int, address: Int, pointer: Int, size
 
 
 @kernel
-def _register(chip: ChipRecord, index: Int, other: Int, place: Int, address: Int, value: Int, in_turn: Int) -> Any:
-    """(status, value) of an access to a register of a tile, the own one in the turn that is in progress."""
-    t = tile_of(chip, other)
+def _before_access(chip: ChipRecord, index: Int, other: Int, target: TileRecord, register: Int, in_turn: Int) -> None:
+    """Before a register of `target`, tile `other`, is accessed, or its L1 is changed, by a request of tile `index`."""
+    if register == 0:
+        before_write(chip, index, other, target, in_turn)
+        return
+    chip.noc_end = other
     if other != index:
         touch_by(chip, index, other, in_turn)
-        t.now_round = t.round_goal
-        t.now_agent = -1
-    chip.noc_end = other
-    if t.handlers == 0 or not has_handler(handlers_of(t), place):
-        t.needs_place = place
-        return np.int64(NOT_COMPILED), np.int64(0)
-    t.device_size = q.WORD
-    t.device_value = value
-    status = np.int64(call_handler(handlers_of(t), place, t, NOC, address))
-    return status, np.int64(t.device_value)
-
-
-@kernel
-def _selects(request: NocRequestRecord, i: Int) -> AnyInt:
-    """True when AT_LEN_BE selects byte i of the block: by 64 bits, in an inline write by either half of 32 (N16)."""
-    if request.kind == q.INLINE:
-        return ((request.length | request.length >> q.BLOCK) >> i) & 1
-    return (request.length >> i) & 1
+        target.now_round = target.round_goal
+        target.now_agent = -1
 
 
 @kernel
@@ -182,7 +165,7 @@ def _write_dram(chip: ChipRecord, request: NocRequestRecord, channel: Int, sourc
         return np.int64(DONE)
     step = q.WORD if request.kind == q.INLINE else q.ENABLED_BYTES
     for i in range(size):
-        if _selects(request, i):
+        if selects(request, i):
             copy_dram(chip, channel, to + i, source + i % step, 1, True)
     return np.int64(DONE)
 
@@ -201,7 +184,7 @@ def _write_node(chip: ChipRecord, request: NocRequestRecord, place: Int, source:
     step = q.WORD if request.kind == q.INLINE else q.ENABLED_BYTES
     count = np.int64(0)
     for i in range(size + 1):  # runs of selected bytes, each an access
-        if i < size and _selects(request, i):
+        if i < size and selects(request, i):
             move_bytes(buffer + count, source + i % step, 1)
             count += np.int64(1)
         elif count > 0:
@@ -225,70 +208,40 @@ def _serve_node(chip: ChipRecord, t: TileRecord, request: NocRequestRecord, plac
 
 
 @kernel
-def _write_tile(
-    chip: ChipRecord, index: Int, request: NocRequestRecord, other: Int, target: TileRecord, source: Int, in_turn: Int
-) -> AnyInt:
-    """Status of a write or inline write at one tile, from an address in this process."""
-    if request.to_register != 0:
-        return _register(chip, index, other, DEVICE_STORE, request.target, request.word, in_turn)[0]
-    before_write(chip, index, other, target, in_turn)
-    if request.kind == q.WRITE and request.masked == 0:
-        move_bytes(l1_address(chip, other) + request.target, source, request.byte_count)
-        return np.int64(DONE)
-    to = l1_address(chip, other) + (request.target & ~(q.BLOCK - 1))
-    size, step = (q.BLOCK, q.WORD) if request.kind == q.INLINE else (q.ENABLED_BYTES, q.ENABLED_BYTES)
-    for n in range(size):
-        i = n if to <= source else size - 1 - n  # the two may overlap
-        if _selects(request, i):
-            move_bytes(to + i, source + i % step, 1)
-    return np.int64(DONE)
-
-
-@kernel
 def _change_tile(
     chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord, other: Int, source: Int, in_turn: Int
-) -> Any:
-    """Status of a write, inline write or atomic at one tile, which counts it."""
+) -> Int:
+    """Status of a write, inline write or atomic at one tile."""
     target = tile_of(chip, other)
-    status: Int = np.int64(DONE)
-    if request.kind == q.ATOMIC:
-        before_write(chip, index, other, target, in_turn)
-        old = apply_atomic(target, request.target, request.length & q.ADDRESS_BITS, request.operand)
-        if request.control & q.RESPONSE:
-            t.l1_u32[request.result >> 2] = np.uint32(old)
-    else:
-        status = _write_tile(chip, index, request, other, target, source, in_turn)
+    _before_access(chip, index, other, target, request.to_register, in_turn)
+    status = change(t, request, target, source)
     if status == DONE:
-        count_at_target(target, request)
         request.responses += 1
     return status
 
 
 @kernel
-def _read(chip: ChipRecord, index: Int, request: NocRequestRecord, place: Int, word: Int, in_turn: Int) -> Any:
-    """Status of a read from the node at a physical place; `word` is the address in this process of `request.word`."""
+def _read(chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord, place: Int, in_turn: Int) -> Int:
+    """Status of a read from the node at a physical place."""
     node, other = np.int64(chip.place_kind[place]), np.int64(chip.place_index[place])
-    to = l1_address(chip, index) + request.target
-    into_register = request.to_register != 0
-    if into_register:
-        to = word
-    if node == DRAM:
-        copy_dram(chip, other, request.source, to, request.byte_count, False)
-    elif node != TENSIX:
+    source: AnyInt = word_of(request)
+    status: Int
+    if node != TENSIX:
+        to = source if request.to_register != 0 else l1_address(chip, index) + request.target
         status = access_node(chip, place, request.noc, request.source, to, request.byte_count, 0)
         if status != DONE:
             return status
-    elif request.from_register != 0:
-        status, value = _register(chip, index, other, DEVICE_LOAD, request.source, np.int64(0), in_turn)
+    else:
+        target = tile_of(chip, other)
+        if request.from_register != 0:
+            _before_access(chip, index, other, target, 1, in_turn)
+        status, source = load(target, request)
         if status != DONE:
             return status
-        request.word = value
-        if not into_register:
-            move_bytes(to, word, q.WORD)
-    else:
-        move_bytes(to, l1_address(chip, other) + request.source, request.byte_count)
-    if into_register:
-        status = _register(chip, index, index, DEVICE_STORE, request.target, request.word & q.ADDRESS_BITS, in_turn)[0]
+    if request.to_register != 0:
+        chip.noc_end = index
+    if node == TENSIX or request.to_register != 0:
+        status = end_read(t, request, source)
         if status != DONE:
             return status
     if node == TENSIX:
@@ -304,15 +257,15 @@ def _read(chip: ChipRecord, index: Int, request: NocRequestRecord, place: Int, w
 def _multicast(
     chip: ChipRecord, index: Int, request: NocRequestRecord, first: Int, last: Int, source: Int, in_turn: Int
 ) -> Any:
-    """Look at the nodes of a multicast's rectangle in the order of tiles, or let all its tiles have it.
+    """Visit the nodes of a multicast's rectangle in the order of tiles: check them, or carry it out at its tiles.
 
     Args:
         first, last: raw places of the corners on the request's NoC.
-        source: address in this process of what is written; 0 to look only: `noc_first` is then the place of the first
+        source: address in this process of what is written; 0 to check only: `noc_first` is then the place of the first
             receiver, `noc_bad` that of a node which takes no multicasts, each _NOWHERE if there is none.
 
     Returns:
-        A status. Receivers that have the request already, by `responses`, are passed over.
+        A status. Receivers that have the request already, by `responses`, are skipped.
     """
     t = tile_of(chip, index)
     include = (request.control & INCLUDE_SOURCE) != 0
@@ -351,7 +304,7 @@ def _multicast(
 
 @kernel
 def _survey(chip: ChipRecord, index: Int, request: NocRequestRecord, start: Int, end: Int) -> Bool:
-    """True when a multicast can go where it shall; `start` and `end` are the physical places of its corners."""
+    """True when a multicast can reach all nodes of its rectangle, whose corners are the places `start` and `end`."""
     first, last = _mirrored(start, request.noc), _mirrored(end, request.noc)
     chip.noc_first = chip.noc_bad = _NOWHERE
     if request.kind == q.READ or start == _NOWHERE or not is_known_exclusion(request.exclude, first, last):
@@ -366,7 +319,7 @@ def _survey(chip: ChipRecord, index: Int, request: NocRequestRecord, start: Int,
 
 
 @kernel
-def _carry(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn: Int) -> Any:
+def _carry_out(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn: Int) -> Any:
     """Status with which a request of tile `index`, whose record is `t`, has ended; others: see `carry_out_entry`."""
     request = t.noc_request[number]
     end = _place(chip, request.noc, request.other, request.end)
@@ -383,22 +336,13 @@ def _carry(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn: In
         return np.int64(LEFT)
     if request.kind == q.INLINE and _is_tile(node) and request.to_register == 0:
         open_choice(t, q.INLINE_TO_L1, request.target)
-    word = chip.tiles + index * _TILE_BYTES + number * _REQUEST_BYTES + _WORD
     other = np.int64(chip.place_index[end])
     if request.kind == q.READ:
-        return _read(chip, index, request, end, word, in_turn)
-    source = word
-    if request.kind == q.WRITE and request.from_register != 0:
-        status, value = _register(chip, index, index, DEVICE_LOAD, request.source, np.int64(0), in_turn)
-        if status != DONE:
-            return status
-        request.word = value
-    elif request.kind == q.WRITE:
-        source = l1_address(chip, index) + request.source
-        if request.masked != 0:
-            source = l1_address(chip, index) + (request.source & ~(q.BLOCK - 1))
-        elif request.to_register != 0 and node == TENSIX:
-            move_bytes(word, source, request.byte_count)
+        return _read(chip, index, t, request, end, in_turn)
+    chip.noc_end = index
+    status, source = write_data(t, request)
+    if status != DONE:
+        return status
     if multicast:
         first, last = _mirrored(start, request.noc), _mirrored(end, request.noc)
         return _multicast(chip, index, request, first, last, source, in_turn)
@@ -418,7 +362,7 @@ def carry_out_now(chip: ChipRecord, index: Int) -> bool:
     """Carry out the request of a tile that an access between two clocks has started; False when Python has to."""
     t = tile_of(chip, index)
     request = t.noc_request[t.noc_pending - 1]
-    status = _carry(chip, index, t, np.int64(t.noc_pending) - 1, 0)
+    status = _carry_out(chip, index, t, np.int64(t.noc_pending) - 1, 0)
     if status != DONE:
         _forget_fault(chip, status)
         return False
@@ -444,7 +388,7 @@ def carry_out(chip: ChipRecord, index: Int) -> bool:
     """Carry out the pending request of a tile whose turn it is; False when Python has to (clock/clocks.py)."""
     t = tile_of(chip, index)
     request = t.noc_request[t.noc_pending - 1]
-    status = _carry(chip, index, t, np.int64(t.noc_pending) - 1, 1)
+    status = _carry_out(chip, index, t, np.int64(t.noc_pending) - 1, 1)
     if status == WAIT and request.responses == 0:
         chip.waiting[index] = 1
     elif status == DONE:
@@ -469,4 +413,4 @@ def carry_out_entry(chip: ChipRecord, index: Int, number: Int, in_turn: Int) -> 
         DONE; WAIT; REFUSED, by the node (`chip.fault_code`) or a register of tile `noc_end`; NOT_COMPILED, of that
         tile; LEFT, nothing has been done.
     """
-    return _carry(chip, index, tile_of(chip, index), number, in_turn)
+    return _carry_out(chip, index, tile_of(chip, index), number, in_turn)

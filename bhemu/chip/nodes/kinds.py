@@ -1,4 +1,4 @@
-"""The kinds of nodes: what the chip knows of each, and what each has to offer.
+"""The kinds of nodes: what the chip knows of each, and the interface that each has.
 
 The NoC, the host's windows and the clock ask this table, and know no kind by name where a column answers. A kind with
 cores of its own needs a row here, its places in chip/coordinates.py, a module of this room and its lines in
@@ -47,7 +47,7 @@ class NodeKind:
         memory: bytes from address 0 on, where the NoC checks them; None: the node does so itself.
         tile: has registers at MMIO_FIRST and above, and an L1 in which atomics work.
         read_alignment: what both addresses of a read from it must agree modulo (N19).
-        cores: that run programs; the clock moves nodes that have some.
+        cores: that run programs; the clock advances nodes that have some.
         coprocessor: has a Tensix coprocessor.
         holds: number by which compiled code knows what it holds.
     """
@@ -95,7 +95,7 @@ CLOCKED: Final[tuple[Node, ...]] = tuple(
     if KINDS[kind].cores
     for node in sorted((node for node in NODES.values() if node.kind is kind), key=lambda node: node.index)
 )
-"""The nodes that the clock moves, in the order in which they move; the first are the Tensix tiles by number."""
+"""The nodes that the clock advances, in that order; the first are the Tensix tiles by number."""
 
 
 def holds(node: Node) -> int:

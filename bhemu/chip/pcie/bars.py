@@ -52,7 +52,7 @@ from bhemu.errors import ConfigurationError, MemoryError_, NonContractualBehavio
 from bhemu.isa.memory_map import region
 from bhemu.machine.agents import NOC
 from bhemu.machine.bytes import move_bytes
-from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
+from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, access_device, handlers_of
 from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, WAIT, fault
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE, offset_of
@@ -185,19 +185,17 @@ def _attempt(chip: ChipRecord, index: Int, place: Int, address: Int, value: Int)
     """
     t = tile_of(chip, index)
     chip.noc_end = index
-    if t.handlers == 0 or not has_handler(handlers_of(t), place):
+    if t.handlers == 0:
         t.needs_place = place
         return np.int64(LEFT), np.int64(0)
     while True:
         t.now_round = t.round_goal
         t.now_agent = -1
-        t.device_size = WORD
-        t.device_value = value
-        status = np.int64(call_handler(handlers_of(t), place, t, NOC, address))
+        status, found = access_device(t, handlers_of(t), place, NOC, address, value, WORD)
         if status == NOT_COMPILED or (status == REQUEST_PENDING and not carry_out_now(chip, index)):
             return np.int64(LEFT), np.int64(0)
         if status != REQUEST_PENDING:
-            return status, np.int64(t.device_value)
+            return status, found
 
 
 @kernel

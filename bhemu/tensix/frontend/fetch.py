@@ -46,7 +46,7 @@ def fifo_push(t: TileRecord, thread: Int, word: Int, line: Int) -> bool:
 
 @kernel
 def side_push(t: TileRecord, thread: Int, word: Int, line: Int) -> bool:
-    """Append a word of core B to the thread's queue behind the MOP expander; False when it must wait (Y2, K2)."""
+    """Append a word of core B to the thread's queue after the MOP expander; False when it must wait (Y2, K2)."""
     count = np.int64(t.side_count[thread])
     if count > FIFO_PUSH_LIMIT:
         return False
@@ -87,7 +87,7 @@ def _to_gate(t: TileRecord, thread: Int, word: Int, line: Int) -> None:
 
 @kernel
 def _expand_ahead(t: TileRecord, thread: Int) -> None:
-    """Take all that the queue behind the expanders can hold through them; NOP is dropped there (tile E43)."""
+    """Expand as much as the queue after the expanders can hold; NOP is dropped there (tile E43)."""
     full, gate_word, gate_line = t.gate_full[thread], t.gate_word[thread], t.gate_line[thread]
     while t.ready_count[thread] < READY_SLOTS and expand(t, thread):
         word = np.int64(t.gate_word[thread])
@@ -103,13 +103,13 @@ def _expand_ahead(t: TileRecord, thread: Int) -> None:
 
 @kernel
 def ready_words(t: TileRecord, thread: Int) -> Int:
-    """Words in the official simulator's queue: that at the gate, or one whose wait is latched, stands there, too."""
+    """Words in the official simulator's queue: that at the gate, or one whose wait is latched, is there, too."""
     return np.int64(t.ready_count[thread]) + (1 if t.gate_full[thread] != 0 or t.wait_word[thread] != 0 else 0)
 
 
 @kernel
 def fetch_ready(t: TileRecord, thread: Int) -> bool:
-    """`expand`, from the queue behind the expanders that the official simulator has (tile E43)."""
+    """`expand`, from the queue after the expanders that the official simulator has (tile E43)."""
     if t.ready_count[thread] == 0:
         _expand_ahead(t, thread)
     if t.ready_count[thread] == 0:
@@ -127,13 +127,13 @@ def expand(t: TileRecord, thread: Int) -> bool:
     while True:
         if (
             t.replay_play_left[thread] > 0
-        ):  # Y9: nothing is taken from upstream meanwhile, entries are not expanded again
+        ):  # Y9: nothing is taken from upstream in that time, entries are not expanded again
             at = np.int64(t.replay_play_at[thread])
             _to_gate(t, thread, np.int64(t.replay_buffer[thread, at]), t.replay_line[thread])
             t.replay_play_at[thread] = (at + 1) & 31
             t.replay_play_left[thread] -= 1
             return True
-        if t.side_count[thread] > 0 and t.mop_active[thread] == 0:  # Y2: core B's words enter behind the MOP expander
+        if t.side_count[thread] > 0 and t.mop_active[thread] == 0:  # Y2: core B's words enter after the MOP expander
             head = np.int64(t.side_head[thread])
             word: Int = np.int64(t.side_word[thread, head])
             line = t.side_line[thread, head]

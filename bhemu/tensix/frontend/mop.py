@@ -32,7 +32,7 @@ END1: Final = 4
 LOOP: Final = 5
 LOOP1: Final = 6
 LAST_OF_LAST: Final = 7
-LAST_OF_OTHERS: Final = 8
+LAST_OF_INNER: Final = 8
 
 LENGTH_MASK: Final = 0x3FF
 """Bits of the loop lengths of template 1: ten, as LLK's test of MOPs of 1000 x 1000 words needs (tile K6, E10).
@@ -145,7 +145,7 @@ def _template1(t: TileRecord, thread: Int) -> Int:
                 continue
             t.mop_inner[thread] = j + 1
             if j == length - 1:
-                return np.int64(config[thread, LAST_OF_LAST if t.mop_outer[thread] == 1 else LAST_OF_OTHERS])
+                return np.int64(config[thread, LAST_OF_LAST if t.mop_outer[thread] == 1 else LAST_OF_INNER])
             if (j & 1) and not is_nop(loop1):
                 return loop1
             return np.int64(config[thread, LOOP])

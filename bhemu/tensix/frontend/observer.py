@@ -56,5 +56,5 @@ def _ignore_word(t: TileRecord, log: LogAddress, thread: Int, word: Int) -> None
     pass
 
 
-NOBODY_LOOKS: Final = WordObserver(never_full, _ignore_fetch, _ignore_arrival, _ignore_word, _ignore_fetch)
+NO_OBSERVER: Final = WordObserver(never_full, _ignore_fetch, _ignore_arrival, _ignore_word, _ignore_fetch)
 """The observer of the plain clock."""

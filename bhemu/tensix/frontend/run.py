@@ -1,7 +1,7 @@
 """The clock of one coprocessor: three threads, each moving at most one word a cycle (math Y1, Y10).
 
 `run` visits the threads in order until nothing can move; `drain` executes what one thread has queued, each word to
-its end. Both come from a factory (`make_front_end`): a recorder, which wants to see each word, has the same clock.
+its end. Both come from a factory (`make_front_end`): a recorder, which needs each word, has the same clock.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.isa.instructions import INSTRUCTIONS
-from bhemu.machine.dispatch import BESIDE, NOT_COMPILED, call_handler, has_handler
+from bhemu.machine.dispatch import MACRO_CYCLE, NOT_COMPILED, call_handler, has_handler
 from bhemu.machine.faults import DONE, REFUSED, SCHEDULED, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
 from bhemu.tensix.frontend.fetch import expand, fetch, fetch_ready, fifo_push
 from bhemu.tensix.frontend.gate import is_held, wait_is_over
-from bhemu.tensix.frontend.observer import NO_LOG, NOBODY_LOOKS, WordObserver
+from bhemu.tensix.frontend.observer import NO_LOG, NO_OBSERVER, WordObserver
 from bhemu.tensix.vector_queue import ALL_THREADS, BEGIN, END, NO_THREAD
 
 LOADMACRO: Final = INSTRUCTIONS["SFPLOADMACRO"].opcode
@@ -49,11 +49,11 @@ class FrontEnd:
     """The clock of a coprocessor as one observer sees it; kernels, each with the observer's buffer as last argument.
 
     Attributes:
-        issue: `issue(t, table, thread, log)` lets one word of the thread pass its gate and execute; DONE also when a
+        issue: `issue(t, table, thread, log)` executes the word at the thread's gate; DONE also when a
             latched wait has just been lifted.
         fetch: `fetch(t, thread, log)` brings the next word to the gate, in the order of queues that the tile has.
-        run: `run(t, table, cycles, log)` clocks the threads for at most so many cycles, or until nothing moves.
-        drain: `drain(t, table, thread, log)` executes all that the thread has queued; STOPPED when it is empty or
+        run: `run(t, table, cycles, log)` clocks the threads for at most `cycles`, or until no thread can proceed.
+        drain: `drain(t, table, thread, log)` executes all words that the thread has queued; STOPPED when it is empty or
             waits. What SFPLOADMACRO has scheduled keeps its place among the words; what is left of it when the thread
             is empty stays for `settle` or for the next words.
     """
@@ -66,7 +66,7 @@ class FrontEnd:
 
 def make_issue(observer: WordObserver) -> tuple[Any, Any]:
     """`issue` and `fetch` of a `FrontEnd`."""
-    plain = observer is NOBODY_LOOKS
+    plain = observer is NO_OBSERVER
     # Of the plain clock all is in one loop: calls, which LLVM would leave there, take as long again.
     inline: Callable[[Any], Any] = kernel(forceinline=True) if plain else kernel
     before_fetch, after_fetch = observer.before_fetch, observer.after_fetch
@@ -87,7 +87,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
 
     @inline
     def execute(t: TileRecord, table: Table, thread: Int, word: Int, log: LogAddress) -> AnyInt:
-        """Let the word at the thread's gate execute; returns its status."""
+        """Execute the word at the thread's gate; returns its status."""
         opcode = word >> 24
         before_word(t, log, thread, word)
         status = call_handler(table, opcode, t, thread, word)
@@ -138,31 +138,31 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
 
 
 @kernel
-def step_beside(t: TileRecord, table: Table, step: Int, log: LogAddress) -> AnyInt:
+def step_macros(t: TileRecord, table: Table, step: Int, log: LogAddress) -> AnyInt:
     """A cycle, or a part of one, in which something may be scheduled (`tensix/vector_queue.py` lists the steps).
 
     The call goes through the table of handlers, so that the clock stays small.
     """
-    if not has_handler(table, BESIDE):
+    if not has_handler(table, MACRO_CYCLE):
         t.fault_word = np.uint32(LOADMACRO << 24)  # the host compiles both
         return NOT_COMPILED
-    return call_handler(table, BESIDE, t, step, table)
+    return call_handler(table, MACRO_CYCLE, t, step, table)
 
 
 @kernel
-def begin_beside(t: TileRecord, table: Table) -> AnyInt:
+def begin_macro_cycle(t: TileRecord, table: Table) -> AnyInt:
     """What a cycle with scheduled instructions begins with."""
-    return step_beside(t, table, BEGIN, NO_LOG)
+    return step_macros(t, table, BEGIN, NO_LOG)
 
 
 @kernel
-def end_beside(t: TileRecord, table: Table) -> AnyInt:
+def end_macro_cycle(t: TileRecord, table: Table) -> AnyInt:
     """What it ends with."""
-    return step_beside(t, table, END, NO_LOG)
+    return step_macros(t, table, END, NO_LOG)
 
 
-def make_cycle_beside(issue: Any, fetch: Any, begin: Any, end: Any) -> Any:
-    """`step_beside` for the words of threads, in place.
+def make_macro_cycle(issue: Any, fetch: Any, begin: Any, end: Any) -> Any:
+    """`step_macros` for the words of threads, inlined.
 
     Args:
         issue, fetch: of the front end.
@@ -171,7 +171,7 @@ def make_cycle_beside(issue: Any, fetch: Any, begin: Any, end: Any) -> Any:
     Returns:
         `cycle(t, table, step, log)`, a cycle of the thread `step`, of ALL_THREADS, or of NO_THREAD. It returns DONE
         when something moved; WAIT; EMPTY when a single thread has no word, before anything happens; REFUSED;
-        NOT_COMPILED, and the next call goes on with the same cycle.
+        NOT_COMPILED, and the next call resumes the same cycle.
     """
 
     @kernel
@@ -204,23 +204,23 @@ def make_cycle_beside(issue: Any, fetch: Any, begin: Any, end: Any) -> Any:
 def make_front_end(observer: WordObserver) -> FrontEnd:
     """The clock of a coprocessor, from this one text for each observer.
 
-    Of the observer that does nothing (`NOBODY_LOOKS`) the compiler leaves nothing over. Entries that are compiled of it
+    Of the observer that does nothing (`NO_OBSERVER`) the compiler leaves nothing over. Entries that are compiled of it
     are functions of the module that has the observer: the names of their cache files then depend on both.
     """
     issue, fetch_either = make_issue(observer)
     is_full = observer.is_full
-    if observer is NOBODY_LOOKS:
-        cycle_beside = step_beside
+    if observer is NO_OBSERVER:
+        macro_cycle = step_macros
     else:
-        cycle_beside = make_cycle_beside(issue, fetch_either, begin_beside, end_beside)
+        macro_cycle = make_macro_cycle(issue, fetch_either, begin_macro_cycle, end_macro_cycle)
 
     @kernel
-    def run_beside(t: TileRecord, table: Table, cycles: Int, log: LogAddress) -> Int:
+    def run_with_macros(t: TileRecord, table: Table, cycles: Int, log: LogAddress) -> Int:
         """`run` for the rest of a call, once something was scheduled."""
         for _ in range(cycles):
             if is_full(log):
                 return OBSERVER_FULL
-            status = cycle_beside(t, table, ALL_THREADS, log)
+            status = macro_cycle(t, table, ALL_THREADS, log)
             if status != DONE:
                 return AFTER[status]
             t.clock += 1
@@ -228,13 +228,13 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
 
     @kernel
     def run(t: TileRecord, table: Table, cycles: Int, log: LogAddress) -> Int:
-        beside = t.macro_pending != 0
+        scheduled = t.macro_pending != 0
         left = cycles
-        first: Int = np.int64(t.cycle_resume)  # a cycle that found a handler missing goes on where it stopped
+        first: Int = np.int64(t.cycle_resume)  # a cycle that found a handler missing resumes where it stopped
         moved = t.cycle_moved != 0
         t.cycle_resume = 0
         t.cycle_moved = 0
-        while left > 0 and (first > 0 or not beside):
+        while left > 0 and (first > 0 or not scheduled):
             if first == 0 and is_full(log):
                 return OBSERVER_FULL
             for thread in range(first, THREADS):
@@ -248,22 +248,22 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
                     t.cycle_moved = 1 if moved else 0
                     return NEEDS_HANDLER
                 elif status == SCHEDULED:
-                    moved = beside = True
+                    moved = scheduled = True
             if not moved:
                 return STOPPED
             t.clock += 1
             left -= 1
             first = 0
             moved = False
-        return run_beside(t, table, left, log)
+        return run_with_macros(t, table, left, log)
 
     @kernel
-    def drain_beside(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> Int:
+    def drain_with_macros(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> Int:
         """`drain` for the rest of a call, once something was scheduled."""
         while True:
             if is_full(log):
                 return OBSERVER_FULL
-            status = cycle_beside(t, table, thread, log)
+            status = macro_cycle(t, table, thread, log)
             if status != DONE:
                 return AFTER[status]
             t.clock += 1
@@ -271,7 +271,7 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
     @kernel(forceinline=True)
     def drain(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> Int:
         if t.macro_pending != 0:
-            return drain_beside(t, table, thread, log)
+            return drain_with_macros(t, table, thread, log)
         while True:
             if is_full(log):
                 return OBSERVER_FULL
@@ -282,7 +282,7 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
                 return NEEDS_HANDLER
             if status == SCHEDULED:
                 t.clock += 1
-                return drain_beside(t, table, thread, log)
+                return drain_with_macros(t, table, thread, log)
             if status != DONE:
                 return STOPPED
             t.clock += 1
@@ -290,14 +290,14 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
     return FrontEnd(issue, fetch_either, run, drain)
 
 
-_plain: Final = make_front_end(NOBODY_LOOKS)
+_plain: Final = make_front_end(NO_OBSERVER)
 issue, fetch_plain, run, drain = _plain.issue, _plain.fetch, _plain.run, _plain.drain
 
 
 def settle(t: TileRecord, table: Table, _: Int) -> Int:
-    """Let cycles pass until what is scheduled is done, or waits for further vector instructions."""
+    """Advance until what is scheduled is done, or waits for further vector instructions."""
     while t.macro_pending != 0:
-        status = step_beside(t, table, NO_THREAD, NO_LOG)
+        status = step_macros(t, table, NO_THREAD, NO_LOG)
         if status != DONE:
             return AFTER[status]
         t.clock += 1
@@ -306,7 +306,7 @@ def settle(t: TileRecord, table: Table, _: Int) -> Int:
 
 @kernel
 def repeat(t: TileRecord, table: Table, thread_and_word: Int, count: Int) -> Any:
-    """Push and drain the same word `count` times (for `bhemu bench`); the thread stands above the word's 32 bits."""
+    """Push and drain the same word `count` times (for `bhemu bench`); the thread is in the bits above the word's 32."""
     thread = thread_and_word >> 32
     word = thread_and_word & 0xFFFFFFFF
     for _ in range(count):

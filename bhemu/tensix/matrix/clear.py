@@ -27,7 +27,7 @@ _ALL: Final = 3
 _TILE_ROWS: Final = 16
 _ANY_DST_ROW: Final = 0x3FF
 _TILE_INDEX: Final = 0xFF
-"""Bits of `where` that ZEROACC looks at in tile mode; LLK writes 0xFF for "no tile" (F26)."""
+"""Bits of `where` that ZEROACC uses in tile mode; LLK writes 0xFF for "no tile" (F26)."""
 
 ROW_OF_32 = fault(
     "matrix.zeroacc-row-32",

@@ -1,6 +1,6 @@
 """Floating-point dot products: Dst rows += SrcB rows x SrcA (math F8..F10, F12, F13).
 
-The sixteen products of a Dst element form two groups, k = 0..7 and k = 8..15, that are aligned and summed apart.
+The sixteen products of a Dst element form two groups, k = 0..7 and k = 8..15, that are aligned and summed separately.
 Everything but the last accumulation fits 16 bits, so both groups are computed at once: each 32-bit lane is a column,
 its low half group 0 and its high half group 1. A product is at most 31 * 127, a group at most eight of them, 31496.
 """

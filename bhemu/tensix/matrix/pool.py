@@ -76,7 +76,7 @@ FP16_INTO_32 = fault(
     rule="math F18",
 )
 
-_INT32_STYLE: Final = 4  # style of Dst beside the styles of operands.py
+_INT32_STYLE: Final = 4  # style of Dst, besides the styles of operands.py
 
 
 @kernel(forceinline=True)

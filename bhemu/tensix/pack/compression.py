@@ -18,7 +18,7 @@ from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.pack.output_address import ALL, fill_unit, write_datums, zero_fill
 
 COUNT_TOP: Final = 15
-"""Largest number of zeros that a count can stand for."""
+"""Largest number of zeros that a count can express."""
 
 
 @kernel
@@ -33,7 +33,7 @@ def _gather(t: TileRecord, datum: Int) -> None:
 
 @kernel
 def _write_counts(t: TileRecord) -> None:
-    """The 32 counts behind 32 datums, least significant four bits first."""
+    """The 32 counts after 32 datums, least significant four bits first."""
     pack = t.pack
     for i in range(16):
         t.l1[pack.data_address + i] = pack.zero_counts[2 * i] | (np.int64(pack.zero_counts[2 * i + 1]) << 4)
@@ -99,7 +99,7 @@ def open_tile(t: TileRecord) -> None:
 
 @kernel
 def end_row(t: TileRecord) -> None:
-    """Store the last datum of the row as itself, and the row start index behind it."""
+    """Store the last datum of the row as itself, and the row start index after it."""
     pack = t.pack
     if pack.has_pending == 0:
         return

@@ -85,7 +85,7 @@ def _early_from_32(intermediate: Int, raw: Int, unsigned: Int, round_10b: Int) -
         if raw:
             return _BF16_CUT_FROM_32
         return _BF16_FROM_32 if intermediate == BF16 else _E8M6_FROM_32
-    if intermediate == FP16:  # Blackhole; the second half follows behind the ReLU
+    if intermediate == FP16:  # Blackhole; the second half follows after the ReLU
         return _TF32_FROM_32 if round_10b and not raw else NONE
     if intermediate == INT8:
         if raw:

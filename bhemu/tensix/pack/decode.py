@@ -26,7 +26,7 @@ _POSITIONS: Final = COPIES.positions
 _EDGE_POSITIONS: Final = EDGE_MAPS.positions
 
 NO_MASK: Final = 0xFFFF
-"""Edge or downsample mask that lets all sixteen columns pass."""
+"""Edge or downsample mask that passes all sixteen columns."""
 
 # The codes as plain names: compiled code takes module globals as constants.
 _FORMAT_MISMATCH: Final = faults.FORMAT_MISMATCH
@@ -84,7 +84,7 @@ def _decode_formats(t: TileRecord, context: Int) -> Int:
     read_32b, raw, round_10b = pack.read_32b, pack.raw, pack.round_10b
     early_format = intermediate
     if intermediate != in_format:
-        # The documents have one pair that differs: BF16 rounded to TF32 on the way to FP16.
+        # The documents have one pair that differs: BF16 rounded to TF32 before FP16.
         through_tf32 = intermediate == BF16 and in_format == TF32 and out_format == FP16 and round_10b != 0 and raw == 0
         if not through_tf32:
             return refuse(t, _FORMAT_MISMATCH, intermediate, in_format)
@@ -128,7 +128,7 @@ def _decode_formats(t: TileRecord, context: Int) -> Int:
 
 @kernel
 def _decode_relu(t: TileRecord) -> Int:
-    """ReLU and the exponent field; `kind` is decoded. FP16 out of 32-bit Dst is TF32 until behind the ReLU (P6)."""
+    """ReLU and the exponent field; `kind` is decoded. FP16 out of 32-bit Dst is TF32 until after the ReLU (P6)."""
     pack = t.pack
     kind = KIND_FP32 if pack.narrow != 0 else pack.kind
     mode = pack.relu & 3
@@ -193,7 +193,7 @@ def _decode_edges(t: TileRecord, bank: Int) -> Int:
             return REFUSED
         pack.edge_fill = 0xFF800000 if kind == KIND_FP32 else 0xFF80 if kind == KIND_BF16 else 0xFC00
     if pack.descale_by_z != 0:
-        pack.edge_free = 0  # the position must be right at every row, not only behind the last
+        pack.edge_free = 0  # the position must be right at every row, not only after the last
     return DONE
 
 

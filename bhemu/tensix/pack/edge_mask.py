@@ -42,7 +42,7 @@ def _mask_here(pack: PackRecord) -> AnyInt:
 
 @kernel
 def edge_mask(pack: PackRecord, value: Int, column: Int, count: Int) -> AnyInt:
-    """Replace the masked datums of columns `column` to `column + count - 1`, and move the position behind them."""
+    """Replace the masked datums of columns `column` to `column + count - 1`, and move the position past them."""
     mask = _mask_here(pack)
     split = 16 - pack.x
     advance(pack, count)

@@ -1,4 +1,4 @@
-"""Exponent histogram of the datums from Dst, behind the ReLU. CLREXPHIST, of the matrix unit, zeroes it."""
+"""Exponent histogram of the datums from Dst, after the ReLU. CLREXPHIST, of the matrix unit, zeroes it."""
 
 from __future__ import annotations
 

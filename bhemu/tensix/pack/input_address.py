@@ -37,7 +37,7 @@ def first_datum(t: TileRecord, which: Int, address: Int) -> AnyInt:
     return (index + (pack.dst_offset << 4)) & FLAT_ROW_MASK
 
 
-# Fields of pack address modifier 0; modifier i stands i entries further (P12).
+# Fields of pack address modifier 0; those of modifier i are i entries later (P12).
 _Y0_INCR: Final = thread("ADDR_MOD_PACK_SEC0_YsrcIncr")
 _Y0_CR: Final = thread("ADDR_MOD_PACK_SEC0_YsrcCR")
 _Y0_CLEAR: Final = thread("ADDR_MOD_PACK_SEC0_YsrcClear")
@@ -67,7 +67,7 @@ def _value(word: Int, field: tuple[Int, Int, Int]) -> Int:
 
 @kernel
 def _move(t: TileRecord, which: Int, counter: Int, increment: Int, carry: Int, clear: Int, mask: Int) -> None:
-    """Clear outranks the carry copy, which outranks the plain increment (P12)."""
+    """Clear has priority over the carry copy, and that over the plain increment (P12)."""
     if clear:
         t.adc[which, PACKER, counter] = 0
         t.adc[which, PACKER, counter + CARRY] = 0

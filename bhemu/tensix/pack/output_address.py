@@ -145,5 +145,5 @@ def zero_fill(t: TileRecord, address: Int, end: Int) -> Int:
 
 @kernel
 def fill_unit(t: TileRecord, address: Int) -> Int:
-    """Zero the rest of a 16-byte unit that has been begun; returns the address behind it."""
+    """Zero the rest of a 16-byte unit that has been begun; returns the address after it."""
     return zero_fill(t, address, (address + 15) & ~15)

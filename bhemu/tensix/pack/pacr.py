@@ -62,7 +62,7 @@ def _descale(t: TileRecord) -> AnyInt:
 
 @kernel
 def _row_from_dst(t: TileRecord, row: Int, column: Int, count: Int, bins: Bool) -> tuple[Lanes, Lanes]:
-    """Sixteen intermediate datums of a Dst row, and their exponents, behind the stages that only Dst data passes."""
+    """Sixteen intermediate datums of a Dst row, and their exponents, after the stages that only Dst data passes."""
     pack = t.pack
     value = early_conversion(t, pack.early, _descale(t), row)
     if pack.edge_free == 0:
@@ -138,7 +138,7 @@ def _take(t: TileRecord, value: Lanes, column: Int, count: Int, phase: Int, pad:
 def _gathered_rows(
     t: TileRecord, row: Int, step: Int, mask: Int, column: Int, count: Int, pad: bool, bins: bool
 ) -> None:
-    """Rows whose datums go one by one: fewer than sixteen, downsampled, compressed, or behind such."""
+    """Rows packed datum by datum: fewer than sixteen datums, downsampled, compressed, or after such rows."""
     pack = t.pack
     here = mask16(((1 << count) - 1) << column)
     seen = splat16(0)

@@ -1,4 +1,4 @@
-"""ReLU, and the exponent threshold behind it (P8, 002.7). Both compare bit patterns of intermediate datums."""
+"""ReLU, and the exponent threshold after it (P8, 002.7). Both compare bit patterns of intermediate datums."""
 
 from __future__ import annotations
 

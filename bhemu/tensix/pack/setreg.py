@@ -1,4 +1,4 @@
-"""PACR_SETREG: a register write in order behind the PACRs before it; and TBUFCMD.
+"""PACR_SETREG: a register write in order with the PACRs before it; and TBUFCMD.
 
 TDMA-RISC holds two register bases (`t.pack.setreg_base`). On Blackhole the data are a register of the packer, which a
 special form of the instruction programs 16 bits at a time; Wormhole's instruction carries ten bits that TDMA-RISC's
@@ -24,7 +24,7 @@ from bhemu.tensix.instruction import DOCUMENTED, OPEN, RESERVED_BITS, Mode, inst
 from bhemu.tensix.mmio import MMIO_BASE, MMIO_FIRST, mmio_store
 from bhemu.tensix.pack.compression import close_tile
 
-BEHIND_REGISTERS: Final = region("overlay").end
+REGISTERS_END: Final = region("overlay").end
 """A write from here on goes nowhere."""
 
 _BASES: Final = 2
@@ -119,7 +119,7 @@ def PACR_SETREG(
             return refuse(t, PRIVATE, address)
         if value != 0 and not open_choice(t, CARRIES_VALUE, value):
             return REFUSED
-        if address < BEHIND_REGISTERS:
+        if address < REGISTERS_END:
             status = mmio_store(t, TENSIX, address, _data(t, thread, value))
             if status != DONE:
                 return status

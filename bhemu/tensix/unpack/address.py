@@ -14,7 +14,7 @@ from bhemu.machine.faults import refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import AnyInt, Int, TileRecord, UnpackDecodedRecord
-from bhemu.tensix.unpack import refusals
+from bhemu.tensix.unpack import faults
 from bhemu.tensix.unpack.decode import BASE, DEST_NONE, DEST_REPLACE, OFFSET, table_field
 
 L1_END: Final = L1_SIZE * 16
@@ -43,7 +43,7 @@ def datum_range(
     if row_search and d.blobs:
         start, end = _blob(d, x & 7, y & 7)
         if end < start:
-            refuse(t, refusals.BLOB_RANGE, start, end)
+            refuse(t, faults.BLOB_RANGE, start, end)
             return np.int64(0), np.int64(REFUSED_RANGE)
         x = start
         y = np.int64(0)
@@ -51,7 +51,7 @@ def datum_range(
         x = np.int64(0)
         end -= 1  # the last X itself is left out here
     elif end <= x:
-        refuse(t, refusals.X_RANGE, x, end - 1)
+        refuse(t, faults.X_RANGE, x, end - 1)
         return np.int64(0), np.int64(REFUSED_RANGE)
     # Only 8 bits of Z and W reach the input address (I.8)
     z = np.int64(t.adc[thread, unpacker, CH0_Z]) & 0xFF
@@ -90,7 +90,7 @@ def output_address(t: TileRecord, d: UnpackDecodedRecord, thread: Int, unpacker:
     if d.dest_mode == DEST_REPLACE:
         return d.dest_address
     if address & ((1 << shift) - 1):
-        refuse(t, refusals.OUT_ALIGNMENT, address)
+        refuse(t, faults.OUT_ALIGNMENT, address)
         return np.int64(-1)
     address >>= shift
     return address if d.dest_mode == DEST_NONE else address + d.dest_address

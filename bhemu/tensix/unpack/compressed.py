@@ -14,7 +14,7 @@ from bhemu.machine.faults import refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import AnyInt, Int, TileRecord, UnpackDecodedRecord
-from bhemu.tensix.unpack import refusals
+from bhemu.tensix.unpack import faults
 from bhemu.tensix.unpack.address import REFUSED_RANGE
 
 GROUP: Final = 32
@@ -26,10 +26,10 @@ NO_LIMIT: Final = 1 << 40
 
 @kernel
 def _row_start(t: TileRecord, start: Int, index: Int) -> Int:
-    """Row start index `index` behind byte address `start`, or -1 outside L1."""
+    """Row start index `index` after byte address `start`, or -1 outside L1."""
     at = start + 2 * index
     if at < 0 or at + 2 > L1_SIZE:
-        refuse(t, refusals.OUT_OF_L1, at, start, index)
+        refuse(t, faults.OUT_OF_L1, at, start, index)
         return np.int64(-1)
     return np.int64(t.l1_u16[at >> 1])
 
@@ -57,13 +57,13 @@ def compressed_range(
         return zero, refused, zero, zero
     if not row_search and not (x == 0 and end == d.x_dim):
         if end <= x:
-            refuse(t, refusals.X_RANGE, x, end - 1)
+            refuse(t, faults.X_RANGE, x, end - 1)
             return zero, refused, zero, zero
         return first, no_limit, x, end - x  # decompress from the row's start, drop x datums, keep the range
     following = _row_start(t, start, plane + ((x & 0xFF) if row_search else y) + 1)
     if following < first:
         if following >= 0:
-            refuse(t, refusals.ROW_STARTS, following, first)
+            refuse(t, faults.ROW_STARTS, following, first)
         return zero, refused, zero, zero
     return first, following - first, zero, no_limit
 

@@ -34,7 +34,7 @@ LAYOUT_DST_FP16: Final = 6
 LAYOUT_DST_32: Final = 7  # a pair of cells: see place.py
 
 FP16_TOP: Final = 0x7FFF
-"""Largest FP16 magnitude; exponent 31 is an ordinary value on the way in (I.5)."""
+"""Largest FP16 magnitude; exponent 31 is an ordinary value when unpacked (I.5)."""
 _FP16_REBIAS: Final = 112  # 127 - 15
 
 

@@ -33,7 +33,7 @@ from bhemu.tensix.format_codes import (
     INT32,
     TF32,
 )
-from bhemu.tensix.unpack import refusals
+from bhemu.tensix.unpack import faults
 from bhemu.tensix.unpack.convert import (
     LAYOUT_DST_16,
     LAYOUT_DST_32,
@@ -119,11 +119,11 @@ def _format_row(source: int, target: int, to_dst: bool) -> list[int]:
         layout_of, normalise = FP16, NORMALISE_BFP_A
     fault = 0
     if source in (12, 13):
-        fault = refusals.NO_FORMAT
+        fault = faults.NO_FORMAT
     elif not _may_become(source, target):
-        fault = refusals.FORMAT_PAIR
+        fault = faults.FORMAT_PAIR
     elif not to_dst and target in (FP32, INT32):
-        fault = refusals.TOO_WIDE_FOR_SRC
+        fault = faults.TOO_WIDE_FOR_SRC
     layout = _DST_LAYOUT.get(layout_of, LAYOUT_DST_32) if to_dst else _SRC_LAYOUT.get(layout_of, LAYOUT_SRC_TF32)
     tf32_to_src = int(source == TF32 and not to_dst)
     out_shift = {0: 2, 1: 1}.get(target & 3, 0)
@@ -252,15 +252,15 @@ def _decode_burst(d: UnpackDecodedRecord) -> None:
 def _mode_fault(d: UnpackDecodedRecord, unpacker: Int) -> Int:
     """Refusal of modes that have no defined meaning together, 0 = none."""
     if d.haloize and unpacker == 1:
-        return refusals.HALOIZE_SRCB
+        return faults.HALOIZE_SRCB
     if d.to_dst and d.haloize:
-        return refusals.HALOIZE_DST
+        return faults.HALOIZE_DST
     if d.to_dst and d.column_shift:
-        return refusals.COLUMN_SHIFT_DST
+        return faults.COLUMN_SHIFT_DST
     if d.tileize and d.datum_size < 16:
-        return refusals.TILEIZE_SUB_BYTE
+        return faults.TILEIZE_SUB_BYTE
     if d.tileize and not d.uncompressed:
-        return refusals.TILEIZE_COMPRESSED
+        return faults.TILEIZE_COMPRESSED
     if d.tileize and d.upsample_zeros:
-        return refusals.TILEIZE_UPSAMPLE
+        return faults.TILEIZE_UPSAMPLE
     return 0

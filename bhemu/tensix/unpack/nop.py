@@ -16,8 +16,8 @@ from bhemu.machine.lanes import splat16, store16
 from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.banks import UNPACKER
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
-from bhemu.tensix.unpack import refusals
-from bhemu.tensix.unpack.after import hand_over
+from bhemu.tensix.unpack import faults
+from bhemu.tensix.unpack.completion import hand_over
 
 # Unpack_Pop
 POP: Final = 0
@@ -85,7 +85,7 @@ def _pop(t: TileRecord, stream: Int, count: Int) -> Int:
     """Take messages off a stream; it is a plain counter as long as there is no overlay."""
     held = np.int64(t.stream_messages[stream])
     if count > held:
-        return refuse(t, refusals.STREAM_EMPTY, count, stream, held)
+        return refuse(t, faults.STREAM_EMPTY, count, stream, held)
     t.stream_messages[stream] = held - count
     return DONE
 
@@ -95,12 +95,12 @@ def _pop_enhanced(t: TileRecord, unpacker: Int, word: Int) -> Any:
     """Up to 2047 messages; fields as SETREG had them (001.8.5)."""
     select = ((word >> 21) & 2) | ((word >> 15) & 1)
     if select:
-        return refuse(t, refusals.POP_REGISTER, select)
+        return refuse(t, faults.POP_REGISTER, select)
     stream = (word >> 16) & 0x3F
     count = (word >> 4) & 0x7FF
     if word & _ACCUMULATE == 0:
         return _pop(t, stream, count)
-    if not open_choice(t, refusals.POP_ACCUMULATE):
+    if not open_choice(t, faults.POP_ACCUMULATE):
         return REFUSED
     if count == 0:
         t.unpack.accumulator[unpacker] = 0
@@ -124,9 +124,9 @@ def _clear(
         if t.src_owner[unpacker, awaited] != UNPACKER:
             return WAIT
         if one_format and value != CLEAR_TO_ONE:
-            return refuse(t, refusals.NOP_ONE_FORMAT, one_format)
+            return refuse(t, faults.NOP_ONE_FORMAT, one_format)
     if (set_dvalid or only_set) and t.src_owner[unpacker, bank] != UNPACKER:
-        return refuse(t, refusals.ALREADY_VALID, _LETTER_A + unpacker, bank)
+        return refuse(t, faults.ALREADY_VALID, _LETTER_A + unpacker, bank)
     config_state = config_bank(t, thread)
     cell: Int = np.int64(0)
     if not only_set:
@@ -135,7 +135,7 @@ def _clear(
         elif value == CLEAR_TO_ONE:
             cell = np.int64(_ONE_CELL[one_format])
         elif value == CLEAR_TO_REGISTER:
-            if not open_choice(t, refusals.CLEAR_REGISTER):
+            if not open_choice(t, faults.CLEAR_REGISTER):
                 return REFUSED
             cell = config_field(t, config_state, _CLEAR_VALUE[unpacker]) & _CELL_BITS
         _clear_bank(t, unpacker, bank, cell)
@@ -186,7 +186,7 @@ def UNPACR_NOP(
     elif Unpack_Pop == POP_NAMED:
         known = _ENHANCED_BITS if enhanced else _POP_NAMED_BITS
     if word & ~known:
-        return refuse(t, refusals.NOP_STRAY, word & ~known, Unpack_Pop)
+        return refuse(t, faults.NOP_STRAY, word & ~known, Unpack_Pop)
     if Unpack_Pop == CLEAR:
         return _clear(
             t, thread, unpacker, Src_ClrVal_Ctrl, Bank_Clr_Ctrl, Stall_Clr_Cntrl, Clr_to1_fmt_Ctrl, Set_Dvalid

@@ -15,9 +15,9 @@ from bhemu.machine.types import AnyInt, Int, TileRecord, UnpackDecodedRecord
 from bhemu.machine.unpacker_state import SINGLE
 from bhemu.tensix.banks import UNPACKER
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
-from bhemu.tensix.unpack import refusals
+from bhemu.tensix.unpack import faults
 from bhemu.tensix.unpack.address import L1_END, datum_range, output_address, tile_start, wrap
-from bhemu.tensix.unpack.after import advance_adc, advance_context, finish_bank
+from bhemu.tensix.unpack.completion import advance_adc, advance_context, finish_bank
 from bhemu.tensix.unpack.compressed import NO_LIMIT, compressed_range, count_offset, datum_offset
 from bhemu.tensix.unpack.decode import settings
 from bhemu.tensix.unpack.place import BIAS_ROWS, TO_DST_16, TO_DST_32, TO_SRCA, TO_SRCA_TRANSPOSED, TO_SRCB
@@ -71,20 +71,20 @@ def _check_rows(
         return True  # rows count modulo 64: LLK's custom matrix multiplication walks over the end on purpose
     if target in (TO_DST_16, TO_DST_32):
         if set_ovrd:
-            refuse(t, refusals.OVRD_DST)
+            refuse(t, faults.OVRD_DST)
             return False
         return True
     top -= BIAS_ROWS
     if not set_ovrd:
         if top >= 16:
-            refuse(t, refusals.ROW_SRCA, top)
+            refuse(t, faults.ROW_SRCA, top)
             return False
         if top + row >= _SRC_ROWS:
-            refuse(t, refusals.ROW_SRCA_SUM, top + row, top, row)
+            refuse(t, faults.ROW_SRCA_SUM, top + row, top, row)
             return False
     first = (out >> 4) - BIAS_ROWS
     if last - out >= 16 and first & (d.burst_rows - 1):
-        return open_choice(t, refusals.BURST, first, d.burst_rows)
+        return open_choice(t, faults.BURST, first, d.burst_rows)
     return True
 
 
@@ -125,7 +125,7 @@ def _transfer(
         exponents = wrap(d, exponents)
         counts = wrap(d, counts)
     if (d.tileize or d.haloize) and data & 0xFF:
-        return refuse(t, refusals.START_ALIGNMENT, data >> 4)
+        return refuse(t, faults.START_ALIGNMENT, data >> 4)
     out = output_address(t, d, thread, unpacker)
     if out < 0:
         return REFUSED
@@ -144,7 +144,7 @@ def _transfer(
         exponents_end = exponents + count if d.exponent_section else np.int64(0)
     rehearse = needs_rehearsal(d, data_end, exponents_end) and not (zero and plain)
     if not rehearse and (data_end > L1_END or exponents_end > L1_END):
-        return refuse(t, refusals.OUT_OF_L1, max(data_end, exponents_end) >> 4, start, first)
+        return refuse(t, faults.OUT_OF_L1, max(data_end, exponents_end) >> 4, start, first)
 
     bias = np.int64(0)
     row_mask = np.int64(_DST_ROW_MASK if d.to_dst else _SRC_ROWS - 1)  # Src rows count modulo 64 (U9)
@@ -176,8 +176,8 @@ def _transfer(
     copies = 1
     if broadcast:
         if end - out > 16 or out & 15:
-            return refuse(t, refusals.BROADCAST_ROWS, end - out)
-        if not open_choice(t, refusals.BROADCAST, out >> 4):
+            return refuse(t, faults.BROADCAST_ROWS, end - out)
+        if not open_choice(t, faults.BROADCAST, out >> 4):
             return REFUSED
         copies = _BROADCAST_ROWS
         last += 16 * (copies - 1)
@@ -205,7 +205,7 @@ def _other_form(t: TileRecord, thread: Int, unpacker: Int, increment: Int, word:
     """The forms that move no data: context-counter increment and cache flush (001.10b)."""
     stray = word & (_INCREMENT_STRAY if increment else _FLUSH_STRAY)
     if stray:
-        return refuse(t, refusals.FORM_MIX, stray)
+        return refuse(t, faults.FORM_MIX, stray)
     if increment:
         # The caches of row start indices hold nothing that L1 does not, so that flushing them changes no state.
         bank = config_bank(t, thread)
@@ -286,7 +286,7 @@ def UNPACR(
         return _other_form(t, thread, unpacker, CfgContextCntInc, word)
     src_bank = np.int64(t.unpack.bank[unpacker])
     if t.src_owner[unpacker, src_bank] != UNPACKER:
-        return WAIT  # U1, also on the way to Dst
+        return WAIT  # U1, also when the target is Dst
 
     context: Int = np.int64(0)
     slot: Int = np.int64(SINGLE)
@@ -295,20 +295,20 @@ def UNPACR(
         context = np.int64(t.unpack.context_counter[thread, unpacker]) if AutoIncContextID else CfgContextId
         context = (context + thread_field(t, thread, _CONTEXT_OFFSET[unpacker])) & 7
         if unpacker == 1 and context >= 2:
-            return refuse(t, refusals.CONTEXT_SRCB, context)
+            return refuse(t, faults.CONTEXT_SRCB, context)
         if AddrCntContextId == 3:
-            return refuse(t, refusals.ADC_3)
+            return refuse(t, faults.ADC_3)
         if AddrCntContextId != 0:
-            adc_thread = AddrCntContextId  # 0 stands for the issuing thread (U2)
+            adc_thread = AddrCntContextId  # 0 means the issuing thread (U2)
         slot = context
     bank = config_bank(t, thread)
     d = settings(t, unpacker, bank, slot)
     if d.fault:
         return refuse(t, d.fault, d.in_format, d.out_format)
-    if d.tf32_to_src and not open_choice(t, refusals.TF32_TO_SRC):
+    if d.tf32_to_src and not open_choice(t, faults.TF32_TO_SRC):
         return REFUSED
     if srcb_bcast and unpacker == 0:
-        return refuse(t, refusals.BROADCAST_SRCA)
+        return refuse(t, faults.BROADCAST_SRCA)
 
     status = _transfer(t, d, thread, adc_thread, unpacker, bank, context, src_bank, ZeroWrite2, RowSearch, srcb_bcast)
     if status != DONE:

@@ -15,7 +15,7 @@ from bhemu.machine.faults import refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import iota16, load16, load16_at, splat16, store16, where
 from bhemu.machine.types import AnyInt, Bool, Int, Lanes, TileRecord, UnpackDecodedRecord, UnpackWalkRecord
-from bhemu.tensix.unpack import refusals
+from bhemu.tensix.unpack import faults
 from bhemu.tensix.unpack.address import L1_END, wrap
 from bhemu.tensix.unpack.compressed import COUNTS_SIZE, GROUP
 from bhemu.tensix.unpack.convert import (
@@ -79,7 +79,7 @@ def _tf32_rows(
 def _bfp8_rows(
     t: TileRecord, registers: Int, first: Int, row: Int, row_mask: Int, data: Int, exponents: Int, rows: Int
 ) -> None:
-    """BFP8 with an exponent section to a Src bank, rows behind each other."""
+    """BFP8 with an exponent section to consecutive rows of a Src bank."""
     for i in range(rows):
         shared = splat16(np.int64(t.l1[(exponents >> 4) + i]))
         bits = bfp_to_bf16(load16_at(t.l1, (data >> 4) + 16 * i), shared, 0)
@@ -155,7 +155,7 @@ def _read(t: TileRecord, size: Int, address: Int) -> Int:
 @kernel
 def _is_outside(t: TileRecord, address: Int, size: Int, first: Int) -> bool:
     if address < 0 or address + size > L1_END:
-        refuse(t, refusals.OUT_OF_L1, address >> 4, address >> 4, first)
+        refuse(t, faults.OUT_OF_L1, address >> 4, address >> 4, first)
         return True
     return False
 
@@ -170,7 +170,7 @@ def walk_datums(t: TileRecord, d: UnpackDecodedRecord, w: UnpackWalkRecord, bias
         write: False rehearses: all reads and checks, no register is written.
 
     Returns:
-        The position behind the last output datum, or REFUSED_WALK.
+        The position after the last output datum, or REFUSED_WALK.
     """
     size = d.datum_size
     target = w.target
@@ -234,7 +234,7 @@ def walk_datums(t: TileRecord, d: UnpackDecodedRecord, w: UnpackWalkRecord, bias
                     while (wrong >> lane) & 1 == 0:
                         lane += 1
                     exponent = np.int64(t.unpack.exponents[lane])
-                    refuse(t, refusals.BFP_A_EXPONENT, index - n + lane - first, d.in_format, exponent)
+                    refuse(t, faults.BFP_A_EXPONENT, index - n + lane - first, d.in_format, exponent)
                     return REFUSED_WALK
             store16(t.unpack.cells, 0, convert(d.normalise, d.layout, d.bfp_shift, bits, shared))
         if not write:
@@ -292,7 +292,7 @@ def is_whole_rows(
 
 @kernel
 def advanced(d: UnpackDecodedRecord, data: Int, count: Int) -> AnyInt:
-    """Address of the datum that lies `count` datums behind `data` in an uncompressed tile, without wrap."""
+    """Address of the datum `count` datums after `data` in an uncompressed tile, without wrap."""
     in_row = count & (d.row_datums - 1)
     return data + (count >> d.row_shift) * d.row_stride + in_row * d.datum_size
 

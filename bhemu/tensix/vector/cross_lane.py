@@ -212,7 +212,7 @@ SET_REGISTER: Final = 8
 def _compare(t: TileRecord, d: Int, mode: Int, test: Lanes) -> Int:
     """Deliver a comparison: to the flags, the top of the flag stack, the destination (V.5).
 
-    An empty stack has no top, and nothing happens to it; mode bit 2 has a meaning beside bit 1 only.
+    An empty stack has no top and stays empty; mode bit 2 has a meaning together with bit 1 only.
     """
     bits = mask_bits(test)
     depth = np.int64(t.flag_stack_depth)

@@ -39,8 +39,8 @@ from bhemu.tensix.vector_queue import (
 NOP_LANE: Final = (INSTRUCTIONS["SFPNOP"].opcode << 24) - (1 << 32)
 """The word of SFPNOP as a 32-bit lane holds it."""
 
-SWAP_BESIDE_MAD = fault(
-    "vector.macro-swap-beside-mad",
+SWAP_WITH_MAD = fault(
+    "vector.macro-swap-with-mad",
     UndefinedBehavior,
     "SFPSWAP is scheduled for the same cycle as a MAD instruction, whose write port it needs",
     remedy="schedule nothing, or SFPNOP, for the MAD sub-unit in that cycle",
@@ -94,9 +94,9 @@ def _conflicts(t: TileRecord) -> Int:
     mad = load32(t.macro_word, DUE_ROWS * MAD + DUE)
     simple_works = (simple != 0) & (simple != NOP_LANE)
     round_works = (rounding != 0) & (rounding != NOP_LANE)
-    simple_apart = (load32(t.macro_operands, DUE_ROWS * SIMPLE + DUE) & TO_MACRO_REGISTER) != 0
-    round_apart = (load32(t.macro_operands, DUE_ROWS * ROUND + DUE) & TO_MACRO_REGISTER) != 0
-    alike = (simple_apart & round_apart) | (~simple_apart & ~round_apart)
+    simple_to_macro = (load32(t.macro_operands, DUE_ROWS * SIMPLE + DUE) & TO_MACRO_REGISTER) != 0
+    round_to_macro = (load32(t.macro_operands, DUE_ROWS * ROUND + DUE) & TO_MACRO_REGISTER) != 0
+    alike = (simple_to_macro & round_to_macro) | (~simple_to_macro & ~round_to_macro)
     if mask_bits(simple_works & round_works & alike) != 0:
         return refuse(t, WRITE_PORT)
     if (t.macro_resting >> SIMPLE) & 1 and mask_bits(simple_works) != 0:
@@ -105,12 +105,12 @@ def _conflicts(t: TileRecord) -> Int:
         return refuse(t, NOT_RESTED, ROUND)
     swaps = (shift_right_logical(simple, 24) & 0xFF) == SWAP
     if mask_bits(swaps & (mad != 0) & (mad != NOP_LANE)) != 0:
-        return refuse(t, SWAP_BESIDE_MAD)
-    t.macro_alone = 0
-    if mask_bits(simple_works & ~simple_apart) != 0:
-        t.macro_alone |= 1 << ROUND
-    if mask_bits(round_works & ~round_apart) != 0:
-        t.macro_alone |= 1 << SIMPLE
+        return refuse(t, SWAP_WITH_MAD)
+    t.macro_excluded = 0
+    if mask_bits(simple_works & ~simple_to_macro) != 0:
+        t.macro_excluded |= 1 << ROUND
+    if mask_bits(round_works & ~round_to_macro) != 0:
+        t.macro_excluded |= 1 << SIMPLE
     return DONE
 
 
@@ -129,7 +129,7 @@ def _finish(t: TileRecord) -> None:
 
 @kernel
 def _abandon(t: TileRecord) -> None:
-    """A scheduled instruction was refused: what its macros had scheduled is given up, the machine lives on."""
+    """A scheduled instruction was refused: what its macros had scheduled is dropped, the machine can continue."""
     _finish(t)
     t.macro_pending &= LATE
     t.macro_counted = 0
@@ -181,7 +181,7 @@ def begin(t: TileRecord, table: Table) -> Int:
 
 @kernel
 def end(t: TileRecord, table: Table) -> Int:
-    """End the cycle: collect what a regular instruction wrote, execute simple and store, let results be seen."""
+    """End the cycle: collect what a regular instruction wrote, execute simple and store, make results visible."""
     for register in range(REGISTERS):
         value, old = load32(t.lregs, register), load32(t.macro_before, register)
         store32(t.macro_after, register, where(value != old, value, load32(t.macro_after, register)))

@@ -1,4 +1,4 @@
-"""Taking FP32 values apart and putting them together: exponent, mantissa, sign (math V.5)."""
+"""Extracting and combining the fields of FP32 values: exponent, mantissa, sign (math V.5)."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def _check(t: TileRecord, macro: Int, sequence: Lanes) -> Int:
 def _enqueue(t: TileRecord, thread: Int, unit: Int, delay: Lanes, word: Lanes, operands: Lanes) -> None:
     """Schedule each lane's instruction for the lanes with this delay; `delay` holds every lane's own.
 
-    What a lane had for the same cycle is forgotten. A lane that schedules nothing forgets nothing: the LLK's mul_int32
+    What a lane had for the same cycle is dropped. A lane that schedules nothing drops nothing: the LLK's mul_int32
     issues a macro without a store in the cycle before the store of an earlier one, which it needs.
     """
     for slots_on in range(DELAYS):

@@ -6,7 +6,7 @@ scheduled MAD, SFPSWAP or lane shift takes two cycles, and nothing waits for it:
 LRegs (Y12).
 
 Operands are registers that the word cannot always name: LReg 16, and a second operand that is not the destination. The
-copy lets any value take the place of a register that the word can name.
+copy can put any value into a register that the word can name.
 """
 
 from __future__ import annotations
@@ -137,11 +137,11 @@ def _give(t: TileRecord, late: Bool, register: Int, value: Lanes, bits: Int) -> 
 
 
 @kernel
-def _give_changes(t: TileRecord, late: Bool, lanes: Int, stand_in: Int, old: Int) -> None:
-    """What an instruction with several destinations has changed; the LReg `stand_in` held the value of `old`."""
+def _give_changes(t: TileRecord, late: Bool, lanes: Int, substitute: Int, old: Int) -> None:
+    """What an instruction with several destinations has changed; the LReg `substitute` held the value of `old`."""
     for register in range(FIRST_CONSTANT):
         value = load32(t.lregs, register)
-        changed = mask_bits(value != load32(t.macro_before, old if register == stand_in else register))
+        changed = mask_bits(value != load32(t.macro_before, old if register == substitute else register))
         _give(t, late, register, value, changed & lanes)
 
 
@@ -196,7 +196,7 @@ def _execute(t: TileRecord, table: Table, thread: Int, word: Int, operands: Int,
     # Operands B and C
     takes_b = (use & HAS_B) != 0 and not (opcode in (AND, OR) and not mode & 1)
     if value_is_b:
-        if opcode == SHFT2 and mode == SHIFT_BY_IMMEDIATE:  # bits 15:12 belong to the amount: B stands in
+        if opcode == SHFT2 and mode == SHIFT_BY_IMMEDIATE:  # bits 15:12 belong to the amount: B is its substitute
             store32(t.lregs, (word >> 12) & 15, load32(t.macro_before, loaded))
         elif takes_b:
             word = (word & ~0xF000) | (loaded << 12)
@@ -221,8 +221,8 @@ def _execute(t: TileRecord, table: Table, thread: Int, word: Int, operands: Int,
     # Destination
     several = opcode in (TRANSP, SWAP) or (opcode == SHFT2 and mode <= ROTATE_AND_COPY4)
     named: Int
-    stand_in: Int
-    named, stand_in = 0, -1
+    substitute: Int
+    named, substitute = 0, -1
     if opcode == CONFIG:
         if destination == MACRO_ONLY:  # no place of the configuration has this number
             return DONE
@@ -231,7 +231,7 @@ def _execute(t: TileRecord, table: Table, thread: Int, word: Int, operands: Int,
         named = _named(old, c, destination)
         if named != old:
             store32(t.lregs, named, load32(t.macro_before, old))
-            stand_in = named
+            substitute = named
     elif destination != MACRO_ONLY:
         named = destination
     if use & INDIRECT and mode & 8:
@@ -256,7 +256,7 @@ def _execute(t: TileRecord, table: Table, thread: Int, word: Int, operands: Int,
     if status == DONE:
         late = (use & INDIRECT) != 0 or opcode == SWAP or shifts_lanes  # all MAD instructions know mode bit 3
         if several:
-            _give_changes(t, late, lanes, stand_in, old)
+            _give_changes(t, late, lanes, substitute, old)
         elif use & RESULT and not (compares and not mode & 8):
             if opcode == MOV and mode == ALL_LANES_COPY:
                 bits = lanes

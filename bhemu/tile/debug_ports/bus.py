@@ -135,7 +135,7 @@ def _bit(condition: Int, first: Int, word: Int) -> Int:
 
 @kernel
 def _banks(t: TileRecord, word: Int) -> Int:
-    """Daisy stop 6, signal 9: who owns the Src banks, and who works on which."""
+    """Daisy stop 6, signal 9: owners of the Src banks, and the bank that each unit works on."""
     matrix_a, matrix_b = np.int64(t.matrix.bank[SRCA]), np.int64(t.matrix.bank[SRCB])
     unpack_a, unpack_b = np.int64(t.unpack.bank[SRCA]), np.int64(t.unpack.bank[SRCB])
     value = _bit(t.src_owner[SRCA, unpack_a] == UNPACKER, 84, word)

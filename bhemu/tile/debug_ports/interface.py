@@ -32,7 +32,7 @@ from bhemu.machine.core_state import (
     LOCAL_RAM_SIZE,
     RUNNING,
 )
-from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, call_handler, handlers_of, has_handler
+from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, access_device, handlers_of
 from bhemu.machine.faults import DONE, REQUEST_PENDING, fault, open_choice, refuse
 from bhemu.machine.faults import REFUSED as NOT_ALLOWED
 from bhemu.machine.kernel import kernel
@@ -207,13 +207,7 @@ def _access_device(t: TileRecord, core: Int, address: Int, place: Int, value: In
     """Status of an access by the core to what is neither L1 nor local RAM; `device_value` is what was loaded."""
     if address >= _OWN_REGISTERS and address < _OWN_REGISTERS_END:
         return np.int64(refuse(t, ITSELF, core, address))
-    table = handlers_of(t)
-    if not has_handler(table, place):
-        t.needs_place = place
-        return np.int64(NOT_COMPILED)
-    t.device_value = value
-    t.device_size = 4
-    status = np.int64(call_handler(table, place, t, core, address))
+    status, _ = access_device(t, handlers_of(t), place, core, address, value, 4)
     return np.int64(NOT_COMPILED) if status == REQUEST_PENDING else status  # the command is given again
 
 
@@ -362,7 +356,7 @@ def load_debug_status(t: TileRecord) -> Int:
 
 @kernel
 def reset_debug(t: TileRecord, before: Int, after: Int) -> None:
-    """Cores that a store to SOFT_RESET_0 puts into reset forget their debug registers, unless DISABLE_RESET says no."""
+    """Cores that a store to SOFT_RESET_0 puts into reset lose their debug registers, unless DISABLE_RESET is set."""
     for core in range(CORES_WITH):
         if ((after & ~before) >> CORE_BIT[core]) & 1:
             t.debug_half_step[core] = 0

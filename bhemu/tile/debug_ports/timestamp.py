@@ -132,7 +132,7 @@ def store_command(t: TileRecord, token: Int, now: Int) -> Any:
 
 @kernel
 def _hold_in_reset(t: TileRecord) -> None:
-    """While bit 31 of the control register stands, each clock forgets the flags and what has been gathered."""
+    """While bit 31 of the control register is set, each clock clears the flags and what has been gathered."""
     if np.int64(t.timestamp_control) & _RESET_STREAMS:
         t.timestamp_flags = 0
         t.timestamp_count = 0
@@ -141,7 +141,7 @@ def _hold_in_reset(t: TileRecord) -> None:
 
 @kernel
 def store_buffer_control(t: TileRecord, value: Int) -> Any:
-    """TIMESTAMP_DUMP_CNTL: bits 0 and 1 enable the buffers, bit 31 forgets what has been gathered and the flags."""
+    """TIMESTAMP_DUMP_CNTL: bits 0 and 1 enable the buffers, bit 31 clears the flags and what has been gathered."""
     t.timestamp_control = np.uint32(value ^ _ENABLED_AT_RESET)
     _hold_in_reset(t)
     return DONE
@@ -154,7 +154,7 @@ def load_buffer_control(t: TileRecord) -> Int:
 
 @kernel
 def store_status(t: TileRecord, value: Int) -> Any:
-    """TIMESTAMP_DUMP_STATUS: set bits clear the flags that they stand for; a full buffer begins again."""
+    """TIMESTAMP_DUMP_STATUS: set bits clear their flags; a full buffer begins again."""
     t.timestamp_flags = np.uint32(np.int64(t.timestamp_flags) & ~(value & _FLAGS))
     for buffer in range(_BUFFERS):
         if (value >> buffer) & 1:

@@ -1,7 +1,7 @@
 """Pausing a core, and the watchpoints that pause it (tile K42).
 
-A breakpoint or watchpoint pauses the core behind the instruction that hits it. While a core steps or has watchpoints on
-(`debug_watch`), the schedule lets it execute one instruction a turn, between `before_instruction` and
+A breakpoint or watchpoint pauses the core after the instruction that hits it. While a core steps or has watchpoints on
+(`debug_watch`), the schedule executes one instruction a turn, between `before_instruction` and
 `after_instruction`.
 """
 
@@ -40,7 +40,7 @@ _STORES: Final = 2
 WATCHING: Final = 1
 """Bit of `debug_watch`: some watchpoint is on."""
 STEPPING: Final = 2
-"""Bit of `debug_watch`: pause behind the next instruction."""
+"""Bit of `debug_watch`: pause after the next instruction."""
 
 _PUSH_ADDRESS: Final = region("push0").base
 FLW, FSW = NUMBER["flw"], NUMBER["fsw"]
@@ -57,7 +57,7 @@ def pause(t: TileRecord, core: Int, cause: Int) -> None:
         t.core_state[core] = HALTED
         t.core_halt_reason[core] = HALT_DEBUGGER
         t.debug_cause[core] = cause
-        # A loop that is being recorded may find other registers when the core goes on.
+        # A loop that is being recorded may find other registers when the core resumes.
         t.poll_steps[core] = NOT_RECORDING
     t.debug_half_step[core] = 0
     t.debug_watch[core] &= ~STEPPING
@@ -65,12 +65,12 @@ def pause(t: TileRecord, core: Int, cause: Int) -> None:
 
 @kernel
 def resume(t: TileRecord, core: Int) -> None:
-    """Let a paused core go on with the instruction at pc."""
+    """Resume a paused core at the instruction at pc."""
     t.core_state[core] = RUNNING
     t.core_halt_reason[core] = 0
     t.core_loops[core] = 0
     t.core_loops_limit[core] = FIRST_POLL_ATTEMPT
-    t.core_skip_breakpoint[core] = 1  # of a debugger in the host, if one stands here
+    t.core_skip_breakpoint[core] = 1  # of a debugger in the host, if it has one here
     t.core_round[core] = agent_round(t, core)
     t.debug_cause[core] = 0
     t.debug_half_step[core] = 0

@@ -13,7 +13,7 @@ import numpy as np
 from bhemu.errors import UndefinedBehavior, Unimplemented
 from bhemu.isa.tile_registers import bit_of, offset_of, tile_register
 from bhemu.machine.device_state import RTZ_CLEAR, RTZ_CONFIG
-from bhemu.machine.dispatch import NOC_START, NOT_COMPILED, call_handler, handlers_of, has_handler
+from bhemu.machine.dispatch import NOC_START, call_place, handlers_of
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
@@ -106,7 +106,7 @@ def _is_plain_config(offset: Int) -> Bool:
 
 @kernel
 def _load_rtz_number(t: TileRecord, noc: Int) -> Int:
-    """Number of a set and enabled bit, or 0; the bit is cleared unless the configuration says no (N24)."""
+    """Number of a set and enabled bit, or 0; the bit is cleared unless the configuration keeps it (N24)."""
     config = np.int64(t.niu_config[noc, RTZ_CONFIG])
     source = np.int64(t.niu_rtz[noc])
     for i in range(TRANSACTION_IDS):
@@ -169,16 +169,6 @@ def _store_config(t: TileRecord, noc: Int, offset: Int, value: Int) -> Any:
 
 
 @kernel
-def _start(t: TileRecord, noc: Int, initiator: Int) -> AnyInt:
-    """Start a request, through the table of handlers: tiles that send nothing never compile it."""
-    table = handlers_of(t)
-    if not has_handler(table, NOC_START):
-        t.needs_place = NOC_START
-        return NOT_COMPILED
-    return call_handler(table, NOC_START, t, noc, initiator)
-
-
-@kernel
 def niu_store(t: TileRecord, noc: Int, offset: Int, value: Int) -> AnyInt:
     """Status of a store of 32 bits; see `niu_load`."""
     initiator, inside = offset // INITIATOR_BYTES, offset % INITIATOR_BYTES
@@ -190,7 +180,9 @@ def niu_store(t: TileRecord, noc: Int, offset: Int, value: Int) -> AnyInt:
         if inside == CMD_CTRL:
             if value > 1:
                 return refuse(t, NO_COMMAND, noc, value)
-            return _start(t, noc, initiator) if value else DONE
+            if value == 0:
+                return DONE
+            return call_place(t, handlers_of(t), NOC_START, noc, initiator)  # compiled by tiles that send something
         if inside in (NODE_ID, ENDPOINT_ID):
             return refuse(t, READ_ONLY, noc, offset)
         if inside >= FIFO_STATUS_FIRST and inside < FIFO_STATUS_END:

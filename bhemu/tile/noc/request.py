@@ -264,7 +264,7 @@ def _check_inline(t: TileRecord, q: NocRequestRecord) -> Any:
 
 @kernel
 def check_kind(t: TileRecord, q: NocRequestRecord) -> Int:
-    """DONE when a request is of a kind that there is, whatever its ends are; nothing is changed."""
+    """DONE when a request is of a known kind, whatever its ends are; nothing is changed."""
     if q.control & _RESERVED or (q.control & ATOMIC_BIT and q.control & WRITE_BIT):
         return refuse(t, BAD_CONTROL, q.control)
     if q.control & _ACCUMULATE:
@@ -278,7 +278,7 @@ def check_kind(t: TileRecord, q: NocRequestRecord) -> Int:
 
 @kernel
 def check(t: TileRecord, q: NocRequestRecord) -> AnyInt:
-    """DONE when a request that `check_kind` has passed is sound, should both its ends be Tensix tiles."""
+    """DONE when a request that `check_kind` has passed is sound between two Tensix tiles."""
     if q.kind == ATOMIC:
         return _check_atomic(t, q)
     if q.kind == INLINE:

@@ -13,11 +13,13 @@ import numpy as np
 
 from bhemu.errors import Unimplemented
 from bhemu.machine.agents import CORES, NOC
+from bhemu.machine.bytes import move_bytes, record_address
+from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, access_device, handlers_of
 from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.noc_state import ENDED, IDLE, PENDING
+from bhemu.machine.noc_state import ENDED, IDLE, NOC_REQUEST, PENDING
+from bhemu.machine.state import TILE, offset_of
 from bhemu.machine.types import AnyInt, Bool, Int, NocRequestRecord, TileRecord
-from bhemu.tensix.mmio import mmio_load, mmio_store
 from bhemu.tile.interrupts import notice
 from bhemu.tile.noc import niu_registers as r
 from bhemu.tile.noc.atomic import apply_atomic
@@ -40,13 +42,14 @@ from bhemu.tile.noc.request import (
     check,
     check_kind,
     decode,
-    is_register,
     translate,
     wants_response,
 )
 
 FLIT: Final = 64
 """Bytes of a data word of the NoC, which counters count."""
+_L1: Final = offset_of(TILE, "l1")
+_WORD: Final = offset_of(NOC_REQUEST, "word")
 
 ELSEWHERE: Final = tuple(
     fault(
@@ -107,7 +110,7 @@ def count_at_initiator(t: TileRecord, q: NocRequestRecord, responses: Int) -> No
     """Move the counters of the tile that has started a request and has got its responses (N20).
 
     Args:
-        responses: how many tiles have answered, should the request want answers: 1, or the receivers of a multicast.
+        responses: how many tiles have answered, if the request asks for responses: 1, or the receivers of a multicast.
     """
     noc = q.noc
     answers = wants_response(q)
@@ -159,82 +162,124 @@ def count_at_target(target: TileRecord, q: NocRequestRecord) -> None:
             _count(target, noc, r.ACKNOWLEDGEMENTS_SENT)
 
 
-@kernel
-def _copy_l1(t: TileRecord, first: Int, to: Int, size: Int) -> None:
-    """Bytes inside the L1, as if all were read before the first is written."""
-    if to <= first:
-        for i in range(size):
-            t.l1[to + i] = t.l1[first + i]
-    else:
-        for i in range(size - 1, -1, -1):
-            t.l1[to + i] = t.l1[first + i]
+# --- ends in tiles, for a tile alone and for a chip (chip/noc/transfer.py) --------------------------------------------
 
 
 @kernel
-def _copy(t: TileRecord, first: Int, to: Int, size: Int) -> Int:
-    """Status of a copy in which registers may take part, as one word."""
-    if not is_register(first) and not is_register(to):
-        _copy_l1(t, first, to, size)
-        return DONE
-    if is_register(first):
-        status, value = mmio_load(t, NOC, first)
-        if status != DONE:
-            return status
-    else:
-        value = np.int64(0)
-        for i in range(WORD):
-            value |= np.int64(t.l1[first + i]) << (8 * i)
-    if is_register(to):
-        return mmio_store(t, NOC, to, value)
-    for i in range(WORD):
-        t.l1[to + i] = np.uint8((value >> (8 * i)) & 0xFF)
-    return DONE
+def _l1_of(t: TileRecord) -> AnyInt:
+    """Where a tile's L1 is in this process."""
+    return record_address(t) + _L1
 
 
 @kernel
-def _write_enabled_bytes(t: TileRecord, q: NocRequestRecord) -> None:
-    """A write whose bytes are selected by a mask of 64 bits; both addresses count from a multiple of 16 (N19)."""
-    first, to = q.source & ~(BLOCK - 1), q.target & ~(BLOCK - 1)
-    for step in range(ENABLED_BYTES):
-        i = step if to <= first else ENABLED_BYTES - 1 - step  # the two may overlap
-        if (q.length >> i) & 1:
-            t.l1[to + i] = t.l1[first + i]
+def word_of(q: NocRequestRecord) -> AnyInt:
+    """Where the word of a request is in this process."""
+    return record_address(q) + _WORD
 
 
 @kernel
-def _write_inline(t: TileRecord, q: NocRequestRecord) -> AnyInt:
-    """AT_DATA to a register; in L1 to those of 16 bytes that the low or the high half of AT_LEN_BE selects (N16)."""
-    if is_register(q.target):
-        return mmio_store(t, NOC, q.target, q.operand)
-    for i in range(BLOCK):
-        if ((q.length >> i) | (q.length >> (BLOCK + i))) & 1:
-            t.l1[(q.target & ~(BLOCK - 1)) + i] = np.uint8((q.operand >> (8 * (i & 3))) & 0xFF)
-    return DONE
+def _register(t: TileRecord, place: Int, address: Int, value: Int) -> tuple[Int, Int]:
+    """(status, value) of an access to a register of a tile; `place`: DEVICE_LOAD or DEVICE_STORE."""
+    if t.handlers == 0:
+        t.needs_place = place
+        return np.int64(NOT_COMPILED), np.int64(0)
+    return access_device(t, handlers_of(t), place, NOC, address, value, WORD)
 
 
 @kernel
-def serve(t: TileRecord, q: NocRequestRecord) -> Int:
-    """Move the data of a sound request of a tile to itself, and count it there as its target.
+def load(t: TileRecord, q: NocRequestRecord) -> tuple[Int, AnyInt]:
+    """(status, address in this process) of what a read or write gets from tile `t`."""
+    if q.from_register == 0:
+        return np.int64(DONE), _l1_of(t) + (q.source & ~(BLOCK - 1) if q.masked != 0 else np.int64(q.source))
+    status, value = _register(t, DEVICE_LOAD, q.source, np.int64(0))
+    if status == DONE:
+        q.word = value
+    return status, word_of(q)
+
+
+@kernel
+def write_data(t: TileRecord, q: NocRequestRecord) -> tuple[Int, AnyInt]:
+    """(status, address in this process) of what a write or inline write of tile `t` sends."""
+    if q.kind != WRITE:
+        return np.int64(DONE), word_of(q)
+    status, source = load(t, q)
+    if status == DONE and q.from_register == 0 and q.byte_count == WORD:
+        move_bytes(word_of(q), source, WORD)  # in case it goes to a register
+    return status, source
+
+
+@kernel
+def end_read(t: TileRecord, q: NocRequestRecord, source: Int) -> Int:
+    """Status of a read whose data, at an address in this process, have come back to tile `t`."""
+    if q.to_register == 0:
+        move_bytes(_l1_of(t) + q.target, source, q.byte_count)
+        return np.int64(DONE)
+    move_bytes(word_of(q), source, WORD)
+    return _register(t, DEVICE_STORE, q.target, q.word & ADDRESS_BITS)[0]
+
+
+@kernel
+def selects(q: NocRequestRecord, i: Int) -> AnyInt:
+    """True when AT_LEN_BE selects byte i of the block: by 64 bits, in an inline write by either half of 32 (N16)."""
+    if q.kind == INLINE:
+        return ((q.length | q.length >> BLOCK) >> i) & 1
+    return (q.length >> i) & 1
+
+
+@kernel
+def _write(t: TileRecord, q: NocRequestRecord, source: Int) -> Int:
+    """Status of a write or inline write at tile `t`."""
+    if q.to_register != 0:
+        return _register(t, DEVICE_STORE, q.target, q.word)[0]
+    if q.kind == WRITE and q.masked == 0:
+        move_bytes(_l1_of(t) + q.target, source, q.byte_count)
+        return np.int64(DONE)
+    to = _l1_of(t) + (q.target & ~(BLOCK - 1))  # addresses of selected bytes count from a multiple of 16 (N19)
+    size, step = (BLOCK, WORD) if q.kind == INLINE else (ENABLED_BYTES, ENABLED_BYTES)
+    for n in range(size):
+        i = n if to <= source else size - 1 - n  # the two may overlap
+        if selects(q, i):
+            move_bytes(to + i, source + i % step, 1)
+    return np.int64(DONE)
+
+
+@kernel
+def change(own: TileRecord, q: NocRequestRecord, target: TileRecord, source: Int) -> Int:
+    """Carry out a write, inline write or atomic of tile `own` at tile `target`, which counts it.
+
+    Args:
+        source: address in this process of what is written.
 
     Returns:
         A status; when it is not DONE, nothing has changed.
     """
     status: Int = np.int64(DONE)
-    if q.kind == READ:
-        status = _copy(t, q.source, q.target, q.byte_count)
-    elif q.kind == ATOMIC:
-        old = apply_atomic(t, q.target & ADDRESS_BITS, q.length & ADDRESS_BITS, q.operand)
+    if q.kind == ATOMIC:
+        old = apply_atomic(target, q.target & ADDRESS_BITS, q.length & ADDRESS_BITS, q.operand)
         if q.control & RESPONSE:
-            t.l1_u32[(q.result & ADDRESS_BITS) >> 2] = np.uint32(old)
-    elif q.kind == INLINE:
-        status = _write_inline(t, q)
-    elif q.masked != 0:
-        _write_enabled_bytes(t, q)
+            own.l1_u32[(q.result & ADDRESS_BITS) >> 2] = np.uint32(old)
     else:
-        status = _copy(t, q.source, q.target, q.byte_count)
+        status = _write(target, q, source)
+    if status == DONE:
+        count_at_target(target, q)
+    return status
+
+
+@kernel
+def _serve(t: TileRecord, q: NocRequestRecord) -> Int:
+    """Status of a sound request of a tile to itself; when it is not DONE, nothing has changed."""
+    if q.kind != READ:
+        status, source = write_data(t, q)
+        return change(t, q, t, source) if status == DONE else status
+    status, source = load(t, q)
+    if status == DONE:
+        status = end_read(t, q, source)
     if status == DONE:
         count_at_target(t, q)
     return status
+
+
+# --- the store that starts a request ----------------------------------------------------------------------------------
 
 
 @kernel
@@ -250,9 +295,9 @@ def end_request(t: TileRecord, q: NocRequestRecord) -> AnyInt:
 
 @kernel
 def _has_ended(t: TileRecord, q: NocRequestRecord) -> Bool:
-    """True when the store in progress is made again because its request has ended meanwhile.
+    """True when the store in progress is repeated because its request has ended.
 
-    Cores do not make their own store again (`_end_request` of tile/schedule.py). An instruction that does more than
+    Cores do not repeat their own store (`_end_request` of tile/schedule.py). An instruction that does more than
     the store is executed again: a word of the coprocessor, an access by the debug interface, or the host's. A request
     that has put its own core into reset belongs to another round or agent.
     """
@@ -264,7 +309,7 @@ def _has_ended(t: TileRecord, q: NocRequestRecord) -> Bool:
 def start(t: TileRecord, noc: Int, initiator: Int) -> AnyInt:
     """What a store of 1 to CMD_CTRL does; returns a status, and has moved no data unless it is DONE.
 
-    What only this tile takes part in is carried out here. For the rest, REQUEST_PENDING asks the chip to; a tile
+    Requests of the tile to itself are carried out here. The chip is asked for the others: REQUEST_PENDING; a tile
     without a chip refuses it.
     """
     number = INITIATORS * noc + initiator
@@ -297,7 +342,7 @@ def start(t: TileRecord, noc: Int, initiator: Int) -> AnyInt:
         return REQUEST_PENDING
     if t.noc_connected != 0 and check(t, q) != DONE:
         return REFUSED
-    status = serve(t, q)
+    status = _serve(t, q)
     if status == DONE:
         count_at_initiator(t, q, 1)
     return status

@@ -1,4 +1,4 @@
-"""What an UNPACR leaves behind: counters, SrcRow, the bank handed over (rule U11)."""
+"""The end of an UNPACR: it advances counters and SrcRow, and gives its bank to the matrix unit (rule U11)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def advance_adc(t: TileRecord, thread: Int, unpacker: Int, ch1_y: Int, ch1_z: In
 
 @kernel
 def advance_context(t: TileRecord, d: UnpackDecodedRecord, thread: Int, unpacker: Int, context: Any) -> None:
-    """Let the context counter point behind `context`; it returns to 0 at the configured count, and has 3 bits."""
+    """Advance the context counter past `context`; it returns to 0 at the configured count, and has 3 bits."""
     count = d.count_non_log2 if d.non_log2_en else 1 << d.context_count
     following = (context + 1) & 7
     t.unpack.context_counter[thread, unpacker] = 0 if following >= count else following
