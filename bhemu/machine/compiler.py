@@ -2,9 +2,9 @@
 
 An *entry* is a Python function `f(t, a, b[, c])` on a record of state, a tile's as a rule, compiled on its own with a
 fixed C signature `int64 f(tile *, int64, int64[, int64])`. Its machine code is stored under a name that contains a hash
-of the function's module and of every bhemu module and data file that it can reach, of the compiler's versions and of
-the processor: an edit anywhere below an entry gives a new name, so stale code cannot run (design section 1). Numba's
-own cache checks only the entry's file.
+of the code of the function's module and of every bhemu module and data file that it can reach, of the compiler's
+versions and of the processor: an edit of code below an entry gives a new name, so stale code cannot run (design
+section 1). Numba's own cache checks only the entry's file.
 
 With `NUMBA_DISABLE_JIT=1` nothing is compiled and entries are the plain functions.
 """
@@ -19,6 +19,7 @@ import hashlib
 import itertools
 import marshal
 import platform
+import re
 import secrets
 import sys
 import time
@@ -70,10 +71,43 @@ def on_compile(progress: Progress | None) -> None:
     _progress = progress
 
 
-def _names_imported(text: bytes, package: tuple[str, ...]) -> tuple[str, ...]:
-    """Dotted names of this package that a module's text imports; some may be no modules but what they hold."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
+@dataclass(frozen=True)
+class _Module:
+    """What a module's text says, as far as compiled code depends on it.
+
+    Attributes:
+        imports: dotted names of this package; some may not be modules but what modules contain.
+        tables: file names of tables in its strings.
+        code: hash of its syntax tree: comments, docstrings and lines do not count.
+    """
+
+    imports: tuple[str, ...]
+    tables: tuple[str, ...]
+    code: bytes
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    """The tree without its strings that are statements: docstrings, and the strings below constants."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [  # type: ignore[attr-defined]
+                line
+                for line in body
+                if not (
+                    isinstance(line, ast.Expr)
+                    and isinstance(line.value, ast.Constant)
+                    and isinstance(line.value.value, str)
+                )
+            ]
+    return tree
+
+
+def _read(text: bytes, package: tuple[str, ...]) -> _Module:
+    tree = _without_docstrings(ast.parse(text))
+    imports: set[str] = set()
+    strings: list[str] = []
+    for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -81,31 +115,37 @@ def _names_imported(text: bytes, package: tuple[str, ...]) -> tuple[str, ...]:
             base = list(package[: len(package) - node.level + 1]) if node.level else []
             stem = ".".join(base + ([node.module] if node.module else []))
             names = [stem] + [f"{stem}.{alias.name}" for alias in node.names]
-        found.update(name for name in names if name.split(".")[0] == _NAME)
-    return tuple(sorted(found))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            strings.append(node.value)
+        imports.update(name for name in names if name.split(".")[0] == _NAME)
+    tables = {name for line in strings for name in re.findall(r"\w+\.(?:toml|tsv)\b", line)}
+    code = hashlib.sha256(ast.dump(tree).encode()).digest()
+    return _Module(tuple(sorted(imports)), tuple(sorted(tables)), code)
 
 
-class _KnownImports:
-    """What modules import, by the hash of their text, kept on disk: parsing all of them takes a third of a second."""
+class _KnownModules:
+    """What modules say, by the hash of their text, kept on disk: parsing all of them takes long."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, tuple[str, ...]] | None = None
+        self._known: dict[bytes, tuple[Any, ...]] | None = None
         self._path = Path()
         self._saves = False
 
-    def of(self, text: bytes, package: tuple[str, ...]) -> tuple[str, ...]:
-        key = hashlib.sha256(repr(package).encode() + text).digest()
+    def of(self, text: bytes, package: tuple[str, ...]) -> _Module:
+        # Versions of Python differ in their syntax trees.
+        key = hashlib.sha256(repr((sys.version_info[:3], package)).encode() + text).digest()
         if self._known is None:
-            self._path = cache_directory() / "imports.bin"
+            self._path = cache_directory() / "modules.bin"
             self._known = self._saved()
         if key not in self._known:
-            self._known[key] = _names_imported(text, package)
+            module = _read(text, package)
+            self._known[key] = (module.imports, module.tables, module.code)
             if not self._saves:
                 self._saves = True
                 atexit.register(self._save)
-        return self._known[key]
+        return _Module(*self._known[key])
 
-    def _saved(self) -> dict[bytes, tuple[str, ...]]:
+    def _saved(self) -> dict[bytes, tuple[Any, ...]]:
         content = fetch(self._path)
         return {} if content is None else dict(marshal.loads(content))
 
@@ -114,15 +154,20 @@ class _KnownImports:
         store(self._path, marshal.dumps(others | (self._known or {}), _MARSHAL))
 
 
-_known_imports = _KnownImports()
+_known_modules = _KnownModules()
+
+
+@functools.cache
+def _module(path: Path) -> _Module:
+    """What a file of this package says."""
+    return _known_modules.of(path.read_bytes(), path.relative_to(_PACKAGE.parent).with_suffix("").parts[:-1])
 
 
 @functools.cache
 def _imports(path: Path) -> tuple[Path, ...]:
     """Files of this package that the file imports directly."""
-    package = path.relative_to(_PACKAGE.parent).with_suffix("").parts[:-1]
     found: set[Path] = set()
-    for name in _known_imports.of(path.read_bytes(), package):
+    for name in _module(path).imports:
         target = _PACKAGE.joinpath(*name.split(".")[1:])
         for candidate in (target.with_suffix(".py"), target / "__init__.py"):
             if candidate.is_file():
@@ -134,11 +179,9 @@ _TABLES = _PACKAGE / "isa" / "data"
 """Tables that become constants in compiled code."""
 
 
-@functools.cache
 def _tables_named(path: Path) -> tuple[Path, ...]:
-    """Tables that a module's text names: whoever reads a table does."""
-    text = path.read_bytes()
-    return tuple(table for table in sorted(_TABLES.iterdir()) if table.name.encode() in text)
+    """Tables that a module's strings name: whoever reads a table does."""
+    return tuple(_TABLES / name for name in _module(path).tables if (_TABLES / name).is_file())
 
 
 _started = time.time()
@@ -166,10 +209,14 @@ def files_reached(path: Path) -> tuple[Path, ...]:
 
 @functools.cache
 def module_stamp(path: Path) -> bytes:
-    """Hash of a module and of every module and table of this package that it reaches."""
+    """Hash of a module and of every module and table of this package that it reaches.
+
+    Comments, docstrings and formatting of a module do not change it; compiled code has no line numbers.
+    """
     digest = hashlib.sha256()
     for current in files_reached(path):
-        digest.update(str(current.relative_to(_PACKAGE)).encode() + current.read_bytes())
+        content = _module(current).code if current.suffix == ".py" else current.read_bytes()
+        digest.update(str(current.relative_to(_PACKAGE)).encode() + content)
     return digest.digest()
 
 

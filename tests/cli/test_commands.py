@@ -314,7 +314,7 @@ import sys
 from pathlib import Path
 from bhemu.cli import main
 from bhemu.machine.cache import fetch
-main.app = lambda: [fetch(Path(sys.argv[1]) / "imports.bin") for _ in range(2)]
+main.app = lambda: [fetch(Path(sys.argv[1]) / "modules.bin") for _ in range(2)]
 main.main()
 """
 
@@ -323,7 +323,7 @@ def test_a_cache_that_is_not_used_is_said_in_one_line(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.mkdir()
     cache.chmod(0o777)
-    (cache / "imports.bin").write_bytes(b"")
+    (cache / "modules.bin").write_bytes(b"")
     command = [sys.executable, "-c", FETCH, str(cache)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     assert said.count("\n") == 1

@@ -77,6 +77,61 @@ def test_an_edit_of_a_function_in_another_module_is_seen(copy: Path) -> None:
     assert after[-1] == "x 0"
 
 
+STAMP = """
+from pathlib import Path
+import bhemu
+from bhemu.machine.compiler import module_stamp
+print(module_stamp(Path(bhemu.__file__).parent / "tensix" / "units.py").hex())
+"""
+COUNTERS = Path("machine") / "counters.py"
+
+
+def edited(copy: Path, old: str, new: str) -> list[str]:
+    """The stamp of the handlers before and after an edit of a module that they reach."""
+    stamps = run(copy, STAMP)
+    callee = copy / COUNTERS
+    text = callee.read_text()
+    assert text.count(old) >= 1
+    callee.write_text(text.replace(old, new, 1))
+    return stamps + run(copy, STAMP)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("CH0_X: Final = 0", "CH0_X: Final = 0  # a comment"),
+        ("CH0_X: Final = 0", "\n\nCH0_X:Final=(\n    0)"),
+        ("CH0_X: Final = 0", 'CH0_X: Final = 0\n"""What follows a constant."""'),
+        ('"""', '"""Reads roles.toml. '),
+    ],
+    ids=["comment", "formatting", "string below a constant", "docstring that names a table"],
+)
+def test_an_edit_of_text_that_is_not_code_keeps_the_stamp(copy: Path, old: str, new: str) -> None:
+    before, after = edited(copy, old, new)
+    assert before == after
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("CH0_X: Final = 0", "CH0_X: Final = 7"),
+        ("CH0_X: Final = 0", 'CH0_X: Final = 0\n_TABLE = "roles.toml"'),
+        ("CH0_X: Final = 0", "CH0_X: Final = 0\nimport bhemu.cli.warm"),
+    ],
+    ids=["constant", "string", "import"],
+)
+def test_an_edit_of_code_changes_the_stamp(copy: Path, old: str, new: str) -> None:
+    before, after = edited(copy, old, new)
+    assert before != after
+
+
+def test_an_edit_of_a_docstring_compiles_nothing(copy: Path) -> None:
+    run(copy)
+    callee = copy / COUNTERS
+    callee.write_text('"""Longer.\n\n' + callee.read_text().removeprefix('"""'))
+    assert run(copy) == ["x 3"]
+
+
 @pytest.mark.parametrize("name", ["instructions.toml", "memory_map.tsv"])
 def test_an_edit_of_a_table_is_seen(copy: Path, name: str) -> None:
     run(copy)
