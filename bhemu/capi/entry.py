@@ -25,7 +25,7 @@ from bhemu.chip.entries import chip_entry
 from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.chip.state import CHIP
 from bhemu.machine.agents import B
-from bhemu.machine.compiler import JIT
+from bhemu.machine.codegen import JIT
 from bhemu.machine.core_state import HALT_ECALL, HALTED
 from bhemu.machine.faults import FAULTS
 from bhemu.machine.state import offset_of

@@ -12,7 +12,7 @@ from bhemu.capi.objects import Parts
 from bhemu.chip.clock.clocks import WORTH_THREADS
 from bhemu.chip.clock.run import NO_WORK
 from bhemu.chip.coordinates import HEIGHT, TENSIX_TILES, WIDTH
-from bhemu.chip.nodes.dram import PAGE
+from bhemu.chip.nodes.state import PAGE
 from bhemu.chip.state import CHIP
 from bhemu.errors import BhemuError
 from bhemu.machine.agents import CORE_NAMES

@@ -118,7 +118,7 @@ def compile_all(jobs: int | None = None, told: Told | None = None, processor: st
 def compile_part(part: int) -> Parts:
     """Compile the handler of an opcode, or what a negative number selects."""
     from bhemu.api.tile import Tile
-    from bhemu.chip.clock.clocks import ensure_chip_entries
+    from bhemu.chip.entries import ensure_chip_entries
     from bhemu.recording import Recorder
     from bhemu.recording.core_recorder import CoreRecorder
     from bhemu.tensix.coprocessor import ensure_handlers, ensure_place, keys
