@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from bhemu.bench.cores import CLOCKS, PROGRAMS
-from bhemu.capi import build, entry
+from bhemu.capi import build
 from bhemu.chip.coordinates import NODES, TENSIX_TILES, tensix_place
 from bhemu.chip.device import Device
 from bhemu.chip.pcie.pci import BAR0
@@ -20,6 +20,7 @@ from bhemu.chip.pcie.windows import ENTRY_BYTES, SMALL_BITS, WINDOW_CONFIG, enco
 from bhemu.loader.boot import ALL_HELD, SOFT_RESET
 from bhemu.machine.agents import CORE_NAMES, B
 from bhemu.machine.kernel import njit
+from bhemu.machine.state import TILE
 from bhemu.tile.reset import CORE_BIT, DEFAULT_PC
 
 Figure = tuple[Callable[[int], None], Callable[[], None]]
@@ -102,7 +103,8 @@ class _Library:
         _Library.running = self
         with tempfile.TemporaryDirectory() as directory, contextlib.suppress(OSError):
             self._library = ctypes.CDLL(str(build(Path(directory))))
-        entry.keep_quiet()
+        self._library.bhemu_keep_quiet()
+        self._library.bhemu_record.restype = ctypes.c_void_p
         self._library.libttsim_init()
         self.clock = self._library.libttsim_clock
         self.clock.restype, self.clock.argtypes = None, [ctypes.c_uint32]
@@ -124,7 +126,8 @@ class _Library:
             self._write(WINDOW_CONFIG + ENTRY_BYTES * window + 4 * n, word.to_bytes(4, "little"))
 
     def _retired(self) -> int:
-        return int(entry.running_chip().tiles["core_retired"][0, B])
+        tile = (ctypes.c_uint8 * TILE.itemsize).from_address(self._library.bhemu_record(1))
+        return int(np.frombuffer(memoryview(tile), TILE)["core_retired"][0, B])
 
     def check_retired(self, clocks: int) -> None:
         retired = self._retired() - self.retired

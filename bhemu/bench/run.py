@@ -24,7 +24,7 @@ from bhemu.bench import cores as cores
 from bhemu.bench import kernels as kernels
 from bhemu.errors import BhemuError, ProgramError
 from bhemu.isa.instructions import encode
-from bhemu.machine.compiler import JIT
+from bhemu.machine.codegen import JIT
 
 ROUNDS: Final = 15
 ROUND_SECONDS: Final = 0.02

@@ -2,93 +2,56 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
-import subprocess
-import sys
-import sysconfig
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from bhemu.capi.slots import header
+from bhemu.capi.c_text import c_string
+from bhemu.capi.compiler import c_compiler, make_directory, run_compiler
+from bhemu.capi.soc_descriptor import NAME as DESCRIPTION
+from bhemu.capi.soc_descriptor import soc_descriptor
 from bhemu.errors import ProgramError
+from bhemu.files import write_all
 
 NAME: Final = "libttsim_bh.so"
-_SHIM: Final = ("shim.c", "remote.c", "remote_server.c", "channel.c", "common.c")
-_RECORDER: Final = ("recorder.c",)
-_PACKAGE: Final = Path(__file__).resolve().parents[1]
 
 
-def shared_python() -> str:
-    """Path of libpython, or empty when this Python was built without one."""
-    name = sysconfig.get_config_var("INSTSONAME") or ""
-    path = Path(sysconfig.get_config_var("LIBDIR") or "") / name
-    return str(path) if ".so" in name and path.exists() else ""
+def build(
+    directory: Path,
+    *,
+    ethernet: bool = True,
+    processor: str | None = None,
+    told: Callable[[str, int], None] | None = None,
+) -> Path:
+    """Put the library and the description of the chip into a directory; returns the library's path.
 
+    Machine code that the cache does not have is compiled, which may take minutes. A process that uses an older library
+    of the same name is not disturbed.
 
-def _text(value: str) -> str:
-    """A C string."""
-    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _compiler() -> list[str]:
-    """The C compiler's command: what CC says, options included, or a usual one.
-
-    Raises:
-        ProgramError: there is none.
-    """
-    setting = os.environ.get("CC", "")
-    try:
-        wanted = shlex.split(setting)
-    except ValueError as error:
-        raise ProgramError(f"CC is {setting!r}: {error}", remedy="set it to a compiler's name and options") from None
-    if not wanted:
-        for name in ("cc", "gcc", "clang"):
-            path = shutil.which(name)
-            if path:
-                return [path]
-        raise ProgramError("there is no C compiler", remedy="install one: on Debian, `apt install gcc libc6-dev`")
-    path = shutil.which(wanted[0])
-    if path is None:
-        raise ProgramError(
-            f"CC names {wanted[0]!r}, which is not a program on this machine",
-            remedy="set CC to a C compiler, or not at all to have cc, gcc or clang taken",
-        )
-    return [path, *wanted[1:]]
-
-
-def _make_directory(directory: Path) -> None:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            pass
-    except OSError as error:
-        raise ProgramError(
-            f"cannot write into {directory}: {error.strerror}", remedy="choose a directory that you may write"
-        ) from None
-
-
-def build(directory: Path) -> Path:
-    """Compile the library into a directory, which is made when it is not there; returns its path.
-
-    A process that uses an older library of the same name is not disturbed.
+    Args:
+        directory: made when it is not there.
+        ethernet: see `soc_descriptor`.
+        processor: a baseline (`machine_text.BASELINES`), for other machines; by default this machine's own processor.
+        told: called with the name of each part that has been compiled, and how many there are.
 
     Raises:
         ProgramError: there is no C compiler, or it fails, or the directory cannot be written.
     """
-    packages = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
-    return _compile(
-        _SHIM,
-        directory,
-        BHEMU_PYTHON=_text(sys.executable),
-        BHEMU_LIBPYTHON=_text(shared_python()),
-        BHEMU_PATH=_text(repr(str(_PACKAGE.parent))),
-        BHEMU_PACKAGES=_text(repr(list(dict.fromkeys(packages)))),
-        BHEMU_MAJOR=str(sys.version_info.major),
-        BHEMU_MINOR=str(sys.version_info.minor),
-    )
+    from bhemu.capi.linking import library
+
+    make_directory(directory)
+    content = library(told, processor=processor)
+    described = soc_descriptor(ethernet=ethernet, python=processor is None)
+    target = directory / NAME
+    try:
+        write_all({target: content, directory / DESCRIPTION: described.encode()})
+    except OSError as error:
+        raise ProgramError(
+            f"cannot write {error.filename}: {error.strerror}",
+            remedy="move away what has this name, or name another place",
+        ) from None
+    return target
 
 
 def build_recorder(directory: Path, library: Path) -> Path:
@@ -101,27 +64,18 @@ def build_recorder(directory: Path, library: Path) -> Path:
     Raises:
         ProgramError: there is no C compiler, or it fails, or the directory cannot be written, or is the library's.
     """
-    target = library.resolve()
-    if target == (directory / NAME).resolve():
+    other, target = library.resolve(), directory / NAME
+    if other == target.resolve():
         raise ProgramError(f"{library} would be overwritten by its own recorder", remedy="choose another directory")
-    return _compile(_RECORDER, directory, BHEMU_TARGET=_text(str(target)))
-
-
-def _compile(sources: tuple[str, ...], directory: Path, **defined: str) -> Path:
-    """Compile files of this package into the library of a directory."""
-    compiler = _compiler()
-    _make_directory(directory)
-    target = directory / NAME
+    compiler = c_compiler()
+    make_directory(directory)
     with tempfile.TemporaryDirectory(dir=directory) as work:
         made = Path(work) / NAME
-        (Path(work) / "slots.h").write_text(header())
-        _run_compiler(
+        run_compiler(
             [
                 *(*compiler, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra"),
-                *(str(Path(__file__).with_name(source)) for source in sources),
-                f"-I{work}",
-                *(f"-D{name}={value}" for name, value in defined.items()),
-                # tt-umd unloads it, and one of its threads may still run its code.
+                str(Path(__file__).with_name("recorder.c")),
+                f"-DBHEMU_TARGET={c_string(str(other))}",
                 *("-ldl", "-pthread", "-Wl,-z,nodelete", "-o", str(made)),
             ],
             made,
@@ -133,20 +87,3 @@ def _compile(sources: tuple[str, ...], directory: Path, **defined: str) -> Path:
                 f"cannot write {target}: {error.strerror}", remedy="move away what has this name, or name another place"
             ) from None
     return target
-
-
-def _run_compiler(command: list[str], made: Path) -> None:
-    try:
-        done = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
-    except OSError as error:
-        raise ProgramError(
-            f"the C compiler {command[0]} cannot be started: {error.strerror}", remedy="set CC to another compiler"
-        ) from None
-    if done.returncode or not made.is_file():
-        said = done.stderr.strip() or done.stdout.strip() or f"it ended with status {done.returncode} and made no file"
-        lines = [f"{command[0]} cannot compile the library:", *(f"  {line}" for line in said.splitlines()[:20])]
-        raise ProgramError(
-            "\n".join(lines),
-            remedy="install a compiler with the headers of the C library (on Debian, `apt install gcc libc6-dev`), or "
-            "set CC to another one",
-        )

@@ -1,14 +1,13 @@
-"""What the functions of the C library do: they drive one chip, and end the process where bhemu refuses (tile H20)."""
+"""A simulator under Python, in a process of its own: what the calls of a client do there (tile H1).
+
+Where bhemu refuses, the message is printed and the process ends, and the client with it (tile H20).
+"""
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import ctypes
 import os
-import sys
 import time
-import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NoReturn
@@ -17,22 +16,20 @@ import numpy as np
 
 from bhemu.api.chip_report import explain_device
 from bhemu.api.semihosting import Semihosting
-from bhemu.capi.fault_report import DUMP, fault_place, write_dump
-from bhemu.capi.settings import ALLOW_OPEN, read_settings
+from bhemu.capi.refusals import refusal_text, say, write
+from bhemu.capi.settings import read_settings
 from bhemu.capi.slots import SLOTS, Table, fill
 from bhemu.chip.clock.clocks import WORTH_THREADS
 from bhemu.chip.device import Device
 from bhemu.chip.entries import chip_entry
 from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.chip.state import CHIP
-from bhemu.errors import BhemuError, ConfigurationError, MissingSpecification
 from bhemu.machine.agents import B
-from bhemu.machine.compiler import JIT
-from bhemu.machine.core_state import HALT_ECALL, HALTED, RUNNING
+from bhemu.machine.codegen import JIT
+from bhemu.machine.core_state import HALT_ECALL, HALTED
 from bhemu.machine.faults import FAULTS
 from bhemu.machine.state import offset_of
 
-_STANDARD_OUTPUT: Final = 1
 _REFUSED: Final = 1
 _INTERRUPTED: Final = 130
 
@@ -40,65 +37,14 @@ _chip: Device | None = None
 _semihosting: Semihosting | None = None
 _started = 0.0
 _reported = False
-_quiet = False
-
-CATEGORIES: Final = {
-    "UndefinedBehavior": "UndefinedBehavior",
-    "NonContractualBehavior": "NonContractualBehavior",
-    "Unimplemented": "UnimplementedFunctionality",
-    "Unsupported": "UnsupportedFunctionality",
-    "MissingSpecification": "MissingSpecification",
-    "ConfigurationError": "ConfigurationError",
-    "MemoryError": "UndefinedBehavior",
-}
-"""The interface's names for bhemu's categories; another error is a mistake in bhemu, an AssertionFailure."""
-
-
-class Unsupported(BhemuError):
-    """Exists by name in the interface, and will not be built."""
-
-
-def _write(stream: int, content: bytes) -> None:
-    """Write to the process's standard output or errors itself: Python's may lead elsewhere."""
-    with contextlib.suppress(Exception):
-        sys.stdout.flush()
-    with contextlib.suppress(Exception):
-        ctypes.CDLL(None).fflush(None)
-    with contextlib.suppress(OSError):  # its reader has ended
-        while content:
-            content = content[os.write(stream, content) :]
-
-
-def _say(text: str) -> None:
-    _write(_STANDARD_OUTPUT, text.encode("utf-8", "replace"))
-
-
-def _category(error: BaseException) -> str:
-    if isinstance(error, BhemuError):
-        return CATEGORIES.get(error.category, "AssertionFailure")
-    return "SystemError" if isinstance(error, OSError | MemoryError) else "AssertionFailure"
 
 
 def _refuse(function: str, error: BaseException) -> NoReturn:
     """Print the message that clients expect and further details, and end the process."""
-    clock = 0 if _chip is None else _chip.time
     if isinstance(error, KeyboardInterrupt):
-        _say(f"[{clock}] bhemu: interrupted\n")
+        say(f"[{0 if _chip is None else _chip.time}] bhemu: interrupted\n")
         os._exit(_INTERRUPTED)
-    lines = []
-    if isinstance(error, BhemuError):
-        lines += error.message.splitlines()
-        if _chip is not None:
-            lines += fault_place(_chip, error)
-        if error.remedy:
-            lines.append(f"  remedy: {error.remedy}")
-        if isinstance(error, MissingSpecification) and "open choices" in (error.remedy or ""):
-            lines.append(f"  {ALLOW_OPEN}=1 allows open choices")
-    else:
-        lines += [f"{type(error).__name__}: {error}", *"".join(traceback.format_exception(error)).splitlines()]
-    if _chip is not None and os.environ.get(DUMP):
-        lines.append(f"  {write_dump(_chip, error)}")
-    _say(f"[{clock}] ERROR: {_category(error)}: {function}: " + "\n".join(lines) + "\n")
+    say(refusal_text(function, error, _chip))
     os._exit(_REFUSED)
 
 
@@ -107,11 +53,12 @@ def _chip_now() -> Device:
     return _chip
 
 
-def _host_memory() -> HostMemory:
-    """Memory of the host behind the callbacks that the client has given the C side."""
-    types = {slot.name: slot.type() for slot in SLOTS}
-    read = types["dma_read"](_table.dma_read) if _table.dma_read else None
-    write = types["dma_write"](_table.dma_write) if _table.dma_write else None
+_ReadHost = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32)
+
+
+def _host_memory(reads: int | None, writes: int | None) -> HostMemory:
+    """Memory of the host behind functions in C at these addresses."""
+    read, write = (_ReadHost(address) if address else None for address in (reads, writes))
 
     def read_bytes(address: int, size: int) -> bytes:
         assert read is not None
@@ -126,55 +73,40 @@ def _host_memory() -> HostMemory:
     return HostMemory(read_bytes if read else None, write_bytes if write else None)
 
 
-def init(table: Table) -> None:
+def init(table: Table, reads: int | None, writes: int | None) -> None:
     """A new chip, all cores in reset.
 
     Args:
-        table: of the copy of the C library that asks for it.
+        table: that the server reads.
+        reads, writes: addresses of functions that reach the client's memory.
     """
-    global _chip, _semihosting, _started, _reported, _table
-    if _chip is not None:
-        raise ConfigurationError(
-            "another copy of the library has a chip in this process",
-            remedy="one process has one chip: end the other with libttsim_exit, or use a process for each",
-        )
-    _table = table
+    global _chip, _semihosting, _started, _reported
     settings = read_settings()
-    _semihosting = Semihosting(_to_client) if settings.semihosting else None
+    _semihosting = Semihosting(write) if settings.semihosting else None
     _chip = Device(
         simulator_order=settings.simulator_order,
         allow_open=settings.allow_open,
-        host=_host_memory(),
+        host=_host_memory(reads, writes),
         quantum=settings.quantum,
         threads=settings.threads,
     )
-    _connect(_chip, settings.patience)
+    _connect(table, _chip)
     _started = time.perf_counter()
     _reported = False
 
 
-def _connect(chip: Device, patience: int) -> None:
-    """Let the C side call compiled code without Python. Semihosting is served between any two clocks: in Python."""
+def _connect(table: Table, chip: Device) -> None:
+    """Let the server call compiled code without Python. Semihosting is served between any two clocks: in Python."""
     if not JIT:
         return
     clocks = chip.clocks
-    _table.patience = patience * 1_000_000_000
-    _table.find = chip_entry("chip_find").address
-    _table.chip = clocks.target
-    _table.active_tiles = clocks.target + offset_of(CHIP, "active_count")
+    table.find = chip_entry("chip_find").address
+    table.chip = clocks.target
+    table.active_tiles = clocks.target + offset_of(CHIP, "active_count")
     if _semihosting is None:
-        _table.handlers = clocks.cores(0).table
-        _table.worth_threads = WORTH_THREADS if clocks.threads > 1 else 1 << 62
-        _table.run = chip_entry("chip_clock").address
-
-
-def _disconnect() -> None:
-    _table.run = _table.find = None
-
-
-def _to_client(stream: int, content: bytes) -> None:
-    """What a program writes by semihosting."""
-    _write(stream, content)
+        table.handlers = clocks.cores(0).table
+        table.worth_threads = WORTH_THREADS if clocks.threads > 1 else 1 << 62
+        table.run = chip_entry("chip_clock").address
 
 
 def choices_made() -> list[str]:
@@ -185,31 +117,19 @@ def choices_made() -> list[str]:
 def _report() -> None:
     """How fast it was, and which choices were made: once for each chip."""
     global _reported
-    if _chip is None or _reported or _quiet:
+    if _chip is None or _reported:
         return
     _reported = True
     seconds, clocks = time.perf_counter() - _started, _chip.time
     lines = [f"[{clocks}] bhemu: no source settles this, a choice was made: {name}" for name in choices_made()]
     lines.append(f"[{clocks}] bhemu: {seconds:.2f} seconds, {clocks / max(seconds, 1e-9) / 1e3:.1f} kHz")
-    _say("\n".join(lines) + "\n")
-
-
-def keep_quiet() -> None:
-    """Let the library say nothing of its speed, or of what its client does: for measurements."""
-    global _quiet
-    _quiet = True
-
-
-def running_chip() -> Device:
-    """The chip behind the library in this process."""
-    return _chip_now()
+    say("\n".join(lines) + "\n")
 
 
 def exit_() -> None:
     """The chip ends."""
     global _chip
     _report()
-    _disconnect()
     _chip = None
 
 
@@ -251,15 +171,7 @@ def report_stillness() -> None:
         what = (
             "no core or thread on the chip can proceed, and the host only polls; what waits, by physical coordinates:"
         )
-        _say(f"[{_chip_now().time}] bhemu: {what}\n{who}\n")
-
-
-def report_missing_clocks() -> None:
-    """The client has read very often since it last let clocks pass."""
-    chip = _chip_now()
-    if (chip.tiles["core_state"] == RUNNING).any() and not _quiet:
-        what = "a million reads since the last libttsim_clock, without which no time passes on the chip"
-        _say(f"[{chip.time}] bhemu: {what}\n")
+        say(f"[{_chip_now().time}] bhemu: {what}\n{who}\n")
 
 
 def finish_clock() -> None:
@@ -279,25 +191,11 @@ def _serve(chip: Device, semihosting: Semihosting) -> None:
             chip.touch(index)[B].resume()
 
 
-def tile_access(is_write: int, x: int, y: int, address: int, size: int) -> None:
-    """The left-overs of an older interface (H1)."""
-    _refuse(
-        f"libttsim_tile_{'wr' if is_write else 'rd'}_bytes",
-        Unsupported(
-            f"{size} bytes at {address:#x} of tile {x}-{y}: this function belongs to an older interface",
-            remedy="use libttsim_pci_mem_rd_bytes and libttsim_pci_mem_wr_bytes",
-        ),
-    )
-
-
-_table: Any = None
 _keep: list[Any] = []
 
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
-        if _table is not None:
-            _table.waiting = 0
         try:
             return function(*arguments)
         except BaseException as error:
@@ -306,9 +204,9 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def fill_table(address: int) -> None:
-    """Put the functions' addresses into the C library's table."""
-    table = Table.from_address(address)
+def _fill_table() -> Table:
+    """A table with the functions' addresses."""
+    table = Table()
     functions: dict[str, Callable[..., Any]] = {
         "init": partial(init, table),
         "exit": exit_,
@@ -319,9 +217,18 @@ def fill_table(address: int) -> None:
         "clock": clock,
         "finish_clock": finish_clock,
         "report_stillness": report_stillness,
-        "report_missing_clocks": report_missing_clocks,
-        "tile_access": tile_access,
     }
     names = {slot.name: slot.refused_as for slot in SLOTS}
     _keep.extend(fill(table, {name: _guarded(str(names[name]), function) for name, function in functions.items()}))
-    atexit.register(_report)  # clients that never call exit, or call it when Python has ended
+    return table
+
+
+def serve(library: str, memory: int) -> None:
+    """Serve the client that has started this process, through memory that it shares, until it ends.
+
+    Args:
+        library: path of the C library.
+        memory: number of the shared memory's file.
+    """
+    table = _fill_table()
+    ctypes.CDLL(library).bhemu_serve(memory, ctypes.byref(table))

@@ -1,12 +1,12 @@
-/* The client's end of a simulator in a process of its own, for clients whose Python cannot run bhemu or may not be
- * entered: each call of the interface goes to it through shared memory, and so do its accesses to the host's memory. */
+/* The client's end of a simulator in a process of its own, under Python: each call of the interface goes to it through
+ * shared memory, and so do its accesses to the host's memory. */
 
 #define _GNU_SOURCE
 #include "remote.h"
 #include "channel.h"
+#include "explain.h"
 #include "shim.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -37,41 +37,20 @@ static void look_after_server(void)
     if (ended == server && WIFEXITED(status) && WEXITSTATUS(status) != 127)
         _exit(WEXITSTATUS(status));
     refuse("libttsim", "the process of the simulator has ended without a word",
-           "run `bhemu library` again: the Python that wrote this library may have moved, or memory is short");
+           "set BHEMU_PYTHON to a Python in which bhemu is installed; or memory is short");
 }
 
 enum { MEMORY = 3 }; /* number of the shared memory's file in the simulator's process, behind the standard ones */
 
-/* The environment of the simulator's process: this one's, but it shall not start another in its turn. */
-static char **server_environment(void)
-{
-    static const char name[] = "BHEMU_PROCESS=";
-    size_t count = 0;
-    while (environ[count])
-        count++;
-    char **copy = calloc(count + 2, sizeof *copy);
-    char **next = copy;
-    if (!copy)
-        refuse("libttsim_init", "there is no memory for an environment", "free some memory");
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(environ[i], name, sizeof name - 1))
-            *next++ = environ[i];
-    *next = (char *)"BHEMU_PROCESS=client";
-    return copy;
-}
-
 /* Between fork and exec: other threads of the client may have held any lock, so only system calls are made. Files of
  * the client are closed, whose other ends may wait for that. */
-static _Noreturn void become_server(int memory, char *library, char **environment)
+static _Noreturn void become_server(int memory, char *const arguments[], char **environment)
 {
-    static char serve[] = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).bhemu_serve(3)";
-    static char python[] = BHEMU_PYTHON, alone[] = "-E", text[] = "-c";
-    char *arguments[] = {python, alone, text, serve, library, NULL};
     dup2(memory, MEMORY);
 #ifdef SYS_close_range
     syscall(SYS_close_range, MEMORY + 1, ~0U, 0);
 #endif
-    execve(python, arguments, environment);
+    execve(arguments[0], arguments, environment);
     _exit(127);
 }
 
@@ -82,25 +61,27 @@ static void after_fork(void)
 
 void remote_start(void)
 {
+    static char serve[] = "import sys; sys.path[:0] = sys.argv[2:]; from bhemu.capi.entry import serve; serve(sys.argv[1], 3)";
+    const struct python *python = find_python();
     if (channel)
         return;
-    Dl_info library;
+    if (!python)
+        refuse("libttsim_init", "there is no Python for a process of the simulator's own",
+               "set BHEMU_PYTHON to one in which bhemu is installed, or do not ask for such a process");
     int memory = memfd_create("bhemu", 0);
-    if (memory < 0 || ftruncate(memory, sizeof *channel) || !dladdr((void *)remote_start, &library))
+    if (memory < 0 || ftruncate(memory, sizeof *channel))
         refuse("libttsim_init", "no memory can be shared with the process of the simulator", "allow memfd_create");
     void *place = mmap(NULL, sizeof *channel, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
     if (place == MAP_FAILED)
         refuse("libttsim_init", "no memory can be shared with the process of the simulator", "raise its limit");
     channel = place;
     channel->client = getpid();
-    char *path = realpath(library.dli_fname, NULL);
-    char **environment = server_environment();
+    char *arguments[] = {(char *)python->program, "-E", "-c", serve, (char *)library_path(),
+                         *python->path ? (char *)python->path : NULL, NULL};
     fflush(NULL);
     server = fork();
     if (server == 0)
-        become_server(memory, path ? path : (char *)library.dli_fname, environment);
-    free(environment);
-    free(path);
+        become_server(memory, arguments, environ);
     close(memory);
     pthread_atfork(NULL, NULL, after_fork);
     if (server < 0)

@@ -6,7 +6,7 @@
 #include "shim.h"
 
 /* The functions of the interface, by their names without `libttsim_`. */
-enum function { INIT, EXIT, CONFIG_READ, CONFIG_WRITE, MEMORY_READ, MEMORY_WRITE, CLOCK, TILE_READ, TILE_WRITE };
+enum function { INIT, EXIT, CONFIG_READ, CONFIG_WRITE, MEMORY_READ, MEMORY_WRITE, CLOCK };
 
 /* Start the process of the simulator, which ends with this one. Later calls do nothing. */
 void remote_start(void);

@@ -1,10 +1,13 @@
-/* The simulator's end of `remote.c`, in a process of the Python that has written the library: it calls the interface's
- * own functions. */
+/* The simulator's end of `remote.c`, in a process under Python (bhemu/capi/entry.py): it carries out the client's calls
+ * with the functions that Python has put into a table, and with compiled ones where nothing needs Python. */
 
 #define _GNU_SOURCE
 #include "remote.h"
 #include "channel.h"
+#include "settings.h"
 #include "shim.h"
+#include "slots.h"
+#include "stillness.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +15,7 @@
 #include <unistd.h>
 
 static struct channel *channel;
+static const struct slots *calls;
 
 static void look_after_client(void)
 {
@@ -46,6 +50,34 @@ static void write_host(uint64_t address, const void *bytes, uint32_t size)
     ask_host(1, address, (unsigned char *)bytes, size);
 }
 
+static void read_memory(uint64_t paddr, void *p, uint32_t size)
+{
+    const void *at = calls->find ? (void *)calls->find(calls->chip, paddr, size, 0) : NULL;
+    if (at)
+        memcpy(p, at, size);
+    else
+        calls->memory_read(paddr, p, size);
+}
+
+static void write_memory(uint64_t paddr, const void *p, uint32_t size)
+{
+    void *at = calls->find ? (void *)calls->find(calls->chip, paddr, size, 1) : NULL;
+    if (at)
+        memcpy(at, p, size);
+    else
+        calls->memory_write(paddr, p, size);
+}
+
+static void let_clocks_pass(uint32_t clocks)
+{
+    if (!calls->run || *calls->active_tiles * clocks >= calls->worth_threads)
+        calls->clock(clocks);
+    else if (clocks && calls->run(calls->chip, calls->handlers, clocks))
+        calls->finish_clock();
+    if (calls->active_tiles && stillness_clock(*calls->active_tiles))
+        calls->report_stillness();
+}
+
 /* Carry out what stands in the channel. Accesses to the host's memory use it meanwhile, so bytes are copied. */
 static uint32_t carry_out(unsigned char *bytes)
 {
@@ -53,46 +85,42 @@ static uint32_t carry_out(unsigned char *bytes)
     uint64_t a = channel->a, b = channel->b, c = channel->c;
     switch ((enum function)channel->function) {
     case INIT:
-        libttsim_set_pci_dma_mem_callbacks(channel->has_read ? read_host : NULL,
-                                           channel->has_write ? write_host : NULL);
-        libttsim_init();
+        calls->init(channel->has_read ? read_host : NULL, channel->has_write ? write_host : NULL);
+        stillness_start();
         break;
     case EXIT:
-        libttsim_exit();
+        calls->exit();
         break;
     case CONFIG_READ:
-        return libttsim_pci_config_rd32(a, b);
+        return calls->config_read(a, b);
     case CONFIG_WRITE:
-        libttsim_pci_config_wr32(a, b, c);
+        calls->config_write(a, b, c);
         break;
     case MEMORY_READ:
-        libttsim_pci_mem_rd_bytes(a, bytes, size);
+        read_memory(a, bytes, size);
         memcpy(channel->bytes, bytes, size);
         break;
     case MEMORY_WRITE:
         memcpy(bytes, channel->bytes, size);
-        libttsim_pci_mem_wr_bytes(a, bytes, size);
+        stillness_wrote();
+        write_memory(a, bytes, size);
         break;
     case CLOCK:
-        libttsim_clock(a);
-        break;
-    case TILE_READ:
-        libttsim_tile_rd_bytes(b, c, a, bytes, size);
-        break;
-    case TILE_WRITE:
-        libttsim_tile_wr_bytes(b, c, a, bytes, size);
+        let_clocks_pass(a);
         break;
     }
     return 0;
 }
 
 /* Serve the client that has started this process, until it ends. */
-EXPORT void bhemu_serve(int memory)
+EXPORT void bhemu_serve(int memory, const struct slots *table)
 {
     channel = mmap(NULL, sizeof *channel, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
     unsigned char *bytes = malloc(PIECE);
     if (channel == MAP_FAILED || !bytes)
         refuse("libttsim_init", "no memory can be shared with the client", "raise the limit of memory");
+    calls = table;
+    read_settings();
     close(memory);
     for (;;) {
         wait_for(channel, ASKED, ASKED, look_after_client);

@@ -1,4 +1,7 @@
-"""What the environment says of the C library: its clients have no other way to choose."""
+"""What the environment says of the C library: its clients have no other way to choose.
+
+One declaration serves Python and C: `header` makes the table that settings.c reads.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
+from bhemu.capi.c_text import c_string
 from bhemu.chip.clock.clocks import QUANTUM as DEFAULT_QUANTUM
 from bhemu.errors import ConfigurationError
 
@@ -15,9 +19,59 @@ SEMIHOSTING: Final = "TTSIM_SEMIHOSTING"
 QUANTUM: Final = "BHEMU_QUANTUM"
 THREADS: Final = "BHEMU_THREADS"
 PATIENCE: Final = "BHEMU_PATIENCE"
+PROCESS: Final = "BHEMU_PROCESS"
+PACE: Final = "BHEMU_PACE"
+PYTHON: Final = "BHEMU_PYTHON"
+PREFIX: Final = "BHEMU_"
 
 _MOST_THREADS: Final = 8
 _DEFAULT_PATIENCE: Final = 10
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A variable of the environment.
+
+    Attributes:
+        name: of the variable.
+        words: what it may be; its value is the place in this tuple. Empty for a number from 1 on.
+        default: when it is not set, or empty where `words` have no empty one; 0 for a number: counted at the start.
+        remedy: behind the message about another value.
+    """
+
+    name: str
+    words: tuple[str, ...] = ()
+    default: int = 0
+    remedy: str = "set it to a number from 1 on, or not at all"
+
+    def value(self, text: str | None) -> int:
+        """What a text means.
+
+        Raises:
+            ConfigurationError: nothing.
+        """
+        if not text:
+            return self.default
+        if text in self.words:
+            return self.words.index(text)
+        if not self.words and text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 31:
+            return int(text)
+        raise ConfigurationError(f"{self.name} is {text!r}", remedy=self.remedy)
+
+
+SETTINGS: Final = (
+    Setting(ALLOW_OPEN, ("0", "1"), remedy="set it to 1, or not at all"),
+    Setting(ORDER, ("simulator", "hardware"), remedy="set it to simulator or hardware, or not at all"),
+    Setting(SEMIHOSTING, ("", "1"), remedy="set it to 1, or not at all"),
+    Setting(QUANTUM, default=DEFAULT_QUANTUM),
+    Setting(THREADS),
+    Setting(PATIENCE, default=_DEFAULT_PATIENCE),
+    Setting(PROCESS, ("", "client", "own"), remedy="set it to client or own, or not at all"),
+    Setting(PACE, ("exact", "adaptive"), remedy="set it to exact or adaptive, or not at all"),
+)
+"""Those that have a meaning for the simulator itself."""
+OTHERS: Final = ("CACHE", "DUMP", "ELF", "LLK*", "PYTHON", "RISCV_TESTS", "TRACE")
+"""Further variables, behind the prefix, that other parts of bhemu read; `*`: and all that begin so."""
 
 
 @dataclass(frozen=True)
@@ -49,37 +103,42 @@ def read_settings() -> Settings:
     Raises:
         ConfigurationError: a variable has a value that means nothing.
     """
-    order = os.environ.get(ORDER, "") or "simulator"
-    if order not in ("simulator", "hardware"):
-        raise ConfigurationError(f"{ORDER} is {order!r}", remedy="set it to simulator or hardware, or not at all")
+    values = {setting.name: setting.value(os.environ.get(setting.name)) for setting in SETTINGS}
     return Settings(
-        allow_open=_switch(ALLOW_OPEN, "", "0"),
-        simulator_order=order == "simulator",
-        semihosting=_switch(SEMIHOSTING, ""),
-        quantum=_number(QUANTUM, DEFAULT_QUANTUM),
-        threads=_number(THREADS, _processors()),
-        patience=_number(PATIENCE, _DEFAULT_PATIENCE),
+        allow_open=bool(values[ALLOW_OPEN]),
+        simulator_order=values[ORDER] == 0,
+        semihosting=bool(values[SEMIHOSTING]),
+        quantum=values[QUANTUM],
+        threads=values[THREADS] or _processors(),
+        patience=values[PATIENCE],
     )
-
-
-def _switch(name: str, *off: str) -> bool:
-    """True for 1; `off` are the other values that it may have."""
-    text = os.environ.get(name, "")
-    if text not in ("1", *off):
-        raise ConfigurationError(f"{name} is {text!r}", remedy="set it to 1, or not at all")
-    return text == "1"
-
-
-def _number(name: str, default: int) -> int:
-    text = os.environ.get(name, "")
-    if not text:
-        return default
-    if not text.isdecimal() or int(text) < 1:
-        raise ConfigurationError(f"{name} is {text!r}", remedy="set it to a number from 1 on, or not at all")
-    return int(text)
 
 
 def _processors() -> int:
     """How many processors this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return min(len(affinity(0)) if affinity else os.cpu_count() or 1, _MOST_THREADS)
+
+
+def header() -> str:
+    """The C text of the same declaration, for settings.c."""
+    rows = []
+    for setting in SETTINGS:
+        words = ", ".join(c_string(word) for word in setting.words)
+        shape = f"{len(setting.words)}, {{{words or 'NULL'}}}, {setting.default}"
+        rows.append(f"    {{{c_string(setting.name)}, {shape}, {c_string(setting.remedy)}}},")
+    names = ", ".join(setting.name.partition("_")[2] for setting in SETTINGS)
+    others = ", ".join(c_string(PREFIX + other) for other in OTHERS)
+    return "\n".join(
+        [
+            f"enum setting {{ {names}, SETTINGS }};",
+            f"enum {{ MOST_THREADS = {_MOST_THREADS} }};",
+            "#ifdef WANTS_SETTINGS",
+            "static const struct row rows[SETTINGS] = {",
+            *rows,
+            "};",
+            f"static const char *const others[] = {{{others}}};",
+            "#endif",
+            "",
+        ]
+    )

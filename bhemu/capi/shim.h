@@ -10,10 +10,10 @@
 typedef void (*read_callback)(uint64_t, void *, uint32_t);
 typedef void (*write_callback)(uint64_t, const void *, uint32_t);
 
-/* Nanoseconds from some moment on. */
+/* Nanoseconds since some time. */
 int64_t now(void);
 
-/* Print a refusal in the interface's form, and end the process: where Python cannot. */
+/* Print a refusal in the interface's form, and end the process. */
 _Noreturn void refuse(const char *function, const char *text, const char *remedy);
 
 /* The interface (tile H1). */

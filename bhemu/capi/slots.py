@@ -1,7 +1,7 @@
-"""The table that the C library and Python share: one declaration, from which both sides' views are made.
+"""The table by which a simulator under Python serves a client: one declaration, from which both sides' views are made.
 
-The C side has one such table. Python fills it in: functions of Python as C callbacks, addresses of compiled code, and
-plain numbers.
+Python fills it in: functions of Python as C callbacks, addresses of compiled code, and plain numbers. remote_server.c
+uses it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Slot:
         name: of the member, in C and in Python.
         result: C type of the function's result, or of the data.
         arguments: C types, or None for data.
-        refused_as: the function of the interface that a refusal names; None for compiled code and callbacks of clients.
+        refused_as: the function of the interface that a refusal names; None for compiled code.
         comment: for the C header.
     """
 
@@ -59,7 +59,7 @@ class Slot:
 _COMPILED = "compiled code; NULL where only Python may decide"
 
 SLOTS: Final = (
-    Slot("init", "void", (), "libttsim_init"),
+    Slot("init", "void", ("void *", "void *"), "libttsim_init", "the client's callbacks, NULL where it has none"),
     Slot("exit", "void", (), "libttsim_exit"),
     Slot("config_read", "uint32_t", ("uint32_t", "uint32_t"), "libttsim_pci_config_rd32"),
     Slot("config_write", "void", ("uint32_t", "uint32_t", "uint32_t"), "libttsim_pci_config_wr32"),
@@ -68,23 +68,17 @@ SLOTS: Final = (
     Slot("clock", "void", ("uint32_t",), "libttsim_clock"),
     Slot("finish_clock", "void", (), "libttsim_clock", "go on after `run` has returned in the middle of clocks"),
     Slot("report_stillness", "void", (), "libttsim_clock"),
-    Slot("report_missing_clocks", "void", (), "libttsim_pci_mem_rd_bytes"),
-    Slot("tile_access", "void", ("uint32_t", "uint32_t", "uint32_t", "uint64_t", "uint32_t"), "libttsim_tile"),
-    Slot("dma_read", "void", ("uint64_t", "void *", "uint32_t"), comment="the client's, or NULL"),
-    Slot("dma_write", "void", ("uint64_t", "const void *", "uint32_t"), comment="the client's, or NULL"),
     Slot("run", "int64_t", ("void *", "int64_t", "int64_t"), comment=_COMPILED),
     Slot("find", "int64_t", ("void *", "int64_t", "int64_t", "int64_t"), comment=_COMPILED),
     Slot("chip", "void *"),
     Slot("handlers", "int64_t"),
     Slot("active_tiles", "const int64_t *"),
     Slot("worth_threads", "int64_t", comment="clocks of all tiles together from which on Python starts threads"),
-    Slot("patience", "int64_t", comment="nanoseconds"),
-    Slot("waiting", "int64_t", comment="when a thread began to wait for Python's lock; Python sets it to 0"),
 )
 
 
 class Table(ctypes.Structure):
-    """The C library's table. Members that are functions hold addresses."""
+    """The table. Members that are functions hold addresses."""
 
     _fields_ = [(slot.name, ctypes.c_void_p if slot.arguments is not None else slot.type()) for slot in SLOTS]
 

@@ -6,6 +6,7 @@ the chip; coordinates are physical ones of NoC 0, written x-y.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,7 @@ from typing import Final
 from bhemu.chip.coordinates import DRAM_CHANNELS, HEIGHT, NODES, WIDTH, Harvesting, Kind, Place, translation
 from bhemu.errors import ProgramError
 from bhemu.files import write_whole
+from bhemu.machine.compiler import package_path
 from bhemu.machine.state import L1_SIZE
 
 NAME: Final = "soc_descriptor.yaml"
@@ -44,11 +46,13 @@ def _dram_ports() -> list[list[Place]]:
     return ports
 
 
-def soc_descriptor(*, ethernet: bool = True) -> str:
+def soc_descriptor(*, ethernet: bool = True, python: bool = True) -> str:
     """The file's text: YAML, of the full part of 140 Tensix tiles.
 
     Args:
         ethernet: False to say that Ethernet tiles are routers: tt-metal starts firmware on all others.
+        python: name this Python and the place of bhemu in comments: the library starts it to explain refusals
+            (explain.c). Not for other machines.
     """
     views = ",\n".join(
         f"  {{channel: {n}, worker_endpoint: [{a}, {b}], eth_endpoint: [{a}, {b}], address_offset: 0}}"
@@ -58,8 +62,10 @@ def soc_descriptor(*, ethernet: bool = True) -> str:
     if not ethernet:
         eth, routers = [], eth + routers
     ports = ",\n".join(f"  {_places(channel)}" for channel in _dram_ports())
+    found = f"# python: {sys.executable}\n# package: {package_path().parent}\n" if python else ""
     return f"""\
 # Written by bhemu: the full Blackhole part, physical coordinates of NoC 0.
+{found}\
 arch_name: BLACKHOLE
 grid: {{x_size: {WIDTH}, y_size: {HEIGHT}}}
 arc: {_places(_of(Kind.ARC))}

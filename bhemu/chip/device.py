@@ -163,15 +163,15 @@ class Device:
         call = chip_entry(name).call
         while (status := call(self.clocks.target, *arguments)) != DONE:
             if status == REFUSED:
-                raise self._refusal()
+                raise self.refusal()
             index = int(self.record.noc_end)
             try:
                 self.clocks.cores(index).coprocessor.supply()  # then the access is made again
             except BhemuError as error:
                 raise in_tile(index, error) from None
 
-    def _refusal(self) -> BaseException:
-        """Why an access was refused."""
+    def refusal(self) -> BaseException:
+        """Why an access was refused, as the records have it; they have it no longer then."""
         if self.record.fault_code:
             refusal = faults.recorded(self.record)
             return self._host_calls.take_error() or refusal
@@ -184,7 +184,7 @@ class Device:
         """A word of PCI configuration space; all ones for a device that is not there (H4)."""
         word = int(chip_entry("config_read").call(self.clocks.target, bdf, offset))
         if word < 0:
-            raise self._refusal()
+            raise self.refusal()
         return word
 
     def write_config(self, bdf: int, offset: int, value: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
-from bhemu.machine.compiler import JIT
+from bhemu.machine.codegen import JIT
 from bhemu.machine.kernel import intrinsic
 from bhemu.machine.types import AnyInt, Int
 

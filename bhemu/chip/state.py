@@ -12,7 +12,7 @@ from bhemu.chip.coordinates import WIDTH
 from bhemu.chip.nodes.kinds import CLOCKED
 from bhemu.chip.nodes.state import ARC_TILE, CHANNELS, ETHERNET_TILE, PAGE, PAGES
 from bhemu.chip.pcie.windows import WINDOWS
-from bhemu.machine.compiler import JIT, record_of
+from bhemu.machine.codegen import JIT, record_of
 from bhemu.machine.state import TILE, TILE_TYPE
 from bhemu.machine.types import Int
 

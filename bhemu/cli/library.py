@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from bhemu.cli.progress import parts_compiled
 from bhemu.cli.report import refuse_usage, shown_path
 
 
@@ -24,8 +25,15 @@ def library(
         bool,
         typer.Option("--ethernet/--no-ethernet", help="Describe Ethernet tiles; tt-metal would start their cores."),
     ] = True,
+    processor: Annotated[
+        str | None,
+        typer.Option("--for", metavar="BASELINE", help="Make it for other machines: x86-64, x86-64-v3 or x86-64-v4."),
+    ] = None,
 ) -> None:
     """Put `libttsim_bh.so` and `soc_descriptor.yaml` into DIR, ready for `TT_METAL_SIMULATOR`.
+
+    The library has all that runs a chip as machine code, for this machine's processor; what is not in the cache is
+    compiled, which takes minutes the first time. `--for` makes it for other machines, which need nothing else of bhemu.
 
     Clients of the official simulator, such as tt-exalens and tt-umd, then run on bhemu. `BHEMU_DUMP=FILE.npz` keeps
     the state of a tile at fault, `BHEMU_ELF=FILE:...` gives messages symbols and source lines, `BHEMU_ALLOW_OPEN=1`
@@ -36,20 +44,22 @@ def library(
     With `--record LIBRARY`, bhemu's own or another, clients run on that one, and `BHEMU_TRACE=FILE` gets a call trace
     for `bhemu compare`.
     """
-    from bhemu.capi import build, build_recorder, shared_python
-    from bhemu.capi.soc_descriptor import write_soc_descriptor
+    from bhemu.capi import build, build_recorder
+    from bhemu.capi.machine_text import BASELINES
+    from bhemu.capi.soc_descriptor import NAME, write_soc_descriptor
 
     if directory.exists() and not directory.is_dir():
         refuse_usage(f"{shown_path(directory)} is not a directory", "name a directory")
+    if processor is not None and processor not in BASELINES:
+        refuse_usage(f"--for {processor} is no baseline", f"use one of {', '.join(BASELINES)}")
     if record is not None:
         from bhemu.compare.library import check_library
 
         check_library(record)
-    made = build(directory.resolve()) if record is None else build_recorder(directory.resolve(), record)
-    described = write_soc_descriptor(made.parent, ethernet=ethernet)
-    typer.echo(f"wrote {shown_path(made)} and {shown_path(described)}")
+        made = build_recorder(directory.resolve(), record)
+        write_soc_descriptor(made.parent, ethernet=ethernet)
+    else:
+        with parts_compiled() as told:
+            made = build(directory.resolve(), ethernet=ethernet, processor=processor, told=told)
+    typer.echo(f"wrote {shown_path(made)} and {shown_path(made.parent / NAME)}")
     typer.echo(f"export TT_METAL_SIMULATOR={shlex.quote(str(made))}")
-    if record is None and not shared_python():
-        typer.echo(
-            "this Python has no shared library: for clients that are no Python programs it gets a process", err=True
-        )

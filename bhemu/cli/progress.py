@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from bhemu.cli.report import messages
 
 REDRAW_SECONDS = 0.1
+
+
+@contextmanager
+def parts_compiled() -> Iterator[Callable[[str, int], None]]:
+    """A bar while all machine code is compiled: to be called with the name of each part, and how many there are."""
+    from rich.progress import Progress as Bar
+
+    with Bar(console=messages(), transient=True) as progress:
+        bar = progress.add_task("compiling", total=None)
+
+        def told(name: str, total: int) -> None:
+            progress.update(bar, total=total, advance=1, description=f"compiled {name}")
+
+        yield told
 
 
 class Progress:

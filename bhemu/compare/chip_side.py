@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bhemu.capi.entry import CATEGORIES
+from bhemu.capi.machine_text import CATEGORIES
 from bhemu.chip.device import Device
 from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.compare import child

@@ -108,10 +108,26 @@ def fetch(path: Path) -> bytes | None:
     return content
 
 
-def store(path: Path, content: bytes) -> None:
+def is_intact(path: Path, digest: bytes) -> bool:
+    """True for a file without a header that has this BLAKE2b digest, and that no other user can have written."""
+    try:
+        with path.open("rb") as file:
+            if not _is_trusted(path.parent) or not _is_own(file.fileno()):
+                return False
+            return hashlib.blake2b(file.read(), digest_size=len(digest)).digest() == digest
+    except OSError:
+        return False
+
+
+def store(path: Path, content: bytes, *, header: bool = True) -> None:
     """Write a cache file so that a concurrent reader sees all of it or nothing.
 
     A cache that cannot be written is not an error; it is reported once.
+
+    Args:
+        path: of the file.
+        content: what `fetch` will give back.
+        header: False leaves out what `fetch` checks, for a file that others read; see `is_intact`.
     """
     temporary = None
     try:
@@ -120,7 +136,7 @@ def store(path: Path, content: bytes) -> None:
             return
         descriptor, temporary = tempfile.mkstemp(".tmp", path.stem, path.parent)  # for this user alone
         with os.fdopen(descriptor, "wb") as file:
-            file.write(_MAGIC + _digest(path, content) + content)
+            file.write(_MAGIC + _digest(path, content) + content if header else content)
         Path(temporary).replace(path)
     except OSError as error:
         if temporary is not None:

@@ -16,42 +16,27 @@ import atexit
 import ctypes
 import functools
 import hashlib
-import itertools
 import marshal
-import platform
 import re
-import secrets
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
 
-import llvmlite.binding
-import numba
-from numba import njit, types
-from numba.core import config as _numba_config
-from numba.core.bytecode import FunctionIdentity
-from numba.core.registry import cpu_target
-from numba.extending import intrinsic
+from numba import types
 
 from bhemu.machine.cache import cache_directory, fetch, store
+from bhemu.machine.codegen import JIT as JIT
+from bhemu.machine.codegen import compile_function, load_object, makes_linkable_code, object_file, toolchain
+from bhemu.machine.linked import addresses
 from bhemu.machine.state import TILE_TYPE
 from bhemu.machine.types import AnyInt
 
-numba_config: Any = _numba_config  # its attributes are made at run time
-
-# Numba tells functions of one name apart by a number that every process counts from 1. Machine code of many processes
-# meets here, and of two weak symbols with one name the linker takes either: so each process counts from its own place.
-FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))
-
-JIT = not numba_config.DISABLE_JIT
-"""False when Numba is disabled: the same text then runs as plain Python."""
-
 _PACKAGE = Path(__file__).resolve().parent.parent
 _NAME = _PACKAGE.name
+_CODEGEN = Path(__file__).resolve().with_name("codegen.py")
 _MARSHAL = 4
 """Version of the format that all supported versions of Python read: processes of several may share a cache."""
 
@@ -220,27 +205,17 @@ def module_stamp(path: Path) -> bytes:
     return digest.digest()
 
 
+def package_path() -> Path:
+    """The directory of this package."""
+    return _PACKAGE
+
+
 def _edited_since_start(path: Path) -> bool:
     """True when a file that the module reaches was written after this process began.
 
     What Python holds may then be older than the file, so the hash of the file does not name what would be compiled.
     """
     return any(current.stat().st_mtime > _started for current in files_reached(path))
-
-
-@functools.cache
-def _toolchain_stamp() -> bytes:
-    facts = (
-        sys.version_info[:3],
-        numba.__version__,
-        metadata.version("llvmlite"),
-        metadata.version("numpy"),
-        platform.machine(),
-        llvmlite.binding.get_host_cpu_name(),
-        llvmlite.binding.get_host_cpu_features().flatten(),
-        bool(numba_config.BOUNDSCHECK),
-    )
-    return repr(facts).encode()
 
 
 @dataclass
@@ -252,12 +227,25 @@ class Entry:
         call: from Python: `call(address_of_tile, a, b[, c])`, or `call(record, ...)` when Numba is disabled.
         address: of the machine code, 0 when Numba is disabled.
         keep: what must live as long as the address is used.
+        key: names its machine code: `name` and a hash of all that it depends on; empty when Numba is disabled.
     """
 
     name: str
     call: Callable[..., int]
     address: int
     keep: Any
+    key: str = ""
+
+
+Objects = dict[str, tuple[str, bytes]]
+"""(symbol, object file) of entries by their keys."""
+_collected: Objects | None = None
+
+
+def collect(objects: Objects) -> None:
+    """From now on put machine code there instead of loading it: for linking. This process cannot call entries then."""
+    global _collected
+    _collected = objects
 
 
 def compile_entry(
@@ -268,7 +256,7 @@ def compile_entry(
     arguments: int = 2,
     record: types.Record = TILE_TYPE,
 ) -> Entry:
-    """Compile `function(t, a, b[, c])`, or fetch its machine code from the cache.
+    """Compile `function(t, a, b[, c])`, or find its machine code in the library of all entries or in the cache.
 
     Args:
         name: names the file in the cache.
@@ -285,84 +273,35 @@ def compile_entry(
             return Entry(name, scope["entry"], 0, None)
         return Entry(name, function, 0, None)
     module = Path(sys.modules[function.__module__].__file__ or "").resolve()
-    digest = hashlib.sha256(_toolchain_stamp())
+    digest = hashlib.sha256(repr(toolchain()).encode())
     inside = module.is_relative_to(_PACKAGE)
     digest.update(module_stamp(module) if inside else module.read_bytes())
     cached = inside and not _edited_since_start(module)
-    digest.update(module_stamp(Path(__file__).resolve()))
+    digest.update(module_stamp(_CODEGEN))
     digest.update(f"{function.__qualname__} {arguments} {source}".encode())
-    path = cache_directory() / f"{name}-{digest.hexdigest()[:24]}.bin"
+    key = f"{name}-{digest.hexdigest()[:24]}"
     library: Any = None
-    known = fetch(path) if cached else None
-    if known is not None:
-        address = _load(*marshal.loads(known))
-    else:
-        if _progress is not None:
-            _progress(name)
-        symbol, library = _compile(function, source, arguments, record)
-        address = library.get_pointer_to_function(symbol)
-        if cached:
-            store(path, marshal.dumps((symbol, _machine_code(library)), _MARSHAL))
+    address = addresses(toolchain()).get(key, 0) if cached and _collected is None else 0
+    if not address:
+        cached = cached and makes_linkable_code()
+        path = cache_directory() / f"{key}.bin"
+        known = fetch(path) if cached else None
+        if known is not None:
+            symbol, content = marshal.loads(known)
+        else:
+            if _progress is not None:
+                _progress(name)
+            symbol, library = compile_function(function, source, arguments, record)
+            content = object_file(library)
+            if cached:
+                store(path, marshal.dumps((symbol, content), _MARSHAL))
+        if _collected is not None:
+            _collected[key] = symbol, content
+            return Entry(name, _not_loaded, 0, None, key)
+        address = load_object(symbol, content) if library is None else library.get_pointer_to_function(symbol)
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * arguments)
-    return Entry(name, prototype(address), address, library)
+    return Entry(name, prototype(address), address, library, key)
 
 
-def record_of(record: types.Record) -> Any:
-    """A function for compiled code: the record of this type at an address, an integer.
-
-    Unlike `carray(pointer, 1)[0]` it makes no array, so nothing is reference-counted.
-    """
-
-    @intrinsic
-    def at(typing_context: Any, address: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
-
-        return record(types.int64), code
-
-    return at
-
-
-def _compile(
-    function: Callable[..., AnyInt], source: str | None, arguments: int, record: types.Record
-) -> tuple[str, Any]:
-    # Without Numba's reference counting (_nrt): all that it would count are views of the record, and machine code from
-    # the cache then needs nothing of Numba's runtime. Code that would allocate does not compile.
-    compiler: Any = njit  # its annotations leave out _nrt
-    body = compiler(function, error_model="numpy", _nrt=False)
-    if source is not None:
-        scope: dict[str, Any] = {"body": body}
-        exec(source, scope)
-        body = compiler(scope["entry"], error_model="numpy", _nrt=False)
-    record_at = record_of(record)
-    if arguments == 2:
-
-        def entry(address: int, a: int, b: int) -> int:
-            return body(record_at(address), a, b)  # type: ignore[no-any-return]
-
-    else:
-
-        def entry(address: int, a: int, b: int, c: int) -> int:  # type: ignore[misc]
-            return body(record_at(address), a, b, c)  # type: ignore[no-any-return]
-
-    signature = types.int64(types.int64, *[types.int64] * arguments)
-    compiled = numba.cfunc(signature, error_model="numpy", _nrt=False)(entry)  # type: ignore[call-arg]
-    return compiled._wrapper_name, compiled._library  # type: ignore[attr-defined]
-
-
-def _machine_code(library: Any) -> bytes:
-    """The object file of a compiled library. Numba keeps the module's bitcode beside it, for code that would link."""
-    _, _, (object_file, _) = library.serialize_using_object_code()
-    return bytes(object_file)
-
-
-def _load(symbol: str, object_file: bytes) -> int:
-    """Address of a function of an object file, which is linked into the process.
-
-    Straight into Numba's engine, which knows what compiled code may call. To make one of Numba's libraries of it would
-    parse the bitcode of everything: ten times the time, and megabytes that nobody uses.
-    """
-    engine: Any = cpu_target.target_context.codegen()._engine._ee
-    engine.add_object_file(llvmlite.binding.ObjectFileRef.from_data(object_file))
-    engine.finalize_object()
-    return int(engine.get_function_address(symbol))
+def _not_loaded(*arguments: int) -> int:
+    raise RuntimeError("machine code is collected in this process, not run")

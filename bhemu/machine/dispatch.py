@@ -12,7 +12,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from bhemu.machine.compiler import JIT
+from bhemu.machine.codegen import JIT
 from bhemu.machine.kernel import intrinsic, kernel
 from bhemu.machine.types import Int, Table, TileRecord
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bhemu.machine.compiler import JIT
+from bhemu.machine.codegen import JIT
 
 if TYPE_CHECKING or not JIT:  # to compiled code they look the same; the compiled ones are Numba intrinsics
     from bhemu.machine._lanes_plain import (

@@ -15,7 +15,7 @@ from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.isa.registers import config
 from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.buffer_memory import load_i64, store_i64
-from bhemu.machine.compiler import JIT
+from bhemu.machine.codegen import JIT
 from bhemu.machine.config_access import config_bank, thread_field
 from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_X, PACKER, RWC_DST
 from bhemu.machine.kernel import kernel

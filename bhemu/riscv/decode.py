@@ -14,7 +14,7 @@ import numpy as np
 from numba.np.numpy_support import from_dtype
 
 from bhemu.isa.riscv import FIRST, RISCV
-from bhemu.machine.compiler import JIT, record_of
+from bhemu.machine.codegen import JIT, record_of
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import AnyInt, Int, Record

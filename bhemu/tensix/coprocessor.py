@@ -109,6 +109,11 @@ def copy_table() -> np.ndarray[Any, Any]:
     return _addresses.copy()
 
 
+def keys() -> dict[int, str]:
+    """Names of the machine code of the functions in the table, by place (machine/compiler.py)."""
+    return {place: entry.key for place, entry in enumerate(_handlers) if entry is not None}
+
+
 def wait_left(record: Any, thread: int) -> int:
     """What still holds the wait that a thread of a tile has latched; see `bhemu.tensix.frontend.gate.wait_left`."""
     tile = record["l1"].ctypes.data - offset_of(TILE, "l1") if JIT else record

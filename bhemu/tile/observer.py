@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from bhemu.machine.buffer_memory import store_i64
-from bhemu.machine.compiler import JIT
+from bhemu.machine.codegen import JIT
 from bhemu.machine.dispatch import call_handler
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord

@@ -280,12 +280,12 @@ def test_bench_refuses_an_unknown_figure(bhemu: Invoke) -> None:
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 def test_what_warm_compiles_is_found_in_the_cache(tmp_path: Path) -> None:
-    from bhemu.cli.warm import CLOCK
+    from bhemu.capi.objects import CLOCK
     from bhemu.isa.instructions import INSTRUCTIONS
 
     environment = {**os.environ, "BHEMU_CACHE": str(tmp_path)}
     opcodes = [CLOCK, INSTRUCTIONS["NOP"].opcode]
-    script = f"from bhemu.cli.warm import compile_one; print([compile_one(opcode) for opcode in {opcodes}])"
+    script = f"from bhemu.capi.objects import compile_part as c; print([c(part).compiled for part in {opcodes}])"
     for expected in ("[1, 1]\n", "[0, 0]\n"):
         command = [sys.executable, "-c", script]
         assert subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout == expected

@@ -15,7 +15,7 @@ from bhemu.chip.coordinates import NODES, tensix_place
 from bhemu.chip.entries import chip_entry
 from bhemu.chip.nodes.identity import describe
 from bhemu.errors import BhemuError, ConfigurationError
-from bhemu.machine.compiler import JIT
+from bhemu.machine.codegen import JIT
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE
 from bhemu.machine.faults import WAIT
 from bhemu.riscv.decode import new_code_cache

@@ -1,0 +1,255 @@
+/* What is said about a refusal: by Python, when one with bhemu can be started, or in short by the library itself.
+ *
+ * Python runs in a process of its own, on a copy of the records (explain.py). BHEMU_PYTHON names it; else the
+ * description beside the library does, in a comment that `bhemu library` has written. */
+
+#define _GNU_SOURCE
+#include "explain.h"
+#include "settings.h"
+#include "simulator.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PAGE_BYTES = 4096, STATE = 3 /* number of the copy's file in the other process */ };
+
+extern char **environ;
+static struct python python;
+
+/* The text behind a mark at the beginning of a line; empty when there is none. */
+static void line_behind(FILE *file, const char *mark, char text[PATH_MAX])
+{
+    char line[PATH_MAX + 64];
+    size_t length = strlen(mark);
+    rewind(file);
+    text[0] = 0;
+    while (fgets(line, sizeof line, file))
+        if (!strncmp(line, mark, length)) {
+            line[strcspn(line, "\n")] = 0;
+            snprintf(text, PATH_MAX, "%s", line + length);
+            return;
+        }
+}
+
+const char *library_path(void)
+{
+    static char path[PATH_MAX];
+    Dl_info library;
+    if (!*path && (!dladdr((void *)library_path, &library) || !realpath(library.dli_fname, path)))
+        snprintf(path, sizeof path, "%s", library.dli_fname);
+    return path;
+}
+
+const struct python *find_python(void)
+{
+    char name[PATH_MAX];
+    const char *wanted = getenv("BHEMU_PYTHON");
+    snprintf(name, sizeof name, "%s", library_path());
+    char *slash = strrchr(name, '/');
+    snprintf(slash ? slash + 1 : name, sizeof name - (slash ? slash + 1 - name : 0), "%s", DESCRIPTION);
+    FILE *file = fopen(name, "r");
+    if (file) {
+        line_behind(file, PYTHON_MARK, python.program);
+        line_behind(file, PACKAGE_MARK, python.path);
+        fclose(file);
+    }
+    if (wanted && *wanted) {
+        snprintf(python.program, sizeof python.program, "%s", wanted);
+        python.path[0] = 0;
+    }
+    return access(python.program, X_OK) ? NULL : &python;
+}
+
+static int is_zero(const char *bytes, size_t size)
+{
+    return !bytes[0] && !memcmp(bytes, bytes + 1, size - 1);
+}
+
+/* Copy memory into a file at an offset; pages of zeros stay holes. */
+static int put(int file, off_t at, const char *bytes, size_t size)
+{
+    for (size_t done = 0; done < size; done += PAGE_BYTES) {
+        size_t piece = size - done < PAGE_BYTES ? size - done : PAGE_BYTES;
+        if (!is_zero(bytes + done, piece) && pwrite(file, bytes + done, piece, at + done) != (ssize_t)piece)
+            return 0;
+    }
+    return 1;
+}
+
+/* A file with the state of the chip: what explain.py reads. -1: there is no memory for it. */
+static int copy_state(enum what what, const char *function)
+{
+    struct state state = {.layout = LAYOUT, .what = what, .chip_bytes = CHIP_BYTES, .tile_bytes = TILE_BYTES,
+                          .tiles = TILES, .client = getpid()};
+    snprintf(state.function, sizeof state.function, "%s", function);
+    int file = memfd_create("bhemu", 0);
+    off_t tiles_at = PAGE_BYTES + CHIP_BYTES;
+    size_t tiles_size = (size_t)TILES * TILE_BYTES;
+    if (file >= 0 && (ftruncate(file, tiles_at + tiles_size) || pwrite(file, &state, sizeof state, 0) != sizeof state ||
+                      !put(file, PAGE_BYTES, simulator.chip, CHIP_BYTES) || !put(file, tiles_at, simulator.tiles, tiles_size))) {
+        close(file);
+        return -1;
+    }
+    return file;
+}
+
+/* Between fork and exec: only system calls. */
+static _Noreturn void become_python(int file, char *const arguments[])
+{
+    int nothing = open("/dev/null", O_RDWR);
+    dup2(nothing, STDIN_FILENO);
+    dup2(nothing, STDERR_FILENO); /* who cannot explain says so by the status */
+    dup2(file, STATE);
+#ifdef SYS_close_range
+    syscall(SYS_close_range, STATE + 1, ~0U, 0);
+#endif
+    execve(arguments[0], arguments, environ);
+    _exit(127);
+}
+
+/* Let Python say it, and wait; false when it cannot. */
+static int let_python_say(enum what what, const char *function)
+{
+    /* Plain Python needs no machine code, and has little to do. */
+    static char text[] = "import os, sys; os.environ['NUMBA_DISABLE_JIT'] = '1'; sys.path[:0] = sys.argv[1:]; "
+                         "from bhemu.capi.explain import main; main(3)";
+    const struct python *found = find_python();
+    int status, file;
+    if (!found || (file = copy_state(what, function)) < 0)
+        return 0;
+    char *arguments[] = {(char *)found->program, "-E", "-c", text, *found->path ? (char *)found->path : NULL, NULL};
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        become_python(file, arguments);
+    close(file);
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* --- without Python ------------------------------------------------------------------------------------------------- */
+
+struct text {
+    char bytes[4096];
+    size_t length;
+};
+
+static void add(struct text *text, const char *form, ...)
+{
+    va_list arguments;
+    va_start(arguments, form);
+    int more = vsnprintf(text->bytes + text->length, sizeof text->bytes - text->length, form, arguments);
+    va_end(arguments);
+    text->length += more > 0 ? (size_t)more : 0;
+    if (text->length >= sizeof text->bytes)
+        text->length = sizeof text->bytes - 1;
+}
+
+/* A value in a form of the messages (machine/faults.py, chip/faults.py): `x` hexadecimal, `c` a letter, `node` a place. */
+static void add_value(struct text *text, const char *form, int64_t value)
+{
+    int width = 0;
+    const char *digits = *form == '#' ? form + 1 : form;
+    if (*digits == '0')
+        width = atoi(digits + 1) - 2;
+    if (!strncmp(form, "node", 4))
+        add(text, "%s tile %d-%d", machine_nodes[value >> 8 & 31][value & 31], (int)(value >> 8), (int)(value & 255));
+    else if (*form == 'c')
+        add(text, "%c", (char)value);
+    else if (form[strspn(form, "#0123456789")] == 'x')
+        add(text, "%s%0*llx", *form == '#' ? "0x" : "", width > 0 ? width : 1, (long long)value);
+    else
+        add(text, "%lld", (long long)value);
+}
+
+/* The text of a fault with its values: `{n}` or `{n:form}` in the place of each. */
+static void add_message(struct text *text, const char *form, const int64_t values[4])
+{
+    for (; *form; form++) {
+        if (*form != '{') {
+            add(text, "%c", *form);
+            continue;
+        }
+        int number = form[1] - '0';
+        const char *end = strchr(form, '}');
+        add_value(text, form[2] == ':' ? form + 3 : "", values[number & 3]);
+        form = end;
+    }
+}
+
+static const struct fault *fault_of(int64_t code)
+{
+    for (const struct fault *fault = machine_faults; fault->name; fault++)
+        if (fault->code == code)
+            return fault;
+    return NULL;
+}
+
+/* The tile whose refusal stands in its record; -1: the chip around the tiles refuses. */
+static int refusing_tile(void)
+{
+    int64_t candidates[] = {FIELD(int64_t, simulator.chip, CHIP_CURRENT), FIELD(int64_t, simulator.chip, CHIP_NOC_END)};
+    if (FIELD(int64_t, simulator.chip, CHIP_FAULT_CODE))
+        return -1;
+    for (int i = 0; i < 2; i++)
+        if (candidates[i] >= 0 && candidates[i] < TILES &&
+            FIELD(int64_t, simulator.tiles + candidates[i] * TILE_BYTES, TILE_FAULT_CODE))
+            return candidates[i];
+    return candidates[0] >= 0 && candidates[0] < TILES ? candidates[0] : -1;
+}
+
+static void say_in_short(const char *function)
+{
+    struct text text = {.length = 0};
+    int tile = refusing_tile();
+    const char *record = tile < 0 ? simulator.chip : simulator.tiles + (size_t)tile * TILE_BYTES;
+    const struct fault *fault =
+        fault_of(FIELD(int64_t, record, tile < 0 ? CHIP_FAULT_CODE : TILE_FAULT_CODE));
+    int64_t time = tile < 0 || strcmp(function, "libttsim_clock") ? simulator_time()
+                                                                 : (&FIELD(int64_t, simulator.chip, CHIP_LOCAL))[tile];
+    add(&text, "[%lld] ERROR: %s: %s: ", (long long)time, fault ? fault->category : "UndefinedBehavior", function);
+    if (tile >= 0) {
+        int core = FIELD(int32_t, record, TILE_FAULT_CORE);
+        add(&text, "%s tile %d-%d: ", "Tensix", machine_places[tile][0], machine_places[tile][1]);
+        if (core > 0)
+            add(&text, "core %s at %#07x: ", machine_cores[core - 1], FIELD(uint32_t, record, TILE_FAULT_PC));
+        else if (FIELD(uint32_t, record, TILE_FAULT_WORD))
+            add(&text, "word %#010x of thread %d: ", FIELD(uint32_t, record, TILE_FAULT_WORD),
+                FIELD(int32_t, record, TILE_FAULT_THREAD));
+    }
+    if (fault) {
+        add_message(&text, fault->text, &FIELD(int64_t, record, tile < 0 ? CHIP_FAULT_VALUE : TILE_FAULT_VALUE));
+        add(&text, " [%s]\n  remedy: %s\n", fault->rule, fault->remedy);
+    } else {
+        add(&text, "there is no such instruction\n");
+    }
+    add(&text, "  more: set BHEMU_PYTHON to a Python in which this version of bhemu is installed; rules are in its docs/rules\n");
+    if (write(STDOUT_FILENO, text.bytes, text.length) < 0)
+        _exit(1); /* its reader has ended */
+}
+
+_Noreturn void refuse_recorded(const char *function)
+{
+    if (!let_python_say(REFUSAL, function))
+        say_in_short(function);
+    _exit(1);
+}
+
+void report_stillness(void)
+{
+    if (!let_python_say(STILLNESS, "libttsim_clock")) {
+        fflush(NULL);
+        dprintf(STDOUT_FILENO,
+                "[%lld] bhemu: no core or thread on the chip can proceed, and the host only polls; set BHEMU_PYTHON to a "
+                "Python in which this version of bhemu is installed to see what waits\n",
+                (long long)simulator_time());
+    }
+}

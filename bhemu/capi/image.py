@@ -1,0 +1,118 @@
+"""A chip after reset as data, and the tables of the machine that its C runtime has."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from bhemu.chip.coordinates import NODES, TENSIX_TILES, tensix_place
+from bhemu.chip.device import Device
+from bhemu.chip.state import CHIP
+from bhemu.machine.codegen import toolchain
+from bhemu.machine.faults import FAULTS, Fault
+from bhemu.machine.state import TILE, offset_of
+
+IN_CHIP: Final = -1
+IN_EACH_TILE: Final = -2
+CHIP_POINTERS: Final = ("address", "tiles", "zeros", "page", "host_read", "host_write")
+"""Fields of the chip's record that hold addresses of a process."""
+TILE_POINTERS: Final = ("handlers",)
+"""Those of a tile's."""
+_GAP: Final = 16
+"""Runs of bytes that are as close as this become one."""
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Bytes of the image.
+
+    Attributes:
+        tile: number of the tile, IN_EACH_TILE or IN_CHIP.
+        at: offset in the record.
+        content: the bytes.
+    """
+
+    tile: int
+    at: int
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the runtime knows of the machine beside its code.
+
+    Attributes:
+        image: what is not zero in a chip after reset, in an order in which it can be written.
+        layout: hash of the records' fields.
+        toolchain: of the compiled code.
+        faults: by their codes; a fault's category as the interface names it is the C side's.
+        nodes: kind of node by physical place.
+        tiles: physical places of the Tensix tiles.
+    """
+
+    image: tuple[Run, ...]
+    layout: str
+    toolchain: tuple[object, ...]
+    faults: dict[int, Fault]
+    nodes: dict[tuple[int, int], str]
+    tiles: tuple[tuple[int, int], ...]
+
+
+def layout() -> str:
+    """Hash of the records' fields: of one layout, a record of one process is a record of another."""
+    return hashlib.sha256(f"{CHIP!r} {TILE!r}".encode()).hexdigest()[:48]
+
+
+def _runs(tile: int, content: Bytes, wanted: np.ndarray[Any, np.dtype[np.bool_]]) -> list[Run]:
+    """Runs that have the wanted bytes of a record."""
+    places = np.flatnonzero(wanted)
+    if not len(places):
+        return []
+    pieces = np.split(places, np.flatnonzero(np.diff(places) > _GAP) + 1)
+    return [Run(tile, int(piece[0]), content[piece[0] : piece[-1] + 1].tobytes()) for piece in pieces]
+
+
+def _without_pointers(records: np.ndarray[Any, Any], names: tuple[str, ...]) -> Bytes:
+    """uint8 [count, size] of a copy in which these fields are 0."""
+    memory = records.view(np.ndarray).view(np.uint8)  # a copy of records leaves what is between fields undefined
+    copied = memory.reshape(len(records), -1).copy()
+    for name in names:
+        at = offset_of(records.dtype, name)
+        copied[:, at : at + records.dtype[name].itemsize] = 0
+    return copied
+
+
+def chip_memory(device: Device) -> np.ndarray[Any, Any]:
+    """The record of a chip, as an array of one."""
+    memory = (ctypes.c_uint8 * CHIP.itemsize).from_address(int(np.ravel(device.record["address"])[0]))
+    return np.frombuffer(memoryview(memory), CHIP)
+
+
+def take_image(device: Device) -> tuple[Run, ...]:
+    """What a chip holds beside zeros and addresses."""
+    chip = _without_pointers(chip_memory(device), CHIP_POINTERS)[0]
+    runs = _runs(IN_CHIP, chip, chip != 0)
+    first = _without_pointers(device.tiles[:1], TILE_POINTERS)[0]
+    runs += _runs(IN_EACH_TILE, first, first != 0)
+    for index in range(1, len(device.tiles)):
+        tile = _without_pointers(device.tiles[index : index + 1], TILE_POINTERS)[0]
+        runs += _runs(index, tile, tile != first)
+    return tuple(runs)
+
+
+def describe_machine() -> Machine:
+    """The machine, from a new chip in the order of the official simulator."""
+    return Machine(
+        image=take_image(Device(simulator_order=True)),
+        layout=layout(),
+        toolchain=toolchain(),
+        faults=dict(FAULTS),
+        nodes={place: node.kind.value for place, node in NODES.items()},
+        tiles=tuple(tensix_place(index) for index in range(TENSIX_TILES)),
+    )

@@ -1,0 +1,239 @@
+/* The C interface that clients of the official simulator load (tile H1). The chip is in the client's process
+ * (simulator.c), or in one of its own, under Python (remote.c). */
+
+#include "pace.h"
+#include "remote.h"
+#include "settings.h"
+#include "shim.h"
+#include "simulator.h"
+#include "stillness.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int running;
+static int remote; /* the chip is in a process of its own */
+static int quiet;
+static pthread_mutex_t one_at_a_time;
+
+/* Clients call from several threads; a callback of theirs may call again. */
+static void make_lock(void)
+{
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&one_at_a_time, &kind);
+    pthread_mutexattr_destroy(&kind);
+}
+
+static void lock(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_lock);
+    pthread_mutex_lock(&one_at_a_time);
+}
+
+static void unlock(void)
+{
+    pthread_mutex_unlock(&one_at_a_time);
+}
+
+static void check(const char *function)
+{
+    if (!running)
+        refuse(function, "the simulator is not running: call libttsim_init first",
+               "libttsim_init, then everything else, then libttsim_exit");
+}
+
+/* Semihosting and what else Python alone has want a process under Python. */
+static int wants_process(void)
+{
+    int own = setting(PROCESS) == 2, client = setting(PROCESS) == 1;
+    if (client && setting(SEMIHOSTING))
+        refuse("libttsim_init", "BHEMU_PROCESS is 'client', and semihosting needs a process under Python",
+               "do not set BHEMU_PROCESS, or not TTSIM_SEMIHOSTING");
+    return own || setting(SEMIHOSTING);
+}
+
+/* A client that reads again and again and never lets clocks pass: it is told, once, that nothing can change. */
+static uint32_t reads_without_clock;
+
+static void say_that_time_stands(void)
+{
+    for (int tile = 0; tile < TILES; tile++)
+        for (int core = 0; core < CORES; core++)
+            if ((&FIELD(TILE_CORE_STATE_TYPE, simulator.tiles + (size_t)tile * TILE_BYTES, TILE_CORE_STATE))[core] ==
+                    CORE_RUNNING &&
+                !quiet) {
+                fflush(NULL);
+                dprintf(STDOUT_FILENO,
+                        "[%lld] bhemu: a million reads since the last libttsim_clock, without which no time passes on "
+                        "the chip\n",
+                        (long long)simulator_time());
+                return;
+            }
+}
+
+static void watch_time(void)
+{
+    enum { MANY = 1 << 20 };
+    if (++reads_without_clock == MANY)
+        say_that_time_stands();
+}
+
+static void report(void)
+{
+    if (running && !remote && !quiet)
+        simulator_report();
+}
+
+EXPORT void libttsim_set_pci_dma_mem_callbacks(read_callback reads, write_callback writes)
+{
+    lock();
+    if (running)
+        refuse(__func__, "callbacks are set before libttsim_init", "call libttsim_exit, or set them first");
+    simulator_set_callbacks(reads, writes);
+    remote_set_callbacks(reads, writes);
+    unlock();
+}
+
+EXPORT void libttsim_init(void)
+{
+    static int reports;
+    lock();
+    if (running)
+        refuse(__func__, "the simulator is running already", "call libttsim_exit first; one process has one chip");
+    read_settings();
+    remote = remote || wants_process();
+    if (remote) {
+        remote_start();
+        remote_call(INIT, 0, 0, 0, NULL, NULL, 0);
+    } else {
+        check_processor();
+        simulator_start();
+        pace_start();
+        stillness_start();
+        reads_without_clock = 0;
+        if (!reports)
+            reports = !atexit(report); /* clients that never call exit */
+    }
+    running = 1;
+    unlock();
+}
+
+EXPORT void libttsim_exit(void)
+{
+    lock();
+    check(__func__);
+    if (remote) {
+        remote_call(EXIT, 0, 0, 0, NULL, NULL, 0);
+    } else {
+        report();
+        simulator_end();
+    }
+    running = 0;
+    unlock();
+}
+
+EXPORT uint32_t libttsim_pci_config_rd32(uint32_t bdf, uint32_t offset)
+{
+    lock();
+    check(__func__);
+    uint32_t word = remote ? remote_call(CONFIG_READ, bdf, offset, 0, NULL, NULL, 0) : simulator_config_read(bdf, offset);
+    unlock();
+    return word;
+}
+
+EXPORT void libttsim_pci_config_wr32(uint32_t bdf, uint32_t offset, uint32_t data)
+{
+    lock();
+    check(__func__);
+    if (remote) {
+        remote_call(CONFIG_WRITE, bdf, offset, data, NULL, NULL, 0);
+    } else {
+        pace_wrote();
+        simulator_config_write(bdf, offset, data);
+    }
+    unlock();
+}
+
+EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
+{
+    lock();
+    check(__func__);
+    if (remote) {
+        remote_call(MEMORY_READ, paddr, 0, 0, NULL, p, size);
+    } else {
+        simulator_read(paddr, p, size);
+        pace_read(paddr, p, size);
+        watch_time();
+    }
+    unlock();
+}
+
+EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t size)
+{
+    lock();
+    check(__func__);
+    if (remote) {
+        remote_call(MEMORY_WRITE, paddr, 0, 0, p, NULL, size);
+    } else {
+        stillness_wrote();
+        pace_wrote();
+        simulator_write(paddr, p, size);
+    }
+    unlock();
+}
+
+EXPORT void libttsim_clock(uint32_t clocks)
+{
+    lock();
+    check(__func__);
+    if (remote) {
+        remote_call(CLOCK, clocks, 0, 0, NULL, NULL, 0);
+    } else {
+        reads_without_clock = 0;
+        simulator_clock(pace_of(clocks));
+        if (stillness_clock(FIELD(int64_t, simulator.chip, CHIP_ACTIVE_COUNT)))
+            report_stillness();
+    }
+    unlock();
+}
+
+static _Noreturn void refuse_tile_access(const char *function, uint32_t x, uint32_t y, uint64_t address, uint32_t size)
+{
+    if (!running)
+        check(function);
+    fflush(NULL);
+    dprintf(STDOUT_FILENO,
+            "[%lld] ERROR: UnsupportedFunctionality: %s: %u bytes at %#llx of tile %u-%u: this function belongs to an older "
+            "interface\n  remedy: use libttsim_pci_mem_rd_bytes and libttsim_pci_mem_wr_bytes\n",
+            (long long)simulator_time(), function, size, (unsigned long long)address, x, y);
+    _exit(1);
+}
+
+EXPORT void libttsim_tile_rd_bytes(uint32_t x, uint32_t y, uint64_t address, void *p, uint32_t size)
+{
+    (void)p;
+    refuse_tile_access(__func__, x, y, address, size);
+}
+
+EXPORT void libttsim_tile_wr_bytes(uint32_t x, uint32_t y, uint64_t address, const void *p, uint32_t size)
+{
+    (void)p;
+    refuse_tile_access(__func__, x, y, address, size);
+}
+
+/* Say nothing of the speed, or of what the client does: for measurements. */
+EXPORT void bhemu_keep_quiet(void)
+{
+    quiet = 1;
+}
+
+/* The records: `record` 0 of the chip, 1 of its first tile; NULL when it is in another process. For measurements. */
+EXPORT void *bhemu_record(int record)
+{
+    return !running || remote ? NULL : record ? simulator.tiles : simulator.chip;
+}

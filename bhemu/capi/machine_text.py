@@ -1,0 +1,241 @@
+"""C text of what the runtime knows of the machine: constants, offsets in the records, functions, tables, the image."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from bhemu.capi.c_text import c_numbers, c_string
+from bhemu.capi.image import IN_CHIP, IN_EACH_TILE, Machine
+from bhemu.capi.objects import Parts
+from bhemu.chip.clock.clocks import WORTH_THREADS
+from bhemu.chip.clock.run import NO_WORK
+from bhemu.chip.coordinates import HEIGHT, TENSIX_TILES, WIDTH
+from bhemu.chip.nodes.state import PAGE
+from bhemu.chip.state import CHIP
+from bhemu.errors import BhemuError
+from bhemu.machine.agents import CORE_NAMES
+from bhemu.machine.compiler import Objects
+from bhemu.machine.core_state import RUNNING
+from bhemu.machine.dispatch import CODE_CACHE, PLACES
+from bhemu.machine.linked import COUNT, TABLE
+from bhemu.machine.state import TILE, offset_of
+from bhemu.riscv.decode import CODE
+from bhemu.tile.schedule import ADVANCED
+
+CATEGORIES: Final = {
+    "UndefinedBehavior": "UndefinedBehavior",
+    "NonContractualBehavior": "NonContractualBehavior",
+    "Unimplemented": "UnimplementedFunctionality",
+    "Unsupported": "UnsupportedFunctionality",
+    "MissingSpecification": "MissingSpecification",
+    "ConfigurationError": "ConfigurationError",
+    "MemoryError": "UndefinedBehavior",
+}
+"""The interface's names for bhemu's categories; another error is a mistake in bhemu, an AssertionFailure."""
+
+_CHIP_FIELDS: Final = (
+    "address",
+    "tiles",
+    "zeros",
+    "time",
+    "quantum",
+    "named",
+    "active_count",
+    "local",
+    "current",
+    "noc_end",
+    "host_read",
+    "host_write",
+    "page",
+    "fault_code",
+    "fault_value",
+    "threads",
+    "share_begin",
+    "share_next",
+    "share_stop",
+)
+_TILE_FIELDS: Final = (
+    "handlers",
+    "simulator_order",
+    "allow_open",
+    "open_used",
+    "core_state",
+    "fault_code",
+    "fault_value",
+    "fault_core",
+    "fault_pc",
+    "fault_word",
+    "fault_thread",
+)
+_FUNCTIONS: Final = {
+    "chip_clock": 2,
+    "chip_help": 2,
+    "chip_find": 3,
+    "host_read": 3,
+    "host_write": 3,
+    "config_read": 2,
+    "config_write": 2,
+}
+"""Entries that the runtime calls, and their integers behind the record."""
+_PROCESSOR_FEATURES: Final = (
+    *("sse4.2", "popcnt", "avx", "avx2", "fma", "bmi", "bmi2"),
+    *("avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd", "avx512vbmi", "avx512ifma", "avx512vbmi2"),
+    *("avx512vnni", "avx512bitalg", "avx512vpopcntdq"),
+)
+"""Those that C compilers can ask a processor for; the others come with one of them."""
+_LEVELS: Final = {
+    "x86-64": (),
+    "x86-64-v2": ("sse4.2", "popcnt"),
+    "x86-64-v3": ("avx", "avx2", "fma", "bmi", "bmi2"),
+    "x86-64-v4": ("avx2", "fma", "bmi", "bmi2", "avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd"),
+}
+_OTHER_PROCESSOR: Final = "make one on this machine with `bhemu library DIR`, or one for older processors with `--for`"
+BASELINES: Final = tuple(name for name in _LEVELS if name != "x86-64-v2")
+"""What a library can be made for beside the machine's own processor."""
+
+
+def _type(dtype: np.dtype[Any]) -> str:
+    kind = {"i": "int", "u": "uint"}[dtype.base.kind]
+    return f"{kind}{8 * dtype.base.itemsize}_t"
+
+
+def _offsets(record: np.dtype[Any], prefix: str, names: tuple[str, ...]) -> list[str]:
+    lines = []
+    for name in names:
+        lines.append(f"#define {prefix}_{name.upper()} {offset_of(record, name)}")
+        lines.append(f"#define {prefix}_{name.upper()}_TYPE {_type(record[name])}")
+    return lines
+
+
+def _symbols(objects: Objects) -> dict[str, str]:
+    """Symbols by the names of entries."""
+    return {key.rpartition("-")[0]: symbol for key, (symbol, _) in objects.items()}
+
+
+def header(parts: Parts, version: str) -> str:
+    """`machine.h`."""
+    assert parts.machine is not None
+    symbols = _symbols(parts.objects)
+    numbers = {
+        "TILES": TENSIX_TILES,
+        "TILE_BYTES": TILE.itemsize,
+        "CHIP_BYTES": CHIP.itemsize,
+        "CODE_BYTES": CODE.itemsize,
+        "ZEROS_BYTES": PAGE,
+        "CHIP_PAGES": int(CHIP["page"].shape[0] * CHIP["page"].shape[1]),
+        "TILE_OPEN_CHOICES": int(TILE["open_used"].shape[0]),
+        "CORES": len(CORE_NAMES),
+        "CORE_RUNNING": RUNNING,
+        "PLACES": PLACES,
+        "CODE_CACHE": CODE_CACHE,
+        "ADVANCED": ADVANCED,
+        "IN_CHIP": IN_CHIP,
+        "IN_EACH_TILE": IN_EACH_TILE,
+        "WORTH_THREADS": WORTH_THREADS,
+    }
+    lines = ["/* Made by bhemu/capi/machine_text.py. */", "#ifndef BHEMU_MACHINE_H", "#define BHEMU_MACHINE_H"]
+    lines += ["#include <stddef.h>", "#include <stdint.h>"]
+    lines += [f"#define {name} {value}" for name, value in numbers.items()]
+    lines += [f"#define NO_WORK INT64_C({NO_WORK})"]
+    lines += [f"#define LAYOUT {c_string(parts.machine.layout)}", f"#define VERSION {c_string(version)}"]
+    lines += _offsets(CHIP, "CHIP", _CHIP_FIELDS) + _offsets(TILE, "TILE", _TILE_FIELDS)
+    for name, arguments in _FUNCTIONS.items():
+        taken = ", ".join(["void *", *["int64_t"] * arguments])
+        lines.append(f"int64_t {name}({taken}) __asm__({c_string(symbols[name])});")
+    lines += [
+        "struct run { int32_t tile; uint32_t at, size; };",
+        "extern const struct run image_runs[]; /* one of size 0 ends them */",
+        "extern const unsigned char image_content[];",
+        "extern void *const machine_handlers[PLACES];",
+        "struct fault { int64_t code; const char *name, *category, *text, *remedy, *rule; };",
+        "extern const struct fault machine_faults[]; /* one without a name ends them */",
+        f"extern const char *const machine_nodes[{WIDTH}][{HEIGHT}];",
+        "extern const unsigned char machine_places[TILES][2];",
+        "extern const char *const machine_cores[CORES];",
+        "#endif",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _entries(parts: Parts) -> list[str]:
+    """The functions, the table for Python, and the table of handlers."""
+    names = {key: f"e{number}" for number, key in enumerate(sorted(parts.objects))}
+    lines = [f"extern char {name}[] __asm__({c_string(parts.objects[key][0])});" for key, name in names.items()]
+    lines += [
+        '#define EXPORT __attribute__((visibility("default")))',
+        f"EXPORT const int64_t {COUNT} = {len(names)};",
+        f"EXPORT const struct {{ const char *name; void *address; }} {TABLE}[] = {{",
+        *(f"    {{{c_string(key)}, {name}}}," for key, name in names.items()),
+        "};",
+        "void *const machine_handlers[PLACES] = {",
+        *(f"    [{place}] = {names[key]}," for place, key in sorted(parts.places.items())),
+        "};",
+    ]
+    return lines
+
+
+def _image(machine: Machine) -> list[str]:
+    content = b"".join(run.content for run in machine.image)
+    return [
+        "const struct run image_runs[] = {",
+        *(f"    {{{run.tile}, {run.at}, {len(run.content)}}}," for run in machine.image),
+        "    {0, 0, 0},",
+        "};",
+        f"const unsigned char image_content[] = {{\n    {c_numbers(content)}\n}};",
+    ]
+
+
+def _category(error: type[BhemuError]) -> str:
+    return CATEGORIES.get(error("").category, "AssertionFailure")
+
+
+def _tables(machine: Machine) -> list[str]:
+    lines = ["const struct fault machine_faults[] = {"]
+    for code, fault in sorted(machine.faults.items()):
+        texts = (fault.name, _category(fault.error), fault.text, fault.remedy, fault.rule)
+        lines.append(f"    {{{code}, {', '.join(c_string(text) for text in texts)}}},")
+    lines += ["    {0, NULL, NULL, NULL, NULL, NULL},", "};"]
+    lines.append(f"const char *const machine_nodes[{WIDTH}][{HEIGHT}] = {{")
+    lines += [f"    [{x}][{y}] = {c_string(kind)}," for (x, y), kind in machine.nodes.items()]
+    lines += ["};", "const unsigned char machine_places[TILES][2] = {"]
+    lines += [f"    {{{x}, {y}}}," for x, y in machine.tiles]
+    names = ", ".join(c_string(name) for name in CORE_NAMES)
+    return [*lines, "};", f"const char *const machine_cores[CORES] = {{{names}}};"]
+
+
+def _features(processor: str | None, machine: Machine) -> tuple[str, ...]:
+    """Features that the machine code may use, of those that can be asked for."""
+    if processor is not None:
+        return _LEVELS[processor]
+    has = str(machine.toolchain[6]).split(",")
+    return tuple(name for name in _PROCESSOR_FEATURES if f"+{name}" in has)
+
+
+def _processor_check(processor: str | None, machine: Machine) -> list[str]:
+    lines = ['#include "shim.h"', "void check_processor(void)", "{"]
+    for name in _features(processor, machine):
+        lines += [
+            f"    if (!__builtin_cpu_supports({c_string(name)}))",
+            f'        refuse("libttsim_init", "this processor does not have {name}, which this library uses",',
+            f"               {c_string(_OTHER_PROCESSOR)});",
+        ]
+    return [*lines, "}"]
+
+
+def source(parts: Parts, processor: str | None) -> str:
+    """`machine.c`: tables for machine.h and for Python."""
+    assert parts.machine is not None
+    return "\n".join(
+        [
+            "/* Made by bhemu/capi/machine_text.py. */",
+            '#include "machine.h"',
+            *_entries(parts),
+            *_image(parts.machine),
+            *_tables(parts.machine),
+            *_processor_check(processor, parts.machine),
+            "",
+        ]
+    )

@@ -1,0 +1,149 @@
+"""All entries as object files, compiled on all processors, with what else a library of them needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import Final
+
+from bhemu.capi.image import Machine, describe_machine
+from bhemu.isa.instructions import BY_OPCODE
+from bhemu.machine.compiler import Objects, collect, module_stamp, on_compile, package_path
+from bhemu.machine.dispatch import ADVANCE_TILE, DEVICE_LOAD, DEVICE_STORE, NOC_START, RUN_CORE, RUN_TURNS, SLOW_CORE
+from bhemu.tensix import units
+from bhemu.tensix.instruction import HANDLERS
+
+assert units
+
+CLOCK: Final = -1
+_SCHEDULE: Final = -2
+_RECORDED: Final = -3
+_CHIP: Final = -4
+_MACHINE: Final = -5
+_PARTS: Final = {
+    -DEVICE_STORE: "the registers that cores store to",
+    -DEVICE_LOAD: "the registers that cores load",
+    -RUN_TURNS: "the cores' turns",
+    -NOC_START: "the network interfaces",
+    -RUN_CORE: "the RISC-V cores",
+    -SLOW_CORE: "their other instructions",
+    _RECORDED: "the recorder of cores",
+    _CHIP: "the chip's clock",
+    -ADVANCE_TILE: "the schedule of a tile",
+    _SCHEDULE: "the schedule",
+    CLOCK: "the clock",
+    _MACHINE: "a chip after reset",
+}
+"""What is compiled beside the handlers; the longest first."""
+
+
+@dataclass
+class Parts:
+    """What a library is made of.
+
+    Attributes:
+        objects: entries.
+        places: keys of the entries in the table of handlers, by place (machine/dispatch.py).
+        machine: a chip after reset, and tables; None when something failed.
+        compiled: how many parts the cache did not have.
+        failed: a line about each part that could not be compiled.
+    """
+
+    objects: Objects = field(default_factory=dict)
+    places: dict[int, str] = field(default_factory=dict)
+    machine: Machine | None = None
+    compiled: int = 0
+    failed: list[str] = field(default_factory=list)
+
+
+Told = Callable[[str, int], None]
+"""Called with the name of a part that is done, and how many there are."""
+
+
+@contextmanager
+def _processor(name: str | None) -> Iterator[None]:
+    """Child processes compile for a processor, not for that of this machine."""
+    before = {variable: os.environ.get(variable) for variable in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")}
+    if name is not None:
+        os.environ.update(NUMBA_CPU_NAME=name, NUMBA_CPU_FEATURES="")
+    try:
+        yield
+    finally:
+        for variable, text in before.items():
+            if text is None:
+                os.environ.pop(variable, None)
+            else:
+                os.environ[variable] = text
+
+
+def compile_all(jobs: int | None = None, told: Told | None = None, processor: str | None = None) -> Parts:
+    """Compile everything, or fetch it from the cache.
+
+    Args:
+        jobs: processes; as many as there are processors by default.
+        told: hears of each part.
+        processor: LLVM's name of what to compile for; by default this machine's.
+    """
+    todo: list[int] = [*_PARTS, *sorted(HANDLERS)]
+    parts = Parts()
+    for part in ("tensix/units.py", "chip/clock/clocks.py", "recording/core_recorder.py", "recording/recorder.py"):
+        module_stamp(package_path() / part)  # finds out here what modules say: the children do not live to keep it
+    with (
+        _processor(processor),
+        ProcessPoolExecutor(min(jobs or os.cpu_count() or 1, len(todo)), get_context("spawn")) as pool,
+    ):
+        waiting = {pool.submit(compile_part, part): part for part in todo}
+        for done in as_completed(waiting):
+            part = waiting[done]
+            row = BY_OPCODE[part] if part >= 0 else None
+            name = row.mnemonic if row else _PARTS[part]
+            if told is not None:
+                told(name, len(todo))
+            error = done.exception()
+            if error is not None:
+                parts.failed.append(f"{name}: {type(error).__name__}: {error}")
+                continue
+            result = done.result()
+            parts.objects |= result.objects
+            parts.places |= result.places
+            parts.machine = result.machine or parts.machine
+            parts.compiled += result.compiled
+    return parts
+
+
+def compile_part(part: int) -> Parts:
+    """Compile the handler of an opcode, or what a negative number selects."""
+    from bhemu.api.tile import Tile
+    from bhemu.chip.entries import ensure_chip_entries
+    from bhemu.recording import Recorder
+    from bhemu.recording.core_recorder import CoreRecorder
+    from bhemu.tensix.coprocessor import ensure_handlers, ensure_place, keys
+    from bhemu.tile.cores import ensure_entries
+
+    parts = Parts()
+
+    def count(name: str) -> None:
+        parts.compiled = 1
+
+    on_compile(count)
+    collect(parts.objects)
+    if part == CLOCK:
+        Recorder().attach(Tile())  # compiles the plain clock too
+    elif part == _RECORDED:
+        CoreRecorder().attach(Tile(), {})
+    elif part == _SCHEDULE:
+        ensure_entries()
+    elif part == _CHIP:
+        ensure_chip_entries()
+    elif part == _MACHINE:
+        parts.machine = describe_machine()
+    elif part < 0:
+        ensure_place(-part)
+    else:
+        ensure_handlers([part])
+    parts.places = keys()
+    return parts

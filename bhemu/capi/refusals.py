@@ -1,0 +1,59 @@
+"""The message of a refusal, as clients of the official simulator know it (tile H20)."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+import traceback
+from typing import Final
+
+from bhemu.capi.fault_report import DUMP, fault_place, write_dump
+from bhemu.capi.machine_text import CATEGORIES
+from bhemu.capi.settings import ALLOW_OPEN
+from bhemu.chip.device import Device
+from bhemu.errors import BhemuError, MissingSpecification
+
+_STANDARD_OUTPUT: Final = 1
+
+
+def write(stream: int, content: bytes) -> None:
+    """Write to the process's standard output or errors itself: Python's may lead elsewhere."""
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+    with contextlib.suppress(Exception):
+        ctypes.CDLL(None).fflush(None)
+    with contextlib.suppress(OSError):  # its reader has ended
+        while content:
+            content = content[os.write(stream, content) :]
+
+
+def say(text: str) -> None:
+    """Write to standard output."""
+    write(_STANDARD_OUTPUT, text.encode("utf-8", "replace"))
+
+
+def _category(error: BaseException) -> str:
+    if isinstance(error, BhemuError):
+        return CATEGORIES.get(error.category, "AssertionFailure")
+    return "SystemError" if isinstance(error, OSError | MemoryError) else "AssertionFailure"
+
+
+def refusal_text(function: str, error: BaseException, chip: Device | None) -> str:
+    """The message that clients expect, and further details; the state is written where BHEMU_DUMP says."""
+    clock = 0 if chip is None else chip.time
+    lines = []
+    if isinstance(error, BhemuError):
+        lines += error.message.splitlines()
+        if chip is not None:
+            lines += fault_place(chip, error)
+        if error.remedy:
+            lines.append(f"  remedy: {error.remedy}")
+        if isinstance(error, MissingSpecification) and "open choices" in (error.remedy or ""):
+            lines.append(f"  {ALLOW_OPEN}=1 allows open choices")
+    else:
+        lines += [f"{type(error).__name__}: {error}", *"".join(traceback.format_exception(error)).splitlines()]
+    if chip is not None and os.environ.get(DUMP):
+        lines.append(f"  {write_dump(chip, error)}")
+    return f"[{clock}] ERROR: {_category(error)}: {function}: " + "\n".join(lines) + "\n"

@@ -1,0 +1,93 @@
+/* The environment, read once for each chip. */
+
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <ctype.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_WORDS = 3 };
+
+struct row {
+    const char *name;
+    int words; /* 0: a number from 1 on */
+    const char *word[MOST_WORDS];
+    int64_t value; /* when it is not set */
+    const char *remedy;
+};
+
+#define WANTS_SETTINGS
+#include "settings.h"
+
+extern char **environ;
+static int64_t values[SETTINGS];
+
+int64_t setting(enum setting which)
+{
+    return values[which];
+}
+
+static int64_t processors(void)
+{
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+    return count < MOST_THREADS ? count : MOST_THREADS;
+}
+
+static _Noreturn void refuse_value(const struct row *row, const char *text)
+{
+    char quote = strchr(text, '\'') && !strchr(text, '"') ? '"' : '\'';
+    char message[512];
+    snprintf(message, sizeof message, "%s is %c%s%c", row->name, quote, text, quote);
+    refuse("libttsim_init", message, row->remedy);
+}
+
+static int64_t value_of(const struct row *row)
+{
+    const char *text = getenv(row->name);
+    if (!text || !*text)
+        return row->value;
+    for (int i = 0; i < row->words; i++)
+        if (!strcmp(text, row->word[i]))
+            return i;
+    size_t digits = strspn(text, "0123456789");
+    int64_t number = digits < 11 ? strtoll(text, NULL, 10) : 0;
+    if (row->words || text[digits] || number < 1 || number > INT32_MAX)
+        refuse_value(row, text);
+    return number;
+}
+
+static int is_known(const char *name, size_t length)
+{
+    for (int i = 0; i < SETTINGS; i++)
+        if (strlen(rows[i].name) == length && !strncmp(rows[i].name, name, length))
+            return 1;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        size_t all = strlen(others[i]);
+        if (others[i][all - 1] == '*' ? length >= all - 1 && !strncmp(others[i], name, all - 1)
+                                      : length == all && !strncmp(others[i], name, all))
+            return 1;
+    }
+    return 0;
+}
+
+void read_settings(void)
+{
+    for (char **variable = environ; *variable; variable++) {
+        size_t length = strcspn(*variable, "=");
+        if (!strncmp(*variable, "BHEMU_", 6) && !is_known(*variable, length)) {
+            char message[512], remedy[512] = "unset it; there are";
+            snprintf(message, sizeof message, "%.*s is not a variable of bhemu", (int)(length < 200 ? length : 200), *variable);
+            for (int i = 0; i < SETTINGS; i++)
+                snprintf(remedy + strlen(remedy), sizeof remedy - strlen(remedy), "%s %s", i ? "," : "", rows[i].name);
+            refuse("libttsim_init", message, remedy);
+        }
+    }
+    for (int i = 0; i < SETTINGS; i++)
+        values[i] = value_of(&rows[i]);
+    if (!values[THREADS])
+        values[THREADS] = processors();
+}

@@ -1,0 +1,16 @@
+/* The environment, as bhemu/capi/settings.py declares it. */
+
+#ifndef BHEMU_SETTINGS_H
+#define BHEMU_SETTINGS_H
+
+#include <stdint.h>
+
+#include "settings_table.h"
+
+/* Read all variables; refuses values that mean nothing, and variables of bhemu that do not exist. */
+void read_settings(void);
+
+/* The value of a variable as it was read. */
+int64_t setting(enum setting which);
+
+#endif

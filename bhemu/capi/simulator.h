@@ -1,0 +1,60 @@
+/* The chip in the client's process: its records, and the compiled functions that move it. */
+
+#ifndef BHEMU_SIMULATOR_H
+#define BHEMU_SIMULATOR_H
+
+#include "machine.h"
+#include "shim.h"
+
+#define FIELD(type, record, offset) (*(type *)((char *)(record) + (offset)))
+
+struct simulator {
+    char *chip;            /* NULL: there is no chip */
+    char *tiles;           /* TILES records of TILE_BYTES */
+    int64_t table[PLACES]; /* of handlers, for the thread that lets clocks pass */
+    int64_t started;       /* nanoseconds */
+};
+
+extern struct simulator simulator;
+
+/* A new chip, all cores in reset, as settings.h says. */
+void simulator_start(void);
+
+/* The chip ends: its memory is given back. */
+void simulator_end(void);
+
+/* Clocks that have passed. */
+int64_t simulator_time(void);
+
+/* What functions of the interface do; they do not return when something is refused. */
+uint32_t simulator_config_read(uint32_t bdf, uint32_t offset);
+void simulator_config_write(uint32_t bdf, uint32_t offset, uint32_t value);
+void simulator_read(uint64_t paddr, void *p, uint32_t size);
+void simulator_write(uint64_t paddr, const void *p, uint32_t size);
+void simulator_clock(uint32_t clocks);
+
+/* What the chip may use to reach the host's memory; NULL: nothing. */
+void simulator_set_callbacks(read_callback reads, write_callback writes);
+
+/* How fast it was, and which choices were made. */
+void simulator_report(void);
+
+/* A table of handlers with a code cache of its own, for one thread. */
+void simulator_fill_table(int64_t table[PLACES]);
+
+/* Memory that holds zeros, and takes none before it is written. */
+void *simulator_memory(size_t size);
+
+/* Let clocks pass on as many threads as there shall be, as `chip_clock` does on one (helpers.c). */
+int64_t clock_on_threads(int64_t clocks, int64_t threads);
+
+/* A refusal stands in the records: say which, and end the process (explain.c). */
+_Noreturn void refuse_recorded(const char *function);
+
+/* Clocks pass on a chip in which nothing can proceed, and the client changes nothing: say who waits for what. */
+void report_stillness(void);
+
+/* This processor has what the machine code needs; else the client is told so, and the process ends (made at build time). */
+void check_processor(void);
+
+#endif

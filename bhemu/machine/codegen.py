@@ -1,0 +1,140 @@
+"""How Numba makes machine code here: what decides it beside the text that is compiled.
+
+Code is position-independent, for the small code model. Numba by itself asks LLVM for static code of the large model,
+whose sections may be anywhere in the address space; a linker cannot put that into a shared library. Sections of
+the small model must be within 2 GiB of each other, so those of an object get one piece of memory (llvmlite's memory
+manager).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import platform
+import secrets
+import sys
+import weakref
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+import llvmlite.binding
+import numba
+from numba import njit, types
+from numba.core import config as _numba_config
+from numba.core.bytecode import FunctionIdentity
+from numba.core.codegen import JITCPUCodegen
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic
+
+from bhemu.machine.types import AnyInt
+
+numba_config: Any = _numba_config  # its attributes are made at run time
+
+# Numba tells functions of one name apart by a number that every process counts from 1. Machine code of many processes
+# meets here, and of two weak symbols with one name the linker takes either: so each process counts from its own place.
+FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))
+
+JIT = not numba_config.DISABLE_JIT
+"""False when Numba is disabled: the same text then runs as plain Python."""
+
+_numbas_options: Any = JITCPUCodegen._customize_tm_options
+_linkable: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _options(codegen: Any, options: dict[str, Any]) -> None:
+    _numbas_options(codegen, options)
+    options.pop("jit", None)
+    options["reloc"], options["codemodel"] = "pic", "small"
+    numba_config.USE_LLVMLITE_MEMORY_MANAGER = 1  # read when the options are known
+    _linkable.add(codegen)
+
+
+JITCPUCodegen._customize_tm_options = _options
+
+
+def makes_linkable_code() -> bool:
+    """False when a program has compiled something with Numba before it has imported bhemu.
+
+    The process then has a code generator of Numba's kind, and only one. Its code runs, but does not belong into the
+    cache, and it does not load what is there.
+    """
+    return cpu_target.target_context.codegen() in _linkable
+
+
+@functools.cache
+def toolchain() -> tuple[object, ...]:
+    """Versions of what makes machine code, and the processor that it is made for."""
+    host = llvmlite.binding
+    return (
+        sys.version_info[:3],
+        numba.__version__,
+        metadata.version("llvmlite"),
+        metadata.version("numpy"),
+        platform.machine(),
+        numba_config.CPU_NAME or host.get_host_cpu_name(),
+        host.get_host_cpu_features().flatten() if numba_config.CPU_NAME is None else numba_config.CPU_FEATURES,
+        bool(numba_config.BOUNDSCHECK),
+    )
+
+
+def record_of(record: types.Record) -> Any:
+    """A function for compiled code: the record of this type at an address, an integer.
+
+    Unlike `carray(pointer, 1)[0]` it makes no array, so nothing is reference-counted.
+    """
+
+    @intrinsic
+    def at(typing_context: Any, address: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+        return record(types.int64), code
+
+    return at
+
+
+def compile_function(
+    function: Callable[..., AnyInt], source: str | None, arguments: int, record: types.Record
+) -> tuple[str, Any]:
+    """(symbol, compiled library) of `int64 f(record *, int64, int64[, int64])`; see `bhemu.machine.compiler`."""
+    # Without Numba's reference counting (_nrt): all that it would count are views of the record, and machine code from
+    # the cache then needs nothing of Numba's runtime. Code that would allocate does not compile.
+    compiler: Any = njit  # its annotations leave out _nrt
+    body = compiler(function, error_model="numpy", _nrt=False)
+    if source is not None:
+        scope: dict[str, Any] = {"body": body}
+        exec(source, scope)
+        body = compiler(scope["entry"], error_model="numpy", _nrt=False)
+    record_at = record_of(record)
+    if arguments == 2:
+
+        def entry(address: int, a: int, b: int) -> int:
+            return body(record_at(address), a, b)  # type: ignore[no-any-return]
+
+    else:
+
+        def entry(address: int, a: int, b: int, c: int) -> int:  # type: ignore[misc]
+            return body(record_at(address), a, b, c)  # type: ignore[no-any-return]
+
+    signature = types.int64(types.int64, *[types.int64] * arguments)
+    compiled = numba.cfunc(signature, error_model="numpy", _nrt=False)(entry)  # type: ignore[call-arg]
+    return compiled._wrapper_name, compiled._library  # type: ignore[attr-defined]
+
+
+def object_file(library: Any) -> bytes:
+    """The object file of a compiled library. Numba keeps the module's bitcode beside it, for code that would link."""
+    _, _, (content, _) = library.serialize_using_object_code()
+    return bytes(content)
+
+
+def load_object(symbol: str, content: bytes) -> int:
+    """Address of a function of an object file, which is linked into the process.
+
+    Straight into Numba's engine, which knows what compiled code may call. To make one of Numba's libraries of it would
+    parse the bitcode of everything: ten times the time, and megabytes that nothing uses.
+    """
+    engine: Any = cpu_target.target_context.codegen()._engine._ee
+    engine.add_object_file(llvmlite.binding.ObjectFileRef.from_data(content))
+    engine.finalize_object()
+    return int(engine.get_function_address(symbol))
