@@ -1,0 +1,342 @@
+"""A recorded call stream as a plan for the compiled replayer (replay.c): what to call, and what must come of it.
+
+A plan is made for the run and thrown away after it; what is kept is the call trace (`bhemu.compare.trace`).
+
+Exact plans make the recorded calls, each as it was. Others let clocks pass as a client does, so that libraries with another
+number of clocks for the same work can be compared: between two calls that change something (a write, but for the entries of
+windows) a client only waits and reads, and the plan
+
+- reads an address until it gives what the last of these reads gave when it was recorded, with the clocks of each read,
+- lets clocks pass until the chip has written to the host's memory what it wrote then,
+- keeps all else as recorded: a value that is read again and again without a change is read as often.
+
+The host's own memory, which the chip reads, is filled as early as the recording allows: behind the last call in which the
+chip used the same bytes otherwise.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final
+
+from bhemu.compare.calls import CLOCK, CONFIG_READ, CONFIG_WRITE, EXIT, INIT, READ, WRITE, Call, Ended
+from bhemu.compare.places import entry_of
+
+MAGIC: Final = b"bhemu-p1"
+NOTHING: Final = (1 << 64) - 1
+"""No bytes are expected."""
+_HEADER: Final = struct.Struct("<8sQQQQQ")
+_OPERATION: Final = struct.Struct("<IIQQQ")
+_EXPECTATION: Final = struct.Struct("<QQQQ")
+_LINE: Final = 64
+"""Bytes of the host's memory that are followed together."""
+_PATIENCE: Final = 20
+_LEAST_PATIENCE: Final = 20_000
+"""A wait is given up after so many times the clocks that it took when it was recorded, and at least so many clocks."""
+
+
+class Kind(IntEnum):
+    """Operations; replay.c has the same numbers."""
+
+    INIT, EXIT, CONFIG_READ, CONFIG_WRITE, READ, WRITE, CLOCK, PUT, POLL, AWAIT, REPEAT, SECTION = range(12)
+
+
+@dataclass
+class Plan:
+    """A plan under construction.
+
+    Attributes:
+        calls: in it, as recorded.
+        number: of the recorded call that operations are added for.
+        origin: for each operation the number of the recorded call that it belongs to.
+    """
+
+    calls: int = 0
+    number: int = 0
+    origin: list[int] = field(default_factory=list)
+    _operations: list[bytes] = field(default_factory=list)
+    _expectations: list[bytes] = field(default_factory=list)
+    _data: bytearray = field(default_factory=bytearray)
+    _places: dict[bytes, int] = field(default_factory=dict)
+    _longest: int = 0
+
+    def add(self, kind: Kind, size: int = 0, address: int = 0, data: int = 0, count: int = 0) -> None:
+        """An operation; what its numbers mean is said in replay.c."""
+        self._operations.append(_OPERATION.pack(kind, size, address, data, count))
+        self.origin.append(self.number)
+
+    def place(self, content: bytes) -> int:
+        """Where bytes are in the plan, once for equal ones."""
+        if content not in self._places:
+            self._places[content] = _HEADER.size + len(self._data)
+            self._data += content
+        return self._places[content]
+
+    def expect_write(self, call: int, address: int, content: bytes) -> None:
+        """The chip writes this to the host's memory."""
+        self._expectations.append(_EXPECTATION.pack(address, self.place(content), len(content), call))
+        self._longest = max(self._longest, len(content))
+
+    @property
+    def expectations(self) -> int:
+        """How many writes to the host's memory are expected so far."""
+        return len(self._expectations)
+
+    def call(self, number: int, call: Call) -> None:
+        """A call as it was recorded.
+
+        Args:
+            number: of the call in the recording.
+            call: with its answer, if that is known.
+        """
+        self.number = number
+        answer = call.answer if isinstance(call.answer, bytes) else None
+        if call.name == READ:
+            self._longest = max(self._longest, call.size)
+            self.add(Kind.READ, call.size, call.a, NOTHING if answer is None else self.place(answer), number)
+        elif call.name == WRITE:
+            self.add(Kind.WRITE, len(call.content), call.a, self.place(call.content), number)
+        elif call.name == CLOCK:
+            for part in _clock_parts(call.a):
+                self.add(Kind.CLOCK, part, count=1)
+        elif call.name == CONFIG_READ:
+            value = NOTHING if answer is None else int.from_bytes(answer, "little")
+            self.add(Kind.CONFIG_READ, 0, call.a << 32 | call.b, value, number)
+        elif call.name == CONFIG_WRITE:
+            self.add(Kind.CONFIG_WRITE, 0, call.a << 32 | call.b, int.from_bytes(call.content, "little"), number)
+        else:
+            self.add({INIT: Kind.INIT, EXIT: Kind.EXIT}[call.name], count=number)
+
+    def packed(self) -> bytes:
+        """The file that the replayer reads: header, bytes, operations, expected writes."""
+        data = bytes(self._data) + bytes(-len(self._data) % _OPERATION.size)
+        operations = _HEADER.size + len(data)
+        expectations = operations + len(self._operations) * _OPERATION.size
+        header = _HEADER.pack(
+            *(MAGIC, len(self._operations), operations, len(self._expectations), expectations, self._longest)
+        )
+        return b"".join([header, data, *self._operations, *self._expectations])
+
+
+def _clock_parts(clocks: int) -> Iterator[int]:
+    while clocks:
+        part = min(clocks, (1 << 32) - 1)
+        yield part
+        clocks -= part
+
+
+# --- the host's memory ------------------------------------------------------------------------------------------------
+
+
+def host_puts(calls: Sequence[Call]) -> dict[int, list[tuple[int, bytes]]]:
+    """What the host has put into its memory: (address, bytes), by the number of the call before which it is done."""
+    memory: dict[int, bytes] = {}
+    used: dict[int, int] = {}  # by line: the latest call in which the chip used it
+    puts: dict[int, list[tuple[int, bytes]]] = {}
+    for number, call in enumerate(calls):
+        for address, content in call.host:
+            before, start, piece = -1, address, b""
+            for place, part in _lines(address, content):
+                known = memory.get(place // _LINE, b"")
+                offset = place % _LINE
+                same = len(known) == _LINE and known[offset : offset + len(part)] == part and (place // _LINE) in used
+                earliest = used.get(place // _LINE, -1) + 1
+                if same or earliest != before:
+                    if piece:
+                        puts.setdefault(min(before, number), []).append((start, piece))
+                    before, start, piece = earliest, place, b""
+                if not same:
+                    piece += part
+                _fill(memory, place, part)
+                used[place // _LINE] = number
+            if piece:
+                puts.setdefault(min(before, number), []).append((start, piece))
+        for address, content in call.host_writes:
+            for place, part in _lines(address, content):
+                _fill(memory, place, part)
+                used[place // _LINE] = number
+    return puts
+
+
+def _lines(address: int, content: bytes) -> Iterator[tuple[int, bytes]]:
+    """The parts of bytes that lie in one line each."""
+    end = address + len(content)
+    place = address
+    while place < end:
+        after = min(end, (place // _LINE + 1) * _LINE)
+        yield place, content[place - address : after - address]
+        place = after
+
+
+def _fill(memory: dict[int, bytes], place: int, part: bytes) -> None:
+    line, offset = divmod(place, _LINE)
+    if len(part) == _LINE:
+        memory[line] = part
+    else:
+        known = memory.get(line, bytes(_LINE))
+        memory[line] = known[:offset] + part + known[offset + len(part) :]
+
+
+# --- waits ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Step:
+    """What a client does again and again while it waits: it aims a window, reads, lets clocks pass; or the last alone."""
+
+    calls: list[tuple[int, Call]]
+
+    @property
+    def read(self) -> Call | None:
+        return next((call for _, call in self.calls if call.name == READ), None)
+
+    @property
+    def clocks(self) -> int:
+        return sum(call.a for _, call in self.calls if call.name == CLOCK)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return tuple((call.name, call.a, call.b, call.size, call.content) for _, call in self.calls)
+
+
+def _only_waits(call: Call) -> bool:
+    return call.name in (READ, CLOCK) or entry_of(call) is not None
+
+
+def _steps(calls: list[tuple[int, Call]]) -> list[_Step]:
+    """The calls in groups: windows, a read, the one call of clock behind it; clocks alone; windows alone at the end."""
+    steps: list[_Step] = []
+    group: list[tuple[int, Call]] = []
+    after_read = False
+    for number, call in calls:
+        if call.name == CLOCK and not group:
+            if after_read and steps:
+                steps[-1].calls.append((number, call))
+            else:
+                steps.append(_Step([(number, call)]))
+            after_read = False
+            continue
+        if call.name == CLOCK:
+            steps.append(_Step(group))  # windows, and clocks behind them
+            steps.append(_Step([(number, call)]))
+            group, after_read = [], False
+            continue
+        after_read = False
+        group.append((number, call))
+        if call.name == READ:
+            steps.append(_Step(group))
+            group, after_read = [], True
+    if group:
+        steps.append(_Step(group))
+    return steps
+
+
+def _polls(steps: list[_Step]) -> bool:
+    """Whether a value that is read changes: the client waits for it."""
+    answers: dict[tuple[object, ...], object] = {}
+    for step in steps:
+        read = step.read
+        if read is not None and answers.setdefault(step.key, read.answer) != read.answer:
+            return True
+    return False
+
+
+def _last_of_each(steps: list[_Step]) -> list[_Step]:
+    """Of steps with the same calls the last one; clocks alone as they are."""
+    last = {step.key: place for place, step in enumerate(steps)}
+    return [step for place, step in enumerate(steps) if step.read is None or last[step.key] == place]
+
+
+def _add_wait(plan: Plan, calls: list[tuple[int, Call]]) -> None:
+    """Calls that only wait and read, in the place of which the plan waits for the same."""
+    steps = _steps(calls)
+    of_reads = [item for step in steps if step.read is not None for item in step.calls]
+    if _polls(steps):
+        steps = _last_of_each(steps)
+    passed = sum(call.a for _, call in calls if call.name == CLOCK)
+    bound = max(_LEAST_PATIENCE, _PATIENCE * passed)
+    at = 0
+    while at < len(steps):
+        step = steps[at]
+        if step.read is not None:
+            plan.number = step.calls[0][0]
+            plan.add(Kind.POLL, _operations_of(step), count=bound)
+            for number, call in step.calls:
+                plan.call(number, call)
+            at += 1
+            continue
+        row = at
+        while row < len(steps) and steps[row].read is None:
+            row += 1
+        _add_row(plan, [item for one in steps[at:row] for item in one.calls], bound)
+        at = row
+    if _expect(plan, of_reads):
+        plan.add(Kind.AWAIT, _usual_clocks(calls), plan.expectations, count=bound)
+
+
+def _usual_clocks(calls: list[tuple[int, Call]]) -> int:
+    """How many clocks the client lets pass in a call."""
+    usual = Counter(call.a for _, call in calls if call.name == CLOCK and call.a).most_common(1)
+    return min(usual[0][0], (1 << 32) - 1) if usual else 1
+
+
+def _operations_of(step: _Step) -> int:
+    return sum(len(list(_clock_parts(call.a))) if call.name == CLOCK else 1 for _, call in step.calls)
+
+
+def _expect(plan: Plan, calls: list[tuple[int, Call]]) -> bool:
+    found = False
+    for number, call in calls:
+        for address, content in call.host_writes:
+            plan.expect_write(number, address, content)
+            found = True
+    return found
+
+
+def _add_row(plan: Plan, calls: list[tuple[int, Call]], bound: int) -> None:
+    """Clocks, and windows between them: up to the last write to the host's memory it waits for that, then as recorded."""
+    last = max((place for place, (_, call) in enumerate(calls) if call.host_writes), default=-1)
+    if last >= 0:
+        waited, calls = calls[: last + 1], calls[last + 1 :]
+        for number, call in waited:
+            if call.name != CLOCK:
+                plan.call(number, call)
+        _expect(plan, waited)
+        plan.add(Kind.AWAIT, _usual_clocks(waited), plan.expectations, count=bound)
+    for number, call in calls:
+        plan.call(number, call)
+
+
+def make_plan(calls: Sequence[Call], *, exact: bool = False) -> Plan:
+    """A plan for the replayer.
+
+    Args:
+        calls: with their answers; what comes behind a refused call is left out, and the call too.
+        exact: make the calls as they were recorded, and do not wait.
+    """
+    refused = next((number for number, call in enumerate(calls) if isinstance(call.answer, Ended)), len(calls))
+    calls = calls[:refused]
+    plan = Plan(calls=len(calls))
+    puts = host_puts(calls)
+    waiting: list[tuple[int, Call]] = []
+    for number, call in enumerate(calls):
+        waits = not exact and _only_waits(call)
+        if waiting and (not waits or number in puts):
+            _add_wait(plan, waiting)
+            waiting = []
+        for address, content in puts.get(number, ()):
+            plan.add(Kind.PUT, len(content), address, plan.place(content))
+        if waits:
+            waiting.append((number, call))
+        else:
+            plan.call(number, call)
+            _expect(plan, [(number, call)])
+    if waiting:
+        _add_wait(plan, waiting)
+    if plan.expectations:
+        plan.add(Kind.AWAIT, 1, plan.expectations, count=0 if exact else _LEAST_PATIENCE)
+    return plan
