@@ -6,7 +6,8 @@ Exact plans make the recorded calls, each as it was. Others let clocks pass as a
 number of clocks for the same work can be compared: between two calls that change something (a write, but for the entries of
 windows) a client only waits and reads, and the plan
 
-- reads an address until it gives what the last of these reads gave when it was recorded, with the clocks of each read,
+- reads a place until it gives what the last of these reads gave when it was recorded, with the clocks of each read; a
+  place outside Tensix tiles whose value did not change is read as recorded, for libraries differ in what the card says of itself,
 - lets clocks pass until the chip has written to the host's memory what it wrote then,
 - keeps all else as recorded: a value that is read again and again without a change is read as often.
 
@@ -24,7 +25,7 @@ from enum import IntEnum
 from typing import Final
 
 from bhemu.compare.calls import CLOCK, CONFIG_READ, CONFIG_WRITE, EXIT, INIT, READ, WRITE, Call, Ended
-from bhemu.compare.places import entry_of
+from bhemu.compare.places import Windows, entry_of
 
 MAGIC: Final = b"bhemu-p1"
 NOTHING: Final = (1 << 64) - 1
@@ -85,6 +86,16 @@ class Plan:
     def expectations(self) -> int:
         """How many writes to the host's memory are expected so far."""
         return len(self._expectations)
+
+    def repeat(self, times: int, *calls: Call) -> None:
+        """Calls that are made so many times."""
+        self.add(Kind.REPEAT, len(calls), count=times)
+        for call in calls:
+            self.call(0, call)
+
+    def section(self, number: int | None) -> None:
+        """From here on time is counted in a section of its own; None ends it."""
+        self.add(Kind.SECTION, address=NOTHING if number is None else number)
 
     def call(self, number: int, call: Call) -> None:
         """A call as it was recorded.
@@ -235,14 +246,15 @@ def _steps(calls: list[tuple[int, Call]]) -> list[_Step]:
     return steps
 
 
-def _polls(steps: list[_Step]) -> bool:
-    """Whether a value that is read changes: the client waits for it."""
+def _polled(steps: list[_Step]) -> set[tuple[object, ...]]:
+    """Steps whose value changes: the client waits for it."""
     answers: dict[tuple[object, ...], object] = {}
+    found = set()
     for step in steps:
         read = step.read
         if read is not None and answers.setdefault(step.key, read.answer) != read.answer:
-            return True
-    return False
+            found.add(step.key)
+    return found
 
 
 def _last_of_each(steps: list[_Step]) -> list[_Step]:
@@ -251,11 +263,18 @@ def _last_of_each(steps: list[_Step]) -> list[_Step]:
     return [step for place, step in enumerate(steps) if step.read is None or last[step.key] == place]
 
 
-def _add_wait(plan: Plan, calls: list[tuple[int, Call]]) -> None:
-    """Calls that only wait and read, in the place of which the plan waits for the same."""
+def _add_wait(plan: Plan, calls: list[tuple[int, Call]], of_tiles: set[int]) -> None:
+    """Calls that only wait and read, in the place of which the plan waits for the same.
+
+    Args:
+        plan: gets the operations.
+        calls: with their numbers.
+        of_tiles: numbers of the reads of Tensix tiles.
+    """
     steps = _steps(calls)
     of_reads = [item for step in steps if step.read is not None for item in step.calls]
-    if _polls(steps):
+    polled = _polled(steps)
+    if polled:
         steps = _last_of_each(steps)
     passed = sum(call.a for _, call in calls if call.name == CLOCK)
     bound = max(_LEAST_PATIENCE, _PATIENCE * passed)
@@ -263,8 +282,9 @@ def _add_wait(plan: Plan, calls: list[tuple[int, Call]]) -> None:
     while at < len(steps):
         step = steps[at]
         if step.read is not None:
-            plan.number = step.calls[0][0]
-            plan.add(Kind.POLL, _operations_of(step), count=bound)
+            if step.key in polled or any(number in of_tiles for number, _ in step.calls):
+                plan.number = step.calls[0][0]
+                plan.add(Kind.POLL, _operations_of(step), count=bound)
             for number, call in step.calls:
                 plan.call(number, call)
             at += 1
@@ -322,11 +342,16 @@ def make_plan(calls: Sequence[Call], *, exact: bool = False) -> Plan:
     calls = calls[:refused]
     plan = Plan(calls=len(calls))
     puts = host_puts(calls)
+    windows = Windows()
+    of_tiles: set[int] = set()
     waiting: list[tuple[int, Call]] = []
     for number, call in enumerate(calls):
         waits = not exact and _only_waits(call)
+        windows.follow(call)
+        if waits and call.name == READ and (place := windows.place(call.a)) is not None and place.tile is not None:
+            of_tiles.add(number)
         if waiting and (not waits or number in puts):
-            _add_wait(plan, waiting)
+            _add_wait(plan, waiting, of_tiles)
             waiting = []
         for address, content in puts.get(number, ()):
             plan.add(Kind.PUT, len(content), address, plan.place(content))
@@ -336,7 +361,15 @@ def make_plan(calls: Sequence[Call], *, exact: bool = False) -> Plan:
             plan.call(number, call)
             _expect(plan, [(number, call)])
     if waiting:
-        _add_wait(plan, waiting)
+        _add_wait(plan, waiting, of_tiles)
     if plan.expectations:
         plan.add(Kind.AWAIT, 1, plan.expectations, count=0 if exact else _LEAST_PATIENCE)
     return plan
+
+
+def place_of(calls: Sequence[Call], number: int) -> str:
+    """Where a recorded call reads, for a message."""
+    windows = Windows()
+    for call in calls[:number]:
+        windows.follow(call)
+    return str(windows.place(calls[number].a) or f"PCI address {calls[number].a:#x}")

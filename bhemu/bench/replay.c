@@ -66,7 +66,7 @@ static void (*clocks)(uint32_t);
 
 /* --- what the measured process tells its parent ----------------------------------------------------------------------- */
 
-enum { IDLE, LOAD, IN_INIT, IN_EXIT, IN_CONFIG, IN_READ, IN_WRITE, IN_CLOCK, IN_HOST, FUNCTIONS, SECTIONS = 64, SHOWN = 5 };
+enum { IDLE, LOAD, IN_INIT, IN_EXIT, IN_CONFIG, IN_READ, IN_WRITE, IN_CLOCK, IN_HOST, FUNCTIONS, SECTIONS = 64, SHOWN = 64 };
 static const char *const names[] = {"replayer", "load", "init", "exit", "config", "read", "write", "clock", "host"};
 
 struct difference {

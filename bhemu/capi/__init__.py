@@ -135,7 +135,16 @@ def _compile(sources: tuple[str, ...], directory: Path, **defined: str) -> Path:
     return target
 
 
-def _run_compiler(command: list[str], made: Path) -> None:
+def compile_program(source: Path, target: Path) -> None:
+    """Compile a C file into a program, with the compiler of the library.
+
+    Raises:
+        ProgramError: there is no C compiler, or it fails.
+    """
+    _run_compiler([*_compiler(), "-O2", "-Wall", "-Wextra", "-o", str(target), str(source), "-ldl"], target, source.name)
+
+
+def _run_compiler(command: list[str], made: Path, what: str = "the library") -> None:
     try:
         done = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
     except OSError as error:
@@ -144,7 +153,7 @@ def _run_compiler(command: list[str], made: Path) -> None:
         ) from None
     if done.returncode or not made.is_file():
         said = done.stderr.strip() or done.stdout.strip() or f"it ended with status {done.returncode} and made no file"
-        lines = [f"{command[0]} cannot compile the library:", *(f"  {line}" for line in said.splitlines()[:20])]
+        lines = [f"{command[0]} cannot compile {what}:", *(f"  {line}" for line in said.splitlines()[:20])]
         raise ProgramError(
             "\n".join(lines),
             remedy="install a compiler with the headers of the C library (on Debian, `apt install gcc libc6-dev`), or "

@@ -26,6 +26,8 @@ VERSION: Final = 2
 HEADER: Final = {"trace": "libttsim", "version": VERSION}
 MOST_CALLS: Final = 100_000_000
 """A trace that repeats more than this is damaged."""
+LONGEST_REPEAT: Final = 256
+"""Calls that are looked for again directly behind themselves."""
 _GZIP: Final = b"\x1f\x8b"
 _XZ: Final = b"\xfd7"
 _XZ_PRESET: Final = 6
@@ -70,15 +72,14 @@ def find_repeats(calls: Sequence[Call]) -> Iterator[Call | Again]:
     while at < len(coded):
         distance = at - latest.get(coded[at], at)
         end = at
-        while distance and coded[end : end + distance] == coded[at - distance : at]:
+        while 0 < distance <= LONGEST_REPEAT and coded[end : end + distance] == coded[at - distance : at]:
             end += distance
         if end - at > 1:
             yield Again((end - at) // distance, distance)
         else:
             end = at + 1
             yield calls[at]
-        # Of a repeat only the last round matters for what follows.
-        latest.update((coded[place], place) for place in range(max(at, end - max(distance, 1)), end))
+        latest.update((coded[place], place) for place in range(max(at, end - LONGEST_REPEAT), end))
         at = end
 
 
