@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
+from bhemu.chip.pcie.windows import window_at
 from bhemu.compare.calls import CLOCK, CONFIG_READ, CONFIG_WRITE, EXIT, INIT, READ, WRITE, Call, Ended
 from bhemu.compare.places import Windows, entry_of
 
@@ -195,6 +196,19 @@ def _fill(memory: dict[int, bytes], place: int, part: bytes) -> None:
 # --- waits ------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Source:
+    """What a read reads.
+
+    Attributes:
+        key: equal for reads of the same bytes, through whatever window.
+        of_tile: it is in a Tensix tile.
+    """
+
+    key: tuple[object, ...]
+    of_tile: bool
+
+
 @dataclass
 class _Step:
     """What a client does again and again while it waits: it aims a window, reads, lets clocks pass; or the last alone."""
@@ -202,16 +216,9 @@ class _Step:
     calls: list[tuple[int, Call]]
 
     @property
-    def read(self) -> Call | None:
-        return next((call for _, call in self.calls if call.name == READ), None)
-
-    @property
-    def clocks(self) -> int:
-        return sum(call.a for _, call in self.calls if call.name == CLOCK)
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return tuple((call.name, call.a, call.b, call.size, call.content) for _, call in self.calls)
+    def read(self) -> tuple[int, Call] | None:
+        """The read with its number, if there is one."""
+        return next(((number, call) for number, call in self.calls if call.name == READ), None)
 
 
 def _only_waits(call: Call) -> bool:
@@ -246,56 +253,95 @@ def _steps(calls: list[tuple[int, Call]]) -> list[_Step]:
     return steps
 
 
-def _polled(steps: list[_Step]) -> set[tuple[object, ...]]:
-    """Steps whose value changes: the client waits for it."""
-    answers: dict[tuple[object, ...], object] = {}
-    found = set()
-    for step in steps:
-        read = step.read
-        if read is not None and answers.setdefault(step.key, read.answer) != read.answer:
-            found.add(step.key)
-    return found
-
-
-def _last_of_each(steps: list[_Step]) -> list[_Step]:
-    """Of steps with the same calls the last one; clocks alone as they are."""
-    last = {step.key: place for place, step in enumerate(steps)}
-    return [step for place, step in enumerate(steps) if step.read is None or last[step.key] == place]
-
-
-def _add_wait(plan: Plan, calls: list[tuple[int, Call]], of_tiles: set[int]) -> None:
+class _Wait:
     """Calls that only wait and read, in the place of which the plan waits for the same.
 
     Args:
         plan: gets the operations.
         calls: with their numbers.
-        of_tiles: numbers of the reads of Tensix tiles.
+        sources: of the reads, by number.
     """
-    steps = _steps(calls)
-    of_reads = [item for step in steps if step.read is not None for item in step.calls]
-    polled = _polled(steps)
-    if polled:
-        steps = _last_of_each(steps)
-    passed = sum(call.a for _, call in calls if call.name == CLOCK)
-    bound = max(_LEAST_PATIENCE, _PATIENCE * passed)
-    at = 0
-    while at < len(steps):
-        step = steps[at]
-        if step.read is not None:
-            if step.key in polled or any(number in of_tiles for number, _ in step.calls):
-                plan.number = step.calls[0][0]
-                plan.add(Kind.POLL, _operations_of(step), count=bound)
-            for number, call in step.calls:
-                plan.call(number, call)
-            at += 1
-            continue
-        row = at
-        while row < len(steps) and steps[row].read is None:
-            row += 1
-        _add_row(plan, [item for one in steps[at:row] for item in one.calls], bound)
-        at = row
-    if _expect(plan, of_reads):
-        plan.add(Kind.AWAIT, _usual_clocks(calls), plan.expectations, count=bound)
+
+    def __init__(self, plan: Plan, calls: list[tuple[int, Call]], sources: dict[int, _Source]) -> None:
+        self._plan = plan
+        self._calls = calls
+        self._sources = sources
+        self._steps = _steps(calls)
+        self._left_out: dict[int, tuple[int, Call]] = {}
+        """Entries of windows that steps have written which are not in the plan, by address."""
+        passed = sum(call.a for _, call in calls if call.name == CLOCK)
+        self._bound = max(_LEAST_PATIENCE, _PATIENCE * passed)
+
+    def _key(self, step: _Step) -> tuple[object, ...] | None:
+        return None if step.read is None else self._sources[step.read[0]].key
+
+    def _polled(self) -> set[tuple[object, ...] | None]:
+        """What changes while it is read again and again: the client waits for it."""
+        answers: dict[tuple[object, ...] | None, object] = {}
+        found = set()
+        for step in self._steps:
+            key = self._key(step)
+            if step.read is not None and answers.setdefault(key, step.read[1].answer) != step.read[1].answer:
+                found.add(key)
+        return found
+
+    def add(self) -> None:
+        """Add the operations."""
+        polled = self._polled()
+        last = {self._key(step): place for place, step in enumerate(self._steps)}
+        row: list[tuple[int, Call]] = []
+        for place, step in enumerate(self._steps):
+            if step.read is None:
+                row += step.calls
+                continue
+            if polled and last[self._key(step)] != place:
+                self._leave_out(step)
+                continue
+            self._add_row(row)
+            row = []
+            self._add_read(step, waits=self._key(step) in polled or self._sources[step.read[0]].of_tile)
+        self._add_row(row)
+        self._aim(list(self._left_out.values()))
+        reads = [item for step in self._steps if step.read is not None for item in step.calls]
+        if _expect(self._plan, reads):
+            self._plan.add(Kind.AWAIT, _usual_clocks(self._calls), self._plan.expectations, count=self._bound)
+
+    def _leave_out(self, step: _Step) -> None:
+        self._left_out.update((call.a, (number, call)) for number, call in step.calls if call.name == WRITE)
+
+    def _aim(self, writes: list[tuple[int, Call]]) -> None:
+        for number, call in writes:
+            del self._left_out[call.a]
+            self._plan.call(number, call)
+
+    def _add_read(self, step: _Step, *, waits: bool) -> None:
+        assert step.read is not None
+        for _, call in step.calls:
+            if call.name == WRITE:
+                self._left_out.pop(call.a, None)
+        through = window_at(step.read[1].a)
+        window = None if through is None else through[0]
+        self._aim([item for item in self._left_out.values() if entry_of(item[1]) == window])
+        if waits:
+            self._plan.number = step.calls[0][0]
+            self._plan.add(Kind.POLL, _operations_of(step), count=self._bound)
+        for number, call in step.calls:
+            self._plan.call(number, call)
+
+    def _add_row(self, row: list[tuple[int, Call]]) -> None:
+        """Clocks, and windows between them: waits for the last write to the host's memory, then as recorded."""
+        last = max((place for place, (_, call) in enumerate(row) if call.host_writes), default=-1)
+        waited, rest = row[: last + 1], row[last + 1 :]
+        for number, call in waited:
+            if call.name != CLOCK:
+                self._left_out.pop(call.a, None)
+                self._plan.call(number, call)
+        if _expect(self._plan, waited):
+            self._plan.add(Kind.AWAIT, _usual_clocks(waited), self._plan.expectations, count=self._bound)
+        for number, call in rest:
+            if call.name == WRITE:
+                self._left_out.pop(call.a, None)
+            self._plan.call(number, call)
 
 
 def _usual_clocks(calls: list[tuple[int, Call]]) -> int:
@@ -309,26 +355,12 @@ def _operations_of(step: _Step) -> int:
 
 
 def _expect(plan: Plan, calls: list[tuple[int, Call]]) -> bool:
-    found = False
+    """Expect what the chip has written to the host's memory; whether there was anything."""
+    before = plan.expectations
     for number, call in calls:
         for address, content in call.host_writes:
             plan.expect_write(number, address, content)
-            found = True
-    return found
-
-
-def _add_row(plan: Plan, calls: list[tuple[int, Call]], bound: int) -> None:
-    """Clocks, and windows between them: up to the last write to the host's memory it waits for that, then as recorded."""
-    last = max((place for place, (_, call) in enumerate(calls) if call.host_writes), default=-1)
-    if last >= 0:
-        waited, calls = calls[: last + 1], calls[last + 1 :]
-        for number, call in waited:
-            if call.name != CLOCK:
-                plan.call(number, call)
-        _expect(plan, waited)
-        plan.add(Kind.AWAIT, _usual_clocks(waited), plan.expectations, count=bound)
-    for number, call in calls:
-        plan.call(number, call)
+    return plan.expectations > before
 
 
 def make_plan(calls: Sequence[Call], *, exact: bool = False) -> Plan:
@@ -343,15 +375,15 @@ def make_plan(calls: Sequence[Call], *, exact: bool = False) -> Plan:
     plan = Plan(calls=len(calls))
     puts = host_puts(calls)
     windows = Windows()
-    of_tiles: set[int] = set()
+    sources: dict[int, _Source] = {}
     waiting: list[tuple[int, Call]] = []
     for number, call in enumerate(calls):
         waits = not exact and _only_waits(call)
         windows.follow(call)
-        if waits and call.name == READ and (place := windows.place(call.a)) is not None and place.tile is not None:
-            of_tiles.add(number)
+        if waits and call.name == READ:
+            sources[number] = _source(windows, call)
         if waiting and (not waits or number in puts):
-            _add_wait(plan, waiting, of_tiles)
+            _Wait(plan, waiting, sources).add()
             waiting = []
         for address, content in puts.get(number, ()):
             plan.add(Kind.PUT, len(content), address, plan.place(content))
@@ -361,10 +393,17 @@ def make_plan(calls: Sequence[Call], *, exact: bool = False) -> Plan:
             plan.call(number, call)
             _expect(plan, [(number, call)])
     if waiting:
-        _add_wait(plan, waiting, of_tiles)
+        _Wait(plan, waiting, sources).add()
     if plan.expectations:
         plan.add(Kind.AWAIT, 1, plan.expectations, count=0 if exact else _LEAST_PATIENCE)
     return plan
+
+
+def _source(windows: Windows, call: Call) -> _Source:
+    place = windows.place(call.a)
+    if place is None:
+        return _Source((call.a, call.size), of_tile=False)
+    return _Source((place.node.kind, place.node.index, place.address, call.size), of_tile=place.tile is not None)
 
 
 def place_of(calls: Sequence[Call], number: int) -> str:

@@ -31,15 +31,15 @@ def record(parts: Parts, recorder: Path, test: str, out: Path) -> str:
     with tempfile.TemporaryDirectory(prefix="bhemu-llk-") as folder:
         work = Path(folder)
         command = [str(parts.python), "-m", "pytest", "-p", "llk_sample", "-p", "no:cacheprovider", "--run-simulator"]
-        command += [f"--timeout={TIMEOUT}", "-n", "1", "--max-worker-restart=0", "-q", test]
+        command += [f"--timeout={TIMEOUT}", "-n", "1", "--max-worker-restart=0", test]
         settings = {"BHEMU_LLK_SAMPLE": "1", "TT_METAL_SIMULATOR": str(recorder), "BHEMU_TRACE": f"{work}/%p.jsonl"}
         done = subprocess.run(
             command, cwd=parts.tests, env=parts.environment(work) | settings, capture_output=True, text=True, check=False
         )
         traces = sorted(work.glob("*.jsonl"), key=lambda path: path.stat().st_size)
-        said = [line for line in done.stdout.splitlines() if " in " in line and line.rstrip().endswith("s")]
-        if done.returncode or not any(" passed" in line for line in said) or not traces:
-            return f"no stream: {' '.join(said[-1:]) or (done.stdout + done.stderr)[-500:]}"
+        summary = [line.strip("= ") for line in done.stdout.splitlines() if line.startswith("===") and " in " in line]
+        if done.returncode or not any(" passed in " in line for line in summary) or not traces:
+            return f"no stream: {' '.join(summary[-1:]) or (done.stdout + done.stderr)[-500:]}"
         name = "llk-" + test.partition("::")[2].removeprefix("test_")
         calls = read_trace(traces[-1])
         write_trace(out / f"{name}.jsonl.xz", calls)
