@@ -151,22 +151,19 @@ def host_puts(calls: Sequence[Call]) -> dict[int, list[tuple[int, bytes]]]:
     puts: dict[int, list[tuple[int, bytes]]] = {}
     for number, call in enumerate(calls):
         for address, content in call.host:
-            before, start, piece = -1, address, b""
+            pieces: list[tuple[int, int, bytes]] = []  # when at the earliest, where, what
             for place, part in _lines(address, content):
-                known = memory.get(place // _LINE, b"")
-                offset = place % _LINE
-                same = len(known) == _LINE and known[offset : offset + len(part)] == part and (place // _LINE) in used
-                earliest = used.get(place // _LINE, -1) + 1
-                if same or earliest != before:
-                    if piece:
-                        puts.setdefault(min(before, number), []).append((start, piece))
-                    before, start, piece = earliest, place, b""
-                if not same:
-                    piece += part
+                line, offset = divmod(place, _LINE)
+                if line not in used or memory[line][offset : offset + len(part)] != part:
+                    earliest = min(used.get(line, -1) + 1, number)
+                    if pieces and pieces[-1][0] == earliest and pieces[-1][1] + len(pieces[-1][2]) == place:
+                        pieces[-1] = (earliest, pieces[-1][1], pieces[-1][2] + part)
+                    else:
+                        pieces.append((earliest, place, part))
                 _fill(memory, place, part)
-                used[place // _LINE] = number
-            if piece:
-                puts.setdefault(min(before, number), []).append((start, piece))
+                used[line] = number
+            for earliest, place, part in pieces:
+                puts.setdefault(earliest, []).append((place, part))
         for address, content in call.host_writes:
             for place, part in _lines(address, content):
                 _fill(memory, place, part)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bhemu.capi import build
+
 
 @pytest.fixture(scope="session")
 def small_chip(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -20,3 +22,9 @@ def small_chip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", str(made), str(source)]
     subprocess.run(command, check=True)
     return made
+
+
+@pytest.fixture(scope="session")
+def own_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """bhemu's own."""
+    return build(tmp_path_factory.mktemp("own"))
