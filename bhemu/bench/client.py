@@ -1,7 +1,7 @@
 """`bhemu bench --client`: recorded sessions of client programs, replayed on libraries with the simulator's C interface.
 
-Each replay has a fresh process, which loads one library and makes the calls of one stream (`plan.py`, `replay.c`). Libraries
-take turns, so that a machine whose speed changes treats them alike; figures are medians.
+Each replay has a fresh process, which loads one library and makes the calls of one stream (`plan.py`, `replay.c`).
+Libraries take turns, so that a machine whose speed changes treats them alike; figures are medians.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Replay:
     Attributes:
         whole_ns: wall time from the start of the process to its end.
         cpu_ns: processor time of the process.
-        functions: of each function of the interface calls and nanoseconds; `load` is the time of loading the library, `host`
-            that of the host's memory, `replayer` what is left.
+        functions: of each function of the interface calls and nanoseconds; `load` is the time of loading the library,
+            `host` that of the host's memory, `replayer` what is left.
         sections: nanoseconds of each section of the microbench.
         clocks: that have passed.
         differences: reads, and writes to the host's memory, that are not as recorded.
@@ -94,6 +94,11 @@ class Figures:
         """How many times as fast the library is as another one."""
         return self.seconds(base) / self.seconds(library)
 
+    def processor_ratio(self, library: str, base: str) -> float:
+        """The same of processor time, which other work on the machine changes less."""
+        base_seconds, seconds = (self.seconds(name, lambda replay: replay.cpu_ns) for name in (base, library))
+        return base_seconds / seconds
+
 
 def geometric_mean(values: Sequence[float]) -> float:
     """Of the values that are numbers; NaN when there are none."""
@@ -109,7 +114,9 @@ def find_streams(places: Sequence[Path], only: Sequence[str] = ()) -> list[Path]
     """
     found: list[Path] = []
     for place in places:
-        inside = [path for path in sorted(place.iterdir()) if path.name.endswith(SUFFIXES)] if place.is_dir() else [place]
+        inside = (
+            [path for path in sorted(place.iterdir()) if path.name.endswith(SUFFIXES)] if place.is_dir() else [place]
+        )
         if not inside:
             raise ProgramError(f"{place} has no call traces", remedy=f"their names end with {', '.join(SUFFIXES)}")
         found += inside
@@ -314,5 +321,3 @@ def _note(first: list[dict[str, Any]], calls: Sequence[Call]) -> str:
             return text
         texts.append(text)
     return texts[0] if texts else ""
-
-

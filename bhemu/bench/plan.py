@@ -2,17 +2,18 @@
 
 A plan is made for the run and thrown away after it; what is kept is the call trace (`bhemu.compare.trace`).
 
-Exact plans make the recorded calls, each as it was. Others let clocks pass as a client does, so that libraries with another
-number of clocks for the same work can be compared: between two calls that change something (a write, but for the entries of
-windows) a client only waits and reads, and the plan
+An exact plan makes the recorded calls, each as it was. Another one lets clocks pass as a client does, so that libraries
+that take other numbers of clocks for the same work can be compared: between two calls that change something (a write,
+but for the entries of windows) a client only waits and reads, and the plan
 
 - reads a place until it gives what the last of these reads gave when it was recorded, with the clocks of each read; a
-  place outside Tensix tiles whose value did not change is read as recorded, for libraries differ in what the card says of itself,
+  place outside Tensix tiles whose value did not change is read as recorded, for libraries differ in what the card says
+  of itself,
 - lets clocks pass until the chip has written to the host's memory what it wrote then,
 - keeps all else as recorded: a value that is read again and again without a change is read as often.
 
-The host's own memory, which the chip reads, is filled as early as the recording allows: behind the last call in which the
-chip used the same bytes otherwise.
+The host's own memory, which the chip reads, is filled as early as the recording allows: behind the last call in which
+the chip used the same bytes otherwise.
 """
 
 from __future__ import annotations
@@ -208,7 +209,7 @@ class _Source:
 
 @dataclass
 class _Step:
-    """What a client does again and again while it waits: it aims a window, reads, lets clocks pass; or the last alone."""
+    """What a client repeats while it waits: it aims a window, reads, lets clocks pass; or the last alone."""
 
     calls: list[tuple[int, Call]]
 

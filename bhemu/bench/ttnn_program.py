@@ -2,8 +2,8 @@
 
     python ttnn_program.py NAME
 
-Inputs are random with a fixed seed. Results are compared with NumPy's where that is easy, so that a stream is not recorded
-from a run that went wrong. Needs ttnn and NumPy alone, and Python 3.10 suffices.
+Inputs are random with a fixed seed. Results are compared with NumPy's, so that a stream is not recorded from a run that
+went wrong. Needs ttnn and NumPy alone, and Python 3.10 suffices.
 """
 
 from __future__ import annotations

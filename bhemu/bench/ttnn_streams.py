@@ -1,4 +1,4 @@
-"""Call streams of ttnn for `bhemu bench --client`: recorded here from the unmodified package, where pip can install it."""
+"""Call streams of ttnn for `bhemu bench --client`: recorded from the unmodified package, where pip can install it."""
 
 from __future__ import annotations
 
@@ -125,13 +125,17 @@ def _environment(python: Path, recorder: Path, work: Path) -> dict[str, str]:
         if not packages:
             raise ProgramError(f"{python} has no ttnn", remedy=f"install {PACKAGE} for it, or let bhemu do it")
         root = str(write_metal_root(work / "metal", find_llk(packages[0])))
-    return clean | kept | {
-        "TT_METAL_SIMULATOR": str(recorder),
-        ROOT: root,
-        "TT_METAL_CACHE": os.environ.get("TT_METAL_CACHE") or str(work / "kernels"),
-        "TT_METAL_LOGGER_LEVEL": "FATAL",
-        "TT_METAL_DISABLE_SFPLOADMACRO": "1",
-    }
+    return (
+        clean
+        | kept
+        | {
+            "TT_METAL_SIMULATOR": str(recorder),
+            ROOT: root,
+            "TT_METAL_CACHE": os.environ.get("TT_METAL_CACHE") or str(work / "kernels"),
+            "TT_METAL_LOGGER_LEVEL": "FATAL",
+            "TT_METAL_DISABLE_SFPLOADMACRO": "1",
+        }
+    )
 
 
 def ttnn_python() -> Path:
@@ -156,7 +160,7 @@ def ttnn_python() -> Path:
                 said = done.stderr.strip().splitlines()
                 raise ProgramError(
                     f"{PACKAGE} cannot be installed: {said[-1] if said else f'status {done.returncode}'}",
-                    remedy="see whether pip reaches its index, or give --python with the Python of an environment that has it",
+                    remedy="see whether pip reaches its index, or name with --python an environment that has it",
                 )
         stamp.touch()
     return python
@@ -170,5 +174,3 @@ def _pythons() -> list[Path]:
     return [
         path for path in found if subprocess.run([path, "-c", ""], check=False, capture_output=True).returncode == 0
     ]
-
-

@@ -141,7 +141,9 @@ def compile_program(source: Path, target: Path) -> None:
     Raises:
         ProgramError: there is no C compiler, or it fails.
     """
-    _run_compiler([*_compiler(), "-O2", "-Wall", "-Wextra", "-o", str(target), str(source), "-ldl"], target, source.name)
+    _run_compiler(
+        [*_compiler(), "-O2", "-Wall", "-Wextra", "-o", str(target), str(source), "-ldl"], target, source.name
+    )
 
 
 def _run_compiler(command: list[str], made: Path, what: str = "the library") -> None:

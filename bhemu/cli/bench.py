@@ -31,8 +31,8 @@ def bench(
         typer.Option(
             "--library",
             metavar="PATH",
-            help="A library with the simulator's C interface; ratios are of the first. Repeatable. With none bhemu's own "
-            "is measured alone, with one it is the second.",
+            help="A library with the simulator's C interface; ratios are of the first. Repeatable. With none bhemu's "
+            "own is measured alone, with one it is the second.",
         ),
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Replays of each stream on each library.")] = 3,
@@ -135,9 +135,7 @@ def _client(
         for file in files:
             status.update(f"reading {shown_path(file)}")
             stream = read_stream(file)
-            found.append(
-                bench.measure(stream_name(file), stream, rounds=rounds, exact=exact, progress=status.update)
-            )
+            found.append(bench.measure(stream_name(file), stream, rounds=rounds, exact=exact, progress=status.update))
     if as_json:
         print_json(_plain(found, calls, names))
     else:
@@ -157,18 +155,21 @@ def _print_streams(found: list[Figures], names: list[str]) -> None:
 
     base, others = names[0], names[1:]
     ratios = [f"{name} faster" for name in others]
+    processor = [f"{name}, processor" for name in others]
     differs = [f"{name} differs" for name in names]
-    right = (*names, *ratios, *differs, "calls")
-    table = plain_table("stream", "calls", *names, *ratios, *differs, right=right)
+    right = (*names, *ratios, *processor, *differs, "calls")
+    table = plain_table("stream", "calls", *names, *ratios, *processor, *differs, right=right)
     for one in found:
         table.add_row(
             one.stream,
             f"{one.calls:,}",
             *(_time(one.seconds(name) * 1e9) for name in names),
             *(_ratio(one.ratio(name, base)) for name in others),
+            *(_ratio(one.processor_ratio(name, base)) for name in others),
             *(f"{max((replay.differences for replay in one.replays[name]), default=0):,}" for name in names),
         )
     means = [_ratio(geometric_mean([one.ratio(name, base) for one in found])) for name in others]
+    means += [_ratio(geometric_mean([one.processor_ratio(name, base) for one in found])) for name in others]
     if others:
         table.add_row("geometric mean", "", *("" for _ in names), *means)
     output().print(table)
@@ -178,7 +179,9 @@ def _print_streams(found: list[Figures], names: list[str]) -> None:
 
 def _print_functions(found: list[Figures], names: list[str]) -> None:
     """Where the time of all streams goes."""
-    table = plain_table("\nin all streams", *(f"\n{name}" for name in names), right=tuple(f"\n{name}" for name in names))
+    table = plain_table(
+        "\nin all streams", *(f"\n{name}" for name in names), right=tuple(f"\n{name}" for name in names)
+    )
     for function in ("load", "init", "config", "read", "write", "clock", "host", "exit", "replayer"):
         cells = []
         for name in names:
@@ -189,7 +192,9 @@ def _print_functions(found: list[Figures], names: list[str]) -> None:
             each = f" ({_time(whole * 1e9 / calls)} x {calls:,.0f})" if calls else ""
             cells.append(_time(whole * 1e9) + each)
         table.add_row(function, *cells)
-    sums = [[one.seconds(name, lambda replay: replay.cpu_ns) for one in found if not one.refused(name)] for name in names]
+    sums = [
+        [one.seconds(name, lambda replay: replay.cpu_ns) for one in found if not one.refused(name)] for name in names
+    ]
     table.add_row("processor time", *(_time(sum(part) * 1e9) for part in sums))
     output().print(table)
 
@@ -237,6 +242,7 @@ def _plain(found: list[Figures], calls: Figures | None, names: list[str]) -> dic
                     name: {
                         "seconds": one.seconds(name),
                         "faster": one.ratio(name, names[0]),
+                        "faster_processor": one.processor_ratio(name, names[0]),
                         "refused": one.refused(name),
                         "replays": [_fields(replay) for replay in one.replays[name]],
                     }

@@ -1,4 +1,4 @@
-"""A small library to replay streams on, and the replayer; compiled once, skipped loudly where there is no C compiler."""
+"""Libraries to replay streams on: compiled once, skipped loudly where there is no C compiler."""
 
 from __future__ import annotations
 

@@ -86,7 +86,8 @@ def _fields(call: Call) -> dict[str, object]:
 def test_the_chip_reads_of_the_hosts_memory_what_was_recorded(bench: Bench) -> None:
     calls = waiting_stream(2)
     others = [
-        Call(**{**_fields(call), "host": tuple((address, contents(5)[0]) for address, _ in call.host)}) for call in calls
+        Call(**{**_fields(call), "host": tuple((address, contents(5)[0]) for address, _ in call.host)})
+        for call in calls
     ]
     (replay,) = replayed(bench, others).replays["small_chip"]
     assert replay.differences == 2  # what the engine makes of other contents is not what was recorded

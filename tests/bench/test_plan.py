@@ -101,7 +101,12 @@ def test_several_polled_places_are_each_waited_for_once_in_the_order_of_their_la
 
 
 def test_calls_from_a_refusal_on_are_left_out() -> None:
-    calls = [Call(INIT), clock(1), Call(READ, 1, size=4, answer=Ended("refused", "UndefinedBehavior", "no", 1)), clock(1)]
+    calls = [
+        Call(INIT),
+        clock(1),
+        Call(READ, 1, size=4, answer=Ended("refused", "UndefinedBehavior", "no", 1)),
+        clock(1),
+    ]
     assert make_plan(calls).calls == 2
 
 

@@ -29,7 +29,9 @@ end:
 """
 CLIENT = """
 memory = bytearray(range(256)) * 20
-callback = READ(lambda address, pointer, size: ctypes.memmove(pointer, bytes(memory[address - 0x1000:][:size]), size) and None)
+def from_host(address, pointer, size):
+    ctypes.memmove(pointer, bytes(memory[address - 0x1000:][:size]), size)
+callback = READ(from_host)
 written = []
 other = WRITE(lambda address, pointer, size: written.append(ctypes.string_at(pointer, size)))
 lib.libttsim_set_pci_dma_mem_callbacks(callback, other)
@@ -37,7 +39,8 @@ init()
 assert config_read(0, 0) == 0xB1401E52
 aim(2, 17, 12, 0)
 def dma():
-    for offset, value in ((0x100, 1), (0x11C, 5000), (0x120, 0x1000), (0x124, 0), (0x128, 2 << 21), (0x12C, 0), (0x188, 5)):
+    for offset, value in ((0x100, 1), (0x11C, 5000), (0x120, 0x1000), (0x124, 0), (0x128, 2 << 21), (0x12C, 0),
+                          (0x188, 5)):
         put(BAR2 + offset, value)
     put(BAR2 + 0x104, 1)
 dma()

@@ -3,8 +3,8 @@
     python -m tests.llk.record_streams DIR [--library LIBRARY] [--count N] [TEST...]
 
 Each test runs in a process of its own, on a library that passes its calls on to LIBRARY (bhemu's own by default) and
-writes them down. A test that fails, is refused or cannot be compiled gives no stream. The streams hold kernels made from the
-suite's sources: they are for measuring on this machine, and not to be given away.
+writes them down. A test that fails, is refused or cannot be compiled gives no stream. The streams hold kernels made of
+the suite's sources: they are for measuring where they were made, and not to be given away.
 """
 
 from __future__ import annotations
@@ -34,7 +34,12 @@ def record(parts: Parts, recorder: Path, test: str, out: Path) -> str:
         command += [f"--timeout={TIMEOUT}", "-n", "1", "--max-worker-restart=0", test]
         settings = {"BHEMU_LLK_SAMPLE": "1", "TT_METAL_SIMULATOR": str(recorder), "BHEMU_TRACE": f"{work}/%p.jsonl"}
         done = subprocess.run(
-            command, cwd=parts.tests, env=parts.environment(work) | settings, capture_output=True, text=True, check=False
+            command,
+            cwd=parts.tests,
+            env=parts.environment(work) | settings,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         traces = sorted(work.glob("*.jsonl"), key=lambda path: path.stat().st_size)
         summary = [line.strip("= ") for line in done.stdout.splitlines() if line.startswith("===") and " in " in line]
