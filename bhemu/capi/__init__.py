@@ -87,3 +87,13 @@ def build_recorder(directory: Path, library: Path) -> Path:
                 f"cannot write {target}: {error.strerror}", remedy="move away what has this name, or name another place"
             ) from None
     return target
+
+
+def compile_program(source: Path, target: Path) -> None:
+    """Compile a C file into a program, with the compiler of the library.
+
+    Raises:
+        ProgramError: there is no C compiler, or it fails.
+    """
+    command = [*c_compiler(), "-O2", "-Wall", "-Wextra", "-o", str(target), str(source), "-ldl"]
+    run_compiler(command, target, source.name)

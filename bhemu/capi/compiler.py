@@ -54,8 +54,13 @@ def make_directory(directory: Path) -> None:
         ) from None
 
 
-def run_compiler(command: list[str], made: Path) -> None:
+def run_compiler(command: list[str], made: Path, what: str = "the library") -> None:
     """Run a C compiler, which makes a file.
+
+    Args:
+        command: and its arguments.
+        made: the file.
+        what: is compiled, for messages.
 
     Raises:
         ProgramError: it fails.
@@ -68,7 +73,7 @@ def run_compiler(command: list[str], made: Path) -> None:
         ) from None
     if done.returncode or not made.is_file():
         said = done.stderr.strip() or done.stdout.strip() or f"it ended with status {done.returncode} and made no file"
-        lines = [f"{command[0]} cannot compile the library:", *(f"  {line}" for line in said.splitlines()[:20])]
+        lines = [f"{command[0]} cannot compile {what}:", *(f"  {line}" for line in said.splitlines()[:20])]
         raise ProgramError(
             "\n".join(lines),
             remedy="install a compiler with the headers of the C library (on Debian, `apt install gcc libc6-dev`), or "

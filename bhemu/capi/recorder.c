@@ -59,7 +59,7 @@ static void open_trace(void)
     trace = fopen(name, "w");
     if (!trace)
         refuse("libttsim_init", "the file that BHEMU_TRACE names cannot be written");
-    fputs("{\"trace\":\"libttsim\",\"version\":1}\n", trace);
+    fputs("{\"trace\":\"libttsim\",\"version\":2}\n", trace);
 }
 
 static void hex(const void *content, uint32_t size)

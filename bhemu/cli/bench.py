@@ -1,21 +1,73 @@
-"""`bhemu bench`: how fast instructions and kernels run."""
+"""`bhemu bench`: how fast instructions and kernels run, and how fast recorded clients do on this library and others."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bhemu.cli.report import messages, output, plain_table, print_json
+from bhemu.cli.report import REFUSED, messages, output, plain_table, print_json, refuse_usage, shown_path
+
+if TYPE_CHECKING:
+    from bhemu.bench.client import Figures
 
 
 def bench(
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="NAME", help="Only figures whose name starts so.")
+        list[str] | None, typer.Option("--only", metavar="NAME", help="Only figures or streams whose name starts so.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    client: Annotated[
+        bool, typer.Option("--client", help="Replay recorded sessions of client programs on C libraries.")
+    ] = False,
+    streams: Annotated[
+        list[Path] | None,
+        typer.Option("--stream", metavar="PATH", help="A call trace, or a directory of them. Repeatable."),
+    ] = None,
+    libraries: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--library",
+            metavar="PATH",
+            help="A library with the simulator's C interface; ratios are of the first. Repeatable. With none bhemu's "
+            "own is measured alone, with one it is the second.",
+        ),
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Replays of each stream on each library.")] = 3,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Make the recorded calls, and do not wait for what the client waited for.")
+    ] = False,
+    busy: Annotated[int, typer.Option(min=0, metavar="N", help="So many other processes keep a processor busy.")] = 0,
+    make_streams: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Record the streams of ttnn into DIR, on the first library.")
+    ] = None,
+    python: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Python of an environment with ttnn, for --make-streams.")
+    ] = None,
 ) -> None:
-    """Time instructions and whole kernels: medians, with the range of repeated runs."""
+    """Time instructions and whole kernels: medians, with the range of repeated runs.
+
+    With `--client`, recorded sessions of client programs are replayed instead, each in a fresh process, on one or more
+    libraries in turns, and single calls are timed.
+    """
+    if client:
+        if make_streams is not None:
+            _make(make_streams, libraries or [], python, only or [])
+        else:
+            _client(streams or [], libraries or [], only or [], rounds, exact, busy, as_json)
+        return
+    for name, given in (
+        ("--stream", streams),
+        ("--library", libraries),
+        ("--exact", exact),
+        ("--busy", busy),
+        ("--make-streams", make_streams),
+        ("--python", python),
+    ):
+        if given:
+            refuse_usage(f"{name} is for recorded clients", "add --client")
     from bhemu.bench import run as measure
 
     with messages().status("measuring") as status:
@@ -31,7 +83,183 @@ def bench(
 
 
 def _time(nanoseconds: float) -> str:
+    if math.isnan(nanoseconds):
+        return "-"
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if nanoseconds >= size:
             return f"{nanoseconds / size:.3g} {unit}"
     return f"{nanoseconds:.3g} ns"
+
+
+def _ratio(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.2f}x"
+
+
+# --- recorded clients -------------------------------------------------------------------------------------------------
+
+
+def _make(directory: Path, libraries: list[Path], python: Path | None, only: list[str]) -> None:
+    import tempfile
+
+    from bhemu.bench.ttnn_streams import make_streams
+    from bhemu.capi import build
+    from bhemu.compare.library import check_library
+
+    if len(libraries) > 1:
+        refuse_usage("--make-streams records on one library", "name one library, or none for bhemu's own")
+    for path in libraries:
+        check_library(path)
+    skipped = 0
+    with tempfile.TemporaryDirectory(prefix="bhemu-library-") as folder, messages().status("recording") as status:
+        library = libraries[0] if libraries else build(Path(folder))
+        for made in make_streams(directory, library, python=python and python.absolute(), only=only):
+            skipped += bool(made.skipped)
+            text = f"SKIPPED, {made.skipped}" if made.skipped else f"{made.calls:,} calls"
+            typer.echo(f"{made.name}: {text}")
+            status.update(f"recorded {made.name}")
+    if skipped:
+        typer.echo(f"{skipped} streams were NOT recorded", err=True)
+        raise typer.Exit(REFUSED)
+
+
+def _client(
+    places: list[Path], libraries: list[Path], only: list[str], rounds: int, exact: bool, busy: int, as_json: bool
+) -> None:
+    from bhemu.bench.client import Bench, busy_processes, find_streams, read_stream, stream_name
+
+    files = find_streams(places, only) if places else []
+    with Bench(libraries) as bench, messages().status("measuring") as status, busy_processes(bench.replayer, busy):
+        names = [library.name for library in bench.libraries]
+        calls = bench.measure_calls(rounds=rounds, progress=status.update) if not only else None
+        found = []
+        for file in files:
+            status.update(f"reading {shown_path(file)}")
+            stream = read_stream(file)
+            found.append(bench.measure(stream_name(file), stream, rounds=rounds, exact=exact, progress=status.update))
+    if as_json:
+        print_json(_plain(found, calls, names))
+    else:
+        if found:
+            _print_streams(found, names)
+        if calls is not None:
+            _print_calls(calls, names)
+    refused = [(one.stream, name, one.refused(name)) for one in found for name in names if one.refused(name)]
+    for stream_text, name, why in refused:
+        typer.echo(f"{stream_text} on {name}: {why}", err=True)
+    if refused:
+        raise typer.Exit(REFUSED)
+
+
+def _print_streams(found: list[Figures], names: list[str]) -> None:
+    from bhemu.bench.client import geometric_mean
+
+    base, others = names[0], names[1:]
+    ratios = [f"{name} faster" for name in others]
+    processor = [f"{name}, processor" for name in others]
+    differs = [f"{name} differs" for name in names]
+    right = (*names, *ratios, *processor, *differs, "calls")
+    table = plain_table("stream", "calls", *names, *ratios, *processor, *differs, right=right)
+    for one in found:
+        table.add_row(
+            one.stream,
+            f"{one.calls:,}",
+            *(_time(one.seconds(name) * 1e9) for name in names),
+            *(_ratio(one.ratio(name, base)) for name in others),
+            *(_ratio(one.processor_ratio(name, base)) for name in others),
+            *(f"{max((replay.differences for replay in one.replays[name]), default=0):,}" for name in names),
+        )
+    means = [_ratio(geometric_mean([one.ratio(name, base) for one in found])) for name in others]
+    means += [_ratio(geometric_mean([one.processor_ratio(name, base) for one in found])) for name in others]
+    if others:
+        table.add_row("geometric mean", "", *("" for _ in names), *means)
+    output().print(table)
+    _print_functions(found, names)
+    _print_notes(found, names)
+
+
+def _print_functions(found: list[Figures], names: list[str]) -> None:
+    """Where the time of all streams goes."""
+    table = plain_table(
+        "\nin all streams", *(f"\n{name}" for name in names), right=tuple(f"\n{name}" for name in names)
+    )
+    for function in ("load", "init", "config", "read", "write", "clock", "host", "exit", "replayer"):
+        cells = []
+        for name in names:
+            whole, calls = 0.0, 0.0
+            for one in (figures for figures in found if not figures.refused(name)):
+                whole += one.seconds(name, lambda replay: replay.functions[function]["ns"])  # noqa: B023  called here
+                calls += one.replays[name][-1].functions[function]["calls"]
+            each = f" ({_time(whole * 1e9 / calls)} x {calls:,.0f})" if calls else ""
+            cells.append(_time(whole * 1e9) + each)
+        table.add_row(function, *cells)
+    sums = [
+        [one.seconds(name, lambda replay: replay.cpu_ns) for one in found if not one.refused(name)] for name in names
+    ]
+    table.add_row("processor time", *(_time(sum(part) * 1e9) for part in sums))
+    output().print(table)
+
+
+def _print_notes(found: list[Figures], names: list[str]) -> None:
+    """The first differences, once for each text."""
+    told: dict[str, str] = {}
+    for one in found:
+        for name in names:
+            for replay in one.replays[name][-1:]:
+                if replay.note:
+                    told.setdefault(f"{name}: {replay.note}", one.stream)
+    for text, stream in list(told.items())[:10]:
+        output().print(f"differs first in {stream} on {text}", soft_wrap=True)
+
+
+def _print_calls(calls: Figures, names: list[str]) -> None:
+    from bhemu.bench.client import of_one_call
+
+    base, others = names[0], names[1:]
+    table = plain_table("\none call", *(f"\n{name}" for name in names), *(f"\n{name} faster" for name in others))
+    found = {name: of_one_call(calls, name) for name in names if not calls.refused(name)}
+    for what in next(iter(found.values()), {}):
+        times = {name: found.get(name, {}).get(what, math.nan) for name in names}
+        table.add_row(
+            what, *(_time(times[name]) for name in names), *(_ratio(times[base] / times[name]) for name in others)
+        )
+    output().print(table)
+    for name in names:
+        if calls.refused(name):
+            output().print(f"single calls on {name}: {calls.refused(name)}")
+
+
+def _plain(found: list[Figures], calls: Figures | None, names: list[str]) -> dict[str, Any]:
+    """Everything, for scripts."""
+    from bhemu.bench.client import geometric_mean, of_one_call
+
+    result: dict[str, Any] = {
+        "libraries": names,
+        "streams": [
+            {
+                "name": one.stream,
+                "calls": one.calls,
+                "libraries": {
+                    name: {
+                        "seconds": one.seconds(name),
+                        "faster": one.ratio(name, names[0]),
+                        "faster_processor": one.processor_ratio(name, names[0]),
+                        "refused": one.refused(name),
+                        "replays": [_fields(replay) for replay in one.replays[name]],
+                    }
+                    for name in names
+                },
+            }
+            for one in found
+        ],
+        "geometric_mean": {name: geometric_mean([one.ratio(name, names[0]) for one in found]) for name in names[1:]},
+    }
+    if calls is not None:
+        result["calls_ns"] = {name: of_one_call(calls, name) for name in names if not calls.refused(name)}
+        result["calls_refused"] = {name: calls.refused(name) for name in names if calls.refused(name)}
+    return result
+
+
+def _fields(replay: Any) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {name: value for name, value in asdict(replay).items() if name != "sections"}

@@ -58,6 +58,7 @@ class Call:
         size: bytes that READ asks for.
         content: bytes of WRITE; of CONFIG_WRITE four.
         host: (address, bytes) of the host's memory that the chip reads in this call, as a recorder has seen it.
+        host_writes: (address, bytes) that the chip writes to the host's memory in this call, likewise.
         answer: what came of a recorded call; None where that is not known.
     """
 
@@ -67,6 +68,7 @@ class Call:
     size: int = 0
     content: bytes = b""
     host: tuple[tuple[int, bytes], ...] = ()
+    host_writes: tuple[tuple[int, bytes], ...] = ()
     answer: Outcome | None = None
 
     def __str__(self) -> str:

@@ -1,23 +1,36 @@
 """Call traces: files of lines, each a JSON object (docs/compare.md has the format).
 
-The first line is `{"trace": "libttsim", "version": 1}`. A line with "call" is a call; one with "answer" or "refused"
-says what came of it; lines with "host_read" say which of the host's memory the chip read meanwhile.
+The first line is `{"trace": "libttsim", "version": 2}`. A line with "call" is a call; one with "answer" or "refused"
+says what came of it; lines with "host_read" and "host_write" say which of the host's memory the chip read and wrote
+meanwhile. A line with "again" repeats the calls above, with what came of them: a client that polls makes the same calls
+thousands of times.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+import lzma
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
 from bhemu.compare.calls import CLOCK, CONFIG_READ, CONFIG_WRITE, NAMES, READ, WRITE, Call, Ended, Outcome
 from bhemu.errors import BhemuError
+from bhemu.files import write_whole
 
-VERSION: Final = 1
+VERSION: Final = 2
+"""Version 1 has no "again"."""
 HEADER: Final = {"trace": "libttsim", "version": VERSION}
+MOST_CALLS: Final = 100_000_000
+"""A trace that repeats more than this is damaged."""
+LONGEST_REPEAT: Final = 256
+"""Calls that are looked for again directly behind themselves."""
 _GZIP: Final = b"\x1f\x8b"
+_XZ: Final = b"\xfd7"
+_XZ_PRESET: Final = 6
 _U32, _U64 = 1 << 32, 1 << 64
 
 
@@ -29,12 +42,58 @@ def _open(path: Path, mode: str) -> Any:
     """Text or compressed text, by the name when it is written and by its content when it is read."""
     if "r" in mode:
         with path.open("rb") as stream:
-            packed = stream.read(2) == _GZIP
+            begins = stream.read(2)
     else:
-        packed = path.suffix == ".gz"
-    if packed:
+        begins = {".gz": _GZIP, ".xz": _XZ}.get(path.suffix, b"")
+    if begins == _GZIP:
         return gzip.open(path, mode + "t", encoding="utf-8")
+    if begins == _XZ:
+        return lzma.open(path, mode + "t", encoding="utf-8")
     return path.open(mode, encoding="utf-8")
+
+
+# --- repeats ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The last `calls` calls come `times` times more."""
+
+    times: int
+    calls: int
+
+
+def find_repeats(calls: Sequence[Call]) -> Iterator[Call | Again]:
+    """The same calls, with repeats of what comes directly before named as such."""
+    numbers: dict[Call, int] = {}
+    coded = [numbers.setdefault(call, len(numbers)) for call in calls]
+    latest: dict[int, int] = {}
+    at = 0
+    while at < len(coded):
+        distance = at - latest.get(coded[at], at)
+        end = at
+        while 0 < distance <= LONGEST_REPEAT and coded[end : end + distance] == coded[at - distance : at]:
+            end += distance
+        if end - at > 1:
+            yield Again((end - at) // distance, distance)
+        else:
+            end = at + 1
+            yield calls[at]
+        latest.update((coded[place], place) for place in range(max(at, end - LONGEST_REPEAT), end))
+        at = end
+
+
+def repeat(calls: list[Call], again: Again) -> None:
+    """Make the repeated calls.
+
+    Raises:
+        ValueError: there are not as many calls to repeat, or the numbers are beyond all measure.
+    """
+    if not 1 <= again.calls <= len(calls):
+        raise ValueError(f"again repeats {again.calls} calls, and there are {len(calls)} above it")
+    if again.times < 1 or len(calls) + again.times * again.calls > MOST_CALLS:
+        raise ValueError(f"again is {again.times}, of {again.calls} calls")
+    calls += calls[-again.calls :] * again.times
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -57,11 +116,54 @@ def _line(call: Call) -> dict[str, Any]:
     return line
 
 
+def _after(call: Call, outcome: Outcome | None) -> Iterator[dict[str, Any]]:
+    """Lines that say what came of a call."""
+    for address, content in call.host:
+        yield {"host_read": hex(address), "bytes": content.hex()}
+    for address, content in call.host_writes:
+        yield {"host_write": hex(address), "bytes": content.hex()}
+    if isinstance(outcome, bytes) and call.name in (READ, CONFIG_READ):
+        yield {"answer": outcome.hex()}
+    if isinstance(outcome, Ended):
+        yield {"refused": outcome.category, "text": outcome.text, "clock": outcome.clock}
+
+
+def _text(line: dict[str, Any]) -> str:
+    return json.dumps(line, separators=(",", ":")) + "\n"
+
+
+def write_trace(path: Path, calls: Sequence[Call]) -> None:
+    """Write calls with their answers, repeats named as such; a name that ends with .gz or .xz is compressed.
+
+    Raises:
+        TraceError: it cannot be written.
+    """
+    texts = "".join(_packed_lines(calls)).encode()
+    if path.suffix == ".gz":
+        texts = gzip.compress(texts, mtime=0)
+    elif path.suffix == ".xz":
+        texts = lzma.compress(texts, preset=_XZ_PRESET)
+    try:
+        write_whole(path, texts)
+    except OSError as error:
+        raise TraceError(f"cannot write {path}: {error.strerror}", remedy="choose another file") from None
+
+
+def _packed_lines(calls: Sequence[Call]) -> Iterator[str]:
+    yield _text(HEADER)
+    for item in find_repeats(calls):
+        if isinstance(item, Again):
+            yield _text({"again": item.times, "calls": item.calls})
+        else:
+            yield _text(_line(item))
+            yield from (_text(line) for line in _after(item, item.answer))
+
+
 class TraceWriter:
     """Writes a trace; each line is written whole.
 
     Args:
-        path: the file; a name that ends with .gz is compressed.
+        path: the file; a name that ends with .gz or .xz is compressed.
 
     Raises:
         TraceError: it cannot be written.
@@ -75,17 +177,13 @@ class TraceWriter:
         self._put(HEADER)
 
     def _put(self, line: dict[str, Any]) -> None:
-        self._stream.write(json.dumps(line, separators=(",", ":")) + "\n")
+        self._stream.write(_text(line))
 
     def call(self, call: Call, outcome: Outcome) -> None:
         """A call and what came of it."""
         self._put(_line(call))
-        for address, content in call.host:
-            self._put({"host_read": hex(address), "bytes": content.hex()})
-        if isinstance(outcome, bytes) and call.name in (READ, CONFIG_READ):
-            self._put({"answer": outcome.hex()})
-        if isinstance(outcome, Ended):
-            self._put({"refused": outcome.category, "text": outcome.text, "clock": outcome.clock})
+        for line in _after(call, outcome):
+            self._put(line)
 
     def close(self) -> None:
         """Finish the file."""
@@ -130,9 +228,9 @@ def _check_header(path: Path, line: dict[str, Any]) -> None:
             f"{path} is not a call trace: its first line lacks {json.dumps(HEADER)}",
             remedy="make one with `bhemu compare PROGRAM --record FILE`, or with a library of `bhemu library --record`",
         )
-    if line.get("version") != VERSION:
+    if line.get("version") not in (1, VERSION):
         raise TraceError(
-            f"{path} is a trace of version {line.get('version')!r}, and this bhemu reads version {VERSION}",
+            f"{path} is a trace of version {line.get('version')!r}, and this bhemu reads versions 1 and {VERSION}",
             remedy="record it again, or use the bhemu that made it",
         )
 
@@ -153,7 +251,7 @@ def _lines(path: Path, stream: IO[Any]) -> Iterator[tuple[int, dict[str, Any]]]:
             if not isinstance(line, dict):
                 raise TraceError(f"{path}:{number}: a line is a JSON object", remedy="see docs/compare.md")
             yield number, line
-    except (UnicodeDecodeError, EOFError, OSError) as error:
+    except (UnicodeDecodeError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         raise TraceError(f"{path} cannot be read: {error}", remedy="record the trace again") from None
 
 
@@ -184,6 +282,9 @@ def _add(calls: list[Call], line: dict[str, Any]) -> None:
     if "call" in line:
         calls.append(_parse(line))
         return
+    if "again" in line:
+        repeat(calls, Again(_number(line, "again", _U64), _number(line, "calls", _U64)))
+        return
     last = calls[-1]
     if "answer" in line:
         answer = bytes.fromhex(line["answer"])
@@ -197,5 +298,8 @@ def _add(calls: list[Call], line: dict[str, Any]) -> None:
     elif "host_read" in line:
         piece = (_number(line, "host_read", _U64), bytes.fromhex(line["bytes"]))
         calls[-1] = _with(last, host=(*last.host, piece))
-    elif "host_write" not in line:
-        raise ValueError('a line has "call", "answer", "refused", "host_read" or "host_write"')
+    elif "host_write" in line:
+        piece = (_number(line, "host_write", _U64), bytes.fromhex(line["bytes"]))
+        calls[-1] = _with(last, host_writes=(*last.host_writes, piece))
+    else:
+        raise ValueError('a line has "call", "again", "answer", "refused", "host_read" or "host_write"')

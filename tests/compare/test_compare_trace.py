@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bhemu.compare.calls import CONFIG_READ, CONFIG_WRITE, EXIT, INIT, READ, WRITE, Call, Ended, Outcome, clock
-from bhemu.compare.trace import TraceError, TraceWriter, read_trace
+from bhemu.compare.calls import CLOCK, CONFIG_READ, CONFIG_WRITE, EXIT, INIT, READ, WRITE, Call, Ended, Outcome, clock
+from bhemu.compare.trace import Again, TraceError, TraceWriter, find_repeats, read_trace, repeat, write_trace
 
 pytestmark = pytest.mark.plain
 
@@ -66,7 +69,7 @@ def test_a_last_line_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
     [
         ([], "is not a call trace"),
         (["{}"], "is not a call trace"),
-        (['{"trace": "libttsim", "version": 2}'], "version 2"),
+        (['{"trace": "libttsim", "version": 3}'], "version 3"),
         ([HEADER], "has no calls"),
         ([HEADER, "[1]"], ":2: a line is a JSON object"),
         ([HEADER, "{", '{"call": "init"}'], ":2: not JSON"),
@@ -106,3 +109,61 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         read_trace(cut)
     with pytest.raises(TraceError, match="cannot write"):
         TraceWriter(tmp_path / "no" / "trace")
+
+
+ALPHABET = (clock(1), clock(2), Call(READ, 8, size=1, answer=b"\0"), Call(READ, 8, size=1, answer=b"\1"))
+
+
+@given(st.lists(st.sampled_from(ALPHABET), max_size=60), st.integers(1, 40))
+def test_repeats_are_named_and_made_again(calls: list[Call], times: int) -> None:
+    whole = calls * times
+    made: list[Call] = []
+    items = list(find_repeats(whole))
+    for item in items:
+        if isinstance(item, Again):
+            repeat(made, item)
+        else:
+            made.append(item)
+    assert made == whole
+    assert len(items) <= len(whole)
+
+
+@pytest.mark.parametrize("name", ["trace.jsonl", "trace.jsonl.gz", "trace.jsonl.xz"])
+def test_a_packed_trace_is_read_back(tmp_path: Path, name: str) -> None:
+    wrote = Call(CLOCK, 1, host_writes=((0x40, b"abc"), (0x80, b"d")))
+    polls = [Call(READ, 8, size=4, answer=bytes(4)), clock(1)]
+    calls = [*CALLS[:-1], *1000 * polls, wrote, *500 * [clock(1)], CALLS[-1]]
+    write_trace(tmp_path / name, calls)
+    assert read_trace(tmp_path / name) == calls
+    assert (tmp_path / name).stat().st_size < 2000
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (['{"again": 1, "calls": 1}'], "repeats 1 calls, and there are 0"),
+        (['{"call": "init"}', '{"again": 1, "calls": 2}'], "repeats 2 calls, and there are 1"),
+        (['{"call": "init"}', '{"again": 0, "calls": 1}'], "again is 0"),
+        (['{"call": "init"}', '{"again": 1000000000000, "calls": 1}'], "again is 1000000000000"),
+        (['{"call": "init"}', '{"again": 1}'], "'calls' is missing"),
+    ],
+)
+def test_wrong_repeats_are_said(tmp_path: Path, lines: list[str], message: str) -> None:
+    path = tmp_path / "trace"
+    path.write_text("\n".join([HEADER, *lines]) + "\n")
+    with pytest.raises(TraceError) as raised:
+        read_trace(path)
+    assert message in raised.value.message
+
+
+@given(st.integers(0, 10**6), st.integers(0, 255))
+def test_a_damaged_file_gives_one_error_or_the_calls(
+    tmp_path_factory: pytest.TempPathFactory, at: int, byte: int
+) -> None:
+    path = tmp_path_factory.mktemp("damaged") / "trace.jsonl.xz"
+    write_trace(path, CALLS)
+    content = bytearray(path.read_bytes())
+    content[at % len(content)] = byte
+    path.write_bytes(content)
+    with contextlib.suppress(TraceError):
+        assert read_trace(path) == CALLS
