@@ -43,10 +43,11 @@ _NAMED: int = 3
 
 def names_tiles(options: RunOptions) -> bool:
     """The command line names tiles of a chip."""
-    return bool(options.tiles or options.board) or any(map(_is_on_tile, options.programs))
+    return bool(options.tiles or options.board) or any(map(is_on_tile, options.programs))
 
 
-def _is_on_tile(text: str) -> bool:
+def is_on_tile(text: str) -> bool:
+    """A program of a command line is for a named tile: `1,2/B=reader.elf`."""
     found = _PREFIX.fullmatch(text)
     return found is not None and found[3] is None and not Path(text).is_file()
 
@@ -93,7 +94,7 @@ def load_on_chip(chip: Chip, texts: list[str], tiles: list[str], core: str | Non
     chosen = tiles_of(chip, tiles)
     loaded: dict[Place, dict[str, str]] = {}
     for text in texts:
-        found = _PREFIX.fullmatch(text) if _is_on_tile(text) else None
+        found = _PREFIX.fullmatch(text) if is_on_tile(text) else None
         rest = text if found is None else found[4]
         targets = chosen if found is None else [chip[int(found[1]), int(found[2])]]
         if not targets:

@@ -116,7 +116,8 @@ def test_fetch_add_of_many_tiles_gives_each_another_number(chip: bhemu.Chip, ker
     places = [(x, 7) for x in range(1, 8)]
     chip[1, 3].write(0x50000, bytes(16))
     count = "*(volatile uint32_t *)0x52000 = bhemu_noc_fetch_add(0, BHEMU_PLACE(1, 3), 0x50008, 3);"
-    run(chip, dict.fromkeys(places, {"B": kernel(count)}))
+    program = kernel(count)
+    run(chip, {place: {"B": program} for place in places})
     assert sorted(chip[place].read_word(0x52000) for place in places) == list(range(0, 21, 3))
     assert chip[1, 3].read_word(0x50008) == 21
 
