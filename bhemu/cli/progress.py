@@ -8,10 +8,13 @@ from typing import Any
 from bhemu.cli.report import messages
 
 REDRAW_SECONDS = 0.1
+REPEAT_SECONDS = 10.0
+"""Between two lines about compiling, where there is no terminal."""
 
 
 class Progress:
-    """A status line while something runs; on no terminal, one line when something has to be compiled.
+    """A status line while something runs; on no terminal, a line now and then while something has to be
+    compiled.
 
     Args:
         silent: show nothing.
@@ -26,6 +29,7 @@ class Progress:
         self._silent = silent
         self._status: Any = None
         self._drawn = 0.0
+        self._told = -REPEAT_SECONDS
 
     def __enter__(self) -> Progress:
         from bhemu.machine.compiler import on_compile
@@ -44,11 +48,14 @@ class Progress:
             self._status.stop()
 
     def _compiling(self, name: str) -> None:
+        from bhemu.machine.compile_progress import describe
+
         self.compiled.append(name)
         if self._status is not None:
-            self._status.update(f"compiling {name} (first run only), {len(self.compiled)} so far")
-        elif not self._silent and len(self.compiled) == 1:
-            self._console.print("compiling (first run only) ...")
+            self._status.update(describe(name))
+        elif not self._silent and time.monotonic() - self._told > REPEAT_SECONDS:
+            self._told = time.monotonic()
+            self._console.print(describe(name) if len(self.compiled) > 1 else "compiling (first run only) ...")
 
     @property
     def is_due(self) -> bool:

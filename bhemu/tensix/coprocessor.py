@@ -13,7 +13,7 @@ import numpy as np
 from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.instructions import BY_OPCODE
-from bhemu.machine import dispatch
+from bhemu.machine import compile_progress, dispatch
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.dispatch import BESIDE, PLACES
 from bhemu.machine.faults import FAULTS
@@ -84,6 +84,13 @@ def ensure_place(place: int) -> None:
                 remedy="use bhemu.Tile, which has them",
             )
         _fill(place, _entry(*_provided[place]))
+
+
+def expect(opcodes: Iterable[int], places: Iterable[int] = ()) -> None:
+    """Say which handlers and places a program will need, so that progress of compilation can say how many are left."""
+    handlers = (HANDLERS[opcode] for opcode in opcodes if opcode in HANDLERS and _handlers[opcode] is None)
+    compile_progress.expect(handler.instruction.mnemonic for handler in handlers)
+    compile_progress.expect(_provided[place][0] for place in places if _handlers[place] is None)
 
 
 def set_value(place: int, value: Any) -> None:
