@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -252,9 +252,14 @@ class TilePrograms:
             return "let another thread do what is waited for, or reset the coprocessor's state first"
         return None
 
-    def explain(self) -> str:
-        """What each does or waits for: a line for each core out of reset and each thread that holds words."""
-        return explain_all(self._record, self.describe, self._loaded.name_of_word, self._loaded.pusher)
+    def explain(self, polled: Mapping[int, dict[int, int]] | None = None) -> str:
+        """What each does or waits for: a line for each core out of reset and each thread that holds words.
+
+        Args:
+            polled: words that cores which run poll, by core; see `bhemu.api.polling`.
+        """
+        loaded = self._loaded
+        return explain_all(self._record, self.describe, loaded.name_of_word, loaded.pusher, polled or {})
 
     def locate(self, error: BhemuError) -> None:
         """Add the source line of the core's instruction at fault, and the cause where it is the stack pointer."""

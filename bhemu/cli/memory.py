@@ -131,8 +131,8 @@ def content_of(transfer: Transfer) -> Any:
     """The bytes, uint8 [n], that a `--write` puts into memory."""
     import numpy as np
 
-    from bhemu.cli.arrays import load_array
     from bhemu.errors import FormatError
+    from bhemu.formats.files import load
 
     if transfer.file.suffix != ".npy":
         if transfer.format is not None:
@@ -143,7 +143,7 @@ def content_of(transfer: Transfer) -> Any:
         if not transfer.file.is_file():
             raise FormatError(f"{transfer.file}: no such file", remedy="name a .npy file or a file of bytes")
         return np.frombuffer(transfer.file.read_bytes(), np.uint8)
-    array = load_array(transfer.file)
+    array = load(transfer.file)
     if transfer.shape is not None and transfer.shape != array.shape:
         raise FormatError(
             f"{transfer.option}: {transfer.file} has shape {' x '.join(map(str, array.shape))}",
@@ -235,8 +235,7 @@ def decoded(transfer: Transfer, content: Any) -> Any:
     """What a `--read` makes of bytes, uint8 [n]."""
     import numpy as np
 
-    from bhemu.cli.arrays import portable
-    from bhemu.formats import decode
+    from bhemu.formats import decode, portable
 
     assert transfer.shape is not None
     if transfer.format is None:

@@ -41,15 +41,17 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
+        from bhemu.machine.compile_progress import tell
         from bhemu.machine.compiler import on_compile
 
-        on_compile(None)
+        on_compile(tell)
         if self._status is not None:
             self._status.stop()
 
     def _compiling(self, name: str) -> None:
-        from bhemu.machine.compile_progress import describe
+        from bhemu.machine.compile_progress import counted, describe
 
+        counted(name)
         self.compiled.append(name)
         if self._status is not None:
             self._status.update(describe(name))

@@ -2,7 +2,7 @@
 
 Functions are compiled when they are first needed, so m is what the loaded programs are known to need: `expect` says so.
 Where nothing is expected, m is not known. A library user is told on standard error when compiling takes longer than
-two seconds; `BHEMU_PROGRESS=0` in the environment, or a listener of one's own (`on_compile`), silences that.
+two seconds; `BHEMU_PROGRESS=0` in the environment silences that.
 """
 
 from __future__ import annotations
@@ -31,11 +31,6 @@ _lock = threading.Lock()
 def expect(names: Iterable[str]) -> None:
     """Say which functions will be needed."""
     _expected.update(names)
-
-
-def fetched(name: str) -> None:
-    """A function came from the cache."""
-    _seen.add(name)
 
 
 def left() -> int:
@@ -75,9 +70,10 @@ class _Teller:
 
     def end(self) -> None:
         with _lock:
-            self._spent += time.monotonic() - self._since
+            if self._name:
+                self._spent += time.monotonic() - self._since
             self._name = ""
-            thread = self._thread if not left() else None
+            thread = self._thread if self._thread is not None and not left() else None
             if thread is not None:
                 self._thread = None
                 self._wake.set()
@@ -116,21 +112,30 @@ _teller = _Teller()
 
 
 @contextmanager
-def compiling(name: str, *, tells: bool) -> Iterator[None]:
-    """A function is being compiled in this context.
-
-    Args:
-        name: of the function.
-        tells: say so on standard error when it takes long.
-    """
+def getting(name: str) -> Iterator[None]:
+    """A function is fetched from the cache in this context, or compiled, which the compiler then says (`tell`)."""
     begun = time.monotonic()
-    tells = tells and os.environ.get("BHEMU_PROGRESS") != "0"
-    if tells:
-        _teller.begin(name)
+    before = _told[0]
     try:
         yield
     finally:
-        _seconds.append(time.monotonic() - begun)
         _seen.add(name)
-        if tells:
+        if _told[0] != before:
+            _seconds.append(time.monotonic() - begun)
             _teller.end()
+
+
+_told: Final = [0]
+"""How many compilations the compiler has told of."""
+
+
+def counted(name: str) -> None:
+    """A compilation begins, and another listener of the compiler's says so to the user."""
+    _told[0] += 1
+
+
+def tell(name: str) -> None:
+    """A compilation begins: say so on standard error when it takes long. The compiler's listener by default."""
+    counted(name)
+    if os.environ.get("BHEMU_PROGRESS") != "0":
+        _teller.begin(name)

@@ -36,7 +36,6 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from bhemu.machine import compile_progress
 from bhemu.machine.cache import cache_directory, fetch, store
 from bhemu.machine.state import TILE_TYPE
 from bhemu.machine.types import AnyInt
@@ -250,13 +249,11 @@ def compile_entry(
     known = fetch(path) if cached else None
     if known is not None:
         address = _load(*marshal.loads(known))
-        compile_progress.fetched(name)
     else:
         if _progress is not None:
             _progress(name)
-        with compile_progress.compiling(name, tells=_progress is None):
-            symbol, library = _compile(function, source, arguments, record)
-            address = library.get_pointer_to_function(symbol)
+        symbol, library = _compile(function, source, arguments, record)
+        address = library.get_pointer_to_function(symbol)
         if cached:
             store(path, marshal.dumps((symbol, _machine_code(library)), _MARSHAL))
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -14,6 +15,7 @@ from bhemu import checks
 from bhemu.api.tile import Recorder, Tile
 from bhemu.errors import FormatError, ProgramError
 from bhemu.formats import as_numpy, decode
+from bhemu.formats.files import save
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.programs.program import Program
 from bhemu.programs.schedule import Schedule
@@ -61,6 +63,45 @@ class Result:
     outputs: dict[str, Array]
     report: Report
     tile: Tile
+
+    def save(self, name: str, path: str | Path) -> Path:
+        """Save an output as a `.npy` file that NumPy and bhemu's commands read: floats as float32, which is exact.
+
+        Raises:
+            ProgramError: there is no such output.
+            FormatError: the file cannot be written.
+        """
+        if checks.text(name, "name") not in self.outputs:
+            raise ProgramError(f"there is no output {name!r}", remedy=f"outputs are {', '.join(self.outputs)}")
+        return save(path, self.outputs[name])
+
+    def plot(self, name: str | None = None, *, ax: Any = None) -> Any:
+        """Draw an output with matplotlib, by default the first one; returns the axes.
+
+        Raises:
+            ProgramError: there is no such output.
+            ConfigurationError: matplotlib is not installed.
+        """
+        from bhemu.pictures.plot import matrix
+
+        known = list(self.outputs)
+        name = known[0] if name is None and known else name
+        if name not in self.outputs:
+            raise ProgramError(f"there is no output {name!r}", remedy=f"outputs are {', '.join(known) or 'none'}")
+        return matrix(self.outputs[name].astype(np.float64), name, ax=ax)
+
+    def _repr_html_(self) -> str:
+        from bhemu.api.html import outputs_html
+        from bhemu.pictures import html
+
+        report = self.report
+        title = f"{report.tiles} tiles, {report.cycles:,} cycles of issue, {report.seconds:.3g} s"
+        counts = [(unit, name, n) for unit, found in report.units.items() for name, n in found.items()]
+        errors = [(name, f"{e.absolute:.4g}", f"{e.relative:.2g}") for name, e in report.errors.items()]
+        parts = [html.heading(title), html.table(("unit", "instruction", "executed"), counts)]
+        if errors:
+            parts.append(html.table(("output", "largest difference", "of its largest value"), errors))
+        return "".join(parts) + outputs_html(self.outputs)
 
 
 def random_input(tensor: Tensor, rng: np.random.Generator) -> Array:

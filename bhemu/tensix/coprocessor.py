@@ -14,7 +14,7 @@ from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.instructions import BY_OPCODE
 from bhemu.machine import compile_progress, dispatch
-from bhemu.machine.compiler import JIT, Entry, compile_entry
+from bhemu.machine.compiler import JIT, Entry, compile_entry, on_compile
 from bhemu.machine.dispatch import BESIDE, PLACES
 from bhemu.machine.faults import FAULTS
 from bhemu.machine.origin import DEBUG_PORT_LINE
@@ -28,6 +28,8 @@ from bhemu.tensix.windows import window_load_entry, window_store_entry
 
 assert units
 
+on_compile(compile_progress.tell)
+
 THREAD_NAMES = ("unpack", "math", "pack")
 
 _entries: dict[str, Entry] = {}
@@ -39,7 +41,8 @@ _functions: list[Any] = [None] * PLACES
 def _entry(name: str, function: Any, arguments: int) -> Entry:
     entry = _entries.get(name)
     if entry is None:
-        entry = _entries[name] = compile_entry(name, function, arguments=arguments)
+        with compile_progress.getting(name):
+            entry = _entries[name] = compile_entry(name, function, arguments=arguments)
     return entry
 
 
@@ -64,7 +67,10 @@ def ensure_handlers(opcodes: Iterable[int]) -> None:
                     remedy="check the word: .ttinsn words in a RISC-V stream are rotated left by two bits",
                 )
             raise Unimplemented(f"{row.mnemonic} is not built yet", remedy="`bhemu support` lists what is")
-        _fill(opcode, compile_entry(handler.instruction.mnemonic, handler.function, source=handler.source))
+        name = handler.instruction.mnemonic
+        with compile_progress.getting(name):
+            entry = compile_entry(name, handler.function, source=handler.source)
+        _fill(opcode, entry)
 
 
 _provided: dict[int, tuple[str, Any, int]] = {}

@@ -25,19 +25,22 @@ def progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_progress, "_expected", set())
     monkeypatch.setattr(compile_progress, "_seen", set())
     monkeypatch.setattr(compile_progress, "_seconds", [])
+    monkeypatch.setattr(compile_progress, "_told", [0])
     monkeypatch.setattr(compile_progress, "_teller", compile_progress._Teller())
 
 
 @pytest.mark.usefixtures("progress")
 def test_function_n_of_m_counts_what_is_expected_and_not_there() -> None:
     compile_progress.expect(["A", "B", "C", "D"])
-    compile_progress.fetched("B")
+    with compile_progress.getting("B"):
+        pass  # from the cache
     assert compile_progress.describe("A") == "compiling function 1 of 3, A (first use only)"
-    with compile_progress.compiling("A", tells=False):
-        pass
+    with compile_progress.getting("A"):
+        compile_progress.counted("A")
     compile_progress._seconds[:] = [4.0]
     assert compile_progress.describe("C") == "compiling function 2 of 3, C (first use only), about 8 s left"
-    compile_progress.fetched("D")
+    with compile_progress.getting("D"):
+        pass
     assert compile_progress.describe("C") == "compiling function 2 of 2, C (first use only), about 4 s left"
 
 
@@ -47,26 +50,27 @@ def test_function_that_was_not_expected_is_counted_without_a_total() -> None:
 
 
 @pytest.mark.usefixtures("progress")
-@pytest.mark.parametrize("tells", [True, False])
-def test_library_tells_standard_error_about_what_takes_long(monkeypatch: pytest.MonkeyPatch, tells: bool) -> None:
+def test_library_tells_standard_error_about_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setattr(compile_progress, "PATIENCE", 0.0)
     compile_progress.expect(["A", "B"])
     end = time.monotonic() + 60
-    with compile_progress.compiling("A", tells=tells):
-        while tells and not stream.getvalue() and time.monotonic() < end:
+    with compile_progress.getting("A"):
+        compile_progress.tell("A")
+        while not stream.getvalue() and time.monotonic() < end:
             time.sleep(0.01)
-    with compile_progress.compiling("B", tells=tells):
-        pass
-    assert stream.getvalue() == ("bhemu: compiling function 1 of 2, A (first use only)\n" if tells else "")
+    with compile_progress.getting("B"):
+        compile_progress.tell("B")
+    assert stream.getvalue() == "bhemu: compiling function 1 of 2, A (first use only)\n"
+    assert compile_progress._teller._thread is None
 
 
 @pytest.mark.usefixtures("progress")
 def test_environment_silences_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BHEMU_PROGRESS", "0")
-    monkeypatch.setattr(compile_progress, "PATIENCE", 0.0)
-    with compile_progress.compiling("A", tells=True):
+    with compile_progress.getting("A"):
+        compile_progress.tell("A")
         assert compile_progress._teller._thread is None
 
 
