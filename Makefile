@@ -73,7 +73,7 @@ dist: $(VENV)/installed-release
 
 # The C part of the C library with address and undefined-behaviour sanitizers.
 test-sanitizers: $(STAMP) warm
-	$(BIN)/python -m pytest -m sanitizers -rs tests/capi
+	$(BIN)/python tools/sanitized.py
 
 bench: $(STAMP)
 	$(BIN)/bhemu bench
