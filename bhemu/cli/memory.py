@@ -235,7 +235,8 @@ def decoded(transfer: Transfer, content: Any) -> Any:
     """What a `--read` makes of bytes, uint8 [n]."""
     import numpy as np
 
-    from bhemu.formats import decode, portable
+    from bhemu.formats import decode
+    from bhemu.formats.files import portable
 
     assert transfer.shape is not None
     if transfer.format is None:

@@ -106,9 +106,10 @@ def show(
     """Print a tile face by face: values, raw datums, and for BFP the shared exponents."""
     from bhemu.cli.arrays import check_target, write_files
     from bhemu.errors import FormatError
-    from bhemu.formats import DataFormat, load, read_tile, render_tile
+    from bhemu.formats import DataFormat, read_tile, render_tile
     from bhemu.formats import decode as decode_tensor
     from bhemu.formats import encode as encode_tensor
+    from bhemu.formats.files import load
     from bhemu.pictures.png import tile_picture
 
     tile_shape = _tile_shape(tile)
