@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: run test test-fast test-plain test-bounds test-firmware test-clients test-llk test-llk-all lint types docs bench conformance warm clean
+.PHONY: run test test-fast test-plain test-bounds test-firmware test-clients test-llk test-llk-all lint types docs docs-version notebooks dist test-sanitizers bench conformance warm clean
 
 # The main job: a matrix multiplication on a generated input, through unpack, math and pack.
 run: $(STAMP)
@@ -53,8 +53,27 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
+# The site, with the executed notebooks of its pages in site/notebooks.
 docs: $(VENV)/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python tools/notebooks.py site/notebooks
+
+notebooks: $(VENV)/installed-docs
+	$(BIN)/python tools/notebooks.py --check
+
+# The site as one version among others, on the local branch `site`; nothing is pushed.
+docs-version: $(VENV)/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mike deploy --branch site --update-aliases \
+		$$($(BIN)/python -c 'import importlib.metadata as m; print(m.version("bhemu").rpartition(".")[0])') latest
+
+# A release: wheel, source archive and bill of materials, built twice and compared; the wheel is used without a compiler.
+dist: $(VENV)/installed-release
+	$(BIN)/python tools/build_release.py
+	$(BIN)/python tools/check_wheel.py dist/bhemu-*.whl
+
+# The C part of the C library with address and undefined-behaviour sanitizers.
+test-sanitizers: $(STAMP) warm
+	$(BIN)/python tools/sanitized.py
 
 bench: $(STAMP)
 	$(BIN)/bhemu bench
@@ -74,6 +93,10 @@ $(STAMP): pyproject.toml
 
 $(VENV)/installed-docs: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check --group docs
+	touch $@
+
+$(VENV)/installed-release: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check --group release 'hatchling>=1.25'
 	touch $@
 
 clean:

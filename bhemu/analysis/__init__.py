@@ -18,6 +18,7 @@ from bhemu.analysis.check import hazards
 from bhemu.analysis.core_trace import core_trace, core_trace_json
 from bhemu.analysis.hazard import HAZARD, NOTE, Hazard, Place
 from bhemu.analysis.modelled_time import Timing, timing
+from bhemu.analysis.timeline import plot_timeline
 from bhemu.analysis.trace import trace_json, write_trace
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "core_trace",
     "core_trace_json",
     "hazards",
+    "plot_timeline",
     "timing",
     "trace_json",
     "write_trace",

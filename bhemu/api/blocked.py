@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from bhemu.api.waits import explain_thread
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.memory_map import region
 from bhemu.isa.names import Semaphore
-from bhemu.isa.tile_registers import address_of, tile_register
+from bhemu.isa.tile_registers import address_of, registers_at, tile_register
 from bhemu.machine.agents import CORE_NAMES, CORES, T0, B
 from bhemu.machine.core_state import (
     ASLEEP,
@@ -43,6 +44,11 @@ _PUSH_BYTES: Final = region("push0").size
 _PCBUFS: Final = region("pcbuf")
 _TRACKED: Final = (region("gpr"), region("config"), region("tdma"))
 _OVERLAY: Final = region("overlay")
+_NIUS: Final = (region("niu0"), region("niu1"))
+
+Words = dict[int, int]
+"""Values of polled words by their addresses."""
+_NOTHING: Final[Mapping[int, Words]] = MappingProxyType({})
 
 
 def is_idle_for_ever(record: Any, core: int) -> bool:
@@ -81,11 +87,15 @@ def pc_of(record: Any, core: int) -> int:
     return pc
 
 
-def explain_core(record: Any, core: int, describe: Describe, name_word: NameWord) -> str:
+def explain_core(
+    record: Any, core: int, describe: Describe, name_word: NameWord, polled: Mapping[int, Words] = _NOTHING
+) -> str:
     """`B at 0x00010 main (kernel.c:3): polls 0x20000 `flag`, which holds 0x0`."""
     state = int(record.core_state[core])
     if state == IN_RESET:
         return f"{CORE_NAMES[core]}: in reset"
+    if core in polled:
+        return f"{CORE_NAMES[core]} at {describe(core, pc_of(record, core))}: {_polls(polled[core], name_word)}"
     return f"{CORE_NAMES[core]} at {describe(core, pc_of(record, core))}: {_doing(record, core, name_word)}"
 
 
@@ -107,6 +117,10 @@ def _doing(record: Any, core: int, name_word: NameWord) -> str:
 def _polling(record: Any, core: int, name_word: NameWord) -> str:
     count = int(record.watch_count[core])
     words = {int(record.watch_address[core, i]): int(record.watch_value[core, i]) for i in range(count)}
+    return _polls(words, name_word)
+
+
+def _polls(words: Words, name_word: NameWord) -> str:
     if not words:
         return "idle in an endless loop"
     return "polls " + ", ".join(
@@ -121,6 +135,10 @@ def _word(address: int, name_word: NameWord) -> str:
     if address in _OVERLAY:
         stream, place = divmod(address - _OVERLAY.base, _OVERLAY.step)
         return f"register {place // 4} of stream {stream}"
+    for number, niu in enumerate(_NIUS):
+        if address in niu:
+            names = [register.name for register, _ in registers_at(address)]
+            return f"{address:#x} {' '.join(names)} of NoC {number}"
     name = name_word(address)
     return (
         f"{address:#x} {name}".rstrip() if address < L1_SIZE else f"{address:#x} {name}".rstrip() + " in its local RAM"
@@ -159,10 +177,24 @@ def _queue_of(thread: int) -> str:
     return f"the FIFO of thread {thread} ({THREAD_NAMES[thread]})"
 
 
-def explain_all(record: Any, describe: Describe, name_word: NameWord, pusher: Callable[[int, int], int]) -> str:
-    """A line for each core out of reset, and for each thread of the coprocessor that holds an instruction."""
+def explain_all(
+    record: Any,
+    describe: Describe,
+    name_word: NameWord,
+    pusher: Callable[[int, int], int],
+    polled: Mapping[int, Words] = _NOTHING,
+) -> str:
+    """A line for each core out of reset, and for each thread of the coprocessor that holds an instruction.
+
+    Args:
+        record: the tile.
+        describe: names a core's pc.
+        name_word: names a word of memory.
+        pusher: which core pushed a thread's word from a pc.
+        polled: words that cores which run poll, by core; see `bhemu.api.polling`.
+    """
     lines = [
-        f"  core {explain_core(record, core, describe, name_word)}"
+        f"  core {explain_core(record, core, describe, name_word, polled)}"
         for core in range(CORES)
         if record.core_state[core] != IN_RESET
     ]

@@ -365,5 +365,28 @@ class Chip:
         for place, placements in programs.items():
             self[place].programs.placements = placements
 
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw the tiles with matplotlib, each in the colour of how many instructions its cores have executed.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ConfigurationError: matplotlib is not installed.
+        """
+        from bhemu.pictures.plot import grid
+
+        return grid(self._retired(), "instructions of the cores", ax=ax)
+
+    def _retired(self) -> dict[Place, int]:
+        counts = self.device.tiles["core_retired"].sum(axis=1)
+        return {tile.place: int(counts[tile.node.index]) for tile in self.tensix}
+
+    def _repr_html_(self) -> str:
+        from bhemu.api.html import chip_html
+
+        states = {tile.place: self.device.tiles["core_state"][tile.node.index] for tile in self.tensix}
+        return chip_html(repr(self)[1:-1], states, self._retired())
+
     def __repr__(self) -> str:
         return f"<Chip: {len(self.tensix)} Tensix tiles, {len(self.dram)} DRAM banks, {self.time:,} clocks>"

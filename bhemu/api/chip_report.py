@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from bhemu.api.blocked import can_move, explain_all, is_stuck, waiting_threads
 from bhemu.api.chip_tile import ChipTile
@@ -17,6 +17,10 @@ _WAYS: Final = 6
 """At most this many different ways of waiting are explained."""
 _NAMED: Final = 8
 """At most this many tiles that wait in the same way are named."""
+
+
+_ROWS: Final = 20
+"""At most this many cores are in the table that a notebook shows."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +52,43 @@ class ChipResult:
     clocks: int
     tiles: dict[Place, TileResult]
 
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw the tiles with matplotlib, each in the colour of its clocks; returns the axes.
+
+        Raises:
+            ConfigurationError: matplotlib is not installed.
+        """
+        from bhemu.pictures.plot import grid
+
+        return grid({place: tile.clocks for place, tile in self.tiles.items()}, "clocks until a tile was done", ax=ax)
+
+    def _repr_html_(self) -> str:
+        from bhemu.pictures import html
+
+        rows = [
+            (f"{x}-{y}", core.name, core.state, core.retired, core.place, tile.clocks)
+            for (x, y), tile in self.tiles.items()
+            for core in tile.cores
+        ]
+        shown = rows[:_ROWS]
+        more = html.paragraph(f"and {len(rows) - len(shown)} more cores") if len(rows) > len(shown) else ""
+        head = html.heading(f"{self.reason} after {self.clocks:,} clocks, {len(self.tiles)} tiles")
+        return head + html.table(("tile", "core", "state", "instructions", "at", "clocks"), shown) + more
+
     def __getitem__(self, place: Place) -> TileResult:
         """A tile by its translated coordinates."""
         return self.tiles[place]
 
 
-def explain_tiles(tiles: Iterable[ChipTile]) -> str:
-    """Who does what or waits for what, in a few lines: tiles that do the same are explained once."""
-    return _alike((tile.place, tile.programs.explain()) for tile in tiles)
+def explain_tiles(tiles: Iterable[ChipTile], polled: Mapping[Place, Mapping[int, dict[int, int]]] | None = None) -> str:
+    """Who does what or waits for what, in a few lines: tiles that do the same are explained once.
+
+    Args:
+        tiles: that are explained.
+        polled: by tile, words that its running cores poll, by core; see `bhemu.api.polling`.
+    """
+    known = polled or {}
+    return _alike((tile.place, tile.programs.explain(known.get(tile.place))) for tile in tiles)
 
 
 def explain_device(device: Device) -> str:

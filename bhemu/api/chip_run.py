@@ -10,7 +10,8 @@ import numpy as np
 from bhemu.api.blocked import can_move, pc_of
 from bhemu.api.chip_report import ChipResult, TileResult, explain_tiles
 from bhemu.api.chip_tile import ChipTile
-from bhemu.api.machine import CHUNK, polled_chunk
+from bhemu.api.machine import CHUNK, PATIENCE, POLLING_REMEDY, polled_chunk
+from bhemu.api.polling import Patience, polled_words, snapshot_of
 from bhemu.api.semihosting import Semihosting
 from bhemu.chip.clock.clocks import in_tile
 from bhemu.chip.coordinates import Place
@@ -79,6 +80,7 @@ class ChipRun:
         if not any(tile.programs.out_of_reset() for tile in self._chosen):
             raise ProgramError("no core is out of reset", remedy="start some first")
         chip = self._chip
+        patience = Patience(PATIENCE)
         while True:
             if until is not None and until():
                 return "until"
@@ -95,6 +97,8 @@ class ChipRun:
             self._advance(min(polled_chunk(passed) if polled else CHUNK, max_clocks - passed))
             if progress is not None:
                 progress(chip.time - self._start)
+            if patience.is_over(chip.time - self._start):
+                self._check_not_polling(until)
             if not self._serve() and self._at_rest():
                 if until is not None and until():
                     return "until"
@@ -158,6 +162,28 @@ class ChipRun:
                 f"nothing on the chip can move after {max(clocks, 0):,} clocks\n{explain_tiles(stuck)}",
                 remedy=waiting[0].programs.what_could_end_it(),
             )
+
+    def _check_not_polling(self, until: Callable[[], bool] | None) -> None:
+        """Refuse a run in which the cores that run only poll words that nothing on the chip can change."""
+        going = self._going()
+        if not going.any() or self._chip.device.record.waiting.any():
+            return
+        polled = {}
+        for tile in self._chip.running():
+            if going[tile.node.index]:
+                tile.attend()
+                found = polled_words(snapshot_of(self._tiles, tile.node.index))
+                if not found or not any(found.values()):
+                    return
+                polled[tile.place] = found
+        if not polled or (until is not None and until()):
+            return
+        stuck = [t for t in self._chip.running() if t.place in polled or t.programs.what_could_end_it() is not None]
+        raise Deadlock(
+            f"nothing on the chip can move after {self._chip.time - self._start:,} clocks\n"
+            f"{explain_tiles(stuck, polled)}",
+            remedy=POLLING_REMEDY,
+        )
 
     def _serve(self) -> bool:
         """Serve every core B that is halted at an `ecall`; True when one of them resumes."""

@@ -119,6 +119,12 @@ class ChipTile(TileView):
         """Write a word of L1 or a register."""
         self.write(address, checks.integer(value, "value", 0, 0xFFFFFFFF).to_bytes(4, "little"))
 
+    def _repr_html_(self) -> str:
+        from bhemu.api.html import tile_html
+
+        self.attend()
+        return tile_html(self.state, repr(self)[1:-1])
+
     def __repr__(self) -> str:
         states = ", ".join(f"{core.name} {core.state}" for core in map(self.touch().__getitem__, range(5)))
         return f"<tile {self.place[0]}-{self.place[1]}: {states}>"

@@ -10,6 +10,7 @@ import numpy as np
 
 from bhemu import checks
 from bhemu.api.blocked import can_move, pc_of
+from bhemu.api.polling import Patience, polled_words
 from bhemu.api.semihosting import Semihosting
 from bhemu.api.summary import MachineResult
 from bhemu.api.tile import Tile
@@ -23,6 +24,12 @@ from bhemu.tile.cores import CODE
 Array = np.ndarray[Any, Any]
 
 DEFAULT_CLOCKS: Final = 10_000_000
+PATIENCE: Final = 1 << 15
+"""Clocks of a run until it is first asked whether the cores that run only poll."""
+POLLING_REMEDY: Final = (
+    "a counter of a NoC interface changes when a request is started, answered or arrives: start the request that is "
+    "waited for"
+)
 CHUNK: Final = 1 << 14
 """Clocks between two checks whether anything can still proceed."""
 POLLED_CHUNK: Final = 32
@@ -115,6 +122,7 @@ class Machine(TilePrograms):
         polled = condition is not None or semihosting is not None
         start, limit = self.clocks, self.clocks + max_clocks
         ended = self.clocks
+        patience = Patience(PATIENCE)
         try:
             with self._breakpoints(places):
                 while True:
@@ -138,7 +146,10 @@ class Machine(TilePrograms):
                             continue
                         if semihosting.status is not None:
                             return self._result("exit", self.clocks - start, semihosting)
-                    if not can_move(record):
+                    if can_move(record):
+                        if patience.is_over(self.clocks - start):
+                            self._check_not_polling(condition, self.clocks - start)
+                    else:
                         if condition is not None and condition():
                             return self._result("until", self.clocks - start, semihosting)
                         self._check_not_stuck(ended - start)
@@ -199,6 +210,12 @@ class Machine(TilePrograms):
         if remedy is not None:
             raise Deadlock(f"nothing can move after {clocks:,} clocks\n{self.explain()}", remedy=remedy)
 
+    def _check_not_polling(self, condition: Callable[[], bool] | None, clocks: int) -> None:
+        """Refuse a run whose running cores only poll words that nothing in the tile can change."""
+        polled = polled_words(self.tile.snapshot())
+        if polled and any(polled.values()) and (condition is None or not condition()):
+            raise Deadlock(f"nothing can move after {clocks:,} clocks\n{self.explain(polled)}", remedy=POLLING_REMEDY)
+
     def _limit(self, clocks: int) -> CycleLimit:
         return CycleLimit(
             f"not done after {clocks:,} clocks\n{self.explain()}",
@@ -207,6 +224,11 @@ class Machine(TilePrograms):
         )
 
     # --- what it did ----------------------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        from bhemu.api.html import cores_html
+
+        return cores_html(f"Machine, {self.clocks:,} clocks", self.summary())
 
     def _result(self, reason: str, clocks: int, semihosting: Semihosting | None) -> MachineResult:
         status = semihosting.status if semihosting is not None else None

@@ -56,6 +56,11 @@ class MachineResult:
     status: int | None
     cores: tuple[CoreSummary, ...]
 
+    def _repr_html_(self) -> str:
+        from bhemu.api.html import cores_html
+
+        return cores_html(f"{self.reason} after {self.clocks:,} clocks", self.cores)
+
 
 def summarize(cores: Cores, loaded: Loaded, core: int) -> CoreSummary:
     """The state of a core after a run.

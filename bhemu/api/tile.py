@@ -166,6 +166,11 @@ class Tile(TileView):
         """The record's memory; copying it field by field would copy L1 once for each of its views."""
         return self._tiles.view(np.ndarray).view(np.uint8)
 
+    def _repr_html_(self) -> str:
+        from bhemu.api.html import tile_html
+
+        return tile_html(self.record, repr(self)[1:-1])
+
     def __repr__(self) -> str:
         return f"<Tile: {int(self.record.issued.sum())} instructions executed>"
 

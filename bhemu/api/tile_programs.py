@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 from bhemu.api.blocked import explain_all, is_stuck, waiting_threads
 from bhemu.api.summary import CoreSummary, summarize
@@ -15,12 +17,29 @@ from bhemu.loader.elf import Executable, load_elf
 from bhemu.loader.loaded import Loaded
 from bhemu.machine.agents import CORE_NAMES, CORES, B
 from bhemu.machine.core_state import ASLEEP, BLOCKED, HALTED, IN_RESET, LOCAL_RAM_SIZE
-from bhemu.machine.dispatch import RUN_CORE
+from bhemu.machine.dispatch import ADVANCE_TILE, DEVICE_LOAD, DEVICE_STORE, RUN_CORE, RUN_TURNS, SLOW_CORE
 from bhemu.machine.state import L1_SIZE
-from bhemu.tensix.coprocessor import ensure_place
+from bhemu.tensix.coprocessor import ensure_place, expect
 
 SP: Final = 2
 LOADS_AND_STORES: Final = (0x03, 0x23)
+
+
+CORE_PLACES: Final = (ADVANCE_TILE, RUN_CORE, SLOW_CORE, RUN_TURNS, DEVICE_LOAD, DEVICE_STORE)
+"""What most programs of cores need compiled."""
+
+
+def opcodes_of(placements: Iterable[boot.Placement]) -> set[int]:
+    """Opcodes of the Tensix instructions that programs carry as `.ttinsn`."""
+    found: set[int] = set()
+    for placement in placements:
+        for segment in placement.executable.segments:
+            if segment.executable:
+                size = len(segment.content) // 4 * 4
+                words = np.frombuffer(segment.content[:size], "<u4")
+                tensix = words[words & 3 != 3]  # T10: rotated left by two bits
+                found.update(int(opcode) for opcode in np.unique((tensix >> 26) | (tensix & 3) << 6))
+    return found
 
 
 class TilePrograms:
@@ -80,6 +99,7 @@ class TilePrograms:
     def put(self, placements: Sequence[boot.Placement]) -> None:
         """Write programs that have been checked into memory; their cores are held in reset."""
         wanted = self._with(placements)
+        expect(opcodes_of(placements), CORE_PLACES)
         self.hold(*(CORE_NAMES[placement.core] for placement in placements))
         cores = self._view.touch()
         for placement in placements:
@@ -232,9 +252,14 @@ class TilePrograms:
             return "let another thread do what is waited for, or reset the coprocessor's state first"
         return None
 
-    def explain(self) -> str:
-        """What each does or waits for: a line for each core out of reset and each thread that holds words."""
-        return explain_all(self._record, self.describe, self._loaded.name_of_word, self._loaded.pusher)
+    def explain(self, polled: Mapping[int, dict[int, int]] | None = None) -> str:
+        """What each does or waits for: a line for each core out of reset and each thread that holds words.
+
+        Args:
+            polled: words that cores which run poll, by core; see `bhemu.api.polling`.
+        """
+        loaded = self._loaded
+        return explain_all(self._record, self.describe, loaded.name_of_word, loaded.pusher, polled or {})
 
     def locate(self, error: BhemuError) -> None:
         """Add the source line of the core's instruction at fault, and the cause where it is the stack pointer."""

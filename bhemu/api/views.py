@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu import checks
-from bhemu.errors import AssemblyError
+from bhemu.errors import AssemblyError, ConfigurationError
 from bhemu.isa.registers import CONFIG_FIELDS, FIRST_SHARED_WORD, THREAD_FIELDS, RegisterField, field
 from bhemu.machine.config_access import UNITS_OF_ENTRY, UNITS_OF_WORD
 from bhemu.machine.dst import DST_ROWS, LOW_HALF, bf16_of_cell, high_row
@@ -20,6 +20,8 @@ from bhemu.machine.kernel import plain
 Array = np.ndarray[Any, Any]
 
 FP32_ENABLED: Final = "ALU_ACC_CTRL_Fp32_enabled"
+_VIEWS: Final = ("bf16", "fp16", "fp32", "int32")
+
 INT8_ENABLED: Final = "ALU_ACC_CTRL_INT8_math_enabled"
 
 
@@ -110,6 +112,41 @@ class DstView:
             values = self.bf16
         return values if dtype is None else values.astype(dtype)
 
+    def plot(self, rows: slice = slice(0, 64), *, view: str | None = None, ax: Any = None) -> Any:
+        """Draw rows with matplotlib.
+
+        Args:
+            rows: of the view: 1024 rows of 16 bits, or 512 of 32.
+            view: `bf16`, `fp16`, `fp32` or `int32`; by default what the matrix unit is configured for.
+            ax: matplotlib's axes to draw on; new ones by default.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ConfigurationError: matplotlib is not installed, or there is no such view.
+        """
+        from bhemu.pictures.plot import matrix
+
+        return matrix(self._in_view(view)[checks.instance(rows, "rows", slice)], "Dst", ax=ax)
+
+    def _in_view(self, view: str | None) -> Array:
+        if view is None:
+            return np.asarray(self)
+        if checks.text(view, "view") not in _VIEWS:
+            raise ConfigurationError(f"Dst has no view {view!r}", remedy=f"use one of {', '.join(_VIEWS)}")
+        return np.asarray(getattr(self, view))
+
+    def _repr_html_(self) -> str:
+        from bhemu.pictures.html import heading, picture
+
+        valid = np.flatnonzero(self.valid)
+        values = np.asarray(self)
+        last = (int(valid[-1]) + 1 if len(valid) else 16) * len(values) // len(self.valid)
+        return heading(repr(self)[1:-1]) + picture(
+            values[: max(16, -(-last // 16) * 16)], title="Dst, up to the last valid row"
+        )
+
     def __repr__(self) -> str:
         return f"<Dst: {int(self.valid.sum())} of 1024 rows valid>"
 
@@ -156,6 +193,23 @@ class SrcView:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         values = self.bank(int(self._record["matrix"]["bank"][self._file]))
         return values if dtype is None else values.astype(dtype)
+
+    def plot(self, bank: int | None = None, *, ax: Any = None) -> Any:
+        """Draw a bank with matplotlib, by default the matrix unit's next one; returns the axes.
+
+        Raises:
+            ConfigurationError: matplotlib is not installed.
+        """
+        from bhemu.pictures.plot import matrix
+
+        values = np.asarray(self) if bank is None else self.bank(bank)
+        return matrix(values, f"Src{'AB'[self._file]}", ax=ax)
+
+    def _repr_html_(self) -> str:
+        from bhemu.pictures.html import heading, picture
+
+        banks = "".join(heading(f"bank {n}") + picture(self.bank(n)) for n in (0, 1))
+        return heading(repr(self)[1:-1]) + banks
 
     def __repr__(self) -> str:
         return f"<Src{'AB'[self._file]}: banks owned by {self.owner[0]}, {self.owner[1]}>"

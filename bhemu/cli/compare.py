@@ -207,9 +207,9 @@ def _subject(
 
     name = " ".join(what)
     if _is_python(what):
-        from bhemu.cli.arrays import load_array
         from bhemu.cli.report import assignments
         from bhemu.compare.capture import capture
+        from bhemu.formats.files import load as load_array
         from bhemu.programs.load import load_program
 
         files = assignments(inputs, "--in", "a=a.npy")
@@ -294,7 +294,7 @@ def _write(text: str, subject: Subject) -> tuple[int, bytes]:
         refuse_usage(f"--write {text!r} is not of the form ADDR=FILE", "for example --write 0x21000=a.npy")
     path = Path(file)
     if path.suffix == ".npy":
-        from bhemu.cli.arrays import load_array
+        from bhemu.formats.files import load as load_array
 
         content = load_array(path).tobytes()
     else:

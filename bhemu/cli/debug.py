@@ -18,8 +18,20 @@ CORES = ("B", "T0", "T1", "T2", "NC")
 
 def debug(
     programs: Annotated[
-        list[str], typer.Argument(metavar="[CORE=]FILE.elf...", help="Kernels, for example B=brisc.elf T0=unpack.elf.")
+        list[str],
+        typer.Argument(
+            metavar="[X,Y/][CORE=]FILE.elf...", help="Kernels, for example B=brisc.elf T0=unpack.elf 2,2/B=writer.elf."
+        ),
     ],
+    tiles: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tile",
+            metavar="X,Y",
+            help="Debug on a chip: tiles that FILEs without X,Y/ are for; X,Y-X,Y is a rectangle, `all` all tiles.",
+        ),
+    ] = None,
+    board: Annotated[str | None, typer.Option(metavar="BOARD", help="The chip: p150 or p100.")] = None,
     commands: Annotated[
         list[str] | None, typer.Option("--command", "-c", metavar="COMMAND", help="Execute a command; may be repeated.")
     ] = None,
@@ -51,6 +63,9 @@ def debug(
     The cores are released from reset and have not executed anything yet. `help` lists the commands. Without a terminal
     commands are read from standard input.
 
+    With --tile, or programs like `2,2/B=writer.elf`, the tiles are those of a whole chip; the command `tile`
+    chooses one.
+
     With --gdb, the cores are the threads of one process: `gdb-multiarch kernel.elf`, then
     `target remote :PORT`. `monitor help` lists what the coprocessor shows.
     """
@@ -58,6 +73,11 @@ def debug(
         refuse_usage(f"core {core!r} does not exist", f"use one of {', '.join(CORES)}")
     if gdb is not None and (commands or script or batch):
         refuse_usage("--gdb takes its commands from GDB", "leave --command, --script and --batch out, or --gdb")
+    from bhemu.cli.run_chip import is_on_tile
+
+    if tiles or board is not None or any(map(is_on_tile, programs)):
+        _debug_chip(programs, tiles or [], board or "p150", core, allow_open, semihosting, gdb, commands, script, batch)
+        return
     named = _programs(programs, core)
     from bhemu.api.machine import Machine
     from bhemu.debugger.session import DebugSession
@@ -75,12 +95,50 @@ def debug(
 
         session.runner.semihosting = Semihosting()
     if gdb is not None:
-        _serve_gdb(session, gdb, core, named)
+        _serve_gdb(session, gdb, core, named[0][1])
         return
     from bhemu.cli.debug_shell import Shell
 
     shell = Shell(session)
     if not shell.run(commands or [], script, interactive=not batch):
+        raise typer.Exit(1)
+
+
+def _debug_chip(
+    programs: list[str],
+    tiles: list[str],
+    board: str,
+    core: str | None,
+    allow_open: bool,
+    semihosting: bool,
+    gdb: str | None,
+    commands: list[str] | None,
+    script: Path | None,
+    batch: bool,
+) -> None:
+    """Debug programs on tiles of a chip. GDB sees the first of them."""
+    if core is not None and len(programs) > 1:
+        refuse_usage("--core is for one program without a name", "say CORE=FILE for each, and omit --core")
+    from bhemu.api.chip import Chip
+    from bhemu.cli.run_chip import load_on_chip
+    from bhemu.debugger.chip_session import ChipDebug
+
+    _say_when_compiling()
+    chip = Chip(board, allow_open=allow_open, quantum=1)
+    loaded = load_on_chip(chip, programs, tiles, core)
+    chip.start(tiles=list(loaded))
+    debug = ChipDebug(chip, loaded)
+    first = next(iter(loaded))
+    if semihosting:
+        from bhemu.api.semihosting import Semihosting
+
+        debug.serve(Semihosting)
+    if gdb is not None:
+        _serve_gdb(debug[first], gdb, core, next(iter(loaded[first].values())))
+        return
+    from bhemu.cli.debug_shell import Shell
+
+    if not Shell(debug).run(commands or [], script, interactive=not batch):
         raise typer.Exit(1)
 
 
@@ -114,13 +172,13 @@ def _programs(texts: list[str], core: str | None) -> list[tuple[str | None, str]
     return found
 
 
-def _serve_gdb(session: DebugSession, address: str, core: str | None, named: list[tuple[str | None, str]]) -> None:
+def _serve_gdb(session: DebugSession, address: str, core: str | None, file: str) -> None:
+    """Serve GDB; `file` is a program that it can be given."""
     from bhemu.debugger.gdb_server import GdbServer, parse_address
 
     host, port = parse_address(address)
     cores = None if core is None else (session.number_of_core(core),)
     server = GdbServer(session, (host, port), cores)
-    file = named[0][1]
     typer.echo(f"bhemu: waiting for GDB: gdb-multiarch {file} -ex 'target remote {host}:{server.port}'", err=True)
     sys.stderr.flush()
     try:

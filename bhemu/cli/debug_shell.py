@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from bhemu.cli.report import show_error
+from bhemu.debugger.chip_session import ChipDebug
+from bhemu.debugger.commands.chip import ChipCommands
 from bhemu.debugger.commands.inspect import Commands
 from bhemu.debugger.reports import REPORTS, report
 from bhemu.debugger.session import DebugSession
@@ -28,18 +30,25 @@ class Shell(cmd.Cmd):
     """Reads commands and executes them.
 
     Args:
-        session: what is debugged.
+        target: what is debugged: a tile, or tiles of a chip.
         output: where results go; standard output by default.
     """
 
-    def __init__(self, session: DebugSession, output: IO[str] | None = None) -> None:
+    def __init__(self, target: DebugSession | ChipDebug, output: IO[str] | None = None) -> None:
         super().__init__(stdout=output)
         self.use_rawinput = False
-        self._commands = Commands(session, self._print)
-        self._session = session
+        if isinstance(target, ChipDebug):
+            self._commands: Commands = ChipCommands(target, self._print, self._take)
+        else:
+            self._commands = Commands(target, self._print)
+        self._take(self._commands.session)
         self._interrupted = False
         self._refused = False
         self._sources = 0
+
+    def _take(self, session: DebugSession) -> None:
+        """Commands are for this tile from now on."""
+        self._session = session
         session.poll = self._poll
 
     # --- reading ----------------------------------------------------------------------------------------------------

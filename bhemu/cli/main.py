@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from bhemu.cli import bench, cc, compare, conformance, debug, isa, library, registers, run, support, tile, warm
+from bhemu.cli import bench, cc, compare, conformance, debug, doctor, isa, library, registers, run, support, tile, warm
 from bhemu.cli.report import REFUSED, Commands, report_os_error, show_warning
 
 app = typer.Typer(
@@ -37,6 +37,7 @@ app.command("library")(library.library)
 app.command("compare")(compare.compare)
 app.command("bench")(bench.bench)
 app.command("warm")(warm.warm)
+app.command("doctor")(doctor.doctor)
 
 
 def _version(wanted: bool) -> None:

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bhemu.cli.report import number, refuse_usage
 
 if TYPE_CHECKING:
-    from bhemu.api.machine import Machine
+    from bhemu.api.tile_view import TileView
+
+
+class Target(Protocol):
+    """A tile and the names of its programs: a `bhemu.Machine`, or a tile of a chip."""
+
+    @property
+    def tile(self) -> TileView:
+        """Memory and registers."""
+
+    def address_of(self, name: str) -> int:
+        """The address of a symbol."""
+
+    def owner_of(self, name: str) -> str | None:
+        """The core whose program alone has a symbol."""
+
+    def check_data(self, address: int, size: int, what: str) -> None:
+        """Refuse a write that would overwrite code."""
+
 
 PLAIN = {"u8": "<u1", "u16": "<u2", "u32": "<u4", "i8": "<i1", "i16": "<i2", "i32": "<i4", "f32": "<f4"}
 """Numbers as C has them, row by row; other names are Tensix formats in tiles."""
@@ -66,7 +84,7 @@ def _shape(text: str) -> tuple[int, ...]:
     return tuple(number(part, "dimension") for part in text.lower().replace(",", "x").split("x"))
 
 
-def _region(machine: Machine, transfer: Transfer, size: int) -> tuple[int, Any]:
+def _region(machine: Target, transfer: Transfer, size: int) -> tuple[int, Any]:
     """Address and bytes of the memory that a transfer is about, as a writable array."""
     from bhemu.errors import MemoryError_
     from bhemu.loader.boot import LOCAL_RAM, core_number
@@ -100,20 +118,21 @@ def _region(machine: Machine, transfer: Transfer, size: int) -> tuple[int, Any]:
     return address, memory[at : at + size]
 
 
-def write(machine: Machine, transfer: Transfer) -> int:
+def write(machine: Target, transfer: Transfer) -> int:
     """Put a file into memory; returns the number of bytes."""
-    content = _content(transfer)
+    content = content_of(transfer)
     address, memory = _region(machine, transfer, len(content))
     machine.check_data(address, len(content), transfer.option)
     memory[:] = content
     return len(content)
 
 
-def _content(transfer: Transfer) -> Any:
+def content_of(transfer: Transfer) -> Any:
+    """The bytes, uint8 [n], that a `--write` puts into memory."""
     import numpy as np
 
-    from bhemu.cli.arrays import load_array
     from bhemu.errors import FormatError
+    from bhemu.formats.files import load
 
     if transfer.file.suffix != ".npy":
         if transfer.format is not None:
@@ -124,7 +143,7 @@ def _content(transfer: Transfer) -> Any:
         if not transfer.file.is_file():
             raise FormatError(f"{transfer.file}: no such file", remedy="name a .npy file or a file of bytes")
         return np.frombuffer(transfer.file.read_bytes(), np.uint8)
-    array = load_array(transfer.file)
+    array = load(transfer.file)
     if transfer.shape is not None and transfer.shape != array.shape:
         raise FormatError(
             f"{transfer.option}: {transfer.file} has shape {' x '.join(map(str, array.shape))}",
@@ -174,7 +193,7 @@ def _no_tile(transfer: Transfer) -> None:
         )
 
 
-def check_place(machine: Machine, transfer: Transfer) -> None:
+def check_place(machine: Target, transfer: Transfer) -> None:
     """Refuse a `--read` from where no memory is, before anything runs."""
     _region(machine, transfer, check_read(transfer))
 
@@ -207,14 +226,18 @@ def check_read(transfer: Transfer) -> int:
     return tensor_size(transfer.shape, transfer.format, tile_shape=_tile(transfer))
 
 
-def read(machine: Machine, transfer: Transfer) -> Any:
+def read(machine: Target, transfer: Transfer) -> Any:
     """What a `--read` saves: an array, or bytes."""
+    return decoded(transfer, _region(machine, transfer, check_read(transfer))[1].copy())
+
+
+def decoded(transfer: Transfer, content: Any) -> Any:
+    """What a `--read` makes of bytes, uint8 [n]."""
     import numpy as np
 
-    from bhemu.cli.arrays import portable
     from bhemu.formats import decode
+    from bhemu.formats.files import portable
 
-    content = _region(machine, transfer, check_read(transfer))[1].copy()
     assert transfer.shape is not None
     if transfer.format is None:
         return content.tobytes()

@@ -10,6 +10,8 @@ from typing import Any
 from bhemu.cli.report import messages
 
 REDRAW_SECONDS = 0.1
+REPEAT_SECONDS = 10.0
+"""Between two lines about compiling, where there is no terminal."""
 
 
 @contextmanager
@@ -27,7 +29,8 @@ def parts_compiled() -> Iterator[Callable[[str, int], None]]:
 
 
 class Progress:
-    """A status line while something runs; on no terminal, one line when something has to be compiled.
+    """A status line while something runs; on no terminal, a line now and then while something has to be
+    compiled.
 
     Args:
         silent: show nothing.
@@ -42,6 +45,7 @@ class Progress:
         self._silent = silent
         self._status: Any = None
         self._drawn = 0.0
+        self._told = -REPEAT_SECONDS
 
     def __enter__(self) -> Progress:
         from bhemu.machine.compiler import on_compile
@@ -53,18 +57,23 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
+        from bhemu.machine.compile_progress import tell
         from bhemu.machine.compiler import on_compile
 
-        on_compile(None)
+        on_compile(tell)
         if self._status is not None:
             self._status.stop()
 
     def _compiling(self, name: str) -> None:
+        from bhemu.machine.compile_progress import counted, describe
+
+        counted(name)
         self.compiled.append(name)
         if self._status is not None:
-            self._status.update(f"compiling {name} (first run only), {len(self.compiled)} so far")
-        elif not self._silent and len(self.compiled) == 1:
-            self._console.print("compiling (first run only) ...")
+            self._status.update(describe(name))
+        elif not self._silent and time.monotonic() - self._told > REPEAT_SECONDS:
+            self._told = time.monotonic()
+            self._console.print(describe(name) if len(self.compiled) > 1 else "compiling (first run only) ...")
 
     @property
     def is_due(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bhemu.cli.report import refuse_usage
+from bhemu.cli.run_chip import names_tiles, run_on_chip
 from bhemu.cli.run_elf import is_elf_argument, run_elf
 from bhemu.cli.run_options import ELF_PANEL, PROGRAM_PANEL, RunOptions, takes_run_options
 
@@ -16,8 +17,14 @@ def run(options: RunOptions) -> None:
 
     `bhemu run kernel.elf`, or `bhemu run B=brisc.elf T0=unpack.elf T1=math.elf T2=pack.elf`, runs compiled programs on
     the RISC-V cores of a tile until all have halted (ebreak) or spin in an endless loop.
+
+    With `--tile 1,2`, or for programs like `1,2/B=reader.elf`, the tiles are those of a whole chip.
     """
     programs = options.programs
+    if names_tiles(options):
+        options.refuse_panel(PROGRAM_PANEL)
+        run_on_chip(options)
+        return
     if options.firmware is not None or not programs or any(is_elf_argument(text) for text in programs):
         options.refuse_panel(PROGRAM_PANEL)
         run_elf(options)

@@ -57,7 +57,7 @@ def run_elf(options: RunOptions) -> None:
     _check_usage(options, kernels)
     writes = [parse_write(text) for text in options.writes]
     reads = [parse_read(text) for text in options.reads]
-    word = _until_word(options.until_word) if options.until_word is not None else None
+    word = until_word(options.until_word) if options.until_word is not None else None
 
     from bhemu.cli.arrays import check_target, write_files
 
@@ -118,13 +118,14 @@ def _programs(options: RunOptions) -> dict[str | None, str]:
     if named and options.core is not None:
         refuse_usage("--core is for one program without a name", "say CORE=FILE for each, and omit --core")
     if plain:
-        return {_core(options.core, "--core") if options.core is not None else None: plain[0]}
+        return {core_of(options.core, "--core") if options.core is not None else None: plain[0]}
     result: dict[str | None, str] = {}
     result.update(_by_core(named, "the program"))
     return result
 
 
-def _core(name: str, what: str) -> str:
+def core_of(name: str, what: str) -> str:
+    """The name of a core in capitals; `what` names it in the message."""
     if name.upper() not in CORES:
         refuse_usage(f"{what} names core {name!r}, which does not exist", f"cores are {', '.join(CORES)}")
     return name.upper()
@@ -136,7 +137,7 @@ def _by_core(texts: list[str], what: str) -> dict[str, str]:
         name, equals, path = text.partition("=")
         if not equals or not path:
             refuse_usage(f"{what} {text!r} is not of the form CORE=FILE", "for example B=kernel.elf")
-        core = _core(name, what)
+        core = core_of(name, what)
         if core in found:
             refuse_usage(f"core {core} is named twice", "give each core one file")
         found[core] = path
@@ -167,7 +168,8 @@ def _check_usage(options: RunOptions, kernels: dict[str, str]) -> None:
         refuse_usage("--until and --until-word exclude each other", "give one of them")
 
 
-def _until_word(text: str) -> tuple[str, int]:
+def until_word(text: str) -> tuple[str, int]:
+    """Place and value of `--until-word`."""
     place, equals, value = text.partition("=")
     if not equals or not place or not value:
         refuse_usage(f"--until-word {text!r} is not of the form ADDR=VALUE", "for example --until-word 0x20000=1")
@@ -285,7 +287,8 @@ def _exit(run: _Run, options: RunOptions) -> None:
 # --- the report ---------------------------------------------------------------------------------------------------
 
 
-def _state(core: CoreSummary) -> str:
+def state_of(core: CoreSummary) -> str:
+    """What a core was doing at the end, for the report."""
     if core.exit_code is not None:
         return f"main returned {core.exit_code}"
     if core.state == "halted":
@@ -346,7 +349,7 @@ def _print(run: _Run, writes: list[Transfer], reads: list[Transfer], options: Ru
     summary = run.result.cores if run.result is not None else run.machine.summary()
     cores = plain_table("core", "program", "instructions", "state", "at", right=("instructions",))
     for core in summary:
-        state = _state(core)
+        state = state_of(core)
         cores.add_row(core.name, run.programs.get(core.name, ""), f"{core.retired:,}", state, core.place)
     console.print(cores, markup=False)
     for transfer in writes:

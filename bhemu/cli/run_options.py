@@ -86,6 +86,20 @@ class RunOptions:
     ] = None
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No report and no progress; errors are shown.")] = False
+    tiles: Annotated[
+        list[str],
+        typer.Option(
+            "--tile",
+            metavar="X,Y",
+            help="Run on a chip: tiles that FILEs without X,Y/ are for; X,Y-X,Y is a rectangle, `all` all tiles. "
+            "Places of --write, --read and --until-word begin with X,Y/ or dramN/ then, where several are there.",
+            rich_help_panel=ELF_PANEL,
+        ),
+    ] = field(default_factory=list)
+    board: Annotated[
+        str | None,
+        typer.Option(metavar="BOARD", help="The chip: p150 or p100.", rich_help_panel=ELF_PANEL),
+    ] = None
     core: Annotated[
         str | None,
         typer.Option(

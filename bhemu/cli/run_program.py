@@ -28,7 +28,8 @@ def run_program_file(options: RunOptions) -> None:
     targets = _paths(assignments(options.outputs, "--out", "c=c.npy"))
     chosen = assignments(options.settings, "--set", "M=64")
 
-    from bhemu.cli.arrays import check_target, load_array, portable, write_files
+    from bhemu.cli.arrays import check_target, write_files
+    from bhemu.formats.files import load, portable
     from bhemu.programs.load import load_program
     from bhemu.programs.run import run_program
 
@@ -46,7 +47,7 @@ def run_program_file(options: RunOptions) -> None:
     try:
         loaded = load_program(program)
         _check_names(loaded, sources, targets)
-        arrays = {name: load_array(path) for name, path in sources.items()}
+        arrays = {name: load(path) for name, path in sources.items()}
         with RunProgress(loaded, silent=quiet) as progress:
             result = run_program(
                 loaded,

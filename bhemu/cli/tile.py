@@ -56,12 +56,13 @@ def encode(
     ] = None,
 ) -> None:
     """Write the bytes that an array has in L1."""
-    from bhemu.cli.arrays import check_target, load_array, write_files
+    from bhemu.cli.arrays import check_target, write_files
     from bhemu.formats import encode as encode_tensor
+    from bhemu.formats.files import load
 
     check_target(target)
     data = encode_tensor(
-        load_array(source),
+        load(source),
         format,
         tile_shape=_tile_shape(tile),
         rounding="hardware" if hardware else "nearest",
@@ -80,8 +81,9 @@ def decode(
     tile: Order = "32x32",
 ) -> None:
     """Read tile bytes into an array: floats are saved as float32, integers as they are."""
-    from bhemu.cli.arrays import check_target, portable, write_files
+    from bhemu.cli.arrays import check_target, write_files
     from bhemu.formats import decode as decode_tensor
+    from bhemu.formats.files import portable
 
     check_target(target)
     array = portable(decode_tensor(_read(source), format, _numbers(shape), tile_shape=_tile_shape(tile)))
@@ -102,12 +104,13 @@ def show(
     ] = None,
 ) -> None:
     """Print a tile face by face: values, raw datums, and for BFP the shared exponents."""
-    from bhemu.cli.arrays import check_target, load_array, write_files
-    from bhemu.cli.png import tile_picture
+    from bhemu.cli.arrays import check_target, write_files
     from bhemu.errors import FormatError
     from bhemu.formats import DataFormat, read_tile, render_tile
     from bhemu.formats import decode as decode_tensor
     from bhemu.formats import encode as encode_tensor
+    from bhemu.formats.files import load
+    from bhemu.pictures.png import tile_picture
 
     tile_shape = _tile_shape(tile)
     if tile_shape is None:
@@ -116,7 +119,7 @@ def show(
         check_target(picture)
     chosen = DataFormat.parse(format)
     if source.suffix == ".npy":
-        data = encode_tensor(load_array(source), chosen, tile_shape=tile_shape)
+        data = encode_tensor(load(source), chosen, tile_shape=tile_shape)
     else:
         data = _read(source)
     size = chosen.tile_bytes(tile_shape)

@@ -6,6 +6,7 @@ from typing import Final
 
 from bhemu.api.tile import Tile
 from bhemu.debugger.breakpoints import DebugError
+from bhemu.debugger.debugged_tile import DebuggedTile
 from bhemu.errors import BhemuError
 from bhemu.isa.memory_map import LOCAL_RAM_BASE, region
 from bhemu.isa.tile_registers import tile_register
@@ -39,7 +40,7 @@ def _check_register(core: int, address: int) -> None:
         )
 
 
-def read(tile: Tile, core: int, address: int, size: int) -> bytes:
+def read(tile: Tile | DebuggedTile, core: int, address: int, size: int) -> bytes:
     """Bytes as a core finds them: L1, its local RAM, or registers; registers by whole words.
 
     Nothing changes in the tile: loads of registers are made on the tile as it will be put back.
@@ -75,7 +76,7 @@ def read(tile: Tile, core: int, address: int, size: int) -> bytes:
     return b"".join(words)[address - first : address - first + size]
 
 
-def write(tile: Tile, core: int, address: int, content: bytes) -> None:
+def write(tile: Tile | DebuggedTile, core: int, address: int, content: bytes) -> None:
     """Write bytes as a core does; to registers as stores of words, with all that they do.
 
     Raises:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
+from bhemu import checks
 from bhemu.api.machine import Machine
 from bhemu.api.tile import Tile
+from bhemu.api.tile_programs import TilePrograms
 from bhemu.debugger import core_view
 from bhemu.debugger.breakpoints import DebugError
 from bhemu.debugger.expressions import evaluate
@@ -27,11 +29,15 @@ from bhemu.machine.state import L1_SIZE
 class Names:
     """A tile with its programs; the base of a session."""
 
-    def __init__(self, target: Machine | Tile) -> None:
-        self.machine = target if isinstance(target, Machine) else Machine(target)
-        self.tile = self.machine.tile
+    def __init__(self, target: Machine | Tile | TilePrograms, runner: Runner | None = None) -> None:
+        if runner is None:
+            machine = target if isinstance(target, Machine) else Machine(checks.instance(target, "target", Tile))
+            target, runner = machine, Runner(machine.tile)
+        assert isinstance(target, TilePrograms)
+        self.machine: TilePrograms = target
+        self.runner = runner
+        self.tile = runner.tile
         self.record: Any = self.tile.record
-        self.runner = Runner(self.tile)
         self.poll: Callable[[], bool] | None = None
         """Asked now and then while the tile runs; True interrupts the run."""
         programs = self.machine.programs

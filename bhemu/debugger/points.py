@@ -9,10 +9,12 @@ import numpy as np
 
 from bhemu.api.machine import Machine
 from bhemu.api.tile import Tile
+from bhemu.api.tile_programs import TilePrograms
 from bhemu.debugger import core_view
 from bhemu.debugger.breakpoints import ALL_CORES, Breakpoint, DebugError
 from bhemu.debugger.expressions import evaluate
 from bhemu.debugger.names import CoreScope, Names, near
+from bhemu.debugger.runner import Runner
 from bhemu.debugger.watchpoints import AccessWatch, Watch, explain_number, explain_rows, explain_words, register_number
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.isa.registers import CONFIG_FIELDS, THREAD_FIELDS
@@ -24,8 +26,8 @@ from bhemu.machine.state import L1_SIZE, THREADS
 class Points(Names):
     """The breakpoints and watchpoints of a session."""
 
-    def __init__(self, target: Machine | Tile) -> None:
-        super().__init__(target)
+    def __init__(self, target: Machine | Tile | TilePrograms, runner: Runner | None = None) -> None:
+        super().__init__(target, runner)
         self._numbers = 0
 
     # --- breakpoints ------------------------------------------------------------------------------------------------

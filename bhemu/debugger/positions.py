@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.api.tile import Tile
+from bhemu.debugger.debugged_tile import DebuggedTile
 from bhemu.machine.agents import CORES
 from bhemu.machine.core_state import ASLEEP, BLOCKED, HALTED, RUNNING
 
@@ -34,7 +35,7 @@ class CoreState:
 class StoppedTile:
     """A tile that may be stopped inside of a clock; the base of a runner."""
 
-    def __init__(self, tile: Tile) -> None:
+    def __init__(self, tile: Tile | DebuggedTile) -> None:
         self.tile = tile
         self.record: Any = tile.record
         self._inside: tuple[int, int] | None = self._inside_of_a_clock()

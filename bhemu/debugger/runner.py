@@ -18,6 +18,7 @@ from bhemu.api.blocked import can_move
 from bhemu.api.semihosting import Semihosting
 from bhemu.api.tile import Tile
 from bhemu.debugger.breakpoints import Breakpoint, CodeMarks, is_pushed_with, number_of
+from bhemu.debugger.debugged_tile import DebuggedTile
 from bhemu.debugger.positions import NOT_RECORDING, StoppedTile
 from bhemu.debugger.watchpoints import Watch
 from bhemu.errors import BhemuError
@@ -54,6 +55,7 @@ class Stop:
         breakpoint: that was reached.
         watch: that has changed.
         error: the refusal, for `fault`.
+        place: on a chip the tile that it concerns, by its translated coordinates.
     """
 
     reason: str
@@ -64,12 +66,13 @@ class Stop:
     breakpoint: Breakpoint | None = None
     watch: Watch | None = None
     error: BhemuError | None = None
+    place: tuple[int, int] | None = None
 
 
 class Runner(StoppedTile):
     """Moves a tile exactly, and stops it where breakpoints and watches say."""
 
-    def __init__(self, tile: Tile) -> None:
+    def __init__(self, tile: Tile | DebuggedTile) -> None:
         super().__init__(tile)
         self.breakpoints: list[Breakpoint] = []
         self.watches: list[Watch] = []
@@ -152,10 +155,10 @@ class Runner(StoppedTile):
         while True:
             polled += 1
             if poll is not None and (level > 1 or polled % GROW_AFTER == 0) and poll():
-                return self._stop("interrupted", "interrupted")
+                return self.stop_here("interrupted", "interrupted")
             left = None if end is None else end - self.clock
             if left is not None and left <= 0 and self._inside is None:
-                return self._stop("limit", "the clocks have passed")
+                return self.stop_here("limit", "the clocks have passed")
             if level == 0 or self._inside is not None:
                 stop = self._round(watching)
                 if stop is not None:
@@ -169,7 +172,9 @@ class Runner(StoppedTile):
                     level, quiet = level - 1, 0
             if not happened and self._inside is None:
                 if stop_when_idle and not can_move(self.record):
-                    return self._stop("idle", "no core or thread can proceed without a write from outside of the tile")
+                    return self.stop_here(
+                        "idle", "no core or thread can proceed without a write from outside of the tile"
+                    )
                 quiet += 1
                 if quiet >= GROW_AFTER and not watching:
                     level, quiet = min(level + 1, len(PIECES) - 1), 0
@@ -221,7 +226,8 @@ class Runner(StoppedTile):
 
     # --- what stops it ----------------------------------------------------------------------------------------------
 
-    def _stop(self, reason: str, text: str, core: int | None = None) -> Stop:
+    def stop_here(self, reason: str, text: str, core: int | None = None) -> Stop:
+        """A stop in the present state."""
         return Stop(reason, text, self.clock, core, None if core is None else self.state(core).pc)
 
     def _reached(self, core: int) -> list[Breakpoint]:
@@ -268,7 +274,7 @@ class Runner(StoppedTile):
             text += f" at {item.address:#x}, whose .ttinsn is pushed in one round with this one"
         if item.temporary and item in self.breakpoints:
             self.breakpoints.remove(item)
-        stop = self._stop("breakpoint" if item.number >= 0 else "step", text, core)
+        stop = self.stop_here("breakpoint" if item.number >= 0 else "step", text, core)
         stop.breakpoint = item
         return stop
 
@@ -278,7 +284,7 @@ class Runner(StoppedTile):
             self._inside = (int(record.core_round[error.core]), error.core)
         else:
             self._inside = (int(record.tensix_round), BEFORE_ALL)
-        stop = self._stop("fault", f"{error.category}: {error}", error.core)
+        stop = self.stop_here("fault", f"{error.category}: {error}", error.core)
         stop.error = error
         return stop
 
@@ -287,7 +293,7 @@ class Runner(StoppedTile):
             text = watch.changed()
             if text is not None:
                 watch.hits += 1
-                stop = self._stop("watch", f"watchpoint {watch.number}: {watch.text}: {text}", watch.core)
+                stop = self.stop_here("watch", f"watchpoint {watch.number}: {watch.text}: {text}", watch.core)
                 stop.watch = watch
                 if watch.temporary:
                     self.watches.remove(watch)
@@ -300,8 +306,8 @@ class Runner(StoppedTile):
             if record.core_state[core] == HALTED and core not in self._halted:
                 reason = HALT_REASONS[int(record.core_halt_reason[core])]
                 if core == B and self.semihosting is not None and self.semihosting.status is not None:
-                    return self._stop("exit", f"the program has called exit({self.semihosting.status})", core)
-                return self._stop("halt", f"core {CORE_NAMES[core]} has halted: {reason}", core)
+                    return self.stop_here("exit", f"the program has called exit({self.semihosting.status})", core)
+                return self.stop_here("halt", f"core {CORE_NAMES[core]} has halted: {reason}", core)
         return None
 
     def _executed(self) -> tuple[Breakpoint, int] | None:
@@ -335,7 +341,7 @@ class Runner(StoppedTile):
                 core = self.tile.cores.pusher(thread, pc)
                 what += f" (pushed by {CORE_NAMES[core]} at {self.tile.cores.describe(core, pc)})"
         text = f"breakpoint {item.number}: thread {thread} ({THREAD_NAMES[thread]}) has executed {what}"
-        stop = self._stop("breakpoint", text)
+        stop = self.stop_here("breakpoint", text)
         stop.breakpoint = item
         return stop
 

@@ -16,10 +16,11 @@ from typing import Final
 
 from bhemu.api.machine import Machine
 from bhemu.api.tile import Tile
+from bhemu.api.tile_programs import TilePrograms
 from bhemu.debugger import core_view
 from bhemu.debugger.breakpoints import Breakpoint, DebugError
 from bhemu.debugger.points import Points
-from bhemu.debugger.runner import Stop
+from bhemu.debugger.runner import Runner, Stop
 from bhemu.debugger.unwind import RA, SP, Frame, Unwinder, backtrace
 from bhemu.isa.riscv import find
 from bhemu.loader.lines import SourceLine
@@ -42,15 +43,16 @@ class DebugSession(Points):
 
     Args:
         target: a machine with its programs loaded and started, or a tile without symbols.
+        runner: moves the tile, where `target` is the programs of a tile of a chip; see `ChipDebug`.
 
     Attributes:
-        machine: the same.
+        machine: the programs.
         runner: moves the tile.
         core: number of the chosen core; what methods take when none is given.
     """
 
-    def __init__(self, target: Machine | Tile) -> None:
-        super().__init__(target)
+    def __init__(self, target: Machine | Tile | TilePrograms, runner: Runner | None = None) -> None:
+        super().__init__(target, runner)
         self._unwinders: dict[int, Unwinder] = {}
 
     # --- running ----------------------------------------------------------------------------------------------------

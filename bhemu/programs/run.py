@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,13 @@ from bhemu import checks
 from bhemu.api.tile import Recorder, Tile
 from bhemu.errors import FormatError, ProgramError
 from bhemu.formats import as_numpy, decode
+from bhemu.formats.files import save
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.programs.program import Program
 from bhemu.programs.schedule import Schedule
 from bhemu.programs.tensors import Tensor
 from bhemu.programs.thread_core import Core
+from bhemu.tensix.coprocessor import expect
 
 Array = np.ndarray[Any, Any]
 
@@ -60,6 +64,45 @@ class Result:
     report: Report
     tile: Tile
 
+    def save(self, name: str, path: str | Path) -> Path:
+        """Save an output as a `.npy` file that NumPy and bhemu's commands read: floats as float32, which is exact.
+
+        Raises:
+            ProgramError: there is no such output.
+            FormatError: the file cannot be written.
+        """
+        if checks.text(name, "name") not in self.outputs:
+            raise ProgramError(f"there is no output {name!r}", remedy=f"outputs are {', '.join(self.outputs)}")
+        return save(path, self.outputs[name])
+
+    def plot(self, name: str | None = None, *, ax: Any = None) -> Any:
+        """Draw an output with matplotlib, by default the first one; returns the axes.
+
+        Raises:
+            ProgramError: there is no such output.
+            ConfigurationError: matplotlib is not installed.
+        """
+        from bhemu.pictures.plot import matrix
+
+        known = list(self.outputs)
+        name = known[0] if name is None and known else name
+        if name not in self.outputs:
+            raise ProgramError(f"there is no output {name!r}", remedy=f"outputs are {', '.join(known) or 'none'}")
+        return matrix(self.outputs[name].astype(np.float64), name, ax=ax)
+
+    def _repr_html_(self) -> str:
+        from bhemu.api.html import outputs_html
+        from bhemu.pictures import html
+
+        report = self.report
+        title = f"{report.tiles} tiles, {report.cycles:,} cycles of issue, {report.seconds:.3g} s"
+        counts = [(unit, name, n) for unit, found in report.units.items() for name, n in found.items()]
+        errors = [(name, f"{e.absolute:.4g}", f"{e.relative:.2g}") for name, e in report.errors.items()]
+        parts = [html.heading(title), html.table(("unit", "instruction", "executed"), counts)]
+        if errors:
+            parts.append(html.table(("output", "largest difference", "of its largest value"), errors))
+        return "".join(parts) + outputs_html(self.outputs)
+
 
 def random_input(tensor: Tensor, rng: np.random.Generator) -> Array:
     """A generated input: standard normal floats, or small integers."""
@@ -71,6 +114,26 @@ def random_input(tensor: Tensor, rng: np.random.Generator) -> Array:
 
 def _arrays(inputs: Mapping[str, Any]) -> dict[str, Array]:
     return {name: as_numpy(values) for name, values in checks.mapping(inputs, "inputs").items()}
+
+
+def _mnemonics(program: Program) -> set[str]:
+    """Instructions that the threads' functions, and the functions that they call by name, mention."""
+    found: set[str] = set()
+    todo: list[Any] = [function for function in program.threads if function is not None]
+    known: set[int] = set()
+    while todo:
+        function = todo.pop()
+        code = getattr(function, "__code__", None)
+        if code is None or id(code) in known:
+            continue
+        known.add(id(code))
+        codes = [code, *(constant for constant in code.co_consts if isinstance(constant, CodeType))]
+        names = {name for each in codes for name in each.co_names}
+        found |= names & INSTRUCTIONS.keys()
+        scope = getattr(function, "__globals__", {})
+        todo += [scope[name] for name in names if name in scope]
+        todo += [getattr(scope[module], name, None) for module in names & scope.keys() for name in names]
+    return found
 
 
 def run_program(
@@ -107,6 +170,7 @@ def run_program(
     program.choose({} if settings is None else settings)
     program.bind(given)
     rng = np.random.default_rng(seed)
+    expect(INSTRUCTIONS[name].opcode for name in _mnemonics(program))
     tile = Tile(allow_open=allow_open)
     for tensor in program.inputs:
         values = given.get(tensor.name)

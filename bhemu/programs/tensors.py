@@ -46,6 +46,30 @@ class Tensor:
     shape: tuple[int, ...] = ()
     values: Array | None = None
 
+    def plot(self, values: Any = None, *, ax: Any = None) -> Any:
+        """Draw values with matplotlib: those given, or an input's own; returns the axes.
+
+        Raises:
+            ProgramError: an output has no values of its own: give those of the result.
+            ConfigurationError: matplotlib is not installed.
+        """
+        from bhemu.pictures.plot import matrix
+
+        if values is None and self.values is None:
+            raise ProgramError(
+                f"tensor {self.name} has no values", remedy=f"run the program, and give result.outputs[{self.name!r}]"
+            )
+        return matrix(np.asarray(self.values if values is None else values), f"{self.name}, {self.format.name}", ax=ax)
+
+    def _repr_html_(self) -> str:
+        from bhemu.pictures import html
+
+        shape = " x ".join(map(str, self.shape or self.dimensions))
+        title = f"{'output' if self.is_output else 'input'} {self.name}: {shape}, {self.format.name}"
+        place = "" if self.address < 0 else html.paragraph(f"in L1 at {self.address:#x}, {self.bytes:,} bytes")
+        shown = "" if self.values is None else html.picture(self.values.astype(np.float64))
+        return html.heading(title) + place + shown
+
     @property
     def bytes(self) -> int:
         """Size in L1 in bytes."""

@@ -13,8 +13,8 @@ import numpy as np
 from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.instructions import BY_OPCODE
-from bhemu.machine import dispatch
-from bhemu.machine.compiler import JIT, Entry, compile_entry
+from bhemu.machine import compile_progress, dispatch
+from bhemu.machine.compiler import JIT, Entry, compile_entry, on_compile
 from bhemu.machine.dispatch import MACRO_CYCLE, PLACES
 from bhemu.machine.faults import FAULTS
 from bhemu.machine.origin import DEBUG_PORT_LINE
@@ -28,6 +28,8 @@ from bhemu.tensix.windows import window_load_entry, window_store_entry
 
 assert units
 
+on_compile(compile_progress.tell)
+
 THREAD_NAMES = ("unpack", "math", "pack")
 
 _entries: dict[str, Entry] = {}
@@ -39,7 +41,8 @@ _functions: list[Any] = [None] * PLACES
 def _entry(name: str, function: Any, arguments: int) -> Entry:
     entry = _entries.get(name)
     if entry is None:
-        entry = _entries[name] = compile_entry(name, function, arguments=arguments)
+        with compile_progress.getting(name):
+            entry = _entries[name] = compile_entry(name, function, arguments=arguments)
     return entry
 
 
@@ -64,7 +67,10 @@ def ensure_handlers(opcodes: Iterable[int]) -> None:
                     remedy="check the word: .ttinsn words in a RISC-V stream are rotated left by two bits",
                 )
             raise Unimplemented(f"{row.mnemonic} is not built yet", remedy="`bhemu support` lists what is")
-        _fill(opcode, compile_entry(handler.instruction.mnemonic, handler.function, source=handler.source))
+        name = handler.instruction.mnemonic
+        with compile_progress.getting(name):
+            entry = compile_entry(name, handler.function, source=handler.source)
+        _fill(opcode, entry)
 
 
 _provided: dict[int, tuple[str, Any, int]] = {}
@@ -84,6 +90,13 @@ def ensure_place(place: int) -> None:
                 remedy="use bhemu.Tile, which has them",
             )
         _fill(place, _entry(*_provided[place]))
+
+
+def expect(opcodes: Iterable[int], places: Iterable[int] = ()) -> None:
+    """Say which handlers and places a program will need, so that progress of compilation can say how many are left."""
+    handlers = (HANDLERS[opcode] for opcode in opcodes if opcode in HANDLERS and _handlers[opcode] is None)
+    compile_progress.expect(handler.instruction.mnemonic for handler in handlers)
+    compile_progress.expect(_provided[place][0] for place in places if _handlers[place] is None)
 
 
 def set_value(place: int, value: Any) -> None:

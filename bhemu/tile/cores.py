@@ -11,6 +11,7 @@ import numpy as np
 from bhemu import checks
 from bhemu.errors import BhemuError, UndefinedBehavior
 from bhemu.isa.riscv import disassemble_riscv
+from bhemu.machine import compile_progress
 from bhemu.machine.agents import CORE_NAMES, CORES, NOC, B
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_DEBUGGER, HALTED, IN_RESET, LOCAL_RAM_SIZE, RUNNING
@@ -60,7 +61,8 @@ _entries: dict[str, Entry] = {}
 
 def _entry(name: str, function: Callable[..., AnyInt], arguments: int = 2) -> Entry:
     if name not in _entries:
-        _entries[name] = compile_entry(name, function, arguments=arguments)
+        with compile_progress.getting(name):
+            _entries[name] = compile_entry(name, function, arguments=arguments)
     return _entries[name]
 
 

@@ -45,7 +45,7 @@ _FENCE = re.compile(r'^```(?P<language>\w+)(?: title="(?P<title>[^"]*)")?\s*$')
 _NOT_RUN = re.compile(r"^<!-- not run: \S.* -->$")
 _TIME = re.compile(r"\b\d[\d.e+-]* (?:s|ms|us|ns)\b.*")
 _CYCLES = re.compile(r"\b[\d,]+ cycles\b")
-_COMPILING = "compiling (first run only) ..."
+_COMPILING = re.compile(r"compiling \(first run only\) \.\.\.|(bhemu: )?compiling function \d+.*")
 
 
 @dataclass
@@ -116,7 +116,7 @@ def invoke(arguments: list[str]) -> tuple[int, list[str]]:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     lines = result.output.splitlines()
-    return result.exit_code, [line for line in lines if line != _COMPILING]
+    return result.exit_code, [line for line in lines if not _COMPILING.fullmatch(line)]
 
 
 @dataclass
@@ -224,7 +224,7 @@ def invoke_as_a_user(arguments: list[str]) -> tuple[int, list[str]]:
     """The same from a process of its own."""
     command = [str(Path(sys.executable).with_name("bhemu")), *arguments]
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return result.returncode, [line for line in result.stdout.splitlines() if line != _COMPILING]
+    return result.returncode, [line for line in result.stdout.splitlines() if not _COMPILING.fullmatch(line)]
 
 
 def main() -> None:

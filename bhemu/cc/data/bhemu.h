@@ -17,6 +17,26 @@
 #ifndef BHEMU_H
 #define BHEMU_H
 
+/* Cores, as BHEMU_CORE and the mailboxes number them */
+
+#define BHEMU_B  0
+#define BHEMU_T0 1
+#define BHEMU_T1 2
+#define BHEMU_T2 3
+#define BHEMU_NC 4
+
+/* Semaphores of the coprocessor by the use that the LLK makes of them. SEMINIT and SEMWAIT take masks. */
+
+#define BHEMU_FPU_SFPU            0
+#define BHEMU_MATH_PACK           1
+#define BHEMU_UNPACK_TO_DEST      2
+#define BHEMU_UNPACK_OPERAND_SYNC 3
+#define BHEMU_PACK_DONE           4
+#define BHEMU_UNPACK_SYNC         5
+#define BHEMU_UNPACK_MATH_DONE    6
+#define BHEMU_MATH_DONE           7
+#define BHEMU_SEMAPHORE_MASK(semaphore) (1 << (semaphore))
+
 /* Memory map of the tile, as a core sees it */
 
 #define BHEMU_L1_SIZE          0x180000 /* L1 starts at 0 */
@@ -165,11 +185,18 @@ BHEMU_INLINE uint32_t bhemu_semaphore_value(uint32_t semaphore) {
 BHEMU_INLINE void bhemu_semaphore_post(uint32_t semaphore) { bhemu_store(BHEMU_SEMAPHORES + 4 * semaphore, 0); }
 BHEMU_INLINE void bhemu_semaphore_get(uint32_t semaphore) { bhemu_store(BHEMU_SEMAPHORES + 4 * semaphore, 1); }
 
+/* Waits until a semaphore is above 0, and takes 1 off; only one core may take from it. */
+BHEMU_INLINE void bhemu_semaphore_take(uint32_t semaphore) {
+    while (bhemu_semaphore_value(semaphore) == 0) {
+    }
+    bhemu_semaphore_get(semaphore);
+}
+
 #endif
 
 #if !defined(BHEMU_CORE_NC)
 
-/* Mailboxes between B, T0, T1 and T2; `core` is the other side: 0 B, 1 T0, 2 T1, 3 T2 (K14). NC has none. */
+/* Mailboxes between B, T0, T1 and T2; `core` is the other side: BHEMU_B, BHEMU_T0, ... (K14). NC has none. */
 BHEMU_INLINE void bhemu_mailbox_send(uint32_t core, uint32_t word) { bhemu_store(BHEMU_MAILBOX + 0x1000 * core, word); }
 
 /* Waits for a word. */
@@ -194,9 +221,13 @@ extern char __bhemu_bss_start[], __bhemu_bss_end[];
 extern char __bhemu_stack_bottom[], __bhemu_stack_top[];
 extern char __bhemu_l1_origin[], __bhemu_l1_end[]; /* what the kernel's file occupies in L1 */
 
-#if defined(__cplusplus)
+#endif /* __ASSEMBLER__ */
+
+#include <bhemu_noc.h>
+#include <bhemu_buffers.h>
+
+#if !defined(__ASSEMBLER__) && defined(__cplusplus)
 }
 #endif
 
-#endif /* __ASSEMBLER__ */
 #endif /* BHEMU_H */

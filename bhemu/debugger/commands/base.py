@@ -68,14 +68,19 @@ class CommandBase:
         return stop
 
     def _show(self, stop: Stop) -> None:
+        self._choose(stop)
         session = self.session
         if stop.core is not None:
             session.core = stop.core
         if stop.text:
-            self._print(f"clock {stop.clock:,}: {stop.text}")
+            where = "" if stop.place is None else f"tile {stop.place[0]},{stop.place[1]}: "
+            self._print(f"clock {stop.clock:,}: {where}{stop.text}")
         self._print(self.where())
         for text in self.displayed:
             self._print(f"{text}: {self._shown(text)}")
+
+    def _choose(self, stop: Stop) -> None:
+        """On a chip, the tile that a stop concerns becomes the chosen one."""
 
     def _shown(self, text: str) -> str:
         try:

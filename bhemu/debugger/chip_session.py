@@ -1,0 +1,264 @@
+"""Debugging tiles of a chip: a session for each tile, and one run that moves the whole chip.
+
+The chip moves a clock at a time while it is debugged. A breakpoint stops it inside of that clock, before the
+instruction; steps, watchpoints, halts and breakpoints on Tensix instructions are seen between two clocks. A clock has
+more than one round where the coprocessor executes something, so a step may execute more than one instruction there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from bhemu.api.blocked import can_move
+from bhemu.api.chip import Chip
+from bhemu.api.semihosting import Semihosting
+from bhemu.chip.coordinates import Place, tensix_place
+from bhemu.debugger.breakpoints import Breakpoint, CodeMarks, DebugError
+from bhemu.debugger.debugged_tile import DebuggedTile
+from bhemu.debugger.runner import GROW_AFTER, Runner, Stop
+from bhemu.debugger.session import DebugSession
+from bhemu.errors import BhemuError
+from bhemu.machine.agents import CORES
+from bhemu.machine.core_state import HALTED
+from bhemu.tile.schedule import AT_BREAKPOINT
+
+
+class _Reached(Exception):
+    """A core of a tile is at a breakpoint; leaves the chip inside of a clock."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop.text)
+        self.stop = stop
+
+
+class ChipTileRunner(Runner):
+    """The breakpoints and positions of one tile; `ChipDebug` moves it."""
+
+    def __init__(self, debug: ChipDebug, tile: DebuggedTile) -> None:
+        self.debug = debug
+        super().__init__(tile)
+
+    def _inside_of_a_clock(self) -> tuple[int, int] | None:
+        return None
+
+    @property
+    def clock(self) -> int:
+        """Clocks of the chip that have passed."""
+        return self.debug.chip.time
+
+    def run(
+        self,
+        clocks: int | None,
+        *,
+        goal: Callable[[], Stop | None] | None = None,
+        internal: Iterable[Breakpoint] = (),
+        skip: int | None = None,
+        stop_when_idle: bool = True,
+        poll: Callable[[], bool] | None = None,
+    ) -> Stop:
+        """Let the chip run until something happens in this tile, or at a breakpoint of another; see `Runner.run`."""
+        self._goal, self._internal = goal, list(internal)
+        self._skip(skip)
+        try:
+            return self.debug.run(self, clocks, stop_when_idle=stop_when_idle, poll=poll)
+        finally:
+            self._goal, self._internal = None, []
+
+    # --- for ChipDebug ----------------------------------------------------------------------------------------------
+
+    def _skip(self, core: int | None) -> None:
+        """A core executes the instruction at its pc although a breakpoint is there."""
+        if core is not None:
+            self._reported[core] = self.state(core).pc
+
+    def begin(self) -> CodeMarks:
+        """Remember what counts as new from here on; the places that cores are to stop at."""
+        record = self.record
+        self._halted = {core for core in range(CORES) if record.core_state[core] == HALTED}
+        self._issued = record.issued.copy()
+        for watch in self.watches:
+            if watch.enabled:
+                watch.begin()
+        marks = CodeMarks.of([item for item in (*self.breakpoints, *self._internal) if item.enabled], record)
+        self._wake_at(marks)
+        for core, pc in self._reported.items():
+            if self.state(core).pc == pc:
+                self.wake(core)
+                record.core_skip_breakpoint[core] = 1
+        self._reported = {}
+        return marks
+
+    def before(self) -> None:
+        """Before each clock."""
+        for watch in self.watches:
+            if watch.enabled:
+                watch.before_round()
+
+    def at_mark(self, core: int) -> Stop | None:
+        """A core is at a place that is marked; the stop, or None when it is to go on."""
+        hit = self._hit(core)
+        if hit is None:
+            self._take_over(core)
+            return None
+        return self._at_breakpoint(core, hit)
+
+    def after(self) -> Stop | None:
+        """What has happened in a clock."""
+        self._serve()
+        watching = [watch for watch in self.watches if watch.enabled]
+        return self._changed(watching) or self._halted_now() or self._at_tensix_breakpoint() or self._reaches_goal()
+
+
+class ChipDebug:
+    """A debugger of tiles of a chip.
+
+    Example:
+        chip = bhemu.Chip()
+        chip.load("kernel.elf", tiles=[(1, 2), (2, 2)])
+        chip.start()
+        debug = ChipDebug(chip, [(1, 2), (2, 2)])
+        debug[1, 2].break_at("main")
+        print(debug[1, 2].continue_().text)
+
+    Args:
+        chip: with its programs loaded and started.
+        places: translated coordinates of the tiles that are debugged. The others run as they do.
+
+    Attributes:
+        chip: the same.
+        sessions: a session for each tile, with breakpoints of its own.
+    """
+
+    def __init__(self, chip: Chip, places: Iterable[Place]) -> None:
+        self.chip = chip
+        chip.device.record.quantum = 1  # tiles do not run ahead of each other: a stop shows all in one clock
+        self.sessions: dict[Place, DebugSession] = {}
+        self._runners: dict[int, ChipTileRunner] = {}
+        for place in places:
+            tile = DebuggedTile(chip, chip[place])
+            runner = ChipTileRunner(self, tile)
+            self._runners[tile.index] = runner
+            self.sessions[tile.place] = DebugSession(tile.programs, runner)
+        if not self.sessions:
+            raise DebugError("no tile is named", remedy="name the tiles that are to be debugged")
+
+    def __getitem__(self, place: Place) -> DebugSession:
+        """The session of a tile.
+
+        Raises:
+            DebugError: the tile is not debugged.
+        """
+        if place not in self.sessions:
+            known = ", ".join(f"{x},{y}" for x, y in self.sessions)
+            raise DebugError(f"tile {place[0]},{place[1]} is not debugged", remedy=f"debugged are {known}")
+        return self.sessions[place]
+
+    def serve(self, services: Callable[[], Semihosting]) -> None:
+        """Serve `ecall` of the cores B of the debugged tiles."""
+        for runner in self._runners.values():
+            runner.semihosting = services()
+
+    # --- running ----------------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        asked: ChipTileRunner,
+        clocks: int | None,
+        *,
+        stop_when_idle: bool = True,
+        poll: Callable[[], bool] | None = None,
+    ) -> Stop:
+        """Let the chip run until something happens in a debugged tile, or for `clocks`.
+
+        Args:
+            asked: of the tile whose session asks: its goal ends the run.
+            clocks: at most; None for no limit.
+            stop_when_idle: stop as soon as no core or thread of the debugged tiles can proceed.
+            poll: asked now and then; True interrupts the run.
+        """
+        end = None if clocks is None else self.chip.time + clocks
+        device = self.chip.device
+        for index in self._runners:
+            device.touch(index)
+        marks = CodeMarks()
+        for runner in self._runners.values():
+            found = runner.begin()
+            marks.places |= found.places
+            marks.numbers |= found.numbers
+        for index in self._runners:
+            device.touch(index)  # cores that were waked move from now on
+        passed = 0
+        with marks.planted(), self._hooked():
+            while True:
+                if end is not None and self.chip.time >= end:
+                    return asked.stop_here("limit", "the clocks have passed")
+                if poll is not None and passed % GROW_AFTER == 0 and poll():
+                    return asked.stop_here("interrupted", "interrupted")
+                stop = self._clock()
+                if stop is not None:
+                    return stop
+                passed += 1
+                if stop_when_idle and not any(can_move(runner.record) for runner in self._runners.values()):
+                    text = "no core or thread of the debugged tiles can proceed without a write from outside of them"
+                    return asked.stop_here("idle", text)
+
+    def _clock(self) -> Stop | None:
+        """Let a clock pass, or what is left of one."""
+        chip = self.chip
+        for runner in self._runners.values():
+            runner.before()
+        try:
+            chip.device.clock(1)
+        except _Reached as reached:
+            return reached.stop
+        except BhemuError as error:
+            chip.locate(error)
+            return self._fault(error)
+        for index, runner in self._runners.items():
+            chip.device.touch(index)
+            stop = runner.after()
+            if stop is not None:
+                stop.place = self._place(index)
+                return stop
+        return None
+
+    def _fault(self, error: BhemuError) -> Stop:
+        stop = Stop("fault", f"{error.category}: {error}", self.chip.time, None, error=error)
+        for index, runner in self._runners.items():
+            if error.tile == tensix_place(index):
+                stop.place = self._place(index)
+                if error.core is not None:
+                    stop.core, stop.pc = error.core, runner.state(error.core).pc
+        return stop
+
+    def _place(self, index: int) -> Place:
+        tile = self._runners[index].tile
+        assert isinstance(tile, DebuggedTile)
+        return tile.place
+
+    @contextmanager
+    def _hooked(self) -> Iterator[None]:
+        """Cores of the debugged tiles that come to a marked place end the chip's run."""
+        with_hooks = []
+        for index, runner in self._runners.items():
+            cores = runner.tile.cores
+            vars(cores)["attend"] = self._hook(index, runner, cores.attend)
+            with_hooks.append(cores)
+        try:
+            yield
+        finally:
+            for cores in with_hooks:
+                del vars(cores)["attend"]  # the method of the class again
+
+    def _hook(self, index: int, runner: ChipTileRunner, attend: Callable[[int], int]) -> Callable[[int], int]:
+        def hooked(status: int) -> int:
+            result = attend(status)
+            if result == AT_BREAKPOINT:
+                stop = runner.at_mark(int(runner.record.stopped_core))
+                if stop is not None:
+                    stop.place = self._place(index)
+                    raise _Reached(stop)
+            return result
+
+        return hooked
