@@ -98,12 +98,12 @@ class DramNode:
 
     Args:
         identity: of the node.
-        channel: whose memory it shows.
+        dram: all channels.
     """
 
-    def __init__(self, identity: Identity, channel: Dram) -> None:
+    def __init__(self, identity: Identity, dram: list[Dram]) -> None:
         self._identity = identity
-        self._channel = channel
+        self._channel = dram[identity.node.index]
 
     def snapshot(self) -> None:
         """Its state is that of the channel."""

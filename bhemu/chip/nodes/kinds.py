@@ -1,8 +1,7 @@
 """The kinds of nodes: what the chip knows of each, and the interface that each has.
 
 The NoC, the host's windows and the clock use this table; they name a kind only where no column answers. A kind with
-cores of its own needs a row here, its places in chip/coordinates.py, a model in a module of this room and its line in
-nodes/models.py.
+cores of its own needs a row here, its places in chip/coordinates.py, and a model in a module of this room.
 """
 
 from __future__ import annotations
@@ -44,6 +43,7 @@ class NodeKind:
         cores: that run programs; the clock advances nodes that have some.
         coprocessor: has a Tensix coprocessor.
         compiled: number by which compiled code serves its NoC requests and windows, or 0.
+        model: `module.Class` of this room that holds what its nodes hold (models.py).
     """
 
     endpoint_type: int
@@ -54,6 +54,7 @@ class NodeKind:
     cores: tuple[str, ...] = ()
     coprocessor: bool = False
     compiled: int = 0
+    model: str = "identity.InterfaceNode"
 
 
 KINDS: Final[dict[Kind, NodeKind]] = {
@@ -65,6 +66,7 @@ KINDS: Final[dict[Kind, NodeKind]] = {
         cores=tuple(CORE_NAMES),
         coprocessor=True,
         compiled=TENSIX,
+        model="tensix.TensixNode",
     ),
     Kind.DRAM: NodeKind(
         0x0800,
@@ -72,10 +74,14 @@ KINDS: Final[dict[Kind, NodeKind]] = {
         memory=DRAM_CHANNEL,
         read_alignment=DRAM_READ_ALIGNMENT,
         compiled=DRAM,
+        model="dram.DramNode",
     ),
-    Kind.ETHERNET: NodeKind(0x0200, interfaces=TILE_INTERFACES, memory=ETHERNET_L1, tile=True),  # its cores: not built
-    Kind.PCIE: NodeKind(0x0300, read_alignment=1),  # of the host: one source says 64, another ignores it
-    Kind.ARC: NodeKind(0x0500, read_alignment=4),
+    Kind.ETHERNET: NodeKind(  # its cores: not built
+        0x0200, interfaces=TILE_INTERFACES, memory=ETHERNET_L1, tile=True, model="ethernet.EthernetTile"
+    ),
+    # read_alignment of the host: one source says 64, another ignores it
+    Kind.PCIE: NodeKind(0x0300, read_alignment=1, model="pcie.PcieTile"),
+    Kind.ARC: NodeKind(0x0500, read_alignment=4, model="arc.ArcTile"),
     Kind.L2CPU: NodeKind(0x0901),
     Kind.SECURITY: NodeKind(0x0A00),
     Kind.ROUTER: NodeKind(0, interfaces=(ROUTER_INTERFACE, ROUTER_INTERFACE)),

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.chip.clock.clocks import Clocks, in_tile
-from bhemu.chip.coordinates import Node
-from bhemu.chip.nodes.identity import check_word, describe
+from bhemu.chip.nodes.identity import Identity, check_word, describe
 from bhemu.errors import BhemuError, MemoryError_
 from bhemu.isa.memory_map import region
 from bhemu.machine.state import L1_SIZE
@@ -20,14 +19,14 @@ class TensixNode:
     """One Tensix tile.
 
     Args:
-        node: which one.
+        identity: of the node.
         tiles: records of all.
-        clocks: moves them.
+        clocks: advances them.
     """
 
-    def __init__(self, node: Node, tiles: np.ndarray[Any, Any], clocks: Clocks) -> None:
-        self._node = node
-        self._l1 = tiles["l1"][node.index]
+    def __init__(self, identity: Identity, tiles: np.ndarray[Any, Any], clocks: Clocks) -> None:
+        self._node = identity.node
+        self._l1 = tiles["l1"][self._node.index]
         self._clocks = clocks
 
     def snapshot(self) -> None:
