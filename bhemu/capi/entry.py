@@ -17,6 +17,7 @@ import numpy as np
 
 from bhemu.api.chip_report import explain_device
 from bhemu.api.semihosting import Semihosting
+from bhemu.capi.attach import attach
 from bhemu.capi.fault_report import DUMP, fault_place, write_dump
 from bhemu.capi.settings import ALLOW_OPEN, read_settings
 from bhemu.capi.slots import SLOTS, Table, fill
@@ -30,6 +31,7 @@ from bhemu.machine.compiler import JIT
 from bhemu.machine.core_state import HALT_ECALL, HALTED, RUNNING
 from bhemu.machine.faults import FAULTS
 from bhemu.machine.state import offset_of
+from bhemu.recording.chip_recording import ChipRecording
 
 _STANDARD_OUTPUT: Final = 1
 _REFUSED: Final = 1
@@ -37,6 +39,7 @@ _INTERRUPTED: Final = 130
 
 _chip: Device | None = None
 _semihosting: Semihosting | None = None
+_recording: ChipRecording | None = None
 _started = 0.0
 _reported = False
 _quiet = False
@@ -81,6 +84,7 @@ def _category(error: BaseException) -> str:
 def _refuse(function: str, error: BaseException) -> NoReturn:
     """Print the message that clients expect and further details, and end the process."""
     clock = 0 if _chip is None else _chip.time
+    _end_recording()
     if isinstance(error, KeyboardInterrupt):
         _say(f"[{clock}] bhemu: interrupted\n")
         os._exit(_INTERRUPTED)
@@ -131,7 +135,7 @@ def init(table: Table) -> None:
     Args:
         table: of the copy of the C library that asks for it.
     """
-    global _chip, _semihosting, _started, _reported, _table
+    global _chip, _semihosting, _recording, _started, _reported, _table
     if _chip is not None:
         raise ConfigurationError(
             "another copy of the library has a chip in this process",
@@ -147,13 +151,14 @@ def init(table: Table) -> None:
         quantum=settings.quantum,
         threads=settings.threads,
     )
+    _recording = attach(_chip, lambda text: _say(f"[{_chip_now().time}] bhemu: {text}\n"))
     _connect(_chip, settings.patience)
     _started = time.perf_counter()
     _reported = False
 
 
 def _connect(chip: Device, patience: int) -> None:
-    """Let the C side call compiled code without Python. Semihosting is served between any two clocks: in Python."""
+    """Let the C side call compiled code without Python. Semihosting and recordings need Python between two clocks."""
     if not JIT:
         return
     clocks = chip.clocks
@@ -161,7 +166,7 @@ def _connect(chip: Device, patience: int) -> None:
     _table.find = chip_entry("chip_find").address
     _table.chip = clocks.target
     _table.active_tiles = clocks.target + offset_of(CHIP, "active_count")
-    if _semihosting is None:
+    if _semihosting is None and _recording is None:
         _table.handlers = clocks.cores(0).table
         _table.worth_threads = WORTH_THREADS if clocks.threads > 1 else 1 << 62
         _table.run = chip_entry("chip_clock").address
@@ -179,6 +184,15 @@ def _to_client(stream: int, content: bytes) -> None:
 def choices_made() -> list[str]:
     """Names of the open cases in which the chip has used the recommended choice so far."""
     return [] if _chip is None else [FAULTS[code].name for code in _chip.open_choices]
+
+
+def _end_recording() -> None:
+    """Write what is left of a recording."""
+    global _recording
+    ended, _recording = _recording, None
+    if ended is not None:
+        with contextlib.suppress(Exception):  # after a refusal of the machine or at the end of the process
+            ended.stop()
 
 
 def _report() -> None:
@@ -207,6 +221,7 @@ def running_chip() -> Device:
 def exit_() -> None:
     """The chip ends."""
     global _chip
+    _end_recording()
     _report()
     _disconnect()
     _chip = None
@@ -235,11 +250,12 @@ def memory_write(paddr: int, pointer: int, size: int) -> None:
 def clock(clocks: int) -> None:
     """Let clocks pass."""
     chip = _chip_now()
+    advance = chip.clock if _recording is None else _recording.clock
     if _semihosting is None:
-        chip.clock(clocks)
+        advance(clocks)
         return
     for _ in range(clocks):
-        chip.clock(1)
+        advance(1)
         _serve(chip, _semihosting)
 
 
@@ -323,4 +339,5 @@ def fill_table(address: int) -> None:
     }
     names = {slot.name: slot.refused_as for slot in SLOTS}
     _keep.extend(fill(table, {name: _guarded(str(names[name]), function) for name, function in functions.items()}))
+    atexit.register(_end_recording)
     atexit.register(_report)  # clients that never call exit, or call it when Python has ended
