@@ -39,8 +39,8 @@ def state_of(record: Any) -> dict[str, Array]:
 
     Returns:
         `dst` uint16 [1024, 16] and `dst_valid`, `srca` and `srcb` uint32 [2, 64, 16], `src_format`, `src_owner`,
-        `config` uint32 [2, 224], as the record has them; and the bytes of the tiles in L1 that the addresses of unpackers and
-        packer say, in their formats.
+        `config` uint32 [2, 224], as the record has them; and the bytes of the tiles in L1 that the addresses of
+        unpackers and packer say, in their formats.
     """
     names = ("dst", "dst_valid", "srca", "srcb", "src_format", "src_owner", "config")
     found = {name: np.array(record[name]) for name in names}
