@@ -40,6 +40,8 @@ def run_client(
 ) -> None:
     """Run a client on bhemu's library, and record what its programs do on tiles of the chip.
 
+    ELF files among its arguments give names to what it runs; those of tt-metal's kernels are found by themselves.
+
     The client is any program that loads the library of `bhemu library`. The same works without this command by
     variables of the environment: `BHEMU_RECORD=DIR`, `BHEMU_TILES`, `BHEMU_DETAIL`, `BHEMU_START`, `BHEMU_STOP`,
     `BHEMU_RECORD_LIMIT` and `BHEMU_STATES`.
@@ -69,12 +71,23 @@ def run_client(
         settings[STATES] = str(int(states))
     if library is not None:
         settings["TT_METAL_SIMULATOR"] = str((library / "libttsim_bh.so").resolve())
+    programs = [os.environ.get("BHEMU_ELF", ""), *(str(Path(text).resolve()) for text in command if _is_elf(text))]
+    settings["BHEMU_ELF"] = os.pathsep.join(filter(None, programs))
     status = _run(command, os.environ | settings | {"BHEMU_CLIENT_DIRECTORY": os.getcwd()})
     if not directory_files(record):
         typer.echo(f"bhemu: {command[0]} has started no chip, nothing was recorded", err=True)
     elif check and _check(record):
         status = status or REFUSED
     raise typer.Exit(status)
+
+
+def _is_elf(argument: str) -> bool:
+    """An argument of the client names an ELF file: the report finds names in it."""
+    path = Path(argument)
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
 
 
 def _run(command: list[str], environment: dict[str, str]) -> int:
