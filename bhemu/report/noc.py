@@ -1,4 +1,4 @@
-"""NoC requests of a tile, from what its cores have stored to the registers of the network interfaces (tile N13, N14)."""
+"""NoC requests of a tile, from what its cores have stored to its network interfaces (tile N13, N14)."""
 
 from __future__ import annotations
 

@@ -31,6 +31,5 @@ def pictures_of(part: Part) -> list[tuple[str, str, Array]]:
                 values = decode(content.tobytes(), name.rpartition(" ")[2], (32, 32), interpretation="tensix")
             except BhemuError:
                 continue
-            if np.asarray(values).astype(np.float64).any():
-                found.append((name, np.asarray(values)))
-    return [(title, what, np.asarray(values, np.float32)) for what, values in found]
+            found.append((name, np.asarray(values, np.float32)))
+    return [(title, what, np.asarray(values, np.float32)) for what, values in found if np.any(values)]

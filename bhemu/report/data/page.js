@@ -114,9 +114,9 @@ function showGrid() {
     text[i][j] = [`tile ${tile.x}-${tile.y}`, `${name}: ${z[i][j].toFixed(1)}`, ...waits].join("<br>");
   }
   Plotly.react("grid-map", [{type: "heatmap", x: xs.map(String), y: ys.map(String), z, text, hoverinfo: "text",
-                             colorscale: "YlGnBu", reversescale: true, xgap: 2, ygap: 2}],
+                             colorscale: "YlGnBu", reversescale: true, zmin: 0, xgap: 2, ygap: 2}],
                {height: 380, margin: {t: 10, l: 40, b: 30}, yaxis: {autorange: "reversed", type: "category"},
-                xaxis: {type: "category"}}, {responsive: true});
+                xaxis: {type: "category"}}, {responsive: true, displayModeBar: false});
 }
 
 function showTraffic() {
@@ -129,7 +129,8 @@ function showTraffic() {
   if (!ends.size) { byId("traffic").append(element("p", "none recorded: they are known from single instructions", "muted")); return; }
   const bars = [...ends].map(([kind, sums]) => ({type: "bar", name: kind, x: [...sums.keys()], y: [...sums.values()]}));
   Plotly.newPlot("traffic", bars, {barmode: "stack", height: 280, margin: {t: 10, b: 70, l: 60},
-                                   yaxis: {title: {text: "bytes"}}, xaxis: {type: "category"}}, {responsive: true});
+                                   yaxis: {title: {text: "bytes"}}, xaxis: {type: "category"}},
+                 {responsive: true, displayModeBar: false});
 }
 
 /* --- timeline ---------------------------------------------------------------------------------------------------- */
@@ -224,12 +225,12 @@ async function drawTime() {
     for (const trace of kinds) trace.line.width = Math.max(Math.min(size - 4, 600 / rows.length), 2);
     const names = rows.map((one) => one.name);
     await Plotly.react(place, kinds, {
-      height: 90 + Math.min(size * rows.length, 640), margin: {t: 6, b: 34, l: 150, r: 10}, showlegend: id === "chip-time",
-      legend: {orientation: "h", y: 1.12}, hovermode: "closest", dragmode: "zoom", annotations: labels,
+      height: 90 + Math.min(size * rows.length, 640), margin: {t: 30, b: 34, l: 150, r: 10}, showlegend: id === "chip-time",
+      legend: {orientation: "h", yref: "container", y: 1, yanchor: "top"}, hovermode: "closest", dragmode: "zoom", annotations: labels,
       xaxis: {range: [range.from, range.to], title: {text: id === "tile-time" ? "clock" : ""}},
       yaxis: {type: "category", categoryorder: "array", categoryarray: names, range: [names.length - 0.5, -0.5],
               fixedrange: true, tickfont: {size: 11}},
-    }, {responsive: true, scrollZoom: true, doubleClick: false});
+    }, {responsive: true, scrollZoom: true, doubleClick: false, displayModeBar: false});
   }
   drawing = false;
 }
@@ -252,6 +253,9 @@ async function showTime() {
     for (let i = told.firsts[track]; i < told.firsts[track + 1]; i++) end = Math.max(end, events.begin[i] + events.length[i]);
   }
   options(byId("tile"), tiles);
+  const busy = tiles.map((tile) => told.tracks.reduce((sum, [place], track) =>
+    sum + (place === tile ? told.firsts[track + 1] - told.firsts[track] : 0), 0));
+  byId("tile").value = busy.indexOf(Math.max(...busy));
   byId("tile").onchange = drawTime;
   await moveTo(first, end);
   for (const id of ["chip-time", "tile-time"]) {
@@ -273,7 +277,8 @@ async function showPicture() {
   for (let i = 0; i < one.rows; i++) z.push(Array.from(values.subarray(i * columns, (i + 1) * columns)));
   Plotly.react("picture-map", [{type: "heatmap", z, colorscale: "RdBu", zmid: 0}],
                {height: Math.min(Math.max(300, 2 * one.rows), 800), width: 700, margin: {t: 10, l: 50, b: 30},
-                yaxis: {autorange: "reversed", title: {text: "row"}}, xaxis: {title: {text: "column"}}});
+                yaxis: {autorange: "reversed", title: {text: "row"}}, xaxis: {title: {text: "column"}}},
+               {displayModeBar: false});
 }
 
 async function show() {
