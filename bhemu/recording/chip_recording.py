@@ -32,6 +32,8 @@ STEP: Final = 512
 _FLUSH_CLOCKS: Final = 1 << 14
 """Clocks after which everything recorded goes to disk, or after `_FLUSH_SECONDS`."""
 _FLUSH_SECONDS: Final = 2.0
+_FLUSH_SHARE: Final = 20
+"""It takes at most such a part of the time."""
 _GAP: Final = 64
 """Words that were not executed, between two that were, in one piece of code."""
 _MEMORY_ROWS: Final = 1 << 22
@@ -141,6 +143,7 @@ class ChipRecording:
             )
         self._launches = Launches(device.tiles, list(self._tiles))
         self._flushed = (device.time, time.monotonic())
+        self._flush_after = _FLUSH_SECONDS
         self.arrive()
 
     # --- time -------------------------------------------------------------------------------------------------------
@@ -194,7 +197,7 @@ class ChipRecording:
             self.stop()
         elif self._writer is not None:
             clocks, seconds = self._flushed
-            if now - clocks >= _FLUSH_CLOCKS or time.monotonic() - seconds > _FLUSH_SECONDS:
+            if now - clocks >= _FLUSH_CLOCKS or time.monotonic() - seconds > self._flush_after:
                 self.flush()
 
     def _attach(self) -> None:
@@ -210,9 +213,12 @@ class ChipRecording:
 
     def flush(self) -> None:
         """Cut the recording on all tiles where something has happened."""
-        self._flushed = (self._device.time, time.monotonic())
+        begin = time.monotonic()
         for recorded in list(self._tiles.values()):
             self._cut(recorded, 0)
+        end = time.monotonic()
+        self._flushed = (self._device.time, end)
+        self._flush_after = max(_FLUSH_SECONDS, _FLUSH_SHARE * (end - begin))
 
     def stop(self) -> None:
         """End the recording; the tiles run by the plain clock again."""

@@ -21,19 +21,19 @@ def summary_lines(report: Report, *, number: int = ROWS) -> list[str]:
     """The slowest kernels with their hottest line and what they wait for, operations, hazards, notes."""
     lines = []
     if report.operations:
-        lines.append(f"{'operation':<36}{'clocks':>12}{'tiles':>7}  kernels")
+        lines.append(f"{'operation':<24}{'clocks':>12}{'tiles':>7}  kernels")
         for operation in sorted(report.operations, key=lambda one: one.begin - one.end)[:number]:
             tiles = len({place for place, _ in operation.launches})
             kernels = ", ".join(operation.kernels)
-            lines.append(f"{operation.name:<36.36}{operation.end - operation.begin:>12,}{tiles:>7}  {kernels}")
+            lines.append(f"{operation.name:<24.24}{operation.end - operation.begin:>12,}{tiles:>7}  {kernels}")
         lines.append("")
     named = [kernel for kernel in report.kernels if kernel.is_named] or report.kernels
-    lines.append(f"{'kernel':<36}{'core':<6}{'rounds':>10}{'blocked':>9}{'tiles':>7}  hottest line")
+    lines.append(f"{'core':<6}{'rounds':>10}{'blocked':>9}{'tiles':>7}  {'hottest line':<30}  kernel")
     for kernel in named[:number]:
         share = kernel.blocked / kernel.rounds if kernel.rounds else 0.0
         lines.append(
-            f"{kernel.name:<36.36}{kernel.core:<6}{kernel.longest:>10,}{share:>9.0%}{len(kernel.tiles):>7}  "
-            f"{kernel.hottest}"
+            f"{kernel.core:<6}{kernel.longest:>10,}{share:>9.0%}{len(kernel.tiles):>7}  "
+            f"{kernel.hottest:<30}  {kernel.name}"
         )
     if named:
         lines += ["", *_slowest(named[0])]
