@@ -49,7 +49,8 @@ def read_word(tile, address):
 
 def load(tile, path):
     """Put an ELF file into L1; gives its entry."""
-    content = open(path, "rb").read()
+    with open(path, "rb") as file:
+        content = file.read()
     entry, headers = struct.unpack_from("<II", content, 24)
     size, count = struct.unpack_from("<HH", content, 42)
     for index in range(count):

@@ -368,8 +368,8 @@ class _Maker:
             )
         if len(self._dropped) > 2:
             report.notes.append(
-                f"{sum(self._dropped[2:]):,} words of the coprocessor are neither timed nor checked: a report does so with "
-                f"up to {MODELLED_WORDS:,}"
+                f"{sum(self._dropped[2:]):,} words of the coprocessor are neither timed nor checked: a report does so "
+                f"with up to {MODELLED_WORDS:,}"
             )
         if report.timeline.left_out:
             report.notes.append(f"the timeline leaves out {report.timeline.left_out:,} events at the end")

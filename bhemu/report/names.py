@@ -126,7 +126,7 @@ class PartNames:
             if key not in known:
                 known[key] = index.find(address, content)
             self._pieces += known[key]
-        self.names = Names(lambda _, pc: self.at(pc))  # type: ignore[arg-type, return-value]
+        self.names = Names(lambda _, pc: self.at(pc))  # type: ignore[arg-type]
 
     def at(self, pc: int) -> Moved | None:
         """The file that an instruction is from."""

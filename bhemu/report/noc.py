@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bhemu.chip.coordinates import Kind, Place
-from bhemu.chip.device import NODES, WIDTH
+from bhemu.chip.coordinates import NODES, WIDTH, Kind, Place
 from bhemu.isa.memory_map import region
 from bhemu.recording import core_columns as column
 from bhemu.recording.parts import Part

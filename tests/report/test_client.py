@@ -29,7 +29,9 @@ def bhemu(folder: Path, *arguments: str, **environment: str) -> subprocess.Compl
     """A command of bhemu in a process of its own."""
     command = [sys.executable, "-m", "bhemu", *arguments]
     variables = os.environ | {"PYTHONPATH": str(ROOT)} | environment
-    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=LIMIT, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=LIMIT, check=False
+    )
 
 
 @pytest.fixture(scope="module")
