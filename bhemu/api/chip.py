@@ -28,6 +28,7 @@ from bhemu.loader.elf import Executable, load_elf
 from bhemu.loader.firmware_files import Firmware, load_firmware
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.machine.core_state import IN_RESET
+from bhemu.recording.chip_recording import ChipRecording
 
 BOARDS: Final = {
     "p100": Harvesting(columns=(12, 13), dram=7, ethernet=tuple(range(14))),
@@ -112,6 +113,7 @@ class Chip:
         harvesting = self._harvesting
         self._exposed: set[int] = set()
         self._is_up_to_date = False
+        self._recordings: list[ChipRecording] = []
         columns = TENSIX_COLUMNS[: len(TENSIX_COLUMNS) - len(set(harvesting.columns))]
         self.tensix = tuple(ChipTile(self.device, (x, y), self._exposed.add) for y in TENSIX_ROWS for x in columns)
         self._by_place = {tile.place: tile for tile in self.tensix}
@@ -269,10 +271,64 @@ class Chip:
             self.touch_exposed()
         self._is_up_to_date = False
         try:
-            self.device.clock(clocks)
+            self._let_pass(clocks)
         except BhemuError as error:
             self.locate(error)
             raise
+
+    def _let_pass(self, clocks: int) -> None:
+        """Clocks of the device; recordings begin and end where they are to."""
+        while self._recordings and clocks > 0:
+            step = min(recording.next_step(clocks) for recording in self._recordings)
+            self.device.clock(step)
+            clocks -= step
+            for recording in self._recordings:
+                recording.arrive()
+            self._recordings = [recording for recording in self._recordings if not recording.is_over]
+        if clocks > 0:
+            self.device.clock(clocks)
+
+    def record(
+        self,
+        *,
+        tiles: Tiles | None = None,
+        start: int | None = None,
+        stop: int | None = None,
+        instructions: bool = True,
+        watch: Iterable[int] = (),
+        states: bool = False,
+    ) -> ChipRecording:
+        """Record what tiles execute, whenever the chip's clock moves; other tiles run as before.
+
+        Args:
+            tiles: a tile, its coordinates, or several; None: all.
+            start: clock of the chip from which on they are recorded; None: from now on.
+            stop: clock in which the recording ends; None: when its `stop` is called.
+            instructions: keep a row for each instruction of a core, as traces need them. Without, there are profiles,
+                waits and the words of the coprocessor.
+            watch: addresses of words of L1, at most 16: each change in one of the tiles is noted, with who has made it.
+            states: keep Dst, SrcA, SrcB and the tiles in L1 that were unpacked and packed last, at each part's end.
+
+        Returns:
+            The recording; `bhemu report` shows what its `save` has written, `bhemu.analysis.hazards` checks a log.
+
+        Raises:
+            ConfigurationError: a tile is recorded already, or the times or watched words make no sense.
+            UndefinedBehavior: the chip has no such tile.
+        """
+        chosen = self.chosen(tiles)
+        recording = ChipRecording(
+            self.device,
+            {tile.place: tile.node.index for tile in chosen},
+            start=checks.optional(start, checks.integer, "start", 0, checks.MAX_CLOCKS),
+            stop=checks.optional(stop, checks.integer, "stop", 0, checks.MAX_CLOCKS),
+            instructions=checks.flag(instructions, "instructions"),
+            watch=tuple(checks.integer(address, "a watched address") for address in checks.items(watch, "watch")),
+            states=checks.flag(states, "states"),
+            names={tile.place: tile.programs.executable_at for tile in chosen},
+        )
+        self._recordings.append(recording)
+        return recording
 
     def locate(self, error: BhemuError) -> None:
         """Add to the error of a tile's instruction the source line, and the tile's name where it has two."""

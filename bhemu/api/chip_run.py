@@ -171,7 +171,7 @@ class ChipRun:
         polled = {}
         for tile in self._chip.running():
             if going[tile.node.index]:
-                tile.attend()
+                tile.touch()
                 found = polled_words(snapshot_of(self._tiles, tile.node.index))
                 if not found or not any(found.values()):
                     return

@@ -122,7 +122,7 @@ class ChipTile(TileView):
     def _repr_html_(self) -> str:
         from bhemu.api.html import tile_html
 
-        self.attend()
+        self.touch()
         return tile_html(self.state, repr(self)[1:-1])
 
     def __repr__(self) -> str:

@@ -5,6 +5,8 @@ Where bhemu refuses, the message is printed and the process ends, and the client
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import ctypes
 import os
 import time
@@ -16,6 +18,7 @@ import numpy as np
 
 from bhemu.api.chip_report import explain_device
 from bhemu.api.semihosting import Semihosting
+from bhemu.capi.attach import attach
 from bhemu.capi.refusals import refusal_text, say, write
 from bhemu.capi.settings import read_settings
 from bhemu.capi.slots import SLOTS, Table, fill
@@ -29,18 +32,21 @@ from bhemu.machine.codegen import JIT
 from bhemu.machine.core_state import HALT_ECALL, HALTED
 from bhemu.machine.faults import FAULTS
 from bhemu.machine.state import offset_of
+from bhemu.recording.chip_recording import ChipRecording
 
 _REFUSED: Final = 1
 _INTERRUPTED: Final = 130
 
 _chip: Device | None = None
 _semihosting: Semihosting | None = None
+_recording: ChipRecording | None = None
 _started = 0.0
 _reported = False
 
 
 def _refuse(function: str, error: BaseException) -> NoReturn:
     """Print the message that clients expect and further details, and end the process."""
+    _end_recording()
     if isinstance(error, KeyboardInterrupt):
         say(f"[{0 if _chip is None else _chip.time}] bhemu: interrupted\n")
         os._exit(_INTERRUPTED)
@@ -80,7 +86,7 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
         table: that the server reads.
         reads, writes: addresses of functions that reach the client's memory.
     """
-    global _chip, _semihosting, _started, _reported
+    global _chip, _semihosting, _recording, _started, _reported
     settings = read_settings()
     _semihosting = Semihosting(write) if settings.semihosting else None
     _chip = Device(
@@ -90,20 +96,21 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
         quantum=settings.quantum,
         threads=settings.threads,
     )
+    _recording = attach(_chip, lambda text: say(f"[{_chip_now().time}] bhemu: {text}\n"))
     _connect(table, _chip)
     _started = time.perf_counter()
     _reported = False
 
 
 def _connect(table: Table, chip: Device) -> None:
-    """Let the server call compiled code without Python. Semihosting is served between any two clocks: in Python."""
+    """Let the server call compiled code without Python. Semihosting and recordings need Python between two clocks."""
     if not JIT:
         return
     clocks = chip.clocks
     table.find = chip_entry("chip_find").address
     table.chip = clocks.target
     table.active_tiles = clocks.target + offset_of(CHIP, "active_count")
-    if _semihosting is None:
+    if _semihosting is None and _recording is None:
         table.handlers = clocks.cores(0).table
         table.worth_threads = WORTH_THREADS if clocks.threads > 1 else 1 << 62
         table.run = chip_entry("chip_clock").address
@@ -112,6 +119,15 @@ def _connect(table: Table, chip: Device) -> None:
 def choices_made() -> list[str]:
     """Names of the open cases in which the chip has used the recommended choice so far."""
     return [] if _chip is None else [FAULTS[code].name for code in _chip.open_choices]
+
+
+def _end_recording() -> None:
+    """Write what is left of a recording."""
+    global _recording
+    ended, _recording = _recording, None
+    if ended is not None:
+        with contextlib.suppress(Exception):  # after a refusal of the machine or at the end of the process
+            ended.stop()
 
 
 def _report() -> None:
@@ -129,6 +145,7 @@ def _report() -> None:
 def exit_() -> None:
     """The chip ends."""
     global _chip
+    _end_recording()
     _report()
     _chip = None
 
@@ -156,11 +173,12 @@ def memory_write(paddr: int, pointer: int, size: int) -> None:
 def clock(clocks: int) -> None:
     """Let clocks pass."""
     chip = _chip_now()
+    advance = chip.clock if _recording is None else _recording.clock
     if _semihosting is None:
-        chip.clock(clocks)
+        advance(clocks)
         return
     for _ in range(clocks):
-        chip.clock(1)
+        advance(1)
         _serve(chip, _semihosting)
 
 
@@ -220,6 +238,7 @@ def _fill_table() -> Table:
     }
     names = {slot.name: slot.refused_as for slot in SLOTS}
     _keep.extend(fill(table, {name: _guarded(str(names[name]), function) for name, function in functions.items()}))
+    atexit.register(_end_recording)
     return table
 
 

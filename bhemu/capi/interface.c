@@ -47,14 +47,16 @@ static void check(const char *function)
                "libttsim_init, then everything else, then libttsim_exit");
 }
 
-/* Semihosting and what else Python alone has want a process under Python. */
+/* Semihosting and recordings want a process under Python. */
 static int wants_process(void)
 {
     int own = setting(PROCESS) == 2, client = setting(PROCESS) == 1;
-    if (client && setting(SEMIHOSTING))
-        refuse("libttsim_init", "BHEMU_PROCESS is 'client', and semihosting needs a process under Python",
-               "do not set BHEMU_PROCESS, or not TTSIM_SEMIHOSTING");
-    return own || setting(SEMIHOSTING);
+    const char *record = getenv("BHEMU_RECORD");
+    int python = setting(SEMIHOSTING) || (record && *record);
+    if (client && python)
+        refuse("libttsim_init", "BHEMU_PROCESS is 'client', and semihosting and recordings need a process under Python",
+               "do not set BHEMU_PROCESS, or neither TTSIM_SEMIHOSTING nor BHEMU_RECORD");
+    return own || python;
 }
 
 /* A client that reads again and again and never lets clocks pass: it is told, once, that nothing can change. */

@@ -98,9 +98,9 @@ def compile_all(jobs: int | None = None, told: Told | None = None, processor: st
     ):
         waiting = {pool.submit(compile_part, part): part for part in todo}
         for done in as_completed(waiting):
-            part = waiting[done]
-            row = BY_OPCODE[part] if part >= 0 else None
-            name = row.mnemonic if row else _PARTS[part]
+            compiled = waiting[done]
+            row = BY_OPCODE[compiled] if compiled >= 0 else None
+            name = row.mnemonic if row else _PARTS[compiled]
             if told is not None:
                 told(name, len(todo))
             error = done.exception()

@@ -70,7 +70,10 @@ SETTINGS: Final = (
     Setting(PACE, ("exact", "adaptive"), remedy="set it to exact or adaptive, or not at all"),
 )
 """Those that have a meaning for the simulator itself."""
-OTHERS: Final = ("CACHE", "DUMP", "ELF", "LLK*", "PYTHON", "RISCV_TESTS", "TRACE")
+OTHERS: Final = (
+    *("CACHE", "CLIENT_DIRECTORY", "DETAIL", "DUMP", "ELF", "LLK*", "PROGRESS", "PYTHON", "RECORD", "RECORD_LIMIT", "RISCV_TESTS"),
+    *("SFPI*", "START", "STATES", "STOP", "TILES", "TRACE", "TRANSLATE", "TTNN*"),
+)
 """Further variables, behind the prefix, that other parts of bhemu read; `*`: and all that begin so."""
 
 

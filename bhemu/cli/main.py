@@ -11,7 +11,22 @@ from typing import Annotated
 
 import typer
 
-from bhemu.cli import bench, cc, compare, conformance, debug, doctor, isa, library, registers, run, support, tile, warm
+from bhemu.cli import (
+    bench,
+    cc,
+    compare,
+    conformance,
+    debug,
+    doctor,
+    isa,
+    library,
+    looking,
+    registers,
+    run,
+    support,
+    tile,
+    warm,
+)
 from bhemu.cli.report import REFUSED, Commands, report_os_error, show_warning
 
 app = typer.Typer(
@@ -34,6 +49,8 @@ app.add_typer(tile.app, name="tile")
 app.command("cc", context_settings=cc.CONTEXT)(cc.cc)
 app.command("debug")(debug.debug)
 app.command("library")(library.library)
+app.command("run-client", context_settings=looking.CONTEXT)(looking.run_client)
+app.command("report")(looking.report)
 app.command("compare")(compare.compare)
 app.command("bench")(bench.bench)
 app.command("warm")(warm.warm)

@@ -243,17 +243,17 @@ class ChipDebug:
         with_hooks = []
         for index, runner in self._runners.items():
             cores = runner.tile.cores
-            vars(cores)["attend"] = self._hook(index, runner, cores.attend)
+            vars(cores)["serve"] = self._hook(index, runner, cores.serve)
             with_hooks.append(cores)
         try:
             yield
         finally:
             for cores in with_hooks:
-                del vars(cores)["attend"]  # the method of the class again
+                del vars(cores)["serve"]  # the method of the class again
 
-    def _hook(self, index: int, runner: ChipTileRunner, attend: Callable[[int], int]) -> Callable[[int], int]:
+    def _hook(self, index: int, runner: ChipTileRunner, serve: Callable[[int], int]) -> Callable[[int], int]:
         def hooked(status: int) -> int:
-            result = attend(status)
+            result = serve(status)
             if result == AT_BREAKPOINT:
                 stop = runner.at_mark(int(runner.record.stopped_core))
                 if stop is not None:

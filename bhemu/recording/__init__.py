@@ -18,7 +18,6 @@ from bhemu.recording.core_profile import Profile, core_lines, profile, profile_a
 from bhemu.recording.core_recorder import CoreRecorder
 from bhemu.recording.core_text import text_lines
 from bhemu.recording.log import Log
-from bhemu.recording.record import record
 from bhemu.recording.recorder import Recorder
 
 __all__ = [
@@ -31,6 +30,5 @@ __all__ = [
     "profile",
     "profile_as_json",
     "profile_lines",
-    "record",
     "text_lines",
 ]

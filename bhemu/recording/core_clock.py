@@ -5,6 +5,7 @@ The schedule with it (`make_schedule`) is compiled on its own: a tile without a 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from bhemu.recording.core_figures import LOAD_DST, class_of, take_time, writes_f
 from bhemu.recording.recorder import CAPACITY as TENSIX_CAPACITY
 from bhemu.recording.recorder import CLOCK_OFFSET, PUSHED, WORDS
 from bhemu.recording.recorder import COUNT as TENSIX_COUNT
+from bhemu.recording.recorder import after_word as row_written
 from bhemu.riscv.decode import sign_extend
 from bhemu.riscv.execute import ACCESS, LIMIT, WORD
 from bhemu.tensix.frontend.run import make_front_end
@@ -73,6 +75,45 @@ def _add(log: LogAddress, at: Int, amount: Int) -> None:
 
 
 @kernel
+def _count(log: LogAddress, core: Int, word: Int, times: Int) -> None:
+    """The instruction at a word of L1 has been executed."""
+    block = _block(core)
+    if word < load_i64(log, block + column.LOW):
+        store_i64(log, block + column.LOW, word)
+    if word >= load_i64(log, block + column.HIGH):
+        store_i64(log, block + column.HIGH, word + 1)
+    _add(log, column.EXECUTED + core * column.WORDS + word, times)
+
+
+@kernel
+def _compare(t: TileRecord, log: LogAddress, who: Int, moment: Int, place: Int) -> None:
+    """Write a row for each watched word that an agent has changed.
+
+    Args:
+        who: a core, or BY_THREAD and so on.
+        place: pc, or the line of a word.
+    """
+    for number in range(load_i64(log, column.WATCHES)):
+        at = column.WATCHED + 2 * number
+        value, before = np.int64(t.l1_u32[load_i64(log, at)]), load_i64(log, at + 1)
+        if value == before:
+            continue
+        store_i64(log, at + 1, value)
+        count = load_i64(log, column.CHANGES)
+        if count >= column.MOST_CHANGES:
+            _add(log, column.CHANGES_LOST, 1)
+            continue
+        row = column.CHANGED_ROWS + count * column.CHANGE_COLUMNS
+        store_i64(log, row, moment)
+        store_i64(log, row + 1, who)
+        store_i64(log, row + 2, place)
+        store_i64(log, row + 3, number)
+        store_i64(log, row + 4, before)
+        store_i64(log, row + 5, value)
+        store_i64(log, column.CHANGES, count + 1)
+
+
+@kernel
 def _has_room(log: LogAddress) -> Bool:
     return load_i64(log, column.COUNT) + column.SPARE <= load_i64(log, column.CAPACITY)
 
@@ -102,7 +143,7 @@ def _woken(t: TileRecord, log: LogAddress, core: Int) -> None:
     passed = np.int64(t.core_retired[core]) - before
     for step in range(length):
         turns = passed // length + (1 if step < passed % length else 0)
-        _add(log, column.EXECUTED + core * column.WORDS + (np.int64(t.poll_pc[core, step]) >> 2), turns)
+        _count(log, core, np.int64(t.poll_pc[core, step]) >> 2, turns)
     _add(log, block + column.POLLED, passed)
     rounds = passed
     if t.core_state[core] == IN_RESET:  # it was not woken: its instructions were not counted either
@@ -218,10 +259,9 @@ def _keep(t: TileRecord, log: LogAddress, core: Int, moment: Int, loaded: Int, r
     what = class_of(word, pc, after, address)
     _add(log, block + column.MIX + what, retired)
     cost = take_time(log, block, word, what, dividend, divisor)
-    place = column.EXECUTED + core * column.WORDS + (pc >> 2)
     for i in range(retired if is_push else 1):
-        _add(log, place + i, 1)
-    _add(log, place + column.CYCLES - column.EXECUTED, cost)
+        _count(log, core, (pc >> 2) + i, 1)
+    _add(log, column.CYCLES + core * column.WORDS + (pc >> 2), cost)
     pushed = _pushed(log, core)
     _count_pushes(t, log, core, is_push, address, retired)
     kind = np.int64(column.PUSHES if is_push else column.INSTRUCTION)
@@ -283,6 +323,7 @@ def _after_core(t: TileRecord, log: LogAddress, core: Int, reason: Int, recordin
     if retired > 0:
         loaded = np.int64(t.device_value) if reason == ACCESS else np.int64(-1)
         _keep(t, log, core, moment, loaded, retired)
+        _compare(t, log, core, moment, load_i64(log, column.BEFORE_PC))
     elif t.core_state[core] == BLOCKED and load_i64(log, block + column.FIRST_TRY) < 0:
         store_i64(log, block + column.FIRST_TRY, moment)
         store_i64(log, block + column.FIRST_TRY_PC, load_i64(log, column.BEFORE_PC))
@@ -313,6 +354,17 @@ def _after_words(t: TileRecord, log: LogAddress, first: Int, moved: Int) -> None
     if moved > 0:
         _moved(log, first, moved)
     store_i64(log, column.FREE, np.int64(t.free_rounds) + moved)
+    _compare(t, log, column.BY_UNIT, first, 0)
+
+
+@kernel
+def _after_word(t: TileRecord, log: LogAddress, thread: Int) -> None:
+    row_written(t, log, thread)
+    moment = np.int64(t.clock) + load_i64(log, CLOCK_OFFSET)
+    _compare(t, log, column.BY_THREAD + thread, moment, np.int64(t.gate_line[thread]))
+
+
+_WORDS: Final = replace(WORDS, after_word=_after_word)
 
 
 @kernel
@@ -321,18 +373,20 @@ def _begin(t: TileRecord, log: LogAddress) -> None:
     if np.int64(t.free_rounds) != load_i64(log, column.FREE):
         store_i64(log, column.BREAK, load_i64(log, column.GOAL))
     store_i64(log, column.GOAL, np.int64(t.round_goal))
+    _compare(t, log, column.BY_OTHERS, np.int64(t.round_goal), 0)
     _note_states(t, log)
 
 
 @kernel
 def _is_full(log: LogAddress) -> bool:
     words = load_i64(log, TENSIX_COUNT) + THREADS > load_i64(log, TENSIX_CAPACITY)
-    return words or not _has_room(log) or load_i64(log, column.BREAK) >= 0
+    changes = 2 * load_i64(log, column.CHANGES) > column.MOST_CHANGES
+    return words or changes or not _has_room(log) or load_i64(log, column.BREAK) >= 0
 
 
 _schedule: Final = make_schedule(
-    TileObserver(WORDS, True, _is_full, _begin, _before_core, _after_core, _before_words, _after_words),
-    make_front_end(WORDS).run,
+    TileObserver(_WORDS, True, _is_full, _begin, _before_core, _after_core, _before_words, _after_words),
+    make_front_end(_WORDS).run,
 )
 _move: Final = _schedule.move
 

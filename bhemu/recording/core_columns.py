@@ -80,6 +80,12 @@ BEFORE_ADDRESS: Final = BASE + 13
 BEFORE_RS1: Final = BASE + 14
 BEFORE_RS2: Final = BASE + 15
 BEFORE_STORED: Final = BASE + 16
+WATCHES: Final = BASE + 17
+"""Words of L1 that are compared whenever an agent has had its turn."""
+CHANGES: Final = BASE + 18
+"""Rows of changes written."""
+CHANGES_LOST: Final = BASE + 19
+"""Changes for which there was no room."""
 CORE_BLOCKS: Final = BASE + 24
 
 # Block of a core
@@ -107,6 +113,9 @@ EXPECTED_PC: Final = 12
 """Where the core continues unless it is reset; -1: it has not run."""
 RAN: Final = 13
 """Rounds in which it executed an instruction, polling left out."""
+LOW: Final = 14
+"""First word of L1 that has counts, and behind the last one."""
+HIGH: Final = 15
 MIX: Final = 16
 """Counts of instructions by class, `core_figures.CLASSES` of them."""
 READY: Final = 48
@@ -122,7 +131,22 @@ EXECUTED: Final = FIRST_ROW + ROWS * COLUMNS
 """[core, word of L1]: how often the instruction was executed."""
 CYCLES: Final = EXECUTED + CORES * WORDS
 """[core, word of L1]: cycles that the modelled pipeline took for it."""
-SIZE: Final = CYCLES + CORES * WORDS
+WATCHED: Final = CYCLES + CORES * WORDS
+"""[MOST_WATCHES, 2]: number of the word of L1, and what it held last."""
+MOST_WATCHES: Final = 16
+CHANGED_ROWS: Final = WATCHED + 2 * MOST_WATCHES
+"""[MOST_CHANGES, CHANGE_COLUMNS]: round, who, pc or line, number of the watch, value before, value after."""
+MOST_CHANGES: Final = 128
+CHANGE_COLUMNS: Final = 6
+SIZE: Final = CHANGED_ROWS + MOST_CHANGES * CHANGE_COLUMNS
+
+# Who has changed a watched word: a core by its number,
+BY_THREAD: Final = 5
+"""a word of a thread of the coprocessor: BY_THREAD + thread,"""
+BY_UNIT: Final = 8
+"""what the coprocessor does beside words, such as the mover's transfers,"""
+BY_OTHERS: Final = 9
+"""the NoC, or the host."""
 
 
 def kind_of(who: int) -> int:

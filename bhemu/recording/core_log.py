@@ -126,6 +126,26 @@ class Segment:
     free: int
 
 
+@dataclass(frozen=True)
+class Change:
+    """A watched word of L1 has changed.
+
+    Attributes:
+        round: in which it was noticed.
+        by: `T1 at 0x0a008`, `thread 2 (pack)`, `the coprocessor`, `the NoC or the host`.
+        address, before, after: of the word.
+        core, pc: the instruction; of a word of a thread where it was pushed. None: not known.
+    """
+
+    round: int
+    by: str
+    address: int
+    before: int
+    after: int
+    core: int | None = None
+    pc: int | None = None
+
+
 @dataclass
 class CoreLog:
     """A recorded run.
@@ -135,8 +155,9 @@ class CoreLog:
         dropped: rows that were left out at the beginning, because there is a limit.
         tensix: words of the coprocessor; their CLOCK is the round.
         tensix_dropped: the same for them.
-        executed: int64 [core, word of L1]: how often each instruction was executed, polling included.
-        cycles: int64 [core, word of L1]: cycles that the modelled pipeline took, polling left out (core_figures.py).
+        executed: int64 [core, words]: how often each instruction was executed, polling included.
+        cycles: int64 [core, words]: cycles that the modelled pipeline took, polling left out (core_figures.py).
+        first_word: number of the word of L1 that both begin with; instructions outside were not executed.
         mix: int64 [core, class of core_figures.py]: instructions, polling left out.
         modelled: int64 [core]: cycles of the modelled pipeline.
         polled: int64 [core]: instructions executed while asleep.
@@ -147,6 +168,7 @@ class CoreLog:
         rounds: (round in which the recording began, round in which it ended).
         clocks: clocks that passed.
         names: of addresses.
+        changes: of watched words of L1, in order.
     """
 
     rows: Array
@@ -167,6 +189,14 @@ class CoreLog:
     clocks: int
     names: Names
     segments: list[Segment] = field(default_factory=list)
+    first_word: int = 0
+    changes: list[Change] = field(default_factory=list)
+
+    def counted(self, core: int) -> Iterator[tuple[int, int, int]]:
+        """(pc, times executed, modelled cycles) of each instruction that a core has executed."""
+        for place in np.flatnonzero(self.executed[core]).tolist():
+            pc = 4 * (self.first_word + place)
+            yield pc, int(self.executed[core, place]), int(self.cycles[core, place])
 
     def clock_of(self, rounds: Array) -> Array:
         """Clock of the tile in rounds.

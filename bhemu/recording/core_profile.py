@@ -126,8 +126,7 @@ def _core(log: CoreLog, core: int) -> CoreProfile:
     lines: Counter[str] = Counter()
     function_cycles: Counter[str] = Counter()
     line_cycles: Counter[str] = Counter()
-    for place in np.flatnonzero(log.executed[core]).tolist():
-        pc, count, cycles = 4 * place, int(log.executed[core, place]), int(log.cycles[core, place])
+    for pc, count, cycles in log.counted(core):
         name = names.function(core, pc)[0]
         if name == "?":
             name = "(no symbol)"

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from bhemu.errors import BhemuError
+from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.isa.tile_registers import tile_register
-from bhemu.machine.agents import CORES, T0
+from bhemu.machine.agents import CORE_NAMES, CORES, T0
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.core_state import ASLEEP, PUSH
-from bhemu.machine.origin import line_of_pc
-from bhemu.machine.state import THREADS
+from bhemu.machine.origin import line_of_pc, pc_of_line
+from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.machine.types import Int, Table
 from bhemu.recording import core_columns as column
 from bhemu.recording import log as tensix_column
 from bhemu.recording.core_clock import advance_recorded_entry
 from bhemu.recording.core_figures import CLASSES
-from bhemu.recording.core_log import CoreLog, Executables, Names, Segment, count_waits, is_t_core
+from bhemu.recording.core_log import Change, CoreLog, Executables, Names, Segment, count_waits, is_t_core
 from bhemu.recording.log import GET as GETS
 from bhemu.recording.log import POST as POSTS
 from bhemu.recording.log import Log, Note, Push
@@ -29,6 +30,7 @@ from bhemu.recording.recorder import COUNT as TENSIX_COUNT
 from bhemu.recording.recorder import HEADER as TENSIX_HEADER
 from bhemu.recording.recorder import PUSHED
 from bhemu.recording.recorder import ROWS as TENSIX_ROWS
+from bhemu.tensix.coprocessor import THREAD_NAMES
 from bhemu.tile.observer import ENTRY, HOW
 from bhemu.tile.schedule import OBSERVE
 
@@ -67,9 +69,29 @@ class _Chunks:
             self._kept -= gone
             self.dropped += gone
 
+    def forget(self) -> None:
+        """All that is kept has been used: drop it."""
+        self.dropped += self._kept
+        self._kept = 0
+        self._chunks.clear()
+
     def rows(self) -> Array:
         """All of them in one array."""
         return np.concatenate(self._chunks) if self._chunks else np.zeros((0, self._columns), np.int64)
+
+
+def _checked_watch(addresses: Sequence[int]) -> list[int]:
+    if len(addresses) > column.MOST_WATCHES:
+        raise ConfigurationError(
+            f"{len(addresses)} watched words", remedy=f"watch at most {column.MOST_WATCHES} in a tile"
+        )
+    for address in addresses:
+        if not 0 <= address < L1_SIZE or address % 4:
+            raise ConfigurationError(
+                f"the watched address {address:#x} is not that of a word of L1",
+                remedy=f"use multiples of 4 below {L1_SIZE:#x}",
+            )
+    return [int(address) for address in addresses]
 
 
 class HasCores(Protocol):
@@ -99,12 +121,26 @@ class CoreRecorder:
         instructions: keep a row for each instruction of a core, as traces need them. Without, the profile and the
             timing of the coprocessor can still be made.
         limit: rows that are kept of each kind, the last ones; None keeps all.
+        watch: addresses of words of L1: each change of one is noted, with who has made it.
+        buffer_rows: rows of each kind that compiled code writes before the host takes them away.
+
+    Raises:
+        ConfigurationError: a watched address is not that of a word of L1, or there are too many.
     """
 
-    def __init__(self, *, instructions: bool = True, limit: int | None = LIMIT) -> None:
+    def __init__(
+        self,
+        *,
+        instructions: bool = True,
+        limit: int | None = LIMIT,
+        watch: Sequence[int] = (),
+        buffer_rows: int | None = None,
+    ) -> None:
         self._buffer = np.zeros(column.SIZE, np.int64)
-        self._buffer[TENSIX_CAPACITY] = TENSIX_ROWS
-        self._buffer[column.CAPACITY] = column.ROWS
+        self._buffer[TENSIX_CAPACITY] = min(buffer_rows or TENSIX_ROWS, TENSIX_ROWS)
+        self._buffer[column.CAPACITY] = min(buffer_rows or column.ROWS, column.ROWS)
+        self._watch = _checked_watch(watch)
+        self.changes: list[Change] = []
         self._buffer[column.WANTED] = int(instructions)
         self._buffer[column.BREAK] = -1
         for core in range(CORES):
@@ -113,6 +149,7 @@ class CoreRecorder:
                 self._buffer[block + at] = -1
             self._buffer[block + column.LAST_ROUND] = -1
             self._buffer[block + column.EXPECTED_PC] = -1
+            self._buffer[block + column.LOW] = column.WORDS
         self._rows = _Chunks(column.COLUMNS, limit)
         self._tensix = _Chunks(tensix_column.COLUMNS, limit)
         self._waits: Counter[tuple[int, int, str]] = Counter()
@@ -125,10 +162,18 @@ class CoreRecorder:
         self._names = Names()
         self._first_round = 0
         self._first_clock = 0
+        self._first_push = [0] * THREADS
+        self._modelled_before = np.zeros(CORES, np.int64)
+        self._dropped = (0, 0)
         self._segment_begin = 0
         self._entry: Entry | None = None
         self.log_address = int(self._buffer.ctypes.data)
         """Of the buffer, for compiled code."""
+
+    @property
+    def first_push(self) -> tuple[int, ...]:
+        """By thread, how many pushes of the whole recording precede those of the part that is being recorded."""
+        return tuple(self._first_push)
 
     def attach(self, tile: HasCores, executables: Executables | None = None) -> None:
         """Record what `tile` executes from now on, whenever its clock moves.
@@ -145,6 +190,12 @@ class CoreRecorder:
         buffer[column.FREE] = self._first_round - self._first_clock
         for thread in range(THREADS):
             buffer[PUSHED + thread] = record.fifo_count[thread]
+        for number, address in enumerate(self._watch):
+            buffer[column.WATCHED + 2 * number : column.WATCHED + 2 * number + 2] = (
+                address >> 2,
+                record.l1_u32[address >> 2],
+            )
+        buffer[column.WATCHES] = len(self._watch)
         self._entry = compile_entry("advance_recorded", advance_recorded_entry)
         buffer[ENTRY] = self._entry.address
         self._cores.observe(self)
@@ -182,6 +233,24 @@ class CoreRecorder:
         count_waits(rows, self._waits, self._polls)
         self._follow_pushes(rows)
         self._rows.add(rows)
+        self._take_changes()
+
+    def _take_changes(self) -> None:
+        buffer = self._buffer
+        count = int(buffer[column.CHANGES])
+        end = column.CHANGED_ROWS + count * column.CHANGE_COLUMNS
+        for at, who, place, number, before, after in (
+            buffer[column.CHANGED_ROWS : end].reshape(count, column.CHANGE_COLUMNS).tolist()
+        ):
+            core, pc, by = None, None, "the NoC or the host" if who == column.BY_OTHERS else "the coprocessor"
+            if who < CORES:
+                core, pc, by = who, place, CORE_NAMES[who]
+            elif who < column.BY_UNIT:
+                thread = who - column.BY_THREAD
+                pc, by = pc_of_line(place), f"thread {thread} ({THREAD_NAMES[thread]})"
+                core = None if pc is None else self._names.pusher(thread, pc)
+            self.changes.append(Change(at, by, self._watch[number], before, after, core, pc))
+        buffer[column.CHANGES] = 0
 
     def _segment(self, end: int) -> Segment:
         """How the clock goes with the rounds since the last break."""
@@ -215,8 +284,9 @@ class CoreRecorder:
         for thread in range(THREADS):
             total = int(self._buffer[PUSHED + thread])
             turns = self._turns[thread]
-            ends = [pushed for pushed, _ in turns[1:]] + [total]
-            begins = [0, *ends[:-1]]
+            first = self._first_push[thread]
+            ends = [max(pushed, first) for pushed, _ in turns[1:]] + [total]
+            begins = [first, *ends[:-1]]
             gone = self._tensix.dropped
             kept = [Push(max(push.row - gone, 0), push.own) for _, push in turns]
             result.append([push for push, a, b in zip(kept, begins, ends, strict=True) for _ in range(b - a)])
@@ -224,7 +294,20 @@ class CoreRecorder:
 
     def _kept_notes(self) -> list[Note]:
         gone = self._tensix.dropped
-        return [replace(note, row=note.row - gone) for note in self._notes if note.row >= gone]
+        return [
+            replace(note, row=note.row - gone, push=max(note.push - self._first_push[note.thread], 0))
+            for note in self._notes
+            if note.row >= gone
+        ]
+
+    def _tensix_rows(self) -> Array:
+        """Rows of the coprocessor; pushes count from the first that belongs to them."""
+        rows = self._tensix.rows()
+        first = np.array(self._first_push, np.int64)
+        if first.any():
+            rows = rows.copy()
+            rows[:, tensix_column.PUSH] -= first[rows[:, tensix_column.THREAD]]
+        return rows
 
     def _settle(self) -> None:
         if self._tile is None or self._cores is None:
@@ -234,15 +317,19 @@ class CoreRecorder:
         self.take_away()
 
     def log(self) -> CoreLog:
-        """Everything recorded so far; cores that poll or are blocked count up to now.
+        """Everything recorded so far, or since the last cut; cores that poll or are blocked count up to now.
 
         Raises:
             BhemuError: the recorder has never been attached.
         """
+        return self._log(whole=True)
+
+    def _log(self, *, whole: bool) -> CoreLog:
+        """The log; with counts of all words of L1, or of those between the first and the last that were executed."""
         self._settle()
         assert self._cores is not None
         buffer, record = self._buffer, self._cores.record
-        blocks = buffer[column.CORE_BLOCKS : column.FIRST_ROW].reshape(CORES, column.CORE_BLOCK).copy()
+        blocks = self._blocks().copy()
         rows, waits = self._rows.rows(), Counter(self._waits)
         extra = [row for core in range(CORES) if (row := self._still_blocked(core, blocks[core])) is not None]
         length = int(buffer[column.MOVED_ROUNDS])
@@ -253,17 +340,19 @@ class CoreRecorder:
             count_waits(added, waits, Counter())
             rows = np.concatenate([rows, added])
         order = np.lexsort((rows[:, column.WHO] & 7, rows[:, column.ROUND]))
-        executed = buffer[column.EXECUTED : column.CYCLES].reshape(CORES, column.WORDS)
-        cycles = buffer[column.CYCLES :].reshape(CORES, column.WORDS)
+        low, high, executed, cycles = self._counts()
+        if whole:
+            low, high = 0, column.WORDS
         return CoreLog(
             rows=rows[order],
-            dropped=self._rows.dropped,
-            tensix=Log(self._tensix.rows(), self._pushes(), self._kept_notes()),
-            tensix_dropped=self._tensix.dropped,
-            executed=executed.copy(),
-            cycles=cycles.copy(),
+            dropped=self._rows.dropped - self._dropped[0],
+            tensix=Log(self._tensix_rows(), self._pushes(), self._kept_notes()),
+            tensix_dropped=self._tensix.dropped - self._dropped[1],
+            executed=executed[:, low:high].copy(),
+            cycles=cycles[:, low:high].copy(),
+            first_word=low,
             mix=blocks[:, column.MIX : column.MIX + CLASSES],
-            modelled=blocks[:, column.EX1_FREE],
+            modelled=blocks[:, column.EX1_FREE] - self._modelled_before,
             polled=blocks[:, column.POLLED],
             ran=blocks[:, column.RAN],
             first=blocks[:, column.FIRST_ROUND],
@@ -274,7 +363,59 @@ class CoreRecorder:
             clocks=int(record.clock) - self._first_clock,
             names=self._names,
             segments=[*self._segments, self._segment(int(record.round_goal))],
+            changes=list(self.changes),
         )
+
+    def _blocks(self) -> Array:
+        """int64 [core, CORE_BLOCK]: what the buffer has about the cores."""
+        return self._buffer[column.CORE_BLOCKS : column.FIRST_ROW].reshape(CORES, column.CORE_BLOCK)
+
+    def _counts(self) -> tuple[int, int, Array, Array]:
+        """(first word of L1 with counts, behind the last one, times executed, modelled cycles)."""
+        blocks, buffer = self._blocks(), self._buffer
+        low, high = int(blocks[:, column.LOW].min()), int(blocks[:, column.HIGH].max())
+        executed = buffer[column.EXECUTED : column.CYCLES].reshape(CORES, column.WORDS)
+        cycles = buffer[column.CYCLES : column.WATCHED].reshape(CORES, column.WORDS)
+        return min(low, high), high, executed, cycles
+
+    def cut(self) -> CoreLog:
+        """Everything since the recording began, or since the last cut, and begin a new part; see `log`.
+
+        The parts of a recording add up: an access that a core is blocked in counts in each of them, up to the cut.
+        """
+        log = self._log(whole=False)
+        assert self._cores is not None
+        buffer, record, blocks = self._buffer, self._cores.record, self._blocks()
+        low, high, executed, cycles = self._counts()
+        executed[:, low:high] = 0
+        cycles[:, low:high] = 0
+        blocked = blocks[:, column.FIRST_TRY] >= 0
+        blocks[blocked, column.FIRST_TRY] = int(record.round_goal)
+        self._modelled_before = blocks[:, column.EX1_FREE].copy()
+        blocks[:, column.SLEPT : column.FIRST_ROUND] = 0
+        blocks[:, column.FIRST_ROUND : column.POLLED] = -1
+        blocks[:, [column.POLLED, column.RAN, column.HIGH]] = 0
+        blocks[:, column.LOW] = column.WORDS
+        blocks[:, column.MIX : column.MIX + CLASSES] = 0
+        buffer[column.MOVED_ROUNDS] = 0
+        self._rows.forget()
+        self._tensix.forget()
+        self._dropped = (self._rows.dropped, self._tensix.dropped)
+        self._waits.clear()
+        self._polls.clear()
+        self._notes.clear()
+        self.changes.clear()
+        self._segments.clear()
+        self._segment_begin = self._first_round = int(record.round_goal)
+        self._first_clock = int(record.clock)
+        for thread in range(THREADS):
+            # The word that the thread works on, or has just finished, came from this push.
+            first = max(int(buffer[PUSHED + thread]) - int(record.fifo_count[thread]) - 1, 0)
+            turns = self._turns[thread]
+            while len(turns) > 1 and turns[1][0] <= first:
+                turns.pop(0)
+            self._first_push[thread] = first
+        return log
 
     def _still_blocked(self, core: int, block: Array) -> list[int] | None:
         """A row for an access that has not been made yet."""

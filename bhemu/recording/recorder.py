@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -29,9 +29,6 @@ from bhemu.tensix.frontend.gate import operand
 from bhemu.tensix.frontend.observer import WordObserver
 from bhemu.tensix.frontend.run import OBSERVER_FULL, make_front_end
 from bhemu.tile.observer import RESERVED
-
-if TYPE_CHECKING:
-    from bhemu.api.tile import Tile
 
 # Header of the buffer, after what every observer's begins with (tile/observer.py): rows written, rows that fit, then
 # by thread: the last word taken was a MOP, words pushed; and what is kept while a thread's expanders work.
@@ -194,7 +191,8 @@ def _before_word(t: TileRecord, log: LogAddress, thread: Int, word: Int) -> None
 
 
 @kernel
-def _after_word(t: TileRecord, log: LogAddress, thread: Int) -> None:
+def after_word(t: TileRecord, log: LogAddress, thread: Int) -> None:
+    """The row of the word counts."""
     at = HEADER + load_i64(log, COUNT) * column.COLUMNS
     silent = _spare(log, thread) + column.SILENT
     store_i64(log, at + column.PUSH, load_i64(log, PUSHED + thread) - np.int64(t.fifo_count[thread]))
@@ -203,7 +201,7 @@ def _after_word(t: TileRecord, log: LogAddress, thread: Int) -> None:
     store_i64(log, COUNT, load_i64(log, COUNT) + 1)
 
 
-WORDS: Final = WordObserver(_is_full, _before_fetch, _after_fetch, _before_word, _after_word)
+WORDS: Final = WordObserver(_is_full, _before_fetch, _after_fetch, _before_word, after_word)
 """Writes a row for each word that is executed."""
 _front_end: Final = make_front_end(WORDS)
 _run, _drain = _front_end.run, _front_end.drain
@@ -217,6 +215,16 @@ def run_recorded_entry(t: TileRecord, table: Table, cycles: Int, log: LogAddress
 def drain_recorded_entry(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> AnyInt:
     """Its `drain`."""
     return _drain(t, table, thread, log)
+
+
+class HasCoprocessor(Protocol):
+    """A `bhemu.Tile`."""
+
+    coprocessor: plain.Coprocessor
+    recorder: Any
+
+    @property
+    def _tiles(self) -> Any: ...
 
 
 class Recorder(plain.Coprocessor):
@@ -247,7 +255,7 @@ class Recorder(plain.Coprocessor):
         self._ready: list[int | None] = [None] * THREADS  # rows after which it could go on; None: no programs run
         self._room: tuple[list[int], list[int], list[int]] = ([], [], [])  # rows after which words had left a FIFO
 
-    def attach(self, tile: Tile) -> None:
+    def attach(self, tile: HasCoprocessor) -> None:
         """Record what `tile` executes from now on."""
         super().__init__(tile._tiles)
         log: LogAddress = self._buffer.ctypes.data if JIT else self._buffer

@@ -16,7 +16,8 @@ from bhemu import load_program, run_program
 from bhemu.analysis import HAZARD, NOTE, Hazard, hazards, timing
 from bhemu.errors import Deadlock
 from bhemu.machine.compiler import JIT
-from bhemu.recording import Recorder, record
+from bhemu.programs.record import record
+from bhemu.recording import Recorder
 from tests.analysis.logs import certain
 
 pytestmark = pytest.mark.skipif(not JIT, reason="whole programs take minutes as plain Python")

@@ -1,0 +1,167 @@
+"""`bhemu run-client` and `bhemu report`: record what a client's programs do on the chip, and look at it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bhemu.cli.report import REFUSED, UsageError, print_json, refuse_usage, shown_path
+
+CONTEXT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
+_SIGNALLED = 128
+_NOT_FOUND = 127
+
+
+def run_client(
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The client and its arguments.")],
+    record: Annotated[Path, typer.Option(metavar="DIR", help="Directory for the recording: new, or without one.")],
+    tiles: Annotated[str, typer.Option(metavar="X-Y,...", help="Tiles to record; without it all.")] = "",
+    detail: Annotated[
+        str, typer.Option(metavar="WHAT", help="`instructions`, or `profile`: counts, waits, words of the coprocessor.")
+    ] = "instructions",
+    start: Annotated[int | None, typer.Option(min=0, help="Clock of the chip from which on to record.")] = None,
+    stop: Annotated[int | None, typer.Option(min=1, help="Clock in which the recording ends.")] = None,
+    limit: Annotated[
+        int, typer.Option(metavar="MIB", min=1, help="Size of a file from which on single instructions are left out.")
+    ] = 1024,
+    states: Annotated[
+        bool | None,
+        typer.Option(help="Keep register files for pictures; by default of up to four tiles."),
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Report hazards at the end; exit status 1 with some.")] = False,
+    library: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Directory of `bhemu library`, for TT_METAL_SIMULATOR.")
+    ] = None,
+) -> None:
+    """Run a client on bhemu's library, and record what its programs do on tiles of the chip.
+
+    ELF files among its arguments give names to what it runs; those of tt-metal's kernels are found by themselves.
+
+    The client is any program that loads the library of `bhemu library`. The same works without this command by
+    variables of the environment: `BHEMU_RECORD=DIR`, `BHEMU_TILES`, `BHEMU_DETAIL`, `BHEMU_START`, `BHEMU_STOP`,
+    `BHEMU_RECORD_LIMIT` and `BHEMU_STATES`.
+
+    `bhemu report DIR` shows the recording. The exit status is that of the client.
+    """
+    from bhemu.capi.attach import DETAIL, LIMIT, RECORD, START, STATES, STOP, TILES, parse_tiles
+    from bhemu.errors import ConfigurationError
+    from bhemu.recording.parts import directory_files
+
+    if detail not in ("instructions", "profile"):
+        refuse_usage(f"--detail is {detail!r}", "say instructions or profile")
+    try:
+        parse_tiles(tiles)
+    except ConfigurationError as error:
+        raise UsageError(error.message, remedy=error.remedy) from None
+    if record.exists() and not record.is_dir():
+        refuse_usage(f"{shown_path(record)} is not a directory", "name a directory")
+    if record.is_dir() and directory_files(record):
+        refuse_usage(f"{shown_path(record)} holds a recording already", "name another directory, or delete it")
+    if library is not None and not (library / "libttsim_bh.so").is_file():
+        refuse_usage(f"{shown_path(library)} holds no library", f"make it with `bhemu library {library}`")
+    record.mkdir(parents=True, exist_ok=True)
+    settings = {RECORD: str(record.resolve()), TILES: tiles, DETAIL: detail, LIMIT: str(limit)}
+    settings |= {name: str(value) for name, value in ((START, start), (STOP, stop)) if value is not None}
+    if states is not None:
+        settings[STATES] = str(int(states))
+    if library is not None:
+        settings["TT_METAL_SIMULATOR"] = str((library / "libttsim_bh.so").resolve())
+    programs = [os.environ.get("BHEMU_ELF", ""), *(str(Path(text).resolve()) for text in command if _is_elf(text))]
+    settings["BHEMU_ELF"] = os.pathsep.join(filter(None, programs))
+    status = _run(command, os.environ | settings | {"BHEMU_CLIENT_DIRECTORY": os.getcwd()})
+    if not directory_files(record):
+        typer.echo(f"bhemu: {command[0]} has started no chip, nothing was recorded", err=True)
+    elif check and _check(record):
+        status = status or REFUSED
+    raise typer.Exit(status)
+
+
+def _is_elf(argument: str) -> bool:
+    """An argument of the client names an ELF file: the report finds names in it."""
+    path = Path(argument)
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def _run(command: list[str], environment: dict[str, str]) -> int:
+    """Run the client; returns its exit status as shells count it."""
+    try:
+        client = subprocess.Popen(command, env=environment)
+    except OSError as error:
+        typer.echo(f"bhemu: {command[0]} cannot be started: {error.strerror}", err=True)
+        return _NOT_FOUND
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to the client as well
+    try:
+        status = client.wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if status < 0:
+        typer.echo(f"bhemu: the client was ended by {signal.Signals(-status).name}", err=True)
+        return _SIGNALLED - status
+    return status
+
+
+def _check(record: Path) -> bool:
+    """Print the hazards of a recording; True when there are some."""
+    from bhemu.report.model import make_report
+    from bhemu.report.text import hazard_lines
+
+    found = make_report(record)
+    for line in hazard_lines(found):
+        typer.echo(line)
+    for note in found.notes:
+        typer.echo(f"note: {note}")
+    severe = sum(one.hazard.severity == "hazard" for one in found.hazards)
+    typer.echo(f"hazards: {severe or 'none'}")
+    return severe > 0
+
+
+def report(
+    record: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of a recording.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The page; without it DIR/report.html.")
+    ] = None,
+    elf: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="ELF file, or a directory of some, with programs that ran."),
+    ] = None,
+    perfetto: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the events for ui.perfetto.dev, and no page.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON, and write no page.")] = False,
+    hazards: Annotated[bool, typer.Option("--hazards", help="Print each hazard with both source lines.")] = False,
+) -> None:
+    """Show a recording: the slowest kernels, their hottest lines, what they wait for; and a page with all of it.
+
+    The page is one HTML file that needs no server and no network: operations and kernels, a timeline of all tiles down
+    to single instructions, the grid, NoC requests, hazards, register files. It needs the package `plotly`
+    (`pip install 'bhemu[report]'`).
+    """
+    from bhemu.files import write_whole
+    from bhemu.report.model import make_report
+    from bhemu.report.text import hazard_lines, perfetto_json, report_as_json, summary_lines
+
+    made = make_report(record, elf=elf or [])
+    if as_json:
+        print_json(report_as_json(made))
+    else:
+        for line in summary_lines(made):
+            typer.echo(line)
+        for line in hazard_lines(made) if hazards else []:
+            typer.echo(line)
+    if perfetto is not None:
+        write_whole(perfetto, perfetto_json(made))
+    if as_json or perfetto is not None:
+        return
+    from bhemu.report.page import page
+
+    path = output or record / "report.html"
+    write_whole(path, page(made, record.resolve().name).encode())
+    typer.echo(f"wrote {shown_path(path)}")

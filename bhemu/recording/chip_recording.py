@@ -1,0 +1,335 @@
+"""Recorders on tiles of a chip: which tiles, from when to when, and where the parts go.
+
+A recording is cut into parts: on each tile where a program of the firmware has ended, and on all of them whenever much
+has been recorded since, so that memory is bounded and what was written can be read while the chip goes on. A tile that
+is not recorded runs by the plain clock.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from bhemu.chip.coordinates import Place
+from bhemu.chip.device import Device
+from bhemu.errors import BhemuError, ConfigurationError
+from bhemu.recording.core_log import CoreLog, Executables, Names
+from bhemu.recording.core_recorder import LIMIT, CoreRecorder
+from bhemu.recording.launches import Launches
+from bhemu.recording.parts import SUFFIX, Part, Writer
+from bhemu.recording.states import state_of
+from bhemu.tile.cores import Cores
+
+DISK_LIMIT: Final = 1 << 30
+"""Bytes of a file from which on rows of instructions are left out."""
+STEP: Final = 512
+"""Clocks between two looks at the mailboxes of the firmware."""
+_FLUSH_CLOCKS: Final = 1 << 14
+"""Clocks after which everything recorded goes to disk, or after `_FLUSH_SECONDS`."""
+_FLUSH_SECONDS: Final = 2.0
+_FLUSH_SHARE: Final = 20
+"""It takes at most such a part of the time."""
+_GAP: Final = 64
+"""Words that were not executed, between two that were, in one piece of code."""
+_MEMORY_ROWS: Final = 1 << 22
+"""Rows of each kind that all tiles together keep in memory."""
+_FEW: Final = 8
+"""So many tiles have buffers of full size."""
+_SMALL_BUFFER: Final = 1 << 12
+
+Report = Callable[[str], Any]
+
+
+class _Tile:
+    """A tile of a device, for its recorder."""
+
+    def __init__(self, device: Device, index: int) -> None:
+        self._device = device
+        self._index = index
+
+    @property
+    def cores(self) -> Cores:
+        """Its cores, at the chip's time."""
+        return self._device.touch(self._index)
+
+
+class _Recorded:
+    """A recorder and what is known of its tile."""
+
+    def __init__(self, place: Place, index: int, recorder: CoreRecorder) -> None:
+        self.place = place
+        self.index = index
+        self.recorder = recorder
+        self.begin = 0
+        self.launches = 0
+        self.started: int | None = None
+        self.first_push: tuple[int, ...] = ()
+        self.initiators = np.zeros((2, 4, 14), np.uint32)
+
+
+class ChipRecording:
+    """What tiles of a chip execute; `bhemu.Chip.record` makes it.
+
+    Args:
+        device: the chip.
+        tiles: index by translated coordinates.
+        start: clock of the chip from which on it records; None: from now on.
+        stop: clock in which it ends; None: until `stop` is called.
+        instructions: keep a row for each instruction of a core. Without: profiles, waits, words of the coprocessor.
+        watch: addresses of words of L1, at most 16, whose changes are noted, with who has made them.
+        states: keep Dst, SrcA, SrcB, and the tiles in L1 that were unpacked and packed last, at the end of each part.
+        names: what the cores of a tile run, by its translated coordinates.
+        writer: gets the parts; None keeps them in memory.
+        report: gets a sentence when something goes wrong with the writing.
+
+    Attributes:
+        parts: those that are kept in memory.
+
+    Raises:
+        ConfigurationError: no tile is named, or one that has an observer, or the times or watched words make no sense.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        tiles: Mapping[Place, int],
+        *,
+        start: int | None = None,
+        stop: int | None = None,
+        instructions: bool = True,
+        watch: tuple[int, ...] = (),
+        states: bool = False,
+        names: Mapping[Place, Executables] | None = None,
+        writer: Writer | None = None,
+        report: Report = print,
+    ) -> None:
+        begin = device.time if start is None else start
+        if not tiles:
+            raise ConfigurationError("no tile is to be recorded", remedy="name at least one")
+        if begin < device.time or (stop is not None and stop <= begin):
+            raise ConfigurationError(
+                f"a recording from clock {begin:,} to {'the end' if stop is None else f'{stop:,}'}, and it is "
+                f"{device.time:,} now",
+                remedy="start now or later, and stop after that",
+            )
+        self.parts: list[Part] = []
+        self._device = device
+        self._begin, self._end = begin, stop
+        self._states = states
+        self._names = names or {}
+        self._writer = writer
+        self._report = report
+        self._is_recording = False
+        self._process = os.getpid()
+        limit = max(_MEMORY_ROWS // len(tiles), 1 << 12) if len(tiles) > 1 else LIMIT
+        rows = None if len(tiles) <= _FEW else _SMALL_BUFFER
+        self._tiles = {
+            index: _Recorded(
+                place,
+                index,
+                CoreRecorder(instructions=instructions, limit=limit, watch=watch, buffer_rows=rows),
+            )
+            for place, index in tiles.items()
+        }
+        taken = [place for place, index in tiles.items() if device.clocks.cores(index).observer is not None]
+        if taken:
+            raise ConfigurationError(
+                f"tile {taken[0][0]}-{taken[0][1]} is recorded already", remedy="stop the other recording first"
+            )
+        self._launches = Launches(device.tiles, list(self._tiles))
+        self._flushed = (device.time, time.monotonic())
+        self._flush_after = _FLUSH_SECONDS
+        self.arrive()
+
+    # --- time -------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_over(self) -> bool:
+        """It has ended, and will not begin again."""
+        return not self._tiles
+
+    def next_step(self, clocks: int) -> int:
+        """How many of `clocks` may pass before `arrive` must be called."""
+        if self.is_over:
+            return clocks
+        now = self._device.time
+        if not self._is_recording:
+            return min(clocks, self._begin - now)
+        step = min(clocks, STEP)
+        return step if self._end is None else min(step, self._end - now)
+
+    def clock(self, clocks: int) -> None:
+        """Let clocks of the chip pass, and record them.
+
+        Raises:
+            BhemuError: an instruction was refused.
+        """
+        while clocks > 0:
+            step = self.next_step(clocks)
+            self._device.clock(step)
+            clocks -= step
+            self.arrive()
+
+    def arrive(self) -> None:
+        """Time has passed: begin or end, see which programs have begun or ended, write what was recorded."""
+        if self._process != os.getpid():  # the copy that a fork has made: the file is the parent's
+            self._let_go()
+        if self.is_over:
+            return
+        now = self._device.time
+        if not self._is_recording:
+            if now < self._begin:
+                return
+            self._attach()
+        begun, ended = self._launches.look()
+        for index in ended:
+            recorded = self._tiles[index]
+            recorded.launches += 1
+            self._cut(recorded, recorded.launches)
+        for index in begun:
+            self._tiles[index].started = now
+        if self._end is not None and now >= self._end:
+            self.stop()
+        elif self._writer is not None:
+            clocks, seconds = self._flushed
+            if now - clocks >= _FLUSH_CLOCKS or time.monotonic() - seconds > self._flush_after:
+                self.flush()
+
+    def _attach(self) -> None:
+        self._is_recording = True
+        for recorded in self._tiles.values():
+            recorded.recorder.attach(_Tile(self._device, recorded.index), self._names.get(recorded.place))
+            self._begin_part(recorded)
+
+    def _begin_part(self, recorded: _Recorded) -> None:
+        recorded.begin = self._device.time
+        recorded.first_push = recorded.recorder.first_push
+        recorded.initiators = np.array(self._device.tiles["niu_initiator"][recorded.index])
+
+    def flush(self) -> None:
+        """Cut the recording on all tiles where something has happened."""
+        begin = time.monotonic()
+        for recorded in list(self._tiles.values()):
+            self._cut(recorded, 0)
+        end = time.monotonic()
+        self._flushed = (self._device.time, end)
+        self._flush_after = max(_FLUSH_SECONDS, _FLUSH_SHARE * (end - begin))
+
+    def stop(self) -> None:
+        """End the recording; the tiles run by the plain clock again."""
+        if self._is_recording:
+            for recorded in list(self._tiles.values()):
+                self._cut(recorded, 0)
+        self._let_go()
+        if self._writer is not None:
+            self._writer.close()
+
+    def _let_go(self) -> None:
+        """Detach all recorders."""
+        for recorded in self._tiles.values():
+            if self._is_recording:
+                recorded.recorder.detach()
+        self._is_recording = False
+        self._tiles = {}
+
+    def _cut(self, recorded: _Recorded, launch: int) -> None:
+        """End a part of a tile's recording."""
+        if not self._tiles:
+            return
+        now = self._device.time
+        log = recorded.recorder.cut()
+        log.names = Names(self._names.get(recorded.place))
+        if launch or len(log.tensix) or log.executed.any() or log.waits or log.changes:
+            record: Any = self._device.tiles[recorded.index]
+            self._add(
+                Part(
+                    place=recorded.place,
+                    begin=recorded.begin,
+                    end=now,
+                    launch=launch,
+                    started=recorded.started,
+                    log=log,
+                    first_push=recorded.first_push,
+                    code=_code(log, record),
+                    initiators=recorded.initiators,
+                    state=state_of(record) if self._states else {},
+                )
+            )
+        if launch:
+            recorded.started = None
+        self._begin_part(recorded)
+
+    def _add(self, part: Part) -> None:
+        if self._writer is None:
+            self.parts.append(part)
+            return
+        before = self._writer.reduced
+        try:
+            self._writer.add(part)
+        except OSError as error:
+            self._report(f"the recording ends in clock {part.end:,}: {self._writer.path}: {error.strerror}")
+            self._let_go()
+            self._writer.close()
+            return
+        if self._writer.reduced and not before:
+            self._report(
+                f"{self._writer.path} has reached its limit in clock {part.end:,}: from here on the recording has "
+                "counts and waits, and no single instructions"
+            )
+
+    # --- what was recorded ------------------------------------------------------------------------------------------
+
+    @property
+    def places(self) -> list[Place]:
+        """Translated coordinates of the tiles with something recorded."""
+        return list(dict.fromkeys(part.place for part in self.parts))
+
+    def logs(self, place: Place) -> list[CoreLog]:
+        """What a tile has executed, part by part."""
+        return [part.log for part in self.parts if part.place == place]
+
+    def save(self, directory: str | Path) -> Path:
+        """Write the parts into a directory, for `bhemu report`; returns the file.
+
+        Raises:
+            BhemuError: the recording goes to a file anyway.
+            OSError: it cannot be written.
+        """
+        if self._writer is not None:
+            raise BhemuError(f"the recording is in {self._writer.path}", remedy="make a report of its directory")
+        if not self.is_over:
+            self.flush()
+        paths = {str(program.path) for names in self._names.values() for program in _files(names)}
+        about = {"chip": "bhemu.Chip", "elf": sorted(paths)}
+        path = Path(directory) / f"chip{SUFFIX}"
+        path.unlink(missing_ok=True)
+        writer = Writer(path, about, DISK_LIMIT)
+        for part in self.parts:
+            writer.add(part)
+        writer.close()
+        return path
+
+
+def _files(names: Executables) -> list[Any]:
+    """The executables of a tile."""
+    owner = getattr(names, "__self__", None)
+    if owner is not None:  # TilePrograms.executable_at
+        return [program for _, program in owner.executables]
+    return [] if callable(names) else list(names.values())
+
+
+def _code(log: CoreLog, record: Any) -> list[tuple[int, bytes]]:
+    """Pieces of L1 with the instructions that were executed."""
+    words = np.flatnonzero(log.executed.any(axis=0)) + log.first_word
+    if not len(words):
+        return []
+    breaks = np.flatnonzero(np.diff(words) > _GAP) + 1
+    return [
+        (4 * int(piece[0]), record.l1[4 * int(piece[0]) : 4 * int(piece[-1]) + 4].tobytes())
+        for piece in np.split(words, breaks)
+    ]

@@ -1,0 +1,65 @@
+"""When tt-metal's firmware runs a program on a tile: seen in its mailboxes in L1, between any two clocks (tile B3)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from bhemu.loader.firmware_layout import FirmwareLayout, read_layouts
+
+Array = np.ndarray[Any, Any]
+
+GO: Final = 0x80
+"""Value of the go signal while a program runs (tile B9)."""
+_JAL: Final = 0x6F
+
+
+def jump_target(word: int) -> int | None:
+    """Where `j target` at address 0 leads; None for any other instruction."""
+    if word & 0xFFF != _JAL:
+        return None
+    offset = (word >> 21 & 0x3FF) << 1 | (word >> 20 & 1) << 11 | (word >> 12 & 0xFF) << 12 | (word >> 31) << 20
+    return offset - (word >> 31 << 21)
+
+
+class Launches:
+    """Follows the go signals of tiles.
+
+    Args:
+        tiles: records of the chip's tiles.
+        indices: of those that are followed.
+
+    Attributes:
+        layout: of the firmware that runs on them; None: no firmware that is known.
+    """
+
+    def __init__(self, tiles: Array, indices: list[int]) -> None:
+        self.layout: FirmwareLayout | None = None
+        self._words = tiles["l1_u32"]
+        self._bytes = tiles["l1"]
+        self._indices = np.array(indices, np.int64)
+        self._layouts = {layout.entry["B"]: layout for layout in read_layouts()}
+        self._jump = -1
+        self._running = np.zeros(len(indices), bool)
+        self._pointer = np.zeros(len(indices), np.int64)
+
+    def look(self) -> tuple[list[int], list[int]]:
+        """(tiles on which a program has begun since the last look, tiles on which one has ended), by their indices."""
+        if not len(self._indices):
+            return [], []
+        jump = int(self._words[self._indices[0], 0])
+        if jump != self._jump:
+            self._jump = jump
+            self.layout = self._layouts.get(jump_target(jump) or -1)
+        layout = self.layout
+        if layout is None:
+            return [], []
+        which = self._words[self._indices, layout.go_index >> 2].astype(np.int64) & 7
+        signals = self._bytes[self._indices, layout.go_messages + layout.go_signal + 4 * which]
+        running = signals == GO
+        pointer = self._words[self._indices, layout.launch_read_pointer >> 2].astype(np.int64)
+        again = self._running & (pointer != self._pointer)  # its end was not seen
+        begun, ended = running & (~self._running | again), self._running & (~running | again)
+        self._running, self._pointer = running, pointer
+        return self._indices[begun].tolist(), self._indices[ended].tolist()

@@ -1,0 +1,289 @@
+"""A recording on disk: parts of what tiles executed, one after the other in a file that is readable at any time.
+
+A file is a stream of frames: `BHR1`, the lengths of the two things that follow, their checksum; a description as JSON;
+and the arrays that it names, compressed. A frame that was not written whole, because the process ended or the disk was
+full, is the last one, and is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+
+from bhemu.chip.coordinates import Place
+from bhemu.errors import ProgramError
+from bhemu.recording.core_log import Change, CoreLog, Names, Segment
+from bhemu.recording.log import Log, Note, Push
+
+Array = np.ndarray[Any, Any]
+
+SUFFIX: Final = ".parts"
+_MAGIC: Final = b"BHR1"
+_FRAME: Final = struct.Struct("<4sIII")
+_FAST: Final = 1
+"""Level of zlib."""
+_LOG_ARRAYS: Final = ("rows", "executed", "cycles", "mix", "modelled", "polled", "ran", "first", "last")
+
+
+@dataclass
+class Part:
+    """What a tile executed in a span of time.
+
+    Attributes:
+        place: translated coordinates of the tile.
+        begin, end: clocks of the chip.
+        launch: number of the launch of the tile that ended with this part, from 1 on; 0: no launch ended.
+        started: clock in which the launch was seen first; None without one.
+        log: of the span.
+        first_push: for each thread, how many pushes of the recording precede those of the log.
+        code: (address, bytes of L1) where instructions were executed.
+        initiators: uint32 [2, 4, 14]: registers of the network interfaces at its begin.
+        state: arrays of the tile at its end: `dst`, `srca`, `srcb`, `config`, `l1 ADDRESS`; empty unless asked for.
+    """
+
+    place: Place
+    begin: int
+    end: int
+    launch: int
+    started: int | None
+    log: CoreLog
+    first_push: tuple[int, ...]
+    code: list[tuple[int, bytes]]
+    initiators: Array
+    state: dict[str, Array] = field(default_factory=dict)
+
+
+class Writer:
+    """Writes parts into a file.
+
+    Args:
+        path: of the file, which is made; its directory, too.
+        about: what the recording is of, for `Reader.about`.
+        limit: bytes. When the file is larger, rows of instructions are left out of further parts.
+
+    Attributes:
+        reduced: rows are left out.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+
+    def __init__(self, path: Path, about: Mapping[str, Any], limit: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self.reduced = False
+        self._limit = limit
+        self._known: set[str] = set()
+        self._size = 0
+        self._file: IO[bytes] = path.open("xb", buffering=0)
+        self._frame({"kind": "about", **about}, {})
+
+    def add(self, part: Part) -> None:
+        """Write a part.
+
+        Raises:
+            OSError: the disk is full, or the file cannot be written any more.
+        """
+        self.reduced = self.reduced or self._size > self._limit
+        code = []
+        for address, content in part.code:
+            digest = hashlib.sha1(content).hexdigest()
+            if digest not in self._known:
+                self._frame({"kind": "code", "digest": digest}, {"code": np.frombuffer(content, np.uint8)})
+                self._known.add(digest)
+            code.append([address, digest])
+        self._frame(*_described(part, code, rows=not self.reduced))
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    def _frame(self, description: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+        kinds = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
+        text = json.dumps({**description, "arrays": kinds}).encode()
+        content = zlib.compress(b"".join(_columns(array) for array in arrays.values()), _FAST)
+        check = zlib.crc32(content, zlib.crc32(text))
+        frame = _FRAME.pack(_MAGIC, len(text), len(content), check) + text + content
+        written = 0
+        while written < len(frame):
+            written += self._file.write(frame[written:])
+        self._size += written
+
+
+def _columns(array: Array) -> bytes:
+    """Bytes of an array, columns of a matrix one after the other: they compress better so."""
+    return np.asfortranarray(array).tobytes("F") if array.ndim == 2 else array.tobytes()
+
+
+def _pushes(thread: list[Push]) -> Array:
+    """int64 [runs, 3]: row, own, how many pushes in turn are like that."""
+    runs: list[list[int]] = []
+    for push in thread:
+        if runs and runs[-1][0] == push.row and runs[-1][1] == push.own:
+            runs[-1][2] += 1
+        else:
+            runs.append([push.row, int(push.own), 1])
+    return np.array(runs, np.int64).reshape(-1, 3)
+
+
+def _described(part: Part, code: list[Any], *, rows: bool) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Description and arrays of a part."""
+    log = part.log
+    arrays: dict[str, Array] = {name: getattr(log, name) for name in _LOG_ARRAYS}
+    arrays |= {"tensix": log.tensix.rows, "initiators": part.initiators}
+    arrays |= {f"pushes{thread}": _pushes(pushes) for thread, pushes in enumerate(log.tensix.pushes)}
+    arrays |= {f"state {name}": array for name, array in part.state.items()}
+    notes = [
+        [note.row, note.push, note.thread, note.kind, list(note.values), note.line, note.ready]
+        for note in log.tensix.notes
+    ]
+    if not rows:
+        arrays |= {"rows": log.rows[:0], "tensix": log.tensix.rows[:0]}
+        arrays |= {f"pushes{thread}": np.zeros((0, 3), np.int64) for thread in range(len(part.first_push))}
+        notes = []
+    description = {
+        "kind": "part",
+        "place": list(part.place),
+        "begin": part.begin,
+        "end": part.end,
+        "launch": part.launch,
+        "started": part.started,
+        "first_push": list(part.first_push),
+        "code": code,
+        "dropped": log.dropped + (0 if rows else len(log.rows)),
+        "tensix_dropped": log.tensix_dropped + (0 if rows else len(log.tensix)),
+        "first_word": log.first_word,
+        "waits": [[*key, rounds] for key, rounds in log.waits.items()],
+        "polls": [[*key, rounds] for key, rounds in log.polls.items()],
+        "rounds": list(log.rounds),
+        "clocks": log.clocks,
+        "segments": [[segment.first, segment.end, segment.free] for segment in log.segments],
+        "changes": [vars(change) for change in log.changes],
+        "notes": notes,
+    }
+    return description, arrays
+
+
+def _part(told: dict[str, Any], arrays: dict[str, Array], code: Mapping[str, bytes]) -> Part:
+    """The part that a frame describes."""
+    pushes = []
+    for thread in range(len(told["first_push"])):
+        runs = arrays[f"pushes{thread}"].tolist()
+        pushes.append([push for row, own, count in runs for push in [Push(row, bool(own))] * count])
+    notes = [
+        Note(row, push, thread, kind, tuple(values), line, ready)
+        for row, push, thread, kind, values, line, ready in told["notes"]
+    ]
+    log = CoreLog(
+        **{name: arrays[name] for name in _LOG_ARRAYS},
+        dropped=told["dropped"],
+        tensix=Log(arrays["tensix"], (pushes[0], pushes[1], pushes[2]), notes),
+        tensix_dropped=told["tensix_dropped"],
+        first_word=told["first_word"],
+        waits=Counter({(core, pc, what): rounds for core, pc, what, rounds in told["waits"]}),
+        polls=Counter({(core, pc, what): rounds for core, pc, what, rounds in told["polls"]}),
+        rounds=(told["rounds"][0], told["rounds"][1]),
+        clocks=told["clocks"],
+        names=Names(),
+        segments=[Segment(*segment) for segment in told["segments"]],
+        changes=[Change(**change) for change in told["changes"]],
+    )
+    return Part(
+        place=(told["place"][0], told["place"][1]),
+        begin=told["begin"],
+        end=told["end"],
+        launch=told["launch"],
+        started=told["started"],
+        log=log,
+        first_push=tuple(told["first_push"]),
+        code=[(address, code[digest]) for address, digest in told["code"]],
+        initiators=arrays["initiators"],
+        state={name.removeprefix("state "): array for name, array in arrays.items() if name.startswith("state ")},
+    )
+
+
+def _frames(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
+    """The whole frames of a file."""
+    with path.open("rb") as file:
+        while True:
+            head = file.read(_FRAME.size)
+            if len(head) < _FRAME.size:
+                return
+            magic, text_size, size, check = _FRAME.unpack(head)
+            text, content = file.read(text_size), file.read(size)
+            if magic != _MAGIC or len(content) < size or zlib.crc32(content, zlib.crc32(text)) != check:
+                return
+            told = json.loads(text)
+            yield told, _arrays(told.pop("arrays"), zlib.decompress(content))
+
+
+def _arrays(kinds: Mapping[str, Any], content: bytes) -> dict[str, Array]:
+    found, at = {}, 0
+    for name, (kind, shape) in kinds.items():
+        dtype = np.dtype(kind)
+        count = int(np.prod(shape))
+        flat = np.frombuffer(content, dtype, count, at)
+        at += count * dtype.itemsize
+        found[name] = np.ascontiguousarray(flat.reshape(shape, order="F" if len(shape) == 2 else "C"))
+    return found
+
+
+def directory_files(directory: Path) -> list[Path]:
+    """The files of recordings in a directory, the oldest first."""
+    return sorted(directory.glob(f"*{SUFFIX}"), key=lambda path: (path.stat().st_mtime, path.name))
+
+
+class Reader:
+    """A recording that `Writer` has written, or is writing.
+
+    Args:
+        directory: with one file or several: a client may have several processes.
+
+    Attributes:
+        files: the recordings in it.
+        about: what they are of.
+
+    Raises:
+        ProgramError: there is no recording.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.files = directory_files(directory) if directory.is_dir() else []
+        self.about: list[dict[str, Any]] = []
+        for path in self.files:
+            told = next((told for told, _ in _frames(path)), None)
+            if told is not None:
+                self.about.append(told)
+        if not self.about:
+            raise ProgramError(
+                f"{directory} holds no recording",
+                remedy="record with `bhemu run-client --record DIR -- COMMAND`, or with `chip.record(...).save(DIR)`",
+            )
+
+    def parts(self) -> Iterator[Part]:
+        """What was recorded, in the order of writing."""
+        for path in self.files:
+            code: dict[str, bytes] = {}
+            for told, arrays in _frames(path):
+                kind = told.pop("kind")
+                if kind == "code":
+                    code[told["digest"]] = arrays["code"].tobytes()
+                elif kind == "part":
+                    yield _part(told, arrays, code)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its files."""
+        return sum(os.path.getsize(path) for path in self.files)

@@ -1,0 +1,394 @@
+"""What a report says: operations, kernels, tiles, hazards, NoC traffic, and the events of the timeline."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from bhemu.analysis import Hazard, hazards, timing
+from bhemu.analysis.access import access, unpacker_of
+from bhemu.chip.coordinates import SIMULATOR, Place, translation
+from bhemu.loader.by_content import CodeIndex, Moved
+from bhemu.machine.agents import CORE_NAMES, CORES, T0, T2
+from bhemu.machine.origin import pc_of_line
+from bhemu.recording import log as tensix_column
+from bhemu.recording.parts import Part, Reader
+from bhemu.report.joined import join_words
+from bhemu.report.names import FIRMWARE, UNKNOWN, Inspector, PartNames, find_files, kernel_name, operation_of
+from bhemu.report.noc import end_name, requests
+from bhemu.report.timeline import Timeline
+
+MODELLED_WORDS: Final = 200_000
+"""Words of the coprocessor, of all tiles, that are timed and checked: beyond, the report says what was left out."""
+PICTURES: Final = 24
+"""States of tiles that a report draws at most."""
+
+Array = np.ndarray[Any, Any]
+Launch = tuple[Place, int]
+"""A tile, and the number of the program that runs on it, from 1 on."""
+
+
+@dataclass
+class Kernel:
+    """What cores have done in the code of one kernel; rounds are summed over tiles (rule T34).
+
+    Attributes:
+        name: of the kernel; `firmware`, or `(no ELF file)`.
+        core: that ran it.
+        path: its ELF file.
+        source: as tt-metal's logs have it.
+        tiles: on which it ran.
+        instructions: executed, polling included.
+        blocked: rounds in which the core waited for an access.
+        waits: rounds blocked or polling, by what for.
+        lines: rounds, instructions included, by source line.
+        line_waits: for each line, rounds blocked or polling by what for.
+        units: words of the coprocessor that it pushed, by unit.
+        stalls: modelled cycles that its thread stalled, by cause.
+        longest: rounds on the tile and in the launch where it took longest.
+    """
+
+    name: str
+    core: str
+    path: str = ""
+    source: str = ""
+    tiles: set[Place] = field(default_factory=set)
+    instructions: int = 0
+    blocked: int = 0
+    waits: Counter[str] = field(default_factory=Counter)
+    lines: Counter[str] = field(default_factory=Counter)
+    line_waits: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    units: Counter[str] = field(default_factory=Counter)
+    stalls: Counter[str] = field(default_factory=Counter)
+    longest: int = 0
+
+    @property
+    def rounds(self) -> int:
+        """Rounds in its code."""
+        return self.instructions + self.blocked
+
+    @property
+    def is_named(self) -> bool:
+        """It is a kernel whose ELF file was found."""
+        return self.name not in (FIRMWARE, UNKNOWN)
+
+    @property
+    def hottest(self) -> str:
+        """The source line with most rounds."""
+        return min(self.lines, key=lambda line: (-self.lines[line], line), default="")
+
+    @property
+    def waits_for(self) -> str:
+        """What it waits for longest: a core for a device or a word, a thread of the coprocessor for a unit."""
+        return min(self.waits, key=lambda what: (-self.waits[what], what), default="")
+
+
+@dataclass
+class Operation:
+    """Programs that ran side by side on tiles.
+
+    Attributes:
+        name: by tt-metal's logs, or by its kernels.
+        begin, end: clocks.
+        launches: of which it consists.
+        kernels: names.
+    """
+
+    name: str
+    begin: int
+    end: int
+    launches: list[Launch]
+    kernels: list[str]
+
+
+@dataclass
+class TileFigures:
+    """Rounds of a tile's cores, and bytes of its NoC requests."""
+
+    running: int = 0
+    blocked: int = 0
+    polling: int = 0
+    rounds: int = 0
+    words: int = 0
+    read: int = 0
+    written: int = 0
+    waits: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class FoundHazard:
+    """A hazard of a tile, with the places of both instructions."""
+
+    place: Place
+    hazard: Hazard
+    first: str
+    then: str
+
+
+@dataclass
+class Report:
+    """All of it.
+
+    Attributes:
+        about: of the recordings.
+        operations, kernels: the longest first.
+        tiles: by translated coordinates.
+        hazards: found.
+        traffic: bytes of NoC requests by (tile, kind, other end).
+        timeline: events.
+        pictures: (title, what, values) of register files and tiles of L1.
+        changes: of watched words, as sentences.
+        notes: what the reader must know: what was left out, what was not found.
+    """
+
+    about: list[dict[str, Any]]
+    operations: list[Operation] = field(default_factory=list)
+    kernels: list[Kernel] = field(default_factory=list)
+    tiles: dict[Place, TileFigures] = field(default_factory=dict)
+    hazards: list[FoundHazard] = field(default_factory=list)
+    traffic: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    timeline: Timeline = field(default_factory=Timeline)
+    pictures: list[tuple[str, str, Array]] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class _Maker:
+    def __init__(self, reader: Reader, elf: Iterable[Path], progress: Callable[[int], Any]) -> None:
+        self._reader = reader
+        self._named = list(elf)
+        self._progress = progress
+        self._index = CodeIndex(find_files(reader.about, self._named))
+        self._pieces: dict[bytes, list[Moved]] = {}
+        self._inspector = Inspector.read(reader.about)
+        self._report = Report(reader.about)
+        self._kernels: dict[tuple[str, str, str], Kernel] = {}
+        self._spans: dict[Launch, list[int]] = {}
+        self._launch_kernels: dict[Launch, dict[str, str]] = defaultdict(dict)
+        self._rounds: Counter[tuple[Launch, int]] = Counter()
+        self._completed: Counter[Place] = Counter()
+        self._words: dict[Launch, list[Part]] = defaultdict(list)
+        self._names: dict[Launch, PartNames] = {}
+        self._states: dict[tuple[Place, int], Part] = {}
+        self._modelled = 0
+        self._dropped = [0, 0]
+
+    def make(self) -> Report:
+        for number, part in enumerate(self._reader.parts()):
+            self._progress(number)
+            self._take(part)
+        for launch, parts in self._words.items():
+            self._model(launch, parts)
+        self._group()
+        self._finish()
+        return self._report
+
+    # --- parts ------------------------------------------------------------------------------------------------------
+
+    def _take(self, part: Part) -> None:
+        launch = part.place, self._completed[part.place] + 1
+        if part.launch:
+            self._completed[part.place] += 1
+        names = self._names[launch] = PartNames(part, self._index, self._pieces)
+        part.log.names = names.names
+        begin = part.started if part.started is not None else part.begin
+        span = self._spans.setdefault(launch, [begin, part.end])
+        span[1] = max(span[1], part.end)
+        if part.started is not None:
+            span[0] = part.started
+        self._count(part, launch, names)
+        self._dropped[0] += part.log.dropped
+        self._dropped[1] += part.log.tensix_dropped
+        if len(part.log.tensix):
+            self._words[launch].append(part)
+        if part.state:
+            self._states[launch] = part
+        found = list(requests(part))
+        figures = self._report.tiles[part.place]
+        for request in found:
+            end = end_name(_TRANSLATION, request.other, request.noc)
+            kind = request.kind + (" to several" if request.multicast else "")
+            self._report.traffic[f"{part.place[0]}-{part.place[1]}", kind, end] += request.size
+            if request.kind == "read":
+                figures.read += request.size
+            else:
+                figures.written += request.size
+        self._report.timeline.add(part, names, found)
+        for change in part.log.changes:
+            x, y = part.place
+            where = f" at {names.place(change.pc)}" if change.pc is not None else ""
+            self._report.changes.append(
+                f"tile {x}-{y}, round {change.round:,}: {change.address:#x} {change.before:#x} -> {change.after:#x} "
+                f"by {change.by}{where}"
+            )
+
+    def _kernel(self, names: PartNames, core: int, pc: int, launch: Launch) -> Kernel:
+        piece = names.at(pc)
+        path = "" if piece is None else str(piece.path)
+        name = UNKNOWN if piece is None else kernel_name(piece.path)
+        key = name, CORE_NAMES[core], "" if name == FIRMWARE else path
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            source = "" if piece is None else self._inspector.source_of(piece.path) or ""
+            kernel = self._kernels[key] = Kernel(name, CORE_NAMES[core], path, source)
+        kernel.tiles.add(launch[0])
+        if kernel.is_named:
+            self._launch_kernels[launch][name] = kernel.source
+        return kernel
+
+    def _count(self, part: Part, launch: Launch, names: PartNames) -> None:
+        log = part.log
+        figures = self._report.tiles.setdefault(part.place, TileFigures())
+        figures.rounds += log.rounds[1] - log.rounds[0]
+        figures.running += int(log.ran.sum())
+        figures.words += len(log.tensix)
+        at: dict[tuple[int, int], tuple[Kernel, str]] = {}
+
+        def where(core: int, pc: int) -> tuple[Kernel, str]:
+            if (core, pc) not in at:
+                at[core, pc] = self._kernel(names, core, pc, launch), names.place(pc)
+            return at[core, pc]
+
+        rounds: Counter[int] = Counter()
+        for core in range(CORES):
+            for pc, count, _ in log.counted(core):
+                kernel, line = where(core, pc)
+                kernel.instructions += count
+                kernel.lines[line] += count
+                rounds[id(kernel)] += count
+        for (core, pc, what), blocked in log.waits.items():
+            kernel, line = where(core, pc)
+            kernel.blocked += blocked
+            kernel.lines[line] += blocked
+            kernel.waits[what] += blocked
+            kernel.line_waits[line][what] += blocked
+            rounds[id(kernel)] += blocked
+            figures.blocked += blocked
+            figures.waits[what] += blocked
+        for (core, pc, what), polled in log.polls.items():
+            kernel, line = where(core, pc)
+            text = f"polls {what}"
+            kernel.waits[text] += polled
+            kernel.line_waits[line][text] += polled
+            figures.polling += polled
+            if kernel.name != FIRMWARE:
+                figures.waits[text] += polled
+        for kernel, _ in at.values():
+            if id(kernel) in rounds:
+                self._rounds[launch, id(kernel)] += rounds.pop(id(kernel))
+                kernel.longest = max(kernel.longest, self._rounds[launch, id(kernel)])
+        words = log.tensix.rows
+        for line_number in np.unique(words[:, tensix_column.LINE]).tolist():
+            pushed_from = pc_of_line(line_number)
+            if pushed_from is None:
+                continue
+            chosen = words[words[:, tensix_column.LINE] == line_number]
+            thread = int(chosen[0, tensix_column.THREAD])
+            kernel = where(min(T0 + thread, T2), pushed_from)[0]
+            for word, count in zip(*np.unique(chosen[:, tensix_column.WORD], return_counts=True), strict=True):
+                found = access(int(word))
+                unit = f"unpacker {unpacker_of(found.operands)}" if found.unit == "unpack" else found.unit
+                kernel.units["packer" if unit == "pack" else unit] += int(count)
+
+    # --- the coprocessor --------------------------------------------------------------------------------------------
+
+    def _model(self, launch: Launch, parts: list[Part]) -> None:
+        """Modelled stalls, and hazards, of one launch on a tile."""
+        words = sum(len(part.log.tensix) for part in parts)
+        if self._modelled + words > MODELLED_WORDS:
+            self._dropped.append(words)
+            return
+        self._modelled += words
+        self._progress(self._modelled)
+        names, place = self._names[launch], launch[0]
+        log = join_words(parts)
+        for thread, times in enumerate(timing(log).threads):
+            lines = log.rows[log.rows[:, tensix_column.THREAD] == thread][:, tensix_column.LINE]
+            pcs = Counter(pc for line in lines.tolist() if (pc := pc_of_line(line)) is not None)
+            if not pcs:
+                continue
+            kernel = self._kernel(names, T0 + thread, pcs.most_common(1)[0][0], launch)
+            kernel.stalls.update(times.stalls)
+        for hazard in hazards(log):
+            first, then = (
+                names.place(pc) if (pc := pc_of_line(end.line)) is not None else ""
+                for end in (hazard.producer, hazard.consumer)
+            )
+            self._report.hazards.append(FoundHazard(place, hazard, first, then))
+
+    # --- the whole --------------------------------------------------------------------------------------------------
+
+    def _group(self) -> None:
+        """Launches that run side by side on different tiles are one operation."""
+        groups: list[tuple[list[int], list[Launch]]] = []
+        for launch, (begin, end) in sorted(self._spans.items(), key=lambda item: (item[1], item[0])):
+            if not self._launch_kernels[launch]:
+                continue
+            last = groups[-1] if groups else None
+            if last is None or begin >= last[0][1] or launch[0] in {place for place, _ in last[1]}:
+                groups.append(([begin, end], [launch]))
+            else:
+                last[0][1] = max(last[0][1], end)
+                last[1].append(launch)
+        for (begin, end), launches in groups:
+            kernels: dict[str, str] = {}
+            for launch in launches:
+                kernels |= self._launch_kernels[launch]
+            told = [name for source in kernels.values() if (name := operation_of(source)) is not None]
+            name = Counter(told).most_common(1)[0][0] if told else ", ".join(sorted(kernels))
+            self._report.operations.append(Operation(name, begin, end, launches, sorted(kernels)))
+
+    def _finish(self) -> None:
+        report = self._report
+        report.kernels = sorted(
+            self._kernels.values(), key=lambda kernel: (not kernel.is_named, -kernel.longest, kernel.name, kernel.core)
+        )
+        from bhemu.report.pictures import pictures_of
+
+        for number, part in enumerate(self._states.values()):
+            if number == PICTURES:
+                report.notes.append(f"pictures: of {len(self._states)} states the first {PICTURES}")
+                break
+            report.pictures += pictures_of(part)
+        used = {str(path) for path in self._index.used}
+        for path in self._named:
+            if not any(file == str(path) or file.startswith(f"{path}/") for file in used):
+                report.notes.append(f"{path} does not match anything that was executed")
+        if any(kernel.name == UNKNOWN for kernel in report.kernels):
+            report.notes.append(f"for some code no ELF file was found among {len(self._index)}: name it with --elf")
+        if self._dropped[0] or self._dropped[1]:
+            report.notes.append(
+                f"left out by the limits of the recording: {self._dropped[0]:,} rows of the cores, "
+                f"{self._dropped[1]:,} words of the coprocessor; counts and waits are complete"
+            )
+        if len(self._dropped) > 2:
+            report.notes.append(
+                f"{sum(self._dropped[2:]):,} words of the coprocessor are neither timed nor checked: a report does so "
+                f"with up to {MODELLED_WORDS:,}"
+            )
+        if report.timeline.left_out:
+            report.notes.append(f"the timeline leaves out {report.timeline.left_out:,} events at the end")
+
+
+_TRANSLATION: Final = translation(SIMULATOR)
+
+
+def make_report(
+    directory: Path, *, elf: Iterable[Path] = (), progress: Callable[[int], Any] = lambda _: None
+) -> Report:
+    """The report of a recording.
+
+    Args:
+        directory: with the recording.
+        elf: files and directories with the programs that ran, beside those that the recording names.
+        progress: called now and then with a number that grows.
+
+    Raises:
+        ProgramError: there is no recording, or a file of `elf` is not there.
+    """
+    return _Maker(Reader(directory), elf, progress).make()

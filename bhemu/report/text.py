@@ -1,0 +1,154 @@
+"""A report in a few lines, as plain data, and as a trace for Perfetto."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any, Final
+
+from bhemu.report.model import Kernel, Report
+from bhemu.report.timeline import KIND_NAMES
+
+ROWS: Final = 10
+TIME: Final = "rounds: in one, a core executes at most one instruction, without caches or latencies (rule T34)"
+
+
+def _top(counts: Counter[str], number: int) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number]
+
+
+def summary_lines(report: Report, *, number: int = ROWS) -> list[str]:
+    """The slowest kernels with their hottest line and what they wait for, operations, hazards, notes."""
+    lines = []
+    if report.operations:
+        lines.append(f"{'operation':<24}{'clocks':>12}{'tiles':>7}  kernels")
+        for operation in sorted(report.operations, key=lambda one: one.begin - one.end)[:number]:
+            tiles = len({place for place, _ in operation.launches})
+            kernels = ", ".join(operation.kernels)
+            lines.append(f"{operation.name:<24.24}{operation.end - operation.begin:>12,}{tiles:>7}  {kernels}")
+        lines.append("")
+    named = [kernel for kernel in report.kernels if kernel.is_named] or report.kernels
+    lines.append(f"{'core':<6}{'rounds':>10}{'blocked':>9}{'tiles':>7}  {'hottest line':<30}  kernel")
+    for kernel in named[:number]:
+        share = kernel.blocked / kernel.rounds if kernel.rounds else 0.0
+        lines.append(
+            f"{kernel.core:<6}{kernel.longest:>10,}{share:>9.0%}{len(kernel.tiles):>7}  "
+            f"{kernel.hottest:<30}  {kernel.name}"
+        )
+    if named:
+        lines += ["", *_slowest(named[0])]
+    lines.append("")
+    severe = sum(one.hazard.severity == "hazard" for one in report.hazards)
+    lines.append(
+        f"hazards: {severe or 'none'}" + (f", notes: {len(report.hazards) - severe}" * (len(report.hazards) > severe))
+    )
+    lines += [f"note: {note}" for note in report.notes]
+    return lines
+
+
+def _slowest(kernel: Kernel) -> list[str]:
+    line = kernel.hottest
+    rounds = kernel.lines[line]
+    lines = [
+        f"slowest: {kernel.name} on core {kernel.core}, {kernel.longest:,} {TIME}",
+        f"  hottest line: {line}, {rounds:,} rounds ({rounds / max(kernel.rounds, 1):.0%})",
+    ]
+    waits = _top(kernel.line_waits[line], 1) if line in kernel.line_waits else []
+    lines += [f"  there it waits for: {what}, {count:,} rounds" for what, count in waits]
+    if not waits and kernel.waits:
+        lines.append(f"  it waits for: {kernel.waits_for}, {kernel.waits[kernel.waits_for]:,} rounds")
+    if kernel.stalls:
+        causes = ", ".join(f"{cause} {cycles:,}" for cause, cycles in _top(kernel.stalls, 3))
+        lines.append(f"  its thread stalls for (modelled cycles): {causes}")
+    return lines
+
+
+def hazard_lines(report: Report) -> list[str]:
+    """Each hazard with its tile and both source lines."""
+    lines = []
+    for one in report.hazards:
+        hazard = one.hazard
+        times = f", {hazard.count} times" if hazard.count > 1 else ""
+        lines.append(f"tile {one.place[0]}-{one.place[1]}: {hazard.severity}: {hazard.message} [{hazard.rule}]{times}")
+        lines.append(f"  first:   {hazard.producer.text} ({one.first or 'place unknown'})")
+        lines.append(f"  then:    {hazard.consumer.text} ({one.then or 'place unknown'})")
+        lines.append(f"  missing: {hazard.missing}")
+    return lines
+
+
+def kernel_as_json(kernel: Kernel) -> dict[str, Any]:
+    """A kernel as plain data."""
+    return {
+        "name": kernel.name,
+        "core": kernel.core,
+        "path": kernel.path,
+        "source": kernel.source,
+        "tiles": [list(place) for place in sorted(kernel.tiles)],
+        "instructions": kernel.instructions,
+        "blocked": kernel.blocked,
+        "rounds": kernel.rounds,
+        "longest": kernel.longest,
+        "hottest": kernel.hottest,
+        "waits": dict(_top(kernel.waits, 50)),
+        "lines": dict(_top(kernel.lines, 50)),
+        "line_waits": {line: dict(_top(waits, 5)) for line, waits in kernel.line_waits.items()},
+        "units": dict(_top(kernel.units, 20)),
+        "stalls": dict(_top(kernel.stalls, 20)),
+    }
+
+
+def report_as_json(report: Report) -> dict[str, Any]:
+    """The report as plain data, without single events and pictures."""
+    return {
+        "about": report.about,
+        "time": TIME,
+        "operations": [
+            {
+                "name": operation.name,
+                "begin": operation.begin,
+                "end": operation.end,
+                "kernels": operation.kernels,
+                "tiles": [list(place) for place in sorted({place for place, _ in operation.launches})],
+            }
+            for operation in report.operations
+        ],
+        "kernels": [kernel_as_json(kernel) for kernel in report.kernels],
+        "tiles": [
+            {"x": x, "y": y, **vars(figures), "waits": dict(_top(figures.waits, 5))}
+            for (x, y), figures in sorted(report.tiles.items())
+        ],
+        "traffic": [
+            {"tile": tile, "kind": kind, "other": other, "bytes": size}
+            for (tile, kind, other), size in report.traffic.most_common()
+        ],
+        "hazards": [
+            {
+                "tile": list(one.place),
+                **{name: value for name, value in vars(one.hazard).items() if name not in ("producer", "consumer")},
+                "first": {"text": one.hazard.producer.text, "place": one.first},
+                "then": {"text": one.hazard.consumer.text, "place": one.then},
+            }
+            for one in report.hazards
+        ],
+        "changes": report.changes,
+        "notes": report.notes,
+    }
+
+
+def perfetto_json(report: Report) -> bytes:
+    """All events in the Chrome trace format: a process for each tile; one microsecond is one clock of the chip."""
+    timeline = report.timeline
+    places = {place: number for number, place in enumerate(dict.fromkeys(place for place, _ in timeline.tracks), 1)}
+    events: list[dict[str, Any]] = [
+        {"name": "process_name", "ph": "M", "pid": pid, "tid": 0, "args": {"name": f"tile {place[0]}-{place[1]}"}}
+        for place, pid in places.items()
+    ]
+    for number, (place, name) in enumerate(timeline.tracks):
+        pid = places[place]
+        events.append({"name": "thread_name", "ph": "M", "pid": pid, "tid": number, "args": {"name": name}})
+    for begin, length, track, kind, text in zip(*(one.tolist() for one in timeline.columns()), strict=True):
+        name, _, where = timeline.texts[text].partition(" | ")
+        event = {"name": name, "cat": KIND_NAMES[kind], "ph": "X", "ts": begin, "dur": length}
+        events.append(event | {"pid": places[timeline.tracks[track][0]], "tid": track, "args": {"at": where}})
+    about = {"time": "one microsecond is one clock of the chip"}
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}).encode()

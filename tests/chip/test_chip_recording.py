@@ -1,0 +1,162 @@
+"""`Chip.record`: any tiles, any time; the others run by the plain clock, and nothing computes otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bhemu import Chip
+from bhemu.analysis import hazards
+from bhemu.chip.coordinates import tensix_index
+from bhemu.errors import BhemuError, ConfigurationError, UndefinedBehavior
+from bhemu.recording.chip_recording import STEP, ChipRecording
+from bhemu.recording.parts import Reader
+from tests.chip.noc_programs import B_RUNS, SOFT_RESET, WRITE, at, request
+from tests.chip.test_run_ahead import count_down
+from tests.riscv.rv_asm import assemble
+
+pytestmark = pytest.mark.plain
+
+SENDER, RECEIVER, THIRD = (1, 2), (3, 4), (5, 6)
+PAGE, FLAG = 0x20000, 0x20040
+SENDS = (
+    count_down(20, "busy")
+    + request(target=PAGE, target_hi=at(*SENDER), back=FLAG, back_hi=at(*RECEIVER), ctrl=WRITE, length=16)
+    + "\nend: j end\n"
+)
+WAITS = f"li a0, {FLAG:#x}\nwait: lw a1, 0(a0)\nbeqz a1, wait\nli a2, 5\nsw a2, 16(a0)\nend: j end\n"
+
+
+def running(**options: object) -> Chip:
+    """A chip in which one tile signals another one."""
+    chip = Chip(**options)  # type: ignore[arg-type]
+    for place, text in ((SENDER, SENDS), (RECEIVER, WAITS), (THIRD, count_down(40, "busy") + "end: j end\n")):
+        chip[place].write(0, assemble(text, 0))
+    chip[SENDER].write_word(PAGE, 7)
+    for place in (SENDER, RECEIVER, THIRD):
+        chip[place].write_word(SOFT_RESET, B_RUNS)
+    return chip
+
+
+def state(chip: Chip) -> list[bytes]:
+    return [chip.device.tiles[tensix_index(place)].tobytes() for place in (SENDER, RECEIVER, THIRD)]
+
+
+def test_only_the_named_tiles_are_recorded() -> None:
+    chip = running()
+    recording = chip.record(tiles=[SENDER, RECEIVER])
+    observed = chip.device.record["observer"][0]
+    assert np.flatnonzero(observed).tolist() == sorted(map(tensix_index, (SENDER, RECEIVER)))
+    chip.clock(300)
+    recording.stop()
+    assert recording.places == [SENDER, RECEIVER]
+    assert not chip.device.record["observer"][0].any()
+    (log,) = recording.logs(RECEIVER)
+    assert log.retired(0) > 0
+    assert log.clocks == 300
+
+
+@pytest.mark.parametrize("quantum", [1, 1024])
+def test_a_recorded_chip_computes_the_same_bits(quantum: int) -> None:
+    plain, watched = running(quantum=quantum), running(quantum=quantum)
+    watched.record(tiles=[SENDER, RECEIVER], watch=[FLAG], states=True)
+    for chip in (plain, watched):
+        for clocks in (STEP, 700 - STEP):  # as the recording lets them pass
+            chip.clock(clocks)
+        for place in (SENDER, RECEIVER, THIRD):
+            chip.device.touch(tensix_index(place)).settle()
+    assert state(plain) == state(watched)
+
+
+def test_a_recording_begins_and_ends_where_it_is_told_to() -> None:
+    chip = running()
+    recording = chip.record(tiles=SENDER, start=20, stop=50)
+    chip.clock(300)
+    assert recording.is_over
+    (part,) = recording.parts
+    assert (part.begin, part.end, part.log.clocks) == (20, 50, 30)
+    assert not chip.device.record["observer"][0].any()
+    later = chip.record(tiles=SENDER)
+    chip.clock(10)
+    later.stop()
+    assert later.parts[0].begin == 300
+
+
+def test_two_recordings_of_different_tiles_go_on_side_by_side() -> None:
+    chip = running()
+    one, other = chip.record(tiles=SENDER, stop=30), chip.record(tiles=THIRD, start=10, stop=90)
+    chip.clock(100)
+    assert [(part.begin, part.end) for part in one.parts + other.parts] == [(0, 30), (10, 90)]
+
+
+def test_a_watched_word_that_the_noc_writes_and_a_core_writes() -> None:
+    chip = running()
+    recording = chip.record(tiles=RECEIVER, watch=[FLAG, FLAG + 16])
+    chip.clock(300)
+    recording.stop()
+    first, second = recording.logs(RECEIVER)[0].changes
+    assert (first.by, first.address, first.after) == ("the NoC or the host", FLAG, 7)
+    assert (second.by, second.address, second.after) == ("B", FLAG + 16, 5)
+
+
+def test_a_recording_is_saved_and_read(tmp_path: Path) -> None:
+    chip = running()
+    recording = chip.record(tiles=[SENDER, RECEIVER])
+    chip.clock(300)
+    recording.save(tmp_path / "out")
+    chip.clock(100)
+    recording.stop()
+    read = list(Reader(tmp_path / "out").parts())
+    assert [part.place for part in read] == [SENDER, RECEIVER]
+    assert np.array_equal(read[1].log.rows, recording.parts[1].log.rows)
+    assert all(hazards(part.log.tensix) == [] for part in read)
+
+
+def test_what_cannot_be_recorded_is_refused_by_name() -> None:
+    chip = running()
+    with pytest.raises(UndefinedBehavior, match="8-2 is not a Tensix tile"):
+        chip.record(tiles=[(8, 2)])
+    with pytest.raises(ConfigurationError, match="no tile"):
+        chip.record(tiles=[])
+    chip.clock(10)
+    with pytest.raises(ConfigurationError, match="from clock 5"):
+        chip.record(tiles=SENDER, start=5)
+    chip.record(tiles=SENDER)
+    with pytest.raises(ConfigurationError, match="1-2 is recorded already"):
+        chip.record(tiles=[SENDER, THIRD])
+    assert not chip.device.record["observer"][0][tensix_index(THIRD)]
+
+
+class FullDisk:
+    """A writer whose disk is full."""
+
+    reduced = False
+    path = Path("out/chip.parts")
+
+    def add(self, part: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_full_disk_ends_the_recording_with_one_message_and_the_chip_goes_on() -> None:
+    chip, said = running(), []
+    tiles = {place: chip[place].node.index for place in (SENDER, RECEIVER)}
+    recording = ChipRecording(chip.device, tiles, writer=FullDisk(), report=said.append)  # type: ignore[arg-type]
+    recording.clock(200)
+    recording.flush()
+    recording.clock(200)
+    recording.stop()
+    assert said == ["the recording ends in clock 200: out/chip.parts: No space left on device"]
+    assert chip.time == 400
+    assert chip[RECEIVER].read_word(FLAG + 16) == 5
+
+
+def test_a_recording_that_goes_to_a_file_is_not_saved_again(tmp_path: Path) -> None:
+    chip = running()
+    recording = ChipRecording(chip.device, {SENDER: 0}, writer=FullDisk(), report=print)  # type: ignore[arg-type]
+    with pytest.raises(BhemuError, match=r"is in out/chip\.parts"):
+        recording.save(tmp_path)

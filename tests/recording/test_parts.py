@@ -1,0 +1,114 @@
+"""Recordings on disk: what is written is read, up to the last whole frame."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bhemu import Tile
+from bhemu.errors import ProgramError
+from bhemu.recording import CoreRecorder
+from bhemu.recording.parts import Part, Reader, Writer
+from bhemu.recording.states import state_of
+from tests.recording.core_runs import WAITS, programs
+from tests.riscv.rv_machine import START, put, release
+
+pytestmark = pytest.mark.plain
+
+
+@pytest.fixture(scope="module")
+def part() -> Part:
+    tile, recorder = Tile(), CoreRecorder(watch=[0x20000])
+    recorder.attach(tile)
+    for core, executable in programs(WAITS).items():
+        put(tile, START[core], executable.segments[0].content)
+    release(tile, *WAITS)
+    tile.cores.advance(1500)
+    log = recorder.cut()
+    initiators = np.arange(112, dtype=np.uint32).reshape(2, 4, 14)
+    code = [(0, b"code"), (0x100, b"more")]
+    return Part((1, 2), 0, 1500, 1, 20, log, (0, 0, 0), code, initiators, state_of(tile.record))
+
+
+def test_a_part_is_read_as_it_was_written(part: Part, tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "a.parts", {"chip": "test"}, 1 << 30)
+    writer.add(part)
+    writer.close()
+    reader = Reader(tmp_path)
+    assert [told["chip"] for told in reader.about] == ["test"]
+    (read,) = reader.parts()
+    assert (read.place, read.begin, read.end, read.launch, read.started) == ((1, 2), 0, 1500, 1, 20)
+    assert read.code == part.code
+    for name in ("rows", "executed", "cycles", "mix", "modelled", "polled", "ran", "first", "last"):
+        assert np.array_equal(getattr(read.log, name), getattr(part.log, name)), name
+    assert np.array_equal(read.log.tensix.rows, part.log.tensix.rows)
+    assert read.log.tensix.pushes == part.log.tensix.pushes
+    assert read.log.tensix.notes == part.log.tensix.notes
+    assert (read.log.waits, read.log.polls, read.log.changes) == (part.log.waits, part.log.polls, part.log.changes)
+    assert np.array_equal(read.log.clock_of(np.arange(50)), part.log.clock_of(np.arange(50)))
+    assert read.state.keys() == part.state.keys()
+    assert all(np.array_equal(read.state[name], array) for name, array in part.state.items())
+
+
+@pytest.mark.parametrize("lost", [1, 7, 1000])
+def test_a_frame_that_was_not_written_whole_is_left_out(part: Part, tmp_path: Path, lost: int) -> None:
+    path = tmp_path / "a.parts"
+    writer = Writer(path, {}, 1 << 30)
+    writer.add(part)
+    writer.add(part)
+    writer.close()
+    path.write_bytes(path.read_bytes()[:-lost])
+    assert len(list(Reader(tmp_path).parts())) == 1
+
+
+def test_a_damaged_frame_ends_the_recording(part: Part, tmp_path: Path) -> None:
+    path = tmp_path / "a.parts"
+    writer = Writer(path, {}, 1 << 30)
+    writer.add(part)
+    size = path.stat().st_size
+    writer.add(part)
+    writer.close()
+    content = bytearray(path.read_bytes())
+    content[size + 100] ^= 1
+    path.write_bytes(content)
+    assert len(list(Reader(tmp_path).parts())) == 1
+
+
+def test_beyond_the_limit_counts_go_on_without_rows(part: Part, tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "a.parts", {}, 100)
+    writer.add(part)
+    writer.add(part)
+    assert writer.reduced
+    first, second = Reader(tmp_path).parts()
+    for read in (first, second)[not first.log.dropped :]:
+        assert (len(read.log.rows), read.log.dropped) == (0, len(part.log.rows))
+        assert np.array_equal(read.log.executed, part.log.executed)
+        assert read.log.waits == part.log.waits
+
+
+def test_a_directory_without_a_recording_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ProgramError, match="holds no recording"):
+        Reader(tmp_path)
+    with pytest.raises(ProgramError, match="nowhere holds no recording"):
+        Reader(tmp_path / "nowhere")
+
+
+class FullDisk:
+    """A file on a disk that is full."""
+
+    def write(self, content: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_full_disk_is_an_error_of_the_writer(part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = Writer(tmp_path / "a.parts", {}, 1 << 30)
+    monkeypatch.setattr(writer, "_file", FullDisk())
+    with pytest.raises(OSError, match="No space left"):
+        writer.add(part)
+    assert list(Reader(tmp_path).parts()) == []
