@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: run test test-fast test-plain test-bounds test-firmware test-clients test-llk test-llk-all lint types docs bench conformance warm clean
+.PHONY: run test test-fast test-plain test-bounds test-firmware test-clients test-llk test-llk-all test-ttnn test-ttnn-all lint types docs bench conformance warm clean
 
 # The main job: a matrix multiplication on a generated input, through unpack, math and pack.
 run: $(STAMP)
@@ -45,6 +45,14 @@ test-llk: $(STAMP) warm
 
 test-llk-all: $(STAMP) warm
 	$(BIN)/python -m tests.llk.run_suite
+
+# Operations of the unmodified ttnn against torch, with the vendor's compiler, which pip fetches too: one case in ten, drawn
+# by the number of commits, or all (hours, where kernels are compiled for the first time), with both kinds of dispatch.
+test-ttnn: $(STAMP) warm
+	$(BIN)/python -m tests.ttnn.run_sweep --tenth --minutes 30
+
+test-ttnn-all: $(STAMP) warm
+	$(BIN)/python -m tests.ttnn.run_sweep
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
