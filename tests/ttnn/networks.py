@@ -191,7 +191,12 @@ def _(bench: Bench) -> Any:
     q, held_q = bench.pair(bench.normal(1, 1, heads, width))
     k, held_k = bench.pair(bench.normal(1, kv_heads, length, width))
     v, held_v = bench.pair(bench.normal(1, kv_heads, length, width))
-    got = ttnn.transformer.scaled_dot_product_attention_decode(q, k, v, cur_pos=[place], is_causal=True)
+    chosen = ttnn.SDPAProgramConfig(
+        compute_with_storage_grid_size=(4, 2), q_chunk_size=32, k_chunk_size=32, exp_approx_mode=False
+    )
+    got = ttnn.transformer.scaled_dot_product_attention_decode(
+        q, k, v, cur_pos=[place], is_causal=True, program_config=chosen
+    )
     seen = [t[:, :, : place + 1] for t in (held_k, held_v)]
     want = torch.nn.functional.scaled_dot_product_attention(
         held_q.reshape(1, heads, 1, width), *seen, enable_gqa=True
