@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.errors import ConfigurationError, UndefinedBehavior, Unimplemented
 
 FIRST: Final = 0x100
