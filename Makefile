@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: run test test-fast test-plain test-bounds test-firmware test-clients test-llk test-llk-all lint types docs docs-version notebooks dist test-sanitizers bench conformance warm clean
+.PHONY: run test test-fast test-plain test-bounds test-firmware test-clients test-llk test-llk-all test-llk-stock test-ttnn test-ttnn-all lint types docs docs-version notebooks dist test-sanitizers bench conformance warm clean
 
 # The main job: a matrix multiplication on a generated input, through unpack, math and pack.
 run: $(STAMP)
@@ -37,14 +37,27 @@ test-firmware: $(STAMP)
 test-clients: $(STAMP) warm
 	$(BIN)/python -m pytest -m clients -rs tests/clients
 
-# Tenstorrent's LLK test suite on bhemu: five of each test of unpack, math, pack and matrix multiplication, or of all that
-# the stock compiler can compile (ten minutes). Needs pip, a C compiler and the stock RISC-V compiler, and says so when one is
-# missing. On Linux, PIP_EXTRA_INDEX_URL may name PyTorch's index of CPU builds, which are much smaller.
+# Tenstorrent's LLK test suite on bhemu: five of each test of unpack, math, pack and matrix multiplication; or of all tests for
+# Blackhole, and each operation of the vector unit (an hour or more, where kernels are compiled for the first time). Both with
+# Tenstorrent's compiler; test-llk-stock is what the stock compiler can compile. Need pip and a C compiler, the last one the
+# stock RISC-V compiler, and say so when one is missing. On Linux, PIP_EXTRA_INDEX_URL may name PyTorch's index of CPU builds,
+# which are much smaller.
 test-llk: $(STAMP) warm
 	$(BIN)/python -m tests.llk.run_suite --first
 
 test-llk-all: $(STAMP) warm
 	$(BIN)/python -m tests.llk.run_suite
+
+test-llk-stock: $(STAMP) warm
+	$(BIN)/python -m tests.llk.run_suite --stock
+
+# Operations of the unmodified ttnn against torch, with the vendor's compiler, which pip fetches too: one case in ten, drawn
+# by the number of commits, or all (hours, where kernels are compiled for the first time), with both kinds of dispatch.
+test-ttnn: $(STAMP) warm
+	$(BIN)/python -m tests.ttnn.run_sweep --tenth --minutes 30
+
+test-ttnn-all: $(STAMP) warm
+	$(BIN)/python -m tests.ttnn.run_sweep
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

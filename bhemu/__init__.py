@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bhemu.api.machine import Machine
     from bhemu.api.summary import MachineResult
     from bhemu.api.tile import Snapshot, Tile
+    from bhemu.cc import Kernel, compile_kernel
     from bhemu.chip.coordinates import Harvesting
     from bhemu.chip.pcie.host_memory import HostMemory
     from bhemu.errors import BhemuError
@@ -46,6 +47,7 @@ __all__ = [
     "Executable",
     "Harvesting",
     "HostMemory",
+    "Kernel",
     "Machine",
     "MachineResult",
     "Program",
@@ -56,6 +58,7 @@ __all__ = [
     "Tensor",
     "Tile",
     "WhileSemaphore",
+    "compile_kernel",
     "load_elf",
     "load_program",
     "numerics",
@@ -76,6 +79,8 @@ _HOMES = {
     "Tensor": "bhemu.programs.tensors",
     "Executable": "bhemu.loader.elf",
     "load_elf": "bhemu.loader.elf",
+    "Kernel": "bhemu.cc",
+    "compile_kernel": "bhemu.cc",
     "Machine": "bhemu.api.machine",
     "MachineResult": "bhemu.api.summary",
     "load_program": "bhemu.programs.load",

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, settings
 
+import bhemu.cc.sfpi
 from tests.rules import rules_with_tests
 
 # A busy machine is slow, which is not a failure. The other settings of CI's own profile stay.
 settings.register_profile("any speed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any speed")
 settings.register_profile("fast", settings(), max_examples=5)  # make test-fast
+
+# Tests of stock compilers and of what the documentation prints must not find the vendor's compiler of this machine.
+os.environ.pop(bhemu.cc.sfpi.TT_METAL_HOME, None)
+bhemu.cc.sfpi.INSTALLED = Path(os.devnull)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

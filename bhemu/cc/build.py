@@ -17,17 +17,15 @@ from bhemu.cc.cores import Core, find_core, l1_region
 from bhemu.cc.errors import CompileError
 from bhemu.cc.header import fields_header, instructions_header
 from bhemu.cc.llk import LlkTree, llk_options
-from bhemu.cc.toolchain import ABI, GCC, MARCH, Toolchain, find_toolchain
+from bhemu.cc.sfpi import CXX_SUFFIXES, KNOWN_RELEASE, Sfpi
+from bhemu.cc.toolchain import Toolchain, choose_compiler
 from bhemu.files import write_whole
 
 C_SUFFIXES = (".c",)
-CXX_SUFFIXES = (".cpp", ".cc", ".cxx", ".C")
 ASM_SUFFIXES = (".S", ".sx")
 OBJECT_SUFFIXES = (".o", ".a")
 _SUFFIXES = (*C_SUFFIXES, *CXX_SUFFIXES, *ASM_SUFFIXES, *OBJECT_SUFFIXES)
 
-MACHINE = (f"-march={MARCH}", f"-mabi={ABI}", "-mcmodel=medlow")
-"""What selects the cores: every compile, assembly and link has it."""
 _COMMON = ("-g", "-O2", "-ffreestanding", "-ffunction-sections", "-fdata-sections", "-Wall")
 _CXX = (
     "-std=gnu++20",
@@ -36,7 +34,6 @@ _CXX = (
     "-fno-threadsafe-statics",
     "-fno-use-cxa-atexit",
     "-fno-asynchronous-unwind-tables",
-    "-nostdinc++",
 )
 _LINK = (
     "-nostdlib",
@@ -50,7 +47,10 @@ _C = ("-Werror=implicit-function-declaration",)
 
 SFPU_MARK = "bhemu_sfpu_compiler_needed"
 """Every declaration of our `sfpi.h` that cannot be compiled carries this name."""
-_SFPU = re.compile(rf"{SFPU_MARK}|__builtin_rvtt_sfp\w*")
+_SFPU = re.compile(rf"{SFPU_MARK}|__builtin_rvtt_sfp\w*|error: (?:sfpi|lltt)\.h: No such file")
+
+_NO_HEADER = re.compile(r"fatal error: .*: No such file or directory")
+_OF_THE_VENDOR = re.compile(r"sfpi|__builtin_rvtt|unrecognized command-line option '-[fm]tt-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,14 @@ class Kernel:
         core: the core that it is linked for.
         origin: address in L1 of its first instruction.
         warnings: what the compiler printed.
+        sfpi: release of the vendor's compiler that built it; None for a stock compiler.
     """
 
     path: Path
     core: str
     origin: int
     warnings: str
+    sfpi: str | None = None
 
 
 def compile_kernel(
@@ -79,7 +81,8 @@ def compile_kernel(
     length: int | None = None,
     options: Sequence[str] = (),
     llk: LlkTree | None = None,
-    gcc: str = GCC,
+    gcc: str | None = None,
+    sfpi: str | Path | None = None,
     log: Callable[[str], None] | None = None,
 ) -> Kernel:
     """Compile and link a bare kernel.
@@ -92,11 +95,14 @@ def compile_kernel(
         length: most bytes of L1 that the kernel may take; see `bhemu.cc.cores.l1_region`.
         options: further arguments of the compiler, behind ours, so that they win; -L, -l and -Wl, go to the link.
         llk: the LLK headers, for a source that includes them; `bhemu.cc.llk.find_llk` finds them.
-        gcc: the compiler driver.
+        gcc: a stock C driver to use. By default the vendor's compiler, where `bhemu.cc.find_sfpi` finds it, else
+            riscv64-unknown-elf-gcc.
+        sfpi: directory of the vendor's compiler, which knows the vector language of the SFPU (`sfpi.h`).
         log: called with each command line before it runs.
 
     Returns:
-        What was built. The file has symbols `__bhemu_*` (docs: bhemu cc) and program headers whose p_paddr lie in L1.
+        What was built, and with which compiler. The file has symbols `__bhemu_*` (docs: bhemu cc) and program headers
+        whose p_paddr lie in L1.
 
     Raises:
         MissingTool: no compiler, C library or C++ headers.
@@ -107,7 +113,8 @@ def compile_kernel(
     files = [_checked(Path(source)) for source in sources]
     if not files:
         raise CompileError("no source is given", remedy="name .c, .cpp or .S files")
-    toolchain = find_toolchain(gcc)
+    compiler = choose_compiler(gcc, sfpi)
+    release = compiler.release if isinstance(compiler, Sfpi) else None
     compile_options, link_options = split_options(options)
     said: list[str] = []
     with ExitStack() as stack:
@@ -121,10 +128,10 @@ def compile_kernel(
                 objects.append(file)
                 continue
             target = work / f"{index}-{file.stem}.o"
-            flags = source_flags(file, place, toolchain, data, include, llk)
+            flags = source_flags(file, place, compiler, data, include, llk)
             user = compile_options if index else []
-            command = [toolchain.gcc, *flags, *user, "-c", file, "-o", target]
-            said.append(_run(command, f"{file.name} does not compile", log))
+            command = [compiler.gcc, *flags, *user, "-c", file, "-o", target]
+            said.append(_run(command, f"{file.name} does not compile", log, release))
             objects.append(target)
         symbols = {
             "__bhemu_l1_origin": origin,
@@ -135,15 +142,14 @@ def compile_kernel(
         }
         built = work / "kernel.elf"
         command = [
-            toolchain.gcc,
-            *MACHINE,
+            compiler.gcc,
+            *compiler.machine(place),
             *_LINK,
             *(f"-Wl,--defsym={name}=0x{value:X}" for name, value in symbols.items()),
             f"-T{data / 'kernel.ld'}",
             *objects,
             *link_options,
-            f"-L{toolchain.library}",
-            f"-L{toolchain.libgcc}",
+            *compiler.libraries(),
             "-Wl,--start-group",
             "-lc",
             "-lgcc",
@@ -151,7 +157,7 @@ def compile_kernel(
             "-o",
             built,
         ]
-        said.append(_run(command, f"{Path(output).name} does not link", log))
+        said.append(_run(command, f"{Path(output).name} does not link", log, release))
         image = built.read_bytes()
         check_instructions(image, Path(output).name)
         try:
@@ -160,7 +166,7 @@ def compile_kernel(
             raise CompileError(
                 f"cannot write {output}: {error.strerror}", remedy="name a file in a directory that exists"
             ) from None
-    return Kernel(Path(output), place.name, origin, "".join(said))
+    return Kernel(Path(output), place.name, origin, "".join(said), release)
 
 
 def write_headers(directory: Path) -> Path:
@@ -172,20 +178,20 @@ def write_headers(directory: Path) -> Path:
 
 
 def source_flags(
-    file: Path, core: Core, toolchain: Toolchain, data: Path, include: Path, llk: LlkTree | None
+    file: Path, core: Core, compiler: Toolchain | Sfpi, data: Path, include: Path, llk: LlkTree | None
 ) -> list[str]:
     """The compiler's arguments for one source, without the user's."""
-    flags = [*MACHINE, *_COMMON, *core.defines]
+    flags = [*compiler.machine(core), *_COMMON, *core.defines]
     if file.suffix in CXX_SUFFIXES:
         flags += _CXX
     elif file.suffix in C_SUFFIXES:
         flags += _C
-    if llk is not None:
-        flags += llk_options(llk, core, data)
-    flags += [f"-I{data}", f"-I{include}", "-include", str(data / "prelude.h")]
-    if file.suffix in CXX_SUFFIXES:
-        flags += [f"-isystem{path}" for path in toolchain.cxx_include()]
-    return [*flags, f"-isystem{toolchain.include}"]
+    ours = [f"-I{data}", f"-I{include}"]
+    own = compiler.language(file, core, data, llk=llk is not None)
+    if llk is None:
+        return [*flags, *ours, *own]
+    # The compiler's headers for the coprocessor come before those of the LLK.
+    return [*flags, *llk_options(llk, core), *own, *(f"-I{path}" for path in llk.include_dirs()), *ours]
 
 
 _LINK_JOINED = ("-L", "-l", "-T", "-Wl,")
@@ -220,7 +226,7 @@ def _checked(file: Path) -> Path:
     return file
 
 
-def _run(command: Sequence[str | Path], failure: str, log: Callable[[str], None] | None) -> str:
+def _run(command: Sequence[str | Path], failure: str, log: Callable[[str], None] | None, release: str | None) -> str:
     """Run a tool; what it printed when it succeeds, `CompileError` when it does not."""
     words = [str(word) for word in command]
     if log is not None:
@@ -229,15 +235,22 @@ def _run(command: Sequence[str | Path], failure: str, log: Callable[[str], None]
     said = done.stdout + done.stderr
     if done.returncode == 0:
         return said
-    raise explain(failure, said)
+    raise explain(failure, said, release)
 
 
-def explain(failure: str, said: str) -> CompileError:
-    """The error for a tool that refused and printed `said`: with the reason first where we know it."""
-    if _SFPU.search(said):
+def explain(failure: str, said: str, release: str | None = None) -> CompileError:
+    """The error for a tool that refused and printed `said`: with the reason first where we know it.
+
+    Args:
+        failure: what did not succeed.
+        said: the tool's own words.
+        release: of the vendor's compiler, when it is the tool.
+    """
+    if release is None and _SFPU.search(said):
         return CompileError(
-            f"{failure}: it needs the vendor's SFPU compiler (sfpi), which bhemu cc does not replace\n{said.rstrip()}",
-            remedy="write the vector part with TTI_SFP... words, or build the kernel with Tenstorrent's toolchain",
+            f"{failure}: it needs the vendor's SFPU compiler (sfpi)\n{said.rstrip()}",
+            remedy="name an installed sfpi with --sfpi DIR or TT_METAL_HOME, or write the vector part with TTI_SFP... "
+            "words",
             output=said,
         )
     remedy = None
@@ -251,4 +264,8 @@ def explain(failure: str, said: str) -> CompileError:
         remedy = ATOMICS
     elif "undefined reference to `main'" in said:
         remedy = "define main(): the start-up code calls it"
+    elif _NO_HEADER.search(said):
+        remedy = "name the directory of the header with -I; those of the LLK come with --llk"
+    elif release not in (None, KNOWN_RELEASE) and _OF_THE_VENDOR.search(said):
+        remedy = f"this is sfpi {release}, and {KNOWN_RELEASE} is known to work: kernel and compiler must fit together"
     return CompileError(f"{failure}\n{said.rstrip()}", remedy=remedy, output=said)

@@ -111,13 +111,10 @@ def _look(path: Path) -> LlkTree | None:
     return None
 
 
-def llk_options(tree: LlkTree, core: Core, data: Path) -> list[str]:
-    """The compiler's arguments for a source that includes LLK headers.
-
-    Our replacements of the vendor compiler's own headers (`lltt.h`, `sfpi.h`) come first (B21).
-    """
+def llk_options(tree: LlkTree, core: Core) -> list[str]:
+    """The compiler's arguments for a source that includes LLK headers, without the directories."""
     options = [*OPTIONS, *(f"-D{name}" for name in DEFINES)]
     if core.thread is not None:
         part = next(name for name, runs_on in PARTS.items() if runs_on == core.name)
-        options += [f"-DCOMPILE_FOR_TRISC={core.thread}", f"-DLLK_TRISC_{part.upper()}", "-D__riscv_xtttensixbh=1"]
-    return [*options, f"-I{data / 'sfpi'}", *(f"-I{path}" for path in tree.include_dirs())]
+        options += [f"-DCOMPILE_FOR_TRISC={core.thread}", f"-DLLK_TRISC_{part.upper()}"]
+    return options

@@ -1,4 +1,4 @@
-"""Where the stock RISC-V compiler, its C library and the C++ headers are (B19)."""
+"""Which compiler builds a kernel, and where the stock one, its C library and the C++ headers are (B19)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from bhemu.cc.cores import Core
 from bhemu.cc.errors import MissingTool
+from bhemu.cc.sfpi import CXX_SUFFIXES, Sfpi, find_sfpi
 
 GCC = "riscv64-unknown-elf-gcc"
 """Name of the compiler in Debian and Ubuntu."""
 MARCH = "rv32ima_zicsr_zba_zbb"
 """What the cores execute, as far as GCC 12 has names for it; the atomics are amo*.w only (tile T1)."""
 ABI = "ilp32"
+MACHINE = (f"-march={MARCH}", f"-mabi={ABI}", "-mcmodel=medlow")
+"""What selects the cores."""
 _LIBRARY_MARCH = "rv32im"
 """The multilib to link with: the largest without compressed, atomic or floating-point instructions."""
 
@@ -40,6 +44,32 @@ class Toolchain:
     include: Path
     library: Path
 
+    def machine(self, core: Core) -> tuple[str, ...]:
+        """What selects a core: every compile, assembly and link has it. The same for all five."""
+        return MACHINE
+
+    def language(self, file: Path, core: Core, data: Path, *, llk: bool) -> list[str]:
+        """The compiler's arguments for a source that depend on the compiler.
+
+        Args:
+            file: the source.
+            core: that it is compiled for.
+            data: directory of our headers.
+            llk: whether the source may include LLK headers, which then declare what vector code needs.
+        """
+        options = ["-include", str(data / "prelude.h")]
+        if llk:  # in the place of the vendor compiler's own headers (B21)
+            options.append(f"-I{data / 'sfpi'}")
+            if core.thread is not None:
+                options.append("-D__riscv_xtttensixbh=1")
+        if file.suffix in CXX_SUFFIXES:
+            options += ["-nostdinc++", *(f"-isystem{path}" for path in self.cxx_include())]
+        return [*options, f"-isystem{self.include}"]
+
+    def libraries(self) -> list[str]:
+        """The linker's arguments that say where the C library is."""
+        return [f"-L{self.library}", f"-L{self.libgcc}"]
+
     def tool(self, name: str) -> Path | None:
         """Another program of the same toolchain (`g++`, `objcopy`, `gcov`); None when it is not installed."""
         found = shutil.which(self.gcc.name.removesuffix("gcc") + name, path=str(self.gcc.parent)) or shutil.which(
@@ -64,6 +94,25 @@ class Toolchain:
             f"no C++ standard headers for GCC {self.version[0]}",
             remedy="apt install libstdc++-arm-none-eabi-newlib (its headers serve RISC-V too); C needs none of it",
         )
+
+
+def choose_compiler(gcc: str | None = None, sfpi: str | Path | None = None) -> Toolchain | Sfpi:
+    """The compiler for kernels: the vendor's where it is, unless a stock one is named.
+
+    Args:
+        gcc: name or path of a stock C driver, or None.
+        sfpi: directory of the vendor's compiler, or None.
+
+    Raises:
+        MissingTool: what is named is not there, or no compiler at all is.
+    """
+    if gcc is not None and sfpi is not None:
+        raise MissingTool("two compilers are named", remedy="give --gcc for a stock one or --sfpi for the vendor's")
+    if gcc is None:
+        vendor = find_sfpi(sfpi)
+        if vendor is not None:
+            return vendor
+    return find_toolchain(gcc or GCC)
 
 
 @lru_cache(maxsize=4)

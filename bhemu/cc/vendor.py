@@ -12,9 +12,9 @@ from importlib import resources
 from pathlib import Path
 
 from bhemu.cc.errors import CompileError
-from bhemu.cc.toolchain import ABI, GCC, MARCH, Toolchain, find_toolchain
+from bhemu.cc.sfpi import PREFIX
+from bhemu.cc.toolchain import GCC, MACHINE, Toolchain, find_toolchain
 
-PREFIX = "riscv-tt-elf-"
 _COVERAGE = ("gcov", "gcov-dump", "gcov-tool")
 _BINUTILS = (
     *("addr2line", "ar", "as", "c++filt", "ld", "nm", "objcopy", "objdump"),
@@ -112,7 +112,7 @@ def _driver(name: str, stock: Path, toolchain: Toolchain, root: Path, paths: lis
     return _DRIVER.format(
         vendor=f"{PREFIX}{name}",
         compiler=words([str(stock)]),
-        machine=words([f"-march={MARCH}", f"-mabi={ABI}", "-mcmodel=medlow"]),
+        machine=words(MACHINE),
         prelude=words([str(include / _PRELUDE)]),
         include=words([str(include)]),
         headers=words([*paths, f"-isystem{toolchain.include}"]),

@@ -1,5 +1,7 @@
-"""Views of other projects' trees, with the launchers of `bhemu.cc.vendor` where the vendor's compiler is expected
-there: links to the tree, and copies of the few files that the stock compiler needs otherwise.
+"""Views of other projects' trees, with a compiler where the vendor's is expected there.
+
+A view has links to the tree. Its compiler is the vendor's, or the launchers of `bhemu.cc.vendor`, with copies of the
+few files that the stock compiler needs otherwise.
 """
 
 from __future__ import annotations
@@ -13,21 +15,23 @@ from typing import Final
 
 from bhemu.cc.errors import CompileError
 from bhemu.cc.llk import LlkTree
-from bhemu.cc.toolchain import GCC, find_toolchain
-from bhemu.cc.vendor import PREFIX, write_vendor_tools
+from bhemu.cc.sfpi import PREFIX, Sfpi
+from bhemu.cc.toolchain import Toolchain
+from bhemu.cc.vendor import write_vendor_tools
 
 
-def write_llk_home(directory: str | Path, tree: LlkTree, *, gcc: str = GCC) -> Path:
-    """Write a view of an LLK tree that has these tools where the harness looks for them; the tree is not touched.
+def write_llk_home(directory: str | Path, tree: LlkTree, compiler: Toolchain | Sfpi) -> Path:
+    """Write a view of an LLK tree that has a compiler where the harness looks for it; the tree is not touched.
 
-    The view is `directory/tt_metal/tt-llk`: links to the tree, except `tests/sfpi`, which `write_vendor_tools` fills,
-    and a few headers in which something small is not to the stock compiler's taste. The harness takes the view from
+    The view is `directory/tt_metal/tt-llk`: links to the tree, except `tests/sfpi`, which is a link to the vendor's
+    compiler. With a stock compiler `write_vendor_tools` fills it, and the view has its own copies of a few headers that
+    the stock compiler would not take. The harness takes the view from
     the environment variable LLK_HOME, and what it writes below LLK_HOME lands in the view.
 
     Args:
         directory: a new or empty one, or an earlier view, which is replaced.
         tree: the LLK headers and tests, as the `ttnn` wheel or a tt-metal checkout has them.
-        gcc: the stock C driver.
+        compiler: what builds the kernels; see `bhemu.cc.choose_compiler`.
 
     Returns:
         The value for LLK_HOME.
@@ -38,7 +42,7 @@ def write_llk_home(directory: str | Path, tree: LlkTree, *, gcc: str = GCC) -> P
     """
     if not (tree.root / "tests" / "python_tests").is_dir():
         raise CompileError(f"{tree.root} has no tests", remedy="use the tree of the ttnn wheel or of tt-metal")
-    find_toolchain(gcc).cxx_include()
+    _check(compiler)
     top = Path(directory).resolve()
     home = top / "tt_metal" / "tt-llk"
     try:
@@ -51,12 +55,21 @@ def write_llk_home(directory: str | Path, tree: LlkTree, *, gcc: str = GCC) -> P
         _link_all(tree.root / "tests", home / "tests", without=("sfpi",))
         for written in ("python_tests", "sources"):  # logs and generated kernels
             _own(home / "tests" / written)
+        if isinstance(compiler, Sfpi):
+            (home / "tests" / "sfpi").symlink_to(compiler.root)
+            return home
         for part in (home / "tt_llk_blackhole", top / "tt_metal" / "hw" / "ckernels" / "blackhole"):
             _adapt(part)
     except OSError as error:
         raise CompileError(f"cannot write {error.filename}: {error.strerror}", remedy="name a new directory") from None
-    write_vendor_tools(home / "tests" / "sfpi", gcc=gcc)
+    write_vendor_tools(home / "tests" / "sfpi", gcc=str(compiler.gcc))
     return home
+
+
+def _check(compiler: Toolchain | Sfpi) -> None:
+    """Refuse a stock compiler without C++ headers before anything is written."""
+    if isinstance(compiler, Toolchain):
+        compiler.cxx_include()
 
 
 _OBJECTS: Final = {
@@ -80,16 +93,16 @@ _OBJECT_INCLUDES: Final = (
 )
 
 
-def write_metal_root(directory: str | Path, tree: LlkTree, *, gcc: str = GCC) -> Path:
-    """Write a view of tt-metal, as the `ttnn` package carries it, whose kernels the stock compiler builds.
+def write_metal_root(directory: str | Path, tree: LlkTree, compiler: Toolchain | Sfpi) -> Path:
+    """Write a view of tt-metal, as the `ttnn` package carries it, with a compiler for its kernels.
 
-    tt-metal takes the view from the environment variable TT_METAL_RUNTIME_ROOT. What it builds must not meet what the
-    vendor's compiler has built: let TT_METAL_CACHE name another directory than elsewhere.
+    tt-metal takes the view from the environment variable TT_METAL_RUNTIME_ROOT. What one compiler has built must not
+    meet what another has: let TT_METAL_CACHE name another directory than elsewhere.
 
     Args:
         directory: a new or empty one, or an earlier view, which is replaced.
         tree: the LLK headers of the package.
-        gcc: the stock C driver.
+        compiler: what builds the kernels; see `bhemu.cc.choose_compiler`.
 
     Returns:
         The value for TT_METAL_RUNTIME_ROOT.
@@ -105,12 +118,17 @@ def write_metal_root(directory: str | Path, tree: LlkTree, *, gcc: str = GCC) ->
         raise CompileError(
             f"{package} has no {linked.relative_to(package)}", remedy="use the tree of an installed ttnn package"
         )
-    find_toolchain(gcc).cxx_include()
+    _check(compiler)
     top = Path(directory).resolve()
     objects = top / linked.relative_to(package)
     try:
         _begin(top, package)
         _link_all(package, top, without=("runtime",))
+        if isinstance(compiler, Sfpi):
+            (top / "runtime").mkdir()
+            _link_all(package / "runtime", top / "runtime", without=("sfpi",))
+            (top / "runtime" / "sfpi").symlink_to(compiler.root)
+            return top
         objects.mkdir(parents=True)
         for above in (objects.parent, objects.parent.parent, objects.parent.parent.parent):
             _link_all(package / above.relative_to(top), above, without=("sfpi", "hw", "lib", "blackhole"))
@@ -121,11 +139,11 @@ def write_metal_root(directory: str | Path, tree: LlkTree, *, gcc: str = GCC) ->
     except OSError as error:
         raise CompileError(f"cannot write {error.filename}: {error.strerror}", remedy="name a new directory") from None
     # tt-metal moves kernels, and refuses those with addresses of code in their data.
-    tools = write_vendor_tools(top / "runtime" / "sfpi", gcc=gcc, options=("-fno-jump-tables",))
-    compiler = tools / "compiler" / "bin" / f"{PREFIX}g++"
+    tools = write_vendor_tools(top / "runtime" / "sfpi", gcc=str(compiler.gcc), options=("-fno-jump-tables",))
+    driver = tools / "compiler" / "bin" / f"{PREFIX}g++"
     includes = [f"-I{top}", *(f"-I{top / 'tt_metal' / part}" for part in _OBJECT_INCLUDES)]
     for name, source in _OBJECTS.items():
-        command = [str(compiler), *_OBJECT_OPTIONS, *includes, "-c", "-o", str(objects / name)]
+        command = [str(driver), *_OBJECT_OPTIONS, *includes, "-c", "-o", str(objects / name)]
         done = subprocess.run(
             [*command, str(top / "tt_metal" / source)], check=False, capture_output=True, text=True, errors="replace"
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.errors import ConfigurationError
 
 Place = tuple[int, int]

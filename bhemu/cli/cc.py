@@ -1,4 +1,4 @@
-"""`bhemu cc`: kernels in C, C++ and assembly, with a stock RISC-V compiler."""
+"""`bhemu cc`: kernels in C, C++ and assembly, with the vendor's compiler or a stock one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,17 @@ def cc(
         str | None,
         typer.Option("--llk-core", metavar="PART", help="unpack, math or pack: LLK headers for that part."),
     ] = None,
-    gcc: Annotated[str | None, typer.Option("--gcc", help="The C driver. Default: riscv64-unknown-elf-gcc.")] = None,
+    sfpi: Annotated[
+        Path | None,
+        typer.Option(
+            "--sfpi",
+            metavar="DIR",
+            help="Tenstorrent's compiler. Default: TT_METAL_HOME/runtime/sfpi or /opt/tenstorrent/sfpi, where it is.",
+        ),
+    ] = None,
+    gcc: Annotated[
+        str | None, typer.Option("--gcc", help="A stock C driver. Default without sfpi: riscv64-unknown-elf-gcc.")
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print each command before it runs.")] = False,
     print_header: Annotated[
         str | None,
@@ -64,19 +74,20 @@ def cc(
         typer.Option("--metal-root", metavar="DIR", help="The same of tt-metal in a ttnn package, for ttnn programs."),
     ] = None,
 ) -> None:
-    """Compile a kernel for one RISC-V core with Debian's gcc-riscv64-unknown-elf.
+    """Compile a kernel for one RISC-V core.
+
+    With Tenstorrent's sfpi, where it is installed, else with Debian's gcc-riscv64-unknown-elf.
 
     bhemu cc kernel.c -o kernel.elf --core T0 -O3
 
     Everything that is not an option of bhemu cc goes to the compiler; behind `--`, everything does.
     Sources may include <bhemu.h>, and with --llk or --llk-core Tenstorrent's LLK headers.
-    Kernels that use the vendor's SFPU intrinsics are refused.
+    Kernels in the vector language of the SFPU need sfpi.
     """
     from bhemu.cc import compile_kernel, find_llk, write_llk_home, write_metal_root, write_vendor_tools
-    from bhemu.cc.toolchain import GCC
+    from bhemu.cc.toolchain import GCC, choose_compiler
 
     sources, target, options = split_arguments(arguments or [])
-    compiler = gcc or GCC
     actions = [name for name, given in _actions(print_header, vendor_tools, llk_home, metal_root) if given]
     if actions:
         if len(actions) > 1 or sources or target:
@@ -84,11 +95,12 @@ def cc(
         if print_header is not None:
             typer.echo(_header(print_header), nl=False)
         elif vendor_tools is not None:
-            typer.echo(f"{write_vendor_tools(vendor_tools, gcc=compiler)}")
+            typer.echo(f"{write_vendor_tools(vendor_tools, gcc=gcc or GCC)}")
         elif llk_home is not None:
-            typer.echo(f"export LLK_HOME={write_llk_home(llk_home, find_llk(_llk_path(llk)), gcc=compiler)}")
+            home = write_llk_home(llk_home, find_llk(_llk_path(llk)), choose_compiler(gcc, sfpi))
+            typer.echo(f"export LLK_HOME={home}")
         elif metal_root is not None:
-            root = write_metal_root(metal_root, find_llk(_llk_path(llk)), gcc=compiler)
+            root = write_metal_root(metal_root, find_llk(_llk_path(llk)), choose_compiler(gcc, sfpi))
             typer.echo(f"export TT_METAL_RUNTIME_ROOT={root}\nexport TT_METAL_CACHE={root / 'cache'}")
         return
     if not sources:
@@ -104,12 +116,14 @@ def cc(
         length=None if length is None else number(length, "--length"),
         options=options,
         llk=tree,
-        gcc=compiler,
+        gcc=gcc,
+        sfpi=sfpi,
         log=(lambda line: typer.echo(line, err=True)) if verbose else None,
     )
     if kernel.warnings:
         typer.echo(kernel.warnings, err=True, nl=False)
-    typer.echo(f"{kernel.path}: core {kernel.core}, entry 0x{kernel.origin:X}")
+    built_by = f", sfpi {kernel.sfpi}" if kernel.sfpi else ""
+    typer.echo(f"{kernel.path}: core {kernel.core}, entry 0x{kernel.origin:X}{built_by}")
 
 
 _WITH_VALUE = {

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.errors import FormatError
 from bhemu.formats.data_format import TILE_SHAPES, TileShape
 

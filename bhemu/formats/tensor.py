@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.errors import FormatError
 from bhemu.formats import bfp, floats, integers
 from bhemu.formats.data_format import DATUMS_PER_EXPONENT, DataFormat, TileShape

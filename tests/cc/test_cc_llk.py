@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bhemu.cc import CompileError, LlkTree, compile_kernel, write_llk_home
+from bhemu.cc import CompileError, LlkTree, Toolchain, compile_kernel, write_llk_home
 from bhemu.cc.llk import PARTS
 from bhemu.cli.main import app
 from bhemu.loader.elf import load_elf
@@ -58,10 +58,10 @@ def test_sfpu_intrinsics_are_refused_with_that_reason(llk: LlkTree, tmp_path: Pa
     assert "TTI_SFP" in str(refused.value.remedy)
 
 
-def test_the_harness_firmware_builds_with_the_vendors_tools(llk: LlkTree, tmp_path: Path) -> None:
+def test_the_harness_firmware_builds_with_the_vendors_tools(llk: LlkTree, cxx: Toolchain, tmp_path: Path) -> None:
     if not (llk.root / "tests" / "helpers" / "src" / "brisc.cpp").is_file():
         pytest.skip(f"NO LLK HARNESS: {llk.root} has no tests/helpers")
-    home = write_llk_home(tmp_path / "view", llk)
+    home = write_llk_home(tmp_path / "view", llk, cxx)
     scripts = [f"-Thelpers/ld/{name}.ld" for name in ("memory.blackhole", "brisc", "sections")]
     includes = "../tt_llk_blackhole/llk_lib ../tt_llk_blackhole/common/inc ../common ../../hw/inc helpers/include"
     includes += " ../tools/include ../../hw/inc/internal/tt-1xx/blackhole ../../hostdevcommon/api"

@@ -56,7 +56,7 @@ def test_a_view_has_the_tools_and_leaves_the_tree_alone(cxx: Toolchain, tmp_path
     tree = fake_tree(tmp_path / "tree")
     before = {path: path.read_text() for path in tree.metal.rglob("*") if path.is_file()}
     for _ in range(2):  # a view may be written again
-        home = write_llk_home(tmp_path / "view", tree)
+        home = write_llk_home(tmp_path / "view", tree, cxx)
         assert home == tmp_path / "view" / "tt_metal" / "tt-llk"
         assert (home / "tests/sfpi/compiler/bin/riscv-tt-elf-g++").is_file()
         assert (home / "tests/sfpi/include/lltt.h").is_file()
@@ -72,7 +72,7 @@ def test_a_view_has_the_tools_and_leaves_the_tree_alone(cxx: Toolchain, tmp_path
 
 
 def test_a_constant_made_from_a_callable_compiles_in_the_view(cxx: Toolchain, tmp_path: Path) -> None:
-    home = write_llk_home(tmp_path / "view", fake_tree(tmp_path / "tree"))
+    home = write_llk_home(tmp_path / "view", fake_tree(tmp_path / "tree"), cxx)
     header = home / "tt_llk_blackhole/common/inc/table.h"
     assert not header.is_symlink()
     source = f'#include "{header}"\nint value = checked([](int i) {{ return i * i; }});\n'
@@ -87,7 +87,7 @@ def test_a_view_replaces_nothing_else(cxx: Toolchain, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("mine")
     with pytest.raises(CompileError, match="holds something else"):
-        write_llk_home(tmp_path / "mine", tree)
+        write_llk_home(tmp_path / "mine", tree, cxx)
     assert (tmp_path / "mine" / "file").read_text() == "mine"
 
 
@@ -96,7 +96,7 @@ def test_a_view_of_tt_metal(cxx: Toolchain, tmp_path: Path) -> None:
     tree = fake_tree(tmp_path / "package")
     before = {path: path.read_text() for path in (tmp_path / "package").rglob("*") if path.is_file()}
     for _ in range(2):
-        root = write_metal_root(tmp_path / "view", tree)
+        root = write_metal_root(tmp_path / "view", tree, cxx)
         assert root == tmp_path / "view"
         assert (root / "core.py").is_symlink()
         assert (root / "runtime/hw/toolchain/blackhole/kernel.ld").read_text() == "script"
@@ -115,12 +115,12 @@ def test_a_view_of_tt_metal_says_what_does_not_compile(cxx: Toolchain, tmp_path:
     tree = fake_tree(tmp_path / "package")
     (tmp_path / "package/tt_metal/hw/toolchain/substitutes.cpp").write_text("int x = nothing;\n")
     with pytest.raises(CompileError, match=r"substitutes.cpp of .*package does not compile"):
-        write_metal_root(tmp_path / "view", tree)
+        write_metal_root(tmp_path / "view", tree, cxx)
 
 
 def test_a_view_of_tt_metal_needs_a_package(cxx: Toolchain, tmp_path: Path) -> None:
     tree = fake_tree(tmp_path / "package")
     shutil.rmtree(tmp_path / "package" / "runtime")
     with pytest.raises(CompileError, match="has no runtime/hw/lib/blackhole"):
-        write_metal_root(tmp_path / "view", tree)
+        write_metal_root(tmp_path / "view", tree, cxx)
     assert not (tmp_path / "view").exists()

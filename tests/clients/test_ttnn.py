@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bhemu.capi.soc_descriptor import write_soc_descriptor
-from bhemu.cc import MissingTool, find_llk, write_metal_root
+from bhemu.cc import MissingTool, find_llk, find_toolchain, write_metal_root
 from tests.capi.library_client import pythons
 from tests.processes import finished
 from tests.ttnn_wheel import WHEEL
@@ -54,7 +54,7 @@ def settings(ttnn_python: Path, library: Path, tmp_path_factory: pytest.TempPath
     write_soc_descriptor(simulator, ethernet=False)
     package = next(ttnn_python.parents[1].glob("lib/python*/site-packages/ttnn"))
     try:
-        root = write_metal_root(tmp_path_factory.mktemp("metal"), find_llk(package))
+        root = write_metal_root(tmp_path_factory.mktemp("metal"), find_llk(package), find_toolchain())
     except MissingTool as missing:
         pytest.skip(f"TTNN IS NOT TESTED: {missing.message}")
     of_others = ("BHEMU_", "TTSIM_", "TT_", "PYTHON")

@@ -2,7 +2,8 @@
 
 It is loaded into pytest by `run_suite.py`, with `-p llk_sample`, in an environment without bhemu's own test plugins.
 
-The sample is pseudo-random in the test's id, so it mixes formats, shapes and modes, and is the same in every run.
+The sample is pseudo-random in the test's id, so it mixes formats, shapes and modes, and is the same in every run. Where
+a parameter is an operation or a format, each of its values is in the sample.
 A refusal of the simulator ends the process that runs the test, as the interface demands; pytest-xdist then starts
 another and reports a crash. So each worker's standard output goes to a file, and the last words are read from there.
 Which open choices bhemu has made is asked after each test, as workers often end without a word.
@@ -10,6 +11,8 @@ Which open choices bhemu has made is asked after each test, as workers often end
 Environment:
     BHEMU_LLK_SAMPLE: parametrisations per test function, default 5, 0 for all.
     BHEMU_LLK_SAMPLES: other numbers for single functions, a JSON object by `file::function`.
+    BHEMU_LLK_EACH: how often each operation is in the sample at least (most combinations of some operations are skipped
+        by the suite), default 0; then each format is in it once at least.
     BHEMU_LLK_SEED: draws another sample; default none.
     BHEMU_LLK_OUT: a directory for `results.jsonl` (one object per test: id, outcome of pytest, text, seconds, choices:
         names of the open choices that this process made in it first) and the workers' output.
@@ -52,9 +55,27 @@ def pytest_generate_tests(metafunc: Any) -> Generator[None, object, object]:
     calls: list[Any] = metafunc._calls
     if count and len(calls) > count:
         ranked = sorted(calls, key=lambda call: hashlib.sha256(f"{seed}{name}[{call.id}]".encode()).digest())
-        chosen = {id(call) for call in ranked[:count]}
+        chosen = {id(call) for call in ranked[:count]} | _covering(ranked, int(os.environ.get("BHEMU_LLK_EACH", "0")))
         calls[:] = [call for call in calls if id(call) in chosen]
     return result
+
+
+_OPERATIONS = ("mathop", "math_op", "mathop_type", "operation", "op", "sfpu_op", "reduce_pool")
+_FORMATS = ("formats", "format", "input_format")
+
+
+def _covering(ranked: list[Any], each: int) -> set[int]:
+    """Calls, by identity, in which each operation is `each` times and each format once."""
+    wanted = dict.fromkeys(_OPERATIONS, each) | dict.fromkeys(_FORMATS, min(each, 1))
+    seen: dict[tuple[str, str], int] = {}
+    chosen = set()
+    for call in ranked:
+        values = [(name, str(call.params[name])) for name in wanted if name in call.params]
+        if any(seen.get(value, 0) < wanted[value[0]] for value in values):
+            chosen.add(id(call))
+            for value in values:
+                seen[value] = seen.get(value, 0) + 1
+    return chosen
 
 
 def _worker_output(out: Path, worker: str) -> Path:

@@ -1,9 +1,10 @@
 """Run Tenstorrent's own LLK test suite, unmodified, on bhemu (`make test-llk`).
 
 The suite is that of the `ttnn` wheel. It compiles kernels, drives a chip through tt-exalens, tt-umd and the C library
-that bhemu is behind, and compares results with its own golden model. Without files on the command line the fixed list
-`expected.toml` is run and judged: the status is 1 when a test does not do what the list says. Where pip reaches no
-index or a compiler is missing, it says so and the status is 0.
+that bhemu is behind, and compares results with its own golden model. Kernels are compiled by Tenstorrent's compiler, or
+with `--stock` by a stock one. Without files on the command line the list `expected.toml` or `expected_stock.toml` is
+run and judged: the status is 1 when a test does not do what the list says. Where pip reaches no index or a compiler is
+missing, it says so and the status is 0.
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.llk.suite_parts import CannotRun, Parts, prepare
-from tests.llk.suite_results import Expected, Kind, disappointments, first_uses, read_expected, read_results, table
+from tests.llk.suite_results import (
+    Expected,
+    Kind,
+    disappointments,
+    first_uses,
+    never_executed,
+    read_expected,
+    read_results,
+    table,
+)
 
 HERE = Path(__file__).resolve().parent
 RESULTS = "results.jsonl"
@@ -32,6 +42,7 @@ TABLE = "table.txt"
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--stock", action="store_true", help="kernels by the stock compiler, and its list of tests")
     parser.add_argument("--first", action="store_true", help="of the fixed list, only the files that `first` names")
     parser.add_argument("tests", nargs="*", help="files or test functions of the suite; default: the fixed list")
     parser.add_argument("--sample", type=int, help="parametrisations of each test function, 0: all")
@@ -39,7 +50,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--hardware", action="store_true", help="a Blackhole's queues, not the official simulator's")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes; default: processors")
     parser.add_argument("--timeout", type=int, default=600, help="seconds that one test may take")
-    parser.add_argument("--minutes", type=float, default=40, help="minutes that the whole run may take")
+    parser.add_argument("--minutes", type=float, default=120, help="minutes that the whole run may take")
     parser.add_argument("--out", type=Path, help="directory for results and the workers' output; kept")
     return parser.parse_args()
 
@@ -63,17 +74,27 @@ class Session:
 
 def plan(options: argparse.Namespace, expected: Expected) -> list[Session]:
     """The sessions of a run: a process has one chip with one kind of queues, so each kind has a session of its own."""
-    tests = tuple(options.tests) or expected.functions
+    tests = tuple(options.tests) or expected.run or expected.functions
     whole = any("[" in test for test in options.tests)  # whole ids: the user has chosen
     sample = expected.sample if options.sample is None else options.sample
     settings = {"BHEMU_LLK_SAMPLE": str(0 if whole else sample), "BHEMU_LLK_SEED": options.seed}
     if options.sample is None and not whole:
-        settings["BHEMU_LLK_SAMPLES"] = json.dumps(expected.samples)
+        settings |= {"BHEMU_LLK_SAMPLES": json.dumps(expected.samples), "BHEMU_LLK_EACH": str(expected.each)}
     of_hardware = tests if options.hardware else tuple(test for test in tests if test in expected.hardware)
     others = tuple(test for test in tests if test not in of_hardware)
+    apart: tuple[str, ...] = ()
+    if (
+        not options.tests and expected.run and not options.hardware
+    ):  # whole folders: what has a session of its own leaves
+        of_hardware = expected.hardware
+        apart = tuple(
+            f"--deselect={test}" if "::" in test else f"--ignore-glob=*{test}"
+            for test in (*of_hardware, *expected.without)
+        )
     sessions = []
     if others:
-        sessions.append(Session("simulator", others, settings | {"BHEMU_ORDER": "simulator"}, options.workers))
+        both = (*others, *apart)
+        sessions.append(Session("simulator", both, settings | {"BHEMU_ORDER": "simulator"}, options.workers))
     if of_hardware:
         workers = options.workers if options.hardware else 1
         sessions.append(Session("hardware", of_hardware, settings | {"BHEMU_ORDER": "hardware"}, workers))
@@ -129,12 +150,12 @@ def main() -> int:
     """Prepare, run, report."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # as well as Ctrl-C: sessions end too
     options = _arguments()
-    expected = read_expected(HERE / "expected.toml")
+    expected = read_expected(HERE / ("expected_stock.toml" if options.stock else "expected.toml"))
     if options.first:
         expected = expected.first_part()
     started = time.monotonic()
     try:
-        parts = prepare()
+        parts = prepare(stock=options.stock)
     except CannotRun as reason:
         print(f"THE LLK SUITE DID NOT RUN: {reason}", flush=True)
         return 0
@@ -155,6 +176,8 @@ def main() -> int:
                 print(f"{result.kind.value}: {result.name}\n    {result.reason}")
         return 0 if finished else 1
     wrong = disappointments(results, expected)
+    if not options.first:
+        wrong += [f"{operation}: drawn and never executed" for operation in never_executed(results, expected)]
     if not finished:
         wrong.insert(0, f"the time of {options.minutes:g} minutes was up before all tests had run")
     if not results:

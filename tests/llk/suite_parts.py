@@ -21,10 +21,12 @@ from pathlib import Path
 import bhemu.cc
 from bhemu.capi import build
 from bhemu.capi.soc_descriptor import write_soc_descriptor
-from bhemu.cc import find_llk, find_toolchain, write_llk_home
+from bhemu.cc import Sfpi, Toolchain, find_llk, find_sfpi, find_toolchain, write_llk_home
 from bhemu.errors import BhemuError
 from bhemu.machine.cache import cache_directory
+from tests.llk.cached_compiler import trim, write_launchers
 from tests.ttnn_wheel import NoWheel, unpacked
+from tests.vendor_compiler import NoCompiler, vendor_compiler
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -76,8 +78,11 @@ class Parts:
         }
 
 
-def prepare() -> Parts:
+def prepare(*, stock: bool) -> Parts:
     """Make everything that is not there yet; what another run may be using is left alone.
+
+    Args:
+        stock: compile kernels with the stock compiler, not with the vendor's.
 
     Raises:
         CannotRun: pip cannot fetch packages, or there is no RISC-V or C compiler.
@@ -90,8 +95,12 @@ def prepare() -> Parts:
         except NoWheel as reason:
             raise CannotRun(f"pip cannot fetch the ttnn wheel: {reason}") from None
         try:
-            home = _home(folder, suite)
+            compiler = find_toolchain() if stock else find_sfpi(vendor_compiler())
+            assert compiler is not None
+            home = _home(folder, suite, compiler)
             library = build(folder / f"simulator-{_digest(str(ROOT), sys.executable)}")
+        except NoCompiler as reason:
+            raise CannotRun(f"the vendor's compiler: {reason}") from None
         except BhemuError as error:
             raise CannotRun(f"{error}\n{error.remedy or ''}".strip()) from None
         write_soc_descriptor(library.parent)
@@ -110,17 +119,24 @@ def _digest(*texts: str) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]
 
 
-def _home(folder: Path, suite: Path) -> Path:
-    """The suite with compilers in it: made anew when `bhemu cc`, the stock compiler or the suite has changed."""
-    package = Path(bhemu.cc.__file__).parent
-    sources = [file for file in sorted(package.rglob("*")) if file.is_file() and file.suffix != ".pyc"]
-    digest = _digest(str(suite), str(find_toolchain()), *(file.read_text() for file in sources))
+def _home(folder: Path, suite: Path, compiler: Toolchain | Sfpi) -> Path:
+    """The suite with a compiler in it: made anew when `bhemu cc`, the compiler or the suite has changed.
+
+    With the vendor's, the results of compilations are kept: most of a run's time is theirs.
+    """
+    sources = [file for file in sorted(Path(bhemu.cc.__file__).parent.rglob("*")) if file.is_file()]
+    texts = [file.read_text() for file in sources if file.suffix != ".pyc"]
+    digest = _digest(str(suite), str(compiler), *texts, (HERE / "cached_compiler.py").read_text())
     place = folder / f"home-{digest}"
     stamp = folder / f"home-{digest}.ready"
     home = place / "tt_metal" / "tt-llk"
     if not stamp.is_file():
-        home = write_llk_home(place, find_llk(suite))
+        home = write_llk_home(place, find_llk(suite), compiler)
+        if isinstance(compiler, Sfpi):
+            (home / "tests" / "sfpi").unlink()
+            write_launchers(home / "tests" / "sfpi", compiler.root, folder / "kernels", sys.executable)
         stamp.touch()
+    trim(folder / "kernels")
     return home
 
 

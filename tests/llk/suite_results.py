@@ -126,6 +126,10 @@ class Expected:
         hardware: test functions that run with a Blackhole's queues, not with those of the official simulator.
         outcomes: by test function (`file::function`) or by a test's whole id, which wins.
         first: files that `make test-llk` runs.
+        run: files, folders and functions to run; empty for those of `outcomes`.
+        each: how often each operation is in the sample of a function.
+        without: functions, and patterns of files, that are not run, though `run` has them.
+        idle: operations that the suite itself skips on Blackhole, whatever the other parameters.
     """
 
     sample: int
@@ -134,13 +138,19 @@ class Expected:
     first: tuple[str, ...] = ()
     samples: dict[str, int] = field(default_factory=dict)
     hardware: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+    each: int = 0
+    without: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
 
     def first_part(self) -> Expected:
         """The list without the tests of other files than `first` names."""
         outcomes = {name: kind for name, kind in self.outcomes.items() if name.partition("::")[0] in self.first}
         functions = _functions(outcomes)
         hardware = tuple(name for name in self.hardware if name in functions)
-        return replace(self, outcomes=outcomes, functions=functions, hardware=hardware)
+        return replace(
+            self, outcomes=outcomes, functions=functions, hardware=hardware, run=self.first if self.run else ()
+        )
 
 
 def _functions(outcomes: dict[str, Kind]) -> tuple[str, ...]:
@@ -162,6 +172,10 @@ def read_expected(path: Path) -> Expected:
         first=tuple(data["first"]),
         samples={name: int(count) for name, count in data["samples"].items()},
         hardware=tuple(data["hardware"]),
+        run=tuple(data.get("run", ())),
+        each=int(data.get("each", 0)),
+        without=tuple(data.get("without", ())),
+        idle=tuple(data.get("idle", ())),
     )
 
 
@@ -184,3 +198,18 @@ def disappointments(results: Sequence[Result], expected: Expected) -> list[str]:
         if name not in seen and wanted is not Kind.SKIPPED
     ]
     return lines
+
+
+_OPERATION = re.compile(r"\b(?:math_?op|operation|op):([A-Za-z]\w*)|MathOperation\.(\w+)")
+
+
+def never_executed(results: Sequence[Result], expected: Expected) -> list[str]:
+    """Operations that are parameters of tests all of which were skipped."""
+    drawn: set[str] = set()
+    executed: set[str] = set()
+    for result in results:
+        names = {one or other for one, other in _OPERATION.findall(result.name)}
+        drawn |= names
+        if result.kind is not Kind.SKIPPED:
+            executed |= names
+    return sorted(drawn - executed - set(expected.idle))

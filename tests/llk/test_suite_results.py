@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.llk.llk_sample import _covering
 from tests.llk.run_suite import plan
 from tests.llk.suite_results import (
     Expected,
@@ -15,6 +17,7 @@ from tests.llk.suite_results import (
     Result,
     disappointments,
     first_uses,
+    never_executed,
     read_expected,
     read_results,
     result_of,
@@ -151,14 +154,56 @@ def test_the_user_chooses_tests_numbers_and_queues() -> None:
     assert (drawn.name, drawn.workers) == ("hardware", 3)
 
 
-def test_the_fixed_list_is_well_formed() -> None:
-    listed = read_expected(HERE / "expected.toml")
+def test_whole_folders_run_without_what_runs_elsewhere_or_not_at_all() -> None:
+    listed = Expected(
+        5, (), {}, hardware=("a.py::g",), run=("test_a.py", "z"), each=3, without=("perf_*.py", "b.py::h")
+    )
+    first, second = plan(options(), listed)
+    assert first.tests == ("test_a.py", "z", "--deselect=a.py::g", "--ignore-glob=*perf_*.py", "--deselect=b.py::h")
+    assert first.settings["BHEMU_LLK_EACH"] == "3"
+    assert second.tests == ("a.py::g",)
+    (chosen,) = plan(options(tests=["b.py::h"]), listed)
+    assert chosen.tests == ("b.py::h",)
+
+
+def test_an_operation_all_of_whose_tests_were_skipped_is_named() -> None:
+    results = [
+        result("a.py::f[formats:A->B-mathop:Cbrt-dest_acc:No]", Kind.SKIPPED),
+        result("a.py::f[formats:A->B-mathop:I0-dest_acc:No]", Kind.SKIPPED),
+        result("a.py::f[formats:A->A-mathop:I0-dest_acc:Yes]", Kind.PASS),
+        result("b.py::g[Float16-MathOperation.Erf]", Kind.SKIPPED),
+        result("b.py::g[Float16-MathOperation.Abs]", Kind.SKIPPED),
+    ]
+    assert never_executed(results, Expected(5, (), {}, idle=("Abs",))) == ["Cbrt", "Erf"]
+
+
+class Call:
+    """A parametrisation, as pytest has it."""
+
+    def __init__(self, mathop: str, formats: str) -> None:
+        self.params = {"mathop": mathop, "formats": formats, "other": 1}
+
+
+def test_the_sample_has_each_operation_and_each_format() -> None:
+    calls = [Call(mathop, formats) for mathop in "abcdef" for formats in ("A->A", "A->B", "B->B")]
+    chosen = [call for call in calls if id(call) in _covering(calls, 2)]
+    assert Counter(call.params["mathop"] for call in chosen) == dict.fromkeys("abcdef", 2) | {"a": 3}
+    assert {call.params["formats"] for call in chosen} == {"A->A", "A->B", "B->B"}
+    assert _covering(calls, 0) == set()
+
+
+@pytest.mark.parametrize("name", ["expected.toml", "expected_stock.toml"])
+def test_the_lists_are_well_formed(name: str) -> None:
+    listed = read_expected(HERE / name)
     assert listed.sample >= 5
-    assert {*listed.samples, *listed.hardware} <= set(listed.functions)
+    assert set(listed.samples) <= set(listed.functions)
     assert all(count > listed.sample for count in listed.samples.values())
-    assert all(name.startswith("test_") and ".py::test_" in name for name in listed.outcomes)
-    assert len(listed.functions) <= len(listed.outcomes)
-    assert not any("[" in function for function in listed.functions)
+    assert all(function.startswith("test_") and ".py::test_" in function for function in listed.outcomes)
+    assert not any("[" in function for function in (*listed.functions, *listed.hardware))
+    if listed.run:
+        assert listed.each >= 1
+    else:
+        assert set(listed.hardware) <= set(listed.functions)
 
 
 def test_the_first_part_of_the_list_has_the_tests_of_its_files_alone() -> None:

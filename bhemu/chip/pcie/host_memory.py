@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, Final
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.chip.faults import refuse
 from bhemu.chip.process_memory import HOST_CALL, call_host
 from bhemu.errors import ConfigurationError
