@@ -50,7 +50,7 @@ def _options(codegen: Any, options: dict[str, Any]) -> None:
     _linkable.add(codegen)
 
 
-JITCPUCodegen._customize_tm_options = _options
+JITCPUCodegen._customize_tm_options = _options  # type: ignore[method-assign]
 
 
 def makes_linkable_code() -> bool:
