@@ -1,6 +1,7 @@
 /* The C interface that clients of the official simulator load (tile H1). The chip is in the client's process
  * (simulator.c), or in one of its own, under Python (remote.c). */
 
+#define _GNU_SOURCE
 #include "pace.h"
 #include "remote.h"
 #include "settings.h"
@@ -16,22 +17,11 @@
 static int running;
 static int remote; /* the chip is in a process of its own */
 static int quiet;
-static pthread_mutex_t one_at_a_time;
-
 /* Clients call from several threads; a callback of theirs may call again. */
-static void make_lock(void)
-{
-    pthread_mutexattr_t kind;
-    pthread_mutexattr_init(&kind);
-    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_init(&one_at_a_time, &kind);
-    pthread_mutexattr_destroy(&kind);
-}
+static pthread_mutex_t one_at_a_time = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 static void lock(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_lock);
     pthread_mutex_lock(&one_at_a_time);
 }
 

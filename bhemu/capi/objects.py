@@ -90,8 +90,8 @@ def compile_all(jobs: int | None = None, told: Told | None = None, processor: st
     """
     todo: list[int] = [*_PARTS, *sorted(HANDLERS)]
     parts = Parts()
-    for part in ("tensix/units.py", "chip/clock/clocks.py", "recording/core_recorder.py", "recording/recorder.py"):
-        module_stamp(package_path() / part)  # finds out here what modules say: the children do not live to keep it
+    for module in ("tensix/units.py", "chip/clock/clocks.py", "recording/core_recorder.py", "recording/recorder.py"):
+        module_stamp(package_path() / module)  # finds out here what modules say: the children do not live to keep it
     with (
         _processor(processor),
         ProcessPoolExecutor(min(jobs or os.cpu_count() or 1, len(todo)), get_context("spawn")) as pool,

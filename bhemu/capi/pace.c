@@ -57,7 +57,7 @@ uint32_t pace_of(uint32_t clocks)
 {
     if (!adaptive || clocks != 1)
         return clocks;
-    if (has_read && ++same >= PATIENT && pace < MOST)
+    if (has_read && ++same > PATIENT && pace < MOST)
         pace *= 2;
     has_read = 0;
     return pace;

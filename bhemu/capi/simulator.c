@@ -20,6 +20,7 @@ void *simulator_memory(size_t size)
     void *place = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (place == MAP_FAILED)
         refuse("libttsim_init", "there is no memory for a chip", "raise the limit of address space, or free some memory");
+    madvise(place, size, MADV_NOHUGEPAGE); /* else every tile would have all of its L1 in memory */
     return place;
 }
 

@@ -14,6 +14,7 @@ from tests.processes import finished
 
 PRELUDE = '''
 import ctypes, struct, sys
+sys.stdout.reconfigure(line_buffering=True)  # the library knows nothing of it
 lib = ctypes.CDLL({library!r})
 u32, u64, ptr = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
 lib.libttsim_pci_config_rd32.restype = u32
@@ -85,7 +86,7 @@ def run_client(library: Path, script: str, **environment: str) -> Ended:
     But for the place of bhemu's cache, and of the simulator.
     """
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("BHEMU_", "TTSIM_"))}
-    kept = {name: os.environ[name] for name in ("BHEMU_CACHE", "BHEMU_PROCESS") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("BHEMU_CACHE", "BHEMU_PROCESS", "BHEMU_PYTHON") if name in os.environ}
     command = [sys.executable, "-c", PRELUDE.format(library=str(library)) + script]
     done = finished(command, env=clean | kept | environment)
     return Ended(done.returncode, done.stdout, done.stderr)

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bhemu.capi.explain import CANNOT
+from bhemu.capi.refusals import refusal_text
 from bhemu.isa.assembler import assemble as tensix
 from tests.capi.library_client import run_client, run_forked
 
@@ -239,9 +241,10 @@ def test_the_room_of_the_simulators_queue(library: Path, words: int, reached: in
     assert out.split()[0] == str(reached)
 
 
-@in_both_processes
-def test_semihosting(library: Path) -> None:
-    """write(1, 0x100, 3), then exit(7)."""
+@pytest.mark.parametrize("process", ["", "own"])
+def test_semihosting(process: str, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """write(1, 0x100, 3), then exit(7): in a process under Python, asked for or not."""
+    monkeypatch.setenv("BHEMU_PROCESS", process)
     program = [0x00100513, 0x10000593, 0x00300613, 0x04000893, 0x00000073, 0x00700513, 0x05D00893, 0x00000073]
     script = f"init(); poke(1, 2, 0x100, b'Hi!'); release_b({program}); clock(100); print('still there')"
     ended = run_client(library, script, TTSIM_SEMIHOSTING="1")
@@ -252,6 +255,9 @@ def test_semihosting(library: Path) -> None:
     wrong = run_client(library, "init()", TTSIM_SEMIHOSTING="yes")
     assert wrong.status == 1
     assert wrong.out.startswith("[0] ERROR: ConfigurationError: libttsim_init: TTSIM_SEMIHOSTING is 'yes'\n")
+    here = run_client(library, "init()", TTSIM_SEMIHOSTING="1", BHEMU_PROCESS="client")
+    assert here.status == 1
+    assert "semihosting needs a process under Python" in here.out
 
 
 FAULT = f"init(); release_b([{NOP}, 0xFFFFFFFF], 16, 11); clock(9)"
@@ -365,9 +371,13 @@ BEFORE_INIT = {
 }
 
 
+NO_PYTHON = "/no/python"
+
+
 @pytest.fixture(scope="module")
 def refusals(library: Path) -> dict[str, tuple[int, str]]:
-    return run_forked(library, "init(); clock(12)", {call: call for call in REFUSED})
+    """As the library words them by itself."""
+    return run_forked(library, "init(); clock(12)", {call: call for call in REFUSED}, BHEMU_PYTHON=NO_PYTHON)
 
 
 @pytest.mark.parametrize("call", REFUSED)
@@ -380,13 +390,69 @@ def test_refusals(call: str, refusals: dict[str, tuple[int, str]]) -> None:
     assert text in first
 
 
+def test_python_and_the_library_say_the_same(library: Path) -> None:
+    for call in ("peek(8, 26, 0)", "config_read(0x100, 0)", "peek(1, 2, 0xFFB20204 + 0x2000)", "peek(17, 12, 1 << 33)"):
+        outs = [run_client(library, f"init(); {call}", BHEMU_PYTHON=python).out for python in ("", NO_PYTHON)]
+        first, second = (out.splitlines() for out in outs)
+        assert first[0] == second[0], call
+        assert [line for line in first if "remedy" in line] == [line for line in second if "remedy" in line]
+        assert second[-1].startswith("  more: set BHEMU_PYTHON to a Python")
+
+
+def test_a_refused_instruction_where_there_is_no_python(library: Path) -> None:
+    ended = run_client(library, FAULT, BHEMU_PYTHON=NO_PYTHON)
+    assert ended.status == 1
+    first, remedy, *_ = ended.out.splitlines()
+    assert re.match(r"\[\d+\] ERROR: UndefinedBehavior: libttsim_clock: Tensix tile 16-11: core B at 0x00004: ", first)
+    assert remedy.startswith("  remedy: ")
+
+
+def test_a_python_with_another_version_of_bhemu_explains_nothing(library: Path, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nexit {CANNOT}\n")
+    python.chmod(0o700)
+    ended = run_client(library, "init(); read(5, 4)", BHEMU_PYTHON=str(python))
+    assert ended.status == 1
+    assert "ERROR: UndefinedBehavior: libttsim_pci_mem_rd_bytes" in ended.out
+    assert "  more: set BHEMU_PYTHON" in ended.out
+
+
+def test_unknown_variables_are_refused(library: Path) -> None:
+    ended = run_client(library, "init()", BHEMU_TREADS="2")
+    assert ended.status == 1
+    assert "ConfigurationError: libttsim_init: BHEMU_TREADS is not a variable of bhemu" in ended.out
+    assert "BHEMU_THREADS" in ended.out
+
+
+def test_more_clocks_pass_while_an_adaptive_client_only_polls(library: Path) -> None:
+    """One a call at first; then twice as many each time, up to 1024; one again after a write or a change."""
+    polled = """
+init()
+at = aim(1, 1, 2, 0x8000)
+for _ in range({calls}):
+    word(at); clock(1)
+{then}
+exit_()
+"""
+
+    def time(calls: int, then: str = "", pace: str = "adaptive") -> int:
+        out = check(library, polled.format(calls=calls, then=then), BHEMU_PACE=pace)
+        return int(re.findall(r"^\[(\d+)\] bhemu", out, re.MULTILINE)[0])
+
+    assert time(100, pace="exact") == 100
+    assert time(16) == 16
+    assert time(20) == 16 + 2 + 4 + 8 + 16
+    assert time(27) == 16 + sum(2**n for n in range(1, 11)) + 1024
+    assert time(20, "put(at, 1); clock(1)") == time(20) + 1
+    assert time(20, "clock(5)") == time(20) + 5
+
+
 def test_refusals_before_init(library: Path) -> None:
     for call, (status, out) in run_forked(library, "", {call: call for call in BEFORE_INIT}).items():
         assert status == 1
         assert out.startswith(f"[0] ERROR: ConfigurationError: {BEFORE_INIT[call]}: the simulator is not running"), out
 
 
-def test_errors_of_bhemu_itself_are_assertion_failures(library: Path) -> None:
-    ended = run_client(library, "init(); from bhemu.capi import entry; entry._chip.pci = None; config_read(0, 0)")
-    assert ended.status == 1
-    assert "ERROR: AssertionFailure: libttsim_pci_config_rd32: AttributeError" in ended.out
+def test_errors_of_bhemu_itself_are_assertion_failures() -> None:
+    text = refusal_text("libttsim_clock", AttributeError("no such thing"), None)
+    assert text.startswith("[0] ERROR: AssertionFailure: libttsim_clock: AttributeError: no such thing")

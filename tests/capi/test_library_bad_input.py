@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bhemu.capi import build
+import bhemu
 from tests.capi.library_client import run_client, run_forked
 from tests.chip.noc_programs import ATOMIC, INCREMENT, INLINE, MULTICAST, READ, WRITE, at, rectangle, request
 from tests.processes import finished
@@ -84,7 +84,7 @@ FUNCTIONS |= {"write": "pci_mem_wr_bytes", "config_write": "pci_config_wr32", "c
 
 @pytest.fixture(scope="module")
 def host_refusals(library: Path) -> dict[str, tuple[int, str]]:
-    return run_forked(library, f"init(); clock({BEFORE})", {call: call for call in HOST})
+    return run_forked(library, f"init(); clock({BEFORE})", {call: call for call in HOST}, BHEMU_PYTHON="/no/python")
 
 
 @pytest.mark.parametrize("call", HOST)
@@ -361,47 +361,30 @@ def c_client(directory: Path) -> Path:
     return directory / "client"
 
 
-def test_clients_without_python(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """bhemu brings its own Python: into the process, if that has a shared library, else in another one."""
+def test_clients_without_python(library: Path, tmp_path: Path) -> None:
     client = c_client(tmp_path)
-    monkeypatch.setattr("bhemu.capi.shared_python", lambda: "")
-    without = build(tmp_path / "without")
-    for used in (library, without):
-        done = finished([client, used])
+    alone = Path(shutil.copy(library, tmp_path))  # and without the description
+    for used in (library, alone):
+        done = finished([client, used], env={"PATH": "/nowhere"})
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout.startswith("[5] bhemu: ")
-    monkeypatch.setenv("BHEMU_PROCESS", "client")
-    done = finished([client, without])
-    assert done.returncode == 1
+    done = finished([client, alone], env={"PATH": "/nowhere", "BHEMU_PROCESS": "own"})
     message = CONTRACT.match(done.stdout)
     assert message, done.stdout
     assert (message["category"], message["function"]) == ("ConfigurationError", "libttsim_init")
-    assert "has no shared library (libpython)" in message["text"]
+    assert "there is no Python for a process of the simulator's own" in message["text"]
+    assert "BHEMU_PYTHON" in done.stdout
 
 
-def test_a_python_without_the_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: Path) -> None:
-    """Those of bhemu's own environment are taken; where they have gone, the simulator gets a process of its own."""
-    script = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).libttsim_init(); print('bhemu' in sys.modules)"
-    bare = [sys.executable, "-S", "-c", script]
-    done = finished([*bare, library])
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("True\n")
-    monkeypatch.setattr("bhemu.capi.sysconfig.get_path", lambda name: f"/no/such/{name}")
-    lost = build(tmp_path)
-    done = finished([*bare, lost])
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("False\n")  # what was imported in vain has gone again
-    monkeypatch.setenv("BHEMU_PROCESS", "client")
-    done = finished([*bare, lost])
-    assert done.returncode == 1
-    message = CONTRACT.match(done.stdout)
-    assert message, done.stdout
-    assert (message["category"], message["function"]) == ("ConfigurationError", "libttsim_init")
-    assert "Traceback" not in done.stdout
+def test_no_path_of_this_machine_is_in_the_library(library: Path) -> None:
+    content = library.read_bytes()
+    for path in (Path(bhemu.__file__).parent, Path(sys.prefix), Path.home()):
+        assert str(path).encode() not in content
 
 
-def test_two_chips_asked_of_two_copies_in_one_process(library: Path, tmp_path: Path) -> None:
+def test_two_copies_in_one_process_have_a_chip_each(library: Path, tmp_path: Path) -> None:
     copy = shutil.copy(library, tmp_path)
-    script = f"init(); poke(1, 2, 0, b'one'); ctypes.CDLL({str(copy)!r}).libttsim_init(); print('two are running')"
-    ended = run_client(library, script)
-    check_contract(ended.status, ended.out, "ConfigurationError", "libttsim_init", "another")
+    script = f"init(); poke(1, 2, 0, b'one'); clock(3); ctypes.CDLL({str(copy)!r}).libttsim_init(); "
+    ended = run_client(library, script + "assert peek(1, 2, 0, 3) == b'one'; exit_()")
+    assert ended.status == 0, ended.out + ended.errors
+    assert sorted(re.findall(r"^\[(\d)\] bhemu", ended.out, re.MULTILINE)) == ["0", "3"]
