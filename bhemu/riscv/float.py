@@ -1,4 +1,4 @@
-"""The part of F that the cores have (tile T6). Arithmetic is the vector unit's multiply-add, not IEEE's (math V10)."""
+"""The part of F that the cores have (tile T6, E2). Arithmetic is the vector unit's, not IEEE's (math V10)."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.config import read_config
+from bhemu.tensix.performance import is_performance, load_performance, store_performance
 from bhemu.tile import watchdog as watchdog
 from bhemu.tile.block_reset import reset_blocks
 from bhemu.tile.control_registers import (
@@ -41,7 +42,6 @@ from bhemu.tile.debug_ports.interface import load_debug_status, reset_debug, sto
 from bhemu.tile.injection import CONTROL_0 as PUSH_CONTROL
 from bhemu.tile.injection import load_status as load_push_status
 from bhemu.tile.injection import store_control as store_push_control
-from bhemu.tile.performance import is_performance, load_performance, store_performance
 from bhemu.tile.reset import store_soft_reset
 
 BUS_CONTROL: Final = offset_of("control", "DBG_BUS_CTRL")
