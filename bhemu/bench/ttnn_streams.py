@@ -13,7 +13,7 @@ from typing import Final
 
 from bhemu.capi import build_recorder
 from bhemu.capi.soc_descriptor import write_soc_descriptor
-from bhemu.cc import find_llk, write_metal_root
+from bhemu.cc import choose_compiler, find_llk, write_metal_root
 from bhemu.compare.trace import read_trace, write_trace
 from bhemu.errors import ProgramError
 from bhemu.machine.cache import cache_directory
@@ -124,7 +124,7 @@ def _environment(python: Path, recorder: Path, work: Path) -> dict[str, str]:
         packages = list(python.parents[1].glob("lib/python*/site-packages/ttnn"))
         if not packages:
             raise ProgramError(f"{python} has no ttnn", remedy=f"install {PACKAGE} for it, or let bhemu do it")
-        root = str(write_metal_root(work / "metal", find_llk(packages[0])))
+        root = str(write_metal_root(work / "metal", find_llk(packages[0]), choose_compiler()))
     return (
         clean
         | kept

@@ -1,6 +1,7 @@
 """The RISC-V instructions of the baby cores: `data/riscv.tsv`, loaded once and given types (tile T1 to T11).
 
-RV32I with M, Zicsr, Zaamo, Zba, Zbb, four operations of Zbkb, and part of F. Every other word whose low bits are 01, 10
+RV32I with M, Zicsr, Zaamo, Zba, Zbb, four operations of Zbkb, and part of F; core T2's part of V is in riscv_vector.py.
+Every other word whose low bits are 01, 10
 or 00 is a Tensix instruction, rotated left by two (`.ttinsn`, T10).
 """
 
@@ -13,6 +14,7 @@ from typing import Final
 
 from bhemu.isa.assembler import disassemble as disassemble_tensix
 from bhemu.isa.assembler import from_ttinsn
+from bhemu.isa.riscv_vector import disassemble_vector, is_vector_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,8 @@ def disassemble_riscv(word: int, pc: int = 0) -> str:
         return f".ttinsn {disassemble_tensix(from_ttinsn(word))}"
     row = find(word)
     if row is None:
-        return f".word {word:#010x}"
+        vector = disassemble_vector(word, REGISTER_NAMES, FLOAT_NAMES) if is_vector_word(word) else None
+        return f".word {word:#010x}" if vector is None else vector
     imm = immediate(word, row.layout)
     rd, rs1, rs2 = word >> 7 & 31, word >> 15 & 31, word >> 20 & 31
     operands = _OPERANDS[row.layout].format(

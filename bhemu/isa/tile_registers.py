@@ -15,9 +15,9 @@ from typing import Final, Literal, cast
 
 from bhemu.isa.memory_map import REGIONS, Region
 
-Kind = Literal["acts", "plain", "counter", "result", "refused"]
+Kind = Literal["acts", "plain", "open", "result", "refused"]
 
-KINDS: Final[tuple[Kind, ...]] = ("acts", "plain", "counter", "result", "refused")
+KINDS: Final[tuple[Kind, ...]] = ("acts", "plain", "open", "result", "refused")
 WORD_BYTES: Final = 4
 _COLUMNS: Final = ("block", "offset", "name", "access", "kind", "repeat", "fields", "description")
 
@@ -50,8 +50,8 @@ class TileRegister:
         offset: of its word, or of the first one, in the block, in bytes.
         name: that of the vendor's header where it has one.
         access: `r`, `w` or `rw`: what has a meaning.
-        kind: what becomes of an access: `acts`, `plain` (keeps what is stored), `counter` (plain, but bit 0 would start
-            what does not exist here), `result` (0 for ever) or `refused`.
+        kind: what becomes of an access: `acts`, `plain` (keeps what is stored), `open` (plain where open choices are
+            allowed), `result` (0 for ever) or `refused`.
         repeat: (count, step in bytes) for a register that is there several times, the outer repetition first.
         fields: its fields.
         description: meaning, unit and values.

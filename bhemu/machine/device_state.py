@@ -24,6 +24,7 @@ DEVICE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("disable_reset", "u4", ()),
     ("wall_clock_latch", "u4", ()),
     ("control_word", "u4", (0x400,)),  # plain words of the block, by offset / 4
+    ("watchdog_start", "i8", ()),  # clock at which the watchdog had the value of its register (K56)
     ("debug_read", "u4", ()),  # what CREG_RDDATA shows (K12)
     ("debug_l1_pointer", "i8", ()),  # where the debug bus writes its next sample, in units of 16 bytes (K36)
     # --- RISC debug interface of B, T0, T1, T2 (K42) ------------------------------------------------------------------

@@ -37,7 +37,9 @@ RUN_TURNS = 263
 """Several cores execute, one after the other: `run_turns(t, core, code cache)`."""
 ADVANCE_TILE = 264
 """A tile moves up to its goal: `advance_tile(t, table, how)` (tile/schedule.py)."""
-PLACES = 265
+VECTOR_CORE = 265
+"""A word of the vector extension: `execute_vector(t, core, word)` (riscv/vector.py)."""
+PLACES = 266
 
 if JIT:
 

@@ -261,6 +261,21 @@ class PackRecord:
     edge_masks: Any
     unsettled: Any
 
+class VectorCoreRecord:
+    byte: Any
+    vl: Any
+    vtype: Any
+    vlenb: Any
+    vxsat: Any
+    vxrm: Any
+    half: Any
+    word: Any
+
+class PerformanceRecord:
+    running: Any
+    started: Any
+    stopped: Any
+
 class NocRequestRecord:
     state: Any
     status: Any
@@ -339,6 +354,9 @@ class TileRecord:
     stream_messages: Any
     stream_phase: Any
     stream_word: Any
+    stream_running: Any
+    stream_left: Any
+    stream_next: Any
     tdma_parameters: Any
     tdma_base: Any
     tdma_clock_gates: Any
@@ -375,6 +393,8 @@ class TileRecord:
     unpack: UnpackRecord
     matrix: MatrixRecord
     pack: PackRecord
+    vector_core: VectorCoreRecord
+    performance: PerformanceRecord
     clock: Any
     cycle_resume: Any
     cycle_moved: Any
@@ -441,6 +461,7 @@ class TileRecord:
     disable_reset: Any
     wall_clock_latch: Any
     control_word: Any
+    watchdog_start: Any
     debug_read: Any
     debug_l1_pointer: Any
     debug_dr: Any

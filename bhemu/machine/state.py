@@ -23,7 +23,9 @@ from bhemu.machine.core_state import CORE_FIELDS, FIRST_POLL_ATTEMPT, LOCAL_RAM
 from bhemu.machine.device_state import DEVICE_FIELDS, LONE_TILE, place_niu
 from bhemu.machine.matrix_state import MATRIX
 from bhemu.machine.packer_state import PACKER
+from bhemu.machine.performance_state import PERFORMANCE
 from bhemu.machine.unpacker_state import UNPACKERS
+from bhemu.machine.vector_core_state import VECTOR_CORE, VLEN_BYTES
 
 PAGE = 4096
 
@@ -40,7 +42,7 @@ READY_PUSH_LIMIT = 52
 
 ALL_CONFIG_DIRTY = 0xFFFFFFFF
 
-STREAM_WORDS = 12
+STREAM_WORDS = 22
 """Words of an overlay stream that hold what software stores (tensix/overlay.py)."""
 
 _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
@@ -105,6 +107,9 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("stream_messages", "i4", (64,)),  # overlay streams: message count and phase are plain counters
     ("stream_phase", "i4", (64,)),
     ("stream_word", "u4", (64, STREAM_WORDS)),
+    ("stream_running", "i4", (64,)),  # 1 in a phase (tensix/overlay_phases.py, tile K55)
+    ("stream_left", "i4", (64,)),  # messages until the phase ends
+    ("stream_next", "i4", (64,)),  # words of the next phase's configuration, without its first one
     ("tdma_parameters", "u4", (4,)),  # source, destination, size, direction of the next command (K30)
     ("tdma_base", "u4", (4,)),  # [core B, T0, T1, T2] source base of compact moves
     ("tdma_clock_gates", "u4", ()),  # as loads show it
@@ -145,6 +150,8 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("unpack", UNPACKERS, ()),  # fields: machine/unpacker_state.py
     ("matrix", MATRIX, ()),  # machine/matrix_state.py
     ("pack", PACKER, ()),  # machine/packer_state.py
+    ("vector_core", VECTOR_CORE, ()),  # vector registers of core T2: machine/vector_core_state.py
+    ("performance", PERFORMANCE, ()),  # machine/performance_state.py
     # --- accounts -------------------------------------------------------------------------------------------------
     ("clock", "i8", ()),
     ("cycle_resume", "i4", ()),  # thread at which a cycle resumes that found a handler missing
@@ -243,6 +250,7 @@ def _power_on(tile: Any) -> None:
     tile["core_cfg0"] = 16 << 13  # the store merge timer (T12)
     tile["core_loops_limit"] = FIRST_POLL_ATTEMPT
     tile["poll_steps"] = -1
+    tile["vector_core"]["vlenb"] = VLEN_BYTES
     place_niu(tile, *LONE_TILE, 0)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.isa.memory_map import region
 from bhemu.isa.riscv import NUMBER
-from bhemu.machine.agents import is_t_core
+from bhemu.machine.agents import T2, is_t_core
 from bhemu.machine.faults import DONE, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, TileRecord
@@ -20,6 +20,9 @@ CSRRW, CSRRS = NUMBER["csrrw"], NUMBER["csrrs"]
 CSRRWI, CSRRSI, CSRRCI = NUMBER["csrrwi"], NUMBER["csrrsi"], NUMBER["csrrci"]
 
 FCSR: Final = 0x003
+VSTART: Final = 0x008
+VXSAT: Final = 0x009
+VXRM: Final = 0x00A
 MSTATUS: Final = 0x300
 MISA: Final = 0x301
 CFG0: Final = 0x7C0
@@ -39,6 +42,9 @@ BSTATUS: Final = 0xBC1
 STREAM_FIRST: Final = 0xBC2
 STREAM_LAST: Final = 0xBC9
 INTERRUPTED_PC: Final = 0xBCA
+VL: Final = 0xC20
+VTYPE: Final = 0xC21
+VLENB: Final = 0xC22
 MHARTID: Final = 0xF14
 
 MSTATUS_VALUE: Final = 0x80006600
@@ -66,9 +72,9 @@ READ_ONLY: Final = fault(
 )
 VECTOR: Final = fault(
     "riscv.csr-vector",
-    Unimplemented,
-    "CSR {0:#x} belongs to the vector extension (V), which bhemu does not have",
-    remedy="compile without V; the coprocessor has the vector unit",
+    UndefinedBehavior,
+    "CSR {0:#x} belongs to the vector extension (V), which core T2 alone has",
+    remedy="compile without V, or run the code on core T2",
     rule="tile T7",
 )
 PERFORMANCE: Final = fault(
@@ -110,7 +116,7 @@ FLAGS: Final = fault(
 
 @kernel
 def _is_vector(csr: Int) -> Bool:
-    return (csr >= 0x008 and csr <= 0x00A) or (csr >= 0xC20 and csr <= 0xC22)
+    return (csr >= VSTART and csr <= VXRM) or (csr >= VL and csr <= VLENB)
 
 
 @kernel
@@ -162,6 +168,38 @@ def _status(t: TileRecord, core: Int, csr: Int) -> Int:
 
 
 @kernel
+def _read_vector(t: TileRecord, csr: Int) -> Int:
+    """A CSR of core T2's vector extension; vstart is always 0."""
+    if csr == VXSAT:
+        return np.int64(t.vector_core.vxsat)
+    if csr == VXRM:
+        return np.int64(t.vector_core.vxrm)
+    if csr == VL:
+        return np.int64(t.vector_core.vl)
+    if csr == VTYPE:
+        return np.int64(t.vector_core.vtype)
+    return np.int64(t.vector_core.vlenb) if csr == VLENB else np.int64(0)
+
+
+@kernel
+def _write_vector(t: TileRecord, csr: Int, value: Int) -> Int:
+    """Status of a write; vlenb keeps the value, which nothing but a read depends on (T7)."""
+    if csr == VSTART:
+        return refuse(t, READ_ONLY, csr)
+    if csr == VXSAT:
+        t.vector_core.vxsat = np.uint32(value & 1)
+    elif csr == VXRM:
+        t.vector_core.vxrm = np.uint32(value & 3)
+    elif csr == VL:
+        t.vector_core.vl = np.uint32(value)
+    elif csr == VTYPE:
+        t.vector_core.vtype = np.uint32(value)
+    else:
+        t.vector_core.vlenb = np.uint32(value)
+    return DONE
+
+
+@kernel
 def read_csr(t: TileRecord, core: Int, csr: Int) -> Any:
     """(status, value) of a read."""
     value: Int = np.int64(0)
@@ -192,6 +230,8 @@ def read_csr(t: TileRecord, core: Int, csr: Int) -> Any:
         if value & FLAGS_UNKNOWN and not open_choice(t, FLAGS):
             return refuse(t, FLAGS), value
         value &= FCSR_BITS
+    elif core == T2 and _is_vector(csr):
+        value = _read_vector(t, csr)
     elif csr != MHARTID:
         return _refuse_other(t, csr), value
     return DONE, value
@@ -235,6 +275,8 @@ def write_csr(t: TileRecord, core: Int, csr: Int, value: Int) -> Any:
         return refuse(t, COPY_OF_PC, csr)
     elif csr in (MSTATUS, MISA, MHARTID):
         return refuse(t, READ_ONLY, csr)
+    elif core == T2 and _is_vector(csr):
+        return _write_vector(t, csr, value)
     else:
         return _refuse_other(t, csr)
     return DONE

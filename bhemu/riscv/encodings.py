@@ -7,7 +7,7 @@ from typing import Any, Final
 from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.machine.faults import fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Bool, Int, TileRecord
 
 
 def _declare(name: str, what: str, remedy: str, rule: str, error: type[BhemuError] = UndefinedBehavior) -> int:
@@ -59,10 +59,9 @@ HALF: Final = _declare(
 )
 VECTOR: Final = _declare(
     "vector",
-    "belongs to the V extension, which silicon has in part on core T2, and bhemu does not have yet",
-    "compile without v",
+    "belongs to the V extension, which core T2 alone has in part",
+    "compile without v, or run the code on core T2",
     "tile T7",
-    Unimplemented,
 )
 CARRY_LESS: Final = _declare("zbc", "belongs to Zbc, which the cores do not have", "compile without zbc", "tile T3")
 SINGLE_BIT: Final = _declare("zbs", "belongs to Zbs, which the cores do not have", "compile without zbs", "tile T3")
@@ -179,6 +178,13 @@ def what_it_is(word: Int) -> Any:
     if opcode in (0x1B, 0x3B) or (opcode == _LOAD and funct3 in (3, 6)) or (opcode == _STORE and funct3 == 3):
         return RV64
     return NO_INSTRUCTION
+
+
+@kernel
+def is_vector(word: Int) -> Bool:
+    """True for a word of the vector extension."""
+    opcode, width = word & 0x7F, (word >> 12) & 7
+    return opcode == _VECTOR or (opcode in (_LOAD_FP, _STORE_FP) and (width == 0 or width >= 5))
 
 
 @kernel

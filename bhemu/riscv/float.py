@@ -1,4 +1,4 @@
-"""The part of F that the cores have (tile T6). Arithmetic is the vector unit's multiply-add, not IEEE's (math V10)."""
+"""The part of F that the cores have (tile T6, E2). Arithmetic is the vector unit's, not IEEE's (math V10)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior
+from bhemu.errors import NonContractualBehavior
 from bhemu.isa.riscv import NUMBER, RISCV
 from bhemu.machine.core_state import LOCAL_RAM_SIZE
 from bhemu.machine.dispatch import (
@@ -48,24 +48,6 @@ NAN: Final = 0x7FC00000
 ONE: Final = 0x3F800000
 _RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
 
-DYNAMIC: Final = 7
-NEAREST_EVEN: Final = 0
-
-ROUNDING: Final = fault(
-    "riscv.rounding",
-    MissingSpecification,
-    "rounding mode {0} in the instruction; no source says what silicon does with it",
-    remedy="arithmetic needs the dynamic mode (7); conversions that one or nearest even (0). A C cast from float to "
-    "int asks for truncation (1): use lrintf",
-    rule="tile T6",
-)
-RESERVED_ROUNDING: Final = fault(
-    "riscv.rounding-reserved",
-    UndefinedBehavior,
-    "rounding mode {0} in the instruction is reserved",
-    remedy="use the dynamic mode (7)",
-    rule="tile T6",
-)
 MISALIGNED: Final = fault(
     "riscv.float-misaligned",
     NonContractualBehavior,
@@ -246,29 +228,15 @@ def float_access(t: TileRecord, core: Int, n: Int, address: Int, register: Int) 
 
 
 @kernel
-def _check_rounding(t: TileRecord, n: Int, word: Int) -> Any:
-    """Arithmetic and conversions round to nearest even, whatever fcsr says; other modes are refused (T6, E2)."""
-    mode = (word >> 12) & 7
-    if mode == DYNAMIC or (mode == NEAREST_EVEN and _IS_CONVERSION[n]):
-        return DONE
-    return refuse(t, RESERVED_ROUNDING if mode in (5, 6) else ROUNDING, mode)
-
-
-@kernel
 def execute_float(t: TileRecord, core: Int, n: Int, word: Int, destination: Int) -> Any:
-    """Execute an instruction of F other than flw and fsw.
+    """Execute an instruction of F other than flw and fsw. Rounding is to nearest even, whatever the word says (T6).
 
     Args:
         destination: place of an integer destination among the registers.
     """
     fd, f1, f2, f3 = (word >> 7) & 31, (word >> 15) & 31, (word >> 20) & 31, word >> 27
     a, b = np.int64(t.core_f[core, f1]), np.int64(t.core_f[core, f2])
-    if _IS_ARITHMETIC[n] or _IS_CONVERSION[n]:
-        status = _check_rounding(t, n, word)
-        if status != DONE:
-            return status
-        t.core_fcsr[core] |= np.uint32(FLAGS_UNKNOWN)
-    elif n in (FMIN, FMAX) or _IS_COMPARISON[n]:
+    if _IS_ARITHMETIC[n] or _IS_CONVERSION[n] or n in (FMIN, FMAX) or _IS_COMPARISON[n]:
         t.core_fcsr[core] |= np.uint32(FLAGS_UNKNOWN)
     if _IS_ARITHMETIC[n]:
         result = _multiply_add(n, a, b, np.int64(t.core_f[core, f3]))

@@ -1,4 +1,4 @@
-"""Instructions outside the inner loop: Zaamo, Zicsr, F, ecall, ebreak, mret (tile T5 to T9, T12)."""
+"""Instructions outside the inner loop: Zaamo, Zicsr, F, T2's part of V, ecall, ebreak, mret (tile T5 to T9, T12)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import numpy as np
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.riscv import FIRST, NUMBER
+from bhemu.machine.agents import T2
 from bhemu.machine.core_state import HALT_EBREAK, HALT_ECALL, HALTED
+from bhemu.machine.dispatch import NOT_COMPILED, VECTOR_CORE, call_handler, handlers_of, has_handler
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.riscv.atomics import atomic
 from bhemu.riscv.csr import execute_csr
 from bhemu.riscv.decode import ILLEGAL, fields_of
-from bhemu.riscv.encodings import refuse_word
+from bhemu.riscv.encodings import is_vector, refuse_word
 from bhemu.riscv.execute import WORD
 from bhemu.riscv.float import FLW, FSW, execute_float, float_access
 
@@ -41,6 +43,18 @@ def _pause(t: TileRecord, core: Int, reason: Int) -> None:
 
 
 @kernel
+def _vector(t: TileRecord, core: Int, word: Int) -> Any:
+    """A word that is no decoded instruction: core T2 has the vector extension; returns a status."""
+    if core != T2 or not is_vector(word):
+        return refuse_word(t, word)
+    table = handlers_of(t)
+    if not has_handler(table, VECTOR_CORE):
+        t.needs_place = VECTOR_CORE
+        return NOT_COMPILED
+    return call_handler(table, VECTOR_CORE, t, core, word)
+
+
+@kernel
 def slow_core(t: TileRecord, core: Int) -> Any:
     """Execute the instruction at the core's pc: DONE, pc then at the next one; or WAIT or REFUSED, nothing changed.
 
@@ -56,7 +70,10 @@ def slow_core(t: TileRecord, core: Int) -> Any:
     immediate = fields >> 32
     a = np.int64(t.core_x[core, rs1])
     if n == ILLEGAL:
-        return refuse_word(t, word)
+        status = _vector(t, core, word)
+        if status == DONE:
+            t.core_pc[core] = np.uint32(pc + 4)
+        return status
     if n == MRET:
         if t.core_in_handler[core] == 0:
             return refuse(t, NO_HANDLER)

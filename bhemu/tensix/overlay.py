@@ -1,8 +1,8 @@
 """NoC overlay: stream registers that software uses as plain words, and streams as counters (tile K50 to K53, E22).
 
 A stream has a phase and a count of messages: STREAMWAIT reads both, a store to NUM_MSGS_RECEIVED_INC adds messages and
-UNPACR_NOP takes them off (I.7). Messages carry no data: buffers, transfers and phases that advance by themselves do not
-exist, and the registers that would show or steer them are refused.
+UNPACR_NOP takes them off (I.7). overlay_phases.py has what streams from software to software do with buffers and
+phases. Transfers between tiles do not exist, and the registers that would show or steer them are refused.
 """
 
 from __future__ import annotations
@@ -12,73 +12,49 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.errors import UndefinedBehavior, Unimplemented
-from bhemu.isa.memory_map import region
-from bhemu.isa.tile_registers import bits_of, offset_of, registers_of, tile_register
+from bhemu.isa.tile_registers import bits_of
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import STREAM_WORDS
-from bhemu.machine.types import Bool, Int, TileRecord
+from bhemu.machine.types import Int, TileRecord
+from bhemu.tensix.overlay_phases import (
+    COMPRESS,
+    CONFIG_HEADER,
+    INFO_END,
+    INFO_FIRST,
+    ONETIME_CONFIG,
+    PHASE,
+    WAIT_STATUS,
+    group_compress,
+    header_of,
+    is_receiver,
+    message_info,
+    push_messages,
+    set_header,
+    store_onetime,
+    wait_status,
+)
+from bhemu.tensix.overlay_words import SLOT, SPACE, SPACE_SLOT, put_word, register_number
 
-STREAMS: Final = region("overlay").size // region("overlay").step
-REGISTERS: Final = region("overlay").step // 4
-"""Word positions of a stream's 4 KiB window."""
+MESSAGES_INCREMENT: Final = register_number("NUM_MSGS_RECEIVED_INC")
+MESSAGES: Final = register_number("NUM_MSGS_RECEIVED")
+SPACE_UPDATE: Final = register_number("REMOTE_DEST_BUF_SPACE_AVAILABLE_UPDATE")
 
-
-def _number(name: str) -> int:
-    """A register's number: its word in a stream's window."""
-    return offset_of("stream", name) // 4
-
-
-MESSAGES_INCREMENT: Final = _number("NUM_MSGS_RECEIVED_INC")
-DEST_BUFFER_START: Final = _number("REMOTE_DEST_BUF_START")
-DEST_BUFFER_SIZE: Final = _number("REMOTE_DEST_BUF_SIZE")
-DEST_WRITE_POINTER: Final = _number("REMOTE_DEST_WR_PTR")
-PHASE: Final = _number("CURR_PHASE")
-SCRATCH: Final = _number("SCRATCH")
-MESSAGES: Final = _number("NUM_MSGS_RECEIVED")
-SPACE_UPDATE: Final = _number("REMOTE_DEST_BUF_SPACE_AVAILABLE_UPDATE")
-SPACE: Final = _number("REMOTE_DEST_BUF_SPACE_AVAILABLE")
-
-SCRATCH_WORDS: Final = len(tile_register("stream", "SCRATCH").offsets)
 PHASE_BITS: Final = bits_of("stream", "CURR_PHASE", "PHASE")[1]
 SPACE_BITS: Final = bits_of("stream", "REMOTE_DEST_BUF_SPACE_AVAILABLE", "SPACE")[1]
 MESSAGE_LIMIT: Final = bits_of("stream", "NUM_MSGS_RECEIVED", "MESSAGES")[1]
 """The largest count that STREAMWAIT can name (Y11c)."""
 _INCREMENT_BITS: Final = bits_of("stream", "NUM_MSGS_RECEIVED_INC", "MESSAGES")[1]
+_SIZE_LSB, _SIZE_BITS = bits_of("stream", "NUM_MSGS_RECEIVED_INC", "SIZE")
 _INCREMENT_SPARE: Final = 0xE0000000  # the last-message flag and what lies above the size
 _SPACE_INDEX: Final = 0x3F
 _SPACE_SHIFT: Final = 6
 
-# Plain words: the slot of `t.stream_word` and the bits that are kept, by register number; slot -1 = no plain word.
-_PLAIN: Final[dict[int, int]] = {
-    offset // 4: bits.mask
-    for row in registers_of("stream")
-    for bits in row.fields
-    if bits.name == "VALUE" or row.offset // 4 == SPACE
-    for offset in row.offsets
-}
-
-
-def _slots() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    slots, kept = np.full(REGISTERS, -1, np.int64), np.zeros(REGISTERS, np.int64)
-    for slot, (register, mask) in enumerate(_PLAIN.items()):
-        slots[register], kept[register] = slot, mask
-    return slots, kept
-
-
-if len(_PLAIN) != STREAM_WORDS:
-    raise RuntimeError(f"the state record has {STREAM_WORDS} words a stream, and {len(_PLAIN)} are in use")
-SLOT: Final = _slots()[0]
-KEPT: Final = _slots()[1]
-SPACE_SLOT: Final = int(SLOT[SPACE])
-POINTER_SLOT: Final = int(SLOT[DEST_WRITE_POINTER])
-
 NO_REGISTER = fault(
     "overlay.register",
     Unimplemented,
-    "register {1} of overlay stream {0} is not built: streams are plain counters and words",
-    remedy="use the phase (29), message count (259, added to by 1), plain words 4, 8, 10, 11, 31, 36 to 41, or space "
-    "counter (297, added to by 270)",
+    "register {1} of overlay stream {0} is not built: streams are words, counters, and phases from and to software",
+    remedy="use the phase (29), message count (259, added to by 1), plain words 4, 8, 10, 11, 36 to 41, space counter "
+    "(297, added to by 270), or registers of phases (2, 3, 17 to 20, 22, 23, 31, 33, 34, 257)",
     rule="tile K53",
 )
 READ_ONLY = fault(
@@ -105,7 +81,7 @@ TOO_MANY_MESSAGES = fault(
 MESSAGE_FLAGS = fault(
     "overlay.message-flags",
     Unimplemented,
-    "{1:#x} for overlay stream {0} marks a last message or uses bits above it: phases do not end by themselves here",
+    "{1:#x} for overlay stream {0} marks a last message or uses bits above it: phases end by their count here",
     remedy="clear bits 31:29 of the word for register 1",
     rule="tile K53",
 )
@@ -119,9 +95,17 @@ SPACE_OF_RECEIVER = fault(
 
 
 @kernel
-def _has_scratch(stream: Int) -> Bool:
-    """Only streams that can write to DRAM buffers have scratch words: 0 to 3 and 8 to 11."""
-    return stream < 4 or (stream >= 8 and stream < 12)
+def _of_phase(t: TileRecord, stream: Int, register: Int) -> Any:
+    """(known, value) of a register that shows a phase."""
+    if register == WAIT_STATUS:
+        return True, wait_status(t, stream)
+    if register == CONFIG_HEADER:
+        return True, header_of(t, stream)
+    if register == COMPRESS and is_receiver(t, stream):
+        return True, group_compress(t, stream)
+    if register >= INFO_FIRST and register < INFO_END and is_receiver(t, stream):
+        return True, message_info(t, stream, register - INFO_FIRST)
+    return False, np.int64(0)
 
 
 @kernel
@@ -133,6 +117,9 @@ def load_stream_register(t: TileRecord, stream: Int, register: Int) -> tuple[Int
         return DONE, np.int64(t.stream_messages[stream])
     if register in (MESSAGES_INCREMENT, SPACE_UPDATE):
         return refuse(t, WRITE_ONLY, stream, register), np.int64(0)
+    known, value = _of_phase(t, stream, register)
+    if known:
+        return DONE, value
     slot = SLOT[register]
     if slot < 0:
         return refuse(t, NO_REGISTER, stream, register), np.int64(0)
@@ -146,7 +133,9 @@ def peek_stream_register(t: TileRecord, stream: Int, register: Int) -> Any:
         return True, np.int64(t.stream_phase[stream])
     if register == MESSAGES:
         return True, np.int64(t.stream_messages[stream])
-    slot = SLOT[register]
+    if register == WAIT_STATUS:
+        return True, wait_status(t, stream)
+    slot = SLOT[register]  # -1 for what shows headers in L1, too
     if register in (MESSAGES_INCREMENT, SPACE_UPDATE) or slot < 0:
         return False, np.int64(0)
     return True, np.int64(t.stream_word[stream, slot])
@@ -154,13 +143,13 @@ def peek_stream_register(t: TileRecord, stream: Int, register: Int) -> Any:
 
 @kernel
 def _add_messages(t: TileRecord, stream: Int, value: Int) -> Int:
-    """Bits 11:0 count messages; bits 28:12, their size, would move buffer pointers that do not exist."""
+    """Bits 11:0 count messages; bits 28:12 are their size together, in units of 16 bytes."""
     if value & _INCREMENT_SPARE:
         return refuse(t, MESSAGE_FLAGS, stream, value)
     held, more = np.int64(t.stream_messages[stream]), value & _INCREMENT_BITS
     if held + more > MESSAGE_LIMIT:
         return refuse(t, TOO_MANY_MESSAGES, stream, held, more)
-    t.stream_messages[stream] = held + more
+    push_messages(t, stream, more, (value >> _SIZE_LSB) & _SIZE_BITS)
     return DONE
 
 
@@ -178,17 +167,15 @@ def store_stream_register(t: TileRecord, stream: Int, register: Int, value: Int)
         space = np.int64(t.stream_word[stream, SPACE_SLOT]) + (value >> _SPACE_SHIFT)
         t.stream_word[stream, SPACE_SLOT] = np.uint32(space & SPACE_BITS)  # software subtracts by wrapping
         return DONE
-    if register in (MESSAGES, SPACE):
+    if register == ONETIME_CONFIG:
+        return store_onetime(t, stream, value)
+    if register == CONFIG_HEADER:
+        set_header(t, stream, value)
+        return DONE
+    if register in (MESSAGES, SPACE, WAIT_STATUS):
         return refuse(t, READ_ONLY, stream, register)
     slot = SLOT[register]
     if slot < 0:
         return refuse(t, NO_REGISTER, stream, register)
-    if register >= SCRATCH and register < SCRATCH + SCRATCH_WORDS and not _has_scratch(stream):
-        return DONE  # the write is ignored, and the word reads as zero
-    kept = np.uint32(value & KEPT[register])
-    t.stream_word[stream, slot] = kept
-    if register == DEST_BUFFER_START:
-        t.stream_word[stream, POINTER_SLOT] = np.uint32(0)
-    elif register == DEST_BUFFER_SIZE:
-        t.stream_word[stream, SPACE_SLOT] = kept
+    put_word(t, stream, register, value)
     return DONE

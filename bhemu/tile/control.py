@@ -10,28 +10,30 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.errors import UndefinedBehavior, Unimplemented
+from bhemu.errors import MissingSpecification, UndefinedBehavior, Unimplemented
 from bhemu.isa.memory_map import region
 from bhemu.isa.registers import CONFIG_WORDS, THREAD_WORDS
 from bhemu.isa.tile_registers import bit_of, offset_of
 from bhemu.machine.agents import NC, T0
-from bhemu.machine.faults import DONE, fault, refuse
+from bhemu.machine.faults import DONE, fault, open_choice, refuse
 from bhemu.machine.faults import REFUSED as STATUS_REFUSED
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.config import read_config
+from bhemu.tensix.performance import is_performance, load_performance, store_performance
+from bhemu.tile import watchdog as watchdog
 from bhemu.tile.block_reset import reset_blocks
 from bhemu.tile.control_registers import (
-    COUNTER,
-    COUNTER_STARTED,
     KIND,
     NOT_BUILT,
     NOTHING,
+    OPEN,
     PLAIN,
     READ_ONLY,
     REFUSED,
     RESULT,
+    UNKNOWN,
 )
 from bhemu.tile.debug_ports import timestamp as timestamp
 from bhemu.tile.debug_ports.array import load_array
@@ -54,7 +56,6 @@ DEBUG_STATUS_1: Final = offset_of("control", "RISC_DBG_STATUS_1")
 PUSH_STATUS: Final = offset_of("control", "INSTRN_BUF_STATUS")
 STICKY_BITS: Final = offset_of("control", "FPU_STICKY_BITS")
 SOFT_RESET: Final = offset_of("control", "SOFT_RESET_0")
-WATCHDOG_CONTROL: Final = offset_of("control", "WDT_CNTL")
 WALL_CLOCK_0: Final = offset_of("control", "WALL_CLOCK_0")
 WALL_CLOCK_1: Final = offset_of("control", "WALL_CLOCK_1")
 WALL_CLOCK_1_AT: Final = offset_of("control", "WALL_CLOCK_1_AT")
@@ -64,9 +65,10 @@ RESET_OVERRIDE_T: Final = offset_of("control", "TRISC_RESET_PC_OVERRIDE")
 RESET_PC_NC: Final = offset_of("control", "NCRISC_RESET_PC")
 RESET_OVERRIDE_NC: Final = offset_of("control", "NCRISC_RESET_PC_OVERRIDE")
 
+DST_HIGH_HALVES: Final = 1 << bit_of("control", "DBG_FEATURE_DISABLE", "DST_HIGH_HALVES")
+L1_ARBITRATION: Final = 1 << bit_of("control", "DBG_FEATURE_DISABLE", "L1_ARBITRATION")
 SOFT_RESET_BITS: Final = (1 << bit_of("control", "SOFT_RESET_0", "IGNORED")) - 1
 """Bit 31 is ignored (T17)."""
-COUNTER_START: Final = 1
 
 NO_REGISTER: Final = fault(
     "control.register",
@@ -78,23 +80,23 @@ NO_REGISTER: Final = fault(
 FEATURE: Final = fault(
     "control.feature-disable",
     Unimplemented,
-    "DBG_FEATURE_DISABLE = {0:#x}: bit 11 would make 16-bit accesses of Dst reach the high halves of 32-bit rows, the "
-    "others are not documented; bhemu has none of them",
-    remedy="leave the register at 0, and read 32-bit Dst through the 32-bit views",
-    rule="tile K31, I.3",
+    "DBG_FEATURE_DISABLE = {0:#x}: bit 11 would make 16-bit accesses of Dst reach the high halves of 32-bit rows, "
+    "which bhemu does not have",
+    remedy="leave bit 11 clear, and read 32-bit Dst through the 32-bit views",
+    rule="tile K58, I.3",
+)
+FEATURE_UNKNOWN: Final = fault(
+    "control.feature-open",
+    MissingSpecification,
+    "DBG_FEATURE_DISABLE = {0:#x}: of its bits only 3 (arbitration of L1) and 11 (views of Dst) are documented",
+    remedy="leave the other bits clear, or allow open choices to have them kept without effect",
+    rule="tile K58",
 )
 STICKY: Final = fault(
     "control.sticky-bits",
     Unimplemented,
     "FPU_STICKY_BITS ({0:#x}): bhemu's matrix unit does not record math exceptions",
     remedy="do not load the register; storing 0 to clear it is fine",
-    rule="tile K31",
-)
-WATCHDOG: Final = fault(
-    "control.watchdog",
-    Unimplemented,
-    "WDT_CNTL = {0:#x} may start the watchdog, which bhemu does not have",
-    remedy="leave WDT_CNTL at 0",
     rule="tile K31",
 )
 NO_CONFIG_WORD: Final = fault(
@@ -177,7 +179,11 @@ def _load_acting(t: TileRecord, offset: Int) -> Any:
         value = timestamp.load_status(t)
     elif offset == STICKY_BITS:
         return refuse(t, STICKY, offset), value
-    elif offset not in (FEATURE_DISABLE, WATCHDOG_CONTROL, timestamp.COMMAND):  # these are always 0
+    elif is_performance(offset):
+        return load_performance(t, offset, clock_now(t))
+    elif watchdog.is_register(offset):
+        value = watchdog.load(t, offset, clock_now(t))
+    elif offset != timestamp.COMMAND:  # which is always 0
         value = np.int64(t.control_word[offset >> 2])
     return DONE, value
 
@@ -187,8 +193,10 @@ def control_load(t: TileRecord, agent: Int, offset: Int) -> Any:
     """(status, value) of a load, 0 <= offset < 0x1000, a multiple of 4."""
     place = offset >> 2
     kind = KIND[place]
-    if kind in (PLAIN, COUNTER):
+    if kind == PLAIN or (kind == OPEN and open_choice(t, UNKNOWN[place])):
         return DONE, np.int64(t.control_word[place])
+    if kind == OPEN:
+        return STATUS_REFUSED, np.int64(0)
     if kind == RESULT:
         return DONE, np.int64(0)
     if kind == REFUSED:
@@ -227,6 +235,17 @@ def _store_reset_setting(t: TileRecord, offset: Int, value: Int) -> Int:
 
 
 @kernel
+def _store_feature_disable(t: TileRecord, value: Int) -> Int:
+    """K58."""
+    if value & DST_HIGH_HALVES:
+        return refuse(t, FEATURE, value)
+    if value & ~L1_ARBITRATION and not open_choice(t, FEATURE_UNKNOWN, value):
+        return STATUS_REFUSED
+    t.control_word[FEATURE_DISABLE >> 2] = np.uint32(value)
+    return DONE
+
+
+@kernel
 def _store_acting(t: TileRecord, offset: Int, value: Int) -> AnyInt:
     """Status of a store to a register that acts."""
     if offset == SOFT_RESET:
@@ -253,9 +272,11 @@ def _store_acting(t: TileRecord, offset: Int, value: Int) -> AnyInt:
     if offset == timestamp.STATUS:
         return timestamp.store_status(t, value)
     if offset == FEATURE_DISABLE:
-        return DONE if value == 0 else refuse(t, FEATURE, value)
-    if offset == WATCHDOG_CONTROL:
-        return DONE if value == 0 else refuse(t, WATCHDOG, value)
+        return _store_feature_disable(t, value)
+    if is_performance(offset):
+        return store_performance(t, offset, value, clock_now(t))
+    if watchdog.is_register(offset):
+        return watchdog.store(t, offset, value, clock_now(t))
     if offset == STICKY_BITS:
         return DONE if value == 0 else refuse(t, STICKY, offset)
     return DONE  # registers that only report discard it; drivers use such stores to order what they do next
@@ -266,9 +287,9 @@ def control_store(t: TileRecord, agent: Int, offset: Int, value: Int) -> AnyInt:
     """Status of a store of 32 bits; see `control_load`."""
     place = offset >> 2
     kind = KIND[place]
-    if kind == COUNTER and value & COUNTER_START:
-        return refuse(t, COUNTER_STARTED[place])
-    if kind in (PLAIN, COUNTER):
+    if kind == OPEN and not open_choice(t, UNKNOWN[place]):
+        return STATUS_REFUSED
+    if kind in (PLAIN, OPEN):
         t.control_word[place] = np.uint32(value)
         return DONE
     if kind == RESULT:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.errors import Unimplemented
+from bhemu.errors import BhemuError, MissingSpecification, Unimplemented
 from bhemu.isa.memory_map import region
 from bhemu.isa.tile_registers import KINDS, Kind, registers_of
 from bhemu.machine.faults import fault
@@ -23,13 +23,13 @@ ACTS: Final = 1
 """Handled one by one."""
 PLAIN: Final = 2
 """Keeps what is written. Nothing that bhemu models depends on it."""
-COUNTER: Final = 3
-"""Control word of performance counters: kept, but its bit 0 would start them."""
+OPEN: Final = 3
+"""Keeps what is written where open choices are allowed: no source says what it does."""
 RESULT: Final = 4
 """Read-only and always 0, because what would count or report here cannot be started."""
 REFUSED: Final = 5
 """In the header, but bhemu does not have what it does, or no source documents it."""
-_NUMBER: Final[dict[Kind, int]] = dict(zip(KINDS, (ACTS, PLAIN, COUNTER, RESULT, REFUSED), strict=True))
+_NUMBER: Final[dict[Kind, int]] = dict(zip(KINDS, (ACTS, PLAIN, OPEN, RESULT, REFUSED), strict=True))
 
 
 def _kinds() -> np.ndarray[Any, Any]:
@@ -39,13 +39,15 @@ def _kinds() -> np.ndarray[Any, Any]:
     return kinds
 
 
-def _faults(kind: Kind, reason: str, text: str, remedy: str) -> np.ndarray[Any, Any]:
+def _faults(
+    kind: Kind, reason: str, text: str, remedy: str, error: type[BhemuError] = Unimplemented
+) -> np.ndarray[Any, Any]:
     codes = np.zeros(WORDS, np.int64)
     for row in registers_of("control"):
         if row.kind == kind:
             message = text.format(name=row.name, address=f"{row.address:#x}")
             codes[row.offset // 4] = fault(
-                f"control.{reason}.{row.name}", Unimplemented, message, remedy=remedy, rule="tile K31"
+                f"control.{reason}.{row.name}", error, message, remedy=remedy, rule="tile K31"
             )
     return codes
 
@@ -58,12 +60,12 @@ NOT_BUILT: Final = _faults(
     "{name} ({address}) is in the vendor's header, and no source says what it does",
     "leave the register alone",
 )
-COUNTER_STARTED: Final = _faults(
-    "counter",
-    "counter",
-    "a store to {name} ({address}) starts performance counters, which bhemu does not have: a functional model knows "
-    "no stalls or conflicts to count",
-    "leave bit 0 clear; periods and events may be written, and counters stopped",
+UNKNOWN: Final = _faults(
+    "open",
+    "open",
+    "no source says what {name} ({address}) does",
+    "leave the register alone, or allow open choices to have it kept without effect",
+    MissingSpecification,
 )
 READ_ONLY: Final = _faults(
     "result",

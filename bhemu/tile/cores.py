@@ -25,6 +25,7 @@ from bhemu.machine.dispatch import (
     RUN_CORE,
     RUN_TURNS,
     SLOW_CORE,
+    VECTOR_CORE,
 )
 from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, WAIT
 from bhemu.machine.noc_state import ENDED
@@ -34,6 +35,7 @@ from bhemu.machine.types import AnyInt
 from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import run_core_entry
 from bhemu.riscv.slow import slow_core_entry
+from bhemu.riscv.vector import execute_vector_entry
 from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_value
 from bhemu.tensix.frontend.run import OBSERVER_FULL
 from bhemu.tile import schedule
@@ -49,6 +51,7 @@ CODE: Final = new_code_cache()
 
 provide(RUN_CORE, "run_core", run_core_entry)
 provide(SLOW_CORE, "slow_core", slow_core_entry)
+provide(VECTOR_CORE, "vector_core", execute_vector_entry)
 provide(DEVICE_LOAD, "device_load", device_load_entry)
 provide(DEVICE_STORE, "device_store", device_store_entry)
 provide(RUN_TURNS, "run_turns", run_turns_entry)

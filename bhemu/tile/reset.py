@@ -11,6 +11,7 @@ from bhemu.machine.agents import CORE_NAMES, CORES, NC, T0, T2, B
 from bhemu.machine.core_state import FIRST_POLL_ATTEMPT, IN_RESET, LOCAL_RAM, REGISTERS, RUNNING
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, TileRecord
+from bhemu.machine.vector_core_state import VECTOR_REGISTERS, VLEN_BYTES
 from bhemu.riscv.poll import forget
 
 CORE_BIT: Final = np.array([bit_of("control", "SOFT_RESET_0", name) for name in CORE_NAMES], np.int64)
@@ -59,6 +60,9 @@ def _release(t: TileRecord, core: Int) -> None:
     for i in range(32):
         t.core_f[core, i] = 0
     t.core_fcsr[core] = 0
+    if core == T2:
+        for i in range(VECTOR_REGISTERS * VLEN_BYTES // 4):
+            t.vector_core.word[i] = 0
     if ((np.int64(t.disable_reset) >> KEEP_RAM_BIT[core]) & 1) == 0:
         for i in range(LOCAL_RAM // 4):
             t.core_ram_u32[core, i] = 0

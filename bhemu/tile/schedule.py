@@ -125,12 +125,12 @@ def _finish(t: TileRecord, core: Int, status: Int, pc_step: Int) -> Any:
 @kernel
 def _end_request(t: TileRecord, core: Int) -> Any:
     """The NoC request that the core's store has started is over: so is the store, which was not refused before."""
-    q = t.noc_request[t.core_request[core] - 1]
+    number = np.int64(t.core_request[core]) - 1
     t.core_request[core] = 0
     t.now_round = t.core_round[core]
     t.now_agent = core
     retired = np.int64(t.core_retired[core])
-    result = _finish(t, core, end_request(t, q), 4)
+    result = _finish(t, core, end_request(t, number), 4)
     if t.debug_watch[core] != 0 and t.core_retired[core] != retired:
         after_instruction(t, core)
     return result

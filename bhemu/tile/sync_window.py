@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.errors import UndefinedBehavior
+from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.isa.memory_map import region
 from bhemu.isa.tile_registers import address_of, bit_of, bits_of, offset_of, tile_register
 from bhemu.machine.agents import AGENT_NAMES, AGENTS, T0, B
 from bhemu.machine.core_state import BLOCKED, RUNNING
 from bhemu.machine.device_state import PCBUF_WORDS
-from bhemu.machine.faults import DONE, WAIT, fault, refuse
+from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.sync import SEMAPHORE_TOP
@@ -49,6 +49,16 @@ NOTHING_THERE: Final = tuple(
         rule="tile T24",
     )
     for name in AGENT_NAMES
+)
+
+CHECK_OF_B: Final = fault(
+    "sync_window.check-of-b",
+    MissingSpecification,
+    "core B stores {1:#x} to {0:#x}, where a T core has a check of TTSync: the documents have B push anywhere in the "
+    "64 KiB of a PCBuf, and software for Blackhole stores there before a load that waits for the T core, which works "
+    "only when the store does not push",
+    remedy="push at the first address of the PCBuf, or allow open choices to have the store discarded",
+    rule="tile K17",
 )
 
 
@@ -134,6 +144,9 @@ def _push(t: TileRecord, thread: Int, value: Int) -> Any:
 def sync_store(t: TileRecord, core: Int, address: Int, value: Int) -> Any:
     """Status of a store of a word; see `sync_load`."""
     if core == B:
+        place = (address - SYNC_BASE) % PCBUF_BYTES
+        if place in (COPROCESSOR_DONE, MOP_DONE):
+            return DONE if open_choice(t, CHECK_OF_B, address, value) else REFUSED
         return _push(t, (address - SYNC_BASE) // PCBUF_BYTES, value)
     offset = address - SYNC_BASE
     if offset >= SEMAPHORES and offset < SEMAPHORES_END:

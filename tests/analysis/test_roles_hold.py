@@ -36,7 +36,6 @@ NEVER_EXECUTED = {
     "RESOURCEDECL": "consumed by the tracking of accesses",
     "RSTDMA": "no source says what it does",
     "TBUFCMD": "reserved",
-    "REG2FLOP": "not on Blackhole",
     **dict.fromkeys(
         ("TRNSPSRCA", "RAREB", "SETASHRMH", "SETASHRMH0", "SETASHRMH1", "SETASHRMV", "SETPKEDGOF", "SETIBRWC"),
         "not defined",
@@ -478,6 +477,6 @@ def test_every_register_file_of_the_roles_is_mapped_to_the_record() -> None:
 def test_instructions_that_are_never_executed_are_refused() -> None:
     tile = bhemu.Tile(allow_open=True)
     for mnemonic, why in NEVER_EXECUTED.items():
-        if why in ("not defined", "reserved", "not on Blackhole", "no source says what it does"):
+        if why in ("not defined", "reserved", "no source says what it does"):
             with pytest.raises(BhemuError):
                 tile.execute(1, INSTRUCTIONS[mnemonic].base)

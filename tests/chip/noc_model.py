@@ -50,10 +50,10 @@ class Model:
         self.dram = [Memory(np.zeros(0, np.uint8)) for _ in range(8)]
         self.counters: dict[tuple[int, int, int], int] = {}
 
-    def _expect_responses(self, tile: int, noc: int, responses: int) -> None:
+    def _expect_responses(self, tile: int, noc: int, sent: int, responses: int) -> None:
         """Requests of transaction 0 without a response, a counter of 8 bits (N20)."""
         key = (tile, noc, 16)
-        self.counters[key] = (self.counters.get(key, 0) + 1 - responses) & 0xFF
+        self.counters[key] = (self.counters.get(key, 0) + sent - responses) & 0xFF
 
     def _memory(self, node: Node) -> Memory:
         return self.dram[node.index] if node.kind is Kind.DRAM else self.l1[node.index]
@@ -75,7 +75,9 @@ class Model:
         here, there = (back, target) if reads else (target, back)
         if control & MASKED:
             here, there, size = here & -16, there & -16, 64
-        if not 0 < size <= 16384 or here + size > L1 or there + size > limit:
+        if size > 16384 and (here | there) % 64:
+            return False
+        if size <= 0 or here + size > L1 or there + size > limit:
             return False
         modulus = 64 if reads and node is not None and node.kind is Kind.DRAM else 16
         return (here - there) % modulus == 0
@@ -86,9 +88,11 @@ class Model:
         posted = not control & RESPONSE
         mine = self.l1[own]
         target, back = fields["target"], fields["back"]
-        answers = len(ends)
+        copies = control & 0xF != ATOMIC & 0xF and not control & MASKED
+        p = -(-code // 16384) if copies else 1  # packets
+        answers = p * len(ends)
         if control & 0xF == READ & 0xF or not posted:
-            self._expect_responses(own, noc, answers)
+            self._expect_responses(own, noc, p, answers)
         if control & 0xF == ATOMIC & 0xF:
             for node in ends:
                 old = self._atomic(self._memory(node), target, code, fields.get("data", 0))
@@ -100,9 +104,9 @@ class Model:
         flits = -(-(64 if control & MASKED else code) // 64)
         if control & 0xF == READ & 0xF:
             mine.write(back, self._memory(ends[0]).read(target, code))
-            self._count(own, noc, c4=1, c14=1, c5=1, c2=1, c3=flits)
+            self._count(own, noc, c4=p, c14=p, c5=p, c2=p, c3=flits)
             if ends[0].kind is Kind.TENSIX:
-                self._count(ends[0].index, noc, c52=1, c53=1, c50=1, c51=flits)
+                self._count(ends[0].index, noc, c52=p, c53=p, c50=p, c51=flits)
             return
         if control & MASKED:
             content, mask = mine.read(target & -16, 64), code | fields.get("mask_high", 0) << 32
@@ -114,10 +118,10 @@ class Model:
                 if mask >> i & 1:
                     self._memory(node).write(back + i, [byte])
             if node.kind is Kind.TENSIX:
-                served = {"c57": flits, "c59": 1, "c61": 1} if posted else {"c56": flits, "c58": 1, "c60": 1, "c49": 1}
+                served = {"c57": flits, "c59": p, "c61": p} if posted else {"c56": flits, "c58": p, "c60": p, "c49": p}
                 self._count(node.index, noc, **served)
-        sent = {"c9": flits, "c11": 1, "c13": 1} if posted else {"c8": flits, "c10": 1, "c12": 1, "c1": answers}
-        self._count(own, noc, c4=1, **sent)
+        sent = {"c9": flits, "c11": p, "c13": p} if posted else {"c8": flits, "c10": p, "c12": p, "c1": answers}
+        self._count(own, noc, c4=p, **sent)
 
     def _atomic(self, memory: Memory, target: int, code: int, data: int) -> int:
         """The operations that the tests use (N22); returns the word that was there."""

@@ -431,7 +431,11 @@ REFUSALS = {
     "a router": ({**FROM_B, "target_hi": at(3, 0)}, Unimplemented, "3-0"),
     "security": ({**FROM_B, "target_hi": at(8, 30)}, Unimplemented, "8-2"),
     "no bytes": ({**TO_B, "length": 0}, UndefinedBehavior, "no bytes"),
-    "too long": ({**TO_B, "length": 16400}, Unimplemented, "16384"),
+    "long and not aligned to 64": (
+        {**TO_B, "back": DATA + 16, "target": DATA + 16, "length": 16400},
+        UndefinedBehavior,
+        "of 64",
+    ),
     "register width": ({**FROM_B, "target": OVERLAY, "length": 8}, UndefinedBehavior, "words of 4 bytes"),
     "starts another": (
         {"ctrl": INLINE, "target": 0xFFB20040, "target_hi": at(*B), "data": 1},

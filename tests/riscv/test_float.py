@@ -227,19 +227,14 @@ def test_misaligned_accesses_are_refused() -> None:
 # --- refusals --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", range(5))
-def test_other_rounding_modes_are_refused(mode: int) -> None:
-    with pytest.raises(MissingSpecification, match=f"rounding mode {mode}"):
-        machine(f"fadd.s fa0, fa1, fa2, {mode}", 10)
-    if mode != 0:
-        with pytest.raises(MissingSpecification, match=f"rounding mode {mode}"):
-            machine(f"fcvt.w.s a0, fa1, {mode}", 10)
-
-
-@pytest.mark.parametrize("mode", [5, 6])
-def test_reserved_rounding_modes_are_refused(mode: int) -> None:
-    with pytest.raises(UndefinedBehavior, match="reserved"):
-        machine(f"fmadd.s fa0, fa1, fa2, fa3, {mode}", 10)
+@pytest.mark.rule("tile T6")
+@pytest.mark.parametrize("mode", range(8))
+def test_rounding_is_to_nearest_even_whatever_an_instruction_asks_for(mode: int) -> None:
+    """Truncation, mode 1, is what C asks for in a cast: 2.5 and 3.5 still become 2 and 4."""
+    operations = [f"fcvt.w.s a0, fa1, {mode}", f"fcvt.wu.s a0, fa1, {mode}", f"fadd.s fa0, fa1, fa1, {mode}"]
+    rows = [(0x40200000,), (0x40600000,)]
+    assert _on_core(operations, rows) == [[2, 4], [2, 4], [0x40A00000, 0x40E00000]]
+    assert _on_core([f"fcvt.s.w fa0, a1, {mode}"], [(0x01000001,), (0x01000003,)]) == [[0x4B800000, 0x4B800002]]
 
 
 @pytest.mark.parametrize(

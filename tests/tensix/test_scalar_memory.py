@@ -502,6 +502,45 @@ def test_flushdma_never_waits_because_nothing_is_in_flight(tile: Tile, condition
 
 
 @pytest.mark.rule("003.3h")
-def test_reg2flop_is_refused(tile: Tile) -> None:
-    with pytest.raises(UndefinedBehavior, match="Blackhole has no REG2FLOP"):
+def test_reg2flop_is_an_open_choice(tile: Tile) -> None:
+    with pytest.raises(MissingSpecification, match="no longer lists REG2FLOP"):
         tile.execute(THREAD, encode("REG2FLOP", SizeSel=1, FlopIndex=3))
+
+
+@pytest.mark.rule("003.3h")
+@pytest.mark.parametrize(
+    ("size", "shift", "value"),
+    [(1, 0, 0x0003C0DE), (1, 1, 0), (2, 0, 0xC0DE), (2, 2, 0x8003), (2, 1, 0), (3, 1, 0xC0), (3, 3, 0x80), (0, 0, 0)],
+)
+def test_reg2flop_moves_a_part_of_a_gpr_to_a_counter(size: int, shift: int, value: int) -> None:
+    """0x8003C0DE; X counters have 18 bits. FlopIndex: channel 1, unpacker 1, X."""
+    tile = Tile(allow_open=True)
+    tile.record.gpr[THREAD, 5] = 0x8003C0DE
+    tile.record.adc[THREAD, 1, 4] = 77
+    fields = {"SizeSel": size, "TargetSel": 2, "ByteOffset": shift, "FlopIndex": 1 << 5 | 1 << 3, "RegIndex": 5}
+    tile.execute(THREAD, encode("REG2FLOP", **fields))
+    assert tile.record.adc[THREAD, 1, 4] == value
+
+
+@pytest.mark.rule("003.3h")
+def test_reg2flop_reaches_the_counters_of_another_thread_and_the_carry_copies() -> None:
+    tile = Tile(allow_open=True)
+    tile.record.gpr[0, 5] = 0xFFFFFFFF
+    fields = {"SizeSel": 1, "TargetSel": 3, "ContextId_2": 2, "FlopIndex": 2 << 3 | 1 << 2 | 1, "RegIndex": 5}
+    tile.execute(0, encode("REG2FLOP", **fields))
+    assert tile.record.adc[2, 2, 8 + 1] == 0x1FFF  # the packer's Y_Cr
+    tile.execute(0, encode("REG2FLOP", **(fields | {"ContextId_2": 3})))
+    assert np.count_nonzero(tile.record.adc) == 1
+
+
+@pytest.mark.rule("003.3h")
+def test_reg2flop_writes_thcon_words_one_or_four_at_a_time() -> None:
+    tile = Tile(allow_open=True)
+    tile.record.gpr[0, 4:8] = [0x11, 0x22, 0x33, 0x44]
+    tile.execute(0, encode("REG2FLOP", SizeSel=1, FlopIndex=5, RegIndex=6))
+    assert tile.record.config[0, 64 + 5] == 0x33
+    tile.execute(0, encode("REG2FLOP", SizeSel=0, FlopIndex=10, RegIndex=6))
+    assert list(tile.record.config[0, 64 + 8 : 64 + 12] & 0xFF) == [0x11, 0x22, 0x33, 0x44]
+    for fields in ({"FlopIndex": 116}, {"TargetSel": 1}):
+        with pytest.raises(UndefinedBehavior, match="names no configuration word"):
+            tile.execute(0, encode("REG2FLOP", SizeSel=1, **fields))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bhemu import Tile
-from bhemu.errors import UndefinedBehavior, Unimplemented
+from bhemu.errors import MissingSpecification, UndefinedBehavior, Unimplemented
 from bhemu.isa.registers import WRITABLE_MASK, config
 from bhemu.isa.tile_registers import registers_of
 from bhemu.machine.agents import NC, NOC, T0, T1, T2, B
-from bhemu.tile.control_registers import ACTS, COUNTER, KIND, NOTHING, PLAIN, REFUSED, RESULT
+from bhemu.tile.control_registers import ACTS, KIND, NOTHING, OPEN, PLAIN, REFUSED, RESULT
 from tests.riscv.rv_machine import ALL_HELD, START, machine, release, word, words
 
 pytestmark = pytest.mark.plain
@@ -18,10 +18,9 @@ CONTROL = 0xFFB12000
 EVERYBODY = (B, T0, T1, T2, NC, NOC)
 SOFT_RESET, DISABLE_RESET = CONTROL + 0x1B0, CONTROL + 0x224
 WALL_CLOCK = CONTROL + 0x1F0
-COUNTER_CONTROLS = (0x008, 0x014, 0x020, 0x038, 0x0F8, 0x03C)
 
 
-KINDS = {"acts": ACTS, "plain": PLAIN, "counter": COUNTER, "result": RESULT, "refused": REFUSED}
+KINDS = {"acts": ACTS, "plain": PLAIN, "open": OPEN, "result": RESULT, "refused": REFUSED}
 REGISTERS = {row.offset: (row.name, KINDS[row.kind]) for row in registers_of("control")}
 
 
@@ -87,19 +86,6 @@ def test_registers_that_nobody_describes_are_refused_by_name(tile: Tile, offset:
 
 
 @pytest.mark.rule("tile K31")
-@pytest.mark.parametrize("offset", COUNTER_CONTROLS)
-def test_performance_counters_can_be_stopped_but_not_started(tile: Tile, offset: int) -> None:
-    assert sorted(of_kind(COUNTER)) == sorted(COUNTER_CONTROLS)
-    for value in (0, 2):
-        tile.cores.store(CONTROL + offset, value)
-        assert tile.cores.load(CONTROL + offset) == value
-    for value in (1, 3):
-        with pytest.raises(Unimplemented, match=f"{REGISTERS[offset][0]}.*starts performance counters"):
-            tile.cores.store(CONTROL + offset, value)
-    assert tile.cores.load(CONTROL + offset) == 2
-
-
-@pytest.mark.rule("tile K31")
 @pytest.mark.parametrize("offset", of_kind(RESULT))
 def test_results_of_what_never_runs_are_zero(tile: Tile, offset: int) -> None:
     assert tile.cores.load(CONTROL + offset) == 0
@@ -108,22 +94,34 @@ def test_results_of_what_never_runs_are_zero(tile: Tile, offset: int) -> None:
         tile.cores.store(CONTROL + offset, 1)
 
 
-@pytest.mark.rule("tile K31")
-def test_the_watchdog_cannot_be_started(tile: Tile) -> None:
-    tile.cores.store(CONTROL + 0x1E0, 1000)
-    tile.cores.store(CONTROL + 0x1E4, 0)
-    assert tile.cores.load(CONTROL + 0x1E4) == 0
-    with pytest.raises(Unimplemented, match="watchdog"):
-        tile.cores.store(CONTROL + 0x1E4, 1)
-
-
-@pytest.mark.rule("tile K31", "I.3")
-def test_feature_disable_takes_0_alone(tile: Tile) -> None:
-    tile.cores.store(CONTROL + 0x068, 0)
+@pytest.mark.rule("tile K58", "I.3")
+def test_feature_disable_takes_what_is_documented(tile: Tile) -> None:
+    for value in (8, 0):
+        tile.cores.store(CONTROL + 0x068, value)
+        assert tile.cores.load(CONTROL + 0x068) == value
+    with pytest.raises(Unimplemented, match="DBG_FEATURE_DISABLE = 0x808: bit 11"):
+        tile.cores.store(CONTROL + 0x068, 1 << 11 | 8)
+    with pytest.raises(MissingSpecification, match="DBG_FEATURE_DISABLE = 0x240c: of its bits"):
+        tile.cores.store(CONTROL + 0x068, 0x240C)
     assert tile.cores.load(CONTROL + 0x068) == 0
-    for value in (1 << 11, 1):
-        with pytest.raises(Unimplemented, match=f"DBG_FEATURE_DISABLE = {value:#x}"):
-            tile.cores.store(CONTROL + 0x068, value)
+
+
+@pytest.mark.rule("tile K58")
+def test_other_bits_of_feature_disable_are_kept_as_an_open_choice() -> None:
+    tile = Tile(allow_open=True)
+    tile.cores.store(CONTROL + 0x068, 0x240C)
+    assert tile.cores.load(CONTROL + 0x068) == 0x240C
+
+
+@pytest.mark.rule("tile K57")
+def test_registers_that_no_source_describes_are_an_open_choice(tile: Tile) -> None:
+    assert [REGISTERS[offset][0] for offset in of_kind(OPEN)] == ["LFSR_HIT_MASK"]
+    for access in (lambda: tile.cores.store(CONTROL + 0x220, 15), lambda: tile.cores.load(CONTROL + 0x220)):
+        with pytest.raises(MissingSpecification, match="no source says what LFSR_HIT_MASK"):
+            access()
+    allowed = Tile(allow_open=True)
+    allowed.cores.store(CONTROL + 0x220, 15)
+    assert allowed.cores.load(CONTROL + 0x220) == 15
 
 
 @pytest.mark.rule("tile K31")

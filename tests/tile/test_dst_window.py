@@ -14,7 +14,7 @@ from bhemu.api.views import bf16_cells_to_float, fp16_cells_to_float
 from bhemu.errors import UndefinedBehavior
 from bhemu.machine.agents import NC, NOC, T0, T1, T2, B
 from bhemu.machine.compiler import JIT
-from bhemu.tile.dst_window import BF16, FLOAT32, FP16, INT8, INT16, INT32, cells_of_value, value_of_cells
+from bhemu.tensix.dst_window import BF16, FLOAT32, FP16, INT8, INT16, INT32, cells_of_value, value_of_cells
 from tests.riscv.rv_machine import SCRATCH, machine, words
 
 WINDOW = 0xFFBD8000

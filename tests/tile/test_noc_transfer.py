@@ -113,6 +113,22 @@ def test_each_kind_of_request_increments_its_counters(tile: Tile) -> None:
             assert counters(tile, 1 - noc) == {}
 
 
+@pytest.mark.rule("tile N17", "tile N20", "tile N24")
+@pytest.mark.parametrize("kind", [READ, WRITE])
+def test_a_long_request_is_several_packets_and_leaves_the_last_one_in_the_registers(tile: Tile, kind: int) -> None:
+    """40000 bytes are packets of 16384, 16384 and 7232 bytes: 256, 256 and 113 data words."""
+    before = noise(tile)
+    request(tile, initiator=1, ctrl=kind, target=0x1000, back=0x20040, length=40000, tag=3 << 10)
+    assert np.array_equal(tile.l1[0x20040 : 0x20040 + 40000], before[0x1000 : 0x1000 + 40000])
+    assert tile.l1[0x20040 + 40000] == before[0x20040 + 40000]
+    registers = [tile.cores.load(0xFFB20800 + offset) for offset in (0x00, 0x0C, 0x20, 0x40)]
+    assert registers == [0x1000 + 32768, 0x20040 + 32768, 7232, 0]
+    read = {2: 3, 3: 625, 4: 3, 5: 3, 14: 3, 50: 3, 51: 625, 52: 3, 53: 3}
+    write = {1: 3, 4: 3, 8: 625, 10: 3, 12: 3, 49: 3, 56: 625, 58: 3, 60: 3}
+    assert counters(tile) == (read if kind == READ else write)
+    assert tile.cores.load(0xFFB2037C) == 1 << 3
+
+
 @pytest.mark.rule("tile N20", "tile N24")
 def test_outstanding_requests_return_to_zero_at_once(tile: Tile) -> None:
     request(tile, ctrl=READ, target=0x1000, back=0x2000, length=16, tag=5 << 10)
@@ -381,8 +397,12 @@ REFUSALS = {
     "header store": ({"ctrl": WRITE, **COPY, "tag": 1 << 9}, Unimplemented, "PACKET_TAG"),
     "to an overlay stream": ({"ctrl": WRITE, **COPY, "tag": 1 << 6}, Unimplemented, "PACKET_TAG"),
     "no bytes": ({"ctrl": READ, **COPY, "length": 0}, UndefinedBehavior, "no bytes"),
-    "too long": ({"ctrl": READ, **COPY, "length": 16385}, Unimplemented, "16385 bytes"),
-    "much too long": ({"ctrl": READ, **COPY, "mask_high": 1}, Unimplemented, "4294967312 bytes"),
+    "long and not aligned to 64": (
+        {"ctrl": READ, "target": 0x1010, "back": 0x2010, "length": 16385},
+        UndefinedBehavior,
+        "16385 bytes between 0x1010 and 0x2010",
+    ),
+    "longer than L1": ({"ctrl": READ, **COPY, "mask_high": 1}, UndefinedBehavior, "4294967312 bytes at"),
     "source past L1": ({"ctrl": READ, **COPY, "target": 0x180000}, UndefinedBehavior, "0x180000"),
     "across the end of L1": ({"ctrl": WRITE, **COPY, "back": 0x17FFF0, "length": 17}, UndefinedBehavior, "0x17fff0"),
     "a 64-bit address": ({"ctrl": WRITE, **COPY, "back_mid": 1}, UndefinedBehavior, "0x100002000"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bhemu import Tile
-from bhemu.errors import UndefinedBehavior
+from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.isa.instructions import encode
 from bhemu.machine.agents import NC, NOC, T0, TENSIX, B
 from bhemu.machine.core_state import BLOCKED
@@ -340,9 +340,21 @@ def test_others_do_not_see_the_window(agent: int) -> None:
 
 
 @pytest.mark.rule("tile K17")
-def test_for_b_the_checks_and_semaphores_are_its_pcbuf() -> None:
+def test_for_b_the_semaphores_are_its_pcbuf() -> None:
     tile = Tile()
-    for i, address in enumerate((COPROCESSOR_DONE, MOP_DONE, SEMAPHORES)):
-        tile.cores.store(address, i, B)
+    for i in range(3):
+        tile.cores.store(SEMAPHORES + 4 * i, i, B)
     assert not tile.record.semaphore.any()
     assert [tile.cores.load(WINDOW, T0) for _ in range(3)] == [0, 1, 2]
+
+
+@pytest.mark.rule("tile K17")
+@pytest.mark.parametrize("address", [COPROCESSOR_DONE, MOP_DONE])
+@pytest.mark.parametrize("thread", range(3))
+def test_a_store_of_b_to_a_check_is_discarded_as_an_open_choice(address: int, thread: int) -> None:
+    place = address + 0x10000 * thread
+    with pytest.raises(MissingSpecification, match=f"core B stores 0xdefec8ed to {place:#x}"):
+        Tile().cores.store(place, 0xDEFEC8ED, B)
+    tile = Tile(allow_open=True)
+    tile.cores.store(place, 0xDEFEC8ED, B)
+    assert not tile.record.pcbuf_count.any()

@@ -169,11 +169,11 @@ def _check_copy(request: Request, source: Node, first: int, to: Node, address: i
     """Refuse a read or write whose length, ends or alignment are not sound (N17 to N19)."""
     size = request.size
     if size == 0:
-        raise UndefinedBehavior("no bytes", remedy="set AT_LEN_BE to 1 to 16384")
-    if size > q.LONGEST_PACKET:
-        raise Unimplemented(
-            f"splitting into packets of {q.LONGEST_PACKET} bytes is not built",
-            remedy="split the transfer in software",
+        raise UndefinedBehavior("no bytes", remedy="set AT_LEN_BE to the number of bytes")
+    if not q.can_split(first, address, size):
+        raise UndefinedBehavior(
+            f"{size} bytes between {first:#x} and {address:#x}: what hardware splits begins at multiples of 64",
+            remedy=f"align both addresses to 64 bytes, or send at most {q.LONGEST_PACKET} bytes at once",
         )
     _check_place(source, first, size, writes=False)
     _check_place(to, address, size, writes=True)

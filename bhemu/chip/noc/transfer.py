@@ -95,7 +95,7 @@ def _has(node: Int, register: Bool, address: Int, size: Int) -> Bool:
 def _is_sound_copy(request: NocRequestRecord, node: Int) -> bool:
     """A read or write between the own tile and a node (N17 to N19)."""
     source, target, size = np.int64(request.source), np.int64(request.target), np.int64(request.byte_count)
-    if size <= 0 or size > q.LONGEST_PACKET:
+    if size <= 0 or not q.can_split(source, target, size):
         return False
     from_node, to_node = np.int64(TENSIX), np.int64(node)
     if request.kind == q.READ:

@@ -5,5 +5,6 @@ at once, and what waits for the unit to be idle (FLUSHDMA, STALLWAIT C0) never w
 """
 
 from bhemu.tensix.scalar import atomics as atomics
+from bhemu.tensix.scalar import flops as flops
 from bhemu.tensix.scalar import memory as memory
 from bhemu.tensix.scalar import registers as registers

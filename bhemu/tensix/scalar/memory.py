@@ -1,4 +1,4 @@
-"""GPRs to and from L1, MMIO and Src: LOADIND, STOREIND, LOADREG, STOREREG; FLUSHDMA and REG2FLOP (I.11)."""
+"""GPRs to and from L1, MMIO and Src: LOADIND, STOREIND, LOADREG, STOREREG; FLUSHDMA (I.11)."""
 
 from __future__ import annotations
 
@@ -51,13 +51,6 @@ SRC_ADDRESS = fault(
     "STOREIND to Src: address {0:#x} is row {1}, outside the rows that it may write",
     remedy="SrcA: rows 4..67 (4..19 without SetOvrdWithAddr); SrcB: rows 0..15; an address is 4 * row + column / 4",
     rule="I.11",
-)
-FLOPS = fault(
-    "scalar.reg2flop",
-    UndefinedBehavior,
-    "Blackhole has no REG2FLOP",
-    remedy="use WRCFG for configuration words and SETADC for address counters",
-    rule="003.3h",
 )
 
 
@@ -234,8 +227,3 @@ def STOREREG(t: TileRecord, thread: Int, TdmaDataRegIndex: Int, RegAddr: Int) ->
 @instruction(Mode("any condition", DOCUMENTED, rule="I.11"))
 def FLUSHDMA(t: TileRecord, thread: Int) -> Int:
     return DONE
-
-
-@instruction(Mode("any", DOCUMENTED, rule="003.3h"))
-def REG2FLOP(t: TileRecord, thread: Int) -> Int:
-    return refuse(t, FLOPS)

@@ -16,6 +16,7 @@ from bhemu.machine.lanes import splat16, store16
 from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.banks import UNPACKER
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
+from bhemu.tensix.overlay_phases import pop_messages
 from bhemu.tensix.unpack import faults
 from bhemu.tensix.unpack.completion import hand_over
 
@@ -81,13 +82,12 @@ def _clear_bank(t: TileRecord, unpacker: Int, bank: Int, cell: Int) -> None:
 
 
 @kernel
-def _pop(t: TileRecord, stream: Int, count: Int) -> Int:
-    """Take messages off a stream; it is a plain counter as long as there is no overlay."""
+def _pop(t: TileRecord, stream: Int, count: Int) -> Any:
+    """Take messages off a stream."""
     held = np.int64(t.stream_messages[stream])
     if count > held:
         return refuse(t, faults.STREAM_EMPTY, count, stream, held)
-    t.stream_messages[stream] = held - count
-    return DONE
+    return pop_messages(t, stream, count)
 
 
 @kernel

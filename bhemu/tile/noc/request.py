@@ -45,6 +45,8 @@ _ADDRESSES_END: Final = 1 << 32
 ADDRESS_BITS: Final = 0xFFFFFFFF
 """Of addresses in a Tensix tile."""
 LONGEST_PACKET: Final = 16384
+"""Bytes; longer requests are split (N17)."""
+SPLIT_ALIGNMENT_BYTES: Final = 64
 WORD: Final = 4
 BLOCK: Final = 16
 """Source and destination in L1 must agree modulo this."""
@@ -82,15 +84,15 @@ LENGTH: Final = fault(
     "noc.length",
     UndefinedBehavior,
     "a NoC request of no bytes",
-    remedy="set AT_LEN_BE to 1 to 16384",
+    remedy="set AT_LEN_BE to the number of bytes",
     rule="tile N17",
 )
-TOO_LONG: Final = fault(
-    "noc.too-long",
-    Unimplemented,
-    "a NoC request of {0} bytes: splitting into packets of {1} is not built",
-    remedy="split the transfer in software",
-    rule="tile N17, E29",
+SPLIT_ALIGNMENT: Final = fault(
+    "noc.split-alignment",
+    UndefinedBehavior,
+    "a NoC request of {0} bytes between {1:#x} and {2:#x}: what hardware splits into packets begins at multiples of 64",
+    remedy="align both addresses to 64 bytes, or send at most 16384 bytes at once",
+    rule="tile N17",
 )
 NOWHERE: Final = fault(
     "noc.nowhere",
@@ -225,13 +227,25 @@ def _check_atomic(t: TileRecord, q: NocRequestRecord) -> Any:
 
 
 @kernel
+def packets(size: Int) -> Int:
+    """How many packets a request becomes (N17)."""
+    return max((size + LONGEST_PACKET - 1) // LONGEST_PACKET, 1)
+
+
+@kernel
+def can_split(first: Int, second: Int, size: Int) -> Bool:
+    """True for a request of one packet, and for a longer one whose addresses are aligned as splitting needs it."""
+    return size <= LONGEST_PACKET or ((first | second) & (SPLIT_ALIGNMENT_BYTES - 1)) == 0
+
+
+@kernel
 def _check_copy(t: TileRecord, q: NocRequestRecord) -> Int:
     """Both places, length and alignment of a read or write (N17 to N19)."""
     source, target, size = q.source, q.target, q.byte_count
-    if size == 0:
+    if size <= 0:
         return refuse(t, LENGTH)
-    if size < 0 or size > LONGEST_PACKET:
-        return refuse(t, TOO_LONG, size, LONGEST_PACKET)
+    if not can_split(source, target, size):
+        return refuse(t, SPLIT_ALIGNMENT, size, source, target)
     if q.masked != 0:
         source, target = source & ~(BLOCK - 1), target & ~(BLOCK - 1)
     if _check_place(t, source, size) != DONE or _check_place(t, target, size) != DONE:

@@ -34,6 +34,7 @@ from bhemu.tile.noc.request import (
     INITIATORS,
     INLINE,
     KINDS,
+    LONGEST_PACKET,
     MULTICAST_BIT,
     READ,
     RESPONSE,
@@ -42,6 +43,7 @@ from bhemu.tile.noc.request import (
     check,
     check_kind,
     decode,
+    packets,
     translate,
     wants_response,
 )
@@ -93,16 +95,33 @@ def _count(t: TileRecord, noc: Int, counter: Int, amount: Int = 1) -> None:
 
 
 @kernel
-def _count_outstanding(t: TileRecord, noc: Int, transaction: Int, responses: Int) -> None:
-    """A request that wants a response, and the responses to it; back at zero is remembered (N20, N24)."""
+def _count_outstanding(t: TileRecord, noc: Int, transaction: Int, sent: Int, responses: Int) -> None:
+    """Packets that want a response, and the responses to them; back at zero is remembered (N20, N24)."""
     counter = r.OUTSTANDING + transaction
-    value = (np.int64(t.niu_counter[noc, counter]) + 1) & 0xFF
+    value = (np.int64(t.niu_counter[noc, counter]) + sent) & 0xFF
     for _ in range(responses):
         if value == 1:
             t.niu_rtz[noc] = np.uint32(np.int64(t.niu_rtz[noc]) | 1 << transaction)
         value = (value - 1) & 0xFF
     t.niu_counter[noc, counter] = np.uint32(value)
     notice(t)
+
+
+@kernel
+def packets_of(q: NocRequestRecord) -> Int:
+    """Packets of a request: more than one where a read or a write is longer than a packet (N17)."""
+    return packets(q.byte_count) if q.kind in (READ, WRITE) else np.int64(1)
+
+
+@kernel
+def _leave_last_packet(t: TileRecord, q: NocRequestRecord, number: Int) -> None:
+    """A split request leaves its last packet in the initiator's registers (N17)."""
+    words = t.niu_initiator[q.noc, number % INITIATORS]
+    passed = (packets_of(q) - 1) * LONGEST_PACKET
+    if passed != 0:
+        words[r.TARGET_LO // WORD] = np.uint32((np.int64(words[r.TARGET_LO // WORD]) + passed) & ADDRESS_BITS)
+        words[r.RETURN_LO // WORD] = np.uint32((np.int64(words[r.RETURN_LO // WORD]) + passed) & ADDRESS_BITS)
+        words[r.LENGTH // WORD] = np.uint32(q.byte_count - passed)
 
 
 @kernel
@@ -115,10 +134,12 @@ def count_at_initiator(t: TileRecord, q: NocRequestRecord, responses: Int) -> No
     noc = q.noc
     answers = wants_response(q)
     flits = (q.byte_count + FLIT - 1) // FLIT
-    _count(t, noc, r.COMMANDS)
+    sent = packets_of(q)
+    responses = responses * sent
+    _count(t, noc, r.COMMANDS, sent)
     if q.kind == READ:
-        _count(t, noc, r.READS_STARTED)
-        _count(t, noc, r.READS_SENT)
+        _count(t, noc, r.READS_STARTED, sent)
+        _count(t, noc, r.READS_SENT, sent)
         _count(t, noc, r.READ_RESPONSES, responses)
         _count(t, noc, r.READ_WORDS, flits)
     elif q.kind == ATOMIC:
@@ -127,14 +148,14 @@ def count_at_initiator(t: TileRecord, q: NocRequestRecord, responses: Int) -> No
             _count(t, noc, r.ATOMIC_RESPONSES, responses)
         _count(t, noc, r.ATOMICS_SENT if answers else r.POSTED_ATOMICS_SENT)
     else:
-        _count(t, noc, r.WRITES_STARTED if answers else r.POSTED_WRITES_STARTED)
-        _count(t, noc, r.WRITES_SENT if answers else r.POSTED_WRITES_SENT)
+        _count(t, noc, r.WRITES_STARTED if answers else r.POSTED_WRITES_STARTED, sent)
+        _count(t, noc, r.WRITES_SENT if answers else r.POSTED_WRITES_SENT, sent)
         if q.kind == WRITE:
             _count(t, noc, r.WRITE_WORDS if answers else r.POSTED_WRITE_WORDS, flits)
         if answers:
             _count(t, noc, r.WRITE_ACKNOWLEDGEMENTS, responses)
     if answers:
-        _count_outstanding(t, noc, (q.tag >> ID_LSB) & (r.TRANSACTION_IDS - 1), responses)
+        _count_outstanding(t, noc, (q.tag >> ID_LSB) & (r.TRANSACTION_IDS - 1), sent, responses)
 
 
 @kernel
@@ -143,10 +164,11 @@ def count_at_target(target: TileRecord, q: NocRequestRecord) -> None:
     noc = q.noc
     answers = wants_response(q)
     flits = (q.byte_count + FLIT - 1) // FLIT
+    served = packets_of(q)
     if q.kind == READ:
-        _count(target, noc, r.REQUESTS_ACCEPTED)
-        _count(target, noc, r.READS_RECEIVED)
-        _count(target, noc, r.READ_RESPONSES_SENT)
+        _count(target, noc, r.REQUESTS_ACCEPTED, served)
+        _count(target, noc, r.READS_RECEIVED, served)
+        _count(target, noc, r.READ_RESPONSES_SENT, served)
         _count(target, noc, r.READ_WORDS_SENT, flits)
     elif q.kind == ATOMIC:
         _count(target, noc, r.REQUESTS_ACCEPTED)
@@ -155,11 +177,11 @@ def count_at_target(target: TileRecord, q: NocRequestRecord) -> None:
             _count(target, noc, r.ATOMIC_RESPONSES_SENT)
     else:
         words = flits if q.kind == WRITE else 1
-        _count(target, noc, r.WRITES_BEGUN if answers else r.POSTED_WRITES_BEGUN)
-        _count(target, noc, r.WRITES_RECEIVED if answers else r.POSTED_WRITES_RECEIVED)
+        _count(target, noc, r.WRITES_BEGUN if answers else r.POSTED_WRITES_BEGUN, served)
+        _count(target, noc, r.WRITES_RECEIVED if answers else r.POSTED_WRITES_RECEIVED, served)
         _count(target, noc, r.WRITE_WORDS_RECEIVED if answers else r.POSTED_WRITE_WORDS_RECEIVED, words)
         if answers:
-            _count(target, noc, r.ACKNOWLEDGEMENTS_SENT)
+            _count(target, noc, r.ACKNOWLEDGEMENTS_SENT, served)
 
 
 # --- ends in tiles, for a tile alone and for a chip (chip/noc/transfer.py) --------------------------------------------
@@ -283,11 +305,13 @@ def _serve(t: TileRecord, q: NocRequestRecord) -> Int:
 
 
 @kernel
-def end_request(t: TileRecord, q: NocRequestRecord) -> AnyInt:
-    """Status of the store that has started a request, now that the chip has carried the request out, or has not."""
+def end_request(t: TileRecord, number: Int) -> AnyInt:
+    """Status of the store that has started request `number`, now that the chip has carried it out, or has not."""
+    q = t.noc_request[number]
     q.state = IDLE
     if q.status == DONE:
         count_at_initiator(t, q, q.responses)
+        _leave_last_packet(t, q, number)
     elif q.status == REFUSED:
         return refuse(t, AWAY)
     return q.status
@@ -315,7 +339,7 @@ def start(t: TileRecord, noc: Int, initiator: Int) -> AnyInt:
     number = INITIATORS * noc + initiator
     q = t.noc_request[number]
     if _has_ended(t, q):
-        return end_request(t, q)
+        return end_request(t, number)
     decode(t, q, noc, initiator)
     if check_kind(t, q) != DONE:
         return REFUSED
@@ -345,6 +369,7 @@ def start(t: TileRecord, noc: Int, initiator: Int) -> AnyInt:
     status = _serve(t, q)
     if status == DONE:
         count_at_initiator(t, q, 1)
+        _leave_last_packet(t, q, number)
     return status
 
 

@@ -1,0 +1,25 @@
+"""Registers of core T2's vector extension (tile T7): `t.vector_core`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bhemu.machine.section import section
+
+VLEN_BYTES: Final = 16
+"""Bytes of a vector register (vlenb)."""
+VECTOR_REGISTERS: Final = 32
+_BYTES: Final = VECTOR_REGISTERS * VLEN_BYTES
+
+# The 32 registers lie one behind the other, so the elements of a register group do, too.
+VECTOR_CORE: Final = section(
+    (
+        ("byte", "u1", (_BYTES,)),
+        ("vl", "u4", ()),
+        ("vtype", "u4", ()),
+        ("vlenb", "u4", ()),
+        ("vxsat", "u4", ()),
+        ("vxrm", "u4", ()),
+    ),
+    views=(("half", "byte", "<u2", (_BYTES // 2,)), ("word", "byte", "<u4", (_BYTES // 4,))),
+)
