@@ -83,6 +83,7 @@ docs-version: $(VENV)/installed-docs
 dist: $(VENV)/installed-release
 	$(BIN)/python tools/build_release.py
 	$(BIN)/python tools/check_wheel.py dist/bhemu-*.whl
+	$(BIN)/python -m pytest -rs tests/release
 
 # The C part of the C library with address and undefined-behaviour sanitizers.
 test-sanitizers: $(STAMP) warm
