@@ -310,7 +310,7 @@ class Chip:
             states: keep Dst, SrcA, SrcB and the tiles in L1 that were unpacked and packed last, at each part's end.
 
         Returns:
-            The recording; `bhemu report` shows what its `save` has written, `bhemu.analysis.hazards` checks a tile's log.
+            The recording; `bhemu report` shows what its `save` has written, `bhemu.analysis.hazards` checks a log.
 
         Raises:
             ConfigurationError: a tile is recorded already, or the times or watched words make no sense.
