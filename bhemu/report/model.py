@@ -309,7 +309,7 @@ class _Maker:
         log = join_words(parts)
         for thread, times in enumerate(timing(log).threads):
             lines = log.rows[log.rows[:, tensix_column.THREAD] == thread][:, tensix_column.LINE]
-            pcs = Counter(pc for line in lines.tolist() if (pc := pc_of_line(line)) is not None)
+            pcs = Counter(at for line in lines.tolist() if (at := pc_of_line(line)) is not None)
             if not pcs:
                 continue
             kernel = self._kernel(names, T0 + thread, pcs.most_common(1)[0][0], launch)
