@@ -284,12 +284,12 @@ class _Maker:
                 kernel.longest = max(kernel.longest, self._rounds[launch, id(kernel)])
         words = log.tensix.rows
         for line_number in np.unique(words[:, tensix_column.LINE]).tolist():
-            pc = pc_of_line(line_number)
-            if pc is None:
+            pushed_at = pc_of_line(line_number)
+            if pushed_at is None:
                 continue
             chosen = words[words[:, tensix_column.LINE] == line_number]
             thread = int(chosen[0, tensix_column.THREAD])
-            kernel = where(min(T0 + thread, T2), pc)[0]
+            kernel = where(min(T0 + thread, T2), pushed_at)[0]
             for word, count in zip(*np.unique(chosen[:, tensix_column.WORD], return_counts=True), strict=True):
                 found = access(int(word))
                 unit = f"unpacker {unpacker_of(found.operands)}" if found.unit == "unpack" else found.unit
