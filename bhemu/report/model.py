@@ -284,12 +284,12 @@ class _Maker:
                 kernel.longest = max(kernel.longest, self._rounds[launch, id(kernel)])
         words = log.tensix.rows
         for line_number in np.unique(words[:, tensix_column.LINE]).tolist():
-            pushed_from = pc_of_line(line_number)
-            if pushed_from is None:
+            pushed_at = pc_of_line(line_number)
+            if pushed_at is None:
                 continue
             chosen = words[words[:, tensix_column.LINE] == line_number]
             thread = int(chosen[0, tensix_column.THREAD])
-            kernel = where(min(T0 + thread, T2), pushed_from)[0]
+            kernel = where(min(T0 + thread, T2), pushed_at)[0]
             for word, count in zip(*np.unique(chosen[:, tensix_column.WORD], return_counts=True), strict=True):
                 found = access(int(word))
                 unit = f"unpacker {unpacker_of(found.operands)}" if found.unit == "unpack" else found.unit
@@ -309,7 +309,7 @@ class _Maker:
         log = join_words(parts)
         for thread, times in enumerate(timing(log).threads):
             lines = log.rows[log.rows[:, tensix_column.THREAD] == thread][:, tensix_column.LINE]
-            pcs = Counter(pc for line in lines.tolist() if (pc := pc_of_line(line)) is not None)
+            pcs = Counter(at for line in lines.tolist() if (at := pc_of_line(line)) is not None)
             if not pcs:
                 continue
             kernel = self._kernel(names, T0 + thread, pcs.most_common(1)[0][0], launch)
