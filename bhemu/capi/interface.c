@@ -40,11 +40,13 @@ static void check(const char *function)
 /* Semihosting and what else Python alone has want a process under Python. */
 static int wants_process(void)
 {
-    int own = setting(PROCESS) == 2, client = setting(PROCESS) == 1;
-    if (client && setting(SEMIHOSTING))
-        refuse("libttsim_init", "BHEMU_PROCESS is 'client', and semihosting needs a process under Python",
-               "do not set BHEMU_PROCESS, or not TTSIM_SEMIHOSTING");
-    return own || setting(SEMIHOSTING);
+    const char *name = needs_python();
+    if (name && setting(PROCESS) == 1) {
+        char text[128];
+        snprintf(text, sizeof text, "BHEMU_PROCESS is 'client', and %s needs a process under Python", name);
+        refuse("libttsim_init", text, "unset one of them");
+    }
+    return name || setting(PROCESS) == 2;
 }
 
 /* A client that reads again and again and never lets clocks pass: it is told, once, that nothing can change. */
@@ -75,7 +77,9 @@ static void watch_time(void)
 
 static void report(void)
 {
-    if (running && !remote && !quiet)
+    if (running && remote)
+        remote_end();
+    else if (running && !quiet)
         simulator_report();
 }
 
@@ -106,9 +110,9 @@ EXPORT void libttsim_init(void)
         pace_start();
         stillness_start();
         reads_without_clock = 0;
-        if (!reports)
-            reports = !atexit(report); /* clients that never call exit */
     }
+    if (!reports)
+        reports = !atexit(report); /* clients that never call exit */
     running = 1;
     unlock();
 }
@@ -117,12 +121,9 @@ EXPORT void libttsim_exit(void)
 {
     lock();
     check(__func__);
-    if (remote) {
-        remote_call(EXIT, 0, 0, 0, NULL, NULL, 0);
-    } else {
-        report();
+    report();
+    if (!remote)
         simulator_end();
-    }
     running = 0;
     unlock();
 }
