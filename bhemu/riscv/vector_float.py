@@ -103,7 +103,7 @@ def _arithmetic(f: Int, a: Int, b: Int, old: Int) -> Int:
         x = x ^ SIGN
     if f in (NMADD, MSUB, NMACC, MSAC):
         z = z ^ SIGN
-    return scalar_fma(x, b, z)  # type: ignore[no-any-return]
+    return scalar_fma(x, b, z)
 
 
 @kernel

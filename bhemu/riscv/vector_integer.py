@@ -215,7 +215,7 @@ def _compared(f: Int, a: Int, b: Int, carry: Int, bits: Int) -> Int:
 
 
 @kernel
-def _is_fixed_point(f: Int) -> bool:
+def _is_fixed_point(f: Int) -> Any:
     return (f >= SADDU and f <= SSUB) or f in (SMUL, SSRL, SSRA, NCLIPU, NCLIP, AADDU, AADD, ASUBU, ASUB)
 
 
