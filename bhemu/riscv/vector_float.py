@@ -9,7 +9,7 @@ import numpy as np
 from bhemu.errors import MissingSpecification
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.riscv.csr import FLAGS_UNKNOWN
 from bhemu.riscv.float import (
     MAGNITUDE,
@@ -107,7 +107,7 @@ def _arithmetic(f: Int, a: Int, b: Int, old: Int) -> Int:
 
 
 @kernel
-def _element(f: Int, a: Int, b: Int, old: Int) -> Int:
+def _element(f: Int, a: Int, b: Int, old: Int) -> AnyInt:
     if f in (MIN, MAX):
         return minimum_maximum(a, b, f == MAX)
     if f == SGNJ:

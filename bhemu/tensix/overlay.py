@@ -15,7 +15,7 @@ from bhemu.errors import UndefinedBehavior, Unimplemented
 from bhemu.isa.tile_registers import bits_of
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.overlay_phases import (
     COMPRESS,
     CONFIG_HEADER,
@@ -154,7 +154,7 @@ def _add_messages(t: TileRecord, stream: Int, value: Int) -> Int:
 
 
 @kernel
-def store_stream_register(t: TileRecord, stream: Int, register: Int, value: Int) -> Int:
+def store_stream_register(t: TileRecord, stream: Int, register: Int, value: Int) -> AnyInt:
     """Store 32 bits to a stream register; those beyond its width are not kept. Returns a status."""
     if register == MESSAGES_INCREMENT:
         return _add_messages(t, stream, value)

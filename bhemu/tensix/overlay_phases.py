@@ -136,7 +136,7 @@ def _length(t: TileRecord, stream: Int, message: Int) -> Int:
 
 
 @kernel
-def _advanced(t: TileRecord, stream: Int, pointer: Int, amount: Int) -> Int:
+def _advanced(t: TileRecord, stream: Int, pointer: Int, amount: Int) -> AnyInt:
     """An offset in the receive buffer, some units on."""
     size = np.int64(t.stream_word[stream, _SIZE])
     moved = pointer + amount
@@ -144,7 +144,7 @@ def _advanced(t: TileRecord, stream: Int, pointer: Int, amount: Int) -> Int:
 
 
 @kernel
-def message_info(t: TileRecord, stream: Int, place: Int) -> Int:
+def message_info(t: TileRecord, stream: Int, place: Int) -> AnyInt:
     """RECEIVER_MSG_INFO, word 0 to 95: address and length of each message, with the header on streams 4 and 5."""
     words = 6 if stream in _HEADER_STREAMS else 2
     message, item = place // words, place % words
