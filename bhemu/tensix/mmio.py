@@ -15,7 +15,7 @@ from bhemu.isa.memory_map import LOCAL_RAM_BASE, bounds, region
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, access_device, handlers_of
 from bhemu.machine.faults import REQUEST_PENDING, fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.overlay import load_stream_register, store_stream_register
 from bhemu.tensix.tdma import load_tdma, store_tdma
 
@@ -73,7 +73,7 @@ def mmio_load(t: TileRecord, agent: Int, address: Int) -> tuple[Int, Int]:
 
 
 @kernel
-def mmio_store(t: TileRecord, agent: Int, address: Int, value: Int) -> Int:
+def mmio_store(t: TileRecord, agent: Int, address: Int, value: Int) -> AnyInt:
     """Status of a 32-bit store of `value`, 0 to 2**32 - 1; for the rest see `mmio_load`."""
     if address & 3:
         return refuse(t, UNALIGNED, address)
