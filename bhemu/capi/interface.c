@@ -40,13 +40,13 @@ static void check(const char *function)
 /* Semihosting and recordings want a process under Python. */
 static int wants_process(void)
 {
-    int own = setting(PROCESS) == 2, client = setting(PROCESS) == 1;
-    const char *record = getenv("BHEMU_RECORD");
-    int python = setting(SEMIHOSTING) || (record && *record);
-    if (client && python)
-        refuse("libttsim_init", "BHEMU_PROCESS is 'client', and semihosting and recordings need a process under Python",
-               "do not set BHEMU_PROCESS, or neither TTSIM_SEMIHOSTING nor BHEMU_RECORD");
-    return own || python;
+    const char *name = needs_python();
+    if (name && setting(PROCESS) == 1) {
+        char text[128];
+        snprintf(text, sizeof text, "BHEMU_PROCESS is 'client', and %s needs a process under Python", name);
+        refuse("libttsim_init", text, "unset one of them");
+    }
+    return name || setting(PROCESS) == 2;
 }
 
 /* A client that reads again and again and never lets clocks pass: it is told, once, that nothing can change. */
@@ -77,7 +77,9 @@ static void watch_time(void)
 
 static void report(void)
 {
-    if (running && !remote && !quiet)
+    if (running && remote)
+        remote_end();
+    else if (running && !quiet)
         simulator_report();
 }
 
@@ -108,9 +110,9 @@ EXPORT void libttsim_init(void)
         pace_start();
         stillness_start();
         reads_without_clock = 0;
-        if (!reports)
-            reports = !atexit(report); /* clients that never call exit */
     }
+    if (!reports)
+        reports = !atexit(report); /* clients that never call exit */
     running = 1;
     unlock();
 }
@@ -119,12 +121,9 @@ EXPORT void libttsim_exit(void)
 {
     lock();
     check(__func__);
-    if (remote) {
-        remote_call(EXIT, 0, 0, 0, NULL, NULL, 0);
-    } else {
-        report();
+    report();
+    if (!remote)
         simulator_end();
-    }
     running = 0;
     unlock();
 }

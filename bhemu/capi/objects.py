@@ -38,7 +38,7 @@ _PARTS: Final = {
     CLOCK: "the clock",
     _MACHINE: "a chip after reset",
 }
-"""What is compiled beside the handlers; the longest first."""
+"""What is compiled beside the handlers; the longest first, and the chip after reset last: it only names entries."""
 
 
 @dataclass
@@ -130,7 +130,7 @@ def compile_part(part: int) -> Parts:
         parts.compiled = 1
 
     on_compile(count)
-    collect(parts.objects)
+    collect(parts.objects, compiles=part != _MACHINE)
     if part == CLOCK:
         Recorder().attach(Tile())  # compiles the plain clock too
     elif part == _RECORDED:
@@ -141,6 +141,7 @@ def compile_part(part: int) -> Parts:
         ensure_chip_entries()
     elif part == _MACHINE:
         parts.machine = describe_machine()
+        return parts  # the entries that it has named are other parts, which come before it
     elif part < 0:
         ensure_place(-part)
     else:

@@ -17,6 +17,9 @@ void remote_start(void);
 uint32_t remote_call(enum function function, uint64_t a, uint64_t b, uint64_t c, const void *in, void *out,
                     uint32_t size);
 
+/* The chip ends; nothing happens in a fork of the client. */
+void remote_end(void);
+
 /* What the simulator may use to reach the host's memory; NULL: nothing. */
 void remote_set_callbacks(read_callback reads, write_callback writes);
 

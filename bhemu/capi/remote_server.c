@@ -17,10 +17,16 @@
 static struct channel *channel;
 static const struct slots *calls;
 
+static int has_chip, is_idle;
+
+/* A client that was killed has not ended its chip: what Python has to finish is finished between two calls. */
 static void look_after_client(void)
 {
-    if (getppid() != channel->client)
-        _exit(0);
+    if (getppid() == channel->client)
+        return;
+    if (has_chip && is_idle)
+        calls->exit();
+    _exit(0);
 }
 
 /* Move bytes between the host's memory and here. */
@@ -87,9 +93,11 @@ static uint32_t carry_out(unsigned char *bytes)
     case INIT:
         calls->init(channel->has_read ? read_host : NULL, channel->has_write ? write_host : NULL);
         stillness_start();
+        has_chip = 1;
         break;
     case EXIT:
         calls->exit();
+        has_chip = 0;
         break;
     case CONFIG_READ:
         return calls->config_read(a, b);
@@ -123,7 +131,9 @@ EXPORT void bhemu_serve(int memory, const struct slots *table)
     read_settings();
     close(memory);
     for (;;) {
+        is_idle = 1;
         wait_for(channel, ASKED, ASKED, look_after_client);
+        is_idle = 0;
         channel->answer = carry_out(bytes);
         give(channel, FREE);
     }

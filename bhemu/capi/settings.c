@@ -74,6 +74,16 @@ static int is_known(const char *name, size_t length)
     return 0;
 }
 
+const char *needs_python(void)
+{
+    for (int i = 0; i < UNDER_PYTHON; i++) {
+        const char *text = getenv(others[i]);
+        if (text && *text)
+            return others[i];
+    }
+    return setting(SEMIHOSTING) ? rows[SEMIHOSTING].name : NULL;
+}
+
 void read_settings(void)
 {
     for (char **variable = environ; *variable; variable++) {

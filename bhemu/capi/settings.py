@@ -70,9 +70,11 @@ SETTINGS: Final = (
     Setting(PACE, ("exact", "adaptive"), remedy="set it to exact or adaptive, or not at all"),
 )
 """Those that have a meaning for the simulator itself."""
+UNDER_PYTHON: Final = ("RECORD",)
+"""Further variables, behind the prefix: one that is set needs a simulator under Python."""
 OTHERS: Final = (
-    *("CACHE", "CLIENT_DIRECTORY", "DETAIL", "DUMP", "ELF", "LLK*", "PROGRESS", "PYTHON", "RECORD", "RECORD_LIMIT", "RISCV_TESTS"),
-    *("SFPI*", "START", "STATES", "STOP", "TILES", "TRACE", "TRANSLATE", "TTNN*"),
+    *("CACHE", "CLIENT_DIRECTORY", "DETAIL", "DUMP", "ELF", "LLK*", "PROGRESS", "PYTHON", "RECORD_LIMIT"),
+    *("RISCV_TESTS", "SFPI*", "START", "STATES", "STOP", "TILES", "TRACE", "TRANSLATE", "TTNN*"),
 )
 """Further variables, behind the prefix, that other parts of bhemu read; `*`: and all that begin so."""
 
@@ -131,16 +133,16 @@ def header() -> str:
         shape = f"{len(setting.words)}, {{{words or 'NULL'}}}, {setting.default}"
         rows.append(f"    {{{c_string(setting.name)}, {shape}, {c_string(setting.remedy)}}},")
     names = ", ".join(setting.name.partition("_")[2] for setting in SETTINGS)
-    others = ", ".join(c_string(PREFIX + other) for other in OTHERS)
+    others = ", ".join(c_string(PREFIX + other) for other in UNDER_PYTHON + OTHERS)
     return "\n".join(
         [
             f"enum setting {{ {names}, SETTINGS }};",
-            f"enum {{ MOST_THREADS = {_MOST_THREADS} }};",
+            f"enum {{ MOST_THREADS = {_MOST_THREADS}, UNDER_PYTHON = {len(UNDER_PYTHON)} }};",
             "#ifdef WANTS_SETTINGS",
             "static const struct row rows[SETTINGS] = {",
             *rows,
             "};",
-            f"static const char *const others[] = {{{others}}};",
+            f"static const char *const others[] = {{{others}}}; /* the first UNDER_PYTHON need Python */",
             "#endif",
             "",
         ]

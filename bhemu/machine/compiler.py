@@ -240,12 +240,18 @@ class Entry:
 Objects = dict[str, tuple[str, bytes]]
 """(symbol, object file) of entries by their keys."""
 _collected: Objects | None = None
+_compiles = True
 
 
-def collect(objects: Objects) -> None:
-    """From now on put machine code there instead of loading it: for linking. This process cannot call entries then."""
-    global _collected
-    _collected = objects
+def collect(objects: Objects, *, compiles: bool = True) -> None:
+    """From now on put machine code there instead of loading it: for linking. This process cannot call entries then.
+
+    Args:
+        objects: gets the machine code.
+        compiles: False: entries are only named, for a machine that is made to be looked at.
+    """
+    global _collected, _compiles
+    _collected, _compiles = objects, compiles
 
 
 def compile_entry(
@@ -280,6 +286,8 @@ def compile_entry(
     digest.update(module_stamp(_CODEGEN))
     digest.update(f"{function.__qualname__} {arguments} {source}".encode())
     key = f"{name}-{digest.hexdigest()[:24]}"
+    if not _compiles:
+        return Entry(name, _not_loaded, 0, None, key)
     library: Any = None
     address = addresses(toolchain()).get(key, 0) if cached and _collected is None else 0
     if not address:

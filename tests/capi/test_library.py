@@ -257,7 +257,7 @@ def test_semihosting(process: str, library: Path, monkeypatch: pytest.MonkeyPatc
     assert wrong.out.startswith("[0] ERROR: ConfigurationError: libttsim_init: TTSIM_SEMIHOSTING is 'yes'\n")
     here = run_client(library, "init()", TTSIM_SEMIHOSTING="1", BHEMU_PROCESS="client")
     assert here.status == 1
-    assert "semihosting needs a process under Python" in here.out
+    assert "TTSIM_SEMIHOSTING needs a process under Python" in here.out
 
 
 FAULT = f"init(); release_b([{NOP}, 0xFFFFFFFF], 16, 11); clock(9)"
