@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from importlib import metadata
 from pathlib import Path
@@ -76,7 +77,8 @@ def keep_linked(parts: Parts, compiler: list[str]) -> bytes:
     if known is not None:
         return known
     content = link(parts, compiler)
-    keep_library(toolchain(), content, made_of)
+    if not os.environ.get("CC"):  # Python itself loads what is kept: nothing that has options of the user's
+        keep_library(toolchain(), content, made_of)
     return content
 
 

@@ -19,6 +19,9 @@ def parts_compiled() -> Iterator[Callable[[str, int], None]]:
     """A bar while all machine code is compiled: to be called with the name of each part, and how many there are."""
     from rich.progress import Progress as Bar
 
+    if not messages().is_terminal:
+        yield lambda name, total: None
+        return
     with Bar(console=messages(), transient=True) as progress:
         bar = progress.add_task("compiling", total=None)
 

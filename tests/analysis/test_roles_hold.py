@@ -87,7 +87,16 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "packer": ("pack",),
     "stream": ("stream_messages", "stream_phase"),
     "mmio": (
-        *("stream_messages", "stream_phase", "stream_word", "tdma_parameters", "tdma_base", "tdma_clock_gates"),
+        *(
+            "stream_messages",
+            "stream_phase",
+            "stream_word",
+            "stream_left",
+            "stream_running",
+            "tdma_parameters",
+            "tdma_base",
+            "tdma_clock_gates",
+        ),
         *("tdma_hysteresis", "pack", "adc"),
     ),
     "unpack_accumulator": ("unpack.accumulator",),

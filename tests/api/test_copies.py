@@ -149,7 +149,7 @@ def test_a_copy_of_a_chip_has_its_state_programs_and_settings(chip: bhemu.Chip, 
     assert other.snapshot() == chip.snapshot()
     assert other.time == chip.time
     assert len(other.tensix) == len(chip.tensix)
-    assert (other.device.clocks.threads, int(other.device.record["quantum"][0])) == (chip.device.clocks.threads, 7)
+    assert (other.device.clocks.threads, int(other.device.record.quantum)) == (chip.device.clocks.threads, 7)
     assert list(other[1, 2].programs.programs) == ["B"]
     before = chip[1, 2].read_word(FLAG)
     other.clock(100)

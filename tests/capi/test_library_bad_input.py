@@ -124,7 +124,11 @@ CORE: dict[str, tuple[dict[str, int], str, str]] = {
         "NonContractualBehavior",
         "not safe on Blackhole",
     ),
-    "too long": (READS | {"length": 16385}, "UnimplementedFunctionality", "16385 bytes"),
+    "long and not aligned": (
+        READS | {"length": 16385, "target": 0x10010, "back": 0x20010},
+        "UndefinedBehavior",
+        "what hardware splits begins at multiples of 64",
+    ),
     "of no bytes": (READS | {"length": 0}, "UndefinedBehavior", "no bytes"),
     "over the end there": (READS | {"target": 0x17FFF0}, "UndefinedBehavior", "0x17fff0"),
     "over the end here": (READS | {"back": 0x17FFF0}, "UndefinedBehavior", "0x17fff0"),

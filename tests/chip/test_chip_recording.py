@@ -47,12 +47,12 @@ def state(chip: Chip) -> list[bytes]:
 def test_only_the_named_tiles_are_recorded() -> None:
     chip = running()
     recording = chip.record(tiles=[SENDER, RECEIVER])
-    observed = chip.device.record["observer"][0]
+    observed = chip.device.record.observer
     assert np.flatnonzero(observed).tolist() == sorted(map(tensix_index, (SENDER, RECEIVER)))
     chip.clock(300)
     recording.stop()
     assert recording.places == [SENDER, RECEIVER]
-    assert not chip.device.record["observer"][0].any()
+    assert not chip.device.record.observer.any()
     (log,) = recording.logs(RECEIVER)
     assert log.retired(0) > 0
     assert log.clocks == 300
@@ -77,7 +77,7 @@ def test_a_recording_begins_and_ends_where_it_is_told_to() -> None:
     assert recording.is_over
     (part,) = recording.parts
     assert (part.begin, part.end, part.log.clocks) == (20, 50, 30)
-    assert not chip.device.record["observer"][0].any()
+    assert not chip.device.record.observer.any()
     later = chip.record(tiles=SENDER)
     chip.clock(10)
     later.stop()
@@ -126,7 +126,7 @@ def test_what_cannot_be_recorded_is_refused_by_name() -> None:
     chip.record(tiles=SENDER)
     with pytest.raises(ConfigurationError, match="1-2 is recorded already"):
         chip.record(tiles=[SENDER, THIRD])
-    assert not chip.device.record["observer"][0][tensix_index(THIRD)]
+    assert not chip.device.record.observer[tensix_index(THIRD)]
 
 
 class FullDisk:

@@ -99,7 +99,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
         ('```python\nprint(1)\n```\n```text title="Output"\n2\n```', "the output is\n1"),
         ("```python\n1 / 0\n```", "ZeroDivisionError"),
         ("```python\na = 1\n```\n```python\nassert a == 2\n```", "AssertionError"),
-        ('```python title="examples/known.py"\nb = 3\n```', "no excerpt"),
+        ('```python title="examples/known.py"\nb = 3\n```', "not an excerpt"),
         ("```console\n$ bhemu asm NOPE\n```", "exit status 1"),
         ("```console\n$ bhemu asm NOP\n0x00000000\n```", "0x02000000"),
         ("```console\n$ bhemu asm NOP\n0x02000000\n$ echo $?\n1\n```", "the output is\n0"),

@@ -146,6 +146,8 @@ def test_fields_of_a_register_do_not_overlap() -> None:
         taken = 0
         for bits in row.fields:
             assert 31 >= bits.msb >= bits.lsb >= 0
+            if bits.name == "VALUE":  # all bits that a register keeps, some of which have names of their own
+                continue
             assert not taken & bits.in_place, (row.name, bits.name)
             taken |= bits.in_place
         assert len({bits.name for bits in row.fields}) == len(row.fields)
@@ -157,7 +159,10 @@ def test_a_register_answers_where_the_table_has_one_and_nowhere_else(tile: Tile,
     agent = next(NUMBER[agent] for agent in AGENTS if place.is_seen_by(agent))
     absent = reasons(*REGISTERS_ABSENT)
     for address in range(place.base, place.end, WORD_BYTES)[:WORDS_LOOKED_AT]:
-        listed = [row.name for row, _ in registers_at(address) if row.block == place.block]
+        found = [row for row, _ in registers_at(address) if row.block == place.block]
+        if any(row.description.startswith("of streams") for row in found):
+            continue  # other streams do not have it
+        listed = [row.name for row in found]
         message = refusal(tile, address, agent)
         assert bool(listed) != bool(absent.search(message)), (f"{address:#x}", listed, message)
     tile.restore(before)
@@ -185,7 +190,7 @@ COUNTED_FROM_ANOTHER = {"TRISC1_RESET_PC": "TRISC0_RESET_PC + 4 * thread", "TRIS
 
 def names_asked_for() -> Iterator[tuple[str, str]]:
     """(block, register) of each look-up in the source of the tile."""
-    for path in (PACKAGE / "tile").rglob("*.py"):
+    for path in (*(PACKAGE / "tile").rglob("*.py"), *(PACKAGE / "tensix").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in LOOK_UPS):
                 continue

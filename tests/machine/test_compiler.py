@@ -20,13 +20,13 @@ PACKAGE = Path(__file__).resolve().parents[2] / "bhemu"
 # one other entry are compiled: the front end, which `Tile.execute` needs, takes ten times as long.
 SCRIPT = """
 from bhemu.machine import compiler
-compiler.on_compile(lambda name: print("compiled", name))
 import bhemu.tensix.units
 from bhemu.isa.assembler import assemble
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.machine.state import new_tiles
 from bhemu.tensix.frontend.run import push_entry
 from bhemu.tensix.instruction import HANDLERS
+compiler.on_compile(lambda name: print("compiled", name))
 tiles = new_tiles()
 compiler.compile_entry("fifo_push", push_entry, arguments=3)
 handler = HANDLERS[INSTRUCTIONS["SETADCXX"].opcode]
@@ -36,8 +36,8 @@ print("x", int(tiles[0].adc[0, 0, 0]))
 """
 EXECUTE = """
 from bhemu.machine import compiler
-compiler.on_compile(lambda name: print("compiled", name))
 from bhemu.api.tile import Tile
+compiler.on_compile(lambda name: print("compiled", name))
 Tile().execute(0, "SETADCXX 1, 15, 3")
 """
 

@@ -16,7 +16,12 @@ EXCEPTIONS = {
     "bhemu/machine/_lanes_compiled.py": ['# mypy: disable-error-code="no-untyped-def, no-untyped-call"'],
 }
 """Modules in which mypy leaves out checks, and which."""
-OVERRIDES = [{"module": ["numba.*", "llvmlite.*", "greenlet.*"], "ignore_missing_imports": True}]
+OVERRIDES = [
+    {
+        "module": ["numba.*", "llvmlite.*", "greenlet.*", "matplotlib.*", "plotly.*", "ttnn"],
+        "ignore_missing_imports": True,
+    }
+]
 """Settings for single modules: packages that come without annotations, or with few."""
 
 

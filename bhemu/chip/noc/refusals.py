@@ -15,12 +15,14 @@ from bhemu.chip.nodes.identity import describe
 from bhemu.chip.nodes.kinds import KINDS
 from bhemu.errors import MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.isa.memory_map import region
+from bhemu.machine.kernel import plain
 from bhemu.tile.noc import niu_registers as r
 from bhemu.tile.noc import request as q
 
 _NIU: Final = range(region("niu0").base, region("niu1").end)
 _REGISTERS: Final = region("tdma").base
 _64_BITS: Final = (1 << 64) - 1
+_can_split = plain(q.can_split)
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ def _check_copy(request: Request, source: Node, first: int, to: Node, address: i
     size = request.size
     if size == 0:
         raise UndefinedBehavior("no bytes", remedy="set AT_LEN_BE to the number of bytes")
-    if not q.can_split(first, address, size):
+    if not _can_split(first, address, size):
         raise UndefinedBehavior(
             f"{size} bytes between {first:#x} and {address:#x}: what hardware splits begins at multiples of 64",
             remedy=f"align both addresses to 64 bytes, or send at most {q.LONGEST_PACKET} bytes at once",

@@ -122,7 +122,7 @@ def PACR_SETREG(
         if address < REGISTERS_END:
             status = mmio_store(t, TENSIX, address, _data(t, thread, value))
             if status != DONE:
-                return status
+                return status  # type: ignore[no-any-return]  # a record's field
     if Flush != 0 and pack.open != 0:
         close_tile(t)
         pack.open = 0

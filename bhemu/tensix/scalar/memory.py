@@ -173,7 +173,7 @@ def _store_mmio(t: TileRecord, thread: Int, offset_half: Int, increment: Int, da
     status = mmio_store(t, TENSIX, MMIO_BASE + (address & _MMIO_OFFSET), np.int64(t.gpr[thread, data]))
     if status == DONE:
         _advance(t, thread, offset_half, increment)
-    return status
+    return status  # type: ignore[no-any-return]  # a record's field
 
 
 @instruction(
@@ -221,7 +221,7 @@ def LOADREG(t: TileRecord, thread: Int, TdmaDataRegIndex: Int, RegAddr: Int) -> 
     Mode("NIU, control, PIC and other devices", DOCUMENTED, rule="tile T24"),
 )
 def STOREREG(t: TileRecord, thread: Int, TdmaDataRegIndex: Int, RegAddr: Int) -> Int:
-    return mmio_store(t, TENSIX, MMIO_BASE + 4 * RegAddr, np.int64(t.gpr[thread, TdmaDataRegIndex]))
+    return mmio_store(t, TENSIX, MMIO_BASE + 4 * RegAddr, np.int64(t.gpr[thread, TdmaDataRegIndex]))  # type: ignore[no-any-return]  # a record's field
 
 
 @instruction(Mode("any condition", DOCUMENTED, rule="I.11"))
