@@ -50,10 +50,16 @@ class Progress(Protocol):
 _progress: Progress | None = None
 
 
-def on_compile(progress: Progress | None) -> None:
-    """Ask to be told about each compilation; None stops it."""
+def on_compile(progress: Progress | None, *, unless_asked: bool = False) -> None:
+    """Ask to be told about each compilation; None stops it.
+
+    Args:
+        progress: what is called.
+        unless_asked: leave it as it is when another caller has asked already.
+    """
     global _progress
-    _progress = progress
+    if not (unless_asked and _progress is not None):
+        _progress = progress
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from bhemu.tensix.windows import window_load_entry, window_store_entry
 
 assert units
 
-on_compile(compile_progress.tell)
+on_compile(compile_progress.tell, unless_asked=True)
 
 THREAD_NAMES = ("unpack", "math", "pack")
 
