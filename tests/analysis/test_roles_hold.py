@@ -21,6 +21,7 @@ from bhemu.isa import INSTRUCTIONS, decode, field
 from bhemu.isa.registers import FIRST_SHARED_WORD
 from bhemu.isa.roles import FILES, ROLES, Role
 from bhemu.machine.packer_state import PACKER
+from bhemu.machine.state import TILE
 from bhemu.recording import Recorder
 from bhemu.recording.log import COLUMNS
 
@@ -87,17 +88,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "packer": ("pack",),
     "stream": ("stream_messages", "stream_phase"),
     "mmio": (
-        *(
-            "stream_messages",
-            "stream_phase",
-            "stream_word",
-            "stream_left",
-            "stream_running",
-            "tdma_parameters",
-            "tdma_base",
-            "tdma_clock_gates",
-        ),
-        *("tdma_hysteresis", "pack", "adc"),
+        *(name for name in TILE.names or () if name.startswith("stream_")),
+        *("tdma_parameters", "tdma_base", "tdma_clock_gates", "tdma_hysteresis", "pack", "adc"),
     ),
     "unpack_accumulator": ("unpack.accumulator",),
     "expander": ("mop_zmask_hi",),

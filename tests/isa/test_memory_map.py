@@ -146,7 +146,7 @@ def test_fields_of_a_register_do_not_overlap() -> None:
         taken = 0
         for bits in row.fields:
             assert 31 >= bits.msb >= bits.lsb >= 0
-            if bits.name == "VALUE":  # all bits that a register keeps, some of which have names of their own
+            if bits.name in ("VALUE", "ENDS"):  # bits that a register keeps, some of which have names of their own
                 continue
             assert not taken & bits.in_place, (row.name, bits.name)
             taken |= bits.in_place
@@ -200,7 +200,8 @@ def names_asked_for() -> Iterator[tuple[str, str]]:
 
 
 def test_each_control_register_that_acts_is_handled() -> None:
-    acting = {row.name for row in registers_of("control") if row.kind == "acts"}
+    counters = "PERF_CNT_"  # tensix/performance.py makes their names of those of the banks
+    acting = {row.name for row in registers_of("control") if row.kind == "acts" and not row.name.startswith(counters)}
     assert acting - {name for block, name in names_asked_for() if block == "control"} == set(COUNTED_FROM_ANOTHER)
 
 
