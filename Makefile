@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: run test test-fast test-plain test-bounds test-firmware test-clients test-llk test-llk-all test-llk-stock test-ttnn test-ttnn-all lint types docs docs-version notebooks dist test-sanitizers bench conformance warm clean
+.PHONY: run test test-fast test-plain test-bounds test-firmware test-clients test-llk test-llk-all test-llk-stock test-ttnn test-ttnn-all test-ttnn-models lint types docs docs-version notebooks dist test-sanitizers bench conformance warm clean
 
 # The main job: a matrix multiplication on a generated input, through unpack, math and pack.
 run: $(STAMP)
@@ -58,6 +58,10 @@ test-ttnn: $(STAMP) warm
 
 test-ttnn-all: $(STAMP) warm
 	$(BIN)/python -m tests.ttnn.run_sweep
+
+# The models of examples/ttnn, compared with torch, which pip fetches once.
+test-ttnn-models: $(STAMP) warm
+	$(BIN)/python -m pytest -m models -rs tests/clients/test_ttnn_models.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

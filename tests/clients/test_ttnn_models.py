@@ -10,7 +10,7 @@ import pytest
 from tests.processes import finished
 from tests.ttnn.environment import ROOT, CannotRun, Parts, prepare
 
-pytestmark = pytest.mark.clients
+pytestmark = pytest.mark.models
 
 COMPARISONS = {"encoder": 1, "cnn": 1, "decode": 6, "training": 12}
 """Results that each model compares."""
