@@ -430,20 +430,7 @@ def _scramble(tile: bhemu.Tile, rng: Rng, keep: Marks) -> None:
     record.config_dirty[:] = 0xFFFFFFFF
 
 
-STREAM_STORE = pytest.mark.xfail(
-    reason="STOREREG's roles do not name the overlay's state, which a store to ONETIME_MISC_CFG reads (K55)",
-    strict=False,
-)
-
-
-@pytest.mark.parametrize(
-    "mnemonic",
-    [
-        pytest.param(name, marks=STREAM_STORE if name == "STOREREG" else ())
-        for name in INSTRUCTIONS
-        if name not in NEVER_EXECUTED
-    ],
-)
+@pytest.mark.parametrize("mnemonic", [name for name in INSTRUCTIONS if name not in NEVER_EXECUTED])
 def test_what_the_roles_leave_out_neither_changes_nor_matters(mnemonic: str) -> None:
     rng = np.random.default_rng(zlib.crc32(mnemonic.encode()))
     tile, recorder = bhemu.Tile(allow_open=True), Recorder()
