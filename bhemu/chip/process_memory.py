@@ -15,6 +15,17 @@ from bhemu.machine.types import AnyInt, Int
 HOST_CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32)
 """A function that moves bytes between the host's memory, at an address, and this process: 0 when it has."""
 
+_c: Any = ctypes.CDLL(None)
+_c.calloc.restype = ctypes.c_void_p
+_c.calloc.argtypes = (ctypes.c_size_t, ctypes.c_size_t)
+_c.free.argtypes = (ctypes.c_void_p,)
+
+
+def allocate_from_python(size: int) -> int:
+    """Address of new memory that holds zeros, 0 when there is none; `free` gives it back."""
+    return _c.calloc(1, size) or 0
+
+
 if JIT:
     _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
@@ -63,9 +74,6 @@ if JIT:
         return types.int64(types.int64, types.int64, types.int64, types.int64), codegen
 
 else:
-    _c: Any = ctypes.CDLL(None)
-    _c.calloc.restype = ctypes.c_void_p
-    _c.calloc.argtypes = (ctypes.c_size_t, ctypes.c_size_t)
 
     def load_u32(address: Int) -> AnyInt:
         """The 32-bit word at an address of this process, aligned or not."""
@@ -77,7 +85,7 @@ else:
 
     def allocate(size: Int) -> AnyInt:
         """Address of new memory that holds zeros (C's calloc), 0 when there is none."""
-        return _c.calloc(1, int(size)) or 0
+        return allocate_from_python(int(size))
 
     def call_host(function: Int, address: Int, pointer: Int, size: Int) -> AnyInt:
         """What a HOST_CALL at an address of this process returns."""
@@ -86,6 +94,4 @@ else:
 
 def free(address: int) -> None:
     """Give back what `allocate` has given."""
-    function: Any = ctypes.CDLL(None).free
-    function.argtypes = (ctypes.c_void_p,)
-    function(address)
+    _c.free(address)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -120,6 +121,21 @@ def plain_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", no_wrap=column in right)
     return table
+
+
+def print_units(console: Console, units: Mapping[str, Mapping[str, int]]) -> None:
+    """Print how many instructions each unit has executed, the most frequent first.
+
+    Args:
+        console: standard output.
+        units: counts by mnemonic, by unit.
+    """
+    table = plain_table("unit", "instructions", "", right=("instructions",))
+    for unit, counts in units.items():
+        often = sorted(counts.items(), key=lambda item: -item[1])
+        table.add_row(unit, f"{sum(counts.values()):,}", ", ".join(f"{name} {count:,}" for name, count in often))
+    console.print(table)
+    console.print()
 
 
 def print_json(content: Any) -> None:

@@ -23,7 +23,7 @@ from bhemu.cli.memory import (
     write,
 )
 from bhemu.cli.progress import Progress
-from bhemu.cli.report import REFUSED, number, output, plain_table, print_json, refuse_usage
+from bhemu.cli.report import REFUSED, number, output, plain_table, print_json, print_units, refuse_usage
 from bhemu.cli.run_elf import core_of, state_of, until_word
 from bhemu.cli.run_options import RunOptions
 
@@ -349,12 +349,7 @@ def _print(
     console.print()
     units = instructions_by_unit(chip.device.tiles["issued"].sum(axis=0))
     if units:
-        counts = plain_table("unit", "instructions", "", right=("instructions",))
-        for unit, found in units.items():
-            often = sorted(found.items(), key=lambda item: -item[1])
-            counts.add_row(unit, f"{sum(found.values()):,}", ", ".join(f"{name} {count:,}" for name, count in often))
-        console.print(counts)
-        console.print()
+        print_units(console, units)
     if result.reason == "until":
         console.print("the word has its value")
     first = f", of which the compilation of {len(compiled)} functions (first run only)" if compiled else ""

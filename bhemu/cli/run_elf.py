@@ -12,7 +12,7 @@ import typer
 from bhemu.cli.memory import Transfer, check_place, check_read, parse_read, parse_write, read, write
 from bhemu.cli.progress import Progress
 from bhemu.cli.recording import Recording
-from bhemu.cli.report import REFUSED, number, output, plain_table, print_json, refuse_usage
+from bhemu.cli.report import REFUSED, number, output, plain_table, print_json, print_units, refuse_usage
 from bhemu.cli.run_options import RunOptions
 
 if TYPE_CHECKING:
@@ -359,12 +359,7 @@ def _print(run: _Run, writes: list[Transfer], reads: list[Transfer], options: Ru
     console.print()
     units = instructions_by_unit(run.machine.tile.record.issued)
     if units:
-        table = plain_table("unit", "instructions", "", right=("instructions",))
-        for unit, counts in units.items():
-            often = sorted(counts.items(), key=lambda item: -item[1])
-            table.add_row(unit, f"{sum(counts.values()):,}", ", ".join(f"{name} {count:,}" for name, count in often))
-        console.print(table)
-        console.print()
+        print_units(console, units)
     if run.boot is not None:
         console.print(f"booted in {run.boot.done:,} clocks, cores released after {run.boot.released:,}")
         if run.launch_clocks is not None:

@@ -10,7 +10,16 @@ import typer
 
 from bhemu.cli.analysis import hazards_as_json, print_hazards, print_timing, timing_as_json
 from bhemu.cli.progress import Progress
-from bhemu.cli.report import REFUSED, assignments, output, plain_table, print_json, refuse_usage, shown_path
+from bhemu.cli.report import (
+    REFUSED,
+    assignments,
+    output,
+    plain_table,
+    print_json,
+    print_units,
+    refuse_usage,
+    shown_path,
+)
 from bhemu.cli.run_options import RunOptions
 from bhemu.errors import BhemuError, ProgramError
 
@@ -219,12 +228,7 @@ def _print(
     console.print(tensors)
     console.print()
 
-    units = plain_table("unit", "instructions", "", right=("instructions",))
-    for unit, counts in report.units.items():
-        often = sorted(counts.items(), key=lambda item: -item[1])
-        units.add_row(unit, f"{sum(counts.values()):,}", ", ".join(f"{name} {count:,}" for name, count in often))
-    console.print(units)
-    console.print()
+    print_units(console, report.units)
 
     first = f", of which the compilation of {len(compiled)} functions (first run only)" if compiled else ""
     console.print(f"{report.tiles} tiles, {report.cycles:,} cycles of issue, {report.seconds:.3g} s{first}")

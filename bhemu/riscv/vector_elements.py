@@ -14,6 +14,8 @@ from bhemu.machine.vector_core_state import VECTOR_REGISTERS, VLEN_BYTES
 
 WORD: Final = 0xFFFFFFFF
 REGISTERS: Final = VECTOR_REGISTERS
+OPERATIONS: Final = 128
+"""Numbers of operations: funct6, and 64 more for those of OPMVV and OPMVX."""
 LONGEST: Final = 4
 """Bytes of the longest element (ELEN = 32)."""
 
@@ -39,6 +41,13 @@ HALF_FLOATS: Final = fault(
     remedy="compute on 32-bit elements",
     rule="tile T7",
 )
+
+
+def flags_of(*operations: int) -> np.ndarray[Any, Any]:
+    """bool [OPERATIONS]: True for these operations."""
+    flags = np.zeros(OPERATIONS, np.bool_)
+    flags[list(operations)] = True
+    return flags
 
 
 @kernel

@@ -31,6 +31,7 @@ from bhemu.riscv.vector_elements import (
     clobbers_mask,
     element,
     element_bytes,
+    flags_of,
     group_eighths,
     is_active,
     is_group,
@@ -55,18 +56,12 @@ _CLASSIFY: Final = 0x10
 _VECTOR_FORM: Final = 1
 
 
-def _flags(*names: int) -> np.ndarray[Any, Any]:
-    flags = np.zeros(64, np.bool_)
-    flags[list(names)] = True
-    return flags
-
-
-_IS_THERE: Final = _flags(
+_IS_THERE: Final = flags_of(
     *(ADD, SUB, MIN, MAX, SGNJ, SGNJN, SGNJX, MERGE, EQ, LE, LT, NE, GT, GE, MUL, RSUB),
     *(MADD, NMADD, MSUB, NMSUB, MACC, NMACC, MSAC, NMSAC),
 )
-_SCALAR_ONLY: Final = _flags(MERGE, GT, GE, RSUB)
-_COMPARES: Final = _flags(EQ, LE, LT, NE, GT, GE)
+_SCALAR_ONLY: Final = flags_of(MERGE, GT, GE, RSUB)
+_COMPARES: Final = flags_of(EQ, LE, LT, NE, GT, GE)
 
 TOWARDS_ZERO: Final = fault(
     "riscv.vector-towards-zero",

@@ -15,6 +15,7 @@ from bhemu.riscv.vector_elements import (
     clobbers_mask,
     element,
     element_bytes,
+    flags_of,
     group_eighths,
     is_active,
     is_group,
@@ -53,32 +54,26 @@ VX: Final = 4
 MVX: Final = 6
 
 
-def _flags(*names: int) -> np.ndarray[Any, Any]:
-    flags = np.zeros(128, np.bool_)
-    flags[list(names)] = True
-    return flags
-
-
-_IS_THERE: Final = _flags(
+_IS_THERE: Final = flags_of(
     *(ADD, SUB, RSUB, MINU, MIN, MAXU, MAX, AND, OR, XOR, ADC, MADC, SBC, MSBC, MERGE, SADDU, SADD, SSUBU, SSUB),
     *(MSEQ, MSNE, MSLTU, MSLT, MSLEU, MSLE, MSGTU, MSGT, SLL, SMUL, SRL, SRA, SSRL, SSRA, NSRL, NSRA, NCLIPU, NCLIP),
     *(AADDU, AADD, ASUBU, ASUB, MULHU, MUL, MULHSU, MULH, MADD, NMSUB, MACC, NMSAC, WADDU, WADD, WSUBU, WSUB),
     *(WADDU_W, WADD_W, WSUBU_W, WSUB_W, WMULU, WMULSU, WMUL, WMACCU, WMACC, WMACCUS, WMACCSU),
 )
-_NO_VV: Final = _flags(RSUB, MSGTU, MSGT, WMACCUS)
-_NO_VI: Final = _flags(SUB, MINU, MIN, MAXU, MAX, SBC, MSBC, MSLTU, MSLT, SSUBU, SSUB, SMUL)
-_UNSIGNED_IMMEDIATE: Final = _flags(SLL, SRL, SRA, SSRL, SSRA, NSRL, NSRA, NCLIPU, NCLIP)
-_NARROWS: Final = _flags(NSRL, NSRA, NCLIPU, NCLIP)
-_WIDENS: Final = _flags(*range(M + 0x30, M + 0x40))
-_WIDE_SOURCE: Final = _flags(WADDU_W, WADD_W, WSUBU_W, WSUB_W, NSRL, NSRA, NCLIPU, NCLIP)
-_COMPARES: Final = _flags(MADC, MSBC, *range(MSEQ, MSGT + 1))
-_CARRIES: Final = _flags(ADC, MADC, SBC, MSBC, MERGE)
+_NO_VV: Final = flags_of(RSUB, MSGTU, MSGT, WMACCUS)
+_NO_VI: Final = flags_of(SUB, MINU, MIN, MAXU, MAX, SBC, MSBC, MSLTU, MSLT, SSUBU, SSUB, SMUL)
+_UNSIGNED_IMMEDIATE: Final = flags_of(SLL, SRL, SRA, SSRL, SSRA, NSRL, NSRA, NCLIPU, NCLIP)
+_NARROWS: Final = flags_of(NSRL, NSRA, NCLIPU, NCLIP)
+_WIDENS: Final = flags_of(*range(M + 0x30, M + 0x40))
+_WIDE_SOURCE: Final = flags_of(WADDU_W, WADD_W, WSUBU_W, WSUB_W, NSRL, NSRA, NCLIPU, NCLIP)
+_COMPARES: Final = flags_of(MADC, MSBC, *range(MSEQ, MSGT + 1))
+_CARRIES: Final = flags_of(ADC, MADC, SBC, MSBC, MERGE)
 """v0 is an operand of these, and masks nothing."""
-_FIRST_SIGNED: Final = _flags(
+_FIRST_SIGNED: Final = flags_of(
     *(MIN, MAX, MSLT, MSLE, MSGT, SADD, SSUB, SMUL, SRA, SSRA, NSRA, NCLIP, AADD, ASUB, MULHSU, MULH),
     *(WADD, WSUB, WADD_W, WSUB_W, WMUL, WMULSU, WMACC, WMACCUS, MUL, MADD, NMSUB, MACC, NMSAC),
 )
-_SECOND_SIGNED: Final = _flags(
+_SECOND_SIGNED: Final = flags_of(
     *(MIN, MAX, MSLT, MSLE, MSGT, SADD, SSUB, SMUL, AADD, ASUB, MULH),
     *(WADD, WSUB, WADD_W, WSUB_W, WMUL, WMACC, WMACCSU, MUL, MADD, NMSUB, MACC, NMSAC),
 )

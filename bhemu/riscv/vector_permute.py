@@ -41,15 +41,22 @@ _VV: Final = 0
 
 
 @kernel
-def slide(t: TileRecord, word: Int, up: Bool, offset: Int) -> Any:
-    """vslideup and vslidedown by any offset; returns a status."""
+def _can_slide(t: TileRecord, word: Int, up: Bool) -> Any:
+    """True when the groups of a slide are sound; upwards they must not overlap."""
     to, first = (word >> 7) & 31, (word >> 20) & 31
     size, eighths = element_bytes(t), group_eighths(t)
     if not is_group(to, eighths, size) or not is_group(first, eighths, size) or clobbers_mask(word, to):
+        return False
+    return not up or not overlap(to, eighths, first, eighths)
+
+
+@kernel
+def slide(t: TileRecord, word: Int, up: Bool, offset: Int) -> Any:
+    """vslideup and vslidedown by any offset; returns a status."""
+    to, first, size = (word >> 7) & 31, (word >> 20) & 31, element_bytes(t)
+    if not _can_slide(t, word, up):
         return reserved(t, word)
-    if up and overlap(to, eighths, first, eighths):
-        return reserved(t, word)
-    most = longest_vector(eighths, size)
+    most = longest_vector(group_eighths(t), size)
     for i in range(np.int64(t.vector_core.vl)):
         if not is_active(t, word, i):
             continue
@@ -63,11 +70,8 @@ def slide(t: TileRecord, word: Int, up: Bool, offset: Int) -> Any:
 @kernel
 def slide_one(t: TileRecord, word: Int, up: Bool, scalar: Int) -> Any:
     """vslide1up and vslide1down, vfslide1up and vfslide1down; returns a status."""
-    to, first = (word >> 7) & 31, (word >> 20) & 31
-    size, eighths = element_bytes(t), group_eighths(t)
-    if not is_group(to, eighths, size) or not is_group(first, eighths, size) or clobbers_mask(word, to):
-        return reserved(t, word)
-    if up and overlap(to, eighths, first, eighths):
+    to, first, size = (word >> 7) & 31, (word >> 20) & 31, element_bytes(t)
+    if not _can_slide(t, word, up):
         return reserved(t, word)
     length = np.int64(t.vector_core.vl)
     for i in range(length):

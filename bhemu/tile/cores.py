@@ -40,7 +40,7 @@ from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_val
 from bhemu.tensix.frontend.run import OBSERVER_FULL
 from bhemu.tile import schedule
 from bhemu.tile.memory_map import device_load_entry, device_store_entry
-from bhemu.tile.noc.transfer import atomic_entry, start
+from bhemu.tile.noc.transfer import start
 from bhemu.tile.observer import Observer
 from bhemu.tile.turns import run_turns_entry
 
@@ -72,7 +72,6 @@ def _entry(name: str, function: Callable[..., AnyInt], arguments: int = 2) -> En
 def ensure_entries() -> None:
     """Compile the entries that advance tiles, or fetch them from the cache: for `bhemu warm`."""
     _entry("settle_cores", schedule.settle_cores_entry)
-    _entry("noc_atomic", atomic_entry, 3)
 
 
 STATES: Final = {
@@ -282,10 +281,6 @@ class Cores:
             self._coprocessor.refusal = error
             request.status = REFUSED
         request.state = ENDED
-
-    def noc_atomic(self, address: int, code: int, data: int) -> int:
-        """Perform a NoC atomic on this tile's L1; see `bhemu.tile.noc.atomic.apply_atomic`."""
-        return int(_entry("noc_atomic", atomic_entry, 3).call(self._coprocessor.target, address, code, data))
 
     def settle(self) -> None:
         """Bring registers and pc of sleeping cores up to date, before they are read."""

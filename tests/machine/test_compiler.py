@@ -132,7 +132,7 @@ def test_an_edit_of_a_docstring_compiles_nothing(copy: Path) -> None:
     assert run(copy) == ["x 3"]
 
 
-@pytest.mark.parametrize("name", ["instructions.toml", "config_fields.toml"])
+@pytest.mark.parametrize("name", ["instructions.toml", "config_registers.tsv"])
 def test_an_edit_of_a_table_is_seen(copy: Path, name: str) -> None:
     run(copy)
     table = copy / "isa" / "data" / name

@@ -12,7 +12,7 @@ from bhemu.chip.nodes.identity import PAGE as INTERFACE_PAGE
 from bhemu.chip.nodes.identity import is_word, read_identity, refuse_identity_write
 from bhemu.chip.nodes.kinds import DRAM_CHANNEL, DRAM_INTERFACES
 from bhemu.chip.nodes.state import PAGE, PAGE_BITS
-from bhemu.chip.process_memory import allocate, free
+from bhemu.chip.process_memory import allocate, allocate_from_python, free
 from bhemu.errors import MemoryError_
 from bhemu.machine.bytes import move_bytes
 from bhemu.machine.faults import DONE, REFUSED, fault
@@ -120,19 +120,16 @@ def put_pages(addresses: np.ndarray[Any, Any], pages: Pages) -> None:
     free_pages(addresses, [number for number in np.flatnonzero(addresses).tolist() if number not in pages])
     for number, content in pages.items():
         if addresses[number] == 0:
-            addresses[number] = new_page()
+            addresses[number] = _new_page()
         _view(int(addresses[number]))[:] = np.frombuffer(content, np.uint8)
 
 
-def new_page() -> int:
+def _new_page() -> int:
     """Address of a new page of zeros."""
-    c: Any = ctypes.CDLL(None)
-    c.calloc.restype = ctypes.c_void_p
-    c.calloc.argtypes = (ctypes.c_size_t, ctypes.c_size_t)
-    address = c.calloc(1, PAGE)
+    address = allocate_from_python(PAGE)
     if not address:
         raise MemoryError("no memory for a page of DRAM")
-    return int(address)
+    return address
 
 
 def free_pages(addresses: np.ndarray[Any, Any], numbers: list[int] | None = None) -> None:

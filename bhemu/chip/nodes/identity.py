@@ -16,7 +16,7 @@ from bhemu.chip.process_memory import store_u32
 from bhemu.errors import UndefinedBehavior, Unimplemented
 from bhemu.isa.memory_map import region
 from bhemu.isa.tile_registers import bit_of, offset_of
-from bhemu.machine.faults import DONE, fault
+from bhemu.machine.faults import DONE, REFUSED, fault
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import ChipRecord, Int
 
@@ -117,7 +117,7 @@ def access_interface(chip: ChipRecord, place: Int, noc: Int, address: Int, point
     if offset < 0 or offset >= PAGE:
         return refuse(chip, NOTHING_ELSE, place, address)
     if not is_word(chip, place, address, size):
-        return refuse(chip, NOT_A_WORD, place, size, address)
+        return REFUSED
     if writes:
         return refuse_identity_write(chip, place, noc, offset)
     return read_identity(chip, place, noc, offset, pointer)

@@ -9,7 +9,7 @@ import numpy as np
 from bhemu.chip.faults import refuse
 from bhemu.chip.process_memory import load_u32, store_u32
 from bhemu.errors import ConfigurationError, UndefinedBehavior, Unimplemented
-from bhemu.machine.faults import DONE, fault
+from bhemu.machine.faults import DONE, REFUSED, fault
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import ChipRecord, Int
 
@@ -91,7 +91,7 @@ def _is_known(chip: ChipRecord, offset: Int) -> bool:
 def read_dma(chip: ChipRecord, offset: Int, to: Int) -> Int:
     """Status of a read of a register, to an address in this process."""
     if not _is_known(chip, offset):
-        return refuse(chip, NO_REGISTER, offset)
+        return REFUSED
     store_u32(to, _word(chip, offset))
     return DONE
 
@@ -100,7 +100,7 @@ def read_dma(chip: ChipRecord, offset: Int, to: Int) -> Int:
 def write_dma(chip: ChipRecord, offset: Int, source: Int) -> Int:
     """Status of a write to a register; DONE at the doorbell: everything is copied next (`copy` of bars.py)."""
     if not _is_known(chip, offset):
-        return refuse(chip, NO_REGISTER, offset)
+        return REFUSED
     value = load_u32(source)
     if offset == DOORBELL:
         return _check_start(chip, value)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bhemu.chip.faults import refuse
 from bhemu.errors import ConfigurationError
-from bhemu.machine.faults import DONE, fault
+from bhemu.machine.faults import DONE, REFUSED, fault
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import ChipRecord, Int
 
@@ -110,7 +110,7 @@ def read_config(chip: ChipRecord, bdf: Int, offset: Int) -> Any:
 def write_config(chip: ChipRecord, bdf: Int, offset: Int, value: Int) -> Int:
     """Status of a write of a word."""
     if not _is_known(chip, bdf, offset):
-        return refuse(chip, NO_OFFSET, offset)
+        return REFUSED
     if bdf:
         return refuse(chip, ABSENT_DEVICE, bdf >> 3)
     mask = np.int64(_MASK[offset >> 2])

@@ -382,8 +382,3 @@ def _refuse_elsewhere(t: TileRecord, q: NocRequestRecord) -> Int:
         here = q.result
     x, y = q.other & 0x3F, (q.other >> 6) & 0x3F
     return refuse(t, ELSEWHERE[len(KINDS) * q.noc + q.kind], x, y, away & ADDRESS_BITS, here & ADDRESS_BITS)
-
-
-def atomic_entry(t: TileRecord, address: Int, code: Int, data: Int) -> AnyInt:
-    """`apply_atomic` at the tile that an atomic is sent to, for a chip: the operation is known, the address sound."""
-    return apply_atomic(t, address, code, data)
