@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import struct
@@ -27,7 +28,7 @@ def test_the_command_starts_without_the_emulator() -> None:
 def test_version(bhemu: Invoke) -> None:
     result = bhemu("--version")
     assert result.exit_code == 0
-    assert result.stdout.startswith("bhemu 0.")
+    assert result.stdout == f"bhemu {importlib.metadata.version('bhemu')}\n"
 
 
 def test_help_names_every_command(bhemu: Invoke) -> None:
