@@ -4,6 +4,10 @@ Code is position-independent, for the small code model. Numba by itself asks LLV
 whose sections may be anywhere in the address space; a linker cannot put that into a shared library. Sections of
 the small model must be within 2 GiB of each other, so those of an object get one piece of memory (llvmlite's memory
 manager).
+
+A kernel, which only compiled code calls, is kept as LLVM's intermediate code until an entry is made of it and of all
+that it calls: what is optimized and turned into machine code is the entry, once. Numba by itself does both for each
+function, which takes twice the time.
 """
 
 from __future__ import annotations
@@ -20,11 +24,14 @@ from typing import Any
 
 import llvmlite.binding
 import numba
-from numba import njit, types
+from numba import _dynfunc, njit, types
 from numba.core import config as _numba_config
 from numba.core.bytecode import FunctionIdentity
-from numba.core.codegen import JITCPUCodegen
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+from numba.core.compiler import Compiler, DefaultPassBuilder
+from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.registry import cpu_target
+from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic
 
 from bhemu.machine.types import AnyInt
@@ -94,18 +101,79 @@ def record_of(record: types.Record) -> Any:
     return at
 
 
+class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The intermediate code of a kernel and of all that it calls, to be linked into entries."""
+
+    def finalize(self) -> None:
+        for library in dict.fromkeys(self._linking_libraries):
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _KernelLowering(NativeLowering):  # type: ignore[misc]
+    """Numba's last step, without machine code."""
+
+    _name = "bhemu_kernel_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        context = state.targetctx
+        state.library = _KernelLibrary(context.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        super().run_pass(state)
+        lowered = state["cr"]
+        # What Numba knows the function by: an object that Python could call, at no address.
+        fndesc = lowered.fndesc
+        key = _dynfunc.make_function(
+            fndesc.lookup_module(), fndesc.qualname.split(".")[-1], "kernel", 0, lowered.env, (state.library,)
+        )
+        context.insert_user_function(key, fndesc, [state.library])
+        state["cr"] = lowered._replace(cfunc=key)
+        return True
+
+
+class KernelCompiler(Compiler):  # type: ignore[misc]
+    """Numba's steps for a kernel."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        steps = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        steps.passes = [
+            (_KernelLowering, description) if step is NativeLowering else (step, description)
+            for step, description in steps.passes
+        ]
+        steps._finalized = False
+        steps.finalize()
+        return [steps]
+
+
+KERNEL: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": KernelCompiler}
+"""Options of `njit` for what only compiled code calls: no wrapper for Python or C, no machine code of its own."""
+
+
+def _text_of_record(record: types.Record) -> str:
+    text: str | None = record.__dict__.get("_text")
+    if text is None:
+        text = record.__dict__["_text"] = _numbas_text_of_record(record)
+    return text
+
+
+# Each of Numba's steps writes the types of its arguments out, and a tile's record is a page long.
+_numbas_text_of_record: Any = types.Record.__repr__
+types.Record.__repr__ = _text_of_record
+
+
 def compile_function(
     function: Callable[..., AnyInt], source: str | None, arguments: int, record: types.Record
 ) -> tuple[str, Any]:
     """(symbol, compiled library) of `int64 f(record *, int64, int64[, int64])`; see `bhemu.machine.compiler`."""
     # Without Numba's reference counting (_nrt): all that it would count are views of the record, and machine code from
     # the cache then needs nothing of Numba's runtime. Code that would allocate does not compile.
-    compiler: Any = njit  # its annotations leave out _nrt
-    body = compiler(function, error_model="numpy", _nrt=False)
+    compiler: Any = functools.partial(njit, error_model="numpy", _nrt=False, **KERNEL)
+    body = compiler(function)
     if source is not None:
         scope: dict[str, Any] = {"body": body}
         exec(source, scope)
-        body = compiler(scope["entry"], error_model="numpy", _nrt=False)
+        body = compiler(scope["entry"])
     record_at = record_of(record)
     if arguments == 2:
 

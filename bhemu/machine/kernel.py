@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from numba.core.registry import CPUDispatcher
 
+from bhemu.machine.codegen import KERNEL
+
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 
@@ -40,7 +42,7 @@ class Kernel(CPUDispatcher):
 
 
 def _compile(function: Any, options: dict[str, Any]) -> Any:
-    compiled = njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    compiled = njit(function, **KERNEL, **options)
     if isinstance(compiled, CPUDispatcher):  # with Numba disabled it is the function itself
         compiled.__class__ = Kernel
     return compiled
