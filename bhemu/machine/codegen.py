@@ -24,7 +24,7 @@ from typing import Any
 
 import llvmlite.binding
 import numba
-from numba import _dynfunc, njit, types
+from numba import _dynfunc, njit, types  # type: ignore[attr-defined]
 from numba.core import config as _numba_config
 from numba.core.bytecode import FunctionIdentity
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
@@ -101,26 +101,28 @@ def record_of(record: types.Record) -> Any:
     return at
 
 
-class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
+class _KernelLibrary(JITCodeLibrary):
     """The intermediate code of a kernel and of all that it calls, to be linked into entries."""
 
     def finalize(self) -> None:
         for library in dict.fromkeys(self._linking_libraries):
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+            intermediate: Any = library
+            self._final_module.link_in(intermediate._get_module_for_linking(), preserve=True)
         self._finalized = True
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _KernelLowering(NativeLowering):  # type: ignore[misc]
+@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
+class _KernelLowering(NativeLowering):
     """Numba's last step, without machine code."""
 
     _name = "bhemu_kernel_lowering"
 
     def run_pass(self, state: Any) -> bool:
         context = state.targetctx
-        state.library = _KernelLibrary(context.codegen(), state.func_id.func_qualname)
+        library: Any = _KernelLibrary
+        state.library = library(context.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
-        super().run_pass(state)
+        super().run_pass(state)  # type: ignore[no-untyped-call]
         lowered = state["cr"]
         # What Numba knows the function by: an object that Python could call, at no address.
         fndesc = lowered.fndesc
@@ -132,11 +134,12 @@ class _KernelLowering(NativeLowering):  # type: ignore[misc]
         return True
 
 
-class KernelCompiler(Compiler):  # type: ignore[misc]
+class KernelCompiler(Compiler):
     """Numba's steps for a kernel."""
 
     def define_pipelines(self) -> list[PassManager]:
-        steps = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        builder: Any = DefaultPassBuilder
+        steps: Any = builder.define_nopython_pipeline(self.state)
         steps.passes = [
             (_KernelLowering, description) if step is NativeLowering else (step, description)
             for step, description in steps.passes
@@ -150,16 +153,18 @@ KERNEL: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, 
 """Options of `njit` for what only compiled code calls: no wrapper for Python or C, no machine code of its own."""
 
 
-def _text_of_record(record: types.Record) -> str:
-    text: str | None = record.__dict__.get("_text")
-    if text is None:
-        text = record.__dict__["_text"] = _numbas_text_of_record(record)
-    return text
+_record: Any = types.Record
+_numbas_text_of_record = _record.__repr__
+
+
+def _text_of_record(record: Any) -> str:
+    if "_text" not in vars(record):
+        record._text = _numbas_text_of_record(record)
+    return str(record._text)
 
 
 # Each of Numba's steps writes the types of its arguments out, and a tile's record is a page long.
-_numbas_text_of_record: Any = types.Record.__repr__
-types.Record.__repr__ = _text_of_record
+_record.__repr__ = _text_of_record
 
 
 def compile_function(
