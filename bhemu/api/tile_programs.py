@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.api.ahead import Ahead
 from bhemu.api.blocked import explain_all, is_stuck, waiting_threads
 from bhemu.api.summary import CoreSummary, summarize
 from bhemu.api.tile_view import TileView
@@ -99,7 +100,10 @@ class TilePrograms:
     def put(self, placements: Sequence[boot.Placement]) -> None:
         """Write programs that have been checked into memory; their cores are held in reset."""
         wanted = self._with(placements)
-        expect(opcodes_of(placements), CORE_PLACES)
+        opcodes = opcodes_of(placements)
+        expect(opcodes, CORE_PLACES)
+        with Ahead(opcodes, CORE_PLACES):
+            pass
         self.hold(*(CORE_NAMES[placement.core] for placement in placements))
         cores = self._view.touch()
         for placement in placements:

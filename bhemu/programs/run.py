@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bhemu import checks
+from bhemu.api.ahead import Ahead
 from bhemu.api.tile import Recorder, Tile
 from bhemu.errors import FormatError, ProgramError
 from bhemu.formats import as_numpy, decode
@@ -170,8 +171,10 @@ def run_program(
     program.choose({} if settings is None else settings)
     program.bind(given)
     rng = np.random.default_rng(seed)
-    expect(INSTRUCTIONS[name].opcode for name in _mnemonics(program))
-    tile = Tile(allow_open=allow_open)
+    opcodes = {INSTRUCTIONS[name].opcode for name in _mnemonics(program)}
+    expect(opcodes)
+    with Ahead(opcodes):
+        tile = Tile(allow_open=allow_open)  # compiles a part itself
     for tensor in program.inputs:
         values = given.get(tensor.name)
         if values is None:

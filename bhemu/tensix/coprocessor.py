@@ -14,7 +14,7 @@ from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.instructions import BY_OPCODE
 from bhemu.machine import compile_progress, dispatch
-from bhemu.machine.compiler import JIT, Entry, compile_entry, on_compile
+from bhemu.machine.compiler import JIT, Entry, compile_entry, is_compiled, on_compile
 from bhemu.machine.dispatch import MACRO_CYCLE, PLACES
 from bhemu.machine.faults import FAULTS
 from bhemu.machine.origin import DEBUG_PORT_LINE
@@ -97,6 +97,23 @@ def expect(opcodes: Iterable[int], places: Iterable[int] = ()) -> None:
     handlers = (HANDLERS[opcode] for opcode in opcodes if opcode in HANDLERS and _handlers[opcode] is None)
     compile_progress.expect(handler.instruction.mnemonic for handler in handlers)
     compile_progress.expect(_provided[place][0] for place in places if _handlers[place] is None)
+
+
+def not_compiled(opcodes: Iterable[int], places: Iterable[int] = ()) -> tuple[list[int], list[int]]:
+    """Those of these handlers and places that the cache does not have."""
+
+    def is_there(opcode: int) -> bool:
+        handler = HANDLERS[opcode]
+        return is_compiled(handler.instruction.mnemonic, handler.function, source=handler.source)
+
+    def is_filled(place: int) -> bool:
+        name, function, arguments = _provided[place]
+        return is_compiled(name, function, arguments=arguments)
+
+    return (
+        [number for number in opcodes if number in HANDLERS and _handlers[number] is None and not is_there(number)],
+        [place for place in places if place in _provided and _handlers[place] is None and not is_filled(place)],
+    )
 
 
 def set_value(place: int, value: Any) -> None:
