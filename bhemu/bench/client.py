@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import statistics
 import subprocess
 import tempfile
@@ -200,10 +201,13 @@ class Bench:
         self, library: Library, plan: Plan, calls: Sequence[Call], file: Path, result: Path, output: Path
     ) -> Replay:
         result.unlink(missing_ok=True)
+        environment = os.environ | ({"BHEMU_PACE": "exact"} if plan.exact else {})
         command = [str(self.replayer), str(library.path.resolve()), str(file), str(result)]
         with output.open("wb") as stream:
             try:
-                subprocess.run(command, stdout=stream, stderr=subprocess.STDOUT, timeout=_LONGEST, check=False)
+                subprocess.run(
+                    command, stdout=stream, stderr=subprocess.STDOUT, timeout=_LONGEST, check=False, env=environment
+                )
             except subprocess.TimeoutExpired:
                 return _nothing(f"does not come to its end within {_LONGEST:g} s")
         if not result.is_file():

@@ -56,11 +56,13 @@ class Plan:
         calls: in it, as recorded.
         number: of the recorded call that operations are added for.
         origin: for each operation the number of the recorded call that it belongs to.
+        exact: the calls are made as they were recorded.
     """
 
     calls: int = 0
     number: int = 0
     origin: list[int] = field(default_factory=list)
+    exact: bool = False
     _operations: list[bytes] = field(default_factory=list)
     _expectations: list[bytes] = field(default_factory=list)
     _data: bytearray = field(default_factory=bytearray)
@@ -370,7 +372,7 @@ def make_plan(calls: Sequence[Call], *, exact: bool = False) -> Plan:
     """
     refused = next((number for number, call in enumerate(calls) if isinstance(call.answer, Ended)), len(calls))
     calls = calls[:refused]
-    plan = Plan(calls=len(calls))
+    plan = Plan(calls=len(calls), exact=exact)
     puts = host_puts(calls)
     windows = Windows()
     sources: dict[int, _Source] = {}

@@ -1,7 +1,7 @@
 /* The C interface that clients of the official simulator load (tile H1). The chip is in the client's process
  * (simulator.c), or in one of its own, under Python (remote.c). */
 
-#define _GNU_SOURCE
+#include "lock.h"
 #include "pace.h"
 #include "remote.h"
 #include "settings.h"
@@ -9,7 +9,6 @@
 #include "simulator.h"
 #include "stillness.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,18 +16,6 @@
 static int running;
 static int remote; /* the chip is in a process of its own */
 static int quiet;
-/* Clients call from several threads; a callback of theirs may call again. */
-static pthread_mutex_t one_at_a_time = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-
-static void lock(void)
-{
-    pthread_mutex_lock(&one_at_a_time);
-}
-
-static void unlock(void)
-{
-    pthread_mutex_unlock(&one_at_a_time);
-}
 
 static void check(const char *function)
 {
@@ -144,7 +131,7 @@ EXPORT void libttsim_pci_config_wr32(uint32_t bdf, uint32_t offset, uint32_t dat
     if (remote) {
         remote_call(CONFIG_WRITE, bdf, offset, data, NULL, NULL, 0);
     } else {
-        pace_wrote();
+        pace_begin();
         simulator_config_write(bdf, offset, data);
     }
     unlock();
@@ -158,7 +145,8 @@ EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
         remote_call(MEMORY_READ, paddr, 0, 0, NULL, p, size);
     } else {
         simulator_read(paddr, p, size);
-        pace_read(paddr, p, size);
+        if (pace_adapts)
+            pace_look(simulator_place(paddr), p, size);
         watch_time();
     }
     unlock();
@@ -171,8 +159,10 @@ EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t si
     if (remote) {
         remote_call(MEMORY_WRITE, paddr, 0, 0, p, NULL, size);
     } else {
-        stillness_wrote();
-        pace_wrote();
+        if (!simulator_aims(paddr)) {
+            stillness_wrote();
+            pace_begin();
+        }
         simulator_write(paddr, p, size);
     }
     unlock();

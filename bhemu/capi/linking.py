@@ -21,6 +21,7 @@ _SOURCES: Final = (
     "interface.c",
     "simulator.c",
     "helpers.c",
+    "lock.c",
     "pace.c",
     "settings.c",
     "stillness.c",

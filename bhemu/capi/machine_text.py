@@ -12,15 +12,25 @@ from bhemu.capi.objects import Parts
 from bhemu.chip.clock.clocks import WORTH_THREADS
 from bhemu.chip.clock.run import NO_WORK
 from bhemu.chip.coordinates import HEIGHT, TENSIX_TILES, WIDTH
-from bhemu.chip.nodes.state import PAGE
+from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, TENSIX
+from bhemu.chip.nodes.state import PAGE, PAGES
+from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE
+from bhemu.chip.pcie.windows import (
+    FIRST_LARGE,
+    LARGE_BITS,
+    SMALL_BITS,
+    SMALL_WINDOWS_END,
+    WINDOW_CONFIG,
+    WINDOW_CONFIG_END,
+)
 from bhemu.chip.state import CHIP
 from bhemu.errors import BhemuError
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.machine.compiler import Objects
-from bhemu.machine.core_state import RUNNING
+from bhemu.machine.core_state import HALTED, IN_RESET, RUNNING
 from bhemu.machine.dispatch import CODE_CACHE, PLACES
 from bhemu.machine.linked import COUNT, TABLE
-from bhemu.machine.state import TILE, offset_of
+from bhemu.machine.state import L1_SIZE, TILE, offset_of
 from bhemu.riscv.decode import CODE
 from bhemu.tile.schedule import ADVANCED
 
@@ -42,7 +52,14 @@ _CHIP_FIELDS: Final = (
     "time",
     "quantum",
     "named",
+    "last_message",
     "active_count",
+    "active",
+    "touched",
+    "window_words",
+    "window_kind",
+    "window_index",
+    "window_base",
     "local",
     "current",
     "noc_end",
@@ -62,6 +79,8 @@ _TILE_FIELDS: Final = (
     "allow_open",
     "open_used",
     "core_state",
+    "tensix_state",
+    "l1",
     "fault_code",
     "fault_value",
     "fault_core",
@@ -128,6 +147,15 @@ def header(parts: Parts, version: str) -> str:
         "TILE_OPEN_CHOICES": int(TILE["open_used"].shape[0]),
         "CORES": len(CORE_NAMES),
         "CORE_RUNNING": RUNNING,
+        "CORE_IN_RESET": IN_RESET,
+        "CORE_HALTED": HALTED,
+        "DRAM_PAGES": PAGES,
+        "SHOWS_TENSIX": TENSIX,
+        "SHOWS_DRAM": DRAM,
+        "NO_WINDOW": 0xFFFFFFFF,
+        "FIRST_LARGE": FIRST_LARGE,
+        "SMALL_BITS": SMALL_BITS,
+        "LARGE_BITS": LARGE_BITS,
         "PLACES": PLACES,
         "CODE_CACHE": CODE_CACHE,
         "ADVANCED": ADVANCED,
@@ -138,7 +166,18 @@ def header(parts: Parts, version: str) -> str:
     lines = ["/* Made by bhemu/capi/machine_text.py. */", "#ifndef BHEMU_MACHINE_H", "#define BHEMU_MACHINE_H"]
     lines += ["#include <stddef.h>", "#include <stdint.h>"]
     lines += [f"#define {name} {value}" for name, value in numbers.items()]
-    lines += [f"#define NO_WORK INT64_C({NO_WORK})"]
+    addresses = {
+        "NO_WORK": NO_WORK,
+        "L1_BYTES": L1_SIZE,
+        "DRAM_BYTES": DRAM_CHANNEL,
+        "BAR0": BAR0,
+        "BAR4": BAR4,
+        "BAR4_SIZE": BAR4_SIZE,
+        "SMALL_WINDOWS_END": SMALL_WINDOWS_END,
+        "WINDOW_CONFIG": WINDOW_CONFIG,
+        "WINDOW_CONFIG_END": WINDOW_CONFIG_END,
+    }
+    lines += [f"#define {name} INT64_C({address})" for name, address in addresses.items()]
     lines += [f"#define LAYOUT {c_string(parts.machine.layout)}", f"#define VERSION {c_string(version)}"]
     lines += _offsets(CHIP, "CHIP", _CHIP_FIELDS) + _offsets(TILE, "TILE", _TILE_FIELDS)
     for name, arguments in _FUNCTIONS.items():

@@ -1,63 +1,80 @@
 /* How many clocks pass in a call of libttsim_clock (docs/library.md, "The pace of clocks").
  *
- * A client lets one clock pass for each time that it polls; a host polls a real card once in a thousand clocks. With
- * BHEMU_PACE=adaptive more clocks pass in a call while the client only reads and clocks, and reads the same as before:
- * twice as many after each such round, up to MOST. A write, or a word that is not what it was at the same address, takes
- * the pace back to one. The rule depends on the calls and their answers alone, so equal calls have equal results. */
+ * A client lets one clock pass for each time that it polls; a host polls a real card once in a thousand clocks. Unless
+ * BHEMU_PACE=exact says otherwise, more clocks pass in a call while the client only aims windows, reads and clocks, and reads the same
+ * as before: twice as many after each such call, up to MOST. A client that does not read waits for what the chip writes
+ * into its memory; it is believed to wait once the chip has accessed that. A write of the client's, one of the chip's to
+ * the client's memory, or bytes that are not what they were at the same place, take the pace back to one. The rule depends
+ * on the calls and their answers alone, so equal calls have equal results. */
 
 #include "pace.h"
 #include "settings.h"
 
 #include <string.h>
 
-enum { PLACES_KEPT = 64, BYTES_KEPT = 8, PATIENT = 16, MOST = 1024 };
+enum { PLACES_KEPT_BITS = 10, BYTES_KEPT = 64, PATIENT = 16, MOST = 1024 };
 
 struct place {
-    uint64_t paddr, bytes;
+    uint64_t place, bytes; /* the bytes' hash */
     uint32_t size;
 };
 
-static struct place places[PLACES_KEPT]; /* what was read last, by address */
+static struct place places[1 << PLACES_KEPT_BITS]; /* what was read last, by place */
 static uint32_t pace, same; /* calls since something was written or has changed */
-static int adaptive, has_read;
+static int has_read, shares_memory;
+int pace_adapts;
 
-static void back_to_one(void)
+void pace_begin(void)
 {
     pace = 1;
     same = 0;
 }
 
+void pace_share(void)
+{
+    shares_memory = 1;
+}
+
 void pace_start(void)
 {
-    adaptive = setting(PACE);
-    has_read = 0;
-    memset(places, 0, sizeof places);
-    back_to_one();
+    pace_adapts = setting(PACE) == 0;
+    if (pace_adapts)
+        memset(places, 0, sizeof places);
+    has_read = shares_memory = 0;
+    pace_begin();
 }
 
-void pace_wrote(void)
+static uint64_t mix(uint64_t hash, uint64_t bits)
 {
-    back_to_one();
+    hash = (hash ^ bits) * UINT64_C(0x9E3779B97F4A7C15);
+    return hash ^ hash >> 32;
 }
 
-void pace_read(uint64_t paddr, const void *bytes, uint32_t size)
+void pace_look(uint64_t where, const void *bytes, uint32_t size)
 {
-    struct place *place = &places[paddr / 4 % PLACES_KEPT];
-    uint64_t now = 0;
-    if (!adaptive)
-        return;
-    memcpy(&now, bytes, size < BYTES_KEPT ? size : BYTES_KEPT);
+    struct place *place = &places[mix(0, where) >> (64 - PLACES_KEPT_BITS)];
+    uint64_t hash = 0;
     has_read = 1;
-    if (size > BYTES_KEPT || place->paddr != paddr || place->size != size || place->bytes != now)
-        back_to_one();
-    *place = (struct place){paddr, now, size};
+    if (size > BYTES_KEPT) {
+        pace_begin();
+        return;
+    }
+    for (uint32_t at = 0; at < size; at += 8) {
+        uint64_t bits = 0;
+        memcpy(&bits, (const char *)bytes + at, size - at < 8 ? size - at : 8);
+        hash = mix(hash, bits);
+    }
+    if (place->place != where || place->size != size || place->bytes != hash) {
+        pace_begin();
+        *place = (struct place){where, hash, size};
+    }
 }
 
 uint32_t pace_of(uint32_t clocks)
 {
-    if (!adaptive || clocks != 1)
+    if (!pace_adapts || clocks != 1)
         return clocks;
-    if (has_read && ++same > PATIENT && pace < MOST)
+    if ((has_read || shares_memory) && ++same > PATIENT && pace < MOST)
         pace *= 2;
     has_read = 0;
     return pace;

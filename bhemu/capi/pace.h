@@ -5,14 +5,19 @@
 
 #include <stdint.h>
 
-/* A new chip: from now on as many as are asked for, until the client has begun to poll. */
+extern int pace_adapts; /* else as many as are asked for */
+
+/* A new chip. */
 void pace_start(void);
 
-/* The client has written something. */
-void pace_wrote(void);
+/* Something has changed: from now on as many as are asked for, until the client has begun to poll. */
+void pace_begin(void);
 
-/* The client has read something. */
-void pace_read(uint64_t paddr, const void *bytes, uint32_t size);
+/* The chip has accessed the client's memory. */
+void pace_share(void);
+
+/* The client has read `size` bytes at a place of the chip. */
+void pace_look(uint64_t where, const void *bytes, uint32_t size);
 
 /* The clocks that pass when so many are asked for. */
 uint32_t pace_of(uint32_t clocks);

@@ -67,7 +67,7 @@ SETTINGS: Final = (
     Setting(THREADS),
     Setting(PATIENCE, default=_DEFAULT_PATIENCE),
     Setting(PROCESS, ("", "client", "own"), remedy="set it to client or own, or not at all"),
-    Setting(PACE, ("exact", "adaptive"), remedy="set it to exact or adaptive, or not at all"),
+    Setting(PACE, ("adaptive", "exact"), remedy="set it to exact or adaptive, or not at all"),
 )
 """Those that have a meaning for the simulator itself."""
 UNDER_PYTHON: Final = ("RECORD",)

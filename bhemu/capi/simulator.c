@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE
 #include "simulator.h"
+#include "pace.h"
 #include "settings.h"
 
 #include <stdio.h>
@@ -9,6 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+enum { PAGE_BYTES = 4096 };
+_Static_assert(TILE_L1 % PAGE_BYTES == 0 && TILE_BYTES % PAGE_BYTES == 0, "tiles begin with whole pages");
 
 struct simulator simulator;
 static read_callback dma_read;
@@ -32,18 +36,53 @@ void simulator_fill_table(int64_t table[PLACES])
     table[CODE_CACHE] = code ? code : (int64_t)(intptr_t)simulator_memory(CODE_BYTES);
 }
 
-/* What a chip after reset holds beside zeros (capi/image.py). */
-static void put_image(void)
+/* Put into a record what it holds after reset beside zeros (capi/image.py): what all tiles have, one tile, or the chip. */
+static void put_image(int32_t of, char *record)
 {
     const unsigned char *content = image_content;
-    for (const struct run *run = image_runs; run->size; run++) {
-        if (run->tile == IN_CHIP)
-            memcpy(simulator.chip + run->at, content, run->size);
-        for (int tile = 0; tile < TILES; tile++)
-            if (run->tile == tile || run->tile == IN_EACH_TILE)
-                memcpy(simulator.tiles + (size_t)tile * TILE_BYTES + run->at, content, run->size);
-        content += run->size;
-    }
+    for (const struct run *run = image_runs; run->size; content += run++->size)
+        if (run->tile == of)
+            memcpy(record + run->at, content, run->size);
+}
+
+/* What all tiles have before their L1. */
+static void begin_tile(char *record)
+{
+    put_image(IN_EACH_TILE, record);
+    FIELD(int64_t, record, TILE_HANDLERS) = (intptr_t)simulator.table;
+    FIELD(TILE_SIMULATOR_ORDER_TYPE, record, TILE_SIMULATOR_ORDER) = setting(ORDER) == 0;
+    FIELD(TILE_ALLOW_OPEN_TYPE, record, TILE_ALLOW_OPEN) = setting(ALLOW_OPEN);
+}
+
+/* Let tiles begin with the pages of one file, until they write them; returns how many do. */
+static int share_beginning(void)
+{
+    char *beginning = simulator_memory(TILE_L1);
+    int file = memfd_create("bhemu", MFD_CLOEXEC), shared = 0;
+    begin_tile(beginning);
+    int complete = file >= 0 && !ftruncate(file, TILE_L1);
+    for (size_t at = 0; complete && at < TILE_L1; at += PAGE_BYTES)
+        if (beginning[at] || memcmp(beginning + at, beginning + at + 1, PAGE_BYTES - 1))
+            complete = pwrite(file, beginning + at, PAGE_BYTES, at) == PAGE_BYTES;
+    while (complete && shared < TILES &&
+           mmap(simulator.tiles + (size_t)shared * TILE_BYTES, TILE_L1, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file, 0) != MAP_FAILED)
+        shared++;
+    if (file >= 0)
+        close(file);
+    munmap(beginning, TILE_L1);
+    return shared;
+}
+
+/* All tiles after reset. What takes the time here is memory, so tiles share it until they use it. */
+static void start_tiles(void)
+{
+    for (int tile = share_beginning(); tile < TILES; tile++)
+        begin_tile(simulator.tiles + (size_t)tile * TILE_BYTES);
+    const unsigned char *content = image_content;
+    for (const struct run *run = image_runs; run->size; content += run++->size)
+        if (run->tile >= 0)
+            memcpy(simulator.tiles + (size_t)run->tile * TILE_BYTES + run->at, content, run->size);
 }
 
 /* Functions of the host, as compiled code calls them: 0 when they have moved the bytes. */
@@ -51,6 +90,7 @@ static int32_t read_host(uint64_t address, void *bytes, uint32_t size)
 {
     if (!dma_read)
         return 1;
+    pace_share();
     dma_read(address, bytes, size);
     return 0;
 }
@@ -59,6 +99,8 @@ static int32_t write_host(uint64_t address, void *bytes, uint32_t size)
 {
     if (!dma_write)
         return 1;
+    pace_share();
+    pace_begin(); /* the client may wait for it */
     dma_write(address, bytes, size);
     return 0;
 }
@@ -74,8 +116,9 @@ void simulator_start(void)
     char *chip = simulator_memory(CHIP_BYTES);
     simulator.tiles = simulator_memory((size_t)TILES * TILE_BYTES);
     simulator.chip = chip;
-    put_image();
     simulator_fill_table(simulator.table);
+    put_image(IN_CHIP, chip);
+    start_tiles();
     FIELD(int64_t, chip, CHIP_ADDRESS) = (intptr_t)chip;
     FIELD(int64_t, chip, CHIP_TILES) = (intptr_t)simulator.tiles;
     FIELD(int64_t, chip, CHIP_ZEROS) = (intptr_t)zeros;
@@ -83,26 +126,22 @@ void simulator_start(void)
     FIELD(int64_t, chip, CHIP_HOST_WRITE) = (intptr_t)write_host;
     FIELD(int64_t, chip, CHIP_QUANTUM) = setting(QUANTUM);
     FIELD(uint8_t, chip, CHIP_NAMED) = setting(ORDER) == 0;
-    for (int tile = 0; tile < TILES; tile++) {
-        char *record = simulator.tiles + (size_t)tile * TILE_BYTES;
-        FIELD(int64_t, record, TILE_HANDLERS) = (intptr_t)simulator.table;
-        FIELD(TILE_SIMULATOR_ORDER_TYPE, record, TILE_SIMULATOR_ORDER) = setting(ORDER) == 0;
-        FIELD(TILE_ALLOW_OPEN_TYPE, record, TILE_ALLOW_OPEN) = setting(ALLOW_OPEN);
-    }
     simulator.started = now();
 }
 
 /* Pages of DRAM that compiled code has allocated. Parts of the table that were never written are not looked at. */
 static void free_dram(void)
 {
-    enum { PART = 4096 };
+    static unsigned char is_there[CHIP_PAGES * sizeof(int64_t) / PAGE_BYTES + 2];
     uintptr_t at = (uintptr_t)&FIELD(int64_t, simulator.chip, CHIP_PAGE), end = at + CHIP_PAGES * sizeof(int64_t);
+    uintptr_t first = at & ~(uintptr_t)(PAGE_BYTES - 1);
+    memset(is_there, 1, sizeof is_there);
+    mincore((void *)first, end - first, is_there);
     while (at < end) {
-        uintptr_t next = (at & ~(uintptr_t)(PART - 1)) + PART;
-        unsigned char is_there = 1;
-        mincore((void *)(at & ~(uintptr_t)(PART - 1)), 1, &is_there);
+        uintptr_t next = (at & ~(uintptr_t)(PAGE_BYTES - 1)) + PAGE_BYTES;
+        int look = is_there[(at - first) / PAGE_BYTES] & 1;
         for (; at < end && at < next; at += sizeof(int64_t))
-            if (is_there & 1)
+            if (look)
                 free(*(void **)at);
     }
 }
@@ -134,24 +173,106 @@ void simulator_config_write(uint32_t bdf, uint32_t offset, uint32_t value)
         refuse_recorded("libttsim_pci_config_wr32");
 }
 
+/* Number of the window that holds an address in BAR0 or BAR4, or NO_WINDOW; sets the offset in it. */
+static inline uint32_t window_of(uint64_t paddr, uint64_t *offset)
+{
+    if (paddr - BAR0 < SMALL_WINDOWS_END - BAR0) {
+        *offset = paddr & ((UINT64_C(1) << SMALL_BITS) - 1);
+        return (paddr - BAR0) >> SMALL_BITS;
+    }
+    if (paddr - BAR4 < BAR4_SIZE) {
+        *offset = paddr & ((UINT64_C(1) << LARGE_BITS) - 1);
+        return FIRST_LARGE + ((paddr - BAR4) >> LARGE_BITS);
+    }
+    return NO_WINDOW;
+}
+
+int simulator_aims(uint64_t paddr)
+{
+    return paddr - WINDOW_CONFIG < WINDOW_CONFIG_END - WINDOW_CONFIG;
+}
+
+uint64_t simulator_place(uint64_t paddr)
+{
+    uint64_t offset;
+    uint32_t number = window_of(paddr, &offset);
+    if (number == NO_WINDOW)
+        return paddr;
+    const uint32_t *words = &FIELD(uint32_t, simulator.chip, CHIP_WINDOW_WORDS) + 3 * number;
+    uint64_t low = words[0] | (uint64_t)words[1] << 32;
+    return paddr + low * UINT64_C(0x9E3779B97F4A7C15) + words[2] * UINT64_C(0xC2B2AE3D27D4EB4F);
+}
+
+/* A write to a tile's L1 needs no more than the bytes: no agent of it can react, or it was touched at this time already
+ * (chip/clock/tiles.py). */
+static inline int needs_no_touch(int64_t index, const char *tile)
+{
+    const char *chip = simulator.chip;
+    if ((&FIELD(uint8_t, chip, CHIP_ACTIVE))[index])
+        return (&FIELD(uint8_t, chip, CHIP_TOUCHED))[index] &&
+               FIELD(int64_t, chip, CHIP_LAST_MESSAGE) == FIELD(int64_t, chip, CHIP_TIME);
+    for (int core = 0; core < CORES; core++) {
+        TILE_CORE_STATE_TYPE state = (&FIELD(TILE_CORE_STATE_TYPE, tile, TILE_CORE_STATE))[core];
+        if (state != CORE_IN_RESET && state != CORE_HALTED)
+            return 0;
+    }
+    return FIELD(TILE_TENSIX_STATE_TYPE, tile, TILE_TENSIX_STATE) == CORE_IN_RESET;
+}
+
+/* Where bytes are in this process that a window shows which has been looked at; NULL: compiled code has to find them. */
+static inline char *find_in_window(uint64_t paddr, uint32_t size, int writes)
+{
+    char *chip = simulator.chip;
+    uint64_t offset;
+    uint32_t number = window_of(paddr, &offset);
+    if (number == NO_WINDOW)
+        return NULL;
+    int64_t index = (&FIELD(int64_t, chip, CHIP_WINDOW_INDEX))[number];
+    uint64_t address = (&FIELD(int64_t, chip, CHIP_WINDOW_BASE))[number] + offset;
+    switch ((&FIELD(uint8_t, chip, CHIP_WINDOW_KIND))[number]) {
+    case SHOWS_TENSIX: {
+        char *tile = simulator.tiles + index * TILE_BYTES;
+        if (address >= L1_BYTES || size > L1_BYTES - address || (writes && !needs_no_touch(index, tile)))
+            return NULL;
+        return tile + TILE_L1 + address;
+    }
+    case SHOWS_DRAM: {
+        if (address >= DRAM_BYTES || (address & (ZEROS_BYTES - 1)) + size > ZEROS_BYTES)
+            return NULL;
+        int64_t page = (&FIELD(int64_t, chip, CHIP_PAGE))[index * (int64_t)DRAM_PAGES + address / ZEROS_BYTES];
+        return page ? (char *)(intptr_t)page + (address & (ZEROS_BYTES - 1)) : NULL;
+    }
+    default:
+        return NULL;
+    }
+}
+
+static inline void move(void *to, const void *from, uint32_t size)
+{
+    if (size == 4)
+        memcpy(to, from, 4); /* one move, without a call */
+    else
+        memcpy(to, from, size);
+}
+
 void simulator_read(uint64_t paddr, void *p, uint32_t size)
 {
-    const void *at = (const void *)(intptr_t)chip_find(simulator.chip, paddr, size, 0);
-    if (at && size == 4)
-        memcpy(p, at, 4); /* one move, without a call */
-    else if (at)
-        memcpy(p, at, size);
+    const void *at = size ? find_in_window(paddr, size, 0) : NULL;
+    if (!at)
+        at = (const void *)(intptr_t)chip_find(simulator.chip, paddr, size, 0);
+    if (at)
+        move(p, at, size);
     else if (host_read(simulator.chip, paddr, (intptr_t)p, size))
         refuse_recorded("libttsim_pci_mem_rd_bytes");
 }
 
 void simulator_write(uint64_t paddr, const void *p, uint32_t size)
 {
-    void *at = (void *)(intptr_t)chip_find(simulator.chip, paddr, size, 1);
-    if (at && size == 4)
-        memcpy(at, p, 4);
-    else if (at)
-        memcpy(at, p, size);
+    void *at = size ? find_in_window(paddr, size, 1) : NULL;
+    if (!at)
+        at = (void *)(intptr_t)chip_find(simulator.chip, paddr, size, 1);
+    if (at)
+        move(at, p, size);
     else if (host_write(simulator.chip, paddr, (intptr_t)p, size))
         refuse_recorded("libttsim_pci_mem_wr_bytes");
 }

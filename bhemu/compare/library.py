@@ -108,6 +108,7 @@ class LibrarySide:
             stdout=self._output,
             stderr=self._output,
             pass_fds=(writing,),
+            env=os.environ | {"BHEMU_PACE": "exact"},  # one of bhemu's lets as many clocks pass as it is asked for
         )
         os.close(writing)
         self._requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()

@@ -424,27 +424,46 @@ def test_unknown_variables_are_refused(library: Path) -> None:
     assert "BHEMU_THREADS" in ended.out
 
 
-def test_more_clocks_pass_while_an_adaptive_client_only_polls(library: Path) -> None:
+def test_more_clocks_pass_while_a_client_only_polls(library: Path) -> None:
     """One a call at first; then twice as many each time, up to 1024; one again after a write or a change."""
     polled = """
 init()
 at = aim(1, 1, 2, 0x8000)
 for _ in range({calls}):
-    word(at); clock(1)
+    {reads}; clock(1)
 {then}
 exit_()
 """
 
-    def time(calls: int, then: str = "", pace: str = "adaptive") -> int:
-        out = check(library, polled.format(calls=calls, then=then), BHEMU_PACE=pace)
+    def time(calls: int, then: str = "", reads: str = "word(at)", **pace: str) -> int:
+        out = check(library, polled.format(calls=calls, then=then, reads=reads), **pace)
         return int(re.findall(r"^\[(\d+)\] bhemu", out, re.MULTILINE)[0])
 
-    assert time(100, pace="exact") == 100
+    assert time(100, BHEMU_PACE="exact") == 100
     assert time(16) == 16
-    assert time(20) == 16 + 2 + 4 + 8 + 16
+    assert time(20) == time(20, BHEMU_PACE="adaptive") == 16 + 2 + 4 + 8 + 16
     assert time(27) == 16 + sum(2**n for n in range(1, 11)) + 1024
     assert time(20, "put(at, 1); clock(1)") == time(20) + 1
     assert time(20, "clock(5)") == time(20) + 5
+    assert time(20, reads="read(at, 12)") == time(20)
+    assert time(100, reads="read(at, 65)") == 100, "so many bytes are not polled"
+    assert time(100, reads="pass") == 100, "the chip has not touched the client's memory"
+
+
+def test_a_client_that_aims_a_window_for_each_read_polls_too(library: Path) -> None:
+    """Two tiles in turns, through one window: what one of them holds is not compared with what the other does."""
+    out = check(
+        library,
+        """
+init()
+poke(1, 2, 0x8000, b"abcd")
+for _ in range(10):
+    for y in (2, 3):
+        peek(1, y, 0x8000); clock(1)
+exit_()
+""",
+    )
+    assert out.startswith(f"[{17 + 2 + 4 + 8}] bhemu")  # the second place, too, is one that was not read before
 
 
 def test_refusals_before_init(library: Path) -> None:
