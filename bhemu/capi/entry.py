@@ -238,7 +238,8 @@ def _ones_for_bytes(_: int, pointer: int, size: int) -> None:
 
 
 def _guarded(table: Table, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    instead = {config_read: _ones_for_word, memory_read: _ones_for_bytes}.get(function)
+    answers: dict[Any, Callable[..., Any]] = {config_read: _ones_for_word, memory_read: _ones_for_bytes}
+    instead = answers.get(function)
 
     def call(*arguments: Any) -> Any:
         try:
