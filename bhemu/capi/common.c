@@ -13,9 +13,14 @@ int64_t now(void)
     return time.tv_sec * (int64_t)1000000000 + time.tv_nsec;
 }
 
-_Noreturn void refuse(const char *function, const char *text, const char *remedy)
+void say_refusal(const char *function, const char *text, const char *remedy)
 {
     printf("[0] ERROR: ConfigurationError: %s: %s\n  remedy: %s\n", function, text, remedy);
     fflush(stdout);
+}
+
+_Noreturn void refuse(const char *function, const char *text, const char *remedy)
+{
+    say_refusal(function, text, remedy);
     _exit(1);
 }

@@ -1,6 +1,7 @@
 """A simulator under Python, in a process of its own: what the calls of a client do there (tile H1).
 
-Where bhemu refuses, the message is printed and the process ends, and the client with it (tile H20).
+Where bhemu refuses, the message is printed and the process ends, and the client with it (tile H20); with
+BHEMU_REFUSAL=stop both live, and no more clocks pass.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 
@@ -36,22 +37,28 @@ from bhemu.recording.chip_recording import ChipRecording
 
 _REFUSED: Final = 1
 _INTERRUPTED: Final = 130
+_ALL_ONES: Final = 0xFFFFFFFF
 
 _chip: Device | None = None
 _semihosting: Semihosting | None = None
 _recording: ChipRecording | None = None
 _started = 0.0
 _reported = False
+_refusal_stops = False
+_stopped = False
 
 
-def _refuse(function: str, error: BaseException) -> NoReturn:
-    """Print the message that clients expect and further details, and end the process."""
+def _refuse(function: str, error: BaseException) -> None:
+    """Print the message that clients expect and further details, and end the process, or stop the chip."""
+    global _stopped
     _end_recording()
     if isinstance(error, KeyboardInterrupt):
         say(f"[{0 if _chip is None else _chip.time}] bhemu: interrupted\n")
         os._exit(_INTERRUPTED)
     say(refusal_text(function, error, _chip))
-    os._exit(_REFUSED)
+    if not _refusal_stops:
+        os._exit(_REFUSED)
+    _stopped = True
 
 
 def _chip_now() -> Device:
@@ -86,8 +93,9 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
         table: that the server reads.
         reads, writes: addresses of functions that reach the client's memory.
     """
-    global _chip, _semihosting, _recording, _started, _reported
+    global _chip, _semihosting, _recording, _started, _reported, _refusal_stops, _stopped
     settings = read_settings()
+    _refusal_stops = _stopped = False
     _semihosting = Semihosting(write) if settings.semihosting else None
     _chip = Device(
         simulator_order=settings.simulator_order,
@@ -100,6 +108,7 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
     _connect(table, _chip)
     _started = time.perf_counter()
     _reported = False
+    _refusal_stops = settings.refusal_stops
 
 
 def _connect(table: Table, chip: Device) -> None:
@@ -110,6 +119,7 @@ def _connect(table: Table, chip: Device) -> None:
     table.find = chip_entry("chip_find").address
     table.chip = clocks.target
     table.active_tiles = clocks.target + offset_of(CHIP, "active_count")
+    table.run = None
     if _semihosting is None and _recording is None:
         table.handlers = clocks.cores(0).table
         table.worth_threads = WORTH_THREADS if clocks.threads > 1 else 1 << 62
@@ -172,6 +182,8 @@ def memory_write(paddr: int, pointer: int, size: int) -> None:
 
 def clock(clocks: int) -> None:
     """Let clocks pass."""
+    if _stopped:
+        return
     chip = _chip_now()
     advance = chip.clock if _recording is None else _recording.clock
     if _semihosting is None:
@@ -184,6 +196,10 @@ def clock(clocks: int) -> None:
 
 def report_stillness() -> None:
     """Clocks have passed for a while on a chip in which nothing can proceed, and the client has changed nothing."""
+    if _stopped:
+        what = "a refusal has stopped the chip, and the host still polls"
+        say(f"[{_chip_now().time}] bhemu: {what}: libttsim_exit and libttsim_init start a new one\n")
+        return
     who = explain_device(_chip_now())
     if who:
         what = (
@@ -210,14 +226,30 @@ def _serve(chip: Device, semihosting: Semihosting) -> None:
 
 
 _keep: list[Any] = []
+_no_tiles = ctypes.c_int64(0)
 
 
-def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _ones_for_word(*_: Any) -> int:
+    return _ALL_ONES
+
+
+def _ones_for_bytes(_: int, pointer: int, size: int) -> None:
+    ctypes.memset(pointer, 0xFF, size)
+
+
+def _guarded(table: Table, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    answers: dict[Any, Callable[..., Any]] = {config_read: _ones_for_word, memory_read: _ones_for_bytes}
+    instead = answers.get(function)
+
     def call(*arguments: Any) -> Any:
         try:
             return function(*arguments)
         except BaseException as error:
             _refuse(name, error)
+        # The chip has stopped: the server asks Python for clocks, and counts as if no tile could proceed.
+        table.run = None
+        table.active_tiles = ctypes.addressof(_no_tiles)
+        return instead(*arguments) if instead else None
 
     return call
 
@@ -237,7 +269,8 @@ def _fill_table() -> Table:
         "report_stillness": report_stillness,
     }
     names = {slot.name: slot.refused_as for slot in SLOTS}
-    _keep.extend(fill(table, {name: _guarded(str(names[name]), function) for name, function in functions.items()}))
+    guarded = {name: _guarded(table, str(names[name]), function) for name, function in functions.items()}
+    _keep.extend(fill(table, guarded))
     atexit.register(_end_recording)
     return table
 

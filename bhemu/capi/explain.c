@@ -236,16 +236,36 @@ static void say_in_short(const char *function)
         _exit(1); /* its reader has ended */
 }
 
-_Noreturn void refuse_recorded(const char *function)
+/* Another refusal may follow where the process lives: this one is taken out of the records. */
+static void forget_refusal(const char *function)
 {
-    if (!let_python_say(REFUSAL, function))
+    int tile = refusing_tile();
+    int64_t current = FIELD(int64_t, simulator.chip, CHIP_CURRENT);
+    if (current >= 0 && current < TILES && !strcmp(function, "libttsim_clock"))
+        FIELD(int64_t, simulator.chip, CHIP_TIME) = (&FIELD(int64_t, simulator.chip, CHIP_LOCAL))[current];
+    if (tile >= 0)
+        FIELD(int64_t, simulator.tiles + (size_t)tile * TILE_BYTES, TILE_FAULT_CODE) = 0;
+    FIELD(int64_t, simulator.chip, CHIP_FAULT_CODE) = 0;
+    FIELD(int64_t, simulator.chip, CHIP_CURRENT) = FIELD(int64_t, simulator.chip, CHIP_NOC_END) = -1;
+}
+
+void refuse_recorded(const char *function)
+{
+    if (!let_python_say(REFUSED, function))
         say_in_short(function);
-    _exit(1);
+    forget_refusal(function);
+    simulator_refused();
 }
 
 void report_stillness(void)
 {
-    if (!let_python_say(STILLNESS, "libttsim_clock")) {
+    if (simulator.stopped) {
+        fflush(NULL);
+        dprintf(STDOUT_FILENO,
+                "[%lld] bhemu: a refusal has stopped the chip, and the host still polls: libttsim_exit and libttsim_init "
+                "start a new one\n",
+                (long long)simulator_time());
+    } else if (!let_python_say(STILLNESS, "libttsim_clock")) {
         fflush(NULL);
         dprintf(STDOUT_FILENO,
                 "[%lld] bhemu: no core or thread on the chip can proceed, and the host only polls; set BHEMU_PYTHON to a "

@@ -9,19 +9,29 @@
 #include "simulator.h"
 #include "stillness.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static int running;
 static int remote; /* the chip is in a process of its own */
 static int quiet;
 
-static void check(const char *function)
+/* The client calls what it may not call now: a refusal, as any other. */
+static void refuse_call(const char *function, const char *text, const char *remedy)
+{
+    say_refusal(function, text, remedy);
+    simulator_refused();
+}
+
+static int check(const char *function)
 {
     if (!running)
-        refuse(function, "the simulator is not running: call libttsim_init first",
-               "libttsim_init, then everything else, then libttsim_exit");
+        refuse_call(function, "the simulator is not running: call libttsim_init first",
+                    "libttsim_init, then everything else, then libttsim_exit");
+    return running;
 }
 
 /* Semihosting and recordings want a process under Python. */
@@ -73,20 +83,22 @@ static void report(void)
 EXPORT void libttsim_set_pci_dma_mem_callbacks(read_callback reads, write_callback writes)
 {
     lock();
-    if (running)
-        refuse(__func__, "callbacks are set before libttsim_init", "call libttsim_exit, or set them first");
-    simulator_set_callbacks(reads, writes);
-    remote_set_callbacks(reads, writes);
+    if (running) {
+        refuse_call(__func__, "callbacks are set before libttsim_init", "call libttsim_exit, or set them first");
+    } else {
+        simulator_set_callbacks(reads, writes);
+        remote_set_callbacks(reads, writes);
+    }
     unlock();
 }
 
-EXPORT void libttsim_init(void)
+static void start(void)
 {
-    static int reports;
-    lock();
-    if (running)
-        refuse(__func__, "the simulator is running already", "call libttsim_exit first; one process has one chip");
+    static int reports, watches_forks;
     read_settings();
+    if (!watches_forks) /* a child that is forked while another thread calls could not call any more */
+        watches_forks = !pthread_atfork(lock, unlock, unlock);
+    simulator.stopped = 0;
     remote = remote || wants_process();
     if (remote) {
         remote_start();
@@ -101,25 +113,36 @@ EXPORT void libttsim_init(void)
     if (!reports)
         reports = !atexit(report); /* clients that never call exit */
     running = 1;
+}
+
+EXPORT void libttsim_init(void)
+{
+    lock();
+    if (running)
+        refuse_call(__func__, "the simulator is running already", "call libttsim_exit first; one process has one chip");
+    else
+        start();
     unlock();
 }
 
 EXPORT void libttsim_exit(void)
 {
     lock();
-    check(__func__);
-    report();
-    if (!remote)
-        simulator_end();
-    running = 0;
+    if (check(__func__)) {
+        report();
+        if (!remote)
+            simulator_end();
+        running = 0;
+    }
     unlock();
 }
 
 EXPORT uint32_t libttsim_pci_config_rd32(uint32_t bdf, uint32_t offset)
 {
+    uint32_t word = ~0U;
     lock();
-    check(__func__);
-    uint32_t word = remote ? remote_call(CONFIG_READ, bdf, offset, 0, NULL, NULL, 0) : simulator_config_read(bdf, offset);
+    if (check(__func__))
+        word = remote ? remote_call(CONFIG_READ, bdf, offset, 0, NULL, NULL, 0) : simulator_config_read(bdf, offset);
     unlock();
     return word;
 }
@@ -127,10 +150,10 @@ EXPORT uint32_t libttsim_pci_config_rd32(uint32_t bdf, uint32_t offset)
 EXPORT void libttsim_pci_config_wr32(uint32_t bdf, uint32_t offset, uint32_t data)
 {
     lock();
-    check(__func__);
-    if (remote) {
+    int runs = check(__func__);
+    if (runs && remote) {
         remote_call(CONFIG_WRITE, bdf, offset, data, NULL, NULL, 0);
-    } else {
+    } else if (runs) {
         pace_begin();
         simulator_config_write(bdf, offset, data);
     }
@@ -140,8 +163,9 @@ EXPORT void libttsim_pci_config_wr32(uint32_t bdf, uint32_t offset, uint32_t dat
 EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
 {
     lock();
-    check(__func__);
-    if (remote) {
+    if (!check(__func__)) {
+        memset(p, 0xFF, size);
+    } else if (remote) {
         remote_call(MEMORY_READ, paddr, 0, 0, NULL, p, size);
     } else {
         simulator_read(paddr, p, size);
@@ -155,10 +179,10 @@ EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
 EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t size)
 {
     lock();
-    check(__func__);
-    if (remote) {
+    int runs = check(__func__);
+    if (runs && remote) {
         remote_call(MEMORY_WRITE, paddr, 0, 0, p, NULL, size);
-    } else {
+    } else if (runs) {
         if (!simulator_aims(paddr)) {
             stillness_wrote();
             pace_begin();
@@ -171,10 +195,13 @@ EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t si
 EXPORT void libttsim_clock(uint32_t clocks)
 {
     lock();
-    check(__func__);
-    if (remote) {
-        remote_call(CLOCK, clocks, 0, 0, NULL, NULL, 0);
-    } else {
+    int runs = check(__func__);
+    if (runs && remote) {
+        remote_call(CLOCK, simulator.stopped ? 0 : clocks, 0, 0, NULL, NULL, 0);
+    } else if (runs && simulator.stopped) {
+        if (stillness_clock(0))
+            report_stillness();
+    } else if (runs) {
         reads_without_clock = 0;
         simulator_clock(pace_of(clocks));
         if (stillness_clock(FIELD(int64_t, simulator.chip, CHIP_ACTIVE_COUNT)))
@@ -183,22 +210,22 @@ EXPORT void libttsim_clock(uint32_t clocks)
     unlock();
 }
 
-static _Noreturn void refuse_tile_access(const char *function, uint32_t x, uint32_t y, uint64_t address, uint32_t size)
+static void refuse_tile_access(const char *function, uint32_t x, uint32_t y, uint64_t address, uint32_t size)
 {
-    if (!running)
-        check(function);
+    if (!check(function))
+        return;
     fflush(NULL);
     dprintf(STDOUT_FILENO,
             "[%lld] ERROR: UnsupportedFunctionality: %s: %u bytes at %#llx of tile %u-%u: this function belongs to an older "
             "interface\n  remedy: use libttsim_pci_mem_rd_bytes and libttsim_pci_mem_wr_bytes\n",
             (long long)simulator_time(), function, size, (unsigned long long)address, x, y);
-    _exit(1);
+    simulator_refused();
 }
 
 EXPORT void libttsim_tile_rd_bytes(uint32_t x, uint32_t y, uint64_t address, void *p, uint32_t size)
 {
-    (void)p;
     refuse_tile_access(__func__, x, y, address, size);
+    memset(p, 0xFF, size);
 }
 
 EXPORT void libttsim_tile_wr_bytes(uint32_t x, uint32_t y, uint64_t address, const void *p, uint32_t size)

@@ -62,9 +62,13 @@ static void after_fork(void)
 void remote_start(void)
 {
     static char serve[] = "import sys; sys.path[:0] = sys.argv[2:]; from bhemu.capi.entry import serve; serve(sys.argv[1], 3)";
+    static int watches_forks;
     const struct python *python = find_python();
-    if (channel)
+    if (channel && is_fork) /* the other process's */
+        munmap(channel, sizeof *channel);
+    else if (channel)
         return;
+    is_fork = 0;
     if (!python)
         refuse("libttsim_init", "there is no Python for a process of the simulator's own",
                "set BHEMU_PYTHON to one in which bhemu is installed, or do not ask for such a process");
@@ -83,7 +87,8 @@ void remote_start(void)
     if (server == 0)
         become_server(memory, arguments, environ);
     close(memory);
-    pthread_atfork(NULL, NULL, after_fork);
+    if (!watches_forks)
+        watches_forks = !pthread_atfork(NULL, NULL, after_fork);
     if (server < 0)
         refuse("libttsim_init", "the process of the simulator cannot be started", "raise the limit of processes");
 }
@@ -120,7 +125,7 @@ uint32_t remote_call(enum function function, uint64_t a, uint64_t b, uint64_t c,
 {
     if (is_fork)
         refuse("libttsim", "the simulator belongs to the process from which this one was forked",
-               "start the simulator in the process that uses it");
+               "call libttsim_exit and libttsim_init here: they start one for this process");
     pthread_mutex_lock(&one_at_a_time);
     uint32_t done = 0, answer;
     do {

@@ -21,6 +21,7 @@ THREADS: Final = "BHEMU_THREADS"
 PATIENCE: Final = "BHEMU_PATIENCE"
 PROCESS: Final = "BHEMU_PROCESS"
 PACE: Final = "BHEMU_PACE"
+REFUSAL: Final = "BHEMU_REFUSAL"
 PYTHON: Final = "BHEMU_PYTHON"
 PREFIX: Final = "BHEMU_"
 
@@ -68,6 +69,7 @@ SETTINGS: Final = (
     Setting(PATIENCE, default=_DEFAULT_PATIENCE),
     Setting(PROCESS, ("", "client", "own"), remedy="set it to client or own, or not at all"),
     Setting(PACE, ("adaptive", "exact"), remedy="set it to exact or adaptive, or not at all"),
+    Setting(REFUSAL, ("end", "stop"), remedy="set it to end or stop, or not at all"),
 )
 """Those that have a meaning for the simulator itself."""
 UNDER_PYTHON: Final = ("RECORD",)
@@ -92,6 +94,7 @@ class Settings:
         threads: that tiles run on; by default as many as there are processors, up to 8 (BHEMU_THREADS).
         patience: seconds after which a client that waits for a chip in which no core or thread can proceed is told so
             (BHEMU_PATIENCE).
+        refusal_stops: a refusal stops the chip, and the client's process lives (BHEMU_REFUSAL=stop).
     """
 
     allow_open: bool
@@ -100,6 +103,7 @@ class Settings:
     quantum: int
     threads: int
     patience: int
+    refusal_stops: bool
 
 
 def read_settings() -> Settings:
@@ -116,6 +120,7 @@ def read_settings() -> Settings:
         quantum=values[QUANTUM],
         threads=values[THREADS] or _processors(),
         patience=values[PATIENCE],
+        refusal_stops=values[REFUSAL] == 1,
     )
 
 

@@ -13,7 +13,10 @@ typedef void (*write_callback)(uint64_t, const void *, uint32_t);
 /* Nanoseconds since some time. */
 int64_t now(void);
 
-/* Print a refusal in the interface's form, and end the process. */
+/* Print a refusal in the interface's form. */
+void say_refusal(const char *function, const char *text, const char *remedy);
+
+/* The same, and end the process: there can be no chip. */
 _Noreturn void refuse(const char *function, const char *text, const char *remedy);
 
 /* The interface (tile H1). */

@@ -127,6 +127,7 @@ void simulator_start(void)
     FIELD(int64_t, chip, CHIP_QUANTUM) = setting(QUANTUM);
     FIELD(uint8_t, chip, CHIP_NAMED) = setting(ORDER) == 0;
     simulator.started = now();
+    simulator.stopped = 0;
 }
 
 /* Pages of DRAM that compiled code has allocated. Parts of the table that were never written are not looked at. */
@@ -163,7 +164,7 @@ uint32_t simulator_config_read(uint32_t bdf, uint32_t offset)
 {
     int64_t word = config_read(simulator.chip, bdf, offset);
     if (word < 0)
-        refuse_recorded("libttsim_pci_config_rd32");
+        refuse_recorded("libttsim_pci_config_rd32"); /* and -1 is all ones */
     return word;
 }
 
@@ -262,8 +263,10 @@ void simulator_read(uint64_t paddr, void *p, uint32_t size)
         at = (const void *)(intptr_t)chip_find(simulator.chip, paddr, size, 0);
     if (at)
         move(p, at, size);
-    else if (host_read(simulator.chip, paddr, (intptr_t)p, size))
+    else if (host_read(simulator.chip, paddr, (intptr_t)p, size)) {
         refuse_recorded("libttsim_pci_mem_rd_bytes");
+        memset(p, 0xFF, size);
+    }
 }
 
 void simulator_write(uint64_t paddr, const void *p, uint32_t size)
@@ -289,6 +292,13 @@ void simulator_clock(uint32_t clocks)
         status = chip_clock(simulator.chip, (intptr_t)simulator.table, clocks);
     if (status != ADVANCED)
         refuse_recorded("libttsim_clock");
+}
+
+void simulator_refused(void)
+{
+    if (setting(REFUSAL) == 0)
+        _exit(1);
+    simulator.stopped = 1;
 }
 
 static const char *name_of_fault(int64_t code)

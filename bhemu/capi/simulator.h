@@ -13,6 +13,7 @@ struct simulator {
     char *tiles;           /* TILES records of TILE_BYTES */
     int64_t table[PLACES]; /* of handlers, for the thread that lets clocks pass */
     int64_t started;       /* nanoseconds */
+    int stopped;           /* by a refusal (BHEMU_REFUSAL=stop): no more clocks pass */
 };
 
 extern struct simulator simulator;
@@ -26,7 +27,7 @@ void simulator_end(void);
 /* Clocks that have passed. */
 int64_t simulator_time(void);
 
-/* What functions of the interface do; they do not return when something is refused. */
+/* What functions of the interface do. Where something is refused, a read gives all ones, if the process does not end. */
 uint32_t simulator_config_read(uint32_t bdf, uint32_t offset);
 void simulator_config_write(uint32_t bdf, uint32_t offset, uint32_t value);
 void simulator_read(uint64_t paddr, void *p, uint32_t size);
@@ -54,8 +55,11 @@ void *simulator_memory(size_t size);
 /* Let clocks pass on as many threads as there shall be, as `chip_clock` does on one (helpers.c). */
 int64_t clock_on_threads(int64_t clocks, int64_t threads);
 
-/* A refusal stands in the records: say which, and end the process (explain.c). */
-_Noreturn void refuse_recorded(const char *function);
+/* The records hold a refusal: say which, and end the process, or stop the chip (explain.c). */
+void refuse_recorded(const char *function);
+
+/* A refusal has been told: end the process, or (BHEMU_REFUSAL=stop) let no more clocks pass. */
+void simulator_refused(void);
 
 /* Clocks pass on a chip in which nothing can proceed, and the client changes nothing: say who waits for what. */
 void report_stillness(void);

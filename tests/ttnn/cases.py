@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.ttnn import binary, matmuls, movement, networks, norms, reductions, training, unary
+from tests.ttnn import binary, matmuls, movement, networks, norms, reductions, settled, training, unary
 from tests.ttnn.case import Case, Group
 
 GROUPS: tuple[Group, ...] = (
@@ -16,5 +16,6 @@ GROUPS: tuple[Group, ...] = (
     training.backward,
     training.moreh,
     training.random,
+    settled.group,
 )
 CASES: tuple[Case, ...] = tuple(case for group in GROUPS for case in group.cases)

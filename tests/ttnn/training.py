@@ -252,7 +252,7 @@ for _p in (1.0, 2.0, 3.0):
 
         def _norm(bench: Bench, p: float = _p, dim: int = _dim) -> Any:
             x, held = bench.pair(bench.uniform(0.1, 1.0, 1, 2, 64, 64))
-            return [(ttnn.moreh_norm(x, p, dim, keepdim=True), held.norm(p, dim, keepdim=True))]
+            return [(ttnn.moreh_norm(x, p, dim=dim, keepdim=True), held.norm(p, dim, keepdim=True))]
 
         moreh.add(f"moreh_norm/{_p:g} over {_dim}", _norm, tolerance=0.1)
 
