@@ -9,7 +9,7 @@ from typing import Any, Final
 from bhemu.api.blocked import can_move, explain_all, is_stuck, waiting_threads
 from bhemu.api.chip_tile import ChipTile
 from bhemu.api.summary import CoreSummary
-from bhemu.chip.coordinates import Place, tensix_place
+from bhemu.chip.coordinates import Place, tile_place
 from bhemu.chip.device import Device
 from bhemu.machine.agents import CORES, T0
 
@@ -104,7 +104,7 @@ def explain_device(device: Device) -> str:
             return ""
         if waiting_threads(record) or any(is_stuck(record, core) for core in range(CORES)):
             text = explain_all(record, lambda _, pc: f"{pc:#07x}", lambda _: "", lambda thread, _: T0 + thread)
-            texts.append((tensix_place(index), text))
+            texts.append((tile_place(index), text))
     return _alike(texts)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.coordinates import NODES, TENSIX_TILES, tensix_place
+from bhemu.chip.coordinates import NODES, TILES, tile_place
 from bhemu.chip.device import Device
 from bhemu.chip.state import CHIP
 from bhemu.machine.codegen import toolchain
@@ -53,7 +53,7 @@ class Machine:
         toolchain: of the compiled code.
         faults: by their codes; a fault's category as the interface names it is the C side's.
         nodes: kind of node by physical place.
-        tiles: physical places of the Tensix tiles.
+        tiles: physical places of the tiles with cores.
     """
 
     image: tuple[Run, ...]
@@ -114,5 +114,5 @@ def describe_machine() -> Machine:
         toolchain=toolchain(),
         faults=dict(FAULTS),
         nodes={place: node.kind.value for place, node in NODES.items()},
-        tiles=tuple(tensix_place(index) for index in range(TENSIX_TILES)),
+        tiles=tuple(tile_place(index) for index in range(TILES)),
     )

@@ -11,7 +11,7 @@ from bhemu.capi.image import IN_CHIP, IN_EACH_TILE, Machine
 from bhemu.capi.objects import Parts
 from bhemu.chip.clock.clocks import WORTH_THREADS
 from bhemu.chip.clock.run import NO_WORK
-from bhemu.chip.coordinates import HEIGHT, TENSIX_TILES, WIDTH
+from bhemu.chip.coordinates import HEIGHT, TILES, WIDTH
 from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, TENSIX
 from bhemu.chip.nodes.state import PAGE, PAGES
 from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE
@@ -25,7 +25,7 @@ from bhemu.chip.pcie.windows import (
 )
 from bhemu.chip.state import CHIP
 from bhemu.errors import BhemuError
-from bhemu.machine.agents import CORE_NAMES
+from bhemu.machine.agents import CORE_NAMES, ETHERNET_CORES
 from bhemu.machine.compiler import Objects
 from bhemu.machine.core_state import HALTED, IN_RESET, RUNNING
 from bhemu.machine.dispatch import CODE_CACHE, PLACES
@@ -74,6 +74,7 @@ _CHIP_FIELDS: Final = (
     "share_stop",
 )
 _TILE_FIELDS: Final = (
+    "tile_kind",
     "handlers",
     "simulator_order",
     "allow_open",
@@ -138,7 +139,7 @@ def header(parts: Parts, version: str) -> str:
     assert parts.machine is not None
     symbols = _symbols(parts.objects)
     numbers = {
-        "TILES": TENSIX_TILES,
+        "TILES": TILES,
         "TILE_BYTES": TILE.itemsize,
         "CHIP_BYTES": CHIP.itemsize,
         "CODE_BYTES": CODE.itemsize,
@@ -146,6 +147,7 @@ def header(parts: Parts, version: str) -> str:
         "CHIP_PAGES": int(CHIP["page"].shape[0] * CHIP["page"].shape[1]),
         "TILE_OPEN_CHOICES": int(TILE["open_used"].shape[0]),
         "CORES": len(CORE_NAMES),
+        "TILE_KINDS": 2,
         "CORE_RUNNING": RUNNING,
         "CORE_IN_RESET": IN_RESET,
         "CORE_HALTED": HALTED,
@@ -192,7 +194,7 @@ def header(parts: Parts, version: str) -> str:
         "extern const struct fault machine_faults[]; /* one without a name ends them */",
         f"extern const char *const machine_nodes[{WIDTH}][{HEIGHT}];",
         "extern const unsigned char machine_places[TILES][2];",
-        "extern const char *const machine_cores[CORES];",
+        "extern const char *const machine_cores[TILE_KINDS][CORES]; /* by `tile_kind` */",
         "#endif",
         "",
     ]
@@ -241,8 +243,10 @@ def _tables(machine: Machine) -> list[str]:
     lines += [f"    [{x}][{y}] = {c_string(kind)}," for (x, y), kind in machine.nodes.items()]
     lines += ["};", "const unsigned char machine_places[TILES][2] = {"]
     lines += [f"    {{{x}, {y}}}," for x, y in machine.tiles]
-    names = ", ".join(c_string(name) for name in CORE_NAMES)
-    return [*lines, "};", f"const char *const machine_cores[CORES] = {{{names}}};"]
+    lines += ["};", "const char *const machine_cores[TILE_KINDS][CORES] = {"]
+    for names in (dict(enumerate(CORE_NAMES)), ETHERNET_CORES):
+        lines.append(f"    {{{', '.join(c_string(names.get(core, '')) for core in range(len(CORE_NAMES)))}}},")
+    return [*lines, "};"]
 
 
 def _features(processor: str | None, machine: Machine) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from bhemu.chip.coordinates import (
     RAW_ROWS,
     SIMULATOR,
     TENSIX_COLUMNS,
-    TENSIX_TILES,
+    TILES,
     WIDTH,
     Harvesting,
     Node,
@@ -61,14 +61,14 @@ class Device:
         threads: int = 1,
     ) -> None:
         self.translation = translation(harvesting)
-        self.tiles = new_tiles(TENSIX_TILES)
+        self.tiles = new_tiles(TILES)
         program_tables(self.tiles, self.translation, tuple(TENSIX_COLUMNS[n] for n in harvesting.columns))
         self.tiles["simulator_order"] = int(simulator_order)
         self.tiles["allow_open"] = int(allow_open)
         self._chip: Any = new_chip()
         self.record: Any = self._chip[0]
         connect_tiles(self._chip, self.tiles)
-        boot(self.record, self.translation, harvesting, named=simulator_order)
+        boot(self.record, self.tiles, self.translation, harvesting, named=simulator_order)
         weakref.finalize(self, free_dram, self._chip)
         self._harvesting = harvesting
         self._simulator_order = simulator_order
@@ -110,11 +110,11 @@ class Device:
         self.clocks.advance(clocks)
 
     def cores(self, index: int) -> Cores:
-        """The cores of a Tensix tile as they are now; the host may change them."""
+        """The cores of a tile, by the number of its record, as they are now; the host may change them."""
         return self.clocks.touch(index)
 
     def touch(self, index: int) -> Cores:
-        """Before a Tensix tile is changed: bring it to the chip's time; it moves from then on."""
+        """Before a tile is changed: bring it to the chip's time; it moves from then on."""
         return self.clocks.touch(index)
 
     # --- nodes --------------------------------------------------------------------------------------------------------

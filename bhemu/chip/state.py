@@ -10,7 +10,7 @@ from numba.np.numpy_support import from_dtype
 
 from bhemu.chip.coordinates import WIDTH
 from bhemu.chip.nodes.kinds import CLOCKED
-from bhemu.chip.nodes.state import ARC_TILE, CHANNELS, ETHERNET_TILE, PAGE, PAGES
+from bhemu.chip.nodes.state import ARC_TILE, CHANNELS, PAGE, PAGES
 from bhemu.chip.pcie.windows import WINDOWS
 from bhemu.machine.codegen import JIT, record_of
 from bhemu.machine.state import TILE, TILE_TYPE
@@ -73,7 +73,11 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("named", "u1"),  # 1: NoC requests name nodes by the chip's table, not by their tile's (N8)
         ("place", "i4", (PLACES, PLACES)),  # [x, y translated]: physical x << X_LSB | y, -1: nothing is there
         ("place_kind", "u1", (WIDTH << X_LSB,)),  # [physical place]: what it holds (chip/nodes/kinds.py)
-        ("place_index", "i8", (WIDTH << X_LSB,)),  # number of the tile among its kind, or channel
+        (
+            "place_index",
+            "i8",
+            (WIDTH << X_LSB,),
+        ),  # number of a tile's record, or of the node among its kind
         ("node_id", "i8", (WIDTH << X_LSB, 2)),  # [physical place, NoC]: identity registers (chip/nodes/identity.py)
         ("endpoint_id", "i8", (WIDTH << X_LSB, 2)),
         ("logical", "i8", (WIDTH << X_LSB,)),
@@ -83,7 +87,6 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("page", "i8", (CHANNELS, PAGES)),  # addresses of DRAM pages, 0: unwritten
         ("pcie_device_control", "u4"),
         ("arc", ARC_TILE),
-        ("ethernet", ETHERNET_TILE, (14,)),
     ],
     align=True,
 )
@@ -103,7 +106,7 @@ def new_chip() -> np.ndarray[Any, Any]:
 
 
 def connect_tiles(chip: np.ndarray[Any, Any], tiles: np.ndarray[Any, Any]) -> None:
-    """Say in a chip's record where the records of its Tensix tiles are."""
+    """Say in a chip's record where the records of its tiles are."""
     chip["tiles"] = tiles.ctypes.data
     if not JIT:
         PLAIN_TILES[tiles.ctypes.data] = tiles

@@ -17,7 +17,6 @@ from bhemu.isa.riscv import NUMBER
 from bhemu.machine.core_state import LOAD, LOCAL_RAM_SIZE, PUSH, STORE
 from bhemu.machine.faults import fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.riscv.decode import BREAKPOINT, FIRST_SLOW, TTINSN, VALID, code_at, fields_of, fill
 
@@ -187,6 +186,7 @@ def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
         cache: address of the code cache, or the cache itself when Numba is disabled.
     """
     code = code_at(cache)
+    l1_end = np.int64(t.l1_end)
     ram_size = _RAM_SIZE[core]
     goal = np.int64(t.round_goal)
     horizon = np.int64(t.round_horizon)
@@ -198,10 +198,10 @@ def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
     before = pc
     status = LIMIT
     while moment < goal:
-        if pc >= L1_SIZE or pc & 3:
+        if pc >= l1_end or pc & 3:
             if moment > horizon:  # somebody else may be refused before
                 break
-            refuse(t, BAD_PC, pc, L1_SIZE, before)
+            refuse(t, BAD_PC, pc, l1_end, before)
             status = FAULTED
             break
         place = pc >> 2
@@ -234,7 +234,7 @@ def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
                 status = FAULTED
                 break
             offset = address - RAM_BASE
-            if address < L1_SIZE:
+            if address < l1_end:
                 if moment > horizon:
                     break
                 loaded = np.int64(t.l1_u32[address >> 2])
@@ -265,7 +265,7 @@ def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
                 status = FAULTED
                 break
             offset = address - RAM_BASE
-            if address < L1_SIZE:
+            if address < l1_end:
                 if moment > horizon:
                     break
                 if (np.int64(t.watch_hash) >> ((address >> 2) & 63)) & 1:

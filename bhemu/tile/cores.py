@@ -20,6 +20,8 @@ from bhemu.machine.dispatch import (
     CODE_CACHE,
     DEVICE_LOAD,
     DEVICE_STORE,
+    ETHERNET_LOAD,
+    ETHERNET_STORE,
     NOC_START,
     NOT_COMPILED,
     RUN_CORE,
@@ -27,6 +29,7 @@ from bhemu.machine.dispatch import (
     SLOW_CORE,
     VECTOR_CORE,
 )
+from bhemu.machine.ethernet_state import core_names
 from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, WAIT
 from bhemu.machine.noc_state import ENDED
 from bhemu.machine.origin import pc_of_line
@@ -39,6 +42,7 @@ from bhemu.riscv.vector import execute_vector_entry
 from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_value
 from bhemu.tensix.frontend.run import OBSERVER_FULL
 from bhemu.tile import schedule
+from bhemu.tile.ethernet.memory_map import ethernet_load_entry, ethernet_store_entry
 from bhemu.tile.memory_map import device_load_entry, device_store_entry
 from bhemu.tile.noc.transfer import start
 from bhemu.tile.observer import Observer
@@ -54,6 +58,8 @@ provide(SLOW_CORE, "slow_core", slow_core_entry)
 provide(VECTOR_CORE, "vector_core", execute_vector_entry)
 provide(DEVICE_LOAD, "device_load", device_load_entry)
 provide(DEVICE_STORE, "device_store", device_store_entry)
+provide(ETHERNET_LOAD, "ethernet_load", ethernet_load_entry)
+provide(ETHERNET_STORE, "ethernet_store", ethernet_store_entry)
 provide(RUN_TURNS, "run_turns", run_turns_entry)
 provide(ADVANCE_TILE, "advance_tile", schedule.advance_tile_entry)
 provide(NOC_START, "noc_start", start)
@@ -91,7 +97,7 @@ class CoreView:
         self._cores = cores
         self._record = cores.record
         self.number = number
-        self.name = CORE_NAMES[number]
+        self.name = core_names(cores.record)[number]
 
     @property
     def state(self) -> str:
@@ -160,7 +166,7 @@ class CoreView:
 
 
 class Cores:
-    """Drives the five cores of a tile, and with them its coprocessor.
+    """Drives the five cores of a Tensix tile, and with them its coprocessor; or the two of an Ethernet tile.
 
     Args:
         coprocessor: of the same tile.
@@ -183,12 +189,17 @@ class Cores:
         return self._coprocessor
 
     def __getitem__(self, core: str | int) -> CoreView:
-        """A core by name (`B`, `T0`, `T1`, `T2`, `NC`) or number."""
+        """A core by name (`B`, `T0`, `T1`, `T2`, `NC`; of an Ethernet tile `E0`, `E1`) or number."""
+        names = core_names(self.record)
         if isinstance(core, str):
-            if core not in CORE_NAMES:
-                raise UndefinedBehavior(f"core {core!r} does not exist", remedy=f"use one of {', '.join(CORE_NAMES)}")
-            core = CORE_NAMES.index(core)
-        return CoreView(self, checks.integer(core, "core", 0, CORES - 1))
+            numbers = {name: number for number, name in names.items()}
+            if core not in numbers:
+                raise UndefinedBehavior(f"core {core!r} does not exist", remedy=f"use one of {', '.join(numbers)}")
+            core = numbers[core]
+        number = checks.integer(core, "core", 0, CORES - 1)
+        if number not in names:
+            raise UndefinedBehavior(f"core {number} does not exist", remedy=f"use one of {', '.join(names.values())}")
+        return CoreView(self, number)
 
     def advance(self, clocks: int) -> int | None:
         """Advance the tile by `clocks` clocks; returns the number of a core that is at a breakpoint, or None.
@@ -377,5 +388,6 @@ class Cores:
         word = int(self.record.l1_u32[pc >> 2]) if pc < L1_SIZE else 0
         text = disassemble_riscv(word, pc) if pc < L1_SIZE else "no instruction"
         error.core, error.pc = core, pc
-        error.message = f"core {CORE_NAMES[core]} at {self.describe(core, pc)}: {text}: {error.message}"
+        name = core_names(self.record)[core]
+        error.message = f"core {name} at {self.describe(core, pc)}: {text}: {error.message}"
         return error

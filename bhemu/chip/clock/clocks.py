@@ -11,7 +11,7 @@ import numpy as np
 
 from bhemu.chip.clock.run import NO_WORK
 from bhemu.chip.clock.tiles import ATTENDED, STATUS, can_react
-from bhemu.chip.coordinates import NODES, tensix_place
+from bhemu.chip.coordinates import NODES, tile_place
 from bhemu.chip.entries import chip_entry
 from bhemu.chip.nodes.identity import describe
 from bhemu.errors import BhemuError, ConfigurationError
@@ -67,7 +67,7 @@ _helpers_in_use = threading.Lock()
 
 
 class Clocks:
-    """Moves the Tensix tiles of a chip.
+    """Moves the tiles of a chip.
 
     Args:
         chip: record of the chip (chip/state.py).
@@ -255,8 +255,8 @@ class Clocks:
 
 
 def in_tile(index: int, error: BhemuError) -> BhemuError:
-    """The same error, with the Tensix tile in front."""
+    """The same error, with the tile in front."""
     if error.tile is None:
-        error.tile = tensix_place(index)
+        error.tile = tile_place(index)
         error.message = f"{describe(NODES[error.tile])}: {error.message}"
     return error
