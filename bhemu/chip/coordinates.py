@@ -78,6 +78,10 @@ class Node:
         return self.index
 
 
+ETHERNET_PLACES: Final = tuple((20 + n, 25) for n in range(12))
+"""Translated coordinates of the Ethernet tiles that a product has (N7)."""
+
+
 def tensix_index(place: Place) -> int:
     """Number of the Tensix tile at physical coordinates, row by row (N2)."""
     return TENSIX_COLUMNS.index(place[0]) + len(TENSIX_COLUMNS) * (place[1] - TENSIX_ROWS[0])
@@ -169,7 +173,8 @@ def translation(harvesting: Harvesting) -> dict[Place, Place]:
     table |= {(18, 12 + n): (east, row) for n, row in enumerate(rows)}
     table[19, 24] = PCIE[0]
     ethernet = [n for n in range(len(_ETHERNET_COLUMNS)) if n not in harvesting.ethernet]
-    table |= {(20 + n, 25): (_ETHERNET_COLUMNS[e], ETHERNET_ROW) for n, e in enumerate(ethernet[:12])}
+    places = zip(ETHERNET_PLACES, ethernet, strict=False)  # the full part has two more
+    table |= {place: (_ETHERNET_COLUMNS[e], ETHERNET_ROW) for place, e in places}
     table |= {(8, 26 + n): place for n, place in enumerate(_L2CPU)}
     table[8, 30] = SECURITY
     return table

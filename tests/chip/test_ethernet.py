@@ -244,9 +244,7 @@ def test_interrupt_modes_take_0_alone() -> None:
 @pytest.mark.parametrize("address", [0xFFB12000, 0xFFB14004, 0xFFB14010])
 def test_registers_that_are_not_built_are_refused_by_address(address: int) -> None:
     tile = Tile()
-    with pytest.raises(
-        Unimplemented, match=f"tile 1-1: register {address:#x} of an Ethernet tile is not built"
-    ):
+    with pytest.raises(Unimplemented, match=f"tile 1-1: register {address:#x} of an Ethernet tile is not built"):
         tile.load(address)
     with pytest.raises(Unimplemented, match=f"register {address:#x} of an Ethernet tile is not built"):
         tile.store(address, 0)
@@ -257,9 +255,7 @@ def test_registers_that_are_not_built_are_refused_by_address(address: int) -> No
 def test_where_nothing_is_the_host_is_told_so(address: int) -> None:
     tile = Tile()
     for access in (lambda: tile.load(address), lambda: tile.store(address, 0)):
-        with pytest.raises(
-            UndefinedBehavior, match=f"the host accesses {address:#x}, where an Ethernet tile has"
-        ):
+        with pytest.raises(UndefinedBehavior, match=f"the host accesses {address:#x}, where an Ethernet tile has"):
             access()
 
 
@@ -293,9 +289,7 @@ def test_streams_have_the_registers_that_fabrics_use() -> None:
 @pytest.mark.rule("ethernet 2.3")
 def test_other_registers_of_streams_are_an_open_choice() -> None:
     phase = 0xFFB40074
-    with pytest.raises(
-        MissingSpecification, match="what register 29 of stream 0 of an Ethernet tile does"
-    ):
+    with pytest.raises(MissingSpecification, match="what register 29 of stream 0 of an Ethernet tile does"):
         Tile().load(phase)
     tile = Tile(allow_open=True)
     tile.store(phase, 5)
