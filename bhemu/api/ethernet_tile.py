@@ -16,14 +16,14 @@ from bhemu.isa.tile_registers import address_of
 from bhemu.machine.agents import ETHERNET_CORES, T0
 from bhemu.machine.core_state import IN_RESET
 from bhemu.tile.cores import Cores
-from bhemu.tile.ethernet.reset import BOTH_HELD, HOLDS_E0, HOLDS_E1
+from bhemu.tile.ethernet.reset import BOTH_HELD, HOLDS_ERISC0, HOLDS_ERISC1
 
 _SOFT_RESET: Final = address_of("control", "SOFT_RESET_0")
 _RESET_PC: Final = {
-    "E0": address_of("eth_risc", "IERISC_RESET_PC"),
-    "E1": address_of("eth_risc", "SUBORDINATE_IERISC_RESET_PC"),
+    "ERISC0": address_of("eth_risc", "IERISC_RESET_PC"),
+    "ERISC1": address_of("eth_risc", "SUBORDINATE_IERISC_RESET_PC"),
 }
-_HOLDS: Final = {"E0": HOLDS_E0, "E1": HOLDS_E1}
+_HOLDS: Final = {"ERISC0": HOLDS_ERISC0, "ERISC1": HOLDS_ERISC1}
 
 
 class EthernetTile(NodeMemory):
@@ -33,7 +33,7 @@ class EthernetTile(NodeMemory):
         >>> import bhemu
         >>> tile = bhemu.Chip("p150").ethernet[4]
         >>> tile, tile.read_word(0x7CC04)
-        (<Ethernet tile 24-25: E0 in reset, E1 in reset>, 2)
+        (<Ethernet tile 24-25: ERISC0 in reset, ERISC1 in reset>, 2)
 
     Attributes:
         channel: its number among those that the product has.
@@ -54,7 +54,7 @@ class EthernetTile(NodeMemory):
 
     @property
     def cores(self) -> Cores:
-        """The cores: `tile.cores["E0"]` is a `CoreView`. The chip's clock moves them, `chip.clock` and `chip.run`."""
+        """The cores: `tile.cores["ERISC0"]` is a `CoreView`. The chip's clock moves them."""
         self._expose(self.node.tile)
         return self.touch()
 
@@ -67,7 +67,7 @@ class EthernetTile(NodeMemory):
         """Start a core at an address of L1, as a host does: its reset pc, then its reset bit (ethernet 2.1).
 
         Args:
-            core: `E0` or `E1`; one that runs starts anew.
+            core: `ERISC0` or `ERISC1`; one that runs starts anew.
             pc: where; a multiple of 4, and not 0.
 
         Raises:

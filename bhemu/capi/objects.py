@@ -13,7 +13,17 @@ from typing import Final
 from bhemu.capi.image import Machine, describe_machine
 from bhemu.isa.instructions import BY_OPCODE
 from bhemu.machine.compiler import Objects, collect, module_stamp, on_compile, package_path
-from bhemu.machine.dispatch import ADVANCE_TILE, DEVICE_LOAD, DEVICE_STORE, NOC_START, RUN_CORE, RUN_TURNS, SLOW_CORE
+from bhemu.machine.dispatch import (
+    ADVANCE_TILE,
+    DEVICE_LOAD,
+    DEVICE_STORE,
+    ETHERNET_LOAD,
+    ETHERNET_STORE,
+    NOC_START,
+    RUN_CORE,
+    RUN_TURNS,
+    SLOW_CORE,
+)
 from bhemu.tensix import units
 from bhemu.tensix.instruction import HANDLERS
 
@@ -28,6 +38,8 @@ _PARTS: Final = {
     -DEVICE_STORE: "the registers that cores store to",
     -DEVICE_LOAD: "the registers that cores load",
     -RUN_TURNS: "the cores' turns",
+    -ETHERNET_STORE: "the registers that cores of Ethernet tiles store to",
+    -ETHERNET_LOAD: "the registers that they load",
     -NOC_START: "the network interfaces",
     -RUN_CORE: "the RISC-V cores",
     -SLOW_CORE: "their other instructions",

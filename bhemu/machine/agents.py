@@ -26,7 +26,7 @@ AGENTS: Final = {name: "the host" if name == "HOST" else f"core {name}" for name
 """How messages call each."""
 
 
-ETHERNET_CORES: Final = {B: "E0", NC: "E1"}
+ETHERNET_CORES: Final = {B: "ERISC0", NC: "ERISC1"}
 """Names of an Ethernet tile's cores, by their places among those of a Tensix tile (ethernet 1)."""
 
 

@@ -1,7 +1,7 @@
 """State that Ethernet tiles have beside cores, network interfaces and streams (ethernet 2), and what kind a tile is.
 
-Both kinds of tiles have the same record. Cores E0 and E1 are in the places of B and NC, which have as much local RAM;
-the other cores and the coprocessor stay in reset.
+Both kinds of tiles have the same record. Cores ERISC0 and ERISC1 are in the places of B and NC, which have as much
+local RAM; the other cores and the coprocessor stay in reset.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from bhemu.machine.section import section
 TENSIX_TILE: Final = 0
 ETHERNET_TILE: Final = 1
 
-E0: Final = B
-E1: Final = NC
+ERISC0: Final = B
+ERISC1: Final = NC
 """Places of an Ethernet tile's cores among those of machine/agents.py."""
 
 QUEUES: Final = region("eth_txq").size // region("eth_txq").step

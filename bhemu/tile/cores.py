@@ -189,7 +189,7 @@ class Cores:
         return self._coprocessor
 
     def __getitem__(self, core: str | int) -> CoreView:
-        """A core by name (`B`, `T0`, `T1`, `T2`, `NC`; of an Ethernet tile `E0`, `E1`) or number."""
+        """A core by name (`B`, `T0`, `T1`, `T2`, `NC`; of an Ethernet tile `ERISC0`, `ERISC1`) or number."""
         names = core_names(self.record)
         if isinstance(core, str):
             numbers = {name: number for number, name in names.items()}

@@ -10,14 +10,14 @@ from bhemu.chip.device import Device
 from bhemu.chip.nodes.kinds import CLOCKED
 from bhemu.errors import BhemuError, MemoryError_, MissingSpecification, UndefinedBehavior, Unimplemented
 from bhemu.machine.core_state import HALTED, IN_RESET, RUNNING
-from bhemu.machine.ethernet_state import E0, E1
+from bhemu.machine.ethernet_state import ERISC0, ERISC1
 from tests.chip.noc_programs import ATOMIC, DATA, INCREMENT, READ, WRITE, at, fill, request
 from tests.riscv.rv_asm import assemble
 
 pytestmark = pytest.mark.plain
 
 SOFT_RESET, WALL_CLOCK = 0xFFB121B0, 0xFFB121F0
-RESET_PC_E0, RESET_PC_E1, MODES = 0xFFB14000, 0xFFB14008, 0xFFB14020
+RESET_PC_ERISC0, RESET_PC_ERISC1, MODES = 0xFFB14000, 0xFFB14008, 0xFFB14020
 QUEUE, RECEIVE, CONTROL, HEADER = 0xFFB90000, 0xFFB94000, 0xFFB98000, 0xFFB98200
 L1_END = 0x80000
 HELD = 0x1800
@@ -44,11 +44,11 @@ class Tile:
     def store(self, address: int, value: int) -> None:
         self.chip.write_node(self.node, address, value.to_bytes(4, "little"))
 
-    def run(self, program: str, *, core: int = E0, base: int = 0x1000, clocks: int = 300) -> None:
+    def run(self, program: str, *, core: int = ERISC0, base: int = 0x1000, clocks: int = 300) -> None:
         """Start a program as a host does: reset pc, then the core's reset bit."""
         self.chip.write_node(self.node, base, assemble(program + "\nend: j end\n", base))
-        self.store(RESET_PC_E0 if core == E0 else RESET_PC_E1, base)
-        self.store(SOFT_RESET, HELD & ~(0x800 if core == E0 else 0x1000))
+        self.store(RESET_PC_ERISC0 if core == ERISC0 else RESET_PC_ERISC1, base)
+        self.store(SOFT_RESET, HELD & ~(0x800 if core == ERISC0 else 0x1000))
         self.chip.clock(clocks)
 
 
@@ -130,8 +130,8 @@ def test_memory_ends_at_512_kib() -> None:
 @pytest.mark.parametrize(
     ("program", "reason"),
     [
-        (loads(L1_END), r"core E0 at 0x\w+: .*core E0 accesses 0x80000, where an Ethernet tile has nothing"),
-        (stores((L1_END, 1)), "core E0 accesses 0x80000, where an Ethernet tile has nothing"),
+        (loads(L1_END), r"core ERISC0 at 0x\w+: .*core ERISC0 accesses 0x80000, where an Ethernet tile has nothing"),
+        (stores((L1_END, 1)), "core ERISC0 accesses 0x80000, where an Ethernet tile has nothing"),
         (f"li a0, {L1_END:#x}\namoadd.w a1, a1, (a0)", r"outside of L1 \(0..0x80000\)"),
         (f"li a0, {L1_END:#x}\njr a0", r"jumps to 0x80000, which is not an aligned address in L1 \(0..0x80000\)"),
         (".word 0x02000000 << 2 & 0xffffffff", "the tile has no coprocessor"),
@@ -144,8 +144,8 @@ def test_a_core_reaches_its_own_memory_and_no_coprocessor(program: str, reason: 
     with pytest.raises(UndefinedBehavior, match=reason) as refusal:
         tile.run(program)
     assert refusal.value.tile == (1, 1)
-    assert "Ethernet tile 1-1: core E0 at 0x" in str(refusal.value)
-    assert tile.record.core_state[E0] == HALTED
+    assert "Ethernet tile 1-1: core ERISC0 at 0x" in str(refusal.value)
+    assert tile.record.core_state[ERISC0] == HALTED
 
 
 # --- cores and reset --------------------------------------------------------------------------------------------------
@@ -156,11 +156,10 @@ def test_both_cores_run_from_their_reset_pcs_with_8_kib_each() -> None:
     tile = Tile()
     program = "li a0, 0xffb01ffc\nli a1, {0}\nsw a1, 0(a0)\nlw a2, 0(a0)\nli a3, {1}\nsw a2, 0(a3)"
     tile.run(program.format(0x11, DATA))
-    tile.store(SOFT_RESET, HELD)
-    tile.run(program.format(0x22, DATA + 4), core=E1, base=0x2000)
+    tile.run(program.format(0x22, DATA + 4), core=ERISC1, base=0x2000)
     assert (tile.load(DATA), tile.load(DATA + 4)) == (0x11, 0x22)
     ram = tile.record.core_ram_u32
-    assert (ram[E0, 2047], ram[E1, 2047]) == (0x11, 0x22)
+    assert (ram[ERISC0, 2047], ram[ERISC1, 2047]) == (0x11, 0x22)
 
 
 @pytest.mark.rule("ethernet 2.1")
@@ -180,40 +179,44 @@ def test_a_core_without_a_reset_pc_stays_where_it_is_until_it_has_one() -> None:
     tile = Tile()
     tile.store(SOFT_RESET, 0)
     tile.chip.clock(10)
-    assert tile.record.core_state[[E0, E1]].tolist() == [IN_RESET, IN_RESET]
+    assert tile.record.core_state[[ERISC0, ERISC1]].tolist() == [IN_RESET, IN_RESET]
     tile.chip.write_node(tile.node, 0x1000, assemble("end: j end", 0x1000))
-    tile.store(RESET_PC_E0, 0x1000)
-    assert tile.load(RESET_PC_E0) == 0x1000
-    assert tile.record.core_state[E0] == IN_RESET
+    tile.store(RESET_PC_ERISC0, 0x1000)
+    assert tile.load(RESET_PC_ERISC0) == 0x1000
+    assert tile.record.core_state[ERISC0] == IN_RESET
     tile.store(SOFT_RESET, 0)
-    assert tile.record.core_state[[E0, E1]].tolist() == [RUNNING, IN_RESET]
+    assert tile.record.core_state[[ERISC0, ERISC1]].tolist() == [RUNNING, IN_RESET]
 
 
 @pytest.mark.rule("ethernet 2.1")
 def test_only_core_e1_gets_a_stack_pointer_and_registers_live_through_a_reset() -> None:
+    """But local RAM does not: tt-metal's active firmware copies it to L1 before it has its core reset."""
     tile = Tile()
-    tile.run("li s2, 77", clocks=5)
-    tile.run("nop", core=E1, base=0x2000, clocks=5)
-    assert tile.record.core_x[E1, 2] == 0xFFB02000
-    assert tile.record.core_x[E0, 2] == 0
-    assert tile.record.core_state[E0] == IN_RESET
-    assert tile.record.core_x[E0, 18] == 77
+    tile.run("li s2, 77\nli a0, 0xffb01000\nsw s2, 0(a0)", clocks=5)
+    assert tile.record.core_ram_u32[ERISC0, 0x400] == 77
+    tile.run("nop", core=ERISC1, base=0x2000, clocks=5)
+    assert tile.record.core_x[ERISC1, 2] == 0xFFB02000
+    assert tile.record.core_x[ERISC0, 2] == 0
+    assert tile.record.core_state[ERISC0] == IN_RESET
+    tile.run("nop", clocks=5)
+    assert tile.record.core_x[ERISC0, 18] == 77
+    assert not tile.record.core_ram[ERISC0].any()
 
 
 @pytest.mark.rule("ethernet 2.1", "ethernet 1")
 def test_a_core_that_another_releases_begins_in_the_next_clock() -> None:
-    """E0 starts E1, as idle firmware does; both count the clock in the same clock afterwards."""
+    """ERISC0 starts ERISC1, as idle firmware does; both count the clock in the same clock afterwards."""
     tile = Tile()
     tile.chip.write_node(tile.node, 0x2000, assemble(loads(WALL_CLOCK) + "\nend: j end\n", 0x2000))
     tile.run(
-        stores((RESET_PC_E1, 0x2000)) + f"\nli a0, {SOFT_RESET:#x}\nli a1, 0\nsw a1, 0(a0)\nli a0, {WALL_CLOCK:#x}\n"
+        stores((RESET_PC_ERISC1, 0x2000))
+        + f"\nli a0, {SOFT_RESET:#x}\nli a1, 0\nsw a1, 0(a0)\nli a0, {WALL_CLOCK:#x}\n"
         f"lw a1, 0(a0)\nli a2, {DATA + 4:#x}\nsw a1, 0(a2)"
     )
     of_e1, of_e0 = tile.load(DATA), tile.load(DATA + 4)
-    # After its store, E0 executes lui, addi and lw; E1 (from the next clock on) lui, lui, addi and lw, with an addi
-    # where its li needs one.
+    # After its store, ERISC0 executes lui, addi and lw; ERISC1, from the next clock on, what comes before its lw.
     assert of_e1 - of_e0 == len(assemble(loads(WALL_CLOCK), 0x2000)) // 4 - 2 - 2
-    assert tile.record.core_state[E1] != IN_RESET
+    assert tile.record.core_state[ERISC1] != IN_RESET
 
 
 @pytest.mark.rule("ethernet 2.1")
@@ -329,14 +332,14 @@ def test_a_tensix_tile_reaches_memory_registers_and_counters_of_an_ethernet_tile
         stores((DATA, 0x1234), (DATA + 16, 0x2000))
         + "\n"
         + request(ctrl=WRITE, target=DATA, back=DATA + 0x100, **word)
-        + request(ctrl=WRITE, target=DATA + 16, back=RESET_PC_E1, **word)
-        + request(ctrl=READ, target=RESET_PC_E1, target_hi=at(*PLACE), back=DATA + 32, back_hi=own, length=4)
+        + request(ctrl=WRITE, target=DATA + 16, back=RESET_PC_ERISC1, **word)
+        + request(ctrl=READ, target=RESET_PC_ERISC1, target_hi=at(*PLACE), back=DATA + 32, back_hi=own, length=4)
     )
     chip.write_node(NODES[TENSIX], 0, assemble(program + "\nend: j end\n", 0))
     chip.write_node(NODES[TENSIX], SOFT_RESET, (0x47000).to_bytes(4, "little"))
     chip.clock(300)
     assert chip.read_node(node, DATA + 0x100, 4) == (0x1234).to_bytes(4, "little")
-    assert chip.tiles[node.tile].reset_pc[E1] == 0x2000
+    assert chip.tiles[node.tile].reset_pc[ERISC1] == 0x2000
     assert chip.read_node(NODES[TENSIX], DATA + 32, 4) == (0x2000).to_bytes(4, "little")
     served = {i: n for i, n in enumerate(chip.tiles[node.tile].niu_counter[0].tolist()) if n}
     assert (served[58], served[53]) == (2, 1)
@@ -347,7 +350,7 @@ def test_a_tensix_tile_starts_an_ethernet_core_over_the_network() -> None:
     chip = Device(quantum=1)
     node, own = ETHERNET[0], at(*TENSIX)
     chip.write_node(node, 0x1000, assemble(stores((DATA, 99)) + "\nend: j end\n", 0x1000))
-    chip.write_node(node, RESET_PC_E0, (0x1000).to_bytes(4, "little"))
+    chip.write_node(node, RESET_PC_ERISC0, (0x1000).to_bytes(4, "little"))
     program = stores((DATA, 0x1000)) + "\n"
     program += request(ctrl=WRITE, target=DATA, target_hi=own, back=SOFT_RESET, back_hi=at(*PLACE), length=4)
     chip.write_node(NODES[TENSIX], 0, assemble(program + "\nend: j end\n", 0))

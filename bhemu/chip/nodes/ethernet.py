@@ -11,7 +11,7 @@ import numpy as np
 
 from bhemu.isa.memory_map import ETHERNET_L1
 from bhemu.machine.core_state import IN_RESET
-from bhemu.machine.ethernet_state import E0, ETHERNET_TILE
+from bhemu.machine.ethernet_state import ERISC0, ETHERNET_TILE
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Int, TileRecord
 from bhemu.tile.ethernet.queues import ENABLED, RECEIVES, SEL_HW, SEL_SW
@@ -58,6 +58,6 @@ def boot(tile: Any) -> None:
 
 @kernel
 def count_heartbeat(t: TileRecord, address: Int, size: Int) -> None:
-    """After the host has read L1: base firmware counts a word while core E0 is its own."""
-    if address <= HEARTBEAT and address + size > HEARTBEAT and t.core_state[E0] == IN_RESET:
+    """After the host has read L1: base firmware counts a word while core ERISC0 is its own."""
+    if address <= HEARTBEAT and address + size > HEARTBEAT and t.core_state[ERISC0] == IN_RESET:
         t.l1_u32[HEARTBEAT >> 2] = np.uint32(np.int64(t.l1_u32[HEARTBEAT >> 2]) + 1)

@@ -12,9 +12,9 @@ import numpy as np
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior, Unimplemented
 from bhemu.isa.memory_map import ETHERNET_L1, bounds, region
-from bhemu.isa.tile_registers import offset_of, tile_register
+from bhemu.isa.tile_registers import address_of, offset_of, tile_register
 from bhemu.machine.agents import AGENT_NAMES, ETHERNET_CORES
-from bhemu.machine.ethernet_state import E0, E1
+from bhemu.machine.ethernet_state import ERISC0, ERISC1
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, TileRecord
@@ -47,12 +47,16 @@ QUEUE_BYTES: Final = region("eth_txq").step
 LINK_FIRST, LINK_END = bounds("eth_ctrl")
 HEADER_FIRST, HEADER_END = bounds("eth_header")
 HEADER_BYTES: Final = region("eth_header").step
+PTP_FIRST, PTP_END = bounds("eth_ptp")
+PTP_LO: Final = address_of("eth_ptp", "CFR_TIMER_LO")
+PTP_CLOCKS: Final = 20
+"""Clocks of a step of the PTP timer at 1000 MHz."""
 _WORD: Final = 4
 _HIGH: Final = 32
 _WORD_BITS: Final = 0xFFFFFFFF
 
-RESET_PC_E0: Final = offset_of("eth_risc", "IERISC_RESET_PC")
-RESET_PC_E1: Final = offset_of("eth_risc", "SUBORDINATE_IERISC_RESET_PC")
+RESET_PC_ERISC0: Final = offset_of("eth_risc", "IERISC_RESET_PC")
+RESET_PC_ERISC1: Final = offset_of("eth_risc", "SUBORDINATE_IERISC_RESET_PC")
 _MODES: Final = tile_register("eth_risc", "INTERRUPT_MODE").offsets
 MODE_FIRST: Final = _MODES[0]
 MODE_LAST: Final = _MODES[-1]
@@ -107,6 +111,20 @@ MODE_LOADED: Final = fault(
     remedy="it is 0",
     rule="ethernet 2",
 )
+PTP: Final = fault(
+    "ethernet.ptp",
+    MissingSpecification,
+    "a load from {0:#x}, the PTP timer of an Ethernet tile: no source says how it counts in clocks",
+    remedy="use the wall clock; or allow open choices to have it count a step of 20 ns in 20 clocks",
+    rule="ethernet 2",
+)
+PTP_STORED: Final = fault(
+    "ethernet.ptp-stored",
+    UndefinedBehavior,
+    "a store to {0:#x}, the PTP timer of an Ethernet tile",
+    remedy="load it",
+    rule="ethernet 2",
+)
 STREAM: Final = fault(
     "ethernet.stream",
     MissingSpecification,
@@ -152,10 +170,10 @@ def _store_control(t: TileRecord, offset: Int, address: Int, value: Int) -> Any:
 
 @kernel
 def _load_risc(t: TileRecord, offset: Int, address: Int) -> Any:
-    if offset == RESET_PC_E0:
-        return DONE, np.int64(t.reset_pc[E0])
-    if offset == RESET_PC_E1:
-        return DONE, np.int64(t.reset_pc[E1])
+    if offset == RESET_PC_ERISC0:
+        return DONE, np.int64(t.reset_pc[ERISC0])
+    if offset == RESET_PC_ERISC1:
+        return DONE, np.int64(t.reset_pc[ERISC1])
     if offset >= MODE_FIRST and offset <= MODE_LAST:
         return refuse(t, MODE_LOADED, address), np.int64(0)
     return refuse(t, NOT_BUILT, address), np.int64(0)
@@ -163,10 +181,10 @@ def _load_risc(t: TileRecord, offset: Int, address: Int) -> Any:
 
 @kernel
 def _store_risc(t: TileRecord, offset: Int, address: Int, value: Int) -> Any:
-    if offset == RESET_PC_E0:
-        t.reset_pc[E0] = np.uint32(value)
-    elif offset == RESET_PC_E1:
-        t.reset_pc[E1] = np.uint32(value)
+    if offset == RESET_PC_ERISC0:
+        t.reset_pc[ERISC0] = np.uint32(value)
+    elif offset == RESET_PC_ERISC1:
+        t.reset_pc[ERISC1] = np.uint32(value)
     elif offset < MODE_FIRST or offset > MODE_LAST:
         return refuse(t, NOT_BUILT, address)
     elif value != 0:
@@ -189,6 +207,14 @@ def _store_stream(t: TileRecord, stream: Int, register: Int, value: Int) -> Any:
 
 
 @kernel
+def _load_ptp(t: TileRecord, address: Int) -> Any:
+    if not open_choice(t, PTP, address):
+        return REFUSED, np.int64(0)
+    steps = clock_now(t) // PTP_CLOCKS
+    return DONE, steps & _WORD_BITS if address == PTP_LO else steps >> _HIGH
+
+
+@kernel
 def _load_queues(t: TileRecord, agent: Int, address: Int) -> Any:
     """(status, value) of a load from what belongs to the link."""
     if address >= TRANSMIT_FIRST and address < TRANSMIT_END:
@@ -202,12 +228,14 @@ def _load_queues(t: TileRecord, agent: Int, address: Int) -> Any:
     if address >= HEADER_FIRST and address < HEADER_END:
         place = address - HEADER_FIRST
         return load_header(t, place // HEADER_BYTES, place % HEADER_BYTES, address)
+    if address >= PTP_FIRST and address < PTP_END:
+        return _load_ptp(t, address)
     return refuse(t, UNMAPPED[agent], address), np.int64(0)
 
 
 @kernel
 def load(t: TileRecord, agent: Int, address: Int, size: Int) -> Any:
-    """(status, value) of a load of `size` bytes, aligned, by core E0, E1 or over the NoC."""
+    """(status, value) of a load of `size` bytes, aligned, by core ERISC0, ERISC1 or over the NoC."""
     if is_own_ram(agent, address):
         return own_ram_load(t, agent, address - OWN_RAM_FIRST, size)
     if size != _WORD:
@@ -237,6 +265,8 @@ def _store_queues(t: TileRecord, agent: Int, address: Int, value: Int) -> Any:
     if address >= HEADER_FIRST and address < HEADER_END:
         place = address - HEADER_FIRST
         return store_header(t, place // HEADER_BYTES, place % HEADER_BYTES, address, value)
+    if address >= PTP_FIRST and address < PTP_END:
+        return refuse(t, PTP_STORED, address)
     return refuse(t, UNMAPPED[agent], address)
 
 

@@ -62,28 +62,35 @@ NO_REGISTER: Final = fault(
     "register {0:#x} of the link of an Ethernet tile is not built",
     remedy="transmit queues at 0xffb90000 + 0x1000 * n have CTRL, CMD, STATUS, START, SIZE, DEST, REMOTE_REG_DATA and "
     "header selections; receive queues CTRL; the rest of the registers is in ethernet 2",
-    rule="ethernet 2, 2.2",
+    rule="ethernet 2.2",
 )
 VALUE: Final = fault(
     "ethernet.value",
     Unimplemented,
     "{1:#x} is stored to register {0:#x} of the link of an Ethernet tile",
     remedy="1 enables a transmit queue, 2 is the value of a receive queue, 0 that of MAC_RX_ROUTING",
-    rule="ethernet 2, 2.2",
+    rule="ethernet 2.2",
 )
 HEADER_ENTRY: Final = fault(
     "ethernet.header",
     UndefinedBehavior,
     "{1:#x} is stored to register {0:#x}: the header table has entries 0 to 9, the upper half of a MAC address 16 bits",
     remedy="name entries below 10",
-    rule="ethernet 2, 2.2",
+    rule="ethernet 2.2",
 )
 READ_ONLY: Final = fault(
     "ethernet.read-only",
     UndefinedBehavior,
     "a store to register {0:#x} of the link of an Ethernet tile, which can only be loaded",
     remedy="STATUS and PCS_STATUS report",
-    rule="ethernet 2, 2.2",
+    rule="ethernet 2.2",
+)
+WRITE_ONLY: Final = fault(
+    "ethernet.write-only",
+    UndefinedBehavior,
+    "a load from register {0:#x} of the link of an Ethernet tile, which can only be stored",
+    remedy="it is 0",
+    rule="ethernet 2",
 )
 LOADED: Final = fault(
     "ethernet.loaded",
@@ -104,7 +111,7 @@ NO_PARTNER: Final = fault(
     Unimplemented,
     "command {1} of transmit queue {0}, and no tile is at the other end of the link",
     remedy="look at the port's status (0x7cc04 of L1: 1 is up); several chips with links are a cluster",
-    rule="ethernet 2.2, 3",
+    rule="ethernet 2.2",
 )
 UNALIGNED: Final = fault(
     "ethernet.alignment",
@@ -190,6 +197,8 @@ def load_link(t: TileRecord, offset: Int, address: Int) -> Any:
         return DONE, np.int64(1)
     if offset == ADDRESS_ROUTING:
         return DONE, np.int64(t.ethernet.address_routing)
+    if offset == MAC_RX_ROUTING:
+        return refuse(t, WRITE_ONLY, address), np.int64(0)
     return refuse(t, NO_REGISTER, address), np.int64(0)
 
 
