@@ -11,12 +11,12 @@ from bhemu.api.node_memory import NodeMemory
 from bhemu.chip.coordinates import Place
 from bhemu.chip.device import Device
 from bhemu.errors import MemoryError_, UndefinedBehavior
+from bhemu.ethernet.reset import BOTH_HELD, HOLDS_ERISC0, HOLDS_ERISC1
 from bhemu.isa.memory_map import ETHERNET_L1
 from bhemu.isa.tile_registers import address_of
 from bhemu.machine.agents import ETHERNET_CORES, T0
 from bhemu.machine.core_state import IN_RESET
 from bhemu.tile.cores import Cores
-from bhemu.tile.ethernet.reset import BOTH_HELD, HOLDS_ERISC0, HOLDS_ERISC1
 
 _SOFT_RESET: Final = address_of("control", "SOFT_RESET_0")
 _RESET_PC: Final = {

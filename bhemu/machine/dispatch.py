@@ -40,7 +40,7 @@ ADVANCE_TILE = 264
 VECTOR_CORE = 265
 """A word of the vector extension: `execute_vector(t, core, word)` (riscv/vector.py)."""
 ETHERNET_LOAD = 266
-"""A load at an Ethernet tile, as DEVICE_LOAD, which calls it (tile/ethernet/memory_map.py)."""
+"""A load at an Ethernet tile, as DEVICE_LOAD, which calls it (ethernet/memory_map.py)."""
 ETHERNET_STORE = 267
 """The same for a store of `device_value`."""
 PLACES = 268

@@ -30,7 +30,7 @@ NOC_REQUEST: Final[np.dtype[Any]] = np.dtype(
         ("agent", "i8"),  # that made the store,
         ("started", "i8"),  # and the round in which it did
         ("noc", "i8"),
-        ("kind", "i8"),  # READ, WRITE, INLINE or ATOMIC of tile/noc/request.py, or a frame (tile/ethernet/queues.py)
+        ("kind", "i8"),  # READ, WRITE, INLINE or ATOMIC of tile/noc/request.py, or a frame (ethernet/queues.py)
         ("control", "i8"),  # CTRL
         ("tag", "i8"),  # PACKET_TAG
         ("own", "i8"),  # coordinate field of the own end as software wrote it,

@@ -20,8 +20,6 @@ from bhemu.machine.dispatch import (
     CODE_CACHE,
     DEVICE_LOAD,
     DEVICE_STORE,
-    ETHERNET_LOAD,
-    ETHERNET_STORE,
     NOC_START,
     NOT_COMPILED,
     RUN_CORE,
@@ -42,7 +40,6 @@ from bhemu.riscv.vector import execute_vector_entry
 from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_value
 from bhemu.tensix.frontend.run import OBSERVER_FULL
 from bhemu.tile import schedule
-from bhemu.tile.ethernet.memory_map import ethernet_load_entry, ethernet_store_entry
 from bhemu.tile.memory_map import device_load_entry, device_store_entry
 from bhemu.tile.noc.transfer import start
 from bhemu.tile.observer import Observer
@@ -58,8 +55,6 @@ provide(SLOW_CORE, "slow_core", slow_core_entry)
 provide(VECTOR_CORE, "vector_core", execute_vector_entry)
 provide(DEVICE_LOAD, "device_load", device_load_entry)
 provide(DEVICE_STORE, "device_store", device_store_entry)
-provide(ETHERNET_LOAD, "ethernet_load", ethernet_load_entry)
-provide(ETHERNET_STORE, "ethernet_store", ethernet_store_entry)
 provide(RUN_TURNS, "run_turns", run_turns_entry)
 provide(ADVANCE_TILE, "advance_tile", schedule.advance_tile_entry)
 provide(NOC_START, "noc_start", start)

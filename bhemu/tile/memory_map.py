@@ -1,6 +1,6 @@
 """The memory map of a Tensix tile above L1: which agent may access what, which device answers (tile T24 to T28).
 
-That of an Ethernet tile is in ethernet/memory_map.py.
+That of an Ethernet tile is in the room ethernet/.
 
 `device_load` and `device_store` serve cores, the coprocessor and the NoC. Address windows of the coprocessor are in
 tensix/windows.py, registers that it shares with the cores in tensix/mmio.py.

@@ -1,6 +1,7 @@
 """Ethernet tiles: what their records hold after a boot without links (tile N29, E33; ethernet 2, 3).
 
-Base firmware is not emulated: L1 has what it leaves there, and a word that it would count (`count_heartbeat`).
+Their memory map is in the room ethernet/. Base firmware is not emulated: L1 has what it leaves, and a word that it
+would count (`count_heartbeat`).
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu.ethernet.queues import ENABLED, RECEIVES, SEL_HW, SEL_SW
+from bhemu.ethernet.reset import BOTH_HELD
 from bhemu.isa.memory_map import ETHERNET_L1
 from bhemu.machine.core_state import IN_RESET
 from bhemu.machine.ethernet_state import ERISC0, ETHERNET_TILE
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Int, TileRecord
-from bhemu.tile.ethernet.queues import ENABLED, RECEIVES, SEL_HW, SEL_SW
-from bhemu.tile.ethernet.reset import BOTH_HELD
 
 POST_CODE: Final = 0x7CC00
 PORT_STATUS: Final = 0x7CC04

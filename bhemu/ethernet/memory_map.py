@@ -1,7 +1,6 @@
 """The memory map of an Ethernet tile above L1: which device answers (ethernet 2).
 
-Network interfaces and streams are those of a Tensix tile. `memory_map.py` of this room calls these functions for the
-tiles that are of this kind.
+Network interfaces and streams are those of a Tensix tile.
 """
 
 from __future__ import annotations
@@ -11,17 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior, Unimplemented
-from bhemu.isa.memory_map import ETHERNET_L1, bounds, region
-from bhemu.isa.tile_registers import address_of, offset_of, tile_register
-from bhemu.machine.agents import AGENT_NAMES, ETHERNET_CORES
-from bhemu.machine.ethernet_state import ERISC0, ERISC1
-from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
-from bhemu.machine.kernel import kernel
-from bhemu.machine.types import AnyInt, Int, TileRecord
-from bhemu.tensix.overlay import SPACE_UPDATE, load_stream_register, store_stream_register
-from bhemu.tensix.overlay_words import SPACE, register_number
-from bhemu.tile.control import SOFT_RESET, WALL_CLOCK_0, WALL_CLOCK_1, WALL_CLOCK_1_AT, clock_now
-from bhemu.tile.ethernet.queues import (
+from bhemu.ethernet.queues import (
     load_header,
     load_link,
     load_queue,
@@ -31,7 +20,19 @@ from bhemu.tile.ethernet.queues import (
     store_queue,
     store_receive_queue,
 )
-from bhemu.tile.ethernet.reset import store_soft_reset
+from bhemu.ethernet.reset import store_soft_reset
+from bhemu.isa.memory_map import ETHERNET_L1, bounds, region
+from bhemu.isa.tile_registers import address_of, offset_of, tile_register
+from bhemu.machine.agents import AGENT_NAMES, ETHERNET_CORES
+from bhemu.machine.dispatch import ETHERNET_LOAD, ETHERNET_STORE
+from bhemu.machine.ethernet_state import ERISC0, ERISC1
+from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
+from bhemu.machine.kernel import kernel
+from bhemu.machine.types import AnyInt, Int, TileRecord
+from bhemu.tensix.coprocessor import provide
+from bhemu.tensix.overlay import SPACE_UPDATE, load_stream_register, store_stream_register
+from bhemu.tensix.overlay_words import SPACE, register_number
+from bhemu.tile.control import SOFT_RESET, WALL_CLOCK_0, WALL_CLOCK_1, WALL_CLOCK_1_AT, clock_now
 from bhemu.tile.local_ram import OWN_RAM_FIRST, is_own_ram, own_ram_load, own_ram_store
 from bhemu.tile.noc.niu import niu_load, niu_store
 
@@ -289,7 +290,7 @@ def store(t: TileRecord, agent: Int, address: Int, value: Int, size: Int) -> Any
     return _store_queues(t, agent, address, value)
 
 
-# For the table of handlers; see tile/memory_map.py.
+# For the table of handlers: device_load and device_store of tile/memory_map.py call them.
 
 
 def ethernet_load_entry(t: TileRecord, agent: Int, address: Int) -> AnyInt:
@@ -302,3 +303,7 @@ def ethernet_load_entry(t: TileRecord, agent: Int, address: Int) -> AnyInt:
 def ethernet_store_entry(t: TileRecord, agent: Int, address: Int) -> AnyInt:
     """Store for `call_handler`; returns a status."""
     return store(t, agent, address, np.int64(t.device_value), np.int64(t.device_size))
+
+
+provide(ETHERNET_LOAD, "ethernet_load", ethernet_load_entry)
+provide(ETHERNET_STORE, "ethernet_store", ethernet_store_entry)

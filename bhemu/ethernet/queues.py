@@ -149,7 +149,7 @@ def _names_entries(value: Int, fields: Int) -> bool:
     for i in range(fields - 1):
         if (value >> (_ENTRY_BITS * i)) & ((1 << _ENTRY_BITS) - 1) >= HEADERS:
             return False
-    return value >> (_ENTRY_BITS * (fields - 1)) < HEADERS
+    return bool(value >> (_ENTRY_BITS * (fields - 1)) < HEADERS)
 
 
 @kernel
