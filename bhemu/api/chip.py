@@ -23,6 +23,7 @@ from bhemu.chip.clock.clocks import QUANTUM
 from bhemu.chip.coordinates import ETHERNET_PLACES, TENSIX_COLUMNS, TENSIX_ROWS, Harvesting, Place
 from bhemu.chip.device import Device
 from bhemu.chip.pcie.host_memory import HostMemory
+from bhemu.chip.topology import ALONE, Identity
 from bhemu.errors import BhemuError, ConfigurationError, ProgramError, UndefinedBehavior
 from bhemu.loader import boot
 from bhemu.loader.elf import Executable, load_elf
@@ -78,6 +79,7 @@ class Chip:
         quantum: int = QUANTUM,
         simulator_order: bool = False,
         host: HostMemory | None = None,
+        identity: Identity = ALONE,
     ) -> None:
         """
         Args:
@@ -89,6 +91,7 @@ class Chip:
             simulator_order: queue the coprocessors' words, and translate coordinates of NoC requests, as the official
                 simulator does.
             host: memory of the host, for accesses of the chip to it; without it they are refused.
+            identity: what the chip says of itself in telemetry.
 
         Raises:
             ConfigurationError: there is no such board, or the harvesting makes no sense.
@@ -106,6 +109,7 @@ class Chip:
             quantum=checks.integer(quantum, "quantum", 1, checks.MAX_CLOCKS, error=ConfigurationError),
             simulator_order=checks.flag(simulator_order, "simulator_order"),
             host=checks.optional(host, checks.instance, "host", HostMemory),
+            identity=checks.instance(identity, "identity", Identity),
         )
         self._harvesting = harvesting
         self._make_views()

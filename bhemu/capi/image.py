@@ -18,7 +18,10 @@ from bhemu.machine.state import TILE, offset_of
 
 IN_CHIP: Final = -1
 IN_EACH_TILE: Final = -2
-CHIP_POINTERS: Final = ("address", "tiles", "zeros", "page", "host_read", "host_write")
+CHIP_POINTERS: Final = (
+    *("address", "tiles", "zeros", "page", "host_read", "host_write"),
+    *("peer", "frame_first", "frame_last"),
+)
 """Fields of the chip's record that hold addresses of a process."""
 TILE_POINTERS: Final = ("handlers",)
 """Those of a tile's."""

@@ -11,9 +11,18 @@ from bhemu.chip.nodes.identity import identity_words
 from bhemu.chip.nodes.kinds import CLOCKED, KINDS, holds
 from bhemu.chip.pcie.pci import CONFIG_START
 from bhemu.chip.state import X_LSB
+from bhemu.chip.topology import Identity
 
 
-def boot(chip: Any, tiles: Any, translation: Mapping[Place, Place], harvesting: Harvesting, *, named: bool) -> None:
+def boot(
+    chip: Any,
+    tiles: Any,
+    translation: Mapping[Place, Place],
+    harvesting: Harvesting,
+    identity: Identity,
+    *,
+    named: bool,
+) -> None:
     """Fill in a new record.
 
     Args:
@@ -21,6 +30,7 @@ def boot(chip: Any, tiles: Any, translation: Mapping[Place, Place], harvesting: 
         tiles: those of its tiles, after reset.
         translation: physical coordinates by translated ones.
         harvesting: what the chip does not have.
+        identity: what it says of itself.
         named: NoC requests name nodes by this table, not by those of their tiles (N8).
     """
     chip.named = int(named)
@@ -39,6 +49,6 @@ def boot(chip: Any, tiles: Any, translation: Mapping[Place, Place], harvesting: 
     for node in CLOCKED:
         if node.kind is Kind.ETHERNET:
             ethernet.boot(tiles[node.tile])
-    arc.boot(chip.arc, harvesting)
+    arc.boot(chip.arc, harvesting, identity)
     for offset, word in CONFIG_START.items():
         chip.pci_config[offset // 4] = word

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from typing import Any, Final
 
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
-from bhemu.chip.coordinates import WIDTH
+from bhemu.chip.coordinates import ETHERNET_TILES, WIDTH
 from bhemu.chip.nodes.kinds import CLOCKED
 from bhemu.chip.nodes.state import ARC_TILE, CHANNELS, PAGE, PAGES
 from bhemu.chip.pcie.windows import WINDOWS
@@ -87,6 +88,14 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("page", "i8", (CHANNELS, PAGES)),  # addresses of DRAM pages, 0: unwritten
         ("pcie_device_control", "u4"),
         ("arc", ARC_TILE),
+        # --- links of its Ethernet tiles, by channel (chip/links/) ----------------------------------------------------
+        ("links", "i8"),  # how many of them have a partner
+        ("latency", "i8"),  # clocks that a frame takes
+        ("goal", "i8"),  # of the clocks that were asked for; `end` is before it when a frame arrives
+        ("peer", "i8", (ETHERNET_TILES,)),  # address of the record of the chip at the other end, 0 none
+        ("peer_channel", "i8", (ETHERNET_TILES,)),  # channel there
+        ("frame_first", "i8", (ETHERNET_TILES,)),  # addresses of frames on their way to it, 0 none
+        ("frame_last", "i8", (ETHERNET_TILES,)),
     ],
     align=True,
 )
@@ -115,6 +124,8 @@ def connect_tiles(chip: np.ndarray[Any, Any], tiles: np.ndarray[Any, Any]) -> No
 if JIT:
     tile_at = record_of(TILE_TYPE)
     """The tile's record at an address."""
+    chip_at = record_of(CHIP_TYPE)
+    """The chip's record at an address."""
 
 else:
 
@@ -124,3 +135,8 @@ else:
             (first, tiles) for first, tiles in PLAIN_TILES.items() if 0 <= address - first < tiles.nbytes
         )
         return tiles[(address - first) // _TILE_BYTES]
+
+    def chip_at(address: Int) -> Any:
+        """The chip's record at an address."""
+        memory: Any = (ctypes.c_uint8 * CHIP.itemsize).from_address(int(address))
+        return np.frombuffer(memory, CHIP).view(np.recarray)[0]

@@ -588,3 +588,10 @@ class ChipRecord:
     page: Any
     pcie_device_control: Any
     arc: ArcRecord
+    links: Any
+    latency: Any
+    goal: Any
+    peer: Any
+    peer_channel: Any
+    frame_first: Any
+    frame_last: Any

@@ -22,11 +22,13 @@ import numpy as np
 
 from bhemu.chip.clock.atomic import fetch_add, let_others_run, load, store
 from bhemu.chip.clock.tiles import ATTENDED, MIDST, STATUS, tile_of, touch
+from bhemu.chip.links.receive import begin_span
 from bhemu.chip.noc.transfer import carry_out
 from bhemu.chip.state import CHIP
 from bhemu.machine.agents import CORES
 from bhemu.machine.core_state import RUNNING
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE, call_handler, has_handler, place_value
+from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import offset_of
 from bhemu.machine.types import AnyInt, ChipRecord, Int, Table, TileRecord
@@ -50,6 +52,8 @@ _DONE: Final = offset_of(CHIP, "share_done")
 _BEGIN: Final = offset_of(CHIP, "share_begin")
 NO_WORK: Final = 1 << 40
 """`share_next` while no work is given out: threads that look find nothing."""
+FRAME_ARRIVES: Final = 32
+"""What `clock_entry` returns beside what tiles return (tile/schedule.py)."""
 _QUIET: Final = 4
 """A quantum is this part of the time for which tiles have left each other alone."""
 
@@ -333,8 +337,27 @@ def help_entry(chip: ChipRecord, table: Table, begun: Int) -> Int:
         _take_part(chip, table)
 
 
+@kernel
+def _move_between_frames(chip: ChipRecord, table: Table) -> Any:
+    """The same up to `chip.goal` on a chip with links: frames arrive in between (chip/links/receive.py)."""
+    while True:
+        status = move(chip, table)
+        if status != ADVANCED or chip.time >= chip.goal:
+            return status
+        if begin_span(chip) != DONE:
+            return np.int64(FRAME_ARRIVES)
+
+
 def clock_entry(chip: ChipRecord, table: Table, clocks: Int) -> AnyInt:
-    """Let clocks pass (0: go on with what is left); see `move`."""
+    """Let clocks pass (0: go on with what is left); see `move`.
+
+    FRAME_ARRIVES: what a frame does needs something of tile `noc_end`, or has been refused there.
+    """
+    if chip.links != 0:
+        if clocks > 0:
+            chip.goal = chip.time + clocks
+            chip.end = chip.time
+        return _move_between_frames(chip, table)
     if clocks > 0:
         chip.end = chip.time + clocks
     return move(chip, table)

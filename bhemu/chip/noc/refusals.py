@@ -75,6 +75,8 @@ class Request:
 
     def __str__(self) -> str:
         x, y = tile_place(self.tile)
+        if self.kind >= len(q.KINDS):
+            return f"frame of {self.size} bytes from tile {x}-{y}"
         end = f"{self.other & 63}-{self.other >> 6 & 63}"
         if self.multicast:
             end = f"the rectangle {self.other >> 12 & 63}-{self.other >> 18 & 63} to {end}"

@@ -13,6 +13,7 @@ import numpy as np
 
 from bhemu.chip.clock.tiles import ATTENDED, before_write, l1_address, tile_of, touch_by
 from bhemu.chip.coordinates import HEIGHT, WIDTH
+from bhemu.chip.links.send import send_frame
 from bhemu.chip.noc.multicast import INCLUDE_SOURCE, distance_to, is_known_exclusion, reaches
 from bhemu.chip.nodes.access import access_node
 from bhemu.chip.nodes.dram import copy_dram, dram_ready
@@ -30,7 +31,7 @@ from bhemu.machine.dispatch import NOT_COMPILED
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice
 from bhemu.machine.kernel import kernel
-from bhemu.machine.noc_state import ENDED
+from bhemu.machine.noc_state import ENDED, FRAMES
 from bhemu.machine.state import L1_SIZE, offset_of
 from bhemu.machine.types import AnyInt, Bool, ChipRecord, Int, NocRequestRecord, TileRecord
 from bhemu.tile.noc import request as q
@@ -310,6 +311,8 @@ def _survey(chip: ChipRecord, index: Int, request: NocRequestRecord, start: Int,
 def _carry_out(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn: Int) -> Any:
     """Status with which a request of tile `index`, whose record is `t`, has ended; others: see `carry_out_entry`."""
     request = t.noc_request[number]
+    if number >= FRAMES:
+        return send_frame(chip, index, request, word_of(request))
     end = _place(chip, request.noc, request.other, request.end)
     if end == _NOWHERE:
         return np.int64(LEFT)

@@ -1,4 +1,4 @@
-"""Ethernet tiles: what their records hold after a boot without links (tile N29, E33; ethernet 2, 3).
+"""Ethernet tiles: what their records hold after a boot, without and with a link (tile N29, E33; ethernet 2, 3).
 
 Their memory map is in the room ethernet/. Base firmware is not emulated: L1 has what it leaves, and a word that it
 would count (`count_heartbeat`).
@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu.chip.topology import Identity
 from bhemu.ethernet.queues import ENABLED, RECEIVES, SEL_HW, SEL_SW
-from bhemu.ethernet.reset import BOTH_HELD
+from bhemu.ethernet.reset import BOTH_HELD, HOLDS_ERISC1
 from bhemu.isa.memory_map import ETHERNET_L1
 from bhemu.machine.core_state import IN_RESET
 from bhemu.machine.ethernet_state import ERISC0, ETHERNET_TILE
@@ -25,6 +26,16 @@ FIRMWARE_VERSION: Final = 0x7CFBC
 FUNCTIONS: Final = {0x7CF00: 0x71574, 0x7CF04: 0x759AC, 0x7CF08: 0x75414}
 """Pointers to functions of base firmware, each of which returns at once."""
 _RETURN: Final = 0x00008067
+TRAIN_STATUS: Final = 0x7CC08
+LINK_UP: Final = 0x7CE04
+OWN: Final = 0x7CFC0
+PARTNER: Final = 0x7CFE0
+"""What base firmware knows of its own port, and of its partner's."""
+_LOCATION, _CHANNEL, _LOGICAL_CHANNEL = 1, 2, 3
+_BOARD_ID, _ASIC_ID = 0x4, 0x14
+"""Offsets of bytes, and of pairs of words, high half first."""
+_PORT_UP: Final = 1
+_TRAINED: Final = 2
 _BOOTED: Final = 0xC0DEA000
 _PORT_DOWN: Final = 2
 _VERSION_1_6_0: Final = 1 << 16 | 6 << 8
@@ -55,6 +66,26 @@ def boot(tile: Any) -> None:
     for pointer, function in FUNCTIONS.items():
         words[pointer // 4] = function
         words[function // 4] = _RETURN
+
+
+def boot_link(tile: Any, own: tuple[Identity, int], partner: tuple[Identity, int]) -> None:
+    """Leave in a tile's record what firmware does that found a partner; it runs on core ERISC0, which is out of reset.
+
+    Args:
+        own: the chip, and the tile's channel.
+        partner: the same of the other end.
+    """
+    tile.ethernet.linked = 1
+    tile.soft_reset = HOLDS_ERISC1
+    for address, value in ((PORT_STATUS, _PORT_UP), (TRAIN_STATUS, _TRAINED), (LINK_UP, 1)):
+        tile.l1_u32[address // 4] = value
+    for at, (identity, channel), logical in ((OWN, own, 0), (PARTNER, partner, partner[1])):
+        tile.l1[at + _LOCATION] = identity.asic_location
+        tile.l1[at + _CHANNEL] = channel
+        tile.l1[at + _LOGICAL_CHANNEL] = logical
+        words = (*identity.board_id, 0, identity.asic_id)
+        for offset, value in zip((_BOARD_ID, _BOARD_ID + 4, _ASIC_ID, _ASIC_ID + 4), words, strict=True):
+            tile.l1_u32[(at + offset) // 4] = value
 
 
 @kernel

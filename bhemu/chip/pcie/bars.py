@@ -201,7 +201,7 @@ def _attempt(chip: ChipRecord, index: Int, place: Int, address: Int, value: Int)
 
 
 @kernel
-def _access_tile(chip: ChipRecord, place: Int, address: Int, pointer: Int, size: Int, writes: Int) -> Any:
+def access_tile(chip: ChipRecord, place: Int, address: Int, pointer: Int, size: Int, writes: Int) -> Any:
     """Status of an access to L1 or a register of a tile with cores between two clocks; the host cannot wait."""
     index = np.int64(chip.place_index[place])
     t = tile_of(chip, index)
@@ -230,7 +230,7 @@ def _access_tile(chip: ChipRecord, place: Int, address: Int, pointer: Int, size:
 def access_place(chip: ChipRecord, place: Int, noc: Int, address: Int, pointer: Int, size: Int, writes: Int) -> Any:
     """Status of an access of the host to any node; see `access_node`."""
     if chip.place_kind[place] == TENSIX or chip.place_kind[place] == ETHERNET:
-        return _access_tile(chip, place, address, pointer, size, writes)
+        return access_tile(chip, place, address, pointer, size, writes)
     return access_node(chip, place, noc, address, pointer, size, writes)
 
 
@@ -287,7 +287,7 @@ def _write_rectangle(chip: ChipRecord, fields: Int, address: Int, pointer: Int, 
         for x in range(x0, x1 + 1):
             place = (x << X_LSB) | y
             if chip.place_kind[place] == TENSIX:
-                status = _access_tile(chip, place, address, pointer, size, 1)
+                status = access_tile(chip, place, address, pointer, size, 1)
                 if status != DONE:
                     return status
     return np.int64(DONE)
