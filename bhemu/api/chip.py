@@ -23,8 +23,8 @@ from bhemu.chip.clock.clocks import QUANTUM
 from bhemu.chip.coordinates import ETHERNET_PLACES, TENSIX_COLUMNS, TENSIX_ROWS, Harvesting, Place
 from bhemu.chip.device import Device
 from bhemu.chip.pcie.host_memory import HostMemory
-from bhemu.chip.topology import ALONE, Identity
 from bhemu.errors import BhemuError, ConfigurationError, ProgramError, UndefinedBehavior
+from bhemu.ethernet.boot import ALONE, Identity
 from bhemu.loader import boot
 from bhemu.loader.elf import Executable, load_elf
 from bhemu.loader.firmware_files import Firmware, load_firmware

@@ -10,9 +10,9 @@ from bhemu import checks
 from bhemu.api.chip import Chip
 from bhemu.api.machine import DEFAULT_CLOCKS
 from bhemu.chip.clock.clocks import QUANTUM
-from bhemu.chip.links.join import join
 from bhemu.chip.pcie.host_memory import HostMemory
-from bhemu.chip.topology import Topology, load_topology
+from bhemu.cluster.join import join
+from bhemu.cluster.topology import Topology, load_topology
 from bhemu.errors import BhemuError, CycleLimit
 
 

@@ -253,6 +253,10 @@ static void forget_refusal(const char *function)
 
 void refuse_recorded(const char *function)
 {
+    if (CHIPS > 1) {
+        fflush(NULL);
+        dprintf(STDOUT_FILENO, "[%lld] bhemu: chip %d refuses:\n", (long long)simulator_time(), (int)(selected - instances));
+    }
     if (!let_python_say(REFUSED, function))
         say_in_short(function);
     forget_refusal(function);
@@ -261,7 +265,7 @@ void refuse_recorded(const char *function)
 
 void report_stillness(void)
 {
-    if (simulator.stopped) {
+    if (simulator_stopped()) {
         fflush(NULL);
         dprintf(STDOUT_FILENO,
                 "[%lld] bhemu: a refusal has stopped the chip, and the host still polls: libttsim_exit and libttsim_init "

@@ -43,6 +43,9 @@ static int wants_process(void)
         snprintf(text, sizeof text, "BHEMU_PROCESS is 'client', and %s needs a process under Python", name);
         refuse("libttsim_init", text, "unset one of them");
     }
+    if (CHIPS > 1 && (name || setting(PROCESS) == 2))
+        refuse("libttsim_init", "several chips have no process of their own, which recordings and semihosting need",
+               "unset BHEMU_PROCESS and those settings, or use a library with one chip");
     return name || setting(PROCESS) == 2;
 }
 
@@ -51,11 +54,10 @@ static uint32_t reads_without_clock;
 
 static void say_that_time_stands(void)
 {
-    for (int tile = 0; tile < TILES; tile++)
-        for (int core = 0; core < CORES; core++)
-            if ((&FIELD(TILE_CORE_STATE_TYPE, simulator.tiles + (size_t)tile * TILE_BYTES, TILE_CORE_STATE))[core] ==
-                    CORE_RUNNING &&
-                !quiet) {
+    for (int n = 0; n < CHIPS * TILES; n++)
+        for (int core = 0; core < CORES; core++) {
+            const char *record = instances[n / TILES].tiles + (size_t)(n % TILES) * TILE_BYTES;
+            if ((&FIELD(TILE_CORE_STATE_TYPE, record, TILE_CORE_STATE))[core] == CORE_RUNNING && !quiet) {
                 fflush(NULL);
                 dprintf(STDOUT_FILENO,
                         "[%lld] bhemu: a million reads since the last libttsim_clock, without which no time passes on "
@@ -63,6 +65,7 @@ static void say_that_time_stands(void)
                         (long long)simulator_time());
                 return;
             }
+        }
 }
 
 static void watch_time(void)
@@ -98,7 +101,7 @@ static void start(void)
     read_settings();
     if (!watches_forks) /* a child that is forked while another thread calls could not call any more */
         watches_forks = !pthread_atfork(lock, unlock, unlock);
-    simulator.stopped = 0;
+    instances[0].stopped = 0;
     remote = remote || wants_process();
     if (remote) {
         remote_start();
@@ -197,14 +200,14 @@ EXPORT void libttsim_clock(uint32_t clocks)
     lock();
     int runs = check(__func__);
     if (runs && remote) {
-        remote_call(CLOCK, simulator.stopped ? 0 : clocks, 0, 0, NULL, NULL, 0);
-    } else if (runs && simulator.stopped) {
+        remote_call(CLOCK, simulator_stopped() ? 0 : clocks, 0, 0, NULL, NULL, 0);
+    } else if (runs && simulator_stopped()) {
         if (stillness_clock(0))
             report_stillness();
     } else if (runs) {
         reads_without_clock = 0;
         simulator_clock(pace_of(clocks));
-        if (stillness_clock(FIELD(int64_t, simulator.chip, CHIP_ACTIVE_COUNT)))
+        if (stillness_clock(simulator_active()))
             report_stillness();
     }
     unlock();
@@ -243,5 +246,5 @@ EXPORT void bhemu_keep_quiet(void)
 /* The records: `record` 0 of the chip, 1 of its first tile; NULL when it is in another process. For measurements. */
 EXPORT void *bhemu_record(int record)
 {
-    return !running || remote ? NULL : record ? simulator.tiles : simulator.chip;
+    return !running || remote ? NULL : record ? instances[0].tiles : instances[0].chip;
 }

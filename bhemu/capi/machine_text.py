@@ -7,14 +7,15 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.capi.c_text import c_numbers, c_string
-from bhemu.capi.image import IN_CHIP, IN_EACH_TILE, Machine
+from bhemu.capi.image import IN_CHIP, IN_EACH_CHIP, IN_EACH_TILE, Machine
 from bhemu.capi.objects import Parts
 from bhemu.chip.clock.clocks import WORTH_THREADS
 from bhemu.chip.clock.run import NO_WORK
-from bhemu.chip.coordinates import HEIGHT, TILES, WIDTH
+from bhemu.chip.coordinates import ETHERNET_TILES, HEIGHT, TILES, WIDTH
+from bhemu.chip.links.send import FRAME
 from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, TENSIX
 from bhemu.chip.nodes.state import PAGE, PAGES
-from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE
+from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE, DEVICE_STRIDE
 from bhemu.chip.pcie.windows import (
     FIRST_LARGE,
     LARGE_BITS,
@@ -49,6 +50,11 @@ _CHIP_FIELDS: Final = (
     "address",
     "tiles",
     "zeros",
+    "links",
+    "latency",
+    "peer",
+    "peer_number",
+    "frame_first",
     "time",
     "quantum",
     "named",
@@ -140,6 +146,9 @@ def header(parts: Parts, version: str) -> str:
     symbols = _symbols(parts.objects)
     numbers = {
         "TILES": TILES,
+        "CHIPS": len(parts.machine.topology.chips),
+        "CHANNELS": ETHERNET_TILES,
+        "FRAME_AFTER": offset_of(FRAME, "after"),
         "TILE_BYTES": TILE.itemsize,
         "CHIP_BYTES": CHIP.itemsize,
         "CODE_BYTES": CODE.itemsize,
@@ -163,6 +172,7 @@ def header(parts: Parts, version: str) -> str:
         "ADVANCED": ADVANCED,
         "IN_CHIP": IN_CHIP,
         "IN_EACH_TILE": IN_EACH_TILE,
+        "IN_EACH_CHIP": IN_EACH_CHIP,
         "WORTH_THREADS": WORTH_THREADS,
     }
     lines = ["/* Made by bhemu/capi/machine_text.py. */", "#ifndef BHEMU_MACHINE_H", "#define BHEMU_MACHINE_H"]
@@ -170,6 +180,7 @@ def header(parts: Parts, version: str) -> str:
     lines += [f"#define {name} {value}" for name, value in numbers.items()]
     addresses = {
         "NO_WORK": NO_WORK,
+        "DEVICE_STRIDE": DEVICE_STRIDE,
         "L1_BYTES": L1_SIZE,
         "DRAM_BYTES": DRAM_CHANNEL,
         "BAR0": BAR0,
@@ -186,7 +197,7 @@ def header(parts: Parts, version: str) -> str:
         taken = ", ".join(["void *", *["int64_t"] * arguments])
         lines.append(f"int64_t {name}({taken}) __asm__({c_string(symbols[name])});")
     lines += [
-        "struct run { int32_t tile; uint32_t at, size; };",
+        "struct run { int32_t chip, tile; uint32_t at, size; };",
         "extern const struct run image_runs[]; /* one of size 0 ends them */",
         "extern const unsigned char image_content[];",
         "extern void *const machine_handlers[PLACES];",
@@ -222,8 +233,8 @@ def _image(machine: Machine) -> list[str]:
     content = b"".join(run.content for run in machine.image)
     return [
         "const struct run image_runs[] = {",
-        *(f"    {{{run.tile}, {run.at}, {len(run.content)}}}," for run in machine.image),
-        "    {0, 0, 0},",
+        *(f"    {{{run.chip}, {run.tile}, {run.at}, {len(run.content)}}}," for run in machine.image),
+        "    {0, 0, 0, 0},",
         "};",
         f"const unsigned char image_content[] = {{\n    {c_numbers(content)}\n}};",
     ]

@@ -11,6 +11,7 @@ from multiprocessing import get_context
 from typing import Final
 
 from bhemu.capi.image import Machine, describe_machine
+from bhemu.cluster.topology import ALONE_TOPOLOGY, Topology
 from bhemu.isa.instructions import BY_OPCODE
 from bhemu.machine.compiler import Objects, collect, module_stamp, on_compile, package_path
 from bhemu.machine.dispatch import (
@@ -92,13 +93,19 @@ def _processor(name: str | None) -> Iterator[None]:
                 os.environ[variable] = text
 
 
-def compile_all(jobs: int | None = None, told: Told | None = None, processor: str | None = None) -> Parts:
+def compile_all(
+    jobs: int | None = None,
+    told: Told | None = None,
+    processor: str | None = None,
+    topology: Topology = ALONE_TOPOLOGY,
+) -> Parts:
     """Compile everything, or fetch it from the cache.
 
     Args:
         jobs: processes; as many as there are processors by default.
         told: hears of each part.
         processor: LLVM's name of what to compile for; by default this machine's.
+        topology: the chips after reset.
     """
     todo: list[int] = [*_PARTS, *sorted(HANDLERS)]
     parts = Parts()
@@ -108,7 +115,7 @@ def compile_all(jobs: int | None = None, told: Told | None = None, processor: st
         _processor(processor),
         ProcessPoolExecutor(min(jobs or os.cpu_count() or 1, len(todo)), get_context("spawn")) as pool,
     ):
-        waiting = {pool.submit(compile_part, part): part for part in todo}
+        waiting = {pool.submit(compile_part, part, topology): part for part in todo}
         for done in as_completed(waiting):
             compiled = waiting[done]
             row = BY_OPCODE[compiled] if compiled >= 0 else None
@@ -127,8 +134,8 @@ def compile_all(jobs: int | None = None, told: Told | None = None, processor: st
     return parts
 
 
-def compile_part(part: int) -> Parts:
-    """Compile the handler of an opcode, or what a negative number selects."""
+def compile_part(part: int, topology: Topology = ALONE_TOPOLOGY) -> Parts:
+    """Compile the handler of an opcode, or what a negative number selects; `topology` is that of the chips."""
     from bhemu.api.tile import Tile
     from bhemu.chip.entries import ensure_chip_entries
     from bhemu.recording import Recorder
@@ -152,7 +159,7 @@ def compile_part(part: int) -> Parts:
     elif part == _CHIP:
         ensure_chip_entries()
     elif part == _MACHINE:
-        parts.machine = describe_machine()
+        parts.machine = describe_machine(topology)
         return parts  # the entries that it has named are other parts, which come before it
     elif part < 0:
         ensure_place(-part)

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from bhemu.chip.coordinates import NODES, Harvesting, Kind, Place
-from bhemu.chip.nodes import arc, ethernet
+from bhemu.chip.nodes import arc
 from bhemu.chip.nodes.identity import identity_words
 from bhemu.chip.nodes.kinds import CLOCKED, KINDS, holds
 from bhemu.chip.pcie.pci import CONFIG_START
 from bhemu.chip.state import X_LSB
-from bhemu.chip.topology import Identity
+from bhemu.ethernet.boot import Identity
+from bhemu.ethernet.boot import boot as boot_ethernet
 
 
 def boot(
@@ -48,7 +49,7 @@ def boot(
         )
     for node in CLOCKED:
         if node.kind is Kind.ETHERNET:
-            ethernet.boot(tiles[node.tile])
+            boot_ethernet(tiles[node.tile])
     arc.boot(chip.arc, harvesting, identity)
     for offset, word in CONFIG_START.items():
         chip.pci_config[offset // 4] = word

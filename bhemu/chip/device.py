@@ -32,8 +32,8 @@ from bhemu.chip.nodes.kinds import DRAM_CHANNEL
 from bhemu.chip.pcie.host_memory import HostCalls, HostMemory
 from bhemu.chip.snapshot import LAYOUT, DeviceState, copy_card, copy_pages, put_card, put_pages
 from bhemu.chip.state import X_LSB, connect_tiles, new_chip
-from bhemu.chip.topology import ALONE, Identity
 from bhemu.errors import BhemuError, ConfigurationError, MemoryError_, UndefinedBehavior
+from bhemu.ethernet.boot import ALONE, Identity
 from bhemu.machine.faults import DONE, REFUSED
 from bhemu.machine.state import new_tiles
 from bhemu.tile.cores import Cores
@@ -94,6 +94,11 @@ class Device:
             self.clocks.transfer,
             self.node if simulator_order else None,
         )
+
+    @property
+    def harvesting(self) -> Harvesting:
+        """What the chip does not have."""
+        return self._harvesting
 
     def _carry_out(self, index: int, number: int, in_turn: bool) -> None:
         """Carry out a NoC request of a tile that compiled code has left."""

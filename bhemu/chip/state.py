@@ -93,6 +93,7 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("latency", "i8"),  # clocks that a frame takes
         ("goal", "i8"),  # of the clocks that were asked for; `end` is before it when a frame arrives
         ("peer", "i8", (ETHERNET_TILES,)),  # address of the record of the chip at the other end, 0 none
+        ("peer_number", "i8", (ETHERNET_TILES,)),  # its number in the system
         ("peer_channel", "i8", (ETHERNET_TILES,)),  # channel there
         ("frame_first", "i8", (ETHERNET_TILES,)),  # addresses of frames on their way to it, 0 none
         ("frame_last", "i8", (ETHERNET_TILES,)),

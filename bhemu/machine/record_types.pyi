@@ -592,6 +592,7 @@ class ChipRecord:
     latency: Any
     goal: Any
     peer: Any
+    peer_number: Any
     peer_channel: Any
     frame_first: Any
     frame_last: Any

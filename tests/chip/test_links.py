@@ -10,8 +10,9 @@ import bhemu
 from bhemu.api.cluster import Cluster
 from bhemu.api.ethernet_tile import EthernetTile
 from bhemu.chip.coordinates import Harvesting
-from bhemu.chip.topology import KNOWN, ChipOf, End, Identity, Topology, load_topology
+from bhemu.cluster.topology import KNOWN, ChipOf, End, Topology, load_topology
 from bhemu.errors import BhemuError, ConfigurationError, CycleLimit, ProgramError, UndefinedBehavior
+from bhemu.ethernet.boot import Identity
 from tests.chip.noc_programs import fill
 from tests.riscv.rv_asm import assemble
 

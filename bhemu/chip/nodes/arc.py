@@ -12,8 +12,8 @@ from bhemu.chip.nodes.identity import is_word, read_identity, refuse_identity_wr
 from bhemu.chip.nodes.state import ARC_TILE, CSM_BYTES, SCRATCH_RAMS, SCRATCHES
 from bhemu.chip.process_memory import load_u32, store_u32
 from bhemu.chip.state import CHIP
-from bhemu.chip.topology import Identity
 from bhemu.errors import MemoryError_, UndefinedBehavior, Unimplemented
+from bhemu.ethernet.boot import Identity
 from bhemu.machine.bytes import move_bytes
 from bhemu.machine.faults import DONE, REFUSED, fault
 from bhemu.machine.kernel import kernel

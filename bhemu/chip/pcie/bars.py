@@ -14,7 +14,6 @@ from bhemu.chip.coordinates import PCIE, RAW_ROWS, WIDTH
 from bhemu.chip.faults import refuse
 from bhemu.chip.noc.transfer import LEFT, access_own_l1, carry_out_now
 from bhemu.chip.nodes.access import access_node
-from bhemu.chip.nodes.ethernet import count_heartbeat
 from bhemu.chip.nodes.identity import NIU_CFG_0, NODE_ID, NOT_A_WORD, TRANSLATES, node_id
 from bhemu.chip.nodes.kinds import ETHERNET, TENSIX
 from bhemu.chip.pcie.direct import changes_tile
@@ -50,6 +49,7 @@ from bhemu.chip.pcie.windows import (
 from bhemu.chip.process_memory import load_u32, store_u32
 from bhemu.chip.state import CHIP, PLACES, X_LSB
 from bhemu.errors import ConfigurationError, MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
+from bhemu.ethernet.boot import count_heartbeat
 from bhemu.isa.memory_map import region
 from bhemu.machine.agents import NOC
 from bhemu.machine.bytes import move_bytes

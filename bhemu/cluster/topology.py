@@ -1,6 +1,6 @@
 """Which chips there are, and which Ethernet tiles are joined: descriptions of systems as data (ethernet 5, 6).
 
-A description is a YAML file; those that come with bhemu are in `data/topologies`:
+A description is a YAML file; those that come with bhemu are in `topologies`:
 
     name: pair
     latency: 256            # clocks that a frame takes over a link; left out: 256
@@ -27,36 +27,16 @@ from typing import Any, Final
 from bhemu import checks
 from bhemu.chip.coordinates import ETHERNET_PLACES, SIMULATOR, Harvesting
 from bhemu.errors import ConfigurationError, ProgramError
+from bhemu.ethernet.boot import ALONE, Identity
 
 LATENCY: Final = 256
 """Clocks of a link without another number. No source says what silicon takes; the official simulator takes none."""
 MOST_CHIPS: Final = 32
-_FOLDER: Final = Path(__file__).parent / "data" / "topologies"
+_FOLDER: Final = Path(__file__).parent / "topologies"
 KNOWN: Final = ("p150", "p300", "p300x2", "galaxy")
 """Descriptions that come with bhemu."""
 _LINK: Final = re.compile(r"(\d+):(\d+) *- *(\d+):(\d+)")
 _END: Final = "links are written as `chip:channel - chip:channel`, such as `0:2 - 1:9`"
-
-
-@dataclass(frozen=True)
-class Identity:
-    """What a chip says of itself in telemetry, and to its partners over links (ethernet 3, 5).
-
-    Attributes:
-        board_id: high and low half.
-        asic_id: low half; the high half is 0.
-        asic_location: which chip of its board it is.
-        pcie_usage: 1: an endpoint of its host; 4: not one.
-    """
-
-    board_id: tuple[int, int] = (0x400, 1)
-    asic_id: int = 1
-    asic_location: int = 0
-    pcie_usage: int = 1
-
-
-ALONE: Final = Identity()
-"""A P150."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +112,10 @@ class Topology:
                 f"{self.name}: {link}: chip {end.chip} has no channel {end.channel}",
                 remedy=f"it has channels 0 to {channels - 1}" if channels else "it has no Ethernet tiles",
             )
+
+
+ALONE_TOPOLOGY: Final = Topology("p150", (ChipOf(),))
+"""One chip without links."""
 
 
 def channels_of(harvesting: Harvesting) -> int:

@@ -1,16 +1,16 @@
 """Ethernet tiles: what their records hold after a boot, without and with a link (tile N29, E33; ethernet 2, 3).
 
-Their memory map is in the room ethernet/. Base firmware is not emulated: L1 has what it leaves, and a word that it
+Base firmware is not emulated: L1 has what it leaves, and a word that it
 would count (`count_heartbeat`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.topology import Identity
 from bhemu.ethernet.queues import ENABLED, RECEIVES, SEL_HW, SEL_SW
 from bhemu.ethernet.reset import BOTH_HELD, HOLDS_ERISC1
 from bhemu.isa.memory_map import ETHERNET_L1
@@ -44,6 +44,27 @@ _ENTRIES_OF_QUEUE_1: Final = ((SEL_SW, 0x111), (SEL_HW, 0x1))
 """Header table entries that queue 1 names at reset."""
 _ADDRESS_ROUTING: Final = 0xA00
 _HEADERS: Final = ((0xFFFFFFFF, 0xFFFF), (0x00000001, 0x0100))
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a chip says of itself in telemetry, and to its partners over links (ethernet 3, 5).
+
+    Attributes:
+        board_id: high and low half.
+        asic_id: low half; the high half is 0.
+        asic_location: which chip of its board it is.
+        pcie_usage: 1: an endpoint of its host; 4: not one.
+    """
+
+    board_id: tuple[int, int] = (0x400, 1)
+    asic_id: int = 1
+    asic_location: int = 0
+    pcie_usage: int = 1
+
+
+ALONE: Final = Identity()
+"""A P150."""
 
 
 def boot(tile: Any) -> None:

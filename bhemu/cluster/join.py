@@ -7,9 +7,9 @@ from typing import Any
 
 from bhemu.chip.coordinates import ETHERNET_PLACES, Node
 from bhemu.chip.device import Device
-from bhemu.chip.nodes.ethernet import boot_link
-from bhemu.chip.topology import End, Topology
+from bhemu.cluster.topology import End, Topology
 from bhemu.errors import ConfigurationError
+from bhemu.ethernet.boot import boot_link
 
 
 def tile_of_end(device: Device, end: End) -> Node:
@@ -35,6 +35,7 @@ def join(devices: Sequence[Device], topology: Topology) -> None:
         record.links += 1
         record.latency = topology.latency
         record.peer[node.index] = partner.record.address
+        record.peer_number[node.index] = other.chip
         record.peer_channel[node.index] = peer.index
         boot_link(
             device.tiles[node.tile],
