@@ -13,6 +13,8 @@ NAME: Final = "cluster_descriptor.yaml"
 BOARDS: Final = {0x400: "p150", 0x440: "p300", 0x470: "ubb_blackhole"}
 """Types of boards by the high half of a board's id."""
 _LOCATION_BITS: Final = 5
+_OTHER_PCIE: Final = {1: 2, 4: 1}
+"""Mask of the PCIe tile that is off, by what telemetry says of their use."""
 
 
 def unique_id(board_id: int, location: int, asic_id: int, board: str) -> int:
@@ -37,7 +39,8 @@ def cluster_descriptor(topology: Topology) -> str:
         ethernet = sum(1 << tile for tile in off.ethernet)
         harvesting.append(
             f"  {n}: {{noc_translation: true, harvest_mask: {columns}, dram_harvesting_mask: 0, "
-            f"eth_harvesting_mask: {ethernet}, pcie_harvesting_mask: 0, l2cpu_harvesting_mask: 0}}"
+            f"eth_harvesting_mask: {ethernet}, pcie_harvesting_mask: {_OTHER_PCIE.get(identities[n].pcie_usage, 0)}, "
+            "l2cpu_harvesting_mask: 0}"
         )
     boards = []
     for board, kind in dict(zip(ids, types, strict=True)).items():
