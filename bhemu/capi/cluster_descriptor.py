@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from bhemu.chip.coordinates import ETHERNET_PLACES, ETHERNET_TILES
 from bhemu.cluster.topology import Topology
 
 NAME: Final = "cluster_descriptor.yaml"
@@ -36,7 +37,8 @@ def cluster_descriptor(topology: Topology) -> str:
     for n in numbers:
         off = topology.chips[n].harvesting
         columns = sum(1 << column for column in off.columns)
-        ethernet = sum(1 << tile for tile in off.ethernet)
+        there = [tile for tile in range(ETHERNET_TILES) if tile not in off.ethernet][: len(ETHERNET_PLACES)]
+        ethernet = sum(1 << tile for tile in range(ETHERNET_TILES) if tile not in there)  # always two, or all
         harvesting.append(
             f"  {n}: {{noc_translation: true, harvest_mask: {columns}, dram_harvesting_mask: 0, "
             f"eth_harvesting_mask: {ethernet}, pcie_harvesting_mask: {_OTHER_PCIE.get(identities[n].pcie_usage, 0)}, "

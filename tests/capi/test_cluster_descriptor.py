@@ -27,6 +27,7 @@ def test_chips_and_links_are_listed(name: str) -> None:
     links = {tuple((end["chip"], end["chan"]) for end in link) for link in table["ethernet_connections"]}
     assert links == {((a.chip, a.channel), (b.chip, b.channel)) for a, b in topology.links}
     assert len(set(table["chip_unique_ids"].values())) == len(numbers)
+    assert {chip["eth_harvesting_mask"] for chip in table["harvesting"].values()} == {0x3000}  # channels 12 and 13
     assert sorted(chip for board in table["boards"] for chip in board[2]["chips"]) == numbers
 
 
