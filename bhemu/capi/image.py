@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.coordinates import NODES, TENSIX_TILES, TILES, tile_place
+from bhemu.chip.coordinates import NODES, RAW_ROWS, TENSIX_TILES, TILES, tile_place
 from bhemu.chip.device import Device
+from bhemu.chip.nodes.kinds import DRAM, TENSIX
 from bhemu.chip.pcie.pci import BARS, DEVICE_STRIDE
 from bhemu.chip.state import CHIP
 from bhemu.cluster.join import join
@@ -64,6 +65,7 @@ class Machine:
         faults: by their codes; a fault's category as the interface names it is the C side's.
         nodes: kind of node by physical place.
         tiles: physical places of the tiles with cores.
+        shows: uint8 [x, y]: TENSIX or DRAM at these coordinates of a window, 0: something else.
     """
 
     image: tuple[Run, ...]
@@ -73,6 +75,7 @@ class Machine:
     faults: dict[int, Fault]
     nodes: dict[tuple[int, int], str]
     tiles: tuple[tuple[int, int], ...]
+    shows: Bytes
 
 
 def layout() -> str:
@@ -154,4 +157,13 @@ def describe_machine(topology: Topology = ALONE_TOPOLOGY) -> Machine:
         faults=dict(FAULTS),
         nodes={place: node.kind.value for place, node in NODES.items()},
         tiles=tuple(tile_place(index) for index in range(TILES)),
+        shows=_shown_memory(Device(simulator_order=True)),
     )
+
+
+def _shown_memory(device: Device) -> Bytes:
+    """See `Machine.shows`."""
+    places = device.record["place"]
+    kinds = np.where(places >= 0, device.record["place_kind"][places], 0)
+    kinds[:, :RAW_ROWS] = 0
+    return np.where(np.isin(kinds, (TENSIX, DRAM)), kinds, 0).astype(np.uint8)

@@ -8,6 +8,7 @@
 #include "shim.h"
 #include "simulator.h"
 #include "stillness.h"
+#include "windows.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -103,13 +104,14 @@ static void start(void)
         watches_forks = !pthread_atfork(lock, unlock, unlock);
     instances[0].stopped = 0;
     remote = remote || wants_process();
+    pace_start();
+    windows_start();
     if (remote) {
         remote_start();
         remote_call(INIT, 0, 0, 0, NULL, NULL, 0);
     } else {
         check_processor();
         simulator_start();
-        pace_start();
         stillness_start();
         reads_without_clock = 0;
     }
@@ -154,12 +156,11 @@ EXPORT void libttsim_pci_config_wr32(uint32_t bdf, uint32_t offset, uint32_t dat
 {
     lock();
     int runs = check(__func__);
-    if (runs && remote) {
+    pace_begin();
+    if (runs && remote)
         remote_call(CONFIG_WRITE, bdf, offset, data, NULL, NULL, 0);
-    } else if (runs) {
-        pace_begin();
+    else if (runs)
         simulator_config_write(bdf, offset, data);
-    }
     unlock();
 }
 
@@ -172,10 +173,10 @@ EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
         remote_call(MEMORY_READ, paddr, 0, 0, NULL, p, size);
     } else {
         simulator_read(paddr, p, size);
-        if (pace_adapts)
-            pace_look(simulator_place(paddr), p, size);
         watch_time();
     }
+    if (pace_adapts)
+        pace_look(paddr, p, size);
     unlock();
 }
 
@@ -183,13 +184,14 @@ EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t si
 {
     lock();
     int runs = check(__func__);
+    int aims = window_aims(paddr, p, size);
+    if (!aims)
+        pace_begin();
     if (runs && remote) {
-        remote_call(MEMORY_WRITE, paddr, 0, 0, p, NULL, size);
+        remote_post(MEMORY_WRITE, paddr, p, size);
     } else if (runs) {
-        if (!simulator_aims(paddr)) {
+        if (!aims)
             stillness_wrote();
-            pace_begin();
-        }
         simulator_write(paddr, p, size);
     }
     unlock();
@@ -200,7 +202,7 @@ EXPORT void libttsim_clock(uint32_t clocks)
     lock();
     int runs = check(__func__);
     if (runs && remote) {
-        remote_call(CLOCK, simulator_stopped() ? 0 : clocks, 0, 0, NULL, NULL, 0);
+        remote_post(CLOCK, simulator_stopped() ? 0 : pace_of(clocks), NULL, 0);
     } else if (runs && simulator_stopped()) {
         if (stillness_clock(0))
             report_stillness();

@@ -26,6 +26,7 @@ _SOURCES: Final = (
     "pace.c",
     "settings.c",
     "stillness.c",
+    "windows.c",
     "explain.c",
     "remote.c",
     "remote_server.c",

@@ -17,12 +17,14 @@ from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, TENSIX
 from bhemu.chip.nodes.state import PAGE, PAGES
 from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE, DEVICE_STRIDE
 from bhemu.chip.pcie.windows import (
+    COORDINATE,
     FIRST_LARGE,
     LARGE_BITS,
+    NOT_UNICAST,
     SMALL_BITS,
     SMALL_WINDOWS_END,
     WINDOW_CONFIG,
-    WINDOW_CONFIG_END,
+    WINDOWS,
 )
 from bhemu.chip.state import CHIP
 from bhemu.errors import BhemuError
@@ -62,7 +64,6 @@ _CHIP_FIELDS: Final = (
     "active_count",
     "active",
     "touched",
-    "window_words",
     "window_kind",
     "window_index",
     "window_base",
@@ -164,9 +165,13 @@ def header(parts: Parts, version: str) -> str:
         "SHOWS_TENSIX": TENSIX,
         "SHOWS_DRAM": DRAM,
         "NO_WINDOW": 0xFFFFFFFF,
+        "WINDOWS": WINDOWS,
         "FIRST_LARGE": FIRST_LARGE,
         "SMALL_BITS": SMALL_BITS,
         "LARGE_BITS": LARGE_BITS,
+        "COORDINATE": COORDINATE,
+        "COORDINATE_BITS": COORDINATE.bit_length(),
+        "MEMORY_PLACES": parts.machine.shows.shape[0],
         "PLACES": PLACES,
         "CODE_CACHE": CODE_CACHE,
         "ADVANCED": ADVANCED,
@@ -188,7 +193,7 @@ def header(parts: Parts, version: str) -> str:
         "BAR4_SIZE": BAR4_SIZE,
         "SMALL_WINDOWS_END": SMALL_WINDOWS_END,
         "WINDOW_CONFIG": WINDOW_CONFIG,
-        "WINDOW_CONFIG_END": WINDOW_CONFIG_END,
+        "NOT_UNICAST": NOT_UNICAST,
     }
     lines += [f"#define {name} INT64_C({address})" for name, address in addresses.items()]
     lines += [f"#define LAYOUT {c_string(parts.machine.layout)}", f"#define VERSION {c_string(version)}"]
@@ -206,6 +211,7 @@ def header(parts: Parts, version: str) -> str:
         f"extern const char *const machine_nodes[{WIDTH}][{HEIGHT}];",
         "extern const unsigned char machine_places[TILES][2];",
         "extern const char *const machine_cores[TILE_KINDS][CORES]; /* by `tile_kind` */",
+        f"extern const unsigned char machine_shows[{parts.machine.shows.shape[0]}][{parts.machine.shows.shape[1]}];",
         "#endif",
         "",
     ]
@@ -257,7 +263,10 @@ def _tables(machine: Machine) -> list[str]:
     lines += ["};", "const char *const machine_cores[TILE_KINDS][CORES] = {"]
     for names in (dict(enumerate(CORE_NAMES)), ETHERNET_CORES):
         lines.append(f"    {{{', '.join(c_string(names.get(core, '')) for core in range(len(CORE_NAMES)))}}},")
-    return [*lines, "};"]
+    lines.append("};")
+    width, height = machine.shows.shape
+    lines.append(f"const unsigned char machine_shows[{width}][{height}] = {{")
+    return [*lines, *(f"    {{{', '.join(map(str, row))}}}," for row in machine.shows.tolist()), "};"]
 
 
 def _features(processor: str | None, machine: Machine) -> tuple[str, ...]:

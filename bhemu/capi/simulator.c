@@ -4,6 +4,7 @@
 #include "simulator.h"
 #include "pace.h"
 #include "settings.h"
+#include "windows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,37 +233,6 @@ void simulator_config_write(uint32_t bdf, uint32_t offset, uint32_t value)
     bdf = select_device(bdf);
     if (config_write(simulator.chip, (int64_t)bdf << 32 | offset, value))
         refuse_recorded("libttsim_pci_config_wr32");
-}
-
-/* Number of the window that holds an address in BAR0 or BAR4, or NO_WINDOW; sets the offset in it. */
-static inline uint32_t window_of(uint64_t paddr, uint64_t *offset)
-{
-    if (paddr - BAR0 < SMALL_WINDOWS_END - BAR0) {
-        *offset = paddr & ((UINT64_C(1) << SMALL_BITS) - 1);
-        return (paddr - BAR0) >> SMALL_BITS;
-    }
-    if (paddr - BAR4 < BAR4_SIZE) {
-        *offset = paddr & ((UINT64_C(1) << LARGE_BITS) - 1);
-        return FIRST_LARGE + ((paddr - BAR4) >> LARGE_BITS);
-    }
-    return NO_WINDOW;
-}
-
-int simulator_aims(uint64_t paddr)
-{
-    paddr = select_address(paddr);
-    return paddr - WINDOW_CONFIG < WINDOW_CONFIG_END - WINDOW_CONFIG;
-}
-
-uint64_t simulator_place(uint64_t paddr)
-{
-    uint64_t offset;
-    uint32_t number = window_of(select_address(paddr), &offset);
-    if (number == NO_WINDOW)
-        return paddr;
-    const uint32_t *words = &FIELD(uint32_t, simulator.chip, CHIP_WINDOW_WORDS) + 3 * number;
-    uint64_t low = words[0] | (uint64_t)words[1] << 32;
-    return paddr + low * UINT64_C(0x9E3779B97F4A7C15) + words[2] * UINT64_C(0xC2B2AE3D27D4EB4F);
 }
 
 /* A write to a tile's L1 needs no more than the bytes: no agent of it can react, or it was touched at this time already

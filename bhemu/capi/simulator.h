@@ -47,12 +47,6 @@ void simulator_read(uint64_t paddr, void *p, uint32_t size);
 void simulator_write(uint64_t paddr, const void *p, uint32_t size);
 void simulator_clock(uint32_t clocks);
 
-/* A write there only aims a window. */
-int simulator_aims(uint64_t paddr);
-
-/* A number for the place of the chip that an address shows, as windows are aimed now. */
-uint64_t simulator_place(uint64_t paddr);
-
 /* What the chip may use to reach the host's memory; NULL: nothing. */
 void simulator_set_callbacks(read_callback reads, write_callback writes);
 
