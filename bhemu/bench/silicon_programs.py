@@ -133,8 +133,8 @@ def _core(name: str, unroll: int, scratch: int) -> Probe | None:
     if what.startswith("load"):
         return Probe([lw(14 + i % 8, A3, 4 * i % 1024) for i in range(unroll)], before)
     if what.startswith("store"):
-        step = 4 if local or "coalesce" in what else 16
-        return Probe([sw(A0, A3, step * i % (64 if step == 4 else 1024)) for i in range(unroll)], before)
+        step, bytes_ = (4, 16) if local or "coalesce" in what else (16, 1024)
+        return Probe([sw(A0, A3, step * i % bytes_) for i in range(unroll)], before)
     return None
 
 

@@ -198,7 +198,7 @@ PUSHED: Final = LREG_READY + LREGS
 LAST_CYCLE: Final = PUSHED + THREADS
 """The last cycle in which the coprocessor had its turn."""
 SERVED: Final = LAST_CYCLE + 1
-"""By unit: the thread whose word it took last; then whether that has let another one go first since."""
+"""By unit: the thread whose word it took last; then the cycle in which a thread has let another one go first since."""
 YIELDED: Final = SERVED + len(UNIT_NAMES)
 SIZE: Final = YIELDED + len(UNIT_NAMES)
 

@@ -168,14 +168,20 @@ def _free(t: TileRecord, log: LogAddress, thread: Int, word: Int) -> AnyInt:
 
 @kernel
 def _yields(t: TileRecord, log: LogAddress, thread: Int, unit: Int, now: Int) -> bool:
-    """The unit has just taken a word of this thread, and another one has a word for it: threads take turns."""
-    if load_i64(log, at.SERVED + unit) != thread or load_i64(log, at.YIELDED + unit):
+    """Another thread has a word for the unit, and comes before this one: threads take turns.
+
+    A thread lets others go first in one cycle, no longer: their words may wait for more than the unit.
+    """
+    yielded = load_i64(log, at.YIELDED + unit)
+    if yielded not in (0, now):
         return False
-    for other in range(THREADS):
-        if other != thread and t.gate_full[other] != 0 and t.wait_word[other] == 0:
+    served = load_i64(log, at.SERVED + unit)
+    for ahead in range((thread - served + 2) % THREADS):
+        other = (served + 1 + ahead) % THREADS
+        if t.gate_full[other] != 0 and t.wait_word[other] == 0:
             opcode = np.int64(t.gate_word[other]) >> 24
             if load_i64(log, at.UNIT + opcode) == unit and load_i64(log, at.NEXT + other) <= now:
-                store_i64(log, at.YIELDED + unit, 1)
+                store_i64(log, at.YIELDED + unit, now)
                 return True
     return False
 
