@@ -127,9 +127,11 @@ def _core(name: str, unroll: int, scratch: int) -> Probe | None:
     local = any(part in what for part in ("stack", "local"))
     before = constant(A3, 0xFFB00100 if local else scratch)
     if what.startswith("load") and local:
-        return Probe([lw(A0, A3, 0), addi(A3, A0, 0)] * (unroll // 2), constant(A3, 0xFFB00100)) if (
-            "chase" in what or "dep" in what and dependent
-        ) else Probe([lw(14 + i % 8, A3, 4 * (i % 16)) for i in range(unroll)], before)
+        return (
+            Probe([lw(A0, A3, 0), addi(A3, A0, 0)] * (unroll // 2), constant(A3, 0xFFB00100))
+            if ("chase" in what or "dep" in what and dependent)
+            else Probe([lw(14 + i % 8, A3, 4 * (i % 16)) for i in range(unroll)], before)
+        )
     if what.startswith("load"):
         return Probe([lw(14 + i % 8, A3, 4 * i % 1024) for i in range(unroll)], before)
     if what.startswith("store"):
@@ -189,7 +191,9 @@ def _queue(name: str) -> Probe | None:
     if what.startswith("loop_addi"):
         return Probe([addi(A0, A1, 1)], sync=sync, queue=True)
     mnemonic = _mnemonic(what.removeprefix("loop_"))
-    return None if mnemonic is None else Probe([tensix(mnemonic)], sync=sync, queue=True)
+    if mnemonic is None:
+        return None
+    return Probe([tensix(mnemonic)], sync=sync, queue=True, banks=INSTRUCTIONS[mnemonic].unit == "matrix")
 
 
 def probe(phase: str, name: str, unroll: int, scratch: int) -> Probe | None:

@@ -1,7 +1,7 @@
 """How long things take on silicon: `data/silicon.toml`, given types, and the timing of Tensix instructions joined to it.
 
-    >>> figure("core.load.l1.miss").value, figure("core.load.l1.miss").kind
-    (8, 'measured')
+>>> figure("core.load.l1.miss").value, figure("core.load.l1.miss").kind
+(8, 'measured')
 """
 
 from __future__ import annotations

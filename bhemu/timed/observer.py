@@ -139,6 +139,12 @@ class SiliconTime:
         self._buffer[HOW] = how
         return int(self._entry.call(target, table, self.log_address if JIT else self._buffer))
 
+    def restart(self) -> None:
+        """The tile has been reset or put into another state: nothing is in progress in its pipelines and units."""
+        entry = self._buffer[ENTRY]
+        self._buffer[:] = _new_buffer()
+        self._buffer[ENTRY] = entry
+
     def take_away(self) -> None:
         """The buffer never fills."""
 
