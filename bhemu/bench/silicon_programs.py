@@ -129,7 +129,7 @@ def _core(name: str, unroll: int, scratch: int) -> Probe | None:
     if what.startswith("load") and local:
         return (
             Probe([lw(A0, A3, 0), addi(A3, A0, 0)] * (unroll // 2), constant(A3, 0xFFB00100))
-            if ("chase" in what or "dep" in what and dependent)
+            if ("chase" in what or ("dep" in what and dependent))
             else Probe([lw(14 + i % 8, A3, 4 * (i % 16)) for i in range(unroll)], before)
         )
     if what.startswith("load"):

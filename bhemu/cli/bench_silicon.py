@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bhemu.bench.silicon import Outcome
 
 
-def bench_silicon(folder: Path | None, only: list[str], goals: bool, as_json: bool) -> None:
+def bench_silicon(folder: Path | None, only: list[str], *, goals: bool, each: bool, as_json: bool) -> None:
     """Compare, print, and with `goals` end with status 1 when one is not met."""
     if folder is None:
         refuse_usage("--silicon compares with figures that bhemu does not contain", "name their folder with --data DIR")
@@ -25,6 +25,8 @@ def bench_silicon(folder: Path | None, only: list[str], goals: bool, as_json: bo
     if as_json:
         print_json([_as_json(outcome) for outcome in outcomes])
     else:
+        if each:
+            _print_each(outcomes)
         _print(outcomes)
     missed = [outcome.group.name for outcome in outcomes if not outcome.holds]
     if goals and missed:
@@ -54,8 +56,19 @@ def _print(outcomes: list[Outcome]) -> None:
         table.add_row(*row, _goal(outcome))
     output().print(table)
     for outcome in outcomes:
-        for reason, count in outcome.why_not.most_common():
-            output().print(f"{outcome.group.name}: {count:,} not estimated: {reason}", markup=False)
+        for reason, times in outcome.why_not.most_common():
+            output().print(f"{outcome.group.name}: {times:,} not estimated: {reason}", markup=False)
+
+
+def _print_each(outcomes: list[Outcome]) -> None:
+    """One line for each figure: what no table could hold."""
+    for outcome in outcomes:
+        output().print(f"\n{outcome.group.name} ({outcome.group.how})", markup=False)
+        for one in outcome.figures:
+            estimate = f"{one.predicted:,.6g} ({_share(one.error)})" if not one.why_not else one.why_not
+            text = f"  {one.name}: measured {one.measured:,.6g}, estimated {estimate}"
+            output().print(text, markup=False, highlight=False, soft_wrap=True)
+    output().print()
 
 
 def _as_json(outcome: Outcome) -> dict[str, Any]:

@@ -70,8 +70,7 @@ def _timing(as_json: bool) -> None:
     from bhemu.isa.silicon import FIGURES, INSTRUCTION_TIMES, KINDS
 
     if as_json:
-        rows = [asdict(one) for one in (*FIGURES.values(), *INSTRUCTION_TIMES.values())]
-        print_json(rows)
+        print_json([asdict(one) for one in FIGURES.values()] + [asdict(one) for one in INSTRUCTION_TIMES.values()])
         return
     colours = {"measured": "green", "fitted": "yellow", "guessed": "red"}
     shown = plain_table("figure", "value", "unit", "kind", "source", "what", right=("value",))
@@ -86,5 +85,6 @@ def _timing(as_json: bool) -> None:
         shown.add_row(time.mnemonic, str(time.latency), str(time.occupancy), kind, time.source)
     out.print()
     out.print(shown)
-    counts = Counter(one.kind for one in (*FIGURES.values(), *INSTRUCTION_TIMES.values()))
+    counts = Counter(one.kind for one in FIGURES.values())
+    counts.update(time.kind for time in INSTRUCTION_TIMES.values())
     out.print(f"\n{sum(counts.values())} figures: " + ", ".join(f"{counts[kind]} {kind}" for kind in KINDS))

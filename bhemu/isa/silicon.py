@@ -1,4 +1,4 @@
-"""How long things take on silicon: `data/silicon.toml`, given types, and the timing of Tensix instructions joined to it.
+"""How long things take on silicon: `data/silicon.toml`, given types, joined to the timing of Tensix instructions.
 
 >>> figure("core.load.l1.miss").value, figure("core.load.l1.miss").kind
 (8, 'measured')

@@ -121,7 +121,7 @@ def _crowd(traffic: Traffic) -> float:
 
 def _multicast(traffic: Traffic) -> float:
     count, size = packets(traffic.count, traffic.size)
-    hops = traffic.columns - 1 + traffic.rows - 1
+    hops = float(traffic.columns - 1 + traffic.rows - 1)
     if traffic.columns > _GAP_COLUMNS:
         hops += _f("noc.multicast.gap")
     body = _body(size)
@@ -135,7 +135,7 @@ def _multicast(traffic: Traffic) -> float:
         path = _f("noc.multicast.fixed") + _f("noc.multicast.hop") * hops
         first = _round(traffic) + _f("noc.multicast.first.hop") * hops
     if traffic.linked:
-        answers = traffic.destinations + (0 if traffic.outside else wire(size))
+        answers = float(traffic.destinations) + (0 if traffic.outside else wire(size))
         step = max(_f("noc.issue.multicast.linked"), wire(size), answers)
         # The last transaction ends the link: its packets release the path one by one.
         first += (count // traffic.count - 1) * path

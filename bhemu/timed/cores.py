@@ -142,7 +142,7 @@ def _is_taken(word: Int, a: Int, b: Int) -> Any:
 
 
 @kernel
-def _was_predicted(log: LogAddress, block: Int, pc: Int, taken: Bool) -> bool:
+def _was_predicted(log: LogAddress, block: Int, pc: Int, taken: Bool) -> Any:
     place = block + at.PREDICTED + (pc >> 2) % at.COUNTERS
     counter = load_i64(log, place)
     store_i64(log, place, min(counter + 1, 3) if taken else max(counter - 1, 0))
@@ -255,7 +255,7 @@ def executed(t: TileRecord, log: LogAddress, core: Int, thread_ends: Int) -> Non
         taken = _is_taken(word, load_i64(log, block + at.RS1), load_i64(log, block + at.RS2))
         if not _was_predicted(log, block, pc, taken):
             after_start += load_i64(log, at.MISPREDICTED)
-    elif opcode == _JALR and not (word >> 15) & 31 in (1, 5):
+    elif opcode == _JALR and (word >> 15) & 31 not in (1, 5):
         after_start += load_i64(log, at.MISPREDICTED)  # returns are predicted
     elif what == classes.DIVIDE:
         after_start = _division(log, word, load_i64(log, block + at.RS1), load_i64(log, block + at.RS2))

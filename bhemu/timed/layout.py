@@ -200,7 +200,9 @@ LAST_CYCLE: Final = PUSHED + THREADS
 SERVED: Final = LAST_CYCLE + 1
 """By unit: the thread whose word it took last; then the cycle in which a thread has let another one go first since."""
 YIELDED: Final = SERVED + len(UNIT_NAMES)
-SIZE: Final = YIELDED + len(UNIT_NAMES)
+MACRO_CYCLE: Final = YIELDED + len(UNIT_NAMES)
+"""The last cycle in which something that SFPLOADMACRO has scheduled was begun."""
+SIZE: Final = MACRO_CYCLE + 1
 
 
 @kernel

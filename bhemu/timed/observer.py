@@ -13,7 +13,7 @@ from bhemu.isa.roles import ROLES
 from bhemu.isa.silicon import GUESSED, INSTRUCTION_TIMES, figure
 from bhemu.machine.agents import CORES
 from bhemu.machine.compiler import JIT, Entry, compile_entry
-from bhemu.machine.types import Table
+from bhemu.machine.types import Int, Table
 from bhemu.tile.cores import Cores
 from bhemu.tile.observer import ENTRY, HOW, PLAIN_OBSERVERS
 from bhemu.timed import layout as at
@@ -77,6 +77,7 @@ def _new_buffer() -> np.ndarray[Any, np.dtype[np.int64]]:
                 buffer[at.LREG_READS + opcode] |= (1 << (lsb >> 2) - 1) if lsb in (4, 8, 12, 16) else 0
         waits = {role.file for role in ROLES[mnemonic].waits} if mnemonic in ROLES else set()
         buffer[at.WAITS + opcode] = ("srca" in waits) | ("srcb" in waits) << 1
+    buffer[at.MACRO_CYCLE] = -1
     for core in range(CORES):
         block = at.CORE_BLOCKS + core * at.CORE_BLOCK
         buffer[block + at.STORE_LINE] = -1
@@ -133,7 +134,7 @@ class SiliconTime:
             PLAIN_OBSERVERS[self.log_address] = self
         cores.observe(self)
 
-    def advance(self, target: Any, table: Table, how: int) -> int:
+    def advance(self, target: Any, table: Table, how: Int) -> int:
         """Advance the tile as `bhemu.tile.schedule.advance_tile_entry` does, in timed mode."""
         assert self._entry is not None
         self._buffer[HOW] = how
@@ -152,5 +153,6 @@ class SiliconTime:
         """What the cycles so far were made of."""
         buffer = self._buffer
         units = {name: int(buffer[at.UNIT_CYCLES + number]) for number, name in enumerate(at.UNIT_NAMES)}
-        counts = (at.BUSY_CYCLES, at.GUESSED_CYCLES, at.CORE_CYCLES, at.CORE_GUESSED)
-        return TimedReport(*(int(buffer[place]) for place in counts), units)
+        places = (at.BUSY_CYCLES, at.GUESSED_CYCLES, at.CORE_CYCLES, at.CORE_GUESSED)
+        busy, guessed, core_busy, core_guessed = (int(buffer[place]) for place in places)
+        return TimedReport(busy, guessed, core_busy, core_guessed, units)

@@ -1,4 +1,4 @@
-"""The schedule of a tile in timed mode: as tile/schedule.py, but agents have their next turn when silicon would be ready.
+"""The schedule of a tile in timed mode: as tile/schedule.py, but an agent has its turn when silicon would be ready.
 
 The round of an agent's next turn is a cycle of silicon here, and every round takes one clock. The agent that is first
 has its turn; a core executes one instruction, the coprocessor one cycle.

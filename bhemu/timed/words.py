@@ -359,12 +359,13 @@ def cycle(t: TileRecord, table: Table, log: LogAddress, now: Int) -> Any:
     issued a word in it do not issue another one.
     """
     moved = False
-    following = np.int64(NEVER)
-    scheduled = t.macro_pending != 0
-    if scheduled:
+    following: AnyInt = np.int64(NEVER)
+    scheduled = t.macro_pending != 0 or load_i64(log, at.MACRO_CYCLE) == now
+    if scheduled and load_i64(log, at.MACRO_CYCLE) != now:
         status = begin_macro_cycle(t, table)
         if status in (REFUSED, NOT_COMPILED):
             return np.int64(status), moved, following
+        store_i64(log, at.MACRO_CYCLE, now)  # it is not begun again if a handler is missing below
         moved = status == DONE
     for i in range(THREADS):
         thread = (now + i) % THREADS
