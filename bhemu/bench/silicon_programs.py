@@ -13,6 +13,7 @@ from typing import Final
 
 from bhemu.isa.assembler import to_ttinsn
 from bhemu.isa.instructions import INSTRUCTIONS, encode
+from bhemu.isa.memory_map import LOCAL_RAM_BASE
 from bhemu.isa.tile_registers import address_of
 
 ZERO, SP, T0, T1, T2, S0, S1, A0, A1, A2, A3 = 0, 2, 5, 6, 7, 8, 9, 10, 11, 12, 13
@@ -71,6 +72,8 @@ _CLOCK: Final = address_of("control", "WALL_CLOCK_0")
 _DONE: Final = address_of("sync", "COPROCESSOR_DONE")
 """A load of it waits until the thread has done what was pushed."""
 
+_STACK: Final = LOCAL_RAM_BASE + 0x100
+
 EBREAK: Final = 0x00100073
 _XOR: Final = register(0, 4, A0, A1, A2)
 _COUNTER: Final = (S1, S1, -1)
@@ -119,19 +122,15 @@ def _core(name: str, unroll: int, scratch: int) -> Probe | None:
         words = [register(1, 0, A0 if dependent else 12 + i % 4, A0 if dependent else A1, A1) for i in range(unroll)]
         return Probe(words)
     if what.startswith("div"):
-        short = any(part in what for part in ("small", "short", "fff", "12"))
+        short = any(part in what for part in ("small", "short", "fast", "fff", "4095"))
         before = [*constant(A1, 0xFFF if short else 0x12345678), addi(A2, ZERO, 3)]
         return Probe([register(1, 4, A0, A1, A2)] * unroll, before)
     if what == "load_chase":
         return Probe([lw(A0, A0, 0)] * unroll, constant(A0, scratch), ring=True)
     local = any(part in what for part in ("stack", "local"))
-    before = constant(A3, 0xFFB00100 if local else scratch)
-    if what.startswith("load") and local:
-        return (
-            Probe([lw(A0, A3, 0), addi(A3, A0, 0)] * (unroll // 2), constant(A3, 0xFFB00100))
-            if ("chase" in what or ("dep" in what and dependent))
-            else Probe([lw(14 + i % 8, A3, 4 * (i % 16)) for i in range(unroll)], before)
-        )
+    before = constant(A3, _STACK if local else scratch)
+    if what.startswith("load") and local and dependent:
+        return Probe([lw(A0, A0, 0)] * unroll, [*constant(A0, _STACK), sw(A0, A0, 0)])  # a pointer to itself
     if what.startswith("load"):
         return Probe([lw(14 + i % 8, A3, 4 * i % 1024) for i in range(unroll)], before)
     if what.startswith("store"):
