@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.bench.silicon_kernels import cycles_per_tile
 from bhemu.bench.silicon_micro import NotReproduced, measure, slope
 from bhemu.errors import ConfigurationError
 from bhemu.isa.silicon import figure
@@ -304,7 +305,7 @@ def _matmuls(folder: Path, progress: Callable[[str], object]) -> Iterator[tuple[
         yield group, Figure(group.name, name, measured, predict_matmul(matmul_of(row)).cycles)
 
 
-# --- files that nothing here estimates --------------------------------------------------------------------------------
+# --- llk_sfpu_blackhole.csv, and files that nothing here estimates ----------------------------------------------------
 
 KERNELS: Final = Group("SFPU, pack, unpack and tilize kernels", EXECUTED, 0.10)
 OPERATIONS: Final = Group("other operations of ttnn", MODEL, 0.25)
@@ -315,7 +316,11 @@ def _kernels(folder: Path, progress: Callable[[str], object]) -> Iterator[tuple[
     for row in read(folder, "llk_sfpu_blackhole.csv"):
         measured = float(row["cycles_per_tile_after"] or row["cycles_per_tile_before"])
         name = " ".join(row[column] for column in ("op", "variant", "data_format") if row[column])
-        yield KERNELS, Figure(KERNELS.name, name, measured, why_not="LLK kernels are not run in timed mode yet")
+        progress(f"the kernel {row['op']}")
+        try:
+            yield KERNELS, Figure(KERNELS.name, name, measured, cycles_per_tile(row["op"], row["variant"]))
+        except NotReproduced as error:
+            yield KERNELS, Figure(KERNELS.name, name, measured, why_not=str(error))
 
 
 def _operations(folder: Path, progress: Callable[[str], object]) -> Iterator[tuple[Group, Figure]]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.isa.memory_map import region
+from bhemu.isa.tile_registers import address_of
 from bhemu.machine.agents import T0, T2
 from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.kernel import kernel
@@ -25,7 +25,8 @@ _LOAD, _LOAD_FLOAT, _FENCE, _STORE, _STORE_FLOAT, _AMO = 0x03, 0x07, 0x0F, 0x23,
 _BRANCH, _JALR, _JAL = 0x63, 0x67, 0x6F
 _LINE: Final = 4
 """Bits of an address within 16 bytes: a line of the caches, and what stores coalesce in."""
-_SYNC, _SYNC_END = region("sync").base, region("sync").end
+_DONE: Final = address_of("sync", "COPROCESSOR_DONE")
+"""A load of it waits until the core's thread is done (K18)."""
 
 
 @kernel
@@ -265,8 +266,8 @@ def executed(t: TileRecord, log: LogAddress, core: Int, thread_ends: Int) -> Non
         _forget_lines(log, block)
     if classes.writes_register(word):
         latency = max(after_start, _latency(log, block, what, start, address))
-        if address >= _SYNC and address < _SYNC_END and core >= T0 and core <= T2 and thread_ends > start:
-            # The load waits until the thread is done (K16, K18); the units finish later than they start.
+        if address == _DONE and core >= T0 and core <= T2 and thread_ends > start:
+            # The units finish later than they start.
             latency = max(latency, thread_ends - start + load_i64(log, at.SYNC_SEEN))
             after_start = max(after_start, latency)
         rd = (word >> 7) & 31
