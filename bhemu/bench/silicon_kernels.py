@@ -1,6 +1,6 @@
 """Measuring SFPU kernels of the LLK as its own performance suite does for math alone (MATH_ISOLATE), in timed mode.
 
-Core T0 hands SrcA over again and again without data; core T1 copies it to Dst and executes the operation, a tile at a
+Core T0 hands both source banks over again and again without data; core T1 copies it to Dst and executes the operation, a tile at a
 time. The headers are those of an installed LLK, by whose version figures may differ: `BHEMU_LLK` names it, `BHEMU_SFPI`
 the vendor's compiler.
 """
@@ -21,6 +21,8 @@ from bhemu.cc import CompileError, MissingTool, compile_kernel, find_llk
 from bhemu.errors import BhemuError
 
 TILES: Final = 32
+ITERATIONS: Final = 32
+"""Of a call of the kernel: a tile, as the suite's performance tests call it."""
 _RESULT: Final = 0x100000
 _MOST_CLOCKS: Final = 10_000_000
 
@@ -39,9 +41,9 @@ std::uint32_t cfg_state_id = 0, dest_offset_id = 0;
 """
 _UNPACK: Final = """
 int main() {
-    for (int i = 0; i < 4 * K_TILES; i++) {
-        TTI_STALLWAIT(ckernel::p_stall::STALL_TDMA, ckernel::p_stall::SRCA_CLR);
-        TTI_SETDVALID(1);
+    for (int i = 0; i < K_COPY * 4 * K_TILES; i++) {
+        TTI_STALLWAIT(ckernel::p_stall::STALL_TDMA, ckernel::p_stall::SRCA_CLR | ckernel::p_stall::SRCB_CLR);
+        TTI_SETDVALID(3);
     }
     return 0;
 }
@@ -59,7 +61,7 @@ int main() {
     _llk_math_eltwise_unary_datacopy_init_<DataCopyType::A2D, is_fp32_dest_acc_en>(4, format);
     _llk_math_pack_sync_init_<half, is_fp32_dest_acc_en>();
     _llk_math_hw_configure_<is_fp32_dest_acc_en>(format, format);
-    test_utils::call_unary_sfpu_operation_init<SfpuType::K_OPERATION, K_APPROX, is_fp32_dest_acc_en, 32>(format);
+    test_utils::call_unary_sfpu_operation_init<SfpuType::K_OPERATION, K_APPROX, is_fp32_dest_acc_en, K_ITERATIONS>(format);
     tensix_sync();
     volatile std::uint32_t *clock = (volatile std::uint32_t *)0xFFB121F0, *result = (volatile std::uint32_t *)K_RESULT;
     const std::uint32_t begin = clock[0];
@@ -70,7 +72,7 @@ int main() {
                 i, format, format);
 #endif
             test_utils::call_unary_sfpu_operation<
-                half, is_fp32_dest_acc_en, SfpuType::K_OPERATION, K_APPROX, is_fp32_dest_acc_en, 32>(i, format);
+                half, is_fp32_dest_acc_en, SfpuType::K_OPERATION, K_APPROX, is_fp32_dest_acc_en, K_ITERATIONS>(i, format);
         }
     }
     tensix_sync();
@@ -129,6 +131,7 @@ def _compile(folder: Path, kernel: SfpuKernel) -> tuple[Path, Path]:
         f"-DK_FORMAT={8 if kernel.integer else 5}",
         f"-DK_OPERATION={kernel.operation}",
         f"-DK_APPROX={'true' if kernel.approximate else 'false'}",
+        f"-DK_ITERATIONS={ITERATIONS}",
         f"-DK_COPY={int(not kernel.integer)}",
     ]
     built = []
