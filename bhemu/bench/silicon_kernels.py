@@ -1,8 +1,8 @@
 """Measuring SFPU kernels of the LLK as its own performance suite does for math alone (MATH_ISOLATE), in timed mode.
 
-Core T0 hands both source banks over again and again without data; core T1 copies it to Dst and executes the operation, a tile at a
-time. The headers are those of an installed LLK, by whose version figures may differ: `BHEMU_LLK` names it, `BHEMU_SFPI`
-the vendor's compiler.
+Core T0 hands both source banks over again and again without data; core T1 copies SrcA to Dst and executes the
+operation, a tile at a time. The headers are those of an installed LLK, by whose version figures differ: `BHEMU_LLK` names
+it, `BHEMU_SFPI` the vendor's compiler.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ int main() {
     _llk_math_eltwise_unary_datacopy_init_<DataCopyType::A2D, is_fp32_dest_acc_en>(4, format);
     _llk_math_pack_sync_init_<half, is_fp32_dest_acc_en>();
     _llk_math_hw_configure_<is_fp32_dest_acc_en>(format, format);
-    test_utils::call_unary_sfpu_operation_init<SfpuType::K_OPERATION, K_APPROX, is_fp32_dest_acc_en, K_ITERATIONS>(format);
+    test_utils::call_unary_sfpu_operation_init<
+        SfpuType::K_OPERATION, K_APPROX, is_fp32_dest_acc_en, K_ITERATIONS>(format);
     tensix_sync();
     volatile std::uint32_t *clock = (volatile std::uint32_t *)0xFFB121F0, *result = (volatile std::uint32_t *)K_RESULT;
     const std::uint32_t begin = clock[0];
@@ -72,7 +73,8 @@ int main() {
                 i, format, format);
 #endif
             test_utils::call_unary_sfpu_operation<
-                half, is_fp32_dest_acc_en, SfpuType::K_OPERATION, K_APPROX, is_fp32_dest_acc_en, K_ITERATIONS>(i, format);
+                half, is_fp32_dest_acc_en, SfpuType::K_OPERATION, K_APPROX, is_fp32_dest_acc_en, K_ITERATIONS>(
+                i, format);
         }
     }
     tensix_sync();
