@@ -1,8 +1,8 @@
 """Measuring SFPU kernels of the LLK as its own performance suite does for math alone (MATH_ISOLATE), in timed mode.
 
 Core T0 hands both source banks over again and again without data; core T1 copies SrcA to Dst and executes the
-operation, a tile at a time. The headers are those of an installed LLK, by whose version figures differ: `BHEMU_LLK` names
-it, `BHEMU_SFPI` the vendor's compiler.
+operation, a tile at a time. The headers are those of an installed LLK, by whose version figures differ: `BHEMU_LLK`
+names it, `BHEMU_SFPI` the vendor's compiler.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def test_stores_to_other_sixteen_bytes_take_the_pace_of_l1() -> None:
 
 
 def test_a_loop_larger_than_the_instruction_cache_pays_for_each_line() -> None:
-    fits, exceeds = per_block("f", "f_512", 512, counts=(2, 3)), per_block("f", "f_2048", 2048, counts=(2, 3))
+    fits, exceeds = per_block("f", "f_512", 512, counts=(1, 2, 3)), per_block("f", "f_2048", 2048, counts=(1, 2, 3))
     assert fits == pytest.approx(512 + 2, abs=8)
     assert exceeds == pytest.approx(2048 * (1 + figure("core.fetch.next").value / 4), rel=0.01)
 
