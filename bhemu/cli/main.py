@@ -21,6 +21,7 @@ from bhemu.cli import (
     isa,
     library,
     looking,
+    predict,
     registers,
     run,
     support,
@@ -53,6 +54,7 @@ app.command("run-client", context_settings=looking.CONTEXT)(looking.run_client)
 app.command("report")(looking.report)
 app.command("compare")(compare.compare)
 app.command("bench")(bench.bench)
+app.add_typer(predict.app, name="predict")
 app.command("warm")(warm.warm)
 app.command("doctor")(doctor.doctor)
 
