@@ -1,0 +1,154 @@
+"""Programs on another library: what memory it leaves, or why it refuses; and the same programs on bhemu."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from bhemu.compare.calls import parse_message
+from bhemu.compare.library import LibraryError, check_library
+from bhemu.fuzz import layout, library_child
+from bhemu.fuzz.layout import CODE_END, GPRS, TILES, TURN
+from bhemu.fuzz.machine import PAGE, FuzzTile, Program
+from bhemu.machine.state import L1_SIZE
+
+_NUMBERS: Final = re.compile(r"0x[0-9a-f]+|\d+")
+
+
+@dataclass
+class Answer:
+    """What a library makes of a program.
+
+    Attributes:
+        pages: content of the pages of L1 that have changed, by number.
+        ended: it came to the end of the program; False: it waits.
+        refusal: its message; "" when it has none to say.
+        clock: of the refusal.
+        killed: the signal that has ended it without a message.
+    """
+
+    pages: dict[int, bytes] = field(default_factory=dict)
+    ended: bool = False
+    refusal: str = ""
+    clock: int = 0
+    killed: int = 0
+
+
+class OtherLibrary:
+    """A library in a process of its own that executes programs.
+
+    Raises:
+        LibraryError: it cannot be loaded.
+    """
+
+    def __init__(self, path: Path) -> None:
+        check_library(path)
+        self._path = path
+        requests, requests_to = os.pipe()
+        replies_from, replies = os.pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-S", library_child.__file__, str(path.resolve()), str(requests), str(replies)],
+            pass_fds=(requests, replies),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(requests)
+        os.close(replies)
+        self._to = os.fdopen(requests_to, "wb", 1 << 20)
+        self._from = os.fdopen(replies_from, "rb", 1 << 20)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+        self._to.close()
+        self._from.close()
+
+    def run(self, programs: Sequence[tuple[Program, int]]) -> list[Answer]:
+        """Execute programs, each on a tile of its own.
+
+        Args:
+            programs: at most as many as there are tiles, each with the clocks that bhemu needs.
+        """
+        assert len(programs) <= len(TILES)
+        request = len(programs).to_bytes(4, "little")
+        for tile, (program, clocks) in enumerate(programs):
+            request += library_child.pack_case(**layout.case(program, tile, clocks))
+        try:
+            self._to.write(request)
+            self._to.flush()
+            return [self._answer() for _ in programs]
+        except BrokenPipeError:
+            raise self._failed() from None
+
+    def _answer(self) -> Answer:
+        head = self._from.read(library_child.REPLY.size)
+        if len(head) < library_child.REPLY.size:
+            raise self._failed()
+        how, size = library_child.REPLY.unpack(head)
+        content = self._from.read(size)
+        if how == library_child.GONE_ON:
+            pages = {
+                int.from_bytes(content[at : at + 4], "little"): content[at + 4 : at + 4 + PAGE]
+                for at in range(1, size, 4 + PAGE)
+            }
+            return Answer(pages, ended=bool(content[0]))
+        status, text = int.from_bytes(content[:4], "little"), content[4:].decode("utf-8", "replace")
+        said = parse_message(text)
+        if said is not None:
+            return Answer(refusal=f"{said.category}: {said.text}", clock=said.clock or 0)
+        return Answer(killed=os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, refusal="")
+
+    def _failed(self) -> LibraryError:
+        return LibraryError(
+            f"{self._path}: its process has ended with status {self._process.wait()}",
+            remedy="it must be a library with the interface of libttsim (tile H1)",
+        )
+
+
+def kind_of(refusal: str) -> str:
+    """A message without its numbers, of one line: refusals of one kind are counted together."""
+    return _NUMBERS.sub("#", refusal.splitlines()[0] if refusal else "ended without a message")[:160]
+
+
+_OWN_PAGES: Final = frozenset(
+    {TURN // PAGE, GPRS // PAGE, *range(layout.CODE[0] // PAGE, CODE_END // PAGE)}
+)
+"""Pages that the code of the cores uses: what a program writes there is not compared."""
+
+
+def differences(tile: FuzzTile, program: Program, answer: Answer) -> list[str]:
+    """Where bhemu, which has executed the program on `tile`, and the library differ."""
+    if answer.killed:
+        return [f"the library is ended by {signal.Signals(answer.killed).name}"]
+    if not answer.ended:
+        return ["the library waits for ever"]
+    before = np.zeros(L1_SIZE, np.uint8)
+    for address, content in program.data:
+        before[address : address + len(content)] = np.frombuffer(content, np.uint8)
+    for address, content in layout.code(program.words)[0]:
+        before[address : address + len(content)] = np.frombuffer(content, np.uint8)
+    theirs = before.copy()
+    for number, content in answer.pages.items():
+        theirs[PAGE * number : PAGE * (number + 1)] = np.frombuffer(content, np.uint8)
+    ours = np.asarray(tile.record.l1)
+    found = []
+    for at in np.nonzero(theirs.view(np.uint32) != ours.view(np.uint32))[0]:
+        if int(at) * 4 // PAGE not in _OWN_PAGES:
+            found.append(f"L1 {4 * int(at):#x}: {int(ours.view(np.uint32)[at]):#010x}, library {int(theirs.view(np.uint32)[at]):#010x}")
+    for thread in {thread for thread, _ in program.words}:
+        start = GPRS + 256 * thread
+        gprs = theirs[start : start + 256].view(np.uint32)
+        for number in np.nonzero(gprs != tile.record.gpr[thread])[0]:
+            found.append(f"gpr[{thread}, {number}]: {int(tile.record.gpr[thread, number]):#x}, library {int(gprs[number]):#x}")
+    return found

@@ -1,0 +1,157 @@
+"""The process that has the other library: runs cases in processes that it forks, as a library ends its process when it
+refuses something. Needs nothing but Python itself.
+
+    python -P -S child.py LIBRARY REQUEST_FD REPLY_FD
+
+A request is `<I` (cases) and cases; a case is what `pack_case` makes. Each is answered by `<BI` (how it has ended, bytes
+that follow) and bytes: of a case that has ended, `<B` (the end mark was reached) and pages of memory that have changed,
+`<I` and 4096 bytes each; of one that the library has ended, the status of the process and what it has printed.
+"""
+
+import ctypes
+import mmap
+import os
+import signal
+import struct
+import sys
+
+PAGE = 4096
+GONE_ON, ENDED = 0, 1
+MORE_CLOCKS = 16
+"""A case that has not reached its end mark gets so many times its clocks once more."""
+SECONDS = 60
+_SIZE = struct.Struct("<I")
+REPLY = struct.Struct("<BI")
+_WRITE = struct.Struct("<QI")
+_CASE = struct.Struct("<IQIIQI")
+_LARGE = 1 << 30
+_DONTDUMP = 16
+
+
+def pack_case(writes, mark, clocks, look, image_size, after):  # type: ignore[no-untyped-def]
+    """Bytes of a case.
+
+    Args:
+        writes: (PCI address, bytes) before the clocks.
+        mark: (PCI address, word) that says that it has ended.
+        clocks: that pass.
+        look: PCI address of the memory that is compared with what `writes` have put there.
+        image_size: bytes of that memory.
+        after: (PCI address, bytes) that are written when it has ended.
+    """
+    head = _CASE.pack(len(writes), mark[0], mark[1], clocks, look, image_size)
+    return head + b"".join(_WRITE.pack(address, len(content)) + content for address, content in (*writes, after))
+
+
+def _take(stream, size):  # type: ignore[no-untyped-def]
+    content = stream.read(size)
+    if len(content) != size:
+        os._exit(0)  # the client has ended
+    return content
+
+
+def _read_case(stream):  # type: ignore[no-untyped-def]
+    count, mark, value, clocks, look, size = _CASE.unpack(_take(stream, _CASE.size))
+    writes = []
+    for _ in range(count + 1):
+        address, length = _WRITE.unpack(_take(stream, _WRITE.size))
+        writes.append((address, _take(stream, length)))
+    return writes[:-1], writes[-1], mark, value, clocks, look, size
+
+
+def _load(path):  # type: ignore[no-untyped-def]
+    library = ctypes.CDLL(path)
+    u32, u64, pointer = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
+    library.libttsim_pci_mem_rd_bytes.argtypes = [u64, pointer, u32]
+    library.libttsim_pci_mem_wr_bytes.argtypes = [u64, pointer, u32]
+    library.libttsim_clock.argtypes = [u32]
+    for name in ("init", "pci_mem_rd_bytes", "pci_mem_wr_bytes", "clock"):
+        getattr(library, "libttsim_" + name).restype = None
+    callback = ctypes.CFUNCTYPE(None, u64, pointer, u32)
+    library.callbacks = [callback(lambda *_: None), callback(lambda *_: None)]
+    library.libttsim_set_pci_dma_mem_callbacks(*library.callbacks)
+    library.libttsim_init()
+    return library
+
+
+def _make_forkable():  # type: ignore[no-untyped-def]
+    """Cut large mappings into pieces: the system does not copy one that is larger than the memory, used or not."""
+    madvise = ctypes.CDLL(None).madvise
+    madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    with open("/proc/self/maps") as lines:
+        ranges = [line.split()[0].split("-") for line in lines]
+    for low, high in ((int(a, 16), int(b, 16)) for a, b in ranges):
+        for address in range(low, high if high - low > _LARGE else low, 2 * _LARGE):
+            madvise(address, min(_LARGE, high - address), _DONTDUMP)
+
+
+def _send(descriptor, content):  # type: ignore[no-untyped-def]
+    while content:
+        content = content[os.write(descriptor, content) :]
+
+
+def _run(library, case):  # type: ignore[no-untyped-def]
+    writes, after, mark, value, clocks, look, size = case
+    image = bytearray(size)
+    for address, content in writes:
+        library.libttsim_pci_mem_wr_bytes(address, content, len(content))
+        if look <= address < look + size:
+            image[address - look : address - look + len(content)] = content
+    word = ctypes.create_string_buffer(4)
+    library.libttsim_clock(clocks)
+    library.libttsim_pci_mem_rd_bytes(mark, word, 4)
+    if int.from_bytes(word.raw, "little") != value:
+        library.libttsim_clock(MORE_CLOCKS * clocks)
+        library.libttsim_pci_mem_rd_bytes(mark, word, 4)
+    memory = ctypes.create_string_buffer(size)
+    library.libttsim_pci_mem_rd_bytes(look, memory, size)
+    now = memory.raw
+    library.libttsim_pci_mem_wr_bytes(after[0], after[1], len(after[1]))
+    answer = bytearray([int.from_bytes(word.raw, "little") == value])
+    for number in range(size // PAGE):
+        page = now[PAGE * number : PAGE * (number + 1)]
+        if page != image[PAGE * number : PAGE * (number + 1)]:
+            answer += _SIZE.pack(number) + page
+    return bytes(answer)
+
+
+def _in_a_fork(library, cases, done, replies):  # type: ignore[no-untyped-def]
+    """Run cases from the first that is not done; the last that was begun and not done has ended the process."""
+    output = os.memfd_create("output")
+    first = done[0]
+    process = os.fork()
+    if process == 0:
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        signal.alarm(SECONDS)
+        for index in range(first, len(cases)):
+            answer = _run(library, cases[index])
+            _send(replies, REPLY.pack(GONE_ON, len(answer)) + answer)
+            done[0] = index + 1
+        os._exit(0)
+    _, status = os.waitpid(process, 0)
+    if done[0] < len(cases):
+        said = os.pread(output, 1 << 16, max(0, os.fstat(output).st_size - (1 << 16)))
+        answer = _SIZE.pack(status) + said
+        _send(replies, REPLY.pack(ENDED, len(answer)) + answer)
+        done[0] += 1
+    os.close(output)
+
+
+def main():  # type: ignore[no-untyped-def]
+    """The process."""
+    libc = ctypes.CDLL(None)
+    libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, 2, 0)  # a library that ends the process may not flush
+    requests, replies = os.fdopen(int(sys.argv[2]), "rb", 1 << 20), int(sys.argv[3])
+    library = _load(sys.argv[1])
+    _make_forkable()
+    done = memoryview(mmap.mmap(-1, PAGE)).cast("q")
+    while True:
+        cases = [_read_case(requests) for _ in range(_SIZE.unpack(_take(requests, 4))[0])]
+        done[0] = 0
+        while done[0] < len(cases):
+            _in_a_fork(library, cases, done, replies)
+
+
+if __name__ == "__main__":
+    main()
