@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from functools import cache
+from itertools import pairwise
 from typing import Any, Final
+
+import numpy as np
 
 from bhemu.chip.coordinates import NODES, SIMULATOR, Kind, translation
 from bhemu.compare.calls import Call
 from bhemu.compare.places import aim
 from bhemu.compare.stub import branch_back, immediate, lui, store
-from bhemu.fuzz.machine import Program, Words
-from bhemu.isa.assembler import to_ttinsn
+from bhemu.fuzz.machine import PAGE, Array, Program
 from bhemu.isa.memory_map import region
 from bhemu.isa.riscv import RISCV_BY_NAME
 from bhemu.isa.tile_registers import address_of
@@ -25,6 +27,8 @@ TURN: Final = 0x5F000
 """The word that says whose turn it is."""
 GPRS: Final = 0x60000
 """Where each core leaves the GPRs of its thread."""
+OWN_PAGES: Final = frozenset({TURN // PAGE, GPRS // PAGE, *range(CODE[0] // PAGE, CODE_END // PAGE)})
+"""Pages that the code of the cores uses: what a program writes there is not compared."""
 PARKED: Final = RISCV_BY_NAME["jal"].match
 RISCV_CLOCKS: Final = 400
 """For what the cores do besides feeding their threads."""
@@ -36,9 +40,13 @@ _REGISTERS: Final = SOFT_RESET & ~0x1F_FFFF
 _MEMORY_WINDOW, _REGISTER_WINDOW = 1, 2
 
 
-def turns(words: Words) -> list[tuple[int, list[int]]]:
+def turns(items: Array) -> list[tuple[int, Array]]:
     """Words of one thread that follow each other, with their thread."""
-    return [(thread, [word for _, word in group]) for thread, group in groupby(words, key=lambda item: item[0])]
+    if len(items) == 0:
+        return []
+    threads = items >> 32
+    cuts = [0, *(np.flatnonzero(np.diff(threads)) + 1).tolist(), len(items)]
+    return [(int(threads[low]), items[low:high] & 0xFFFFFFFF) for low, high in pairwise(cuts)]
 
 
 def _constant(register: int, value: int) -> list[int]:
@@ -46,33 +54,46 @@ def _constant(register: int, value: int) -> list[int]:
     return [lui(register, upper), immediate("addi", register, register, value)]
 
 
-def code(words: Words) -> tuple[list[tuple[int, bytes]], int]:
+def _bytes(lines: list[int]) -> bytes:
+    return b"".join(line.to_bytes(4, "little") for line in lines)
+
+
+@cache
+def _before(turn: int) -> bytes:
+    """Wait until it is the core's turn."""
+    return _bytes([*_constant(_T1, turn), immediate("lw", _T2, _T0, 0), branch_back("bne", _T2, _T1, 1)])
+
+
+@cache
+def _behind(thread: int, *, last: bool) -> bytes:
+    """Wait until the thread is idle, after its last words show its GPRs, and let the next core take its turn."""
+    lines = [*_constant(_A0, _IDLE), immediate("lw", _T2, _A0, 0), RISCV_BY_NAME["fence"].match | 0x0FF00000]
+    if last:
+        lines += [*_constant(_A0, _GPR_WINDOW), *_constant(_A1, GPRS + 4 * _GPR_COUNT * thread)]
+        for gpr in range(_GPR_COUNT):
+            lines += [immediate("lw", _T2, _A0, 4 * gpr), store(_T2, 4 * gpr, _A1)]
+    return _bytes([*lines, immediate("addi", _T1, _T1, 1), store(_T1, 0, _T0)])
+
+
+def code(items: Array) -> tuple[list[tuple[int, bytes]], int]:
     """Code of the cores by address, and the value of the word at `TURN` when all have ended."""
-    found: dict[int, list[int]] = {thread: _constant(_T0, TURN) for thread in range(THREADS)}
-    order = turns(words)
+    order = turns(items)
     last = {thread: number for number, (thread, _) in enumerate(order)}
-    for number, (thread, part) in enumerate(order):
-        lines = found[thread]
-        lines += [*_constant(_T1, number), immediate("lw", _T2, _T0, 0), branch_back("bne", _T2, _T1, 1)]
-        lines += [to_ttinsn(word) for word in part]
-        lines += [*_constant(_A0, _IDLE), immediate("lw", _T2, _A0, 0), RISCV_BY_NAME["fence"].match | 0x0FF00000]
-        if last[thread] == number:
-            lines += [*_constant(_A0, _GPR_WINDOW), *_constant(_A1, GPRS + 4 * _GPR_COUNT * thread)]
-            for gpr in range(_GPR_COUNT):
-                lines += [immediate("lw", _T2, _A0, 4 * gpr), store(_T2, 4 * gpr, _A1)]
-        lines += [immediate("addi", _T1, _T1, 1), store(_T1, 0, _T0)]
-    pieces = [(CODE[thread], b"".join(w.to_bytes(4, "little") for w in (*found[thread], PARKED))) for thread in last]
-    return pieces, len(order)
+    found = {thread: [_bytes(_constant(_T0, TURN))] for thread in last}
+    for number, (thread, words) in enumerate(order):
+        ttinsn = (words << 2 & 0xFFFFFFFF | words >> 30).astype("<u4")  # as `to_ttinsn`
+        found[thread] += [_before(number), ttinsn.tobytes(), _behind(thread, last=last[thread] == number)]
+    return [(CODE[thread], b"".join([*parts, _bytes([PARKED])])) for thread, parts in found.items()], len(order)
 
 
-def fits(words: Words) -> bool:
+def fits(items: Array) -> bool:
     """The code of no core runs into the next one's."""
-    return all(len(content) <= CODE[1] - CODE[0] for _, content in code(words)[0])
+    return all(len(content) <= CODE[1] - CODE[0] for _, content in code(items)[0])
 
 
 def image(program: Program) -> tuple[tuple[int, bytes], ...]:
     """All that L1 holds at the start."""
-    return (*program.data, *code(program.words)[0])
+    return (*program.data, *code(program.items)[0])
 
 
 TILES: Final = [place for place, node in sorted(translation(SIMULATOR).items()) if NODES[node].kind is Kind.TENSIX]
@@ -87,7 +108,7 @@ def case(program: Program, tile: int, clocks: int) -> dict[str, Any]:
     """The arguments of `pack_case` for a program on one of the tiles."""
     setup, memory = aim(_MEMORY_WINDOW, TILES[tile], 0)
     more, registers = aim(_REGISTER_WINDOW, TILES[tile], _REGISTERS)
-    pieces, end = code(program.words)
+    pieces, end = code(program.items)
     cores = [T0 + CODE.index(address) for address, _ in pieces]
     starts = [(RESET_PC_T0 + 4 * thread, address) for thread, address in enumerate(CODE)]
     starts += [(RESET_OVERRIDE_T, 7), (SOFT_RESET, ALL_HELD & ~reset_bits(cores))]

@@ -17,7 +17,7 @@ import numpy as np
 from bhemu.compare.calls import parse_message
 from bhemu.compare.library import LibraryError, check_library
 from bhemu.fuzz import layout, library_child
-from bhemu.fuzz.layout import CODE_END, GPRS, TILES, TURN
+from bhemu.fuzz.layout import GPRS, OWN_PAGES, TILES
 from bhemu.fuzz.machine import PAGE, FuzzTile, Program
 from bhemu.machine.state import L1_SIZE
 
@@ -32,7 +32,7 @@ class Answer:
         pages: content of the pages of L1 that have changed, by number.
         ended: it came to the end of the program; False: it waits.
         refusal: its message; "" when it has none to say.
-        clock: of the refusal.
+        clock: of the refusal, counted from the start of the program.
         killed: the signal that has ended it without a message.
     """
 
@@ -103,10 +103,11 @@ class OtherLibrary:
                 for at in range(1, size, 4 + PAGE)
             }
             return Answer(pages, ended=bool(content[0]))
-        status, text = int.from_bytes(content[:4], "little"), content[4:].decode("utf-8", "replace")
+        status, before = int.from_bytes(content[:4], "little"), int.from_bytes(content[4:12], "little")
+        text = content[12:].decode("utf-8", "replace")
         said = parse_message(text)
         if said is not None:
-            return Answer(refusal=f"{said.category}: {said.text}", clock=said.clock or 0)
+            return Answer(refusal=f"{said.category}: {said.text}", clock=(said.clock or before) - before)
         return Answer(killed=os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, refusal="")
 
     def _failed(self) -> LibraryError:
@@ -121,34 +122,27 @@ def kind_of(refusal: str) -> str:
     return _NUMBERS.sub("#", refusal.splitlines()[0] if refusal else "ended without a message")[:160]
 
 
-_OWN_PAGES: Final = frozenset(
-    {TURN // PAGE, GPRS // PAGE, *range(layout.CODE[0] // PAGE, CODE_END // PAGE)}
-)
-"""Pages that the code of the cores uses: what a program writes there is not compared."""
-
-
 def differences(tile: FuzzTile, program: Program, answer: Answer) -> list[str]:
     """Where bhemu, which has executed the program on `tile`, and the library differ."""
     if answer.killed:
         return [f"the library is ended by {signal.Signals(answer.killed).name}"]
     if not answer.ended:
         return ["the library waits for ever"]
-    before = np.zeros(L1_SIZE, np.uint8)
-    for address, content in program.data:
-        before[address : address + len(content)] = np.frombuffer(content, np.uint8)
-    for address, content in layout.code(program.words)[0]:
-        before[address : address + len(content)] = np.frombuffer(content, np.uint8)
-    theirs = before.copy()
+    theirs = np.zeros(L1_SIZE, np.uint8)
+    for address, content in layout.image(program):
+        theirs[address : address + len(content)] = np.frombuffer(content, np.uint8)
     for number, content in answer.pages.items():
         theirs[PAGE * number : PAGE * (number + 1)] = np.frombuffer(content, np.uint8)
     ours = np.asarray(tile.record.l1)
     found = []
-    for at in np.nonzero(theirs.view(np.uint32) != ours.view(np.uint32))[0]:
-        if int(at) * 4 // PAGE not in _OWN_PAGES:
-            found.append(f"L1 {4 * int(at):#x}: {int(ours.view(np.uint32)[at]):#010x}, library {int(theirs.view(np.uint32)[at]):#010x}")
-    for thread in {thread for thread, _ in program.words}:
+    one, other = ours.view(np.uint32), theirs.view(np.uint32)
+    for at in np.flatnonzero(one != other).tolist():
+        if 4 * at // PAGE not in OWN_PAGES:
+            found.append(f"L1 {4 * at:#x}: {int(one[at]):#010x}, library {int(other[at]):#010x}")
+    for thread in np.unique(program.items >> 32).tolist():
         start = GPRS + 256 * thread
         gprs = theirs[start : start + 256].view(np.uint32)
         for number in np.nonzero(gprs != tile.record.gpr[thread])[0]:
-            found.append(f"gpr[{thread}, {number}]: {int(tile.record.gpr[thread, number]):#x}, library {int(gprs[number]):#x}")
+            ours_gpr = int(tile.record.gpr[thread, number])
+            found.append(f"gpr[{thread}, {number}]: {ours_gpr:#x}, library {int(gprs[number]):#x}")
     return found

@@ -5,7 +5,8 @@ refuses something. Needs nothing but Python itself.
 
 A request is `<I` (cases) and cases; a case is what `pack_case` makes. Each is answered by `<BI` (how it has ended, bytes
 that follow) and bytes: of a case that has ended, `<B` (the end mark was reached) and pages of memory that have changed,
-`<I` and 4096 bytes each; of one that the library has ended, the status of the process and what it has printed.
+`<I` and 4096 bytes each; of one that the library has ended, the status of the process `<I`, the
+clocks before the case `<q`, and what it has printed.
 """
 
 import ctypes
@@ -21,6 +22,7 @@ MORE_CLOCKS = 16
 """A case that has not reached its end mark gets so many times its clocks once more."""
 SECONDS = 60
 _SIZE = struct.Struct("<I")
+_CLOCKS = struct.Struct("<q")
 REPLY = struct.Struct("<BI")
 _WRITE = struct.Struct("<QI")
 _CASE = struct.Struct("<IQIIQI")
@@ -90,7 +92,7 @@ def _send(descriptor, content):  # type: ignore[no-untyped-def]
         content = content[os.write(descriptor, content) :]
 
 
-def _run(library, case):  # type: ignore[no-untyped-def]
+def _run(library, case, done):  # type: ignore[no-untyped-def]
     writes, after, mark, value, clocks, look, size = case
     image = bytearray(size)
     for address, content in writes:
@@ -99,10 +101,13 @@ def _run(library, case):  # type: ignore[no-untyped-def]
             image[address - look : address - look + len(content)] = content
     word = ctypes.create_string_buffer(4)
     library.libttsim_clock(clocks)
+    passed = clocks
     library.libttsim_pci_mem_rd_bytes(mark, word, 4)
     if int.from_bytes(word.raw, "little") != value:
         library.libttsim_clock(MORE_CLOCKS * clocks)
+        passed += MORE_CLOCKS * clocks
         library.libttsim_pci_mem_rd_bytes(mark, word, 4)
+    done[1] += passed
     memory = ctypes.create_string_buffer(size)
     library.libttsim_pci_mem_rd_bytes(look, memory, size)
     now = memory.raw
@@ -124,15 +129,16 @@ def _in_a_fork(library, cases, done, replies):  # type: ignore[no-untyped-def]
         os.dup2(output, 1)
         os.dup2(output, 2)
         signal.alarm(SECONDS)
+        done[1] = 0
         for index in range(first, len(cases)):
-            answer = _run(library, cases[index])
+            answer = _run(library, cases[index], done)
             _send(replies, REPLY.pack(GONE_ON, len(answer)) + answer)
             done[0] = index + 1
         os._exit(0)
     _, status = os.waitpid(process, 0)
     if done[0] < len(cases):
         said = os.pread(output, 1 << 16, max(0, os.fstat(output).st_size - (1 << 16)))
-        answer = _SIZE.pack(status) + said
+        answer = _SIZE.pack(status) + _CLOCKS.pack(done[1]) + said
         _send(replies, REPLY.pack(ENDED, len(answer)) + answer)
         done[0] += 1
     os.close(output)
@@ -145,7 +151,7 @@ def main():  # type: ignore[no-untyped-def]
     requests, replies = os.fdopen(int(sys.argv[2]), "rb", 1 << 20), int(sys.argv[3])
     library = _load(sys.argv[1])
     _make_forkable()
-    done = memoryview(mmap.mmap(-1, PAGE)).cast("q")
+    done = memoryview(mmap.mmap(-1, PAGE)).cast("q")  # cases, and the clocks before the one that is being run
     while True:
         cases = [_read_case(requests) for _ in range(_SIZE.unpack(_take(requests, 4))[0])]
         done[0] = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -24,7 +25,8 @@ WAITS: Final = 9
 """A word of the script waits for something that no other word will do."""
 _COUNT, _NEXT, _PUSHED, _WORDS = 0, 1, 2, 3  # places in a script
 
-Words = tuple[tuple[int, int], ...]
+Array = np.ndarray[Any, Any]
+Words = Sequence[tuple[int, int]]
 """(thread, instruction word) in the order of execution."""
 
 
@@ -63,12 +65,29 @@ class Program:
     """Instruction words, and what L1 holds before them.
 
     Attributes:
-        words: in the order of execution.
+        items: int64, in the order of execution: the thread in the bits above the word's 32.
         data: (address, bytes) in L1; all else is zero.
     """
 
-    words: Words
+    items: Array
     data: tuple[tuple[int, bytes], ...] = ()
+
+    @classmethod
+    def of(cls, words: Words, data: tuple[tuple[int, bytes], ...] = ()) -> Program:
+        """A program from threads and words."""
+        return cls(np.array([thread << 32 | word for thread, word in words], np.int64), data)
+
+    @property
+    def words(self) -> list[tuple[int, int]]:
+        """Threads and words."""
+        return [(item >> 32, item & 0xFFFFFFFF) for item in self.items.tolist()]
+
+    def behind(self, other: Array) -> Program:
+        """The program with more items at its end."""
+        return Program(np.concatenate([self.items, other]), self.data)
+
+    def __len__(self) -> int:
+        return len(self.items)
 
 
 @dataclass
@@ -108,11 +127,9 @@ class FuzzTile:
         for address, content in data:
             self.record.l1[address : address + len(content)] = np.frombuffer(content, np.uint8)
 
-    def continue_with(self, words: Words) -> Ran:
-        """Execute words; a word that is refused or waits is taken away, and what has changed before stays."""
-        script = np.zeros(_WORDS + len(words), np.int64)
-        script[_COUNT] = len(words)
-        script[_WORDS:] = [thread << 32 | word for thread, word in words]
+    def continue_with(self, items: Array) -> Ran:
+        """Execute items of a program; a word that is refused or waits is taken away, and what has changed before stays."""
+        script = np.concatenate([np.array([len(items), 0, 0]), items])
         address: Any = script.ctypes.data if JIT else script
         coprocessor = self.coprocessor
         try:
@@ -122,7 +139,7 @@ class FuzzTile:
                     break
                 coprocessor.supply()
             if status == STOPPED:
-                return Ran(len(words))
+                return Ran(len(items))
             if status == WAITS:
                 self._drop_waiting()
                 return Ran(int(script[_NEXT]), waits=True)
@@ -134,7 +151,7 @@ class FuzzTile:
     def run(self, program: Program) -> Ran:
         """Execute a program from reset."""
         self.prepare(program.data)
-        return self.continue_with(program.words)
+        return self.continue_with(program.items)
 
     def state(self) -> State:
         """Architectural state as the arrays of the conformance vectors, with all of L1."""
@@ -144,9 +161,3 @@ class FuzzTile:
         record = self.record
         for name in ("gate_full", "wait_word", "fifo_count", "ready_count"):
             record[name][:] = 0
-
-
-def pages_that_differ(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> list[int]:
-    """Numbers of the pages of L1 in which two images of it differ."""
-    differs = (one.view(np.uint64) != other.view(np.uint64)).reshape(-1, PAGE // 8).any(axis=1)
-    return [int(number) for number in np.nonzero(differs)[0]]

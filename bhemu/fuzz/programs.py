@@ -9,14 +9,14 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from bhemu.conformance.run import VECTORS
 from bhemu.conformance.vector_file import State, VectorFile
 from bhemu.fuzz import words
-from bhemu.fuzz.machine import FuzzTile, Program, Words
+from bhemu.fuzz.machine import Array, FuzzTile, Program
 from bhemu.isa.instruction_table import BY_OPCODE
 from bhemu.isa.instructions import encode
 from bhemu.isa.registers import CONFIG_WORDS, THREAD_WORDS, config
@@ -28,6 +28,7 @@ DATA_BYTES: Final = 0x8000
 DUMP: Final = 0x70000
 """Where the last words of a program pack all of Dst."""
 LREGS: Final = 8
+PAGES: Final = 64
 ATTEMPTS: Final = 24
 PACK_THREAD: Final = 2
 _STAGES: Final = (("unpack",), ("fpu", "sfpu"), ("pack",))
@@ -39,22 +40,28 @@ def _vectors(family: str) -> VectorFile:
     return VectorFile(VECTORS / f"{family}.npz")
 
 
-def data(seed: int) -> tuple[tuple[int, bytes], ...]:
-    """Tiles of random bits, BF16 numbers near one, small integers and special values, page by page."""
-    chance = np.random.default_rng(seed)
+@cache
+def _pages() -> list[bytes]:
+    """Pages of random bits, BF16 numbers near one, FP32 numbers, and special values."""
+    chance = np.random.default_rng(0)
+    special = np.array([0, 1, 0x8000, 0x7F80, 0xFF80, 0x7FFF, 0x3F80, 0xFFFF], np.uint16)
     pages = []
+    for _ in range(PAGES // 4):
+        pages.append(chance.integers(0, 1 << 16, 2048, np.uint16))
+        pages.append((chance.standard_normal(2048).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16))
+        pages.append(chance.standard_normal(1024).astype(np.float32).view(np.uint16))
+        pages.append(chance.choice(special, 2048))
+    return [page.tobytes() for page in pages]
+
+
+def data(seed: int) -> tuple[tuple[int, bytes], ...]:
+    """Tiles in L1, of pages that the seed chooses, each turned by so many bytes."""
+    chance = random.Random(seed)
+    content = []
     for _ in range(DATA_BYTES // 4096):
-        kind = chance.integers(4)
-        if kind == 0:
-            page = chance.integers(0, 1 << 16, 2048, np.uint16)
-        elif kind == 1:
-            page = (chance.standard_normal(2048).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
-        elif kind == 2:
-            page = chance.standard_normal(1024).astype(np.float32).view(np.uint16)
-        else:
-            page = chance.choice(np.array([0, 1, 0x8000, 0x7F80, 0xFF80, 0x7FFF, 0x3F80, 0xFFFF], np.uint16), 2048)
-        pages.append(page.tobytes())
-    return ((DATA, b"".join(pages)),)
+        page, turn = chance.choice(_pages()), 2 * chance.randrange(2048)
+        content.append(page[turn:] + page[:turn])
+    return ((DATA, b"".join(content)),)
 
 
 # --- seeds ------------------------------------------------------------------------------------------------------------
@@ -110,7 +117,7 @@ def seed(chance: random.Random) -> tuple[list[tuple[int, int]], dict[int, int]]:
 
 
 @cache
-def epilogue() -> Words:
+def epilogue() -> Array:
     """Words of the pack thread that store the LRegs to Dst, and pack all of Dst to `DUMP`, as 32-bit integers."""
     settings = {
         "ALU_FORMAT_SPEC_REG2_Dstacc": 8,
@@ -139,7 +146,7 @@ def epilogue() -> Words:
     for row in range(0, 512, 4):
         found += [encode("SETADC", CntSetMask=4, DimensionIndex=1, Value=row)]
         found += [encode("PACR", ReadIntfSel=0, Last=int(row == 508))]
-    return tuple((PACK_THREAD, word) for word in found)
+    return Program.of([(PACK_THREAD, word) for word in found]).items
 
 
 # --- making and changing ----------------------------------------------------------------------------------------------
@@ -168,7 +175,7 @@ class Maker:
     def changed(self, parent: Program, other: Program) -> Program:
         """A program with words replaced, left out, repeated, inserted, or joined with another program's."""
         chance = self.chance
-        pieces = list(parent.words)
+        pieces, others = parent.words, other.words
         for _ in range(chance.randrange(1, 6)):
             at = chance.randrange(len(pieces) + 1)
             kind = chance.randrange(6)
@@ -179,9 +186,9 @@ class Maker:
                 del pieces[at : at + chance.randrange(1, 4)]
             elif kind == 2:
                 pieces[at:at] = pieces[max(0, at - chance.randrange(1, 8)) : at]
-            elif kind == 3 and other.words:
-                first = chance.randrange(len(other.words))
-                pieces[at:at] = other.words[first : first + chance.randrange(1, 24)]
+            elif kind == 3 and others:
+                first = chance.randrange(len(others))
+                pieces[at:at] = others[first : first + chance.randrange(1, 24)]
             else:
                 thread = pieces[at - 1][0] if at else 0
                 held = {int(i): int(self.tile.record.config[0, i]) for i in np.nonzero(self.tile.record.config[0])[0]}
@@ -214,34 +221,36 @@ class Maker:
         kept: list[tuple[int, int]] = []
         self.tile.prepare(content)
         while left:
-            ran = self.tile.continue_with(tuple(left))
+            ran = self.tile.continue_with(Program.of(left).items)
             kept += left[: ran.executed]
             self.refused += not ran.is_whole
             left = left[ran.executed + 1 :]
         for _ in range(ATTEMPTS):  # what a refused word had changed is missing now
-            ran = self.tile.run(Program(tuple(kept), content))
+            ran = self.tile.run(Program.of(kept, content))
             if ran.is_whole:
                 break
             del kept[ran.executed]
         else:
             del kept[ran.executed :]
-        return Program(tuple(kept), content)
+        return Program.of(kept, content)
 
     def avoids(self, word: int) -> bool:
         """The other side refuses such words; one in 64 is tried all the same."""
         return self.avoided.get(words.signature(word), 0) > 1 and self.chance.randrange(64) != 0
 
 
+_IMMEDIATE: Final = np.array(
+    [
+        row is not None and row.unit == "vector" and any(f.width == 16 and f.lsb == 0 for f in row.fields)
+        for row in BY_OPCODE
+    ]
+)
+"""Opcodes of the vector unit's words that have a 16-bit number."""
+
+
 def with_other_numbers(program: Program, number: int) -> Program:
     """The same words on other data, with other immediates in the vector unit."""
-    chance = random.Random(number)
-    loads = {row.opcode for row in BY_OPCODE if row is not None and row.unit == "vector" and _has_number(row)}
-    changed = tuple(
-        (thread, word & ~0xFFFF | chance.randrange(1 << 16)) if word >> 24 in loads else (thread, word)
-        for thread, word in program.words
-    )
-    return Program(changed, data(number))
-
-
-def _has_number(row: Any) -> bool:
-    return any(f.width == 16 and f.lsb == 0 for f in row.fields)
+    chance = np.random.default_rng(number)
+    has_number = _IMMEDIATE[program.items >> 24 & 0xFF]
+    numbers = chance.integers(0, 1 << 16, len(program.items))
+    return Program(np.where(has_number, program.items & ~0xFFFF | numbers, program.items), data(number))
