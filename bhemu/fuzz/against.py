@@ -16,7 +16,7 @@ import numpy as np
 from bhemu.fuzz import keep, layout, words
 from bhemu.fuzz.batch import Finding, Result, Task
 from bhemu.fuzz.coverage import features
-from bhemu.fuzz.library import Answer, OtherLibrary, differences, kind_of
+from bhemu.fuzz.library import ALL, Answer, OtherLibrary, Pieces, differences, kind_of, pieces_of
 from bhemu.fuzz.machine import FuzzTile, Program
 from bhemu.fuzz.programs import Maker, epilogue, with_other_numbers
 from bhemu.fuzz.shrink import shrink
@@ -27,8 +27,10 @@ POPULATION: Final = 16
 CORPUS: Final = 400
 LEFT_OUT: Final = 8
 """Words that may be left out of a program before the rest of it is given up."""
-REPEATS: Final = 4
+REPEATS: Final = 8
 VARIANTS: Final = 24
+ALL_EVERY: Final = 8
+"""All of L1 is looked at in every so-many-th program."""
 _PUSH_DELAY: Final = 12
 """Clocks, about, from the start of a core to its first word at the gate."""
 _MOST_FINDINGS: Final = 20
@@ -45,7 +47,7 @@ class _Search:
 
     Attributes:
         good: so many of its first words are accepted.
-        bad: so many are refused; none is known when that is more than there are.
+        bad: so many are refused; one more than there are: with what shows their effect; more: not known yet.
     """
 
     program: Program
@@ -59,7 +61,7 @@ class _Search:
     def next_program(self) -> Program:
         """What to run next: everything, or a part when everything is refused."""
         count = len(self.program)
-        if self.bad > count:
+        if not self.is_refused:
             self.probe = -1
             return whole(self.program)
         low, high = self.good + 1, self.bad - 1
@@ -79,12 +81,15 @@ class _Search:
         count = len(self.program)
         if self.probe >= 0:
             self.bad = self.probe
-        elif self.good == count:
-            self.given_up = True  # the last words, not the program's, are refused in the state that it leaves
         else:
             self.bad = count + 1
             guess = clock - _PUSH_DELAY - 16 * (len(layout.turns(self.program.items)) - 1)
             self.guesses = [guess + 8, guess - 8, guess + 2, guess - 2]
+
+    @property
+    def is_refused(self) -> bool:
+        """The whole is refused."""
+        return self.bad <= len(self.program) + 1
 
     @property
     def blamed(self) -> int | None:
@@ -113,8 +118,8 @@ class Against:
     tile: FuzzTile
     other: OtherLibrary
     refusals: Counter[str] = field(default_factory=Counter)
-    refused_words: Counter[str] = field(default_factory=Counter)
     executed: int = 0
+    looked: int = 0
 
     def ours(self, program: Program) -> int | None:
         """Execute a program on bhemu, with the code of the cores in L1; the clocks, None when it is not whole."""
@@ -123,19 +128,31 @@ class Against:
         ran = self.tile.run(Program(program.items, layout.image(program)))
         return int(self.tile.record.clock) if ran.is_whole else None
 
-    def theirs(self, programs: list[Program]) -> list[Answer | None]:
-        """What the library makes of programs; None for one that bhemu does not execute whole."""
-        clocks = [self.ours(program) for program in programs]
-        runnable = [(program, clock) for program, clock in zip(programs, clocks, strict=True) if clock is not None]
+    def theirs(self, programs: list[Program], pieces: Pieces | None = None) -> list[Answer | None]:
+        """What the library makes of programs; None for one that bhemu does not execute whole.
+
+        Args:
+            pieces: what to look at in L1; None: what bhemu has changed, and in one program of eight all.
+        """
+        runnable, is_whole = [], []
+        for program in programs:
+            clocks = self.ours(program)
+            is_whole.append(clocks is not None)
+            if clocks is not None:
+                looks = pieces
+                if looks is None:
+                    self.looked += 1
+                    looks = ALL if self.looked % ALL_EVERY == 0 else pieces_of(self.tile, program)
+                runnable.append((program, clocks, looks))
         answers = iter(self.other.run(runnable))
-        return [None if clock is None else next(answers) for clock in clocks]
+        return [next(answers) if whole else None for whole in is_whole]
 
     def accepted(self, programs: list[Program], maker: Maker) -> list[Program]:
         """The programs without the words that the library refuses."""
         searches = [_Search(program) for program in programs]
         found = []
         while searches:
-            answers = self.theirs([search.next_program() for search in searches])
+            answers = self.theirs([search.next_program() for search in searches], ())
             left = []
             for search, answer in zip(searches, answers, strict=True):
                 if answer is None:
@@ -153,8 +170,8 @@ class Against:
                     word = int(search.program.items[blamed]) & 0xFFFFFFFF
                     maker.avoided[words.signature(word)] = maker.avoided.get(words.signature(word), 0) + 1
                     search.leave_out(blamed)
-                if search.good >= search.bad:
-                    search.given_up = True  # it is refused now and then: what it does is not a matter of its words
+                if search.good >= min(search.bad, len(search.program) + 1) - 1 and blamed is None and search.is_refused:
+                    search.given_up = True  # what shows its effect is refused in the state that it leaves
                 if not search.given_up and len(search.program):
                     left.append(search)
             searches = left
@@ -213,9 +230,12 @@ def run(task: Task) -> Result:
                     corpus.append(program)
                     del corpus[:-CORPUS]
                 number = chance.getrandbits(24)
-                variants = [whole(program), *(repeated(program, number + i) for i in range(VARIANTS))]
-                for variant, found in against.compared(variants):
-                    result.counts["cases"] += 1
+                first = [whole(program), repeated(program, number)]
+                rest = [repeated(program, number + 1 + i) for i in range(VARIANTS)]
+                compared = against.compared(first)
+                compared += against.compared(rest) if len(compared) == len(first) else []
+                result.counts["cases"] += len(compared)
+                for variant, found in compared:
                     if found:
                         result.counts["differences"] += 1
                         _found(task, result, titles, against, variant)
@@ -240,7 +260,7 @@ def _found(task: Task, result: Result, titles: set[str], against: Against, progr
     if kinds in titles:
         return
     titles.add(kinds)
-    answer = against.theirs([small])[0]
+    answer = against.theirs([small], ALL)[0]
     assert answer is not None
     path = keep.library_vector(task.keep, f"library-{task.seed:x}-{len(titles)}", against.tile, small, answer)
     text = "\n".join([f"seed {task.seed}", *lines, f"{len(found)} differences", *found[:16]])

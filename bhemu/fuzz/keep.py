@@ -96,7 +96,7 @@ def library_vector(directory: Path, name: str, tile: FuzzTile, program: Program,
     with_code = Program(program.items, layout.image(program))
     tile.run(with_code)
     expected = {key: values.copy() for key, values in tile.state().items()}
-    theirs = _l1(with_code)
+    theirs = layout.memory(program)
     for number, content in answer.pages.items():
         theirs[PAGE * number : PAGE * (number + 1)] = np.frombuffer(content, np.uint8)
     for thread in np.unique(program.items >> 32).tolist():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any, Final
@@ -96,6 +97,14 @@ def image(program: Program) -> tuple[tuple[int, bytes], ...]:
     return (*program.data, *code(program.items)[0])
 
 
+def memory(program: Program) -> Array:
+    """uint8 [1572864]: L1 at the start."""
+    content = np.zeros(L1_SIZE, np.uint8)
+    for address, piece in image(program):
+        content[address : address + len(piece)] = np.frombuffer(piece, np.uint8)
+    return content
+
+
 TILES: Final = [place for place, node in sorted(translation(SIMULATOR).items()) if NODES[node].kind is Kind.TENSIX]
 """Tiles on which cases can run, one after the other, without a reset between them."""
 
@@ -104,22 +113,22 @@ def _writes(calls: list[Call]) -> list[tuple[int, bytes]]:
     return [(call.a, call.content) for call in calls]
 
 
-def case(program: Program, tile: int, clocks: int) -> dict[str, Any]:
+def case(program: Program, tile: int, clocks: int, pieces: Sequence[tuple[int, int]]) -> dict[str, Any]:
     """The arguments of `pack_case` for a program on one of the tiles."""
     setup, memory = aim(_MEMORY_WINDOW, TILES[tile], 0)
     more, registers = aim(_REGISTER_WINDOW, TILES[tile], _REGISTERS)
-    pieces, end = code(program.items)
-    cores = [T0 + CODE.index(address) for address, _ in pieces]
+    parts, end = code(program.items)
+    cores = [T0 + CODE.index(address) for address, _ in parts]
     starts = [(RESET_PC_T0 + 4 * thread, address) for thread, address in enumerate(CODE)]
     starts += [(RESET_OVERRIDE_T, 7), (SOFT_RESET, ALL_HELD & ~reset_bits(cores))]
     writes = _writes(setup + more)
-    writes += [(memory + address, content) for address, content in (*program.data, *pieces)]
+    writes += [(memory + address, content) for address, content in (*program.data, *parts)]
     writes += [(registers + address - _REGISTERS, value.to_bytes(4, "little")) for address, value in starts]
     return {
         "writes": writes,
         "mark": (memory + TURN, end),
         "clocks": clocks + RISCV_CLOCKS + 40 * end,
         "look": memory,
-        "image_size": L1_SIZE,
+        "pieces": pieces,
         "after": (registers + SOFT_RESET - _REGISTERS, ALL_HELD.to_bytes(4, "little")),
     }

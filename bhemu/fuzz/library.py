@@ -23,6 +23,10 @@ from bhemu.machine.state import L1_SIZE
 
 _NUMBERS: Final = re.compile(r"0x[0-9a-f]+|\d+")
 
+Pieces = Sequence[tuple[int, int]]
+"""(first byte, bytes) in L1."""
+ALL: Final[Pieces] = ((0, L1_SIZE),)
+
 
 @dataclass
 class Answer:
@@ -31,7 +35,7 @@ class Answer:
     Attributes:
         pages: content of the pages of L1 that have changed, by number.
         ended: it came to the end of the program; False: it waits.
-        refusal: its message; "" when it has none to say.
+        refusal: its message; "" when it has not refused anything.
         clock: of the refusal, counted from the start of the program.
         killed: the signal that has ended it without a message.
     """
@@ -74,16 +78,17 @@ class OtherLibrary:
         self._to.close()
         self._from.close()
 
-    def run(self, programs: Sequence[tuple[Program, int]]) -> list[Answer]:
+    def run(self, programs: Sequence[tuple[Program, int, Pieces]]) -> list[Answer]:
         """Execute programs, each on a tile of its own.
 
         Args:
-            programs: at most as many as there are tiles, each with the clocks that bhemu needs.
+            programs: at most as many as there are tiles, each with the clocks that bhemu needs, and the parts of L1,
+                by whole pages, that are looked at afterwards.
         """
         assert len(programs) <= len(TILES)
         request = len(programs).to_bytes(4, "little")
-        for tile, (program, clocks) in enumerate(programs):
-            request += library_child.pack_case(**layout.case(program, tile, clocks))
+        for tile, (program, clocks, pieces) in enumerate(programs):
+            request += library_child.pack_case(**layout.case(program, tile, clocks, pieces))
         try:
             self._to.write(request)
             self._to.flush()
@@ -108,7 +113,9 @@ class OtherLibrary:
         said = parse_message(text)
         if said is not None:
             return Answer(refusal=f"{said.category}: {said.text}", clock=(said.clock or before) - before)
-        return Answer(killed=os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, refusal="")
+        if os.WIFSIGNALED(status):
+            return Answer(killed=os.WTERMSIG(status))
+        return Answer(refusal=f"ended with status {os.WEXITSTATUS(status)} and no message")
 
     def _failed(self) -> LibraryError:
         return LibraryError(
@@ -119,7 +126,16 @@ class OtherLibrary:
 
 def kind_of(refusal: str) -> str:
     """A message without its numbers, of one line: refusals of one kind are counted together."""
-    return _NUMBERS.sub("#", refusal.splitlines()[0] if refusal else "ended without a message")[:160]
+    return _NUMBERS.sub("#", refusal.splitlines()[0])[:160]
+
+
+def pieces_of(tile: FuzzTile, program: Program) -> Pieces:
+    """The pages of L1 that a program on bhemu has changed, and those with the GPRs."""
+    changed = np.asarray(tile.record.l1).view(np.uint64) != layout.memory(program).view(np.uint64)
+    pages = changed.reshape(-1, PAGE // 8).any(axis=1)
+    pages[GPRS // PAGE] = True
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], pages.astype(np.int8), [0]]))).tolist()
+    return [(PAGE * low, PAGE * (high - low)) for low, high in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def differences(tile: FuzzTile, program: Program, answer: Answer) -> list[str]:
@@ -128,9 +144,7 @@ def differences(tile: FuzzTile, program: Program, answer: Answer) -> list[str]:
         return [f"the library is ended by {signal.Signals(answer.killed).name}"]
     if not answer.ended:
         return ["the library waits for ever"]
-    theirs = np.zeros(L1_SIZE, np.uint8)
-    for address, content in layout.image(program):
-        theirs[address : address + len(content)] = np.frombuffer(content, np.uint8)
+    theirs = layout.memory(program)
     for number, content in answer.pages.items():
         theirs[PAGE * number : PAGE * (number + 1)] = np.frombuffer(content, np.uint8)
     ours = np.asarray(tile.record.l1)

@@ -26,22 +26,24 @@ _CLOCKS = struct.Struct("<q")
 REPLY = struct.Struct("<BI")
 _WRITE = struct.Struct("<QI")
 _CASE = struct.Struct("<IQIIQI")
+_PIECE = struct.Struct("<II")
 _LARGE = 1 << 30
 _DONTDUMP = 16
 
 
-def pack_case(writes, mark, clocks, look, image_size, after):  # type: ignore[no-untyped-def]
+def pack_case(writes, mark, clocks, look, pieces, after):  # type: ignore[no-untyped-def]
     """Bytes of a case.
 
     Args:
         writes: (PCI address, bytes) before the clocks.
         mark: (PCI address, word) that says that it has ended.
         clocks: that pass.
-        look: PCI address of the memory that is compared with what `writes` have put there.
-        image_size: bytes of that memory.
+        look: PCI address of memory.
+        pieces: (first byte, bytes) of it, by whole pages, that are compared with what `writes` have put there.
         after: (PCI address, bytes) that are written when it has ended.
     """
-    head = _CASE.pack(len(writes), mark[0], mark[1], clocks, look, image_size)
+    head = _CASE.pack(len(writes), mark[0], mark[1], clocks, look, len(pieces))
+    head += b"".join(_PIECE.pack(*piece) for piece in pieces)
     return head + b"".join(_WRITE.pack(address, len(content)) + content for address, content in (*writes, after))
 
 
@@ -54,11 +56,12 @@ def _take(stream, size):  # type: ignore[no-untyped-def]
 
 def _read_case(stream):  # type: ignore[no-untyped-def]
     count, mark, value, clocks, look, size = _CASE.unpack(_take(stream, _CASE.size))
+    pieces = [_PIECE.unpack(_take(stream, _PIECE.size)) for _ in range(size)]
     writes = []
     for _ in range(count + 1):
         address, length = _WRITE.unpack(_take(stream, _WRITE.size))
         writes.append((address, _take(stream, length)))
-    return writes[:-1], writes[-1], mark, value, clocks, look, size
+    return writes[:-1], writes[-1], mark, value, clocks, look, pieces
 
 
 def _load(path):  # type: ignore[no-untyped-def]
@@ -92,13 +95,27 @@ def _send(descriptor, content):  # type: ignore[no-untyped-def]
         content = content[os.write(descriptor, content) :]
 
 
-def _run(library, case, done):  # type: ignore[no-untyped-def]
-    writes, after, mark, value, clocks, look, size = case
+def _image(writes, address, size):  # type: ignore[no-untyped-def]
+    """What the writes have put at an address."""
     image = bytearray(size)
+    for start, content in writes:
+        low, high = max(start, address), min(start + len(content), address + size)
+        if low < high:
+            image[low - address : high - address] = content[low - start : high - start]
+    return bytes(image)
+
+
+def _changed_pages(answer, first, now, before):  # type: ignore[no-untyped-def]
+    for at in range(0, len(now), PAGE):
+        page = now[at : at + PAGE]
+        if page != before[at : at + PAGE]:
+            answer += _SIZE.pack((first + at) // PAGE) + page
+
+
+def _run(library, case, done):  # type: ignore[no-untyped-def]
+    writes, after, mark, value, clocks, look, pieces = case
     for address, content in writes:
         library.libttsim_pci_mem_wr_bytes(address, content, len(content))
-        if look <= address < look + size:
-            image[address - look : address - look + len(content)] = content
     word = ctypes.create_string_buffer(4)
     library.libttsim_clock(clocks)
     passed = clocks
@@ -108,15 +125,12 @@ def _run(library, case, done):  # type: ignore[no-untyped-def]
         passed += MORE_CLOCKS * clocks
         library.libttsim_pci_mem_rd_bytes(mark, word, 4)
     done[1] += passed
-    memory = ctypes.create_string_buffer(size)
-    library.libttsim_pci_mem_rd_bytes(look, memory, size)
-    now = memory.raw
-    library.libttsim_pci_mem_wr_bytes(after[0], after[1], len(after[1]))
     answer = bytearray([int.from_bytes(word.raw, "little") == value])
-    for number in range(size // PAGE):
-        page = now[PAGE * number : PAGE * (number + 1)]
-        if page != image[PAGE * number : PAGE * (number + 1)]:
-            answer += _SIZE.pack(number) + page
+    for first, size in pieces:
+        memory = ctypes.create_string_buffer(size)
+        library.libttsim_pci_mem_rd_bytes(look + first, memory, size)
+        _changed_pages(answer, first, memory.raw, _image(writes, look + first, size))
+    library.libttsim_pci_mem_wr_bytes(after[0], after[1], len(after[1]))
     return bytes(answer)
 
 
