@@ -18,6 +18,7 @@ from bhemu.cli import (
     conformance,
     debug,
     doctor,
+    fuzz,
     isa,
     library,
     looking,
@@ -52,6 +53,7 @@ app.command("library")(library.library)
 app.command("run-client", context_settings=looking.CONTEXT)(looking.run_client)
 app.command("report")(looking.report)
 app.command("compare")(compare.compare)
+app.command("fuzz")(fuzz.fuzz)
 app.command("bench")(bench.bench)
 app.command("warm")(warm.warm)
 app.command("doctor")(doctor.doctor)

@@ -28,7 +28,7 @@ CORPUS: Final = 400
 LEFT_OUT: Final = 8
 """Words that may be left out of a program before the rest of it is given up."""
 REPEATS: Final = 8
-VARIANTS: Final = 24
+VARIANTS: Final = 64
 ALL_EVERY: Final = 8
 """All of L1 is looked at in every so-many-th program."""
 _PUSH_DELAY: Final = 12
