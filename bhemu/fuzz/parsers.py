@@ -60,7 +60,7 @@ class Parser:
     read: Callable[[Path], object]
     seeds: Callable[[], list[bytes]]
     sealed: Callable[[bytes], bytes] | None = None
-    share: int = 16
+    share: int = 1
 
 
 # --- valid files ------------------------------------------------------------------------------------------------------
@@ -194,18 +194,19 @@ def _text(path: Path) -> str:
 
 
 PARSERS: Final = {
-    "elf": Parser(_read_elf, _elf, share=2),
-    "npy": Parser(files.load, _npy),
-    "npz": Parser(_read_vectors, _vectors, share=2),
+    "elf": Parser(_read_elf, _elf, share=1),
+    "npy": Parser(files.load, _npy, share=30),
+    "npz": Parser(_read_vectors, _vectors, share=1),
     "toml": Parser(read_layouts, _layouts, share=4),
-    "trace": Parser(read_trace, _traces),
-    "snapshot": Parser(ChipSnapshot.load, _snapshots, _sealed_snapshot, share=3),
-    "assembly": Parser(lambda path: assemble_program(_text(path)), _assembly),
+    "trace": Parser(read_trace, _traces, share=40),
+    "snapshot": Parser(ChipSnapshot.load, _snapshots, _sealed_snapshot, share=2),
+    "assembly": Parser(lambda path: assemble_program(_text(path)), _assembly, share=30),
     "expression": Parser(
         lambda path: evaluate(_text(path), _NoScope()),
         lambda: [b"*(main + 4 * $a0) & 0xff", b"-~1 << 3 | &x == 0b11", b"($pc + 0x10) % 3 != 1 && !y"],
+        share=60,
     ),
-    "tiles": Parser(lambda path: parse_tiles(_text(path)), lambda: [b"1-2,3-4, 10-11"]),
+    "tiles": Parser(lambda path: parse_tiles(_text(path)), lambda: [b"1-2,3-4, 10-11"], share=60),
 }
 """Readers by name."""
 
