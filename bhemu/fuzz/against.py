@@ -22,13 +22,13 @@ from bhemu.fuzz.programs import Maker, epilogue, with_other_numbers
 from bhemu.fuzz.shrink import shrink
 from bhemu.isa.assembler import disassemble
 
-POPULATION: Final = 16
+POPULATION: Final = 24
 """Programs that are tried at a time."""
 CORPUS: Final = 400
 LEFT_OUT: Final = 8
 """Words that may be left out of a program before the rest of it is given up."""
 REPEATS: Final = 8
-VARIANTS: Final = 64
+VARIANTS: Final = 96
 ALL_EVERY: Final = 8
 """All of L1 is looked at in every so-many-th program."""
 _PUSH_DELAY: Final = 12
@@ -123,7 +123,7 @@ class Against:
 
     def ours(self, program: Program) -> int | None:
         """Execute a program on bhemu, with the code of the cores in L1; the clocks, None when it is not whole."""
-        if not layout.fits(program.items):
+        if not layout.fits(program):
             return None
         ran = self.tile.run(Program(program.items, layout.image(program)))
         return int(self.tile.record.clock) if ran.is_whole else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import importlib
 import multiprocessing
+import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
@@ -60,6 +62,18 @@ def run_task(task: Task) -> tuple[Result, float]:
     return result, time.monotonic() - start
 
 
+def _end_with_parent() -> None:
+    """A batch does not go on when the command that wants it was ended."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 @contextmanager
 def executor(workers: int, scheduler: str | None) -> Iterator[Executor]:
     """Where batches run: a process of its own for one worker, Dask for more or with a scheduler.
@@ -68,7 +82,8 @@ def executor(workers: int, scheduler: str | None) -> Iterator[Executor]:
         ConfigurationError: Dask is needed and is not there, or cannot be reached.
     """
     if workers == 1 and scheduler is None:
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, mp_context=context, initializer=_end_with_parent) as pool:
             yield pool
         return
     try:

@@ -113,7 +113,7 @@ def cores(program: Program) -> State:
     """Pushed by the T cores, from code in L1."""
     tile = Tile()
     _fill(tile, Program(program.items, layout.image(program)))
-    parts, end = layout.code(program.items)
+    parts, end = layout.code(program)
     started = [T0 + layout.CODE.index(address) for address, _ in parts]
     for thread, address in enumerate(layout.CODE):
         tile.cores.store(RESET_PC_T0 + 4 * thread, address)
@@ -143,7 +143,7 @@ def fits(way: str, program: Program) -> bool:
     """The way is one for this program."""
     if way in _CLOCKED and (program.items >> 24 & 0xFF == _SCHEDULES).any():
         return False
-    return way != "cores" or layout.fits(program.items)
+    return way != "cores" or layout.fits(program)
 
 
 def differing(tile: FuzzTile, program: Program, way: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
@@ -41,13 +41,13 @@ _REGISTERS: Final = SOFT_RESET & ~0x1F_FFFF
 _MEMORY_WINDOW, _REGISTER_WINDOW = 1, 2
 
 
-def turns(items: Array) -> list[tuple[int, Array]]:
-    """Words of one thread that follow each other, with their thread."""
+def turns(items: Array) -> list[tuple[int, int, int]]:
+    """Words of one thread that follow each other: the thread, and where they begin and end."""
     if len(items) == 0:
         return []
     threads = items >> 32
     cuts = [0, *(np.flatnonzero(np.diff(threads)) + 1).tolist(), len(items)]
-    return [(int(threads[low]), items[low:high] & 0xFFFFFFFF) for low, high in pairwise(cuts)]
+    return [(thread, low, high) for thread, (low, high) in zip(threads[cuts[:-1]].tolist(), pairwise(cuts), strict=True)]
 
 
 def _constant(register: int, value: int) -> list[int]:
@@ -76,25 +76,27 @@ def _behind(thread: int, *, last: bool) -> bytes:
     return _bytes([*lines, immediate("addi", _T1, _T1, 1), store(_T1, 0, _T0)])
 
 
-def code(items: Array) -> tuple[list[tuple[int, bytes]], int]:
+@lru_cache(maxsize=256)
+def code(program: Program) -> tuple[list[tuple[int, bytes]], int]:
     """Code of the cores by address, and the value of the word at `TURN` when all have ended."""
-    order = turns(items)
-    last = {thread: number for number, (thread, _) in enumerate(order)}
+    order = turns(program.items)
+    last = {thread: number for number, (thread, _, _) in enumerate(order)}
     found = {thread: [_bytes(_constant(_T0, TURN))] for thread in last}
-    for number, (thread, words) in enumerate(order):
-        ttinsn = (words << 2 & 0xFFFFFFFF | words >> 30).astype("<u4")  # as `to_ttinsn`
-        found[thread] += [_before(number), ttinsn.tobytes(), _behind(thread, last=last[thread] == number)]
+    words = program.items & 0xFFFFFFFF
+    ttinsn = (words << 2 & 0xFFFFFFFF | words >> 30).astype("<u4").tobytes()  # as `to_ttinsn`
+    for number, (thread, low, high) in enumerate(order):
+        found[thread] += [_before(number), ttinsn[4 * low : 4 * high], _behind(thread, last=last[thread] == number)]
     return [(CODE[thread], b"".join([*parts, _bytes([PARKED])])) for thread, parts in found.items()], len(order)
 
 
-def fits(items: Array) -> bool:
+def fits(program: Program) -> bool:
     """The code of no core runs into the next one's."""
-    return all(len(content) <= CODE[1] - CODE[0] for _, content in code(items)[0])
+    return all(len(content) <= CODE[1] - CODE[0] for _, content in code(program)[0])
 
 
 def image(program: Program) -> tuple[tuple[int, bytes], ...]:
     """All that L1 holds at the start."""
-    return (*program.data, *code(program.items)[0])
+    return (*program.data, *code(program)[0])
 
 
 def memory(program: Program) -> Array:
@@ -117,7 +119,7 @@ def case(program: Program, tile: int, clocks: int, pieces: Sequence[tuple[int, i
     """The arguments of `pack_case` for a program on one of the tiles."""
     setup, memory = aim(_MEMORY_WINDOW, TILES[tile], 0)
     more, registers = aim(_REGISTER_WINDOW, TILES[tile], _REGISTERS)
-    parts, end = code(program.items)
+    parts, end = code(program)
     cores = [T0 + CODE.index(address) for address, _ in parts]
     starts = [(RESET_PC_T0 + 4 * thread, address) for thread, address in enumerate(CODE)]
     starts += [(RESET_OVERRIDE_T, 7), (SOFT_RESET, ALL_HELD & ~reset_bits(cores))]

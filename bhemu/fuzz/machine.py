@@ -60,7 +60,7 @@ def _entry() -> Entry:
     return _entries[0]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
     """Instruction words, and what L1 holds before them.
 
