@@ -25,6 +25,7 @@ from bhemu.cli import (
     registers,
     run,
     support,
+    sweep,
     tile,
     warm,
 )
@@ -54,6 +55,7 @@ app.command("run-client", context_settings=looking.CONTEXT)(looking.run_client)
 app.command("report")(looking.report)
 app.command("compare")(compare.compare)
 app.command("fuzz")(fuzz.fuzz)
+app.command("sweep")(sweep.sweep)
 app.command("bench")(bench.bench)
 app.command("warm")(warm.warm)
 app.command("doctor")(doctor.doctor)

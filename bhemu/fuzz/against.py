@@ -60,7 +60,6 @@ class _Search:
 
     def next_program(self) -> Program:
         """What to run next: everything, or a part when everything is refused."""
-        count = len(self.program)
         if not self.is_refused:
             self.probe = -1
             return whole(self.program)
@@ -252,7 +251,7 @@ def _found(task: Task, result: Result, titles: set[str], against: Against, progr
         return
     executed = against.executed
     small = shrink(program, against.differs)
-    (_, found), = against.compared([small])
+    ((_, found),) = against.compared([small])
     against.executed = executed  # what shrinking executes does not count
     lines = [f"T{thread} {disassemble(word)}" for thread, word in small.words]
     title = f"{disassemble(small.words[-1][1]).split()[0]} of {len(small.words)}: {found[0].split(':')[0].split()[0]}"

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from bhemu.api.tile import Tile
-from bhemu.errors import BhemuError
 from bhemu.conformance.vector_file import State
+from bhemu.errors import BhemuError
 from bhemu.fuzz import keep, layout
 from bhemu.fuzz.batch import Finding, Result, Task
 from bhemu.fuzz.coverage import features

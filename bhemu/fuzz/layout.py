@@ -19,7 +19,7 @@ from bhemu.isa.riscv import RISCV_BY_NAME
 from bhemu.isa.tile_registers import address_of
 from bhemu.loader.boot import ALL_HELD, RESET_OVERRIDE_T, RESET_PC_T0, SOFT_RESET, reset_bits
 from bhemu.machine.agents import T0
-from bhemu.machine.state import L1_SIZE, THREADS
+from bhemu.machine.state import L1_SIZE
 
 CODE: Final = (0x4000, 0xC000, 0x14000)
 """Where the code of each T core is."""
@@ -47,7 +47,9 @@ def turns(items: Array) -> list[tuple[int, int, int]]:
         return []
     threads = items >> 32
     cuts = [0, *(np.flatnonzero(np.diff(threads)) + 1).tolist(), len(items)]
-    return [(thread, low, high) for thread, (low, high) in zip(threads[cuts[:-1]].tolist(), pairwise(cuts), strict=True)]
+    return [
+        (thread, low, high) for thread, (low, high) in zip(threads[cuts[:-1]].tolist(), pairwise(cuts), strict=True)
+    ]
 
 
 def _constant(register: int, value: int) -> list[int]:

@@ -3,9 +3,9 @@ refuses something. Needs nothing but Python itself.
 
     python -P -S child.py LIBRARY REQUEST_FD REPLY_FD
 
-A request is `<I` (cases) and cases; a case is what `pack_case` makes. Each is answered by `<BI` (how it has ended, bytes
-that follow) and bytes: of a case that has ended, `<B` (the end mark was reached) and pages of memory that have changed,
-`<I` and 4096 bytes each; of one that the library has ended, the status of the process `<I`, the
+A request is `<I` (cases) and cases; a case is what `pack_case` makes. Each is answered by `<BI` (how it has ended,
+bytes that follow) and bytes: of a case that has ended, `<B` (the end mark was reached) and pages of memory that have
+changed, `<I` and 4096 bytes each; of one that the library has ended, the status of the process `<I`, the
 clocks before the case `<q`, and what it has printed.
 """
 
@@ -15,6 +15,8 @@ import os
 import signal
 import struct
 import sys
+from collections.abc import Sequence
+from typing import Any, BinaryIO
 
 PAGE = 4096
 GONE_ON, ENDED = 0, 1
@@ -29,9 +31,21 @@ _CASE = struct.Struct("<IQIIQI")
 _PIECE = struct.Struct("<II")
 _LARGE = 1 << 30
 _DONTDUMP = 16
+_CALLBACKS: list[Any] = []
+"""The host's memory, for the library: kept, as C does not."""
+Write = tuple[int, bytes]
+"""(PCI address, bytes)."""
+Case = tuple[list[Write], Write, int, int, int, int, list[tuple[int, int]]]
 
 
-def pack_case(writes, mark, clocks, look, pieces, after):  # type: ignore[no-untyped-def]
+def pack_case(
+    writes: list[Write],
+    mark: tuple[int, int],
+    clocks: int,
+    look: int,
+    pieces: Sequence[tuple[int, int]],
+    after: Write,
+) -> bytes:
     """Bytes of a case.
 
     Args:
@@ -47,14 +61,14 @@ def pack_case(writes, mark, clocks, look, pieces, after):  # type: ignore[no-unt
     return head + b"".join(_WRITE.pack(address, len(content)) + content for address, content in (*writes, after))
 
 
-def _take(stream, size):  # type: ignore[no-untyped-def]
+def _take(stream: BinaryIO, size: int) -> bytes:
     content = stream.read(size)
     if len(content) != size:
         os._exit(0)  # the client has ended
     return content
 
 
-def _read_case(stream):  # type: ignore[no-untyped-def]
+def _read_case(stream: BinaryIO) -> Case:
     count, mark, value, clocks, look, size = _CASE.unpack(_take(stream, _CASE.size))
     pieces = [_PIECE.unpack(_take(stream, _PIECE.size)) for _ in range(size)]
     writes = []
@@ -64,7 +78,7 @@ def _read_case(stream):  # type: ignore[no-untyped-def]
     return writes[:-1], writes[-1], mark, value, clocks, look, pieces
 
 
-def _load(path):  # type: ignore[no-untyped-def]
+def _load(path: str) -> ctypes.CDLL:
     library = ctypes.CDLL(path)
     u32, u64, pointer = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
     library.libttsim_pci_mem_rd_bytes.argtypes = [u64, pointer, u32]
@@ -73,13 +87,13 @@ def _load(path):  # type: ignore[no-untyped-def]
     for name in ("init", "pci_mem_rd_bytes", "pci_mem_wr_bytes", "clock"):
         getattr(library, "libttsim_" + name).restype = None
     callback = ctypes.CFUNCTYPE(None, u64, pointer, u32)
-    library.callbacks = [callback(lambda *_: None), callback(lambda *_: None)]
-    library.libttsim_set_pci_dma_mem_callbacks(*library.callbacks)
+    _CALLBACKS[:] = [callback(lambda *_: None), callback(lambda *_: None)]
+    library.libttsim_set_pci_dma_mem_callbacks(*_CALLBACKS)
     library.libttsim_init()
     return library
 
 
-def _make_forkable():  # type: ignore[no-untyped-def]
+def _make_forkable() -> None:
     """Cut large mappings into pieces: the system does not copy one that is larger than the memory, used or not."""
     madvise = ctypes.CDLL(None).madvise
     madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
@@ -90,12 +104,12 @@ def _make_forkable():  # type: ignore[no-untyped-def]
             madvise(address, min(_LARGE, high - address), _DONTDUMP)
 
 
-def _send(descriptor, content):  # type: ignore[no-untyped-def]
+def _send(descriptor: int, content: bytes) -> None:
     while content:
         content = content[os.write(descriptor, content) :]
 
 
-def _image(writes, address, size):  # type: ignore[no-untyped-def]
+def _image(writes: list[Write], address: int, size: int) -> bytes:
     """What the writes have put at an address."""
     image = bytearray(size)
     for start, content in writes:
@@ -105,14 +119,14 @@ def _image(writes, address, size):  # type: ignore[no-untyped-def]
     return bytes(image)
 
 
-def _changed_pages(answer, first, now, before):  # type: ignore[no-untyped-def]
+def _changed_pages(answer: bytearray, first: int, now: bytes, before: bytes) -> None:
     for at in range(0, len(now), PAGE):
         page = now[at : at + PAGE]
         if page != before[at : at + PAGE]:
             answer += _SIZE.pack((first + at) // PAGE) + page
 
 
-def _run(library, case, done):  # type: ignore[no-untyped-def]
+def _run(library: ctypes.CDLL, case: Case, done: memoryview) -> bytes:
     writes, after, mark, value, clocks, look, pieces = case
     for address, content in writes:
         library.libttsim_pci_mem_wr_bytes(address, content, len(content))
@@ -134,7 +148,7 @@ def _run(library, case, done):  # type: ignore[no-untyped-def]
     return bytes(answer)
 
 
-def _in_a_fork(library, cases, done, replies):  # type: ignore[no-untyped-def]
+def _in_a_fork(library: ctypes.CDLL, cases: list[Case], done: memoryview, replies: int) -> None:
     """Run cases from the first that is not done; the last that was begun and not done has ended the process."""
     output = os.memfd_create("output")
     first = done[0]
@@ -158,7 +172,7 @@ def _in_a_fork(library, cases, done, replies):  # type: ignore[no-untyped-def]
     os.close(output)
 
 
-def main():  # type: ignore[no-untyped-def]
+def main() -> None:
     """The process."""
     libc = ctypes.CDLL(None)
     libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, 2, 0)  # a library that ends the process may not flush

@@ -128,7 +128,7 @@ class FuzzTile:
             self.record.l1[address : address + len(content)] = np.frombuffer(content, np.uint8)
 
     def continue_with(self, items: Array) -> Ran:
-        """Execute items of a program; a word that is refused or waits is taken away, and what has changed before stays."""
+        """Execute items of a program; what a word that is refused or waits has changed stays, the word does not."""
         script = np.concatenate([np.array([len(items), 0, 0]), items])
         address: Any = script.ctypes.data if JIT else script
         coprocessor = self.coprocessor

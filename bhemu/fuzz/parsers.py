@@ -1,4 +1,4 @@
-"""Damaged files and texts for everything of bhemu that reads them: only errors with a category and a remedy may come out."""
+"""Damaged files and texts for all that bhemu reads: only errors with a category and a remedy may come out."""
 
 from __future__ import annotations
 
@@ -143,7 +143,9 @@ def _snapshots() -> list[bytes]:
     }  # fmt: skip
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "snapshot"
-        plain_file.save(path, _MAGIC, {"state": state, "files": (("a.elf", _elf()[0]),), "programs": {(1, 2): ((0, 0, True),)}})
+        plain_file.save(
+            path, _MAGIC, {"state": state, "files": (("a.elf", _elf()[0]),), "programs": {(1, 2): ((0, 0, True),)}}
+        )
         return [path.read_bytes()]
 
 
@@ -153,7 +155,12 @@ def _sealed_snapshot(content: bytes) -> bytes:
 
 
 def _assembly() -> list[bytes]:
-    words = (encode("SETADCXX", 4, x_end2=15), encode("UNPACR"), encode("SFPLOADI", 1, 2, 3), encode("STALLWAIT", 64, 8))
+    words = (
+        encode("SETADCXX", 4, x_end2=15),
+        encode("UNPACR"),
+        encode("SFPLOADI", 1, 2, 3),
+        encode("STALLWAIT", 64, 8),
+    )
     text = "\n".join(disassemble(word) for word in words)
     return [text.encode(), b"TTI_SETADCXX(4, 15, 0x0) // packer\n.word 0x2000000\n.ttinsn 12 ; x\nWRCFG 1, 0b1, 0o7"]
 
@@ -243,7 +250,9 @@ def mutated(chance: random.Random, content: bytes, other: bytes) -> bytes:
             start = chance.randrange(len(other) or 1)
             found[at : at + chance.randrange(16)] = other[start : start + chance.randrange(1, 24)]
         else:
-            found[at : at + 1] = chance.choice((b"\0", b'"', b"[", b"{", b"}", b"-", b"9" * 40, b"\n", b"\xff\xff", b"e9", b"("))
+            found[at : at + 1] = chance.choice(
+                (b"\0", b'"', b"[", b"{", b"}", b"-", b"9" * 40, b"\n", b"\xff\xff", b"e9", b"(")
+            )
     return bytes(found)
 
 

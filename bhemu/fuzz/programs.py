@@ -130,7 +130,7 @@ def epilogue() -> Array:
         "THCON_SEC0_REG1_Out_data_format": 8,
         "THCON_SEC0_REG1_In_data_format": 8,
     }
-    registers: dict[int, int] = {index: 0 for index in (2, 12, 13, 18, 24, 28, 69, 70, 180)}
+    registers: dict[int, int] = dict.fromkeys((2, 12, 13, 18, 24, 28, 69, 70, 180), 0)
     for name, number in settings.items():
         place = config(name)
         registers[place[0]] = registers.get(place[0], 0) | number << place[1]
