@@ -120,7 +120,7 @@ def read_programs(path: Path) -> list[Program]:
     found = []
     for case in file:
         memory = file.initial(case.index)["l1"]
-        starts, lengths = _runs(memory.reshape(-1, PAGE).any(axis=1))
+        starts, lengths = _runs(np.asarray(memory.reshape(-1, PAGE).any(axis=1)))
         data = tuple(
             (file.l1_base + PAGE * int(start), memory[PAGE * start : PAGE * (start + length)].tobytes())
             for start, length in zip(starts, lengths, strict=True)

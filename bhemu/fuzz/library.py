@@ -156,7 +156,7 @@ def differences(tile: FuzzTile, program: Program, answer: Answer) -> list[str]:
     for thread in np.unique(program.items >> 32).tolist():
         start = GPRS + 256 * thread
         gprs = theirs[start : start + 256].view(np.uint32)
-        for number in np.nonzero(gprs != tile.record.gpr[thread])[0]:
+        for number in np.flatnonzero(gprs != tile.record.gpr[thread]).tolist():
             ours_gpr = int(tile.record.gpr[thread, number])
             found.append(f"gpr[{thread}, {number}]: {ours_gpr:#x}, library {int(gprs[number]):#x}")
     return found

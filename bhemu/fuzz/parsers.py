@@ -239,7 +239,7 @@ def mutated(chance: random.Random, content: bytes, other: bytes) -> bytes:
         elif kind == 2:
             size = chance.choice((1, 2, 4, 8))
             number = chance.choice(_INTERESTING) & (1 << 8 * size) - 1
-            found[at : at + size] = number.to_bytes(size, chance.choice(("little", "big")))  # type: ignore[arg-type]
+            found[at : at + size] = number.to_bytes(size, chance.choice(("little", "big")))
         elif kind == 3:
             del found[at : at + chance.randrange(1, 16)]
         elif kind == 4:
@@ -311,7 +311,8 @@ def run(task: Task) -> Result:
     chance = random.Random(task.seed)
     result = Result()
     names = [name for name, parser in PARSERS.items() for _ in range(parser.share)]
-    with tempfile.TemporaryDirectory() as directory, _limited():
+    memory = Path("/dev/shm")  # files that are read once need no disk
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as directory, _limited():
         path = Path(directory) / "input"
         for _ in range(task.size):
             name = chance.choice(names)
