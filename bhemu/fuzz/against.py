@@ -27,7 +27,10 @@ POPULATION: Final = 24
 CORPUS: Final = 400
 LEFT_OUT: Final = 8
 """Words that may be left out of a program before the rest of it is given up."""
-REPEATS: Final = 8
+REPEATS: Final = 24
+"""How often a program is repeated in a case, with other numbers, where there is room for its code."""
+LONGEST: Final = 7000
+"""Words of a case before those that show its effect."""
 VARIANTS: Final = 96
 ALL_EVERY: Final = 8
 """All of L1 is looked at in every so-many-th program."""
@@ -197,7 +200,8 @@ class Against:
 
 def repeated(program: Program, number: int) -> Program:
     """The program a few times with other numbers, then what shows its effect."""
-    parts = [with_other_numbers(program, REPEATS * number + i) for i in range(REPEATS)]
+    count = max(1, min(REPEATS, LONGEST // len(program)))
+    parts = [with_other_numbers(program, REPEATS * number + i) for i in range(count)]
     return Program(np.concatenate([part.items for part in parts] + [epilogue()]), parts[0].data)
 
 
