@@ -39,6 +39,7 @@ def fuzz(
     Exit status: 0 nothing was found, 1 something was.
     """
     from bhemu.cli.progress import Progress
+    from bhemu.compare.library import check_library
     from bhemu.fuzz.campaign import KINDS, Campaign
     from bhemu.fuzz.replay import replayed
     from bhemu.fuzz.report import as_data, plain_report
@@ -55,6 +56,8 @@ def fuzz(
             refuse_usage(f"there is no kind {name!r}", f"use {', '.join(KINDS)}")
     if library is None and "library" in (kinds or []):
         refuse_usage("the kind `library` compares with another simulator", "name it: --library FILE.so")
+    if library is not None:
+        check_library(library)
     chosen = kinds or [name for name in KINDS if name != "library" or library is not None]
     store = State(state)
     try:

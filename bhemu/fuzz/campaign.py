@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
+import itertools
 import multiprocessing
-import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from bhemu.errors import BhemuError, ConfigurationError
+from bhemu.fuzz import batch_process
 from bhemu.fuzz.batch import Finding, Result, Task
 from bhemu.fuzz.state import State, Summary
 
@@ -48,6 +46,9 @@ KINDS: Final = {
     "parsers": Kind("parsers", "inputs", 50_000, 500_000, "damaged files of every kind"),
 }
 
+MOST_FAILURES: Final = 3
+"""Batches in succession that do nothing before a campaign ends."""
+
 
 def seed_of(campaign: int, kind: str, number: int) -> int:
     """The seed of a batch: 63 bits that follow from the campaign's."""
@@ -56,22 +57,10 @@ def seed_of(campaign: int, kind: str, number: int) -> int:
 
 
 def run_task(task: Task) -> tuple[Result, float]:
-    """Do one batch, here; and the seconds that it took."""
+    """Do one batch in a process of its own, which may end; and the seconds that it took."""
     start = time.monotonic()
-    result = importlib.import_module(f"bhemu.fuzz.{KINDS[task.kind].module}").run(task)
+    result = batch_process.run(task, KINDS[task.kind].module)
     return result, time.monotonic() - start
-
-
-def _end_with_parent() -> None:
-    """A batch does not go on when the command that wants it was ended."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
@@ -83,7 +72,7 @@ def executor(workers: int, scheduler: str | None) -> Iterator[Executor]:
     """
     if workers == 1 and scheduler is None:
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(1, mp_context=context, initializer=_end_with_parent) as pool:
+        with ProcessPoolExecutor(1, mp_context=context, initializer=batch_process.end_with_parent) as pool:
             yield pool
         return
     try:
@@ -127,50 +116,40 @@ class Campaign:
     def run(self, workers: int = 1, scheduler: str | None = None) -> Summary:
         """Do batches until the count is reached; what is done already is not done again.
 
+        A campaign of which several batches in succession have failed ends; they are findings.
+
         Raises:
             BhemuError: a batch could not be done at all, for example as the library cannot be loaded.
         """
         seed, size = self.state.settle(self.kind, self.seed, self.size or KINDS[self.kind].size)
         summary = self.state.summary(self.kind)
         finished = self.state.finished(self.kind)
-        number = 0
-        while summary.done < self.count:
-            with executor(workers, scheduler) as place:
-                under_way: dict[Future[tuple[Result, float]], tuple[int, Task]] = {}
-                try:
-                    while summary.done < self.count or under_way:
-                        while summary.done < self.count and len(under_way) < 2 * workers - 1:
-                            if number not in finished:
-                                task = Task(self.kind, seed_of(seed, self.kind, number), size, self.library, self.keep)
-                                under_way[place.submit(run_task, task)] = number, task
-                            number += 1
-                        for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                            done_number, task = under_way.pop(future)
-                            result, seconds = _outcome(future, task)
-                            self.state.add(task, done_number, result, seconds)
-                            finished.add(done_number)
-                            summary = self.state.summary(self.kind)
-                            if self.progress is not None:
-                                self.progress(summary)
-                            if future.exception() is not None:
-                                raise _EndedError
-                except _EndedError:
-                    number = 0  # what was under way is begun again, in new processes
+        numbers = (number for number in itertools.count() if number not in finished)
+        failed = 0
+        with executor(workers, scheduler) as place:
+            under_way: dict[Future[tuple[Result, float]], tuple[int, Task]] = {}
+            while failed < MOST_FAILURES and (summary.done < self.count or under_way):
+                while summary.done < self.count and len(under_way) < 2 * workers - 1:
+                    number = next(numbers)
+                    task = Task(self.kind, seed_of(seed, self.kind, number), size, self.library, self.keep)
+                    under_way[place.submit(run_task, task)] = number, task
+                for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                    number, task = under_way.pop(future)
+                    result, seconds = _outcome(future, task)
+                    failed = 0 if result.done else failed + 1
+                    self.state.add(task, number, result, seconds)
+                    summary = self.state.summary(self.kind)
+                    if self.progress is not None:
+                        self.progress(summary)
         return summary
 
 
-class _EndedError(Exception):
-    """The process of a batch has ended."""
-
-
 def _outcome(future: Future[tuple[Result, float]], task: Task) -> tuple[Result, float]:
-    """What came of a batch; that its process has ended is a finding."""
+    """What came of a batch; that a worker has ended is a finding."""
     try:
         return future.result()
     except BhemuError:
         raise
-    except Exception as error:
-        is_dead = isinstance(error, BrokenProcessPool) or type(error).__name__ == "KilledWorker"
-        what = "the process has ended" if is_dead else f"{type(error).__name__}: {error}"
-        text = f"batch of {task.kind} with seed {task.seed}: {what}"
-        return Result(findings=[Finding(f"{task.kind}: {what}", text)]), 0.0
+    except Exception as error:  # of the pool, or of Dask
+        what = f"{type(error).__name__}: {error}"
+        return Result(findings=[Finding(f"{task.kind}: {what}", f"batch with seed {task.seed}: {what}")]), 0.0

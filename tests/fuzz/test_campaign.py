@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from bhemu.errors import BhemuError, ConfigurationError, FormatError
-from bhemu.fuzz import campaign, parsers
+from bhemu.fuzz import batch_process, campaign, parsers
 from bhemu.fuzz.batch import Finding, Result, Task
-from bhemu.fuzz.campaign import Campaign, executor, seed_of
+from bhemu.fuzz.campaign import Campaign, executor, run_task, seed_of
 from bhemu.fuzz.state import State
 
 
@@ -54,7 +55,7 @@ def test_the_same_seed_does_the_same(tmp_path: Path) -> None:
     assert sum(one.counts.values()) == 200
 
 
-def test_a_process_that_ends_is_a_finding(
+def test_a_worker_that_ends_is_a_finding_and_the_campaign_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_this_process: None
 ) -> None:
     results = [RuntimeError("boom"), None]
@@ -69,6 +70,38 @@ def test_a_process_that_ends_is_a_finding(
     summary = Campaign(State(tmp_path / "state.sqlite"), "tile", 5, size=5).run()
     assert [finding.title for finding in summary.findings] == ["tile: RuntimeError: boom"]
     assert summary.done == 5
+
+
+def test_a_campaign_whose_batches_all_fail_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_this_process: None
+) -> None:
+    def run(task: Task) -> tuple[Result, float]:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(campaign, "run_task", run)
+    summary = Campaign(State(tmp_path / "state.sqlite"), "tile", 5, size=5).run()
+    assert (summary.done, len(summary.findings)) == (0, campaign.MOST_FAILURES)
+
+
+def test_a_batch_is_a_process_of_its_own(tmp_path: Path) -> None:
+    """Also in a thread, as Dask's workers call it."""
+    with ThreadPoolExecutor(1) as threads:
+        task = Task("parsers", 3, 20, keep=tmp_path)
+        result, _ = threads.submit(run_task, task).result()
+    assert result.done == 20
+    assert sum(result.counts.values()) == 20
+
+
+def test_a_batch_whose_process_is_ended_is_a_finding() -> None:
+    result = batch_process.run(Task("parsers", 3, 20), "no_such_module")
+    assert [finding.title for finding in result.findings] == ["parsers: the process of a batch ends with status 1"]
+
+
+def test_a_batch_that_is_refused_is_refused_here(tmp_path: Path) -> None:
+    task = Task("library", 3, 20, tmp_path / "none.so")
+    with pytest.raises(BhemuError, match="no such file") as error:
+        batch_process.run(task, "against")
+    assert error.value.remedy
 
 
 @pytest.mark.parametrize("damage", ["text", "other", "version", "cut", "pages", "setting", "directory"])
