@@ -18,6 +18,7 @@ from bhemu.cli import (
     conformance,
     debug,
     doctor,
+    fuzz,
     isa,
     library,
     looking,
@@ -25,6 +26,7 @@ from bhemu.cli import (
     registers,
     run,
     support,
+    sweep,
     tile,
     warm,
 )
@@ -53,6 +55,8 @@ app.command("library")(library.library)
 app.command("run-client", context_settings=looking.CONTEXT)(looking.run_client)
 app.command("report")(looking.report)
 app.command("compare")(compare.compare)
+app.command("fuzz")(fuzz.fuzz)
+app.command("sweep")(sweep.sweep)
 app.command("bench")(bench.bench)
 app.add_typer(predict.app, name="predict")
 app.command("warm")(warm.warm)
