@@ -242,14 +242,21 @@ def store_onetime(t: TileRecord, stream: Int, value: Int) -> Any:
 
 @kernel
 def push_messages(t: TileRecord, stream: Int, count: Int, length: Int) -> None:
-    """Messages of `length` units together have been written to the buffer, their headers to the array."""
+    """Messages of `length` units together have been written to the buffer, their headers to the array.
+
+    A phase that has all its messages takes no more, and nothing of the stream moves.
+    """
+    if t.stream_running[stream] == 0:
+        t.stream_messages[stream] += count
+        return
+    if t.stream_messages[stream] + count > t.stream_left[stream]:
+        return
     t.stream_messages[stream] += count
-    if t.stream_running[stream] != 0:
-        headers = (np.int64(t.stream_word[stream, _HEADERS_WRITE]) + count) & _POINTER_BITS
-        t.stream_word[stream, _HEADERS_WRITE] = np.uint32(headers)
-        t.stream_word[stream, _HEADERS] = np.uint32(headers)  # the stream fetches them at once
-        write = np.int64(t.stream_word[stream, _WRITE])
-        t.stream_word[stream, _WRITE] = np.uint32(_advanced(t, stream, write, length))
+    headers = (np.int64(t.stream_word[stream, _HEADERS_WRITE]) + count) & _POINTER_BITS
+    t.stream_word[stream, _HEADERS_WRITE] = np.uint32(headers)
+    t.stream_word[stream, _HEADERS] = np.uint32(headers)  # the stream fetches them at once
+    write = np.int64(t.stream_word[stream, _WRITE])
+    t.stream_word[stream, _WRITE] = np.uint32(_advanced(t, stream, write, length))
 
 
 @kernel
