@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.ttnn.case import Case
@@ -63,6 +63,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--timeout", type=float, default=300, help="seconds that one case may take")
     parser.add_argument("--minutes", type=float, default=600, help="minutes that the whole run may take")
     parser.add_argument("--out", type=Path, help="directory for results and output; kept")
+    parser.add_argument("--resume", action="store_true", help="keep the results in --out, and run what is not there")
     parser.add_argument("--list", action="store_true", help="print the names of the cases and end")
     return parser.parse_args()
 
@@ -94,23 +95,33 @@ class Runner:
         library: another simulator, or None.
         timeout: seconds that a case may take.
         until: time (of `time.monotonic`) at which to end.
+        resume: keep results of an earlier run, and run the other cases.
     """
 
     def __init__(
-        self, parts: Parts, out: Path, *, slow: bool, library: Path | None, timeout: float, until: float
+        self,
+        parts: Parts,
+        out: Path,
+        *,
+        slow: bool,
+        library: Path | None,
+        timeout: float,
+        until: float,
+        resume: bool = False,
     ) -> None:
         out.mkdir(parents=True, exist_ok=True)
         self._command = [str(parts.python), "-m", "tests.ttnn.worker", str(out / RESULTS)]
         self._environment = parts.environment(slow=slow, library=library) | {"PYTHONPATH": str(ROOT)}
         self._out, self._results, self._log = out, out / RESULTS, out / "output.txt"
-        self._timeout, self._until = timeout, until
+        self._timeout, self._until, self._resume = timeout, until, resume
 
     def run(self, names: Sequence[str]) -> dict[str, Outcome]:
         """Run cases; one whose turn did not come is not in the answer."""
-        self._results.unlink(missing_ok=True)
-        self._log.unlink(missing_ok=True)
-        ended: dict[str, Outcome] = {}
-        left = list(names)
+        if not self._resume:
+            self._results.unlink(missing_ok=True)
+            self._log.unlink(missing_ok=True)
+        ended = {name: outcome for name, outcome in self._read()[1].items() if name in names}
+        left = [name for name in names if name not in ended]
         while left and time.monotonic() < self._until:
             place = self._log.stat().st_size if self._log.exists() else 0
             status = self._process(left)
@@ -118,6 +129,9 @@ class Runner:
             ended |= ended_now
             if begun is not None and begun not in ended:
                 ended[begun] = self._lost(begun, status, place)
+                if time.monotonic() < self._until:
+                    with self._results.open("a") as results:
+                        print(json.dumps(asdict(ended[begun])), file=results)
             elif status != 0 and not any(name in ended for name in left):
                 # It ended before its first case: that is no fault of a case, and would happen again.
                 raise CannotRun(f"no device could be opened:\n{self._said(place)[-2000:]}")
@@ -229,7 +243,7 @@ def main() -> int:
         def run(
             library: Path | None, name: str, dispatch: str = dispatch, names: list[str] = names
         ) -> dict[str, Outcome]:
-            limits = {"timeout": options.timeout, "until": until}
+            limits = {"timeout": options.timeout, "until": until, "resume": options.resume}
             return Runner(parts, out / f"{dispatch}{name}", slow=dispatch == "slow", library=library, **limits).run(
                 names
             )

@@ -77,12 +77,12 @@ def test_cases_are_listed_without_ttnn_and_torch() -> None:
     assert done.stdout == "set()\n"
 
 
-def runner(folder: Path, timeout: float = 30) -> Runner:
+def runner(folder: Path, timeout: float = 30, *, resume: bool = False) -> Runner:
     script = folder / "python"
     script.write_text(f"#!{sys.executable}\n{WORKER}")
     script.chmod(0o755)
     parts = Parts(script, folder, folder, folder)
-    return Runner(parts, folder / "out", slow=True, library=None, timeout=timeout, until=float("inf"))
+    return Runner(parts, folder / "out", slow=True, library=None, timeout=timeout, until=float("inf"), resume=resume)
 
 
 def test_a_refusal_costs_one_case_and_the_others_run(tmp_path: Path) -> None:
@@ -100,6 +100,14 @@ def test_a_refusal_costs_one_case_and_the_others_run(tmp_path: Path) -> None:
 def test_a_case_that_takes_too_long_is_ended_and_the_others_run(tmp_path: Path) -> None:
     outcomes = runner(tmp_path, timeout=3).run(["late", "a"])
     assert [outcomes[name].outcome for name in ("late", "a")] == ["late", "right"]
+
+
+def test_a_run_that_resumes_another_runs_what_is_left(tmp_path: Path) -> None:
+    runner(tmp_path).run(["a", "refused"])
+    outcomes = runner(tmp_path, resume=True).run(["a", "refused", "b"])
+    assert [outcomes[name].outcome for name in ("a", "refused", "b")] == ["right", "refused", "right"]
+    begun = (tmp_path / "out" / "results.jsonl").read_text()
+    assert [begun.count(f'"begins": "{name}"') for name in ("a", "refused", "b")] == [1, 1, 1]
 
 
 def test_counts_are_shown_by_group() -> None:
