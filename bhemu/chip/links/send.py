@@ -91,24 +91,16 @@ def send_frame(chip: ChipRecord, index: Int, request: NocRequestRecord, word: In
 
 
 def drop_frame(chip: Any, tile: int) -> None:
-    """Take off the first frame on its way to a tile, which has refused it."""
+    """Take off the first frame on its way to a tile, and give back its memory."""
     channel = tile - TENSIX_TILES
     address = int(chip.frame_first[channel])
-    chip.frame_first[channel] = _after(address)
+    head: Any = (ctypes.c_uint8 * FRAME_BYTES).from_address(address)
+    chip.frame_first[channel] = int(np.frombuffer(head, FRAME)["after"][0])
     free(address)
 
 
-def _after(address: int) -> int:
-    head: Any = (ctypes.c_uint8 * FRAME_BYTES).from_address(address)
-    return int(np.frombuffer(head, FRAME)["after"][0])
-
-
 def drop_frames(chip: Any) -> None:
-    """Give back the memory of frames on their way to a chip."""
+    """Take off all frames on their way to a chip."""
     for channel in range(len(chip.frame_first)):
-        address = int(chip.frame_first[channel])
-        while address:
-            after = _after(address)
-            free(address)
-            address = after
-        chip.frame_first[channel] = chip.frame_last[channel] = 0
+        while chip.frame_first[channel]:
+            drop_frame(chip, TENSIX_TILES + channel)
