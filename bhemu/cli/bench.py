@@ -47,9 +47,7 @@ def bench(
         Path | None, typer.Option("--data", metavar="DIR", help="The measured figures, for --silicon.")
     ] = None,
     goals: Annotated[bool, typer.Option("--goals", help="Exit status 1 when a goal of --silicon is not met.")] = False,
-    each: Annotated[
-        bool, typer.Option("--each", help="Print every figure of --silicon with its estimate.")
-    ] = False,
+    each: Annotated[bool, typer.Option("--each", help="Print every figure of --silicon with its estimate.")] = False,
     make_streams: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Record the streams of ttnn into DIR, on the first library.")
     ] = None,
