@@ -1,8 +1,8 @@
 """docs/trust.md, from results of `bhemu fuzz`.
 
-    python tools/trust_page.py                      write the page from docs/trust.json
-    python tools/trust_page.py --check              say whether the page is that one
-    python tools/trust_page.py --library NAME STATE...   take the results of state files into docs/trust.json first
+python tools/trust_page.py                      write the page from docs/trust.json
+python tools/trust_page.py --check              say whether the page is that one
+python tools/trust_page.py --library NAME STATE...   take the results of state files into docs/trust.json first
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def page(results: dict[str, Any]) -> str:
         text += f"\nCounts: {counts(one)}; {one['seconds']:,.0f} s.\n"
         if one["refusals"]:
             total = sum(one["refusals"].values())
-            text += f"\nThe other side refused {total:,} times, with {len(one['refusals']):,} kinds of message; what it\n"
+            text += (
+                f"\nThe other side refused {total:,} times, with {len(one['refusals']):,} kinds of message; what it\n"
+            )
             text += "refuses is left out of programs, and is no difference. The most frequent:\n\n"
             text += "| Message | Times |\n|---|---:|\n"
             rows = sorted(one["refusals"].items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
