@@ -1,8 +1,8 @@
 """docs/trust.md, from results of `bhemu fuzz`.
 
-    python tools/trust_page.py                      write the page from docs/trust.json
-    python tools/trust_page.py --check              say whether the page is that one
-    python tools/trust_page.py --library NAME STATE...   take the results of state files into docs/trust.json first
+python tools/trust_page.py                      write the page from docs/trust.json
+python tools/trust_page.py --check              say whether the page is that one
+python tools/trust_page.py --library NAME STATE...   take the results of state files into docs/trust.json first
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ SHOWN = 12
 HEAD = """\
 # Trust
 
-What was compared, how often, and what was found. The page is made by `python tools/trust_page.py` from `docs/trust.json`,
-which holds results of campaigns of [`bhemu fuzz`](fuzz.md); with the seed a campaign can be repeated. What else stands behind
-the numbers: [conformance vectors](conformance.md), [the support table](fidelity.md), [the LLK suite](llk.md).
+What was compared, how often, and what was found. The page is made by `python tools/trust_page.py` from
+`docs/trust.json`, which holds results of campaigns of [`bhemu fuzz`](fuzz.md). The same version of bhemu repeats a
+campaign from its seed and the size of its batches. See also [conformance vectors](conformance.md), [the support table](fidelity.md), [the LLK suite](llk.md).
 
 | Kind | Done | Batches | Seed | Features reached | Differences | Open findings |
 |---|---:|---:|---:|---:|---:|---:|
 """
 
 NOTES = {
-    "tensix": "Compiled code in each of its ways, and plain Python: the whole state of the tile is compared.",
-    "library": "bhemu and {library}: all of L1 that a program changes (in every eighth program all of L1), and the GPRs.",
+    "tensix": "Compiled code in each of its ways, and plain Python: all state that conformance vectors hold.",
+    "library": "bhemu and {library}: the GPRs, and the pages of L1 that bhemu changes; in every eighth case all of L1.",
     "riscv": "A core and Unicorn: registers and memory at the end of each program.",
     "tile": "Whole tiles, with their clocks cut in different ways: registers, memory and counters.",
     "parsers": "Damaged files: only errors with a category and a remedy, within 5 s.",
@@ -53,9 +53,13 @@ def page(results: dict[str, Any]) -> str:
     for one in results["kinds"]:
         text += f"\n## {one['kind'].capitalize()}\n\n{NOTES[one['kind']].format(library=results['library'])}\n"
         text += f"\nCounts: {counts(one)}; {one['seconds']:,.0f} s.\n"
+        if "note" in one:
+            text += f"\n{one['note']}\n"
         if one["refusals"]:
             total = sum(one["refusals"].values())
-            text += f"\nThe other side refused {total:,} times, with {len(one['refusals']):,} kinds of message; what it\n"
+            text += (
+                f"\nThe other side refused {total:,} times, with {len(one['refusals']):,} kinds of message; what it\n"
+            )
             text += "refuses is left out of programs, and is no difference. The most frequent:\n\n"
             text += "| Message | Times |\n|---|---:|\n"
             rows = sorted(one["refusals"].items(), key=lambda item: (-item[1], item[0]))[:SHOWN]

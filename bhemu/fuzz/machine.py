@@ -19,6 +19,9 @@ from bhemu.tensix.coprocessor import Coprocessor
 from bhemu.tensix.frontend.fetch import fifo_push
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tensix.frontend.run import NEEDS_HANDLER, STOPPED, drain
+from bhemu.tile import cores  # gives the coprocessor the registers around it
+
+assert cores
 
 PAGE: Final = 4096
 WAITS: Final = 9

@@ -13,6 +13,7 @@ from bhemu.errors import FormatError
 from bhemu.fuzz import entries, lockstep, parsers, replay, tiles
 from bhemu.fuzz.batch import Task
 from bhemu.fuzz.machine import FuzzTile, Program
+from bhemu.fuzz.plain_child import PlainProcess
 from bhemu.isa.instruction_table import INSTRUCTIONS
 from bhemu.isa.instructions import encode
 from bhemu.machine.compiler import JIT
@@ -121,6 +122,15 @@ def test_a_way_that_is_wrong_is_found_shrunk_kept_and_replayed(tmp_path: Path, m
 
     monkeypatch.setattr(machine_state, "store", wrong)
     assert "gpr" in replay.replayed(path, None)[0]
+
+
+@pytest.mark.skipif(not JIT, reason="compares compiled code with plain code")
+def test_plain_code_has_the_registers_around_the_coprocessor() -> None:
+    program = Program.of([(1, encode("PACR_SETREG", Push=1, StreamId=32, Flush=1)), (1, encode("NOP"))])
+    plain = PlainProcess()
+    executed, _ = plain.run(program)
+    plain.close()
+    assert executed == len(program)
 
 
 def test_clocks_of_a_tile_can_be_cut_anywhere(tmp_path: Path) -> None:
