@@ -35,6 +35,7 @@ from bhemu.machine.types import AnyInt
 from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import run_core_entry
 from bhemu.riscv.slow import slow_core_entry
+from bhemu.riscv.translator import attach
 from bhemu.riscv.vector import execute_vector_entry
 from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_value
 from bhemu.tensix.frontend.run import OBSERVER_FULL
@@ -167,6 +168,7 @@ class Cores:
     """
 
     def __init__(self, coprocessor: Coprocessor) -> None:
+        attach(CODE)
         self._coprocessor = coprocessor
         self.record: Any = coprocessor.record
         self.describe: Callable[[int, int], str] = lambda core, pc: f"{pc:#07x}"

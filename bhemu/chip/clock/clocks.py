@@ -19,6 +19,7 @@ from bhemu.machine.codegen import JIT
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE
 from bhemu.machine.faults import WAIT
 from bhemu.riscv.decode import new_code_cache
+from bhemu.riscv.translator import attach
 from bhemu.tensix.coprocessor import Coprocessor, copy_table, ensure_place
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tile.cores import Cores
@@ -53,6 +54,7 @@ class _Helper:
 
     def __init__(self) -> None:
         self.code = new_code_cache()
+        attach(self.code)
         self.table = copy_table()
 
     def refresh(self) -> None:

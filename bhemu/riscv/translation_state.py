@@ -1,0 +1,103 @@
+"""What the code cache holds of translated code (translate.py): entries, memory for machine code, scratch space.
+
+A *region* is up to REGION_WORDS instructions that static jumps connect. It has an *entry* for each of its blocks: a
+place of the code cache that is entered has the number TRANSLATED and the number of its entry in its fields.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from bhemu.machine.state import L1_SIZE
+
+PLACES: Final = L1_SIZE // 4
+REGION_WORDS: Final = 64
+WINDOW: Final = 1024
+"""Words around a region's first instruction in which its others must be."""
+RETURNS: Final = 4
+"""Calls of a region to which a jump by register may return inside of it."""
+ENTRIES: Final = 1 << 14
+TEXT_BYTES: Final = 1 << 14
+"""Bytes of machine code of one region, at most."""
+INSTRUCTION_BYTES: Final = 256
+"""More than one instruction can take, with its stubs."""
+JUMPS: Final = 1024
+"""Jumps of a region whose destination is set at its end."""
+
+# Columns of an entry
+PLACE: Final = 0
+WORD: Final = 1
+"""Its first instruction."""
+FIELDS: Final = 2
+"""That instruction decoded, as if nothing was translated."""
+COUNT: Final = 3
+"""Instructions of its block: it may be entered when so many rounds are left."""
+BLOCK: Final = 4
+"""Address of the block's machine code."""
+REGION: Final = 5
+"""Address of the region's first instructions, which compare the code and load registers."""
+NEXT: Final = 6
+"""Another entry for the same place, 0 none."""
+COLUMNS: Final = 8
+
+# Words at the beginning of the memory for machine code, which it reaches relative to its own address
+SLACK: Final = 0
+"""Rounds from the horizon to the goal: so many must be left at an access to shared memory."""
+LOOPS_LEFT: Final = 1
+"""Jumps backwards until the core leaves its loop (LOOPS)."""
+RAM_BYTES: Final = 2
+"""Of the core's local RAM."""
+WATCHED: Final = 3
+"""`watch_hash`."""
+REGION_AT: Final = 4
+BLOCK_AT: Final = 5
+LEFT: Final = 6
+"""Rounds left to the goal, when translated code has ended."""
+FIRST_CODE: Final = 4096
+"""Bytes of these words: they stay writable, and the pages behind them do not."""
+
+FAILED: Final = -1
+"""What translated code returns when memory no longer holds the code that was translated."""
+STAY: Final = 1 << 32
+"""Set in what it returns: the instruction at pc is one for the interpreter."""
+
+HOT: Final = 32
+"""Arrivals at an instruction until it is translated."""
+NEVER: Final = 255
+LEAST_ROUNDS: Final = 16
+"""Turns that may take fewer rounds do not count as arrivals."""
+
+TRANSLATOR_PLACE: Final = 0
+ENTER_PLACE: Final = 1
+"""Places in `native`, which `call_handler` takes for a table."""
+
+FIELDS_OF_CACHE: Final[list[Any]] = [
+    ("native", "i8", (2,)),  # addresses of the translator and of what enters translated code; 0: there is none
+    ("memory", "i8"),  # address of the memory for machine code
+    ("memory_bytes", "i8"),
+    ("memory_used", "i8"),
+    ("protect", "i8"),  # address of the system's mprotect
+    ("leave", "i8"),  # where translated code ends, as an offset in the memory
+    ("entry_count", "i8"),  # entry 0 is never used
+    ("entry", "i8", (ENTRIES, COLUMNS)),
+    # --- the region that is being translated --------------------------------------------------------------------------
+    ("text_at", "i8"),
+    ("jump_count", "i8"),
+    ("jump", "i8", (JUMPS, 8)),
+    ("first_pc", "i8"),  # of the window
+    ("code_first", "i8"),  # addresses of the first instruction and behind the last one
+    ("code_end", "i8"),
+    ("todo", "i8", (WINDOW,)),
+    ("raw", "i8", (WINDOW,)),  # instructions, and the same decoded
+    ("fields", "i8", (WINDOW,)),
+    ("label", "i4", (WINDOW,)),
+    ("included", "u1", (WINDOW,)),
+    ("leader", "u1", (WINDOW,)),
+    ("uses", "i4", (40,)),
+    ("host", "i4", (40,)),  # the processor's register that holds a register of the core, -1: memory does
+    ("written", "u1", (40,)),
+    ("text", "u1", (TEXT_BYTES,)),
+    # --- for each place -----------------------------------------------------------------------------------------------
+    ("first", "u2", (PLACES,)),  # its first entry
+    ("heat", "u1", (PLACES,)),  # arrivals
+]
