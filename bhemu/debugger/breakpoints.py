@@ -16,6 +16,7 @@ from bhemu.isa.riscv import NUMBER, is_ttinsn
 from bhemu.machine.agents import CORE_NAMES, CORES, T0, T2
 from bhemu.machine.state import L1_SIZE
 from bhemu.riscv.decode import TTINSN
+from bhemu.riscv.translator import forget
 from bhemu.tile.cores import CODE
 
 ALL_CORES: Final = frozenset(range(CORES))
@@ -112,9 +113,13 @@ class CodeMarks:
 
     @contextmanager
     def planted(self) -> Iterator[None]:
-        """The marks are in the code cache as long as the context lasts."""
+        """The marks are in the code cache as long as the context lasts; cores do not stop in translated code."""
         code = CODE[0]
+        if not self.places and not self.numbers:
+            yield
+            return
         try:
+            forget(CODE, enabled=False)
             code.breakpoint_count = len(self.places)
             code.breakpoint[: len(self.places)] = sorted(self.places)
             code.breakpoint_number[list(self.numbers)] = 1
@@ -124,6 +129,7 @@ class CodeMarks:
             code.breakpoint_count = 0
             code.breakpoint_number[:] = 0
             self._decode_again()
+            forget(CODE, enabled=True)
 
     def _decode_again(self) -> None:
         words = CODE[0].word

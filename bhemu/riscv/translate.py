@@ -2,8 +2,8 @@
 
 What translated code computes, and in which round, is what the interpreter (execute.py) would. A block is entered only
 when enough rounds are left for all of it. An access to shared memory behind the horizon, anything but a load or store
-to L1 or local RAM, and every instruction without a template (x86.py) leave the region before they have changed anything,
-and the interpreter goes on there.
+to L1 or local RAM, and every instruction without a template (x86.py) leave the region before they have changed
+anything, and the interpreter goes on there.
 
 A region is entered only if memory holds the words that were translated: it compares them itself. In its turn nobody but
 the core changes memory, and a core's store into its own region is the interpreter's. So no writer of L1, be it the
@@ -53,6 +53,7 @@ from bhemu.riscv.x86 import (
     ENTER_BLOCK,
     FAILURE,
     FORWARDS,
+    IN_MEMORY,
     INSTRUCTIONS,
     IS_LOAD,
     IS_STORE,
@@ -64,6 +65,8 @@ from bhemu.riscv.x86 import (
     LEAVE,
     LOAD_L1,
     LOAD_RAM,
+    MOV_FROM,
+    MOV_TO,
     NONE,
     POOL,
     READS,
@@ -74,6 +77,7 @@ from bhemu.riscv.x86 import (
     TO_OTHER_HALF,
     TO_PC,
     TO_WORDS,
+    ZERO,
     emit,
     on_operand,
     put,
@@ -155,8 +159,22 @@ def _follow(t: TileRecord, c: Record, pc: Int) -> Int:
 
 
 @kernel
+def _find_loops(c: Record) -> None:
+    """Count the loops around each instruction: the jumps backwards over it."""
+    for i in range(WINDOW):
+        c.depth[i] = 0
+    for i in range(WINDOW):
+        if c.included[i] != 0:
+            target = _destination(np.int64(c.fields[i]), c.first_pc + 4 * i)
+            first = (target - c.first_pc) >> 2
+            if target >= 0 and first >= 0:
+                for j in range(first, i + 1):
+                    c.depth[j] = min(c.depth[j] + 1, 4)
+
+
+@kernel
 def _choose_registers(c: Record) -> None:
-    """Give the x registers that are named most often one of the processor."""
+    """Give the x registers that are used most one of the processor."""
     for x in range(40):
         c.uses[x] = 0
         c.host[x] = -1
@@ -170,13 +188,14 @@ def _choose_registers(c: Record) -> None:
         c.code_end = max(np.int64(c.code_end), pc + 4)
         fields = np.int64(c.fields[i])
         x = (fields >> 8) & 0x3F
+        weight = np.int64(1) << (3 * np.int64(c.depth[i]))
         if x < NOWHERE:
-            c.uses[x] += 1
+            c.uses[x] += weight
             c.written[x] = 1
         if READS[fields & 0xFF, 0]:
-            c.uses[(fields >> 16) & 31] += 1
+            c.uses[(fields >> 16) & 31] += weight
         if READS[fields & 0xFF, 1]:
-            c.uses[(fields >> 24) & 31] += 1
+            c.uses[(fields >> 24) & 31] += weight
     for k in range(len(POOL)):
         best = 0
         for x in range(1, 32):
@@ -206,7 +225,7 @@ def _ram_first(t: TileRecord, c: Record, core: Int, fields: Int) -> Int:
 @kernel
 def _emit_start(c: Record) -> None:
     """The beginning of the region: it compares the code, loads registers, and goes on at the block that is entered."""
-    emit(c, BEGIN_REGION, 0, 0, 0, 0)
+    emit(c, BEGIN_REGION, ZERO, ZERO, ZERO, ZERO)
     last = (c.code_end - c.first_pc) >> 2
     i = (c.code_first - c.first_pc) >> 2
     while i < last:
@@ -214,16 +233,16 @@ def _emit_start(c: Record) -> None:
         if c.included[i] == 0:
             i += 1
         elif i + 4 <= last and c.included[i + 1] and c.included[i + 2] and c.included[i + 3]:
-            emit(c, COMPARE_FOUR, 0, pc, 0, 0)
+            emit(c, COMPARE_FOUR, ZERO, pc, ZERO, ZERO)
             i += 4
         else:
-            emit(c, COMPARE_ONE, np.int64(c.raw[i]) << 32, pc, 0, 0)
+            emit(c, COMPARE_ONE, np.int64(c.raw[i]) << 32, pc, ZERO, ZERO)
             i += 1
-    emit(c, END_COMPARE, 0, 0, 0, 0)
+    emit(c, END_COMPARE, ZERO, ZERO, ZERO, ZERO)
     for x in range(32):
         if c.host[x] >= 0:
-            on_operand(c, 0x8B, np.int64(c.host[x]), -1, x, 0)
-    emit(c, ENTER_BLOCK, 0, 0, 0, 0)
+            on_operand(c, MOV_FROM, np.int64(c.host[x]), IN_MEMORY, x, ZERO)
+    emit(c, ENTER_BLOCK, ZERO, ZERO, ZERO, ZERO)
 
 
 @kernel
@@ -233,15 +252,15 @@ def _emit_instruction(t: TileRecord, c: Record, core: Int, fields: Int, pc: Int,
     if kind in (BRANCH, JUMP):
         backwards = fields >> 32 <= 0
         if kind == BRANCH:
-            emit(c, BACKWARDS if backwards else FORWARDS, fields, pc, rest, 0)
+            emit(c, BACKWARDS if backwards else FORWARDS, fields, pc, rest, ZERO)
         else:
-            emit(c, JUMP_BACKWARDS if backwards else JUMP_FORWARDS, fields, pc, rest, 0)
+            emit(c, JUMP_BACKWARDS if backwards else JUMP_FORWARDS, fields, pc, rest, ZERO)
         return
-    emit(c, INSTRUCTIONS + n, fields, pc, rest, 0)
+    emit(c, INSTRUCTIONS + n, fields, pc, rest, ZERO)
     if kind in (IS_LOAD, IS_STORE):
         # First the memory to which the base register points now.
         ram = np.int64(t.core_x[core, (fields >> 16) & 31]) >= LOCAL_RAM_BASE
-        _emit_half(c, fields, pc, rest, ram, 1 if ram else 2)
+        _emit_half(c, fields, pc, rest, ram, np.int64(1 if ram else 2))
     elif kind == JUMP_REGISTER:
         _emit_returns(c)
 
@@ -263,9 +282,9 @@ def _emit_returns(c: Record) -> None:
             fields = np.int64(c.fields[i])
             if KIND[fields & 0xFF] == JUMP and (fields >> 8) & 0x3F != NOWHERE:
                 found += 1
-                emit(c, COMPARE_PC, 0, np.int64(c.first_pc) + 4 * i + 4, 0, 0)
+                emit(c, COMPARE_PC, ZERO, np.int64(c.first_pc) + 4 * i + 4, ZERO, ZERO)
     put(c, 1, 0xE9)
-    refer(c, TO_END, 0, 0, 0)
+    refer(c, np.int64(TO_END), ZERO, ZERO, ZERO)
 
 
 @kernel
@@ -282,13 +301,13 @@ def _emit_blocks(t: TileRecord, c: Record, core: Int) -> bool:
         if rest == 0:
             rest = _block_length(c, i)
             c.label[i] = c.text_at
-            emit(c, BEGIN_BLOCK, 0, pc, rest, 0)
+            emit(c, BEGIN_BLOCK, ZERO, pc, rest, ZERO)
         fields = np.int64(c.fields[i])
         _emit_instruction(t, c, core, fields, pc, rest)
         rest -= 1
         if KIND[fields & 0xFF] not in (JUMP, JUMP_REGISTER) and (i + 1 == WINDOW or c.included[i + 1] == 0):
             put(c, 1, 0xE9)
-            refer(c, TO_PC, pc + 4, 0, 0)
+            refer(c, np.int64(TO_PC), pc + 4, ZERO, ZERO)
     return True
 
 
@@ -305,7 +324,7 @@ def _emit_end(c: Record) -> AnyInt:
     end = np.int64(c.text_at)
     for x in range(32):
         if c.host[x] >= 0 and c.written[x] != 0:
-            on_operand(c, 0x89, np.int64(c.host[x]), -1, x, 0)
+            on_operand(c, MOV_TO, np.int64(c.host[x]), IN_MEMORY, x, ZERO)
     _emit_leave(c)
     return end
 
@@ -333,7 +352,7 @@ def _set_distance(c: Record, i: Int, place: Int) -> None:
 def _emit_stubs(c: Record) -> bool:
     """What the region's jumps need behind it; False when there is no room."""
     failure = np.int64(c.text_at)
-    emit(c, FAILURE, 0, 0, 0, 0)
+    emit(c, FAILURE, ZERO, ZERO, ZERO, ZERO)
     _emit_leave(c)
     stay = np.int64(c.text_at)
     end = _emit_end(c)
@@ -349,7 +368,7 @@ def _emit_stubs(c: Record) -> bool:
             _set_distance(c, i, end)
         elif to == TO_OTHER_HALF:
             _set_distance(c, i, c.text_at)
-            _emit_half(c, c.jump[i, 5], pc, rest, c.jump[i, 6] == 2, 0)
+            _emit_half(c, c.jump[i, 5], pc, rest, c.jump[i, 6] == 2, ZERO)
             put(c, 1, 0xE9)
             put(c, 4, c.jump[i, 7] - (c.text_at + 4))
         elif to == TO_WORDS:
@@ -416,9 +435,9 @@ def _publish(c: Record) -> bool:
 def _make_enter(c: Record) -> bool:
     """Write what enters translated code."""
     c.text_at = 0
-    emit(c, ENTER, 0, 0, 0, 0)
+    emit(c, ENTER, ZERO, ZERO, ZERO, ZERO)
     c.leave = c.memory_used + c.text_at
-    emit(c, LEAVE, 0, 0, 0, 0)
+    emit(c, LEAVE, ZERO, ZERO, ZERO, ZERO)
     if not _publish(c):
         return False
     c.native[1] = c.memory + c.memory_used
@@ -438,6 +457,7 @@ def translate(t: TileRecord, c: Record, core: Int, pc: Int) -> Any:
     head = (pc - c.first_pc) >> 2
     if c.included[head] == 0 or count < 2:
         return False
+    _find_loops(c)
     _choose_registers(c)
     c.text_at = 0
     c.jump_count = 0

@@ -93,7 +93,8 @@ FIELDS_OF_CACHE: Final[list[Any]] = [
     ("label", "i4", (WINDOW,)),
     ("included", "u1", (WINDOW,)),
     ("leader", "u1", (WINDOW,)),
-    ("uses", "i4", (40,)),
+    ("depth", "u1", (WINDOW,)),  # loops around each instruction
+    ("uses", "i8", (40,)),  # how often each x register is named, by an estimate
     ("host", "i4", (40,)),  # the processor's register that holds a register of the core, -1: memory does
     ("written", "u1", (40,)),
     ("text", "u1", (TEXT_BYTES,)),

@@ -56,12 +56,16 @@ def attach(cache: CodeCache) -> None:
 
 
 def forget(cache: CodeCache, enabled: bool) -> None:
-    """Forget what has been translated, and let the cache's code be translated from now on, or not."""
+    """Forget what has been translated.
+
+    Args:
+        enabled: whether code is translated from now on.
+    """
     code = cache[0]
     places = code.entry[1 : int(code.entry_count), PLACE]
     code.word[places, 0] = 0
     code.first[places] = 0
-    code.heat[:] = 0
+    code.heat[places] = 0
     code.entry_count = 1
     code.memory_used = FIRST_CODE
     code.native[ENTER_PLACE] = 0

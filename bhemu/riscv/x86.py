@@ -1,7 +1,8 @@
 """Machine code of x86-64 for instructions of the cores (translate.py): a template for each, and what writes templates.
 
 Registers in translated code: rbx is L1, rbp the core's x registers, r12 its local RAM, r14 the rounds that are left to
-the goal when the block ends; rax, rcx, rdx are scratch. POOL holds the x registers that the region uses most.
+the goal when the block ends, r15 the jumps backwards until the core leaves its loop (LOOPS); rax, rcx, rdx are scratch.
+POOL holds the x registers that the region uses most.
 Wherever an instruction needs more than its template has, it is left before anything has changed, for the interpreter.
 """
 
@@ -30,7 +31,7 @@ from bhemu.riscv.translation_state import (
 )
 
 RAX, RCX, RDX, RSI, RDI = 0, 1, 2, 6, 7
-POOL: Final = np.array([RSI, RDI, 8, 9, 10, 11, 13, 15], np.int64)
+POOL: Final = np.array([RSI, RDI, 8, 9, 10, 11, 13], np.int64)
 
 # Conditions, as x86 numbers them
 BELOW, NOT_BELOW, EQUAL, NOT_EQUAL, SIGN, LESS, NOT_LESS, NOT_GREATER = 2, 3, 4, 5, 8, 12, 13, 14
@@ -165,20 +166,26 @@ def _access(size: int) -> Steps:
     return steps if size == 1 else [*steps, *_code(f"a8{size - 1:02x}"), _exit_if(NOT_EQUAL)]
 
 
-_COUNT_LOOP: Final = _own("48ff0d", LOOPS_LEFT)
-"""The core jumps backwards: 7 bytes."""
+_COUNT_LOOP: Final = _code("49ffcf")
+"""The core jumps backwards: dec r15."""
 _BACKWARDS: Final[Steps] = [
     *_COUNT_LOOP,
     (JUMP_IF, NOT_GREATER, TO_EXIT, TARGET, 0),
     (JUMP_IF, ALWAYS, TO_PC, TARGET, 0),
 ]
-"""To a block at or before this one, unless the core has done so often enough: 18 bytes."""
+"""To a block at or before this one, unless the core has done so often enough: 14 bytes."""
 _COMPARE: Final[Steps] = [(CHOOSE, RAX, A), (WITH_X, 0x3B, CHOSEN, B)]
 
+ZERO: Final = np.int64(0)
+"""For arguments: of a number in the text, Numba compiles each function once more for each value."""
 # What is not an instruction of a core
-ENTER, LEAVE, BEGIN_REGION, COMPARE_FOUR, COMPARE_ONE, END_COMPARE, BEGIN_BLOCK, FAILURE = range(8)
-LOAD_L1, LOAD_RAM, STORE_L1, STORE_RAM, FORWARDS, BACKWARDS, JUMP_FORWARDS, JUMP_BACKWARDS = range(8, 16)
-COMPARE_PC, ENTER_BLOCK, INSTRUCTIONS = 16, 17, 18
+ENTER, LEAVE, BEGIN_REGION, COMPARE_FOUR, COMPARE_ONE, END_COMPARE, BEGIN_BLOCK, FAILURE = map(np.int64, range(8))
+LOAD_L1, LOAD_RAM, STORE_L1, STORE_RAM, FORWARDS, BACKWARDS = map(np.int64, range(8, 14))
+JUMP_FORWARDS, JUMP_BACKWARDS, COMPARE_PC, ENTER_BLOCK, INSTRUCTIONS = map(np.int64, range(14, 19))
+IN_MEMORY: Final = np.int64(-1)
+"""In the place of a register: an x register has none, its operand is in the record."""
+MOV_FROM, MOV_TO = np.int64(0x8B), np.int64(0x89)
+"""Opcodes that load a register from an operand, and store it there."""
 
 
 def _offset(name: str) -> str:
@@ -195,9 +202,10 @@ _OTHERS: Final[dict[int, Steps]] = {
         *_code("488d9f" + _offset("l1")),  # lea rbx, [rdi + ...]
         *_code("69c6" + _bytes_of_core("core_x") + "488dac07" + _offset("core_x")),  # imul eax, esi; lea rbp
         *_code("69c6" + _bytes_of_core("core_ram") + "4c8da407" + _offset("core_ram")),  # imul eax, esi; lea r12
-        *_own("4989d6 ff25", REGION_AT),  # mov r14, rdx; jmp
+        *_own("4989d6 4c8b3d", LOOPS_LEFT),  # mov r14, rdx; mov r15
+        *_own("ff25", REGION_AT),
     ],
-    LEAVE: [*_own("4c8935", LEFT), *_code("415f 415e 415d 415c 5d 5b c3")],
+    LEAVE: [*_own("4c8935", LEFT), *_own("4c893d", LOOPS_LEFT), *_code("415f 415e 415d 415c 5d 5b c3")],
     BEGIN_REGION: _code("660f76c9"),  # pcmpeqd xmm1, xmm1
     COMPARE_FOUR: [  # movdqu xmm0, [rbx + pc]; pcmpeqd xmm0, the words; pand xmm1, xmm0
         *(*_code("f30f6f83"), (NUMBER_32, PC), *_code("660f7605")),
@@ -212,7 +220,7 @@ _OTHERS: Final[dict[int, Steps]] = {
     STORE_L1: _half(True, False),
     STORE_RAM: _half(True, True),
     FORWARDS: [*_COMPARE, (JUMP_IF, OF_TABLE, TO_PC, TARGET, 0)],
-    BACKWARDS: [*_COMPARE, (SKIP_IF, OF_TABLE, 18), *_BACKWARDS],
+    BACKWARDS: [*_COMPARE, (SKIP_IF, OF_TABLE, 14), *_BACKWARDS],
     JUMP_FORWARDS: [*_constant(NEXT_PC), (JUMP_IF, ALWAYS, TO_PC, TARGET, 0)],
     JUMP_BACKWARDS: [*_constant(NEXT_PC), *_BACKWARDS],
     ENTER_BLOCK: _own("ff25", BLOCK_AT),
@@ -240,7 +248,7 @@ _TABLE: Final[dict[str, Row]] = {
             *((COPY, RAX, A), *_code("05"), (NUMBER_32, IMMEDIATE), *_code("83e0fe")),  # add eax; and eax, -2
             *(*_code("3d" + L1_SIZE.to_bytes(4, "little").hex()), _exit_if(NOT_BELOW)),
             *(*_code("a802"), _exit_if(NOT_EQUAL), *_constant(NEXT_PC)),
-            *(*_code("3d"), (NUMBER_32, PC), *_code("770d"), *_COUNT_LOOP),  # cmp eax, pc; ja
+            *(*_code("3d"), (NUMBER_32, PC), *_code("7709"), *_COUNT_LOOP),  # cmp eax, pc; ja
             (JUMP_IF, NOT_GREATER, TO_END, PC, 0),
         ],
         *(0, 0),
@@ -362,7 +370,7 @@ def on_operand(c: Record, opcode: Int, register: Int, host: Int, x: Int, rex: In
     """An instruction on a register (or an extension of the opcode) and a register, or an x register in memory.
 
     Args:
-        host: -1: the operand is x in memory.
+        host: the other register, or IN_MEMORY for x.
     """
     rex |= 0x40 | (register >> 3) << 2 | (host >> 3 if host >= 0 else 0)
     if rex != 0x40:
@@ -453,14 +461,14 @@ def emit(c: Record, template: Int, fields: Int, pc: Int, rest: Int, other_half: 
                     put(c, 1, 0xE9)
                 else:
                     put(c, 2, 0x0F | (0x80 | condition) << 8)
-            refer(c, q, pc + (fields >> 32) if r == TARGET else pc, rest if s else 0, s & 1)
+            refer(c, q, pc + (fields >> 32) if r == TARGET else pc, rest if s else ZERO, s & 1)
         elif what == SKIP_IF:
             put(c, 2, 0x70 | (OF[n, 0] ^ 1) | q << 8)
         elif what == MEMORY:
             _memory(c, n, chosen if p == CHOSEN else loaded, q)
         elif what == ELSEWHERE:
             put(c, 2, 0x830F)
-            elsewhere = refer(c, TO_OTHER_HALF if other_half else TO_EXIT, pc, rest, 1)
+            elsewhere = refer(c, np.int64(TO_OTHER_HALF if other_half else TO_EXIT), pc, rest, np.int64(1))
         elif what == GO_ON:
             if other_half:
                 c.jump[elsewhere, 5] = fields
@@ -476,11 +484,11 @@ def emit(c: Record, template: Int, fields: Int, pc: Int, rest: Int, other_half: 
                 register = result if q == RESULT else (chosen if q == CHOSEN else q)
                 on_operand(c, p, register, np.int64(c.host[x]), x, s)
             elif what == WITH_REGISTER:
-                on_operand(c, p, q, result if r == RESULT else (chosen if r == CHOSEN else r), 0, 0)
+                on_operand(c, p, q, result if r == RESULT else (chosen if r == CHOSEN else r), ZERO, ZERO)
             elif what == SET_X:
                 register = result if p == RESULT else (loaded if p == LOADED else p)
                 if d != NOWHERE and c.host[d] != register:
-                    on_operand(c, 0x89, register, np.int64(c.host[d]), d, 0)
+                    on_operand(c, MOV_TO, register, np.int64(c.host[d]), d, ZERO)
             else:
                 x = a if q == A else b
                 register = result if p == RESULT else p
@@ -488,5 +496,5 @@ def emit(c: Record, template: Int, fields: Int, pc: Int, rest: Int, other_half: 
                 if what == CHOOSE and host >= 0:
                     register = host
                 if host != register:
-                    on_operand(c, 0x8B, register, host, x, 0)
+                    on_operand(c, MOV_FROM, register, host, x, ZERO)
                 chosen = register

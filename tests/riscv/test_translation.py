@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bhemu.machine.compiler import JIT, compile_entry
+from bhemu.machine.compiler import compile_entry
 from bhemu.machine.state import new_tiles
 from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, run_core_entry
@@ -32,6 +32,7 @@ class Pair:
         self.caches = [new_code_cache() for _ in range(2)]
         attach(self.caches[0])
         self.run_core = compile_entry("run_core", run_core_entry)
+        self.set("core_loops_limit", 1 << 30)
         for tiles in self.tiles:
             tiles[0].l1[: len(program)] = np.frombuffer(program, np.uint8)
 
@@ -90,8 +91,8 @@ def hot_program(generator: Generator) -> str:
 
 
 NAMES = ["lw", "lh", "lb", "lbu", "lhu", "sw", "sh", "sb", "beq", "bne", "blt", "bge", "bltu", "bgeu"]
-ZBB = "sh1add sh2add sh3add andn orn xnor min minu max maxu rol ror pack".split()
-UNARY = "clz ctz cpop sext.b sext.h orc.b rev8 brev8".split()
+ZBB = ["sh1add", "sh2add", "sh3add", "andn", "orn", "xnor", "min", "minu", "max", "maxu", "rol", "ror", "pack"]
+UNARY = ["clz", "ctz", "cpop", "sext.b", "sext.h", "orc.b", "rev8", "brev8"]
 
 
 def _some(generator: Generator, count: int) -> list[str]:
@@ -139,3 +140,129 @@ def test_translated_code_computes_what_the_interpreter_does(seed: int) -> None:
             pair.set("core_x", np.array([0] + [generator.value() for _ in range(31)] + [0], np.uint32))
             pair.set("core_pc", 0)
     assert pair.translated
+
+
+LOOP = """
+    li t1, {data:#x}
+top:
+    addi t0, t0, 1
+    add t2, t2, t0
+    sw t2, 0(t1)
+    lw t3, 0(t1)
+    xor t4, t4, t3
+    j top
+"""
+
+
+def _words(pair: Pair) -> np.ndarray[Any, Any]:
+    """The words of the cache that are translated."""
+    code = pair.caches[0][0]
+    return code.entry[1 : int(code.entry_count)]  # type: ignore[no-any-return]
+
+
+def _hot_loop() -> Pair:
+    pair = Pair(assemble(LOOP.format(data=DATA)))
+    pair.turn(1000, 1000)
+    assert pair.translated
+    return pair
+
+
+@pytest.mark.parametrize("name", ["addi t0, t0, 3", "j end", "ebreak", "csrrs t0, mcycle, x0", ".word 0x12345678"])
+@pytest.mark.parametrize("at", range(2, 8))
+def test_a_store_of_another_agent_into_translated_code_is_seen_at_once(name: str, at: int) -> None:
+    pair = _hot_loop()
+    address = 4 * at
+    code = assemble(f"{name}\nend: nop", address)[:4]
+    pair.write(address, code)
+    for _ in range(3):
+        pair.turn(100, 100)
+
+
+def test_code_that_stores_into_itself_computes_what_the_interpreter_does() -> None:
+    """Each turn of the loop changes the immediate of its own addi, and now and then of one in another loop."""
+    program = """
+        li t1, 0x100
+        lw t2, 0(t1)
+        li t3, 0x00100000
+    top:
+        add t2, t2, t3
+        sw t2, 0(t1)
+        addi t4, t4, 7
+        andi t5, t4, 63
+        bnez t5, top
+        lw t6, other
+        add t6, t6, t3
+        la a0, other
+        sw t6, 0(a0)
+        li a1, 50
+    inner:
+        addi a1, a1, -1
+        addi a2, a2, 3
+        xor a3, a3, a2
+    other:
+        addi a4, a4, 1
+        bnez a1, inner
+        j 0x100
+    """
+    pair = Pair(assemble(program))
+    pair.write(0x100, assemble("addi a5, a5, 1\nj back", 0x100)[:4] + assemble("j . - 0xf8", 0x104))
+    generator = Generator(7)
+    for _ in range(500):
+        rounds = generator.number(1, 600)
+        if pair.turn(rounds, rounds) == LOOPS:
+            pair.set("core_loops", 0)
+    assert pair.translated
+
+
+def test_programs_that_take_turns_at_one_place_are_translated_once_each() -> None:
+    pair = _hot_loop()
+    one, other = (assemble(LOOP.format(data=DATA).replace("addi t0, t0, 1", f"addi t0, t0, {n}")) for n in (1, 5))
+    for turn in range(60):
+        pair.write(0, other if turn % 2 else one)
+        pair.turn(1500, 1500)
+        pair.set("core_loops", 0)
+    assert len(_words(pair)) <= 4
+
+
+def test_a_core_leaves_translated_code_at_the_horizon_and_where_its_loops_are_counted() -> None:
+    pair = _hot_loop()
+    for horizon in range(12):
+        pair.turn(40, horizon)
+    for limit in range(1, 12):
+        pair.set("core_loops", 0)
+        pair.set("core_loops_limit", limit)
+        assert pair.turn(500, 500) == LOOPS
+
+
+def test_a_watched_word_of_l1_is_stored_by_the_schedule() -> None:
+    pair = _hot_loop()
+    for tiles in pair.tiles:
+        tiles[0].watch_hash = 1 << ((DATA >> 2) & 63)
+    assert pair.turn(100, 100) == ACCESS
+
+
+def test_a_jump_to_no_instruction_is_refused_where_the_interpreter_does() -> None:
+    for target in ("0x180000", "0x26", "0xfffffffc"):
+        pair = Pair(assemble(f"li a0, top\nli a1, 60\ntop: addi a1, a1, -1\nbgez a1, go\nli a0, {target}\ngo: jr a0"))
+        reasons = {pair.turn(300, 300) for _ in range(4)}
+        assert pair.translated
+        assert FAULTED in reasons
+
+
+def test_a_full_memory_for_machine_code_is_used_again() -> None:
+    pair = Pair(b"")
+    code = pair.caches[0][0]
+    code.memory_bytes = 64 << 10
+    for place in range(0, 0x8000, 0x200):
+        pair.write(place, assemble(LOOP.format(data=DATA), place))
+        pair.set("core_pc", place)
+        pair.turn(800, 800)
+        pair.set("core_loops", 0)
+    assert 1 < code.entry_count < 40
+
+
+def test_without_a_translator_the_interpreter_executes_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BHEMU_TRANSLATE", "0")
+    pair = Pair(assemble(LOOP.format(data=DATA)))
+    pair.turn(1000, 1000)
+    assert not pair.translated
