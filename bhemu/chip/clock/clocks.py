@@ -22,7 +22,7 @@ from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.translator import attach
 from bhemu.tensix.coprocessor import Coprocessor, copy_table, ensure_place
 from bhemu.tensix.frontend.observer import NO_LOG
-from bhemu.tile.cores import Cores
+from bhemu.tile.cores import CODE, MOVING, Cores
 from bhemu.tile.observer import PLAIN_OBSERVERS, Observer
 from bhemu.tile.schedule import ADVANCED, AT_BREAKPOINT
 
@@ -112,6 +112,7 @@ class Clocks:
         self._table = self.cores(0).table  # and it compiles the entries of tiles
         ensure_place(ADVANCE_TILE)
         ensure_place(RUN_CORE)
+        attach(CODE)
 
     @property
     def time(self) -> int:
@@ -184,7 +185,11 @@ class Clocks:
         Args:
             changed: called after new functions may have come into the table of handlers.
         """
-        while self._clock(self._target, self._table, clocks) != ADVANCED:
+        while True:
+            with MOVING:
+                status = self._clock(self._target, self._table, clocks)
+            if status == ADVANCED:
+                return
             clocks = 0
             self._attend()
             if changed is not None:
