@@ -14,6 +14,7 @@ from bhemu.capi.image import Machine, describe_machine
 from bhemu.isa.instructions import BY_OPCODE
 from bhemu.machine.compiler import Objects, collect, module_stamp, on_compile, package_path
 from bhemu.machine.dispatch import ADVANCE_TILE, DEVICE_LOAD, DEVICE_STORE, NOC_START, RUN_CORE, RUN_TURNS, SLOW_CORE
+from bhemu.riscv.translator import translate_function
 from bhemu.tensix import units
 from bhemu.tensix.instruction import HANDLERS
 
@@ -24,6 +25,7 @@ _SCHEDULE: Final = -2
 _RECORDED: Final = -3
 _CHIP: Final = -4
 _MACHINE: Final = -5
+_TRANSLATOR: Final = -6
 _PARTS: Final = {
     -DEVICE_STORE: "the registers that cores store to",
     -DEVICE_LOAD: "the registers that cores load",
@@ -34,6 +36,7 @@ _PARTS: Final = {
     _RECORDED: "the recorder of cores",
     _CHIP: "the chip's clock",
     -ADVANCE_TILE: "the schedule of a tile",
+    _TRANSLATOR: "the translator of code of the cores",
     _SCHEDULE: "the schedule",
     CLOCK: "the clock",
     _MACHINE: "a chip after reset",
@@ -135,6 +138,8 @@ def compile_part(part: int) -> Parts:
         Recorder().attach(Tile())  # compiles the plain clock too
     elif part == _RECORDED:
         CoreRecorder().attach(Tile(), {})
+    elif part == _TRANSLATOR:
+        translate_function()
     elif part == _SCHEDULE:
         ensure_entries()
     elif part == _CHIP:

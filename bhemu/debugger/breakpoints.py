@@ -113,13 +113,9 @@ class CodeMarks:
 
     @contextmanager
     def planted(self) -> Iterator[None]:
-        """The marks are in the code cache as long as the context lasts; cores do not stop in translated code."""
+        """The marks are in the code cache as long as the context lasts."""
         code = CODE[0]
-        if not self.places and not self.numbers:
-            yield
-            return
         try:
-            forget(CODE, enabled=False)
             code.breakpoint_count = len(self.places)
             code.breakpoint[: len(self.places)] = sorted(self.places)
             code.breakpoint_number[list(self.numbers)] = 1
@@ -129,9 +125,10 @@ class CodeMarks:
             code.breakpoint_count = 0
             code.breakpoint_number[:] = 0
             self._decode_again()
-            forget(CODE, enabled=True)
 
     def _decode_again(self) -> None:
+        if self.numbers or self.places:
+            forget(CODE)
         words = CODE[0].word
         if self.numbers:
             words[:] = 0

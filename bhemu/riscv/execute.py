@@ -222,7 +222,8 @@ def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
     loops_limit = np.int64(t.core_loops_limit[core])
     before = pc
     status = LIMIT
-    counts = code.native[TRANSLATOR_PLACE] != 0 and goal - start >= LEAST_ROUNDS
+    translates = code.native[TRANSLATOR_PLACE] != 0
+    counts = translates and goal - start >= LEAST_ROUNDS
     stays = False  # the next instruction is the interpreter's
     if counts and pc & 3 == 0:
         _arrive(t, code, cache, core, pc)
@@ -249,7 +250,7 @@ def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
             entry = fields >> 32
             fields = np.int64(code.entry[entry, FIELDS])
             n = fields & 0xFF
-            if not stays and goal - moment >= code.entry[entry, COUNT] and loops < loops_limit:
+            if translates and not stays and goal - moment >= code.entry[entry, COUNT] and loops < loops_limit:
                 native = native_table(cache)
                 result = enter(t, code, native, core, entry, word, goal - moment, goal - horizon, loops_limit - loops)
                 if result != FAILED:

@@ -107,6 +107,15 @@ def _decoded(c: Record, place: Int, word: Int) -> AnyInt:
 
 
 @kernel
+def _is_breakpoint(c: Record, place: Int, number: Int) -> bool:
+    """True where a debugger wants to stop: the instruction stays with the interpreter."""
+    for i in range(c.breakpoint_count):
+        if c.breakpoint[i] == place:
+            return True
+    return c.breakpoint_number[number] != 0
+
+
+@kernel
 def _destination(fields: Int, pc: Int) -> AnyInt:
     """Where a branch or jump goes, -1 for an instruction that does not, -2 where no instruction can be."""
     kind = KIND[fields & 0xFF]
@@ -137,7 +146,7 @@ def _follow(t: TileRecord, c: Record, pc: Int) -> Int:
             fields = _decoded(c, at >> 2, word)
             kind = KIND[fields & 0xFF]
             target = _destination(fields, at)
-            if kind == NONE or target == -2:
+            if kind == NONE or target == -2 or _is_breakpoint(c, at >> 2, fields & 0xFF):
                 break
             c.included[i] = 1
             c.raw[i] = word

@@ -56,6 +56,9 @@ LEFT: Final = 6
 FIRST_CODE: Final = 4096
 """Bytes of these words: they stay writable, and the pages behind them do not."""
 
+MEMORY_BYTES: Final = 4 << 20
+"""Of the memory for machine code of one code cache."""
+
 FAILED: Final = -1
 """What translated code returns when memory no longer holds the code that was translated."""
 STAY: Final = 1 << 32

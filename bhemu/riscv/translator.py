@@ -1,4 +1,4 @@
-"""The translator as the host sees it: where there is one, memory for machine code, and the switch that turns it off."""
+"""The translator as the host sees it: where there is one, memory for machine code, and the variable that turns it off."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu.errors import ConfigurationError
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.riscv.code_memory import READ_EXECUTE
 from bhemu.riscv.translate import translate_entry
-from bhemu.riscv.translation_state import ENTER_PLACE, FIRST_CODE, PLACE, TRANSLATOR_PLACE
+from bhemu.riscv.translation_state import ENTER_PLACE, FIRST_CODE, MEMORY_BYTES, PLACE, TRANSLATOR_PLACE
 
-SWITCH: Final = "BHEMU_TRANSLATE"
+VARIABLE: Final = "BHEMU_TRANSLATE"
 """Environment variable: with 0 the interpreter executes everything."""
-MEMORY_BYTES: Final = 4 << 20
+WORDS: Final = ("0", "1")
+REMEDY: Final = "set it to 0 or 1, or not at all"
 _MACHINES: Final = ("x86_64", "AMD64")
 
 _entries: list[Entry] = []
@@ -28,43 +30,56 @@ _seen: dict[int, Any] = {}
 CodeCache = np.ndarray[Any, Any]
 
 
+def translate_function() -> Entry:
+    """The translator, compiled or from the cache."""
+    if not _entries:
+        _entries.append(compile_entry("translate", translate_entry))
+    return _entries[0]
+
+
+def why_not() -> str | None:
+    """Why code of the cores is interpreted only, in this process; None when it is translated.
+
+    Raises:
+        ConfigurationError: the variable has a value that means nothing.
+    """
+    text = os.environ.get(VARIABLE) or "1"
+    if text not in WORDS:
+        raise ConfigurationError(f"{VARIABLE} is {text!r}", remedy=REMEDY)
+    if text == "0":
+        return f"turned off by {VARIABLE}=0"
+    if not JIT:
+        return "Numba is disabled"
+    if platform.machine() not in _MACHINES or platform.system() != "Linux":
+        return f"there are templates for x86-64 under Linux only, and this is {platform.system()} {platform.machine()}"
+    return None if _new_memory(mmap.PAGESIZE) is not None else "this system does not let written memory be executed"
+
+
 def is_available() -> bool:
-    """True when this processor and system can have translated code, and nobody has turned it off."""
-    return (
-        JIT and platform.machine() in _MACHINES and platform.system() == "Linux" and os.environ.get(SWITCH, "1") != "0"
-    )
+    """True when this processor and system can have translated code, and it is not turned off."""
+    return why_not() is None
 
 
 def attach(cache: CodeCache) -> None:
     """Let the code of a cache (riscv/decode.py) be translated, where that can be done; once for each cache."""
     if id(cache) in _seen:
         return
+    if is_available():
+        memory = _new_memory(MEMORY_BYTES)
+        if memory is not None:
+            code = cache[0]
+            code.protect = ctypes.cast(_mprotect(), ctypes.c_void_p).value
+            code.memory = np.frombuffer(memory, np.uint8).ctypes.data
+            code.memory_bytes = MEMORY_BYTES
+            code.memory_used = FIRST_CODE
+            code.entry_count = 1
+            code.native[TRANSLATOR_PLACE] = translate_function().address
+            _kept.append(memory)
     _seen[id(cache)] = cache
-    if not is_available():
-        return
-    code = cache[0]
-    protect = _mprotect()
-    memory = mmap.mmap(-1, MEMORY_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    address = np.frombuffer(memory, np.uint8).ctypes.data
-    if protect is None or not _may_execute(protect, address):
-        return
-    if not _entries:
-        _entries.append(compile_entry("translate", translate_entry))
-    _kept.append(memory)
-    code.protect = ctypes.cast(protect, ctypes.c_void_p).value
-    code.memory = address
-    code.memory_bytes = MEMORY_BYTES
-    code.memory_used = FIRST_CODE
-    code.entry_count = 1
-    code.native[TRANSLATOR_PLACE] = _entries[0].address
 
 
-def forget(cache: CodeCache, enabled: bool) -> None:
-    """Forget what has been translated.
-
-    Args:
-        enabled: whether code is translated from now on.
-    """
+def forget(cache: CodeCache) -> None:
+    """Forget what has been translated: breakpoints change."""
     code = cache[0]
     places = code.entry[1 : int(code.entry_count), PLACE]
     code.word[places, 0] = 0
@@ -73,18 +88,16 @@ def forget(cache: CodeCache, enabled: bool) -> None:
     code.entry_count = 1
     code.memory_used = FIRST_CODE
     code.native[ENTER_PLACE] = 0
-    code.native[TRANSLATOR_PLACE] = _entries[0].address if enabled and code.memory else 0
 
 
 def _mprotect() -> Any:
-    try:
-        protect = ctypes.CDLL(None).mprotect
-    except (OSError, AttributeError):
-        return None
+    protect = ctypes.CDLL(None).mprotect
     protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     return protect
 
 
-def _may_execute(protect: Any, address: int) -> bool:
-    """True when the system lets memory that was written be executed (some do not, by policy)."""
-    return protect(address + FIRST_CODE, mmap.PAGESIZE, READ_EXECUTE) == 0
+def _new_memory(size: int) -> mmap.mmap | None:
+    """Memory whose pages behind the first can be made executable; None where the system refuses (some do, by policy)."""
+    memory = mmap.mmap(-1, FIRST_CODE + size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    first = np.frombuffer(memory, np.uint8).ctypes.data + FIRST_CODE
+    return memory if _mprotect()(first, mmap.PAGESIZE, READ_EXECUTE) == 0 else None

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bhemu.errors import ConfigurationError
 from bhemu.machine.compiler import compile_entry
 from bhemu.machine.state import new_tiles
 from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, run_core_entry
 from bhemu.riscv.translation_state import ENTER_PLACE
-from bhemu.riscv.translator import attach, is_available
+from bhemu.riscv.translator import VARIABLE, attach, is_available, why_not
 from tests.riscv.rv_asm import assemble
 from tests.riscv.test_lockstep import DATA, DATA_BYTES, FREE, Generator
 
@@ -264,7 +265,13 @@ def test_a_full_memory_for_machine_code_is_used_again() -> None:
 
 
 def test_without_a_translator_the_interpreter_executes_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BHEMU_TRANSLATE", "0")
+    monkeypatch.setenv(VARIABLE, "0")
     pair = Pair(assemble(LOOP.format(data=DATA)))
     pair.turn(1000, 1000)
     assert not pair.translated
+
+
+def test_a_value_of_the_variable_that_means_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "no")
+    with pytest.raises(ConfigurationError, match="BHEMU_TRANSLATE is 'no'"):
+        why_not()
