@@ -69,7 +69,8 @@ def doctor(
 
 def find(*, compiles: bool = True) -> list[Finding]:
     """Look for everything that bhemu needs or can use."""
-    return [*_python(), *_packages(), _cache(), *([_works()] if compiles else []), _translates(), *_tools(), *_optional()]
+    works = [_works()] if compiles else []
+    return [*_python(), *_packages(), _cache(), *works, _translates(), *_tools(), *_optional()]
 
 
 def _python() -> list[Finding]:

@@ -1,4 +1,4 @@
-"""The translator as the host sees it: where there is one, memory for machine code, and the variable that turns it off."""
+"""The translator as the host sees it: where there is one, its memory, and the variable that turns it off."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _mprotect() -> Any:
 
 
 def _new_memory(size: int) -> mmap.mmap | None:
-    """Memory whose pages behind the first can be made executable; None where the system refuses (some do, by policy)."""
+    """Memory whose pages behind the first can be made executable; None where the system refuses, by policy."""
     memory = mmap.mmap(-1, FIRST_CODE + size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     first = np.frombuffer(memory, np.uint8).ctypes.data + FIRST_CODE
     return memory if _mprotect()(first, mmap.PAGESIZE, READ_EXECUTE) == 0 else None
