@@ -107,7 +107,7 @@ def _decoded(c: Record, place: Int, word: Int) -> AnyInt:
 
 
 @kernel
-def _is_breakpoint(c: Record, place: Int, number: Int) -> bool:
+def _is_breakpoint(c: Record, place: Int, number: Int) -> Bool:
     """True where a debugger wants to stop: the instruction stays with the interpreter."""
     for i in range(c.breakpoint_count):
         if c.breakpoint[i] == place:
@@ -192,15 +192,15 @@ def _choose_registers(c: Record) -> None:
     for i in range(WINDOW):
         if c.included[i] == 0:
             continue
-        pc = c.first_pc + 4 * i
+        pc = np.int64(c.first_pc) + 4 * i
         c.code_first = min(np.int64(c.code_first), pc)
         c.code_end = max(np.int64(c.code_end), pc + 4)
         fields = np.int64(c.fields[i])
-        x = (fields >> 8) & 0x3F
+        d = (fields >> 8) & 0x3F
         weight = np.int64(1) << (3 * np.int64(c.depth[i]))
-        if x < NOWHERE:
-            c.uses[x] += weight
-            c.written[x] = 1
+        if d < NOWHERE:
+            c.uses[d] += weight
+            c.written[d] = 1
         if READS[fields & 0xFF, 0]:
             c.uses[(fields >> 16) & 31] += weight
         if READS[fields & 0xFF, 1]:
@@ -299,7 +299,7 @@ def _emit_returns(c: Record) -> None:
 @kernel
 def _emit_blocks(t: TileRecord, c: Record, core: Int) -> bool:
     """Write the machine code of all blocks, in the order of their addresses; False when there is no room."""
-    rest = 0
+    rest: Int = 0
     for i in range(WINDOW):
         c.label[i] = -1
         if c.included[i] == 0:
@@ -366,7 +366,8 @@ def _emit_stubs(c: Record) -> bool:
     stay = np.int64(c.text_at)
     end = _emit_end(c)
     i = 0
-    pc_before, rest_before, stays_before, at_before = -1, 0, 0, 0
+    pc_before, rest_before, stays_before = -1, 0, 0
+    at_before: Int = 0
     while i < c.jump_count:
         if c.text_at > TEXT_BYTES - INSTRUCTION_BYTES or c.jump_count > JUMPS - 16:
             return False
@@ -388,7 +389,7 @@ def _emit_stubs(c: Record) -> bool:
                 put(c, 4, c.raw[((pc - c.first_pc) >> 2) + k])
         else:
             window = (pc - c.first_pc) >> 2
-            label = np.int64(-1)
+            label: Int = np.int64(-1)
             if to == TO_PC and window >= 0 and window < WINDOW:
                 label = np.int64(c.label[window])
             if label < 0 and (pc, rest, stays) == (pc_before, rest_before, stays_before):
@@ -429,7 +430,7 @@ def _enter_into_cache(t: TileRecord, c: Record, pc: Int) -> None:
 
 
 @kernel
-def _publish(c: Record) -> bool:
+def _publish(c: Record) -> Bool:
     """Put the text into the memory for machine code."""
     first = c.memory_used & -4096
     size = c.memory_used + c.text_at - first

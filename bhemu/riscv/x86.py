@@ -9,7 +9,7 @@ Wherever an instruction needs more than its template has, it is left before anyt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -129,7 +129,7 @@ def _with_not(opcode: int) -> Steps:
 def _divide(result: int, is_signed: bool) -> Steps:
     """Quotient and remainder with T4's results for 0; signed in 64 bits, where -2**31 / -1 is a number."""
     if is_signed:
-        operands = [(WITH_X, 0x63, RAX, A, 0x48), (WITH_X, 0x63, RCX, B, 0x48)]  # movsxd
+        operands: Steps = [(WITH_X, 0x63, RAX, A, 0x48), (WITH_X, 0x63, RCX, B, 0x48)]  # movsxd
         divide = _code("85c9 7407 4899 48f7f9")  # test; je; cqo; idiv rcx
     else:
         operands = [(COPY, RAX, A), (COPY, RCX, B)]
@@ -193,10 +193,11 @@ def _offset(name: str) -> str:
 
 
 def _bytes_of_core(name: str) -> str:
-    return (TILE[name].itemsize // TILE[name].shape[0]).to_bytes(4, "little").hex()
+    size: int = TILE[name].itemsize // TILE[name].shape[0]
+    return size.to_bytes(4, "little").hex()
 
 
-_OTHERS: Final[dict[int, Steps]] = {
+_OTHERS: Final[dict[Any, Steps]] = {
     ENTER: [  # enter(t, core, rounds left)
         *_code("53 55 4154 4155 4156 4157"),
         *_code("488d9f" + _offset("l1")),  # lea rbx, [rdi + ...]
@@ -326,7 +327,7 @@ _steps: Steps = []
 _ranges: dict[int, tuple[int, int]] = {}
 
 
-def _add(number: int, steps: Sequence[Step]) -> None:
+def _add(number: Any, steps: Sequence[Step]) -> None:
     _ranges[number] = (len(_steps), len(_steps) + len(steps))
     _steps.extend(steps)
 
