@@ -12,7 +12,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from bhemu.machine.buffer_memory import store_i64
+from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.compiler import JIT
 from bhemu.machine.core_state import LOCAL_RAM_SIZE
 from bhemu.machine.dispatch import call_handler
@@ -23,17 +23,24 @@ from bhemu.riscv.decode import CODE, TRANSLATED
 from bhemu.riscv.translation_state import (
     BLOCK,
     BLOCK_AT,
+    CODE_AT,
+    CODE_SIZE,
     COUNT,
+    CURRENT,
     ENTER_PLACE,
     FAILED,
     FIELDS,
     LOOPS_LEFT,
     NEXT,
+    NO_CORE,
     PLACE,
+    PREVIOUS,
     RAM_BYTES,
+    RANGE,
     REGION,
     REGION_AT,
     SLACK,
+    TEAM,
     WATCHED,
     WORD,
 )
@@ -108,6 +115,33 @@ def write(c: Record, offset: Int, byte: Int) -> None:
 
 
 @kernel
+def _set_range(c: Record, number: Int, team: Bool) -> None:
+    """Set which code stores may not change: that of the region, and of those where others of the team have stopped."""
+    memory = np.int64(c.memory)
+    first, end = c.entry[number, RANGE] >> 32, c.entry[number, RANGE] & 0xFFFFFFFF
+    if team:
+        known = load_i64(memory, CODE_AT)
+        end = max(end, known + load_i64(memory, CODE_SIZE))
+        first = min(first, known)
+    store_i64(memory, CODE_AT, first)
+    store_i64(memory, CODE_SIZE, end - first)
+
+
+@kernel
+def set_team(c: Record, core: Int, number: Int, team: Bool) -> None:
+    """Before `enter`: whether the core is one of a team (teams.py).
+
+    Args:
+        number: of the entry.
+    """
+    memory = np.int64(c.memory)
+    _set_range(c, number, team)
+    store_i64(memory, TEAM, 1 if team else 0)
+    store_i64(memory, CURRENT, core)
+    store_i64(memory, PREVIOUS, NO_CORE)
+
+
+@kernel
 def enter(
     t: TileRecord, c: Record, native: Int, core: Int, number: Int, word: Int, left: Int, slack: Int, loops_left: Int
 ) -> Any:
@@ -144,6 +178,7 @@ def _enter_another(t: TileRecord, c: Record, native: Int, core: Int, number: Int
         if other != number and c.entry[other, WORD] == word:
             if left < c.entry[other, COUNT]:
                 return np.int64(FAILED)
+            _set_range(c, other, load_i64(memory, TEAM) != 0)
             store_i64(memory, REGION_AT, c.entry[other, REGION])
             store_i64(memory, BLOCK_AT, c.entry[other, BLOCK])
             result = call_handler(native, ENTER_PLACE, t, core, left)

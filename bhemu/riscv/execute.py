@@ -21,17 +21,24 @@ from bhemu.machine.dispatch import call_handler
 from bhemu.machine.faults import fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
-from bhemu.machine.types import AnyInt, Int, Record, TileRecord
-from bhemu.riscv.code_memory import enter, native_table
+from bhemu.machine.types import AnyInt, Bool, Int, Record, TileRecord
+from bhemu.riscv.code_memory import enter, native_table, set_team
 from bhemu.riscv.decode import BREAKPOINT, FIRST_SLOW, NOWHERE, TRANSLATED, TTINSN, VALID, code_at, fields_of, fill
+from bhemu.riscv.teams import begin_team, can_join
 from bhemu.riscv.translation_state import (
+    AT_HORIZON,
     COUNT,
+    CURRENT,
     FAILED,
     FIELDS,
     HOT,
+    JOIN,
     LEAST_ROUNDS,
     LEFT,
     LOOPS_LEFT,
+    NO_CORE,
+    PREVIOUS,
+    SLACK,
     STAY,
     TRANSLATOR_PLACE,
 )
@@ -204,12 +211,13 @@ def _arrive(t: TileRecord, code: Record, cache: Int, core: Int, pc: Int) -> None
 
 
 @kernel(forceinline=True)  # turns are short where cores share memory, and calls count
-def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
+def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
     """Execute with a core from `core_round` on; returns why it stopped, with pc at the instruction not yet executed.
 
     Args:
         core: of machine/agents.py.
         cache: address of the code cache, or the cache itself when Numba is disabled.
+        others: plain turns of other cores may follow (tile/turns.py); `turn_core` is the one whose turn was the last.
     """
     code = code_at(cache)
     ram_size = _RAM_SIZE[core]
@@ -225,6 +233,7 @@ def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
     translates = code.native[TRANSLATOR_PLACE] != 0
     counts = translates and goal - start >= LEAST_ROUNDS
     stays = False  # the next instruction is the interpreter's
+    team = False  # a team executes (teams.py)
     if counts and pc & 3 == 0:
         _arrive(t, code, cache, core, pc)
     while moment < goal:
@@ -252,10 +261,33 @@ def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
             n = fields & 0xFF
             if translates and not stays and goal - moment >= code.entry[entry, COUNT] and loops < loops_limit:
                 native = native_table(cache)
+                if others and not team and horizon < goal:
+                    team = begin_team(t, code, core, goal)
+                set_team(code, core, entry, team)
                 result = enter(t, code, native, core, entry, word, goal - moment, goal - horizon, loops_limit - loops)
                 if result != FAILED:
+                    if team and load_i64(code.memory, PREVIOUS) != NO_CORE:  # the record has what cores did
+                        core = load_i64(code.memory, CURRENT)
+                        joins = result == JOIN and can_join(t, core)
+                        if result >= JOIN and not joins:
+                            core = load_i64(code.memory, PREVIOUS)
+                        ram_size = _RAM_SIZE[core]
+                        start = np.int64(t.core_round[core])
+                        moment = start
+                        pc = np.int64(t.core_pc[core])
+                        loops = np.int64(t.core_loops[core])
+                        loops_limit = np.int64(t.core_loops_limit[core])
+                        horizon = goal - load_i64(code.memory, SLACK)
+                        t.round_horizon = horizon
+                        if result >= JOIN:
+                            before = pc
+                            if not joins:
+                                break
+                            if counts:
+                                _arrive(t, code, cache, core, pc)
+                            continue
                     left = load_i64(code.memory, LEFT)
-                    stays = result >= STAY or left == goal - moment
+                    stays = result & STAY != 0 or left == goal - moment
                     if left != goal - moment:
                         t.core_skip_breakpoint[core] = 0
                     moment = goal - left
@@ -265,10 +297,13 @@ def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
                     if loops >= loops_limit:
                         status = LOOPS
                         break
+                    if result & AT_HORIZON:
+                        break
                     if counts and not stays:
                         _arrive(t, code, cache, core, pc)
                     continue
         stays = False
+        team = False
         rd = (fields >> 8) & 0x3F
         immediate = fields >> 32
         a = np.int64(t.core_x[core, (fields >> 16) & 31])
@@ -474,9 +509,10 @@ def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
     t.core_round[core] = moment
     t.core_retired[core] += moment - start
     t.core_loops[core] = loops
+    t.turn_core = core
     return status
 
 
 def run_core_entry(t: TileRecord, core: Int, cache: Int) -> AnyInt:
     """`run_core` for `compile_entry`."""
-    return run_core(t, core, cache)
+    return run_core(t, core, cache, False)

@@ -17,11 +17,14 @@ from typing import Any
 import numpy as np
 
 from bhemu.isa.memory_map import LOCAL_RAM_BASE
+from bhemu.machine.agents import CORES
+from bhemu.machine.buffer_memory import store_i64
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import AnyInt, Bool, Int, Record, TileRecord
 from bhemu.riscv.code_memory import protect, write
 from bhemu.riscv.decode import BREAKPOINT, NOWHERE, TRANSLATED, VALID, code_at, fields_of
+from bhemu.riscv.emit import IN_MEMORY, MOV_FROM, MOV_TO, ZERO, emit, on_operand, put, refer
 from bhemu.riscv.translation_state import (
     BLOCK,
     COUNT,
@@ -33,8 +36,10 @@ from bhemu.riscv.translation_state import (
     NEVER,
     NEXT,
     PLACE,
+    RANGE,
     REGION,
     REGION_WORDS,
+    RESUME,
     RETURNS,
     TEXT_BYTES,
     WINDOW,
@@ -53,7 +58,6 @@ from bhemu.riscv.x86 import (
     ENTER_BLOCK,
     FAILURE,
     FORWARDS,
-    IN_MEMORY,
     INSTRUCTIONS,
     IS_LOAD,
     IS_STORE,
@@ -65,29 +69,26 @@ from bhemu.riscv.x86 import (
     LEAVE,
     LOAD_L1,
     LOAD_RAM,
-    MOV_FROM,
-    MOV_TO,
     NONE,
     POOL,
     READS,
     STORE_L1,
     STORE_RAM,
+    SWITCH,
     TO_END,
     TO_FAILURE,
+    TO_HORIZON,
     TO_OTHER_HALF,
     TO_PC,
     TO_WORDS,
-    ZERO,
-    emit,
-    on_operand,
-    put,
-    refer,
 )
 
 
 @kernel
 def forget_translations(c: Record) -> None:
     """Forget all regions."""
+    for core in range(CORES):
+        store_i64(c.memory, RESUME + core, 0)
     for i in range(1, c.entry_count):
         place = c.entry[i, PLACE]
         c.word[place, 0] = 0
@@ -312,6 +313,7 @@ def _emit_blocks(t: TileRecord, c: Record, core: Int) -> bool:
             c.label[i] = c.text_at
             emit(c, BEGIN_BLOCK, ZERO, pc, rest, ZERO)
         fields = np.int64(c.fields[i])
+        c.begin[i] = c.text_at
         _emit_instruction(t, c, core, fields, pc, rest)
         rest -= 1
         if KIND[fields & 0xFF] not in (JUMP, JUMP_REGISTER) and (i + 1 == WINDOW or c.included[i + 1] == 0):
@@ -336,6 +338,36 @@ def _emit_end(c: Record) -> AnyInt:
             on_operand(c, MOV_TO, np.int64(c.host[x]), IN_MEMORY, x, ZERO)
     _emit_leave(c)
     return end
+
+
+@kernel
+def _emit_wait(c: Record) -> AnyInt:
+    """The core stops at the horizon, with its pc in eax, and in rcx where it goes on."""
+    wait = np.int64(c.text_at)
+    for x in range(32):
+        if c.host[x] >= 0 and c.written[x] != 0:
+            on_operand(c, MOV_TO, np.int64(c.host[x]), IN_MEMORY, x, ZERO)
+    put(c, 1, 0xE9)
+    put(c, 4, c.switch - (c.memory_used + c.text_at + 4))
+    return wait
+
+
+@kernel
+def _emit_stop(c: Record, pc: Int, rest: Int, wait: Int) -> None:
+    """An access is behind the horizon: the core stops before the instruction, and begins with it when it goes on."""
+    put(c, 1, 0xB8)  # mov eax, pc
+    put(c, 4, pc)
+    put(c, 4, 0xC68349 | rest << 24)  # add r14, rest
+    put(c, 3, 0x0D8D48)  # lea rcx, [behind the jmp]
+    put(c, 4, 5)
+    put(c, 1, 0xE9)
+    put(c, 4, wait - (c.text_at + 4))
+    for x in range(32):
+        if c.host[x] >= 0:
+            on_operand(c, MOV_FROM, np.int64(c.host[x]), IN_MEMORY, x, ZERO)
+    put(c, 4, 0xEE8349 | rest << 24)  # sub r14, rest
+    put(c, 1, 0xE9)
+    put(c, 4, c.begin[(pc - c.first_pc) >> 2] - (c.text_at + 4))
 
 
 @kernel
@@ -365,6 +397,7 @@ def _emit_stubs(c: Record) -> bool:
     _emit_leave(c)
     stay = np.int64(c.text_at)
     end = _emit_end(c)
+    wait = _emit_wait(c)
     i = 0
     pc_before, rest_before, stays_before = -1, 0, 0
     at_before: Int = 0
@@ -376,6 +409,9 @@ def _emit_stubs(c: Record) -> bool:
             _set_distance(c, i, failure)
         elif to == TO_END:
             _set_distance(c, i, end)
+        elif to == TO_HORIZON:
+            _set_distance(c, i, c.text_at)
+            _emit_stop(c, pc, rest, wait)
         elif to == TO_OTHER_HALF:
             _set_distance(c, i, c.text_at)
             _emit_half(c, c.jump[i, 5], pc, rest, c.jump[i, 6] == 2, ZERO)
@@ -424,6 +460,7 @@ def _enter_into_cache(t: TileRecord, c: Record, pc: Int) -> None:
         c.entry[number, BLOCK] = base + c.label[i]
         c.entry[number, REGION] = base
         c.entry[number, NEXT] = c.first[place]
+        c.entry[number, RANGE] = np.int64(c.code_first) << 32 | c.code_end
         c.first[place] = np.uint16(number)
         c.word[place, 0] = np.int64(c.raw[i]) | VALID
         c.word[place, 1] = TRANSLATED | (number << 32)
@@ -446,6 +483,8 @@ def _make_enter(c: Record) -> bool:
     """Write what enters translated code."""
     c.text_at = 0
     emit(c, ENTER, ZERO, ZERO, ZERO, ZERO)
+    c.switch = c.memory_used + c.text_at
+    emit(c, SWITCH, ZERO, ZERO, ZERO, ZERO)
     c.leave = c.memory_used + c.text_at
     emit(c, LEAVE, ZERO, ZERO, ZERO, ZERO)
     if not _publish(c):

@@ -17,9 +17,9 @@ WINDOW: Final = 1024
 RETURNS: Final = 4
 """Calls of a region to which a jump by register may return inside of it."""
 ENTRIES: Final = 1 << 14
-TEXT_BYTES: Final = 1 << 14
+TEXT_BYTES: Final = 1 << 15
 """Bytes of machine code of one region, at most."""
-INSTRUCTION_BYTES: Final = 256
+INSTRUCTION_BYTES: Final = 512
 """More than one instruction can take, with its stubs."""
 JUMPS: Final = 1024
 """Jumps of a region whose destination is set at its end."""
@@ -38,6 +38,8 @@ REGION: Final = 5
 """Address of the region's first instructions, which compare the code and load registers."""
 NEXT: Final = 6
 """Another entry for the same place, 0 none."""
+RANGE: Final = 7
+"""Addresses of the region's first instruction [63:32] and behind its last one [31:0]."""
 COLUMNS: Final = 8
 
 # Words at the beginning of the memory for machine code, which it reaches relative to its own address
@@ -53,6 +55,27 @@ REGION_AT: Final = 4
 BLOCK_AT: Final = 5
 LEFT: Final = 6
 """Rounds left to the goal, when translated code has ended."""
+CODE_AT: Final = 7
+CODE_SIZE: Final = 8
+"""Where the code of those is who execute translated code now: their stores into it are the interpreter's."""
+TEAM: Final = 9
+"""1: at the horizon another core goes on (teams.py). What follows is used only then."""
+CURRENT: Final = 10
+"""The core that executes."""
+PREVIOUS: Final = 11
+"""The core that was the last to stop at the horizon since translated code was entered, or NO_CORE."""
+NO_CORE: Final = -1
+TILE_AT: Final = 12
+GOAL: Final = 13
+"""Address of the record, and the round up to which cores execute."""
+SWITCHES: Final = 14
+"""How often a core went on where it had stopped."""
+KEYS: Final = 16
+"""Of each core and the coprocessor, 8 * rounds left + 7 - its number: the largest key has its turn; -1: it has none."""
+RESUME: Final = 24
+"""Of each core: address of the machine code where it goes on, 0: it is not in translated code."""
+RAM_SIZES: Final = 32
+"""Of each core."""
 FIRST_CODE: Final = 4096
 """Bytes of these words: they stay writable, and the pages behind them do not."""
 
@@ -63,6 +86,12 @@ FAILED: Final = -1
 """What translated code returns when memory no longer holds the code that was translated."""
 STAY: Final = 1 << 32
 """Set in what it returns: the instruction at pc is one for the interpreter."""
+AT_HORIZON: Final = 1 << 33
+"""It is at pc before an access behind the horizon."""
+JOIN: Final = 1 << 34
+"""No pc: it is the turn of core CURRENT, which is not in translated code yet. The record has the others' progress."""
+ALL_DONE: Final = 1 << 35
+"""No pc: no agent has a turn before the goal."""
 
 HOT: Final = 32
 """Arrivals at an instruction until it is translated."""
@@ -81,6 +110,8 @@ FIELDS_OF_CACHE: Final[list[Any]] = [
     ("memory_used", "i8"),
     ("protect", "i8"),  # address of the system's mprotect
     ("leave", "i8"),  # where translated code ends, as an offset in the memory
+    ("switch", "i8"),  # where a core stops at the horizon
+    ("pause", "i8"),  # turns without a team
     ("entry_count", "i8"),  # entry 0 is never used
     ("entry", "i8", (ENTRIES, COLUMNS)),
     # --- the region that is being translated --------------------------------------------------------------------------
@@ -94,6 +125,7 @@ FIELDS_OF_CACHE: Final[list[Any]] = [
     ("raw", "i8", (WINDOW,)),  # instructions, and the same decoded
     ("fields", "i8", (WINDOW,)),
     ("label", "i4", (WINDOW,)),
+    ("begin", "i4", (WINDOW,)),  # where an instruction's machine code begins in the text
     ("included", "u1", (WINDOW,)),
     ("leader", "u1", (WINDOW,)),
     ("depth", "u1", (WINDOW,)),  # loops around each instruction

@@ -15,18 +15,27 @@ import numpy as np
 
 from bhemu.isa.memory_map import LOCAL_RAM_BASE
 from bhemu.isa.riscv import NUMBER
-from bhemu.machine.kernel import kernel
+from bhemu.machine.agents import CORES
 from bhemu.machine.state import L1_SIZE, TILE, offset_of
-from bhemu.machine.types import AnyInt, Int, Record
-from bhemu.riscv.decode import NOWHERE
 from bhemu.riscv.translation_state import (
     BLOCK_AT,
+    CODE_AT,
+    CODE_SIZE,
+    CURRENT,
     FAILED,
+    GOAL,
+    KEYS,
     LEFT,
     LOOPS_LEFT,
+    PREVIOUS,
     RAM_BYTES,
+    RAM_SIZES,
     REGION_AT,
+    RESUME,
     SLACK,
+    SWITCHES,
+    TEAM,
+    TILE_AT,
     WATCHED,
 )
 
@@ -49,6 +58,8 @@ TO_OTHER_HALF: Final = 4
 """To the other half of an access: pc, rounds, fields, 1 when that is for local RAM, place in the text to go on."""
 TO_WORDS: Final = 5
 """Not a jump: the four words of code at a pc."""
+TO_HORIZON: Final = 6
+"""The access at a pc is behind the horizon."""
 
 # Steps of templates
 BYTES, OWN, WITH_X, WITH_REGISTER, COPY, SET_X, CHOOSE, NUMBER_32, NUMBER_8 = range(9)
@@ -63,7 +74,7 @@ LOADED: Final = -3
 # Operands
 D, A, B = 0, 1, 2
 # Numbers
-NOTHING, IMMEDIATE, PC, TARGET, NEXT_PC, REST, CODE_FIRST, CODE_BYTES = range(8)
+NOTHING, IMMEDIATE, PC, TARGET, NEXT_PC, REST = range(6)
 OF_TABLE: Final = -1
 """The condition, or opcode, that the table has for the instruction."""
 
@@ -147,12 +158,12 @@ def _half(is_store: bool, ram: bool) -> Steps:
     steps = [*steps, (ELSEWHERE,)]
     if not ram:
         # behind the horizon: lea rcx, [r14 + rest]; cmp
-        steps += [*_code("498d4e"), (NUMBER_8, REST), *_own("483b0d", SLACK), _exit_if(LESS)]
+        steps += [*_code("498d4e"), (NUMBER_8, REST), *_own("483b0d", SLACK), (JUMP_IF, LESS, TO_HORIZON, PC, 1)]
         if is_store:
             # somebody who sleeps may watch the word: mov edx, eax; shr edx, 2; mov rcx; bt rcx, rdx
             steps += [*_code("89c2 c1ea02"), *_own("488b0d", WATCHED), *_code("480fa3d1"), _exit_if(BELOW)]
-            # it is in the region itself: lea ecx, [rax - first]; cmp
-            steps += [*_code("8d88"), (NUMBER_32, CODE_FIRST), *_code("81f9"), (NUMBER_32, CODE_BYTES), _exit_if(BELOW)]
+            # it is in the region itself, or that of another: mov ecx, eax; sub; cmp
+            steps += [*_own("89c12b0d", CODE_AT), *_own("3b0d", CODE_SIZE), _exit_if(BELOW)]
     if is_store:
         steps += [(CHOOSE, RDX, B), (MEMORY, CHOSEN, 1 if ram else 0)]
     else:
@@ -176,16 +187,10 @@ _BACKWARDS: Final[Steps] = [
 """To a block at or before this one, unless the core has done so often enough: 14 bytes."""
 _COMPARE: Final[Steps] = [(CHOOSE, RAX, A), (WITH_X, 0x3B, CHOSEN, B)]
 
-ZERO: Final = np.int64(0)
-"""For arguments: of a number in the text, Numba compiles each function once more for each value."""
 # What is not an instruction of a core
 ENTER, LEAVE, BEGIN_REGION, COMPARE_FOUR, COMPARE_ONE, END_COMPARE, BEGIN_BLOCK, FAILURE = map(np.int64, range(8))
 LOAD_L1, LOAD_RAM, STORE_L1, STORE_RAM, FORWARDS, BACKWARDS = map(np.int64, range(8, 14))
-JUMP_FORWARDS, JUMP_BACKWARDS, COMPARE_PC, ENTER_BLOCK, INSTRUCTIONS = map(np.int64, range(14, 19))
-IN_MEMORY: Final = np.int64(-1)
-"""In the place of a register: an x register has none, its operand is in the record."""
-MOV_FROM, MOV_TO = np.int64(0x8B), np.int64(0x89)
-"""Opcodes that load a register from an operand, and store it there."""
+JUMP_FORWARDS, JUMP_BACKWARDS, COMPARE_PC, ENTER_BLOCK, SWITCH, INSTRUCTIONS = map(np.int64, range(14, 20))
 
 
 def _offset(name: str) -> str:
@@ -197,15 +202,89 @@ def _bytes_of_core(name: str) -> str:
     return size.to_bytes(4, "little").hex()
 
 
+def _word(text: str, word: int) -> Steps:
+    """An instruction whose operand is a word at rsi."""
+    return _code(text + (8 * word).to_bytes(4, "little").hex())
+
+
+def _field(text: str, name: str) -> Steps:
+    """An instruction whose operand is a field of the record."""
+    return _code(text + _offset(name))
+
+
+def _length(steps: Steps) -> int:
+    """Bytes of the machine code of steps that need no instruction."""
+    return sum({BYTES: step[1], OWN: 4}[step[0]] for step in steps)
+
+
+def _skip(text: str, steps: Steps) -> Steps:
+    """A conditional jump over steps."""
+    return [*_code(text + _length(steps).to_bytes(4, "little").hex()), *steps]
+
+
+def _switch() -> Steps:
+    """A core stops at the horizon, its registers in the record, and the one whose turn it is goes on (teams.py).
+
+    In eax is its pc, in rcx where it goes on. What follows leaves translated code.
+    """
+    stop = [
+        *_word("488b96", CURRENT),  # mov rdx
+        *_word("48898cd6", RESUME),  # mov [rsi + 8 rdx], rcx
+        *_field("898497", "core_pc"),  # mov [rdi + 4 rdx], eax
+        *_field("488b8cd7", "core_loops_limit") + _code("4c29f9"),  # mov rcx, [rdi + 8 rdx]; sub rcx, r15
+        *_field("48898cd7", "core_loops"),
+        *_word("488b8e", GOAL) + _code("4c29f1"),  # mov rcx; sub rcx, r14
+        *_field("4c8b84d7", "core_round"),  # mov r8
+        *_field("48898cd7", "core_round"),
+        *_code("4c29c1") + _field("48018cd7", "core_retired"),  # sub rcx, r8; add
+        *_code("4a8d0cf507000000 4829d1"),  # lea rcx, [8 r14 + 7]; sub rcx, rdx
+        *_word("48898cd6", KEYS),
+        *_word("488996", PREVIOUS),
+    ]
+    largest = [*_word("488b86", KEYS), *_code("48c7c1ffffffff")]  # the largest key in rax, the second in rcx
+    for agent in range(1, CORES + 1):
+        # mov r8; mov r9, rax; cmp r8, rax; cmovg rax, r8; cmovg r8, r9; cmp r8, rcx; cmovg rcx, r8
+        largest += [*_word("4c8b86", KEYS + agent), *_code("4989c1 4939c0 490f4fc0 4d0f4fc1 4939c8 490f4fc8")]
+    go_on = [
+        *_word("4c8b84c6", RAM_SIZES) + _word("4c8986", RAM_BYTES),  # mov r8, [rsi + 8 rax]; mov [rsi], r8
+        *_field("4c8bbcc7", "core_loops_limit") + _field("4c2bbcc7", "core_loops"),  # mov r15; sub r15
+        *_code("69d0" + _bytes_of_core("core_x")) + _field("488dac17", "core_x"),  # imul edx, eax; lea rbp
+        *_code("69c0" + _bytes_of_core("core_ram")) + _field("4c8da407", "core_ram"),  # imul eax, eax; lea r12
+        *_word("48ff86", SWITCHES) + _code("ffe1"),  # inc; jmp rcx
+    ]
+    choose = [
+        *_code(
+            "4989c6 49c1fe03 83e007 83f007"
+        ),  # rounds left: mov r14, rax; sar r14, 3; number: and eax, 7; xor eax, 7
+        # horizon: that of the second, a round before it where it comes first in a round: mov r8, rcx; sar rcx, 3;
+        # and r8d, 7; xor r8d, 7; cmp r8d, eax; adc rcx, 0
+        *_code("4989c8 48c1f903 4183e007 4183f007 4139c0 4883d100") + _word("48898e", SLACK),
+        *_word("488986", CURRENT) + _word("488b8cc6", RESUME),
+        *_code("4885c9") + _skip("0f84", go_on),  # test rcx, rcx; je
+    ]
+    team = [
+        *(*stop, *largest),
+        *_code("4883f808") + _skip("0f8c", [*choose, *_code("31c0 480fbae822 eb0e")]),  # cmp rax, 8; jl; JOIN; jmp
+        *_code("31c0 480fbae823 eb05"),  # xor eax, eax; bts rax: ALL_DONE; jmp
+    ]
+    return [
+        *(*_own("488d35", 0), *_word("488bbe", TILE_AT)),  # lea rsi; mov rdi
+        *_code("4883be" + (8 * TEAM).to_bytes(4, "little").hex() + "00") + _skip("0f84", team),  # cmp; je
+        *_code("480fbae821"),  # bts rax: AT_HORIZON
+    ]
+
+
 _OTHERS: Final[dict[Any, Steps]] = {
     ENTER: [  # enter(t, core, rounds left)
         *_code("53 55 4154 4155 4156 4157"),
+        *_own("48893d", TILE_AT),  # mov
         *_code("488d9f" + _offset("l1")),  # lea rbx, [rdi + ...]
         *_code("69c6" + _bytes_of_core("core_x") + "488dac07" + _offset("core_x")),  # imul eax, esi; lea rbp
         *_code("69c6" + _bytes_of_core("core_ram") + "4c8da407" + _offset("core_ram")),  # imul eax, esi; lea r12
         *_own("4989d6 4c8b3d", LOOPS_LEFT),  # mov r14, rdx; mov r15
         *_own("ff25", REGION_AT),
     ],
+    SWITCH: _switch(),
     LEAVE: [*_own("4c8935", LEFT), *_own("4c893d", LOOPS_LEFT), *_code("415f 415e 415d 415c 5d 5b c3")],
     BEGIN_REGION: _code("660f76c9"),  # pcmpeqd xmm1, xmm1
     COMPARE_FOUR: [  # movdqu xmm0, [rbx + pc]; pcmpeqd xmm0, the words; pand xmm1, xmm0
@@ -356,146 +435,3 @@ for _name, (_kind, _template, _, _) in _TABLE.items():
     _named = {_step[3] for _step in _template if _step[0] == WITH_X}
     _named |= {_step[2] for _step in _template if _step[0] in (COPY, CHOOSE)}
     READS[NUMBER[_name]] = A in _named or _kind == BRANCH, B in _named or _kind in (BRANCH, IS_STORE)
-
-
-@kernel
-def put(c: Record, count: Int, bytes_: Int) -> None:
-    """Write bytes of machine code, the lowest first."""
-    for i in range(count):
-        c.text[c.text_at + i] = np.uint8((bytes_ >> (8 * i)) & 0xFF)
-    c.text_at += count
-
-
-@kernel
-def on_operand(c: Record, opcode: Int, register: Int, host: Int, x: Int, rex: Int) -> None:
-    """An instruction on a register (or an extension of the opcode) and a register, or an x register in memory.
-
-    Args:
-        host: the other register, or IN_MEMORY for x.
-    """
-    rex |= 0x40 | (register >> 3) << 2 | (host >> 3 if host >= 0 else 0)
-    if rex != 0x40:
-        put(c, 1, rex)
-    if opcode > 0xFF:
-        put(c, 1, 0x0F)
-    put(c, 1, opcode)
-    if host >= 0:
-        put(c, 1, 0xC0 | (register & 7) << 3 | host & 7)
-    else:
-        put(c, 2, 0x45 | (register & 7) << 3 | 4 * x << 8)
-
-
-@kernel
-def refer(c: Record, kind: Int, pc: Int, rest: Int, stays: Int) -> AnyInt:
-    """Room for a distance that is known at the end of the region; returns its place in `jump`."""
-    i = np.int64(c.jump_count)
-    c.jump[i, 0] = c.text_at
-    c.jump[i, 1] = kind
-    c.jump[i, 2] = pc
-    c.jump[i, 3] = rest
-    c.jump[i, 4] = stays
-    c.jump_count = i + 1
-    put(c, 4, 0)
-    return i
-
-
-@kernel
-def _memory(c: Record, n: Int, register: Int, ram: Int) -> None:
-    """The access itself: [r12 + rcx] in local RAM, [rbx + rax] in L1."""
-    opcode, size = OF[n, 0], OF[n, 1]
-    is_store = KIND[n] == IS_STORE
-    if is_store and size == 2:
-        put(c, 1, 0x66)
-    rex = 0x40 | (register >> 3) << 2 | ram
-    if rex != 0x40 or (is_store and size == 1):  # without it the byte would be another register's
-        put(c, 1, rex)
-    if opcode > 0xFF:
-        put(c, 1, 0x0F)
-    put(c, 3, (opcode & 0xFF) | (0x04 | (register & 7) << 3) << 8 | (0x0C if ram else 0x03) << 16)
-
-
-@kernel
-def emit(c: Record, template: Int, fields: Int, pc: Int, rest: Int, other_half: Int) -> None:
-    """Write the machine code of a template.
-
-    Args:
-        fields: of the instruction.
-        rest: rounds of the block from this instruction on.
-        other_half: of an access: 1 when its other half may be tried, 2 when that is the one for local RAM, 0 neither.
-    """
-    n = fields & 0xFF
-    d, a, b = (fields >> 8) & 0x3F, (fields >> 16) & 31, (fields >> 24) & 31
-    loaded = max(np.int64(c.host[d]), np.int64(RAX))
-    result = loaded if d != b else np.int64(RAX)
-    chosen: Int = np.int64(RAX)
-    elsewhere: Int = np.int64(0)
-    step = TEMPLATE[template, 0]
-    while step < TEMPLATE[template, 1]:
-        what, p, q, r, s = STEPS[step, 0], STEPS[step, 1], STEPS[step, 2], STEPS[step, 3], STEPS[step, 4]
-        step += 1
-        if what == BYTES:
-            for i in range(p):
-                put(c, 1, q >> (8 * (p - 1 - i)))
-        elif what == OWN:
-            put(c, 4, 8 * p - (c.memory_used + c.text_at + 4))
-        elif what in (NUMBER_32, NUMBER_8):
-            number: Int = np.int64(0)
-            if p == IMMEDIATE:
-                number = fields >> 32
-            elif p == PC:
-                number = pc
-            elif p == TARGET:
-                number = pc + (fields >> 32)
-            elif p == NEXT_PC:
-                number = pc + 4
-            elif p == REST:
-                number = rest
-            elif p == CODE_FIRST:
-                number = -np.int64(c.code_first)
-            elif p == CODE_BYTES:
-                number = c.code_end - c.code_first
-            put(c, 4 if what == NUMBER_32 else 1, number)
-        elif what == JUMP_IF:
-            if q != TO_WORDS:
-                condition = OF[n, 0] if p == OF_TABLE else p
-                if condition == ALWAYS:
-                    put(c, 1, 0xE9)
-                else:
-                    put(c, 2, 0x0F | (0x80 | condition) << 8)
-            refer(c, q, pc + (fields >> 32) if r == TARGET else pc, rest if s else ZERO, s & 1)
-        elif what == SKIP_IF:
-            put(c, 2, 0x70 | (OF[n, 0] ^ 1) | q << 8)
-        elif what == MEMORY:
-            _memory(c, n, chosen if p == CHOSEN else loaded, q)
-        elif what == ELSEWHERE:
-            put(c, 2, 0x830F)
-            elsewhere = refer(c, np.int64(TO_OTHER_HALF if other_half else TO_EXIT), pc, rest, np.int64(1))
-        elif what == GO_ON:
-            if other_half:
-                c.jump[elsewhere, 5] = fields
-                c.jump[elsewhere, 6] = other_half
-                c.jump[elsewhere, 7] = c.text_at
-        elif what == ONLY_IF_RD:
-            if d == NOWHERE:
-                step += p
-        else:
-            x = a if r == A else (b if r == B else d)
-            register = q
-            if what == WITH_X:
-                register = result if q == RESULT else (chosen if q == CHOSEN else q)
-                on_operand(c, p, register, np.int64(c.host[x]), x, s)
-            elif what == WITH_REGISTER:
-                on_operand(c, p, q, result if r == RESULT else (chosen if r == CHOSEN else r), ZERO, ZERO)
-            elif what == SET_X:
-                register = result if p == RESULT else (loaded if p == LOADED else p)
-                if d != NOWHERE and c.host[d] != register:
-                    on_operand(c, MOV_TO, register, np.int64(c.host[d]), d, ZERO)
-            else:
-                x = a if q == A else b
-                register = result if p == RESULT else p
-                host = np.int64(c.host[x])
-                if what == CHOOSE and host >= 0:
-                    register = host
-                if host != register:
-                    on_operand(c, MOV_FROM, register, host, x, ZERO)
-                chosen = register
