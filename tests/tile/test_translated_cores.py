@@ -3,6 +3,7 @@ numbers of clocks, all of the state equal after each (tile T34)."""
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -111,7 +112,9 @@ def test_cores_that_access_l1_in_turns_stay_in_translated_code(distance: int) ->
     starts = {core: int(DEFAULT_PC[core]) for core in range(5)}
     texts = {core: loop.format(data=DATA + core * distance) for core in starts}
     tiles = two_tiles({core: assemble(texts[core], start) for core, start in starts.items()})
-    for clocks in itertools.chain(range(1, 40), (5000, 17, 5000)):
+    switches = ctypes.c_int64.from_address(int(CODE[0].memory) + 8 * SWITCHES)
+    most = 0  # of one team
+    for clocks in itertools.chain(range(1, 40), 20 * (500,)):
         advance(tiles, clocks)
-    words = np.ctypeslib.as_array((np.ctypeslib.ctypes.c_int64 * 64).from_address(int(CODE[0].memory)))
-    assert words[SWITCHES] > 1000
+        most = max(most, switches.value)
+    assert most > 100
