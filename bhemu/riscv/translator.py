@@ -6,12 +6,14 @@ import ctypes
 import mmap
 import os
 import platform
+import time
 from typing import Any, Final
 
 import numpy as np
 
 from bhemu.errors import ConfigurationError
-from bhemu.machine.compiler import JIT, Entry, compile_entry
+from bhemu.machine import compile_progress
+from bhemu.machine.compiler import JIT, Entry, compile_entry, is_compiled
 from bhemu.riscv.code_memory import READ_EXECUTE
 from bhemu.riscv.translate import translate_entry
 from bhemu.riscv.translation_state import ENTER_PLACE, FIRST_CODE, MEMORY_BYTES, PLACE, TRANSLATOR_PLACE
@@ -21,6 +23,11 @@ VARIABLE: Final = "BHEMU_TRANSLATE"
 WORDS: Final = ("0", "1")
 REMEDY: Final = "set it to 0 or 1, or not at all"
 _MACHINES: Final = ("x86_64", "AMD64")
+
+WORTH_COMPILING: Final = 5.0
+"""Seconds that cores have executed in this process from which on the translator itself is compiled, if it is not yet:
+that takes ten seconds."""
+_NAME: Final = "translate"
 
 _entries: list[Entry] = []
 _kept: list[Any] = []
@@ -33,7 +40,8 @@ CodeCache = np.ndarray[Any, Any]
 def translate_function() -> Entry:
     """The translator, compiled or from the cache."""
     if not _entries:
-        _entries.append(compile_entry("translate", translate_entry))
+        with compile_progress.getting(_NAME):
+            _entries.append(compile_entry(_NAME, translate_entry))
     return _entries[0]
 
 
@@ -76,6 +84,30 @@ def attach(cache: CodeCache) -> None:
             code.native[TRANSLATOR_PLACE] = translate_function().address
             _kept.append(memory)
     _seen[id(cache)] = cache
+
+
+class Patience:
+    """Attaches a code cache as soon as that is worth while: at once, unless the translator must be compiled first."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        """The cache is attached, or will not be."""
+        self._seconds = 0.0
+        self._begun: float | None = None
+
+    def begin(self, cache: CodeCache) -> None:
+        """Cores begin to execute."""
+        if self._begun is None:
+            self._seconds = 0.0 if is_available() and not is_compiled(_NAME, translate_entry) else WORTH_COMPILING
+        if self._seconds >= WORTH_COMPILING:
+            attach(cache)
+            self.is_over = True
+        self._begun = time.perf_counter()
+
+    def end(self) -> None:
+        """They have stopped."""
+        if self._begun is not None:
+            self._seconds += time.perf_counter() - self._begun
 
 
 def forget(cache: CodeCache) -> None:

@@ -36,7 +36,7 @@ from bhemu.machine.types import AnyInt
 from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import run_core_entry
 from bhemu.riscv.slow import slow_core_entry
-from bhemu.riscv.translator import attach
+from bhemu.riscv.translator import Patience
 from bhemu.riscv.vector import execute_vector_entry
 from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_value
 from bhemu.tensix.frontend.run import OBSERVER_FULL
@@ -50,8 +50,32 @@ Array = np.ndarray[Any, Any]
 
 CODE: Final = new_code_cache()
 """The code cache of this process."""
-MOVING: Final = threading.RLock()
-"""Held while compiled code uses that cache: of two Python threads that let cores execute, one waits."""
+
+
+class _Moving:
+    """A context in which compiled code uses that cache: of two Python threads that let cores execute, one waits."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._patience = Patience()
+
+    @property
+    def translates(self) -> bool:
+        """The code of the cores is translated, where that can be done (riscv/translator.py)."""
+        return self._patience.is_over
+
+    def __enter__(self) -> None:
+        if not self._patience.is_over:
+            self._patience.begin(CODE)
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        if not self._patience.is_over:
+            self._patience.end()
+        self._lock.release()
+
+
+MOVING: Final = _Moving()
 
 provide(RUN_CORE, "run_core", run_core_entry)
 provide(SLOW_CORE, "slow_core", slow_core_entry)
@@ -219,7 +243,6 @@ class Cores:
     def _advance(self, how: int, go_on: int) -> int | None:
         coprocessor = self._coprocessor
         ensure_place(ADVANCE_TILE)
-        attach(CODE)
         while True:
             with MOVING:
                 if self.observer is None:

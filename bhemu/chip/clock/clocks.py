@@ -22,7 +22,7 @@ from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.translator import attach
 from bhemu.tensix.coprocessor import Coprocessor, copy_table, ensure_place
 from bhemu.tensix.frontend.observer import NO_LOG
-from bhemu.tile.cores import CODE, MOVING, Cores
+from bhemu.tile.cores import MOVING, Cores
 from bhemu.tile.observer import PLAIN_OBSERVERS, Observer
 from bhemu.tile.schedule import ADVANCED, AT_BREAKPOINT
 
@@ -54,11 +54,12 @@ class _Helper:
 
     def __init__(self) -> None:
         self.code = new_code_cache()
-        attach(self.code)
         self.table = copy_table()
 
     def refresh(self) -> None:
         """Take over what has been compiled since."""
+        if MOVING.translates:
+            attach(self.code)
         self.table[:] = copy_table()
         self.table[CODE_CACHE] = self.code.ctypes.data
 
@@ -112,7 +113,6 @@ class Clocks:
         self._table = self.cores(0).table  # and it compiles the entries of tiles
         ensure_place(ADVANCE_TILE)
         ensure_place(RUN_CORE)
-        attach(CODE)
 
     @property
     def time(self) -> int:
