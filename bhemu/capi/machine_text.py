@@ -32,7 +32,7 @@ from bhemu.machine.dispatch import CODE_CACHE, PLACES
 from bhemu.machine.linked import COUNT, TABLE
 from bhemu.machine.state import L1_SIZE, TILE, offset_of
 from bhemu.riscv.decode import CODE
-from bhemu.riscv.translation_state import FIRST_CODE, MEMORY_BYTES
+from bhemu.riscv.translation_state import FIRST_CODE, HOT, MEMORY_BYTES
 from bhemu.tile.schedule import ADVANCED
 
 CATEGORIES: Final = {
@@ -89,7 +89,7 @@ _TILE_FIELDS: Final = (
     "fault_word",
     "fault_thread",
 )
-_CODE_FIELDS: Final = ("native", "memory", "memory_bytes", "memory_used", "protect", "entry_count")
+_CODE_FIELDS: Final = ("native", "memory", "memory_bytes", "memory_used", "protect", "hot", "entry_count")
 _FUNCTIONS: Final = {
     "chip_clock": 2,
     "chip_help": 2,
@@ -147,6 +147,7 @@ def header(parts: Parts, version: str) -> str:
         "CODE_BYTES": CODE.itemsize,
         "CODE_FIRST": FIRST_CODE,
         "TRANSLATED_BYTES": MEMORY_BYTES,
+        "TRANSLATED_FROM": HOT,
         "ZEROS_BYTES": PAGE,
         "CHIP_PAGES": int(CHIP["page"].shape[0] * CHIP["page"].shape[1]),
         "TILE_OPEN_CHOICES": int(TILE["open_used"].shape[0]),

@@ -46,6 +46,7 @@ static void attach_translator(char *code)
         FIELD(int64_t, code, CODE_MEMORY) = (intptr_t)memory;
         FIELD(int64_t, code, CODE_MEMORY_BYTES) = TRANSLATED_BYTES;
         FIELD(int64_t, code, CODE_MEMORY_USED) = CODE_FIRST;
+        FIELD(int64_t, code, CODE_HOT) = TRANSLATED_FROM;
         FIELD(int64_t, code, CODE_ENTRY_COUNT) = 1;
     }
     FIELD(int64_t, code, CODE_NATIVE) = memory && setting(TRANSLATE) ? (intptr_t)translate : 0;

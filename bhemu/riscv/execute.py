@@ -31,7 +31,6 @@ from bhemu.riscv.translation_state import (
     CURRENT,
     FAILED,
     FIELDS,
-    HOT,
     JOIN,
     LEAST_ROUNDS,
     LEFT,
@@ -204,9 +203,9 @@ def hand_over(
 def _arrive(t: TileRecord, code: Record, cache: Int, core: Int, pc: Int) -> None:
     """The core arrives at an instruction where translated code may begin."""
     place = (pc & WORD) >> 2
-    if place < L1_SIZE >> 2 and code.heat[place] < HOT:
+    if place < L1_SIZE >> 2 and code.heat[place] < code.hot:
         code.heat[place] += 1
-        if code.heat[place] == HOT:
+        if code.heat[place] == code.hot:
             call_handler(native_table(cache), TRANSLATOR_PLACE, t, cache, core << 32 | (pc & WORD))
 
 

@@ -93,9 +93,9 @@ JOIN: Final = 1 << 34
 ALL_DONE: Final = 1 << 35
 """No pc: no agent has a turn before the goal."""
 
-HOT: Final = 32
-"""Arrivals at an instruction until it is translated."""
-NEVER: Final = 255
+HOT: Final = 500
+"""Arrivals at an instruction until it is translated: that takes as long as to interpret some thousand instructions."""
+NEVER: Final = 0xFFFF
 LEAST_ROUNDS: Final = 16
 """Turns that may take fewer rounds do not count as arrivals."""
 
@@ -108,6 +108,7 @@ FIELDS_OF_CACHE: Final[list[Any]] = [
     ("memory", "i8"),  # address of the memory for machine code
     ("memory_bytes", "i8"),
     ("memory_used", "i8"),
+    ("hot", "i8"),  # arrivals at an instruction until it is translated
     ("protect", "i8"),  # address of the system's mprotect
     ("leave", "i8"),  # where translated code ends, as an offset in the memory
     ("switch", "i8"),  # where a core stops at the horizon
@@ -135,5 +136,5 @@ FIELDS_OF_CACHE: Final[list[Any]] = [
     ("text", "u1", (TEXT_BYTES,)),
     # --- for each place -----------------------------------------------------------------------------------------------
     ("first", "u2", (PLACES,)),  # its first entry
-    ("heat", "u1", (PLACES,)),  # arrivals
+    ("heat", "u2", (PLACES,)),  # arrivals
 ]

@@ -16,7 +16,7 @@ from bhemu.machine import compile_progress
 from bhemu.machine.compiler import JIT, Entry, compile_entry, is_compiled
 from bhemu.riscv.code_memory import READ_EXECUTE
 from bhemu.riscv.translate import translate_entry
-from bhemu.riscv.translation_state import ENTER_PLACE, FIRST_CODE, MEMORY_BYTES, PLACE, TRANSLATOR_PLACE
+from bhemu.riscv.translation_state import ENTER_PLACE, FIRST_CODE, HOT, MEMORY_BYTES, PLACE, TRANSLATOR_PLACE
 
 VARIABLE: Final = "BHEMU_TRANSLATE"
 """Environment variable: with 0 the interpreter executes everything."""
@@ -68,8 +68,12 @@ def is_available() -> bool:
     return why_not() is None
 
 
-def attach(cache: CodeCache) -> None:
-    """Let the code of a cache (riscv/decode.py) be translated, where that can be done; once for each cache."""
+def attach(cache: CodeCache, *, hot: int = HOT) -> None:
+    """Let the code of a cache (riscv/decode.py) be translated, where that can be done; once for each cache.
+
+    Args:
+        hot: arrivals at an instruction until it is translated.
+    """
     if id(cache) in _seen:
         return
     if is_available():
@@ -81,6 +85,7 @@ def attach(cache: CodeCache) -> None:
             code.memory_bytes = MEMORY_BYTES
             code.memory_used = FIRST_CODE
             code.entry_count = 1
+            code.hot = hot
             code.native[TRANSLATOR_PLACE] = translate_function().address
             _kept.append(memory)
     _seen[id(cache)] = cache

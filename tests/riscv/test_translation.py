@@ -31,7 +31,7 @@ class Pair:
         self.core = core
         self.tiles = [new_tiles(1) for _ in range(2)]
         self.caches = [new_code_cache() for _ in range(2)]
-        attach(self.caches[0])
+        attach(self.caches[0], hot=32)
         self.run_core = compile_entry("run_core", run_core_entry)
         self.set("core_loops_limit", 1 << 30)
         for tiles in self.tiles:

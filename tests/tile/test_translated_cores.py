@@ -31,6 +31,16 @@ PATCHED = 4
 TURNS = 120
 
 
+@pytest.fixture(autouse=True)
+def soon() -> Iterator[None]:
+    """Code is translated sooner than otherwise."""
+    attach(CODE)
+    before = int(CODE[0].hot)
+    CODE[0].hot = 32
+    yield
+    CODE[0].hot = before
+
+
 @contextmanager
 def interpreted() -> Iterator[None]:
     """Nothing is translated, and no translated code entered, as long as the context lasts."""
@@ -71,7 +81,6 @@ def program(generator: Generator, core: int) -> str:
 def two_tiles(programs: dict[int, bytes]) -> list[Tile]:
     """Two tiles whose cores execute these programs."""
     tiles = [Tile(), Tile()]
-    attach(CODE)
     data = np.random.default_rng(1).integers(0, 256, 0x8000, np.uint8)
     for tile in tiles:
         held = ALL_HELD
