@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bhemu.api.chip import Chip
     from bhemu.api.chip_report import ChipResult
     from bhemu.api.chip_snapshot import ChipSnapshot
+    from bhemu.api.cluster import Cluster
     from bhemu.api.machine import Machine
     from bhemu.api.summary import MachineResult
     from bhemu.api.tile import Snapshot, Tile
@@ -40,6 +41,7 @@ __all__ = [
     "Chip",
     "ChipResult",
     "ChipSnapshot",
+    "Cluster",
     "Condition",
     "Core",
     "Counters",
@@ -72,6 +74,7 @@ _HOMES = {
     "Chip": "bhemu.api.chip",
     "ChipResult": "bhemu.api.chip_report",
     "ChipSnapshot": "bhemu.api.chip_snapshot",
+    "Cluster": "bhemu.api.cluster",
     "Harvesting": "bhemu.chip.coordinates",
     "HostMemory": "bhemu.chip.pcie.host_memory",
     "Core": "bhemu.programs.thread_core",

@@ -24,6 +24,7 @@ from bhemu.machine.core_state import (
     PUSH,
     RUNNING,
 )
+from bhemu.machine.ethernet_state import core_names
 from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.tensix.coprocessor import THREAD_NAMES
@@ -93,10 +94,9 @@ def explain_core(
     """`B at 0x00010 main (kernel.c:3): polls 0x20000 `flag`, which holds 0x0`."""
     state = int(record.core_state[core])
     if state == IN_RESET:
-        return f"{CORE_NAMES[core]}: in reset"
-    if core in polled:
-        return f"{CORE_NAMES[core]} at {describe(core, pc_of(record, core))}: {_polls(polled[core], name_word)}"
-    return f"{CORE_NAMES[core]} at {describe(core, pc_of(record, core))}: {_doing(record, core, name_word)}"
+        return f"{core_names(record)[core]}: in reset"
+    does = _polls(polled[core], name_word) if core in polled else _doing(record, core, name_word)
+    return f"{core_names(record)[core]} at {describe(core, pc_of(record, core))}: {does}"
 
 
 def _doing(record: Any, core: int, name_word: NameWord) -> str:

@@ -15,14 +15,16 @@ from bhemu.api.chip_report import ChipResult, explain_tiles
 from bhemu.api.chip_run import ChipRun
 from bhemu.api.chip_snapshot import ChipSnapshot
 from bhemu.api.chip_tile import ChipTile, Tiles
+from bhemu.api.ethernet_tile import EthernetTile
 from bhemu.api.firmware import BOOT_CLOCKS
 from bhemu.api.machine import DEFAULT_CLOCKS
 from bhemu.api.semihosting import Semihosting
 from bhemu.chip.clock.clocks import QUANTUM
-from bhemu.chip.coordinates import TENSIX_COLUMNS, TENSIX_ROWS, Harvesting, Place
+from bhemu.chip.coordinates import ETHERNET_PLACES, TENSIX_COLUMNS, TENSIX_ROWS, Harvesting, Place
 from bhemu.chip.device import Device
 from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.errors import BhemuError, ConfigurationError, ProgramError, UndefinedBehavior
+from bhemu.ethernet.boot import ALONE, Identity
 from bhemu.loader import boot
 from bhemu.loader.elf import Executable, load_elf
 from bhemu.loader.firmware_files import Firmware, load_firmware
@@ -62,6 +64,7 @@ class Chip:
     Attributes:
         device: the host's view of the chip: PCI memory and configuration space.
         tensix: the Tensix tiles that the product has, row by row.
+        ethernet: the Ethernet tiles that it has, by channel.
         dram: the DRAM banks that it has.
         interleaved: all of them as one memory, page by page.
     """
@@ -76,6 +79,7 @@ class Chip:
         quantum: int = QUANTUM,
         simulator_order: bool = False,
         host: HostMemory | None = None,
+        identity: Identity = ALONE,
     ) -> None:
         """
         Args:
@@ -87,6 +91,7 @@ class Chip:
             simulator_order: queue the coprocessors' words, and translate coordinates of NoC requests, as the official
                 simulator does.
             host: memory of the host, for accesses of the chip to it; without it they are refused.
+            identity: what the chip says of itself in telemetry.
 
         Raises:
             ConfigurationError: there is no such board, or the harvesting makes no sense.
@@ -104,6 +109,7 @@ class Chip:
             quantum=checks.integer(quantum, "quantum", 1, checks.MAX_CLOCKS, error=ConfigurationError),
             simulator_order=checks.flag(simulator_order, "simulator_order"),
             host=checks.optional(host, checks.instance, "host", HostMemory),
+            identity=checks.instance(identity, "identity", Identity),
         )
         self._harvesting = harvesting
         self._make_views()
@@ -118,6 +124,11 @@ class Chip:
         self.tensix = tuple(ChipTile(self.device, (x, y), self._exposed.add) for y in TENSIX_ROWS for x in columns)
         self._by_place = {tile.place: tile for tile in self.tensix}
         self._by_node = {tile.node.place: tile for tile in self.tensix}
+        self.ethernet = tuple(
+            EthernetTile(self.device, place, channel, self._exposed.add)
+            for channel, place in enumerate(ETHERNET_PLACES)
+            if place in self.device.translation
+        )
         self.dram = tuple(self._banks(harvesting))
         self.interleaved = InterleavedDram(self.dram)
 
@@ -385,7 +396,7 @@ class Chip:
 
     def explain(self) -> str:
         """Who does what or waits for what on tiles with a core out of reset; tiles that do the same only once."""
-        return explain_tiles(self.running())
+        return explain_tiles(self.running(), ethernet=[tile for tile in self.ethernet if tile.is_running])
 
     # --- copies -----------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from bhemu.api.blocked import can_move, explain_all, is_stuck, waiting_threads
 from bhemu.api.chip_tile import ChipTile
+from bhemu.api.ethernet_tile import EthernetTile
 from bhemu.api.summary import CoreSummary
-from bhemu.chip.coordinates import Place, tensix_place
+from bhemu.chip.coordinates import Place, tile_place
 from bhemu.chip.device import Device
 from bhemu.machine.agents import CORES, T0
 
@@ -80,15 +81,21 @@ class ChipResult:
         return self.tiles[place]
 
 
-def explain_tiles(tiles: Iterable[ChipTile], polled: Mapping[Place, Mapping[int, dict[int, int]]] | None = None) -> str:
+def explain_tiles(
+    tiles: Iterable[ChipTile],
+    polled: Mapping[Place, Mapping[int, dict[int, int]]] | None = None,
+    ethernet: Iterable[EthernetTile] = (),
+) -> str:
     """Who does what or waits for what, in a few lines: tiles that do the same are explained once.
 
     Args:
-        tiles: that are explained.
-        polled: by tile, words that its running cores poll, by core; see `bhemu.api.polling`.
+        tiles: Tensix tiles that are explained.
+        polled: by Tensix tile, words that its running cores poll, by core; see `bhemu.api.polling`.
+        ethernet: Ethernet tiles that are.
     """
     known = polled or {}
-    return _alike((tile.place, tile.programs.explain(known.get(tile.place))) for tile in tiles)
+    texts = [(tile.place, tile.programs.explain(known.get(tile.place))) for tile in tiles]
+    return _alike(texts + [(tile.place, tile.explain()) for tile in ethernet])
 
 
 def explain_device(device: Device) -> str:
@@ -104,7 +111,7 @@ def explain_device(device: Device) -> str:
             return ""
         if waiting_threads(record) or any(is_stuck(record, core) for core in range(CORES)):
             text = explain_all(record, lambda _, pc: f"{pc:#07x}", lambda _: "", lambda thread, _: T0 + thread)
-            texts.append((tensix_place(index), text))
+            texts.append((tile_place(index), text))
     return _alike(texts)
 
 

@@ -14,7 +14,7 @@ from bhemu.api.machine import CHUNK, PATIENCE, POLLING_REMEDY, polled_chunk
 from bhemu.api.polling import Patience, polled_words, snapshot_of
 from bhemu.api.semihosting import Semihosting
 from bhemu.chip.clock.clocks import in_tile
-from bhemu.chip.coordinates import Place
+from bhemu.chip.coordinates import TENSIX_TILES, Place
 from bhemu.chip.device import Device
 from bhemu.errors import BhemuError, CycleLimit, Deadlock, ProgramError
 from bhemu.machine.agents import B
@@ -126,12 +126,12 @@ class ChipRun:
         self._chip.touch_exposed()
 
     def _moves(self) -> Array:
-        """int64 [140]: grows when a core or thread of a tile proceeds."""
+        """int64 [154]: grows when a core or thread of a tile proceeds."""
         moves: Array = self._tiles["core_retired"].sum(axis=1) + self._tiles["issued"].sum(axis=(1, 2))
         return moves
 
     def _going(self) -> Array:
-        """bool [140]: some core or the coprocessor of a tile can proceed."""
+        """bool [154]: some core or the coprocessor of a tile can proceed."""
         going: Array = (self._tiles["core_state"] == RUNNING).any(axis=1) | (self._tiles["tensix_state"] == RUNNING)
         return going
 
@@ -166,7 +166,7 @@ class ChipRun:
     def _check_not_polling(self, until: Callable[[], bool] | None) -> None:
         """Refuse a run in which the cores that run only poll words that nothing on the chip can change."""
         going = self._going()
-        if not going.any() or self._chip.device.record.waiting.any():
+        if not going.any() or going[TENSIX_TILES:].any() or self._chip.device.record.waiting.any():
             return
         polled = {}
         for tile in self._chip.running():

@@ -7,17 +7,16 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bhemu import checks
+from bhemu.api.node_memory import NodeMemory
 from bhemu.api.tile_programs import TilePrograms
 from bhemu.api.tile_view import Array, TileView, check_range
 from bhemu.chip.coordinates import Node, Place
 from bhemu.chip.device import Device
-from bhemu.errors import MemoryError_
 from bhemu.tensix.coprocessor import Coprocessor
 from bhemu.tile.cores import Cores
 
 
-class ChipTile(TileView):
+class ChipTile(NodeMemory, TileView):
     """A Tensix tile of a `bhemu.Chip`: `chip[1, 2]`.
 
     Arrays and registers that it gives stay those of the tile, whatever the chip does, and what is written to them takes
@@ -86,38 +85,6 @@ class ChipTile(TileView):
     def _get(self, address: int, size: int) -> Array:
         check_range(address, size)
         return np.frombuffer(bytearray(self.read(address, size)), np.uint8)
-
-    def read(self, address: int, size: int) -> bytes:
-        """Bytes of L1; or one register, 4 bytes, as an access over the NoC reads it.
-
-        Raises:
-            BhemuError: nothing is there, or the access is refused.
-        """
-        address, size = self._range(address, size)
-        return self._device.read_node(self.node, address, size)
-
-    def write(self, address: int, content: bytes) -> None:
-        """Bytes into L1, or 4 bytes into a register; see `read`."""
-        content = checks.content(content)
-        self._device.write_node(self.node, self._range(address, len(content))[0], content)
-
-    def _range(self, address: int, size: int) -> tuple[int, int]:
-        address = checks.integer(address, "address", None, 0xFFFFFFFF, error=MemoryError_)
-        size = checks.integer(size, "size")
-        if address < 0 or size <= 0:
-            raise MemoryError_(
-                f"{size} bytes at {address:#x} of tile {self.place[0]}-{self.place[1]}",
-                remedy="access at least one byte, at an address from 0 on",
-            )
-        return address, size
-
-    def read_word(self, address: int) -> int:
-        """A word of L1 or a register, little-endian."""
-        return int.from_bytes(self.read(address, 4), "little")
-
-    def write_word(self, address: int, value: int) -> None:
-        """Write a word of L1 or a register."""
-        self.write(address, checks.integer(value, "value", 0, 0xFFFFFFFF).to_bytes(4, "little"))
 
     def _repr_html_(self) -> str:
         from bhemu.api.html import tile_html

@@ -58,13 +58,14 @@ class Machine(TilePrograms):
         tile: memory and registers.
     """
 
-    def __init__(self, tile: Tile | None = None, *, allow_open: bool = False) -> None:
+    def __init__(self, tile: Tile | None = None, *, allow_open: bool = False, timed: bool = False) -> None:
         """
         Args:
             tile: whose cores to use, all of them in reset; by default a new one.
             allow_open: of a new tile: use the recommended choice where no source settles what silicon does.
+            timed: of a new tile: its clocks are estimates of cycles of silicon (docs/time.md).
         """
-        self.tile = Tile(allow_open=allow_open) if tile is None else checks.instance(tile, "tile", Tile)
+        self.tile = Tile(allow_open=allow_open, timed=timed) if tile is None else checks.instance(tile, "tile", Tile)
         super().__init__(self.tile)
         self._interrupted = False
 

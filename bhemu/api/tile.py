@@ -15,6 +15,7 @@ from bhemu.isa.assembler import assemble_program, disassemble
 from bhemu.machine.state import TILE, new_tiles, reset
 from bhemu.tensix.coprocessor import Coprocessor
 from bhemu.tile.cores import Cores
+from bhemu.timed import SiliconTime
 
 Array = np.ndarray[Any, Any]
 
@@ -74,17 +75,24 @@ class Tile(TileView):
         '0x1234'
     """
 
-    def __init__(self, *, allow_open: bool = False) -> None:
+    def __init__(self, *, allow_open: bool = False, timed: bool = False) -> None:
         """
         Args:
             allow_open: use the recommended choice where no source settles what silicon does, instead of refusing.
+            timed: a clock of the tile is an estimate of a cycle of silicon (docs/time.md): for programs of its cores.
+                `execute` takes no account of time.
         """
         allowed = checks.flag(allow_open, "allow_open")
+        is_timed = checks.flag(timed, "timed")
         self._tiles = new_tiles(1)
         super().__init__(Cores(Coprocessor(self._tiles)))
         self._driver = self._cores.coprocessor
         self.record.allow_open = int(allowed)
         self.recorder: Recorder | None = None
+        self.time = SiliconTime() if is_timed else None
+        """What the cycles of a timed tile are made of: `tile.time.report()`; None in functional mode."""
+        if self.time is not None:
+            self.time.attach(self)
 
     @property
     def coprocessor(self) -> Coprocessor:
@@ -135,6 +143,8 @@ class Tile(TileView):
         allow_open = int(self.record.allow_open)
         reset(self._tiles, 0)
         self.record.allow_open = allow_open
+        if self.time is not None:
+            self.time.restart()
 
     def snapshot(self) -> Snapshot:
         """A copy of the whole state, L1 included."""
@@ -152,14 +162,16 @@ class Tile(TileView):
         handlers, allow_open = int(self.record.handlers), int(self.record.allow_open)
         self._bytes()[...] = content
         self.record.handlers, self.record.allow_open = handlers, allow_open
+        if self.time is not None:
+            self.time.restart()
 
-    def __getstate__(self) -> tuple[bool, Snapshot]:
-        """What `copy` and `pickle` take: the state. A recorder stays with the original."""
-        return bool(self.record.allow_open), self.snapshot()
+    def __getstate__(self) -> tuple[bool, bool, Snapshot]:
+        """What `copy` and `pickle` take: the state, and whether it is timed. A recorder stays with the original."""
+        return bool(self.record.allow_open), self.time is not None, self.snapshot()
 
-    def __setstate__(self, state: tuple[bool, Snapshot]) -> None:
-        allow_open, snapshot = state
-        Tile.__init__(self, allow_open=allow_open)
+    def __setstate__(self, state: tuple[bool, bool, Snapshot]) -> None:
+        allow_open, timed, snapshot = state
+        Tile.__init__(self, allow_open=allow_open, timed=timed)
         self.restore(snapshot)
 
     def _bytes(self) -> Array:

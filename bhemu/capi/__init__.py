@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from bhemu.capi.c_text import c_string
+from bhemu.capi.cluster_descriptor import NAME as CLUSTER
+from bhemu.capi.cluster_descriptor import cluster_descriptor
 from bhemu.capi.compiler import c_compiler, make_directory, run_compiler
 from bhemu.capi.soc_descriptor import NAME as DESCRIPTION
 from bhemu.capi.soc_descriptor import soc_descriptor
@@ -22,6 +24,7 @@ def build(
     *,
     ethernet: bool = True,
     processor: str | None = None,
+    chips: str | Path | None = None,
     told: Callable[[str, int], None] | None = None,
 ) -> Path:
     """Put the library and the description of the chip into a directory; returns the library's path.
@@ -33,19 +36,26 @@ def build(
         directory: made when it is not there.
         ethernet: see `soc_descriptor`.
         processor: a baseline (`machine_text.BASELINES`), for other machines; by default this machine's own processor.
+        chips: a system of several chips, as `bhemu.Cluster` takes it; by default there is one.
         told: called with the name of each part that has been compiled, and how many there are.
 
     Raises:
         ProgramError: there is no C compiler, or it fails, or the directory cannot be written.
+        ConfigurationError: the description of the system is wrong.
     """
     from bhemu.capi.linking import library
+    from bhemu.cluster.topology import ALONE_TOPOLOGY, load_topology
 
+    topology = ALONE_TOPOLOGY if chips is None else load_topology(chips)
     make_directory(directory)
-    content = library(told, processor=processor)
+    content = library(told, processor=processor, topology=topology)
     described = soc_descriptor(ethernet=ethernet, python=processor is None)
     target = directory / NAME
     try:
-        write_all({target: content, directory / DESCRIPTION: described.encode()})
+        files = {target: content, directory / DESCRIPTION: described.encode()}
+        if len(topology.chips) > 1:
+            files[directory / CLUSTER] = cluster_descriptor(topology).encode()
+        write_all(files)
     except OSError as error:
         raise ProgramError(
             f"cannot write {error.filename}: {error.strerror}",

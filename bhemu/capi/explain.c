@@ -218,9 +218,11 @@ static void say_in_short(const char *function)
     add(&text, "[%lld] ERROR: %s: %s: ", (long long)time, fault ? fault->category : "UndefinedBehavior", function);
     if (tile >= 0) {
         int core = FIELD(int32_t, record, TILE_FAULT_CORE);
-        add(&text, "%s tile %d-%d: ", "Tensix", machine_places[tile][0], machine_places[tile][1]);
+        const unsigned char *place = machine_places[tile];
+        add(&text, "%s tile %d-%d: ", machine_nodes[place[0]][place[1]], place[0], place[1]);
         if (core > 0)
-            add(&text, "core %s at %#07x: ", machine_cores[core - 1], FIELD(uint32_t, record, TILE_FAULT_PC));
+            add(&text, "core %s at %#07x: ", machine_cores[FIELD(int32_t, record, TILE_TILE_KIND)][core - 1],
+                FIELD(uint32_t, record, TILE_FAULT_PC));
         else if (FIELD(uint32_t, record, TILE_FAULT_WORD))
             add(&text, "word %#010x of thread %d: ", FIELD(uint32_t, record, TILE_FAULT_WORD),
                 FIELD(int32_t, record, TILE_FAULT_THREAD));
@@ -251,6 +253,10 @@ static void forget_refusal(const char *function)
 
 void refuse_recorded(const char *function)
 {
+    if (CHIPS > 1) {
+        fflush(NULL);
+        dprintf(STDOUT_FILENO, "[%lld] bhemu: chip %d refuses:\n", (long long)simulator_time(), (int)(selected - instances));
+    }
     if (!let_python_say(REFUSED, function))
         say_in_short(function);
     forget_refusal(function);
@@ -259,7 +265,7 @@ void refuse_recorded(const char *function)
 
 void report_stillness(void)
 {
-    if (simulator.stopped) {
+    if (simulator_stopped()) {
         fflush(NULL);
         dprintf(STDOUT_FILENO,
                 "[%lld] bhemu: a refusal has stopped the chip, and the host still polls: libttsim_exit and libttsim_init "

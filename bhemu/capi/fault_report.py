@@ -13,7 +13,7 @@ from bhemu.errors import BhemuError
 from bhemu.files import write_whole
 from bhemu.isa.riscv import disassemble_riscv
 from bhemu.loader.elf import Executable, load_elf
-from bhemu.machine.agents import CORE_NAMES
+from bhemu.machine.ethernet_state import core_names
 from bhemu.machine.state import L1_SIZE
 
 DUMP: Final = "BHEMU_DUMP"
@@ -24,8 +24,8 @@ _WORD: Final = 4
 
 
 def _index(error: BhemuError) -> int | None:
-    """Number of the Tensix tile at fault."""
-    return None if error.tile is None else NODES[error.tile].index
+    """Number of the record of the tile at fault."""
+    return None if error.tile is None else NODES[error.tile].tile
 
 
 def _executables() -> tuple[list[Executable], list[str]]:
@@ -57,10 +57,10 @@ def fault_place(chip: Device, error: BhemuError) -> list[str]:
     line = f"  at: tile {x}-{y}"
     if error.core is None or error.pc is None:
         return [line]
-    line += f", core {CORE_NAMES[error.core]}, pc {error.pc:#x}"
+    record: Any = chip.tiles[index]
+    line += f", core {core_names(record)[error.core]}, pc {error.pc:#x}"
     if not 0 <= error.pc <= L1_SIZE - _WORD:
         return [line]
-    record: Any = chip.tiles[index]
     executables, notes = _executables()
     for executable in executables:
         if _holds(executable, record.l1, error.pc):
@@ -77,7 +77,7 @@ def write_dump(chip: Device, error: BaseException) -> str:
     """Write the state of the tile at fault into the file that BHEMU_DUMP names; returns what to say about it."""
     index = _index(error) if isinstance(error, BhemuError) else None
     if index is None:
-        return f"{DUMP}: no Tensix tile is at fault, nothing was written"
+        return f"{DUMP}: no tile is at fault, nothing was written"
     path = Path(os.environ[DUMP])
     try:
         write_whole(path, dump_cores(chip.cores(index)))

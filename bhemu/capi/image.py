@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.coordinates import NODES, TENSIX_TILES, tensix_place
+from bhemu.chip.coordinates import NODES, RAW_ROWS, TENSIX_TILES, TILES, tile_place
 from bhemu.chip.device import Device
+from bhemu.chip.nodes.kinds import DRAM, TENSIX
+from bhemu.chip.pcie.pci import BARS, DEVICE_STRIDE
 from bhemu.chip.state import CHIP
+from bhemu.cluster.join import join
+from bhemu.cluster.topology import ALONE_TOPOLOGY, Topology
 from bhemu.machine.codegen import toolchain
 from bhemu.machine.faults import FAULTS, Fault
 from bhemu.machine.state import TILE, offset_of
 
 IN_CHIP: Final = -1
 IN_EACH_TILE: Final = -2
-CHIP_POINTERS: Final = ("address", "tiles", "zeros", "page", "host_read", "host_write")
+IN_EACH_CHIP: Final = -1
+CHIP_POINTERS: Final = (
+    *("address", "tiles", "zeros", "page", "host_read", "host_write"),
+    *("peer", "frame_first", "frame_last"),
+)
 """Fields of the chip's record that hold addresses of a process."""
 TILE_POINTERS: Final = ("handlers",)
 """Those of a tile's."""
@@ -36,11 +44,13 @@ class Run:
         tile: number of the tile, IN_EACH_TILE or IN_CHIP.
         at: offset in the record.
         content: the bytes.
+        chip: number of the chip, or IN_EACH_CHIP.
     """
 
     tile: int
     at: int
     content: bytes
+    chip: int = IN_EACH_CHIP
 
 
 @dataclass(frozen=True)
@@ -48,20 +58,24 @@ class Machine:
     """What the runtime knows of the machine beside its code.
 
     Attributes:
-        image: what is not zero in a chip after reset, in an order in which it can be written.
+        image: what is not zero in the chips after reset, in an order in which it can be written.
+        topology: the chips.
         layout: hash of the records' fields.
         toolchain: of the compiled code.
         faults: by their codes; a fault's category as the interface names it is the C side's.
         nodes: kind of node by physical place.
-        tiles: physical places of the Tensix tiles.
+        tiles: physical places of the tiles with cores.
+        shows: uint8 [x, y]: TENSIX or DRAM at these coordinates of a window, 0: something else.
     """
 
     image: tuple[Run, ...]
+    topology: Topology
     layout: str
     toolchain: tuple[object, ...]
     faults: dict[int, Fault]
     nodes: dict[tuple[int, int], str]
     tiles: tuple[tuple[int, int], ...]
+    shows: Bytes
 
 
 def layout() -> str:
@@ -106,13 +120,50 @@ def take_image(device: Device) -> tuple[Run, ...]:
     return tuple(runs)
 
 
-def describe_machine() -> Machine:
-    """The machine, from a new chip in the order of the official simulator."""
+def _differences(number: int, alone: Device, device: Device) -> list[Run]:
+    """What a chip of a system has otherwise than a chip alone."""
+    own, base = (_without_pointers(chip_memory(chip), CHIP_POINTERS)[0] for chip in (device, alone))
+    runs = _runs(IN_CHIP, own, own != base)
+    first = TENSIX_TILES if device.harvesting == alone.harvesting else 0
+    for index in range(first, TILES):
+        tile, other = (_without_pointers(chip.tiles[index : index + 1], TILE_POINTERS)[0] for chip in (device, alone))
+        runs += _runs(index, tile, tile != other)
+    return [replace(run, chip=number) for run in runs]
+
+
+def _system_image(topology: Topology) -> tuple[Run, ...]:
+    """The image of the chips of a system."""
+    alone = Device(simulator_order=True)
+    image = take_image(alone)
+    if topology == ALONE_TOPOLOGY:
+        return image
+    devices = [Device(chip.harvesting, simulator_order=True, identity=chip.identity) for chip in topology.chips]
+    join(devices, topology)
+    runs: list[Run] = []
+    for number, device in enumerate(devices):
+        for bar in BARS:
+            device.record.pci_config[bar // 4 + 1] += number * (DEVICE_STRIDE >> 32)
+        runs += _differences(number, alone, device)
+    return (*image, *runs)
+
+
+def describe_machine(topology: Topology = ALONE_TOPOLOGY) -> Machine:
+    """The machine, from new chips in the order of the official simulator."""
     return Machine(
-        image=take_image(Device(simulator_order=True)),
+        image=_system_image(topology),
+        topology=topology,
         layout=layout(),
         toolchain=toolchain(),
         faults=dict(FAULTS),
         nodes={place: node.kind.value for place, node in NODES.items()},
-        tiles=tuple(tensix_place(index) for index in range(TENSIX_TILES)),
+        tiles=tuple(tile_place(index) for index in range(TILES)),
+        shows=_shown_memory(Device(simulator_order=True)),
     )
+
+
+def _shown_memory(device: Device) -> Bytes:
+    """See `Machine.shows`."""
+    places = device.record["place"]
+    kinds = np.where(places >= 0, device.record["place_kind"][places], 0)
+    kinds[:, :RAW_ROWS] = 0
+    return np.where(np.isin(kinds, (TENSIX, DRAM)), kinds, 0).astype(np.uint8)

@@ -8,6 +8,7 @@
 #include "shim.h"
 #include "simulator.h"
 #include "stillness.h"
+#include "windows.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -43,6 +44,9 @@ static int wants_process(void)
         snprintf(text, sizeof text, "BHEMU_PROCESS is 'client', and %s needs a process under Python", name);
         refuse("libttsim_init", text, "unset one of them");
     }
+    if (CHIPS > 1 && (name || setting(PROCESS) == 2))
+        refuse("libttsim_init", "several chips have no process of their own, which recordings and semihosting need",
+               "unset BHEMU_PROCESS and those settings, or use a library with one chip");
     return name || setting(PROCESS) == 2;
 }
 
@@ -51,11 +55,10 @@ static uint32_t reads_without_clock;
 
 static void say_that_time_stands(void)
 {
-    for (int tile = 0; tile < TILES; tile++)
-        for (int core = 0; core < CORES; core++)
-            if ((&FIELD(TILE_CORE_STATE_TYPE, simulator.tiles + (size_t)tile * TILE_BYTES, TILE_CORE_STATE))[core] ==
-                    CORE_RUNNING &&
-                !quiet) {
+    for (int n = 0; n < CHIPS * TILES; n++)
+        for (int core = 0; core < CORES; core++) {
+            const char *record = instances[n / TILES].tiles + (size_t)(n % TILES) * TILE_BYTES;
+            if ((&FIELD(TILE_CORE_STATE_TYPE, record, TILE_CORE_STATE))[core] == CORE_RUNNING && !quiet) {
                 fflush(NULL);
                 dprintf(STDOUT_FILENO,
                         "[%lld] bhemu: a million reads since the last libttsim_clock, without which no time passes on "
@@ -63,6 +66,7 @@ static void say_that_time_stands(void)
                         (long long)simulator_time());
                 return;
             }
+        }
 }
 
 static void watch_time(void)
@@ -98,15 +102,16 @@ static void start(void)
     read_settings();
     if (!watches_forks) /* a child that is forked while another thread calls could not call any more */
         watches_forks = !pthread_atfork(lock, unlock, unlock);
-    simulator.stopped = 0;
+    instances[0].stopped = 0;
     remote = remote || wants_process();
+    pace_start();
+    windows_start();
     if (remote) {
         remote_start();
         remote_call(INIT, 0, 0, 0, NULL, NULL, 0);
     } else {
         check_processor();
         simulator_start();
-        pace_start();
         stillness_start();
         reads_without_clock = 0;
     }
@@ -151,12 +156,11 @@ EXPORT void libttsim_pci_config_wr32(uint32_t bdf, uint32_t offset, uint32_t dat
 {
     lock();
     int runs = check(__func__);
-    if (runs && remote) {
+    pace_begin();
+    if (runs && remote)
         remote_call(CONFIG_WRITE, bdf, offset, data, NULL, NULL, 0);
-    } else if (runs) {
-        pace_begin();
+    else if (runs)
         simulator_config_write(bdf, offset, data);
-    }
     unlock();
 }
 
@@ -169,10 +173,10 @@ EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
         remote_call(MEMORY_READ, paddr, 0, 0, NULL, p, size);
     } else {
         simulator_read(paddr, p, size);
-        if (pace_adapts)
-            pace_look(simulator_place(paddr), p, size);
         watch_time();
     }
+    if (pace_adapts)
+        pace_look(paddr, p, size);
     unlock();
 }
 
@@ -180,13 +184,14 @@ EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t si
 {
     lock();
     int runs = check(__func__);
+    int aims = window_aims(paddr, p, size);
+    if (!aims)
+        pace_begin();
     if (runs && remote) {
-        remote_call(MEMORY_WRITE, paddr, 0, 0, p, NULL, size);
+        remote_post(MEMORY_WRITE, paddr, p, size);
     } else if (runs) {
-        if (!simulator_aims(paddr)) {
+        if (!aims)
             stillness_wrote();
-            pace_begin();
-        }
         simulator_write(paddr, p, size);
     }
     unlock();
@@ -197,14 +202,14 @@ EXPORT void libttsim_clock(uint32_t clocks)
     lock();
     int runs = check(__func__);
     if (runs && remote) {
-        remote_call(CLOCK, simulator.stopped ? 0 : clocks, 0, 0, NULL, NULL, 0);
-    } else if (runs && simulator.stopped) {
+        remote_post(CLOCK, simulator_stopped() ? 0 : pace_of(clocks), NULL, 0);
+    } else if (runs && simulator_stopped()) {
         if (stillness_clock(0))
             report_stillness();
     } else if (runs) {
         reads_without_clock = 0;
         simulator_clock(pace_of(clocks));
-        if (stillness_clock(FIELD(int64_t, simulator.chip, CHIP_ACTIVE_COUNT)))
+        if (stillness_clock(simulator_active()))
             report_stillness();
     }
     unlock();
@@ -243,5 +248,5 @@ EXPORT void bhemu_keep_quiet(void)
 /* The records: `record` 0 of the chip, 1 of its first tile; NULL when it is in another process. For measurements. */
 EXPORT void *bhemu_record(int record)
 {
-    return !running || remote ? NULL : record ? simulator.tiles : simulator.chip;
+    return !running || remote ? NULL : record ? instances[0].tiles : instances[0].chip;
 }

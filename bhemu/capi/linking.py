@@ -12,6 +12,7 @@ from typing import Final
 from bhemu.capi import machine_text, settings, slots
 from bhemu.capi.compiler import c_compiler, run_compiler
 from bhemu.capi.objects import Parts, Told, compile_all
+from bhemu.cluster.topology import ALONE_TOPOLOGY, Topology
 from bhemu.errors import ProgramError
 from bhemu.machine.codegen import toolchain
 from bhemu.machine.compiler import package_path
@@ -25,6 +26,7 @@ _SOURCES: Final = (
     "pace.c",
     "settings.c",
     "stillness.c",
+    "windows.c",
     "explain.c",
     "remote.c",
     "remote_server.c",
@@ -45,26 +47,33 @@ def package_stamp(compiler: list[str]) -> bytes:
     return digest.digest()
 
 
-def library(told: Told | None = None, jobs: int | None = None, processor: str | None = None) -> bytes:
+def library(
+    told: Told | None = None,
+    jobs: int | None = None,
+    processor: str | None = None,
+    topology: Topology = ALONE_TOPOLOGY,
+) -> bytes:
     """The library's content; what the cache does not have is compiled.
 
     Args:
         told: hears of each part that is done.
         jobs: processes that compile.
         processor: one of `machine_text.BASELINES`; by default this machine's.
+        topology: the chips that it has.
 
     Raises:
         ProgramError: there is no C compiler, or something cannot be compiled.
     """
     compiler = c_compiler()
-    if processor is None:
+    is_kept = processor is None and topology == ALONE_TOPOLOGY
+    if is_kept:
         known = library_made_of(toolchain(), package_stamp(compiler))
         if known is not None:
             return known
-    parts = compile_all(jobs, told, processor)
+    parts = compile_all(jobs, told, processor, topology)
     if parts.failed:
         raise ProgramError("\n".join(parts.failed), remedy="`bhemu warm` compiles again")
-    return keep_linked(parts, compiler) if processor is None else link(parts, compiler, processor)
+    return keep_linked(parts, compiler) if is_kept else link(parts, compiler, processor)
 
 
 def keep_linked(parts: Parts, compiler: list[str]) -> bytes:

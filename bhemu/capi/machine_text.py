@@ -7,25 +7,28 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.capi.c_text import c_numbers, c_string
-from bhemu.capi.image import IN_CHIP, IN_EACH_TILE, Machine
+from bhemu.capi.image import IN_CHIP, IN_EACH_CHIP, IN_EACH_TILE, Machine
 from bhemu.capi.objects import Parts
 from bhemu.chip.clock.clocks import WORTH_THREADS
 from bhemu.chip.clock.run import NO_WORK
-from bhemu.chip.coordinates import HEIGHT, TENSIX_TILES, WIDTH
+from bhemu.chip.coordinates import ETHERNET_TILES, HEIGHT, TILES, WIDTH
+from bhemu.chip.links.send import FRAME
 from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, TENSIX
 from bhemu.chip.nodes.state import PAGE, PAGES
-from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE
+from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE, DEVICE_STRIDE
 from bhemu.chip.pcie.windows import (
+    COORDINATE,
     FIRST_LARGE,
     LARGE_BITS,
+    NOT_UNICAST,
     SMALL_BITS,
     SMALL_WINDOWS_END,
     WINDOW_CONFIG,
-    WINDOW_CONFIG_END,
+    WINDOWS,
 )
 from bhemu.chip.state import CHIP
 from bhemu.errors import BhemuError
-from bhemu.machine.agents import CORE_NAMES
+from bhemu.machine.agents import CORE_NAMES, ETHERNET_CORES
 from bhemu.machine.compiler import Objects
 from bhemu.machine.core_state import HALTED, IN_RESET, RUNNING
 from bhemu.machine.dispatch import CODE_CACHE, PLACES
@@ -50,6 +53,11 @@ _CHIP_FIELDS: Final = (
     "address",
     "tiles",
     "zeros",
+    "links",
+    "latency",
+    "peer",
+    "peer_number",
+    "frame_first",
     "time",
     "quantum",
     "named",
@@ -57,7 +65,6 @@ _CHIP_FIELDS: Final = (
     "active_count",
     "active",
     "touched",
-    "window_words",
     "window_kind",
     "window_index",
     "window_base",
@@ -75,6 +82,7 @@ _CHIP_FIELDS: Final = (
     "share_stop",
 )
 _TILE_FIELDS: Final = (
+    "tile_kind",
     "handlers",
     "simulator_order",
     "allow_open",
@@ -141,7 +149,10 @@ def header(parts: Parts, version: str) -> str:
     assert parts.machine is not None
     symbols = _symbols(parts.objects)
     numbers = {
-        "TILES": TENSIX_TILES,
+        "TILES": TILES,
+        "CHIPS": len(parts.machine.topology.chips),
+        "CHANNELS": ETHERNET_TILES,
+        "FRAME_AFTER": offset_of(FRAME, "after"),
         "TILE_BYTES": TILE.itemsize,
         "CHIP_BYTES": CHIP.itemsize,
         "CODE_BYTES": CODE.itemsize,
@@ -152,6 +163,7 @@ def header(parts: Parts, version: str) -> str:
         "CHIP_PAGES": int(CHIP["page"].shape[0] * CHIP["page"].shape[1]),
         "TILE_OPEN_CHOICES": int(TILE["open_used"].shape[0]),
         "CORES": len(CORE_NAMES),
+        "TILE_KINDS": 2,
         "CORE_RUNNING": RUNNING,
         "CORE_IN_RESET": IN_RESET,
         "CORE_HALTED": HALTED,
@@ -159,14 +171,19 @@ def header(parts: Parts, version: str) -> str:
         "SHOWS_TENSIX": TENSIX,
         "SHOWS_DRAM": DRAM,
         "NO_WINDOW": 0xFFFFFFFF,
+        "WINDOWS": WINDOWS,
         "FIRST_LARGE": FIRST_LARGE,
         "SMALL_BITS": SMALL_BITS,
         "LARGE_BITS": LARGE_BITS,
+        "COORDINATE": COORDINATE,
+        "COORDINATE_BITS": COORDINATE.bit_length(),
+        "MEMORY_PLACES": parts.machine.shows.shape[0],
         "PLACES": PLACES,
         "CODE_CACHE": CODE_CACHE,
         "ADVANCED": ADVANCED,
         "IN_CHIP": IN_CHIP,
         "IN_EACH_TILE": IN_EACH_TILE,
+        "IN_EACH_CHIP": IN_EACH_CHIP,
         "WORTH_THREADS": WORTH_THREADS,
     }
     lines = ["/* Made by bhemu/capi/machine_text.py. */", "#ifndef BHEMU_MACHINE_H", "#define BHEMU_MACHINE_H"]
@@ -174,6 +191,7 @@ def header(parts: Parts, version: str) -> str:
     lines += [f"#define {name} {value}" for name, value in numbers.items()]
     addresses = {
         "NO_WORK": NO_WORK,
+        "DEVICE_STRIDE": DEVICE_STRIDE,
         "L1_BYTES": L1_SIZE,
         "DRAM_BYTES": DRAM_CHANNEL,
         "BAR0": BAR0,
@@ -181,7 +199,7 @@ def header(parts: Parts, version: str) -> str:
         "BAR4_SIZE": BAR4_SIZE,
         "SMALL_WINDOWS_END": SMALL_WINDOWS_END,
         "WINDOW_CONFIG": WINDOW_CONFIG,
-        "WINDOW_CONFIG_END": WINDOW_CONFIG_END,
+        "NOT_UNICAST": NOT_UNICAST,
     }
     lines += [f"#define {name} INT64_C({address})" for name, address in addresses.items()]
     lines += [f"#define LAYOUT {c_string(parts.machine.layout)}", f"#define VERSION {c_string(version)}"]
@@ -191,7 +209,7 @@ def header(parts: Parts, version: str) -> str:
         taken = ", ".join(["void *", *["int64_t"] * arguments])
         lines.append(f"int64_t {name}({taken}) __asm__({c_string(symbols[name])});")
     lines += [
-        "struct run { int32_t tile; uint32_t at, size; };",
+        "struct run { int32_t chip, tile; uint32_t at, size; };",
         "extern const struct run image_runs[]; /* one of size 0 ends them */",
         "extern const unsigned char image_content[];",
         "extern void *const machine_handlers[PLACES];",
@@ -199,7 +217,8 @@ def header(parts: Parts, version: str) -> str:
         "extern const struct fault machine_faults[]; /* one without a name ends them */",
         f"extern const char *const machine_nodes[{WIDTH}][{HEIGHT}];",
         "extern const unsigned char machine_places[TILES][2];",
-        "extern const char *const machine_cores[CORES];",
+        "extern const char *const machine_cores[TILE_KINDS][CORES]; /* by `tile_kind` */",
+        f"extern const unsigned char machine_shows[{parts.machine.shows.shape[0]}][{parts.machine.shows.shape[1]}];",
         "#endif",
         "",
     ]
@@ -227,8 +246,8 @@ def _image(machine: Machine) -> list[str]:
     content = b"".join(run.content for run in machine.image)
     return [
         "const struct run image_runs[] = {",
-        *(f"    {{{run.tile}, {run.at}, {len(run.content)}}}," for run in machine.image),
-        "    {0, 0, 0},",
+        *(f"    {{{run.chip}, {run.tile}, {run.at}, {len(run.content)}}}," for run in machine.image),
+        "    {0, 0, 0, 0},",
         "};",
         f"const unsigned char image_content[] = {{\n    {c_numbers(content)}\n}};",
     ]
@@ -248,8 +267,13 @@ def _tables(machine: Machine) -> list[str]:
     lines += [f"    [{x}][{y}] = {c_string(kind)}," for (x, y), kind in machine.nodes.items()]
     lines += ["};", "const unsigned char machine_places[TILES][2] = {"]
     lines += [f"    {{{x}, {y}}}," for x, y in machine.tiles]
-    names = ", ".join(c_string(name) for name in CORE_NAMES)
-    return [*lines, "};", f"const char *const machine_cores[CORES] = {{{names}}};"]
+    lines += ["};", "const char *const machine_cores[TILE_KINDS][CORES] = {"]
+    for names in (dict(enumerate(CORE_NAMES)), ETHERNET_CORES):
+        lines.append(f"    {{{', '.join(c_string(names.get(core, '')) for core in range(len(CORE_NAMES)))}}},")
+    lines.append("};")
+    width, height = machine.shows.shape
+    lines.append(f"const unsigned char machine_shows[{width}][{height}] = {{")
+    return [*lines, *(f"    {{{', '.join(map(str, row))}}}," for row in machine.shows.tolist()), "};"]
 
 
 def _features(processor: str | None, machine: Machine) -> tuple[str, ...]:

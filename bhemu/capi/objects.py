@@ -11,9 +11,20 @@ from multiprocessing import get_context
 from typing import Final
 
 from bhemu.capi.image import Machine, describe_machine
+from bhemu.cluster.topology import ALONE_TOPOLOGY, Topology
 from bhemu.isa.instructions import BY_OPCODE
 from bhemu.machine.compiler import Objects, collect, module_stamp, on_compile, package_path
-from bhemu.machine.dispatch import ADVANCE_TILE, DEVICE_LOAD, DEVICE_STORE, NOC_START, RUN_CORE, RUN_TURNS, SLOW_CORE
+from bhemu.machine.dispatch import (
+    ADVANCE_TILE,
+    DEVICE_LOAD,
+    DEVICE_STORE,
+    ETHERNET_LOAD,
+    ETHERNET_STORE,
+    NOC_START,
+    RUN_CORE,
+    RUN_TURNS,
+    SLOW_CORE,
+)
 from bhemu.riscv.translator import translate_function
 from bhemu.tensix import units
 from bhemu.tensix.instruction import HANDLERS
@@ -30,6 +41,8 @@ _PARTS: Final = {
     -DEVICE_STORE: "the registers that cores store to",
     -DEVICE_LOAD: "the registers that cores load",
     -RUN_TURNS: "the cores' turns",
+    -ETHERNET_STORE: "the registers that cores of Ethernet tiles store to",
+    -ETHERNET_LOAD: "the registers that they load",
     -NOC_START: "the network interfaces",
     -RUN_CORE: "the RISC-V cores",
     -SLOW_CORE: "their other instructions",
@@ -83,13 +96,19 @@ def _processor(name: str | None) -> Iterator[None]:
                 os.environ[variable] = text
 
 
-def compile_all(jobs: int | None = None, told: Told | None = None, processor: str | None = None) -> Parts:
+def compile_all(
+    jobs: int | None = None,
+    told: Told | None = None,
+    processor: str | None = None,
+    topology: Topology = ALONE_TOPOLOGY,
+) -> Parts:
     """Compile everything, or fetch it from the cache.
 
     Args:
         jobs: processes; as many as there are processors by default.
         told: hears of each part.
         processor: LLVM's name of what to compile for; by default this machine's.
+        topology: the chips after reset.
     """
     todo: list[int] = [*_PARTS, *sorted(HANDLERS)]
     parts = Parts()
@@ -99,7 +118,7 @@ def compile_all(jobs: int | None = None, told: Told | None = None, processor: st
         _processor(processor),
         ProcessPoolExecutor(min(jobs or os.cpu_count() or 1, len(todo)), get_context("spawn")) as pool,
     ):
-        waiting = {pool.submit(compile_part, part): part for part in todo}
+        waiting = {pool.submit(compile_part, part, topology): part for part in todo}
         for done in as_completed(waiting):
             compiled = waiting[done]
             row = BY_OPCODE[compiled] if compiled >= 0 else None
@@ -118,8 +137,8 @@ def compile_all(jobs: int | None = None, told: Told | None = None, processor: st
     return parts
 
 
-def compile_part(part: int) -> Parts:
-    """Compile the handler of an opcode, or what a negative number selects."""
+def compile_part(part: int, topology: Topology = ALONE_TOPOLOGY) -> Parts:
+    """Compile the handler of an opcode, or what a negative number selects; `topology` is that of the chips."""
     from bhemu.api.tile import Tile
     from bhemu.chip.entries import ensure_chip_entries
     from bhemu.recording import Recorder
@@ -145,7 +164,7 @@ def compile_part(part: int) -> Parts:
     elif part == _CHIP:
         ensure_chip_entries()
     elif part == _MACHINE:
-        parts.machine = describe_machine()
+        parts.machine = describe_machine(topology)
         return parts  # the entries that it has named are other parts, which come before it
     elif part < 0:
         ensure_place(-part)

@@ -1,14 +1,15 @@
 /* How many clocks pass in a call of libttsim_clock (docs/library.md, "The pace of clocks").
  *
  * A client lets one clock pass for each time that it polls; a host polls a real card once in a thousand clocks. Unless
- * BHEMU_PACE=exact says otherwise, more clocks pass in a call while the client only aims windows, reads and clocks, and reads the same
- * as before: twice as many after each such call, up to MOST. A client that does not read waits for what the chip writes
- * into its memory; it is believed to wait once the chip has accessed that. A write of the client's, one of the chip's to
- * the client's memory, or bytes that are not what they were at the same place, take the pace back to one. The rule depends
- * on the calls and their answers alone, so equal calls have equal results. */
+ * BHEMU_PACE=exact says otherwise, or its run is recorded, more clocks pass in a call while the client only aims windows,
+ * reads and clocks, and reads the same as before: twice as many after each such call, up to MOST. A client that does not
+ * read waits for what the chip writes into its memory; it is believed to wait once the chip has accessed that. A write of
+ * the client's, one of the chip's to the client's memory, or bytes that are not what they were at the same place, take the
+ * pace back to one. The rule depends on the calls and their answers alone, so equal calls have equal results. */
 
 #include "pace.h"
 #include "settings.h"
+#include "windows.h"
 
 #include <string.h>
 
@@ -37,21 +38,15 @@ void pace_share(void)
 
 void pace_start(void)
 {
-    pace_adapts = setting(PACE) == 0;
-    if (pace_adapts)
-        memset(places, 0, sizeof places);
+    pace_adapts = setting(PACE) == 0 && !records();
+    memset(places, 0, sizeof places);
     has_read = shares_memory = 0;
     pace_begin();
 }
 
-static uint64_t mix(uint64_t hash, uint64_t bits)
+void pace_look(uint64_t paddr, const void *bytes, uint32_t size)
 {
-    hash = (hash ^ bits) * UINT64_C(0x9E3779B97F4A7C15);
-    return hash ^ hash >> 32;
-}
-
-void pace_look(uint64_t where, const void *bytes, uint32_t size)
-{
+    uint64_t where = window_place(paddr);
     struct place *place = &places[mix(0, where) >> (64 - PLACES_KEPT_BITS)];
     uint64_t hash = 0;
     has_read = 1;

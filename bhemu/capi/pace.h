@@ -16,8 +16,8 @@ void pace_begin(void);
 /* The chip has accessed the client's memory. */
 void pace_share(void);
 
-/* The client has read `size` bytes at a place of the chip. */
-void pace_look(uint64_t where, const void *bytes, uint32_t size);
+/* The client has read. */
+void pace_look(uint64_t paddr, const void *bytes, uint32_t size);
 
 /* The clocks that pass when so many are asked for. */
 uint32_t pace_of(uint32_t clocks);

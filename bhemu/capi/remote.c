@@ -5,7 +5,9 @@
 #include "remote.h"
 #include "channel.h"
 #include "explain.h"
+#include "pace.h"
 #include "shim.h"
+#include "windows.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -23,7 +25,6 @@ static pid_t server;
 extern char **environ;
 static read_callback dma_read;
 static write_callback dma_write;
-static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 static int is_fork; /* of the client's process: the simulator serves the other */
 
 /* The simulator ends the process when it refuses something, having said why, or when its program asks for it. */
@@ -111,6 +112,9 @@ static uint32_t ask(enum function function, uint64_t a, uint64_t b, uint64_t c, 
     channel->has_write = dma_write != NULL;
     give(channel, ASKED);
     while (wait_for(channel, FREE, HOST_ASKED, look_after_server) == HOST_ASKED) {
+        pace_share();
+        if (channel->writes)
+            pace_begin();
         if (channel->writes)
             dma_write(channel->a, channel->bytes, channel->size);
         else
@@ -126,7 +130,6 @@ uint32_t remote_call(enum function function, uint64_t a, uint64_t b, uint64_t c,
     if (is_fork)
         refuse("libttsim", "the simulator belongs to the process from which this one was forked",
                "call libttsim_exit and libttsim_init here: they start one for this process");
-    pthread_mutex_lock(&one_at_a_time);
     uint32_t done = 0, answer;
     do {
         uint32_t piece = size - done < PIECE ? size - done : PIECE;
@@ -137,8 +140,29 @@ uint32_t remote_call(enum function function, uint64_t a, uint64_t b, uint64_t c,
             memcpy((char *)out + done, channel->bytes, piece);
         done += piece;
     } while (done < size);
-    pthread_mutex_unlock(&one_at_a_time);
     return answer;
+}
+
+void remote_post(enum function function, uint64_t a, const void *in, uint32_t size)
+{
+    enum { CLOCKS = 1 << 12 };
+    static uint64_t clocks; /* posted, at least */
+    struct posted call = {.function = function, .size = size, .a = a};
+    size_t taken = sizeof call + ((size + 7ULL) & ~7ULL);
+    clocks += function == CLOCK ? a : 0;
+    int reaches_client = function == CLOCK || !(window_aims(a, in, size) || window_shows_memory(a, size));
+    if (is_fork || ((dma_read || dma_write) && reaches_client) || clocks > CLOCKS || taken > POSTED) {
+        clocks = 0;
+        remote_call(function, a, 0, 0, in, NULL, size);
+        return;
+    }
+    if (channel->posted_size + taken > POSTED)
+        remote_call(NOTHING, 0, 0, 0, NULL, NULL, 0);
+    unsigned char *at = channel->posted + channel->posted_size;
+    memcpy(at, &call, sizeof call);
+    if (in)
+        memcpy(at + sizeof call, in, size);
+    channel->posted_size += taken;
 }
 
 void remote_end(void)

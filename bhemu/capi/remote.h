@@ -5,8 +5,8 @@
 
 #include "shim.h"
 
-/* The functions of the interface, by their names without `libttsim_`. */
-enum function { INIT, EXIT, CONFIG_READ, CONFIG_WRITE, MEMORY_READ, MEMORY_WRITE, CLOCK };
+/* The functions of the interface, by their names without `libttsim_`; NOTHING: only what was posted. */
+enum function { INIT, EXIT, CONFIG_READ, CONFIG_WRITE, MEMORY_READ, MEMORY_WRITE, CLOCK, NOTHING };
 
 /* Start the process of the simulator, which ends with this one. Later calls do nothing. */
 void remote_start(void);
@@ -16,6 +16,10 @@ void remote_start(void);
  * a, b, c: its numbers, in its order. in, out: bytes that it takes or fills, or NULL. Returns its answer, or 0. */
 uint32_t remote_call(enum function function, uint64_t a, uint64_t b, uint64_t c, const void *in, void *out,
                     uint32_t size);
+
+/* The same for a write or clocks, which have no answer: they are carried out before the next call. What may let the
+ * chip reach the client's memory is answered. */
+void remote_post(enum function function, uint64_t a, const void *in, uint32_t size);
 
 /* The chip ends; nothing happens in a fork of the client. */
 void remote_end(void);

@@ -84,12 +84,10 @@ static void let_clocks_pass(uint32_t clocks)
         calls->report_stillness();
 }
 
-/* Carry out what stands in the channel. Accesses to the host's memory use it meanwhile, so bytes are copied. */
-static uint32_t carry_out(unsigned char *bytes)
+/* A call of the interface; `bytes` are read or written. */
+static uint32_t call(enum function function, uint64_t a, uint64_t b, uint64_t c, unsigned char *bytes, uint32_t size)
 {
-    uint32_t size = channel->size;
-    uint64_t a = channel->a, b = channel->b, c = channel->c;
-    switch ((enum function)channel->function) {
+    switch (function) {
     case INIT:
         calls->init(channel->has_read ? read_host : NULL, channel->has_write ? write_host : NULL);
         stillness_start();
@@ -106,18 +104,43 @@ static uint32_t carry_out(unsigned char *bytes)
         break;
     case MEMORY_READ:
         read_memory(a, bytes, size);
-        memcpy(channel->bytes, bytes, size);
         break;
     case MEMORY_WRITE:
-        memcpy(bytes, channel->bytes, size);
         stillness_wrote();
         write_memory(a, bytes, size);
         break;
     case CLOCK:
         let_clocks_pass(a);
         break;
+    case NOTHING:
+        break;
     }
     return 0;
+}
+
+static void carry_out_posted(void)
+{
+    for (uint32_t at = 0; at < channel->posted_size;) {
+        struct posted *posted = (struct posted *)(channel->posted + at);
+        call(posted->function, posted->a, 0, 0, (unsigned char *)(posted + 1), posted->size);
+        at += sizeof *posted + ((posted->size + 7) & ~7U);
+    }
+    channel->posted_size = 0;
+}
+
+/* Carry out what stands in the channel. Accesses to the host's memory use it meanwhile, so bytes are copied. */
+static uint32_t carry_out(unsigned char *bytes)
+{
+    enum function function = channel->function;
+    uint32_t size = channel->size;
+    uint64_t a = channel->a, b = channel->b, c = channel->c;
+    if (function == MEMORY_WRITE)
+        memcpy(bytes, channel->bytes, size);
+    carry_out_posted();
+    uint32_t answer = call(function, a, b, c, bytes, size);
+    if (function == MEMORY_READ)
+        memcpy(channel->bytes, bytes, size);
+    return answer;
 }
 
 /* Serve the client that has started this process, until it ends. */

@@ -74,14 +74,20 @@ static int is_known(const char *name, size_t length)
     return 0;
 }
 
-const char *needs_python(void)
+const char *records(void)
 {
     for (int i = 0; i < UNDER_PYTHON; i++) {
         const char *text = getenv(others[i]);
         if (text && *text)
             return others[i];
     }
-    return setting(SEMIHOSTING) ? rows[SEMIHOSTING].name : NULL;
+    return NULL;
+}
+
+const char *needs_python(void)
+{
+    const char *name = records();
+    return name || !setting(SEMIHOSTING) ? name : rows[SEMIHOSTING].name;
 }
 
 void read_settings(void)

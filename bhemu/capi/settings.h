@@ -13,6 +13,9 @@ void read_settings(void);
 /* The value of a variable as it was read. */
 int64_t setting(enum setting which);
 
+/* The name of a variable that is set and lets what the client does be recorded; NULL when there is none. */
+const char *records(void);
+
 /* The name of a variable that is set and needs a simulator under Python; NULL when there is none. */
 const char *needs_python(void);
 

@@ -1,9 +1,10 @@
-/* The chip in the client's process. */
+/* The chips in the client's process. */
 
 #define _GNU_SOURCE
 #include "simulator.h"
 #include "pace.h"
 #include "settings.h"
+#include "windows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 enum { PAGE_BYTES = 4096 };
 _Static_assert(TILE_L1 % PAGE_BYTES == 0 && TILE_BYTES % PAGE_BYTES == 0, "tiles begin with whole pages");
 
-struct simulator simulator;
+struct instance instances[CHIPS], *selected = instances;
 static read_callback dma_read;
 static write_callback dma_write;
 static const char zeros[ZEROS_BYTES];
@@ -64,19 +65,20 @@ void simulator_fill_table(int64_t table[PLACES])
     attach_translator((char *)(intptr_t)table[CODE_CACHE]);
 }
 
-/* Put into a record what it holds after reset beside zeros (capi/image.py): what all tiles have, one tile, or the chip. */
-static void put_image(int32_t of, char *record)
+/* Put into a record what it holds after reset beside zeros (capi/image.py): what all tiles have, one tile, or the chip.
+ * A system of several chips has something for all of them, and for each. */
+static void put_image(int32_t of, char *record, int32_t number)
 {
     const unsigned char *content = image_content;
     for (const struct run *run = image_runs; run->size; content += run++->size)
-        if (run->tile == of)
+        if (run->tile == of && (run->chip == IN_EACH_CHIP || run->chip == number))
             memcpy(record + run->at, content, run->size);
 }
 
 /* What all tiles have before their L1. */
 static void begin_tile(char *record)
 {
-    put_image(IN_EACH_TILE, record);
+    put_image(IN_EACH_TILE, record, IN_EACH_CHIP);
     FIELD(int64_t, record, TILE_HANDLERS) = (intptr_t)simulator.table;
     FIELD(TILE_SIMULATOR_ORDER_TYPE, record, TILE_SIMULATOR_ORDER) = setting(ORDER) == 0;
     FIELD(TILE_ALLOW_OPEN_TYPE, record, TILE_ALLOW_OPEN) = setting(ALLOW_OPEN);
@@ -103,13 +105,13 @@ static int share_beginning(void)
 }
 
 /* All tiles after reset. What takes the time here is memory, so tiles share it until they use it. */
-static void start_tiles(void)
+static void start_tiles(int32_t number)
 {
     for (int tile = share_beginning(); tile < TILES; tile++)
         begin_tile(simulator.tiles + (size_t)tile * TILE_BYTES);
     const unsigned char *content = image_content;
     for (const struct run *run = image_runs; run->size; content += run++->size)
-        if (run->tile >= 0)
+        if (run->tile >= 0 && (run->chip == IN_EACH_CHIP || run->chip == number))
             memcpy(simulator.tiles + (size_t)run->tile * TILE_BYTES + run->at, content, run->size);
 }
 
@@ -139,14 +141,15 @@ void simulator_set_callbacks(read_callback reads, write_callback writes)
     dma_write = writes;
 }
 
-void simulator_start(void)
+static void start_selected(int number)
 {
     char *chip = simulator_memory(CHIP_BYTES);
     simulator.tiles = simulator_memory((size_t)TILES * TILE_BYTES);
     simulator.chip = chip;
+    simulator.table[CODE_CACHE] = instances[0].table[CODE_CACHE]; /* one thread moves all chips */
     simulator_fill_table(simulator.table);
-    put_image(IN_CHIP, chip);
-    start_tiles();
+    put_image(IN_CHIP, chip, number);
+    start_tiles(number);
     FIELD(int64_t, chip, CHIP_ADDRESS) = (intptr_t)chip;
     FIELD(int64_t, chip, CHIP_TILES) = (intptr_t)simulator.tiles;
     FIELD(int64_t, chip, CHIP_ZEROS) = (intptr_t)zeros;
@@ -156,6 +159,33 @@ void simulator_start(void)
     FIELD(uint8_t, chip, CHIP_NAMED) = setting(ORDER) == 0;
     simulator.started = now();
     simulator.stopped = 0;
+}
+
+void simulator_start(void)
+{
+    for (int chip = 0; chip < CHIPS; chip++) {
+        select_chip(chip);
+        start_selected(chip);
+    }
+    for (int chip = 0; chip < CHIPS; chip++)
+        for (int channel = 0; channel < CHANNELS; channel++) {
+            int64_t number = (&FIELD(int64_t, instances[chip].chip, CHIP_PEER_NUMBER))[channel];
+            (&FIELD(int64_t, instances[chip].chip, CHIP_PEER))[channel] = (intptr_t)instances[number].chip;
+        }
+    select_chip(0);
+}
+
+/* Frames that are on their way to the selected chip. */
+static void free_frames(void)
+{
+    for (int channel = 0; channel < CHANNELS; channel++) {
+        char *frame = (char *)(intptr_t)(&FIELD(int64_t, simulator.chip, CHIP_FRAME_FIRST))[channel];
+        while (frame) {
+            char *after = (char *)(intptr_t)FIELD(int64_t, frame, FRAME_AFTER);
+            free(frame);
+            frame = after;
+        }
+    }
 }
 
 /* Pages of DRAM that compiled code has allocated. Parts of the table that were never written are not looked at. */
@@ -177,10 +207,15 @@ static void free_dram(void)
 
 void simulator_end(void)
 {
-    free_dram();
-    munmap(simulator.chip, CHIP_BYTES);
-    munmap(simulator.tiles, (size_t)TILES * TILE_BYTES);
-    simulator.chip = simulator.tiles = NULL;
+    for (int chip = 0; chip < CHIPS; chip++) {
+        select_chip(chip);
+        free_dram();
+        free_frames();
+        munmap(simulator.chip, CHIP_BYTES);
+        munmap(simulator.tiles, (size_t)TILES * TILE_BYTES);
+        simulator.chip = simulator.tiles = NULL;
+    }
+    select_chip(0);
 }
 
 int64_t simulator_time(void)
@@ -188,8 +223,33 @@ int64_t simulator_time(void)
     return simulator.chip ? FIELD(int64_t, simulator.chip, CHIP_TIME) : 0;
 }
 
+int64_t simulator_active(void)
+{
+    int64_t active = 0;
+    for (int chip = 0; chip < CHIPS; chip++)
+        active += FIELD(int64_t, instances[chip].chip, CHIP_ACTIVE_COUNT);
+    return active;
+}
+
+/* Select the chip that is a device of bus 0; returns what is left of `bdf`: to chip 0 other devices are not there. */
+static uint32_t select_device(uint32_t bdf)
+{
+    uint32_t device = bdf >> 3 & 31;
+    select_chip(device < CHIPS ? device : 0);
+    return device < CHIPS ? bdf & ~(31u << 3) : bdf;
+}
+
+/* Select the chip that has an address in its BARs; returns the address as the first chip has it. */
+static uint64_t select_address(uint64_t paddr)
+{
+    uint64_t device = CHIPS == 1 ? 0 : paddr / DEVICE_STRIDE;
+    select_chip(device < CHIPS ? device : 0);
+    return device < CHIPS ? paddr - device * DEVICE_STRIDE : paddr;
+}
+
 uint32_t simulator_config_read(uint32_t bdf, uint32_t offset)
 {
+    bdf = select_device(bdf);
     int64_t word = config_read(simulator.chip, bdf, offset);
     if (word < 0)
         refuse_recorded("libttsim_pci_config_rd32"); /* and -1 is all ones */
@@ -198,38 +258,9 @@ uint32_t simulator_config_read(uint32_t bdf, uint32_t offset)
 
 void simulator_config_write(uint32_t bdf, uint32_t offset, uint32_t value)
 {
+    bdf = select_device(bdf);
     if (config_write(simulator.chip, (int64_t)bdf << 32 | offset, value))
         refuse_recorded("libttsim_pci_config_wr32");
-}
-
-/* Number of the window that holds an address in BAR0 or BAR4, or NO_WINDOW; sets the offset in it. */
-static inline uint32_t window_of(uint64_t paddr, uint64_t *offset)
-{
-    if (paddr - BAR0 < SMALL_WINDOWS_END - BAR0) {
-        *offset = paddr & ((UINT64_C(1) << SMALL_BITS) - 1);
-        return (paddr - BAR0) >> SMALL_BITS;
-    }
-    if (paddr - BAR4 < BAR4_SIZE) {
-        *offset = paddr & ((UINT64_C(1) << LARGE_BITS) - 1);
-        return FIRST_LARGE + ((paddr - BAR4) >> LARGE_BITS);
-    }
-    return NO_WINDOW;
-}
-
-int simulator_aims(uint64_t paddr)
-{
-    return paddr - WINDOW_CONFIG < WINDOW_CONFIG_END - WINDOW_CONFIG;
-}
-
-uint64_t simulator_place(uint64_t paddr)
-{
-    uint64_t offset;
-    uint32_t number = window_of(paddr, &offset);
-    if (number == NO_WINDOW)
-        return paddr;
-    const uint32_t *words = &FIELD(uint32_t, simulator.chip, CHIP_WINDOW_WORDS) + 3 * number;
-    uint64_t low = words[0] | (uint64_t)words[1] << 32;
-    return paddr + low * UINT64_C(0x9E3779B97F4A7C15) + words[2] * UINT64_C(0xC2B2AE3D27D4EB4F);
 }
 
 /* A write to a tile's L1 needs no more than the bytes: no agent of it can react, or it was touched at this time already
@@ -286,6 +317,7 @@ static inline void move(void *to, const void *from, uint32_t size)
 
 void simulator_read(uint64_t paddr, void *p, uint32_t size)
 {
+    paddr = select_address(paddr);
     const void *at = size ? find_in_window(paddr, size, 0) : NULL;
     if (!at)
         at = (const void *)(intptr_t)chip_find(simulator.chip, paddr, size, 0);
@@ -299,6 +331,7 @@ void simulator_read(uint64_t paddr, void *p, uint32_t size)
 
 void simulator_write(uint64_t paddr, const void *p, uint32_t size)
 {
+    paddr = select_address(paddr);
     void *at = size ? find_in_window(paddr, size, 1) : NULL;
     if (!at)
         at = (void *)(intptr_t)chip_find(simulator.chip, paddr, size, 1);
@@ -308,12 +341,11 @@ void simulator_write(uint64_t paddr, const void *p, uint32_t size)
         refuse_recorded("libttsim_pci_mem_wr_bytes");
 }
 
-void simulator_clock(uint32_t clocks)
+/* Clocks of the selected chip. */
+static void clock_selected(int64_t clocks)
 {
     int64_t active = FIELD(int64_t, simulator.chip, CHIP_ACTIVE_COUNT);
     int64_t status;
-    if (!clocks)
-        return;
     if (setting(THREADS) > 1 && active > 1 && active * clocks >= WORTH_THREADS)
         status = clock_on_threads(clocks, setting(THREADS));
     else
@@ -322,11 +354,38 @@ void simulator_clock(uint32_t clocks)
         refuse_recorded("libttsim_clock");
 }
 
+/* In as many clocks as a frame takes over a link, no chip sees what another one does in them: they move one after the
+ * other. */
+void simulator_clock(uint32_t clocks)
+{
+    int64_t span = clocks;
+    for (int chip = 0; chip < CHIPS; chip++) {
+        int64_t latency = FIELD(int64_t, instances[chip].chip, CHIP_LATENCY);
+        if (FIELD(int64_t, instances[chip].chip, CHIP_LINKS) && latency < span)
+            span = latency;
+    }
+    for (int64_t left = clocks; left > 0; left -= span) {
+        span = left < span ? left : span;
+        for (int chip = 0; chip < CHIPS; chip++) {
+            select_chip(chip);
+            clock_selected(span);
+            if (simulator_stopped())
+                return;
+        }
+    }
+    select_chip(0);
+}
+
 void simulator_refused(void)
 {
     if (setting(REFUSAL) == 0)
         _exit(1);
-    simulator.stopped = 1;
+    instances[0].stopped = 1;
+}
+
+int simulator_stopped(void)
+{
+    return instances[0].stopped;
 }
 
 static const char *name_of_fault(int64_t code)
@@ -342,9 +401,11 @@ void simulator_report(void)
     int64_t said[64];
     int count = 0;
     fflush(NULL);
-    for (int tile = 0; tile < TILES; tile++)
+    select_chip(0);
+    for (int n = 0; n < CHIPS * TILES; n++)
         for (int i = 0; i < TILE_OPEN_CHOICES; i++) {
-            int64_t code = (&FIELD(TILE_OPEN_USED_TYPE, simulator.tiles + (size_t)tile * TILE_BYTES, TILE_OPEN_USED))[i];
+            const char *record = instances[n / TILES].tiles + (size_t)(n % TILES) * TILE_BYTES;
+            int64_t code = (&FIELD(TILE_OPEN_USED_TYPE, record, TILE_OPEN_USED))[i];
             int known = !code || count == 64;
             for (int k = 0; k < count; k++)
                 known |= said[k] == code;

@@ -1,4 +1,4 @@
-/* The chip in the client's process: its records, and the compiled functions that move it. */
+/* The chips in the client's process: their records, and the compiled functions that move them. */
 
 #ifndef BHEMU_SIMULATOR_H
 #define BHEMU_SIMULATOR_H
@@ -8,7 +8,7 @@
 
 #define FIELD(type, record, offset) (*(type *)((char *)(record) + (offset)))
 
-struct simulator {
+struct instance {
     char *chip;            /* NULL: there is no chip */
     char *tiles;           /* TILES records of TILE_BYTES */
     int64_t table[PLACES]; /* of handlers, for the thread that lets clocks pass */
@@ -16,16 +16,29 @@ struct simulator {
     int stopped;           /* by a refusal (BHEMU_REFUSAL=stop): no more clocks pass */
 };
 
-extern struct simulator simulator;
+/* One for each chip; functions work on the one that is selected. */
+extern struct instance instances[CHIPS], *selected;
+#define simulator (*selected)
 
-/* A new chip, all cores in reset, as settings.h says. */
+static inline void select_chip(int chip)
+{
+    selected = instances + chip;
+}
+
+/* New chips, all cores in reset, as settings.h says. */
 void simulator_start(void);
 
-/* The chip ends: its memory is given back. */
+/* The chips end: their memory is given back. */
 void simulator_end(void);
 
-/* Clocks that have passed. */
+/* Clocks that have passed on the selected chip. */
 int64_t simulator_time(void);
+
+/* Tiles of all chips that move. */
+int64_t simulator_active(void);
+
+/* A refusal has stopped the chips (BHEMU_REFUSAL=stop): no more clocks pass. */
+int simulator_stopped(void);
 
 /* What functions of the interface do. Where something is refused, a read gives all ones, if the process does not end. */
 uint32_t simulator_config_read(uint32_t bdf, uint32_t offset);
@@ -33,12 +46,6 @@ void simulator_config_write(uint32_t bdf, uint32_t offset, uint32_t value);
 void simulator_read(uint64_t paddr, void *p, uint32_t size);
 void simulator_write(uint64_t paddr, const void *p, uint32_t size);
 void simulator_clock(uint32_t clocks);
-
-/* A write there only aims a window. */
-int simulator_aims(uint64_t paddr);
-
-/* A number for the place of the chip that an address shows, as windows are aimed now. */
-uint64_t simulator_place(uint64_t paddr);
 
 /* What the chip may use to reach the host's memory; NULL: nothing. */
 void simulator_set_callbacks(read_callback reads, write_callback writes);

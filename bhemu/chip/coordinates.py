@@ -21,11 +21,15 @@ TENSIX_ROWS: Final = tuple(range(2, 12))
 RAW_ROWS: Final = 2
 """Number of top rows whose coordinates are not translated (N7)."""
 TENSIX_TILES: Final = len(TENSIX_COLUMNS) * len(TENSIX_ROWS)
+ETHERNET_TILES: Final = 14
+TILES: Final = TENSIX_TILES + ETHERNET_TILES
+"""Tiles with cores: first the Tensix tiles, then the Ethernet tiles."""
 DRAM_CHANNELS: Final = 8
 _DRAM_ROWS: Final = ((0, 1, 11), (2, 3, 10), (4, 8, 9), (5, 6, 7))
 """Rows of the three ports of channels 0 to 3, and at x = 9 of channels 4 to 7 (N2)."""
 _DRAM_GROUPS: Final = ((0, 1, 11), (2, 10, 3), (9, 4, 8), (5, 7, 6))
 """The same rows in the order of translated coordinates (N7)."""
+ETHERNET_ROW: Final = 1
 _ETHERNET_COLUMNS: Final = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10)
 PCIE: Final = ((2, 0), (11, 0))
 ARC: Final = (8, 0)
@@ -60,6 +64,23 @@ class Node:
     index: int
     place: Place
 
+    @property
+    def tile(self) -> int:
+        """Number of the record of a tile with cores.
+
+        Raises:
+            ValueError: the node has no cores.
+        """
+        if self.kind is Kind.ETHERNET:
+            return TENSIX_TILES + self.index
+        if self.kind is not Kind.TENSIX:
+            raise ValueError(f"a {self.kind.value} node has no cores")
+        return self.index
+
+
+ETHERNET_PLACES: Final = tuple((20 + n, 25) for n in range(12))
+"""Translated coordinates of the Ethernet tiles that a product has (N7)."""
+
 
 def tensix_index(place: Place) -> int:
     """Number of the Tensix tile at physical coordinates, row by row (N2)."""
@@ -70,6 +91,11 @@ def tensix_place(index: int) -> Place:
     """Physical coordinates of a Tensix tile."""
     row, column = divmod(index, len(TENSIX_COLUMNS))
     return TENSIX_COLUMNS[column], TENSIX_ROWS[row]
+
+
+def tile_place(tile: int) -> Place:
+    """Physical coordinates of a tile with cores, by the number of its record."""
+    return tensix_place(tile) if tile < TENSIX_TILES else (_ETHERNET_COLUMNS[tile - TENSIX_TILES], ETHERNET_ROW)
 
 
 def _nodes() -> dict[Place, Node]:
@@ -88,7 +114,7 @@ def _nodes() -> dict[Place, Node]:
         put(Kind.PCIE, index, place)
     put(Kind.ARC, 0, ARC)
     for index, x in enumerate(_ETHERNET_COLUMNS):
-        put(Kind.ETHERNET, index, (x, 1))
+        put(Kind.ETHERNET, index, (x, ETHERNET_ROW))
     for index, place in enumerate(_L2CPU):
         put(Kind.L2CPU, index, place)
     put(Kind.SECURITY, 0, SECURITY)
@@ -147,7 +173,8 @@ def translation(harvesting: Harvesting) -> dict[Place, Place]:
     table |= {(18, 12 + n): (east, row) for n, row in enumerate(rows)}
     table[19, 24] = PCIE[0]
     ethernet = [n for n in range(len(_ETHERNET_COLUMNS)) if n not in harvesting.ethernet]
-    table |= {(20 + n, 25): (_ETHERNET_COLUMNS[e], 1) for n, e in enumerate(ethernet[:12])}
+    places = zip(ETHERNET_PLACES, ethernet, strict=False)  # the full part has two more
+    table |= {place: (_ETHERNET_COLUMNS[e], ETHERNET_ROW) for place, e in places}
     table |= {(8, 26 + n): place for n, place in enumerate(_L2CPU)}
     table[8, 30] = SECURITY
     return table

@@ -15,13 +15,14 @@ from bhemu.chip.coordinates import (
     RAW_ROWS,
     SIMULATOR,
     TENSIX_COLUMNS,
-    TENSIX_TILES,
+    TILES,
     WIDTH,
     Harvesting,
     Node,
     translation,
 )
 from bhemu.chip.entries import chip_entry
+from bhemu.chip.links.send import drop_frames
 from bhemu.chip.noc.network import Network
 from bhemu.chip.noc.translation_tables import program_tables
 from bhemu.chip.nodes.dram import copy_pages as copy_channel
@@ -31,7 +32,8 @@ from bhemu.chip.nodes.kinds import DRAM_CHANNEL
 from bhemu.chip.pcie.host_memory import HostCalls, HostMemory
 from bhemu.chip.snapshot import LAYOUT, DeviceState, copy_card, copy_pages, put_card, put_pages
 from bhemu.chip.state import X_LSB, connect_tiles, new_chip
-from bhemu.errors import BhemuError, MemoryError_, UndefinedBehavior
+from bhemu.errors import BhemuError, ConfigurationError, MemoryError_, UndefinedBehavior
+from bhemu.ethernet.boot import ALONE, Identity
 from bhemu.machine.faults import DONE, REFUSED
 from bhemu.machine.state import new_tiles
 from bhemu.tile.cores import Cores
@@ -48,7 +50,13 @@ class Device:
         allow_open: use the recommended choice where no source settles what silicon does, instead of refusing.
         quantum: clocks that tiles may run ahead of each other, at most (chip/clock/run.py); 1: none.
         threads: of the host, that tiles run on. Results are the same for any number.
+        identity: what it says of itself in telemetry.
+
+    Attributes:
+        partners: the chips of its system, with itself; none: it has no links.
     """
+
+    partners: tuple[Device, ...] = ()
 
     def __init__(
         self,
@@ -59,18 +67,20 @@ class Device:
         host: HostMemory | None = None,
         quantum: int = QUANTUM,
         threads: int = 1,
+        identity: Identity = ALONE,
     ) -> None:
         self.translation = translation(harvesting)
-        self.tiles = new_tiles(TENSIX_TILES)
+        self.tiles = new_tiles(TILES)
         program_tables(self.tiles, self.translation, tuple(TENSIX_COLUMNS[n] for n in harvesting.columns))
         self.tiles["simulator_order"] = int(simulator_order)
         self.tiles["allow_open"] = int(allow_open)
         self._chip: Any = new_chip()
         self.record: Any = self._chip[0]
         connect_tiles(self._chip, self.tiles)
-        boot(self.record, self.translation, harvesting, named=simulator_order)
-        weakref.finalize(self, free_dram, self._chip)
+        boot(self.record, self.tiles, self.translation, harvesting, identity, named=simulator_order)
+        weakref.finalize(self, free_memory, self._chip)
         self._harvesting = harvesting
+        self._identity = identity
         self._simulator_order = simulator_order
         self.host = host or HostMemory()
         self._host_calls = HostCalls(self.host)
@@ -84,6 +94,11 @@ class Device:
             self.clocks.transfer,
             self.node if simulator_order else None,
         )
+
+    @property
+    def harvesting(self) -> Harvesting:
+        """What the chip does not have."""
+        return self._harvesting
 
     def _carry_out(self, index: int, number: int, in_turn: bool) -> None:
         """Carry out a NoC request of a tile that compiled code has left."""
@@ -110,11 +125,11 @@ class Device:
         self.clocks.advance(clocks)
 
     def cores(self, index: int) -> Cores:
-        """The cores of a Tensix tile as they are now; the host may change them."""
+        """The cores of a tile, by the number of its record, as they are now; the host may change them."""
         return self.clocks.touch(index)
 
     def touch(self, index: int) -> Cores:
-        """Before a Tensix tile is changed: bring it to the chip's time; it moves from then on."""
+        """Before a tile is changed: bring it to the chip's time; it moves from then on."""
         return self.clocks.touch(index)
 
     # --- nodes --------------------------------------------------------------------------------------------------------
@@ -205,7 +220,15 @@ class Device:
     # --- copies -------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> DeviceState:
-        """A copy of everything that the chip holds; memory of the host is not part of it."""
+        """A copy of everything that the chip holds; memory of the host is not part of it.
+
+        Raises:
+            ConfigurationError: the chip has links: what is on its way there belongs to two chips.
+        """
+        if self.record.links:
+            raise ConfigurationError(
+                "a chip of a cluster with links has no copy of its own", remedy="copy chips that have no links"
+            )
         return DeviceState(
             layout=LAYOUT,
             harvesting=self._harvesting,
@@ -239,6 +262,7 @@ class Device:
             "host": self.host,
             "quantum": int(self.record.quantum),
             "threads": self.clocks.threads,
+            "identity": self._identity,
         }
         return settings, self.snapshot()
 
@@ -263,7 +287,8 @@ def _buffer(size: int) -> Any:
     return np.empty(max(size, 0), np.uint8)
 
 
-def free_dram(chip: np.ndarray[Any, Any]) -> None:
-    """Give back the pages of DRAM of a chip that has ended."""
+def free_memory(chip: np.ndarray[Any, Any]) -> None:
+    """Give back the pages of DRAM, and frames on their way, of a chip that has ended."""
     for pages in chip["page"][0]:
         free_pages(pages)
+    drop_frames(chip[0])

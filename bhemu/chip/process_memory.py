@@ -62,6 +62,18 @@ if JIT:
         return types.int64(types.int64), codegen
 
     @intrinsic
+    def release(typingctx: Any, address: Int) -> Any:
+        """Give back what `allocate` has given (C's free)."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> AnyInt:
+            kind = ir.FunctionType(ir.VoidType(), [_I8.as_pointer()])
+            function = builder.module.globals.get("free") or ir.Function(builder.module, kind, "free")
+            builder.call(function, [builder.inttoptr(args[0], _I8.as_pointer())])
+            return context.get_dummy_value()
+
+        return types.void(types.int64), codegen
+
+    @intrinsic
     def call_host(typingctx: Any, function: Int, address: Int, pointer: Int, size: Int) -> Any:
         """What a HOST_CALL at an address of this process returns."""
 
@@ -86,6 +98,10 @@ else:
     def allocate(size: Int) -> AnyInt:
         """Address of new memory that holds zeros (C's calloc), 0 when there is none."""
         return allocate_from_python(int(size))
+
+    def release(address: Int) -> None:
+        """Give back what `allocate` has given (C's free)."""
+        free(int(address))
 
     def call_host(function: Int, address: Int, pointer: Int, size: Int) -> AnyInt:
         """What a HOST_CALL at an address of this process returns."""

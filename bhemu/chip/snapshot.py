@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 _WORDS: Final = PAGE // 8
 _FIELDS: Final = [(name, str(field[0]), field[1]) for name, field in (TILE.fields or {}).items()]
-CARD: Final = ("pci_config", "dma", "iatu", "window_words", "pcie_device_control", "arc", "ethernet")
+CARD: Final = ("pci_config", "dma", "iatu", "window_words", "pcie_device_control", "arc")
 """Fields of the chip's record that are neither time nor addresses of this process."""
 LAYOUT: Final = hashlib.sha256(repr((_FIELDS, [CHIP[name] for name in CARD])).encode()).hexdigest()
 """Of the records. Copies of another version of bhemu do not fit."""
@@ -83,7 +83,7 @@ def _card_pages(chip: Array) -> Array:
 
 
 def copy_card(chip: Array) -> Pages:
-    """What a chip's record holds of PCI, ARC, PCIe and Ethernet tiles."""
+    """What a chip's record holds of PCI, ARC and PCIe tiles."""
     pages = _card_pages(chip)
     used = _used(pages)
     return Pages(used, pages[used])

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from typing import Any, Final
 
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
-from bhemu.chip.coordinates import WIDTH
+from bhemu.chip.coordinates import ETHERNET_TILES, WIDTH
 from bhemu.chip.nodes.kinds import CLOCKED
-from bhemu.chip.nodes.state import ARC_TILE, CHANNELS, ETHERNET_TILE, PAGE, PAGES
+from bhemu.chip.nodes.state import ARC_TILE, CHANNELS, PAGE, PAGES
 from bhemu.chip.pcie.windows import WINDOWS
 from bhemu.machine.codegen import JIT, record_of
 from bhemu.machine.state import TILE, TILE_TYPE
@@ -73,7 +74,11 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("named", "u1"),  # 1: NoC requests name nodes by the chip's table, not by their tile's (N8)
         ("place", "i4", (PLACES, PLACES)),  # [x, y translated]: physical x << X_LSB | y, -1: nothing is there
         ("place_kind", "u1", (WIDTH << X_LSB,)),  # [physical place]: what it holds (chip/nodes/kinds.py)
-        ("place_index", "i8", (WIDTH << X_LSB,)),  # number of the tile among its kind, or channel
+        (
+            "place_index",
+            "i8",
+            (WIDTH << X_LSB,),
+        ),  # number of a tile's record, or of the node among its kind
         ("node_id", "i8", (WIDTH << X_LSB, 2)),  # [physical place, NoC]: identity registers (chip/nodes/identity.py)
         ("endpoint_id", "i8", (WIDTH << X_LSB, 2)),
         ("logical", "i8", (WIDTH << X_LSB,)),
@@ -83,7 +88,15 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("page", "i8", (CHANNELS, PAGES)),  # addresses of DRAM pages, 0: unwritten
         ("pcie_device_control", "u4"),
         ("arc", ARC_TILE),
-        ("ethernet", ETHERNET_TILE, (14,)),
+        # --- links of its Ethernet tiles, by channel (chip/links/) ----------------------------------------------------
+        ("links", "i8"),  # how many of them have a partner
+        ("latency", "i8"),  # clocks that a frame takes
+        ("goal", "i8"),  # of the clocks that were asked for; `end` is before it when a frame arrives
+        ("peer", "i8", (ETHERNET_TILES,)),  # address of the record of the chip at the other end, 0 none
+        ("peer_number", "i8", (ETHERNET_TILES,)),  # its number in the system
+        ("peer_channel", "i8", (ETHERNET_TILES,)),  # channel there
+        ("frame_first", "i8", (ETHERNET_TILES,)),  # addresses of frames on their way to it, 0 none
+        ("frame_last", "i8", (ETHERNET_TILES,)),
     ],
     align=True,
 )
@@ -103,7 +116,7 @@ def new_chip() -> np.ndarray[Any, Any]:
 
 
 def connect_tiles(chip: np.ndarray[Any, Any], tiles: np.ndarray[Any, Any]) -> None:
-    """Say in a chip's record where the records of its Tensix tiles are."""
+    """Say in a chip's record where the records of its tiles are."""
     chip["tiles"] = tiles.ctypes.data
     if not JIT:
         PLAIN_TILES[tiles.ctypes.data] = tiles
@@ -112,6 +125,8 @@ def connect_tiles(chip: np.ndarray[Any, Any], tiles: np.ndarray[Any, Any]) -> No
 if JIT:
     tile_at = record_of(TILE_TYPE)
     """The tile's record at an address."""
+    chip_at = record_of(CHIP_TYPE)
+    """The chip's record at an address."""
 
 else:
 
@@ -121,3 +136,8 @@ else:
             (first, tiles) for first, tiles in PLAIN_TILES.items() if 0 <= address - first < tiles.nbytes
         )
         return tiles[(address - first) // _TILE_BYTES]
+
+    def chip_at(address: Int) -> Any:
+        """The chip's record at an address."""
+        memory: Any = (ctypes.c_uint8 * CHIP.itemsize).from_address(int(address))
+        return np.frombuffer(memory, CHIP).view(np.recarray)[0]

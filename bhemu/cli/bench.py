@@ -40,6 +40,16 @@ def bench(
         bool, typer.Option("--exact", help="Make the recorded calls, and do not wait for what the client waited for.")
     ] = False,
     busy: Annotated[int, typer.Option(min=0, metavar="N", help="So many other processes keep a processor busy.")] = 0,
+    silicon: Annotated[
+        bool, typer.Option("--silicon", help="Hold estimates of time against figures measured on cards.")
+    ] = False,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="DIR", help="The measured figures, for --silicon.")
+    ] = None,
+    goals: Annotated[bool, typer.Option("--goals", help="Exit status 1 when a goal of --silicon is not met.")] = False,
+    each: Annotated[
+        bool, typer.Option("--each", help="Print every figure of --silicon with its estimate.")
+    ] = False,
     make_streams: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Record the streams of ttnn into DIR, on the first library.")
     ] = None,
@@ -51,7 +61,19 @@ def bench(
 
     With `--client`, recorded sessions of client programs are replayed instead, each in a fresh process, on one or more
     libraries in turns, and single calls are timed.
+
+    With `--silicon`, estimates of time are compared with measured figures, group by group.
     """
+    for wanted, name in ((data is not None, "--data"), (goals, "--goals"), (each, "--each")):
+        if wanted and not silicon:
+            refuse_usage(f"{name} is for figures of silicon", "add --silicon")
+    if silicon:
+        from bhemu.cli.bench_silicon import bench_silicon
+
+        if client:
+            refuse_usage("--silicon and --client are two measurements", "ask for one at a time")
+        bench_silicon(data, only or [], goals=goals, each=each, as_json=as_json)
+        return
     if client:
         if make_streams is not None:
             _make(make_streams, libraries or [], python, only or [])

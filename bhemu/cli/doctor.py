@@ -16,7 +16,7 @@ import typer
 
 from bhemu.cli.report import REFUSED, output, plain_table, print_json
 
-NEEDED: Final = ("numba", "llvmlite", "numpy", "ml_dtypes", "greenlet", "pyelftools", "typer", "rich")
+NEEDED: Final = ("numba", "llvmlite", "numpy", "ml_dtypes", "greenlet", "pyelftools", "pyyaml", "typer", "rich")
 FIRST_PYTHON: Final = (3, 11)
 PROBE: Final = "NOP"
 

@@ -23,11 +23,15 @@ def library(
     ] = None,
     ethernet: Annotated[
         bool,
-        typer.Option("--ethernet/--no-ethernet", help="Describe Ethernet tiles; tt-metal would start their cores."),
+        typer.Option("--ethernet/--no-ethernet", help="Describe Ethernet tiles, whose cores tt-metal starts."),
     ] = True,
     processor: Annotated[
         str | None,
         typer.Option("--for", metavar="BASELINE", help="Make it for other machines: x86-64, x86-64-v3 or x86-64-v4."),
+    ] = None,
+    chips: Annotated[
+        str | None,
+        typer.Option(metavar="SYSTEM", help="Several chips: p300, p300x2, galaxy, or a YAML file that describes them."),
     ] = None,
 ) -> None:
     """Put `libttsim_bh.so` and `soc_descriptor.yaml` into DIR, ready for `TT_METAL_SIMULATOR`.
@@ -41,6 +45,8 @@ def library(
     `BHEMU_THREADS=N` and `BHEMU_QUANTUM=N` say on how many threads tiles run and how far ahead of each other,
     `BHEMU_PROCESS=own` gives the simulator a process of its own.
 
+    With `--chips` it has several chips, whose Ethernet tiles are joined; `cluster_descriptor.yaml` is written too.
+
     With `--record LIBRARY`, bhemu's own or another, clients run on that one, and `BHEMU_TRACE=FILE` gets a call trace
     for `bhemu compare`.
     """
@@ -52,6 +58,8 @@ def library(
         refuse_usage(f"{shown_path(directory)} is not a directory", "name a directory")
     if processor is not None and processor not in BASELINES:
         refuse_usage(f"--for {processor} is no baseline", f"use one of {', '.join(BASELINES)}")
+    if record is not None and chips is not None:
+        refuse_usage("--chips and --record LIBRARY", "a recorder has the chips of the library that it records")
     if record is not None:
         from bhemu.compare.library import check_library
 
@@ -60,6 +68,6 @@ def library(
         write_soc_descriptor(made.parent, ethernet=ethernet)
     else:
         with parts_compiled() as told:
-            made = build(directory.resolve(), ethernet=ethernet, processor=processor, told=told)
+            made = build(directory.resolve(), ethernet=ethernet, processor=processor, chips=chips, told=told)
     typer.echo(f"wrote {shown_path(made)} and {shown_path(made.parent / NAME)}")
     typer.echo(f"export TT_METAL_SIMULATOR={shlex.quote(str(made))}")

@@ -18,12 +18,15 @@ from bhemu.cli import (
     conformance,
     debug,
     doctor,
+    fuzz,
     isa,
     library,
     looking,
+    predict,
     registers,
     run,
     support,
+    sweep,
     tile,
     warm,
 )
@@ -52,7 +55,10 @@ app.command("library")(library.library)
 app.command("run-client", context_settings=looking.CONTEXT)(looking.run_client)
 app.command("report")(looking.report)
 app.command("compare")(compare.compare)
+app.command("fuzz")(fuzz.fuzz)
+app.command("sweep")(sweep.sweep)
 app.command("bench")(bench.bench)
+app.add_typer(predict.app, name="predict")
 app.command("warm")(warm.warm)
 app.command("doctor")(doctor.doctor)
 

@@ -92,6 +92,15 @@ class Progress:
         if self._status is not None:
             self._status.update(text)
 
+    def state(self, text: str) -> None:
+        """Replace the status line; on no terminal, print a line now and then."""
+        now = time.monotonic()
+        if self._status is not None:
+            self._status.update(text)
+        elif not self._silent and now - self._told > REPEAT_SECONDS:
+            self._told = now
+            self._console.print(text, highlight=False)
+
     def clocks(self, clocks: int) -> None:
         """Called often while a tile runs."""
         if self.is_due:

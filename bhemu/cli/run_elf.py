@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -164,6 +164,14 @@ def _check_usage(options: RunOptions, kernels: dict[str, str]) -> None:
                     f"--firmware does not go with {option}",
                     "the firmware runs kernels (--kernel CORE=FILE) until they have returned",
                 )
+    if options.timed:
+        for recorded, option in (
+            (options.trace, "--trace"),
+            (options.show_profile, "--profile"),
+            (options.show_timing, "--timing"),
+        ):
+            if recorded:
+                refuse_usage(f"--timed does not go with {option}", "record and time in separate runs")
     if options.until is not None and options.until_word is not None:
         refuse_usage("--until and --until-word exclude each other", "give one of them")
 
@@ -186,7 +194,7 @@ def _retired(machine: Machine) -> int:
 def _prepare_bare(options: RunOptions, programs: dict[str | None, str], word: tuple[str, int] | None) -> Any:
     from bhemu.api.machine import DEFAULT_CLOCKS, Machine
 
-    machine = Machine(allow_open=options.allow_open)
+    machine = Machine(allow_open=options.allow_open, timed=options.timed)
     loaded = {machine.load(path, core): path for core, path in programs.items()}
     run = _Run(machine, loaded)
     until: Any = options.until
@@ -241,7 +249,7 @@ def _prepare_firmware(options: RunOptions, kernels: dict[str, str]) -> Any:
 
     assert options.firmware is not None
     firmware = load_firmware(options.firmware, layout_file=options.layout)
-    system: FirmwareMachine = FirmwareMachine(firmware, Machine(allow_open=options.allow_open))
+    system: FirmwareMachine = FirmwareMachine(firmware, Machine(allow_open=options.allow_open, timed=options.timed))
     named = {core: kernel_file(path) for core, path in kernels.items()}
     run = _Run(system.machine, {core: str(executable.path) for core, executable in firmware.executables.items()})
 
@@ -326,6 +334,9 @@ def _as_json(
     }
     if result is not None:
         report |= {"clocks": result.clocks, "ended": result.reason, "status": result.status}
+    if run.machine.tile.time is not None:
+        timed = run.machine.tile.time.report()
+        report |= {"timed": asdict(timed) | {"guessed_share": timed.guessed_share}}
     if run.boot is not None:
         report |= {"boot": vars(run.boot), "launch_clocks": run.launch_clocks}
     return report
@@ -372,5 +383,8 @@ def _print(run: _Run, writes: list[Transfer], reads: list[Transfer], options: Ru
     console.print(
         f"{clocks}{run.retired:,} instructions of the cores, {run.seconds:.3g} s{first}, {_mips(run):.2f} MIPS"
     )
+    if run.machine.tile.time is not None:
+        share = run.machine.tile.time.report().guessed_share
+        console.print(f"clocks are estimates of cycles of silicon; {share:.1%} of what they are made of is guessed")
     for choice in _open_choices(run.machine):
         console.print(f"open choice used: {choice}", style="yellow", markup=False)

@@ -67,6 +67,14 @@ class RunOptions:
         bool,
         typer.Option("--timing", help="Report modelled cycles: units, threads, and what they wait for; cores' rounds."),
     ] = False
+    timed: Annotated[
+        bool,
+        typer.Option(
+            "--timed",
+            help="Clocks are estimates of cycles of silicon (on one tile); the same results.",
+            rich_help_panel=ELF_PANEL,
+        ),
+    ] = False
     check: Annotated[
         bool,
         typer.Option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -15,6 +16,9 @@ def support(
     fidelity: Annotated[
         list[str] | None, typer.Option("--fidelity", help="Only modes that are verified, documented, open or missing.")
     ] = None,
+    timing: Annotated[
+        bool, typer.Option("--timing", help="List the figures of time instead, with their kinds and sources.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List instructions and modes with their fidelity.
@@ -22,6 +26,11 @@ def support(
     verified: bit-exact against conformance vectors. documented: the documents alone speak. open: no source settles
     it; refused unless --allow-open. missing: not built.
     """
+    if timing:
+        if unit or fidelity:
+            refuse_usage("--unit and --fidelity choose instructions", "omit them with --timing")
+        _timing(as_json)
+        return
     from bhemu.conformance.support import FIDELITIES, table
     from bhemu.isa import UNITS
 
@@ -54,3 +63,28 @@ def support(
         f"\n{len({row.mnemonic for row in rows})} instructions; modes: "
         + ", ".join(f"{counts[name]} {name}" for name in FIDELITIES)
     )
+
+
+def _timing(as_json: bool) -> None:
+    """The figures of time (`isa/silicon.py`)."""
+    from bhemu.isa.silicon import FIGURES, INSTRUCTION_TIMES, KINDS
+
+    if as_json:
+        print_json([asdict(one) for one in FIGURES.values()] + [asdict(one) for one in INSTRUCTION_TIMES.values()])
+        return
+    colours = {"measured": "green", "fitted": "yellow", "guessed": "red"}
+    shown = plain_table("figure", "value", "unit", "kind", "source", "what", right=("value",))
+    for one in FIGURES.values():
+        kind = f"[{colours[one.kind]}]{one.kind}[/]" if one.kind in colours else one.kind
+        shown.add_row(one.name, f"{one.value:g}", one.unit, kind, one.source, one.note)
+    out = output()
+    out.print(shown)
+    shown = plain_table("instruction", "latency", "every", "kind", "source", right=("latency", "every"))
+    for time in INSTRUCTION_TIMES.values():
+        kind = f"[{colours[time.kind]}]{time.kind}[/]" if time.kind in colours else time.kind
+        shown.add_row(time.mnemonic, str(time.latency), str(time.occupancy), kind, time.source)
+    out.print()
+    out.print(shown)
+    counts = Counter(one.kind for one in FIGURES.values())
+    counts.update(time.kind for time in INSTRUCTION_TIMES.values())
+    out.print(f"\n{sum(counts.values())} figures: " + ", ".join(f"{counts[kind]} {kind}" for kind in KINDS))

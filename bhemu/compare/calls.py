@@ -17,7 +17,7 @@ PREFIX: Final = "libttsim_"
 NAMES: Final = (INIT, EXIT, CONFIG_READ, CONFIG_WRITE, READ, WRITE, CLOCK)
 """Functions that a client calls, without the prefix."""
 
-_MESSAGE: Final = re.compile(r"^\[(\d+)\] ERROR: (\w+): (\w+): (.*)", re.MULTILINE)
+_MESSAGE: Final = re.compile(r"^\[(\d+)\] ERROR: (\w+): (\w+)(?:: (.*))?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,5 +106,5 @@ def parse_message(output: str) -> Ended | None:
     if not found:
         return None
     last = found[-1]
-    text = last[4] + output[last.end() :].rstrip()
-    return Ended("refused", last[2], f"{last[3]}: {text}", int(last[1]))
+    text = (last[4] or "") + output[last.end() :].rstrip()
+    return Ended("refused", last[2], f"{last[3]}: {text}" if text else last[3], int(last[1]))

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from bhemu.api.blocked import can_move
 from bhemu.api.chip import Chip
 from bhemu.api.semihosting import Semihosting
-from bhemu.chip.coordinates import Place, tensix_place
+from bhemu.chip.coordinates import Place, tile_place
 from bhemu.debugger.breakpoints import Breakpoint, CodeMarks, DebugError
 from bhemu.debugger.debugged_tile import DebuggedTile
 from bhemu.debugger.runner import GROW_AFTER, Runner, Stop
@@ -226,7 +226,7 @@ class ChipDebug:
     def _fault(self, error: BhemuError) -> Stop:
         stop = Stop("fault", f"{error.category}: {error}", self.chip.time, None, error=error)
         for index, runner in self._runners.items():
-            if error.tile == tensix_place(index):
+            if error.tile == tile_place(index):
                 stop.place = self._place(index)
                 if error.core is not None:
                     stop.core, stop.pc = error.core, runner.state(error.core).pc

@@ -12,12 +12,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, cast
 
-Agent = Literal["B", "T", "NC", "NoC"]
+Agent = Literal["B", "T", "NC", "NoC", "E", "ENoC"]
 Rights = Literal["rw", "r", "w", "-"]
 
 AGENTS: Final[tuple[Agent, ...]] = ("B", "T", "NC", "NoC")
-"""Who sees the map differently: core B, the T cores, core NC, and whoever comes over the NoC."""
-_COLUMNS: Final = ("name", "base", "size", *AGENTS, "loads", "stores", "block", "step", "title", "description")
+"""Who sees the map of a Tensix tile differently: core B, the T cores, core NC, and whoever comes over the NoC."""
+ETHERNET_AGENTS: Final[tuple[Agent, ...]] = ("E", "ENoC")
+"""The same of an Ethernet tile: its cores, and whoever comes over the NoC."""
+_ALL: Final = (*AGENTS, *ETHERNET_AGENTS)
+_COLUMNS: Final = ("name", "base", "size", *_ALL, "loads", "stores", "block", "step", "title", "description")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Region:
         name: by which the source knows it.
         base: first byte address.
         size: bytes.
-        access: what each of `AGENTS` may do.
+        access: what each of `AGENTS` and `ETHERNET_AGENTS` may do.
         loads, stores: bytes that one access may have; empty where there is none.
         block: whose registers lie here (`bhemu.isa.tile_registers`); None for a memory or a window onto one.
         step: bytes from one part, or one copy of the block, to the next; 0 where it has no parts.
@@ -80,7 +83,7 @@ def _load() -> Mapping[str, Region]:
             name,
             int(base, 0),
             int(size, 0),
-            MappingProxyType(dict(zip(AGENTS, cast(list[Rights], rights), strict=True))),
+            MappingProxyType(dict(zip(_ALL, cast(list[Rights], rights), strict=True))),
             _widths(loads),
             _widths(stores),
             None if block == "-" else block,
@@ -115,7 +118,9 @@ def bounds(name: str) -> tuple[int, int]:
 
 
 L1_SIZE: Final = region("l1").size
-"""Bytes of L1, which begins at 0 (T19)."""
+"""Bytes of a Tensix tile's L1, which begins at 0 (T19)."""
+ETHERNET_L1: Final = region("ethernet_l1").size
+"""Bytes of an Ethernet tile's (ethernet 1)."""
 LOCAL_RAM_BASE: Final = region("local_ram").base
 """Where each core sees its own local RAM."""
 

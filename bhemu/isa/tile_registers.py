@@ -163,9 +163,14 @@ def bit_of(block: str, name: str, field: str) -> int:
 
 
 def registers_at(address: int) -> Iterator[tuple[TileRegister, int]]:
-    """The registers at an address of the memory map, with the number of the word among theirs."""
+    """The registers at an address of the memory map, with the number of the word among theirs.
+
+    Those of an Ethernet tile alone are found, too; streams that both kinds of tiles have are given once.
+    """
+    blocks = set()
     for region in REGIONS.values():
-        if region.block is not None and address in region:
+        if region.block is not None and address in region and region.block not in blocks:
+            blocks.add(region.block)
             offset = address - region.base
             offset = offset % region.step if region.step else offset
             for row in registers_of(region.block):

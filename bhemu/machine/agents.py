@@ -26,6 +26,10 @@ AGENTS: Final = {name: "the host" if name == "HOST" else f"core {name}" for name
 """How messages call each."""
 
 
+ETHERNET_CORES: Final = {B: "ERISC0", NC: "ERISC1"}
+"""Names of an Ethernet tile's cores, by their places among those of a Tensix tile (ethernet 1)."""
+
+
 @kernel
 def is_t_core(agent: Int) -> Bool:
     """True for T0, T1 and T2."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.isa.tile_registers import bit_of, offset_of
-from bhemu.machine.noc_state import NOC_REQUEST
+from bhemu.machine.noc_state import NOC_REQUEST, REQUESTS
 
 MAILBOX_WORDS: Final = 4
 """Words that the four mailboxes of one writer hold together (K14)."""
@@ -65,7 +65,7 @@ DEVICE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("pic_handler", "u4", (36,)),
     # --- network interfaces (N13), by NoC -----------------------------------------------------------------------------
     ("niu_initiator", "u4", (2, 4, 14)),  # words 0x00 to 0x34 of each initiator
-    ("noc_request", NOC_REQUEST, (8,)),  # [4 * NoC + initiator]: fields in machine/noc_state.py
+    ("noc_request", NOC_REQUEST, (REQUESTS,)),  # [4 * NoC + initiator], [FRAMES + queue]: machine/noc_state.py
     ("noc_pending", "i4", ()),  # 1 + the request that the chip has to carry out before the tile moves on, 0 none
     ("noc_connected", "i4", ()),  # 1: there is a chip around the tile
     ("niu_config", "u4", (2, 0x20)),  # words 0x100 to 0x17f of the first page, as far as they are plain
@@ -79,7 +79,7 @@ COLUMNS: Final = 17
 ROWS: Final = 12
 LONE_TILE: Final = (1, 2)
 """Physical place of a tile that belongs to no chip: the first Tensix tile."""
-_TENSIX_TYPE: Final = 0x0100
+TENSIX_TYPE: Final = 0x0100
 _TRANSLATE: Final = 1 << bit_of("niu", "NIU_CFG_0", "TRANSLATE")
 _RAW_ROWS: Final = 0x3
 """Rows in which x is not translated (N7)."""
@@ -122,21 +122,22 @@ def _table(entries: tuple[int, ...], last: int, noc: int) -> list[int]:
     return table
 
 
-def place_niu(tile: Any, x: int, y: int, index: int) -> None:
-    """Give both network interfaces of a Tensix tile what a chip without faults has after its boot (N7, N10 to N12).
+def place_niu(tile: Any, x: int, y: int, index: int, endpoint_type: int = TENSIX_TYPE) -> None:
+    """Give both network interfaces of a tile what a chip without faults has after its boot (N7, N10 to N12).
 
     Args:
         tile: the tile's record.
         x: physical column on NoC 0, 0 to 16.
         y: physical row, 0 to 11.
-        index: number of the tile among the Tensix tiles, 0 to 139.
+        index: number of the tile among those of its kind.
+        endpoint_type: bits 23:8 of ENDPOINT_ID (N12).
     """
     for noc in range(2):
         own_x, own_y = (COLUMNS - 1 - x, ROWS - 1 - y) if noc else (x, y)
         first = 0 if noc else 1 << 28  # moves along x before y
         tile["niu_place"][noc] = (
             first | ROWS << 19 | COLUMNS << 12 | own_y << 6 | own_x,
-            noc << 24 | _TENSIX_TYPE << 8 | index,
+            noc << 24 | endpoint_type << 8 | index,
         )
         columns = [COLUMNS - 1 - c if noc else c for c in _OTHER_COLUMNS]
         rows = [ROWS - 1 - r if noc else r for r in _OTHER_ROWS]

@@ -1,7 +1,8 @@
 """A NoC request: what an initiator's registers said when a store to CMD_CTRL started it, and its progress.
 
-`t.noc_request[4 * NoC + initiator]`. Only requests in which another node takes part go through the states; what a tile
-does with itself ends within the store (tile/noc/transfer.py).
+`t.noc_request[4 * NoC + initiator]`; `t.noc_request[FRAMES + queue]` is what a transmit queue of an Ethernet tile sends
+over its link, which goes the same way (ethernet 2.2). Only requests in which another node takes part go through the
+states; what a tile does with itself ends within the store (tile/noc/transfer.py).
 """
 
 from __future__ import annotations
@@ -9,6 +10,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+
+FRAMES: Final = 8
+"""Number of requests of both NoCs."""
+REQUESTS: Final = FRAMES + 3
 
 # `state`
 IDLE: Final = 0
@@ -25,7 +30,7 @@ NOC_REQUEST: Final[np.dtype[Any]] = np.dtype(
         ("agent", "i8"),  # that made the store,
         ("started", "i8"),  # and the round in which it did
         ("noc", "i8"),
-        ("kind", "i8"),  # READ, WRITE, INLINE or ATOMIC of tile/noc/request.py
+        ("kind", "i8"),  # READ, WRITE, INLINE or ATOMIC of tile/noc/request.py, or a frame (ethernet/queues.py)
         ("control", "i8"),  # CTRL
         ("tag", "i8"),  # PACKET_TAG
         ("own", "i8"),  # coordinate field of the own end as software wrote it,

@@ -302,6 +302,13 @@ class NocRequestRecord:
     word: Any
     exclude: Any
 
+class EthernetRecord:
+    transmit: Any
+    receive_control: Any
+    address_routing: Any
+    header: Any
+    linked: Any
+
 class TileRecord:
     dst: Any
     dst_valid: Any
@@ -502,6 +509,9 @@ class TileRecord:
     niu_counter: Any
     niu_rtz: Any
     niu_place: Any
+    tile_kind: Any
+    l1_end: Any
+    ethernet: EthernetRecord
     device_value: Any
     device_size: Any
     needs_place: Any
@@ -523,12 +533,6 @@ class ArcRecord:
     misc_control: Any
     heartbeat: Any
     memory_u32: Any
-
-class EthernetRecord:
-    l1: Any
-    soft_reset: Any
-    l1_u16: Any
-    l1_u32: Any
 
 class ChipRecord:
     address: Any
@@ -584,4 +588,11 @@ class ChipRecord:
     page: Any
     pcie_device_control: Any
     arc: ArcRecord
-    ethernet: Any
+    links: Any
+    latency: Any
+    goal: Any
+    peer: Any
+    peer_number: Any
+    peer_channel: Any
+    frame_first: Any
+    frame_last: Any

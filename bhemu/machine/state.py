@@ -1,4 +1,4 @@
-"""The state record: everything that one Tensix tile holds, as one NumPy structured record (design section 3).
+"""The state record: everything that one tile holds, as one NumPy structured record (design section 3).
 
 Registers hold hardware bit patterns, never numbers: SrcA / SrcB cells are 19 bits {sign, mantissa, exponent}, Dst cells
 the permuted 16 bits, a 32-bit Dst datum two cells (rules I.2, I.3). Compiled code receives the record whole; Python
@@ -21,6 +21,7 @@ from bhemu.isa.tile_registers import bit_of
 from bhemu.machine.agents import CORE_NAMES, CORES
 from bhemu.machine.core_state import CORE_FIELDS, FIRST_POLL_ATTEMPT, LOCAL_RAM
 from bhemu.machine.device_state import DEVICE_FIELDS, LONE_TILE, place_niu
+from bhemu.machine.ethernet_state import ETHERNET_FIELDS
 from bhemu.machine.matrix_state import MATRIX
 from bhemu.machine.packer_state import PACKER
 from bhemu.machine.performance_state import PERFORMANCE
@@ -167,6 +168,7 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("open_used", "i8", (16,)),  # fault codes of open cases that were executed, 0 = free slot
     *CORE_FIELDS,
     *DEVICE_FIELDS,
+    *ETHERNET_FIELDS,
     ("device_value", "i8", ()),  # of a store to the memory map, and of a load when it has been made
     ("device_size", "i4", ()),  # bytes of that access
     ("needs_place", "i4", ()),  # place of the table of handlers that the host must fill, 0 none
@@ -247,6 +249,7 @@ def _power_on(tile: Any) -> None:
     tile["use_flags"] = 1
     tile["config_dirty"] = ALL_CONFIG_DIRTY
     tile["soft_reset"] = POWER_ON_RESET
+    tile["l1_end"] = L1_SIZE
     tile["core_cfg0"] = 16 << 13  # the store merge timer (T12)
     tile["core_loops_limit"] = FIRST_POLL_ATTEMPT
     tile["poll_steps"] = -1

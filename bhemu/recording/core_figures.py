@@ -113,18 +113,37 @@ def class_of(word: Int, pc: Int, after: Int, address: Int) -> Any:
 
 
 @njit
-def _is_short_division(word: Int, dividend: Int, divisor: Int) -> Bool:
+def is_short_division(word: Int, dividend: Int, divisor: Int) -> Bool:
+    """By 0 or 1, or the quotient overflows."""
     signed = (word >> 12) & 1 == 0
     return divisor < 2 or (signed and dividend == 0x80000000 and divisor == _WORD)
 
 
 @njit
-def _float_sources(word: Int, opcode: Int) -> Any:
+def float_sources(word: Int, opcode: Int) -> Any:
     """(rs1 is a floating-point register, rs2 is one)."""
     if opcode == _FLOAT:
         function = (word >> 25) & 0x7C
         return function not in (0x68, 0x78), function not in (0x60, 0x68, 0x70, 0x78)
-    return opcode in (_MADD, _MSUB, _NMSUB, _NMADD), opcode in (_MADD, _MSUB, _NMSUB, _NMADD, _STORE_FLOAT)
+    return is_fused(opcode), is_fused(opcode) or opcode == _STORE_FLOAT
+
+
+@njit
+def is_fused(opcode: Int) -> bool:
+    """fmadd and its like, which have three operands."""
+    return opcode in (_MADD, _MSUB, _NMSUB, _NMADD)
+
+
+@njit
+def reads_rs1(word: Int, opcode: Int) -> bool:
+    """True when the instruction has a first operand."""
+    return opcode not in (_LUI, _AUIPC, _JAL, _FENCE) and not (opcode == _SYSTEM and (word >> 14) & 1 == 1)
+
+
+@njit
+def reads_rs2(opcode: Int, is_float: bool) -> bool:
+    """True when the instruction has a second operand; `is_float`: of `float_sources`."""
+    return opcode in (_BRANCH, _STORE, _REGISTER, _AMO) or is_float
 
 
 @njit
@@ -164,16 +183,16 @@ def take_time(log: LogAddress, block: Int, word: Int, what: Int, dividend: Int, 
     enters = free
     opcode = word & 0x7F
     if word & 3 == 3:
-        float1, float2 = _float_sources(word, opcode)
-        if opcode not in (_LUI, _AUIPC, _JAL, _FENCE) and not (opcode == _SYSTEM and (word >> 14) & 1):
+        float1, float2 = float_sources(word, opcode)
+        if reads_rs1(word, opcode):
             enters = _known(log, block, enters, ((word >> 15) & 31) + (32 if float1 else 0))
-        if opcode in (_BRANCH, _STORE, _REGISTER, _AMO) or float2:
+        if reads_rs2(opcode, float2):
             enters = _known(log, block, enters, ((word >> 20) & 31) + (32 if float2 else 0))
-        if opcode in (_MADD, _MSUB, _NMSUB, _NMADD):
+        if is_fused(opcode):
             enters = _known(log, block, enters, (word >> 27) + 32)
     occupies = 1
     if what == DIVIDE:
-        occupies = SHORT_DIVIDE_CYCLES if _is_short_division(word, dividend, divisor) else DIVIDE_CYCLES
+        occupies = SHORT_DIVIDE_CYCLES if is_short_division(word, dividend, divisor) else DIVIDE_CYCLES
     if writes_register(word):
         rd = (word >> 7) & 31
         is_float = writes_float(word)

@@ -10,7 +10,6 @@ from bhemu.errors import UndefinedBehavior
 from bhemu.isa.riscv import NUMBER
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import Int, TileRecord
 from bhemu.riscv.execute import signed
 
@@ -61,8 +60,8 @@ def atomic(t: TileRecord, core: Int, n: Int, address: Int, b: Int, rd: Int) -> A
     """Execute an AMO; `aq` and `rl` mean nothing where every access is complete before the next (T5, T30)."""
     if address & 3:
         return refuse(t, MISALIGNED, address)
-    if address >= L1_SIZE:
-        return refuse(t, NOT_L1, address, L1_SIZE)
+    if address >= t.l1_end:
+        return refuse(t, NOT_L1, address, t.l1_end)
     old = np.int64(t.l1_u32[address >> 2])
     t.l1_u32[address >> 2] = np.uint32(_combine(n, old, b) & 0xFFFFFFFF)
     t.core_x[core, rd] = np.uint32(old)

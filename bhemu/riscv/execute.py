@@ -219,6 +219,7 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
         others: plain turns of other cores may follow (tile/turns.py); `turn_core` is the one whose turn was the last.
     """
     code = code_at(cache)
+    l1_end = np.int64(t.l1_end)
     ram_size = _RAM_SIZE[core]
     goal = np.int64(t.round_goal)
     horizon = np.int64(t.round_horizon)
@@ -229,17 +230,17 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
     loops_limit = np.int64(t.core_loops_limit[core])
     before = pc
     status = LIMIT
-    translates = code.native[TRANSLATOR_PLACE] != 0
+    translates = code.native[TRANSLATOR_PLACE] != 0 and l1_end == L1_SIZE  # templates know one size of L1
     counts = translates and goal - start >= LEAST_ROUNDS
     stays = False  # the next instruction is the interpreter's
     team = False  # a team executes (teams.py)
     if counts and pc & 3 == 0:
         _arrive(t, code, cache, core, pc)
     while moment < goal:
-        if pc >= L1_SIZE or pc & 3:
+        if pc >= l1_end or pc & 3:
             if moment > horizon:  # somebody else may be refused before
                 break
-            refuse(t, BAD_PC, pc, L1_SIZE, before)
+            refuse(t, BAD_PC, pc, l1_end, before)
             status = FAULTED
             break
         place = pc >> 2
@@ -321,7 +322,7 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
                 status = FAULTED
                 break
             offset = address - RAM_BASE
-            if address < L1_SIZE:
+            if address < l1_end:
                 if moment > horizon:
                     break
                 loaded = np.int64(t.l1_u32[address >> 2])
@@ -352,7 +353,7 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
                 status = FAULTED
                 break
             offset = address - RAM_BASE
-            if address < L1_SIZE:
+            if address < l1_end:
                 if moment > horizon:
                     break
                 if (np.int64(t.watch_hash) >> ((address >> 2) & 63)) & 1:

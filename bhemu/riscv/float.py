@@ -20,7 +20,6 @@ from bhemu.machine.dispatch import (
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, splat16
-from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.riscv.csr import FLAGS_UNKNOWN
 from bhemu.riscv.execute import RAM_BASE, WORD, count_leading_zeros
@@ -202,7 +201,7 @@ def float_access(t: TileRecord, core: Int, n: Int, address: Int, register: Int) 
     if address & 3:
         return refuse(t, MISALIGNED, address)
     offset = address - RAM_BASE
-    if address < L1_SIZE:
+    if address < t.l1_end:
         if n == FLW:
             t.core_f[core, register] = t.l1_u32[address >> 2]
         else:

@@ -23,7 +23,6 @@ from bhemu.machine.core_state import (
     WATCHES,
 )
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import Int, TileRecord
 from bhemu.riscv.decode import FIRST_SLOW, TTINSN, fields_of
 from bhemu.riscv.execute import LB, LBU, LH, LHU, LW, RAM_BASE, SB, SH, SW, WORD
@@ -45,7 +44,7 @@ def peek(t: TileRecord, core: Int, address: Int) -> Any:
 
     Known are words that only stores change: L1, the core's local RAM, semaphores, plain registers of overlay streams.
     """
-    if address < L1_SIZE:
+    if address < t.l1_end:
         return True, np.int64(t.l1_u32[address >> 2])
     offset = address - RAM_BASE
     if offset >= 0 and offset < _RAM_SIZE[core]:
@@ -78,7 +77,7 @@ def record_step(t: TileRecord, core: Int) -> None:
     """Record the instruction that the core is about to execute, or give up recording."""
     step = np.int64(t.poll_steps[core])
     pc = np.int64(t.core_pc[core])
-    if step == POLL_STEPS or pc >= L1_SIZE:
+    if step == POLL_STEPS or pc >= t.l1_end:
         _give_up(t, core)
         return
     fields = fields_of(np.int64(t.l1_u32[pc >> 2]))
@@ -141,7 +140,7 @@ def _collect_hash(t: TileRecord) -> None:
         if t.core_state[core] == ASLEEP:
             t.sleepers += 1
             for i in range(t.watch_count[core]):
-                if t.watch_address[core, i] < L1_SIZE:
+                if t.watch_address[core, i] < t.l1_end:
                     t.watch_hash |= np.int64(1) << ((np.int64(t.watch_address[core, i]) >> 2) & 63)
 
 

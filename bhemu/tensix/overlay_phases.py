@@ -15,7 +15,6 @@ from bhemu.errors import MissingSpecification, UndefinedBehavior, Unimplemented
 from bhemu.isa.tile_registers import bit_of, bits_of
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
 from bhemu.tensix.overlay_words import SLOT, put_word, register_number, slot_of
 
@@ -118,7 +117,7 @@ def _header_word(t: TileRecord, stream: Int, message: Int, word: Int) -> Int:
     """A word of the header of a message, counted from the oldest one; 0 where its address is not in L1."""
     unit = np.int64(t.stream_word[stream, _HEADERS_WRITE]) - np.int64(t.stream_messages[stream]) + message
     address = unit * _UNIT + 4 * word
-    if address < 0 or address >= L1_SIZE:
+    if address < 0 or address >= t.l1_end:
         return np.int64(0)
     return np.int64(t.l1_u32[address >> 2])
 
@@ -195,7 +194,7 @@ def _load_configuration(t: TileRecord, stream: Int) -> Int:
     words = np.int64(t.stream_next[stream]) + 1
     if not open_choice(t, LOADS_PHASE, stream, address):
         return REFUSED
-    if address & 3 or address + 4 * words > L1_SIZE:
+    if address & 3 or address + 4 * words > t.l1_end:
         return refuse(t, PHASE_ADDRESS, stream, address, words)
     set_header(t, stream, np.int64(t.l1_u32[address >> 2]))
     for i in range(1, words):
@@ -243,14 +242,21 @@ def store_onetime(t: TileRecord, stream: Int, value: Int) -> Any:
 
 @kernel
 def push_messages(t: TileRecord, stream: Int, count: Int, length: Int) -> None:
-    """Messages of `length` units together have been written to the buffer, their headers to the array."""
+    """Messages of `length` units together have been written to the buffer, their headers to the array.
+
+    A phase that has all its messages takes no more, and nothing of the stream moves.
+    """
+    if t.stream_running[stream] == 0:
+        t.stream_messages[stream] += count
+        return
+    if t.stream_messages[stream] + count > t.stream_left[stream]:
+        return
     t.stream_messages[stream] += count
-    if t.stream_running[stream] != 0:
-        headers = (np.int64(t.stream_word[stream, _HEADERS_WRITE]) + count) & _POINTER_BITS
-        t.stream_word[stream, _HEADERS_WRITE] = np.uint32(headers)
-        t.stream_word[stream, _HEADERS] = np.uint32(headers)  # the stream fetches them at once
-        write = np.int64(t.stream_word[stream, _WRITE])
-        t.stream_word[stream, _WRITE] = np.uint32(_advanced(t, stream, write, length))
+    headers = (np.int64(t.stream_word[stream, _HEADERS_WRITE]) + count) & _POINTER_BITS
+    t.stream_word[stream, _HEADERS_WRITE] = np.uint32(headers)
+    t.stream_word[stream, _HEADERS] = np.uint32(headers)  # the stream fetches them at once
+    write = np.int64(t.stream_word[stream, _WRITE])
+    t.stream_word[stream, _WRITE] = np.uint32(_advanced(t, stream, write, length))
 
 
 @kernel

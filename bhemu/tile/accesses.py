@@ -10,10 +10,11 @@ from bhemu.errors import UndefinedBehavior
 from bhemu.machine.agents import NC, T0, B
 from bhemu.machine.core_state import HALT_REFUSED, HALTED, LOAD, PUSH
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, SLOW_CORE, access_device, call_place
+from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
-from bhemu.machine.state import FIFO_SLOTS, L1_SIZE, READY_PUSH_LIMIT
+from bhemu.machine.state import FIFO_SLOTS, READY_PUSH_LIMIT
 from bhemu.machine.types import Int, Table, TileRecord
 from bhemu.riscv.decode import sign_extend
 from bhemu.riscv.execute import WORD
@@ -33,6 +34,13 @@ NC_PUSHES: Final = fault(
 """It is a store to an address where NC has nothing (T10, T24), and such a store may block for ever (T25)."""
 
 
+ETHERNET_PUSHES: Final = fault(
+    "ethernet.push",
+    UndefinedBehavior,
+    "a core of an Ethernet tile executes .ttinsn {0:#010x}: the tile has no coprocessor",
+    remedy="leave Tensix instructions to the cores of Tensix tiles",
+    rule="ethernet 1",
+)
 MOP_FROM_B: Final = fault(
     "core.b-mop",
     UndefinedBehavior,
@@ -57,6 +65,8 @@ def _execute_push(t: TileRecord, core: Int) -> Any:
     """Execute `.ttinsn`; returns a status."""
     pc = np.int64(t.core_pc[core])
     word = np.int64(t.access_value[core])
+    if t.tile_kind != TENSIX_TILE:
+        return refuse(t, ETHERNET_PUSHES, word)
     if core == NC:
         if not open_choice(t, NC_PUSHES, word):
             return REFUSED
@@ -79,7 +89,7 @@ def _push_adjacent(t: TileRecord, core: Int, thread: Int) -> None:
     """T11: up to three more `.ttinsn` that follow go the same way in the same round."""
     for _ in range(FUSED - 1):
         after = np.int64(t.core_pc[core]) + 4
-        if after >= L1_SIZE or t.fifo_count[thread] >= FIFO_SLOTS:
+        if after >= t.l1_end or t.fifo_count[thread] >= FIFO_SLOTS:
             return
         word = np.int64(t.l1_u32[after >> 2])
         if word & 3 == 3:
@@ -111,7 +121,7 @@ def access(t: TileRecord, table: Table, core: Int) -> Any:
     t.now_agent = core
     if kind == PUSH:
         return _execute_push(t, core)
-    if address < L1_SIZE:
+    if address < t.l1_end:
         return _store_l1(t, core, address)
     place = DEVICE_LOAD if kind == LOAD else DEVICE_STORE
     value: Int

@@ -28,6 +28,7 @@ from bhemu.machine.dispatch import (
     SLOW_CORE,
     VECTOR_CORE,
 )
+from bhemu.machine.ethernet_state import core_names
 from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, WAIT
 from bhemu.machine.noc_state import ENDED
 from bhemu.machine.origin import pc_of_line
@@ -119,7 +120,7 @@ class CoreView:
         self._cores = cores
         self._record = cores.record
         self.number = number
-        self.name = CORE_NAMES[number]
+        self.name = core_names(cores.record)[number]
 
     @property
     def state(self) -> str:
@@ -188,7 +189,7 @@ class CoreView:
 
 
 class Cores:
-    """Drives the five cores of a tile, and with them its coprocessor.
+    """Drives the five cores of a Tensix tile, and with them its coprocessor; or the two of an Ethernet tile.
 
     Args:
         coprocessor: of the same tile.
@@ -211,12 +212,17 @@ class Cores:
         return self._coprocessor
 
     def __getitem__(self, core: str | int) -> CoreView:
-        """A core by name (`B`, `T0`, `T1`, `T2`, `NC`) or number."""
+        """A core by name (`B`, `T0`, `T1`, `T2`, `NC`; of an Ethernet tile `ERISC0`, `ERISC1`) or number."""
+        names = core_names(self.record)
         if isinstance(core, str):
-            if core not in CORE_NAMES:
-                raise UndefinedBehavior(f"core {core!r} does not exist", remedy=f"use one of {', '.join(CORE_NAMES)}")
-            core = CORE_NAMES.index(core)
-        return CoreView(self, checks.integer(core, "core", 0, CORES - 1))
+            numbers = {name: number for number, name in names.items()}
+            if core not in numbers:
+                raise UndefinedBehavior(f"core {core!r} does not exist", remedy=f"use one of {', '.join(numbers)}")
+            core = numbers[core]
+        number = checks.integer(core, "core", 0, CORES - 1)
+        if number not in names:
+            raise UndefinedBehavior(f"core {number} does not exist", remedy=f"use one of {', '.join(names.values())}")
+        return CoreView(self, number)
 
     def advance(self, clocks: int) -> int | None:
         """Advance the tile by `clocks` clocks; returns the number of a core that is at a breakpoint, or None.
@@ -406,5 +412,6 @@ class Cores:
         word = int(self.record.l1_u32[pc >> 2]) if pc < L1_SIZE else 0
         text = disassemble_riscv(word, pc) if pc < L1_SIZE else "no instruction"
         error.core, error.pc = core, pc
-        error.message = f"core {CORE_NAMES[core]} at {self.describe(core, pc)}: {text}: {error.message}"
+        name = core_names(self.record)[core]
+        error.message = f"core {name} at {self.describe(core, pc)}: {text}: {error.message}"
         return error

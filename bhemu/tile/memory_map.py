@@ -1,4 +1,6 @@
-"""The memory map above L1: which agent may access what, and which device answers (tile T24 to T28).
+"""The memory map of a Tensix tile above L1: which agent may access what, which device answers (tile T24 to T28).
+
+That of an Ethernet tile is in the room ethernet/.
 
 `device_load` and `device_store` serve cores, the coprocessor and the NoC. Address windows of the coprocessor are in
 tensix/windows.py, registers that it shares with the cores in tensix/mmio.py.
@@ -13,6 +15,8 @@ import numpy as np
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.memory_map import L1_SIZE, bounds, region
 from bhemu.machine.agents import AGENT_NAMES, AGENTS, T0, B, is_t_core
+from bhemu.machine.dispatch import ETHERNET_LOAD, ETHERNET_STORE, call_place, handlers_of
+from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import DONE, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
@@ -240,6 +244,8 @@ def store(t: TileRecord, agent: Int, address: Int, value: Int, size: Int) -> Any
 
 def device_load_entry(t: TileRecord, agent: Int, address: Int) -> AnyInt:
     """Load for `call_handler`; returns a status."""
+    if t.tile_kind != TENSIX_TILE:
+        return call_place(t, handlers_of(t), ETHERNET_LOAD, agent, address)
     status, value = load(t, agent, address, np.int64(t.device_size))
     t.device_value = value
     return status
@@ -247,4 +253,6 @@ def device_load_entry(t: TileRecord, agent: Int, address: Int) -> AnyInt:
 
 def device_store_entry(t: TileRecord, agent: Int, address: Int) -> AnyInt:
     """Store for `call_handler`; returns a status."""
+    if t.tile_kind != TENSIX_TILE:
+        return call_place(t, handlers_of(t), ETHERNET_STORE, agent, address)
     return store(t, agent, address, np.int64(t.device_value), np.int64(t.device_size))

@@ -124,7 +124,7 @@ def _finish(t: TileRecord, core: Int, status: Int, pc_step: Int) -> Any:
 
 
 @kernel
-def _end_request(t: TileRecord, core: Int) -> Any:
+def end_of_request(t: TileRecord, core: Int) -> Any:
     """The NoC request that the core's store has started is over: so is the store, which was not refused before."""
     number = np.int64(t.core_request[core]) - 1
     t.core_request[core] = 0
@@ -151,7 +151,7 @@ def _end_of_turn(t: TileRecord, core: Int) -> Any:
 
 
 @kernel(forceinline=True)
-def _after_run(t: TileRecord, table: Table, core: Int, reason: Int, recording: Int) -> Any:
+def after_run(t: TileRecord, table: Table, core: Int, reason: Int, recording: Int) -> Any:
     """What follows from why a core has left its loop; returns what `advance` does next.
 
     Args:
@@ -190,7 +190,7 @@ def _begin_coprocessor(t: TileRecord) -> Any:
 
 
 @kernel(forceinline=True)
-def _words_in_flight(t: TileRecord) -> Any:
+def words_in_flight(t: TileRecord) -> Any:
     """Words between the cores and the gates: expanders take some without executing anything."""
     count = np.int64(0)
     for thread in range(THREADS):
@@ -206,14 +206,14 @@ def _end_coprocessor(t: TileRecord, status: Int, moved: Int, observed: Int, in_f
     Args:
         status: of its clock (tensix/frontend/run.py).
         observed: of `_begin_coprocessor`.
-        in_flight: `_words_in_flight` before.
+        in_flight: `words_in_flight` before.
     """
     t.free_rounds += moved
     t.round_goal += moved
     t.tensix_round += moved
     if moved > 0:
         event(t, np.int64(t.tensix_round) - 1, COPROCESSOR)
-    elif observed and _words_in_flight(t) != in_flight:  # MOP_CFG or the end of a MOP, say: a FIFO has room again
+    elif observed and words_in_flight(t) != in_flight:  # MOP_CFG or the end of a MOP, say: a FIFO has room again
         event(t, np.int64(t.tensix_round), COPROCESSOR)
     if status == clock.STOPPED:
         t.tensix_state = BLOCKED
@@ -235,11 +235,11 @@ def _plain_turns(t: TileRecord, table: Table, core: Int) -> Any:
         t.needs_place = RUN_TURNS
         return NEEDS_HANDLER
     reason = call_handler(table, RUN_TURNS, t, core, place_value(table, CODE_CACHE))
-    return _after_run(t, table, np.int64(t.turn_core), reason, False)
+    return after_run(t, table, np.int64(t.turn_core), reason, False)
 
 
 @kernel
-def _begin_clocks(t: TileRecord, clocks: Int) -> None:
+def begin_clocks(t: TileRecord, clocks: Int) -> None:
     """Set the goal `clocks` clocks ahead. Between calls the host, or another tile, may have changed anything."""
     first = np.int64(t.round_goal)
     t.free_rounds = first - t.clock  # words executed outside of the schedule have moved the clock, too
@@ -299,7 +299,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
             return NEEDS_HANDLER
         if t.core_request[core] != 0:
             before_core(t, log, core)
-            result = _end_request(t, core)
+            result = end_of_request(t, core)
             after_core(t, log, core, np.int64(ACCESS), False)
             return result
         if t.interrupts != 0:
@@ -321,7 +321,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
         t.round_goal = goal
         if under_watch and reason == LOOPS:
             reason = np.int64(LIMIT)
-        result = _after_run(t, table, core, reason, recording)
+        result = after_run(t, table, core, reason, recording)
         if under_watch and t.core_retired[core] != retired:
             after_instruction(t, core)
         after_core(t, log, core, reason, recording)
@@ -331,7 +331,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
     def turn_of_coprocessor(t: TileRecord, table: Table, log: LogAddress) -> AnyInt:
         """Execute with the coprocessor as far as it may: one round when another agent waits or polls, else many."""
         rounds, observed = _begin_coprocessor(t)
-        in_flight = _words_in_flight(t)
+        in_flight = words_in_flight(t)
         before_words(t, log)
         before = np.int64(t.clock)
         first = np.int64(t.tensix_round)
@@ -368,15 +368,15 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
     def move(t: TileRecord, table: Table, how: Int, log: LogAddress) -> Any:
         begin(t, log)
         if how < 0:
-            _begin_clocks(t, -how)
+            begin_clocks(t, -how)
         elif how == BEGIN_ROUND:
-            _begin_clocks(t, 1)
+            begin_clocks(t, 1)
         elif how == OBSERVE:
             return ADVANCED
         elif how == GO_ON_CHANGED:
             event(t, np.int64(t.now_round), NO_AGENT)
         elif how >= AFTER_RUN:
-            result = _after_run(t, table, (how - AFTER_RUN) & 7, (how - AFTER_RUN) >> 3, False)
+            result = after_run(t, table, (how - AFTER_RUN) & 7, (how - AFTER_RUN) >> 3, False)
             if result != ADVANCED:
                 t.clock = t.round_goal - t.free_rounds
                 return result

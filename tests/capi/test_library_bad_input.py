@@ -49,7 +49,8 @@ HOST = {
     "poke(1, 2, 0x200000, b'1234')": ("UndefinedBehavior", "Tensix tile 1-2: 4 bytes at 0x200000, L1 ends at 0x180000"),
     "peek(8, 0, 0x20000000)": ("UndefinedBehavior", "ARC tile 8-0: 4 bytes at 0x20000000, which is unmapped"),
     "peek(8, 0, 0x80000000)": ("UnimplementedFunctionality", "ARC tile 8-0: register 0x80000000 is not built"),
-    "peek(20, 25, 0xFFB14000)": ("UnimplementedFunctionality", "Ethernet tile 1-1: register 0xffb14000 is not built"),
+    "peek(20, 25, 0xFFB14004)": ("UnimplementedFunctionality", "Ethernet tile 1-1: register 0xffb14004 of an Ethernet"),
+    "peek(20, 25, 0xFFB11000)": ("UndefinedBehavior", "tile 1-1: the host accesses 0xffb11000, where an Ethernet"),
     # where only the tile's own cores see something, and would wait for it
     "peek(1, 2, 0xFFEC0000)": ("UndefinedBehavior", "the host accesses 0xffec0000, which is unmapped"),
     "poke(1, 2, 0xFFE40000, bytes(4))": ("UndefinedBehavior", "the host accesses 0xffe40000, which is unmapped"),

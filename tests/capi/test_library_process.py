@@ -50,6 +50,33 @@ exit_()
     )
 
 
+def test_writes_and_clocks_that_are_not_answered_keep_their_order(library: Path) -> None:
+    """More of them than the shared memory holds, clocks between them, and one that is too large for it."""
+    out = check(
+        library,
+        """
+init()
+place = aim(205, 17, 12, 0)
+for number in range(60_000):
+    write(place + 32 * (number % 1000), struct.pack("<I", number) * 8)
+    if number % 2000 == 0: clock(2)
+write(place + 32_000, bytes(3_000_000)); write(place + 32_004, b"abc")
+content = read(place, 32_008)
+assert [struct.unpack_from("<I", content, 32 * at)[0] for at in range(1000)] == list(range(59_000, 60_000))
+assert content[32_000:] == b"\\0\\0\\0\\0abc\\0"
+exit_()
+""",
+    )
+    assert out.startswith("[60] bhemu: ")
+
+
+def test_a_refused_write_ends_the_client_at_the_next_call(library: Path) -> None:
+    ended = run(library, "init(); write(1 << 60, b'word'); word(aim(0, 1, 2, 0)); print('not reached')")
+    assert ended.status == 1
+    assert ended.out.startswith("[0] ERROR: UndefinedBehavior: libttsim_pci_mem_wr_bytes: nothing is built at PCI")
+    assert "not reached" not in ended.out
+
+
 def test_threads_may_call_at_the_same_time(library: Path) -> None:
     out = check(
         library,

@@ -123,6 +123,28 @@ def test_single_clocks_are_exact_whatever_the_quantum(seed: int) -> None:
     assert states[0] == states[1]
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_single_clocks_change_what_many_at_once_do(seed: int) -> None:
+    programs = racing_programs(seed)
+    one_by_one, at_once = (board_of(programs, quantum=1) for _ in range(2))
+    for _ in range(6000):
+        one_by_one.chip.clock(1)
+    at_once.chip.clock(6000)
+    for place in programs:
+        assert one_by_one.l1(place).tobytes() == at_once.l1(place).tobytes()
+        assert one_by_one.counters(place) == at_once.counters(place)
+
+
+@pytest.mark.parametrize("step", [1, 100])
+def test_cores_that_begin_to_poll_are_soon_not_visited(step: int) -> None:
+    """However long they have been in a loop that stored, and so did not poll."""
+    text = count_down(3000, "busy") + "addi x0, x0, 0\n" * 64
+    board = board_of({place: text + wait_for(FLAG, 1) for place in (FIRST, LAST)}, quantum=1)
+    for _ in range(0, 10_000, step):
+        board.chip.clock(step)
+    assert board.chip.record["active_count"] == 0
+
+
 def test_handlers_that_are_missing_are_found_while_threads_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles push instructions that no other has executed; the threads' own tables learn of them."""
     from bhemu.isa.assembler import assemble as tensix

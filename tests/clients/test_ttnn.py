@@ -48,10 +48,10 @@ def ttnn_python(install: Callable[..., Path]) -> Path:
 
 @pytest.fixture(scope="module")
 def settings(ttnn_python: Path, library: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Environment of a ttnn program: the library next to a description without Ethernet tiles."""
-    simulator = tmp_path_factory.mktemp("without_ethernet")
+    """Environment of a ttnn program: the library next to the description of the chip."""
+    simulator = tmp_path_factory.mktemp("simulator")
     shutil.copy(library, simulator)
-    write_soc_descriptor(simulator, ethernet=False)
+    write_soc_descriptor(simulator)
     package = next(ttnn_python.parents[1].glob("lib/python*/site-packages/ttnn"))
     try:
         root = write_metal_root(tmp_path_factory.mktemp("metal"), find_llk(package), find_toolchain())
@@ -81,7 +81,8 @@ def run(ttnn_python: Path, settings: dict[str, str], script: str, work: Path) ->
 
 @pytest.mark.parametrize("dispatch", ["by the host", "by cores"])
 def test_ttnn_operations(ttnn_python: Path, settings: dict[str, str], tmp_path: Path, dispatch: str) -> None:
-    """Firmware boots on 140 tiles; small integers come back exactly, a product and powers with bfloat16's precision."""
+    """Firmware boots on 140 Tensix and 12 Ethernet tiles; small integers come back exactly, a product and powers with
+    bfloat16's precision."""
     run(
         ttnn_python,
         settings | SLOW if dispatch == "by the host" else settings,

@@ -225,6 +225,11 @@ def test_messages_of_the_interface_are_understood() -> None:
     )
 
 
+def test_a_message_without_text_is_a_refusal_too() -> None:
+    text = "[77] ERROR: UnsupportedFunctionality: decode_pacr_setreg\n"
+    assert parse_message(text) == Ended("refused", "UnsupportedFunctionality", "decode_pacr_setreg", 77)
+
+
 def test_calls_before_init_are_refused() -> None:
     outcome = ChipSide().call(clock(1))
     assert isinstance(outcome, Ended)

@@ -16,7 +16,7 @@ import pytest
 import bhemu
 from bhemu import Tile
 from bhemu.errors import BhemuError
-from bhemu.isa.memory_map import AGENTS, REGIONS, Agent, Region, region, region_at
+from bhemu.isa.memory_map import AGENTS, ETHERNET_AGENTS, REGIONS, Agent, Region, region, region_at
 from bhemu.isa.registers import CONFIG_WORDS, THREAD_WORDS
 from bhemu.isa.tile_registers import KINDS, TILE_REGISTERS, WORD_BYTES, registers_at, registers_of, tile_register
 from bhemu.machine.agents import NC, NOC, T0, B
@@ -78,7 +78,7 @@ def tile() -> Tile:
 # --- the memory map ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", [*AGENTS, *ETHERNET_AGENTS])
 def test_regions_that_one_agent_sees_do_not_overlap(agent: Agent) -> None:
     seen = sorted((r for r in REGIONS.values() if r.is_seen_by(agent)), key=lambda r: r.base)
     for first, second in itertools.pairwise(seen):
@@ -153,7 +153,11 @@ def test_fields_of_a_register_do_not_overlap() -> None:
         assert len({bits.name for bits in row.fields}) == len(row.fields)
 
 
-@pytest.mark.parametrize("name", [name for name, place in REGIONS.items() if place.block is not None])
+OF_TENSIX = [name for name, place in REGIONS.items() if any(place.is_seen_by(agent) for agent in AGENTS)]
+"""The other regions are those of Ethernet tiles: tests/chip/test_ethernet_map.py."""
+
+
+@pytest.mark.parametrize("name", [name for name in OF_TENSIX if region(name).block is not None])
 def test_a_register_answers_where_the_table_has_one_and_nowhere_else(tile: Tile, name: str) -> None:
     place, before = region(name), tile.snapshot()
     agent = next(NUMBER[agent] for agent in AGENTS if place.is_seen_by(agent))

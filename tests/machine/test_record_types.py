@@ -18,7 +18,7 @@ EXCEPTIONS = {
 """Modules in which mypy leaves out checks, and which."""
 OVERRIDES = [
     {
-        "module": ["numba.*", "llvmlite.*", "greenlet.*", "matplotlib.*", "plotly.*", "ttnn"],
+        "module": ["numba.*", "llvmlite.*", "greenlet.*", "matplotlib.*", "plotly.*", "ttnn", "dask.*", "unicorn.*"],
         "ignore_missing_imports": True,
     }
 ]

@@ -96,6 +96,17 @@ def test_popping_frees_the_buffer_and_the_last_message_ends_the_phase() -> None:
     assert (load(tile, 4, MESSAGES), load(tile, 4, READ), load(tile, 4, STATUS)) == (0, 0x32, IDLE)
 
 
+def test_a_phase_takes_no_more_messages_than_it_has() -> None:
+    """As tt-burnin's image goes on to write them: one in each turn of its loop, which takes none off."""
+    tile = configured(messages=2)
+    for _ in range(5):
+        push(tile, 4, 0x12)
+    assert load(tile, 4, MESSAGES) == 2
+    assert load(tile, 4, WRITE) == 0x24
+    assert load(tile, 4, HEADERS_WRITE) == (ARRAY >> 4) + 2
+    assert [load(tile, 4, INFO + i) for i in range(2)] == [BUFFER >> 4, 0x12]
+
+
 def test_other_streams_show_two_words_a_message() -> None:
     tile = configured(9)
     push(tile, 9, 3, 1 << 20)

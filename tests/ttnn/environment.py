@@ -19,7 +19,6 @@ from pathlib import Path
 
 import bhemu.cc
 from bhemu.capi import build
-from bhemu.capi.soc_descriptor import write_soc_descriptor
 from bhemu.cc import find_llk, find_sfpi, write_metal_root
 from bhemu.errors import BhemuError
 from bhemu.machine.cache import cache_directory
@@ -96,7 +95,6 @@ def prepare() -> Parts:
             raise CannotRun(str(reason)) from None
         except BhemuError as error:
             raise CannotRun(f"{error}\n{error.remedy or ''}".strip()) from None
-        write_soc_descriptor(library.parent, ethernet=False)
         return Parts(python, root, folder / f"kernels-{name}", library)
 
 

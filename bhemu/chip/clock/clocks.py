@@ -11,8 +11,10 @@ import numpy as np
 
 from bhemu.chip.clock.run import NO_WORK
 from bhemu.chip.clock.tiles import ATTENDED, STATUS, can_react
-from bhemu.chip.coordinates import NODES, tensix_place
+from bhemu.chip.coordinates import NODES, tile_place
 from bhemu.chip.entries import chip_entry
+from bhemu.chip.faults import recorded
+from bhemu.chip.links.send import drop_frame
 from bhemu.chip.nodes.identity import describe
 from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.machine.codegen import JIT
@@ -35,6 +37,7 @@ WORTH_THREADS: Final = 20_000
 _STATE: Final = (
     "time",
     "end",
+    "goal",
     "last_message",
     "active_count",
     "order",
@@ -70,7 +73,7 @@ _helpers_in_use = threading.Lock()
 
 
 class Clocks:
-    """Moves the Tensix tiles of a chip.
+    """Moves the tiles of a chip.
 
     Args:
         chip: record of the chip (chip/state.py).
@@ -230,6 +233,9 @@ class Clocks:
         """Do what the tile that has stopped needs."""
         record = self.record
         index = int(record.current)
+        if index == NOBODY:
+            self._attend_frame()
+            return
         status = int(record.status[index]) & STATUS
         record.status[index] |= ATTENDED
         record.time = record.local[index]
@@ -241,6 +247,20 @@ class Clocks:
             raise in_tile(index, error) from None
         finally:
             record.current = NOBODY
+
+    def _attend_frame(self) -> None:
+        """Do what a tile needs at which a frame arrives."""
+        index = int(self.record.noc_end)
+        try:
+            if self.record.fault_code:
+                raise recorded(self.record)
+            cores = self.cores(index)
+            if cores.record.fault_code:
+                raise cores.coprocessor.recorded()
+            cores.coprocessor.supply()
+        except BhemuError as error:
+            drop_frame(self.record, index)
+            raise in_tile(index, error) from None
 
     def _observed(self, index: int, observer: Observer | None) -> None:
         """An observer looks at a tile from now on, or none."""
@@ -262,8 +282,8 @@ class Clocks:
 
 
 def in_tile(index: int, error: BhemuError) -> BhemuError:
-    """The same error, with the Tensix tile in front."""
+    """The same error, with the tile in front."""
     if error.tile is None:
-        error.tile = tensix_place(index)
+        error.tile = tile_place(index)
         error.message = f"{describe(NODES[error.tile])}: {error.message}"
     return error

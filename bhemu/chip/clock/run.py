@@ -22,16 +22,18 @@ import numpy as np
 
 from bhemu.chip.clock.atomic import fetch_add, let_others_run, load, store
 from bhemu.chip.clock.tiles import ATTENDED, MIDST, STATUS, tile_of, touch
+from bhemu.chip.links.receive import begin_span
 from bhemu.chip.noc.transfer import carry_out
 from bhemu.chip.state import CHIP
 from bhemu.machine.agents import CORES
-from bhemu.machine.core_state import RUNNING
-from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE, call_handler, has_handler, place_value
+from bhemu.machine.core_state import FIRST_POLL_ATTEMPT, POLL_STEPS, RUNNING
+from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE, RUN_TURNS, call_handler, has_handler, place_value
+from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import offset_of
 from bhemu.machine.types import AnyInt, ChipRecord, Int, Table, TileRecord
 from bhemu.riscv.execute import LIMIT
-from bhemu.riscv.teams import is_plain_turn
+from bhemu.riscv.teams import NOT_RECORDING, is_plain_turn
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tensix.frontend.run import OBSERVER_FULL
 from bhemu.tile.observer import call_observer
@@ -51,6 +53,12 @@ _DONE: Final = offset_of(CHIP, "share_done")
 _BEGIN: Final = offset_of(CHIP, "share_begin")
 NO_WORK: Final = 1 << 40
 """`share_next` while no work is given out: threads that look find nothing."""
+FRAME_ARRIVES: Final = 32
+"""What `clock_entry` returns beside what tiles return (tile/schedule.py)."""
+_NOTHING_LEFT: Final = -1
+_LOOK_AT_LOOPS: Final = 63
+"""Bits of the round that are 0 where cores which run one round at a time are looked at for new loops."""
+_LOOP_BYTES: Final = 4 * POLL_STEPS
 _QUIET: Final = 4
 """A quantum is this part of the time for which tiles have left each other alone."""
 
@@ -109,10 +117,64 @@ def _wind_back(chip: ChipRecord, index: Int, t: TileRecord) -> None:
 
 
 @kernel
+def _first_due(t: TileRecord) -> Int:
+    """The first core that is due, where all are in the last round before the goal; NO_AGENT: `choose` has to say."""
+    found = NO_AGENT
+    if t.tensix_state == RUNNING:
+        return found
+    for core in range(CORES):
+        behind = np.int64(t.round_goal) - np.int64(t.core_round[core])
+        if t.core_state[core] == RUNNING and behind > 0:
+            if behind > 1:
+                return NO_AGENT
+            if found == NO_AGENT:
+                found = core
+    return found
+
+
+@kernel
+def _is_done(t: TileRecord) -> bool:
+    """Every agent that can move has reached the goal."""
+    for core in range(CORES):
+        if t.core_state[core] == RUNNING and t.core_round[core] < t.round_goal:
+            return False
+    return bool(t.tensix_state != RUNNING)
+
+
+@kernel
+def _try_new_loops(t: TileRecord) -> None:
+    """A core that has left the loop which was last found not to poll is looked at again soon (riscv/poll.py)."""
+    for core in range(CORES):
+        away = np.int64(t.core_pc[core]) - np.int64(t.poll_pc[core, 0])
+        if (away > _LOOP_BYTES or away < -_LOOP_BYTES) and t.poll_steps[core] == NOT_RECORDING:
+            t.core_loops_limit[core] = FIRST_POLL_ATTEMPT
+
+
+@kernel
+def _run_last_round(chip: ChipRecord, table: Table, index: Int, t: TileRecord) -> Int:
+    """Run the cores of a tile, undisturbed and one round from its goal, without the schedule as far as they can.
+
+    Returns how the schedule has to go on, or _NOTHING_LEFT.
+    """
+    core = _first_due(t)
+    if core == NO_AGENT or not is_plain_turn(t, core) or not has_handler(table, RUN_TURNS):
+        return np.int64(GO_ON)
+    t.round_horizon = t.round_goal - 1
+    reason = call_handler(table, RUN_TURNS, t, core, place_value(table, CODE_CACHE))
+    if reason == LIMIT and _is_done(t):
+        t.clock = t.round_goal - t.free_rounds
+        chip.local[index] = t.clock
+        if t.round_goal & _LOOK_AT_LOOPS == 0:
+            _try_new_loops(t)
+        return np.int64(_NOTHING_LEFT)
+    return np.int64(AFTER_RUN + np.int64(t.turn_core) + 8 * reason)
+
+
+@kernel
 def run_tile(chip: ChipRecord, table: Table, index: Int, goal: Int) -> None:
     """Let a tile run up to a clock; what it needs from the host stands in `status`. Touches no other tile."""
     t = tile_of(chip, index)
-    how = np.int64(GO_ON)
+    how: Int = np.int64(GO_ON)
     if chip.status[index] & MIDST:
         t.round_goal = max(goal + t.free_rounds, np.int64(chip.moment[index]) + 1)
         if chip.touched[index] != 0:
@@ -124,6 +186,10 @@ def run_tile(chip: ChipRecord, table: Table, index: Int, goal: Int) -> None:
             how = -clocks
         else:
             t.round_goal += clocks
+            if clocks == 1 and chip.observer[index] == NO_LOG:
+                how = _run_last_round(chip, table, index, t)
+                if how == _NOTHING_LEFT:
+                    return
     chip.status[index] = 0
     chip.touched[index] = 0
     status = _advance(chip, table, index, t, how)
@@ -131,6 +197,7 @@ def run_tile(chip: ChipRecord, table: Table, index: Int, goal: Int) -> None:
         _stop_in_midst(chip, index, t, status)
         return
     chip.local[index] = t.clock
+    _try_new_loops(t)
     runs = _runs(t)[0] != 0
     chip.runs[index] = 1 if runs else 0
     if not runs and chip.waiting[index] == 0:
@@ -334,8 +401,27 @@ def help_entry(chip: ChipRecord, table: Table, begun: Int) -> Int:
         _take_part(chip, table)
 
 
+@kernel
+def _move_between_frames(chip: ChipRecord, table: Table) -> Any:
+    """The same up to `chip.goal` on a chip with links: frames arrive in between (chip/links/receive.py)."""
+    while True:
+        status = move(chip, table)
+        if status != ADVANCED or chip.time >= chip.goal:
+            return status
+        if begin_span(chip) != DONE:
+            return np.int64(FRAME_ARRIVES)
+
+
 def clock_entry(chip: ChipRecord, table: Table, clocks: Int) -> AnyInt:
-    """Let clocks pass (0: go on with what is left); see `move`."""
+    """Let clocks pass (0: go on with what is left); see `move`.
+
+    FRAME_ARRIVES: what a frame does needs something of tile `noc_end`, or has been refused there.
+    """
+    if chip.links != 0:
+        if clocks > 0:
+            chip.goal = chip.time + clocks
+            chip.end = chip.time
+        return _move_between_frames(chip, table)
     if clocks > 0:
         chip.end = chip.time + clocks
     return move(chip, table)

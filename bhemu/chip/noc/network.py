@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.chip import faults
-from bhemu.chip.coordinates import HEIGHT, NODES, WIDTH, Node, Place, tensix_place
+from bhemu.chip.coordinates import HEIGHT, NODES, WIDTH, Node, Place, tile_place
 from bhemu.chip.noc.refusals import Request, check_multicast, check_request
 from bhemu.chip.noc.transfer import LEFT
 from bhemu.chip.pcie.host_memory import HostCalls
@@ -87,7 +87,7 @@ class Network:
         while status not in (DONE, WAIT):
             status = self._at_register(request, status, number, in_turn)
         if status == WAIT and record.responses:
-            x, y = tensix_place(int(self._chip.noc_end))
+            x, y = tile_place(int(self._chip.noc_end))
             raise Unimplemented(
                 f"the register of tile {x}-{y} makes a multicast wait that has reached others",
                 remedy="send multicasts to registers that take every store at once",
@@ -106,7 +106,7 @@ class Network:
                 raise cores.coprocessor.recorded()
             cores.coprocessor.supply()
         except BhemuError as error:
-            x, y = tensix_place(index)
+            x, y = tile_place(index)
             error.message = f"at tile {x}-{y}: {error.message}"
             raise
         return self._transfer(request.tile, number, in_turn)
@@ -121,7 +121,7 @@ class Network:
         else:
             end = self._node(request, request.other, request.end)
         tile = self._tiles[request.tile]
-        check_request(request, NODES[tensix_place(request.tile)], end, allow_open=bool(tile["allow_open"]))
+        check_request(request, NODES[tile_place(request.tile)], end, allow_open=bool(tile["allow_open"]))
         return end
 
     def _first_receiver(self, request: Request) -> Node | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bhemu.chip.coordinates import Kind, Node, Place, tensix_place
+from bhemu.chip.coordinates import Kind, Node, Place, tile_place
 from bhemu.chip.noc.multicast import DESTINATIONS, EXCLUDES, STRIDES
 from bhemu.chip.nodes.identity import describe
 from bhemu.chip.nodes.kinds import KINDS
@@ -74,7 +74,9 @@ class Request:
         return {q.READ: self.target, q.WRITE: self.source}.get(self.kind, self.result)
 
     def __str__(self) -> str:
-        x, y = tensix_place(self.tile)
+        x, y = tile_place(self.tile)
+        if self.kind >= len(q.KINDS):
+            return f"frame of {self.size} bytes from tile {x}-{y}"
         end = f"{self.other & 63}-{self.other >> 6 & 63}"
         if self.multicast:
             end = f"the rectangle {self.other >> 12 & 63}-{self.other >> 18 & 63} to {end}"

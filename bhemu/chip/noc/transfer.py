@@ -13,6 +13,7 @@ import numpy as np
 
 from bhemu.chip.clock.tiles import ATTENDED, before_write, l1_address, tile_of, touch_by
 from bhemu.chip.coordinates import HEIGHT, WIDTH
+from bhemu.chip.links.send import send_frame
 from bhemu.chip.noc.multicast import INCLUDE_SOURCE, distance_to, is_known_exclusion, reaches
 from bhemu.chip.nodes.access import access_node
 from bhemu.chip.nodes.dram import copy_dram, dram_ready
@@ -20,20 +21,20 @@ from bhemu.chip.nodes.kinds import (
     DRAM,
     DRAM_CHANNEL,
     ETHERNET,
-    ETHERNET_L1,
     KINDS,
     TENSIX,
 )
 from bhemu.chip.state import CHIP, PLACES, X_LSB
+from bhemu.isa.memory_map import ETHERNET_L1
 from bhemu.machine.bytes import move_bytes
 from bhemu.machine.dispatch import NOT_COMPILED
+from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice
 from bhemu.machine.kernel import kernel
-from bhemu.machine.noc_state import ENDED
+from bhemu.machine.noc_state import ENDED, FRAMES
 from bhemu.machine.state import L1_SIZE, offset_of
 from bhemu.machine.types import AnyInt, Bool, ChipRecord, Int, NocRequestRecord, TileRecord
 from bhemu.tile.noc import request as q
-from bhemu.tile.noc.atomic import apply_atomic
 from bhemu.tile.noc.transfer import change, count_at_target, end_read, load, selects, word_of, write_data
 
 LEFT: Final = -1
@@ -75,8 +76,14 @@ def _place(chip: ChipRecord, noc: Int, coordinate: Int, raw: Int) -> Int:
 
 @kernel
 def _is_tile(node: Int) -> bool:
-    """True for what has an L1 and registers."""
+    """True for what has an L1 and registers: a tile with cores."""
     return node == TENSIX or node == ETHERNET  # a tuple would be made
+
+
+@kernel
+def _l1_end(node: Int) -> Any:
+    """Bytes of L1 that a tile has."""
+    return np.int64(L1_SIZE) if node == TENSIX else np.int64(ETHERNET_L1)
 
 
 @kernel
@@ -84,20 +91,18 @@ def _has(node: Int, register: Bool, address: Int, size: Int) -> Bool:
     """True when a node has bytes at an address; registers of a tile are whole words. Others look for themselves."""
     if register:
         return size == q.WORD and (address & (q.WORD - 1)) == 0
-    if node == TENSIX:
-        return address >= 0 and address + size <= L1_SIZE
-    if node == DRAM:
-        return address >= 0 and address + size <= DRAM_CHANNEL
-    return node != ETHERNET or (address >= 0 and address + size <= ETHERNET_L1)
+    if _is_tile(node):
+        return address >= 0 and address + size <= _l1_end(node)
+    return node != DRAM or (address >= 0 and address + size <= DRAM_CHANNEL)
 
 
 @kernel
-def _is_sound_copy(request: NocRequestRecord, node: Int) -> bool:
-    """A read or write between the own tile and a node (N17 to N19)."""
+def _is_sound_copy(request: NocRequestRecord, own: Int, node: Int) -> bool:
+    """A read or write between a tile of kind `own` and a node (N17 to N19)."""
     source, target, size = np.int64(request.source), np.int64(request.target), np.int64(request.byte_count)
     if size <= 0 or not q.can_split(source, target, size):
         return False
-    from_node, to_node = np.int64(TENSIX), np.int64(node)
+    from_node, to_node = np.int64(own), np.int64(node)
     if request.kind == q.READ:
         from_node, to_node = to_node, from_node
     elif request.masked != 0:
@@ -111,19 +116,18 @@ def _is_sound_copy(request: NocRequestRecord, node: Int) -> bool:
 
 
 @kernel
-def _is_sound(t: TileRecord, request: NocRequestRecord, node: Int) -> Bool:
-    """True when a request to a Tensix tile or a DRAM channel breaks no rule."""
+def _is_sound(t: TileRecord, request: NocRequestRecord, own: Int, node: Int) -> Bool:
+    """True when a request of a tile `t` of kind `own` to a tile or a DRAM channel breaks no rule."""
     target, back = np.int64(request.target), np.int64(request.result)
     if request.kind == q.INLINE:
         if _is_tile(node) and request.to_register != 0:
             return _has(node, True, target, q.WORD) and not q.starts_another(target)
         return _has(node, False, target & ~(q.BLOCK - 1), q.BLOCK) and (not _is_tile(node) or t.allow_open != 0)
     if request.kind != q.ATOMIC:
-        return _is_sound_copy(request, node)
-    end = L1_SIZE if node == TENSIX else ETHERNET_L1
-    if not _is_tile(node) or target & 3 or target < 0 or target >= end:
+        return _is_sound_copy(request, own, node)
+    if not _is_tile(node) or target & 3 or target < 0 or target >= _l1_end(node):
         return False
-    return (request.control & q.RESPONSE) == 0 or (back & 3 == 0 and back >= 0 and back < L1_SIZE)
+    return (request.control & q.RESPONSE) == 0 or (back & 3 == 0 and back >= 0 and back < t.l1_end)
 
 
 # --- ends -------------------------------------------------------------------------------------------------------------
@@ -174,11 +178,8 @@ def _write_dram(chip: ChipRecord, request: NocRequestRecord, channel: Int, sourc
 def _write_node(chip: ChipRecord, request: NocRequestRecord, place: Int, source: Int) -> Any:
     """Status of a write or inline write to another kind of node, from an address in this process."""
     target, noc = np.int64(request.target), np.int64(request.noc)
-    whole = request.kind == q.WRITE and request.masked == 0
-    register = request.to_register != 0 and _is_tile(chip.place_kind[place])
-    if whole or register:
-        count = np.int64(q.WORD) if register else np.int64(request.byte_count)
-        return access_node(chip, place, noc, target, source, count, 1)
+    if request.kind == q.WRITE and request.masked == 0:
+        return access_node(chip, place, noc, target, source, np.int64(request.byte_count), 1)
     to, buffer = target & ~(q.BLOCK - 1), chip.address + _BUFFER
     size = np.int64(q.BLOCK) if request.kind == q.INLINE else np.int64(request.byte_count)
     step = q.WORD if request.kind == q.INLINE else q.ENABLED_BYTES
@@ -193,18 +194,6 @@ def _write_node(chip: ChipRecord, request: NocRequestRecord, place: Int, source:
                 return status
             count = np.int64(0)
     return np.int64(DONE)
-
-
-@kernel
-def _serve_node(chip: ChipRecord, t: TileRecord, request: NocRequestRecord, place: Int, source: Int) -> Any:
-    """Status of a write, inline write or atomic at a node that is neither a Tensix tile nor DRAM."""
-    if request.kind == q.ATOMIC:
-        tile = chip.ethernet[chip.place_index[place]]
-        old = apply_atomic(tile, request.target, request.length & q.ADDRESS_BITS, request.operand)
-        if request.control & q.RESPONSE:
-            t.l1_u32[request.result >> 2] = np.uint32(old)
-        return np.int64(DONE)
-    return _write_node(chip, request, place, source)
 
 
 @kernel
@@ -226,7 +215,7 @@ def _read(chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord
     node, other = np.int64(chip.place_kind[place]), np.int64(chip.place_index[place])
     source: AnyInt = word_of(request)
     status: Int
-    if node != TENSIX:
+    if not _is_tile(node):
         to = source if request.to_register != 0 else l1_address(chip, index) + request.target
         status = access_node(chip, place, request.noc, request.source, to, request.byte_count, 0)
         if status != DONE:
@@ -240,11 +229,11 @@ def _read(chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord
             return status
     if request.to_register != 0:
         chip.noc_end = index
-    if node == TENSIX or request.to_register != 0:
+    if _is_tile(node) or request.to_register != 0:
         status = end_read(t, request, source)
         if status != DONE:
             return status
-    if node == TENSIX:
+    if _is_tile(node):
         count_at_target(tile_of(chip, other), request)
     request.responses = 1
     return np.int64(DONE)
@@ -322,6 +311,8 @@ def _survey(chip: ChipRecord, index: Int, request: NocRequestRecord, start: Int,
 def _carry_out(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn: Int) -> Any:
     """Status with which a request of tile `index`, whose record is `t`, has ended; others: see `carry_out_entry`."""
     request = t.noc_request[number]
+    if number >= FRAMES:
+        return send_frame(chip, index, request, word_of(request))
     end = _place(chip, request.noc, request.other, request.end)
     if end == _NOWHERE:
         return np.int64(LEFT)
@@ -332,7 +323,8 @@ def _carry_out(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn
         if not _survey(chip, index, request, start, end):
             return np.int64(LEFT)
     node = np.int64(chip.place_kind[end])
-    if not _is_sound(t, request, node):
+    own = np.int64(ETHERNET) if t.tile_kind != TENSIX_TILE else np.int64(TENSIX)
+    if not _is_sound(t, request, own, node):
         return np.int64(LEFT)
     if request.kind == q.INLINE and _is_tile(node) and request.to_register == 0:
         open_choice(t, q.INLINE_TO_L1, request.target)
@@ -346,12 +338,12 @@ def _carry_out(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn
     if multicast:
         first, last = _mirrored(start, request.noc), _mirrored(end, request.noc)
         return _multicast(chip, index, request, first, last, source, in_turn)
-    if node == TENSIX:
+    if _is_tile(node):
         return _change_tile(chip, index, t, request, other, source, in_turn)
     if node == DRAM:
         status = _write_dram(chip, request, other, source)
     else:
-        status = _serve_node(chip, t, request, end, source)
+        status = _write_node(chip, request, end, source)
     if status == DONE:
         request.responses = 1
     return status

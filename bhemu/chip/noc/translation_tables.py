@@ -1,4 +1,4 @@
-"""What the firmware of a card writes to the network interfaces of its Tensix tiles (tile N7, N10, N11, N21, E48)."""
+"""What the firmware of a card writes to the network interfaces of its tiles (tile N7, N10, N11, N21, E48)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.coordinates import HEIGHT, WIDTH, Place, tensix_place
+from bhemu.chip.coordinates import HEIGHT, WIDTH, Place
+from bhemu.chip.nodes.kinds import CLOCKED, KINDS
 from bhemu.machine.device_state import (
     ID_LOGICAL,
     ROUTER_CFG_1,
@@ -31,10 +32,10 @@ def _table_words(entries: list[int], last: int, noc: int) -> list[int]:
 
 
 def program_tables(tiles: np.ndarray[Any, Any], translation: Mapping[Place, Place], closed: tuple[int, ...]) -> None:
-    """Give every Tensix tile its place, and the coordinate tables that the firmware of a card writes (N7, N10, N11).
+    """Give every tile with cores its place, and the coordinate tables that a card's firmware writes (N7, N10, N11).
 
     Args:
-        tiles: records of all Tensix tiles.
+        tiles: records of all of them.
         translation: physical coordinates by translated ones.
         closed: physical columns of Tensix tiles that are off; they take no multicasts.
     """
@@ -44,11 +45,11 @@ def program_tables(tiles: np.ndarray[Any, Any], translation: Mapping[Place, Plac
         if y >= 2:  # x of rows 0 and 1 is not translated
             xs[x], ys[y] = to_x, to_y
     logical = {to: place for place, to in translation.items()}
-    for index in range(len(tiles)):
-        x, y = tensix_place(index)
-        place_niu(tiles[index], x, y, index)
+    for node in CLOCKED:
+        x, y = node.place
+        place_niu(tiles[node.tile], x, y, node.index, KINDS[node.kind].endpoint_type)
         for noc in range(2):
-            config = tiles[index]["niu_config"][noc]
+            config = tiles[node.tile]["niu_config"][noc]
             config[X_TABLE : X_TABLE + TABLE_WORDS] = _table_words(xs, WIDTH - 1, noc)
             config[Y_TABLE : Y_TABLE + TABLE_WORDS] = _table_words(ys, HEIGHT - 1, noc)
             config[ID_LOGICAL] = logical[x, y][1] << 6 | logical[x, y][0]

@@ -1,4 +1,4 @@
-"""Accesses to nodes without emulated cores, a line for each kind. Tensix tiles: noc/transfer.py and pcie/bars.py."""
+"""Accesses to nodes without emulated cores, a line for each kind. Tiles with cores: noc/transfer.py, pcie/bars.py."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from typing import Any
 
 from bhemu.chip.nodes.arc import read_arc, write_arc
 from bhemu.chip.nodes.dram import access_dram
-from bhemu.chip.nodes.ethernet import read_ethernet, write_ethernet
 from bhemu.chip.nodes.identity import access_interface
-from bhemu.chip.nodes.kinds import ARC, DRAM, ETHERNET, PCIE
+from bhemu.chip.nodes.kinds import ARC, DRAM, PCIE
 from bhemu.chip.nodes.pcie import access_pcie
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import ChipRecord, Int
@@ -29,10 +28,6 @@ def access_node(chip: ChipRecord, place: Int, noc: Int, address: Int, pointer: I
         return access_dram(chip, place, address, pointer, size, writes)
     if kind == PCIE:
         return access_pcie(chip, place, noc, address, pointer, size, writes)
-    if kind == ETHERNET and writes:
-        return write_ethernet(chip, place, address, pointer, size)
-    if kind == ETHERNET:
-        return read_ethernet(chip, place, address, pointer, size)
     if kind == ARC and writes:
         return write_arc(chip, place, address, pointer, size)
     if kind == ARC:

@@ -13,6 +13,7 @@ from bhemu.chip.nodes.state import ARC_TILE, CSM_BYTES, SCRATCH_RAMS, SCRATCHES
 from bhemu.chip.process_memory import load_u32, store_u32
 from bhemu.chip.state import CHIP
 from bhemu.errors import MemoryError_, UndefinedBehavior, Unimplemented
+from bhemu.ethernet.boot import Identity
 from bhemu.machine.bytes import move_bytes
 from bhemu.machine.faults import DONE, REFUSED, fault
 from bhemu.machine.kernel import kernel
@@ -107,7 +108,7 @@ NO_MESSAGE: Final = fault(
 )
 
 
-def telemetry(harvesting: Harvesting) -> dict[int, int]:
+def telemetry(harvesting: Harvesting, identity: Identity) -> dict[int, int]:
     """Values by tag (H15).
 
     The official simulator reports a card where nothing is off, whatever its coordinate table says; for any other
@@ -115,9 +116,9 @@ def telemetry(harvesting: Harvesting) -> dict[int, int]:
     """
     ethernet = _ALL_ETHERNET
     values = {
-        1: 0x400,
-        2: 1,  # board id
-        3: 1,  # asic id
+        1: identity.board_id[0],
+        2: identity.board_id[1],
+        3: identity.asic_id,
         4: 0,  # harvesting state
         11: 40 << 16,  # degrees
         13: 35 << 16,
@@ -129,10 +130,10 @@ def telemetry(harvesting: Harvesting) -> dict[int, int]:
         28: 0x12050000,  # firmware 18.5
         HEARTBEAT: 1,
         ENABLED_ETHERNET: ethernet,
-        38: 1,  # PCIe
-        52: 0,
-        61: 0,
-        62: 1,
+        38: identity.pcie_usage,
+        52: identity.asic_location,
+        61: 0,  # high half of the asic id
+        62: identity.asic_id,
     }
     if harvesting != SIMULATOR:
         if harvesting.ethernet:
@@ -143,10 +144,10 @@ def telemetry(harvesting: Harvesting) -> dict[int, int]:
     return values
 
 
-def boot(arc: Any, harvesting: Harvesting) -> None:
+def boot(arc: Any, harvesting: Harvesting, identity: Identity) -> None:
     """Leave in the tile's record what firmware does when it has booted."""
     words = arc.memory_u32
-    values = telemetry(harvesting)
+    values = telemetry(harvesting, identity)
     words[_TABLE // 4 : _TABLE // 4 + 2] = (1, len(values))  # version, entries
     for place, (tag, value) in enumerate(values.items()):
         words[_TABLE // 4 + 2 + place] = tag | place << 16

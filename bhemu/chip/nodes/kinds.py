@@ -12,8 +12,8 @@ from typing import Final
 
 from bhemu.chip.coordinates import NODES, Kind, Node
 from bhemu.chip.coordinates import PCIE as PCIE_PLACES
-from bhemu.isa.memory_map import region
-from bhemu.machine.agents import CORE_NAMES
+from bhemu.isa.memory_map import ETHERNET_L1, region
+from bhemu.machine.agents import CORE_NAMES, ETHERNET_CORES
 from bhemu.machine.state import L1_SIZE
 
 # Numbers by which compiled code knows what a node holds (nodes/access.py)
@@ -25,7 +25,6 @@ ARC: Final = 5
 INTERFACES: Final = 6
 """Nothing but the registers of its network interfaces."""
 
-ETHERNET_L1: Final = 512 * 1024
 DRAM_CHANNEL: Final = 1 << 32
 DRAM_READ_ALIGNMENT: Final = 64
 TILE_INTERFACES: Final = (region("niu0").base, region("niu1").base)
@@ -79,8 +78,13 @@ KINDS: Final[dict[Kind, NodeKind]] = {
         read_alignment=DRAM_READ_ALIGNMENT,
         holds=DRAM,
     ),
-    Kind.ETHERNET: NodeKind(  # its cores: not built
-        0x0200, interfaces=TILE_INTERFACES, memory=ETHERNET_L1, tile=True, holds=ETHERNET
+    Kind.ETHERNET: NodeKind(
+        0x0200,
+        interfaces=TILE_INTERFACES,
+        memory=ETHERNET_L1,
+        tile=True,
+        cores=tuple(ETHERNET_CORES.values()),
+        holds=ETHERNET,
     ),
     Kind.PCIE: NodeKind(0x0300, read_alignment=1, holds=PCIE),  # of the host: one source says 64, another ignores it
     Kind.ARC: NodeKind(0x0500, read_alignment=4, holds=ARC),
@@ -90,12 +94,9 @@ KINDS: Final[dict[Kind, NodeKind]] = {
 }
 
 CLOCKED: Final[tuple[Node, ...]] = tuple(
-    node
-    for kind in KINDS
-    if KINDS[kind].cores
-    for node in sorted((node for node in NODES.values() if node.kind is kind), key=lambda node: node.index)
+    sorted((node for node in NODES.values() if KINDS[node.kind].cores), key=lambda node: node.tile)
 )
-"""The nodes that the clock advances, in that order; the first are the Tensix tiles by number."""
+"""The nodes that the clock advances, in that order: that of their records."""
 
 
 def holds(node: Node) -> int:

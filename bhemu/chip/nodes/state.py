@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.nodes.kinds import DRAM_CHANNEL, ETHERNET_L1
+from bhemu.chip.nodes.kinds import DRAM_CHANNEL
 from bhemu.machine.section import section
 
 CHANNELS: Final = 8
@@ -18,12 +18,6 @@ PAGES: Final = DRAM_CHANNEL >> PAGE_BITS
 CSM_BYTES: Final = 0x80000
 SCRATCHES: Final = 8
 SCRATCH_RAMS: Final = 16
-
-ETHERNET_TILE: Final[np.dtype[Any]] = section(
-    (("l1", "u1", (ETHERNET_L1,)), ("soft_reset", "u4", ())),
-    (("l1_u16", "l1", "u2", (ETHERNET_L1 // 2,)), ("l1_u32", "l1", "u4", (ETHERNET_L1 // 4,))),
-)
-"""An Ethernet tile (nodes/ethernet.py); the views are named as those of a Tensix tile, for the NoC's atomics."""
 
 ARC_TILE: Final[np.dtype[Any]] = section(
     (

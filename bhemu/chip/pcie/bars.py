@@ -15,7 +15,7 @@ from bhemu.chip.faults import refuse
 from bhemu.chip.noc.transfer import LEFT, access_own_l1, carry_out_now
 from bhemu.chip.nodes.access import access_node
 from bhemu.chip.nodes.identity import NIU_CFG_0, NODE_ID, NOT_A_WORD, TRANSLATES, node_id
-from bhemu.chip.nodes.kinds import TENSIX
+from bhemu.chip.nodes.kinds import ETHERNET, TENSIX
 from bhemu.chip.pcie.direct import changes_tile
 from bhemu.chip.pcie.dma import CHUNK, DOORBELL, dma_copy, end_dma, read_dma, write_dma
 from bhemu.chip.pcie.dma import END as DMA_END
@@ -49,13 +49,15 @@ from bhemu.chip.pcie.windows import (
 from bhemu.chip.process_memory import load_u32, store_u32
 from bhemu.chip.state import CHIP, PLACES, X_LSB
 from bhemu.errors import ConfigurationError, MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
+from bhemu.ethernet.boot import count_heartbeat
 from bhemu.isa.memory_map import region
 from bhemu.machine.agents import NOC
 from bhemu.machine.bytes import move_bytes
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, access_device, handlers_of
+from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, WAIT, fault
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import L1_SIZE, offset_of
+from bhemu.machine.state import offset_of
 from bhemu.machine.types import ChipRecord, Int
 from bhemu.tile.noc.request import MMIO_FIRST, WORD
 
@@ -199,16 +201,19 @@ def _attempt(chip: ChipRecord, index: Int, place: Int, address: Int, value: Int)
 
 
 @kernel
-def _access_tile(chip: ChipRecord, place: Int, address: Int, pointer: Int, size: Int, writes: Int) -> Any:
-    """Status of an access to L1 or a register of a Tensix tile between two clocks; the host cannot wait."""
+def access_tile(chip: ChipRecord, place: Int, address: Int, pointer: Int, size: Int, writes: Int) -> Any:
+    """Status of an access to L1 or a register of a tile with cores between two clocks; the host cannot wait."""
     index = np.int64(chip.place_index[place])
-    if address >= 0 and address + size <= L1_SIZE:
+    t = tile_of(chip, index)
+    if address >= 0 and address + size <= t.l1_end:
         if writes and changes_tile(chip, index):
             touch(chip, index, chip.time)
         access_own_l1(chip, index, address, pointer, size, writes)
+        if t.tile_kind != TENSIX_TILE and not writes:
+            count_heartbeat(t, address, size)
         return np.int64(DONE)
     if address < MMIO_FIRST:
-        return refuse(chip, OUTSIDE_L1, place, size, address, L1_SIZE)
+        return refuse(chip, OUTSIDE_L1, place, size, address, t.l1_end)
     if size != WORD or address & 3:
         return refuse(chip, NOT_A_WORD, place, size, address)
     touch(chip, index, chip.time)
@@ -224,8 +229,8 @@ def _access_tile(chip: ChipRecord, place: Int, address: Int, pointer: Int, size:
 @kernel
 def access_place(chip: ChipRecord, place: Int, noc: Int, address: Int, pointer: Int, size: Int, writes: Int) -> Any:
     """Status of an access of the host to any node; see `access_node`."""
-    if chip.place_kind[place] == TENSIX:
-        return _access_tile(chip, place, address, pointer, size, writes)
+    if chip.place_kind[place] == TENSIX or chip.place_kind[place] == ETHERNET:
+        return access_tile(chip, place, address, pointer, size, writes)
     return access_node(chip, place, noc, address, pointer, size, writes)
 
 
@@ -282,7 +287,7 @@ def _write_rectangle(chip: ChipRecord, fields: Int, address: Int, pointer: Int, 
         for x in range(x0, x1 + 1):
             place = (x << X_LSB) | y
             if chip.place_kind[place] == TENSIX:
-                status = _access_tile(chip, place, address, pointer, size, 1)
+                status = access_tile(chip, place, address, pointer, size, 1)
                 if status != DONE:
                     return status
     return np.int64(DONE)

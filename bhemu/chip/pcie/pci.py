@@ -56,6 +56,11 @@ _MASKS: Final = {
 _READ_ONLY: Final = -1
 _MASK: Final = np.array([_MASKS.get(4 * n, _READ_ONLY) for n in range(CONFIG_WORDS)], np.int64)
 
+BARS: Final = (0x10, 0x18, 0x20)
+"""Offsets of BAR0, BAR2 and BAR4, which have 64 bits."""
+DEVICE_STRIDE: Final = 0x10_0000_0000
+"""From an address in a BAR of a card to that of the next card of a cluster (ethernet 7)."""
+
 NO_DEVICE: Final = fault(
     "pci.function",
     ConfigurationError,

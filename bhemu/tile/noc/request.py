@@ -213,15 +213,15 @@ def _check_place(t: TileRecord, address: Int, size: Int) -> Int:
         if size != WORD or address & (WORD - 1):
             return refuse(t, REGISTER_WIDTH, address, size)
         return DONE
-    if address < 0 or address >= _ADDRESSES_END or address + size > L1_SIZE:
-        return refuse(t, NOWHERE, address, size, L1_SIZE, MMIO_FIRST)
+    if address < 0 or address >= _ADDRESSES_END or address + size > t.l1_end:
+        return refuse(t, NOWHERE, address, size, t.l1_end, MMIO_FIRST)
     return DONE
 
 
 @kernel
 def _check_atomic(t: TileRecord, q: NocRequestRecord) -> Any:
     target, back = q.target & ADDRESS_BITS, q.result & ADDRESS_BITS
-    if target & 3 or target >= L1_SIZE or ((q.control & RESPONSE) != 0 and (back & 3 or back >= L1_SIZE)):
+    if target & 3 or target >= t.l1_end or ((q.control & RESPONSE) != 0 and (back & 3 or back >= t.l1_end)):
         return refuse(t, ATOMIC_TO_REGISTER, target, back)
     return DONE
 

@@ -17,7 +17,7 @@ from bhemu.machine.bytes import move_bytes, record_address
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, access_device, handlers_of
 from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.noc_state import ENDED, IDLE, NOC_REQUEST, PENDING
+from bhemu.machine.noc_state import ENDED, FRAMES, IDLE, NOC_REQUEST, PENDING
 from bhemu.machine.state import TILE, offset_of
 from bhemu.machine.types import AnyInt, Bool, Int, NocRequestRecord, TileRecord
 from bhemu.tile.interrupts import notice
@@ -309,7 +309,7 @@ def end_request(t: TileRecord, number: Int) -> AnyInt:
     """Status of the store that has started request `number`, now that the chip has carried it out, or has not."""
     q = t.noc_request[number]
     q.state = IDLE
-    if q.status == DONE:
+    if q.status == DONE and number < FRAMES:
         count_at_initiator(t, q, q.responses)
         _leave_last_packet(t, q, number)
     elif q.status == REFUSED:
@@ -318,7 +318,7 @@ def end_request(t: TileRecord, number: Int) -> AnyInt:
 
 
 @kernel
-def _has_ended(t: TileRecord, q: NocRequestRecord) -> Bool:
+def has_ended(t: TileRecord, q: NocRequestRecord) -> Bool:
     """True when the store in progress is repeated because its request has ended.
 
     Cores do not repeat their own store (`_end_request` of tile/schedule.py). An instruction that does more than
@@ -338,7 +338,7 @@ def start(t: TileRecord, noc: Int, initiator: Int) -> AnyInt:
     """
     number = INITIATORS * noc + initiator
     q = t.noc_request[number]
-    if _has_ended(t, q):
+    if has_ended(t, q):
         return end_request(t, number)
     decode(t, q, noc, initiator)
     if check_kind(t, q) != DONE:

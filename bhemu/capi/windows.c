@@ -1,0 +1,63 @@
+/* What the client has aimed the windows at. */
+
+#include "windows.h"
+
+#include <string.h>
+
+static uint32_t entries[CHIPS][WINDOWS][3];
+
+/* The chip that has an address in its BARs; makes the address that of the first chip. */
+static uint64_t chip_of(uint64_t *paddr)
+{
+    uint64_t chip = CHIPS == 1 ? 0 : *paddr / DEVICE_STRIDE;
+    if (chip >= CHIPS)
+        return 0;
+    *paddr -= chip * DEVICE_STRIDE;
+    return chip;
+}
+
+void windows_start(void)
+{
+    memset(entries, 0, sizeof entries);
+}
+
+int window_aims(uint64_t paddr, const void *word, uint32_t size)
+{
+    uint64_t chip = chip_of(&paddr), at = paddr - WINDOW_CONFIG;
+    if (at >= sizeof entries[chip] || at % 4 || size != 4)
+        return 0;
+    memcpy((char *)entries[chip] + at, word, 4);
+    return 1;
+}
+
+uint64_t window_place(uint64_t paddr)
+{
+    uint64_t offset, own = paddr, chip = chip_of(&own);
+    uint32_t number = window_of(own, &offset);
+    if (number == NO_WINDOW)
+        return paddr;
+    const uint32_t *entry = entries[chip][number];
+    return mix(mix(paddr, entry[0] | (uint64_t)entry[1] << 32), entry[2]);
+}
+
+int window_shows_memory(uint64_t paddr, uint32_t size)
+{
+    uint64_t offset, base, fields, chip = chip_of(&paddr);
+    uint32_t number = window_of(paddr, &offset);
+    if (number == NO_WINDOW)
+        return 0;
+    const uint32_t *entry = entries[chip][number];
+    uint64_t low = entry[0], middle = entry[1], high = entry[2];
+    if (number < FIRST_LARGE) {
+        base = (low | middle << 32) << SMALL_BITS;
+        fields = middle >> (32 - SMALL_BITS) | high << SMALL_BITS;
+    } else {
+        base = low << LARGE_BITS;
+        fields = middle | high << 32;
+    }
+    uint64_t x = fields & COORDINATE, y = fields >> COORDINATE_BITS & COORDINATE;
+    if (fields & NOT_UNICAST || x >= MEMORY_PLACES || y >= MEMORY_PLACES || !machine_shows[x][y])
+        return 0;
+    uint64_t end = machine_shows[x][y] == SHOWS_TENSIX ? L1_BYTES : DRAM_BYTES;
+    return base + offset < end && size <= end - base - offset;
+}

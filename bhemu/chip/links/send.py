@@ -1,0 +1,114 @@
+"""A frame leaves: the command of a transmit queue puts it on the link, with a copy of its bytes (ethernet 2.2).
+
+A frame takes `latency` clocks. Chips therefore need to agree on the time only so often: in a span of at most that many
+clocks no chip can see what another one does in it (`api/cluster.py`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Final
+
+import numpy as np
+from numba.np.numpy_support import from_dtype
+
+from bhemu.chip.coordinates import TENSIX_TILES
+from bhemu.chip.faults import refuse
+from bhemu.chip.process_memory import allocate, free
+from bhemu.chip.state import chip_at
+from bhemu.errors import MemoryError_
+from bhemu.ethernet.queues import DATA_FRAME
+from bhemu.machine.bytes import move_bytes
+from bhemu.machine.codegen import JIT, record_of
+from bhemu.machine.faults import DONE, fault
+from bhemu.machine.kernel import kernel
+from bhemu.machine.state import TILE, offset_of
+from bhemu.machine.types import ChipRecord, Int, NocRequestRecord
+
+FRAME: Final[np.dtype[Any]] = np.dtype(
+    [
+        ("after", "i8"),  # address of the next frame on the same link, 0 none
+        ("arrival", "i8"),  # clock before which it is there
+        ("kind", "i8"),  # DATA_FRAME or REGISTER_FRAME
+        ("target", "i8"),  # address at the tile
+        ("byte_count", "i8"),
+        ("spare", "i8", (3,)),
+    ]
+)
+"""What is in front of the bytes of a frame."""
+FRAME_BYTES: Final = FRAME.itemsize
+_TILE_BYTES: Final = TILE.itemsize
+_L1: Final = offset_of(TILE, "l1")
+
+NO_MEMORY: Final = fault(
+    "links.host-memory",
+    MemoryError_,
+    "the host has no memory left for a frame of {0} bytes",
+    remedy="free some memory, or raise the limit of this process",
+    rule="ethernet 2.2",
+)
+
+if JIT:
+    frame_at = record_of(from_dtype(FRAME))
+    """The head of a frame at an address."""
+
+else:
+
+    def frame_at(address: Int) -> Any:
+        """The head of a frame at an address."""
+        memory: Any = (ctypes.c_uint8 * FRAME_BYTES).from_address(int(address))
+        return np.frombuffer(memory, FRAME).view(np.recarray)[0]
+
+
+@kernel
+def send_frame(chip: ChipRecord, index: Int, request: NocRequestRecord, word: Int) -> Any:
+    """Status of a request of Ethernet tile `index` to send a frame.
+
+    Args:
+        word: address in this process of the word of a register write.
+    """
+    channel = index - TENSIX_TILES
+    size = np.int64(request.byte_count)
+    address = np.int64(allocate(FRAME_BYTES + size))
+    if address == 0:
+        return refuse(chip, NO_MEMORY, size)
+    frame = frame_at(address)
+    frame.arrival = chip.local[index] + chip.latency
+    frame.kind = request.kind
+    frame.target = request.target
+    frame.byte_count = size
+    own = chip.tiles + index * _TILE_BYTES + _L1 + request.source
+    move_bytes(address + FRAME_BYTES, own if request.kind == DATA_FRAME else word, size)
+    other, place = chip_at(chip.peer[channel]), np.int64(chip.peer_channel[channel])
+    if other.frame_first[place] == 0:
+        other.frame_first[place] = address
+    else:
+        last = frame_at(other.frame_last[place])
+        last.after = address
+    other.frame_last[place] = address
+    request.responses = 1
+    return np.int64(DONE)
+
+
+def drop_frame(chip: Any, tile: int) -> None:
+    """Take off the first frame on its way to a tile, which has refused it."""
+    channel = tile - TENSIX_TILES
+    address = int(chip.frame_first[channel])
+    chip.frame_first[channel] = _after(address)
+    free(address)
+
+
+def _after(address: int) -> int:
+    head: Any = (ctypes.c_uint8 * FRAME_BYTES).from_address(address)
+    return int(np.frombuffer(head, FRAME)["after"][0])
+
+
+def drop_frames(chip: Any) -> None:
+    """Give back the memory of frames on their way to a chip."""
+    for channel in range(len(chip.frame_first)):
+        address = int(chip.frame_first[channel])
+        while address:
+            after = _after(address)
+            free(address)
+            address = after
+        chip.frame_first[channel] = chip.frame_last[channel] = 0

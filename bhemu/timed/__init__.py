@@ -1,0 +1,9 @@
+"""Timed mode: the schedule of a tile in which a clock is an estimate of a cycle of silicon.
+
+What is computed is the same; when it happens is decided by models of the cores' pipelines (cores.py) and of the
+coprocessor's front end and units (words.py), with the figures of isa/silicon.py. `SiliconTime` puts it on a tile.
+"""
+
+from bhemu.timed.observer import SiliconTime, TimedReport
+
+__all__ = ["SiliconTime", "TimedReport"]

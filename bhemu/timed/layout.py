@@ -1,0 +1,211 @@
+"""The buffer of a tile's timed mode: 64-bit integers, figures first, then the state of cores and units.
+
+Figures are in the buffer, not in the code: the table of figures can be edited without compiling anything.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bhemu.machine.agents import CORES
+from bhemu.machine.dst import DST_ROWS
+from bhemu.machine.kernel import kernel
+from bhemu.machine.state import THREADS
+from bhemu.machine.types import Int
+from bhemu.tile.observer import RESERVED
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+_FIRST_FIGURE: Final = RESERVED
+FIGURE_NAMES: Final = (
+    "core.multiply",
+    "core.divide.base",
+    "core.divide.64ths",
+    "core.divide.least",
+    "core.divide.most",
+    "core.divide.short",
+    "core.float",
+    "core.float.other",
+    "core.load.local",
+    "core.load.l1.hit",
+    "core.load.l1.miss",
+    "core.load.l1.between",
+    "core.load.sync",
+    "core.load.coprocessor",
+    "core.load.registers",
+    "core.load.other_ram",
+    "core.load.dst",
+    "core.atomic",
+    "core.system",
+    "core.store.64ths",
+    "core.store.queue",
+    "core.mispredicted",
+    "core.fetch.next",
+    "core.fetch.jump",
+    "core.push.visible",
+    "core.sync.seen",
+    "tensix.after_mop",
+    "tensix.wait.seen",
+    "tensix.dst.again",
+    "tensix.unpack.address",
+    "tensix.unpack.bytes",
+    "tensix.unpack.tilize_bytes",
+    "tensix.unpack.latency",
+    "tensix.pack.datums",
+    "tensix.pack.latency",
+    "tensix.scalar.memory",
+)
+"""Figures of isa/silicon.py in the order in which they are in the buffer."""
+
+
+def _slot(name: str) -> int:
+    return _FIRST_FIGURE + FIGURE_NAMES.index(name)
+
+
+MULTIPLY: Final = _slot("core.multiply")
+DIVIDE_BASE: Final = _slot("core.divide.base")
+DIVIDE_64THS: Final = _slot("core.divide.64ths")
+DIVIDE_LEAST: Final = _slot("core.divide.least")
+DIVIDE_MOST: Final = _slot("core.divide.most")
+DIVIDE_SHORT: Final = _slot("core.divide.short")
+FLOAT: Final = _slot("core.float")
+FLOAT_OTHER: Final = _slot("core.float.other")
+LOAD_LOCAL: Final = _slot("core.load.local")
+LOAD_HIT: Final = _slot("core.load.l1.hit")
+LOAD_MISS: Final = _slot("core.load.l1.miss")
+MISS_BETWEEN: Final = _slot("core.load.l1.between")
+LOAD_SYNC: Final = _slot("core.load.sync")
+LOAD_COPROCESSOR: Final = _slot("core.load.coprocessor")
+LOAD_REGISTERS: Final = _slot("core.load.registers")
+LOAD_OTHER_RAM: Final = _slot("core.load.other_ram")
+LOAD_DST: Final = _slot("core.load.dst")
+ATOMIC: Final = _slot("core.atomic")
+SYSTEM: Final = _slot("core.system")
+STORE_64THS: Final = _slot("core.store.64ths")
+STORE_QUEUE: Final = _slot("core.store.queue")
+MISPREDICTED: Final = _slot("core.mispredicted")
+FETCH_NEXT: Final = _slot("core.fetch.next")
+FETCH_JUMP: Final = _slot("core.fetch.jump")
+PUSH_VISIBLE: Final = _slot("core.push.visible")
+SYNC_SEEN: Final = _slot("core.sync.seen")
+AFTER_MOP: Final = _slot("tensix.after_mop")
+WAIT_SEEN: Final = _slot("tensix.wait.seen")
+DST_AGAIN: Final = _slot("tensix.dst.again")
+UNPACK_ADDRESS: Final = _slot("tensix.unpack.address")
+UNPACK_BYTES: Final = _slot("tensix.unpack.bytes")
+TILIZE_BYTES: Final = _slot("tensix.unpack.tilize_bytes")
+UNPACK_LATENCY: Final = _slot("tensix.unpack.latency")
+PACK_DATUMS: Final = _slot("tensix.pack.datums")
+PACK_LATENCY: Final = _slot("tensix.pack.latency")
+SCALAR_MEMORY: Final = _slot("tensix.scalar.memory")
+_AFTER_FIGURES: Final = _FIRST_FIGURE + len(FIGURE_NAMES)
+
+# --- Tensix instructions, by opcode -----------------------------------------------------------------------------------
+
+OPCODES: Final = 256
+UNIT: Final = _AFTER_FIGURES
+"""What takes it, of `UNIT_NAMES`."""
+OCCUPANCY: Final = UNIT + OPCODES
+LATENCY: Final = OCCUPANCY + OPCODES
+WAITS: Final = LATENCY + OPCODES
+"""Bit 0: it waits for SrcA's bank, bit 1: for SrcB's, of the matrix unit."""
+ACCUMULATES: Final = WAITS + OPCODES
+"""1: it works on eight rows of Dst and must not follow another on the same rows too soon."""
+LREG_READS: Final = ACCUMULATES + OPCODES
+"""Bit n: bits 4n+7 to 4n+4 of the word name an LReg that it reads."""
+GUESSED: Final = LREG_READS + OPCODES
+"""1: its figures are guesses."""
+UNIT_NAMES: Final = ("misc", "scalar", "config", "unpack", "pack", "matrix", "vector", "mover", "sync", "frontend")
+MISC, SCALAR, CONFIG, UNPACK, PACK, MATRIX, VECTOR, MOVER, SYNC, FRONTEND = range(len(UNIT_NAMES))
+
+# --- counts -----------------------------------------------------------------------------------------------------------
+
+COUNTS: Final = GUESSED + OPCODES
+BUSY_CYCLES: Final = COUNTS
+"""Cycles for which words occupied their units."""
+GUESSED_CYCLES: Final = COUNTS + 1
+"""Those of words whose figures are guesses."""
+CORE_CYCLES: Final = COUNTS + 2
+"""Cycles of the cores: instructions, and what held them."""
+CORE_GUESSED: Final = COUNTS + 3
+"""Those of instructions whose figures are guesses."""
+UNIT_CYCLES: Final = COUNTS + 4
+"""By unit, cycles for which words occupied it."""
+
+# --- cores ------------------------------------------------------------------------------------------------------------
+
+CORE_BLOCKS: Final = UNIT_CYCLES + len(UNIT_NAMES)
+READY: Final = 0
+"""Cycle from which each register can be used: x0 to x31, f0 to f31."""
+STORE_LINE: Final = 64
+"""The 16 bytes of L1 that the last store went to, -1 none."""
+STORE_FREE: Final = 65
+"""When the queue of stores is empty, in 64ths of a cycle."""
+MISS_FREE: Final = 66
+"""Cycle from which the next load may miss the L0 data cache."""
+LINES: Final = 67
+"""The L0 data cache: four lines, oldest first; -1 none."""
+LINE_READY: Final = 71
+FETCHED: Final = 75
+"""The last 16 bytes that were fetched."""
+STARTED: Final = 76
+"""Of the instruction that is being executed: its cycle; then its word, pc, address, values of rs1 and rs2."""
+WORD: Final = 77
+PC: Final = 78
+ADDRESS: Final = 79
+RS1: Final = 80
+RS2: Final = 81
+RETIRED: Final = 82
+SLEEPS: Final = 83
+"""1 while it polls (riscv/poll.py), and is not visited."""
+SINCE: Final = 84
+"""Cycle in which the turn of the loop that is being recorded began."""
+PERIOD: Final = 85
+"""Cycles of one turn of the loop in which it sleeps."""
+CACHE: Final = 86
+"""Instruction cache: 128 sets of two lines of 16 bytes, the older one first; -1 none."""
+CACHE_SETS: Final = 128
+PREDICTED: Final = CACHE + 2 * CACHE_SETS
+"""Two-bit counters of branches, by pc; from 2 on a branch is expected to be taken."""
+COUNTERS: Final = 1024
+CORE_BLOCK: Final = PREDICTED + COUNTERS
+
+# --- threads and units ------------------------------------------------------------------------------------------------
+
+NEXT: Final = CORE_BLOCKS + CORES * CORE_BLOCK
+"""By thread: cycle from which it may issue its next word."""
+WAS_MOP: Final = NEXT + THREADS
+"""By thread: 1 when the last word that it took was a MOP."""
+LATCHED: Final = WAS_MOP + THREADS
+"""By thread: cycle in which its wait was latched."""
+ENDED: Final = LATCHED + THREADS
+"""By thread, by unit: cycle in which its work there is done."""
+UNPACKED: Final = ENDED + THREADS * len(UNIT_NAMES)
+"""By thread, by unpacker, likewise."""
+UNIT_FREE: Final = UNPACKED + 2 * THREADS
+"""By unit: cycle from which it takes the next word."""
+UNPACKER_FREE: Final = UNIT_FREE + len(UNIT_NAMES)
+BANK_FREE: Final = UNPACKER_FREE + 2
+"""By source file and bank: cycle from which an unpacker may fill it; then: from which the matrix unit may use it."""
+BANK_VALID: Final = BANK_FREE + 4
+DST_BLOCKS: Final = DST_ROWS // 8
+DST_FREE: Final = BANK_VALID + 4
+"""By eight rows of Dst: cycle from which an instruction of the matrix unit may work on them again."""
+LREG_READY: Final = DST_FREE + DST_BLOCKS
+LREGS: Final = 16
+PUSHED: Final = LREG_READY + LREGS
+"""By thread: cycle of the last push."""
+LAST_CYCLE: Final = PUSHED + THREADS
+"""The last cycle in which the coprocessor had its turn."""
+SERVED: Final = LAST_CYCLE + 1
+"""By unit: the thread whose word it took last; then the cycle in which a thread has let another one go first since."""
+YIELDED: Final = SERVED + len(UNIT_NAMES)
+MACRO_CYCLE: Final = YIELDED + len(UNIT_NAMES)
+"""The last cycle in which something that SFPLOADMACRO has scheduled was begun."""
+SIZE: Final = MACRO_CYCLE + 1
+
+
+@kernel
+def core_block(core: Int) -> Int:
+    """Where the block of a core begins."""
+    return CORE_BLOCKS + core * CORE_BLOCK

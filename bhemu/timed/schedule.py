@@ -1,0 +1,172 @@
+"""The schedule of a tile in timed mode: as tile/schedule.py, but an agent has its turn when silicon would be ready.
+
+The round of an agent's next turn is a cycle of silicon here, and every round takes one clock. The agent that is first
+has its turn; a core executes one instruction, the coprocessor one cycle.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.machine.agents import CORES, T0, T2
+from bhemu.machine.buffer_memory import load_i64, store_i64
+from bhemu.machine.core_state import ASLEEP, BLOCKED, RUNNING
+from bhemu.machine.dispatch import CODE_CACHE, NOT_COMPILED, RUN_CORE, call_handler, has_handler, place_value
+from bhemu.machine.faults import REFUSED
+from bhemu.machine.kernel import kernel
+from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
+from bhemu.riscv.execute import LIMIT, LOOPS
+from bhemu.riscv.poll import record_step
+from bhemu.riscv.teams import NOT_RECORDING
+from bhemu.tile import schedule as plain
+from bhemu.tile.debug_ports.watch import after_instruction, before_instruction
+from bhemu.tile.interrupts import take_interrupt
+from bhemu.tile.observer import HOW
+from bhemu.tile.turns import COPROCESSOR, NO_AGENT, choose
+from bhemu.timed import layout as at
+from bhemu.timed.cores import executed, starts
+from bhemu.timed.words import NEVER, cycle, thread_ends
+
+
+@kernel
+def _wake_on_time(t: TileRecord, log: LogAddress) -> None:
+    """Cores that have been woken: they are at the beginning of a turn of their loop, which takes its time."""
+    for core in range(CORES):
+        block = at.core_block(core)
+        if load_i64(log, block + at.SLEEPS) == 0 or t.core_state[core] == ASLEEP:
+            continue
+        store_i64(log, block + at.SLEEPS, 0)
+        if t.core_state[core] != RUNNING:
+            continue
+        since, period = np.int64(t.poll_since[core]), load_i64(log, block + at.PERIOD)
+        passed = np.int64(t.core_round[core]) - since
+        turns = max((passed + period - 1) // period, np.int64(0))
+        t.core_retired[core] += turns * np.int64(t.poll_length[core]) - passed
+        t.core_pc[core] = t.poll_pc[core, 0]
+        for i in range(32):
+            t.core_x[core, i] = t.poll_x[core, 0, i]
+        t.core_round[core] = since + turns * period
+
+
+@kernel
+def _poll(t: TileRecord, log: LogAddress, core: Int) -> Any:
+    """Record the core's instruction if its turn of a loop is being recorded (riscv/poll.py); returns whether it is."""
+    if t.poll_steps[core] == NOT_RECORDING:
+        return False
+    if t.poll_steps[core] == 0:
+        store_i64(log, at.core_block(core) + at.SINCE, np.int64(t.core_round[core]))
+    record_step(t, core)
+    return True
+
+
+@kernel
+def _turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress) -> Any:
+    if not has_handler(table, RUN_CORE):
+        t.needs_place = RUN_CORE
+        return plain.NEEDS_HANDLER
+    block = at.core_block(core)
+    ends = thread_ends(t, log, core - T0) if core >= T0 and core <= T2 else np.int64(0)
+    if t.core_request[core] != 0:
+        result = plain.end_of_request(t, core)
+        if np.int64(t.core_retired[core]) != load_i64(log, block + at.RETIRED):
+            executed(t, log, core, ends)
+        return result
+    if t.interrupts != 0:
+        take_interrupt(t, core)
+    start = starts(t, log, core)
+    if start > t.core_round[core]:
+        t.core_round[core] = start
+        return plain.ADVANCED  # others may come before
+    goal = np.int64(t.round_goal)
+    recording = False
+    under_watch = t.debug_watch[core] != 0
+    if under_watch:
+        t.poll_steps[core] = NOT_RECORDING
+        before_instruction(t, core)
+    else:
+        recording = _poll(t, log, core)
+    t.round_goal = start + 1
+    reason = call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE))
+    t.round_goal = goal
+    if under_watch and reason == LOOPS:
+        reason = np.int64(LIMIT)
+    result = plain.after_run(t, table, core, reason, recording)
+    moved = np.int64(t.core_retired[core]) != load_i64(log, block + at.RETIRED)
+    if moved:
+        executed(t, log, core, ends)
+        if under_watch:
+            after_instruction(t, core)
+    if moved and reason != LIMIT and t.tensix_state == RUNNING:  # it may have pushed a word, or lifted a wait
+        t.tensix_round = min(np.int64(t.tensix_round), max(start, load_i64(log, at.LAST_CYCLE) + 1))
+    if t.core_state[core] == ASLEEP and load_i64(log, block + at.SLEEPS) == 0:
+        now = np.int64(t.core_round[core])
+        t.poll_since[core] = now
+        store_i64(log, block + at.SLEEPS, 1)
+        store_i64(log, block + at.PERIOD, max(now - load_i64(log, block + at.SINCE), 1))
+    return result
+
+
+@kernel
+def _turn_of_coprocessor(t: TileRecord, table: Table, log: LogAddress) -> Any:
+    now = np.int64(t.tensix_round)
+    t.now_round = now
+    t.now_agent = COPROCESSOR
+    store_i64(log, at.LAST_CYCLE, now)
+    in_flight = plain.words_in_flight(t)
+    status, moved, following = cycle(t, table, log, now)
+    if status == NOT_COMPILED:
+        return plain.NEEDS_HANDLER if t.noc_pending == 0 else plain.NOC_REQUEST
+    if moved or plain.words_in_flight(t) != in_flight:
+        plain.event(t, now, COPROCESSOR)
+    if status == REFUSED:
+        t.tensix_round = now + 1
+        return plain.TENSIX_FAULTED
+    if following == NEVER:
+        t.tensix_state = BLOCKED
+        t.tensix_round = now + 1
+    else:
+        t.tensix_round = following
+    return plain.ADVANCED
+
+
+@kernel
+def _advance(t: TileRecord, table: Table, one_turn: Int, log: LogAddress) -> Any:
+    result: AnyInt = plain.ADVANCED
+    while result == plain.ADVANCED:
+        agent = choose(t)
+        if agent == NO_AGENT:
+            break
+        if agent == COPROCESSOR:
+            result = _turn_of_coprocessor(t, table, log)
+        else:
+            result = _turn_of_core(t, table, agent, log)
+        _wake_on_time(t, log)
+        if one_turn:
+            break
+    t.clock = t.round_goal - t.free_rounds
+    return result
+
+
+@kernel
+def _move(t: TileRecord, table: Table, how: Int, log: LogAddress) -> Any:
+    if how < 0:
+        plain.begin_clocks(t, -how)
+    elif how == plain.BEGIN_ROUND:
+        plain.begin_clocks(t, 1)
+    elif how == plain.OBSERVE:
+        return plain.ADVANCED
+    elif how == plain.GO_ON_CHANGED:
+        plain.event(t, np.int64(t.now_round), NO_AGENT)
+    _wake_on_time(t, log)
+    return _advance(t, table, how in (plain.GO_ON_ROUND, plain.BEGIN_ROUND), log)
+
+
+def advance_timed_entry(t: TileRecord, table: Table, log: LogAddress) -> AnyInt:
+    """`schedule.advance_tile_entry` in timed mode.
+
+    Args:
+        log: address of the buffer of layout.py, which says what to do, too.
+    """
+    return _move(t, table, load_i64(log, HOW), log)
