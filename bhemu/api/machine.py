@@ -19,6 +19,7 @@ from bhemu.errors import BhemuError, CycleLimit, Deadlock, ProgramError
 from bhemu.loader.boot import Placement
 from bhemu.machine.agents import B
 from bhemu.machine.state import L1_SIZE
+from bhemu.riscv.translator import forget
 from bhemu.tile.cores import CODE
 
 Array = np.ndarray[Any, Any]
@@ -173,6 +174,8 @@ class Machine(TilePrograms):
         """Cores stop before they execute the instructions at these addresses."""
         code = CODE[0]
         saved = int(code.breakpoint_count)
+        if places:
+            forget(CODE)
         for number, place in enumerate(places, saved):
             code.breakpoint[number] = place >> 2
             code.word[place >> 2, 0] = 0

@@ -35,6 +35,7 @@ from bhemu.machine.dispatch import CODE_CACHE, PLACES
 from bhemu.machine.linked import COUNT, TABLE
 from bhemu.machine.state import L1_SIZE, TILE, offset_of
 from bhemu.riscv.decode import CODE
+from bhemu.riscv.translation_state import FIRST_CODE, HOT, MEMORY_BYTES
 from bhemu.tile.schedule import ADVANCED
 
 CATEGORIES: Final = {
@@ -96,6 +97,7 @@ _TILE_FIELDS: Final = (
     "fault_word",
     "fault_thread",
 )
+_CODE_FIELDS: Final = ("native", "memory", "memory_bytes", "memory_used", "protect", "hot", "entry_count")
 _FUNCTIONS: Final = {
     "chip_clock": 2,
     "chip_help": 2,
@@ -104,6 +106,7 @@ _FUNCTIONS: Final = {
     "host_write": 3,
     "config_read": 2,
     "config_write": 2,
+    "translate": 2,
 }
 """Entries that the runtime calls, and their integers behind the record."""
 _PROCESSOR_FEATURES: Final = (
@@ -153,6 +156,9 @@ def header(parts: Parts, version: str) -> str:
         "TILE_BYTES": TILE.itemsize,
         "CHIP_BYTES": CHIP.itemsize,
         "CODE_BYTES": CODE.itemsize,
+        "CODE_FIRST": FIRST_CODE,
+        "TRANSLATED_BYTES": MEMORY_BYTES,
+        "TRANSLATED_FROM": HOT,
         "ZEROS_BYTES": PAGE,
         "CHIP_PAGES": int(CHIP["page"].shape[0] * CHIP["page"].shape[1]),
         "TILE_OPEN_CHOICES": int(TILE["open_used"].shape[0]),
@@ -198,6 +204,7 @@ def header(parts: Parts, version: str) -> str:
     lines += [f"#define {name} INT64_C({address})" for name, address in addresses.items()]
     lines += [f"#define LAYOUT {c_string(parts.machine.layout)}", f"#define VERSION {c_string(version)}"]
     lines += _offsets(CHIP, "CHIP", _CHIP_FIELDS) + _offsets(TILE, "TILE", _TILE_FIELDS)
+    lines += _offsets(CODE, "CODE", _CODE_FIELDS)
     for name, arguments in _FUNCTIONS.items():
         taken = ", ".join(["void *", *["int64_t"] * arguments])
         lines.append(f"int64_t {name}({taken}) __asm__({c_string(symbols[name])});")

@@ -25,6 +25,7 @@ from bhemu.machine.dispatch import (
     RUN_TURNS,
     SLOW_CORE,
 )
+from bhemu.riscv.translator import translate_function
 from bhemu.tensix import units
 from bhemu.tensix.instruction import HANDLERS
 
@@ -35,6 +36,7 @@ _SCHEDULE: Final = -2
 _RECORDED: Final = -3
 _CHIP: Final = -4
 _MACHINE: Final = -5
+_TRANSLATOR: Final = -6
 _PARTS: Final = {
     -DEVICE_STORE: "the registers that cores store to",
     -DEVICE_LOAD: "the registers that cores load",
@@ -47,6 +49,7 @@ _PARTS: Final = {
     _RECORDED: "the recorder of cores",
     _CHIP: "the chip's clock",
     -ADVANCE_TILE: "the schedule of a tile",
+    _TRANSLATOR: "the translator of code of the cores",
     _SCHEDULE: "the schedule",
     CLOCK: "the clock",
     _MACHINE: "a chip after reset",
@@ -154,6 +157,8 @@ def compile_part(part: int, topology: Topology = ALONE_TOPOLOGY) -> Parts:
         Recorder().attach(Tile())  # compiles the plain clock too
     elif part == _RECORDED:
         CoreRecorder().attach(Tile(), {})
+    elif part == _TRANSLATOR:
+        translate_function()
     elif part == _SCHEDULE:
         ensure_entries()
     elif part == _CHIP:

@@ -12,6 +12,7 @@ from typing import Final
 from bhemu.capi.c_text import c_string
 from bhemu.chip.clock.clocks import QUANTUM as DEFAULT_QUANTUM
 from bhemu.errors import ConfigurationError
+from bhemu.riscv import translator
 
 ALLOW_OPEN: Final = "BHEMU_ALLOW_OPEN"
 ORDER: Final = "BHEMU_ORDER"
@@ -70,13 +71,14 @@ SETTINGS: Final = (
     Setting(PROCESS, ("", "client", "own"), remedy="set it to client or own, or not at all"),
     Setting(PACE, ("adaptive", "exact"), remedy="set it to exact or adaptive, or not at all"),
     Setting(REFUSAL, ("end", "stop"), remedy="set it to end or stop, or not at all"),
+    Setting(translator.VARIABLE, translator.WORDS, default=1, remedy=translator.REMEDY),
 )
 """Those that have a meaning for the simulator itself."""
 UNDER_PYTHON: Final = ("RECORD",)
 """Further variables, behind the prefix: one that is set needs a simulator under Python."""
 OTHERS: Final = (
     *("CACHE", "CLIENT_DIRECTORY", "DETAIL", "DUMP", "ELF", "LLK*", "PROGRESS", "PYTHON", "RECORD_LIMIT"),
-    *("RISCV_TESTS", "SFPI*", "START", "STATES", "STOP", "TILES", "TRACE", "TRANSLATE", "TTNN*"),
+    *("RISCV_TESTS", "SFPI*", "START", "STATES", "STOP", "TILES", "TRACE", "TTNN*"),
 )
 """Further variables, behind the prefix, that other parts of bhemu read; `*`: and all that begin so."""
 

@@ -29,12 +29,40 @@ void *simulator_memory(size_t size)
     return place;
 }
 
+/* Code of the cores is translated, where it shall be and can be; as bhemu/riscv/translator.py does. */
+static void attach_translator(char *code)
+{
+#ifdef __x86_64__
+    char *memory = (char *)(intptr_t)FIELD(int64_t, code, CODE_MEMORY);
+    if (!memory && setting(TRANSLATE)) {
+        size_t size = CODE_FIRST + TRANSLATED_BYTES;
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED)
+            return;
+        if (mprotect(memory + CODE_FIRST, sysconf(_SC_PAGESIZE), PROT_READ | PROT_EXEC)) {
+            munmap(memory, size);
+            return; /* the system does not let written memory be executed */
+        }
+        FIELD(int64_t, code, CODE_PROTECT) = (intptr_t)mprotect;
+        FIELD(int64_t, code, CODE_MEMORY) = (intptr_t)memory;
+        FIELD(int64_t, code, CODE_MEMORY_BYTES) = TRANSLATED_BYTES;
+        FIELD(int64_t, code, CODE_MEMORY_USED) = CODE_FIRST;
+        FIELD(int64_t, code, CODE_HOT) = TRANSLATED_FROM;
+        FIELD(int64_t, code, CODE_ENTRY_COUNT) = 1;
+    }
+    FIELD(int64_t, code, CODE_NATIVE) = memory && setting(TRANSLATE) ? (intptr_t)translate : 0;
+#else
+    (void)code;
+#endif
+}
+
 void simulator_fill_table(int64_t table[PLACES])
 {
     int64_t code = table[CODE_CACHE];
     for (int place = 0; place < PLACES; place++)
         table[place] = (int64_t)(intptr_t)machine_handlers[place];
     table[CODE_CACHE] = code ? code : (int64_t)(intptr_t)simulator_memory(CODE_BYTES);
+    attach_translator((char *)(intptr_t)table[CODE_CACHE]);
 }
 
 /* Put into a record what it holds after reset beside zeros (capi/image.py): what all tiles have, one tile, or the chip.

@@ -69,7 +69,8 @@ def doctor(
 
 def find(*, compiles: bool = True) -> list[Finding]:
     """Look for everything that bhemu needs or can use."""
-    return [*_python(), *_packages(), _cache(), *([_works()] if compiles else []), *_tools(), *_optional()]
+    works = [_works()] if compiles else []
+    return [*_python(), *_packages(), _cache(), *works, _translates(), *_tools(), *_optional()]
 
 
 def _python() -> list[Finding]:
@@ -122,6 +123,15 @@ def _works() -> Finding:
         return f"{PROBE} executed, " + ("compiled" if JIT else "as plain Python (NUMBA_DISABLE_JIT)")
 
     return Finding("compiled code", _try(run), "everything", "bhemu --traceback run examples/add1.py says more", True)
+
+
+def _translates() -> Finding:
+    from bhemu.riscv.translator import VARIABLE, why_not
+
+    reason = why_not()
+    found = f"machine code of {platform.machine()}" if reason is None else None
+    remedy = f"{reason}; programs of the cores run at the speed of an interpreter"
+    return Finding("translated code", found, f"fast programs of the cores; {VARIABLE}=0 turns it off", remedy)
 
 
 def _try(run: Callable[[], str]) -> str | None:

@@ -16,6 +16,7 @@ from bhemu.isa.riscv import NUMBER, is_ttinsn
 from bhemu.machine.agents import CORE_NAMES, CORES, T0, T2
 from bhemu.machine.state import L1_SIZE
 from bhemu.riscv.decode import TTINSN
+from bhemu.riscv.translator import forget
 from bhemu.tile.cores import CODE
 
 ALL_CORES: Final = frozenset(range(CORES))
@@ -126,6 +127,8 @@ class CodeMarks:
             self._decode_again()
 
     def _decode_again(self) -> None:
+        if self.numbers or self.places:
+            forget(CODE)
         words = CODE[0].word
         if self.numbers:
             words[:] = 0

@@ -3,7 +3,7 @@
 The cache has a place for every aligned word of L1 and is shared by all cores and tiles of a process: a place says for
 which instruction word it was filled, and the core compares that with what memory holds. So self-modifying code, code
 that another agent writes and different programs in different tiles need no invalidation (T22); a stale instruction
-cache, which silicon allows, is never seen.
+cache, which silicon allows, is never seen. Translated code (translate.py) keeps to that, too.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from bhemu.machine.codegen import JIT, record_of
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import AnyInt, Int, Record
+from bhemu.riscv.translation_state import FIELDS_OF_CACHE, NEXT, WORD
 
 TTINSN: Final = len(RISCV)
 ILLEGAL: Final = len(RISCV) + 1
 BREAKPOINT: Final = len(RISCV) + 2
 """A debugger has put it in the place of another instruction, whose number it holds in its `rs2`."""
+TRANSLATED: Final = len(RISCV) + 3
+"""A block of translated code begins here; the number of its entry is in the place of the immediate (translate.py)."""
 FIRST_SLOW: Final = FIRST["atomic"]
 """Instructions from here on are not executed in the inner loop."""
 
@@ -35,6 +38,7 @@ CODE: Final[np.dtype[Any]] = np.dtype(
         ("breakpoint_count", "i8"),
         ("breakpoint", "i8", (64,)),  # places at which a debugger wants to stop
         ("breakpoint_number", "u1", (256,)),  # 1: it wants to stop at each instruction of this number
+        *FIELDS_OF_CACHE,
     ]
 )
 """Fields: number [7:0], rd [15:8] (32 for x0), rs1 [23:16], rs2 [31:24], immediate [63:32]."""
@@ -144,6 +148,13 @@ def fill(code: Record, place: Int, word: Int) -> Any:
             fields = (fields & ~0xFF) | BREAKPOINT
     if code.breakpoint_number[fields & 0xFF] != 0:
         fields = (fields & ~0xFF) | BREAKPOINT
+    code.heat[place] = 0
+    entry = np.int64(code.first[place])
+    while entry != 0:
+        if code.entry[entry, WORD] == word:  # translated before other code was there
+            fields = TRANSLATED | (entry << 32)
+            break
+        entry = code.entry[entry, NEXT]
     code.word[place, 0] = word | VALID
     code.word[place, 1] = fields
     return fields

@@ -1,6 +1,7 @@
 """The inner loop of a core: RV32IM, Zba, Zbb and `.ttinsn` on registers, L1 and local RAM (tile T1 to T10).
 
-Whatever needs more than that leaves the loop: accesses to other addresses and `.ttinsn` (made by tile/memory_map.py),
+Code that is executed often is translated (translate.py), and the loop enters that. Whatever needs more than that leaves
+the loop: accesses to other addresses and `.ttinsn` (made by tile/memory_map.py),
 and the instructions of slow.py. The schedule (tile/schedule.py) decides how far a core may run: up to `round_goal`, and
 up to `round_horizon` where it touches shared state.
 """
@@ -14,11 +15,32 @@ import numpy as np
 from bhemu.errors import NonContractualBehavior, UndefinedBehavior
 from bhemu.isa.memory_map import LOCAL_RAM_BASE
 from bhemu.isa.riscv import NUMBER
+from bhemu.machine.buffer_memory import load_i64
 from bhemu.machine.core_state import LOAD, LOCAL_RAM_SIZE, PUSH, STORE
+from bhemu.machine.dispatch import call_handler
 from bhemu.machine.faults import fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import AnyInt, Int, TileRecord
-from bhemu.riscv.decode import BREAKPOINT, FIRST_SLOW, TTINSN, VALID, code_at, fields_of, fill
+from bhemu.machine.state import L1_SIZE
+from bhemu.machine.types import AnyInt, Bool, Int, Record, TileRecord
+from bhemu.riscv.code_memory import enter, native_table, set_team
+from bhemu.riscv.decode import BREAKPOINT, FIRST_SLOW, NOWHERE, TRANSLATED, TTINSN, VALID, code_at, fields_of, fill
+from bhemu.riscv.teams import begin_team, can_join
+from bhemu.riscv.translation_state import (
+    AT_HORIZON,
+    COUNT,
+    CURRENT,
+    FAILED,
+    FIELDS,
+    JOIN,
+    LEAST_ROUNDS,
+    LEFT,
+    LOOPS_LEFT,
+    NO_CORE,
+    PREVIOUS,
+    SLACK,
+    STAY,
+    TRANSLATOR_PLACE,
+)
 
 # Why a core has left the loop
 LIMIT: Final = 0
@@ -177,13 +199,24 @@ def hand_over(
     return ACCESS
 
 
+@kernel
+def _arrive(t: TileRecord, code: Record, cache: Int, core: Int, pc: Int) -> None:
+    """The core arrives at an instruction where translated code may begin."""
+    place = (pc & WORD) >> 2
+    if place < L1_SIZE >> 2 and code.heat[place] < code.hot:
+        code.heat[place] += 1
+        if code.heat[place] == code.hot:
+            call_handler(native_table(cache), TRANSLATOR_PLACE, t, cache, core << 32 | (pc & WORD))
+
+
 @kernel(forceinline=True)  # turns are short where cores share memory, and calls count
-def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
+def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
     """Execute with a core from `core_round` on; returns why it stopped, with pc at the instruction not yet executed.
 
     Args:
         core: of machine/agents.py.
         cache: address of the code cache, or the cache itself when Numba is disabled.
+        others: plain turns of other cores may follow (tile/turns.py); `turn_core` is the one whose turn was the last.
     """
     code = code_at(cache)
     l1_end = np.int64(t.l1_end)
@@ -197,6 +230,12 @@ def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
     loops_limit = np.int64(t.core_loops_limit[core])
     before = pc
     status = LIMIT
+    translates = code.native[TRANSLATOR_PLACE] != 0 and l1_end == L1_SIZE  # templates know one size of L1
+    counts = translates and goal - start >= LEAST_ROUNDS
+    stays = False  # the next instruction is the interpreter's
+    team = False  # a team executes (teams.py)
+    if counts and pc & 3 == 0:
+        _arrive(t, code, cache, core, pc)
     while moment < goal:
         if pc >= l1_end or pc & 3:
             if moment > horizon:  # somebody else may be refused before
@@ -216,6 +255,55 @@ def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
                 break
             fields = fields_of(word)
             n = fields & 0xFF
+        if n == TRANSLATED:
+            entry = fields >> 32
+            fields = np.int64(code.entry[entry, FIELDS])
+            n = fields & 0xFF
+            if translates and not stays and goal - moment >= code.entry[entry, COUNT] and loops < loops_limit:
+                native = native_table(cache)
+                if others and not team and horizon < goal:
+                    team = begin_team(t, code, core, goal)
+                set_team(code, core, entry, team)
+                result = enter(t, code, native, core, entry, word, goal - moment, goal - horizon, loops_limit - loops)
+                if result != FAILED:
+                    if team and load_i64(code.memory, PREVIOUS) != NO_CORE:  # the record has what cores did
+                        core = load_i64(code.memory, CURRENT)
+                        joins = result == JOIN and can_join(t, core)
+                        if result >= JOIN and not joins:
+                            core = load_i64(code.memory, PREVIOUS)
+                        ram_size = _RAM_SIZE[core]
+                        start = np.int64(t.core_round[core])
+                        moment = start
+                        pc = np.int64(t.core_pc[core])
+                        loops = np.int64(t.core_loops[core])
+                        loops_limit = np.int64(t.core_loops_limit[core])
+                        horizon = goal - load_i64(code.memory, SLACK)
+                        t.round_horizon = horizon
+                        if result >= JOIN:
+                            before = pc
+                            if not joins:
+                                break
+                            if counts:
+                                _arrive(t, code, cache, core, pc)
+                            continue
+                    left = load_i64(code.memory, LEFT)
+                    stays = result & STAY != 0 or left == goal - moment
+                    if left != goal - moment:
+                        t.core_skip_breakpoint[core] = 0
+                    moment = goal - left
+                    loops = loops_limit - load_i64(code.memory, LOOPS_LEFT)
+                    before = pc
+                    pc = result & WORD
+                    if loops >= loops_limit:
+                        status = LOOPS
+                        break
+                    if result & AT_HORIZON:
+                        break
+                    if counts and not stays:
+                        _arrive(t, code, cache, core, pc)
+                    continue
+        stays = False
+        team = False
         rd = (fields >> 8) & 0x3F
         immediate = fields >> 32
         a = np.int64(t.core_x[core, (fields >> 16) & 31])
@@ -413,14 +501,18 @@ def run_core(t: TileRecord, core: Int, cache: Int) -> Any:
                 pc = after & WORD
                 status = LOOPS
                 break
+            if counts:
+                _arrive(t, code, cache, core, after)
         pc = after & WORD
+    t.core_x[core, NOWHERE] = 0  # what was last written there depends on what has been translated
     t.core_pc[core] = np.uint32(pc)
     t.core_round[core] = moment
     t.core_retired[core] += moment - start
     t.core_loops[core] = loops
+    t.turn_core = core
     return status
 
 
 def run_core_entry(t: TileRecord, core: Int, cache: Int) -> AnyInt:
     """`run_core` for `compile_entry`."""
-    return run_core(t, core, cache)
+    return run_core(t, core, cache, False)

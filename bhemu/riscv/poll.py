@@ -26,10 +26,10 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Int, TileRecord
 from bhemu.riscv.decode import FIRST_SLOW, TTINSN, fields_of
 from bhemu.riscv.execute import LB, LBU, LH, LHU, LW, RAM_BASE, SB, SH, SW, WORD
+from bhemu.riscv.teams import NOT_RECORDING
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, STREAM_BYTES
 from bhemu.tensix.overlay import peek_stream_register
 
-NOT_RECORDING: Final = -1
 LONGEST_PAUSE: Final = 4096
 """Jumps backwards between attempts, at most."""
 _RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -36,6 +37,7 @@ from bhemu.machine.types import AnyInt
 from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import run_core_entry
 from bhemu.riscv.slow import slow_core_entry
+from bhemu.riscv.translator import Patience
 from bhemu.riscv.vector import execute_vector_entry
 from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_value
 from bhemu.tensix.frontend.run import OBSERVER_FULL
@@ -49,6 +51,32 @@ Array = np.ndarray[Any, Any]
 
 CODE: Final = new_code_cache()
 """The code cache of this process."""
+
+
+class _Moving:
+    """A context in which compiled code uses that cache: of two Python threads that let cores execute, one waits."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._patience = Patience()
+
+    @property
+    def translates(self) -> bool:
+        """The code of the cores is translated, where that can be done (riscv/translator.py)."""
+        return self._patience.is_over
+
+    def __enter__(self) -> None:
+        if not self._patience.is_over:
+            self._patience.begin(CODE)
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        if not self._patience.is_over:
+            self._patience.end()
+        self._lock.release()
+
+
+MOVING: Final = _Moving()
 
 provide(RUN_CORE, "run_core", run_core_entry)
 provide(SLOW_CORE, "slow_core", slow_core_entry)
@@ -222,10 +250,11 @@ class Cores:
         coprocessor = self._coprocessor
         ensure_place(ADVANCE_TILE)
         while True:
-            if self.observer is None:
-                status = coprocessor.call_place(ADVANCE_TILE, coprocessor.table, how)
-            else:
-                status = self.observer.advance(coprocessor.target, coprocessor.table, how)
+            with MOVING:
+                if self.observer is None:
+                    status = coprocessor.call_place(ADVANCE_TILE, coprocessor.table, how)
+                else:
+                    status = self.observer.advance(coprocessor.target, coprocessor.table, how)
             how = go_on
             if status == schedule.ADVANCED:
                 return None

@@ -19,7 +19,8 @@ from bhemu.machine.device_state import RTZ_CONFIG
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, TileRecord
-from bhemu.riscv.poll import NOT_RECORDING, wake
+from bhemu.riscv.poll import wake
+from bhemu.riscv.teams import NOT_RECORDING
 from bhemu.tile.noc.niu_registers import RTZ_ENABLES
 from bhemu.tile.reset import agent_round
 

@@ -32,7 +32,8 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
 from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED, WORD
-from bhemu.riscv.poll import NOT_RECORDING, begin_recording, end_step, record_step, wake, wake_changed
+from bhemu.riscv.poll import begin_recording, end_step, record_step, wake, wake_changed
+from bhemu.riscv.teams import NOT_RECORDING, is_plain_turn
 from bhemu.tensix.frontend import run as clock
 from bhemu.tensix.frontend.fetch import is_idle
 from bhemu.tensix.frontend.observer import NO_LOG
@@ -42,7 +43,7 @@ from bhemu.tile.debug_ports.watch import after_instruction, before_instruction
 from bhemu.tile.interrupts import take_interrupt
 from bhemu.tile.noc.transfer import end_request
 from bhemu.tile.observer import NO_TILE_OBSERVER, TileObserver
-from bhemu.tile.turns import COPROCESSOR, NO_AGENT, choose, is_plain_turn
+from bhemu.tile.turns import COPROCESSOR, NO_AGENT, choose
 
 # What `move` returns, or OBSERVER_FULL
 ADVANCED: Final = 0

@@ -14,7 +14,7 @@ from bhemu.machine.core_state import RUNNING
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.riscv.execute import LIMIT, run_core
-from bhemu.riscv.poll import NOT_RECORDING
+from bhemu.riscv.teams import is_plain_turn
 
 COPROCESSOR: Final = CORES
 """The coprocessor's place in the order of a round."""
@@ -45,13 +45,6 @@ def choose(t: TileRecord) -> Any:
 
 
 @kernel
-def is_plain_turn(t: TileRecord, core: Int) -> bool:
-    """True when the core begins with a new instruction, is not watched or recorded, and no interrupt is raised."""
-    watched = t.poll_steps[core] != NOT_RECORDING or t.debug_watch[core] != 0
-    return not watched and t.interrupts == 0 and t.core_request[core] == 0
-
-
-@kernel
 def _next_in_last_round(t: TileRecord, core: Int) -> Any:
     """The core whose turn comes after that of `core` in the last round before the goal; NO_AGENT: see `choose`.
 
@@ -72,11 +65,10 @@ def run_turns(t: TileRecord, core: Int, cache: Int) -> Any:
     """
     while True:
         last_round = t.core_round[core] == t.round_goal - 1
-        reason = run_core(t, core, cache)
-        t.turn_core = core
+        reason = run_core(t, core, cache, True)
         if reason != LIMIT:
             return reason
-        core = _next_in_last_round(t, core) if last_round else choose(t)
+        core = _next_in_last_round(t, core) if last_round and t.turn_core == core else choose(t)
         if core in (NO_AGENT, COPROCESSOR) or not is_plain_turn(t, core):
             return LIMIT
 

@@ -18,7 +18,8 @@ from bhemu.machine.faults import REFUSED
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
 from bhemu.riscv.execute import LIMIT, LOOPS
-from bhemu.riscv.poll import NOT_RECORDING, record_step
+from bhemu.riscv.poll import record_step
+from bhemu.riscv.teams import NOT_RECORDING
 from bhemu.tile import schedule as plain
 from bhemu.tile.debug_ports.watch import after_instruction, before_instruction
 from bhemu.tile.interrupts import take_interrupt

@@ -417,11 +417,46 @@ def test_a_python_with_another_version_of_bhemu_explains_nothing(library: Path, 
     assert "  more: set BHEMU_PYTHON" in ended.out
 
 
+# addi t0, t0, 1; add t2, t2, t0; sw t2, 0x100(zero); lw t3, 0x100(zero); xor t4, t4, t3; j -20
+HOT = [0x00128293, 0x005383B3, 0x10702023, 0x10002E03, 0x01CECEB3, 0xFEDFF06F]
+
+
+def test_translated_and_interpreted_cores_do_the_same(library: Path) -> None:
+    """Also where the host has changed the code (the second instruction becomes sub), and on two threads."""
+    script = f"""
+init()
+for at in range(3):
+    release_b({HOT}, 1 + at, 2)
+for _ in range(40):
+    clock(997)
+    print([peek(1 + at, 2, 0x100).hex() for at in range(3)])
+poke(2, 2, 4, (0x405383B3).to_bytes(4, 'little'))
+for _ in range(10):
+    clock(3001)
+    print([peek(1 + at, 2, 0x100).hex() for at in range(3)])
+exit_()
+"""
+    outs = [
+        run_client(library, script, BHEMU_TRANSLATE=translate, BHEMU_THREADS=threads, BHEMU_PACE="exact")
+        for translate, threads in (("0", "1"), ("1", "1"), ("1", "2"))
+    ]
+    assert {ended.status for ended in outs} == {0}
+    values = [[line for line in ended.out.splitlines() if line.startswith("['")] for ended in outs]
+    assert len(set(values[0])) == 50
+    assert values[0] == values[1] == values[2]
+
+
 def test_unknown_variables_are_refused(library: Path) -> None:
     ended = run_client(library, "init()", BHEMU_TREADS="2")
     assert ended.status == 1
     assert "ConfigurationError: libttsim_init: BHEMU_TREADS is not a variable of bhemu" in ended.out
     assert "BHEMU_THREADS" in ended.out
+
+
+def test_a_value_of_the_translator_s_variable_that_means_nothing_is_refused(library: Path) -> None:
+    ended = run_client(library, "init()", BHEMU_TRANSLATE="no")
+    assert ended.status == 1
+    assert "ConfigurationError: libttsim_init: BHEMU_TRANSLATE is 'no'" in ended.out
 
 
 def test_more_clocks_pass_while_a_client_only_polls(library: Path) -> None:

@@ -21,9 +21,10 @@ from bhemu.machine.codegen import JIT
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE
 from bhemu.machine.faults import WAIT
 from bhemu.riscv.decode import new_code_cache
+from bhemu.riscv.translator import attach
 from bhemu.tensix.coprocessor import Coprocessor, copy_table, ensure_place
 from bhemu.tensix.frontend.observer import NO_LOG
-from bhemu.tile.cores import Cores
+from bhemu.tile.cores import MOVING, Cores
 from bhemu.tile.observer import PLAIN_OBSERVERS, Observer
 from bhemu.tile.schedule import ADVANCED, AT_BREAKPOINT
 
@@ -60,6 +61,8 @@ class _Helper:
 
     def refresh(self) -> None:
         """Take over what has been compiled since."""
+        if MOVING.translates:
+            attach(self.code)
         self.table[:] = copy_table()
         self.table[CODE_CACHE] = self.code.ctypes.data
 
@@ -185,7 +188,11 @@ class Clocks:
         Args:
             changed: called after new functions may have come into the table of handlers.
         """
-        while self._clock(self._target, self._table, clocks) != ADVANCED:
+        while True:
+            with MOVING:
+                status = self._clock(self._target, self._table, clocks)
+            if status == ADVANCED:
+                return
             clocks = 0
             self._attend()
             if changed is not None:

@@ -33,7 +33,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import offset_of
 from bhemu.machine.types import AnyInt, ChipRecord, Int, Table, TileRecord
 from bhemu.riscv.execute import LIMIT
-from bhemu.riscv.poll import NOT_RECORDING
+from bhemu.riscv.teams import NOT_RECORDING, is_plain_turn
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tensix.frontend.run import OBSERVER_FULL
 from bhemu.tile.observer import call_observer
@@ -46,7 +46,7 @@ from bhemu.tile.schedule import (
     NOC_REQUEST,
     TENSIX_FAULTED,
 )
-from bhemu.tile.turns import COPROCESSOR, NO_AGENT, is_plain_turn
+from bhemu.tile.turns import COPROCESSOR, NO_AGENT
 
 _NEXT: Final = offset_of(CHIP, "share_next")
 _DONE: Final = offset_of(CHIP, "share_done")

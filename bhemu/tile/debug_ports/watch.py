@@ -19,7 +19,8 @@ from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import Int, TileRecord
 from bhemu.riscv.decode import TTINSN, fields_of
 from bhemu.riscv.execute import LB, LBU, LH, LHU, LW, SB, SH, SW, WORD
-from bhemu.riscv.poll import NOT_RECORDING, wake
+from bhemu.riscv.poll import wake
+from bhemu.riscv.teams import NOT_RECORDING
 from bhemu.tile.reset import agent_round
 
 MODES: Final = 5
