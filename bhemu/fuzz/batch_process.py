@@ -48,7 +48,7 @@ def run(task: Task, module: str) -> Result:
 
 def _error(name: str, message: str, remedy: str | None) -> BhemuError:
     kind = getattr(errors, name, BhemuError)
-    return kind(message, remedy=remedy)  # type: ignore[no-any-return]
+    return kind(message, remedy=remedy)
 
 
 def _result(content: dict[str, Any]) -> Result:
