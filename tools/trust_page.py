@@ -22,7 +22,8 @@ HEAD = """\
 
 What was compared, how often, and what was found. The page is made by `python tools/trust_page.py` from
 `docs/trust.json`, which holds results of campaigns of [`bhemu fuzz`](fuzz.md). The same version of bhemu repeats a
-campaign from its seed and the size of its batches. See also [conformance vectors](conformance.md), [the support table](fidelity.md), [the LLK suite](llk.md).
+campaign from its seed and the size of its batches. See also [conformance vectors](conformance.md),
+[the support table](fidelity.md) and [the LLK suite](llk.md).
 
 | Kind | Done | Batches | Seed | Features reached | Differences | Open findings |
 |---|---:|---:|---:|---:|---:|---:|
