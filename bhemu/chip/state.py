@@ -56,7 +56,7 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         # --- what the host sees (chip/pcie/direct.py) -----------------------------------------------------------------
         ("fault_code", "i8"),  # why an access was refused; 0: a tile's record says it (chip/faults.py)
         ("fault_value", "i8", (4,)),
-        ("host_read", "i8"),  # address of a function that reads the host's memory (chip/process_memory.py), 0: none
+        ("host_read", "i8"),  # address of a function that reads the host's memory (machine/process_memory.py), 0: none
         ("host_write", "i8"),  # and of one that writes it
         ("buffer", "u1", (4096,)),  # bytes on their way
         ("pci_config", "u4", (16,)),  # PCI configuration space (chip/pcie/pci.py)

@@ -9,10 +9,10 @@ import numpy as np
 from bhemu.chip.coordinates import NODES, Kind
 from bhemu.chip.links.send import FRAME_BYTES, frame_at
 from bhemu.chip.pcie.bars import access_tile
-from bhemu.chip.process_memory import release
 from bhemu.chip.state import X_LSB
 from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
+from bhemu.machine.process_memory import release
 from bhemu.machine.types import ChipRecord, Int
 
 NEVER: Final = 1 << 62

@@ -14,7 +14,6 @@ from numba.np.numpy_support import from_dtype
 
 from bhemu.chip.coordinates import TENSIX_TILES
 from bhemu.chip.faults import refuse
-from bhemu.chip.process_memory import allocate, free
 from bhemu.chip.state import chip_at
 from bhemu.errors import MemoryError_
 from bhemu.ethernet.queues import DATA_FRAME
@@ -22,6 +21,7 @@ from bhemu.machine.bytes import move_bytes
 from bhemu.machine.codegen import JIT, record_of
 from bhemu.machine.faults import DONE, fault
 from bhemu.machine.kernel import kernel
+from bhemu.machine.process_memory import allocate, free
 from bhemu.machine.state import TILE, offset_of
 from bhemu.machine.types import ChipRecord, Int, NocRequestRecord
 

@@ -10,13 +10,13 @@ from bhemu.chip.coordinates import DRAM_CHANNELS, SIMULATOR, TENSIX_COLUMNS, Har
 from bhemu.chip.faults import refuse
 from bhemu.chip.nodes.identity import is_word, read_identity, refuse_identity_write
 from bhemu.chip.nodes.state import ARC_TILE, CSM_BYTES, SCRATCH_RAMS, SCRATCHES
-from bhemu.chip.process_memory import load_u32, store_u32
 from bhemu.chip.state import CHIP
 from bhemu.errors import MemoryError_, UndefinedBehavior, Unimplemented
 from bhemu.ethernet.boot import Identity
 from bhemu.machine.bytes import move_bytes
 from bhemu.machine.faults import DONE, REFUSED, fault
 from bhemu.machine.kernel import kernel
+from bhemu.machine.process_memory import load_u32, store_u32
 from bhemu.machine.state import offset_of
 from bhemu.machine.types import ChipRecord, Int
 

@@ -12,11 +12,11 @@ from bhemu.chip.nodes.identity import PAGE as INTERFACE_PAGE
 from bhemu.chip.nodes.identity import is_word, read_identity, refuse_identity_write
 from bhemu.chip.nodes.kinds import DRAM_CHANNEL, DRAM_INTERFACES
 from bhemu.chip.nodes.state import PAGE, PAGE_BITS
-from bhemu.chip.process_memory import allocate, allocate_from_python, free
 from bhemu.errors import MemoryError_
 from bhemu.machine.bytes import move_bytes
 from bhemu.machine.faults import DONE, REFUSED, fault
 from bhemu.machine.kernel import kernel
+from bhemu.machine.process_memory import allocate, allocate_from_python, free
 from bhemu.machine.types import ChipRecord, Int
 
 OUTSIDE: Final = fault(

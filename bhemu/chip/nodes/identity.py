@@ -12,12 +12,12 @@ import numpy as np
 from bhemu.chip.coordinates import HEIGHT, WIDTH, Node, Place
 from bhemu.chip.faults import refuse
 from bhemu.chip.nodes.kinds import KINDS
-from bhemu.chip.process_memory import store_u32
 from bhemu.errors import UndefinedBehavior, Unimplemented
 from bhemu.isa.memory_map import region
 from bhemu.isa.tile_registers import bit_of, offset_of
 from bhemu.machine.faults import DONE, REFUSED, fault
 from bhemu.machine.kernel import kernel
+from bhemu.machine.process_memory import store_u32
 from bhemu.machine.types import ChipRecord, Int
 
 NODE_ID: Final = offset_of("niu", "NODE_ID")

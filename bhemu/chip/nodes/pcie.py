@@ -11,10 +11,10 @@ from bhemu.chip.nodes.identity import PAGE, is_word, read_identity, refuse_ident
 from bhemu.chip.nodes.kinds import INTERFACE
 from bhemu.chip.pcie.host_memory import access_host
 from bhemu.chip.pcie.iatu import translate
-from bhemu.chip.process_memory import load_u32, store_u32
 from bhemu.errors import UndefinedBehavior, Unimplemented
 from bhemu.machine.faults import DONE, REFUSED, fault
 from bhemu.machine.kernel import kernel
+from bhemu.machine.process_memory import load_u32, store_u32
 from bhemu.machine.types import ChipRecord, Int
 
 _WINDOW_BITS: Final = 58

@@ -46,7 +46,6 @@ from bhemu.chip.pcie.windows import (
     window_bytes,
     window_of,
 )
-from bhemu.chip.process_memory import load_u32, store_u32
 from bhemu.chip.state import CHIP, PLACES, X_LSB
 from bhemu.errors import ConfigurationError, MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.ethernet.boot import count_heartbeat
@@ -57,6 +56,7 @@ from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, acce
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, WAIT, fault
 from bhemu.machine.kernel import kernel
+from bhemu.machine.process_memory import load_u32, store_u32
 from bhemu.machine.state import offset_of
 from bhemu.machine.types import ChipRecord, Int
 from bhemu.tile.noc.request import MMIO_FIRST, WORD

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import bhemu.checks as checks
 from bhemu.chip.faults import refuse
-from bhemu.chip.process_memory import HOST_CALL, call_host
 from bhemu.errors import ConfigurationError
 from bhemu.machine.faults import DONE, fault
 from bhemu.machine.kernel import kernel
+from bhemu.machine.process_memory import HOST_CALL, call_host
 from bhemu.machine.types import ChipRecord, Int
 
 _GIVE: Final = "give it one: libttsim_set_pci_dma_mem_callbacks before libttsim_init, in Python bhemu.Chip(host=...)"

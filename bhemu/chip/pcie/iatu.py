@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.chip.faults import refuse
-from bhemu.chip.process_memory import load_u32, store_u32
 from bhemu.errors import ConfigurationError, UndefinedBehavior, Unimplemented
 from bhemu.machine.faults import DONE, REFUSED, fault
 from bhemu.machine.kernel import kernel
+from bhemu.machine.process_memory import load_u32, store_u32
 from bhemu.machine.types import ChipRecord, Int
 
 REGIONS: Final = 16
