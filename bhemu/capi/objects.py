@@ -24,6 +24,7 @@ from bhemu.machine.dispatch import (
     RUN_CORE,
     RUN_TURNS,
     SLOW_CORE,
+    VECTOR_CORE,
 )
 from bhemu.riscv.translator import translate_function
 from bhemu.tensix import units
@@ -46,6 +47,7 @@ _PARTS: Final = {
     -NOC_START: "the network interfaces",
     -RUN_CORE: "the RISC-V cores",
     -SLOW_CORE: "their other instructions",
+    -VECTOR_CORE: "vector instructions of core T2",
     _RECORDED: "the recorder of cores",
     _CHIP: "the chip's clock",
     -ADVANCE_TILE: "the schedule of a tile",
