@@ -71,7 +71,8 @@ SETTINGS: Final = (
     Setting(PROCESS, ("", "client", "own"), remedy="set it to client or own, or not at all"),
     Setting(PACE, ("adaptive", "exact"), remedy="set it to exact or adaptive, or not at all"),
     Setting(REFUSAL, ("end", "stop"), remedy="set it to end or stop, or not at all"),
-    Setting(translator.VARIABLE, translator.WORDS, default=1, remedy=translator.REMEDY),
+    # Clients that let a few clocks pass in a call lose more by translating than they gain (docs/library.md).
+    Setting(translator.VARIABLE, translator.WORDS, default=0, remedy=translator.REMEDY),
 )
 """Those that have a meaning for the simulator itself."""
 UNDER_PYTHON: Final = ("RECORD",)
