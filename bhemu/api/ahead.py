@@ -18,7 +18,7 @@ from bhemu.isa.instructions import BY_OPCODE
 from bhemu.machine import compile_progress
 from bhemu.machine.cache import cache_directory
 from bhemu.machine.codegen import makes_linkable_code
-from bhemu.machine.compiler import JIT, package_path
+from bhemu.machine.compiler import JIT, package_path, tell
 from bhemu.tensix.coprocessor import ensure_handlers, ensure_place, not_compiled
 from bhemu.tile import cores
 
@@ -106,7 +106,7 @@ class _Child:
             return
         name = _name(part)
         with compile_progress.getting(name):
-            compile_progress.tell(name)
+            tell(name)
             self._thread.join()
 
     def stop(self) -> None:

@@ -6,6 +6,7 @@
 #include "channel.h"
 #include "explain.h"
 #include "pace.h"
+#include "settings.h"
 #include "shim.h"
 #include "windows.h"
 
@@ -151,7 +152,8 @@ void remote_post(enum function function, uint64_t a, const void *in, uint32_t si
     size_t taken = sizeof call + ((size + 7ULL) & ~7ULL);
     clocks += function == CLOCK ? a : 0;
     int reaches_client = function == CLOCK || !(window_aims(a, in, size) || window_shows_memory(a, size));
-    if (is_fork || ((dma_read || dma_write) && reaches_client) || clocks > CLOCKS || taken > POSTED) {
+    int may_end = function == CLOCK && setting(SEMIHOSTING); /* a kernel may end the process, and print */
+    if (is_fork || ((dma_read || dma_write) && reaches_client) || may_end || clocks > CLOCKS || taken > POSTED) {
         clocks = 0;
         remote_call(function, a, 0, 0, in, NULL, size);
         return;

@@ -62,6 +62,12 @@ def on_compile(progress: Progress | None, *, unless_asked: bool = False) -> None
         _progress = progress
 
 
+def tell(name: str) -> None:
+    """Say that a function is being compiled, here or elsewhere."""
+    if _progress is not None:
+        _progress(name)
+
+
 @dataclass(frozen=True)
 class _Module:
     """What a module's text says, as far as compiled code depends on it.
@@ -315,8 +321,7 @@ def compile_entry(
         if known is not None:
             symbol, content = marshal.loads(known)
         else:
-            if _progress is not None:
-                _progress(name)
+            tell(name)
             symbol, library = compile_function(function, source, arguments, record)
             content = object_file(library)
             if cached:

@@ -79,4 +79,7 @@ def test_a_recorded_client_is_replayed_with_equal_results(own_library: Path, tmp
         found = bench.measure("client", calls, rounds=1, exact=exact)
     (replay,) = found.replays[bench.libraries[0].name]
     assert (replay.refused, replay.differences, replay.note) == ("", 0, "")
-    assert replay.clocks == polls
+    if exact:
+        assert replay.clocks == polls
+    else:  # it waits for what the client waited for, and the library's pace adapts
+        assert 0 < replay.clocks <= polls

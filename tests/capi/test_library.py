@@ -283,7 +283,7 @@ def test_a_dump_that_cannot_be_written(library: Path, tmp_path: Path) -> None:
     assert "UndefinedBehavior: libttsim_clock" in ended.out
     assert "BHEMU_DUMP: cannot write" in ended.out
     nothing = run_client(library, "init(); read(5, 4)", BHEMU_DUMP=str(tmp_path / "state.npz"))
-    assert "BHEMU_DUMP: no Tensix tile is at fault" in nothing.out
+    assert "BHEMU_DUMP: no tile is at fault" in nothing.out
     assert not (tmp_path / "state.npz").exists()
 
 

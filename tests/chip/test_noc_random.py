@@ -121,7 +121,7 @@ def test_random_requests_end_as_the_rules_say(noc: int, simulator_order: bool) -
     side = Side(simulator_order=simulator_order)
     chip, me = side.chip, tensix_index(ME)
     region = slice(DATA, DATA + 0x10000)
-    before = np.zeros((140, 0x180000), np.uint8)
+    before = np.zeros((len(chip.tiles), 0x180000), np.uint8)
     before[:, region] = chip.tiles["l1"][:, region]
     model = Model(before)
     chip.tiles["niu_counter"] = 0

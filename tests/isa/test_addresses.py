@@ -18,7 +18,7 @@ from bhemu.isa.tile_registers import address_of
 PACKAGE = Path(bhemu.__file__).parent
 BARS = ((BAR0, BAR0_SIZE), (BAR2, BAR2_SIZE), (BAR4, BAR4_SIZE))
 HOME_OF_BARS = PACKAGE / "chip" / "pcie" / "pci.py"
-DEVICES = [place for place in REGIONS.values() if place.name != "l1"]
+DEVICES = [place for place in REGIONS.values() if place.base >= L1_SIZE]
 HEADER = PACKAGE / "cc" / "data" / "bhemu.h"
 LINKER_SCRIPT = PACKAGE / "cc" / "data" / "kernel.ld"
 
