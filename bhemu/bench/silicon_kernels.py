@@ -19,6 +19,7 @@ from bhemu.api.machine import Machine
 from bhemu.bench.silicon_micro import NotReproduced
 from bhemu.cc import CompileError, MissingTool, compile_kernel, find_llk
 from bhemu.errors import BhemuError
+from bhemu.isa.tile_registers import address_of
 
 TILES: Final = 32
 ITERATIONS: Final = 32
@@ -48,6 +49,7 @@ int main() {
     return 0;
 }
 """
+_CLOCK: Final = address_of("control", "WALL_CLOCK_0")
 _MATH: Final = """
 static constexpr bool is_fp32_dest_acc_en = K_WIDE;
 #include "llk_math_common.h"
@@ -64,7 +66,7 @@ int main() {
     test_utils::call_unary_sfpu_operation_init<
         SfpuType::K_OPERATION, K_APPROX, is_fp32_dest_acc_en, K_ITERATIONS>(format);
     tensix_sync();
-    volatile std::uint32_t *clock = (volatile std::uint32_t *)0xFFB121F0, *result = (volatile std::uint32_t *)K_RESULT;
+    volatile std::uint32_t *clock = (volatile std::uint32_t *)K_CLOCK, *result = (volatile std::uint32_t *)K_RESULT;
     const std::uint32_t begin = clock[0];
     for (std::uint32_t tile = 0; tile < K_TILES; tile += in_dst) {
         for (std::uint32_t i = 0; i < in_dst; i++) {
@@ -129,6 +131,7 @@ def _compile(folder: Path, kernel: SfpuKernel) -> tuple[Path, Path]:
     options = [
         f"-DK_TILES={TILES}",
         f"-DK_RESULT={_RESULT:#x}",
+        f"-DK_CLOCK={_CLOCK:#x}",
         f"-DK_WIDE={'true' if kernel.integer else 'false'}",
         f"-DK_FORMAT={8 if kernel.integer else 5}",
         f"-DK_OPERATION={kernel.operation}",

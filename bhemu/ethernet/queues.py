@@ -60,7 +60,7 @@ NO_REGISTER: Final = fault(
     "ethernet.no-register",
     Unimplemented,
     "register {0:#x} of the link of an Ethernet tile is not built",
-    remedy="transmit queues at 0xffb90000 + 0x1000 * n have CTRL, CMD, STATUS, START, SIZE, DEST, REMOTE_REG_DATA and "
+    remedy="the three transmit queues have CTRL, CMD, STATUS, START, SIZE, DEST, REMOTE_REG_DATA and "
     "header selections; receive queues CTRL; the rest of the registers is in ethernet 2",
     rule="ethernet 2.2",
 )

@@ -24,6 +24,7 @@ import numpy as np
 from bhemu.api import plain_file
 from bhemu.api.chip_snapshot import ChipSnapshot
 from bhemu.capi.attach import parse_tiles
+from bhemu.chip.pcie.pci import BAR4
 from bhemu.compare.trace import read_trace
 from bhemu.conformance.vector_file import VectorFile
 from bhemu.debugger.expressions import evaluate
@@ -121,8 +122,8 @@ def _traces() -> list[bytes]:
         {"call": "init"},
         {"call": "pci_config_rd32", "bdf": 0, "offset": 16},
         {"answer": "00000000"},
-        {"call": "pci_mem_wr_bytes", "address": "0x100000000", "bytes": "01020304"},
-        {"call": "pci_mem_rd_bytes", "address": "0x100000000", "size": 4},
+        {"call": "pci_mem_wr_bytes", "address": hex(BAR4), "bytes": "01020304"},
+        {"call": "pci_mem_rd_bytes", "address": hex(BAR4), "size": 4},
         {"answer": "01020304"},
         {"call": "clock", "clocks": 1000},
         {"host_read": "0x1000", "bytes": "00"},
