@@ -24,6 +24,8 @@ from bhemu.tile import cores
 
 assert cores  # it provides the places
 
+_looked_for: set[int] = set()
+"""Parts that this process has looked for in the cache: each program of each tile comes here."""
 WORTH: Final = 4
 """Functions to compile from which on other processes are started: each takes a second to start."""
 _LONG: Final = frozenset(("pack", "unpack", "matrix", "vector"))
@@ -47,7 +49,9 @@ class Ahead:
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if not JIT or processors < 2 or not sys.executable or not makes_linkable_code():
             return
-        handlers, others = not_compiled(opcodes, places)
+        new = {*opcodes, *(-place for place in places)} - _looked_for
+        _looked_for.update(new)
+        handlers, others = not_compiled([part for part in new if part >= 0], [-part for part in new if part < 0])
         parts = [-place for place in others] + sorted(handlers, key=lambda opcode: _unit(opcode) not in _LONG)
         if len(parts) < WORTH or not os.access(cache_directory().parent, os.W_OK):
             return

@@ -74,11 +74,7 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("named", "u1"),  # 1: NoC requests name nodes by the chip's table, not by their tile's (N8)
         ("place", "i4", (PLACES, PLACES)),  # [x, y translated]: physical x << X_LSB | y, -1: nothing is there
         ("place_kind", "u1", (WIDTH << X_LSB,)),  # [physical place]: what it holds (chip/nodes/kinds.py)
-        (
-            "place_index",
-            "i8",
-            (WIDTH << X_LSB,),
-        ),  # number of a tile's record, or of the node among its kind
+        ("place_index", "i8", (WIDTH << X_LSB,)),  # number of a tile's record, or of the node among its kind
         ("node_id", "i8", (WIDTH << X_LSB, 2)),  # [physical place, NoC]: identity registers (chip/nodes/identity.py)
         ("endpoint_id", "i8", (WIDTH << X_LSB, 2)),
         ("logical", "i8", (WIDTH << X_LSB,)),

@@ -18,19 +18,18 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
 from bhemu.recording import core_columns as column
-from bhemu.recording.core_figures import LOAD_DST, class_of, take_time, writes_float, writes_register
+from bhemu.recording.core_figures import LOAD_DST, accessed_address, class_of, take_time, writes_float, writes_register
 from bhemu.recording.recorder import CAPACITY as TENSIX_CAPACITY
 from bhemu.recording.recorder import CLOCK_OFFSET, PUSHED, WORDS
 from bhemu.recording.recorder import COUNT as TENSIX_COUNT
 from bhemu.recording.recorder import after_word as row_written
-from bhemu.riscv.decode import sign_extend
-from bhemu.riscv.execute import ACCESS, LIMIT, WORD
+from bhemu.riscv.execute import ACCESS, LIMIT
 from bhemu.tensix.frontend.run import make_front_end
 from bhemu.tile.memory_map import PUSH_END, PUSH_FIRST
 from bhemu.tile.observer import HOW, TileObserver
 from bhemu.tile.schedule import make_schedule
 
-_LOAD, _LOAD_FLOAT, _STORE, _STORE_FLOAT, _AMO = 0x03, 0x07, 0x23, 0x27, 0x2F
+_STORE_FLOAT: Final = 0x27
 _PCBUF: Final = region("sync").base
 _MAILBOXES, _MAILBOXES_END = bounds("mailbox")
 _LOCAL_RAM, _LOCAL_RAM_END = LOCAL_RAM_BASE, region("local_ram_upper").end
@@ -180,22 +179,6 @@ def _note_states(t: TileRecord, log: LogAddress) -> None:
 
 
 @kernel
-def _address_of(t: TileRecord, core: Int, word: Int) -> Any:
-    """Where a load, store or atomic accesses memory, before it does; -1 for any other instruction."""
-    opcode = word & 0x7F
-    if word & 3 != 3:
-        return np.int64(-1)
-    base = np.int64(t.core_x[core, (word >> 15) & 31])
-    if opcode in (_LOAD, _LOAD_FLOAT):
-        return (base + sign_extend(word >> 20, 12)) & WORD
-    if opcode in (_STORE, _STORE_FLOAT):
-        return (base + sign_extend(((word >> 25) << 5) | ((word >> 7) & 31), 12)) & WORD
-    if opcode == _AMO:
-        return base
-    return np.int64(-1)
-
-
-@kernel
 def _size_of(word: Int) -> Int:
     """Bytes of a load, store or atomic."""
     return np.int64(1) << ((word >> 12) & 3)
@@ -306,7 +289,7 @@ def _before_core(t: TileRecord, log: LogAddress, core: Int) -> None:
     store_i64(log, column.BEFORE_RETIRED, np.int64(t.core_retired[core]))
     store_i64(log, column.BEFORE_PC, pc)
     store_i64(log, column.BEFORE_WORD, word)
-    store_i64(log, column.BEFORE_ADDRESS, _address_of(t, core, word))
+    store_i64(log, column.BEFORE_ADDRESS, accessed_address(t, core, word))
     store_i64(log, column.BEFORE_RS1, np.int64(t.core_x[core, (word >> 15) & 31]))
     store_i64(log, column.BEFORE_RS2, np.int64(t.core_x[core, source]))
     if word & 0x7F == _STORE_FLOAT:

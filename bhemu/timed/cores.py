@@ -17,11 +17,10 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, TileRecord
 from bhemu.recording import core_figures as classes
-from bhemu.riscv.decode import sign_extend
 from bhemu.riscv.execute import WORD, signed
 from bhemu.timed import layout as at
 
-_LOAD, _LOAD_FLOAT, _FENCE, _STORE, _STORE_FLOAT, _AMO = 0x03, 0x07, 0x0F, 0x23, 0x27, 0x2F
+_FENCE, _STORE, _STORE_FLOAT, _AMO = 0x0F, 0x23, 0x27, 0x2F
 _BRANCH, _JALR, _JAL = 0x63, 0x67, 0x6F
 _LINE: Final = 4
 """Bits of an address within 16 bytes: a line of the caches, and what stores coalesce in."""
@@ -68,20 +67,6 @@ def _fetched(log: LogAddress, block: Int, now: Int, pc: Int) -> Any:
 
 
 @kernel
-def _address(t: TileRecord, core: Int, word: Int) -> Any:
-    """Where a load, store or atomic accesses memory; -1 for any other instruction."""
-    opcode = word & 0x7F
-    base = np.int64(t.core_x[core, (word >> 15) & 31])
-    if opcode in (_LOAD, _LOAD_FLOAT):
-        return (base + sign_extend(word >> 20, 12)) & WORD
-    if opcode in (_STORE, _STORE_FLOAT):
-        return (base + sign_extend(((word >> 25) << 5) | ((word >> 7) & 31), 12)) & WORD
-    if opcode == _AMO:
-        return base
-    return np.int64(-1)
-
-
-@kernel
 def _line_of_cache(log: LogAddress, block: Int, line: Int) -> AnyInt:
     """Place of a line in the L0 data cache, or -1."""
     for i in range(4):
@@ -119,7 +104,7 @@ def starts(t: TileRecord, log: LogAddress, core: Int) -> Any:
     address = np.int64(-1)
     if word & 3 == 3:
         now = _operands_known(log, block, now, word)
-        address = _address(t, core, word)
+        address = classes.accessed_address(t, core, word)
         now = _access_possible(log, block, now, word & 0x7F, address)
     store_i64(log, block + at.STARTED, now)
     store_i64(log, block + at.WORD, word)
