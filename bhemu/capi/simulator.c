@@ -199,9 +199,9 @@ static void free_dram(void)
     while (at < end) {
         uintptr_t next = (at & ~(uintptr_t)(PAGE_BYTES - 1)) + PAGE_BYTES;
         int look = is_there[(at - first) / PAGE_BYTES] & 1;
-        for (; at < end && at < next; at += sizeof(int64_t))
-            if (look)
-                free(*(void **)at);
+        for (; look && at < end && at < next; at += sizeof(int64_t))
+            free(*(void **)at);
+        at = next;
     }
 }
 
@@ -402,7 +402,7 @@ void simulator_report(void)
     int count = 0;
     fflush(NULL);
     select_chip(0);
-    for (int n = 0; n < CHIPS * TILES; n++)
+    for (int n = 0; setting(ALLOW_OPEN) && n < CHIPS * TILES; n++)
         for (int i = 0; i < TILE_OPEN_CHOICES; i++) {
             const char *record = instances[n / TILES].tiles + (size_t)(n % TILES) * TILE_BYTES;
             int64_t code = (&FIELD(TILE_OPEN_USED_TYPE, record, TILE_OPEN_USED))[i];

@@ -96,6 +96,8 @@ CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
         "i8",
         (),
     ),  # rounds that took no time (the coprocessor executed): clock = round - this
+    ("busy_rounds", "i8", ()),  # rounds since the last one that took a clock, the coprocessor executing in each
+    ("full_clocks", "i8", ()),  # clocks in a row that had no room for more such rounds
     ("tensix_round", "i8", ()),  # next round of the coprocessor
     ("tensix_state", "i4", ()),  # RUNNING, BLOCKED, or IN_RESET when nothing is queued
     ("sleepers", "i4", ()),  # how many cores are asleep

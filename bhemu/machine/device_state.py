@@ -68,9 +68,9 @@ DEVICE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("noc_request", NOC_REQUEST, (REQUESTS,)),  # [4 * NoC + initiator], [FRAMES + queue]: machine/noc_state.py
     ("noc_pending", "i4", ()),  # 1 + the request that the chip has to carry out before the tile moves on, 0 none
     ("noc_connected", "i4", ()),  # 1: there is a chip around the tile
-    ("niu_config", "u4", (2, 0x20)),  # words 0x100 to 0x17f of the first page, as far as they are plain
     ("niu_counter", "u4", (2, 64)),
     ("niu_rtz", "u4", (2,)),  # ids whose outstanding counter has returned to zero (N24)
+    ("niu_config", "u4", (2, 0x20)),  # words 0x100 to 0x17f of the first page, as far as they are plain
     ("niu_place", "u4", (2, 2)),  # [NoC, NODE_ID / ENDPOINT_ID], set by `place_niu`
 ]
 

@@ -2,7 +2,9 @@
 
 In a round each running core executes one instruction, in the order B, T0, T1, T2, NC, then each thread of the
 coprocessor at most one. A round in which the coprocessor executed something takes no time; any other round takes one
-clock of the tile.
+clock of the tile. So that a coprocessor that always has words does not stop the clock, a clock has room for
+MOST_FREE of such rounds, and the next one takes a clock as well; each further clock of which that is true has room for
+half as many, down to none.
 
 That order is kept exactly, but not by visiting every agent in each round. An agent whose turn it is runs ahead of the
 others on what is its own (registers, local RAM), up to the round before another agent's next turn where it touches what
@@ -56,6 +58,11 @@ AT_BREAKPOINT: Final = 3
 TENSIX_FAULTED: Final = 4
 NOC_REQUEST: Final = 6
 """The tile's NoC request `noc_pending` must be carried out before the tile can go on."""
+
+
+MOST_FREE: Final = 1 << 16
+"""Rounds that take no time, at most, in a clock. The longest kernels that were seen have a tenth of that."""
+_MOST_HALVINGS: Final = 16
 
 
 @kernel
@@ -179,14 +186,21 @@ def after_run(t: TileRecord, table: Table, core: Int, reason: Int, recording: In
 
 @kernel(forceinline=True)
 def _begin_coprocessor(t: TileRecord) -> Any:
-    """The coprocessor's turn begins; returns (rounds that it may take, whether another agent waits or polls)."""
+    """The coprocessor's turn begins.
+
+    Returns:
+        (rounds that it may take, whether another agent waits or polls, whether what it executes takes a clock).
+    """
     rounds = min(np.int64(t.round_goal) - 1, np.int64(t.round_horizon)) - np.int64(t.tensix_round) + 1
+    room = (MOST_FREE >> min(np.int64(t.full_clocks), _MOST_HALVINGS + 1)) - np.int64(t.busy_rounds)
+    takes_clock = room <= 0
+    rounds = 1 if takes_clock else min(rounds, room)
     observed = t.sleepers != 0
     for core in range(CORES):
         observed = observed or t.core_state[core] == BLOCKED
     t.now_round = t.tensix_round
     t.now_agent = COPROCESSOR
-    return (1 if observed else rounds), observed
+    return (1 if observed else rounds), observed, takes_clock
 
 
 @kernel(forceinline=True)
@@ -200,17 +214,25 @@ def words_in_flight(t: TileRecord) -> Any:
 
 
 @kernel(forceinline=True)
-def _end_coprocessor(t: TileRecord, status: Int, moved: Int, observed: Int, in_flight: Int) -> Any:
+def _end_coprocessor(t: TileRecord, status: Int, moved: Int, observed: Int, takes_clock: Int, in_flight: Int) -> Any:
     """The coprocessor has executed in `moved` rounds; returns what `advance` does next.
 
     Args:
         status: of its clock (tensix/frontend/run.py).
-        observed: of `_begin_coprocessor`.
+        observed, takes_clock: of `_begin_coprocessor`.
         in_flight: `words_in_flight` before.
     """
-    t.free_rounds += moved
-    t.round_goal += moved
     t.tensix_round += moved
+    if not takes_clock:
+        t.free_rounds += moved
+        t.round_goal += moved
+        t.busy_rounds += moved
+    elif moved > 0:
+        t.busy_rounds = 0
+        t.full_clocks += 1
+    if status in (clock.STOPPED, clock.FAULTED):
+        t.busy_rounds = 0
+        t.full_clocks = 0
     if moved > 0:
         event(t, np.int64(t.tensix_round) - 1, COPROCESSOR)
     elif observed and words_in_flight(t) != in_flight:  # MOP_CFG or the end of a MOP, say: a FIFO has room again
@@ -330,7 +352,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
     @kernel
     def turn_of_coprocessor(t: TileRecord, table: Table, log: LogAddress) -> AnyInt:
         """Execute with the coprocessor as far as it may: one round when another agent waits or polls, else many."""
-        rounds, observed = _begin_coprocessor(t)
+        rounds, observed, takes_clock = _begin_coprocessor(t)
         in_flight = words_in_flight(t)
         before_words(t, log)
         before = np.int64(t.clock)
@@ -338,8 +360,8 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
         status = run(t, table, rounds, log)
         moved = np.int64(t.clock) - before
         t.clock = before
-        after_words(t, log, first, moved)
-        return _end_coprocessor(t, status, moved, observed, in_flight)
+        after_words(t, log, first, 0 if takes_clock else moved)
+        return _end_coprocessor(t, status, moved, observed, takes_clock, in_flight)
 
     @kernel
     def advance(t: TileRecord, table: Table, by_rounds: Int, log: LogAddress) -> Any:

@@ -291,3 +291,55 @@ def test_the_refusal_of_the_first_round_is_reported_however_the_clocks_are_cut(p
     with pytest.raises(BhemuError) as caught:
         cut()
     assert caught.value.core == CORE_NAMES.index("T0")
+
+
+ENDLESS = {
+    "mop": """
+        li t0, 0xffb80000
+        li t1, 127
+        sw t1, 0(t0)
+        sw t1, 4(t0)
+        li t1, {word}
+        sw t1, 8(t0)
+        sw t1, 12(t0)
+        sw t1, 16(t0)
+        sw t1, 20(t0)
+        sw t1, 24(t0)
+        sw t1, 28(t0)
+        sw t1, 32(t0)
+        again: .ttinsn {mop}
+        j again
+    """,
+    "replay": """
+        .ttinsn {load}
+        .ttinsn {word}
+        .ttinsn {word}
+        .ttinsn {word}
+        .ttinsn {word}
+        again: .ttinsn {play}
+        j again
+    """,
+}
+"""A core pushes MOP or REPLAY words faster than their instructions are executed."""
+
+
+@pytest.mark.rule("tile T34")
+@pytest.mark.parametrize("piece", [1, 3, 30])
+@pytest.mark.parametrize("stream", ENDLESS)
+def test_clocks_of_an_endless_stream_pass(stream: str, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the clocks are cut. Compiled, a clock has room for more rounds than a test can see."""
+    monkeypatch.setattr(schedule, "MOST_FREE", 40)
+    text = ENDLESS[stream].format(
+        word=encode("SETADCXX", 1, 15, 3),
+        mop=encode("MOP", 1, 0, 0),
+        load=encode("REPLAY", 0, 4, 0, 1),
+        play=encode("REPLAY", 0, 4, 0, 0),
+    )
+    tile = machine({"T0": text})
+    for _ in range(0, 60, piece):
+        tile.clock(piece)
+    assert tile.record.clock == 60
+    whole = machine({"T0": text})
+    whole.clock(60)
+    assert tile.record.free_rounds == whole.record.free_rounds
+    assert tile.record.free_rounds > 40
