@@ -204,6 +204,10 @@ static void host_write(uint64_t address, const void *from, uint32_t size)
     for (uint64_t i = first_missing; i < expected_writes && i < first_missing + AHEAD; i++) {
         const struct expectation *one = &expectations[i];
         if (!come[i] && one->address == address && one->size == size && !memcmp(plan + one->data, from, size)) {
+            /* What it has written there before may have come in fewer steps: a pointer that passes two entries at once. */
+            for (uint64_t k = first_missing; k < i; k++)
+                if (!come[k] && expectations[k].address == address && expectations[k].size == size)
+                    write_has_come(k);
             write_has_come(i);
             return;
         }
