@@ -29,9 +29,10 @@ test-bounds: $(STAMP)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/bhemu warm
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/conformance tests/tile tests/riscv tests/chip
 
-# All Blackhole firmware sets of the ttnn wheel boot and run kernels; the wheel (103 MB) is fetched once, with pip.
+# All Blackhole firmware sets of the ttnn wheel boot and run kernels, and the image of tt-burnin runs; both are fetched once,
+# with pip.
 test-firmware: $(STAMP)
-	$(BIN)/python -m pytest -m firmware -rs tests/loader/test_firmware_wheel.py
+	$(BIN)/python -m pytest -m firmware -rs tests/loader/test_firmware_wheel.py tests/loader/test_burnin.py
 
 # The unmodified tt-exalens, tt-umd and ttnn, which pip fetches once, on the C library that `bhemu library` makes.
 test-clients: $(STAMP) warm

@@ -15,15 +15,18 @@ from bhemu.chip.coordinates import ETHERNET_TILES, HEIGHT, TILES, WIDTH
 from bhemu.chip.links.send import FRAME
 from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, TENSIX
 from bhemu.chip.nodes.state import PAGE, PAGES
+from bhemu.chip.pcie.direct import UNKNOWN
 from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE, DEVICE_STRIDE
 from bhemu.chip.pcie.windows import (
     COORDINATE,
+    ENTRY_BYTES,
     FIRST_LARGE,
     LARGE_BITS,
     NOT_UNICAST,
     SMALL_BITS,
     SMALL_WINDOWS_END,
     WINDOW_CONFIG,
+    WINDOW_CONFIG_END,
     WINDOWS,
 )
 from bhemu.chip.state import CHIP
@@ -65,6 +68,7 @@ _CHIP_FIELDS: Final = (
     "active_count",
     "active",
     "touched",
+    "window_words",
     "window_kind",
     "window_index",
     "window_base",
@@ -168,6 +172,7 @@ def header(parts: Parts, version: str) -> str:
         "CORE_IN_RESET": IN_RESET,
         "CORE_HALTED": HALTED,
         "DRAM_PAGES": PAGES,
+        "SHOWS_UNKNOWN": UNKNOWN,
         "SHOWS_TENSIX": TENSIX,
         "SHOWS_DRAM": DRAM,
         "NO_WINDOW": 0xFFFFFFFF,
@@ -199,6 +204,8 @@ def header(parts: Parts, version: str) -> str:
         "BAR4_SIZE": BAR4_SIZE,
         "SMALL_WINDOWS_END": SMALL_WINDOWS_END,
         "WINDOW_CONFIG": WINDOW_CONFIG,
+        "WINDOW_CONFIG_END": WINDOW_CONFIG_END,
+        "ENTRY_BYTES": ENTRY_BYTES,
         "NOT_UNICAST": NOT_UNICAST,
     }
     lines += [f"#define {name} INT64_C({address})" for name, address in addresses.items()]

@@ -307,6 +307,17 @@ static inline char *find_in_window(uint64_t paddr, uint32_t size, int writes)
     }
 }
 
+/* A word of a window's entry, as chip/pcie/direct.py writes it; returns whether it was one. */
+static inline int aim_window(uint64_t paddr, const void *p, uint32_t size)
+{
+    uint64_t at = paddr - WINDOW_CONFIG;
+    if (at >= WINDOW_CONFIG_END - WINDOW_CONFIG || size != 4 || at & 3)
+        return 0;
+    (&FIELD(uint8_t, simulator.chip, CHIP_WINDOW_KIND))[at / ENTRY_BYTES] = SHOWS_UNKNOWN;
+    memcpy(simulator.chip + CHIP_WINDOW_WORDS + at, p, 4);
+    return 1;
+}
+
 static inline void move(void *to, const void *from, uint32_t size)
 {
     if (size == 4)
@@ -332,6 +343,8 @@ void simulator_read(uint64_t paddr, void *p, uint32_t size)
 void simulator_write(uint64_t paddr, const void *p, uint32_t size)
 {
     paddr = select_address(paddr);
+    if (aim_window(paddr, p, size))
+        return;
     void *at = size ? find_in_window(paddr, size, 1) : NULL;
     if (!at)
         at = (void *)(intptr_t)chip_find(simulator.chip, paddr, size, 1);

@@ -61,7 +61,7 @@ NOC_REQUEST: Final = 6
 
 
 MOST_FREE: Final = 1 << 16
-"""Rounds that take no time, at most, in a clock. The longest kernels that were seen have a tenth of that."""
+"""Rounds that take no time, at most, in a clock. Recorded clients (LLK, ttnn) behave as if there were no such number."""
 _MOST_HALVINGS: Final = 16
 
 
