@@ -453,6 +453,8 @@ class TileRecord:
     round_goal: Any
     round_horizon: Any
     free_rounds: Any
+    busy_rounds: Any
+    full_clocks: Any
     tensix_round: Any
     tensix_state: Any
     sleepers: Any
@@ -505,9 +507,9 @@ class TileRecord:
     noc_request: Any
     noc_pending: Any
     noc_connected: Any
-    niu_config: Any
     niu_counter: Any
     niu_rtz: Any
+    niu_config: Any
     niu_place: Any
     tile_kind: Any
     l1_end: Any

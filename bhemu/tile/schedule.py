@@ -61,7 +61,7 @@ NOC_REQUEST: Final = 6
 
 
 MOST_FREE: Final = 1 << 16
-"""Rounds that take no time, at most, in a clock. Recorded clients (LLK, ttnn) behave as if there were no such number."""
+"""Rounds that take no time, at most, in a clock; recorded clients (LLK, ttnn) do not notice."""
 _MOST_HALVINGS: Final = 16
 
 
@@ -191,8 +191,8 @@ def _begin_coprocessor(t: TileRecord) -> Any:
     Returns:
         (rounds that it may take, whether another agent waits or polls, whether what it executes takes a clock).
     """
-    rounds = min(np.int64(t.round_goal) - 1, np.int64(t.round_horizon)) - np.int64(t.tensix_round) + 1
-    room = (MOST_FREE >> min(np.int64(t.full_clocks), _MOST_HALVINGS + 1)) - np.int64(t.busy_rounds)
+    rounds: AnyInt = min(np.int64(t.round_goal) - 1, np.int64(t.round_horizon)) - np.int64(t.tensix_round) + 1
+    room: AnyInt = (MOST_FREE >> min(np.int64(t.full_clocks), np.int64(_MOST_HALVINGS + 1))) - np.int64(t.busy_rounds)
     takes_clock = room <= 0
     rounds = 1 if takes_clock else min(rounds, room)
     observed = t.sleepers != 0
