@@ -59,7 +59,7 @@ void simulator_fill_table(int64_t table[PLACES]);
 /* Memory that holds zeros, and takes none before it is written. */
 void *simulator_memory(size_t size);
 
-/* Let clocks pass on as many threads as there shall be, as `chip_clock` does on one (helpers.c). */
+/* Let clocks pass on several threads, as `chip_clock` does on one (helpers.c). */
 int64_t clock_on_threads(int64_t clocks, int64_t threads);
 
 /* The records hold a refusal: say which, and end the process, or stop the chip (explain.c). */
@@ -68,7 +68,7 @@ void refuse_recorded(const char *function);
 /* A refusal has been told: end the process, or (BHEMU_REFUSAL=stop) let no more clocks pass. */
 void simulator_refused(void);
 
-/* Clocks pass on a chip in which nothing can proceed, and the client changes nothing: say who waits for what. */
+/* Clocks pass on a chip in which nothing can proceed, and the client changes nothing: say what waits for what. */
 void report_stillness(void);
 
 /* This processor has what the machine code needs; else the client is told so, and the process ends (made at build time). */
