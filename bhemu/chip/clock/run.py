@@ -105,7 +105,7 @@ def _stop_in_midst(chip: ChipRecord, index: Int, t: TileRecord, status: Int) -> 
 
 @kernel
 def _wind_back(chip: ChipRecord, index: Int, t: TileRecord) -> None:
-    """No agent of a tile can proceed: its time becomes that of the last event, so that a change finds it exactly then."""
+    """No agent of a tile can proceed: its time becomes that of the last event, and a change finds it exactly then."""
     last_round = np.int64(t.tensix_round)
     for core in range(CORES):
         last_round = max(last_round, np.int64(t.core_round[core]))
