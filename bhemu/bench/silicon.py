@@ -61,7 +61,7 @@ class Group:
     Attributes:
         name: of the group.
         how: how its estimates are made.
-        median, worst: what the median and the 90th percentile of the errors shall not exceed; NaN no goal.
+        median, worst: what the median and the 90th percentile of the errors must not exceed; NaN no goal.
     """
 
     name: str

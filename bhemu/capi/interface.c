@@ -27,12 +27,17 @@ static void refuse_call(const char *function, const char *text, const char *reme
     simulator_refused();
 }
 
-static int check(const char *function)
+int check_running(const char *function)
 {
     if (!running)
         refuse_call(function, "the simulator is not running: call libttsim_init first",
                     "libttsim_init, then everything else, then libttsim_exit");
     return running;
+}
+
+int chip_is_remote(void)
+{
+    return remote;
 }
 
 /* Semihosting and recordings want a process under Python. */
@@ -133,7 +138,7 @@ EXPORT void libttsim_init(void)
 EXPORT void libttsim_exit(void)
 {
     lock();
-    if (check(__func__)) {
+    if (check_running(__func__)) {
         report();
         if (!remote)
             simulator_end();
@@ -142,32 +147,10 @@ EXPORT void libttsim_exit(void)
     unlock();
 }
 
-EXPORT uint32_t libttsim_pci_config_rd32(uint32_t bdf, uint32_t offset)
-{
-    uint32_t word = ~0U;
-    lock();
-    if (check(__func__))
-        word = remote ? remote_call(CONFIG_READ, bdf, offset, 0, NULL, NULL, 0) : simulator_config_read(bdf, offset);
-    unlock();
-    return word;
-}
-
-EXPORT void libttsim_pci_config_wr32(uint32_t bdf, uint32_t offset, uint32_t data)
-{
-    lock();
-    int runs = check(__func__);
-    pace_begin();
-    if (runs && remote)
-        remote_call(CONFIG_WRITE, bdf, offset, data, NULL, NULL, 0);
-    else if (runs)
-        simulator_config_write(bdf, offset, data);
-    unlock();
-}
-
 EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
 {
     lock();
-    if (!check(__func__)) {
+    if (!check_running(__func__)) {
         memset(p, 0xFF, size);
     } else if (remote) {
         remote_call(MEMORY_READ, paddr, 0, 0, NULL, p, size);
@@ -183,7 +166,7 @@ EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
 EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t size)
 {
     lock();
-    int runs = check(__func__);
+    int runs = check_running(__func__);
     int aims = window_aims(paddr, p, size);
     if (!aims)
         pace_begin();
@@ -200,7 +183,7 @@ EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t si
 EXPORT void libttsim_clock(uint32_t clocks)
 {
     lock();
-    int runs = check(__func__);
+    int runs = check_running(__func__);
     if (runs && remote) {
         remote_post(CLOCK, simulator_stopped() ? 0 : pace_of(clocks), NULL, 0);
     } else if (runs && simulator_stopped()) {
@@ -217,7 +200,7 @@ EXPORT void libttsim_clock(uint32_t clocks)
 
 static void refuse_tile_access(const char *function, uint32_t x, uint32_t y, uint64_t address, uint32_t size)
 {
-    if (!check(function))
+    if (!check_running(function))
         return;
     fflush(NULL);
     dprintf(STDOUT_FILENO,

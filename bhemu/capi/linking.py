@@ -110,6 +110,7 @@ def link(parts: Parts, compiler: list[str], processor: str | None = None) -> byt
             (work / "machine.c").write_text(machine_text.source(parts, processor))
             (work / "settings_table.h").write_text(settings.header())
             (work / "slots.h").write_text(slots.header())
+            (work / "functions.c").write_text(slots.source())
             (work / "exported").write_text(_EXPORTED)
             made = work / "library.so"
             run_compiler(
@@ -117,7 +118,7 @@ def link(parts: Parts, compiler: list[str], processor: str | None = None) -> byt
                     *(*compiler, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra"),
                     *(f"-I{work}", f"-I{here}"),
                     *(str(here / source) for source in _SOURCES),
-                    str(work / "machine.c"),
+                    *(str(work / "machine.c"), str(work / "functions.c")),
                     *(str(path) for path in objects),
                     *("-lm", "-ldl", "-pthread", f"-Wl,--version-script={work / 'exported'}", "-Wl,-Bsymbolic"),
                     # tt-umd unloads it, and its threads may still run its code.

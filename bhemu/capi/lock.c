@@ -1,7 +1,7 @@
 /* One thread of the client in the library at a time.
  *
  * A client that reads a word pays for this in each call, so a process with one thread pays for nothing atomic, and one
- * with several for two exchanges. Who waits sleeps. */
+ * with several for two exchanges. A waiting thread sleeps. */
 
 #define _GNU_SOURCE
 #include "lock.h"

@@ -38,7 +38,7 @@ static void look_after_server(void)
     fflush(NULL);
     if (ended == server && WIFEXITED(status) && WEXITSTATUS(status) != 127)
         _exit(WEXITSTATUS(status));
-    refuse("libttsim", "the process of the simulator has ended without a word",
+    refuse("libttsim", "the process of the simulator exited without an error message",
            "set BHEMU_PYTHON to a Python in which bhemu is installed; or memory is short");
 }
 

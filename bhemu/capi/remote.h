@@ -4,9 +4,7 @@
 #define BHEMU_REMOTE_H
 
 #include "shim.h"
-
-/* The functions of the interface, by their names without `libttsim_`; NOTHING: only what was posted. */
-enum function { INIT, EXIT, CONFIG_READ, CONFIG_WRITE, MEMORY_READ, MEMORY_WRITE, CLOCK, NOTHING };
+#include "slots.h"
 
 /* Start the process of the simulator, which ends with this one. Later calls do nothing. */
 void remote_start(void);

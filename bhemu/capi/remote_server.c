@@ -97,11 +97,6 @@ static uint32_t call(enum function function, uint64_t a, uint64_t b, uint64_t c,
         calls->exit();
         has_chip = 0;
         break;
-    case CONFIG_READ:
-        return calls->config_read(a, b);
-    case CONFIG_WRITE:
-        calls->config_write(a, b, c);
-        break;
     case MEMORY_READ:
         read_memory(a, bytes, size);
         break;
@@ -114,6 +109,8 @@ static uint32_t call(enum function function, uint64_t a, uint64_t b, uint64_t c,
         break;
     case NOTHING:
         break;
+    default:
+        return call_made(calls, function, a, b, c);
     }
     return 0;
 }

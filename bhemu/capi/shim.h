@@ -19,12 +19,16 @@ void say_refusal(const char *function, const char *text, const char *remedy);
 /* The same, and end the process: there can be no chip. */
 _Noreturn void refuse(const char *function, const char *text, const char *remedy);
 
-/* The interface (tile H1). */
+/* Whether the simulator runs, which the function needs; a refusal else. */
+int check_running(const char *function);
+
+/* The chip is in a process of its own. */
+int chip_is_remote(void);
+
+/* The interface (tile H1); functions.c, made by slots.py, has the others. */
 void libttsim_set_pci_dma_mem_callbacks(read_callback, write_callback);
 void libttsim_init(void);
 void libttsim_exit(void);
-uint32_t libttsim_pci_config_rd32(uint32_t, uint32_t);
-void libttsim_pci_config_wr32(uint32_t, uint32_t, uint32_t);
 void libttsim_pci_mem_rd_bytes(uint64_t, void *, uint32_t);
 void libttsim_pci_mem_wr_bytes(uint64_t, const void *, uint32_t);
 void libttsim_clock(uint32_t);

@@ -29,7 +29,7 @@ void *simulator_memory(size_t size)
     return place;
 }
 
-/* Code of the cores is translated, where it shall be and can be; as bhemu/riscv/translator.py does. */
+/* Translate the cores' code where that is asked for and possible, as bhemu/riscv/translator.py does. */
 static void attach_translator(char *code)
 {
 #ifdef __x86_64__
@@ -175,7 +175,7 @@ void simulator_start(void)
     select_chip(0);
 }
 
-/* Frames that are on their way to the selected chip. */
+/* Frames in flight to the selected chip. */
 static void free_frames(void)
 {
     for (int channel = 0; channel < CHANNELS; channel++) {

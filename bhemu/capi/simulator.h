@@ -40,9 +40,7 @@ int64_t simulator_active(void);
 /* A refusal has stopped the chips (BHEMU_REFUSAL=stop): no more clocks pass. */
 int simulator_stopped(void);
 
-/* What functions of the interface do. Where something is refused, a read gives all ones, if the process does not end. */
-uint32_t simulator_config_read(uint32_t bdf, uint32_t offset);
-void simulator_config_write(uint32_t bdf, uint32_t offset, uint32_t value);
+/* What functions of the interface do (those of functions.c are declared there). Where something is refused, a read gives all ones, if the process does not end. */
 void simulator_read(uint64_t paddr, void *p, uint32_t size);
 void simulator_write(uint64_t paddr, const void *p, uint32_t size);
 void simulator_clock(uint32_t clocks);
@@ -59,7 +57,7 @@ void simulator_fill_table(int64_t table[PLACES]);
 /* Memory that holds zeros, and takes none before it is written. */
 void *simulator_memory(size_t size);
 
-/* Let clocks pass on as many threads as there shall be, as `chip_clock` does on one (helpers.c). */
+/* Let clocks pass on several threads, as `chip_clock` does on one (helpers.c). */
 int64_t clock_on_threads(int64_t clocks, int64_t threads);
 
 /* The records hold a refusal: say which, and end the process, or stop the chip (explain.c). */
@@ -68,7 +66,7 @@ void refuse_recorded(const char *function);
 /* A refusal has been told: end the process, or (BHEMU_REFUSAL=stop) let no more clocks pass. */
 void simulator_refused(void);
 
-/* Clocks pass on a chip in which nothing can proceed, and the client changes nothing: say who waits for what. */
+/* Clocks pass on a chip in which nothing can proceed, and the client changes nothing: say what waits for what. */
 void report_stillness(void);
 
 /* This processor has what the machine code needs; else the client is told so, and the process ends (made at build time). */

@@ -1,5 +1,5 @@
 /* A client that lets clocks pass on a chip in which nothing can proceed, and changes nothing, waits for ever: after some
- * seconds it is told, once for each chip, who waits for what. */
+ * seconds it is told, once for each chip, what waits for what. */
 
 #ifndef BHEMU_STILLNESS_H
 #define BHEMU_STILLNESS_H

@@ -288,7 +288,7 @@ def _buffer(size: int) -> Any:
 
 
 def free_memory(chip: np.ndarray[Any, Any]) -> None:
-    """Give back the pages of DRAM, and frames on their way, of a chip that has ended."""
+    """Give back the pages of DRAM, and frames in flight, of a chip that has ended."""
     for pages in chip["page"][0]:
         free_pages(pages)
     drop_frames(chip[0])

@@ -98,7 +98,7 @@ def put_card(chip: Array, copy: Pages) -> None:
         size = chip[name].nbytes
         chip[name] = np.frombuffer(content[at : at + size], chip[name].dtype).reshape(chip[name].shape)
         at += size
-    chip["window_kind"] = 0  # compiled code looks at the windows again
+    chip["window_kind"] = 0  # compiled code decodes the windows again
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("waiting", "u1", (len(CLOCKED),)),  # a NoC request has to wait for another tile: it tries again in each clock
         ("status", "u1", (len(CLOCKED),)),  # why it stopped in the middle of a clock; 0: it did not
         ("local", "i8", (len(CLOCKED),)),  # clocks that it has completed
-        ("moment", "i8", (len(CLOCKED),)),  # round in which it stopped in the middle of a clock
+        ("stop_round", "i8", (len(CLOCKED),)),  # round in which it stopped in the middle of a clock
         ("observer", "i8", (len(CLOCKED),)),  # address of the buffer of the observer (tile/observer.py), 0: none
         # --- tiles on several threads ---------------------------------------------------------------------------------
         ("threads", "i8"),  # that take part, this one included
@@ -58,7 +58,7 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("fault_value", "i8", (4,)),
         ("host_read", "i8"),  # address of a function that reads the host's memory (machine/process_memory.py), 0: none
         ("host_write", "i8"),  # and of one that writes it
-        ("buffer", "u1", (4096,)),  # bytes on their way
+        ("buffer", "u1", (4096,)),  # bytes in flight
         ("pci_config", "u4", (16,)),  # PCI configuration space (chip/pcie/pci.py)
         ("dma", "u4", (43,)),  # registers of the DMA channel (chip/pcie/dma.py)
         ("iatu", "u4", (16, 9)),  # [region, register] of outbound translation (chip/pcie/iatu.py)
@@ -69,6 +69,7 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("window_base", "i8", (WINDOWS,)),  # address there of the window's first byte
         # --- the grid -------------------------------------------------------------------------------------------------
         ("noc_end", "i8"),  # tile whose register a NoC request has accessed last
+        ("noc_unsound", "i8"),  # why a NoC request was left to Python (tile/noc/soundness.py, noc/multicast.py)
         ("noc_first", "i8"),  # place of the first receiver of a multicast, -1 none
         ("noc_bad", "i8"),  # place in its rectangle that takes no multicasts, -1 none
         ("named", "u1"),  # 1: NoC requests name nodes by the chip's table, not by their tile's (N8)
@@ -91,7 +92,7 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("peer", "i8", (ETHERNET_TILES,)),  # address of the record of the chip at the other end, 0 none
         ("peer_number", "i8", (ETHERNET_TILES,)),  # its number in the system
         ("peer_channel", "i8", (ETHERNET_TILES,)),  # channel there
-        ("frame_first", "i8", (ETHERNET_TILES,)),  # addresses of frames on their way to it, 0 none
+        ("frame_first", "i8", (ETHERNET_TILES,)),  # addresses of frames in flight to it, 0 none
         ("frame_last", "i8", (ETHERNET_TILES,)),
     ],
     align=True,

@@ -57,7 +57,7 @@ def library(
     if directory.exists() and not directory.is_dir():
         refuse_usage(f"{shown_path(directory)} is not a directory", "name a directory")
     if processor is not None and processor not in BASELINES:
-        refuse_usage(f"--for {processor} is no baseline", f"use one of {', '.join(BASELINES)}")
+        refuse_usage(f"--for {processor} is not a baseline", f"use one of {', '.join(BASELINES)}")
     if record is not None and chips is not None:
         refuse_usage("--chips and --record LIBRARY", "a recorder has the chips of the library that it records")
     if record is not None:

@@ -255,7 +255,7 @@ def raw_bytes(data: Bytes) -> NDArray[np.uint8]:
 
 
 def _check_dtype(dtype: np.dtype[Any], data_format: DataFormat) -> None:
-    """Refuse dtypes that are no real numbers, or wider than the conversions are exact for."""
+    """Refuse dtypes that are not real numbers, or wider than the conversions are exact for."""
     if dtype.kind in "biu" or floats.is_host_float(dtype) or integers.is_host_integer(dtype):
         return
     if dtype.kind == "c":

@@ -99,7 +99,7 @@ class _Search:
         return self.bad - 1 if self.bad == self.good + 1 and self.bad <= len(self.program) else None
 
     def leave_out(self, index: int) -> None:
-        """Go on without a word; after too many, without all that is behind it."""
+        """Go on without a message; after too many, skip all that follows."""
         self.left_out += 1
         items = self.program.items
         behind = items[:0] if self.left_out >= LEFT_OUT else items[index + 1 :]

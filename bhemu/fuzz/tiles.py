@@ -1,5 +1,5 @@
 """Programs of all five cores of a tile, with Tensix words, atomics on shared words, and NoC requests to itself:
-however its clocks are cut into pieces, whoever looks on, the tile's whole state must be the same."""
+however its clocks are cut into pieces, whatever observes it, the tile's whole state must be the same."""
 
 from __future__ import annotations
 

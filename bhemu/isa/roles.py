@@ -46,9 +46,9 @@ class Test:
     Attributes:
         operand: name of an operand or part.
         mask: applied first; -1 none.
-        compare: operator; "" when the value shall be anything but zero.
+        compare: operator; "" when the value must be nonzero.
         value: it is compared with.
-        negated: the value shall be zero.
+        negated: the value must be zero.
     """
 
     operand: str

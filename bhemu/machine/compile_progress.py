@@ -103,7 +103,7 @@ class _Teller:
             try:
                 stream.write(f"\r{text:{self._width}}" if terminal else text + "\n")
                 stream.flush()
-            except (OSError, ValueError):  # closed: there is nobody to tell
+            except (OSError, ValueError):  # closed: the reader has gone
                 return
             self._width = len(text)
 

@@ -553,7 +553,7 @@ class ChipRecord:
     waiting: Any
     status: Any
     local: Any
-    moment: Any
+    stop_round: Any
     observer: Any
     threads: Any
     share_begin: Any
@@ -576,6 +576,7 @@ class ChipRecord:
     window_index: Any
     window_base: Any
     noc_end: Any
+    noc_unsound: Any
     noc_first: Any
     noc_bad: Any
     named: Any

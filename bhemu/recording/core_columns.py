@@ -65,7 +65,7 @@ TENSIX_BEFORE: Final = BASE + 4
 """Words of the coprocessor in the chunks that the host has taken away."""
 MOVED_FROM: Final = BASE + 5
 MOVED_ROUNDS: Final = BASE + 6
-"""Rounds without time that are no row yet."""
+"""Rounds without time that have no row yet."""
 GOAL: Final = BASE + 7
 """`round_goal` when the observer was last called between two calls of the schedule."""
 BREAK: Final = BASE + 8

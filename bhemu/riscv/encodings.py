@@ -153,7 +153,7 @@ def _immediate(word: Int, funct3: Int, funct7: Int) -> Any:
 
 @kernel
 def what_it_is(word: Int) -> Any:
-    """The fault of a word that is no instruction of the cores."""
+    """The fault of a word that is not an instruction of the cores."""
     opcode = word & 0x7F
     funct3 = (word >> 12) & 7
     funct7 = word >> 25
@@ -189,5 +189,5 @@ def is_vector(word: Int) -> Bool:
 
 @kernel
 def refuse_word(t: TileRecord, word: Int) -> Int:
-    """Refuse a word that is no instruction of the cores."""
+    """Refuse a word that is not an instruction of the cores."""
     return refuse(t, what_it_is(word), word)

@@ -238,7 +238,7 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
         _arrive(t, code, cache, core, pc)
     while moment < goal:
         if pc >= l1_end or pc & 3:
-            if moment > horizon:  # somebody else may be refused before
+            if moment > horizon:  # another agent may be refused before
                 break
             refuse(t, BAD_PC, pc, l1_end, before)
             status = FAULTED

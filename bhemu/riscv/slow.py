@@ -44,7 +44,7 @@ def _pause(t: TileRecord, core: Int, reason: Int) -> None:
 
 @kernel
 def _vector(t: TileRecord, core: Int, word: Int) -> Any:
-    """A word that is no decoded instruction: core T2 has the vector extension; returns a status."""
+    """A word that is not a decoded instruction: core T2 has the vector extension; returns a status."""
     if core != T2 or not is_vector(word):
         return refuse_word(t, word)
     table = handlers_of(t)

@@ -5,8 +5,8 @@ when enough rounds are left for all of it. An access to shared memory behind the
 to L1 or local RAM, and every instruction without a template (x86.py) leave the region before they have changed
 anything, and the interpreter goes on there.
 
-A region is entered only if memory holds the words that were translated: it compares them itself. In its turn nobody but
-the core changes memory, and a core's store into its own region is the interpreter's. So no writer of L1, be it the
+A region is entered only if memory holds the words that were translated: it compares them itself. In its turn no other
+agent changes memory, and a core's store into its own region is the interpreter's. So no writer of L1, be it the
 host, the NoC or the coprocessor, has to know of translations (T22).
 """
 

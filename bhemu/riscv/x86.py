@@ -160,7 +160,7 @@ def _half(is_store: bool, ram: bool) -> Steps:
         # behind the horizon: lea rcx, [r14 + rest]; cmp
         steps += [*_code("498d4e"), (NUMBER_8, REST), *_own("483b0d", SLACK), (JUMP_IF, LESS, TO_HORIZON, PC, 1)]
         if is_store:
-            # somebody who sleeps may watch the word: mov edx, eax; shr edx, 2; mov rcx; bt rcx, rdx
+            # a sleeping core may watch the word: mov edx, eax; shr edx, 2; mov rcx; bt rcx, rdx
             steps += [*_code("89c2 c1ea02"), *_own("488b0d", WATCHED), *_code("480fa3d1"), _exit_if(BELOW)]
             # it is in the region itself, or that of another: mov ecx, eax; sub; cmp
             steps += [*_own("89c12b0d", CODE_AT), *_own("3b0d", CODE_SIZE), _exit_if(BELOW)]

@@ -117,7 +117,7 @@ def not_compiled(opcodes: Iterable[int], places: Iterable[int] = ()) -> tuple[li
 
 
 def set_value(place: int, value: Any) -> None:
-    """Put an address (with Numba disabled: an object) into a place that is no function."""
+    """Put an address (with Numba disabled: an object) into a place that is not a function."""
     _addresses[place] = value if JIT else 0
     _functions[place] = value
 

@@ -44,7 +44,7 @@ def _slots() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 if len(_PLAIN) != STREAM_WORDS:
     raise RuntimeError(f"the state record has {STREAM_WORDS} words a stream, and {len(_PLAIN)} are in use")
 SLOT: Final = _slots()[0]
-"""Slot of each register, -1 for those that are no plain words."""
+"""Slot of each register, -1 for those that are not plain words."""
 KEPT: Final = _slots()[1]
 
 

@@ -34,7 +34,7 @@ DUE: Final = 8
 SLOTS: Final = 0xFFFFFFFF
 """Bits of `macro_pending` for slots: bit 8 * sub-unit + slot."""
 LATE: Final = 1 << 32
-"""Bit of `macro_pending`: results are on their way."""
+"""Bit of `macro_pending`: results are in flight."""
 IN_PROGRESS: Final = 1 << 33
 """Bit of `macro_pending`: a cycle has begun and not ended."""
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.memory_map import region
+from bhemu.isa.niu import RTZ_ENABLES
 from bhemu.isa.tile_registers import bits_of, offset_of, tile_register
 from bhemu.machine.agents import CORES, NC, B
 from bhemu.machine.core_state import ASLEEP, BLOCKED, RUNNING
@@ -21,7 +22,6 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.riscv.poll import wake
 from bhemu.riscv.teams import NOT_RECORDING
-from bhemu.tile.noc.niu_registers import RTZ_ENABLES
 from bhemu.tile.reset import agent_round
 
 SOFTWARE: Final = len(tile_register("pic", "SOFTWARE_IRQ").offsets)

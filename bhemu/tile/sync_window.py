@@ -70,7 +70,7 @@ def _override(t: TileRecord, thread: Int) -> Int:
 
 @kernel
 def _retry_b(t: TileRecord) -> None:
-    """A T core begins to wait in a pop, which core B may be waiting for; a wait is no event by itself."""
+    """A T core begins to wait in a pop, which core B may be waiting for; a wait is not an event by itself."""
     if t.core_state[B] == BLOCKED:
         t.core_state[B] = RUNNING
         t.core_round[B] = max(np.int64(t.core_round[B]), agent_round(t, B))

@@ -35,7 +35,7 @@ def is_register(offset: Int) -> Bool:
 
 @kernel
 def _remaining(t: TileRecord, now: Int) -> Int:
-    """Clocks until the watchdog has come to 0."""
+    """Clocks until the watchdog's count is 0."""
     value = np.int64(t.control_word[TIMER >> 2])
     if np.int64(t.control_word[CONTROL >> 2]) & _ENABLE:
         value = max(value - (now - np.int64(t.watchdog_start)), np.int64(0))

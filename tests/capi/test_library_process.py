@@ -193,7 +193,10 @@ def test_refusals_end_the_client_with_the_message(library: Path) -> None:
 def test_the_simulators_process_is_killed(library: Path) -> None:
     ended = run(library, "init(); os.kill(children()[0], signal.SIGKILL); time.sleep(0.1); clock(1)")
     assert ended.status == 1
-    assert "[0] ERROR: ConfigurationError: libttsim: the process of the simulator has ended without a word" in ended.out
+    assert (
+        "[0] ERROR: ConfigurationError: libttsim: the process of the simulator exited without an error message"
+        in ended.out
+    )
 
 
 def test_files_of_the_client_are_its_own(library: Path) -> None:

@@ -496,3 +496,23 @@ def test_refusals_say_who_and_where_and_change_nothing(name: str) -> None:
     assert np.array_equal(board.l1(B)[DATA : DATA + 0x10000], content)
     assert board.counters(A) == board.counters(B) == {}
     assert board.chip.cores(tensix_index(A))["B"].halt_reason == "refused"
+
+
+@pytest.mark.rule("tile N18")
+@pytest.mark.parametrize(("other", "error"), [(A, UndefinedBehavior), (B, MemoryError_)])
+def test_a_length_whose_sum_with_the_address_overflows_is_refused(
+    other: tuple[int, int], error: type[BhemuError]
+) -> None:
+    """2**63 - 64 bytes: the sum of address and length is a negative number of 64 bits."""
+    fields = {"length": 0xFFFFFFC0, "mask_high": 0x7FFFFFFF}
+    with pytest.raises(error, match="9223372036854775744 bytes"):
+        run({A: request(ctrl=WRITE, target=DATA, target_hi=at(*A), back=DATA + 64, back_hi=at(*other), **fields)})
+
+
+@pytest.mark.rule("tile N19")
+def test_a_misaligned_read_from_the_pcie_tile_that_is_not_connected_is_refused() -> None:
+    with pytest.raises(UndefinedBehavior, match="differ modulo 16"):
+        run(
+            {A: request(ctrl=READ, target=4, target_hi=at(11, 0), back=DATA, back_hi=at(*A), length=4)},
+            simulator_order=True,
+        )

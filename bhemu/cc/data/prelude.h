@@ -3,7 +3,7 @@
 #if defined(__ASSEMBLER__)
 
 /* .ttinsn WORD: push WORD to the coprocessor. The instruction stream carries it rotated left by two (T10), so that the
- * low two bits are no RISC-V encoding; words from 0xC0000000 on have none. */
+ * low two bits are not a RISC-V encoding; words from 0xC0000000 on have none. */
 .macro .ttinsn word:vararg
   .if ((((\word) >> 30) & 3) == 3)
     .error "bhemu: .ttinsn takes words below 0xC0000000"

@@ -28,7 +28,7 @@ from bhemu.tile.cores import MOVING, Cores
 from bhemu.tile.observer import PLAIN_OBSERVERS, Observer
 from bhemu.tile.schedule import ADVANCED, AT_BREAKPOINT
 
-NOBODY: Final = -1
+NO_TILE: Final = -1
 QUANTUM: Final = 1024
 """Default for the most clocks that tiles run ahead of each other."""
 WORTH_THREADS: Final = 20_000
@@ -47,7 +47,7 @@ _STATE: Final = (
     "waiting",
     "status",
     "local",
-    "moment",
+    "stop_round",
 )
 """Fields of the chip's record that hold its tiles' positions in time."""
 
@@ -102,7 +102,7 @@ class Clocks:
         self.record: Any = chip[0]
         self.record.quantum = quantum
         self.record.threads = 1
-        self.record.current = NOBODY
+        self.record.current = NO_TILE
         self.threads = threads if JIT else 1
         self._target: Any = chip.ctypes.data if JIT else self.record
         # Views of single words: attributes of a record cost more than an idle clock.
@@ -156,7 +156,7 @@ class Clocks:
         return bool(can_react(self.tiles[index]))
 
     def touch(self, index: int) -> Cores:
-        """Before somebody else changes a tile: bring it to the time that it is; it moves from then on."""
+        """Before the host or another tile changes a tile: bring it to the present; it is active from then on."""
         current = int(self._current[0])
         if index != current:
             self._touch(self._target, index, self.time + (1 if index < current else 0))
@@ -174,7 +174,7 @@ class Clocks:
                 field[:] = np.frombuffer(content, field.dtype)
             else:
                 self.record[name] = np.frombuffer(content, np.int64)[0]
-        self.record.current = NOBODY
+        self.record.current = NO_TILE
         self.record.lone_core = 0
         for index in range(len(self.tiles)):
             if self.record.active[index] or self.can_react(index):
@@ -233,7 +233,7 @@ class Clocks:
         """Do what the tile that has stopped needs."""
         record = self.record
         index = int(record.current)
-        if index == NOBODY:
+        if index == NO_TILE:
             self._attend_frame()
             return
         status = int(record.status[index]) & STATUS
@@ -246,7 +246,7 @@ class Clocks:
         except BhemuError as error:
             raise in_tile(index, error) from None
         finally:
-            record.current = NOBODY
+            record.current = NO_TILE
 
     def _attend_frame(self) -> None:
         """Do what a tile needs at which a frame arrives."""
@@ -263,7 +263,7 @@ class Clocks:
             raise in_tile(index, error) from None
 
     def _observed(self, index: int, observer: Observer | None) -> None:
-        """An observer looks at a tile from now on, or none."""
+        """Attach an observer to a tile, or None to detach it."""
         before = int(self.record.observer[index])
         PLAIN_OBSERVERS.pop(before, None)
         self.record.observer[index] = NO_LOG if observer is None else observer.log_address

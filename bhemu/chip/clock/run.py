@@ -52,12 +52,12 @@ _NEXT: Final = offset_of(CHIP, "share_next")
 _DONE: Final = offset_of(CHIP, "share_done")
 _BEGIN: Final = offset_of(CHIP, "share_begin")
 NO_WORK: Final = 1 << 40
-"""`share_next` while no work is given out: threads that look find nothing."""
+"""`share_next` while no work is given out: threads that ask get nothing."""
 FRAME_ARRIVES: Final = 32
 """What `clock_entry` returns beside what tiles return (tile/schedule.py)."""
 _NOTHING_LEFT: Final = -1
 _LOOK_AT_LOOPS: Final = 63
-"""Bits of the round that are 0 where cores which run one round at a time are looked at for new loops."""
+"""Bits of the round that are 0 where cores that run one round at a time are checked for new loops."""
 _LOOP_BYTES: Final = 4 * POLL_STEPS
 _QUIET: Final = 4
 """A quantum is this part of the time for which tiles have left each other alone."""
@@ -79,7 +79,7 @@ def _runs(t: TileRecord) -> Any:
 
 @kernel
 def _advance(chip: ChipRecord, table: Table, index: Int, t: TileRecord, how: Int) -> AnyInt:
-    """Let a tile move; one that is looked at moves by the schedule of its observer."""
+    """Advance a tile; one with an observer follows the observer's schedule."""
     log = np.int64(chip.observer[index])
     if log == NO_LOG:
         return call_handler(table, ADVANCE_TILE, t, table, how)
@@ -91,9 +91,9 @@ def _stop_in_midst(chip: ChipRecord, index: Int, t: TileRecord, status: Int) -> 
     """A tile cannot go on by itself: it asks for a handler, for a NoC request, or has to refuse something."""
     chip.status[index] = np.uint8(status)
     if status == NOC_REQUEST:
-        moment = np.int64(t.now_round) if t.now_agent < CORES else np.int64(t.tensix_round)
-        chip.moment[index] = moment
-        chip.local[index] = moment - t.free_rounds
+        stop_round = np.int64(t.now_round) if t.now_agent < CORES else np.int64(t.tensix_round)
+        chip.stop_round[index] = stop_round
+        chip.local[index] = stop_round - t.free_rounds
         chip.status[index] = np.uint8(status | MIDST)
     elif status == CORE_FAULTED:
         chip.local[index] = np.int64(t.core_round[t.fault_core - 1]) - t.free_rounds
@@ -105,11 +105,11 @@ def _stop_in_midst(chip: ChipRecord, index: Int, t: TileRecord, status: Int) -> 
 
 @kernel
 def _wind_back(chip: ChipRecord, index: Int, t: TileRecord) -> None:
-    """Nobody in a tile can move: its time is when something happened last, so that a change finds it exactly then."""
-    moment = np.int64(t.tensix_round)
+    """No agent of a tile can proceed: its time becomes that of the last event, and a change finds it exactly then."""
+    last_round = np.int64(t.tensix_round)
     for core in range(CORES):
-        moment = max(moment, np.int64(t.core_round[core]))
-    back = np.int64(t.round_goal) - moment
+        last_round = max(last_round, np.int64(t.core_round[core]))
+    back = np.int64(t.round_goal) - last_round
     if back > 0:
         t.round_goal -= back
         t.clock -= back
@@ -143,7 +143,7 @@ def _is_done(t: TileRecord) -> bool:
 
 @kernel
 def _try_new_loops(t: TileRecord) -> None:
-    """A core that has left the loop which was last found not to poll is looked at again soon (riscv/poll.py)."""
+    """A core that has left the loop which was last found not to poll is checked again soon (riscv/poll.py)."""
     for core in range(CORES):
         away = np.int64(t.core_pc[core]) - np.int64(t.poll_pc[core, 0])
         if (away > _LOOP_BYTES or away < -_LOOP_BYTES) and t.poll_steps[core] == NOT_RECORDING:
@@ -172,14 +172,14 @@ def _run_last_round(chip: ChipRecord, table: Table, index: Int, t: TileRecord) -
 
 @kernel
 def run_tile(chip: ChipRecord, table: Table, index: Int, goal: Int) -> None:
-    """Let a tile run up to a clock; what it needs from the host stands in `status`. Touches no other tile."""
+    """Let a tile run up to a clock; `status` says what it needs from the host. Touches no other tile."""
     t = tile_of(chip, index)
     how: Int = np.int64(GO_ON)
     if chip.status[index] & MIDST:
-        t.round_goal = max(goal + t.free_rounds, np.int64(chip.moment[index]) + 1)
+        t.round_goal = max(goal + t.free_rounds, np.int64(chip.stop_round[index]) + 1)
         if chip.touched[index] != 0:
             how = np.int64(GO_ON_CHANGED)
-            t.now_round = chip.moment[index]
+            t.now_round = chip.stop_round[index]
     elif chip.status[index] == 0:
         clocks = goal - np.int64(t.clock)
         if chip.touched[index] != 0 or chip.waiting[index] != 0:
@@ -206,7 +206,7 @@ def run_tile(chip: ChipRecord, table: Table, index: Int, goal: Int) -> None:
 
 @kernel
 def _forget_idle(chip: ChipRecord) -> None:
-    """Tiles in which nothing can move are no longer visited."""
+    """Tiles in which no agent can proceed are no longer visited."""
     kept = 0
     for k in range(chip.active_count):
         index = chip.order[k]
@@ -223,7 +223,7 @@ def _forget_idle(chip: ChipRecord) -> None:
 def _first(chip: ChipRecord) -> Any:
     """(clock of the tile that is farthest behind, how many are, clock of the next, whether all can go on, any waits).
 
-    Clocks are the end where nobody is behind.
+    Where no tile is behind, both clocks are the end.
     """
     first = second = np.int64(chip.end)
     count = 0
@@ -316,7 +316,7 @@ def _find_lone_core(t: TileRecord, table: Table) -> Int:
 def _run_lone_core(chip: ChipRecord, table: Table) -> bool:
     """Clocks of the only core that runs in the only tile that moves; False when there is more to do.
 
-    As long as it only reaches its limit it stays the only one, unless somebody else touches the tile.
+    As long as it only reaches its limit it stays the only one, unless another tile or the host touches this one.
     """
     index = chip.order[0]
     if chip.touched[index] != 0 or chip.status[index] != 0 or chip.waiting[index] != 0:

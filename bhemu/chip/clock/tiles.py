@@ -14,7 +14,7 @@ from bhemu.machine.state import TILE, offset_of
 from bhemu.machine.types import AnyInt, ChipRecord, Int, TileRecord
 
 MIDST: Final = 0x80
-"""Bit of a tile's status: it is blocked on a NoC request, in round `moment` of clock `local`."""
+"""Bit of a tile's status: it is blocked on a NoC request, in round `stop_round` of clock `local`."""
 ATTENDED: Final = 0x40
 """Bit of a tile's status: the host has done what was to be done, and the tile can go on."""
 STATUS: Final = 0x3F
@@ -62,7 +62,7 @@ def touch(chip: ChipRecord, index: Int, clock: Int) -> None:
         chip.order[k] = index
         chip.active_count += 1
     elif chip.status[index] & MIDST:
-        t.round_goal = max(clock + t.free_rounds, np.int64(chip.moment[index]) + 1)
+        t.round_goal = max(clock + t.free_rounds, np.int64(chip.stop_round[index]) + 1)
         t.clock = t.round_goal - t.free_rounds
     chip.touched[index] = 1
     chip.last_message = max(np.int64(chip.last_message), clock)

@@ -1,1 +1,1 @@
-"""Links between the Ethernet tiles of several chips: frames on their way (ethernet 2.2, 6)."""
+"""Links between the Ethernet tiles of several chips: frames in flight (ethernet 2.2, 6)."""

@@ -100,7 +100,7 @@ def drop_frame(chip: Any, tile: int) -> None:
 
 
 def drop_frames(chip: Any) -> None:
-    """Take off all frames on their way to a chip."""
+    """Drop all frames in flight to a chip."""
     for channel in range(len(chip.frame_first)):
         while chip.frame_first[channel]:
             drop_frame(chip, TENSIX_TILES + channel)

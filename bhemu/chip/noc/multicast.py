@@ -16,6 +16,7 @@ from bhemu.chip.state import X_LSB
 from bhemu.machine.device_state import ROUTER_CFG_1, ROUTER_CFG_3
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, NocRequestRecord, TileRecord
+from bhemu.tile.noc.soundness import SOUND
 
 INCLUDE_SOURCE: Final = 1 << 17
 """Bit of CTRL: a multicast goes to its sender, too (N14)."""
@@ -30,6 +31,16 @@ _RIGHTWARDS: Final = 1 << 20
 _DOWNWARDS: Final = 1 << 21
 """to larger x and larger y, else to smaller ones."""
 _COORDINATE: Final = 63
+
+# Why a multicast is not sound, beside the reasons of tile/noc/soundness.py
+READ_TO_MANY: Final = 32
+CORNER: Final = 33
+"""A corner is not a Tensix tile."""
+UNKNOWN_BITS: Final = 34
+OVER_THE_EDGE: Final = 35
+"""BRCST_EXCLUDE, which sources do not describe for such a rectangle, or at all."""
+BAD_NODE: Final = 37
+"""The rectangle holds a node that takes no multicasts."""
 
 
 @kernel
@@ -51,11 +62,11 @@ def runs_over_the_edge(first: Int, last: Int) -> Bool:
 
 
 @kernel
-def is_known_exclusion(word: Int, first: Int, last: Int) -> bool:
-    """True when sources tell what BRCST_EXCLUDE leaves out of a rectangle."""
+def unknown_exclusion(word: Int, first: Int, last: Int) -> Int:
+    """SOUND when sources tell what BRCST_EXCLUDE leaves out of a rectangle; else why not."""
     if word & (STRIDES | DESTINATIONS):
-        return False
-    return (word & EXCLUDES) == 0 or not runs_over_the_edge(first, last)
+        return np.int64(UNKNOWN_BITS)
+    return np.int64(OVER_THE_EDGE if word & EXCLUDES and runs_over_the_edge(first, last) else SOUND)
 
 
 @kernel

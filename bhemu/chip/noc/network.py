@@ -13,7 +13,8 @@ import numpy as np
 
 from bhemu.chip import faults
 from bhemu.chip.coordinates import HEIGHT, NODES, WIDTH, Node, Place, tile_place
-from bhemu.chip.noc.refusals import Request, check_multicast, check_request
+from bhemu.chip.noc.multicast import READ_TO_MANY
+from bhemu.chip.noc.refusals import Request, refuse_multicast, refuse_request
 from bhemu.chip.noc.transfer import LEFT
 from bhemu.chip.pcie.host_memory import HostCalls
 from bhemu.chip.state import PLACES, X_LSB
@@ -22,6 +23,7 @@ from bhemu.machine.dispatch import NOT_COMPILED
 from bhemu.machine.faults import DONE, WAIT
 from bhemu.tile.cores import Cores
 from bhemu.tile.noc import request as q
+from bhemu.tile.noc.soundness import INLINE_L1
 
 Transfer = Callable[[int, int, bool], int]
 """`transfer(tile, request, in_turn)` is `carry_out_entry` of transfer.py; returns its status."""
@@ -80,10 +82,9 @@ class Network:
     def _go_on(self, request: Request, record: Any, status: int, number: int, in_turn: bool) -> int:
         """Status of a request that compiled code has not carried out to its end."""
         if status == LEFT:
-            if self._check(request) is None:
-                record.responses = 0  # a multicast that no tile receives
-                return DONE
-            raise AssertionError(f"{request} is sound and was not carried out")
+            self._refuse(request, int(self._chip.noc_unsound))
+            record.responses = 0  # a multicast that no tile receives
+            return DONE
         while status not in (DONE, WAIT):
             status = self._at_register(request, status, number, in_turn)
         if status == WAIT and record.responses:
@@ -113,26 +114,20 @@ class Network:
 
     # --- places -------------------------------------------------------------------------------------------------------
 
-    def _check(self, request: Request) -> Node | None:
-        """Refuse a request that is not sound; returns its other end, or the first of a multicast, if there is one."""
-        end: Node | None
-        if request.multicast:
-            end = self._first_receiver(request)
-        else:
-            end = self._node(request, request.other, request.end)
-        tile = self._tiles[request.tile]
-        check_request(request, NODES[tile_place(request.tile)], end, allow_open=bool(tile["allow_open"]))
-        return end
-
-    def _first_receiver(self, request: Request) -> Node | None:
-        if request.kind == q.READ:
+    def _refuse(self, request: Request, wrong: int) -> None:
+        """Say why a request is not sound. What is wrong at the end of a multicast that no tile receives is not."""
+        if wrong == READ_TO_MANY:
             raise UndefinedBehavior("a read cannot be a multicast", remedy="clear bit 5 of CTRL")
-        ends = ((request.other, request.end), (request.other >> q.CORNER_LSB, request.start))
-        corners = [self._node(request, *end) for end in ends]
-        places = [_mirrored(node.place, request.noc) for node in corners]
-        bad, first = (int(place) for place in (self._chip.noc_bad, self._chip.noc_first))
-        check_multicast(request, (corners[0], corners[1]), (places[0], places[1]), _node_at(bad))
-        return _node_at(first)
+        end = self._node(request, request.other, request.end)
+        if request.multicast:
+            start = self._node(request, request.other >> q.CORNER_LSB, request.start)
+            bad, first = (int(place) for place in (self._chip.noc_bad, self._chip.noc_first))
+            refuse_multicast(wrong, request, (end, start), _node_at(bad))
+            receiver = _node_at(first)
+            if receiver is None and request.kind != q.ATOMIC and wrong != INLINE_L1:
+                return
+            end = receiver or end
+        refuse_request(wrong, request, NODES[tile_place(request.tile)], end)
 
     def _node(self, request: Request, coordinate: int, raw: Place) -> Node:
         """The node that a coordinate names, which the tile's tables have translated to `raw`."""

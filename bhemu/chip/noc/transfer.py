@@ -1,7 +1,7 @@
 """NoC requests between nodes, in compiled code (tile N16 to N27).
 
 A request takes no time (N26): the store that starts it ends when the data have moved and both ends have counted. What
-is sound is carried out here. The reasons for a refusal are in network.py; a request that is refused has changed
+is sound is carried out here. The reasons for a refusal are in refusals.py; a request that is refused has changed
 nothing, unless another node refuses it halfway through a mask.
 """
 
@@ -14,37 +14,36 @@ import numpy as np
 from bhemu.chip.clock.tiles import ATTENDED, before_write, l1_address, tile_of, touch_by
 from bhemu.chip.coordinates import HEIGHT, WIDTH
 from bhemu.chip.links.send import send_frame
-from bhemu.chip.noc.multicast import INCLUDE_SOURCE, distance_to, is_known_exclusion, reaches
+from bhemu.chip.noc.multicast import (
+    BAD_NODE,
+    CORNER,
+    INCLUDE_SOURCE,
+    READ_TO_MANY,
+    distance_to,
+    reaches,
+    unknown_exclusion,
+)
 from bhemu.chip.nodes.access import access_node
 from bhemu.chip.nodes.dram import copy_dram, dram_ready
-from bhemu.chip.nodes.kinds import (
-    DRAM,
-    DRAM_CHANNEL,
-    ETHERNET,
-    KINDS,
-    TENSIX,
-)
+from bhemu.chip.nodes.kinds import DRAM, ETHERNET, MEMORY, READ_ALIGNMENT, TENSIX
 from bhemu.chip.state import CHIP, PLACES, X_LSB
-from bhemu.isa.memory_map import ETHERNET_L1
 from bhemu.machine.bytes import move_bytes
 from bhemu.machine.dispatch import NOT_COMPILED
-from bhemu.machine.ethernet_state import TENSIX_TILE
-from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice
+from bhemu.machine.faults import DONE, REFUSED, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.noc_state import ENDED, FRAMES
-from bhemu.machine.state import L1_SIZE, offset_of
-from bhemu.machine.types import AnyInt, Bool, ChipRecord, Int, NocRequestRecord, TileRecord
+from bhemu.machine.state import offset_of
+from bhemu.machine.types import AnyInt, ChipRecord, Int, NocRequestRecord, TileRecord
 from bhemu.tile.noc import request as q
+from bhemu.tile.noc.soundness import CHECKS_ITSELF, SOUND, note_choice, unsound
 from bhemu.tile.noc.transfer import change, count_at_target, end_read, load, selects, word_of, write_data
 
 LEFT: Final = -1
-"""Nothing has been done: Python decides."""
+"""Nothing has been done: `noc_unsound` of the chip's record says why."""
+NO_NODE: Final = 36
+"""A reason beside those of multicast.py and tile/noc/soundness.py: coordinates name no node."""
 _COORDINATE: Final = 63
 _NOWHERE: Final = -1
-_ALIGNMENT: Final = np.zeros(1 + max(kind.holds for kind in KINDS.values()), np.int64)
-"""What both addresses of a read must agree modulo, by what the node holds (N19)."""
-for _kind in KINDS.values():
-    _ALIGNMENT[_kind.holds] = _kind.read_alignment
 _BUFFER: Final = offset_of(CHIP, "buffer")
 
 
@@ -71,9 +70,6 @@ def _place(chip: ChipRecord, noc: Int, coordinate: Int, raw: Int) -> Int:
     return _mirrored(place, noc) if noc != 0 else place
 
 
-# --- what is sound ----------------------------------------------------------------------------------------------------
-
-
 @kernel
 def _is_tile(node: Int) -> bool:
     """True for what has an L1 and registers: a tile with cores."""
@@ -81,53 +77,11 @@ def _is_tile(node: Int) -> bool:
 
 
 @kernel
-def _l1_end(node: Int) -> Any:
-    """Bytes of L1 that a tile has."""
-    return np.int64(L1_SIZE) if node == TENSIX else np.int64(ETHERNET_L1)
-
-
-@kernel
-def _has(node: Int, register: Bool, address: Int, size: Int) -> Bool:
-    """True when a node has bytes at an address; registers of a tile are whole words. Others look for themselves."""
-    if register:
-        return size == q.WORD and (address & (q.WORD - 1)) == 0
-    if _is_tile(node):
-        return address >= 0 and address + size <= _l1_end(node)
-    return node != DRAM or (address >= 0 and address + size <= DRAM_CHANNEL)
-
-
-@kernel
-def _is_sound_copy(request: NocRequestRecord, own: Int, node: Int) -> bool:
-    """A read or write between a tile of kind `own` and a node (N17 to N19)."""
-    source, target, size = np.int64(request.source), np.int64(request.target), np.int64(request.byte_count)
-    if size <= 0 or not q.can_split(source, target, size):
-        return False
-    from_node, to_node = np.int64(own), np.int64(node)
-    if request.kind == q.READ:
-        from_node, to_node = to_node, from_node
-    elif request.masked != 0:
-        source, target = source & ~(q.BLOCK - 1), target & ~(q.BLOCK - 1)
-    from_register = request.from_register != 0 and _is_tile(from_node)
-    to_register = request.to_register != 0 and _is_tile(to_node)
-    modulus = np.int64(q.WORD) if from_register or to_register else np.int64(_ALIGNMENT[from_node])
-    if (source - target) & (modulus - 1) or not _has(from_node, from_register, source, size):
-        return False
-    return _has(to_node, to_register, target, size) and not (to_register and q.starts_another(target))
-
-
-@kernel
-def _is_sound(t: TileRecord, request: NocRequestRecord, own: Int, node: Int) -> Bool:
-    """True when a request of a tile `t` of kind `own` to a tile or a DRAM channel breaks no rule."""
-    target, back = np.int64(request.target), np.int64(request.result)
-    if request.kind == q.INLINE:
-        if _is_tile(node) and request.to_register != 0:
-            return _has(node, True, target, q.WORD) and not q.starts_another(target)
-        return _has(node, False, target & ~(q.BLOCK - 1), q.BLOCK) and (not _is_tile(node) or t.allow_open != 0)
-    if request.kind != q.ATOMIC:
-        return _is_sound_copy(request, own, node)
-    if not _is_tile(node) or target & 3 or target < 0 or target >= _l1_end(node):
-        return False
-    return (request.control & q.RESPONSE) == 0 or (back & 3 == 0 and back >= 0 and back < t.l1_end)
+def _unsound(chip: ChipRecord, t: TileRecord, request: NocRequestRecord, end: Int, multicast: bool) -> Int:
+    """`unsound` for a request to the node at a physical place; a multicast that no tile receives has no other end."""
+    node = np.int64(chip.place_kind[end])
+    memory = np.int64(CHECKS_ITSELF) if multicast and chip.noc_first == _NOWHERE else np.int64(MEMORY[node])
+    return unsound(t, request, _is_tile(node), memory, np.int64(READ_ALIGNMENT[node]), np.int64(-1))
 
 
 # --- ends -------------------------------------------------------------------------------------------------------------
@@ -292,16 +246,16 @@ def _multicast(
 
 
 @kernel
-def _survey(chip: ChipRecord, index: Int, request: NocRequestRecord, start: Int, end: Int) -> Bool:
-    """True when a multicast can reach all nodes of its rectangle, whose corners are the places `start` and `end`."""
+def _survey(chip: ChipRecord, index: Int, request: NocRequestRecord, start: Int, end: Int) -> Int:
+    """SOUND when a multicast can reach all nodes of its rectangle, whose corners are the places `start` and `end`."""
     first, last = _mirrored(start, request.noc), _mirrored(end, request.noc)
     chip.noc_first = chip.noc_bad = _NOWHERE
-    if request.kind == q.READ or start == _NOWHERE or not is_known_exclusion(request.exclude, first, last):
-        return False
     if chip.place_kind[start] != TENSIX or chip.place_kind[end] != TENSIX:
-        return False
-    _multicast(chip, index, request, first, last, 0, 0)
-    return chip.noc_bad == _NOWHERE
+        return np.int64(CORNER)
+    wrong = unknown_exclusion(request.exclude, first, last)
+    if wrong == SOUND:
+        _multicast(chip, index, request, first, last, 0, 0)
+    return np.int64(BAD_NODE) if wrong == SOUND and chip.noc_bad != _NOWHERE else wrong
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------
@@ -313,21 +267,23 @@ def _carry_out(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn
     request = t.noc_request[number]
     if number >= FRAMES:
         return send_frame(chip, index, request, word_of(request))
-    end = _place(chip, request.noc, request.other, request.end)
-    if end == _NOWHERE:
-        return np.int64(LEFT)
-    start: Int = np.int64(_NOWHERE)
     multicast = (request.control & q.MULTICAST_BIT) != 0
+    end = _place(chip, request.noc, request.other, request.end)
+    start: Int = np.int64(0)
     if multicast:
         start = _place(chip, request.noc, request.other >> q.CORNER_LSB, request.start)
-        if not _survey(chip, index, request, start, end):
-            return np.int64(LEFT)
-    node = np.int64(chip.place_kind[end])
-    own = np.int64(ETHERNET) if t.tile_kind != TENSIX_TILE else np.int64(TENSIX)
-    if not _is_sound(t, request, own, node):
+    wrong: Int = np.int64(READ_TO_MANY if multicast and request.kind == q.READ else SOUND)
+    if wrong == SOUND and (end == _NOWHERE or start == _NOWHERE):
+        wrong = np.int64(NO_NODE)
+    if wrong == SOUND and multicast:
+        wrong = _survey(chip, index, request, start, end)
+    if wrong == SOUND:
+        wrong = _unsound(chip, t, request, end, multicast)
+    chip.noc_unsound = wrong
+    if wrong != SOUND:
         return np.int64(LEFT)
-    if request.kind == q.INLINE and _is_tile(node) and request.to_register == 0:
-        open_choice(t, q.INLINE_TO_L1, request.target)
+    node = np.int64(chip.place_kind[end])
+    note_choice(t, request, _is_tile(node))
     other = np.int64(chip.place_index[end])
     if request.kind == q.READ:
         return _read(chip, index, t, request, end, in_turn)

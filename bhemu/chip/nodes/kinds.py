@@ -10,11 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from bhemu.chip.coordinates import NODES, Kind, Node
 from bhemu.chip.coordinates import PCIE as PCIE_PLACES
 from bhemu.isa.memory_map import ETHERNET_L1, region
 from bhemu.machine.agents import CORE_NAMES, ETHERNET_CORES
 from bhemu.machine.state import L1_SIZE
+from bhemu.tile.noc.soundness import CHECKS_ITSELF
 
 # Numbers by which compiled code knows what a node holds (nodes/access.py)
 TENSIX: Final = 1
@@ -92,6 +95,13 @@ KINDS: Final[dict[Kind, NodeKind]] = {
     Kind.SECURITY: NodeKind(0x0A00),
     Kind.ROUTER: NodeKind(0, interfaces=(ROUTER_INTERFACE, ROUTER_INTERFACE)),
 }
+
+MEMORY: Final = np.full(1 + INTERFACES, CHECKS_ITSELF, np.int64)
+READ_ALIGNMENT: Final = np.zeros(1 + INTERFACES, np.int64)
+"""`memory` and `read_alignment` by what a node holds, for compiled code."""
+for _kind in KINDS.values():
+    READ_ALIGNMENT[_kind.holds] = _kind.read_alignment
+    MEMORY[_kind.holds] = CHECKS_ITSELF if _kind.memory is None else _kind.memory
 
 CLOCKED: Final[tuple[Node, ...]] = tuple(
     sorted((node for node in NODES.values() if KINDS[node.kind].cores), key=lambda node: node.tile)

@@ -35,7 +35,7 @@ from bhemu.machine.types import AnyInt, ChipRecord, Int
 
 # What a window shows
 UNKNOWN: Final = 0
-"""Its entry has not been looked at since it was written."""
+"""Its entry has not been decoded since it was written."""
 OTHER: Final = 255
 """Neither TENSIX nor DRAM: something that bars.py decides."""
 
@@ -69,7 +69,7 @@ def changes_tile(chip: ChipRecord, index: Int) -> Any:
 
 @kernel
 def find(chip: ChipRecord, paddr: Int, size: Int, writes: Int) -> AnyInt:
-    """Address in this process of `size` bytes at a physical address in a BAR; 0 where bars.py has to look.
+    """Address in this process of `size` bytes at a physical address in a BAR; 0 where bars.py resolves it.
 
     Args:
         writes: 1 when they are about to be written.

@@ -9,7 +9,7 @@ from bhemu.machine.faults import fault
 
 
 def _refusal(name: str, error: type[BhemuError], text: str, *, remedy: str, rule: str) -> np.int64:
-    """A fault whose code is no literal to the compiler, which would otherwise compile `refuse` anew for each."""
+    """A fault whose code is not a literal to the compiler, which would otherwise compile `refuse` anew for each."""
     return np.int64(fault(name, error, text, remedy=remedy, rule=rule))
 
 

@@ -75,7 +75,7 @@ def _blob(d: UnpackDecodedRecord, x: Int, y: Int) -> Any:
 
 @kernel
 def wrap(d: UnpackDecodedRecord, address: Int) -> Int:
-    """An address beyond the FIFO's limit moves down by the FIFO's size; size 0 is no FIFO (U6)."""
+    """An address beyond the FIFO's limit moves down by the FIFO's size; size 0 means no FIFO (U6)."""
     return address - d.fifo if address > d.limit else address
 
 

@@ -116,7 +116,7 @@ def _conflicts(t: TileRecord) -> Int:
 
 @kernel
 def _finish(t: TileRecord) -> None:
-    """Results become visible to the next cycle; those that take two cycles are left on their way."""
+    """Results become visible to the next cycle; those that take two cycles stay in flight."""
     copy_registers(t.lregs, t.macro_after)
     t.macro_cycle = 0
     t.macro_pending &= ~(IN_PROGRESS | LATE)
@@ -186,7 +186,7 @@ def end(t: TileRecord, table: Table) -> Int:
         value, old = load32(t.lregs, register), load32(t.macro_before, register)
         store32(t.macro_after, register, where(value != old, value, load32(t.macro_after, register)))
     copy_registers(t.lregs, t.macro_before)
-    t.macro_cycle = 0  # the handlers called from here on are no regular instructions
+    t.macro_cycle = 0  # the handlers called from here on are not regular instructions
     status = run_due(t, table, SIMPLE)
     if status == DONE:
         status = run_due(t, table, STORE)

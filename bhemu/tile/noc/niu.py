@@ -11,14 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.errors import UndefinedBehavior, Unimplemented
-from bhemu.isa.tile_registers import bit_of, offset_of, tile_register
-from bhemu.machine.device_state import RTZ_CLEAR, RTZ_CONFIG
-from bhemu.machine.dispatch import NOC_START, call_place, handlers_of
-from bhemu.machine.faults import DONE, fault, refuse
-from bhemu.machine.kernel import kernel
-from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
-from bhemu.tile.interrupts import notice
-from bhemu.tile.noc.niu_registers import (
+from bhemu.isa.niu import (
     CLEAR_OUTSTANDING,
     CMD_CTRL,
     CONFIG_END,
@@ -41,6 +34,13 @@ from bhemu.tile.noc.niu_registers import (
     RTZ_SOURCE,
     TRANSACTION_IDS,
 )
+from bhemu.isa.tile_registers import bit_of, offset_of, tile_register
+from bhemu.machine.device_state import RTZ_CLEAR, RTZ_CONFIG
+from bhemu.machine.dispatch import NOC_START, call_place, handlers_of
+from bhemu.machine.faults import DONE, fault, refuse
+from bhemu.machine.kernel import kernel
+from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
+from bhemu.tile.interrupts import notice
 
 _TAG_BITS: Final = 0xFFFF
 """The upper half of PACKET_TAG reads as zero."""

@@ -1,22 +1,22 @@
-"""NoC requests as an initiator's registers describe them: decoding, and whether they are sound (tile N14, N16 to N19).
+"""NoC requests as an initiator's registers describe them (tile N13, N14, N16). Whether they are sound: soundness.py.
 
 A request is a record of machine/noc_state.py. Nothing here depends on where tiles are, except `translate`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from bhemu.errors import NonContractualBehavior, UndefinedBehavior, Unimplemented
-from bhemu.isa.memory_map import L1_SIZE, LOCAL_RAM_BASE, region
+from bhemu.isa import niu as r
+from bhemu.isa.memory_map import region
 from bhemu.isa.tile_registers import bit_of
 from bhemu.machine.device_state import COLUMN_MASK, NIU_CFG_0, ROW_MASK, X_TABLE, Y_TABLE
-from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
+from bhemu.machine.faults import DONE, REFUSED, fault, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import AnyInt, Bool, Int, NocRequestRecord, TileRecord
-from bhemu.tile.noc import niu_registers as r
+from bhemu.machine.types import Bool, Int, NocRequestRecord, TileRecord
 from bhemu.tile.noc.atomic import is_known_atomic
 
 READ: Final = 0
@@ -46,7 +46,6 @@ ADDRESS_BITS: Final = 0xFFFFFFFF
 """Of addresses in a Tensix tile."""
 LONGEST_PACKET: Final = 16384
 """Bytes; longer requests are split (N17)."""
-SPLIT_ALIGNMENT_BYTES: Final = 64
 WORD: Final = 4
 BLOCK: Final = 16
 """Source and destination in L1 must agree modulo this."""
@@ -79,63 +78,6 @@ TAG: Final = fault(
     "PACKET_TAG is {0:#x}: header store (bit 9) and delivery to overlay streams (bit 6) are not built",
     remedy="use the transaction id (bits 13:10) alone",
     rule="tile N13, E27",
-)
-LENGTH: Final = fault(
-    "noc.length",
-    UndefinedBehavior,
-    "a NoC request of no bytes",
-    remedy="set AT_LEN_BE to the number of bytes",
-    rule="tile N17",
-)
-SPLIT_ALIGNMENT: Final = fault(
-    "noc.split-alignment",
-    UndefinedBehavior,
-    "a NoC request of {0} bytes between {1:#x} and {2:#x}: what hardware splits into packets begins at multiples of 64",
-    remedy="align both addresses to 64 bytes, or send at most 16384 bytes at once",
-    rule="tile N17",
-)
-NOWHERE: Final = fault(
-    "noc.nowhere",
-    UndefinedBehavior,
-    "a NoC request touches {1} bytes at {0:#x}, which are neither all in L1 (below {2:#x}) nor registers (from {3:#x})",
-    remedy=f"Tensix tiles have 32-bit addresses: MID is zero, L1 below {L1_SIZE:#x}, "
-    f"registers from {LOCAL_RAM_BASE:#x}",
-    rule="tile N18",
-)
-MISALIGNED: Final = fault(
-    "noc.alignment",
-    UndefinedBehavior,
-    "a NoC request from {0:#x} to {1:#x}: the addresses differ modulo {2}",
-    remedy="L1 to L1: equal modulo 16; registers: aligned words",
-    rule="tile N19",
-)
-REGISTER_WIDTH: Final = fault(
-    "noc.register-width",
-    UndefinedBehavior,
-    "a NoC request of {1} bytes to or from the register at {0:#x}",
-    remedy="registers are accessed as aligned words of 4 bytes",
-    rule="tile N18",
-)
-INLINE_TO_L1: Final = fault(
-    "noc.inline-l1",
-    NonContractualBehavior,
-    "an inline NoC write to L1 ({0:#x}) is not safe on Blackhole (hardware bug)",
-    remedy="write from a staged block in L1, or allow open choices to have the enabled bytes written",
-    rule="tile N19, E25",
-)
-ATOMIC_TO_REGISTER: Final = fault(
-    "noc.atomic-register",
-    UndefinedBehavior,
-    "a NoC atomic between {0:#x} and {1:#x}: both must be aligned words of L1",
-    remedy="atomics work in the L1 of Tensix and Ethernet tiles",
-    rule="tile N22",
-)
-STARTS_ANOTHER: Final = fault(
-    "noc.starts-another",
-    Unimplemented,
-    "a NoC request writes CMD_CTRL of a network interface ({0:#x}), which would start another request",
-    remedy="start requests from a core",
-    rule="tile N26",
 )
 
 
@@ -207,53 +149,9 @@ def wants_response(q: NocRequestRecord) -> Bool:
 
 
 @kernel
-def _check_place(t: TileRecord, address: Int, size: Int) -> Int:
-    """DONE when `size` bytes at an address are in L1, or are one word of registers."""
-    if is_register(address):
-        if size != WORD or address & (WORD - 1):
-            return refuse(t, REGISTER_WIDTH, address, size)
-        return DONE
-    if address < 0 or address >= _ADDRESSES_END or address + size > t.l1_end:
-        return refuse(t, NOWHERE, address, size, t.l1_end, MMIO_FIRST)
-    return DONE
-
-
-@kernel
-def _check_atomic(t: TileRecord, q: NocRequestRecord) -> Any:
-    target, back = q.target & ADDRESS_BITS, q.result & ADDRESS_BITS
-    if target & 3 or target >= t.l1_end or ((q.control & RESPONSE) != 0 and (back & 3 or back >= t.l1_end)):
-        return refuse(t, ATOMIC_TO_REGISTER, target, back)
-    return DONE
-
-
-@kernel
 def packets(size: Int) -> Int:
     """How many packets a request becomes (N17)."""
     return max((size + LONGEST_PACKET - 1) // LONGEST_PACKET, 1)
-
-
-@kernel
-def can_split(first: Int, second: Int, size: Int) -> Bool:
-    """True for a request of one packet, and for a longer one whose addresses are aligned as splitting needs it."""
-    return size <= LONGEST_PACKET or ((first | second) & (SPLIT_ALIGNMENT_BYTES - 1)) == 0
-
-
-@kernel
-def _check_copy(t: TileRecord, q: NocRequestRecord) -> Int:
-    """Both places, length and alignment of a read or write (N17 to N19)."""
-    source, target, size = q.source, q.target, q.byte_count
-    if size <= 0:
-        return refuse(t, LENGTH)
-    if not can_split(source, target, size):
-        return refuse(t, SPLIT_ALIGNMENT, size, source, target)
-    if q.masked != 0:
-        source, target = source & ~(BLOCK - 1), target & ~(BLOCK - 1)
-    if _check_place(t, source, size) != DONE or _check_place(t, target, size) != DONE:
-        return REFUSED
-    modulus = WORD if is_register(source) or is_register(target) else BLOCK
-    if (source - target) & (modulus - 1):
-        return refuse(t, MISALIGNED, source, target, modulus)
-    return _check_not_a_start(t, target)
 
 
 @kernel
@@ -263,22 +161,8 @@ def starts_another(address: Int) -> Bool:
 
 
 @kernel
-def _check_not_a_start(t: TileRecord, address: Int) -> Int:
-    return refuse(t, STARTS_ANOTHER, address) if starts_another(address) else DONE
-
-
-@kernel
-def _check_inline(t: TileRecord, q: NocRequestRecord) -> Any:
-    if _check_place(t, q.target, WORD if is_register(q.target) else 1) != DONE:
-        return REFUSED
-    if not is_register(q.target) and not open_choice(t, INLINE_TO_L1, q.target):
-        return REFUSED
-    return _check_not_a_start(t, q.target)
-
-
-@kernel
 def check_kind(t: TileRecord, q: NocRequestRecord) -> Int:
-    """DONE when a request is of a known kind, whatever its ends are; nothing is changed."""
+    """DONE when a request is of a known kind, whatever its ends are (soundness.py); nothing is changed."""
     if q.control & _RESERVED or (q.control & ATOMIC_BIT and q.control & WRITE_BIT):
         return refuse(t, BAD_CONTROL, q.control)
     if q.control & _ACCUMULATE:
@@ -288,13 +172,3 @@ def check_kind(t: TileRecord, q: NocRequestRecord) -> Int:
     if q.kind == ATOMIC and not is_known_atomic(t, q.length & ADDRESS_BITS):
         return REFUSED
     return DONE
-
-
-@kernel
-def check(t: TileRecord, q: NocRequestRecord) -> AnyInt:
-    """DONE when a request that `check_kind` has passed is sound between two Tensix tiles."""
-    if q.kind == ATOMIC:
-        return _check_atomic(t, q)
-    if q.kind == INLINE:
-        return _check_inline(t, q)
-    return _check_copy(t, q)

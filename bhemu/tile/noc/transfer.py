@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from bhemu.errors import Unimplemented
+from bhemu.isa import niu as r
 from bhemu.machine.agents import CORES, NOC
 from bhemu.machine.bytes import move_bytes, record_address
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, access_device, handlers_of
@@ -21,7 +22,6 @@ from bhemu.machine.noc_state import ENDED, FRAMES, IDLE, NOC_REQUEST, PENDING
 from bhemu.machine.state import TILE, offset_of
 from bhemu.machine.types import AnyInt, Bool, Int, NocRequestRecord, TileRecord
 from bhemu.tile.interrupts import notice
-from bhemu.tile.noc import niu_registers as r
 from bhemu.tile.noc.atomic import apply_atomic
 from bhemu.tile.noc.request import (
     ADDRESS_BITS,
@@ -40,13 +40,13 @@ from bhemu.tile.noc.request import (
     RESPONSE,
     WORD,
     WRITE,
-    check,
     check_kind,
     decode,
     packets,
     translate,
     wants_response,
 )
+from bhemu.tile.noc.soundness import check
 
 FLIT: Final = 64
 """Bytes of a data word of the NoC, which counters count."""
