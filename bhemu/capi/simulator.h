@@ -40,7 +40,8 @@ int64_t simulator_active(void);
 /* A refusal has stopped the chips (BHEMU_REFUSAL=stop): no more clocks pass. */
 int simulator_stopped(void);
 
-/* What functions of the interface do (those of functions.c are declared there). Where something is refused, a read gives all ones, if the process does not end. */
+/* What functions of the interface do (those of functions.c are declared there). Where something is refused, a
+ * read gives all ones, if the process does not end. */
 void simulator_read(uint64_t paddr, void *p, uint32_t size);
 void simulator_write(uint64_t paddr, const void *p, uint32_t size);
 void simulator_clock(uint32_t clocks);
