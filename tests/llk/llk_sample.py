@@ -14,6 +14,7 @@ Environment:
     BHEMU_LLK_EACH: how often each operation is in the sample at least (most combinations of some operations are skipped
         by the suite), default 0; then each format is in it once at least.
     BHEMU_LLK_SEED: draws another sample; default none.
+    BHEMU_LLK_DONE: a file with the ids of tests that are not run again, one a line; default none.
     BHEMU_LLK_OUT: a directory for `results.jsonl` (one object per test: id, outcome of pytest, text, seconds, choices:
         names of the open choices that this process made in it first) and the workers' output.
 """
@@ -76,6 +77,15 @@ def _covering(ranked: list[Any], each: int) -> set[int]:
             for value in values:
                 seen[value] = seen.get(value, 0) + 1
     return chosen
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Leave out the tests that an earlier run has results of."""
+    named = os.environ.get("BHEMU_LLK_DONE")
+    if named:
+        done = set(Path(named).read_text().splitlines())
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in done])
+        items[:] = [item for item in items if item.nodeid not in done]
 
 
 def _worker_output(out: Path, worker: str) -> Path:

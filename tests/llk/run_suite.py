@@ -37,6 +37,8 @@ from tests.llk.suite_results import (
 
 HERE = Path(__file__).resolve().parent
 RESULTS = "results.jsonl"
+DONE = "done.txt"
+"""Names of the tests that an earlier run has left results of: fixed for a run, as all workers must collect the same."""
 TABLE = "table.txt"
 
 
@@ -52,6 +54,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--timeout", type=int, default=600, help="seconds that one test may take")
     parser.add_argument("--minutes", type=float, default=120, help="minutes that the whole run may take")
     parser.add_argument("--out", type=Path, help="directory for results and the workers' output; kept")
+    parser.add_argument("--resume", action="store_true", help="keep the results in --out, and run what is not there")
     return parser.parse_args()
 
 
@@ -102,11 +105,14 @@ def plan(options: argparse.Namespace, expected: Expected) -> list[Session]:
 
 
 @contextmanager
-def started(parts: Parts, session: Session, out: Path, timeout: int) -> Iterator[subprocess.Popen[bytes]]:
+def started(
+    parts: Parts, session: Session, out: Path, timeout: int, *, resume: bool
+) -> Iterator[subprocess.Popen[bytes]]:
     """A session that runs, and has ended afterwards; results are in `out`."""
     out.mkdir(parents=True, exist_ok=True)
-    for old in [*out.glob("gw*.txt"), out / RESULTS]:
+    for old in [*out.glob("gw*.txt"), *([] if resume else [out / RESULTS])]:
         old.unlink(missing_ok=True)
+    (out / DONE).write_text("".join(f"{result.name}\n" for result in read_results(out / RESULTS)))
     work = Path(tempfile.mkdtemp(prefix="bhemu-llk-"))
     command = [str(parts.python), "-m", "pytest", "-p", "llk_sample", "-p", "no:cacheprovider", "--run-simulator"]
     command += [f"--timeout={timeout}", "-n", str(session.workers), "--max-worker-restart=1000", "--tb=short"]
@@ -115,7 +121,9 @@ def started(parts: Parts, session: Session, out: Path, timeout: int) -> Iterator
         process = subprocess.Popen(
             [*command, *session.tests],
             cwd=parts.tests,
-            env=parts.environment(work) | session.settings | {"BHEMU_LLK_OUT": str(out)},
+            env=parts.environment(work)
+            | session.settings
+            | {"BHEMU_LLK_OUT": str(out), "BHEMU_LLK_DONE": str(out / DONE)},
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -129,11 +137,15 @@ def started(parts: Parts, session: Session, out: Path, timeout: int) -> Iterator
             shutil.rmtree(work, ignore_errors=True)
 
 
-def run_sessions(parts: Parts, sessions: list[Session], out: Path, *, timeout: int, minutes: float) -> bool:
+def run_sessions(
+    parts: Parts, sessions: list[Session], out: Path, *, timeout: int, minutes: float, resume: bool
+) -> bool:
     """Run sessions side by side, and say every minute how far they are; False when the time was up."""
     began, told = time.monotonic(), 0
     with ExitStack() as stack:
-        processes = [stack.enter_context(started(parts, one, out / one.name, timeout)) for one in sessions]
+        processes = [
+            stack.enter_context(started(parts, one, out / one.name, timeout, resume=resume)) for one in sessions
+        ]
         while any(process.poll() is None for process in processes):
             time.sleep(0.5)
             passed = (time.monotonic() - began) / 60
@@ -163,7 +175,9 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
     sessions = plan(options, expected)
     print(f"prepared in {time.monotonic() - started:.0f} seconds; results in {out}", flush=True)
-    finished = run_sessions(parts, sessions, out, timeout=options.timeout, minutes=options.minutes)
+    finished = run_sessions(
+        parts, sessions, out, timeout=options.timeout, minutes=options.minutes, resume=options.resume
+    )
     results = [result for session in sessions for result in read_results(out / session.name / RESULTS)]
     (out / TABLE).write_text(table(results) + "\n")
     print(table(results))

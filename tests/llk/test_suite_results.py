@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.llk.llk_sample import _covering
+from tests.llk.llk_sample import _covering, pytest_collection_modifyitems
 from tests.llk.run_suite import plan
 from tests.llk.suite_results import (
     Expected,
@@ -190,6 +190,19 @@ def test_the_sample_has_each_operation_and_each_format() -> None:
     assert Counter(call.params["mathop"] for call in chosen) == dict.fromkeys("abcdef", 2) | {"a": 3}
     assert {call.params["formats"] for call in chosen} == {"A->A", "A->B", "B->B"}
     assert _covering(calls, 0) == set()
+
+
+def test_a_run_that_resumes_another_leaves_out_what_has_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "done.txt").write_text("a.py::f[1]\na.py::g[x y]\n")
+    monkeypatch.setenv("BHEMU_LLK_DONE", str(tmp_path / "done.txt"))
+    left_out: list[str] = []
+    hook = Namespace(pytest_deselected=lambda items: left_out.extend(item.nodeid for item in items))
+    items = [Namespace(nodeid=name) for name in ("a.py::f[1]", "a.py::f[2]", "a.py::g[x y]")]
+    pytest_collection_modifyitems(Namespace(hook=hook), items)
+    assert [item.nodeid for item in items] == ["a.py::f[2]"]
+    assert left_out == ["a.py::f[1]", "a.py::g[x y]"]
 
 
 @pytest.mark.parametrize("name", ["expected.toml", "expected_stock.toml"])

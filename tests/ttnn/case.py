@@ -53,6 +53,11 @@ class Case:
         return self.name.partition("/")[0]
 
     @property
+    def operation(self) -> str:
+        """`group/operation`."""
+        return self.name.rpartition("/")[0]
+
+    @property
     def tenth(self) -> int:
         """Which tenth of the sweep it is in, by the hash of its name."""
         return int(hashlib.sha256(self.name.encode()).hexdigest(), 16) % 10

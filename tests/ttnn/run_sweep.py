@@ -76,13 +76,22 @@ def default_seed() -> int:
 
 
 def choose(cases: Iterable[Case], names: Sequence[str], tenth: int | None) -> list[Case]:
-    """The cases to run: those that a name fits, of one tenth."""
-    return [
+    """The cases to run: those that a name fits, of one tenth.
+
+    First one of each operation, then a second one, and so on: a run whose time is up has covered what it could.
+    """
+    chosen = [
         case
         for case in cases
         if (not names or any(re.search(name, case.name) for name in names))
         and (tenth is None or case.tenth == tenth % 10)
     ]
+    seen: Counter[str] = Counter()
+    turns = []
+    for case in chosen:
+        turns.append(seen[case.operation])
+        seen[case.operation] += 1
+    return [case for _, case in sorted(zip(turns, chosen, strict=True), key=lambda pair: pair[0])]
 
 
 class Runner:
