@@ -23,8 +23,8 @@ from bhemu.cc.vendor import write_vendor_tools
 def write_llk_home(directory: str | Path, tree: LlkTree, compiler: Toolchain | Sfpi) -> Path:
     """Write a view of an LLK tree that has a compiler where the harness looks for it; the tree is not touched.
 
-    The view is `directory/tt_metal/tt-llk`: links to the tree, except `tests/sfpi`, which is a link to the vendor's
-    compiler. With a stock compiler `write_vendor_tools` fills it, and the view has its own copies of a few headers that
+    The view is `directory/tt_metal/tt-llk`: links to the tree, except `tests/python_tests`, a copy, and `tests/sfpi`,
+    which is a link to the vendor's compiler. With a stock compiler `write_vendor_tools` fills it, and the view has its own copies of a few headers that
     the stock compiler would not take. The harness takes the view from
     the environment variable LLK_HOME, and what it writes below LLK_HOME lands in the view.
 
@@ -52,9 +52,10 @@ def write_llk_home(directory: str | Path, tree: LlkTree, compiler: Toolchain | S
         _link_all(tree.metal.parent, top, only=("ttnn",))
         _link_all(tree.metal, top / "tt_metal", without=(tree.root.name, home.name))
         _link_all(tree.root, home, without=("tests",))
-        _link_all(tree.root / "tests", home / "tests", without=("sfpi",))
-        for written in ("python_tests", "sources"):  # logs and generated kernels
-            _own(home / "tests" / written)
+        _link_all(tree.root / "tests", home / "tests", without=("sfpi", "python_tests"))
+        # The harness writes logs there, and a test of it looks where its own modules are, links followed.
+        shutil.copytree(tree.root / "tests" / "python_tests", home / "tests" / "python_tests")
+        _own(home / "tests" / "sources")  # generated kernels
         if isinstance(compiler, Sfpi):
             (home / "tests" / "sfpi").symlink_to(compiler.root)
             return home

@@ -61,6 +61,8 @@ def test_a_view_has_the_tools_and_leaves_the_tree_alone(cxx: Toolchain, tmp_path
         assert (home / "tests/sfpi/compiler/bin/riscv-tt-elf-g++").is_file()
         assert (home / "tests/sfpi/include/lltt.h").is_file()
         assert (home / "tests" / ".." / ".." / "hw" / "inc" / "tensix.h").is_file()
+        module = home / "tests" / "python_tests" / "test_x.py"
+        assert module.resolve() == module  # the harness asks where its own modules are
         (home / "tests" / "python_tests" / "log").write_text("written by the harness")
         (home / "tests" / "sources" / "made.cpp").write_text("written by the harness")
         changed = home / "tt_llk_blackhole/common/inc/sfpu/a.h"

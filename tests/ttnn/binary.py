@@ -29,7 +29,7 @@ TWO: dict[str, Any] = {
     "xlogy": lambda a, b: torch.xlogy(a, b),
     "nextafter": lambda a, b: torch.where(a < b, a + 2**-20, a - 2**-20),
     "bias_gelu": lambda a, b: torch.nn.functional.gelu(a + b),
-    "prelu": lambda a, b: torch.where(a < 0, a * b, a),
+    "prelu": lambda a, b: torch.where(a < 0, a * b.reshape(-1, 1, 1), a),
     "rsub": lambda a, b: b - a,
     "gt": lambda a, b: (a > b).float(),
     "lt": lambda a, b: (a < b).float(),
@@ -186,7 +186,8 @@ for _name in TWO:
     for _dtype in ("bfloat16", "float32"):
         if _name == "nextafter" or (_name == "bias_gelu" and _dtype == "float32"):
             continue
-        group.add(f"{_name}/{SHORT[_dtype]}", _two(_name, _dtype), _dtype, 0.0 if _name in EXACT else LOOSE.get(_name))
+        _body = _two(_name, _dtype, other=(2,)) if _name == "prelu" else _two(_name, _dtype)  # a slope a channel
+        group.add(f"{_name}/{SHORT[_dtype]}", _body, _dtype, 0.0 if _name in EXACT else LOOSE.get(_name))
 for _name in ["add", "sub", "mul"]:
     for _dtype in ("bfloat8_b", "bfloat4_b"):
         group.add(f"{_name}/{SHORT[_dtype]}", _two(_name, _dtype), _dtype)

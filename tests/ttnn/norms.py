@@ -41,18 +41,22 @@ def _(bench: Bench) -> Any:
     return [(ttnn.softmax_in_place(x), torch.softmax(held, -1))]
 
 
-@group.case("scale_mask_softmax/bf16", tolerance=APPROXIMATE)
-def _(bench: Bench) -> Any:
-    x, held = bench.pair(bench.uniform(-3, 3, 1, 2, 64, 64))
-    mask = torch.zeros(1, 1, 64, 64).masked_fill(torch.ones(64, 64).triu(1).bool(), -1e9)
-    return [(ttnn.scale_mask_softmax(x, 0.5, bench.put(mask)), torch.softmax(held * 0.5 + mask, -1))]
+def _masked_softmax(function: str, *, causal: bool = False) -> Body:
+    """Softmax with a scale and a mask: of one row, or causal, with a row for each row."""
+
+    def body(bench: Bench) -> Any:
+        x, held = bench.pair(bench.uniform(-3, 3, 1, 2, 64, 64))
+        hidden = torch.ones(64, 64).triu(1) if causal else torch.arange(64).reshape(1, 64) >= 40
+        mask = torch.zeros(1, 1, *hidden.shape).masked_fill(hidden.bool(), -1e9)
+        got = getattr(ttnn, function)(x, 0.5, bench.put(mask), is_causal_mask=causal)
+        return [(got, torch.softmax(held * 0.5 + mask, -1))]
+
+    return body
 
 
-@group.case("scale_mask_softmax_in_place/bf16", tolerance=APPROXIMATE)
-def _(bench: Bench) -> Any:
-    x, held = bench.pair(bench.uniform(-3, 3, 1, 2, 64, 64))
-    mask = torch.zeros(1, 1, 64, 64).masked_fill(torch.ones(64, 64).triu(1).bool(), -1e9)
-    return [(ttnn.scale_mask_softmax_in_place(x, 0.5, bench.put(mask)), torch.softmax(held * 0.5 + mask, -1))]
+for _name in ("scale_mask_softmax", "scale_mask_softmax_in_place"):
+    group.add(f"{_name}/one row", _masked_softmax(_name), tolerance=APPROXIMATE)
+group.add(f"{_name}/causal", _masked_softmax(_name, causal=True), tolerance=APPROXIMATE)
 
 
 def _layer_norm(width: int, weights: bool, dtype: str, residual: bool = False) -> Body:

