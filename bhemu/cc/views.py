@@ -24,8 +24,8 @@ def write_llk_home(directory: str | Path, tree: LlkTree, compiler: Toolchain | S
     """Write a view of an LLK tree that has a compiler where the harness looks for it; the tree is not touched.
 
     The view is `directory/tt_metal/tt-llk`: links to the tree, except `tests/python_tests`, a copy, and `tests/sfpi`,
-    which is a link to the vendor's compiler. With a stock compiler `write_vendor_tools` fills it, and the view has its own copies of a few headers that
-    the stock compiler would not take. The harness takes the view from
+    which is a link to the vendor's compiler. With a stock compiler `write_vendor_tools` fills it, and the view has its
+    own copies of a few headers that the stock compiler would not take. The harness takes the view from
     the environment variable LLK_HOME, and what it writes below LLK_HOME lands in the view.
 
     Args:

@@ -9,6 +9,8 @@ import numpy as np
 from bhemu.conformance.vector_file import State
 from bhemu.machine.state import ALL_CONFIG_DIRTY, L1_SIZE, reset
 
+ALL_LANES = np.uint32(0xFFFFFFFF)
+
 # Arrays that both sides hold with the same meaning: vector name -> record field.
 _SAME = {
     "dst": "dst",
@@ -39,9 +41,11 @@ def load(tiles: np.ndarray[Any, Any], state: State, l1_base: int) -> None:
     tile["matrix"]["bank"][...] = src[:, 3]
     tile["src_format"][...] = src[:, 4:6]
     sfpu = state["sfpu"]
-    tile["lane_flags"], tile["use_flags"], tile["flag_stack_depth"], tile["lane_config"] = sfpu[:4]
+    tile["lane_flags"], use, depth, tile["lane_config"] = sfpu[:4]
+    tile["use_flags"] = ALL_LANES * use  # a vector has one use bit and one depth for all lanes
+    tile["flag_stack_held"][...] = np.where(np.arange(8) < depth, ALL_LANES, 0)
     tile["flag_stack"][...] = sfpu[4:12]
-    tile["use_stack"][...] = sfpu[12:20]
+    tile["use_stack"][...] = sfpu[12:20] * ALL_LANES
     sync = state["sync"]
     tile["semaphore"][...] = sync[0:8]
     tile["semaphore_max"][...] = sync[8:16]
@@ -68,13 +72,12 @@ def store(tiles: np.ndarray[Any, Any], l1_base: int, l1_size: int) -> State:
             for f in range(2)
         ]
     ).astype(np.uint32)
-    depth = int(tile["flag_stack_depth"])
-    stack = np.arange(8) < depth  # entries above the depth do not matter
+    stack = tile["flag_stack_held"] & 1 != 0  # entries above the depth do not matter
     state["sfpu"] = np.concatenate(
         [
-            [tile["lane_flags"], tile["use_flags"], depth, tile["lane_config"]],
+            [tile["lane_flags"], tile["use_flags"] & 1, stack.sum(), tile["lane_config"]],
             np.where(stack, tile["flag_stack"], 0),
-            np.where(stack, tile["use_stack"], 0),
+            np.where(stack, tile["use_stack"] & 1, 0),
         ]
     ).astype(np.uint32)
     state["sync"] = np.concatenate([tile["semaphore"], tile["semaphore_max"], tile["mutex_owner"][:5]]).astype(

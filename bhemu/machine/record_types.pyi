@@ -326,9 +326,10 @@ class TileRecord:
     rwc: Any
     lane_flags: Any
     use_flags: Any
-    flag_stack_depth: Any
+    flag_stack_held: Any
     flag_stack: Any
     use_stack: Any
+    acting_lanes: Any
     lane_config: Any
     dst_stack_pointer: Any
     macro_template: Any

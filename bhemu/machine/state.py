@@ -67,10 +67,11 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("rwc", "i4", (THREADS, 8)),  # [thread, counter]
     # --- vector unit ----------------------------------------------------------------------------------------------
     ("lane_flags", "u4", ()),  # bit n = flag of lane n (V3)
-    ("use_flags", "u4", ()),  # 1: flags are the lane enable
-    ("flag_stack_depth", "i4", ()),
+    ("use_flags", "u4", ()),  # bit n = use bit of lane n: its flag is its enable
+    ("flag_stack_held", "u4", (8,)),  # lanes that hold this entry: a lane's entries are the first ones
     ("flag_stack", "u4", (8,)),
     ("use_stack", "u4", (8,)),
+    ("acting_lanes", "u4", ()),  # lanes in which the instruction executes: fewer than all in macros and mixed capture
     ("lane_config", "u4", ()),  # where lanes differ: every bit that some lane has set
     ("dst_stack_pointer", "i4", (THREADS,)),  # Sp of the stack form of SFPLOAD and SFPSTORE (V7)
     ("macro_template", "u4", (4,)),
@@ -246,7 +247,8 @@ def _power_on(tile: Any) -> None:
         tile["lregs"][register] = bits
     tile["lregs"][15] = 2 * np.arange(32)
     tile["lane_flags"] = 0xFFFFFFFF
-    tile["use_flags"] = 1
+    tile["use_flags"] = 0xFFFFFFFF
+    tile["acting_lanes"] = 0xFFFFFFFF
     tile["config_dirty"] = ALL_CONFIG_DIRTY
     tile["soft_reset"] = POWER_ON_RESET
     tile["l1_end"] = L1_SIZE

@@ -128,5 +128,9 @@ def _wrapper(row: Instruction, function: Callable[..., Any], reserved: int) -> s
             "        if status != EXECUTE:",
             "            return status",
         ]
-    lines.append(f"    return body(t, thread{''.join(', ' + a for a in arguments)})")
+    call = f"body(t, thread{''.join(', ' + a for a in arguments)})"
+    if row.mnemonic in SUB_UNIT_OF and "word" in arguments:  # it may have been captured in some lanes (V1)
+        lines += [f"    status = {call}", "    t.acting_lanes = 0xFFFFFFFF", "    return status"]
+    else:
+        lines.append(f"    return {call}")
     return "\n".join(lines) + "\n"

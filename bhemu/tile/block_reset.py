@@ -106,8 +106,9 @@ def _release_vector_unit(t: TileRecord) -> None:
     for lane in range(LANES):
         t.prng[lane] = 0
     t.lane_flags = np.uint32(0xFFFFFFFF)
-    t.use_flags = 1
-    t.flag_stack_depth = 0
+    t.use_flags = np.uint32(0xFFFFFFFF)
+    for entry in range(8):
+        t.flag_stack_held[entry] = 0
     t.lane_config = 0
     for i in range(4):
         t.macro_template[i] = 0

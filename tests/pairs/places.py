@@ -327,7 +327,7 @@ def _lreg(name: str, rest: list[str], here: Context) -> Place:
 def _lane(name: str, rest: list[str], here: Context) -> Place:
     _choose(name, rest, {"enabled": None})
     record = here.tile.record
-    return Place(WORD, (32,), lambda index: int(not record.use_flags or int(record.lane_flags) >> index[0] & 1))
+    return Place(WORD, (32,), lambda index: (int(record.lane_flags) | ~int(record.use_flags)) >> index[0] & 1)
 
 
 _L1 = {"u8": unsigned(8), "u16": unsigned(16), "u32": WORD, "bf16": BF16, "fp16": FP16, "fp32": FP32}

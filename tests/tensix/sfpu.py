@@ -47,4 +47,4 @@ class Sfpu:
     def flags(self, flags: int) -> None:
         """Put the lane flags in force."""
         self.t["lane_flags"] = flags
-        self.t["use_flags"] = 1
+        self.t["use_flags"] = ALL

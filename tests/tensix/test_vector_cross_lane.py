@@ -58,7 +58,7 @@ def test_comparisons_combine_with_the_top_of_the_stack(sfpu: Sfpu) -> None:
     assert sfpu.t["flag_stack"][0] == 0
     sfpu.set(0, *[lane & 1 for lane in range(32)])
     for mode, want in ((2, 0x0000AAAA), (6, 0xAAAAFFFF)):
-        sfpu.t["flag_stack_depth"], sfpu.t["flag_stack"][0] = 1, 0x0000FFFF
+        sfpu.t["flag_stack_held"][0], sfpu.t["flag_stack"][0] = ALL, 0x0000FFFF
         sfpu.do("SFPGT", lreg_c=9, lreg_dest=0, instr_mod1=mode)
         assert sfpu.t["flag_stack"][0] == want
 

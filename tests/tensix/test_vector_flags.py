@@ -32,7 +32,15 @@ def test_row_mask_switches_rows_of_lanes_off(sfpu: Sfpu) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "immediate", "use", "flags"),
-    [(0, 0, 1, ALL), (1, 0, 0, ALL), (2, 0, 0, ALL), (2, 1, 1, ALL), (8, 0, 1, 0), (10, 3, 1, ALL), (10, 1, 1, 0)],
+    [
+        (0, 0, ALL, ALL),
+        (1, 0, 0, ALL),
+        (2, 0, 0, ALL),
+        (2, 1, ALL, ALL),
+        (8, 0, ALL, 0),
+        (10, 3, ALL, ALL),
+        (10, 1, ALL, 0),
+    ],
 )
 def test_encc_writes_the_use_bit_and_all_flags(sfpu: Sfpu, mode: int, immediate: int, use: int, flags: int) -> None:
     sfpu.flags(F)
@@ -71,7 +79,7 @@ def test_else_is_the_rest_of_the_pushed_flags(sfpu: Sfpu) -> None:
     sfpu.do("SFPCOMPC")
     assert sfpu.t["lane_flags"] == F & ~0xFF
     sfpu.do("SFPPOPC")
-    assert (sfpu.t["lane_flags"], sfpu.t["flag_stack_depth"]) == (F, 0)
+    assert (sfpu.t["lane_flags"], sfpu.t["flag_stack_held"].any()) == (F, False)
     sfpu.do("SFPCOMPC")  # an empty stack counts as all lanes
     assert sfpu.t["lane_flags"] == ~F & ALL
 
@@ -87,7 +95,7 @@ LOGIC = {
 def test_stack_logic_updates_the_top_on_push_and_the_flags_on_pop(sfpu: Sfpu, mode: int) -> None:
     def prepare() -> None:
         sfpu.flags(TOP)
-        sfpu.t["flag_stack_depth"] = 0
+        sfpu.t["flag_stack_held"] = 0
         sfpu.do("SFPPUSHC")
         sfpu.flags(F)
 
@@ -98,7 +106,7 @@ def test_stack_logic_updates_the_top_on_push_and_the_flags_on_pop(sfpu: Sfpu, mo
     prepare()
     sfpu.do("SFPPOPC", instr_mod1=mode)
     assert sfpu.t["lane_flags"] == LOGIC[mode](F, TOP) & ALL
-    assert (sfpu.t["flag_stack"][0], sfpu.t["flag_stack_depth"]) == (TOP, 1)
+    assert (sfpu.t["flag_stack"][0], sfpu.t["flag_stack_held"].tolist()) == (TOP, [ALL] + [0] * 7)
 
 
 @pytest.mark.parametrize(("mode", "top", "flags"), [(13, ~F & ALL, ~F & ALL), (14, ALL, F), (15, 0, F)])
@@ -106,14 +114,14 @@ def test_push_modes_above_the_logic(sfpu: Sfpu, mode: int, top: int, flags: int)
     sfpu.do("SFPPUSHC")
     sfpu.flags(F)
     sfpu.do("SFPPUSHC", instr_mod1=mode)
-    assert (sfpu.t["flag_stack"][0], sfpu.t["use_stack"][0], sfpu.t["lane_flags"]) == (top, 1, flags)
+    assert (sfpu.t["flag_stack"][0], sfpu.t["use_stack"][0], sfpu.t["lane_flags"]) == (top, ALL, flags)
 
 
 @pytest.mark.parametrize(("mode", "flags"), [(13, ~F & ALL), (14, ALL), (15, 0)])
 def test_pop_modes_above_the_logic(sfpu: Sfpu, mode: int, flags: int) -> None:
     sfpu.flags(F)
     sfpu.do("SFPPOPC", instr_mod1=mode)
-    assert (sfpu.t["lane_flags"], sfpu.t["use_flags"]) == (flags, 1)
+    assert (sfpu.t["lane_flags"], sfpu.t["use_flags"]) == (flags, ALL)
 
 
 def test_the_stack_holds_eight_entries(sfpu: Sfpu) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bhemu.errors import Unimplemented
-from tests.tensix.sfpu import Sfpu, word
+from bhemu.errors import UndefinedBehavior
+from tests.tensix.sfpu import ALL, Sfpu, word
 
 pytestmark = pytest.mark.plain
 
@@ -90,12 +90,42 @@ def test_a_template_is_recorded_in_the_enabled_lanes(sfpu: Sfpu) -> None:
     assert set(got) == {first, second}
 
 
-def test_backdoor_load_switched_off_in_some_columns_is_refused_where_it_matters(sfpu: Sfpu) -> None:
+@pytest.mark.rule("math V1")
+def test_lanes_with_backdoor_load_switched_off_execute_and_the_others_record(sfpu: Sfpu) -> None:
     sfpu.set(0, 2, 0)
     sfpu.do("SFPCONFIG", config_dest=15)
-    sfpu.do("SFPMOV", lreg_c=1, lreg_dest=2)
-    with pytest.raises(Unimplemented, match="destination 12 records a template in some lanes"):
-        sfpu.do("SFPMOV", lreg_c=1, lreg_dest=12)
+    sfpu.flags(0x0000FFFF)
+    sfpu.set(5, 0x80000000)
+    sfpu.do("SFPSETCC", lreg_c=5, lreg_dest=12, instr_mod1=4)  # flag := not negative
+    executed = 0x01010101
+    assert sfpu.t["lane_flags"] == 0x0000FFFF & ~executed
+    sfpu.flags(ALL)
+    recorded = [int(word("SFPSETCC", lreg_c=5, lreg_dest=12, instr_mod1=4) == value) for value in read_special(sfpu, 0)]
+    assert recorded == [int(lane % 8 != 0 and lane < 16) for lane in range(32)]
+    sfpu.do("SFPMOV", lreg_c=10, lreg_dest=2)  # the next instruction executes in all lanes again
+    assert sfpu.get(2) == [0x3F800000] * 32
+
+
+@pytest.mark.rule("math V1, V3")
+def test_each_lane_has_a_use_bit_and_a_flag_stack_of_its_own(sfpu: Sfpu) -> None:
+    sfpu.set(0, 2, 0)
+    sfpu.do("SFPCONFIG", config_dest=15)
+    executed = 0x01010101
+    sfpu.flags(0x000000FF)
+    sfpu.do("SFPPUSHC", lreg_dest=13)
+    assert sfpu.t["flag_stack_held"].tolist() == [executed] + [0] * 7
+    sfpu.do("SFPPUSHC")
+    assert sfpu.t["flag_stack_held"].tolist() == [ALL, executed] + [0] * 6
+    sfpu.flags(ALL)
+    sfpu.do("SFPENCC", imm12_math=0, lreg_dest=13, instr_mod1=10)  # use and flags to 0 in single lanes
+    assert (sfpu.t["use_flags"], sfpu.t["lane_flags"]) == (ALL & ~executed, ALL & ~executed)
+    sfpu.do("SFPMOV", lreg_c=10, lreg_dest=2)  # where the use bit is 0, the flag does not count
+    assert sfpu.get(2) == [0x3F800000] * 32
+    sfpu.do("SFPPOPC")
+    assert sfpu.t["flag_stack_held"].tolist() == [executed] + [0] * 7
+    assert (sfpu.t["use_flags"], sfpu.t["lane_flags"]) == (ALL, 0xFF)
+    with pytest.raises(UndefinedBehavior, match="empty"):
+        sfpu.do("SFPPOPC")
 
 
 def test_loads_and_stores_obey_the_bits_of_their_column(sfpu: Sfpu) -> None:

@@ -63,7 +63,7 @@ PLAIN = [
 ]
 
 MAD_WORDS = {"SFPMAD", "SFPADD", "SFPMUL", "SFPMUL24", "SFPMULI", "SFPADDI", "SFPLUT", "SFPLUTFP32"}
-STATE = ("lregs", "prng", "lane_flags", "use_flags", "flag_stack", "flag_stack_depth", "dst")
+STATE = ("lregs", "prng", "lane_flags", "use_flags", "flag_stack", "flag_stack_held", "dst")
 LOADED = 2
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bhemu.api.tile import Tile
-from bhemu.errors import BhemuError, MissingSpecification, UndefinedBehavior, Unimplemented
+from bhemu.errors import BhemuError, MissingSpecification, UndefinedBehavior
 from bhemu.isa.instructions import encode
 from bhemu.recording import Recorder
 from tests.tensix.macros import Macros, byte
@@ -122,20 +122,59 @@ def test_flags_of_other_lanes_stay_when_some_lanes_execute(unit: Macros) -> None
     unit.macro(0, 1)
     unit.settle()
     assert unit.t["lane_flags"] == 0xFFFF0000 & ~0x01010101
-    assert unit.t["use_flags"] == 1
+    assert unit.t["use_flags"] == 0xFFFFFFFF
 
 
-def test_stores_in_some_lanes_and_flag_control_in_some_lanes_are_refused(unit: Macros) -> None:
+def test_stores_in_some_lanes_are_refused(unit: Macros) -> None:
     unit.set(0, byte(3) << 24, 0)
     unit.do("SFPCONFIG", config_dest=4)
     with pytest.raises(UndefinedBehavior, match="all lanes must store"):
         unit.macro(0, 1)
-    unit.template(0, "SFPPUSHC")
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "operands", "flags", "use", "held"),
+    [
+        ("SFPPUSHC", {}, 0x0F0F0F0F, 0xFFFFFFFF, [0xFFFFFFFF, 0x01010101]),
+        ("SFPPUSHC", {"instr_mod1": 13}, 0x0E0E0E0E, 0xFFFFFFFF, [0xFFFFFFFF, 0]),
+        ("SFPPOPC", {}, 0x0F0F0F0F & ~0x01010101 | 0x00000101, 0xFFFFFFFF, [0xFEFEFEFE, 0]),
+        ("SFPPOPC", {"instr_mod1": 14}, 0x0F0F0F0F, 0xFFFFFFFF, [0xFFFFFFFF, 0]),
+        ("SFPENCC", {"instr_mod1": 10}, 0x0E0E0E0E, 0xFEFEFEFE, [0xFFFFFFFF, 0]),
+        ("SFPENCC", {"instr_mod1": 1}, 0x0F0F0F0F, 0xFEFEFEFE, [0xFFFFFFFF, 0]),
+        ("SFPCOMPC", {}, 0x0E0E0E0E, 0xFFFFFFFF, [0xFFFFFFFF, 0]),
+        ("SFPSETCC", {"lreg_c": 9, "instr_mod1": 2}, 0x0E0E0E0E, 0xFFFFFFFF, [0xFFFFFFFF, 0]),
+    ],
+)
+@pytest.mark.rule("math V.7, V3")
+def test_flag_control_scheduled_in_some_lanes_changes_those_lanes_alone(
+    unit: Macros, mnemonic: str, operands: dict[str, int], flags: int, use: int, held: list[int]
+) -> None:
+    unit.template(0, mnemonic, **operands)
     unit.set(0, byte(4), 0)
     unit.do("SFPCONFIG", config_dest=5)
+    unit.flags(0x0000FFFF)
+    unit.do("SFPPUSHC")
+    unit.flags(0x0F0F0F0F)
+    unit.put(0, 0)
     unit.macro(1, 1)
-    with pytest.raises(Unimplemented, match="are shared by all lanes"):
-        unit.settle()
+    unit.settle()
+    assert (unit.t["lane_flags"], unit.t["use_flags"]) == (flags, use)
+    assert unit.t["flag_stack_held"].tolist()[:2] == held
+    assert unit.t["acting_lanes"] == 0xFFFFFFFF
+
+
+@pytest.mark.rule("math V.7")
+def test_a_comparison_scheduled_in_some_lanes_changes_their_top_of_the_stack(unit: Macros) -> None:
+    unit.template(0, "SFPGT", lreg_c=9, instr_mod1=2)
+    unit.set(0, byte(4, b=True), 0)
+    unit.do("SFPCONFIG", config_dest=5)
+    unit.flags(0x0000FFFF)
+    unit.do("SFPPUSHC")
+    unit.flags(0xFFFFFFFF)
+    unit.put(0, 0)
+    unit.macro(1, 1)
+    unit.settle()
+    assert unit.t["flag_stack"][0] == 0x0000FFFF & ~0x01010101
 
 
 @pytest.mark.parametrize(

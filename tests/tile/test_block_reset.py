@@ -29,7 +29,7 @@ def used(*, allow_open: bool = True) -> Tile:
     record.prng[...] = 77
     record.lane_flags = record.lane_config = 5
     record.use_flags = 0
-    record.flag_stack_depth = 3
+    record.flag_stack_held[:3] = 0xFFFFFFFF
     record.macro_template[...] = record.macro_sequence[...] = record.macro_misc = 9
     record.settings_mixed = 1
     record.macro_pending = 1
@@ -109,7 +109,7 @@ def test_bit_10_puts_the_vector_unit_into_its_defaults_at_the_release() -> None:
     assert np.array_equal(lregs[11:15].view(np.float32), np.repeat(np.float32(expected)[:, None], 32, axis=1))
     assert np.array_equal(lregs[[8, 9, 10, 15]], constants)
     fresh = Tile().record
-    for name in ("prng", "lane_flags", "use_flags", "flag_stack_depth", "lane_config", "macro_template"):
+    for name in ("prng", "lane_flags", "use_flags", "flag_stack_held", "lane_config", "macro_template"):
         assert np.array_equal(tile.record[name], fresh[name]), name
     for name in ("macro_sequence", "macro_misc", "settings_mixed", "macro_pending", "macro_word"):
         assert np.array_equal(tile.record[name], fresh[name]), name

@@ -1,6 +1,8 @@
 """Lane flags and their stack: SFPENCC, SFPPUSHC, SFPPOPC, SFPCOMPC, SFPSETCC (math V3).
 
-The flags of all lanes are one 32-bit word. The use bit is the same in all lanes, since whatever writes it writes all.
+The flags of all lanes are one 32-bit word, and so are their use bits. Each lane has a stack of its own: an instruction
+may execute in some lanes only, which are `acting_lanes`. All of these change in enabled and disabled lanes alike,
+except by SFPSETCC.
 """
 
 from __future__ import annotations
@@ -16,10 +18,18 @@ from bhemu.machine.lanes import load32, mask_bits
 from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.lane_settings import ALL_LANES
-from bhemu.tensix.vector.registers import FIRST_TEMPLATE, capture, reserved_mode, set_flags
+from bhemu.tensix.vector.registers import (
+    FIRST_TEMPLATE,
+    STACK_ENTRIES,
+    capture,
+    chosen_bits,
+    reserved_mode,
+    set_flags,
+    set_stack_entry,
+    set_stack_top,
+    stack_top,
+)
 from bhemu.tensix.vector_queue import EXECUTE
-
-STACK_ENTRIES: Final = 8
 
 # Modes of SFPPUSHC and SFPPOPC above the logic operations
 PLAIN: Final = 0
@@ -59,14 +69,13 @@ def SFPENCC(t: TileRecord, thread: Int, imm12_math: Int, lreg_dest: Int, instr_m
         return status
     if instr_mod1 & 4:
         return refuse(t, ENCC_MODE, instr_mod1)
+    lanes = np.int64(t.acting_lanes)
     if instr_mod1 & 2:
-        t.use_flags = np.uint32(imm12_math & 1)
+        t.use_flags = np.uint32(chosen_bits(lanes, -(imm12_math & 1), np.int64(t.use_flags)))
     elif instr_mod1 & 1:
-        t.use_flags = np.uint32(1 if t.use_flags == 0 else 0)
-    if instr_mod1 & 8 and not imm12_math & 2:
-        t.lane_flags = np.uint32(0)
-    else:
-        t.lane_flags = np.uint32(ALL_LANES)
+        t.use_flags = np.uint32(np.int64(t.use_flags) ^ lanes)
+    flags = 0 if instr_mod1 & 8 and not imm12_math & 2 else ALL_LANES
+    t.lane_flags = np.uint32(chosen_bits(lanes, flags, np.int64(t.lane_flags)))
     return DONE
 
 
@@ -99,10 +108,24 @@ def logic(mode: Int, x: Int, y: Int) -> Any:
 
 
 @kernel
-def _set_top(t: TileRecord, flags: Int, use: Int) -> None:
-    top = t.flag_stack_depth - 1
-    t.flag_stack[top] = np.uint32(flags & ALL_LANES)
-    t.use_stack[top] = np.uint32(use)
+def _push(t: TileRecord, lanes: Int) -> None:
+    """A new entry for each of `lanes`, which have room."""
+    flags, use = np.int64(t.lane_flags), np.int64(t.use_flags)
+    for entry in range(STACK_ENTRIES - 1, -1, -1):
+        below = np.int64(t.flag_stack_held[entry - 1]) if entry > 0 else np.int64(ALL_LANES)
+        held = np.int64(t.flag_stack_held[entry])
+        here = lanes & below & ~held
+        if here != 0:
+            set_stack_entry(t, entry, here, flags, use)
+            t.flag_stack_held[entry] = np.uint32(held | here)
+
+
+@kernel
+def _pop(t: TileRecord, lanes: Int) -> None:
+    """Drop the newest entry of each of `lanes`, which have one."""
+    for entry in range(STACK_ENTRIES):
+        above = np.int64(t.flag_stack_held[entry + 1]) if entry + 1 < STACK_ENTRIES else np.int64(0)
+        t.flag_stack_held[entry] = np.uint32(np.int64(t.flag_stack_held[entry]) & ~(lanes & ~above))
 
 
 @instruction(
@@ -113,26 +136,23 @@ def SFPPUSHC(t: TileRecord, thread: Int, lreg_dest: Int, instr_mod1: Int, word: 
     status = _executes(t, lreg_dest, word)
     if status != EXECUTE:
         return status
-    depth = np.int64(t.flag_stack_depth)
-    flags = np.int64(t.lane_flags)
+    lanes = np.int64(t.acting_lanes)
+    flags, use = np.int64(t.lane_flags), np.int64(t.use_flags)
     if instr_mod1 == PLAIN:
-        if depth >= STACK_ENTRIES:
-            return refuse(t, STACK_FULL, depth)
-        t.flag_stack_depth = depth + 1
-        _set_top(t, flags, np.int64(t.use_flags))
+        if lanes & np.int64(t.flag_stack_held[STACK_ENTRIES - 1]):
+            return refuse(t, STACK_FULL, STACK_ENTRIES)
+        _push(t, lanes)
         return DONE
-    if depth == 0:
+    if lanes & ~np.int64(t.flag_stack_held[0]):
         return refuse(t, STACK_EMPTY, instr_mod1)
     if instr_mod1 < INVERT:
-        top = np.int64(t.flag_stack[depth - 1])
-        _set_top(t, logic(instr_mod1, top, flags), np.int64(t.use_flags))
+        top, _ = stack_top(t, 0, 0)
+        set_stack_top(t, logic(instr_mod1, top, flags), use)
     elif instr_mod1 == INVERT:
-        t.lane_flags = np.uint32(~flags & ALL_LANES)
-        _set_top(t, ~flags, np.int64(t.use_flags))
-    elif instr_mod1 == SET:
-        _set_top(t, np.int64(ALL_LANES), 1)
+        t.lane_flags = np.uint32(flags ^ lanes)
+        set_stack_top(t, ~flags, use)
     else:
-        _set_top(t, np.int64(0), 1)
+        set_stack_top(t, ALL_LANES if instr_mod1 == SET else 0, ALL_LANES)
     return DONE
 
 
@@ -144,29 +164,27 @@ def SFPPOPC(t: TileRecord, thread: Int, lreg_dest: Int, instr_mod1: Int, word: I
     status = _executes(t, lreg_dest, word)
     if status != EXECUTE:
         return status
-    depth = np.int64(t.flag_stack_depth)
-    top_flags, top_use = np.int64(0), np.int64(0)
-    if depth > 0:
-        top_flags, top_use = np.int64(t.flag_stack[depth - 1]), np.int64(t.use_stack[depth - 1])
-    flags = np.int64(t.lane_flags)
+    lanes = np.int64(t.acting_lanes)
+    flags, use = np.int64(t.lane_flags), np.int64(t.use_flags)
+    top_flags, top_use = stack_top(t, 0, 0)
     if instr_mod1 == PLAIN:
-        if depth == 0:
+        if lanes & ~np.int64(t.flag_stack_held[0]):
             return refuse(t, STACK_EMPTY, instr_mod1)
-        t.flag_stack_depth = depth - 1
-        t.use_flags = np.uint32(top_use)
-        t.lane_flags = np.uint32(top_flags)
-        return DONE
-    if depth == STACK_ENTRIES:  # hardware bug: peeking at a full stack overwrites its oldest entry
-        t.flag_stack[0] = np.uint32(top_flags)
-        t.use_stack[0] = np.uint32(top_use)
-    if instr_mod1 < INVERT:
-        t.use_flags = np.uint32(top_use)
-        t.lane_flags = np.uint32(logic(instr_mod1, flags, top_flags) & ALL_LANES)
-    elif instr_mod1 == INVERT:
-        t.lane_flags = np.uint32(~flags & ALL_LANES)
+        _pop(t, lanes)
+        use, flags = chosen_bits(lanes, top_use, use), chosen_bits(lanes, top_flags, flags)
     else:
-        t.use_flags = np.uint32(1)
-        t.lane_flags = np.uint32(ALL_LANES if instr_mod1 == SET else 0)
+        full = lanes & np.int64(t.flag_stack_held[STACK_ENTRIES - 1])
+        if full:  # hardware bug: peeking at a full stack overwrites its oldest entry
+            set_stack_entry(t, 0, full, top_flags, top_use)
+        if instr_mod1 < INVERT:
+            use = chosen_bits(lanes, top_use, use)
+            flags = chosen_bits(lanes, logic(instr_mod1, flags, top_flags), flags)
+        elif instr_mod1 == INVERT:
+            flags ^= lanes
+        else:
+            use |= lanes
+            flags = chosen_bits(lanes, ALL_LANES if instr_mod1 == SET else 0, flags)
+    t.use_flags, t.lane_flags = np.uint32(use), np.uint32(flags)
     return DONE
 
 
@@ -178,14 +196,10 @@ def SFPCOMPC(t: TileRecord, thread: Int, lreg_dest: Int, word: Int) -> Any:
     status = _executes(t, lreg_dest, word)
     if status != EXECUTE:
         return status
-    depth = np.int64(t.flag_stack_depth)
-    top_flags, top_use = np.int64(ALL_LANES), np.int64(1)
-    if depth > 0:
-        top_flags, top_use = np.int64(t.flag_stack[depth - 1]), np.int64(t.use_stack[depth - 1])
-    if top_use != 0 and t.use_flags != 0:
-        t.lane_flags = np.uint32(top_flags & ~np.int64(t.lane_flags))
-    else:
-        t.lane_flags = np.uint32(0)
+    flags = np.int64(t.lane_flags)
+    top_flags, top_use = stack_top(t, ALL_LANES, ALL_LANES)
+    rest = top_flags & ~flags & top_use & np.int64(t.use_flags)
+    t.lane_flags = np.uint32(chosen_bits(np.int64(t.acting_lanes), rest, flags))
     return DONE
 
 
@@ -202,7 +216,7 @@ def SFPSETCC(
     status = _executes(t, lreg_dest, word)
     if status != EXECUTE:
         return status
-    clear = (instr_mod1 & 8) != 0 or t.use_flags == 0
+    clear = (instr_mod1 & 8) != 0
     immediate = (instr_mod1 & 1) != 0
     if clear:
         flags = np.int64(0)
@@ -218,5 +232,5 @@ def SFPSETCC(
             flags = mask_bits(value >= 0)
         else:
             flags = mask_bits(value == 0)
-    set_flags(t, flags)
+    set_flags(t, flags & np.int64(t.use_flags))  # a lane whose flag is not in use is enabled, and its flag is cleared
     return DONE

@@ -23,6 +23,8 @@ from bhemu.tensix.vector.registers import (
     enabled_bits,
     reserved_mode,
     set_flags,
+    set_stack_top,
+    stack_top,
     write,
 )
 from bhemu.tensix.vector_queue import EXECUTE
@@ -215,10 +217,9 @@ def _compare(t: TileRecord, d: Int, mode: Int, test: Lanes) -> Int:
     An empty stack has no top and stays empty; mode bit 2 has a meaning together with bit 1 only.
     """
     bits = mask_bits(test)
-    depth = np.int64(t.flag_stack_depth)
-    if mode & AND_STACK and depth > 0:
-        top = np.int64(t.flag_stack[depth - 1])
-        t.flag_stack[depth - 1] = np.uint32(top | bits if mode & OR_STACK else top & bits)
+    if mode & AND_STACK:
+        top, use = stack_top(t, 0, 0)
+        set_stack_top(t, top | bits if mode & OR_STACK else top & bits, use)
     if mode & SET_REGISTER:
         write(t, d, where(test, -1, 0))
     if mode & SET_FLAGS:

@@ -377,7 +377,7 @@ def SFPSTORE(
     if status != DONE:
         return status
     if execute:
-        bits = (np.int64(ALL_LANES) if mode == STACK else enabled_bits(t)) & ~lanes_with(t, BLOCK_DEST_WR)
+        bits = (np.int64(t.acting_lanes) if mode == STACK else enabled_bits(t)) & ~lanes_with(t, BLOCK_DEST_WR)
         store_lanes(t, mode, address, load32(t.lregs, lreg_ind), bits)
     if mode == STACK:
         step = thread_field(t, thread, STACK_INCR)

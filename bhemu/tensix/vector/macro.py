@@ -12,7 +12,7 @@ from bhemu.machine.faults import DONE, SCHEDULED, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import gather, load32, mask_bits, shift_right_logical, splat32, store32, where
 from bhemu.machine.types import Int, Lanes, TileRecord
-from bhemu.tensix.instruction import DOCUMENTED, MISSING, Mode, instruction
+from bhemu.tensix.instruction import DOCUMENTED, Mode, instruction
 from bhemu.tensix.lane_settings import ALL_LANES, MISC, SEQUENCE, TEMPLATE, setting
 from bhemu.tensix.vector.load_store import load, load_address
 from bhemu.tensix.vector_queue import (
@@ -136,9 +136,8 @@ def _enqueue(t: TileRecord, thread: Int, unit: Int, delay: Lanes, word: Lanes, o
     Mode("load and scheduled instructions", DOCUMENTED, rule="math V.7"),
     Mode("SFPSWAP with the loaded LReg and another one", DOCUMENTED, rule="math V.7"),
     Mode("delays that count instructions (Misc bits 11:8)", DOCUMENTED, rule="math V.7"),
-    Mode("sequences and templates that differ by lane", DOCUMENTED, rule="math V.7"),
-    Mode("flag control scheduled in only some lanes", MISSING, rule="math V.7"),
-    Mode("template capture while LaneConfig bit 1 differs by lane", MISSING, rule="math V1"),
+    Mode("sequences and templates that differ by lane, flag control among them", DOCUMENTED, rule="math V.7"),
+    Mode("template capture while LaneConfig bit 1 differs by lane", DOCUMENTED, rule="math V1"),
 )
 def SFPLOADMACRO(
     t: TileRecord, thread: Int, lreg_ind: Int, instr_mod0: Int, sfpu_addr_mode: Int, dest_reg_addr: Int

@@ -5,11 +5,11 @@ An LReg row of the state record holds 32 lanes of 32 bits; lane l is row l div 8
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
+from bhemu.errors import BhemuError, UndefinedBehavior
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import horizontal_maximum, load32, mask32, mask_bits, splat32, store32, where
@@ -49,14 +49,6 @@ INDEX_ERRATUM = fault(
     rule="math V5",
 )
 
-MIXED_BACKDOOR = fault(
-    "vector.mixed-backdoor",
-    Unimplemented,
-    "destination {0} records a template in some lanes and executes in others (LaneConfig bit 1 set in {1:#010x})",
-    remedy="give bit 1 of LaneConfig the same value in all columns",
-    rule="math V1, V5",
-)
-
 
 def reserved_mode(mnemonic: str, modes: str, rule: str, error: type[BhemuError] = UndefinedBehavior) -> int:
     """Declare the fault of an instruction whose mode field holds a reserved value; value 0 is the mode."""
@@ -81,7 +73,7 @@ def masked_rows(t: TileRecord) -> Int:
 @kernel
 def enabled_bits(t: TileRecord) -> Int:
     """Enabled lanes, bit n = lane n (V3)."""
-    bits = np.int64(t.lane_flags) if t.use_flags != 0 else np.int64(ALL_LANES)
+    bits = (np.int64(t.lane_flags) | ~np.int64(t.use_flags)) & np.int64(t.acting_lanes)
     if (np.int64(t.lane_config) >> ROW_MASK_LSB) & 0xF:
         bits &= ~masked_rows(t)
     return bits
@@ -102,16 +94,16 @@ def write(t: TileRecord, register: Int, value: Lanes) -> None:
 def capture(t: TileRecord, register: Int, word: Int) -> Int:
     """Record the word as macro template of the enabled lanes (V1).
 
-    EXECUTE where LaneConfig has switched that off; a template is recorded, and nothing executes, where it is on in
-    some lane only: DISABLE_BACKDOOR_LOAD of single lanes is refused.
+    Lanes in which LaneConfig has switched that off execute the instruction instead: EXECUTE when there are any.
     """
     disabled = lanes_with(t, DISABLE_BACKDOOR_LOAD)
     if disabled == ALL_LANES:
         return EXECUTE
-    if disabled != 0:
-        return refuse(t, MIXED_BACKDOOR, register, disabled)
-    write_setting(t, TEMPLATE + register - FIRST_TEMPLATE, splat32(word), enabled_bits(t))
-    return DONE
+    write_setting(t, TEMPLATE + register - FIRST_TEMPLATE, splat32(word), enabled_bits(t) & ~disabled)
+    if disabled == 0:
+        return DONE
+    t.acting_lanes = np.uint32(disabled)  # until the instruction ends (tensix/instruction.py)
+    return EXECUTE
 
 
 @kernel
@@ -127,8 +119,47 @@ def destination(t: TileRecord, register: Int, word: Int) -> Int:
 @kernel
 def set_flags(t: TileRecord, flags: Int) -> None:
     """Give the bits `flags` to the flags of the enabled lanes (V3)."""
-    bits = enabled_bits(t)
-    t.lane_flags = np.uint32((flags & bits) | (np.int64(t.lane_flags) & ~bits))
+    t.lane_flags = np.uint32(chosen_bits(enabled_bits(t), flags, np.int64(t.lane_flags)))
+
+
+# --- stack of flags and use bits (V3) ---------------------------------------------------------------------------------
+
+STACK_ENTRIES: Final = 8
+
+
+@kernel
+def stack_top(t: TileRecord, no_flags: Int, no_use: Int) -> Any:
+    """(flags, use bits) of each lane's newest entry, or of the arguments in lanes without one."""
+    flags, use = np.int64(no_flags), np.int64(no_use)
+    for entry in range(STACK_ENTRIES):
+        held = np.int64(t.flag_stack_held[entry])
+        flags = chosen_bits(held, np.int64(t.flag_stack[entry]), flags)
+        use = chosen_bits(held, np.int64(t.use_stack[entry]), use)
+    return flags, use
+
+
+@kernel
+def set_stack_entry(t: TileRecord, entry: Int, lanes: Int, flags: Int, use: Int) -> None:
+    """Give `lanes` of flags and use bits to an entry."""
+    t.flag_stack[entry] = np.uint32(chosen_bits(lanes, flags, np.int64(t.flag_stack[entry])))
+    t.use_stack[entry] = np.uint32(chosen_bits(lanes, use, np.int64(t.use_stack[entry])))
+
+
+@kernel
+def set_stack_top(t: TileRecord, flags: Int, use: Int) -> None:
+    """Replace the newest entry of the lanes that execute; lanes without one stay so."""
+    newest = np.int64(t.acting_lanes)
+    for entry in range(STACK_ENTRIES - 1, -1, -1):
+        here = newest & np.int64(t.flag_stack_held[entry])
+        newest &= ~here
+        if here != 0:
+            set_stack_entry(t, entry, here, flags, use)
+
+
+@kernel
+def chosen_bits(lanes: Int, new: Int, old: Int) -> Any:
+    """The bits `lanes` of `new`, the others of `old`."""
+    return ((new & lanes) | (old & ~lanes)) & ALL_LANES
 
 
 # --- indices from LReg 7 (V11) ---------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.errors import MissingSpecification, Unimplemented
+from bhemu.errors import MissingSpecification
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.machine.dispatch import call_handler
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
@@ -73,11 +73,10 @@ OLD_IS_B: Final = 4
 OLD_IS_C: Final = 8
 RESULT: Final = 16
 FLAGS: Final = 32
-CONTROL: Final = 64
-INDIRECT: Final = 128
+INDIRECT: Final = 64
 _USE: Final = {
     **{"B": HAS_B, "C": HAS_C, "old is B": OLD_IS_B, "old is C": OLD_IS_C},
-    **{"result": RESULT, "flags": FLAGS, "control": CONTROL, "indirect": INDIRECT},
+    **{"result": RESULT, "flags": FLAGS, "indirect": INDIRECT},
 }
 
 
@@ -91,13 +90,6 @@ def _uses() -> np.ndarray[Any, np.dtype[np.int64]]:
 USES: Final = _uses()
 """How an opcode uses its operands."""
 
-CONTROL_BY_LANE = fault(
-    "vector.macro-control-by-lane",
-    Unimplemented,
-    "opcode {0:#04x} is scheduled in the lanes {1:#010x} only: the use bit and the flag stack are shared by all lanes",
-    remedy="give all lanes the same sequence and templates",
-    rule="math V.7, V3",
-)
 SWAPPED_INDEX = fault(
     "vector.macro-swap-index",
     MissingSpecification,
@@ -190,8 +182,6 @@ def _execute(t: TileRecord, table: Table, thread: Int, word: Int, operands: Int,
     destination = MACRO_ONLY if operands & TO_MACRO_REGISTER else loaded
     displaced = (word >> at) & 15
     compares = opcode in (LE, GT)
-    if lanes != ALL_LANES and (use & CONTROL or (compares and mode & 2)):
-        return refuse(t, CONTROL_BY_LANE, opcode, lanes)
 
     # Operands B and C
     takes_b = (use & HAS_B) != 0 and not (opcode in (AND, OR) and not mode & 1)
@@ -242,17 +232,13 @@ def _execute(t: TileRecord, table: Table, thread: Int, word: Int, operands: Int,
             word &= ~(8 << (16 if is_lut else 0))
     word = (word & ~(15 << at)) | (named << at)
 
-    flags, use_flags = np.int64(t.lane_flags), t.use_flags
+    flags = t.lane_flags
     bits: Int = np.int64(t.macro_enabled) & lanes
-    if lanes != ALL_LANES:
-        t.lane_flags = np.uint32(bits)
-        t.use_flags = np.uint32(1)
+    t.acting_lanes = np.uint32(lanes)
     status = call_handler(table, opcode, t, thread, word)
+    t.acting_lanes = np.uint32(ALL_LANES)
     if use & FLAGS and destination == MACRO_ONLY:
-        t.lane_flags = np.uint32(flags)
-    if lanes != ALL_LANES:
-        t.lane_flags = np.uint32((np.int64(t.lane_flags) & bits) | (flags & ~bits))
-        t.use_flags = use_flags
+        t.lane_flags = flags
     if status == DONE:
         late = (use & INDIRECT) != 0 or opcode == SWAP or shifts_lanes  # all MAD instructions know mode bit 3
         if several:
