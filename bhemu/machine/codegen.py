@@ -201,13 +201,25 @@ def object_file(library: Any) -> bytes:
     return bytes(content)
 
 
+_engines: list[Any] = []
+"""Of all objects that are linked into the process: an engine that is gone takes its code along."""
+
+
 def load_object(symbol: str, content: bytes) -> int:
     """Address of a function of an object file, which is linked into the process.
 
-    Straight into Numba's engine, which knows what compiled code may call. To make one of Numba's libraries of it would
-    parse the bitcode of everything: ten times the time, and megabytes that nothing uses.
+    Into an engine of its own: functions that several objects have copies of are weak symbols, and one engine would link
+    all objects with the first copy. That may be more than 2 GiB away, which the small code model cannot reach, since
+    recordings and chips take gigabytes between two objects.
+    To make one of Numba's libraries of it would parse the bitcode of everything: ten times the time.
     """
-    engine: Any = cpu_target.target_context.codegen()._engine._ee
+    options: dict[str, Any] = {"opt": numba_config.OPT}
+    cpu_target.target_context.codegen()._customize_tm_options(options)
+    machine = llvmlite.binding.Target.from_triple(llvmlite.binding.get_process_triple()).create_target_machine(
+        **options
+    )
+    engine = llvmlite.binding.create_mcjit_compiler(llvmlite.binding.parse_assembly(""), machine, use_lmm=True)
     engine.add_object_file(llvmlite.binding.ObjectFileRef.from_data(content))
     engine.finalize_object()
+    _engines.append(engine)
     return int(engine.get_function_address(symbol))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -10,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from bhemu.machine.codegen import compile_function, load_object, object_file
 from bhemu.machine.compiler import JIT, files_reached
+from bhemu.machine.state import TILE_TYPE
+from bhemu.machine.types import Int, TileRecord
 
 pytestmark = pytest.mark.skipif(not JIT, reason="nothing is compiled with Numba disabled")
 
@@ -205,3 +209,17 @@ def test_code_of_a_module_edited_while_the_process_runs_is_not_kept(copy: Path) 
     environment = {**os.environ, "PYTHONPATH": str(copy.parent), "BHEMU_CACHE": str(cache)}
     subprocess.run([sys.executable, "-c", script], env=environment, cwd=copy.parent, check=True, capture_output=True)
     assert not list(cache.glob("SETADCXX-*"))
+
+
+def _sum(t: TileRecord, a: Int, b: Int) -> Int:
+    return a + b
+
+
+def test_an_object_is_linked_with_itself_alone() -> None:
+    # With a copy of a function that lies further than 2 GiB away it could not be.
+    symbol, library = compile_function(_sum, None, 2, TILE_TYPE)
+    content = object_file(library)
+    first, second = (load_object(symbol, content) for _ in range(2))
+    assert first != second
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    assert [prototype(address)(None, 2, 3) for address in (first, second)] == [5, 5]
