@@ -131,7 +131,13 @@ def find_toolchain(gcc: str = GCC) -> Toolchain:
             f"the RISC-V compiler {gcc} is not installed",
             remedy="apt install gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf, or name a compiler with --gcc",
         )
-    version = tuple(int(part) for part in _ask(path, "-dumpfullversion").split("."))
+    try:
+        version = tuple(int(part) for part in _ask(path, "-dumpfullversion").split("."))
+    except (OSError, subprocess.CalledProcessError, ValueError) as error:
+        raise MissingTool(
+            f"{gcc} is no GCC: it does not tell its version ({error})",
+            remedy="name a GCC for RISC-V with --gcc, such as riscv64-unknown-elf-gcc",
+        ) from None
     libgcc = Path(_ask(path, f"-march={_LIBRARY_MARCH}", f"-mabi={ABI}", "-print-libgcc-file-name"))
     if not libgcc.is_file() or _LIBRARY_MARCH not in libgcc.parts:
         raise MissingTool(

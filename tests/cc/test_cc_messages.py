@@ -23,6 +23,18 @@ def test_a_missing_compiler_names_the_package(tmp_path: Path) -> None:
     assert "apt install gcc-riscv64-unknown-elf" in str(refused.value.remedy)
 
 
+def test_a_driver_that_is_no_gcc_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "k.c").write_text("int main(void) { return 0; }")
+    for text in ("exit 1", "echo twelve"):
+        driver = tmp_path / "driver"
+        driver.write_text(f"#!/bin/sh\n{text}\n")
+        driver.chmod(0o755)
+        find_toolchain.cache_clear()
+        with pytest.raises(MissingTool, match="driver is no GCC") as refused:
+            compile_kernel([tmp_path / "k.c"], tmp_path / "k.elf", gcc=str(driver))
+        assert "--gcc" in str(refused.value.remedy)
+
+
 def test_a_missing_c_library_names_the_package(toolchain: Toolchain, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bhemu.cc.toolchain.PICOLIBC_ROOTS", ())
     find_toolchain.cache_clear()

@@ -237,6 +237,7 @@ LOOSE = {
     "tan": 0.05,
     "i1": 0.05,
     "exp fast": 0.1,
+    "normalize_hw": 0.02,
     "gelu fast": 0.1,
     "logit": 0.05,
 }
