@@ -52,7 +52,8 @@ class TileCheck:
             parts: of the program, in order.
             order: check the order of the coprocessor's words, too.
         """
-        found = hazards(join_words(parts)) if order and ORDER in self._kinds else []
+        found = hazards(join_words(parts)) if order and self._kinds & {ORDER, BUFFERS} else []
+        found = [hazard for hazard in found if hazard.kind in self._kinds]
         if self._kinds & {L1, NOC, BUFFERS}:
             self._follow(parts)
         other = [hazard for hazard in self._reports.all() if hazard.kind in self._kinds]

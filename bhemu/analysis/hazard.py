@@ -151,6 +151,10 @@ class Reports:
         first = producer if isinstance(producer, Place) else self._place(producer)
         self.add(ORDER, rule, message, first, self._place(consumer), missing, severity)
 
+    def add_rows(self, kind: str, rule: str, message: str, producer: int, consumer: int, missing: str) -> None:
+        """Report two rows of the log for another kind of check."""
+        self.add(kind, rule, message, self._place(producer), self._place(consumer), missing)
+
     def add(
         self, kind: str, rule: str, message: str, first: Place, then: Place, missing: str, severity: str = HAZARD
     ) -> None:

@@ -20,7 +20,7 @@ from bhemu.machine.agents import CORE_NAMES, T0, B
 from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.recording import core_columns as core_column
 from bhemu.recording import log as column
-from bhemu.recording.circular_buffers import STREAMS
+from bhemu.recording.circular_buffers import COUNTERS_END, MMIO, counter_at
 from bhemu.recording.core_log import is_t_core
 from bhemu.recording.noc_requests import BASES, END, STEP, Initiators, Request, is_store
 from bhemu.recording.parts import Part
@@ -35,12 +35,8 @@ PACKER: Final = "packer"
 NIU: Final = "NoC"
 """the network interface, for a request of a core."""
 
-_OVERLAY: Final = region("overlay").base
-_STREAM_BYTES: Final = 0x1000
-_ACKED, _RECEIVED = 0x20, 0x28
 _GPRS: Final = region("gpr").base
 _GPR_BYTES: Final = 0x100
-_MMIO: Final = 0xFFB00000
 _LOADS: Final = (0x03, 0x07)
 _STORES: Final = (0x23, 0x27)
 _ATOMIC: Final = 0x2F
@@ -182,15 +178,14 @@ class TileEvents:
             elif opcode in _LOADS:
                 noc, offset = divmod(address - BASES[0], STEP)
                 if niu.COUNTERS_FIRST <= offset < niu.COUNTERS_END:
-                    counter = (offset - niu.COUNTERS_FIRST) // 4
-                    yield CounterRead(core, noc, counter, row[core_column.VALUE] & 0xFFFFFFFF)
-        elif _OVERLAY <= address < _OVERLAY + STREAMS * _STREAM_BYTES:
-            stream, offset = divmod(address - _OVERLAY, _STREAM_BYTES)
-            if offset in (_ACKED, _RECEIVED):
-                stored = opcode in _STORES
-                text = f"{'sets' if stored else 'reads'} {counter_name(stream, received=offset == _RECEIVED)}"
-                value = row[core_column.VALUE] & _HALF
-                yield Pages(core, stream, offset == _RECEIVED, stored, value, place_of(row, text), index)
+                    number = (offset - niu.COUNTERS_FIRST) // 4
+                    yield CounterRead(core, noc, number, row[core_column.VALUE] & 0xFFFFFFFF)
+        elif (counter := counter_at(address)) is not None:
+            stream, received = counter
+            stored = opcode in _STORES
+            text = f"{'sets' if stored else 'reads'} {counter_name(stream, received=received)}"
+            value = row[core_column.VALUE] & _HALF
+            yield Pages(core, stream, received, stored, value, place_of(row, text), index)
         elif address >= _GPRS and is_store(code):
             thread, offset = divmod(address - _GPRS, _GPR_BYTES)
             thread = thread if core == B else core - T0
@@ -219,13 +214,12 @@ class TileEvents:
             kept = value & _HALF if half else value & ~_HALF
             registers[register] = kept | operands["value"] << 16 * half
         elif found.mnemonic == "STOREREG":
-            address = _MMIO + 4 * operands["RegAddr"]
-            stream, offset = divmod(address - _OVERLAY, _STREAM_BYTES)
+            counter = counter_at(MMIO + 4 * operands["RegAddr"])
             known = registers.get(operands["TdmaDataRegIndex"])
-            if 0 <= stream < STREAMS and offset in (_ACKED, _RECEIVED) and known is not None:
-                text = f"STOREREG to {counter_name(stream, received=offset == _RECEIVED)}"
-                place = Place(thread, row[column.LINE], text)
-                yield Pages(core, stream, offset == _RECEIVED, True, known & _HALF, place, -1)
+            if counter is not None and known is not None:
+                stream, received = counter
+                place = Place(thread, row[column.LINE], f"STOREREG to {counter_name(stream, received=received)}")
+                yield Pages(core, stream, received, True, known & _HALF, place, -1)
         else:
             for register in found.gpr_writes | found.gpr_later | found.gpr_config:
                 registers.pop(register, None)
@@ -236,7 +230,7 @@ def _wanted_rows(rows: Array) -> Array:
     kinds = rows[:, core_column.WHO] >> 4 & 0xF
     address = rows[:, core_column.ADDRESS]
     near = (address >= 0) & (address < L1_SIZE)
-    device = (address >= BASES[0]) & (address < _OVERLAY + STREAMS * _STREAM_BYTES)
+    device = (address >= BASES[0]) & (address < COUNTERS_END)
     device |= (address >= _GPRS) & (address < _GPRS + THREADS * _GPR_BYTES)
     executed = (kinds == core_column.INSTRUCTION) | (kinds == core_column.DEVICE)
     halts = (rows[:, core_column.CODE] >> 32 & 0xFFFFFFFF) == EBREAK

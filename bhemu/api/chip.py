@@ -338,6 +338,8 @@ class Chip:
             UndefinedBehavior: the chip has no such tile.
         """
         chosen = self.chosen(tiles)
+        kinds = parse_kinds(check if isinstance(check, str) else ",".join(check))
+        hidden = Suppressions.read(Path(suppressions)) if suppressions is not None else None
         recording = CheckedRecording(
             self.device,
             {tile.place: tile.node.index for tile in chosen},
@@ -349,9 +351,7 @@ class Chip:
             names={tile.place: tile.programs.executable_at for tile in chosen},
             buffers=buffers,
         )
-        recording.kinds = parse_kinds(check if isinstance(check, str) else ",".join(check))
-        if suppressions is not None:
-            recording.suppressions = Suppressions.read(Path(suppressions))
+        recording.kinds, recording.suppressions = kinds, hidden
         self._recordings.append(recording)
         return recording
 

@@ -9,12 +9,28 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.errors import ConfigurationError
+from bhemu.isa.memory_map import region
 from bhemu.loader.firmware_layout import FirmwareLayout
 from bhemu.machine.state import L1_SIZE
 
 STREAMS: Final = 64
+MMIO: Final = 0xFFB00000
+"""Where the register addresses of STOREREG begin."""
+_OVERLAY: Final = region("overlay").base
+_STREAM_BYTES: Final = 0x1000
+_ACKED, _RECEIVED = 0x20, 0x28
+COUNTERS_END: Final = _OVERLAY + STREAMS * _STREAM_BYTES
+"""Behind the last register of a stream."""
 _CONFIG_WORDS: Final = 4
 """Of a buffer in the configuration of a launch: address, size, pages, bytes of a page."""
+
+
+def counter_at(address: int) -> tuple[int, bool] | None:
+    """(number of a buffer, whether it counts pages received) of a register; None: it is no counter of pages (K51)."""
+    stream, offset = divmod(address - _OVERLAY, _STREAM_BYTES)
+    if not 0 <= stream < STREAMS or offset not in (_ACKED, _RECEIVED):
+        return None
+    return stream, offset == _RECEIVED
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ enum {
     READS_CROSS,
     NO_RESERVE,
     PUSHES_TOO_MANY,
-    RESERVES_TOO_FEW,
     NO_WAIT,
     WAITS_FOR_TOO_FEW,
     POPS_TOO_MANY,
@@ -28,6 +27,12 @@ enum {
     FLAG_OTHER_NOC,
     FLAG_OTHER_CHANNEL,
     ENDS_WITH_READ,
+    ENDS_WITH_WRITE,
+    FORWARDS_BEFORE_BARRIER,
+    STORES_BEFORE_BARRIER,
+    READS_ON_BOTH_NOCS,
+    RESERVES_LATE,
+    WAITS_LATE,
     READS_AHEAD,
 };
 
@@ -52,12 +57,24 @@ int main(void) {
     bhemu_buffer_reset(&ring);
     *at(GO) = 1;
     for (uint32_t page = 0; page < PAGES; page++) {
-        if (FAULT != NO_RESERVE) {
-            bhemu_buffer_reserve(&ring, FAULT == RESERVES_TOO_FEW ? 1 : FAULT == PUSHES_TOO_MANY ? 1 : 1);
+        if (FAULT != NO_RESERVE && FAULT != RESERVES_LATE) {
+            bhemu_buffer_reserve(&ring, 1);
         }
         bhemu_noc_read(0, SOURCE, THERE + page * BYTES, at(bhemu_buffer_address(&ring)), BYTES);
         if (FAULT == READS_CROSS) {
             bhemu_noc_read(0, SOURCE, THERE + 0x1000, at(bhemu_buffer_address(&ring) + 128), 64);
+        }
+        if (FAULT == READS_ON_BOTH_NOCS) {
+            bhemu_noc_read(1, SOURCE, THERE + 0x2000, at(bhemu_buffer_address(&ring) + 64), 64);
+        }
+        if (FAULT == FORWARDS_BEFORE_BARRIER) {
+            bhemu_noc_write(0, TARGET, FLAG_THERE, at(bhemu_buffer_address(&ring)), 64);
+        }
+        if (FAULT == STORES_BEFORE_BARRIER) {
+            at(bhemu_buffer_address(&ring))[5] = 0;
+        }
+        if (FAULT == RESERVES_LATE) {
+            bhemu_buffer_reserve(&ring, 1);
         }
         if (FAULT == USES_BEFORE_BARRIER) {
             scratch[0] = at(bhemu_buffer_address(&ring))[0];
@@ -74,6 +91,9 @@ int main(void) {
     }
     if (FAULT == PUSHES_TOO_MANY) {
         bhemu_buffer_push(&ring, 4);
+    }
+    if (FAULT == ENDS_WITH_WRITE) {
+        bhemu_noc_write(0, TARGET, FLAG_THERE, scratch, 64);
     }
     if (FAULT == ENDS_WITH_READ) {
         bhemu_noc_read(0, SOURCE, THERE, scratch, 64);
@@ -93,7 +113,7 @@ int main(void) {
     }
     uint32_t step = FAULT == WAITS_FOR_TOO_FEW ? 2 : 1;
     for (uint32_t page = 0; page < PAGES; page += step) {
-        if (FAULT != NO_WAIT) {
+        if (FAULT != NO_WAIT && FAULT != WAITS_LATE) {
             bhemu_buffer_wait(&ring, 1);
         }
         uint32_t from = bhemu_buffer_address(&ring);
@@ -106,6 +126,9 @@ int main(void) {
             }
         }
         bhemu_noc_write(1, TARGET, THERE + page * BYTES, at(from), BYTES);
+        if (FAULT == WAITS_LATE) {
+            bhemu_buffer_wait(&ring, 1);
+        }
         if (FAULT == OVERWRITES_SOURCE) {
             at(from)[3] = 7;
         }
