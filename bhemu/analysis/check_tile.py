@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from bhemu.analysis.check import hazards
 from bhemu.analysis.check_buffers import BufferCheck
+from bhemu.analysis.check_l1 import RaceCheck
 from bhemu.analysis.check_noc import NocCheck
 from bhemu.analysis.hazard import BUFFERS, KINDS, L1, NOC, ORDER, Hazard, Reports
 from bhemu.analysis.joined import join_words
-from bhemu.analysis.tile_events import CounterRead, Halted, Pages, Started, TileEvents, Touch
+from bhemu.analysis.loops import polled_words
+from bhemu.analysis.tile_events import NIU, CounterRead, Halted, Pages, Started, Sync, TileEvents, Touch
 from bhemu.errors import ConfigurationError
 from bhemu.recording.noc_requests import READ
 from bhemu.recording.parts import Part
@@ -43,6 +47,7 @@ class TileCheck:
         self._events = TileEvents()
         self._noc = NocCheck(self._reports)
         self._buffers = BufferCheck(self._reports, self._noc)
+        self._races = RaceCheck(self._reports)
         self._seen = 0
 
     def program(self, parts: list[Part], *, order: bool = True) -> list[Hazard]:
@@ -67,12 +72,17 @@ class TileCheck:
         read = [(part, list(self._events.events(part))) for part in parts]
         pages = [event for _, events in read for event in events if isinstance(event, Pages)]
         self._buffers.begin(parts[-1].buffers or parts[0].buffers, pages)
+        flags = polled_words(np.concatenate([part.log.rows for part in parts]))
+        self._races.begin(flags, parts[-1].firmware_end)
         for part, events in read:
             self._buffers.rows(part.log.rows)
             for event in events:
                 if isinstance(event, Touch):
                     self._noc.touched(event)
                     self._buffers.touched(event)
+                    self._races.touched(event)
+                elif isinstance(event, Sync):
+                    self._races.synchronised(event)
                 elif isinstance(event, Started):
                     self._requested(event)
                 elif isinstance(event, CounterRead):
@@ -81,15 +91,15 @@ class TileCheck:
                     self._noc.ended(event.core)
                 else:
                     self._buffers.counted(event)
+                    self._races.counted(event)
         if parts[-1].launch:
             self._noc.ended()
 
     def _requested(self, event: Started) -> None:
         self._noc.started(event)
+        self._races.started(event, event.push)
         request = event.request
         if request.local >= 0 and request.size:
             end = request.local + request.size
             writes = request.kind == READ
-            self._buffers.touched(
-                Touch("NoC", request.core, request.local, end, writes, -1, event.place, request.round)
-            )
+            self._buffers.touched(Touch(NIU, request.core, request.local, end, writes, -1, event.place, event.push))

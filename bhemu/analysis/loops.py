@@ -1,4 +1,4 @@
-"""What a polling loop has waited for: the number that its branch compares with."""
+"""Polling loops in the rows of the cores: which words they read, and what they have waited for."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu.machine.agents import CORES
+from bhemu.machine.state import L1_SIZE
 from bhemu.recording import core_columns as column
 
 Array = np.ndarray[Any, Any]
 
 _BRANCH: Final = 0x63
+_LOAD: Final = 0x03
+_LOOP: Final = 12
+"""Instructions of a polling loop at most."""
 _STORES: Final = (0x23, 0x27)
 _NEAR: Final = 40
 """Rows after the load, of all cores, among which its branch is looked for."""
@@ -18,6 +23,41 @@ _FAR: Final = 4000
 """Rows before the branch among which the last write of a register is looked for."""
 _EQUAL, _NOT_EQUAL = 0, 1
 _LESS, _LESS_UNSIGNED = 4, 6
+
+
+def polled_words(rows: Array) -> set[int]:
+    """Words of L1 that cores poll: they hand work over, and are no data.
+
+    A load polls when a core has slept in its loop, or when a branch that leads back before it follows and the load has
+    never found another address.
+
+    Args:
+        rows: of the cores, of a whole program.
+    """
+    kinds, address = rows[:, column.WHO] >> 4 & 0xF, rows[:, column.ADDRESS]
+    found = {int(one) & ~3 for one in np.unique(address[(kinds == column.POLL) & (address >= 0) & (address < L1_SIZE)])}
+    for core in range(CORES):
+        own = rows[(rows[:, column.WHO] & 7 == core) & (kinds <= column.DEVICE)]
+        if not len(own):
+            continue
+        pc, word, place = own[:, column.CODE] & 0xFFFFFFFF, own[:, column.CODE] >> 32, own[:, column.ADDRESS]
+        loads = np.flatnonzero((word & 0x7F == _LOAD) & (place >= 0) & (place < L1_SIZE))
+        target = np.where(word & 0x7F == _BRANCH, pc + _offsets(word), np.int64(1) << 40)
+        back = np.zeros(len(loads), bool)
+        for step in range(1, _LOOP):
+            at = np.minimum(loads + step, len(own) - 1)
+            back |= (target[at] <= pc[loads]) & (target[at] > pc[loads] - 4 * _LOOP)
+        pairs = np.unique(np.stack([pc[loads], place[loads]], 1), axis=0)
+        single, counts = np.unique(pairs[:, 0], return_counts=True)
+        chosen = back & np.isin(pc[loads], single[counts == 1])
+        found |= {int(one) & ~3 for one in np.unique(place[loads][chosen])}
+    return found
+
+
+def _offsets(words: Array) -> Array:
+    """Offsets of branches."""
+    high = -(words >> 31 & 1) << 12
+    return np.asarray(high | (words >> 7 & 1) << 11 | (words >> 25 & 0x3F) << 5 | (words >> 8 & 0xF) << 1)
 
 
 def slack(rows: Array, index: int, here: int) -> int | None:

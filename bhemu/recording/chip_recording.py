@@ -267,6 +267,7 @@ class ChipRecording:
                     initiators=recorded.initiators,
                     state=state_of(record) if self._states else {},
                     buffers=self._buffers + recorded.buffers,
+                    firmware_end=self._launches.layout.first_free if self._launches.layout is not None else 0,
                 )
             )
         if launch:
