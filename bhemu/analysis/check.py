@@ -15,6 +15,7 @@ from typing import Final
 
 from bhemu.analysis.access import Access, access
 from bhemu.analysis.check_dst import DataCheck
+from bhemu.analysis.check_handover import HandOverCheck
 from bhemu.analysis.check_registers import RegisterCheck
 from bhemu.analysis.hazard import C7, C8, C10, C12, Hazard, Made, Reports, Row
 from bhemu.analysis.ordering import CONDITIONS, Knowledge, SemaphoreOrder
@@ -59,6 +60,7 @@ class _Checker:
         self._reports = Reports(self._rows)
         self._registers = RegisterCheck(self._rows, self._known, self._reports)
         self._data = DataCheck(self._rows, self._known, self._reports)
+        self._pages = HandOverCheck(self._rows, self._known, self._reports)
 
     def run(self) -> list[Hazard]:
         notes = sorted(self._log.notes, key=lambda note: note.row)
@@ -90,6 +92,7 @@ class _Checker:
             return
         self._data.step(found, row, me)
         self._registers.step(found, row, me)
+        self._pages.step(found, row, me)
         if found.mnemonic == "FLUSHDMA":  # the thread cannot go on before it is over (I.11)
             for bit in range(4):
                 if (found.operands["FlushSpec"] or 0xF) >> bit & 1:

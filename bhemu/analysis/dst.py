@@ -70,7 +70,7 @@ _WIDE_STORES: Final = _WIDE_LOADS | {7, 9}
 
 def dst_blocks(found: Access, row: Any) -> tuple[Places, Places]:
     """(blocks read, blocks written) of Dst, as 8-row blocks of physical rows; row-valid flags count as written rows."""
-    return _dst_blocks(int(row[column.WORD]), tuple(int(v) for v in row[column.DST :]))
+    return _dst_blocks(int(row[column.WORD]), tuple(int(v) for v in row[column.DST : column.L1_BEGIN]))
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -124,7 +124,7 @@ def cleared_rows(o: Operands, state: tuple[int, ...]) -> Places:
 
 def packer_rows(o: Operands, state: tuple[int, ...]) -> Places:
     """Rows that a PACR reads (P2, P4)."""
-    at = {name: state[name - column.DST] for name in range(column.PACK_X, column.COLUMNS)}
+    at = {name: state[name - column.DST] for name in range(column.PACK_X, column.L1_BEGIN)}
     x = at[column.PACK_X] & 0xFFFFFFFF
     y, z, w = (at[column.PACK_YZW] >> 16 * i & 0xFFFF for i in range(3))
     address = at[column.PACK_FORMAT] >> 32

@@ -8,6 +8,8 @@ from typing import Final
 from bhemu.analysis.access import access
 from bhemu.analysis.ordering import Knowledge, bit_of
 from bhemu.isa.names import Condition
+from bhemu.machine.agents import CORE_NAMES
+from bhemu.machine.origin import pc_of_line
 from bhemu.recording import log as column
 from bhemu.tensix.coprocessor import THREAD_NAMES
 
@@ -26,6 +28,16 @@ HAZARD: Final = "hazard"
 NOTE: Final = "note"
 """Safe as far as anybody knows, but only by something that the documents do not promise for this case."""
 
+ORDER: Final = "order"
+"""Kinds of checks: instructions of the coprocessor that use something too early,"""
+L1: Final = "l1"
+"""accesses to L1 that nothing orders,"""
+NOC: Final = "noc"
+"""NoC requests whose end nobody has waited for,"""
+BUFFERS: Final = "cb"
+"""circular buffers."""
+KINDS: Final = (ORDER, L1, NOC, BUFFERS)
+
 BLOCKS: Final = {
     "config": "STALL_CFG",
     "scalar": "STALL_THCON",
@@ -43,18 +55,35 @@ class Place:
     """One of the two instructions of a hazard.
 
     Attributes:
-        thread: 0 unpack, 1 math, 2 pack.
+        thread: 0 unpack, 1 math, 2 pack; of a core that has none -1.
         line: program line, 0 unknown.
         text: the instruction; what a core did, for a core.
+        core: that executed it; None: a thread of the coprocessor did.
+        pc: of the core's instruction.
     """
 
     thread: int
     line: int
     text: str
+    core: int | None = None
+    pc: int | None = None
+
+    @property
+    def agent(self) -> str:
+        """`core B` or `thread 2, pack`."""
+        if self.core is not None:
+            return f"core {CORE_NAMES[self.core]}"
+        return f"thread {self.thread}, {THREAD_NAMES[self.thread]}"
+
+    @property
+    def code(self) -> int | None:
+        """Where the core executed it, or pushed the word; None: not known."""
+        return self.pc if self.pc is not None else pc_of_line(self.line)
 
     def __str__(self) -> str:
-        line = f"line {self.line}, " if self.line else ""
-        return f"{self.text} ({line}thread {self.thread}, {THREAD_NAMES[self.thread]})"
+        line = f"line {self.line}, " if self.line and self.core is None else ""
+        at = f" at {self.pc:#x}" if self.pc is not None else ""
+        return f"{self.text} ({line}{self.agent}{at})"
 
 
 @dataclass
@@ -69,6 +98,7 @@ class Hazard:
         missing: what would order the two.
         severity: HAZARD, or NOTE.
         count: how often the pair was executed.
+        kind: of the check that has found it, one of KINDS.
     """
 
     rule: str
@@ -78,6 +108,7 @@ class Hazard:
     missing: str
     severity: str = HAZARD
     count: int = 1
+    kind: str = ORDER
 
     def __str__(self) -> str:
         times = f", {self.count} times" if self.count > 1 else ""
@@ -102,8 +133,8 @@ Row = list[int]
 class Reports:
     """Hazards found so far; each pair of program lines once, in order of first appearance."""
 
-    def __init__(self, rows: list[Row]) -> None:
-        self._rows = rows
+    def __init__(self, rows: list[Row] | None = None) -> None:
+        self._rows = rows or []
         self._found: dict[tuple[object, ...], Hazard] = {}
 
     def all(self) -> list[Hazard]:
@@ -118,13 +149,23 @@ class Reports:
         self, rule: str, message: str, producer: Place | int, consumer: int, missing: str, severity: str = HAZARD
     ) -> None:
         first = producer if isinstance(producer, Place) else self._place(producer)
-        then = self._place(consumer)
+        self.add(ORDER, rule, message, first, self._place(consumer), missing, severity)
+
+    def add_rows(self, kind: str, rule: str, message: str, producer: int, consumer: int, missing: str) -> None:
+        """Report two rows of the log for another kind of check."""
+        self.add(kind, rule, message, self._place(producer), self._place(consumer), missing)
+
+    def add(
+        self, kind: str, rule: str, message: str, first: Place, then: Place, missing: str, severity: str = HAZARD
+    ) -> None:
+        """Report a pair of places, or count it when it is known."""
         # Instructions of one line differ in their operands from pass to pass: the mnemonics tell pairs apart.
         names = first.text.split(" ")[0], then.text.split(" ")[0]
-        key = (rule, first.thread, first.line, then.thread, then.line, missing, severity, *names)
+        ends = (first.thread, first.line, first.core, first.pc, then.thread, then.line, then.core, then.pc)
+        key = (kind, rule, missing, severity, *ends, *names)
         known = self._found.get(key)
         if known is None:
-            self._found[key] = Hazard(rule, message, first, then, missing, severity)
+            self._found[key] = Hazard(rule, message, first, then, missing, severity, kind=kind)
         else:
             known.count += 1
 

@@ -9,6 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu import checks
+from bhemu.analysis.check_tile import parse_kinds
+from bhemu.analysis.hazard import KINDS
+from bhemu.analysis.suppressions import Suppressions
+from bhemu.api.checked import CheckedRecording
 from bhemu.api.chip_firmware import ChipFirmware
 from bhemu.api.chip_memory import DramBank, InterleavedDram
 from bhemu.api.chip_report import ChipResult, explain_tiles
@@ -30,7 +34,7 @@ from bhemu.loader.elf import Executable, load_elf
 from bhemu.loader.firmware_files import Firmware, load_firmware
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.machine.core_state import IN_RESET
-from bhemu.recording.chip_recording import ChipRecording
+from bhemu.recording.circular_buffers import CircularBuffer
 
 BOARDS: Final = {
     "p100": Harvesting(columns=(12, 13), dram=7, ethernet=tuple(range(14))),
@@ -119,7 +123,7 @@ class Chip:
         harvesting = self._harvesting
         self._exposed: set[int] = set()
         self._is_up_to_date = False
-        self._recordings: list[ChipRecording] = []
+        self._recordings: list[CheckedRecording] = []
         columns = TENSIX_COLUMNS[: len(TENSIX_COLUMNS) - len(set(harvesting.columns))]
         self.tensix = tuple(ChipTile(self.device, (x, y), self._exposed.add) for y in TENSIX_ROWS for x in columns)
         self._by_place = {tile.place: tile for tile in self.tensix}
@@ -308,7 +312,10 @@ class Chip:
         instructions: bool = True,
         watch: Iterable[int] = (),
         states: bool = False,
-    ) -> ChipRecording:
+        check: str | Iterable[str] = KINDS,
+        suppressions: str | Path | None = None,
+        buffers: Iterable[CircularBuffer] = (),
+    ) -> CheckedRecording:
         """Record what tiles execute, whenever the chip's clock moves; other tiles run as before.
 
         Args:
@@ -319,16 +326,21 @@ class Chip:
                 waits and the words of the coprocessor.
             watch: addresses of words of L1, at most 16: each change in one of the tiles is noted, with who has made it.
             states: keep Dst, SrcA, SrcB and the tiles in L1 that were unpacked and packed last, at each part's end.
+            check: what the recording's `hazards` looks for: some of order, l1, noc, cb, also as `"order,noc"`.
+            suppressions: a TOML file with hazards that it leaves out.
+            buffers: circular buffers of the programs, for the check; those of tt-metal's programs are found.
 
         Returns:
-            The recording; `bhemu report` shows what its `save` has written, `bhemu.analysis.hazards` checks a log.
+            The recording; `bhemu report` shows what its `save` has written, its `hazards` lists hazards.
 
         Raises:
             ConfigurationError: a tile is recorded already, or the times or watched words make no sense.
             UndefinedBehavior: the chip has no such tile.
         """
         chosen = self.chosen(tiles)
-        recording = ChipRecording(
+        kinds = parse_kinds(check if isinstance(check, str) else ",".join(check))
+        hidden = Suppressions.read(Path(suppressions)) if suppressions is not None else None
+        recording = CheckedRecording(
             self.device,
             {tile.place: tile.node.index for tile in chosen},
             start=checks.optional(start, checks.integer, "start", 0, checks.MAX_CLOCKS),
@@ -337,7 +349,9 @@ class Chip:
             watch=tuple(checks.integer(address, "a watched address") for address in checks.items(watch, "watch")),
             states=checks.flag(states, "states"),
             names={tile.place: tile.programs.executable_at for tile in chosen},
+            buffers=buffers,
         )
+        recording.kinds, recording.suppressions = kinds, hidden
         self._recordings.append(recording)
         return recording
 

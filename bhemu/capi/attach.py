@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from bhemu.analysis.check_tile import parse_kinds
+from bhemu.analysis.suppressions import Suppressions
 from bhemu.chip.coordinates import Kind, Place
 from bhemu.chip.device import Device
 from bhemu.errors import BhemuError, ConfigurationError
@@ -31,6 +33,10 @@ LIMIT: Final = "BHEMU_RECORD_LIMIT"
 """Environment variable: MiB of a file from which on single instructions are left out."""
 STATES: Final = "BHEMU_STATES"
 """Environment variable: 1 keeps register files and tiles of L1 at the end of each program, for pictures."""
+CHECK: Final = "BHEMU_CHECK"
+"""Environment variable: kinds of hazards that the report lists, such as `order,noc`; all without it."""
+SUPPRESSIONS: Final = "BHEMU_SUPPRESSIONS"
+"""Environment variable: a TOML file with hazards that it leaves out."""
 
 _DETAILS: Final = ("instructions", "profile")
 _DEFAULT_LIMIT: Final = 1024
@@ -118,9 +124,14 @@ def attach(device: Device, say: Say) -> ChipRecording | None:
     if states not in ("", "0", "1"):
         raise ConfigurationError(f"{STATES} is {states!r}", remedy="set it to 0 or 1, or not at all")
     tiles = chosen_tiles(device, parse_tiles(os.environ.get(TILES, "")))
+    checks: dict[str, Any] = {"check": list(parse_kinds(os.environ.get(CHECK, "")))}
+    suppressions = os.environ.get(SUPPRESSIONS, "")
+    if suppressions:
+        Suppressions.read(Path(suppressions))
+        checks["suppressions"] = str(Path(suppressions).resolve())
     limit = _number(LIMIT)
     path = Path(directory) / f"{os.getpid()}-{time.time_ns()}{SUFFIX}"
-    about = _about() | {"tiles": [list(place) for place in tiles], "detail": detail}
+    about = _about() | {"tiles": [list(place) for place in tiles], "detail": detail} | checks
     try:
         writer = Writer(path, about, (_DEFAULT_LIMIT if limit is None else limit) * _MIB)
     except OSError as error:

@@ -78,8 +78,8 @@ SETTINGS: Final = (
 UNDER_PYTHON: Final = ("RECORD",)
 """Further variables, behind the prefix: one that is set needs a simulator under Python."""
 OTHERS: Final = (
-    *("CACHE", "CLIENT_DIRECTORY", "DETAIL", "DUMP", "ELF", "LLK*", "PROGRESS", "PYTHON", "RECORD_LIMIT"),
-    *("RISCV_TESTS", "SFPI*", "START", "STATES", "STOP", "TILES", "TRACE", "TTNN*"),
+    *("CACHE", "CHECK", "CLIENT_DIRECTORY", "DETAIL", "DUMP", "ELF", "LLK*", "PROGRESS", "PYTHON", "RECORD_LIMIT"),
+    *("RISCV_TESTS", "SFPI*", "START", "STATES", "STOP", "SUPPRESSIONS", "TILES", "TRACE", "TTNN*"),
 )
 """Further variables, behind the prefix, that other parts of bhemu read; `*`: and all that begin so."""
 

@@ -10,6 +10,7 @@ from bhemu.cli.report import output, plain_table
 
 if TYPE_CHECKING:
     from bhemu.analysis import Hazard, Timing
+    from bhemu.analysis.found import FoundHazard
 
 
 def print_timing(timed: Timing) -> None:
@@ -48,8 +49,18 @@ def print_hazards(found: list[Hazard], *, error: bool = False) -> None:
     """Each hazard with its two instructions and what is missing."""
     for hazard in found:
         typer.echo(str(hazard), err=error)
-    hazards = sum(hazard.severity == "hazard" for hazard in found)
-    notes = len(found) - hazards
+    _print_count(sum(hazard.severity == "hazard" for hazard in found), len(found), error=error)
+
+
+def print_found(found: list[FoundHazard], *, error: bool = False) -> None:
+    """The same for hazards with functions and source lines."""
+    for one in found:
+        typer.echo("\n".join(one.lines()), err=error)
+    _print_count(sum(one.is_certain for one in found), len(found), error=error)
+
+
+def _print_count(hazards: int, found: int, *, error: bool) -> None:
+    notes = found - hazards
     typer.echo(f"hazards: {hazards or 'none'}{f', notes: {notes}' if notes else ''}", err=error)
 
 

@@ -33,7 +33,17 @@ def run_client(
         bool | None,
         typer.Option(help="Keep register files for pictures; by default of up to four tiles."),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Report hazards at the end; exit status 1 with some.")] = False,
+    check: Annotated[
+        str | None,
+        typer.Option(
+            "--check",
+            metavar="[=KIND,...]",
+            help="Report hazards at the end: of order, l1, noc, cb, or all; exit status 1 with some.",
+        ),
+    ] = None,
+    suppressions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TOML file with hazards that are left out.")
+    ] = None,
     library: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Directory of `bhemu library`, for TT_METAL_SIMULATOR.")
     ] = None,
@@ -44,10 +54,13 @@ def run_client(
 
     The client is any program that loads the library of `bhemu library`. The same works without this command by
     variables of the environment: `BHEMU_RECORD=DIR`, `BHEMU_TILES`, `BHEMU_DETAIL`, `BHEMU_START`, `BHEMU_STOP`,
-    `BHEMU_RECORD_LIMIT` and `BHEMU_STATES`.
+    `BHEMU_RECORD_LIMIT`, `BHEMU_STATES`, `BHEMU_CHECK` and `BHEMU_SUPPRESSIONS`.
 
     `bhemu report DIR` shows the recording. The exit status is that of the client.
     """
+    from bhemu.analysis.check_tile import parse_kinds
+    from bhemu.analysis.suppressions import Suppressions
+    from bhemu.capi import attach
     from bhemu.capi.attach import DETAIL, LIMIT, RECORD, START, STATES, STOP, TILES, parse_tiles
     from bhemu.errors import ConfigurationError
     from bhemu.recording.parts import directory_files
@@ -56,6 +69,9 @@ def run_client(
         refuse_usage(f"--detail is {detail!r}", "say instructions or profile")
     try:
         parse_tiles(tiles)
+        kinds = parse_kinds(check) if check is not None else ()
+        if suppressions is not None:
+            Suppressions.read(suppressions)
     except ConfigurationError as error:
         raise UsageError(error.message, remedy=error.remedy) from None
     if record.exists() and not record.is_dir():
@@ -69,6 +85,12 @@ def run_client(
     settings |= {name: str(value) for name, value in ((START, start), (STOP, stop)) if value is not None}
     if states is not None:
         settings[STATES] = str(int(states))
+    if check is not None:
+        settings[attach.CHECK] = ",".join(kinds)
+        if detail == "profile" and kinds != ("order",):
+            refuse_usage("--check of l1, noc and cb needs single instructions", "omit --detail profile")
+    if suppressions is not None:
+        settings[attach.SUPPRESSIONS] = str(suppressions.resolve())
     if library is not None:
         settings["TT_METAL_SIMULATOR"] = str((library / "libttsim_bh.so").resolve())
     programs = [os.environ.get("BHEMU_ELF", ""), *(str(Path(text).resolve()) for text in command if _is_elf(text))]
@@ -76,7 +98,7 @@ def run_client(
     status = _run(command, os.environ | settings | {"BHEMU_CLIENT_DIRECTORY": os.getcwd()})
     if not directory_files(record):
         typer.echo(f"bhemu: {command[0]} has started no chip, nothing was recorded", err=True)
-    elif check and _check(record):
+    elif check is not None and _check(record):
         status = status or REFUSED
     raise typer.Exit(status)
 
@@ -118,7 +140,7 @@ def _check(record: Path) -> bool:
         typer.echo(line)
     for note in found.notes:
         typer.echo(f"note: {note}")
-    severe = sum(one.hazard.severity == "hazard" for one in found.hazards)
+    severe = sum(one.is_certain for one in found.hazards)
     typer.echo(f"hazards: {severe or 'none'}")
     return severe > 0
 
@@ -137,6 +159,13 @@ def report(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON, and write no page.")] = False,
     hazards: Annotated[bool, typer.Option("--hazards", help="Print each hazard with both source lines.")] = False,
+    check: Annotated[
+        str | None,
+        typer.Option("--check", metavar="[=KIND,...]", help="Kinds of hazards: order, l1, noc, cb, or all."),
+    ] = None,
+    suppressions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TOML file with hazards that are left out.")
+    ] = None,
 ) -> None:
     """Show a recording: the slowest kernels, their hottest lines, what they wait for; and a page with all of it.
 
@@ -144,11 +173,18 @@ def report(
     to single instructions, the grid, NoC requests, hazards, register files. It needs the package `plotly`
     (`pip install 'bhemu[report]'`).
     """
+    from bhemu.analysis.check_tile import parse_kinds
+    from bhemu.analysis.suppressions import Suppressions
     from bhemu.files import write_whole
     from bhemu.report.model import make_report
     from bhemu.report.text import hazard_lines, perfetto_json, report_as_json, summary_lines
 
-    made = make_report(record, elf=elf or [])
+    made = make_report(
+        record,
+        elf=elf or [],
+        kinds=parse_kinds(check) if check is not None else None,
+        suppressions=Suppressions.read(suppressions) if suppressions is not None else None,
+    )
     if as_json:
         print_json(report_as_json(made))
     else:

@@ -30,7 +30,7 @@ from bhemu.cli import (
     tile,
     warm,
 )
-from bhemu.cli.report import REFUSED, Commands, report_os_error, show_warning
+from bhemu.cli.report import REFUSED, Commands, WithCheck, report_os_error, show_warning
 
 app = typer.Typer(
     name="bhemu",
@@ -42,7 +42,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",  # paragraphs of docstrings are filled to the terminal's width
     pretty_exceptions_enable=False,
 )
-app.command("run")(run.run)
+app.command("run", cls=WithCheck)(run.run)
 app.command("conformance")(conformance.conformance)
 app.command("support")(support.support)
 app.command("asm")(isa.asm)
@@ -52,8 +52,8 @@ app.add_typer(tile.app, name="tile")
 app.command("cc", context_settings=cc.CONTEXT)(cc.cc)
 app.command("debug")(debug.debug)
 app.command("library")(library.library)
-app.command("run-client", context_settings=looking.CONTEXT)(looking.run_client)
-app.command("report")(looking.report)
+app.command("run-client", cls=WithCheck, context_settings=looking.CONTEXT)(looking.run_client)
+app.command("report", cls=WithCheck)(looking.report)
 app.command("compare")(compare.compare)
 app.command("fuzz")(fuzz.fuzz)
 app.command("sweep")(sweep.sweep)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from bhemu.errors import BhemuError
 
@@ -46,6 +46,15 @@ class Commands(TyperGroup):
         except BrokenPipeError:  # the reader of a pipe, such as `head`, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             raise typer.Exit(REFUSED) from None
+
+
+class WithCheck(TyperCommand):
+    """A command with `--check`, which may stand alone or name kinds, `--check=order,noc`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        plain = ["--check=all" if text == "--check" else text for text in args[:end]]
+        return super().parse_args(ctx, plain + args[end:])
 
 
 def report_os_error(error: OSError) -> None:

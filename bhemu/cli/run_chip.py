@@ -179,6 +179,7 @@ def _check_usage(options: RunOptions) -> None:
         (options.trace, "--trace", "record a run of one tile, without --tile"),
         (options.show_profile, "--profile", "record a run of one tile, without --tile"),
         (options.show_timing, "--timing", "record a run of one tile, without --tile"),
+        (options.check, "--check", "check a run of one tile, without --tile, or use Chip.record(check=...)"),
         (options.timed, "--timed", "time a run of one tile, without --tile: the NoC is not timed"),
     )
     for value, option, remedy in alternatives:

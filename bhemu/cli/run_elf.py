@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from bhemu.cli.analysis import print_found
 from bhemu.cli.memory import Transfer, check_place, check_read, parse_read, parse_write, read, write
 from bhemu.cli.progress import Progress
 from bhemu.cli.recording import Recording
@@ -67,7 +68,13 @@ def run_elf(options: RunOptions) -> None:
     single = [path for path in (dump, trace) if path is not None]
     if len({*targets.values(), *single}) < len(targets) + len(single):
         refuse_usage("two options write the same file", "give each --read, and --dump and --trace, a file of its own")
-    recording = Recording(trace, show_profile=options.show_profile, show_timing=options.show_timing)
+    recording = Recording(
+        trace,
+        show_profile=options.show_profile,
+        show_timing=options.show_timing,
+        check=options.check,
+        suppressions=options.suppressions,
+    )
     for transfer in reads:
         check_read(transfer)
     contents: dict[Path, Any] = {}
@@ -96,12 +103,18 @@ def run_elf(options: RunOptions) -> None:
                 write_files({dump: dump_state(run.machine.tile)})
             write_files(recording.files())
     write_files(contents)
+    found = recording.hazards()
     if options.as_json:
-        print_json(_as_json(run, writes, reads, options, progress.compiled) | recording.as_json())
+        report = _as_json(run, writes, reads, options, progress.compiled) | recording.as_json()
+        print_json(report | ({"hazards": [one.as_json() for one in found]} if found is not None else {}))
     elif not options.quiet:
         _print(run, writes, reads, options, progress.compiled)
         recording.show()
+    if found is not None and not options.as_json:
+        print_found(found, error=options.quiet)
     _exit(run, options)
+    if found is not None and any(one.is_certain for one in found):
+        raise typer.Exit(REFUSED)
 
 
 # --- the command line ---------------------------------------------------------------------------------------------
@@ -169,6 +182,7 @@ def _check_usage(options: RunOptions, kernels: dict[str, str]) -> None:
             (options.trace, "--trace"),
             (options.show_profile, "--profile"),
             (options.show_timing, "--timing"),
+            (options.check, "--check"),
         ):
             if recorded:
                 refuse_usage(f"--timed does not go with {option}", "record and time in separate runs")

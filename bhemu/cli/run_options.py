@@ -76,13 +76,16 @@ class RunOptions:
         ),
     ] = False
     check: Annotated[
-        bool,
+        str | None,
         typer.Option(
             "--check",
-            help="Report instructions that use something too early; exit status 1 then.",
-            rich_help_panel=PROGRAM_PANEL,
+            metavar="[=KIND,...]",
+            help="Report what uses something too early: of order, l1, noc, cb, or all; exit status 1 then.",
         ),
-    ] = False
+    ] = None
+    suppressions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TOML file with hazards that --check leaves out.")
+    ] = None
     trace: Annotated[
         Path | None,
         typer.Option(

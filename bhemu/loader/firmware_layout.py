@@ -13,7 +13,10 @@ from bhemu.machine.state import L1_SIZE
 
 CORE_ORDER: Final = ("B", "NC", "T0", "T1", "T2")
 """Order of the cores in the firmware's tables and in its enable bits (tile B3)."""
-_OPTIONAL: Final = {"coordinate_map", "core_info", "core_place", "core_magic", "kernel_text_size", "no_region"}
+_OPTIONAL: Final = {
+    *("coordinate_map", "core_info", "core_place", "core_magic"),
+    *("kernel_text_size", "no_region", "local_buffers", "buffer_mask"),
+}
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class LaunchFields:
         first_remote_buffer: byte: the first remote circular buffer.
         enables: word: which cores run a kernel, by bits in `CORE_ORDER`.
         no_region: halfwords that 0xff declares absent.
+        local_buffers: halfword: where the circular buffers are described, from the base; None: not known.
+        buffer_mask: eight bytes: which of them there are.
     """
 
     config_base: int
@@ -37,6 +42,8 @@ class LaunchFields:
     enables: int
     kernel_text_size: int | None = None
     no_region: tuple[int, ...] = ()
+    local_buffers: int | None = None
+    buffer_mask: int | None = None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ import numpy as np
 from bhemu.chip.coordinates import Place
 from bhemu.chip.device import Device
 from bhemu.errors import BhemuError, ConfigurationError
+from bhemu.recording.circular_buffers import CircularBuffer, buffers_of_launch
 from bhemu.recording.core_log import CoreLog, Executables, Names
 from bhemu.recording.core_recorder import LIMIT, CoreRecorder
 from bhemu.recording.launches import Launches
@@ -70,6 +71,7 @@ class _Recorded:
         self.started: int | None = None
         self.first_push: tuple[int, ...] = ()
         self.initiators = np.zeros((2, 4, 14), np.uint32)
+        self.buffers: list[CircularBuffer] = []
 
 
 class ChipRecording:
@@ -84,6 +86,7 @@ class ChipRecording:
         watch: addresses of words of L1, at most 16, whose changes are noted, with who has made them.
         states: keep Dst, SrcA, SrcB, and the tiles in L1 that were unpacked and packed last, at the end of each part.
         names: what the cores of a tile run, by its translated coordinates.
+        buffers: circular buffers of the programs; those of tt-metal's are found in its launch messages.
         writer: gets the parts; None keeps them in memory.
         report: gets a sentence when something goes wrong with the writing.
 
@@ -105,6 +108,7 @@ class ChipRecording:
         watch: tuple[int, ...] = (),
         states: bool = False,
         names: Mapping[Place, Executables] | None = None,
+        buffers: Iterable[CircularBuffer] = (),
         writer: Writer | None = None,
         report: Report = print,
     ) -> None:
@@ -122,6 +126,7 @@ class ChipRecording:
         self._begin, self._end = begin, stop
         self._states = states
         self._names = names or {}
+        self._buffers = list(buffers)
         self._writer = writer
         self._report = report
         self._is_recording = False
@@ -192,7 +197,10 @@ class ChipRecording:
             recorded.launches += 1
             self._cut(recorded, recorded.launches)
         for index in begun:
-            self._tiles[index].started = now
+            recorded = self._tiles[index]
+            recorded.started = now
+            if self._launches.layout is not None:
+                recorded.buffers = buffers_of_launch(self._device.tiles[index], self._launches.layout)
         if self._end is not None and now >= self._end:
             self.stop()
         elif self._writer is not None:
@@ -258,10 +266,13 @@ class ChipRecording:
                     code=_code(log, record),
                     initiators=recorded.initiators,
                     state=state_of(record) if self._states else {},
+                    buffers=self._buffers + recorded.buffers,
+                    firmware_end=self._launches.layout.first_free if self._launches.layout is not None else 0,
                 )
             )
         if launch:
             recorded.started = None
+            recorded.buffers = []
         self._begin_part(recorded)
 
     def _add(self, part: Part) -> None:

@@ -32,7 +32,10 @@ OWNERS: Final = 9
 """Bits 0, 1: the matrix unit's bank of SrcA, SrcB; 2, 3: the unpackers'; 4 to 7: owner of A0, A1, B0, B1."""
 AUX: Final = 10
 """Six columns that depend on the unit; see `PACK_*` and `UNPACK_*`."""
-COLUMNS: Final = 16
+L1_BEGIN: Final = 16
+"""First byte of L1 that a PACR has written, or an UNPACR has read; and the byte behind the last one. Equal: none."""
+L1_END: Final = 17
+COLUMNS: Final = 18
 
 # PACR: channel-0 counters of the packer and the words of its address generator (P4).
 PACK_X: Final = 10
@@ -103,7 +106,7 @@ class Log:
     """A recorded run.
 
     Attributes:
-        rows: int64 [instructions, 16], columns as named in this module.
+        rows: int64 [instructions, 18], columns as named in this module.
         pushes: by thread, a `Push` for each word.
         notes: in order.
         file: the program, for messages.

@@ -23,6 +23,7 @@ import numpy as np
 
 from bhemu.chip.coordinates import Place
 from bhemu.errors import ProgramError
+from bhemu.recording.circular_buffers import CircularBuffer
 from bhemu.recording.core_log import Change, CoreLog, Names, Segment
 from bhemu.recording.log import Log, Note, Push
 
@@ -50,6 +51,8 @@ class Part:
         code: (address, bytes of L1) where instructions were executed.
         initiators: uint32 [2, 4, 14]: registers of the network interfaces at its begin.
         state: arrays of the tile at its end: `dst`, `srca`, `srcb`, `config`, `l1 ADDRESS`; empty unless asked for.
+        buffers: circular buffers of the program.
+        firmware_end: bytes of L1 below are those of a firmware that is known; 0: there is none.
     """
 
     place: Place
@@ -62,6 +65,8 @@ class Part:
     code: list[tuple[int, bytes]]
     initiators: Array
     state: dict[str, Array] = field(default_factory=dict)
+    buffers: list[CircularBuffer] = field(default_factory=list)
+    firmware_end: int = 0
 
 
 class Writer:
@@ -172,6 +177,8 @@ def _described(part: Part, code: list[Any], *, rows: bool) -> tuple[dict[str, An
         "segments": [[segment.first, segment.end, segment.free] for segment in log.segments],
         "changes": [vars(change) for change in log.changes],
         "notes": notes,
+        "firmware_end": part.firmware_end,
+        "buffers": [vars(buffer) for buffer in part.buffers],
     }
     return description, arrays
 
@@ -211,6 +218,8 @@ def _part(told: dict[str, Any], arrays: dict[str, Array], code: Mapping[str, byt
         code=[(address, code[digest]) for address, digest in told["code"]],
         initiators=arrays["initiators"],
         state={name.removeprefix("state "): array for name, array in arrays.items() if name.startswith("state ")},
+        firmware_end=told.get("firmware_end", 0),
+        buffers=[CircularBuffer(**buffer) for buffer in told.get("buffers", [])],
     )
 
 

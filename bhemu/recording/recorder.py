@@ -21,6 +21,7 @@ from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_X, PACKER, RW
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import FIFO_PUSH_LIMIT, THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
+from bhemu.machine.unpacker_state import SINGLE
 from bhemu.recording import log as column
 from bhemu.recording.log import Log, Note, Push
 from bhemu.tensix import coprocessor as plain
@@ -28,6 +29,8 @@ from bhemu.tensix.frontend.fetch import MOP
 from bhemu.tensix.frontend.gate import operand
 from bhemu.tensix.frontend.observer import WordObserver
 from bhemu.tensix.frontend.run import OBSERVER_FULL, make_front_end
+from bhemu.tensix.unpack.address import tile_start
+from bhemu.tensix.unpack.walk import advanced
 from bhemu.tile.observer import RESERVED
 
 # Header of the buffer, after what every observer's begins with (tile/observer.py): rows written, rows that fit, then
@@ -50,6 +53,12 @@ _BLOCK: Final = operand("UNPACR", "Unpack_block_selection")
 _CONTEXT: Final = operand("UNPACR", "CfgContextId")
 _MULTI: Final = operand("UNPACR", "OvrdThreadId")
 _ADC: Final = operand("UNPACR", "AddrCntContextId")
+_ZERO: Final = operand("UNPACR", "ZeroWrite2")
+_INCREMENT: Final = operand("UNPACR", "CfgContextCntInc")
+_FLUSH: Final = operand("UNPACR", "SearchCacheFlush")
+_COUNTER_BITS: Final = 20
+"""Room for each of three counters that are kept until the instruction is done."""
+_COUNTER_MASK: Final = (1 << _COUNTER_BITS) - 1
 
 _MATH_OFFSET: Final = thread_register("DEST_TARGET_REG_CFG_MATH_Offset")
 _CONTEXT0: Final = thread_register("UNPACK_MISC_CFG_CfgContextOffset_0")
@@ -97,6 +106,7 @@ def _describe_pack(t: TileRecord, log: LogAddress, at: Int, thread: Int, bank: I
     store_i64(log, at + column.PACK_DST, _word(t, bank, _PACK_DST) | _word(t, bank, _PACK_READ) << 32)
     base = _word(t, bank, _PACK_BASE) & 0x3FFFF
     store_i64(log, at + column.PACK_FORMAT, _word(t, bank, _PACK_FORMAT) | base << 32)
+    store_i64(log, at + column.L1_BEGIN, np.int64(t.pack.data_address) if t.pack.open != 0 else np.int64(-1))
 
 
 @kernel
@@ -120,6 +130,47 @@ def _describe_unpack(t: TileRecord, log: LogAddress, at: Int, thread: Int, bank:
     formats = _word(t, bank, _FORMATS[unpacker] + (context & 3))
     store_i64(log, at + column.UNPACK_TILE, _word(t, bank, _TILE[unpacker]) | formats << 32)
     store_i64(log, at + column.UNPACK_SPEED, _word(t, bank, _SPEED[unpacker]))
+    counters = np.int64(t.adc[adc, unpacker, CH0_Y])
+    counters |= (np.int64(t.adc[thread, unpacker, CH0_Z]) & 0xFF) << _COUNTER_BITS
+    counters |= (np.int64(t.adc[thread, unpacker, CH0_W]) & 0xFF) << 2 * _COUNTER_BITS
+    store_i64(log, at + column.L1_BEGIN, counters)
+    store_i64(log, at + column.L1_END, np.int64(t.adc[adc, unpacker, CH1_X]))
+
+
+@kernel
+def _unpacked(t: TileRecord, log: LogAddress, at: Int, word: Int) -> None:
+    """The bytes of L1 that an UNPACR of an uncompressed tile has read (U5); what it found is in the row."""
+    counters, last = load_i64(log, at + column.L1_BEGIN), load_i64(log, at + column.L1_END)
+    store_i64(log, at + column.L1_BEGIN, 0)
+    store_i64(log, at + column.L1_END, 0)
+    idle = (word >> _ZERO[0]) & _ZERO[1] | (word >> _INCREMENT[0]) & _INCREMENT[1] | (word >> _FLUSH[0]) & _FLUSH[1]
+    if idle != 0:
+        return
+    unpacker = (word >> _BLOCK[0]) & _BLOCK[1]
+    bank = load_i64(log, at + column.BANK)
+    context = load_i64(log, at + column.UNPACK_DEST) >> 32
+    slot = context if (word >> _MULTI[0]) & _MULTI[1] else np.int64(SINGLE)
+    d = t.unpack.decoded[unpacker, bank, slot]
+    first = load_i64(log, at + column.UNPACK_X) & 0xFFFFFFFF
+    count = last + 1 - first
+    if d.uncompressed == 0 or count <= 0:
+        return
+    index = first + (counters & _COUNTER_MASK) * d.x_dim
+    index += (counters >> _COUNTER_BITS & _COUNTER_MASK) * d.z_stride + (counters >> 2 * _COUNTER_BITS) * d.w_stride
+    data = tile_start(t, d, unpacker, bank, context) * 16 + d.start_index_section + d.exponent_skip
+    data += index * d.datum_size
+    store_i64(log, at + column.L1_BEGIN, data >> 4)
+    store_i64(log, at + column.L1_END, (advanced(d, data, count - 1) + d.datum_size + 15) >> 4)
+
+
+@kernel
+def _packed(t: TileRecord, log: LogAddress, at: Int) -> None:
+    """The bytes of L1 that a PACR has written (P11)."""
+    begin = load_i64(log, at + column.L1_BEGIN)
+    if begin < 0:  # it has opened the streams
+        begin = min(np.int64(t.pack.exp_start), np.int64(t.pack.data_start))
+    store_i64(log, at + column.L1_BEGIN, begin)
+    store_i64(log, at + column.L1_END, np.int64(t.pack.data_address))
 
 
 @kernel
@@ -140,7 +191,7 @@ def _describe(t: TileRecord, log: LogAddress, at: Int, thread: Int, word: Int, o
         for which in range(2):
             owners |= np.int64(t.src_owner[file, which]) << (4 + 2 * file + which)
     store_i64(log, at + column.OWNERS, owners)
-    for i in range(6):
+    for i in range(column.COLUMNS - column.AUX):
         store_i64(log, at + column.AUX + i, 0)
     if opcode == PACR:
         _describe_pack(t, log, at, thread, bank)
@@ -194,6 +245,11 @@ def _before_word(t: TileRecord, log: LogAddress, thread: Int, word: Int) -> None
 def after_word(t: TileRecord, log: LogAddress, thread: Int) -> None:
     """The row of the word counts."""
     at = HEADER + load_i64(log, COUNT) * column.COLUMNS
+    word = load_i64(log, at + column.WORD)
+    if word >> 24 == UNPACR:
+        _unpacked(t, log, at, word)
+    elif word >> 24 == PACR:
+        _packed(t, log, at)
     silent = _spare(log, thread) + column.SILENT
     store_i64(log, at + column.PUSH, load_i64(log, PUSHED + thread) - np.int64(t.fifo_count[thread]))
     store_i64(log, at + column.SILENT, load_i64(log, silent))

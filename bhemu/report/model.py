@@ -10,17 +10,23 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.analysis import Hazard, hazards, timing
+from bhemu.analysis import timing
 from bhemu.analysis.access import access, unpacker_of
+from bhemu.analysis.check_tile import TileCheck
+from bhemu.analysis.found import FoundHazard, core_of
+from bhemu.analysis.hazard import KINDS
+from bhemu.analysis.hazard import Place as CodePlace
+from bhemu.analysis.joined import join_words
+from bhemu.analysis.suppressions import End, Suppressions
 from bhemu.chip.coordinates import SIMULATOR, Place, translation
 from bhemu.loader.by_content import CodeIndex, Moved
 from bhemu.machine.agents import CORE_NAMES, CORES, T0, T2
 from bhemu.machine.origin import pc_of_line
 from bhemu.recording import log as tensix_column
+from bhemu.recording.noc_requests import requests
 from bhemu.recording.parts import Part, Reader
-from bhemu.report.joined import join_words
 from bhemu.report.names import FIRMWARE, UNKNOWN, Inspector, PartNames, find_files, kernel_name, operation_of
-from bhemu.report.noc import end_name, requests
+from bhemu.report.noc import end_name
 from bhemu.report.timeline import Timeline
 
 MODELLED_WORDS: Final = 200_000
@@ -121,16 +127,6 @@ class TileFigures:
 
 
 @dataclass
-class FoundHazard:
-    """A hazard of a tile, with the places of both instructions."""
-
-    place: Place
-    hazard: Hazard
-    first: str
-    then: str
-
-
-@dataclass
 class Report:
     """All of it.
 
@@ -142,6 +138,7 @@ class Report:
         traffic: bytes of NoC requests by (tile, kind, other end).
         timeline: events.
         pictures: (title, what, values) of register files and tiles of L1.
+        suppressed: hazards that were left out.
         changes: of watched words, as sentences.
         notes: what the reader must know: what was left out, what was not found.
     """
@@ -154,13 +151,26 @@ class Report:
     traffic: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     timeline: Timeline = field(default_factory=Timeline)
     pictures: list[tuple[str, str, Array]] = field(default_factory=list)
+    suppressed: int = 0
     changes: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 class _Maker:
-    def __init__(self, reader: Reader, elf: Iterable[Path], progress: Callable[[int], Any]) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        elf: Iterable[Path],
+        kinds: tuple[str, ...],
+        suppressions: Suppressions,
+        progress: Callable[[int], Any],
+    ) -> None:
         self._reader = reader
+        self._kinds = kinds
+        self._suppressions = suppressions
+        self._checks: dict[Place, TileCheck] = {}
+        self._open: dict[Place, list[tuple[Part, PartNames]]] = defaultdict(list)
+        self._checked = 0
         self._named = list(elf)
         self._progress = progress
         self._index = CodeIndex(find_files(reader.about, self._named))
@@ -182,6 +192,8 @@ class _Maker:
         for number, part in enumerate(self._reader.parts()):
             self._progress(number)
             self._take(part)
+        for place in list(self._open):
+            self._check(place)
         for launch, parts in self._words.items():
             self._model(launch, parts)
         self._group()
@@ -206,6 +218,9 @@ class _Maker:
         self._dropped[1] += part.log.tensix_dropped
         if len(part.log.tensix):
             self._words[launch].append(part)
+        self._open[part.place].append((part, names))
+        if part.launch:
+            self._check(part.place)
         if part.state:
             self._states[launch] = part
         found = list(requests(part))
@@ -305,7 +320,7 @@ class _Maker:
             return
         self._modelled += words
         self._progress(self._modelled)
-        names, place = self._names[launch], launch[0]
+        names = self._names[launch]
         log = join_words(parts)
         for thread, times in enumerate(timing(log).threads):
             lines = log.rows[log.rows[:, tensix_column.THREAD] == thread][:, tensix_column.LINE]
@@ -314,12 +329,20 @@ class _Maker:
                 continue
             kernel = self._kernel(names, T0 + thread, pcs.most_common(1)[0][0], launch)
             kernel.stalls.update(times.stalls)
-        for hazard in hazards(log):
-            first, then = (
-                names.place(pc) if (pc := pc_of_line(end.line)) is not None else ""
-                for end in (hazard.producer, hazard.consumer)
-            )
-            self._report.hazards.append(FoundHazard(place, hazard, first, then))
+
+    def _check(self, place: Place) -> None:
+        """Hazards of the program that has run on a tile."""
+        taken = self._open.pop(place)
+        parts, names = [part for part, _ in taken], [one for _, one in taken]
+        words = sum(len(part.log.tensix) for part in parts)
+        self._checked += words
+        check = self._checks.setdefault(place, TileCheck(self._kinds))
+        for hazard in check.program(parts, order=self._checked <= MODELLED_WORDS):
+            ends = _end(names, hazard.producer), _end(names, hazard.consumer)
+            if self._suppressions.hides(hazard, ends):
+                self._report.suppressed += 1
+            else:
+                self._report.hazards.append(FoundHazard(place, hazard, ends))
 
     # --- the whole --------------------------------------------------------------------------------------------------
 
@@ -371,6 +394,7 @@ class _Maker:
                 f"{sum(self._dropped[2:]):,} words of the coprocessor are neither timed nor checked: a report does so "
                 f"with up to {MODELLED_WORDS:,}"
             )
+        report.notes += [f"this suppression fits nothing: {text}" for text in self._suppressions.unused()]
         if report.timeline.left_out:
             report.notes.append(f"the timeline leaves out {report.timeline.left_out:,} events at the end")
 
@@ -378,17 +402,40 @@ class _Maker:
 _TRANSLATION: Final = translation(SIMULATOR)
 
 
+def _end(names: list[PartNames], place: CodePlace) -> End:
+    """Function and source line of an instruction, by the names of the parts of a program."""
+    pc = place.code
+    if pc is None:
+        return End()
+    one = next((one for one in names if one.at(pc) is not None), names[-1])
+    function = one.names.function(core_of(place), pc)[0]
+    return End("" if function == "?" else function, one.place(pc))
+
+
 def make_report(
-    directory: Path, *, elf: Iterable[Path] = (), progress: Callable[[int], Any] = lambda _: None
+    directory: Path,
+    *,
+    elf: Iterable[Path] = (),
+    kinds: tuple[str, ...] | None = None,
+    suppressions: Suppressions | None = None,
+    progress: Callable[[int], Any] = lambda _: None,
 ) -> Report:
     """The report of a recording.
 
     Args:
         directory: with the recording.
         elf: files and directories with the programs that ran, beside those that the recording names.
+        kinds: of hazards that are looked for; None: those that the recording was made for, or all.
+        suppressions: hazards to leave out; None: those of the file that the recording names, if it does.
         progress: called now and then with a number that grows.
 
     Raises:
         ProgramError: there is no recording, or a file of `elf` is not there.
     """
-    return _Maker(Reader(directory), elf, progress).make()
+    reader = Reader(directory)
+    told = next(iter(reader.about), {})
+    if kinds is None:
+        kinds = tuple(told.get("check", KINDS))
+    if suppressions is None and told.get("suppressions"):
+        suppressions = Suppressions.read(Path(told["suppressions"]))
+    return _Maker(reader, elf, kinds, suppressions or Suppressions(), progress).make()

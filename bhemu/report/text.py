@@ -38,10 +38,12 @@ def summary_lines(report: Report, *, number: int = ROWS) -> list[str]:
     if named:
         lines += ["", *_slowest(named[0])]
     lines.append("")
-    severe = sum(one.hazard.severity == "hazard" for one in report.hazards)
+    severe = sum(one.is_certain for one in report.hazards)
     lines.append(
         f"hazards: {severe or 'none'}" + (f", notes: {len(report.hazards) - severe}" * (len(report.hazards) > severe))
     )
+    if report.suppressed:
+        lines.append(f"suppressed hazards: {report.suppressed}")
     lines += [f"note: {note}" for note in report.notes]
     return lines
 
@@ -65,15 +67,7 @@ def _slowest(kernel: Kernel) -> list[str]:
 
 def hazard_lines(report: Report) -> list[str]:
     """Each hazard with its tile and both source lines."""
-    lines = []
-    for one in report.hazards:
-        hazard = one.hazard
-        times = f", {hazard.count} times" if hazard.count > 1 else ""
-        lines.append(f"tile {one.place[0]}-{one.place[1]}: {hazard.severity}: {hazard.message} [{hazard.rule}]{times}")
-        lines.append(f"  first:   {hazard.producer.text} ({one.first or 'place unknown'})")
-        lines.append(f"  then:    {hazard.consumer.text} ({one.then or 'place unknown'})")
-        lines.append(f"  missing: {hazard.missing}")
-    return lines
+    return [line for one in report.hazards for line in one.lines()]
 
 
 def kernel_as_json(kernel: Kernel) -> dict[str, Any]:
@@ -121,15 +115,7 @@ def report_as_json(report: Report) -> dict[str, Any]:
             {"tile": tile, "kind": kind, "other": other, "bytes": size}
             for (tile, kind, other), size in report.traffic.most_common()
         ],
-        "hazards": [
-            {
-                "tile": list(one.place),
-                **{name: value for name, value in vars(one.hazard).items() if name not in ("producer", "consumer")},
-                "first": {"text": one.hazard.producer.text, "place": one.first},
-                "then": {"text": one.hazard.consumer.text, "place": one.then},
-            }
-            for one in report.hazards
-        ],
+        "hazards": [one.as_json() for one in report.hazards],
         "changes": report.changes,
         "notes": report.notes,
     }

@@ -20,9 +20,9 @@ from bhemu.machine.origin import pc_of_line
 from bhemu.recording import core_columns as column
 from bhemu.recording import log as tensix_column
 from bhemu.recording.core_log import CoreLog, device_name, wait_name
+from bhemu.recording.noc_requests import Request
 from bhemu.recording.parts import Part
 from bhemu.report.names import PartNames
-from bhemu.report.noc import Request
 from bhemu.tensix.coprocessor import THREAD_NAMES
 
 Array = np.ndarray[Any, Any]

@@ -1,0 +1,105 @@
+"""The checks of a tile: order of the coprocessor's words, accesses to L1, NoC requests, circular buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from bhemu.analysis.check import hazards
+from bhemu.analysis.check_buffers import BufferCheck
+from bhemu.analysis.check_l1 import RaceCheck
+from bhemu.analysis.check_noc import NocCheck
+from bhemu.analysis.hazard import BUFFERS, KINDS, L1, NOC, ORDER, Hazard, Reports
+from bhemu.analysis.joined import join_words
+from bhemu.analysis.loops import polled_words
+from bhemu.analysis.tile_events import NIU, CounterRead, Halted, Pages, Started, Sync, TileEvents, Touch
+from bhemu.errors import ConfigurationError
+from bhemu.recording.noc_requests import READ
+from bhemu.recording.parts import Part
+
+
+def parse_kinds(text: str) -> tuple[str, ...]:
+    """The kinds in `order,noc`; all for an empty text or `all`.
+
+    Raises:
+        ConfigurationError: a name is no kind of check.
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names or names == ["all"]:
+        return KINDS
+    wrong = [name for name in names if name not in KINDS]
+    if wrong:
+        raise ConfigurationError(f"{wrong[0]!r} is not a kind of check", remedy=f"kinds are {', '.join(KINDS)}")
+    return tuple(kind for kind in KINDS if kind in names)
+
+
+class TileCheck:
+    """Checks a tile, program by program.
+
+    Args:
+        kinds: of checks; some of KINDS.
+    """
+
+    def __init__(self, kinds: Iterable[str] = KINDS) -> None:
+        self._kinds = frozenset(kinds)
+        self._reports = Reports()
+        self._events = TileEvents()
+        self._noc = NocCheck(self._reports)
+        self._buffers = BufferCheck(self._reports, self._noc)
+        self._races = RaceCheck(self._reports)
+        self._seen = 0
+
+    def program(self, parts: list[Part], *, order: bool = True) -> list[Hazard]:
+        """Hazards of the next program; of all checks but that of the order, a pair is told once for a tile.
+
+        Args:
+            parts: of the program, in order.
+            order: check the order of the coprocessor's words, too.
+        """
+        found = hazards(join_words(parts)) if order and self._kinds & {ORDER, BUFFERS} else []
+        found = [hazard for hazard in found if hazard.kind in self._kinds]
+        if self._kinds & {L1, NOC, BUFFERS}:
+            self._follow(parts)
+        other = [hazard for hazard in self._reports.all() if hazard.kind in self._kinds]
+        fresh = other[self._seen :]
+        self._seen = len(other)
+        return found + fresh
+
+    def _follow(self, parts: list[Part]) -> None:
+        if any(part.log.dropped for part in parts):
+            self._noc.forget()
+        read = [(part, list(self._events.events(part))) for part in parts]
+        pages = [event for _, events in read for event in events if isinstance(event, Pages)]
+        self._buffers.begin(parts[-1].buffers or parts[0].buffers, pages)
+        flags = polled_words(np.concatenate([part.log.rows for part in parts]))
+        self._races.begin(flags, parts[-1].firmware_end)
+        for part, events in read:
+            self._buffers.rows(part.log.rows)
+            for event in events:
+                if isinstance(event, Touch):
+                    self._noc.touched(event)
+                    self._buffers.touched(event)
+                    self._races.touched(event)
+                elif isinstance(event, Sync):
+                    self._races.synchronised(event)
+                elif isinstance(event, Started):
+                    self._requested(event)
+                elif isinstance(event, CounterRead):
+                    self._noc.counted(event)
+                elif isinstance(event, Halted):
+                    self._noc.ended(event.core)
+                else:
+                    self._buffers.counted(event)
+                    self._races.counted(event)
+        if parts[-1].launch:
+            self._noc.ended()
+
+    def _requested(self, event: Started) -> None:
+        self._noc.started(event)
+        self._races.started(event, event.push)
+        request = event.request
+        if request.local >= 0 and request.size:
+            end = request.local + request.size
+            writes = request.kind == READ
+            self._buffers.touched(Touch(NIU, request.core, request.local, end, writes, -1, event.place, event.push))
