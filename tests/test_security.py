@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import bhemu
-from bhemu.debugger.gdb_server import parse_address
+from bhemu.gdb.server import parse_address
 
 pytestmark = pytest.mark.plain
 

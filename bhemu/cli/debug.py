@@ -174,7 +174,7 @@ def _programs(texts: list[str], core: str | None) -> list[tuple[str | None, str]
 
 def _serve_gdb(session: DebugSession, address: str, core: str | None, file: str) -> None:
     """Serve GDB; `file` is a program that it can be given."""
-    from bhemu.debugger.gdb_server import GdbServer, parse_address
+    from bhemu.gdb.server import GdbServer, parse_address
 
     host, port = parse_address(address)
     cores = None if core is None else (session.number_of_core(core),)

@@ -180,7 +180,7 @@ class Shell(cmd.Cmd):
             text = self._commands.repeated or ""
             if not text:
                 return False
-        match = re.match(r"(x(?=/)|p(?:rint)?(?=/)|[A-Za-z]+|\?)(.*)", text)
+        match = re.match(r"(x(?=/)|p(?:rint)?(?=/)|(?:reverse|last)-[a-z]+|[A-Za-z]+|\?)(.*)", text)
         try:
             if match is None:
                 raise DebugError(f"{text!r} is not a command", remedy="`help` lists the commands")

@@ -9,14 +9,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from bhemu.api.blocked import explain_core
-from bhemu.debugger import gdb_packets as packets
-from bhemu.debugger import gdb_target as target
 from bhemu.debugger.breakpoints import Breakpoint
 from bhemu.debugger.reports import report
-from bhemu.debugger.runner import Stop
 from bhemu.debugger.session import DebugSession
+from bhemu.debugger.stops import Stop
 from bhemu.debugger.watchpoints import Watch
 from bhemu.errors import BhemuError
+from bhemu.gdb import packets, target
 from bhemu.machine.agents import CORES
 from bhemu.machine.core_state import HALTED, IN_RESET
 
@@ -100,6 +99,7 @@ class Stub:
             "D": self._detach,
             "k": self._kill,
             "q": self._query,
+            "b": self._backwards,
             "Q": lambda rest: OK if rest == "StartNoAckMode" else b"",
         }
         handler = simple.get(letter)
@@ -158,8 +158,10 @@ class Stub:
         elif number == target.PC:
             runner.set_pc(self._core, value)
         elif number == target.CFG0:
+            runner.history.changed()
             record.core_cfg0[self._core] = value
         elif number == target.FCSR:
+            runner.history.changed()
             record.core_fcsr[self._core] = value & 0xFF
         else:
             raise _Malformed
@@ -264,6 +266,16 @@ class Stub:
             return self._stopped(session.until(NUDGE_CLOCKS), core)
         return self._stopped(session.step(core, clocks=None), core)
 
+    def _backwards(self, text: str) -> bytes:
+        """`bs` and `bc`: a step backwards of the chosen thread, and back to the last stop."""
+        session, core = self._session, self._resume_at("")
+        if text == "s":
+            return self._stopped(session.reverse_step(core), core)
+        if text != "c":
+            raise _Malformed
+        session.core = core
+        return self._stopped(session.reverse_continue())
+
     def _stopped(self, stop: Stop, stepped: int | None = None) -> bytes:
         """The stop reply, after words for the user where GDB has none of its own."""
         core = stop.core if stop.core in self._cores else stepped if stepped is not None else self._core
@@ -274,6 +286,8 @@ class Stub:
         reason = ""
         if stop.watch is not None and stop.watch.address is not None:
             reason = f"{STOP_NAMES[stop.watch.kind]}:{stop.watch.address:x};"
+        elif stop.reason == "beginning":
+            reason = "replaylog:begin;"
         elif stop.breakpoint is not None and stop.breakpoint.address == stop.pc and not self._is_own(stop):
             reason = "swbreak:;"
         self._core = self._session.core = core
@@ -336,6 +350,7 @@ class Stub:
         name, colon, rest = text.partition(":")
         if name == "Supported":
             features = "qXfer:features:read+;qXfer:threads:read+;QStartNoAckMode+;vContSupported+;swbreak+;hwbreak-"
+            features += ";ReverseStep+;ReverseContinue+"
             return f"PacketSize={packets.LARGEST:x};{features}".encode()
         if name == "Xfer" and colon:
             return self._transfer(rest)

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Final
 
 from bhemu.debugger.breakpoints import DebugError
-from bhemu.debugger.gdb_packets import INTERRUPT, PacketReader, frame
-from bhemu.debugger.gdb_stub import Stub
 from bhemu.debugger.session import DebugSession
+from bhemu.gdb.packets import INTERRUPT, PacketReader, frame
+from bhemu.gdb.stub import Stub
 
 RECEIVE: Final = 0x10000
 
