@@ -62,5 +62,5 @@ def test_no_shell_is_started() -> None:
 
 def test_network_is_for_gdb_alone_and_on_this_machine_by_default() -> None:
     known = {"socket", "http", "urllib", "requests", "asyncio", "socketserver", "ssl"}
-    assert {file for file, module in imported() if module in known} == {"debugger/gdb_server.py"}
+    assert {file for file, module in imported() if module in known} == {"gdb/server.py"}
     assert parse_address(":3333") == ("127.0.0.1", 3333)

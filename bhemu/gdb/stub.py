@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from bhemu.api.blocked import explain_core
-from bhemu.debugger.breakpoints import Breakpoint
+from bhemu.debugger.breakpoints import Breakpoint, DebugError
+from bhemu.debugger.core_view import ADDRESS_SPACE
 from bhemu.debugger.reports import report
 from bhemu.debugger.session import DebugSession
 from bhemu.debugger.stops import Stop
@@ -249,7 +250,10 @@ class Stub:
     def _resume_at(self, text: str) -> int:
         core = self._core if self._continue_core is None else self._continue_core
         if text:
-            self._session.runner.set_pc(core, self._hex(text))
+            pc = self._hex(text)
+            if pc >= ADDRESS_SPACE:
+                raise _Malformed
+            self._session.runner.set_pc(core, pc)
         return core
 
     def _continue(self, text: str) -> bytes:
@@ -269,12 +273,14 @@ class Stub:
     def _backwards(self, text: str) -> bytes:
         """`bs` and `bc`: a step backwards of the chosen thread, and back to the last stop."""
         session, core = self._session, self._resume_at("")
-        if text == "s":
-            return self._stopped(session.reverse_step(core), core)
-        if text != "c":
+        if text not in ("s", "c"):
             raise _Malformed
         session.core = core
-        return self._stopped(session.reverse_continue())
+        try:
+            return self._stopped(session.reverse_step(core) if text == "s" else session.reverse_continue(), core)
+        except DebugError as error:
+            self._say(f"bhemu: {error}\n")
+            raise
 
     def _stopped(self, stop: Stop, stepped: int | None = None) -> bytes:
         """The stop reply, after words for the user where GDB has none of its own."""
