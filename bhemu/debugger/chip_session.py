@@ -17,7 +17,7 @@ from bhemu.api.semihosting import Semihosting
 from bhemu.chip.coordinates import Place, tile_place
 from bhemu.debugger.breakpoints import Breakpoint, CodeMarks, DebugError
 from bhemu.debugger.debugged_tile import DebuggedTile
-from bhemu.debugger.history import History, Position
+from bhemu.debugger.history import Checkpoint, History, Position
 from bhemu.debugger.runner import GROW_AFTER, Runner, digest, quiet
 from bhemu.debugger.session import DebugSession
 from bhemu.debugger.stops import Stop
@@ -28,7 +28,7 @@ from bhemu.machine.core_state import HALTED
 from bhemu.tile.schedule import AT_BREAKPOINT
 
 
-class _Reached(Exception):
+class Reached(Exception):
     """A core of a tile is at a breakpoint; leaves the chip inside of a clock."""
 
     def __init__(self, stop: Stop) -> None:
@@ -143,13 +143,19 @@ class ChipDebug:
         self.sessions: dict[Place, DebugSession] = {}
         self._runners: dict[int, ChipTileRunner] = {}
         for place in places:
-            tile = DebuggedTile(chip, chip[place])
-            runner = ChipTileRunner(self, tile)
-            runner.number = len(self._runners)
-            self._runners[tile.index] = runner
-            self.sessions[tile.place] = DebugSession(tile.programs, runner)
+            self._add(place)
         if not self.sessions:
             raise DebugError("no tile is named", remedy="name the tiles that are to be debugged")
+
+    def _add(self, place: Place) -> None:
+        tile = DebuggedTile(self.chip, self.chip[place])
+        runner = ChipTileRunner(self, tile)
+        runner.number = len(self._runners)
+        self._runners[tile.index] = runner
+        self.sessions[tile.place] = self._session(tile, runner)
+
+    def _session(self, tile: DebuggedTile, runner: ChipTileRunner) -> DebugSession:
+        return DebugSession(tile.programs, runner)
 
     def __getitem__(self, place: Place) -> DebugSession:
         """The session of a tile.
@@ -220,8 +226,8 @@ class ChipDebug:
         for runner in self._runners.values():
             runner.before()
         try:
-            chip.device.clock(1)
-        except _Reached as reached:
+            self._let_pass()
+        except Reached as reached:
             return reached.stop
         except BhemuError as error:
             chip.locate(error)
@@ -236,6 +242,9 @@ class ChipDebug:
                 stop.place = self._place(index)
                 return stop
         return None
+
+    def _let_pass(self) -> None:
+        self.chip.device.clock(1)
 
     def _fault(self, error: BhemuError) -> Stop:
         stop = Stop("fault", f"{error.category}: {error}", self.chip.time, None, error=error)
@@ -274,7 +283,7 @@ class ChipDebug:
                 if stop is not None:
                     self._inside = (self.chip.time, 1, index, int(runner.record.core_round[core]), core)
                     stop.place = self._place(index)
-                    raise _Reached(stop)
+                    raise Reached(stop)
             return result
 
         return hooked
@@ -304,7 +313,7 @@ class ChipDebug:
         content, self._inside, reported = state
         self.chip.device.restore(content)
         for number, runner in self._runners.items():
-            runner._reported = dict(reported[number])
+            runner._reported = dict(reported.get(number, {}))  # a tile may have been added since
             if runner.semihosting is not None and runner.record.core_state[B] != HALTED:
                 runner.semihosting.status = None
 
@@ -336,3 +345,14 @@ class ChipDebug:
         """Refuse to go back on a chip with links: frames on their way belong to two chips."""
         if self.chip.device.record.links:
             raise DebugError("a chip of a cluster with links cannot go back", remedy="debug one without links")
+
+    def check_change(self) -> None:
+        """What the user writes begins a new run."""
+
+    @property
+    def only_repeats(self) -> bool:
+        """A run from an earlier state is a run like any other."""
+        return False
+
+    def left(self, present: Checkpoint) -> None:
+        """Nothing else has to know that the machine has gone back."""

@@ -65,6 +65,20 @@ class Timeline(Protocol):
             DebugError: why not.
         """
 
+    def check_change(self) -> None:
+        """Refuse that the user writes, where a machine cannot take that.
+
+        Raises:
+            DebugError: why not.
+        """
+
+    @property
+    def only_repeats(self) -> bool:
+        """What the machine runs forward is in its history already."""
+
+    def left(self, present: Checkpoint) -> None:
+        """The machine has gone back from a present."""
+
 
 @dataclass
 class Checkpoint:
@@ -131,11 +145,12 @@ class History:
     def changed(self) -> None:
         """The user has changed, or is about to change, the machine's state: the past goes up to here."""
         if not self.playing:
+            self.machine.check_change()
             self._changed = True
 
     def begin(self) -> None:
         """The machine is about to run forward."""
-        if self.playing or not self.enabled:
+        if self.playing or not self.enabled or self.machine.only_repeats:
             return
         now = self.machine.position()
         # What lies behind a change that was made later than now does not come about by itself.
@@ -151,7 +166,7 @@ class History:
 
     def note(self) -> None:
         """Between two clocks of a run forward: take a snapshot when it is time."""
-        if self.playing or not self.enabled:
+        if self.playing or not self.enabled or self.machine.only_repeats:
             return
         if self.machine.clock - self.checkpoints[-1].clock >= self.machine.interval:
             self._take(self.machine.position())
@@ -278,7 +293,7 @@ class History:
             try:
                 return self._last_event(present)
             finally:
-                self._return(present)
+                self.return_to(present)
 
     @contextmanager
     def _looking_back(self) -> Iterator[Checkpoint]:
@@ -300,6 +315,8 @@ class History:
         self.playing = True
         try:
             yield present
+            if (self._segment, self.machine.position()) != present.order:
+                self.machine.left(present)
         except BaseException:
             self._segment = segment
             self.machine.put(state)
@@ -319,7 +336,8 @@ class History:
         breakpoints, watches = self.machine.points()
         self.machine.set_points(([[] for _ in breakpoints], [[] for _ in watches]))
 
-    def _return(self, present: Checkpoint) -> None:
+    def return_to(self, present: Checkpoint) -> None:
+        """Put the machine back into a present that it has left."""
         self._segment = present.segment
         self.machine.put(present.state)
 
@@ -335,6 +353,10 @@ class History:
     def _begins_segment(self, at: int) -> bool:
         return at > 0 and self.checkpoints[at - 1].segment != self.checkpoints[at].segment
 
+    def end_of_segment(self, present: Checkpoint) -> Position:
+        """Where the run that can be repeated from the machine's state ends."""
+        return present.position if self._segment == present.segment else self._ends[self._segment]
+
     def _end_of(self, at: int, present: Checkpoint) -> Position:
         """Where the piece of the run that begins with a checkpoint ends."""
         item = self.checkpoints[at]
@@ -347,7 +369,7 @@ class History:
         if at + 1 < len(self.checkpoints):
             self._go(at + 1)
         else:
-            self._return(present)
+            self.return_to(present)
 
     def _play(self, start: int | None, goal: Callable[[], bool], present: Checkpoint, piece: int | None = None) -> bool:
         """Run from a checkpoint, or from here, to a goal; False when its piece of the run ends before.
