@@ -22,7 +22,7 @@ from bhemu.machine.agents import CORE_NAMES
 from bhemu.recording.launches import Launches
 
 AT_ONCE: Final = 64
-"""Clocks that pass at once while only breakpoints of cores can stop the chip; a halt is seen behind them."""
+"""Clocks that pass at once while nothing but a halt can stop the chip, which is seen behind them."""
 AT_ONCE_BEFORE_LAUNCH: Final = 16
 """The same while a breakpoint waits for its program."""
 _NAMES: Final = "names"
@@ -205,7 +205,8 @@ class LiveDebug(ChipDebug):
             return 1
         if any(w.enabled for r in runners for w in r.watches):
             return 1
-        if any(item.enabled and item.opcode is not None for runner in runners for item in runner.breakpoints):
+        points = [item for runner in runners for item in (*runner.breakpoints, *runner._internal) if item.enabled]
+        if any((item.address, item.mnemonic, item.opcode) != (None, None, None) for item in points):
             return 1
         return AT_ONCE_BEFORE_LAUNCH if self._has_pending() else AT_ONCE
 

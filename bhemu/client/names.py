@@ -10,12 +10,11 @@ from typing import Any, Final
 
 from bhemu.api.tile_programs import TilePrograms
 from bhemu.debugger.breakpoints import DebugError
-from bhemu.errors import BhemuError
-from bhemu.loader.boot import Placement, core_number, guess_core
+from bhemu.loader.boot import Placement, core_number
 from bhemu.loader.by_content import CodeIndex, Moved
 from bhemu.loader.elf import Executable, SourceLine
 from bhemu.loader.symbols import SymbolTable
-from bhemu.machine.agents import CORE_NAMES
+from bhemu.machine.agents import CORES
 from bhemu.report.names import find_files, kernel_name
 
 _CORE_OF_FILE: Final = {"brisc": "B", "ncrisc": "NC", "trisc0": "T0", "trisc1": "T1", "trisc2": "T2"}
@@ -54,15 +53,18 @@ class MovedExecutable(Executable):
         return [address + self.moved.distance for address in found]
 
 
-def core_of(file: Executable) -> int:
-    """The core that a file is for, by its name or what it says itself; B where nothing says."""
+def core_of(file: Executable) -> int | None:
+    """The core that a file of tt-metal is for; None: nothing says."""
     for beginning, core in _CORE_OF_FILE.items():
         if file.path.name.startswith(beginning):
             return core_number(core)
-    try:
-        return guess_core(file)
-    except BhemuError:
-        return 0
+    return None
+
+
+def _placed(moved: Moved) -> list[Placement]:
+    """The programs that a file may be of: of one core, or of each where nothing says."""
+    core, file = core_of(moved.executable), MovedExecutable(moved)
+    return [Placement(number, file, ()) for number in (range(CORES) if core is None else (core,))]
 
 
 class CodeNames:
@@ -99,7 +101,7 @@ class CodeNames:
             return False
         self._seen[number] = seen
         found = index.find(0, l1.tobytes())
-        programs.placements = [Placement(core_of(m.executable), MovedExecutable(m), ()) for m in reversed(found)]
+        programs.placements = [placed for moved in reversed(found) for placed in _placed(moved)]
         return True
 
     def add(self, path: Path, l1: Any) -> None:
@@ -127,15 +129,16 @@ class CodeNames:
     @staticmethod
     def describe(programs: TilePrograms) -> str:
         """Which files a tile holds code of, and how GDB reads them."""
-        lines = []
+        lines: dict[Path, str] = {}
         for core, file in programs.executables:
             assert isinstance(file, MovedExecutable)
             moved = file.moved
-            lines.append(
-                f"{core:2} {moved.first:#07x} to {moved.end:#07x} {kernel_name(moved.path)}: "
+            who = core if core_of(file) is not None else "?"
+            lines[file.path] = (
+                f"{who:2} {moved.first:#07x} to {moved.end:#07x} {kernel_name(moved.path)}: "
                 f"add-symbol-file {moved.path} -o {moved.distance & 0xFFFFFFFF:#x}"
             )
-        return "\n".join(lines) or "no ELF file was found whose code this tile holds; `file PATH` names one"
+        return "\n".join(lines.values()) or "no ELF file was found whose code this tile holds; `file PATH` names one"
 
 
 def _contents(files: Iterable[Path]) -> Iterable[bytes]:
@@ -144,6 +147,3 @@ def _contents(files: Iterable[Path]) -> Iterable[bytes]:
             yield path.read_bytes()
         except OSError:
             continue
-
-
-__all__ = ["CORE_NAMES", "CodeNames", "MovedExecutable", "core_of"]

@@ -27,10 +27,13 @@ from bhemu.loader.boot import core_number
 from bhemu.machine.state import TILE
 
 PROTOCOL: Final = 1
-LONGEST_PATH: Final = 107
+LONGEST_PATH: Final = 100
 """Bytes of the name of a socket."""
+_BEING_MADE: Final = ".new"
 _ONLY_OWNER: Final = 0o177
 _MESSAGE_WAIT: Final = 0.5
+_CHIP_WAIT: Final = 300.0
+"""Seconds that a debugger waits for a chip that is being made."""
 
 
 def listen(path: Path) -> socket.socket:
@@ -47,9 +50,13 @@ def listen(path: Path) -> socket.socket:
         _remove_dead(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     mask = os.umask(_ONLY_OWNER)
+    made = f"{path}{_BEING_MADE}"  # it has its name when one can connect to it
     try:
-        listener.bind(str(path))
+        with suppress(FileNotFoundError):
+            os.unlink(made)
+        listener.bind(made)
         listener.listen(4)
+        os.rename(made, path)
     except OSError as error:
         listener.close()
         raise ConfigurationError(
@@ -96,12 +103,14 @@ class Server:
         self._device: Device | None = None
         self._debug: LiveDebug | None = None
         self._busy = threading.Lock()
+        self._has_chip = threading.Event()
         self._listener = listen(path)
         threading.Thread(target=self._accept, daemon=True).start()
 
     def serve(self, device: Device, gate: Gate) -> None:
         """Debug this chip from now on."""
         self._device, self.gate = device, gate
+        self._has_chip.set()
 
     def is_playing(self) -> bool:
         """The chip repeats what it has done."""
@@ -146,6 +155,7 @@ class Server:
                 channel.send(error=error.message, remedy=error.remedy)
 
     def _debug_client(self, channel: Channel, hello: Message) -> None:
+        self._has_chip.wait(_CHIP_WAIT)
         gate, device = self.gate, self._device
         if gate is None or device is None:
             raise DebugError("the client has no chip now", remedy="attach when it has called libttsim_init")

@@ -291,7 +291,7 @@ class History:
             points[1][tile] = watches
             self.machine.set_points(points)
             try:
-                return self._last_event(present)
+                return self._last_event(present, with_present=True)
             finally:
                 self.return_to(present)
 
@@ -395,13 +395,16 @@ class History:
                 return goal()
         return True
 
-    def _events(self, at: int, present: Checkpoint, last: int | None = None) -> tuple[int, Stop | None]:
+    def _events(
+        self, at: int, present: Checkpoint, last: int | None = None, *, with_present: bool = False
+    ) -> tuple[int, Stop | None]:
         """Run a piece of the past; how many stops there were, and the last one.
 
         Args:
             at: number of the checkpoint.
             present: how far the run has got.
             last: end at the stop of this number.
+            with_present: a stop in the present counts.
         """
         self._go(at)
         end = self._end_of(at, present)
@@ -417,7 +420,9 @@ class History:
                 now = self.machine.position()
                 if stop.reason == "interrupted":
                     raise DebugError("interrupted", remedy="the session is where it was")
-                if stop.reason in ("breakpoint", "watch") and (now < end or (now == end and not is_last)):
+                if stop.reason in ("breakpoint", "watch") and (
+                    now < end or (now == end and (with_present or not is_last))
+                ):
                     count, found = count + 1, stop
                     if count == last:
                         break
@@ -440,11 +445,11 @@ class History:
                 remedy="call `history.changed()` of the runner before Python code writes; the history begins anew here",
             )
 
-    def _last_event(self, present: Checkpoint) -> Stop | None:
+    def _last_event(self, present: Checkpoint, *, with_present: bool = False) -> Stop | None:
         for at in range(self._last_before(present), -1, -1):
-            count, found = self._events(at, present)
+            count, found = self._events(at, present, with_present=with_present)
             if found is not None:
-                return self._events(at, present, count)[1]
+                return self._events(at, present, count, with_present=with_present)[1]
         return None
 
     def _at_beginning(self) -> Stop:

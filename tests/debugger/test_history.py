@@ -208,6 +208,15 @@ def test_last_write_names_the_store_and_its_place() -> None:
     assert digest(session.runner) == now
 
 
+def test_last_write_sees_a_change_in_which_the_session_has_stopped() -> None:
+    session = two_cores()
+    watch = session.watch_memory(ANSWER)
+    assert session.continue_().reason == "watch"
+    stop = session.last_write(watch)
+    assert stop is not None
+    assert "sw a0, 64(a1)" in stop.text
+
+
 def test_last_write_sees_a_store_of_the_same_value() -> None:
     session = session_of({"T1": "li a1, 0x30000\nsw zero, 8(a1)\nnop\nebreak"})
     session.continue_()
