@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bhemu.cc import Kernel, compile_kernel
     from bhemu.chip.coordinates import Harvesting
     from bhemu.chip.pcie.host_memory import HostMemory
+    from bhemu.client.attached import attach
     from bhemu.errors import BhemuError
     from bhemu.formats import DataFormat
     from bhemu.isa.names import Block, Condition, Counters, Semaphore, WhileSemaphore
@@ -60,6 +61,7 @@ __all__ = [
     "Tensor",
     "Tile",
     "WhileSemaphore",
+    "attach",
     "compile_kernel",
     "load_elf",
     "load_program",
@@ -92,6 +94,7 @@ _HOMES = {
     "run_program": "bhemu.programs.run",
     "Snapshot": "bhemu.api.tile",
     "Tile": "bhemu.api.tile",
+    "attach": "bhemu.client.attached",
     "Block": "bhemu.isa.names",
     "Condition": "bhemu.isa.names",
     "Counters": "bhemu.isa.names",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import bhemu
-from bhemu.debugger.gdb_server import parse_address
+from bhemu.gdb.server import parse_address
 
 pytestmark = pytest.mark.plain
 
@@ -62,5 +62,7 @@ def test_no_shell_is_started() -> None:
 
 def test_network_is_for_gdb_alone_and_on_this_machine_by_default() -> None:
     known = {"socket", "http", "urllib", "requests", "asyncio", "socketserver", "ssl"}
-    assert {file for file, module in imported() if module in known} == {"debugger/gdb_server.py"}
+    local = {"client/server.py", "client/attached.py", "client/messages.py"}  # sockets in the file system
+    assert {file for file, module in imported() if module in known} == {"gdb/server.py", *local}
+    assert not [file for file in local if "AF_INET" in (PACKAGE / file).read_text()]
     assert parse_address(":3333") == ("127.0.0.1", 3333)

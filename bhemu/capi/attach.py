@@ -90,7 +90,7 @@ def chosen_tiles(device: Device, places: list[Place]) -> dict[Place, int]:
     return {place: tensix[place] for place in places or sorted(tensix, key=lambda place: (place[1], place[0]))}
 
 
-def _about() -> dict[str, Any]:
+def about_client() -> dict[str, Any]:
     """What the report must know of the client, to find its programs and their names."""
     names = ("TT_METAL_CACHE", "TT_METAL_RUNTIME_ROOT", "TT_METAL_HOME", "BHEMU_ELF", "TT_METAL_LOGS_PATH")
     return {
@@ -131,7 +131,7 @@ def attach(device: Device, say: Say) -> ChipRecording | None:
         checks["suppressions"] = str(Path(suppressions).resolve())
     limit = _number(LIMIT)
     path = Path(directory) / f"{os.getpid()}-{time.time_ns()}{SUFFIX}"
-    about = _about() | {"tiles": [list(place) for place in tiles], "detail": detail} | checks
+    about = about_client() | {"tiles": [list(place) for place in tiles], "detail": detail} | checks
     try:
         writer = Writer(path, about, (_DEFAULT_LIMIT if limit is None else limit) * _MIB)
     except OSError as error:

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -46,6 +46,34 @@ _started = 0.0
 _reported = False
 _refusal_stops = False
 _stopped = False
+_overseer: Overseer | None = None
+
+
+class Overseer(Protocol):
+    """Stands between the client and the chip: a debugger (bhemu.client)."""
+
+    def host(self, host: HostMemory) -> HostMemory:
+        """A new chip is about to be made: the client's memory for it."""
+
+    def begin(self, device: Device) -> None:
+        """The chip has been made."""
+
+    def call(self, device: Device | None, name: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        """Carry out a call of the client, by the name of its slot."""
+
+    def close(self) -> None:
+        """The process is about to end."""
+
+
+def oversee(overseer: Overseer) -> None:
+    """Let an overseer stand between the client and the chips that it will have."""
+    global _overseer
+    _overseer = overseer
+
+
+def clock_now() -> int:
+    """Clocks that have passed; 0 without a chip."""
+    return 0 if _chip is None else _chip.time
 
 
 def _refuse(function: str, error: BaseException) -> None:
@@ -53,12 +81,19 @@ def _refuse(function: str, error: BaseException) -> None:
     global _stopped
     _end_recording()
     if isinstance(error, KeyboardInterrupt):
-        say(f"[{0 if _chip is None else _chip.time}] bhemu: interrupted\n")
+        say(f"[{clock_now()}] bhemu: interrupted\n")
+        _close()
         os._exit(_INTERRUPTED)
     say(refusal_text(function, error, _chip))
     if not _refusal_stops:
+        _close()
         os._exit(_REFUSED)
     _stopped = True
+
+
+def _close() -> None:
+    if _overseer is not None:
+        _overseer.close()
 
 
 def _chip_now() -> Device:
@@ -97,10 +132,11 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
     settings = read_settings()
     _refusal_stops = _stopped = False
     _semihosting = Semihosting(write) if settings.semihosting else None
+    host = _host_memory(reads, writes)
     _chip = Device(
         simulator_order=settings.simulator_order,
         allow_open=settings.allow_open,
-        host=_host_memory(reads, writes),
+        host=host if _overseer is None else _overseer.host(host),
         quantum=settings.quantum,
         threads=settings.threads,
     )
@@ -109,11 +145,13 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
     _started = time.perf_counter()
     _reported = False
     _refusal_stops = settings.refusal_stops
+    if _overseer is not None:
+        _overseer.begin(_chip)
 
 
 def _connect(table: Table, chip: Device) -> None:
     """Let the server call compiled code without Python. Semihosting and recordings need Python between two clocks."""
-    if not JIT:
+    if not JIT or _overseer is not None:
         return
     clocks = chip.clocks
     table.find = chip_entry("chip_find").address
@@ -237,13 +275,15 @@ def _ones_for_bytes(_: int, pointer: int, size: int) -> None:
     ctypes.memset(pointer, 0xFF, size)
 
 
-def _guarded(table: Table, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _guarded(table: Table, slot: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     answers: dict[Any, Callable[..., Any]] = {config_read: _ones_for_word, memory_read: _ones_for_bytes}
     instead = answers.get(function)
 
     def call(*arguments: Any) -> Any:
         try:
-            return function(*arguments)
+            if _overseer is None or _stopped:
+                return function(*arguments)
+            return _overseer.call(_chip, slot, function, arguments)
         except BaseException as error:
             _refuse(name, error)
         # The chip has stopped: the server asks Python for clocks, and counts as if no tile could proceed.
@@ -269,7 +309,7 @@ def _fill_table() -> Table:
         "report_stillness": report_stillness,
     }
     names = {slot.name: slot.refused_as for slot in SLOTS}
-    guarded = {name: _guarded(table, str(names[name]), function) for name, function in functions.items()}
+    guarded = {name: _guarded(table, name, str(names[name]), function) for name, function in functions.items()}
     _keep.extend(fill(table, guarded))
     atexit.register(_end_recording)
     return table

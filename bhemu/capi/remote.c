@@ -63,7 +63,7 @@ static void after_fork(void)
 
 void remote_start(void)
 {
-    static char serve[] = "import sys; sys.path[:0] = sys.argv[2:]; from bhemu.capi.entry import serve; serve(sys.argv[1], 3)";
+    static char serve[] = "import sys; sys.path[:0] = sys.argv[2:]; from bhemu.client.entry import serve; serve(sys.argv[1], 3)";
     static int watches_forks;
     const struct python *python = find_python();
     if (channel && is_fork) /* the other process's */

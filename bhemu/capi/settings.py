@@ -75,11 +75,11 @@ SETTINGS: Final = (
     Setting(translator.VARIABLE, translator.WORDS, default=0, remedy=translator.REMEDY),
 )
 """Those that have a meaning for the simulator itself."""
-UNDER_PYTHON: Final = ("RECORD",)
+UNDER_PYTHON: Final = ("RECORD", "DEBUG")
 """Further variables, behind the prefix: one that is set needs a simulator under Python."""
 OTHERS: Final = (
-    *("CACHE", "CHECK", "CLIENT_DIRECTORY", "DETAIL", "DUMP", "ELF", "LLK*", "PROGRESS", "PYTHON", "RECORD_LIMIT"),
-    *("RISCV_TESTS", "SFPI*", "START", "STATES", "STOP", "SUPPRESSIONS", "TILES", "TRACE", "TTNN*"),
+    *("CACHE", "CHECK", "CLIENT_DIRECTORY", "DEBUG_WAIT", "DETAIL", "DUMP", "ELF", "LLK*", "PROGRESS", "PYTHON"),
+    *("RECORD_LIMIT", "RISCV_TESTS", "SFPI*", "START", "STATES", "STOP", "SUPPRESSIONS", "TILES", "TRACE", "TTNN*"),
 )
 """Further variables, behind the prefix, that other parts of bhemu read; `*`: and all that begin so."""
 

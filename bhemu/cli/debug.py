@@ -18,11 +18,15 @@ CORES = ("B", "T0", "T1", "T2", "NC")
 
 def debug(
     programs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="[X,Y/][CORE=]FILE.elf...", help="Kernels, for example B=brisc.elf T0=unpack.elf 2,2/B=writer.elf."
         ),
-    ],
+    ] = None,
+    attach: Annotated[
+        Path | None,
+        typer.Option("--attach", metavar="SOCKET", help="Debug a client that runs: `bhemu run-client --debug SOCKET`."),
+    ] = None,
     tiles: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,7 +62,7 @@ def debug(
         bool, typer.Option("--semihosting", help="Serve `ecall` of core B: write, exit, brk, fstat, close.")
     ] = False,
 ) -> None:
-    """Debug compiled kernels: step, break, watch, and look at cores and coprocessor.
+    """Debug compiled kernels, or a running client: step, break, watch, and look at cores and coprocessor.
 
     The cores are released from reset and have not executed anything yet. `help` lists the commands. Without a terminal
     commands are read from standard input.
@@ -66,11 +70,21 @@ def debug(
     With --tile, or programs like `2,2/B=writer.elf`, the tiles are those of a whole chip; the command `tile`
     chooses one.
 
+    With --attach, the tiles are those of a running client's chip, and FILEs are programs that it has loaded; the client
+    waits while the debugger is stopped. `quit` lets it go on.
+
     With --gdb, the cores are the threads of one process: `gdb-multiarch kernel.elf`, then
     `target remote :PORT`. `monitor help` lists what the coprocessor shows.
     """
     if core is not None and core.upper() not in CORES:
         refuse_usage(f"core {core!r} does not exist", f"use one of {', '.join(CORES)}")
+    if attach is not None:
+        from bhemu.cli.debug_attach import debug_client
+
+        debug_client(attach, programs or [], tiles or [], core, gdb, commands or [], script, batch=batch)
+        return
+    if not programs:
+        refuse_usage("no program is named", "name an ELF file, or attach to a running client: --attach SOCKET")
     if gdb is not None and (commands or script or batch):
         refuse_usage("--gdb takes its commands from GDB", "leave --command, --script and --batch out, or --gdb")
     from bhemu.cli.run_chip import is_on_tile
@@ -174,7 +188,7 @@ def _programs(texts: list[str], core: str | None) -> list[tuple[str | None, str]
 
 def _serve_gdb(session: DebugSession, address: str, core: str | None, file: str) -> None:
     """Serve GDB; `file` is a program that it can be given."""
-    from bhemu.debugger.gdb_server import GdbServer, parse_address
+    from bhemu.gdb.server import GdbServer, parse_address
 
     host, port = parse_address(address)
     cores = None if core is None else (session.number_of_core(core),)

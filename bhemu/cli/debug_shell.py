@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import cmd
-import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any, Final
 
 from bhemu.cli.report import show_error
+from bhemu.client.attached import Attached
+from bhemu.client.remote_interpreter import RemoteInterpreter
 from bhemu.debugger.chip_session import ChipDebug
-from bhemu.debugger.commands.chip import ChipCommands
-from bhemu.debugger.commands.inspect import Commands
-from bhemu.debugger.reports import REPORTS, report
+from bhemu.debugger.commands.interpreter import Interpreter
 from bhemu.debugger.session import DebugSession
 from bhemu.errors import BhemuError
 
@@ -30,26 +28,22 @@ class Shell(cmd.Cmd):
     """Reads commands and executes them.
 
     Args:
-        target: what is debugged: a tile, or tiles of a chip.
+        target: what is debugged: a tile, tiles of a chip, or a running client.
         output: where results go; standard output by default.
     """
 
-    def __init__(self, target: DebugSession | ChipDebug, output: IO[str] | None = None) -> None:
+    def __init__(self, target: DebugSession | ChipDebug | Attached, output: IO[str] | None = None) -> None:
         super().__init__(stdout=output)
         self.use_rawinput = False
-        if isinstance(target, ChipDebug):
-            self._commands: Commands = ChipCommands(target, self._print, self._take)
+        self._interpreter: Interpreter | RemoteInterpreter
+        more = {"source": self._execute_file}
+        if isinstance(target, Attached):
+            self._interpreter = RemoteInterpreter(target, self._print, self._refuse, self._poll, more)
         else:
-            self._commands = Commands(target, self._print)
-        self._take(self._commands.session)
+            self._interpreter = Interpreter(target, self._print, self._refuse, self._poll, more)
         self._interrupted = False
         self._refused = False
         self._sources = 0
-
-    def _take(self, session: DebugSession) -> None:
-        """Commands are for this tile from now on."""
-        self._session = session
-        session.poll = self._poll
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -69,7 +63,7 @@ class Shell(cmd.Cmd):
         if sys.stdin.isatty():
             self._refused = False
             with self._history():
-                self._print(self._commands.where())
+                self._print(self._interpreter.where())
                 self._prompted()
             self._refused = False
             return
@@ -140,14 +134,19 @@ class Shell(cmd.Cmd):
         interrupted, self._interrupted = self._interrupted, False
         return interrupted
 
+    def show(self, error: BhemuError) -> None:
+        """Print an error that ends the session."""
+        self._refuse(error)
+
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
         """Ctrl-C ends a run between two rounds; at the prompt it ends the line."""
 
         def interrupt(_signal: int, _frame: Any) -> None:
-            if not self._commands.running:
+            if not self._interpreter.running:
                 raise KeyboardInterrupt
             self._interrupted = True
+            self._interpreter.interrupt()
 
         try:
             previous = signal.signal(signal.SIGINT, interrupt)
@@ -170,84 +169,14 @@ class Shell(cmd.Cmd):
         show_error(error)
 
     def onecmd(self, line: str) -> bool:
-        """Execute a line; True when the session ends. An empty line repeats a command that steps."""
-        from bhemu.debugger.breakpoints import DebugError
-
-        text = line.strip()
-        if text.startswith("#"):
-            return False
-        if not text:
-            text = self._commands.repeated or ""
-            if not text:
-                return False
-        match = re.match(r"(x(?=/)|p(?:rint)?(?=/)|[A-Za-z]+|\?)(.*)", text)
-        try:
-            if match is None:
-                raise DebugError(f"{text!r} is not a command", remedy="`help` lists the commands")
-            name, rest = match[1], match[2].strip()
-            if name in ("help", "h", "?"):
-                self._print(self._help(rest))
-                return False
-            if name == "source":
-                return self._execute_file(rest)
-            function = self._find(name)
-            self._interrupted = False
-            self._commands.repeated = text if getattr(function, "repeats", False) else None
-            return function(rest) is True
-        except BhemuError as error:
-            self._commands.repeated = None
-            self._refuse(error)
-            return False
-
-    def _find(self, name: str) -> Callable[[str], Any]:
-        """The function of a command, by name, alias or the beginning of a name that no other has."""
-        from bhemu.debugger.breakpoints import DebugError
-
-        table = self._commands.table
-        if name in table:
-            return table[name]
-        if name in REPORTS:
-            return lambda rest: self._print(report(self._session, f"{name} {rest}"))
-        known = sorted({*table, *REPORTS, "help", "source"})
-        fitting = [each for each in known if each.startswith(name) and len(each) > 2]
-        functions = {id(getattr(table.get(each), "__func__", each)) for each in fitting}
-        if len(functions) == 1:
-            return self._find(fitting[0])
-        if fitting:
-            raise DebugError(f"{name!r} may be {', '.join(fitting)}", remedy="type more of the name")
-        close = get_close_matches(name, known, n=3)
-        raise DebugError(
-            f"there is no command {name!r}",
-            remedy=f"did you mean {' or '.join(close)}?" if close else "`help` lists the commands",
-        )
-
-    def _help(self, name: str) -> str:
-        table = self._commands.table
-        if name:
-            if name in REPORTS:
-                return f"{REPORTS[name].usage}\n  {REPORTS[name].help}"
-            function: Any = self._find(name)
-            aliases = sorted(each for each, other in table.items() if other == function)
-            text = "\n".join(line.strip() for line in (function.__doc__ or "").strip().splitlines())
-            return f"{', '.join(aliases)}: {text}"
-        lines = ["Commands (help COMMAND says more; a unique beginning is enough):"]
-        shown: set[Any] = set()
-        for each, function in table.items():
-            if function not in shown:
-                shown.add(function)
-                first = (function.__doc__ or "").strip().splitlines()[0]
-                lines.append(f"  {each:12} {first}")
-        lines.append("What can be looked at, with or without `info`:")
-        lines += [f"  {item.usage:56} {item.help}" for item in REPORTS.values()]
-        return "\n".join(lines)
+        """Execute a line; True when the session ends."""
+        self._interrupted = False
+        return self._interpreter.execute(line)
 
     def completenames(self, text: str, *_: Any) -> list[str]:
         """Commands that begin so, for the Tab key."""
-        return sorted(each for each in {*self._commands.table, *REPORTS, "help", "source"} if each.startswith(text))
+        return [each for each in self._interpreter.names if each.startswith(text)]
 
     def completedefault(self, *arguments: Any) -> list[str]:
         """Symbols that begin so, for the Tab key."""
-        text = str(arguments[0])
-        return sorted(
-            {s.display for each in self._session.executables() for s in each.symbols if s.display.startswith(text)}
-        )[:100]
+        return self._interpreter.symbols(str(arguments[0]))

@@ -19,7 +19,14 @@ _NOT_FOUND = 127
 
 def run_client(
     command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The client and its arguments.")],
-    record: Annotated[Path, typer.Option(metavar="DIR", help="Directory for the recording: new, or without one.")],
+    record: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Directory for the recording: new, or without one.")
+    ] = None,
+    debug: Annotated[
+        Path | None,
+        typer.Option("--debug", metavar="SOCKET", help="Let `bhemu debug --attach SOCKET` debug it, instead."),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="With --debug: it waits for the debugger.")] = False,
     tiles: Annotated[str, typer.Option(metavar="X-Y,...", help="Tiles to record; without it all.")] = "",
     detail: Annotated[
         str, typer.Option(metavar="WHAT", help="`instructions`, or `profile`: counts, waits, words of the coprocessor.")
@@ -48,13 +55,15 @@ def run_client(
         Path | None, typer.Option(metavar="DIR", help="Directory of `bhemu library`, for TT_METAL_SIMULATOR.")
     ] = None,
 ) -> None:
-    """Run a client on bhemu's library, and record what its programs do on tiles of the chip.
+    """Run a client on bhemu's library, and record what its programs do on tiles of the chip, or debug it.
 
     ELF files among its arguments give names to what it runs; those of tt-metal's kernels are found by themselves.
 
     The client is any program that loads the library of `bhemu library`. The same works without this command by
     variables of the environment: `BHEMU_RECORD=DIR`, `BHEMU_TILES`, `BHEMU_DETAIL`, `BHEMU_START`, `BHEMU_STOP`,
     `BHEMU_RECORD_LIMIT`, `BHEMU_STATES`, `BHEMU_CHECK` and `BHEMU_SUPPRESSIONS`.
+
+    With --debug (`BHEMU_DEBUG=SOCKET`, and `BHEMU_DEBUG_WAIT=1` for --wait) a debugger can attach itself.
 
     `bhemu report DIR` shows the recording. The exit status is that of the client.
     """
@@ -65,6 +74,19 @@ def run_client(
     from bhemu.errors import ConfigurationError
     from bhemu.recording.parts import directory_files
 
+    if library is not None and not (library / "libttsim_bh.so").is_file():
+        refuse_usage(f"{shown_path(library)} holds no library", f"make it with `bhemu library {library}`")
+    simulator = {} if library is None else {"TT_METAL_SIMULATOR": str((library / "libttsim_bh.so").resolve())}
+    if (record is None) == (debug is None):
+        refuse_usage("either --record or --debug is needed", "say --record DIR to record, --debug SOCKET to debug")
+    if wait and debug is None:
+        refuse_usage("--wait is for --debug", "name a socket: --debug SOCKET --wait")
+    settings = simulator | _programs(command)
+    if record is None:
+        assert debug is not None
+        settings |= {"BHEMU_DEBUG": str(debug.absolute()), "BHEMU_DEBUG_WAIT": str(int(wait))}
+        typer.echo(f"bhemu: debug it with: bhemu debug --attach {shown_path(debug)}", err=True)
+        raise typer.Exit(_run(command, os.environ | settings))
     if detail not in ("instructions", "profile"):
         refuse_usage(f"--detail is {detail!r}", "say instructions or profile")
     try:
@@ -74,33 +96,33 @@ def run_client(
             Suppressions.read(suppressions)
     except ConfigurationError as error:
         raise UsageError(error.message, remedy=error.remedy) from None
+    if check is not None and detail == "profile" and kinds != ("order",):
+        refuse_usage("--check of l1, noc and cb needs single instructions", "omit --detail profile")
     if record.exists() and not record.is_dir():
         refuse_usage(f"{shown_path(record)} is not a directory", "name a directory")
     if record.is_dir() and directory_files(record):
         refuse_usage(f"{shown_path(record)} holds a recording already", "name another directory, or delete it")
-    if library is not None and not (library / "libttsim_bh.so").is_file():
-        refuse_usage(f"{shown_path(library)} holds no library", f"make it with `bhemu library {library}`")
     record.mkdir(parents=True, exist_ok=True)
-    settings = {RECORD: str(record.resolve()), TILES: tiles, DETAIL: detail, LIMIT: str(limit)}
+    settings |= {RECORD: str(record.resolve()), TILES: tiles, DETAIL: detail, LIMIT: str(limit)}
     settings |= {name: str(value) for name, value in ((START, start), (STOP, stop)) if value is not None}
     if states is not None:
         settings[STATES] = str(int(states))
     if check is not None:
         settings[attach.CHECK] = ",".join(kinds)
-        if detail == "profile" and kinds != ("order",):
-            refuse_usage("--check of l1, noc and cb needs single instructions", "omit --detail profile")
     if suppressions is not None:
         settings[attach.SUPPRESSIONS] = str(suppressions.resolve())
-    if library is not None:
-        settings["TT_METAL_SIMULATOR"] = str((library / "libttsim_bh.so").resolve())
-    programs = [os.environ.get("BHEMU_ELF", ""), *(str(Path(text).resolve()) for text in command if _is_elf(text))]
-    settings["BHEMU_ELF"] = os.pathsep.join(filter(None, programs))
-    status = _run(command, os.environ | settings | {"BHEMU_CLIENT_DIRECTORY": os.getcwd()})
+    status = _run(command, os.environ | settings)
     if not directory_files(record):
         typer.echo(f"bhemu: {command[0]} has started no chip, nothing was recorded", err=True)
     elif check is not None and _check(record):
         status = status or REFUSED
     raise typer.Exit(status)
+
+
+def _programs(command: list[str]) -> dict[str, str]:
+    """Where the ELF files of a client may be."""
+    programs = [os.environ.get("BHEMU_ELF", ""), *(str(Path(text).resolve()) for text in command if _is_elf(text))]
+    return {"BHEMU_ELF": os.pathsep.join(filter(None, programs)), "BHEMU_CLIENT_DIRECTORY": os.getcwd()}
 
 
 def _is_elf(argument: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bhemu.debugger.breakpoints import Breakpoint, DebugError
-from bhemu.debugger.runner import Stop
 from bhemu.debugger.session import DebugSession
+from bhemu.debugger.stops import Stop
 
 __all__ = ["Breakpoint", "DebugError", "DebugSession", "Stop"]

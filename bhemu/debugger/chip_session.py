@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from bhemu.api.blocked import can_move
 from bhemu.api.chip import Chip
@@ -16,15 +17,18 @@ from bhemu.api.semihosting import Semihosting
 from bhemu.chip.coordinates import Place, tile_place
 from bhemu.debugger.breakpoints import Breakpoint, CodeMarks, DebugError
 from bhemu.debugger.debugged_tile import DebuggedTile
-from bhemu.debugger.runner import GROW_AFTER, Runner, Stop
+from bhemu.debugger.history import Checkpoint, History, Position
+from bhemu.debugger.runner import GROW_AFTER, Runner, digest, quiet
 from bhemu.debugger.session import DebugSession
+from bhemu.debugger.stops import Stop
+from bhemu.debugger.watchpoints import Watch
 from bhemu.errors import BhemuError
-from bhemu.machine.agents import CORES
+from bhemu.machine.agents import CORES, B
 from bhemu.machine.core_state import HALTED
 from bhemu.tile.schedule import AT_BREAKPOINT
 
 
-class _Reached(Exception):
+class Reached(Exception):
     """A core of a tile is at a breakpoint; leaves the chip inside of a clock."""
 
     def __init__(self, stop: Stop) -> None:
@@ -38,6 +42,7 @@ class ChipTileRunner(Runner):
     def __init__(self, debug: ChipDebug, tile: DebuggedTile) -> None:
         self.debug = debug
         super().__init__(tile)
+        self.history = debug.history
 
     def _inside_of_a_clock(self) -> tuple[int, int] | None:
         return None
@@ -133,15 +138,24 @@ class ChipDebug:
     def __init__(self, chip: Chip, places: Iterable[Place]) -> None:
         self.chip = chip
         chip.device.record.quantum = 1  # tiles do not run ahead of each other: a stop shows all in one clock
+        self.history = History(self)
+        self._inside: Position | None = None
         self.sessions: dict[Place, DebugSession] = {}
         self._runners: dict[int, ChipTileRunner] = {}
         for place in places:
-            tile = DebuggedTile(chip, chip[place])
-            runner = ChipTileRunner(self, tile)
-            self._runners[tile.index] = runner
-            self.sessions[tile.place] = DebugSession(tile.programs, runner)
+            self._add(place)
         if not self.sessions:
             raise DebugError("no tile is named", remedy="name the tiles that are to be debugged")
+
+    def _add(self, place: Place) -> None:
+        tile = DebuggedTile(self.chip, self.chip[place])
+        runner = ChipTileRunner(self, tile)
+        runner.number = len(self._runners)
+        self._runners[tile.index] = runner
+        self.sessions[tile.place] = self._session(tile, runner)
+
+    def _session(self, tile: DebuggedTile, runner: ChipTileRunner) -> DebugSession:
+        return DebugSession(tile.programs, runner)
 
     def __getitem__(self, place: Place) -> DebugSession:
         """The session of a tile.
@@ -177,6 +191,7 @@ class ChipDebug:
             stop_when_idle: stop as soon as no core or thread of the debugged tiles can proceed.
             poll: asked now and then; True interrupts the run.
         """
+        self.history.begin()
         end = None if clocks is None else self.chip.time + clocks
         device = self.chip.device
         for index in self._runners:
@@ -191,6 +206,8 @@ class ChipDebug:
         passed = 0
         with marks.planted(), self._hooked():
             while True:
+                if self._inside is None:
+                    self.history.note()
                 if end is not None and self.chip.time >= end:
                     return asked.stop_here("limit", "the clocks have passed")
                 if poll is not None and passed % GROW_AFTER == 0 and poll():
@@ -209,19 +226,25 @@ class ChipDebug:
         for runner in self._runners.values():
             runner.before()
         try:
-            chip.device.clock(1)
-        except _Reached as reached:
+            self._let_pass()
+        except Reached as reached:
             return reached.stop
         except BhemuError as error:
             chip.locate(error)
+            self._inside = (chip.time, 2)
             return self._fault(error)
-        for index, runner in self._runners.items():
+        self._inside = None
+        for index in self._runners:
             chip.device.touch(index)
+        for index, runner in self._runners.items():
             stop = runner.after()
             if stop is not None:
                 stop.place = self._place(index)
                 return stop
         return None
+
+    def _let_pass(self) -> None:
+        self.chip.device.clock(1)
 
     def _fault(self, error: BhemuError) -> Stop:
         stop = Stop("fault", f"{error.category}: {error}", self.chip.time, None, error=error)
@@ -255,10 +278,81 @@ class ChipDebug:
         def hooked(status: int) -> int:
             result = serve(status)
             if result == AT_BREAKPOINT:
-                stop = runner.at_mark(int(runner.record.stopped_core))
+                core = int(runner.record.stopped_core)
+                stop = runner.at_mark(core)
                 if stop is not None:
+                    self._inside = (self.chip.time, 1, index, int(runner.record.core_round[core]), core)
                     stop.place = self._place(index)
-                    raise _Reached(stop)
+                    raise Reached(stop)
             return result
 
         return hooked
+
+    # --- going back; see bhemu.debugger.history.Timeline ------------------------------------------------------------
+
+    interval = 16384
+    """Clocks from one snapshot to the next."""
+
+    @property
+    def clock(self) -> int:
+        """Clocks of the chip that have passed."""
+        return self.chip.time
+
+    def position(self) -> Position:
+        """The clock, and inside of a clock the tile, round and core at which it is stopped."""
+        return (self.chip.time, 0) if self._inside is None else self._inside
+
+    def copy(self) -> tuple[Any, int]:
+        """The chip's state, and how many bytes that takes."""
+        state = self.chip.device.snapshot()
+        size = state.tiles.content.nbytes + sum(len(page) for pages in state.dram for page in pages.values())
+        return (state, self._inside, {number: dict(r._reported) for number, r in self._runners.items()}), size
+
+    def put(self, state: Any) -> None:
+        """Put the chip back into a state."""
+        content, self._inside, reported = state
+        self.chip.device.restore(content)
+        for number, runner in self._runners.items():
+            runner._reported = dict(reported.get(number, {}))  # a tile may have been added since
+            if runner.semihosting is not None and runner.record.core_state[B] != HALTED:
+                runner.semihosting.status = None
+
+    def fingerprint(self) -> bytes:
+        """A digest of what programs of the debugged tiles can observe."""
+        return b"".join(digest(runner) for runner in self._runners.values())
+
+    def play(self, goal: Callable[[], bool]) -> Stop:
+        """Run until a goal is reached, or something stops the chip; semihosting is served without output."""
+        first = next(iter(self._runners.values()))
+        first._goal = lambda: Stop("goal", "", self.clock) if goal() else None
+        try:
+            with quiet(*self._runners.values()):
+                return self.run(first, None, stop_when_idle=False, poll=self.history.poll)
+        finally:
+            first._goal = None
+
+    def points(self) -> tuple[list[list[Breakpoint]], list[list[Watch]]]:
+        """The breakpoints and watchpoints of each tile."""
+        runners = self._runners.values()
+        return [runner.breakpoints for runner in runners], [runner.watches for runner in runners]
+
+    def set_points(self, points: tuple[list[list[Breakpoint]], list[list[Watch]]]) -> None:
+        """Put others in their place."""
+        for runner, breakpoints, watches in zip(self._runners.values(), *points, strict=True):
+            runner.breakpoints, runner.watches = breakpoints, watches
+
+    def check_past(self) -> None:
+        """Refuse to go back on a chip with links: frames on their way belong to two chips."""
+        if self.chip.device.record.links:
+            raise DebugError("a chip of a cluster with links cannot go back", remedy="debug one without links")
+
+    def check_change(self) -> None:
+        """What the user writes begins a new run."""
+
+    @property
+    def only_repeats(self) -> bool:
+        """A run from an earlier state is a run like any other."""
+        return False
+
+    def left(self, present: Checkpoint) -> None:
+        """Nothing else has to know that the machine has gone back."""

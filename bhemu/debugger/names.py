@@ -195,6 +195,7 @@ class Names:
 
     def write_memory(self, address: int, content: bytes, core: str | int | None = None) -> None:
         """Write bytes as a core does; see `bhemu.debugger.core_view.write`."""
+        self.runner.history.changed()
         core_view.write(self.tile, self.number_of_core(core), address, content)
 
     def value(self, expression: str, core: str | int | None = None) -> int:

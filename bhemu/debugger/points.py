@@ -15,7 +15,15 @@ from bhemu.debugger.breakpoints import ALL_CORES, Breakpoint, DebugError
 from bhemu.debugger.expressions import evaluate
 from bhemu.debugger.names import CoreScope, Names, near
 from bhemu.debugger.runner import Runner
-from bhemu.debugger.watchpoints import AccessWatch, Watch, explain_number, explain_rows, explain_words, register_number
+from bhemu.debugger.watchpoints import (
+    AccessWatch,
+    Watch,
+    explain_number,
+    explain_rows,
+    explain_words,
+    register_number,
+    rows_of,
+)
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.isa.registers import CONFIG_FIELDS, THREAD_FIELDS
 from bhemu.isa.riscv import RISCV_BY_NAME
@@ -240,6 +248,21 @@ class Points(Names):
                 rows(old[:size], new[:size]) if old[:size] != new[:size] else marks(old[size:], new[size:])
             ),
         )
+
+    def watch_row(self, name: str, row: int) -> Watch:
+        """Stop after a row of `dst`, `srca` or `srcb` has changed; from row 64 on SrcA and SrcB are bank 1.
+
+        Raises:
+            DebugError: there is no such row.
+        """
+        field = name.lower()
+        if field not in ("dst", "srca", "srcb"):
+            raise DebugError(f"no register file is named {name!r}", remedy="use dst, srca or srcb")
+        cells = self.record[field].reshape(-1, 16)
+        if not 0 <= row < len(cells):
+            raise DebugError(f"{name} has no row {row}", remedy=f"use 0 to {len(cells) - 1}")
+        read, explain = rows_of(cells, {"dst": "Dst", "srca": "SrcA", "srcb": "SrcB"}[field], row)
+        return self._watch(f"{field} {row}", read, explain)
 
     def watch(self, predicate: Callable[[Points], Any], text: str = "a function") -> Watch:
         """Stop after the value of a Python function of this session has changed."""

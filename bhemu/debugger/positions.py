@@ -9,6 +9,7 @@ import numpy as np
 
 from bhemu.api.tile import Tile
 from bhemu.debugger.debugged_tile import DebuggedTile
+from bhemu.debugger.history import History
 from bhemu.machine.agents import CORES
 from bhemu.machine.core_state import ASLEEP, BLOCKED, HALTED, RUNNING
 
@@ -34,6 +35,9 @@ class CoreState:
 
 class StoppedTile:
     """A tile that may be stopped inside of a clock; the base of a runner."""
+
+    history: History
+    """Is told of what the user changes."""
 
     def __init__(self, tile: Tile | DebuggedTile) -> None:
         self.tile = tile
@@ -106,6 +110,7 @@ class StoppedTile:
 
     def set_pc(self, core: int, pc: int) -> None:
         """Let a core go on elsewhere."""
+        self.history.changed()
         self.wake(core)
         self._give_up_waiting(core)
         self._reported.pop(core, None)
@@ -114,6 +119,7 @@ class StoppedTile:
 
     def set_register(self, core: int, register: int, value: int) -> None:
         """Write one of x1 to x31; the next instruction sees it."""
+        self.history.changed()
         self.wake(core)
         self._give_up_waiting(core)
         if register:
@@ -129,6 +135,7 @@ class StoppedTile:
 
     def resume(self, core: int) -> None:
         """Let a halted core go on with the instruction at its pc."""
+        self.history.changed()
         if self.record.core_state[core] == HALTED:
             self.tile.cores[core].resume()
             self.record.core_round[core] = self.next_round(core)

@@ -8,8 +8,9 @@ it again in smaller pieces, at last a round at a time. Nothing that is seen diff
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +20,9 @@ from bhemu.api.semihosting import Semihosting
 from bhemu.api.tile import Tile
 from bhemu.debugger.breakpoints import Breakpoint, CodeMarks, is_pushed_with, number_of
 from bhemu.debugger.debugged_tile import DebuggedTile
+from bhemu.debugger.history import Checkpoint, History, Position
 from bhemu.debugger.positions import NOT_RECORDING, StoppedTile
+from bhemu.debugger.stops import Stop
 from bhemu.debugger.watchpoints import Watch
 from bhemu.errors import BhemuError
 from bhemu.isa.assembler import disassemble
@@ -39,41 +42,29 @@ GROW_AFTER: Final = 16
 """Pieces (at level 0: clocks) in which nothing happened, until pieces get larger."""
 BEFORE_ALL: Final = -1
 """Place in the order of a round before core B."""
-
-
-@dataclass
-class Stop:
-    """Why the tile is stopped.
-
-    Attributes:
-        reason: `breakpoint`, `watch`, `step`, `halt`, `exit` (semihosting), `fault`, `limit`, `idle` (no core or
-            thread can proceed) or `interrupted`.
-        text: for the user.
-        clock: clocks of the tile that have passed completely.
-        core: number of the core that it concerns, or None.
-        pc: of that core.
-        breakpoint: that was reached.
-        watch: that has changed.
-        error: the refusal, for `fault`.
-        place: on a chip the tile that it concerns, by its translated coordinates.
-    """
-
-    reason: str
-    text: str
-    clock: int
-    core: int | None = None
-    pc: int | None = None
-    breakpoint: Breakpoint | None = None
-    watch: Watch | None = None
-    error: BhemuError | None = None
-    place: tuple[int, int] | None = None
+OBSERVED: Final = (
+    *("l1", "core_ram", "dst", "dst_valid", "srca", "srcb", "lregs", "gpr", "config", "thread_config", "adc", "rwc"),
+    *("semaphore", "semaphore_max", "mutex_owner", "mailbox_word", "mailbox_count", "issued", "gate_word", "gate_full"),
+    *("fifo_count", "core_f", "core_fcsr", "core_cfg0", "niu_initiator", "niu_counter", "src_owner", "prng"),
+)
+"""Fields of a tile's record that programs can observe."""
 
 
 class Runner(StoppedTile):
-    """Moves a tile exactly, and stops it where breakpoints and watches say."""
+    """Moves a tile exactly, and stops it where breakpoints and watches say.
+
+    Attributes:
+        history: snapshots, to go back; see `bhemu.debugger.history`.
+    """
+
+    number = 0
+    """Of the tile, among those of its history."""
+    interval = 8192
+    """Clocks from one snapshot to the next."""
 
     def __init__(self, tile: Tile | DebuggedTile) -> None:
         super().__init__(tile)
+        self.history = History(self)
         self.breakpoints: list[Breakpoint] = []
         self.watches: list[Watch] = []
         self._goal: Callable[[], Stop | None] | None = None
@@ -106,6 +97,7 @@ class Runner(StoppedTile):
             poll: asked between pieces; True interrupts the run.
         """
         record = self.record
+        self.history.begin()
         self._goal = goal
         self._internal = list(internal)
         self._halted = {core for core in range(CORES) if record.core_state[core] == HALTED}
@@ -156,6 +148,8 @@ class Runner(StoppedTile):
             polled += 1
             if poll is not None and (level > 1 or polled % GROW_AFTER == 0) and poll():
                 return self.stop_here("interrupted", "interrupted")
+            if self._inside is None:
+                self.history.note()
             left = None if end is None else end - self.clock
             if left is not None and left <= 0 and self._inside is None:
                 return self.stop_here("limit", "the clocks have passed")
@@ -347,3 +341,85 @@ class Runner(StoppedTile):
 
     def _reaches_goal(self) -> Stop | None:
         return None if self._goal is None else self._goal()
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """Translated coordinates of a tile of a chip."""
+        return self.tile.place if isinstance(self.tile, DebuggedTile) else None
+
+    # --- going back; see bhemu.debugger.history.Timeline ------------------------------------------------------------
+
+    def position(self) -> Position:
+        """The round in which the tile is, and the agent whose turn it is there."""
+        return (int(self.record.round_goal), BEFORE_ALL) if self._inside is None else self._inside
+
+    def copy(self) -> tuple[Any, int]:
+        """The tile's state, and how many bytes that takes."""
+        return (self.tile.snapshot(), self._inside, dict(self._reported)), self.record.nbytes
+
+    def put(self, state: Any) -> None:
+        """Put the tile back into a state."""
+        snapshot, self._inside, reported = state
+        self.tile.restore(snapshot)
+        self._reported = dict(reported)
+        if self.semihosting is not None and self.record.core_state[B] != HALTED:
+            self.semihosting.status = None
+
+    def fingerprint(self) -> bytes:
+        """A digest of what programs of the tile can observe."""
+        return digest(self)
+
+    def play(self, goal: Callable[[], bool]) -> Stop:
+        """Run until a goal is reached, or something stops the tile; semihosting is served without output."""
+        with quiet(self):
+            return self.run(None, goal=self._as_stop(goal), stop_when_idle=False, poll=self.history.poll)
+
+    def _as_stop(self, goal: Callable[[], bool]) -> Callable[[], Stop | None]:
+        return lambda: Stop("goal", "", self.clock) if goal() else None
+
+    def points(self) -> tuple[list[list[Breakpoint]], list[list[Watch]]]:
+        """The tile's breakpoints and watchpoints."""
+        return [self.breakpoints], [self.watches]
+
+    def set_points(self, points: tuple[list[list[Breakpoint]], list[list[Watch]]]) -> None:
+        """Put others in their place."""
+        [self.breakpoints], [self.watches] = points
+
+    def check_past(self) -> None:
+        """A tile can always go back."""
+
+    def check_change(self) -> None:
+        """What the user writes begins a new run."""
+
+    @property
+    def only_repeats(self) -> bool:
+        """A run from an earlier state is a run like any other."""
+        return False
+
+    def left(self, present: Checkpoint) -> None:
+        """Nothing else has to know that the machine has gone back."""
+
+
+@contextmanager
+def quiet(*runners: Runner) -> Iterator[None]:
+    """Programs print nothing meanwhile."""
+    served = [runner.semihosting for runner in runners]
+    for runner, services in zip(runners, served, strict=True):
+        runner.semihosting = None if services is None else Semihosting(lambda _stream, _content: None)
+    try:
+        yield
+    finally:
+        for runner, services in zip(runners, served, strict=True):
+            runner.semihosting = services
+
+
+def digest(tile: StoppedTile) -> bytes:
+    """A digest of what programs of a tile can observe: L1, register files, configuration, cores."""
+    record = tile.record
+    found = hashlib.blake2b(digest_size=16)
+    for name in OBSERVED:
+        found.update(np.ascontiguousarray(record[name]).tobytes())
+    for core in range(CORES):
+        now = tile.state(core)
+        found.update(np.array([now.pc, now.retired], np.int64).tobytes() + now.x.tobytes())
+    return found.digest()

@@ -19,9 +19,13 @@ from bhemu.api.tile import Tile
 from bhemu.api.tile_programs import TilePrograms
 from bhemu.debugger import core_view
 from bhemu.debugger.breakpoints import Breakpoint, DebugError
+from bhemu.debugger.history import History
 from bhemu.debugger.points import Points
-from bhemu.debugger.runner import Runner, Stop
+from bhemu.debugger.runner import Runner
+from bhemu.debugger.stops import Stop
 from bhemu.debugger.unwind import RA, SP, Frame, Unwinder, backtrace
+from bhemu.debugger.watchpoints import Watch
+from bhemu.debugger.writers import WriterWatch
 from bhemu.isa.riscv import find
 from bhemu.loader.lines import SourceLine
 from bhemu.machine.agents import CORE_NAMES
@@ -195,6 +199,73 @@ class DebugSession(Points):
         if stop.reason in ("limit", "idle"):
             stop.text = f"core {CORE_NAMES[core]} has made no progress ({stop.text}):\n{self.machine.explain()}"
         return stop
+
+    # --- going back -------------------------------------------------------------------------------------------------
+
+    def reverse_step(self, core: str | int | None = None, count: int = 1) -> Stop:
+        """Go back to where a core had executed so many instructions fewer: the state that a step forward to it shows.
+
+        Args:
+            core: by default the chosen one.
+            count: instructions.
+
+        Raises:
+            DebugError: the session cannot go back; it is where it was.
+        """
+        number = self.number_of_core(core)
+        if count < 1:
+            raise DebugError(f"{count} steps", remedy="do 1 step at least")
+        history = self._past()
+        stop = history.back_to(lambda: self.runner.state(number).retired, count, number)
+        stop.core, stop.pc, stop.place = number, self.runner.state(number).pc, self.runner.place
+        return stop
+
+    def reverse_line(self, core: str | int | None = None) -> Stop:
+        """Go back to the beginning of the source line that a core was at before; see `reverse_step`."""
+        number = self.number_of_core(core)
+        start, found = self.line(number), None
+        stop = self.reverse_step(number)
+        for _ in range(LINE_STEPS):
+            line = self.line(number)
+            if stop.reason != "step" or start is None:
+                break
+            if line is not None and line != start:
+                found = found or line
+            if found is not None and line == found and self._begins_line(number, line):
+                break
+            stop = self.reverse_step(number)
+        return stop
+
+    def reverse_continue(self) -> Stop:
+        """Go back to the last place at which a breakpoint or a watchpoint stops the run, or to its beginning."""
+        stop = self._past().back_to_stop()
+        stop.place = stop.place or self.runner.place
+        return stop
+
+    def go_to(self, clock: int) -> None:
+        """Go back to the end of a clock of the tile, or of the chip.
+
+        Raises:
+            DebugError: the history does not reach so far back, or the clock has not passed yet.
+        """
+        self._past().go_to(clock)
+
+    def last_write(self, *watches: Watch) -> Stop | None:
+        """The last change of what some watchpoints watch, and who has made it; the session stays where it is.
+
+        A core's store counts also when it stores what was there. Other changes are compared after every round.
+
+        Args:
+            watches: from `watch_memory`, `watch_config`, ...; they need not belong to the session any more.
+
+        Returns:
+            The stop behind it, with a text that says who; None when there was none since the history begins.
+        """
+        return self._past().last_event(self.runner.number, [WriterWatch(watch, self) for watch in watches])
+
+    def _past(self) -> History:
+        self.runner.history.poll = self.poll
+        return self.runner.history
 
     # --- stack ------------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from bhemu.machine.agents import CORE_NAMES, CORES
 from bhemu.machine.core_state import BLOCKED, RUNNING
 from bhemu.machine.state import L1_SIZE
 
+Array = np.ndarray[Any, Any]
 Reader = Callable[[], bytes]
 SHOWN_CHANGES: Final = 4
 
@@ -32,7 +33,7 @@ class Watch:
     Attributes:
         core: number of the core that it belongs to, or None.
         hits: how often it has changed.
-        kind: `write`, `read` or `access`, as GDB calls them.
+        kind: `write`, `read` or `access`, as GDB calls them; `store` (a core stores) for `bhemu.debugger.writers`.
         address: of watched memory, or None.
     """
 
@@ -45,23 +46,23 @@ class Watch:
         self.hits = 0
         self.kind = "write"
         self.address: int | None = None
-        self._read = read
-        self._explain = explain
+        self.read = read
+        self.explain = explain
         self._before = b""
 
     def begin(self) -> None:
         """Remember what is there now, before the tile moves."""
-        self._before = self._read()
+        self._before = self.read()
 
     def before_round(self) -> None:
         """Called before each round."""
 
     def changed(self) -> str | None:
         """What has happened in the round, or None."""
-        now = self._read()
+        now = self.read()
         if now == self._before:
             return None
-        text = self._explain(self._before, now)
+        text = self.explain(self._before, now)
         self._before = now
         return text
 
@@ -118,7 +119,7 @@ class AccessWatch(Watch):
         assert self.address is not None
         if address >= self.address + self._size or address + size <= self.address:
             return None
-        if self.kind == "read" and not loads:
+        if (self.kind == "read" and not loads) or (self.kind == "store" and not stores):
             return None
         what = "load and store" if loads and stores else "load" if loads else "store"
         return f"{what} of {size} bytes at {address:#x}"
@@ -174,3 +175,16 @@ def register_number(name: str) -> int | None:
     if name.startswith("x") and name[1:].isdigit() and int(name[1:]) < len(REGISTER_NAMES):
         return int(name[1:])
     return None
+
+
+def rows_of(cells: Array, name: str, row: int) -> tuple[Callable[[], bytes], Callable[[bytes, bytes], str]]:
+    """How to read a row of a register file, and to say what has changed there."""
+
+    def explain(before: bytes, after: bytes) -> str:
+        old, new = (np.frombuffer(content, cells.dtype) for content in (before, after))
+        columns = np.flatnonzero(old != new)
+        first = int(columns[0])
+        more = f" and {len(columns) - 1} more columns" if len(columns) > 1 else ""
+        return f"{name} row {row}: column {first} {int(old[first]):#x} -> {int(new[first]):#x}{more}"
+
+    return lambda: bytes(cells[row].tobytes()), explain

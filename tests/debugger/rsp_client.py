@@ -7,9 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bhemu.debugger.gdb_packets import PacketReader, escape, frame
-from bhemu.debugger.gdb_server import GdbServer
 from bhemu.debugger.session import DebugSession
+from bhemu.gdb.packets import PacketReader, escape, frame
+from bhemu.gdb.server import GdbServer
 from tests.processes import HANG
 
 

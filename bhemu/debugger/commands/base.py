@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar
 from bhemu.debugger import show
 from bhemu.debugger.breakpoints import DebugError
 from bhemu.debugger.reports import REPORTS, report
-from bhemu.debugger.runner import Stop
 from bhemu.debugger.session import DebugSession
+from bhemu.debugger.stops import Stop
 from bhemu.errors import BhemuError
 
 LARGEST_COUNT: Final = 1024

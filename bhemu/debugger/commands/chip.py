@@ -8,8 +8,8 @@ from collections.abc import Callable
 from bhemu.debugger.breakpoints import DebugError
 from bhemu.debugger.chip_session import ChipDebug
 from bhemu.debugger.commands.inspect import Commands
-from bhemu.debugger.runner import Stop
 from bhemu.debugger.session import DebugSession
+from bhemu.debugger.stops import Stop
 
 _PLACE = re.compile(r"(\d+)\s*,\s*(\d+)")
 

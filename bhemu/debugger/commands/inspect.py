@@ -42,6 +42,9 @@ class Commands(PointCommands, MoveCommands):
             "continue": self.continue_, "c": self.continue_, "run": self.run, "r": self.run,
             "step": self.step, "s": self.step, "next": self.next, "n": self.next,
             "stepi": self.stepi, "si": self.stepi, "nexti": self.nexti, "ni": self.nexti,
+            "reverse-step": self.reverse_step, "rs": self.reverse_step, "reverse-stepi": self.reverse_stepi,
+            "rsi": self.reverse_stepi, "reverse-continue": self.reverse_continue, "rc": self.reverse_continue,
+            "last-write": self.last_write, "history": self.history,
             "finish": self.finish, "fin": self.finish, "until": self.until, "u": self.until,
             "advance": self.advance, "resume": self.resume, "jump": self.jump,
             "core": self.core, "thread": self.core,
@@ -193,6 +196,7 @@ class Commands(PointCommands, MoveCommands):
                 session.runner.set_register(session.core, number, word)
             return
         if target in CONFIG_FIELDS or target in THREAD_FIELDS:
+            session.runner.history.changed()
             session.tile.config[target] = value
             return
         if target.startswith("*"):

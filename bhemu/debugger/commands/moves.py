@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bhemu.debugger.breakpoints import DebugError
 from bhemu.debugger.commands.base import CommandBase, repeats
-from bhemu.debugger.runner import Stop
+from bhemu.debugger.stops import Stop
 
 
 class MoveCommands(CommandBase):
@@ -66,6 +66,37 @@ class MoveCommands(CommandBase):
                 self._show(stop)
                 return
         self._go(move)
+
+    @repeats
+    def reverse_step(self, text: str) -> None:
+        """reverse-step [TIMES]: go back to the beginning of the source line before; without lines, an instruction."""
+        self._repeat(self.session.reverse_line, self._count(text))
+
+    @repeats
+    def reverse_stepi(self, text: str) -> None:
+        """reverse-stepi [TIMES]: go back to where the chosen core had executed so many instructions fewer."""
+        count = self._count(text)
+        self._go(lambda: self.session.reverse_step(count=count))
+
+    @repeats
+    def reverse_continue(self, text: str) -> None:
+        """reverse-continue: go back to the last place at which a breakpoint or watchpoint stops the run."""
+        if text:
+            raise DebugError("reverse-continue takes nothing", remedy="repeat it")
+        self._go(self.session.reverse_continue)
+
+    def history(self, text: str) -> None:
+        """history [on | off | MIB]: what the session can go back to; how much memory its snapshots may take."""
+        history = self.session.runner.history
+        if text in ("on", "off"):
+            history.enabled = text == "on"
+            history.forget()
+        elif text:
+            size = self._number(text, "MiB")
+            if size < 1:
+                raise DebugError(f"{size} MiB", remedy="say 1 or more, or: history off")
+            history.limit = size << 20
+        self._print(history.describe())
 
     def finish(self, text: str) -> None:
         """finish: run until the function has returned; shows a0."""

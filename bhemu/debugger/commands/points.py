@@ -109,6 +109,29 @@ class PointCommands(CommandBase):
             return session.watch_memory(self._number(text, "address"), 4, kind=kind, text=text)
         return session.watch_expression(text)
 
+    def last_write(self, text: str) -> None:
+        """last-write WHAT: who has written it last, since the history of the session begins; nothing moves.
+        WHAT is what `watch` takes, or a row of a register file: dst 5, srca 3, srcb 0.
+        """
+        words = self._need(text, "last-write WHAT").split()
+        session, numbers = self.session, {item.number for item in self.session.points()}
+        if len(words) == 2 and words[0].lower() in ("dst", "srca", "srcb"):
+            watch = session.watch_row(words[0], self._number(words[1], "row"))
+        else:
+            watch = self._watched(text, "write")
+        for item in session.points():
+            if item.number not in numbers:
+                session.delete(item.number)
+        self.running = True
+        try:
+            stop = session.last_write(watch)
+        finally:
+            self.running = False
+        if stop is None:
+            self._print(f"{watch.text}: not written since clock {session.runner.history.checkpoints[0].clock:,}")
+        else:
+            self._print(f"clock {stop.clock:,}: {stop.text.partition(': ')[2]}")
+
     def condition(self, text: str) -> None:
         """condition NUMBER [EXPRESSION]: give a breakpoint a condition, or remove it."""
         number, _, expression = self._need(text, "condition NUMBER EXPRESSION").partition(" ")

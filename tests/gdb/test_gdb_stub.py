@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from bhemu.debugger.breakpoints import DebugError
-from bhemu.debugger.gdb_server import GdbServer, parse_address
 from bhemu.debugger.session import DebugSession
+from bhemu.gdb.server import GdbServer, parse_address
 from bhemu.isa.assembler import assemble
 from tests.debugger.debug_programs import CALL_NAMES, CALLS, ENTRY, session_of
 from tests.debugger.rsp_client import Client, serving

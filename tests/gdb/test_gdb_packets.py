@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bhemu.debugger.gdb_packets import INTERRUPT, LARGEST, PacketReader, checksum, escape, frame, unescape
-from bhemu.debugger.gdb_stub import Stub
+from bhemu.gdb.packets import INTERRUPT, LARGEST, PacketReader, checksum, escape, frame, unescape
+from bhemu.gdb.stub import Stub
 from tests.debugger.debug_programs import CALL_NAMES, CALLS, session_of
 
 pytestmark = pytest.mark.plain

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Final
 
 from bhemu.debugger.breakpoints import DebugError
-from bhemu.debugger.gdb_packets import INTERRUPT, PacketReader, frame
-from bhemu.debugger.gdb_stub import Stub
 from bhemu.debugger.session import DebugSession
+from bhemu.gdb.packets import INTERRUPT, PacketReader, frame
+from bhemu.gdb.stub import Stub
 
 RECEIVE: Final = 0x10000
 
@@ -32,6 +32,27 @@ def parse_address(text: str) -> tuple[str, int]:
             f"{text!r} is not a port", remedy="give --gdb :3333 or --gdb HOST:PORT, with a port up to 65535"
         )
     return host, int(port)
+
+
+def listen_on(address: tuple[str, int]) -> socket.socket:
+    """A socket to which GDB can connect.
+
+    Raises:
+        DebugError: the port cannot be taken.
+    """
+    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+        listener.listen(1)
+    except OSError as error:
+        listener.close()
+        raise DebugError(
+            f"cannot listen on {address[0]}:{address[1]}: {error.strerror or error}",
+            remedy="choose another port, or stop the process that uses this one",
+        ) from None
+    return listener
 
 
 class GdbServer:
@@ -52,18 +73,7 @@ class GdbServer:
     def __init__(self, session: DebugSession, address: tuple[str, int], cores: tuple[int, ...] | None = None) -> None:
         self._session = session
         self._cores = cores
-        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self._listener = socket.socket(family, socket.SOCK_STREAM)
-        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            self._listener.bind(address)
-            self._listener.listen(1)
-        except OSError as error:
-            self._listener.close()
-            raise DebugError(
-                f"cannot listen on {address[0]}:{address[1]}: {error.strerror or error}",
-                remedy="choose another port, or stop the process that uses this one",
-            ) from None
+        self._listener = listen_on(address)
         self.port = int(self._listener.getsockname()[1])
 
     def serve(self, *, forever: bool = False) -> None:
@@ -144,3 +154,14 @@ class _Connection:
 
     def _send(self, content: bytes) -> None:
         self._socket.sendall(frame(content))
+
+
+def serve_connection(connection: socket.socket, session: DebugSession, cores: tuple[int, ...] | None) -> bool:
+    """Serve a GDB that is connected already; True when it has killed the program.
+
+    Args:
+        connection: to it.
+        session: what is debugged.
+        cores: numbers of the cores that it is to see; None for all.
+    """
+    return _Connection(connection, session, cores).serve()

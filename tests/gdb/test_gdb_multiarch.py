@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bhemu import Machine
-from bhemu.debugger.gdb_server import GdbServer
 from bhemu.debugger.session import DebugSession
+from bhemu.gdb.server import GdbServer
 from tests.debugger.debug_programs import compile_kernel
 from tests.processes import HANG, finished
 
@@ -101,3 +101,28 @@ def test_watchpoints_and_writes_with_gdb(tmp_path: Path) -> None:
     assert "has halted: ebreak" in text
     assert "$3 = {125, 1, 0, 0}" in text
     assert "Cannot insert breakpoint" not in text
+
+
+def test_gdb_steps_backwards(tmp_path: Path) -> None:
+    text = run_gdb(
+        tmp_path,
+        "break inner if x == 3",
+        "continue",
+        "print x",
+        "reverse-stepi",
+        "x/i $pc",
+        "delete",
+        "break inner",
+        "reverse-continue",
+        "print x",
+        "reverse-continue",
+        "print x",
+        "reverse-continue",
+        "reverse-continue",
+        "info registers pc",
+    )
+    assert "$1 = 3" in text
+    assert "jal" in text
+    assert "$2 = 2" in text
+    assert "$3 = 1" in text
+    assert "No more reverse-execution history" in text

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from bhemu.api.blocked import explain_core
-from bhemu.debugger import gdb_packets as packets
-from bhemu.debugger import gdb_target as target
-from bhemu.debugger.breakpoints import Breakpoint
+from bhemu.debugger.breakpoints import Breakpoint, DebugError
+from bhemu.debugger.core_view import ADDRESS_SPACE
 from bhemu.debugger.reports import report
-from bhemu.debugger.runner import Stop
 from bhemu.debugger.session import DebugSession
+from bhemu.debugger.stops import Stop
 from bhemu.debugger.watchpoints import Watch
 from bhemu.errors import BhemuError
+from bhemu.gdb import packets, target
 from bhemu.machine.agents import CORES
 from bhemu.machine.core_state import HALTED, IN_RESET
 
@@ -100,6 +100,7 @@ class Stub:
             "D": self._detach,
             "k": self._kill,
             "q": self._query,
+            "b": self._backwards,
             "Q": lambda rest: OK if rest == "StartNoAckMode" else b"",
         }
         handler = simple.get(letter)
@@ -158,8 +159,10 @@ class Stub:
         elif number == target.PC:
             runner.set_pc(self._core, value)
         elif number == target.CFG0:
+            runner.history.changed()
             record.core_cfg0[self._core] = value
         elif number == target.FCSR:
+            runner.history.changed()
             record.core_fcsr[self._core] = value & 0xFF
         else:
             raise _Malformed
@@ -247,7 +250,10 @@ class Stub:
     def _resume_at(self, text: str) -> int:
         core = self._core if self._continue_core is None else self._continue_core
         if text:
-            self._session.runner.set_pc(core, self._hex(text))
+            pc = self._hex(text)
+            if pc >= ADDRESS_SPACE:
+                raise _Malformed
+            self._session.runner.set_pc(core, pc)
         return core
 
     def _continue(self, text: str) -> bytes:
@@ -264,16 +270,30 @@ class Stub:
             return self._stopped(session.until(NUDGE_CLOCKS), core)
         return self._stopped(session.step(core, clocks=None), core)
 
+    def _backwards(self, text: str) -> bytes:
+        """`bs` and `bc`: a step backwards of the chosen thread, and back to the last stop."""
+        session, core = self._session, self._resume_at("")
+        if text not in ("s", "c"):
+            raise _Malformed
+        session.core = core
+        try:
+            return self._stopped(session.reverse_step(core) if text == "s" else session.reverse_continue(), core)
+        except DebugError as error:
+            self._say(f"bhemu: {error}\n")
+            raise
+
     def _stopped(self, stop: Stop, stepped: int | None = None) -> bytes:
         """The stop reply, after words for the user where GDB has none of its own."""
         core = stop.core if stop.core in self._cores else stepped if stepped is not None else self._core
         assert core is not None
         signal = {"interrupted": SIGINT, "fault": SIGILL, "idle": SIGINT}.get(stop.reason, SIGTRAP)
-        if stop.reason in ("fault", "idle", "halt", "exit") or (stop.reason == "breakpoint" and self._is_own(stop)):
+        if stop.reason in ("fault", "idle", "halt", "exit", "present") or (stop.reason == "breakpoint" and self._is_own(stop)):
             self._say(f"bhemu: clock {stop.clock}: {stop.text}\n")
         reason = ""
         if stop.watch is not None and stop.watch.address is not None:
             reason = f"{STOP_NAMES[stop.watch.kind]}:{stop.watch.address:x};"
+        elif stop.reason == "beginning":
+            reason = "replaylog:begin;"
         elif stop.breakpoint is not None and stop.breakpoint.address == stop.pc and not self._is_own(stop):
             reason = "swbreak:;"
         self._core = self._session.core = core
@@ -336,6 +356,7 @@ class Stub:
         name, colon, rest = text.partition(":")
         if name == "Supported":
             features = "qXfer:features:read+;qXfer:threads:read+;QStartNoAckMode+;vContSupported+;swbreak+;hwbreak-"
+            features += ";ReverseStep+;ReverseContinue+"
             return f"PacketSize={packets.LARGEST:x};{features}".encode()
         if name == "Xfer" and colon:
             return self._transfer(rest)

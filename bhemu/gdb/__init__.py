@@ -1,0 +1,1 @@
+"""GDB's remote protocol for a session of the debugger."""
