@@ -2,8 +2,8 @@
 
     python tools/hold_out.py FOLDER [--seed N] [--rounds N]
 
-What is fitted are the figures of kind `fitted` that a group's model uses, each from its value in the table times a random
-factor, so that nothing of the other half is left in them. The table itself is not written.
+What is fitted are the figures of kind `fitted` that a group's model uses, each from its value in the table times a
+random factor, so that nothing of the other half is left in them. The table itself is not written.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Fit:
         return np.array([one.error for one in self.outcome().compared])
 
     def begin(self, chance: random.Random) -> int:
-        """Every fitted figure that the model uses, some way off; returns how many figures of silicon it is compared with."""
+        """Every fitted figure that the model uses, some way off; returns how many measured ones there are."""
         count = len(self.outcome().compared)
         for name in sorted(self.used):
             one = self.original[name]
@@ -104,10 +104,8 @@ def main() -> None:
         fit.improve(half, given.rounds)
         errors = fit.errors()
         inside, outside = float(np.median(errors[half])), float(np.median(errors[~half]))
-        print(
-            f"| {group.name} | {len(fit.values)} | {int(half.sum())}, {inside:.1%} | {int((~half).sum())}, {outside:.1%} |",
-            flush=True,
-        )
+        columns = (group.name, len(fit.values), f"{half.sum()}, {inside:.1%}", f"{(~half).sum()}, {outside:.1%}")
+        print(f"| {' | '.join(str(column) for column in columns)} |", flush=True)
 
 
 if __name__ == "__main__":
