@@ -59,8 +59,7 @@ class ChipTime:
         self._data = np.zeros(at.BLOCKS * at.BLOCK_BYTES, np.uint8)
         self._net = np.zeros(at.SIZE, np.int64)
         self._fill(device)
-        entry = compile_entry("chip_clock_timed", clock_timed_entry, arguments=3, record=CHIP_TYPE)
-        net: Any = int(self._net.ctypes.data) if JIT else self._net
+        self._entry = compile_entry("chip_clock_timed", clock_timed_entry, arguments=3, record=CHIP_TYPE)
         self._tiles: dict[tuple[int, int], SiliconTime] = {}
         kinds = device.record.place_kind
         for index in range(len(device.tiles)):
@@ -68,7 +67,12 @@ class ChipTime:
             if kinds[x << X_LSB | y] == TENSIX:
                 time = self._tiles[x, y] = SiliconTime()
                 time.attach(_WithCores(device, index))
-        device.clocks.replace_clock(lambda target, table, clocks: int(entry.call(target, table, clocks, net)))
+        device.clocks.replace_clock(self._clock)
+
+    def _clock(self, target: Any, table: Any, clocks: int) -> int:
+        """As the compiled function that it takes the place of; the chip's clocks keep it, and so the buffers."""
+        net: Any = int(self._net.ctypes.data) if JIT else self._net
+        return int(self._entry.call(target, table, clocks, net))
 
     def _fill(self, device: Device) -> None:
         net = self._net

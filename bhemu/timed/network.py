@@ -16,20 +16,20 @@ import numpy as np
 from bhemu.chip.clock.tiles import ATTENDED, tile_of, touch
 from bhemu.chip.coordinates import WIDTH
 from bhemu.chip.noc.multicast import INCLUDE_SOURCE
-from bhemu.chip.noc.transfer import _change_tile, _mirrored, _multicast, _place, carry_out
+from bhemu.chip.noc.transfer import _change_tile, _mirrored, _multicast, _place, _survey, _unsound, carry_out
 from bhemu.chip.nodes.kinds import DRAM, ETHERNET, TENSIX
+from bhemu.isa import niu as r
 from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.bytes import move_bytes, record_address
 from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
 from bhemu.machine.noc_state import ENDED, FRAMES
 from bhemu.machine.types import AnyInt, Bool, ChipRecord, Int, LogAddress, NocRequestRecord, TileRecord
-from bhemu.tile.noc import niu_registers as r
 from bhemu.tile.noc import request as q
+from bhemu.tile.noc.soundness import SOUND, note_choice
 from bhemu.tile.noc.transfer import _count, _count_outstanding, packets_of, word_of, write_data
 from bhemu.timed import net_layout as at
 from bhemu.timed.net_events import add_event, event_at, new_event, take_block
-from bhemu.timed.request_checks import is_sound_request
 from bhemu.timed.routes import LOOKAHEAD, multicast_times, raw_node, read_time, write_times
 
 _NOWHERE: Final = -1
@@ -230,7 +230,10 @@ def park_request(chip: ChipRecord, net: LogAddress, index: Int) -> bool:
         start = _place(chip, request.noc, request.other >> q.CORNER_LSB, request.start)
         if start == _NOWHERE:
             return False
-    if not is_sound_request(chip, index, t, request, start, end):
+    many = (request.control & q.MULTICAST_BIT) != 0
+    if many and _survey(chip, index, request, start, end) != SOUND:
+        return False  # and it is refused by the store that starts it, as always
+    if _unsound(chip, t, request, end, many) != SOUND or not note_choice(t, request, True):
         return False
     if not _park(chip, net, index, t, number, start, end, np.int64(chip.local[index])):
         return False
