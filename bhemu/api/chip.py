@@ -35,6 +35,7 @@ from bhemu.loader.firmware_files import Firmware, load_firmware
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.machine.core_state import IN_RESET
 from bhemu.recording.circular_buffers import CircularBuffer
+from bhemu.timed import ChipTime
 
 BOARDS: Final = {
     "p100": Harvesting(columns=(12, 13), dram=7, ethernet=tuple(range(14))),
@@ -84,6 +85,7 @@ class Chip:
         simulator_order: bool = False,
         host: HostMemory | None = None,
         identity: Identity = ALONE,
+        timed: bool = False,
     ) -> None:
         """
         Args:
@@ -96,6 +98,7 @@ class Chip:
                 simulator does.
             host: memory of the host, for accesses of the chip to it; without it they are refused.
             identity: what the chip says of itself in telemetry.
+            timed: a clock is an estimate of a cycle of silicon, and NoC requests take time (docs/time.md).
 
         Raises:
             ConfigurationError: there is no such board, or the harvesting makes no sense.
@@ -116,6 +119,8 @@ class Chip:
             identity=checks.instance(identity, "identity", Identity),
         )
         self._harvesting = harvesting
+        self.timing: ChipTime | None = ChipTime(self.device) if checks.flag(timed, "timed") else None
+        """What the cycles of a timed chip are made of: `chip.timing.report()`; None in functional mode."""
         self._make_views()
 
     def _make_views(self) -> None:
@@ -416,6 +421,7 @@ class Chip:
 
     def snapshot(self) -> ChipSnapshot:
         """A copy of everything that the chip holds: tiles, DRAM, PCIe, ARC and Ethernet tiles, windows, time."""
+        self._refuse_copy()
         programs = {tile.place: tile.programs.placements for tile in self.tensix if tile.has_programs}
         return ChipSnapshot(self.device.snapshot(), programs)
 
@@ -428,6 +434,7 @@ class Chip:
         Raises:
             ConfigurationError: the copy is of another product, or of another version of bhemu.
         """
+        self._refuse_copy()
         self.device.restore(checks.instance(snapshot, "snapshot", ChipSnapshot).state)
         for tile in self.tensix:
             placements = snapshot.programs.get(tile.place, [])
@@ -437,11 +444,18 @@ class Chip:
 
     def __getstate__(self) -> tuple[Device, Harvesting, dict[Place, list[boot.Placement]]]:
         """What `copy` and `pickle` take: the device and the programs. Functions of its `host` must be picklable."""
+        self._refuse_copy()
         programs = {tile.place: tile.programs.placements for tile in self.tensix if tile.has_programs}
         return self.device, self._harvesting, programs
 
+    def _refuse_copy(self) -> None:
+        """A copy would lack what is on its way over the NoC, and what pipelines hold."""
+        if self.timing is not None:
+            raise ConfigurationError("a timed chip cannot be copied", remedy="copy a chip that is not timed")
+
     def __setstate__(self, state: tuple[Device, Harvesting, dict[Place, list[boot.Placement]]]) -> None:
         self.device, self._harvesting, programs = state
+        self.timing = None
         self._make_views()
         for place, placements in programs.items():
             self[place].programs.placements = placements

@@ -7,6 +7,7 @@ run is run in timed mode; what a model estimates is named so. No figure of the f
 from __future__ import annotations
 
 import csv
+import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ import numpy as np
 
 from bhemu.bench.silicon_kernels import cycles_per_tile
 from bhemu.bench.silicon_micro import NotReproduced, measure, slope
+from bhemu.bench.silicon_operations import operation, program_time
 from bhemu.errors import ConfigurationError
 from bhemu.isa.silicon import figure
 from bhemu.predict.matmul import Matmul
@@ -109,6 +111,19 @@ class Outcome:
         return all(math.isnan(goal) or value <= goal for value, goal in goals)
 
 
+FILES: Final = (
+    "core_microbench_blackhole.csv",
+    "noc_latency_blackhole.csv",
+    "noc_microbench_blackhole.csv",
+    "dram_microbench_blackhole.csv",
+    "matmul_p150.csv",
+    "llk_sfpu_blackhole.csv",
+    "ops_blackhole.csv",
+    "pgm_dispatch_blackhole.csv",
+)
+"""The files that are read, as docs/time.md describes them."""
+
+
 def read(folder: Path, name: str) -> list[Row]:
     """Rows of a file, as text by column; none when the folder does not have it."""
     path = folder / name
@@ -116,6 +131,20 @@ def read(folder: Path, name: str) -> list[Row]:
         return []
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def _estimated(group: Group, name: str, measured: str, estimate: Callable[[], float]) -> Figure:
+    """A figure whose estimate may be missing, with the reason."""
+    try:
+        value = float(measured)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        return Figure(group.name, name, math.nan, why_not="the file has no measured value")
+    try:
+        return Figure(group.name, name, value, estimate())
+    except (NotReproduced, ConfigurationError) as error:
+        return Figure(group.name, name, value, why_not=error.message)
 
 
 # --- core_microbench_blackhole.csv ------------------------------------------------------------------------------------
@@ -220,7 +249,7 @@ def _noc(folder: Path, progress: Callable[[str], object]) -> Iterator[tuple[Grou
         elif traffic.multicast and traffic.everybody:
             yield group, Figure(group.name, name, measured, why_not="multicasts of many cores at once are not modelled")
         else:
-            yield group, Figure(group.name, name, measured, cycles(traffic))
+            yield group, _estimated(group, name, row["latency_cycles"], functools.partial(cycles, traffic))
 
 
 # --- noc_microbench_blackhole.csv, dram_microbench_blackhole.csv ------------------------------------------------------
@@ -289,6 +318,10 @@ def matmul_of(row: Row) -> Matmul:
     return Matmul(m, k, n, columns, rows, dtype, row["fidelity"], divisor, blocks, blocks)
 
 
+def _matmul_cycles(matmul: Matmul) -> float:
+    return predict_matmul(matmul).cycles
+
+
 def _matmuls(folder: Path, progress: Callable[[str], object]) -> Iterator[tuple[Group, Figure]]:
     progress("matmuls")
     for row in read(folder, "matmul_p150.csv"):
@@ -302,7 +335,8 @@ def _matmuls(folder: Path, progress: Callable[[str], object]) -> Iterator[tuple[
         if int(row["M"]) >= _LARGEST:
             yield group, Figure(group.name, name, measured, why_not="the card reduces its clock in so large a matmul")
             continue
-        yield group, Figure(group.name, name, measured, predict_matmul(matmul_of(row)).cycles)
+        estimate = functools.partial(_matmul_cycles, matmul_of(row))
+        yield group, _estimated(group, name, row["device_cycles"], estimate)
 
 
 # --- llk_sfpu_blackhole.csv, and files that nothing here estimates ----------------------------------------------------
@@ -314,29 +348,24 @@ DISPATCH: Final = Group("dispatch of programs", MODEL)
 
 def _kernels(folder: Path, progress: Callable[[str], object]) -> Iterator[tuple[Group, Figure]]:
     for row in read(folder, "llk_sfpu_blackhole.csv"):
-        measured = float(row["cycles_per_tile_after"] or row["cycles_per_tile_before"])
-        name = " ".join(row[column] for column in ("op", "variant", "data_format") if row[column])
+        measured = row["cycles_per_tile_after"] or row["cycles_per_tile_before"]
+        kernel = (row["op"], row["variant"], row["data_format"])
         progress(f"the kernel {row['op']}")
-        try:
-            yield KERNELS, Figure(KERNELS.name, name, measured, cycles_per_tile(row["op"], row["variant"]))
-        except NotReproduced as error:
-            yield KERNELS, Figure(KERNELS.name, name, measured, why_not=str(error))
+        name = " ".join(word for word in kernel if word)
+        yield KERNELS, _estimated(KERNELS, name, measured, functools.partial(cycles_per_tile, *kernel))
 
 
 def _operations(folder: Path, progress: Callable[[str], object]) -> Iterator[tuple[Group, Figure]]:
     for row in read(folder, "ops_blackhole.csv"):
-        try:
-            measured = float(row["value"])
-        except ValueError:
-            measured = math.nan
-        why = "operations of ttnn other than matmul are not timed"
-        yield OPERATIONS, Figure(OPERATIONS.name, f"{row['op']} {row['shape']}", measured, why_not=why)
+        words = (row[column] for column in ("op", "shape", "dtype", "grid"))
+        name = " ".join(word for word in words if word)
+        yield OPERATIONS, _estimated(OPERATIONS, name, row["value"], functools.partial(operation, row))
 
 
 def _dispatch(folder: Path, progress: Callable[[str], object]) -> Iterator[tuple[Group, Figure]]:
     for row in read(folder, "pgm_dispatch_blackhole.csv"):
-        why = "the dispatch cores' kernels are not timed"
-        yield DISPATCH, Figure(DISPATCH.name, row["benchmark"], float(row["iteration_us"]), why_not=why)
+        name = row["benchmark"]
+        yield DISPATCH, _estimated(DISPATCH, name, row["iteration_us"], functools.partial(program_time, name))
 
 
 _SOURCES: Final = {
@@ -366,7 +395,7 @@ def compare(folder: Path, only: list[str], progress: Callable[[str], object] = l
     Raises:
         ConfigurationError: the folder has no such file.
     """
-    if not folder.is_dir() or not any(folder.glob("*_blackhole.csv")):
+    if not any((folder / name).is_file() for name in FILES):
         raise ConfigurationError(
             f"{folder} holds no figures of silicon", remedy="name a folder with files such as noc_latency_blackhole.csv"
         )

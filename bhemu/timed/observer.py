@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -45,6 +46,12 @@ class TimedReport:
         """Share of guessed cycles among all, 0 to 1."""
         total = self.busy + self.core_busy
         return (self.guessed + self.core_guessed) / total if total else 0.0
+
+
+@functools.cache
+def timed_entry() -> Entry:
+    """The compiled schedule of timed tiles."""
+    return compile_entry("advance_timed", advance_timed_entry)
 
 
 class HasCores(Protocol):
@@ -128,7 +135,7 @@ class SiliconTime:
                 "the tile executes words in the order of the official simulator, which has no time",
                 remedy="use timed mode with bhemu's own order",
             )
-        self._entry = compile_entry("advance_timed", advance_timed_entry)
+        self._entry = timed_entry()
         self._buffer[ENTRY] = self._entry.address
         if not JIT:
             PLAIN_OBSERVERS[self.log_address] = self

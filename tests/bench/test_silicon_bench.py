@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from bhemu.bench.silicon import MICRO, ONE_CORE, TUNED, Figure, Group, Outcome, compare
-from bhemu.bench.silicon_micro import slope
+from bhemu.bench.silicon_kernels import SfpuKernel, kernel_of
+from bhemu.bench.silicon_micro import NotReproduced, slope
+from bhemu.bench.silicon_operations import program_of
 from bhemu.errors import ConfigurationError
+from bhemu.predict.dispatch import Program
 from bhemu.predict.noc import Traffic, cycles
 
 pytestmark = pytest.mark.plain
@@ -86,3 +89,64 @@ def test_errors_of_a_group_are_its_median_and_its_90th_percentile() -> None:
 
 def test_the_slope_is_that_of_the_best_straight_line() -> None:
     assert slope((1, 2, 3, 4), (12, 14, 16, 18)) == pytest.approx(2)
+
+
+OPERATION_COLUMNS = (
+    "op,shape,dtype,fidelity_or_options,layout_memory,grid,clock_mhz,value,unit,kind,arch_certainty,source,note"
+)
+
+
+def operations_file(folder: Path, *rows: str) -> None:
+    (folder / "ops_blackhole.csv").write_text("\n".join((OPERATION_COLUMNS, *rows)) + "\n")
+
+
+def test_an_operation_is_estimated_in_the_unit_of_its_row(tmp_path: Path) -> None:
+    shape = "causal S1024 q128 k128,bfp8_b,32 q heads / 8 kv heads,DRAM,11x10,1350"
+    name = "ttnn.transformer.scaled_dot_product_attention"
+    operations_file(tmp_path, f"{name},{shape},1,cycles,wall,P100a,,", f"{name},{shape},1,us,wall,P100a,,")
+    (outcome,) = compare(tmp_path, [])
+    in_cycles, in_us = outcome.compared
+    assert in_cycles.predicted == pytest.approx(1350 * in_us.predicted)
+
+
+def test_an_operation_without_a_model_or_a_number_says_why(tmp_path: Path) -> None:
+    operations_file(
+        tmp_path,
+        "ttnn.unheard_of,[1],,,,,,5,us,k,P150 stated,,",
+        'ttnn.gather,"[32,64] idx 32",,native kernel,,,,n/a,us,k,Blackhole CI,,',
+        'ttnn.gather,"[32,64] idx 32",,native kernel,,,,28,us,k,uncertain (N300?),,',
+    )
+    (outcome,) = compare(tmp_path, [])
+    assert list(outcome.why_not) == [
+        "there is no model of this operation",
+        "the file has no measured value",
+        "the figure does not say that the card is a Blackhole",
+    ]
+    assert not outcome.holds
+
+
+def test_a_program_is_read_from_its_name() -> None:
+    found = program_of("all_processors_all_cores_32cb_8g/2048")
+    assert found == Program(2048, processors=5, all_cores=True, configured=True, groups=8)
+    assert program_of("one_processor_all_cores_128_rta/512").unique_bytes == 512
+    assert program_of("5000_kernel_all_cores_all_processors_32_cbs_trace/256").slow_cycles == 5000
+    with pytest.raises(NotReproduced):
+        program_of("kernel_groups_trace/256")
+
+
+@pytest.mark.parametrize(
+    ("row", "kernel"),
+    [
+        (("abs_int32", "", "Int32"), SfpuKernel("abs_int32", data_format="Int32", wide=True, copied=False)),
+        (("exp", "approx", "Float16_b"), SfpuKernel("exponential", approximate=True)),
+        (("addcmul", "32-bit dest", "Bfp8_b"), SfpuKernel("addcmul", "ternary", data_format="Bfp8_b", wide=True)),
+        (("sfpu_elwadd", "", "Int32"), SfpuKernel("ADD", "binary", data_format="Int32", wide=True, copied=False)),
+    ],
+)
+def test_a_kernel_is_read_from_its_row(row: tuple[str, str, str], kernel: SfpuKernel) -> None:
+    assert kernel_of(*row) == kernel
+
+
+def test_a_kernel_that_was_measured_within_another_one_is_not_built() -> None:
+    with pytest.raises(NotReproduced):
+        kernel_of("exp", "SDPA", "Float16_b")

@@ -1,0 +1,107 @@
+"""The timed mode of a chip as the host has it: its Tensix tiles are timed, and NoC requests take time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bhemu.chip.coordinates import tile_place
+from bhemu.chip.device import Device
+from bhemu.chip.nodes.kinds import TENSIX
+from bhemu.chip.state import CHIP_TYPE, X_LSB
+from bhemu.errors import ConfigurationError
+from bhemu.isa.silicon import figure
+from bhemu.machine.compiler import JIT, compile_entry
+from bhemu.timed import net_layout as at
+from bhemu.timed.chip_clock import clock_timed_entry
+from bhemu.timed.observer import SiliconTime, TimedReport
+
+
+@dataclass(frozen=True, slots=True)
+class ChipTimeReport:
+    """What a timed run of a chip was made of.
+
+    Attributes:
+        tiles: by physical place, of tiles in which something ran.
+        requests: NoC requests that took time.
+        bytes: that they moved.
+        waited: cycles for which packets waited for links, network interfaces and DRAM banks.
+        at_once: requests that took no time: to registers, and what is not modelled.
+    """
+
+    tiles: dict[tuple[int, int], TimedReport]
+    requests: int
+    bytes: int
+    waited: int
+    at_once: int
+
+    @property
+    def guessed_share(self) -> float:
+        """Share of guessed cycles among all of the tiles, 0 to 1."""
+        total = sum(one.busy + one.core_busy for one in self.tiles.values())
+        return sum(one.guessed + one.core_guessed for one in self.tiles.values()) / total if total else 0.0
+
+
+class ChipTime:
+    """Puts a chip into timed mode.
+
+    Raises:
+        ConfigurationError: a tile is observed, words are in the order of the official simulator, or the chip has links.
+    """
+
+    def __init__(self, device: Device) -> None:
+        if device.record.links:
+            raise ConfigurationError(
+                "a chip of a cluster with links has no timed mode", remedy="time chips that have no links"
+            )
+        self._data = np.zeros(at.BLOCKS * at.BLOCK_BYTES, np.uint8)
+        self._net = np.zeros(at.SIZE, np.int64)
+        self._fill(device)
+        self._entry = compile_entry("chip_clock_timed", clock_timed_entry, arguments=3, record=CHIP_TYPE)
+        self._tiles: dict[tuple[int, int], SiliconTime] = {}
+        kinds = device.record.place_kind
+        for index in range(len(device.tiles)):
+            x, y = tile_place(index)
+            if kinds[x << X_LSB | y] == TENSIX:
+                time = self._tiles[x, y] = SiliconTime()
+                time.attach(_WithCores(device, index))
+        device.clocks.replace_clock(self._clock)
+
+    def _clock(self, target: Any, table: Any, clocks: int) -> int:
+        """As the compiled function that it takes the place of; the chip's clocks keep it, and so the buffers."""
+        net: Any = int(self._net.ctypes.data) if JIT else self._net
+        return int(self._entry.call(target, table, clocks, net))
+
+    def _fill(self, device: Device) -> None:
+        net = self._net
+        net[at.ADDRESS], net[at.DATA] = net.ctypes.data, self._data.ctypes.data
+        for number, name in enumerate(at.FIGURE_NAMES):
+            net[at.HOP + number] = round(figure(name).value * at.PART)
+        for index in range(len(device.tiles)):
+            x, y = tile_place(index)
+            net[at.PLACE + index] = x << X_LSB | y
+        net[at.FREE : at.FREE + at.EVENTS] = at.EVENT + at.EVENT_WORDS * np.arange(at.EVENTS)[::-1]
+        net[at.FREE_COUNT] = at.EVENTS
+        net[at.FREE_BLOCKS : at.FREE_BLOCKS + at.BLOCKS] = np.arange(at.BLOCKS)[::-1]
+        net[at.BLOCKS_FREE] = at.BLOCKS
+
+    def report(self) -> ChipTimeReport:
+        """What the cycles so far were made of."""
+        net = self._net
+        tiles = {place: time.report() for place, time in self._tiles.items()}
+        return ChipTimeReport(
+            tiles={place: one for place, one in tiles.items() if one.busy or one.core_busy},
+            requests=int(net[at.REQUESTS]),
+            bytes=int(net[at.BYTES]),
+            waited=int(net[at.WAITED]) // at.PART,
+            at_once=int(net[at.AT_ONCE]),
+        )
+
+
+class _WithCores:
+    """A tile of a chip, as `SiliconTime.attach` takes it."""
+
+    def __init__(self, device: Device, index: int) -> None:
+        self.cores = device.clocks.cores(index)
