@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from bhemu.api.blocked import can_move
 from bhemu.api.chip import Chip
 from bhemu.api.semihosting import Semihosting
+from bhemu.checks import checked
 from bhemu.chip.coordinates import Place, tile_place
 from bhemu.debugger.breakpoints import Breakpoint, CodeMarks, DebugError
 from bhemu.debugger.debugged_tile import DebuggedTile
@@ -110,6 +111,7 @@ class ChipTileRunner(Runner):
         return self._changed(watching) or self._halted_now() or self._at_tensix_breakpoint() or self._reaches_goal()
 
 
+@checked
 class ChipDebug:
     """A debugger of tiles of a chip.
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bhemu.chip.coordinates import NODES, WIDTH, Kind, Place
+from bhemu.isa import niu
 from bhemu.isa.memory_map import region
 from bhemu.recording import core_columns as column
 from bhemu.recording.parts import Part
-from bhemu.tile.noc import niu_registers as niu
 
 _BASES: Final = (region("niu0").base, region("niu1").base)
 _PAGES: Final = niu.INITIATORS * niu.INITIATOR_BYTES
