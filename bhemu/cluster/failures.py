@@ -71,5 +71,6 @@ def _let_happen(device: Device) -> None:
     fault: Any = device.record.fault
     while fault.count and int(fault.event["clock"][0]) <= device.time:
         index = TENSIX_TILES + int(fault.event["channel"][0])
-        device.touch(index)
+        if device.time:  # before the first clock no agent can have looked
+            device.touch(index)
         happen(fault, device.tiles[index])
