@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bhemu.api.chip_report import ChipResult
     from bhemu.api.chip_snapshot import ChipSnapshot
     from bhemu.api.cluster import Cluster
+    from bhemu.api.cluster_snapshot import ClusterSnapshot
     from bhemu.api.machine import Machine
     from bhemu.api.summary import MachineResult
     from bhemu.api.tile import Snapshot, Tile
@@ -43,6 +44,7 @@ __all__ = [
     "ChipResult",
     "ChipSnapshot",
     "Cluster",
+    "ClusterSnapshot",
     "Condition",
     "Core",
     "Counters",
@@ -77,6 +79,7 @@ _HOMES = {
     "ChipResult": "bhemu.api.chip_report",
     "ChipSnapshot": "bhemu.api.chip_snapshot",
     "Cluster": "bhemu.api.cluster",
+    "ClusterSnapshot": "bhemu.api.cluster_snapshot",
     "Harvesting": "bhemu.chip.coordinates",
     "HostMemory": "bhemu.chip.pcie.host_memory",
     "Core": "bhemu.programs.thread_core",

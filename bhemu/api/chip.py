@@ -293,26 +293,33 @@ class Chip:
     @checked
     def pass_clocks(self, clocks: int) -> None:
         """The same as `clock`, but that tiles in which nothing proceeds keep the time at which they stopped."""
-        if not self._is_up_to_date:
-            self.touch_exposed()
-        self._is_up_to_date = False
+        self.prepare()
         try:
-            self._let_pass(clocks)
+            while clocks > 0:
+                step = self.next_step(clocks)
+                self.device.clock(step)
+                clocks -= step
+                self.arrive()
         except BhemuError as error:
             self.locate(error)
             raise
 
-    def _let_pass(self, clocks: int) -> None:
-        """Clocks of the device; recordings begin and end where they are to."""
-        while self._recordings and clocks > 0:
-            step = min(recording.next_step(clocks) for recording in self._recordings)
-            self.device.clock(step)
-            clocks -= step
+    def prepare(self) -> None:
+        """Before clocks pass: tiles whose arrays the host holds may have changed."""
+        if not self._is_up_to_date:
+            self.touch_exposed()
+        self._is_up_to_date = False
+
+    def next_step(self, clocks: int) -> int:
+        """So many of these clocks can pass until a recording begins or ends."""
+        return min((recording.next_step(clocks) for recording in self._recordings), default=clocks)
+
+    def arrive(self) -> None:
+        """After a step: recordings begin and end where they are to."""
+        if self._recordings:
             for recording in self._recordings:
                 recording.arrive()
             self._recordings = [recording for recording in self._recordings if not recording.is_over]
-        if clocks > 0:
-            self.device.clock(clocks)
 
     def record(
         self,
@@ -429,8 +436,11 @@ class Chip:
     def snapshot(self) -> ChipSnapshot:
         """A copy of everything that the chip holds: tiles, DRAM, PCIe, ARC and Ethernet tiles, windows, time."""
         self._refuse_copy()
-        programs = {tile.place: tile.programs.placements for tile in self.tensix if tile.has_programs}
-        return ChipSnapshot(self.device.snapshot(), programs)
+        return ChipSnapshot(self.device.snapshot(), self.programs())
+
+    def programs(self) -> dict[Place, list[boot.Placement]]:
+        """What has been loaded, by tile."""
+        return {tile.place: tile.programs.placements for tile in self.tensix if tile.has_programs}
 
     def restore(self, snapshot: ChipSnapshot) -> None:
         """Put the chip back into a snapshot's state; it continues from there as it did the first time.
@@ -452,8 +462,7 @@ class Chip:
     def __getstate__(self) -> tuple[Device, Harvesting, dict[Place, list[boot.Placement]]]:
         """What `copy` and `pickle` take: the device and the programs. Functions of its `host` must be picklable."""
         self._refuse_copy()
-        programs = {tile.place: tile.programs.placements for tile in self.tensix if tile.has_programs}
-        return self.device, self._harvesting, programs
+        return self.device, self._harvesting, self.programs()
 
     def _refuse_copy(self) -> None:
         """A copy would lack what is on its way over the NoC, and what pipelines hold."""

@@ -100,18 +100,21 @@ def explain_tiles(
     return _alike(texts + [(tile.place, tile.explain()) for tile in ethernet])
 
 
-def explain_device(device: Device) -> str:
+def explain_device(device: Device, *, moving: bool = False) -> str:
     """What waits for what on a chip where nothing can proceed, without names of programs; empty when something can
     proceed, or nothing waits.
 
     Tiles are named by physical coordinates.
+
+    Args:
+        moving: say what all tiles do, also where something can proceed.
     """
     texts = []
     for index in range(len(device.tiles)):
         record = device.tiles[index]
-        if can_move(record):
+        if can_move(record) and not moving:
             return ""
-        if waiting_threads(record) or any(is_stuck(record, core) for core in range(CORES)):
+        if can_move(record) or waiting_threads(record) or any(is_stuck(record, core) for core in range(CORES)):
             text = explain_all(record, lambda _, pc: f"{pc:#07x}", lambda _: "", lambda thread, _: T0 + thread)
             texts.append((tile_place(index), text))
     return _alike(texts)

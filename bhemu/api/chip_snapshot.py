@@ -46,6 +46,10 @@ class ChipSnapshot:
         Raises:
             ProgramError: the file cannot be written.
         """
+        plain_file.save(path, _MAGIC, self.plain())
+
+    def plain(self) -> dict[str, Any]:
+        """The copy as plain values, for files."""
         state = {field.name: getattr(self.state, field.name) for field in fields(DeviceState)}
         harvesting, tiles = self.state.harvesting, self.state.tiles
         state["harvesting"] = (harvesting.columns, harvesting.dram, harvesting.ethernet)
@@ -62,7 +66,7 @@ class ChipSnapshot:
                 )
                 for known in placements
             )
-        plain_file.save(path, _MAGIC, {"state": state, "programs": programs, "files": tuple(files)})
+        return {"state": state, "programs": programs, "files": tuple(files)}
 
     @staticmethod
     def load(path: str | Path) -> ChipSnapshot:
@@ -73,14 +77,15 @@ class ChipSnapshot:
         """
         content = plain_file.load(path, _MAGIC, what="copy of a chip", earlier=_PICKLED)
         try:
-            return _snapshot(content)
+            return snapshot_of(content)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise ProgramError(
                 f"{path} is of another version of bhemu: {error}", remedy="make the copy again"
             ) from None
 
 
-def _snapshot(content: dict[str, Any]) -> ChipSnapshot:
+def snapshot_of(content: dict[str, Any]) -> ChipSnapshot:
+    """The copy that `ChipSnapshot.plain` has made plain values of."""
     state = dict(content["state"])
     columns, dram, ethernet = state["harvesting"]
     state["harvesting"] = Harvesting(columns, dram, ethernet)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
+
+import numpy as np
 
 from bhemu import checks
+from bhemu.api.blocked import can_move
 from bhemu.api.chip import Chip
+from bhemu.api.chip_snapshot import ChipSnapshot
+from bhemu.api.cluster_snapshot import ClusterSnapshot, without_failures
+from bhemu.api.links import Links
 from bhemu.api.machine import DEFAULT_CLOCKS
 from bhemu.checks import checked
 from bhemu.chip.clock.clocks import QUANTUM
+from bhemu.chip.coordinates import Harvesting
 from bhemu.chip.pcie.host_memory import HostMemory
+from bhemu.cluster.clocks import ClusterClocks
 from bhemu.cluster.join import join
+from bhemu.cluster.snapshot import check_links, copy_links, put_links
 from bhemu.cluster.topology import Topology, load_topology
-from bhemu.errors import BhemuError, CycleLimit
+from bhemu.errors import BhemuError, ConfigurationError, CycleLimit, Deadlock
 
 
 @checked
@@ -30,6 +39,7 @@ class Cluster:
     Attributes:
         topology: which chips and links there are.
         chips: each a `bhemu.Chip`, by number.
+        links: between them; they can be made to fail.
     """
 
     def __init__(
@@ -41,17 +51,36 @@ class Cluster:
         quantum: int = QUANTUM,
         simulator_order: bool = False,
         host: HostMemory | None = None,
+        missing: Iterable[int] = (),
+        harvesting: Mapping[int, Harvesting] | None = None,
     ) -> None:
         """
         Args:
             topology: `p150`, `p300`, `p300x2`, `galaxy`, a YAML file that describes a system, or a description.
-            allow_open, threads, quantum, simulator_order, host: of each chip; see `Chip`.
+            allow_open, quantum, simulator_order, host: of each chip; see `Chip`.
+            threads: of the host, that chips run on, or the tiles of one that is busy alone; results are the same for
+                any number.
+            missing: numbers of chips that are not there, and their links with them; those behind have smaller numbers.
+            harvesting: what chips do not have, by number before any is missing, in place of what the description says.
 
         Raises:
             ProgramError: there is no such file.
             ConfigurationError: the description makes no sense; the message says where.
         """
-        self.topology = topology if isinstance(topology, Topology) else load_topology(topology)
+        described = topology if isinstance(topology, Topology) else load_topology(topology)
+        off = {
+            checks.integer(chip, "chip"): checks.instance(given, "harvesting", Harvesting)
+            for chip, given in (harvesting or {}).items()
+        }
+        gone = [checks.integer(chip, "chip") for chip in checks.items(missing, "missing")]
+        self.topology = described.harvested(off).without(*gone)
+        self._settings = {
+            "allow_open": allow_open,
+            "threads": threads,
+            "quantum": quantum,
+            "simulator_order": simulator_order,
+            "host": host,
+        }
         self.chips = tuple(
             Chip(
                 harvesting=chip.harvesting,
@@ -64,8 +93,10 @@ class Cluster:
             )
             for chip in self.topology.chips
         )
-        self._span = self.topology.latency if self.topology.links else checks.MAX_CLOCKS
-        join([chip.device for chip in self.chips], self.topology)
+        devices = [chip.device for chip in self.chips]
+        join(devices, self.topology)
+        self._clocks = ClusterClocks(devices, self.topology, threads)
+        self.links = Links(devices, self.topology)
 
     def __getitem__(self, number: int) -> Chip:
         """The chip of a number."""
@@ -83,27 +114,29 @@ class Cluster:
         """Let clocks of all chips pass.
 
         A frame takes `topology.latency` clocks over a link. In a span of so many clocks a chip sees nothing of what the
-        others do in it, so they move one after the other from span to span.
+        others do in it, so they move through it side by side, on as many host threads as you allow.
 
         Raises:
             BhemuError: an instruction was refused; the message says on which chip. Its core halts, the cluster can go
                 on: chips that are behind catch up first.
         """
-        end = self.time + checks.integer(clocks, "clocks", 0, checks.MAX_CLOCKS)
-        while self.time < end:
-            goal = min(end, self.time + self._span)
-            for number, chip in enumerate(self.chips):
-                self._bring(number, chip, goal)
-
-    def _bring(self, number: int, chip: Chip, goal: int) -> None:
-        """Let a chip move up to a clock."""
-        if chip.time >= goal:
-            return
-        try:
-            chip.clock(goal - chip.time)
-        except BhemuError as error:
-            error.message = f"chip {number}: {error.message}"
-            raise
+        left = checks.integer(clocks, "clocks", 0, checks.MAX_CLOCKS)
+        for chip in self.chips:
+            chip.prepare()
+        while left > 0:
+            step = min(chip.next_step(left) for chip in self.chips)
+            try:
+                self._clocks.advance(step)
+            except BhemuError as error:
+                number = self._clocks.refusing
+                self.chips[number].locate(error)
+                error.message = f"chip {number}: {error.message}"
+                raise
+            left -= step
+            for chip in self.chips:
+                chip.arrive()
+        for chip in self.chips:
+            chip.touch_exposed()
 
     def run(
         self,
@@ -121,13 +154,22 @@ class Cluster:
 
         Raises:
             BhemuError: an instruction was refused.
+            Deadlock: no core or thread of any chip can proceed, nothing is on its way over a link, and the condition is
+                not true.
             CycleLimit: the condition is not true after `max_clocks`.
         """
         checks.function(until, "until")
         step = checks.integer(step, "step", 1, checks.MAX_CLOCKS)
-        start = self.time
+        start, rested = self.time, False
         while not until():
             passed = self.time - start
+            rests = self._is_at_rest()
+            if rests and rested:
+                raise Deadlock(
+                    f"nothing on the chips can move after {passed:,} clocks\n{self.explain()}".rstrip(),
+                    remedy="see what the cores wait for, and whether a link has failed",
+                )
+            rested = rests
             if passed >= max_clocks:
                 raise CycleLimit(
                     f"not done after {passed:,} clocks\n{self.explain()}".rstrip(),
@@ -136,13 +178,64 @@ class Cluster:
             self.clock(min(step, max_clocks - passed))
         return self.time - start
 
-    def explain(self) -> str:
-        """Who does what or waits for what, chip by chip."""
-        texts = ((number, chip.explain()) for number, chip in enumerate(self.chips))
-        return "\n".join(f"chip {number}:\n{text}" for number, text in texts if text)
+    def _is_at_rest(self) -> bool:
+        """Nothing proceeds, is on its way, or will happen to a link."""
+        for chip in self.chips:
+            record = chip.device.record
+            if record.fault.count or record.sent or np.any(record.frame_first) or np.any(record.waiting):
+                return False
+            if any(can_move(chip.device.tiles[index]) for index in record.order[: int(record.active_count)]):
+                return False
+        return True
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a cluster cannot be copied or pickled")
+    def explain(self) -> str:
+        """Who does what or waits for what, chip by chip, and which links are down or have lost something."""
+        texts = ((number, chip.explain()) for number, chip in enumerate(self.chips))
+        lines = [f"chip {number}:\n{text}" for number, text in texts if text]
+        return "\n".join([*lines, *filter(None, [self.links.explain()])])
+
+    # --- copies -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> ClusterSnapshot:
+        """A copy of everything that the chips hold, of what is on its way between them, and of what fails.
+
+        Memory of the host is not part of it.
+        """
+        return ClusterSnapshot(
+            without_failures(self.topology),
+            tuple(ChipSnapshot(chip.device.state(), chip.programs()) for chip in self.chips),
+            copy_links([chip.device for chip in self.chips]),
+        )
+
+    def restore(self, snapshot: ClusterSnapshot) -> None:
+        """Put the chips back into a snapshot's state; they continue from there as they did the first time.
+
+        Settings of this cluster, such as its threads, stay its own.
+
+        Raises:
+            ConfigurationError: the copy is of another system, or of another version of bhemu.
+        """
+        state = checks.instance(snapshot, "snapshot", ClusterSnapshot)
+        if state.topology != without_failures(self.topology):
+            raise ConfigurationError(
+                f"the copy is of {state.topology.name}: {len(state.chips)} chips, {len(state.topology.links)} links; "
+                f"this one is {self.topology.name}: {len(self)} chips, {len(self.topology.links)} links",
+                remedy="restore into a cluster that was made of the same description",
+            )
+        check_links(state.links)
+        for chip, copy in zip(self.chips, state.chips, strict=True):
+            chip.restore(copy)
+        put_links([chip.device for chip in self.chips], state.links)
+        self._clocks.forget()
+
+    def __getstate__(self) -> tuple[Topology, dict[str, Any], ClusterSnapshot]:
+        """What `copy` and `pickle` take. Functions of `host` must be picklable."""
+        return without_failures(self.topology), self._settings, self.snapshot()
+
+    def __setstate__(self, state: tuple[Topology, dict[str, Any], ClusterSnapshot]) -> None:
+        topology, settings, snapshot = state
+        Cluster.__init__(self, topology, **settings)
+        self.restore(snapshot)
 
     def _repr_html_(self) -> str:
         return "".join(_html(chip) for chip in self.chips)

@@ -263,6 +263,36 @@ void refuse_recorded(const char *function)
     simulator_refused();
 }
 
+/* Who waits for what on the selected chip; false when Python cannot say it. */
+static int say_who_waits(void)
+{
+    return let_python_say(simulator_links_fail() ? LINK_FAILS : STILLNESS, "libttsim_clock");
+}
+
+/* The same for several chips: of a large system those whose links fail, or the first. */
+static int say_who_waits_where(void)
+{
+    enum { DESCRIBED = 4 };
+    char concerned[CHIPS] = {0};
+    int count = 0, said = 1;
+    fflush(NULL);
+    simulator_say_links();
+    for (const struct link *link = machine_links; link->name; link++)
+        if (link_fails(link))
+            concerned[link->chip[0]] = concerned[link->chip[1]] = 1;
+    for (int chip = 0; chip < CHIPS; chip++) {
+        if ((!concerned[chip] && simulator_links_fail()) || count++ >= DESCRIBED)
+            continue;
+        dprintf(STDOUT_FILENO, "[%lld] bhemu: chip %d:\n", (long long)simulator_time(), chip);
+        select_chip(chip);
+        said &= say_who_waits();
+    }
+    select_chip(0);
+    if (count > DESCRIBED)
+        dprintf(STDOUT_FILENO, "[%lld] bhemu: %d more chips are not described\n", (long long)simulator_time(), count - DESCRIBED);
+    return said;
+}
+
 void report_stillness(void)
 {
     if (simulator_stopped()) {
@@ -271,10 +301,10 @@ void report_stillness(void)
                 "[%lld] bhemu: a refusal has stopped the chip, and the host still polls: libttsim_exit and libttsim_init "
                 "start a new one\n",
                 (long long)simulator_time());
-    } else if (!let_python_say(STILLNESS, "libttsim_clock")) {
+    } else if (CHIPS > 1 ? !say_who_waits_where() : !say_who_waits()) {
         fflush(NULL);
         dprintf(STDOUT_FILENO,
-                "[%lld] bhemu: no core or thread on the chip can proceed, and the host only polls; set BHEMU_PYTHON to a "
+                "[%lld] bhemu: the host only polls, and no core or thread can proceed, or a link has failed; set BHEMU_PYTHON to a "
                 "Python in which this version of bhemu is installed to see what waits\n",
                 (long long)simulator_time());
     }

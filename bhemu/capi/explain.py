@@ -23,6 +23,7 @@ _HEAD_BYTES: Final = 4096
 _CLOCK: Final = "libttsim_clock"
 REFUSAL: Final = 0
 STILLNESS: Final = 1
+LINK_FAILS: Final = 2
 CANNOT: Final = 3
 """Exit status: the records are of another version of bhemu."""
 
@@ -32,7 +33,7 @@ class State:
     """A copy of a chip's records.
 
     Attributes:
-        what: REFUSAL or STILLNESS.
+        what: REFUSAL, STILLNESS or LINK_FAILS.
         function: of the interface, in which it was refused.
         chip: record of the chip.
         tiles: those of its tiles.
@@ -95,10 +96,12 @@ def main(file: int) -> None:
     if state is None:
         os._exit(CANNOT)
     device = device_of(state)
-    if state.what == STILLNESS:
-        who = explain_device(device)
+    if state.what != REFUSAL:
+        who = explain_device(device, moving=state.what == LINK_FAILS)
         if who:
             what = "no core or thread on the chip can proceed, and the host only polls; what waits, by physical "
+            if state.what == LINK_FAILS:
+                what = "a link has failed, and the host only polls; what its chip does or waits for, by physical "
             say(f"[{device.time}] bhemu: {what}coordinates:\n{who}\n")
         os._exit(0)
     error = _refusal(device, state.function)

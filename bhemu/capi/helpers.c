@@ -1,4 +1,4 @@
-/* Threads that take part in clocks of many tiles (chip/clock/run.py, `help_entry`). They live as long as the process, and
+/* Threads that take part in clocks of many tiles or chips (chip/clock/run.py and cluster/clock.py, `help_entry`). They live as long as the process, and
  * sleep while they are not called. */
 
 #define _GNU_SOURCE
@@ -22,7 +22,8 @@ struct helper {
 };
 
 static struct helper helpers[MOST_THREADS];
-static int started;
+static struct work work;
+static int started, helping;
 
 static void wake(struct helper *helper)
 {
@@ -38,7 +39,7 @@ static _Noreturn void *live(void *given)
             syscall(SYS_futex, &helper->state, FUTEX_WAIT_PRIVATE, called, NULL, NULL, 0);
             continue;
         }
-        chip_help(simulator.chip, (intptr_t)helper->table, helper->begun);
+        work.help(work.record, (intptr_t)helper->table, helper->begun);
         atomic_store(&helper->state, IDLE);
     }
 }
@@ -86,24 +87,25 @@ static void dismiss(struct helper *helper)
         sched_yield();
 }
 
-int64_t clock_on_threads(int64_t clocks, int64_t threads)
+void begin_help(struct work given, int64_t threads)
 {
-    char *chip = simulator.chip;
-    _Atomic int64_t *begin = &FIELD(_Atomic int64_t, chip, CHIP_SHARE_BEGIN);
-    int count = start(threads - 1 < MOST_THREADS ? threads - 1 : MOST_THREADS);
-    FIELD(int64_t, chip, CHIP_THREADS) = count + 1;
-    FIELD(int64_t, chip, CHIP_SHARE_STOP) = 0;
-    FIELD(int64_t, chip, CHIP_SHARE_NEXT) = NO_WORK;
-    for (int i = 0; i < count; i++) {
-        helpers[i].begun = *begin;
+    work = given;
+    helping = start(threads - 1 < MOST_THREADS ? threads - 1 : MOST_THREADS);
+    *work.threads = helping + 1;
+    *work.stop = 0;
+    *work.next = NO_WORK;
+    for (int i = 0; i < helping; i++) {
+        helpers[i].begun = *work.begin;
         atomic_store(&helpers[i].state, CALLED);
         wake(&helpers[i]);
     }
-    int64_t status = chip_clock(chip, (intptr_t)simulator.table, clocks);
-    FIELD(int64_t, chip, CHIP_SHARE_STOP) = 1;
-    *begin += 1;
-    FIELD(int64_t, chip, CHIP_THREADS) = 1;
-    for (int i = 0; i < count; i++)
+}
+
+void end_help(void)
+{
+    *work.stop = 1;
+    *work.begin += 1;
+    *work.threads = 1;
+    for (int i = 0; i < helping; i++)
         dismiss(&helpers[i]);
-    return status;
 }

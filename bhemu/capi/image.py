@@ -14,8 +14,9 @@ from bhemu.chip.device import Device
 from bhemu.chip.nodes.kinds import DRAM, TENSIX
 from bhemu.chip.pcie.pci import BARS, DEVICE_STRIDE
 from bhemu.chip.state import CHIP
+from bhemu.cluster.failures import tile_of_end
 from bhemu.cluster.join import join
-from bhemu.cluster.topology import ALONE_TOPOLOGY, Topology
+from bhemu.cluster.topology import ALONE_TOPOLOGY, End, Topology
 from bhemu.machine.codegen import toolchain
 from bhemu.machine.faults import FAULTS, Fault
 from bhemu.machine.state import TILE, offset_of
@@ -25,7 +26,7 @@ IN_EACH_TILE: Final = -2
 IN_EACH_CHIP: Final = -1
 CHIP_POINTERS: Final = (
     *("address", "tiles", "zeros", "page", "host_read", "host_write"),
-    *("peer", "frame_first", "frame_last"),
+    *("frame_first", "frame_last", "sent_first", "sent_last"),
 )
 """Fields of the chip's record that hold addresses of a process."""
 TILE_POINTERS: Final = ("handlers",)
@@ -34,6 +35,7 @@ _GAP: Final = 16
 """Runs of bytes that are as close as this become one."""
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Links = dict[tuple[End, End], tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class Machine:
     Attributes:
         image: what is not zero in the chips after reset, in an order in which it can be written.
         topology: the chips.
+        links: numbers of the tiles at both ends among the Ethernet tiles of their chips, by the ends.
         layout: hash of the records' fields.
         toolchain: of the compiled code.
         faults: by their codes; a fault's category as the interface names it is the C side's.
@@ -70,6 +73,7 @@ class Machine:
 
     image: tuple[Run, ...]
     topology: Topology
+    links: Links
     layout: str
     toolchain: tuple[object, ...]
     faults: dict[int, Fault]
@@ -131,27 +135,34 @@ def _differences(number: int, alone: Device, device: Device) -> list[Run]:
     return [replace(run, chip=number) for run in runs]
 
 
-def _system_image(topology: Topology) -> tuple[Run, ...]:
-    """The image of the chips of a system."""
+def _system_image(topology: Topology) -> tuple[tuple[Run, ...], Links]:
+    """The image of the chips of a system, and `Machine.links`."""
     alone = Device(simulator_order=True)
     image = take_image(alone)
     if topology == ALONE_TOPOLOGY:
-        return image
+        return image, {}
     devices = [Device(chip.harvesting, simulator_order=True, identity=chip.identity) for chip in topology.chips]
     join(devices, topology)
+    links = {(a, b): (_number(devices, a), _number(devices, b)) for a, b in topology.links}
     runs: list[Run] = []
     for number, device in enumerate(devices):
         for bar in BARS:
             device.record.pci_config[bar // 4 + 1] += number * (DEVICE_STRIDE >> 32)
         runs += _differences(number, alone, device)
-    return (*image, *runs)
+    return (*image, *runs), links
+
+
+def _number(devices: list[Device], end: End) -> int:
+    return tile_of_end(devices[end.chip], end).index
 
 
 def describe_machine(topology: Topology = ALONE_TOPOLOGY) -> Machine:
     """The machine, from new chips in the order of the official simulator."""
+    image, links = _system_image(topology)
     return Machine(
-        image=_system_image(topology),
+        image=image,
         topology=topology,
+        links=links,
         layout=layout(),
         toolchain=toolchain(),
         faults=dict(FAULTS),

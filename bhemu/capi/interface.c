@@ -192,7 +192,7 @@ EXPORT void libttsim_clock(uint32_t clocks)
     } else if (runs) {
         reads_without_clock = 0;
         simulator_clock(pace_of(clocks));
-        if (stillness_clock(simulator_active()))
+        if (stillness_clock(simulator_links_fail() ? 0 : simulator_active()))
             report_stillness();
     }
     unlock();

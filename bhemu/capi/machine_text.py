@@ -30,6 +30,7 @@ from bhemu.chip.pcie.windows import (
     WINDOWS,
 )
 from bhemu.chip.state import CHIP
+from bhemu.cluster.state import CLUSTER
 from bhemu.errors import BhemuError
 from bhemu.machine.agents import CORE_NAMES, ETHERNET_CORES
 from bhemu.machine.compiler import Objects
@@ -39,7 +40,6 @@ from bhemu.machine.linked import COUNT, TABLE
 from bhemu.machine.state import L1_SIZE, TILE, offset_of
 from bhemu.riscv.decode import CODE
 from bhemu.riscv.translation_state import FIRST_CODE, HOT, MEMORY_BYTES
-from bhemu.tile.schedule import ADVANCED
 
 CATEGORIES: Final = {
     "UndefinedBehavior": "UndefinedBehavior",
@@ -58,9 +58,8 @@ _CHIP_FIELDS: Final = (
     "zeros",
     "links",
     "latency",
-    "peer",
-    "peer_number",
     "frame_first",
+    "sent_first",
     "time",
     "quantum",
     "named",
@@ -101,10 +100,13 @@ _TILE_FIELDS: Final = (
     "fault_word",
     "fault_thread",
 )
+_CLUSTER_FIELDS: Final = ("address", "count", "chip", "span", "threads", "share_begin", "share_next", "share_stop")
 _CODE_FIELDS: Final = ("native", "memory", "memory_bytes", "memory_used", "protect", "hot", "entry_count")
 _FUNCTIONS: Final = {
     "chip_clock": 2,
     "chip_help": 2,
+    "cluster_clock": 2,
+    "cluster_help": 2,
     "chip_find": 3,
     "host_read": 3,
     "host_write": 3,
@@ -156,9 +158,11 @@ def header(parts: Parts, version: str) -> str:
         "TILES": TILES,
         "CHIPS": len(parts.machine.topology.chips),
         "CHANNELS": ETHERNET_TILES,
+        "CHIP_LINK_FAULTS": offset_of(CHIP, "fault"),
         "FRAME_AFTER": offset_of(FRAME, "after"),
         "TILE_BYTES": TILE.itemsize,
         "CHIP_BYTES": CHIP.itemsize,
+        "CLUSTER_BYTES": CLUSTER.itemsize,
         "CODE_BYTES": CODE.itemsize,
         "CODE_FIRST": FIRST_CODE,
         "TRANSLATED_BYTES": MEMORY_BYTES,
@@ -185,7 +189,6 @@ def header(parts: Parts, version: str) -> str:
         "MEMORY_PLACES": parts.machine.shows.shape[0],
         "PLACES": PLACES,
         "CODE_CACHE": CODE_CACHE,
-        "ADVANCED": ADVANCED,
         "IN_CHIP": IN_CHIP,
         "IN_EACH_TILE": IN_EACH_TILE,
         "IN_EACH_CHIP": IN_EACH_CHIP,
@@ -211,7 +214,8 @@ def header(parts: Parts, version: str) -> str:
     lines += [f"#define {name} INT64_C({address})" for name, address in addresses.items()]
     lines += [f"#define LAYOUT {c_string(parts.machine.layout)}", f"#define VERSION {c_string(version)}"]
     lines += _offsets(CHIP, "CHIP", _CHIP_FIELDS) + _offsets(TILE, "TILE", _TILE_FIELDS)
-    lines += _offsets(CODE, "CODE", _CODE_FIELDS)
+    lines += _offsets(CHIP["fault"], "LINK", ("down", "cut", "until", "lost"))
+    lines += _offsets(CLUSTER, "CLUSTER", _CLUSTER_FIELDS) + _offsets(CODE, "CODE", _CODE_FIELDS)
     for name, arguments in _FUNCTIONS.items():
         taken = ", ".join(["void *", *["int64_t"] * arguments])
         lines.append(f"int64_t {name}({taken}) __asm__({c_string(symbols[name])});")
@@ -224,6 +228,8 @@ def header(parts: Parts, version: str) -> str:
         "extern const struct fault machine_faults[]; /* one without a name ends them */",
         f"extern const char *const machine_nodes[{WIDTH}][{HEIGHT}];",
         "extern const unsigned char machine_places[TILES][2];",
+        "struct link { const char *name; int32_t chip[2], channel[2]; };",
+        "extern const struct link machine_links[]; /* one without a name ends them */",
         "extern const char *const machine_cores[TILE_KINDS][CORES]; /* by `tile_kind` */",
         f"extern const unsigned char machine_shows[{parts.machine.shows.shape[0]}][{parts.machine.shows.shape[1]}];",
         "#endif",
@@ -274,6 +280,10 @@ def _tables(machine: Machine) -> list[str]:
     lines += [f"    [{x}][{y}] = {c_string(kind)}," for (x, y), kind in machine.nodes.items()]
     lines += ["};", "const unsigned char machine_places[TILES][2] = {"]
     lines += [f"    {{{x}, {y}}}," for x, y in machine.tiles]
+    lines += ["};", "const struct link machine_links[] = {"]
+    for (a, b), numbers in machine.links.items():
+        lines.append(f"    {{{c_string(f'{a} - {b}')}, {{{a.chip}, {b.chip}}}, {{{numbers[0]}, {numbers[1]}}}}},")
+    lines.append("    {NULL, {0, 0}, {0, 0}},")
     lines += ["};", "const char *const machine_cores[TILE_KINDS][CORES] = {"]
     for names in (dict(enumerate(CORE_NAMES)), ETHERNET_CORES):
         lines.append(f"    {{{', '.join(c_string(names.get(core, '')) for core in range(len(CORE_NAMES)))}}},")

@@ -38,6 +38,7 @@ _RECORDED: Final = -3
 _CHIP: Final = -4
 _MACHINE: Final = -5
 _TRANSLATOR: Final = -6
+_CLUSTER: Final = -7
 _PARTS: Final = {
     -DEVICE_STORE: "the registers that cores store to",
     -DEVICE_LOAD: "the registers that cores load",
@@ -50,6 +51,7 @@ _PARTS: Final = {
     -VECTOR_CORE: "vector instructions of core T2",
     _RECORDED: "the recorder of cores",
     _CHIP: "the chip's clock",
+    _CLUSTER: "the clock of several chips",
     -ADVANCE_TILE: "the schedule of a tile",
     _TRANSLATOR: "the translator of code of the cores",
     _SCHEDULE: "the schedule",
@@ -143,6 +145,7 @@ def compile_part(part: int, topology: Topology = ALONE_TOPOLOGY) -> Parts:
     """Compile the handler of an opcode, or what a negative number selects; `topology` is that of the chips."""
     from bhemu.api.tile import Tile
     from bhemu.chip.entries import ensure_chip_entries
+    from bhemu.cluster.clocks import ensure_cluster_entries
     from bhemu.recording import Recorder
     from bhemu.recording.core_recorder import CoreRecorder
     from bhemu.tensix.coprocessor import ensure_handlers, ensure_place, keys
@@ -165,6 +168,8 @@ def compile_part(part: int, topology: Topology = ALONE_TOPOLOGY) -> Parts:
         ensure_entries()
     elif part == _CHIP:
         ensure_chip_entries()
+    elif part == _CLUSTER:
+        ensure_cluster_entries()
     elif part == _MACHINE:
         parts.machine = describe_machine(topology)
         return parts  # the entries that it has named are other parts, which come before it

@@ -6,6 +6,7 @@
 #include "settings.h"
 #include "windows.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@ _Static_assert(TILE_L1 % PAGE_BYTES == 0 && TILE_BYTES % PAGE_BYTES == 0, "tiles
 struct instance instances[CHIPS], *selected = instances;
 static read_callback dma_read;
 static write_callback dma_write;
+static pthread_mutex_t in_callback = PTHREAD_MUTEX_INITIALIZER; /* chips move at the same time, the client has one thread */
+static _Alignas(8) char cluster[CLUSTER_BYTES];
 static const char zeros[ZEROS_BYTES];
 
 void *simulator_memory(size_t size)
@@ -120,8 +123,10 @@ static int32_t read_host(uint64_t address, void *bytes, uint32_t size)
 {
     if (!dma_read)
         return 1;
+    pthread_mutex_lock(&in_callback);
     pace_share();
     dma_read(address, bytes, size);
+    pthread_mutex_unlock(&in_callback);
     return 0;
 }
 
@@ -129,9 +134,11 @@ static int32_t write_host(uint64_t address, void *bytes, uint32_t size)
 {
     if (!dma_write)
         return 1;
+    pthread_mutex_lock(&in_callback);
     pace_share();
     pace_begin(); /* the client may wait for it */
     dma_write(address, bytes, size);
+    pthread_mutex_unlock(&in_callback);
     return 0;
 }
 
@@ -167,24 +174,28 @@ void simulator_start(void)
         select_chip(chip);
         start_selected(chip);
     }
-    for (int chip = 0; chip < CHIPS; chip++)
-        for (int channel = 0; channel < CHANNELS; channel++) {
-            int64_t number = (&FIELD(int64_t, instances[chip].chip, CHIP_PEER_NUMBER))[channel];
-            (&FIELD(int64_t, instances[chip].chip, CHIP_PEER))[channel] = (intptr_t)instances[number].chip;
-        }
+    memset(cluster, 0, sizeof cluster);
+    FIELD(int64_t, cluster, CLUSTER_ADDRESS) = (intptr_t)cluster;
+    FIELD(int64_t, cluster, CLUSTER_COUNT) = CHIPS;
+    FIELD(int64_t, cluster, CLUSTER_THREADS) = 1;
+    FIELD(int64_t, cluster, CLUSTER_SPAN) = INT32_MAX;
+    for (int chip = 0; chip < CHIPS; chip++) {
+        const char *record = instances[chip].chip;
+        (&FIELD(int64_t, cluster, CLUSTER_CHIP))[chip] = (intptr_t)record;
+        if (FIELD(int64_t, record, CHIP_LINKS))
+            FIELD(int64_t, cluster, CLUSTER_SPAN) = FIELD(int64_t, record, CHIP_LATENCY);
+    }
     select_chip(0);
 }
 
-/* Frames in flight to the selected chip. */
-static void free_frames(void)
+/* Frames in flight from or to a chip, from the first of a list on. */
+static void free_frames(int64_t first)
 {
-    for (int channel = 0; channel < CHANNELS; channel++) {
-        char *frame = (char *)(intptr_t)(&FIELD(int64_t, simulator.chip, CHIP_FRAME_FIRST))[channel];
-        while (frame) {
-            char *after = (char *)(intptr_t)FIELD(int64_t, frame, FRAME_AFTER);
-            free(frame);
-            frame = after;
-        }
+    char *frame = (char *)(intptr_t)first;
+    while (frame) {
+        char *after = (char *)(intptr_t)FIELD(int64_t, frame, FRAME_AFTER);
+        free(frame);
+        frame = after;
     }
 }
 
@@ -210,7 +221,10 @@ void simulator_end(void)
     for (int chip = 0; chip < CHIPS; chip++) {
         select_chip(chip);
         free_dram();
-        free_frames();
+        for (int channel = 0; channel < CHANNELS; channel++) {
+            free_frames((&FIELD(int64_t, simulator.chip, CHIP_FRAME_FIRST))[channel]);
+            free_frames((&FIELD(int64_t, simulator.chip, CHIP_SENT_FIRST))[channel]);
+        }
         munmap(simulator.chip, CHIP_BYTES);
         munmap(simulator.tiles, (size_t)TILES * TILE_BYTES);
         simulator.chip = simulator.tiles = NULL;
@@ -229,6 +243,42 @@ int64_t simulator_active(void)
     for (int chip = 0; chip < CHIPS; chip++)
         active += FIELD(int64_t, instances[chip].chip, CHIP_ACTIVE_COUNT);
     return active;
+}
+
+/* A word of one end of a link (ethernet/failures.py). */
+#define AT_END(link, end, field) \
+    (&FIELD(int64_t, instances[(link)->chip[end]].chip, CHIP_LINK_FAULTS + (field)))[(link)->channel[end]]
+
+int link_fails(const struct link *link)
+{
+    return AT_END(link, 0, LINK_DOWN) || AT_END(link, 0, LINK_UNTIL) > FIELD(int64_t, instances[link->chip[0]].chip, CHIP_TIME) ||
+           AT_END(link, 0, LINK_LOST) + AT_END(link, 1, LINK_LOST) > 0;
+}
+
+int simulator_links_fail(void)
+{
+    for (const struct link *link = machine_links; link->name; link++)
+        if (link_fails(link))
+            return 1;
+    return 0;
+}
+
+/* A line for each link that fails. */
+void simulator_say_links(void)
+{
+    for (const struct link *link = machine_links; link->name; link++) {
+        if (!link_fails(link))
+            continue;
+        long long until = AT_END(link, 0, LINK_UNTIL), lost = AT_END(link, 0, LINK_LOST) + AT_END(link, 1, LINK_LOST);
+        dprintf(STDOUT_FILENO, "[%lld] bhemu: link %s: ", (long long)simulator_time(), link->name);
+        if (AT_END(link, 0, LINK_DOWN))
+            dprintf(STDOUT_FILENO, "down since clock %lld", (long long)AT_END(link, 0, LINK_CUT));
+        else if (until > simulator_time())
+            dprintf(STDOUT_FILENO, "retrains until clock %lld", until);
+        else
+            dprintf(STDOUT_FILENO, "up");
+        dprintf(STDOUT_FILENO, ", frames that were lost: %lld\n", lost);
+    }
 }
 
 /* Select the chip that is a device of bus 0; returns what is left of `bdf`: to chip 0 other devices are not there. */
@@ -354,37 +404,42 @@ void simulator_write(uint64_t paddr, const void *p, uint32_t size)
         refuse_recorded("libttsim_pci_mem_wr_bytes");
 }
 
-/* Clocks of the selected chip. */
-static void clock_selected(int64_t clocks)
+/* The words of a record that threads share. */
+static struct work work_of_chip(char *chip)
 {
-    int64_t active = FIELD(int64_t, simulator.chip, CHIP_ACTIVE_COUNT);
-    int64_t status;
-    if (setting(THREADS) > 1 && active > 1 && active * clocks >= WORTH_THREADS)
-        status = clock_on_threads(clocks, setting(THREADS));
-    else
-        status = chip_clock(simulator.chip, (intptr_t)simulator.table, clocks);
-    if (status != ADVANCED)
-        refuse_recorded("libttsim_clock");
+    return (struct work){chip, &FIELD(int64_t, chip, CHIP_THREADS), &FIELD(int64_t, chip, CHIP_SHARE_STOP),
+                         &FIELD(_Atomic int64_t, chip, CHIP_SHARE_NEXT), &FIELD(_Atomic int64_t, chip, CHIP_SHARE_BEGIN), chip_help};
 }
 
-/* In as many clocks as a frame takes over a link, no chip sees what another one does in them: they move one after the
- * other. */
+static struct work work_of_cluster(void)
+{
+    return (struct work){cluster, &FIELD(int64_t, cluster, CLUSTER_THREADS), &FIELD(int64_t, cluster, CLUSTER_SHARE_STOP),
+                         &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_NEXT),
+                         &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_BEGIN), cluster_help};
+}
+
+/* Chips move side by side, each on one thread; the tiles of one that moves alone are shared among threads. */
 void simulator_clock(uint32_t clocks)
 {
-    int64_t span = clocks;
+    int64_t active = 0;
+    int busy = 0, alone = 0;
     for (int chip = 0; chip < CHIPS; chip++) {
-        int64_t latency = FIELD(int64_t, instances[chip].chip, CHIP_LATENCY);
-        if (FIELD(int64_t, instances[chip].chip, CHIP_LINKS) && latency < span)
-            span = latency;
+        int64_t count = FIELD(int64_t, instances[chip].chip, CHIP_ACTIVE_COUNT);
+        active += count;
+        busy += count != 0;
+        alone = count ? chip : alone;
     }
-    for (int64_t left = clocks; left > 0; left -= span) {
-        span = left < span ? left : span;
-        for (int chip = 0; chip < CHIPS; chip++) {
-            select_chip(chip);
-            clock_selected(span);
-            if (simulator_stopped())
-                return;
-        }
+    int helps = setting(THREADS) > 1 && active > 1 && active * clocks >= WORTH_THREADS;
+    if (helps)
+        begin_help(busy > 1 ? work_of_cluster() : work_of_chip(instances[alone].chip), setting(THREADS));
+    int64_t status = CHIPS > 1 ? cluster_clock(cluster, (intptr_t)instances[0].table, clocks)
+                               : chip_clock(simulator.chip, (intptr_t)simulator.table, clocks);
+    if (helps)
+        end_help();
+    if (status) {
+        if (CHIPS > 1)
+            select_chip(status - 1);
+        refuse_recorded("libttsim_clock");
     }
     select_chip(0);
 }

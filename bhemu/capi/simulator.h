@@ -37,6 +37,15 @@ int64_t simulator_time(void);
 /* Tiles of all chips that move. */
 int64_t simulator_active(void);
 
+/* A link is down, retrains, or has lost something. */
+int link_fails(const struct link *link);
+
+/* Some link does. */
+int simulator_links_fail(void);
+
+/* Say which. */
+void simulator_say_links(void);
+
 /* A refusal has stopped the chips (BHEMU_REFUSAL=stop): no more clocks pass. */
 int simulator_stopped(void);
 
@@ -58,8 +67,17 @@ void simulator_fill_table(int64_t table[PLACES]);
 /* Memory that holds zeros, and takes none before it is written. */
 void *simulator_memory(size_t size);
 
-/* Let clocks pass on several threads, as `chip_clock` does on one (helpers.c). */
-int64_t clock_on_threads(int64_t clocks, int64_t threads);
+/* Work that a record gives out in shares: words of the record, and what helps with it (`help_entry` of chip/clock/run.py). */
+struct work {
+    void *record;
+    int64_t *threads, *stop;
+    _Atomic int64_t *next, *begin;
+    int64_t (*help)(void *, int64_t, int64_t);
+};
+
+/* Other threads help with work until `end_help` (helpers.c). */
+void begin_help(struct work work, int64_t threads);
+void end_help(void);
 
 /* The records hold a refusal: say which, and end the process, or stop the chip (explain.c). */
 void refuse_recorded(const char *function);

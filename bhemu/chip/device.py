@@ -226,9 +226,11 @@ class Device:
             ConfigurationError: the chip has links: what is on its way there belongs to two chips.
         """
         if self.record.links:
-            raise ConfigurationError(
-                "a chip of a cluster with links has no copy of its own", remedy="copy chips that have no links"
-            )
+            raise ConfigurationError("a chip of a cluster with links has no copy of its own", remedy="copy the cluster")
+        return self.state()
+
+    def state(self) -> DeviceState:
+        """The same but for frames on their way; see `bhemu.cluster.snapshot`."""
         return DeviceState(
             layout=LAYOUT,
             harvesting=self._harvesting,

@@ -13,6 +13,7 @@ from bhemu.chip.coordinates import ETHERNET_TILES, WIDTH
 from bhemu.chip.nodes.kinds import CLOCKED
 from bhemu.chip.nodes.state import ARC_TILE, CHANNELS, PAGE, PAGES
 from bhemu.chip.pcie.windows import WINDOWS
+from bhemu.ethernet.failures import link_faults
 from bhemu.machine.codegen import JIT, record_of
 from bhemu.machine.state import TILE, TILE_TYPE
 from bhemu.machine.types import Int
@@ -89,11 +90,14 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("links", "i8"),  # how many of them have a partner
         ("latency", "i8"),  # clocks that a frame takes
         ("goal", "i8"),  # of the clocks that were asked for; `end` is before it when a frame arrives
-        ("peer", "i8", (ETHERNET_TILES,)),  # address of the record of the chip at the other end, 0 none
-        ("peer_number", "i8", (ETHERNET_TILES,)),  # its number in the system
+        ("peer_number", "i8", (ETHERNET_TILES,)),  # of the chip at the other end, in the system
         ("peer_channel", "i8", (ETHERNET_TILES,)),  # channel there
         ("frame_first", "i8", (ETHERNET_TILES,)),  # addresses of frames in flight to it, 0 none
         ("frame_last", "i8", (ETHERNET_TILES,)),
+        ("sent", "i8"),  # frames have left it that the partners do not have yet (cluster/clock.py)
+        ("sent_first", "i8", (ETHERNET_TILES,)),  # their addresses, by channel, 0 none
+        ("sent_last", "i8", (ETHERNET_TILES,)),
+        ("fault", link_faults(ETHERNET_TILES)),  # what is wrong with them
     ],
     align=True,
 )

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bhemu.chip.coordinates import ETHERNET_PLACES, Node
 from bhemu.chip.device import Device
-from bhemu.cluster.topology import End, Topology
+from bhemu.cluster.failures import schedule, tile_of_end
+from bhemu.cluster.topology import Topology
 from bhemu.errors import ConfigurationError
 from bhemu.ethernet.boot import boot_link
-
-
-def tile_of_end(device: Device, end: End) -> Node:
-    """The Ethernet tile at an end of a link."""
-    return device.node(ETHERNET_PLACES[end.channel])
 
 
 def join(devices: Sequence[Device], topology: Topology) -> None:
@@ -34,7 +29,6 @@ def join(devices: Sequence[Device], topology: Topology) -> None:
         record: Any = device.record
         record.links += 1
         record.latency = topology.latency
-        record.peer[node.index] = partner.record.address
         record.peer_number[node.index] = other.chip
         record.peer_channel[node.index] = peer.index
         boot_link(
@@ -44,3 +38,5 @@ def join(devices: Sequence[Device], topology: Topology) -> None:
         )
     for device in devices:
         device.partners = tuple(devices)
+    for failure in topology.failures:
+        schedule(devices, topology, failure)

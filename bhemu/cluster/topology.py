@@ -13,29 +13,37 @@ A description is a YAML file; those that come with bhemu are in `topologies`:
       - {board_id: [0x440, 1], asic_location: 1, pcie_usage: 4}
     links:
       - 0:2 - 1:9           # chip 0, channel 2 to chip 1, channel 9
+    failures:               # left out: none
+      - {link: 0:2 - 1:9, at: 5000, retrain: 2000}
+
+A chip with `missing: true` is left out with its links, and those behind it get smaller numbers, as a host's devices do.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from bhemu import checks
 from bhemu.chip.coordinates import ETHERNET_PLACES, SIMULATOR, Harvesting
+from bhemu.cluster.state import MOST_CHIPS
 from bhemu.errors import ConfigurationError, ProgramError
 from bhemu.ethernet.boot import ALONE, Identity
+from bhemu.ethernet.failures import DOWN, LOSE, RETRAIN, UP
 
 LATENCY: Final = 256
 """Clocks of a link without another number. No source says what silicon takes; the official simulator takes none."""
-MOST_CHIPS: Final = 32
 _FOLDER: Final = Path(__file__).parent / "topologies"
 KNOWN: Final = ("p150", "p300", "p300x2", "galaxy")
 """Descriptions that come with bhemu."""
 _LINK: Final = re.compile(r"(\d+):(\d+) *- *(\d+):(\d+)")
+_ONE_END: Final = re.compile(r"(\d+):(\d+)")
+KINDS: Final = {"down": DOWN, "up": UP, "lose": LOSE, "retrain": RETRAIN}
+"""What can happen to a link, as failures of a description name it."""
 _END: Final = "links are written as `chip:channel - chip:channel`, such as `0:2 - 1:9`"
 
 
@@ -64,6 +72,23 @@ class End:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """What happens to a link.
+
+    Attributes:
+        end: of the link; when frames are lost, the one that sends them.
+        kind: DOWN, UP, LOSE or RETRAIN of bhemu/ethernet/failures.py.
+        clock: before which it happens; 0: before the first.
+        value: frames that are lost, or clocks that it retrains.
+    """
+
+    end: End
+    kind: int
+    clock: int = 0
+    value: int = 0
+
+
+@dataclass(frozen=True)
 class Topology:
     """A system of chips.
 
@@ -72,6 +97,7 @@ class Topology:
         chips: by number.
         links: pairs of ends.
         latency: clocks that a frame takes over a link.
+        failures: what happens to links.
 
     Raises:
         ConfigurationError: a link leads to nowhere, or two links end at one channel.
@@ -81,6 +107,7 @@ class Topology:
     chips: tuple[ChipOf, ...]
     links: tuple[tuple[End, End], ...] = ()
     latency: int = LATENCY
+    failures: tuple[Failure, ...] = ()
     ends: dict[End, End] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -99,6 +126,60 @@ class Topology:
                     )
                 ends[end] = other
         object.__setattr__(self, "ends", ends)
+        for failure in self.failures:
+            self.link_at(failure.end)
+
+    def link_at(self, end: End) -> tuple[End, End]:
+        """The link that has an end, as it is described.
+
+        Raises:
+            ConfigurationError: there is none.
+        """
+        for link in self.links:
+            if end in link:
+                return link
+        raise ConfigurationError(
+            f"{self.name}: no link ends at {end}",
+            remedy=f"its links are {', '.join(f'{a} - {b}' for a, b in self.links)}"
+            if self.links
+            else "it has no links",
+        )
+
+    def without(self, *chips: int) -> Topology:
+        """The system without some chips and the links to them; chips behind them have smaller numbers.
+
+        Raises:
+            ConfigurationError: there is no such chip, or none is left.
+        """
+        for chip in chips:
+            if not 0 <= chip < len(self.chips):
+                raise ConfigurationError(
+                    f"{self.name}: chip {chip} does not exist", remedy=f"it has chips 0 to {len(self.chips) - 1}"
+                )
+        left = [number for number in range(len(self.chips)) if number not in chips]
+        new = {number: place for place, number in enumerate(left)}
+
+        def moved(end: End) -> End:
+            return End(new[end.chip], end.channel)
+
+        links = tuple((moved(a), moved(b)) for a, b in self.links if a.chip in new and b.chip in new)
+        kept = {end for end, other in self.ends.items() if end.chip in new and other.chip in new}
+        failures = tuple(replace(f, end=moved(f.end)) for f in self.failures if f.end in kept)
+        return replace(self, chips=tuple(self.chips[n] for n in left), links=links, failures=failures)
+
+    def harvested(self, off: Mapping[int, Harvesting]) -> Topology:
+        """The system with other harvesting of some chips, by number.
+
+        Raises:
+            ConfigurationError: there is no such chip, or a link needs what it no longer has.
+        """
+        for chip in off:
+            if not 0 <= chip < len(self.chips):
+                raise ConfigurationError(
+                    f"{self.name}: chip {chip} does not exist", remedy=f"it has chips 0 to {len(self.chips) - 1}"
+                )
+        chips = tuple(replace(chip, harvesting=off.get(n, chip.harvesting)) for n, chip in enumerate(self.chips))
+        return replace(self, chips=chips)
 
     def _check_end(self, end: End, link: str) -> None:
         if not 0 <= end.chip < len(self.chips):
@@ -166,26 +247,33 @@ def _list(value: Any, where: str) -> list[Any]:
     return value
 
 
-def _number(value: Any, where: str, most: int = 0xFFFFFFFF) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise ConfigurationError(f"{where} is {value!r}", remedy=f"give a number from 0 to {most:#x}")
+def _number(value: Any, where: str, most: int = 0xFFFFFFFF, least: int = 0) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ConfigurationError(f"{where} is {value!r}", remedy=f"give a number from {least} to {most:#x}")
+    return value
+
+
+def _flag(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{where} is {value!r}", remedy="give true or false")
     return value
 
 
 def _topology(value: Any, where: str) -> Topology:
-    table = _table(value, where, ("name", "latency", "chips", "links"), ("name", "chips"))
+    table = _table(value, where, ("name", "latency", "chips", "links", "failures"), ("name", "chips"))
     if not isinstance(table["name"], str):
         raise ConfigurationError(f"{where}: name is {table['name']!r}", remedy="give a text")
-    chips = tuple(
-        _chip(n, chip, f"{where}: chip {n}") for n, chip in enumerate(_list(table["chips"], f"{where}: chips"))
-    )
+    rows = _list(table["chips"], f"{where}: chips")
+    chips = tuple(_chip(n, chip, f"{where}: chip {n}") for n, chip in enumerate(rows))
+    missing = [n for n, chip in enumerate(rows) if _flag(chip.get("missing", False), f"{where}: chip {n}: missing")]
     links = tuple(_link(text, where) for text in _list(table.get("links", []), f"{where}: links"))
     latency = _number(table.get("latency", LATENCY), f"{where}: latency", checks.MAX_CLOCKS)
-    return Topology(table["name"], chips, links, latency)
+    failures = tuple(_failure(item, where) for item in _list(table.get("failures", []), f"{where}: failures"))
+    return Topology(table["name"], chips, links, latency, failures).without(*missing)
 
 
 def _chip(number: int, value: Any, where: str) -> ChipOf:
-    keys = ("board_id", "asic_location", "asic_id", "pcie_usage", "harvesting")
+    keys = ("board_id", "asic_location", "asic_id", "pcie_usage", "harvesting", "missing")
     table = _table(value, where, keys, ("board_id", "asic_location"))
     halves = _list(table["board_id"], f"{where}: board_id")
     if len(halves) != 2:
@@ -214,3 +302,34 @@ def _link(text: Any, where: str) -> tuple[End, End]:
         raise ConfigurationError(f"{where}: link {text!r}", remedy=_END)
     chip, channel, other, other_channel = (int(number) for number in found.groups())
     return End(chip, channel), End(other, other_channel)
+
+
+def link_end(text: Any, where: str) -> End:
+    """An end of the link that a text names: `0:2`, or `0:2 - 1:9`, of which the first counts.
+
+    Raises:
+        ConfigurationError: it names none.
+    """
+    if isinstance(text, str) and (one := _ONE_END.fullmatch(text.strip())) is not None:
+        return End(int(one[1]), int(one[2]))
+    return _link(text, where)[0]
+
+
+def _failure(value: Any, where: str) -> Failure:
+    where = f"{where}: failure"
+    table = _table(value, where, ("link", "at", *KINDS), ("link",))
+    kinds = [kind for kind in KINDS if kind in table]
+    if len(kinds) != 1:
+        raise ConfigurationError(
+            f"{where} of link {table['link']!r} has {', '.join(kinds) or 'nothing that happens'}",
+            remedy="give one of down: true, up: true, lose: FRAMES, retrain: CLOCKS",
+        )
+    (kind,) = kinds
+    clock = _number(table.get("at", 0), f"{where}: at", checks.MAX_CLOCKS)
+    if kind in ("down", "up"):
+        number = int(_flag(table[kind], f"{where}: {kind}"))
+        if not number:
+            raise ConfigurationError(f"{where}: {kind} is false", remedy=f"leave it out, or give {kind}: true")
+    else:
+        number = _number(table[kind], f"{where}: {kind}", checks.MAX_CLOCKS, 1)
+    return Failure(_link(table["link"], where)[0], KINDS[kind], clock, number)

@@ -28,6 +28,7 @@ FUNCTIONS: Final = {0x7CF00: 0x71574, 0x7CF04: 0x759AC, 0x7CF08: 0x75414}
 """Pointers to functions of base firmware, each of which returns at once."""
 _RETURN: Final = 0x00008067
 TRAIN_STATUS: Final = 0x7CC08
+RETRAIN_COUNT: Final = 0x7CE00
 LINK_UP: Final = 0x7CE04
 OWN: Final = 0x7CFC0
 PARTNER: Final = 0x7CFE0
@@ -35,10 +36,10 @@ PARTNER: Final = 0x7CFE0
 _LOCATION, _CHANNEL, _LOGICAL_CHANNEL = 1, 2, 3
 _BOARD_ID, _ASIC_ID = 0x4, 0x14
 """Offsets of bytes, and of pairs of words, high half first."""
-_PORT_UP: Final = 1
-_TRAINED: Final = 2
+PORT_UP: Final = 1
+TRAINED: Final = 2
 _BOOTED: Final = 0xC0DEA000
-_PORT_DOWN: Final = 2
+PORT_DOWN: Final = 2
 _VERSION_1_6_0: Final = 1 << 16 | 6 << 8
 _ENABLED_QUEUES: Final = 2
 _ENTRIES_OF_QUEUE_1: Final = ((SEL_SW, 0x111), (SEL_HW, 0x1))
@@ -84,7 +85,7 @@ def boot(tile: Any) -> None:
     state.header[: len(_HEADERS)] = _HEADERS
     words = tile.l1_u32
     words[POST_CODE // 4] = _BOOTED
-    words[PORT_STATUS // 4] = _PORT_DOWN
+    words[PORT_STATUS // 4] = PORT_DOWN
     words[FIRMWARE_VERSION // 4] = _VERSION_1_6_0
     for pointer, function in FUNCTIONS.items():
         words[pointer // 4] = function
@@ -100,7 +101,7 @@ def boot_link(tile: Any, own: tuple[Identity, int], partner: tuple[Identity, int
     """
     tile.ethernet.linked = 1
     tile.soft_reset = HOLDS_ERISC1
-    for address, value in ((PORT_STATUS, _PORT_UP), (TRAIN_STATUS, _TRAINED), (LINK_UP, 1)):
+    for address, value in ((PORT_STATUS, PORT_UP), (TRAIN_STATUS, TRAINED), (LINK_UP, 1)):
         tile.l1_u32[address // 4] = value
     for at, (identity, channel), logical in ((OWN, own, 0), (PARTNER, partner, partner[1])):
         tile.l1[at + _LOCATION] = identity.asic_location

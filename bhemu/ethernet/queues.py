@@ -44,6 +44,8 @@ ADDRESS_ROUTING: Final = offset_of("eth_ctrl", "MAC_RX_ADDR_ROUTING")
 MAC_DA_LO: Final = offset_of("eth_header", "MAC_DA_LO")
 MAC_DA_HI: Final = offset_of("eth_header", "MAC_DA_HI")
 
+LINK_IS_DOWN: Final = 2
+"""Value of `ethernet.linked`, which is 1 while the link is up, and 0 where the tile has none."""
 SEND_DATA: Final = 2
 SEND_REGISTER: Final = 4
 ENABLED: Final = 1
@@ -194,7 +196,7 @@ def store_receive_queue(t: TileRecord, queue: Int, offset: Int, address: Int, va
 def load_link(t: TileRecord, offset: Int, address: Int) -> Any:
     """(status, value) of a load from the link's control registers."""
     if offset == PCS_STATUS:
-        return DONE, np.int64(1)
+        return DONE, np.int64(0 if t.ethernet.linked == LINK_IS_DOWN else 1)
     if offset == ADDRESS_ROUTING:
         return DONE, np.int64(t.ethernet.address_routing)
     if offset == MAC_RX_ROUTING:

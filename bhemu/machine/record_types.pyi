@@ -537,6 +537,21 @@ class ArcRecord:
     heartbeat: Any
     memory_u32: Any
 
+class FaultEventRecord:
+    clock: Any
+    channel: Any
+    kind: Any
+    value: Any
+
+class FaultRecord:
+    count: Any
+    event: Any
+    down: Any
+    cut: Any
+    until: Any
+    lose: Any
+    lost: Any
+
 class ChipRecord:
     address: Any
     tiles: Any
@@ -595,8 +610,11 @@ class ChipRecord:
     links: Any
     latency: Any
     goal: Any
-    peer: Any
     peer_number: Any
     peer_channel: Any
     frame_first: Any
     frame_last: Any
+    sent: Any
+    sent_first: Any
+    sent_last: Any
+    fault: FaultRecord

@@ -11,7 +11,7 @@ from bhemu.api.cluster import Cluster
 from bhemu.api.ethernet_tile import EthernetTile
 from bhemu.chip.coordinates import Harvesting
 from bhemu.cluster.topology import KNOWN, ChipOf, End, Topology, load_topology
-from bhemu.errors import BhemuError, ConfigurationError, CycleLimit, ProgramError, UndefinedBehavior
+from bhemu.errors import BhemuError, ConfigurationError, CycleLimit, Deadlock, ProgramError, UndefinedBehavior
 from bhemu.ethernet.boot import Identity
 from tests.chip.noc_programs import fill
 from tests.riscv.rv_asm import assemble
@@ -275,6 +275,18 @@ TWO = "name: two\nchips:\n  - {board_id: [1, 2], asic_location: 0}\n  - {board_i
         ("name: one\nchips: [{board_id: [1, 2], asic_location: -1}]", "asic_location is -1"),
         ("name: one\nchips: [{board_id: [1, 2], asic_location: 0, colour: 1}]", "chip 0: 'colour' is not known"),
         ("chips: []", "name is missing"),
+        (TWO.replace("0}", "0, missing: 1}", 1), "chip 0: missing is 1"),
+        (TWO + "links: ['0:2 - 1:9']\nfailures: [{link: '0:3 - 1:9', down: true}]", "no link ends at 0:3"),
+        (TWO + "links: ['0:2 - 1:9']\nfailures: [{link: '4:2 - 1:9', down: true}]", "no link ends at 4:2"),
+        (
+            TWO + "links: ['0:2 - 1:9']\nfailures: [{link: '0:2 - 1:9'}]",
+            "failure of link '0:2 - 1:9' has nothing that happens",
+        ),
+        (TWO + "links: ['0:2 - 1:9']\nfailures: [{link: '0:2 - 1:9', lose: 1, up: true}]", "has up, lose"),
+        (TWO + "links: ['0:2 - 1:9']\nfailures: [{link: '0:2 - 1:9', lose: 0}]", "failure: lose is 0"),
+        (TWO + "links: ['0:2 - 1:9']\nfailures: [{link: '0:2 - 1:9', down: false}]", "failure: down is false"),
+        (TWO + "links: ['0:2 - 1:9']\nfailures: [{link: '0:2 - 1:9', down: true, at: -1}]", "failure: at is -1"),
+        (TWO + "links: ['0:2 - 1:9']\nfailures: [{link: here, down: true}]", "link 'here'"),
         ("[", "expected the node content"),
         ("7", "is 7"),
     ],
@@ -302,9 +314,18 @@ def test_an_unknown_system_is_refused_with_those_that_there_are() -> None:
 def test_a_run_that_does_not_end_says_what_each_chip_does() -> None:
     cluster = pair(10)
     _, other = ends(cluster)
-    start(other, f"li a0, {SENT:#x}\nagain: lw a1, 0(a0)\nbeqz a1, again\n")
-    with pytest.raises(CycleLimit, match=r"(?s)chip 1:\n  tile 29-25\n    core ERISC1 at 0x\w+: polls 0x30000"):
+    start(other, f"li a0, {WALL_CLOCK:#x}\nagain: lw a1, 0(a0)\nj again\n")
+    with pytest.raises(CycleLimit, match=r"(?s)chip 1:\n  tile 29-25\n    core ERISC1 at 0x\w+: running"):
         cluster.run(lambda: False, max_clocks=3000)
+
+
+def test_a_run_in_which_nothing_can_proceed_ends_at_once_and_says_what_each_chip_waits_for() -> None:
+    cluster = pair(10)
+    _, other = ends(cluster)
+    start(other, f"li a0, {SENT:#x}\nagain: lw a1, 0(a0)\nbeqz a1, again\n")
+    with pytest.raises(Deadlock, match=r"(?s)chip 1:\n  tile 29-25\n    core ERISC1 at 0x\w+: polls 0x30000"):
+        cluster.run(lambda: False)
+    assert cluster.time < 10_000
 
 
 def test_a_linked_chip_is_not_copied_alone() -> None:

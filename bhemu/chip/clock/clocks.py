@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from bhemu.chip.links.send import drop_frame
 from bhemu.chip.nodes.identity import describe
 from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.machine.codegen import JIT
+from bhemu.machine.compiler import Entry
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE
 from bhemu.machine.faults import WAIT
 from bhemu.riscv.decode import new_code_cache
@@ -70,6 +72,46 @@ class _Helper:
 _helpers: list[_Helper] = []
 """Of all threads beside the one that asks for clocks; chips that move at the same time share them, and must not."""
 _helpers_in_use = threading.Lock()
+
+
+@contextmanager
+def helped(record: Any, call: Entry, target: Any, threads: int) -> Iterator[Callable[[], None]]:
+    """Other threads take part in the work of a record (chip/state.py) as long as the context lasts.
+
+    Args:
+        call: what they do: `help_entry`, or the like.
+        target: address of the record.
+        threads: this one included.
+
+    Returns:
+        What is to be called when new functions may have come into the table of handlers.
+    """
+    with _helpers_in_use:
+        while len(_helpers) < threads - 1:
+            _helpers.append(_Helper())
+        helpers = _helpers[: threads - 1]
+
+        def refresh() -> None:
+            for helper in helpers:
+                helper.refresh()
+
+        refresh()
+        record.threads, record.share_stop, record.share_next = threads, 0, NO_WORK
+        begun = int(record.share_begin)
+        helping = [
+            threading.Thread(target=call.call, args=(target, helper.table.ctypes.data, begun), daemon=True)
+            for helper in helpers
+        ]
+        for thread in helping:
+            thread.start()
+        try:
+            yield refresh
+        finally:
+            record.share_stop = 1
+            record.share_begin += 1
+            record.threads = 1
+            for thread in helping:
+                thread.join()
 
 
 class Clocks:
@@ -152,8 +194,13 @@ class Clocks:
 
     def finish(self) -> None:
         """Go on with clocks that have stopped because the host had to do something, and let the rest of them pass."""
-        self._attend()
+        self.attend()
         self._advance(0)
+
+    @property
+    def table(self) -> Any:
+        """The table of handlers, as entries take it."""
+        return self._table
 
     def can_react(self, index: int) -> bool:
         """True when a change in a tile's L1 can make a difference to its agents."""
@@ -198,42 +245,16 @@ class Clocks:
             if status == ADVANCED:
                 return
             clocks = 0
-            self._attend()
+            self.attend()
             if changed is not None:
                 changed()
 
     def _advance_on_threads(self, clocks: int) -> None:
         """The same with the help of other threads, which live as long as the call."""
-        record = self.record
-        with _helpers_in_use:
-            while len(_helpers) < self.threads - 1:
-                _helpers.append(_Helper())
-            helpers = _helpers[: self.threads - 1]
+        with helped(self.record, chip_entry("chip_help"), self._target, self.threads) as refresh:
+            self._advance(clocks, refresh)
 
-            def refresh() -> None:
-                for helper in helpers:
-                    helper.refresh()
-
-            refresh()
-            call = chip_entry("chip_help").call
-            record.threads, record.share_stop, record.share_next = self.threads, 0, NO_WORK
-            begun = int(record.share_begin)
-            threads = [
-                threading.Thread(target=call, args=(self._target, helper.table.ctypes.data, begun), daemon=True)
-                for helper in helpers
-            ]
-            for thread in threads:
-                thread.start()
-            try:
-                self._advance(clocks, refresh)
-            finally:
-                record.share_stop = 1
-                record.share_begin += 1
-                record.threads = 1
-                for thread in threads:
-                    thread.join()
-
-    def _attend(self) -> None:
+    def attend(self) -> None:
         """Do what the tile that has stopped needs."""
         record = self.record
         index = int(record.current)

@@ -412,7 +412,8 @@ def _move_between_frames(chip: ChipRecord, table: Table) -> Any:
             return np.int64(FRAME_ARRIVES)
 
 
-def clock_entry(chip: ChipRecord, table: Table, clocks: Int) -> AnyInt:
+@kernel
+def pass_clocks(chip: ChipRecord, table: Table, clocks: Int) -> Any:
     """Let clocks pass (0: go on with what is left); see `move`.
 
     FRAME_ARRIVES: what a frame does needs something of tile `noc_end`, or has been refused there.
@@ -425,3 +426,8 @@ def clock_entry(chip: ChipRecord, table: Table, clocks: Int) -> AnyInt:
     if clocks > 0:
         chip.end = chip.time + clocks
     return move(chip, table)
+
+
+def clock_entry(chip: ChipRecord, table: Table, clocks: Int) -> AnyInt:
+    """`pass_clocks` for the host."""
+    return pass_clocks(chip, table, clocks)

@@ -6,10 +6,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.coordinates import NODES, Kind
+from bhemu.chip.clock.tiles import tile_of, touch
+from bhemu.chip.coordinates import NODES, TENSIX_TILES, Kind
 from bhemu.chip.links.send import FRAME_BYTES, frame_at
 from bhemu.chip.pcie.bars import access_tile
 from bhemu.chip.state import X_LSB
+from bhemu.ethernet.failures import happen
 from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
 from bhemu.machine.process_memory import release
@@ -27,7 +29,8 @@ def _next_arrival(chip: ChipRecord) -> Int:
     first = np.int64(NEVER)
     for channel in range(CHANNELS):
         if chip.frame_first[channel] != 0:
-            first = min(first, np.int64(frame_at(chip.frame_first[channel]).arrival))
+            arrival = np.int64(frame_at(chip.frame_first[channel]).arrival)
+            first = min(first, max(arrival, np.int64(chip.fault.until[channel])))
     return first
 
 
@@ -37,8 +40,13 @@ def _take_frames(chip: ChipRecord, channel: Int) -> Any:
     while chip.frame_first[channel] != 0:
         address = np.int64(chip.frame_first[channel])
         frame = frame_at(address)
-        if frame.arrival > chip.time:
+        if max(np.int64(frame.arrival), np.int64(chip.fault.until[channel])) > chip.time:
             return np.int64(DONE)
+        if frame.sent < chip.fault.cut[channel]:
+            chip.fault.lost[channel] += 1
+            chip.frame_first[channel] = frame.after
+            release(address)
+            continue
         status = access_tile(chip, _PLACE[channel], frame.target, address + FRAME_BYTES, frame.byte_count, 1)
         if status != DONE:
             return status
@@ -49,14 +57,20 @@ def _take_frames(chip: ChipRecord, channel: Int) -> Any:
 
 @kernel
 def begin_span(chip: ChipRecord) -> Any:
-    """Take what has arrived, and set the end of the clocks that can pass before the next frame arrives.
+    """Let links fail, take what has arrived, and set the end of the clocks that can pass before the next such event.
 
     Returns:
         DONE, or the status of the access that a frame makes: tile `noc_end` needs something, or has refused it.
     """
+    while chip.fault.count != 0 and chip.fault.event[0].clock <= chip.time:
+        index = TENSIX_TILES + np.int64(chip.fault.event[0].channel)
+        touch(chip, index, chip.time)
+        happen(chip.fault, tile_of(chip, index))
     for channel in range(CHANNELS):
         status = _take_frames(chip, channel)
         if status != DONE:
             return status
     chip.end = min(np.int64(chip.goal), max(_next_arrival(chip), chip.time + 1))
+    if chip.fault.count != 0:
+        chip.end = min(np.int64(chip.end), np.int64(chip.fault.event[0].clock))
     return np.int64(DONE)

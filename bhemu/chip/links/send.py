@@ -1,7 +1,8 @@
 """A frame leaves: the command of a transmit queue puts it on the link, with a copy of its bytes (ethernet 2.2).
 
 A frame takes `latency` clocks. Chips therefore need to agree on the time only so often: in a span of at most that many
-clocks no chip can see what another one does in it (`api/cluster.py`).
+clocks no chip can see what another one does in it. What a chip sends stays with it until the span is over, so chips can
+move side by side (cluster/clock.py).
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from numba.np.numpy_support import from_dtype
 
 from bhemu.chip.coordinates import TENSIX_TILES
 from bhemu.chip.faults import refuse
-from bhemu.chip.state import chip_at
 from bhemu.errors import MemoryError_
+from bhemu.ethernet.failures import loses
 from bhemu.ethernet.queues import DATA_FRAME
 from bhemu.machine.bytes import move_bytes
 from bhemu.machine.codegen import JIT, record_of
@@ -28,11 +29,12 @@ from bhemu.machine.types import ChipRecord, Int, NocRequestRecord
 FRAME: Final[np.dtype[Any]] = np.dtype(
     [
         ("after", "i8"),  # address of the next frame on the same link, 0 none
+        ("sent", "i8"),  # clock in which it has left
         ("arrival", "i8"),  # clock before which it is there
         ("kind", "i8"),  # DATA_FRAME or REGISTER_FRAME
         ("target", "i8"),  # address at the tile
         ("byte_count", "i8"),
-        ("spare", "i8", (3,)),
+        ("spare", "i8", (2,)),
     ]
 )
 """What is in front of the bytes of a frame."""
@@ -69,24 +71,27 @@ def send_frame(chip: ChipRecord, index: Int, request: NocRequestRecord, word: In
     """
     channel = index - TENSIX_TILES
     size = np.int64(request.byte_count)
+    request.responses = 1
+    if loses(chip.fault, channel):
+        return np.int64(DONE)
     address = np.int64(allocate(FRAME_BYTES + size))
     if address == 0:
         return refuse(chip, NO_MEMORY, size)
     frame = frame_at(address)
-    frame.arrival = chip.local[index] + chip.latency
+    frame.sent = chip.local[index]
+    frame.arrival = max(np.int64(chip.local[index]), np.int64(chip.fault.until[channel])) + chip.latency
     frame.kind = request.kind
     frame.target = request.target
     frame.byte_count = size
     own = chip.tiles + index * _TILE_BYTES + _L1 + request.source
     move_bytes(address + FRAME_BYTES, own if request.kind == DATA_FRAME else word, size)
-    other, place = chip_at(chip.peer[channel]), np.int64(chip.peer_channel[channel])
-    if other.frame_first[place] == 0:
-        other.frame_first[place] = address
+    if chip.sent_first[channel] == 0:
+        chip.sent_first[channel] = address
     else:
-        last = frame_at(other.frame_last[place])
+        last = frame_at(chip.sent_last[channel])
         last.after = address
-    other.frame_last[place] = address
-    request.responses = 1
+    chip.sent_last[channel] = address
+    chip.sent += 1
     return np.int64(DONE)
 
 
@@ -100,7 +105,11 @@ def drop_frame(chip: Any, tile: int) -> None:
 
 
 def drop_frames(chip: Any) -> None:
-    """Drop all frames in flight to a chip."""
-    for channel in range(len(chip.frame_first)):
-        while chip.frame_first[channel]:
-            drop_frame(chip, TENSIX_TILES + channel)
+    """Drop all frames in flight from and to a chip."""
+    for first in (chip.frame_first, chip.sent_first):
+        for channel in range(len(first)):
+            while address := int(first[channel]):
+                head: Any = (ctypes.c_uint8 * FRAME_BYTES).from_address(address)
+                first[channel] = int(np.frombuffer(head, FRAME)["after"][0])
+                free(address)
+    chip.sent = 0

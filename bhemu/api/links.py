@@ -1,0 +1,183 @@
+"""Links of a cluster: whether they are up, and how to let them fail (ethernet 6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bhemu import checks
+from bhemu.chip.device import Device
+from bhemu.cluster.failures import schedule, tile_of_end
+from bhemu.cluster.topology import End, Failure, Topology, link_end
+from bhemu.errors import ConfigurationError
+from bhemu.ethernet.failures import DOWN, LOSE, RETRAIN, UP
+
+
+class Link:
+    """A link between two Ethernet tiles: `cluster.links["0:2 - 1:9"]`.
+
+    Example:
+        >>> import bhemu
+        >>> cluster = bhemu.Cluster("p300")
+        >>> link = cluster.links["0:2"]
+        >>> link.take_down()
+        >>> link, cluster[0].ethernet[2].read_word(0x7CC04)
+        (<Link 0:2 - 1:9: down since clock 0>, 2)
+
+    Attributes:
+        ends: chip and channel of each.
+    """
+
+    def __init__(self, devices: Sequence[Device], topology: Topology, ends: tuple[End, End]) -> None:
+        self._devices = devices
+        self._topology = topology
+        self.ends = ends
+
+    def take_down(self, at: int | None = None) -> None:
+        """The link goes down: what is on its way is lost, and so is what is sent until it comes up.
+
+        Args:
+            at: before this clock; None: now.
+
+        Raises:
+            ConfigurationError: the clock has passed, or too many failures are to come.
+        """
+        self._schedule(DOWN, at)
+
+    def bring_up(self, at: int | None = None) -> None:
+        """A link that is down comes up, as after a training; see `take_down`."""
+        self._schedule(UP, at)
+
+    def retrain(self, clocks: int, at: int | None = None) -> None:
+        """The link trains anew: what is on its way, or sent meanwhile, arrives later.
+
+        Args:
+            clocks: that it takes.
+            at: before this clock it begins; None: now.
+        """
+        self._schedule(RETRAIN, at, checks.integer(clocks, "clocks", 1, checks.MAX_CLOCKS))
+
+    def lose(
+        self, frames: int = 1, *, sender: End | str | tuple[int, int] | None = None, at: int | None = None
+    ) -> None:
+        """The next frames are lost.
+
+        Args:
+            frames: how many.
+            sender: the end that sends them; None: so many of each end.
+            at: frames count that leave from this clock on; None: from now on.
+        """
+        count = checks.integer(frames, "frames", 1, checks.MAX_CLOCKS)
+        chosen = self.ends if sender is None else (_end_of(sender),)
+        if chosen[0] not in self.ends:
+            raise ConfigurationError(
+                f"{chosen[0]} is not an end of link {self._name}", remedy=f"use {self.ends[0]} or {self.ends[1]}"
+            )
+        for end in chosen:
+            self._schedule(LOSE, at, count, end)
+
+    def _schedule(self, kind: int, at: int | None, value: int = 0, end: End | None = None) -> None:
+        now = max(self._devices[end.chip].time for end in self.ends)
+        clock = now if at is None else checks.integer(at, "at", 0, checks.MAX_CLOCKS)
+        schedule(self._devices, self._topology, Failure(end or self.ends[0], kind, clock, value))
+
+    def _fault(self, end: End) -> tuple[Any, int]:
+        """(what is wrong with the links of a chip, number of the tile of the end)."""
+        device = self._devices[end.chip]
+        return device.record.fault, tile_of_end(device, end).index
+
+    @property
+    def is_down(self) -> bool:
+        """It is down."""
+        fault, channel = self._fault(self.ends[0])
+        return bool(fault.down[channel])
+
+    @property
+    def retrains_until(self) -> int | None:
+        """The clock at which it has trained, while it does."""
+        fault, channel = self._fault(self.ends[0])
+        until = int(fault.until[channel])
+        return until if until > self._devices[self.ends[0].chip].time and not self.is_down else None
+
+    @property
+    def is_up(self) -> bool:
+        """What is sent now arrives after the link's latency."""
+        return not self.is_down and self.retrains_until is None
+
+    @property
+    def lost(self) -> int:
+        """Frames that it has lost."""
+        return sum(int(fault.lost[channel]) for fault, channel in map(self._fault, self.ends))
+
+    @property
+    def state(self) -> str:
+        """`up`, `down since clock 5,000`, `retrains until clock 7,000`, and how many frames were lost."""
+        fault, channel = self._fault(self.ends[0])
+        if self.is_down:
+            text = f"down since clock {int(fault.cut[channel]):,}"
+        else:
+            text = "up" if self.is_up else f"retrains until clock {self.retrains_until:,}"
+        lost = self.lost
+        return text if not lost else f"{text}, {lost:,} {'frame was' if lost == 1 else 'frames were'} lost"
+
+    @property
+    def _name(self) -> str:
+        return f"{self.ends[0]} - {self.ends[1]}"
+
+    def __repr__(self) -> str:
+        return f"<Link {self._name}: {self.state}>"
+
+
+class Links:
+    """The links of a cluster: iterable, and by one end or both: `links["0:2"]`, `links["0:2 - 1:9"]`, `links[0, 2]`."""
+
+    def __init__(self, devices: Sequence[Device], topology: Topology) -> None:
+        self._topology = topology
+        self._links = {ends: Link(devices, topology, ends) for ends in topology.links}
+
+    def __getitem__(self, name: End | str | tuple[int, int]) -> Link:
+        """The link with an end.
+
+        Raises:
+            ConfigurationError: there is none.
+        """
+        end = _end_of(name)
+        ends = self._topology.link_at(end)
+        if isinstance(name, str) and "-" in name:
+            other = link_end(name.partition("-")[2], "links")
+            if {end, other} != set(ends):
+                raise ConfigurationError(
+                    f"{self._topology.name}: no link joins {end} and {other}", remedy=f"there is {ends[0]} - {ends[1]}"
+                )
+        return self._links[ends]
+
+    def of(self, chip: int) -> list[Link]:
+        """The links of a chip."""
+        return [link for ends, link in self._links.items() if chip in (ends[0].chip, ends[1].chip)]
+
+    def __iter__(self) -> Iterator[Link]:
+        return iter(self._links.values())
+
+    def __len__(self) -> int:
+        return len(self._links)
+
+    def explain(self) -> str:
+        """A line for each link that is not up, or has lost something."""
+        return "\n".join(
+            f"link {ends[0]} - {ends[1]}: {link.state}"
+            for ends, link in self._links.items()
+            if link.lost or not link.is_up
+        )
+
+    def __repr__(self) -> str:
+        down = sum(not link.is_up for link in self)
+        return f"<{len(self)} links, {down} of them down or training>"
+
+
+def _end_of(name: End | str | tuple[int, int]) -> End:
+    if isinstance(name, End):
+        return name
+    if isinstance(name, str):
+        return link_end(name, "links")
+    chip, channel = checks.place(name)
+    return End(chip, channel)

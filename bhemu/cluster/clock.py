@@ -1,0 +1,161 @@
+"""Clocks of several chips in compiled code, on one thread or on several (ethernet 6).
+
+A frame takes `latency` clocks over a link. In a *span* of so many clocks no chip can see what another one does in it,
+so chips move through it in any order, also at the same time. What they send stays with them (chip/links/send.py) and is
+handed over between two spans. Results depend neither on the number of threads nor on how clocks are asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from bhemu.chip.clock.atomic import fetch_add, let_others_run, load, store
+from bhemu.chip.clock.run import NO_WORK, pass_clocks
+from bhemu.chip.coordinates import ETHERNET_TILES
+from bhemu.chip.links.send import frame_at
+from bhemu.chip.state import chip_at
+from bhemu.cluster.state import CLUSTER, ClusterRecord
+from bhemu.machine.kernel import kernel
+from bhemu.machine.state import offset_of
+from bhemu.machine.types import AnyInt, ChipRecord, Int, Table
+
+GOES_ON: Final = -1
+"""Status of a chip for which the host has done what it needed: it goes on with the span."""
+_NEXT: Final = offset_of(CLUSTER, "share_next")
+_DONE: Final = offset_of(CLUSTER, "share_done")
+_BEGIN: Final = offset_of(CLUSTER, "share_begin")
+
+
+@kernel
+def _hand_over(cluster: ClusterRecord) -> None:
+    """Frames that have left chips are on their way to their partners."""
+    for k in range(cluster.count):
+        chip = chip_at(cluster.chip[k])
+        if chip.sent == 0:
+            continue
+        for channel in range(ETHERNET_TILES):
+            if chip.sent_first[channel] == 0:
+                continue
+            other, place = chip_at(cluster.chip[chip.peer_number[channel]]), np.int64(chip.peer_channel[channel])
+            if other.frame_first[place] == 0:
+                other.frame_first[place] = chip.sent_first[channel]
+            else:
+                last = frame_at(other.frame_last[place])
+                last.after = chip.sent_first[channel]
+            other.frame_last[place] = chip.sent_last[channel]
+            chip.sent_first[channel] = 0
+        chip.sent = 0
+
+
+@kernel
+def _has_nothing_to_do(chip: ChipRecord, goal: Int) -> bool:
+    """Nothing in a chip can proceed before a clock, and nothing arrives."""
+    if chip.active_count != 0 or (chip.fault.count != 0 and chip.fault.event[0].clock < goal):
+        return False
+    count = 0
+    for channel in range(ETHERNET_TILES):
+        count += chip.frame_first[channel] != 0
+    return bool(count == 0)
+
+
+@kernel
+def _run_chip(cluster: ClusterRecord, table: Table, k: Int) -> None:
+    """A chip moves up to the end of the span, or until it needs the host."""
+    chip = chip_at(cluster.chip[k])
+    clocks: Int = np.int64(0)
+    if cluster.status[k] != GOES_ON:
+        clocks = cluster.goal - np.int64(chip.time)
+        if clocks <= 0 or cluster.status[k] != 0:
+            return
+        if _has_nothing_to_do(chip, cluster.goal):
+            chip.goal = cluster.goal
+            chip.end = cluster.goal
+            chip.time = cluster.goal
+            return
+    cluster.status[k] = pass_clocks(chip, table, clocks)
+
+
+@kernel
+def _take_part(cluster: ClusterRecord, table: Table) -> None:
+    """Run chips until none is left."""
+    while True:
+        k = fetch_add(cluster.address + _NEXT, 1)
+        if k >= cluster.count:
+            return
+        _run_chip(cluster, table, k)
+        fetch_add(cluster.address + _DONE, 1)
+
+
+@kernel
+def _run_all(cluster: ClusterRecord, table: Table) -> None:
+    """All chips move up to the end of the span."""
+    busy = 0
+    for k in range(cluster.count):
+        if chip_at(cluster.chip[k]).active_count != 0:
+            busy += 1
+    if cluster.threads <= 1 or busy <= 1:
+        for k in range(cluster.count):
+            _run_chip(cluster, table, k)
+        return
+    store(cluster.address + _DONE, 0)
+    store(cluster.address + _NEXT, 0)
+    fetch_add(cluster.address + _BEGIN, 1)
+    _take_part(cluster, table)
+    while load(cluster.address + _DONE) < cluster.count:
+        let_others_run()
+    store(cluster.address + _NEXT, NO_WORK)
+
+
+@kernel
+def _new_span(cluster: ClusterRecord) -> bool:
+    """Set the end of the next span; False when all clocks have passed, or a chip is still in the one before."""
+    first, still = np.int64(cluster.end), True
+    for k in range(cluster.count):
+        if cluster.status[k] != 0:
+            return True
+        first = min(first, np.int64(chip_at(cluster.chip[k]).time))
+    if first >= cluster.end:
+        return False
+    _hand_over(cluster)
+    for k in range(cluster.count):
+        still = still and _has_nothing_to_do(chip_at(cluster.chip[k]), cluster.end)
+    cluster.goal = cluster.end if still else min(np.int64(cluster.end), first + cluster.span)
+    return True
+
+
+@kernel
+def _advance(cluster: ClusterRecord, table: Table, clocks: Int) -> Any:
+    """Let clocks pass; see `cluster_clock_entry`."""
+    if clocks > 0:
+        first = np.int64(chip_at(cluster.chip[0]).time)
+        for k in range(1, cluster.count):
+            first = min(first, np.int64(chip_at(cluster.chip[k]).time))
+        cluster.end = first + clocks
+    while _new_span(cluster):
+        _run_all(cluster, table)
+        for k in range(cluster.count):
+            if cluster.status[k] != 0:
+                return np.int64(k + 1)
+    return np.int64(0)
+
+
+def cluster_clock_entry(cluster: ClusterRecord, table: Table, clocks: Int) -> AnyInt:
+    """Let clocks pass on all chips (0: go on with what is left).
+
+    Returns:
+        0, or 1 + the number of the first chip with a `status`: the host has to do what it needs.
+    """
+    return _advance(cluster, table, clocks)
+
+
+def cluster_help_entry(cluster: ClusterRecord, table: Table, begun: Int) -> AnyInt:
+    """Take part in the work of another thread until no more comes; as `help_entry` of chip/clock/run.py."""
+    while True:
+        while load(cluster.address + _BEGIN) == begun:
+            let_others_run()
+        begun += 1
+        if cluster.share_stop != 0:
+            return 0
+        _take_part(cluster, table)
