@@ -19,8 +19,8 @@ from bhemu.machine.device_state import PCBUF_WORDS
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Int, TileRecord
+from bhemu.tensix.frontend.in_flight import mop_is_done, thread_is_done
 from bhemu.tensix.sync import SEMAPHORE_TOP
-from bhemu.tile.in_flight import mop_is_done, thread_is_done
 from bhemu.tile.reset import agent_round
 
 SYNC_BASE: Final = region("sync").base

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bhemu.cli import doctor
+from bhemu import installation
 from tests.cli.cli_programs import Invoke
 
 pytestmark = pytest.mark.plain
@@ -30,9 +30,9 @@ def test_what_is_installed_is_named_with_its_version(bhemu: Invoke) -> None:
 
 
 def test_packages_that_bhemu_declares_are_all_looked_for() -> None:
-    text = (Path(doctor.__file__).parents[2] / "pyproject.toml").read_text()
+    text = (Path(installation.__file__).parents[1] / "pyproject.toml").read_text()
     declared = text.partition("dependencies = [")[2].partition("]")[0]
-    assert {name for name in doctor.NEEDED if f'"{name}' in declared} == set(doctor.NEEDED) - {"llvmlite"}
+    assert {name for name in installation.NEEDED if f'"{name}' in declared} == set(installation.NEEDED) - {"llvmlite"}
 
 
 def test_missing_tools_are_named_with_how_to_get_them(bhemu: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,8 +44,8 @@ def test_missing_tools_are_named_with_how_to_get_them(bhemu: Invoke, monkeypatch
 
 
 def test_missing_package_fails(bhemu: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = doctor._version
-    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "greenlet" else real(name))
+    real = installation._version
+    monkeypatch.setattr(installation, "_version", lambda name: None if name == "greenlet" else real(name))
     result = bhemu("doctor", "--no-compile")
     assert result.exit_code == 1
     assert "MISSING" in result.stdout
