@@ -61,7 +61,7 @@ def test_cache_that_cannot_be_written_is_named(bhemu: Invoke, monkeypatch: pytes
 
 
 def test_installation_that_cannot_execute_anything_fails(bhemu: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "PROBE", "NOT_AN_INSTRUCTION")
+    monkeypatch.setattr(installation, "PROBE", "NOT_AN_INSTRUCTION")
     result = bhemu("doctor")
     assert result.exit_code == 1
     assert "bhemu --traceback run" in result.stdout

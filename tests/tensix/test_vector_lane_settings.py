@@ -106,7 +106,8 @@ def test_lanes_with_backdoor_load_switched_off_execute_and_the_others_record(sfp
     assert sfpu.get(2) == [0x3F800000] * 32
 
 
-@pytest.mark.rule("math V1, V3")
+@pytest.mark.rule("math V1")
+@pytest.mark.rule("math V3")
 def test_each_lane_has_a_use_bit_and_a_flag_stack_of_its_own(sfpu: Sfpu) -> None:
     sfpu.set(0, 2, 0)
     sfpu.do("SFPCONFIG", config_dest=15)

@@ -145,7 +145,8 @@ def test_stores_in_some_lanes_are_refused(unit: Macros) -> None:
         ("SFPSETCC", {"lreg_c": 9, "instr_mod1": 2}, 0x0E0E0E0E, 0xFFFFFFFF, [0xFFFFFFFF, 0]),
     ],
 )
-@pytest.mark.rule("math V.7, V3")
+@pytest.mark.rule("math V.7")
+@pytest.mark.rule("math V3")
 def test_flag_control_scheduled_in_some_lanes_changes_those_lanes_alone(
     unit: Macros, mnemonic: str, operands: dict[str, int], flags: int, use: int, held: list[int]
 ) -> None:
