@@ -19,6 +19,7 @@ from bhemu.analysis.check_handover import HandOverCheck
 from bhemu.analysis.check_registers import RegisterCheck
 from bhemu.analysis.hazard import C7, C8, C10, C12, Hazard, Made, Reports, Row
 from bhemu.analysis.ordering import CONDITIONS, Knowledge, SemaphoreOrder
+from bhemu.checks import checked
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.machine.state import THREADS
 from bhemu.recording import log as column
@@ -38,6 +39,7 @@ class _Latched:
     """SEMWAIT: (semaphore, condition bits, posts or gets made when the wait was placed)."""
 
 
+@checked
 def hazards(log: Log) -> list[Hazard]:
     """Check a recorded run; each pair of program lines is reported once, in order of first appearance.
 

@@ -27,6 +27,7 @@ from bhemu.analysis.units import (
     Unpackers,
     Vector,
 )
+from bhemu.checks import checked
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.isa.names import Condition, Semaphore
 from bhemu.isa.timing import AT_LEAST, UNKNOWN
@@ -73,6 +74,7 @@ class Timing:
     forced: int = 0
 
 
+@checked
 def timing(log: Log) -> Timing:
     """Time a recorded run; see `Timing`.
 

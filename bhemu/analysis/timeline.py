@@ -9,6 +9,7 @@ from bhemu import checks
 from bhemu.analysis.core_trace import core_trace_json
 from bhemu.analysis.modelled_time import Timing, timing
 from bhemu.analysis.trace import trace_json
+from bhemu.checks import checked
 from bhemu.errors import ConfigurationError
 from bhemu.pictures import plot
 from bhemu.recording.core_log import CoreLog
@@ -39,6 +40,7 @@ def tracks(log: Log | CoreLog, timed: Timing | None = None) -> list[tuple[str, l
     return [(names.get(place, ""), spans[place]) for place in sorted(spans)]
 
 
+@checked
 def plot_timeline(
     log: Log | CoreLog, timed: Timing | None = None, *, between: tuple[int, int] | None = None, ax: Any = None
 ) -> Any:

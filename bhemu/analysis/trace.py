@@ -13,6 +13,7 @@ from bhemu.analysis.access import access, unpacker_of
 from bhemu.analysis.figures import figure
 from bhemu.analysis.hazard import short_text
 from bhemu.analysis.modelled_time import UNITS, Timing, timing
+from bhemu.checks import checked
 from bhemu.files import write_whole
 from bhemu.isa.names import Semaphore
 from bhemu.recording import log as column
@@ -98,6 +99,7 @@ def _slice(name: str, category: str, pid: int, tid: int, start: int, length: int
     }
 
 
+@checked
 def trace_json(log: Log, timed: Timing) -> bytes:
     """The whole trace as a file's content; see `write_trace`."""
     content = {
@@ -108,6 +110,7 @@ def trace_json(log: Log, timed: Timing) -> bytes:
     return json.dumps(content).encode()
 
 
+@checked
 def write_trace(log: Log, path: str | Path, timed: Timing | None = None) -> None:
     """Write a trace that Perfetto opens.
 

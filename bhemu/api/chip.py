@@ -23,6 +23,7 @@ from bhemu.api.ethernet_tile import EthernetTile
 from bhemu.api.firmware import BOOT_CLOCKS
 from bhemu.api.machine import DEFAULT_CLOCKS
 from bhemu.api.semihosting import Semihosting
+from bhemu.checks import checked
 from bhemu.chip.clock.clocks import QUANTUM
 from bhemu.chip.coordinates import ETHERNET_PLACES, TENSIX_COLUMNS, TENSIX_ROWS, Harvesting, Place
 from bhemu.chip.device import Device
@@ -183,6 +184,7 @@ class Chip:
 
     # --- programs ---------------------------------------------------------------------------------------------------
 
+    @checked
     def load(self, programs: Programs, core: str | None = None, *, tiles: Tiles | None = None) -> tuple[str, ...]:
         """Put programs into memory of tiles, in place of earlier ones of the same cores; these are held in reset.
 
@@ -211,11 +213,13 @@ class Chip:
             tile.programs.put(placements)
         return tuple(CORE_NAMES[placement.core] for placement in placements)
 
+    @checked
     def hold(self, *cores: str, tiles: Tiles | None = None) -> None:
         """Put cores of tiles into reset; without names, all cores."""
         for tile in self.chosen(tiles):
             tile.programs.hold(*cores)
 
+    @checked
     def start(self, *cores: str, tiles: Tiles | None = None) -> None:
         """Release cores from reset, on all tiles in the same clock.
 
@@ -236,6 +240,7 @@ class Chip:
         for tile in chosen:
             tile.programs.start(*cores)
 
+    @checked
     def boot_firmware(
         self,
         firmware: Firmware | str | Path,
@@ -285,6 +290,7 @@ class Chip:
         self.pass_clocks(checks.integer(clocks, "clocks", 0, checks.MAX_CLOCKS))
         self.touch_exposed()
 
+    @checked
     def pass_clocks(self, clocks: int) -> None:
         """The same as `clock`, but that tiles in which nothing proceeds keep the time at which they stopped."""
         if not self._is_up_to_date:
@@ -360,6 +366,7 @@ class Chip:
         self._recordings.append(recording)
         return recording
 
+    @checked
     def locate(self, error: BhemuError) -> None:
         """Add to the error of a tile's instruction the source line, and the tile's name where it has two."""
         tile = self._by_node.get(error.tile) if error.tile is not None else None

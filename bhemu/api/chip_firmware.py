@@ -11,6 +11,7 @@ from bhemu.api.chip_run import ChipRun, RunningChip
 from bhemu.api.chip_tile import ChipTile, Tiles
 from bhemu.api.firmware_tile import KERNEL_BASE, FirmwareTile, Kernel
 from bhemu.api.machine import DEFAULT_CLOCKS
+from bhemu.checks import checked
 from bhemu.chip.coordinates import Place
 from bhemu.errors import BhemuError, Deadlock, ProgramError
 from bhemu.loader.elf import Executable, load_elf
@@ -35,6 +36,7 @@ class BootableChip(RunningChip, Protocol):
         """The tiles that an argument `tiles` names."""
 
 
+@checked
 class ChipFirmware:
     """Firmware on tiles of a chip, from `Chip.boot_firmware`.
 

@@ -10,6 +10,7 @@ from bhemu.api.blocked import can_move, explain_all, is_stuck, waiting_threads
 from bhemu.api.chip_tile import ChipTile
 from bhemu.api.ethernet_tile import EthernetTile
 from bhemu.api.summary import CoreSummary
+from bhemu.checks import checked
 from bhemu.chip.coordinates import Place, tile_place
 from bhemu.chip.device import Device
 from bhemu.machine.agents import CORES, T0
@@ -39,6 +40,7 @@ class TileResult:
     cores: tuple[CoreSummary, ...]
 
 
+@checked
 @dataclass(frozen=True)
 class ChipResult:
     """How a run of a chip ended.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from bhemu.machine.core_state import HALT_ECALL, HALTED, RUNNING
 Array = np.ndarray[Any, Any]
 
 
+@runtime_checkable
 class RunningChip(Protocol):
     """What a run needs of a `bhemu.Chip`; see there."""
 

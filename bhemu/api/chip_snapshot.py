@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bhemu.api import plain_file
+from bhemu.checks import checked
 from bhemu.chip.coordinates import Harvesting, Place
 from bhemu.chip.snapshot import DeviceState, Pages
 from bhemu.errors import ProgramError
@@ -19,6 +20,7 @@ _PICKLED: Final = b"bhemu chip 1\n"
 Programs = Mapping[Place, Sequence[boot.Placement]]
 
 
+@checked
 class ChipSnapshot:
     """A copy of a whole chip, from `Chip.snapshot`; its size is what the chip has touched, not what it could hold.
 

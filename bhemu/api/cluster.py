@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from bhemu import checks
 from bhemu.api.chip import Chip
 from bhemu.api.machine import DEFAULT_CLOCKS
+from bhemu.checks import checked
 from bhemu.chip.clock.clocks import QUANTUM
 from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.cluster.join import join
@@ -16,6 +17,7 @@ from bhemu.cluster.topology import Topology, load_topology
 from bhemu.errors import BhemuError, CycleLimit
 
 
+@checked
 class Cluster:
     """Several Blackhole chips with links between them.
 

@@ -8,6 +8,7 @@ from typing import Any, Final, NoReturn
 from bhemu import checks
 from bhemu.api.blocked import explain_all
 from bhemu.api.node_memory import NodeMemory
+from bhemu.checks import checked
 from bhemu.chip.coordinates import Place
 from bhemu.chip.device import Device
 from bhemu.errors import MemoryError_, UndefinedBehavior
@@ -63,6 +64,7 @@ class EthernetTile(NodeMemory):
         """The record, for reading only."""
         return self._device.tiles[self.node.tile]
 
+    @checked
     def start(self, core: str, pc: int) -> None:
         """Start a core at an address of L1, as a host does: its reset pc, then its reset bit (ethernet 2.1).
 
@@ -83,6 +85,7 @@ class EthernetTile(NodeMemory):
         self.write_word(_RESET_PC[core], pc)
         self.write_word(_SOFT_RESET, self.read_word(_SOFT_RESET) & ~bit & BOTH_HELD)
 
+    @checked
     def hold(self, core: str) -> None:
         """Put a core into reset."""
         self.write_word(_SOFT_RESET, self.read_word(_SOFT_RESET) | self._bit(core))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from bhemu import checks
 from bhemu.api.tile_view import TileView
+from bhemu.checks import checked
 from bhemu.chip.snapshot import LAYOUT
 from bhemu.errors import ConfigurationError, UndefinedBehavior
 from bhemu.isa.assembler import assemble_program, disassemble
@@ -20,6 +21,7 @@ from bhemu.timed import SiliconTime
 Array = np.ndarray[Any, Any]
 
 
+@checked
 class Snapshot:
     """A copy of a whole tile, from `Tile.snapshot`; it can be compared and pickled."""
 
@@ -45,6 +47,7 @@ class Snapshot:
     __hash__ = None  # type: ignore[assignment]
 
 
+@runtime_checkable
 class Recorder(Protocol):
     """What the host reports to a recorder (`bhemu.recording.Recorder`)."""
 

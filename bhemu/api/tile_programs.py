@@ -12,6 +12,7 @@ from bhemu.api.ahead import Ahead
 from bhemu.api.blocked import explain_all, is_stuck, waiting_threads
 from bhemu.api.summary import CoreSummary, summarize
 from bhemu.api.tile_view import TileView
+from bhemu.checks import checked
 from bhemu.errors import BhemuError, ProgramError
 from bhemu.loader import boot
 from bhemu.loader.elf import Executable, load_elf
@@ -43,6 +44,7 @@ def opcodes_of(placements: Iterable[boot.Placement]) -> set[int]:
     return found
 
 
+@checked
 class TilePrograms:
     """The programs of a tile.
 

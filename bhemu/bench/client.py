@@ -21,6 +21,7 @@ from typing import Any, Final
 from bhemu.bench.calls import FIGURES, microbench
 from bhemu.bench.plan import Plan, make_plan, place_of
 from bhemu.capi import NAME, build, compile_program
+from bhemu.checks import checked
 from bhemu.compare.calls import Call, parse_message
 from bhemu.compare.library import check_library
 from bhemu.compare.trace import read_trace
@@ -73,6 +74,7 @@ class Library:
     path: Path
 
 
+@checked
 @dataclass
 class Figures:
     """What was measured of a stream: the replays of each library by its name, in the order in which they were made."""
@@ -101,12 +103,14 @@ class Figures:
         return base_seconds / seconds
 
 
+@checked
 def geometric_mean(values: Sequence[float]) -> float:
     """Of the values that are numbers; NaN when there are none."""
     numbers = [value for value in values if not math.isnan(value)]
     return math.exp(statistics.fmean(math.log(value) for value in numbers)) if numbers else math.nan
 
 
+@checked
 def find_streams(places: Sequence[Path], only: Sequence[str] = ()) -> list[Path]:
     """Call traces: files, and those in directories, in the order of their names.
 
@@ -148,6 +152,7 @@ def busy_processes(replayer: Path, count: int) -> Iterator[None]:
             process.wait()
 
 
+@checked
 class Bench:
     """Libraries to measure, and the replayer, in a directory of their own that ends with it.
 

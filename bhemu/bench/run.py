@@ -22,6 +22,7 @@ from bhemu.api.tile import Tile
 from bhemu.bench import chip as chips
 from bhemu.bench import cores as cores
 from bhemu.bench import kernels as kernels
+from bhemu.checks import checked
 from bhemu.errors import BhemuError, ProgramError
 from bhemu.isa.instructions import encode
 from bhemu.machine.codegen import JIT
@@ -106,6 +107,7 @@ def names() -> list[str]:
     return [*_instructions(), *_kernels(), *cores.FIGURES, *chips.FIGURES]
 
 
+@checked
 def run(only: Sequence[str] = (), *, progress: Callable[[str], Any] | None = None) -> list[Measurement]:
     """Take the figures.
 

@@ -19,6 +19,7 @@ from bhemu.cc.header import fields_header, instructions_header
 from bhemu.cc.llk import LlkTree, llk_options
 from bhemu.cc.sfpi import CXX_SUFFIXES, KNOWN_RELEASE, Sfpi
 from bhemu.cc.toolchain import Toolchain, choose_compiler
+from bhemu.checks import checked
 from bhemu.files import write_whole
 
 C_SUFFIXES = (".c",)
@@ -72,6 +73,7 @@ class Kernel:
     sfpi: str | None = None
 
 
+@checked
 def compile_kernel(
     sources: Sequence[str | Path],
     output: str | Path,

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Final
 
 import bhemu.checks as checks
+from bhemu.checks import checked
 from bhemu.errors import ConfigurationError
 
 Place = tuple[int, int]
@@ -125,6 +126,7 @@ NODES: Final = _nodes()
 """Every node by its physical coordinates."""
 
 
+@checked
 @dataclass(frozen=True)
 class Harvesting:
     """What of the full part a product does not have.

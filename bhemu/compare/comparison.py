@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from bhemu.checks import checked
 from bhemu.chip.coordinates import NODES
 from bhemu.compare.calls import CLOCK, READ, WRITE, Call, Ended
 from bhemu.compare.chip_side import ChipSide
@@ -83,6 +84,7 @@ class Comparison:
         return found
 
 
+@checked
 def compare(
     subject: Subject,
     library: Path | None,

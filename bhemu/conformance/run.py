@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu.checks import checked
 from bhemu.conformance import machine_state
 from bhemu.conformance.vector_file import INFORMATIVE, Case, State, VectorFile
 from bhemu.errors import BhemuError
@@ -72,6 +73,7 @@ class Report:
         return not self.total.failed and not self.total.refused
 
 
+@checked
 class Runner:
     """Executes cases on one tile that is used again and again."""
 
@@ -121,6 +123,7 @@ def _compare(expected: State, got: State) -> tuple[tuple[tuple[str, int, int, in
     return tuple(cells), total
 
 
+@checked
 def conformance(
     paths: Sequence[str | Path] = (),
     *,
@@ -219,6 +222,7 @@ def number(name: str, bits: int) -> str:
     return str(bits)
 
 
+@checked
 def describe(difference: Difference) -> str:
     """Name, program and first differing cells of a case that did not pass, as text."""
     case = difference.case
@@ -240,6 +244,7 @@ def describe(difference: Difference) -> str:
     return "\n".join(lines)
 
 
+@checked
 def as_json(reports: Sequence[Report]) -> list[dict[str, Any]]:
     """Reports as plain data for `--json`."""
     return [

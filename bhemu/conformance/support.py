@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from bhemu.checks import checked
 from bhemu.conformance.run import VECTORS
 from bhemu.conformance.vector_file import VectorFile
 from bhemu.isa.instructions import INSTRUCTIONS, decode
@@ -58,6 +59,7 @@ def table() -> list[Row]:
     ]
 
 
+@checked
 class Evidence:
     """What the conformance vectors execute.
 

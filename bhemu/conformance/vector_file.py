@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu.checks import checked
 from bhemu.errors import FormatError
 from bhemu.machine.state import L1_SIZE
 
@@ -77,6 +78,7 @@ class Case:
     program: tuple[tuple[int, int], ...]
 
 
+@checked
 class VectorFile:
     """One .npz of conformance cases.
 

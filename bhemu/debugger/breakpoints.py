@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from bhemu.checks import checked
 from bhemu.errors import BhemuError
 from bhemu.isa.riscv import NUMBER, is_ttinsn
 from bhemu.machine.agents import CORE_NAMES, CORES, T0, T2
@@ -30,6 +31,7 @@ class DebugError(BhemuError):
     """A debugger was asked for something that is not there."""
 
 
+@checked
 @dataclass
 class Breakpoint:
     """A place or a kind of instruction at which cores, or threads of the coprocessor, stop.

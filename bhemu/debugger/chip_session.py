@@ -14,6 +14,7 @@ from typing import Any
 from bhemu.api.blocked import can_move
 from bhemu.api.chip import Chip
 from bhemu.api.semihosting import Semihosting
+from bhemu.checks import checked
 from bhemu.chip.coordinates import Place, tile_place
 from bhemu.debugger.breakpoints import Breakpoint, CodeMarks, DebugError
 from bhemu.debugger.debugged_tile import DebuggedTile
@@ -115,6 +116,7 @@ class ChipTileRunner(Runner):
         return self._changed(watching) or self._halted_now() or self._at_tensix_breakpoint() or self._reaches_goal()
 
 
+@checked
 class ChipDebug:
     """A debugger of tiles of a chip.
 

@@ -10,6 +10,7 @@ from bhemu import checks
 from bhemu.api.machine import Machine
 from bhemu.api.tile import Tile
 from bhemu.api.tile_programs import TilePrograms
+from bhemu.checks import checked
 from bhemu.debugger import core_view
 from bhemu.debugger.breakpoints import DebugError
 from bhemu.debugger.expressions import evaluate
@@ -26,6 +27,7 @@ from bhemu.machine.core_state import IN_RESET
 from bhemu.machine.state import L1_SIZE
 
 
+@checked
 class Names:
     """A tile with its programs; the base of a session."""
 

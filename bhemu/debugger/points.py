@@ -10,6 +10,7 @@ import numpy as np
 from bhemu.api.machine import Machine
 from bhemu.api.tile import Tile
 from bhemu.api.tile_programs import TilePrograms
+from bhemu.checks import checked
 from bhemu.debugger import core_view
 from bhemu.debugger.breakpoints import ALL_CORES, Breakpoint, DebugError
 from bhemu.debugger.expressions import evaluate
@@ -31,6 +32,7 @@ from bhemu.machine.agents import CORE_NAMES
 from bhemu.machine.state import L1_SIZE, THREADS
 
 
+@checked
 class Points(Names):
     """The breakpoints and watchpoints of a session."""
 

@@ -17,6 +17,7 @@ from typing import Final
 from bhemu.api.machine import Machine
 from bhemu.api.tile import Tile
 from bhemu.api.tile_programs import TilePrograms
+from bhemu.checks import checked
 from bhemu.debugger import core_view
 from bhemu.debugger.breakpoints import Breakpoint, DebugError
 from bhemu.debugger.history import History
@@ -42,6 +43,7 @@ _LINKS: Final = (1, 5)
 """ra and t0: registers in which a call leaves its return address."""
 
 
+@checked
 class DebugSession(Points):
     """Controls a tile.
 

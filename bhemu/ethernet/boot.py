@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu.checks import checked
 from bhemu.ethernet.queues import ENABLED, RECEIVES, SEL_HW, SEL_SW
 from bhemu.ethernet.reset import BOTH_HELD, HOLDS_ERISC1
 from bhemu.isa.memory_map import ETHERNET_L1
@@ -46,6 +47,7 @@ _ADDRESS_ROUTING: Final = 0xA00
 _HEADERS: Final = ((0xFFFFFFFF, 0xFFFF), (0x00000001, 0x0100))
 
 
+@checked
 @dataclass(frozen=True)
 class Identity:
     """What a chip says of itself in telemetry, and to its partners over links (ethernet 3, 5).

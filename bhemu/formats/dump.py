@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bhemu.checks import checked
 from bhemu.errors import FormatError
 from bhemu.formats.data_format import DataFormat, TileShape
 from bhemu.formats.layout import FACE_DIM, FACE_NAMES, check_tile_shape, tilize
@@ -45,6 +46,7 @@ class TileView:
     faces: tuple[Face, ...]
 
 
+@checked
 def read_tile(
     data: Bytes,
     data_format: DataFormat | str,
@@ -87,6 +89,7 @@ def read_tile(
     return TileView(chosen, shape, faces)
 
 
+@checked
 def render_tile(tile: TileView, *, views: Iterable[View] = ("values",), faces: Iterable[int] | None = None) -> str:
     """A tile as text: a heading, then for each face and view 16 rows; BFP rows start with their exponent byte.
 
@@ -130,6 +133,7 @@ def _face_lines(face: Face, view: View, data_format: DataFormat) -> list[str]:
     return lines
 
 
+@checked
 def show_tile(
     data: Bytes,
     data_format: DataFormat | str,

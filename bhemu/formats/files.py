@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from bhemu import checks
+from bhemu.checks import checked
 from bhemu.errors import FormatError
 from bhemu.files import write_whole
 
 Array = np.ndarray[Any, Any]
 
 
+@checked
 def load(path: str | Path) -> Array:
     """The array of a `.npy` file.
 
@@ -59,6 +61,7 @@ def npy(array: Array) -> bytes:
     return stream.getvalue()
 
 
+@checked
 def save(path: str | Path, array: Array) -> Path:
     """Save an array as a `.npy` file that NumPy and bhemu's commands read back, see `portable`.
 

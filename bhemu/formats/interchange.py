@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from bhemu.checks import checked
 from bhemu.errors import FormatError
 
 # torch dtypes that NumPy lacks: (dtype of the same width to carry the bits, dtype to read them as).
@@ -67,6 +68,7 @@ def _from_torch(tensor: Any) -> NDArray[Any]:
     return array
 
 
+@checked
 def as_torch(array: NDArray[Any]) -> Any:
     """A NumPy or ml_dtypes array as a torch tensor that shares its memory; read-only arrays are copied.
 

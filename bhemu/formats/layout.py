@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bhemu.checks as checks
+from bhemu.checks import checked
 from bhemu.errors import FormatError
 from bhemu.formats.data_format import TILE_SHAPES, TileShape
 
@@ -44,6 +45,7 @@ def check_tile_shape(tile_shape: TileShape) -> TileShape:
     raise FormatError(f"tile shape {tile_shape!r} does not exist", remedy=f"use {listed}, or None for row-major order")
 
 
+@checked
 def padded_shape(shape: tuple[int, ...], tile_shape: TileShape = (32, 32)) -> tuple[int, ...]:
     """`shape` with the last two dimensions rounded up to whole tiles; missing dimensions become 1 first.
 
@@ -71,6 +73,7 @@ def check_whole_tiles(shape: tuple[int, ...], tile_shape: TileShape) -> None:
         )
 
 
+@checked
 def pad_to_tiles(array: NDArray[Any], tile_shape: TileShape = (32, 32), value: Any = 0) -> NDArray[Any]:
     """`array` with `value` appended below and to the right until the last two dimensions are whole tiles.
 
@@ -88,6 +91,7 @@ def pad_to_tiles(array: NDArray[Any], tile_shape: TileShape = (32, 32), value: A
     return padded
 
 
+@checked
 def tilize(array: NDArray[Any], tile_shape: TileShape = (32, 32)) -> NDArray[Any]:
     """A tensor in tile order.
 
@@ -116,6 +120,7 @@ def tilize(array: NDArray[Any], tile_shape: TileShape = (32, 32)) -> NDArray[Any
     return np.ascontiguousarray(split.transpose(0, 1, 4, 2, 5, 3, 6)).reshape(-1, height * width)
 
 
+@checked
 def untilize(tiles: NDArray[Any], shape: tuple[int, ...], tile_shape: TileShape = (32, 32)) -> NDArray[Any]:
     """Inverse of `tilize`: datums in tile order back to a tensor of `shape`.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from bhemu.checks import checked
 from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.fuzz import batch_process
 from bhemu.fuzz.batch import Finding, Result, Task
@@ -50,6 +51,7 @@ MOST_FAILURES: Final = 3
 """Batches in succession that do nothing before a campaign ends."""
 
 
+@checked
 def seed_of(campaign: int, kind: str, number: int) -> int:
     """The seed of a batch: 63 bits that follow from the campaign's."""
     digest = hashlib.blake2b(f"{campaign} {kind} {number}".encode(), digest_size=8).digest()
@@ -63,6 +65,7 @@ def run_task(task: Task) -> tuple[Result, float]:
     return result, time.monotonic() - start
 
 
+@checked
 @contextmanager
 def executor(workers: int, scheduler: str | None) -> Iterator[Executor]:
     """Where batches run: a process of its own for one worker, Dask for more or with a scheduler.
@@ -93,6 +96,7 @@ def executor(workers: int, scheduler: str | None) -> Iterator[Executor]:
             place.close()
 
 
+@checked
 @dataclass
 class Campaign:
     """Batches of one kind.

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu.checks import checked
 from bhemu.errors import BhemuError, FormatError
 from bhemu.fuzz.campaign import executor
 
@@ -79,6 +80,7 @@ def kind_of(path: Path) -> str | None:
         return KERNEL if stream.read(4) == _ELF else None
 
 
+@checked
 def jobs(directory: Path, grid: Mapping[str, Sequence[str]]) -> list[Job]:
     """All runs of a directory: each Python program with each combination of parameters, each other file once.
 
@@ -155,6 +157,7 @@ def _recording(job: Job, max_clocks: int) -> Row:
     return Row("done", "", played.clocks, figures=figures)
 
 
+@checked
 class Results:
     """The SQLite file of a sweep.
 
@@ -207,6 +210,7 @@ class Results:
         return list(self._base.execute(f"select {columns} from run order by file, parameters"))
 
 
+@checked
 def sweep(
     todo: Sequence[Job],
     results: Results,

@@ -8,9 +8,9 @@ everything that `disassemble` prints. Comments start with `;`, `#` or `//`, or a
 from __future__ import annotations
 
 import re
-from operator import index
 from typing import SupportsIndex
 
+from bhemu.checks import checked, flag, integer
 from bhemu.errors import AssemblyError
 from bhemu.isa.instructions import BY_OPCODE, INSTRUCTIONS, decode, encode, instruction
 
@@ -26,6 +26,7 @@ _PREFIXES = ("TT_OP_", "TTI_", "TT_", "TT")
 _DECIMAL_BITS = 10
 
 
+@checked
 def assemble(text: str) -> int:
     """Assemble one instruction.
 
@@ -58,6 +59,7 @@ def assemble(text: str) -> int:
     return _encode_operands(_mnemonic(mnemonic), operands)
 
 
+@checked
 def assemble_program(text: str) -> list[int]:
     """Assemble a program of one instruction a line; empty lines and comments give nothing.
 
@@ -88,7 +90,7 @@ def disassemble(word: SupportsIndex, *, terse: bool = False) -> str:
         >>> disassemble(0x5E803C00)
         'SETADCXX CntSetMask=4, x_end2=15, x_start=0'
     """
-    value = _word(word)
+    value, terse = _word(word), flag(terse, "terse")
     if BY_OPCODE[value >> 24] is None:
         return f".word 0x{value:08X}"
     decoded = decode(value)
@@ -126,7 +128,7 @@ def _strip(text: str) -> str:
 
 
 def _word(word: SupportsIndex) -> int:
-    value = index(word)
+    value = integer(word, "word")
     if not 0 <= value <= 0xFFFFFFFF:
         raise AssemblyError(f"{value:#x} is not a 32-bit word")
     return value

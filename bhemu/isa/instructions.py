@@ -12,6 +12,7 @@ from functools import lru_cache
 from operator import index
 from typing import Any, NoReturn, SupportsIndex, overload
 
+from bhemu.checks import integer, text
 from bhemu.errors import AssemblyError
 from bhemu.isa.instruction_table import (
     BY_OPCODE,
@@ -128,7 +129,7 @@ def encode(
         >>> hex(encode("SETADCXX", 4, x_end2=15))
         '0x5e803c00'
     """
-    selectors = _SELECTORS.get(mnemonic)
+    selectors = _SELECTORS.get(text(mnemonic, "mnemonic"))
     chosen = tuple([named.get(name) for name in selectors]) if selectors else ()
     plan = _plan(mnemonic, form, len(operands), tuple(named), chosen)
     word = plan.base
@@ -142,7 +143,7 @@ def encode(
         if not 0 <= value <= limit or word & bits:
             _refuse_value(mnemonic, place, value)
         word |= bits
-    return word | _checked_reserved(mnemonic, plan.reserved_mask, reserved) if reserved else word
+    return word | _checked_reserved(mnemonic, plan.reserved_mask, reserved) if reserved != 0 else word
 
 
 @lru_cache(maxsize=8192)
@@ -231,7 +232,9 @@ def _refuse_name(row: Instruction, name: str, layout: _Layout | None = None) -> 
 
 def _refuse_value(mnemonic: str, f: Field, value: object) -> NoReturn:
     if not isinstance(value, int):
-        raise AssemblyError(f"{mnemonic} operand {f.name} must be an integer, not {value!r}")
+        raise AssemblyError(
+            f"{mnemonic} operand {f.name} must be an integer, not {value!r}", remedy="give its bits as an integer"
+        )
     if 0 <= value <= f.max:
         raise AssemblyError(
             f"{mnemonic} operand {f.name} = {value} (0x{value:X}) shares set bits with an earlier operand",
@@ -245,7 +248,7 @@ def _refuse_value(mnemonic: str, f: Field, value: object) -> NoReturn:
 
 
 def _checked_reserved(mnemonic: str, mask: int, reserved: SupportsIndex) -> int:
-    value = index(reserved)
+    value = integer(reserved, "reserved")
     if value < 0 or value & ~mask:
         raise AssemblyError(
             f"{mnemonic} reserved = {value:#x} sets bits that are not reserved (0x{mask:06X})",
@@ -298,7 +301,7 @@ def decode(word: SupportsIndex) -> Decoded:
         >>> decode(0x5E803C00).operands
         {'CntSetMask': 4, 'x_end2': 15, 'x_start': 0}
     """
-    value = index(word)
+    value = integer(word, "word")
     if not 0 <= value <= 0xFFFFFFFF:
         raise AssemblyError(f"{value:#x} is not a 32-bit instruction word")
     row = BY_OPCODE[value >> 24]

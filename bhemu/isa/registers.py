@@ -17,6 +17,7 @@ from typing import Final, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
+from bhemu.checks import checked
 from bhemu.errors import AssemblyError
 
 Space = Literal["config", "thread"]
@@ -122,6 +123,7 @@ def _look_up(name: str, *tables: Mapping[str, RegisterField]) -> RegisterField:
     raise AssemblyError(f"no configuration field is named {name!r}", remedy=remedy)
 
 
+@checked
 def field(name: str) -> RegisterField:
     """Return the field of that official name from either space.
 
@@ -131,6 +133,7 @@ def field(name: str) -> RegisterField:
     return _look_up(name, CONFIG_FIELDS, THREAD_FIELDS)
 
 
+@checked
 def config(name: str) -> tuple[int, int, int]:
     """Return (word, lsb, value mask) of a Config field as plain ints, fit to be constants in compiled code.
 
@@ -143,6 +146,7 @@ def config(name: str) -> tuple[int, int, int]:
     return found.word, found.lsb, (1 << found.width) - 1
 
 
+@checked
 def thread(name: str) -> tuple[int, int, int]:
     """Return (entry, lsb, value mask) of a ThreadConfig field as plain ints; see `config`.
 
@@ -153,6 +157,7 @@ def thread(name: str) -> tuple[int, int, int]:
     return found.word, found.lsb, (1 << found.width) - 1
 
 
+@checked
 def fields_of_word(space: Space, word: int) -> tuple[RegisterField, ...]:
     """Return the fields of one word from bit 0 up, without whole-word aliases; empty where the map has none.
 
@@ -165,11 +170,13 @@ def fields_of_word(space: Space, word: int) -> tuple[RegisterField, ...]:
     return table[word]
 
 
+@checked
 def decode_word(space: Space, word: int, value: int) -> list[tuple[RegisterField, int]]:
     """Split the value of one word into (field, field value) pairs, lowest bit first."""
     return [(row, (value & row.mask) >> row.lsb) for row in fields_of_word(space, word)]
 
 
+@checked
 def search(text: str) -> list[RegisterField]:
     """Return the fields whose name or description contains `text`, in any case; Config words first, in order."""
     wanted = text.casefold()

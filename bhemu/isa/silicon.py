@@ -13,6 +13,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any, Final
 
+from bhemu.checks import checked
 from bhemu.isa import timing
 from bhemu.isa.instruction_table import INSTRUCTIONS
 
@@ -73,6 +74,7 @@ FIGURES: Final[Mapping[str, SiliconFigure]] = MappingProxyType(
 """Every figure by name."""
 
 
+@checked
 def figure(name: str) -> SiliconFigure:
     """A figure of the table."""
     return FIGURES[name]

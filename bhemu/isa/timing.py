@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
+from bhemu.checks import integer
+from bhemu.errors import AssemblyError
 from bhemu.isa.instruction_table import BY_OPCODE, INSTRUCTIONS
 from bhemu.isa.roles import BEHAVIOUR, Test, parse_test
 
@@ -98,7 +100,7 @@ FACTS: Final[Mapping[str, Fact]] = MappingProxyType({name: Fact(**fact) for name
 
 def timing_of(word: int) -> Timing:
     """The entry that counts for an instruction word."""
-    row = BY_OPCODE[word >> 24]
+    row = BY_OPCODE[integer(word, "word", 0, 0xFFFFFFFF) >> 24]
     if row is None:
-        raise KeyError(f"opcode {word >> 24:#x} is not an instruction")
+        raise AssemblyError(f"opcode {word >> 24:#x} is not an instruction")
     return next(t for t in TIMINGS[row.mnemonic] if all(test.holds(row, word) for test in t.tests))

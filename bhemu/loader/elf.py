@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bhemu import checks
+from bhemu.checks import checked
 from bhemu.errors import ProgramError
 from bhemu.loader.lines import LineTable, SourceLine, read_uleb128
 from bhemu.loader.symbols import Symbol, SymbolKind, SymbolTable
@@ -133,6 +134,7 @@ class Executable:
         return self._lines.damage
 
 
+@checked
 def load_elf(path: str | Path) -> Executable:
     """Load a kernel's ELF file.
 

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bhemu.checks import checked
 from bhemu.errors import ConfigurationError, FormatError
 from bhemu.formats import DataFormat
 from bhemu.formats import bfp as bfp_formats
@@ -100,6 +101,7 @@ def unpack_tiles(tiles: NDArray[np.uint8], source: DataFormat, target: DataForma
     return out
 
 
+@checked
 def unpack_convert(
     bits: ArrayLike,
     in_format: DataFormat | str,
@@ -160,6 +162,7 @@ def unpack_convert(
     return unpack_tiles(tiles, source, target).reshape(-1)[: datums.size].reshape(raw.shape)
 
 
+@checked
 def src_values(cells: ArrayLike, data_format: DataFormat | str) -> F32:
     """SrcA or SrcB cells as float32, without loss and without the matrix unit's reading of special values.
 
@@ -238,6 +241,7 @@ def _prepare_pack(u: Unit) -> None:
     u.record["adc"][PACK_THREAD, PACKER, CH1_X] = 15
 
 
+@checked
 def pack_convert(
     bits: ArrayLike,
     out_format: DataFormat | str,

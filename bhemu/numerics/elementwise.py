@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bhemu.checks import checked
 from bhemu.errors import ConfigurationError, FormatError
 from bhemu.formats import DataFormat
 from bhemu.isa.instructions import encode
@@ -82,6 +83,7 @@ def _elementwise_values(
     return shown(formats.values_result(bits))  # type: ignore[no-any-return]
 
 
+@checked
 def elementwise_bits(
     mnemonic: str,
     a: ArrayLike,
@@ -115,6 +117,7 @@ def elementwise_bits(
     return shown(formats.bits_result(bits))  # type: ignore[no-any-return]
 
 
+@checked
 def elwadd(
     a: ArrayLike,
     b: ArrayLike,
@@ -152,6 +155,7 @@ def elwadd(
     return _elementwise_values("ELWADD", a, b, dst, formats, "LoFi", keep_denormals)
 
 
+@checked
 def elwsub(
     a: ArrayLike,
     b: ArrayLike,
@@ -171,6 +175,7 @@ def elwsub(
     return _elementwise_values("ELWSUB", a, b, dst, formats, "LoFi", keep_denormals)
 
 
+@checked
 def elwmul(
     a: ArrayLike,
     b: ArrayLike,

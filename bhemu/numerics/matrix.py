@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bhemu.checks import checked
 from bhemu.errors import ConfigurationError, FormatError
 from bhemu.formats import DataFormat
 from bhemu.isa.instructions import encode
@@ -103,6 +104,7 @@ def _dot(
     return values[:m, :n]
 
 
+@checked
 def mvmul_bits(
     left: ArrayLike,
     right: ArrayLike,
@@ -128,6 +130,7 @@ def mvmul_bits(
     return formats.bits_result(_dot(_MVMUL, 8, *cells, old, formats, phases_of(fidelity), depth))
 
 
+@checked
 def mvmul(
     left: ArrayLike,
     right: ArrayLike,
@@ -193,6 +196,7 @@ def mvmul(
     return formats.values_result(_dot(_MVMUL, 8, *cells, old, formats, phases_of(fidelity), depth))
 
 
+@checked
 def gapool_bits(
     left: ArrayLike,
     right: ArrayLike,
@@ -210,6 +214,7 @@ def gapool_bits(
     return formats.bits_result(_dot(_GAPOOL, 4, *cells, old, formats, phases_of(fidelity), depth))
 
 
+@checked
 def gapool(
     left: ArrayLike,
     right: ArrayLike,
@@ -276,6 +281,7 @@ def _gmpool(cells: U32, dst: U32 | None, formats: Arrangement) -> U32:
     return out[:columns]
 
 
+@checked
 def gmpool_bits(
     a: ArrayLike,
     dst: ArrayLike | None = None,
@@ -289,6 +295,7 @@ def gmpool_bits(
     return formats.bits_result(_gmpool(raw_bits(a, "a", SRC_BITS), old, formats))
 
 
+@checked
 def gmpool(
     a: ArrayLike,
     dst: ArrayLike | None = None,

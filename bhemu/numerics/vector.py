@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bhemu.checks import checked
 from bhemu.errors import ConfigurationError, FormatError
 from bhemu.isa.instructions import encode
 from bhemu.numerics import loops
@@ -92,11 +93,13 @@ def _float(bits: U32) -> Any:
 _SFPMAD: Final = encode("SFPMAD", lreg_src_a=0, lreg_src_b=1, lreg_src_c=2, lreg_dest=_RESULT)
 
 
+@checked
 def fma_bits(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Any:
     """`fma` on FP32 bits: uint32 in, uint32 out."""
     return shown(_apply([_SFPMAD], {0: raw_bits(x, "x"), 1: raw_bits(y, "y"), 2: raw_bits(z, "z")}))
 
 
+@checked
 def fma(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Any:
     """x * y + z in FP32 as SFPMAD computes it (math V10). With z = 0 it is SFPMUL, with y = 1 SFPADD.
 
@@ -134,11 +137,13 @@ _RECIPROCAL: Final = encode("SFPARECIP", lreg_c=0, lreg_dest=_RESULT)
 _EXPONENTIAL: Final = encode("SFPARECIP", lreg_c=0, lreg_dest=_RESULT, instr_mod1=2)
 
 
+@checked
 def reciprocal_bits(x: ArrayLike) -> Any:
     """`reciprocal` on FP32 bits: uint32 in, uint32 out."""
     return shown(_apply([_RECIPROCAL], {0: raw_bits(x, "x")}))
 
 
+@checked
 def reciprocal(x: ArrayLike) -> Any:
     """Approximate 1 / x as SFPARECIP mode 0 computes it: a table of 128 entries, 7 mantissa bits (math V14).
 
@@ -154,11 +159,13 @@ def reciprocal(x: ArrayLike) -> Any:
     return _float(_apply([_RECIPROCAL], {0: float_bits(x, "x")}))
 
 
+@checked
 def exponential_bits(x: ArrayLike) -> Any:
     """`exponential` on FP32 bits: uint32 in, uint32 out."""
     return shown(_apply([_EXPONENTIAL], {0: raw_bits(x, "x")}))
 
 
+@checked
 def exponential(x: ArrayLike) -> Any:
     """Approximate exp(|x|) with the sign of x, as SFPARECIP mode 2 computes it, for |x| below 2 (math V14).
 
@@ -183,6 +190,7 @@ _KEEP_SIGN: Final = 4
 _LUTFP32_MODES: Final = {"fp32": 0, "fp16": 2, "fp16_to_4": 3}
 
 
+@checked
 def lut_bits(x: ArrayLike, coefficients: ArrayLike, *, keep_sign: bool = True) -> Any:
     """`lut` on FP32 bits: uint32 in, uint32 out."""
     return shown(_lut(raw_bits(x, "x"), coefficients, keep_sign))
@@ -196,6 +204,7 @@ def _lut(x: U32, coefficients: ArrayLike, keep_sign: bool) -> Any:
     return _apply([word], {_ARGUMENT: x}, constants={i: int(code) for i, code in enumerate(codes)})
 
 
+@checked
 def lut(x: ArrayLike, coefficients: ArrayLike, *, keep_sign: bool = True) -> Any:
     """slope * |x| + offset by a table of three intervals, as SFPLUT computes it (math V12).
 
@@ -217,6 +226,7 @@ def lut(x: ArrayLike, coefficients: ArrayLike, *, keep_sign: bool = True) -> Any
     return _float(_lut(float_bits(x, "x"), coefficients, keep_sign))
 
 
+@checked
 def lutfp32_bits(
     x: ArrayLike, slopes: ArrayLike, offsets: ArrayLike, *, table: str = "fp16", keep_sign: bool = False
 ) -> Any:
@@ -244,6 +254,7 @@ def _lutfp32(x: U32, slopes: ArrayLike, offsets: ArrayLike, table: str, keep_sig
     return _apply([word], {_ARGUMENT: x}, constants=constants)
 
 
+@checked
 def lutfp32(
     x: ArrayLike, slopes: ArrayLike, offsets: ArrayLike, *, table: str = "fp16", keep_sign: bool = False
 ) -> Any:
@@ -272,6 +283,7 @@ def lutfp32(
 # --- integers and rounding -------------------------------------------------------------------------------------------
 
 
+@checked
 def mul24(x: ArrayLike, y: ArrayLike, *, high: bool = False) -> Any:
     """Product of the low 23 bits of two integers, as SFPMUL24 computes it (math V15).
 
@@ -293,6 +305,7 @@ def mul24(x: ArrayLike, y: ArrayLike, *, high: bool = False) -> Any:
 _CAST_TO_SIGN_MAGNITUDE: Final = encode("SFPCAST", lreg_src_c=0, lreg_dest=0, instr_mod1=3)
 
 
+@checked
 def cast_bits(x: ArrayLike, *, seed: int | None = None) -> Any:
     """`cast` on sign-magnitude bits: uint32 in, FP32 bits out; a zero keeps its sign."""
     return shown(_apply([_cast_word(seed)], {0: raw_bits(x, "x")}, seed=seed))
@@ -302,6 +315,7 @@ def _cast_word(seed: int | None) -> int:
     return encode("SFPCAST", lreg_src_c=0, lreg_dest=_RESULT, instr_mod1=0 if seed is None else 1)
 
 
+@checked
 def cast(x: ArrayLike, *, seed: int | None = None) -> Any:
     """INT32 to FP32 as SFPCAST does it: mode 3 to sign-magnitude, then mode 0, nearest even (rules I.12, math V16).
 
@@ -334,6 +348,7 @@ def _rounding(rounding: str) -> int:
     return found
 
 
+@checked
 def stochastic_round_bits(x: ArrayLike, to: str = "bf16", rounding: Rounding = "nearest", *, seed: int = 0) -> Any:
     """`stochastic_round` on FP32 bits: uint32 in; out FP32 bits, or sign-magnitude integers, as uint32."""
     return shown(_stochastic_round(raw_bits(x, "x"), to, rounding, seed))
@@ -347,6 +362,7 @@ def _stochastic_round(x: U32, to: str, rounding: str, seed: int) -> Any:
     return _apply([word], {0: x}, seed=seed)
 
 
+@checked
 def stochastic_round(x: ArrayLike, to: str = "bf16", rounding: Rounding = "nearest", *, seed: int = 0) -> Any:
     """FP32 to fewer bits as SFP_STOCH_RND does it (math V17).
 
@@ -380,6 +396,7 @@ def stochastic_round(x: ArrayLike, to: str = "bf16", rounding: Rounding = "neare
     return _float(bits) if to in ("bf16", "tf32") else shown(from_sign_magnitude(bits))
 
 
+@checked
 def shift_round(
     x: ArrayLike, shift: int, to: str = "int8", rounding: Rounding = "nearest", *, seed: int = 0
 ) -> NDArray[np.int32]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from bhemu.checks import checked
 from bhemu.errors import ConfigurationError
 from bhemu.isa.silicon import figure
 
@@ -17,6 +18,7 @@ PHASES: Final = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 TILE_BYTES: Final = {"BFLOAT16": 2048, "BFLOAT8_B": 1088, "BFLOAT4_B": 576}
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Matmul:
     """A matmul as its program divides it.
@@ -57,6 +59,7 @@ class MatmulTime:
     bound: str
 
 
+@checked
 def predict(matmul: Matmul) -> MatmulTime:
     """Estimate a matmul.
 

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from bhemu.checks import checked
 from bhemu.isa.silicon import figure
 
 FLIT: Final = 64
@@ -18,6 +19,7 @@ FLIT: Final = 64
 _GAP_COLUMNS: Final = 7
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Traffic:
     """A kernel of one core, or of many that do the same at once.
@@ -160,6 +162,7 @@ def _dram(traffic: Traffic) -> float:
     return first + (count - 1) * step
 
 
+@checked
 def cycles(traffic: Traffic) -> float:
     """Cycles from before the first request until the barrier is over."""
     if traffic.memory != "l1":
@@ -171,6 +174,7 @@ def cycles(traffic: Traffic) -> float:
     return _unicast(traffic)
 
 
+@checked
 def dram_readers(readers: int, banks: int, size: int) -> float:
     """Bytes a cycle that so many cores read together, each from one of so many banks, placed without care.
 

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from bhemu import checks
+from bhemu.checks import checked
 from bhemu.errors import MemoryError_, ProgramError
 from bhemu.formats import DataFormat, TileShape
 from bhemu.formats.layout import check_tile_shape
@@ -49,6 +50,7 @@ class Parameter:
     help: str = ""
 
 
+@checked
 @dataclass
 class Program:
     """Three threads, their tensors and parameters.

@@ -14,6 +14,7 @@ import numpy as np
 from bhemu import checks
 from bhemu.api.ahead import Ahead
 from bhemu.api.tile import Recorder, Tile
+from bhemu.checks import checked
 from bhemu.errors import FormatError, ProgramError
 from bhemu.formats import as_numpy, decode
 from bhemu.formats.files import save
@@ -57,6 +58,7 @@ class Report:
     open_choices: list[int] = field(default_factory=list)
 
 
+@checked
 @dataclass
 class Result:
     """Outputs by name (float32, integer, or the format's own dtype) and the report."""
@@ -137,6 +139,7 @@ def _mnemonics(program: Program) -> set[str]:
     return found
 
 
+@checked
 def run_program(
     program: Program,
     inputs: Mapping[str, Array] | None = None,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.checks import checked
 from bhemu.errors import BhemuError, FormatError, MemoryError_, ProgramError
 from bhemu.formats import DataFormat, TileShape, tensor_size
 from bhemu.machine.state import L1_SIZE
@@ -20,6 +21,7 @@ FIRST_ADDRESS = 0x8000
 """Where buffers without an address of their own begin; what lies below is left to the program."""
 
 
+@checked
 @dataclass
 class Tensor:
     """A tensor that a program reads or writes.

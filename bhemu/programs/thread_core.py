@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from greenlet import getcurrent
 
 from bhemu.api.views import ConfigView, check_value
+from bhemu.checks import checked
 from bhemu.errors import AssemblyError, ProgramError
 from bhemu.isa.assembler import assemble_program
 from bhemu.isa.instruction_table import suggestion
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 NOP_WORD: Final = encode("NOP")
 
 
+@checked
 class Words:
     """Instruction words without issuing them: `core.word.UNPACR(SetDatValid=1)`, for MOP and REPLAY."""
 
@@ -46,6 +48,7 @@ class Words:
         return make
 
 
+@checked
 class Config:
     """Configuration fields by name, as the thread sees and writes them.
 
@@ -114,6 +117,7 @@ class Config:
             recorder.note(self._core.thread, "store", tuple(words), self._core.line)
 
 
+@checked
 class Core:
     """The RISC-V core of one thread.
 

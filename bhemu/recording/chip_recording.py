@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu.checks import checked
 from bhemu.chip.coordinates import Place
 from bhemu.chip.device import Device
 from bhemu.errors import BhemuError, ConfigurationError
@@ -168,6 +169,7 @@ class ChipRecording:
         step = min(clocks, STEP)
         return step if self._end is None else min(step, self._end - now)
 
+    @checked
     def clock(self, clocks: int) -> None:
         """Let clocks of the chip pass, and record them.
 
@@ -300,10 +302,12 @@ class ChipRecording:
         """Translated coordinates of the tiles with something recorded."""
         return list(dict.fromkeys(part.place for part in self.parts))
 
+    @checked
     def logs(self, place: Place) -> list[CoreLog]:
         """What a tile has executed, part by part."""
         return [part.log for part in self.parts if part.place == place]
 
+    @checked
     def save(self, directory: str | Path) -> Path:
         """Write the parts into a directory, for `bhemu report`; returns the file.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from bhemu.checks import checked
 from bhemu.isa.memory_map import Agent, region, region_at
 from bhemu.isa.names import Semaphore
 from bhemu.isa.tile_registers import address_of, tile_register
@@ -192,12 +193,14 @@ class CoreLog:
     first_word: int = 0
     changes: list[Change] = field(default_factory=list)
 
+    @checked
     def counted(self, core: int) -> Iterator[tuple[int, int, int]]:
         """(pc, times executed, modelled cycles) of each instruction that a core has executed."""
         for place in np.flatnonzero(self.executed[core]).tolist():
             pc = 4 * (self.first_word + place)
             yield pc, int(self.executed[core, place]), int(self.cycles[core, place])
 
+    @checked
     def clock_of(self, rounds: Array) -> Array:
         """Clock of the tile in rounds.
 
@@ -226,6 +229,7 @@ class CoreLog:
             clocks[inside] = rounds[inside] - (segment.free - later)
         return clocks
 
+    @checked
     def retired(self, core: int) -> int:
         """Instructions that a core has executed while it was recorded."""
         return int(self.executed[core].sum())

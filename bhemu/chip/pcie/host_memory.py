@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import bhemu.checks as checks
+from bhemu.checks import checked
 from bhemu.chip.faults import refuse
 from bhemu.errors import ConfigurationError
 from bhemu.machine.faults import DONE, fault
@@ -57,12 +58,14 @@ class HostMemory:
         self._read = read
         self._write = write
 
+    @checked
     def read(self, address: int, size: int) -> bytes:
         """Bytes of host memory."""
         if self._read is None:
             raise ConfigurationError(f"there is no function that reads {size} bytes at {address:#x}", remedy=_GIVE)
         return self._read(address, size)
 
+    @checked
     def write(self, address: int, content: bytes) -> None:
         """Bytes to host memory."""
         if self._write is None:
