@@ -13,8 +13,8 @@ from typing import Final
 
 from bhemu.analysis.hazard import NOC, Place, Reports
 from bhemu.analysis.tile_events import CounterRead, Started, Touch, core_name
+from bhemu.isa import niu
 from bhemu.recording.noc_requests import ATOMIC, READ, WRITE, Request
-from bhemu.tile.noc import niu_registers as niu
 
 _OUTGOING: Final = niu.OUTSTANDING + niu.TRANSACTION_IDS
 """Number of the first counter of writes that have not left, by transaction id."""

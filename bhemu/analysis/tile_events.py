@@ -14,6 +14,7 @@ import numpy as np
 
 from bhemu.analysis.access import access
 from bhemu.analysis.hazard import Place, short_text
+from bhemu.isa import niu
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.isa.memory_map import bounds, region
 from bhemu.isa.tile_registers import tile_register
@@ -25,7 +26,6 @@ from bhemu.recording.circular_buffers import COUNTERS_END, MMIO, counter_at
 from bhemu.recording.core_log import is_t_core
 from bhemu.recording.noc_requests import BASES, END, STEP, Initiators, Request, is_store
 from bhemu.recording.parts import Part
-from bhemu.tile.noc import niu_registers as niu
 
 Array = np.ndarray[Any, Any]
 

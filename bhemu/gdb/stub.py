@@ -287,7 +287,9 @@ class Stub:
         core = stop.core if stop.core in self._cores else stepped if stepped is not None else self._core
         assert core is not None
         signal = {"interrupted": SIGINT, "fault": SIGILL, "idle": SIGINT}.get(stop.reason, SIGTRAP)
-        if stop.reason in ("fault", "idle", "halt", "exit", "present") or (stop.reason == "breakpoint" and self._is_own(stop)):
+        if stop.reason in ("fault", "idle", "halt", "exit", "present") or (
+            stop.reason == "breakpoint" and self._is_own(stop)
+        ):
             self._say(f"bhemu: clock {stop.clock}: {stop.text}\n")
         reason = ""
         if stop.watch is not None and stop.watch.address is not None:

@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.chip.coordinates import Place
+from bhemu.isa import niu
 from bhemu.isa.memory_map import region
 from bhemu.machine.state import L1_SIZE
 from bhemu.recording import core_columns as column
 from bhemu.recording.parts import Part
-from bhemu.tile.noc import niu_registers as niu
 
 READ: Final = "read"
 WRITE: Final = "write"
