@@ -15,7 +15,7 @@ from bhemu.riscv.execute import signed
 
 AMOADD, AMOSWAP, AMOXOR = NUMBER["amoadd.w"], NUMBER["amoswap.w"], NUMBER["amoxor.w"]
 AMOOR, AMOAND = NUMBER["amoor.w"], NUMBER["amoand.w"]
-AMOMIN, AMOMAX, AMOMINU = NUMBER["amomin.w"], NUMBER["amomax.w"], NUMBER["amominu.w"]
+AMOMIN, AMOMAX, AMOMINU, AMOMAXU = (NUMBER[f"amo{name}.w"] for name in ("min", "max", "minu", "maxu"))
 
 MISALIGNED: Final = fault(
     "riscv.amo-misaligned",
@@ -34,8 +34,8 @@ NOT_L1: Final = fault(
 
 
 @kernel
-def _combine(n: Int, old: Int, b: Int) -> Any:
-    """What the word becomes."""
+def combine(n: Int, old: Int, b: Int) -> Any:
+    """What the word becomes, by the instruction's number; its lower 32 bits count."""
     if n == AMOADD:
         return old + b
     if n == AMOSWAP:
@@ -63,6 +63,6 @@ def atomic(t: TileRecord, core: Int, n: Int, address: Int, b: Int, rd: Int) -> A
     if address >= t.l1_end:
         return refuse(t, NOT_L1, address, t.l1_end)
     old = np.int64(t.l1_u32[address >> 2])
-    t.l1_u32[address >> 2] = np.uint32(_combine(n, old, b) & 0xFFFFFFFF)
+    t.l1_u32[address >> 2] = np.uint32(combine(n, old, b) & 0xFFFFFFFF)
     t.core_x[core, rd] = np.uint32(old)
     return DONE

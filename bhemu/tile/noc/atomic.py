@@ -10,6 +10,7 @@ from bhemu.errors import UndefinedBehavior, Unimplemented
 from bhemu.machine.faults import fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Int, TileRecord
+from bhemu.riscv.atomics import AMOADD, AMOAND, AMOMAX, AMOMAXU, AMOMIN, AMOMINU, AMOOR, AMOXOR, combine
 
 # Operations, bits 15:12 of AT_LEN_BE
 INCREMENT: Final = 1
@@ -22,9 +23,10 @@ SWAP_OR_ZAAMO: Final = 10
 _OPERATION_LSB: Final = 12
 _ZAAMO: Final = 1 << 11
 _ZAAMO_LSB: Final = 8
+_ZAAMO_NUMBER: Final = np.array([AMOADD, AMOXOR, AMOOR, AMOAND, AMOMIN, AMOMAX, AMOMINU, AMOMAXU])
+"""The instruction of the cores that does the same, by bits 10:8."""
 _SWAP_10: Final = 0x300
 _WORD_BITS: Final = 0xFFFFFFFF
-_SIGN: Final = 1 << 31
 _BLOCK: Final = 16
 """An atomic works inside 16 bytes of L1."""
 
@@ -49,31 +51,6 @@ FLOAT_SUM: Final = fault(
     remedy="accumulate integers (formats 4, 7, 12, 13, 15), or add in a core or the packer",
     rule="tile N22",
 )
-
-
-@kernel
-def _signed(value: Int) -> Int:
-    return (value ^ _SIGN) - _SIGN
-
-
-@kernel
-def _zaamo(operation: Int, old: Int, data: Int) -> Int:
-    """The operations of Zaamo, as the cores have them."""
-    if operation == 0:
-        return (old + data) & _WORD_BITS
-    if operation == 1:
-        return old ^ data
-    if operation == 2:
-        return old | data
-    if operation == 3:
-        return old & data
-    if operation == 4:
-        return old if _signed(old) < _signed(data) else data
-    if operation == 5:
-        return old if _signed(old) > _signed(data) else data
-    if operation == 6:
-        return min(old, data)
-    return max(old, data)
 
 
 @kernel
@@ -145,7 +122,7 @@ def apply_atomic(t: TileRecord, address: Int, code: Int, data: Int) -> Any:
     elif operation == COMPARE_AND_SWAP:
         new = (code >> 6) & 0xF if old == (code >> 2) & 0xF else old
     elif operation == SWAP_OR_ZAAMO and code & _ZAAMO:
-        new = _zaamo((code >> _ZAAMO_LSB) & 7, old, data)
+        new = combine(_ZAAMO_NUMBER[(code >> _ZAAMO_LSB) & 7], old, data)
     else:
         new = data
     t.l1_u32[word] = np.uint32(new & _WORD_BITS)
