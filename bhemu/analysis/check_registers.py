@@ -9,14 +9,13 @@ from bhemu.analysis.access import Access, access
 from bhemu.analysis.figures import is_arithmetic
 from bhemu.analysis.hazard import BLOCKS, C0, C3, C12, HAZARD, NOTE, Check, Made, Place, Reports, Row
 from bhemu.analysis.ordering import Knowledge
-from bhemu.isa.registers import FIRST_SHARED_WORD, config, fields_of_word
+from bhemu.isa.registers import FIRST_SHARED_WORD, fields_of_word
 from bhemu.isa.timing import FACTS, timing_of
 from bhemu.machine.state import THREADS
 from bhemu.recording import log as column
 from bhemu.recording.log import Note
 
 _BANK_GAP: Final = FACTS["bank_selector_gap"].value
-_PACK_ADDRESS: Final = config("THCON_SEC0_REG1_L1_Dest_addr")[0]
 _SEEN_LATE: Final = 2
 """Latency of a vector instruction whose result the next one finds only if hardware holds it back (Y12, Y14)."""
 
@@ -226,14 +225,12 @@ class RegisterCheck(Check):
             return
         words = sorted(found.config_writes & sets.PACKER_WORDS)
         if words:
-            # LLK relies on a PACR that has begun having taken its address (program_packer_destination).
             self._report(
                 "rules 002.17.1d, I.13 C3",
                 f"overwrites {_name(words[0])} while the packer may still use it",
                 last.row,
                 me.row,
                 "STALLWAIT(STALL_CFG, PACK)",
-                NOTE if words == [_PACK_ADDRESS] else HAZARD,
             )
 
     # --- vector unit (Y14) --------------------------------------------------------------------------------------------
