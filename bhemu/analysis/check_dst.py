@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Final
 
 from bhemu.analysis.access import Access, access, unpacker_of
@@ -28,6 +29,8 @@ class DataCheck(Check):
         self._sfpu: dict[int, Made] = {}
         self._unpacked: dict[int, Made] = {}
         self._packed: dict[int, dict[int, Made]] = {}
+        # By thread: numbers and rows of its words for the matrix unit, which takes them in order.
+        self._matrix: list[tuple[list[int], list[int]]] = [([], []) for _ in range(THREADS)]
 
     def bank_is_valid(self, thread: int, condition: int) -> None:
         """The thread has waited for C7 or C8."""
@@ -36,6 +39,10 @@ class DataCheck(Check):
 
     def step(self, found: Access, row: Row, me: Made) -> None:
         """Look at an instruction, then remember what it writes."""
+        if found.unit == "matrix":
+            numbers, rows = self._matrix[me.thread]
+            numbers.append(me.number)
+            rows.append(me.row)
         if found.unit in ("matrix", "unpack", "misc"):
             self._source_banks(found, row, me)
         if found.unit in ("matrix", "vector", "pack", "unpack"):
@@ -110,7 +117,7 @@ class DataCheck(Check):
                 f"uses {rows} before unpacker 0 has certainly written them", unpacked, me, stall, "UNPACK0", "rules U10"
             )
         fpu = self._fpu.get(block)
-        if fpu is not None and known.done[fpu.thread][C4] < fpu.number:
+        if fpu is not None and known.done[fpu.thread][C4] < fpu.number and not self._is_overtaken(known, fpu):
             self._after_matrix(found, rows, fpu, me, stall)
         sfpu = self._sfpu.get(block)
         if sfpu is not None and sfpu.thread != me.thread and known.done[sfpu.thread][C11] < sfpu.number:
@@ -133,6 +140,14 @@ class DataCheck(Check):
                         "PACK",
                         "rules 002.16a, math Y10 C3",
                     )
+
+    def _is_overtaken(self, known: Knowledge, made: Made) -> bool:
+        """A later word of any thread is known to be through the matrix unit: so is this one (Y12)."""
+        for thread, (numbers, rows) in enumerate(self._matrix):
+            at = bisect_right(numbers, known.done[thread][C4]) - 1
+            if at >= 0 and rows[at] > made.row:
+                return True
+        return False
 
     def _after_matrix(self, found: Access, rows: str, made: Made, me: Made, stall: str) -> None:
         known = self._known[me.thread]

@@ -15,6 +15,7 @@ from bhemu.analysis.joined import join_words
 from bhemu.analysis.loops import polled_words
 from bhemu.analysis.tile_events import NIU, CounterRead, Halted, Pages, Started, Sync, TileEvents, Touch
 from bhemu.errors import ConfigurationError
+from bhemu.machine.agents import B
 from bhemu.recording.noc_requests import READ
 from bhemu.recording.parts import Part
 
@@ -58,7 +59,7 @@ class TileCheck:
             order: check the order of the coprocessor's words, too.
         """
         found = hazards(join_words(parts)) if order and self._kinds & {ORDER, BUFFERS} else []
-        found = [hazard for hazard in found if hazard.kind in self._kinds]
+        found = [hazard for hazard in found if hazard.kind in self._kinds and not _is_boot(parts, hazard)]
         if self._kinds & {L1, NOC, BUFFERS}:
             self._follow(parts)
         other = [hazard for hazard in self._reports.all() if hazard.kind in self._kinds]
@@ -103,3 +104,21 @@ class TileCheck:
             end = request.local + request.size
             writes = request.kind == READ
             self._buffers.touched(Touch(NIU, request.core, request.local, end, writes, -1, event.place, event.push))
+
+
+def _is_boot(parts: list[Part], hazard: Hazard) -> bool:
+    """Core B has pushed the first word, and a T core the second: B lets them run when it is done (tile B6)."""
+    first, then = hazard.producer.code, hazard.consumer.code
+    if first is None or then is None:
+        return False
+    return _pushed_by(parts, first) == {B} and B not in _pushed_by(parts, then)
+
+
+def _pushed_by(parts: list[Part], pc: int) -> set[int]:
+    """Cores that have executed the instruction at a pc."""
+    found = set()
+    for part in parts:
+        place = (pc >> 2) - part.log.first_word
+        if 0 <= place < part.log.executed.shape[1]:
+            found |= set(np.flatnonzero(part.log.executed[:, place]).tolist())
+    return found

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
-from bhemu.analysis.hazard import KINDS, Hazard
+from bhemu.analysis.hazard import KINDS, ORDER, Hazard
 from bhemu.errors import ConfigurationError
 
 _KEYS: Final = ("kind", "function", "place", "message", "reason")
@@ -74,6 +74,14 @@ class Suppressions:
                 return True
         return False
 
+    def left(self, found: Iterable[Hazard], program: Path) -> list[Hazard]:
+        """Hazards of a Python program that are not to be left out."""
+
+        def ends(hazard: Hazard) -> list[End]:
+            return [End("", f"{program.name}:{place.line}") for place in (hazard.producer, hazard.consumer)]
+
+        return [hazard for hazard in found if not self.hides(hazard, ends(hazard))]
+
     def unused(self) -> list[str]:
         """Entries that have not fitted anything, as text."""
         return [
@@ -108,3 +116,15 @@ def _fits(entry: dict[str, str], hazard: Hazard, ends: list[End]) -> bool:
 
 def _is_at(place: str, wanted: str) -> bool:
     return fnmatchcase(place, wanted) or fnmatchcase(place.rpartition(":")[0], wanted)
+
+
+def order_alone(kinds: str, path: Path | None) -> Suppressions:
+    """What the check of a program without cores is to leave out.
+
+    Raises:
+        ConfigurationError: only kinds are asked for in which such a program has no part, or the file is wrong.
+    """
+    names = [name.strip() for name in kinds.split(",")]
+    if not {ORDER, "all"} & set(names):
+        raise ConfigurationError("a Python program is checked for order alone", remedy="say --check, or --check=order")
+    return Suppressions.read(path) if path is not None else Suppressions()

@@ -258,9 +258,7 @@ class TileEvents:
             who = PACKER if writes else UNPACKER
             yield Touch(who, core, begin, end, writes, -1, word_place(row), push, thread)
         found = access(word)
-        if found.needs:
-            yield Sync("source", core, push, thread, acquires=True, releases=found.unit == "matrix")
-        elif opcode == _UNPACR:
+        if (found.unit == "matrix" and (found.needs or found.touches)) or opcode == _UNPACR:
             yield Sync("source", core, push, thread, acquires=True, releases=True)
         elif found.unit == "sync":
             yield from _synchronised(found.mnemonic, found.operands, core, push, thread)

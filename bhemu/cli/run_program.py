@@ -24,8 +24,6 @@ from bhemu.cli.run_options import RunOptions
 from bhemu.errors import BhemuError, ProgramError
 
 if TYPE_CHECKING:
-    from bhemu.analysis import Hazard
-    from bhemu.analysis.suppressions import Suppressions
     from bhemu.programs.program import Program
     from bhemu.programs.run import Result
     from bhemu.programs.thread_core import Core
@@ -40,6 +38,7 @@ def run_program_file(options: RunOptions) -> None:
     targets = _paths(assignments(options.outputs, "--out", "c=c.npy"))
     chosen = assignments(options.settings, "--set", "M=64")
 
+    from bhemu.analysis.suppressions import Suppressions, order_alone
     from bhemu.cli.arrays import check_target, write_files
     from bhemu.formats.files import load, portable
     from bhemu.programs.load import load_program
@@ -50,7 +49,7 @@ def run_program_file(options: RunOptions) -> None:
     if len({*files.values(), *trace_file}) < len(files) + len(trace_file):
         refuse_usage("two options write the same file", "give each output, and the trace, a file of its own")
     recorder = None
-    hidden = _suppressions(options) if check else None
+    hidden = order_alone(options.check, options.suppressions) if options.check is not None else Suppressions()
     if show_timing or check or trace_file:
         from bhemu.analysis import HAZARD, hazards, timing, trace_json
         from bhemu.recording import Recorder
@@ -75,7 +74,7 @@ def run_program_file(options: RunOptions) -> None:
     except BhemuError as error:
         error.file = error.file or program
         if recorder is not None and check:
-            print_hazards(_left(hazards(recorder.log()), hidden, program), error=True)
+            print_hazards(hidden.left(hazards(recorder.log()), program), error=True)
         raise
     except SystemExit:
         raise ProgramError(f"{program} called sys.exit", remedy="let the thread functions return") from None
@@ -86,7 +85,7 @@ def run_program_file(options: RunOptions) -> None:
     if recorder is not None:
         log = recorder.log()
         timed = timing(log) if show_timing or trace_file else None
-        found = _left(hazards(log), hidden, program) if check else None
+        found = hidden.left(hazards(log), program) if check else None
         contents |= {path: trace_json(log, timed) for path in trace_file if timed is not None}
     write_files(contents)
     if as_json:
@@ -104,33 +103,6 @@ def run_program_file(options: RunOptions) -> None:
         if quiet and not as_json:
             print_hazards(found, error=True)
         raise typer.Exit(REFUSED)
-
-
-def _suppressions(options: RunOptions) -> Suppressions | None:
-    """What `--check` is to leave out.
-
-    Raises:
-        UsageError: a Python program has no part in the kinds of checks that are asked for.
-    """
-    from bhemu.analysis.check_tile import parse_kinds
-    from bhemu.analysis.hazard import ORDER
-    from bhemu.analysis.suppressions import Suppressions
-
-    if ORDER not in parse_kinds(options.check or ""):
-        refuse_usage("a Python program is checked for order alone", "say --check, or --check=order")
-    return Suppressions.read(options.suppressions) if options.suppressions is not None else None
-
-
-def _left(found: list[Hazard], hidden: Suppressions | None, program: Path) -> list[Hazard]:
-    """Hazards that are not suppressed."""
-    if hidden is None:
-        return found
-    from bhemu.analysis.suppressions import End
-
-    def ends(hazard: Hazard) -> list[End]:
-        return [End("", f"{program.name}:{place.line}") for place in (hazard.producer, hazard.consumer)]
-
-    return [hazard for hazard in found if not hidden.hides(hazard, ends(hazard))]
 
 
 def _paths(texts: dict[str, str]) -> dict[str, Path]:

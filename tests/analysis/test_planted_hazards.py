@@ -481,3 +481,11 @@ def test_the_sequences_of_the_seeds_raise_no_alarm(name: str) -> None:
     if "stall_res=1, sem_sel=2" in text:
         lines.insert(0, (thread, "SEMINIT max_value=15, init_value=8, sem_sel=2"))
     assert certain(hazards(log_of(*lines))) == []
+
+
+def test_a_later_word_through_the_matrix_unit_shows_that_an_earlier_one_of_another_thread_is() -> None:
+    cleared = (2, "ZEROACC clear_mode=2")
+    load = "SFPLOAD 0, 0, 3, 0"
+    wait = "STALLWAIT stall_res=0x100, wait_res=0x10"
+    assert len(certain(hazards(log_of(cleared, (1, load))))) >= 1
+    assert certain(hazards(log_of(cleared, (1, f"SETRWC 0, 0, 0, 0, 0, 15\n{wait}\n{load}")))) == []
