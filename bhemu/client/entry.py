@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DEBUG: Final = "BHEMU_DEBUG"
 """Environment variable: name of the socket at which the simulator waits for a debugger; `%p` is the client's number."""
 WAIT: Final = "BHEMU_DEBUG_WAIT"
-"""Environment variable: 1 lets the client wait in libttsim_init until a debugger has attached itself."""
+"""Environment variable: 1 lets the client wait with its first clock until a debugger has attached itself."""
 
 
 class Overseer:
@@ -32,6 +32,7 @@ class Overseer:
         self._client = os.getppid()
         self._gate: Gate | None = None
         self._server: Server | None = None
+        self._waits = False
 
     def host(self, host: HostMemory) -> HostMemory:
         """A new chip is made: the client's memory for it."""
@@ -51,19 +52,32 @@ class Overseer:
 
     def begin(self, device: Device) -> None:
         """The chip is there."""
+        self._waits = os.environ.get(WAIT) == "1"
+        if not self._waits:
+            self._serve(device)
+
+    def _serve(self, device: Device) -> None:
         assert self._gate is not None
         assert self._server is not None
         self._server.serve(device, self._gate)
-        if os.environ.get(WAIT) == "1":
-            say(f"[0] bhemu: waiting for a debugger: bhemu debug --attach {self._server.path}\n")
-            self._gate.wait_for_debugger()
+
+    def _wait(self, device: Device) -> None:
+        """The first clock is about to pass. (tt-umd makes a chip to look at it, in which none does.)"""
+        assert self._gate is not None
+        assert self._server is not None
+        self._waits = False
+        self._serve(device)
+        say(f"[0] bhemu: waiting for a debugger: bhemu debug --attach {self._server.path}\n")
+        self._gate.wait_for_debugger()
 
     def call(self, device: Device | None, name: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         """Carry out a call of the client."""
         if self._gate is None or name == "init":
             return function(*arguments)
+        if name == "clock" and self._waits and device is not None:
+            self._wait(device)
         result = self._gate.call(device, name, function, arguments)
-        if name == "exit":
+        if name == "exit" and not (self._waits and os.getppid() == self._client):
             self.close()
         return result
 

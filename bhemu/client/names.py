@@ -82,7 +82,10 @@ class CodeNames:
         self._seen: dict[int, tuple[int, int]] = {}
 
     def _up_to_date(self) -> CodeIndex:
-        files = find_files([self._about], self._more)
+        try:
+            files = find_files([self._about], self._more)
+        except OSError:  # the client is just compiling: a file has gone between being found and being looked at
+            return self._index
         if files != self._files:
             self._files, self._index = files, CodeIndex(files)
         return self._index

@@ -153,6 +153,8 @@ class Server:
                 channel.send(over=str(ended))
             except BhemuError as error:
                 channel.send(error=error.message, remedy=error.remedy)
+            except OSError as error:
+                channel.send(error=f"the debugger has ended: {error}", remedy="attach again; the client goes on")
 
     def _debug_client(self, channel: Channel, hello: Message) -> None:
         self._has_chip.wait(_CHIP_WAIT)
