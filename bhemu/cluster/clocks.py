@@ -71,24 +71,26 @@ class ClusterClocks:
         """
         if clocks == 0:
             return
-        self.record.end = min(device.time for device in self._devices) + clocks
-        active = [int(device.record.active_count) for device in self._devices]
-        busy = [number for number, count in enumerate(active) if count]
-        helpers: Any = nullcontext(lambda: None)
-        if self.threads > 1 and sum(active) > 1 and clocks * sum(active) >= WORTH_THREADS:
-            if len(busy) > 1:
-                helpers = helped(self.record, cluster_entry("cluster_help"), self._target, self.threads)
-            else:
-                device = self._devices[busy[0]]
-                helpers = helped(device.record, chip_entry("chip_help"), device.clocks.target, self.threads)
         table = self._devices[0].clocks.table
-        with helpers as refresh:
+        with self._helpers(clocks) as refresh:
             while True:
-                self._attend(refresh)
                 with MOVING:
-                    status = self._call(self._target, table, 0)
+                    status = self._call(self._target, table, clocks)
                 if status == 0:
                     return
+                clocks = 0
+                self._attend(refresh)
+
+    def _helpers(self, clocks: int) -> Any:
+        """Threads that help with so many clocks, if it is worth while: with chips, or with the tiles of a lone one."""
+        if self.threads > 1:
+            active = [device.clocks.active for device in self._devices]
+            if sum(active) > 1 and clocks * sum(active) >= WORTH_THREADS:
+                if len(active) - active.count(0) > 1:
+                    return helped(self.record, cluster_entry("cluster_help"), self._target, self.threads)
+                device = self._devices[active.index(sum(active))]
+                return helped(device.record, chip_entry("chip_help"), device.clocks.target, self.threads)
+        return nullcontext(lambda: None)
 
     def _attend(self, refresh: Callable[[], None]) -> None:
         """Do what chips need that have stopped, in the order of their numbers: results do not depend on threads."""

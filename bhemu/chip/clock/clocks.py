@@ -165,6 +165,11 @@ class Clocks:
         return int(self._time[0])
 
     @property
+    def active(self) -> int:
+        """Tiles that move."""
+        return int(self._active[0])
+
+    @property
     def target(self) -> Any:
         """The chip's record, as entries take it."""
         return self._target
