@@ -47,6 +47,9 @@ def bench(
         Path | None, typer.Option("--data", metavar="DIR", help="The measured figures, for --silicon.")
     ] = None,
     goals: Annotated[bool, typer.Option("--goals", help="Exit status 1 when a goal of --silicon is not met.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw estimates of --silicon over measured figures.")
+    ] = None,
     each: Annotated[bool, typer.Option("--each", help="Print every figure of --silicon with its estimate.")] = False,
     make_streams: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Record the streams of ttnn into DIR, on the first library.")
@@ -62,7 +65,12 @@ def bench(
 
     With `--silicon`, estimates of time are compared with measured figures, group by group.
     """
-    for wanted, name in ((data is not None, "--data"), (goals, "--goals"), (each, "--each")):
+    for wanted, name in (
+        (data is not None, "--data"),
+        (goals, "--goals"),
+        (each, "--each"),
+        (plot is not None, "--plot"),
+    ):
         if wanted and not silicon:
             refuse_usage(f"{name} is for figures of silicon", "add --silicon")
     if silicon:
@@ -70,7 +78,7 @@ def bench(
 
         if client:
             refuse_usage("--silicon and --client are two measurements", "ask for one at a time")
-        bench_silicon(data, only or [], goals=goals, each=each, as_json=as_json)
+        bench_silicon(data, only or [], goals=goals, each=each, as_json=as_json, plot=plot)
         return
     if client:
         if make_streams is not None:

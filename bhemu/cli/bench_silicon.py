@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from bhemu.bench.silicon import Outcome
 
 
-def bench_silicon(folder: Path | None, only: list[str], *, goals: bool, each: bool, as_json: bool) -> None:
+def bench_silicon(
+    folder: Path | None, only: list[str], *, goals: bool, each: bool, as_json: bool, plot: Path | None
+) -> None:
     """Compare, print, and with `goals` end with status 1 when one is not met."""
     if folder is None:
         refuse_usage("--silicon compares with figures that bhemu does not contain", "name their folder with --data DIR")
@@ -22,6 +24,10 @@ def bench_silicon(folder: Path | None, only: list[str], *, goals: bool, each: bo
 
     with messages().status("estimating") as status:
         outcomes = compare(folder, only, lambda text: status.update(f"estimating {text}"))
+    if plot is not None:
+        from bhemu.bench import silicon_plot
+
+        silicon_plot.plot(outcomes, plot)
     if as_json:
         print_json([_as_json(outcome) for outcome in outcomes])
     else:

@@ -11,6 +11,7 @@ from bhemu.bench.silicon import MICRO, ONE_CORE, TUNED, Figure, Group, Outcome, 
 from bhemu.bench.silicon_kernels import SfpuKernel, kernel_of
 from bhemu.bench.silicon_micro import NotReproduced, slope
 from bhemu.bench.silicon_operations import program_of
+from bhemu.bench.silicon_plot import plot
 from bhemu.errors import ConfigurationError
 from bhemu.predict.dispatch import Program
 from bhemu.predict.noc import Traffic, cycles
@@ -150,3 +151,12 @@ def test_a_kernel_is_read_from_its_row(row: tuple[str, str, str], kernel: SfpuKe
 def test_a_kernel_that_was_measured_within_another_one_is_not_built() -> None:
     with pytest.raises(NotReproduced):
         kernel_of("exp", "SDPA", "Float16_b")
+
+
+def test_estimates_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    noc_file(tmp_path, 100.0)
+    plot(compare(tmp_path, []), tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ConfigurationError, match="no figure"):
+        plot([], tmp_path / "empty.png")

@@ -8,9 +8,21 @@ import pytest
 import bhemu
 from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.timed import ChipTime
-from tests.chip.noc_programs import ATOMIC, DATA, INCREMENT, MULTICAST, READ, RESPONSE, WRITE, Board, at, request
+from tests.chip.noc_programs import (
+    ATOMIC,
+    DATA,
+    INCREMENT,
+    MULTICAST,
+    READ,
+    RESPONSE,
+    WRITE,
+    Board,
+    at,
+    rectangle,
+    request,
+)
 from tests.chip.noc_programs import fill as random_bytes
-from tests.chip.test_noc_order import note_time, wait_for
+from tests.chip.test_noc_order import MIDDLE, note_time, wait_for
 
 FIRST, BELOW, ACROSS, LAST = (1, 2), (1, 3), (3, 5), (16, 11)
 FLAG, TIMES, COPY = 0x18000, 0x18100, 0x30000
@@ -143,3 +155,30 @@ def test_the_number_of_threads_makes_no_difference() -> None:
         board.chip.clock(20_000)
         found.append([board.word(place, TIMES) for place in programs])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_program_without_races_computes_the_same_as_in_functional_mode(threads: int) -> None:
+    """Tiles count in another one, which tells all by a multicast when they have; twice."""
+    counters = [(x, y) for x in (2, 3, 10) for y in (3, 4)] + [(16, 11)]
+    total = DATA + 0x600
+    programs = {}
+    for n, place in enumerate(counters):
+        text = ""
+        for turn in (1, 2):
+            text += f"li a4, {20 + 30 * n}\npause{turn}: addi a4, a4, -1\nbnez a4, pause{turn}\n"
+            text += add_one(MIDDLE, total, place) * 5 + wait_for(FLAG, turn)
+        programs[place] = text
+    text = ""
+    ends = {"target": DATA, "target_hi": at(*MIDDLE), "back": FLAG, "back_hi": rectangle((1, 2), (16, 11))}
+    for turn in (1, 2):
+        text += wait_for(total, 35 * turn) + f"li a4, {turn}\nli a5, {DATA:#x}\nsw a4, 0(a5)\n"
+        text += request(ctrl=WRITE | MULTICAST, length=4, **ends)
+    programs[MIDDLE] = text + note_time(TIMES)
+    board = Board(programs, threads=threads)
+    ChipTime(board.chip)
+    board.start(*programs)
+    board.chip.clock(30_000)
+    assert board.word(MIDDLE, total) == 70
+    assert [board.word(place, FLAG) for place in counters] == [2] * 7
+    assert board.word(MIDDLE, TIMES) > 2 * 200
