@@ -38,11 +38,6 @@ class Shell(cmd.Cmd):
         show_error: Callable[[BhemuError], Any],
         output: IO[str] | None = None,
     ) -> None:
-        self,
-        target: DebugSession | ChipDebug | Attached,
-        show_error: Callable[[BhemuError], Any],
-        output: IO[str] | None = None,
-    ) -> None:
         super().__init__(stdout=output)
         self._show_error = show_error
         self.use_rawinput = False
