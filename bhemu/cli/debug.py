@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bhemu.cli.report import refuse_usage
+from bhemu.cli.report import refuse_usage, show_error
 
 if TYPE_CHECKING:
     from bhemu.debugger.session import DebugSession
@@ -111,9 +111,9 @@ def debug(
     if gdb is not None:
         _serve_gdb(session, gdb, core, named[0][1])
         return
-    from bhemu.cli.debug_shell import Shell
+    from bhemu.client.shell import Shell
 
-    shell = Shell(session)
+    shell = Shell(session, show_error)
     if not shell.run(commands or [], script, interactive=not batch):
         raise typer.Exit(1)
 
@@ -150,9 +150,9 @@ def _debug_chip(
     if gdb is not None:
         _serve_gdb(debug[first], gdb, core, next(iter(loaded[first].values())))
         return
-    from bhemu.cli.debug_shell import Shell
+    from bhemu.client.shell import Shell
 
-    if not Shell(debug).run(commands or [], script, interactive=not batch):
+    if not Shell(debug, show_error).run(commands or [], script, interactive=not batch):
         raise typer.Exit(1)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from bhemu.cli.report import refuse_usage
+from bhemu.cli.report import refuse_usage, show_error
 
 
 def _place(text: str) -> tuple[int, int]:
@@ -30,15 +30,15 @@ def debug_client(
     batch: bool,
 ) -> None:
     """Attach to a client, execute commands, and let somebody type further ones, or GDB connect."""
-    from bhemu.cli.debug_shell import Shell
     from bhemu.client.attached import FIRST_TILE, attach
+    from bhemu.client.shell import Shell
     from bhemu.gdb.server import listen_on, parse_address
 
     if gdb is not None and (script or batch):
         refuse_usage("--gdb takes its commands from GDB", "leave --script and --batch out; --command runs before GDB")
     listener = None if gdb is None else listen_on(parse_address(gdb))
     with attach(path.absolute(), tiles=[_place(text) for text in tiles] or [FIRST_TILE]) as attached:
-        shell = Shell(attached)
+        shell = Shell(attached, show_error)
         first = [*([f"core {core}"] if core else []), *(f"file {Path(name).absolute()}" for name in programs)]
         if listener is None:
             if not shell.run([*first, *commands], script, interactive=not batch):

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from bhemu.cli.debug_shell import Shell
+from bhemu.cli.report import show_error
+from bhemu.client.shell import Shell
 from bhemu.debugger.session import DebugSession
 from bhemu.isa.assembler import assemble
 from tests.cli.cli_programs import Invoke
@@ -51,7 +52,7 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
     def execute(*lines: str, programs: dict[str, str] | None = None, session: DebugSession | None = None) -> str:
         session = session or session_of(programs or {"T0": CALLS}, functions=CALL_NAMES)
         output = io.StringIO()
-        Shell(session, output).run(list(lines), None, interactive=False)
+        Shell(session, show_error, output).run(list(lines), None, interactive=False)
         return output.getvalue() + capfd.readouterr().err
 
     return execute
@@ -258,7 +259,7 @@ def test_writing_and_displays(run: Run) -> None:
 
 def test_help_is_there_for_every_command(run: Run) -> None:
     session = session_of({"T0": CALLS})
-    shell = Shell(session, io.StringIO())
+    shell = Shell(session, show_error, io.StringIO())
     text = run("help")
     for name in shell._commands.table:
         assert len(run(f"help {name}")) > 20
@@ -291,7 +292,7 @@ def test_ctrl_c_interrupts_a_run_and_the_session_lives_on(run: Run) -> None:
 
 
 def test_completion_of_commands_and_symbols() -> None:
-    shell = Shell(session_of({"T0": CALLS}, functions=CALL_NAMES), io.StringIO())
+    shell = Shell(session_of({"T0": CALLS}, functions=CALL_NAMES), show_error, io.StringIO())
     assert "break" in shell.completenames("br")
     assert shell.completedefault("inn") == ["inner"]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import cmd
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
-from bhemu.cli.report import show_error
 from bhemu.client.attached import Attached
 from bhemu.client.remote_interpreter import RemoteInterpreter
 from bhemu.debugger.chip_session import ChipDebug
@@ -29,11 +28,18 @@ class Shell(cmd.Cmd):
 
     Args:
         target: what is debugged: a tile, tiles of a chip, or a running client.
+        show_error: tells the user why a command was refused.
         output: where results go; standard output by default.
     """
 
-    def __init__(self, target: DebugSession | ChipDebug | Attached, output: IO[str] | None = None) -> None:
+    def __init__(
+        self,
+        target: DebugSession | ChipDebug | Attached,
+        show_error: Callable[[BhemuError], Any],
+        output: IO[str] | None = None,
+    ) -> None:
         super().__init__(stdout=output)
+        self._show_error = show_error
         self.use_rawinput = False
         self._interpreter: Interpreter | RemoteInterpreter
         more = {"source": self._execute_file}
@@ -166,7 +172,7 @@ class Shell(cmd.Cmd):
     def _refuse(self, error: BhemuError) -> None:
         self._refused = True
         self.stdout.flush()
-        show_error(error)
+        self._show_error(error)
 
     def onecmd(self, line: str) -> bool:
         """Execute a line; True when the session ends."""
