@@ -75,6 +75,7 @@ class Chip:
         interleaved: all of them as one memory, page by page.
     """
 
+    @checked
     def __init__(
         self,
         board: str = "p150",
@@ -314,6 +315,7 @@ class Chip:
         if clocks > 0:
             self.device.clock(clocks)
 
+    @checked
     def record(
         self,
         *,
