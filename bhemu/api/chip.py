@@ -75,6 +75,7 @@ class Chip:
         interleaved: all of them as one memory, page by page.
     """
 
+    @checked
     def __init__(
         self,
         board: str = "p150",
@@ -321,6 +322,7 @@ class Chip:
                 recording.arrive()
             self._recordings = [recording for recording in self._recordings if not recording.is_over]
 
+    @checked
     def record(
         self,
         *,
