@@ -41,7 +41,7 @@ def plot(outcomes: Sequence[Outcome], path: Path) -> None:
         place.loglog(measured, predicted, ".", markersize=3)
         place.loglog(ends, ends, linewidth=0.8, color="black")
         place.set_title(f"{outcome.group.name}\n{len(measured):,} figures, median {outcome.median:.1%}", fontsize=7)
-        place.tick_params(labelsize=6)
+        place.tick_params(which="both", labelsize=6)
     for place in list(places.flat)[len(drawn) :]:
         place.set_axis_off()
     picture.supxlabel("measured", fontsize=8)
