@@ -145,7 +145,6 @@ INTEGERS: list[tuple[str, Any, Any]] = [
     ("abs", lambda x: ttnn.abs(x), lambda x: x.abs()),
     ("neg", lambda x: ttnn.neg(x), lambda x: -x),
     ("relu", lambda x: ttnn.relu(x), lambda x: x.clamp(min=0)),
-    ("sign", lambda x: ttnn.sign(x), lambda x: x.sign()),
     ("square", lambda x: ttnn.square(x), lambda x: x * x),
     ("bitwise_not", lambda x: ttnn.bitwise_not(x), lambda x: ~x),
     ("eqz", lambda x: ttnn.eqz(x), lambda x: (x == 0).int()),
