@@ -29,8 +29,8 @@ class DataCheck(Check):
         self._sfpu: dict[int, Made] = {}
         self._unpacked: dict[int, Made] = {}
         self._packed: dict[int, dict[int, Made]] = {}
-        # By thread: numbers and rows of its words for the matrix unit, which takes them in order.
-        self._matrix: list[tuple[list[int], list[int]]] = [([], []) for _ in range(THREADS)]
+        # By thread: numbers of its words for the matrix unit, and how many of each thread it knew to be issued before.
+        self._matrix: list[tuple[list[int], list[list[int]]]] = [([], []) for _ in range(THREADS)]
 
     def bank_is_valid(self, thread: int, condition: int) -> None:
         """The thread has waited for C7 or C8."""
@@ -40,9 +40,9 @@ class DataCheck(Check):
     def step(self, found: Access, row: Row, me: Made) -> None:
         """Look at an instruction, then remember what it writes."""
         if found.unit == "matrix":
-            numbers, rows = self._matrix[me.thread]
+            numbers, issued = self._matrix[me.thread]
             numbers.append(me.number)
-            rows.append(me.row)
+            issued.append(list(self._known[me.thread].issued))
         if found.unit in ("matrix", "unpack", "misc"):
             self._source_banks(found, row, me)
         if found.unit in ("matrix", "vector", "pack", "unpack"):
@@ -142,10 +142,10 @@ class DataCheck(Check):
                     )
 
     def _is_overtaken(self, known: Knowledge, made: Made) -> bool:
-        """A later word of any thread is known to be through the matrix unit: so is this one (Y12)."""
-        for thread, (numbers, rows) in enumerate(self._matrix):
+        """A word that was certainly issued later is known to be through the matrix unit, which is in order (Y12)."""
+        for thread, (numbers, issued) in enumerate(self._matrix):
             at = bisect_right(numbers, known.done[thread][C4]) - 1
-            if at >= 0 and rows[at] > made.row:
+            if at >= 0 and issued[at][made.thread] >= made.number:
                 return True
         return False
 

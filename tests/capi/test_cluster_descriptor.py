@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 from bhemu.capi.cluster_descriptor import cluster_descriptor
-from bhemu.capi.image import IN_CHIP, IN_EACH_CHIP, describe_machine
+from bhemu.capi.image import CHIP_POINTERS, IN_CHIP, IN_EACH_CHIP, describe_machine
 from bhemu.chip.coordinates import TENSIX_TILES
 from bhemu.chip.state import CHIP
 from bhemu.cluster.topology import load_topology
@@ -51,4 +51,7 @@ def test_the_image_has_what_chips_differ_in_and_no_more() -> None:
     bars = offset_of(CHIP, "pci_config") + 0x10
     moved = [run for run in own if run.tile == IN_CHIP and bars <= run.at < bars + 0x18]
     assert {run.chip for run in moved} == {1}  # the BARs of the first chip are where they always are
-    assert all(not offset_of(CHIP, "peer") <= run.at < offset_of(CHIP, "peer_number") for run in own)
+    for name in CHIP_POINTERS:
+        begin = offset_of(CHIP, name)
+        end = begin + CHIP[name].itemsize
+        assert all(run.at + len(run.content) <= begin or run.at >= end for run in own if run.tile == IN_CHIP)

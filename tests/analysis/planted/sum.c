@@ -29,12 +29,12 @@ enum { FILLED = 0x2F100, DOUBLED = 0x2F200, OTHER = 0x2F300, NUMBERS = 0x30000, 
 
 static volatile uint32_t *at(uint32_t address) { return (volatile uint32_t *)address; }
 
-static void raise_flag(uint32_t flag) {
+static inline void raise_flag(uint32_t flag) {
     bhemu_fence();
     *at(flag) = 1;
 }
 
-static void wait_flag(uint32_t flag) {
+static inline void wait_flag(uint32_t flag) {
     while (*at(flag) != 1) {
     }
     bhemu_fence();
