@@ -61,7 +61,7 @@ def page(results: dict[str, Any]) -> str:
             text += (
                 f"\nThe other side refused {total:,} times, with {len(one['refusals']):,} kinds of message; what it\n"
             )
-            text += "refuses is left out of programs, and is no difference. The most frequent:\n\n"
+            text += "refuses is left out of programs, and is not a difference. The most frequent:\n\n"
             text += "| Message | Times |\n|---|---:|\n"
             rows = sorted(one["refusals"].items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
             text += "".join(f"| `{message.replace('|', '/')}` | {count:,} |\n" for message, count in rows)

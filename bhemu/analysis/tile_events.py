@@ -36,7 +36,7 @@ PACKER: Final = "packer"
 NIU: Final = "NoC"
 """the network interface, for a request of a core."""
 
-_SOFT_RESET: Final = 0xFFB121B0
+_SOFT_RESET: Final = tile_register("control", "SOFT_RESET_0").span.start
 _SEMAPHORES: Final = tile_register("sync", "SEMAPHORE").span
 _SEMAPHORE_COUNT: Final = 8
 _SYNC, _SYNC_END = region("sync").base, region("sync").end

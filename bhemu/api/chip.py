@@ -311,6 +311,7 @@ class Chip:
             self.touch_exposed()
         self._is_up_to_date = False
 
+    @checked
     def next_step(self, clocks: int) -> int:
         """So many of these clocks can pass until a recording begins or ends."""
         return min((recording.next_step(clocks) for recording in self._recordings), default=clocks)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from bhemu.api import plain_file
 from bhemu.api.chip_snapshot import ChipSnapshot, snapshot_of
+from bhemu.checks import checked
 from bhemu.chip.coordinates import Harvesting
 from bhemu.cluster.snapshot import LinkState
 from bhemu.cluster.topology import ChipOf, End, Topology
@@ -17,6 +18,7 @@ from bhemu.ethernet.boot import Identity
 _MAGIC: Final = b"bhemu cluster 1\n"
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class ClusterSnapshot:
     """A copy of several chips, from `Cluster.snapshot`; its size is what they have touched, not what they could hold.

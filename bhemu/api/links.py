@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bhemu import checks
+from bhemu.checks import checked
 from bhemu.chip.device import Device
 from bhemu.cluster.failures import schedule, tile_of_end
 from bhemu.cluster.topology import End, Failure, Topology, link_end
@@ -13,6 +14,7 @@ from bhemu.errors import ConfigurationError
 from bhemu.ethernet.failures import DOWN, LOSE, RETRAIN, UP
 
 
+@checked
 class Link:
     """A link between two Ethernet tiles: `cluster.links["0:2 - 1:9"]`.
 
@@ -128,6 +130,7 @@ class Link:
         return f"<Link {self._name}: {self.state}>"
 
 
+@checked
 class Links:
     """The links of a cluster: iterable, and by one end or both: `links["0:2"]`, `links["0:2 - 1:9"]`, `links[0, 2]`."""
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.api.tile import Snapshot, Tile
+from bhemu.checks import checked
 from bhemu.chip.coordinates import Place
 from bhemu.client.messages import Channel, Ended, Message
 from bhemu.debugger.breakpoints import DebugError
@@ -27,6 +28,7 @@ FIRST_TILE: Final[Place] = (1, 2)
 _PIECE: Final = 1 << 16
 
 
+@checked
 class Attached:
     """A debugger that is attached to a running client.
 
@@ -163,6 +165,7 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
         target.shutdown(socket.SHUT_WR)
 
 
+@checked
 def attach(path: str | os.PathLike[str], *, tiles: Iterable[Place] = (FIRST_TILE,)) -> Attached:
     """Attach a debugger to a running client, which was started with `BHEMU_DEBUG=path` or `bhemu run-client --debug`.
 

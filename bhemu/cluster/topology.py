@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bhemu import checks
+from bhemu.checks import checked
 from bhemu.chip.coordinates import ETHERNET_PLACES, SIMULATOR, Harvesting
 from bhemu.cluster.state import MOST_CHIPS
 from bhemu.errors import ConfigurationError, ProgramError
@@ -88,6 +89,7 @@ class Failure:
     value: int = 0
 
 
+@checked
 @dataclass(frozen=True)
 class Topology:
     """A system of chips.

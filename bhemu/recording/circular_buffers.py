@@ -9,12 +9,12 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.errors import ConfigurationError
-from bhemu.isa.memory_map import region
+from bhemu.isa.memory_map import LOCAL_RAM_BASE, region
 from bhemu.loader.firmware_layout import FirmwareLayout
 from bhemu.machine.state import L1_SIZE
 
 STREAMS: Final = 64
-MMIO: Final = 0xFFB00000
+MMIO: Final = LOCAL_RAM_BASE
 """Where the register addresses of STOREREG begin."""
 _OVERLAY: Final = region("overlay").base
 _STREAM_BYTES: Final = 0x1000

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bhemu.checks import ArgumentError
 from bhemu.errors import FormatError
 from bhemu.formats import TILE_SHAPES, datum_index, pad_to_tiles, padded_shape, tilize, untilize
 
@@ -93,9 +94,15 @@ def test_shapes_that_are_no_whole_tiles_name_the_padded_shape(shape: tuple[int, 
     assert f"pad it to {padded}" in str(refusal.value.remedy)
 
 
-@pytest.mark.parametrize("tile_shape", [(32, 31), (8, 32), (32,), "32x32", None, 32])
+@pytest.mark.parametrize("tile_shape", [(32, 31), (8, 32), (32,)])
 def test_unknown_tile_shapes_are_refused(tile_shape: object) -> None:
     with pytest.raises(FormatError, match=r"tile shape .* does not exist[\s\S]*16x32"):
+        tilize(np.zeros((32, 32)), tile_shape)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tile_shape", ["32x32", None, 32])
+def test_what_is_not_a_tile_shape_is_refused(tile_shape: object) -> None:
+    with pytest.raises(ArgumentError, match="tile_shape"):
         tilize(np.zeros((32, 32)), tile_shape)  # type: ignore[arg-type]
 
 
