@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, SupportsIndex, TypeVar, Union, get_args,
 
 import numpy as np
 
-from bhemu.errors import BhemuError
+from bhemu.errors import BhemuError, ConfigurationError
 
 _T = TypeVar("_T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -224,12 +224,12 @@ def _check_union(hints: tuple[Any, ...]) -> Callable[[Any, str], Any] | None:
     def check_any(value: Any, name: str) -> Any:
         if value is None and NoneType in hints:
             return None
-        refused = ArgumentError("", remedy="")
+        refused: BhemuError = ArgumentError("", remedy="")
         for check in checks:
             try:
                 return check(value, name) if check not in (None, path) else (path(value, name) and value)
-            except ArgumentError as error:
-                refused = error
+            except (ArgumentError, ConfigurationError) as error:
+                refused = refused if isinstance(refused, ConfigurationError) else error
         raise refused
 
     return check_any
@@ -238,7 +238,8 @@ def _check_union(hints: tuple[Any, ...]) -> Callable[[Any, str], Any] | None:
 def choice(value: Any, name: str, known: tuple[Any, ...]) -> Any:
     """One of a few values."""
     if not any(value is one or (type(value) is type(one) and value == one) for one in known):
-        raise ArgumentError(f"{name} is {value!r}", remedy=f"use one of {', '.join(map(str, known))}")
+        kind = ConfigurationError if isinstance(value, str) else ArgumentError  # a word that does not exist, or no word
+        raise kind(f"{name} is {value!r}", remedy=f"use one of {', '.join(map(str, known))}")
     return value
 
 

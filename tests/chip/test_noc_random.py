@@ -160,7 +160,7 @@ def test_common_requests_are_not_left_to_python(monkeypatch: pytest.MonkeyPatch)
     side.carry_out(
         1, 0, {"ctrl": READ, "target": DATA, "target_hi": at(7, 7), "back": DATA, "back_hi": at(*ME), "length": 16}
     )
-    monkeypatch.setattr(side.chip.clocks, "_attend", lambda: pytest.fail("a request was left to Python"))
+    monkeypatch.setattr(side.chip.clocks, "attend", lambda: pytest.fail("a request was left to Python"))
     away = at(11, 9)
     read = {"ctrl": READ, "target": DATA, "target_hi": away, "back": DATA + 64, "back_hi": at(*ME), "length": 4096}
     dram = read | {"target": 0x1000, "target_hi": at(17, 12)}

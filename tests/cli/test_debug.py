@@ -261,7 +261,7 @@ def test_help_is_there_for_every_command(run: Run) -> None:
     session = session_of({"T0": CALLS})
     shell = Shell(session, show_error, io.StringIO())
     text = run("help")
-    for name in shell._commands.table:
+    for name in shell._interpreter.names:
         assert len(run(f"help {name}")) > 20
     for name in ("break", "continue", "catch", "info", "dst", "tensix"):
         assert f"  {name}" in text

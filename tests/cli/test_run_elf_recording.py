@@ -127,7 +127,6 @@ def test_source_lines_of_a_compiled_kernel(bhemu: Invoke, tmp_path: Path) -> Non
     ("arguments", "message"),
     [
         (("--dump", "same.npz", "--trace", "same.npz"), "two options write the same file"),
-        (("--check",), "--check is for Python programs"),
     ],
 )
 def test_refusals(bhemu: Invoke, programs: tuple[str, str], arguments: tuple[str, ...], message: str) -> None:

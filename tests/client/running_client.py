@@ -34,6 +34,7 @@ def released(x, y):
     poke(x, y, BASE, CODE)
     release_b([0x6F | (BASE & 0xFF000) | (BASE >> 1 & 0x3FF) << 21 | (BASE >> 11 & 1) << 20], x, y)
 init()
+clock(1)
 released(1, 2)
 released(2, 2)
 for turn in range(200):

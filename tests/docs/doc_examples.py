@@ -10,8 +10,8 @@ The rules, for whoever writes documentation:
 
 - Blocks of one file run in order, in one namespace and one working folder, which holds the repository's `examples/`.
 - A `python` block is executed. What it prints must be in a `text title="Output"` block right after it.
-- A `python title="name.py"` or `c title="name.c"` block is a file. If the repository has that file, the block must be
-  an excerpt of it, word for word; otherwise the file is written into the working folder.
+- A `python title="name.py"`, `c title="name.c"` or `toml title="name.toml"` block is a file. If the repository has that
+  file, the block must be an excerpt of it, word for word; otherwise the file is written into the working folder.
 - In a `console` block each line `$ bhemu ...` is executed and what follows is compared. `$ echo $?` shows the exit
   status of the command before; a command without it must succeed.
 - `...` in an output matches any text. Measured times are not compared, nor cycles, of which a process counts a few
@@ -145,7 +145,7 @@ class Page:
             for block, following in zip(every, [*every[1:], None], strict=False):
                 if not block.runs:
                     continue
-                if (block.language, Path(block.title).suffix) in (("python", ".py"), ("c", ".c")):
+                if (block.language, Path(block.title).suffix) in (("python", ".py"), ("c", ".c"), ("toml", ".toml")):
                     self._file(block)
                 elif block.language == "python":
                     self._python(block, following, namespace)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bhemu.checks import ArgumentError
-from bhemu.errors import FormatError
+from bhemu.errors import ConfigurationError, FormatError
 from bhemu.formats import TILE_SHAPES, DataFormat, decode, encode, read_tile, render_tile, show_tile
 from bhemu.formats.layout import FACE_NAMES
 
@@ -63,7 +62,7 @@ def test_refusals() -> None:
     tile = read_tile(data, "bf16")
     with pytest.raises(FormatError, match="no face 4"):
         render_tile(tile, faces=[4])
-    with pytest.raises(ArgumentError, match=r"views\[0\] is 'hex'"):
+    with pytest.raises(ConfigurationError, match=r"views\[0\] is 'hex'"):
         render_tile(tile, views=["hex"])  # type: ignore[list-item]
     with pytest.raises(FormatError, match="2047 bytes do not hold"):
         read_tile(data[:-1], "bf16")

@@ -133,6 +133,8 @@ def entries() -> set[str]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and name_of(node.func) in COMPILERS:
                 found |= {name_of(argument) for argument in node.args}
+            elif isinstance(node, ast.Dict):
+                found |= {name_of(value) for value in node.values}
             elif isinstance(node, ast.Tuple) and any(isinstance(part, ast.Constant) for part in node.elts):
                 found |= {name_of(part) for part in node.elts}
     return found

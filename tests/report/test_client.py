@@ -112,8 +112,8 @@ def test_the_report_as_data(folder: Path) -> None:
 def test_check_finds_a_missing_wait_with_both_source_lines(folder: Path) -> None:
     done = client(folder, "bad.elf", "--record", "checked", "--tiles", "3-4", "--check")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "tile 3-4: hazard: reads GPR 12 right after the scalar unit wrote it" in done.stdout
-    assert len(re.findall(r"\(consume\.c:\d+\)", done.stdout)) == 2
+    assert "tile 3-4: hazard (order): reads GPR 12 right after the scalar unit wrote it" in done.stdout
+    assert len(re.findall(r"\(consume\.c:\d+ in main; ", done.stdout)) == 2
     assert "hazards: 1" in done.stdout
     assert {part.place for part in Reader(folder / "checked").parts()} == {(3, 4)}
     assert len(hazard_lines(make_report(folder / "checked"))) == 4

@@ -88,7 +88,7 @@ class Interpreter:
                 raise DebugError(f"{text!r} is not a command", remedy="`help` lists the commands")
             name, rest = match[1], match[2].strip()
             if name in ("help", "h", "?"):
-                self._print(self._help(rest))
+                self._print_help(rest)
                 return False
             if name in self._more:
                 return self._more[name](rest) is True
@@ -105,6 +105,10 @@ class Interpreter:
         table = self.commands.table
         if name in table:
             return table[name]
+        if name in self._more:
+            return self._more[name]
+        if name == "help":
+            return self._print_help
         if name in REPORTS:
             return lambda rest: self._print(report(self.session, f"{name} {rest}"))
         known = self.names
@@ -120,13 +124,17 @@ class Interpreter:
             remedy=f"did you mean {' or '.join(close)}?" if close else "`help` lists the commands",
         )
 
+    def _print_help(self, name: str) -> None:
+        """List the commands, or say more about one."""
+        self._print(self._help(name))
+
     def _help(self, name: str) -> str:
         table = self.commands.table
         if name:
             if name in REPORTS:
                 return f"{REPORTS[name].usage}\n  {REPORTS[name].help}"
             function: Any = self._find(name)
-            aliases = sorted(each for each, other in table.items() if other == function)
+            aliases = sorted(each for each, other in table.items() if other == function) or [name]
             text = "\n".join(line.strip() for line in (function.__doc__ or "").strip().splitlines())
             return f"{', '.join(aliases)}: {text}"
         lines = ["Commands (help COMMAND says more; a unique beginning is enough):"]
