@@ -19,37 +19,45 @@ def event_at(net: LogAddress, place: Int) -> AnyInt:
 
 
 @kernel
+def _take(net: LogAddress, counter: Int, first: Int) -> AnyInt:
+    """The last item of a list, which is not empty."""
+    count = load_i64(net, counter) - 1
+    store_i64(net, counter, count)
+    return load_i64(net, first + count)
+
+
+@kernel
+def _give(net: LogAddress, counter: Int, first: Int, item: Int) -> None:
+    """Append an item to a list."""
+    count = load_i64(net, counter)
+    store_i64(net, first + count, item)
+    store_i64(net, counter, count + 1)
+
+
+@kernel
 def new_event(net: LogAddress) -> AnyInt:
     """Where a free event is, which is free no longer; -1: there is none."""
-    count = load_i64(net, at.FREE_COUNT)
-    if count == 0:
+    if load_i64(net, at.FREE_COUNT) == 0:
         return np.int64(-1)
-    store_i64(net, at.FREE_COUNT, count - 1)
-    return load_i64(net, at.FREE + count - 1)
+    return _take(net, at.FREE_COUNT, at.FREE)
 
 
 @kernel
 def free_event(net: LogAddress, event: Int) -> None:
     """An event is over."""
-    count = load_i64(net, at.FREE_COUNT)
-    store_i64(net, at.FREE + count, event)
-    store_i64(net, at.FREE_COUNT, count + 1)
+    _give(net, at.FREE_COUNT, at.FREE, event)
 
 
 @kernel
 def take_block(net: LogAddress) -> AnyInt:
     """Number of a free block, of which there is one."""
-    count = load_i64(net, at.BLOCKS_FREE) - 1
-    store_i64(net, at.BLOCKS_FREE, count)
-    return load_i64(net, at.FREE_BLOCKS + count)
+    return _take(net, at.BLOCKS_FREE, at.FREE_BLOCKS)
 
 
 @kernel
 def free_block(net: LogAddress, block: Int) -> None:
     """A block's data are needed no longer."""
-    count = load_i64(net, at.BLOCKS_FREE)
-    store_i64(net, at.FREE_BLOCKS + count, block)
-    store_i64(net, at.BLOCKS_FREE, count + 1)
+    _give(net, at.BLOCKS_FREE, at.FREE_BLOCKS, block)
 
 
 @kernel
