@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 enum { PAGE_BYTES = 4096 };
-_Static_assert(TILE_L1 % PAGE_BYTES == 0 && TILE_BYTES % PAGE_BYTES == 0, "tiles begin with whole pages");
 
 struct instance instances[CHIPS], *selected = instances;
 static read_callback dma_read;
@@ -68,54 +67,27 @@ void simulator_fill_table(int64_t table[PLACES])
     attach_translator((char *)(intptr_t)table[CODE_CACHE]);
 }
 
-/* Put into a record what it holds after reset beside zeros (capi/image.py): what all tiles have, one tile, or the chip.
+/* Put into the records what they hold after reset beside zeros (capi/image.py): the chip's, that of each tile, or of one.
  * A system of several chips has something for all of them, and for each. */
-static void put_image(int32_t of, char *record, int32_t number)
+static void put_image(int32_t chip)
 {
     const unsigned char *content = image_content;
-    for (const struct run *run = image_runs; run->size; content += run++->size)
-        if (run->tile == of && (run->chip == IN_EACH_CHIP || run->chip == number))
-            memcpy(record + run->at, content, run->size);
-}
-
-/* What all tiles have before their L1. */
-static void begin_tile(char *record)
-{
-    put_image(IN_EACH_TILE, record, IN_EACH_CHIP);
-    FIELD(int64_t, record, TILE_HANDLERS) = (intptr_t)simulator.table;
-    FIELD(TILE_SIMULATOR_ORDER_TYPE, record, TILE_SIMULATOR_ORDER) = setting(ORDER) == 0;
-    FIELD(TILE_ALLOW_OPEN_TYPE, record, TILE_ALLOW_OPEN) = setting(ALLOW_OPEN);
-}
-
-/* Let tiles begin with the pages of one file, until they write them; returns how many do. */
-static int share_beginning(void)
-{
-    char *beginning = simulator_memory(TILE_L1);
-    int file = memfd_create("bhemu", MFD_CLOEXEC), shared = 0;
-    begin_tile(beginning);
-    int complete = file >= 0 && !ftruncate(file, TILE_L1);
-    for (size_t at = 0; complete && at < TILE_L1; at += PAGE_BYTES)
-        if (beginning[at] || memcmp(beginning + at, beginning + at + 1, PAGE_BYTES - 1))
-            complete = pwrite(file, beginning + at, PAGE_BYTES, at) == PAGE_BYTES;
-    while (complete && shared < TILES &&
-           mmap(simulator.tiles + (size_t)shared * TILE_BYTES, TILE_L1, PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file, 0) != MAP_FAILED)
-        shared++;
-    if (file >= 0)
-        close(file);
-    munmap(beginning, TILE_L1);
-    return shared;
-}
-
-/* All tiles after reset. What takes the time here is memory, so tiles share it until they use it. */
-static void start_tiles(int32_t number)
-{
-    for (int tile = share_beginning(); tile < TILES; tile++)
-        begin_tile(simulator.tiles + (size_t)tile * TILE_BYTES);
-    const unsigned char *content = image_content;
-    for (const struct run *run = image_runs; run->size; content += run++->size)
-        if (run->tile >= 0 && (run->chip == IN_EACH_CHIP || run->chip == number))
-            memcpy(simulator.tiles + (size_t)run->tile * TILE_BYTES + run->at, content, run->size);
+    for (const struct run *run = image_runs; run->size; content += run++->size) {
+        if (run->chip != IN_EACH_CHIP && run->chip != chip)
+            continue;
+        if (run->tile == IN_CHIP)
+            memcpy(simulator.chip + run->at, content, run->size);
+        int first = run->tile == IN_EACH_TILE ? 0 : run->tile;
+        int end = run->tile == IN_CHIP ? first : run->tile == IN_EACH_TILE ? TILES : first + 1;
+        for (int tile = first; tile < end; tile++)
+            memcpy(simulator.tiles + (size_t)tile * TILE_BYTES + run->at, content, run->size);
+    }
+    for (int tile = 0; tile < TILES; tile++) {
+        char *record = simulator.tiles + (size_t)tile * TILE_BYTES;
+        FIELD(int64_t, record, TILE_HANDLERS) = (intptr_t)simulator.table;
+        FIELD(TILE_SIMULATOR_ORDER_TYPE, record, TILE_SIMULATOR_ORDER) = setting(ORDER) == 0;
+        FIELD(TILE_ALLOW_OPEN_TYPE, record, TILE_ALLOW_OPEN) = setting(ALLOW_OPEN);
+    }
 }
 
 /* Functions of the host, as compiled code calls them: 0 when they have moved the bytes. */
@@ -155,8 +127,7 @@ static void start_selected(int number)
     simulator.chip = chip;
     simulator.table[CODE_CACHE] = instances[0].table[CODE_CACHE]; /* one thread moves all chips */
     simulator_fill_table(simulator.table);
-    put_image(IN_CHIP, chip, number);
-    start_tiles(number);
+    put_image(number);
     FIELD(int64_t, chip, CHIP_ADDRESS) = (intptr_t)chip;
     FIELD(int64_t, chip, CHIP_TILES) = (intptr_t)simulator.tiles;
     FIELD(int64_t, chip, CHIP_ZEROS) = (intptr_t)zeros;

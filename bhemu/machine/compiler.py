@@ -266,22 +266,32 @@ def collect(objects: Objects, *, compiles: bool = True) -> None:
     _collected, _compiles = objects, compiles
 
 
-def _key(name: str, function: Callable[..., AnyInt], source: str | None, arguments: int) -> tuple[str, bool]:
+def _key(
+    name: str, function: Callable[..., AnyInt], source: str | None, arguments: int, record: types.Record
+) -> tuple[str, bool]:
     """(name of an entry's machine code, whether the cache may have it); see `compile_entry`."""
     module = Path(sys.modules[function.__module__].__file__ or "").resolve()
     digest = hashlib.sha256(repr(toolchain()).encode())
     inside = module.is_relative_to(_PACKAGE)
     digest.update(module_stamp(module) if inside else module.read_bytes())
     digest.update(module_stamp(_CODEGEN))
-    digest.update(f"{function.__qualname__} {arguments} {source}".encode())
+    # A function takes the record as it is given, so it need not reach the module that lays the record out.
+    digest.update(f"{function.__qualname__} {arguments} {source} {record!r}".encode())
     return f"{name}-{digest.hexdigest()[:24]}", inside and not _edited_since_start(module)
 
 
-def is_compiled(name: str, function: Callable[..., AnyInt], *, source: str | None = None, arguments: int = 2) -> bool:
+def is_compiled(
+    name: str,
+    function: Callable[..., AnyInt],
+    *,
+    source: str | None = None,
+    arguments: int = 2,
+    record: types.Record = TILE_TYPE,
+) -> bool:
     """True when `compile_entry` would not have to compile, as far as names of files tell."""
     if not JIT:
         return True
-    key, cached = _key(name, function, source, arguments)
+    key, cached = _key(name, function, source, arguments, record)
     return cached and (key in addresses(toolchain()) or (cache_directory() / f"{key}.bin").is_file())
 
 
@@ -309,7 +319,7 @@ def compile_entry(
             exec(source, scope)  # the text is generated from the instruction table
             return Entry(name, scope["entry"], 0, None)
         return Entry(name, function, 0, None)
-    key, cached = _key(name, function, source, arguments)
+    key, cached = _key(name, function, source, arguments, record)
     if not _compiles:
         return Entry(name, _not_loaded, 0, None, key)
     library: Any = None

@@ -261,21 +261,6 @@ class PackRecord:
     edge_masks: Any
     unsettled: Any
 
-class VectorCoreRecord:
-    byte: Any
-    vl: Any
-    vtype: Any
-    vlenb: Any
-    vxsat: Any
-    vxrm: Any
-    half: Any
-    word: Any
-
-class PerformanceRecord:
-    running: Any
-    started: Any
-    stopped: Any
-
 class NocRequestRecord:
     state: Any
     status: Any
@@ -302,6 +287,21 @@ class NocRequestRecord:
     word: Any
     exclude: Any
 
+class VectorCoreRecord:
+    vl: Any
+    vtype: Any
+    vlenb: Any
+    vxsat: Any
+    vxrm: Any
+    byte: Any
+    half: Any
+    word: Any
+
+class PerformanceRecord:
+    running: Any
+    started: Any
+    stopped: Any
+
 class EthernetRecord:
     transmit: Any
     receive_control: Any
@@ -311,37 +311,109 @@ class EthernetRecord:
 
 class TileRecord:
     dst: Any
-    dst_valid: Any
     srca: Any
     srcb: Any
+    config: Any
+    settings: Any
+    macro_word: Any
+    macro_operands: Any
+    macro_before: Any
+    macro_after: Any
+    macro_late: Any
+    stream_word: Any
+    ready_word: Any
+    ready_line: Any
+    unpack: UnpackRecord
+    matrix: MatrixRecord
+    pack: PackRecord
+    issued: Any
+    poll_x: Any
+    core_ram: Any
+    control_word: Any
+    noc_request: Any
     lregs: Any
+    dst_valid: Any
+    lane_flags: Any
+    use_flags: Any
+    acting_lanes: Any
+    config_dirty: Any
+    simulator_order: Any
+    allow_open: Any
+    core_cfg0: Any
+    core_loops_limit: Any
+    poll_steps: Any
+    soft_reset: Any
+    noc_connected: Any
+    niu_config: Any
+    niu_place: Any
+    tile_kind: Any
+    l1_end: Any
+    handlers: Any
+    vector_core: VectorCoreRecord
+    core_state: Any
+    core_pc: Any
+    core_x: Any
+    core_f: Any
+    core_round: Any
+    core_retired: Any
+    core_skip_breakpoint: Any
+    core_halt_reason: Any
+    core_pmacfg: Any
+    core_scratch: Any
+    core_stream_scratch: Any
+    core_fcsr: Any
+    core_status: Any
+    core_cycle_offset: Any
+    core_instret_offset: Any
+    core_interrupted_pc: Any
+    core_in_handler: Any
+    access_kind: Any
+    access_address: Any
+    access_size: Any
+    access_value: Any
+    access_register: Any
+    access_signed: Any
+    core_request: Any
+    core_loops: Any
+    poll_length: Any
+    poll_since: Any
+    poll_pc: Any
+    watch_count: Any
+    watch_address: Any
+    watch_value: Any
+    watch_hash: Any
+    round_goal: Any
+    round_horizon: Any
+    free_rounds: Any
+    busy_rounds: Any
+    full_clocks: Any
+    tensix_round: Any
+    tensix_state: Any
+    sleepers: Any
+    turn_core: Any
+    stopped_core: Any
+    interrupts: Any
+    fault_core: Any
+    fault_pc: Any
     prng: Any
     gpr: Any
     src_owner: Any
     src_format: Any
-    config: Any
     thread_config: Any
-    config_dirty: Any
     adc: Any
     rwc: Any
-    lane_flags: Any
-    use_flags: Any
     flag_stack_held: Any
     flag_stack: Any
     use_stack: Any
-    acting_lanes: Any
     lane_config: Any
     dst_stack_pointer: Any
     macro_template: Any
     macro_sequence: Any
     macro_misc: Any
     settings_mixed: Any
-    settings: Any
     macro_pending: Any
     macro_counted: Any
     macro_head: Any
-    macro_word: Any
-    macro_operands: Any
     macro_thread: Any
     macro_cycle: Any
     macro_resume: Any
@@ -351,9 +423,6 @@ class TileRecord:
     macro_resting: Any
     macro_rest_next: Any
     macro_enabled: Any
-    macro_before: Any
-    macro_after: Any
-    macro_late: Any
     macro_late_lanes: Any
     semaphore: Any
     semaphore_max: Any
@@ -361,7 +430,6 @@ class TileRecord:
     mutex_last: Any
     stream_messages: Any
     stream_phase: Any
-    stream_word: Any
     stream_running: Any
     stream_left: Any
     stream_next: Any
@@ -373,9 +441,6 @@ class TileRecord:
     fifo_line: Any
     fifo_head: Any
     fifo_count: Any
-    simulator_order: Any
-    ready_word: Any
-    ready_line: Any
     ready_head: Any
     ready_count: Any
     mop_config: Any
@@ -398,79 +463,21 @@ class TileRecord:
     gate_line: Any
     wait_word: Any
     wait_line: Any
-    unpack: UnpackRecord
-    matrix: MatrixRecord
-    pack: PackRecord
-    vector_core: VectorCoreRecord
     performance: PerformanceRecord
     clock: Any
     cycle_resume: Any
     cycle_moved: Any
-    issued: Any
     fault_code: Any
     fault_value: Any
     fault_thread: Any
     fault_word: Any
     fault_line: Any
     fault_scheduled: Any
-    allow_open: Any
     open_used: Any
-    core_state: Any
-    core_pc: Any
-    core_x: Any
-    core_f: Any
-    core_round: Any
-    core_retired: Any
-    core_skip_breakpoint: Any
-    core_halt_reason: Any
-    core_cfg0: Any
-    core_pmacfg: Any
-    core_scratch: Any
-    core_stream_scratch: Any
-    core_fcsr: Any
-    core_status: Any
-    core_cycle_offset: Any
-    core_instret_offset: Any
-    core_interrupted_pc: Any
-    core_in_handler: Any
-    access_kind: Any
-    access_address: Any
-    access_size: Any
-    access_value: Any
-    access_register: Any
-    access_signed: Any
-    core_request: Any
-    core_loops: Any
-    core_loops_limit: Any
-    poll_length: Any
-    poll_steps: Any
-    poll_since: Any
-    poll_pc: Any
-    poll_x: Any
-    watch_count: Any
-    watch_address: Any
-    watch_value: Any
-    watch_hash: Any
-    round_goal: Any
-    round_horizon: Any
-    free_rounds: Any
-    busy_rounds: Any
-    full_clocks: Any
-    tensix_round: Any
-    tensix_state: Any
-    sleepers: Any
-    turn_core: Any
-    stopped_core: Any
-    interrupts: Any
-    fault_core: Any
-    fault_pc: Any
-    core_ram: Any
-    soft_reset: Any
     reset_pc: Any
     reset_pc_override: Any
     disable_reset: Any
     wall_clock_latch: Any
-    control_word: Any
     watchdog_start: Any
     debug_read: Any
     debug_l1_pointer: Any
@@ -505,29 +512,22 @@ class TileRecord:
     pic_hardware: Any
     pic_handler: Any
     niu_initiator: Any
-    noc_request: Any
     noc_pending: Any
-    noc_connected: Any
     niu_counter: Any
     niu_rtz: Any
-    niu_config: Any
-    niu_place: Any
-    tile_kind: Any
-    l1_end: Any
     ethernet: EthernetRecord
     device_value: Any
     device_size: Any
     needs_place: Any
     now_round: Any
     now_agent: Any
-    handlers: Any
     l1: Any
     l1_u16: Any
     l1_u32: Any
-    dst_u32: Any
-    dst_valid_u32: Any
     core_ram_u16: Any
     core_ram_u32: Any
+    dst_u32: Any
+    dst_valid_u32: Any
 
 class ArcRecord:
     memory: Any

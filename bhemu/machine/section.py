@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,12 +15,17 @@ Views = Sequence[tuple[str, str, str, tuple[int, ...]]]
 _LINE: Final = 64
 
 
-def section(fields: Fields, views: Views = ()) -> np.dtype[Any]:
+def section(fields: Fields, views: Views = (), begins: Mapping[str, int] | None = None) -> np.dtype[Any]:
     """The dtype of a unit's state.
 
     Rows of lanes, and what is larger, begin at a multiple of 64 bytes: a vector register then fits in a cache line.
     Without the compiler a field is an attribute of a NumPy scalar, whose own attributes would hide it: such a name is
     refused with RuntimeError.
+
+    Args:
+        fields: in the order in which they lie in memory.
+        views: other names of their bytes.
+        begins: by name, of what a field's offset is a multiple instead.
     """
     names: list[str] = []
     formats: list[np.dtype[Any]] = []
@@ -28,7 +33,8 @@ def section(fields: Fields, views: Views = ()) -> np.dtype[Any]:
     end = 0
     for name, kind, shape in fields:
         dtype = np.dtype((kind, shape)) if shape else np.dtype(kind)
-        alignment = _LINE if dtype.itemsize >= _LINE else np.dtype(kind).itemsize
+        alignment = _LINE if dtype.itemsize >= _LINE else np.dtype(kind).alignment
+        alignment = (begins or {}).get(name, alignment)
         offsets.append(-(-end // alignment) * alignment)
         end = offsets[-1] + dtype.itemsize
         names.append(name)

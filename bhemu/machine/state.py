@@ -11,7 +11,7 @@ is 0 unpack, 1 math, 2 pack.
 from __future__ import annotations
 
 import mmap
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numba.np.numpy_support import from_dtype
@@ -25,6 +25,7 @@ from bhemu.machine.ethernet_state import ETHERNET_FIELDS
 from bhemu.machine.matrix_state import MATRIX
 from bhemu.machine.packer_state import PACKER
 from bhemu.machine.performance_state import PERFORMANCE
+from bhemu.machine.section import section
 from bhemu.machine.unpacker_state import UNPACKERS
 from bhemu.machine.vector_core_state import VECTOR_CORE, VLEN_BYTES
 
@@ -179,35 +180,35 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
 ]
 
 
+_LARGE: Final = 1024
+"""Bytes from which on a field lies apart from those that the schedule reads."""
+_SET_AT_RESET: Final = (
+    *("lregs", "dst_valid", "lane_flags", "use_flags", "acting_lanes", "config_dirty", "simulator_order", "allow_open"),
+    *("core_cfg0", "core_loops_limit", "poll_steps", "soft_reset", "noc_connected", "niu_config", "niu_place"),
+    *("tile_kind", "l1_end", "handlers", "vector_core"),
+)
+"""Fields that are not zero after reset. They lie in one page: of a chip that starts, no other page is touched."""
+
+
 def _layout() -> np.dtype[Any]:
-    names: list[str] = []
-    formats: list[Any] = []
-    offsets: list[int] = []
-    offset = 0
-    for name, kind, shape in _FIELDS:
-        dtype = np.dtype((kind, shape)) if shape else np.dtype(kind)
-        offset = (offset + 63) & ~63  # rows of lanes stay aligned to a vector register
-        names.append(name)
-        formats.append(dtype)
-        offsets.append(offset)
-        offset += dtype.itemsize
-    offset = (offset + 4095) & ~4095
-    for name, kind, count in (("l1", "u1", L1_SIZE), ("l1_u16", "<u2", L1_SIZE // 2), ("l1_u32", "<u4", L1_SIZE // 4)):
-        names.append(name)
-        formats.append(np.dtype((kind, (count,))))
-        offsets.append(offset)
-    # The vector unit works on pairs of neighbouring columns of Dst, and on the valid bits of four rows at once.
-    # Cores access their local RAM by bytes, halves and words.
-    for name, of, kind, shape in (
-        ("dst_u32", "dst", "<u4", (1024, 8)),
-        ("dst_valid_u32", "dst_valid", "<u4", (256,)),
+    """Large fields first, then what reset sets, what the cores have, all else, and L1."""
+    fields = {field[0]: field for field in _FIELDS}
+    at_reset = [fields.pop(name) for name in _SET_AT_RESET]
+    of_cores = {name for name, _, _ in CORE_FIELDS}
+    large = [field for field in fields.values() if np.dtype((field[1], field[2])).itemsize >= _LARGE]
+    others = [field for field in fields.values() if field not in large]
+    small = sorted(others, key=lambda field: field[0] not in of_cores)
+    # Cores access L1 and their local RAM by bytes, halves and words. The vector unit works on pairs of neighbouring
+    # columns of Dst, and on the valid bits of four rows at once.
+    views = (
+        ("l1_u16", "l1", "<u2", (L1_SIZE // 2,)),
+        ("l1_u32", "l1", "<u4", (L1_SIZE // 4,)),
         ("core_ram_u16", "core_ram", "<u2", (CORES, LOCAL_RAM // 2)),
         ("core_ram_u32", "core_ram", "<u4", (CORES, LOCAL_RAM // 4)),
-    ):
-        names.append(name)
-        formats.append(np.dtype((kind, shape)))
-        offsets.append(offsets[names.index(of)])
-    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": offset + L1_SIZE})
+        ("dst_u32", "dst", "<u4", (1024, 8)),
+        ("dst_valid_u32", "dst_valid", "<u4", (256,)),
+    )
+    return section((*large, *at_reset, *small, ("l1", "u1", (L1_SIZE,))), views, {_SET_AT_RESET[0]: PAGE, "l1": PAGE})
 
 
 TILE: np.dtype[Any] = _layout()

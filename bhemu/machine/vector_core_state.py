@@ -14,12 +14,12 @@ _BYTES: Final = VECTOR_REGISTERS * VLEN_BYTES
 # The 32 registers lie one behind the other, so the elements of a register group do, too.
 VECTOR_CORE: Final = section(
     (
-        ("byte", "u1", (_BYTES,)),
         ("vl", "u4", ()),
         ("vtype", "u4", ()),
         ("vlenb", "u4", ()),
         ("vxsat", "u4", ()),
         ("vxrm", "u4", ()),
+        ("byte", "u1", (_BYTES,)),
     ),
     views=(("half", "byte", "<u2", (_BYTES // 2,)), ("word", "byte", "<u4", (_BYTES // 4,))),
 )

@@ -125,6 +125,19 @@ def test_an_edit_of_code_changes_the_stamp(copy: Path, old: str, new: str) -> No
     assert before != after
 
 
+def test_another_layout_of_the_record_is_seen(copy: Path) -> None:
+    """Also where the function does not reach the module that lays the record out."""
+    run(copy)
+    state = copy / "machine" / "state.py"
+    text = state.read_text()
+    first = '    ("dst", "u2", (1024, 16)),'
+    assert text.count(first) == 1
+    state.write_text(text.replace(first, '    ("unused", "u2", (1024, 16)),\n' + first))
+    after = run(copy)
+    assert "compiled SETADCXX" in after
+    assert after[-1] == "x 3"
+
+
 def test_an_edit_of_a_docstring_compiles_nothing(copy: Path) -> None:
     run(copy)
     callee = copy / COUNTERS
