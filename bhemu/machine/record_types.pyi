@@ -573,11 +573,11 @@ class ChipRecord:
     observer: Any
     threads: Any
     share_begin: Any
-    share_goal: Any
     share_count: Any
     share_next: Any
     share_done: Any
     share_stop: Any
+    share_goal: Any
     fault_code: Any
     fault_value: Any
     host_read: Any

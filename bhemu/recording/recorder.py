@@ -316,7 +316,7 @@ class Recorder(plain.Coprocessor):
         super().__init__(tile._tiles)
         log: LogAddress = self._buffer.ctypes.data if JIT else self._buffer
         for name, function in (("run_recorded", run_recorded_entry), ("drain_recorded", drain_recorded_entry)):
-            entry = plain._entry(name, function, 3)
+            entry = plain.entry_of(name, function, 3)
 
             def call(tile: Any, table: Table, count: int, entry: Any = entry) -> int:
                 while True:
