@@ -24,8 +24,6 @@ FREE_COUNT: Final = 3
 BLOCKS_FREE: Final = 4
 SEQUENCE: Final = 5
 """Counts events: of two in the same cycle the earlier one comes first."""
-TILES_FIRST: Final = 6
-"""The tile whose parked requests are being delivered before their time, and other scratch."""
 
 # --- counts -----------------------------------------------------------------------------------------------------------
 
