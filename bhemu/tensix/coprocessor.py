@@ -198,7 +198,7 @@ class Coprocessor:
         while True:
             status = self._drain.call(self._tile, _table, thread)
             if not self._resume(status):
-                return not self.record.gate_full[thread]
+                return not self.record.frontend.gate_full[thread]
 
     def settle(self) -> None:
         """Advance until what SFPLOADMACRO has scheduled is done, or waits for further vector instructions.
@@ -206,7 +206,7 @@ class Coprocessor:
         Raises:
             BhemuError: a scheduled instruction was refused.
         """
-        if self.record.macro_pending:
+        if self.record.macro.pending:
             entry = entry_of("settle", clock.settle, 2)
             while self._resume(entry.call(self._tile, _table, 0)):
                 pass
@@ -332,6 +332,6 @@ class Coprocessor:
             where += ", scheduled by SFPLOADMACRO"
             record.fault_scheduled = 0
         else:
-            record.gate_full[thread] = 0
+            record.frontend.gate_full[thread] = 0
         error.message = f"{disassemble(word)} ({where}): {error.message}"
         return error
