@@ -12,6 +12,7 @@ from bhemu.checks import checked
 from bhemu.chip.coordinates import Harvesting
 from bhemu.cluster.snapshot import LinkState
 from bhemu.cluster.topology import ChipOf, End, Topology
+from bhemu.errors import ProgramError
 from bhemu.ethernet.boot import Identity
 
 _MAGIC: Final = b"bhemu cluster 1\n"
@@ -71,7 +72,13 @@ class ClusterSnapshot:
         Raises:
             ProgramError: the file cannot be read, or is not such a copy.
         """
-        return plain_file.load(path, _MAGIC, _cluster_snapshot, what="copy of several chips")
+        content = plain_file.load(path, _MAGIC, what="copy of several chips")
+        try:
+            return _cluster_snapshot(content)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise ProgramError(
+                f"{path} is of another version of bhemu: {error}", remedy="make the copy again"
+            ) from None
 
 
 def _cluster_snapshot(content: dict[str, Any]) -> ClusterSnapshot:

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
 from bhemu import checks
 from bhemu.errors import ProgramError
 from bhemu.files import write_whole
-
-T = TypeVar("T")
 
 _DIGEST_BYTES: Final = 32
 _LENGTH_BYTES: Final = 8
@@ -46,18 +43,17 @@ def save(path: str | Path, magic: bytes, value: Any) -> None:
         ) from None
 
 
-def load(path: str | Path, magic: bytes, make: Callable[[Any], T], *, what: str, earlier: bytes | None = None) -> T:
-    """What `make` makes of the value of a file that `save` has written.
+def load(path: str | Path, magic: bytes, *, what: str, earlier: bytes | None = None) -> Any:
+    """The value of a file that `save` has written.
 
     Args:
         path: of the file.
         magic: its first bytes.
-        make: takes the value; what it cannot find there is of another version.
         what: it is, for messages.
         earlier: magic of an earlier version, which is refused as such.
 
     Raises:
-        ProgramError: the file cannot be read, is of another kind or version, or is damaged.
+        ProgramError: the file cannot be read, is of another kind, or is damaged.
     """
     try:
         whole = checks.path(path).read_bytes()
@@ -75,13 +71,9 @@ def load(path: str | Path, magic: bytes, make: Callable[[Any], T], *, what: str,
     try:
         size = int.from_bytes(rest[:_LENGTH_BYTES], "little")
         description = json.loads(bytes(rest[_LENGTH_BYTES : _LENGTH_BYTES + size]))
-        value = _value(description, rest[_LENGTH_BYTES + size :])
+        return _value(description, rest[_LENGTH_BYTES + size :])
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         raise ProgramError(f"{path} is damaged: {error}", remedy="make it again, or copy it again") from None
-    try:
-        return make(value)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise ProgramError(f"{path} is of another version of bhemu: {error}", remedy="make the copy again") from None
 
 
 def _digest(content: bytes | memoryview) -> bytes:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 Place = tuple[int, int]
 
-_PLACE = re.compile(r"(\d+),(\d+)")
 _TILES = re.compile(r"(\d+),(\d+)(?:-(\d+),(\d+))?")
 _PREFIX = re.compile(r"(?:(\d+),(\d+)|dram(\d+))/(.+)", re.DOTALL)
 _NAMED: int = 3
