@@ -70,3 +70,44 @@ def test_no_room_but_the_coprocessor_is_above_5000_lines() -> None:
 def test_no_file_is_longer_than_one_sitting() -> None:
     lengths = {str(file.relative_to(PACKAGE)): len(file.read_text().splitlines()) for file in FILES}
     assert not {file: lines for file, lines in lengths.items() if lines > LARGEST_FILE}
+
+
+def private_names(text: str, room: str) -> Iterator[str]:
+    """Names of other rooms with a leading underscore that a module of `room` uses, with their lines."""
+    tree = ast.parse(text)
+    used: list[tuple[str, int]] = []
+    modules: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules |= {name.asname or name.name: name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names = {name.asname or name.name: f"{node.module}.{name.name}" for name in node.names}
+            used += [(name, node.lineno) for name in names.values()]
+            modules |= {short: name for short, name in names.items() if is_module(name)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in modules:
+            used.append((f"{modules[ast.unparse(node.value)]}.{node.attr}", node.lineno))
+    for name, line in used:
+        parts = name.split(".")
+        private = any(part.startswith("_") and not part.startswith("__") for part in parts)
+        if private and parts[0] == "bhemu" and parts[1:2] != [room]:
+            yield f"line {line}: {name}"
+
+
+def is_module(name: str) -> bool:
+    place = PACKAGE.parent / Path(*name.split("."))
+    return place.is_dir() or place.with_suffix(".py").exists()
+
+
+def test_no_room_uses_a_private_name_of_another_room() -> None:
+    wrong = {str(file.relative_to(PACKAGE)): list(private_names(file.read_text(), room_of(file))) for file in INSIDE}
+    assert not {file: names for file, names in wrong.items() if names}
+
+
+def test_private_names_are_found_in_imports_and_behind_modules() -> None:
+    text = "from bhemu.chip.state import _TILE_BYTES\nfrom bhemu.machine import state\nstate._layout()\n"
+    assert list(private_names(text, "timed")) == [
+        "line 1: bhemu.chip.state._TILE_BYTES",
+        "line 3: bhemu.machine.state._layout",
+    ]
+    assert not list(private_names(text.replace("machine", "chip"), "chip"))

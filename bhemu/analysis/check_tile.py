@@ -24,7 +24,7 @@ def parse_kinds(text: str) -> tuple[str, ...]:
     """The kinds in `order,noc`; all for an empty text or `all`.
 
     Raises:
-        ConfigurationError: a name is no kind of check.
+        ConfigurationError: a name is not a kind of check.
     """
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or names == ["all"]:

@@ -33,7 +33,7 @@ ORDER: Final = "order"
 L1: Final = "l1"
 """accesses to L1 that nothing orders,"""
 NOC: Final = "noc"
-"""NoC requests whose end nobody has waited for,"""
+"""NoC requests whose end no core has waited for,"""
 BUFFERS: Final = "cb"
 """circular buffers."""
 KINDS: Final = (ORDER, L1, NOC, BUFFERS)

@@ -64,7 +64,8 @@ def can_move(record: Any) -> bool:
 
 def waiting_threads(record: Any) -> list[int]:
     """Threads of the coprocessor that hold an instruction which cannot be executed."""
-    return [t for t in range(THREADS) if record.gate_full[t] or record.fifo_count[t] or record.side_count[t]]
+    f = record.frontend
+    return [t for t in range(THREADS) if f.gate_full[t] or f.fifo_count[t] or f.side_count[t]]
 
 
 def is_stuck(record: Any, core: int) -> bool:

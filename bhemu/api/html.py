@@ -47,9 +47,10 @@ def tile_html(record: Any, title: str) -> str:
     ]
     if executed:
         parts.append(html.table(("unit", "instruction", "executed"), sorted(executed)))
-    used = [number for number in range(8) if record.semaphore[number] or record.semaphore_max[number]]
+    values, limits = record.sync.semaphore, record.sync.semaphore_max
+    used = [number for number in range(8) if values[number] or limits[number]]
     if used:
-        names = [(f"{n} {Semaphore(n).name}", int(record.semaphore[n]), int(record.semaphore_max[n])) for n in used]
+        names = [(f"{n} {Semaphore(n).name}", int(values[n]), int(limits[n])) for n in used]
         parts.append(html.table(("semaphore", "value", "maximum"), names))
     owners = ("unpacker", "matrix unit")
     banks = [

@@ -125,8 +125,8 @@ class Tile(TileView):
         for word in list(_words(instructions)):
             self.coprocessor.push(thread, word)
             if not self.coprocessor.drain(thread):
-                self.record.gate_full[thread] = 0
-                self.record.wait_word[thread] = 0
+                self.record.frontend.gate_full[thread] = 0
+                self.record.frontend.wait_word[thread] = 0
                 raise UndefinedBehavior(
                     f"{disassemble(word)} waits on thread {thread}, and nothing else runs that could end the wait",
                     remedy="execute the instruction of the other thread first, or run a program with three threads",

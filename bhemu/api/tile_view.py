@@ -101,7 +101,7 @@ class TileView(TensorMemory):
     @property
     def semaphores(self) -> Array:
         """int32 [8]: semaphore values, writable."""
-        return self.record["semaphore"]  # type: ignore[no-any-return]
+        return self.record["sync"]["semaphore"]  # type: ignore[no-any-return]
 
     def load_word(self, address: int, core: str = "B") -> int:
         """The 32-bit word that a core finds at an address of the GPR or configuration window.

@@ -20,7 +20,7 @@ def _bank(record: Any, file: int, unit: str) -> str:
 
 
 def _latched(record: Any, thread: int, place: Callable[[int], str]) -> str:
-    word = int(record["wait_word"][thread])
+    word = int(record["frontend"]["wait_word"][thread])
     decoded = decode(word)
     left = wait_left(record, thread)
     if decoded.mnemonic == "STALLWAIT":
@@ -37,14 +37,15 @@ def _latched(record: Any, thread: int, place: Callable[[int], str]) -> str:
         if left & gate.C11_SFPU_IDLE:
             reasons.append("the vector unit has instructions that SFPLOADMACRO has scheduled")
     elif decoded.mnemonic == "SEMWAIT":
+        sync = record["sync"]
         reasons = [
-            f"semaphore {i} ({Semaphore(i).name}) is {int(record['semaphore'][i])} of {int(record['semaphore_max'][i])}"
+            f"semaphore {i} ({Semaphore(i).name}) is {int(sync['semaphore'][i])} of {int(sync['semaphore_max'][i])}"
             for i in range(8)
             if left >> i & 1
         ]
     else:
         reasons = ["its stream has not reached the target"]
-    return f"{disassemble(word)}{place(int(record['wait_line'][thread]))}: {'; '.join(reasons)}"
+    return f"{disassemble(word)}{place(int(record['frontend']['wait_line'][thread]))}: {'; '.join(reasons)}"
 
 
 def _at(line: int) -> str:
@@ -64,7 +65,7 @@ def _own_condition(record: Any, thread: int, word: int) -> str:
     if row.unit == "matrix":
         return "; ".join(_bank(record, file, "matrix") for file in (0, 1))
     if row.mnemonic == "ATGETM":
-        owner = int(record["mutex_owner"][decode(word).operands["mutex_index"]])
+        owner = int(record["sync"]["mutex_owner"][decode(word).operands["mutex_index"]])
         return f"the mutex is held by thread {owner - 1}"
     return "its unit does not accept it"
 
@@ -77,11 +78,11 @@ def explain_thread(record: Any, thread: int, place: Callable[[int], str] = _at) 
         thread: 0 unpack, 1 math, 2 pack.
         place: text for the line of a word, with a blank in front: by default `_at`, for lines of programs.
     """
-    if not record["gate_full"][thread]:
+    if not record["frontend"]["gate_full"][thread]:
         return None
-    word = int(record["gate_word"][thread])
-    head = f"{disassemble(word)}{place(int(record['gate_line'][thread]))}"
-    if record["wait_word"][thread]:
+    word = int(record["frontend"]["gate_word"][thread])
+    head = f"{disassemble(word)}{place(int(record['frontend']['gate_line'][thread]))}"
+    if record["frontend"]["wait_word"][thread]:
         return f"{head} is held by {_latched(record, thread, place)}"
     return f"{head} waits: {_own_condition(record, thread, word)}"
 

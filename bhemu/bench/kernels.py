@@ -130,9 +130,9 @@ def prepare_matmul(tile: Tile, phases: int, fp32: bool) -> list[tuple[int, int]]
     tile.execute(1, math)
     nop = encode("NOP")
     body = encode("REPLAY", start_idx=16, len=15)
-    tile.record.mop_config[1] = [phases, 1, nop, encode("MVMUL", addr_mode=5), nop, body, nop, body, body]
+    tile.record.frontend.mop_config[1] = [phases, 1, nop, encode("MVMUL", addr_mode=5), nop, body, nop, body, body]
     rows = encode("PACR", AddrMode=1)
-    tile.record.mop_config[2] = [
+    tile.record.frontend.mop_config[2] = [
         4,
         4,
         nop,

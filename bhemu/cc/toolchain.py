@@ -135,7 +135,7 @@ def find_toolchain(gcc: str = GCC) -> Toolchain:
         version = tuple(int(part) for part in _ask(path, "-dumpfullversion").split("."))
     except (OSError, subprocess.CalledProcessError, ValueError) as error:
         raise MissingTool(
-            f"{gcc} is no GCC: it does not tell its version ({error})",
+            f"{gcc} is not GCC: it does not tell its version ({error})",
             remedy="name a GCC for RISC-V with --gcc, such as riscv64-unknown-elf-gcc",
         ) from None
     libgcc = Path(_ask(path, f"-march={_LIBRARY_MARCH}", f"-mabi={ABI}", "-print-libgcc-file-name"))

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
+from bhemu.chip.clock.share import SHARE_FIELDS
 from bhemu.chip.coordinates import ETHERNET_TILES, WIDTH
 from bhemu.chip.nodes.kinds import CLOCKED
 from bhemu.chip.nodes.state import ARC_TILE, CHANNELS, PAGE, PAGES
@@ -47,13 +48,8 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("stop_round", "i8", (len(CLOCKED),)),  # round in which it stopped in the middle of a clock
         ("observer", "i8", (len(CLOCKED),)),  # address of the buffer of the observer (tile/observer.py), 0: none
         # --- tiles on several threads ---------------------------------------------------------------------------------
-        ("threads", "i8"),  # that take part, this one included
-        ("share_begin", "i8"),  # counts the shares of work that were given out
+        *SHARE_FIELDS,
         ("share_goal", "i8"),  # clock up to which tiles of the share run
-        ("share_count", "i8"),  # tiles in the share
-        ("share_next", "i8"),  # place in `order` of the next tile
-        ("share_done", "i8"),  # tiles of the share that have run
-        ("share_stop", "i8"),  # no more work comes
         # --- what the host sees (chip/pcie/direct.py) -----------------------------------------------------------------
         ("fault_code", "i8"),  # why an access was refused; 0: a tile's record says it (chip/faults.py)
         ("fault_value", "i8", (4,)),

@@ -29,7 +29,7 @@ def debug_client(
     *,
     batch: bool,
 ) -> None:
-    """Attach to a client, execute commands, and let somebody type further ones, or GDB connect."""
+    """Attach to a client, execute commands, and read further ones from the terminal, or let GDB connect."""
     from bhemu.client.attached import FIRST_TILE, attach
     from bhemu.client.shell import Shell
     from bhemu.gdb.server import listen_on, parse_address

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from bhemu.cli.report import number, refuse_usage
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from bhemu.api.tile_view import TileView
 
 
@@ -244,3 +246,20 @@ def decoded(transfer: Transfer, content: Any) -> Any:
     if transfer.format in PLAIN:
         return np.frombuffer(content.tobytes(), PLAIN[transfer.format]).reshape(transfer.shape)
     return portable(decode(content, transfer.format, transfer.shape, tile_shape=_tile(transfer)))
+
+
+def print_transfers(console: Console, writes: list[Transfer], reads: list[Transfer]) -> None:
+    """Say which files went where."""
+    for transfer in writes:
+        console.print(f"{transfer.place} from {transfer.file}", markup=False)
+    for transfer in reads:
+        console.print(f"{transfer.place} written to {transfer.file}", markup=False)
+    console.print()
+
+
+def transfers_as_json(writes: list[Transfer], reads: list[Transfer]) -> dict[str, list[dict[str, Any]]]:
+    """The same for `--json`."""
+    return {
+        name: [{"place": one.place, "file": str(one.file), "format": one.format} for one in transfers]
+        for name, transfers in (("written", writes), ("read", reads))
+    }

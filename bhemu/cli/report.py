@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -186,3 +186,18 @@ def assignments(texts: list[str] | None, option: str, example: str) -> dict[str,
             refuse_usage(f"{option} names {name!r} twice", "give each name once")
         found[name] = value
     return found
+
+
+def print_issued(console: Console, issued: Any) -> None:
+    """The same of a run's counts by thread and opcode; nothing when no instruction was executed."""
+    from bhemu.programs.run import instructions_by_unit
+
+    if units := instructions_by_unit(issued):
+        print_units(console, units)
+
+
+def open_choices(codes: Iterable[int]) -> list[str]:
+    """Open cases that were executed, with their rules."""
+    from bhemu.machine.faults import FAULTS
+
+    return [f"{FAULTS[int(code)].name} [{FAULTS[int(code)].rule}]" for code in codes if code]

@@ -19,11 +19,13 @@ from bhemu.cli.memory import (
     decoded,
     parse_read,
     parse_write,
+    print_transfers,
     read,
+    transfers_as_json,
     write,
 )
 from bhemu.cli.progress import Progress
-from bhemu.cli.report import REFUSED, number, output, plain_table, print_json, print_units, refuse_usage
+from bhemu.cli.report import REFUSED, number, open_choices, output, plain_table, print_issued, print_json, refuse_usage
 from bhemu.cli.run_elf import core_of, state_of, until_word
 from bhemu.cli.run_options import RunOptions
 
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
 
 Place = tuple[int, int]
 
-_PLACE = re.compile(r"(\d+),(\d+)")
 _TILES = re.compile(r"(\d+),(\d+)(?:-(\d+),(\d+))?")
 _PREFIX = re.compile(r"(?:(\d+),(\d+)|dram(\d+))/(.+)", re.DOTALL)
 _NAMED: int = 3
@@ -302,22 +303,15 @@ def _as_json(
             }
             for place, tile in result.tiles.items()
         },
-        "written": [{"place": t.place, "file": str(t.file), "format": t.format} for t in writes],
-        "read": [{"place": t.place, "file": str(t.file), "format": t.format} for t in reads],
+        **transfers_as_json(writes, reads),
         "retired": retired,
         "seconds": seconds,
         "mips": retired / seconds / 1e6 if seconds > 0 else 0.0,
         "compiled": compiled,
-        "open_choices": _open_choices(chip),
+        "open_choices": open_choices(chip.open_choices),
         "clocks": result.clocks,
         "ended": result.reason,
     }
-
-
-def _open_choices(chip: Chip) -> list[str]:
-    from bhemu.machine.faults import FAULTS
-
-    return [f"{FAULTS[code].name} [{FAULTS[code].rule}]" for code in chip.open_choices]
 
 
 def _print(
@@ -330,8 +324,6 @@ def _print(
     retired: int,
     compiled: list[str],
 ) -> None:
-    from bhemu.programs.run import instructions_by_unit
-
     console = output()
     alike: dict[tuple[str, str, str, str], list[tuple[Place, int]]] = {}
     for place, tile in result.tiles.items():
@@ -344,14 +336,8 @@ def _print(
         tiles = ", ".join(_name(place) for place, _ in cores) if named else f"{len(cores)} tiles"
         table.add_row(tiles, name, program, f"{sum(count for _, count in cores):,}", state, at)
     console.print(table, markup=False)
-    for transfer in writes:
-        console.print(f"{transfer.place} from {transfer.file}", markup=False)
-    for transfer in reads:
-        console.print(f"{transfer.place} written to {transfer.file}", markup=False)
-    console.print()
-    units = instructions_by_unit(chip.device.tiles["issued"].sum(axis=0))
-    if units:
-        print_units(console, units)
+    print_transfers(console, writes, reads)
+    print_issued(console, chip.device.tiles["issued"].sum(axis=0))
     if result.reason == "until":
         console.print("the word has its value")
     first = f", of which the compilation of {len(compiled)} functions (first run only)" if compiled else ""
@@ -359,5 +345,5 @@ def _print(
     console.print(
         f"{result.clocks:,} clocks, {retired:,} instructions of the cores, {seconds:.3g} s{first}, {mips:.2f} MIPS"
     )
-    for choice in _open_choices(chip):
+    for choice in open_choices(chip.open_choices):
         console.print(f"open choice used: {choice}", style="yellow", markup=False)

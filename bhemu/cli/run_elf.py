@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bhemu.cli.analysis import print_found
-from bhemu.cli.memory import Transfer, check_place, check_read, parse_read, parse_write, read, write
+from bhemu.cli.memory import (
+    Transfer,
+    check_place,
+    check_read,
+    parse_read,
+    parse_write,
+    print_transfers,
+    read,
+    transfers_as_json,
+    write,
+)
 from bhemu.cli.progress import Progress
 from bhemu.cli.recording import Recording
-from bhemu.cli.report import REFUSED, number, output, plain_table, print_json, print_units, refuse_usage
+from bhemu.cli.report import REFUSED, number, open_choices, output, plain_table, print_issued, print_json, refuse_usage
 from bhemu.cli.run_options import RunOptions
 
 if TYPE_CHECKING:
@@ -336,15 +346,14 @@ def _as_json(
     result = run.result
     report: dict[str, Any] = {
         "programs": run.programs,
-        "written": [{"place": t.place, "file": str(t.file), "format": t.format} for t in writes],
-        "read": [{"place": t.place, "file": str(t.file), "format": t.format} for t in reads],
+        **transfers_as_json(writes, reads),
         "cores": [vars(core) for core in (result.cores if result is not None else run.machine.summary())],
         "instructions": instructions_by_unit(run.machine.tile.record.issued),
         "retired": run.retired,
         "seconds": run.seconds,
         "mips": _mips(run),
         "compiled": compiled,
-        "open_choices": _open_choices(run.machine),
+        "open_choices": open_choices(run.machine.tile.record.open_used),
     }
     if result is not None:
         report |= {"clocks": result.clocks, "ended": result.reason, "status": result.status}
@@ -360,16 +369,7 @@ def _mips(run: _Run) -> float:
     return run.retired / run.seconds / 1e6 if run.seconds > 0 else 0.0
 
 
-def _open_choices(machine: Machine) -> list[str]:
-    from bhemu.machine.faults import FAULTS
-
-    codes = [int(code) for code in machine.tile.record.open_used if code]
-    return [f"{FAULTS[code].name} [{FAULTS[code].rule}]" for code in codes]
-
-
 def _print(run: _Run, writes: list[Transfer], reads: list[Transfer], options: RunOptions, compiled: list[str]) -> None:
-    from bhemu.programs.run import instructions_by_unit
-
     console = output()
     summary = run.result.cores if run.result is not None else run.machine.summary()
     cores = plain_table("core", "program", "instructions", "state", "at", right=("instructions",))
@@ -377,14 +377,8 @@ def _print(run: _Run, writes: list[Transfer], reads: list[Transfer], options: Ru
         state = state_of(core)
         cores.add_row(core.name, run.programs.get(core.name, ""), f"{core.retired:,}", state, core.place)
     console.print(cores, markup=False)
-    for transfer in writes:
-        console.print(f"{transfer.place} from {transfer.file}", markup=False)
-    for transfer in reads:
-        console.print(f"{transfer.place} written to {transfer.file}", markup=False)
-    console.print()
-    units = instructions_by_unit(run.machine.tile.record.issued)
-    if units:
-        print_units(console, units)
+    print_transfers(console, writes, reads)
+    print_issued(console, run.machine.tile.record.issued)
     if run.boot is not None:
         console.print(f"booted in {run.boot.done:,} clocks, cores released after {run.boot.released:,}")
         if run.launch_clocks is not None:
@@ -400,5 +394,5 @@ def _print(run: _Run, writes: list[Transfer], reads: list[Transfer], options: Ru
     if run.machine.tile.time is not None:
         share = run.machine.tile.time.report().guessed_share
         console.print(f"clocks are estimates of cycles of silicon; {share:.1%} of what they are made of is guessed")
-    for choice in _open_choices(run.machine):
+    for choice in open_choices(run.machine.tile.record.open_used):
         console.print(f"open choice used: {choice}", style="yellow", markup=False)

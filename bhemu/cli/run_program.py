@@ -13,6 +13,7 @@ from bhemu.cli.progress import Progress
 from bhemu.cli.report import (
     REFUSED,
     assignments,
+    open_choices,
     output,
     plain_table,
     print_json,
@@ -196,14 +197,8 @@ def _as_json(
         "cycles": report.cycles,
         "seconds": report.seconds,
         "compiled": compiled,
-        "open_choices": _open_choices(result),
+        "open_choices": open_choices(result.report.open_choices),
     }
-
-
-def _open_choices(result: Result) -> list[str]:
-    from bhemu.machine.faults import FAULTS
-
-    return [f"{FAULTS[code].name} [{FAULTS[code].rule}]" for code in result.report.open_choices]
 
 
 def _print(
@@ -243,5 +238,5 @@ def _print(
         )
     if not report.errors:
         console.print("no difference measured: the program declares no reference")
-    for choice in _open_choices(result):
+    for choice in open_choices(result.report.open_choices):
         console.print(f"open choice used: {choice}", style="yellow", markup=False)

@@ -180,7 +180,7 @@ def attach(path: str | os.PathLike[str], *, tiles: Iterable[Place] = (FIRST_TILE
         tiles: translated coordinates of the tiles that are debugged; the first one is chosen.
 
     Raises:
-        DebugError: nobody can be attached to there, another debugger is attached, or the chip has no such tile.
+        DebugError: no client can be attached to there, another debugger is attached, or the chip has no such tile.
     """
     name = Path(path)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -65,7 +65,6 @@ class Gate:
         self._size = 0
         self._reads: list[bytes] = []
         self._read_cursor = self._writes = self._write_cursor = 0
-        self._latest = 0
 
     # --- the client's side ------------------------------------------------------------------------------------------
 
@@ -181,7 +180,6 @@ class Gate:
         """Clocks have passed; it is so late now."""
         with self._turn:
             self.clocks -= clocks
-            self._latest = now
             self._turn.notify_all()
 
     # --- repeating --------------------------------------------------------------------------------------------------
@@ -205,7 +203,6 @@ class Gate:
             self.on_overflow()
         self._log.append(call)
         self._cursor = self._base + len(self._log)
-        self._latest = now
 
     def _forget(self) -> None:
         self._base += len(self._log)
@@ -221,10 +218,6 @@ class Gate:
     @cursors.setter
     def cursors(self, cursors: Cursors) -> None:
         self._cursor, self._read_cursor, self._write_cursor = cursors
-
-    def is_past(self, now: int) -> bool:
-        """The chip is in a state that it has had before."""
-        return self._cursor < self._base + len(self._log) or now < self._latest
 
     def repeat(self, device: Device) -> bool:
         """Repeat the next call that the client made in this clock; False: there is none."""

@@ -11,21 +11,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.clock.atomic import fetch_add, let_others_run, load, store
-from bhemu.chip.clock.run import NO_WORK, pass_clocks
+from bhemu.chip.clock.run import pass_clocks
+from bhemu.chip.clock.share import make_sharing
 from bhemu.chip.coordinates import ETHERNET_TILES
 from bhemu.chip.links.send import frame_at
 from bhemu.chip.state import chip_at
 from bhemu.cluster.state import CLUSTER, ClusterRecord
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import offset_of
 from bhemu.machine.types import AnyInt, ChipRecord, Int, Table
 
 GOES_ON: Final = -1
 """Status of a chip for which the host has done what it needed: it goes on with the span."""
-_NEXT: Final = offset_of(CLUSTER, "share_next")
-_DONE: Final = offset_of(CLUSTER, "share_done")
-_BEGIN: Final = offset_of(CLUSTER, "share_begin")
 
 
 @kernel
@@ -77,35 +73,17 @@ def _run_chip(cluster: ClusterRecord, table: Table, k: Int) -> None:
     cluster.status[k] = pass_clocks(chip, table, clocks)
 
 
-@kernel
-def _take_part(cluster: ClusterRecord, table: Table) -> None:
-    """Run chips until none is left."""
-    while True:
-        k = fetch_add(cluster.address + _NEXT, 1)
-        if k >= cluster.count:
-            return
-        _run_chip(cluster, table, k)
-        fetch_add(cluster.address + _DONE, 1)
+_run_all, _help_others = make_sharing(CLUSTER, _run_chip)
 
 
 @kernel
-def _run_all(cluster: ClusterRecord, table: Table) -> None:
+def _run_chips(cluster: ClusterRecord, table: Table) -> None:
     """All chips move up to the end of the span."""
     busy = 0
     for k in range(cluster.count):
         if chip_at(cluster.chip[k]).active_count != 0:
             busy += 1
-    if cluster.threads <= 1 or busy <= 1:
-        for k in range(cluster.count):
-            _run_chip(cluster, table, k)
-        return
-    store(cluster.address + _DONE, 0)
-    store(cluster.address + _NEXT, 0)
-    fetch_add(cluster.address + _BEGIN, 1)
-    _take_part(cluster, table)
-    while load(cluster.address + _DONE) < cluster.count:
-        let_others_run()
-    store(cluster.address + _NEXT, NO_WORK)
+    _run_all(cluster, table, cluster.count, busy)
 
 
 @kernel
@@ -134,7 +112,7 @@ def _advance(cluster: ClusterRecord, table: Table, clocks: Int) -> Any:
             first = min(first, np.int64(chip_at(cluster.chip[k]).time))
         cluster.end = first + clocks
     while _new_span(cluster):
-        _run_all(cluster, table)
+        _run_chips(cluster, table)
         for k in range(cluster.count):
             if cluster.status[k] != 0:
                 return np.int64(k + 1)
@@ -152,10 +130,4 @@ def cluster_clock_entry(cluster: ClusterRecord, table: Table, clocks: Int) -> An
 
 def cluster_help_entry(cluster: ClusterRecord, table: Table, begun: Int) -> AnyInt:
     """Take part in the work of another thread until no more comes; as `help_entry` of chip/clock/run.py."""
-    while True:
-        while load(cluster.address + _BEGIN) == begun:
-            let_others_run()
-        begun += 1
-        if cluster.share_stop != 0:
-            return 0
-        _take_part(cluster, table)
+    return _help_others(cluster, table, begun)

@@ -7,6 +7,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
+from bhemu.chip.clock.share import SHARE_FIELDS
+
 MOST_CHIPS: Final = 32
 
 CLUSTER: Final[np.dtype[Any]] = np.dtype(
@@ -18,12 +20,7 @@ CLUSTER: Final[np.dtype[Any]] = np.dtype(
         ("span", "i8"),  # clocks in which no chip can see what another one does in them
         ("goal", "i8"),  # end of the span
         ("end", "i8"),  # of the clocks that were asked for
-        # --- chips on several threads, as tiles (chip/state.py) -------------------------------------------------------
-        ("threads", "i8"),
-        ("share_begin", "i8"),
-        ("share_next", "i8"),
-        ("share_done", "i8"),
-        ("share_stop", "i8"),
+        *SHARE_FIELDS,
     ],
     align=True,
 )

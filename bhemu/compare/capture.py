@@ -105,7 +105,7 @@ class NotingCore(Core):
 
     def _semaphore_of(self, condition: Callable[[], bool], what: str) -> tuple[int, set[int]]:
         """The semaphore that a condition polls, and the values that it waits for."""
-        semaphores = self.tile.record.semaphore
+        semaphores = self.tile.record.sync.semaphore
         found = []
         for index in range(len(semaphores)):
             value = int(semaphores[index])

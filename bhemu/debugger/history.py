@@ -435,7 +435,7 @@ class History:
         return count, found
 
     def _check(self, present: Checkpoint) -> None:
-        """The run has come to the present: it must be the same."""
+        """The run has reached the present again: it must be the same."""
         found = self.machine.fingerprint()
         self.machine.put(present.state)
         if found != self.machine.fingerprint():

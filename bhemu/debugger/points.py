@@ -225,10 +225,10 @@ class Points(Names):
 
     def watch_semaphore(self, index: int) -> Watch:
         """Stop after a semaphore has changed."""
-        if not 0 <= index < len(self.record.semaphore):
+        if not 0 <= index < len(self.record.sync.semaphore):
             raise DebugError(f"semaphore {index} does not exist", remedy="use 0 to 7")
         return self._watch(
-            f"semaphore {index}", lambda: self.record.semaphore[index].astype(np.uint32).tobytes(), explain_number
+            f"semaphore {index}", lambda: self.record.sync.semaphore[index].astype(np.uint32).tobytes(), explain_number
         )
 
     def watch_file(self, name: str) -> Watch:

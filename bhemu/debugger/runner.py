@@ -30,7 +30,7 @@ from bhemu.isa.riscv import find, is_ttinsn
 from bhemu.machine.agents import CORE_NAMES, CORES, B
 from bhemu.machine.core_state import ASLEEP, HALTED
 from bhemu.machine.origin import pc_of_line
-from bhemu.machine.state import L1_SIZE, THREADS
+from bhemu.machine.state import L1_SIZE, THREADS, state_field
 from bhemu.tensix.coprocessor import THREAD_NAMES
 from bhemu.tile.cores import HALT_REASONS
 
@@ -44,8 +44,9 @@ BEFORE_ALL: Final = -1
 """Place in the order of a round before core B."""
 OBSERVED: Final = (
     *("l1", "core_ram", "dst", "dst_valid", "srca", "srcb", "lregs", "gpr", "config", "thread_config", "adc", "rwc"),
-    *("semaphore", "semaphore_max", "mutex_owner", "mailbox_word", "mailbox_count", "issued", "gate_word", "gate_full"),
-    *("fifo_count", "core_f", "core_fcsr", "core_cfg0", "niu_initiator", "niu_counter", "src_owner", "prng"),
+    *("sync.semaphore", "sync.semaphore_max", "sync.mutex_owner", "mailbox_word", "mailbox_count", "issued"),
+    *("frontend.gate_word", "frontend.gate_full", "frontend.fifo_count", "core_f", "core_fcsr", "core_cfg0"),
+    *("niu_initiator", "niu_counter", "src_owner", "prng"),
 )
 """Fields of a tile's record that programs can observe."""
 
@@ -326,9 +327,10 @@ class Runner(StoppedTile):
         item.hits += 1
         if item.temporary:
             self.breakpoints.remove(item)
-        word, line = int(self.record.gate_word[thread]), int(self.record.gate_line[thread])
+        word, line = int(self.record.frontend.gate_word[thread]), int(self.record.frontend.gate_line[thread])
         what = item.text
-        if word >> 24 == item.opcode and not self.record.gate_full[thread]:  # MOP and REPLAY do not get to the gate
+        # MOP and REPLAY do not get to the gate
+        if word >> 24 == item.opcode and not self.record.frontend.gate_full[thread]:
             what = disassemble(word)
             pc = pc_of_line(line)
             if pc is not None:
@@ -418,7 +420,7 @@ def digest(tile: StoppedTile) -> bytes:
     record = tile.record
     found = hashlib.blake2b(digest_size=16)
     for name in OBSERVED:
-        found.update(np.ascontiguousarray(record[name]).tobytes())
+        found.update(np.ascontiguousarray(state_field(record, name)).tobytes())
     for core in range(CORES):
         now = tile.state(core)
         found.update(np.array([now.pc, now.retired], np.int64).tobytes() + now.x.tobytes())

@@ -54,8 +54,8 @@ def tensix(session: DebugSession) -> str:
     for thread in range(THREADS):
         name = f"thread {thread} ({THREAD_NAMES[thread]})"
         waits = explain_thread(record, thread, _place(session, thread))
-        if waits is None and record.wait_word[thread]:
-            waits = f"the next instruction will be held by {disassemble(int(record.wait_word[thread]))}"
+        if waits is None and record.frontend.wait_word[thread]:
+            waits = f"the next instruction will be held by {disassemble(int(record.frontend.wait_word[thread]))}"
         if waits is None:
             waits = "no instruction at its gate"
         lines.append(f"{name}: {waits}")
@@ -66,20 +66,20 @@ def tensix(session: DebugSession) -> str:
 
 def _behind(record: Any, thread: int) -> list[str]:
     """Words in flight to the gate."""
-    parts = []
-    if record.replay_play_left[thread]:
-        at = int(record.replay_play_at[thread])
-        word = disassemble(int(record.replay_buffer[thread, at]))
-        parts.append(f"REPLAY plays {int(record.replay_play_left[thread])} more, next {word}")
-    if record.replay_load_left[thread]:
-        parts.append(f"REPLAY records {int(record.replay_load_left[thread])} more instructions")
-    if record.mop_active[thread]:
+    parts, frontend = [], record.frontend
+    if frontend.replay_play_left[thread]:
+        at = int(frontend.replay_play_at[thread])
+        word = disassemble(int(frontend.replay_buffer[thread, at]))
+        parts.append(f"REPLAY plays {int(frontend.replay_play_left[thread])} more, next {word}")
+    if frontend.replay_load_left[thread]:
+        parts.append(f"REPLAY records {int(frontend.replay_load_left[thread])} more instructions")
+    if frontend.mop_active[thread]:
         parts.append(
-            f"MOP, {_MOP_TEMPLATES[int(record.mop_active[thread])]}: {disassemble(int(record.mop_word[thread]))}, "
-            f"outer {int(record.mop_outer[thread])}, inner {int(record.mop_inner[thread])}"
+            f"MOP, {_MOP_TEMPLATES[int(frontend.mop_active[thread])]}: {disassemble(int(frontend.mop_word[thread]))}, "
+            f"outer {int(frontend.mop_outer[thread])}, inner {int(frontend.mop_inner[thread])}"
         )
     for prefix, what in _QUEUES.items():
-        count = int(record[f"{prefix}_count"][thread])
+        count = int(frontend[f"{prefix}_count"][thread])
         if count:
             parts.append(f"{count} in {what}")
     return parts
@@ -87,19 +87,19 @@ def _behind(record: Any, thread: int) -> list[str]:
 
 def queues(session: DebugSession, thread: int | None = None) -> str:
     """The words in the FIFOs, disassembled, with the places from which they were pushed."""
-    record = session.record
+    frontend = session.record.frontend
     lines = []
     for number in range(THREADS) if thread is None else (check_thread(thread),):
         place = _place(session, number)
         for prefix, what in _QUEUES.items():
-            count, head = int(record[f"{prefix}_count"][number]), int(record[f"{prefix}_head"][number])
-            slots = record[f"{prefix}_word"].shape[1]
+            count, head = int(frontend[f"{prefix}_count"][number]), int(frontend[f"{prefix}_head"][number])
+            slots = frontend[f"{prefix}_word"].shape[1]
             if count or prefix == "fifo":
                 lines.append(f"thread {number} ({THREAD_NAMES[number]}), {what}: {count} of {slots}")
             for at in range(count):
                 slot = (head + at) % slots
-                word = int(record[f"{prefix}_word"][number, slot])
-                lines.append(f"  {at:2}  {disassemble(word)}{place(int(record[f'{prefix}_line'][number, slot]))}")
+                word = int(frontend[f"{prefix}_word"][number, slot])
+                lines.append(f"  {at:2}  {disassemble(word)}{place(int(frontend[f'{prefix}_line'][number, slot]))}")
     return "\n".join(lines)
 
 
@@ -112,13 +112,13 @@ def check_thread(thread: int) -> int:
 
 def semaphores(session: DebugSession) -> str:
     """Values and limits of the eight semaphores, and who holds the mutexes."""
-    record = session.record
+    sync = session.record.sync
     names = {member.value: member.name for member in Semaphore}
     lines = [
-        f"semaphore {i}: {int(record.semaphore[i])} of {int(record.semaphore_max[i])}  {names.get(i, '')}".rstrip()
-        for i in range(len(record.semaphore))
+        f"semaphore {i}: {int(sync.semaphore[i])} of {int(sync.semaphore_max[i])}  {names.get(i, '')}".rstrip()
+        for i in range(len(sync.semaphore))
     ]
-    held = [f"mutex {i}: thread {int(o) - 1}" for i, o in enumerate(record.mutex_owner) if o]
+    held = [f"mutex {i}: thread {int(o) - 1}" for i, o in enumerate(sync.mutex_owner) if o]
     return "\n".join([*lines, *(held or ["no mutex is held"])])
 
 

@@ -46,7 +46,7 @@ def script_entry(t: TileRecord, table: Table, script: LogAddress, _: Int) -> Any
         status = drain(t, table, thread, NO_LOG)
         if status != STOPPED:
             return status
-        if t.gate_full[thread] != 0 or t.wait_word[thread] != 0:
+        if t.frontend.gate_full[thread] != 0 or t.frontend.wait_word[thread] != 0:
             return WAITS
         store_i64(script, _PUSHED, 0)
         at += 1
@@ -161,6 +161,6 @@ class FuzzTile:
         return machine_state.store(self.tiles, 0, L1_SIZE)
 
     def _drop_waiting(self) -> None:
-        record = self.record
+        frontend = self.record["frontend"]
         for name in ("gate_full", "wait_word", "fifo_count", "ready_count"):
-            record[name][:] = 0
+            frontend[name][:] = 0

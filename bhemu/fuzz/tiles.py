@@ -29,6 +29,7 @@ from bhemu.loader.boot import (
 )
 from bhemu.machine.agents import CORE_NAMES, CORES, NC, T0, T2
 from bhemu.machine.device_state import LONE_TILE
+from bhemu.machine.state import state_field
 from bhemu.recording import CoreRecorder
 
 STARTS: Final = (0x0, 0x6000, 0xA000, 0xE000, 0x12000)
@@ -166,13 +167,13 @@ def outcome(code: list[list[int]], data: bytes, way: Any, seed: int) -> tuple[st
             _ = tiles[-1].cores[core].pc
     except BhemuError as error:
         refusal = f"{error.category}: {error.message}"
-    return refusal, {name: np.array(tiles[-1].record[name]) for name in (*OF_CORES, *SHARED_STATE)}
+    return refusal, {name: np.array(state_field(tiles[-1].record, name)) for name in (*OF_CORES, *SHARED_STATE)}
 
 
 OF_CORES: Final = ("core_x", "core_pc", "core_retired", "core_ram", "clock")
 """Fields that, when an instruction is refused, depend on the pieces (docs/kernels.md)."""
 SHARED_STATE: Final = (
-    *("issued", "l1_u32", "semaphore", "mutex_owner"),
+    *("issued", "l1_u32", "sync.semaphore", "sync.mutex_owner"),
     *("dst", "srca", "srcb", "lregs", "gpr", "config", "thread_config", "adc", "rwc"),
 )
 """Fields that do not."""

@@ -104,7 +104,7 @@ def region(name: str) -> Region:
 
 
 def region_at(address: int, agent: Agent) -> Region | None:
-    """The region that an agent sees at an address; None where it sees nothing."""
+    """The region that an agent sees at an address; None where nothing is mapped for it."""
     for found in REGIONS.values():
         if address in found and found.is_seen_by(agent):
             return found

@@ -52,10 +52,6 @@ DEVICE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("pcbuf_count", "i4", (3,)),
     ("pcbuf_waiting", "i4", (3,)),  # the T core waits in a pop
     # --- words that core B pushes to a thread, after the MOP expander (K2) --------------------------------------------
-    ("side_word", "u4", (3, 32)),
-    ("side_line", "i4", (3, 32)),
-    ("side_head", "i4", (3,)),
-    ("side_count", "i4", (3,)),
     # --- interrupt controller (K22); first index 0 = B, 1 = NC --------------------------------------------------------
     ("pic_enable", "u4", (2, 2)),  # [core, software / hardware]
     ("pic_handling", "u4", (2,)),

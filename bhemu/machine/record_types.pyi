@@ -2,6 +2,40 @@
 # Numbers and arrays are Any: Numba knows their types.
 from typing import Any
 
+class FrontendRecord:
+    fifo_word: Any
+    fifo_line: Any
+    fifo_head: Any
+    fifo_count: Any
+    ready_head: Any
+    ready_count: Any
+    side_word: Any
+    side_line: Any
+    side_head: Any
+    side_count: Any
+    mop_config: Any
+    mop_zmask_hi: Any
+    mop_active: Any
+    mop_word: Any
+    mop_line: Any
+    mop_phase: Any
+    mop_outer: Any
+    mop_inner: Any
+    replay_buffer: Any
+    replay_load_left: Any
+    replay_load_at: Any
+    replay_load_execute: Any
+    replay_play_left: Any
+    replay_play_at: Any
+    replay_line: Any
+    gate_full: Any
+    gate_word: Any
+    gate_line: Any
+    wait_word: Any
+    wait_line: Any
+    ready_word: Any
+    ready_line: Any
+
 class UnpackDecodedRecord:
     in_format: Any
     out_format: Any
@@ -261,6 +295,29 @@ class PackRecord:
     edge_masks: Any
     unsettled: Any
 
+class MacroRecord:
+    template: Any
+    sequence: Any
+    misc: Any
+    pending: Any
+    counted: Any
+    head: Any
+    word: Any
+    operands: Any
+    thread: Any
+    cycle: Any
+    resume: Any
+    counts: Any
+    taken: Any
+    excluded: Any
+    resting: Any
+    rest_next: Any
+    enabled: Any
+    before: Any
+    after: Any
+    late: Any
+    late_lanes: Any
+
 class NocRequestRecord:
     state: Any
     status: Any
@@ -297,6 +354,24 @@ class VectorCoreRecord:
     half: Any
     word: Any
 
+class VectorRecord:
+    lane_flags: Any
+    use_flags: Any
+    flag_stack_held: Any
+    flag_stack: Any
+    use_stack: Any
+    acting_lanes: Any
+    lane_config: Any
+    dst_stack_pointer: Any
+    settings_mixed: Any
+    settings: Any
+
+class SyncRecord:
+    semaphore: Any
+    semaphore_max: Any
+    mutex_owner: Any
+    mutex_last: Any
+
 class PerformanceRecord:
     running: Any
     started: Any
@@ -314,18 +389,12 @@ class TileRecord:
     srca: Any
     srcb: Any
     config: Any
-    settings: Any
-    macro_word: Any
-    macro_operands: Any
-    macro_before: Any
-    macro_after: Any
-    macro_late: Any
     stream_word: Any
-    ready_word: Any
-    ready_line: Any
+    frontend: FrontendRecord
     unpack: UnpackRecord
     matrix: MatrixRecord
     pack: PackRecord
+    macro: MacroRecord
     issued: Any
     poll_x: Any
     core_ram: Any
@@ -333,9 +402,6 @@ class TileRecord:
     noc_request: Any
     lregs: Any
     dst_valid: Any
-    lane_flags: Any
-    use_flags: Any
-    acting_lanes: Any
     config_dirty: Any
     simulator_order: Any
     allow_open: Any
@@ -350,6 +416,7 @@ class TileRecord:
     l1_end: Any
     handlers: Any
     vector_core: VectorCoreRecord
+    vector: VectorRecord
     core_state: Any
     core_pc: Any
     core_x: Any
@@ -402,32 +469,6 @@ class TileRecord:
     thread_config: Any
     adc: Any
     rwc: Any
-    flag_stack_held: Any
-    flag_stack: Any
-    use_stack: Any
-    lane_config: Any
-    dst_stack_pointer: Any
-    macro_template: Any
-    macro_sequence: Any
-    macro_misc: Any
-    settings_mixed: Any
-    macro_pending: Any
-    macro_counted: Any
-    macro_head: Any
-    macro_thread: Any
-    macro_cycle: Any
-    macro_resume: Any
-    macro_counts: Any
-    macro_taken: Any
-    macro_excluded: Any
-    macro_resting: Any
-    macro_rest_next: Any
-    macro_enabled: Any
-    macro_late_lanes: Any
-    semaphore: Any
-    semaphore_max: Any
-    mutex_owner: Any
-    mutex_last: Any
     stream_messages: Any
     stream_phase: Any
     stream_running: Any
@@ -437,32 +478,7 @@ class TileRecord:
     tdma_base: Any
     tdma_clock_gates: Any
     tdma_hysteresis: Any
-    fifo_word: Any
-    fifo_line: Any
-    fifo_head: Any
-    fifo_count: Any
-    ready_head: Any
-    ready_count: Any
-    mop_config: Any
-    mop_zmask_hi: Any
-    mop_active: Any
-    mop_word: Any
-    mop_line: Any
-    mop_phase: Any
-    mop_outer: Any
-    mop_inner: Any
-    replay_buffer: Any
-    replay_load_left: Any
-    replay_load_at: Any
-    replay_load_execute: Any
-    replay_play_left: Any
-    replay_play_at: Any
-    replay_line: Any
-    gate_full: Any
-    gate_word: Any
-    gate_line: Any
-    wait_word: Any
-    wait_line: Any
+    sync: SyncRecord
     performance: PerformanceRecord
     clock: Any
     cycle_resume: Any
@@ -501,10 +517,6 @@ class TileRecord:
     pcbuf_head: Any
     pcbuf_count: Any
     pcbuf_waiting: Any
-    side_word: Any
-    side_line: Any
-    side_head: Any
-    side_count: Any
     pic_enable: Any
     pic_handling: Any
     pic_next: Any
@@ -573,11 +585,11 @@ class ChipRecord:
     observer: Any
     threads: Any
     share_begin: Any
-    share_goal: Any
     share_count: Any
     share_next: Any
     share_done: Any
     share_stop: Any
+    share_goal: Any
     fault_code: Any
     fault_value: Any
     host_read: Any

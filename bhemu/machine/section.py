@@ -15,7 +15,7 @@ Views = Sequence[tuple[str, str, str, tuple[int, ...]]]
 _LINE: Final = 64
 
 
-def section(fields: Fields, views: Views = (), begins: Mapping[str, int] | None = None) -> np.dtype[Any]:
+def section(fields: Fields, views: Views = (), begins: Mapping[str, tuple[int, int]] | None = None) -> np.dtype[Any]:
     """The dtype of a unit's state.
 
     Rows of lanes, and what is larger, begin at a multiple of 64 bytes: a vector register then fits in a cache line.
@@ -25,7 +25,7 @@ def section(fields: Fields, views: Views = (), begins: Mapping[str, int] | None 
     Args:
         fields: in the order in which they lie in memory.
         views: other names of their bytes.
-        begins: by name, of what a field's offset is a multiple instead.
+        begins: by name, (m, n): a field's offset is a multiple of m, plus n.
     """
     names: list[str] = []
     formats: list[np.dtype[Any]] = []
@@ -34,8 +34,8 @@ def section(fields: Fields, views: Views = (), begins: Mapping[str, int] | None 
     for name, kind, shape in fields:
         dtype = np.dtype((kind, shape)) if shape else np.dtype(kind)
         alignment = _LINE if dtype.itemsize >= _LINE else np.dtype(kind).alignment
-        alignment = (begins or {}).get(name, alignment)
-        offsets.append(-(-end // alignment) * alignment)
+        multiple, more = (begins or {}).get(name, (alignment, 0))
+        offsets.append(-((more - end) // multiple) * multiple + more)
         end = offsets[-1] + dtype.itemsize
         names.append(name)
         formats.append(dtype)

@@ -19,28 +19,21 @@ from numba.np.numpy_support import from_dtype
 from bhemu.isa.memory_map import L1_SIZE as L1_SIZE
 from bhemu.isa.tile_registers import bit_of
 from bhemu.machine.agents import CORE_NAMES, CORES
+from bhemu.machine.agents import THREADS as THREADS
 from bhemu.machine.core_state import CORE_FIELDS, FIRST_POLL_ATTEMPT, LOCAL_RAM
 from bhemu.machine.device_state import DEVICE_FIELDS, LONE_TILE, place_niu
 from bhemu.machine.ethernet_state import ETHERNET_FIELDS
+from bhemu.machine.frontend_state import FRONTEND
 from bhemu.machine.matrix_state import MATRIX
 from bhemu.machine.packer_state import PACKER
 from bhemu.machine.performance_state import PERFORMANCE
 from bhemu.machine.section import section
+from bhemu.machine.sync_state import SYNC
 from bhemu.machine.unpacker_state import UNPACKERS
 from bhemu.machine.vector_core_state import VECTOR_CORE, VLEN_BYTES
+from bhemu.machine.vector_state import MACRO, VECTOR
 
 PAGE = 4096
-
-THREADS = 3
-FIFO_SLOTS = 32
-"""Slots of the first instruction FIFO of a thread (math Y3)."""
-FIFO_PUSH_LIMIT = 28
-"""A push needs an occupancy of 28 or less (math Y3)."""
-
-READY_SLOTS = 512
-"""Slots of the queue after the expanders, with `simulator_order`."""
-READY_PUSH_LIMIT = 52
-"""`.ttinsn` then needs an occupancy of 52 or less (tile K1)."""
 
 ALL_CONFIG_DIRTY = 0xFFFFFFFF
 
@@ -66,46 +59,6 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     # --- counters -------------------------------------------------------------------------------------------------
     ("adc", "i4", (THREADS, 3, 16)),  # [thread, unpacker 0 / unpacker 1 / packer, counter], see machine/counters.py
     ("rwc", "i4", (THREADS, 8)),  # [thread, counter]
-    # --- vector unit ----------------------------------------------------------------------------------------------
-    ("lane_flags", "u4", ()),  # bit n = flag of lane n (V3)
-    ("use_flags", "u4", ()),  # bit n = use bit of lane n: its flag is its enable
-    ("flag_stack_held", "u4", (8,)),  # lanes that hold this entry: a lane's entries are the first ones
-    ("flag_stack", "u4", (8,)),
-    ("use_stack", "u4", (8,)),
-    ("acting_lanes", "u4", ()),  # lanes in which the instruction executes: fewer than all in macros and mixed capture
-    ("lane_config", "u4", ()),  # where lanes differ: every bit that some lane has set
-    ("dst_stack_pointer", "i4", (THREADS,)),  # Sp of the stack form of SFPLOAD and SFPSTORE (V7)
-    ("macro_template", "u4", (4,)),
-    ("macro_sequence", "u4", (4,)),
-    ("macro_misc", "u4", ()),
-    # What SFPCONFIG and template capture wrote differently by lane: rows of tensix/lane_settings.py. A row counts
-    # where its bit of `settings_mixed` is set; otherwise the scalars above hold for every lane.
-    ("settings_mixed", "u4", ()),
-    ("settings", "u4", (10, 32)),  # [row, lane]
-    # --- instructions that SFPLOADMACRO has scheduled (tensix/vector_queue.py) ----------------------------------------
-    ("macro_pending", "i8", ()),  # 0: nothing is scheduled, and macros need no checks
-    ("macro_counted", "i8", ()),  # slots that count instructions instead of cycles
-    ("macro_head", "i4", ()),  # slot of delay 0
-    ("macro_word", "u4", (4, 9, 32)),  # [sub-unit, slot, lane] templates; slot 8 = due in the cycle in progress
-    ("macro_operands", "u4", (4, 9, 32)),
-    ("macro_thread", "i4", (4, 9)),
-    ("macro_cycle", "i4", ()),  # 1 from the beginning to the end of a cycle with macros
-    ("macro_resume", "i4", ()),  # first thread to issue, in a cycle that the host had to interrupt
-    ("macro_counts", "i4", ()),  # this cycle's first vector instruction counts delays down
-    ("macro_taken", "i4", ()),  # sub-units, one bit each, that a scheduled instruction uses in this cycle
-    ("macro_excluded", "i4", ()),  # sub-units that must not write in this cycle
-    ("macro_resting", "i4", ()),  # sub-units that must be idle in this cycle,
-    ("macro_rest_next", "i4", ()),  # and in the next one
-    ("macro_enabled", "u4", ()),  # lanes enabled when the cycle began
-    ("macro_before", "u4", (17, 32)),  # LRegs when the cycle began, which all its instructions read
-    ("macro_after", "u4", (17, 32)),  # and those that the next cycle will read
-    ("macro_late", "u4", (17, 32)),  # results that take two cycles
-    ("macro_late_lanes", "u4", (17,)),
-    # --- sync unit ------------------------------------------------------------------------------------------------
-    ("semaphore", "i4", (8,)),
-    ("semaphore_max", "i4", (8,)),
-    ("mutex_owner", "i4", (8,)),  # 0 free, else thread + 1; ids 0, 2, 3, 4 exist (Y11b)
-    ("mutex_last", "i4", (8,)),  # thread that released it last: decides who is next (Y11b)
     # --- memory-mapped registers (tensix/overlay.py, tensix/tdma.py) --------------------------------------------------
     ("stream_messages", "i4", (64,)),  # overlay streams: message count and phase are plain counters
     ("stream_phase", "i4", (64,)),
@@ -117,44 +70,19 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("tdma_base", "u4", (4,)),  # [core B, T0, T1, T2] source base of compact moves
     ("tdma_clock_gates", "u4", ()),  # as loads show it
     ("tdma_hysteresis", "u4", ()),  # as loads show it
-    # --- front end, per thread ------------------------------------------------------------------------------------
-    ("fifo_word", "u4", (THREADS, FIFO_SLOTS)),
-    ("fifo_line", "i4", (THREADS, FIFO_SLOTS)),  # source line of each word, for messages; 0 unknown
-    ("fifo_head", "i4", (THREADS,)),
-    ("fifo_count", "i4", (THREADS,)),
+    # --- units; fields: machine/..._state.py --------------------------------------------------------------------------
     # As the official simulator orders words (tile E43): expanded when they are pushed, one queue after the expanders,
     # a waiting word holds all others. Every order of that kind is one that silicon may show; recordings need this one.
     ("simulator_order", "i4", ()),
-    ("ready_word", "u4", (THREADS, READY_SLOTS)),
-    ("ready_line", "i4", (THREADS, READY_SLOTS)),
-    ("ready_head", "i4", (THREADS,)),
-    ("ready_count", "i4", (THREADS,)),
-    ("mop_config", "u4", (THREADS, 9)),  # MopCfg words (Y6)
-    ("mop_zmask_hi", "u4", (THREADS,)),
-    ("mop_active", "i4", (THREADS,)),  # 0 idle, 1 template 0, 2 template 1
-    ("mop_word", "u4", (THREADS,)),
-    ("mop_line", "i4", (THREADS,)),
-    ("mop_phase", "i4", (THREADS,)),
-    ("mop_outer", "i4", (THREADS,)),
-    ("mop_inner", "i4", (THREADS,)),
-    ("replay_buffer", "u4", (THREADS, 32)),
-    ("replay_load_left", "i4", (THREADS,)),
-    ("replay_load_at", "i4", (THREADS,)),
-    ("replay_load_execute", "i4", (THREADS,)),
-    ("replay_play_left", "i4", (THREADS,)),
-    ("replay_play_at", "i4", (THREADS,)),
-    ("replay_line", "i4", (THREADS,)),
-    ("gate_full", "i4", (THREADS,)),  # a word waits at the gate
-    ("gate_word", "u4", (THREADS,)),
-    ("gate_line", "i4", (THREADS,)),
-    ("wait_word", "u4", (THREADS,)),  # the latched STALLWAIT / SEMWAIT / STREAMWAIT word, 0 when none (Y10)
-    ("wait_line", "i4", (THREADS,)),
-    # --- units, each with its decoded configuration -------------------------------------------------------------------
-    ("unpack", UNPACKERS, ()),  # fields: machine/unpacker_state.py
-    ("matrix", MATRIX, ()),  # machine/matrix_state.py
-    ("pack", PACKER, ()),  # machine/packer_state.py
-    ("vector_core", VECTOR_CORE, ()),  # vector registers of core T2: machine/vector_core_state.py
-    ("performance", PERFORMANCE, ()),  # machine/performance_state.py
+    ("frontend", FRONTEND, ()),
+    ("sync", SYNC, ()),
+    ("unpack", UNPACKERS, ()),
+    ("matrix", MATRIX, ()),
+    ("pack", PACKER, ()),
+    ("vector", VECTOR, ()),
+    ("macro", MACRO, ()),
+    ("vector_core", VECTOR_CORE, ()),  # vector registers of core T2
+    ("performance", PERFORMANCE, ()),
     # --- accounts -------------------------------------------------------------------------------------------------
     ("clock", "i8", ()),
     ("cycle_resume", "i4", ()),  # thread at which a cycle resumes that found a handler missing
@@ -183,11 +111,31 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
 _LARGE: Final = 1024
 """Bytes from which on a field lies apart from those that the schedule reads."""
 _SET_AT_RESET: Final = (
-    *("lregs", "dst_valid", "lane_flags", "use_flags", "acting_lanes", "config_dirty", "simulator_order", "allow_open"),
-    *("core_cfg0", "core_loops_limit", "poll_steps", "soft_reset", "noc_connected", "niu_config", "niu_place"),
-    *("tile_kind", "l1_end", "handlers", "vector_core"),
+    *(
+        "lregs",
+        "dst_valid",
+        "config_dirty",
+        "simulator_order",
+        "allow_open",
+        "core_cfg0",
+        "core_loops_limit",
+        "poll_steps",
+    ),
+    *(
+        "soft_reset",
+        "noc_connected",
+        "niu_config",
+        "niu_place",
+        "tile_kind",
+        "l1_end",
+        "handlers",
+        "vector_core",
+        "vector",
+    ),
 )
-"""Fields that are not zero after reset. They lie in one page: of a chip that starts, no other page is touched."""
+"""Fields that are not zero after reset. What is not lies in one page: of a chip that starts, no other page is touched."""
+_FIRST_CONSTANT: Final = 8
+"""The first LReg that is not zero after reset; that page begins with it."""
 
 
 def _layout() -> np.dtype[Any]:
@@ -208,7 +156,8 @@ def _layout() -> np.dtype[Any]:
         ("dst_u32", "dst", "<u4", (1024, 8)),
         ("dst_valid_u32", "dst_valid", "<u4", (256,)),
     )
-    return section((*large, *at_reset, *small, ("l1", "u1", (L1_SIZE,))), views, {_SET_AT_RESET[0]: PAGE, "l1": PAGE})
+    places = {"lregs": (PAGE, -(128 * _FIRST_CONSTANT)), "l1": (PAGE, 0)}
+    return section((*large, *at_reset, *small, ("l1", "u1", (L1_SIZE,))), views, places)
 
 
 TILE: np.dtype[Any] = _layout()
@@ -219,6 +168,13 @@ TILE: np.dtype[Any] = _layout()
 def offset_of(record: np.dtype[Any], name: str) -> int:
     """Where a field begins in a record, in bytes."""
     return int((record.fields or {})[name][1])  # type: ignore[index]  # of a structured dtype, it is never empty
+
+
+def state_field(record: Any, name: str) -> Any:
+    """A field of a record; one inside of a unit's section is named `section.field`."""
+    for part in name.split("."):
+        record = record[part]
+    return record
 
 
 TILE_TYPE = from_dtype(TILE)
@@ -247,9 +203,8 @@ def _power_on(tile: Any) -> None:
     for register, bits in _LREG_RESET.items():
         tile["lregs"][register] = bits
     tile["lregs"][15] = 2 * np.arange(32)
-    tile["lane_flags"] = 0xFFFFFFFF
-    tile["use_flags"] = 0xFFFFFFFF
-    tile["acting_lanes"] = 0xFFFFFFFF
+    for lanes in ("lane_flags", "use_flags", "acting_lanes"):
+        tile["vector"][lanes] = 0xFFFFFFFF
     tile["config_dirty"] = ALL_CONFIG_DIRTY
     tile["soft_reset"] = POWER_ON_RESET
     tile["l1_end"] = L1_SIZE

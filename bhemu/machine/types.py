@@ -9,6 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from bhemu.machine.record_types import (
         ChipRecord,
+        FrontendRecord,
         MatrixDecodedRecord,
         NocRequestRecord,
         PackRecord,
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
         UnpackWalkRecord,
     )
 else:
-    ChipRecord = TileRecord = MatrixDecodedRecord = NocRequestRecord = PackRecord = Any
+    ChipRecord = FrontendRecord = TileRecord = MatrixDecodedRecord = NocRequestRecord = PackRecord = Any
     UnpackDecodedRecord = UnpackWalkRecord = Any
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Bool",
     "ChipRecord",
     "Float",
+    "FrontendRecord",
     "Int",
     "Lanes",
     "LogAddress",

@@ -166,10 +166,10 @@ class Schedule:
     def _pending(self) -> bool:
         record = self._tile.record
         return bool(
-            record.fifo_count.any()
-            or record.mop_active.any()
-            or record.replay_play_left.any()
-            or record.gate_full.any()
+            record.frontend.fifo_count.any()
+            or record.frontend.mop_active.any()
+            or record.frontend.replay_play_left.any()
+            or record.frontend.gate_full.any()
         )
 
     def _explain(self) -> str:

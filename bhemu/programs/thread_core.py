@@ -22,7 +22,7 @@ from bhemu.isa.assembler import assemble_program
 from bhemu.isa.instruction_table import suggestion
 from bhemu.isa.instructions import INSTRUCTIONS, encode
 from bhemu.isa.registers import RegisterField, field
-from bhemu.machine.state import FIFO_PUSH_LIMIT
+from bhemu.machine.frontend_state import FIFO_PUSH_LIMIT
 from bhemu.tensix.frontend.mop import LENGTH_MASK
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class Core:
 
     def _push(self, word: int) -> None:
         coprocessor = self.tile.coprocessor
-        count = self.tile.record.fifo_count
+        count = self.tile.record.frontend.fifo_count
         while not coprocessor.push(self.thread, word, self.line):
             self._block(lambda: bool(count[self.thread] <= FIFO_PUSH_LIMIT), "room in its instruction FIFO")
 
@@ -258,9 +258,10 @@ class Core:
         record = self.tile.record
         thread = self.thread
         self._block(
-            lambda: not record.fifo_count[thread] and not record.mop_active[thread], "its MOP expander to become idle"
+            lambda: not record.frontend.fifo_count[thread] and not record.frontend.mop_active[thread],
+            "its MOP expander to become idle",
         )
-        record.mop_config[thread] = words
+        record.frontend.mop_config[thread] = words
 
     # --- waiting and reading ----------------------------------------------------------------------------------------
 
@@ -272,10 +273,10 @@ class Core:
 
         def idle() -> bool:
             return not (
-                record.fifo_count[thread]
-                or record.mop_active[thread]
-                or record.replay_play_left[thread]
-                or record.gate_full[thread]
+                record.frontend.fifo_count[thread]
+                or record.frontend.mop_active[thread]
+                or record.frontend.replay_play_left[thread]
+                or record.frontend.gate_full[thread]
             )
 
         self._block(idle, "its own instructions to be executed")
@@ -287,20 +288,20 @@ class Core:
 
     def semaphore(self, index: int) -> int:
         """Value of a semaphore, as the RISC-V core reads it; lets the machine run on, so that a loop may poll it."""
-        semaphore = self.tile.record.semaphore
+        semaphore = self.tile.record.sync.semaphore
         self._polled = lambda: int(semaphore[index])
         self._poll(f"a change of semaphore {int(index)}")
         return int(semaphore[index])
 
     def semaphore_post(self, index: int) -> None:
         """Increment a semaphore from the RISC-V core, stopping at 15 (math Y11a)."""
-        semaphore = self.tile.record.semaphore
+        semaphore = self.tile.record.sync.semaphore
         semaphore[index] = min(int(semaphore[index]) + 1, 15)
         self._note("post", index)
 
     def semaphore_get(self, index: int) -> None:
         """Decrement a semaphore from the RISC-V core, stopping at 0 (math Y11a)."""
-        semaphore = self.tile.record.semaphore
+        semaphore = self.tile.record.sync.semaphore
         semaphore[index] = max(int(semaphore[index]) - 1, 0)
         self._note("get", index)
 
@@ -360,11 +361,6 @@ class Core:
         if self._ready is not None:
             return int(self._ready())
         return self._polled() if self._polled is not None else 0
-
-    @property
-    def is_polling(self) -> bool:
-        """True when the function reads state in a loop of its own."""
-        return self._ready is None
 
 
 def _to_scheduler() -> None:

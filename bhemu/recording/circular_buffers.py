@@ -26,7 +26,7 @@ _CONFIG_WORDS: Final = 4
 
 
 def counter_at(address: int) -> tuple[int, bool] | None:
-    """(number of a buffer, whether it counts pages received) of a register; None: it is no counter of pages (K51)."""
+    """(number of a buffer, whether it counts pages received) of a register; None: it does not count pages (K51)."""
     stream, offset = divmod(address - _OVERLAY, _STREAM_BYTES)
     if not 0 <= stream < STREAMS or offset not in (_ACKED, _RECEIVED):
         return None

@@ -53,11 +53,13 @@ def _pushed(log: LogAddress, core: Int) -> Int:
 
 
 @kernel
-def _row(log: LogAddress, moment: Int, who: Int, code: Int, address: Int, value: Int, rounds: Int, detail: Int) -> None:
+def _row(
+    log: LogAddress, at_round: Int, who: Int, code: Int, address: Int, value: Int, rounds: Int, detail: Int
+) -> None:
     """Write a row; the caller has made sure that there is room."""
     count = load_i64(log, column.COUNT)
     at = column.FIRST_ROW + count * column.COLUMNS
-    store_i64(log, at + column.ROUND, moment)
+    store_i64(log, at + column.ROUND, at_round)
     store_i64(log, at + column.WHO, who)
     store_i64(log, at + column.CODE, code)
     store_i64(log, at + column.ADDRESS, address)
@@ -85,7 +87,7 @@ def _count(log: LogAddress, core: Int, word: Int, times: Int) -> None:
 
 
 @kernel
-def _compare(t: TileRecord, log: LogAddress, who: Int, moment: Int, place: Int) -> None:
+def _compare(t: TileRecord, log: LogAddress, who: Int, at_round: Int, place: Int) -> None:
     """Write a row for each watched word that an agent has changed.
 
     Args:
@@ -103,7 +105,7 @@ def _compare(t: TileRecord, log: LogAddress, who: Int, moment: Int, place: Int) 
             _add(log, column.CHANGES_LOST, 1)
             continue
         row = column.CHANGED_ROWS + count * column.CHANGE_COLUMNS
-        store_i64(log, row, moment)
+        store_i64(log, row, at_round)
         store_i64(log, row + 1, who)
         store_i64(log, row + 2, place)
         store_i64(log, row + 3, number)
@@ -118,17 +120,17 @@ def _has_room(log: LogAddress) -> Bool:
 
 
 @kernel
-def _give_up(t: TileRecord, log: LogAddress, core: Int, moment: Int) -> None:
+def _give_up(t: TileRecord, log: LogAddress, core: Int, at_round: Int) -> None:
     """The access that the core was blocked on will not be made."""
     block = _block(core)
     first = load_i64(log, block + column.FIRST_TRY)
     pc = load_i64(log, block + column.FIRST_TRY_PC)
     address = np.int64(-1) if t.access_kind[core] == PUSH else np.int64(t.access_address[core])
     store_i64(log, block + column.FIRST_TRY, -1)
-    _add(log, block + column.WAITED, moment - first)
+    _add(log, block + column.WAITED, at_round - first)
     word = np.int64(t.l1_u32[pc >> 2])
     who = core | column.GAVE_UP << 4 | np.int64(t.access_size[core]) << 8
-    _row(log, first, who, pc | word << 32, address, -1, moment - first, _pushed(log, core))
+    _row(log, first, who, pc | word << 32, address, -1, at_round - first, _pushed(log, core))
 
 
 @kernel
@@ -213,8 +215,8 @@ def _count_pushes(t: TileRecord, log: LogAddress, core: Int, is_push: Int, addre
 
 
 @kernel
-def _keep(t: TileRecord, log: LogAddress, core: Int, moment: Int, loaded: Int, retired: Int) -> None:
-    """The core has executed an instruction (`.ttinsn`: up to four) in round `moment`: count it, write its row."""
+def _keep(t: TileRecord, log: LogAddress, core: Int, at_round: Int, loaded: Int, retired: Int) -> None:
+    """The core has executed an instruction (`.ttinsn`: up to four) in round `at_round`: count it, write its row."""
     pc, word = load_i64(log, column.BEFORE_PC), np.int64(load_i64(log, column.BEFORE_WORD))
     address, stored = load_i64(log, column.BEFORE_ADDRESS), load_i64(log, column.BEFORE_STORED)
     dividend, divisor = load_i64(log, column.BEFORE_RS1), load_i64(log, column.BEFORE_RS2)
@@ -224,20 +226,20 @@ def _keep(t: TileRecord, log: LogAddress, core: Int, moment: Int, loaded: Int, r
     first = load_i64(log, block + column.FIRST_TRY)
     if first >= 0:
         if load_i64(log, block + column.FIRST_TRY_PC) != pc:
-            _give_up(t, log, core, moment)
+            _give_up(t, log, core, at_round)
         else:
-            waited = moment - first
+            waited = at_round - first
             store_i64(log, block + column.FIRST_TRY, -1)
             _add(log, block + column.WAITED, waited)
     is_push = word & 3 != 3
     if load_i64(log, block + column.FIRST_ROUND) < 0:
-        store_i64(log, block + column.FIRST_ROUND, moment)
+        store_i64(log, block + column.FIRST_ROUND, at_round)
     expected = load_i64(log, block + column.EXPECTED_PC)
     if expected != pc:
-        _row(log, moment, core | column.RESTARTED << 4, pc | word << 32, -1, -1, 0, 0)
+        _row(log, at_round, core | column.RESTARTED << 4, pc | word << 32, -1, -1, 0, 0)
     after = np.int64(t.core_pc[core])
     store_i64(log, block + column.EXPECTED_PC, after)
-    store_i64(log, block + column.LAST_ROUND, moment)
+    store_i64(log, block + column.LAST_ROUND, at_round)
     _add(log, block + column.RAN, 1)
     what = class_of(word, pc, after, address)
     _add(log, block + column.MIX + what, retired)
@@ -271,12 +273,12 @@ def _keep(t: TileRecord, log: LogAddress, core: Int, moment: Int, loaded: Int, r
         return
     size = _size_of(word) if address >= 0 else np.int64(0)
     who = core | kind << 4 | size << 8 | flags
-    _row(log, moment, who, pc | word << 32, address, value, waited, pushed)
+    _row(log, at_round, who, pc | word << 32, address, value, waited, pushed)
     if is_push and load_i64(log, column.WANTED) != 0:
         for i in range(1, retired):
             code = np.int64(t.l1_u32[(pc >> 2) + i])
             value = (code >> 2) | ((code & 3) << 30)
-            _row(log, moment, who, (pc + 4 * i) | code << 32, -1, value, 0, pushed + i)
+            _row(log, at_round, who, (pc + 4 * i) | code << 32, -1, value, 0, pushed + i)
 
 
 @kernel
@@ -301,14 +303,14 @@ def _before_core(t: TileRecord, log: LogAddress, core: Int) -> None:
 @kernel
 def _after_core(t: TileRecord, log: LogAddress, core: Int, reason: Int, recording: Int) -> None:
     block = _block(core)
-    moment = load_i64(log, column.BEFORE_ROUND)
+    at_round = load_i64(log, column.BEFORE_ROUND)
     retired = np.int64(t.core_retired[core]) - load_i64(log, column.BEFORE_RETIRED)
     if retired > 0:
         loaded = np.int64(t.device_value) if reason == ACCESS else np.int64(-1)
-        _keep(t, log, core, moment, loaded, retired)
-        _compare(t, log, core, moment, load_i64(log, column.BEFORE_PC))
+        _keep(t, log, core, at_round, loaded, retired)
+        _compare(t, log, core, at_round, load_i64(log, column.BEFORE_PC))
     elif t.core_state[core] == BLOCKED and load_i64(log, block + column.FIRST_TRY) < 0:
-        store_i64(log, block + column.FIRST_TRY, moment)
+        store_i64(log, block + column.FIRST_TRY, at_round)
         store_i64(log, block + column.FIRST_TRY_PC, load_i64(log, column.BEFORE_PC))
     if reason != LIMIT or recording:  # otherwise it has changed no state
         _note_states(t, log)
@@ -343,8 +345,8 @@ def _after_words(t: TileRecord, log: LogAddress, first: Int, moved: Int) -> None
 @kernel
 def _after_word(t: TileRecord, log: LogAddress, thread: Int) -> None:
     row_written(t, log, thread)
-    moment = np.int64(t.clock) + load_i64(log, CLOCK_OFFSET)
-    _compare(t, log, column.BY_THREAD + thread, moment, np.int64(t.gate_line[thread]))
+    at_round = np.int64(t.clock) + load_i64(log, CLOCK_OFFSET)
+    _compare(t, log, column.BY_THREAD + thread, at_round, np.int64(t.frontend.gate_line[thread]))
 
 
 _WORDS: Final = replace(WORDS, after_word=_after_word)

@@ -189,7 +189,7 @@ class CoreRecorder:
         self._segment_begin = self._first_round
         buffer[column.FREE] = self._first_round - self._first_clock
         for thread in range(THREADS):
-            buffer[PUSHED + thread] = record.fifo_count[thread]
+            buffer[PUSHED + thread] = record.frontend.fifo_count[thread]
         for number, address in enumerate(self._watch):
             buffer[column.WATCHED + 2 * number : column.WATCHED + 2 * number + 2] = (
                 address >> 2,
@@ -410,7 +410,7 @@ class CoreRecorder:
         self._first_clock = int(record.clock)
         for thread in range(THREADS):
             # The word that the thread works on, or has just finished, came from this push.
-            first = max(int(buffer[PUSHED + thread]) - int(record.fifo_count[thread]) - 1, 0)
+            first = max(int(buffer[PUSHED + thread]) - int(record.frontend.fifo_count[thread]) - 1, 0)
             turns = self._turns[thread]
             while len(turns) > 1 and turns[1][0] <= first:
                 turns.pop(0)

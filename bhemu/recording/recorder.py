@@ -18,8 +18,9 @@ from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.codegen import JIT
 from bhemu.machine.config_access import config_bank, thread_field
 from bhemu.machine.counters import CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_X, PACKER, RWC_DST
+from bhemu.machine.frontend_state import FIFO_PUSH_LIMIT
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import FIFO_PUSH_LIMIT, THREADS
+from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
 from bhemu.machine.unpacker_state import SINGLE
 from bhemu.recording import log as column
@@ -180,7 +181,7 @@ def _describe(t: TileRecord, log: LogAddress, at: Int, thread: Int, word: Int, o
     store_i64(log, at + column.CLOCK, np.int64(t.clock) + load_i64(log, CLOCK_OFFSET))
     store_i64(log, at + column.THREAD, thread)
     store_i64(log, at + column.WORD, word)
-    store_i64(log, at + column.LINE, np.int64(t.gate_line[thread]))
+    store_i64(log, at + column.LINE, np.int64(t.frontend.gate_line[thread]))
     store_i64(log, at + column.BANK, bank)
     store_i64(log, at + column.DST, np.int64(t.rwc[thread, RWC_DST]) + thread_field(t, thread, _MATH_OFFSET))
     store_i64(log, at + column.ALU, _word(t, bank, _ALU))
@@ -212,8 +213,8 @@ def _is_full(log: LogAddress) -> Bool:
 
 @kernel
 def _before_fetch(t: TileRecord, log: LogAddress, thread: Int) -> None:
-    store_i64(log, FIFO_BEFORE, np.int64(t.fifo_count[thread]))
-    store_i64(log, HEAD_BEFORE, np.int64(t.fifo_word[thread, t.fifo_head[thread]]) >> 24)
+    store_i64(log, FIFO_BEFORE, np.int64(t.frontend.fifo_count[thread]))
+    store_i64(log, HEAD_BEFORE, np.int64(t.frontend.fifo_word[thread, t.frontend.fifo_head[thread]]) >> 24)
     store_i64(log, MOPS_BEFORE, np.int64(t.issued[thread, MOP]))
 
 
@@ -226,7 +227,7 @@ def _after_fetch(t: TileRecord, log: LogAddress, thread: Int, arrived: bool) -> 
     the next word is a MOP (Y8).
     """
     at = _spare(log, thread) + column.SILENT
-    before, after = load_i64(log, FIFO_BEFORE), np.int64(t.fifo_count[thread])
+    before, after = load_i64(log, FIFO_BEFORE), np.int64(t.frontend.fifo_count[thread])
     if before > after:
         silent = before - after - (1 if arrived else 0)
         if load_i64(log, AFTER_MOP + thread) and load_i64(log, HEAD_BEFORE) != MOP:
@@ -251,7 +252,7 @@ def after_word(t: TileRecord, log: LogAddress, thread: Int) -> None:
     elif word >> 24 == PACR:
         _packed(t, log, at)
     silent = _spare(log, thread) + column.SILENT
-    store_i64(log, at + column.PUSH, load_i64(log, PUSHED + thread) - np.int64(t.fifo_count[thread]))
+    store_i64(log, at + column.PUSH, load_i64(log, PUSHED + thread) - np.int64(t.frontend.fifo_count[thread]))
     store_i64(log, at + column.SILENT, load_i64(log, silent))
     store_i64(log, silent, 0)
     store_i64(log, COUNT, load_i64(log, COUNT) + 1)
@@ -316,7 +317,7 @@ class Recorder(plain.Coprocessor):
         super().__init__(tile._tiles)
         log: LogAddress = self._buffer.ctypes.data if JIT else self._buffer
         for name, function in (("run_recorded", run_recorded_entry), ("drain_recorded", drain_recorded_entry)):
-            entry = plain._entry(name, function, 3)
+            entry = plain.entry_of(name, function, 3)
 
             def call(tile: Any, table: Table, count: int, entry: Any = entry) -> int:
                 while True:
@@ -365,7 +366,7 @@ class Recorder(plain.Coprocessor):
         if self._seen[thread][0] != value:
             self._seen[thread] = (value, row)
         left = self._room[thread]
-        left += [row] * (len(self._pushes[thread]) - int(self.record.fifo_count[thread]) - len(left))
+        left += [row] * (len(self._pushes[thread]) - int(self.record.frontend.fifo_count[thread]) - len(left))
 
     def resumed(self, thread: int, waited_for_others: bool) -> None:
         """The schedule lets a thread's core go on, which it could have done since it first saw what it sees."""

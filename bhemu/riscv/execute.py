@@ -224,7 +224,7 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
     goal = np.int64(t.round_goal)
     horizon = np.int64(t.round_horizon)
     start = np.int64(t.core_round[core])
-    moment = start
+    now = start
     pc = np.int64(t.core_pc[core])
     loops = np.int64(t.core_loops[core])
     loops_limit = np.int64(t.core_loops_limit[core])
@@ -236,9 +236,9 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
     team = False  # a team executes (teams.py)
     if counts and pc & 3 == 0:
         _arrive(t, code, cache, core, pc)
-    while moment < goal:
+    while now < goal:
         if pc >= l1_end or pc & 3:
-            if moment > horizon:  # another agent may be refused before
+            if now > horizon:  # another agent may be refused before
                 break
             refuse(t, BAD_PC, pc, l1_end, before)
             status = FAULTED
@@ -259,12 +259,12 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
             entry = fields >> 32
             fields = np.int64(code.entry[entry, FIELDS])
             n = fields & 0xFF
-            if translates and not stays and goal - moment >= code.entry[entry, COUNT] and loops < loops_limit:
+            if translates and not stays and goal - now >= code.entry[entry, COUNT] and loops < loops_limit:
                 native = native_table(cache)
                 if others and not team and horizon < goal:
                     team = begin_team(t, code, core, goal)
                 set_team(code, core, entry, team)
-                result = enter(t, code, native, core, entry, word, goal - moment, goal - horizon, loops_limit - loops)
+                result = enter(t, code, native, core, entry, word, goal - now, goal - horizon, loops_limit - loops)
                 if result != FAILED:
                     if team and load_i64(code.memory, PREVIOUS) != NO_CORE:  # the record has what cores did
                         core = load_i64(code.memory, CURRENT)
@@ -273,7 +273,7 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
                             core = load_i64(code.memory, PREVIOUS)
                         ram_size = _RAM_SIZE[core]
                         start = np.int64(t.core_round[core])
-                        moment = start
+                        now = start
                         pc = np.int64(t.core_pc[core])
                         loops = np.int64(t.core_loops[core])
                         loops_limit = np.int64(t.core_loops_limit[core])
@@ -287,10 +287,10 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
                                 _arrive(t, code, cache, core, pc)
                             continue
                     left = load_i64(code.memory, LEFT)
-                    stays = result & STAY != 0 or left == goal - moment
-                    if left != goal - moment:
+                    stays = result & STAY != 0 or left == goal - now
+                    if left != goal - now:
                         t.core_skip_breakpoint[core] = 0
-                    moment = goal - left
+                    now = goal - left
                     loops = loops_limit - load_i64(code.memory, LOOPS_LEFT)
                     before = pc
                     pc = result & WORD
@@ -316,20 +316,20 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
             address = (a + immediate) & WORD
             size = 4 if n == LW else (1 if n in (LB, LBU) else 2)
             if address & (size - 1):
-                if moment > horizon:
+                if now > horizon:
                     break
                 refuse(t, MISALIGNED, address, size)
                 status = FAULTED
                 break
             offset = address - RAM_BASE
             if address < l1_end:
-                if moment > horizon:
+                if now > horizon:
                     break
                 loaded = np.int64(t.l1_u32[address >> 2])
             elif offset >= 0 and offset < ram_size:
                 loaded = np.int64(t.core_ram_u32[core, offset >> 2])
             else:
-                if moment <= horizon:
+                if now <= horizon:
                     status = hand_over(t, core, LOAD, address, size, 0, rd, 1 if n in (LB, LH) else 0)
                 break
             loaded >>= 8 * (address & 3)
@@ -347,14 +347,14 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
             address = (a + immediate) & WORD
             size = 4 if n == SW else (1 if n == SB else 2)
             if address & (size - 1):
-                if moment > horizon:
+                if now > horizon:
                     break
                 refuse(t, MISALIGNED, address, size)
                 status = FAULTED
                 break
             offset = address - RAM_BASE
             if address < l1_end:
-                if moment > horizon:
+                if now > horizon:
                     break
                 if (np.int64(t.watch_hash) >> ((address >> 2) & 63)) & 1:
                     status = hand_over(t, core, STORE, address, size, b, rd, 0)
@@ -373,7 +373,7 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
                 else:
                     t.core_ram_u16[core, offset >> 1] = np.uint16(b & 0xFFFF)
             else:
-                if moment <= horizon:
+                if now <= horizon:
                     status = hand_over(t, core, STORE, address, size, b & ((1 << (8 * size)) - 1), rd, 0)
                 break
         elif n == BEQ:
@@ -482,17 +482,17 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
         elif n in (FENCE, FENCE_I):
             pass  # every access is complete before the next one (T31, E44); code is compared when fetched (T22)
         elif n == TTINSN:
-            if moment <= horizon:
+            if now <= horizon:
                 status = hand_over(t, core, PUSH, 0, 4, (word >> 2) | ((word & 3) << 30), rd, 0)
             break
         elif n >= FIRST_SLOW:
-            if moment <= horizon:
+            if now <= horizon:
                 status = SLOW
             break
         else:
             value = unary(n, a)
         t.core_x[core, rd] = np.uint32(value & WORD)
-        moment += 1
+        now += 1
         t.core_skip_breakpoint[core] = 0
         before = pc
         if after <= pc:
@@ -506,8 +506,8 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
         pc = after & WORD
     t.core_x[core, NOWHERE] = 0  # what was last written there depends on what has been translated
     t.core_pc[core] = np.uint32(pc)
-    t.core_round[core] = moment
-    t.core_retired[core] += moment - start
+    t.core_round[core] = now
+    t.core_retired[core] += now - start
     t.core_loops[core] = loops
     t.turn_core = core
     return status

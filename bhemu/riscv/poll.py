@@ -50,7 +50,7 @@ def peek(t: TileRecord, core: Int, address: Int) -> Any:
     if offset >= 0 and offset < _RAM_SIZE[core]:
         return True, np.int64(t.core_ram_u32[core, offset >> 2])
     if address >= SEMAPHORES and address < SEMAPHORES_END and core >= 1 and core <= 3:
-        return True, np.int64(t.semaphore[(address - SEMAPHORES) >> 2])
+        return True, np.int64(t.sync.semaphore[(address - SEMAPHORES) >> 2])
     if address >= OVERLAY_FIRST and address < OVERLAY_END:
         return peek_stream_register(
             t, (address - OVERLAY_FIRST) // STREAM_BYTES, ((address - OVERLAY_FIRST) % STREAM_BYTES) // 4
@@ -145,14 +145,14 @@ def _collect_hash(t: TileRecord) -> None:
 
 
 @kernel
-def wake(t: TileRecord, core: Int, moment: Int) -> None:
-    """Wake a sleeping core in round `moment`, with the registers that it has then."""
-    passed = moment - np.int64(t.poll_since[core])
+def wake(t: TileRecord, core: Int, at_round: Int) -> None:
+    """Wake a sleeping core in round `at_round`, with the registers that it has then."""
+    passed = at_round - np.int64(t.poll_since[core])
     step = passed % np.int64(t.poll_length[core])
     t.core_pc[core] = t.poll_pc[core, step]
     for i in range(32):
         t.core_x[core, i] = t.poll_x[core, step, i]
-    t.core_round[core] = moment
+    t.core_round[core] = at_round
     t.core_retired[core] += passed
     t.core_loops[core] = 0
     t.core_state[core] = RUNNING
@@ -169,11 +169,11 @@ def forget(t: TileRecord, core: Int) -> None:
 
 
 @kernel
-def wake_changed(t: TileRecord, moment: Int, agent: Int) -> Any:
-    """Wake the cores whose words have changed in the turn of `agent` in round `moment`; True when there were any."""
+def wake_changed(t: TileRecord, at_round: Int, agent: Int) -> Any:
+    """Wake the cores whose words have changed in the turn of `agent` in round `at_round`; True when there were any."""
     woken = False
     for core in range(CORES):
         if t.core_state[core] == ASLEEP and not _watched_words_hold(t, core):
-            wake(t, core, moment + (1 if core <= agent else 0))
+            wake(t, core, at_round + (1 if core <= agent else 0))
             woken = True
     return woken

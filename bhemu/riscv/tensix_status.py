@@ -8,8 +8,9 @@ import numpy as np
 
 from bhemu.isa.instructions import BY_OPCODE, INSTRUCTIONS
 from bhemu.machine.agents import T0, T2
+from bhemu.machine.frontend_state import FIFO_SLOTS
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import FIFO_SLOTS, THREADS
+from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.frontend.fetch import EXECUTE_LSB, LOAD_LSB, REPLAY
 from bhemu.tensix.vector.registers import enabled_bits
@@ -58,20 +59,20 @@ def types_of(word: Int) -> AnyInt:
 def thread_types(t: TileRecord, thread: Int, busy: Int) -> Any:
     """Type bits of a thread: what its queues, expanders and gate hold, and with `busy` also what has been issued."""
     types = np.int64(0)
-    for i in range(t.fifo_count[thread]):
-        types |= types_of(np.int64(t.fifo_word[thread, (t.fifo_head[thread] + i) % FIFO_SLOTS]))
-    for i in range(t.side_count[thread]):
-        types |= types_of(np.int64(t.side_word[thread, (t.side_head[thread] + i) % FIFO_SLOTS]))
-    if t.gate_full[thread] != 0:
-        types |= types_of(np.int64(t.gate_word[thread]))
-    if t.mop_active[thread] != 0:
+    for i in range(t.frontend.fifo_count[thread]):
+        types |= types_of(np.int64(t.frontend.fifo_word[thread, (t.frontend.fifo_head[thread] + i) % FIFO_SLOTS]))
+    for i in range(t.frontend.side_count[thread]):
+        types |= types_of(np.int64(t.frontend.side_word[thread, (t.frontend.side_head[thread] + i) % FIFO_SLOTS]))
+    if t.frontend.gate_full[thread] != 0:
+        types |= types_of(np.int64(t.frontend.gate_word[thread]))
+    if t.frontend.mop_active[thread] != 0:
         types |= IS_MOP
-    if t.replay_play_left[thread] > 0:
+    if t.frontend.replay_play_left[thread] > 0:
         types |= IS_REPLAY
     if busy:
         # Units finish an instruction before the next one starts; a latched wait and what SFPLOADMACRO has scheduled
         # are all that takes time.
-        if t.wait_word[thread] != 0:
+        if t.frontend.wait_word[thread] != 0:
             types |= IS_SYNC
         if is_busy(t):
             types |= IS_VECTOR

@@ -227,12 +227,6 @@ def _block_length(c: Record, i: Int) -> Int:
 
 
 @kernel
-def _ram_first(t: TileRecord, c: Record, core: Int, fields: Int) -> Int:
-    """1 when the base register points into local RAM, as far as that can be known beforehand."""
-    return np.int64(1) if np.int64(t.core_x[core, (fields >> 16) & 31]) >= LOCAL_RAM_BASE else np.int64(0)
-
-
-@kernel
 def _emit_start(c: Record) -> None:
     """The beginning of the region: it compares the code, loads registers, and goes on at the block that is entered."""
     emit(c, BEGIN_REGION, ZERO, ZERO, ZERO, ZERO)

@@ -63,7 +63,6 @@ _IS_THERE: Final = flags_of(
 _NO_VV: Final = flags_of(RSUB, MSGTU, MSGT, WMACCUS)
 _NO_VI: Final = flags_of(SUB, MINU, MIN, MAXU, MAX, SBC, MSBC, MSLTU, MSLT, SSUBU, SSUB, SMUL)
 _UNSIGNED_IMMEDIATE: Final = flags_of(SLL, SRL, SRA, SSRL, SSRA, NSRL, NSRA, NCLIPU, NCLIP)
-_NARROWS: Final = flags_of(NSRL, NSRA, NCLIPU, NCLIP)
 _WIDENS: Final = flags_of(*range(M + 0x30, M + 0x40))
 _WIDE_SOURCE: Final = flags_of(WADDU_W, WADD_W, WSUBU_W, WSUB_W, NSRL, NSRA, NCLIPU, NCLIP)
 _COMPARES: Final = flags_of(MADC, MSBC, *range(MSEQ, MSGT + 1))

@@ -58,7 +58,7 @@ def can_hand_back(t: TileRecord, thread: Int, mask_ab: Int) -> bool:
     Instructions that change more than the banks call it first, so that a refusal leaves the state as it was. Words from
     the debug port are never refused: debuggers read both banks in turn, whichever unit owns them.
     """
-    if t.gate_line[thread] == DEBUG_PORT_LINE:
+    if t.frontend.gate_line[thread] == DEBUG_PORT_LINE:
         return True
     for which in range(2):
         gives = (mask_ab >> which) & 1 and not _is_kept(t, thread, which)

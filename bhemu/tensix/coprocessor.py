@@ -38,7 +38,8 @@ _addresses = np.zeros(PLACES, np.int64)
 _functions: list[Any] = [None] * PLACES
 
 
-def _entry(name: str, function: Any, arguments: int) -> Entry:
+def entry_of(name: str, function: Any, arguments: int) -> Entry:
+    """The entry of a function on a tile's record; compiled, or fetched from the cache, the first time."""
     entry = _entries.get(name)
     if entry is None:
         with compile_progress.getting(name):
@@ -55,7 +56,7 @@ def ensure_handlers(opcodes: Iterable[int]) -> None:
     """
     for opcode in opcodes:
         if opcode == clock.LOADMACRO:
-            _fill(MACRO_CYCLE, _entry("macro_cycle", macro_cycle_entry, 2))
+            _fill(MACRO_CYCLE, entry_of("macro_cycle", macro_cycle_entry, 2))
         if _handlers[opcode] is not None:
             continue
         handler = HANDLERS.get(opcode)
@@ -89,7 +90,7 @@ def ensure_place(place: int) -> None:
                 "the memory-mapped registers around the coprocessor are not there",
                 remedy="use bhemu.Tile, which has them",
             )
-        _fill(place, _entry(*_provided[place]))
+        _fill(place, entry_of(*_provided[place]))
 
 
 def expect(opcodes: Iterable[int], places: Iterable[int] = ()) -> None:
@@ -147,7 +148,7 @@ def keys() -> dict[int, str]:
 def wait_left(record: Any, thread: int) -> int:
     """What still holds the wait that a thread of a tile has latched; see `bhemu.tensix.frontend.gate.wait_left`."""
     tile = record["l1"].ctypes.data - offset_of(TILE, "l1") if JIT else record
-    return int(_entry("wait_left", wait_left_entry, 2).call(tile, thread, 0))
+    return int(entry_of("wait_left", wait_left_entry, 2).call(tile, thread, 0))
 
 
 class Coprocessor:
@@ -167,9 +168,9 @@ class Coprocessor:
         """Carries out the tile's pending NoC request; a chip sets it."""
         self.refusal: BhemuError | None = None
         """Why it has refused, until compiled code has refused, too."""
-        self._push = _entry("fifo_push", clock.push_entry, 3)
-        self._run = _entry("run", clock.run_entry, 2)
-        self._drain = _entry("drain", clock.drain_entry, 2)
+        self._push = entry_of("fifo_push", clock.push_entry, 3)
+        self._run = entry_of("run", clock.run_entry, 2)
+        self._drain = entry_of("drain", clock.drain_entry, 2)
 
     def push(self, thread: int, word: int, line: int = 0) -> bool:
         """Append a word to the thread's FIFO; False when the FIFO is full (math Y3)."""
@@ -197,7 +198,7 @@ class Coprocessor:
         while True:
             status = self._drain.call(self._tile, _table, thread)
             if not self._resume(status):
-                return not self.record.gate_full[thread]
+                return not self.record.frontend.gate_full[thread]
 
     def settle(self) -> None:
         """Advance until what SFPLOADMACRO has scheduled is done, or waits for further vector instructions.
@@ -205,20 +206,20 @@ class Coprocessor:
         Raises:
             BhemuError: a scheduled instruction was refused.
         """
-        if self.record.macro_pending:
-            entry = _entry("settle", clock.settle, 2)
+        if self.record.macro.pending:
+            entry = entry_of("settle", clock.settle, 2)
             while self._resume(entry.call(self._tile, _table, 0)):
                 pass
 
     def repeat(self, thread: int, word: int, count: int) -> None:
         """Execute one word `count` times through the full dispatch, for measurements."""
-        entry = _entry("repeat", clock.repeat_entry, 3)
+        entry = entry_of("repeat", clock.repeat_entry, 3)
         ensure_handlers([word >> 24])
         self._resume(entry.call(self._tile, _table, thread << 32 | word, count))
 
     def play(self, script: int, count: int) -> None:
         """Run a script of words for all threads, `count` times, for measurements; see `frontend.run.play`."""
-        entry = _entry("play", clock.play_entry, 3)
+        entry = entry_of("play", clock.play_entry, 3)
         while self._resume(entry.call(self._tile, _table, script, count)):
             self.run(clock.CYCLES_IN_A_SCRIPT)  # finish the pass that found a handler missing, then begin again
 
@@ -232,7 +233,7 @@ class Coprocessor:
         Raises:
             BhemuError: an instruction was refused.
         """
-        entry = _entry(name, loop, 3)
+        entry = entry_of(name, loop, 3)
         while self._resume(entry.call(self._tile, _table, 0, 0)):
             pass
 
@@ -242,7 +243,7 @@ class Coprocessor:
         Raises:
             BhemuError: the load was refused.
         """
-        value = _entry("window_load", window_load_entry, 3).call(self._tile, core, address, size)
+        value = entry_of("window_load", window_load_entry, 3).call(self._tile, core, address, size)
         if value < 0:
             raise self.recorded()
         return int(value)
@@ -253,7 +254,7 @@ class Coprocessor:
         Raises:
             BhemuError: the store was refused.
         """
-        if _entry("window_store", window_store_entry, 3).call(self._tile, core, address, value):
+        if entry_of("window_store", window_store_entry, 3).call(self._tile, core, address, value):
             raise self.recorded()
 
     @property
@@ -331,6 +332,6 @@ class Coprocessor:
             where += ", scheduled by SFPLOADMACRO"
             record.fault_scheduled = 0
         else:
-            record.gate_full[thread] = 0
+            record.frontend.gate_full[thread] = 0
         error.message = f"{disassemble(word)} ({where}): {error.message}"
         return error

@@ -123,14 +123,14 @@ def _wrapper(row: Instruction, function: Callable[..., Any], reserved: int) -> s
         unit = SUB_UNIT_OF[row.mnemonic]
         lines.insert(1, "from bhemu.tensix.vector_queue import EXECUTE, issue_regular")
         lines += [
-            "    if t.macro_cycle:",
+            "    if t.macro.cycle:",
             f"        status = issue_regular(t, {-1 if unit is None else unit})",
             "        if status != EXECUTE:",
             "            return status",
         ]
     call = f"body(t, thread{''.join(', ' + a for a in arguments)})"
     if row.mnemonic in SUB_UNIT_OF and "word" in arguments:  # it may have been captured in some lanes (V1)
-        lines += [f"    status = {call}", "    t.acting_lanes = 0xFFFFFFFF", "    return status"]
+        lines += [f"    status = {call}", "    t.vector.acting_lanes = 0xFFFFFFFF", "    return status"]
     else:
         lines.append(f"    return {call}")
     return "\n".join(lines) + "\n"

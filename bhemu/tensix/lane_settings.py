@@ -27,17 +27,17 @@ ALL_LANES: Final = 0xFFFFFFFF
 @kernel
 def _scalar(t: TileRecord, row: Int) -> Int:
     if row < SEQUENCE:
-        return np.int64(t.macro_template[row])
+        return np.int64(t.macro.template[row])
     if row < MISC:
-        return np.int64(t.macro_sequence[row - SEQUENCE])
-    return np.int64(t.macro_misc) if row == MISC else np.int64(t.lane_config)
+        return np.int64(t.macro.sequence[row - SEQUENCE])
+    return np.int64(t.macro.misc) if row == MISC else np.int64(t.vector.lane_config)
 
 
 @kernel
 def setting(t: TileRecord, row: Int) -> Lanes:
     """A setting of all lanes."""
-    if (np.int64(t.settings_mixed) >> row) & 1:
-        return load32(t.settings, row)
+    if (np.int64(t.vector.settings_mixed) >> row) & 1:
+        return load32(t.vector.settings, row)
     return splat32(_scalar(t, row))
 
 
@@ -45,30 +45,30 @@ def setting(t: TileRecord, row: Int) -> Lanes:
 def write_setting(t: TileRecord, row: Int, value: Lanes, bits: Int) -> None:
     """Give the lanes `bits` of `value` to a setting."""
     value = where(mask32(bits), value, setting(t, row))
-    store32(t.settings, row, value)
-    first = np.int64(t.settings[row, 0])
+    store32(t.vector.settings, row, value)
+    first = np.int64(t.vector.settings[row, 0])
     if mask_bits(value == splat32(first)) == ALL_LANES:
-        t.settings_mixed = np.uint32(np.int64(t.settings_mixed) & ~(1 << row))
+        t.vector.settings_mixed = np.uint32(np.int64(t.vector.settings_mixed) & ~(1 << row))
     else:
-        t.settings_mixed = np.uint32(np.int64(t.settings_mixed) | (1 << row))
+        t.vector.settings_mixed = np.uint32(np.int64(t.vector.settings_mixed) | (1 << row))
     if row < SEQUENCE:
-        t.macro_template[row] = np.uint32(first)
+        t.macro.template[row] = np.uint32(first)
     elif row < MISC:
-        t.macro_sequence[row - SEQUENCE] = np.uint32(first)
+        t.macro.sequence[row - SEQUENCE] = np.uint32(first)
     elif row == MISC:
-        t.macro_misc = np.uint32(first)
+        t.macro.misc = np.uint32(first)
     else:
         union = np.int64(0)
         for lane in range(LANES):
-            union |= np.int64(t.settings[row, lane])
-        t.lane_config = np.uint32(union)
+            union |= np.int64(t.vector.settings[row, lane])
+        t.vector.lane_config = np.uint32(union)
 
 
 @kernel
 def lanes_with(t: TileRecord, bit: Int) -> Int:
     """Lanes, as bits, in which a bit of LaneConfig (given as its value) is set."""
-    if not np.int64(t.lane_config) & bit:
+    if not np.int64(t.vector.lane_config) & bit:
         return np.int64(0)
-    if not (np.int64(t.settings_mixed) >> LANE_CONFIG) & 1:
+    if not (np.int64(t.vector.settings_mixed) >> LANE_CONFIG) & 1:
         return np.int64(ALL_LANES)
-    return mask_bits((load32(t.settings, LANE_CONFIG) & bit) != 0)
+    return mask_bits((load32(t.vector.settings, LANE_CONFIG) & bit) != 0)

@@ -176,7 +176,7 @@ def SETRWC(
     if BitMask & _CLEAR_FIDELITY:
         t.rwc[thread, RWC_FIDELITY] = 0
     if BitMask & _SET_STACK_POINTER:
-        t.dst_stack_pointer[thread] = (rwc_a | (rwc_b << 4) | (rwc_d << 8)) & DST_ROW_MASK
+        t.vector.dst_stack_pointer[thread] = (rwc_a | (rwc_b << 4) | (rwc_d << 8)) & DST_ROW_MASK
     return hand_back(t, thread, clear_ab_vld)
 
 

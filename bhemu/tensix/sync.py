@@ -49,10 +49,10 @@ NO_MUTEX = fault(
 @kernel
 def _latch(t: TileRecord, thread: Int, word: Int) -> Int:
     """Place the wait; a thread has one latch, so a second wait word waits for the first (Y10)."""
-    if t.wait_word[thread] != 0:
+    if t.frontend.wait_word[thread] != 0:
         return WAIT
-    t.wait_word[thread] = np.uint32(word)
-    t.wait_line[thread] = t.gate_line[thread]
+    t.frontend.wait_word[thread] = np.uint32(word)
+    t.frontend.wait_line[thread] = t.frontend.gate_line[thread]
     return DONE
 
 
@@ -96,8 +96,8 @@ def SEMINIT(t: TileRecord, thread: Int, max_value: Int, init_value: Int, sem_sel
         return refuse(t, INIT_ABOVE_MAX, init_value, max_value)
     for i in range(8):
         if (sem_sel >> i) & 1:
-            t.semaphore[i] = init_value
-            t.semaphore_max[i] = max_value
+            t.sync.semaphore[i] = init_value
+            t.sync.semaphore_max[i] = max_value
     return DONE
 
 
@@ -109,8 +109,8 @@ def SEMPOST(t: TileRecord, thread: Int, sem_sel: Int) -> Int:
     if sem_sel == 0:
         return refuse(t, NO_SEMAPHORE)
     for i in range(8):
-        if (sem_sel >> i) & 1 and t.semaphore[i] < SEMAPHORE_TOP:
-            t.semaphore[i] += 1
+        if (sem_sel >> i) & 1 and t.sync.semaphore[i] < SEMAPHORE_TOP:
+            t.sync.semaphore[i] += 1
     return DONE
 
 
@@ -122,8 +122,8 @@ def SEMGET(t: TileRecord, thread: Int, sem_sel: Int) -> Int:
     if sem_sel == 0:
         return refuse(t, NO_SEMAPHORE)
     for i in range(8):
-        if (sem_sel >> i) & 1 and t.semaphore[i] > 0:
-            t.semaphore[i] -= 1
+        if (sem_sel >> i) & 1 and t.sync.semaphore[i] > 0:
+            t.sync.semaphore[i] -= 1
     return DONE
 
 
@@ -135,15 +135,15 @@ def _mutex_exists(index: Int) -> Bool:
 @kernel
 def _is_next(t: TileRecord, mutex: Int, thread: Int) -> bool:
     """After thread i released, thread i + 1 (mod 3) is served first if both others ask (Y11b)."""
-    last = t.mutex_last[mutex]
+    last = t.sync.mutex_last[mutex]
     if last == 0:
         return True
     first = last % THREADS  # mutex_last holds thread + 1, so this is the thread after it
     if thread == first:
         return True
-    gate = np.int64(t.gate_word[first])
-    asks = t.gate_full[first] != 0 and gate == np.int64(t.gate_word[thread]) and t.wait_word[first] == 0
-    return not asks
+    f = t.frontend
+    asks = f.gate_full[first] != 0 and np.int64(f.gate_word[first]) == np.int64(f.gate_word[thread])
+    return not (asks and f.wait_word[first] == 0)
 
 
 @instruction(
@@ -153,12 +153,12 @@ def _is_next(t: TileRecord, mutex: Int, thread: Int) -> bool:
 def ATGETM(t: TileRecord, thread: Int, mutex_index: Int) -> Int:
     if not _mutex_exists(mutex_index):
         return refuse(t, NO_MUTEX, mutex_index)
-    owner = t.mutex_owner[mutex_index]
+    owner = t.sync.mutex_owner[mutex_index]
     if owner == thread + 1:
         return DONE
     if owner != 0 or not _is_next(t, mutex_index, thread):
         return WAIT
-    t.mutex_owner[mutex_index] = thread + 1
+    t.sync.mutex_owner[mutex_index] = thread + 1
     return DONE
 
 
@@ -169,7 +169,7 @@ def ATGETM(t: TileRecord, thread: Int, mutex_index: Int) -> Int:
 def ATRELM(t: TileRecord, thread: Int, mutex_index: Int) -> Int:
     if not _mutex_exists(mutex_index):
         return refuse(t, NO_MUTEX, mutex_index)
-    if t.mutex_owner[mutex_index] == thread + 1:
-        t.mutex_owner[mutex_index] = 0
-        t.mutex_last[mutex_index] = thread + 1
+    if t.sync.mutex_owner[mutex_index] == thread + 1:
+        t.sync.mutex_owner[mutex_index] = 0
+        t.sync.mutex_last[mutex_index] = thread + 1
     return DONE

@@ -86,24 +86,24 @@ def is_busy(t: TileRecord) -> Bool:
 
     What waits for further vector instructions is not work in flight: it does not advance by itself.
     """
-    if t.macro_pending == 0:
+    if t.macro.pending == 0:
         return False
-    if t.macro_pending & LATE or (t.macro_cycle != 0 and t.macro_taken != 0):
+    if t.macro.pending & LATE or (t.macro.cycle != 0 and t.macro.taken != 0):
         return True
-    if t.macro_counted == 0:
-        return (t.macro_pending & SLOTS) != 0
+    if t.macro.counted == 0:
+        return (t.macro.pending & SLOTS) != 0
     due: Int = 0
     for unit in range(SUB_UNITS):
-        due |= slot_bit(unit, t.macro_head)
-    return (t.macro_pending & due) != 0
+        due |= slot_bit(unit, t.macro.head)
+    return (t.macro.pending & due) != 0
 
 
 @kernel
 def count_instruction(t: TileRecord) -> None:
     """A vector instruction is issued: where delays count instructions they count down, once a cycle."""
-    if t.macro_counts != 0:
-        t.macro_counts = 0
-        t.macro_head = (t.macro_head + 1) % DELAYS
+    if t.macro.counts != 0:
+        t.macro.counts = 0
+        t.macro.head = (t.macro.head + 1) % DELAYS
 
 
 @kernel
@@ -120,10 +120,10 @@ def issue_regular(t: TileRecord, unit: Int) -> Int:
     count_instruction(t)
     if unit < 0:
         return EXECUTE
-    if (t.macro_taken >> unit) & 1:
+    if (t.macro.taken >> unit) & 1:
         return DONE
-    if (t.macro_resting >> unit) & 1:
+    if (t.macro.resting >> unit) & 1:
         return refuse(t, NOT_RESTED, unit)
-    if (t.macro_excluded >> unit) & 1:
+    if (t.macro.excluded >> unit) & 1:
         return refuse(t, WRITE_PORT)
     return EXECUTE

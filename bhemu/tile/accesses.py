@@ -12,9 +12,9 @@ from bhemu.machine.core_state import HALT_REFUSED, HALTED, LOAD, PUSH
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, SLOW_CORE, access_device, call_place
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
+from bhemu.machine.frontend_state import FIFO_SLOTS, READY_PUSH_LIMIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
-from bhemu.machine.state import FIFO_SLOTS, READY_PUSH_LIMIT
 from bhemu.machine.types import Int, Table, TileRecord
 from bhemu.riscv.decode import sign_extend
 from bhemu.riscv.execute import WORD
@@ -89,7 +89,7 @@ def _push_adjacent(t: TileRecord, core: Int, thread: Int) -> None:
     """T11: up to three more `.ttinsn` that follow go the same way in the same round."""
     for _ in range(FUSED - 1):
         after = np.int64(t.core_pc[core]) + 4
-        if after >= t.l1_end or t.fifo_count[thread] >= FIFO_SLOTS:
+        if after >= t.l1_end or t.frontend.fifo_count[thread] >= FIFO_SLOTS:
             return
         word = np.int64(t.l1_u32[after >> 2])
         if word & 3 == 3:

@@ -16,8 +16,8 @@ import numpy as np
 
 from bhemu.isa.instructions import BY_OPCODE, INSTRUCTIONS
 from bhemu.machine.agents import T0, T2
+from bhemu.machine.frontend_state import FIFO_SLOTS
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import FIFO_SLOTS
 from bhemu.machine.types import Int, Table, TileRecord
 from bhemu.tensix.windows import CONFIG_BASE, GPR_BASE, GPR_END
 
@@ -94,13 +94,13 @@ def _is_pending(t: TileRecord, thread: Int, resource: Int, table: Table) -> bool
 
     While a MOP or REPLAY is expanded its own declaration holds, which is everything (K19).
     """
-    if t.mop_active[thread] != 0 or t.replay_play_left[thread] > 0:
+    if t.frontend.mop_active[thread] != 0 or t.frontend.replay_play_left[thread] > 0:
         return True
-    if t.gate_full[thread] != 0 and table[np.int64(t.gate_word[thread]) >> 24] & resource:
+    if t.frontend.gate_full[thread] != 0 and table[np.int64(t.frontend.gate_word[thread]) >> 24] & resource:
         return True
-    head = np.int64(t.fifo_head[thread])
-    for i in range(t.fifo_count[thread]):
-        word = np.int64(t.fifo_word[thread, (head + i) % FIFO_SLOTS])
+    head = np.int64(t.frontend.fifo_head[thread])
+    for i in range(t.frontend.fifo_count[thread]):
+        word = np.int64(t.frontend.fifo_word[thread, (head + i) % FIFO_SLOTS])
         if table[word >> 24] & resource:
             return True
     return False

@@ -79,21 +79,21 @@ def _zero_srcb(t: TileRecord) -> None:
 @kernel
 def _forget_scheduled(t: TileRecord) -> None:
     """What SFPLOADMACRO has scheduled never happens."""
-    t.macro_pending = 0
-    t.macro_counted = 0
-    t.macro_cycle = 0
-    t.macro_resume = 0
-    t.macro_counts = 0
-    t.macro_taken = 0
-    t.macro_excluded = 0
-    t.macro_resting = 0
-    t.macro_rest_next = 0
+    t.macro.pending = 0
+    t.macro.counted = 0
+    t.macro.cycle = 0
+    t.macro.resume = 0
+    t.macro.counts = 0
+    t.macro.taken = 0
+    t.macro.excluded = 0
+    t.macro.resting = 0
+    t.macro.rest_next = 0
     for register in range(17):
-        t.macro_late_lanes[register] = 0
+        t.macro.late_lanes[register] = 0
     for unit in range(4):
         for slot in range(9):
             for lane in range(LANES):
-                t.macro_word[unit, slot, lane] = 0
+                t.macro.word[unit, slot, lane] = 0
 
 
 @kernel
@@ -105,16 +105,16 @@ def _release_vector_unit(t: TileRecord) -> None:
                 t.lregs[register, lane] = np.uint32(_RELEASED_LREG[register])
     for lane in range(LANES):
         t.prng[lane] = 0
-    t.lane_flags = np.uint32(0xFFFFFFFF)
-    t.use_flags = np.uint32(0xFFFFFFFF)
+    t.vector.lane_flags = np.uint32(0xFFFFFFFF)
+    t.vector.use_flags = np.uint32(0xFFFFFFFF)
     for entry in range(8):
-        t.flag_stack_held[entry] = 0
-    t.lane_config = 0
+        t.vector.flag_stack_held[entry] = 0
+    t.vector.lane_config = 0
     for i in range(4):
-        t.macro_template[i] = 0
-        t.macro_sequence[i] = 0
-    t.macro_misc = 0
-    t.settings_mixed = 0
+        t.macro.template[i] = 0
+        t.macro.sequence[i] = 0
+    t.macro.misc = 0
+    t.vector.settings_mixed = 0
 
 
 @kernel

@@ -13,9 +13,10 @@ import numpy as np
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.tile_registers import bit_of, offset_of
 from bhemu.machine.faults import DONE, REFUSED, fault, refuse
+from bhemu.machine.frontend_state import FIFO_PUSH_LIMIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import DEBUG_PORT_LINE
-from bhemu.machine.state import FIFO_PUSH_LIMIT, THREADS
+from bhemu.machine.state import THREADS
 from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.frontend.fetch import MOP, side_push
 
@@ -49,11 +50,11 @@ MOP_INJECTED: Final = fault(
 @kernel
 def load_status(t: TileRecord) -> Any:
     """INSTRN_BUF_STATUS: bit i thread i can take a word, bit 4 + i nothing waits in front of its REPLAY expander."""
-    value = np.int64(0)
+    f, value = t.frontend, np.int64(0)
     for thread in range(THREADS):
-        if t.side_count[thread] <= FIFO_PUSH_LIMIT and t.fifo_count[thread] <= FIFO_PUSH_LIMIT:
+        if f.side_count[thread] <= FIFO_PUSH_LIMIT and f.fifo_count[thread] <= FIFO_PUSH_LIMIT:
             value |= 1 << thread
-        if t.side_count[thread] == 0 and t.fifo_count[thread] == 0 and t.mop_active[thread] == 0:
+        if f.side_count[thread] == 0 and f.fifo_count[thread] == 0 and f.mop_active[thread] == 0:
             value |= 1 << (PUSH_LSB + thread)
     return value
 
@@ -64,7 +65,7 @@ def _may_push(t: TileRecord, thread: Int, word: Int, control: Int) -> Any:
         return refuse(t, NOT_OWNED, thread)
     if (word >> 24) == MOP:
         return refuse(t, MOP_INJECTED, thread, word)
-    if t.side_count[thread] > FIFO_PUSH_LIMIT:
+    if t.frontend.side_count[thread] > FIFO_PUSH_LIMIT:
         return refuse(t, FULL, thread, word)
     return DONE
 

@@ -218,7 +218,7 @@ def _store_for_coprocessor_cores(t: TileRecord, agent: Int, address: Int, value:
             t, agent, (address - MAILBOX_FIRST) // MAILBOX_BYTES, (address - MAILBOX_FIRST) % MAILBOX_BYTES, value
         )
     if is_t_core(agent) and address >= MOP_CONFIG_FIRST and address < MOP_CONFIG_END:
-        t.mop_config[agent - T0, (address - MOP_CONFIG_FIRST) // WORD_BYTES] = np.uint32(value)
+        t.frontend.mop_config[agent - T0, (address - MOP_CONFIG_FIRST) // WORD_BYTES] = np.uint32(value)
         return DONE
     return refuse(t, UNMAPPED[agent], address)
 

@@ -44,8 +44,8 @@ def _hold(t: TileRecord, core: Int) -> None:
     t.core_request[core] = 0
     if core >= T0 and core <= T2:
         thread = core - T0
-        t.fifo_count[thread] = 0
-        t.mop_active[thread] = 0
+        t.frontend.fifo_count[thread] = 0
+        t.frontend.mop_active[thread] = 0
         t.pcbuf_waiting[thread] = 0
     if core != NC:
         for reader in range(4):

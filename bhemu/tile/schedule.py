@@ -76,7 +76,7 @@ def _rearm(t: TileRecord, at_round: Int, agent: Int) -> None:
         for thread in range(THREADS):
             if not is_idle(t, thread):
                 t.tensix_state = RUNNING
-        if t.macro_pending != 0:
+        if t.macro.pending != 0:
             t.tensix_state = RUNNING
         if t.tensix_state == RUNNING:
             t.tensix_round = max(np.int64(t.tensix_round), at_round)
@@ -206,10 +206,10 @@ def _begin_coprocessor(t: TileRecord) -> Any:
 @kernel(forceinline=True)
 def words_in_flight(t: TileRecord) -> Any:
     """Words between the cores and the gates: expanders take some without executing anything."""
-    count = np.int64(0)
+    f, count = t.frontend, np.int64(0)
     for thread in range(THREADS):
-        count += np.int64(t.fifo_count[thread]) + np.int64(t.side_count[thread]) + np.int64(t.ready_count[thread])
-        count += 1 if t.mop_active[thread] != 0 else 0
+        count += np.int64(f.fifo_count[thread]) + np.int64(f.side_count[thread]) + np.int64(f.ready_count[thread])
+        count += 1 if f.mop_active[thread] != 0 else 0
     return count
 
 

@@ -118,7 +118,7 @@ def sync_load(t: TileRecord, core: Int, address: Int) -> Any:
     if offset == POP:
         return _pop(t, thread)
     if offset >= SEMAPHORES and offset < SEMAPHORES_END:
-        return DONE, np.int64(t.semaphore[(offset - SEMAPHORES) >> 2])
+        return DONE, np.int64(t.sync.semaphore[(offset - SEMAPHORES) >> 2])
     if offset != COPROCESSOR_DONE and offset != MOP_DONE:
         return refuse(t, NOTHING_THERE[core], address), np.int64(0)
     override = _override(t, thread)
@@ -152,10 +152,10 @@ def sync_store(t: TileRecord, core: Int, address: Int, value: Int) -> Any:
     if offset >= SEMAPHORES and offset < SEMAPHORES_END:
         i = (offset - SEMAPHORES) >> 2
         if value & 1:  # like SEMGET (K20)
-            if t.semaphore[i] > 0:
-                t.semaphore[i] -= 1
-        elif t.semaphore[i] < SEMAPHORE_TOP:  # like SEMPOST
-            t.semaphore[i] += 1
+            if t.sync.semaphore[i] > 0:
+                t.sync.semaphore[i] -= 1
+        elif t.sync.semaphore[i] < SEMAPHORE_TOP:  # like SEMPOST
+            t.sync.semaphore[i] += 1
         return DONE
     if offset in (POP, COPROCESSOR_DONE, MOP_DONE):
         return DONE  # discarded: only keeps its place among the core's accesses (K16, K18)

@@ -77,8 +77,8 @@ class ChipTime:
     def _fill(self, device: Device) -> None:
         net = self._net
         net[at.ADDRESS], net[at.DATA] = net.ctypes.data, self._data.ctypes.data
-        for number, name in enumerate(at.FIGURE_NAMES):
-            net[at.HOP + number] = round(figure(name).value * at.PART)
+        for name, place in at.FIGURES.places.items():
+            net[place] = round(figure(name).value * at.PART)
         for index in range(len(device.tiles)):
             x, y = tile_place(index)
             net[at.PLACE + index] = x << X_LSB | y

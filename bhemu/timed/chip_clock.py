@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.chip.clock.run import _all_ahead, _first, _forget_idle, run_tile
+from bhemu.chip.clock.run import all_ahead, first_clocks, forget_idle, run_tile
 from bhemu.chip.clock.tiles import ATTENDED, MIDST, STATUS
 from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.kernel import kernel
@@ -107,8 +107,8 @@ def _step(chip: ChipRecord, table: Table, net: LogAddress, first: Int) -> AnyInt
 def _move(chip: ChipRecord, table: Table, net: LogAddress) -> Any:
     """Let all tiles move up to `chip.end`; see `bhemu.chip.clock.run.move`."""
     while True:
-        _forget_idle(chip)
-        first, count, second, free, waits = _first(chip)
+        forget_idle(chip)
+        first, count, second, free, waits = first_clocks(chip)
         if has_event(net) and first_cycle(net) <= first:
             chip.time = max(np.int64(chip.time), first_cycle(net))
             _happen(chip, net, 0)
@@ -131,7 +131,7 @@ def _move(chip: ChipRecord, table: Table, net: LogAddress) -> Any:
         goal = min(np.int64(chip.end), (second if count == 1 else first) + LOOKAHEAD)
         if has_event(net):
             goal = min(goal, first_cycle(net))
-        _all_ahead(chip, table, goal)
+        all_ahead(chip, table, goal)
 
 
 def clock_timed_entry(chip: ChipRecord, table: Table, clocks: Int, net: LogAddress) -> AnyInt:

@@ -13,97 +13,54 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import Int
 from bhemu.tile.observer import RESERVED
+from bhemu.timed.figures import Figures
 
 # --- figures ----------------------------------------------------------------------------------------------------------
 
-_FIRST_FIGURE: Final = RESERVED
-FIGURE_NAMES: Final = (
-    "core.multiply",
-    "core.divide.base",
-    "core.divide.64ths",
-    "core.divide.least",
-    "core.divide.most",
-    "core.divide.short",
-    "core.float",
-    "core.float.other",
-    "core.load.local",
-    "core.load.l1.hit",
-    "core.load.l1.miss",
-    "core.load.l1.between",
-    "core.load.sync",
-    "core.load.coprocessor",
-    "core.load.registers",
-    "core.load.other_ram",
-    "core.load.dst",
-    "core.atomic",
-    "core.system",
-    "core.store.64ths",
-    "core.store.queue",
-    "core.mispredicted",
-    "core.fetch.next",
-    "core.fetch.jump",
-    "core.push.visible",
-    "core.sync.seen",
-    "tensix.after_mop",
-    "tensix.wait.seen",
-    "tensix.dst.again",
-    "tensix.unpack.address",
-    "tensix.unpack.bytes",
-    "tensix.unpack.tilize_bytes",
-    "tensix.unpack.latency",
-    "tensix.pack.datums",
-    "tensix.pack.latency",
-    "tensix.scalar.memory",
-)
-"""Figures of isa/silicon.py in the order in which they are in the buffer."""
+FIGURES: Final = Figures(RESERVED)
+"""Figures of isa/silicon.py that the buffer has."""
 
-
-def _slot(name: str) -> int:
-    return _FIRST_FIGURE + FIGURE_NAMES.index(name)
-
-
-MULTIPLY: Final = _slot("core.multiply")
-DIVIDE_BASE: Final = _slot("core.divide.base")
-DIVIDE_64THS: Final = _slot("core.divide.64ths")
-DIVIDE_LEAST: Final = _slot("core.divide.least")
-DIVIDE_MOST: Final = _slot("core.divide.most")
-DIVIDE_SHORT: Final = _slot("core.divide.short")
-FLOAT: Final = _slot("core.float")
-FLOAT_OTHER: Final = _slot("core.float.other")
-LOAD_LOCAL: Final = _slot("core.load.local")
-LOAD_HIT: Final = _slot("core.load.l1.hit")
-LOAD_MISS: Final = _slot("core.load.l1.miss")
-MISS_BETWEEN: Final = _slot("core.load.l1.between")
-LOAD_SYNC: Final = _slot("core.load.sync")
-LOAD_COPROCESSOR: Final = _slot("core.load.coprocessor")
-LOAD_REGISTERS: Final = _slot("core.load.registers")
-LOAD_OTHER_RAM: Final = _slot("core.load.other_ram")
-LOAD_DST: Final = _slot("core.load.dst")
-ATOMIC: Final = _slot("core.atomic")
-SYSTEM: Final = _slot("core.system")
-STORE_64THS: Final = _slot("core.store.64ths")
-STORE_QUEUE: Final = _slot("core.store.queue")
-MISPREDICTED: Final = _slot("core.mispredicted")
-FETCH_NEXT: Final = _slot("core.fetch.next")
-FETCH_JUMP: Final = _slot("core.fetch.jump")
-PUSH_VISIBLE: Final = _slot("core.push.visible")
-SYNC_SEEN: Final = _slot("core.sync.seen")
-AFTER_MOP: Final = _slot("tensix.after_mop")
-WAIT_SEEN: Final = _slot("tensix.wait.seen")
-DST_AGAIN: Final = _slot("tensix.dst.again")
-UNPACK_ADDRESS: Final = _slot("tensix.unpack.address")
-UNPACK_BYTES: Final = _slot("tensix.unpack.bytes")
-TILIZE_BYTES: Final = _slot("tensix.unpack.tilize_bytes")
-UNPACK_LATENCY: Final = _slot("tensix.unpack.latency")
-PACK_DATUMS: Final = _slot("tensix.pack.datums")
-PACK_LATENCY: Final = _slot("tensix.pack.latency")
-SCALAR_MEMORY: Final = _slot("tensix.scalar.memory")
-_AFTER_FIGURES: Final = _FIRST_FIGURE + len(FIGURE_NAMES)
+MULTIPLY: Final = FIGURES.place("core.multiply")
+DIVIDE_BASE: Final = FIGURES.place("core.divide.base")
+DIVIDE_64THS: Final = FIGURES.place("core.divide.64ths")
+DIVIDE_LEAST: Final = FIGURES.place("core.divide.least")
+DIVIDE_MOST: Final = FIGURES.place("core.divide.most")
+DIVIDE_SHORT: Final = FIGURES.place("core.divide.short")
+FLOAT: Final = FIGURES.place("core.float")
+FLOAT_OTHER: Final = FIGURES.place("core.float.other")
+LOAD_LOCAL: Final = FIGURES.place("core.load.local")
+LOAD_HIT: Final = FIGURES.place("core.load.l1.hit")
+LOAD_MISS: Final = FIGURES.place("core.load.l1.miss")
+MISS_BETWEEN: Final = FIGURES.place("core.load.l1.between")
+LOAD_SYNC: Final = FIGURES.place("core.load.sync")
+LOAD_COPROCESSOR: Final = FIGURES.place("core.load.coprocessor")
+LOAD_REGISTERS: Final = FIGURES.place("core.load.registers")
+LOAD_OTHER_RAM: Final = FIGURES.place("core.load.other_ram")
+LOAD_DST: Final = FIGURES.place("core.load.dst")
+ATOMIC: Final = FIGURES.place("core.atomic")
+SYSTEM: Final = FIGURES.place("core.system")
+STORE_64THS: Final = FIGURES.place("core.store.64ths")
+STORE_QUEUE: Final = FIGURES.place("core.store.queue")
+MISPREDICTED: Final = FIGURES.place("core.mispredicted")
+FETCH_NEXT: Final = FIGURES.place("core.fetch.next")
+FETCH_JUMP: Final = FIGURES.place("core.fetch.jump")
+PUSH_VISIBLE: Final = FIGURES.place("core.push.visible")
+SYNC_SEEN: Final = FIGURES.place("core.sync.seen")
+AFTER_MOP: Final = FIGURES.place("tensix.after_mop")
+WAIT_SEEN: Final = FIGURES.place("tensix.wait.seen")
+DST_AGAIN: Final = FIGURES.place("tensix.dst.again")
+UNPACK_ADDRESS: Final = FIGURES.place("tensix.unpack.address")
+UNPACK_BYTES: Final = FIGURES.place("tensix.unpack.bytes")
+TILIZE_BYTES: Final = FIGURES.place("tensix.unpack.tilize_bytes")
+UNPACK_LATENCY: Final = FIGURES.place("tensix.unpack.latency")
+PACK_DATUMS: Final = FIGURES.place("tensix.pack.datums")
+PACK_LATENCY: Final = FIGURES.place("tensix.pack.latency")
+SCALAR_MEMORY: Final = FIGURES.place("tensix.scalar.memory")
 
 # --- Tensix instructions, by opcode -----------------------------------------------------------------------------------
 
 OPCODES: Final = 256
-UNIT: Final = _AFTER_FIGURES
+UNIT: Final = FIGURES.end
 """What takes it, of `UNIT_NAMES`."""
 OCCUPANCY: Final = UNIT + OPCODES
 LATENCY: Final = OCCUPANCY + OPCODES

@@ -77,14 +77,7 @@ def add_event(net: LogAddress, event: Int, cycle: Int) -> None:
     store_i64(net, at.SEQUENCE, order + 1)
     place = load_i64(net, at.HEAP_COUNT)
     store_i64(net, at.HEAP_COUNT, place + 1)
-    while place > 0:
-        above = (place - 1) >> 1
-        other = load_i64(net, at.HEAP + above)
-        if not _before(net, event, other):
-            break
-        store_i64(net, at.HEAP + place, other)
-        place = above
-    store_i64(net, at.HEAP + place, event)
+    _sift(net, event, place, place + 1)
 
 
 @kernel

@@ -11,6 +11,7 @@ from bhemu.chip.coordinates import HEIGHT, WIDTH
 from bhemu.chip.nodes.kinds import CLOCKED
 from bhemu.chip.nodes.state import CHANNELS
 from bhemu.machine.noc_state import NOC_REQUEST
+from bhemu.timed.figures import Figures
 
 PART: Final = 64
 """Parts of a cycle."""
@@ -23,8 +24,6 @@ FREE_COUNT: Final = 3
 BLOCKS_FREE: Final = 4
 SEQUENCE: Final = 5
 """Counts events: of two in the same cycle the earlier one comes first."""
-TILES_FIRST: Final = 6
-"""The tile whose parked requests are being delivered before their time, and other scratch."""
 
 # --- counts -----------------------------------------------------------------------------------------------------------
 
@@ -35,58 +34,33 @@ WAITED: Final = 10
 """64ths of a cycle for which requests waited for links, interfaces and banks."""
 AT_ONCE: Final = 11
 """Requests that took no time, or whose data were seen before their time."""
-_FIGURES: Final = 16
-FIGURE_NAMES: Final = (
-    "noc.hop",
-    "noc.crossing",
-    "noc.endpoint",
-    "noc.endpoint.read",
-    "noc.packet",
-    "noc.packet.long",
-    "noc.read.packet.long",
-    "dram.bank",
-    "dram.bank.long",
-    "dram.request",
-    "dram.access.read",
-    "dram.access.write",
-    "noc.multicast.fixed",
-    "noc.multicast.hop",
-    "noc.multicast.outside",
-    "noc.multicast.first.hop",
-    "noc.multicast.first.outside",
-    "noc.multicast.first.row",
-)
-"""Of isa/silicon.py, in 64ths."""
+FIGURES: Final = Figures(16)
+"""Figures of isa/silicon.py that the buffer has, in 64ths."""
 
-
-def _figure(name: str) -> int:
-    return _FIGURES + FIGURE_NAMES.index(name)
-
-
-HOP: Final = _figure("noc.hop")
-CROSSING: Final = _figure("noc.crossing")
-ENDPOINT: Final = _figure("noc.endpoint")
-ENDPOINT_READ: Final = _figure("noc.endpoint.read")
-PACKET: Final = _figure("noc.packet")
-PACKET_LONG: Final = _figure("noc.packet.long")
-READ_LONG: Final = _figure("noc.read.packet.long")
-BANK: Final = _figure("dram.bank")
-BANK_LONG: Final = _figure("dram.bank.long")
-BANK_REQUEST: Final = _figure("dram.request")
-BANK_READ: Final = _figure("dram.access.read")
-BANK_WRITE: Final = _figure("dram.access.write")
-PATH_FIXED: Final = _figure("noc.multicast.fixed")
-PATH_HOP: Final = _figure("noc.multicast.hop")
-PATH_OUTSIDE: Final = _figure("noc.multicast.outside")
-FIRST_HOP: Final = _figure("noc.multicast.first.hop")
-FIRST_OUTSIDE: Final = _figure("noc.multicast.first.outside")
-FIRST_ROW: Final = _figure("noc.multicast.first.row")
+HOP: Final = FIGURES.place("noc.hop")
+CROSSING: Final = FIGURES.place("noc.crossing")
+ENDPOINT: Final = FIGURES.place("noc.endpoint")
+ENDPOINT_READ: Final = FIGURES.place("noc.endpoint.read")
+PACKET: Final = FIGURES.place("noc.packet")
+PACKET_LONG: Final = FIGURES.place("noc.packet.long")
+READ_LONG: Final = FIGURES.place("noc.read.packet.long")
+BANK: Final = FIGURES.place("dram.bank")
+BANK_LONG: Final = FIGURES.place("dram.bank.long")
+BANK_REQUEST: Final = FIGURES.place("dram.request")
+BANK_READ: Final = FIGURES.place("dram.access.read")
+BANK_WRITE: Final = FIGURES.place("dram.access.write")
+PATH_FIXED: Final = FIGURES.place("noc.multicast.fixed")
+PATH_HOP: Final = FIGURES.place("noc.multicast.hop")
+PATH_OUTSIDE: Final = FIGURES.place("noc.multicast.outside")
+FIRST_HOP: Final = FIGURES.place("noc.multicast.first.hop")
+FIRST_OUTSIDE: Final = FIGURES.place("noc.multicast.first.outside")
+FIRST_ROW: Final = FIGURES.place("noc.multicast.first.row")
 
 # --- what is busy until when ------------------------------------------------------------------------------------------
 
 TILES: Final = len(CLOCKED)
 NODES: Final = WIDTH * HEIGHT
-PLACE: Final = _FIGURES + len(FIGURE_NAMES)
+PLACE: Final = FIGURES.end
 """By tile: its physical place."""
 LINK: Final = PLACE + TILES
 """By NoC, node (raw x + WIDTH y) and direction (0 along the row): the link that leaves it."""

@@ -16,9 +16,17 @@ import numpy as np
 from bhemu.chip.clock.tiles import ATTENDED, tile_of, touch
 from bhemu.chip.coordinates import WIDTH
 from bhemu.chip.noc.multicast import INCLUDE_SOURCE
-from bhemu.chip.noc.transfer import _change_tile, _mirrored, _multicast, _place, _survey, _unsound, carry_out
-from bhemu.chip.nodes.kinds import DRAM, ETHERNET, TENSIX
-from bhemu.isa import niu as r
+from bhemu.chip.noc.transfer import (
+    carry_out,
+    change_tile,
+    is_tile,
+    mirrored,
+    place_of,
+    survey_multicast,
+    unsound_at,
+    visit_receivers,
+)
+from bhemu.chip.nodes.kinds import DRAM
 from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.bytes import move_bytes, record_address
 from bhemu.machine.faults import DONE
@@ -27,7 +35,7 @@ from bhemu.machine.noc_state import ENDED, FRAMES
 from bhemu.machine.types import AnyInt, Bool, ChipRecord, Int, LogAddress, NocRequestRecord, TileRecord
 from bhemu.tile.noc import request as q
 from bhemu.tile.noc.soundness import SOUND, note_choice
-from bhemu.tile.noc.transfer import _count, _count_outstanding, packets_of, word_of, write_data
+from bhemu.tile.noc.transfer import count_responses, word_of, write_data
 from bhemu.timed import net_layout as at
 from bhemu.timed.net_events import add_event, event_at, new_event, take_block
 from bhemu.timed.routes import LOOKAHEAD, multicast_times, raw_node, read_time, write_times
@@ -36,11 +44,6 @@ _NOWHERE: Final = -1
 _LINKED: Final = 1 << 6
 """Bit of CTRL."""
 _RECORD_BYTES: Final = 8 * at.RECORD_WORDS
-
-
-@kernel
-def _is_tile(node: Int) -> Bool:
-    return node == TENSIX or node == ETHERNET  # a tuple would be made
 
 
 @kernel
@@ -62,22 +65,6 @@ def _answer_later(net: LogAddress, index: Int, number: Int, request: NocRequestR
     move_bytes(load_i64(net, at.ADDRESS) + 8 * (event + at.RECORD), record_address(request), _RECORD_BYTES)
     add_event(net, event, cycle)
     return True
-
-
-@kernel
-def _count_answers(t: TileRecord, request: NocRequestRecord, answers: Int) -> None:
-    """What `count_at_initiator` counts of answers, which it was not told about (tile N20)."""
-    noc, sent = request.noc, packets_of(request)
-    answers = answers * sent
-    if not q.wants_response(request):
-        return
-    if request.kind == q.READ:
-        _count(t, noc, r.READ_RESPONSES, answers)
-    elif request.kind == q.ATOMIC:
-        _count(t, noc, r.ATOMIC_RESPONSES, answers)
-    else:
-        _count(t, noc, r.WRITE_ACKNOWLEDGEMENTS, answers)
-    _count_outstanding(t, noc, (request.tag >> q.ID_LSB) & (r.TRANSACTION_IDS - 1), 0, answers)
 
 
 @kernel
@@ -130,7 +117,7 @@ def _park(
     own = raw_node(load_i64(net, at.PLACE + index), noc)
     other = np.int64(chip.place_index[end])
     if many:
-        first, last = _mirrored(start, noc), _mirrored(end, noc)
+        first, last = mirrored(start, noc), mirrored(end, noc)
         corner, opposite = raw_node(start, noc), raw_node(end, noc)
         x, y = own % WIDTH, own // WIDTH
         inside = corner % WIDTH <= x <= opposite % WIDTH and corner // WIDTH <= y <= opposite // WIDTH
@@ -170,12 +157,12 @@ def arrive(chip: ChipRecord, net: LogAddress, event: Int) -> None:
     if block >= 0:
         source = load_i64(net, at.DATA) + block * at.BLOCK_BYTES
     if other >= 0:
-        _change_tile(chip, index, t, request, other, source, 0)
+        change_tile(chip, index, t, request, other, source, 0)
     else:
         first, last = load_i64(net, event + at.FIRST), load_i64(net, event + at.END)
         if request.control & INCLUDE_SOURCE:
             touch(chip, index, np.int64(chip.time))
-        _multicast(chip, index, request, first, last, source, 0)
+        visit_receivers(chip, index, request, first, last, source, 0)
     answers = np.int64(request.responses)
     move_bytes(here, saved, _RECORD_BYTES)
     store_i64(net, event + at.ANSWERS, answers)
@@ -192,7 +179,7 @@ def answer(chip: ChipRecord, net: LogAddress, event: Int) -> None:
     here, saved = record_address(request), load_i64(net, at.ADDRESS) + 8 * at.SAVED
     move_bytes(saved, here, _RECORD_BYTES)
     move_bytes(here, load_i64(net, at.ADDRESS) + 8 * (event + at.RECORD), _RECORD_BYTES)
-    _count_answers(t, request, load_i64(net, event + at.ANSWERS))
+    count_responses(t, request, 0, load_i64(net, event + at.ANSWERS))
     move_bytes(here, saved, _RECORD_BYTES)
 
 
@@ -200,7 +187,7 @@ def answer(chip: ChipRecord, net: LogAddress, event: Int) -> None:
 def _goes_to_l1(chip: ChipRecord, request: NocRequestRecord, end: Int) -> Any:
     if end == _NOWHERE or request.kind == q.READ or request.to_register != 0:
         return False
-    return _is_tile(np.int64(chip.place_kind[end]))
+    return is_tile(np.int64(chip.place_kind[end]))
 
 
 @kernel
@@ -222,18 +209,18 @@ def park_request(chip: ChipRecord, net: LogAddress, index: Int) -> bool:
     if number >= FRAMES:
         return False
     request = t.noc_request[number]
-    end = _place(chip, request.noc, request.other, request.end)
+    end = place_of(chip, request.noc, request.other, request.end)
     if not _goes_to_l1(chip, request, end):
         return False
     start: Int = np.int64(0)
     if request.control & q.MULTICAST_BIT:
-        start = _place(chip, request.noc, request.other >> q.CORNER_LSB, request.start)
+        start = place_of(chip, request.noc, request.other >> q.CORNER_LSB, request.start)
         if start == _NOWHERE:
             return False
     many = (request.control & q.MULTICAST_BIT) != 0
-    if many and _survey(chip, index, request, start, end) != SOUND:
+    if many and survey_multicast(chip, index, request, start, end) != SOUND:
         return False  # and it is refused by the store that starts it, as always
-    if _unsound(chip, t, request, end, many) != SOUND or not note_choice(t, request, True):
+    if unsound_at(chip, t, request, end, many) != SOUND or not note_choice(t, request, True):
         return False
     if not _park(chip, net, index, t, number, start, end, np.int64(chip.local[index])):
         return False
@@ -250,7 +237,7 @@ def moves_at_once(chip: ChipRecord, index: Int) -> Any:
     if number >= FRAMES:
         return False
     request = t.noc_request[number]
-    end = _place(chip, request.noc, request.other, request.end)
+    end = place_of(chip, request.noc, request.other, request.end)
     if end == _NOWHERE:
         return False
     return request.kind == q.READ or chip.place_kind[end] == DRAM
@@ -270,7 +257,7 @@ def carry_out_timed(chip: ChipRecord, net: LogAddress, index: Int) -> bool:
     if request.control & q.MULTICAST_BIT:
         return True
     now, noc, size = np.int64(chip.local[index]), np.int64(request.noc), np.int64(request.byte_count)
-    end = _place(chip, noc, request.other, request.end)
+    end = place_of(chip, noc, request.other, request.end)
     channel = np.int64(chip.place_index[end]) if chip.place_kind[end] == DRAM else np.int64(-1)
     own, far = raw_node(load_i64(net, at.PLACE + index), noc), raw_node(end, noc)
     if request.kind == q.READ:

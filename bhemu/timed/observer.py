@@ -64,13 +64,13 @@ class HasCores(Protocol):
 
 def _new_buffer() -> np.ndarray[Any, np.dtype[np.int64]]:
     buffer = np.zeros(at.SIZE, np.int64)
-    for number, name in enumerate(at.FIGURE_NAMES):
+    for name, place in at.FIGURES.places.items():
         value = figure(name).value
         if value != int(value):
             raise ConfigurationError(
                 f"{name} = {value} is not whole", remedy="give the figure in a smaller unit, such as 1/64 cycle"
             )
-        buffer[at.MULTIPLY + number] = int(value)
+        buffer[place] = int(value)
     for mnemonic, instruction in INSTRUCTIONS.items():
         opcode, times = instruction.opcode, INSTRUCTION_TIMES[mnemonic]
         buffer[at.UNIT + opcode] = at.UNIT_NAMES.index(instruction.unit)

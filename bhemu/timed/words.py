@@ -39,7 +39,6 @@ HELD: Final = 9
 """The word may go on in a later cycle, which is known."""
 
 UNPACR: Final = INSTRUCTIONS["UNPACR"].opcode
-UNPACR_NOP: Final = INSTRUCTIONS["UNPACR_NOP"].opcode
 PACR: Final = INSTRUCTIONS["PACR"].opcode
 _SCALAR_MEMORY: Final = tuple(
     INSTRUCTIONS[name].opcode for name in ("LOADIND", "STOREIND", "LOADREG", "ATINCGET", "ATINCGETPTR", "ATSWAP")
@@ -178,8 +177,8 @@ def _yields(t: TileRecord, log: LogAddress, thread: Int, unit: Int, now: Int) ->
     served = load_i64(log, at.SERVED + unit)
     for ahead in range((thread - served + 2) % THREADS):
         other = (served + 1 + ahead) % THREADS
-        if t.gate_full[other] != 0 and t.wait_word[other] == 0:
-            opcode = np.int64(t.gate_word[other]) >> 24
+        if t.frontend.gate_full[other] != 0 and t.frontend.wait_word[other] == 0:
+            opcode = np.int64(t.frontend.gate_word[other]) >> 24
             if load_i64(log, at.UNIT + opcode) == unit and load_i64(log, at.NEXT + other) <= now:
                 store_i64(log, at.YIELDED + unit, now)
                 return True
@@ -285,17 +284,17 @@ def _hand_over(t: TileRecord, log: LogAddress, thread: Int, opcode: Int, before:
 @kernel
 def _arrives(t: TileRecord, log: LogAddress, thread: Int, now: Int) -> Bool:
     """Bring the thread's next word to its gate; False when it has none. The expanders may need some cycles for it."""
-    before, mops = np.int64(t.fifo_count[thread]), np.int64(t.issued[thread, MOP])
-    queued = np.int64(t.fifo_word[thread, t.fifo_head[thread]]) >> 24
+    before, mops = np.int64(t.frontend.fifo_count[thread]), np.int64(t.issued[thread, MOP])
+    queued = np.int64(t.frontend.fifo_word[thread, t.frontend.fifo_head[thread]]) >> 24
     arrived = expand(t, thread)
-    taken = before - np.int64(t.fifo_count[thread])
+    taken = before - np.int64(t.frontend.fifo_count[thread])
     silent: AnyInt = np.int64(0)
     if taken > 0:
         silent = taken - (1 if arrived else 0)
         if load_i64(log, at.WAS_MOP + thread) and queued != MOP:
             silent += load_i64(log, at.AFTER_MOP)
         store_i64(log, at.WAS_MOP + thread, 1 if np.int64(t.issued[thread, MOP]) > mops else 0)
-        if t.fifo_count[thread] == 0:  # the last word that was pushed: is it there yet?
+        if t.frontend.fifo_count[thread] == 0:  # the last word that was pushed: is it there yet?
             silent = max(silent, load_i64(log, at.PUSHED + thread) + load_i64(log, at.PUSH_VISIBLE) - now)
     if silent > 0:
         store_i64(log, at.NEXT + thread, now + silent)
@@ -308,19 +307,19 @@ def _try(t: TileRecord, table: Table, log: LogAddress, thread: Int, now: Int) ->
     held = load_i64(log, at.NEXT + thread)
     if now < held:
         return np.int64(HELD), held
-    if t.gate_full[thread] == 0:
+    if t.frontend.gate_full[thread] == 0:
         if not _arrives(t, log, thread, now):
             return np.int64(EMPTY), np.int64(0)
         held = load_i64(log, at.NEXT + thread)
         if now < held:
             return np.int64(HELD), held
-    word = np.int64(t.gate_word[thread])
+    word = np.int64(t.frontend.gate_word[thread])
     opcode = word >> 24
-    wait = np.int64(t.wait_word[thread])
+    wait = np.int64(t.frontend.wait_word[thread])
     if wait != 0:
         ends = _wait_ends(t, log, thread, wait)
         if now >= ends and wait_is_over(t, thread):
-            t.wait_word[thread] = np.uint32(0)
+            t.frontend.wait_word[thread] = np.uint32(0)
             store_i64(log, at.NEXT + thread, now + 1)  # the block falls one cycle later (Y10)
             return np.int64(DONE), np.int64(0)
         if is_held(wait, opcode):
@@ -336,18 +335,18 @@ def _try(t: TileRecord, table: Table, log: LogAddress, thread: Int, now: Int) ->
     owners = _owners(t)
     status = np.int64(call_handler(table, opcode, t, thread, word))
     if status in (DONE, SCHEDULED):
-        t.gate_full[thread] = 0
+        t.frontend.gate_full[thread] = 0
         t.issued[thread, opcode] += 1
         store_i64(log, at.SERVED + unit, thread)
         store_i64(log, at.YIELDED + unit, 0)
         _take(t, log, thread, word, now, cycles, block)
         _hand_over(t, log, thread, opcode, owners, now)
-        if t.wait_word[thread] != 0 and opcode in (STALLWAIT, SEMWAIT):
+        if t.frontend.wait_word[thread] != 0 and opcode in (STALLWAIT, SEMWAIT):
             store_i64(log, at.LATCHED + thread, now)
     elif status != WAIT:
         t.fault_thread = thread
         t.fault_word = np.uint32(word)
-        t.fault_line = t.gate_line[thread]
+        t.fault_line = t.frontend.gate_line[thread]
     return status, np.int64(0)
 
 
@@ -360,7 +359,7 @@ def cycle(t: TileRecord, table: Table, log: LogAddress, now: Int) -> Any:
     """
     moved = False
     following: AnyInt = np.int64(NEVER)
-    scheduled = t.macro_pending != 0 or load_i64(log, at.MACRO_CYCLE) == now
+    scheduled = t.macro.pending != 0 or load_i64(log, at.MACRO_CYCLE) == now
     if scheduled and load_i64(log, at.MACRO_CYCLE) != now:
         status = begin_macro_cycle(t, table)
         if status in (REFUSED, NOT_COMPILED):
@@ -378,6 +377,6 @@ def cycle(t: TileRecord, table: Table, log: LogAddress, now: Int) -> Any:
             moved = True
     if scheduled and end_macro_cycle(t, table) != DONE:
         return np.int64(REFUSED), moved, following
-    if moved or t.macro_pending != 0:
+    if moved or t.macro.pending != 0:
         following = now + 1
     return np.int64(DONE), moved, following

@@ -21,7 +21,8 @@ from bhemu.isa import INSTRUCTIONS, decode, field
 from bhemu.isa.registers import FIRST_SHARED_WORD
 from bhemu.isa.roles import FILES, ROLES, Role
 from bhemu.machine.packer_state import PACKER
-from bhemu.machine.state import TILE
+from bhemu.machine.state import TILE, state_field
+from bhemu.machine.vector_state import MACRO
 from bhemu.recording import Recorder
 from bhemu.recording.log import COLUMNS
 
@@ -45,6 +46,8 @@ NEVER_EXECUTED = {
 
 Rng = np.random.Generator
 
+MACRO_SETTINGS = ("template", "sequence", "misc")
+
 # Fields of the record by register file. What is listed nowhere must not change at all.
 FIELDS: dict[str, tuple[str, ...]] = {
     "gpr": ("gpr",),
@@ -61,30 +64,19 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "rwc": ("rwc",),
     "adc": ("adc",),
     "lreg": ("lregs",),
-    "lane_flags": ("lane_flags", "use_flags"),
-    "flag_stack": ("flag_stack_held", "flag_stack", "use_stack"),
+    "lane_flags": ("vector.lane_flags", "vector.use_flags"),
+    "flag_stack": ("vector.flag_stack_held", "vector.flag_stack", "vector.use_stack"),
     "vector_config": (
-        *("lane_config", "macro_template", "macro_sequence", "macro_misc", "settings_mixed", "settings"),
+        *("vector.lane_config", "vector.settings_mixed", "vector.settings"),
+        *(f"macro.{name}" for name in MACRO_SETTINGS),
     ),
-    "macro_queue": (
-        *(
-            "macro_pending",
-            "macro_counted",
-            "macro_head",
-            "macro_word",
-            "macro_operands",
-            "macro_thread",
-            "macro_cycle",
-        ),
-        *("macro_resume", "macro_counts", "macro_taken", "macro_excluded", "macro_resting", "macro_rest_next"),
-        *("macro_enabled", "macro_before", "macro_after", "macro_late", "macro_late_lanes"),
-    ),
-    "dst_stack": ("dst_stack_pointer",),
+    "macro_queue": tuple(f"macro.{name}" for name in MACRO.names or () if name not in MACRO_SETTINGS),
+    "dst_stack": ("vector.dst_stack_pointer",),
     "prng": ("prng",),
     "l1": ("l1",),
-    "semaphore": ("semaphore", "semaphore_max"),
-    "mutex": ("mutex_owner", "mutex_last"),
-    "latch": ("wait_word", "wait_line"),
+    "semaphore": ("sync.semaphore", "sync.semaphore_max"),
+    "mutex": ("sync.mutex_owner", "sync.mutex_last"),
+    "latch": ("frontend.wait_word", "frontend.wait_line"),
     "packer": ("pack",),
     "stream": ("stream_messages", "stream_phase"),
     "mmio": (
@@ -92,7 +84,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
         *("tdma_parameters", "tdma_base", "tdma_clock_gates", "tdma_hysteresis", "pack", "adc"),
     ),
     "unpack_accumulator": ("unpack.accumulator",),
-    "expander": ("mop_zmask_hi",),
+    "expander": ("frontend.mop_zmask_hi",),
     "busy": (),
 }
 OF_A_THREAD = frozenset({"gpr", "thread_config", "src_row", "context_counter", "rwc", "adc", "dst_stack", "latch"})
@@ -104,10 +96,10 @@ DECODED_BY_PACKER = frozenset(PACKER.names[: PACKER.names.index("open")]) | {"ed
 BOOKKEEPING = (
     *("clock", "cycle_", "issued", "fault_", "open_used", "handlers", "device_", "needs_place", "now_", "config_dirty"),
     *("unpack.decoded", "unpack.walk", "unpack.bits", "unpack.exponents", "unpack.zeros", "unpack.cells"),
-    *("matrix.decoded", "matrix.scratch", "gate_", "fifo_", "ready_"),
+    *("matrix.decoded", "matrix.scratch", "frontend.gate_", "frontend.fifo_", "frontend.ready_"),
 )
 """Beginnings of fields that hold no state of the machine."""
-SECTIONS = ("unpack", "matrix")
+SECTIONS = ("unpack", "matrix", "vector", "macro", "sync", "frontend")
 """Sections of the record whose fields are compared one by one."""
 VIEWS = frozenset({"l1_u16", "l1_u32", "dst_u32", "dst_valid_u32", "core_ram_u16", "core_ram_u32"})
 
@@ -136,21 +128,21 @@ RANDOM: dict[str, Callable[[Rng, Any], Any]] = {
     "dst_valid": lambda rng, shape: _small(rng, shape, 2),
     "adc": lambda rng, shape: _small(rng, shape, 4),
     "lregs": lambda rng, shape: _small(rng, shape, 1 << 32),
-    "lane_flags": lambda rng, shape: _small(rng, shape, 1 << 32),
-    "use_flags": lambda rng, shape: _small(rng, shape, 1 << 32),
-    "flag_stack_held": lambda rng, shape: np.where(np.arange(8) < 1 + rng.integers(4), 0xFFFFFFFF, 0),
-    "flag_stack": lambda rng, shape: _small(rng, shape, 1 << 32),
-    "use_stack": lambda rng, shape: _small(rng, shape, 1 << 32),
-    "macro_template": lambda rng, shape: _small(rng, shape, 1 << 24) | 0x7C << 24,
-    "macro_sequence": lambda rng, shape: _small(rng, shape, 1) | 0x04,
-    "dst_stack_pointer": lambda rng, shape: 8 * _small(rng, shape, 4),
+    "vector.lane_flags": lambda rng, shape: _small(rng, shape, 1 << 32),
+    "vector.use_flags": lambda rng, shape: _small(rng, shape, 1 << 32),
+    "vector.flag_stack_held": lambda rng, shape: np.where(np.arange(8) < 1 + rng.integers(4), 0xFFFFFFFF, 0),
+    "vector.flag_stack": lambda rng, shape: _small(rng, shape, 1 << 32),
+    "vector.use_stack": lambda rng, shape: _small(rng, shape, 1 << 32),
+    "macro.template": lambda rng, shape: _small(rng, shape, 1 << 24) | 0x7C << 24,
+    "macro.sequence": lambda rng, shape: _small(rng, shape, 1) | 0x04,
+    "vector.dst_stack_pointer": lambda rng, shape: 8 * _small(rng, shape, 4),
     "prng": lambda rng, shape: _small(rng, shape, 1 << 32),
-    "semaphore": lambda rng, shape: 1 + _small(rng, shape, 5),
-    "semaphore_max": lambda rng, shape: 7 + _small(rng, shape, 8),
+    "sync.semaphore": lambda rng, shape: 1 + _small(rng, shape, 5),
+    "sync.semaphore_max": lambda rng, shape: 7 + _small(rng, shape, 8),
     "stream_messages": lambda rng, shape: 3000 + _small(rng, shape, 100),
     "stream_phase": lambda rng, shape: _small(rng, shape, 1 << 10),
     "unpack.accumulator": lambda rng, shape: _small(rng, shape, 100),
-    "mop_zmask_hi": lambda rng, shape: _small(rng, shape, 1 << 16),
+    "frontend.mop_zmask_hi": lambda rng, shape: _small(rng, shape, 1 << 16),
     "l1": lambda rng, shape: _small(rng, shape, 256),
     "tdma_parameters": lambda rng, shape: _small(rng, shape, 1 << 16),
 }
@@ -217,7 +209,7 @@ def _start(tile: bhemu.Tile, rng: Rng, mnemonic: str) -> None:
     _configure(record)
     for name, values in RANDOM.items():
         if name not in START_ONLY:
-            array = _get(record, name)
+            array = state_field(record, name)
             _put(record, name, np.asarray(values(rng, np.shape(array))).astype(np.asarray(array).dtype))
     record.l1[:0x8000] = _small(rng, 0x8000, 256) if rng.random() < 0.6 else 0
     record.adc[:] = 0
@@ -375,20 +367,13 @@ def _machine_fields(record: Any) -> list[str]:
     return [name for name in names if name not in VIEWS and not name.startswith(BOOKKEEPING)]
 
 
-def _get(record: Any, name: str) -> Any:
-    """A field of the record, or `section.field`."""
-    for part in name.split("."):
-        record = record[part]
-    return record
-
-
 def _put(record: Any, name: str, value: Any) -> None:
     section, _, part = name.rpartition(".")
     (record[section] if section else record)[part] = value
 
 
 def _copy(record: Any) -> dict[str, Any]:
-    return {name: np.array(_get(record, name)) for name in _machine_fields(record)}
+    return {name: np.array(state_field(record, name)) for name in _machine_fields(record)}
 
 
 def _differences(name: str, one: Any, other: Any) -> Any:
@@ -424,7 +409,7 @@ def _scramble(tile: bhemu.Tile, rng: Rng, keep: Marks) -> None:
         if name == "l1":
             record.l1[:0x8000] = _small(rng, 0x8000, 256)
             continue
-        array = np.asarray(_get(record, name))
+        array = np.asarray(state_field(record, name))
         fresh = np.asarray(values(rng, array.shape)).astype(array.dtype)
         _put(record, name, np.where(marks, array, fresh))
     record.config_dirty[:] = 0xFFFFFFFF

@@ -157,7 +157,7 @@ def played(*words: int, mop_config: list[int] | None = None) -> Timing:
     """Timing of words that thread 1 really executes, through its expanders."""
     tile = bhemu.Tile()
     if mop_config is not None:
-        tile.record.mop_config[1] = mop_config
+        tile.record.frontend.mop_config[1] = mop_config
     recorder = Recorder()
     recorder.attach(tile)
     for word in words:

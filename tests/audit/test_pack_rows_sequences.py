@@ -51,7 +51,7 @@ class Pack(Words):
         self.wrcfg(12, 32 << 16)
         self.wrcfg(13, 2048 << 16 | 512)
         body, face, tile = pacr_word(), pacr_word(AddrMode=2), pacr_word(AddrMode=1, Last=1)
-        self.tile["mop_config"][2] = [4, 4, NOP, NOP, NOP, body, NOP, tile, face]
+        self.tile["frontend"]["mop_config"][2] = [4, 4, NOP, NOP, NOP, body, NOP, tile, face]
 
     def push(self, *names: str) -> bool:
         """Queue words of the listing; True when all of them are executed."""
@@ -76,7 +76,7 @@ class Pack(Words):
 
     @property
     def semaphore(self) -> int:
-        return int(self.tile["semaphore"][MATH_PACK])
+        return int(self.tile["sync"]["semaphore"][MATH_PACK])
 
 
 @pytest.mark.rule("002.17.1a", "002.17.1c", "002.17.1d", "002.17.1f", "002.17.1g")
@@ -127,7 +127,7 @@ def test_the_pack_thread_of_add1_state_by_state() -> None:
     p.output_to(L1_BASE + 0x800)
     before = t["config"][0].copy()
     assert not p.push("semwait", "stallwait 128", "wrcfg")  # the matrix thread has posted nothing
-    assert t["wait_word"][2] == WORD["semwait"]
+    assert t["frontend"]["wait_word"][2] == WORD["semwait"]
     np.testing.assert_array_equal(t["config"][0], before)
     p.other(1, 0xA4 << 24 | 1 << (2 + MATH_PACK))  # SEMPOST
     assert p.push()
@@ -194,12 +194,12 @@ def test_the_first_word_of_the_mop_area_is_a_loop_count_and_no_stride() -> None:
     p = Pack()
     assert p.push("setc16 37", "setc16 38", "setc16 39")
     strides = p.tile["config"][0, 12:16].tolist()
-    p.tile["mop_config"][2, 0] = 1
+    p.tile["frontend"]["mop_config"][2, 0] = 1
     assert p.push("mop")
     assert p.tile["issued"][2, 0x41] == 4
     assert p.tile["config"][0, 12:16].tolist() == strides
     p.wrcfg(12, 64 << 16)
-    assert p.tile["mop_config"][2, 0] == 1
+    assert p.tile["frontend"]["mop_config"][2, 0] == 1
     assert p.push("setadcxy", "mop")
     assert p.rows(16) == [2 * (row // 4 * 4) + row % 4 for row in range(16)]
 

@@ -58,7 +58,7 @@ def test_the_unpack_waits_while_its_semaphore_is_at_its_maximum() -> None:
     post = encode("SEMPOST", sem_sel=one)
     for word in (wait, unpacr(0), post):
         assert u.issue(word)
-    assert u.t["semaphore"][Semaphore.UNPACK_TO_DEST] == 1
+    assert u.t["sync"]["semaphore"][Semaphore.UNPACK_TO_DEST] == 1
     assert u.t["dst"][0, 0] == 1
     u.t["dst"][:] = 0
     for word in (wait, unpacr(0), post):
@@ -68,7 +68,7 @@ def test_the_unpack_waits_while_its_semaphore_is_at_its_maximum() -> None:
     assert issue_on(u, 1, f"SEMGET {one}")
     assert u.coprocessor.drain(0)
     assert u.t["dst"][0, 0] == 1
-    assert u.t["semaphore"][Semaphore.UNPACK_TO_DEST] == 1
+    assert u.t["sync"]["semaphore"][Semaphore.UNPACK_TO_DEST] == 1
 
 
 @pytest.mark.rule("001.7.4a", "001.7.4c")
@@ -316,19 +316,19 @@ def test_tiles_alternate_between_two_contexts() -> None:
     sync = Semaphore.UNPACK_SYNC
     assert issue_on(u, 0, f"SEMINIT 2, 0, {sync.mask}")
     for n in range(4):
-        assert u.t["semaphore"][sync] < 2  # what the core waits for
+        assert u.t["sync"]["semaphore"][sync] < 2  # what the core waits for
         address = TILE + 0x100 * n
         u.l1([100 + n] * 16, address=address)
         u.base(address, n % 2)
         u.base(0x17FFF0, 1 - n % 2)  # the other context's tile is none
-        u.t["semaphore"][sync] += 1  # the core's post
+        u.t["sync"]["semaphore"][sync] += 1  # the core's post
         assert issue_on(u, 0, f"STALLWAIT {Block.UNPACK:d}, {Condition.TRISC_CFG:d}")
         u.t["src_owner"][...] = 0
         assert u.unpack(SetDatValid=1)
         assert u.values(n % 2)[0, 0] == 100 + n
-        assert u.t["semaphore"][sync] == 1  # still taken
+        assert u.t["sync"]["semaphore"][sync] == 1  # still taken
         assert issue_on(u, 0, f"SEMGET {sync.mask}")
-        assert u.t["semaphore"][sync] == 0
+        assert u.t["sync"]["semaphore"][sync] == 0
         setc16(u, CONTEXT_CONTROL, 0x0101 if n % 2 == 0 else 0)
 
 

@@ -151,10 +151,10 @@ def test_the_add1_kernel_unpacks_a_tile() -> None:
         u.adc(z=3, w=1)
     a, b = (from_ttinsn(LISTING[f"001.11.{row} UNPACR"][1]) for row in ("4", "3b"))
     nop = assemble("NOP")
-    u.t["mop_config"][0] = [1, 1, nop, nop, nop, a, b, b, b]  # one pass of the double loop: body a, then b
-    u.t["semaphore"][:] = 2
+    u.t["frontend"]["mop_config"][0] = [1, 1, nop, nop, nop, a, b, b, b]  # one pass of the double loop: body a, then b
+    u.t["sync"]["semaphore"][:] = 2
     run(u, "001.11.1a SETADCZW", "001.11.2a STALLWAIT", "001.11.2a MOP", "001.11.2b SEMGET", "001.11.5 SETC16 257")
-    assert u.t["semaphore"].tolist() == [2, 2, 2, 2, 2, 1, 2, 2]
+    assert u.t["sync"]["semaphore"].tolist() == [2, 2, 2, 2, 2, 1, 2, 2]
     assert u.t["src_owner"].tolist() == [[1, 0], [1, 0]]
     for unpacker in (0, 1):
         u.unpacker = unpacker
@@ -218,9 +218,9 @@ def test_replay_with_1_records_the_next_12_words_and_runs_none() -> None:
     assert not u.src().any()
     assert u.t["config"][0, 124] == TILE // 16 - 1
     first = [from_ttinsn(LISTING[name][1]) for name in REPLAYED]
-    assert u.t["replay_buffer"][0, :6].tolist() == first
+    assert u.t["frontend"]["replay_buffer"][0, :6].tolist() == first
     second = [word + 1 if word >> 24 in (0xB0, 0xB1) else word for word in first]
-    assert u.t["replay_buffer"][0, 6:12].tolist() == second
+    assert u.t["frontend"]["replay_buffer"][0, 6:12].tolist() == second
 
     assert u.issue(assemble("REPLAY 0, 6, 0, 0"))
     run(u, "001.11.5 SETC16 257")
@@ -237,11 +237,11 @@ def test_a_face_is_unpacked_to_srca_and_handed_over() -> None:
     u = Unpacker(0)
     u.l1(COUNTING)
     u.count(256)
-    u.t["semaphore"][5] = 1
+    u.t["sync"]["semaphore"][5] = 1
     run(u, "001.11.2a STALLWAIT", "001.11.4 UNPACR", "001.11.2b SEMGET", "001.11.5 SETC16 0")
     np.testing.assert_array_equal(u.values(0)[:16].reshape(-1), np.arange(1, 257))
     assert u.t["src_owner"][0].tolist() == [1, 0]
-    assert (u.t["semaphore"][5], u.t["thread_config"][0, 41]) == (0, 0)
+    assert (u.t["sync"]["semaphore"][5], u.t["thread_config"][0, 41]) == (0, 0)
 
 
 @pytest.mark.rule("001.11.5")

@@ -30,7 +30,7 @@ def test_a_driver_that_is_no_gcc_is_refused(tmp_path: Path) -> None:
         driver.write_text(f"#!/bin/sh\n{text}\n")
         driver.chmod(0o755)
         find_toolchain.cache_clear()
-        with pytest.raises(MissingTool, match="driver is no GCC") as refused:
+        with pytest.raises(MissingTool, match="driver is not GCC") as refused:
             compile_kernel([tmp_path / "k.c"], tmp_path / "k.elf", gcc=str(driver))
         assert "--gcc" in str(refused.value.remedy)
 

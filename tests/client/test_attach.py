@@ -239,4 +239,3 @@ def test_calls_that_were_kept_are_forgotten_beyond_their_limit(monkeypatch: pyte
         gate._keep(number, "config_write", (0, 0, number))
     assert forgotten
     assert gate._size <= 1000
-    assert not gate.is_past(19)

@@ -89,11 +89,11 @@ def test_stores_posts_and_waits_become_code() -> None:
 
     ours = run(capture(three_threads(unpack)))
     record = ours.chip.cores(0).record
-    assert record.semaphore[Semaphore.UNPACK_SYNC] == 1
+    assert record.sync.semaphore[Semaphore.UNPACK_SYNC] == 1
     host = run_program(three_threads(unpack)).tile.record
     assert record.config[0].tolist() == host.config[0].tolist()
     assert record.config[0].any()
-    assert record.mop_config[0].tolist() == host.mop_config[0].tolist()
+    assert record.frontend.mop_config[0].tolist() == host.mop_config[0].tolist()
     assert int(record.gpr[0, 4]) == int(host.gpr[0, 4]) == 7
     assert is_idle_for_ever(record, T0)
 
@@ -327,7 +327,7 @@ def test_the_recorder_follows_the_order_of_the_simulator() -> None:
         tile.clock(5)
         chip.clock(5)
         theirs, here = chip.cores(0).record, tile.record
-        for name in ("core_pc", "core_state", "core_retired", "issued", "semaphore", "wait_word"):
+        for name in ("core_pc", "core_state", "core_retired", "issued", "sync", "frontend"):
             assert (theirs[name] == here[name]).all(), name
         moved += int(here.core_state[T0] == 1)
     assert moved > 5

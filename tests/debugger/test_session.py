@@ -13,6 +13,7 @@ from bhemu.debugger.session import DebugSession
 from bhemu.errors import BhemuError
 from bhemu.isa.assembler import assemble
 from bhemu.isa.instructions import BY_OPCODE
+from bhemu.machine.state import state_field
 from bhemu.tile.cores import CODE
 from tests.debugger.debug_programs import CALL_NAMES, CALLS, ENTRY, program, session_of
 
@@ -42,10 +43,13 @@ FOLLOWER = """
 """
 
 
+OBSERVED = ("l1", "sync.semaphore", "dst", "issued", "gpr", "frontend.fifo_count")
+
+
 def state_of(session: DebugSession) -> dict[str, object]:
     """What a program can observe, and where every core is."""
     record, runner = session.record, session.runner
-    shown = {name: record[name].tobytes() for name in ("l1", "semaphore", "dst", "issued", "gpr", "fifo_count")}
+    shown = {name: state_field(record, name).tobytes() for name in OBSERVED}
     cores = [(s.pc, s.x.tobytes(), s.retired) for s in (runner.state(core) for core in range(5))]
     return {**shown, "cores": cores, "clock": session.clock}
 
@@ -328,7 +332,7 @@ def test_breakpoints_on_tensix_instructions() -> None:
         assert stop.breakpoint is item
         assert "thread 1 (math) has executed SEMPOST" in stop.text
         assert "pushed by T1 at 0x14008" in stop.text
-        assert session.record.semaphore[1] == 1
+        assert session.record.sync.semaphore[1] == 1
         assert item.hits == times
     item.ignore = 5
     before = session.record.issued.copy()
@@ -404,7 +408,7 @@ def test_read_and_access_watches() -> None:
 def test_watch_on_a_semaphore() -> None:
     text, _, session = watched(lambda s: s.watch_semaphore(0), CHANGES)
     assert "0 -> 2" in text
-    assert session.record.semaphore[0] == 2
+    assert session.record.sync.semaphore[0] == 2
 
 
 def test_watch_on_a_thread_config_field() -> None:

@@ -107,7 +107,7 @@ def test_memory() -> None:
         assert client.ask("mffb121f0,4") == client.ask("mffb121f0,4")
         assert session.tile.snapshot() == before
         assert client.ask("Mffe80024,4:00000000") == "OK"  # the semaphore window: a post
-        assert session.record.semaphore[1] == 1
+        assert session.record.sync.semaphore[1] == 1
 
 
 def test_stepping_and_breakpoints() -> None:

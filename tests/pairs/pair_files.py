@@ -233,9 +233,11 @@ def check(pair: Pair) -> None:
     _run_cores(pair, tile) if pair.cores else _run_threads(pair, tile)
     if wrong := _differences(pair, tile):
         raise AssertionError("\n".join(wrong))
-    waiting = {thread for thread in range(3) if tile.record.gate_full[thread]}
+    waiting = {thread for thread in range(3) if tile.record.frontend.gate_full[thread]}
     if surprising := waiting - {line.thread for line in pair.expected if line.text.startswith("waits")}:
-        words = [f"thread {i} waits at {disassemble(int(tile.record.gate_word[i]))}" for i in sorted(surprising)]
+        words = [
+            f"thread {i} waits at {disassemble(int(tile.record.frontend.gate_word[i]))}" for i in sorted(surprising)
+        ]
         raise AssertionError("; ".join(words))
 
 

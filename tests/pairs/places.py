@@ -327,7 +327,9 @@ def _lreg(name: str, rest: list[str], here: Context) -> Place:
 def _lane(name: str, rest: list[str], here: Context) -> Place:
     _choose(name, rest, {"enabled": None})
     record = here.tile.record
-    return Place(WORD, (32,), lambda index: (int(record.lane_flags) | ~int(record.use_flags)) >> index[0] & 1)
+    return Place(
+        WORD, (32,), lambda index: (int(record.vector.lane_flags) | ~int(record.vector.use_flags)) >> index[0] & 1
+    )
 
 
 _L1 = {"u8": unsigned(8), "u16": unsigned(16), "u32": WORD, "bf16": BF16, "fp16": FP16, "fp32": FP32}
@@ -348,22 +350,22 @@ def _l1(name: str, rest: list[str], here: Context) -> Place:
 
 def _semaphore(name: str, rest: list[str], here: Context) -> Place:
     (array,) = _choose(name, rest, {"value": "semaphore", "max": "semaphore_max"})
-    return _array(WORD, here.tile.record[array])
+    return _array(WORD, here.tile.record.sync[array])
 
 
 def _mutex(name: str, rest: list[str], here: Context) -> Place:
     _choose(name, rest, {"owner": None})
-    return _array(WORD, here.tile.record["mutex_owner"])
+    return _array(WORD, here.tile.record["sync"]["mutex_owner"])
 
 
 def _mop(name: str, rest: list[str], here: Context) -> Place:
     _choose(name, rest)
-    return _array(WORD, here.tile.record["mop_config"][here.thread])
+    return _array(WORD, here.tile.record["frontend"]["mop_config"][here.thread])
 
 
 def _waits(name: str, rest: list[str], here: Context) -> Place:
     _choose(name, rest)
-    return Place(WORD, (), lambda _: int(here.tile.record["gate_full"][here.thread]))
+    return Place(WORD, (), lambda _: int(here.tile.record["frontend"]["gate_full"][here.thread]))
 
 
 def _core(name: str, rest: list[str], here: Context) -> Place:

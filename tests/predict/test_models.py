@@ -10,7 +10,7 @@ from bhemu.errors import ConfigurationError
 from bhemu.isa.silicon import FIGURES, INSTRUCTION_TIMES, KINDS, figure
 from bhemu.predict.matmul import Matmul, predict
 from bhemu.predict.noc import Traffic, cycles, dram_readers, wire
-from bhemu.timed.layout import FIGURE_NAMES
+from bhemu.timed import layout, net_layout
 
 pytestmark = pytest.mark.plain
 
@@ -25,7 +25,8 @@ def test_every_figure_has_a_kind_and_a_source() -> None:
 
 
 def test_timed_mode_finds_each_of_its_figures() -> None:
-    assert set(FIGURE_NAMES) <= set(FIGURES)
+    for timed in (layout.FIGURES, net_layout.FIGURES):
+        assert set(timed.places) <= set(FIGURES)
 
 
 def test_small_writes_take_the_pace_of_the_issuing_core() -> None:

@@ -237,7 +237,7 @@ def test_expanders_and_core_bs_queue_count_too() -> None:
         def fill(tile: Tile) -> None:
             held(tile)
             tile.coprocessor.drain(1)  # NOP comes to the gate
-            tile.record[field][1] = 1
+            tile.record.frontend[field][1] = 1
 
         return fill
 
@@ -254,7 +254,7 @@ def test_expanders_and_core_bs_queue_count_too() -> None:
 @pytest.mark.skipif(JIT, reason="compiling what executes macros takes long; the text is the same")
 def test_scheduled_vector_instructions_are_busy_and_not_queued() -> None:
     def scheduled(tile: Tile) -> None:
-        tile.record.macro_pending = LATE
+        tile.record.macro.pending = LATE
 
     assert _status(scheduled, Q) == SFPU_ON
     assert _status(scheduled, B_STATUS) == _group(9) | _group(9) << 11
@@ -272,7 +272,7 @@ def test_an_idle_coprocessor_shows_its_lanes_only() -> None:
     assert _status(lambda tile: None, B_STATUS) == 0
 
     def no_lane(tile: Tile) -> None:
-        tile.record.lane_flags = 0
+        tile.record.vector.lane_flags = 0
 
     assert _status(no_lane, Q) == 0
 

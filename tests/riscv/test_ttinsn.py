@@ -30,9 +30,9 @@ def _stalled(program: str, core: str = "T1") -> Tile:
 def _queued(tile: Tile, thread: int) -> list[int]:
     """Words at the gate and in the FIFO."""
     record = tile.record
-    found = [int(record.gate_word[thread])] if record.gate_full[thread] else []
-    head, count = int(record.fifo_head[thread]), int(record.fifo_count[thread])
-    return found + [int(record.fifo_word[thread, (head + i) % 32]) for i in range(count)]
+    found = [int(record.frontend.gate_word[thread])] if record.frontend.gate_full[thread] else []
+    head, count = int(record.frontend.fifo_head[thread]), int(record.frontend.fifo_count[thread])
+    return found + [int(record.frontend.fifo_word[thread, (head + i) % 32]) for i in range(count)]
 
 
 @pytest.mark.parametrize("core", ["T0", "T1", "T2"])

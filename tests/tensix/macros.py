@@ -20,11 +20,11 @@ class Macros(Sfpu):
     """The vector unit with column pairs 0..3 of Dst holding 32-bit values, and short ways to program macros."""
 
     def template(self, index: int, mnemonic: str, **operands: int) -> None:
-        self.t["macro_template"][index] = word(mnemonic, **operands)
+        self.t["macro"]["template"][index] = word(mnemonic, **operands)
 
     def sequence(self, index: int, **units: int) -> None:
         names = ("simple", "mad", "round", "store")
-        self.t["macro_sequence"][index] = sum(units.get(name, 0) << 8 * n for n, name in enumerate(names))
+        self.t["macro"]["sequence"][index] = sum(units.get(name, 0) << 8 * n for n, name in enumerate(names))
 
     def put(self, address: int, *values: int) -> None:
         """Write a Dst datum per lane with a plain store."""

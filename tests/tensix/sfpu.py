@@ -46,5 +46,5 @@ class Sfpu:
 
     def flags(self, flags: int) -> None:
         """Put the lane flags in force."""
-        self.t["lane_flags"] = flags
-        self.t["use_flags"] = ALL
+        self.t["vector"]["lane_flags"] = flags
+        self.t["vector"]["use_flags"] = ALL

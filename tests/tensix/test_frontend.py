@@ -13,7 +13,7 @@ from bhemu.api.tile import Tile
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.instructions import INSTRUCTIONS, encode
 from bhemu.isa.names import Block, Condition, WhileSemaphore
-from bhemu.machine.state import FIFO_PUSH_LIMIT
+from bhemu.machine.frontend_state import FIFO_PUSH_LIMIT
 
 pytestmark = pytest.mark.plain
 
@@ -40,7 +40,7 @@ def issued(tile: Tile, mnemonic: str, thread: int = 1) -> int:
 
 
 def run_mop(tile: Tile, words: list[int], mop: int, zmask_high: int = 0) -> None:
-    tile.record.mop_config[1] = words
+    tile.record.frontend.mop_config[1] = words
     tile.execute(1, [encode("MOP_CFG", zmask_hi16=zmask_high), mop])
 
 
@@ -111,7 +111,9 @@ def test_replay_is_a_ring_of_32_words(tile: Tile, start: int, length: int, execu
     tile.execute(1, [load, *(encode("SETDMAREG", value=n + 1, RegIndex16b=n) for n in range(length))])
     assert issued(tile, "SETDMAREG") == (length if execute else 0)
     for n in range(length):
-        assert tile.record.replay_buffer[1, (start + n) % 32] == encode("SETDMAREG", value=n + 1, RegIndex16b=n)
+        assert tile.record.frontend.replay_buffer[1, (start + n) % 32] == encode(
+            "SETDMAREG", value=n + 1, RegIndex16b=n
+        )
     tile.execute(1, encode("REPLAY", start_idx=start, len=length))
     halves = tile.gpr[1].view(np.uint16)
     np.testing.assert_array_equal(halves[:length], np.arange(1, length + 1))
@@ -121,7 +123,7 @@ def test_replay_is_a_ring_of_32_words(tile: Tile, start: int, length: int, execu
 def test_a_replay_word_inside_a_recording_is_stored_not_obeyed(tile: Tile) -> None:
     inner = encode("REPLAY", start_idx=3, len=1)
     tile.execute(1, [encode("REPLAY", start_idx=0, len=2, load_mode=1), inner, mark(1)])
-    assert tile.record.replay_buffer[1, 0] == inner
+    assert tile.record.frontend.replay_buffer[1, 0] == inner
     assert issued(tile, "SETDMAREG") == 0
 
 
@@ -161,10 +163,10 @@ def test_a_second_wait_waits_for_the_first(tile: Tile) -> None:
     for word in (first, second):
         tile.coprocessor.push(1, word)
     assert not tile.coprocessor.drain(1)
-    assert tile.record.wait_word[1] == first
-    tile.record.semaphore[1] = 1
+    assert tile.record.frontend.wait_word[1] == first
+    tile.record.sync.semaphore[1] = 1
     assert tile.coprocessor.drain(1)
-    assert tile.record.wait_word[1] == second
+    assert tile.record.frontend.wait_word[1] == second
 
 
 @pytest.mark.rule("math Y4")
@@ -240,7 +242,7 @@ def test_a_mutex_is_taken_waited_for_and_released(tile: Tile) -> None:
     assert not tile.coprocessor.drain(1)
     tile.execute(0, encode("ATRELM", mutex_index=2))
     assert tile.coprocessor.drain(1)
-    assert tile.record.mutex_owner[2] == 2
+    assert tile.record.sync.mutex_owner[2] == 2
 
 
 @pytest.mark.rule("math Y11b")
@@ -255,7 +257,7 @@ def test_after_thread_i_releases_a_mutex_thread_i_plus_1_is_served_first(tile: T
         tile.coprocessor.run(10)
         tile.coprocessor.push(releasing, release)
         tile.coprocessor.run(10)
-        assert tile.record.mutex_owner[0] == first + 1
+        assert tile.record.sync.mutex_owner[0] == first + 1
 
 
 @pytest.mark.rule("math Y11c")

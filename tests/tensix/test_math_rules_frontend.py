@@ -47,10 +47,10 @@ def issued(tile: Tile, mnemonic: str) -> int:
 def expansion(tile: Tile, template: list[int], *words: int) -> list[int]:
     """The words that reach the replay expander, at most 32 of them, with their order."""
     tile.reset()
-    tile.record.mop_config[THREAD] = template
+    tile.record.frontend.mop_config[THREAD] = template
     filler = [mark(0xFFFF)] * 32
     tile.execute(THREAD, [encode("REPLAY", start_idx=0, len=0, load_mode=1), *words, *filler])
-    recorded = [int(w) for w in tile.record.replay_buffer[THREAD]]
+    recorded = [int(w) for w in tile.record.frontend.replay_buffer[THREAD]]
     return recorded[: recorded.index(mark(0xFFFF))] if mark(0xFFFF) in recorded else recorded
 
 
@@ -66,11 +66,11 @@ def test_a_push_needs_an_occupancy_of_28_or_less(tile: Tile) -> None:
     while coprocessor.push(THREAD, mark(pushes)):
         pushes += 1
     assert pushes == 29
-    assert tile.record.fifo_count[THREAD] == 29
+    assert tile.record.frontend.fifo_count[THREAD] == 29
     for thread in (0, 2):  # each thread has its own
         assert coprocessor.push(thread, NOP)
     coprocessor.run(1)
-    assert tile.record.fifo_count[THREAD] == 28
+    assert tile.record.frontend.fifo_count[THREAD] == 28
     assert coprocessor.push(THREAD, wait)
     assert not coprocessor.push(THREAD, NOP)
     assert coprocessor.drain(THREAD)
@@ -86,10 +86,10 @@ def test_a_push_needs_an_occupancy_of_28_or_less(tile: Tile) -> None:
 
 @pytest.mark.rule("math Y3")
 def test_an_expansion_needs_no_room_in_the_fifo(tile: Tile) -> None:
-    tile.record.mop_config[THREAD] = [100, 100, NOP, NOP, NOP, mark(1), NOP, mark(2), mark(3)]
+    tile.record.frontend.mop_config[THREAD] = [100, 100, NOP, NOP, NOP, mark(1), NOP, mark(2), mark(3)]
     tile.execute(THREAD, encode("MOP", mop_type=1))
     assert issued(tile, "SETDMAREG") == 100 * 100
-    assert tile.record.fifo_count[THREAD] == 0
+    assert tile.record.frontend.fifo_count[THREAD] == 0
 
 
 CLASSES = {"NOP": None, "DMANOP": {0, 5}, "SFPNOP": {8}}
@@ -116,7 +116,7 @@ def test_idle_words_take_an_issue_slot_and_change_nothing(tile: Tile, mnemonic: 
     tile.execute(THREAD, [encode(mnemonic)] * 3)
     assert issued(tile, mnemonic) == 3
     assert int(tile.record.clock) - clock == 3
-    for name in ("dst", "dst_valid", "srca", "srcb", "lregs", "gpr", "config", "thread_config", "rwc", "semaphore"):
+    for name in ("dst", "dst_valid", "srca", "srcb", "lregs", "gpr", "config", "thread_config", "rwc", "sync"):
         assert (tile.record[name] == before[name]).all(), name
 
 
@@ -142,12 +142,12 @@ def test_the_upper_mask_half_is_0_at_reset_and_kept_until_rewritten(tile: Tile) 
     assert expansion(tile, template, set_high, long_mop) == kept(0xA50000)
     for low in (0, 0xF00F):
         tile.reset()
-        tile.record.mop_config[THREAD] = template
+        tile.record.frontend.mop_config[THREAD] = template
         tile.execute(THREAD, [set_high, long_mop, mark(0)])  # an expansion and other words do not touch it
         tile.execute(THREAD, [encode("REPLAY", len=24, load_mode=1), long_mop | low])
-        assert tile.record.replay_buffer[THREAD, :24].tolist() == kept(0xA50000 | low)
+        assert tile.record.frontend.replay_buffer[THREAD, :24].tolist() == kept(0xA50000 | low)
     tile.execute(0, encode("MOP_CFG", zmask_hi16=0xFFFF))  # another thread's
-    assert tile.record.mop_zmask_hi.tolist() == [0xFFFF, 0xA5, 0]
+    assert tile.record.frontend.mop_zmask_hi.tolist() == [0xFFFF, 0xA5, 0]
 
 
 def template0(words: list[int], count: int, mask: int) -> Iterator[int]:
@@ -198,7 +198,7 @@ def test_a_masked_loop_expands_to_the_words_of_the_rule(
 @pytest.mark.rule("math Y7")
 def test_passes_beyond_bit_31_of_the_mask_are_not_skipped(tile: Tile) -> None:
     words = [0, 0, NOP, encode("INCRWC", rwc_a=1), NOP, NOP, NOP, encode("INCRWC", rwc_b=1), NOP]
-    tile.record.mop_config[THREAD] = words
+    tile.record.frontend.mop_config[THREAD] = words
     mop = encode("MOP", loop_count=39, zmask_lo16_or_loop_count=0xFFFF)
     tile.execute(THREAD, [encode("MOP_CFG", zmask_hi16=0xFFFF), mop])
     assert tile.record.rwc[THREAD, [0, 2]].tolist() == [8, 32]
@@ -223,7 +223,7 @@ def test_a_double_loop_expands_to_the_words_of_the_rule(
 
 @pytest.mark.rule("math Y8")
 def test_loop_lengths_have_ten_bits(tile: Tile) -> None:
-    tile.record.mop_config[THREAD] = [0x400 | 3, 0xFC00 | 2, NOP, NOP, NOP, mark(1), NOP, mark(2), mark(3)]
+    tile.record.frontend.mop_config[THREAD] = [0x400 | 3, 0xFC00 | 2, NOP, NOP, NOP, mark(1), NOP, mark(2), mark(3)]
     tile.execute(THREAD, encode("MOP", mop_type=1))
     assert issued(tile, "SETDMAREG") == 3 * 2
 
@@ -235,7 +235,7 @@ def test_loop_lengths_have_ten_bits(tile: Tile) -> None:
 def test_length_0_means_32_and_start_and_length_have_five_bits(tile: Tile) -> None:
     words = [mark(n) for n in range(32)]
     tile.execute(THREAD, [encode("REPLAY", start_idx=32 + 5, len=0, load_mode=1), *words])
-    assert np.roll(tile.record.replay_buffer[THREAD], -5).tolist() == words
+    assert np.roll(tile.record.frontend.replay_buffer[THREAD], -5).tolist() == words
     assert issued(tile, "SETDMAREG") == 0
     tile.execute(THREAD, encode("REPLAY", start_idx=7, len=32))
     assert issued(tile, "SETDMAREG") == 32
@@ -261,11 +261,11 @@ def test_an_expansion_may_hold_replay_words_and_fill_a_recording(tile: Tile) -> 
     add = encode("INCRWC", rwc_d=1)
     replay = encode("REPLAY", start_idx=0, len=2)
     tile.execute(THREAD, [encode("REPLAY", start_idx=0, len=2, load_mode=1), add, add])
-    tile.record.mop_config[THREAD] = [2, 3, NOP, NOP, NOP, replay, NOP, add, replay]
+    tile.record.frontend.mop_config[THREAD] = [2, 3, NOP, NOP, NOP, replay, NOP, add, replay]
     tile.execute(THREAD, encode("MOP", mop_type=1))
     assert tile.record.rwc[THREAD, 4] == 5 * 2 + 1
     # Played words are not expanded again: a MOP out of the buffer is an error.
-    tile.record.replay_buffer[THREAD, 0] = encode("MOP", mop_type=1)
+    tile.record.frontend.replay_buffer[THREAD, 0] = encode("MOP", mop_type=1)
     with pytest.raises(UndefinedBehavior, match="replay buffer"):
         tile.execute(THREAD, replay)
 

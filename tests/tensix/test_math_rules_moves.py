@@ -199,9 +199,9 @@ def test_block_dest_mov_takes_even_or_odd_columns_out_of_every_move(
     before = t[target].copy()
     before[...] = 0x0101
     t[target][...] = before
-    t.lane_config = blocked << 9
+    t.vector.lane_config = blocked << 9
     assert unit.do(mnemonic, **operands)
-    t.lane_config = 0
+    t.vector.lane_config = 0
     changed = (t[target] != 0x0101).reshape(-1, 16)[:rows]
     assert changed.tolist() == [[not blocked >> (c & 1) & 1 for c in range(16)]] * rows
 

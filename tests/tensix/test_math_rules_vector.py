@@ -24,8 +24,8 @@ def shared() -> Sfpu:
 
 @pytest.fixture
 def sfpu(shared: Sfpu) -> Sfpu:
-    shared.t["lane_flags"] = 0
-    shared.t["use_flags"] = 0
+    shared.t["vector"]["lane_flags"] = 0
+    shared.t["vector"]["use_flags"] = 0
     shared.t["lregs"][:8] = 0
     return shared
 

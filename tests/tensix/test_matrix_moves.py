@@ -184,10 +184,10 @@ def test_movb2a_moves_one_row_anywhere_and_four_only_when_aligned(unit: Matrix) 
 def test_blocked_columns_are_skipped_by_moves(unit: Matrix) -> None:
     t = unit.start().t
     t.srca[0] = ONE
-    t.lane_config = 1 << 10
+    t.vector.lane_config = 1 << 10
     unit.do("MOVA2D", instr_mod=2)
     assert (unit.get16(3) == np.tile([0x3F80, 0], 8)).all()
-    t.lane_config = 0
+    t.vector.lane_config = 0
 
 
 @pytest.mark.rule("math F23")
@@ -196,7 +196,7 @@ def test_debug_moves_do_not_wait(unit: Matrix) -> None:
     t.src_owner[...] = 0
     t.srca[0], t.srcb[0] = ONE, ONE
     assert not unit.do("MOVA2D", instr_mod=2)
-    unit.t.gate_full[THREAD] = 0
+    unit.t.frontend.gate_full[THREAD] = 0
     assert unit.do("MOVDBGA2D", instr_mod=2)
     assert unit.do("MOVDBGB2D", movb2d_instr_mod=4, dst=16)
     assert (unit.get16(0) == 0x3F80).all()

@@ -141,7 +141,7 @@ def test_disabled_lanes_keep_their_state() -> None:
     tile = Tile()
     states = np.arange(32, dtype=np.uint32) * 0x9E3779B1
     tile.record.prng[...] = states
-    tile.record.lane_flags = 0x0000FFF1
+    tile.record.vector.lane_flags = 0x0000FFF1
     tile.execute(1, encode("SFPMOV", lreg_c=9, lreg_dest=0, instr_mod1=8))
     after = [step(int(s)) if (0x0000FFF1 >> lane) & 1 else int(s) for lane, s in enumerate(states)]
     assert tile.record.prng.tolist() == after

@@ -155,7 +155,7 @@ def test_setrwc_sets_the_counters_that_its_masks_name(
 def test_bit_4_sets_the_threads_vector_stack_pointer_from_all_twelve_value_bits(tile: Tile) -> None:
     counters(tile, **START)
     tile.execute(THREAD, encode("SETRWC", BitMask=16, rwc_a=0xA, rwc_b=0x5, rwc_d=0xE))
-    assert tile.record.dst_stack_pointer.tolist() == [0x25A if thread == THREAD else 0 for thread in range(3)]
+    assert tile.record.vector.dst_stack_pointer.tolist() == [0x25A if thread == THREAD else 0 for thread in range(3)]
     assert read(tile) == START  # and its ten bits are all that the pointer has (R1)
 
 

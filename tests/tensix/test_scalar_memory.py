@@ -485,7 +485,7 @@ def test_atcas_lets_the_other_threads_go_on_until_one_writes_the_word(tile: Tile
         machine.push(1, encode("DMANOP"))
     machine.push(1, encode("ATINCGET", IntWidth=31, DataRegIndex=DATA, AddrRegIndex=ADDRESS))
     machine.run(100)
-    assert not tile.record.gate_full.any()
+    assert not tile.record.frontend.gate_full.any()
     assert word_at(tile, 0) == 7
 
 

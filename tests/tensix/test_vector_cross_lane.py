@@ -50,29 +50,29 @@ def test_comparisons_go_into_the_flags_of_enabled_lanes(sfpu: Sfpu) -> None:
     sfpu.flags(0x00FFFF00)
     sfpu.set(0, *[lane & 1 for lane in range(32)])
     sfpu.do("SFPGT", lreg_c=9, lreg_dest=0, instr_mod1=1)
-    assert sfpu.t["lane_flags"] == 0x00AAAA00
+    assert sfpu.t["vector"]["lane_flags"] == 0x00AAAA00
 
 
 def test_comparisons_combine_with_the_top_of_the_stack(sfpu: Sfpu) -> None:
     sfpu.do("SFPGT", lreg_c=9, lreg_dest=0, instr_mod1=2)  # an empty stack has no top
-    assert sfpu.t["flag_stack"][0] == 0
+    assert sfpu.t["vector"]["flag_stack"][0] == 0
     sfpu.set(0, *[lane & 1 for lane in range(32)])
     for mode, want in ((2, 0x0000AAAA), (6, 0xAAAAFFFF)):
-        sfpu.t["flag_stack_held"][0], sfpu.t["flag_stack"][0] = ALL, 0x0000FFFF
+        sfpu.t["vector"]["flag_stack_held"][0], sfpu.t["vector"]["flag_stack"][0] = ALL, 0x0000FFFF
         sfpu.do("SFPGT", lreg_c=9, lreg_dest=0, instr_mod1=mode)
-        assert sfpu.t["flag_stack"][0] == want
+        assert sfpu.t["vector"]["flag_stack"][0] == want
 
 
 @pytest.mark.rule("math V18")
 def test_index_pairs_move_with_their_values(sfpu: Sfpu) -> None:
-    sfpu.t["lane_config"] = 4
+    sfpu.t["vector"]["lane_config"] = 4
     sfpu.do("SFPSWAP", lreg_src_c=0, lreg_dest=1, instr_mod1=1)
     assert [sfpu.get(r)[0] for r in (0, 1, 4, 5)] == [100, 0, 500, 400]
 
 
 @pytest.mark.rule("math V18")
 def test_lane_config_bit_8_inverts_the_comparison_but_not_a_plain_swap(sfpu: Sfpu) -> None:
-    sfpu.t["lane_config"] = 1 << 8
+    sfpu.t["vector"]["lane_config"] = 1 << 8
     sfpu.do("SFPSWAP", lreg_src_c=0, lreg_dest=1, instr_mod1=1)
     assert sfpu.get(1)[0] == 100
     sfpu.do("SFPSWAP", lreg_src_c=0, lreg_dest=1)
@@ -149,12 +149,12 @@ def test_an_immediate_may_choose_the_columns(sfpu: Sfpu) -> None:
 @pytest.mark.rule("math V6")
 @pytest.mark.parametrize(("mode", "want"), [(1, 0x0F0), (3, 0xFF0), (5, 0x0), (7, 0xFF0)])
 def test_misc_and_lane_config_combine_with_their_old_value(sfpu: Sfpu, mode: int, want: int) -> None:
-    sfpu.t["macro_misc"] = 0xF00
-    sfpu.t["lane_config"] = 0x30F00
+    sfpu.t["macro"]["misc"] = 0xF00
+    sfpu.t["vector"]["lane_config"] = 0x30F00
     for destination in (8, 15):
         sfpu.do("SFPCONFIG", config_dest=destination, imm16_math=0x0F0, instr_mod1=mode)
-    assert sfpu.t["macro_misc"] == want
-    assert sfpu.t["lane_config"] == want | 0x30000
+    assert sfpu.t["macro"]["misc"] == want
+    assert sfpu.t["vector"]["lane_config"] == want | 0x30000
 
 
 @pytest.mark.rule("math V4")

@@ -37,10 +37,10 @@ def test_a_configuration_takes_the_first_eight_lanes_of_lreg_0_in_all_rows(sfpu:
 def test_equal_columns_are_kept_as_one_value(sfpu: Sfpu, destination: int) -> None:
     sfpu.set(0, 1, 2, 0)
     sfpu.do("SFPCONFIG", config_dest=destination)
-    assert sfpu.t["settings_mixed"] != 0
+    assert sfpu.t["vector"]["settings_mixed"] != 0
     sfpu.set(0, 6)
     sfpu.do("SFPCONFIG", config_dest=destination)
-    assert sfpu.t["settings_mixed"] == 0
+    assert sfpu.t["vector"]["settings_mixed"] == 0
     assert read_special(sfpu, destination) == [6] * 32
 
 
@@ -98,7 +98,7 @@ def test_lanes_with_backdoor_load_switched_off_execute_and_the_others_record(sfp
     sfpu.set(5, 0x80000000)
     sfpu.do("SFPSETCC", lreg_c=5, lreg_dest=12, instr_mod1=4)  # flag := not negative
     executed = 0x01010101
-    assert sfpu.t["lane_flags"] == 0x0000FFFF & ~executed
+    assert sfpu.t["vector"]["lane_flags"] == 0x0000FFFF & ~executed
     sfpu.flags(ALL)
     recorded = [int(word("SFPSETCC", lreg_c=5, lreg_dest=12, instr_mod1=4) == value) for value in read_special(sfpu, 0)]
     assert recorded == [int(lane % 8 != 0 and lane < 16) for lane in range(32)]
@@ -114,17 +114,17 @@ def test_each_lane_has_a_use_bit_and_a_flag_stack_of_its_own(sfpu: Sfpu) -> None
     executed = 0x01010101
     sfpu.flags(0x000000FF)
     sfpu.do("SFPPUSHC", lreg_dest=13)
-    assert sfpu.t["flag_stack_held"].tolist() == [executed] + [0] * 7
+    assert sfpu.t["vector"]["flag_stack_held"].tolist() == [executed] + [0] * 7
     sfpu.do("SFPPUSHC")
-    assert sfpu.t["flag_stack_held"].tolist() == [ALL, executed] + [0] * 6
+    assert sfpu.t["vector"]["flag_stack_held"].tolist() == [ALL, executed] + [0] * 6
     sfpu.flags(ALL)
     sfpu.do("SFPENCC", imm12_math=0, lreg_dest=13, instr_mod1=10)  # use and flags to 0 in single lanes
-    assert (sfpu.t["use_flags"], sfpu.t["lane_flags"]) == (ALL & ~executed, ALL & ~executed)
+    assert (sfpu.t["vector"]["use_flags"], sfpu.t["vector"]["lane_flags"]) == (ALL & ~executed, ALL & ~executed)
     sfpu.do("SFPMOV", lreg_c=10, lreg_dest=2)  # where the use bit is 0, the flag does not count
     assert sfpu.get(2) == [0x3F800000] * 32
     sfpu.do("SFPPOPC")
-    assert sfpu.t["flag_stack_held"].tolist() == [executed] + [0] * 7
-    assert (sfpu.t["use_flags"], sfpu.t["lane_flags"]) == (ALL, 0xFF)
+    assert sfpu.t["vector"]["flag_stack_held"].tolist() == [executed] + [0] * 7
+    assert (sfpu.t["vector"]["use_flags"], sfpu.t["vector"]["lane_flags"]) == (ALL, 0xFF)
     with pytest.raises(UndefinedBehavior, match="empty"):
         sfpu.do("SFPPOPC")
 

@@ -94,7 +94,7 @@ def test_loading_fp16_knows_infinity_only_with_lane_config_bit_0(sfpu: Sfpu) -> 
     sfpu.t["dst"][0, 0] = 0xFFFF
     sfpu.do("SFPLOAD", lreg_ind=1, instr_mod0=1)
     assert sfpu.get(1)[0] == 0xC7FFE000
-    sfpu.t["lane_config"] = 1
+    sfpu.t["vector"]["lane_config"] = 1
     sfpu.do("SFPLOAD", lreg_ind=1, instr_mod0=1)
     assert sfpu.get(1)[0] == 0xFF800000
 
@@ -138,33 +138,33 @@ def test_stack_mode_pushes_and_pops_whatever_the_flags(sfpu: Sfpu) -> None:
     for value in (0x11, 0x22):
         sfpu.set(1, value)
         sfpu.do("SFPSTORE", lreg_ind=1, instr_mod0=10)
-    assert sfpu.t["dst_stack_pointer"][1] == 8
+    assert sfpu.t["vector"]["dst_stack_pointer"][1] == 8
     for value in (0x22, 0x11):
         sfpu.do("SFPLOAD", lreg_ind=2, instr_mod0=10)
         assert sfpu.get(2) == [value] * 32
-    assert sfpu.t["dst_stack_pointer"][1] == 0
+    assert sfpu.t["vector"]["dst_stack_pointer"][1] == 0
 
 
 @pytest.mark.rule("math V5")
 def test_lane_config_blocks_accesses_and_forces_odd_columns(sfpu: Sfpu) -> None:
     sfpu.set(1, 7)
-    sfpu.t["lane_config"] = 1 << 5
+    sfpu.t["vector"]["lane_config"] = 1 << 5
     sfpu.do("SFPLOAD", lreg_ind=1, instr_mod0=6)
     assert sfpu.get(1)[0] == 7
-    sfpu.t["lane_config"] = 1 << 4
+    sfpu.t["vector"]["lane_config"] = 1 << 4
     sfpu.do("SFPSTORE", lreg_ind=1, instr_mod0=6)
     assert sfpu.t["dst"][0, 2] == 2
-    sfpu.t["lane_config"] = 1 << 6
+    sfpu.t["vector"]["lane_config"] = 1 << 6
     sfpu.do("SFPLOAD", lreg_ind=1, instr_mod0=6)
     assert sfpu.get(1)[1] == 3
-    sfpu.t["lane_config"] = 1 << 7
+    sfpu.t["vector"]["lane_config"] = 1 << 7
     sfpu.do("SFPSTORE", lreg_ind=9, instr_mod0=6)
     assert sfpu.t["dst"][0, :4].tolist() == [0, 0, 2, 0]
 
 
 @pytest.mark.rule("math V5")
 def test_lane_config_captures_the_place_of_each_datum(sfpu: Sfpu) -> None:
-    sfpu.t["lane_config"] = 0b1100
+    sfpu.t["vector"]["lane_config"] = 0b1100
     sfpu.do("SFPLOAD", lreg_ind=1, instr_mod0=6, dest_reg_addr=10)
     assert sfpu.get(5) == [16 * (8 + lane // 8) + 2 * (lane % 8) + 1 for lane in range(32)]
 

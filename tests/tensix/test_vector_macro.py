@@ -23,7 +23,7 @@ def test_without_a_sequence_it_is_a_load_into_any_of_lreg_0_to_7(unit: Macros) -
         unit.set(register, 0)
         unit.macro(0, register, address=4)
         assert unit.get(register) == [11] + [22] * 31
-    assert unit.t["macro_pending"] == 0
+    assert unit.t["macro"]["pending"] == 0
 
 
 def test_the_load_applies_its_address_modifier(unit: Macros) -> None:
@@ -58,7 +58,7 @@ def test_each_sub_unit_executes_and_the_store_writes_where_the_macro_read(unit: 
     unit.template(1, "SFPMAD", lreg_src_a=2, lreg_src_c=10)
     unit.template(2, "SFPSHFT2", imm12_math=1, instr_mod1=6)
     unit.sequence(0, mad=byte(5, b=True), simple=byte(4, 2), round=byte(6, 4, b=True), store=byte(3, 5))
-    unit.t["macro_misc"] = INT32
+    unit.t["macro"]["misc"] = INT32
     unit.macro(0, 1, address=6)
     unit.settle()
     fused = 0x40E00000  # 2.0 * 3.0 + 1.0
@@ -82,13 +82,13 @@ def test_what_a_sub_unit_cannot_execute_is_a_nop_and_keeps_it_busy(unit: Macros)
 
 
 def test_templates_are_not_recorded_inside_macros(unit: Macros) -> None:
-    unit.t["macro_template"][1] = 0x1234
+    unit.t["macro"]["template"][1] = 0x1234
     unit.template(0, "SFPIADD", imm12_math=1, lreg_dest=13, instr_mod1=5)
     unit.sequence(0, simple=byte(4))
     unit.put(0, 7)
     unit.macro(0, 2)
     unit.settle()
-    assert unit.t["macro_template"][1] == 0x1234
+    assert unit.t["macro"]["template"][1] == 0x1234
     assert unit.get(2) == [8] * 32
 
 
@@ -101,14 +101,14 @@ def test_a_delay_counts_cycles_whatever_passes_in_them(unit: Macros, delay: int)
     assert unit.get(1) == [0] * 32
     unit.wait()
     assert unit.get(1) == [1] * 32
-    assert unit.t["macro_pending"] == 0
+    assert unit.t["macro"]["pending"] == 0
 
 
 @pytest.mark.parametrize("delay", range(8))
 def test_with_misc_bit_8_a_delay_counts_vector_instructions(unit: Macros, delay: int) -> None:
     unit.template(0, "SFPIADD", imm12_math=1, instr_mod1=5)
     unit.sequence(0, simple=byte(4, delay))
-    unit.t["macro_misc"] = 1 << 8
+    unit.t["macro"]["misc"] = 1 << 8
     unit.macro(0, 1)
     for _ in range(delay):
         unit.wait(3)
@@ -124,7 +124,7 @@ def test_with_misc_bit_8_a_delay_counts_vector_instructions(unit: Macros, delay:
 def test_one_pending_entry_that_counts_instructions_makes_all_count_them(unit: Macros, counting: int) -> None:
     unit.template(0, "SFPIADD", imm12_math=1, instr_mod1=5)
     unit.sequence(0, simple=byte(4, 1), mad=byte(2, 3), round=byte(2, 3), store=byte(3, 3))
-    unit.t["macro_misc"] = 1 << (8 + counting) | INT32
+    unit.t["macro"]["misc"] = 1 << (8 + counting) | INT32
     unit.macro(0, 1)
     unit.wait(5)
     assert unit.get(1) == [0] * 32
@@ -133,17 +133,17 @@ def test_one_pending_entry_that_counts_instructions_makes_all_count_them(unit: M
     assert unit.get(1) == [1] * 32
     unit.wait(3)
     # Once those that count instructions are gone, the others count cycles again.
-    assert (unit.t["macro_pending"] == 0) == (counting == SIMPLE)
+    assert (unit.t["macro"]["pending"] == 0) == (counting == SIMPLE)
     for _ in range(2):
         unit.do("SFPNOP")
     unit.wait()
-    assert unit.t["macro_pending"] == 0
+    assert unit.t["macro"]["pending"] == 0
 
 
 def test_a_macro_counts_down_those_before_it_but_not_itself(unit: Macros) -> None:
     unit.template(0, "SFPIADD", imm12_math=1, instr_mod1=5)
     unit.sequence(0, simple=byte(4, 1))
-    unit.t["macro_misc"] = 1 << 8
+    unit.t["macro"]["misc"] = 1 << 8
     unit.macro(0, 1)
     unit.macro(0, 2)
     unit.wait()
@@ -178,7 +178,7 @@ def test_all_instructions_of_a_cycle_read_the_lregs_of_its_beginning(unit: Macro
     unit.put(2, 50)
     unit.template(0, "SFPIADD", imm12_math=1, instr_mod1=5)
     unit.sequence(0, simple=byte(4, to16=True), store=byte(3, 1, to16=True))
-    unit.t["macro_misc"] = INT32
+    unit.t["macro"]["misc"] = INT32
     unit.macro(0, 1, address=0)
     unit.macro(0, 1, address=2)  # loads LReg 1 while the first macro's addition reads it
     unit.do("SFPNOP")  # the second addition writes LReg 16 while the first macro's store reads it
@@ -189,9 +189,9 @@ def test_all_instructions_of_a_cycle_read_the_lregs_of_its_beginning(unit: Macro
 def test_a_load_does_not_see_the_store_of_its_own_cycle(unit: Macros) -> None:
     unit.put(0, 5)
     unit.set(2, 9)
-    unit.t["macro_template"][0] = word("SFPSTORE", lreg_ind=2)
+    unit.t["macro"]["template"][0] = word("SFPSTORE", lreg_ind=2)
     unit.sequence(0, store=byte(4, b=True))
-    unit.t["macro_misc"] = INT32
+    unit.t["macro"]["misc"] = INT32
     unit.macro(0, 1)
     unit.do("SFPLOAD", lreg_ind=3, instr_mod0=INT32)
     unit.do("SFPLOAD", lreg_ind=4, instr_mod0=INT32)
@@ -211,11 +211,11 @@ def test_a_scheduled_mad_takes_two_cycles_and_nobody_waits_for_it(unit: Macros) 
 
 def test_what_a_program_leaves_scheduled_completes_when_its_threads_are_idle() -> None:
     tile = Tile()
-    tile.record.macro_template[0] = encode("SFPIADD", imm12_math=1, instr_mod1=5)
-    tile.record.macro_sequence[0] = byte(4, 6)
+    tile.record.macro.template[0] = encode("SFPIADD", imm12_math=1, instr_mod1=5)
+    tile.record.macro.sequence[0] = byte(4, 6)
     tile.coprocessor.push(1, encode("SFPLOADMACRO", lreg_ind=1, instr_mod0=4))
     tile.coprocessor.run(100)
-    assert tile.record.macro_pending == 0
+    assert tile.record.macro.pending == 0
     assert tile.lregs[1, 0] == 1
     assert tile.record.clock == 8
     tile.execute(1, encode("SFPLOADMACRO", lreg_ind=2, instr_mod0=4))
@@ -224,9 +224,9 @@ def test_what_a_program_leaves_scheduled_completes_when_its_threads_are_idle() -
 
 def test_what_counts_instructions_stays_scheduled_when_none_come() -> None:
     tile = Tile()
-    tile.record.macro_template[0] = encode("SFPIADD", imm12_math=1, instr_mod1=5)
-    tile.record.macro_sequence[0] = byte(4, 2)
-    tile.record.macro_misc = 0x100
+    tile.record.macro.template[0] = encode("SFPIADD", imm12_math=1, instr_mod1=5)
+    tile.record.macro.sequence[0] = byte(4, 2)
+    tile.record.macro.misc = 0x100
     tile.execute(1, encode("SFPLOADMACRO", lreg_ind=1, instr_mod0=4))
     assert tile.lregs[1, 0] == 0
     tile.execute(1, [encode("SFPNOP")] * 2)
@@ -235,8 +235,8 @@ def test_what_counts_instructions_stays_scheduled_when_none_come() -> None:
 
 def test_stallwait_for_the_vector_unit_waits_for_what_is_scheduled() -> None:
     tile = Tile()
-    tile.record.macro_template[0] = encode("SFPIADD", imm12_math=1, instr_mod1=5)
-    tile.record.macro_sequence[0] = byte(4, 5)
+    tile.record.macro.template[0] = encode("SFPIADD", imm12_math=1, instr_mod1=5)
+    tile.record.macro.sequence[0] = byte(4, 5)
     program = [
         encode("SFPLOADMACRO", lreg_ind=1, instr_mod0=4),
         encode("STALLWAIT", stall_res=0x002, wait_res=0x800),
@@ -254,8 +254,8 @@ def test_stallwait_for_the_vector_unit_waits_for_what_is_scheduled() -> None:
 
 def test_other_threads_go_on_beside_a_macro() -> None:
     tile = Tile()
-    tile.record.macro_template[0] = encode("SFPIADD", imm12_math=1, instr_mod1=5)
-    tile.record.macro_sequence[0] = byte(4, 7)
+    tile.record.macro.template[0] = encode("SFPIADD", imm12_math=1, instr_mod1=5)
+    tile.record.macro.sequence[0] = byte(4, 7)
     tile.coprocessor.push(1, encode("SFPLOADMACRO", lreg_ind=1, instr_mod0=4))
     for _ in range(4):
         for thread in (0, 2):

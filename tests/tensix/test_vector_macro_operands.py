@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bhemu.machine.state import state_field
 from tests.tensix.macros import INT32, Macros, byte
 from tests.tensix.sfpu import word
 
@@ -63,7 +64,10 @@ PLAIN = [
 ]
 
 MAD_WORDS = {"SFPMAD", "SFPADD", "SFPMUL", "SFPMUL24", "SFPMULI", "SFPADDI", "SFPLUT", "SFPLUTFP32"}
-STATE = ("lregs", "prng", "lane_flags", "use_flags", "flag_stack", "flag_stack_held", "dst")
+STATE = (
+    *("lregs", "prng", "dst"),
+    *("vector.lane_flags", "vector.use_flags", "vector.flag_stack", "vector.flag_stack_held"),
+)
 LOADED = 2
 
 
@@ -106,7 +110,7 @@ def test_with_the_loaded_register_as_destination_it_is_the_plain_instruction(
     plain.do("SFPLOAD", lreg_ind=LOADED, instr_mod0=INT32)
     plain.do(mnemonic, **wanted, **{destination: LOADED})
     for name in STATE:
-        np.testing.assert_array_equal(scheduled.t[name], plain.t[name], err_msg=name)
+        np.testing.assert_array_equal(state_field(scheduled.t, name), state_field(plain.t, name), err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -158,11 +162,11 @@ def test_lreg_16_takes_a_result_and_is_stored_while_the_loaded_register_stays(un
     unit.put(0, 40)
     unit.template(0, "SFPIADD", imm12_math=2, instr_mod1=1)  # would set flags
     unit.sequence(0, simple=byte(4, to16=True), store=byte(3, 1, to16=True))
-    unit.t["macro_misc"] = INT32
+    unit.t["macro"]["misc"] = INT32
     unit.flags(0x0000FFFF)
     unit.macro(0, 6)
     unit.settle()
-    assert unit.t["lane_flags"] == 0x0000FFFF
+    assert unit.t["vector"]["lane_flags"] == 0x0000FFFF
     assert unit.get(6) == [40] * 16 + [0] * 16
     assert unit.get(16) == [42] * 16 + [0] * 16
     unit.flags(0xFFFFFFFF)
@@ -213,7 +217,7 @@ def test_a_swap_clamps_the_loaded_register_against_a_constant(unit: Macros) -> N
     unit.set(14, 0xC2B10000)  # -88.5
     unit.template(0, "SFPSWAP", lreg_dest=14, instr_mod1=1)
     unit.sequence(0, simple=byte(4), store=byte(3, 2))
-    unit.t["macro_misc"] = INT32
+    unit.t["macro"]["misc"] = INT32
     unit.put(0, 0xC2C80000, 0xC2200000, 0x42C80000)  # -100, -40, 100
     unit.macro(0, 2)
     unit.settle()
@@ -239,13 +243,13 @@ def test_sfpconfig_in_a_macro_writes_the_template_or_sequence_that_the_loaded_re
     unit.sequence(0, simple=byte(4))
     unit.macro(0, 3)
     unit.settle()
-    assert unit.t["macro_template"][3] == 0x8F000000
-    before = unit.t["macro_template"].copy()
+    assert unit.t["macro"]["template"][3] == 0x8F000000
+    before = unit.t["macro"]["template"].copy()
     unit.sequence(0, simple=byte(4, to16=True))
     unit.macro(0, 3)
     unit.settle()
-    assert (unit.t["macro_template"] == before).all()
-    assert unit.t["lane_config"] == 0
+    assert (unit.t["macro"]["template"] == before).all()
+    assert unit.t["vector"]["lane_config"] == 0
 
 
 def test_a_store_ignores_later_counters_and_its_own_address_modifier(unit: Macros) -> None:
@@ -253,9 +257,9 @@ def test_a_store_ignores_later_counters_and_its_own_address_modifier(unit: Macro
     unit.t["thread_config"][1, 29] = 100  # modifier 1, named by the template
     unit.put(0, 0)
     unit.t["rwc"][1, 4] = 4
-    unit.t["macro_template"][1] = word("SFPSTORE", lreg_ind=10, sfpu_addr_mode=1, dest_reg_addr=64)
+    unit.t["macro"]["template"][1] = word("SFPSTORE", lreg_ind=10, sfpu_addr_mode=1, dest_reg_addr=64)
     unit.sequence(0, store=byte(5, 3, b=True))
-    unit.t["macro_misc"] = INT32
+    unit.t["macro"]["misc"] = INT32
     unit.macro(0, 1, address=2)
     unit.settle()
     assert unit.t["rwc"][1, 4] == 12
@@ -268,9 +272,9 @@ def test_a_store_ignores_later_counters_and_its_own_address_modifier(unit: Macro
 def test_the_format_of_a_store_is_misc_or_that_of_the_load(unit: Macros, misc: int, want: int) -> None:
     """Mod0 6 stores the low half of LReg 2; the load's Mod0 15 would store its high half."""
     unit.set(2, 0x00121234)
-    unit.t["macro_template"][0] = word("SFPSTORE", lreg_ind=2)
+    unit.t["macro"]["template"][0] = word("SFPSTORE", lreg_ind=2)
     unit.sequence(1, store=byte(4, b=True))
-    unit.t["macro_misc"] = misc
+    unit.t["macro"]["misc"] = misc
     unit.macro(1, 1, mode=15)
     unit.settle()
     assert unit.t["dst"][0, 0] == want
@@ -279,18 +283,18 @@ def test_the_format_of_a_store_is_misc_or_that_of_the_load(unit: Macros, misc: i
 def test_a_store_obeys_the_flags_of_its_cycle_and_blocked_stores(unit: Macros) -> None:
     unit.put(0, 1)
     unit.set(2, 9)
-    unit.t["macro_template"][0] = word("SFPSTORE", lreg_ind=2)
+    unit.t["macro"]["template"][0] = word("SFPSTORE", lreg_ind=2)
     unit.template(1, "SFPENCC", imm12_math=1, instr_mod1=10)  # all flags 0, in use
     unit.sequence(0, simple=byte(5), store=byte(4, b=True))
     unit.sequence(1, store=byte(4, b=True))
-    unit.t["macro_misc"] = INT32
+    unit.t["macro"]["misc"] = INT32
     unit.macro(0, 1)
     unit.settle()
-    assert unit.t["lane_flags"] == 0
+    assert unit.t["vector"]["lane_flags"] == 0
     unit.flags(0xFFFFFFFF)
     assert unit.at(0) == [9] * 32
     unit.set(2, 10)
-    unit.t["lane_config"] = 1 << 4
+    unit.t["vector"]["lane_config"] = 1 << 4
     unit.macro(1, 1)
     unit.settle()
     assert unit.at(0) == [9] * 32

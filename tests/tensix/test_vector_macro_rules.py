@@ -41,12 +41,12 @@ def test_a_regular_instruction_is_lost_where_a_scheduled_one_has_its_sub_unit(un
 def test_a_lost_instruction_counts_as_issued(unit: Macros) -> None:
     unit.template(0, "SFPIADD", imm12_math=1, instr_mod1=5)
     unit.sequence(0, simple=byte(4), mad=byte(2, 1))
-    unit.t["macro_misc"] = 1 << 9
+    unit.t["macro"]["misc"] = 1 << 9
     unit.macro(0, 1)
     unit.do("SFPMOV", lreg_c=9, lreg_dest=2)
-    assert unit.t["macro_counted"] != 0
+    assert unit.t["macro"]["counted"] != 0
     unit.wait()
-    assert unit.t["macro_pending"] == 0
+    assert unit.t["macro"]["pending"] == 0
 
 
 @pytest.mark.parametrize(("simple16", "round16"), [(False, False), (True, True), (True, False), (False, True)])
@@ -121,8 +121,8 @@ def test_flags_of_other_lanes_stay_when_some_lanes_execute(unit: Macros) -> None
     unit.flags(0xFFFF0000)
     unit.macro(0, 1)
     unit.settle()
-    assert unit.t["lane_flags"] == 0xFFFF0000 & ~0x01010101
-    assert unit.t["use_flags"] == 0xFFFFFFFF
+    assert unit.t["vector"]["lane_flags"] == 0xFFFF0000 & ~0x01010101
+    assert unit.t["vector"]["use_flags"] == 0xFFFFFFFF
 
 
 def test_stores_in_some_lanes_are_refused(unit: Macros) -> None:
@@ -159,9 +159,9 @@ def test_flag_control_scheduled_in_some_lanes_changes_those_lanes_alone(
     unit.put(0, 0)
     unit.macro(1, 1)
     unit.settle()
-    assert (unit.t["lane_flags"], unit.t["use_flags"]) == (flags, use)
-    assert unit.t["flag_stack_held"].tolist()[:2] == held
-    assert unit.t["acting_lanes"] == 0xFFFFFFFF
+    assert (unit.t["vector"]["lane_flags"], unit.t["vector"]["use_flags"]) == (flags, use)
+    assert unit.t["vector"]["flag_stack_held"].tolist()[:2] == held
+    assert unit.t["vector"]["acting_lanes"] == 0xFFFFFFFF
 
 
 @pytest.mark.rule("math V.7")
@@ -175,7 +175,7 @@ def test_a_comparison_scheduled_in_some_lanes_changes_their_top_of_the_stack(uni
     unit.put(0, 0)
     unit.macro(1, 1)
     unit.settle()
-    assert unit.t["flag_stack"][0] == 0x0000FFFF & ~0x01010101
+    assert unit.t["vector"]["flag_stack"][0] == 0x0000FFFF & ~0x01010101
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_sequences_without_a_meaning_are_refused_before_the_load(
     with pytest.raises(error, match=text):
         unit.macro(2, 1)
     assert unit.get(1) == [0] * 32
-    assert unit.t["macro_pending"] == 0
+    assert unit.t["macro"]["pending"] == 0
 
 
 def test_a_refused_template_names_itself_and_the_waiting_word_of_the_thread_stays(unit: Macros) -> None:
@@ -208,14 +208,14 @@ def test_a_refused_template_names_itself_and_the_waiting_word_of_the_thread_stay
     with pytest.raises(UndefinedBehavior, match=r"SFPABS .*thread 1, math, scheduled by SFPLOADMACRO.*mode 7"):
         unit.coprocessor.drain(1)
     assert not unit.coprocessor.drain(1)
-    unit.t["semaphore"][0] = 1
+    unit.t["sync"]["semaphore"][0] = 1
     assert unit.coprocessor.drain(1)
-    assert unit.t["semaphore"][1] == 1
+    assert unit.t["sync"]["semaphore"][1] == 1
 
 
 def test_open_cases_are_refused_unless_the_user_consents(unit: Macros) -> None:
     unit.sequence(0, store=byte(3))
-    unit.t["macro_misc"] = 10
+    unit.t["macro"]["misc"] = 10
     unit.macro(0, 1)
     with pytest.raises(MissingSpecification, match="Mod0 10"):
         unit.settle()
@@ -224,7 +224,7 @@ def test_open_cases_are_refused_unless_the_user_consents(unit: Macros) -> None:
     unit.settle()
     unit.template(0, "SFPSWAP", lreg_dest=3, instr_mod1=1)
     unit.sequence(0, simple=byte(4))
-    unit.t["lane_config"] = 4
+    unit.t["vector"]["lane_config"] = 4
     unit.macro(0, 1)
     with pytest.raises(MissingSpecification, match="which indices follow"):
         unit.settle()
@@ -307,7 +307,7 @@ def test_a_pipelined_exponential_over_a_face_is_the_plain_one(misc: int, at_once
         pipelined.coprocessor.run(100)
     else:
         pipelined.execute(1, program)
-    assert pipelined.record.macro_pending == 0
+    assert pipelined.record.macro.pending == 0
     np.testing.assert_array_equal(pipelined.record.dst[:16], plain.record.dst[:16])
     cells = plain.record.dst[:16].astype(np.uint32)
     value = ((cells & 0x8000) | (cells & 0xFF) << 7 | (cells >> 8) & 0x7F) << 16
@@ -332,7 +332,7 @@ def test_a_snapshot_in_the_middle_of_a_macro_can_be_continued() -> None:
     for instruction in program[:-7]:
         tile.coprocessor.push(1, instruction)
         tile.coprocessor.drain(1)
-    assert tile.record.macro_pending != 0
+    assert tile.record.macro.pending != 0
     middle = tile.snapshot()
     tile.execute(1, program[-7:])
     wanted = tile.record.dst[:16].copy()

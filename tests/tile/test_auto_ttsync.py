@@ -24,7 +24,7 @@ BITS = {GPRS: TRACK_GPR, CONFIG: TRACK_CONFIG, TDMA: TRACK_TDMA}
 def held(thread: int, *pushed: int, tracked: int = ALL) -> Tile:
     """A tile whose thread holds words after a wait that never ends."""
     tile = Tile()
-    tile.record.semaphore_max[:] = 15
+    tile.record.sync.semaphore_max[:] = 15
     tile.record.thread_config[thread, 56] = tracked
     for instruction in (WAIT0, *pushed):
         tile.coprocessor.push(thread, instruction)
@@ -78,7 +78,7 @@ def test_stores_wait_for_users_and_loads_for_writers(name: str) -> None:
     for where in ("fifo", "gate"):
         tile = held(1)
         if where == "gate":
-            tile.record.gate_full[1], tile.record.gate_word[1] = 1, opcode << 24
+            tile.record.frontend.gate_full[1], tile.record.frontend.gate_word[1] = 1, opcode << 24
         else:
             tile.coprocessor.push(1, encode("NOP"))
             tile.coprocessor.push(1, opcode << 24)
@@ -110,7 +110,7 @@ def test_other_cores_threads_and_windows_are_not_covered() -> None:
     assert not waits(tile, 0xFFB20000, NC, load=False)
     tile = Tile()
     tile.record.thread_config[0, 56] = ALL
-    tile.record.semaphore_max[:] = 15
+    tile.record.sync.semaphore_max[:] = 15
     for instruction in (WAIT0, encode("XMOV")):
         tile.cores.store(0xFFE40000, instruction, B)  # what B pushes is not tracked
     assert not waits(tile, GPR, T0, load=False)
@@ -119,16 +119,16 @@ def test_other_cores_threads_and_windows_are_not_covered() -> None:
 @pytest.mark.rule("tile K19")
 def test_a_mop_and_a_replay_count_until_their_last_word_has_left() -> None:
     tile = held(0)
-    tile.record.mop_config[0] = [3, 3, *[encode("NOP")] * 7]
+    tile.record.frontend.mop_config[0] = [3, 3, *[encode("NOP")] * 7]
     tile.coprocessor.push(0, encode("MOP", mop_type=1))
     tile.coprocessor.run(10)
-    assert tile.record.fifo_count[0] == 0
+    assert tile.record.frontend.fifo_count[0] == 0
     assert waits(tile, GPR, T0, load=True)
-    tile.record.semaphore[0] = 1
+    tile.record.sync.semaphore[0] = 1
     tile.coprocessor.run(100)
     assert not waits(tile, GPR, T0, load=True)
     tile = held(0)
-    tile.record.replay_play_left[0] = 1
+    tile.record.frontend.replay_play_left[0] = 1
     assert waits(tile, TDMA_WORD, T0, load=False)
 
 
@@ -156,7 +156,7 @@ POST = "li a2, 0xffe80020\n li t0, 60\nturn: addi t0, t0, -1\n bnez t0, turn\n s
 def test_a_tracked_store_comes_after_the_instruction_before_it(tracked: int, sum_: int) -> None:
     """r2 = 3, r3 = 4; the core stores 1000 to r2 behind the sum. Without tracking it comes first."""
     tile = Tile()
-    tile.record.semaphore_max[:] = 15
+    tile.record.sync.semaphore_max[:] = 15
     tile.record.thread_config[0, 56] = tracked
     tile.record.gpr[0, 2:4] = (3, 4)
     machine({"T0": program("sw t0, 8(a0)"), "T1": POST}, 300, tile=tile)
@@ -168,7 +168,7 @@ def test_a_tracked_store_comes_after_the_instruction_before_it(tracked: int, sum
 @pytest.mark.parametrize(("tracked", "seen"), [(TRACK_GPR | TRACK_INSTRUCTIONS, 7), (0, 55)])
 def test_a_tracked_load_after_a_fence_sees_the_result(tracked: int, seen: int) -> None:
     tile = Tile()
-    tile.record.semaphore_max[:] = 15
+    tile.record.sync.semaphore_max[:] = 15
     tile.record.thread_config[0, 56] = tracked
     tile.record.gpr[0, 1:4] = (55, 3, 4)
     machine({"T0": program("fence\n lw t1, 4(a0)\n sw t1, 0(a1)"), "T1": POST}, 300, tile=tile)
@@ -188,7 +188,7 @@ def test_an_access_is_complete_before_what_is_pushed_after_it() -> None:
 @pytest.mark.rule("tile K19")
 def test_resourcedecl_has_no_effect() -> None:
     tile = Tile()
-    names = ("gpr", "config", "thread_config", "adc", "rwc", "semaphore")
+    names = ("gpr", "config", "thread_config", "adc", "rwc", "sync")
     before = {name: tile.record[name].tobytes() for name in names}
     tile.execute(1, encode("RESOURCEDECL"))
     assert before == {name: tile.record[name].tobytes() for name in names}

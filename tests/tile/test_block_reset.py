@@ -8,6 +8,7 @@ import pytest
 from bhemu import Tile
 from bhemu.errors import MissingSpecification
 from bhemu.isa.instructions import encode
+from bhemu.machine.state import state_field
 from bhemu.tensix.banks import MATRIX
 from tests.riscv.rv_machine import ALL_HELD
 
@@ -27,13 +28,13 @@ def used(*, allow_open: bool = True) -> Tile:
     record.matrix.bank[...] = record.unpack.bank[...] = 1
     record.lregs[...] += 3
     record.prng[...] = 77
-    record.lane_flags = record.lane_config = 5
-    record.use_flags = 0
-    record.flag_stack_held[:3] = 0xFFFFFFFF
-    record.macro_template[...] = record.macro_sequence[...] = record.macro_misc = 9
-    record.settings_mixed = 1
-    record.macro_pending = 1
-    record.macro_word[...] = 4
+    record.vector.lane_flags = record.vector.lane_config = 5
+    record.vector.use_flags = 0
+    record.vector.flag_stack_held[:3] = 0xFFFFFFFF
+    record.macro.template[...] = record.macro.sequence[...] = record.macro.misc = 9
+    record.vector.settings_mixed = 1
+    record.macro.pending = 1
+    record.macro.word[...] = 4
     record.config[...] = 0x01010101
     record.pack.histogram[...] = 2
     record.pack.acc_tile_size[...] = record.pack.last_tile_size = record.pack.l1_dest_addr_offset = 11
@@ -90,9 +91,9 @@ def test_bits_15_and_16_return_the_banks(bit: int, file: int) -> None:
 def test_bit_10_zeroes_srca_and_forgets_what_is_scheduled() -> None:
     tile = used()
     tile.record.matrix.srca_row = 5
-    assert changes(tile, ALL_HELD | 1 << 10) == {"srca", "macro_pending", "macro_word", "matrix.srca_row"}
+    assert changes(tile, ALL_HELD | 1 << 10) == {"srca", "macro.pending", "macro.word", "matrix.srca_row"}
     assert not tile.record.srca.any()
-    assert tile.record.macro_pending == 0
+    assert tile.record.macro.pending == 0
 
 
 @pytest.mark.rule("tile K41")
@@ -109,10 +110,10 @@ def test_bit_10_puts_the_vector_unit_into_its_defaults_at_the_release() -> None:
     assert np.array_equal(lregs[11:15].view(np.float32), np.repeat(np.float32(expected)[:, None], 32, axis=1))
     assert np.array_equal(lregs[[8, 9, 10, 15]], constants)
     fresh = Tile().record
-    for name in ("prng", "lane_flags", "use_flags", "flag_stack_held", "lane_config", "macro_template"):
-        assert np.array_equal(tile.record[name], fresh[name]), name
-    for name in ("macro_sequence", "macro_misc", "settings_mixed", "macro_pending", "macro_word"):
-        assert np.array_equal(tile.record[name], fresh[name]), name
+    vector = ("lane_flags", "use_flags", "flag_stack_held", "lane_config", "settings_mixed")
+    macro = ("template", "sequence", "misc", "pending", "word")
+    for name in ("prng", *(f"vector.{one}" for one in vector), *(f"macro.{one}" for one in macro)):
+        assert np.array_equal(state_field(tile.record, name), state_field(fresh, name)), name
 
 
 @pytest.mark.rule("tile K41")

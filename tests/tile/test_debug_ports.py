@@ -292,11 +292,11 @@ def test_a_word_is_pushed_by_a_rising_bit_alone() -> None:
     tile.cores.store(CTRL1, encode("NOP"))
     tile.cores.store(CTRL0, 0x77)
     tile.cores.store(CTRL0, 0x77)
-    assert tile.record.side_count.tolist() == [1, 1, 1]
+    assert tile.record.frontend.side_count.tolist() == [1, 1, 1]
     assert tile.cores.load(PUSH_STATUS) == 7
     tile.cores.store(CTRL0, 0x57)
     tile.cores.store(CTRL0, 0x77)
-    assert tile.record.side_count.tolist() == [1, 2, 1]
+    assert tile.record.frontend.side_count.tolist() == [1, 2, 1]
     tile.clock(5)
     assert tile.cores.load(PUSH_STATUS) == 0x77
 
@@ -327,7 +327,7 @@ def test_mops_and_fifos_of_others_are_refused() -> None:
     tile.cores.store(CTRL1, encode("NOP"))
     with pytest.raises(UndefinedBehavior, match="without owning"):
         tile.cores.store(CTRL0, 0x12)
-    assert not tile.record.side_count.any()
+    assert not tile.record.frontend.side_count.any()
     assert tile.cores.load(CTRL0) == 0
 
 

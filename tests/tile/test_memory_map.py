@@ -212,10 +212,10 @@ def test_the_whole_windows_are_one_place() -> None:
     tile = Tile()
     for i, address in enumerate((0xFFE50000, 0xFFE50004, 0xFFE5FFFC)):
         tile.cores.store(address, 0x02000000, B)
-        assert tile.record.side_count[1] == i + 1
+        assert tile.record.frontend.side_count[1] == i + 1
     for core in (T0, T1, T2):
         tile.cores.store(0xFFE41238, 0x02000000, core)
-        assert tile.record.fifo_count[core - T0] == 1
+        assert tile.record.frontend.fifo_count[core - T0] == 1
         tile.cores.store(0xFFE00F08, core, core)
         assert tile.record.gpr[core - T0, 2] == core
         assert tile.cores.load(0xFFE00008 + 0x100 * (core - T0), B) == core
@@ -227,7 +227,7 @@ def test_the_mop_configuration_of_a_core_is_its_own() -> None:
     for core in (T0, T1, T2):
         for k in range(9):
             tile.cores.store(0xFFB80000 + 4 * k, 100 * core + k, core)
-    assert tile.record.mop_config.tolist() == [[100 * core + k for k in range(9)] for core in (T0, T1, T2)]
+    assert tile.record.frontend.mop_config.tolist() == [[100 * core + k for k in range(9)] for core in (T0, T1, T2)]
 
 
 @pytest.mark.rule("tile T22", "tile E11")

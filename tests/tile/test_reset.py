@@ -114,27 +114,27 @@ def test_entering_reset_drops_the_fifo_and_the_mop_but_nothing_behind_them(threa
     """What has passed the MOP expander stays: B's words, the word at the gate, a latched wait, a replay."""
     core = f"T{thread}"
     tile = machine({core: LOOP}, 1)
-    tile.record.semaphore_max[:] = 15
+    tile.record.sync.semaphore_max[:] = 15
     wait = encode("SEMWAIT", stall_res=0x1FF, wait_sem_cond=1, sem_sel=1)
     post, get = encode("SEMPOST", sem_sel=4), encode("SEMGET", sem_sel=1)
-    tile.record.mop_config[thread] = [2, 2, *[encode("SEMPOST", sem_sel=2)] * 7]
+    tile.record.frontend.mop_config[thread] = [2, 2, *[encode("SEMPOST", sem_sel=2)] * 7]
     for other in range(3):
         for instruction in (wait, get, post, post):
             tile.coprocessor.push(other, instruction)
     tile.clock(5)
-    tile.record.mop_active[thread] = 2
-    tile.record.mop_outer[thread] = 1
-    tile.record.replay_play_left[thread] = 1
-    tile.record.replay_buffer[thread, 0] = post
+    tile.record.frontend.mop_active[thread] = 2
+    tile.record.frontend.mop_outer[thread] = 1
+    tile.record.frontend.replay_play_left[thread] = 1
+    tile.record.frontend.replay_buffer[thread, 0] = post
     tile.cores.store(0xFFE40000 + 0x10000 * thread, post, B)
     hold(tile, core)
-    assert [int(n) for n in tile.record.fifo_count] == [0 if other == thread else 2 for other in range(3)]
-    assert tile.record.mop_active[thread] == 0
-    tile.record.semaphore[0] = 3
+    assert [int(n) for n in tile.record.frontend.fifo_count] == [0 if other == thread else 2 for other in range(3)]
+    assert tile.record.frontend.mop_active[thread] == 0
+    tile.record.sync.semaphore[0] = 3
     tile.clock(60)
-    assert tile.record.semaphore[1] == 0  # nothing of the MOP
-    assert tile.record.semaphore[0] == 0  # each thread's word at the gate
-    assert tile.record.semaphore[2] == 2 * 2 + 2  # both of the others' FIFOs; here the replay's and B's word
+    assert tile.record.sync.semaphore[1] == 0  # nothing of the MOP
+    assert tile.record.sync.semaphore[0] == 0  # each thread's word at the gate
+    assert tile.record.sync.semaphore[2] == 2 * 2 + 2  # both of the others' FIFOs; here the replay's and B's word
 
 
 @pytest.mark.rule("tile T16")

@@ -148,7 +148,7 @@ def new_machine(seed: int) -> Tile:
     rng = random.Random(seed)
     cores = rng.sample(CORE_NAMES, rng.randrange(1, 6))
     tile = machine({core: random_program(rng, core) for core in cores})
-    tile.record.semaphore_max[:] = 3
+    tile.record.sync.semaphore_max[:] = 3
     for core in range(CORES):
         tile.record.core_cfg0[core] |= rng.choice((0, NO_FUSING))
     return tile
@@ -267,11 +267,11 @@ def test_a_full_fifo_holds_its_core_back_and_nothing_is_lost() -> None:
     tile.record.core_cfg0[1] = NO_FUSING
     tile.clock(200)
     assert tile.cores["T0"].state == "blocked"
-    tile.record.semaphore_max[:2] = 15
+    tile.record.sync.semaphore_max[:2] = 15
     blocked_at = tile.cores["T0"].pc
     tile.clock(1000)
     assert tile.cores["T0"].pc == blocked_at
-    tile.record.semaphore[0] = 1
+    tile.record.sync.semaphore[0] = 1
     tile.clock(100)
     assert tile.record.issued[0, 0xA4] == 45  # SEMPOST
     assert tile.cores["T0"].state == "polling"

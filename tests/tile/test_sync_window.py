@@ -9,6 +9,7 @@ from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.isa.instructions import encode
 from bhemu.machine.agents import NC, NOC, T0, TENSIX, B
 from bhemu.machine.core_state import BLOCKED
+from bhemu.machine.state import state_field
 from tests.riscv.rv_machine import SCRATCH, hold, machine, release, word, words
 
 pytestmark = pytest.mark.plain
@@ -25,7 +26,7 @@ NO_FUSING = 1 << 18
 def ready(*, fusing: bool = False) -> Tile:
     """A tile whose semaphores count up to 15; its T cores push one `.ttinsn` a round unless told otherwise (T11)."""
     tile = Tile()
-    tile.record.semaphore_max[:] = 15
+    tile.record.sync.semaphore_max[:] = 15
     if not fusing:
         tile.record.core_cfg0[:] |= NO_FUSING
     return tile
@@ -92,7 +93,7 @@ def test_b_waits_until_the_t_core_waits_and_its_thread_is_done() -> None:
     tile = machine({"B": b, "T0": t0}, 400, tile=ready())
     assert word(tile, SCRATCH + 4) == 11
     assert tile.cores["T0"].state == tile.cores["B"].state == "blocked"  # the thread waits for semaphore 0
-    tile.record.semaphore[0] = 1
+    tile.record.sync.semaphore[0] = 1
     tile.clock(20)
     assert word(tile) == WINDOW
     assert tile.cores["T0"].state == "blocked"
@@ -134,11 +135,19 @@ def test_leaving_reset_empties_the_pcbuf() -> None:
 def test_the_stores_of_a_t_core_are_discarded() -> None:
     tile = Tile()
     tile.cores.store(WINDOW, 5, B)
-    shared = ("pcbuf_word", "pcbuf_head", "pcbuf_count", "semaphore", "fifo_count", "side_count", "mailbox_count")
-    before = {name: tile.record[name].tobytes() for name in shared}
+    shared = (
+        "pcbuf_word",
+        "pcbuf_head",
+        "pcbuf_count",
+        "sync.semaphore",
+        "frontend.fifo_count",
+        "frontend.side_count",
+        "mailbox_count",
+    )
+    before = {name: state_field(tile.record, name).tobytes() for name in shared}
     for address in (WINDOW, COPROCESSOR_DONE, MOP_DONE):
         tile.cores.store(address, 0xFFFFFFFF, T0)
-    assert before == {name: tile.record[name].tobytes() for name in shared}
+    assert before == {name: state_field(tile.record, name).tobytes() for name in shared}
 
 
 @pytest.mark.rule("tile K16")
@@ -198,7 +207,7 @@ def test_a_load_waits_until_the_thread_has_nothing_in_flight(core: str) -> None:
     tile = machine({core: sync_program([WAIT0, GET0, *[encode("NOP")] * 20], COPROCESSOR_DONE)}, 100, tile=ready())
     assert tile.cores[core].state == "blocked"
     assert word(tile) == 0
-    tile.record.semaphore[0] = 1
+    tile.record.sync.semaphore[0] = 1
     tile.clock(10)
     assert word(tile) == COPROCESSOR_DONE
     assert tile.record.issued[:, encode("NOP") >> 24].sum() == 20
@@ -236,7 +245,7 @@ def test_words_that_only_expanders_take_end_a_wait_too(behind: list[int]) -> Non
 @pytest.mark.rule("tile K18")
 def test_what_sfploadmacro_has_scheduled_is_in_flight() -> None:
     tile = Tile()
-    tile.record.macro_pending = 1
+    tile.record.macro.pending = 1
     with pytest.raises(UndefinedBehavior, match="would block"):
         tile.cores.load(COPROCESSOR_DONE, T0)
 
@@ -248,7 +257,7 @@ def test_the_mop_check_does_not_wait_for_what_a_mop_became() -> None:
     for i, value in {0: 2, 1: 1, 2: GET0, 3: POST0, 4: POST0, 5: GET0, 6: GET0, 7: GET0, 8: GET0}.items():
         template[i] = value
     tile = ready()
-    tile.record.mop_config[0, :] = template
+    tile.record.frontend.mop_config[0, :] = template
     tile.cores.load(MOP_DONE, T0)
     tile.coprocessor.push(0, WAIT0)
     tile.coprocessor.push(0, GET0)
@@ -257,7 +266,7 @@ def test_the_mop_check_does_not_wait_for_what_a_mop_became() -> None:
     assert tile.cores.load(MOP_DONE, T0 + 1) == 0
     with pytest.raises(UndefinedBehavior, match="would block"):  # queued
         tile.cores.load(MOP_DONE, T0)
-    tile.record.semaphore[0] = 1
+    tile.record.sync.semaphore[0] = 1
     tile.coprocessor.run(100)
     assert tile.cores.load(MOP_DONE, T0) == 0
 
@@ -265,11 +274,11 @@ def test_the_mop_check_does_not_wait_for_what_a_mop_became() -> None:
 @pytest.mark.rule("tile K18")
 def test_the_mop_check_waits_while_a_mop_is_being_expanded() -> None:
     tile = ready()
-    tile.record.mop_config[0, :] = [3, 1, WAIT0, GET0, GET0, GET0, encode("NOP"), GET0, GET0]
-    tile.record.mop_config[0, 6] = encode("NOP")
+    tile.record.frontend.mop_config[0, :] = [3, 1, WAIT0, GET0, GET0, GET0, encode("NOP"), GET0, GET0]
+    tile.record.frontend.mop_config[0, 6] = encode("NOP")
     tile.coprocessor.push(0, encode("MOP", mop_type=1))
     tile.coprocessor.run(10)
-    assert tile.record.fifo_count[0] == 0
+    assert tile.record.frontend.fifo_count[0] == 0
     with pytest.raises(UndefinedBehavior, match="would block"):
         tile.cores.load(MOP_DONE, T0)
 
@@ -280,16 +289,16 @@ def test_the_mop_check_waits_while_a_mop_is_being_expanded() -> None:
 @pytest.mark.rule("tile K20")
 def test_loads_show_values_and_stores_get_or_post() -> None:
     tile = Tile()
-    tile.record.semaphore[:] = [0, 1, 2, 3, 12, 13, 14, 15]
+    tile.record.sync.semaphore[:] = [0, 1, 2, 3, 12, 13, 14, 15]
     for core in (T0, T0 + 1, T0 + 2):
-        assert [tile.cores.load(SEMAPHORES + 4 * s, core) for s in range(8)] == list(tile.record.semaphore)
+        assert [tile.cores.load(SEMAPHORES + 4 * s, core) for s in range(8)] == list(tile.record.sync.semaphore)
     for s in range(8):
         tile.cores.store(SEMAPHORES + 4 * s, 0xFFFFFFFE, T0 + s % 3)  # E15: bit 0 alone counts
-    assert list(tile.record.semaphore) == [1, 2, 3, 4, 13, 14, 15, 15]  # maximum 0 is not consulted
+    assert list(tile.record.sync.semaphore) == [1, 2, 3, 4, 13, 14, 15, 15]  # maximum 0 is not consulted
     for _ in range(2):
         for s in range(8):
             tile.cores.store(SEMAPHORES + 4 * s, 0x80000001, T0 + s % 3)
-    assert list(tile.record.semaphore) == [0, 0, 1, 2, 11, 12, 13, 13]
+    assert list(tile.record.sync.semaphore) == [0, 0, 1, 2, 11, 12, 13, 13]
 
 
 @pytest.mark.rule("tile K20")
@@ -313,7 +322,7 @@ def test_a_core_and_a_thread_meet_at_a_semaphore() -> None:
     """
     tile = machine({"T2": program}, 300, tile=ready())
     assert words(tile, 2) == [0, 1]
-    assert tile.record.semaphore[0] == 0
+    assert tile.record.sync.semaphore[0] == 0
 
 
 @pytest.mark.rule("tile K17", "tile T24")
@@ -331,7 +340,7 @@ def test_a_t_core_has_nothing_else_in_its_window(offset: int) -> None:
 @pytest.mark.parametrize("agent", [NC, NOC, TENSIX])
 def test_others_do_not_see_the_window(agent: int) -> None:
     tile = Tile()
-    tile.record.semaphore[:] = 5
+    tile.record.sync.semaphore[:] = 5
     for address in (WINDOW, COPROCESSOR_DONE, SEMAPHORES, WINDOW + 0x10000):
         with pytest.raises(UndefinedBehavior, match="unmapped"):
             tile.cores.load(address, agent)
@@ -344,7 +353,7 @@ def test_for_b_the_semaphores_are_its_pcbuf() -> None:
     tile = Tile()
     for i in range(3):
         tile.cores.store(SEMAPHORES + 4 * i, i, B)
-    assert not tile.record.semaphore.any()
+    assert not tile.record.sync.semaphore.any()
     assert [tile.cores.load(WINDOW, T0) for _ in range(3)] == [0, 1, 2]
 
 

@@ -71,7 +71,7 @@ def test_three_threads_compute_the_same() -> None:
     for tile in (plain, timed):
         assert [tile.cores[core].state for core in ("T0", "T1", "T2")] == ["halted"] * 3
         assert tile.record.l1_u32[0x30000 >> 2 : (0x30000 >> 2) + 3].tolist() == [77, 78, 79]
-    for name in ("l1", "dst", "dst_valid", "gpr", "lregs", "semaphore"):
+    for name in ("l1", "dst", "dst_valid", "gpr", "lregs", "sync"):
         assert np.array_equal(plain.record[name], timed.record[name]), name
 
 

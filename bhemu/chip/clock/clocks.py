@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.clock.run import NO_WORK
+from bhemu.chip.clock.share import NO_WORK
 from bhemu.chip.clock.tiles import ATTENDED, STATUS, can_react
 from bhemu.chip.coordinates import NODES, tile_place
 from bhemu.chip.entries import chip_entry

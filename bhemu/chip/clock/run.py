@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.clock.atomic import fetch_add, let_others_run, load, store
+from bhemu.chip.clock.share import make_sharing
 from bhemu.chip.clock.tiles import ATTENDED, MIDST, STATUS, tile_of, touch
 from bhemu.chip.links.receive import begin_span
 from bhemu.chip.noc.transfer import carry_out
@@ -30,7 +30,6 @@ from bhemu.machine.core_state import FIRST_POLL_ATTEMPT, POLL_STEPS, RUNNING
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE, RUN_TURNS, call_handler, has_handler, place_value
 from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import offset_of
 from bhemu.machine.types import AnyInt, ChipRecord, Int, Table, TileRecord
 from bhemu.riscv.execute import LIMIT
 from bhemu.riscv.teams import NOT_RECORDING, is_plain_turn
@@ -48,11 +47,6 @@ from bhemu.tile.schedule import (
 )
 from bhemu.tile.turns import COPROCESSOR, NO_AGENT
 
-_NEXT: Final = offset_of(CHIP, "share_next")
-_DONE: Final = offset_of(CHIP, "share_done")
-_BEGIN: Final = offset_of(CHIP, "share_begin")
-NO_WORK: Final = 1 << 40
-"""`share_next` while no work is given out: threads that ask get nothing."""
 FRAME_ARRIVES: Final = 32
 """What `clock_entry` returns beside what tiles return (tile/schedule.py)."""
 _NOTHING_LEFT: Final = -1
@@ -205,7 +199,7 @@ def run_tile(chip: ChipRecord, table: Table, index: Int, goal: Int) -> None:
 
 
 @kernel
-def _forget_idle(chip: ChipRecord) -> None:
+def forget_idle(chip: ChipRecord) -> None:
     """Tiles in which no agent can proceed are no longer visited."""
     kept = 0
     for k in range(chip.active_count):
@@ -220,7 +214,7 @@ def _forget_idle(chip: ChipRecord) -> None:
 
 
 @kernel
-def _first(chip: ChipRecord) -> Any:
+def first_clocks(chip: ChipRecord) -> Any:
     """(clock of the tile that is farthest behind, how many are, clock of the next, whether all can go on, any waits).
 
     Where no tile is behind, both clocks are the end.
@@ -274,33 +268,14 @@ def _run_ahead(chip: ChipRecord, table: Table, k: Int) -> None:
         run_tile(chip, table, index, chip.share_goal)
 
 
-@kernel
-def _take_part(chip: ChipRecord, table: Table) -> None:
-    """Run tiles of a share of work until none is left."""
-    while True:
-        k = fetch_add(chip.address + _NEXT, 1)
-        if k >= chip.share_count:
-            return
-        _run_ahead(chip, table, k)
-        fetch_add(chip.address + _DONE, 1)
+_run_all, _help_others = make_sharing(CHIP, _run_ahead)
 
 
 @kernel
-def _all_ahead(chip: ChipRecord, table: Table, goal: Int) -> None:
+def all_ahead(chip: ChipRecord, table: Table, goal: Int) -> None:
     """All tiles run up to a goal, independently of each other."""
     chip.share_goal = goal
-    if chip.threads <= 1:
-        for k in range(chip.active_count):
-            _run_ahead(chip, table, k)
-        return
-    chip.share_count = chip.active_count
-    store(chip.address + _DONE, 0)
-    store(chip.address + _NEXT, 0)
-    fetch_add(chip.address + _BEGIN, 1)
-    _take_part(chip, table)
-    while load(chip.address + _DONE) < chip.share_count:
-        let_others_run()
-    store(chip.address + _NEXT, NO_WORK)  # who comes late finds nothing, whatever the next share is
+    _run_all(chip, table, chip.active_count, chip.active_count)
 
 
 @kernel
@@ -359,8 +334,8 @@ def move(chip: ChipRecord, table: Table) -> Any:
     else:
         chip.lone_core = 0
     while True:
-        _forget_idle(chip)
-        first, count, second, free, waits = _first(chip)
+        forget_idle(chip)
+        first, count, second, free, waits = first_clocks(chip)
         if first >= chip.end:
             chip.time = chip.end
             return np.int64(ADVANCED)
@@ -370,7 +345,7 @@ def move(chip: ChipRecord, table: Table) -> Any:
         if count == 1 and not waits:
             goal = max(second, first + 1)
         elif ahead > first + 1 and free and not waits:
-            _all_ahead(chip, table, ahead)
+            all_ahead(chip, table, ahead)
             continue
         else:
             goal = first + 1
@@ -385,20 +360,14 @@ def touch_entry(chip: ChipRecord, index: Int, clock: Int) -> Int:
     return 0
 
 
-def help_entry(chip: ChipRecord, table: Table, begun: Int) -> Int:
+def help_entry(chip: ChipRecord, table: Table, begun: Int) -> AnyInt:
     """Take part in the work of another thread until it says that no more comes.
 
     Args:
         table: of handlers, with a code cache that no other thread uses.
         begun: `share_begin` as it was before the work was given out.
     """
-    while True:
-        while load(chip.address + _BEGIN) == begun:
-            let_others_run()
-        begun += 1
-        if chip.share_stop != 0:
-            return 0
-        _take_part(chip, table)
+    return _help_others(chip, table, begun)
 
 
 @kernel

@@ -48,7 +48,7 @@ _BUFFER: Final = offset_of(CHIP, "buffer")
 
 
 @kernel
-def _mirrored(place: Int, noc: Int) -> Any:
+def mirrored(place: Int, noc: Int) -> Any:
     """Physical place (x << 8 | y) of raw coordinates of a NoC, and back (N1)."""
     if noc == 0:
         return place
@@ -56,7 +56,7 @@ def _mirrored(place: Int, noc: Int) -> Any:
 
 
 @kernel
-def _place(chip: ChipRecord, noc: Int, coordinate: Int, raw: Int) -> Int:
+def place_of(chip: ChipRecord, noc: Int, coordinate: Int, raw: Int) -> Int:
     """Physical place of the other end, or of a multicast's corner; _NOWHERE where network.py has to resolve it."""
     x, y = coordinate & _COORDINATE, (coordinate >> 6) & _COORDINATE
     if x >= PLACES or y >= PLACES:
@@ -67,21 +67,21 @@ def _place(chip: ChipRecord, noc: Int, coordinate: Int, raw: Int) -> Int:
     if x >= WIDTH or y >= HEIGHT:
         return np.int64(_NOWHERE)
     place = (x << X_LSB) | y
-    return _mirrored(place, noc) if noc != 0 else place
+    return mirrored(place, noc) if noc != 0 else place
 
 
 @kernel
-def _is_tile(node: Int) -> bool:
+def is_tile(node: Int) -> bool:
     """True for what has an L1 and registers: a tile with cores."""
     return node == TENSIX or node == ETHERNET  # a tuple would be made
 
 
 @kernel
-def _unsound(chip: ChipRecord, t: TileRecord, request: NocRequestRecord, end: Int, multicast: bool) -> Int:
+def unsound_at(chip: ChipRecord, t: TileRecord, request: NocRequestRecord, end: Int, multicast: bool) -> Int:
     """`unsound` for a request to the node at a physical place; a multicast that no tile receives has no other end."""
     node = np.int64(chip.place_kind[end])
     memory = np.int64(CHECKS_ITSELF) if multicast and chip.noc_first == _NOWHERE else np.int64(MEMORY[node])
-    return unsound(t, request, _is_tile(node), memory, np.int64(READ_ALIGNMENT[node]), np.int64(-1))
+    return unsound(t, request, is_tile(node), memory, np.int64(READ_ALIGNMENT[node]), np.int64(-1))
 
 
 # --- ends -------------------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def _write_node(chip: ChipRecord, request: NocRequestRecord, place: Int, source:
 
 
 @kernel
-def _change_tile(
+def change_tile(
     chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord, other: Int, source: Int, in_turn: Int
 ) -> Int:
     """Status of a write, inline write or atomic at one tile."""
@@ -169,7 +169,7 @@ def _read(chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord
     node, other = np.int64(chip.place_kind[place]), np.int64(chip.place_index[place])
     source: AnyInt = word_of(request)
     status: Int
-    if not _is_tile(node):
+    if not is_tile(node):
         to = source if request.to_register != 0 else l1_address(chip, index) + request.target
         status = access_node(chip, place, request.noc, request.source, to, request.byte_count, 0)
         if status != DONE:
@@ -183,11 +183,11 @@ def _read(chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord
             return status
     if request.to_register != 0:
         chip.noc_end = index
-    if _is_tile(node) or request.to_register != 0:
+    if is_tile(node) or request.to_register != 0:
         status = end_read(t, request, source)
         if status != DONE:
             return status
-    if _is_tile(node):
+    if is_tile(node):
         count_at_target(tile_of(chip, other), request)
     request.responses = 1
     return np.int64(DONE)
@@ -197,7 +197,7 @@ def _read(chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord
 
 
 @kernel
-def _multicast(
+def visit_receivers(
     chip: ChipRecord, index: Int, request: NocRequestRecord, first: Int, last: Int, source: Int, in_turn: Int
 ) -> Any:
     """Visit the nodes of a multicast's rectangle in the order of tiles: check them, or carry it out at its tiles.
@@ -237,24 +237,24 @@ def _multicast(
             elif other != index or include:
                 count += 1
                 if count > request.responses:
-                    status = _change_tile(chip, index, t, request, other, source, in_turn)
+                    status = change_tile(chip, index, t, request, other, source, in_turn)
                     if status != DONE:
                         return status
     if own:
-        return _change_tile(chip, index, t, request, index, source, in_turn)
+        return change_tile(chip, index, t, request, index, source, in_turn)
     return np.int64(DONE)
 
 
 @kernel
-def _survey(chip: ChipRecord, index: Int, request: NocRequestRecord, start: Int, end: Int) -> Int:
+def survey_multicast(chip: ChipRecord, index: Int, request: NocRequestRecord, start: Int, end: Int) -> Int:
     """SOUND when a multicast can reach all nodes of its rectangle, whose corners are the places `start` and `end`."""
-    first, last = _mirrored(start, request.noc), _mirrored(end, request.noc)
+    first, last = mirrored(start, request.noc), mirrored(end, request.noc)
     chip.noc_first = chip.noc_bad = _NOWHERE
     if chip.place_kind[start] != TENSIX or chip.place_kind[end] != TENSIX:
         return np.int64(CORNER)
     wrong = unknown_exclusion(request.exclude, first, last)
     if wrong == SOUND:
-        _multicast(chip, index, request, first, last, 0, 0)
+        visit_receivers(chip, index, request, first, last, 0, 0)
     return np.int64(BAD_NODE) if wrong == SOUND and chip.noc_bad != _NOWHERE else wrong
 
 
@@ -268,22 +268,22 @@ def _carry_out(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn
     if number >= FRAMES:
         return send_frame(chip, index, request, word_of(request))
     multicast = (request.control & q.MULTICAST_BIT) != 0
-    end = _place(chip, request.noc, request.other, request.end)
+    end = place_of(chip, request.noc, request.other, request.end)
     start: Int = np.int64(0)
     if multicast:
-        start = _place(chip, request.noc, request.other >> q.CORNER_LSB, request.start)
+        start = place_of(chip, request.noc, request.other >> q.CORNER_LSB, request.start)
     wrong: Int = np.int64(READ_TO_MANY if multicast and request.kind == q.READ else SOUND)
     if wrong == SOUND and (end == _NOWHERE or start == _NOWHERE):
         wrong = np.int64(NO_NODE)
     if wrong == SOUND and multicast:
-        wrong = _survey(chip, index, request, start, end)
+        wrong = survey_multicast(chip, index, request, start, end)
     if wrong == SOUND:
-        wrong = _unsound(chip, t, request, end, multicast)
+        wrong = unsound_at(chip, t, request, end, multicast)
     chip.noc_unsound = wrong
     if wrong != SOUND:
         return np.int64(LEFT)
     node = np.int64(chip.place_kind[end])
-    note_choice(t, request, _is_tile(node))
+    note_choice(t, request, is_tile(node))
     other = np.int64(chip.place_index[end])
     if request.kind == q.READ:
         return _read(chip, index, t, request, end, in_turn)
@@ -292,10 +292,10 @@ def _carry_out(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn
     if status != DONE:
         return status
     if multicast:
-        first, last = _mirrored(start, request.noc), _mirrored(end, request.noc)
-        return _multicast(chip, index, request, first, last, source, in_turn)
-    if _is_tile(node):
-        return _change_tile(chip, index, t, request, other, source, in_turn)
+        first, last = mirrored(start, request.noc), mirrored(end, request.noc)
+        return visit_receivers(chip, index, request, first, last, source, in_turn)
+    if is_tile(node):
+        return change_tile(chip, index, t, request, other, source, in_turn)
     if node == DRAM:
         status = _write_dram(chip, request, other, source)
     else:

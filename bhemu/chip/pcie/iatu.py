@@ -31,7 +31,6 @@ BASE_HIGH: Final = 0x0C
 LIMIT_LOW: Final = 0x10
 TARGET_LOW: Final = 0x14
 TARGET_HIGH: Final = 0x18
-CONTROL_3: Final = 0x1C
 LIMIT_HIGH: Final = 0x20
 _ENABLE: Final = 1 << 31
 _ALL: Final = 0xFFFFFFFF

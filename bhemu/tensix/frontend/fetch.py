@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 
 from bhemu.isa.instructions import INSTRUCTIONS
+from bhemu.machine.frontend_state import FIFO_PUSH_LIMIT, FIFO_SLOTS, READY_SLOTS
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import FIFO_PUSH_LIMIT, FIFO_SLOTS, READY_SLOTS
-from bhemu.machine.types import Bool, Int, TileRecord
+from bhemu.machine.types import Bool, FrontendRecord, Int, TileRecord
 from bhemu.tensix.frontend.mop import NO_WORD, NOP_OPCODE, mop_next, mop_start
 
 NOP_WORD: Final = NOP_OPCODE << 24
@@ -26,17 +26,18 @@ LOAD_LSB: Final = _REPLAY["load_mode"].lsb
 @kernel
 def append(t: TileRecord, thread: Int, word: Int, line: Int) -> None:
     """Append a word to the thread's first FIFO, which has a slot for it."""
-    count = np.int64(t.fifo_count[thread])
-    at = (np.int64(t.fifo_head[thread]) + count) % FIFO_SLOTS
-    t.fifo_word[thread, at] = np.uint32(word)
-    t.fifo_line[thread, at] = line
-    t.fifo_count[thread] = count + 1
+    f = t.frontend
+    count = np.int64(f.fifo_count[thread])
+    at = (np.int64(f.fifo_head[thread]) + count) % FIFO_SLOTS
+    f.fifo_word[thread, at] = np.uint32(word)
+    f.fifo_line[thread, at] = line
+    f.fifo_count[thread] = count + 1
 
 
 @kernel
 def fifo_push(t: TileRecord, thread: Int, word: Int, line: Int) -> bool:
     """Append a word to the thread's first FIFO; False when it must wait (Y3)."""
-    if t.fifo_count[thread] > FIFO_PUSH_LIMIT:
+    if t.frontend.fifo_count[thread] > FIFO_PUSH_LIMIT:
         return False
     append(t, thread, word, line)
     if t.simulator_order != 0:
@@ -47,13 +48,14 @@ def fifo_push(t: TileRecord, thread: Int, word: Int, line: Int) -> bool:
 @kernel
 def side_push(t: TileRecord, thread: Int, word: Int, line: Int) -> bool:
     """Append a word of core B to the thread's queue after the MOP expander; False when it must wait (Y2, K2)."""
-    count = np.int64(t.side_count[thread])
+    f = t.frontend
+    count = np.int64(f.side_count[thread])
     if count > FIFO_PUSH_LIMIT:
         return False
-    at = (np.int64(t.side_head[thread]) + count) % FIFO_SLOTS
-    t.side_word[thread, at] = np.uint32(word)
-    t.side_line[thread, at] = line
-    t.side_count[thread] = count + 1
+    at = (np.int64(f.side_head[thread]) + count) % FIFO_SLOTS
+    f.side_word[thread, at] = np.uint32(word)
+    f.side_line[thread, at] = line
+    f.side_count[thread] = count + 1
     if t.simulator_order != 0:
         _expand_ahead(t, thread)
     return True
@@ -62,111 +64,115 @@ def side_push(t: TileRecord, thread: Int, word: Int, line: Int) -> bool:
 @kernel
 def is_drained(t: TileRecord, thread: Int) -> Bool:
     """True when no instruction of the thread is queued, being expanded, or at its gate; a wait may be latched."""
+    f = t.frontend
     return (
-        t.fifo_count[thread] == 0
-        and t.ready_count[thread] == 0
-        and t.side_count[thread] == 0
-        and t.mop_active[thread] == 0
-        and t.replay_play_left[thread] == 0
-        and t.gate_full[thread] == 0
+        f.fifo_count[thread] == 0
+        and f.ready_count[thread] == 0
+        and f.side_count[thread] == 0
+        and f.mop_active[thread] == 0
+        and f.replay_play_left[thread] == 0
+        and f.gate_full[thread] == 0
     )
 
 
 @kernel
 def is_idle(t: TileRecord, thread: Int) -> Bool:
     """`is_drained`, and no wait is latched."""
-    return is_drained(t, thread) and t.wait_word[thread] == 0
+    return is_drained(t, thread) and t.frontend.wait_word[thread] == 0
 
 
 @kernel
-def _to_gate(t: TileRecord, thread: Int, word: Int, line: Int) -> None:
-    t.gate_word[thread] = np.uint32(word)
-    t.gate_line[thread] = line
-    t.gate_full[thread] = 1
+def _to_gate(f: FrontendRecord, thread: Int, word: Int, line: Int) -> None:
+    f.gate_word[thread] = np.uint32(word)
+    f.gate_line[thread] = line
+    f.gate_full[thread] = 1
 
 
 @kernel
 def _expand_ahead(t: TileRecord, thread: Int) -> None:
     """Expand as much as the queue after the expanders can hold; NOP is dropped there (tile E43)."""
-    full, gate_word, gate_line = t.gate_full[thread], t.gate_word[thread], t.gate_line[thread]
-    while t.ready_count[thread] < READY_SLOTS and expand(t, thread):
-        word = np.int64(t.gate_word[thread])
+    f = t.frontend
+    full, gate_word, gate_line = f.gate_full[thread], f.gate_word[thread], f.gate_line[thread]
+    while f.ready_count[thread] < READY_SLOTS and expand(t, thread):
+        word = np.int64(f.gate_word[thread])
         if word == NOP_WORD:
             t.issued[thread, NOP_OPCODE] += 1
             continue
-        at = (np.int64(t.ready_head[thread]) + np.int64(t.ready_count[thread])) % READY_SLOTS
-        t.ready_word[thread, at] = np.uint32(word)
-        t.ready_line[thread, at] = t.gate_line[thread]
-        t.ready_count[thread] += 1
-    t.gate_full[thread], t.gate_word[thread], t.gate_line[thread] = full, gate_word, gate_line
+        at = (np.int64(f.ready_head[thread]) + np.int64(f.ready_count[thread])) % READY_SLOTS
+        f.ready_word[thread, at] = np.uint32(word)
+        f.ready_line[thread, at] = f.gate_line[thread]
+        f.ready_count[thread] += 1
+    f.gate_full[thread], f.gate_word[thread], f.gate_line[thread] = full, gate_word, gate_line
 
 
 @kernel
 def ready_words(t: TileRecord, thread: Int) -> Int:
     """Words in the official simulator's queue: that at the gate, or one whose wait is latched, is there, too."""
-    return np.int64(t.ready_count[thread]) + (1 if t.gate_full[thread] != 0 or t.wait_word[thread] != 0 else 0)
+    f = t.frontend
+    return np.int64(f.ready_count[thread]) + (1 if f.gate_full[thread] != 0 or f.wait_word[thread] != 0 else 0)
 
 
 @kernel
 def fetch_ready(t: TileRecord, thread: Int) -> bool:
     """`expand`, from the queue after the expanders that the official simulator has (tile E43)."""
-    if t.ready_count[thread] == 0:
+    f = t.frontend
+    if f.ready_count[thread] == 0:
         _expand_ahead(t, thread)
-    if t.ready_count[thread] == 0:
+    if f.ready_count[thread] == 0:
         return False
-    head = np.int64(t.ready_head[thread])
-    _to_gate(t, thread, np.int64(t.ready_word[thread, head]), t.ready_line[thread, head])
-    t.ready_head[thread] = (head + 1) % READY_SLOTS
-    t.ready_count[thread] -= 1
+    head = np.int64(f.ready_head[thread])
+    _to_gate(f, thread, np.int64(f.ready_word[thread, head]), f.ready_line[thread, head])
+    f.ready_head[thread] = (head + 1) % READY_SLOTS
+    f.ready_count[thread] -= 1
     return True
 
 
 @kernel(forceinline=True)  # into the clock's loop: as a call it takes half as long again as a scalar instruction
 def expand(t: TileRecord, thread: Int) -> bool:
     """Bring the next word to the gate, through both expanders; False when the thread has nothing to do."""
+    f = t.frontend
     while True:
-        if (
-            t.replay_play_left[thread] > 0
-        ):  # Y9: nothing is taken from upstream in that time, entries are not expanded again
-            at = np.int64(t.replay_play_at[thread])
-            _to_gate(t, thread, np.int64(t.replay_buffer[thread, at]), t.replay_line[thread])
-            t.replay_play_at[thread] = (at + 1) & 31
-            t.replay_play_left[thread] -= 1
+        # Y9: nothing is taken from upstream in that time, entries are not expanded again
+        if f.replay_play_left[thread] > 0:
+            at = np.int64(f.replay_play_at[thread])
+            _to_gate(f, thread, np.int64(f.replay_buffer[thread, at]), f.replay_line[thread])
+            f.replay_play_at[thread] = (at + 1) & 31
+            f.replay_play_left[thread] -= 1
             return True
-        if t.side_count[thread] > 0 and t.mop_active[thread] == 0:  # Y2: core B's words enter after the MOP expander
-            head = np.int64(t.side_head[thread])
-            word: Int = np.int64(t.side_word[thread, head])
-            line = t.side_line[thread, head]
-            t.side_head[thread] = (head + 1) % FIFO_SLOTS
-            t.side_count[thread] -= 1
-        elif t.mop_active[thread] != 0:
-            word = mop_next(t, thread)
-            line = t.mop_line[thread]
+        if f.side_count[thread] > 0 and f.mop_active[thread] == 0:  # Y2: core B's words enter after the MOP expander
+            head = np.int64(f.side_head[thread])
+            word: Int = np.int64(f.side_word[thread, head])
+            line = f.side_line[thread, head]
+            f.side_head[thread] = (head + 1) % FIFO_SLOTS
+            f.side_count[thread] -= 1
+        elif f.mop_active[thread] != 0:
+            word = mop_next(f, thread)
+            line = f.mop_line[thread]
             if word == NO_WORD:
                 continue
-        elif t.fifo_count[thread] > 0:
-            head = np.int64(t.fifo_head[thread])
-            word = np.int64(t.fifo_word[thread, head])
-            line = t.fifo_line[thread, head]
-            t.fifo_head[thread] = (head + 1) % FIFO_SLOTS
-            t.fifo_count[thread] -= 1
+        elif f.fifo_count[thread] > 0:
+            head = np.int64(f.fifo_head[thread])
+            word = np.int64(f.fifo_word[thread, head])
+            line = f.fifo_line[thread, head]
+            f.fifo_head[thread] = (head + 1) % FIFO_SLOTS
+            f.fifo_count[thread] -= 1
             opcode = word >> 24
             if opcode == MOP:
-                mop_start(t, thread, word, line)
+                mop_start(f, thread, word, line)
                 t.issued[thread, MOP] += 1
                 continue
             if opcode == MOP_CFG:
-                t.mop_zmask_hi[thread] = np.uint32(word & 0xFFFF)
+                f.mop_zmask_hi[thread] = np.uint32(word & 0xFFFF)
                 t.issued[thread, MOP_CFG] += 1
                 continue
         else:
             return False
-        if t.replay_load_left[thread] > 0:  # a REPLAY word is stored, not obeyed
-            at = np.int64(t.replay_load_at[thread])
-            t.replay_buffer[thread, at] = np.uint32(word)
-            t.replay_load_at[thread] = (at + 1) & 31
-            t.replay_load_left[thread] -= 1
-            if t.replay_load_execute[thread] == 0:
+        if f.replay_load_left[thread] > 0:  # a REPLAY word is stored, not obeyed
+            at = np.int64(f.replay_load_at[thread])
+            f.replay_buffer[thread, at] = np.uint32(word)
+            f.replay_load_at[thread] = (at + 1) & 31
+            f.replay_load_left[thread] -= 1
+            if f.replay_load_execute[thread] == 0:
                 continue
         elif (word >> 24) == REPLAY:
             start = (word >> START_LSB) & 31
@@ -174,16 +180,16 @@ def expand(t: TileRecord, thread: Int) -> bool:
             if length == 0:
                 length = 32
             if (word >> LOAD_LSB) & 1:
-                t.replay_load_at[thread] = start
-                t.replay_load_left[thread] = length
-                t.replay_load_execute[thread] = (word >> EXECUTE_LSB) & 1
+                f.replay_load_at[thread] = start
+                f.replay_load_left[thread] = length
+                f.replay_load_execute[thread] = (word >> EXECUTE_LSB) & 1
             else:
-                t.replay_play_at[thread] = start
-                t.replay_play_left[thread] = length
-                t.replay_line[thread] = line
+                f.replay_play_at[thread] = start
+                f.replay_play_left[thread] = length
+                f.replay_line[thread] = line
             t.issued[thread, REPLAY] += 1
             continue
-        _to_gate(t, thread, word, line)
+        _to_gate(f, thread, word, line)
         return True
 
 

@@ -85,8 +85,8 @@ def semaphores_left(t: TileRecord, selected: Int, condition: Int) -> Int:
     left = 0
     for i in range(8):
         if (selected >> i) & 1:
-            value = t.semaphore[i]
-            if ((condition & ON_ZERO) and value == 0) or ((condition & ON_MAX) and value >= t.semaphore_max[i]):
+            value = t.sync.semaphore[i]
+            if ((condition & ON_ZERO) and value == 0) or ((condition & ON_MAX) and value >= t.sync.semaphore_max[i]):
                 left |= 1 << i
     return left
 
@@ -94,7 +94,7 @@ def semaphores_left(t: TileRecord, selected: Int, condition: Int) -> Int:
 @kernel
 def wait_left(t: TileRecord, thread: Int) -> Int:
     """What still holds the latched wait, as a mask: of a STALLWAIT's conditions or a SEMWAIT's semaphores; or 1."""
-    word = np.int64(t.wait_word[thread])
+    word = np.int64(t.frontend.wait_word[thread])
     opcode = word >> 24
     if opcode == STALLWAIT:
         return stall_conditions_left(t, (word >> _STALL_CONDITIONS[0]) & _STALL_CONDITIONS[1])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from bhemu.machine.frontend_state import FIFO_SLOTS
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import FIFO_SLOTS
 from bhemu.machine.types import Int, TileRecord
 from bhemu.tensix.frontend.fetch import MOP, is_drained
 from bhemu.tensix.frontend.gate import wait_is_over
@@ -20,18 +20,18 @@ def thread_is_done(t: TileRecord, thread: Int) -> bool:
     """
     return (
         is_drained(t, thread)
-        and (t.wait_word[thread] == 0 or (t.simulator_order == 0 and wait_is_over(t, thread)))
-        and t.macro_pending == 0
+        and (t.frontend.wait_word[thread] == 0 or (t.simulator_order == 0 and wait_is_over(t, thread)))
+        and t.macro.pending == 0
     )
 
 
 @kernel
 def mop_is_done(t: TileRecord, thread: Int) -> bool:
     """True when no MOP of the thread is queued or being expanded (K18)."""
-    if t.mop_active[thread] != 0:
+    if t.frontend.mop_active[thread] != 0:
         return False
-    head = np.int64(t.fifo_head[thread])
-    for i in range(t.fifo_count[thread]):  # noqa: SIM110 - Numba has no generators in all()
-        if (np.int64(t.fifo_word[thread, (head + i) % FIFO_SLOTS]) >> 24) == MOP:
+    head = np.int64(t.frontend.fifo_head[thread])
+    for i in range(t.frontend.fifo_count[thread]):
+        if (np.int64(t.frontend.fifo_word[thread, (head + i) % FIFO_SLOTS]) >> 24) == MOP:
             return False
     return True

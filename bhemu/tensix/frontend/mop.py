@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import FrontendRecord, Int
 
 NOP_OPCODE: Final = 0x02
 
@@ -56,112 +56,108 @@ def is_nop(word: Int) -> bool:
 
 
 @kernel
-def mop_start(t: TileRecord, thread: Int, word: Int, line: Int) -> None:
+def mop_start(f: FrontendRecord, thread: Int, word: Int, line: Int) -> None:
     """Begin to expand a MOP word."""
-    t.mop_word[thread] = np.uint32(word)
-    t.mop_line[thread] = line
-    t.mop_phase[thread] = 0
-    t.mop_inner[thread] = 0
-    t.mop_outer[thread] = 0
+    f.mop_word[thread] = np.uint32(word)
+    f.mop_line[thread] = line
+    f.mop_phase[thread] = 0
+    f.mop_inner[thread] = 0
+    f.mop_outer[thread] = 0
     if (word >> 23) & 1:
-        t.mop_active[thread] = TEMPLATE1
-        outer: Int = np.int64(t.mop_config[thread, OUTER]) & LENGTH_MASK
-        inner = np.int64(t.mop_config[thread, INNER]) & LENGTH_MASK
-        if (
-            outer == 1
-            and inner == 0
-            and is_nop(np.int64(t.mop_config[thread, START]))
-            and not is_nop(np.int64(t.mop_config[thread, END0]))
-        ):
+        f.mop_active[thread] = TEMPLATE1
+        outer: Int = np.int64(f.mop_config[thread, OUTER]) & LENGTH_MASK
+        inner = np.int64(f.mop_config[thread, INNER]) & LENGTH_MASK
+        start, end = np.int64(f.mop_config[thread, START]), np.int64(f.mop_config[thread, END0])
+        if outer == 1 and inner == 0 and is_nop(start) and not is_nop(end):
             outer = 129  # hardware bug (Y8)
-        t.mop_outer[thread] = outer
+        f.mop_outer[thread] = outer
     else:
-        t.mop_active[thread] = TEMPLATE0
+        f.mop_active[thread] = TEMPLATE0
 
 
 @kernel
-def mop_next(t: TileRecord, thread: Int) -> Int:
+def mop_next(f: FrontendRecord, thread: Int) -> Int:
     """The next word of the expansion, or NO_WORD when it has ended (the expander is then idle)."""
-    if t.mop_active[thread] == TEMPLATE0:
-        return _template0(t, thread)
-    return _template1(t, thread)
+    if f.mop_active[thread] == TEMPLATE0:
+        return _template0(f, thread)
+    return _template1(f, thread)
 
 
 @kernel
-def _template0(t: TileRecord, thread: Int) -> Int:
+def _template0(f: FrontendRecord, thread: Int) -> Int:
     """Y7: pass i takes bit i of the mask; phases 0 A0, 1..3 A1..A3, 4 B, or 0 skip A0, 4 skip B."""
-    word = np.int64(t.mop_word[thread])
+    word = np.int64(f.mop_word[thread])
     last = (word >> 16) & 0x7F
-    mask = (word & 0xFFFF) | (np.int64(t.mop_zmask_hi[thread]) << 16)
-    flags = np.int64(t.mop_config[thread, FLAGS])
+    mask = (word & 0xFFFF) | (np.int64(f.mop_zmask_hi[thread]) << 16)
+    flags = np.int64(f.mop_config[thread, FLAGS])
     has_b = flags & 1
     has_a123 = (flags >> 1) & 1
-    i = np.int64(t.mop_inner[thread])
-    phase: Int = np.int64(t.mop_phase[thread])
+    i = np.int64(f.mop_inner[thread])
+    phase: Int = np.int64(f.mop_phase[thread])
     if i > last:
-        t.mop_active[thread] = IDLE
+        f.mop_active[thread] = IDLE
         return np.int64(NO_WORD)
     skip = (mask >> i) & 1 if i < 32 else 0
     if phase == 0:
-        out = np.int64(t.mop_config[thread, SKIP_A0 if skip else A0])
+        out = np.int64(f.mop_config[thread, SKIP_A0 if skip else A0])
         phase = 1 if has_a123 and not skip else 4
     elif phase < 4:
-        out = np.int64(t.mop_config[thread, A0 + phase])
+        out = np.int64(f.mop_config[thread, A0 + phase])
         phase += 1
     else:
-        out = np.int64(t.mop_config[thread, SKIP_B if skip else B])
+        out = np.int64(f.mop_config[thread, SKIP_B if skip else B])
         phase = 5
     if phase == 4 and not has_b:
         phase = 5
     if phase == 5:
         phase = 0
-        t.mop_inner[thread] = i + 1
+        f.mop_inner[thread] = i + 1
         if i + 1 > last:
-            t.mop_active[thread] = IDLE
-    t.mop_phase[thread] = phase
+            f.mop_active[thread] = IDLE
+    f.mop_phase[thread] = phase
     return out
 
 
 @kernel
-def _template1(t: TileRecord, thread: Int) -> Int:
+def _template1(f: FrontendRecord, thread: Int) -> Int:
     """Y8: each outer pass is start, the body, end0, end1; `mop_outer` counts the passes that are left."""
-    config = t.mop_config
+    config = f.mop_config
     loop1 = np.int64(config[thread, LOOP1])
     length = np.int64(config[thread, INNER]) & LENGTH_MASK
     if not is_nop(loop1):
         length *= 2
-    while t.mop_outer[thread] > 0:
-        phase = t.mop_phase[thread]
+    while f.mop_outer[thread] > 0:
+        phase = f.mop_phase[thread]
         if phase == AT_START:
-            t.mop_phase[thread] = AT_BODY
-            t.mop_inner[thread] = 0
+            f.mop_phase[thread] = AT_BODY
+            f.mop_inner[thread] = 0
             start = np.int64(config[thread, START])
             if not is_nop(start):
                 return start
         elif phase == AT_BODY:
-            j = np.int64(t.mop_inner[thread])
+            j = np.int64(f.mop_inner[thread])
             if j >= length:
-                t.mop_phase[thread] = AT_END0
+                f.mop_phase[thread] = AT_END0
                 continue
-            t.mop_inner[thread] = j + 1
+            f.mop_inner[thread] = j + 1
             if j == length - 1:
-                return np.int64(config[thread, LAST_OF_LAST if t.mop_outer[thread] == 1 else LAST_OF_INNER])
+                return np.int64(config[thread, LAST_OF_LAST if f.mop_outer[thread] == 1 else LAST_OF_INNER])
             if (j & 1) and not is_nop(loop1):
                 return loop1
             return np.int64(config[thread, LOOP])
         elif phase == AT_END0:
             end0 = np.int64(config[thread, END0])
             if is_nop(end0):
-                t.mop_phase[thread] = AT_START
-                t.mop_outer[thread] -= 1
+                f.mop_phase[thread] = AT_START
+                f.mop_outer[thread] -= 1
             else:
-                t.mop_phase[thread] = AT_END1
+                f.mop_phase[thread] = AT_END1
                 return end0
         else:
-            t.mop_phase[thread] = AT_START
-            t.mop_outer[thread] -= 1
+            f.mop_phase[thread] = AT_START
+            f.mop_outer[thread] -= 1
             end1 = np.int64(config[thread, END1])
             if not is_nop(end1):
                 return end1
-    t.mop_active[thread] = IDLE
+    f.mop_active[thread] = IDLE
     return np.int64(NO_WORD)

@@ -93,42 +93,42 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
         status = call_handler(table, opcode, t, thread, word)
         if status in (DONE, SCHEDULED):
             after_word(t, log, thread)
-            t.gate_full[thread] = 0
+            t.frontend.gate_full[thread] = 0
             t.issued[thread, opcode] += 1
         elif status != WAIT:
             t.fault_thread = thread
             t.fault_word = np.uint32(word)
-            t.fault_line = t.gate_line[thread]
+            t.fault_line = t.frontend.gate_line[thread]
         return status
 
     @kernel
     def issue_in_simulator_order(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> Any:
         """As the official simulator does it: a wait holds every word, and to latch one takes no time (tile E43)."""
-        if t.wait_word[thread] != 0:
+        if t.frontend.wait_word[thread] != 0:
             if not wait_is_over(t, thread):
                 return WAIT
-            t.wait_word[thread] = np.uint32(0)
+            t.frontend.wait_word[thread] = np.uint32(0)
             return DONE
-        if t.gate_full[thread] == 0 and not fetch_queued(t, thread, log):
+        if t.frontend.gate_full[thread] == 0 and not fetch_queued(t, thread, log):
             return EMPTY
-        status = execute(t, table, thread, np.int64(t.gate_word[thread]), log)
-        if status in (DONE, SCHEDULED) and t.wait_word[thread] != 0:
+        status = execute(t, table, thread, np.int64(t.frontend.gate_word[thread]), log)
+        if status in (DONE, SCHEDULED) and t.frontend.wait_word[thread] != 0:
             if not wait_is_over(t, thread):
                 return WAIT  # it is executed when its condition holds
-            t.wait_word[thread] = np.uint32(0)
+            t.frontend.wait_word[thread] = np.uint32(0)
         return status
 
     @inline
     def issue(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> AnyInt:
         if t.simulator_order != 0:
             return issue_in_simulator_order(t, table, thread, log)
-        if t.gate_full[thread] == 0 and not fetch_expanded(t, thread, log):
+        if t.frontend.gate_full[thread] == 0 and not fetch_expanded(t, thread, log):
             return EMPTY
-        word = np.int64(t.gate_word[thread])
-        wait = np.int64(t.wait_word[thread])
+        word = np.int64(t.frontend.gate_word[thread])
+        wait = np.int64(t.frontend.wait_word[thread])
         if wait != 0:
             if wait_is_over(t, thread):
-                t.wait_word[thread] = np.uint32(0)  # the block falls one cycle later
+                t.frontend.wait_word[thread] = np.uint32(0)  # the block falls one cycle later
                 return DONE
             if is_held(wait, word >> 24):
                 return WAIT
@@ -176,21 +176,21 @@ def make_macro_cycle(issue: Any, fetch: Any, begin: Any, end: Any) -> Any:
 
     @kernel
     def cycle(t: TileRecord, table: Table, step: Int, log: LogAddress) -> AnyInt:
-        if step < THREADS and t.gate_full[step] == 0 and not fetch(t, step, log):
+        if step < THREADS and t.frontend.gate_full[step] == 0 and not fetch(t, step, log):
             return EMPTY
         result = WAIT
-        scheduled = t.macro_pending != 0
+        scheduled = t.macro.pending != 0
         if scheduled:
             result = begin(t, table)
         if result in (REFUSED, NOT_COMPILED):
             return result
-        first = np.int64(t.macro_resume)
-        t.macro_resume = 0
+        first = np.int64(t.macro.resume)
+        t.macro.resume = 0
         for thread in range(first, THREADS):
             if thread == step or step == ALL_THREADS:
                 status = issue(t, table, thread, log)
                 if status in (REFUSED, NOT_COMPILED):
-                    t.macro_resume = thread if status == NOT_COMPILED else thread + 1
+                    t.macro.resume = thread if status == NOT_COMPILED else thread + 1
                     return status
                 if status in (DONE, SCHEDULED):
                     result = DONE
@@ -228,7 +228,7 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
 
     @kernel
     def run(t: TileRecord, table: Table, cycles: Int, log: LogAddress) -> Int:
-        scheduled = t.macro_pending != 0
+        scheduled = t.macro.pending != 0
         left = cycles
         first: Int = np.int64(t.cycle_resume)  # a cycle that found a handler missing resumes where it stopped
         moved = t.cycle_moved != 0
@@ -270,7 +270,7 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
 
     @kernel(forceinline=True)
     def drain(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> Int:
-        if t.macro_pending != 0:
+        if t.macro.pending != 0:
             return drain_with_macros(t, table, thread, log)
         while True:
             if is_full(log):
@@ -296,7 +296,7 @@ issue, fetch_plain, run, drain = _plain.issue, _plain.fetch, _plain.run, _plain.
 
 def settle(t: TileRecord, table: Table, _: Int) -> Int:
     """Advance until what is scheduled is done, or waits for further vector instructions."""
-    while t.macro_pending != 0:
+    while t.macro.pending != 0:
         status = step_macros(t, table, NO_THREAD, NO_LOG)
         if status != DONE:
             return AFTER[status]

@@ -107,7 +107,7 @@ def _is_moved(t: TileRecord) -> Lanes:
 @kernel(forceinline=True)
 def _store(t: TileRecord, array: Lanes, row: Int, cells: Lanes) -> None:
     """Write a row, but for the columns that LaneConfig blocks (F25)."""
-    if np.int64(t.lane_config) & (3 << _BLOCK_MOVES_LSB):
+    if np.int64(t.vector.lane_config) & (3 << _BLOCK_MOVES_LSB):
         cells = where(_is_moved(t), cells, load16(array, row))
     store16(array, row, cells)
 

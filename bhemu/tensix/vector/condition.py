@@ -69,13 +69,13 @@ def SFPENCC(t: TileRecord, thread: Int, imm12_math: Int, lreg_dest: Int, instr_m
         return status
     if instr_mod1 & 4:
         return refuse(t, ENCC_MODE, instr_mod1)
-    lanes = np.int64(t.acting_lanes)
+    lanes = np.int64(t.vector.acting_lanes)
     if instr_mod1 & 2:
-        t.use_flags = np.uint32(chosen_bits(lanes, -(imm12_math & 1), np.int64(t.use_flags)))
+        t.vector.use_flags = np.uint32(chosen_bits(lanes, -(imm12_math & 1), np.int64(t.vector.use_flags)))
     elif instr_mod1 & 1:
-        t.use_flags = np.uint32(np.int64(t.use_flags) ^ lanes)
+        t.vector.use_flags = np.uint32(np.int64(t.vector.use_flags) ^ lanes)
     flags = 0 if instr_mod1 & 8 and not imm12_math & 2 else ALL_LANES
-    t.lane_flags = np.uint32(chosen_bits(lanes, flags, np.int64(t.lane_flags)))
+    t.vector.lane_flags = np.uint32(chosen_bits(lanes, flags, np.int64(t.vector.lane_flags)))
     return DONE
 
 
@@ -110,22 +110,22 @@ def logic(mode: Int, x: Int, y: Int) -> Any:
 @kernel
 def _push(t: TileRecord, lanes: Int) -> None:
     """A new entry for each of `lanes`, which have room."""
-    flags, use = np.int64(t.lane_flags), np.int64(t.use_flags)
+    flags, use = np.int64(t.vector.lane_flags), np.int64(t.vector.use_flags)
     for entry in range(STACK_ENTRIES - 1, -1, -1):
-        below = np.int64(t.flag_stack_held[entry - 1]) if entry > 0 else np.int64(ALL_LANES)
-        held = np.int64(t.flag_stack_held[entry])
+        below = np.int64(t.vector.flag_stack_held[entry - 1]) if entry > 0 else np.int64(ALL_LANES)
+        held = np.int64(t.vector.flag_stack_held[entry])
         here = lanes & below & ~held
         if here != 0:
             set_stack_entry(t, entry, here, flags, use)
-            t.flag_stack_held[entry] = np.uint32(held | here)
+            t.vector.flag_stack_held[entry] = np.uint32(held | here)
 
 
 @kernel
 def _pop(t: TileRecord, lanes: Int) -> None:
     """Drop the newest entry of each of `lanes`, which have one."""
     for entry in range(STACK_ENTRIES):
-        above = np.int64(t.flag_stack_held[entry + 1]) if entry + 1 < STACK_ENTRIES else np.int64(0)
-        t.flag_stack_held[entry] = np.uint32(np.int64(t.flag_stack_held[entry]) & ~(lanes & ~above))
+        above = np.int64(t.vector.flag_stack_held[entry + 1]) if entry + 1 < STACK_ENTRIES else np.int64(0)
+        t.vector.flag_stack_held[entry] = np.uint32(np.int64(t.vector.flag_stack_held[entry]) & ~(lanes & ~above))
 
 
 @instruction(
@@ -136,20 +136,20 @@ def SFPPUSHC(t: TileRecord, thread: Int, lreg_dest: Int, instr_mod1: Int, word: 
     status = _executes(t, lreg_dest, word)
     if status != EXECUTE:
         return status
-    lanes = np.int64(t.acting_lanes)
-    flags, use = np.int64(t.lane_flags), np.int64(t.use_flags)
+    lanes = np.int64(t.vector.acting_lanes)
+    flags, use = np.int64(t.vector.lane_flags), np.int64(t.vector.use_flags)
     if instr_mod1 == PLAIN:
-        if lanes & np.int64(t.flag_stack_held[STACK_ENTRIES - 1]):
+        if lanes & np.int64(t.vector.flag_stack_held[STACK_ENTRIES - 1]):
             return refuse(t, STACK_FULL, STACK_ENTRIES)
         _push(t, lanes)
         return DONE
-    if lanes & ~np.int64(t.flag_stack_held[0]):
+    if lanes & ~np.int64(t.vector.flag_stack_held[0]):
         return refuse(t, STACK_EMPTY, instr_mod1)
     if instr_mod1 < INVERT:
         top, _ = stack_top(t, 0, 0)
         set_stack_top(t, logic(instr_mod1, top, flags), use)
     elif instr_mod1 == INVERT:
-        t.lane_flags = np.uint32(flags ^ lanes)
+        t.vector.lane_flags = np.uint32(flags ^ lanes)
         set_stack_top(t, ~flags, use)
     else:
         set_stack_top(t, ALL_LANES if instr_mod1 == SET else 0, ALL_LANES)
@@ -164,16 +164,16 @@ def SFPPOPC(t: TileRecord, thread: Int, lreg_dest: Int, instr_mod1: Int, word: I
     status = _executes(t, lreg_dest, word)
     if status != EXECUTE:
         return status
-    lanes = np.int64(t.acting_lanes)
-    flags, use = np.int64(t.lane_flags), np.int64(t.use_flags)
+    lanes = np.int64(t.vector.acting_lanes)
+    flags, use = np.int64(t.vector.lane_flags), np.int64(t.vector.use_flags)
     top_flags, top_use = stack_top(t, 0, 0)
     if instr_mod1 == PLAIN:
-        if lanes & ~np.int64(t.flag_stack_held[0]):
+        if lanes & ~np.int64(t.vector.flag_stack_held[0]):
             return refuse(t, STACK_EMPTY, instr_mod1)
         _pop(t, lanes)
         use, flags = chosen_bits(lanes, top_use, use), chosen_bits(lanes, top_flags, flags)
     else:
-        full = lanes & np.int64(t.flag_stack_held[STACK_ENTRIES - 1])
+        full = lanes & np.int64(t.vector.flag_stack_held[STACK_ENTRIES - 1])
         if full:  # hardware bug: peeking at a full stack overwrites its oldest entry
             set_stack_entry(t, 0, full, top_flags, top_use)
         if instr_mod1 < INVERT:
@@ -184,7 +184,7 @@ def SFPPOPC(t: TileRecord, thread: Int, lreg_dest: Int, instr_mod1: Int, word: I
         else:
             use |= lanes
             flags = chosen_bits(lanes, ALL_LANES if instr_mod1 == SET else 0, flags)
-    t.use_flags, t.lane_flags = np.uint32(use), np.uint32(flags)
+    t.vector.use_flags, t.vector.lane_flags = np.uint32(use), np.uint32(flags)
     return DONE
 
 
@@ -196,10 +196,10 @@ def SFPCOMPC(t: TileRecord, thread: Int, lreg_dest: Int, word: Int) -> Any:
     status = _executes(t, lreg_dest, word)
     if status != EXECUTE:
         return status
-    flags = np.int64(t.lane_flags)
+    flags = np.int64(t.vector.lane_flags)
     top_flags, top_use = stack_top(t, ALL_LANES, ALL_LANES)
-    rest = top_flags & ~flags & top_use & np.int64(t.use_flags)
-    t.lane_flags = np.uint32(chosen_bits(np.int64(t.acting_lanes), rest, flags))
+    rest = top_flags & ~flags & top_use & np.int64(t.vector.use_flags)
+    t.vector.lane_flags = np.uint32(chosen_bits(np.int64(t.vector.acting_lanes), rest, flags))
     return DONE
 
 
@@ -232,5 +232,6 @@ def SFPSETCC(
             flags = mask_bits(value >= 0)
         else:
             flags = mask_bits(value == 0)
-    set_flags(t, flags & np.int64(t.use_flags))  # a lane whose flag is not in use is enabled, and its flag is cleared
+    # A lane whose flag is not in use is enabled, and its flag is cleared.
+    set_flags(t, flags & np.int64(t.vector.use_flags))
     return DONE

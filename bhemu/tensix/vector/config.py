@@ -61,7 +61,7 @@ def _columns(t: TileRecord, mode: Int, immediate: Int) -> Int:
 
     ROW_MASK does not count here, or a configuration that masks row 0 could not be taken back.
     """
-    columns = (np.int64(t.lane_flags) | ~np.int64(t.use_flags)) & ALL_COLUMNS
+    columns = (np.int64(t.vector.lane_flags) | ~np.int64(t.vector.use_flags)) & ALL_COLUMNS
     if mode & IMMEDIATE_IS_LANE_MASK:
         for column in range(COLUMNS):
             if not (immediate >> (2 * column)) & 1:
@@ -81,7 +81,7 @@ def _columns(t: TileRecord, mode: Int, immediate: Int) -> Int:
     Mode("or, and, xor; lane masks; defaults of LReg 12..14; columns that differ", DOCUMENTED, rule="math V6"),
 )
 def SFPCONFIG(t: TileRecord, thread: Int, imm16_math: Int, config_dest: Int, instr_mod1: Int) -> Int:
-    bits = (_columns(t, instr_mod1, imm16_math) * 0x01010101) & np.int64(t.acting_lanes)
+    bits = (_columns(t, instr_mod1, imm16_math) * 0x01010101) & np.int64(t.vector.acting_lanes)
     if bits == 0 or config_dest in (9, 10):
         return DONE
     value = shuffle(load32(t.lregs, 0), _FIRST_ROW)

@@ -52,10 +52,10 @@ SWAP_WITH_MAD = fault(
 def _lacks_handler(t: TileRecord, table: Table) -> bool:
     """True when something due needs a handler that is not compiled yet; its word goes to `fault_word`."""
     for unit in range(STORE):
-        if t.macro_pending & slot_bit(unit, t.macro_head):
+        if t.macro.pending & slot_bit(unit, t.macro.head):
             before = np.int64(0)
             for lane in range(32):
-                word = np.int64(t.macro_word[unit, t.macro_head, lane])
+                word = np.int64(t.macro.word[unit, t.macro.head, lane])
                 if word != before and word != 0 and not has_handler(table, word >> 24):
                     t.fault_word = np.uint32(word)
                     return True
@@ -66,75 +66,75 @@ def _lacks_handler(t: TileRecord, table: Table) -> bool:
 @kernel
 def _take_due(t: TileRecord) -> Bool:
     """Move what is due into the cycle and count down; True when something is due or came nearer."""
-    head = t.macro_head
-    t.macro_taken = 0
+    head = t.macro.head
+    t.macro.taken = 0
     for unit in range(SUB_UNITS):
         row, due = DUE_ROWS * unit + head, DUE_ROWS * unit + DUE
         bit = slot_bit(unit, head)
-        store32(t.macro_word, due, splat32(0))
-        if t.macro_pending & bit:
-            t.macro_taken |= 1 << unit
-            store32(t.macro_word, due, load32(t.macro_word, row))
-            store32(t.macro_operands, due, load32(t.macro_operands, row))
-            t.macro_thread[unit, DUE] = t.macro_thread[unit, head]
-            store32(t.macro_word, row, splat32(0))
-            t.macro_pending &= ~bit
-            t.macro_counted &= ~bit
-    t.macro_counts = 1
-    if t.macro_counted == 0:
-        t.macro_counts = 0
-        t.macro_head = (head + 1) % DELAYS
-    return t.macro_taken != 0 or (t.macro_pending != 0 and t.macro_counted == 0)
+        store32(t.macro.word, due, splat32(0))
+        if t.macro.pending & bit:
+            t.macro.taken |= 1 << unit
+            store32(t.macro.word, due, load32(t.macro.word, row))
+            store32(t.macro.operands, due, load32(t.macro.operands, row))
+            t.macro.thread[unit, DUE] = t.macro.thread[unit, head]
+            store32(t.macro.word, row, splat32(0))
+            t.macro.pending &= ~bit
+            t.macro.counted &= ~bit
+    t.macro.counts = 1
+    if t.macro.counted == 0:
+        t.macro.counts = 0
+        t.macro.head = (head + 1) % DELAYS
+    return t.macro.taken != 0 or (t.macro.pending != 0 and t.macro.counted == 0)
 
 
 @kernel
 def _conflicts(t: TileRecord) -> Int:
     """Refuse what the sub-units cannot do together; remember what a regular instruction must not join."""
-    simple, rounding = load32(t.macro_word, DUE_ROWS * SIMPLE + DUE), load32(t.macro_word, DUE_ROWS * ROUND + DUE)
-    mad = load32(t.macro_word, DUE_ROWS * MAD + DUE)
+    simple, rounding = load32(t.macro.word, DUE_ROWS * SIMPLE + DUE), load32(t.macro.word, DUE_ROWS * ROUND + DUE)
+    mad = load32(t.macro.word, DUE_ROWS * MAD + DUE)
     simple_works = (simple != 0) & (simple != NOP_LANE)
     round_works = (rounding != 0) & (rounding != NOP_LANE)
-    simple_to_macro = (load32(t.macro_operands, DUE_ROWS * SIMPLE + DUE) & TO_MACRO_REGISTER) != 0
-    round_to_macro = (load32(t.macro_operands, DUE_ROWS * ROUND + DUE) & TO_MACRO_REGISTER) != 0
+    simple_to_macro = (load32(t.macro.operands, DUE_ROWS * SIMPLE + DUE) & TO_MACRO_REGISTER) != 0
+    round_to_macro = (load32(t.macro.operands, DUE_ROWS * ROUND + DUE) & TO_MACRO_REGISTER) != 0
     alike = (simple_to_macro & round_to_macro) | (~simple_to_macro & ~round_to_macro)
     if mask_bits(simple_works & round_works & alike) != 0:
         return refuse(t, WRITE_PORT)
-    if (t.macro_resting >> SIMPLE) & 1 and mask_bits(simple_works) != 0:
+    if (t.macro.resting >> SIMPLE) & 1 and mask_bits(simple_works) != 0:
         return refuse(t, NOT_RESTED, SIMPLE)
-    if (t.macro_resting >> ROUND) & 1 and mask_bits(round_works) != 0:
+    if (t.macro.resting >> ROUND) & 1 and mask_bits(round_works) != 0:
         return refuse(t, NOT_RESTED, ROUND)
     swaps = (shift_right_logical(simple, 24) & 0xFF) == SWAP
     if mask_bits(swaps & (mad != 0) & (mad != NOP_LANE)) != 0:
         return refuse(t, SWAP_WITH_MAD)
-    t.macro_excluded = 0
+    t.macro.excluded = 0
     if mask_bits(simple_works & ~simple_to_macro) != 0:
-        t.macro_excluded |= 1 << ROUND
+        t.macro.excluded |= 1 << ROUND
     if mask_bits(round_works & ~round_to_macro) != 0:
-        t.macro_excluded |= 1 << SIMPLE
+        t.macro.excluded |= 1 << SIMPLE
     return DONE
 
 
 @kernel
 def _finish(t: TileRecord) -> None:
     """Results become visible to the next cycle; those that take two cycles stay in flight."""
-    copy_registers(t.lregs, t.macro_after)
-    t.macro_cycle = 0
-    t.macro_pending &= ~(IN_PROGRESS | LATE)
-    if t.macro_rest_next != 0:  # the second cycle of an instruction, even if it writes nothing
-        t.macro_pending |= LATE
+    copy_registers(t.lregs, t.macro.after)
+    t.macro.cycle = 0
+    t.macro.pending &= ~(IN_PROGRESS | LATE)
+    if t.macro.rest_next != 0:  # the second cycle of an instruction, even if it writes nothing
+        t.macro.pending |= LATE
     for register in range(REGISTERS):
-        if t.macro_late_lanes[register] != 0:
-            t.macro_pending |= LATE
+        if t.macro.late_lanes[register] != 0:
+            t.macro.pending |= LATE
 
 
 @kernel
 def _abandon(t: TileRecord) -> None:
     """A scheduled instruction was refused: what its macros had scheduled is dropped, the machine can continue."""
     _finish(t)
-    t.macro_pending &= LATE
-    t.macro_counted = 0
+    t.macro.pending &= LATE
+    t.macro.counted = 0
     for row in range(SUB_UNITS * DUE_ROWS):
-        store32(t.macro_word, row, splat32(0))
+        store32(t.macro.word, row, splat32(0))
 
 
 @kernel
@@ -145,29 +145,29 @@ def begin(t: TileRecord, table: Table) -> Int:
         DONE; WAIT when time alone moves nothing, since all delays count instructions; REFUSED; or NOT_COMPILED
         with nothing changed.
     """
-    if t.macro_pending & IN_PROGRESS:  # the host had to interrupt this cycle
+    if t.macro.pending & IN_PROGRESS:  # the host had to interrupt this cycle
         return DONE
     if _lacks_handler(t, table):
         return NOT_COMPILED
-    t.macro_resting = t.macro_rest_next
-    t.macro_rest_next = 0
-    arrived = (t.macro_pending & LATE) != 0
-    t.macro_pending &= ~LATE
-    copy_registers(t.macro_before, t.lregs)
-    copy_registers(t.macro_after, t.lregs)
+    t.macro.resting = t.macro.rest_next
+    t.macro.rest_next = 0
+    arrived = (t.macro.pending & LATE) != 0
+    t.macro.pending &= ~LATE
+    copy_registers(t.macro.before, t.lregs)
+    copy_registers(t.macro.after, t.lregs)
     for register in range(REGISTERS):
-        bits = np.int64(t.macro_late_lanes[register])
+        bits = np.int64(t.macro.late_lanes[register])
         if bits != 0:
-            late = where(mask32(bits), load32(t.macro_late, register), load32(t.lregs, register))
-            store32(t.macro_after, register, late)
-            t.macro_late_lanes[register] = np.uint32(0)
+            late = where(mask32(bits), load32(t.macro.late, register), load32(t.lregs, register))
+            store32(t.macro.after, register, late)
+            t.macro.late_lanes[register] = np.uint32(0)
     moved = _take_due(t)
-    t.macro_enabled = np.uint32(enabled_bits(t))
-    t.macro_pending |= IN_PROGRESS
+    t.macro.enabled = np.uint32(enabled_bits(t))
+    t.macro.pending |= IN_PROGRESS
     status = _conflicts(t)
     if status != DONE:
-        unit = SIMPLE if t.macro_taken & (1 << SIMPLE) else ROUND
-        blame(t, unit, np.int64(t.macro_word[unit, DUE, 0]))
+        unit = SIMPLE if t.macro.taken & (1 << SIMPLE) else ROUND
+        blame(t, unit, np.int64(t.macro.word[unit, DUE, 0]))
     else:
         status = run_due(t, table, MAD)
         if status == DONE:
@@ -175,7 +175,7 @@ def begin(t: TileRecord, table: Table) -> Int:
     if status != DONE:
         _abandon(t)
         return status
-    t.macro_cycle = 1
+    t.macro.cycle = 1
     return DONE if moved or arrived else WAIT
 
 
@@ -183,10 +183,10 @@ def begin(t: TileRecord, table: Table) -> Int:
 def end(t: TileRecord, table: Table) -> Int:
     """End the cycle: collect what a regular instruction wrote, execute simple and store, make results visible."""
     for register in range(REGISTERS):
-        value, old = load32(t.lregs, register), load32(t.macro_before, register)
-        store32(t.macro_after, register, where(value != old, value, load32(t.macro_after, register)))
-    copy_registers(t.lregs, t.macro_before)
-    t.macro_cycle = 0  # the handlers called from here on are not regular instructions
+        value, old = load32(t.lregs, register), load32(t.macro.before, register)
+        store32(t.macro.after, register, where(value != old, value, load32(t.macro.after, register)))
+    copy_registers(t.lregs, t.macro.before)
+    t.macro.cycle = 0  # the handlers called from here on are not regular instructions
     status = run_due(t, table, SIMPLE)
     if status == DONE:
         status = run_due(t, table, STORE)

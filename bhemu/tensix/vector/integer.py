@@ -43,7 +43,7 @@ def signed12(immediate: Int) -> Int:
 def condition(t: TileRecord, d: Int, true: Lanes, sets: bool, inverts: bool) -> None:
     """Flags of an instruction that writes LReg `d`: set from the mask `true`, then inverted (V.5)."""
     if d < FIRST_CONSTANT and (sets or inverts):
-        flags = mask_bits(true) if sets else np.int64(t.lane_flags)
+        flags = mask_bits(true) if sets else np.int64(t.vector.lane_flags)
         set_flags(t, ~flags if inverts else flags)
 
 

@@ -210,7 +210,7 @@ def _address(t: TileRecord, thread: Int, mode: Int, offset: Int, pointer: Int) -
 @kernel
 def _popped(t: TileRecord, thread: Int, mode: Int) -> Int:
     """Stack pointer that a load uses: the stack form takes an entry off first, if there is one (V7)."""
-    pointer = np.int64(t.dst_stack_pointer[thread])
+    pointer = np.int64(t.vector.dst_stack_pointer[thread])
     if mode == STACK and pointer != 0:
         pointer = (pointer - thread_field(t, thread, STACK_INCR)) % DST_ROWS
     return pointer
@@ -237,7 +237,7 @@ def load(t: TileRecord, thread: Int, lreg_ind: Int, instr_mod0: Int, sfpu_addr_m
     if status != DONE:
         return status
     if mode == STACK:
-        t.dst_stack_pointer[thread] = pointer
+        t.vector.dst_stack_pointer[thread] = pointer
     blocked = lanes_with(t, BLOCK_DEST_RD)
     if lreg_ind < FIRST_CONSTANT and blocked != ALL_LANES:
         bits = (np.int64(ALL_LANES) if mode == STACK else enabled_bits(t)) & ~blocked
@@ -364,7 +364,7 @@ def SFPSTORE(
     t: TileRecord, thread: Int, lreg_ind: Int, instr_mod0: Int, sfpu_addr_mode: Int, dest_reg_addr: Int, word: Int
 ) -> Int:
     mode = format_mode(t, thread, instr_mod0)
-    address = _address(t, thread, mode, dest_reg_addr, np.int64(t.dst_stack_pointer[thread]))
+    address = _address(t, thread, mode, dest_reg_addr, np.int64(t.vector.dst_stack_pointer[thread]))
     if (address | dest_reg_addr) & 1:
         return refuse(t, ODD_ADDRESS, address, dest_reg_addr)
     execute = True
@@ -377,9 +377,9 @@ def SFPSTORE(
     if status != DONE:
         return status
     if execute:
-        bits = (np.int64(t.acting_lanes) if mode == STACK else enabled_bits(t)) & ~lanes_with(t, BLOCK_DEST_WR)
+        bits = (np.int64(t.vector.acting_lanes) if mode == STACK else enabled_bits(t)) & ~lanes_with(t, BLOCK_DEST_WR)
         store_lanes(t, mode, address, load32(t.lregs, lreg_ind), bits)
     if mode == STACK:
         step = thread_field(t, thread, STACK_INCR)
-        t.dst_stack_pointer[thread] = (np.int64(t.dst_stack_pointer[thread]) + step) % DST_ROWS
+        t.vector.dst_stack_pointer[thread] = (np.int64(t.vector.dst_stack_pointer[thread]) + step) % DST_ROWS
     return DONE

@@ -116,20 +116,20 @@ def _enqueue(t: TileRecord, thread: Int, unit: Int, delay: Lanes, word: Lanes, o
     for slots_on in range(DELAYS):
         here = (delay == slots_on) & (word != 0)
         if mask_bits(here) != 0:
-            slot = (t.macro_head + slots_on) % DELAYS
+            slot = (t.macro.head + slots_on) % DELAYS
             row = 9 * unit + slot
-            queued = where(here, word, load32(t.macro_word, row))
-            queued_operands = where(here, operands, load32(t.macro_operands, row))
-            store32(t.macro_word, row, queued)
-            store32(t.macro_operands, row, queued_operands)
-            t.macro_thread[unit, slot] = thread
+            queued = where(here, word, load32(t.macro.word, row))
+            queued_operands = where(here, operands, load32(t.macro.operands, row))
+            store32(t.macro.word, row, queued)
+            store32(t.macro.operands, row, queued_operands)
+            t.macro.thread[unit, slot] = thread
             bit = slot_bit(unit, slot)
-            t.macro_pending &= ~bit
-            t.macro_counted &= ~bit
+            t.macro.pending &= ~bit
+            t.macro.counted &= ~bit
             if mask_bits(queued != 0) != 0:
-                t.macro_pending |= bit
+                t.macro.pending |= bit
             if mask_bits((queued != 0) & ((queued_operands & COUNTED) != 0)) != 0:
-                t.macro_counted |= bit
+                t.macro.counted |= bit
 
 
 @instruction(
@@ -164,4 +164,4 @@ def SFPLOADMACRO(
         operands = where((byte & 0x80) != 0, operands | VALUE_IS_B, operands)
         operands = where(((misc >> (COUNT_INSTRUCTIONS_LSB + unit)) & 1) != 0, operands | COUNTED, operands)
         _enqueue(t, thread, unit, (byte >> DELAY_LSB) & 7, _chosen(t, unit, byte & WHAT), operands)
-    return SCHEDULED if t.macro_pending != 0 else DONE
+    return SCHEDULED if t.macro.pending != 0 else DONE

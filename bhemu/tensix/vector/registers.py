@@ -73,8 +73,8 @@ def masked_rows(t: TileRecord) -> Int:
 @kernel
 def enabled_bits(t: TileRecord) -> Int:
     """Enabled lanes, bit n = lane n (V3)."""
-    bits = (np.int64(t.lane_flags) | ~np.int64(t.use_flags)) & np.int64(t.acting_lanes)
-    if (np.int64(t.lane_config) >> ROW_MASK_LSB) & 0xF:
+    bits = (np.int64(t.vector.lane_flags) | ~np.int64(t.vector.use_flags)) & np.int64(t.vector.acting_lanes)
+    if (np.int64(t.vector.lane_config) >> ROW_MASK_LSB) & 0xF:
         bits &= ~masked_rows(t)
     return bits
 
@@ -102,7 +102,7 @@ def capture(t: TileRecord, register: Int, word: Int) -> Int:
     write_setting(t, TEMPLATE + register - FIRST_TEMPLATE, splat32(word), enabled_bits(t) & ~disabled)
     if disabled == 0:
         return DONE
-    t.acting_lanes = np.uint32(disabled)  # until the instruction ends (tensix/instruction.py)
+    t.vector.acting_lanes = np.uint32(disabled)  # until the instruction ends (tensix/instruction.py)
     return EXECUTE
 
 
@@ -111,7 +111,7 @@ def destination(t: TileRecord, register: Int, word: Int) -> Int:
     """EXECUTE, or the status of an instruction that its destination keeps from executing (V1, V5)."""
     if register >= FIRST_TEMPLATE:
         return capture(t, register, word)
-    if np.int64(t.lane_config) & ENABLE_DEST_INDEX and register >= 4 and register < FIRST_CONSTANT:
+    if np.int64(t.vector.lane_config) & ENABLE_DEST_INDEX and register >= 4 and register < FIRST_CONSTANT:
         return refuse(t, INDEX_ERRATUM, register)
     return EXECUTE
 
@@ -119,7 +119,7 @@ def destination(t: TileRecord, register: Int, word: Int) -> Int:
 @kernel
 def set_flags(t: TileRecord, flags: Int) -> None:
     """Give the bits `flags` to the flags of the enabled lanes (V3)."""
-    t.lane_flags = np.uint32(chosen_bits(enabled_bits(t), flags, np.int64(t.lane_flags)))
+    t.vector.lane_flags = np.uint32(chosen_bits(enabled_bits(t), flags, np.int64(t.vector.lane_flags)))
 
 
 # --- stack of flags and use bits (V3) ---------------------------------------------------------------------------------
@@ -132,25 +132,25 @@ def stack_top(t: TileRecord, no_flags: Int, no_use: Int) -> Any:
     """(flags, use bits) of each lane's newest entry, or of the arguments in lanes without one."""
     flags, use = np.int64(no_flags), np.int64(no_use)
     for entry in range(STACK_ENTRIES):
-        held = np.int64(t.flag_stack_held[entry])
-        flags = chosen_bits(held, np.int64(t.flag_stack[entry]), flags)
-        use = chosen_bits(held, np.int64(t.use_stack[entry]), use)
+        held = np.int64(t.vector.flag_stack_held[entry])
+        flags = chosen_bits(held, np.int64(t.vector.flag_stack[entry]), flags)
+        use = chosen_bits(held, np.int64(t.vector.use_stack[entry]), use)
     return flags, use
 
 
 @kernel
 def set_stack_entry(t: TileRecord, entry: Int, lanes: Int, flags: Int, use: Int) -> None:
     """Give `lanes` of flags and use bits to an entry."""
-    t.flag_stack[entry] = np.uint32(chosen_bits(lanes, flags, np.int64(t.flag_stack[entry])))
-    t.use_stack[entry] = np.uint32(chosen_bits(lanes, use, np.int64(t.use_stack[entry])))
+    t.vector.flag_stack[entry] = np.uint32(chosen_bits(lanes, flags, np.int64(t.vector.flag_stack[entry])))
+    t.vector.use_stack[entry] = np.uint32(chosen_bits(lanes, use, np.int64(t.vector.use_stack[entry])))
 
 
 @kernel
 def set_stack_top(t: TileRecord, flags: Int, use: Int) -> None:
     """Replace the newest entry of the lanes that execute; lanes without one stay so."""
-    newest = np.int64(t.acting_lanes)
+    newest = np.int64(t.vector.acting_lanes)
     for entry in range(STACK_ENTRIES - 1, -1, -1):
-        here = newest & np.int64(t.flag_stack_held[entry])
+        here = newest & np.int64(t.vector.flag_stack_held[entry])
         newest &= ~here
         if here != 0:
             set_stack_entry(t, entry, here, flags, use)
@@ -182,7 +182,7 @@ def write_indirect(t: TileRecord, value: Lanes) -> Int:
     """Give each enabled lane of `value` to the LReg that its own LReg 7 [3:0] names; 8..15 stay. Returns a status."""
     index = load32(t.lregs, INDEX_REGISTER) & 15
     enabled = mask32(enabled_bits(t))
-    if np.int64(t.lane_config) & ENABLE_DEST_INDEX and mask_bits(enabled & ((index & 12) == 4)) != 0:
+    if np.int64(t.vector.lane_config) & ENABLE_DEST_INDEX and mask_bits(enabled & ((index & 12) == 4)) != 0:
         return refuse(t, INDEX_ERRATUM, horizontal_maximum(where(enabled & ((index & 12) == 4), index, 0)))
     for register in range(FIRST_CONSTANT):
         store32(t.lregs, register, where(enabled & (index == register), value, load32(t.lregs, register)))

@@ -122,10 +122,10 @@ def _give(t: TileRecord, late: Bool, register: Int, value: Lanes, bits: Int) -> 
         return
     lanes = mask32(bits)
     if late:
-        store32(t.macro_late, register, where(lanes, value, load32(t.macro_late, register)))
-        t.macro_late_lanes[register] = np.uint32(np.int64(t.macro_late_lanes[register]) | bits)
+        store32(t.macro.late, register, where(lanes, value, load32(t.macro.late, register)))
+        t.macro.late_lanes[register] = np.uint32(np.int64(t.macro.late_lanes[register]) | bits)
     else:
-        store32(t.macro_after, register, where(lanes, value, load32(t.macro_after, register)))
+        store32(t.macro.after, register, where(lanes, value, load32(t.macro.after, register)))
 
 
 @kernel
@@ -133,7 +133,7 @@ def _give_changes(t: TileRecord, late: Bool, lanes: Int, substitute: Int, old: I
     """What an instruction with several destinations has changed; the LReg `substitute` held the value of `old`."""
     for register in range(FIRST_CONSTANT):
         value = load32(t.lregs, register)
-        changed = mask_bits(value != load32(t.macro_before, old if register == substitute else register))
+        changed = mask_bits(value != load32(t.macro.before, old if register == substitute else register))
         _give(t, late, register, value, changed & lanes)
 
 
@@ -148,7 +148,7 @@ def _swap(t: TileRecord, old: Int, c: Int, destination: Int, mode: Int, lanes: I
     """
     if lanes_with(t, ENABLE_DEST_INDEX) != 0:
         return refuse(t, SWAPPED_INDEX, old, c)
-    value_b, value_c = load32(t.macro_before, old), load32(t.macro_before, c)
+    value_b, value_c = load32(t.macro.before, old), load32(t.macro.before, c)
     bits = swapped_lanes(t, value_b, value_c, mode) & lanes
     _give(t, True, destination, value_c, bits)
     _give(t, True, c, value_b, bits)
@@ -187,7 +187,7 @@ def _execute(t: TileRecord, table: Table, thread: Int, word: Int, operands: Int,
     takes_b = (use & HAS_B) != 0 and not (opcode in (AND, OR) and not mode & 1)
     if value_is_b:
         if opcode == SHFT2 and mode == SHIFT_BY_IMMEDIATE:  # bits 15:12 belong to the amount: B is its substitute
-            store32(t.lregs, (word >> 12) & 15, load32(t.macro_before, loaded))
+            store32(t.lregs, (word >> 12) & 15, load32(t.macro.before, loaded))
         elif takes_b:
             word = (word & ~0xF000) | (loaded << 12)
     elif use & HAS_C:
@@ -202,11 +202,11 @@ def _execute(t: TileRecord, table: Table, thread: Int, word: Int, operands: Int,
         old = destination
     shifts_lanes = opcode == SHFT2 and mode >= ROTATE_AND_COPY4 and mode <= SHIFT_LANES
     if opcode == SWAP:
-        t.macro_rest_next |= (1 << SIMPLE) | (1 << ROUND)
+        t.macro.rest_next |= (1 << SIMPLE) | (1 << ROUND)
         if old != destination:
             return _swap(t, old, c, destination, mode, lanes)
     elif shifts_lanes:
-        t.macro_rest_next |= 1 << ROUND
+        t.macro.rest_next |= 1 << ROUND
 
     # Destination
     several = opcode in (TRANSP, SWAP) or (opcode == SHFT2 and mode <= ROTATE_AND_COPY4)
@@ -220,7 +220,7 @@ def _execute(t: TileRecord, table: Table, thread: Int, word: Int, operands: Int,
     elif old >= 0:
         named = _named(old, c, destination)
         if named != old:
-            store32(t.lregs, named, load32(t.macro_before, old))
+            store32(t.lregs, named, load32(t.macro.before, old))
             substitute = named
     elif destination != MACRO_ONLY:
         named = destination
@@ -232,13 +232,13 @@ def _execute(t: TileRecord, table: Table, thread: Int, word: Int, operands: Int,
             word &= ~(8 << (16 if is_lut else 0))
     word = (word & ~(15 << at)) | (named << at)
 
-    flags = t.lane_flags
-    bits: Int = np.int64(t.macro_enabled) & lanes
-    t.acting_lanes = np.uint32(lanes)
+    flags = t.vector.lane_flags
+    bits: Int = np.int64(t.macro.enabled) & lanes
+    t.vector.acting_lanes = np.uint32(lanes)
     status = call_handler(table, opcode, t, thread, word)
-    t.acting_lanes = np.uint32(ALL_LANES)
+    t.vector.acting_lanes = np.uint32(ALL_LANES)
     if use & FLAGS and destination == MACRO_ONLY:
-        t.lane_flags = flags
+        t.vector.lane_flags = flags
     if status == DONE:
         late = (use & INDIRECT) != 0 or opcode == SWAP or shifts_lanes  # all MAD instructions know mode bit 3
         if several:
@@ -247,7 +247,7 @@ def _execute(t: TileRecord, table: Table, thread: Int, word: Int, operands: Int,
             if opcode == MOV and mode == ALL_LANES_COPY:
                 bits = lanes
             _give(t, late, destination, load32(t.lregs, named), bits)
-    copy_registers(t.lregs, t.macro_before)
+    copy_registers(t.lregs, t.macro.before)
     return status
 
 
@@ -260,20 +260,20 @@ def _store(t: TileRecord, thread: Int, word: Int, operands: Int, lanes: Int) -> 
     elif not operands & VALUE_IS_B:
         register = operands & 7
     mode = format_mode(t, thread, (operands >> LOAD_MODE_LSB) & 15)
-    bits = np.int64(t.macro_enabled)
+    bits = np.int64(t.macro.enabled)
     if mode == STACK:
         if not open_choice(t, STACK_STORE):
             return REFUSED
         bits = np.int64(ALL_LANES)
     bits &= lanes & ~lanes_with(t, BLOCK_DEST_WR)
-    store_lanes(t, mode, (operands >> ADDRESS_LSB) & 0x3FF, load32(t.macro_before, register), bits)
+    store_lanes(t, mode, (operands >> ADDRESS_LSB) & 0x3FF, load32(t.macro.before, register), bits)
     return DONE
 
 
 @kernel
 def blame(t: TileRecord, unit: Int, word: Int) -> None:
     """Name the scheduled instruction that was refused."""
-    t.fault_thread = t.macro_thread[unit, DUE]
+    t.fault_thread = t.macro.thread[unit, DUE]
     t.fault_word = np.uint32(word)
     t.fault_line = 0
     t.fault_scheduled = 1
@@ -283,14 +283,14 @@ def blame(t: TileRecord, unit: Int, word: Int) -> None:
 def run_due(t: TileRecord, table: Table, unit: Int) -> Int:
     """Execute what is due for a sub-unit, once for all lanes that have the same."""
     row = DUE_ROWS * unit + DUE
-    thread = np.int64(t.macro_thread[unit, DUE])
-    words, operands = load32(t.macro_word, row), load32(t.macro_operands, row)
+    thread = np.int64(t.macro.thread[unit, DUE])
+    words, operands = load32(t.macro.word, row), load32(t.macro.operands, row)
     left = mask_bits(words != 0)
     lane = 0
     while left != 0:
         while not (left >> lane) & 1:
             lane += 1
-        word, operand = np.int64(t.macro_word[unit, DUE, lane]), np.int64(t.macro_operands[unit, DUE, lane])
+        word, operand = np.int64(t.macro.word[unit, DUE, lane]), np.int64(t.macro.operands[unit, DUE, lane])
         lanes = left & mask_bits((words == splat32(word)) & (operands == splat32(operand)))
         left &= ~lanes
         if unit == STORE:

@@ -37,7 +37,6 @@ from bhemu.tensix.banks import MATRIX, SRCA, SRCB, UNPACKER
 from bhemu.tile.local_ram import pc_snapshot
 
 L1_REG0: Final = offset_of("control", "DBG_L1_MEM_REG0")
-L1_REG1: Final = offset_of("control", "DBG_L1_MEM_REG1")
 L1_REG2: Final = offset_of("control", "DBG_L1_MEM_REG2")
 CONTROL: Final = offset_of("control", "DBG_BUS_CTRL")
 

@@ -125,6 +125,26 @@ def _leave_last_packet(t: TileRecord, q: NocRequestRecord, number: Int) -> None:
 
 
 @kernel
+def count_responses(t: TileRecord, q: NocRequestRecord, sent: Int, responses: Int) -> None:
+    """Responses to a request, if it asks for any, have come to the tile that has started it (N20).
+
+    Args:
+        sent: packets that it sends at the same time.
+        responses: how many tiles have answered.
+    """
+    if not wants_response(q):
+        return
+    responses = responses * packets_of(q)
+    if q.kind == READ:
+        _count(t, q.noc, r.READ_RESPONSES, responses)
+    elif q.kind == ATOMIC:
+        _count(t, q.noc, r.ATOMIC_RESPONSES, responses)
+    else:
+        _count(t, q.noc, r.WRITE_ACKNOWLEDGEMENTS, responses)
+    _count_outstanding(t, q.noc, (q.tag >> ID_LSB) & (r.TRANSACTION_IDS - 1), sent, responses)
+
+
+@kernel
 def count_at_initiator(t: TileRecord, q: NocRequestRecord, responses: Int) -> None:
     """Move the counters of the tile that has started a request and has got its responses (N20).
 
@@ -135,27 +155,21 @@ def count_at_initiator(t: TileRecord, q: NocRequestRecord, responses: Int) -> No
     answers = wants_response(q)
     flits = (q.byte_count + FLIT - 1) // FLIT
     sent = packets_of(q)
-    responses = responses * sent
     _count(t, noc, r.COMMANDS, sent)
     if q.kind == READ:
         _count(t, noc, r.READS_STARTED, sent)
         _count(t, noc, r.READS_SENT, sent)
-        _count(t, noc, r.READ_RESPONSES, responses)
         _count(t, noc, r.READ_WORDS, flits)
     elif q.kind == ATOMIC:
         if answers:
             _count(t, noc, r.ATOMICS_STARTED)
-            _count(t, noc, r.ATOMIC_RESPONSES, responses)
         _count(t, noc, r.ATOMICS_SENT if answers else r.POSTED_ATOMICS_SENT)
     else:
         _count(t, noc, r.WRITES_STARTED if answers else r.POSTED_WRITES_STARTED, sent)
         _count(t, noc, r.WRITES_SENT if answers else r.POSTED_WRITES_SENT, sent)
         if q.kind == WRITE:
             _count(t, noc, r.WRITE_WORDS if answers else r.POSTED_WRITE_WORDS, flits)
-        if answers:
-            _count(t, noc, r.WRITE_ACKNOWLEDGEMENTS, responses)
-    if answers:
-        _count_outstanding(t, noc, (q.tag >> ID_LSB) & (r.TRANSACTION_IDS - 1), sent, responses)
+    count_responses(t, q, sent, responses)
 
 
 @kernel
