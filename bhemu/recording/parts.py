@@ -281,9 +281,9 @@ class Reader:
                 remedy="record with `bhemu run-client --record DIR -- COMMAND`, or with `chip.record(...).save(DIR)`",
             )
 
-    def parts(self) -> Iterator[Part]:
-        """What was recorded, in the order of writing."""
-        for path in self.files:
+    def parts(self, file: Path | None = None) -> Iterator[Part]:
+        """What was recorded, in the order of writing; in one of `files`, or in all."""
+        for path in self.files if file is None else [file]:
             code: dict[str, bytes] = {}
             for told, arrays in _frames(path):
                 kind = told.pop("kind")
