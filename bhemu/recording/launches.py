@@ -25,7 +25,12 @@ _JAL: Final = 0x6F
 
 def jump_target(word: int) -> int | None:
     """Where `j target` at address 0 leads; None for any other instruction."""
-    if word & 0xFFF != _JAL:
+    return jump_offset(word) if word & 0xFFF == _JAL else None
+
+
+def jump_offset(word: int) -> int | None:
+    """Bytes from a `jal` to where it leads; None for any other instruction."""
+    if word & 0x7F != _JAL:
         return None
     offset = (word >> 21 & 0x3FF) << 1 | (word >> 20 & 1) << 11 | (word >> 12 & 0xFF) << 12 | (word >> 31) << 20
     return offset - (word >> 31 << 21)
