@@ -273,13 +273,22 @@ class Failures:
             if symbol is None:
                 break
             calls = [
-                at for at in counts if counts[at] > counts.get(at + 4, 0) and _target(words, at) == symbol[0].address
+                at
+                for at in counts
+                if _target(words, at) == symbol[0].address and counts[at] > _returns(names, counts, at)
             ]
             if not calls:
                 break
             pc = calls[0]
             lines += self._lines(names, pc)
         return lines
+
+
+def _returns(names: PartNames, counts: dict[int, int], call: int) -> int:
+    """How often the instruction behind a call was executed; behind one that never returns another function may begin."""
+    piece = names.at(call)
+    inside, behind = (None if piece is None else piece.symbol_at(pc) for pc in (call, call + 4))
+    return counts.get(call + 4, 0) if inside and behind and inside[0].address == behind[0].address else 0
 
 
 def _words(part: Part) -> dict[int, int]:
