@@ -285,7 +285,7 @@ class Failures:
 
 
 def _returns(names: PartNames, counts: dict[int, int], call: int) -> int:
-    """How often the instruction behind a call was executed; behind one that never returns another function may begin."""
+    """How often the instruction behind a call was executed; behind one that never returns another function begins."""
     piece = names.at(call)
     inside, behind = (None if piece is None else piece.symbol_at(pc) for pc in (call, call + 4))
     return counts.get(call + 4, 0) if inside and behind and inside[0].address == behind[0].address else 0

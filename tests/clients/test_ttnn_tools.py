@@ -1,4 +1,4 @@
-"""The tools that tt-metal's users have, on bhemu: device print, watcher, asserts, inspector; and what our report says."""
+"""The tools that users of tt-metal have, on bhemu: device print, watcher, asserts, inspector; and what reports say."""
 
 from __future__ import annotations
 
@@ -12,41 +12,50 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.test_ttnn import PRELUDE, SLOW
-from tests.clients.test_ttnn import settings as settings  # noqa: PLC0414 - a fixture
-from tests.clients.test_ttnn import ttnn_python as ttnn_python  # noqa: PLC0414 - a fixture
 from tests.processes import finished
+from tests.ttnn.environment import ROOT, CannotRun, Parts, prepare
 
-pytestmark = pytest.mark.clients
+pytestmark = pytest.mark.models
 
-ROOT = Path(__file__).resolve().parents[2]
 KERNELS = Path(__file__).with_name("kernels")
 PROGRAM = """
 import sys
+import ttnn
+device = ttnn.open_device(device_id=0)
 tile = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(0, 0))])
 def kernel(name, config):
     return ttnn.KernelDescriptor(
         kernel_source=f"{sys.argv[1]}/{name}.cpp", source_type=ttnn.KernelDescriptor.SourceType.FILE_PATH,
         core_ranges=tile, runtime_args=[(ttnn.CoreCoord(0, 0), [int(sys.argv[2])])], config=config)
 kernels = [kernel("reader", ttnn.ReaderConfigDescriptor()), kernel("compute", ttnn.ComputeConfigDescriptor())]
-one = put(np.ones((32, 32)))
+one = ttnn.to_device(ttnn.Tensor([1.0] * 1024, [32, 32], ttnn.bfloat16, ttnn.ROW_MAJOR_LAYOUT), device)
 ttnn.generic_op([one, one], ttnn.ProgramDescriptor(kernels=kernels, semaphores=[], cbs=[]))
 ttnn.synchronize_device(device)
 print("done", flush=True)
 ttnn.close_device(device)
 """
-DISPATCH = pytest.mark.parametrize("dispatch", [SLOW, {}], ids=["by the host", "by cores"])
+DISPATCH = pytest.mark.parametrize("slow", [True, False], ids=["by the host", "by cores"])
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture
-def run(ttnn_python: Path, settings: dict[str, str], tmp_path: Path) -> Run:
-    """`run(mode, before, **variables)`: the program in a folder of its own, behind the words of another command."""
+@pytest.fixture(scope="module")
+def parts() -> Parts:
+    try:
+        return prepare()  # the stock compiler cannot compile device print
+    except CannotRun as reason:
+        pytest.skip(f"TOOLS OF TT-METAL ARE NOT TESTED: {reason}")
 
-    def start(mode: int, before: list[str] | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
-        logs = {"TT_METAL_LOGS_PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
-        command = [*(before or []), str(ttnn_python), "-c", PRELUDE + PROGRAM, str(KERNELS), str(mode)]
-        return finished(command, env=settings | logs | variables, cwd=tmp_path)
+
+@pytest.fixture
+def run(parts: Parts, tmp_path: Path) -> Run:
+    """`run(mode, before, slow=True, **variables)`: the program in its own folder, behind the words of a command."""
+
+    def start(
+        mode: int, before: list[str] | None = None, *, slow: bool = True, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        settings = parts.environment(slow=slow) | {"TT_METAL_LOGS_PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
+        command = [*(before or []), str(parts.python), "-c", PROGRAM, str(KERNELS), str(mode)]
+        return finished(command, env=settings | variables, cwd=tmp_path)
 
     return start
 
@@ -73,27 +82,23 @@ def line_of(file: str, text: str) -> str:
 
 
 @DISPATCH
-def test_device_print_arrives_from_data_movement_and_compute_cores(run: Run, dispatch: dict[str, str]) -> None:
-    done = run(0, **dispatch, TT_METAL_DPRINT_CORES="0,0")
+def test_device_print_arrives_from_data_movement_and_compute_cores(run: Run, slow: bool) -> None:
+    done = run(0, slow=slow, TT_METAL_DPRINT_CORES="0,0")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     for line in ("0:0-0:NC: reader: mode 0 of 4", "0:0-0:TR1: math: mode 0", "0:0-0:TR2: pack: mode 0"):
         assert line in done.stdout.splitlines()
 
 
 @DISPATCH
-def test_the_watcher_goes_along_with_a_program_that_is_all_right(
-    run: Run, tmp_path: Path, dispatch: dict[str, str]
-) -> None:
-    done = run(0, **dispatch, TT_METAL_WATCHER="1")
+def test_the_watcher_goes_along_with_a_program_that_is_all_right(run: Run, tmp_path: Path, slow: bool) -> None:
+    done = run(0, slow=slow, TT_METAL_WATCHER="1")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "attach device 0" in (tmp_path / "generated" / "watcher" / "watcher.log").read_text()
 
 
 @DISPATCH
-def test_a_failed_assert_is_reported_by_the_watcher_and_by_the_report(
-    run: Run, tmp_path: Path, dispatch: dict[str, str]
-) -> None:
-    done = run(1, recorded(tmp_path / "out"), **dispatch, TT_METAL_WATCHER="1", TT_METAL_LOGGER_LEVEL="WARNING")
+def test_a_failed_assert_is_reported_by_the_watcher_and_by_the_report(run: Run, tmp_path: Path, slow: bool) -> None:
+    done = run(1, recorded(tmp_path / "out"), slow=slow, TT_METAL_WATCHER="1", TT_METAL_LOGGER_LEVEL="WARNING")
     line = line_of("reader.cpp", "ASSERT(mode != 1)")
     said = done.stdout + done.stderr
     assert f"NCRISC tripped an assert on line {line.partition(':')[2]}" in said
@@ -105,7 +110,7 @@ def test_a_failed_assert_is_reported_by_the_watcher_and_by_the_report(
 
 
 def test_a_request_that_the_watcher_stops_has_its_line_in_the_report(run: Run, tmp_path: Path) -> None:
-    done = run(2, recorded(tmp_path / "out"), **SLOW, TT_METAL_WATCHER="1")
+    done = run(2, recorded(tmp_path / "out"), TT_METAL_WATCHER="1")
     assert "NOC target address overflow" in done.stdout + done.stderr
     (failure,) = failures(tmp_path / "out")
     assert failure["code"] == "DebugSanitizeNocAddrOverflow"
@@ -114,14 +119,14 @@ def test_a_request_that_the_watcher_stops_has_its_line_in_the_report(run: Run, t
 
 
 def test_an_assert_of_the_low_level_kernels_has_its_line_in_the_report(run: Run, tmp_path: Path) -> None:
-    run(3, recorded(tmp_path / "out"), **SLOW, TT_METAL_WATCHER="1", TT_METAL_LLK_ASSERTS="1")
+    run(3, recorded(tmp_path / "out"), TT_METAL_WATCHER="1", TT_METAL_LLK_ASSERTS="1")
     (failure,) = failures(tmp_path / "out")
     assert (failure["code"], failure["core"]) == ("DebugAssertTripped", "T1")
     assert failure["line"] == line_of("compute.cpp", "LLK_ASSERT(mode")
 
 
 def test_the_inspector_writes_its_logs_and_the_report_reads_them(run: Run, tmp_path: Path) -> None:
-    done = run(0, recorded(tmp_path / "out"), **SLOW, TT_METAL_INSPECTOR="1")
+    done = run(0, recorded(tmp_path / "out"), TT_METAL_INSPECTOR="1")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     kernels = (tmp_path / "generated" / "inspector" / "kernels.yaml").read_text()
     assert re.search(r"name: reader\n", kernels)
