@@ -60,9 +60,9 @@ test-ttnn: $(STAMP) warm
 test-ttnn-all: $(STAMP) warm
 	$(BIN)/python -m tests.ttnn.run_sweep
 
-# The models of examples/ttnn, compared with torch, which pip fetches once.
+# The models of examples/ttnn, compared with torch, which pip fetches once; device print, watcher, asserts and inspector.
 test-ttnn-models: $(STAMP) warm
-	$(BIN)/python -m pytest -m models -rs tests/clients/test_ttnn_models.py
+	$(BIN)/python -m pytest -m models -rs tests/clients
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -135,9 +135,11 @@ def packer_rows(o: Operands, state: tuple[int, ...]) -> Places:
     offset = _field(at[column.PACK_DST] & 0xFFFFFFFF, _PACK_OFFSET)
     first = address // size // 16 + offset
     mask = o["ReadIntfSel"] or 0xF
-    spread = 16 if o["DstAccessMode"] else 1
-    count = mask.bit_length() * spread
-    return _physical_blocks(first, count, bool(_field(at[column.PACK_DST] >> 32, _READ_32B)))
+    wide = bool(_field(at[column.PACK_DST] >> 32, _READ_32B))
+    if not o["DstAccessMode"]:
+        return _physical_blocks(first, mask.bit_length(), wide)
+    rows = (first + 16 * k for k in range(mask.bit_length()) if mask >> k & 1)  # P5
+    return frozenset().union(*(_physical_blocks(row, 1, wide) for row in rows))
 
 
 def writes_dst(row: Any, o: Operands) -> bool:

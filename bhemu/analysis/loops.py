@@ -14,6 +14,7 @@ Array = np.ndarray[Any, Any]
 
 _BRANCH: Final = 0x63
 _LOAD: Final = 0x03
+_ATOMIC: Final = 0x2F
 _LOOP: Final = 12
 """Instructions of a polling loop at most."""
 _STORES: Final = (0x23, 0x27)
@@ -26,7 +27,7 @@ _LESS, _LESS_UNSIGNED = 4, 6
 
 
 def polled_words(rows: Array) -> set[int]:
-    """Words of L1 that cores poll: they hand work over, and are no data.
+    """Words of L1 that cores poll, or access by atomic instructions, as locks: they hand work over, and are no data.
 
     A load polls when a core has slept in its loop, or when a branch that leads back before it follows and the load has
     never found another address.
@@ -36,6 +37,8 @@ def polled_words(rows: Array) -> set[int]:
     """
     kinds, address = rows[:, column.WHO] >> 4 & 0xF, rows[:, column.ADDRESS]
     found = {int(one) & ~3 for one in np.unique(address[(kinds == column.POLL) & (address >= 0) & (address < L1_SIZE)])}
+    atomic = (kinds <= column.DEVICE) & (rows[:, column.CODE] >> 32 & 0x7F == _ATOMIC) & (address >= 0)
+    found |= {int(one) & ~3 for one in np.unique(address[atomic & (address < L1_SIZE)])}
     for core in range(CORES):
         own = rows[(rows[:, column.WHO] & 7 == core) & (kinds <= column.DEVICE)]
         if not len(own):

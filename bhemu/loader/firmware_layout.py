@@ -87,6 +87,12 @@ class FirmwareLayout:
     core_magic: tuple[int, int] = (0, 0)
 
     @property
+    def mailboxes(self) -> slice:
+        """Bytes of L1 with the mailboxes, from the launch messages on; what tools write at their end is left out."""
+        end = self.core_info if self.core_info is not None else self.zero_page[0]
+        return slice(self.launch_messages, end)
+
+    @property
     def first_free(self) -> int:
         """The first address of L1 behind all that the firmware has, a multiple of 16."""
         ends = [sum(self.bank_tables), sum(self.zero_page), *self.image.values()]

@@ -103,7 +103,7 @@ class LineTable:
         """The sequences of all units, each ascending; damaged units are left out and noted."""
         # pyelftools raises whatever its parsers run into.
         try:
-            dwarf = _debug_information(content)
+            dwarf = debug_information(content)
             units = iter(()) if dwarf is None else dwarf.iter_CUs()
         except Exception as error:
             self._note(error)
@@ -127,7 +127,7 @@ class LineTable:
         self.damage = self.damage or f"the debug information is damaged ({reason}): some lines are unknown"
 
 
-def _debug_information(content: bytes) -> Any:
+def debug_information(content: bytes) -> Any:
     """What pyelftools reads of a file's debug sections, or None without line numbers."""
     from elftools.elf.elffile import ELFFile
 
@@ -147,16 +147,17 @@ def _decode_unit(dwarf: Any, unit: Any, seen: set[int]) -> Iterator[tuple[list[_
     seen.add(start.value)
     check_file_tables(dwarf.debug_line_sec.stream.getvalue(), int(start.value))
     directory = attributes.get("DW_AT_comp_dir")
-    yield from _decode(dwarf.line_program_for_CU(unit), _text(directory.value) if directory else "")
+    yield from _decode(dwarf.line_program_for_CU(unit), text_of(directory.value) if directory else "")
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """The text of an attribute."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "?")
 
 
 def _decode(program: LineProgram, directory: str) -> Iterator[tuple[list[_Row], int]]:
     header: Any = program.header
-    files = _files(header, directory)
+    files = source_files(header, directory)
     rows: list[_Row] = []
     for entry in program.get_entries():
         state = entry.state
@@ -172,9 +173,9 @@ def _decode(program: LineProgram, directory: str) -> Iterator[tuple[list[_Row], 
         rows.append(_Row(state.address, files.get(state.file, "?"), state.line, bool(state.is_stmt)))
 
 
-def _files(header: Any, directory: str) -> dict[int, str]:
+def source_files(header: Any, directory: str) -> dict[int, str]:
     """Paths by file number; version 5 counts files and directories from 0, earlier ones from 1."""
-    directories = [_text(d) for d in header.get("include_directory") or ()]
+    directories = [text_of(d) for d in header.get("include_directory") or ()]
     first = 0 if header.version >= 5 else 1
     if first:
         directories.insert(0, directory)
@@ -183,7 +184,7 @@ def _files(header: Any, directory: str) -> dict[int, str]:
         index = file.dir_index or 0
         folder = directories[index] if index < len(directories) else ""
         root = directories[0] if directories else ""
-        paths[number] = posixpath.normpath(posixpath.join(directory, root, folder, _text(file.name)))
+        paths[number] = posixpath.normpath(posixpath.join(directory, root, folder, text_of(file.name)))
     return paths
 
 

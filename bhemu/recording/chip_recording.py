@@ -19,6 +19,7 @@ from bhemu.checks import checked
 from bhemu.chip.coordinates import Place
 from bhemu.chip.device import Device
 from bhemu.errors import BhemuError, ConfigurationError
+from bhemu.machine.core_state import HALT_EBREAK, HALTED
 from bhemu.recording.circular_buffers import CircularBuffer, buffers_of_launch
 from bhemu.recording.core_log import CoreLog, Executables, Names
 from bhemu.recording.core_recorder import LIMIT, CoreRecorder
@@ -256,6 +257,8 @@ class ChipRecording:
         log.names = Names(self._names.get(recorded.place))
         if launch or len(log.tensix) or log.executed.any() or log.waits or log.changes:
             record: Any = self._device.tiles[recorded.index]
+            layout = self._launches.layout
+            by_ebreak = (record.core_state == HALTED) & (record.core_halt_reason == HALT_EBREAK)
             self._add(
                 Part(
                     place=recorded.place,
@@ -269,7 +272,10 @@ class ChipRecording:
                     initiators=recorded.initiators,
                     state=state_of(record) if self._states else {},
                     buffers=self._buffers + recorded.buffers,
-                    firmware_end=self._launches.layout.first_free if self._launches.layout is not None else 0,
+                    firmware_end=0 if layout is None else layout.first_free,
+                    pcs=tuple(record.core_pc.tolist()),
+                    halted=tuple(np.flatnonzero(by_ebreak).tolist()),
+                    mailboxes=record.l1[slice(0) if layout is None else layout.mailboxes].copy(),
                 )
             )
         if launch:

@@ -1,4 +1,8 @@
-"""When tt-metal's firmware runs a program on a tile: seen in its mailboxes in L1, between any two clocks (tile B3)."""
+"""When a program runs on a tile, seen between any two clocks: by the mailboxes of tt-metal's firmware in L1 (tile B3).
+
+Without that firmware a program is over when all T cores, or all cores, are held in soft reset again (tile T14): other
+clients, such as the LLK suite, load the next program then.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,13 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.loader.firmware_layout import FirmwareLayout, read_layouts
+from bhemu.machine.agents import T0, T2
+from bhemu.machine.state import POWER_ON_RESET
+from bhemu.tile.reset import CORE_BIT
 
 Array = np.ndarray[Any, Any]
 
+_T_CORES: Final = int((1 << CORE_BIT[T0 : T2 + 1]).sum())
 GO: Final = 0x80
 """Value of the go signal while a program runs (tile B9)."""
 _JAL: Final = 0x6F
@@ -17,14 +25,19 @@ _JAL: Final = 0x6F
 
 def jump_target(word: int) -> int | None:
     """Where `j target` at address 0 leads; None for any other instruction."""
-    if word & 0xFFF != _JAL:
+    return jump_offset(word) if word & 0xFFF == _JAL else None
+
+
+def jump_offset(word: int) -> int | None:
+    """Bytes from a `jal` to where it leads; None for any other instruction."""
+    if word & 0x7F != _JAL:
         return None
     offset = (word >> 21 & 0x3FF) << 1 | (word >> 20 & 1) << 11 | (word >> 12 & 0xFF) << 12 | (word >> 31) << 20
     return offset - (word >> 31 << 21)
 
 
 class Launches:
-    """Follows the go signals of tiles.
+    """Follows the go signals of tiles, or their soft reset.
 
     Args:
         tiles: records of the chip's tiles.
@@ -36,12 +49,14 @@ class Launches:
 
     def __init__(self, tiles: Array, indices: list[int]) -> None:
         self.layout: FirmwareLayout | None = None
+        self._resets = tiles["soft_reset"]
         self._words = tiles["l1_u32"]
         self._bytes = tiles["l1"]
         self._indices = np.array(indices, np.int64)
         self._layouts = {layout.entry["B"]: layout for layout in read_layouts()}
         self._jump = -1
         self._running = np.zeros(len(indices), bool)
+        self._had_t_cores = np.zeros(len(indices), bool)
         self._pointer = np.zeros(len(indices), np.int64)
 
     def look(self) -> tuple[list[int], list[int]]:
@@ -51,14 +66,21 @@ class Launches:
         jump = int(self._words[self._indices[0], 0])
         if jump != self._jump:
             self._jump = jump
-            self.layout = self._layouts.get(jump_target(jump) or -1)
+            known, self.layout = self.layout, self._layouts.get(jump_target(jump) or -1)
+            if self.layout is not known:
+                self._running[:] = False
         layout = self.layout
         if layout is None:
-            return [], []
+            held = self._resets[self._indices]
+            t_cores_run, any_runs = held & _T_CORES != _T_CORES, held & POWER_ON_RESET != POWER_ON_RESET
+            self._had_t_cores = (self._had_t_cores | t_cores_run) & any_runs
+            return self._changed(t_cores_run | any_runs & ~self._had_t_cores, self._pointer)
         which = self._words[self._indices, layout.go_index >> 2].astype(np.int64) & 7
         signals = self._bytes[self._indices, layout.go_messages + layout.go_signal + 4 * which]
         running = signals == GO
-        pointer = self._words[self._indices, layout.launch_read_pointer >> 2].astype(np.int64)
+        return self._changed(running, self._words[self._indices, layout.launch_read_pointer >> 2].astype(np.int64))
+
+    def _changed(self, running: Array, pointer: Array) -> tuple[list[int], list[int]]:
         again = self._running & (pointer != self._pointer)  # its end was not seen
         begun, ended = running & (~self._running | again), self._running & (~running | again)
         self._running, self._pointer = running, pointer

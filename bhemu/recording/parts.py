@@ -53,6 +53,9 @@ class Part:
         state: arrays of the tile at its end: `dst`, `srca`, `srcb`, `config`, `l1 ADDRESS`; empty unless asked for.
         buffers: circular buffers of the program.
         firmware_end: bytes of L1 below are those of a firmware that is known; 0: there is none.
+        pcs: by core, where it was at the end.
+        halted: cores that `ebreak` had halted by then.
+        mailboxes: uint8, of tt-metal's firmware at the end, from its launch messages on; empty without that firmware.
     """
 
     place: Place
@@ -67,6 +70,9 @@ class Part:
     state: dict[str, Array] = field(default_factory=dict)
     buffers: list[CircularBuffer] = field(default_factory=list)
     firmware_end: int = 0
+    pcs: tuple[int, ...] = ()
+    halted: tuple[int, ...] = ()
+    mailboxes: Array = field(default_factory=lambda: np.zeros(0, np.uint8))
 
 
 class Writer:
@@ -147,7 +153,7 @@ def _described(part: Part, code: list[Any], *, rows: bool) -> tuple[dict[str, An
     """Description and arrays of a part."""
     log = part.log
     arrays: dict[str, Array] = {name: getattr(log, name) for name in _LOG_ARRAYS}
-    arrays |= {"tensix": log.tensix.rows, "initiators": part.initiators}
+    arrays |= {"tensix": log.tensix.rows, "initiators": part.initiators, "mailboxes": part.mailboxes}
     arrays |= {f"pushes{thread}": _pushes(pushes) for thread, pushes in enumerate(log.tensix.pushes)}
     arrays |= {f"state {name}": array for name, array in part.state.items()}
     notes = [
@@ -178,6 +184,8 @@ def _described(part: Part, code: list[Any], *, rows: bool) -> tuple[dict[str, An
         "changes": [vars(change) for change in log.changes],
         "notes": notes,
         "firmware_end": part.firmware_end,
+        "pcs": part.pcs,
+        "halted": part.halted,
         "buffers": [vars(buffer) for buffer in part.buffers],
     }
     return description, arrays
@@ -219,6 +227,9 @@ def _part(told: dict[str, Any], arrays: dict[str, Array], code: Mapping[str, byt
         initiators=arrays["initiators"],
         state={name.removeprefix("state "): array for name, array in arrays.items() if name.startswith("state ")},
         firmware_end=told.get("firmware_end", 0),
+        pcs=tuple(told.get("pcs", ())),
+        halted=tuple(told.get("halted", ())),
+        mailboxes=arrays.get("mailboxes", np.zeros(0, np.uint8)),
         buffers=[CircularBuffer(**buffer) for buffer in told.get("buffers", [])],
     )
 
@@ -281,9 +292,9 @@ class Reader:
                 remedy="record with `bhemu run-client --record DIR -- COMMAND`, or with `chip.record(...).save(DIR)`",
             )
 
-    def parts(self) -> Iterator[Part]:
-        """What was recorded, in the order of writing."""
-        for path in self.files:
+    def parts(self, file: Path | None = None) -> Iterator[Part]:
+        """What was recorded, in the order of writing; in one of `files`, or in all."""
+        for path in self.files if file is None else [file]:
             code: dict[str, bytes] = {}
             for told, arrays in _frames(path):
                 kind = told.pop("kind")

@@ -25,6 +25,7 @@ from bhemu.machine.origin import pc_of_line
 from bhemu.recording import log as tensix_column
 from bhemu.recording.noc_requests import requests
 from bhemu.recording.parts import Part, Reader
+from bhemu.report.asserts import Failure, Failures
 from bhemu.report.names import FIRMWARE, UNKNOWN, Inspector, PartNames, find_files, kernel_name, operation_of
 from bhemu.report.noc import end_name
 from bhemu.report.timeline import Timeline
@@ -135,6 +136,7 @@ class Report:
         operations, kernels: the longest first.
         tiles: by translated coordinates.
         hazards: found.
+        failures: asserts that have failed, and what tt-metal's watcher found.
         traffic: bytes of NoC requests by (tile, kind, other end).
         timeline: events.
         pictures: (title, what, values) of register files and tiles of L1.
@@ -148,12 +150,17 @@ class Report:
     kernels: list[Kernel] = field(default_factory=list)
     tiles: dict[Place, TileFigures] = field(default_factory=dict)
     hazards: list[FoundHazard] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
     traffic: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     timeline: Timeline = field(default_factory=Timeline)
     pictures: list[tuple[str, str, Array]] = field(default_factory=list)
     suppressed: int = 0
     changes: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def operation_of(self, launch: Launch) -> str:
+        """Name of the operation that a launch belongs to; empty when it is not known."""
+        return next((one.name for one in self.operations if launch in one.launches), "")
 
 
 class _Maker:
@@ -177,6 +184,7 @@ class _Maker:
         self._pieces: dict[bytes, list[Moved]] = {}
         self._inspector = Inspector.read(reader.about)
         self._report = Report(reader.about)
+        self._failures = Failures()
         self._kernels: dict[tuple[str, str, str], Kernel] = {}
         self._spans: dict[Launch, list[int]] = {}
         self._launch_kernels: dict[Launch, dict[str, str]] = defaultdict(dict)
@@ -214,6 +222,7 @@ class _Maker:
         if part.started is not None:
             span[0] = part.started
         self._count(part, launch, names)
+        self._failures.take(part, names, launch[1])
         self._dropped[0] += part.log.dropped
         self._dropped[1] += part.log.tensix_dropped
         if len(part.log.tensix):
@@ -368,6 +377,7 @@ class _Maker:
 
     def _finish(self) -> None:
         report = self._report
+        report.failures = self._failures.found
         report.kernels = sorted(
             self._kernels.values(), key=lambda kernel: (not kernel.is_named, -kernel.longest, kernel.name, kernel.core)
         )

@@ -117,20 +117,23 @@ class PartNames:
     Args:
         part: with its code.
         index: of ELF files.
+
+    Attributes:
+        pieces: of ELF files that its code is from.
     """
 
     def __init__(self, part: Part, index: CodeIndex, known: dict[bytes, list[Moved]]) -> None:
-        self._pieces: list[Moved] = []
+        self.pieces: list[Moved] = []
         for address, content in part.code:
             key = address.to_bytes(4, "little") + content
             if key not in known:
                 known[key] = index.find(address, content)
-            self._pieces += known[key]
+            self.pieces += known[key]
         self.names = Names(lambda _, pc: self.at(pc))  # type: ignore[arg-type]
 
     def at(self, pc: int) -> Moved | None:
         """The file that an instruction is from."""
-        return next((piece for piece in self._pieces if piece.first <= pc < piece.end), None)
+        return next((piece for piece in self.pieces if piece.first <= pc < piece.end), None)
 
     def kernel(self, pc: int) -> str:
         """Name of the kernel that an instruction is from."""

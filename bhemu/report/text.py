@@ -42,6 +42,8 @@ def summary_lines(report: Report, *, number: int = ROWS) -> list[str]:
     lines.append(
         f"hazards: {severe or 'none'}" + (f", notes: {len(report.hazards) - severe}" * (len(report.hazards) > severe))
     )
+    if report.failures:
+        lines += ["asserts and watcher:", *(f"  {line}" for line in failure_lines(report))]
     if report.suppressed:
         lines.append(f"suppressed hazards: {report.suppressed}")
     lines += [f"note: {note}" for note in report.notes]
@@ -62,6 +64,22 @@ def _slowest(kernel: Kernel) -> list[str]:
     if kernel.stalls:
         causes = ", ".join(f"{cause} {cycles:,}" for cause, cycles in _top(kernel.stalls, 3))
         lines.append(f"  its thread stalls for (modelled cycles): {causes}")
+    return lines
+
+
+def failure_lines(report: Report) -> list[str]:
+    """Each failed assert and finding of the watcher, with tile, core, source line, kernel and operation."""
+    lines = []
+    for one in report.failures:
+        operation = report.operation_of((one.place, one.launch))
+        where = f"{one.line or 'place unknown'} in {one.kernel or 'unknown code'}"
+        where += f", operation {operation}" * bool(operation)
+        where += f", waypoint {one.waypoint}" * bool(one.waypoint)
+        lines.append(f"tile {one.place[0]}-{one.place[1]}, core {one.core}: {one.code} at {where}")
+        if one.detail:
+            lines.append(f"  {one.detail}")
+        if len(one.calls) > 1:
+            lines.append(f"  calls: {', '.join(one.calls)}")
     return lines
 
 
@@ -114,6 +132,9 @@ def report_as_json(report: Report) -> dict[str, Any]:
         "traffic": [
             {"tile": tile, "kind": kind, "other": other, "bytes": size}
             for (tile, kind, other), size in report.traffic.most_common()
+        ],
+        "failures": [
+            {**vars(one), "operation": report.operation_of((one.place, one.launch))} for one in report.failures
         ],
         "hazards": [one.as_json() for one in report.hazards],
         "changes": report.changes,

@@ -17,7 +17,7 @@ from bhemu.recording.circular_buffers import CircularBuffer
 
 FOLDER = Path(__file__).parent / "planted"
 FAULTS: dict[str, dict[str, list[str]]] = tomllib.loads((FOLDER / "faults.toml").read_text())
-CORES = {"copy": ("B", "NC"), "sum": ("B", "NC", "T0", "T1")}
+CORES = {"copy": ("B", "NC"), "lock": ("B", "NC"), "sum": ("B", "NC", "T0", "T1")}
 TILE = (5, 5)
 GO = 0x2F000
 CLOCKS = 20_000

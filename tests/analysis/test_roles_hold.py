@@ -15,15 +15,16 @@ import pytest
 
 import bhemu
 from bhemu.analysis.access import BY, access
-from bhemu.analysis.dst import BLOCK_ROWS, dst_blocks
+from bhemu.analysis.dst import BLOCK_ROWS, dst_blocks, packer_rows
 from bhemu.errors import BhemuError
 from bhemu.isa import INSTRUCTIONS, decode, field
-from bhemu.isa.registers import FIRST_SHARED_WORD
+from bhemu.isa.registers import FIRST_SHARED_WORD, config
 from bhemu.isa.roles import FILES, ROLES, Role
 from bhemu.machine.packer_state import PACKER
 from bhemu.machine.state import TILE, state_field
 from bhemu.machine.vector_state import MACRO
 from bhemu.recording import Recorder
+from bhemu.recording import log as column
 from bhemu.recording.log import COLUMNS
 
 pytestmark = pytest.mark.plain
@@ -466,3 +467,16 @@ def test_instructions_that_are_never_executed_are_refused() -> None:
         if why in ("not defined", "reserved", "no source says what it does"):
             with pytest.raises(BhemuError):
                 tile.execute(1, INSTRUCTIONS[mnemonic].base)
+
+
+@pytest.mark.rule("P5")
+def test_a_strided_pack_reads_rows_16_apart_and_none_between_or_behind() -> None:
+    state = [0] * (column.L1_BEGIN - column.DST)
+    state[column.PACK_DST - column.DST] = 200 << config("DEST_TARGET_REG_CFG_PACK_SEC0_Offset")[1]
+    strided = {"DstAccessMode": 1, "ReadIntfSel": 0}
+    assert packer_rows(strided, tuple(state)) == {(200 + 16 * k) // BLOCK_ROWS for k in range(4)}
+    assert packer_rows({**strided, "ReadIntfSel": 3}, tuple(state)) == {200 // BLOCK_ROWS, 216 // BLOCK_ROWS}
+    assert packer_rows({"DstAccessMode": 0, "ReadIntfSel": 0}, tuple(state)) == {200 // BLOCK_ROWS}
+    state[column.PACK_DST - column.DST] |= 1 << 32 + config("PCK_DEST_RD_CTRL_Read_32b_data")[1]
+    # Rows of 32 bits: their high halves are at twice the number, without the last three bits, the low ones 8 rows on.
+    assert packer_rows({**strided, "ReadIntfSel": 1}, tuple(state)) == {400 // BLOCK_ROWS, 408 // BLOCK_ROWS}

@@ -23,6 +23,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bhemu.analysis.check_tile import parse_kinds
+from tests.llk.suite_check import check_recordings
 from tests.llk.suite_parts import CannotRun, Parts, prepare
 from tests.llk.suite_results import (
     Expected,
@@ -40,6 +42,11 @@ RESULTS = "results.jsonl"
 DONE = "done.txt"
 """Names of the tests that an earlier run has left results of: fixed for a run, as all workers must collect the same."""
 TABLE = "table.txt"
+HAZARDS = "hazards.txt"
+TILE = "1-2"
+"""The tile, in translated coordinates, on which the suite's kernels run."""
+_DISK_MIB = 20_000
+"""What a process may record, so that no instruction is left out."""
 
 
 def _arguments() -> argparse.Namespace:
@@ -55,6 +62,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=120, help="minutes that the whole run may take")
     parser.add_argument("--out", type=Path, help="directory for results and the workers' output; kept")
     parser.add_argument("--resume", action="store_true", help="keep the results in --out, and run what is not there")
+    parser.add_argument("--check", metavar="KIND,...", help="record all tests and look for hazards: hazards.txt")
     return parser.parse_args()
 
 
@@ -106,9 +114,9 @@ def plan(options: argparse.Namespace, expected: Expected) -> list[Session]:
 
 @contextmanager
 def started(
-    parts: Parts, session: Session, out: Path, timeout: int, *, resume: bool
+    parts: Parts, session: Session, out: Path, timeout: int, *, resume: bool, check: str | None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A session that runs, and has ended afterwards; results are in `out`."""
+    """A session that runs, and has ended afterwards; results are in `out`, with what a check has found."""
     out.mkdir(parents=True, exist_ok=True)
     for old in [*out.glob("gw*.txt"), *([] if resume else [out / RESULTS])]:
         old.unlink(missing_ok=True)
@@ -116,6 +124,9 @@ def started(
     work = Path(tempfile.mkdtemp(prefix="bhemu-llk-"))
     command = [str(parts.python), "-m", "pytest", "-p", "llk_sample", "-p", "no:cacheprovider", "--run-simulator"]
     command += [f"--timeout={timeout}", "-n", str(session.workers), "--max-worker-restart=1000", "--tb=short"]
+    recorded: dict[str, str] = {}
+    if check is not None:
+        recorded = {"BHEMU_RECORD": str(work / "recorded"), "BHEMU_TILES": TILE, "BHEMU_RECORD_LIMIT": str(_DISK_MIB)}
     with (out / "pytest.txt").open("w") as log:
         # A process group of its own: all workers end with it.
         process = subprocess.Popen(
@@ -123,7 +134,8 @@ def started(
             cwd=parts.tests,
             env=parts.environment(work)
             | session.settings
-            | {"BHEMU_LLK_OUT": str(out), "BHEMU_LLK_DONE": str(out / DONE)},
+            | recorded
+            | {"BHEMU_LLK_OUT": str(out), "BHEMU_LLK_DONE": str(out / DONE), "BHEMU_STATES": "0"},
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -134,17 +146,29 @@ def started(
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+            if check is not None:
+                text = check_recordings(work / "recorded", work, parse_kinds(check))
+                (out / HAZARDS).write_text(text)
+                print(text, flush=True)
             shutil.rmtree(work, ignore_errors=True)
 
 
 def run_sessions(
-    parts: Parts, sessions: list[Session], out: Path, *, timeout: int, minutes: float, resume: bool
+    parts: Parts,
+    sessions: list[Session],
+    out: Path,
+    *,
+    timeout: int,
+    minutes: float,
+    resume: bool,
+    check: str | None,
 ) -> bool:
     """Run sessions side by side, and say every minute how far they are; False when the time was up."""
     began, told = time.monotonic(), 0
     with ExitStack() as stack:
         processes = [
-            stack.enter_context(started(parts, one, out / one.name, timeout, resume=resume)) for one in sessions
+            stack.enter_context(started(parts, one, out / one.name, timeout, resume=resume, check=check))
+            for one in sessions
         ]
         while any(process.poll() is None for process in processes):
             time.sleep(0.5)
@@ -176,7 +200,13 @@ def main() -> int:
     sessions = plan(options, expected)
     print(f"prepared in {time.monotonic() - started:.0f} seconds; results in {out}", flush=True)
     finished = run_sessions(
-        parts, sessions, out, timeout=options.timeout, minutes=options.minutes, resume=options.resume
+        parts,
+        sessions,
+        out,
+        timeout=options.timeout,
+        minutes=options.minutes,
+        resume=options.resume,
+        check=options.check,
     )
     results = [result for session in sessions for result in read_results(out / session.name / RESULTS)]
     (out / TABLE).write_text(table(results) + "\n")

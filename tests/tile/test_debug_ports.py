@@ -54,6 +54,45 @@ def test_rows_of_dst_are_the_stored_cells() -> None:
         tile.cores.load(RD_DATA)
 
 
+def remapped(row: int) -> int:
+    """Adj16 of rules I.3."""
+    return (row & 0x3C7) ^ ((row & 0x30) >> 1) ^ ((row & 8) << 2)
+
+
+def swizzled(row: int) -> int:
+    """Adj32 of rules I.3, behind Adj16."""
+    return (row & 0x3F3) ^ ((row & 0x18) >> 1) ^ ((row & 4) << 1)
+
+
+@pytest.mark.rule("tile K35", "rules I.3")
+def test_with_remapped_rows_the_array_has_16_bit_rows_where_drivers_look_for_them() -> None:
+    tile = Tile()
+    tile.dst.cells[...] = np.random.default_rng(36).integers(0, 1 << 16, (1024, 16))
+    tile.config["DEST_ACCESS_CFG_remap_addrs"] = 1
+    tile.config["DEST_ACCESS_CFG_swizzle_32b"] = 1  # not of this view
+    tile.cores.store(RD_EN, 1)
+    assert [remapped(row) for row in (1, 8, 16, 56)] == [1, 32, 8, 56]
+    for row in (*range(0, 64), 100, 519, 1023):
+        assert np.array_equal(array_row(tile, 2, remapped(row)), tile.dst.cells[row])
+
+
+@pytest.mark.rule("tile K35", "rules I.3")
+@pytest.mark.parametrize("swizzle", [0, 1])
+@pytest.mark.parametrize("view", ["ALU_ACC_CTRL_Fp32_enabled", "ALU_ACC_CTRL_INT8_math_enabled"])
+def test_with_remapped_rows_the_array_has_the_halves_of_32_bit_rows_8_rows_apart(view: str, swizzle: int) -> None:
+    tile = Tile()
+    tile.dst.cells[...] = np.random.default_rng(37).integers(0, 1 << 16, (1024, 16))
+    tile.config["DEST_ACCESS_CFG_remap_addrs"] = 1
+    tile.config["DEST_ACCESS_CFG_swizzle_32b"] = swizzle
+    tile.config[view] = 1
+    tile.cores.store(RD_EN, 1)
+    for row in (*range(0, 64), 100, 263, 511):
+        moved = swizzled(remapped(row)) if swizzle else remapped(row)
+        for half in (0, 8):
+            seen = array_row(tile, 2, (moved & ~7) << 1 | half | moved & 7)
+            assert np.array_equal(seen, tile.dst.cells[(row & ~7) << 1 | half | row & 7])
+
+
 @pytest.mark.rule("tile K35", "tile E20")
 @pytest.mark.parametrize(
     "command", [1024 | 2 << 16, 8 << 12 | 2 << 16, 3 << 16, 2 << 16 | 1 << 19, 64, 1 << 20 | 2 << 16]

@@ -81,6 +81,15 @@ function showKernels() {
   });
 }
 
+function showFailures() {
+  const table = byId("failure-table");
+  if (!report.failures.length) { table.before(element("p", "none", "muted")); return; }
+  row(table, ["tile", "core", "code", "line", "calls", "kernel", "operation", "waypoint", ""], true);
+  for (const one of report.failures)
+    row(table, [one.place.join("-"), one.core, one.code, one.line || "unknown", one.calls.join(", "), one.kernel,
+                one.operation, one.waypoint, one.detail]);
+}
+
 function showHazards() {
   const place = byId("hazard-list");
   if (!report.hazards.length) place.append(element("p", "none", "muted"));
@@ -284,7 +293,7 @@ async function showPicture() {
 async function show() {
   showSummary();
   showKernels();
-  showHazards();
+  showFailures(); showHazards();
   options(byId("metric"), Object.keys(METRICS));
   byId("metric").onchange = showGrid;
   showGrid();

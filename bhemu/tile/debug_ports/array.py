@@ -1,7 +1,8 @@
 """The debug array port: rows of Dst, SrcA and SrcB as they are stored (tile K35).
 
 A command names array, bank, row and one of the eight 32-bit words of a row; word k holds columns 2k (low half) and
-2k + 1 (high half). Rows of Dst are physical ones; row-valid bits are ignored.
+2k + 1 (high half). Rows of Dst are physical ones: with remap_addrs, and in the 32-bit view swizzle_32b, they are others
+than the rows that units name (rules I.3), under which bhemu keeps them. Row-valid bits are ignored.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.errors import MissingSpecification, UndefinedBehavior
+from bhemu.isa.registers import config
 from bhemu.isa.tile_registers import bits_of, offset_of
+from bhemu.machine.config_access import config_field
 from bhemu.machine.dst import DST_ROWS
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
@@ -30,6 +33,11 @@ WORDS: Final = 8
 DST: Final = 2
 _UPPER_COLUMNS: Final = 64
 """Drivers set this bit in the row of a Src word that holds columns 8 to 15."""
+
+_REMAP: Final = config("DEST_ACCESS_CFG_remap_addrs")
+_SWIZZLE: Final = config("DEST_ACCESS_CFG_swizzle_32b")
+_FP32: Final = config("ALU_ACC_CTRL_Fp32_enabled")
+_INT8: Final = config("ALU_ACC_CTRL_INT8_math_enabled")
 
 DISABLED: Final = fault(
     "debug_array.disabled",
@@ -52,6 +60,32 @@ SRC_CELLS: Final = fault(
     remedy="move the row to Dst and read it there, or allow open choices: cells as a move to 16-bit Dst makes them",
     rule="tile K35",
 )
+
+
+@kernel
+def _without_remap(row: Int) -> Int:
+    """The row whose bits 5:4 have moved to 4:3, and bit 3 to 5 (rules I.3)."""
+    return (row & ~0x38) | ((row & 0x18) << 1) | ((row & 0x20) >> 2)
+
+
+@kernel
+def _without_swizzle(row: Int) -> Int:
+    """The 32-bit row whose bit 2 has become bit 3, and bit 3 bit 4 XOR bit 2 (rules I.3)."""
+    return (row & ~0xC) | ((row & 4) << 1) | (((row >> 1) ^ (row >> 2)) & 4)
+
+
+@kernel
+def _named_row(t: TileRecord, row: Int) -> Int:
+    """The row as units name it, in the view of the matrix unit by bank 0, by which tt-metal's device print goes, too."""
+    if config_field(t, 0, _REMAP) == 0:
+        return row
+    if config_field(t, 0, _FP32) | config_field(t, 0, _INT8) == 0:
+        return _without_remap(row)
+    pair = (row >> 1 & ~7) | (row & 7)
+    if config_field(t, 0, _SWIZZLE) != 0:
+        pair = _without_swizzle(pair)
+    pair = _without_remap(pair)
+    return (pair & ~7) << 1 | (row & 8) | (pair & 7)
 
 
 @kernel
@@ -84,7 +118,7 @@ def load_array(t: TileRecord) -> Any:
     array, bank = (command >> _ARRAY_LSB) & _ARRAY, (command >> _BANK_LSB) & 1
     if command < _COMMAND_BITS and word < WORDS:
         if array == DST and bank == 0 and row < DST_ROWS:
-            return DONE, np.int64(t.dst_u32[row, word])
+            return DONE, np.int64(t.dst_u32[_named_row(t, row), word])
         if array < DST:
             if word >= WORDS // 2:
                 row &= ~_UPPER_COLUMNS
