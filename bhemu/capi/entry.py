@@ -34,6 +34,7 @@ from bhemu.machine.core_state import HALT_ECALL, HALTED
 from bhemu.machine.faults import FAULTS
 from bhemu.machine.state import offset_of
 from bhemu.recording.chip_recording import ChipRecording
+from bhemu.timed import ChipTime
 
 _REFUSED: Final = 1
 _INTERRUPTED: Final = 130
@@ -140,8 +141,10 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
         quantum=settings.quantum,
         threads=settings.threads,
     )
+    if settings.timed:
+        ChipTime(_chip)  # the chip keeps it
     _recording = attach(_chip, lambda text: say(f"[{_chip_now().time}] bhemu: {text}\n"))
-    _connect(table, _chip)
+    _connect(table, _chip, timed=settings.timed)
     _started = time.perf_counter()
     _reported = False
     _refusal_stops = settings.refusal_stops
@@ -149,8 +152,11 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
         _overseer.begin(_chip)
 
 
-def _connect(table: Table, chip: Device) -> None:
-    """Let the server call compiled code without Python. Semihosting and recordings need Python between two clocks."""
+def _connect(table: Table, chip: Device, *, timed: bool) -> None:
+    """Let the server call compiled code without Python.
+
+    Semihosting and recordings need Python between two clocks, and the clock of a timed chip has a buffer of its own.
+    """
     if not JIT or _overseer is not None:
         return
     clocks = chip.clocks
@@ -158,7 +164,7 @@ def _connect(table: Table, chip: Device) -> None:
     table.chip = clocks.target
     table.active_tiles = clocks.target + offset_of(CHIP, "active_count")
     table.run = None
-    if _semihosting is None and _recording is None:
+    if _semihosting is None and _recording is None and not timed:
         table.handlers = clocks.cores(0).table
         table.worth_threads = WORTH_THREADS if clocks.threads > 1 else 1 << 62
         table.run = chip_entry("chip_clock").address
