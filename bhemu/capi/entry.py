@@ -19,7 +19,7 @@ import numpy as np
 
 from bhemu.api.chip_report import explain_device
 from bhemu.api.semihosting import Semihosting
-from bhemu.capi.attach import attach
+from bhemu.capi.attach import attach, attach_timed
 from bhemu.capi.refusals import refusal_text, say, write
 from bhemu.capi.settings import read_settings
 from bhemu.capi.slots import SLOTS, Table, fill
@@ -35,6 +35,7 @@ from bhemu.machine.faults import FAULTS
 from bhemu.machine.state import offset_of
 from bhemu.recording.chip_recording import ChipRecording
 from bhemu.timed import ChipTime
+from bhemu.timed.recording import TimedRecording
 
 _REFUSED: Final = 1
 _INTERRUPTED: Final = 130
@@ -42,7 +43,7 @@ _ALL_ONES: Final = 0xFFFFFFFF
 
 _chip: Device | None = None
 _semihosting: Semihosting | None = None
-_recording: ChipRecording | None = None
+_recording: ChipRecording | TimedRecording | None = None
 _started = 0.0
 _reported = False
 _refusal_stops = False
@@ -105,6 +106,10 @@ def _chip_now() -> Device:
 _ReadHost = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32)
 
 
+def _tell(text: str) -> None:
+    say(f"[{clock_now()}] bhemu: {text}\n")
+
+
 def _host_memory(reads: int | None, writes: int | None) -> HostMemory:
     """Memory of the host behind functions in C at these addresses."""
     read, write = (_ReadHost(address) if address else None for address in (reads, writes))
@@ -141,9 +146,7 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
         quantum=settings.quantum,
         threads=settings.threads,
     )
-    if settings.timed:
-        ChipTime(_chip)  # the chip keeps it
-    _recording = attach(_chip, lambda text: say(f"[{_chip_now().time}] bhemu: {text}\n"))
+    _recording = attach_timed(_chip, ChipTime(_chip), _tell) if settings.timed else attach(_chip, _tell)
     _connect(table, _chip, timed=settings.timed)
     _started = time.perf_counter()
     _reported = False

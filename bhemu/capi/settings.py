@@ -83,7 +83,6 @@ UNTIMED: Final = (
     (ORDER, "simulator", "the order of the official simulator has no time"),
     (QUANTUM, "", "timed tiles run ahead of each other by fewer cycles than any request takes"),
     (translator.VARIABLE, "1", "timed mode executes instruction by instruction"),
-    ("BHEMU_RECORD", "", "a tile is either recorded or timed"),
     ("BHEMU_DEBUG", "", "the debugger executes rounds"),
     ("TT_METAL_PROFILER_SYNC", "1", "it compares the host's clock with the chip's, which pass independently"),
 )

@@ -96,6 +96,14 @@ class ChipTime:
         net: Any = int(self._net.ctypes.data) if JIT else self._net
         return int(self._entry.call(target, table, clocks, net))
 
+    def busy(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """64ths of a cycle for which each link, network interface and DRAM bank has been busy (net_layout.py, BUSY)."""
+        return self._net[at.BUSY : at.PARKED].copy()
+
+    def tile_buffer(self, index: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The buffer of layout.py of a Tensix tile, by its number."""
+        return self._tiles[tile_place(index)].buffer
+
     def report(self) -> ChipTimeReport:
         """What the cycles so far were made of."""
         net = self._net

@@ -123,6 +123,11 @@ class SiliconTime:
         self.log_address = int(self._buffer.ctypes.data)
         """Of the buffer, for compiled code."""
 
+    @property
+    def buffer(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The buffer of layout.py."""
+        return self._buffer
+
     def attach(self, tile: HasCores) -> None:
         """Let the tile run in timed mode from now on.
 
