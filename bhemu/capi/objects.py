@@ -120,7 +120,13 @@ def compile_all(
     """
     todo: list[int] = [*_PARTS, *sorted(HANDLERS)]
     parts = Parts()
-    for module in ("tensix/units.py", "chip/clock/clocks.py", "recording/core_recorder.py", "recording/recorder.py", "timed/chip.py"):
+    for module in (
+        "tensix/units.py",
+        "chip/clock/clocks.py",
+        "recording/core_recorder.py",
+        "recording/recorder.py",
+        "timed/chip.py",
+    ):
         module_stamp(package_path() / module)  # finds out here what modules say: the children do not live to keep it
     with (
         _processor(processor),

@@ -194,9 +194,7 @@ def _write_profiling(directory: Path, compiler: Sfpi) -> None:
         target.mkdir()
         _link_all(source, target, without=without)
     for name in drivers:
-        text = _PROFILING.format(
-            name=name, compiler=shlex.quote(str(binaries / name)), options=shlex.join(_PROFILE)
-        )
+        text = _PROFILING.format(name=name, compiler=shlex.quote(str(binaries / name)), options=shlex.join(_PROFILE))
         write_program(directory / "compiler" / "bin" / name, text)
 
 

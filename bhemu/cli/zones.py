@@ -48,7 +48,9 @@ def zones(
     if as_json:
         print_json([asdict(one) for one in counts])
     elif counts:
-        table = plain_table("zone", "core", "visits", "least", "mean", "most", right=("visits", "least", "mean", "most"))
+        table = plain_table(
+            "zone", "core", "visits", "least", "mean", "most", right=("visits", "least", "mean", "most")
+        )
         for one in counts:
             cycles = (f"{value:,.0f}" for value in (one.count, one.least, one.total / one.count, one.most))
             table.add_row(one.name, one.core, *cycles)

@@ -1,7 +1,7 @@
 """Buffers of tt-metal's device profiler in L1: markers that kernels write at the ends of their zones.
 
-Control words come first, then a buffer of words for each core. A marker takes two words: the first has the valid bit, the
-kind and number of the zone, and the time's upper bits, the second the lower 32 bits. Some kinds have data behind that.
+Control words come first, then a buffer of words for each core. A marker takes two words: the first has the valid bit,
+the kind and number of the zone, and the time's upper bits, the second the lower 32 bits. Some kinds have data behind.
 """
 
 from __future__ import annotations
@@ -114,12 +114,14 @@ def read_markers(core: str, words: Sequence[int]) -> list[Marker]:
 
 
 @checked
-def read_run(place: Place, words: Array) -> ProfiledRun:
+def read_run(place: Place, words: Array, *, complete: bool = True) -> ProfiledRun:
     """The program whose markers the buffers of a tile hold.
 
     Args:
         place: translated coordinates of the tile.
-        words: uint32 [2624]: control words and buffers, which `bhemu.FirmwareLayout.profiler` says the address of.
+        words: uint32 [2624]: control words and buffers, at `FirmwareLayout.profiler` in L1.
+        complete: the program has told the host that it is done, and the firmware has ended its own zone, too. Without,
+            core B has not said yet how much of its buffer it has written: older markers in it are left out.
 
     Raises:
         ProgramError: these are not so many words.
@@ -130,11 +132,14 @@ def read_run(place: Place, words: Array) -> ProfiledRun:
     markers: list[Marker] = []
     for number, core in enumerate(CORE_ORDER):
         end = max(min(int(words[_END_INDEX + number]), BUFFER_WORDS), _OWN_MARKERS)
-        markers += read_markers(core, buffers[number, :end].tolist())
-    first = buffers[0]
-    return ProfiledRun(
-        place, int(words[_RUN_COUNTER]), int(first[_HOST_ID]), int(first[_IDENTITY]) >> 16, tuple(markers)
-    )
+        if number == 0 and not complete:
+            end = BUFFER_WORDS
+        found = read_markers(core, buffers[number, :end].tolist())
+        if number == 0 and not complete:
+            found = [marker for marker in found if marker.time >= found[0].time]
+        markers += found
+    counter = int(words[_RUN_COUNTER]) + (not complete)
+    return ProfiledRun(place, counter, int(buffers[0, _HOST_ID]), int(buffers[0, _IDENTITY]) >> 16, tuple(markers))
 
 
 class ProfilerBuffers:
@@ -150,6 +155,21 @@ class ProfilerBuffers:
         self._places = places
         self._indices = np.array(sorted(places), np.int64)
         self._seen = np.zeros(len(self._indices), np.int64)
+        self._expected: set[int] = set()
+
+    def expect(self, index: int) -> None:
+        """A program has said on a tile that it is done; its firmware is about to end its zone."""
+        self._expected.add(index)
+
+    def rest(self, layout: FirmwareLayout | None) -> Iterable[tuple[Place, Array]]:
+        """What was expected and has not come, when nothing comes any more: for `read_run` with `complete=False`."""
+        if layout is not None and layout.profiler is not None:
+            first = layout.profiler >> 2
+            for index in sorted(self._expected):
+                words = np.array(self._words[index, first : first + ALL_WORDS])
+                if words[CONTROL_WORDS + _FIRST_MARKER :].any():
+                    yield self._places[index], words
+        self._expected.clear()
 
     def look(self, layout: FirmwareLayout | None) -> Iterable[tuple[Place, Array]]:
         """(place, words) of tiles on which a program has ended since the last look, for `read_run`."""
@@ -160,4 +180,5 @@ class ProfilerBuffers:
         ended = (control[:, 1] == 1) & (control[:, 0] != self._seen) & (control[:, 0] > 0)
         self._seen[ended] = control[ended, 0]
         for index in self._indices[ended].tolist():
+            self._expected.discard(index)
             yield self._places[index], np.array(self._words[index, first : first + ALL_WORDS])

@@ -1,7 +1,7 @@
 """Operations of a client's run in timed mode: how long each took, what bounds it, and how far from that bound it is.
 
-What bounds an operation is what was busy for the largest part of it: on the tile where that was busiest, or the busiest of
-all links, network interfaces and DRAM banks.
+What bounds an operation is what was busy for the largest part of it: on the tile where that was busiest, or the
+busiest of all links, network interfaces and DRAM banks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ MATH: Final = "math"
 UNITS: Final = {"matrix": MATH, "vector": "SFPU", "unpack": "unpack", "pack": "pack", "scalar": "scalar unit"}
 """What units of the coprocessor are called here."""
 DISPATCH: Final = "dispatch"
-KERNEL_ZONE: Final = "-KERNEL"
+_DISPATCHER: Final = "cq_"
+"""Names of its kernels begin so."""
 
 
 @dataclass
@@ -120,6 +121,11 @@ class _Kernels:
             self._known[content] = names
         return self._known[content]
 
+    def dispatch(self, launch: TimedLaunch) -> bool:
+        """It is the dispatcher of tt-metal, which runs beside all operations."""
+        names = [name for _, address, content in launch.kernels if (name := self.find(address, content)[0])]
+        return bool(names) and all(name.startswith(_DISPATCHER) for name in names)
+
 
 def _groups(launches: Sequence[TimedLaunch]) -> list[list[TimedLaunch]]:
     """Launches of one operation: of the same number of the host, or, without numbers, side by side."""
@@ -197,7 +203,7 @@ def _begin(run: ProfiledRun) -> int:
 
 def _give_runs(operations: Sequence[TimedOperation], runs: Iterable[ProfiledRun]) -> None:
     """Give what the profiler has written on a tile to the operation that ran there then."""
-    spans = {}
+    spans: dict[Place, list[tuple[int, int, TimedOperation]]] = {}
     for operation in operations:
         for launch in operation.launches:
             spans.setdefault(launch.place, []).append((launch.begin - STEP, launch.end + STEP, operation))
@@ -212,7 +218,7 @@ def _give_runs(operations: Sequence[TimedOperation], runs: Iterable[ProfiledRun]
 def read_timed_run(
     directory: Path, *, elf: Iterable[Path] = (), progress: Callable[[int], Any] = lambda number: None
 ) -> TimedRun:
-    """The operations of a recording in timed mode.
+    """The operations of a recording in timed mode, without the kernels that dispatch them.
 
     Args:
         directory: of the recording.
@@ -234,11 +240,13 @@ def read_timed_run(
             snapshots.add(told["cycle"], arrays["busy"])
         elif told["kind"] == ZONES:
             x, y = told["place"]
-            run.runs.append(read_run((x, y), arrays["words"]))
+            run.runs.append(read_run((x, y), arrays["words"], complete=told["complete"]))
     kernels = _Kernels(reader.about, elf)
     end: int | None = None
     for group in _groups(launches):
         first, last = min(one.begin for one in group), max(one.end for one in group)
+        if kernels.dispatch(group[0]):
+            continue
         run.operations.append(_operation(group, kernels, end, snapshots.between(first, last)))
         end = last if end is None else max(end, last)
     _give_runs(run.operations, run.runs)
@@ -247,7 +255,8 @@ def read_timed_run(
 
 def zone_cycles(markers: Iterable[Marker]) -> list[tuple[str, int, int, int]]:
     """(core, zone, begin, end) of each zone whose two ends were written; inner ones end first."""
-    found, open_zones = [], {}
+    found = []
+    open_zones: dict[tuple[str, int], list[int]] = {}
     for marker in markers:
         key = marker.core, marker.zone
         if marker.kind == "start":

@@ -1,12 +1,13 @@
 """Programs that run on a timed chip: how long each one took on each tile, and how long what was busy.
 
 A recording in timed mode has no instructions. For each program of tt-metal's firmware that ends on a tile it has the
-cycles of its units and cores, and the kernels; the cycles of links, network interfaces and DRAM banks whenever one begins
-or ends; and the buffers of the device profiler.
+cycles of its units and cores, and the kernels; the cycles of links, network interfaces and DRAM banks whenever one
+begins or ends; and the buffers of the device profiler.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -104,6 +105,7 @@ class TimedRecording:
         self._places = {index: place for place, index in tiles.items()}
         self._launches = Launches(device.tiles, list(self._places))
         self._profiler = ProfilerBuffers(device.tiles, self._places)
+        self._next = device.time + STEP
         self._begun: dict[int, _Begun] = {}
         self._ended: dict[int, int] = {}
 
@@ -114,32 +116,45 @@ class TimedRecording:
             BhemuError: an instruction was refused.
         """
         while clocks > 0:
-            step = min(clocks, STEP) if self._writer is not None and self._device.clocks.active else clocks
+            step = max(min(clocks, self._next - self._device.time), 1) if self._writer is not None else clocks
             self._device.clock(step)
             clocks -= step
-            self._look()
+            if self._writer is not None and self._device.time >= self._next:
+                self._look()
+                self._next = self._device.time + STEP
 
     def stop(self) -> None:
         """End the recording."""
-        if self._writer is not None:
-            self._writer.close()
-        self._writer = None
-
-    def _look(self) -> None:
         if self._writer is None:
             return
+        self._look()
+        if self._writer is None:  # the disk was full
+            return
+        with contextlib.suppress(OSError):
+            for place, words in self._profiler.rest(self._launches.layout):
+                self._zones(place, words, complete=False)
+        self._writer.close()
+        self._writer = None
+
+    def _zones(self, place: Place, words: Array, *, complete: bool) -> None:
+        assert self._writer is not None
+        self._writer.frame({"kind": ZONES, "place": list(place), "complete": complete}, {"words": words})
+
+    def _look(self) -> None:
+        assert self._writer is not None
         begun, ended = self._launches.look()
         layout = self._launches.layout
         try:
             for place, words in self._profiler.look(layout):
-                self._writer.frame({"kind": ZONES, "place": list(place)}, {"words": words})
+                self._zones(place, words, complete=True)
             if begun or ended:
                 self._writer.frame({"kind": BUSY, "cycle": self._device.time}, {"busy": self._time.busy()})
             for index in ended:
                 self._end(index)
         except OSError as error:
             self._report(f"the recording ends in cycle {self._device.time:,}: {self._writer.path}: {error.strerror}")
-            self.stop()
+            self._writer.close()
+            self._writer = None
             return
         for index in begun:
             assert layout is not None
@@ -158,6 +173,7 @@ class TimedRecording:
         run = self._begun.pop(index, None)
         if run is None or not run.kernels:  # a go without a kernel
             return
+        self._profiler.expect(index)
         assert self._writer is not None
         counts = self._counts(index) - run.before
         units, cores = len(_UNIT_PLACES), len(_CORE_PLACES)
@@ -179,7 +195,7 @@ class TimedRecording:
 
     def _counts(self, index: int) -> Array:
         """int64: cycles of units, of cores, and of what is guessed of both, so far."""
-        return self._time.tile_buffer(index)[_PLACES]
+        return np.asarray(self._time.tile_buffer(index)[_PLACES])
 
 
 @dataclass(frozen=True)

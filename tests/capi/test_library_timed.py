@@ -9,10 +9,11 @@ import pytest
 
 import bhemu
 from bhemu.isa.tile_registers import address_of
+from bhemu.recording.parts import Reader
 from tests.capi.library_client import Ended, run_client
 
 CLOCK = address_of("control", "WALL_CLOCK_0")
-# lui t0, WALL_CLOCK; lw a0; twelve divisions of a full register, one behind the other; lw a1; sub a1, a1, a0; store it; halt
+# Twelve divisions of a full register between two loads of the wall clock; the difference goes to L1.
 PROGRAM = (
     *(CLOCK & 0xFFFFF000 | 0x2B7, (CLOCK & 0xFFF) << 20 | 0x2A503),  # lui t0; lw a0, (t0)
     *(0xFFF00613, 0x00300693),  # addi a2, zero, -1; addi a3, zero, 3
@@ -77,7 +78,6 @@ def test_another_value_is_refused(library: Path) -> None:
         ("BHEMU_ORDER", "simulator"),
         ("BHEMU_QUANTUM", "8"),
         ("BHEMU_TRANSLATE", "1"),
-        ("BHEMU_RECORD", "recordings"),
         ("BHEMU_DEBUG", "socket"),
         ("TT_METAL_PROFILER_SYNC", "1"),
     ],
@@ -88,6 +88,23 @@ def test_what_has_no_time_or_would_mislead_is_refused(library: Path, name: str, 
     assert ended.status == 1
     assert f"ConfigurationError: libttsim_init: BHEMU_TIME is 'silicon', and {name} is '{value}': " in ended.out
     assert "remedy: unset one of them" in ended.out
+
+
+def test_a_recording_in_timed_mode_takes_programs_and_nothing_else(library: Path, tmp_path: Path) -> None:
+    ended = run_client(library, CLIENT, BHEMU_TIME="silicon", BHEMU_RECORD=str(tmp_path))
+    assert took(ended) == took(run_client(library, CLIENT, BHEMU_TIME="silicon"))
+    assert [told["timed"] for told in Reader(tmp_path).about] == [True]
+
+
+@pytest.mark.parametrize(
+    "name", ["BHEMU_TILES", "BHEMU_DETAIL", "BHEMU_START", "BHEMU_STOP", "BHEMU_STATES", "BHEMU_CHECK"]
+)
+def test_what_chooses_single_instructions_is_refused_in_timed_mode(library: Path, tmp_path: Path, name: str) -> None:
+    settings = {"BHEMU_TIME": "silicon", "BHEMU_RECORD": str(tmp_path), name: "1"}
+    ended = run_client(library, "init()", **settings)
+    assert ended.status == 1
+    assert f"{name} is set, and a recording in timed mode has programs, not their instructions" in ended.out
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_refusal_names_the_instruction_in_timed_mode_too(library: Path) -> None:
