@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -72,7 +72,8 @@ class ZoneNames:
         more: further directories with such logs.
     """
 
-    def __init__(self, about: Iterable[dict[str, Any]], more: Iterable[Path] = ()) -> None:
+    @checked
+    def __init__(self, about: Sequence[Mapping[str, Any]], more: Sequence[Path] = ()) -> None:
         places = [Path(cache) for told in about if (cache := told.get("environment", {}).get("TT_METAL_CACHE"))]
         self._names: dict[int, ZoneName] = {}
         for place in (*places, *more):
@@ -81,10 +82,12 @@ class ZoneNames:
                     name, file, line, _ = message.rsplit(",", 3)
                     self._names[zone_number(message)] = ZoneName(name, file, line)
 
+    @checked
     def of(self, zone: int) -> ZoneName:
         """The name of a zone; its number where no log has it."""
         return self._names.get(zone) or ZoneName(f"zone {zone}")
 
+    @checked
     def is_kernel(self, zone: int) -> bool:
         """It is the zone that encloses a kernel."""
         return self.of(zone).name.endswith("-KERNEL")
