@@ -19,6 +19,8 @@ from bhemu.chip.device import Device
 from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.recording.chip_recording import ChipRecording
 from bhemu.recording.parts import SUFFIX, Writer
+from bhemu.timed import ChipTime
+from bhemu.timed.recording import TimedRecording
 
 RECORD: Final = "BHEMU_RECORD"
 """Environment variable: the directory that gets the recording."""
@@ -104,6 +106,39 @@ def about_client() -> dict[str, Any]:
     }
 
 
+def _writer(path: Path, about: dict[str, Any], limit: int, say: Say) -> Writer | None:
+    try:
+        return Writer(path, about, limit)
+    except OSError as error:
+        say(f"nothing is recorded: {path}: {error.strerror}")
+        return None
+
+
+def attach_timed(device: Device, clock: ChipTime, say: Say) -> TimedRecording | None:
+    """Record the programs of a timed chip as the environment says; see `attach`.
+
+    Raises:
+        ConfigurationError: a variable is set that says something of single instructions.
+    """
+    directory = os.environ.get(RECORD, "")
+    if not directory:
+        return None
+    for name in (TILES, DETAIL, START, STOP, STATES, CHECK, SUPPRESSIONS):
+        if os.environ.get(name):
+            raise ConfigurationError(
+                f"{name} is set, and a recording in timed mode has programs, not their instructions",
+                remedy=f"unset {name}, or BHEMU_TIME",
+            )
+    tiles = chosen_tiles(device, [])
+    about = about_client() | {"timed": True, "tiles": [list(place) for place in tiles]}
+    writer = _writer(_file(directory), about, _DEFAULT_LIMIT * _MIB, say)
+    return None if writer is None else TimedRecording(device, clock, tiles, writer, say)
+
+
+def _file(directory: str) -> Path:
+    return Path(directory) / f"{os.getpid()}-{time.time_ns()}{SUFFIX}"
+
+
 def attach(device: Device, say: Say) -> ChipRecording | None:
     """Record a new chip as the environment says; None: it does not ask for it.
 
@@ -130,12 +165,10 @@ def attach(device: Device, say: Say) -> ChipRecording | None:
         Suppressions.read(Path(suppressions))
         checks["suppressions"] = str(Path(suppressions).resolve())
     limit = _number(LIMIT)
-    path = Path(directory) / f"{os.getpid()}-{time.time_ns()}{SUFFIX}"
+    path = _file(directory)
     about = about_client() | {"tiles": [list(place) for place in tiles], "detail": detail} | checks
-    try:
-        writer = Writer(path, about, (_DEFAULT_LIMIT if limit is None else limit) * _MIB)
-    except OSError as error:
-        say(f"nothing is recorded: {path}: {error.strerror}")
+    writer = _writer(path, about, (_DEFAULT_LIMIT if limit is None else limit) * _MIB, say)
+    if writer is None:
         return None
     try:
         return ChipRecording(

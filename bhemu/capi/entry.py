@@ -19,7 +19,7 @@ import numpy as np
 
 from bhemu.api.chip_report import explain_device
 from bhemu.api.semihosting import Semihosting
-from bhemu.capi.attach import attach
+from bhemu.capi.attach import attach, attach_timed
 from bhemu.capi.refusals import refusal_text, say, write
 from bhemu.capi.settings import read_settings
 from bhemu.capi.slots import SLOTS, Table, fill
@@ -34,6 +34,8 @@ from bhemu.machine.core_state import HALT_ECALL, HALTED
 from bhemu.machine.faults import FAULTS
 from bhemu.machine.state import offset_of
 from bhemu.recording.chip_recording import ChipRecording
+from bhemu.timed import ChipTime
+from bhemu.timed.recording import TimedRecording
 
 _REFUSED: Final = 1
 _INTERRUPTED: Final = 130
@@ -41,7 +43,7 @@ _ALL_ONES: Final = 0xFFFFFFFF
 
 _chip: Device | None = None
 _semihosting: Semihosting | None = None
-_recording: ChipRecording | None = None
+_recording: ChipRecording | TimedRecording | None = None
 _started = 0.0
 _reported = False
 _refusal_stops = False
@@ -104,6 +106,10 @@ def _chip_now() -> Device:
 _ReadHost = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32)
 
 
+def _tell(text: str) -> None:
+    say(f"[{clock_now()}] bhemu: {text}\n")
+
+
 def _host_memory(reads: int | None, writes: int | None) -> HostMemory:
     """Memory of the host behind functions in C at these addresses."""
     read, write = (_ReadHost(address) if address else None for address in (reads, writes))
@@ -140,8 +146,8 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
         quantum=settings.quantum,
         threads=settings.threads,
     )
-    _recording = attach(_chip, lambda text: say(f"[{_chip_now().time}] bhemu: {text}\n"))
-    _connect(table, _chip)
+    _recording = attach_timed(_chip, ChipTime(_chip), _tell) if settings.timed else attach(_chip, _tell)
+    _connect(table, _chip, timed=settings.timed)
     _started = time.perf_counter()
     _reported = False
     _refusal_stops = settings.refusal_stops
@@ -149,8 +155,11 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
         _overseer.begin(_chip)
 
 
-def _connect(table: Table, chip: Device) -> None:
-    """Let the server call compiled code without Python. Semihosting and recordings need Python between two clocks."""
+def _connect(table: Table, chip: Device, *, timed: bool) -> None:
+    """Let the server call compiled code without Python.
+
+    Semihosting and recordings need Python between two clocks, and the clock of a timed chip has a buffer of its own.
+    """
     if not JIT or _overseer is not None:
         return
     clocks = chip.clocks
@@ -158,7 +167,7 @@ def _connect(table: Table, chip: Device) -> None:
     table.chip = clocks.target
     table.active_tiles = clocks.target + offset_of(CHIP, "active_count")
     table.run = None
-    if _semihosting is None and _recording is None:
+    if _semihosting is None and _recording is None and not timed:
         table.handlers = clocks.cores(0).table
         table.worth_threads = WORTH_THREADS if clocks.threads > 1 else 1 << 62
         table.run = chip_entry("chip_clock").address

@@ -20,13 +20,18 @@ from bhemu.cluster.topology import ALONE_TOPOLOGY, End, Topology
 from bhemu.machine.codegen import toolchain
 from bhemu.machine.faults import FAULTS, Fault
 from bhemu.machine.state import TILE, offset_of
+from bhemu.timed.chip import new_chip_time
+from bhemu.timed.observer import new_tile_time
 
 IN_CHIP: Final = -1
 IN_EACH_TILE: Final = -2
+IN_CHIP_TIME: Final = -3
+IN_TILE_TIME: Final = -4
+"""The buffers of timed mode (bhemu/timed), of a chip and of each of its tiles."""
 IN_EACH_CHIP: Final = -1
 CHIP_POINTERS: Final = (
     *("address", "tiles", "zeros", "page", "host_read", "host_write"),
-    *("frame_first", "frame_last", "sent_first", "sent_last"),
+    *("frame_first", "frame_last", "sent_first", "sent_last", "observer"),
 )
 """Fields of the chip's record that hold addresses of a process."""
 TILE_POINTERS: Final = ("handlers",)
@@ -43,8 +48,8 @@ class Run:
     """Bytes of the image.
 
     Attributes:
-        tile: number of the tile, IN_EACH_TILE or IN_CHIP.
-        at: offset in the record.
+        tile: number of the tile, IN_EACH_TILE, IN_CHIP, or that of a buffer of timed mode.
+        at: offset in the record, or in the buffer.
         content: the bytes.
         chip: number of the chip, or IN_EACH_CHIP.
     """
@@ -124,6 +129,15 @@ def take_image(device: Device) -> tuple[Run, ...]:
     return tuple(runs)
 
 
+def _time_image() -> tuple[Run, ...]:
+    """What the buffers of timed mode hold beside zeros."""
+    runs = []
+    for buffer, content in ((IN_CHIP_TIME, new_chip_time()), (IN_TILE_TIME, new_tile_time())):
+        memory = content.view(np.uint8)
+        runs += _runs(buffer, memory, memory != 0)
+    return tuple(runs)
+
+
 def _differences(number: int, alone: Device, device: Device) -> list[Run]:
     """What a chip of a system has otherwise than a chip alone."""
     own, base = (_without_pointers(chip_memory(chip), CHIP_POINTERS)[0] for chip in (device, alone))
@@ -138,7 +152,7 @@ def _differences(number: int, alone: Device, device: Device) -> list[Run]:
 def _system_image(topology: Topology) -> tuple[tuple[Run, ...], Links]:
     """The image of the chips of a system, and `Machine.links`."""
     alone = Device(simulator_order=True)
-    image = take_image(alone)
+    image = take_image(alone) + _time_image()
     if topology == ALONE_TOPOLOGY:
         return image, {}
     devices = [Device(chip.harvesting, simulator_order=True, identity=chip.identity) for chip in topology.chips]

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.capi.c_text import c_numbers, c_string
-from bhemu.capi.image import IN_CHIP, IN_EACH_CHIP, IN_EACH_TILE, Machine
+from bhemu.capi.image import IN_CHIP, IN_CHIP_TIME, IN_EACH_CHIP, IN_EACH_TILE, IN_TILE_TIME, Machine
 from bhemu.capi.objects import Parts
 from bhemu.chip.clock.clocks import WORTH_THREADS
 from bhemu.chip.clock.share import NO_WORK
@@ -36,10 +36,13 @@ from bhemu.machine.agents import CORE_NAMES, ETHERNET_CORES
 from bhemu.machine.compiler import Objects
 from bhemu.machine.core_state import HALTED, IN_RESET, RUNNING
 from bhemu.machine.dispatch import CODE_CACHE, PLACES
+from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.linked import COUNT, TABLE
 from bhemu.machine.state import L1_SIZE, TILE, offset_of
 from bhemu.riscv.decode import CODE
 from bhemu.riscv.translation_state import FIRST_CODE, HOT, MEMORY_BYTES
+from bhemu.tile.observer import ENTRY
+from bhemu.timed import layout, net_layout
 
 CATEGORIES: Final = {
     "UndefinedBehavior": "UndefinedBehavior",
@@ -66,6 +69,7 @@ _CHIP_FIELDS: Final = (
     "last_message",
     "active_count",
     "active",
+    "observer",
     "touched",
     "window_words",
     "window_kind",
@@ -104,6 +108,8 @@ _CLUSTER_FIELDS: Final = ("address", "count", "chip", "span", "threads", "share_
 _CODE_FIELDS: Final = ("native", "memory", "memory_bytes", "memory_used", "protect", "hot", "entry_count")
 _FUNCTIONS: Final = {
     "chip_clock": 2,
+    "chip_clock_timed": 3,
+    "advance_timed": 2,
     "chip_help": 2,
     "cluster_clock": 2,
     "cluster_help": 2,
@@ -190,9 +196,18 @@ def header(parts: Parts, version: str) -> str:
         "PLACES": PLACES,
         "CODE_CACHE": CODE_CACHE,
         "IN_CHIP": IN_CHIP,
+        "IN_CHIP_TIME": IN_CHIP_TIME,
+        "IN_TILE_TIME": IN_TILE_TIME,
         "IN_EACH_TILE": IN_EACH_TILE,
         "IN_EACH_CHIP": IN_EACH_CHIP,
         "WORTH_THREADS": WORTH_THREADS,
+        "TIMED_ENTRY": ENTRY,
+        "TILE_TIME_WORDS": layout.SIZE,
+        "CHIP_TIME_WORDS": net_layout.SIZE,
+        "CHIP_TIME_ADDRESS": net_layout.ADDRESS,
+        "CHIP_TIME_DATA": net_layout.DATA,
+        "CHIP_TIME_DATA_BYTES": net_layout.BLOCKS * net_layout.BLOCK_BYTES,
+        "TENSIX_TILE": TENSIX_TILE,
     }
     lines = ["/* Made by bhemu/capi/machine_text.py. */", "#ifndef BHEMU_MACHINE_H", "#define BHEMU_MACHINE_H"]
     lines += ["#include <stddef.h>", "#include <stdint.h>"]

@@ -39,6 +39,8 @@ _CHIP: Final = -4
 _MACHINE: Final = -5
 _TRANSLATOR: Final = -6
 _CLUSTER: Final = -7
+_TIMED_CHIP: Final = -8
+_TIMED_TILE: Final = -9
 _PARTS: Final = {
     -DEVICE_STORE: "the registers that cores store to",
     -DEVICE_LOAD: "the registers that cores load",
@@ -53,6 +55,8 @@ _PARTS: Final = {
     _CHIP: "the chip's clock",
     _CLUSTER: "the clock of several chips",
     -ADVANCE_TILE: "the schedule of a tile",
+    _TIMED_TILE: "the schedule of a timed tile",
+    _TIMED_CHIP: "the clock of a timed chip",
     _TRANSLATOR: "the translator of code of the cores",
     _SCHEDULE: "the schedule",
     CLOCK: "the clock",
@@ -116,7 +120,13 @@ def compile_all(
     """
     todo: list[int] = [*_PARTS, *sorted(HANDLERS)]
     parts = Parts()
-    for module in ("tensix/units.py", "chip/clock/clocks.py", "recording/core_recorder.py", "recording/recorder.py"):
+    for module in (
+        "tensix/units.py",
+        "chip/clock/clocks.py",
+        "recording/core_recorder.py",
+        "recording/recorder.py",
+        "timed/chip.py",
+    ):
         module_stamp(package_path() / module)  # finds out here what modules say: the children do not live to keep it
     with (
         _processor(processor),
@@ -150,6 +160,8 @@ def compile_part(part: int, topology: Topology = ALONE_TOPOLOGY) -> Parts:
     from bhemu.recording.core_recorder import CoreRecorder
     from bhemu.tensix.coprocessor import ensure_handlers, ensure_place, keys
     from bhemu.tile.cores import ensure_entries
+    from bhemu.timed.chip import timed_clock
+    from bhemu.timed.observer import timed_entry
 
     parts = Parts()
 
@@ -170,6 +182,10 @@ def compile_part(part: int, topology: Topology = ALONE_TOPOLOGY) -> Parts:
         ensure_chip_entries()
     elif part == _CLUSTER:
         ensure_cluster_entries()
+    elif part == _TIMED_TILE:
+        timed_entry()
+    elif part == _TIMED_CHIP:
+        timed_clock()
     elif part == _MACHINE:
         parts.machine = describe_machine(topology)
         return parts  # the entries that it has named are other parts, which come before it

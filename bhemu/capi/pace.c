@@ -1,7 +1,7 @@
 /* How many clocks pass in a call of libttsim_clock (docs/library.md, "The pace of clocks").
  *
  * A client lets one clock pass for each time that it polls; a host polls a real card once in a thousand clocks. Unless
- * BHEMU_PACE=exact says otherwise, or its run is recorded, more clocks pass in a call while the client only aims windows,
+ * BHEMU_PACE=exact says otherwise, or its instructions are recorded, more clocks pass in a call while the client only aims windows,
  * reads and clocks, and reads the same as before: twice as many after each such call, up to MOST. A client that does not
  * read waits for what the chip writes into its memory; it is believed to wait once the chip has accessed that. A write of
  * the client's, one of the chip's to the client's memory, or bytes that are not what they were at the same place, take the
@@ -38,7 +38,7 @@ void pace_share(void)
 
 void pace_start(void)
 {
-    pace_adapts = setting(PACE) == 0 && !records();
+    pace_adapts = setting(PACE) == 0 && (!records() || setting(TIME) == SILICON);
     memset(places, 0, sizeof places);
     has_read = shares_memory = 0;
     pace_begin();

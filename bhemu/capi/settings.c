@@ -1,6 +1,7 @@
 /* The environment, read once for each chip. */
 
 #define _GNU_SOURCE
+#include "machine.h"
 #include "shim.h"
 
 #include <ctype.h>
@@ -90,6 +91,23 @@ const char *needs_python(void)
     return name || !setting(SEMIHOSTING) ? name : rows[SEMIHOSTING].name;
 }
 
+/* Timed mode, and what it cannot be combined with. It has the order of the hardware. */
+static void check_time(void)
+{
+    for (size_t i = 0; i < sizeof untimed / sizeof *untimed; i++) {
+        const char *text = getenv(untimed[i].name);
+        char message[512];
+        if (!text || !*text || (*untimed[i].value && strcmp(text, untimed[i].value)))
+            continue;
+        snprintf(message, sizeof message, "%s is 'silicon', and %s is '%.99s': %s", rows[TIME].name, untimed[i].name, text,
+                 untimed[i].why);
+        refuse("libttsim_init", message, "unset one of them");
+    }
+    if (CHIPS > 1)
+        refuse("libttsim_init", "several chips with links have no timed mode", "use a library with one chip");
+    values[ORDER] = 1;
+}
+
 void read_settings(void)
 {
     for (char **variable = environ; *variable; variable++) {
@@ -106,4 +124,6 @@ void read_settings(void)
         values[i] = value_of(&rows[i]);
     if (!values[THREADS])
         values[THREADS] = processors();
+    if (setting(TIME) == SILICON)
+        check_time();
 }

@@ -24,6 +24,7 @@ PROCESS: Final = "BHEMU_PROCESS"
 PACE: Final = "BHEMU_PACE"
 REFUSAL: Final = "BHEMU_REFUSAL"
 PYTHON: Final = "BHEMU_PYTHON"
+TIME: Final = "BHEMU_TIME"
 PREFIX: Final = "BHEMU_"
 
 _MOST_THREADS: Final = 8
@@ -70,6 +71,7 @@ SETTINGS: Final = (
     Setting(PATIENCE, default=_DEFAULT_PATIENCE),
     Setting(PROCESS, ("", "client", "own"), remedy="set it to client or own, or not at all"),
     Setting(PACE, ("adaptive", "exact"), remedy="set it to exact or adaptive, or not at all"),
+    Setting(TIME, ("rounds", "silicon"), remedy="set it to silicon or rounds, or not at all"),
     Setting(REFUSAL, ("end", "stop"), remedy="set it to end or stop, or not at all"),
     # Clients that let a few clocks pass in a call lose more by translating than they gain (docs/library.md).
     Setting(translator.VARIABLE, translator.WORDS, default=0, remedy=translator.REMEDY),
@@ -77,6 +79,14 @@ SETTINGS: Final = (
 """Those that have a meaning for the simulator itself."""
 UNDER_PYTHON: Final = ("RECORD", "DEBUG")
 """Further variables, behind the prefix: one that is set needs a simulator under Python."""
+UNTIMED: Final = (
+    (ORDER, "simulator", "the order of the official simulator has no time"),
+    (QUANTUM, "", "timed tiles run ahead of each other by fewer cycles than any request takes"),
+    (translator.VARIABLE, "1", "timed mode executes instruction by instruction"),
+    ("BHEMU_DEBUG", "", "the debugger executes rounds"),
+    ("TT_METAL_PROFILER_SYNC", "1", "it compares the host's clock with the chip's, which pass independently"),
+)
+"""What timed mode cannot be combined with: variable, its value ("": any), why."""
 OTHERS: Final = (
     *("CACHE", "CHECK", "CLIENT_DIRECTORY", "DEBUG_WAIT", "DETAIL", "DUMP", "ELF", "LLK*", "PROGRESS", "PYTHON"),
     *("RECORD_LIMIT", "RISCV_TESTS", "SFPI*", "START", "STATES", "STOP", "SUPPRESSIONS", "TILES", "TRACE", "TTNN*"),
@@ -97,6 +107,7 @@ class Settings:
         threads: that tiles run on; by default as many as there are processors, up to 8 (BHEMU_THREADS).
         patience: seconds after which a client that waits for a chip in which no core or thread can proceed is told so
             (BHEMU_PATIENCE).
+        timed: a clock is an estimate of a cycle of silicon (BHEMU_TIME=silicon, bhemu/timed).
         refusal_stops: a refusal stops the chip, and the client's process lives (BHEMU_REFUSAL=stop).
     """
 
@@ -106,6 +117,7 @@ class Settings:
     quantum: int
     threads: int
     patience: int
+    timed: bool
     refusal_stops: bool
 
 
@@ -116,13 +128,19 @@ def read_settings() -> Settings:
         ConfigurationError: a variable has a value that means nothing.
     """
     values = {setting.name: setting.value(os.environ.get(setting.name)) for setting in SETTINGS}
+    timed = values[TIME] == 1
+    for name, value, why in UNTIMED if timed else ():
+        text = os.environ.get(name)
+        if text and value in ("", text):
+            raise ConfigurationError(f"{TIME} is 'silicon', and {name} is '{text}': {why}", remedy="unset one of them")
     return Settings(
         allow_open=bool(values[ALLOW_OPEN]),
-        simulator_order=values[ORDER] == 0,
+        simulator_order=values[ORDER] == 0 and not timed,
         semihosting=bool(values[SEMIHOSTING]),
         quantum=values[QUANTUM],
         threads=values[THREADS] or _processors(),
         patience=values[PATIENCE],
+        timed=timed,
         refusal_stops=values[REFUSAL] == 1,
     )
 
@@ -145,10 +163,13 @@ def header() -> str:
     return "\n".join(
         [
             f"enum setting {{ {names}, SETTINGS }};",
-            f"enum {{ MOST_THREADS = {_MOST_THREADS}, UNDER_PYTHON = {len(UNDER_PYTHON)} }};",
+            f"enum {{ MOST_THREADS = {_MOST_THREADS}, UNDER_PYTHON = {len(UNDER_PYTHON)}, SILICON = 1 }};",
             "#ifdef WANTS_SETTINGS",
             "static const struct row rows[SETTINGS] = {",
             *rows,
+            "};",
+            "static const struct { const char *name, *value, *why; } untimed[] = {",
+            *(f"    {{{', '.join(map(c_string, row))}}}," for row in UNTIMED),
             "};",
             f"static const char *const others[] = {{{others}}}; /* the first UNDER_PYTHON need Python */",
             "#endif",

@@ -120,6 +120,35 @@ void simulator_set_callbacks(read_callback reads, write_callback writes)
     dma_write = writes;
 }
 
+/* Timed mode (BHEMU_TIME=silicon, bhemu/timed): a clock is an estimate of a cycle of silicon. */
+static void start_time(char *chip)
+{
+    int64_t *time = simulator_memory(CHIP_TIME_WORDS * sizeof *time);
+    put_image(IN_CHIP_TIME, (char *)time, 0);
+    time[CHIP_TIME_ADDRESS] = (intptr_t)time;
+    time[CHIP_TIME_DATA] = (intptr_t)simulator_memory(CHIP_TIME_DATA_BYTES);
+    simulator.chip_time = time;
+    simulator.tile_time = simulator_memory((size_t)TILES * TILE_TIME_WORDS * sizeof *time);
+    for (size_t tile = 0; tile < TILES; tile++) {
+        if (FIELD(TILE_TILE_KIND_TYPE, simulator.tiles + tile * TILE_BYTES, TILE_TILE_KIND) != TENSIX_TILE)
+            continue;
+        int64_t *buffer = simulator.tile_time + tile * TILE_TIME_WORDS;
+        put_image(IN_TILE_TIME, (char *)buffer, 0);
+        buffer[TIMED_ENTRY] = (intptr_t)advance_timed;
+        (&FIELD(int64_t, chip, CHIP_OBSERVER))[tile] = (intptr_t)buffer;
+    }
+}
+
+static void end_time(void)
+{
+    if (!simulator.chip_time)
+        return;
+    munmap((void *)(intptr_t)simulator.chip_time[CHIP_TIME_DATA], CHIP_TIME_DATA_BYTES);
+    munmap(simulator.chip_time, CHIP_TIME_WORDS * sizeof *simulator.chip_time);
+    munmap(simulator.tile_time, (size_t)TILES * TILE_TIME_WORDS * sizeof *simulator.tile_time);
+    simulator.chip_time = simulator.tile_time = NULL;
+}
+
 static void start_selected(int number)
 {
     char *chip = simulator_memory(CHIP_BYTES);
@@ -135,6 +164,8 @@ static void start_selected(int number)
     FIELD(int64_t, chip, CHIP_HOST_WRITE) = (intptr_t)write_host;
     FIELD(int64_t, chip, CHIP_QUANTUM) = setting(QUANTUM);
     FIELD(uint8_t, chip, CHIP_NAMED) = setting(ORDER) == 0;
+    if (setting(TIME) == SILICON)
+        start_time(chip);
     simulator.started = now();
     simulator.stopped = 0;
 }
@@ -196,6 +227,7 @@ void simulator_end(void)
             free_frames((&FIELD(int64_t, simulator.chip, CHIP_FRAME_FIRST))[channel]);
             free_frames((&FIELD(int64_t, simulator.chip, CHIP_SENT_FIRST))[channel]);
         }
+        end_time();
         munmap(simulator.chip, CHIP_BYTES);
         munmap(simulator.tiles, (size_t)TILES * TILE_BYTES);
         simulator.chip = simulator.tiles = NULL;
@@ -403,8 +435,13 @@ void simulator_clock(uint32_t clocks)
     int helps = setting(THREADS) > 1 && active > 1 && active * clocks >= WORTH_THREADS;
     if (helps)
         begin_help(busy > 1 ? work_of_cluster() : work_of_chip(instances[alone].chip), setting(THREADS));
-    int64_t status = CHIPS > 1 ? cluster_clock(cluster, (intptr_t)instances[0].table, clocks)
-                               : chip_clock(simulator.chip, (intptr_t)simulator.table, clocks);
+    int64_t status, table = (intptr_t)instances[0].table;
+    if (CHIPS > 1)
+        status = cluster_clock(cluster, table, clocks);
+    else if (simulator.chip_time)
+        status = chip_clock_timed(simulator.chip, table, clocks, (intptr_t)simulator.chip_time);
+    else
+        status = chip_clock(simulator.chip, table, clocks);
     if (helps)
         end_help();
     if (status) {

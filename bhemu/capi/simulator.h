@@ -12,6 +12,8 @@ struct instance {
     char *chip;            /* NULL: there is no chip */
     char *tiles;           /* TILES records of TILE_BYTES */
     int64_t table[PLACES]; /* of handlers, for the thread that lets clocks pass */
+    int64_t *chip_time;    /* timed mode: buffer of the chip (bhemu/timed/net_layout.py); NULL: clocks are rounds */
+    int64_t *tile_time;    /* and those of its tiles, TILE_TIME_WORDS each (bhemu/timed/layout.py) */
     int64_t started;       /* nanoseconds */
     int stopped;           /* by a refusal (BHEMU_REFUSAL=stop): no more clocks pass */
 };

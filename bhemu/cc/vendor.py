@@ -95,11 +95,11 @@ def write_vendor_tools(directory: str | Path, *, gcc: str = GCC, options: Sequen
         for name, (paths, code) in drivers.items():
             stock = toolchain.gcc if name == "gcc" else toolchain.tool("g++")
             script = _driver(name, stock, toolchain, root, paths, code) if stock else _missing(name)
-            _write_program(binaries / f"{PREFIX}{name}", script)
+            write_program(binaries / f"{PREFIX}{name}", script)
         for name in (*_BINUTILS, *_COVERAGE):
             stock = toolchain.tool(name)
             script = f'#!/bin/sh\nexec {shlex.quote(str(stock))} "$@"\n' if stock else _missing(name)
-            _write_program(binaries / f"{PREFIX}{name}", script)
+            write_program(binaries / f"{PREFIX}{name}", script)
     except OSError as error:
         raise CompileError(
             f"cannot write {error.filename}: {error.strerror}", remedy="name a directory that you may write"
@@ -126,6 +126,7 @@ def _missing(name: str) -> str:
     return _MISSING.format(vendor=f"{PREFIX}{name}", stock=GCC.removesuffix("gcc") + name, package=package)
 
 
-def _write_program(path: Path, text: str) -> None:
+def write_program(path: Path, text: str) -> None:
+    """Write a script that can be executed."""
     path.write_text(text)
     path.chmod(0o755)

@@ -7,6 +7,7 @@ few files that the stock compiler needs otherwise.
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from bhemu.cc.errors import CompileError
 from bhemu.cc.llk import LlkTree
 from bhemu.cc.sfpi import PREFIX, Sfpi
 from bhemu.cc.toolchain import Toolchain
-from bhemu.cc.vendor import write_vendor_tools
+from bhemu.cc.vendor import write_program, write_vendor_tools
 
 
 def write_llk_home(directory: str | Path, tree: LlkTree, compiler: Toolchain | Sfpi) -> Path:
@@ -94,7 +95,9 @@ _OBJECT_INCLUDES: Final = (
 )
 
 
-def write_metal_root(directory: str | Path, tree: LlkTree, compiler: Toolchain | Sfpi) -> Path:
+def write_metal_root(
+    directory: str | Path, tree: LlkTree, compiler: Toolchain | Sfpi, *, profiled: bool = False
+) -> Path:
     """Write a view of tt-metal, as the `ttnn` package carries it, with a compiler for its kernels.
 
     tt-metal takes the view from the environment variable TT_METAL_RUNTIME_ROOT. What one compiler has built must not
@@ -104,6 +107,8 @@ def write_metal_root(directory: str | Path, tree: LlkTree, compiler: Toolchain |
         directory: a new or empty one, or an earlier view, which is replaced.
         tree: the LLK headers of the package.
         compiler: what builds the kernels; see `bhemu.cc.choose_compiler`.
+        profiled: firmware and kernels of Tensix tiles have tt-metal's device profiler, which its packages for pip ask
+            for only when they are built for Tracy.
 
     Returns:
         The value for TT_METAL_RUNTIME_ROOT.
@@ -128,7 +133,11 @@ def write_metal_root(directory: str | Path, tree: LlkTree, compiler: Toolchain |
         if isinstance(compiler, Sfpi):
             (top / "runtime").mkdir()
             _link_all(package / "runtime", top / "runtime", without=("sfpi",))
-            (top / "runtime" / "sfpi").symlink_to(compiler.root)
+            if profiled:
+                _forget_firmware(top)
+                _write_profiling(top / "runtime" / "sfpi", compiler)
+            else:
+                (top / "runtime" / "sfpi").symlink_to(compiler.root)
             return top
         objects.mkdir(parents=True)
         for above in (objects.parent, objects.parent.parent, objects.parent.parent.parent):
@@ -137,10 +146,13 @@ def write_metal_root(directory: str | Path, tree: LlkTree, compiler: Toolchain |
         for part in ("tt_metal/tt-llk/tt_llk_blackhole", "tt_metal/hw/ckernels/blackhole", "ttnn"):
             if (top / part).exists():
                 _adapt(top / part)
+        if profiled:
+            _forget_firmware(top)
     except OSError as error:
         raise CompileError(f"cannot write {error.filename}: {error.strerror}", remedy="name a new directory") from None
     # tt-metal moves kernels, and refuses those with addresses of code in their data.
-    tools = write_vendor_tools(top / "runtime" / "sfpi", gcc=str(compiler.gcc), options=("-fno-jump-tables",))
+    options = ("-fno-jump-tables", *(_PROFILE if profiled else ()))
+    tools = write_vendor_tools(top / "runtime" / "sfpi", gcc=str(compiler.gcc), options=options)
     driver = tools / "compiler" / "bin" / f"{PREFIX}g++"
     includes = [f"-I{top}", *(f"-I{top / 'tt_metal' / part}" for part in _OBJECT_INCLUDES)]
     for name, source in _OBJECTS.items():
@@ -154,6 +166,42 @@ def write_metal_root(directory: str | Path, tree: LlkTree, compiler: Toolchain |
                 remedy="ttnn 0.81.1 is known to work",
             )
     return top
+
+
+_PROFILE: Final = ("-DPROFILE_KERNEL=1", f"-DPROFILER_FULL_HOST_BUFFER_SIZE_PER_RISC={1 << 26}")
+"""What tt-metal defines for its device profiler. The size is that of a buffer in DRAM, which nobody provides."""
+_PROFILING: Final = """\
+#!/bin/sh
+# {name} by bhemu cc: the vendor's, and on Tensix tiles tt-metal's device profiler.
+for argument do
+    case $argument in
+        *ERISC*|*DRISC*) exec {compiler} "$@" ;;
+    esac
+done
+exec {compiler} {options} "$@"
+"""
+
+
+def _write_profiling(directory: Path, compiler: Sfpi) -> None:
+    """The vendor's compiler as links, and launchers of its drivers that turn the device profiler on."""
+    binaries = compiler.root / "compiler" / "bin"
+    drivers = tuple(f"{PREFIX}{name}" for name in ("g++", "c++"))
+    for source, target, without in (
+        (compiler.root, directory, ("compiler",)),
+        (compiler.root / "compiler", directory / "compiler", ("bin",)),
+        (binaries, directory / "compiler" / "bin", drivers),
+    ):
+        target.mkdir()
+        _link_all(source, target, without=without)
+    for name in drivers:
+        text = _PROFILING.format(name=name, compiler=shlex.quote(str(binaries / name)), options=shlex.join(_PROFILE))
+        write_program(directory / "compiler" / "bin" / name, text)
+
+
+def _forget_firmware(top: Path) -> None:
+    """The view does not have the package's compiled firmware: it is built with the kernels."""
+    _own(top / "tt_metal")
+    (top / "tt_metal" / "pre-compiled").unlink(missing_ok=True)
 
 
 _MARK = ".bhemu-view"

@@ -73,6 +73,9 @@ def cc(
         Path | None,
         typer.Option("--metal-root", metavar="DIR", help="The same of tt-metal in a ttnn package, for ttnn programs."),
     ] = None,
+    profiled: Annotated[
+        bool, typer.Option("--profiled", help="With --metal-root: kernels have tt-metal's device profiler.")
+    ] = False,
 ) -> None:
     """Compile a kernel for one RISC-V core.
 
@@ -89,6 +92,8 @@ def cc(
 
     sources, target, options = split_arguments(arguments or [])
     actions = [name for name, given in _actions(print_header, vendor_tools, llk_home, metal_root) if given]
+    if profiled and metal_root is None:
+        refuse_usage("--profiled is for --metal-root", "name the directory of a view: --metal-root DIR --profiled")
     if actions:
         if len(actions) > 1 or sources or target:
             refuse_usage(f"{actions[0]} does nothing else", "give it alone, and compile with another command")
@@ -100,7 +105,8 @@ def cc(
             home = write_llk_home(llk_home, find_llk(_llk_path(llk)), choose_compiler(gcc, sfpi))
             typer.echo(f"export LLK_HOME={home}")
         elif metal_root is not None:
-            root = write_metal_root(metal_root, find_llk(_llk_path(llk)), choose_compiler(gcc, sfpi))
+            compiler = choose_compiler(gcc, sfpi)
+            root = write_metal_root(metal_root, find_llk(_llk_path(llk)), compiler, profiled=profiled)
             typer.echo(f"export TT_METAL_RUNTIME_ROOT={root}\nexport TT_METAL_CACHE={root / 'cache'}")
         return
     if not sources:

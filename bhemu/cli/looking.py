@@ -51,6 +51,9 @@ def run_client(
     suppressions: Annotated[
         Path | None, typer.Option(metavar="FILE", help="TOML file with hazards that are left out.")
     ] = None,
+    timed: Annotated[
+        bool, typer.Option("--timed", help="Clocks are estimates of silicon's; records programs, not instructions.")
+    ] = False,
     library: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Directory of `bhemu library`, for TT_METAL_SIMULATOR.")
     ] = None,
@@ -63,6 +66,8 @@ def run_client(
     variables of the environment: `BHEMU_RECORD=DIR`, `BHEMU_TILES`, `BHEMU_DETAIL`, `BHEMU_START`, `BHEMU_STOP`,
     `BHEMU_RECORD_LIMIT`, `BHEMU_STATES`, `BHEMU_CHECK` and `BHEMU_SUPPRESSIONS`.
 
+    With --timed (`BHEMU_TIME=silicon`) it runs in timed mode: `bhemu predict run DIR` tells what bounds each operation.
+
     With --debug (`BHEMU_DEBUG=SOCKET`, and `BHEMU_DEBUG_WAIT=1` for --wait) a debugger can attach itself.
 
     `bhemu report DIR` shows the recording. The exit status is that of the client.
@@ -71,6 +76,7 @@ def run_client(
     from bhemu.analysis.suppressions import Suppressions
     from bhemu.capi import attach
     from bhemu.capi.attach import DETAIL, LIMIT, RECORD, START, STATES, STOP, TILES, parse_tiles
+    from bhemu.capi.settings import TIME
     from bhemu.errors import ConfigurationError
     from bhemu.recording.parts import directory_files
 
@@ -79,6 +85,17 @@ def run_client(
     simulator = {} if library is None else {"TT_METAL_SIMULATOR": str((library / "libttsim_bh.so").resolve())}
     if (record is None) == (debug is None):
         refuse_usage("either --record or --debug is needed", "say --record DIR to record, --debug SOCKET to debug")
+    given: dict[str, object] = {
+        "--tiles": tiles,
+        "--start": start,
+        "--stop": stop,
+        "--states": states,
+        "--check": check,
+    }
+    given |= {"--debug": debug, "--suppressions": suppressions, "--detail profile": detail != "instructions"}
+    wrong = next((name for name, value in given.items() if value not in (None, "", False)), None)
+    if timed and wrong is not None:
+        refuse_usage(f"{wrong} is not for --timed", "say one of them: in timed mode whole programs are recorded")
     if wait and debug is None:
         refuse_usage("--wait is for --debug", "name a socket: --debug SOCKET --wait")
     settings = simulator | _programs(command)
@@ -103,7 +120,8 @@ def run_client(
     if record.is_dir() and directory_files(record):
         refuse_usage(f"{shown_path(record)} holds a recording already", "name another directory, or delete it")
     record.mkdir(parents=True, exist_ok=True)
-    settings |= {RECORD: str(record.resolve()), TILES: tiles, DETAIL: detail, LIMIT: str(limit)}
+    settings |= {RECORD: str(record.resolve()), LIMIT: str(limit)}
+    settings |= {TIME: "silicon"} if timed else {TILES: tiles, DETAIL: detail}
     settings |= {name: str(value) for name, value in ((START, start), (STOP, stop)) if value is not None}
     if states is not None:
         settings[STATES] = str(int(states))

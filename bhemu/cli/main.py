@@ -29,6 +29,7 @@ from bhemu.cli import (
     sweep,
     tile,
     warm,
+    zones,
 )
 from bhemu.cli.report import REFUSED, Commands, WithCheck, report_os_error, show_warning
 
@@ -59,6 +60,7 @@ app.command("fuzz")(fuzz.fuzz)
 app.command("sweep")(sweep.sweep)
 app.command("bench")(bench.bench)
 app.add_typer(predict.app, name="predict")
+app.command("zones")(zones.zones)
 app.command("warm")(warm.warm)
 app.command("doctor")(doctor.doctor)
 

@@ -1,16 +1,17 @@
-"""`bhemu predict`: how long a matmul or a NoC transfer takes on silicon, by the analytical models."""
+"""`bhemu predict`: how long a matmul, a NoC transfer or each operation of a client's run takes on silicon."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bhemu.cli.report import output, plain_table, print_json, refuse_usage
+from bhemu.cli.report import output, plain_table, print_json, refuse_usage, shown_path
 
 app = typer.Typer(
-    help="Estimate the time of a matmul or of NoC transfers on silicon, by formulas. Nothing is run.",
+    help="Estimate the time of a matmul or of NoC transfers on silicon, by formulas; or of a client's recorded run.",
     no_args_is_help=True,
 )
 CLOCK_MHZ = 1350.0
@@ -127,3 +128,28 @@ def noc(
             "bytes a cycle of each core": f"{rate:.1f}",
         }
     )
+
+
+@app.command("run")
+def run(
+    record: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of a recording in timed mode.")],
+    elf: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="ELF file, or a directory of some, with programs that ran."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say for each operation of a client's run how long it takes, what bounds it, and how close to that bound it is.
+
+    Record the run first: `bhemu run-client --timed --record DIR -- COMMAND`.
+    """
+    from bhemu.report.operations import operation_as_json, operation_lines, read_timed_run
+
+    found = read_timed_run(record, elf=elf or [])
+    if not found.operations:
+        refuse_usage(f"{shown_path(record)} has no programs in timed mode", "record with run-client --timed")
+    if as_json:
+        print_json([operation_as_json(operation) for operation in found.operations])
+        return
+    for line in operation_lines(found.operations):
+        typer.echo(line)

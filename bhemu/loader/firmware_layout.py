@@ -16,6 +16,7 @@ CORE_ORDER: Final = ("B", "NC", "T0", "T1", "T2")
 _OPTIONAL: Final = {
     *("coordinate_map", "core_info", "core_place", "core_magic"),
     *("kernel_text_size", "no_region", "local_buffers", "buffer_mask"),
+    *("host_id", "profiler"),
 }
 
 
@@ -33,6 +34,7 @@ class LaunchFields:
         no_region: halfwords that 0xff declares absent.
         local_buffers: halfword: where the circular buffers are described, from the base; None: not known.
         buffer_mask: eight bytes: which of them there are.
+        host_id: word: the host's number of the program; None: not known.
     """
 
     config_base: int
@@ -44,6 +46,7 @@ class LaunchFields:
     no_region: tuple[int, ...] = ()
     local_buffers: int | None = None
     buffer_mask: int | None = None
+    host_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class FirmwareLayout:
         go_messages, go_signal, go_index: go messages of 4 bytes, the signal's offset, the word with the index.
         core_info, core_place, core_magic: address, offset of x and y, (offset, value); None in builds without.
         remote_buffers: number of circular buffers.
+        profiler: control words of the device profiler, and its buffers behind them; None: not known.
         launch: offsets in a launch message.
     """
 
@@ -85,6 +89,7 @@ class FirmwareLayout:
     core_info: int | None = None
     core_place: int = 0
     core_magic: tuple[int, int] = (0, 0)
+    profiler: int | None = None
 
     @property
     def mailboxes(self) -> slice:

@@ -133,7 +133,7 @@ _SET_AT_RESET: Final = (
         "vector",
     ),
 )
-"""Fields that are not zero after reset. What is not lies in one page: of a chip that starts, no other page is touched."""
+"""Fields that are not zero after reset. These bytes lie in one page: a chip that starts touches no other."""
 _FIRST_CONSTANT: Final = 8
 """The first LReg that is not zero after reset; that page begins with it."""
 

@@ -98,7 +98,7 @@ class Writer:
         self._known: set[str] = set()
         self._size = 0
         self._file: IO[bytes] = path.open("xb", buffering=0)
-        self._frame({"kind": "about", **about}, {})
+        self.frame({"kind": "about", **about}, {})
 
     def add(self, part: Part) -> None:
         """Write a part.
@@ -107,21 +107,28 @@ class Writer:
             OSError: the disk is full, or the file cannot be written any more.
         """
         self.reduced = self.reduced or self._size > self._limit
-        code = []
-        for address, content in part.code:
-            digest = hashlib.sha1(content).hexdigest()
-            if digest not in self._known:
-                self._frame({"kind": "code", "digest": digest}, {"code": np.frombuffer(content, np.uint8)})
-                self._known.add(digest)
-            code.append([address, digest])
-        self._frame(*_described(part, code, rows=not self.reduced))
+        code = [[address, self.code(content)] for address, content in part.code]
+        self.frame(*_described(part, code, rows=not self.reduced))
 
     def close(self) -> None:
         """Nothing more comes."""
         with contextlib.suppress(OSError):
             self._file.close()
 
-    def _frame(self, description: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    def code(self, content: bytes) -> str:
+        """The name under which a piece of code is in the file; written when it is not there yet."""
+        digest = hashlib.sha1(content).hexdigest()
+        if digest not in self._known:
+            self.frame({"kind": "code", "digest": digest}, {"code": np.frombuffer(content, np.uint8)})
+            self._known.add(digest)
+        return digest
+
+    def frame(self, description: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+        """Write a frame.
+
+        Raises:
+            OSError: the disk is full, or the file cannot be written any more.
+        """
         kinds = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
         text = json.dumps({**description, "arrays": kinds}).encode()
         content = zlib.compress(b"".join(_columns(array) for array in arrays.values()), _FAST)
@@ -294,14 +301,20 @@ class Reader:
 
     def parts(self, file: Path | None = None) -> Iterator[Part]:
         """What was recorded, in the order of writing; in one of `files`, or in all."""
+        for told, arrays, code in self.frames(file):
+            if told["kind"] == "part":
+                yield _part(told, arrays, code)
+
+    def frames(
+        self, file: Path | None = None
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Array], Mapping[str, bytes]]]:
+        """(description, arrays, pieces of code by their names so far) of frames of one of `files`, or of all."""
         for path in self.files if file is None else [file]:
             code: dict[str, bytes] = {}
             for told, arrays in _frames(path):
-                kind = told.pop("kind")
-                if kind == "code":
+                if told["kind"] == "code":
                     code[told["digest"]] = arrays["code"].tobytes()
-                elif kind == "part":
-                    yield _part(told, arrays, code)
+                yield told, arrays, code
 
     @property
     def size(self) -> int:

@@ -28,6 +28,7 @@ from bhemu.recording.parts import Part, Reader
 from bhemu.report.asserts import Failure, Failures
 from bhemu.report.names import FIRMWARE, UNKNOWN, Inspector, PartNames, find_files, kernel_name, operation_of
 from bhemu.report.noc import end_name
+from bhemu.report.operations import TimedOperation, read_timed_run
 from bhemu.report.timeline import Timeline
 
 MODELLED_WORDS: Final = 200_000
@@ -143,6 +144,7 @@ class Report:
         suppressed: hazards that were left out.
         changes: of watched words, as sentences.
         notes: what the reader must know: what was left out, what was not found.
+        timed: operations of a recording in timed mode.
     """
 
     about: list[dict[str, Any]]
@@ -157,6 +159,7 @@ class Report:
     suppressed: int = 0
     changes: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    timed: list[TimedOperation] = field(default_factory=list)
 
     def operation_of(self, launch: Launch) -> str:
         """Name of the operation that a launch belongs to; empty when it is not known."""
@@ -448,4 +451,7 @@ def make_report(
         kinds = tuple(told.get("check", KINDS))
     if suppressions is None and told.get("suppressions"):
         suppressions = Suppressions.read(Path(told["suppressions"]))
-    return _Maker(reader, elf, kinds, suppressions or Suppressions(), progress).make()
+    made = _Maker(reader, elf, kinds, suppressions or Suppressions(), progress).make()
+    if any(one.get("timed") for one in reader.about):
+        made.timed = read_timed_run(directory, elf=elf).operations
+    return made

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any, Final
 
 from bhemu.report.model import Kernel, Report
+from bhemu.report.operations import operation_as_json, operation_lines
 from bhemu.report.timeline import KIND_NAMES
 
 ROWS: Final = 10
@@ -19,7 +20,9 @@ def _top(counts: Counter[str], number: int) -> list[tuple[str, int]]:
 
 def summary_lines(report: Report, *, number: int = ROWS) -> list[str]:
     """The slowest kernels with their hottest line and what they wait for, operations, hazards, notes."""
-    lines = []
+    lines = operation_lines(report.timed) if report.timed else []
+    if report.timed and not report.kernels:
+        return lines + [f"note: {note}" for note in report.notes]
     if report.operations:
         lines.append(f"{'operation':<24}{'clocks':>12}{'tiles':>7}  kernels")
         for operation in sorted(report.operations, key=lambda one: one.begin - one.end)[:number]:
@@ -139,6 +142,7 @@ def report_as_json(report: Report) -> dict[str, Any]:
         "hazards": [one.as_json() for one in report.hazards],
         "changes": report.changes,
         "notes": report.notes,
+        "timed": [operation_as_json(operation) for operation in report.timed],
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from bhemu.chip.nodes.kinds import TENSIX
 from bhemu.chip.state import CHIP_TYPE, X_LSB
 from bhemu.errors import ConfigurationError
 from bhemu.isa.silicon import figure
-from bhemu.machine.compiler import JIT, compile_entry
+from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.timed import net_layout as at
 from bhemu.timed.chip_clock import clock_timed_entry
 from bhemu.timed.observer import SiliconTime, TimedReport
@@ -44,6 +45,27 @@ class ChipTimeReport:
         return sum(one.guessed + one.core_guessed for one in self.tiles.values()) / total if total else 0.0
 
 
+@functools.cache
+def timed_clock() -> Entry:
+    """The compiled clock of timed chips."""
+    return compile_entry("chip_clock_timed", clock_timed_entry, arguments=3, record=CHIP_TYPE)
+
+
+def new_chip_time() -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The buffer of net_layout.py of a chip in which nothing has happened yet; ADDRESS and DATA are to be set."""
+    net = np.zeros(at.SIZE, np.int64)
+    for name, place in at.FIGURES.places.items():
+        net[place] = round(figure(name).value * at.PART)
+    for index in range(at.TILES):
+        x, y = tile_place(index)
+        net[at.PLACE + index] = x << X_LSB | y
+    net[at.FREE : at.FREE + at.EVENTS] = at.EVENT + at.EVENT_WORDS * np.arange(at.EVENTS)[::-1]
+    net[at.FREE_COUNT] = at.EVENTS
+    net[at.FREE_BLOCKS : at.FREE_BLOCKS + at.BLOCKS] = np.arange(at.BLOCKS)[::-1]
+    net[at.BLOCKS_FREE] = at.BLOCKS
+    return net
+
+
 class ChipTime:
     """Puts a chip into timed mode.
 
@@ -57,9 +79,9 @@ class ChipTime:
                 "a chip of a cluster with links has no timed mode", remedy="time chips that have no links"
             )
         self._data = np.zeros(at.BLOCKS * at.BLOCK_BYTES, np.uint8)
-        self._net = np.zeros(at.SIZE, np.int64)
-        self._fill(device)
-        self._entry = compile_entry("chip_clock_timed", clock_timed_entry, arguments=3, record=CHIP_TYPE)
+        self._net = new_chip_time()
+        self._net[at.ADDRESS], self._net[at.DATA] = self._net.ctypes.data, self._data.ctypes.data
+        self._entry = timed_clock()
         self._tiles: dict[tuple[int, int], SiliconTime] = {}
         kinds = device.record.place_kind
         for index in range(len(device.tiles)):
@@ -74,18 +96,13 @@ class ChipTime:
         net: Any = int(self._net.ctypes.data) if JIT else self._net
         return int(self._entry.call(target, table, clocks, net))
 
-    def _fill(self, device: Device) -> None:
-        net = self._net
-        net[at.ADDRESS], net[at.DATA] = net.ctypes.data, self._data.ctypes.data
-        for name, place in at.FIGURES.places.items():
-            net[place] = round(figure(name).value * at.PART)
-        for index in range(len(device.tiles)):
-            x, y = tile_place(index)
-            net[at.PLACE + index] = x << X_LSB | y
-        net[at.FREE : at.FREE + at.EVENTS] = at.EVENT + at.EVENT_WORDS * np.arange(at.EVENTS)[::-1]
-        net[at.FREE_COUNT] = at.EVENTS
-        net[at.FREE_BLOCKS : at.FREE_BLOCKS + at.BLOCKS] = np.arange(at.BLOCKS)[::-1]
-        net[at.BLOCKS_FREE] = at.BLOCKS
+    def busy(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """64ths of a cycle for which each link, network interface and DRAM bank has been busy (net_layout.py, BUSY)."""
+        return self._net[at.BUSY : at.PARKED].copy()
+
+    def tile_buffer(self, index: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The buffer of layout.py of a Tensix tile, by its number."""
+        return self._tiles[tile_place(index)].buffer
 
     def report(self) -> ChipTimeReport:
         """What the cycles so far were made of."""

@@ -260,6 +260,7 @@ def executed(t: TileRecord, log: LogAddress, core: Int, thread_ends: Int) -> Non
         if rd != 0 or is_float:
             store_i64(log, block + at.READY + rd + (32 if is_float else 0), start + latency)
     _count(log, at.CORE_CYCLES, after_start)
+    _count(log, block + at.CORE_BUSY, after_start)
     if what in (classes.SYSTEM, classes.FLOAT_OTHER, classes.LOAD_DST):
         _count(log, at.CORE_GUESSED, after_start)
     t.core_round[core] = start + after_start

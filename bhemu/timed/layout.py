@@ -125,7 +125,9 @@ CACHE_SETS: Final = 128
 PREDICTED: Final = CACHE + 2 * CACHE_SETS
 """Two-bit counters of branches, by pc; from 2 on a branch is expected to be taken."""
 COUNTERS: Final = 1024
-CORE_BLOCK: Final = PREDICTED + COUNTERS
+CORE_BUSY: Final = PREDICTED + COUNTERS
+"""Cycles in which the core has started an instruction, or could not start the next one because of it."""
+CORE_BLOCK: Final = CORE_BUSY + 1
 
 # --- threads and units ------------------------------------------------------------------------------------------------
 

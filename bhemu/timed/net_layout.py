@@ -73,7 +73,9 @@ LAST: Final = BANK_FREE + CHANNELS
 LAST_MANY: Final = LAST + 2 * TILES * TILES
 """By NoC and sender, of multicasts."""
 LAST_ANY: Final = LAST_MANY + 2 * TILES
-PARKED: Final = LAST_ANY + 2 * TILES
+BUSY: Final = LAST_ANY + 2 * TILES
+"""64ths of a cycle for which what is busy until LINK .. BANK_FREE say has been busy so far, in the same order."""
+PARKED: Final = BUSY + LAST - LINK
 """By tile: requests that it has sent and that have not arrived."""
 
 # --- events -----------------------------------------------------------------------------------------------------------

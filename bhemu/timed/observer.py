@@ -62,7 +62,12 @@ class HasCores(Protocol):
         """The cores."""
 
 
-def _new_buffer() -> np.ndarray[Any, np.dtype[np.int64]]:
+def new_tile_time() -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The buffer of layout.py of a tile in which nothing has happened yet; ENTRY is to be set.
+
+    Raises:
+        ConfigurationError: a figure is not a whole number.
+    """
     buffer = np.zeros(at.SIZE, np.int64)
     for name, place in at.FIGURES.places.items():
         value = figure(name).value
@@ -113,10 +118,15 @@ class SiliconTime:
     """
 
     def __init__(self) -> None:
-        self._buffer = _new_buffer()
+        self._buffer = new_tile_time()
         self._entry: Entry | None = None
         self.log_address = int(self._buffer.ctypes.data)
         """Of the buffer, for compiled code."""
+
+    @property
+    def buffer(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The buffer of layout.py."""
+        return self._buffer
 
     def attach(self, tile: HasCores) -> None:
         """Let the tile run in timed mode from now on.
@@ -150,7 +160,7 @@ class SiliconTime:
     def restart(self) -> None:
         """The tile has been reset or put into another state: nothing is in progress in its pipelines and units."""
         entry = self._buffer[ENTRY]
-        self._buffer[:] = _new_buffer()
+        self._buffer[:] = new_tile_time()
         self._buffer[ENTRY] = entry
 
     def take_away(self) -> None:

@@ -69,6 +69,8 @@ def _taken(net: LogAddress, place: Int, begin: Int, busy: Int) -> AnyInt:
         store_i64(net, at.WAITED, load_i64(net, at.WAITED) + free - begin)
         start = free
     store_i64(net, place, start + busy)
+    total = place - at.LINK + at.BUSY
+    store_i64(net, total, load_i64(net, total) + busy)
     return np.int64(start)
 
 

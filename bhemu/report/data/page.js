@@ -42,6 +42,20 @@ function showSummary() {
   row(table, ["operation", "begins", "clocks", "tiles", "kernels"], true);
   for (const one of report.operations)
     row(table, [one.name, one.begin, one.end - one.begin, one.tiles.length, one.kernels.join(", ")]);
+  showTimed();
+}
+
+function showTimed() {
+  if (!report.timed.length) return;
+  byId("operations").hidden = true;
+  const table = byId("timed"), percent = (part) => `${Math.round(100 * part)} %`;
+  row(table, ["operation", "begins", "cycles (estimate)", "gap before", "tiles", "bound by", "busy for", "then", "guessed",
+              "kernels"], true);
+  for (const one of report.timed) {
+    const others = Object.entries(one.busy).slice(1, 3).map(([what, n]) => `${what} ${percent(n / one.cycles)}`);
+    row(table, [one.name, one.begin, one.cycles, one.gap, one.tiles, one.bound, percent(one.share), others.join(", "),
+                percent(one.guessed), one.kernels.join(", ")]);
+  }
 }
 
 function showKernel(kernel, chosen) {

@@ -76,7 +76,7 @@ def _without_swizzle(row: Int) -> Int:
 
 @kernel
 def _named_row(t: TileRecord, row: Int) -> Int:
-    """The row as units name it, in the view of the matrix unit by bank 0, by which tt-metal's device print goes, too."""
+    """The row as units name it, in the view of the matrix unit by bank 0, as tt-metal's device print has it."""
     if config_field(t, 0, _REMAP) == 0:
         return row
     if config_field(t, 0, _FP32) | config_field(t, 0, _INT8) == 0:
