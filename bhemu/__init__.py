@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from bhemu.client.attached import attach
     from bhemu.errors import BhemuError
     from bhemu.formats import DataFormat
+    from bhemu.hosts.cluster import SpreadCluster
     from bhemu.isa.names import Block, Condition, Counters, Semaphore, WhileSemaphore
     from bhemu.loader.elf import Executable, load_elf
     from bhemu.programs.load import load_program
@@ -60,6 +61,7 @@ __all__ = [
     "Result",
     "Semaphore",
     "Snapshot",
+    "SpreadCluster",
     "Tensor",
     "Tile",
     "WhileSemaphore",
@@ -81,6 +83,7 @@ _HOMES = {
     "Cluster": "bhemu.api.cluster",
     "ClusterSnapshot": "bhemu.api.cluster_snapshot",
     "Harvesting": "bhemu.chip.coordinates",
+    "SpreadCluster": "bhemu.hosts.cluster",
     "HostMemory": "bhemu.chip.pcie.host_memory",
     "Core": "bhemu.programs.thread_core",
     "Program": "bhemu.programs.program",

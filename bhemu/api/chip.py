@@ -14,7 +14,7 @@ from bhemu.analysis.hazard import KINDS
 from bhemu.analysis.suppressions import Suppressions
 from bhemu.api.checked import CheckedRecording
 from bhemu.api.chip_firmware import ChipFirmware
-from bhemu.api.chip_memory import DramBank, InterleavedDram
+from bhemu.api.chip_memory import DramBank, InterleavedDram, dram_places
 from bhemu.api.chip_report import ChipResult, explain_tiles
 from bhemu.api.chip_run import ChipRun
 from bhemu.api.chip_snapshot import ChipSnapshot
@@ -43,10 +43,6 @@ BOARDS: Final = {
     "p150": Harvesting(ethernet=(6, 9)),
 }
 """Products (tile N3). Which columns, channel and Ethernet tiles are off differs from card to card."""
-_DRAM_COLUMNS: Final = (17, 18)
-_DRAM_FIRST_ROW: Final = 12
-_PORTS: Final = 3
-_BANKS_OF_COLUMN: Final = 4
 
 MAX_THREADS: Final = 140
 """As many as there are Tensix tiles."""
@@ -144,11 +140,10 @@ class Chip:
         self.interleaved = InterleavedDram(self.dram)
 
     def _banks(self, harvesting: Harvesting) -> Iterable[DramBank]:
-        for x in _DRAM_COLUMNS:
-            for number in range(_BANKS_OF_COLUMN):
-                bank = DramBank(self.device, (x, _DRAM_FIRST_ROW + _PORTS * number))
-                if bank.node.index != harvesting.dram:
-                    yield bank
+        for place in dram_places():
+            bank = DramBank(self.device, place)
+            if bank.node.index != harvesting.dram:
+                yield bank
 
     # --- tiles ------------------------------------------------------------------------------------------------------
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu import checks
+from bhemu.api.node_memory import Nodes
 from bhemu.api.tensor_memory import TensorMemory
 from bhemu.chip.coordinates import Node, Place
-from bhemu.chip.device import Device
 from bhemu.chip.nodes.kinds import DRAM_CHANNEL as CHANNEL_BYTES
 from bhemu.errors import MemoryError_
 from bhemu.formats import DataFormat, TileShape, decode, encode, tensor_size
@@ -20,6 +20,17 @@ Array = np.ndarray[Any, Any]
 
 PAGE_ALIGNMENT: Final = 64
 """Pages begin at multiples of this, so that the NoC can read each of them whole (tile N19)."""
+_DRAM_COLUMNS: Final = (17, 18)
+_DRAM_FIRST_ROW: Final = 12
+_PORTS: Final = 3
+_BANKS_OF_COLUMN: Final = 4
+
+
+def dram_places() -> Iterator[Place]:
+    """Translated coordinates of the first port of each bank."""
+    for x in _DRAM_COLUMNS:
+        for number in range(_BANKS_OF_COLUMN):
+            yield x, _DRAM_FIRST_ROW + _PORTS * number
 
 
 class DramBank(TensorMemory):
@@ -30,7 +41,7 @@ class DramBank(TensorMemory):
         node: the same place in physical coordinates, and the channel's number.
     """
 
-    def __init__(self, device: Device, place: Place) -> None:
+    def __init__(self, device: Nodes, place: Place) -> None:
         self._device = device
         self.place = place
         self.node: Node = device.node(place)

@@ -27,6 +27,8 @@ class ChipTile(NodeMemory, TileView):
         node: the same place in physical coordinates, and the tile's number in the full grid.
     """
 
+    _device: Device
+
     def __init__(self, device: Device, place: Place, expose: Callable[[int], None]) -> None:
         self._device = device
         self._expose = expose

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bhemu import checks
-from bhemu.api.blocked import can_move
 from bhemu.api.chip import Chip
 from bhemu.api.chip_snapshot import ChipSnapshot
+from bhemu.api.cluster_run import ClusterRun, chip_is_at_rest, describe, name_chip
 from bhemu.api.cluster_snapshot import ClusterSnapshot, without_failures
-from bhemu.api.links import Links
-from bhemu.api.machine import DEFAULT_CLOCKS
+from bhemu.api.links import DeviceWiring, Links
 from bhemu.checks import checked
 from bhemu.chip.clock.clocks import QUANTUM
 from bhemu.chip.coordinates import Harvesting
 from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.cluster.clocks import ClusterClocks
 from bhemu.cluster.join import join
-from bhemu.cluster.snapshot import check_links, copy_links, put_links
-from bhemu.cluster.topology import Topology, load_topology
-from bhemu.errors import BhemuError, ConfigurationError, CycleLimit, Deadlock
+from bhemu.cluster.snapshot import copy_links, put_links
+from bhemu.cluster.topology import Topology
+from bhemu.errors import BhemuError
 
 
 @checked
-class Cluster:
+class Cluster(ClusterRun):
     """Several Blackhole chips with links between them.
 
     Example:
@@ -67,13 +64,7 @@ class Cluster:
             ProgramError: there is no such file.
             ConfigurationError: the description makes no sense; the message says where.
         """
-        described = topology if isinstance(topology, Topology) else load_topology(topology)
-        off = {
-            checks.integer(chip, "chip"): checks.instance(given, "harvesting", Harvesting)
-            for chip, given in (harvesting or {}).items()
-        }
-        gone = [checks.integer(chip, "chip") for chip in checks.items(missing, "missing")]
-        self.topology = described.harvested(off).without(*gone)
+        self.topology = describe(topology, missing, harvesting)
         self._settings = {
             "allow_open": allow_open,
             "threads": threads,
@@ -96,7 +87,7 @@ class Cluster:
         devices = [chip.device for chip in self.chips]
         join(devices, self.topology)
         self._clocks = ClusterClocks(devices, self.topology, threads)
-        self.links = Links(devices, self.topology)
+        self.links = Links(DeviceWiring(devices, self.topology), self.topology)
 
     def __getitem__(self, number: int) -> Chip:
         """The chip of a number."""
@@ -128,9 +119,7 @@ class Cluster:
             try:
                 self._clocks.advance(step)
             except BhemuError as error:
-                number = self._clocks.refusing
-                self.chips[number].locate(error)
-                error.message = f"chip {number}: {error.message}"
+                name_chip(error, self._clocks.refusing, self.chips[self._clocks.refusing])
                 raise
             left -= step
             for chip in self.chips:
@@ -138,55 +127,9 @@ class Cluster:
         for chip in self.chips:
             chip.touch_exposed()
 
-    def run(
-        self,
-        until: Callable[[], bool],
-        *,
-        max_clocks: int = DEFAULT_CLOCKS,
-        step: int = 1000,
-    ) -> int:
-        """Let clocks pass until a condition is true; returns how many have.
-
-        Args:
-            until: called every `step` clocks.
-            max_clocks: stop after this many clocks.
-            step: clocks between two calls.
-
-        Raises:
-            BhemuError: an instruction was refused.
-            Deadlock: no core or thread of any chip can proceed, nothing is on its way over a link, and the condition is
-                not true.
-            CycleLimit: the condition is not true after `max_clocks`.
-        """
-        checks.function(until, "until")
-        step = checks.integer(step, "step", 1, checks.MAX_CLOCKS)
-        start, rested = self.time, False
-        while not until():
-            passed = self.time - start
-            rests = self._is_at_rest()
-            if rests and rested:
-                raise Deadlock(
-                    f"nothing on the chips can move after {passed:,} clocks\n{self.explain()}".rstrip(),
-                    remedy="see what the cores wait for, and whether a link has failed",
-                )
-            rested = rests
-            if passed >= max_clocks:
-                raise CycleLimit(
-                    f"not done after {passed:,} clocks\n{self.explain()}".rstrip(),
-                    remedy="allow more with max_clocks, or see what the cores wait for",
-                )
-            self.clock(min(step, max_clocks - passed))
-        return self.time - start
-
-    def _is_at_rest(self) -> bool:
+    def is_at_rest(self) -> bool:
         """Nothing proceeds, is on its way, or will happen to a link."""
-        for chip in self.chips:
-            record = chip.device.record
-            if record.fault.count or record.sent or np.any(record.frame_first) or np.any(record.waiting):
-                return False
-            if any(can_move(chip.device.tiles[index]) for index in record.order[: int(record.active_count)]):
-                return False
-        return True
+        return all(map(chip_is_at_rest, self.chips))
 
     def explain(self) -> str:
         """Who does what or waits for what, chip by chip, and which links are down or have lost something."""
@@ -216,13 +159,7 @@ class Cluster:
             ConfigurationError: the copy is of another system, or of another version of bhemu.
         """
         state = checks.instance(snapshot, "snapshot", ClusterSnapshot)
-        if state.topology != without_failures(self.topology):
-            raise ConfigurationError(
-                f"the copy is of {state.topology.name}: {len(state.chips)} chips, {len(state.topology.links)} links; "
-                f"this one is {self.topology.name}: {len(self)} chips, {len(self.topology.links)} links",
-                remedy="restore into a cluster that was made of the same description",
-            )
-        check_links(state.links)
+        state.check(self.topology)
         for chip, copy in zip(self.chips, state.chips, strict=True):
             chip.restore(copy)
         put_links([chip.device for chip in self.chips], state.links)

@@ -10,9 +10,9 @@ from bhemu.api import plain_file
 from bhemu.api.chip_snapshot import ChipSnapshot, snapshot_of
 from bhemu.checks import checked
 from bhemu.chip.coordinates import Harvesting
-from bhemu.cluster.snapshot import LinkState
+from bhemu.cluster.snapshot import LinkState, check_links
 from bhemu.cluster.topology import ChipOf, End, Topology
-from bhemu.errors import ProgramError
+from bhemu.errors import ConfigurationError, ProgramError
 from bhemu.ethernet.boot import Identity
 
 _MAGIC: Final = b"bhemu cluster 1\n"
@@ -45,21 +45,28 @@ class ClusterSnapshot:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def check(self, topology: Topology) -> None:
+        """Refuse to be restored into a system.
+
+        Raises:
+            ConfigurationError: the copy is of another one, or of another version of bhemu.
+        """
+        if self.topology != without_failures(topology):
+            raise ConfigurationError(
+                f"the copy is of {self.topology.name}: {len(self.chips)} chips, {len(self.topology.links)} links; "
+                f"this one is {topology.name}: {len(topology.chips)} chips, {len(topology.links)} links",
+                remedy="restore into a cluster that was made of the same description",
+            )
+        check_links(self.links)
+
     def save(self, path: str | Path) -> None:
         """Write the copy to a file, whole or not at all.
 
         Raises:
             ProgramError: the file cannot be written.
         """
-        topology = self.topology
         content = {
-            "name": topology.name,
-            "latency": topology.latency,
-            "ends": tuple((a.chip, a.channel, b.chip, b.channel) for a, b in topology.links),
-            "identities": tuple(astuple(chip.identity) for chip in topology.chips),
-            "harvesting": tuple(
-                (chip.harvesting.columns, chip.harvesting.dram, chip.harvesting.ethernet) for chip in topology.chips
-            ),
+            **plain_topology(self.topology),
             "chips": tuple(chip.plain() for chip in self.chips),
             "links": tuple((link.layout, link.fault, link.frames) for link in self.links),
         }
@@ -81,14 +88,32 @@ class ClusterSnapshot:
             ) from None
 
 
-def _cluster_snapshot(content: dict[str, Any]) -> ClusterSnapshot:
+def plain_topology(topology: Topology) -> dict[str, Any]:
+    """A system, but for what fails, as plain values."""
+    return {
+        "name": topology.name,
+        "latency": topology.latency,
+        "ends": tuple((a.chip, a.channel, b.chip, b.channel) for a, b in topology.links),
+        "identities": tuple(astuple(chip.identity) for chip in topology.chips),
+        "harvesting": tuple(
+            (chip.harvesting.columns, chip.harvesting.dram, chip.harvesting.ethernet) for chip in topology.chips
+        ),
+    }
+
+
+def topology_of(content: dict[str, Any]) -> Topology:
+    """The system that `plain_topology` has made plain values of."""
     chips = tuple(
         ChipOf(Identity(*identity), Harvesting(*harvesting))
         for identity, harvesting in zip(content["identities"], content["harvesting"], strict=True)
     )
     ends = tuple((End(a, b), End(c, d)) for a, b, c, d in content["ends"])
+    return Topology(content["name"], chips, ends, content["latency"])
+
+
+def _cluster_snapshot(content: dict[str, Any]) -> ClusterSnapshot:
     return ClusterSnapshot(
-        Topology(content["name"], chips, ends, content["latency"]),
+        topology_of(content),
         tuple(snapshot_of(chip) for chip in content["chips"]),
         tuple(LinkState(*link) for link in content["links"]),
     )

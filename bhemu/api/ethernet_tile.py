@@ -27,42 +27,8 @@ _RESET_PC: Final = {
 _HOLDS: Final = {"ERISC0": HOLDS_ERISC0, "ERISC1": HOLDS_ERISC1}
 
 
-class EthernetTile(NodeMemory):
-    """An Ethernet tile of a `bhemu.Chip`: `chip.ethernet[4]`.
-
-    Example:
-        >>> import bhemu
-        >>> tile = bhemu.Chip("p150").ethernet[4]
-        >>> tile, tile.read_word(0x7CC04)
-        (<Ethernet tile 24-25: ERISC0 in reset, ERISC1 in reset>, 2)
-
-    Attributes:
-        channel: its number among those that the product has.
-        place: translated coordinates (x, y).
-        node: the same place in physical coordinates, and the tile's number in the full grid.
-    """
-
-    def __init__(self, device: Device, place: Place, channel: int, expose: Callable[[int], None]) -> None:
-        self._device = device
-        self._expose = expose
-        self.place = place
-        self.channel = channel
-        self.node = device.node(place)
-
-    def touch(self) -> Cores:
-        """The cores, before the host changes something in the tile: brings the tile to the chip's time."""
-        return self._device.touch(self.node.tile)
-
-    @property
-    def cores(self) -> Cores:
-        """The cores: `tile.cores["ERISC0"]` is a `CoreView`. The chip's clock moves them."""
-        self._expose(self.node.tile)
-        return self.touch()
-
-    @property
-    def state(self) -> Any:
-        """The record, for reading only."""
-        return self._device.tiles[self.node.tile]
+class EthernetCores(NodeMemory):
+    """An Ethernet tile whose cores a host starts and holds, as one does over the NoC (ethernet 2.1)."""
 
     @checked
     def start(self, core: str, pc: int) -> None:
@@ -94,6 +60,46 @@ class EthernetTile(NodeMemory):
         if checks.text(core, "core") not in _HOLDS:
             raise UndefinedBehavior(f"core {core!r} does not exist", remedy=f"use one of {', '.join(_HOLDS)}")
         return _HOLDS[core]
+
+
+class EthernetTile(EthernetCores):
+    """An Ethernet tile of a `bhemu.Chip`: `chip.ethernet[4]`.
+
+    Example:
+        >>> import bhemu
+        >>> tile = bhemu.Chip("p150").ethernet[4]
+        >>> tile, tile.read_word(0x7CC04)
+        (<Ethernet tile 24-25: ERISC0 in reset, ERISC1 in reset>, 2)
+
+    Attributes:
+        channel: its number among those that the product has.
+        place: translated coordinates (x, y).
+        node: the same place in physical coordinates, and the tile's number in the full grid.
+    """
+
+    _device: Device
+
+    def __init__(self, device: Device, place: Place, channel: int, expose: Callable[[int], None]) -> None:
+        self._device = device
+        self._expose = expose
+        self.place = place
+        self.channel = channel
+        self.node = device.node(place)
+
+    def touch(self) -> Cores:
+        """The cores, before the host changes something in the tile: brings the tile to the chip's time."""
+        return self._device.touch(self.node.tile)
+
+    @property
+    def cores(self) -> Cores:
+        """The cores: `tile.cores["ERISC0"]` is a `CoreView`. The chip's clock moves them."""
+        self._expose(self.node.tile)
+        return self.touch()
+
+    @property
+    def state(self) -> Any:
+        """The record, for reading only."""
+        return self._device.tiles[self.node.tile]
 
     @property
     def is_running(self) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import NamedTuple
 
 from bhemu import checks
 from bhemu.checks import checked
@@ -12,6 +13,68 @@ from bhemu.cluster.failures import schedule, tile_of_end
 from bhemu.cluster.topology import End, Failure, Topology, link_end
 from bhemu.errors import ConfigurationError
 from bhemu.ethernet.failures import DOWN, LOSE, RETRAIN, UP
+
+
+class EndState(NamedTuple):
+    """What is wrong with a link at one of its ends (ethernet 6.1).
+
+    Attributes:
+        down: it is down.
+        until: clock at which its last training is over.
+        cut: clock since which it is down.
+        lost: frames that this end has lost.
+    """
+
+    down: bool
+    until: int
+    cut: int
+    lost: int
+
+
+class Wiring(ABC):
+    """How links are reached: the chips may be in this process or in others."""
+
+    @abstractmethod
+    def time(self, end: End) -> int:
+        """Clocks that have passed on the chip of an end."""
+
+    @abstractmethod
+    def let_fail(self, failure: Failure) -> None:
+        """Something happens to a link, now or later."""
+
+    @abstractmethod
+    def state(self, end: End) -> EndState:
+        """What is wrong with a link at an end."""
+
+
+class DeviceWiring(Wiring):
+    """Links of chips of this process.
+
+    Args:
+        devices: the chips.
+        topology: which links there are.
+        numbers: of these chips in the system; None: they are all.
+    """
+
+    def __init__(self, devices: Sequence[Device], topology: Topology, numbers: Sequence[int] | None = None) -> None:
+        self._devices = dict(zip(range(len(devices)) if numbers is None else numbers, devices, strict=True))
+        self._topology = topology
+
+    def time(self, end: End) -> int:
+        """Clocks that have passed on the chip of an end."""
+        return self._devices[end.chip].time
+
+    def let_fail(self, failure: Failure) -> None:
+        """Something happens to a link, as far as its ends are here."""
+        schedule(self._devices, self._topology, failure)
+
+    def state(self, end: End) -> EndState:
+        """What is wrong with a link at an end."""
+        device = self._devices[end.chip]
+        fault, channel = device.record.fault, tile_of_end(device, end).index
+        return EndState(
+            bool(fault.down[channel]), int(fault.until[channel]), int(fault.cut[channel]), int(fault.lost[channel])
+        )
 
 
 @checked
@@ -30,9 +93,8 @@ class Link:
         ends: chip and channel of each.
     """
 
-    def __init__(self, devices: Sequence[Device], topology: Topology, ends: tuple[End, End]) -> None:
-        self._devices = devices
-        self._topology = topology
+    def __init__(self, wiring: Wiring, ends: tuple[End, End]) -> None:
+        self._wiring = wiring
         self.ends = ends
 
     def take_down(self, at: int | None = None) -> None:
@@ -79,27 +141,20 @@ class Link:
             self._schedule(LOSE, at, count, end)
 
     def _schedule(self, kind: int, at: int | None, value: int = 0, end: End | None = None) -> None:
-        now = max(self._devices[end.chip].time for end in self.ends)
+        now = max(map(self._wiring.time, self.ends))
         clock = now if at is None else checks.integer(at, "at", 0, checks.MAX_CLOCKS)
-        schedule(self._devices, self._topology, Failure(end or self.ends[0], kind, clock, value))
-
-    def _fault(self, end: End) -> tuple[Any, int]:
-        """(what is wrong with the links of a chip, number of the tile of the end)."""
-        device = self._devices[end.chip]
-        return device.record.fault, tile_of_end(device, end).index
+        self._wiring.let_fail(Failure(end or self.ends[0], kind, clock, value))
 
     @property
     def is_down(self) -> bool:
         """It is down."""
-        fault, channel = self._fault(self.ends[0])
-        return bool(fault.down[channel])
+        return self._wiring.state(self.ends[0]).down
 
     @property
     def retrains_until(self) -> int | None:
         """The clock at which it has trained, while it does."""
-        fault, channel = self._fault(self.ends[0])
-        until = int(fault.until[channel])
-        return until if until > self._devices[self.ends[0].chip].time and not self.is_down else None
+        end = self._wiring.state(self.ends[0])
+        return end.until if end.until > self._wiring.time(self.ends[0]) and not end.down else None
 
     @property
     def is_up(self) -> bool:
@@ -109,14 +164,13 @@ class Link:
     @property
     def lost(self) -> int:
         """Frames that it has lost."""
-        return sum(int(fault.lost[channel]) for fault, channel in map(self._fault, self.ends))
+        return sum(self._wiring.state(end).lost for end in self.ends)
 
     @property
     def state(self) -> str:
         """`up`, `down since clock 5,000`, `retrains until clock 7,000`, and how many frames were lost."""
-        fault, channel = self._fault(self.ends[0])
         if self.is_down:
-            text = f"down since clock {int(fault.cut[channel]):,}"
+            text = f"down since clock {self._wiring.state(self.ends[0]).cut:,}"
         else:
             text = "up" if self.is_up else f"retrains until clock {self.retrains_until:,}"
         lost = self.lost
@@ -134,9 +188,9 @@ class Link:
 class Links:
     """The links of a cluster: iterable, and by one end or both: `links["0:2"]`, `links["0:2 - 1:9"]`, `links[0, 2]`."""
 
-    def __init__(self, devices: Sequence[Device], topology: Topology) -> None:
+    def __init__(self, wiring: Wiring, topology: Topology) -> None:
         self._topology = topology
-        self._links = {ends: Link(devices, topology, ends) for ends in topology.links}
+        self._links = {ends: Link(wiring, ends) for ends in topology.links}
 
     def __getitem__(self, name: End | str | tuple[int, int]) -> Link:
         """The link with an end.

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from bhemu import checks
 from bhemu.chip.coordinates import Node, Place
-from bhemu.chip.device import Device
 from bhemu.errors import MemoryError_
+
+
+class Nodes(Protocol):
+    """Nodes of a chip: `bhemu.chip.device.Device`, or a chip that another process has."""
+
+    def node(self, place: Place) -> Node:
+        """The node at translated coordinates."""
+
+    def read_node(self, node: Node, address: int, size: int) -> bytes:
+        """Bytes of a node's memory, or one of its registers."""
+
+    def write_node(self, node: Node, address: int, content: bytes) -> None:
+        """Bytes into a node's memory, or into one of its registers."""
 
 
 class NodeMemory:
@@ -16,7 +30,7 @@ class NodeMemory:
         node: the same place in physical coordinates, and the tile's number among its kind.
     """
 
-    _device: Device
+    _device: Nodes
     place: Place
     node: Node
 

@@ -31,9 +31,7 @@ def save(path: str | Path, magic: bytes, value: Any) -> None:
     Raises:
         ProgramError: the file cannot be written.
     """
-    blobs: list[bytes] = []
-    description = json.dumps(_described(value, blobs)).encode()
-    rest = b"".join((len(description).to_bytes(_LENGTH_BYTES, "little"), description, *blobs))
+    rest = pack(value)
     target = checks.path(path)
     try:
         write_whole(target, magic + _digest(rest) + rest)
@@ -69,11 +67,32 @@ def load(path: str | Path, magic: bytes, *, what: str, earlier: bytes | None = N
     if whole[len(magic) : start] != _digest(rest):
         raise ProgramError(f"{path} is damaged", remedy="make it again, or copy it again")
     try:
-        size = int.from_bytes(rest[:_LENGTH_BYTES], "little")
-        description = json.loads(bytes(rest[_LENGTH_BYTES : _LENGTH_BYTES + size]))
-        return _value(description, rest[_LENGTH_BYTES + size :])
+        return unpack(rest)
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         raise ProgramError(f"{path} is damaged: {error}", remedy="make it again, or copy it again") from None
+
+
+def pack(value: Any) -> bytes:
+    """A plain value as bytes: the length of its description, the description, the bytes that it refers to.
+
+    Raises:
+        TypeError: it is not None, a bool, int, str, bytes or array, or a tuple or dict of those.
+    """
+    blobs: list[bytes] = []
+    description = json.dumps(_described(value, blobs)).encode()
+    return b"".join((len(description).to_bytes(_LENGTH_BYTES, "little"), description, *blobs))
+
+
+def unpack(content: bytes | memoryview) -> Any:
+    """The value that `pack` has made bytes of.
+
+    Raises:
+        LookupError, TypeError, ValueError, RecursionError: nothing that `pack` has made.
+    """
+    whole = memoryview(content)
+    size = int.from_bytes(whole[:_LENGTH_BYTES], "little")
+    description = json.loads(bytes(whole[_LENGTH_BYTES : _LENGTH_BYTES + size]))
+    return _value(description, whole[_LENGTH_BYTES + size :])
 
 
 def _digest(content: bytes | memoryview) -> bytes:

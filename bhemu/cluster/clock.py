@@ -32,8 +32,8 @@ def _hand_over(cluster: ClusterRecord) -> None:
         if chip.sent == 0:
             continue
         for channel in range(ETHERNET_TILES):
-            if chip.sent_first[channel] == 0:
-                continue
+            if chip.sent_first[channel] == 0 or chip.peer_number[channel] >= cluster.count:
+                continue  # nothing, or for a chip of another process (bhemu/hosts)
             other, place = chip_at(cluster.chip[chip.peer_number[channel]]), np.int64(chip.peer_channel[channel])
             if other.frame_first[place] == 0:
                 other.frame_first[place] = chip.sent_first[channel]

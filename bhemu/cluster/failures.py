@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -22,14 +22,19 @@ def tile_of_end(device: Device, end: End) -> Node:
     return device.node(ETHERNET_PLACES[end.channel])
 
 
-def schedule(devices: Sequence[Device], topology: Topology, failure: Failure) -> None:
+def schedule(devices: Mapping[int, Device], topology: Topology, failure: Failure) -> None:
     """Let something happen to a link; what is due happens at once.
+
+    Args:
+        devices: the chips of this process, by number.
+        topology: which links there are.
+        failure: what happens; nothing is done at ends that another process has.
 
     Raises:
         ConfigurationError: there is no such link, clocks have passed that one already, or too much is to come.
     """
     ends = topology.link_at(failure.end)
-    now = max(devices[end.chip].time for end in ends)
+    now = max((devices[end.chip].time for end in ends if end.chip in devices), default=0)
     name = f"{ends[0]} - {ends[1]}"
     if failure.clock < now:
         raise ConfigurationError(
@@ -40,6 +45,8 @@ def schedule(devices: Sequence[Device], topology: Topology, failure: Failure) ->
     if failure.kind == RETRAIN and until > checks.MAX_CLOCKS:
         raise ConfigurationError(f"link {name} retrains until {until:,}", remedy="give fewer clocks")
     for end in (failure.end,) if failure.kind == LOSE else ends:
+        if end.chip not in devices:
+            continue
         device = devices[end.chip]
         if failure.kind == RETRAIN:
             _add(device, end, (failure.clock, RETRAIN, until))

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from bhemu.chip.device import Device
-from bhemu.chip.links.send import FRAME, FRAME_BYTES, drop_frames
+from bhemu.chip.links.send import FRAME, drop_frames
 from bhemu.chip.snapshot import LAYOUT as CHIP_LAYOUT
 from bhemu.chip.state import CHIP
-from bhemu.errors import ConfigurationError, MemoryError_
-from bhemu.machine.process_memory import allocate_from_python
+from bhemu.cluster.frames import append, chain
+from bhemu.errors import ConfigurationError
 
 LAYOUT: Final = hashlib.sha256(f"{CHIP_LAYOUT} {CHIP['fault']!r} {FRAME!r}".encode()).hexdigest()
 """Of what a copy holds. Copies of another version of bhemu do not fit."""
-_AFTER: Final = FRAME["after"].itemsize
 Frames = dict[int, tuple[bytes, ...]]
 """Frames on their way to a chip, each with its head, by channel."""
 
@@ -39,18 +37,10 @@ class LinkState:
     frames: Frames
 
 
-def _chain(address: int) -> Iterator[bytes]:
-    """Frames, from one of a list on."""
-    while address:
-        head = np.frombuffer(ctypes.string_at(address, FRAME_BYTES), FRAME)[0]
-        yield ctypes.string_at(address + _AFTER, FRAME_BYTES - _AFTER + int(head["byte_count"]))
-        address = int(head["after"])
-
-
 def copy_links(devices: Sequence[Device]) -> tuple[LinkState, ...]:
     """The links of all chips."""
     frames: list[Frames] = [
-        {channel: tuple(_chain(int(first))) for channel, first in enumerate(device.record.frame_first) if first}
+        {channel: tuple(chain(int(first))) for channel, first in enumerate(device.record.frame_first) if first}
         for device in devices
     ]
     for device in devices:  # what its partners do not have yet is on its way to them, behind the others
@@ -58,7 +48,7 @@ def copy_links(devices: Sequence[Device]) -> tuple[LinkState, ...]:
         for channel, first in enumerate(record.sent_first):
             if first:
                 other, place = frames[int(record.peer_number[channel])], int(record.peer_channel[channel])
-                other[place] = other.get(place, ()) + tuple(_chain(int(first)))
+                other[place] = other.get(place, ()) + tuple(chain(int(first)))
     return tuple(
         LinkState(LAYOUT, np.asarray(device.record["fault"]).tobytes(), known)
         for device, known in zip(devices, frames, strict=True)
@@ -88,15 +78,4 @@ def put_links(devices: Sequence[Device], states: Sequence[LinkState]) -> None:
         drop_frames(record)
         record["fault"] = np.frombuffer(state.fault, CHIP["fault"])[0]
         for channel, frames in state.frames.items():
-            before = 0
-            for content in frames:
-                address = allocate_from_python(_AFTER + len(content))
-                if not address:
-                    raise MemoryError_("the host has no memory left for frames on their way", remedy="free some memory")
-                ctypes.memmove(address + _AFTER, content, len(content))
-                if before:
-                    ctypes.c_int64.from_address(before).value = address
-                else:
-                    record.frame_first[channel] = address
-                before = address
-            record.frame_last[channel] = before
+            append(record, channel, frames)
