@@ -164,13 +164,8 @@ class Schedule:
         return min(wanted, self._max_cycles - spent) if wanted else 0
 
     def _pending(self) -> bool:
-        record = self._tile.record
-        return bool(
-            record.frontend.fifo_count.any()
-            or record.frontend.mop_active.any()
-            or record.frontend.replay_play_left.any()
-            or record.frontend.gate_full.any()
-        )
+        f = self._tile.coprocessor.frontend
+        return bool(f.fifo_count.any() or f.mop_active.any() or f.replay_play_left.any() or f.gate_full.any())
 
     def _explain(self) -> str:
         state = [

@@ -147,6 +147,7 @@ class Core:
         self._polled: Callable[[], int] | None = None
         self._file = str(program.path) if program.path else ""
         self._recording: list[int] | None = None
+        self._semaphore = tile.record.sync.semaphore
 
     # --- instructions -----------------------------------------------------------------------------------------------
 
@@ -173,9 +174,11 @@ class Core:
 
     def _push(self, word: int) -> None:
         coprocessor = self.tile.coprocessor
-        count = self.tile.record.frontend.fifo_count
         while not coprocessor.push(self.thread, word, self.line):
-            self._block(lambda: bool(count[self.thread] <= FIFO_PUSH_LIMIT), "room in its instruction FIFO")
+            self._block(self._has_room, "room in its instruction FIFO")
+
+    def _has_room(self) -> bool:
+        return bool(self.tile.coprocessor.frontend.fifo_count[self.thread] <= FIFO_PUSH_LIMIT)
 
     @contextmanager
     def record(self, start: int = 0, *, execute: bool = False) -> Iterator[None]:
@@ -255,28 +258,20 @@ class Core:
 
     def _set_mop(self, words: list[int]) -> None:
         self._mark()
-        record = self.tile.record
-        thread = self.thread
-        self._block(
-            lambda: not record.frontend.fifo_count[thread] and not record.frontend.mop_active[thread],
-            "its MOP expander to become idle",
-        )
-        record.frontend.mop_config[thread] = words
+        f, thread = self.tile.coprocessor.frontend, self.thread
+        self._block(lambda: not f.fifo_count[thread] and not f.mop_active[thread], "its MOP expander to become idle")
+        f.mop_config[thread] = words
 
     # --- waiting and reading ----------------------------------------------------------------------------------------
 
     def wait_idle(self) -> None:
         """Wait until all that this thread has issued is executed."""
         self._mark()
-        record = self.tile.record
-        thread = self.thread
+        f, thread = self.tile.coprocessor.frontend, self.thread
 
         def idle() -> bool:
             return not (
-                record.frontend.fifo_count[thread]
-                or record.frontend.mop_active[thread]
-                or record.frontend.replay_play_left[thread]
-                or record.frontend.gate_full[thread]
+                f.fifo_count[thread] or f.mop_active[thread] or f.replay_play_left[thread] or f.gate_full[thread]
             )
 
         self._block(idle, "its own instructions to be executed")
@@ -288,20 +283,20 @@ class Core:
 
     def semaphore(self, index: int) -> int:
         """Value of a semaphore, as the RISC-V core reads it; lets the machine run on, so that a loop may poll it."""
-        semaphore = self.tile.record.sync.semaphore
+        semaphore = self._semaphore
         self._polled = lambda: int(semaphore[index])
         self._poll(f"a change of semaphore {int(index)}")
         return int(semaphore[index])
 
     def semaphore_post(self, index: int) -> None:
         """Increment a semaphore from the RISC-V core, stopping at 15 (math Y11a)."""
-        semaphore = self.tile.record.sync.semaphore
+        semaphore = self._semaphore
         semaphore[index] = min(int(semaphore[index]) + 1, 15)
         self._note("post", index)
 
     def semaphore_get(self, index: int) -> None:
         """Decrement a semaphore from the RISC-V core, stopping at 0 (math Y11a)."""
-        semaphore = self.tile.record.sync.semaphore
+        semaphore = self._semaphore
         semaphore[index] = max(int(semaphore[index]) - 1, 0)
         self._note("get", index)
 

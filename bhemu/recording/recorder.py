@@ -366,7 +366,7 @@ class Recorder(plain.Coprocessor):
         if self._seen[thread][0] != value:
             self._seen[thread] = (value, row)
         left = self._room[thread]
-        left += [row] * (len(self._pushes[thread]) - int(self.record.frontend.fifo_count[thread]) - len(left))
+        left += [row] * (len(self._pushes[thread]) - int(self.frontend.fifo_count[thread]) - len(left))
 
     def resumed(self, thread: int, waited_for_others: bool) -> None:
         """The schedule lets a thread's core go on, which it could have done since it first saw what it sees."""

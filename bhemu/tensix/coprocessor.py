@@ -162,6 +162,10 @@ class Coprocessor:
     def __init__(self, tiles: np.ndarray[Any, Any], index: int = 0) -> None:
         self._tiles = tiles
         self.record: Any = tiles[index]
+        self.frontend: Any = self.record.frontend
+        """The front ends' part of the record; to look it up there takes as long as a short instruction."""
+        self._gate_full = self.frontend.gate_full
+        self._macro = self.record.macro
         self._tile: Any = tiles.ctypes.data + index * tiles.dtype.itemsize if JIT else self.record
         self.record.handlers = _addresses.ctypes.data
         self.carry_out: Callable[[], None] | None = None
@@ -198,7 +202,7 @@ class Coprocessor:
         while True:
             status = self._drain.call(self._tile, _table, thread)
             if not self._resume(status):
-                return not self.record.frontend.gate_full[thread]
+                return not self._gate_full[thread]
 
     def settle(self) -> None:
         """Advance until what SFPLOADMACRO has scheduled is done, or waits for further vector instructions.
@@ -206,7 +210,7 @@ class Coprocessor:
         Raises:
             BhemuError: a scheduled instruction was refused.
         """
-        if self.record.macro.pending:
+        if self._macro["pending"]:
             entry = entry_of("settle", clock.settle, 2)
             while self._resume(entry.call(self._tile, _table, 0)):
                 pass
