@@ -67,21 +67,25 @@ void simulator_fill_table(int64_t table[PLACES])
     attach_translator((char *)(intptr_t)table[CODE_CACHE]);
 }
 
-/* Put into the records what they hold after reset beside zeros (capi/image.py): the chip's, that of each tile, or of one.
- * A system of several chips has something for all of them, and for each. */
-static void put_image(int32_t chip)
+/* Put into records what they hold at the beginning beside zeros (capi/image.py): what each of `count` records has that lie
+ * behind each other. A system of several chips has something for all of them, and for each. */
+static void put_image(int32_t of, char *records, size_t size, int count, int32_t chip)
 {
     const unsigned char *content = image_content;
-    for (const struct run *run = image_runs; run->size; content += run++->size) {
-        if (run->chip != IN_EACH_CHIP && run->chip != chip)
-            continue;
-        if (run->tile == IN_CHIP)
-            memcpy(simulator.chip + run->at, content, run->size);
-        int first = run->tile == IN_EACH_TILE ? 0 : run->tile;
-        int end = run->tile == IN_CHIP ? first : run->tile == IN_EACH_TILE ? TILES : first + 1;
-        for (int tile = first; tile < end; tile++)
-            memcpy(simulator.tiles + (size_t)tile * TILE_BYTES + run->at, content, run->size);
-    }
+    for (const struct run *run = image_runs; run->size; content += run++->size)
+        if (run->tile == of && (run->chip == IN_EACH_CHIP || run->chip == chip))
+            for (int record = 0; record < count; record++)
+                memcpy(records + record * size + run->at, content, run->size);
+}
+
+/* The tiles after reset. Each gets one page of memory: what else they have is zero. */
+static void start_tiles(int32_t chip)
+{
+    put_image(IN_EACH_TILE, simulator.tiles, TILE_BYTES, TILES, chip);
+    const unsigned char *content = image_content;
+    for (const struct run *run = image_runs; run->size; content += run++->size)
+        if (run->tile >= 0 && (run->chip == IN_EACH_CHIP || run->chip == chip))
+            memcpy(simulator.tiles + (size_t)run->tile * TILE_BYTES + run->at, content, run->size);
     for (int tile = 0; tile < TILES; tile++) {
         char *record = simulator.tiles + (size_t)tile * TILE_BYTES;
         FIELD(int64_t, record, TILE_HANDLERS) = (intptr_t)simulator.table;
@@ -124,16 +128,17 @@ void simulator_set_callbacks(read_callback reads, write_callback writes)
 static void start_time(char *chip)
 {
     int64_t *time = simulator_memory(CHIP_TIME_WORDS * sizeof *time);
-    put_image(IN_CHIP_TIME, (char *)time, 0);
+    put_image(IN_CHIP_TIME, (char *)time, CHIP_TIME_WORDS * sizeof *time, 1, IN_EACH_CHIP);
     time[CHIP_TIME_ADDRESS] = (intptr_t)time;
     time[CHIP_TIME_DATA] = (intptr_t)simulator_memory(CHIP_TIME_DATA_BYTES);
     simulator.chip_time = time;
-    simulator.tile_time = simulator_memory((size_t)TILES * TILE_TIME_WORDS * sizeof *time);
+    size_t size = TILE_TIME_WORDS * sizeof *time;
+    simulator.tile_time = simulator_memory(TILES * size);
+    put_image(IN_TILE_TIME, (char *)simulator.tile_time, size, TILES, IN_EACH_CHIP);
     for (size_t tile = 0; tile < TILES; tile++) {
         if (FIELD(TILE_TILE_KIND_TYPE, simulator.tiles + tile * TILE_BYTES, TILE_TILE_KIND) != TENSIX_TILE)
             continue;
         int64_t *buffer = simulator.tile_time + tile * TILE_TIME_WORDS;
-        put_image(IN_TILE_TIME, (char *)buffer, 0);
         buffer[TIMED_ENTRY] = (intptr_t)advance_timed;
         (&FIELD(int64_t, chip, CHIP_OBSERVER))[tile] = (intptr_t)buffer;
     }
@@ -156,7 +161,8 @@ static void start_selected(int number)
     simulator.chip = chip;
     simulator.table[CODE_CACHE] = instances[0].table[CODE_CACHE]; /* one thread moves all chips */
     simulator_fill_table(simulator.table);
-    put_image(number);
+    put_image(IN_CHIP, chip, CHIP_BYTES, 1, number);
+    start_tiles(number);
     FIELD(int64_t, chip, CHIP_ADDRESS) = (intptr_t)chip;
     FIELD(int64_t, chip, CHIP_TILES) = (intptr_t)simulator.tiles;
     FIELD(int64_t, chip, CHIP_ZEROS) = (intptr_t)zeros;
