@@ -19,6 +19,7 @@ from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, TileRecord
 from bhemu.recording import core_figures as classes
 from bhemu.riscv.execute import WORD, signed
 from bhemu.timed import layout as at
+from bhemu.timed.words import thread_ends
 
 _FENCE, _STORE, _STORE_FLOAT, _AMO = 0x0F, 0x23, 0x27, 0x2F
 _BRANCH, _JALR, _JAL = 0x63, 0x67, 0x6F
@@ -218,12 +219,8 @@ def _count(log: LogAddress, place: Int, cycles: Int) -> None:
 
 
 @kernel
-def executed(t: TileRecord, log: LogAddress, core: Int, thread_ends: Int) -> None:
-    """The instruction of `starts` has been executed: when may the next one start, and its result be used?
-
-    Args:
-        thread_ends: cycle in which what the core's own thread of the coprocessor has begun is done.
-    """
+def executed(t: TileRecord, log: LogAddress, core: Int) -> None:
+    """The instruction of `starts` has been executed: when may the next one start, and its result be used?"""
     block = at.core_block(core)
     retired = np.int64(t.core_retired[core]) - load_i64(log, block + at.RETIRED)
     start = load_i64(log, block + at.STARTED)
@@ -251,10 +248,11 @@ def executed(t: TileRecord, log: LogAddress, core: Int, thread_ends: Int) -> Non
         _forget_lines(log, block)
     if classes.writes_register(word):
         latency = max(after_start, _latency(log, block, what, start, address))
-        if address == _DONE and core >= T0 and core <= T2 and thread_ends > start:
-            # The units finish later than they start.
-            latency = max(latency, thread_ends - start + load_i64(log, at.SYNC_SEEN))
-            after_start = max(after_start, latency)
+        if address == _DONE and core >= T0 and core <= T2:
+            ends = thread_ends(t, log, core - T0)
+            if ends > start:  # the units finish later than they start
+                latency = max(latency, ends - start + load_i64(log, at.SYNC_SEEN))
+                after_start = max(after_start, latency)
         rd = (word >> 7) & 31
         is_float = classes.writes_float(word)
         if rd != 0 or is_float:

@@ -48,7 +48,7 @@ class _Begun:
     Attributes:
         cycle: in which it was seen first.
         host_id: what the host calls it; 0: not known.
-        kernels: (core, address, content) of each.
+        kernels: (core, address, content) of each; empty without a firmware that is known.
         before: what the tile's buffer had counted.
     """
 
@@ -157,21 +157,24 @@ class TimedRecording:
             self._writer = None
             return
         for index in begun:
-            assert layout is not None
             self._begin(index, layout)
 
-    def _begin(self, index: int, layout: FirmwareLayout) -> None:
+    def _begin(self, index: int, layout: FirmwareLayout | None) -> None:
+        if layout is None:  # released from reset: which kernels these are, is not known
+            self._begun[index] = _Begun(self._device.time, 0, [], self._counts(index))
+            return
         words, content = self._device.tiles["l1_u32"][index], self._device.tiles["l1"][index]
         slot = int(words[layout.launch_read_pointer >> 2]) % layout.launch_count
         message = layout.launch_messages + layout.launch_size * slot
         host_id = 0 if layout.launch.host_id is None else int(words[message + layout.launch.host_id >> 2])
         kernels = _kernels(words, content, layout, message)
-        self._begun[index] = _Begun(self._device.time, host_id, kernels, self._counts(index))
+        if kernels:  # else a go without a kernel
+            self._begun[index] = _Begun(self._device.time, host_id, kernels, self._counts(index))
 
     def _end(self, index: int) -> None:
         self._ended[index] = self._ended.get(index, 0) + 1
         run = self._begun.pop(index, None)
-        if run is None or not run.kernels:  # a go without a kernel
+        if run is None:
             return
         self._profiler.expect(index)
         assert self._writer is not None

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.machine.agents import CORES, T0, T2
+from bhemu.machine.agents import CORES
 from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.core_state import ASLEEP, BLOCKED, RUNNING
 from bhemu.machine.dispatch import CODE_CACHE, NOT_COMPILED, RUN_CORE, call_handler, has_handler, place_value
@@ -27,7 +27,7 @@ from bhemu.tile.observer import HOW
 from bhemu.tile.turns import COPROCESSOR, NO_AGENT, choose
 from bhemu.timed import layout as at
 from bhemu.timed.cores import executed, starts
-from bhemu.timed.words import NEVER, cycle, thread_ends
+from bhemu.timed.words import NEVER, cycle
 
 
 @kernel
@@ -63,22 +63,23 @@ def _poll(t: TileRecord, log: LogAddress, core: Int) -> Any:
 
 @kernel
 def _turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress) -> Any:
+    """(status, whether the core's next turn follows, as nobody else's comes before and nothing else has changed)."""
     if not has_handler(table, RUN_CORE):
         t.needs_place = RUN_CORE
-        return plain.NEEDS_HANDLER
+        return plain.NEEDS_HANDLER, False
     block = at.core_block(core)
-    ends = thread_ends(t, log, core - T0) if core >= T0 and core <= T2 else np.int64(0)
     if t.core_request[core] != 0:
         result = plain.end_of_request(t, core)
         if np.int64(t.core_retired[core]) != load_i64(log, block + at.RETIRED):
-            executed(t, log, core, ends)
-        return result
+            executed(t, log, core)
+        return result, False
     if t.interrupts != 0:
         take_interrupt(t, core)
     start = starts(t, log, core)
     if start > t.core_round[core]:
         t.core_round[core] = start
-        return plain.ADVANCED  # others may come before
+        if start > t.round_horizon or start >= t.round_goal:
+            return plain.ADVANCED, False  # others come before
     goal = np.int64(t.round_goal)
     recording = False
     under_watch = t.debug_watch[core] != 0
@@ -95,7 +96,7 @@ def _turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress) -> An
     result = plain.after_run(t, table, core, reason, recording)
     moved = np.int64(t.core_retired[core]) != load_i64(log, block + at.RETIRED)
     if moved:
-        executed(t, log, core, ends)
+        executed(t, log, core)
         if under_watch:
             after_instruction(t, core)
     if moved and reason != LIMIT and t.tensix_state == RUNNING:  # it may have pushed a word, or lifted a wait
@@ -105,7 +106,9 @@ def _turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress) -> An
         t.poll_since[core] = now
         store_i64(log, block + at.SLEEPS, 1)
         store_i64(log, block + at.PERIOD, max(now - load_i64(log, block + at.SINCE), 1))
-    return result
+    after = np.int64(t.core_round[core])
+    follows = moved and reason == LIMIT and not under_watch and t.core_state[core] == RUNNING
+    return result, follows and after <= t.round_horizon and after < t.round_goal
 
 
 @kernel
@@ -141,7 +144,9 @@ def _advance(t: TileRecord, table: Table, one_turn: Int, log: LogAddress) -> Any
         if agent == COPROCESSOR:
             result = _turn_of_coprocessor(t, table, log)
         else:
-            result = _turn_of_core(t, table, agent, log)
+            result, follows = _turn_of_core(t, table, agent, log)
+            while follows and result == plain.ADVANCED and not one_turn:
+                result, follows = _turn_of_core(t, table, agent, log)
         _wake_on_time(t, log)
         if one_turn:
             break
