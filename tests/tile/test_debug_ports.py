@@ -64,7 +64,7 @@ def swizzled(row: int) -> int:
     return (row & 0x3F3) ^ ((row & 0x18) >> 1) ^ ((row & 4) << 1)
 
 
-@pytest.mark.rule("tile K35", "rules I.3")
+@pytest.mark.rule("tile K35", "I.3")
 def test_with_remapped_rows_the_array_has_16_bit_rows_where_drivers_look_for_them() -> None:
     tile = Tile()
     tile.dst.cells[...] = np.random.default_rng(36).integers(0, 1 << 16, (1024, 16))
@@ -76,7 +76,7 @@ def test_with_remapped_rows_the_array_has_16_bit_rows_where_drivers_look_for_the
         assert np.array_equal(array_row(tile, 2, remapped(row)), tile.dst.cells[row])
 
 
-@pytest.mark.rule("tile K35", "rules I.3")
+@pytest.mark.rule("tile K35", "I.3")
 @pytest.mark.parametrize("swizzle", [0, 1])
 @pytest.mark.parametrize("view", ["ALU_ACC_CTRL_Fp32_enabled", "ALU_ACC_CTRL_INT8_math_enabled"])
 def test_with_remapped_rows_the_array_has_the_halves_of_32_bit_rows_8_rows_apart(view: str, swizzle: int) -> None:

@@ -63,29 +63,16 @@ SRC_CELLS: Final = fault(
 
 
 @kernel
-def _without_remap(row: Int) -> Int:
-    """The row whose bits 5:4 have moved to 4:3, and bit 3 to 5 (rules I.3)."""
-    return (row & ~0x38) | ((row & 0x18) << 1) | ((row & 0x20) >> 2)
-
-
-@kernel
-def _without_swizzle(row: Int) -> Int:
-    """The 32-bit row whose bit 2 has become bit 3, and bit 3 bit 4 XOR bit 2 (rules I.3)."""
-    return (row & ~0xC) | ((row & 4) << 1) | (((row >> 1) ^ (row >> 2)) & 4)
-
-
-@kernel
 def _named_row(t: TileRecord, row: Int) -> Int:
     """The row as units name it, in the view of the matrix unit by bank 0, as tt-metal's device print has it."""
     if config_field(t, 0, _REMAP) == 0:
         return row
-    if config_field(t, 0, _FP32) | config_field(t, 0, _INT8) == 0:
-        return _without_remap(row)
-    pair = (row >> 1 & ~7) | (row & 7)
-    if config_field(t, 0, _SWIZZLE) != 0:
-        pair = _without_swizzle(pair)
-    pair = _without_remap(pair)
-    return (pair & ~7) << 1 | (row & 8) | (pair & 7)
+    wide = config_field(t, 0, _FP32) | config_field(t, 0, _INT8) != 0
+    at = ((row >> 1) & ~7) | (row & 7) if wide else row
+    if wide and config_field(t, 0, _SWIZZLE) != 0:  # bit 2 has become bit 3, and bit 3 bit 4 XOR bit 2 (rules I.3)
+        at = (at & ~0xC) | ((at & 4) << 1) | (((at >> 1) ^ (at >> 2)) & 4)
+    at = (at & ~0x38) | ((at & 0x18) << 1) | ((at & 0x20) >> 2)  # bits 5:4 have moved to 4:3, and bit 3 to 5
+    return ((at & ~7) << 1) | (row & 8) | (at & 7) if wide else at
 
 
 @kernel
