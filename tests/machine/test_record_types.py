@@ -18,7 +18,17 @@ EXCEPTIONS = {
 """Modules in which mypy leaves out checks, and which."""
 OVERRIDES = [
     {
-        "module": ["numba.*", "llvmlite.*", "greenlet.*", "matplotlib.*", "plotly.*", "ttnn", "dask.*", "unicorn.*"],
+        "module": [
+            "numba.*",
+            "llvmlite.*",
+            "greenlet.*",
+            "matplotlib.*",
+            "plotly.*",
+            "ttnn",
+            "dask.*",
+            "unicorn.*",
+            "mpi4py.*",
+        ],
         "ignore_missing_imports": True,
     }
 ]
