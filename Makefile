@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: run test test-fast test-plain test-bounds test-firmware test-clients test-llk test-llk-all test-llk-stock test-ttnn test-ttnn-all test-ttnn-models lint types docs docs-version notebooks dist test-sanitizers bench conformance warm clean
+.PHONY: run test test-fast test-plain test-bounds test-firmware test-clients test-hosts test-llk test-llk-all test-llk-stock test-ttnn test-ttnn-all test-ttnn-models lint types docs docs-version notebooks dist test-sanitizers bench conformance warm clean
 
 # The main job: a matrix multiplication on a generated input, through unpack, math and pack.
 run: $(STAMP)
@@ -37,6 +37,11 @@ test-firmware: $(STAMP)
 # The unmodified tt-exalens, tt-umd and ttnn, which pip fetches once, on the C library that `bhemu library` makes.
 test-clients: $(STAMP) warm
 	$(BIN)/python -m pytest -m clients -rs tests/clients
+
+# Clusters in several processes, with mpi4py and Open MPI, which pip fetches.
+test-hosts: $(STAMP) warm
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[hosts]'
+	$(BIN)/python -m pytest -rs tests/hosts
 
 # Tenstorrent's LLK test suite on bhemu: five of each test of unpack, math, pack and matrix multiplication; or of all tests for
 # Blackhole, and each operation of the vector unit (an hour or more, where kernels are compiled for the first time). Both with

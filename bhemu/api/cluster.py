@@ -18,6 +18,7 @@ from bhemu.chip.coordinates import Harvesting
 from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.cluster.clocks import ClusterClocks
 from bhemu.cluster.join import join
+from bhemu.cluster.recording import LinkRecording
 from bhemu.cluster.snapshot import copy_links, put_links
 from bhemu.cluster.topology import Topology
 from bhemu.errors import BhemuError
@@ -87,6 +88,7 @@ class Cluster(ClusterRun):
         devices = [chip.device for chip in self.chips]
         join(devices, self.topology)
         self._clocks = ClusterClocks(devices, self.topology, threads)
+        self._recordings: list[LinkRecording] = []
         self.links = Links(DeviceWiring(devices, self.topology), self.topology)
 
     def __getitem__(self, number: int) -> Chip:
@@ -116,16 +118,31 @@ class Cluster(ClusterRun):
             chip.prepare()
         while left > 0:
             step = min(chip.next_step(left) for chip in self.chips)
+            if self._recordings:
+                step = min(step, self.topology.latency)
+            self._note()
             try:
                 self._clocks.advance(step)
             except BhemuError as error:
                 name_chip(error, self._clocks.refusing, self.chips[self._clocks.refusing])
                 raise
+            finally:
+                self._note()
             left -= step
             for chip in self.chips:
                 chip.arrive()
         for chip in self.chips:
             chip.touch_exposed()
+
+    def record_links(self) -> LinkRecording:
+        """Record each frame that leaves, until the recording's `stop`; tiles are recorded by `Chip.record`."""
+        self._recordings.append(LinkRecording([chip.device for chip in self.chips], self.topology))
+        return self._recordings[-1]
+
+    def _note(self) -> None:
+        self._recordings = [recording for recording in self._recordings if not recording.is_over]
+        for recording in self._recordings:
+            recording.note()
 
     def is_at_rest(self) -> bool:
         """Nothing proceeds, is on its way, or will happen to a link."""

@@ -94,6 +94,7 @@ def plain_topology(topology: Topology) -> dict[str, Any]:
         "name": topology.name,
         "latency": topology.latency,
         "ends": tuple((a.chip, a.channel, b.chip, b.channel) for a, b in topology.links),
+        "buses": tuple(chip.pci_bus for chip in topology.chips),
         "identities": tuple(astuple(chip.identity) for chip in topology.chips),
         "harvesting": tuple(
             (chip.harvesting.columns, chip.harvesting.dram, chip.harvesting.ethernet) for chip in topology.chips
@@ -104,8 +105,10 @@ def plain_topology(topology: Topology) -> dict[str, Any]:
 def topology_of(content: dict[str, Any]) -> Topology:
     """The system that `plain_topology` has made plain values of."""
     chips = tuple(
-        ChipOf(Identity(*identity), Harvesting(*harvesting))
-        for identity, harvesting in zip(content["identities"], content["harvesting"], strict=True)
+        ChipOf(Identity(*identity), Harvesting(*harvesting), bus)
+        for identity, harvesting, bus in zip(
+            content["identities"], content["harvesting"], content["buses"], strict=True
+        )
     )
     ends = tuple((End(a, b), End(c, d)) for a, b, c, d in content["ends"])
     return Topology(content["name"], chips, ends, content["latency"])

@@ -66,6 +66,7 @@ def cluster_descriptor(topology: Topology) -> str:
         *boards,
         "asic_locations:",
         *(f"  {n}: {identities[n].asic_location}" for n in numbers),
-        "",
     ]
-    return "\n".join(lines)
+    buses = {n: chip.pci_bus for n, chip in enumerate(topology.chips) if chip.pci_bus}
+    lines += ["chip_to_bus_id:", *(f'  {n}: "{bus:#04x}"' for n, bus in buses.items())] if buses else []
+    return "\n".join([*lines, ""])

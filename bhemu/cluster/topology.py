@@ -9,6 +9,7 @@ A description is a YAML file; those that come with bhemu are in `topologies`:
         asic_location: 0
         asic_id: 1          # left out: 1 + the chip's number
         pcie_usage: 1
+        pci_bus: 0x41       # left out: none is known
         harvesting: {columns: [], dram: null, ethernet: []}     # left out: the official simulator's card
       - {board_id: [0x440, 1], asic_location: 1, pcie_usage: 4}
     links:
@@ -55,10 +56,12 @@ class ChipOf:
     Attributes:
         identity: what it says of itself.
         harvesting: what it does not have.
+        pci_bus: by which clients tell where in a Galaxy the chip is (ethernet 7.1); 0: nowhere.
     """
 
     identity: Identity = ALONE
     harvesting: Harvesting = SIMULATOR
+    pci_bus: int = 0
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,14 @@ class Topology:
         object.__setattr__(self, "ends", ends)
         for failure in self.failures:
             self.link_at(failure.end)
+        buses: dict[int, int] = {}
+        for number, chip in enumerate(self.chips):
+            bus = checks.integer(chip.pci_bus, f"pci_bus of chip {number}", 0, 0xFF, error=ConfigurationError)
+            if bus and buses.setdefault(bus, number) != number:
+                raise ConfigurationError(
+                    f"{self.name}: chips {buses[bus]} and {number} both have PCI bus {bus:#x}",
+                    remedy="give each a pci_bus of its own, or leave it out",
+                )
 
     def link_at(self, end: End) -> tuple[End, End]:
         """The link that has an end, as it is described.
@@ -275,7 +286,7 @@ def _topology(value: Any, where: str) -> Topology:
 
 
 def _chip(number: int, value: Any, where: str) -> ChipOf:
-    keys = ("board_id", "asic_location", "asic_id", "pcie_usage", "harvesting", "missing")
+    keys = ("board_id", "asic_location", "asic_id", "pcie_usage", "pci_bus", "harvesting", "missing")
     table = _table(value, where, keys, ("board_id", "asic_location"))
     halves = _list(table["board_id"], f"{where}: board_id")
     if len(halves) != 2:
@@ -286,8 +297,9 @@ def _chip(number: int, value: Any, where: str) -> ChipOf:
         _number(table["asic_location"], f"{where}: asic_location", 0xFF),
         _number(table.get("pcie_usage", 1), f"{where}: pcie_usage", 0xFF),
     )
+    bus = _number(table.get("pci_bus", 0), f"{where}: pci_bus", 0xFF)
     if "harvesting" not in table:
-        return ChipOf(identity)
+        return ChipOf(identity, pci_bus=bus)
     off = _table(table["harvesting"], f"{where}: harvesting", ("columns", "dram", "ethernet"))
     lists = {
         key: tuple(_number(n, f"{where}: {key}") for n in _list(off.get(key, []), f"{where}: {key}"))
@@ -295,7 +307,7 @@ def _chip(number: int, value: Any, where: str) -> ChipOf:
     }
     dram = off.get("dram")
     bank = None if dram is None else _number(dram, f"{where}: dram")
-    return ChipOf(identity, Harvesting(columns=lists["columns"], dram=bank, ethernet=lists["ethernet"]))
+    return ChipOf(identity, Harvesting(columns=lists["columns"], dram=bank, ethernet=lists["ethernet"]), bus)
 
 
 def _link(text: Any, where: str) -> tuple[End, End]:

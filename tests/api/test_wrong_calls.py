@@ -32,6 +32,7 @@ PAGES = Path(bhemu.__file__).parents[1] / "docs" / "api"
 
 NOT_MADE_BY_USERS = {"Words", "Config", "CoreView", "SrcView", "DstView", "ConfigView", "ChipTile", "EthernetTile"}
 NOT_MADE_BY_USERS |= {"DramBank", "InterleavedDram", "ChipFirmware", "Core", "Snapshot", "ChipSnapshot", "Executable"}
+NOT_MADE_BY_USERS |= {"RemoteChip", "Link", "Links", "LinkRecording"}
 NOT_MADE_BY_USERS |= {"Block", "Condition", "WhileSemaphore", "Semaphore", "Counters", "DataFormat", "Packed"}
 """Classes whose objects other functions give; nor are records of results (dataclasses)."""
 MADE_BY_USERS = {"Harvesting", "Identity", "Matmul", "Traffic"}

@@ -10,7 +10,8 @@ from bhemu.capi.cluster_descriptor import cluster_descriptor
 from bhemu.capi.image import CHIP_POINTERS, IN_CHIP, IN_EACH_CHIP, describe_machine
 from bhemu.chip.coordinates import TENSIX_TILES
 from bhemu.chip.state import CHIP
-from bhemu.cluster.topology import load_topology
+from bhemu.cluster.topology import ChipOf, Topology, load_topology
+from bhemu.errors import ConfigurationError
 from bhemu.machine.state import offset_of
 
 pytestmark = pytest.mark.plain
@@ -55,3 +56,22 @@ def test_the_image_has_what_chips_differ_in_and_no_more() -> None:
         begin = offset_of(CHIP, name)
         end = begin + CHIP[name].itemsize
         assert all(run.at + len(run.content) <= begin or run.at >= end for run in own if run.tile == IN_CHIP)
+
+
+@pytest.mark.rule("ethernet 7.1")
+def test_chips_of_a_galaxy_have_places_of_their_own_and_its_corners_are_those_of_trays() -> None:
+    buses = import_module("yaml").safe_load(cluster_descriptor(load_topology("galaxy")))["chip_to_bus_id"]
+    places = {chip: divmod(int(bus, 16), 16) for chip, bus in buses.items()}
+    assert len(set(places.values())) == 32
+    assert {place for _, place in places.values()} == set(range(1, 9))
+    trays = {0x0: 1, 0x4: 2, 0xC: 3, 0x8: 4}
+    corners = {chip: trays[tray] for chip, (tray, place) in places.items() if place == 1}
+    assert corners == {0: 1, 7: 2, 24: 3, 31: 4}
+    assert "chip_to_bus_id" not in cluster_descriptor(load_topology("p300"))
+
+
+@pytest.mark.rule("ethernet 7.1")
+def test_two_chips_on_one_bus_are_refused() -> None:
+    chips = tuple(ChipOf(pci_bus=bus) for bus in (0x41, 0, 0x41))
+    with pytest.raises(ConfigurationError, match="chips 0 and 2 both have PCI bus 0x41"):
+        Topology("wrong", chips)

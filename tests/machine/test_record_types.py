@@ -19,17 +19,15 @@ EXCEPTIONS = {
 OVERRIDES = [
     {
         "module": [
-            *(
-                "numba.*",
-                "llvmlite.*",
-                "greenlet.*",
-                "matplotlib.*",
-                "plotly.*",
-                "ttnn",
-                "dask.*",
-                "unicorn.*",
-                "mpi4py.*",
-            )
+            "numba.*",
+            "llvmlite.*",
+            "greenlet.*",
+            "matplotlib.*",
+            "plotly.*",
+            "ttnn",
+            "dask.*",
+            "unicorn.*",
+            "mpi4py.*",
         ],
         "ignore_missing_imports": True,
     }
