@@ -12,10 +12,10 @@ from bhemu.conformance import machine_state
 from bhemu.conformance.vector_file import State
 from bhemu.errors import BhemuError
 from bhemu.machine.buffer_memory import load_i64, store_i64
-from bhemu.machine.compiler import JIT, Entry, compile_entry
+from bhemu.machine.compiler import JIT
 from bhemu.machine.state import L1_SIZE, new_tiles, reset
 from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
-from bhemu.tensix.coprocessor import Coprocessor
+from bhemu.tensix.coprocessor import Coprocessor, entry_of
 from bhemu.tensix.frontend.fetch import fifo_push
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tensix.frontend.run import NEEDS_HANDLER, STOPPED, drain
@@ -52,15 +52,6 @@ def script_entry(t: TileRecord, table: Table, script: LogAddress, _: Int) -> Any
         at += 1
         store_i64(script, _NEXT, at)
     return STOPPED
-
-
-_entries: list[Entry] = []
-
-
-def _entry() -> Entry:
-    if not _entries:
-        _entries.append(compile_entry("fuzz_script", script_entry, arguments=3))
-    return _entries[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +128,9 @@ class FuzzTile:
         coprocessor = self.coprocessor
         try:
             while True:
-                status = _entry().call(coprocessor.target, coprocessor.table, address, 0)
+                status = entry_of("fuzz_script", script_entry, 3).call(
+                    coprocessor.target, coprocessor.table, address, 0
+                )
                 if status != NEEDS_HANDLER:
                     break
                 coprocessor.supply()

@@ -12,9 +12,8 @@ import numpy as np
 import bhemu.checks as checks
 from bhemu.errors import BhemuError, UndefinedBehavior
 from bhemu.isa.riscv import disassemble_riscv
-from bhemu.machine import compile_progress
 from bhemu.machine.agents import CORE_NAMES, CORES, NOC, B
-from bhemu.machine.compiler import JIT, Entry, compile_entry
+from bhemu.machine.compiler import JIT
 from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_DEBUGGER, HALTED, IN_RESET, LOCAL_RAM_SIZE, RUNNING
 from bhemu.machine.dispatch import (
     ADVANCE_TILE,
@@ -33,13 +32,12 @@ from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, WAIT
 from bhemu.machine.noc_state import ENDED
 from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import L1_SIZE
-from bhemu.machine.types import AnyInt
 from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import run_core_entry
 from bhemu.riscv.slow import slow_core_entry
 from bhemu.riscv.translator import Patience
 from bhemu.riscv.vector import execute_vector_entry
-from bhemu.tensix.coprocessor import Coprocessor, ensure_place, provide, set_value
+from bhemu.tensix.coprocessor import Coprocessor, ensure_place, entry_of, provide, set_value
 from bhemu.tensix.frontend.run import OBSERVER_FULL
 from bhemu.tile import schedule
 from bhemu.tile.memory_map import device_load_entry, device_store_entry
@@ -88,19 +86,10 @@ provide(ADVANCE_TILE, "advance_tile", schedule.advance_tile_entry)
 provide(NOC_START, "noc_start", start)
 set_value(CODE_CACHE, CODE.ctypes.data if JIT else CODE[0])
 
-_entries: dict[str, Entry] = {}
-
-
-def _entry(name: str, function: Callable[..., AnyInt], arguments: int = 2) -> Entry:
-    if name not in _entries:
-        with compile_progress.getting(name):
-            _entries[name] = compile_entry(name, function, arguments=arguments)
-    return _entries[name]
-
 
 def ensure_entries() -> None:
     """Compile the entries that advance tiles, or fetch them from the cache: for `bhemu warm`."""
-    _entry("settle_cores", schedule.settle_cores_entry)
+    entry_of("settle_cores", schedule.settle_cores_entry, 2)
 
 
 STATES: Final = {
@@ -320,7 +309,7 @@ class Cores:
     def settle(self) -> None:
         """Bring registers and pc of sleeping cores up to date, before they are read."""
         if self.record.sleepers:
-            _entry("settle_cores", schedule.settle_cores_entry).call(
+            entry_of("settle_cores", schedule.settle_cores_entry, 2).call(
                 self._coprocessor.target, self._coprocessor.table, 0
             )
 

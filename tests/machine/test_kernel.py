@@ -15,7 +15,7 @@ from bhemu.machine.kernel import kernel
 PACKAGE = Path(__file__).resolve().parents[2] / "bhemu"
 COMPILED = {"njit", "instruction", "register_jitable", "overload", "overload_method", "overload_attribute"}
 """Decorators of functions that are compiled, or whose body is a text for the compiler."""
-COMPILERS = {"compile_entry", "entry_of", "_entry", "provide", "execute_loop"}
+COMPILERS = {"compile_entry", "entry_of", "provide", "execute_loop"}
 """Functions that take a function to be compiled as an entry."""
 
 
