@@ -182,7 +182,7 @@ def _check_usage(what: list[str], library: Path | None, record: Path | None, **g
         refuse_usage("several things are given", "compare one at a time; of ELF files give one for each core")
     for option, value, good in (
         ("--in", given["inputs"], python),
-        ("--set", given["vector"]["settings"], python),
+        ("--set", given["settings"], python),
         ("--core", given["core"], elf),
         ("--write", given["writes"], elf),
         ("--elf", given["names"], not python and not elf),

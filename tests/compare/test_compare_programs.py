@@ -93,7 +93,7 @@ def test_stores_posts_and_waits_become_code() -> None:
     host = run_program(three_threads(unpack)).tile.record
     assert record.config[0].tolist() == host.config[0].tolist()
     assert record.config[0].any()
-    assert record.frontend.mop_config[0].tolist() == host.mop_config[0].tolist()
+    assert record.frontend.mop_config[0].tolist() == host.frontend.mop_config[0].tolist()
     assert int(record.gpr[0, 4]) == int(host.gpr[0, 4]) == 7
     assert is_idle_for_ever(record, T0)
 
