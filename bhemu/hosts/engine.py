@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import platform
 import select
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ from typing import Any, Final
 from bhemu.api.plain_file import pack, unpack
 from bhemu.chip.snapshot import LAYOUT
 from bhemu.errors import BhemuError, ConfigurationError
-from bhemu.hosts.messages import Ended, read_message, result, write_message
+from bhemu.hosts.messages import Ended, read_message, write_message
 
 INSTALL: Final = "pip install 'bhemu[hosts]'"
 _ENVIRONMENT: Final = ("PYTHONPATH", "BHEMU_CACHE", "BHEMU_TRANSLATE", "NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK")
@@ -150,7 +151,7 @@ class Workers:
             kind, content = "lost", (0,)
         if kind == "answers":
             return list(content)
-        raise self._lost([self.names[number] for number in content])
+        raise self._lost([self.names[number] for number in content] or list(filter(_has_ended, self.names)))
 
     def _receive(self) -> bytes:
         """The next message of worker 0.
@@ -191,9 +192,15 @@ class Workers:
         self._end()
 
 
-def results(answers: Sequence[bytes]) -> list[Any]:
-    """Values of answers; see `bhemu.hosts.messages.result`."""
-    return [result(answer) for answer in answers]
+def _has_ended(name: WorkerName) -> bool:
+    """A worker was on this machine, and is no longer; those of other machines are not seen."""
+    if name.host != platform.node():
+        return False
+    try:
+        state = Path(f"/proc/{name.process}/stat").read_text()
+    except OSError:
+        return True
+    return state.rpartition(")")[2].split()[0] == "Z"
 
 
 def _end(process: subprocess.Popen[bytes], commands: int, answers: int, folder: str) -> None:

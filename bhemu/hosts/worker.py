@@ -102,6 +102,7 @@ class Processes:
             group = self.comm.Get_failed()
             if group.Get_size():
                 return tuple(self._mpi.Group.Translate_ranks(group, None, self.comm.Get_group()))
+            self._mpi.COMM_SELF.Iprobe()  # what others have noticed comes in only while MPI is called
             time.sleep(_LONG)
         return ()
 
