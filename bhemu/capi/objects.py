@@ -26,6 +26,7 @@ from bhemu.machine.dispatch import (
     SLOW_CORE,
     VECTOR_CORE,
 )
+from bhemu.machine.processes import end_with_parent
 from bhemu.riscv.translator import translate_function
 from bhemu.tensix import units
 from bhemu.tensix.instruction import HANDLERS
@@ -130,7 +131,9 @@ def compile_all(
         module_stamp(package_path() / module)  # finds out here what modules say: the children do not live to keep it
     with (
         _processor(processor),
-        ProcessPoolExecutor(min(jobs or os.cpu_count() or 1, len(todo)), get_context("spawn")) as pool,
+        ProcessPoolExecutor(
+            min(jobs or os.cpu_count() or 1, len(todo)), get_context("spawn"), initializer=end_with_parent
+        ) as pool,
     ):
         waiting = {pool.submit(compile_part, part, topology): part for part in todo}
         for done in as_completed(waiting):

@@ -12,8 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from typing import Any
 from bhemu import errors
 from bhemu.errors import BhemuError
 from bhemu.fuzz.batch import Finding, Result, Task
+from bhemu.machine.processes import end_with_parent
 
 
 def run(task: Task, module: str) -> Result:
@@ -59,18 +58,6 @@ def _result(content: dict[str, Any]) -> Result:
         set(content["features"]),
         [Finding(**finding) for finding in content["findings"]],
     )
-
-
-def end_with_parent() -> None:
-    """This process does not go on when the one that wants its results was ended."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.fuzz import batch_process
 from bhemu.fuzz.batch import Finding, Result, Task
 from bhemu.fuzz.state import State, Summary
+from bhemu.machine.processes import end_with_parent
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def executor(workers: int, scheduler: str | None) -> Iterator[Executor]:
     """
     if workers == 1 and scheduler is None:
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(1, mp_context=context, initializer=batch_process.end_with_parent) as pool:
+        with ProcessPoolExecutor(1, mp_context=context, initializer=end_with_parent) as pool:
             yield pool
         return
     try:
