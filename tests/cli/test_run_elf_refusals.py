@@ -27,7 +27,7 @@ def refused(bhemu: Invoke, tmp_path: Path) -> Any:
         assert result.exit_code == status, result.stdout + result.stderr
         assert result.stdout == ""
         assert sorted(path.name for path in folder.iterdir()) == (["state.npz"] if dumped else [])
-        message = "\n".join(line for line in result.stderr.splitlines() if "first use only" not in line)
+        message = "\n".join(line for line in result.stderr.splitlines() if "compiling" not in line)
         assert message.startswith("bhemu: "), message
         assert message.count("bhemu: ") == 1
         assert "remedy: " in message
