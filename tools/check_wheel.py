@@ -31,10 +31,12 @@ def resolves(wheel: Path, version: str) -> str | None:
 
 
 def interpreter(version: str) -> str | None:
-    """An interpreter of a version on the PATH, or this one."""
+    """An interpreter of a version on the PATH that runs, or this one."""
     if version == ".".join(map(str, sys.version_info[:2])):
         return sys.executable
-    return shutil.which(f"python{version}")
+    found = shutil.which(f"python{version}")
+    runs = found is not None and subprocess.run([found, "-c", ""], check=False, capture_output=True).returncode == 0
+    return found if runs else None
 
 
 def use(wheel: Path, python: str) -> float:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g")
-MARK = "BHEMU_SANITIZED"
+MARK = "SANITIZED"
 """Set in the environment of tests that run so."""
 
 
