@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import Any
 
-import numpy as np
-
-from bhemu.api.node_memory import NodeMemory
+from bhemu.api.node_memory import TensixMemory
 from bhemu.api.tile_programs import TilePrograms
-from bhemu.api.tile_view import Array, TileView, check_range
+from bhemu.api.tile_view import TileView
 from bhemu.chip.coordinates import Node, Place
 from bhemu.chip.device import Device
 from bhemu.tensix.coprocessor import Coprocessor
 from bhemu.tile.cores import Cores
 
 
-class ChipTile(NodeMemory, TileView):
+class ChipTile(TensixMemory, TileView):
     """A Tensix tile of a `bhemu.Chip`: `chip[1, 2]`.
 
     Arrays and registers that it gives stay those of the tile, whatever the chip does, and what is written to them takes
@@ -76,17 +74,6 @@ class ChipTile(NodeMemory, TileView):
     def has_programs(self) -> bool:
         """True when programs of its cores are known."""
         return self._names is not None and bool(self._names.placements)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a tile of a chip cannot be copied or pickled alone: copy the chip")
-
-    def _put(self, address: int, content: Array) -> None:
-        check_range(address, len(content))
-        self.write(address, content.tobytes())
-
-    def _get(self, address: int, size: int) -> Array:
-        check_range(address, size)
-        return np.frombuffer(bytearray(self.read(address, size)), np.uint8)
 
     def _repr_html_(self) -> str:
         from bhemu.api.html import tile_html

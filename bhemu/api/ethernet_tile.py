@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from bhemu import checks
 from bhemu.api.blocked import explain_all
@@ -109,9 +109,6 @@ class EthernetTile(EthernetCores):
     def explain(self) -> str:
         """Who does what or waits for what."""
         return explain_all(self.state, lambda _, pc: f"{pc:#07x}", lambda _: "", lambda thread, _: T0 + thread)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a tile of a chip cannot be copied or pickled alone: copy the chip")
 
     def __repr__(self) -> str:
         cores = self.touch()

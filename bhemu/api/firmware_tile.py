@@ -145,7 +145,7 @@ class FirmwareTile:
                 f"kernels cannot begin at {config_base:#x}: the firmware has L1 up to {free:#x}",
                 remedy=f"use a multiple of 16 from {free:#x} on",
             )
-        message = layout.launch_messages + layout.launch_size * self._load(layout.launch_read_pointer)
+        message = layout.launch_message(self._load(layout.launch_read_pointer))
         fields = layout.launch
         self._write(message, bytes(layout.launch_size))
         placed: list[Placement] = []

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NoReturn, Protocol
+
+import numpy as np
 
 from bhemu import checks
+from bhemu.api.tensor_memory import TensorMemory
+from bhemu.api.tile_view import Array, check_range
 from bhemu.chip.coordinates import Node, Place
 from bhemu.errors import MemoryError_
 
@@ -31,8 +35,12 @@ class NodeMemory:
     """
 
     _device: Nodes
+    _whole = "chip"
     place: Place
     node: Node
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a tile of a chip cannot be copied or pickled alone: copy the {self._whole}")
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes of L1; or one register, 4 bytes, as an access over the NoC reads it.
@@ -65,3 +73,15 @@ class NodeMemory:
     def write_word(self, address: int, value: int) -> None:
         """Write a word of L1 or a register."""
         self.write(address, checks.integer(value, "value", 0, 0xFFFFFFFF).to_bytes(4, "little"))
+
+
+class TensixMemory(NodeMemory, TensorMemory):
+    """The same of a Tensix tile, whose L1 holds tensors."""
+
+    def _put(self, address: int, content: Array) -> None:
+        check_range(address, len(content))
+        self.write(address, content.tobytes())
+
+    def _get(self, address: int, size: int) -> Array:
+        check_range(address, size)
+        return np.frombuffer(bytearray(self.read(address, size)), np.uint8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +11,7 @@ from bhemu import checks
 from bhemu.api.chip import File
 from bhemu.api.chip_memory import DramBank, InterleavedDram, dram_places
 from bhemu.api.ethernet_tile import EthernetCores
-from bhemu.api.node_memory import NodeMemory
-from bhemu.api.tensor_memory import TensorMemory
-from bhemu.api.tile_view import Array, check_range
+from bhemu.api.node_memory import NodeMemory, TensixMemory
 from bhemu.checks import checked
 from bhemu.chip.coordinates import ETHERNET_PLACES, NODES, TENSIX_COLUMNS, TENSIX_ROWS, Node, Place, translation
 from bhemu.cluster.topology import ChipOf
@@ -50,6 +48,7 @@ class _RemoteNode(NodeMemory):
     """A tile at translated coordinates."""
 
     _device: RemoteDevice
+    _whole = "cluster"
 
     def __init__(self, device: RemoteDevice, place: Place) -> None:
         self._device = device
@@ -60,21 +59,10 @@ class _RemoteNode(NodeMemory):
         text: str = self._device.ask("cores", self.place)
         return text
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a tile of a chip cannot be copied or pickled alone: copy the cluster")
-
 
 @checked
-class RemoteTile(_RemoteNode, TensorMemory):
+class RemoteTile(_RemoteNode, TensixMemory):
     """A Tensix tile of a chip that a worker has: memory and registers as the NoC reaches them, and tensors in L1."""
-
-    def _put(self, address: int, content: Array) -> None:
-        check_range(address, len(content))
-        self.write(address, content.tobytes())
-
-    def _get(self, address: int, size: int) -> Array:
-        check_range(address, size)
-        return np.frombuffer(bytearray(self.read(address, size)), np.uint8)
 
 
 @checked

@@ -91,6 +91,10 @@ class FirmwareLayout:
     core_magic: tuple[int, int] = (0, 0)
     profiler: int | None = None
 
+    def launch_message(self, pointer: int) -> int:
+        """Address of the launch message that the word at `launch_read_pointer` tells."""
+        return self.launch_messages + self.launch_size * (pointer % self.launch_count)
+
     @property
     def mailboxes(self) -> slice:
         """Bytes of L1 with the mailboxes, from the launch messages on; what tools write at their end is left out."""

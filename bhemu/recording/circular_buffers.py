@@ -76,8 +76,7 @@ def buffers_of_launch(record: Any, layout: FirmwareLayout) -> list[CircularBuffe
     fields = layout.launch
     if fields.local_buffers is None or fields.buffer_mask is None:
         return []
-    number = int(record["l1_u32"][layout.launch_read_pointer >> 2]) % layout.launch_count
-    message = layout.launch_messages + number * layout.launch_size
+    message = layout.launch_message(int(record["l1_u32"][layout.launch_read_pointer >> 2]))
     content = record["l1"]
     base = int(np.frombuffer(content[message + fields.config_base :][:4].tobytes(), "<u4")[0])
     offset = int(np.frombuffer(content[message + fields.local_buffers :][:2].tobytes(), "<u2")[0])

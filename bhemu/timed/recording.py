@@ -164,8 +164,7 @@ class TimedRecording:
             self._begun[index] = _Begun(self._device.time, 0, [], self._counts(index))
             return
         words, content = self._device.tiles["l1_u32"][index], self._device.tiles["l1"][index]
-        slot = int(words[layout.launch_read_pointer >> 2]) % layout.launch_count
-        message = layout.launch_messages + layout.launch_size * slot
+        message = layout.launch_message(int(words[layout.launch_read_pointer >> 2]))
         host_id = 0 if layout.launch.host_id is None else int(words[message + layout.launch.host_id >> 2])
         kernels = _kernels(words, content, layout, message)
         if kernels:  # else a go without a kernel
