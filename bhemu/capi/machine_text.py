@@ -65,6 +65,7 @@ _CHIP_FIELDS: Final = (
     "sent_first",
     "time",
     "quantum",
+    "l1_ahead",
     "named",
     "last_message",
     "active_count",

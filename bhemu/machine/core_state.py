@@ -47,6 +47,8 @@ LOAD: Final = 0
 STORE: Final = 1
 PUSH: Final = 2
 """The core executes `.ttinsn`."""
+NO_ACCESS: Final = 3
+"""The core executes an instruction of riscv/slow.py."""
 
 CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("core_state", "i4", (CORES,)),
@@ -91,11 +93,8 @@ CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     # --- the schedule (tile/schedule.py) ------------------------------------------------------------------------------
     ("round_goal", "i8", ()),  # rounds up to this one may happen
     ("round_horizon", "i8", ()),  # last round in which the agent whose turn it is may touch what others share
-    (
-        "free_rounds",
-        "i8",
-        (),
-    ),  # rounds that took no time (the coprocessor executed): clock = round - this
+    ("l1_ahead", "i8", ()),  # rounds beyond it in which a core may still access L1 (chip/clock/run.py)
+    ("free_rounds", "i8", ()),  # rounds that took no time (the coprocessor executed): clock = round - this
     ("busy_rounds", "i8", ()),  # rounds since the last one that took a clock, the coprocessor executing in each
     ("full_clocks", "i8", ()),  # clocks in a row that had no room for more such rounds
     ("tensix_round", "i8", ()),  # next round of the coprocessor

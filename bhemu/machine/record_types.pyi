@@ -451,6 +451,7 @@ class TileRecord:
     watch_hash: Any
     round_goal: Any
     round_horizon: Any
+    l1_ahead: Any
     free_rounds: Any
     busy_rounds: Any
     full_clocks: Any
@@ -570,6 +571,7 @@ class ChipRecord:
     time: Any
     end: Any
     quantum: Any
+    l1_ahead: Any
     last_message: Any
     current: Any
     active_count: Any

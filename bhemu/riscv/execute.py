@@ -3,7 +3,7 @@
 Code that is executed often is translated (translate.py), and the loop enters that. Whatever needs more than that leaves
 the loop: accesses to other addresses and `.ttinsn` (made by tile/memory_map.py),
 and the instructions of slow.py. The schedule (tile/schedule.py) decides how far a core may run: up to `round_goal`, and
-up to `round_horizon` where it touches shared state.
+up to `round_horizon` where it touches shared state, `l1_ahead` rounds further where that is L1.
 """
 
 from __future__ import annotations
@@ -223,6 +223,7 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
     ram_size = _RAM_SIZE[core]
     goal = np.int64(t.round_goal)
     horizon = np.int64(t.round_horizon)
+    ahead = np.int64(t.l1_ahead)
     start = np.int64(t.core_round[core])
     now = start
     pc = np.int64(t.core_pc[core])
@@ -323,7 +324,7 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
                 break
             offset = address - RAM_BASE
             if address < l1_end:
-                if now > horizon:
+                if now > horizon + ahead:
                     break
                 loaded = np.int64(t.l1_u32[address >> 2])
             elif offset >= 0 and offset < ram_size:
@@ -354,10 +355,11 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
                 break
             offset = address - RAM_BASE
             if address < l1_end:
-                if now > horizon:
+                if now > horizon + ahead:
                     break
                 if (np.int64(t.watch_hash) >> ((address >> 2) & 63)) & 1:
-                    status = hand_over(t, core, STORE, address, size, b, rd, 0)
+                    if now <= horizon:
+                        status = hand_over(t, core, STORE, address, size, b, rd, 0)
                     break
                 if n == SW:
                     t.l1_u32[address >> 2] = np.uint32(b)

@@ -169,6 +169,15 @@ def forget(t: TileRecord, core: Int) -> None:
 
 
 @kernel
+def would_wake(t: TileRecord) -> bool:
+    """True when a word that a sleeping core watches has changed."""
+    for core in range(CORES):
+        if t.core_state[core] == ASLEEP and not _watched_words_hold(t, core):
+            return True
+    return False
+
+
+@kernel
 def wake_changed(t: TileRecord, at_round: Int, agent: Int) -> Any:
     """Wake the cores whose words have changed in the turn of `agent` in round `at_round`; True when there were any."""
     woken = False

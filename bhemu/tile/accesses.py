@@ -8,17 +8,18 @@ import numpy as np
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.machine.agents import NC, T0, B
-from bhemu.machine.core_state import HALT_REFUSED, HALTED, LOAD, PUSH
+from bhemu.machine.core_state import HALT_REFUSED, HALTED, LOAD, NO_ACCESS, PUSH
 from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, SLOW_CORE, access_device, call_place
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
-from bhemu.machine.frontend_state import FIFO_SLOTS, READY_PUSH_LIMIT
+from bhemu.machine.frontend_state import FIFO_PUSH_LIMIT, FIFO_SLOTS, READY_PUSH_LIMIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
-from bhemu.machine.types import Int, Table, TileRecord
+from bhemu.machine.types import Bool, Int, Table, TileRecord
 from bhemu.riscv.decode import sign_extend
 from bhemu.riscv.execute import WORD
 from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, ready_words, side_push
+from bhemu.tile.sync_window import COPROCESSOR_DONE, MOP_DONE, SYNC_BASE, is_busy
 
 FUSED: Final = 4
 """Adjacent `.ttinsn` that a T core pushes in one round, unless cfg0 forbids it (T11)."""
@@ -61,6 +62,12 @@ def push(t: TileRecord, core: Int, thread: Int, word: Int, line: Int) -> Int:
 
 
 @kernel
+def _is_ahead(t: TileRecord, thread: Int) -> Bool:
+    """True when the official simulator would let `.ttinsn` wait (E43)."""
+    return t.simulator_order != 0 and ready_words(t, thread) > READY_PUSH_LIMIT
+
+
+@kernel
 def _execute_push(t: TileRecord, core: Int) -> Any:
     """Execute `.ttinsn`; returns a status."""
     pc = np.int64(t.core_pc[core])
@@ -73,9 +80,9 @@ def _execute_push(t: TileRecord, core: Int) -> Any:
         t.core_state[core] = HALTED
         t.core_halt_reason[core] = HALT_REFUSED
         return DONE
-    if t.simulator_order != 0 and ready_words(t, 0 if core == B else core - T0) > READY_PUSH_LIMIT:
+    thread = np.int64(0) if core == B else core - T0
+    if _is_ahead(t, thread):
         return WAIT
-    thread = 0 if core == B else core - T0
     status = push(t, core, thread, word, line_of_pc(pc))
     if status != DONE or core == B:
         return status
@@ -136,8 +143,26 @@ def access(t: TileRecord, table: Table, core: Int) -> Any:
 
 
 @kernel
+def would_wait(t: TileRecord, core: Int) -> Bool:
+    """True when a BLOCKED core's access, tried again now, would wait and change nothing.
+
+    For what cores wait for most often, their coprocessor's thread; of other accesses False says nothing.
+    """
+    kind = t.access_kind[core]
+    if core == NC or t.tile_kind != TENSIX_TILE:
+        return False
+    thread = np.int64(0) if core == B else core - T0
+    if kind == PUSH:
+        count = t.frontend.side_count[thread] if core == B else t.frontend.fifo_count[thread]
+        return count > FIFO_PUSH_LIMIT or _is_ahead(t, thread)
+    offset = np.int64(t.access_address[core]) - SYNC_BASE
+    return kind == LOAD and core != B and offset in (COPROCESSOR_DONE, MOP_DONE) and is_busy(t, thread, offset)
+
+
+@kernel
 def slow(t: TileRecord, table: Table, core: Int) -> Any:
     """An instruction outside the inner loop; it moves pc itself."""
     t.now_round = t.core_round[core]
     t.now_agent = core
+    t.access_kind[core] = NO_ACCESS
     return call_place(t, table, SLOW_CORE, core, 0)

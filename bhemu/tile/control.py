@@ -39,9 +39,9 @@ from bhemu.tile.debug_ports import timestamp as timestamp
 from bhemu.tile.debug_ports.array import load_array
 from bhemu.tile.debug_ports.bus import L1_REG2, load_bus_data, store_bus_control, store_l1_control
 from bhemu.tile.debug_ports.interface import load_debug_status, reset_debug, store_debug_control
-from bhemu.tile.injection import CONTROL_0 as PUSH_CONTROL
-from bhemu.tile.injection import load_status as load_push_status
-from bhemu.tile.injection import store_control as store_push_control
+from bhemu.tensix.frontend.injection import CONTROL_0 as PUSH_CONTROL
+from bhemu.tensix.frontend.injection import load_status as load_push_status
+from bhemu.tensix.frontend.injection import store_control as store_push_control
 from bhemu.tile.reset import store_soft_reset
 
 BUS_CONTROL: Final = offset_of("control", "DBG_BUS_CTRL")

@@ -32,15 +32,15 @@ from bhemu.machine.dispatch import (
 from bhemu.machine.faults import DONE, REQUEST_PENDING, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
-from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
 from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED, WORD
-from bhemu.riscv.poll import begin_recording, end_step, record_step, wake, wake_changed
+from bhemu.riscv.poll import begin_recording, end_step, record_step, wake, wake_changed, would_wake
 from bhemu.riscv.teams import NOT_RECORDING, is_plain_turn
 from bhemu.tensix.frontend import run as clock
 from bhemu.tensix.frontend.fetch import is_idle
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tensix.frontend.run import OBSERVER_FULL
-from bhemu.tile.accesses import access, slow
+from bhemu.tile.accesses import access, slow, would_wait
 from bhemu.tile.debug_ports.watch import after_instruction, before_instruction
 from bhemu.tile.interrupts import take_interrupt
 from bhemu.tile.noc.transfer import end_request
@@ -67,9 +67,12 @@ _MOST_HALVINGS: Final = 16
 
 @kernel
 def _rearm(t: TileRecord, at_round: Int, agent: Int) -> None:
-    """State has changed in the turn of `agent`: agents that were blocked try again in their next turn."""
+    """State has changed in the turn of `agent`: agents that were blocked try again in their next turn.
+
+    Those that would wait again need not; the host may have changed what they do (NO_AGENT).
+    """
     for core in range(CORES):
-        if t.core_state[core] == BLOCKED:
+        if t.core_state[core] == BLOCKED and (agent == NO_AGENT or not would_wait(t, core)):
             t.core_state[core] = RUNNING
             t.core_round[core] = max(np.int64(t.core_round[core]), at_round + (1 if core <= agent else 0))
     if agent != COPROCESSOR and t.tensix_state != RUNNING:
@@ -80,6 +83,15 @@ def _rearm(t: TileRecord, at_round: Int, agent: Int) -> None:
             t.tensix_state = RUNNING
         if t.tensix_state == RUNNING:
             t.tensix_round = max(np.int64(t.tensix_round), at_round)
+
+
+@kernel
+def _is_noticed(t: TileRecord) -> Bool:
+    """True when an agent that is blocked or polls may go on after what the coprocessor has just changed."""
+    for core in range(CORES):
+        if t.core_state[core] == BLOCKED and not would_wait(t, core):
+            return True
+    return t.sleepers != 0 and would_wake(t)
 
 
 @kernel
@@ -185,22 +197,22 @@ def after_run(t: TileRecord, table: Table, core: Int, reason: Int, recording: In
 
 
 @kernel(forceinline=True)
-def _begin_coprocessor(t: TileRecord) -> Any:
+def _begin_coprocessor(t: TileRecord, by_rounds: Int) -> Any:
     """The coprocessor's turn begins.
 
     Returns:
         (rounds that it may take, whether another agent waits or polls, whether what it executes takes a clock).
     """
-    rounds: AnyInt = min(np.int64(t.round_goal) - 1, np.int64(t.round_horizon)) - np.int64(t.tensix_round) + 1
     room: AnyInt = (MOST_FREE >> min(np.int64(t.full_clocks), np.int64(_MOST_HALVINGS + 1))) - np.int64(t.busy_rounds)
-    takes_clock = room <= 0
-    rounds = 1 if takes_clock else min(rounds, room)
+    rounds: AnyInt = max(room, 1)  # which are free and move the goal: the goal is no limit
     observed = t.sleepers != 0
     for core in range(CORES):
+        if t.core_state[core] == RUNNING:
+            rounds = min(rounds, np.int64(t.core_round[core]) - np.int64(t.tensix_round))
         observed = observed or t.core_state[core] == BLOCKED
     t.now_round = t.tensix_round
     t.now_agent = COPROCESSOR
-    return (1 if observed else rounds), observed, takes_clock
+    return (1 if by_rounds else rounds), observed, room <= 0
 
 
 @kernel(forceinline=True)
@@ -220,7 +232,7 @@ def _end_coprocessor(t: TileRecord, status: Int, moved: Int, observed: Int, take
     Args:
         status: of its clock (tensix/frontend/run.py).
         observed, takes_clock: of `_begin_coprocessor`.
-        in_flight: `words_in_flight` before.
+        in_flight: where it is observed, `words_in_flight` before the last round.
     """
     t.tensix_round += moved
     if not takes_clock:
@@ -233,7 +245,7 @@ def _end_coprocessor(t: TileRecord, status: Int, moved: Int, observed: Int, take
     if status in (clock.STOPPED, clock.FAULTED):
         t.busy_rounds = 0
         t.full_clocks = 0
-    if moved > 0:
+    if moved > 0 and (status == clock.CYCLES_SPENT or not observed):
         event(t, np.int64(t.tensix_round) - 1, COPROCESSOR)
     elif observed and words_in_flight(t) != in_flight:  # MOP_CFG or the end of a MOP, say: a FIFO has room again
         event(t, np.int64(t.tensix_round), COPROCESSOR)
@@ -350,16 +362,29 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
         return result
 
     @kernel
-    def turn_of_coprocessor(t: TileRecord, table: Table, log: LogAddress) -> AnyInt:
-        """Execute with the coprocessor as far as it may: one round when another agent waits or polls, else many."""
-        rounds, observed, takes_clock = _begin_coprocessor(t)
-        in_flight = words_in_flight(t)
+    def turn_of_coprocessor(t: TileRecord, table: Table, by_rounds: Int, log: LogAddress) -> AnyInt:
+        """Execute with the coprocessor as far as it may: until an agent that waits or polls may go on."""
+        rounds, observed, takes_clock = _begin_coprocessor(t, by_rounds)
         before_words(t, log)
         before = np.int64(t.clock)
         first = np.int64(t.tensix_round)
-        status = run(t, table, rounds, log)
-        moved = np.int64(t.clock) - before
-        t.clock = before
+        moved: Int = np.int64(0)
+        in_flight: Int = np.int64(0)
+        if observed:
+            while True:
+                in_flight = words_in_flight(t)
+                status = run(t, table, 1, log)
+                t.clock = before
+                if status != clock.CYCLES_SPENT:
+                    break
+                moved += 1
+                if moved == rounds or _is_noticed(t):
+                    break
+                t.now_round = first + moved
+        else:
+            status = run(t, table, rounds, log)
+            moved = np.int64(t.clock) - before
+            t.clock = before
         after_words(t, log, first, 0 if takes_clock else moved)
         return _end_coprocessor(t, status, moved, observed, takes_clock, in_flight)
 
@@ -376,7 +401,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
             if agent == NO_AGENT:
                 break
             if agent == COPROCESSOR:
-                result = turn_of_coprocessor(t, table, log)
+                result = turn_of_coprocessor(t, table, by_rounds, log)
                 if by_rounds and result == ADVANCED and t.round_goal != goal:
                     break  # it has executed something: the round took no time, and another follows in the same clock
             elif not one_by_one and is_plain_turn(t, agent):

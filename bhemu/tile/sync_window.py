@@ -18,7 +18,7 @@ from bhemu.machine.core_state import BLOCKED, RUNNING
 from bhemu.machine.device_state import PCBUF_WORDS
 from bhemu.machine.faults import DONE, REFUSED, WAIT, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.tensix.frontend.in_flight import mop_is_done, thread_is_done
 from bhemu.tensix.sync import SEMAPHORE_TOP
 from bhemu.tile.reset import agent_round
@@ -109,6 +109,15 @@ def _load_of_b(t: TileRecord, thread: Int) -> Any:
 
 
 @kernel
+def is_busy(t: TileRecord, thread: Int, offset: Int) -> Bool:
+    """True when a load of COPROCESSOR_DONE or MOP_DONE by the thread's T core waits (K18)."""
+    override = _override(t, thread)
+    if (override & _ENABLE) and (override & _BUSY):
+        return False
+    return not (thread_is_done(t, thread) if offset == COPROCESSOR_DONE else mop_is_done(t, thread))
+
+
+@kernel
 def sync_load(t: TileRecord, core: Int, address: Int) -> Any:
     """(status, value) of a load of a word by core B, T0, T1 or T2."""
     if core == B:
@@ -121,11 +130,7 @@ def sync_load(t: TileRecord, core: Int, address: Int) -> Any:
         return DONE, np.int64(t.sync.semaphore[(offset - SEMAPHORES) >> 2])
     if offset != COPROCESSOR_DONE and offset != MOP_DONE:
         return refuse(t, NOTHING_THERE[core], address), np.int64(0)
-    override = _override(t, thread)
-    done = thread_is_done(t, thread) if offset == COPROCESSOR_DONE else mop_is_done(t, thread)
-    if done or ((override & _ENABLE) and (override & _BUSY)):
-        return DONE, np.int64(0)
-    return WAIT, np.int64(0)
+    return WAIT if is_busy(t, thread, offset) else DONE, np.int64(0)
 
 
 @kernel
