@@ -12,9 +12,9 @@ import numpy as np
 from bhemu.isa.memory_map import local_ram_bytes
 from bhemu.machine.agents import CORE_NAMES, CORES
 
-LOCAL_RAM_SIZE: Final = tuple(local_ram_bytes(name) for name in CORE_NAMES)
+LOCAL_RAM_SIZE: Final = np.array([local_ram_bytes(name) for name in CORE_NAMES], np.int64)
 """Bytes of each core's local RAM (T19)."""
-LOCAL_RAM: Final = max(LOCAL_RAM_SIZE)
+LOCAL_RAM: Final = int(LOCAL_RAM_SIZE.max())
 """Bytes that the record holds for each core's local RAM; T cores have the first half of it (T19)."""
 REGISTERS: Final = 33
 """x0 to x31; what is written to x0 goes to the last place."""

@@ -337,6 +337,8 @@ class NocRequestRecord:
     result: Any
     length: Any
     byte_count: Any
+    packets: Any
+    answers: Any
     masked: Any
     from_register: Any
     to_register: Any

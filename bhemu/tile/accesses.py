@@ -16,8 +16,8 @@ from bhemu.machine.frontend_state import FIFO_SLOTS, READY_PUSH_LIMIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
 from bhemu.machine.types import Int, Table, TileRecord
+from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.decode import sign_extend
-from bhemu.riscv.execute import WORD
 from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, ready_words, side_push
 
 FUSED: Final = 4

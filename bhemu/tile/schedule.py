@@ -33,7 +33,8 @@ from bhemu.machine.faults import DONE, REQUEST_PENDING, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
-from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED, WORD
+from bhemu.riscv.arithmetic import WORD
+from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED
 from bhemu.riscv.poll import begin_recording, end_step, record_step, wake, wake_changed
 from bhemu.riscv.teams import NOT_RECORDING, is_plain_turn
 from bhemu.tensix.frontend import run as clock

@@ -252,7 +252,7 @@ def _in_order(chip: ChipRecord, table: Table, first: Int, goal: Int) -> Int:
             continue
         if chip.status[index] == 0 or chip.status[index] & ATTENDED:
             run_tile(chip, table, index, goal)
-        if chip.status[index] & MIDST and carry_out(chip, index):
+        if chip.status[index] & MIDST and carry_out(chip, index, 1):
             return np.int64(ADVANCED)  # others may move now
         if chip.status[index] != 0:
             chip.current = index
