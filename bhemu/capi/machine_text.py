@@ -65,7 +65,7 @@ _CHIP_FIELDS: Final = (
     "sent_first",
     "time",
     "quantum",
-    "l1_ahead",
+    "run_ahead",
     "named",
     "last_message",
     "active_count",

@@ -169,7 +169,7 @@ static void start_selected(int number)
     FIELD(int64_t, chip, CHIP_HOST_READ) = (intptr_t)read_host;
     FIELD(int64_t, chip, CHIP_HOST_WRITE) = (intptr_t)write_host;
     FIELD(int64_t, chip, CHIP_QUANTUM) = setting(QUANTUM);
-    FIELD(int64_t, chip, CHIP_L1_AHEAD) = getenv("XAHEAD") ? atoi(getenv("XAHEAD")) : 0;
+    FIELD(int64_t, chip, CHIP_RUN_AHEAD) = getenv("XAHEAD") ? atoi(getenv("XAHEAD")) : 0;
     FIELD(uint8_t, chip, CHIP_NAMED) = setting(ORDER) == 0;
     if (setting(TIME) == SILICON)
         start_time(chip);

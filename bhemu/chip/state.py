@@ -34,7 +34,7 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("time", "i8"),  # clocks that have passed, or that of the tile which the host serves
         ("end", "i8"),  # of the clocks that were asked for
         ("quantum", "i8"),  # clocks that tiles may run ahead of each other, at most
-        ("l1_ahead", "i8"),  # of tiles that run plainly: rounds that a core may be ahead of the others at L1, at most
+        ("run_ahead", "i8"),  # rounds that a core may be ahead of its tile's other agents, at most (chip/clock/run.py)
         ("last_message", "i8"),  # when another tile or the host last changed a tile that moves
         ("current", "i8"),  # tile that the host must serve
         ("active_count", "i8"),

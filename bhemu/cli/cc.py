@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bhemu.cli.options import takes_options
 from bhemu.cli.report import number, refuse_usage
 
 if TYPE_CHECKING:
@@ -17,7 +19,10 @@ CONTEXT = {"ignore_unknown_options": True, "allow_extra_args": True}
 HEADERS = ("instructions", "fields", "bhemu")
 
 
-def cc(
+@dataclass(frozen=True)
+class CompilerOptions:
+    """What the command line says about a kernel to compile."""
+
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
@@ -25,24 +30,24 @@ def cc(
             help="C, C++ and assembly (.S) files, the ELF file to write, and GCC's options such as -O3, -DNAME, -Idir.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     core: Annotated[
         str | None, typer.Option("--core", help="B, NC, T0, T1 or T2: link address, stack and macros. Default: B.")
-    ] = None,
+    ] = None
     text: Annotated[
         str | None, typer.Option("--text", metavar="ADDRESS", help="Link there, not at the core's reset pc.")
-    ] = None,
+    ] = None
     length: Annotated[
         str | None, typer.Option("--length", metavar="BYTES", help="Room in L1. Default: to the next core's start.")
-    ] = None,
+    ] = None
     llk: Annotated[
         str | None,
         typer.Option("--llk", metavar="PATH", help="Tenstorrent's LLK headers; 'auto': BHEMU_LLK or installed ttnn."),
-    ] = None,
+    ] = None
     llk_core: Annotated[
         str | None,
         typer.Option("--llk-core", metavar="PART", help="unpack, math or pack: LLK headers for that part."),
-    ] = None,
+    ] = None
     sfpi: Annotated[
         Path | None,
         typer.Option(
@@ -50,33 +55,36 @@ def cc(
             metavar="DIR",
             help="Tenstorrent's compiler. Default: TT_METAL_HOME/runtime/sfpi or /opt/tenstorrent/sfpi, where it is.",
         ),
-    ] = None,
+    ] = None
     gcc: Annotated[
         str | None, typer.Option("--gcc", help="A stock C driver. Default without sfpi: riscv64-unknown-elf-gcc.")
-    ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Print each command before it runs.")] = False,
+    ] = None
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print each command before it runs.")] = False
     print_header: Annotated[
         str | None,
         typer.Option("--print-header", metavar="NAME", help=f"Print a header and stop: {', '.join(HEADERS)}."),
-    ] = None,
+    ] = None
     vendor_tools: Annotated[
         Path | None,
         typer.Option("--vendor-tools", metavar="DIR", help="Write riscv-tt-elf-* launchers for LLK's test harness."),
-    ] = None,
+    ] = None
     llk_home: Annotated[
         Path | None,
         typer.Option(
             "--llk-home", metavar="DIR", help="Write a view of the LLK tree that has those launchers (LLK_HOME)."
         ),
-    ] = None,
+    ] = None
     metal_root: Annotated[
         Path | None,
         typer.Option("--metal-root", metavar="DIR", help="The same of tt-metal in a ttnn package, for ttnn programs."),
-    ] = None,
+    ] = None
     profiled: Annotated[
         bool, typer.Option("--profiled", help="With --metal-root: kernels have tt-metal's device profiler.")
-    ] = False,
-) -> None:
+    ] = False
+
+
+@takes_options(CompilerOptions)
+def cc(o: CompilerOptions) -> None:
     """Compile a kernel for one RISC-V core.
 
     With Tenstorrent's sfpi, where it is installed, else with Debian's gcc-riscv64-unknown-elf.
@@ -90,41 +98,41 @@ def cc(
     from bhemu.cc import compile_kernel, find_llk, write_llk_home, write_metal_root, write_vendor_tools
     from bhemu.cc.toolchain import GCC, choose_compiler
 
-    sources, target, options = split_arguments(arguments or [])
-    actions = [name for name, given in _actions(print_header, vendor_tools, llk_home, metal_root) if given]
-    if profiled and metal_root is None:
+    sources, target, options = split_arguments(o.arguments or [])
+    actions = [name for name, given in _actions(o.print_header, o.vendor_tools, o.llk_home, o.metal_root) if given]
+    if o.profiled and o.metal_root is None:
         refuse_usage("--profiled is for --metal-root", "name the directory of a view: --metal-root DIR --profiled")
     if actions:
         if len(actions) > 1 or sources or target:
             refuse_usage(f"{actions[0]} does nothing else", "give it alone, and compile with another command")
-        if print_header is not None:
-            typer.echo(_header(print_header), nl=False)
-        elif vendor_tools is not None:
-            typer.echo(f"{write_vendor_tools(vendor_tools, gcc=gcc or GCC)}")
-        elif llk_home is not None:
-            home = write_llk_home(llk_home, find_llk(_llk_path(llk)), choose_compiler(gcc, sfpi))
+        if o.print_header is not None:
+            typer.echo(_header(o.print_header), nl=False)
+        elif o.vendor_tools is not None:
+            typer.echo(f"{write_vendor_tools(o.vendor_tools, gcc=o.gcc or GCC)}")
+        elif o.llk_home is not None:
+            home = write_llk_home(o.llk_home, find_llk(_llk_path(o.llk)), choose_compiler(o.gcc, o.sfpi))
             typer.echo(f"export LLK_HOME={home}")
-        elif metal_root is not None:
-            compiler = choose_compiler(gcc, sfpi)
-            root = write_metal_root(metal_root, find_llk(_llk_path(llk)), compiler, profiled=profiled)
+        elif o.metal_root is not None:
+            compiler = choose_compiler(o.gcc, o.sfpi)
+            root = write_metal_root(o.metal_root, find_llk(_llk_path(o.llk)), compiler, profiled=o.profiled)
             typer.echo(f"export TT_METAL_RUNTIME_ROOT={root}\nexport TT_METAL_CACHE={root / 'cache'}")
         return
     if not sources:
         refuse_usage("no source is given", "for example: bhemu cc kernel.c -o kernel.elf")
     if target is None:
         refuse_usage("no output file is given", "for example: -o kernel.elf")
-    chosen, tree = _core_and_tree(core, llk, llk_core)
+    chosen, tree = _core_and_tree(o.core, o.llk, o.llk_core)
     kernel = compile_kernel(
         sources,
         target,
         core=chosen,
-        text=None if text is None else number(text, "--text"),
-        length=None if length is None else number(length, "--length"),
+        text=None if o.text is None else number(o.text, "--text"),
+        length=None if o.length is None else number(o.length, "--length"),
         options=options,
         llk=tree,
-        gcc=gcc,
-        sfpi=sfpi,
-        log=(lambda line: typer.echo(line, err=True)) if verbose else None,
+        gcc=o.gcc,
+        sfpi=o.sfpi,
+        log=(lambda line: typer.echo(line, err=True)) if o.verbose else None,
     )
     if kernel.warnings:
         typer.echo(kernel.warnings, err=True, nl=False)

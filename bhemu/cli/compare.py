@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bhemu.cli.options import takes_options
 from bhemu.cli.report import USAGE, number, refuse_usage, show_error
 
 if TYPE_CHECKING:
@@ -20,46 +22,49 @@ COULD_NOT_RUN = USAGE
 PROGRAM_PANEL = "Options for programs"
 
 
-def compare(
+@dataclass(frozen=True)
+class CompareOptions:
+    """What the command line says about a comparison."""
+
     what: Annotated[
         list[str],
         typer.Argument(metavar="WHAT", help="A Python program, ELF files (CORE=FILE for several), or a call trace."),
-    ],
+    ]
     library: Annotated[
         Path | None,
         typer.Option(metavar="FILE.so", help="The other simulator. Without it a trace's own answers count."),
-    ] = None,
+    ] = None
     record: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the calls and bhemu's answers as a trace; .gz compresses."),
-    ] = None,
+    ] = None
     allow_open: Annotated[
         bool, typer.Option("--allow-open", help="Use the recommended choice where no source settles the behaviour.")
-    ] = False,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that the library may take for one call.")] = 60.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No report and no progress; errors are shown.")] = False,
+    ] = False
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that the library may take for one call.")] = 60.0
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No report and no progress; errors are shown.")] = False
     names: Annotated[
         list[str] | None,
         typer.Option("--elf", metavar="CORE=FILE", help="ELF file that names the code of a core in a trace."),
-    ] = None,
+    ] = None
     inputs: Annotated[
         list[str] | None,
         typer.Option(
             "--in", metavar="NAME=FILE.npy", help="An input of a Python program.", rich_help_panel=PROGRAM_PANEL
         ),
-    ] = None,
+    ] = None
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set", metavar="NAME=VALUE", help="A parameter of a Python program.", rich_help_panel=PROGRAM_PANEL
         ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of generated inputs.", rich_help_panel=PROGRAM_PANEL)] = 0,
+    ] = None
+    seed: Annotated[int, typer.Option(min=0, help="Seed of generated inputs.", rich_help_panel=PROGRAM_PANEL)] = 0
     core: Annotated[
         str | None,
         typer.Option(metavar="CORE", help="Core of one ELF file; else guessed.", rich_help_panel=PROGRAM_PANEL),
-    ] = None,
+    ] = None
     writes: Annotated[
         list[str] | None,
         typer.Option(
@@ -68,7 +73,7 @@ def compare(
             help="Put the bytes of a file, or of a .npy file, into L1 before the cores start. ADDR: number or symbol.",
             rich_help_panel=PROGRAM_PANEL,
         ),
-    ] = None,
+    ] = None
     ranges: Annotated[
         list[str] | None,
         typer.Option(
@@ -77,10 +82,10 @@ def compare(
             help="Compare these bytes of L1; by default all of it.",
             rich_help_panel=PROGRAM_PANEL,
         ),
-    ] = None,
-    tile: Annotated[
-        str, typer.Option(metavar="X-Y", help="The tile that runs it.", rich_help_panel=PROGRAM_PANEL)
-    ] = "1-2",
+    ] = None
+    tile: Annotated[str, typer.Option(metavar="X-Y", help="The tile that runs it.", rich_help_panel=PROGRAM_PANEL)] = (
+        "1-2"
+    )
     others: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,7 +94,7 @@ def compare(
             help="Compare L1 of this tile, too, which the program reaches over the NoC.",
             rich_help_panel=PROGRAM_PANEL,
         ),
-    ] = None,
+    ] = None
     every: Annotated[
         int | None,
         typer.Option(
@@ -97,7 +102,7 @@ def compare(
             help="Clocks between two comparisons of L1. Default: 1,000, in long runs 1/8 of the clocks so far.",
             rich_help_panel=PROGRAM_PANEL,
         ),
-    ] = None,
+    ] = None
     at_end: Annotated[
         bool,
         typer.Option(
@@ -105,11 +110,14 @@ def compare(
             help="Compare only when nothing can proceed any more: results, not times.",
             rich_help_panel=PROGRAM_PANEL,
         ),
-    ] = False,
+    ] = False
     max_clocks: Annotated[
         int, typer.Option(min=1, help="Stop after this many clocks.", rich_help_panel=PROGRAM_PANEL)
-    ] = 10_000_000,
-) -> None:
+    ] = 10_000_000
+
+
+@takes_options(CompareOptions)
+def compare(o: CompareOptions) -> None:
     """Run something on bhemu and on a libttsim-compatible library, and report the first difference.
 
     Both get the same calls of the simulator's C interface; the library runs in a process of its own. A difference in
@@ -121,41 +129,25 @@ def compare(
     from bhemu.errors import BhemuError
 
     try:
-        _check_usage(what, library, record, inputs=inputs, settings=settings, core=core, writes=writes, names=names)
-        with Progress(silent=quiet) as progress:
-            subject = _subject(what, inputs, settings, seed, core, names, allow_open=allow_open)
-            session = subject.session
-            if session is None:
-                for given, option in ((ranges, "--range"), (others, "--also"), (at_end, "--at-end")):
-                    if given:
-                        refuse_usage(f"{option} is for programs", "a trace says itself what is read and when")
-            else:
-                if library is None and record is None:
-                    refuse_usage("there is nothing to compare with", "name the other simulator: --library FILE.so")
-                session.tile = _tile(tile, "--tile")
-                session.others = [_tile(text, "--also") for text in dict.fromkeys(others or [])]
-                if session.tile in session.others:
-                    refuse_usage(f"--also {tile} is the tile that runs it", "name other tiles")
-                session.every, session.at_end, session.max_clocks = every, at_end, max_clocks
-                for text in writes or []:
-                    session.pieces.append(_write(text, subject))
-                if ranges:
-                    session.spans = [_span(text, subject) for text in ranges]
+        _check_usage(o)
+        with Progress(silent=o.quiet) as progress:
+            subject = _subject(o)
+            _prepare(o, subject)
             from bhemu.compare.comparison import compare as make
 
             comparison = make(
                 subject,
-                library,
-                record=record,
-                allow_open=allow_open,
-                timeout=timeout,
+                o.library,
+                record=o.record,
+                allow_open=o.allow_open,
+                timeout=o.timeout,
                 progress=progress.clocks,
                 found=lambda: progress.show("looking for the clock in which they begin to differ"),
             )
-        if as_json or not quiet:
+        if o.as_json or not o.quiet:
             from bhemu.cli.compare_report import report
 
-            report(comparison, library, record, as_json=as_json)
+            report(comparison, o.library, o.record, as_json=o.as_json)
     except BhemuError as error:
         show_error(error)
         raise typer.Exit(COULD_NOT_RUN) from None
@@ -176,55 +168,67 @@ def _is_elf(texts: list[str]) -> bool:
     return all(is_elf_argument(text) for text in texts)
 
 
-def _check_usage(what: list[str], library: Path | None, record: Path | None, **given: Any) -> None:
-    python, elf = _is_python(what), _is_elf(what)
-    if len(what) > 1 and not elf:
+def _check_usage(o: CompareOptions) -> None:
+    python, elf = _is_python(o.what), _is_elf(o.what)
+    if len(o.what) > 1 and not elf:
         refuse_usage("several things are given", "compare one at a time; of ELF files give one for each core")
     for option, value, good in (
-        ("--in", given["inputs"], python),
-        ("--set", given["settings"], python),
-        ("--core", given["core"], elf),
-        ("--write", given["writes"], elf),
-        ("--elf", given["names"], not python and not elf),
+        ("--in", o.inputs, python),
+        ("--set", o.settings, python),
+        ("--core", o.core, elf),
+        ("--write", o.writes, elf),
+        ("--elf", o.names, not python and not elf),
     ):
         if value and not good:
-            refuse_usage(f"{option} is not for {what[0]}", "see `bhemu compare --help`")
-    if record is not None and library is not None and record.resolve() == library.resolve():
+            refuse_usage(f"{option} is not for {o.what[0]}", "see `bhemu compare --help`")
+    if o.record is not None and o.library is not None and o.record.resolve() == o.library.resolve():
         refuse_usage("--record would write over the library", "give the trace a name of its own")
 
 
-def _subject(
-    what: list[str],
-    inputs: list[str] | None,
-    settings: list[str] | None,
-    seed: int,
-    core: str | None,
-    names: list[str] | None,
-    *,
-    allow_open: bool,
-) -> Subject:
+def _subject(o: CompareOptions) -> Subject:
     from bhemu.compare.comparison import Subject
 
-    name = " ".join(what)
-    if _is_python(what):
+    name = " ".join(o.what)
+    if _is_python(o.what):
         from bhemu.cli.report import assignments
         from bhemu.compare.capture import capture
         from bhemu.formats.files import load as load_array
         from bhemu.programs.load import load_program
 
-        files = assignments(inputs, "--in", "a=a.npy")
+        files = assignments(o.inputs, "--in", "a=a.npy")
         arrays = {tensor: load_array(Path(file)) for tensor, file in files.items()}
-        chosen = assignments(settings, "--set", "M=64")
-        program = load_program(what[0])
-        return Subject(name, capture(program, arrays, settings=chosen, seed=seed, allow_open=allow_open))
-    if _is_elf(what):
+        chosen = assignments(o.settings, "--set", "M=64")
+        program = load_program(o.what[0])
+        return Subject(name, capture(program, arrays, settings=chosen, seed=o.seed, allow_open=o.allow_open))
+    if _is_elf(o.what):
         from bhemu.compare.elf import load, session
 
-        placements = load(_programs(what, core))
+        placements = load(_programs(o.what, o.core))
         return Subject(name, session(placements), placements=placements)
     from bhemu.compare.trace import read_trace
 
-    return Subject(name, trace=read_trace(Path(what[0])), placements=_named(names or []))
+    return Subject(name, trace=read_trace(Path(o.what[0])), placements=_named(o.names or []))
+
+
+def _prepare(o: CompareOptions, subject: Subject) -> None:
+    """Give the session of a program what is to be compared; a trace says that itself."""
+    session = subject.session
+    if session is None:
+        for given, option in ((o.ranges, "--range"), (o.others, "--also"), (o.at_end, "--at-end")):
+            if given:
+                refuse_usage(f"{option} is for programs", "a trace says itself what is read and when")
+    else:
+        if o.library is None and o.record is None:
+            refuse_usage("there is nothing to compare with", "name the other simulator: --library FILE.so")
+        session.tile = _tile(o.tile, "--tile")
+        session.others = [_tile(text, "--also") for text in dict.fromkeys(o.others or [])]
+        if session.tile in session.others:
+            refuse_usage(f"--also {o.tile} is the tile that runs it", "name other tiles")
+        session.every, session.at_end, session.max_clocks = o.every, o.at_end, o.max_clocks
+        for text in o.writes or []:
+            session.pieces.append(_write(text, subject))
+        if o.ranges:
+            session.spans = [_span(text, subject) for text in o.ranges]
 
 
 def _named(texts: list[str]) -> list[Placement]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bhemu.cli.options import takes_options
 from bhemu.cli.report import refuse_usage, show_error
 
 if TYPE_CHECKING:
@@ -16,17 +18,20 @@ if TYPE_CHECKING:
 CORES = ("B", "T0", "T1", "T2", "NC")
 
 
-def debug(
+@dataclass(frozen=True)
+class DebugOptions:
+    """What the command line says about a session of the debugger."""
+
     programs: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[X,Y/][CORE=]FILE.elf...", help="Kernels, for example B=brisc.elf T0=unpack.elf 2,2/B=writer.elf."
         ),
-    ] = None,
+    ] = None
     attach: Annotated[
         Path | None,
         typer.Option("--attach", metavar="SOCKET", help="Debug a client that runs: `bhemu run-client --debug SOCKET`."),
-    ] = None,
+    ] = None
     tiles: Annotated[
         list[str] | None,
         typer.Option(
@@ -34,34 +39,37 @@ def debug(
             metavar="X,Y",
             help="Debug on a chip: tiles that FILEs without X,Y/ are for; X,Y-X,Y is a rectangle, `all` all tiles.",
         ),
-    ] = None,
-    board: Annotated[str | None, typer.Option(metavar="BOARD", help="The chip: p150 or p100.")] = None,
+    ] = None
+    board: Annotated[str | None, typer.Option(metavar="BOARD", help="The chip: p150 or p100.")] = None
     commands: Annotated[
         list[str] | None, typer.Option("--command", "-c", metavar="COMMAND", help="Execute a command; may be repeated.")
-    ] = None,
+    ] = None
     script: Annotated[
         Path | None, typer.Option("--script", "-x", metavar="FILE", help="Execute the commands in a file.")
-    ] = None,
+    ] = None
     batch: Annotated[
         bool, typer.Option("--batch", help="End after the commands; exit status 1 when one was refused.")
-    ] = False,
+    ] = False
     gdb: Annotated[
         str | None, typer.Option("--gdb", metavar="[HOST]:PORT", help="Wait for GDB there instead (port 0: any).")
-    ] = None,
+    ] = None
     core: Annotated[
         str | None,
         typer.Option(
             "--core",
             help="The core that a FILE without CORE= is for, and that is chosen; with --gdb the only one shown.",
         ),
-    ] = None,
+    ] = None
     allow_open: Annotated[
         bool, typer.Option("--allow-open", help="Use the recommended choice where no source settles the behaviour.")
-    ] = False,
+    ] = False
     semihosting: Annotated[
         bool, typer.Option("--semihosting", help="Serve `ecall` of core B: write, exit, brk, fstat, close.")
-    ] = False,
-) -> None:
+    ] = False
+
+
+@takes_options(DebugOptions)
+def debug(o: DebugOptions) -> None:
     """Debug compiled kernels, or a running client: step, break, watch, and look at cores and coprocessor.
 
     The cores are released from reset and have not executed anything yet. `help` lists the commands. Without a terminal
@@ -76,83 +84,74 @@ def debug(
     With --gdb, the cores are the threads of one process: `gdb-multiarch kernel.elf`, then
     `target remote :PORT`. `monitor help` lists what the coprocessor shows.
     """
-    if core is not None and core.upper() not in CORES:
-        refuse_usage(f"core {core!r} does not exist", f"use one of {', '.join(CORES)}")
-    if attach is not None:
+    if o.core is not None and o.core.upper() not in CORES:
+        refuse_usage(f"core {o.core!r} does not exist", f"use one of {', '.join(CORES)}")
+    if o.attach is not None:
         from bhemu.cli.debug_attach import debug_client
 
-        debug_client(attach, programs or [], tiles or [], core, gdb, commands or [], script, batch=batch)
+        debug_client(
+            o.attach, o.programs or [], o.tiles or [], o.core, o.gdb, o.commands or [], o.script, batch=o.batch
+        )
         return
-    if not programs:
+    if not o.programs:
         refuse_usage("no program is named", "name an ELF file, or attach to a running client: --attach SOCKET")
-    if gdb is not None and (commands or script or batch):
+    if o.gdb is not None and (o.commands or o.script or o.batch):
         refuse_usage("--gdb takes its commands from GDB", "leave --command, --script and --batch out, or --gdb")
     from bhemu.cli.run_chip import is_on_tile
 
-    if tiles or board is not None or any(map(is_on_tile, programs)):
-        _debug_chip(programs, tiles or [], board or "p150", core, allow_open, semihosting, gdb, commands, script, batch)
+    if o.tiles or o.board is not None or any(map(is_on_tile, o.programs)):
+        _debug_chip(o, o.programs)
         return
-    named = _programs(programs, core)
+    named = _programs(o.programs, o.core)
     from bhemu.api.machine import Machine
     from bhemu.debugger.session import DebugSession
 
     _say_when_compiling()
-    machine = Machine(allow_open=allow_open)
+    machine = Machine(allow_open=o.allow_open)
     for name, path in named:
         machine.load(path, name)
     machine.start()
     session = DebugSession(machine)
-    if core is not None:
-        session.core = session.number_of_core(core)
-    if semihosting:
+    if o.core is not None:
+        session.core = session.number_of_core(o.core)
+    if o.semihosting:
         from bhemu.api.semihosting import Semihosting
 
         session.runner.semihosting = Semihosting()
-    if gdb is not None:
-        _serve_gdb(session, gdb, core, named[0][1])
+    if o.gdb is not None:
+        _serve_gdb(session, o.gdb, o.core, named[0][1])
         return
     from bhemu.client.shell import Shell
 
     shell = Shell(session, show_error)
-    if not shell.run(commands or [], script, interactive=not batch):
+    if not shell.run(o.commands or [], o.script, interactive=not o.batch):
         raise typer.Exit(1)
 
 
-def _debug_chip(
-    programs: list[str],
-    tiles: list[str],
-    board: str,
-    core: str | None,
-    allow_open: bool,
-    semihosting: bool,
-    gdb: str | None,
-    commands: list[str] | None,
-    script: Path | None,
-    batch: bool,
-) -> None:
+def _debug_chip(o: DebugOptions, programs: list[str]) -> None:
     """Debug programs on tiles of a chip. GDB sees the first of them."""
-    if core is not None and len(programs) > 1:
+    if o.core is not None and len(programs) > 1:
         refuse_usage("--core is for one program without a name", "say CORE=FILE for each, and omit --core")
     from bhemu.api.chip import Chip
     from bhemu.cli.run_chip import load_on_chip
     from bhemu.debugger.chip_session import ChipDebug
 
     _say_when_compiling()
-    chip = Chip(board, allow_open=allow_open, quantum=1)
-    loaded = load_on_chip(chip, programs, tiles, core)
+    chip = Chip(o.board or "p150", allow_open=o.allow_open, quantum=1)
+    loaded = load_on_chip(chip, programs, o.tiles or [], o.core)
     chip.start(tiles=list(loaded))
     debug = ChipDebug(chip, loaded)
     first = next(iter(loaded))
-    if semihosting:
+    if o.semihosting:
         from bhemu.api.semihosting import Semihosting
 
         debug.serve(Semihosting)
-    if gdb is not None:
-        _serve_gdb(debug[first], gdb, core, next(iter(loaded[first].values())))
+    if o.gdb is not None:
+        _serve_gdb(debug[first], o.gdb, o.core, next(iter(loaded[first].values())))
         return
     from bhemu.client.shell import Shell
 
-    if not Shell(debug, show_error).run(commands or [], script, interactive=not batch):
+    if not Shell(debug, show_error).run(o.commands or [], o.script, interactive=not o.batch):
         raise typer.Exit(1)
 
 

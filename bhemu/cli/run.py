@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bhemu.cli.options import takes_options
 from bhemu.cli.report import refuse_usage
 from bhemu.cli.run_chip import names_tiles, run_on_chip
 from bhemu.cli.run_elf import is_elf_argument, run_elf
-from bhemu.cli.run_options import ELF_PANEL, PROGRAM_PANEL, RunOptions, takes_run_options
+from bhemu.cli.run_options import ELF_PANEL, PROGRAM_PANEL, RunOptions
 
 
-@takes_run_options
+@takes_options(RunOptions)
 def run(options: RunOptions) -> None:
     """Run a program and report what it did.
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
 from bhemu.cli.memory import READ, READ_BYTES, WRITE
+from bhemu.cli.options import default_of
 from bhemu.cli.report import refuse_usage
 
 ELF_PANEL = "Options for ELF files"
@@ -208,7 +207,7 @@ class RunOptions:
         kind = panel.removeprefix("Options for ")
         for option in fields(self):
             declared = _declared(option.name)
-            if declared.rich_help_panel == panel and getattr(self, option.name) != _default(option):
+            if declared.rich_help_panel == panel and getattr(self, option.name) != default_of(option):
                 # In an annotation, Typer has the first name of an option in the place of its default.
                 named = isinstance(declared.default, str) and declared.default.startswith("--")
                 name = declared.default if named else "--" + option.name.replace("_", "-")
@@ -218,24 +217,3 @@ class RunOptions:
 def _declared(name: str) -> Any:
     """Typer's declaration of an option or argument."""
     return get_args(get_type_hints(RunOptions, include_extras=True)[name])[1]
-
-
-def _default(option: Field[Any]) -> Any:
-    return option.default if option.default_factory is MISSING else option.default_factory()
-
-
-def takes_run_options(command: Callable[[RunOptions], None]) -> Callable[..., None]:
-    """Give a command the fields of `RunOptions` as its parameters, which Typer reads."""
-    hints = get_type_hints(RunOptions, include_extras=True)
-    keyword = inspect.Parameter.KEYWORD_ONLY
-
-    def run(**values: Any) -> None:
-        command(RunOptions(**values))
-
-    run.__doc__ = command.__doc__
-    run.__annotations__ = dict(hints)
-    parameters = [
-        inspect.Parameter(f.name, keyword, default=_default(f), annotation=hints[f.name]) for f in fields(RunOptions)
-    ]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return run

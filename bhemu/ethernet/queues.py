@@ -15,12 +15,12 @@ from bhemu.errors import MissingSpecification, UndefinedBehavior, Unimplemented
 from bhemu.isa.memory_map import ETHERNET_L1
 from bhemu.isa.tile_registers import bits_of, offset_of
 from bhemu.machine.ethernet_state import HEADERS
-from bhemu.machine.faults import DONE, REFUSED, REQUEST_PENDING, fault, open_choice, refuse
+from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.noc_state import FRAMES, PENDING
+from bhemu.machine.noc_state import FRAMES
 from bhemu.machine.types import Int, TileRecord
 from bhemu.tile.noc.request import MMIO_FIRST, starts_another
-from bhemu.tile.noc.transfer import end_request, has_ended
+from bhemu.tile.noc.transfer import ask_chip, end_request, has_ended
 
 DATA_FRAME: Final = 4
 """Kind of a request, behind those of tile/noc/request.py: bytes of L1."""
@@ -275,8 +275,4 @@ def _start(t: TileRecord, queue: Int, command: Int) -> Any:
     q.source, q.target = source, target
     q.byte_count = size if command == SEND_DATA else np.int64(_WORD)
     q.word = words[DATA >> 2]
-    q.responses = 0
-    q.agent, q.started = t.now_agent, t.now_round
-    q.state = PENDING
-    t.noc_pending = 1 + number
-    return REQUEST_PENDING
+    return ask_chip(t, number)

@@ -6,14 +6,13 @@ A word is 32 bits: opcode in [31:24], operands in [23:0]. `bhemu.isa.instruction
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from types import MappingProxyType
 from typing import Any, Literal
 
 from bhemu.errors import AssemblyError
+from bhemu.isa.tables import content
 
 #: The units that instructions belong to, in the order of the data file.
 UNITS = ("frontend", "misc", "sync", "scalar", "config", "unpack", "pack", "matrix", "vector", "mover")
@@ -204,8 +203,7 @@ def _instruction(row: Mapping[str, Any]) -> Instruction:
 
 
 def _load() -> Mapping[str, Instruction]:
-    text = resources.files("bhemu.isa").joinpath("data/instructions.toml").read_text("utf-8")
-    rows = [_instruction(row) for row in tomllib.loads(text)["instruction"]]
+    rows = [_instruction(row) for row in content("instructions.toml")["instruction"]]
     return MappingProxyType({row.mnemonic: row for row in sorted(rows, key=lambda row: row.opcode)})
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, cast
+
+from bhemu.isa.tables import rows
 
 Agent = Literal["B", "T", "NC", "NoC", "E", "ENoC"]
 Rights = Literal["rw", "r", "w", "-"]
@@ -73,12 +74,11 @@ def _widths(text: str) -> tuple[int, ...]:
 
 
 def _load() -> Mapping[str, Region]:
-    text = (Path(__file__).parent / "data" / "memory_map.tsv").read_text(encoding="utf-8")
-    header, *rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
+    header, *lines = rows("memory_map.tsv")
     if tuple(header) != _COLUMNS:
         raise ValueError(f"memory_map.tsv has columns {header}")
     table = {}
-    for name, base, size, *rights, loads, stores, block, step, title, description in rows:
+    for name, base, size, *rights, loads, stores, block, step, title, description in lines:
         table[name] = Region(
             name,
             int(base, 0),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, cast
 
@@ -19,6 +18,7 @@ import numpy.typing as npt
 
 from bhemu.checks import checked
 from bhemu.errors import AssemblyError
+from bhemu.isa.tables import rows
 
 Space = Literal["config", "thread"]
 Access = Literal["rw", "pulse", "alias"]
@@ -66,11 +66,9 @@ class RegisterField:
 
 
 def _load() -> tuple[RegisterField, ...]:
-    text = (Path(__file__).parent / "data" / "config_registers.tsv").read_text(encoding="utf-8")
-    lines = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
     return tuple(
         RegisterField(cast(Space, space), int(word), int(lsb), int(width), name, description, cast(Access, access))
-        for space, word, lsb, width, name, access, description in lines[1:]
+        for space, word, lsb, width, name, access, description in rows("config_registers.tsv")[1:]
     )
 
 

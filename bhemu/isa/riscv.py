@@ -8,13 +8,13 @@ or 00 is a Tensix instruction, rotated left by two (`.ttinsn`, T10).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import resources
 from types import MappingProxyType
 from typing import Final
 
 from bhemu.isa.assembler import disassemble as disassemble_tensix
 from bhemu.isa.assembler import from_ttinsn
 from bhemu.isa.riscv_vector import disassemble_vector, is_vector_word
+from bhemu.isa.tables import rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,7 @@ def _part(extension: str, layout: str) -> str:
 
 
 def _load() -> tuple[RiscvInstruction, ...]:
-    text = resources.files("bhemu.isa").joinpath("data/riscv.tsv").read_text()
-    lines = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")][1:]
-    lines.sort(key=lambda line: _PARTS.index(_part(line[1], line[2])))
+    lines = sorted(rows("riscv.tsv")[1:], key=lambda line: _PARTS.index(_part(line[1], line[2])))
     return tuple(
         RiscvInstruction(name, extension, layout, int(match, 16), int(mask, 16), number)
         for number, (name, extension, layout, match, mask) in enumerate(lines)

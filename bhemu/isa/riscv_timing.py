@@ -5,12 +5,12 @@ The model of `recording/core_figures.py` counts with these figures.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
+
+from bhemu.isa.tables import content
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,7 @@ class TimingClass:
     number: int
 
 
-def _load() -> dict[str, Any]:
-    return tomllib.loads(resources.files("bhemu.isa").joinpath("data/riscv_timing.toml").read_text("utf-8"))
-
-
-_CONTENT: Final = _load()
+_CONTENT: Final = content("riscv_timing.toml")
 
 CLASSES: Final = tuple(TimingClass(**entry, number=number) for number, entry in enumerate(_CONTENT["class"]))
 """Every class, in the order of its number."""

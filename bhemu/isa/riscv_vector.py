@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import resources
 from types import MappingProxyType
 from typing import Final
+
+from bhemu.isa.tables import rows
 
 ARITHMETIC: Final = 0x57
 LOAD: Final = 0x07
@@ -43,10 +44,8 @@ def _suffix(form: str) -> str:
 
 
 def _load() -> tuple[VectorInstruction, ...]:
-    text = resources.files("bhemu.isa").joinpath("data/riscv_vector.tsv").read_text()
-    lines = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")][1:]
     made = []
-    for name, kind, funct6, forms, fixed in lines:
+    for name, kind, funct6, forms, fixed in rows("riscv_vector.tsv")[1:]:
         for form in forms.split():
             vector, scalar, immediate = _FORM_BASES[kind]
             funct3 = scalar if form in _SCALARS else immediate if form in _IMMEDIATES else vector

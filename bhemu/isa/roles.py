@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import operator
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from importlib import resources
 from types import MappingProxyType
 from typing import Any, Final
 
 from bhemu.isa.instruction_table import INSTRUCTIONS, Instruction
+from bhemu.isa.tables import content
 
 _COMPARE: Final[Mapping[str, Callable[[int, int], bool]]] = MappingProxyType(
     {
@@ -209,9 +208,7 @@ def _parts_of(entry: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) 
     return (entry, *(parts[name] for name in entry.get("like", ())))
 
 
-BEHAVIOUR: Final[Mapping[str, Any]] = tomllib.loads(
-    resources.files("bhemu.isa").joinpath("data/behaviour.toml").read_text("utf-8")
-)
+BEHAVIOUR: Final[Mapping[str, Any]] = content("behaviour.toml")
 """Content of the table."""
 
 _PARTS: Final = {part["name"]: part for part in BEHAVIOUR["parts"]}

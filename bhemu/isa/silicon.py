@@ -6,16 +6,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from types import MappingProxyType
 from typing import Any, Final
 
 from bhemu.checks import checked
 from bhemu.isa import timing
 from bhemu.isa.instruction_table import INSTRUCTIONS
+from bhemu.isa.tables import content
 
 MEASURED: Final = "measured"
 DOCUMENTED: Final = "documented"
@@ -66,7 +65,7 @@ class InstructionTime:
     note: str
 
 
-_CONTENT: Final = tomllib.loads(resources.files("bhemu.isa").joinpath("data/silicon.toml").read_text("utf-8"))
+_CONTENT: Final = content("silicon.toml")
 
 FIGURES: Final[Mapping[str, SiliconFigure]] = MappingProxyType(
     {entry["name"]: SiliconFigure(**entry) for entry in _CONTENT["figure"]}

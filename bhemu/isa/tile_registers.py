@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, cast
 
 from bhemu.isa.memory_map import REGIONS, Region
+from bhemu.isa.tables import rows
 
 Kind = Literal["acts", "plain", "open", "result", "refused"]
 
@@ -95,8 +95,7 @@ def _bits(text: str) -> Bits:
 
 
 def _load() -> tuple[TileRegister, ...]:
-    text = (Path(__file__).parent / "data" / "tile_registers.tsv").read_text(encoding="utf-8")
-    header, *rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
+    header, *lines = rows("tile_registers.tsv")
     if tuple(header) != _COLUMNS:
         raise ValueError(f"tile_registers.tsv has columns {header}")
     return tuple(
@@ -110,7 +109,7 @@ def _load() -> tuple[TileRegister, ...]:
             tuple(_bits(item) for item in _list(fields)),
             description,
         )
-        for block, offset, name, access, kind, repeat, fields, description in rows
+        for block, offset, name, access, kind, repeat, fields, description in lines
     )
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from bhemu.isa.memory_map import local_ram_bytes
 from bhemu.machine.agents import CORE_NAMES, CORES
 
-LOCAL_RAM_SIZE: Final = tuple(local_ram_bytes(name) for name in CORE_NAMES)
+LOCAL_RAM_SIZE: Final = np.array([local_ram_bytes(name) for name in CORE_NAMES], np.int64)
 """Bytes of each core's local RAM (T19)."""
-LOCAL_RAM: Final = max(LOCAL_RAM_SIZE)
+LOCAL_RAM: Final = int(LOCAL_RAM_SIZE.max())
 """Bytes that the record holds for each core's local RAM; T cores have the first half of it (T19)."""
 REGISTERS: Final = 33
 """x0 to x31; what is written to x0 goes to the last place."""
@@ -93,7 +93,7 @@ CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     # --- the schedule (tile/schedule.py) ------------------------------------------------------------------------------
     ("round_goal", "i8", ()),  # rounds up to this one may happen
     ("round_horizon", "i8", ()),  # last round in which the agent whose turn it is may touch what others share
-    ("l1_ahead", "i8", ()),  # rounds beyond it in which a core may still access L1 (chip/clock/run.py)
+    ("run_ahead", "i8", ()),  # rounds beyond it in which a core may still access L1 or push (chip/clock/run.py)
     ("free_rounds", "i8", ()),  # rounds that took no time (the coprocessor executed): clock = round - this
     ("busy_rounds", "i8", ()),  # rounds since the last one that took a clock, the coprocessor executing in each
     ("full_clocks", "i8", ()),  # clocks in a row that had no room for more such rounds

@@ -140,10 +140,6 @@ def access_device(
     t: TileRecord, table: Table, place: Int, agent: Int, address: Int, value: Int, size: Int
 ) -> tuple[Int, Int]:
     """(status, value) of an access to what surrounds the coprocessor; `place`: DEVICE_LOAD or DEVICE_STORE."""
-    if not has_handler(table, place):
-        t.needs_place = place
-        return np.int64(NOT_COMPILED), np.int64(0)
     t.device_value = value
     t.device_size = size
-    status = np.int64(call_handler(table, place, t, agent, address))
-    return status, np.int64(t.device_value)
+    return call_place(t, table, place, agent, address), np.int64(t.device_value)

@@ -42,6 +42,8 @@ NOC_REQUEST: Final[np.dtype[Any]] = np.dtype(
         ("result", "i8"),  # address at the own end that gets an atomic's result
         ("length", "i8"),  # AT_LEN_BE: bytes, a mask of bytes, or an atomic's code
         ("byte_count", "i8"),  # bytes that a read or write touches, from its addresses on
+        ("packets", "i8"),  # more than one where a read or a write is longer than a packet (N17)
+        ("answers", "i8"),  # 1: a read, or a request that is not posted: it gets a response
         ("masked", "i8"),  # 1: a write of selected bytes to memory; addresses count from a multiple of 16 (N19)
         ("from_register", "i8"),  # 1: `source` is the address of a register, if its end is a tile,
         ("to_register", "i8"),  # 1: and so is `target`

@@ -337,6 +337,8 @@ class NocRequestRecord:
     result: Any
     length: Any
     byte_count: Any
+    packets: Any
+    answers: Any
     masked: Any
     from_register: Any
     to_register: Any
@@ -451,7 +453,7 @@ class TileRecord:
     watch_hash: Any
     round_goal: Any
     round_horizon: Any
-    l1_ahead: Any
+    run_ahead: Any
     free_rounds: Any
     busy_rounds: Any
     full_clocks: Any
@@ -571,7 +573,7 @@ class ChipRecord:
     time: Any
     end: Any
     quantum: Any
-    l1_ahead: Any
+    run_ahead: Any
     last_message: Any
     current: Any
     active_count: Any

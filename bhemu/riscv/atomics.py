@@ -11,7 +11,7 @@ from bhemu.isa.riscv import NUMBER
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Int, TileRecord
-from bhemu.riscv.execute import signed
+from bhemu.riscv.arithmetic import signed
 
 AMOADD, AMOSWAP, AMOXOR = NUMBER["amoadd.w"], NUMBER["amoswap.w"], NUMBER["amoxor.w"]
 AMOOR, AMOAND = NUMBER["amoor.w"], NUMBER["amoand.w"]

@@ -46,7 +46,6 @@ from bhemu.riscv.translation_state import (
 )
 
 _NATIVE: Final = offset_of(CODE, "native")
-_RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
 READ_WRITE: Final = 3
 READ_EXECUTE: Final = 5
 """Rights of mprotect."""
@@ -158,7 +157,7 @@ def enter(
     memory = np.int64(c.memory)
     store_i64(memory, SLACK, slack)
     store_i64(memory, LOOPS_LEFT, loops_left)
-    store_i64(memory, RAM_BYTES, _RAM_SIZE[core])
+    store_i64(memory, RAM_BYTES, LOCAL_RAM_SIZE[core])
     store_i64(memory, WATCHED, np.int64(t.watch_hash))
     store_i64(memory, REGION_AT, c.entry[number, REGION])
     store_i64(memory, BLOCK_AT, c.entry[number, BLOCK])

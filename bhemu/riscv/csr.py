@@ -13,7 +13,7 @@ from bhemu.machine.agents import T2, is_t_core
 from bhemu.machine.faults import DONE, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, TileRecord
-from bhemu.riscv.execute import WORD
+from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.tensix_status import BUSY, QUEUED, tensix_status
 
 CSRRW, CSRRS = NUMBER["csrrw"], NUMBER["csrrs"]

@@ -3,7 +3,7 @@
 Code that is executed often is translated (translate.py), and the loop enters that. Whatever needs more than that leaves
 the loop: accesses to other addresses and `.ttinsn` (made by tile/memory_map.py),
 and the instructions of slow.py. The schedule (tile/schedule.py) decides how far a core may run: up to `round_goal`, and
-up to `round_horizon` where it touches shared state, `l1_ahead` rounds further where that is L1.
+up to `round_horizon` where it touches shared state, `run_ahead` rounds further where that is L1 or its thread's FIFO.
 """
 
 from __future__ import annotations
@@ -15,15 +15,31 @@ import numpy as np
 from bhemu.errors import NonContractualBehavior, UndefinedBehavior
 from bhemu.isa.memory_map import LOCAL_RAM_BASE
 from bhemu.isa.riscv import NUMBER
+from bhemu.machine.agents import T0
 from bhemu.machine.buffer_memory import load_i64
-from bhemu.machine.core_state import LOAD, LOCAL_RAM_SIZE, PUSH, STORE
+from bhemu.machine.core_state import LOAD, LOCAL_RAM_SIZE, PUSH, RUNNING, STORE
 from bhemu.machine.dispatch import call_handler
+from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import fault, refuse
+from bhemu.machine.frontend_state import READY_PUSH_LIMIT
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import L1_SIZE
+from bhemu.machine.origin import line_of_pc
+from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, Record, TileRecord
+from bhemu.riscv.arithmetic import WORD, compute, signed
 from bhemu.riscv.code_memory import enter, native_table, set_team
-from bhemu.riscv.decode import BREAKPOINT, FIRST_SLOW, NOWHERE, TRANSLATED, TTINSN, VALID, code_at, fields_of, fill
+from bhemu.riscv.decode import (
+    BREAKPOINT,
+    FIRST_SLOW,
+    NOWHERE,
+    TRANSLATED,
+    TTINSN,
+    VALID,
+    code_at,
+    fields_of,
+    fill,
+    sign_extend,
+)
 from bhemu.riscv.teams import begin_team, can_join
 from bhemu.riscv.translation_state import (
     AT_HORIZON,
@@ -41,6 +57,7 @@ from bhemu.riscv.translation_state import (
     STAY,
     TRANSLATOR_PLACE,
 )
+from bhemu.tensix.frontend.fetch import fifo_push, is_idle, ready_words
 
 # Why a core has left the loop
 LIMIT: Final = 0
@@ -55,10 +72,7 @@ LOOPS: Final = 4
 STOPPED: Final = 5
 """It is at a breakpoint."""
 
-WORD: Final = 0xFFFFFFFF
 RAM_BASE: Final = LOCAL_RAM_BASE
-_RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
-_SIGN: Final = 1 << 31
 
 BAD_PC: Final = fault(
     "riscv.pc",
@@ -76,113 +90,12 @@ MISALIGNED: Final = fault(
 )
 
 _N: Final = NUMBER
-LUI, AUIPC, JAL, JALR = _N["lui"], _N["auipc"], _N["jal"], _N["jalr"]
+JAL, JALR, FENCE, FENCE_I = _N["jal"], _N["jalr"], _N["fence"], _N["fence.i"]
 BEQ, BNE, BLT, BGE, BLTU, BGEU = _N["beq"], _N["bne"], _N["blt"], _N["bge"], _N["bltu"], _N["bgeu"]
 LB, LH, LW, LBU, LHU = _N["lb"], _N["lh"], _N["lw"], _N["lbu"], _N["lhu"]
 SB, SH, SW = _N["sb"], _N["sh"], _N["sw"]
-ADDI, SLTI, SLTIU, XORI, ORI, ANDI = _N["addi"], _N["slti"], _N["sltiu"], _N["xori"], _N["ori"], _N["andi"]
-SLLI, SRLI, SRAI, RORI = _N["slli"], _N["srli"], _N["srai"], _N["rori"]
-ADD, SUB, SLL, SLT, SLTU = _N["add"], _N["sub"], _N["sll"], _N["slt"], _N["sltu"]
-XOR, SRL, SRA, OR, AND = _N["xor"], _N["srl"], _N["sra"], _N["or"], _N["and"]
-MUL, MULH, MULHSU, MULHU = _N["mul"], _N["mulh"], _N["mulhsu"], _N["mulhu"]
-DIV, DIVU, REM, REMU = _N["div"], _N["divu"], _N["rem"], _N["remu"]
-SH1ADD, SH2ADD, SH3ADD = _N["sh1add"], _N["sh2add"], _N["sh3add"]
-ANDN, ORN, XNOR = _N["andn"], _N["orn"], _N["xnor"]
-MIN, MINU, MAX, MAXU = _N["min"], _N["minu"], _N["max"], _N["maxu"]
-ROL, ROR = _N["rol"], _N["ror"]
-CLZ, CTZ, CPOP, SEXT_B, SEXT_H = _N["clz"], _N["ctz"], _N["cpop"], _N["sext.b"], _N["sext.h"]
-ORC_B, REV8, PACK = _N["orc.b"], _N["rev8"], _N["pack"]
-FENCE, FENCE_I = _N["fence"], _N["fence.i"]
-
-
-@kernel
-def signed(x: Int) -> AnyInt:
-    """A register's 32 bits as a signed number."""
-    return (x ^ _SIGN) - _SIGN
-
-
-@kernel
-def rotate_right(x: Int, amount: Int) -> Int:
-    """32 bits rotated right by 0 to 31."""
-    return (x >> amount) | (x << (32 - amount))
-
-
-@kernel
-def count_leading_zeros(x: Int) -> Int:
-    """Of 32 bits; 32 for 0."""
-    count = np.int64(0)
-    for step in (16, 8, 4, 2, 1):
-        if x >> (32 - step) == 0:
-            count += step
-            x = (x << step) & WORD
-    return count + (1 if x == 0 else 0)
-
-
-@kernel
-def count_ones(x: Int) -> Int:
-    """Of 32 bits."""
-    x = x - ((x >> 1) & 0x55555555)
-    x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
-    x = (x + (x >> 4)) & 0x0F0F0F0F
-    return ((x * 0x01010101) & WORD) >> 24
-
-
-@kernel
-def reverse_bytes(x: Int) -> Int:
-    return ((x & 0xFF) << 24) | ((x & 0xFF00) << 8) | ((x >> 8) & 0xFF00) | (x >> 24)
-
-
-@kernel
-def reverse_bits_in_bytes(x: Int) -> Int:
-    x = ((x >> 1) & 0x55555555) | ((x & 0x55555555) << 1)
-    x = ((x >> 2) & 0x33333333) | ((x & 0x33333333) << 2)
-    return ((x >> 4) & 0x0F0F0F0F) | ((x & 0x0F0F0F0F) << 4)
-
-
-@kernel
-def or_combine(x: Int) -> Any:
-    """Each byte 0xff where it has a bit (orc.b)."""
-    value = np.int64(0)
-    for byte in range(4):
-        if (x >> (8 * byte)) & 0xFF:
-            value |= 0xFF << (8 * byte)
-    return value
-
-
-@kernel
-def unary(n: Int, a: Int) -> AnyInt:
-    """clz, ctz, cpop, sext.b, sext.h, orc.b, rev8, brev8 (T3)."""
-    if n == CLZ:
-        return count_leading_zeros(a)
-    if n == CTZ:
-        return count_ones(((a & -a) - 1) & WORD)
-    if n == CPOP:
-        return count_ones(a)
-    if n == SEXT_B:
-        return ((a & 0xFF) ^ 0x80) - 0x80
-    if n == SEXT_H:
-        return ((a & 0xFFFF) ^ 0x8000) - 0x8000
-    if n == ORC_B:
-        return or_combine(a)
-    if n == REV8:
-        return reverse_bytes(a)
-    return reverse_bits_in_bytes(a)
-
-
-@kernel
-def divide(n: Int, a: Int, b: Int) -> AnyInt:
-    """div, divu, rem, remu with the corner cases of T4."""
-    if n == DIVU:
-        return a // b if b != 0 else np.int64(WORD)
-    if n == REMU:
-        return a % b if b != 0 else a
-    dividend, divisor = signed(a), signed(b)
-    if divisor == 0:
-        return np.int64(-1) if n == DIV else dividend
-    quotient = abs(dividend) // abs(divisor)  # -2**31 / -1 wraps to itself when it is stored
-    if (dividend < 0) != (divisor < 0):
-        quotient = -quotient
-    return quotient if n == DIV else dividend - quotient * divisor
+# Where an aligned access goes
+_IN_L1, _IN_RAM, _MISALIGNED, _ELSEWHERE = range(4)
 
 
 @kernel
@@ -197,6 +110,90 @@ def hand_over(
     t.access_register[core] = register
     t.access_signed[core] = is_signed
     return ACCESS
+
+
+@kernel(forceinline=True)
+def _place(address: Int, size: Int, l1_end: Int, ram_size: Int) -> Int:
+    """Where an access of a core goes."""
+    if address & (size - 1):
+        return np.int64(_MISALIGNED)
+    if address < l1_end:
+        return np.int64(_IN_L1)
+    return np.int64(_IN_RAM if address >= RAM_BASE and address < RAM_BASE + ram_size else _ELSEWHERE)
+
+
+@kernel(forceinline=True)
+def _is_watched(t: TileRecord, address: Int) -> Bool:
+    """A sleeping core may wait for the word at an address of L1 (poll.py)."""
+    return (np.int64(t.watch_hash) >> ((address >> 2) & 63)) & 1 != 0
+
+
+@kernel(forceinline=True)
+def _load(t: TileRecord, core: Int, n: Int, place: Int, address: Int) -> Int:
+    """What a load gets from L1 or the core's own RAM."""
+    if place == _IN_L1:
+        word = np.int64(t.l1_u32[address >> 2])
+    else:
+        word = np.int64(t.core_ram_u32[core, (address - RAM_BASE) >> 2])
+    word >>= 8 * (address & 3)
+    if n == LW:
+        return word
+    if n == LBU:
+        return word & 0xFF
+    if n == LHU:
+        return word & 0xFFFF
+    return sign_extend(word, 8 if n == LB else 16)
+
+
+@kernel(forceinline=True)
+def _store(t: TileRecord, core: Int, n: Int, place: Int, address: Int, value: Int) -> None:
+    """A store to L1 or the core's own RAM."""
+    offset = address - RAM_BASE
+    if n == SW:
+        if place == _IN_L1:
+            t.l1_u32[address >> 2] = np.uint32(value)
+        else:
+            t.core_ram_u32[core, offset >> 2] = np.uint32(value)
+    elif n == SB:
+        if place == _IN_L1:
+            t.l1[address] = np.uint8(value & 0xFF)
+        else:
+            t.core_ram[core, offset] = np.uint8(value & 0xFF)
+    elif place == _IN_L1:
+        t.l1_u16[address >> 1] = np.uint16(value & 0xFFFF)
+    else:
+        t.core_ram_u16[core, offset >> 1] = np.uint16(value & 0xFFFF)
+
+
+@kernel(forceinline=True)
+def _branches(n: Int, a: Int, b: Int) -> Bool:
+    """The condition of a branch holds for two registers."""
+    if n == BEQ:
+        return a == b
+    if n == BNE:
+        return a != b
+    if n == BLT:
+        return signed(a) < signed(b)
+    if n == BGE:
+        return signed(a) >= signed(b)
+    return a < b if n == BLTU else a >= b
+
+
+@kernel
+def _pushes(t: TileRecord, core: Int, word: Int, pc: Int, now: Int) -> Bool:
+    """Push a word to the core's own thread; False where that is left to tile/accesses.py.
+
+    It is done here in the order of the official simulator alone, in which a core pushes one word in a round (E43).
+    """
+    thread = core - T0
+    if t.simulator_order == 0 or thread < 0 or thread >= THREADS or t.tile_kind != TENSIX_TILE:
+        return False
+    if ready_words(t, thread) > READY_PUSH_LIMIT or not fifo_push(t, thread, word, line_of_pc(pc)):
+        return False
+    if t.tensix_state != RUNNING and not is_idle(t, thread):
+        t.tensix_state = RUNNING
+        t.tensix_round = max(np.int64(t.tensix_round), now)
+    return True
 
 
 @kernel
@@ -220,10 +217,10 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
     """
     code = code_at(cache)
     l1_end = np.int64(t.l1_end)
-    ram_size = _RAM_SIZE[core]
+    ram_size = LOCAL_RAM_SIZE[core]
     goal = np.int64(t.round_goal)
     horizon = np.int64(t.round_horizon)
-    ahead = np.int64(t.l1_ahead)
+    ahead = np.int64(t.run_ahead)
     start = np.int64(t.core_round[core])
     now = start
     pc = np.int64(t.core_pc[core])
@@ -244,11 +241,11 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
             refuse(t, BAD_PC, pc, l1_end, before)
             status = FAULTED
             break
-        place = pc >> 2
-        word = np.int64(t.l1_u32[place])
-        fields: Int = np.int64(code.word[place, 1])
-        if np.int64(code.word[place, 0]) != word | VALID:
-            fields = fill(code, place, word)
+        at = pc >> 2
+        word = np.int64(t.l1_u32[at])
+        fields: Int = np.int64(code.word[at, 1])
+        if np.int64(code.word[at, 0]) != word | VALID:
+            fields = fill(code, at, word)
         n = fields & 0xFF
         if n == BREAKPOINT:
             if t.core_skip_breakpoint[core] == 0:
@@ -272,7 +269,7 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
                         joins = result == JOIN and can_join(t, core)
                         if result >= JOIN and not joins:
                             core = load_i64(code.memory, PREVIOUS)
-                        ram_size = _RAM_SIZE[core]
+                        ram_size = LOCAL_RAM_SIZE[core]
                         start = np.int64(t.core_round[core])
                         now = start
                         pc = np.int64(t.core_pc[core])
@@ -311,188 +308,52 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
         b = np.int64(t.core_x[core, (fields >> 24) & 31])
         value: Int = np.int64(0)
         after = pc + 4
-        if n == ADDI:
-            value = a + immediate
-        elif n in (LW, LB, LBU, LH, LHU):
+        if n in (LW, LB, LBU, LH, LHU, SW, SB, SH):
             address = (a + immediate) & WORD
-            size = 4 if n == LW else (1 if n in (LB, LBU) else 2)
-            if address & (size - 1):
-                if now > horizon:
-                    break
+            size = 4 if n in (LW, SW) else (1 if n in (LB, LBU, SB) else 2)
+            stores = n in (SW, SB, SH)
+            place = _place(address, size, l1_end, ram_size)
+            wakes = stores and place == _IN_L1 and _is_watched(t, address)
+            if place != _IN_RAM and now > horizon + (ahead if place == _IN_L1 and not wakes else 0):
+                break
+            if place == _MISALIGNED:
                 refuse(t, MISALIGNED, address, size)
                 status = FAULTED
                 break
-            offset = address - RAM_BASE
-            if address < l1_end:
-                if now > horizon + ahead:
-                    break
-                loaded = np.int64(t.l1_u32[address >> 2])
-            elif offset >= 0 and offset < ram_size:
-                loaded = np.int64(t.core_ram_u32[core, offset >> 2])
-            else:
-                if now <= horizon:
-                    status = hand_over(t, core, LOAD, address, size, 0, rd, 1 if n in (LB, LH) else 0)
+            if place == _ELSEWHERE or wakes:
+                value = b & ((1 << (8 * size)) - 1) if stores else np.int64(0)
+                kind, extends = STORE if stores else LOAD, 1 if n in (LB, LH) else 0
+                status = hand_over(t, core, kind, address, size, value, rd, extends)
                 break
-            loaded >>= 8 * (address & 3)
-            if n == LW:
-                value = loaded
-            elif n == LBU:
-                value = loaded & 0xFF
-            elif n == LHU:
-                value = loaded & 0xFFFF
-            elif n == LB:
-                value = ((loaded & 0xFF) ^ 0x80) - 0x80
+            if stores:
+                _store(t, core, n, place, address, b)
             else:
-                value = ((loaded & 0xFFFF) ^ 0x8000) - 0x8000
-        elif n in (SW, SB, SH):
-            address = (a + immediate) & WORD
-            size = 4 if n == SW else (1 if n == SB else 2)
-            if address & (size - 1):
-                if now > horizon:
-                    break
-                refuse(t, MISALIGNED, address, size)
-                status = FAULTED
-                break
-            offset = address - RAM_BASE
-            if address < l1_end:
-                if now > horizon + ahead:
-                    break
-                if (np.int64(t.watch_hash) >> ((address >> 2) & 63)) & 1:
-                    if now <= horizon:
-                        status = hand_over(t, core, STORE, address, size, b, rd, 0)
-                    break
-                if n == SW:
-                    t.l1_u32[address >> 2] = np.uint32(b)
-                elif n == SB:
-                    t.l1[address] = np.uint8(b & 0xFF)
-                else:
-                    t.l1_u16[address >> 1] = np.uint16(b & 0xFFFF)
-            elif offset >= 0 and offset < ram_size:
-                if n == SW:
-                    t.core_ram_u32[core, offset >> 2] = np.uint32(b)
-                elif n == SB:
-                    t.core_ram[core, offset] = np.uint8(b & 0xFF)
-                else:
-                    t.core_ram_u16[core, offset >> 1] = np.uint16(b & 0xFFFF)
-            else:
-                if now <= horizon:
-                    status = hand_over(t, core, STORE, address, size, b & ((1 << (8 * size)) - 1), rd, 0)
-                break
-        elif n == BEQ:
-            if a == b:
+                value = _load(t, core, n, place, address)
+        elif n in (BEQ, BNE, BLT, BGE, BLTU, BGEU):
+            if _branches(n, a, b):
                 after = pc + immediate
-        elif n == BNE:
-            if a != b:
-                after = pc + immediate
-        elif n == BLT:
-            if signed(a) < signed(b):
-                after = pc + immediate
-        elif n == BGE:
-            if signed(a) >= signed(b):
-                after = pc + immediate
-        elif n == BLTU:
-            if a < b:
-                after = pc + immediate
-        elif n == BGEU:
-            if a >= b:
-                after = pc + immediate
-        elif n == ADD:
-            value = a + b
-        elif n == LUI:
-            value = immediate
-        elif n == SLLI:
-            value = a << immediate
-        elif n == SRLI:
-            value = a >> immediate
-        elif n == SRAI:
-            value = signed(a) >> immediate
-        elif n == ANDI:
-            value = a & immediate
-        elif n == ORI:
-            value = a | (immediate & WORD)
-        elif n == XORI:
-            value = a ^ (immediate & WORD)
-        elif n == SUB:
-            value = a - b
-        elif n == AND:
-            value = a & b
-        elif n == OR:
-            value = a | b
-        elif n == XOR:
-            value = a ^ b
         elif n == JAL:
             value = after
             after = pc + immediate
         elif n == JALR:
             value = after
             after = (a + immediate) & 0xFFFFFFFE
-        elif n == AUIPC:
-            value = pc + immediate
-        elif n == SLTI:
-            value = np.int64(1) if signed(a) < immediate else np.int64(0)
-        elif n == SLTIU:
-            value = np.int64(1) if a < immediate & WORD else np.int64(0)
-        elif n == SLT:
-            value = np.int64(1) if signed(a) < signed(b) else np.int64(0)
-        elif n == SLTU:
-            value = np.int64(1) if a < b else np.int64(0)
-        elif n == SLL:
-            value = a << (b & 31)
-        elif n == SRL:
-            value = a >> (b & 31)
-        elif n == SRA:
-            value = signed(a) >> (b & 31)
-        elif n == MUL:
-            value = signed(a) * signed(b)
-        elif n == MULH:
-            value = (signed(a) * signed(b)) >> 32
-        elif n == MULHSU:
-            value = (signed(a) * b) >> 32
-        elif n == MULHU:
-            # The product of two 32-bit numbers needs 64 bits without a sign.
-            value = (a * (b >> 16) + ((a * (b & 0xFFFF)) >> 16)) >> 16
-        elif n in (DIV, DIVU, REM, REMU):
-            value = divide(n, a, b)
-        elif n == SH1ADD:
-            value = (a << 1) + b
-        elif n == SH2ADD:
-            value = (a << 2) + b
-        elif n == SH3ADD:
-            value = (a << 3) + b
-        elif n == ANDN:
-            value = a & ~b
-        elif n == ORN:
-            value = a | ~b
-        elif n == XNOR:
-            value = ~(a ^ b)
-        elif n == MIN:
-            value = min(signed(a), signed(b))
-        elif n == MAX:
-            value = max(signed(a), signed(b))
-        elif n == MINU:
-            value = min(a, b)
-        elif n == MAXU:
-            value = max(a, b)
-        elif n == ROL:
-            value = rotate_right(a, (32 - (b & 31)) & 31)
-        elif n == ROR:
-            value = rotate_right(a, b & 31)
-        elif n == RORI:
-            value = rotate_right(a, immediate)
-        elif n == PACK:
-            value = (a & 0xFFFF) | (b << 16)
         elif n in (FENCE, FENCE_I):
             pass  # every access is complete before the next one (T31, E44); code is compared when fetched (T22)
         elif n == TTINSN:
-            if now <= horizon:
-                status = hand_over(t, core, PUSH, 0, 4, (word >> 2) | ((word & 3) << 30), rd, 0)
-            break
+            word = (word >> 2) | ((word & 3) << 30)
+            if not others or now > horizon + ahead or not _pushes(t, core, word, pc, now):
+                if now <= horizon:
+                    status = hand_over(t, core, PUSH, 0, 4, word, rd, 0)
+                break
+            if t.tensix_state == RUNNING:
+                horizon = min(horizon, np.int64(t.tensix_round))
         elif n >= FIRST_SLOW:
             if now <= horizon:
                 status = SLOW
             break
         else:
-            value = unary(n, a)
+            value = compute(n, a, b, immediate, pc)
         t.core_x[core, rd] = np.uint32(value & WORD)
         now += 1
         t.core_skip_breakpoint[core] = 0

@@ -21,8 +21,9 @@ from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, splat16
 from bhemu.machine.types import Bool, Int, TileRecord
+from bhemu.riscv.arithmetic import WORD, count_leading_zeros
 from bhemu.riscv.csr import FLAGS_UNKNOWN
-from bhemu.riscv.execute import RAM_BASE, WORD, count_leading_zeros
+from bhemu.riscv.execute import RAM_BASE
 from bhemu.tensix.vector.fma import fma
 
 _N: Final = NUMBER
@@ -45,7 +46,6 @@ MAGNITUDE: Final = 0x7FFFFFFF
 INFINITY: Final = 0x7F800000
 NAN: Final = 0x7FC00000
 ONE: Final = 0x3F800000
-_RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
 
 MISALIGNED: Final = fault(
     "riscv.float-misaligned",
@@ -207,7 +207,7 @@ def float_access(t: TileRecord, core: Int, n: Int, address: Int, register: Int) 
         else:
             t.l1_u32[address >> 2] = t.core_f[core, register]
         return DONE
-    if offset >= 0 and offset < _RAM_SIZE[core]:
+    if offset >= 0 and offset < LOCAL_RAM_SIZE[core]:
         if n == FLW:
             t.core_f[core, register] = t.core_ram_u32[core, offset >> 2]
         else:

@@ -24,15 +24,15 @@ from bhemu.machine.core_state import (
 )
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Int, TileRecord
+from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.decode import FIRST_SLOW, TTINSN, fields_of
-from bhemu.riscv.execute import LB, LBU, LH, LHU, LW, RAM_BASE, SB, SH, SW, WORD
+from bhemu.riscv.execute import LB, LBU, LH, LHU, LW, RAM_BASE, SB, SH, SW
 from bhemu.riscv.teams import NOT_RECORDING
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, STREAM_BYTES
 from bhemu.tensix.overlay import peek_stream_register
 
 LONGEST_PAUSE: Final = 4096
 """Jumps backwards between attempts, at most."""
-_RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
 
 SEMAPHORES: Final = tile_register("sync", "SEMAPHORE").span.start
 SEMAPHORES_END: Final = tile_register("sync", "SEMAPHORE").span.stop
@@ -47,7 +47,7 @@ def peek(t: TileRecord, core: Int, address: Int) -> Any:
     if address < t.l1_end:
         return True, np.int64(t.l1_u32[address >> 2])
     offset = address - RAM_BASE
-    if offset >= 0 and offset < _RAM_SIZE[core]:
+    if offset >= 0 and offset < LOCAL_RAM_SIZE[core]:
         return True, np.int64(t.core_ram_u32[core, offset >> 2])
     if address >= SEMAPHORES and address < SEMAPHORES_END and core >= 1 and core <= 3:
         return True, np.int64(t.sync.semaphore[(address - SEMAPHORES) >> 2])

@@ -14,11 +14,11 @@ from bhemu.machine.dispatch import NOT_COMPILED, VECTOR_CORE, call_handler, hand
 from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, TileRecord
+from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.atomics import atomic
 from bhemu.riscv.csr import execute_csr
 from bhemu.riscv.decode import ILLEGAL, fields_of
 from bhemu.riscv.encodings import is_vector, refuse_word
-from bhemu.riscv.execute import WORD
 from bhemu.riscv.float import FLW, FSW, execute_float, float_access
 
 ECALL, EBREAK, MRET = NUMBER["ecall"], NUMBER["ebreak"], NUMBER["mret"]

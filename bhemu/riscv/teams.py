@@ -28,7 +28,6 @@ _WORTH: Final = 8
 """Switches that make a team worth while; after one with less there is none for so many turns:"""
 _PAUSE: Final = 48
 _NO_TURN: Final = -1
-_RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
 
 
 @kernel
@@ -66,7 +65,7 @@ def begin_team(t: TileRecord, c: Record, core: Int, goal: Int) -> bool:
         runs = t.core_state[agent] == RUNNING
         store_i64(memory, KEYS + agent, _key(goal - t.core_round[agent], agent) if runs else _NO_TURN)
         store_i64(memory, RESUME + agent, 0)
-        store_i64(memory, RAM_SIZES + agent, _RAM_SIZE[agent])
+        store_i64(memory, RAM_SIZES + agent, LOCAL_RAM_SIZE[agent])
     runs = t.tensix_state == RUNNING
     store_i64(memory, KEYS + CORES, _key(goal - t.tensix_round, np.int64(CORES)) if runs else _NO_TURN)
     store_i64(memory, RESUME + CORES, 0)

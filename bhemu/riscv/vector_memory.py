@@ -32,7 +32,6 @@ from bhemu.riscv.vector_elements import (
 LOAD_OPCODE: Final = 0x07
 _UNIT, _INDEXED, _STRIDED = 0, 1, 2
 _WHOLE, _MASK, _FIRST_FAULT = 0x08, 0x0B, 0x10
-_RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
 
 MISALIGNED: Final = fault(
     "riscv.vector-misaligned",
@@ -85,7 +84,7 @@ def _check(t: TileRecord, core: Int, address: Int, size: Int) -> Int:
     if address & (size - 1):
         return refuse(t, MISALIGNED, address, size)
     offset = address - RAM_BASE
-    if address < L1_SIZE or (offset >= 0 and offset < _RAM_SIZE[core]):
+    if address < L1_SIZE or (offset >= 0 and offset < LOCAL_RAM_SIZE[core]):
         return DONE
     return refuse(t, PLACE, address)
 

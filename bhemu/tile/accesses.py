@@ -16,8 +16,8 @@ from bhemu.machine.frontend_state import FIFO_PUSH_LIMIT, FIFO_SLOTS, READY_PUSH
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
 from bhemu.machine.types import Bool, Int, Table, TileRecord
+from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.decode import sign_extend
-from bhemu.riscv.execute import WORD
 from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, ready_words, side_push
 from bhemu.tile.sync_window import COPROCESSOR_DONE, MOP_DONE, SYNC_BASE, is_busy
 

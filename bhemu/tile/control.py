@@ -21,6 +21,9 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.tensix.config import read_config
+from bhemu.tensix.frontend.injection import CONTROL_0 as PUSH_CONTROL
+from bhemu.tensix.frontend.injection import load_status as load_push_status
+from bhemu.tensix.frontend.injection import store_control as store_push_control
 from bhemu.tensix.performance import is_performance, load_performance, store_performance
 from bhemu.tile import watchdog as watchdog
 from bhemu.tile.block_reset import reset_blocks
@@ -39,9 +42,6 @@ from bhemu.tile.debug_ports import timestamp as timestamp
 from bhemu.tile.debug_ports.array import load_array
 from bhemu.tile.debug_ports.bus import L1_REG2, load_bus_data, store_bus_control, store_l1_control
 from bhemu.tile.debug_ports.interface import load_debug_status, reset_debug, store_debug_control
-from bhemu.tensix.frontend.injection import CONTROL_0 as PUSH_CONTROL
-from bhemu.tensix.frontend.injection import load_status as load_push_status
-from bhemu.tensix.frontend.injection import store_control as store_push_control
 from bhemu.tile.reset import store_soft_reset
 
 BUS_CONTROL: Final = offset_of("control", "DBG_BUS_CTRL")

@@ -20,14 +20,13 @@ from bhemu.machine.types import Bool, Int, TileRecord
 _BLOCK: Final = region("other_local_ram").step
 _CORE_OF_BLOCK: Final = np.array([B, NC, T0, T1, T2], np.int64)
 """Order of the second addresses and of the snapshots."""
-_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
 OWN_RAM_FIRST: Final = LOCAL_RAM_BASE
 
 
 @kernel
 def is_own_ram(agent: Int, address: Int) -> Bool:
     """True when the agent is a core that has its local RAM at the address."""
-    return agent < CORES and address >= OWN_RAM_FIRST and address < OWN_RAM_FIRST + _SIZE[agent]
+    return agent < CORES and address >= OWN_RAM_FIRST and address < OWN_RAM_FIRST + LOCAL_RAM_SIZE[agent]
 
 
 @kernel
@@ -49,14 +48,14 @@ def own_ram_store(t: TileRecord, core: Int, offset: Int, value: Int, size: Int) 
 def other_ram_load(t: TileRecord, offset: Int) -> tuple[Int, Int]:
     """(status, value) of a load from a local RAM, offset 0 to 0x9fff; a T core's RAM appears twice (T20)."""
     core = _CORE_OF_BLOCK[offset // _BLOCK]
-    return DONE, np.int64(t.core_ram_u32[core, (offset % _BLOCK % _SIZE[core]) >> 2])
+    return DONE, np.int64(t.core_ram_u32[core, (offset % _BLOCK % LOCAL_RAM_SIZE[core]) >> 2])
 
 
 @kernel
 def other_ram_store(t: TileRecord, offset: Int, value: Int) -> Int:
     """Status of the same for a store."""
     core = _CORE_OF_BLOCK[offset // _BLOCK]
-    t.core_ram_u32[core, (offset % _BLOCK % _SIZE[core]) >> 2] = np.uint32(value)
+    t.core_ram_u32[core, (offset % _BLOCK % LOCAL_RAM_SIZE[core]) >> 2] = np.uint32(value)
     return DONE
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.machine.agents import CORES
-from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_REFUSED, HALTED, RUNNING
+from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_REFUSED, HALTED, LOAD, PUSH, RUNNING
 from bhemu.machine.dispatch import (
     CODE_CACHE,
     NOT_COMPILED,
@@ -33,7 +33,8 @@ from bhemu.machine.faults import DONE, REQUEST_PENDING, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
-from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED, WORD
+from bhemu.riscv.arithmetic import WORD
+from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED
 from bhemu.riscv.poll import begin_recording, end_step, record_step, wake, wake_changed, would_wake
 from bhemu.riscv.teams import NOT_RECORDING, is_plain_turn
 from bhemu.tensix.frontend import run as clock
@@ -128,7 +129,9 @@ def _finish(t: TileRecord, core: Int, status: Int, pc_step: Int) -> Any:
         at_round = np.int64(t.core_round[core])
         if t.core_state[core] == RUNNING:
             _retire(t, core, np.int64(t.core_pc[core]) + pc_step)
-        event(t, at_round, core)
+        _rearm(t, at_round, core)
+        if t.sleepers != 0 and t.access_kind[core] not in (LOAD, PUSH):  # which change no word that may be watched
+            wake_changed(t, at_round, core)
         return ADVANCED
     if status == WAIT:
         t.core_state[core] = BLOCKED

@@ -17,7 +17,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, TileRecord
 from bhemu.recording import core_figures as classes
-from bhemu.riscv.execute import WORD, signed
+from bhemu.riscv.arithmetic import WORD, signed
 from bhemu.timed import layout as at
 from bhemu.timed.words import thread_ends
 

@@ -19,14 +19,13 @@ from bhemu.chip.noc.multicast import INCLUDE_SOURCE
 from bhemu.chip.noc.transfer import (
     carry_out,
     change_tile,
-    is_tile,
     mirrored,
     place_of,
     survey_multicast,
     unsound_at,
     visit_receivers,
 )
-from bhemu.chip.nodes.kinds import DRAM
+from bhemu.chip.nodes.kinds import DRAM, IS_TILE
 from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.bytes import move_bytes, record_address
 from bhemu.machine.faults import DONE
@@ -34,8 +33,9 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.noc_state import ENDED, FRAMES
 from bhemu.machine.types import AnyInt, Bool, ChipRecord, Int, LogAddress, NocRequestRecord, TileRecord
 from bhemu.tile.noc import request as q
+from bhemu.tile.noc.counters import count_responses
 from bhemu.tile.noc.soundness import SOUND, note_choice
-from bhemu.tile.noc.transfer import count_responses, word_of, write_data
+from bhemu.tile.noc.transfer import word_of, write_data
 from bhemu.timed import net_layout as at
 from bhemu.timed.net_events import add_event, event_at, new_event, take_block
 from bhemu.timed.routes import LOOKAHEAD, multicast_times, raw_node, read_time, write_times
@@ -187,7 +187,7 @@ def answer(chip: ChipRecord, net: LogAddress, event: Int) -> None:
 def _goes_to_l1(chip: ChipRecord, request: NocRequestRecord, end: Int) -> Any:
     if end == _NOWHERE or request.kind == q.READ or request.to_register != 0:
         return False
-    return is_tile(np.int64(chip.place_kind[end]))
+    return IS_TILE[chip.place_kind[end]]
 
 
 @kernel
@@ -249,10 +249,10 @@ def carry_out_timed(chip: ChipRecord, net: LogAddress, index: Int) -> bool:
     t = tile_of(chip, index)
     number = np.int64(t.noc_pending) - 1
     known = number < FRAMES
-    if not carry_out(chip, index):
+    if not carry_out(chip, index, 1):
         return False
     request = t.noc_request[number]
-    if not known or request.status != DONE or request.responses == 0 or not q.wants_response(request):
+    if not known or request.status != DONE or request.responses == 0 or request.answers == 0:
         return True
     if request.control & q.MULTICAST_BIT:
         return True

@@ -13,9 +13,9 @@ tile sees it in the same clock, an earlier one in the next. No program can obser
 The quantum is a quarter of the time since another tile or the host last changed a tile that moves, and at most
 `chip.quantum`; with 1 the order is exact to the clock.
 
-In a tile, too, cores may be ahead of each other, where they access L1: by `chip.l1_ahead` rounds at most, 0 unless the
-pace of clocks adapts (capi/pace.c). Each core still executes its own instructions in their order, and what cores and
-coprocessor use to wait for each other keeps the exact order.
+In a tile, too, a core may be ahead of the other agents where it accesses L1 or pushes to its own thread: by
+`chip.run_ahead` rounds at most, 0 unless the pace of clocks adapts (capi/pace.c). Each agent still does its own work in
+its order, and all other accesses keep the exact order, among them those by which agents wait for each other.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _run_last_round(chip: ChipRecord, table: Table, index: Int, t: TileRecord) -
 def run_tile(chip: ChipRecord, table: Table, index: Int, goal: Int) -> None:
     """Let a tile run up to a clock; `status` says what it needs from the host. Touches no other tile."""
     t = tile_of(chip, index)
-    t.l1_ahead = chip.l1_ahead
+    t.run_ahead = chip.run_ahead
     how: Int = np.int64(GO_ON)
     if chip.status[index] & MIDST:
         t.round_goal = max(goal + t.free_rounds, np.int64(chip.stop_round[index]) + 1)
@@ -257,7 +257,7 @@ def _in_order(chip: ChipRecord, table: Table, first: Int, goal: Int) -> Int:
             continue
         if chip.status[index] == 0 or chip.status[index] & ATTENDED:
             run_tile(chip, table, index, goal)
-        if chip.status[index] & MIDST and carry_out(chip, index):
+        if chip.status[index] & MIDST and carry_out(chip, index, 1):
             return np.int64(ADVANCED)  # others may move now
         if chip.status[index] != 0:
             chip.current = index

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
+from bhemu.chip.clock.tiles import l1_address
 from bhemu.chip.coordinates import TENSIX_TILES
 from bhemu.chip.faults import refuse
 from bhemu.errors import MemoryError_
@@ -23,7 +24,6 @@ from bhemu.machine.codegen import JIT, record_of
 from bhemu.machine.faults import DONE, fault
 from bhemu.machine.kernel import kernel
 from bhemu.machine.process_memory import allocate, free
-from bhemu.machine.state import TILE, offset_of
 from bhemu.machine.types import ChipRecord, Int, NocRequestRecord
 
 FRAME: Final[np.dtype[Any]] = np.dtype(
@@ -39,8 +39,6 @@ FRAME: Final[np.dtype[Any]] = np.dtype(
 )
 """What is in front of the bytes of a frame."""
 FRAME_BYTES: Final = FRAME.itemsize
-_TILE_BYTES: Final = TILE.itemsize
-_L1: Final = offset_of(TILE, "l1")
 
 NO_MEMORY: Final = fault(
     "links.host-memory",
@@ -83,7 +81,7 @@ def send_frame(chip: ChipRecord, index: Int, request: NocRequestRecord, word: In
     frame.kind = request.kind
     frame.target = request.target
     frame.byte_count = size
-    own = chip.tiles + index * _TILE_BYTES + _L1 + request.source
+    own = l1_address(chip, index) + request.source
     move_bytes(address + FRAME_BYTES, own if request.kind == DATA_FRAME else word, size)
     if chip.sent_first[channel] == 0:
         chip.sent_first[channel] = address

@@ -25,7 +25,7 @@ from bhemu.chip.noc.multicast import (
 )
 from bhemu.chip.nodes.access import access_node
 from bhemu.chip.nodes.dram import copy_dram, dram_ready
-from bhemu.chip.nodes.kinds import DRAM, ETHERNET, MEMORY, READ_ALIGNMENT, TENSIX
+from bhemu.chip.nodes.kinds import DRAM, IS_TILE, MEMORY, READ_ALIGNMENT, TENSIX
 from bhemu.chip.state import CHIP, PLACES, X_LSB
 from bhemu.machine.bytes import move_bytes
 from bhemu.machine.dispatch import NOT_COMPILED
@@ -35,8 +35,9 @@ from bhemu.machine.noc_state import ENDED, FRAMES
 from bhemu.machine.state import offset_of
 from bhemu.machine.types import AnyInt, ChipRecord, Int, NocRequestRecord, TileRecord
 from bhemu.tile.noc import request as q
+from bhemu.tile.noc.counters import TARGET, count
 from bhemu.tile.noc.soundness import CHECKS_ITSELF, SOUND, note_choice, unsound
-from bhemu.tile.noc.transfer import change, count_at_target, end_read, load, selects, word_of, write_data
+from bhemu.tile.noc.transfer import change, end_read, load, selects, word_of, write_data
 
 LEFT: Final = -1
 """Nothing has been done: `noc_unsound` of the chip's record says why."""
@@ -71,17 +72,11 @@ def place_of(chip: ChipRecord, noc: Int, coordinate: Int, raw: Int) -> Int:
 
 
 @kernel
-def is_tile(node: Int) -> bool:
-    """True for what has an L1 and registers: a tile with cores."""
-    return node == TENSIX or node == ETHERNET  # a tuple would be made
-
-
-@kernel
 def unsound_at(chip: ChipRecord, t: TileRecord, request: NocRequestRecord, end: Int, multicast: bool) -> Int:
     """`unsound` for a request to the node at a physical place; a multicast that no tile receives has no other end."""
     node = np.int64(chip.place_kind[end])
     memory = np.int64(CHECKS_ITSELF) if multicast and chip.noc_first == _NOWHERE else np.int64(MEMORY[node])
-    return unsound(t, request, is_tile(node), memory, np.int64(READ_ALIGNMENT[node]), np.int64(-1))
+    return unsound(t, request, IS_TILE[node], memory, np.int64(READ_ALIGNMENT[node]), np.int64(-1))
 
 
 # --- ends -------------------------------------------------------------------------------------------------------------
@@ -169,7 +164,7 @@ def _read(chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord
     node, other = np.int64(chip.place_kind[place]), np.int64(chip.place_index[place])
     source: AnyInt = word_of(request)
     status: Int
-    if not is_tile(node):
+    if not IS_TILE[node]:
         to = source if request.to_register != 0 else l1_address(chip, index) + request.target
         status = access_node(chip, place, request.noc, request.source, to, request.byte_count, 0)
         if status != DONE:
@@ -183,12 +178,12 @@ def _read(chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord
             return status
     if request.to_register != 0:
         chip.noc_end = index
-    if is_tile(node) or request.to_register != 0:
+    if IS_TILE[node] or request.to_register != 0:
         status = end_read(t, request, source)
         if status != DONE:
             return status
-    if is_tile(node):
-        count_at_target(tile_of(chip, other), request)
+    if IS_TILE[node]:
+        count(tile_of(chip, other), request, TARGET)
     request.responses = 1
     return np.int64(DONE)
 
@@ -283,7 +278,7 @@ def _carry_out(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn
     if wrong != SOUND:
         return np.int64(LEFT)
     node = np.int64(chip.place_kind[end])
-    note_choice(t, request, is_tile(node))
+    note_choice(t, request, IS_TILE[node])
     other = np.int64(chip.place_index[end])
     if request.kind == q.READ:
         return _read(chip, index, t, request, end, in_turn)
@@ -294,7 +289,7 @@ def _carry_out(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn
     if multicast:
         first, last = mirrored(start, request.noc), mirrored(end, request.noc)
         return visit_receivers(chip, index, request, first, last, source, in_turn)
-    if is_tile(node):
+    if IS_TILE[node]:
         return change_tile(chip, index, t, request, other, source, in_turn)
     if node == DRAM:
         status = _write_dram(chip, request, other, source)
@@ -303,21 +298,6 @@ def _carry_out(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn
     if status == DONE:
         request.responses = 1
     return status
-
-
-@kernel
-def carry_out_now(chip: ChipRecord, index: Int) -> bool:
-    """Carry out the request of a tile that an access between two clocks has started; False when Python has to."""
-    t = tile_of(chip, index)
-    request = t.noc_request[t.noc_pending - 1]
-    status = _carry_out(chip, index, t, np.int64(t.noc_pending) - 1, 0)
-    if status != DONE:
-        _forget_fault(chip, status)
-        return False
-    request.status = status
-    request.state = ENDED
-    t.noc_pending = 0
-    return True
 
 
 @kernel
@@ -332,22 +312,22 @@ def _forget_fault(chip: ChipRecord, status: Int) -> None:
 
 
 @kernel
-def carry_out(chip: ChipRecord, index: Int) -> bool:
-    """Carry out the pending request of a tile whose turn it is; False when Python has to (clock/clocks.py)."""
+def carry_out(chip: ChipRecord, index: Int, in_turn: Int) -> bool:
+    """Carry out the pending request of a tile, in its turn or (0) between two clocks; False when Python has to."""
     t = tile_of(chip, index)
-    request = t.noc_request[t.noc_pending - 1]
-    status = _carry_out(chip, index, t, np.int64(t.noc_pending) - 1, 1)
-    if status == WAIT and request.responses == 0:
-        chip.waiting[index] = 1
-    elif status == DONE:
-        chip.waiting[index] = 0
-    else:
+    number = np.int64(t.noc_pending) - 1
+    request = t.noc_request[number]
+    status = _carry_out(chip, index, t, number, in_turn)
+    waits = in_turn != 0 and status == WAIT and request.responses == 0
+    if status != DONE and not waits:
         _forget_fault(chip, status)
         return False
     request.status = status
     request.state = ENDED
     t.noc_pending = 0
-    chip.status[index] = np.uint8(chip.status[index] | ATTENDED)
+    if in_turn != 0:
+        chip.waiting[index] = 1 if waits else 0
+        chip.status[index] = np.uint8(chip.status[index] | ATTENDED)
     return True
 
 

@@ -98,9 +98,11 @@ KINDS: Final[dict[Kind, NodeKind]] = {
 
 MEMORY: Final = np.full(1 + INTERFACES, CHECKS_ITSELF, np.int64)
 READ_ALIGNMENT: Final = np.zeros(1 + INTERFACES, np.int64)
-"""`memory` and `read_alignment` by what a node holds, for compiled code."""
+IS_TILE: Final = np.zeros(1 + INTERFACES, np.bool_)
+"""`memory`, `read_alignment` and `tile` by what a node holds, for compiled code."""
 for _kind in KINDS.values():
     READ_ALIGNMENT[_kind.holds] = _kind.read_alignment
+    IS_TILE[_kind.holds] = _kind.tile
     MEMORY[_kind.holds] = CHECKS_ITSELF if _kind.memory is None else _kind.memory
 
 CLOCKED: Final[tuple[Node, ...]] = tuple(

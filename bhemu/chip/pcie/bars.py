@@ -12,7 +12,7 @@ import numpy as np
 from bhemu.chip.clock.tiles import tile_of, touch
 from bhemu.chip.coordinates import PCIE, RAW_ROWS, WIDTH
 from bhemu.chip.faults import refuse
-from bhemu.chip.noc.transfer import LEFT, access_own_l1, carry_out_now
+from bhemu.chip.noc.transfer import LEFT, access_own_l1, carry_out
 from bhemu.chip.nodes.access import access_node
 from bhemu.chip.nodes.identity import NIU_CFG_0, NODE_ID, NOT_A_WORD, TRANSLATES, node_id
 from bhemu.chip.nodes.kinds import ETHERNET, TENSIX
@@ -194,7 +194,7 @@ def _attempt(chip: ChipRecord, index: Int, place: Int, address: Int, value: Int)
         t.now_round = t.round_goal
         t.now_agent = -1
         status, found = access_device(t, handlers_of(t), place, NOC, address, value, WORD)
-        if status == NOT_COMPILED or (status == REQUEST_PENDING and not carry_out_now(chip, index)):
+        if status == NOT_COMPILED or (status == REQUEST_PENDING and not carry_out(chip, index, 0)):
             return np.int64(LEFT), np.int64(0)
         if status != REQUEST_PENDING:
             return status, found

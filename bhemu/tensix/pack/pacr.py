@@ -43,10 +43,11 @@ ZERO: Final = np.int64(0)
 NO_ADC: Final = 3
 """AddrCntContext that names no ADC; it selects ADC 0."""
 
-# RowPadZero [19:18]: when; [20]: what
+# RowPadZero [19:18]: when; [20]: what, the sum of the rows or (0) each of them
 PAD_ALWAYS: Final = 1
 PAD_WITHOUT_CONCAT: Final = 2
 PAD_WITH_LAST: Final = 3
+PAD_TOTAL: Final = 4
 
 
 @kernel
@@ -135,11 +136,10 @@ def _take(t: TileRecord, value: Lanes, column: Int, count: Int, phase: Int, pad:
 
 
 @kernel
-def _gathered_rows(
-    t: TileRecord, row: Int, step: Int, mask: Int, column: Int, count: Int, pad: bool, bins: bool
-) -> None:
+def _gathered_rows(t: TileRecord, start: Int, step: Int, mask: Int, count: Int, pad: Bool, bins: Bool) -> None:
     """Rows packed datum by datum: fewer than sixteen datums, downsampled, compressed, or after such rows."""
     pack = t.pack
+    row, column = start >> 4, start & 15
     here = mask16(((1 << count) - 1) << column)
     seen = splat16(0)
     phase = 0
@@ -155,7 +155,7 @@ def _gathered_rows(
 
 
 @kernel
-def _other_rows(t: TileRecord, start: Int, rows: Int, count: Int, zeros: Int, pad: Int) -> None:
+def _other_rows(t: TileRecord, start: Int, rows: Int, count: Int, zeros: Bool, pad: Bool) -> None:
     """Rows of zeros, or of L1 from byte address `start`."""
     for i in range(rows):
         value = splat16(0) if zeros else _row_from_l1(t, start + ((i * count) << t.pack.size_shift), count)
@@ -175,12 +175,73 @@ def _finish_context(pack: PackRecord, last: Int) -> None:
 
 
 @kernel
+def _selected(t: TileRecord, which: Int, ReadIntfSel: Int, ZeroWrite: Int, Flush: Int) -> tuple[Int, Int, Int, Int]:
+    """(status, mask of interfaces, datums of each, rows): with ZeroWrite and no mask rows of sixteen zeros (P2, P3)."""
+    pack, none = t.pack, np.int64(0)
+    if Flush != 0:
+        return np.int64(DONE), none, none, none
+    x0, x1 = np.int64(t.adc[which, PACKER, CH0_X]), np.int64(t.adc[which, PACKER, CH1_X])
+    count: Int = x1 - x0 + 1
+    zero_rows: Int = none
+    if ZeroWrite != 0 and ReadIntfSel == 0:
+        if x0 != 0 or count & 15 != 0:
+            return refuse(t, ZERO_WRITE_COUNT, x0, x1), none, none, none
+        zero_rows = count >> 4
+        count = np.int64(16)
+    elif count < 1 or count > 16:
+        return refuse(t, DATUM_COUNT, x1, x0, count), none, none, none
+    mask: Int = np.int64(15 if ReadIntfSel == 0 else ReadIntfSel)
+    if pack.auto_interfaces != 0 and pack.reads > pack.y and pack.reads - pack.y < 4:
+        mask &= (1 << (pack.reads - pack.y)) - 1
+    rows = zero_rows
+    if rows == 0:
+        for i in range(4):
+            rows += (mask >> i) & 1
+    return np.int64(DONE), mask, count, rows
+
+
+@kernel
+def _is_padded(RowPadZero: Int, Concat: Int, Last: Int) -> Bool:
+    """True when zeros follow the rows (P3)."""
+    when = RowPadZero & 3
+    if when == PAD_WITHOUT_CONCAT:
+        return Concat == 0
+    return when == PAD_ALWAYS or (when == PAD_WITH_LAST and Last != 0)
+
+
+@kernel
 def _interfaces(t: TileRecord, first: Int, mask: Int) -> Int:
     """Refuse a mask that reaches beyond the fourth interface (P2), but for those that the reference executes."""
     executed = mask == 15 or mask == 5 or mask == 10 or mask == 3
     if not executed and (mask << (first & 3)) > 15:
         return refuse(t, MASK_SPILLS, mask, first)
     return DONE
+
+
+@kernel
+def _source(
+    t: TileRecord, which: Int, mask: Int, count: Int, rows: Int, reads: Bool, strided: Bool
+) -> tuple[Int, Int, Int]:
+    """(status, first datum in Dst or byte in L1, rows from one interface to the next) of what a PACR reads."""
+    pack, step = t.pack, np.int64(1)
+    address = input_address(t, which)
+    if address & ((1 << pack.size_shift) - 1) != 0:
+        return refuse(t, MISALIGNED, address, 1 << pack.size_shift), step, step
+    start = first_datum(t, which, address)
+    if not reads:
+        return np.int64(DONE), start & ~15, step
+    if pack.source_l1 != 0:
+        x = np.int64(t.adc[which, PACKER, CH0_X]) & pack.column_mask
+        start = ((pack.l1_source << 18) + (address & 0x3FFF0) + (x << pack.size_shift)) & 0x1FFFFF
+        end = start + ((rows * count) << pack.size_shift)
+        return (refuse(t, L1_SOURCE_RANGE, end, L1_SIZE) if end > L1_SIZE else np.int64(DONE)), start, step
+    if (start & 15) + count > 16:
+        return refuse(t, ROW_END, start & 15, count), start, step
+    if not strided:
+        return _interfaces(t, start >> 4, mask), start, step
+    settled = pack.remap != 0 and pack.swizzle != 0 and (mask == 15 or mask == 1 or mask == 3)
+    status = DONE if settled or open_choice(t, STRIDED, pack.remap, pack.swizzle) else REFUSED
+    return np.int64(status), start, np.int64(16 if pack.remap != 0 else 8)
 
 
 @kernel
@@ -226,6 +287,23 @@ def _open(t: TileRecord, row_starts: Int, exponents: Int, data: Int) -> None:
 
 
 @kernel
+def _open_streams(t: TileRecord, which: Int, datums: Int, closes: Bool) -> Int:
+    """Refuse what the open streams, or new ones, have no room for; open new ones where none are."""
+    pack = t.pack
+    row_starts, exponents, data = stream_addresses(t, which)
+    if pack.open != 0:
+        row_starts, exponents, data = pack.row_start_address, pack.exp_address, pack.data_address
+        datums += pack.group_count
+        if pack.datum_bits > 8 and data & ((pack.datum_bits >> 3) - 1) != 0:
+            return refuse(t, FORMAT_CHANGE, data, pack.datum_bits)
+    if _room(t, data, exponents, row_starts, datums, closes) != DONE:
+        return REFUSED
+    if pack.open == 0:
+        _open(t, row_starts, exponents, data)
+    return DONE
+
+
+@kernel
 def _close(t: TileRecord, thread: Int, last: Bool) -> None:
     """Complete the streams; with Last account for the tile, in 16-byte units."""
     pack = t.pack
@@ -250,92 +328,6 @@ def _ready(t: TileRecord, thread: Int, context: Int) -> Int:
         return REFUSED
     t.pack.key = key
     t.config_dirty[bank] = np.int64(t.config_dirty[bank]) & ~PACK_BIT
-    return DONE
-
-
-@kernel
-def _pack(
-    t: TileRecord,
-    thread: Int,
-    which: Int,
-    mask: Int,
-    count: Int,
-    repeats: Int,
-    pad: Bool,
-    pad_total: Bool,
-    strided: Bool,
-    zeros: Bool,
-    concat: Bool,
-    last: Bool,
-    flush: Bool,
-) -> Int:
-    """Validate and execute; `mask` interfaces of `count` datums, `repeats` rows of zeros instead when that is not 0."""
-    pack = t.pack
-    closes = last or flush
-    address = input_address(t, which)
-    if address & ((1 << pack.size_shift) - 1) != 0:
-        return refuse(t, MISALIGNED, address, 1 << pack.size_shift)
-    start = first_datum(t, which, address)
-    row, column = start >> 4, start & 15
-    step = 1
-    rows = repeats
-    if repeats == 0:
-        for i in range(4):
-            rows += (mask >> i) & 1
-    if zeros or flush:
-        column = 0
-    elif pack.source_l1 != 0:
-        column = 0
-        x = np.int64(t.adc[which, PACKER, CH0_X]) & pack.column_mask
-        start = ((pack.l1_source << 18) + (address & 0x3FFF0) + (x << pack.size_shift)) & 0x1FFFFF
-        end = start + ((rows * count) << pack.size_shift)
-        if end > L1_SIZE:
-            return refuse(t, L1_SOURCE_RANGE, end, L1_SIZE)
-    else:
-        if column + count > 16:
-            return refuse(t, ROW_END, column, count)
-        if strided:
-            step = 16 if pack.remap != 0 else 8
-            settled = pack.remap != 0 and pack.swizzle != 0 and (mask == 15 or mask == 1 or mask == 3)
-            if not settled and not open_choice(t, STRIDED, pack.remap, pack.swizzle):
-                return REFUSED
-        elif _interfaces(t, row, mask) != DONE:
-            return REFUSED
-    partial = count & 15 != 0 and not pad and pack.downsample == NO_MASK
-    if pack.bfp_bits != 0 and partial and not open_choice(t, PARTIAL_BFP_ROW, count):
-        return REFUSED
-    row_starts, exponents, data = stream_addresses(t, which)
-    waiting = 0
-    if pack.open != 0:
-        row_starts, exponents, data = pack.row_start_address, pack.exp_address, pack.data_address
-        waiting = pack.group_count
-        if pack.datum_bits > 8 and data & ((pack.datum_bits >> 3) - 1) != 0:
-            return refuse(t, FORMAT_CHANGE, data, pack.datum_bits)
-    datums = waiting + rows * (16 if pad else count) + (16 if pad_total else 0)
-    if _room(t, data, exponents, row_starts, datums, closes) != DONE:
-        return REFUSED
-
-    if pack.open == 0:
-        _open(t, row_starts, exponents, data)
-    from_dst = not zeros and not flush and pack.source_l1 == 0
-    whole = count == 16 and pack.downsample == NO_MASK and pack.compressed == 0 and pack.group_count == 0
-    bins = from_dst and statistics_enabled(t)
-    if not from_dst:
-        _other_rows(t, start, rows, count, zeros, pad)
-    elif whole:
-        _whole_rows(t, row, step, mask, bins)
-    else:
-        _gathered_rows(t, row, step, mask, column, count, pad, bins)
-    if pad_total:
-        while pack.datums & 15 != 0:
-            push(t, ZERO)
-    if pack.compressed != 0:
-        if not concat:
-            end_row(t)
-    elif pack.bfp_bits == 0:
-        write_gathered(t)
-    if closes:
-        _close(t, thread, last)
     return DONE
 
 
@@ -392,48 +384,41 @@ def PACR(
     which = thread
     if OvrdThreadId != 0:
         which = 0 if AddrCntContext == NO_ADC else AddrCntContext
-    x0, x1 = np.int64(t.adc[which, PACKER, CH0_X]), np.int64(t.adc[which, PACKER, CH1_X])
-    count: Int = x1 - x0 + 1
-    mask = 15 if ReadIntfSel == 0 else ReadIntfSel
-    repeats: Int = 0
-    if Flush != 0:
-        mask = 0
-        count = 0
-    elif ZeroWrite != 0 and ReadIntfSel == 0:
-        if x0 != 0 or count & 15 != 0:
-            return refuse(t, ZERO_WRITE_COUNT, x0, x1)
-        repeats = count >> 4
-        count = 16
-    elif count < 1 or count > 16:
-        return refuse(t, DATUM_COUNT, x1, x0, count)
-    if pack.auto_interfaces != 0 and pack.reads > pack.y and pack.reads - pack.y < 4:
-        mask &= (1 << (pack.reads - pack.y)) - 1
-    when = RowPadZero & 3
-    padded = when == PAD_ALWAYS
-    if when == PAD_WITHOUT_CONCAT:
-        padded = Concat == 0
-    elif when == PAD_WITH_LAST:
-        padded = Last != 0
-    pad_rows = padded and RowPadZero < 4
-    pad_total = padded and RowPadZero >= 4
-    planes = pack.planes
-    status = _pack(
-        t,
-        thread,
-        which,
-        mask,
-        count,
-        repeats,
-        pad_rows,
-        pad_total,
-        DstAccessMode != 0,
-        ZeroWrite != 0,
-        Concat != 0,
-        Last != 0,
-        Flush != 0,
-    )
+    status, mask, count, rows = _selected(t, which, ReadIntfSel, ZeroWrite, Flush)
     if status != DONE:
-        return status
+        return REFUSED
+    reads, closes = ZeroWrite == 0 and Flush == 0, Last != 0 or Flush != 0
+    status, start, step = _source(t, which, mask, count, rows, reads, DstAccessMode != 0)
+    if status != DONE:
+        return REFUSED
+    padded = _is_padded(RowPadZero, Concat, Last)
+    pad_rows, pad_total = padded and RowPadZero < PAD_TOTAL, padded and RowPadZero >= PAD_TOTAL
+    partial = count & 15 != 0 and not pad_rows and pack.downsample == NO_MASK
+    if pack.bfp_bits != 0 and partial and not open_choice(t, PARTIAL_BFP_ROW, count):
+        return REFUSED
+    datums = rows * (16 if pad_rows else count) + (16 if pad_total else 0)
+    if _open_streams(t, which, datums, closes) != DONE:
+        return REFUSED
+
+    planes = pack.planes
+    from_dst = reads and pack.source_l1 == 0
+    bins = from_dst and statistics_enabled(t)
+    if not from_dst:
+        _other_rows(t, start, rows, count, ZeroWrite != 0, pad_rows)
+    elif count == 16 and pack.downsample == NO_MASK and pack.compressed == 0 and pack.group_count == 0:
+        _whole_rows(t, start >> 4, step, mask, bins)
+    else:
+        _gathered_rows(t, start, step, mask, count, pad_rows, bins)
+    if pad_total:
+        while pack.datums & 15 != 0:
+            push(t, ZERO)
+    if pack.compressed != 0:
+        if Concat == 0:
+            end_row(t)
+    elif pack.bfp_bits == 0:
+        write_gathered(t)
+    if closes:
+        _close(t, thread, Last != 0)
     if CtxtCtrl != 0:
         _finish_context(pack, Last != 0)
     else:

@@ -11,7 +11,7 @@ from bhemu.isa.registers import thread as thread_register
 from bhemu.machine.config_access import config_bank, thread_field
 from bhemu.machine.faults import DONE, REFUSED, WAIT, open_choice, refuse
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import AnyInt, Int, TileRecord, UnpackDecodedRecord
+from bhemu.machine.types import AnyInt, Bool, Int, TileRecord, UnpackDecodedRecord, UnpackWalkRecord
 from bhemu.machine.unpacker_state import SINGLE
 from bhemu.tensix.banks import UNPACKER
 from bhemu.tensix.instruction import DOCUMENTED, OPEN, VERIFIED, Mode, instruction
@@ -39,6 +39,7 @@ _SET_OVRD: Final = thread_register("SRCA_SET_SetOvrdWithAddr")
 _SRC_ROWS: Final = 64
 _DST_ROW_MASK: Final = 0x3FF
 _BROADCAST_ROWS: Final = 8
+NOT_FOUND: Final = -1
 
 
 def _bits(*without: str) -> int:
@@ -89,27 +90,22 @@ def _check_rows(
 
 
 @kernel
-def _transfer(
+def _find(
     t: TileRecord,
     d: UnpackDecodedRecord,
+    w: UnpackWalkRecord,
     thread: Int,
     adc_thread: Int,
     unpacker: Int,
-    bank: Int,
-    context: Int,
-    src_bank: Int,
-    zero: Int,
+    start: Int,
     row_search: Int,
-    broadcast: Int,
-) -> Int:
-    """The transfer itself; everything is checked before the first register is written."""
-    start = tile_start(t, d, unpacker, bank, context)
-    drop = np.int64(0)
-    keep = np.int64(NO_LIMIT)
+) -> AnyInt:
+    """Set which datums `w` reads and where they are; returns the number of the first in its tile, or NOT_FOUND."""
     address = start * 16 + d.start_index_section
     exponents = address
     address += d.exponent_skip
     counts: Int = np.int64(0)
+    drop, keep = np.int64(0), np.int64(NO_LIMIT)
     if d.uncompressed:
         first, count = datum_range(t, d, thread, adc_thread, unpacker, row_search)
         data = address + first * d.datum_size
@@ -118,45 +114,15 @@ def _transfer(
         data = address + datum_offset(d, first)
         counts = address + count_offset(d, first)
     if count < 0:
-        return REFUSED
+        return np.int64(NOT_FOUND)
     exponents += first
     if d.fifo:
         data = wrap(d, data)
         exponents = wrap(d, exponents)
         counts = wrap(d, counts)
     if (d.tileize or d.haloize) and data & 0xFF:
-        return refuse(t, faults.START_ALIGNMENT, data >> 4)
-    out = output_address(t, d, thread, unpacker)
-    if out < 0:
-        return REFUSED
-    if count == 0:
-        return DONE
-
-    target = _target(d, unpacker)
-    set_ovrd = thread_field(t, thread, _SET_OVRD)
-    upsample = d.upsample_zeros
-    end = out + count * (1 + upsample)
-    plain = d.uncompressed != 0
-    data_end = np.int64(0)
-    exponents_end = np.int64(0)
-    if plain and not zero:
-        data_end = advanced(d, data, count - 1) + d.datum_size
-        exponents_end = exponents + count if d.exponent_section else np.int64(0)
-    rehearse = needs_rehearsal(d, data_end, exponents_end) and not (zero and plain)
-    if not rehearse and (data_end > L1_END or exponents_end > L1_END):
-        return refuse(t, faults.OUT_OF_L1, max(data_end, exponents_end) >> 4, start, first)
-
-    bias = np.int64(0)
-    row_mask = np.int64(_DST_ROW_MASK if d.to_dst else _SRC_ROWS - 1)  # Src rows count modulo 64 (U9)
-    if unpacker == 0:
-        bias -= BIAS_ROWS
-    if unpacker == 1 or not (d.to_dst or set_ovrd):
-        bias += np.int64(t.unpack.src_row[thread, unpacker])
-
-    w = t.unpack.walk
-    w.target = target
-    w.bank = src_bank
-    w.row_mask = row_mask
+        refuse(t, faults.START_ALIGNMENT, data >> 4)
+        return np.int64(NOT_FOUND)
     w.datum = data
     w.exponents = exponents
     w.counts = counts
@@ -164,15 +130,77 @@ def _transfer(
     w.end = count
     w.drop = drop
     w.keep = keep
+    return first
+
+
+@kernel
+def _move(t: TileRecord, d: UnpackDecodedRecord, w: UnpackWalkRecord, bias: Int, copies: Int, wraps: Bool) -> Int:
+    """Move the datums that `w` describes, whole rows first; rows that a FIFO may wrap go datum by datum."""
+    rows: Int = np.int64(0) if copies > 1 or wraps else w.end >> 4
+    if is_whole_rows(d, w, rows):
+        walk_rows(t, d, w, bias, rows)
+        done = rows << 4
+        if done == w.end:
+            return DONE
+        w.index = done
+        w.datum = advanced(d, w.datum, done)
+        w.exponents += done
+        w.out += done
+    for copy in range(copies):
+        if walk_datums(t, d, w, bias + copy, True) == REFUSED_WALK:
+            return REFUSED
+    return DONE
+
+
+@kernel
+def _transfer(
+    t: TileRecord,
+    d: UnpackDecodedRecord,
+    thread: Int,
+    adc_thread: Int,
+    unpacker: Int,
+    start: Int,
+    row_search: Int,
+    broadcast: Int,
+) -> Int:
+    """The transfer of the tile at `start`; everything is checked before the first register is written."""
+    w = t.unpack.walk
+    first = _find(t, d, w, thread, adc_thread, unpacker, start, row_search)
+    if first == NOT_FOUND:
+        return REFUSED
+    out = output_address(t, d, thread, unpacker)
+    if out < 0:
+        return REFUSED
+    count = np.int64(w.end)
+    if count == 0:
+        return DONE
+
+    reads = w.zero == 0 or d.uncompressed == 0
+    data_end, exponents_end = np.int64(0), np.int64(0)
+    if reads and d.uncompressed != 0:
+        data_end = advanced(d, w.datum, count - 1) + d.datum_size
+        exponents_end = w.exponents + count if d.exponent_section else np.int64(0)
+    rehearse = reads and needs_rehearsal(d, data_end, exponents_end)
+    if not rehearse and (data_end > L1_END or exponents_end > L1_END):
+        return refuse(t, faults.OUT_OF_L1, max(data_end, exponents_end) >> 4, start, first)
+
+    set_ovrd = thread_field(t, thread, _SET_OVRD)
+    bias = np.int64(0)
+    if unpacker == 0:
+        bias -= BIAS_ROWS
+    if unpacker == 1 or not (d.to_dst or set_ovrd):
+        bias += np.int64(t.unpack.src_row[thread, unpacker])
+    w.target = _target(d, unpacker)
+    w.row_mask = _DST_ROW_MASK if d.to_dst else _SRC_ROWS - 1  # Src rows count modulo 64 (U9)
     w.out = out
-    w.zero = zero
+    end = out + count * (1 + d.upsample_zeros)
     if rehearse:
         end = walk_datums(t, d, w, bias, False)
         if end == REFUSED_WALK:
             return REFUSED
     if end == out:
         return DONE
-    last = end - 1 - (upsample if d.interleave else 0)
+    last = end - 1 - (d.upsample_zeros if d.interleave else 0)
     copies = 1
     if broadcast:
         if end - out > 16 or out & 15:
@@ -181,23 +209,9 @@ def _transfer(
             return REFUSED
         copies = _BROADCAST_ROWS
         last += 16 * (copies - 1)
-    if not _check_rows(t, d, thread, target, out, last, set_ovrd):
+    if not _check_rows(t, d, thread, w.target, out, last, set_ovrd):
         return REFUSED
-    # Rows that a FIFO may wrap go datum by datum.
-    rows = 0 if broadcast or (rehearse and d.fifo) else count >> 4
-    if is_whole_rows(d, target, out, data, exponents, rows, zero):
-        walk_rows(t, d, target, src_bank, (out >> 4) + bias, row_mask, data, exponents, rows, zero)
-        done = rows << 4
-        if done == count:
-            return DONE
-        w.index = done
-        w.datum = advanced(d, data, done)
-        w.exponents = exponents + done
-        w.out = out + done
-    for copy in range(copies):
-        if walk_datums(t, d, w, bias + copy, True) == REFUSED_WALK:
-            return REFUSED
-    return DONE
+    return _move(t, d, w, bias, copies, rehearse and d.fifo != 0)
 
 
 @kernel
@@ -310,7 +324,9 @@ def UNPACR(
     if srcb_bcast and unpacker == 0:
         return refuse(t, faults.BROADCAST_SRCA)
 
-    status = _transfer(t, d, thread, adc_thread, unpacker, bank, context, src_bank, ZeroWrite2, RowSearch, srcb_bcast)
+    t.unpack.walk.bank, t.unpack.walk.zero = src_bank, ZeroWrite2
+    start = tile_start(t, d, unpacker, bank, context)
+    status = _transfer(t, d, thread, adc_thread, unpacker, start, RowSearch, srcb_bcast)
     if status != DONE:
         return status
 

@@ -87,27 +87,16 @@ def _bfp8_rows(
 
 
 @kernel
-def walk_rows(
-    t: TileRecord,
-    d: UnpackDecodedRecord,
-    target: Int,
-    bank: Int,
-    row: Int,
-    row_mask: Int,
-    data: Int,
-    exponents: Int,
-    rows: Int,
-    zero: Int,
-) -> None:
-    """Move `rows` times 16 datums to consecutive rows of the target.
+def walk_rows(t: TileRecord, d: UnpackDecodedRecord, w: UnpackWalkRecord, bias: Int, rows: Int) -> None:
+    """Move the first `rows` times 16 datums that `w` describes to consecutive rows of the target.
 
     Args:
         d: decoded configuration.
-        target: `TO_*`.
-        row: register row of the first 16; rows count modulo `row_mask` + 1.
-        data, exponents: addresses of the first datum and of its exponent.
-        zero: write zeros and do not read L1.
+        bias: register row = (output row + bias) & `w.row_mask`.
     """
+    target, bank, row_mask = np.int64(w.target), np.int64(w.bank), np.int64(w.row_mask)
+    data, exponents, zero = np.int64(w.datum), np.int64(w.exponents), w.zero != 0
+    row = (np.int64(w.out) >> 4) + bias
     size = d.datum_size
     normalise = d.normalise
     layout = d.layout
@@ -161,6 +150,83 @@ def _is_outside(t: TileRecord, address: Int, size: Int, first: Int) -> bool:
 
 
 @kernel
+def _gather(
+    t: TileRecord,
+    d: UnpackDecodedRecord,
+    w: UnpackWalkRecord,
+    index: Int,
+    data: Int,
+    exponents: Int,
+    counts: Int,
+    room: Int,
+) -> tuple[Int, Int, AnyInt, AnyInt, AnyInt]:
+    """Read up to 16 datums from number `index` on into `t.unpack`: bits, exponents, and zeros that follow each.
+
+    Args:
+        data, exponents, counts: addresses of what belongs to the first of them.
+        room: output datums, zeros included, before the last one.
+
+    Returns:
+        (datums, output datums that they make, the three addresses behind them); -1 datums when one was refused.
+    """
+    size = d.datum_size
+    n, produced, refused = np.int64(0), np.int64(0), np.int64(-1)
+    while n < 16 and index < w.end and produced < room:
+        t.unpack.zeros[n] = np.uint32(0)
+        if w.zero == 0:
+            if _is_outside(t, data, size, index):
+                return refused, produced, data, exponents, counts
+            t.unpack.bits[n] = np.uint32(_read(t, size, data))
+            data += size
+            if (index + 1) & (d.row_datums - 1) == 0:
+                data = wrap(d, data + d.row_stride - d.row_datums * size)
+            exponent = d.forced_exp
+            if d.exponent_section:
+                if _is_outside(t, exponents, np.int64(1), index):
+                    return refused, produced, data, exponents, counts
+                exponent = np.int64(t.l1[exponents >> 4])
+                exponents += 1
+                if exponents & 0xFF == 0:
+                    exponents = wrap(d, exponents)
+            t.unpack.exponents[n] = np.uint32(exponent)
+            if d.uncompressed == 0:
+                if _is_outside(t, counts, np.int64(8), index):
+                    return refused, produced, data, exponents, counts
+                zeros = _read(t, np.int64(8), counts)
+                t.unpack.zeros[n] = np.uint32(zeros)
+                produced += zeros
+                counts += 8
+                if counts & (COUNTS_SIZE - 1) == 0:
+                    data += COUNTS_SIZE
+                    counts = wrap(d, counts + GROUP * size)
+        produced += 1
+        index += 1
+        n += 1
+    return n, produced, data, exponents, counts
+
+
+@kernel
+def _convert(t: TileRecord, d: UnpackDecodedRecord, w: UnpackWalkRecord, index: Int, count: Int) -> bool:
+    """Convert the datums read, from number `index` on, to `t.unpack.cells`; False when one of them is not defined."""
+    if w.zero != 0:
+        store16(t.unpack.cells, 0, splat16(0))
+        return True
+    bits = load16(t.unpack.bits, 0)
+    shared = load16(t.unpack.exponents, 0)
+    if d.normalise == NORMALISE_BFP_A:
+        wrong = bfp_a_is_undefined(bits, shared, d.bfp_shift) & ((1 << count) - 1)
+        if wrong:
+            lane = 0
+            while (wrong >> lane) & 1 == 0:
+                lane += 1
+            exponent = np.int64(t.unpack.exponents[lane])
+            refuse(t, faults.BFP_A_EXPONENT, index + lane - w.index, d.in_format, exponent)
+            return False
+    store16(t.unpack.cells, 0, convert(d.normalise, d.layout, d.bfp_shift, bits, shared))
+    return True
+
+
+@kernel
 def walk_datums(t: TileRecord, d: UnpackDecodedRecord, w: UnpackWalkRecord, bias: Int, write: Int) -> Any:
     """Move the datums that `w` describes one at a time.
 
@@ -172,71 +238,15 @@ def walk_datums(t: TileRecord, d: UnpackDecodedRecord, w: UnpackWalkRecord, bias
     Returns:
         The position after the last output datum, or REFUSED_WALK.
     """
-    size = d.datum_size
-    target = w.target
-    bank = w.bank
-    row_mask = w.row_mask
-    data = w.datum
-    exponents = w.exponents
-    counts = w.counts
-    index = w.index
-    end = w.end
-    drop = w.drop
-    keep = w.keep
-    out = w.out
-    zero = w.zero
-    first = index
+    data, exponents, counts = np.int64(w.datum), np.int64(w.exponents), np.int64(w.counts)
+    index, drop, keep = np.int64(w.index), np.int64(w.drop), np.int64(w.keep)
+    out = np.int64(w.out)
     upsample = d.upsample_zeros
-    is_compressed = d.uncompressed == 0
-    while index < end and keep > 0:
-        n = 0
-        produced = 0
-        while n < 16 and index < end and produced < drop + keep:
-            t.unpack.zeros[n] = np.uint32(0)
-            if not zero:
-                if _is_outside(t, data, size, index):
-                    return REFUSED_WALK
-                t.unpack.bits[n] = np.uint32(_read(t, size, data))
-                data += size
-                if (index + 1) & (d.row_datums - 1) == 0:
-                    data = wrap(d, data + d.row_stride - d.row_datums * size)
-                exponent = d.forced_exp
-                if d.exponent_section:
-                    if _is_outside(t, exponents, np.int64(1), index):
-                        return REFUSED_WALK
-                    exponent = np.int64(t.l1[exponents >> 4])
-                    exponents += 1
-                    if exponents & 0xFF == 0:
-                        exponents = wrap(d, exponents)
-                t.unpack.exponents[n] = np.uint32(exponent)
-                if is_compressed:
-                    if _is_outside(t, counts, np.int64(8), index):
-                        return REFUSED_WALK
-                    zeros = _read(t, np.int64(8), counts)
-                    t.unpack.zeros[n] = np.uint32(zeros)
-                    produced += zeros
-                    counts += 8
-                    if counts & (COUNTS_SIZE - 1) == 0:
-                        data += COUNTS_SIZE
-                        counts = wrap(d, counts + GROUP * size)
-            produced += 1
-            index += 1
-            n += 1
-        if zero:
-            store16(t.unpack.cells, 0, splat16(0))
-        else:
-            bits = load16(t.unpack.bits, 0)
-            shared = load16(t.unpack.exponents, 0)
-            if d.normalise == NORMALISE_BFP_A:
-                wrong = bfp_a_is_undefined(bits, shared, d.bfp_shift) & ((1 << n) - 1)
-                if wrong:
-                    lane = 0
-                    while (wrong >> lane) & 1 == 0:
-                        lane += 1
-                    exponent = np.int64(t.unpack.exponents[lane])
-                    refuse(t, faults.BFP_A_EXPONENT, index - n + lane - first, d.in_format, exponent)
-                    return REFUSED_WALK
-            store16(t.unpack.cells, 0, convert(d.normalise, d.layout, d.bfp_shift, bits, shared))
+    while index < w.end and keep > 0:
+        n, produced, data, exponents, counts = _gather(t, d, w, index, data, exponents, counts, drop + keep)
+        if n < 0 or not _convert(t, d, w, index, n):
+            return np.int64(REFUSED_WALK)
+        index += n
         if not write:
             dropped = min(drop, produced)
             kept = min(produced - dropped, keep)
@@ -253,41 +263,37 @@ def walk_datums(t: TileRecord, d: UnpackDecodedRecord, w: UnpackWalkRecord, bias
                     keep -= 1
                     for step in range(1 + upsample):
                         if step == 0 or not d.interleave:
-                            _place(t, target, bank, bias, row_mask, d.column_shift, out, cell if step == 0 else 0)
+                            _place(t, d, w, bias, out, cell if step == 0 else 0)
                         out += 1
                 cell = np.int64(0)
     return out
 
 
 @kernel
-def _place(
-    t: TileRecord, target: Int, bank: Int, bias: Int, row_mask: Int, column_shift: Int, out: Int, cell: Int
-) -> None:
+def _place(t: TileRecord, d: UnpackDecodedRecord, w: UnpackWalkRecord, bias: Int, out: Int, cell: Int) -> None:
     """Store the output datum at position `out`, or drop it (U9)."""
     row = out >> 4
     column = out & 15
-    if target in (TO_SRCA, TO_SRCA_TRANSPOSED):
-        if row < BIAS_ROWS or column < column_shift:
+    if w.target in (TO_SRCA, TO_SRCA_TRANSPOSED):
+        if row < BIAS_ROWS or column < d.column_shift:
             return
-        column -= column_shift
-    place_datum(t, target, bank, (row + bias) & row_mask, column, cell)
+        column -= d.column_shift
+    place_datum(t, w.target, w.bank, (row + bias) & w.row_mask, column, cell)
 
 
 @kernel
-def is_whole_rows(
-    d: UnpackDecodedRecord, target: Int, out: Int, data: Int, exponents: Int, rows: Int, zero: Int
-) -> bool:
+def is_whole_rows(d: UnpackDecodedRecord, w: UnpackWalkRecord, rows: Int) -> bool:
     """True when `rows` whole rows may go through `walk_rows`: aligned at both ends, nothing between the datums."""
-    if rows == 0 or out & 15 or d.upsample_zeros or d.column_shift or not d.uncompressed:
+    if rows == 0 or w.out & 15 or d.upsample_zeros or d.column_shift or not d.uncompressed:
         return False
-    if target in (TO_SRCA, TO_SRCA_TRANSPOSED) and (out >> 4) < BIAS_ROWS:
+    if w.target in (TO_SRCA, TO_SRCA_TRANSPOSED) and (w.out >> 4) < BIAS_ROWS:
         return False
-    if zero:
+    if w.zero:
         return True
     size = d.datum_size
-    if size < 16 and data & (16 * size - 1):
+    if size < 16 and w.datum & (16 * size - 1):
         return False
-    return not (d.exponent_section and exponents & 15)
+    return not (d.exponent_section and w.exponents & 15)
 
 
 @kernel

@@ -38,7 +38,8 @@ from bhemu.machine.faults import REFUSED as NOT_ALLOWED
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import Bool, Int, TileRecord
-from bhemu.riscv.execute import MISALIGNED, RAM_BASE, WORD
+from bhemu.riscv.arithmetic import WORD
+from bhemu.riscv.execute import MISALIGNED, RAM_BASE
 from bhemu.tile.debug_ports.watch import (
     FIRST_ADDRESS,
     MODE_BOTH,
@@ -93,7 +94,6 @@ _PC: Final = 32
 """Number of pc among the registers."""
 _KEEP_DEBUG_BIT: Final = np.array([bit_of("control", "DISABLE_RESET", f"{n}_DEBUG") for n in CORE_NAMES[:-1]], np.int64)
 """Bit of DISABLE_RESET that keeps each core's debug registers."""
-_RAM_SIZE: Final = np.array(LOCAL_RAM_SIZE, np.int64)
 
 NO_DEBUG_REGISTER: Final = fault(
     "debug.register",
@@ -222,7 +222,7 @@ def _read_memory(t: TileRecord, core: Int) -> Any:
     value, status = np.int64(0), np.int64(DONE)
     if address < L1_SIZE:
         value = np.int64(t.l1_u32[address >> 2])
-    elif offset >= 0 and offset < _RAM_SIZE[core]:
+    elif offset >= 0 and offset < LOCAL_RAM_SIZE[core]:
         value = np.int64(t.core_ram_u32[core, offset >> 2])
     else:
         status = _access_device(t, core, address, DEVICE_LOAD, np.int64(0))
@@ -241,7 +241,7 @@ def _write_memory(t: TileRecord, core: Int) -> Int:
     offset = address - RAM_BASE
     if address < L1_SIZE:
         t.l1_u32[address >> 2] = np.uint32(value)
-    elif offset >= 0 and offset < _RAM_SIZE[core]:
+    elif offset >= 0 and offset < LOCAL_RAM_SIZE[core]:
         t.core_ram_u32[core, offset >> 2] = np.uint32(value)
     else:
         return _access_device(t, core, address, DEVICE_STORE, value)

@@ -17,8 +17,9 @@ from bhemu.machine.core_state import ASLEEP, BLOCKED, FIRST_POLL_ATTEMPT, HALT_D
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import Int, TileRecord
+from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.decode import TTINSN, fields_of
-from bhemu.riscv.execute import LB, LBU, LH, LHU, LW, SB, SH, SW, WORD
+from bhemu.riscv.execute import LB, LBU, LH, LHU, LW, SB, SH, SW
 from bhemu.riscv.poll import wake
 from bhemu.riscv.teams import NOT_RECORDING
 from bhemu.tile.reset import agent_round

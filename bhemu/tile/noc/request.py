@@ -140,18 +140,11 @@ def decode(t: TileRecord, q: NocRequestRecord, noc: Int, initiator: Int) -> None
     if q.kind == WRITE and control & BYTE_ENABLES:
         q.masked = 1 - q.to_register
         q.byte_count = ENABLED_BYTES if q.masked != 0 else WORD
-
-
-@kernel
-def wants_response(q: NocRequestRecord) -> Bool:
-    """A read, or a request that is not posted."""
-    return q.kind == READ or (q.control & RESPONSE) != 0
-
-
-@kernel
-def packets(size: Int) -> Int:
-    """How many packets a request becomes (N17)."""
-    return max((size + LONGEST_PACKET - 1) // LONGEST_PACKET, 1)
+    q.answers = 1 if q.kind == READ or control & RESPONSE else 0
+    q.packets = 1
+    if q.kind in (READ, WRITE):
+        whole, rest = q.byte_count // LONGEST_PACKET, q.byte_count % LONGEST_PACKET
+        q.packets = max(whole + (1 if rest != 0 else 0), 1)
 
 
 @kernel

@@ -21,8 +21,8 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.noc_state import ENDED, FRAMES, IDLE, NOC_REQUEST, PENDING
 from bhemu.machine.state import TILE, offset_of
 from bhemu.machine.types import AnyInt, Bool, Int, NocRequestRecord, TileRecord
-from bhemu.tile.interrupts import notice
 from bhemu.tile.noc.atomic import apply_atomic
+from bhemu.tile.noc.counters import INITIATOR, TARGET, count, count_responses
 from bhemu.tile.noc.request import (
     ADDRESS_BITS,
     ATOMIC,
@@ -30,7 +30,6 @@ from bhemu.tile.noc.request import (
     COORDINATE_BITS,
     CORNER_LSB,
     ENABLED_BYTES,
-    ID_LSB,
     INITIATORS,
     INLINE,
     KINDS,
@@ -42,14 +41,10 @@ from bhemu.tile.noc.request import (
     WRITE,
     check_kind,
     decode,
-    packets,
     translate,
-    wants_response,
 )
 from bhemu.tile.noc.soundness import check
 
-FLIT: Final = 64
-"""Bytes of a data word of the NoC, which counters count."""
 _L1: Final = offset_of(TILE, "l1")
 _WORD: Final = offset_of(NOC_REQUEST, "word")
 
@@ -90,112 +85,16 @@ NOT_OWN: Final = fault(
 
 
 @kernel
-def _count(t: TileRecord, noc: Int, counter: Int, amount: Int = 1) -> None:
-    t.niu_counter[noc, counter] = np.uint32((np.int64(t.niu_counter[noc, counter]) + amount) & 0xFFFFFFFF)
-
-
-@kernel
-def _count_outstanding(t: TileRecord, noc: Int, transaction: Int, sent: Int, responses: Int) -> None:
-    """Packets that want a response, and the responses to them; back at zero is remembered (N20, N24)."""
-    counter = r.OUTSTANDING + transaction
-    value = (np.int64(t.niu_counter[noc, counter]) + sent) & 0xFF
-    for _ in range(responses):
-        if value == 1:
-            t.niu_rtz[noc] = np.uint32(np.int64(t.niu_rtz[noc]) | 1 << transaction)
-        value = (value - 1) & 0xFF
-    t.niu_counter[noc, counter] = np.uint32(value)
-    notice(t)
-
-
-@kernel
-def packets_of(q: NocRequestRecord) -> Int:
-    """Packets of a request: more than one where a read or a write is longer than a packet (N17)."""
-    return packets(q.byte_count) if q.kind in (READ, WRITE) else np.int64(1)
-
-
-@kernel
-def _leave_last_packet(t: TileRecord, q: NocRequestRecord, number: Int) -> None:
-    """A split request leaves its last packet in the initiator's registers (N17)."""
-    words = t.niu_initiator[q.noc, number % INITIATORS]
-    passed = (packets_of(q) - 1) * LONGEST_PACKET
+def _end_at_initiator(t: TileRecord, q: NocRequestRecord, number: Int, responses: Int) -> None:
+    """Count a request that has ended, and its responses; one that was split leaves its last packet in the registers."""
+    count(t, q, INITIATOR)
+    count_responses(t, q, q.packets, responses)
+    passed = (q.packets - 1) * LONGEST_PACKET  # N17
     if passed != 0:
+        words = t.niu_initiator[q.noc, number % INITIATORS]
         words[r.TARGET_LO // WORD] = np.uint32((np.int64(words[r.TARGET_LO // WORD]) + passed) & ADDRESS_BITS)
         words[r.RETURN_LO // WORD] = np.uint32((np.int64(words[r.RETURN_LO // WORD]) + passed) & ADDRESS_BITS)
         words[r.LENGTH // WORD] = np.uint32(q.byte_count - passed)
-
-
-@kernel
-def count_responses(t: TileRecord, q: NocRequestRecord, sent: Int, responses: Int) -> None:
-    """Responses to a request, if it asks for any, have come to the tile that has started it (N20).
-
-    Args:
-        sent: packets that it sends at the same time.
-        responses: how many tiles have answered.
-    """
-    if not wants_response(q):
-        return
-    responses = responses * packets_of(q)
-    if q.kind == READ:
-        _count(t, q.noc, r.READ_RESPONSES, responses)
-    elif q.kind == ATOMIC:
-        _count(t, q.noc, r.ATOMIC_RESPONSES, responses)
-    else:
-        _count(t, q.noc, r.WRITE_ACKNOWLEDGEMENTS, responses)
-    _count_outstanding(t, q.noc, (q.tag >> ID_LSB) & (r.TRANSACTION_IDS - 1), sent, responses)
-
-
-@kernel
-def count_at_initiator(t: TileRecord, q: NocRequestRecord, responses: Int) -> None:
-    """Move the counters of the tile that has started a request and has got its responses (N20).
-
-    Args:
-        responses: how many tiles have answered, if the request asks for responses: 1, or the receivers of a multicast.
-    """
-    noc = q.noc
-    answers = wants_response(q)
-    flits = (q.byte_count + FLIT - 1) // FLIT
-    sent = packets_of(q)
-    _count(t, noc, r.COMMANDS, sent)
-    if q.kind == READ:
-        _count(t, noc, r.READS_STARTED, sent)
-        _count(t, noc, r.READS_SENT, sent)
-        _count(t, noc, r.READ_WORDS, flits)
-    elif q.kind == ATOMIC:
-        if answers:
-            _count(t, noc, r.ATOMICS_STARTED)
-        _count(t, noc, r.ATOMICS_SENT if answers else r.POSTED_ATOMICS_SENT)
-    else:
-        _count(t, noc, r.WRITES_STARTED if answers else r.POSTED_WRITES_STARTED, sent)
-        _count(t, noc, r.WRITES_SENT if answers else r.POSTED_WRITES_SENT, sent)
-        if q.kind == WRITE:
-            _count(t, noc, r.WRITE_WORDS if answers else r.POSTED_WRITE_WORDS, flits)
-    count_responses(t, q, sent, responses)
-
-
-@kernel
-def count_at_target(target: TileRecord, q: NocRequestRecord) -> None:
-    """Move the counters of the tile `target` that has served a request (N20)."""
-    noc = q.noc
-    answers = wants_response(q)
-    flits = (q.byte_count + FLIT - 1) // FLIT
-    served = packets_of(q)
-    if q.kind == READ:
-        _count(target, noc, r.REQUESTS_ACCEPTED, served)
-        _count(target, noc, r.READS_RECEIVED, served)
-        _count(target, noc, r.READ_RESPONSES_SENT, served)
-        _count(target, noc, r.READ_WORDS_SENT, flits)
-    elif q.kind == ATOMIC:
-        _count(target, noc, r.REQUESTS_ACCEPTED)
-        _count(target, noc, r.ATOMICS_RECEIVED if answers else r.POSTED_ATOMICS_RECEIVED)
-        if answers:
-            _count(target, noc, r.ATOMIC_RESPONSES_SENT)
-    else:
-        words = flits if q.kind == WRITE else 1
-        _count(target, noc, r.WRITES_BEGUN if answers else r.POSTED_WRITES_BEGUN, served)
-        _count(target, noc, r.WRITES_RECEIVED if answers else r.POSTED_WRITES_RECEIVED, served)
-        _count(target, noc, r.WRITE_WORDS_RECEIVED if answers else r.POSTED_WRITE_WORDS_RECEIVED, words)
-        if answers:
-            _count(target, noc, r.ACKNOWLEDGEMENTS_SENT, served)
 
 
 # --- ends in tiles, for a tile alone and for a chip (chip/noc/transfer.py) --------------------------------------------
@@ -297,7 +196,7 @@ def change(own: TileRecord, q: NocRequestRecord, target: TileRecord, source: Int
     else:
         status = _write(target, q, source)
     if status == DONE:
-        count_at_target(target, q)
+        count(target, q, TARGET)
     return status
 
 
@@ -311,11 +210,22 @@ def _serve(t: TileRecord, q: NocRequestRecord) -> Int:
     if status == DONE:
         status = end_read(t, q, source)
     if status == DONE:
-        count_at_target(t, q)
+        count(t, q, TARGET)
     return status
 
 
 # --- the store that starts a request ----------------------------------------------------------------------------------
+
+
+@kernel
+def ask_chip(t: TileRecord, number: Int) -> AnyInt:
+    """Leave request `number` to the chip; the store that has started it waits for its end."""
+    q = t.noc_request[number]
+    q.state = PENDING
+    q.agent, q.started = t.now_agent, t.now_round
+    q.responses = 0
+    t.noc_pending = 1 + number
+    return REQUEST_PENDING
 
 
 @kernel
@@ -324,8 +234,7 @@ def end_request(t: TileRecord, number: Int) -> AnyInt:
     q = t.noc_request[number]
     q.state = IDLE
     if q.status == DONE and number < FRAMES:
-        count_at_initiator(t, q, q.responses)
-        _leave_last_packet(t, q, number)
+        _end_at_initiator(t, q, number, q.responses)
     elif q.status == REFUSED:
         return refuse(t, AWAY)
     return q.status
@@ -373,17 +282,12 @@ def start(t: TileRecord, noc: Int, initiator: Int) -> AnyInt:
             return _refuse_elsewhere(t, q)
         if multicast:
             q.start = translate(t, noc, q.other >> CORNER_LSB)
-        q.state = PENDING
-        q.agent, q.started = t.now_agent, t.now_round
-        q.responses = 0
-        t.noc_pending = 1 + number
-        return REQUEST_PENDING
+        return ask_chip(t, number)
     if t.noc_connected != 0 and check(t, q) != DONE:
         return REFUSED
     status = _serve(t, q)
     if status == DONE:
-        count_at_initiator(t, q, 1)
-        _leave_last_packet(t, q, number)
+        _end_at_initiator(t, q, number, np.int64(1))
     return status
 
 
