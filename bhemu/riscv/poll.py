@@ -102,7 +102,8 @@ def record_step(t: TileRecord, core: Int) -> None:
 
 
 @kernel
-def _watched_words_hold(t: TileRecord, core: Int) -> bool:
+def watched_words_hold(t: TileRecord, core: Int) -> bool:
+    """True when no word that a sleeping core watches has changed."""
     for i in range(t.watch_count[core]):
         _, value = peek(t, core, np.int64(t.watch_address[core, i]))
         if value != t.watch_value[core, i]:
@@ -120,7 +121,7 @@ def end_step(t: TileRecord, core: Int) -> None:
         if t.core_x[core, i] != t.poll_x[core, 0, i]:
             _give_up(t, core)
             return
-    if not _watched_words_hold(t, core):
+    if not watched_words_hold(t, core):
         t.poll_steps[core] = NOT_RECORDING
         return
     t.poll_steps[core] = NOT_RECORDING
@@ -169,20 +170,11 @@ def forget(t: TileRecord, core: Int) -> None:
 
 
 @kernel
-def would_wake(t: TileRecord) -> bool:
-    """True when a word that a sleeping core watches has changed."""
-    for core in range(CORES):
-        if t.core_state[core] == ASLEEP and not _watched_words_hold(t, core):
-            return True
-    return False
-
-
-@kernel
 def wake_changed(t: TileRecord, at_round: Int, agent: Int) -> Any:
     """Wake the cores whose words have changed in the turn of `agent` in round `at_round`; True when there were any."""
     woken = False
     for core in range(CORES):
-        if t.core_state[core] == ASLEEP and not _watched_words_hold(t, core):
+        if t.core_state[core] == ASLEEP and not watched_words_hold(t, core):
             wake(t, core, at_round + (1 if core <= agent else 0))
             woken = True
     return woken

@@ -35,7 +35,7 @@ from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
 from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED
-from bhemu.riscv.poll import begin_recording, end_step, record_step, wake, wake_changed, would_wake
+from bhemu.riscv.poll import begin_recording, end_step, record_step, wake, wake_changed, watched_words_hold
 from bhemu.riscv.teams import NOT_RECORDING, is_plain_turn
 from bhemu.tensix.frontend import run as clock
 from bhemu.tensix.frontend.fetch import is_idle
@@ -92,7 +92,9 @@ def _is_noticed(t: TileRecord) -> Bool:
     for core in range(CORES):
         if t.core_state[core] == BLOCKED and not would_wait(t, core):
             return True
-    return t.sleepers != 0 and would_wake(t)
+        if t.core_state[core] == ASLEEP and not watched_words_hold(t, core):
+            return True
+    return False
 
 
 @kernel
