@@ -10,7 +10,6 @@ from bhemu.capi.c_text import c_numbers, c_string
 from bhemu.capi.image import IN_CHIP, IN_CHIP_TIME, IN_EACH_CHIP, IN_EACH_TILE, IN_TILE_TIME, Machine
 from bhemu.capi.objects import Parts
 from bhemu.chip.clock.clocks import WORTH_THREADS
-from bhemu.chip.clock.share import NO_WORK
 from bhemu.chip.coordinates import ETHERNET_TILES, HEIGHT, TILES, WIDTH
 from bhemu.chip.links.send import FRAME
 from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, TENSIX
@@ -85,7 +84,6 @@ _CHIP_FIELDS: Final = (
     "fault_value",
     "threads",
     "share_begin",
-    "share_next",
     "share_stop",
 )
 _TILE_FIELDS: Final = (
@@ -104,7 +102,7 @@ _TILE_FIELDS: Final = (
     "fault_word",
     "fault_thread",
 )
-_CLUSTER_FIELDS: Final = ("address", "count", "chip", "span", "threads", "share_begin", "share_next", "share_stop")
+_CLUSTER_FIELDS: Final = ("address", "count", "chip", "span", "threads", "share_begin", "share_stop")
 _CODE_FIELDS: Final = ("native", "memory", "memory_bytes", "memory_used", "protect", "hot", "entry_count")
 _FUNCTIONS: Final = {
     "chip_clock": 2,
@@ -213,7 +211,6 @@ def header(parts: Parts, version: str) -> str:
     lines += ["#include <stddef.h>", "#include <stdint.h>"]
     lines += [f"#define {name} {value}" for name, value in numbers.items()]
     addresses = {
-        "NO_WORK": NO_WORK,
         "DEVICE_STRIDE": DEVICE_STRIDE,
         "L1_BYTES": L1_SIZE,
         "DRAM_BYTES": DRAM_CHANNEL,
