@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +31,7 @@ from bhemu.chip.pcie.windows import (
 )
 from bhemu.chip.state import CHIP
 from bhemu.cluster.state import CLUSTER
+from bhemu.cluster.topology import topology_table
 from bhemu.errors import BhemuError
 from bhemu.machine.agents import CORE_NAMES, ETHERNET_CORES
 from bhemu.machine.compiler import Objects
@@ -119,6 +121,8 @@ _FUNCTIONS: Final = {
     "translate": 2,
 }
 """Entries that the runtime calls, and their integers behind the record."""
+TOPOLOGY: Final = "bhemu_topology"
+"""Symbol of the description of the chips, as JSON, in the library."""
 _PROCESSOR_FEATURES: Final = (
     *("sse4.2", "popcnt", "avx", "avx2", "fma", "bmi", "bmi2"),
     *("avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd", "avx512vbmi", "avx512ifma", "avx512vbmi2"),
@@ -332,6 +336,7 @@ def source(parts: Parts, processor: str | None) -> str:
             "/* Made by bhemu/capi/machine_text.py. */",
             '#include "machine.h"',
             *_entries(parts),
+            f"EXPORT const char {TOPOLOGY}[] = {c_string(json.dumps(topology_table(parts.machine.topology)))};",
             *_image(parts.machine),
             *_tables(parts.machine),
             *_processor_check(processor, parts.machine),

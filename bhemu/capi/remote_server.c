@@ -6,6 +6,7 @@
 #include "channel.h"
 #include "settings.h"
 #include "shim.h"
+#include "simulator.h"
 #include "slots.h"
 #include "stillness.h"
 
@@ -56,9 +57,28 @@ static void write_host(uint64_t address, const void *bytes, uint32_t size)
     ask_host(1, address, (unsigned char *)bytes, size);
 }
 
+/* Where compiled code finds bytes of a chip's memory; NULL: Python has to. */
+static void *find(uint64_t paddr, uint32_t size, int64_t writes)
+{
+    uint64_t device = CHIPS == 1 ? 0 : paddr / DEVICE_STRIDE;
+    if (!calls->find || device >= CHIPS)
+        return NULL;
+    void *chip = (void *)(intptr_t)calls->chips[device];
+    return (void *)(intptr_t)calls->find(chip, paddr - device * DEVICE_STRIDE, size, writes);
+}
+
+/* Tiles that move; none does when a refusal has stopped the chips. */
+static int64_t active_tiles(void)
+{
+    int64_t active = 0;
+    for (int chip = 0; chip < CHIPS && !calls->stopped; chip++)
+        active += FIELD(int64_t, (char *)(intptr_t)calls->chips[chip], CHIP_ACTIVE_COUNT);
+    return active;
+}
+
 static void read_memory(uint64_t paddr, void *p, uint32_t size)
 {
-    const void *at = calls->find ? (void *)calls->find(calls->chip, paddr, size, 0) : NULL;
+    const void *at = find(paddr, size, 0);
     if (at)
         memcpy(p, at, size);
     else
@@ -67,7 +87,7 @@ static void read_memory(uint64_t paddr, void *p, uint32_t size)
 
 static void write_memory(uint64_t paddr, const void *p, uint32_t size)
 {
-    void *at = calls->find ? (void *)calls->find(calls->chip, paddr, size, 1) : NULL;
+    void *at = find(paddr, size, 1);
     if (at)
         memcpy(at, p, size);
     else
@@ -76,11 +96,11 @@ static void write_memory(uint64_t paddr, const void *p, uint32_t size)
 
 static void let_clocks_pass(uint32_t clocks)
 {
-    if (!calls->run || *calls->active_tiles * clocks >= calls->worth_threads)
+    if (!calls->run || active_tiles() * clocks >= calls->worth_threads)
         calls->clock(clocks);
-    else if (clocks && calls->run(calls->chip, calls->handlers, clocks))
+    else if (clocks && calls->run(calls->clocked, calls->handlers, clocks))
         calls->finish_clock();
-    if (calls->active_tiles && stillness_clock(*calls->active_tiles))
+    if (calls->chips && stillness_clock(active_tiles()))
         calls->report_stillness();
 }
 

@@ -1,7 +1,7 @@
 """Work that several threads of the host share.
 
-Items are dealt out in parts, one a thread. A thread runs its own part first, then what is left of the others'. So an item
-mostly stays on the same thread from one share of work to the next, and what it touches in that processor's caches.
+Items are dealt out in parts, one a thread. A thread runs its own part first, then what is left of the others'. So an
+item mostly stays on the same thread from one share of work to the next, and what it touches in that processor's caches.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def make_sharing(record: np.dtype[Any], run_item: Any) -> tuple[Any, Any]:
 
     @kernel
     def take_part(shared: Any, table: Table, own: Int) -> None:
-        parts = min(np.int64(shared.threads), MOST_PARTS)
+        parts: Int = min(np.int64(shared.threads), np.int64(MOST_PARTS))
         done = 0
         for i in range(parts):
             part = (own + i) % parts
@@ -74,7 +74,7 @@ def make_sharing(record: np.dtype[Any], run_item: Any) -> tuple[Any, Any]:
             return
         shared.share_count = count
         store(shared.address + to_done, 0)
-        parts = min(np.int64(shared.threads), MOST_PARTS)
+        parts: Int = min(np.int64(shared.threads), np.int64(MOST_PARTS))
         for part in range(parts):
             store(shared.address + to_next + part * next_bytes, 0)
         fetch_add(shared.address + to_begin, 1)
