@@ -245,12 +245,7 @@ def report_stillness() -> None:
         what = "a refusal has stopped the chip, and the host still polls"
         say(f"[{clock_now()}] bhemu: {what}: libttsim_exit and libttsim_init start a new one\n")
         return
-    who = _system_now().explain()
-    if who:
-        what = (
-            "no core or thread on the chip can proceed, and the host only polls; what waits, by physical coordinates:"
-        )
-        say(f"[{clock_now()}] bhemu: {what}\n{who}\n")
+    _system_now().say_who_waits(say)
 
 
 def finish_clock() -> None:

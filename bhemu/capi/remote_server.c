@@ -10,6 +10,7 @@
 #include "slots.h"
 #include "stillness.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -67,15 +68,6 @@ static void *find(uint64_t paddr, uint32_t size, int64_t writes)
     return (void *)(intptr_t)calls->find(chip, paddr - device * DEVICE_STRIDE, size, writes);
 }
 
-/* Tiles that move; none does when a refusal has stopped the chips. */
-static int64_t active_tiles(void)
-{
-    int64_t active = 0;
-    for (int chip = 0; chip < CHIPS && !calls->stopped; chip++)
-        active += FIELD(int64_t, (char *)(intptr_t)calls->chips[chip], CHIP_ACTIVE_COUNT);
-    return active;
-}
-
 static void read_memory(uint64_t paddr, void *p, uint32_t size)
 {
     const void *at = find(paddr, size, 0);
@@ -96,12 +88,15 @@ static void write_memory(uint64_t paddr, const void *p, uint32_t size)
 
 static void let_clocks_pass(uint32_t clocks)
 {
-    if (!calls->run || active_tiles() * clocks >= calls->worth_threads)
+    if (!calls->run || simulator_active() * clocks >= calls->worth_threads)
         calls->clock(clocks);
     else if (clocks && calls->run(calls->clocked, calls->handlers, clocks))
         calls->finish_clock();
-    if (calls->chips && stillness_clock(active_tiles()))
+    if (calls->chips && stillness_clock(calls->stopped || simulator_links_fail() ? 0 : simulator_active())) {
+        fflush(NULL);
+        simulator_say_links();
         calls->report_stillness();
+    }
 }
 
 /* A call of the interface; `bytes` are read or written. */
@@ -110,6 +105,8 @@ static uint32_t call(enum function function, uint64_t a, uint64_t b, uint64_t c,
     switch (function) {
     case INIT:
         calls->init(channel->has_read ? read_host : NULL, channel->has_write ? write_host : NULL);
+        for (int chip = 0; chip < CHIPS && calls->chips; chip++)
+            instances[chip].chip = (char *)(intptr_t)calls->chips[chip];
         stillness_start();
         has_chip = 1;
         break;

@@ -10,6 +10,7 @@ from bhemu.api.chip_report import explain_device
 from bhemu.api.links import DeviceWiring, Links
 from bhemu.capi.attach import Recording, Say, attach
 from bhemu.capi.image import new_devices
+from bhemu.capi.refusals import waiting_text
 from bhemu.capi.settings import Settings
 from bhemu.capi.slots import Table
 from bhemu.chip.clock.clocks import WORTH_THREADS
@@ -140,15 +141,18 @@ class System:
             return self.devices[0], paddr
         return self.devices[number], paddr - number * DEVICE_STRIDE
 
-    def explain(self) -> str:
-        """What waits for what; of several chips those with something to say, and the links that fail."""
-        if self._clocks is None:
-            return explain_device(self.devices[0])
-        texts = [(number, explain_device(device)) for number, device in enumerate(self.devices)]
-        said = [f"chip {number}:\n{text}" for number, text in texts if text]
-        more = [f"{len(said) - _DESCRIBED} more chips are not described"] * (len(said) > _DESCRIBED)
-        links = Links(DeviceWiring(self.devices, self._topology), self._topology)
-        return "\n".join(filter(None, [*said[:_DESCRIBED], *more, links.explain()]))
+    def say_who_waits(self, say: Say) -> None:
+        """Say what waits for what: of several chips those whose links fail, or the first."""
+        wiring = DeviceWiring(self.devices, self._topology)
+        failed = [link.ends for link in Links(wiring, self._topology) if link.lost or not link.is_up]
+        concerned = sorted({end.chip for ends in failed for end in ends}) or range(len(self.devices))
+        for number in concerned[:_DESCRIBED]:
+            device = self.devices[number]
+            if who := explain_device(device, moving=bool(failed)):
+                say(f"[{self.time}] bhemu: chip {number}:\n" if self._clocks is not None else "")
+                say(waiting_text(device.time, who, link_fails=bool(failed)))
+        if len(concerned) > _DESCRIBED:
+            say(f"[{self.time}] bhemu: {len(concerned) - _DESCRIBED} more chips are not described\n")
 
     def choices_made(self) -> list[str]:
         """Names of the open cases in which a chip has used the recommended choice so far."""
