@@ -84,7 +84,9 @@ def _refuse(function: str, error: BaseException) -> None:
         say(f"[{clock_now()}] bhemu: interrupted\n")
         _close()
         os._exit(_INTERRUPTED)
-    say(refusal_text(function, error, None if _system is None else _system.refusing))
+    if _system is not None:
+        _system.name_chip(error)
+    say(refusal_text(function, error, None if _system is None else _system.concerned))
     if not _refusal_stops:
         _close()
         os._exit(_REFUSED)

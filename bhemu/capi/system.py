@@ -40,7 +40,7 @@ class System:
 
     Attributes:
         devices: the chips, by number.
-        refusing: the chip that has refused something last, or the first.
+        concerned: the chip that was accessed last, or has refused something.
         recording: of what they execute; None without one.
     """
 
@@ -53,7 +53,7 @@ class System:
             quantum=settings.quantum,
             threads=settings.threads,
         )
-        self.refusing = self.devices[0]
+        self.concerned = self.devices[0]
         self.recording: Recording | None = None
         self._topology = topology
         self._threads = settings.threads
@@ -95,7 +95,7 @@ class System:
         """Let clocks pass, and record them.
 
         Raises:
-            BhemuError: an instruction was refused, on chip `refusing`.
+            BhemuError: an instruction was refused, on the chip that is `concerned` then.
         """
         while clocks > 0:
             step = clocks if self.recording is None else self.recording.next_step(clocks)
@@ -120,26 +120,30 @@ class System:
                 clocks.finish()
             else:
                 clocks.advance(step)
-        except BhemuError as error:
-            self.refusing = self.devices[clocks.refusing]
-            error.message = f"chip {clocks.refusing}: {error.message}"
+        except BhemuError:
+            self.concerned = self.devices[clocks.refusing]
             raise
+
+    def name_chip(self, error: BaseException) -> None:
+        """Say in an error which of several chips is concerned."""
+        if self._clocks is not None and isinstance(error, BhemuError):
+            error.message = f"chip {self.devices.index(self.concerned)}: {error.message}"
 
     # --- what the host sees -----------------------------------------------------------------------------------------
 
     def device(self, bdf: int) -> tuple[Device, int]:
         """(the chip that is a device of bus 0, what is left of `bdf`): to the first chip others are not there."""
         number = (bdf & _DEVICE) >> 3
-        if number >= len(self.devices):
-            return self.devices[0], bdf
-        return self.devices[number], bdf & ~_DEVICE
+        known = number < len(self.devices)
+        self.concerned = self.devices[number if known else 0]
+        return self.concerned, bdf & ~_DEVICE if known else bdf
 
     def place(self, paddr: int) -> tuple[Device, int]:
         """(the chip that has a PCI address in its BARs, the address as the first chip has it)."""
         number = 0 if self._clocks is None else paddr // DEVICE_STRIDE
-        if number >= len(self.devices):
-            return self.devices[0], paddr
-        return self.devices[number], paddr - number * DEVICE_STRIDE
+        known = number < len(self.devices)
+        self.concerned = self.devices[number if known else 0]
+        return self.concerned, paddr - number * DEVICE_STRIDE if known else paddr
 
     def say_who_waits(self, say: Say) -> None:
         """Say what waits for what: of several chips those whose links fail, or the first."""
@@ -149,7 +153,8 @@ class System:
         for number in concerned[:_DESCRIBED]:
             device = self.devices[number]
             if who := explain_device(device, moving=bool(failed)):
-                say(f"[{self.time}] bhemu: chip {number}:\n" if self._clocks is not None else "")
+                if self._clocks is not None:
+                    say(f"[{self.time}] bhemu: chip {number}:\n")
                 say(waiting_text(device.time, who, link_fails=bool(failed)))
         if len(concerned) > _DESCRIBED:
             say(f"[{self.time}] bhemu: {len(concerned) - _DESCRIBED} more chips are not described\n")

@@ -133,7 +133,7 @@ class LinkRecording:
             said = []
             if (end, other) in self._topology.links:  # the others are the same links from their other ends
                 said += [("up", "down")[state[0]]] * (state[0] != down)
-                said += [f"retrains until clock {state[1]:,}"] * (state[1] != until and state[1] > clock)
+                said += [f"retrains until clock {state[1]:,}"] * (state[1] > until)
             said += [f"lost {state[2]:,} frames"] * (state[2] != lost)
             self._events += [LinkEvent(clock, end, other, what, state[2]) for what in said]
 
