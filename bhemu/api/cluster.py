@@ -18,10 +18,10 @@ from bhemu.chip.coordinates import Harvesting
 from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.cluster.clocks import ClusterClocks
 from bhemu.cluster.join import join
-from bhemu.cluster.recording import LinkRecording
 from bhemu.cluster.snapshot import copy_links, put_links
 from bhemu.cluster.topology import Topology
 from bhemu.errors import BhemuError
+from bhemu.recording.link_recording import LinkRecording
 
 
 @checked

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,8 +17,10 @@ from bhemu.analysis.check_tile import parse_kinds
 from bhemu.analysis.suppressions import Suppressions
 from bhemu.chip.coordinates import Kind, Place
 from bhemu.chip.device import Device
+from bhemu.cluster.topology import Topology
 from bhemu.errors import BhemuError, ConfigurationError
-from bhemu.recording.chip_recording import ChipRecording
+from bhemu.recording.chip_recording import ChipRecording, about_chip
+from bhemu.recording.link_recording import LinkRecording, links_writer
 from bhemu.recording.parts import SUFFIX, Writer
 from bhemu.timed import ChipTime
 from bhemu.timed.recording import TimedRecording
@@ -25,7 +28,8 @@ from bhemu.timed.recording import TimedRecording
 RECORD: Final = "BHEMU_RECORD"
 """Environment variable: the directory that gets the recording."""
 TILES: Final = "BHEMU_TILES"
-"""Environment variable: translated coordinates of the tiles, such as `1-2,3-4`; all without it."""
+"""Environment variable: translated coordinates of the tiles, such as `1-2,3-4`; all without it. Of several chips those
+of each, or with a chip's number: `0:1-2,1:3-4`."""
 DETAIL: Final = "BHEMU_DETAIL"
 """Environment variable: `instructions` (a row for each), or `profile` (counts, waits, words of the coprocessor)."""
 START: Final = "BHEMU_START"
@@ -65,13 +69,19 @@ def _place(text: str) -> Place:
     return int(x), int(y)
 
 
-def parse_tiles(text: str) -> list[Place]:
-    """The coordinates in `1-2,3-4`.
+def parse_tiles(text: str) -> list[tuple[int | None, Place]]:
+    """(number of the chip, None: any; coordinates) of each in `1-2,0:3-4`.
 
     Raises:
         ConfigurationError: it does not have this form.
     """
-    return list(dict.fromkeys(_place(part) for part in text.split(",") if part.strip()))
+    found = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        chip, colon, place = part.rpartition(":")
+        if colon and not chip.isdecimal():
+            raise ConfigurationError(f"{part!r} is not a tile of a chip", remedy="name it as chip:x-y, such as 1:3-4")
+        found.append((int(chip) if colon else None, _place(place)))
+    return list(dict.fromkeys(found))
 
 
 def chosen_tiles(device: Device, places: list[Place]) -> dict[Place, int]:
@@ -135,15 +145,52 @@ def attach_timed(device: Device, clock: ChipTime, say: Say) -> TimedRecording | 
     return None if writer is None else TimedRecording(device, clock, tiles, writer, say)
 
 
-def _file(directory: str) -> Path:
-    return Path(directory) / f"{os.getpid()}-{time.time_ns()}{SUFFIX}"
+def _file(directory: str, of: str = "") -> Path:
+    return Path(directory) / f"{os.getpid()}-{time.time_ns()}{of}{SUFFIX}"
 
 
-def attach(device: Device, say: Say) -> ChipRecording | None:
-    """Record a new chip as the environment says; None: it does not ask for it.
+class Recording:
+    """Of the chips behind the library, and of their links.
 
     Args:
-        device: the chip.
+        chips: recordings of chips.
+        links: of what goes over links, None where there are none.
+        latency: clocks of a span, at whose end frames are noted.
+    """
+
+    def __init__(self, chips: Sequence[ChipRecording], links: LinkRecording | None, latency: int) -> None:
+        self._chips = chips
+        self._links = links
+        self._latency = latency
+
+    def next_step(self, clocks: int) -> int:
+        """How many of `clocks` may pass before `arrive` must be called."""
+        if self._links is not None:
+            self._links.note()  # what the host has sent, before it is on its way
+            clocks = min(clocks, self._latency)
+        return min((chip.next_step(clocks) for chip in self._chips), default=clocks)
+
+    def arrive(self) -> None:
+        """Time has passed."""
+        if self._links is not None:
+            self._links.note()
+        for chip in self._chips:
+            chip.arrive()
+
+    def stop(self) -> None:
+        """End, and write what is left."""
+        for one in (*self._chips, self._links):
+            if one is not None:
+                with contextlib.suppress(Exception):  # the others are written in any case
+                    one.stop()
+
+
+def attach(devices: Sequence[Device], topology: Topology, say: Say) -> Recording | None:
+    """Record new chips as the environment says; None: it does not ask for it.
+
+    Args:
+        devices: the chips.
+        topology: of them.
         say: tells the user a sentence.
 
     Raises:
@@ -158,30 +205,63 @@ def attach(device: Device, say: Say) -> ChipRecording | None:
     states = os.environ.get(STATES, "")
     if states not in ("", "0", "1"):
         raise ConfigurationError(f"{STATES} is {states!r}", remedy="set it to 0 or 1, or not at all")
-    tiles = chosen_tiles(device, parse_tiles(os.environ.get(TILES, "")))
+    wanted = parse_tiles(os.environ.get(TILES, ""))
+    for number, _ in wanted:
+        if number is not None and number >= len(devices):
+            raise ConfigurationError(
+                f"tiles of chip {number} are to be recorded, which does not exist",
+                remedy=f"chips are numbered 0 to {len(devices) - 1}",
+            )
+    tiles = {
+        device: chosen_tiles(device, [place for chip, place in wanted if chip in (None, number)])
+        for number, device in enumerate(devices)
+        if not wanted or any(chip in (None, number) for chip, _ in wanted)
+    }
     checks: dict[str, Any] = {"check": list(parse_kinds(os.environ.get(CHECK, "")))}
     suppressions = os.environ.get(SUPPRESSIONS, "")
     if suppressions:
         Suppressions.read(Path(suppressions))
         checks["suppressions"] = str(Path(suppressions).resolve())
     limit = _number(LIMIT)
-    path = _file(directory)
-    about = about_client() | {"tiles": [list(place) for place in tiles], "detail": detail} | checks
-    writer = _writer(path, about, (_DEFAULT_LIMIT if limit is None else limit) * _MIB, say)
-    if writer is None:
-        return None
+    writers: list[Writer] = []
+    chips: list[ChipRecording] = []
     try:
-        return ChipRecording(
-            device,
-            tiles,
-            start=_number(START),
-            stop=_number(STOP),
-            instructions=detail == _DETAILS[0],
-            states=states == "1" or (not states and len(tiles) <= _FEW),
-            writer=writer,
-            report=say,
-        )
+        for device, places in tiles.items():
+            told = about_chip(device)
+            about = about_client() | {"tiles": [list(place) for place in places], "detail": detail} | checks | told
+            path = _file(directory, "".join(f"-chip{number}" for number in told.values()))
+            writer = _writer(path, about, (_DEFAULT_LIMIT if limit is None else limit) * _MIB, say)
+            if writer is None:
+                continue
+            writers.append(writer)
+            chips.append(
+                ChipRecording(
+                    device,
+                    places,
+                    start=_number(START),
+                    stop=_number(STOP),
+                    instructions=detail == _DETAILS[0],
+                    states=states == "1" or (not states and sum(map(len, tiles.values())) <= _FEW),
+                    writer=writer,
+                    report=say,
+                )
+            )
     except BhemuError:
-        writer.close()
-        path.unlink(missing_ok=True)
+        for writer in writers:
+            writer.close()
+            writer.path.unlink(missing_ok=True)
         raise
+    links = _links(directory, devices, topology, say)
+    return Recording(chips, links, topology.latency) if chips or links is not None else None
+
+
+def _links(directory: str, devices: Sequence[Device], topology: Topology, say: Say) -> LinkRecording | None:
+    """A recording of the links, where there are some."""
+    if not topology.links:
+        return None
+    path = _file(directory, "-links")
+    try:
+        return LinkRecording(devices, topology, links_writer(path, topology, about_client()))
+    except OSError as error:
+        say(f"links are not recorded: {path}: {error.strerror}")
+        return None

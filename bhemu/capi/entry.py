@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import json
 import os
 import time
 from collections.abc import Callable
@@ -17,23 +18,19 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from bhemu.api.chip_report import explain_device
 from bhemu.api.semihosting import Semihosting
-from bhemu.capi.attach import attach, attach_timed
+from bhemu.capi.attach import RECORD, attach_timed
+from bhemu.capi.machine_text import TOPOLOGY
 from bhemu.capi.refusals import refusal_text, say, write
 from bhemu.capi.settings import read_settings
 from bhemu.capi.slots import SLOTS, Table, fill
-from bhemu.chip.clock.clocks import WORTH_THREADS
+from bhemu.capi.system import System
 from bhemu.chip.device import Device
-from bhemu.chip.entries import chip_entry
 from bhemu.chip.pcie.host_memory import HostMemory
-from bhemu.chip.state import CHIP
+from bhemu.cluster.topology import ALONE_TOPOLOGY, Topology, read_topology
+from bhemu.errors import ConfigurationError
 from bhemu.machine.agents import B
-from bhemu.machine.codegen import JIT
 from bhemu.machine.core_state import HALT_ECALL, HALTED
-from bhemu.machine.faults import FAULTS
-from bhemu.machine.state import offset_of
-from bhemu.recording.chip_recording import ChipRecording
 from bhemu.timed import ChipTime
 from bhemu.timed.recording import TimedRecording
 
@@ -41,9 +38,10 @@ _REFUSED: Final = 1
 _INTERRUPTED: Final = 130
 _ALL_ONES: Final = 0xFFFFFFFF
 
-_chip: Device | None = None
+_topology: Topology = ALONE_TOPOLOGY
+_system: System | None = None
 _semihosting: Semihosting | None = None
-_recording: ChipRecording | TimedRecording | None = None
+_timed: TimedRecording | None = None
 _started = 0.0
 _reported = False
 _refusal_stops = False
@@ -75,7 +73,7 @@ def oversee(overseer: Overseer) -> None:
 
 def clock_now() -> int:
     """Clocks that have passed; 0 without a chip."""
-    return 0 if _chip is None else _chip.time
+    return 0 if _system is None else _system.time
 
 
 def _refuse(function: str, error: BaseException) -> None:
@@ -86,7 +84,9 @@ def _refuse(function: str, error: BaseException) -> None:
         say(f"[{clock_now()}] bhemu: interrupted\n")
         _close()
         os._exit(_INTERRUPTED)
-    say(refusal_text(function, error, _chip))
+    if _system is not None:
+        _system.name_chip(error)
+    say(refusal_text(function, error, None if _system is None else _system.concerned))
     if not _refusal_stops:
         _close()
         os._exit(_REFUSED)
@@ -98,9 +98,14 @@ def _close() -> None:
         _overseer.close()
 
 
-def _chip_now() -> Device:
-    assert _chip is not None  # the C side checks that the simulator is running
-    return _chip
+def _system_now() -> System:
+    assert _system is not None  # the C side checks that the simulator is running
+    return _system
+
+
+def _chip_now() -> Device | None:
+    """The chip that a debugger sees: there is only one then."""
+    return None if _system is None else _system.devices[0]
 
 
 _ReadHost = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32)
@@ -128,136 +133,126 @@ def _host_memory(reads: int | None, writes: int | None) -> HostMemory:
 
 
 def init(table: Table, reads: int | None, writes: int | None) -> None:
-    """A new chip, all cores in reset.
+    """New chips, all cores in reset.
 
     Args:
         table: that the server reads.
         reads, writes: addresses of functions that reach the client's memory.
     """
-    global _chip, _semihosting, _recording, _started, _reported, _refusal_stops, _stopped
+    global _system, _semihosting, _timed, _started, _reported, _refusal_stops, _stopped
     settings = read_settings()
     _refusal_stops = _stopped = False
     _semihosting = Semihosting(write) if settings.semihosting else None
+    if _overseer is not None and len(_topology.chips) > 1:
+        raise ConfigurationError(
+            f"a debugger is to be attached, and {_topology.name} has {len(_topology.chips)} chips",
+            remedy="use a library with one chip, or record the chips with BHEMU_RECORD",
+        )
     host = _host_memory(reads, writes)
-    _chip = Device(
-        simulator_order=settings.simulator_order,
-        allow_open=settings.allow_open,
-        host=host if _overseer is None else _overseer.host(host),
-        quantum=settings.quantum,
-        threads=settings.threads,
-    )
-    _recording = attach_timed(_chip, ChipTime(_chip), _tell) if settings.timed else attach(_chip, _tell)
-    _connect(table, _chip, timed=settings.timed)
+    _system = System(_topology, settings, host if _overseer is None else _overseer.host(host))
+    first = _system.devices[0]
+    if settings.timed:
+        _timed = attach_timed(first, ChipTime(first), _tell)
+    elif os.environ.get(RECORD):
+        _system.record(_tell)
+    table.stopped = 0
+    if _overseer is None:  # semihosting needs Python between two clocks, and a timed clock has a buffer of its own
+        _system.connect(table, needs_python=_semihosting is not None or settings.timed)
     _started = time.perf_counter()
     _reported = False
     _refusal_stops = settings.refusal_stops
     if _overseer is not None:
-        _overseer.begin(_chip)
-
-
-def _connect(table: Table, chip: Device, *, timed: bool) -> None:
-    """Let the server call compiled code without Python.
-
-    Semihosting and recordings need Python between two clocks, and the clock of a timed chip has a buffer of its own.
-    """
-    if not JIT or _overseer is not None:
-        return
-    clocks = chip.clocks
-    table.find = chip_entry("chip_find").address
-    table.chip = clocks.target
-    table.active_tiles = clocks.target + offset_of(CHIP, "active_count")
-    table.run = None
-    if _semihosting is None and _recording is None and not timed:
-        table.handlers = clocks.cores(0).table
-        table.worth_threads = WORTH_THREADS if clocks.threads > 1 else 1 << 62
-        table.run = chip_entry("chip_clock").address
+        _overseer.begin(first)
 
 
 def choices_made() -> list[str]:
-    """Names of the open cases in which the chip has used the recommended choice so far."""
-    return [] if _chip is None else [FAULTS[code].name for code in _chip.open_choices]
+    """Names of the open cases in which a chip has used the recommended choice so far."""
+    return [] if _system is None else _system.choices_made()
 
 
 def _end_recording() -> None:
     """Write what is left of a recording."""
-    global _recording
-    ended, _recording = _recording, None
-    if ended is not None:
-        with contextlib.suppress(Exception):  # after a refusal of the machine or at the end of the process
-            ended.stop()
+    global _timed
+    ended = [] if _system is None else [_timed, _system.recording]
+    if _system is not None:
+        _timed = _system.recording = None
+    for one in ended:
+        if one is not None:
+            with contextlib.suppress(Exception):  # after a refusal of the machine or at the end of the process
+                one.stop()
 
 
 def _report() -> None:
     """How fast it was, and which choices were made: once for each chip."""
     global _reported
-    if _chip is None or _reported:
+    if _system is None or _reported:
         return
     _reported = True
-    seconds, clocks = time.perf_counter() - _started, _chip.time
+    seconds, clocks = time.perf_counter() - _started, _system.time
     lines = [f"[{clocks}] bhemu: no source settles this, a choice was made: {name}" for name in choices_made()]
     lines.append(f"[{clocks}] bhemu: {seconds:.2f} seconds, {clocks / max(seconds, 1e-9) / 1e3:.1f} kHz")
     say("\n".join(lines) + "\n")
 
 
 def exit_() -> None:
-    """The chip ends."""
-    global _chip
+    """The chips end."""
+    global _system
     _end_recording()
     _report()
-    _chip = None
+    _system = None
 
 
 def config_read(bdf: int, offset: int) -> int:
     """A word of PCI configuration space."""
-    return _chip_now().read_config(bdf, offset)
+    device, rest = _system_now().device(bdf)
+    return device.read_config(rest, offset)
 
 
 def config_write(bdf: int, offset: int, value: int) -> None:
     """Write a word of PCI configuration space."""
-    _chip_now().write_config(bdf, offset, value)
+    device, rest = _system_now().device(bdf)
+    device.write_config(rest, offset, value)
 
 
 def memory_read(paddr: int, pointer: int, size: int) -> None:
     """Bytes inside a BAR, to the caller's memory."""
-    ctypes.memmove(pointer, _chip_now().read(paddr, size), size)
+    device, at = _system_now().place(paddr)
+    ctypes.memmove(pointer, device.read(at, size), size)
 
 
 def memory_write(paddr: int, pointer: int, size: int) -> None:
     """Bytes of the caller's memory to a BAR."""
-    _chip_now().write(paddr, ctypes.string_at(pointer, size) if size else b"")
+    device, at = _system_now().place(paddr)
+    device.write(at, ctypes.string_at(pointer, size) if size else b"")
 
 
 def clock(clocks: int) -> None:
     """Let clocks pass."""
     if _stopped:
         return
-    chip = _chip_now()
-    advance = chip.clock if _recording is None else _recording.clock
+    system = _system_now()
+    advance = system.clock if _timed is None else _timed.clock
     if _semihosting is None:
         advance(clocks)
         return
     for _ in range(clocks):
         advance(1)
-        _serve(chip, _semihosting)
+        for chip in system.devices:
+            _serve(chip, _semihosting)
 
 
 def report_stillness() -> None:
     """Clocks have passed for a while on a chip in which nothing can proceed, and the client has changed nothing."""
     if _stopped:
         what = "a refusal has stopped the chip, and the host still polls"
-        say(f"[{_chip_now().time}] bhemu: {what}: libttsim_exit and libttsim_init start a new one\n")
+        say(f"[{clock_now()}] bhemu: {what}: libttsim_exit and libttsim_init start a new one\n")
         return
-    who = explain_device(_chip_now())
-    if who:
-        what = (
-            "no core or thread on the chip can proceed, and the host only polls; what waits, by physical coordinates:"
-        )
-        say(f"[{_chip_now().time}] bhemu: {what}\n{who}\n")
+    _system_now().say_who_waits(say)
 
 
 def finish_clock() -> None:
     """A tile needs something in the middle of a clock: do it, and let the rest of them pass."""
-    _chip_now().clocks.finish()
+    _system_now().finish()
 
 
 def _serve(chip: Device, semihosting: Semihosting) -> None:
@@ -273,7 +268,6 @@ def _serve(chip: Device, semihosting: Semihosting) -> None:
 
 
 _keep: list[Any] = []
-_no_tiles = ctypes.c_int64(0)
 
 
 def _ones_for_word(*_: Any) -> int:
@@ -292,12 +286,12 @@ def _guarded(table: Table, slot: str, name: str, function: Callable[..., Any]) -
         try:
             if _overseer is None or _stopped:
                 return function(*arguments)
-            return _overseer.call(_chip, slot, function, arguments)
+            return _overseer.call(_chip_now(), slot, function, arguments)
         except BaseException as error:
             _refuse(name, error)
-        # The chip has stopped: the server asks Python for clocks, and counts as if no tile could proceed.
+        # The chips have stopped: the server asks Python for clocks, and counts as if no tile could proceed.
         table.run = None
-        table.active_tiles = ctypes.addressof(_no_tiles)
+        table.stopped = 1
         return instead(*arguments) if instead else None
 
     return call
@@ -331,5 +325,9 @@ def serve(library: str, memory: int) -> None:
         library: path of the C library.
         memory: number of the shared memory's file.
     """
+    global _topology
+    loaded = ctypes.CDLL(library)
+    described = ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(loaded, TOPOLOGY)))
+    _topology = read_topology(json.loads(described), library)
     table = _fill_table()
-    ctypes.CDLL(library).bhemu_serve(memory, ctypes.byref(table))
+    loaded.bhemu_serve(memory, ctypes.byref(table))

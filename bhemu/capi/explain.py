@@ -12,7 +12,7 @@ import numpy as np
 
 from bhemu.api.chip_report import explain_device
 from bhemu.capi.image import CHIP_POINTERS, TILE_POINTERS, chip_memory, layout
-from bhemu.capi.refusals import refusal_text, say
+from bhemu.capi.refusals import refusal_text, say, waiting_text
 from bhemu.chip.device import Device
 from bhemu.chip.state import CHIP
 from bhemu.errors import BhemuError
@@ -99,10 +99,7 @@ def main(file: int) -> None:
     if state.what != REFUSAL:
         who = explain_device(device, moving=state.what == LINK_FAILS)
         if who:
-            what = "no core or thread on the chip can proceed, and the host only polls; what waits, by physical "
-            if state.what == LINK_FAILS:
-                what = "a link has failed, and the host only polls; what its chip does or waits for, by physical "
-            say(f"[{device.time}] bhemu: {what}coordinates:\n{who}\n")
+            say(waiting_text(device.time, who, link_fails=state.what == LINK_FAILS))
         os._exit(0)
     error = _refusal(device, state.function)
     if error is None:

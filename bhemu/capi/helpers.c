@@ -93,7 +93,6 @@ void begin_help(struct work given, int64_t threads)
     helping = start(threads - 1 < MOST_THREADS ? threads - 1 : MOST_THREADS);
     *work.threads = helping + 1;
     *work.stop = 0;
-    *work.next = NO_WORK;
     for (int i = 0; i < helping; i++) {
         helpers[i].begun = *work.begin;
         atomic_store(&helpers[i].state, CALLED);

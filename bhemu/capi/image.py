@@ -149,19 +149,30 @@ def _differences(number: int, alone: Device, device: Device) -> list[Run]:
     return [replace(run, chip=number) for run in runs]
 
 
+def new_devices(topology: Topology, **settings: Any) -> list[Device]:
+    """The chips of a system as a host finds them: joined, each with BARs of its own.
+
+    Args:
+        settings: of each; see `Device`.
+    """
+    devices = [Device(chip.harvesting, identity=chip.identity, **settings) for chip in topology.chips]
+    join(devices, topology)
+    for number, device in enumerate(devices):
+        for bar in BARS:
+            device.record.pci_config[bar // 4 + 1] += number * (DEVICE_STRIDE >> 32)
+    return devices
+
+
 def _system_image(topology: Topology) -> tuple[tuple[Run, ...], Links]:
     """The image of the chips of a system, and `Machine.links`."""
     alone = Device(simulator_order=True)
     image = take_image(alone) + _time_image()
     if topology == ALONE_TOPOLOGY:
         return image, {}
-    devices = [Device(chip.harvesting, simulator_order=True, identity=chip.identity) for chip in topology.chips]
-    join(devices, topology)
+    devices = new_devices(topology, simulator_order=True)
     links = {(a, b): (_number(devices, a), _number(devices, b)) for a, b in topology.links}
     runs: list[Run] = []
     for number, device in enumerate(devices):
-        for bar in BARS:
-            device.record.pci_config[bar // 4 + 1] += number * (DEVICE_STRIDE >> 32)
         runs += _differences(number, alone, device)
     return (*image, *runs), links
 

@@ -49,9 +49,6 @@ static int wants_process(void)
         snprintf(text, sizeof text, "BHEMU_PROCESS is 'client', and %s needs a process under Python", name);
         refuse("libttsim_init", text, "unset one of them");
     }
-    if (CHIPS > 1 && (name || setting(PROCESS) == 2))
-        refuse("libttsim_init", "several chips have no process of their own, which recordings and semihosting need",
-               "unset BHEMU_PROCESS and those settings, or use a library with one chip");
     return name || setting(PROCESS) == 2;
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +11,6 @@ from bhemu.capi.c_text import c_numbers, c_string
 from bhemu.capi.image import IN_CHIP, IN_CHIP_TIME, IN_EACH_CHIP, IN_EACH_TILE, IN_TILE_TIME, Machine
 from bhemu.capi.objects import Parts
 from bhemu.chip.clock.clocks import WORTH_THREADS
-from bhemu.chip.clock.share import NO_WORK
 from bhemu.chip.coordinates import ETHERNET_TILES, HEIGHT, TILES, WIDTH
 from bhemu.chip.links.send import FRAME
 from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, TENSIX
@@ -31,6 +31,7 @@ from bhemu.chip.pcie.windows import (
 )
 from bhemu.chip.state import CHIP
 from bhemu.cluster.state import CLUSTER
+from bhemu.cluster.topology import topology_table
 from bhemu.errors import BhemuError
 from bhemu.machine.agents import CORE_NAMES, ETHERNET_CORES
 from bhemu.machine.compiler import Objects
@@ -86,7 +87,6 @@ _CHIP_FIELDS: Final = (
     "fault_value",
     "threads",
     "share_begin",
-    "share_next",
     "share_stop",
 )
 _TILE_FIELDS: Final = (
@@ -105,7 +105,7 @@ _TILE_FIELDS: Final = (
     "fault_word",
     "fault_thread",
 )
-_CLUSTER_FIELDS: Final = ("address", "count", "chip", "span", "threads", "share_begin", "share_next", "share_stop")
+_CLUSTER_FIELDS: Final = ("address", "count", "chip", "span", "threads", "share_begin", "share_stop")
 _CODE_FIELDS: Final = ("native", "memory", "memory_bytes", "memory_used", "protect", "hot", "entry_count")
 _FUNCTIONS: Final = {
     "chip_clock": 2,
@@ -122,6 +122,8 @@ _FUNCTIONS: Final = {
     "translate": 2,
 }
 """Entries that the runtime calls, and their integers behind the record."""
+TOPOLOGY: Final = "bhemu_topology"
+"""Symbol of the description of the chips, as JSON, in the library."""
 _PROCESSOR_FEATURES: Final = (
     *("sse4.2", "popcnt", "avx", "avx2", "fma", "bmi", "bmi2"),
     *("avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd", "avx512vbmi", "avx512ifma", "avx512vbmi2"),
@@ -214,7 +216,6 @@ def header(parts: Parts, version: str) -> str:
     lines += ["#include <stddef.h>", "#include <stdint.h>"]
     lines += [f"#define {name} {value}" for name, value in numbers.items()]
     addresses = {
-        "NO_WORK": NO_WORK,
         "DEVICE_STRIDE": DEVICE_STRIDE,
         "L1_BYTES": L1_SIZE,
         "DRAM_BYTES": DRAM_CHANNEL,
@@ -336,6 +337,7 @@ def source(parts: Parts, processor: str | None) -> str:
             "/* Made by bhemu/capi/machine_text.py. */",
             '#include "machine.h"',
             *_entries(parts),
+            f"EXPORT const char {TOPOLOGY}[] = {c_string(json.dumps(topology_table(parts.machine.topology)))};",
             *_image(parts.machine),
             *_tables(parts.machine),
             *_processor_check(processor, parts.machine),

@@ -34,6 +34,20 @@ def say(text: str) -> None:
     write(_STANDARD_OUTPUT, text.encode("utf-8", "replace"))
 
 
+def waiting_text(clock: int, who: str, *, link_fails: bool) -> str:
+    """What a client is told that only polls.
+
+    Args:
+        clock: that it is.
+        who: does or waits for what.
+        link_fails: that is why it is told, and not that nothing can proceed.
+    """
+    what = "no core or thread on the chip can proceed, and the host only polls; what waits"
+    if link_fails:
+        what = "a link has failed, and the host only polls; what its chip does or waits for"
+    return f"[{clock}] bhemu: {what}, by physical coordinates:\n{who}\n"
+
+
 def _category(error: BaseException) -> str:
     if isinstance(error, BhemuError):
         return CATEGORIES.get(error.category, "AssertionFailure")

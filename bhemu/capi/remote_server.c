@@ -6,9 +6,11 @@
 #include "channel.h"
 #include "settings.h"
 #include "shim.h"
+#include "simulator.h"
 #include "slots.h"
 #include "stillness.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -56,9 +58,19 @@ static void write_host(uint64_t address, const void *bytes, uint32_t size)
     ask_host(1, address, (unsigned char *)bytes, size);
 }
 
+/* Where compiled code finds bytes of a chip's memory; NULL: Python has to. */
+static void *find(uint64_t paddr, uint32_t size, int64_t writes)
+{
+    uint64_t device = CHIPS == 1 ? 0 : paddr / DEVICE_STRIDE;
+    if (!calls->find || device >= CHIPS)
+        return NULL;
+    void *chip = (void *)(intptr_t)calls->chips[device];
+    return (void *)(intptr_t)calls->find(chip, paddr - device * DEVICE_STRIDE, size, writes);
+}
+
 static void read_memory(uint64_t paddr, void *p, uint32_t size)
 {
-    const void *at = calls->find ? (void *)calls->find(calls->chip, paddr, size, 0) : NULL;
+    const void *at = find(paddr, size, 0);
     if (at)
         memcpy(p, at, size);
     else
@@ -67,7 +79,7 @@ static void read_memory(uint64_t paddr, void *p, uint32_t size)
 
 static void write_memory(uint64_t paddr, const void *p, uint32_t size)
 {
-    void *at = calls->find ? (void *)calls->find(calls->chip, paddr, size, 1) : NULL;
+    void *at = find(paddr, size, 1);
     if (at)
         memcpy(at, p, size);
     else
@@ -76,12 +88,15 @@ static void write_memory(uint64_t paddr, const void *p, uint32_t size)
 
 static void let_clocks_pass(uint32_t clocks)
 {
-    if (!calls->run || *calls->active_tiles * clocks >= calls->worth_threads)
+    if (!calls->run || simulator_active() * clocks >= calls->worth_threads)
         calls->clock(clocks);
-    else if (clocks && calls->run(calls->chip, calls->handlers, clocks))
+    else if (clocks && calls->run(calls->clocked, calls->handlers, clocks))
         calls->finish_clock();
-    if (calls->active_tiles && stillness_clock(*calls->active_tiles))
+    if (calls->chips && stillness_clock(calls->stopped || simulator_links_fail() ? 0 : simulator_active())) {
+        fflush(NULL);
+        simulator_say_links();
         calls->report_stillness();
+    }
 }
 
 /* A call of the interface; `bytes` are read or written. */
@@ -90,6 +105,8 @@ static uint32_t call(enum function function, uint64_t a, uint64_t b, uint64_t c,
     switch (function) {
     case INIT:
         calls->init(channel->has_read ? read_host : NULL, channel->has_write ? write_host : NULL);
+        for (int chip = 0; chip < CHIPS && calls->chips; chip++)
+            instances[chip].chip = (char *)(intptr_t)calls->chips[chip];
         stillness_start();
         has_chip = 1;
         break;

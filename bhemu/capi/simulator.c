@@ -421,13 +421,12 @@ void simulator_write(uint64_t paddr, const void *p, uint32_t size)
 static struct work work_of_chip(char *chip)
 {
     return (struct work){chip, &FIELD(int64_t, chip, CHIP_THREADS), &FIELD(int64_t, chip, CHIP_SHARE_STOP),
-                         &FIELD(_Atomic int64_t, chip, CHIP_SHARE_NEXT), &FIELD(_Atomic int64_t, chip, CHIP_SHARE_BEGIN), chip_help};
+                         &FIELD(_Atomic int64_t, chip, CHIP_SHARE_BEGIN), chip_help};
 }
 
 static struct work work_of_cluster(void)
 {
     return (struct work){cluster, &FIELD(int64_t, cluster, CLUSTER_THREADS), &FIELD(int64_t, cluster, CLUSTER_SHARE_STOP),
-                         &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_NEXT),
                          &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_BEGIN), cluster_help};
 }
 

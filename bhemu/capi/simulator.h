@@ -73,7 +73,7 @@ void *simulator_memory(size_t size);
 struct work {
     void *record;
     int64_t *threads, *stop;
-    _Atomic int64_t *next, *begin;
+    _Atomic int64_t *begin;
     int64_t (*help)(void *, int64_t, int64_t);
 };
 

@@ -163,9 +163,10 @@ SLOTS: Final = (
     Slot("report_stillness", "void", (), "libttsim_clock"),
     Slot("run", "int64_t", ("void *", "int64_t", "int64_t"), comment=_COMPILED),
     Slot("find", "int64_t", ("void *", "int64_t", "int64_t", "int64_t"), comment=_COMPILED),
-    Slot("chip", "void *"),
+    Slot("chips", "const int64_t *", comment="addresses of their records; NULL: only Python knows them"),
+    Slot("clocked", "void *", comment="the record that `run` takes"),
     Slot("handlers", "int64_t"),
-    Slot("active_tiles", "const int64_t *"),
+    Slot("stopped", "int64_t", comment="a refusal lets no more clocks pass"),
     Slot("worth_threads", "int64_t", comment="clocks of all tiles together from which on Python starts threads"),
 )
 

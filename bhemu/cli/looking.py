@@ -27,7 +27,7 @@ def run_client(
         typer.Option("--debug", metavar="SOCKET", help="Let `bhemu debug --attach SOCKET` debug it, instead."),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="With --debug: it waits for the debugger.")] = False,
-    tiles: Annotated[str, typer.Option(metavar="X-Y,...", help="Tiles to record; without it all.")] = "",
+    tiles: Annotated[str, typer.Option(metavar="[N:]X-Y,...", help="Tiles to record, of all chips or of chip N.")] = "",
     detail: Annotated[
         str, typer.Option(metavar="WHAT", help="`instructions`, or `profile`: counts, waits, words of the coprocessor.")
     ] = "instructions",
@@ -172,15 +172,18 @@ def _run(command: list[str], environment: dict[str, str]) -> int:
 
 def _check(record: Path) -> bool:
     """Print the hazards of a recording; True when there are some."""
+    from bhemu.recording.parts import Reader
     from bhemu.report.model import make_report
     from bhemu.report.text import hazard_lines
 
-    found = make_report(record)
-    for line in hazard_lines(found):
-        typer.echo(line)
-    for note in found.notes:
-        typer.echo(f"note: {note}")
-    severe = sum(one.is_certain for one in found.hazards)
+    severe = 0
+    for chip in Reader(record).chips or [None]:
+        found = make_report(record, chip=chip)
+        for line in hazard_lines(found):
+            typer.echo(line if chip is None else f"chip {chip}: {line}")
+        for note in found.notes:
+            typer.echo(f"note: {note}")
+        severe += sum(one.is_certain for one in found.hazards)
     typer.echo(f"hazards: {severe or 'none'}")
     return severe > 0
 
@@ -206,11 +209,14 @@ def report(
     suppressions: Annotated[
         Path | None, typer.Option(metavar="FILE", help="TOML file with hazards that are left out.")
     ] = None,
+    chip: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Of several chips; without it the first that was recorded.")
+    ] = None,
 ) -> None:
     """Show a recording: the slowest kernels, their hottest lines, what they wait for; and a page with all of it.
 
     The page is one HTML file that needs no server and no network: operations and kernels, a timeline of all tiles down
-    to single instructions, the grid, NoC requests, hazards, register files. It needs the package `plotly`
+    to single instructions, the grid, NoC requests, links, hazards, register files. It needs the package `plotly`
     (`pip install 'bhemu[report]'`).
     """
     from bhemu.analysis.check_tile import parse_kinds
@@ -224,6 +230,7 @@ def report(
         elf=elf or [],
         kinds=parse_kinds(check) if check is not None else None,
         suppressions=Suppressions.read(suppressions) if suppressions is not None else None,
+        chip=chip,
     )
     if as_json:
         print_json(report_as_json(made))

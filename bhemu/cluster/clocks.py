@@ -47,6 +47,7 @@ class ClusterClocks:
 
     Attributes:
         refusing: number of the chip that has refused something last.
+        target: the system's record, as entries take it.
     """
 
     def __init__(self, devices: Sequence[Device], topology: Topology, threads: int) -> None:
@@ -57,7 +58,7 @@ class ClusterClocks:
         self.record.span = topology.latency if topology.links else checks.MAX_CLOCKS
         for number, device in enumerate(devices):
             self.record.chip[number] = device.record.address
-        self._target: Any = self._memory.ctypes.data if JIT else self.record
+        self.target: Any = self._memory.ctypes.data if JIT else self.record
         self._call = cluster_entry("cluster_clock").call
         self.threads = threads if JIT else 1
         self.refusing = 0
@@ -71,15 +72,27 @@ class ClusterClocks:
         """
         if clocks == 0:
             return
-        table = self._devices[0].clocks.table
         with self._helpers(clocks) as refresh:
-            while True:
-                with MOVING:
-                    status = self._call(self._target, table, clocks)
-                if status == 0:
-                    return
-                clocks = 0
-                self._attend(refresh)
+            self._pass(clocks, refresh)
+
+    def finish(self) -> None:
+        """Do what chips need for which compiled code has stopped, and let the rest of its clocks pass.
+
+        Raises:
+            BhemuError: see `advance`.
+        """
+        self._attend(lambda: None)
+        self._pass(0, lambda: None)
+
+    def _pass(self, clocks: int, refresh: Callable[[], None]) -> None:
+        table = self._devices[0].clocks.table
+        while True:
+            with MOVING:
+                status = self._call(self.target, table, clocks)
+            if status == 0:
+                return
+            clocks = 0
+            self._attend(refresh)
 
     def _helpers(self, clocks: int) -> Any:
         """Threads that help with so many clocks, if it is worth while: with chips, or with the tiles of a lone one."""
@@ -87,7 +100,7 @@ class ClusterClocks:
             active = [device.clocks.active for device in self._devices]
             if sum(active) > 1 and clocks * sum(active) >= WORTH_THREADS:
                 if len(active) - active.count(0) > 1:
-                    return helped(self.record, cluster_entry("cluster_help"), self._target, self.threads)
+                    return helped(self.record, cluster_entry("cluster_help"), self.target, self.threads)
                 device = self._devices[active.index(sum(active))]
                 return helped(device.record, chip_entry("chip_help"), device.clocks.target, self.threads)
         return nullcontext(lambda: None)

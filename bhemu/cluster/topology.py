@@ -238,7 +238,7 @@ def load_topology(name: str | Path) -> Topology:
         table = yaml.safe_load(content)
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{text}: {error}", remedy="see docs/cluster.md for the form of the file") from None
-    return _topology(table, text)
+    return read_topology(table, text)
 
 
 def _table(value: Any, where: str, keys: tuple[str, ...], needed: tuple[str, ...] = ()) -> Mapping[str, Any]:
@@ -272,7 +272,16 @@ def _flag(value: Any, where: str) -> bool:
     return value
 
 
-def _topology(value: Any, where: str) -> Topology:
+def read_topology(value: Any, where: str) -> Topology:
+    """The system that a description has, in the form of the files.
+
+    Args:
+        value: tables, lists, numbers and texts.
+        where: it comes from.
+
+    Raises:
+        ConfigurationError: it is wrong; the message says where.
+    """
     table = _table(value, where, ("name", "latency", "chips", "links", "failures"), ("name", "chips"))
     if not isinstance(table["name"], str):
         raise ConfigurationError(f"{where}: name is {table['name']!r}", remedy="give a text")
@@ -283,6 +292,39 @@ def _topology(value: Any, where: str) -> Topology:
     latency = _number(table.get("latency", LATENCY), f"{where}: latency", checks.MAX_CLOCKS)
     failures = tuple(_failure(item, where) for item in _list(table.get("failures", []), f"{where}: failures"))
     return Topology(table["name"], chips, links, latency, failures).without(*missing)
+
+
+def topology_table(topology: Topology) -> dict[str, Any]:
+    """The description of a system that `read_topology` reads."""
+    kinds = {kind: name for name, kind in KINDS.items()}
+    return {
+        "name": topology.name,
+        "latency": topology.latency,
+        "chips": [_chip_table(chip) for chip in topology.chips],
+        "links": [f"{a} - {b}" for a, b in topology.links],
+        "failures": [
+            {
+                "link": f"{failure.end} - {topology.ends[failure.end]}",
+                "at": failure.clock,
+                kinds[failure.kind]: True if failure.kind in (DOWN, UP) else failure.value,
+            }
+            for failure in topology.failures
+        ],
+    }
+
+
+def _chip_table(chip: ChipOf) -> dict[str, Any]:
+    table: dict[str, Any] = {
+        "board_id": list(chip.identity.board_id),
+        "asic_location": chip.identity.asic_location,
+        "asic_id": chip.identity.asic_id,
+        "pcie_usage": chip.identity.pcie_usage,
+        "pci_bus": chip.pci_bus,
+    }
+    if chip.harvesting != SIMULATOR:
+        off = chip.harvesting
+        table["harvesting"] = {"columns": list(off.columns), "dram": off.dram, "ethernet": list(off.ethernet)}
+    return table
 
 
 def _chip(number: int, value: Any, where: str) -> ChipOf:

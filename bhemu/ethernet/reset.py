@@ -25,7 +25,7 @@ BOTH_HELD: Final = HOLDS_ERISC0 | HOLDS_ERISC1
 IGNORED: Final = 0x80046000
 """Bits of Tensix tiles' cores, which clients set on all tiles alike."""
 STACK_TOP: Final = region("local_ram_upper").end
-_STACK_POINTER: Final = 2
+STACK_POINTER: Final = 2
 
 UNKNOWN_BITS: Final = fault(
     "ethernet.reset-bits",
@@ -45,12 +45,12 @@ def _hold(t: TileRecord, core: Int) -> None:
 
 
 @kernel
-def _release(t: TileRecord, core: Int) -> None:
+def release(t: TileRecord, core: Int) -> None:
     """Start a core that is in reset and has a reset pc; its local RAM is cleared, registers keep what they hold."""
     if t.core_state[core] != IN_RESET or t.reset_pc[core] == 0:
         return
     if core == ERISC1:
-        t.core_x[core, _STACK_POINTER] = np.uint32(STACK_TOP)
+        t.core_x[core, STACK_POINTER] = np.uint32(STACK_TOP)
     for i in range(LOCAL_RAM // 4):
         t.core_ram_u32[core, i] = 0
     t.core_halt_reason[core] = 0
@@ -72,9 +72,9 @@ def store_soft_reset(t: TileRecord, value: Int) -> Any:
     if value & HOLDS_ERISC0:
         _hold(t, ERISC0)
     else:
-        _release(t, ERISC0)
+        release(t, ERISC0)
     if value & HOLDS_ERISC1:
         _hold(t, ERISC1)
     else:
-        _release(t, ERISC1)
+        release(t, ERISC1)
     return DONE

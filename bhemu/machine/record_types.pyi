@@ -590,8 +590,9 @@ class ChipRecord:
     threads: Any
     share_begin: Any
     share_count: Any
-    share_next: Any
+    share_joined: Any
     share_done: Any
+    share_next: Any
     share_stop: Any
     share_goal: Any
     fault_code: Any

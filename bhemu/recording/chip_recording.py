@@ -326,14 +326,19 @@ class ChipRecording:
         if not self.is_over:
             self.flush()
         paths = {str(program.path) for names in self._names.values() for program in _files(names)}
-        about = {"chip": "bhemu.Chip", "elf": sorted(paths)}
-        path = Path(directory) / f"chip{SUFFIX}"
+        about = {"chip": "bhemu.Chip", "elf": sorted(paths)} | about_chip(self._device)
+        path = Path(directory) / f"chip{about.get('chip_number', '')}{SUFFIX}"
         path.unlink(missing_ok=True)
         writer = Writer(path, about, DISK_LIMIT)
         for part in self.parts:
             writer.add(part)
         writer.close()
         return path
+
+
+def about_chip(device: Device) -> dict[str, int]:
+    """Which chip of a system it is, for `Reader.about`; nothing of a chip alone."""
+    return {"chip_number": device.partners.index(device)} if len(device.partners) > 1 else {}
 
 
 def _files(names: Executables) -> list[Any]:

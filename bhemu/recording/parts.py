@@ -276,23 +276,36 @@ class Reader:
     """A recording that `Writer` has written, or is writing.
 
     Args:
-        directory: with one file or several: a client may have several processes.
+        directory: with one file or several: a client may have several processes, and a system several chips.
+        chip: number of the chip, of several; None: the first that was recorded.
 
     Attributes:
-        files: the recordings in it.
+        files: the recordings of the chip in it.
         about: what they are of.
+        chips: numbers of the chips that were recorded; none: one that is alone.
+        chip: the one of these whose recordings they are; None where it is alone.
+        links: files with what went over the links of a system (recording/link_recording.py).
 
     Raises:
-        ProgramError: there is no recording.
+        ProgramError: there is no recording, or none of that chip.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self.files = directory_files(directory) if directory.is_dir() else []
-        self.about: list[dict[str, Any]] = []
-        for path in self.files:
-            told = next((told for told, _ in _frames(path)), None)
-            if told is not None:
-                self.about.append(told)
+    def __init__(self, directory: Path, chip: int | None = None) -> None:
+        found = directory_files(directory) if directory.is_dir() else []
+        told = {path: next((told for told, _ in _frames(path)), None) for path in found}
+        known = {path: about for path, about in told.items() if about is not None}
+        self.links = [path for path, about in known.items() if "links" in about]
+        self.chips = sorted({about["chip_number"] for about in known.values() if "chip_number" in about})
+        if chip is not None and chip not in self.chips:
+            raise ProgramError(
+                f"{directory} holds no recording of chip {chip}",
+                remedy=f"it has chips {', '.join(map(str, self.chips))}"
+                if self.chips
+                else "it is not of several chips",
+            )
+        self.chip = self.chips[0] if chip is None and self.chips else chip
+        self.files = [path for path in found if known.get(path, {}).get("chip_number", self.chip) == self.chip]
+        self.about = [known[path] for path in self.files if path in known]
         if not self.about:
             raise ProgramError(
                 f"{directory} holds no recording",

@@ -26,6 +26,7 @@ from bhemu.recording import log as tensix_column
 from bhemu.recording.noc_requests import requests
 from bhemu.recording.parts import Part, Reader
 from bhemu.report.asserts import Failure, Failures
+from bhemu.report.links import Links, read_links
 from bhemu.report.names import FIRMWARE, UNKNOWN, Inspector, PartNames, find_files, kernel_name, operation_of
 from bhemu.report.noc import end_name
 from bhemu.report.operations import TimedOperation, read_timed_run
@@ -145,6 +146,7 @@ class Report:
         changes: of watched words, as sentences.
         notes: what the reader must know: what was left out, what was not found.
         timed: operations of a recording in timed mode.
+        links: of several chips, and what went over them.
     """
 
     about: list[dict[str, Any]]
@@ -160,6 +162,7 @@ class Report:
     changes: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     timed: list[TimedOperation] = field(default_factory=list)
+    links: Links = field(default_factory=Links)
 
     def operation_of(self, launch: Launch) -> str:
         """Name of the operation that a launch belongs to; empty when it is not known."""
@@ -432,6 +435,7 @@ def make_report(
     kinds: tuple[str, ...] | None = None,
     suppressions: Suppressions | None = None,
     progress: Callable[[int], Any] = lambda _: None,
+    chip: int | None = None,
 ) -> Report:
     """The report of a recording.
 
@@ -441,11 +445,12 @@ def make_report(
         kinds: of hazards that are looked for; None: those that the recording was made for, or all.
         suppressions: hazards to leave out; None: those of the file that the recording names, if it does.
         progress: called now and then with a number that grows.
+        chip: number of the chip, of several; None: the first that was recorded.
 
     Raises:
-        ProgramError: there is no recording, or a file of `elf` is not there.
+        ProgramError: there is no recording, or not of that chip, or a file of `elf` is not there.
     """
-    reader = Reader(directory)
+    reader = Reader(directory, chip)
     told = next(iter(reader.about), {})
     if kinds is None:
         kinds = tuple(told.get("check", KINDS))
@@ -454,4 +459,8 @@ def make_report(
     made = _Maker(reader, elf, kinds, suppressions or Suppressions(), progress).make()
     if any(one.get("timed") for one in reader.about):
         made.timed = read_timed_run(directory, elf=elf).operations
+    made.links = read_links(reader)
+    if len(reader.chips) > 1:
+        known = ", ".join(map(str, reader.chips))
+        made.notes.insert(0, f"this is chip {reader.chip} of chips {known}, which were recorded: choose with --chip")
     return made

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import Any, Final
 
+from bhemu.report.links import link_lines, links_as_json
 from bhemu.report.model import Kernel, Report
 from bhemu.report.operations import operation_as_json, operation_lines
 from bhemu.report.timeline import KIND_NAMES
@@ -41,6 +42,8 @@ def summary_lines(report: Report, *, number: int = ROWS) -> list[str]:
     if named:
         lines += ["", *_slowest(named[0])]
     lines.append("")
+    if links := link_lines(report.links, number):
+        lines += [*links, ""]
     severe = sum(one.is_certain for one in report.hazards)
     lines.append(
         f"hazards: {severe or 'none'}" + (f", notes: {len(report.hazards) - severe}" * (len(report.hazards) > severe))
@@ -136,6 +139,7 @@ def report_as_json(report: Report) -> dict[str, Any]:
             {"tile": tile, "kind": kind, "other": other, "bytes": size}
             for (tile, kind, other), size in report.traffic.most_common()
         ],
+        "links": links_as_json(report.links),
         "failures": [
             {**vars(one), "operation": report.operation_of((one.place, one.launch))} for one in report.failures
         ],

@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 
 from bhemu.capi import build
+from bhemu.errors import ProgramError
+from bhemu.machine.agents import B
+from bhemu.recording.parts import Reader
+from bhemu.report.model import make_report
+from bhemu.report.text import report_as_json, summary_lines
 from tests.capi.library_client import run_client
 
 SYSTEM = """
@@ -25,12 +30,16 @@ failures:
 """
 ENDS = """
 STRIDE = 0x10_0000_0000
-def tile(chip, channel, address):
-    "PCI address of a word of an Ethernet tile."
-    put(CONFIG + STRIDE * chip, (address >> 21 | (20 + channel) << 43 | 25 << 49) & 0xFFFFFFFF)
-    put(CONFIG + STRIDE * chip + 4, (address >> 21 | (20 + channel) << 43 | 25 << 49) >> 32)
+def at(chip, x, y, address):
+    "PCI address of a word of a tile."
+    entry = address >> 21 | x << 43 | y << 49
+    put(CONFIG + STRIDE * chip, entry & 0xFFFFFFFF)
+    put(CONFIG + STRIDE * chip + 4, entry >> 32)
     put(CONFIG + STRIDE * chip + 8, 0)
     return BAR0 + STRIDE * chip + address % (1 << 21)
+def tile(chip, channel, address):
+    "The same of an Ethernet tile."
+    return at(chip, 20 + channel, 25, address)
 def send(channel, value):
     "A word from chip 0 to 0x30000 of the tile at the other end."
     for offset, content in ((0x1C, 0x30000), (0x44, value), (0x04, 4)):
@@ -50,6 +59,24 @@ clock(100)
 print("later", word(tile(1, 9, 0x30000)), word(tile(1, 8, 0x30000)))
 print("after", word(tile(0, 2, 0x7CC04)), word(tile(1, 9, 0x7CC04)), word(tile(1, 8, 0x7CC04)))
 exit_()
+"""
+WORKS = """
+# core B of tile 1-2 of each chip, of chip 1 twice as often: li a0, N; again: addi a0, a0, -1; bnez a0, again; j .
+for chip in (0, 1):
+    for n, instruction in enumerate((64 << chip + 20 | 0x513, 0xFFF50513, 0xFE051EE3, 0x0000006F)):
+        put(at(chip, 1, 2, 4 * n), instruction)
+    put(at(chip, 1, 2, 0xFFB121B0), 0x47000)
+send(2, 5)
+clock(1100)
+send(2, 6)
+clock(500)
+exit_()
+"""
+REFUSES = """
+print(hex(config_read(1 << 3, 0)), hex(config_read(2 << 3, 0)))
+put(at(1, 1, 2, 0), 0)  # not an instruction
+put(at(1, 1, 2, 0xFFB121B0), 0x47000)
+clock(100)
 """
 WAITS = """
 import os, tempfile, time
@@ -81,16 +108,61 @@ def weak(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.rule("ethernet 6.1")
 @pytest.mark.parametrize("threads", ["1", "2"])
-def test_links_of_a_library_fail_as_its_file_says(weak: Path, threads: str) -> None:
-    ended = run_client(weak, ENDS + STATES, BHEMU_THREADS=threads)
+@pytest.mark.parametrize("process", ["client", "own"])
+def test_links_of_a_library_fail_as_its_file_says(weak: Path, threads: str, process: str) -> None:
+    ended = run_client(weak, ENDS + STATES, BHEMU_THREADS=threads, BHEMU_PROCESS=process)
     assert ended.status == 0, ended.out + ended.errors
     assert ended.out.splitlines()[:4] == ["before 1 1", "arrived 5 0", "later 5 7", "after 2 2 1"]
 
 
+@pytest.mark.parametrize("process", ["client", "own"])
+def test_a_refusal_names_its_chip(weak: Path, process: str) -> None:
+    ended = run_client(weak, ENDS + REFUSES, BHEMU_PROCESS=process)
+    assert ended.status == 1
+    assert ended.out.splitlines()[0] == "0xb1401e52 0xffffffff"
+    assert "chip 1" in ended.out
+    assert "core B" in ended.out
+
+
 @pytest.mark.rule("ethernet 6.1")
-def test_a_client_that_waits_for_what_a_link_has_lost_is_told_once(weak: Path) -> None:
+def test_a_recording_has_each_chip_and_the_links(weak: Path, tmp_path: Path) -> None:
+    ended = run_client(weak, ENDS + WORKS, BHEMU_RECORD=str(tmp_path), BHEMU_TILES="1-2")
+    assert ended.status == 0, ended.out + ended.errors
+    first, second = make_report(tmp_path), make_report(tmp_path, chip=1)
+    for chip in (0, 1):
+        counted = [row for part in Reader(tmp_path, chip).parts() for row in part.log.counted(B)]
+        assert sum(count for pc, count, _ in counted if pc == 8) == 64 << chip
+    assert any("chip 0 of chips 0, 1" in note for note in first.notes)
+    told = report_as_json(second)["links"]
+    assert [(one["from"], one["to"], one["frames"], one["bytes"], one["lost"]) for one in told if one["frames"]] == [
+        ("0:2", "1:9", 1, 4, 1)
+    ]
+    assert "down" in [event["what"] for one in told for event in one["events"]]
+    assert any(line.startswith("0:2") for line in summary_lines(second))
+    with pytest.raises(ProgramError, match="no recording of chip 2"):
+        make_report(tmp_path, chip=2)
+
+
+def test_tiles_to_record_may_be_those_of_one_chip(weak: Path, tmp_path: Path) -> None:
+    ended = run_client(weak, ENDS + WORKS, BHEMU_RECORD=str(tmp_path), BHEMU_TILES="1:1-2")
+    assert ended.status == 0, ended.out + ended.errors
+    assert list(make_report(tmp_path).tiles) == [(1, 2)]
+    with pytest.raises(ProgramError, match="no recording of chip 0"):
+        make_report(tmp_path, chip=0)
+    ended = run_client(weak, ENDS + WORKS, BHEMU_RECORD=str(tmp_path), BHEMU_TILES="2:1-2")
+    assert "tiles of chip 2 are to be recorded, which does not exist" in ended.out
+
+
+def test_a_debugger_of_several_chips_is_refused(weak: Path, tmp_path: Path) -> None:
+    ended = run_client(weak, ENDS, BHEMU_DEBUG=str(tmp_path / "socket"))
+    assert "ConfigurationError: libttsim_init: a debugger is to be attached, and weak has 2 chips" in ended.out
+
+
+@pytest.mark.rule("ethernet 6.1")
+@pytest.mark.parametrize("process", ["client", "own"])
+def test_a_client_that_waits_for_what_a_link_has_lost_is_told_once(weak: Path, process: str) -> None:
     """A core goes on all the time, so that it is the link which makes it worth saying."""
-    ended = run_client(weak, ENDS + WAITS, BHEMU_PATIENCE="1")
+    ended = run_client(weak, ENDS + WAITS, BHEMU_PATIENCE="1", BHEMU_PROCESS=process)
     assert ended.status == 0, ended.out + ended.errors
     assert ended.out.count("bhemu: link 0:2 - 1:9: down since clock 1000, frames that were lost: 1") == 1
     assert "bhemu: chip 1:" in ended.out

@@ -1,4 +1,4 @@
-"""Recordings of what goes over links (bhemu/cluster/recording.py)."""
+"""Recordings of what goes over links (bhemu/recording/link_recording.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ import pytest
 
 from bhemu.cluster.topology import End
 from bhemu.errors import BhemuError, ProgramError
+from bhemu.recording.parts import Reader
+from bhemu.report.model import make_report
+from bhemu.report.text import report_as_json, summary_lines
 from tests.chip.test_links import DATA, QUEUE, SENT, data_frame, ends, pair, register_frame, start
+from tests.loader.boot_programs import program
 
 pytestmark = [pytest.mark.plain, pytest.mark.rule("ethernet 2.2")]
 
@@ -81,3 +85,44 @@ def test_a_trace_has_a_track_for_each_direction(tmp_path: Path) -> None:
     assert "0:2    1:9    1       4" in str(recording)
     with pytest.raises(ProgramError, match="cannot be written"):
         recording.save_trace(tmp_path / "nowhere" / "links.json")
+
+
+def test_a_report_has_links_and_the_chip_that_is_asked_for(tmp_path: Path) -> None:
+    cluster = pair(60)
+    own, other = ends(cluster)
+    start(own, "".join(data_frame(0x1000, 64, SENT) for _ in range(5)))
+    start(other, register_frame(DATA, 1))
+    recording = cluster.record_links()
+    cluster.links["0:2"].lose(2, sender="0:2")
+    cluster.links["0:2"].take_down(at=600)
+    cluster.links["0:2"].bring_up(at=900)
+    cluster.links["0:2"].retrain(50, at=1200)
+    cluster.clock(1500)
+    recording.save(tmp_path)
+    made = make_report(tmp_path)
+    there, back = report_as_json(made)["links"]
+    assert (there["from"], there["to"], there["frames"], there["bytes"], there["lost"]) == ("0:2", "1:9", 3, 192, 2)
+    assert sum(size for _, size in there["sent"]) == 192
+    assert [event["what"] for event in there["events"]] == ["lost 2 frames", "down", "up", "retrains until clock 1,250"]
+    assert (back["from"], back["frames"], back["bytes"], back["events"]) == ("1:9", 1, 4, [])
+    assert [line.split()[:4] for line in summary_lines(made) if line[:3] in ("0:2", "1:9")] == [
+        ["0:2", "1:9", "3", "192"],
+        ["1:9", "0:2", "1", "4"],
+    ]
+    assert recording.frames  # what is saved stays
+
+
+def test_recordings_of_chips_say_which_they_are(tmp_path: Path) -> None:
+    cluster = pair(60)
+    recordings = [chip.record(tiles=[(1, 2)]) for chip in cluster.chips]
+    for chip in cluster.chips:
+        chip.load(program("loop: j loop"), "B", tiles=[(1, 2)])
+        chip.start(tiles=[(1, 2)])
+    cluster.clock(100)
+    for recording in recordings:
+        recording.save(tmp_path)
+    assert Reader(tmp_path).chips == [0, 1]
+    assert [Reader(tmp_path, chip).about[0]["chip_number"] for chip in (0, 1)] == [0, 1]
+    assert "this is chip 0 of chips 0, 1" in make_report(tmp_path).notes[0]
+    with pytest.raises(ProgramError, match="no recording of chip 2"):
+        make_report(tmp_path, chip=2)

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.clock.share import NO_WORK
 from bhemu.chip.clock.tiles import ATTENDED, STATUS, can_react
 from bhemu.chip.coordinates import NODES, tile_place
 from bhemu.chip.entries import chip_entry
@@ -96,7 +95,7 @@ def helped(record: Any, call: Entry, target: Any, threads: int) -> Iterator[Call
                 helper.refresh()
 
         refresh()
-        record.threads, record.share_stop, record.share_next = threads, 0, NO_WORK
+        record.threads, record.share_stop = threads, 0
         begun = int(record.share_begin)
         helping = [
             threading.Thread(target=call.call, args=(target, helper.table.ctypes.data, begun), daemon=True)

@@ -1,4 +1,8 @@
-"""Work that several threads of the host share: each takes the next item until none is left."""
+"""Work that several threads of the host share.
+
+Items are dealt out in parts, one a thread. A thread runs its own part first, then what is left of the others'. So an
+item mostly stays on the same thread from one share of work to the next, and what it touches in that processor's caches.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,23 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import offset_of
 from bhemu.machine.types import AnyInt, Int, Table
 
+MOST_PARTS: Final = 32
+_LINE: Final = 8
+"""Words of a cache line: a counter that one thread changes often is not beside another's."""
 SHARE_FIELDS: Final = (
     ("threads", "i8"),  # that take part, the one that gives out work included
     ("share_begin", "i8"),  # counts the shares of work that were given out
     ("share_count", "i8"),  # items in the share
-    ("share_next", "i8"),  # the next item
+    ("share_joined", "i8"),  # counts the threads that have begun to help
     ("share_done", "i8"),  # items of the share that have been run
+    ("share_next", "i8", (MOST_PARTS, _LINE)),  # [part, 0]: items of the part that have been taken
     ("share_stop", "i8"),  # no more work comes
 )
 """Fields of a record whose work is shared; it also has its own `address`."""
-NO_WORK: Final = 1 << 40
-"""`share_next` while no work is given out: threads that ask get nothing."""
+_LOOKS: Final = 4000
+"""How often a thread looks for what it waits for before it yields: some microseconds, in which most shares end."""
+_NO_WORK: Final = 1 << 40
+"""`share_next` between two shares: threads that ask get nothing."""
 
 
 def make_sharing(record: np.dtype[Any], run_item: Any) -> tuple[Any, Any]:
@@ -36,16 +46,25 @@ def make_sharing(record: np.dtype[Any], run_item: Any) -> tuple[Any, Any]:
         record: with SHARE_FIELDS and `address`.
         run_item: a kernel, `run_item(shared, table, k)`; items may run in any order and at the same time.
     """
-    to_begin, to_next, to_done = (offset_of(record, f"share_{name}") for name in ("begin", "next", "done"))
+    to_begin, to_next, to_done, to_joined = (
+        offset_of(record, f"share_{name}") for name in ("begin", "next", "done", "joined")
+    )
+    next_bytes = 8 * _LINE
 
     @kernel
-    def take_part(shared: Any, table: Table) -> None:
-        while True:
-            k = fetch_add(shared.address + to_next, 1)
-            if k >= shared.share_count:
-                return
-            run_item(shared, table, k)
-            fetch_add(shared.address + to_done, 1)
+    def take_part(shared: Any, table: Table, own: Int) -> None:
+        parts: Int = min(np.int64(shared.threads), np.int64(MOST_PARTS))
+        done = 0
+        for i in range(parts):
+            part = (own + i) % parts
+            while True:
+                taken = fetch_add(shared.address + to_next + part * next_bytes, 1)
+                k = part * shared.share_count // parts + taken
+                if k >= (part + 1) * shared.share_count // parts:
+                    break
+                run_item(shared, table, k)
+                done += 1
+        fetch_add(shared.address + to_done, done)
 
     @kernel
     def run_all(shared: Any, table: Table, count: Int, busy: Int) -> None:
@@ -55,21 +74,31 @@ def make_sharing(record: np.dtype[Any], run_item: Any) -> tuple[Any, Any]:
             return
         shared.share_count = count
         store(shared.address + to_done, 0)
-        store(shared.address + to_next, 0)
+        parts: Int = min(np.int64(shared.threads), np.int64(MOST_PARTS))
+        for part in range(parts):
+            store(shared.address + to_next + part * next_bytes, 0)
         fetch_add(shared.address + to_begin, 1)
-        take_part(shared, table)
+        take_part(shared, table, 0)
+        looks = 0
         while load(shared.address + to_done) < count:
-            let_others_run()
-        store(shared.address + to_next, NO_WORK)  # who comes late finds nothing, whatever the next share is
+            looks += 1
+            if looks > _LOOKS:
+                let_others_run()
+        for part in range(parts):  # who comes late finds nothing, whatever the next share is
+            store(shared.address + to_next + part * next_bytes, _NO_WORK)
 
     @kernel
     def help_others(shared: Any, table: Table, begun: Int) -> AnyInt:
+        own = fetch_add(shared.address + to_joined, 1) % max(np.int64(shared.threads) - 1, 1) + 1
         while True:
+            looks = 0
             while load(shared.address + to_begin) == begun:
-                let_others_run()
+                looks += 1
+                if looks > _LOOKS:
+                    let_others_run()
             begun += 1
             if shared.share_stop != 0:
                 return 0
-            take_part(shared, table)
+            take_part(shared, table, own)
 
     return run_all, help_others

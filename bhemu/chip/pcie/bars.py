@@ -49,6 +49,7 @@ from bhemu.chip.pcie.windows import (
 from bhemu.chip.state import CHIP, PLACES, X_LSB
 from bhemu.errors import ConfigurationError, MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.ethernet.boot import count_heartbeat
+from bhemu.ethernet.mailbox import calls_firmware, serve
 from bhemu.isa.memory_map import region
 from bhemu.machine.agents import NOC
 from bhemu.machine.bytes import move_bytes
@@ -211,6 +212,12 @@ def access_tile(chip: ChipRecord, place: Int, address: Int, pointer: Int, size: 
         access_own_l1(chip, index, address, pointer, size, writes)
         if t.tile_kind != TENSIX_TILE and not writes:
             count_heartbeat(t, address, size)
+        elif t.tile_kind != TENSIX_TILE and calls_firmware(t, address, size):
+            touch(chip, index, chip.time)
+            chip.noc_end = index
+            t.now_round = t.round_goal
+            t.now_agent = -1
+            return serve(t)
         return np.int64(DONE)
     if address < MMIO_FIRST:
         return refuse(chip, OUTSIDE_L1, place, size, address, t.l1_end)

@@ -156,6 +156,22 @@ function showTraffic() {
                  {responsive: true, displayModeBar: false});
 }
 
+function showLinks() {
+  const table = byId("link-table");
+  if (!report.links.length) { table.before(element("p", "none recorded: they are those of several chips", "muted")); return; }
+  row(table, ["from", "to", "frames", "bytes", "clocks", "lost", "what happened"], true);
+  for (const one of report.links)
+    row(table, [one.from, one.to, one.frames, one.bytes, one.frames ? `${count(one.begin)} to ${count(one.end)}` : "", one.lost,
+                one.events.map((event) => `${event.what} (clock ${count(event.clock)})`).join("; ")]);
+  const used = report.links.filter((one) => one.frames);
+  if (!used.length) return;
+  const bars = used.map((one) => ({type: "bar", name: `${one.from} to ${one.to}`, x: one.sent.map(([clock]) => clock + one.span / 2),
+                                   y: one.sent.map(([, bytes]) => bytes), width: one.sent.map(() => one.span)}));
+  Plotly.newPlot("link-time", bars, {barmode: "stack", height: 280, margin: {t: 10, b: 40, l: 60},
+                                     yaxis: {title: {text: "bytes"}}, xaxis: {title: {text: "clock in which they left"}}},
+                 {responsive: true, displayModeBar: false});
+}
+
 /* --- timeline ---------------------------------------------------------------------------------------------------- */
 
 let events, tiles, end = 1;
@@ -312,6 +328,7 @@ async function show() {
   byId("metric").onchange = showGrid;
   showGrid();
   showTraffic();
+  showLinks();
   await showTime();
   if (DATA.pictures.length) {
     options(byId("picture"), DATA.pictures.map((one) => `${one.title}: ${one.what}`));

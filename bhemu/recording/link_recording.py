@@ -1,17 +1,18 @@
 """What goes over the links of a system: each frame, with the clocks in which it left and can arrive (ethernet 2.2, 6).
 
 Frames stay with their sender until a span is over (chip/links/send.py). Who looks after each span has seen them all, so
-recording costs nothing inside of compiled code.
+recording costs nothing inside of compiled code. On disk it is a file beside those of chips (recording/parts.py).
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,6 +26,13 @@ from bhemu.cluster.topology import End, Topology
 from bhemu.errors import ProgramError
 from bhemu.ethernet.queues import DATA_FRAME
 from bhemu.files import write_whole
+from bhemu.recording.parts import SUFFIX, Writer
+
+COLUMNS: Final = ("chip", "channel", "to_chip", "to_channel", "sent", "arrival", "is_data", "target", "size")
+"""Columns of the rows of frames on disk."""
+_IN_MEMORY: Final = 1 << 14
+"""Frames from which on those of a recording that goes to a file are written."""
+_NO_LIMIT: Final = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -49,22 +57,52 @@ class FrameSent:
     size: int
 
 
+@dataclass(frozen=True)
+class LinkEvent:
+    """What happened to a link.
+
+    Attributes:
+        clock: at the end of the span in which it was seen.
+        end: of the link; the one that sends, where frames are lost.
+        other: its other end.
+        what: `down`, `up`, `retrains until clock N`, or `lost N frames`, which counts from the link's first clock on.
+        lost: frames that `end` has lost by then.
+    """
+
+    clock: int
+    end: End
+    other: End
+    what: str
+    lost: int
+
+
 @checked
 class LinkRecording:
     """Frames of a cluster's links, from `Cluster.record_links`. Frames that a link loses at once are not among them.
+
+    Args:
+        devices: the chips.
+        topology: their links.
+        writer: gets the frames; None keeps them in memory.
 
     Attributes:
         is_over: nothing is recorded any more.
     """
 
-    def __init__(self, devices: Sequence[Device], topology: Topology) -> None:
+    def __init__(self, devices: Sequence[Device], topology: Topology, writer: Writer | None = None) -> None:
         self._frames: list[FrameSent] = []
+        self._events: list[LinkEvent] = []
+        self._topology = topology
+        self._writer = writer
+        self._process = os.getpid()
         self._ends = [
             (devices[end.chip].record, tile_of_end(devices[end.chip], end).index, end, other)
             for end, other in topology.ends.items()
         ]
         self._known: dict[End, tuple[int, int, int]] = {}
+        self._states = dict.fromkeys(topology.ends, (0, 0, 0))
         self.is_over = False
+        self._note_states()
 
     def note(self) -> None:
         """Take down what has left since the last time; at least once in each span."""
@@ -79,10 +117,70 @@ class LinkRecording:
                 numbers = (int(head["sent"]), int(head["arrival"]), kind, int(head["target"]), int(head["byte_count"]))
                 self._frames.append(FrameSent(end, other, *numbers))
             self._known[end] = (*first, len(heads))
+        self._note_states()
+        if self._writer is not None and len(self._frames) >= _IN_MEMORY:
+            self._flush(self._writer)
+
+    def _note_states(self) -> None:
+        """Take down which links have failed, or work again."""
+        for record, channel, end, other in self._ends:
+            fault, clock = record.fault, int(record.time)
+            state = (int(fault.down[channel]), int(fault.until[channel]), int(fault.lost[channel]))
+            down, until, lost = before = self._states[end]
+            if state == before:
+                continue
+            self._states[end] = state
+            said = []
+            if (end, other) in self._topology.links:  # the others are the same links from their other ends
+                said += [("up", "down")[state[0]]] * (state[0] != down)
+                said += [f"retrains until clock {state[1]:,}"] * (state[1] > until)
+            said += [f"lost {state[2]:,} frames"] * (state[2] != lost)
+            self._events += [LinkEvent(clock, end, other, what, state[2]) for what in said]
 
     def stop(self) -> None:
         """Record no more."""
+        if self._writer is not None and not self.is_over and self._process == os.getpid():
+            self._flush(self._writer)
+            self._writer.close()
         self.is_over = True
+
+    def _flush(self, writer: Writer) -> None:
+        """Write what is in memory."""
+        rows = [
+            (
+                *(f.sender.chip, f.sender.channel, f.receiver.chip, f.receiver.channel),
+                *(f.sent, f.arrival, f.kind == "data", f.target, f.size),
+            )
+            for f in self._frames
+        ]
+        events = [[one.clock, str(one.end), str(one.other), one.what, one.lost] for one in self._events]
+        array = np.array(rows, np.int64).reshape(-1, len(COLUMNS))
+        writer.frame({"kind": "links", "events": events}, {"frames": array})
+        self._frames, self._events = [], []
+
+    @property
+    def events(self) -> tuple[LinkEvent, ...]:
+        """What happened to links, in the order in which it was seen."""
+        return tuple(self._events)
+
+    def save(self, directory: str | Path) -> Path:
+        """Write it into a directory, beside recordings of its chips, for `bhemu report`; returns the file.
+
+        Raises:
+            ProgramError: it cannot be written.
+        """
+        path = checks.path(directory) / f"links{SUFFIX}"
+        frames, events = self._frames, self._events
+        try:
+            path.unlink(missing_ok=True)
+            writer = links_writer(path, self._topology, {})
+            self._flush(writer)
+            writer.close()
+        except OSError as error:
+            raise _not_written(path, error) from None
+        finally:
+            self._frames, self._events = frames, events
+        return path
 
     @property
     def frames(self) -> tuple[FrameSent, ...]:
@@ -108,9 +206,7 @@ class LinkRecording:
         try:
             write_whole(target, json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}).encode())
         except OSError as error:
-            raise ProgramError(
-                f"{target} cannot be written: {error.strerror or error}", remedy="write to another place"
-            ) from None
+            raise _not_written(target, error) from None
 
     def _by_direction(self) -> dict[tuple[End, End], list[FrameSent]]:
         found = defaultdict(list)
@@ -126,6 +222,20 @@ class LinkRecording:
             when = f"{frames[0].sent:,} to {max(frame.arrival for frame in frames):,}"
             lines.append(f"{sender!s:<6} {receiver!s:<6} {len(frames):<7,} {size:<11,} {when}")
         return "\n".join(lines)
+
+
+def links_writer(path: Path, topology: Topology, about: dict[str, Any]) -> Writer:
+    """A file for what goes over links.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    links = [f"{a} - {b}" for a, b in topology.links]
+    return Writer(path, about | {"system": topology.name, "links": links}, _NO_LIMIT)
+
+
+def _not_written(path: Path, error: OSError) -> ProgramError:
+    return ProgramError(f"{path} cannot be written: {error.strerror or error}", remedy="write to another place")
 
 
 def _head(frame: bytes) -> Any:

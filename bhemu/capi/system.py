@@ -1,0 +1,164 @@
+"""The chips behind the library when they are under Python: one, or several with one clock (ethernet 7)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.api.chip_report import explain_device
+from bhemu.api.links import DeviceWiring, Links
+from bhemu.capi.attach import Recording, Say, attach
+from bhemu.capi.image import new_devices
+from bhemu.capi.refusals import waiting_text
+from bhemu.capi.settings import Settings
+from bhemu.capi.slots import Table
+from bhemu.chip.clock.clocks import WORTH_THREADS
+from bhemu.chip.device import Device
+from bhemu.chip.entries import chip_entry
+from bhemu.chip.pcie.host_memory import HostMemory
+from bhemu.chip.pcie.pci import DEVICE_STRIDE
+from bhemu.cluster.clocks import ClusterClocks, cluster_entry
+from bhemu.cluster.topology import Topology
+from bhemu.errors import BhemuError
+from bhemu.machine.codegen import JIT
+from bhemu.machine.faults import FAULTS
+
+_DEVICE: Final = 31 << 3
+"""Bits of `bdf` that number a device of bus 0."""
+_DESCRIBED: Final = 4
+"""Chips of which is said what waits on them, at most."""
+
+
+class System:
+    """The chips.
+
+    Args:
+        topology: which.
+        settings: of the library.
+        host: the client's memory.
+
+    Attributes:
+        devices: the chips, by number.
+        concerned: the chip that was accessed last, or has refused something.
+        recording: of what they execute; None without one.
+    """
+
+    def __init__(self, topology: Topology, settings: Settings, host: HostMemory) -> None:
+        self.devices = new_devices(
+            topology,
+            simulator_order=settings.simulator_order,
+            allow_open=settings.allow_open,
+            host=host,
+            quantum=settings.quantum,
+            threads=settings.threads,
+        )
+        self.concerned = self.devices[0]
+        self.recording: Recording | None = None
+        self._topology = topology
+        self._threads = settings.threads
+        self._clocks = ClusterClocks(self.devices, topology, settings.threads) if len(self.devices) > 1 else None
+
+    def record(self, say: Say) -> None:
+        """Record the chips as the environment says."""
+        self.recording = attach(self.devices, self._topology, say)
+
+    def connect(self, table: Table, *, needs_python: bool) -> None:
+        """Let the server call compiled code.
+
+        Args:
+            table: that the server reads.
+            needs_python: something is done in Python between two clocks.
+        """
+        if not JIT:
+            return
+        first = self.devices[0].clocks
+        self._addresses = np.array([device.clocks.target for device in self.devices], np.int64)
+        table.find = chip_entry("chip_find").address
+        table.chips = self._addresses.ctypes.data
+        table.run = None
+        if needs_python or self.recording is not None:
+            return
+        table.handlers = first.table
+        table.worth_threads = WORTH_THREADS if self._threads > 1 else 1 << 62
+        table.run = (chip_entry("chip_clock") if self._clocks is None else cluster_entry("cluster_clock")).address
+        table.clocked = first.target if self._clocks is None else self._clocks.target
+
+    # --- time -------------------------------------------------------------------------------------------------------
+
+    @property
+    def time(self) -> int:
+        """Clocks that have passed on all chips."""
+        return min(device.time for device in self.devices)
+
+    def clock(self, clocks: int) -> None:
+        """Let clocks pass, and record them.
+
+        Raises:
+            BhemuError: an instruction was refused, on the chip that is `concerned` then.
+        """
+        while clocks > 0:
+            step = clocks if self.recording is None else self.recording.next_step(clocks)
+            if self._clocks is None:
+                self.devices[0].clock(step)
+            else:
+                self._pass(self._clocks, step)
+            clocks -= step
+            if self.recording is not None:
+                self.recording.arrive()
+
+    def finish(self) -> None:
+        """Go on with clocks that have stopped because the host had to do something, and let the rest of them pass."""
+        if self._clocks is None:
+            self.devices[0].clocks.finish()
+        else:
+            self._pass(self._clocks, None)
+
+    def _pass(self, clocks: ClusterClocks, step: int | None) -> None:
+        try:
+            if step is None:
+                clocks.finish()
+            else:
+                clocks.advance(step)
+        except BhemuError:
+            self.concerned = self.devices[clocks.refusing]
+            raise
+
+    def name_chip(self, error: BaseException) -> None:
+        """Say in an error which of several chips is concerned."""
+        if self._clocks is not None and isinstance(error, BhemuError):
+            error.message = f"chip {self.devices.index(self.concerned)}: {error.message}"
+
+    # --- what the host sees -----------------------------------------------------------------------------------------
+
+    def device(self, bdf: int) -> tuple[Device, int]:
+        """(the chip that is a device of bus 0, what is left of `bdf`): to the first chip others are not there."""
+        number = (bdf & _DEVICE) >> 3
+        known = number < len(self.devices)
+        self.concerned = self.devices[number if known else 0]
+        return self.concerned, bdf & ~_DEVICE if known else bdf
+
+    def place(self, paddr: int) -> tuple[Device, int]:
+        """(the chip that has a PCI address in its BARs, the address as the first chip has it)."""
+        number = 0 if self._clocks is None else paddr // DEVICE_STRIDE
+        known = number < len(self.devices)
+        self.concerned = self.devices[number if known else 0]
+        return self.concerned, paddr - number * DEVICE_STRIDE if known else paddr
+
+    def say_who_waits(self, say: Say) -> None:
+        """Say what waits for what: of several chips those whose links fail, or the first."""
+        wiring = DeviceWiring(self.devices, self._topology)
+        failed = [link.ends for link in Links(wiring, self._topology) if link.lost or not link.is_up]
+        concerned = sorted({end.chip for ends in failed for end in ends}) or range(len(self.devices))
+        for number in concerned[:_DESCRIBED]:
+            device = self.devices[number]
+            if who := explain_device(device, moving=bool(failed)):
+                if self._clocks is not None:
+                    say(f"[{self.time}] bhemu: chip {number}:\n")
+                say(waiting_text(device.time, who, link_fails=bool(failed)))
+        if len(concerned) > _DESCRIBED:
+            say(f"[{self.time}] bhemu: {len(concerned) - _DESCRIBED} more chips are not described\n")
+
+    def choices_made(self) -> list[str]:
+        """Names of the open cases in which a chip has used the recommended choice so far."""
+        return list(dict.fromkeys(FAULTS[code].name for device in self.devices for code in device.open_choices))
