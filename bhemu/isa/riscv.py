@@ -59,8 +59,9 @@ RISCV: Final = _load()
 FIRST: Final = MappingProxyType(
     {part: next(row.number for row in RISCV if _part(row.extension, row.layout) == part) for part in _PARTS}
 )
-"""First number of the instructions that a module of riscv/ executes: `loop` is the inner loop of execute.py; outside of
-it are `atomic` (atomics.py), `csr` (csr.py), `environment` (ecall, ebreak, mret: slow.py) and `float` (float.py)."""
+"""First number of the instructions that a module of riscv/ executes: `loop` is the inner loop (execute.py and
+arithmetic.py); outside of it are `atomic` (atomics.py), `csr` (csr.py), `environment` (ecall, ebreak, mret: slow.py)
+and `float` (float.py)."""
 RISCV_BY_NAME: Final = MappingProxyType({row.name: row for row in RISCV})
 NUMBER: Final = MappingProxyType({row.name: row.number for row in RISCV})
 """Number of each instruction by name."""

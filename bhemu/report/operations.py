@@ -80,11 +80,6 @@ class TimedOperation:
         """The part for which that was busy, 0 to 1; with 1 it cannot be faster without more of that."""
         return min(self.busy[self.bound] / self.cycles, 1.0) if self.cycles else 0.0
 
-    @property
-    def first_to_last(self) -> int:
-        """Cycles from the first tile's begin to the last one's."""
-        return max(launch.begin for launch in self.launches) - self.begin
-
 
 @dataclass
 class TimedRun:
