@@ -158,7 +158,8 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
 def _connect(table: Table, chip: Device, *, timed: bool) -> None:
     """Let the server call compiled code without Python.
 
-    Semihosting and recordings need Python between two clocks, and the clock of a timed chip has a buffer of its own.
+    Semihosting needs Python between two clocks, a recording when programs begin and end, and the clock of a timed chip
+    has a buffer of its own.
     """
     if not JIT or _overseer is not None:
         return
@@ -166,11 +167,24 @@ def _connect(table: Table, chip: Device, *, timed: bool) -> None:
     table.find = chip_entry("chip_find").address
     table.chip = clocks.target
     table.active_tiles = clocks.target + offset_of(CHIP, "active_count")
-    table.run = None
-    if _semihosting is None and _recording is None and not timed:
+    table.run = table.unseen_clocks = None
+    table.watched_count = 0
+    if _semihosting is None and not timed:
         table.handlers = clocks.cores(0).table
         table.worth_threads = WORTH_THREADS if clocks.threads > 1 else 1 << 62
         table.run = chip_entry("chip_clock").address
+    if isinstance(_recording, ChipRecording):
+        table.unseen_clocks = ctypes.addressof(_unseen_clocks)
+        _see(table, _recording)
+
+
+def _see(table: Table, recording: ChipRecording) -> None:
+    """A recording has seen the chip: it must see it again after some clocks, or when a program begins or ends."""
+    words = recording.launch_words
+    seen = np.zeros(len(words), np.uint32)
+    _watched[:] = words, seen
+    table.watched, table.seen, table.watched_count = words.ctypes.data, seen.ctypes.data, len(words)
+    _unseen_clocks.value = recording.next_step()
 
 
 def choices_made() -> list[str]:
@@ -227,14 +241,18 @@ def memory_write(paddr: int, pointer: int, size: int) -> None:
     _chip_now().write(paddr, ctypes.string_at(pointer, size) if size else b"")
 
 
-def clock(clocks: int) -> None:
-    """Let clocks pass."""
+def clock(table: Table, clocks: int) -> None:
+    """Let clocks pass; 0: a recording has to see the chip."""
     if _stopped:
         return
     chip = _chip_now()
     advance = chip.clock if _recording is None else _recording.clock
     if _semihosting is None:
         advance(clocks)
+        if isinstance(_recording, ChipRecording):
+            if not clocks:
+                _recording.arrive()
+            _see(table, _recording)
         return
     for _ in range(clocks):
         advance(1)
@@ -274,6 +292,9 @@ def _serve(chip: Device, semihosting: Semihosting) -> None:
 
 _keep: list[Any] = []
 _no_tiles = ctypes.c_int64(0)
+_unseen_clocks = ctypes.c_int64(0)
+_watched: list[Any] = [None, None]
+"""The arrays whose addresses the table has."""
 
 
 def _ones_for_word(*_: Any) -> int:
@@ -313,7 +334,7 @@ def _fill_table() -> Table:
         "config_write": config_write,
         "memory_read": memory_read,
         "memory_write": memory_write,
-        "clock": clock,
+        "clock": partial(clock, table),
         "finish_clock": finish_clock,
         "report_stillness": report_stillness,
     }

@@ -74,12 +74,45 @@ static void write_memory(uint64_t paddr, const void *p, uint32_t size)
         calls->memory_write(paddr, p, size);
 }
 
+static uint32_t watched(int64_t number)
+{
+    return *(const uint32_t *)(intptr_t)calls->watched[number];
+}
+
+/* A word has changed that tells a recording that programs begin or end. */
+static int watched_changed(void)
+{
+    for (int64_t i = 0; i < calls->watched_count; i++)
+        if (watched(i) != calls->seen[i])
+            return 1;
+    return 0;
+}
+
+static void keep_watched(void)
+{
+    for (int64_t i = 0; i < calls->watched_count; i++)
+        calls->seen[i] = watched(i);
+}
+
+static int python_clocks(uint32_t clocks)
+{
+    return !calls->run || *calls->active_tiles * clocks >= calls->worth_threads ||
+           (calls->unseen_clocks && clocks > *calls->unseen_clocks);
+}
+
 static void let_clocks_pass(uint32_t clocks)
 {
-    if (!calls->run || *calls->active_tiles * clocks >= calls->worth_threads)
+    if (python_clocks(clocks)) {
         calls->clock(clocks);
-    else if (clocks && calls->run(calls->chip, calls->handlers, clocks))
-        calls->finish_clock();
+        keep_watched();
+    } else if (clocks) {
+        if (calls->run(calls->chip, calls->handlers, clocks))
+            calls->finish_clock();
+        if (calls->unseen_clocks && (!(*calls->unseen_clocks -= clocks) || watched_changed())) {
+            calls->clock(0);
+            keep_watched();
+        }
+    }
     if (calls->active_tiles && stillness_clock(*calls->active_tiles))
         calls->report_stillness();
 }
@@ -90,6 +123,7 @@ static uint32_t call(enum function function, uint64_t a, uint64_t b, uint64_t c,
     switch (function) {
     case INIT:
         calls->init(channel->has_read ? read_host : NULL, channel->has_write ? write_host : NULL);
+        keep_watched();
         stillness_start();
         has_chip = 1;
         break;
