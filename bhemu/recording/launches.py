@@ -82,7 +82,7 @@ class Launches:
         return self._changed(running, self._words[self._indices, layout.launch_read_pointer >> 2].astype(np.int64))
 
     def words(self) -> Array:
-        """int64 [n]: addresses in memory of the 32-bit words that the next `look` depends on; equal words, nothing to see."""
+        """int64 [n]: addresses in memory of the 32-bit words that the next `look` depends on: it sees nothing else."""
         if not len(self._indices):
             return self._indices
         l1 = offset_of(TILE, "l1")
