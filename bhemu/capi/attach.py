@@ -1,5 +1,7 @@
 """Recording a client: what the environment says, and a recording of the chip behind the library.
 
+A client waits for what is imported here: what only some settings need is imported where it is used.
+
 `BHEMU_RECORD=DIR` turns it on. Without that variable this module does nothing.
 """
 
@@ -10,17 +12,17 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from bhemu.analysis.check_tile import parse_kinds
-from bhemu.analysis.suppressions import Suppressions
 from bhemu.chip.coordinates import Kind, Place
 from bhemu.chip.device import Device
 from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.recording.chip_recording import ChipRecording
 from bhemu.recording.parts import SUFFIX, Writer
-from bhemu.timed import ChipTime
-from bhemu.timed.recording import TimedRecording
+
+if TYPE_CHECKING:
+    from bhemu.timed import ChipTime
+    from bhemu.timed.recording import TimedRecording
 
 RECORD: Final = "BHEMU_RECORD"
 """Environment variable: the directory that gets the recording."""
@@ -120,6 +122,8 @@ def attach_timed(device: Device, clock: ChipTime, say: Say) -> TimedRecording | 
     Raises:
         ConfigurationError: a variable is set that says something of single instructions.
     """
+    from bhemu.timed.recording import TimedRecording
+
     directory = os.environ.get(RECORD, "")
     if not directory:
         return None
@@ -159,9 +163,15 @@ def attach(device: Device, say: Say) -> ChipRecording | None:
     if states not in ("", "0", "1"):
         raise ConfigurationError(f"{STATES} is {states!r}", remedy="set it to 0 or 1, or not at all")
     tiles = chosen_tiles(device, parse_tiles(os.environ.get(TILES, "")))
-    checks: dict[str, Any] = {"check": list(parse_kinds(os.environ.get(CHECK, "")))}
-    suppressions = os.environ.get(SUPPRESSIONS, "")
+    checks: dict[str, Any] = {}
+    kinds, suppressions = os.environ.get(CHECK, ""), os.environ.get(SUPPRESSIONS, "")
+    if kinds:
+        from bhemu.analysis.check_tile import parse_kinds
+
+        checks["check"] = list(parse_kinds(kinds))
     if suppressions:
+        from bhemu.analysis.suppressions import Suppressions
+
         Suppressions.read(Path(suppressions))
         checks["suppressions"] = str(Path(suppressions).resolve())
     limit = _number(LIMIT)

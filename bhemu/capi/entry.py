@@ -13,12 +13,10 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from bhemu.api.chip_report import explain_device
-from bhemu.api.semihosting import Semihosting
 from bhemu.capi.attach import attach, attach_timed
 from bhemu.capi.refusals import refusal_text, say, write
 from bhemu.capi.settings import read_settings
@@ -34,8 +32,10 @@ from bhemu.machine.core_state import HALT_ECALL, HALTED
 from bhemu.machine.faults import FAULTS
 from bhemu.machine.state import offset_of
 from bhemu.recording.chip_recording import ChipRecording
-from bhemu.timed import ChipTime
-from bhemu.timed.recording import TimedRecording
+
+if TYPE_CHECKING:
+    from bhemu.api.semihosting import Semihosting
+    from bhemu.timed.recording import TimedRecording
 
 _REFUSED: Final = 1
 _INTERRUPTED: Final = 130
@@ -137,7 +137,7 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
     global _chip, _semihosting, _recording, _started, _reported, _refusal_stops, _stopped
     settings = read_settings()
     _refusal_stops = _stopped = False
-    _semihosting = Semihosting(write) if settings.semihosting else None
+    _semihosting = _new_semihosting() if settings.semihosting else None
     host = _host_memory(reads, writes)
     _chip = Device(
         simulator_order=settings.simulator_order,
@@ -146,13 +146,25 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
         quantum=settings.quantum,
         threads=settings.threads,
     )
-    _recording = attach_timed(_chip, ChipTime(_chip), _tell) if settings.timed else attach(_chip, _tell)
+    _recording = _attach_timed(_chip) if settings.timed else attach(_chip, _tell)
     _connect(table, _chip, timed=settings.timed)
     _started = time.perf_counter()
     _reported = False
     _refusal_stops = settings.refusal_stops
     if _overseer is not None:
         _overseer.begin(_chip)
+
+
+def _new_semihosting() -> Semihosting:
+    from bhemu.api.semihosting import Semihosting
+
+    return Semihosting(write)
+
+
+def _attach_timed(chip: Device) -> TimedRecording | None:
+    from bhemu.timed import ChipTime
+
+    return attach_timed(chip, ChipTime(chip), _tell)
 
 
 def _connect(table: Table, chip: Device, *, timed: bool) -> None:
@@ -265,6 +277,8 @@ def report_stillness() -> None:
         what = "a refusal has stopped the chip, and the host still polls"
         say(f"[{_chip_now().time}] bhemu: {what}: libttsim_exit and libttsim_init start a new one\n")
         return
+    from bhemu.api.chip_report import explain_device
+
     who = explain_device(_chip_now())
     if who:
         what = (

@@ -158,8 +158,9 @@ class DebugInfo:
             for unit in self._units:
                 for die in unit.iter_DIEs():
                     begin = self._begin(unit, die) if die.tag == "DW_TAG_inlined_subroutine" else None
-                    for name in _names_of(die) if begin is not None else ():
-                        found.setdefault(name, set()).add(begin)
+                    if begin is not None:
+                        for name in _names_of(die):
+                            found.setdefault(name, set()).add(begin)
         except Exception as error:
             raise ProgramError(f"the debug information is damaged: {error}", remedy="compile the file again") from None
         return {name: sorted(begins) for name, begins in found.items()}
