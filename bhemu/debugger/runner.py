@@ -241,7 +241,7 @@ class Runner(StoppedTile):
         return found
 
     def _pushed_place(self, item: Breakpoint, core: int, pc: int) -> int | None:
-        """The address at which a breakpoint stops a core at a pc: that of a `.ttinsn` may be pushed with it; None: no."""
+        """Where a breakpoint stops a core at a pc: there, or at a `.ttinsn` that is pushed with it."""
         if pc in item.addresses:
             return pc
         return next((place for place in item.addresses if is_pushed_with(self.record, core, pc, place)), None)
