@@ -173,14 +173,15 @@ def _connect(table: Table, chip: Device, *, timed: bool) -> None:
     Semihosting needs Python between two clocks, a recording when programs begin and end, and the clock of a timed chip
     has a buffer of its own.
     """
+    table.unseen_clocks = None
+    table.watched_count = 0
     if not JIT or _overseer is not None:
         return
     clocks = chip.clocks
     table.find = chip_entry("chip_find").address
     table.chip = clocks.target
     table.active_tiles = clocks.target + offset_of(CHIP, "active_count")
-    table.run = table.unseen_clocks = None
-    table.watched_count = 0
+    table.run = None
     if _semihosting is None and not timed:
         table.handlers = clocks.cores(0).table
         table.worth_threads = WORTH_THREADS if clocks.threads > 1 else 1 << 62

@@ -189,9 +189,17 @@ class Names:
         if isinstance(where, int) or where.startswith("*") or where[:1].isdigit() or is_line(where):
             return [self.locate(where)]
         owner, _, name = where.rpartition(".")
-        cores = [core_number(owner)] if owner in CORE_NAMES else [self.core, *range(CORES)]
-        found = (self.own_places_of(core, name if owner in CORE_NAMES else where) for core in cores)
-        return next((places for places in found if places), []) or [self.locate(where)]
+        if owner in CORE_NAMES:
+            return self.own_places_of(core_number(owner), name) or [self.locate(where)]
+        if own := self.own_places_of(self.core, where):
+            return own
+        try:
+            return [self.locate(where)]
+        except BhemuError:
+            others = (self.own_places_of(core, where) for core in range(CORES))
+            if found := next((places for places in others if places), None):
+                return found
+            raise
 
     def source_file(self, name: str) -> str | None:
         """The path, as the compiler recorded it, of a source file that has functions; by the end of its path."""
