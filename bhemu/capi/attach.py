@@ -1,5 +1,7 @@
 """Recording a client: what the environment says, and a recording of the chip behind the library.
 
+A client waits for what is imported here: what only some settings need is imported where it is used.
+
 `BHEMU_RECORD=DIR` turns it on. Without that variable this module does nothing.
 """
 
@@ -11,10 +13,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from bhemu.analysis.check_tile import parse_kinds
-from bhemu.analysis.suppressions import Suppressions
 from bhemu.chip.coordinates import Kind, Place
 from bhemu.chip.device import Device
 from bhemu.cluster.topology import Topology
@@ -22,8 +22,10 @@ from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.recording.chip_recording import ChipRecording, about_chip
 from bhemu.recording.link_recording import LinkRecording, links_writer
 from bhemu.recording.parts import SUFFIX, Writer
-from bhemu.timed import ChipTime
-from bhemu.timed.recording import TimedRecording
+
+if TYPE_CHECKING:
+    from bhemu.timed import ChipTime
+    from bhemu.timed.recording import TimedRecording
 
 RECORD: Final = "BHEMU_RECORD"
 """Environment variable: the directory that gets the recording."""
@@ -130,6 +132,8 @@ def attach_timed(device: Device, clock: ChipTime, say: Say) -> TimedRecording | 
     Raises:
         ConfigurationError: a variable is set that says something of single instructions.
     """
+    from bhemu.timed.recording import TimedRecording
+
     directory = os.environ.get(RECORD, "")
     if not directory:
         return None
@@ -162,6 +166,11 @@ class Recording:
         self._chips = chips
         self._links = links
         self._latency = latency
+
+    @property
+    def alone(self) -> ChipRecording | None:
+        """The recording of the only chip; None: there are more, or links."""
+        return self._chips[0] if len(self._chips) == 1 and self._links is None else None
 
     def next_step(self, clocks: int) -> int:
         """How many of `clocks` may pass before `arrive` must be called."""
@@ -217,9 +226,15 @@ def attach(devices: Sequence[Device], topology: Topology, say: Say) -> Recording
         for number, device in enumerate(devices)
         if not wanted or any(chip in (None, number) for chip, _ in wanted)
     }
-    checks: dict[str, Any] = {"check": list(parse_kinds(os.environ.get(CHECK, "")))}
-    suppressions = os.environ.get(SUPPRESSIONS, "")
+    checks: dict[str, Any] = {}
+    kinds, suppressions = os.environ.get(CHECK, ""), os.environ.get(SUPPRESSIONS, "")
+    if kinds:
+        from bhemu.analysis.check_tile import parse_kinds
+
+        checks["check"] = list(parse_kinds(kinds))
     if suppressions:
+        from bhemu.analysis.suppressions import Suppressions
+
         Suppressions.read(Path(suppressions))
         checks["suppressions"] = str(Path(suppressions).resolve())
     limit = _number(LIMIT)

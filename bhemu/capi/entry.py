@@ -14,11 +14,10 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from bhemu.api.semihosting import Semihosting
 from bhemu.capi.attach import RECORD, attach_timed
 from bhemu.capi.machine_text import TOPOLOGY
 from bhemu.capi.refusals import refusal_text, say, write
@@ -31,8 +30,10 @@ from bhemu.cluster.topology import ALONE_TOPOLOGY, Topology, read_topology
 from bhemu.errors import ConfigurationError
 from bhemu.machine.agents import B
 from bhemu.machine.core_state import HALT_ECALL, HALTED
-from bhemu.timed import ChipTime
-from bhemu.timed.recording import TimedRecording
+
+if TYPE_CHECKING:
+    from bhemu.api.semihosting import Semihosting
+    from bhemu.timed.recording import TimedRecording
 
 _REFUSED: Final = 1
 _INTERRUPTED: Final = 130
@@ -142,7 +143,7 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
     global _system, _semihosting, _timed, _started, _reported, _refusal_stops, _stopped
     settings = read_settings()
     _refusal_stops = _stopped = False
-    _semihosting = Semihosting(write) if settings.semihosting else None
+    _semihosting = _new_semihosting() if settings.semihosting else None
     if _overseer is not None and len(_topology.chips) > 1:
         raise ConfigurationError(
             f"a debugger is to be attached, and {_topology.name} has {len(_topology.chips)} chips",
@@ -152,7 +153,7 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
     _system = System(_topology, settings, host if _overseer is None else _overseer.host(host))
     first = _system.devices[0]
     if settings.timed:
-        _timed = attach_timed(first, ChipTime(first), _tell)
+        _timed = _attach_timed(first)
     elif os.environ.get(RECORD):
         _system.record(_tell)
     table.stopped = 0
@@ -163,6 +164,18 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
     _refusal_stops = settings.refusal_stops
     if _overseer is not None:
         _overseer.begin(first)
+
+
+def _new_semihosting() -> Semihosting:
+    from bhemu.api.semihosting import Semihosting
+
+    return Semihosting(write)
+
+
+def _attach_timed(chip: Device) -> TimedRecording | None:
+    from bhemu.timed import ChipTime
+
+    return attach_timed(chip, ChipTime(chip), _tell)
 
 
 def choices_made() -> list[str]:
@@ -227,13 +240,15 @@ def memory_write(paddr: int, pointer: int, size: int) -> None:
 
 
 def clock(clocks: int) -> None:
-    """Let clocks pass."""
+    """Let clocks pass; 0: a recording has to see the chip."""
     if _stopped:
         return
     system = _system_now()
     advance = system.clock if _timed is None else _timed.clock
     if _semihosting is None:
         advance(clocks)
+        if not clocks:
+            system.look()
         return
     for _ in range(clocks):
         advance(1)
@@ -307,7 +322,7 @@ def _fill_table() -> Table:
         "config_write": config_write,
         "memory_read": memory_read,
         "memory_write": memory_write,
-        "clock": clock,
+        "clock": partial(clock, table),
         "finish_clock": finish_clock,
         "report_stillness": report_stillness,
     }

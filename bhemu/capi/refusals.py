@@ -9,8 +9,6 @@ import sys
 import traceback
 from typing import Final
 
-from bhemu.capi.fault_report import DUMP, fault_place, write_dump
-from bhemu.capi.machine_text import CATEGORIES
 from bhemu.capi.settings import ALLOW_OPEN
 from bhemu.chip.device import Device
 from bhemu.errors import BhemuError, MissingSpecification
@@ -49,6 +47,8 @@ def waiting_text(clock: int, who: str, *, link_fails: bool) -> str:
 
 
 def _category(error: BaseException) -> str:
+    from bhemu.capi.machine_text import CATEGORIES
+
     if isinstance(error, BhemuError):
         return CATEGORIES.get(error.category, "AssertionFailure")
     return "SystemError" if isinstance(error, OSError | MemoryError) else "AssertionFailure"
@@ -56,6 +56,8 @@ def _category(error: BaseException) -> str:
 
 def refusal_text(function: str, error: BaseException, chip: Device | None) -> str:
     """The message that clients expect, and further details; the state is written where BHEMU_DUMP says."""
+    from bhemu.capi.fault_report import DUMP, fault_place, write_dump
+
     clock = 0 if chip is None else chip.time
     lines = []
     if isinstance(error, BhemuError):

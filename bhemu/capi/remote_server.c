@@ -86,12 +86,45 @@ static void write_memory(uint64_t paddr, const void *p, uint32_t size)
         calls->memory_write(paddr, p, size);
 }
 
+static uint32_t watched(int64_t number)
+{
+    return *(const uint32_t *)(intptr_t)calls->watched[number];
+}
+
+/* A word has changed that tells a recording that programs begin or end. */
+static int watched_changed(void)
+{
+    for (int64_t i = 0; i < calls->watched_count; i++)
+        if (watched(i) != calls->seen[i])
+            return 1;
+    return 0;
+}
+
+static void keep_watched(void)
+{
+    for (int64_t i = 0; i < calls->watched_count; i++)
+        calls->seen[i] = watched(i);
+}
+
+static int python_clocks(uint32_t clocks)
+{
+    return !calls->run || simulator_active() * clocks >= calls->worth_threads ||
+           (calls->unseen_clocks && clocks > *calls->unseen_clocks);
+}
+
 static void let_clocks_pass(uint32_t clocks)
 {
-    if (!calls->run || simulator_active() * clocks >= calls->worth_threads)
+    if (python_clocks(clocks)) {
         calls->clock(clocks);
-    else if (clocks && calls->run(calls->clocked, calls->handlers, clocks))
-        calls->finish_clock();
+        keep_watched();
+    } else if (clocks) {
+        if (calls->run(calls->clocked, calls->handlers, clocks))
+            calls->finish_clock();
+        if (calls->unseen_clocks && (!(*calls->unseen_clocks -= clocks) || watched_changed())) {
+            calls->clock(0);
+            keep_watched();
+        }
+    }
     if (calls->chips && stillness_clock(calls->stopped || simulator_links_fail() ? 0 : simulator_active())) {
         fflush(NULL);
         simulator_say_links();
@@ -105,8 +138,12 @@ static uint32_t call(enum function function, uint64_t a, uint64_t b, uint64_t c,
     switch (function) {
     case INIT:
         calls->init(channel->has_read ? read_host : NULL, channel->has_write ? write_host : NULL);
+<<<<<<< HEAD
         for (int chip = 0; chip < CHIPS && calls->chips; chip++)
             instances[chip].chip = (char *)(intptr_t)calls->chips[chip];
+=======
+        keep_watched();
+>>>>>>> see
         stillness_start();
         has_chip = 1;
         break;

@@ -19,6 +19,8 @@ _C_TYPES: Final[dict[str, Any]] = {
     "void *": ctypes.c_void_p,
     "const void *": ctypes.c_void_p,
     "const int64_t *": ctypes.c_void_p,
+    "int64_t *": ctypes.c_void_p,
+    "uint32_t *": ctypes.c_void_p,
     "void": None,
 }
 
@@ -168,6 +170,10 @@ SLOTS: Final = (
     Slot("handlers", "int64_t"),
     Slot("stopped", "int64_t", comment="a refusal lets no more clocks pass"),
     Slot("worth_threads", "int64_t", comment="clocks of all tiles together from which on Python starts threads"),
+    Slot("unseen_clocks", "int64_t *", comment="how many may pass before Python has to see the chip; NULL: any number"),
+    Slot("watched", "const int64_t *", comment="addresses of words that Python sees changes of, too"),
+    Slot("seen", "uint32_t *", comment="what they were when Python looked last; written by C"),
+    Slot("watched_count", "int64_t"),
 )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Final
 
 import numpy as np
 
-from bhemu.api.chip_report import explain_device
-from bhemu.api.links import DeviceWiring, Links
 from bhemu.capi.attach import Recording, Say, attach
 from bhemu.capi.image import new_devices
 from bhemu.capi.refusals import waiting_text
@@ -23,11 +22,36 @@ from bhemu.cluster.topology import Topology
 from bhemu.errors import BhemuError
 from bhemu.machine.codegen import JIT
 from bhemu.machine.faults import FAULTS
+from bhemu.recording.chip_recording import ChipRecording
 
 _DEVICE: Final = 31 << 3
 """Bits of `bdf` that number a device of bus 0."""
 _DESCRIBED: Final = 4
 """Chips of which is said what waits on them, at most."""
+
+
+class _Seen:
+    """What a recording has seen of a chip whose clocks pass in compiled code (remote_server.c).
+
+    It must see the chip again after some clocks, or when a program begins or ends.
+
+    Args:
+        table: that the server reads.
+        recording: of the only chip.
+    """
+
+    def __init__(self, table: Table, recording: ChipRecording) -> None:
+        self._table, self._recording = table, recording
+        self._clocks = ctypes.c_int64(0)
+        table.unseen_clocks = ctypes.addressof(self._clocks)
+
+    def show(self) -> None:
+        """The recording has just seen the chip."""
+        table, self._words = self._table, self._recording.launch_words
+        self._values = np.zeros(len(self._words), np.uint32)
+        table.watched, table.seen = self._words.ctypes.data, self._values.ctypes.data
+        table.watched_count = len(self._words)
+        self._clocks.value = self._recording.next_step()
 
 
 class System:
@@ -57,6 +81,7 @@ class System:
         self.recording: Recording | None = None
         self._topology = topology
         self._threads = settings.threads
+        self._seen: _Seen | None = None
         self._clocks = ClusterClocks(self.devices, topology, settings.threads) if len(self.devices) > 1 else None
 
     def record(self, say: Say) -> None:
@@ -70,6 +95,9 @@ class System:
             table: that the server reads.
             needs_python: something is done in Python between two clocks.
         """
+        table.unseen_clocks = None
+        table.watched_count = 0
+        self._seen = None
         if not JIT:
             return
         first = self.devices[0].clocks
@@ -77,12 +105,16 @@ class System:
         table.find = chip_entry("chip_find").address
         table.chips = self._addresses.ctypes.data
         table.run = None
-        if needs_python or self.recording is not None:
+        recording = None if self.recording is None else self.recording.alone
+        if needs_python or (self.recording is not None and (recording is None or self._clocks is not None)):
             return
         table.handlers = first.table
         table.worth_threads = WORTH_THREADS if self._threads > 1 else 1 << 62
         table.run = (chip_entry("chip_clock") if self._clocks is None else cluster_entry("cluster_clock")).address
         table.clocked = first.target if self._clocks is None else self._clocks.target
+        if recording is not None:
+            self._seen = _Seen(table, recording)
+            self._seen.show()
 
     # --- time -------------------------------------------------------------------------------------------------------
 
@@ -106,6 +138,15 @@ class System:
             clocks -= step
             if self.recording is not None:
                 self.recording.arrive()
+        if self._seen is not None:
+            self._seen.show()
+
+    def look(self) -> None:
+        """A recording has to see the chip, whose clocks have passed in compiled code."""
+        if self.recording is not None:
+            self.recording.arrive()
+        if self._seen is not None:
+            self._seen.show()
 
     def finish(self) -> None:
         """Go on with clocks that have stopped because the host had to do something, and let the rest of them pass."""
@@ -147,6 +188,9 @@ class System:
 
     def say_who_waits(self, say: Say) -> None:
         """Say what waits for what: of several chips those whose links fail, or the first."""
+        from bhemu.api.chip_report import explain_device  # clients wait for what is imported before their first call
+        from bhemu.api.links import DeviceWiring, Links
+
         wiring = DeviceWiring(self.devices, self._topology)
         failed = [link.ends for link in Links(wiring, self._topology) if link.lost or not link.is_up]
         concerned = sorted({end.chip for ends in failed for end in ends}) or range(len(self.devices))

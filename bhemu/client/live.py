@@ -15,6 +15,7 @@ from bhemu.debugger.breakpoints import Breakpoint, DebugError
 from bhemu.debugger.chip_session import ChipDebug, ChipTileRunner, Reached
 from bhemu.debugger.debugged_tile import DebuggedTile
 from bhemu.debugger.history import Checkpoint, Position
+from bhemu.debugger.names import is_line
 from bhemu.debugger.session import DebugSession
 from bhemu.debugger.stops import Stop
 from bhemu.errors import BhemuError
@@ -74,12 +75,13 @@ class LiveSession(DebugSession):
         core = min(item.cores)
         chosen, self.core = self.core, core
         try:
-            item.address = self.locate(name) if ":" in name else self.own_address_of(core, name)
+            places = [self.locate(name)] if is_line(name) else self.own_places_of(core, name)
         except BhemuError:
-            item.address = None
+            places = []
         finally:
             self.core = chosen
-        where = "when its program runs" if item.address is None else self.describe(core, item.address)
+        item.address, item.copies = places[0] if places else None, tuple(places[1:])
+        where = self.describe_places(core, places) if places else "when its program runs"
         item.text = f"{name} ({where})"
 
     def break_at(
@@ -216,11 +218,11 @@ class LiveDebug(ChipDebug):
     def _clock(self) -> Stop | None:
         stop = super()._clock()
         if stop is None and not self.history.playing and self._has_pending() and self._has_new_code():
-            before = [item.address for runner in self._runners.values() for item in runner.breakpoints]
+            before = [item.addresses for runner in self._runners.values() for item in runner.breakpoints]
             for session in self.sessions.values():
                 assert isinstance(session, LiveSession)
                 session.refresh()
-            if before != [item.address for runner in self._runners.values() for item in runner.breakpoints]:
+            if before != [item.addresses for runner in self._runners.values() for item in runner.breakpoints]:
                 return Stop(_NAMES, "", self.clock)
         return stop
 

@@ -47,6 +47,10 @@ class MovedExecutable(Executable):
         """The source line of an address in memory."""
         return self.moved.line_at(address)
 
+    def inlined_copies(self, name: str) -> list[int]:
+        """Where inlined copies of a function begin in memory."""
+        return [address + self.moved.distance for address in self.moved.executable.inlined_copies(name)]
+
     def addresses_of_line(self, file: str, line: int) -> list[int]:
         """Where the code of a source line begins in memory."""
         found = self.moved.executable.addresses_of_line(file, line)

@@ -48,6 +48,7 @@ class Breakpoint:
         is_private: the condition reads nothing but the registers of the core that is about to stop.
         ignore: how many more times it is skipped.
         hits: how often it was reached with its condition true.
+        copies: further addresses, of a function that the compiler has inlined.
     """
 
     number: int
@@ -64,6 +65,12 @@ class Breakpoint:
     temporary: bool = False
     ignore: int = 0
     hits: int = 0
+    copies: tuple[int, ...] = ()
+
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """All addresses before which a core stops."""
+        return self.copies if self.address is None else (self.address, *self.copies)
 
     def describe(self) -> str:
         """The line that `info breakpoints` shows."""
@@ -97,14 +104,13 @@ class CodeMarks:
         for item in breakpoints:
             if item.mnemonic is not None:
                 marks.numbers.add(number_of(item.mnemonic))
-            if item.address is None:
-                continue
-            marks.places.add(item.address >> 2)
-            for before in range(FUSED):
-                at = item.address - 4 * before
-                if at < 0 or not is_ttinsn(int(record.l1_u32[at >> 2])):
-                    break
-                marks.places.add(at >> 2)
+            for address in item.addresses:
+                marks.places.add(address >> 2)
+                for before in range(FUSED):
+                    at = address - 4 * before
+                    if at < 0 or not is_ttinsn(int(record.l1_u32[at >> 2])):
+                        break
+                    marks.places.add(at >> 2)
         if len(marks.places) > len(CODE[0].breakpoint):
             raise DebugError(
                 f"{len(marks.places)} addresses would have to be watched for breakpoints, and "

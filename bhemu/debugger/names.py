@@ -72,6 +72,11 @@ class Names:
         """An address of a core's code: `0x00010 main+0x8 (kernel.c:12)`."""
         return self.machine.describe(core, pc)
 
+    def describe_places(self, core: int, places: list[int]) -> str:
+        """The first of some places of a function, and how many more there are."""
+        more = f" and {len(places) - 1} more, inlined" if len(places) > 1 else ""
+        return self.describe(core, places[0]) + more
+
     def name_of_word(self, address: int) -> str:
         """The variable that holds an address, as `name+0x4`, or nothing."""
         for executable in self.executables():
@@ -113,6 +118,11 @@ class Names:
                 return address
         return None
 
+    def own_places_of(self, core: int, name: str) -> list[int]:
+        """Where a function of a core's programs begins, with the places at which it was inlined; empty: none has it."""
+        own = [executable for owner, executable in self.machine.executables if owner == CORE_NAMES[core]]
+        return next((places for executable in own if (places := executable.places_of(name))), [])
+
     def executable_at(self, core: int, address: int) -> Executable | None:
         """The program with code at an address: the core's own, else that of any core."""
         for executable in self.executables(core):
@@ -151,7 +161,7 @@ class Names:
             address = where
         elif where.startswith("*"):
             address = evaluate(where[1:], CoreScope(self, self.core))
-        elif ":" in where and where.rpartition(":")[2].isdigit():
+        elif is_line(where):
             file, _, line = where.rpartition(":")
             return self._address_of_line(file, int(line))
         elif where.isdigit():
@@ -169,6 +179,27 @@ class Names:
         if address % 4 or not 0 <= address < L1_SIZE:
             raise DebugError(f"{address:#x} is not an instruction in L1", remedy="use a multiple of 4 below 0x180000")
         return address
+
+    def locate_all(self, where: str | int) -> list[int]:
+        """The addresses of a place: as `locate`, and where the compiler has inlined a function.
+
+        Raises:
+            BhemuError: there is no such place.
+        """
+        if isinstance(where, int) or where.startswith("*") or where[:1].isdigit() or is_line(where):
+            return [self.locate(where)]
+        owner, _, name = where.rpartition(".")
+        if owner in CORE_NAMES:
+            return self.own_places_of(core_number(owner), name) or [self.locate(where)]
+        if own := self.own_places_of(self.core, where):
+            return own
+        try:
+            return [self.locate(where)]
+        except BhemuError:
+            others = (self.own_places_of(core, where) for core in range(CORES))
+            if found := next((places for places in others if places), None):
+                return found
+            raise
 
     def source_file(self, name: str) -> str | None:
         """The path, as the compiler recorded it, of a source file that has functions; by the end of its path."""
@@ -251,6 +282,11 @@ class CoreScope:
         """The word at an address as the core finds it."""
         self.is_private = False
         return int.from_bytes(core_view.read(self._session.tile, self._core, address, 4), "little")
+
+
+def is_line(where: str) -> bool:
+    """A place is `file.c:12`."""
+    return ":" in where and where.rpartition(":")[2].isdigit()
 
 
 def near(name: str, known: dict[str, str], otherwise: str) -> str:

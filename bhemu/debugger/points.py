@@ -56,6 +56,8 @@ class Points(Names):
     ) -> Breakpoint:
         """Stop before the instruction at an address, a symbol (`main`, `T1.main`), `file.c:12` or `*expression`.
 
+        A function stops where it begins, and at each place at which the compiler has inlined it.
+
         Args:
             where: the place.
             cores: that stop there; all by default.
@@ -65,10 +67,11 @@ class Points(Names):
         Raises:
             BhemuError: there is no such place, core or name in the condition.
         """
-        address = self.locate(where)
+        places = self.locate_all(where)
         chosen = ALL_CORES if cores is None else frozenset(self.number_of_core(core) for core in cores)
-        text = self.describe(min(chosen) if len(chosen) == 1 else self.core, address)
-        item = Breakpoint(self._next_number(), text, address, cores=chosen, temporary=temporary)
+        text = self.describe_places(min(chosen) if len(chosen) == 1 else self.core, places)
+        item = Breakpoint(self._next_number(), text, places[0], cores=chosen, temporary=temporary)
+        item.copies = tuple(places[1:])
         if condition is not None:
             self.set_condition(item, condition)
         self.runner.breakpoints.append(item)

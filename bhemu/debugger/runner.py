@@ -236,14 +236,15 @@ class Runner(StoppedTile):
             if not item.enabled or core not in item.cores:
                 continue
             is_kind = item.mnemonic is not None and number_of(item.mnemonic) == number
-            is_place = item.address == pc
-            if (
-                is_kind
-                or is_place
-                or (item.address is not None and is_pushed_with(self.record, core, pc, item.address))
-            ):
+            if is_kind or self._pushed_place(item, core, pc) is not None:
                 found.append(item)
         return found
+
+    def _pushed_place(self, item: Breakpoint, core: int, pc: int) -> int | None:
+        """Where a breakpoint stops a core at a pc: there, or at a `.ttinsn` that is pushed with it."""
+        if pc in item.addresses:
+            return pc
+        return next((place for place in item.addresses if is_pushed_with(self.record, core, pc, place)), None)
 
     @staticmethod
     def _holds(item: Breakpoint, core: int) -> bool:
@@ -265,8 +266,9 @@ class Runner(StoppedTile):
         pc = int(self.record.core_pc[core])
         self._reported[core] = pc
         text = f"breakpoint {item.number}" if item.number >= 0 else item.text
-        if item.address not in (None, pc):
-            text += f" at {item.address:#x}, whose .ttinsn is pushed in one round with this one"
+        place = self._pushed_place(item, core, pc)
+        if place not in (None, pc):
+            text += f" at {place:#x}, whose .ttinsn is pushed in one round with this one"
         if item.temporary and item in self.breakpoints:
             self.breakpoints.remove(item)
         stop = self.stop_here("breakpoint" if item.number >= 0 else "step", text, core)

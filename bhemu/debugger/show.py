@@ -68,7 +68,8 @@ def disassembly(session: DebugSession, core: int, start: int, count: int) -> str
         count: instructions.
     """
     pc = session.runner.state(core).pc
-    planted = {item.address for item in session.runner.breakpoints if core in item.cores and item.enabled}
+    points = [item for item in session.runner.breakpoints if core in item.cores and item.enabled]
+    planted = {address for item in points for address in item.addresses}
     lines = []
     place = None
     for address in range(start & ~3, (start & ~3) + 4 * count, 4):

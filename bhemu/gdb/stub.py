@@ -296,7 +296,7 @@ class Stub:
             reason = f"{STOP_NAMES[stop.watch.kind]}:{stop.watch.address:x};"
         elif stop.reason == "beginning":
             reason = "replaylog:begin;"
-        elif stop.breakpoint is not None and stop.breakpoint.address == stop.pc and not self._is_own(stop):
+        elif stop.breakpoint is not None and stop.pc in stop.breakpoint.addresses and not self._is_own(stop):
             reason = "swbreak:;"
         self._core = self._session.core = core
         self._last = f"T{signal:02x}thread:{target.thread_of(core):x};{reason}".encode()
@@ -305,7 +305,7 @@ class Stub:
     def _is_own(self, stop: Stop) -> bool:
         """The breakpoint is not one of GDB's, or the core is somewhat before it: GDB would be silent."""
         item = stop.breakpoint
-        return item is not None and (item not in self._points.values() or item.address != stop.pc)
+        return item is not None and (item not in self._points.values() or stop.pc not in item.addresses)
 
     def _long(self, text: str) -> bytes | None:
         if text == "vCont?":

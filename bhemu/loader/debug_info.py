@@ -147,6 +147,33 @@ class DebugInfo:
                 return [SourceLine(files.get(file, "?"), line) for file, line in reversed(found)]
         return []
 
+    def inlined_copies(self) -> dict[str, list[int]]:
+        """Where inlined copies of functions begin, ascending, by the names that source and linker have for them.
+
+        Raises:
+            ProgramError: the debug information is damaged.
+        """
+        found: dict[str, set[int]] = {}
+        try:
+            for unit in self._units:
+                for die in unit.iter_DIEs():
+                    begin = self._begin(unit, die) if die.tag == "DW_TAG_inlined_subroutine" else None
+                    if begin is not None:
+                        for name in _names_of(die):
+                            found.setdefault(name, set()).add(begin)
+        except Exception as error:
+            raise ProgramError(f"the debug information is damaged: {error}", remedy="compile the file again") from None
+        return {name: sorted(begins) for name, begins in found.items()}
+
+    def _begin(self, unit: Any, die: Any) -> int | None:
+        """The address of the first instruction of an inlined call; None: it has no code."""
+        ranges = list(self._ranges_of(unit, die))
+        low = min((first for first, end in ranges if end > first), default=None)
+        entry = die.attributes.get("DW_AT_entry_pc")
+        if low is None or entry is None:
+            return low
+        return int(entry.value) if entry.form == "DW_FORM_addr" else ranges[0][0] + int(entry.value)
+
     def _inlined(self, unit: Any, die: Any, address: int) -> Iterator[tuple[int, int]]:
         """(file, line) of the calls that lead to an address, the outermost first."""
         for child in die.iter_children():
@@ -158,13 +185,17 @@ class DebugInfo:
             yield from self._inlined(unit, child, address)
 
     def _holds(self, unit: Any, die: Any, address: int) -> bool:
+        return any(first <= address < end for first, end in self._ranges_of(unit, die))
+
+    def _ranges_of(self, unit: Any, die: Any) -> Iterator[tuple[int, int]]:
+        """(begin, end) of the code of an entry."""
         values = die.attributes
         if "DW_AT_low_pc" in values and "DW_AT_high_pc" in values:
             low, high = int(values["DW_AT_low_pc"].value), values["DW_AT_high_pc"]
-            end = int(high.value) if high.form == "DW_FORM_addr" else low + int(high.value)
-            return low <= address < end
+            yield low, int(high.value) if high.form == "DW_FORM_addr" else low + int(high.value)
+            return
         if "DW_AT_ranges" not in values or self._ranges is None:
-            return False
+            return
         base = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
         begin = 0 if base is None else int(base.value)
         for entry in self._ranges.get_range_list_at_offset(values["DW_AT_ranges"].value, unit):
@@ -172,6 +203,14 @@ class DebugInfo:
                 begin = entry.base_address
                 continue
             first = 0 if getattr(entry, "is_absolute", False) else begin
-            if first + entry.begin_offset <= address < first + entry.end_offset:
-                return True
-        return False
+            yield first + entry.begin_offset, first + entry.end_offset
+
+
+def _names_of(die: Any) -> Iterator[str]:
+    """Names of the function that an inlined call is a copy of."""
+    while die is not None:
+        for attribute in ("DW_AT_name", "DW_AT_linkage_name"):
+            if attribute in die.attributes:
+                yield text_of(die.attributes[attribute].value)
+        onwards = [name for name in ("DW_AT_abstract_origin", "DW_AT_specification") if name in die.attributes]
+        die = die.get_DIE_from_attribute(onwards[0]) if onwards else None

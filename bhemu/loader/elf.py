@@ -18,6 +18,7 @@ from typing import Any, Final
 from bhemu import checks
 from bhemu.checks import checked
 from bhemu.errors import ProgramError
+from bhemu.loader.debug_info import DebugInfo
 from bhemu.loader.lines import LineTable, SourceLine, read_uleb128
 from bhemu.loader.symbols import Symbol, SymbolKind, SymbolTable
 
@@ -98,6 +99,24 @@ class Executable:
     def address_of(self, name: str) -> int | None:
         """The address of a symbol, by its name in the linker or in the source; None if there is none."""
         return self._symbols.address_of(name)
+
+    @cached_property
+    def _inlined(self) -> dict[str, list[int]]:
+        try:
+            return DebugInfo(self._content).inlined_copies()
+        except ProgramError:  # as without debug information
+            return {}
+
+    def inlined_copies(self, name: str) -> list[int]:
+        """Where copies of a function begin that the compiler has inlined, ascending."""
+        code = _code(self.segments)  # functions that the linker dropped are outside
+        found = self._inlined.get(name, []) if name.encode() in self._content else []
+        return [place for place in found if any(begin <= place < end for begin, end in code)]
+
+    def places_of(self, name: str) -> list[int]:
+        """Where a function begins: its own code, if it has any, and its inlined copies."""
+        own = self.address_of(name)
+        return [*([] if own is None else [own]), *(place for place in self.inlined_copies(name) if place != own)]
 
     def symbol_at(self, address: int) -> tuple[Symbol, int] | None:
         """The function (or code label of assembly) that holds an address, and the offset in it.

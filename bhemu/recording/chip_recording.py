@@ -45,6 +45,8 @@ _FEW: Final = 8
 """So many tiles have buffers of full size."""
 _SMALL_BUFFER: Final = 1 << 12
 
+Array = np.ndarray[Any, Any]
+
 Report = Callable[[str], Any]
 
 
@@ -160,15 +162,22 @@ class ChipRecording:
         """It has ended, and will not begin again."""
         return not self._tiles
 
-    def next_step(self, clocks: int) -> int:
+    def next_step(self, clocks: int = STEP) -> int:
         """How many of `clocks` may pass before `arrive` must be called."""
         if self.is_over:
             return clocks
         now = self._device.time
         if not self._is_recording:
             return min(clocks, self._begin - now)
-        step = min(clocks, STEP)
-        return step if self._end is None else min(step, self._end - now)
+        last = now + min(clocks, STEP)
+        if self._writer is not None:
+            last = min(last, self._flushed[0] + _FLUSH_CLOCKS)
+        return (last if self._end is None else min(last, self._end)) - now
+
+    @property
+    def launch_words(self) -> Array:
+        """int64 [n]: where in memory the 32-bit words are by which `arrive` sees that programs begin and end."""
+        return self._launches.words() if self._is_recording else np.zeros(0, np.int64)
 
     @checked
     def clock(self, clocks: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+import bhemu.recording.core_columns as column
 from bhemu.isa.memory_map import LOCAL_RAM_BASE, bounds, region
 from bhemu.machine.agents import CORES, T0, T2
 from bhemu.machine.buffer_memory import load_i64, store_i64
@@ -17,7 +18,6 @@ from bhemu.machine.core_state import ASLEEP, BLOCKED, IN_RESET, PUSH
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
-from bhemu.recording import core_columns as column
 from bhemu.recording.core_figures import LOAD_DST, accessed_address, class_of, take_time, writes_float, writes_register
 from bhemu.recording.recorder import CAPACITY as TENSIX_CAPACITY
 from bhemu.recording.recorder import CLOCK_OFFSET, PUSHED, WORDS

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+import bhemu.recording.log as tensix_column
 from bhemu.machine.agents import CORES
 from bhemu.machine.state import L1_SIZE, THREADS
-from bhemu.recording import log as tensix_column
 from bhemu.recording.recorder import HEADER as TENSIX_HEADER
 from bhemu.recording.recorder import ROWS as TENSIX_ROWS_OF_BUFFER
 

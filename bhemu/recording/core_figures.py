@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+import bhemu.recording.core_columns as column
 from bhemu.isa.memory_map import LOCAL_RAM_BASE, bounds, region
 from bhemu.isa.riscv_timing import CLASSES as TIMING_CLASSES
 from bhemu.isa.riscv_timing import FACTS, NUMBER
@@ -19,7 +20,6 @@ from bhemu.machine.core_state import LOCAL_RAM
 from bhemu.machine.kernel import kernel, njit
 from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, TileRecord
-from bhemu.recording import core_columns as column
 from bhemu.riscv.decode import sign_extend
 
 ALU: Final = NUMBER["ALU"]

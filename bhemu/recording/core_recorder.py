@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -92,6 +93,12 @@ def _checked_watch(addresses: Sequence[int]) -> list[int]:
                 remedy=f"use multiples of 4 below {L1_SIZE:#x}",
             )
     return [int(address) for address in addresses]
+
+
+@functools.cache
+def _advance_recorded() -> Entry:
+    """The compiled function that all recorded tiles advance by."""
+    return compile_entry("advance_recorded", advance_recorded_entry)
 
 
 class HasCores(Protocol):
@@ -196,7 +203,7 @@ class CoreRecorder:
                 record.l1_u32[address >> 2],
             )
         buffer[column.WATCHES] = len(self._watch)
-        self._entry = compile_entry("advance_recorded", advance_recorded_entry)
+        self._entry = _advance_recorded()
         buffer[ENTRY] = self._entry.address
         self._cores.observe(self)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from bhemu.loader.firmware_layout import FirmwareLayout, read_layouts
 from bhemu.machine.agents import T0, T2
-from bhemu.machine.state import POWER_ON_RESET
+from bhemu.machine.state import POWER_ON_RESET, TILE, offset_of
 from bhemu.tile.reset import CORE_BIT
 
 Array = np.ndarray[Any, Any]
@@ -49,6 +49,7 @@ class Launches:
 
     def __init__(self, tiles: Array, indices: list[int]) -> None:
         self.layout: FirmwareLayout | None = None
+        self._tiles = tiles
         self._resets = tiles["soft_reset"]
         self._words = tiles["l1_u32"]
         self._bytes = tiles["l1"]
@@ -79,6 +80,22 @@ class Launches:
         signals = self._bytes[self._indices, layout.go_messages + layout.go_signal + 4 * which]
         running = signals == GO
         return self._changed(running, self._words[self._indices, layout.launch_read_pointer >> 2].astype(np.int64))
+
+    def words(self) -> Array:
+        """int64 [n]: addresses in memory of the 32-bit words that the next `look` depends on: it sees nothing else."""
+        if not len(self._indices):
+            return self._indices
+        l1 = offset_of(TILE, "l1")
+        places = [np.array([l1])]
+        layout = self.layout
+        if layout is None:
+            places.append(np.array([offset_of(TILE, "soft_reset")]))
+        else:
+            which = self._words[self._indices, layout.go_index >> 2].astype(np.int64) & 7
+            signals = layout.go_messages + layout.go_signal + 4 * which & ~3
+            places += [np.array([l1 + layout.go_index]), l1 + signals, np.array([l1 + layout.launch_read_pointer])]
+        tiles = self._tiles.ctypes.data + self._indices * self._tiles.strides[0]
+        return np.concatenate([tiles + place for place in places])
 
     def _changed(self, running: Array, pointer: Array) -> tuple[list[int], list[int]]:
         again = self._running & (pointer != self._pointer)  # its end was not seen

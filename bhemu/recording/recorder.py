@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+import bhemu.recording.log as column
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.isa.registers import config
 from bhemu.isa.registers import thread as thread_register
@@ -23,7 +24,6 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
 from bhemu.machine.unpacker_state import SINGLE
-from bhemu.recording import log as column
 from bhemu.recording.log import Log, Note, Push
 from bhemu.tensix import coprocessor as plain
 from bhemu.tensix.frontend.fetch import MOP

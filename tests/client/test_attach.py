@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import bhemu
-import bhemu.client
+import bhemu.client.attached
 from bhemu.cli.main import app
 from bhemu.client.entry import Overseer
 from bhemu.client.gate import Gate
@@ -31,7 +31,7 @@ def value(text: str) -> int:
     return int(text.split()[1], 16)
 
 
-def word(debug: bhemu.client.Attached, address: int) -> int:
+def word(debug: bhemu.client.attached.Attached, address: int) -> int:
     """A word of L1 of tile 1-2."""
     return int(debug.tile(1, 2).record.l1_u32[address // 4])
 

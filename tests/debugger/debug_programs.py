@@ -93,11 +93,11 @@ __attribute__((naked, section(".start"))) void _start(void) {
 """
 
 
-def compile_kernel(folder: Path) -> Path:
-    """The kernel above, with debug information; skips loudly without a compiler."""
+def compile_kernel(folder: Path, text: str = KERNEL) -> Path:
+    """A kernel with debug information, by default the one above; skips loudly without a compiler."""
     if shutil.which(COMPILER) is None:
         pytest.skip(f"{COMPILER} is not installed: source lines and stacks of compiled code are NOT tested")
-    (folder / "kernel.c").write_text(KERNEL)
+    (folder / "kernel.c").write_text(text)
     options = ["-march=rv32im_zba_zbb", "-mabi=ilp32", "-nostdlib", "-ffreestanding", "-g", "-O1", "-mno-relax"]
     link = ["-Wl,-Ttext=0x10000,--build-id=none,-e,_start,--no-relax"]
     command = [COMPILER, *options, *link, "kernel.c", "-o", "kernel.elf"]

@@ -84,3 +84,42 @@ def test_missing_lines_and_sources(session: DebugSession, tmp_path: Path) -> Non
     session.continue_()
     with pytest.raises(DebugError, match="cannot be read"):
         show.listing(session, 2)
+
+
+INLINED = """\
+volatile unsigned flag;
+static inline __attribute__((always_inline)) void kernel_main(unsigned x) {
+    flag = x;
+    flag = x + 1;
+}
+int main(void) {
+    kernel_main(5);
+    flag = 0;
+    kernel_main(8);
+    return 0;
+}
+__attribute__((naked, section(".start"))) void _start(void) {
+    __asm__ volatile("li sp, 0xffb01000\\n call main\\n ebreak\\n");
+}
+"""
+
+
+def test_a_breakpoint_by_name_stops_at_each_place_where_the_function_is_inlined(tmp_path: Path) -> None:
+    machine = Machine()
+    machine.load(compile_kernel(tmp_path, INLINED), "T1")
+    machine.start()
+    session = DebugSession(machine)
+    point = session.break_at("kernel_main", cores=["T1"])
+    assert len(point.addresses) == 2
+    assert point.text.endswith("and 1 more, inlined")
+    seen = []
+    for _ in range(2):
+        assert session.continue_().reason == "breakpoint"
+        executable = session.executable_at(2, session.runner.state(2).pc)
+        assert executable is not None
+        seen.append((session.runner.state(2).pc, session.value("flag"), line_of(session)))
+    assert [pc for pc, _, _ in seen] == sorted(point.addresses)
+    assert [flag for _, flag, _ in seen] == [0, 0]
+    assert {line for _, _, line in seen} <= {2, 3, 4, 7, 9}
+    assert session.continue_().reason == "halt"
+    assert session.break_at("T1.kernel_main").addresses == point.addresses
