@@ -206,9 +206,9 @@ def _series(row: Row) -> float:
     """Cycles of a further block of a series."""
     counts = _points(row)
     threads = row.whole("active_threads", 1)
-    numbers = (row.whole("unroll", most=_LONGEST), threads, row.whole("thread", 1))
-    if numbers[2] > threads or threads > THREADS:
-        raise NotReproduced(f"{row.place}: thread {numbers[2]} of {threads} does not exist")
+    if threads > THREADS:
+        raise NotReproduced(f"{row.place}: there are no {threads} threads")
+    numbers = (row.whole("unroll", most=_LONGEST), threads, row.whole("thread", 0, threads))
     return slope(counts, measure(row["phase"], row["probe"], *numbers, counts))
 
 
@@ -219,7 +219,7 @@ def _matmul_tiles(row: Row) -> float:
 
 def _micro(row: Row) -> Iterator[Case]:
     name = f"{row['phase']} {row['variant']} {row['probe']} x{row['unroll']}, {row.get('dataset', '')}"
-    measured = row.measured("slope_cycles_per_block")
+    measured = row.number("slope_cycles_per_block")
     if row["phase"] == "B":
         yield Case(MATMUL_TILES, name, measured, functools.partial(_matmul_tiles, row))
     elif measured < _FLAT:
@@ -319,7 +319,9 @@ def _place(row: Row, column: str) -> tuple[int, int]:
 
 def _flow(row: Row) -> float:
     """Cycles of one flow beside others."""
-    reads = row.known("direction", {"read": 1, "write": 0}) == "read"
+    reads = row["direction"] == "read"
+    if not reads and row["direction"] not in ("", "write") and not row["direction"].isdigit():
+        raise NotReproduced(f"direction {row['direction']!r} is not known")
     count, size = row.whole("num_tx", 1), row.whole("tx_bytes", 1)
     own = figure("noc.own.issue.read" if reads else "noc.own.issue.write").value
     source, end = _place(row, "src_noc0_xy"), _place(row, "dst_noc0_xy")

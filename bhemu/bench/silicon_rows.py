@@ -41,18 +41,28 @@ class Row(dict[str, str]):
             raise NotReproduced(f"{self.place}: {column} is {value}, not {least} to {most}")
         return value
 
+    def number(self, column: str) -> float:
+        """A number.
+
+        Raises:
+            NotReproduced: the row has none there.
+        """
+        try:
+            value = float(self[column])
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise NotReproduced("the file has no measured value")
+        return value
+
     def measured(self, column: str) -> float:
         """A measured value.
 
         Raises:
             NotReproduced: the row has none there, or one that is not more than 0.
         """
-        text = self[column].strip()
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not 0 < value < math.inf:
+        value = self.number(column)
+        if value <= 0:
             raise NotReproduced("the file has no measured value")
         return value
 

@@ -19,7 +19,7 @@ FILES = {
     ),
     "noc_microbench_blackhole.csv": (
         "exp,flow,n_flows,src_noc0_xy,dst_noc0_xy,direction,num_tx,tx_bytes,shared_payload_links,cycles",
-        "hops,0,1,1-2,3-2,write,64,4096,0,4516",
+        "hops,0,1,1-2,3-2,0,64,4096,0,4516",
     ),
     "dram_microbench_blackhole.csv": ("num_readers,tx_bytes,distinct_banks,agg_bytes_per_cycle", "4,4096,1,45.2"),
     "matmul_p150.csv": (
@@ -91,6 +91,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
         ("noc_latency_blackhole.csv", "UNICAST,ONE_TO_ONE,L1,0,0,1,0,0,0,64,1,", "num_transactions is 0"),
         ("noc_latency_blackhole.csv", "UNICAST,ONE_TO_ONE,L1,1,0,1,0,0,0,64,nan,", "no measured value"),
         ("noc_microbench_blackhole.csv", "hops,0,1,1-2,east,write,64,4096,0,1", "dst_noc0_xy is 'east'"),
+        ("noc_microbench_blackhole.csv", "hops,0,1,1-2,3-2,both,64,4096,0,1", "direction 'both' is not known"),
         ("dram_microbench_blackhole.csv", "few,4096,1,45.2", "num_readers is 'few', not a whole number"),
         ("matmul_p150.csv", "manual,640,704,704,True,0,10,True,BFLOAT16,HiFi2,1", "grid_x is 0"),
         ("matmul_p150.csv", "manual,640,704,704,True,11,10,True,FP32,HiFi2,1", "no figures for FP32"),
