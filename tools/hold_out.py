@@ -1,6 +1,9 @@
 """Fit the analytical models on a random half of the measured figures, and say how far they are from the other half.
 
-    python tools/hold_out.py FOLDER [--seed N] [--rounds N]
+    python tools/hold_out.py FOLDER [--seed N] [--rounds N] [--only GROUP] [--part PATTERN]
+
+With --part, figures in whose names the regular expression finds the same text are one part. Each is left out of a fit,
+and judged by it: a new size, pattern or shape, not a new figure among known ones.
 
 What is fitted are the figures of kind `fitted` that a group's model uses, each from its value in the table times a
 random factor, so that nothing of the other half is left in them. The table itself is not written.
@@ -11,6 +14,7 @@ from __future__ import annotations
 import argparse
 import math
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -81,13 +85,52 @@ class Fit:
                 step = math.sqrt(step)
 
 
+def part_of(pattern: str, name: str) -> str:
+    """What the expression finds in a name, or its groups."""
+    found = re.search(pattern, name)
+    return "" if found is None else " ".join(part or "" for part in found.groups()) or found[0]
+
+
+def leave_parts_out(fit: Fit, pattern: str, seed: int, rounds: int) -> None:
+    """Print the errors of each part by the fit of all others, and those of all."""
+    names = [one.name for one in fit.outcome().compared]
+    parts = [part_of(pattern, name) for name in names]
+    inside, outside = [], []
+    for part in sorted(set(parts)):
+        out = np.array([one == part for one in parts])
+        if out.all():
+            print(f"all figures are one part, {part!r}")
+            return
+        fit.begin(random.Random(seed))
+        fit.improve(~out, rounds)
+        errors = fit.errors()
+        inside.append(errors[~out])
+        outside.append(errors[out])
+        print(f"| {fit.group} without {part} | {out.sum()} | {two(errors[~out])} | {two(errors[out])} |", flush=True)
+    print(
+        f"| {fit.group} | {len(names)} | {two(np.concatenate(inside))} | {two(np.concatenate(outside))} |", flush=True
+    )
+
+
+def two(errors: np.ndarray) -> str:
+    """Median and 90th percentile."""
+    return f"{np.median(errors):.1%}, {np.percentile(errors, 90):.1%}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--part")
     given = parser.parse_args()
+    if given.part is not None:
+        print("| Figures | left out | inside: median, 90th | left out: median, 90th |\n|---|---:|---:|---:|")
+        for group in GROUPS:
+            if group.how == MODEL and group.name.startswith(tuple(given.only)):
+                leave_parts_out(Fit(given.folder, group.name), given.part, given.seed, given.rounds)
+        return
     print("| Figures | fitted values | half that is fitted: figures, median | held out: figures, median |")
     print("|---|---:|---:|---:|")
     for group in GROUPS:

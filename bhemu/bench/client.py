@@ -30,6 +30,7 @@ from bhemu.errors import ProgramError
 SUFFIXES: Final = (".jsonl", ".jsonl.gz", ".jsonl.xz")
 """Names of call traces end so."""
 OURS: Final = "bhemu"
+TIMED: Final = "bhemu timed"
 _LONGEST: Final = 900.0
 """Seconds that a replay may take."""
 _REPLAYER: Final = "replay.c"
@@ -68,10 +69,12 @@ class Library:
     Attributes:
         name: as it is shown.
         path: of the shared object.
+        timed: it runs in timed mode, bhemu's own alone.
     """
 
     name: str
     path: Path
+    timed: bool = False
 
 
 @checked
@@ -158,13 +161,14 @@ class Bench:
 
     Args:
         libraries: the first is what ratios are of. With none bhemu's own is measured alone; with one it is the second.
+        timed: bhemu's own in timed mode is the last one.
 
     Raises:
         ProgramError: there is no C compiler, or two libraries have the same path.
         LibraryError: a file is not a library of this machine.
     """
 
-    def __init__(self, libraries: Sequence[Path] = ()) -> None:
+    def __init__(self, libraries: Sequence[Path] = (), *, timed: bool = False) -> None:
         for path in libraries:
             check_library(path)
         self._directory = tempfile.TemporaryDirectory(prefix="bhemu-bench-")
@@ -175,6 +179,8 @@ class Bench:
             self.libraries = [Library(name, path) for name, path in zip(_names(libraries), libraries, strict=True)]
             if len(libraries) < 2:
                 self.libraries.append(Library(OURS, build(work / OURS)))
+            if timed:
+                self.libraries.append(Library(TIMED, build(work / OURS), timed=True))
         except BaseException:
             self.close()
             raise
@@ -207,6 +213,8 @@ class Bench:
     ) -> Replay:
         result.unlink(missing_ok=True)
         environment = os.environ | ({"BHEMU_PACE": "exact"} if plan.exact else {})
+        if library.timed:
+            environment |= {"BHEMU_TIME": "silicon"}
         command = [str(self.replayer), str(library.path.resolve()), str(file), str(result)]
         with output.open("wb") as stream:
             try:

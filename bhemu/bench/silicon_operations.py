@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from typing import Final
 
 from bhemu.bench.silicon_micro import NotReproduced
+from bhemu.bench.silicon_rows import Row
 from bhemu.predict import operations as model
 from bhemu.predict.dispatch import Program, dispatch
 from bhemu.predict.matmul import PHASES
-
-Row = Mapping[str, str]
 
 _DTYPES: Final = {
     "bf16": "BFLOAT16",
@@ -136,7 +134,8 @@ def operation(row: Row) -> float:
     if "Wormhole" in row["arch_certainty"] or "uncertain" in row["arch_certainty"]:
         raise NotReproduced("the figure does not say that the card is a Blackhole")
     us = found(row)
-    units = {"us": 1.0, "ms": 1e-3, "ns": 1e3, "cycles": float(row["clock_mhz"] or model.MHZ)}
+    mhz = row.measured("clock_mhz") if row["clock_mhz"].strip() else model.MHZ
+    units = {"us": 1.0, "ms": 1e-3, "ns": 1e3, "cycles": mhz}
     if row["unit"] not in units:
         raise NotReproduced(f"nothing is estimated in {row['unit']}")
     return us * units[row["unit"]]

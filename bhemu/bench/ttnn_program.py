@@ -77,6 +77,27 @@ def _matmul(size: int, repeats: int) -> Client:
     return client
 
 
+def _matmul_on_110() -> Client:
+    """A matmul with multicast in two dimensions on 11x10 tiles."""
+    client = Client()
+    a, b = _integers(640, 704), _integers(704, 704)
+    program = ttnn.MatmulMultiCoreReuseMultiCastProgramConfig(
+        compute_with_storage_grid_size=(11, 10),
+        in0_block_w=2,
+        out_subblock_h=2,
+        out_subblock_w=2,
+        per_core_M=2,
+        per_core_N=2,
+        transpose_mcast=False,
+        fused_activation=None,
+    )
+    x, y = client.put(a), client.put(b)
+    for _ in range(5):
+        result = ttnn.matmul(x, y, program_config=program)
+    _check(client.get(result), a @ b, 0.05)
+    return client
+
+
 def _embedding() -> Client:
     client = Client()
     weights = _integers(512, 128)
@@ -146,6 +167,7 @@ PROGRAMS: dict[str, Callable[[], Client]] = {
     "matmul256": lambda: _matmul(256, 5),
     "matmul512": lambda: _matmul(512, 2),
     "matmul1024": lambda: _matmul(1024, 1),
+    "matmul110": _matmul_on_110,
 }
 
 if __name__ == "__main__":

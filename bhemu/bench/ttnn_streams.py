@@ -22,7 +22,8 @@ PACKAGE: Final = "ttnn==0.81.1"
 PYTHON: Final = "3.10"
 """The only one that there is a wheel for."""
 PROGRAMS: Final = (
-    *("open", "add", "exp2", "softmax", "embedding", "conv2d", "max_pool2d", "matmul256", "matmul512", "matmul1024"),
+    *("open", "add", "exp2", "softmax", "embedding", "conv2d", "max_pool2d"),
+    *("matmul256", "matmul512", "matmul1024", "matmul110"),
 )
 """Names in ttnn_program.py."""
 DISPATCH: Final = ("slow", "fast")

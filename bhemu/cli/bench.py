@@ -39,6 +39,7 @@ def bench(
     exact: Annotated[
         bool, typer.Option("--exact", help="Make the recorded calls, and do not wait for what the client waited for.")
     ] = False,
+    timed: Annotated[bool, typer.Option("--timed", help="Replay on bhemu's own library in timed mode, too.")] = False,
     busy: Annotated[int, typer.Option(min=0, metavar="N", help="So many other processes keep a processor busy.")] = 0,
     silicon: Annotated[
         bool, typer.Option("--silicon", help="Hold estimates of time against figures measured on cards.")
@@ -84,12 +85,13 @@ def bench(
         if make_streams is not None:
             _make(make_streams, libraries or [], python, only or [])
         else:
-            _client(streams or [], libraries or [], only or [], rounds, exact, busy, as_json)
+            _client(streams or [], libraries or [], only or [], rounds, exact, busy, as_json, timed)
         return
     for name, given in (
         ("--stream", streams),
         ("--library", libraries),
         ("--exact", exact),
+        ("--timed", timed),
         ("--busy", busy),
         ("--make-streams", make_streams),
         ("--python", python),
@@ -151,12 +153,23 @@ def _make(directory: Path, libraries: list[Path], python: Path | None, only: lis
 
 
 def _client(
-    places: list[Path], libraries: list[Path], only: list[str], rounds: int, exact: bool, busy: int, as_json: bool
+    places: list[Path],
+    libraries: list[Path],
+    only: list[str],
+    rounds: int,
+    exact: bool,
+    busy: int,
+    as_json: bool,
+    timed: bool,
 ) -> None:
     from bhemu.bench.client import Bench, busy_processes, find_streams, read_stream, stream_name
 
     files = find_streams(places, only) if places else []
-    with Bench(libraries) as bench, messages().status("measuring") as status, busy_processes(bench.replayer, busy):
+    with (
+        Bench(libraries, timed=timed) as bench,
+        messages().status("measuring") as status,
+        busy_processes(bench.replayer, busy),
+    ):
         names = [library.name for library in bench.libraries]
         calls = bench.measure_calls(rounds=rounds, progress=status.update) if not only else None
         found = []

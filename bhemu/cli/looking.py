@@ -79,6 +79,7 @@ def run_client(
     from bhemu.capi.settings import TIME
     from bhemu.errors import ConfigurationError
     from bhemu.recording.parts import directory_files
+    from bhemu.report.tensors import SETTINGS
 
     if library is not None and not (library / "libttsim_bh.so").is_file():
         refuse_usage(f"{shown_path(library)} holds no library", f"make it with `bhemu library {library}`")
@@ -121,7 +122,7 @@ def run_client(
         refuse_usage(f"{shown_path(record)} holds a recording already", "name another directory, or delete it")
     record.mkdir(parents=True, exist_ok=True)
     settings |= {RECORD: str(record.resolve()), LIMIT: str(limit)}
-    settings |= {TIME: "silicon"} if timed else {TILES: tiles, DETAIL: detail}
+    settings |= {TIME: "silicon"} | SETTINGS if timed else {TILES: tiles, DETAIL: detail}
     settings |= {name: str(value) for name, value in ((START, start), (STOP, stop)) if value is not None}
     if states is not None:
         settings[STATES] = str(int(states))

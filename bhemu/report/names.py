@@ -13,6 +13,7 @@ from bhemu.loader.by_content import CodeIndex, Moved
 from bhemu.loader.elf import SourceLine
 from bhemu.recording.core_log import Names
 from bhemu.recording.parts import Part
+from bhemu.report.tensors import inspector_logs
 
 FIRMWARE: Final = "firmware"
 UNKNOWN: Final = "(no ELF file)"
@@ -88,16 +89,9 @@ class Inspector:
     def read(cls, about: Iterable[dict[str, Any]]) -> Inspector:
         """The logs of a client; empty where there are none."""
         sources: dict[str, str] = {}
-        for told in about:
-            base = told.get("environment", {}).get("TT_METAL_LOGS_PATH") or told.get("directory", "")
-            for name in ("kernels.yaml", "programs_log.yaml"):
-                path = Path(base) / "generated" / "inspector" / name
-                try:
-                    text = path.read_text(errors="replace")
-                except OSError:
-                    continue
-                found = re.findall(r"^ +path: (.+)\n +source: (.+)$", text, re.MULTILINE)
-                sources |= {str(Path(directory)): source for directory, source in found}
+        for text in inspector_logs(about, "kernels.yaml", "programs_log.yaml"):
+            found = re.findall(r"^ +path: (.+)\n +source: (.+)$", text, re.MULTILINE)
+            sources |= {str(Path(directory)): source for directory, source in found}
         return cls(sources)
 
     def source_of(self, path: Path) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from bhemu.loader.by_content import CodeIndex
 from bhemu.recording.parts import Reader
 from bhemu.recording.zones import Marker, ProfiledRun, read_run
 from bhemu.report.names import FIRMWARE, Inspector, find_files, kernel_name, operation_of
+from bhemu.report.tensors import TensorText, read_operations
 from bhemu.timed.recording import BUSY, LAUNCH, STEP, ZONES, TimedLaunch, read_launch, traffic
 
 Array = np.ndarray[Any, Any]
@@ -47,6 +48,7 @@ class TimedOperation:
         busy: cycles by what may bound it, the longest first.
         guessed: share of cycles of units and cores whose figures are guesses.
         runs: what the device profiler has written, by tile.
+        inputs: tensors that it was given, where tt-metal's inspector was asked for them.
     """
 
     name: str
@@ -59,6 +61,7 @@ class TimedOperation:
     busy: dict[str, float]
     guessed: float
     runs: dict[Place, ProfiledRun] = field(default_factory=dict)
+    inputs: tuple[TensorText, ...] = ()
 
     @property
     def cycles(self) -> int:
@@ -245,6 +248,10 @@ def read_timed_run(
         run.operations.append(_operation(group, kernels, end, snapshots.between(first, last)))
         end = last if end is None else max(end, last)
     _give_runs(run.operations, run.runs)
+    logged = read_operations(reader.about)
+    for operation in run.operations:
+        if operation.host_id in logged:
+            operation.inputs = logged[operation.host_id].inputs
     return run
 
 
@@ -275,6 +282,7 @@ def operation_as_json(operation: TimedOperation) -> dict[str, Any]:
         "busy": operation.busy,
         "guessed": operation.guessed,
         "kernels": operation.kernels,
+        "inputs": [asdict(tensor) for tensor in operation.inputs],
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from bhemu.chip.coordinates import SIMULATOR, translation
 from bhemu.loader.firmware_layout import CORE_ORDER
 from bhemu.recording.zones import Marker, ProfiledRun, zone_number
 from bhemu.report.operations import TimedOperation, zone_cycles
+from bhemu.report.tensors import TensorText
 
 MHZ: Final = 1350.0
 """Clock of a card."""
@@ -32,11 +34,13 @@ _LOG_COLUMNS: Final = (
     *("PCIe slot", "core_x", "core_y", "RISC processor type", "timer_id", "time[cycles since reset]", "data"),
     *("run host ID", "trace id", "trace id counter", "zone name", "type", "source line", "source file", "meta data"),
 )
+_AXES: Final = "WZYX"
+_INPUTS: Final = ("INPUT_0", "INPUT_1", "INPUT_2")
 _TENSOR_COLUMNS: Final = tuple(
     f"{tensor}_{what}"
-    for tensor in ("INPUT_0", "INPUT_1", "OUTPUT_0")
+    for tensor in (*_INPUTS, "OUTPUT_0")
     for what in (
-        *(f"{axis}_PAD[LOGICAL]" for axis in "WZYX"),
+        *(f"{axis}_PAD[LOGICAL]" for axis in _AXES),
         *("LAYOUT", "DATATYPE", "MEMORY"),
     )
 )
@@ -174,12 +178,30 @@ def _kernel_times(operation: TimedOperation, names: ZoneNames) -> dict[str, tupl
     return found or {"": ([one.begin for one in operation.launches], [one.end for one in operation.launches])}
 
 
+def _tensor_cells(column: str, tensor: TensorText) -> dict[str, object]:
+    """Columns of a tensor; of more than four dimensions the outer ones are one."""
+    ones = (1,) * (len(_AXES) - len(tensor.shape))
+    shape, padded = (*ones, *tensor.shape), (*ones, *tensor.padded)
+    more = len(shape) - len(_AXES) + 1
+    sizes = [(math.prod(padded[:more]), math.prod(shape[:more])), *zip(padded[more:], shape[more:], strict=True)]
+    cells: dict[str, object] = {
+        f"{column}_{axis}_PAD[LOGICAL]": f"{size}[{logical}]"
+        for axis, (size, logical) in zip(_AXES, sizes, strict=True)
+    }
+    memory = f"DEV_0_{tensor.memory}" if tensor.memory else ""
+    return cells | {
+        f"{column}_LAYOUT": tensor.layout,
+        f"{column}_DATATYPE": tensor.dtype,
+        f"{column}_MEMORY": memory,
+    }
+
+
 @checked
 def operations_csv(operations: Sequence[TimedOperation], names: ZoneNames, *, mhz: float = MHZ) -> str:
     """The text of `ops_perf_results.csv`: a row for each operation, with the columns of tt-metal's.
 
-    What only the host knows, such as shapes and attributes, is empty. Without the device profiler in the kernels, their
-    times are those between the go signal and the answer.
+    What only the host knows is empty: attributes, outputs; inputs, too, where tt-metal's inspector was not asked for
+    them. Without the device profiler in the kernels, their times are those between the go signal and the answer.
 
     Args:
         operations: of a client's run.
@@ -223,5 +245,7 @@ def operations_csv(operations: Sequence[TimedOperation], names: ZoneNames, *, mh
         for core, (first, last) in times.items():
             if core:
                 row[_DURATIONS[core]] = ns(max(last) - min(first))
+        for column, tensor in zip(_INPUTS, operation.inputs, strict=False):
+            row |= _tensor_cells(column, tensor)
         writer.writerow(row)
     return text.getvalue()

@@ -21,7 +21,8 @@ from bhemu.riscv.arithmetic import WORD, signed
 from bhemu.timed import layout as at
 from bhemu.timed.words import thread_ends
 
-_FENCE, _STORE, _STORE_FLOAT, _AMO = 0x0F, 0x23, 0x27, 0x2F
+_LOAD, _FENCE, _STORE, _STORE_FLOAT, _AMO = 0x03, 0x0F, 0x23, 0x27, 0x2F
+_IMMEDIATE, _AUIPC, _REGISTER, _LUI = 0x13, 0x17, 0x33, 0x37
 _BRANCH, _JALR, _JAL = 0x63, 0x67, 0x6F
 _LINE: Final = 4
 """Bits of an address within 16 bytes: a line of the caches, and what stores coalesce in."""
@@ -56,13 +57,13 @@ def _fetched(log: LogAddress, block: Int, now: Int, pc: Int) -> Any:
     if line == before:
         return now
     store_i64(log, block + at.FETCHED, line)
-    place = block + at.CACHE + 2 * (line % at.CACHE_SETS)
-    older, newer = load_i64(log, place), load_i64(log, place + 1)
-    if newer == line:
+    place = block + at.CACHE + line % at.CACHE_SETS
+    both = load_i64(log, place)
+    older, newer = both >> 32, both & WORD
+    if newer == line + 1:
         return now
-    store_i64(log, place, newer)
-    store_i64(log, place + 1, line)
-    if older == line:
+    store_i64(log, place, newer << 32 | (line + 1))
+    if older == line + 1:
         return now
     return now + load_i64(log, at.FETCH_NEXT if line == before + 1 else at.FETCH_JUMP)
 
@@ -98,6 +99,10 @@ def starts(t: TileRecord, log: LogAddress, core: Int) -> Any:
     block = at.core_block(core)
     now = np.int64(t.core_round[core])
     pc = np.int64(t.core_pc[core])
+    if load_i64(log, block + at.DEFERRED) != 0:
+        store_i64(log, block + at.DEFERRED, 0)
+        if load_i64(log, block + at.STARTED) == now and load_i64(log, block + at.PC) == pc:
+            return now
     if pc >= L1_SIZE:
         return now
     word = np.int64(t.l1_u32[pc >> 2])
@@ -118,6 +123,18 @@ def starts(t: TileRecord, log: LogAddress, core: Int) -> Any:
 
 
 @kernel
+def may_run_ahead(log: LogAddress, block: Int) -> Any:
+    """The instruction of `starts` touches the core's own state alone: it may come before earlier turns of others."""
+    word = load_i64(log, block + at.WORD)
+    if word & 3 != 3:
+        return False
+    opcode = word & 0x7F
+    if opcode in (_LOAD, _STORE):
+        return classes.load_class(load_i64(log, block + at.ADDRESS)) == classes.LOAD_LOCAL
+    return opcode in (_IMMEDIATE, _AUIPC, _REGISTER, _LUI, _BRANCH, _JALR, _JAL)
+
+
+@kernel
 def _is_taken(word: Int, a: Int, b: Int) -> Any:
     """Whether a branch on the values a and b is taken, also when it leads to the next instruction."""
     function = (word >> 12) & 7
@@ -130,9 +147,12 @@ def _is_taken(word: Int, a: Int, b: Int) -> Any:
 
 @kernel
 def _was_predicted(log: LogAddress, block: Int, pc: Int, taken: Bool) -> Any:
-    place = block + at.PREDICTED + (pc >> 2) % at.COUNTERS
-    counter = load_i64(log, place)
-    store_i64(log, place, min(counter + 1, 3) if taken else max(counter - 1, 0))
+    number = (pc >> 2) % at.COUNTERS
+    place, shift = block + at.PREDICTED + number // at.COUNTERS_IN_WORD, 2 * (number % at.COUNTERS_IN_WORD)
+    counters = load_i64(log, place)
+    counter = (counters >> shift) & 3
+    after = min(counter + 1, 3) if taken else max(counter - 1, 0)
+    store_i64(log, place, counters ^ ((counter ^ after) << shift))
     return (counter >= 2) == taken
 
 

@@ -61,23 +61,24 @@ SCALAR_MEMORY: Final = FIGURES.place("tensix.scalar.memory")
 
 OPCODES: Final = 256
 UNIT: Final = FIGURES.end
-"""What takes it, of `UNIT_NAMES`."""
-OCCUPANCY: Final = UNIT + OPCODES
-LATENCY: Final = OCCUPANCY + OPCODES
-WAITS: Final = LATENCY + OPCODES
+"""What takes it, of `UNIT_NAMES`. What is known of an opcode lies together: `opcode_row`."""
+OCCUPANCY: Final = UNIT + 1
+LATENCY: Final = UNIT + 2
+WAITS: Final = UNIT + 3
 """Bit 0: it waits for SrcA's bank, bit 1: for SrcB's, of the matrix unit."""
-ACCUMULATES: Final = WAITS + OPCODES
+ACCUMULATES: Final = UNIT + 4
 """1: it works on eight rows of Dst and must not follow another on the same rows too soon."""
-LREG_READS: Final = ACCUMULATES + OPCODES
+LREG_READS: Final = UNIT + 5
 """Bit n: bits 4n+7 to 4n+4 of the word name an LReg that it reads."""
-GUESSED: Final = LREG_READS + OPCODES
+GUESSED: Final = UNIT + 6
 """1: its figures are guesses."""
+OPCODE_WORDS: Final = 8
 UNIT_NAMES: Final = ("misc", "scalar", "config", "unpack", "pack", "matrix", "vector", "mover", "sync", "frontend")
 MISC, SCALAR, CONFIG, UNPACK, PACK, MATRIX, VECTOR, MOVER, SYNC, FRONTEND = range(len(UNIT_NAMES))
 
 # --- counts -----------------------------------------------------------------------------------------------------------
 
-COUNTS: Final = GUESSED + OPCODES
+COUNTS: Final = UNIT + OPCODES * OPCODE_WORDS
 BUSY_CYCLES: Final = COUNTS
 """Cycles for which words occupied their units."""
 GUESSED_CYCLES: Final = COUNTS + 1
@@ -119,15 +120,19 @@ SINCE: Final = 84
 """Cycle in which the turn of the loop that is being recorded began."""
 PERIOD: Final = 85
 """Cycles of one turn of the loop in which it sleeps."""
-CACHE: Final = 86
-"""Instruction cache: 128 sets of two lines of 16 bytes, the older one first; -1 none."""
-CACHE_SETS: Final = 128
-PREDICTED: Final = CACHE + 2 * CACHE_SETS
-"""Two-bit counters of branches, by pc; from 2 on a branch is expected to be taken."""
-COUNTERS: Final = 1024
-CORE_BUSY: Final = PREDICTED + COUNTERS
+CORE_BUSY: Final = 86
 """Cycles in which the core has started an instruction, or could not start the next one because of it."""
-CORE_BLOCK: Final = CORE_BUSY + 1
+DEFERRED: Final = 87
+"""1 while the instruction that `STARTED` and others describe waits for the turns of other agents."""
+CACHE: Final = 88
+"""Instruction cache: 128 sets of two lines of 16 bytes. Each is 1 + the line's number, 0 none; the older one is in the
+upper half of the word."""
+CACHE_SETS: Final = 128
+PREDICTED: Final = CACHE + CACHE_SETS
+"""Two-bit counters of branches, by pc, 16 in a word; from 2 on a branch is expected to be taken."""
+COUNTERS: Final = 1024
+COUNTERS_IN_WORD: Final = 16
+CORE_BLOCK: Final = PREDICTED + COUNTERS // COUNTERS_IN_WORD
 
 # --- threads and units ------------------------------------------------------------------------------------------------
 
@@ -161,7 +166,18 @@ SERVED: Final = LAST_CYCLE + 1
 YIELDED: Final = SERVED + len(UNIT_NAMES)
 MACRO_CYCLE: Final = YIELDED + len(UNIT_NAMES)
 """The last cycle in which something that SFPLOADMACRO has scheduled was begun."""
-SIZE: Final = MACRO_CYCLE + 1
+SLEEPERS: Final = MACRO_CYCLE + 1
+"""How many cores have SLEEPS set."""
+LIMIT: Final = SLEEPERS + 1
+"""Cycle that the tile must not pass when it is advanced next, as something arrives then; NO_LIMIT: any."""
+NO_LIMIT: Final = 1 << 62
+SIZE: Final = LIMIT + 1
+
+
+@kernel
+def opcode_row(opcode: Int) -> Int:
+    """Where what is known of an opcode lies, to be added to UNIT and others."""
+    return opcode * OPCODE_WORDS
 
 
 @kernel

@@ -85,6 +85,7 @@ BLOCKS: Final = 1 << 11
 BLOCK_BYTES: Final = 1 << 14
 """Data of longer requests are seen at once."""
 RECORD_WORDS: Final = NOC_REQUEST.itemsize // 8
+# OTHER: the receiver's tile; of a multicast -1 on NoC 0, -2 on NoC 1. FIRST, END: raw places of its corners.
 CYCLE, ORDER, WHAT, TILE, NUMBER, OTHER, FIRST, END, BLOCK, ANSWERED, ANSWERS, RECORD = range(12)
 """Words of an event. ANSWERED: cycle of the answers; ANSWERS: how many. RECORD: a copy of the request's record."""
 EVENT_WORDS: Final = RECORD + RECORD_WORDS
@@ -98,4 +99,6 @@ FREE_BLOCKS: Final = FREE + EVENTS
 EVENT: Final = FREE_BLOCKS + BLOCKS
 SAVED: Final = EVENT + EVENTS * EVENT_WORDS
 """A record that gives its place to that of an event for a while."""
-SIZE: Final = SAVED + RECORD_WORDS
+LIMIT: Final = SAVED + RECORD_WORDS
+"""By tile: cycle that it must not pass, as something arrives then."""
+SIZE: Final = LIMIT + TILES

@@ -131,7 +131,7 @@ def _park(
     store_i64(net, event + at.WHAT, at.ARRIVES)
     store_i64(net, event + at.TILE, index)
     store_i64(net, event + at.NUMBER, number)
-    store_i64(net, event + at.OTHER, np.int64(-1) if many else other)
+    store_i64(net, event + at.OTHER, -1 - noc if many else other)
     store_i64(net, event + at.BLOCK, block)
     store_i64(net, event + at.ANSWERED, max(_cycles(answered), arrives + 1))
     store_i64(net, at.PARKED + index, load_i64(net, at.PARKED + index) + 1)

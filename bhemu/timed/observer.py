@@ -14,7 +14,8 @@ from bhemu.isa.roles import ROLES
 from bhemu.isa.silicon import GUESSED, INSTRUCTION_TIMES, figure
 from bhemu.machine.agents import CORES
 from bhemu.machine.compiler import JIT, Entry, compile_entry
-from bhemu.machine.types import Int, Table
+from bhemu.machine.kernel import kernel
+from bhemu.machine.types import Int, LogAddress, Table
 from bhemu.tile.cores import Cores
 from bhemu.tile.observer import ENTRY, HOW, PLAIN_OBSERVERS
 from bhemu.timed import layout as at
@@ -54,6 +55,20 @@ def timed_entry() -> Entry:
     return compile_entry("advance_timed", advance_timed_entry)
 
 
+if JIT:
+
+    @kernel
+    def buffer_of(log: LogAddress) -> LogAddress:
+        """The buffer of a timed tile, by its address."""
+        return np.int64(log)
+
+else:
+
+    def buffer_of(log: LogAddress) -> Any:
+        """The buffer of a timed tile, by its address."""
+        return PLAIN_OBSERVERS[int(log)].buffer  # type: ignore[attr-defined]
+
+
 class HasCores(Protocol):
     """A tile."""
 
@@ -77,25 +92,25 @@ def new_tile_time() -> np.ndarray[Any, np.dtype[np.int64]]:
             )
         buffer[place] = int(value)
     for mnemonic, instruction in INSTRUCTIONS.items():
-        opcode, times = instruction.opcode, INSTRUCTION_TIMES[mnemonic]
-        buffer[at.UNIT + opcode] = at.UNIT_NAMES.index(instruction.unit)
-        buffer[at.OCCUPANCY + opcode] = times.occupancy
-        buffer[at.LATENCY + opcode] = times.latency
-        buffer[at.GUESSED + opcode] = times.kind == GUESSED
-        buffer[at.ACCUMULATES + opcode] = mnemonic in _ACCUMULATING
+        row, times = instruction.opcode * at.OPCODE_WORDS, INSTRUCTION_TIMES[mnemonic]
+        buffer[row + at.UNIT] = at.UNIT_NAMES.index(instruction.unit)
+        buffer[row + at.OCCUPANCY] = times.occupancy
+        buffer[row + at.LATENCY] = times.latency
+        buffer[row + at.GUESSED] = times.kind == GUESSED
+        buffer[row + at.ACCUMULATES] = mnemonic in _ACCUMULATING
         for role in ROLES[mnemonic].reads if mnemonic in ROLES else ():
             if role.file == "lreg" and role.operand and not role.unseen and not role.maybe:
                 lsb = instruction.field(role.operand).lsb
-                buffer[at.LREG_READS + opcode] |= (1 << (lsb >> 2) - 1) if lsb in (4, 8, 12, 16) else 0
+                buffer[row + at.LREG_READS] |= (1 << (lsb >> 2) - 1) if lsb in (4, 8, 12, 16) else 0
         waits = {role.file for role in ROLES[mnemonic].waits} if mnemonic in ROLES else set()
-        buffer[at.WAITS + opcode] = ("srca" in waits) | ("srcb" in waits) << 1
+        buffer[row + at.WAITS] = ("srca" in waits) | ("srcb" in waits) << 1
     buffer[at.MACRO_CYCLE] = -1
+    buffer[at.LIMIT] = at.NO_LIMIT
     for core in range(CORES):
         block = at.CORE_BLOCKS + core * at.CORE_BLOCK
         buffer[block + at.STORE_LINE] = -1
         buffer[block + at.LINES : block + at.LINES + 4] = -1
         buffer[block + at.FETCHED] = -1
-        buffer[block + at.CACHE : block + at.CACHE + 2 * at.CACHE_SETS] = -1
     return buffer
 
 

@@ -20,7 +20,14 @@ from bhemu.timed import net_layout as at
 _FLIT: Final = 64
 _LONGEST: Final = 16384
 LOOKAHEAD: Final = 16
-"""Cycles after which a request changes another tile at the earliest: for as long, tiles cannot disturb each other."""
+"""Cycles after which a request changes L1 of its receiver at the earliest, also when that is its sender."""
+
+
+@kernel
+def lookahead(net: LogAddress) -> AnyInt:
+    """Cycles from the start of a request to L1 of another tile until it arrives there, at least: one hop, two flits."""
+    least = 2 * load_i64(net, at.CROSSING) + load_i64(net, at.HOP) + 2 * at.PART
+    return max(np.int64(least // at.PART), np.int64(LOOKAHEAD))
 
 
 @kernel
@@ -30,6 +37,16 @@ def raw_node(place: Int, noc: Int) -> AnyInt:
     if noc != 0:
         x, y = WIDTH - 1 - x, HEIGHT - 1 - y
     return np.int64(x + WIDTH * y)
+
+
+@kernel
+def in_rectangle(place: Int, noc: Int, first: Int, last: Int) -> Any:
+    """A physical place is in the rectangle from raw place `first` to raw place `last` of a NoC."""
+    node = raw_node(place, noc)
+    x, y = first >> X_LSB, first & 0xFF
+    to_x, to_y = last >> X_LSB, last & 0xFF
+    columns, rows = _along(x, node % WIDTH, WIDTH), _along(y, node // WIDTH, HEIGHT)
+    return columns <= _along(x, to_x, WIDTH) and rows <= _along(y, to_y, HEIGHT)
 
 
 @kernel

@@ -26,7 +26,7 @@ from bhemu.tile.interrupts import take_interrupt
 from bhemu.tile.observer import HOW
 from bhemu.tile.turns import COPROCESSOR, NO_AGENT, choose
 from bhemu.timed import layout as at
-from bhemu.timed.cores import executed, starts
+from bhemu.timed.cores import executed, may_run_ahead, starts
 from bhemu.timed.words import NEVER, cycle
 
 
@@ -38,6 +38,7 @@ def _wake_on_time(t: TileRecord, log: LogAddress) -> None:
         if load_i64(log, block + at.SLEEPS) == 0 or t.core_state[core] == ASLEEP:
             continue
         store_i64(log, block + at.SLEEPS, 0)
+        store_i64(log, at.SLEEPERS, load_i64(log, at.SLEEPERS) - 1)
         if t.core_state[core] != RUNNING:
             continue
         since, period = np.int64(t.poll_since[core]), load_i64(log, block + at.PERIOD)
@@ -63,7 +64,11 @@ def _poll(t: TileRecord, log: LogAddress, core: Int) -> Any:
 
 @kernel
 def _turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress) -> Any:
-    """(status, whether the core's next turn follows, as nobody else's comes before and nothing else has changed)."""
+    """(status, whether the core's next turn follows at once, as nothing else has changed).
+
+    A turn that begins after other agents' next turns is put off until these are over, unless its instruction touches
+    what is the core's own alone.
+    """
     if not has_handler(table, RUN_CORE):
         t.needs_place = RUN_CORE
         return plain.NEEDS_HANDLER, False
@@ -76,13 +81,15 @@ def _turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress) -> An
     if t.interrupts != 0:
         take_interrupt(t, core)
     start = starts(t, log, core)
-    if start > t.core_round[core]:
-        t.core_round[core] = start
-        if start > t.round_horizon or start >= t.round_goal:
-            return plain.ADVANCED, False  # others come before
+    t.core_round[core] = start
     goal = np.int64(t.round_goal)
-    recording = False
     under_watch = t.debug_watch[core] != 0
+    if start > t.round_horizon or start >= goal:
+        by_turns = under_watch or t.interrupts != 0 or t.poll_steps[core] != NOT_RECORDING
+        if start >= goal or by_turns or not may_run_ahead(log, block):
+            store_i64(log, block + at.DEFERRED, 1)
+            return plain.ADVANCED, False
+    recording = False
     if under_watch:
         t.poll_steps[core] = NOT_RECORDING
         before_instruction(t, core)
@@ -105,10 +112,11 @@ def _turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress) -> An
         now = np.int64(t.core_round[core])
         t.poll_since[core] = now
         store_i64(log, block + at.SLEEPS, 1)
+        store_i64(log, at.SLEEPERS, load_i64(log, at.SLEEPERS) + 1)
         store_i64(log, block + at.PERIOD, max(now - load_i64(log, block + at.SINCE), 1))
     after = np.int64(t.core_round[core])
     follows = moved and reason == LIMIT and not under_watch and t.core_state[core] == RUNNING
-    return result, follows and after <= t.round_horizon and after < t.round_goal
+    return result, follows and after < t.round_goal
 
 
 @kernel
@@ -147,11 +155,21 @@ def _advance(t: TileRecord, table: Table, one_turn: Int, log: LogAddress) -> Any
             result, follows = _turn_of_core(t, table, agent, log)
             while follows and result == plain.ADVANCED and not one_turn:
                 result, follows = _turn_of_core(t, table, agent, log)
-        _wake_on_time(t, log)
+        if load_i64(log, at.SLEEPERS) != t.sleepers:
+            _wake_on_time(t, log)
         if one_turn:
             break
     t.clock = t.round_goal - t.free_rounds
     return result
+
+
+@kernel
+def _keep_limit(t: TileRecord, log: LogAddress) -> None:
+    """End the clocks that have begun where something arrives at the tile (chip_clock.py)."""
+    limit = load_i64(log, at.LIMIT)
+    if limit != at.NO_LIMIT:
+        store_i64(log, at.LIMIT, at.NO_LIMIT)
+        t.round_goal = min(np.int64(t.round_goal), limit + t.free_rounds)
 
 
 @kernel
@@ -164,6 +182,7 @@ def _move(t: TileRecord, table: Table, how: Int, log: LogAddress) -> Any:
         return plain.ADVANCED
     elif how == plain.GO_ON_CHANGED:
         plain.event(t, np.int64(t.now_round), NO_AGENT)
+    _keep_limit(t, log)
     _wake_on_time(t, log)
     return _advance(t, table, how in (plain.GO_ON_ROUND, plain.BEGIN_ROUND), log)
 

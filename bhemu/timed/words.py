@@ -142,7 +142,8 @@ def _unpacker_of(word: Int) -> Any:
 def _free(t: TileRecord, log: LogAddress, thread: Int, word: Int) -> AnyInt:
     """Cycle from which the word's unit takes it, as far as earlier words go."""
     opcode = word >> 24
-    unit = load_i64(log, at.UNIT + opcode)
+    row = at.opcode_row(opcode)
+    unit = load_i64(log, row + at.UNIT)
     if unit == at.UNPACK:
         which = _unpacker_of(word)
         free = max(load_i64(log, at.UNPACKER_FREE + which), load_i64(log, at.UNIT_FREE + unit))
@@ -151,14 +152,14 @@ def _free(t: TileRecord, log: LogAddress, thread: Int, word: Int) -> AnyInt:
         return np.int64(0)
     free = load_i64(log, at.UNIT_FREE + unit)
     if unit == at.MATRIX:
-        waits = load_i64(log, at.WAITS + opcode)
+        waits = load_i64(log, row + at.WAITS)
         for file in range(2):
             if (waits >> file) & 1:
                 free = max(free, load_i64(log, at.BANK_VALID + 2 * file + np.int64(t.matrix.bank[file])))
-        if load_i64(log, at.ACCUMULATES + opcode):
+        if load_i64(log, row + at.ACCUMULATES):
             free = max(free, load_i64(log, at.DST_FREE + _dst_block(t, thread, word)))
     elif unit == at.VECTOR:
-        reads = load_i64(log, at.LREG_READS + opcode)
+        reads = load_i64(log, row + at.LREG_READS)
         for place in range(4):
             if (reads >> place) & 1:
                 free = max(free, load_i64(log, at.LREG_READY + ((word >> (4 * place + 4)) & 15)))
@@ -178,8 +179,8 @@ def _yields(t: TileRecord, log: LogAddress, thread: Int, unit: Int, now: Int) ->
     for ahead in range((thread - served + 2) % THREADS):
         other = (served + 1 + ahead) % THREADS
         if t.frontend.gate_full[other] != 0 and t.frontend.wait_word[other] == 0:
-            opcode = np.int64(t.frontend.gate_word[other]) >> 24
-            if load_i64(log, at.UNIT + opcode) == unit and load_i64(log, at.NEXT + other) <= now:
+            row = at.opcode_row(np.int64(t.frontend.gate_word[other]) >> 24)
+            if load_i64(log, row + at.UNIT) == unit and load_i64(log, at.NEXT + other) <= now:
                 store_i64(log, at.YIELDED + unit, now)
                 return True
     return False
@@ -208,8 +209,9 @@ def _take(t: TileRecord, log: LogAddress, thread: Int, word: Int, now: Int, cycl
         block: of Dst that it works on, likewise.
     """
     opcode = word >> 24
-    unit = load_i64(log, at.UNIT + opcode)
-    latency = load_i64(log, at.LATENCY + opcode)
+    row = at.opcode_row(opcode)
+    unit = load_i64(log, row + at.UNIT)
+    latency = load_i64(log, row + at.LATENCY)
     next_word: AnyInt = now + 1
     done = now + max(cycles, latency)
     if unit == at.UNPACK:
@@ -234,13 +236,13 @@ def _take(t: TileRecord, log: LogAddress, thread: Int, word: Int, now: Int, cycl
                 done = now + load_i64(log, at.SCALAR_MEMORY)
         elif unit == at.VECTOR and latency == _TWO_CYCLES:
             store_i64(log, at.LREG_READY + ((word >> 4) & 15), now + latency)
-        if load_i64(log, at.ACCUMULATES + opcode):
+        if load_i64(log, row + at.ACCUMULATES):
             store_i64(log, at.DST_FREE + block, now + load_i64(log, at.DST_AGAIN))
     _later(log, at.ENDED + thread * len(at.UNIT_NAMES) + unit, done)
     store_i64(log, at.NEXT + thread, next_word)
     store_i64(log, at.BUSY_CYCLES, load_i64(log, at.BUSY_CYCLES) + cycles)
     store_i64(log, at.UNIT_CYCLES + unit, load_i64(log, at.UNIT_CYCLES + unit) + cycles)
-    if load_i64(log, at.GUESSED + opcode):
+    if load_i64(log, row + at.GUESSED):
         store_i64(log, at.GUESSED_CYCLES, load_i64(log, at.GUESSED_CYCLES) + cycles)
 
 
@@ -254,7 +256,7 @@ def _cycles(t: TileRecord, log: LogAddress, thread: Int, word: Int) -> AnyInt:
         datums = np.int64(t.adc[thread, PACKER, CH1_X]) - np.int64(t.adc[thread, PACKER, CH0_X]) + 1
         speed = load_i64(log, at.PACK_DATUMS)
         return max((datums + speed - 1) // speed, np.int64(1))
-    return load_i64(log, at.OCCUPANCY + opcode)
+    return load_i64(log, at.opcode_row(opcode) + at.OCCUPANCY)
 
 
 @kernel
@@ -271,7 +273,7 @@ def _hand_over(t: TileRecord, log: LogAddress, thread: Int, opcode: Int, before:
     changed = before ^ _owners(t)
     if changed == 0:
         return
-    unpacks = load_i64(log, at.UNIT + opcode) == at.UNPACK
+    unpacks = load_i64(log, at.opcode_row(opcode) + at.UNIT) == at.UNPACK
     for place in range(4):
         if (changed >> place) & 1:
             if (before >> place) & 1:
@@ -327,11 +329,12 @@ def _try(t: TileRecord, table: Table, log: LogAddress, thread: Int, now: Int) ->
     free = _free(t, log, thread, word)
     if now < free:
         return np.int64(HELD), free
-    unit = load_i64(log, at.UNIT + opcode)
+    row = at.opcode_row(opcode)
+    unit = load_i64(log, row + at.UNIT)
     if _yields(t, log, thread, unit, now):
         return np.int64(HELD), now + 1
     cycles = _cycles(t, log, thread, word)
-    block = _dst_block(t, thread, word) if load_i64(log, at.ACCUMULATES + opcode) else np.int64(0)
+    block = _dst_block(t, thread, word) if load_i64(log, row + at.ACCUMULATES) else np.int64(0)
     owners = _owners(t)
     status = np.int64(call_handler(table, opcode, t, thread, word))
     if status in (DONE, SCHEDULED):

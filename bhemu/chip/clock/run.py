@@ -267,9 +267,10 @@ def _in_order(chip: ChipRecord, table: Table, first: Int, goal: Int) -> Int:
 
 @kernel
 def _run_ahead(chip: ChipRecord, table: Table, k: Int) -> None:
-    """The tile at a place of the order runs up to the goal that all share."""
+    """The tile at a place of the order runs up to the goal that all share, unless it has stopped for a request."""
     index = chip.order[k]
-    if chip.local[index] < chip.share_goal:
+    goes = chip.status[index] == 0 or chip.status[index] & ATTENDED
+    if goes and chip.local[index] < chip.share_goal:
         run_tile(chip, table, index, chip.share_goal)
 
 
