@@ -322,7 +322,7 @@ def _fill_table() -> Table:
         "config_write": config_write,
         "memory_read": memory_read,
         "memory_write": memory_write,
-        "clock": partial(clock, table),
+        "clock": clock,
         "finish_clock": finish_clock,
         "report_stillness": report_stillness,
     }
