@@ -138,12 +138,9 @@ static uint32_t call(enum function function, uint64_t a, uint64_t b, uint64_t c,
     switch (function) {
     case INIT:
         calls->init(channel->has_read ? read_host : NULL, channel->has_write ? write_host : NULL);
-<<<<<<< HEAD
         for (int chip = 0; chip < CHIPS && calls->chips; chip++)
             instances[chip].chip = (char *)(intptr_t)calls->chips[chip];
-=======
         keep_watched();
->>>>>>> see
         stillness_start();
         has_chip = 1;
         break;
