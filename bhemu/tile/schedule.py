@@ -373,23 +373,19 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
         before_words(t, log)
         before = np.int64(t.clock)
         first = np.int64(t.tensix_round)
-        moved: Int = np.int64(0)
         in_flight: Int = np.int64(0)
         if observed:
-            while True:
+            status = clock.CYCLES_SPENT
+            while status == clock.CYCLES_SPENT and np.int64(t.clock) - before < rounds:
+                t.now_round = first + np.int64(t.clock) - before
                 in_flight = words_in_flight(t)
                 status = run(t, table, 1, log)
-                t.clock = before
-                if status != clock.CYCLES_SPENT:
+                if status == clock.CYCLES_SPENT and _is_noticed(t):
                     break
-                moved += 1
-                if moved == rounds or _is_noticed(t):
-                    break
-                t.now_round = first + moved
         else:
             status = run(t, table, rounds, log)
-            moved = np.int64(t.clock) - before
-            t.clock = before
+        moved = np.int64(t.clock) - before
+        t.clock = before
         after_words(t, log, first, 0 if takes_clock else moved)
         return _end_coprocessor(t, status, moved, observed, takes_clock, in_flight)
 

@@ -194,7 +194,7 @@ COUNTED_FROM_ANOTHER = {"TRISC1_RESET_PC": "TRISC0_RESET_PC + 4 * thread", "TRIS
 
 def names_asked_for() -> Iterator[tuple[str, str]]:
     """(block, register) of each look-up in the source of the tile."""
-    for path in (*(PACKAGE / "tile").rglob("*.py"), *(PACKAGE / "tensix").glob("*.py")):
+    for path in (*(PACKAGE / "tile").rglob("*.py"), *(PACKAGE / "tensix").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in LOOK_UPS):
                 continue
