@@ -247,8 +247,6 @@ def clock(clocks: int) -> None:
     advance = system.clock if _timed is None else _timed.clock
     if _semihosting is None:
         advance(clocks)
-        if not clocks:
-            system.look()
         return
     for _ in range(clocks):
         advance(1)

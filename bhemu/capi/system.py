@@ -124,11 +124,13 @@ class System:
         return min(device.time for device in self.devices)
 
     def clock(self, clocks: int) -> None:
-        """Let clocks pass, and record them.
+        """Let clocks pass, and record them; 0: a recording has to see what has passed in compiled code.
 
         Raises:
             BhemuError: an instruction was refused, on the chip that is `concerned` then.
         """
+        if not clocks and self.recording is not None:
+            self.recording.arrive()
         while clocks > 0:
             step = clocks if self.recording is None else self.recording.next_step(clocks)
             if self._clocks is None:
@@ -138,13 +140,6 @@ class System:
             clocks -= step
             if self.recording is not None:
                 self.recording.arrive()
-        if self._seen is not None:
-            self._seen.show()
-
-    def look(self) -> None:
-        """A recording has to see the chip, whose clocks have passed in compiled code."""
-        if self.recording is not None:
-            self.recording.arrive()
         if self._seen is not None:
             self._seen.show()
 
