@@ -1,12 +1,30 @@
-"""Writing files whole or not at all."""
+"""Writing files whole or not at all, and what a file may say about an array in it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+_ARRAY_TYPE: Final = re.compile(r"[<>|=]?[?a-zA-Z]\d{0,6}")
+"""What `dtype.str` gives. NumPy reads more than that, some of it as Python."""
+
+
+def array_type(text: object) -> np.dtype[Any]:
+    """The type of an array as a file has it: `dtype.str`, such as `<u4`.
+
+    Raises:
+        TypeError, ValueError: it is not such a text.
+    """
+    if not isinstance(text, str) or not _ARRAY_TYPE.fullmatch(text):
+        raise ValueError(f"{text!r} is not the type of an array")
+    return np.dtype(text)
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from bhemu.files import write_all, write_whole
+from bhemu.files import array_type, write_all, write_whole
 
 
 def test_a_file_is_replaced_with_its_rights_and_through_its_link(tmp_path: Path) -> None:
@@ -53,3 +54,15 @@ def test_of_several_files_none_is_written_when_one_cannot_be(tmp_path: Path) -> 
     assert caught.value.filename == str(tmp_path / "nowhere" / "second")
     assert os.listdir(tmp_path) == ["first"]
     assert (tmp_path / "first").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.float32, np.bool_, ">i8", "V13", "S4"])
+def test_the_type_of_an_array_is_read_from_its_text(kind: object) -> None:
+    assert array_type(np.dtype(kind).str) == np.dtype(kind)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("text", ["", "<u,", "(2,)<u4", "u4,u4", "(1).__class__,u4", "<u3", "<q99", 4, None, ["<u4"]])
+def test_a_text_that_is_not_the_type_of_an_array_is_refused(text: object) -> None:
+    """NumPy evaluates parts of such a text as Python, and answers with a SyntaxError."""
+    with pytest.raises((TypeError, ValueError)):
+        array_type(text)

@@ -14,7 +14,7 @@ import numpy as np
 
 from bhemu import checks
 from bhemu.errors import ProgramError
-from bhemu.files import write_whole
+from bhemu.files import array_type, write_whole
 
 _DIGEST_BYTES: Final = 32
 _LENGTH_BYTES: Final = 8
@@ -136,7 +136,7 @@ def _value(described: Any, content: memoryview) -> Any:
             return bytes(take(rest[0]))
         if kind == "array":
             dtype, shape, size = rest
-            return np.frombuffer(take(size), np.dtype(dtype)).reshape(shape)
+            return np.frombuffer(take(size), array_type(dtype)).reshape(shape)
         if kind == "tuple":
             return tuple(value(part) for part in rest)
         if kind == "dict":

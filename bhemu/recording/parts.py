@@ -23,6 +23,7 @@ import numpy as np
 
 from bhemu.chip.coordinates import Place
 from bhemu.errors import ProgramError
+from bhemu.files import array_type
 from bhemu.recording.circular_buffers import CircularBuffer
 from bhemu.recording.core_log import Change, CoreLog, Names, Segment
 from bhemu.recording.log import Log, Note, Push
@@ -259,7 +260,7 @@ def _frames(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
 def _arrays(kinds: Mapping[str, Any], content: bytes) -> dict[str, Array]:
     found, at = {}, 0
     for name, (kind, shape) in kinds.items():
-        dtype = np.dtype(kind)
+        dtype = array_type(kind)
         count = int(np.prod(shape))
         flat = np.frombuffer(content, dtype, count, at)
         at += count * dtype.itemsize

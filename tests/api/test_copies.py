@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import multiprocessing
 import pickle
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -217,6 +219,18 @@ def test_every_damage_of_a_snapshots_file_is_refused(chip: bhemu.Chip, tmp_path:
         file.write_bytes(damaged)
         with pytest.raises(ProgramError, match=r"is damaged|is not a copy"):
             ChipSnapshot.load(file)
+
+
+def test_a_snapshots_file_with_a_text_for_the_type_of_an_array_is_refused(chip: bhemu.Chip, tmp_path: Path) -> None:
+    """Its digest is right: somebody else than bhemu has written it."""
+    file = tmp_path / "copy"
+    chip.snapshot().save(file)
+    whole = file.read_bytes()
+    magic, size = whole[: whole.index(b"\n") + 1], 32
+    rest = re.sub(rb'"\|u1"|"<u\d"', b'"<u,"', whole[len(magic) + size :], count=1)
+    file.write_bytes(magic + hashlib.blake2b(rest, digest_size=size).digest() + rest)
+    with pytest.raises(ProgramError, match="is damaged: '<u,' is not the type of an array"):
+        ChipSnapshot.load(file)
 
 
 def test_a_snapshot_that_was_a_pickle_is_refused(tmp_path: Path) -> None:

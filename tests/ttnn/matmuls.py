@@ -44,7 +44,7 @@ for _first in ("bfloat16", "bfloat8_b", "bfloat4_b", "float32"):
             group.add(
                 f"matmul/{SHORT[_first]} by {SHORT[_second]}",
                 _matmul((1, 1, 64, 128), (1, 1, 128, 64), _first, _second),
-                tolerance=TOLERANCE[_first] if _first.endswith("_b") else 0.02,
+                tolerance=TOLERANCE[_first] if _first.endswith("_b") else 0.03,  # the result has the first one's format
             )
 group.add("matmul/transposed first", _matmul((1, 1, 64, 96), (1, 1, 64, 32), transpose_a=True))
 group.add("matmul/transposed second", _matmul((1, 1, 64, 96), (1, 1, 32, 96), transpose_b=True))
@@ -68,11 +68,14 @@ def _kernel(fidelity: str, wide: bool, dtype: str, approximate: bool = False, pa
 
 
 FIDELITY = {"LoFi": 0.1, "HiFi2": 0.04, "HiFi3": 0.03, "HiFi4": 0.02}
+NARROW_DST = 0.02
+"""What partial sums that are rounded to the 16 bits of Dst add to a deviation, for 256 products."""
 for _fidelity, _tolerance in FIDELITY.items():
     for _wide in (False, True):
         for _packer in (False, True):
             _name = f"matmul/{_fidelity} {'32' if _wide else '16'}-bit Dst{' L1 accumulation' if _packer else ''}"
-            group.add(_name, _kernel(_fidelity, _wide, "bfloat16", packer=_packer), tolerance=_tolerance)
+            _allowed = _tolerance if _wide else _tolerance + NARROW_DST
+            group.add(_name, _kernel(_fidelity, _wide, "bfloat16", packer=_packer), tolerance=_allowed)
 for _fidelity in ("HiFi2", "HiFi4"):
     group.add(f"matmul/{_fidelity} 32-bit Dst fp32", _kernel(_fidelity, True, "float32"), tolerance=FIDELITY[_fidelity])
     group.add(f"matmul/{_fidelity} bfp8", _kernel(_fidelity, True, "bfloat8_b"), tolerance=0.06)
@@ -101,7 +104,7 @@ for _bias in (False, True):
         _name = f"linear/{'bias' if _bias else 'no bias'}{' ' + _activation if _activation else ''}"
         group.add(_name, _linear(_bias, _activation, "bfloat16"), tolerance=0.05)
 group.add("linear/bias fp32", _linear(True, None, "float32"), tolerance=0.01)
-group.add("linear/bias bfp8", _linear(True, "gelu", "bfloat8_b"), tolerance=0.06)
+group.add("linear/bias bfp8", _linear(True, "gelu", "bfloat8_b"), tolerance=FIDELITY["LoFi"])
 
 
 def _programmed(kind: str, x_cores: int, y_cores: int, m: int, k: int, n: int) -> Body:
@@ -139,9 +142,14 @@ def _programmed(kind: str, x_cores: int, y_cores: int, m: int, k: int, n: int) -
 
 
 for _x, _y in ((2, 2), (4, 2)):
-    group.add(f"matmul/two-dimensional {_x} by {_y} cores", _programmed("two-dimensional", _x, _y, 128, 128, 256))
-    group.add(f"matmul/along rows {_x} by {_y} cores", _programmed("along rows", _x, _y, 64, 128, 256))
-    group.add(f"matmul/along columns {_x} by {_y} cores", _programmed("along columns", _x, _y, 256, 128, 64))
+    for _kind, _sizes in {
+        "two-dimensional": (128, 128, 256),
+        "along rows": (64, 128, 256),
+        "along columns": (256, 128, 64),
+    }.items():
+        # With a program's configuration and none of the kernel's, ttnn multiplies with LoFi.
+        _body = _programmed(_kind, _x, _y, *_sizes)
+        group.add(f"matmul/{_kind} {_x} by {_y} cores", _body, tolerance=FIDELITY["LoFi"])
 
 
 def _sharded(strategy: str, m: int, k: int, cores: tuple[int, int]) -> Body:
@@ -162,7 +170,7 @@ def _sharded(strategy: str, m: int, k: int, cores: tuple[int, int]) -> Body:
 
 group.add("matmul/first by rows on 4 cores", _sharded("HEIGHT", 128, 64, (2, 2)))
 group.add("matmul/first by columns on 4 cores", _sharded("WIDTH", 64, 256, (2, 2)))
-group.add("matmul/first by blocks on 4 cores", _sharded("BLOCK", 64, 128, (2, 2)))
+group.add("matmul/first by blocks on 4 cores", _sharded("BLOCK", 64, 128, (2, 2)), tolerance=0.03)
 
 
 @group.case("addmm/bf16", tolerance=0.03)  # two roundings to bf16

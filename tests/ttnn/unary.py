@@ -99,7 +99,7 @@ WITH_ARGUMENTS: list[tuple[str, str, Any, Any]] = [
     ("clip", "between", lambda x: ttnn.clip(x, -2.0, 0.5), lambda x: torch.clip(x, -2.0, 0.5)),
     ("leaky_relu", "0.1", lambda x: ttnn.leaky_relu(x, 0.1), lambda x: torch.nn.functional.leaky_relu(x, 0.1)),
     ("celu", "0.7", lambda x: ttnn.celu(x, alpha=0.7), lambda x: torch.nn.functional.celu(x, 0.7)),
-    ("elu", "2", lambda x: ttnn.elu(x, 2.0), lambda x: torch.nn.functional.elu(x, 2.0)),
+    ("elu", "2", lambda x: ttnn.elu(x, alpha=2.0), lambda x: torch.nn.functional.elu(x, 2.0)),
     ("relu_max", "1.5", lambda x: ttnn.relu_max(x, 1.5), lambda x: torch.clamp(x, 0.0, 1.5)),
     ("relu_min", "0.5", lambda x: ttnn.relu_min(x, 0.5), lambda x: torch.clamp(x, min=0.5)),
     ("heaviside", "0.5", lambda x: ttnn.heaviside(x, 0.5), lambda x: torch.heaviside(x, torch.tensor(0.5))),
