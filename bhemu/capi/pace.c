@@ -1,11 +1,12 @@
 /* How many clocks pass in a call of libttsim_clock (docs/library.md, "The pace of clocks").
  *
  * A client lets one clock pass for each time that it polls; a host polls a real card once in a thousand clocks. Unless
- * BHEMU_PACE=exact says otherwise, or its instructions are recorded, more clocks pass in a call while the client only aims windows,
- * reads and clocks, and reads the same as before: twice as many after each such call, up to MOST. A client that does not
- * read waits for what the chip writes into its memory; it is believed to wait once the chip has accessed that. A write of
- * the client's, one of the chip's to the client's memory, or bytes that are not what they were at the same place, take the
- * pace back to one. The rule depends on the calls and their answers alone, so equal calls have equal results. */
+ * BHEMU_PACE=exact says otherwise, or its instructions are recorded, more clocks pass in a call of a client that polls:
+ * LEAST after its first PATIENT polls, and while it only aims windows, reads and clocks, and reads the same as before, twice
+ * as many after each call, up to MOST. A client that does not read waits for what the chip writes into its memory; it is
+ * believed to wait once the chip has accessed that. A write of the client's, one of the chip's to the client's memory, or
+ * bytes that are not what they were at the same place, take the pace back to LEAST. The rule depends on the calls and their
+ * answers alone, so equal calls have equal results. */
 
 #include "pace.h"
 #include "settings.h"
@@ -13,7 +14,7 @@
 
 #include <string.h>
 
-enum { PLACES_KEPT_BITS = 10, BYTES_KEPT = 64, PATIENT = 16, MOST = 1024 };
+enum { PLACES_KEPT_BITS = 10, BYTES_KEPT = 64, PATIENT = 16, LEAST = 16, MOST = 1024 };
 
 struct place {
     uint64_t place, bytes; /* the bytes' hash */
@@ -22,12 +23,13 @@ struct place {
 
 static struct place places[1 << PLACES_KEPT_BITS]; /* what was read last, by place */
 static uint32_t pace, same; /* calls since something was written or has changed */
+static uint32_t polls;      /* since the chip was made, up to PATIENT */
 static int has_read, shares_memory;
 int pace_adapts;
 
 void pace_begin(void)
 {
-    pace = 1;
+    pace = polls < PATIENT ? 1 : LEAST;
     same = 0;
 }
 
@@ -41,6 +43,7 @@ void pace_start(void)
     pace_adapts = setting(PACE) == 0 && (!records() || setting(TIME) == SILICON);
     memset(places, 0, sizeof places);
     has_read = shares_memory = 0;
+    polls = 0;
     pace_begin();
 }
 
@@ -49,7 +52,7 @@ void pace_look(uint64_t paddr, const void *bytes, uint32_t size)
     uint64_t where = window_place(paddr);
     struct place *place = &places[mix(0, where) >> (64 - PLACES_KEPT_BITS)];
     uint64_t hash = 0;
-    has_read = 1;
+    has_read = size <= BYTES_KEPT;
     if (size > BYTES_KEPT) {
         pace_begin();
         return;
@@ -69,8 +72,13 @@ uint32_t pace_of(uint32_t clocks)
 {
     if (!pace_adapts || clocks != 1)
         return clocks;
-    if ((has_read || shares_memory) && ++same > PATIENT && pace < MOST)
-        pace *= 2;
+    if (has_read || shares_memory) {
+        if (polls == PATIENT && pace < LEAST)
+            pace = LEAST;
+        else if (++same > PATIENT && pace < MOST)
+            pace *= 2;
+        polls += polls < PATIENT;
+    }
     has_read = 0;
     return pace;
 }

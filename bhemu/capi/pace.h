@@ -10,7 +10,7 @@ extern int pace_adapts; /* else as many as are asked for */
 /* A new chip. */
 void pace_start(void);
 
-/* Something has changed: from now on as many as are asked for, until the client has begun to poll. */
+/* Something has changed: from now on few clocks, until the client has begun to poll. */
 void pace_begin(void);
 
 /* The chip has accessed the client's memory. */

@@ -26,7 +26,7 @@ from bhemu.debugger.watchpoints import Watch
 from bhemu.errors import BhemuError
 from bhemu.machine.agents import CORES, B
 from bhemu.machine.core_state import HALTED
-from bhemu.tile.schedule import AT_BREAKPOINT
+from bhemu.tile.turn_ends import AT_BREAKPOINT
 
 
 class Reached(Exception):

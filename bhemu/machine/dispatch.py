@@ -34,7 +34,7 @@ CODE_CACHE = 261
 NOC_START = 262
 """A request of a network interface starts: `start(t, noc, initiator)` (tile/noc/transfer.py)."""
 RUN_TURNS = 263
-"""Several cores execute, one after the other: `run_turns(t, core, code cache)`."""
+"""Several cores execute, one after the other: `run_turns(t, core, table)`."""
 ADVANCE_TILE = 264
 """A tile moves up to its goal: `advance_tile(t, table, how)` (tile/schedule.py)."""
 VECTOR_CORE = 265

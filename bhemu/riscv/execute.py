@@ -30,7 +30,6 @@ from bhemu.riscv.arithmetic import WORD, compute, signed
 from bhemu.riscv.code_memory import enter, native_table, set_team
 from bhemu.riscv.decode import (
     BREAKPOINT,
-    FIRST_SLOW,
     NOWHERE,
     TRANSLATED,
     TTINSN,
@@ -94,6 +93,9 @@ JAL, JALR, FENCE, FENCE_I = _N["jal"], _N["jalr"], _N["fence"], _N["fence.i"]
 BEQ, BNE, BLT, BGE, BLTU, BGEU = _N["beq"], _N["bne"], _N["blt"], _N["bge"], _N["bltu"], _N["bgeu"]
 LB, LH, LW, LBU, LHU = _N["lb"], _N["lh"], _N["lw"], _N["lbu"], _N["lhu"]
 SB, SH, SW = _N["sb"], _N["sh"], _N["sw"]
+_CORE_BITS: Final = 7
+_SIMPLE_END: Final = FENCE
+"""Instructions from here on are looked at outside of the loop of simple ones."""
 # Where an aligned access goes
 _IN_L1, _IN_RAM, _MISALIGNED, _ELSEWHERE = range(4)
 
@@ -216,6 +218,7 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
         others: plain turns of other cores may follow (tile/turns.py); `turn_core` is the one whose turn was the last.
     """
     code = code_at(cache)
+    core &= _CORE_BITS  # so the compiler knows that it is not negative: an index below 0 would count from the end
     l1_end = np.int64(t.l1_end)
     ram_size = LOCAL_RAM_SIZE[core]
     goal = np.int64(t.round_goal)
@@ -232,21 +235,89 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
     counts = translates and goal - start >= LEAST_ROUNDS
     stays = False  # the next instruction is the interpreter's
     team = False  # a team executes (teams.py)
+    given: Int = np.int64(0)  # fields of the next instruction, where its place in the cache has those of others
     if counts and pc & 3 == 0:
         _arrive(t, code, cache, core, pc)
     while now < goal:
-        if pc >= l1_end or pc & 3:
-            if now > horizon:  # another agent may be refused before
+        began = now
+        loops_before = loops
+        rare = False
+        # Simple instructions. What happens seldom is outside: in here all is in registers of the processor.
+        while now < goal:
+            if pc >= l1_end or pc & 3:
+                if now <= horizon:  # else another agent may be refused before
+                    refuse(t, BAD_PC, pc, l1_end, before)
+                    status = FAULTED
                 break
-            refuse(t, BAD_PC, pc, l1_end, before)
-            status = FAULTED
+            at = (pc & WORD) >> 2
+            word = np.int64(t.l1_u32[at])
+            fields: Int = np.int64(code.word[at, 1])
+            if np.int64(code.word[at, 0]) != word | VALID:
+                fields = fill(code, at, word)
+            if given != 0:
+                fields = given
+                given = np.int64(0)
+            n = fields & 0xFF
+            if n >= _SIMPLE_END:
+                rare = True
+                break
+            rd = (fields >> 8) & 0x3F
+            immediate = fields >> 32
+            a = np.int64(t.core_x[core, (fields >> 16) & 31])
+            b = np.int64(t.core_x[core, (fields >> 24) & 31])
+            value: Int = np.int64(0)
+            after = pc + 4
+            if n >= LB and n <= SW:
+                address = (a + immediate) & WORD
+                size = 4 if n in (LW, SW) else (1 if n in (LB, LBU, SB) else 2)
+                place = _place(address, size, l1_end, ram_size)
+                wakes = n >= SB and place == _IN_L1 and _is_watched(t, address)
+                if place != _IN_RAM and now > horizon + (ahead if place == _IN_L1 and not wakes else 0):
+                    break
+                if place == _MISALIGNED:
+                    refuse(t, MISALIGNED, address, size)
+                    status = FAULTED
+                    break
+                if place == _ELSEWHERE or wakes:
+                    value = b & ((1 << (8 * size)) - 1) if n >= SB else np.int64(0)
+                    kind, extends = STORE if n >= SB else LOAD, 1 if n in (LB, LH) else 0
+                    status = hand_over(t, core, kind, address, size, value, rd, extends)
+                    break
+                if n >= SB:
+                    _store(t, core, n, place, address, b)
+                else:
+                    value = _load(t, core, n, place, address)
+            elif n >= BEQ and n <= BGEU:
+                if _branches(n, a, b):
+                    after = pc + immediate
+            elif n == JAL:
+                value = after
+                after = pc + immediate
+            elif n == JALR:
+                value = after
+                after = (a + immediate) & 0xFFFFFFFE
+            else:
+                value = compute(n, a, b, immediate, pc)
+            t.core_x[core, rd] = np.uint32(value & WORD)
+            now += 1
+            before = pc
+            pc = after & WORD
+            if after <= before:
+                loops += 1
+                if counts or loops >= loops_limit:
+                    break
+        if now != began:
+            t.core_skip_breakpoint[core] = 0
+            stays = False
+            team = False
+        if loops >= loops_limit:
+            status = LOOPS
             break
-        at = pc >> 2
-        word = np.int64(t.l1_u32[at])
-        fields: Int = np.int64(code.word[at, 1])
-        if np.int64(code.word[at, 0]) != word | VALID:
-            fields = fill(code, at, word)
-        n = fields & 0xFF
+        if counts and loops != loops_before:
+            _arrive(t, code, cache, core, pc)
+            continue
+        if not rare:
+            break
         if n == BREAKPOINT:
             if t.core_skip_breakpoint[core] == 0:
                 status = STOPPED
@@ -265,10 +336,10 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
                 result = enter(t, code, native, core, entry, word, goal - now, goal - horizon, loops_limit - loops)
                 if result != FAILED:
                     if team and load_i64(code.memory, PREVIOUS) != NO_CORE:  # the record has what cores did
-                        core = load_i64(code.memory, CURRENT)
+                        core = load_i64(code.memory, CURRENT) & _CORE_BITS
                         joins = result == JOIN and can_join(t, core)
                         if result >= JOIN and not joins:
-                            core = load_i64(code.memory, PREVIOUS)
+                            core = load_i64(code.memory, PREVIOUS) & _CORE_BITS
                         ram_size = LOCAL_RAM_SIZE[core]
                         start = np.int64(t.core_round[core])
                         now = start
@@ -300,73 +371,30 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
                     if counts and not stays:
                         _arrive(t, code, cache, core, pc)
                     continue
-        stays = False
-        team = False
-        rd = (fields >> 8) & 0x3F
-        immediate = fields >> 32
-        a = np.int64(t.core_x[core, (fields >> 16) & 31])
-        b = np.int64(t.core_x[core, (fields >> 24) & 31])
-        value: Int = np.int64(0)
-        after = pc + 4
-        if n in (LW, LB, LBU, LH, LHU, SW, SB, SH):
-            address = (a + immediate) & WORD
-            size = 4 if n in (LW, SW) else (1 if n in (LB, LBU, SB) else 2)
-            stores = n in (SW, SB, SH)
-            place = _place(address, size, l1_end, ram_size)
-            wakes = stores and place == _IN_L1 and _is_watched(t, address)
-            if place != _IN_RAM and now > horizon + (ahead if place == _IN_L1 and not wakes else 0):
-                break
-            if place == _MISALIGNED:
-                refuse(t, MISALIGNED, address, size)
-                status = FAULTED
-                break
-            if place == _ELSEWHERE or wakes:
-                value = b & ((1 << (8 * size)) - 1) if stores else np.int64(0)
-                kind, extends = STORE if stores else LOAD, 1 if n in (LB, LH) else 0
-                status = hand_over(t, core, kind, address, size, value, rd, extends)
-                break
-            if stores:
-                _store(t, core, n, place, address, b)
-            else:
-                value = _load(t, core, n, place, address)
-        elif n in (BEQ, BNE, BLT, BGE, BLTU, BGEU):
-            if _branches(n, a, b):
-                after = pc + immediate
-        elif n == JAL:
-            value = after
-            after = pc + immediate
-        elif n == JALR:
-            value = after
-            after = (a + immediate) & 0xFFFFFFFE
-        elif n in (FENCE, FENCE_I):
-            pass  # every access is complete before the next one (T31, E44); code is compared when fetched (T22)
-        elif n == TTINSN:
+        if n < _SIMPLE_END:
+            given = fields
+            continue
+        if n == TTINSN:
             word = (word >> 2) | ((word & 3) << 30)
             if not others or now > horizon + ahead or not _pushes(t, core, word, pc, now):
                 if now <= horizon:
-                    status = hand_over(t, core, PUSH, 0, 4, word, rd, 0)
+                    status = hand_over(t, core, PUSH, 0, 4, word, NOWHERE, 0)
                 break
             if t.tensix_state == RUNNING:
                 horizon = min(horizon, np.int64(t.tensix_round))
-        elif n >= FIRST_SLOW:
+        elif n not in (
+            FENCE,
+            FENCE_I,
+        ):  # every access is complete before the next one (T31, E44); code is compared (T22)
             if now <= horizon:
                 status = SLOW
             break
-        else:
-            value = compute(n, a, b, immediate, pc)
-        t.core_x[core, rd] = np.uint32(value & WORD)
         now += 1
         t.core_skip_breakpoint[core] = 0
+        stays = False
+        team = False
         before = pc
-        if after <= pc:
-            loops += 1
-            if loops >= loops_limit:
-                pc = after & WORD
-                status = LOOPS
-                break
-            if counts:
-                _arrive(t, code, cache, core, after)
-        pc = after & WORD
+        pc = (pc + 4) & WORD
     t.core_x[core, NOWHERE] = 0  # what was last written there depends on what has been translated
     t.core_pc[core] = np.uint32(pc)
     t.core_round[core] = now

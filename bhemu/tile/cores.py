@@ -39,7 +39,7 @@ from bhemu.riscv.translator import Patience
 from bhemu.riscv.vector import execute_vector_entry
 from bhemu.tensix.coprocessor import Coprocessor, ensure_place, entry_of, provide, set_value
 from bhemu.tensix.frontend.run import OBSERVER_FULL
-from bhemu.tile import schedule
+from bhemu.tile import schedule, turn_ends
 from bhemu.tile.memory_map import device_load_entry, device_store_entry
 from bhemu.tile.noc.transfer import start
 from bhemu.tile.observer import Observer
@@ -245,9 +245,9 @@ class Cores:
                 else:
                     status = self.observer.advance(coprocessor.target, coprocessor.table, how)
             how = go_on
-            if status == schedule.ADVANCED:
+            if status == turn_ends.ADVANCED:
                 return None
-            if self.serve(status) == schedule.AT_BREAKPOINT:
+            if self.serve(status) == turn_ends.AT_BREAKPOINT:
                 return int(self.record.stopped_core)
 
     def observe(self, observer: Observer | None) -> None:
@@ -256,13 +256,13 @@ class Cores:
         self._observed(observer)
 
     def serve(self, status: int) -> int:
-        """Do what compiled code has stopped for, with a status of `bhemu.tile.schedule`; returns the status.
+        """Do what compiled code has stopped for, with a status of `bhemu.tile.turn_ends`; returns the status.
 
         Raises:
             BhemuError: it has stopped because an instruction was refused.
         """
         coprocessor = self._coprocessor
-        if status in (schedule.NEEDS_HANDLER, schedule.NOC_REQUEST):
+        if status in (turn_ends.NEEDS_HANDLER, turn_ends.NOC_REQUEST):
             try:
                 coprocessor.supply()
             except BhemuError as error:
@@ -270,9 +270,9 @@ class Cores:
         elif status == OBSERVER_FULL:
             assert self.observer is not None
             self.observer.take_away()
-        elif status == schedule.CORE_FAULTED:
+        elif status == turn_ends.CORE_FAULTED:
             raise self._fault()
-        elif status == schedule.TENSIX_FAULTED:
+        elif status == turn_ends.TENSIX_FAULTED:
             raise self._pushed(coprocessor.fault())
         return status
 

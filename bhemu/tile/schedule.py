@@ -8,7 +8,8 @@ half as many, down to none.
 
 That order is kept exactly, but not by visiting every agent in each round. An agent whose turn it is runs ahead of the
 others on what is its own (registers, local RAM), up to the round before another agent's next turn where it touches what
-they share (`round_horizon`). An agent that is BLOCKED or polls (ASLEEP) is skipped until another agent has moved.
+they share (`round_horizon`). An agent that is BLOCKED or polls (ASLEEP) is skipped until what it waits for may have
+changed.
 """
 
 from __future__ import annotations
@@ -19,71 +20,37 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.machine.agents import CORES
-from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_REFUSED, HALTED, LOAD, PUSH, RUNNING
-from bhemu.machine.dispatch import (
-    CODE_CACHE,
-    NOT_COMPILED,
-    RUN_CORE,
-    RUN_TURNS,
-    call_handler,
-    has_handler,
-    place_value,
-)
-from bhemu.machine.faults import DONE, REQUEST_PENDING, WAIT
+from bhemu.machine.core_state import ASLEEP, BLOCKED, RUNNING
+from bhemu.machine.dispatch import CODE_CACHE, RUN_CORE, RUN_TURNS, call_handler, has_handler, place_value
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
-from bhemu.riscv.arithmetic import WORD
-from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, STOPPED
-from bhemu.riscv.poll import begin_recording, end_step, record_step, wake, wake_changed, watched_words_hold
+from bhemu.riscv.execute import ACCESS, LIMIT, LOOPS
+from bhemu.riscv.poll import record_step, wake, watched_words_hold
 from bhemu.riscv.teams import NOT_RECORDING, is_plain_turn
 from bhemu.tensix.frontend import run as clock
-from bhemu.tensix.frontend.fetch import is_idle
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tensix.frontend.run import OBSERVER_FULL
-from bhemu.tile.accesses import access, slow, would_wait
+from bhemu.tile.accesses import would_wait
 from bhemu.tile.debug_ports.watch import after_instruction, before_instruction
 from bhemu.tile.interrupts import take_interrupt
-from bhemu.tile.noc.transfer import end_request
 from bhemu.tile.observer import NO_TILE_OBSERVER, TileObserver
-from bhemu.tile.turns import COPROCESSOR, NO_AGENT, choose
-
-# What `move` returns, or OBSERVER_FULL
-ADVANCED: Final = 0
-"""Every agent has reached the goal."""
-CORE_FAULTED: Final = 1
-NEEDS_HANDLER: Final = 2
-"""The host must compile a handler or fill a place of the table, and call again."""
-AT_BREAKPOINT: Final = 3
-"""A core is at a breakpoint: `stopped_core`."""
-TENSIX_FAULTED: Final = 4
-NOC_REQUEST: Final = 6
-"""The tile's NoC request `noc_pending` must be carried out before the tile can go on."""
-
+from bhemu.tile.turn_ends import (
+    ADVANCED,
+    COPROCESSOR,
+    NEEDS_HANDLER,
+    NO_AGENT,
+    NOC_REQUEST,
+    TENSIX_FAULTED,
+    after_run,
+    end_of_request,
+    event,
+)
+from bhemu.tile.turns import choose
 
 MOST_FREE: Final = 1 << 16
 """Rounds that take no time, at most, in a clock; recorded clients (LLK, ttnn) do not notice."""
 _MOST_HALVINGS: Final = 16
-
-
-@kernel
-def _rearm(t: TileRecord, at_round: Int, agent: Int) -> None:
-    """State has changed in the turn of `agent`: agents that were blocked try again in their next turn.
-
-    Those that would wait again need not; the host may have changed what they do (NO_AGENT).
-    """
-    for core in range(CORES):
-        if t.core_state[core] == BLOCKED and (agent == NO_AGENT or not would_wait(t, core)):
-            t.core_state[core] = RUNNING
-            t.core_round[core] = max(np.int64(t.core_round[core]), at_round + (1 if core <= agent else 0))
-    if agent != COPROCESSOR and t.tensix_state != RUNNING:
-        for thread in range(THREADS):
-            if not is_idle(t, thread):
-                t.tensix_state = RUNNING
-        if t.macro.pending != 0:
-            t.tensix_state = RUNNING
-        if t.tensix_state == RUNNING:
-            t.tensix_round = max(np.int64(t.tensix_round), at_round)
 
 
 @kernel
@@ -97,70 +64,6 @@ def _is_noticed(t: TileRecord) -> Bool:
     return False
 
 
-@kernel
-def event(t: TileRecord, at_round: Int, agent: Int) -> None:
-    """What the agents share has changed in the turn of `agent` in round `at_round`."""
-    _rearm(t, at_round, agent)
-    if t.sleepers != 0:
-        wake_changed(t, at_round, agent)
-
-
-@kernel
-def _retire(t: TileRecord, core: Int, pc: Int) -> None:
-    """The instruction of an access has been executed."""
-    t.core_pc[core] = np.uint32(pc & WORD)
-    t.core_round[core] += 1
-    t.core_retired[core] += 1
-    t.core_skip_breakpoint[core] = 0
-
-
-@kernel
-def _blame(t: TileRecord, core: Int) -> Any:
-    """The core's instruction was refused; the core is halted, the others can continue."""
-    t.fault_core = core + 1
-    t.fault_pc = t.core_pc[core]
-    t.core_state[core] = HALTED
-    t.core_halt_reason[core] = HALT_REFUSED
-    return CORE_FAULTED
-
-
-@kernel
-def _finish(t: TileRecord, core: Int, status: Int, pc_step: Int) -> Any:
-    """What follows from the status of an access or a slow instruction; returns what `advance` does next."""
-    if status == DONE:
-        at_round = np.int64(t.core_round[core])
-        if t.core_state[core] == RUNNING:
-            _retire(t, core, np.int64(t.core_pc[core]) + pc_step)
-        _rearm(t, at_round, core)
-        if t.sleepers != 0 and t.access_kind[core] not in (LOAD, PUSH):  # which change no word that may be watched
-            wake_changed(t, at_round, core)
-        return ADVANCED
-    if status == WAIT:
-        t.core_state[core] = BLOCKED
-        t.core_round[core] += 1
-        return ADVANCED
-    if status == REQUEST_PENDING:
-        t.core_request[core] = t.noc_pending
-        return NOC_REQUEST
-    if status == NOT_COMPILED:
-        return NEEDS_HANDLER if t.noc_pending == 0 else NOC_REQUEST
-    return _blame(t, core)
-
-
-@kernel
-def end_of_request(t: TileRecord, core: Int) -> Any:
-    """The NoC request that the core's store has started is over: so is the store, which was not refused before."""
-    number = np.int64(t.core_request[core]) - 1
-    t.core_request[core] = 0
-    t.now_round = t.core_round[core]
-    t.now_agent = core
-    retired = np.int64(t.core_retired[core])
-    result = _finish(t, core, end_request(t, number), 4)
-    if t.debug_watch[core] != 0 and t.core_retired[core] != retired:
-        after_instruction(t, core)
-    return result
-
-
 @kernel(forceinline=True)  # like all parts of a turn: calls would cost a tenth
 def _end_of_turn(t: TileRecord, core: Int) -> Any:
     """(round before which the core's turn ends, whether its next instruction is recorded)."""
@@ -172,33 +75,6 @@ def _end_of_turn(t: TileRecord, core: Int) -> Any:
         record_step(t, core)
         end = np.int64(t.core_round[core]) + 1
     return end, recording
-
-
-@kernel(forceinline=True)
-def after_run(t: TileRecord, table: Table, core: Int, reason: Int, recording: Int) -> Any:
-    """What follows from why a core has left its loop; returns what `advance` does next.
-
-    Args:
-        reason: LIMIT and others of riscv/execute.py.
-        recording: its instruction is one of a turn that is being recorded (riscv/poll.py).
-    """
-    result = ADVANCED
-    if reason == ACCESS:
-        result = _finish(t, core, access(t, table, core), 4)
-    elif reason == SLOW:
-        result = _finish(t, core, slow(t, table, core), 0)
-    elif reason == FAULTED:
-        result = _blame(t, core)
-    elif reason == STOPPED:
-        t.stopped_core = core
-        result = AT_BREAKPOINT
-    elif reason == LOOPS and not recording:
-        begin_recording(t, core)
-    if recording and result != ADVANCED:
-        t.poll_steps[core] = NOT_RECORDING  # the instruction will be tried again, and must not be recorded twice
-    elif recording and t.core_state[core] == RUNNING:
-        end_step(t, core)
-    return result
 
 
 @kernel(forceinline=True)
@@ -251,9 +127,9 @@ def _end_coprocessor(t: TileRecord, status: Int, moved: Int, observed: Int, take
         t.busy_rounds = 0
         t.full_clocks = 0
     if moved > 0 and (status == clock.CYCLES_SPENT or not observed):
-        event(t, np.int64(t.tensix_round) - 1, COPROCESSOR)
+        event(t, np.int64(t.tensix_round) - 1, COPROCESSOR, True)
     elif observed and words_in_flight(t) != in_flight:  # MOP_CFG or the end of a MOP, say: a FIFO has room again
-        event(t, np.int64(t.tensix_round), COPROCESSOR)
+        event(t, np.int64(t.tensix_round), COPROCESSOR, True)
     if status == clock.STOPPED:
         t.tensix_state = BLOCKED
         t.tensix_round += 1
@@ -268,16 +144,6 @@ def _end_coprocessor(t: TileRecord, status: Int, moved: Int, observed: Int, take
 
 
 @kernel
-def _plain_turns(t: TileRecord, table: Table, core: Int) -> Any:
-    """Turns of this core and others (tile/turns.py), and what follows from the end of the last one."""
-    if not has_handler(table, RUN_TURNS):
-        t.needs_place = RUN_TURNS
-        return NEEDS_HANDLER
-    reason = call_handler(table, RUN_TURNS, t, core, place_value(table, CODE_CACHE))
-    return after_run(t, table, np.int64(t.turn_core), reason, False)
-
-
-@kernel
 def begin_clocks(t: TileRecord, clocks: Int) -> None:
     """Set the goal `clocks` clocks ahead. Between calls the host, or another tile, may have changed anything."""
     first = np.int64(t.round_goal)
@@ -286,7 +152,7 @@ def begin_clocks(t: TileRecord, clocks: Int) -> None:
     for core in range(CORES):
         t.core_round[core] = max(np.int64(t.core_round[core]), first)
     t.tensix_round = max(np.int64(t.tensix_round), first)
-    event(t, first, NO_AGENT)
+    event(t, first, NO_AGENT, True)
 
 
 # What an entry is asked to do; less than 0: begin that number of clocks, and advance to their end
@@ -375,11 +241,16 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
         first = np.int64(t.tensix_round)
         in_flight: Int = np.int64(0)
         if observed:
+            step = 1 + np.int64(t.run_ahead)
             status = clock.CYCLES_SPENT
-            while status == clock.CYCLES_SPENT and np.int64(t.clock) - before < rounds:
-                t.now_round = first + np.int64(t.clock) - before
+            spent: AnyInt = np.int64(0)
+            while status == clock.CYCLES_SPENT and spent < rounds:
+                t.now_round = first + spent
                 in_flight = words_in_flight(t)
-                status = run(t, table, 1, log)
+                status = run(t, table, min(step, rounds - spent), log)
+                if status != clock.CYCLES_SPENT and np.int64(t.clock) - before > spent:
+                    in_flight = np.int64(-1)  # it has executed something in this step, too
+                spent = np.int64(t.clock) - before
                 if status == clock.CYCLES_SPENT and _is_noticed(t):
                     break
         else:
@@ -406,7 +277,11 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
                 if by_rounds and result == ADVANCED and t.round_goal != goal:
                     break  # it has executed something: the round took no time, and another follows in the same clock
             elif not one_by_one and is_plain_turn(t, agent):
-                result = _plain_turns(t, table, agent)
+                if has_handler(table, RUN_TURNS):
+                    result = call_handler(table, RUN_TURNS, t, agent, table)
+                else:
+                    t.needs_place = RUN_TURNS
+                    result = np.int64(NEEDS_HANDLER)
             else:
                 result = turn_of_core(t, table, agent, log)
         t.clock = t.round_goal - t.free_rounds
@@ -422,7 +297,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
         elif how == OBSERVE:
             return ADVANCED
         elif how == GO_ON_CHANGED:
-            event(t, np.int64(t.now_round), NO_AGENT)
+            event(t, np.int64(t.now_round), NO_AGENT, True)
         elif how >= AFTER_RUN:
             result = after_run(t, table, (how - AFTER_RUN) & 7, (how - AFTER_RUN) >> 3, False)
             if result != ADVANCED:

@@ -5,20 +5,18 @@ Cores that share memory take turns of a few instructions; how a turn begins and 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from bhemu.machine.agents import CORES
 from bhemu.machine.core_state import RUNNING
+from bhemu.machine.dispatch import CODE_CACHE, place_value
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import AnyInt, Int, TileRecord
+from bhemu.machine.types import AnyInt, Int, Table, TileRecord
 from bhemu.riscv.execute import LIMIT, run_core
 from bhemu.riscv.teams import is_plain_turn
-
-COPROCESSOR: Final = CORES
-"""The coprocessor's place in the order of a round."""
-NO_AGENT: Final = -1
+from bhemu.tile.turn_ends import ADVANCED, COPROCESSOR, NO_AGENT, after_run
 
 
 @kernel
@@ -58,21 +56,28 @@ def _next_in_last_round(t: TileRecord, core: Int) -> Any:
 
 
 @kernel
-def run_turns(t: TileRecord, core: Int, cache: Int) -> Any:
-    """Plain turns of cores from that of `core` on, as long as they end at their LIMIT.
+def run_turns(t: TileRecord, core: Int, table: Table) -> Any:
+    """Plain turns of cores from that of `core` on, until it is another agent's turn, or not a plain one.
 
-    Returns why the last one ended (see `run_core`), which is that of core `turn_core`.
+    Returns what `advance` of tile/schedule.py does next: ADVANCED, it goes on.
     """
+    cache = place_value(table, CODE_CACHE)
     while True:
         last_round = t.core_round[core] == t.round_goal - 1
         reason = run_core(t, core, cache, True)
         if reason != LIMIT:
-            return reason
-        core = _next_in_last_round(t, core) if last_round and t.turn_core == core else choose(t)
+            result = after_run(t, table, np.int64(t.turn_core), reason, False)
+            if result != ADVANCED:
+                return result
+            core = choose(t)
+        elif last_round and t.turn_core == core:
+            core = _next_in_last_round(t, core)
+        else:
+            core = choose(t)
         if core in (NO_AGENT, COPROCESSOR) or not is_plain_turn(t, core):
-            return LIMIT
+            return np.int64(ADVANCED)
 
 
-def run_turns_entry(t: TileRecord, core: Int, cache: Int) -> AnyInt:
+def run_turns_entry(t: TileRecord, core: Int, table: Table) -> AnyInt:
     """`run_turns` for the table of handlers."""
-    return run_turns(t, core, cache)
+    return run_turns(t, core, table)

@@ -17,7 +17,7 @@ from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, ChipRecord, Int, LogAddress, Table
 from bhemu.tensix.frontend.observer import NO_LOG
-from bhemu.tile.schedule import ADVANCED
+from bhemu.tile.turn_ends import ADVANCED
 from bhemu.timed import layout
 from bhemu.timed import net_layout as at
 from bhemu.timed.net_events import add_event, event_at, free_block, free_event, remove_event

@@ -21,10 +21,11 @@ from bhemu.riscv.execute import LIMIT, LOOPS
 from bhemu.riscv.poll import record_step
 from bhemu.riscv.teams import NOT_RECORDING
 from bhemu.tile import schedule as plain
+from bhemu.tile import turn_ends as ends
 from bhemu.tile.debug_ports.watch import after_instruction, before_instruction
 from bhemu.tile.interrupts import take_interrupt
 from bhemu.tile.observer import HOW
-from bhemu.tile.turns import COPROCESSOR, NO_AGENT, choose
+from bhemu.tile.turns import choose
 from bhemu.timed import layout as at
 from bhemu.timed.cores import executed, may_run_ahead, starts
 from bhemu.timed.words import NEVER, cycle
@@ -71,10 +72,10 @@ def _turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress) -> An
     """
     if not has_handler(table, RUN_CORE):
         t.needs_place = RUN_CORE
-        return plain.NEEDS_HANDLER, False
+        return ends.NEEDS_HANDLER, False
     block = at.core_block(core)
     if t.core_request[core] != 0:
-        result = plain.end_of_request(t, core)
+        result = ends.end_of_request(t, core)
         if np.int64(t.core_retired[core]) != load_i64(log, block + at.RETIRED):
             executed(t, log, core)
         return result, False
@@ -88,7 +89,7 @@ def _turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress) -> An
         by_turns = under_watch or t.interrupts != 0 or t.poll_steps[core] != NOT_RECORDING
         if start >= goal or by_turns or not may_run_ahead(log, block):
             store_i64(log, block + at.DEFERRED, 1)
-            return plain.ADVANCED, False
+            return ends.ADVANCED, False
     recording = False
     if under_watch:
         t.poll_steps[core] = NOT_RECORDING
@@ -100,7 +101,7 @@ def _turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress) -> An
     t.round_goal = goal
     if under_watch and reason == LOOPS:
         reason = np.int64(LIMIT)
-    result = plain.after_run(t, table, core, reason, recording)
+    result = ends.after_run(t, table, core, reason, recording)
     moved = np.int64(t.core_retired[core]) != load_i64(log, block + at.RETIRED)
     if moved:
         executed(t, log, core)
@@ -123,37 +124,37 @@ def _turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress) -> An
 def _turn_of_coprocessor(t: TileRecord, table: Table, log: LogAddress) -> Any:
     now = np.int64(t.tensix_round)
     t.now_round = now
-    t.now_agent = COPROCESSOR
+    t.now_agent = ends.COPROCESSOR
     store_i64(log, at.LAST_CYCLE, now)
     in_flight = plain.words_in_flight(t)
     status, moved, following = cycle(t, table, log, now)
     if status == NOT_COMPILED:
-        return plain.NEEDS_HANDLER if t.noc_pending == 0 else plain.NOC_REQUEST
+        return ends.NEEDS_HANDLER if t.noc_pending == 0 else ends.NOC_REQUEST
     if moved or plain.words_in_flight(t) != in_flight:
-        plain.event(t, now, COPROCESSOR)
+        ends.event(t, now, ends.COPROCESSOR, True)
     if status == REFUSED:
         t.tensix_round = now + 1
-        return plain.TENSIX_FAULTED
+        return ends.TENSIX_FAULTED
     if following == NEVER:
         t.tensix_state = BLOCKED
         t.tensix_round = now + 1
     else:
         t.tensix_round = following
-    return plain.ADVANCED
+    return ends.ADVANCED
 
 
 @kernel
 def _advance(t: TileRecord, table: Table, one_turn: Int, log: LogAddress) -> Any:
-    result: AnyInt = plain.ADVANCED
-    while result == plain.ADVANCED:
+    result: AnyInt = ends.ADVANCED
+    while result == ends.ADVANCED:
         agent = choose(t)
-        if agent == NO_AGENT:
+        if agent == ends.NO_AGENT:
             break
-        if agent == COPROCESSOR:
+        if agent == ends.COPROCESSOR:
             result = _turn_of_coprocessor(t, table, log)
         else:
             result, follows = _turn_of_core(t, table, agent, log)
-            while follows and result == plain.ADVANCED and not one_turn:
+            while follows and result == ends.ADVANCED and not one_turn:
                 result, follows = _turn_of_core(t, table, agent, log)
         if load_i64(log, at.SLEEPERS) != t.sleepers:
             _wake_on_time(t, log)
@@ -179,9 +180,9 @@ def _move(t: TileRecord, table: Table, how: Int, log: LogAddress) -> Any:
     elif how == plain.BEGIN_ROUND:
         plain.begin_clocks(t, 1)
     elif how == plain.OBSERVE:
-        return plain.ADVANCED
+        return ends.ADVANCED
     elif how == plain.GO_ON_CHANGED:
-        plain.event(t, np.int64(t.now_round), NO_AGENT)
+        ends.event(t, np.int64(t.now_round), ends.NO_AGENT, True)
     _keep_limit(t, log)
     _wake_on_time(t, log)
     return _advance(t, table, how in (plain.GO_ON_ROUND, plain.BEGIN_ROUND), log)

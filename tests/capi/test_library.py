@@ -460,7 +460,7 @@ def test_a_value_of_the_translator_s_variable_that_means_nothing_is_refused(libr
 
 
 def test_more_clocks_pass_while_a_client_only_polls(library: Path) -> None:
-    """One a call at first; then twice as many each time, up to 1024; one again after a write or a change."""
+    """One a call at first, then 16, twice as many each time, up to 1024; 16 again after a write or a change."""
     polled = """
 init()
 at = aim(1, 1, 2, 0x8000)
@@ -476,9 +476,10 @@ exit_()
 
     assert time(100, BHEMU_PACE="exact") == 100
     assert time(16) == 16
-    assert time(20) == time(20, BHEMU_PACE="adaptive") == 16 + 2 + 4 + 8 + 16
-    assert time(27) == 16 + sum(2**n for n in range(1, 11)) + 1024
-    assert time(20, "put(at, 1); clock(1)") == time(20) + 1
+    assert time(20) == time(20, BHEMU_PACE="adaptive") == 16 + 16 + 32 + 64 + 128
+    assert time(24) == 16 + sum(2**n for n in range(4, 11)) + 1024
+    assert time(20, "put(at, 1); clock(1)") == time(20) + 16
+    assert time(5, "put(at, 1); clock(1)") == 5 + 1, "the client has not polled often enough"
     assert time(20, "clock(5)") == time(20) + 5
     assert time(20, reads="read(at, 12)") == time(20)
     assert time(100, reads="read(at, 65)") == 100, "so many bytes are not polled"

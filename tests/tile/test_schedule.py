@@ -17,7 +17,7 @@ from bhemu.machine.compiler import Entry, compile_entry
 from bhemu.machine.core_state import BLOCKED, RUNNING
 from bhemu.tensix.frontend import run as clock
 from bhemu.tensix.frontend.observer import NO_LOG
-from bhemu.tile import schedule
+from bhemu.tile import schedule, turn_ends
 from tests.riscv.rv_machine import SCRATCH, machine, word
 
 pytestmark = pytest.mark.plain
@@ -46,7 +46,7 @@ def visit_everybody(tile: Tile, clocks: int) -> int:
                     t.round_goal = t.tensix_round + 1
                     t.round_horizon = FOREVER
                     status = entry_of(schedule.turn_of_core).call(at, table, core, NO_LOG)
-                    if status != schedule.ADVANCED:
+                    if status != turn_ends.ADVANCED:
                         return status
             before = int(t.clock)
             status = entry_of(clock.run).call(at, table, 1, NO_LOG)
@@ -54,13 +54,13 @@ def visit_everybody(tile: Tile, clocks: int) -> int:
             t.clock = before
             t.tensix_round += 1
             if status == clock.NEEDS_HANDLER:
-                return int(schedule.NEEDS_HANDLER)
+                return int(turn_ends.NEEDS_HANDLER)
             if moved == 0:
                 break
             t.free_rounds += 1
         t.clock += 1
     t.round_goal = t.tensix_round
-    return int(schedule.ADVANCED)
+    return int(turn_ends.ADVANCED)
 
 
 # Fields in which the two schedules may differ: what they remember for themselves.
@@ -169,7 +169,7 @@ def test_rounds_are_those_of_a_clock_that_visits_everybody(seed: int) -> None:
     record = theirs.record
     record.core_loops_limit[:] = FOREVER
     # Handlers that are missing would end a round in the middle: `ours` has compiled them all.
-    assert visit_everybody(theirs, clocks) == schedule.ADVANCED
+    assert visit_everybody(theirs, clocks) == turn_ends.ADVANCED
     assert_same(state(ours), state(theirs))
     assert_same(state(ours), state(split))
     assert ours.record.clock == clocks

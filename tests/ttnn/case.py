@@ -32,8 +32,8 @@ torch: Any = _Lazy("torch")
 TOLERANCE = {"float32": 0.004, "bfloat16": 0.02, "bfloat8_b": 0.06, "bfloat4_b": 0.55}
 """By the format of the result; integers must be exact.
 
-A block of bfp4 has steps of a quarter of its largest power of two: where a number of four times the mean shares it, half
-a step is half the mean.
+A block of bfp4 has steps of a quarter of its largest power of two: where a number of four times the mean shares it,
+half a step is half the mean.
 """
 SHORT = {"float32": "fp32", "bfloat16": "bf16", "bfloat8_b": "bfp8", "bfloat4_b": "bfp4"}
 

@@ -27,7 +27,7 @@ from bhemu.tensix.coprocessor import Coprocessor, copy_table, ensure_place
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tile.cores import MOVING, Cores
 from bhemu.tile.observer import PLAIN_OBSERVERS, Observer
-from bhemu.tile.schedule import ADVANCED, AT_BREAKPOINT
+from bhemu.tile.turn_ends import ADVANCED, AT_BREAKPOINT
 
 NO_TILE: Final = -1
 QUANTUM: Final = 1024

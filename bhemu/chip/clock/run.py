@@ -10,12 +10,13 @@ tile sees it in the same clock, an earlier one in the next. No program can obser
   are stopped exactly as they would have been; only a tile that is busy may see a change late, by less than the quantum.
   On silicon a request takes hundreds of clocks, so no program can rely on the difference.
 
-The quantum is a quarter of the time since another tile or the host last changed a tile that moves, and at most
-`chip.quantum`; with 1 the order is exact to the clock.
+The quantum is a quarter of the time since another tile or the host last changed a tile that moves, at least
+`chip.run_ahead` and at most `chip.quantum`; with 1 the order is exact to the clock.
 
 In a tile, too, a core may be ahead of the other agents where it accesses L1 or pushes to its own thread: by
-`chip.run_ahead` rounds at most, 0 unless the pace of clocks adapts (capi/pace.c). Each agent still does its own work in
-its order, and all other accesses keep the exact order, among them those by which agents wait for each other.
+`chip.run_ahead` rounds at most, 0 unless the pace of clocks adapts (capi/pace.c). By as many rounds may a core go on late
+that waits for the coprocessor. Each agent still does its own work in its order, and all other accesses keep the exact
+order, among them those by which agents wait for each other.
 """
 
 from __future__ import annotations
@@ -40,19 +41,11 @@ from bhemu.riscv.teams import NOT_RECORDING, is_plain_turn
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tensix.frontend.run import OBSERVER_FULL
 from bhemu.tile.observer import call_observer
-from bhemu.tile.schedule import (
-    ADVANCED,
-    AFTER_RUN,
-    CORE_FAULTED,
-    GO_ON,
-    GO_ON_CHANGED,
-    NOC_REQUEST,
-    TENSIX_FAULTED,
-)
-from bhemu.tile.turns import COPROCESSOR, NO_AGENT
+from bhemu.tile.schedule import AFTER_RUN, GO_ON, GO_ON_CHANGED
+from bhemu.tile.turn_ends import ADVANCED, COPROCESSOR, CORE_FAULTED, NO_AGENT, NOC_REQUEST, TENSIX_FAULTED
 
 FRAME_ARRIVES: Final = 32
-"""What `clock_entry` returns beside what tiles return (tile/schedule.py)."""
+"""What `clock_entry` returns beside what tiles return (tile/turn_ends.py)."""
 _NOTHING_LEFT: Final = -1
 _LOOK_AT_LOOPS: Final = 63
 """Bits of the round that are 0 where cores that run one round at a time are checked for new loops."""
@@ -152,20 +145,20 @@ def _try_new_loops(t: TileRecord) -> None:
 def _run_last_round(chip: ChipRecord, table: Table, index: Int, t: TileRecord) -> Int:
     """Run the cores of a tile, undisturbed and one round from its goal, without the schedule as far as they can.
 
-    Returns how the schedule has to go on, or _NOTHING_LEFT.
+    Returns what their turns have (tile/turns.py), ADVANCED where the schedule has to go on; or _NOTHING_LEFT.
     """
     core = _first_due(t)
     if core == NO_AGENT or not is_plain_turn(t, core) or not has_handler(table, RUN_TURNS):
-        return np.int64(GO_ON)
+        return np.int64(ADVANCED)
     t.round_horizon = t.round_goal - 1
-    reason = call_handler(table, RUN_TURNS, t, core, place_value(table, CODE_CACHE))
-    if reason == LIMIT and _is_done(t):
-        t.clock = t.round_goal - t.free_rounds
+    result = call_handler(table, RUN_TURNS, t, core, table)
+    t.clock = t.round_goal - t.free_rounds
+    if result == ADVANCED and _is_done(t):
         chip.local[index] = t.clock
         if t.round_goal & _LOOK_AT_LOOPS == 0:
             _try_new_loops(t)
         return np.int64(_NOTHING_LEFT)
-    return np.int64(AFTER_RUN + np.int64(t.turn_core) + 8 * reason)
+    return np.int64(result)
 
 
 @kernel
@@ -174,6 +167,7 @@ def run_tile(chip: ChipRecord, table: Table, index: Int, goal: Int) -> None:
     t = tile_of(chip, index)
     t.run_ahead = chip.run_ahead
     how: Int = np.int64(GO_ON)
+    status: Int = np.int64(ADVANCED)
     if chip.status[index] & MIDST:
         t.round_goal = max(goal + t.free_rounds, np.int64(chip.stop_round[index]) + 1)
         if chip.touched[index] != 0:
@@ -186,12 +180,13 @@ def run_tile(chip: ChipRecord, table: Table, index: Int, goal: Int) -> None:
         else:
             t.round_goal += clocks
             if clocks == 1 and chip.observer[index] == NO_LOG:
-                how = _run_last_round(chip, table, index, t)
-                if how == _NOTHING_LEFT:
+                status = _run_last_round(chip, table, index, t)
+                if status == _NOTHING_LEFT:
                     return
     chip.status[index] = 0
     chip.touched[index] = 0
-    status = _advance(chip, table, index, t, how)
+    if status == ADVANCED:
+        status = _advance(chip, table, index, t, how)
     if status != ADVANCED:
         _stop_in_midst(chip, index, t, status)
         return
@@ -346,7 +341,8 @@ def move(chip: ChipRecord, table: Table) -> Any:
             chip.time = chip.end
             return np.int64(ADVANCED)
         chip.time = first
-        quantum = min(np.int64(chip.quantum), (first - chip.last_message) // _QUIET)
+        quiet = (first - np.int64(chip.last_message)) // _QUIET
+        quantum = min(np.int64(chip.quantum), max(quiet, np.int64(chip.run_ahead)))
         ahead = min(np.int64(chip.end), first + quantum)
         if count == 1 and not waits:
             goal = max(second, first + 1)
