@@ -34,7 +34,7 @@ NOTES = {
     "library": "bhemu and {library}: the GPRs, and the pages of L1 that bhemu changes; in every eighth case all of L1.",
     "riscv": "A core and Unicorn: registers and memory at the end of each program.",
     "tile": "Whole tiles, with their clocks cut in different ways: registers, memory and counters.",
-    "parsers": "Damaged files: only errors with a category and a remedy, within 5 s.",
+    "parsers": "Damaged files: only errors with a category and a remedy, within 5 s of the processor.",
 }
 UNITS = {"parsers": "inputs"}
 

@@ -47,7 +47,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def alarms() -> Iterator[None]:
     """A batch that fails leaves no alarm behind."""
     yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 REFUSED = "SFPMUL"
