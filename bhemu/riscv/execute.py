@@ -310,12 +310,13 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
             t.core_skip_breakpoint[core] = 0
             stays = False
             team = False
-        if loops >= loops_limit:
-            status = LOOPS
-            break
-        if counts and loops != loops_before:
-            _arrive(t, code, cache, core, pc)
-            continue
+        if loops != loops_before:
+            if loops >= loops_limit:
+                status = LOOPS
+                break
+            if counts:
+                _arrive(t, code, cache, core, pc)
+                continue
         if not rare:
             break
         if n == BREAKPOINT:
