@@ -171,7 +171,7 @@ def _unsound_atomic(t: TileRecord, q: NocRequestRecord, tile: Bool, memory: Int,
 
 @kernel
 def unsound(t: TileRecord, q: NocRequestRecord, tile: Bool, memory: Int, alignment: Int, bits: Int) -> Int:
-    """SOUND, or why a request of tile `t`, which `check_kind` has passed, breaks a rule.
+    """SOUND, or why a request of tile `t`, which `check_request` has passed, breaks a rule.
 
     Args:
         tile: the other end is a tile: it has registers, and an L1 in which atomics work.
