@@ -70,7 +70,7 @@ def bench(o: BenchOptions) -> None:
     """Time instructions and whole kernels: medians, with the range of repeated runs.
 
     With `--client`, recorded sessions of client programs are replayed instead, each in a fresh process, on one or more
-    libraries in turns, and single calls are timed.
+    libraries alternately, and single calls are timed.
 
     With `--silicon`, estimates of time are compared with measured figures, group by group.
     """

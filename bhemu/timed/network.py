@@ -75,7 +75,7 @@ def _after(net: LogAddress, place: Int, cycle: Int) -> AnyInt:
 
 @kernel
 def _in_order(net: LogAddress, noc: Int, index: Int, other: Int, many: Bool, cycle: Int) -> AnyInt:
-    """The cycle in which a request arrives behind those that its sender has sent there before."""
+    """The cycle in which a request arrives after those that its sender has sent there before."""
     sender = noc * at.TILES + index
     cycle = _after(net, at.LAST_MANY + sender, cycle)
     if many:

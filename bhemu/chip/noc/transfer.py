@@ -42,7 +42,7 @@ from bhemu.tile.noc.transfer import change, load, selects, store, word_of
 LEFT: Final = -1
 """Nothing has been done: `noc_unsound` of the chip's record says why."""
 NO_NODE: Final = 36
-"""A reason beside those of multicast.py and tile/noc/soundness.py: coordinates name no node."""
+"""A reason besides those of multicast.py and tile/noc/soundness.py: coordinates name no node."""
 _COORDINATE: Final = 63
 _NOWHERE: Final = -1
 _BUFFER: Final = offset_of(CHIP, "buffer")
