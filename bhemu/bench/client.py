@@ -222,7 +222,7 @@ class Bench:
                     command, stdout=stream, stderr=subprocess.STDOUT, timeout=_LONGEST, check=False, env=environment
                 )
             except subprocess.TimeoutExpired:
-                return _nothing(f"does not come to its end within {_LONGEST:g} s")
+                return _nothing(f"does not end within {_LONGEST:g} s")
         if not result.is_file():
             return _nothing("the replayer ended without a result")
         found = json.loads(result.read_text())

@@ -45,7 +45,7 @@ class BenchOptions:
         bool, typer.Option("--exact", help="Make the recorded calls, and do not wait for what the client waited for.")
     ] = False
     timed: Annotated[bool, typer.Option("--timed", help="Replay on bhemu's own library in timed mode, too.")] = False
-    busy: Annotated[int, typer.Option(min=0, metavar="N", help="So many other processes keep a processor busy.")] = 0
+    busy: Annotated[int, typer.Option(min=0, metavar="N", help="Number of other busy processes.")] = 0
     silicon: Annotated[
         bool, typer.Option("--silicon", help="Hold estimates of time against figures measured on cards.")
     ] = False

@@ -441,7 +441,7 @@ class History:
         if found != self.machine.fingerprint():
             self.forget()
             raise DebugError(
-                "the run does not come to its present state again: a program outside of the session has changed it",
+                "the run does not reach its present state again: a program outside of the session has changed it",
                 remedy="call `history.changed()` of the runner before Python code writes; the history begins anew here",
             )
 
