@@ -35,18 +35,6 @@ SHARED = config("SCRATCH_SEC0_val")[0]
 SEED = config("PRNG_SEED_Seed_Val")[0]
 
 
-@pytest.fixture(scope="module")
-def shared_tile() -> Tile:
-    return Tile()
-
-
-@pytest.fixture
-def tile(shared_tile: Tile) -> Tile:
-    shared_tile.reset()
-    shared_tile.record.allow_open = 0
-    return shared_tile
-
-
 def changed_words(tile: Tile) -> dict[tuple[int, int], int]:
     """(bank, word): value of every Config word that is not zero."""
     words = tile.record.config
