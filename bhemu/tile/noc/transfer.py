@@ -136,7 +136,7 @@ def selects(q: NocRequestRecord, i: Int) -> AnyInt:
 
 @kernel
 def store(t: TileRecord, q: NocRequestRecord, source: Int) -> Int:
-    """Status of the end of a read, write or inline write at tile `t`; the data are at an address in this process."""
+    """Status of storing at tile `t` what a read, write or inline write carries, from an address in this process."""
     if q.to_register != 0:
         return _register(t, DEVICE_STORE, q.target, q.word & ADDRESS_BITS)[0]
     if q.kind != INLINE and q.masked == 0:
