@@ -54,6 +54,7 @@ def unused(text: str) -> list[str]:
     return [name for name in names if re.match(r"_[^_]", name) and words[name] == 1]
 
 
+@pytest.mark.slow
 def test_a_module_uses_all_of_its_private_names() -> None:
     found = {str(file.relative_to(PACKAGE)): unused(file.read_text()) for file in MODULES}
     assert not {file: names for file, names in found.items() if names}

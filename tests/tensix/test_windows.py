@@ -283,6 +283,7 @@ def narrow_store(t: Any, size: int, address: int, value: int) -> int:
     return window_store(t, B, address, value, size)  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 @pytest.mark.rule("tile T26")
 def test_stores_narrower_than_a_word_are_refused() -> None:
     tiles = new_tiles(1)
