@@ -18,7 +18,7 @@ test: $(STAMP) warm
 test-fast: $(STAMP)
 	$(BIN)/bhemu conformance --limit 50
 	$(BIN)/python -m pytest -n 2 -m 'not slow' --hypothesis-profile=fast tests/examples tests/formats tests/isa \
-		tests/numerics tests/pairs tests/riscv tests/tensix tests/tile tests/test_*.py
+		tests/pairs tests/riscv tests/tensix tests/tile tests/test_*.py
 
 # All conformance vectors and the quick unit tests with Numba disabled: the same text runs as plain Python.
 test-plain: $(STAMP)

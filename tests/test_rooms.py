@@ -99,6 +99,7 @@ def is_module(name: str) -> bool:
     return place.is_dir() or place.with_suffix(".py").exists()
 
 
+@pytest.mark.slow
 def test_no_room_uses_a_private_name_of_another_room() -> None:
     wrong = {str(file.relative_to(PACKAGE)): list(private_names(file.read_text(), room_of(file))) for file in INSIDE}
     assert not {file: names for file, names in wrong.items() if names}

@@ -10,6 +10,7 @@ from tests.rules import all_tests, rule_marks, rules_with_tests
 from tools.rule_ids import is_id
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.slow
 ID_IN_NAME = re.compile(r"test_(00[0-4]|i|[fknrtvy]\d+[a-c]?|e\d+)_|_(00[0-4](_\w+)?|[pi]_?\d+)$")
 
 

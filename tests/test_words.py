@@ -31,8 +31,13 @@ PLAIN = {
     "where it sees nothing": "unmapped for this core",
     "words_on_the_way": "words_in_flight",
     "moment": "round, clock or cycle",
+    "(no|any)body": "the core, tile, user or thread that is meant; or the passive",
+    "go(es)? round": "spins, loops, is repeated",
+    "stands? still": "is blocked, polls or is halted",
+    "shall": "must, or is to",
+    "(?<!here )(is|are|was|were) no (?!longer|more)": "is not a",
 }
-"""What is not written here, and what an engineer of the field says."""
+"""What is not written here, as regular expressions, and what an engineer of the field says."""
 
 
 def unused(text: str) -> list[str]:
@@ -49,6 +54,7 @@ def unused(text: str) -> list[str]:
     return [name for name in names if re.match(r"_[^_]", name) and words[name] == 1]
 
 
+@pytest.mark.slow
 def test_a_module_uses_all_of_its_private_names() -> None:
     found = {str(file.relative_to(PACKAGE)): unused(file.read_text()) for file in MODULES}
     assert not {file: names for file, names in found.items() if names}
@@ -60,5 +66,6 @@ def test_an_unused_private_name_is_found() -> None:
 
 @pytest.mark.parametrize("words", PLAIN)
 def test_prose_says_it_as_the_field_does(words: str) -> None:
-    pattern = re.compile(rf"\b{words}\b")
-    assert not [str(file) for file in TEXTS if pattern.search(file.read_text())], f"say {PLAIN[words]}"
+    pattern = re.compile(rf"\b{words}")
+    found = [str(file) for file in TEXTS if pattern.search(" ".join(file.read_text().split()))]
+    assert not found, f"say {PLAIN[words]}"

@@ -150,7 +150,7 @@ class RegisterCheck(Check):
                     f"was pushed before the core's own store to {_name(number)} and uses it afterwards",
                     Place(thread, note.line, f"store to {_name(number)} by the thread's RISC-V core"),
                     me.row,
-                    "a semaphore that the instruction's thread gets behind it and the core waits for before the store",
+                    "a semaphore that the instruction's thread gets after it and the core waits for before the store",
                 )
             elif known.fenced[thread] <= note.push:
                 self._report(

@@ -156,7 +156,7 @@ class _Core:
         self._line = None
 
     def _details(self, step: Step) -> None:
-        """What the core did beside executing: it was blocked, polled, accessed a device, pushed."""
+        """What the core did besides executing: it was blocked, polled, accessed a device, pushed."""
         core = self._number
         text, what = describe(step)
         arguments: dict[str, Any] = {"clock": self._clock(step.begin), "pc": f"{step.pc:#x}", "text": text}

@@ -28,7 +28,7 @@ class Figure:
         occupancy: until its unit takes the next one.
         latency: from issue until its result may be used and its work counts as done.
         certainty: KNOWN; AT_LEAST when the documents give a lower bound; UNKNOWN.
-        rule: where the figure stands.
+        rule: where the figure is documented.
     """
 
     occupancy: int

@@ -26,7 +26,7 @@ C12: Final = bit_of(Condition.CFGEXU)
 
 HAZARD: Final = "hazard"
 NOTE: Final = "note"
-"""Safe as far as anybody knows, but only by something that the documents do not promise for this case."""
+"""Safe as far as is known, but only by something that the documents do not promise for this case."""
 
 ORDER: Final = "order"
 """Kinds of checks: instructions of the coprocessor that use something too early,"""

@@ -27,7 +27,7 @@ _LESS, _LESS_UNSIGNED = 4, 6
 
 
 def polled_words(rows: Array) -> set[int]:
-    """Words of L1 that cores poll, or access by atomic instructions, as locks: they hand work over, and are no data.
+    """Words of L1 that cores poll, or access by atomic instructions, as locks: they hand work over, and are not data.
 
     A load polls when a core has slept in its loop, or when a branch that leads back before it follows and the load has
     never found another address.

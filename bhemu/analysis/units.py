@@ -87,7 +87,7 @@ class Configuration:
         self.done = 0
 
     def refuses(self, found: Access, row: Any, cycle: int) -> str:
-        """Why it does not accept. A word issued in cycle c stands at its entry stage in cycle c + 1."""
+        """Why it does not accept. A word issued in cycle c is at its entry stage in cycle c + 1."""
         if not _in_pipeline(found):
             return ""
         self._inside = [item for item in self._inside if cycle - item[0] < _STAGES]

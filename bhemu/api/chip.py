@@ -95,7 +95,7 @@ class Chip:
             simulator_order: queue the coprocessors' words, and translate coordinates of NoC requests, as the official
                 simulator does.
             host: memory of the host, for accesses of the chip to it; without it they are refused.
-            identity: what the chip says of itself in telemetry.
+            identity: what the chip says about itself in telemetry.
             timed: a clock is an estimate of a cycle of silicon, and NoC requests take time (docs/time.md).
 
         Raises:
@@ -258,7 +258,7 @@ class Chip:
 
         Raises:
             ProgramError: a file is missing or damaged, or the set is for another chip.
-            BhemuError: what the firmware did was refused, it waits for ever, or takes longer than `max_clocks`.
+            BhemuError: what the firmware did was refused, it waits forever, or takes longer than `max_clocks`.
         """
         files = firmware if isinstance(firmware, Firmware) else load_firmware(firmware)
         system = ChipFirmware(self, files, tiles)

@@ -76,7 +76,7 @@ class ChipFirmware:
         """Run kernels through the firmware's mailboxes, on all tiles side by side (B9, B27).
 
         Args:
-            kernels: by core: an ELF file linked at `config_base` or behind it, whose entry is a function that returns;
+            kernels: by core: an ELF file linked at `config_base` or after it, whose entry is a function that returns;
                 or the bytes of one that runs at any address. Cores that are not named run none; but the firmware
                 starts the T cores together, so where one is named the others run an empty kernel.
             tiles: a tile, its coordinates, or several of those that have booted; None: all of them.
@@ -90,7 +90,7 @@ class ChipFirmware:
         Raises:
             ProgramError: the firmware of a tile is not ready, or a kernel does not fit it.
             MemoryError_: a kernel does not fit.
-            BhemuError: what a kernel did was refused, it waits for ever, or takes longer than `max_clocks`.
+            BhemuError: what a kernel did was refused, it waits forever, or takes longer than `max_clocks`.
         """
         places = list(self.tiles) if tiles is None else [tile.place for tile in self._chip.chosen(tiles)]
         loaded = {

@@ -46,7 +46,7 @@ class ChipResult:
     """How a run of a chip ended.
 
     Attributes:
-        reason: `done` (all cores of the named tiles halted or idle for ever) or `until` (the condition came true).
+        reason: `done` (all cores of the named tiles halted or idle forever) or `until` (the condition came true).
         clocks: of the chip; of `done` until the last core of those tiles moved.
         tiles: the named tiles by their translated coordinates.
     """

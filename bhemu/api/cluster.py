@@ -58,7 +58,7 @@ class Cluster(ClusterRun):
             allow_open, quantum, simulator_order, host: of each chip; see `Chip`.
             threads: of the host, that chips run on, or the tiles of one that is busy alone; results are the same for
                 any number.
-            missing: numbers of chips that are not there, and their links with them; those behind have smaller numbers.
+            missing: numbers of chips that are left out with their links; those after them have smaller numbers.
             harvesting: what chips do not have, by number before any is missing, in place of what the description says.
 
         Raises:
@@ -106,8 +106,8 @@ class Cluster(ClusterRun):
     def clock(self, clocks: int = 1) -> None:
         """Let clocks of all chips pass.
 
-        A frame takes `topology.latency` clocks over a link. In a span of so many clocks a chip sees nothing of what the
-        others do in it, so they move through it side by side, on as many host threads as you allow.
+        A frame takes `topology.latency` clocks over a link. In a span of that many clocks a chip sees nothing of
+        what the others do in it, so they move through it side by side, on as many host threads as you allow.
 
         Raises:
             BhemuError: an instruction was refused; the message says on which chip. Its core halts, the cluster can go

@@ -50,7 +50,7 @@ class FirmwareMachine(FirmwareTile):
             progress: called now and then with the clocks that have passed.
 
         Raises:
-            BhemuError: what the firmware did was refused, it waits for ever, or takes longer than `max_clocks`.
+            BhemuError: what the firmware did was refused, it waits forever, or takes longer than `max_clocks`.
         """
         self.begin_boot(self.firmware.image())
         start = self.machine.clocks
@@ -85,7 +85,7 @@ class FirmwareMachine(FirmwareTile):
         """Run kernels through the firmware's mailboxes, as a host in slow dispatch does (B9, B27).
 
         Args:
-            kernels: by core: an ELF file linked at `config_base` or behind it, whose entry is a function that returns;
+            kernels: by core: an ELF file linked at `config_base` or after it, whose entry is a function that returns;
                 or the bytes of one that runs at any address. Cores that are not named run none; but the firmware
                 starts the T cores together, so where one is named the others run an empty kernel.
             config_base: start of the kernel configuration buffer in L1.
@@ -98,7 +98,7 @@ class FirmwareMachine(FirmwareTile):
         Raises:
             ProgramError: the firmware is not ready, or a kernel does not fit it.
             MemoryError_: a kernel does not fit.
-            BhemuError: what a kernel did was refused, it waits for ever, or takes longer than `max_clocks`.
+            BhemuError: what a kernel did was refused, it waits forever, or takes longer than `max_clocks`.
         """
         self.begin_launch(kernels, config_base)
         start = self.machine.clocks

@@ -128,7 +128,7 @@ class Link:
 
         Args:
             frames: how many.
-            sender: the end that sends them; None: so many of each end.
+            sender: the end that sends them; None: that many of each end.
             at: frames count that leave from this clock on; None: from now on.
         """
         count = checks.integer(frames, "frames", 1, checks.MAX_CLOCKS)

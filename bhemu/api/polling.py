@@ -4,7 +4,7 @@ A core that polls L1 sleeps (riscv/poll.py). One that polls a counter of a NoC i
 with such cores alone would go on to its limit. NoC requests are carried out when they are started (tile N26), so a
 counter changes only when a core or thread somewhere does more than poll. A copy of the tile is run for a few rounds: a
 core whose registers and pc come back to earlier values, after nothing but arithmetic, branches and loads of such words,
-loops for ever unless another agent changes one of them.
+loops forever unless another agent changes one of them.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Patience:
         self._next = first
 
     def is_over(self, clocks: int) -> bool:
-        """It is time to ask, after so many clocks of the run."""
+        """True when the condition is due, `clocks` after the run began."""
         if clocks < self._next:
             return False
         self._next = 2 * clocks

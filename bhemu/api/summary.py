@@ -14,7 +14,7 @@ from bhemu.tile.cores import HALT_REASONS, STATES, Cores
 
 EXIT_CODE: Final = "__bhemu_exit_code"
 HALT: Final = "__bhemu_halt"
-"""Symbols of the start-up code of `bhemu cc`: what main returned, and the ebreak behind it."""
+"""Symbols of the start-up code of `bhemu cc`: what main returned, and the ebreak after it."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class MachineResult:
     """How a run ended.
 
     Attributes:
-        reason: `done` (all cores halted or idle for ever), `until` (the condition came true) or `exit` (semihosting).
+        reason: `done` (all cores halted or idle forever), `until` (the condition came true) or `exit` (semihosting).
         clocks: of the tile that the run took.
         status: exit status of a program that called `exit` through semihosting, else None.
         cores: those out of reset.

@@ -89,7 +89,7 @@ class TilePrograms:
         return [*(known for known in self._loaded.placements if known.core not in new), *new.values()]
 
     def check(self, placements: Sequence[boot.Placement]) -> None:
-        """Refuse programs that have no room beside each other and those of the other cores.
+        """Refuse programs that have no room next to each other and those of the other cores.
 
         Raises:
             MemoryError_: one overlaps another, or the jump to the program of core B.

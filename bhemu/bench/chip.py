@@ -80,7 +80,7 @@ def _busy(threads: int) -> Figure:
 
 @njit
 def _call_one(function: Any, count: int, argument: int) -> None:
-    """Call a C function of one number so many times, as a C client would."""
+    """Call a C function of one number `times` times, as a C client would."""
     for _ in range(count):
         function(argument)
 

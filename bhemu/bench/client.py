@@ -49,7 +49,7 @@ class Replay:
         clocks: that have passed.
         differences: reads, and writes to the host's memory, that are not as recorded.
         note: the first of them outside the card's description of itself if there is one, else the first.
-        refused: why the replay did not come to its end; empty when it did.
+        refused: why the replay did not end; empty when it did.
     """
 
     whole_ns: float
@@ -222,7 +222,7 @@ class Bench:
                     command, stdout=stream, stderr=subprocess.STDOUT, timeout=_LONGEST, check=False, env=environment
                 )
             except subprocess.TimeoutExpired:
-                return _nothing(f"does not come to its end within {_LONGEST:g} s")
+                return _nothing(f"does not end within {_LONGEST:g} s")
         if not result.is_file():
             return _nothing("the replayer ended without a result")
         found = json.loads(result.read_text())
@@ -247,7 +247,7 @@ class Bench:
         exact: bool = False,
         progress: Callable[[str], Any] = lambda text: None,
     ) -> Figures:
-        """Replay a stream on all libraries, in turns.
+        """Replay a stream on all libraries alternately.
 
         Args:
             stream: its name.

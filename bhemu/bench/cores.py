@@ -74,7 +74,7 @@ def start(program: str, cores: tuple[str, ...]) -> Tile:
 
 
 def figure(program: str, cores: tuple[str, ...]) -> tuple[Callable[[int], None], Callable[[], None]]:
-    """(let so many instructions of all cores pass - of pollers, so many thousand clocks -, check that they did)."""
+    """(let a number of instructions of all cores pass - of pollers, thousands of clocks -, check that they did)."""
     tile = start(program, cores)
     passed = 0
     before = tile.cores[cores[0]].retired

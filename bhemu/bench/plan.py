@@ -12,7 +12,7 @@ but for the entries of windows) a client only waits and reads, and the plan
 - lets clocks pass until the chip has written to the host's memory what it wrote then,
 - keeps all else as recorded: a value that is read again and again without a change is read as often.
 
-The host's own memory, which the chip reads, is filled as early as the recording allows: behind the last call in which
+The host's own memory, which the chip reads, is filled as early as the recording allows: after the last call in which
 the chip used the same bytes otherwise.
 """
 
@@ -38,8 +38,9 @@ _EXPECTATION: Final = struct.Struct("<QQQQ")
 _LINE: Final = 64
 """Bytes of the host's memory that are followed together."""
 _PATIENCE: Final = 20
+"""A wait is given up after this multiple of the clocks that it took when it was recorded,"""
 _LEAST_PATIENCE: Final = 20_000
-"""A wait is given up after so many times the clocks that it took when it was recorded, and at least so many clocks."""
+"""and not before these."""
 
 
 class Kind(IntEnum):
@@ -92,7 +93,7 @@ class Plan:
         return len(self._expectations)
 
     def repeat(self, times: int, *calls: Call) -> None:
-        """Calls that are made so many times."""
+        """Calls that are repeated this number of times."""
         self.add(Kind.REPEAT, len(calls), count=times)
         for call in calls:
             self.call(0, call)
@@ -226,7 +227,7 @@ def _only_waits(call: Call) -> bool:
 
 
 def _steps(calls: list[tuple[int, Call]]) -> list[_Step]:
-    """The calls in groups: windows, a read, the one call of clock behind it; clocks alone; windows alone at the end."""
+    """The calls in groups: windows, a read, the one call of clock after it; clocks alone; windows alone at the end."""
     steps: list[_Step] = []
     group: list[tuple[int, Call]] = []
     after_read = False
@@ -239,7 +240,7 @@ def _steps(calls: list[tuple[int, Call]]) -> list[_Step]:
             after_read = False
             continue
         if call.name == CLOCK:
-            steps.append(_Step(group))  # windows, and clocks behind them
+            steps.append(_Step(group))  # windows, and clocks after them
             steps.append(_Step([(number, call)]))
             group, after_read = [], False
             continue
@@ -367,7 +368,7 @@ def make_plan(calls: Sequence[Call], *, exact: bool = False) -> Plan:
     """A plan for the replayer.
 
     Args:
-        calls: with their answers; what comes behind a refused call is left out, and the call too.
+        calls: with their answers; what comes after a refused call is left out, and the call too.
         exact: make the calls as they were recorded, and do not wait.
     """
     refused = next((number for number, call in enumerate(calls) if isinstance(call.answer, Ended)), len(calls))

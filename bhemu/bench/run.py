@@ -140,7 +140,7 @@ def run(only: Sequence[str] = (), *, progress: Callable[[str], Any] | None = Non
 
 
 def _prepare(name: str) -> tuple[Callable[[int], None], Callable[[], None]]:
-    """(execute so many times, raise AssertionError when the results are wrong) for a figure."""
+    """(execute a number of times, raise AssertionError when the results are wrong) for a figure."""
     if name in cores.FIGURES:
         return cores.figure(*cores.FIGURES[name])
     if name in chips.FIGURES:

@@ -104,7 +104,7 @@ _CALLS: Final = {
         "VectorMode::RC)",
     ),
 }
-"""How the suite begins and calls an operation of so many operands."""
+"""How the suite begins and calls an operation of a number of operands."""
 
 _FORMATS: Final = MappingProxyType({"Float32": 0, "Float16": 1, "Bfp8": 2, "Float16_b": 5, "Bfp8_b": 6, "Int32": 8})
 """Codes of data formats (rules I.1)."""

@@ -220,7 +220,7 @@ def probe(phase: str, name: str, unroll: int, scratch: int) -> Probe | None:
 
 
 def _loop(block: list[int], turns: int) -> list[int]:
-    """Execute the block so many times, at least once."""
+    """Execute the block a number of times, at least once."""
     loop = [*block, addi(*_COUNTER)]
     return [*constant(S1, turns), *loop, branch(1, S1, ZERO, -4 * len(loop))]
 
@@ -238,7 +238,7 @@ def _timed(count: int, one: Probe) -> list[int]:
 
 
 def _end() -> list[int]:
-    """Store how long it took, and go on behind it."""
+    """Store how long it took, and continue after it."""
     return [lw(SPENT, T0, 0), register(0x20, 0, SPENT, SPENT, BEGUN), sw(SPENT, T1, 0), addi(T1, T1, 4)]
 
 

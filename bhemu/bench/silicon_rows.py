@@ -82,7 +82,7 @@ def read(folder: Path, name: str) -> list[Row]:
     """Rows of a file; none when the folder does not have it.
 
     Raises:
-        ConfigurationError: it cannot be read, or is no text.
+        ConfigurationError: it cannot be read, or is not text.
     """
     path = folder / name
     if not path.exists():

@@ -95,7 +95,7 @@ def compile_kernel(
         core: B, NC, T0, T1 or T2: sets the link address, the stack and the `BHEMU_CORE...` macros.
         text: link there instead of at the core's reset pc; the program that starts the core must set its pc.
         length: most bytes of L1 that the kernel may take; see `bhemu.cc.cores.l1_region`.
-        options: further arguments of the compiler, behind ours, so that they win; -L, -l and -Wl, go to the link.
+        options: further arguments of the compiler, after ours, so that they win; -L, -l and -Wl, go to the link.
         llk: the LLK headers, for a source that includes them; `bhemu.cc.llk.find_llk` finds them.
         gcc: a stock C driver to use. By default the vendor's compiler, where `bhemu.cc.find_sfpi` finds it, else
             riscv64-unknown-elf-gcc.

@@ -27,7 +27,7 @@ OPTIONS = (
     "-fhosted",
     "-w",
 )
-"""What the vendor's headers are built with (B22); behind our own defaults, before the user's options."""
+"""What the vendor's headers are built with (B22); after our own defaults, before the user's options."""
 
 DEFINES = ("TENSIX_FIRMWARE", "ENV_LLK_INFRA", "KERNEL_BUILD", "ENABLE_LLK_ASSERT", "ARCH_BLACKHOLE")
 

@@ -169,7 +169,7 @@ def write_metal_root(
 
 
 _PROFILE: Final = ("-DPROFILE_KERNEL=1", f"-DPROFILER_FULL_HOST_BUFFER_SIZE_PER_RISC={1 << 26}")
-"""What tt-metal defines for its device profiler. The size is that of a buffer in DRAM, which nobody provides."""
+"""What tt-metal defines for its device profiler. The size is that of a buffer in DRAM, which bhemu does not provide."""
 _PROFILING: Final = """\
 #!/bin/sh
 # {name} by bhemu cc: the vendor's, and on Tensix tiles tt-metal's device profiler.

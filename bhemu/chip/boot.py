@@ -31,7 +31,7 @@ def boot(
         tiles: those of its tiles, after reset.
         translation: physical coordinates by translated ones.
         harvesting: what the chip does not have.
-        identity: what it says of itself.
+        identity: what it says about itself.
         named: NoC requests name nodes by this table, not by those of their tiles (N8).
     """
     chip.named = int(named)

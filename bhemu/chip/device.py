@@ -50,7 +50,7 @@ class Device:
         allow_open: use the recommended choice where no source settles what silicon does, instead of refusing.
         quantum: clocks that tiles may run ahead of each other, at most (chip/clock/run.py); 1: none.
         threads: of the host, that tiles run on. Results are the same for any number.
-        identity: what it says of itself in telemetry.
+        identity: what it says about itself in telemetry.
 
     Attributes:
         partners: the chips of its system, with itself; none: it has no links.

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bhemu.cli.options import takes_options
 from bhemu.cli.report import REFUSED, messages, output, plain_table, print_json, refuse_usage, shown_path
 
 if TYPE_CHECKING:
     from bhemu.bench.client import Figures
 
 
-def bench(
+@dataclass(frozen=True)
+class BenchOptions:
+    """What the command line says about a measurement."""
+
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="NAME", help="Only figures or streams whose name starts so.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    ] = None
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
     client: Annotated[
         bool, typer.Option("--client", help="Replay recorded sessions of client programs on C libraries.")
-    ] = False,
+    ] = False
     streams: Annotated[
         list[Path] | None,
         typer.Option("--stream", metavar="PATH", help="A call trace, or a directory of them. Repeatable."),
-    ] = None,
+    ] = None
     libraries: Annotated[
         list[Path] | None,
         typer.Option(
@@ -34,75 +39,78 @@ def bench(
             help="A library with the simulator's C interface; ratios are of the first. Repeatable. With none bhemu's "
             "own is measured alone, with one it is the second.",
         ),
-    ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Replays of each stream on each library.")] = 3,
+    ] = None
+    rounds: Annotated[int, typer.Option(min=1, help="Replays of each stream on each library.")] = 3
     exact: Annotated[
         bool, typer.Option("--exact", help="Make the recorded calls, and do not wait for what the client waited for.")
-    ] = False,
-    timed: Annotated[bool, typer.Option("--timed", help="Replay on bhemu's own library in timed mode, too.")] = False,
-    busy: Annotated[int, typer.Option(min=0, metavar="N", help="So many other processes keep a processor busy.")] = 0,
+    ] = False
+    timed: Annotated[bool, typer.Option("--timed", help="Replay on bhemu's own library in timed mode, too.")] = False
+    busy: Annotated[int, typer.Option(min=0, metavar="N", help="Number of other busy processes.")] = 0
     silicon: Annotated[
         bool, typer.Option("--silicon", help="Hold estimates of time against figures measured on cards.")
-    ] = False,
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="DIR", help="The measured figures, for --silicon.")
-    ] = None,
-    goals: Annotated[bool, typer.Option("--goals", help="Exit status 1 when a goal of --silicon is not met.")] = False,
+    ] = False
+    data: Annotated[Path | None, typer.Option("--data", metavar="DIR", help="The measured figures, for --silicon.")] = (
+        None
+    )
+    goals: Annotated[bool, typer.Option("--goals", help="Exit status 1 when a goal of --silicon is not met.")] = False
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw estimates of --silicon over measured figures.")
-    ] = None,
-    each: Annotated[bool, typer.Option("--each", help="Print every figure of --silicon with its estimate.")] = False,
+    ] = None
+    each: Annotated[bool, typer.Option("--each", help="Print every figure of --silicon with its estimate.")] = False
     make_streams: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Record the streams of ttnn into DIR, on the first library.")
-    ] = None,
+    ] = None
     python: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Python of an environment with ttnn, for --make-streams.")
-    ] = None,
-) -> None:
+    ] = None
+
+
+@takes_options(BenchOptions)
+def bench(o: BenchOptions) -> None:
     """Time instructions and whole kernels: medians, with the range of repeated runs.
 
     With `--client`, recorded sessions of client programs are replayed instead, each in a fresh process, on one or more
-    libraries in turns, and single calls are timed.
+    libraries alternately, and single calls are timed.
 
     With `--silicon`, estimates of time are compared with measured figures, group by group.
     """
     for wanted, name in (
-        (data is not None, "--data"),
-        (goals, "--goals"),
-        (each, "--each"),
-        (plot is not None, "--plot"),
+        (o.data is not None, "--data"),
+        (o.goals, "--goals"),
+        (o.each, "--each"),
+        (o.plot is not None, "--plot"),
     ):
-        if wanted and not silicon:
+        if wanted and not o.silicon:
             refuse_usage(f"{name} is for figures of silicon", "add --silicon")
-    if silicon:
+    if o.silicon:
         from bhemu.cli.bench_silicon import bench_silicon
 
-        if client:
+        if o.client:
             refuse_usage("--silicon and --client are two measurements", "ask for one at a time")
-        bench_silicon(data, only or [], goals=goals, each=each, as_json=as_json, plot=plot)
+        bench_silicon(o.data, o.only or [], goals=o.goals, each=o.each, as_json=o.as_json, plot=o.plot)
         return
-    if client:
-        if make_streams is not None:
-            _make(make_streams, libraries or [], python, only or [])
+    if o.client:
+        if o.make_streams is not None:
+            _make(o, o.make_streams)
         else:
-            _client(streams or [], libraries or [], only or [], rounds, exact, busy, as_json, timed)
+            _client(o)
         return
     for name, given in (
-        ("--stream", streams),
-        ("--library", libraries),
-        ("--exact", exact),
-        ("--timed", timed),
-        ("--busy", busy),
-        ("--make-streams", make_streams),
-        ("--python", python),
+        ("--stream", o.streams),
+        ("--library", o.libraries),
+        ("--exact", o.exact),
+        ("--timed", o.timed),
+        ("--busy", o.busy),
+        ("--make-streams", o.make_streams),
+        ("--python", o.python),
     ):
         if given:
             refuse_usage(f"{name} is for recorded clients", "add --client")
     from bhemu.bench import run as measure
 
     with messages().status("measuring") as status:
-        measurements = measure.run(only or [], progress=lambda name: status.update(f"measuring {name}"))
-    if as_json:
+        measurements = measure.run(o.only or [], progress=lambda name: status.update(f"measuring {name}"))
+    if o.as_json:
         print_json([vars(m) for m in measurements])
         return
     table = plain_table("what", "median", "range", "", right=("median", "range"))
@@ -128,13 +136,14 @@ def _ratio(value: float) -> str:
 # --- recorded clients -------------------------------------------------------------------------------------------------
 
 
-def _make(directory: Path, libraries: list[Path], python: Path | None, only: list[str]) -> None:
+def _make(o: BenchOptions, directory: Path) -> None:
     import tempfile
 
     from bhemu.bench.ttnn_streams import make_streams
     from bhemu.capi import build
     from bhemu.compare.library import check_library
 
+    libraries = o.libraries or []
     if len(libraries) > 1:
         refuse_usage("--make-streams records on one library", "name one library, or none for bhemu's own")
     for path in libraries:
@@ -142,7 +151,8 @@ def _make(directory: Path, libraries: list[Path], python: Path | None, only: lis
     skipped = 0
     with tempfile.TemporaryDirectory(prefix="bhemu-library-") as folder, messages().status("recording") as status:
         library = libraries[0] if libraries else build(Path(folder))
-        for made in make_streams(directory, library, python=python and python.absolute(), only=only):
+        python = o.python and o.python.absolute()
+        for made in make_streams(directory, library, python=python, only=o.only or []):
             skipped += bool(made.skipped)
             text = f"SKIPPED, {made.skipped}" if made.skipped else f"{made.calls:,} calls"
             typer.echo(f"{made.name}: {text}")
@@ -152,32 +162,24 @@ def _make(directory: Path, libraries: list[Path], python: Path | None, only: lis
         raise typer.Exit(REFUSED)
 
 
-def _client(
-    places: list[Path],
-    libraries: list[Path],
-    only: list[str],
-    rounds: int,
-    exact: bool,
-    busy: int,
-    as_json: bool,
-    timed: bool,
-) -> None:
+def _client(o: BenchOptions) -> None:
     from bhemu.bench.client import Bench, busy_processes, find_streams, read_stream, stream_name
 
-    files = find_streams(places, only) if places else []
+    files = find_streams(o.streams, o.only or []) if o.streams else []
     with (
-        Bench(libraries, timed=timed) as bench,
+        Bench(o.libraries or [], timed=o.timed) as bench,
         messages().status("measuring") as status,
-        busy_processes(bench.replayer, busy),
+        busy_processes(bench.replayer, o.busy),
     ):
         names = [library.name for library in bench.libraries]
-        calls = bench.measure_calls(rounds=rounds, progress=status.update) if not only else None
+        calls = bench.measure_calls(rounds=o.rounds, progress=status.update) if not o.only else None
         found = []
         for file in files:
             status.update(f"reading {shown_path(file)}")
             stream = read_stream(file)
-            found.append(bench.measure(stream_name(file), stream, rounds=rounds, exact=exact, progress=status.update))
-    if as_json:
+            measured = bench.measure(stream_name(file), stream, rounds=o.rounds, exact=o.exact, progress=status.update)
+            found.append(measured)
+    if o.as_json:
         print_json(_plain(found, calls, names))
     else:
         if found:

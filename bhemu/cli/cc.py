@@ -91,7 +91,7 @@ def cc(o: CompilerOptions) -> None:
 
     bhemu cc kernel.c -o kernel.elf --core T0 -O3
 
-    Everything that is not an option of bhemu cc goes to the compiler; behind `--`, everything does.
+    Everything that is not an option of bhemu cc goes to the compiler; after `--`, everything does.
     Sources may include <bhemu.h>, and with --llk or --llk-core Tenstorrent's LLK headers.
     Kernels in the vector language of the SFPU need sfpi.
     """

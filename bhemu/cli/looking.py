@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from bhemu.cli.options import takes_options
 from bhemu.cli.report import REFUSED, UsageError, print_json, refuse_usage, shown_path
 
 CONTEXT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
@@ -17,29 +19,32 @@ _SIGNALLED = 128
 _NOT_FOUND = 127
 
 
-def run_client(
-    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The client and its arguments.")],
+@dataclass(frozen=True)
+class ClientOptions:
+    """What the command line says about a client to run."""
+
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The client and its arguments.")]
     record: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Directory for the recording: new, or without one.")
-    ] = None,
+    ] = None
     debug: Annotated[
         Path | None,
         typer.Option("--debug", metavar="SOCKET", help="Let `bhemu debug --attach SOCKET` debug it, instead."),
-    ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="With --debug: it waits for the debugger.")] = False,
-    tiles: Annotated[str, typer.Option(metavar="[N:]X-Y,...", help="Tiles to record, of all chips or of chip N.")] = "",
+    ] = None
+    wait: Annotated[bool, typer.Option("--wait", help="With --debug: it waits for the debugger.")] = False
+    tiles: Annotated[str, typer.Option(metavar="[N:]X-Y,...", help="Tiles to record, of all chips or of chip N.")] = ""
     detail: Annotated[
         str, typer.Option(metavar="WHAT", help="`instructions`, or `profile`: counts, waits, words of the coprocessor.")
-    ] = "instructions",
-    start: Annotated[int | None, typer.Option(min=0, help="Clock of the chip from which on to record.")] = None,
-    stop: Annotated[int | None, typer.Option(min=1, help="Clock in which the recording ends.")] = None,
+    ] = "instructions"
+    start: Annotated[int | None, typer.Option(min=0, help="Clock of the chip from which on to record.")] = None
+    stop: Annotated[int | None, typer.Option(min=1, help="Clock in which the recording ends.")] = None
     limit: Annotated[
         int, typer.Option(metavar="MIB", min=1, help="Size of a file from which on single instructions are left out.")
-    ] = 1024,
+    ] = 1024
     states: Annotated[
         bool | None,
         typer.Option(help="Keep register files for pictures; by default of up to four tiles."),
-    ] = None,
+    ] = None
     check: Annotated[
         str | None,
         typer.Option(
@@ -47,17 +52,20 @@ def run_client(
             metavar="[=KIND,...]",
             help="Report hazards at the end: of order, l1, noc, cb, or all; exit status 1 with some.",
         ),
-    ] = None,
+    ] = None
     suppressions: Annotated[
         Path | None, typer.Option(metavar="FILE", help="TOML file with hazards that are left out.")
-    ] = None,
+    ] = None
     timed: Annotated[
         bool, typer.Option("--timed", help="Clocks are estimates of silicon's; records programs, not instructions.")
-    ] = False,
+    ] = False
     library: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Directory of `bhemu library`, for TT_METAL_SIMULATOR.")
-    ] = None,
-) -> None:
+    ] = None
+
+
+@takes_options(ClientOptions)
+def run_client(o: ClientOptions) -> None:
     """Run a client on bhemu's library, and record what its programs do on tiles of the chip, or debug it.
 
     ELF files among its arguments give names to what it runs; those of tt-metal's kernels are found by themselves.
@@ -72,6 +80,43 @@ def run_client(
 
     `bhemu report DIR` shows the recording. The exit status is that of the client.
     """
+    from bhemu.recording.parts import directory_files
+
+    if o.library is not None and not (o.library / "libttsim_bh.so").is_file():
+        refuse_usage(f"{shown_path(o.library)} holds no library", f"make it with `bhemu library {o.library}`")
+    simulator = {} if o.library is None else {"TT_METAL_SIMULATOR": str((o.library / "libttsim_bh.so").resolve())}
+    if (o.record is None) == (o.debug is None):
+        refuse_usage("either --record or --debug is needed", "say --record DIR to record, --debug SOCKET to debug")
+    given: dict[str, object] = {
+        "--tiles": o.tiles,
+        "--start": o.start,
+        "--stop": o.stop,
+        "--states": o.states,
+        "--check": o.check,
+    }
+    given |= {"--debug": o.debug, "--suppressions": o.suppressions, "--detail profile": o.detail != "instructions"}
+    wrong = next((name for name, value in given.items() if value not in (None, "", False)), None)
+    if o.timed and wrong is not None:
+        refuse_usage(f"{wrong} is not for --timed", "say one of them: in timed mode whole programs are recorded")
+    if o.wait and o.debug is None:
+        refuse_usage("--wait is for --debug", "name a socket: --debug SOCKET --wait")
+    settings = simulator | _programs(o.command)
+    if o.record is None:
+        assert o.debug is not None
+        settings |= {"BHEMU_DEBUG": str(o.debug.absolute()), "BHEMU_DEBUG_WAIT": str(int(o.wait))}
+        typer.echo(f"bhemu: debug it with: bhemu debug --attach {shown_path(o.debug)}", err=True)
+        raise typer.Exit(_run(o.command, os.environ | settings))
+    settings |= _recording(o, o.record)
+    status = _run(o.command, os.environ | settings)
+    if not directory_files(o.record):
+        typer.echo(f"bhemu: {o.command[0]} has started no chip, nothing was recorded", err=True)
+    elif o.check is not None and _check(o.record):
+        status = status or REFUSED
+    raise typer.Exit(status)
+
+
+def _recording(o: ClientOptions, record: Path) -> dict[str, str]:
+    """Settings for a recording in a directory, which is made."""
     from bhemu.analysis.check_tile import parse_kinds
     from bhemu.analysis.suppressions import Suppressions
     from bhemu.capi import attach
@@ -81,61 +126,32 @@ def run_client(
     from bhemu.recording.parts import directory_files
     from bhemu.report.tensors import SETTINGS
 
-    if library is not None and not (library / "libttsim_bh.so").is_file():
-        refuse_usage(f"{shown_path(library)} holds no library", f"make it with `bhemu library {library}`")
-    simulator = {} if library is None else {"TT_METAL_SIMULATOR": str((library / "libttsim_bh.so").resolve())}
-    if (record is None) == (debug is None):
-        refuse_usage("either --record or --debug is needed", "say --record DIR to record, --debug SOCKET to debug")
-    given: dict[str, object] = {
-        "--tiles": tiles,
-        "--start": start,
-        "--stop": stop,
-        "--states": states,
-        "--check": check,
-    }
-    given |= {"--debug": debug, "--suppressions": suppressions, "--detail profile": detail != "instructions"}
-    wrong = next((name for name, value in given.items() if value not in (None, "", False)), None)
-    if timed and wrong is not None:
-        refuse_usage(f"{wrong} is not for --timed", "say one of them: in timed mode whole programs are recorded")
-    if wait and debug is None:
-        refuse_usage("--wait is for --debug", "name a socket: --debug SOCKET --wait")
-    settings = simulator | _programs(command)
-    if record is None:
-        assert debug is not None
-        settings |= {"BHEMU_DEBUG": str(debug.absolute()), "BHEMU_DEBUG_WAIT": str(int(wait))}
-        typer.echo(f"bhemu: debug it with: bhemu debug --attach {shown_path(debug)}", err=True)
-        raise typer.Exit(_run(command, os.environ | settings))
-    if detail not in ("instructions", "profile"):
-        refuse_usage(f"--detail is {detail!r}", "say instructions or profile")
+    if o.detail not in ("instructions", "profile"):
+        refuse_usage(f"--detail is {o.detail!r}", "say instructions or profile")
     try:
-        parse_tiles(tiles)
-        kinds = parse_kinds(check) if check is not None else ()
-        if suppressions is not None:
-            Suppressions.read(suppressions)
+        parse_tiles(o.tiles)
+        kinds = parse_kinds(o.check) if o.check is not None else ()
+        if o.suppressions is not None:
+            Suppressions.read(o.suppressions)
     except ConfigurationError as error:
         raise UsageError(error.message, remedy=error.remedy) from None
-    if check is not None and detail == "profile" and kinds != ("order",):
+    if o.check is not None and o.detail == "profile" and kinds != ("order",):
         refuse_usage("--check of l1, noc and cb needs single instructions", "omit --detail profile")
     if record.exists() and not record.is_dir():
         refuse_usage(f"{shown_path(record)} is not a directory", "name a directory")
     if record.is_dir() and directory_files(record):
         refuse_usage(f"{shown_path(record)} holds a recording already", "name another directory, or delete it")
     record.mkdir(parents=True, exist_ok=True)
-    settings |= {RECORD: str(record.resolve()), LIMIT: str(limit)}
-    settings |= {TIME: "silicon"} | SETTINGS if timed else {TILES: tiles, DETAIL: detail}
-    settings |= {name: str(value) for name, value in ((START, start), (STOP, stop)) if value is not None}
-    if states is not None:
-        settings[STATES] = str(int(states))
-    if check is not None:
+    settings = {RECORD: str(record.resolve()), LIMIT: str(o.limit)}
+    settings |= {TIME: "silicon"} | SETTINGS if o.timed else {TILES: o.tiles, DETAIL: o.detail}
+    settings |= {name: str(value) for name, value in ((START, o.start), (STOP, o.stop)) if value is not None}
+    if o.states is not None:
+        settings[STATES] = str(int(o.states))
+    if o.check is not None:
         settings[attach.CHECK] = ",".join(kinds)
-    if suppressions is not None:
-        settings[attach.SUPPRESSIONS] = str(suppressions.resolve())
-    status = _run(command, os.environ | settings)
-    if not directory_files(record):
-        typer.echo(f"bhemu: {command[0]} has started no chip, nothing was recorded", err=True)
-    elif check is not None and _check(record):
-        status = status or REFUSED
-    raise typer.Exit(status)
+    if o.suppressions is not None:
+        settings[attach.SUPPRESSIONS] = str(o.suppressions.resolve())
+    return settings
 
 
 def _programs(command: list[str]) -> dict[str, str]:

@@ -49,7 +49,7 @@ class Commands(TyperGroup):
 
 
 class WithCheck(TyperCommand):
-    """A command with `--check`, which may stand alone or name kinds, `--check=order,noc`."""
+    """A command with `--check`, which may be given alone or with kinds, `--check=order,noc`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
@@ -91,7 +91,7 @@ def _place(error: BhemuError) -> str:
     elif error.line:
         parts.append(f"line {error.line}")
     if error.thread is not None:
-        from bhemu.tensix.coprocessor import THREAD_NAMES  # loaded already by whoever knew the thread
+        from bhemu.tensix.coprocessor import THREAD_NAMES  # loaded already by the caller that knew the thread
 
         parts.append(f"thread {error.thread} ({THREAD_NAMES[error.thread]})")
     return ", ".join(parts)

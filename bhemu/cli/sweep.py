@@ -23,7 +23,7 @@ def sweep(
     results: Annotated[
         Path, typer.Option(metavar="FILE", help="SQLite file of the results; runs that it has are not made again.")
     ] = Path("sweep.sqlite"),
-    max_clocks: Annotated[int, typer.Option(min=1, help="A run may take so many clocks.")] = 10_000_000,
+    max_clocks: Annotated[int, typer.Option(min=1, help="Most clocks that a run may take.")] = 10_000_000,
     workers: Annotated[int, typer.Option(min=1, help="Processes; more than one need Dask.")] = 1,
     scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler to work on.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,

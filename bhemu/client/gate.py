@@ -20,7 +20,7 @@ from bhemu.errors import BhemuError
 LOG_LIMIT: Final = 128 << 20
 """Bytes of calls that are kept."""
 _OF_CALL: Final = 120
-"""Bytes that a call takes beside its contents, about."""
+"""Bytes that a call takes besides its contents, about."""
 _LOOK: Final = 0.1
 """Seconds after which a wait looks whether the other side is still there."""
 _FAREWELL: Final = 5.0
@@ -134,7 +134,7 @@ class Gate:
             self._turn.notify_all()
 
     def detach(self) -> None:
-        """The client goes on by itself."""
+        """The client continues without a debugger."""
         with self._turn:
             self.attached = self._stopped = False
             self._forget()

@@ -23,7 +23,7 @@ from bhemu.machine.agents import CORE_NAMES
 from bhemu.recording.launches import Launches
 
 AT_ONCE: Final = 64
-"""Clocks that pass at once while nothing but a halt can stop the chip, which is seen behind them."""
+"""Clocks that pass at once while nothing but a halt can stop the chip, which is seen after them."""
 AT_ONCE_BEFORE_LAUNCH: Final = 16
 """The same while a breakpoint waits for its program."""
 _NAMES: Final = "names"

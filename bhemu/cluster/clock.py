@@ -1,6 +1,6 @@
 """Clocks of several chips in compiled code, on one thread or on several (ethernet 6).
 
-A frame takes `latency` clocks over a link. In a *span* of so many clocks no chip can see what another one does in it,
+A frame takes `latency` clocks over a link. In a *span* of that many clocks no chip can see what another one does in it,
 so chips move through it in any order, also at the same time. What they send stays with them (chip/links/send.py) and is
 handed over between two spans. Results depend neither on the number of threads nor on how clocks are asked for.
 """

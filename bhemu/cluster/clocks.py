@@ -95,7 +95,7 @@ class ClusterClocks:
             self._attend(refresh)
 
     def _helpers(self, clocks: int) -> Any:
-        """Threads that help with so many clocks, if it is worth while: with chips, or with the tiles of a lone one."""
+        """Threads that help with `clocks`, if it is worth while: with chips, or with the tiles of a lone one."""
         if self.threads > 1:
             active = [device.clocks.active for device in self._devices]
             if sum(active) > 1 and clocks * sum(active) >= WORTH_THREADS:

@@ -57,7 +57,7 @@ def schedule(devices: Mapping[int, Device], topology: Topology, failure: Failure
 
 
 def _add(device: Device, end: End, event: tuple[int, int, int]) -> None:
-    """Put (clock, kind, value) into the list of a chip, behind others of the same clock."""
+    """Put (clock, kind, value) into the list of a chip, after others of the same clock."""
     fault: Any = device.record.fault
     count = int(fault.count)
     if count == EVENTS:

@@ -13,7 +13,7 @@ from bhemu.errors import MemoryError_
 from bhemu.machine.process_memory import allocate_from_python, free
 
 AFTER: Final = FRAME["after"].itemsize
-"""Bytes of a frame's head that are an address of this process; the bytes of a frame begin behind them."""
+"""Bytes of a frame's head that are an address of this process; the bytes of a frame begin after them."""
 
 
 def _after(address: int) -> int:
@@ -29,7 +29,7 @@ def chain(address: int) -> Iterator[bytes]:
 
 
 def append(record: Any, channel: int, frames: Iterable[bytes]) -> None:
-    """Put frames on their way to a tile of a chip, behind those that are.
+    """Put frames on their way to a tile of a chip, after those that are.
 
     Raises:
         MemoryError_: the host has no memory left for them.

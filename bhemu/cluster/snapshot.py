@@ -43,7 +43,7 @@ def copy_links(devices: Sequence[Device]) -> tuple[LinkState, ...]:
         {channel: tuple(chain(int(first))) for channel, first in enumerate(device.record.frame_first) if first}
         for device in devices
     ]
-    for device in devices:  # what its partners do not have yet is on its way to them, behind the others
+    for device in devices:  # what its partners do not have yet is on its way to them, after the others
         record: Any = device.record
         for channel, first in enumerate(record.sent_first):
             if first:

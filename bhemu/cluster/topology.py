@@ -17,7 +17,7 @@ A description is a YAML file; those that come with bhemu are in `topologies`:
     failures:               # left out: none
       - {link: 0:2 - 1:9, at: 5000, retrain: 2000}
 
-A chip with `missing: true` is left out with its links, and those behind it get smaller numbers, as a host's devices do.
+A chip with `missing: true` is left out with its links, and those after it get smaller numbers, as a host's devices do.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ChipOf:
     """A chip of a system.
 
     Attributes:
-        identity: what it says of itself.
+        identity: what it says about itself.
         harvesting: what it does not have.
         pci_bus: by which clients tell where in a Galaxy the chip is (ethernet 7.1); 0: nowhere.
     """
@@ -159,7 +159,7 @@ class Topology:
         )
 
     def without(self, *chips: int) -> Topology:
-        """The system without some chips and the links to them; chips behind them have smaller numbers.
+        """The system without some chips and the links to them; chips after  them have smaller numbers.
 
         Raises:
             ConfigurationError: there is no such chip, or none is left.

@@ -66,7 +66,7 @@ def history(
 
     Args:
         calls: from `init` on.
-        until: the clock at which it ends; calls behind are not made.
+        until: the clock at which it ends; later calls are not made.
         tile: number of the Tensix tile.
         word: address in L1 whose stores are marked.
         executables: what the cores run, for names and lines.

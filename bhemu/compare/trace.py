@@ -27,7 +27,7 @@ HEADER: Final = {"trace": "libttsim", "version": VERSION}
 MOST_CALLS: Final = 100_000_000
 """A trace that repeats more than this is damaged."""
 LONGEST_REPEAT: Final = 256
-"""Calls that are looked for again directly behind themselves."""
+"""Calls that are looked for again directly after themselves."""
 _GZIP: Final = b"\x1f\x8b"
 _XZ: Final = b"\xfd7"
 _XZ_PRESET: Final = 6

@@ -90,7 +90,7 @@ class Runner:
             for thread, word in case.program:
                 self._coprocessor.push(thread, word)
                 if not self._coprocessor.drain(thread):
-                    note = f"{disassemble(word)} of thread {thread} waits for ever"
+                    note = f"{disassemble(word)} of thread {thread} waits forever"
                     break
         except BhemuError as error:
             refusal = error

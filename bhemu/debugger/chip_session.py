@@ -264,7 +264,7 @@ class ChipDebug:
 
     @contextmanager
     def _hooked(self) -> Iterator[None]:
-        """Cores of the debugged tiles that come to a marked place end the chip's run."""
+        """Cores of the debugged tiles that reach a marked place end the chip's run."""
         with_hooks = []
         for index, runner in self._runners.items():
             cores = runner.tile.cores

@@ -153,7 +153,7 @@ class History:
         if self.playing or not self.enabled or self.machine.only_repeats:
             return
         now = self.machine.position()
-        # What lies behind a change that was made later than now does not come about by itself.
+        # What lies after a change that was made later than now does not come about by itself.
         self.checkpoints = [item for item in self.checkpoints if item.segment <= self._segment]
         if not self._changed and self.checkpoints:
             return
@@ -365,7 +365,7 @@ class History:
         return min(end, present.position) if item.segment == present.segment else end
 
     def _go_behind(self, at: int, present: Checkpoint) -> None:
-        """Go to the state with which the piece behind that of a checkpoint begins."""
+        """Go to the state with which the piece after that of a checkpoint begins."""
         if at + 1 < len(self.checkpoints):
             self._go(at + 1)
         else:
@@ -441,7 +441,7 @@ class History:
         if found != self.machine.fingerprint():
             self.forget()
             raise DebugError(
-                "the run does not come to its present state again: a program outside of the session has changed it",
+                "the run does not reach its present state again: a program outside of the session has changed it",
                 remedy="call `history.changed()` of the runner before Python code writes; the history begins anew here",
             )
 

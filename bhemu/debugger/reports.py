@@ -21,7 +21,7 @@ class Report:
     """A command that shows a part of the state.
 
     Attributes:
-        text: makes it, of a session and the words behind the name.
+        text: makes it, of a session and the words after the name.
         usage: name and what may follow.
         help: what it shows, in one sentence.
         words: how many words may follow.

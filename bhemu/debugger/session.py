@@ -205,7 +205,7 @@ class DebugSession(Points):
     # --- going back -------------------------------------------------------------------------------------------------
 
     def reverse_step(self, core: str | int | None = None, count: int = 1) -> Stop:
-        """Go back to where a core had executed so many instructions fewer: the state that a step forward to it shows.
+        """Go back to where a core had executed `count` instructions fewer: the state that a step forward shows.
 
         Args:
             core: by default the chosen one.
@@ -261,7 +261,7 @@ class DebugSession(Points):
             watches: from `watch_memory`, `watch_config`, ...; they need not belong to the session any more.
 
         Returns:
-            The stop behind it, with a text that says who; None when there was none since the history begins.
+            The stop after it, with a text that says who; None when there was none since the history begins.
         """
         return self._past().last_event(self.runner.number, [WriterWatch(watch, self) for watch in watches])
 

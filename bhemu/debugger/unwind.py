@@ -71,7 +71,7 @@ class Unwinder:
 
         Args:
             frame: of a function of this program.
-            is_innermost: its pc is that of an instruction to be executed, not of one behind a call.
+            is_innermost: its pc is that of an instruction to be executed, not of one after a call.
             load: reads the core's memory.
         """
         return self._unwound(frame, is_innermost, load)[1]

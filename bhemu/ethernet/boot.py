@@ -51,7 +51,7 @@ _HEADERS: Final = ((0xFFFFFFFF, 0xFFFF), (0x00000001, 0x0100))
 @checked
 @dataclass(frozen=True)
 class Identity:
-    """What a chip says of itself in telemetry, and to its partners over links (ethernet 3, 5).
+    """What a chip says about itself in telemetry, and to its partners over links (ethernet 3, 5).
 
     Attributes:
         board_id: high and low half.

@@ -34,7 +34,7 @@ def link_faults(channels: int) -> np.dtype[Any]:
             ("down", "i8", (channels,)),  # 1: the link of this channel is down
             ("cut", "i8", (channels,)),  # frames that left before this clock do not arrive: the link went down then
             ("until", "i8", (channels,)),  # it retrains until this clock
-            ("lose", "i8", (channels,)),  # so many of the next frames that this end sends are lost
+            ("lose", "i8", (channels,)),  # this number of the next frames that this end sends are lost
             ("lost", "i8", (channels,)),  # frames that were lost when they left this end, or were to arrive at it
         ],
         align=True,

@@ -23,7 +23,7 @@ from bhemu.tile.noc.request import MMIO_FIRST, starts_another
 from bhemu.tile.noc.transfer import ask_chip, end_request, has_ended
 
 DATA_FRAME: Final = 4
-"""Kind of a request, behind those of tile/noc/request.py: bytes of L1."""
+"""Kind of a request, after those of tile/noc/request.py: bytes of L1."""
 REGISTER_FRAME: Final = 5
 """One word, to L1 or to a register."""
 

@@ -57,7 +57,7 @@ def release(t: TileRecord, core: Int) -> None:
     t.core_loops[core] = 0
     t.core_loops_limit[core] = FIRST_POLL_ATTEMPT
     t.core_pc[core] = t.reset_pc[core]
-    # Who is released in a round begins in the next one; the host's accesses come before a round.
+    # A core that is released in a round begins in the next one; the host's accesses come before a round.
     t.core_round[core] = np.int64(t.now_round) + (0 if t.now_agent < 0 else 1)
     t.core_state[core] = RUNNING
 

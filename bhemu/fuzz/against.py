@@ -49,8 +49,9 @@ class _Search:
     """A program for which the longest accepted version is looked for.
 
     Attributes:
-        good: so many of its first words are accepted.
-        bad: so many are refused; one more than there are: with what shows their effect; more: not known yet.
+        good: number of its first words that are accepted.
+        bad: number of them that are refused; one more than there are: with what shows their effect;
+            more: not known yet.
     """
 
     program: Program
@@ -79,7 +80,7 @@ class _Search:
         return self.probe < 0
 
     def refused(self, clock: int) -> None:
-        """What was run is refused, so many clocks after it began."""
+        """What was run is refused, `clocks` after it began."""
         count = len(self.program)
         if self.probe >= 0:
             self.bad = self.probe

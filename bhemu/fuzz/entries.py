@@ -44,7 +44,7 @@ def _state(tile: Tile) -> State:
 
 
 def _feed(coprocessor: Coprocessor, words: list[tuple[int, int]], clocks: int) -> None:
-    """Execute words with `run`, so many clocks at a time; each turn of a thread to its end."""
+    """Execute words with `run`, a number of clocks at a time; each turn of a thread to its end."""
     for number, (thread, word) in enumerate(words):
         if number and words[number - 1][0] != thread:
             _settle(coprocessor, clocks)

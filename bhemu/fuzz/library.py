@@ -143,7 +143,7 @@ def differences(tile: FuzzTile, program: Program, answer: Answer) -> list[str]:
     if answer.killed:
         return [f"the library is ended by {signal.Signals(answer.killed).name}"]
     if not answer.ended:
-        return ["the library waits for ever"]
+        return ["the library waits forever"]
     theirs = layout.memory(program)
     for number, content in answer.pages.items():
         theirs[PAGE * number : PAGE * (number + 1)] = np.frombuffer(content, np.uint8)

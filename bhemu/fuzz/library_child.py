@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 PAGE = 4096
 GONE_ON, ENDED = 0, 1
 MORE_CLOCKS = 16
-"""A case that has not reached its end mark gets so many times its clocks once more."""
+"""A case that has not reached its end mark gets this multiple of its clocks once more."""
 SECONDS = 60
 _SIZE = struct.Struct("<I")
 _CLOCKS = struct.Struct("<q")

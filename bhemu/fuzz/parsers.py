@@ -54,7 +54,7 @@ class Parser:
     Attributes:
         read: reads it, and all that it gives.
         seeds: content of valid files.
-        sealed: puts the digest right after damage, so that what is behind it is reached.
+        sealed: puts the digest right after damage, so that what is after it is reached.
         share: how often it is chosen; less where reading takes long.
     """
 

@@ -1,7 +1,7 @@
 """Programs for the fuzzer: seeds from the conformance vectors, random and mutated words, and what shows their effect.
 
 The conformance vectors are where programs begin: their configurations work, so words behind them reach the units. A
-program is made by executing it: a word that bhemu refuses, or that would wait for ever, is left out.
+program is made by executing it: a word that bhemu refuses, or that would wait forever, is left out.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _pages() -> list[bytes]:
 
 
 def data(seed: int) -> tuple[tuple[int, bytes], ...]:
-    """Tiles in L1, of pages that the seed chooses, each turned by so many bytes."""
+    """Tiles in L1, of pages that the seed chooses, each rotated by a number of bytes."""
     chance = random.Random(seed)
     content = []
     for _ in range(DATA_BYTES // 4096):
@@ -103,7 +103,7 @@ def _numbers(chance: random.Random, thread: int) -> list[tuple[int, int]]:
 
 
 def seed(chance: random.Random) -> tuple[list[tuple[int, int]], dict[int, int]]:
-    """Words of one or more vectors, each behind the set-up that it needs, and the words of Config that they use."""
+    """Words of one or more vectors, each after the set-up that it needs, and the words of Config that they use."""
     families = [chance.choice(stage) for stage in _STAGES] if chance.randrange(4) else [chance.choice(_OTHERS)]
     found = _numbers(chance, chance.randrange(THREADS))
     held: dict[int, int] = {}
@@ -166,7 +166,7 @@ class Maker:
     refused: int = 0
 
     def new(self) -> Program:
-        """A program from seeds, with random words behind and between."""
+        """A program from seeds, with random words after and between them."""
         start, held = seed(self.chance)
         thread = self.chance.randrange(THREADS) if self.chance.randrange(3) else start[-1][0]
         pieces = [*start, *self._random_words(thread, held, self.chance.randrange(8, 64))]
@@ -235,7 +235,7 @@ class Maker:
         return Program.of(kept, content)
 
     def avoids(self, word: int) -> bool:
-        """The other side refuses such words; one in 64 is tried all the same."""
+        """The other side refuses such words; one in 64 is tried anyway."""
         return self.avoided.get(words.signature(word), 0) > 1 and self.chance.randrange(64) != 0
 
 

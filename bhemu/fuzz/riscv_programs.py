@@ -86,7 +86,7 @@ def plain(chance: random.Random) -> list[int]:
 
 
 def program(chance: random.Random, length: int, data: int = DATA) -> list[int]:
-    """Words of a program that ends by running into what is behind it."""
+    """Words of a program that ends by running into what is after it."""
     words = [word for r in _FREE[1:] for word in constant(r, chance.choice((*_CORNERS, chance.randrange(1 << 32))))]
     words += constant(_DATA, data)
     while len(words) < length:

@@ -223,7 +223,7 @@ def sweep(
     """Make the runs that the results do not have yet.
 
     Args:
-        max_clocks: a run that is not done after so many is refused.
+        max_clocks: a run that takes longer is refused.
         workers, scheduler: as of `campaign.executor`.
         progress: called with runs made and runs in all.
 

@@ -37,7 +37,7 @@ def operands(mnemonic: str, form: int) -> tuple[Field, ...]:
 
 
 def value(chance: random.Random, width: int) -> int:
-    """A number of so many bits: often zero, a power of two, all ones, or small."""
+    """A number of `bits` bits: often zero, a power of two, all ones, or small."""
     kind = chance.randrange(8)
     top = (1 << width) - 1
     if kind < 3:

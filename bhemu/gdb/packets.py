@@ -16,7 +16,7 @@ _FLIP: Final = 0x20
 
 
 def checksum(content: bytes) -> bytes:
-    """The two hexadecimal digits behind a packet's `#`."""
+    """The two hexadecimal digits after a packet's `#`."""
     return b"%02x" % (sum(content) & 0xFF)
 
 

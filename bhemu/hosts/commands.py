@@ -58,7 +58,7 @@ class Worker:
         self._part = Part(topology_of(system), numbers, settings)
 
     def clock(self, end: int) -> int:
-        """Let clocks pass until so many have; returns how many have."""
+        """Let clocks pass until that number is reached; returns how many have passed."""
         error = pass_clocks(self.part, end, self._exchange)
         if error is not None:
             raise _Stopped(error, self.part.refusing)

@@ -22,7 +22,7 @@ def write_message(file: int, content: bytes) -> None:
     """Write a message to a file descriptor.
 
     Raises:
-        Ended: nobody reads it.
+        Ended: no process reads it.
     """
     left = memoryview(len(content).to_bytes(LENGTH, "little") + content)
     try:

@@ -119,7 +119,7 @@ class Part:
         """What chips of another worker have sent is on its way to those that are here.
 
         Raises:
-            ValueError: it is no batch for these chips.
+            ValueError: it is not a batch for these chips.
         """
         position = 0
         while position < len(batch):

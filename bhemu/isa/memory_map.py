@@ -17,9 +17,9 @@ Agent = Literal["B", "T", "NC", "NoC", "E", "ENoC"]
 Rights = Literal["rw", "r", "w", "-"]
 
 AGENTS: Final[tuple[Agent, ...]] = ("B", "T", "NC", "NoC")
-"""Who sees the map of a Tensix tile differently: core B, the T cores, core NC, and whoever comes over the NoC."""
+"""Who sees the map of a Tensix tile differently: core B, the T cores, core NC, and accesses over the NoC."""
 ETHERNET_AGENTS: Final[tuple[Agent, ...]] = ("E", "ENoC")
-"""The same of an Ethernet tile: its cores, and whoever comes over the NoC."""
+"""The same of an Ethernet tile: its cores, and accesses over the NoC."""
 _ALL: Final = (*AGENTS, *ETHERNET_AGENTS)
 _COLUMNS: Final = ("name", "base", "size", *_ALL, "loads", "stores", "block", "step", "title", "description")
 
@@ -53,7 +53,7 @@ class Region:
 
     @property
     def end(self) -> int:
-        """The first address behind it."""
+        """The first address after it."""
         return self.base + self.size
 
     @property
@@ -112,7 +112,7 @@ def region_at(address: int, agent: Agent) -> Region | None:
 
 
 def bounds(name: str) -> tuple[int, int]:
-    """(first address, first address behind) of a region, as plain ints for compiled code."""
+    """(first address, first address after it) of a region, as plain ints for compiled code."""
     found = REGIONS[name]
     return found.base, found.end
 

@@ -51,7 +51,7 @@ class TileRegister:
         name: that of the vendor's header where it has one.
         access: `r`, `w` or `rw`: what has a meaning.
         kind: what becomes of an access: `acts`, `plain` (keeps what is stored), `open` (plain where open choices are
-            allowed), `result` (0 for ever) or `refused`.
+            allowed), `result` (0 forever) or `refused`.
         repeat: (count, step in bytes) for a register that is there several times, the outer repetition first.
         fields: its fields.
         description: meaning, unit and values.

@@ -44,7 +44,7 @@ class Piece:
         address: of its first byte: in L1, or from `LOCAL_RAM` on.
         content: what the loader writes; shorter than `size`, or empty, where the program itself fills the rest.
         size: bytes that it takes.
-        zeroed: the loader fills what is behind `content` with zeros.
+        zeroed: the loader fills what is after `content` with zeros.
         segment: its number among the loadable segments of the file.
     """
 
@@ -123,7 +123,7 @@ def memories(core: int) -> str:
 
 
 def is_memory(core: int, address: int) -> bool:
-    """An address in L1 or in the core's local RAM, or just behind them, as a stack begins."""
+    """An address in L1 or in the core's local RAM, or just after them, as a stack begins."""
     return 0 < address <= L1_SIZE or 0 <= address - LOCAL_RAM <= LOCAL_RAM_SIZE[core]
 
 

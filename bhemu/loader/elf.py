@@ -377,9 +377,9 @@ def _architecture(sections: list[Any]) -> str | None:
 def _attributes(content: bytes) -> Iterator[tuple[int, bytes]]:
     """The file's attributes with string values, which have odd tags.
 
-    A walk of our own: pyelftools reads a subsection of length 0 for ever. Damage ends it.
+    A walk of our own: pyelftools reads a subsection of length 0 forever. Damage ends it.
     """
-    at = 1  # behind the version, "A"
+    at = 1  # after the version, "A"
     while at + 4 <= len(content):
         size = int.from_bytes(content[at : at + 4], "little")
         vendor, _, body = content[at + 4 : at + size].partition(b"\0")

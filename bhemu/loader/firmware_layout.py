@@ -65,7 +65,7 @@ class FirmwareLayout:
         go_messages, go_signal, go_index: go messages of 4 bytes, the signal's offset, the word with the index.
         core_info, core_place, core_magic: address, offset of x and y, (offset, value); None in builds without.
         remote_buffers: number of circular buffers.
-        profiler: control words of the device profiler, and its buffers behind them; None: not known.
+        profiler: control words of the device profiler, and its buffers after them; None: not known.
         launch: offsets in a launch message.
     """
 
@@ -103,7 +103,7 @@ class FirmwareLayout:
 
     @property
     def first_free(self) -> int:
-        """The first address of L1 behind all that the firmware has, a multiple of 16."""
+        """The first address of L1 after all that the firmware has, a multiple of 16."""
         ends = [sum(self.bank_tables), sum(self.zero_page), *self.image.values()]
         if self.coordinate_map is not None:
             ends.append(sum(self.coordinate_map))

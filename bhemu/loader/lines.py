@@ -194,7 +194,7 @@ _FORM_STRING, _FORM_UDATA, _FORM_BLOCK = 0x08, 0x0F, 0x09
 
 
 def read_uleb128(content: bytes, at: int) -> tuple[int, int]:
-    """An unsigned LEB128 number and the offset behind it.
+    """An unsigned LEB128 number and the offset after it.
 
     Raises:
         IndexError: it runs past the end.

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 SymbolKind = Literal["function", "object", "other"]
 AddressRange = tuple[int, int]
-"""First address and the address behind the last one."""
+"""First address and the address after the last one."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def display_name(name: str) -> str:
 
 
 def _behind_arguments(mangled: str, at: int) -> int | None:
-    """The offset behind the template arguments that begin at `at`, or None where they hold more than names and values.
+    """The offset after the template arguments that begin at `at`, or None where they hold more than names and values.
 
     Arguments are builtin types (small letters), names with their lengths, nested names (N...E), arguments again
     (I...E), packs (J...E), substitutions, and values (L, a type, digits, E).

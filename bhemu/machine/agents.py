@@ -18,7 +18,7 @@ NOC: Final = 5
 TENSIX: Final = 6
 """The coprocessor's scalar unit, packer and configuration unit."""
 THREADS: Final = 3
-"""Of the coprocessor; they are no agents of their own."""
+"""Of the coprocessor; they are not agents of their own."""
 
 CORE_NAMES: Final = ("B", "T0", "T1", "T2", "NC")
 AGENT_NAMES: Final = (*CORE_NAMES, "HOST", "TENSIX")

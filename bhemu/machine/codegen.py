@@ -1,4 +1,4 @@
-"""How Numba makes machine code here: what decides it beside the text that is compiled.
+"""How Numba makes machine code here: what decides it besides the text that is compiled.
 
 Code is position-independent, for the small code model. Numba by itself asks LLVM for static code of the large model,
 whose sections may be anywhere in the address space; a linker cannot put that into a shared library. Sections of

@@ -177,7 +177,7 @@ _TABLES = _PACKAGE / "isa" / "data"
 
 
 def _tables_named(path: Path) -> tuple[Path, ...]:
-    """Tables that a module's strings name: whoever reads a table does."""
+    """Tables that a module's strings name: a module that reads a table names it."""
     return tuple(_TABLES / name for name in _module(path).tables if (_TABLES / name).is_file())
 
 

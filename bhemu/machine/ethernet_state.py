@@ -1,4 +1,4 @@
-"""State that Ethernet tiles have beside cores, network interfaces and streams (ethernet 2), and what kind a tile is.
+"""State that Ethernet tiles have besides cores, network interfaces and streams (ethernet 2), and what kind a tile is.
 
 Both kinds of tiles have the same record. Cores ERISC0 and ERISC1 are in the places of B and NC, which have as much
 local RAM; the other cores and the coprocessor stay in reset.

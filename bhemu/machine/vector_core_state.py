@@ -11,7 +11,7 @@ VLEN_BYTES: Final = 16
 VECTOR_REGISTERS: Final = 32
 _BYTES: Final = VECTOR_REGISTERS * VLEN_BYTES
 
-# The 32 registers lie one behind the other, so the elements of a register group do, too.
+# The 32 registers lie one after the other, so the elements of a register group do, too.
 VECTOR_CORE: Final = section(
     (
         ("vl", "u4", ()),

@@ -1,4 +1,4 @@
-"""State of the vector unit beside its registers: `t.vector`, and what SFPLOADMACRO works with: `t.macro`."""
+"""State of the vector unit besides its registers: `t.vector`, and what SFPLOADMACRO works with: `t.macro`."""
 
 from __future__ import annotations
 

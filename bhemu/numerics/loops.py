@@ -1,7 +1,7 @@
 """Loops over arrays: operands into register files, the very instructions, results out again.
 
 Each loop is one entry for the compiler and reads what it is to do, the *plan*, from the first words of the private
-tile's L1; operands and results lie behind it. The instructions are executed by their handlers through the dispatch
+tile's L1; operands and results lie after it. The instructions are executed by their handlers through the dispatch
 table, as `Coprocessor` does, so nothing here computes: only cells are moved.
 
 Positions in a plan count elements of `l1_u32`.
@@ -128,7 +128,7 @@ P_STEPS: Final = 7  # groups of sixteen along K
 P_STEPS_A_TURN: Final = 8
 P_LEFT_STRIDE: Final = 9
 P_PHASES: Final = 10
-P_FIRST_PHASE: Final = 11  # and the three behind it
+P_FIRST_PHASE: Final = 11  # and the three after it
 P_USE_DST: Final = 11 + 4
 
 

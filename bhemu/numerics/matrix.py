@@ -149,7 +149,7 @@ def mvmul(
     step form two groups, k = 0..7 and 8..15. Within a group each product is shifted to the largest exponent, half up on
     its magnitude, and the eight are summed exactly; then both sums and Dst are aligned to the largest of their three
     exponents (ties toward plus infinity; Dst half away from zero), added, and rounded to `dst_format`, half away from
-    zero. With more than one fidelity phase, `depth` columns of K pass one phase before the next begins. K that is no
+    zero. With more than one fidelity phase, `depth` columns of K pass one phase before the next begins. K that is not a
     multiple of 16 is filled up with zeros.
 
     Fidelity: LoFi is phase 0 alone, which sees 5 of the 11 significand bits of SrcA (`right`) and 7 of SrcB (`left`);

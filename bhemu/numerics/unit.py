@@ -18,7 +18,7 @@ from bhemu.tensix.coprocessor import Coprocessor, ensure_handlers
 U32 = NDArray[np.uint32]
 
 DATA = PLAN_WORDS
-"""First word of L1 behind the plan."""
+"""First word of L1 after the plan."""
 
 
 class Unit:

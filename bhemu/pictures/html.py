@@ -1,4 +1,4 @@
-"""HTML for notebooks: tables, small pictures of arrays, the grid of a chip. Needs nothing beside NumPy."""
+"""HTML for notebooks: tables, small pictures of arrays, the grid of a chip. Needs nothing but NumPy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def paragraph(text: str) -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table; numbers have separators and stand on the right."""
+    """A table; numbers have separators and are right-aligned."""
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -62,7 +62,7 @@ def _f(name: str) -> float:
 
 
 def packets(count: int, size: int) -> tuple[int, int]:
-    """(packets, bytes of each) of so many transactions."""
+    """(packets, bytes of each) of a number of transactions."""
     each = max(1, math.ceil(size / _f("noc.packet.bytes")))
     return count * each, min(size, int(_f("noc.packet.bytes")))
 
@@ -176,7 +176,7 @@ def cycles(traffic: Traffic) -> float:
 
 @checked
 def dram_readers(readers: int, banks: int, size: int) -> float:
-    """Bytes a cycle that so many cores read together, each from one of so many banks, placed without care.
+    """Bytes a cycle that a number of cores read together, each from one of a number of banks, placed without care.
 
     Args:
         size: bytes of a packet.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 QUANTUM: Final = 100_000
 """Cycles after which the machine looks up, for progress and limits."""
 IDLE_POLLS: Final = 10_000
-"""Rounds in which only polling functions run and nothing changes, after which they are taken to poll for ever."""
+"""Rounds in which only polling functions run and nothing changes, after which they are taken to poll forever."""
 
 
 class Schedule:

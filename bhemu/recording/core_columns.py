@@ -114,7 +114,7 @@ EXPECTED_PC: Final = 12
 RAN: Final = 13
 """Rounds in which it executed an instruction, polling left out."""
 LOW: Final = 14
-"""First word of L1 that has counts, and behind the last one."""
+"""First word of L1 that has counts, and the word after the last one."""
 HIGH: Final = 15
 MIX: Final = 16
 """Counts of instructions by class, `core_figures.CLASSES` of them."""
@@ -144,7 +144,7 @@ SIZE: Final = CHANGED_ROWS + MOST_CHANGES * CHANGE_COLUMNS
 BY_THREAD: Final = 5
 """a word of a thread of the coprocessor: BY_THREAD + thread,"""
 BY_UNIT: Final = 8
-"""what the coprocessor does beside words, such as the mover's transfers,"""
+"""what the coprocessor does besides words, such as the mover's transfers,"""
 BY_OTHERS: Final = 9
 """the NoC, or the host."""
 

@@ -378,7 +378,7 @@ class CoreRecorder:
         return self._buffer[column.CORE_BLOCKS : column.FIRST_ROW].reshape(CORES, column.CORE_BLOCK)
 
     def _counts(self) -> tuple[int, int, Array, Array]:
-        """(first word of L1 with counts, behind the last one, times executed, modelled cycles)."""
+        """(first word of L1 with counts, word after the last one, times executed, modelled cycles)."""
         blocks, buffer = self._blocks(), self._buffer
         low, high = int(blocks[:, column.LOW].min()), int(blocks[:, column.HIGH].max())
         executed = buffer[column.EXECUTED : column.CYCLES].reshape(CORES, column.WORDS)

@@ -1,7 +1,8 @@
 """What goes over the links of a system: each frame, with the clocks in which it left and can arrive (ethernet 2.2, 6).
 
-Frames stay with their sender until a span is over (chip/links/send.py). Who looks after each span has seen them all, so
-recording costs nothing inside of compiled code. On disk it is a file beside those of chips (recording/parts.py).
+Frames stay with their sender until a span is over (chip/links/send.py). An observer that looks after
+each span has seen them all, so recording costs nothing inside of compiled code. On disk it is a file
+beside those of chips (recording/parts.py).
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ OWNERS: Final = 9
 AUX: Final = 10
 """Six columns that depend on the unit; see `PACK_*` and `UNPACK_*`."""
 L1_BEGIN: Final = 16
-"""First byte of L1 that a PACR has written, or an UNPACR has read; and the byte behind the last one. Equal: none."""
+"""First byte of L1 that a PACR has written, or an UNPACR has read; and the byte after the last one. Equal: none."""
 L1_END: Final = 17
 COLUMNS: Final = 18
 

@@ -1,7 +1,7 @@
 """Buffers of tt-metal's device profiler in L1: markers that kernels write at the ends of their zones.
 
 Control words come first, then a buffer of words for each core. A marker takes two words: the first has the valid bit,
-the kind and number of the zone, and the time's upper bits, the second the lower 32 bits. Some kinds have data behind.
+the kind and number of the zone, and the time's upper bits, the second the lower 32 bits. In some kinds data follow.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OWN_MARKERS: Final = 12
 _VALID: Final = 1 << 31
 KINDS: Final = ("start", "end", "total", "data", "event", "data 16")
 _DATA_WORDS: Final = {3: 2, 5: 4}
-"""Words of data behind a marker, by kind."""
+"""Words of data after a marker, by kind."""
 _TOTAL: Final = 2
 
 
@@ -124,7 +124,7 @@ def read_run(place: Place, words: Array, *, complete: bool = True) -> ProfiledRu
             core B has not said yet how much of its buffer it has written: older markers in it are left out.
 
     Raises:
-        ProgramError: these are not so many words.
+        ProgramError: there are fewer words.
     """
     if words.shape != (ALL_WORDS,):
         raise ProgramError(f"{words.shape} words of a profiler", remedy=f"give control words and buffers: {ALL_WORDS}")

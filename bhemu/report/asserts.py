@@ -173,7 +173,7 @@ class Failures:
             launch: number of the program that runs on the tile.
         """
         for core in part.halted:
-            pc = part.pcs[core] - 4  # it halts behind the `ebreak` (tile T9)
+            pc = part.pcs[core] - 4  # it halts after the `ebreak` (tile T9)
             if self._new(part, core, EBREAK, pc):
                 lines = self._lines(names, pc)
                 if part.firmware_end or any(map(_asserts, lines)):
@@ -285,7 +285,7 @@ class Failures:
 
 
 def _returns(names: PartNames, counts: dict[int, int], call: int) -> int:
-    """How often the instruction behind a call was executed; behind one that never returns another function begins."""
+    """How often the instruction after a call was executed; after one that never returns another function begins."""
     piece = names.at(call)
     inside, behind = (None if piece is None else piece.symbol_at(pc) for pc in (call, call + 4))
     return counts.get(call + 4, 0) if inside and behind and inside[0].address == behind[0].address else 0
@@ -338,5 +338,5 @@ def _is_of_asserts(line: SourceLine) -> bool:
 
 
 def _without_assert(lines: list[SourceLine]) -> list[SourceLine]:
-    """The lines behind those of the assert itself."""
+    """The lines after those of the assert itself."""
     return [line for line in lines if not _is_of_asserts(line)] or lines

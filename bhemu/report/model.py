@@ -441,7 +441,7 @@ def make_report(
 
     Args:
         directory: with the recording.
-        elf: files and directories with the programs that ran, beside those that the recording names.
+        elf: files and directories with the programs that ran, besides those that the recording names.
         kinds: of hazards that are looked for; None: those that the recording was made for, or all.
         suppressions: hazards to leave out; None: those of the file that the recording names, if it does.
         progress: called now and then with a number that grows.

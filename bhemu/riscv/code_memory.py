@@ -169,7 +169,7 @@ def enter(
 
 @kernel
 def _enter_another(t: TileRecord, c: Record, native: Int, core: Int, number: Int, word: Int, left: Int) -> Any:
-    """The code at a place has changed behind its first instruction: it may have been translated before."""
+    """The code at a place has changed after its first instruction: it may have been translated before."""
     memory = np.int64(c.memory)
     place = c.entry[number, PLACE]
     other = np.int64(c.first[place])

@@ -25,7 +25,7 @@ from bhemu.riscv.translation_state import CODE_AT, CODE_SIZE, GOAL, KEYS, RAM_SI
 NOT_RECORDING: Final = -1
 """`poll_steps` of a core whose instructions are not recorded (poll.py)."""
 _WORTH: Final = 8
-"""Switches that make a team worth while; after one with less there is none for so many turns:"""
+"""Switches that make a team worth while; after one with less there is none for this number of turns:"""
 _PAUSE: Final = 48
 _NO_TURN: Final = -1
 

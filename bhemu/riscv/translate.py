@@ -1,7 +1,7 @@
 """Translating hot code of the cores into machine code of the host: regions of basic blocks (tile T1 to T4, T34).
 
 What translated code computes, and in which round, is what the interpreter (execute.py) would. A block is entered only
-when enough rounds are left for all of it. An access to shared memory behind the horizon, anything but a load or store
+when enough rounds are left for all of it. An access to shared memory beyond the horizon, anything but a load or store
 to L1 or local RAM, and every instruction without a template (x86.py) leave the region before they have changed
 anything, and the interpreter goes on there.
 
@@ -279,7 +279,7 @@ def _emit_half(c: Record, fields: Int, pc: Int, rest: Int, ram: Bool, other_half
 
 @kernel
 def _emit_returns(c: Record) -> None:
-    """To the address in eax, which may be that behind a call of the region."""
+    """To the address in eax, which may be that after a call of the region."""
     found = 0
     for i in range(WINDOW - 1):
         if found < RETURNS and c.included[i] != 0 and c.included[i + 1] != 0:
@@ -348,11 +348,11 @@ def _emit_wait(c: Record) -> AnyInt:
 
 @kernel
 def _emit_stop(c: Record, pc: Int, rest: Int, wait: Int) -> None:
-    """An access is behind the horizon: the core stops before the instruction, and begins with it when it goes on."""
+    """An access is beyond the horizon: the core stops before the instruction, and begins with it when it goes on."""
     put(c, 1, 0xB8)  # mov eax, pc
     put(c, 4, pc)
     put(c, 4, 0xC68349 | rest << 24)  # add r14, rest
-    put(c, 3, 0x0D8D48)  # lea rcx, [behind the jmp]
+    put(c, 3, 0x0D8D48)  # lea rcx, [after the jmp]
     put(c, 4, 5)
     put(c, 1, 0xE9)
     put(c, 4, wait - (c.text_at + 4))
@@ -385,7 +385,7 @@ def _set_distance(c: Record, i: Int, place: Int) -> None:
 
 @kernel
 def _emit_stubs(c: Record) -> bool:
-    """What the region's jumps need behind it; False when there is no room."""
+    """What the region's jumps need after it; False when there is no room."""
     failure = np.int64(c.text_at)
     emit(c, FAILURE, ZERO, ZERO, ZERO, ZERO)
     _emit_leave(c)

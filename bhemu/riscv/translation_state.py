@@ -31,7 +31,7 @@ WORD: Final = 1
 FIELDS: Final = 2
 """That instruction decoded, as if nothing was translated."""
 COUNT: Final = 3
-"""Instructions of its block: it may be entered when so many rounds are left."""
+"""Instructions of its block: it may be entered when that number of rounds is left."""
 BLOCK: Final = 4
 """Address of the block's machine code."""
 REGION: Final = 5
@@ -39,12 +39,12 @@ REGION: Final = 5
 NEXT: Final = 6
 """Another entry for the same place, 0 none."""
 RANGE: Final = 7
-"""Addresses of the region's first instruction [63:32] and behind its last one [31:0]."""
+"""Addresses of the region's first instruction [63:32] and after its last one [31:0]."""
 COLUMNS: Final = 8
 
 # Words at the beginning of the memory for machine code, which it reaches relative to its own address
 SLACK: Final = 0
-"""Rounds from the horizon to the goal: so many must be left at an access to shared memory."""
+"""Rounds from the horizon to the goal: that number must be left at an access to shared memory."""
 LOOPS_LEFT: Final = 1
 """Jumps backwards until the core leaves its loop (LOOPS)."""
 RAM_BYTES: Final = 2
@@ -57,7 +57,7 @@ LEFT: Final = 6
 """Rounds left to the goal, when translated code has ended."""
 CODE_AT: Final = 7
 CODE_SIZE: Final = 8
-"""Where the code of those is who execute translated code now: their stores into it are the interpreter's."""
+"""Where the code is of those that execute translated code now: their stores into it are the interpreter's."""
 TEAM: Final = 9
 """1: at the horizon another core goes on (teams.py). What follows is used only then."""
 CURRENT: Final = 10
@@ -77,7 +77,7 @@ RESUME: Final = 24
 RAM_SIZES: Final = 32
 """Of each core."""
 FIRST_CODE: Final = 4096
-"""Bytes of these words: they stay writable, and the pages behind them do not."""
+"""Bytes of these words: they stay writable, and the pages after them do not."""
 
 MEMORY_BYTES: Final = 4 << 20
 """Of the memory for machine code of one code cache."""
@@ -87,7 +87,7 @@ FAILED: Final = -1
 STAY: Final = 1 << 32
 """Set in what it returns: the instruction at pc is one for the interpreter."""
 AT_HORIZON: Final = 1 << 33
-"""It is at pc before an access behind the horizon."""
+"""It is at pc before an access beyond the horizon."""
 JOIN: Final = 1 << 34
 """No pc: it is the turn of core CURRENT, which is not in translated code yet. The record has the others' progress."""
 ALL_DONE: Final = 1 << 35
@@ -120,7 +120,7 @@ FIELDS_OF_CACHE: Final[list[Any]] = [
     ("jump_count", "i8"),
     ("jump", "i8", (JUMPS, 8)),
     ("first_pc", "i8"),  # of the window
-    ("code_first", "i8"),  # addresses of the first instruction and behind the last one
+    ("code_first", "i8"),  # addresses of the first instruction and after the last one
     ("code_end", "i8"),
     ("todo", "i8", (WINDOW,)),
     ("raw", "i8", (WINDOW,)),  # instructions, and the same decoded

@@ -134,7 +134,7 @@ def _mprotect() -> Any:
 
 
 def _new_memory(size: int) -> mmap.mmap | None:
-    """Memory whose pages behind the first can be made executable; None where the system refuses, by policy."""
+    """Memory whose pages after the first can be made executable; None where the system refuses, by policy."""
     memory = mmap.mmap(-1, FIRST_CODE + size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     first = np.frombuffer(memory, np.uint8).ctypes.data + FIRST_CODE
     return memory if _mprotect()(first, mmap.PAGESIZE, READ_EXECUTE) == 0 else None

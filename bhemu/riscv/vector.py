@@ -1,6 +1,6 @@
 """The vector extension of core T2: part of V with VLEN = 128 and elements of up to 32 bits (tile T7).
 
-Its words are none of the decoded instructions; the slow path hands them over, as it does with words that are no
+Its words are none of the decoded instructions; the slow path hands them over, as it does with words that are not an
 instruction. `execute_vector` has a place of its own in the table of handlers, so that only programs that use it compile
 it.
 """

@@ -65,7 +65,7 @@ def group_eighths(t: TileRecord) -> Int:
 
 @kernel
 def longest_vector(eighths: Int, size: Int) -> Int:
-    """VLMAX of a group of so many eighths, for elements of `size` bytes."""
+    """VLMAX of a group of a number of eighths, for elements of `size` bytes."""
     return eighths * VLEN_BYTES // (8 * size)
 
 

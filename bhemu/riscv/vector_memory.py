@@ -160,7 +160,7 @@ def _is_sound(t: TileRecord, word: Int, width: Int, size: Int, eighths: Int) -> 
 def execute_access(t: TileRecord, core: Int, word: Int) -> Any:
     """Execute a vector load or store; returns a status.
 
-    Every address is checked before anything is moved. Loads that tolerate faults behind their first element find none.
+    Every address is checked before anything is moved. Loads that tolerate faults after their first element find none.
     """
     width_code = (word >> 12) & 7
     width = np.int64(1) if width_code == 0 else (np.int64(2) if width_code == 5 else np.int64(4))

@@ -59,7 +59,7 @@ TO_OTHER_HALF: Final = 4
 TO_WORDS: Final = 5
 """Not a jump: the four words of code at a pc."""
 TO_HORIZON: Final = 6
-"""The access at a pc is behind the horizon."""
+"""The access at a pc is beyond the horizon."""
 
 # Steps of templates
 BYTES, OWN, WITH_X, WITH_REGISTER, COPY, SET_X, CHOOSE, NUMBER_32, NUMBER_8 = range(9)
@@ -157,7 +157,7 @@ def _half(is_store: bool, ram: bool) -> Steps:
         steps = _code("3d" + L1_SIZE.to_bytes(4, "little").hex())
     steps = [*steps, (ELSEWHERE,)]
     if not ram:
-        # behind the horizon: lea rcx, [r14 + rest]; cmp
+        # beyond the horizon: lea rcx, [r14 + rest]; cmp
         steps += [*_code("498d4e"), (NUMBER_8, REST), *_own("483b0d", SLACK), (JUMP_IF, LESS, TO_HORIZON, PC, 1)]
         if is_store:
             # a sleeping core may watch the word: mov edx, eax; shr edx, 2; mov rcx; bt rcx, rdx
@@ -339,7 +339,7 @@ _TABLE: Final[dict[str, Row]] = {
     "bge": (BRANCH, [], NOT_LESS, 0),
     "bltu": (BRANCH, [], BELOW, 0),
     "bgeu": (BRANCH, [], NOT_BELOW, 0),
-    "lb": (IS_LOAD, _access(1), 0x1BE, 1),  # opcodes from 0x100 on are those behind 0f
+    "lb": (IS_LOAD, _access(1), 0x1BE, 1),  # opcodes from 0x100 on are those after 0f
     "lh": (IS_LOAD, _access(2), 0x1BF, 2),
     "lw": (IS_LOAD, _access(4), 0x8B, 4),
     "lbu": (IS_LOAD, _access(1), 0x1B6, 1),
@@ -423,7 +423,7 @@ for _name, (_kind, _template, _op, _size) in _TABLE.items():
     _add(INSTRUCTIONS + NUMBER[_name], _template)
 
 TEMPLATE: Final = np.zeros((INSTRUCTIONS + 256, 2), np.int64)
-"""First step and the step behind the last, of the templates above and then of the instructions."""
+"""First step and the step after the last, of the templates above and then of the instructions."""
 for _number, _range in _ranges.items():
     TEMPLATE[_number] = _range
 STEPS: Final = np.zeros((len(_steps), 5), np.int64)

@@ -56,7 +56,7 @@ _UNIT: Final = 16
 _REGISTER_BITS: Final = 0xFF
 _VALUE_LSB: Final = 8
 _HEADER_STREAMS: Final = (4, 5)
-"""Streams whose RECEIVER_MSG_INFO has the header behind address and length."""
+"""Streams whose RECEIVER_MSG_INFO has the header after address and length."""
 _PHASES_AT_ONCE: Final = 256
 """Phases without messages that may follow each other."""
 

@@ -26,7 +26,7 @@ COMMAND: Final = np.array([offset_of("control", f"PERF_CNT_{name}") for name in 
 """Start and stop, by bank; the mode is in the word before, the period before that."""
 _IS_COMMAND: Final = np.isin(np.arange(region("control").size // 4) * 4, COMMAND)
 OUT_LOW: Final = np.array([offset_of("control", f"PERF_CNT_OUT_L_{name}") for name in BANKS], np.int64)
-"""Clocks of each bank; the word behind shows the selected count."""
+"""Clocks of each bank; the word after it shows the selected count."""
 _OUT_FIRST: Final = int(OUT_LOW.min())
 _OUT_END: Final = int(OUT_LOW.max()) + 8
 _INSTRUCTIONS: Final = BANKS.index("INSTRN_THREAD")

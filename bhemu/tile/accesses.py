@@ -32,7 +32,7 @@ NC_PUSHES: Final = fault(
     remedy="push from core B or a T core; or allow open choices, with which NC stops until it is reset",
     rule="tile T11",
 )
-"""It is a store to an address where NC has nothing (T10, T24), and such a store may block for ever (T25)."""
+"""It is a store to an address where NC has nothing (T10, T24), and such a store may block forever (T25)."""
 
 
 ETHERNET_PUSHES: Final = fault(

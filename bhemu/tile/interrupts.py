@@ -14,7 +14,7 @@ from bhemu.errors import UndefinedBehavior
 from bhemu.isa.memory_map import region
 from bhemu.isa.niu import RTZ_ENABLES
 from bhemu.isa.tile_registers import bits_of, offset_of, tile_register
-from bhemu.machine.agents import CORES, NC, B
+from bhemu.machine.agents import NC, B
 from bhemu.machine.core_state import ASLEEP, BLOCKED, RUNNING
 from bhemu.machine.device_state import RTZ_CONFIG
 from bhemu.machine.faults import DONE, fault, refuse
@@ -94,10 +94,8 @@ def _next(t: TileRecord, place: Int) -> Any:
 def notice(t: TileRecord) -> None:
     """To be called when an IRQ may have been raised, or enabled: the core that it interrupts does not sleep on."""
     t.interrupts = 0
-    for core in range(CORES):
-        place = _place(core)
-        if place == NO_CORE:
-            continue
+    for place in range(2):
+        core = B if place == 0 else NC
         if t.pic_enable[place, 0] == 0 and t.pic_enable[place, 1] == 0:
             continue
         t.interrupts = 1

@@ -32,7 +32,7 @@ class TileObserver:
         before_core: `before_core(t, log, core)`: the core's turn begins.
         after_core: `after_core(t, log, core, reason, recording)`: it has had it; see `schedule.after_run`.
         before_words: `before_words(t, log)`: the coprocessor's turn begins.
-        after_words: `after_words(t, log, first, moved)`: it has moved in so many rounds from `first` on, which took no
+        after_words: `after_words(t, log, first, moved)`: it has moved in `moved` rounds from `first` on, which took no
             time.
     """
 

@@ -85,7 +85,7 @@ def _begin_coprocessor(t: TileRecord, by_rounds: Int) -> Any:
         (rounds that it may take, whether another agent waits or polls, whether what it executes takes a clock).
     """
     room: AnyInt = (MOST_FREE >> min(np.int64(t.full_clocks), np.int64(_MOST_HALVINGS + 1))) - np.int64(t.busy_rounds)
-    rounds: AnyInt = max(room, 1)  # which are free and move the goal: the goal is no limit
+    rounds: AnyInt = max(room, 1)  # which are free and move the goal: the goal does not limit them
     observed = t.sleepers != 0
     for core in range(CORES):
         if t.core_state[core] == RUNNING:

@@ -35,7 +35,7 @@ from bhemu.machine.types import AnyInt, Bool, ChipRecord, Int, LogAddress, NocRe
 from bhemu.tile.noc import request as q
 from bhemu.tile.noc.counters import count_responses
 from bhemu.tile.noc.soundness import SOUND, note_choice
-from bhemu.tile.noc.transfer import word_of, write_data
+from bhemu.tile.noc.transfer import load, word_of
 from bhemu.timed import net_layout as at
 from bhemu.timed.net_events import add_event, event_at, new_event, take_block
 from bhemu.timed.routes import LOOKAHEAD, multicast_times, raw_node, read_time, write_times
@@ -75,7 +75,7 @@ def _after(net: LogAddress, place: Int, cycle: Int) -> AnyInt:
 
 @kernel
 def _in_order(net: LogAddress, noc: Int, index: Int, other: Int, many: Bool, cycle: Int) -> AnyInt:
-    """The cycle in which a request arrives behind those that its sender has sent there before."""
+    """The cycle in which a request arrives after those that its sender has sent there before."""
     sender = noc * at.TILES + index
     cycle = _after(net, at.LAST_MANY + sender, cycle)
     if many:
@@ -105,7 +105,7 @@ def _park(
     if size > at.BLOCK_BYTES or load_i64(net, at.FREE_COUNT) < 2 or (has_data and load_i64(net, at.BLOCKS_FREE) < 1):
         return False
     chip.noc_end = index
-    status, source = write_data(t, request)
+    status, source = load(t, request)
     if status != DONE:
         return False
     event = new_event(net)

@@ -63,7 +63,7 @@ def hops(first: Int, last: Int) -> AnyInt:
 
 @kernel
 def occupancy(net: LogAddress, size: Int, long: Int) -> AnyInt:
-    """For how long packets with so many bytes of data occupy a link.
+    """For how long packets with a number of bytes of data occupy a link.
 
     Args:
         long: figure of what long packets take for each flit.
@@ -111,7 +111,7 @@ def _travel(net: LogAddress, noc: Int, first: Int, last: Int, begin: Int, busy: 
 
 @kernel
 def _bank(net: LogAddress, channel: Int, begin: Int, size: Int) -> AnyInt:
-    """When a DRAM bank has moved so many bytes that are asked for at `begin`."""
+    """When a DRAM bank has moved a number of bytes that are asked for at `begin`."""
     rate = load_i64(net, at.BANK_LONG if size >= _LONGEST else at.BANK)
     busy = max(size * at.PART * at.PART // rate, load_i64(net, at.BANK_REQUEST))
     return _taken(net, at.BANK_FREE + channel, begin, busy) + busy

@@ -85,7 +85,7 @@ REQUIRED = {
     "core.STALLWAIT(stall_res=Block.MATH, wait_res=Condition.PACK": ("STALLWAIT(STALL_MATH, PACK)", PROGRAMS),
     "self.core.STALLWAIT(stall_res=Block.SYNC, wait_res=Condition.MATH": ("STALLWAIT(STALL_SYNC, SFPU)", ["add1"]),
     "core.DMANOP()": ("NOP", PROGRAMS),
-    "core.wait_until(": ("a semaphore that the instruction's thread gets behind it", ["matmul"]),
+    "core.wait_until(": ("a semaphore that the instruction's thread gets after it", ["matmul"]),
 }
 
 

@@ -40,7 +40,7 @@ def chip() -> bhemu.Chip:
 
 
 def run(chip: bhemu.Chip, folder: Path, kernel: str, fault: str, **options: Any) -> list[FoundHazard]:
-    """Hazards of a kernel with a fault; one that does not end, since a fault lets it wait for ever, is cut off."""
+    """Hazards of a kernel with a fault; one that does not end, since a fault makes it wait forever, is cut off."""
     number = enum(kernel).index(fault)
     files = {
         core: compile_kernel(

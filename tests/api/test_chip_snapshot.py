@@ -50,7 +50,7 @@ def ring(place: int) -> str:
 
 
 def busy_chip() -> Chip:
-    """Tiles that talk to each other, one that counts for ever, one that is alone, one that waits in vain."""
+    """Tiles that talk to each other, one that counts forever, one alone, one that waits for what never comes."""
     chip = Chip()
     for place, tile in enumerate(RING):
         chip.load(program(ring(place)), tiles=tile)

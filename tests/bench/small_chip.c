@@ -1,7 +1,7 @@
 /* A library with the simulator's interface that has a memory and one engine: a client writes how many clocks a piece of work
  * takes to ENGINE; so many clocks later, times SLOWNESS of the environment, the engine reads 64 bytes of the host's memory at
  * 0x1000 + 64 n, adds 1 to each, writes them to the host's memory at 0x40000000 + 64 n and to the memory at 0x100, and counts
- * the piece in DONE. CARD_WORD is what the library says of itself at CARD. With REFUSE it refuses the first piece. */
+ * the piece in DONE. CARD_WORD is what the library says about itself at CARD. With REFUSE it refuses the first piece. */
 
 #include <stdint.h>
 #include <stdio.h>

@@ -33,7 +33,7 @@ FIELDS = {
     "exclude": 0x2C,
 }
 DATA = 0x20000
-"""Somewhere in L1 behind the programs."""
+"""Somewhere in L1 after the programs."""
 
 
 def at(x: int, y: int) -> int:

@@ -1,7 +1,7 @@
 """GDB at the server of the unmodified tt-exalens 0.4.2, on a core of bhemu (`make test-clients`).
 
 Of what GDB shows, some is tt-exalens' own way: it answers reads of memory with the bytes reversed, so that only single
-bytes are right; it does not write registers; and it reports each stop twice. A core pauses behind a breakpoint (tile
+bytes are right; it does not write registers; and it reports each stop twice. A core pauses after a breakpoint (tile
 K42), so GDB sees a trap and not its breakpoint. GDB steps by breakpoints: the first `stepi` goes over two instructions,
 and the next is answered by the second report of that stop, and goes over none.
 """

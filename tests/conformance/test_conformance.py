@@ -120,7 +120,7 @@ def test_word_that_waits_for_ever_fails(rewritten: Callable[..., Path]) -> None:
 
     [report] = conformance([rewritten("frontend", wait)], label="SEMPOST", limit=20)
     assert report.total.failed == 20
-    assert any("NOP of thread 0 waits for ever" in d.note for d in report.differences)
+    assert any("NOP of thread 0 waits forever" in d.note for d in report.differences)
 
 
 # --- the reader ----------------------------------------------------------------------------------

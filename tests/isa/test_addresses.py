@@ -53,6 +53,7 @@ def addresses(path: Path) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_no_file_spells_an_address_that_a_table_has() -> None:
     files = sorted(PACKAGE.rglob("*.py"))
     assert len(files) > 300

@@ -157,6 +157,7 @@ OF_TENSIX = [name for name, place in REGIONS.items() if any(place.is_seen_by(age
 """The other regions are those of Ethernet tiles: tests/chip/test_ethernet_map.py."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in OF_TENSIX if region(name).block is not None])
 def test_a_register_answers_where_the_table_has_one_and_nowhere_else(tile: Tile, name: str) -> None:
     place, before = region(name), tile.snapshot()

@@ -154,6 +154,7 @@ def test_numbers_are_values_or_in_hexadecimal_bits(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_rules_of_pairs_are_listed_with_those_of_tests() -> None:
     assert "pairs/matrix/mvmul_lofi.tt" in rules_with_tests()["math F8"]
     assert pair_rules(Path(__file__).parent / "matrix/mvmul_lofi.tt") == ["math F8", "math F10"]

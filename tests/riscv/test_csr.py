@@ -177,7 +177,7 @@ def test_an_alias_is_written_for_both() -> None:
 
 Q, B_STATUS = 0xBC0, 0xBC1
 SFPU_ON = 1 << 11 | 1 << 24
-STALL = 0xA2000000 | 0x1FF << 15 | 1 << 7  # hold everything until SrcA has a valid bank: for ever here
+STALL = 0xA2000000 | 0x1FF << 15 | 1 << 7  # hold everything until SrcA has a valid bank: forever here
 NOP = 0x02000000
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.plain
 
 NOP = 0x02000000
 STALL = tensix("STALLWAIT 0x1ff, 0x80")
-"""Holds the thread until SrcA has a valid bank: for ever here."""
+"""Holds the thread until SrcA has a valid bank: forever here."""
 NO_FUSING = 1 << 18
 
 
@@ -123,7 +123,7 @@ def test_core_nc_has_no_way_to_the_coprocessor() -> None:
 
 
 def test_with_open_choices_nc_stands_still_and_the_others_go_on() -> None:
-    """It is a store to nowhere, which may block a core for ever (T24, T25): until it is reset."""
+    """It is a store to nowhere, which may block a core forever (T24, T25): until it is reset."""
     programs = {"NC": f"li a0, 1\n.ttinsn {NOP}\nli a0, 2\nebreak", "B": "li a0, 3\nnop\nnop\nnop\nli a0, 4\nebreak"}
     tile = machine(programs, 10, tile=Tile(allow_open=True))
     view = tile.cores["NC"]

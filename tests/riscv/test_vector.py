@@ -65,6 +65,7 @@ def registers(tile: Tile, first: int, kind: str, count: int) -> list[int]:
 # --- against the model ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(CASES))
 def test_random_programs_compute_what_the_model_does(t2: Tile, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -90,6 +91,7 @@ def test_random_programs_compute_what_the_model_does(t2: Tile, seed: int) -> Non
     assert (int(record.vector_core.vl), int(record.vector_core.vxsat)) == (model.vl, model.vxsat)
 
 
+@pytest.mark.slow
 def test_the_random_programs_have_every_integer_instruction() -> None:
     seen: Counter[str | None] = Counter()
     for seed in range(60):

@@ -15,18 +15,6 @@ THREAD = 2
 DIMENSIONS = "xyzw"
 
 
-@pytest.fixture(scope="module")
-def shared_tile() -> Tile:
-    return Tile()
-
-
-@pytest.fixture
-def tile(shared_tile: Tile) -> Tile:
-    shared_tile.reset()
-    shared_tile.record.allow_open = 0
-    return shared_tile
-
-
 def place(name: str) -> int:
     """Position of a counter such as `x0` (channel 0) or `z1`."""
     return (CH0_X, CH1_X)[int(name[1])] + DIMENSIONS.index(name[0])

@@ -32,18 +32,6 @@ STATE_ID = thread_position("CFG_STATE_ID_StateID")[0]
 CONTEXT_CONTROL = thread_position("UNPACK_MISC_CFG_CfgContextCntReset_0")[0]
 
 
-@pytest.fixture(scope="module")
-def shared_tile() -> Tile:
-    return Tile()
-
-
-@pytest.fixture
-def tile(shared_tile: Tile) -> Tile:
-    shared_tile.reset()
-    shared_tile.record.allow_open = 0
-    return shared_tile
-
-
 def use_bank(tile: Tile, bank: int, thread: int = THREAD) -> None:
     tile.execute(thread, encode("SETC16", STATE_ID, bank))
 

@@ -126,6 +126,7 @@ def reciprocal(bits: int) -> int:
     return bits & SIGN | (253 - exponent) << 23 | mantissa << 16
 
 
+@pytest.mark.slow
 @pytest.mark.rule("math V14")
 def test_reciprocal_agrees_with_the_rule_for_every_sign_exponent_and_table_index(sfpu: Sfpu) -> None:
     """Low halves are ignored."""

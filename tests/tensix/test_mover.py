@@ -23,11 +23,6 @@ THREAD = 1
 TDMA = 0xFFB11000
 
 
-@pytest.fixture(scope="module")
-def shared_tile() -> Tile:
-    return Tile()
-
-
 @pytest.fixture
 def tile(shared_tile: Tile) -> Tile:
     """L1 holds 1, 2, 3, ... as words from SOURCE, and 0xEE from TARGET."""

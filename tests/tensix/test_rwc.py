@@ -35,18 +35,6 @@ COUNTERS = {
 }
 
 
-@pytest.fixture(scope="module")
-def shared_tile() -> Tile:
-    return Tile()
-
-
-@pytest.fixture
-def tile(shared_tile: Tile) -> Tile:
-    shared_tile.reset()
-    shared_tile.record.allow_open = 0
-    return shared_tile
-
-
 def counters(tile: Tile, **values: int) -> None:
     for name, value in values.items():
         tile.record.rwc[THREAD, COUNTERS[name]] = value

@@ -17,18 +17,6 @@ ALL_ONES = 0xFFFFFFFF
 words_of_32_bits = st.integers(0, ALL_ONES)
 
 
-@pytest.fixture(scope="module")
-def shared_tile() -> Tile:
-    return Tile()
-
-
-@pytest.fixture
-def tile(shared_tile: Tile) -> Tile:
-    shared_tile.reset()
-    shared_tile.record.allow_open = 0
-    return shared_tile
-
-
 def gpr(tile: Tile, thread: int = THREAD) -> list[int]:
     return [int(v) for v in tile.record.gpr[thread]]
 

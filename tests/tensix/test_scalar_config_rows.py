@@ -20,11 +20,6 @@ pytestmark = pytest.mark.plain
 THREAD = 1
 
 
-@pytest.fixture(scope="module")
-def shared_tile() -> Tile:
-    return Tile()
-
-
 @pytest.fixture
 def tile(shared_tile: Tile) -> Tile:
     shared_tile.reset()

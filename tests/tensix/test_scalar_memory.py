@@ -21,11 +21,6 @@ BASE = 0x12340  # bytes
 WAITS = "waits on thread"
 
 
-@pytest.fixture(scope="module")
-def shared_tile() -> Tile:
-    return Tile()
-
-
 @pytest.fixture
 def tile(shared_tile: Tile) -> Tile:
     """L1 from BASE holds 1, 2, 3, ...; GPR n holds 0xA0B0C0D0 + n."""

@@ -35,18 +35,6 @@ SHARED = config("SCRATCH_SEC0_val")[0]
 SEED = config("PRNG_SEED_Seed_Val")[0]
 
 
-@pytest.fixture(scope="module")
-def shared_tile() -> Tile:
-    return Tile()
-
-
-@pytest.fixture
-def tile(shared_tile: Tile) -> Tile:
-    shared_tile.reset()
-    shared_tile.record.allow_open = 0
-    return shared_tile
-
-
 def changed_words(tile: Tile) -> dict[tuple[int, int], int]:
     """(bank, word): value of every Config word that is not zero."""
     words = tile.record.config
@@ -295,6 +283,7 @@ def narrow_store(t: Any, size: int, address: int, value: int) -> int:
     return window_store(t, B, address, value, size)  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 @pytest.mark.rule("tile T26")
 def test_stores_narrower_than_a_word_are_refused() -> None:
     tiles = new_tiles(1)

@@ -76,6 +76,7 @@ def test_bf16_every_cell_is_the_bfloat_that_dst_holds() -> None:
     assert stored(BF16, np.array([0x3F80, 0xC040])).tolist() == [0x007F, 0xC080]
 
 
+@pytest.mark.slow
 @pytest.mark.rule("tile K45")
 @pytest.mark.plain
 def test_fp16_every_cell_is_the_half_that_dst_holds() -> None:

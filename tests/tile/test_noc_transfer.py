@@ -10,26 +10,12 @@ import pytest
 from bhemu import Tile
 from bhemu.errors import NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.machine.agents import NC, B
+from tests.chip.noc_programs import ATOMIC, FIELDS, INLINE, READ, RESPONSE, WRITE
 from tests.riscv.rv_machine import SCRATCH, machine, word
 
 pytestmark = pytest.mark.plain
 
 OWN = 2 << 6 | 1
-READ, WRITE, INLINE, ATOMIC = 0x2090, 0x2092, 0x209A, 0x2091
-RESPONSE = 0x10
-FIELDS = {
-    "target": 0x00,
-    "target_mid": 0x04,
-    "target_hi": 0x08,
-    "back": 0x0C,
-    "back_mid": 0x10,
-    "back_hi": 0x14,
-    "tag": 0x18,
-    "ctrl": 0x1C,
-    "length": 0x20,
-    "mask_high": 0x24,
-    "data": 0x28,
-}
 
 
 def request(tile: Tile, *, noc: int = 0, initiator: int = 0, agent: int = B, **fields: int) -> None:

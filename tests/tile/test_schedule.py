@@ -1,4 +1,4 @@
-"""The schedule keeps the order of rounds exactly (tile T34): against a clock that visits everybody in each round."""
+"""The schedule keeps the order of rounds exactly (tile T34): against a clock that visits every agent in each round."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def entry_of(function: Any) -> Entry:
     return compile_entry(plain.__name__, plain, arguments=3)
 
 
-def visit_everybody(tile: Tile, clocks: int) -> int:
+def visit_every_agent(tile: Tile, clocks: int) -> int:
     """T34 word for word. Returns what `schedule.advance` returns; a handler that is missing ends the round early."""
     t, at, table = tile.record, tile.coprocessor.target, tile.coprocessor.table
     for _ in range(clocks):
@@ -154,9 +154,10 @@ def new_machine(seed: int) -> Tile:
     return tile
 
 
+@pytest.mark.slow
 @pytest.mark.rule("tile T34")
 @pytest.mark.parametrize("seed", range(60))
-def test_rounds_are_those_of_a_clock_that_visits_everybody(seed: int) -> None:
+def test_rounds_are_those_of_a_clock_that_visits_every_agent(seed: int) -> None:
     clocks = 700
     ours, theirs, split = new_machine(seed), new_machine(seed), new_machine(seed)
     ours.clock(clocks)
@@ -169,7 +170,7 @@ def test_rounds_are_those_of_a_clock_that_visits_everybody(seed: int) -> None:
     record = theirs.record
     record.core_loops_limit[:] = FOREVER
     # Handlers that are missing would end a round in the middle: `ours` has compiled them all.
-    assert visit_everybody(theirs, clocks) == turn_ends.ADVANCED
+    assert visit_every_agent(theirs, clocks) == turn_ends.ADVANCED
     assert_same(state(ours), state(theirs))
     assert_same(state(ours), state(split))
     assert ours.record.clock == clocks

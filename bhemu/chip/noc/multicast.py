@@ -32,7 +32,7 @@ _DOWNWARDS: Final = 1 << 21
 """to larger x and larger y, else to smaller ones."""
 _COORDINATE: Final = 63
 
-# Why a multicast is not sound, beside the reasons of tile/noc/soundness.py
+# Why a multicast is not sound, besides the reasons of tile/noc/soundness.py
 READ_TO_MANY: Final = 32
 CORNER: Final = 33
 """A corner is not a Tensix tile."""

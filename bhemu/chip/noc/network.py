@@ -96,7 +96,7 @@ class Network:
         return status
 
     def _at_register(self, request: Request, status: int, number: int, in_turn: bool) -> int:
-        """Go on behind a node or a register that has refused it, or needs a function that is not compiled yet."""
+        """Continue after a node or a register that has refused it, or needs a function that is not compiled yet."""
         if self._chip.fault_code:
             refusal = faults.recorded(self._chip)
             raise self._calls.take_error() or refusal

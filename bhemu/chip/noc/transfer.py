@@ -37,12 +37,12 @@ from bhemu.machine.types import AnyInt, ChipRecord, Int, NocRequestRecord, TileR
 from bhemu.tile.noc import request as q
 from bhemu.tile.noc.counters import TARGET, count
 from bhemu.tile.noc.soundness import CHECKS_ITSELF, SOUND, note_choice, unsound
-from bhemu.tile.noc.transfer import change, end_read, load, selects, word_of, write_data
+from bhemu.tile.noc.transfer import change, load, selects, store, word_of
 
 LEFT: Final = -1
 """Nothing has been done: `noc_unsound` of the chip's record says why."""
 NO_NODE: Final = 36
-"""A reason beside those of multicast.py and tile/noc/soundness.py: coordinates name no node."""
+"""A reason besides those of multicast.py and tile/noc/soundness.py: coordinates name no node."""
 _COORDINATE: Final = 63
 _NOWHERE: Final = -1
 _BUFFER: Final = offset_of(CHIP, "buffer")
@@ -93,11 +93,8 @@ def access_own_l1(chip: ChipRecord, index: Int, address: Int, pointer: Int, size
 
 
 @kernel
-def _before_access(chip: ChipRecord, index: Int, other: Int, target: TileRecord, register: Int, in_turn: Int) -> None:
-    """Before a register of `target`, tile `other`, is accessed, or its L1 is changed, by a request of tile `index`."""
-    if register == 0:
-        before_write(chip, index, other, target, in_turn)
-        return
+def _before_register(chip: ChipRecord, index: Int, other: Int, target: TileRecord, in_turn: Int) -> None:
+    """Before a register of `target`, tile `other`, is accessed by a request of tile `index`."""
     chip.noc_end = other
     if other != index:
         touch_by(chip, index, other, in_turn)
@@ -151,9 +148,13 @@ def change_tile(
 ) -> Int:
     """Status of a write, inline write or atomic at one tile."""
     target = tile_of(chip, other)
-    _before_access(chip, index, other, target, request.to_register, in_turn)
+    if request.to_register != 0:
+        _before_register(chip, index, other, target, in_turn)
+    else:
+        before_write(chip, index, other, target, in_turn)
     status = change(t, request, target, source)
     if status == DONE:
+        count(target, request, TARGET)
         request.responses += 1
     return status
 
@@ -172,14 +173,14 @@ def _read(chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord
     else:
         target = tile_of(chip, other)
         if request.from_register != 0:
-            _before_access(chip, index, other, target, 1, in_turn)
+            _before_register(chip, index, other, target, in_turn)
         status, source = load(target, request)
         if status != DONE:
             return status
     if request.to_register != 0:
         chip.noc_end = index
     if IS_TILE[node] or request.to_register != 0:
-        status = end_read(t, request, source)
+        status = store(t, request, source)
         if status != DONE:
             return status
     if IS_TILE[node]:
@@ -283,7 +284,7 @@ def _carry_out(chip: ChipRecord, index: Int, t: TileRecord, number: Int, in_turn
     if request.kind == q.READ:
         return _read(chip, index, t, request, end, in_turn)
     chip.noc_end = index
-    status, source = write_data(t, request)
+    status, source = load(t, request)
     if status != DONE:
         return status
     if multicast:

@@ -74,7 +74,7 @@ class MoveCommands(CommandBase):
 
     @repeats
     def reverse_stepi(self, text: str) -> None:
-        """reverse-stepi [TIMES]: go back to where the chosen core had executed so many instructions fewer."""
+        """reverse-stepi [TIMES]: go back to where the chosen core had executed that number of instructions fewer."""
         count = self._count(text)
         self._go(lambda: self.session.reverse_step(count=count))
 

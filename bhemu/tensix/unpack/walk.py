@@ -167,7 +167,7 @@ def _gather(
         room: output datums, zeros included, before the last one.
 
     Returns:
-        (datums, output datums that they make, the three addresses behind them); -1 datums when one was refused.
+        (datums, output datums that they make, the three addresses after them); -1 datums when one was refused.
     """
     size = d.datum_size
     n, produced, refused = np.int64(0), np.int64(0), np.int64(-1)

@@ -17,6 +17,7 @@ FLIT: Final = 64
 INITIATOR: Final = 0
 TARGET: Final = 1
 _NONE: Final = -1
+_WORD_BITS: Final = 0xFFFFFFFF
 
 # What is counted at either end of a request of a kind that wants a response (1) or does not: packets, and data words.
 _WRITE: Final = {
@@ -46,26 +47,24 @@ _COUNTED: Final = {
     ),
 }
 _ENDS: Final = [[_COUNTED[end, kind] for kind in range(len(KINDS))] for end in (INITIATOR, TARGET)]
-_OF_PACKETS: Final = np.array([[[packets for packets, _ in row] for row in end] for end in _ENDS], np.int64)
-_OF_WORDS: Final = np.array([[[words for _, words in row] for row in end] for end in _ENDS], np.int64)
+_COUNTERS: Final = np.array([[[(*packets, words) for packets, words in row] for row in end] for end in _ENDS], np.int64)
+_OF_PACKETS: Final = 3
+"""So many counters of a row count packets; the last one counts data words."""
 _RESPONSES: Final = np.array(
     [r.READ_RESPONSES, r.WRITE_ACKNOWLEDGEMENTS, r.WRITE_ACKNOWLEDGEMENTS, r.ATOMIC_RESPONSES], np.int64
 )
 
 
 @kernel
-def _add(t: TileRecord, noc: Int, counter: Int, amount: Int) -> None:
-    if counter != _NONE:
-        t.niu_counter[noc, counter] = np.uint32((np.int64(t.niu_counter[noc, counter]) + amount) & 0xFFFFFFFF)
-
-
-@kernel
 def count(t: TileRecord, q: NocRequestRecord, end: Int) -> None:
     """Move the counters of a tile that has started a request (INITIATOR) or has served it (TARGET)."""
-    for i in range(3):
-        _add(t, q.noc, _OF_PACKETS[end, q.kind, q.answers, i], q.packets)
+    counters = t.niu_counter[q.noc]
     words = np.int64(1) if q.kind == INLINE else (q.byte_count + FLIT - 1) // FLIT
-    _add(t, q.noc, _OF_WORDS[end, q.kind, q.answers], words)
+    for i in range(_OF_PACKETS + 1):
+        counter = _COUNTERS[end, q.kind, q.answers, i]
+        if counter != _NONE:
+            counted = np.int64(counters[counter]) + (np.int64(q.packets) if i < _OF_PACKETS else words)
+            counters[counter] = np.uint32(counted & _WORD_BITS)
 
 
 @kernel
@@ -78,13 +77,14 @@ def count_responses(t: TileRecord, q: NocRequestRecord, sent: Int, responses: In
     """
     if q.answers == 0:
         return
-    responses = responses * q.packets
-    _add(t, q.noc, _RESPONSES[q.kind], responses)
+    counters, responses = t.niu_counter[q.noc], responses * q.packets
+    counter = _RESPONSES[q.kind]
+    counters[counter] = np.uint32((np.int64(counters[counter]) + responses) & _WORD_BITS)
     transaction = (q.tag >> ID_LSB) & (r.TRANSACTION_IDS - 1)
-    value = (np.int64(t.niu_counter[q.noc, r.OUTSTANDING + transaction]) + sent) & 0xFF
+    value = (np.int64(counters[r.OUTSTANDING + transaction]) + sent) & 0xFF
     for _ in range(responses):
         if value == 1:  # back at zero is remembered
             t.niu_rtz[q.noc] = np.uint32(np.int64(t.niu_rtz[q.noc]) | 1 << transaction)
         value = (value - 1) & 0xFF
-    t.niu_counter[q.noc, r.OUTSTANDING + transaction] = np.uint32(value)
+    counters[r.OUTSTANDING + transaction] = np.uint32(value)
     notice(t)

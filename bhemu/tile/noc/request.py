@@ -79,6 +79,14 @@ TAG: Final = fault(
     remedy="use the transaction id (bits 13:10) alone",
     rule="tile N13, E27",
 )
+NOT_OWN: Final = fault(
+    "noc.own-side",
+    Unimplemented,
+    "the initiator's own side of a NoC request is at ({0}, {1}), which is another tile",
+    remedy="a read and an atomic return to their own tile, a write takes its data from it: set RET_ADDR_HI or "
+    "TARG_ADDR_HI to ID_LOGICAL",
+    rule="tile N16",
+)
 
 
 @kernel
@@ -108,7 +116,7 @@ def is_register(address: Int) -> Bool:
 
 @kernel
 def decode(t: TileRecord, q: NocRequestRecord, noc: Int, initiator: Int) -> None:
-    """Fill the request `q` from an initiator's registers; its `kind` is valid once `check_kind` has passed."""
+    """Fill the request `q` from an initiator's registers; its `kind` is valid once `check_request` has passed."""
     words = t.niu_initiator[noc, initiator]
     control = np.int64(words[r.CTRL // WORD])
     first = np.int64(words[r.TARGET_MID // WORD]) << 32 | np.int64(words[r.TARGET_LO // WORD])
@@ -145,6 +153,9 @@ def decode(t: TileRecord, q: NocRequestRecord, noc: Int, initiator: Int) -> None
     if q.kind in (READ, WRITE):
         whole, rest = q.byte_count // LONGEST_PACKET, q.byte_count % LONGEST_PACKET
         q.packets = max(whole + (1 if rest != 0 else 0), 1)
+    q.end = translate(t, noc, q.other)
+    if control & MULTICAST_BIT:
+        q.start = translate(t, noc, q.other >> CORNER_LSB)
 
 
 @kernel
@@ -154,8 +165,11 @@ def starts_another(address: Int) -> Bool:
 
 
 @kernel
-def check_kind(t: TileRecord, q: NocRequestRecord) -> Int:
-    """DONE when a request is of a known kind, whatever its ends are (soundness.py); nothing is changed."""
+def check_request(t: TileRecord, q: NocRequestRecord, here: Int) -> Int:
+    """DONE when a request is of a known kind, and its own side is the tile at the raw coordinate `here`.
+
+    Whether the bytes at either end are sound: soundness.py. Nothing is changed.
+    """
     if q.control & _RESERVED or (q.control & ATOMIC_BIT and q.control & WRITE_BIT):
         return refuse(t, BAD_CONTROL, q.control)
     if q.control & _ACCUMULATE:
@@ -164,4 +178,8 @@ def check_kind(t: TileRecord, q: NocRequestRecord) -> Int:
         return refuse(t, TAG, q.tag)
     if q.kind == ATOMIC and not is_known_atomic(t, q.length & ADDRESS_BITS):
         return REFUSED
+    has_own_side = q.kind == WRITE or (q.answers != 0 and q.kind != INLINE)
+    reads_many = q.kind == READ and (q.control & MULTICAST_BIT) != 0  # refused for that
+    if has_own_side and not reads_many and translate(t, q.noc, q.own) != here:
+        return refuse(t, NOT_OWN, q.own & 0x3F, (q.own >> 6) & 0x3F)
     return DONE

@@ -171,7 +171,7 @@ def _unsound_atomic(t: TileRecord, q: NocRequestRecord, tile: Bool, memory: Int,
 
 @kernel
 def unsound(t: TileRecord, q: NocRequestRecord, tile: Bool, memory: Int, alignment: Int, bits: Int) -> Int:
-    """SOUND, or why a request of tile `t`, which `check_kind` has passed, breaks a rule.
+    """SOUND, or why a request of tile `t`, which `check_request` has passed, breaks a rule.
 
     Args:
         tile: the other end is a tile: it has registers, and an L1 in which atomics work.
@@ -197,7 +197,7 @@ def note_choice(t: TileRecord, q: NocRequestRecord, tile: Bool) -> bool:
 
 @kernel
 def check(t: TileRecord, q: NocRequestRecord) -> AnyInt:
-    """DONE when a request of a tile to itself, or of one without a chip, is sound; refuses it else."""
+    """DONE when a request of a tile to itself, or of one without a chip, is sound; refuses it otherwise."""
     wrong = unsound(t, q, True, np.int64(t.l1_end), BLOCK, ADDRESS_BITS)
     source, target, size = np.int64(q.source), np.int64(q.target), np.int64(q.byte_count)
     if wrong in (SOUND, INLINE_L1):

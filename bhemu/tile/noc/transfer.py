@@ -28,7 +28,6 @@ from bhemu.tile.noc.request import (
     ATOMIC,
     BLOCK,
     COORDINATE_BITS,
-    CORNER_LSB,
     ENABLED_BYTES,
     INITIATORS,
     INLINE,
@@ -36,12 +35,10 @@ from bhemu.tile.noc.request import (
     LONGEST_PACKET,
     MULTICAST_BIT,
     READ,
-    RESPONSE,
     WORD,
     WRITE,
-    check_kind,
+    check_request,
     decode,
-    translate,
 )
 from bhemu.tile.noc.soundness import check
 
@@ -72,14 +69,6 @@ AWAY: Final = fault(
     Unimplemented,
     "the chip has refused a NoC request",
     remedy="the exception that the host raises says why",
-    rule="tile N16",
-)
-NOT_OWN: Final = fault(
-    "noc.own-side",
-    Unimplemented,
-    "the initiator's own side of a NoC request is at ({0}, {1}), which is another tile",
-    remedy="a read and an atomic return to their own tile, a write takes its data from it: set RET_ADDR_HI or "
-    "TARG_ADDR_HI to ID_LOGICAL",
     rule="tile N16",
 )
 
@@ -123,34 +112,18 @@ def _register(t: TileRecord, place: Int, address: Int, value: Int) -> tuple[Int,
 
 @kernel
 def load(t: TileRecord, q: NocRequestRecord) -> tuple[Int, AnyInt]:
-    """(status, address in this process) of what a read or write gets from tile `t`."""
-    if q.from_register == 0:
-        return np.int64(DONE), _l1_of(t) + (q.source & ~(BLOCK - 1) if q.masked != 0 else np.int64(q.source))
-    status, value = _register(t, DEVICE_LOAD, q.source, np.int64(0))
-    if status == DONE:
-        q.word = value
-    return status, word_of(q)
-
-
-@kernel
-def write_data(t: TileRecord, q: NocRequestRecord) -> tuple[Int, AnyInt]:
-    """(status, address in this process) of what a write or inline write of tile `t` sends."""
-    if q.kind != WRITE:
+    """(status, address in this process) of what a request carries, from tile `t`: its own word, a register's, or L1."""
+    if q.kind in (INLINE, ATOMIC):
         return np.int64(DONE), word_of(q)
-    status, source = load(t, q)
-    if status == DONE and q.from_register == 0 and q.byte_count == WORD:
-        move_bytes(word_of(q), source, WORD)  # in case it goes to a register
-    return status, source
-
-
-@kernel
-def end_read(t: TileRecord, q: NocRequestRecord, source: Int) -> Int:
-    """Status of a read whose data, at an address in this process, have come back to tile `t`."""
-    if q.to_register == 0:
-        move_bytes(_l1_of(t) + q.target, source, q.byte_count)
-        return np.int64(DONE)
-    move_bytes(word_of(q), source, WORD)
-    return _register(t, DEVICE_STORE, q.target, q.word & ADDRESS_BITS)[0]
+    if q.from_register != 0:
+        status, value = _register(t, DEVICE_LOAD, q.source, np.int64(0))
+        if status == DONE:
+            q.word = value
+        return status, word_of(q)
+    source: AnyInt = _l1_of(t) + (q.source & ~(BLOCK - 1) if q.masked != 0 else np.int64(q.source))
+    if q.to_register != 0 and q.byte_count == WORD:
+        move_bytes(word_of(q), source, WORD)
+    return np.int64(DONE), source
 
 
 @kernel
@@ -162,11 +135,11 @@ def selects(q: NocRequestRecord, i: Int) -> AnyInt:
 
 
 @kernel
-def _write(t: TileRecord, q: NocRequestRecord, source: Int) -> Int:
-    """Status of a write or inline write at tile `t`."""
+def store(t: TileRecord, q: NocRequestRecord, source: Int) -> Int:
+    """Status of storing at tile `t` what a read, write or inline write carries, from an address in this process."""
     if q.to_register != 0:
-        return _register(t, DEVICE_STORE, q.target, q.word)[0]
-    if q.kind == WRITE and q.masked == 0:
+        return _register(t, DEVICE_STORE, q.target, q.word & ADDRESS_BITS)[0]
+    if q.kind != INLINE and q.masked == 0:
         move_bytes(_l1_of(t) + q.target, source, q.byte_count)
         return np.int64(DONE)
     to = _l1_of(t) + (q.target & ~(BLOCK - 1))  # addresses of selected bytes count from a multiple of 16 (N19)
@@ -180,7 +153,7 @@ def _write(t: TileRecord, q: NocRequestRecord, source: Int) -> Int:
 
 @kernel
 def change(own: TileRecord, q: NocRequestRecord, target: TileRecord, source: Int) -> Int:
-    """Carry out a write, inline write or atomic of tile `own` at tile `target`, which counts it.
+    """Carry out a write, inline write or atomic of tile `own` at tile `target`, or end its read there.
 
     Args:
         source: address in this process of what is written.
@@ -188,30 +161,12 @@ def change(own: TileRecord, q: NocRequestRecord, target: TileRecord, source: Int
     Returns:
         A status; when it is not DONE, nothing has changed.
     """
-    status: Int = np.int64(DONE)
-    if q.kind == ATOMIC:
-        old = apply_atomic(target, q.target & ADDRESS_BITS, q.length & ADDRESS_BITS, q.operand)
-        if q.control & RESPONSE:
-            own.l1_u32[(q.result & ADDRESS_BITS) >> 2] = np.uint32(old)
-    else:
-        status = _write(target, q, source)
-    if status == DONE:
-        count(target, q, TARGET)
-    return status
-
-
-@kernel
-def _serve(t: TileRecord, q: NocRequestRecord) -> Int:
-    """Status of a sound request of a tile to itself; when it is not DONE, nothing has changed."""
-    if q.kind != READ:
-        status, source = write_data(t, q)
-        return change(t, q, t, source) if status == DONE else status
-    status, source = load(t, q)
-    if status == DONE:
-        status = end_read(t, q, source)
-    if status == DONE:
-        count(t, q, TARGET)
-    return status
+    if q.kind != ATOMIC:
+        return store(target, q, source)
+    old = apply_atomic(target, q.target & ADDRESS_BITS, q.length & ADDRESS_BITS, q.operand)
+    if q.answers != 0:
+        own.l1_u32[(q.result & ADDRESS_BITS) >> 2] = np.uint32(old)
+    return np.int64(DONE)
 
 
 # --- the store that starts a request ----------------------------------------------------------------------------------
@@ -263,30 +218,24 @@ def start(t: TileRecord, noc: Int, initiator: Int) -> AnyInt:
     q = t.noc_request[number]
     if has_ended(t, q):
         return end_request(t, number)
+    here = np.int64(t.niu_place[noc, 0]) & COORDINATE_BITS
     decode(t, q, noc, initiator)
-    if check_kind(t, q) != DONE:
+    if check_request(t, q, here) != DONE:
         return REFUSED
     multicast = (q.control & MULTICAST_BIT) != 0
-    if t.noc_connected == 0:
-        if multicast:
-            return refuse(t, MULTICAST, q.control, noc, q.other)
-        if check(t, q) != DONE:
-            return REFUSED
-    here = np.int64(t.niu_place[noc, 0]) & COORDINATE_BITS
-    has_own_end = q.kind != INLINE and (q.kind != ATOMIC or (q.control & RESPONSE) != 0)
-    if has_own_end and not (multicast and q.kind == READ) and translate(t, noc, q.own) != here:
-        return refuse(t, NOT_OWN, q.own & 0x3F, (q.own >> 6) & 0x3F)
-    q.end = translate(t, noc, q.other)
-    if multicast or q.end != here:
-        if t.noc_connected == 0:
-            return _refuse_elsewhere(t, q)
-        if multicast:
-            q.start = translate(t, noc, q.other >> CORNER_LSB)
+    if t.noc_connected != 0 and (multicast or q.end != here):
         return ask_chip(t, number)
-    if t.noc_connected != 0 and check(t, q) != DONE:
+    if multicast:
+        return refuse(t, MULTICAST, q.control, noc, q.other)
+    if check(t, q) != DONE:
         return REFUSED
-    status = _serve(t, q)
+    if q.end != here:
+        return _refuse_elsewhere(t, q)
+    status, source = load(t, q)
     if status == DONE:
+        status = change(t, q, t, source)
+    if status == DONE:
+        count(t, q, TARGET)
         _end_at_initiator(t, q, number, np.int64(1))
     return status
 
