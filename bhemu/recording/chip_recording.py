@@ -264,7 +264,7 @@ class ChipRecording:
         now = self._device.time
         log = recorded.recorder.cut()
         log.names = Names(self._names.get(recorded.place))
-        if launch or len(log.tensix) or log.executed.any() or log.waits or log.changes:
+        if launch or len(log.tensix) or len(log.counts) or log.waits or log.changes:
             record: Any = self._device.tiles[recorded.index]
             layout = self._launches.layout
             by_ebreak = (record.core_state == HALTED) & (record.core_halt_reason == HALT_EBREAK)
@@ -360,7 +360,7 @@ def _files(names: Executables) -> list[Any]:
 
 def _code(log: CoreLog, record: Any) -> list[tuple[int, bytes]]:
     """Pieces of L1 with the instructions that were executed."""
-    words = np.flatnonzero(log.executed.any(axis=0)) + log.first_word
+    words = np.unique(log.counts[:, 1])
     if not len(words):
         return []
     breaks = np.flatnonzero(np.diff(words) > _GAP) + 1
