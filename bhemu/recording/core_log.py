@@ -260,20 +260,45 @@ class CoreLog:
         return int(self.counts[self.counts[:, 0] == core, 2].sum())
 
 
-def count_waits(rows: Array, waits: Counter[tuple[int, int, str]], polls: Counter[tuple[int, int, str]]) -> None:
+NO_WAITS: Final[Array] = np.zeros((2, 0), np.int64)
+"""What `add_waits` begins with."""
+
+
+def add_waits(rows: Array, before: Array) -> Array:
     """Add what rows say about blocked and polling cores.
 
     Args:
         rows: int64 [n, 8].
-        waits, polls: as in `CoreLog`.
+        before: NO_WAITS, or what this function returned.
+
+    Returns:
+        int64 [2, n]: where a core waited, and for what, as one number; and how many rounds. See `waits_and_polls`.
     """
-    some = rows[rows[:, column.ROUNDS] > 0]
-    for who, code, address, rounds in some[:, [column.WHO, column.CODE, column.ADDRESS, column.ROUNDS]].tolist():
-        kind = who >> 4 & 0xF
-        if kind == column.POLL:
-            polls[who & 7, code & 0xFFFFFFFF, _poll_name(who & 7, address)] += rounds
-        elif kind != column.MOVED:
-            waits[who & 7, code & 0xFFFFFFFF, wait_name(who & 7, address, pushes=address < 0)] += rounds
+    rows = rows[rows[:, column.ROUNDS] > 0].T
+    kinds = rows[column.WHO] >> 4 & 0xF
+    keys = rows[column.ADDRESS] + 1 << 23 | (rows[column.CODE] & 0x1FFFFC) << 2 | rows[column.WHO] & 7
+    keys[kinds == column.POLL] |= 8
+    waited = kinds != column.MOVED
+    keys, rounds = np.concatenate([before, np.stack([keys[waited], rows[column.ROUNDS][waited]])], axis=1)
+    if not len(keys):
+        return NO_WAITS
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    return np.stack([keys[first], np.add.reduceat(rounds[order], first)])
+
+
+def waits_and_polls(counted: Array) -> tuple[Counter[tuple[int, int, str]], Counter[tuple[int, int, str]]]:
+    """`waits` and `polls` of `CoreLog` from what `add_waits` returned."""
+    waits: Counter[tuple[int, int, str]] = Counter()
+    polls: Counter[tuple[int, int, str]] = Counter()
+    for key, rounds in counted.T.tolist():
+        core, pc, address = key & 7, key >> 2 & 0x1FFFFC, (key >> 23) - 1
+        if key & 8:
+            polls[core, pc, _poll_name(core, address)] += rounds
+        else:
+            waits[core, pc, wait_name(core, address, pushes=address < 0)] += rounds
+    return waits, polls
 
 
 @dataclass(frozen=True, slots=True)

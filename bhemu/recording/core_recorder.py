@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter, deque
+import mmap
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -23,7 +24,17 @@ from bhemu.recording import log as tensix_column
 from bhemu.recording.core_clock import advance_recorded_entry
 from bhemu.recording.core_counts import take_counts
 from bhemu.recording.core_figures import CLASSES
-from bhemu.recording.core_log import Change, CoreLog, Executables, Names, Segment, count_waits, is_t_core
+from bhemu.recording.core_log import (
+    NO_WAITS,
+    Change,
+    CoreLog,
+    Executables,
+    Names,
+    Segment,
+    add_waits,
+    is_t_core,
+    waits_and_polls,
+)
 from bhemu.recording.log import GET as GETS
 from bhemu.recording.log import POST as POSTS
 from bhemu.recording.log import Log, Note, Pushes
@@ -146,7 +157,8 @@ class CoreRecorder:
         watch: Sequence[int] = (),
         buffer_rows: int | None = None,
     ) -> None:
-        self._buffer = np.zeros(column.SIZE, np.int64)
+        # Most counts are never touched, so their pages are not there, and are not to be large ones.
+        self._buffer = np.frombuffer(mmap.mmap(-1, 8 * column.SIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.int64)
         self._buffer[TENSIX_CAPACITY] = min(buffer_rows or TENSIX_ROWS, TENSIX_ROWS)
         self._buffer[column.CAPACITY] = min(buffer_rows or column.ROWS, column.ROWS)
         self._watch = _checked_watch(watch)
@@ -162,9 +174,8 @@ class CoreRecorder:
             self._buffer[block + column.LOW] = column.WORDS
         self._rows = _Chunks(column.COLUMNS, limit)
         self._tensix = _Chunks(tensix_column.COLUMNS, limit)
-        self._waits: Counter[tuple[int, int, str]] = Counter()
-        self._polls: Counter[tuple[int, int, str]] = Counter()
-        self._turns = tuple([np.zeros((1, 3), np.int64)] for _ in range(THREADS))
+        self._waits = NO_WAITS
+        self._turns = [np.array([[thread, 0, 0, 0] for thread in range(THREADS)], np.int64)]
         self._notes: list[Note] = []
         self._segments: list[Segment] = []
         self._tile: HasCores | None = None
@@ -240,7 +251,7 @@ class CoreRecorder:
         end = column.FIRST_ROW + count * column.COLUMNS
         rows = buffer[column.FIRST_ROW : end].reshape(count, column.COLUMNS).copy()
         buffer[column.COUNT] = 0
-        count_waits(rows, self._waits, self._polls)
+        self._waits = add_waits(rows, self._waits)
         self._follow_pushes(rows)
         self._rows.add(rows)
         self._take_changes()
@@ -272,10 +283,11 @@ class CoreRecorder:
         waits = rows[((rows[:, column.ROUNDS] > 0) | (who & column.CHANGED != 0)) & (who & 7 >= T0) & (who & 7 <= T2)]
         who = waits[:, column.WHO]
         kinds = who >> 4 & 0xF
-        own = ((kinds == column.DEVICE) | (kinds == column.PUSHES)) & (who & (column.OWN | column.CHANGED) == column.OWN)
-        turns = np.stack([waits[:, column.DETAIL] & 0xFFFFFFFF, waits[:, column.TENSIX_ROWS], own], axis=1)
-        for thread in range(THREADS):
-            self._turns[thread].append(turns[who & 7 == T0 + thread])
+        own = ((kinds == column.DEVICE) | (kinds == column.PUSHES)) & (
+            who & (column.OWN | column.CHANGED) == column.OWN
+        )
+        pushed = waits[:, column.DETAIL] & 0xFFFFFFFF
+        self._turns.append(np.array([(who & 7) - T0, pushed, waits[:, column.TENSIX_ROWS], own]).T)
         address = rows[:, column.ADDRESS]
         posts = rows[(address >= _SEMAPHORES.start) & (address < _SEMAPHORES.stop)]
         for row in posts.tolist():
@@ -290,13 +302,15 @@ class CoreRecorder:
     def _pushes(self) -> tuple[Pushes, Pushes, Pushes]:
         """For each pushed word what its core had waited for last."""
         result: list[Pushes] = []
+        turns = np.concatenate(self._turns)
+        self._turns[:] = [turns]
         for thread in range(THREADS):
-            runs = np.concatenate(self._turns[thread])
-            first = self._first_push[thread]
-            ends = np.append(np.maximum(runs[1:, 0], first), self._buffer[PUSHED + thread])
-            lengths = np.diff(ends, prepend=first)
-            rows = np.maximum(runs[:, 1] - self._tensix.dropped, 0)
-            result.append(Pushes(np.stack([rows, runs[:, 2], lengths], axis=1)[lengths > 0]))
+            _, pushed, rows, own = turns[turns[:, 0] == thread].T
+            ends = np.empty(len(rows) + 1, np.int64)
+            ends[0], ends[-1] = self._first_push[thread], self._buffer[PUSHED + thread]
+            np.maximum(pushed[1:], ends[0], out=ends[1:-1])
+            runs = np.array([np.maximum(rows - self._tensix.dropped, 0), own, ends[1:] - ends[:-1]]).T
+            result.append(Pushes(runs[runs[:, 2] > 0]))
         return result[0], result[1], result[2]
 
     def _kept_notes(self) -> list[Note]:
@@ -338,17 +352,18 @@ class CoreRecorder:
         buffer, record = self._buffer, self._cores.record
         goal = int(record["round_goal"])
         blocks = self._blocks().copy()
-        rows, waits = self._rows.rows(), Counter(self._waits)
+        rows, counted = self._rows.rows(), self._waits
         extra = [row for core in range(CORES) if (row := self._still_blocked(core, blocks[core])) is not None]
         length = int(buffer[column.MOVED_ROUNDS])
         if length:
             extra.append([int(buffer[column.MOVED_FROM]), column.MOVED << 4, 0, -1, -1, length, 0, 0])
         if extra:
             added = np.array(extra, np.int64)
-            count_waits(added, waits, Counter())
+            counted = add_waits(added, counted)
             rows = np.concatenate([rows, added])
         order = np.argsort(rows[:, column.ROUND] << 3 | rows[:, column.WHO] & 7, kind="stable")
         counts = take_counts(buffer, clears=not whole)
+        waits, polls = waits_and_polls(counted)
         words = range(column.WORDS)
         if not whole:
             words = range(int(counts[:, 1].min()), int(counts[:, 1].max()) + 1) if len(counts) else range(0)
@@ -366,7 +381,7 @@ class CoreRecorder:
             first=blocks[:, column.FIRST_ROUND],
             last=blocks[:, column.LAST_ROUND],
             waits=waits,
-            polls=Counter(self._polls),
+            polls=polls,
             rounds=(self._first_round, goal),
             clocks=int(record["clock"]) - self._first_clock,
             names=self._names,
@@ -399,29 +414,31 @@ class CoreRecorder:
         self._rows.forget()
         self._tensix.forget()
         self._dropped = (self._rows.dropped, self._tensix.dropped)
-        self._waits.clear()
-        self._polls.clear()
+        self._waits = NO_WAITS
         self._notes.clear()
         self.changes.clear()
         self._segments.clear()
         self._segment_begin = self._first_round = goal
         self._first_clock = int(record["clock"])
         waiting = record["frontend"]["fifo_count"]
+        (turns,) = self._turns
+        kept = []
         for thread in range(THREADS):
             # The word that the thread works on, or has just finished, came from this push.
             first = max(int(buffer[PUSHED + thread]) - int(waiting[thread]) - 1, 0)
-            turns = np.concatenate(self._turns[thread])
-            self._turns[thread][:] = [turns[np.searchsorted(turns[1:, 0], first, side="right") :]]
+            own = turns[turns[:, 0] == thread]
+            kept.append(own[np.searchsorted(own[1:, 1], first, side="right") :])
             self._first_push[thread] = first
+        self._turns = [np.concatenate(kept)]
         return log
 
     def _still_blocked(self, core: int, block: Array) -> list[int] | None:
         """A row for an access that has not been made yet."""
         assert self._cores is not None
         first, pc = int(block[column.FIRST_TRY]), int(block[column.FIRST_TRY_PC])
-        record = self._cores.record
-        if first < 0 or record.core_state[core] == ASLEEP:
+        if first < 0 or self._cores.record["core_state"][core] == ASLEEP:
             return None
+        record = self._cores.record
         pushes = record.access_kind[core] == PUSH
         address = -1 if pushes else int(record.access_address[core])
         who = core | column.GAVE_UP << 4 | int(record.access_size[core]) << 8
