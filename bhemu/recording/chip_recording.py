@@ -365,8 +365,7 @@ def _code(log: CoreLog, record: Any) -> list[tuple[int, bytes]]:
     executed = np.zeros(len(log.words), bool)
     executed[log.counts[:, 1] - log.words.start] = True
     words = np.flatnonzero(executed) + log.words.start
-    breaks = np.flatnonzero(np.diff(words) > _GAP) + 1
-    return [
-        (4 * int(piece[0]), record["l1"][4 * int(piece[0]) : 4 * int(piece[-1]) + 4].tobytes())
-        for piece in np.split(words, breaks)
-    ]
+    breaks = np.flatnonzero(words[1:] - words[:-1] > _GAP)
+    first, last = words[[0, *(breaks + 1)]].tolist(), words[[*breaks, -1]].tolist()
+    l1 = record["l1"]
+    return [(4 * a, l1[4 * a : 4 * b + 4].tobytes()) for a, b in zip(first, last, strict=True)]

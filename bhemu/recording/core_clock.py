@@ -165,6 +165,13 @@ def _woken(t: TileRecord, log: LogAddress, core: Int) -> None:
 @kernel
 def _note_states(t: TileRecord, log: LogAddress) -> None:
     """Rows about cores that fell asleep, woke up or were reset; at most two a core."""
+    states = np.int64(0)
+    for core in range(CORES):
+        state = t.core_state[core]
+        states |= ((1 if state == ASLEEP else 0) | (2 if state == IN_RESET else 0)) << 2 * core
+    if states == load_i64(log, column.STATES):
+        return
+    store_i64(log, column.STATES, states)
     for core in range(CORES):
         block = _block(core)
         state = t.core_state[core]

@@ -86,6 +86,8 @@ CHANGES: Final = BASE + 18
 """Rows of changes written."""
 CHANGES_LOST: Final = BASE + 19
 """Changes for which there was no room."""
+STATES: Final = BASE + 20
+"""Which cores slept and which were held in reset when that was last looked at: two bits a core."""
 CORE_BLOCKS: Final = BASE + 24
 
 # Block of a core

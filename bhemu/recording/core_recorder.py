@@ -54,6 +54,8 @@ Array = np.ndarray[Any, Any]
 
 LIMIT: Final = 1 << 20
 """Rows that are kept by default, the last ones, of the cores (64 bytes each) and of the coprocessor (128)."""
+_MOST_TELLING: Final = 1 << 16
+"""Rows about waits that are kept until they are counted."""
 _SEMAPHORES: Final = tile_register("sync", "SEMAPHORE").span
 
 
@@ -69,23 +71,23 @@ class _Chunks:
         self._columns = columns
         self._limit = limit
         self._chunks: deque[Array] = deque()
-        self._kept = 0
+        self.kept = 0
         self.dropped = 0
 
     def add(self, rows: Array) -> None:
         if not len(rows):
             return
         self._chunks.append(rows)
-        self._kept += len(rows)
-        while self._limit is not None and self._kept - len(self._chunks[0]) >= self._limit:
+        self.kept += len(rows)
+        while self._limit is not None and self.kept - len(self._chunks[0]) >= self._limit:
             gone = len(self._chunks.popleft())
-            self._kept -= gone
+            self.kept -= gone
             self.dropped += gone
 
     def forget(self) -> None:
         """All that is kept has been used: drop it."""
-        self.dropped += self._kept
-        self._kept = 0
+        self.dropped += self.kept
+        self.kept = 0
         self._chunks.clear()
 
     def rows(self) -> Array:
@@ -93,6 +95,13 @@ class _Chunks:
         if len(self._chunks) == 1:
             return self._chunks[0]
         return np.concatenate(self._chunks) if self._chunks else np.zeros((0, self._columns), np.int64)
+
+
+def _tells(rows: Array) -> Array:
+    """bool [n]: rows that say what a core waits for, or that it posts or gets a semaphore."""
+    address = rows[:, column.ADDRESS]
+    waits = (rows[:, column.ROUNDS] > 0) | (rows[:, column.WHO] & column.CHANGED != 0)
+    return np.asarray(waits | (address >= _SEMAPHORES.start) & (address < _SEMAPHORES.stop))
 
 
 def _checked_watch(addresses: Sequence[int]) -> list[int]:
@@ -174,6 +183,7 @@ class CoreRecorder:
             self._buffer[block + column.LOW] = column.WORDS
         self._rows = _Chunks(column.COLUMNS, limit)
         self._tensix = _Chunks(tensix_column.COLUMNS, limit)
+        self._telling = _Chunks(column.COLUMNS, None)
         self._waits = NO_WAITS
         self._turns = [np.array([[thread, 0, 0, 0] for thread in range(THREADS)], np.int64)]
         self._notes: list[Note] = []
@@ -251,10 +261,18 @@ class CoreRecorder:
         end = column.FIRST_ROW + count * column.COLUMNS
         rows = buffer[column.FIRST_ROW : end].reshape(count, column.COLUMNS).copy()
         buffer[column.COUNT] = 0
-        self._waits = add_waits(rows, self._waits)
-        self._follow_pushes(rows)
+        self._telling.add(rows[_tells(rows)])
+        if self._telling.kept > _MOST_TELLING:
+            self._digest()
         self._rows.add(rows)
         self._take_changes()
+
+    def _digest(self) -> None:
+        """Count what cores have waited for, and follow pushes."""
+        rows = self._telling.rows()
+        self._telling.forget()
+        self._waits = add_waits(rows, self._waits)
+        self._follow_pushes(rows)
 
     def _take_changes(self) -> None:
         buffer = self._buffer
@@ -352,6 +370,7 @@ class CoreRecorder:
         buffer, record = self._buffer, self._cores.record
         goal = int(record["round_goal"])
         blocks = self._blocks().copy()
+        self._digest()
         rows, counted = self._rows.rows(), self._waits
         extra = [row for core in range(CORES) if (row := self._still_blocked(core, blocks[core])) is not None]
         length = int(buffer[column.MOVED_ROUNDS])

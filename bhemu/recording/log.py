@@ -135,6 +135,12 @@ class Pushes(Sequence[Push]):
     __hash__ = None  # type: ignore[assignment]  # as lists have none
 
 
+def runs_of(pushes: Sequence[Push]) -> Array:
+    """int64 [n, 3]: `Pushes.runs` of what a recorder of cores has noted."""
+    assert isinstance(pushes, Pushes)
+    return pushes.runs
+
+
 @dataclass
 class Log:
     """A recorded run.

@@ -1,8 +1,8 @@
 """A recording on disk: parts of what tiles executed, one after the other in a file that is readable at any time.
 
 A file is a stream of frames: `BHR2`, the lengths of the two things that follow, their checksum; a description as JSON;
-and the arrays that it names: rows as row_code.py writes them, then the others, compressed. A frame that was not written whole, because the process ended or the disk was
-full, is the last one, and is left out.
+and the arrays that it names: rows as row_code.py writes them, then the others, compressed. A frame that was not written
+whole, because the process ended or the disk was full, is the last one, and is left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bhemu.chip.coordinates import Place
 from bhemu.errors import ProgramError
 from bhemu.recording.circular_buffers import CircularBuffer
 from bhemu.recording.core_log import Change, CoreLog, Names, Segment
-from bhemu.recording.log import Log, Note, Pushes
+from bhemu.recording.log import Log, Note, Pushes, runs_of
 from bhemu.recording.row_code import FORMS, decoded, encoded
 
 Array = np.ndarray[Any, Any]
@@ -35,6 +35,7 @@ _MAGIC: Final = b"BHR2"
 _FRAME: Final = struct.Struct("<4sIII")
 _FAST: Final = 1
 """Level of zlib."""
+_LITTLE: Final = 1 << 15
 _LOG_ARRAYS: Final = ("rows", "counts", "mix", "modelled", "polled", "ran", "first", "last")
 
 
@@ -135,13 +136,21 @@ class Writer:
         told = {**description, "arrays": kinds, "coded": {name: len(code) for name, code in coded.items()}}
         text = json.dumps(told).encode()
         others = b"".join(_columns(array) for name, array in arrays.items() if name not in FORMS)
-        content = b"".join([*coded.values(), zlib.compress(others, _FAST)])
+        content = b"".join([*(code.tobytes() for code in coded.values()), _compressed(others)])
         check = zlib.crc32(content, zlib.crc32(text))
         frame = _FRAME.pack(_MAGIC, len(text), len(content), check) + text + content
         written = 0
         while written < len(frame):
             written += self._file.write(frame[written:])
         self._size += written
+
+
+def _compressed(content: bytes) -> bytes:
+    """By zlib; with little memory where there is little to compress, as it clears that first."""
+    if len(content) > _LITTLE:
+        return zlib.compress(content, _FAST)
+    small = zlib.compressobj(_FAST, zlib.DEFLATED, 12, 5)
+    return small.compress(content) + small.flush()
 
 
 def _columns(array: Array) -> bytes:
@@ -154,7 +163,7 @@ def _described(part: Part, code: list[Any], *, rows: bool) -> tuple[dict[str, An
     log = part.log
     arrays: dict[str, Array] = {name: getattr(log, name) for name in _LOG_ARRAYS}
     arrays |= {"tensix": log.tensix.rows, "initiators": part.initiators, "mailboxes": part.mailboxes}
-    arrays |= {f"pushes{thread}": pushes.runs for thread, pushes in enumerate(log.tensix.pushes)}
+    arrays |= {f"pushes{thread}": runs_of(pushes) for thread, pushes in enumerate(log.tensix.pushes)}
     arrays |= {f"state {name}": array for name, array in part.state.items()}
     notes = [
         [note.row, note.push, note.thread, note.kind, list(note.values), note.line, note.ready]

@@ -122,7 +122,7 @@ else:
 
 
 @kernel
-def _place(plan: LogAddress, rows: LogAddress, row: Int, group: Int) -> Int:
+def _place(plan: LogAddress, rows: LogAddress, row: Int, group: Int) -> AnyInt:
     """Place of a row's keys."""
     at = row * load_i64(plan, _COLUMNS)
     first = load_i64(rows, at + load_i64(plan, _KEY))
@@ -132,7 +132,7 @@ def _place(plan: LogAddress, rows: LogAddress, row: Int, group: Int) -> Int:
 
 
 @kernel
-def _expected(plan: LogAddress, rows: LogAddress, last: Int, before: Int, after: Int, j: Int) -> Int:
+def _expected(plan: LogAddress, rows: LogAddress, last: Int, before: Int, after: Int, j: Int) -> AnyInt:
     """What column j is expected to be.
 
     Args:
