@@ -118,7 +118,6 @@ def _pushed_by(parts: list[Part], pc: int) -> set[int]:
     """Cores that have executed the instruction at a pc."""
     found = set()
     for part in parts:
-        place = (pc >> 2) - part.log.first_word
-        if 0 <= place < part.log.executed.shape[1]:
-            found |= set(np.flatnonzero(part.log.executed[:, place]).tolist())
+        counts = part.log.counts
+        found |= set(counts[counts[:, 1] == pc >> 2, 0].tolist())
     return found

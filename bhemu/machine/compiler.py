@@ -161,15 +161,20 @@ def _module(path: Path) -> _Module:
 
 
 @functools.cache
+def _files() -> dict[str, Path]:
+    """The modules of this package by their dotted names."""
+    found = {}
+    for path in _PACKAGE.rglob("*.py"):
+        parts = path.relative_to(_PACKAGE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@functools.cache
 def _imports(path: Path) -> tuple[Path, ...]:
     """Files of this package that the file imports directly."""
-    found: set[Path] = set()
-    for name in _module(path).imports:
-        target = _PACKAGE.joinpath(*name.split(".")[1:])
-        for candidate in (target.with_suffix(".py"), target / "__init__.py"):
-            if candidate.is_file():
-                found.add(candidate)
-    return tuple(sorted(found))
+    files = _files()
+    return tuple(sorted(files[name] for name in _module(path).imports if name in files))
 
 
 _TABLES = _PACKAGE / "isa" / "data"

@@ -264,10 +264,10 @@ class ChipRecording:
         now = self._device.time
         log = recorded.recorder.cut()
         log.names = Names(self._names.get(recorded.place))
-        if launch or len(log.tensix) or log.executed.any() or log.waits or log.changes:
+        if launch or len(log.tensix) or len(log.counts) or log.waits or log.changes:
             record: Any = self._device.tiles[recorded.index]
             layout = self._launches.layout
-            by_ebreak = (record.core_state == HALTED) & (record.core_halt_reason == HALT_EBREAK)
+            by_ebreak = (record["core_state"] == HALTED) & (record["core_halt_reason"] == HALT_EBREAK)
             self._add(
                 Part(
                     place=recorded.place,
@@ -282,9 +282,9 @@ class ChipRecording:
                     state=state_of(record) if self._states else {},
                     buffers=self._buffers + recorded.buffers,
                     firmware_end=0 if layout is None else layout.first_free,
-                    pcs=tuple(record.core_pc.tolist()),
+                    pcs=tuple(record["core_pc"].tolist()),
                     halted=tuple(np.flatnonzero(by_ebreak).tolist()),
-                    mailboxes=record.l1[slice(0) if layout is None else layout.mailboxes].copy(),
+                    mailboxes=record["l1"][slice(0) if layout is None else layout.mailboxes].copy(),
                 )
             )
         if launch:
@@ -360,11 +360,12 @@ def _files(names: Executables) -> list[Any]:
 
 def _code(log: CoreLog, record: Any) -> list[tuple[int, bytes]]:
     """Pieces of L1 with the instructions that were executed."""
-    words = np.flatnonzero(log.executed.any(axis=0)) + log.first_word
-    if not len(words):
+    if not len(log.counts):
         return []
-    breaks = np.flatnonzero(np.diff(words) > _GAP) + 1
-    return [
-        (4 * int(piece[0]), record.l1[4 * int(piece[0]) : 4 * int(piece[-1]) + 4].tobytes())
-        for piece in np.split(words, breaks)
-    ]
+    executed = np.zeros(len(log.words), bool)
+    executed[log.counts[:, 1] - log.words.start] = True
+    words = np.flatnonzero(executed) + log.words.start
+    breaks = np.flatnonzero(words[1:] - words[:-1] > _GAP)
+    first, last = words[[0, *(breaks + 1)]].tolist(), words[[*breaks, -1]].tolist()
+    l1 = record["l1"]
+    return [(4 * a, l1[4 * a : 4 * b + 4].tobytes()) for a, b in zip(first, last, strict=True)]

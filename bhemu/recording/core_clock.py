@@ -83,7 +83,7 @@ def _count(log: LogAddress, core: Int, word: Int, times: Int) -> None:
         store_i64(log, block + column.LOW, word)
     if word >= load_i64(log, block + column.HIGH):
         store_i64(log, block + column.HIGH, word + 1)
-    _add(log, column.EXECUTED + core * column.WORDS + word, times)
+    _add(log, column.COUNTS + 2 * (core * column.WORDS + word), times)
 
 
 @kernel
@@ -165,6 +165,13 @@ def _woken(t: TileRecord, log: LogAddress, core: Int) -> None:
 @kernel
 def _note_states(t: TileRecord, log: LogAddress) -> None:
     """Rows about cores that fell asleep, woke up or were reset; at most two a core."""
+    states = np.int64(0)
+    for core in range(CORES):
+        state = t.core_state[core]
+        states |= ((1 if state == ASLEEP else 0) | (2 if state == IN_RESET else 0)) << 2 * core
+    if states == load_i64(log, column.STATES):
+        return
+    store_i64(log, column.STATES, states)
     for core in range(CORES):
         block = _block(core)
         state = t.core_state[core]
@@ -246,7 +253,7 @@ def _keep(t: TileRecord, log: LogAddress, core: Int, at_round: Int, loaded: Int,
     cost = take_time(log, block, word, what, dividend, divisor)
     for i in range(retired if is_push else 1):
         _count(log, core, (pc >> 2) + i, 1)
-    _add(log, column.CYCLES + core * column.WORDS + (pc >> 2), cost)
+    _add(log, column.COUNTS + 2 * (core * column.WORDS + (pc >> 2)) + 1, cost)
     pushed = _pushed(log, core)
     _count_pushes(t, log, core, is_push, address, retired)
     kind = np.int64(column.PUSHES if is_push else column.INSTRUCTION)

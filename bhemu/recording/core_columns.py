@@ -86,6 +86,8 @@ CHANGES: Final = BASE + 18
 """Rows of changes written."""
 CHANGES_LOST: Final = BASE + 19
 """Changes for which there was no room."""
+STATES: Final = BASE + 20
+"""Which cores slept and which were held in reset when that was last looked at: two bits a core."""
 CORE_BLOCKS: Final = BASE + 24
 
 # Block of a core
@@ -127,11 +129,11 @@ ROWS: Final = 1 << 15
 SPARE: Final = 32
 """Rows that may be written at most before the schedule asks again whether there is room."""
 WORDS: Final = L1_SIZE // 4
-EXECUTED: Final = FIRST_ROW + ROWS * COLUMNS
-"""[core, word of L1]: how often the instruction was executed."""
-CYCLES: Final = EXECUTED + CORES * WORDS
-"""[core, word of L1]: cycles that the modelled pipeline took for it."""
-WATCHED: Final = CYCLES + CORES * WORDS
+COUNTS: Final = FIRST_ROW + ROWS * COLUMNS
+"""[core, word of L1, 2]: how often the instruction was executed, and cycles that the modelled pipeline took for it."""
+COUNT_COLUMNS: Final = 4
+"""Of a row about a word with counts, when they are taken away: core, word, times executed, cycles."""
+WATCHED: Final = COUNTS + 2 * CORES * WORDS
 """[MOST_WATCHES, 2]: number of the word of L1, and what it held last."""
 MOST_WATCHES: Final = 16
 CHANGED_ROWS: Final = WATCHED + 2 * MOST_WATCHES

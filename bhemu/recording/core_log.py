@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -14,7 +14,7 @@ from bhemu.checks import checked
 from bhemu.isa.memory_map import Agent, region, region_at
 from bhemu.isa.names import Semaphore
 from bhemu.isa.tile_registers import address_of, tile_register
-from bhemu.machine.agents import CORE_NAMES, T0, T2, B
+from bhemu.machine.agents import CORE_NAMES, CORES, T0, T2, B
 from bhemu.recording import core_columns as column
 from bhemu.recording.log import Log
 from bhemu.tensix.coprocessor import THREAD_NAMES
@@ -33,6 +33,8 @@ _SYNC_NAMES: Final = {
     address_of("sync", "COPROCESSOR_DONE"): "TTSync: instructions in flight",
     address_of("sync", "MOP_DONE"): "TTSync: a MOP in flight",
 }
+_NAMES: Final = 1 << 12
+"""Names of what is waited for that are remembered."""
 _TRACKED: Final = tuple(region(name).title for name in ("gpr", "config", "tdma"))
 
 
@@ -61,10 +63,20 @@ def device_name(core: int, address: int, *, pushes: bool = False) -> str:
     return _SYNC_NAMES.get(address, f"{address:#x}") if found.name == "sync" else found.title
 
 
+@lru_cache(_NAMES)
 def wait_name(core: int, address: int, *, pushes: bool) -> str:
     """What a blocked access waits for."""
     name = device_name(core, address, pushes=pushes)
     return f"automatic TTSync before {name}" if name in _TRACKED else name
+
+
+@lru_cache(_NAMES)
+def _poll_name(core: int, address: int) -> str:
+    """What a core reads that polls; -1: nothing."""
+    if address < 0:
+        return "nothing: it is idle"
+    name = device_name(core, address)
+    return f"{address:#x} in {name}" if name in ("L1", "local RAM") else name
 
 
 class Names:
@@ -156,9 +168,9 @@ class CoreLog:
         dropped: rows that were left out at the beginning, because there is a limit.
         tensix: words of the coprocessor; their CLOCK is the round.
         tensix_dropped: the same for them.
-        executed: int64 [core, words]: how often each instruction was executed, polling included.
-        cycles: int64 [core, words]: cycles that the modelled pipeline took, polling left out (core_figures.py).
-        first_word: number of the word of L1 that both begin with; instructions outside were not executed.
+        counts: int64 [n, 4], for each instruction: core, number of the word of L1, how often it was executed, polling
+            included, cycles that the modelled pipeline took, polling left out (core_figures.py).
+        words: words of L1 of which `executed` and `cycles` tell; instructions outside were not executed.
         mix: int64 [core, class of core_figures.py]: instructions, polling left out.
         modelled: int64 [core]: cycles of the modelled pipeline.
         polled: int64 [core]: instructions executed while asleep.
@@ -176,8 +188,8 @@ class CoreLog:
     dropped: int
     tensix: Log
     tensix_dropped: int
-    executed: Array
-    cycles: Array
+    counts: Array
+    words: range
     mix: Array
     modelled: Array
     polled: Array
@@ -190,15 +202,28 @@ class CoreLog:
     clocks: int
     names: Names
     segments: list[Segment] = field(default_factory=list)
-    first_word: int = 0
     changes: list[Change] = field(default_factory=list)
+
+    @cached_property
+    def executed(self) -> Array:
+        """int64 [core, word of `words`]: how often each instruction was executed, polling included."""
+        return self._spread(2)
+
+    @cached_property
+    def cycles(self) -> Array:
+        """int64 [core, word of `words`]: cycles that the modelled pipeline took, polling left out."""
+        return self._spread(3)
+
+    def _spread(self, which: int) -> Array:
+        found = np.zeros((CORES, len(self.words)), np.int64)
+        found[self.counts[:, 0], self.counts[:, 1] - self.words.start] = self.counts[:, which]
+        return found
 
     @checked
     def counted(self, core: int) -> Iterator[tuple[int, int, int]]:
         """(pc, times executed, modelled cycles) of each instruction that a core has executed."""
-        for place in np.flatnonzero(self.executed[core]).tolist():
-            pc = 4 * (self.first_word + place)
-            yield pc, int(self.executed[core, place]), int(self.cycles[core, place])
+        for word, times, cycles in self.counts[self.counts[:, 0] == core, 1:].tolist():
+            yield 4 * word, times, cycles
 
     @checked
     def clock_of(self, rounds: Array) -> Array:
@@ -232,27 +257,48 @@ class CoreLog:
     @checked
     def retired(self, core: int) -> int:
         """Instructions that a core has executed while it was recorded."""
-        return int(self.executed[core].sum())
+        return int(self.counts[self.counts[:, 0] == core, 2].sum())
 
 
-def count_waits(rows: Array, waits: Counter[tuple[int, int, str]], polls: Counter[tuple[int, int, str]]) -> None:
+NO_WAITS: Final[Array] = np.zeros((2, 0), np.int64)
+"""What `add_waits` begins with."""
+
+
+def add_waits(rows: Array, before: Array) -> Array:
     """Add what rows say about blocked and polling cores.
 
     Args:
         rows: int64 [n, 8].
-        waits, polls: as in `CoreLog`.
+        before: NO_WAITS, or what this function returned.
+
+    Returns:
+        int64 [2, n]: where a core waited, and for what, as one number; and how many rounds. See `waits_and_polls`.
     """
-    kinds = rows[:, column.WHO] >> 4 & 0xF
-    some = rows[(rows[:, column.ROUNDS] > 0) & (kinds != column.MOVED)]
-    for who, code, address, rounds in some[:, [column.WHO, column.CODE, column.ADDRESS, column.ROUNDS]].tolist():
-        core, pc = who & 7, code & 0xFFFFFFFF
-        if who >> 4 & 0xF == column.POLL:
-            name = device_name(core, address) if address >= 0 else "nothing: it is idle"
-            if name in ("L1", "local RAM"):
-                name = f"{address:#x} in {name}"
-            polls[core, pc, name] += rounds
+    rows = rows[rows[:, column.ROUNDS] > 0].T
+    kinds = rows[column.WHO] >> 4 & 0xF
+    keys = rows[column.ADDRESS] + 1 << 23 | (rows[column.CODE] & 0x1FFFFC) << 2 | rows[column.WHO] & 7
+    keys[kinds == column.POLL] |= 8
+    waited = kinds != column.MOVED
+    keys, rounds = np.concatenate([before, np.stack([keys[waited], rows[column.ROUNDS][waited]])], axis=1)
+    if not len(keys):
+        return NO_WAITS
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    return np.stack([keys[first], np.add.reduceat(rounds[order], first)])
+
+
+def waits_and_polls(counted: Array) -> tuple[Counter[tuple[int, int, str]], Counter[tuple[int, int, str]]]:
+    """`waits` and `polls` of `CoreLog` from what `add_waits` returned."""
+    waits: Counter[tuple[int, int, str]] = Counter()
+    polls: Counter[tuple[int, int, str]] = Counter()
+    for key, rounds in counted.T.tolist():
+        core, pc, address = key & 7, key >> 2 & 0x1FFFFC, (key >> 23) - 1
+        if key & 8:
+            polls[core, pc, _poll_name(core, address)] += rounds
         else:
             waits[core, pc, wait_name(core, address, pushes=address < 0)] += rounds
+    return waits, polls
 
 
 @dataclass(frozen=True, slots=True)

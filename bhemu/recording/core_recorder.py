@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter, deque
+import mmap
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -12,7 +13,7 @@ import numpy as np
 
 from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.isa.tile_registers import tile_register
-from bhemu.machine.agents import CORE_NAMES, CORES, T0
+from bhemu.machine.agents import CORE_NAMES, CORES, T0, T2
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.core_state import ASLEEP, PUSH
 from bhemu.machine.origin import line_of_pc, pc_of_line
@@ -21,11 +22,22 @@ from bhemu.machine.types import Int, Table
 from bhemu.recording import core_columns as column
 from bhemu.recording import log as tensix_column
 from bhemu.recording.core_clock import advance_recorded_entry
+from bhemu.recording.core_counts import take_counts
 from bhemu.recording.core_figures import CLASSES
-from bhemu.recording.core_log import Change, CoreLog, Executables, Names, Segment, count_waits, is_t_core
+from bhemu.recording.core_log import (
+    NO_WAITS,
+    Change,
+    CoreLog,
+    Executables,
+    Names,
+    Segment,
+    add_waits,
+    is_t_core,
+    waits_and_polls,
+)
 from bhemu.recording.log import GET as GETS
 from bhemu.recording.log import POST as POSTS
-from bhemu.recording.log import Log, Note, Push
+from bhemu.recording.log import Log, Note, Pushes
 from bhemu.recording.recorder import CAPACITY as TENSIX_CAPACITY
 from bhemu.recording.recorder import COUNT as TENSIX_COUNT
 from bhemu.recording.recorder import HEADER as TENSIX_HEADER
@@ -42,6 +54,8 @@ Array = np.ndarray[Any, Any]
 
 LIMIT: Final = 1 << 20
 """Rows that are kept by default, the last ones, of the cores (64 bytes each) and of the coprocessor (128)."""
+_MOST_TELLING: Final = 1 << 16
+"""Rows about waits that are kept until they are counted."""
 _SEMAPHORES: Final = tile_register("sync", "SEMAPHORE").span
 
 
@@ -57,28 +71,37 @@ class _Chunks:
         self._columns = columns
         self._limit = limit
         self._chunks: deque[Array] = deque()
-        self._kept = 0
+        self.kept = 0
         self.dropped = 0
 
     def add(self, rows: Array) -> None:
         if not len(rows):
             return
         self._chunks.append(rows)
-        self._kept += len(rows)
-        while self._limit is not None and self._kept - len(self._chunks[0]) >= self._limit:
+        self.kept += len(rows)
+        while self._limit is not None and self.kept - len(self._chunks[0]) >= self._limit:
             gone = len(self._chunks.popleft())
-            self._kept -= gone
+            self.kept -= gone
             self.dropped += gone
 
     def forget(self) -> None:
         """All that is kept has been used: drop it."""
-        self.dropped += self._kept
-        self._kept = 0
+        self.dropped += self.kept
+        self.kept = 0
         self._chunks.clear()
 
     def rows(self) -> Array:
-        """All of them in one array."""
+        """All of them in one array, which may be what is kept here."""
+        if len(self._chunks) == 1:
+            return self._chunks[0]
         return np.concatenate(self._chunks) if self._chunks else np.zeros((0, self._columns), np.int64)
+
+
+def _tells(rows: Array) -> Array:
+    """bool [n]: rows that say what a core waits for, or that it posts or gets a semaphore."""
+    address = rows[:, column.ADDRESS]
+    waits = (rows[:, column.ROUNDS] > 0) | (rows[:, column.WHO] & column.CHANGED != 0)
+    return np.asarray(waits | (address >= _SEMAPHORES.start) & (address < _SEMAPHORES.stop))
 
 
 def _checked_watch(addresses: Sequence[int]) -> list[int]:
@@ -143,7 +166,8 @@ class CoreRecorder:
         watch: Sequence[int] = (),
         buffer_rows: int | None = None,
     ) -> None:
-        self._buffer = np.zeros(column.SIZE, np.int64)
+        # Most counts are never touched, so their pages are not there, and are not to be large ones.
+        self._buffer = np.frombuffer(mmap.mmap(-1, 8 * column.SIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.int64)
         self._buffer[TENSIX_CAPACITY] = min(buffer_rows or TENSIX_ROWS, TENSIX_ROWS)
         self._buffer[column.CAPACITY] = min(buffer_rows or column.ROWS, column.ROWS)
         self._watch = _checked_watch(watch)
@@ -159,9 +183,9 @@ class CoreRecorder:
             self._buffer[block + column.LOW] = column.WORDS
         self._rows = _Chunks(column.COLUMNS, limit)
         self._tensix = _Chunks(tensix_column.COLUMNS, limit)
-        self._waits: Counter[tuple[int, int, str]] = Counter()
-        self._polls: Counter[tuple[int, int, str]] = Counter()
-        self._turns: tuple[list[tuple[int, Push]], ...] = tuple([(0, Push(0, False))] for _ in range(THREADS))
+        self._telling = _Chunks(column.COLUMNS, None)
+        self._waits = NO_WAITS
+        self._turns = [np.array([[thread, 0, 0, 0] for thread in range(THREADS)], np.int64)]
         self._notes: list[Note] = []
         self._segments: list[Segment] = []
         self._tile: HasCores | None = None
@@ -237,10 +261,18 @@ class CoreRecorder:
         end = column.FIRST_ROW + count * column.COLUMNS
         rows = buffer[column.FIRST_ROW : end].reshape(count, column.COLUMNS).copy()
         buffer[column.COUNT] = 0
-        count_waits(rows, self._waits, self._polls)
-        self._follow_pushes(rows)
+        self._telling.add(rows[_tells(rows)])
+        if self._telling.kept > _MOST_TELLING:
+            self._digest()
         self._rows.add(rows)
         self._take_changes()
+
+    def _digest(self) -> None:
+        """Count what cores have waited for, and follow pushes."""
+        rows = self._telling.rows()
+        self._telling.forget()
+        self._waits = add_waits(rows, self._waits)
+        self._follow_pushes(rows)
 
     def _take_changes(self) -> None:
         buffer = self._buffer
@@ -265,38 +297,38 @@ class CoreRecorder:
 
     def _follow_pushes(self, rows: Array) -> None:
         """What the words that T cores push had to wait for, and semaphores that they post or get."""
-        who, kinds = rows[:, column.WHO], rows[:, column.WHO] >> 4 & 0xF
+        who = rows[:, column.WHO]
+        waits = rows[((rows[:, column.ROUNDS] > 0) | (who & column.CHANGED != 0)) & (who & 7 >= T0) & (who & 7 <= T2)]
+        who = waits[:, column.WHO]
+        kinds = who >> 4 & 0xF
+        own = ((kinds == column.DEVICE) | (kinds == column.PUSHES)) & (
+            who & (column.OWN | column.CHANGED) == column.OWN
+        )
+        pushed = waits[:, column.DETAIL] & 0xFFFFFFFF
+        self._turns.append(np.array([(who & 7) - T0, pushed, waits[:, column.TENSIX_ROWS], own]).T)
         address = rows[:, column.ADDRESS]
-        posts = (address >= _SEMAPHORES.start) & (address < _SEMAPHORES.stop)
-        chosen = ((rows[:, column.ROUNDS] > 0) & (kinds != column.MOVED)) | (who & column.CHANGED != 0) | posts
-        for row in rows[chosen].tolist():
-            core = row[column.WHO] & 7
-            if not is_t_core(core):
-                continue
-            thread, kind = core - T0, row[column.WHO] >> 4 & 0xF
-            executed, pushed, word = row[column.TENSIX_ROWS], row[column.DETAIL] & 0xFFFFFFFF, row[column.CODE] >> 32
-            if row[column.ROUNDS] > 0 or row[column.WHO] & column.CHANGED:
-                own = kind in (column.DEVICE, column.PUSHES) and bool(row[column.WHO] & column.OWN)
-                own = own and not row[column.WHO] & column.CHANGED
-                self._turns[thread].append((pushed, Push(executed, own)))
-            if row[column.ADDRESS] in _SEMAPHORES and word & 0x7F == 0x23:
+        posts = rows[(address >= _SEMAPHORES.start) & (address < _SEMAPHORES.stop)]
+        for row in posts.tolist():
+            core, word = row[column.WHO] & 7, row[column.CODE] >> 32
+            if is_t_core(core) and row[column.ADDRESS] in _SEMAPHORES and word & 0x7F == 0x23:
                 number = (row[column.ADDRESS] - _SEMAPHORES.start) >> 2
                 what = GETS if row[column.VALUE] & 1 else POSTS
-                pc = row[column.CODE] & 0xFFFFFFFF
-                self._notes.append(Note(executed, pushed, thread, what, (number,), line_of_pc(pc)))
+                line = line_of_pc(row[column.CODE] & 0xFFFFFFFF)
+                executed, pushed = row[column.TENSIX_ROWS], row[column.DETAIL] & 0xFFFFFFFF
+                self._notes.append(Note(executed, pushed, core - T0, what, (number,), line))
 
-    def _pushes(self) -> tuple[list[Push], list[Push], list[Push]]:
+    def _pushes(self) -> tuple[Pushes, Pushes, Pushes]:
         """For each pushed word what its core had waited for last."""
-        result: list[list[Push]] = []
+        result: list[Pushes] = []
+        turns = np.concatenate(self._turns)
+        self._turns[:] = [turns]
         for thread in range(THREADS):
-            total = int(self._buffer[PUSHED + thread])
-            turns = self._turns[thread]
-            first = self._first_push[thread]
-            ends = [max(pushed, first) for pushed, _ in turns[1:]] + [total]
-            begins = [first, *ends[:-1]]
-            gone = self._tensix.dropped
-            kept = [Push(max(push.row - gone, 0), push.own) for _, push in turns]
-            result.append([push for push, a, b in zip(kept, begins, ends, strict=True) for _ in range(b - a)])
+            _, pushed, rows, own = turns[turns[:, 0] == thread].T
+            ends = np.empty(len(rows) + 1, np.int64)
+            ends[0], ends[-1] = self._first_push[thread], self._buffer[PUSHED + thread]
+            np.maximum(pushed[1:], ends[0], out=ends[1:-1])
+            runs = np.array([np.maximum(rows - self._tensix.dropped, 0), own, ends[1:] - ends[:-1]]).T
+            result.append(Pushes(runs[runs[:, 2] > 0]))
         return result[0], result[1], result[2]
 
     def _kept_notes(self) -> list[Note]:
@@ -307,12 +339,12 @@ class CoreRecorder:
             if note.row >= gone
         ]
 
-    def _tensix_rows(self) -> Array:
+    def _tensix_rows(self, are_kept: bool) -> Array:
         """Rows of the coprocessor; pushes count from the first that belongs to them."""
         rows = self._tensix.rows()
         first = np.array(self._first_push, np.int64)
         if first.any():
-            rows = rows.copy()
+            rows = rows.copy() if are_kept else rows
             rows[:, tensix_column.PUSH] -= first[rows[:, tensix_column.THREAD]]
         return rows
 
@@ -336,28 +368,31 @@ class CoreRecorder:
         self._settle()
         assert self._cores is not None
         buffer, record = self._buffer, self._cores.record
+        goal = int(record["round_goal"])
         blocks = self._blocks().copy()
-        rows, waits = self._rows.rows(), Counter(self._waits)
+        self._digest()
+        rows, counted = self._rows.rows(), self._waits
         extra = [row for core in range(CORES) if (row := self._still_blocked(core, blocks[core])) is not None]
         length = int(buffer[column.MOVED_ROUNDS])
         if length:
             extra.append([int(buffer[column.MOVED_FROM]), column.MOVED << 4, 0, -1, -1, length, 0, 0])
         if extra:
             added = np.array(extra, np.int64)
-            count_waits(added, waits, Counter())
+            counted = add_waits(added, counted)
             rows = np.concatenate([rows, added])
-        order = np.lexsort((rows[:, column.WHO] & 7, rows[:, column.ROUND]))
-        low, high, executed, cycles = self._counts()
-        if whole:
-            low, high = 0, column.WORDS
+        order = np.argsort(rows[:, column.ROUND] << 3 | rows[:, column.WHO] & 7, kind="stable")
+        counts = take_counts(buffer, clears=not whole)
+        waits, polls = waits_and_polls(counted)
+        words = range(column.WORDS)
+        if not whole:
+            words = range(int(counts[:, 1].min()), int(counts[:, 1].max()) + 1) if len(counts) else range(0)
         return CoreLog(
             rows=rows[order],
             dropped=self._rows.dropped - self._dropped[0],
-            tensix=Log(self._tensix_rows(), self._pushes(), self._kept_notes()),
+            tensix=Log(self._tensix_rows(whole), self._pushes(), self._kept_notes()),
             tensix_dropped=self._tensix.dropped - self._dropped[1],
-            executed=executed[:, low:high].copy(),
-            cycles=cycles[:, low:high].copy(),
-            first_word=low,
+            counts=counts,
+            words=words,
             mix=blocks[:, column.MIX : column.MIX + CLASSES],
             modelled=blocks[:, column.EX1_FREE] - self._modelled_before,
             polled=blocks[:, column.POLLED],
@@ -365,25 +400,17 @@ class CoreRecorder:
             first=blocks[:, column.FIRST_ROUND],
             last=blocks[:, column.LAST_ROUND],
             waits=waits,
-            polls=Counter(self._polls),
-            rounds=(self._first_round, int(record.round_goal)),
-            clocks=int(record.clock) - self._first_clock,
+            polls=polls,
+            rounds=(self._first_round, goal),
+            clocks=int(record["clock"]) - self._first_clock,
             names=self._names,
-            segments=[*self._segments, self._segment(int(record.round_goal))],
+            segments=[*self._segments, self._segment(goal)],
             changes=list(self.changes),
         )
 
     def _blocks(self) -> Array:
         """int64 [core, CORE_BLOCK]: what the buffer has about the cores."""
         return self._buffer[column.CORE_BLOCKS : column.FIRST_ROW].reshape(CORES, column.CORE_BLOCK)
-
-    def _counts(self) -> tuple[int, int, Array, Array]:
-        """(first word of L1 with counts, word after the last one, times executed, modelled cycles)."""
-        blocks, buffer = self._blocks(), self._buffer
-        low, high = int(blocks[:, column.LOW].min()), int(blocks[:, column.HIGH].max())
-        executed = buffer[column.EXECUTED : column.CYCLES].reshape(CORES, column.WORDS)
-        cycles = buffer[column.CYCLES : column.WATCHED].reshape(CORES, column.WORDS)
-        return min(low, high), high, executed, cycles
 
     def cut(self) -> CoreLog:
         """Everything since the recording began, or since the last cut, and begin a new part; see `log`.
@@ -393,11 +420,9 @@ class CoreRecorder:
         log = self._log(whole=False)
         assert self._cores is not None
         buffer, record, blocks = self._buffer, self._cores.record, self._blocks()
-        low, high, executed, cycles = self._counts()
-        executed[:, low:high] = 0
-        cycles[:, low:high] = 0
         blocked = blocks[:, column.FIRST_TRY] >= 0
-        blocks[blocked, column.FIRST_TRY] = int(record.round_goal)
+        goal = int(record["round_goal"])
+        blocks[blocked, column.FIRST_TRY] = goal
         self._modelled_before = blocks[:, column.EX1_FREE].copy()
         blocks[:, column.SLEPT : column.FIRST_ROUND] = 0
         blocks[:, column.FIRST_ROUND : column.POLLED] = -1
@@ -408,29 +433,31 @@ class CoreRecorder:
         self._rows.forget()
         self._tensix.forget()
         self._dropped = (self._rows.dropped, self._tensix.dropped)
-        self._waits.clear()
-        self._polls.clear()
+        self._waits = NO_WAITS
         self._notes.clear()
         self.changes.clear()
         self._segments.clear()
-        self._segment_begin = self._first_round = int(record.round_goal)
-        self._first_clock = int(record.clock)
+        self._segment_begin = self._first_round = goal
+        self._first_clock = int(record["clock"])
+        waiting = record["frontend"]["fifo_count"]
+        (turns,) = self._turns
+        kept = []
         for thread in range(THREADS):
             # The word that the thread works on, or has just finished, came from this push.
-            first = max(int(buffer[PUSHED + thread]) - int(record.frontend.fifo_count[thread]) - 1, 0)
-            turns = self._turns[thread]
-            while len(turns) > 1 and turns[1][0] <= first:
-                turns.pop(0)
+            first = max(int(buffer[PUSHED + thread]) - int(waiting[thread]) - 1, 0)
+            own = turns[turns[:, 0] == thread]
+            kept.append(own[np.searchsorted(own[1:, 1], first, side="right") :])
             self._first_push[thread] = first
+        self._turns = [np.concatenate(kept)]
         return log
 
     def _still_blocked(self, core: int, block: Array) -> list[int] | None:
         """A row for an access that has not been made yet."""
         assert self._cores is not None
-        record = self._cores.record
         first, pc = int(block[column.FIRST_TRY]), int(block[column.FIRST_TRY_PC])
-        if first < 0 or record.core_state[core] == ASLEEP:
+        if first < 0 or self._cores.record["core_state"][core] == ASLEEP:
             return None
+        record = self._cores.record
         pushes = record.access_kind[core] == PUSH
         address = -1 if pushes else int(record.access_address[core])
         who = core | column.GAVE_UP << 4 | int(record.access_size[core]) << 8

@@ -6,9 +6,11 @@ instruction found, as far as the timing model and the hazard check need it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import numpy as np
 
@@ -101,6 +103,44 @@ class Push:
     own: bool
 
 
+class Pushes(Sequence[Push]):
+    """Words that a core pushed: most could be pushed when the one before could.
+
+    Args:
+        runs: int64 [n, 3]: row and own of `Push`, and how many pushes in turn are like that.
+    """
+
+    def __init__(self, runs: Array) -> None:
+        self.runs = runs
+
+    @cached_property
+    def _all(self) -> list[Push]:
+        return [push for row, own, count in self.runs.tolist() for push in [Push(row, bool(own))] * count]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @overload
+    def __getitem__(self, at: int) -> Push: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Push]: ...
+
+    def __getitem__(self, at: int | slice) -> Push | list[Push]:
+        return self._all[at]
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as lists have none
+
+
+def runs_of(pushes: Sequence[Push]) -> Array:
+    """int64 [n, 3]: `Pushes.runs` of what a recorder of cores has noted."""
+    assert isinstance(pushes, Pushes)
+    return pushes.runs
+
+
 @dataclass
 class Log:
     """A recorded run.
@@ -113,7 +153,7 @@ class Log:
     """
 
     rows: Array
-    pushes: tuple[list[Push], list[Push], list[Push]]
+    pushes: tuple[Sequence[Push], Sequence[Push], Sequence[Push]]
     notes: list[Note] = field(default_factory=list)
     file: Path | None = None
 

@@ -1,8 +1,8 @@
 """A recording on disk: parts of what tiles executed, one after the other in a file that is readable at any time.
 
-A file is a stream of frames: `BHR1`, the lengths of the two things that follow, their checksum; a description as JSON;
-and the arrays that it names, compressed. A frame that was not written whole, because the process ended or the disk was
-full, is the last one, and is left out.
+A file is a stream of frames: `BHR2`, the lengths of the two things that follow, their checksum; a description as JSON;
+and the arrays that it names: rows as row_code.py writes them, then the others, compressed. A frame that was not written
+whole, because the process ended or the disk was full, is the last one, and is left out.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ from bhemu.errors import ProgramError
 from bhemu.files import array_type
 from bhemu.recording.circular_buffers import CircularBuffer
 from bhemu.recording.core_log import Change, CoreLog, Names, Segment
-from bhemu.recording.log import Log, Note, Push
+from bhemu.recording.log import Log, Note, Pushes, runs_of
+from bhemu.recording.row_code import FORMS, decoded, encoded
 
 Array = np.ndarray[Any, Any]
 
 SUFFIX: Final = ".parts"
-_MAGIC: Final = b"BHR1"
+_MAGIC: Final = b"BHR2"
 _FRAME: Final = struct.Struct("<4sIII")
 _FAST: Final = 1
 """Level of zlib."""
-_LOG_ARRAYS: Final = ("rows", "executed", "cycles", "mix", "modelled", "polled", "ran", "first", "last")
+_LITTLE: Final = 1 << 15
+_LOG_ARRAYS: Final = ("rows", "counts", "mix", "modelled", "polled", "ran", "first", "last")
 
 
 @dataclass
@@ -131,8 +133,11 @@ class Writer:
             OSError: the disk is full, or the file cannot be written any more.
         """
         kinds = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
-        text = json.dumps({**description, "arrays": kinds}).encode()
-        content = zlib.compress(b"".join(_columns(array) for array in arrays.values()), _FAST)
+        coded = {name: encoded(FORMS[name], array) for name, array in arrays.items() if name in FORMS}
+        told = {**description, "arrays": kinds, "coded": {name: len(code) for name, code in coded.items()}}
+        text = json.dumps(told).encode()
+        others = b"".join(_columns(array) for name, array in arrays.items() if name not in FORMS)
+        content = b"".join([*(code.tobytes() for code in coded.values()), _compressed(others)])
         check = zlib.crc32(content, zlib.crc32(text))
         frame = _FRAME.pack(_MAGIC, len(text), len(content), check) + text + content
         written = 0
@@ -141,20 +146,17 @@ class Writer:
         self._size += written
 
 
+def _compressed(content: bytes) -> bytes:
+    """By zlib; with little memory where there is little to compress, as it clears that first."""
+    if len(content) > _LITTLE:
+        return zlib.compress(content, _FAST)
+    small = zlib.compressobj(_FAST, zlib.DEFLATED, 12, 5)
+    return small.compress(content) + small.flush()
+
+
 def _columns(array: Array) -> bytes:
     """Bytes of an array, columns of a matrix one after the other: they compress better so."""
     return np.asfortranarray(array).tobytes("F") if array.ndim == 2 else array.tobytes()
-
-
-def _pushes(thread: list[Push]) -> Array:
-    """int64 [runs, 3]: row, own, how many pushes in turn are like that."""
-    runs: list[list[int]] = []
-    for push in thread:
-        if runs and runs[-1][0] == push.row and runs[-1][1] == push.own:
-            runs[-1][2] += 1
-        else:
-            runs.append([push.row, int(push.own), 1])
-    return np.array(runs, np.int64).reshape(-1, 3)
 
 
 def _described(part: Part, code: list[Any], *, rows: bool) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -162,7 +164,7 @@ def _described(part: Part, code: list[Any], *, rows: bool) -> tuple[dict[str, An
     log = part.log
     arrays: dict[str, Array] = {name: getattr(log, name) for name in _LOG_ARRAYS}
     arrays |= {"tensix": log.tensix.rows, "initiators": part.initiators, "mailboxes": part.mailboxes}
-    arrays |= {f"pushes{thread}": _pushes(pushes) for thread, pushes in enumerate(log.tensix.pushes)}
+    arrays |= {f"pushes{thread}": runs_of(pushes) for thread, pushes in enumerate(log.tensix.pushes)}
     arrays |= {f"state {name}": array for name, array in part.state.items()}
     notes = [
         [note.row, note.push, note.thread, note.kind, list(note.values), note.line, note.ready]
@@ -183,7 +185,7 @@ def _described(part: Part, code: list[Any], *, rows: bool) -> tuple[dict[str, An
         "code": code,
         "dropped": log.dropped + (0 if rows else len(log.rows)),
         "tensix_dropped": log.tensix_dropped + (0 if rows else len(log.tensix)),
-        "first_word": log.first_word,
+        "words": [log.words.start, log.words.stop],
         "waits": [[*key, rounds] for key, rounds in log.waits.items()],
         "polls": [[*key, rounds] for key, rounds in log.polls.items()],
         "rounds": list(log.rounds),
@@ -201,10 +203,7 @@ def _described(part: Part, code: list[Any], *, rows: bool) -> tuple[dict[str, An
 
 def _part(told: dict[str, Any], arrays: dict[str, Array], code: Mapping[str, bytes]) -> Part:
     """The part that a frame describes."""
-    pushes = []
-    for thread in range(len(told["first_push"])):
-        runs = arrays[f"pushes{thread}"].tolist()
-        pushes.append([push for row, own, count in runs for push in [Push(row, bool(own))] * count])
+    pushes = [Pushes(arrays[f"pushes{thread}"]) for thread in range(len(told["first_push"]))]
     notes = [
         Note(row, push, thread, kind, tuple(values), line, ready)
         for row, push, thread, kind, values, line, ready in told["notes"]
@@ -214,7 +213,7 @@ def _part(told: dict[str, Any], arrays: dict[str, Array], code: Mapping[str, byt
         dropped=told["dropped"],
         tensix=Log(arrays["tensix"], (pushes[0], pushes[1], pushes[2]), notes),
         tensix_dropped=told["tensix_dropped"],
-        first_word=told["first_word"],
+        words=range(*told["words"]),
         waits=Counter({(core, pc, what): rounds for core, pc, what, rounds in told["waits"]}),
         polls=Counter({(core, pc, what): rounds for core, pc, what, rounds in told["polls"]}),
         rounds=(told["rounds"][0], told["rounds"][1]),
@@ -254,12 +253,18 @@ def _frames(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
             if magic != _MAGIC or len(content) < size or zlib.crc32(content, zlib.crc32(text)) != check:
                 return
             told = json.loads(text)
-            yield told, _arrays(told.pop("arrays"), zlib.decompress(content))
+            yield told, _arrays(told.pop("arrays"), told.pop("coded"), content)
 
 
-def _arrays(kinds: Mapping[str, Any], content: bytes) -> dict[str, Array]:
+def _arrays(kinds: Mapping[str, Any], coded: Mapping[str, int], content: bytes) -> dict[str, Array]:
     found, at = {}, 0
+    for name, size in coded.items():
+        found[name] = decoded(FORMS[name], np.frombuffer(content, np.uint8, size, at), kinds[name][1][0])
+        at += size
+    content, at = zlib.decompress(memoryview(content)[at:]), 0
     for name, (kind, shape) in kinds.items():
+        if name in coded:
+            continue
         dtype = array_type(kind)
         count = int(np.prod(shape))
         flat = np.frombuffer(content, dtype, count, at)

@@ -47,7 +47,7 @@ def test_the_counts_and_waits_of_parts_add_up(parts: int) -> None:
     expected = whole()
     executed = np.zeros_like(expected.executed)
     for log in logs:
-        executed[:, log.first_word : log.first_word + log.executed.shape[1]] += log.executed
+        executed[:, log.words] += log.executed
     assert np.array_equal(executed, expected.executed)
     assert sum((log.mix for log in logs), np.zeros_like(expected.mix)).sum() + sum(
         int(log.polled.sum()) for log in logs

@@ -1,7 +1,10 @@
 "use strict";
 const DATA = /*DATA*/null;
 const COLOURS = ["#4f8fba", "#c0504d", "#d9b44a", "#6a9f58", "#8064a2"];
-const MOST_SHOWN = 4000;
+const MOST_SHOWN = 1000;
+const SCALE = COLOURS.flatMap((colour, i) => [[i / COLOURS.length, colour], [(i + 1) / COLOURS.length, colour]]);
+const KEY = {orientation: "h", y: 1, yanchor: "bottom", thickness: 8, tickvals: COLOURS.map((_, i) => i), tickfont: {size: 11},
+             ticktext: DATA.timeline.kinds};
 const byId = (id) => document.getElementById(id);
 const count = (n) => Math.round(n).toLocaleString("en");
 const report = DATA.report;
@@ -27,7 +30,8 @@ function options(select, names) {
 }
 
 async function unpack(text, Kind) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Kind(await new Response(stream).arrayBuffer());
 }
@@ -205,32 +209,29 @@ function visible(track, from, to, pixel) {
   return found;
 }
 
-function traces(rows, from, to, width) {
-  const kinds = DATA.timeline.kinds.map((name, kind) => ({
-    type: "scatter", mode: "lines", name, x: [], y: [], text: [], hoverinfo: "text",
-    line: {color: COLOURS[kind], width: 0}, connectgaps: false,
-  }));
-  const pixel = (to - from) / width;
-  let shown = 0;
-  const labels = [];
-  rows.forEach(({tracks, name}) => {
+/* A picture with a row for each of `rows` and a column for each pixel: Plotly draws it at once, however many events. */
+function picture(rows, from, to, width) {
+  const pixel = (to - from) / width, labels = [];
+  const z = [], text = [];
+  for (const {tracks, name} of rows) {
+    const kinds = new Array(width).fill(null), texts = new Array(width).fill("");
     for (const track of tracks)
       for (const event of visible(track, from, to, pixel)) {
-        const trace = kinds[event.kind];
-        const text = event.many > 1 ? `${name}: ${event.many} events` : `${name}: ` +
+        const told = event.many > 1 ? `${name}: ${event.many} events` : `${name}: ` +
           DATA.timeline.texts[event.text].replace(" | ", "<br>") + `<br>clock ${event.begin.toFixed(2)}, ` +
           `${(event.stop - event.begin).toFixed(2)} long`;
-        const begin = Math.max(event.begin, from), stop = Math.min(Math.max(event.stop, event.begin + pixel), to);
-        trace.x.push(begin, (begin + stop) / 2, stop, null);
-        trace.y.push(name, name, name, null);
-        trace.text.push(text, text, text, "");
-        shown++;
-        if (event.many === 1 && (stop - begin) / pixel > 60 && labels.length < 150)
-          labels.push({x: begin, y: name, xanchor: "left", showarrow: false, font: {size: 10, color: "#111"},
-                       text: DATA.timeline.texts[event.text].split(" | ")[0].slice(0, Math.floor((stop - begin) / pixel / 6))});
+        const first = Math.min(Math.max(Math.floor((event.begin - from) / pixel), 0), width - 1);
+        const last = Math.min(Math.max(Math.ceil((event.stop - from) / pixel) - 1, first), width - 1);
+        kinds.fill(event.kind, first, last + 1);
+        texts.fill(told, first, last + 1);
+        if (event.many === 1 && last - first > 60 && labels.length < 150)
+          labels.push({x: from + first * pixel, y: name, xanchor: "left", showarrow: false, font: {size: 10, color: "#111"},
+                       text: DATA.timeline.texts[event.text].split(" | ")[0].slice(0, Math.floor((last - first) / 6))});
       }
-  });
-  return {kinds, labels, shown};
+    z.push(kinds);
+    text.push(texts);
+  }
+  return {z, text, labels, pixel};
 }
 
 const range = {from: 0, to: 1};
@@ -260,12 +261,14 @@ async function drawTime() {
   drawing = true;
   for (const [id, rows, size] of [["chip-time", chipRows(), 16], ["tile-time", tileRows(), 22]]) {
     const place = byId(id), width = Math.max(place.clientWidth - 220, 200);
-    const {kinds, labels} = traces(rows, range.from, range.to, Math.min(width, MOST_SHOWN));
-    for (const trace of kinds) trace.line.width = Math.max(Math.min(size - 4, 600 / rows.length), 2);
+    const {z, text, labels, pixel} = picture(rows, range.from, range.to, Math.min(width, MOST_SHOWN));
     const names = rows.map((one) => one.name);
-    await Plotly.react(place, kinds, {
-      height: 90 + Math.min(size * rows.length, 640), margin: {t: 30, b: 34, l: 150, r: 10}, showlegend: id === "chip-time",
-      legend: {orientation: "h", yref: "container", y: 1, yanchor: "top"}, hovermode: "closest", dragmode: "zoom", annotations: labels,
+    const shown = {type: "heatmap", x0: range.from + pixel / 2, dx: pixel, y: names, z, text, hoverinfo: "text", hoverongaps: false,
+                   zmin: -0.5, zmax: COLOURS.length - 0.5, colorscale: SCALE, ygap: rows.length < 60 ? 3 : 1,
+                   showscale: id === "chip-time", colorbar: KEY};
+    await Plotly.react(place, [shown], {
+      height: 90 + Math.min(size * rows.length, 640), margin: {t: id === "chip-time" ? 60 : 30, b: 34, l: 150, r: 10},
+      hovermode: "closest", dragmode: "zoom", annotations: labels,
       xaxis: {range: [range.from, range.to], title: {text: id === "tile-time" ? "clock" : ""}},
       yaxis: {type: "category", categoryorder: "array", categoryarray: names, range: [names.length - 0.5, -0.5],
               fixedrange: true, tickfont: {size: 11}},
