@@ -160,7 +160,9 @@ def compile_part(part: int, topology: Topology = ALONE_TOPOLOGY) -> Parts:
     from bhemu.chip.entries import ensure_chip_entries
     from bhemu.cluster.clocks import ensure_cluster_entries
     from bhemu.recording import Recorder
+    from bhemu.recording.core_counts import taking
     from bhemu.recording.core_recorder import CoreRecorder
+    from bhemu.recording.row_code import coding
     from bhemu.tensix.coprocessor import ensure_handlers, ensure_place, keys
     from bhemu.tile.cores import ensure_entries
     from bhemu.timed.chip import timed_clock
@@ -177,6 +179,8 @@ def compile_part(part: int, topology: Topology = ALONE_TOPOLOGY) -> Parts:
         Recorder().attach(Tile())  # compiles the plain clock too
     elif part == _RECORDED:
         CoreRecorder().attach(Tile(), {})
+        coding()
+        taking()
     elif part == _TRANSLATOR:
         translate_function()
     elif part == _SCHEDULE:
