@@ -499,7 +499,7 @@ for _ in range(10):
 exit_()
 """,
     )
-    assert out.startswith(f"[{17 + 2 + 4 + 8}] bhemu")  # the second place, too, is one that was not read before
+    assert out.startswith(f"[{16 + 16 + 16 + 32 + 64}] bhemu")  # the second place, too, is one that was not read before
 
 
 def test_refusals_before_init(library: Path) -> None:
