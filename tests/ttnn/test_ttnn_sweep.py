@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -84,12 +85,12 @@ def test_cases_are_listed_without_ttnn_and_torch() -> None:
     assert done.stdout == "set()\n"
 
 
-def runner(folder: Path, timeout: float = 30, *, resume: bool = False) -> Runner:
+def runner(folder: Path, timeout: float = 30, *, resume: bool = False, until: float = float("inf")) -> Runner:
     script = folder / "python"
     script.write_text(f"#!{sys.executable}\n{WORKER}")
     script.chmod(0o755)
     parts = Parts(script, folder, folder, folder)
-    return Runner(parts, folder / "out", slow=True, library=None, timeout=timeout, until=float("inf"), resume=resume)
+    return Runner(parts, folder / "out", slow=True, library=None, timeout=timeout, until=until, resume=resume)
 
 
 def test_a_refusal_costs_one_case_and_the_others_run(tmp_path: Path) -> None:
@@ -107,6 +108,10 @@ def test_a_refusal_costs_one_case_and_the_others_run(tmp_path: Path) -> None:
 def test_a_case_that_takes_too_long_is_ended_and_the_others_run(tmp_path: Path) -> None:
     outcomes = runner(tmp_path, timeout=3).run(["late", "a"])
     assert [outcomes[name].outcome for name in ("late", "a")] == ["late", "right"]
+
+
+def test_a_case_in_which_the_time_of_the_run_is_up_has_no_outcome(tmp_path: Path) -> None:
+    assert runner(tmp_path, until=time.monotonic() + 3).run(["late", "a"]) == {}
 
 
 def test_a_run_that_resumes_another_runs_what_is_left(tmp_path: Path) -> None:
