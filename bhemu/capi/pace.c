@@ -5,8 +5,9 @@
  * LEAST after its first PATIENT polls, and while it only aims windows, reads and clocks, and reads the same as before, twice
  * as many after each call, up to MOST. A client that does not read waits for what the chip writes into its memory; it is
  * believed to wait once the chip has accessed that. A write of the client's, one of the chip's to the client's memory, or
- * bytes that are not what they were at the same place, take the pace back to LEAST. The rule depends on the calls and their
- * answers alone, so equal calls have equal results. */
+ * bytes that are not what they were at the same place, take the pace back to LEAST, which is prime: a client that samples
+ * the pc of a short loop does not always see the same instruction. The rule depends on the calls and their answers alone, so
+ * equal calls have equal results. */
 
 #include "pace.h"
 #include "settings.h"
@@ -14,7 +15,7 @@
 
 #include <string.h>
 
-enum { PLACES_KEPT_BITS = 10, BYTES_KEPT = 64, PATIENT = 16, LEAST = 16, MOST = 1024 };
+enum { PLACES_KEPT_BITS = 10, BYTES_KEPT = 64, PATIENT = 16, LEAST = 17, MOST = 1024 };
 
 struct place {
     uint64_t place, bytes; /* the bytes' hash */
@@ -76,7 +77,7 @@ uint32_t pace_of(uint32_t clocks)
         if (polls == PATIENT && pace < LEAST)
             pace = LEAST;
         else if (++same > PATIENT && pace < MOST)
-            pace *= 2;
+            pace = pace * 2 < MOST ? pace * 2 : MOST;
         polls += polls < PATIENT;
     }
     has_read = 0;
