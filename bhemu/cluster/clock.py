@@ -87,13 +87,29 @@ def _run_chips(cluster: ClusterRecord, table: Table) -> None:
 
 
 @kernel
-def _new_span(cluster: ClusterRecord) -> bool:
-    """Set the end of the next span; False when all clocks have passed, or a chip is still in the one before."""
-    first, still = np.int64(cluster.end), True
+def _first_time(cluster: ClusterRecord) -> Int:
+    """The clock of the chip that is farthest behind."""
+    first = np.int64(chip_at(cluster.chip[0]).time)
+    for k in range(1, cluster.count):
+        first = min(first, np.int64(chip_at(cluster.chip[k]).time))
+    return first
+
+
+@kernel
+def _first_stopped(cluster: ClusterRecord) -> Int:
+    """1 + the number of the first chip with a status; 0: none has one."""
     for k in range(cluster.count):
         if cluster.status[k] != 0:
-            return True
-        first = min(first, np.int64(chip_at(cluster.chip[k]).time))
+            return np.int64(k + 1)
+    return np.int64(0)
+
+
+@kernel
+def _new_span(cluster: ClusterRecord) -> bool:
+    """Set the end of the next span; False when all clocks have passed, or a chip is still in the one before."""
+    if _first_stopped(cluster) != 0:
+        return True
+    first, still = _first_time(cluster), True
     if first >= cluster.end:
         return False
     _hand_over(cluster)
@@ -107,15 +123,12 @@ def _new_span(cluster: ClusterRecord) -> bool:
 def _advance(cluster: ClusterRecord, table: Table, clocks: Int) -> Any:
     """Let clocks pass; see `cluster_clock_entry`."""
     if clocks > 0:
-        first = np.int64(chip_at(cluster.chip[0]).time)
-        for k in range(1, cluster.count):
-            first = min(first, np.int64(chip_at(cluster.chip[k]).time))
-        cluster.end = first + clocks
+        cluster.end = _first_time(cluster) + clocks
     while _new_span(cluster):
         _run_chips(cluster, table)
-        for k in range(cluster.count):
-            if cluster.status[k] != 0:
-                return np.int64(k + 1)
+        stopped = _first_stopped(cluster)
+        if stopped != 0:
+            return stopped
     return np.int64(0)
 
 
