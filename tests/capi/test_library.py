@@ -499,7 +499,8 @@ for _ in range(10):
 exit_()
 """,
     )
-    assert out.startswith(f"[{16 + 17 * (1 + 1 + 2 + 4)}] bhemu")  # the second place, too, is one that was not read before
+    # The second place, too, is one that was not read before.
+    assert out.startswith(f"[{16 + 17 * (1 + 1 + 2 + 4)}] bhemu")
 
 
 def test_refusals_before_init(library: Path) -> None:
