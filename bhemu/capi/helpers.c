@@ -1,5 +1,6 @@
-/* Threads that take part in clocks of many tiles or chips (chip/clock/run.py and cluster/clock.py, `help_entry`). They live as long as the process, and
- * sleep while they are not called. */
+/* Threads that take part in clocks of many tiles or chips (chip/clock/run.py and cluster/clock.py, `help_entry`). They live
+ * as long as the process, and sleep when they have not been called for some microseconds: a client that polls calls them
+ * again at once, and waking a thread takes as long as many of its calls. */
 
 #define _GNU_SOURCE
 #include "settings.h"
@@ -13,10 +14,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { IDLE, CALLED, HELPING };
+enum { IDLE, ASLEEP, CALLED, HELPING };
+enum {
+    LINGER_NANOSECONDS = 60000, /* for so long a helper looks for the next call before it sleeps */
+    LOOKS = 64,                /* between two looks at the time */
+    WORTH_NANOSECONDS = 25000, /* calls that take so long without help are given it */
+    LATE_NANOSECONDS = 400000, /* a call that takes so long, and LATE_TIMES as long as others, had to wait for a helper */
+    LATE_TIMES = 8,
+    CALLS_ALONE = 256 /* after that, or where a helper that was awake has not come: the processors have other work */
+};
 
 struct helper {
     _Atomic uint32_t state;
+    int was_awake; /* when it was called */
     int64_t begun; /* share_begin before the work was given out */
     int64_t table[PLACES];
 };
@@ -24,23 +34,39 @@ struct helper {
 static struct helper helpers[MOST_THREADS];
 static struct work work;
 static int started, helping;
+static int64_t usual; /* nanoseconds of a call: a mean in which the last ones count most */
+static int alone;     /* calls that are still to be made without help */
 
-static void wake(struct helper *helper)
+static inline void pause_briefly(void)
 {
-    syscall(SYS_futex, &helper->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#endif
+}
+
+static void call(struct helper *helper)
+{
+    helper->was_awake = atomic_exchange(&helper->state, CALLED) != ASLEEP;
+    if (!helper->was_awake)
+        syscall(SYS_futex, &helper->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 static _Noreturn void *live(void *given)
 {
     struct helper *helper = given;
-    for (;;) {
-        uint32_t called = CALLED;
-        if (!atomic_compare_exchange_strong(&helper->state, &called, HELPING)) {
-            syscall(SYS_futex, &helper->state, FUTEX_WAIT_PRIVATE, called, NULL, NULL, 0);
-            continue;
+    int64_t until = now() + LINGER_NANOSECONDS;
+    for (int looks = 1;; looks++) {
+        uint32_t called = CALLED, idle = IDLE;
+        if (atomic_load(&helper->state) == CALLED && atomic_compare_exchange_strong(&helper->state, &called, HELPING)) {
+            work.help(work.record, (intptr_t)helper->table, helper->begun);
+            atomic_store(&helper->state, IDLE);
+            until = now() + LINGER_NANOSECONDS;
+        } else if (looks % LOOKS || now() < until)
+            pause_briefly();
+        else if (atomic_compare_exchange_strong(&helper->state, &idle, ASLEEP) || idle == ASLEEP) {
+            syscall(SYS_futex, &helper->state, FUTEX_WAIT_PRIVATE, ASLEEP, NULL, NULL, 0);
+            until = now() + LINGER_NANOSECONDS; /* the next call may come before this one has been noticed */
         }
-        work.help(work.record, (intptr_t)helper->table, helper->begun);
-        atomic_store(&helper->state, IDLE);
     }
 }
 
@@ -77,14 +103,39 @@ static int start(int count)
     return started < count ? started : count;
 }
 
-/* Wait until a helper has left. One that has not begun yet need not. */
-static void dismiss(struct helper *helper)
+/* Wait until a helper has left. One that has not begun yet need not: returns 1 where it had time to. */
+static int dismiss(struct helper *helper)
 {
     uint32_t called = CALLED;
     if (atomic_compare_exchange_strong(&helper->state, &called, IDLE))
+        return helper->was_awake;
+    for (int looks = 0; atomic_load(&helper->state) == HELPING; looks++)
+        if (looks > LOOKS)
+            sched_yield();
+    return 0;
+}
+
+int help_pays(int64_t moves)
+{
+    if (moves >= WORTH_THREADS)
+        return 1;
+    if (alone) {
+        alone--;
+        return 0;
+    }
+    return usual >= WORTH_NANOSECONDS;
+}
+
+/* What a helped call takes is less than what it would take alone: twice as much, for the rule above. */
+void help_took(int64_t nanoseconds, int64_t moves, int helped)
+{
+    if (moves >= WORTH_THREADS)
         return;
-    while (atomic_load(&helper->state) != IDLE)
-        sched_yield();
+    if (helped && nanoseconds > LATE_NANOSECONDS && nanoseconds > LATE_TIMES * usual) {
+        alone = CALLS_ALONE;
+        return;
+    }
+    usual += ((helped ? 2 * nanoseconds : nanoseconds) - usual) / 8;
 }
 
 void begin_help(struct work given, int64_t threads)
@@ -95,8 +146,7 @@ void begin_help(struct work given, int64_t threads)
     *work.stop = 0;
     for (int i = 0; i < helping; i++) {
         helpers[i].begun = *work.begin;
-        atomic_store(&helpers[i].state, CALLED);
-        wake(&helpers[i]);
+        call(&helpers[i]);
     }
 }
 
@@ -105,6 +155,9 @@ void end_help(void)
     *work.stop = 1;
     *work.begin += 1;
     *work.threads = 1;
+    int missed = 0;
     for (int i = 0; i < helping; i++)
-        dismiss(&helpers[i]);
+        missed += dismiss(&helpers[i]);
+    if (missed)
+        alone = CALLS_ALONE;
 }

@@ -441,7 +441,9 @@ void simulator_clock(uint32_t clocks)
         busy += count != 0;
         alone = count ? chip : alone;
     }
-    int helps = setting(THREADS) > 1 && active > 1 && active * clocks >= WORTH_THREADS;
+    int could_help = setting(THREADS) > 1 && active > 1 && clocks > 1;
+    int helps = could_help && help_pays(active * clocks);
+    int64_t began = could_help ? now() : 0;
     if (helps)
         begin_help(busy > 1 ? work_of_cluster() : work_of_chip(instances[alone].chip), setting(THREADS));
     int64_t status, table = (intptr_t)instances[0].table;
@@ -453,6 +455,8 @@ void simulator_clock(uint32_t clocks)
         status = chip_clock(simulator.chip, table, clocks);
     if (helps)
         end_help();
+    if (could_help)
+        help_took(now() - began, active * clocks, helps);
     if (status) {
         if (CHIPS > 1)
             select_chip(status - 1);

@@ -77,6 +77,11 @@ struct work {
     int64_t (*help)(void *, int64_t, int64_t);
 };
 
+/* Whether other threads should help with a call of so many clocks of tiles; and what calls took, which decides about the
+ * next ones. Results do not depend on it. */
+int help_pays(int64_t moves);
+void help_took(int64_t nanoseconds, int64_t moves, int helped);
+
 /* Other threads help with work until `end_help` (helpers.c). */
 void begin_help(struct work work, int64_t threads);
 void end_help(void);
