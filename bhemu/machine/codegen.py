@@ -3,7 +3,7 @@
 Code is position-independent, for the small code model. Numba by itself asks LLVM for static code of the large model,
 whose sections may be anywhere in the address space; a linker cannot put that into a shared library. Sections of
 the small model must be within 2 GiB of each other, so those of an object get one piece of memory (llvmlite's memory
-manager).
+manager). How large that has to be LLVM counts too low: `give_room` says more.
 
 A kernel, which only compiled code calls, is kept as LLVM's intermediate code until an entry is made of it and of all
 that it calls: what is optimized and turned into machine code is the entry, once. Numba by itself does both for each
@@ -58,6 +58,36 @@ def _options(codegen: Any, options: dict[str, Any]) -> None:
 
 
 JITCPUCodegen._customize_tm_options = _options  # type: ignore[method-assign]
+
+
+_ROOM = """
+@bhemu_room = common global i64 0, align 2048
+"""
+
+
+def give_room(module: Any) -> None:
+    """Let a module's object have room for what LLVM forgets, else the process ends where its data nearly fill a page.
+
+    Each external function that is called needs a pointer in writable memory, which LLVM does not count when it says how
+    much memory the object will take. It counts each kind of writable data in multiples of the largest alignment, so one
+    word with a large one makes room for some hundred pointers. Objects that are linked share the word.
+
+    Args:
+        module: of llvmlite, optimized.
+    """
+    module.link_in(llvmlite.binding.parse_assembly(_ROOM))
+
+
+_numbas_finish: Any = JITCodeLibrary._finalize_specific
+
+
+def _finish(library: Any) -> None:
+    if library.codegen in _linkable:
+        give_room(library._final_module)
+    _numbas_finish(library)
+
+
+JITCodeLibrary._finalize_specific = _finish  # type: ignore[method-assign]
 
 
 def makes_linkable_code() -> bool:
