@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bhemu.cc.toolchain import GCC
+from bhemu.cc.toolchain import find_toolchain
+from bhemu.errors import MissingTool
 from bhemu.machine.compiler import JIT
 from tests.docs.doc_examples import ROOT, Block, Page, Shown, blocks
 
@@ -24,8 +25,11 @@ compiled_only = pytest.mark.skipif(not JIT, reason="whole programs take minutes 
 @compiled_only
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_every_example_runs_and_prints_what_the_page_shows(path: Path, tmp_path: Path) -> None:
-    if "$ bhemu cc " in path.read_text(encoding="utf-8") and shutil.which(GCC) is None:
-        pytest.skip(f"{GCC} is missing: apt install gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf")
+    if "$ bhemu cc " in path.read_text(encoding="utf-8"):
+        try:
+            find_toolchain()
+        except MissingTool as missing:
+            pytest.skip(f"{missing.message}: {missing.remedy}")
     if "$ bhemu library " in path.read_text(encoding="utf-8") and not any(map(shutil.which, ("cc", "gcc", "clang"))):
         pytest.skip("there is no C compiler: apt install gcc libc6-dev")
     page = Page(path, tmp_path)
