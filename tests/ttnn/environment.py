@@ -28,6 +28,8 @@ from tests.vendor_compiler import NoCompiler, vendor_compiler
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (WHEEL, "torch==2.13.0", "numpy<2")
+LONGEST = 1200
+"""Seconds that pip may take."""
 OF_OTHERS = ("BHEMU_", "TTSIM_", "TT_", "PYTHON")
 
 
@@ -122,7 +124,10 @@ def _python(folder: Path) -> Path:
             shutil.rmtree(old)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES]
         for command in ([str(base), "-m", "venv", str(place)], pip):
-            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            try:
+                done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LONGEST)
+            except subprocess.TimeoutExpired:
+                raise CannotRun(f"pip has not installed ttnn and torch, 2.5 GB, within {LONGEST} s") from None
             if done.returncode:
                 said = done.stderr.strip().splitlines()
                 raise CannotRun(f"pip cannot install ttnn and torch: {said[-1] if said else done.returncode}")
