@@ -413,8 +413,8 @@ class _Maker:
         report.notes += [f"this suppression fits nothing: {text}" for text in self._suppressions.unused()]
         if report.timeline.left_out:
             report.notes.append(
-                f"the timeline leaves out {report.timeline.left_out:,} single instructions and words of the coprocessor: "
-                "report fewer tiles or less time for all"
+                f"the timeline leaves out {report.timeline.left_out:,} single instructions and words of the "
+                "coprocessor: record fewer tiles or less time for all"
             )
 
 
