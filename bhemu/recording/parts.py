@@ -399,7 +399,10 @@ class Reader:
             code: dict[str, bytes] = {}
             for told, arrays in _frames(path):
                 if told["kind"] == "code":
-                    code[told["digest"]] = arrays["code"].tobytes()
+                    try:
+                        code[told["digest"]] = arrays["code"].tobytes()
+                    except _DAMAGE as error:
+                        raise _damaged(path, error) from None
                 yield told, arrays, code
 
     @property

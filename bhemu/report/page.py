@@ -1,8 +1,8 @@
 """The report as one HTML file, which opens without a server and without a network.
 
-Charts are Plotly's (MIT licence). Its script comes from the installed `plotly` package and becomes part of the page, as text:
-the page executes it when the first chart comes into view. Numbers of events and pictures are elements of their own,
-which the page unpacks when it draws them.
+Charts are Plotly's (MIT licence). Its script comes from the installed `plotly` package and becomes part of the page, as
+text: the page executes it when the first chart comes into view. Numbers of events and pictures are elements of their
+own, which the page unpacks when it draws them.
 """
 
 from __future__ import annotations

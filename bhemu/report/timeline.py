@@ -55,8 +55,9 @@ class _Clock:
 class Timeline:
     """Events in columns.
 
-    Where there are more than `MOST_EVENTS`, single instructions and words of the coprocessor are left out, those of the last
-    parts first: what cores did, line by line, and what they waited for is there for all tiles as long as there is room.
+    Where there are more than `MOST_EVENTS`, single instructions and words of the coprocessor are left out, those of the
+    last parts first: what cores did, line by line, and what they waited for is there for all tiles as long as there is
+    room.
 
     Attributes:
         tracks: (tile, name) of each.

@@ -156,6 +156,18 @@ def test_a_frame_with_other_lengths_is_refused(part: Part, tmp_path: Path, place
     assert str(path) in refused.value.message
 
 
+def test_code_without_a_name_is_refused(part: Part, tmp_path: Path) -> None:
+    path = tmp_path / "a.parts"
+    writer = Writer(path, {}, 1 << 30)
+    writer.add(part)
+    writer.close()
+    about, (told, content), *others = frames_of(path)
+    assert told.pop("digest")
+    write_frames(path, [about, (told, content), *others])
+    with pytest.raises(ProgramError, match="is damaged"):
+        list(Reader(tmp_path).parts())
+
+
 def test_rows_that_were_changed_are_read_within_their_bytes_or_refused(part: Part, tmp_path: Path) -> None:
     path = tmp_path / "a.parts"
     writer = Writer(path, {}, 1 << 30)

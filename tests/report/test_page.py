@@ -89,7 +89,8 @@ ASKED = """<script>
   const columns = asked.map(([from, to]) => events.tracks.map((_, track) => [...events.columns(track, from, to, 40)]));
   const pixels = [chipTime, tileTime].map((picture) => {
     picture.draw();
-    const {width, height} = picture.canvas, bytes = picture.canvas.getContext("2d").getImageData(0, 0, width, height).data;
+    const {width, height} = picture.canvas, on = picture.canvas.getContext("2d");
+    const bytes = on.getImageData(0, 0, width, height).data;
     const found = new Set();
     for (let i = 0; i < bytes.length; i += 4) found.add(bytes[i] << 16 | bytes[i + 1] << 8 | bytes[i + 2]);
     return COLOURS.map((colour) => found.has(parseInt(colour.slice(1), 16)));
