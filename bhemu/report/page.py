@@ -70,7 +70,8 @@ def _timeline(report: Report) -> tuple[Mapping[str, Any], dict[str, str]]:
 
 def _pictures(report: Report) -> tuple[list[Mapping[str, Any]], dict[str, str]]:
     """What the page has to know of the pictures, and the numbers, by the name of their element."""
-    told, arrays = [], {}
+    told: list[Mapping[str, Any]] = []
+    arrays: dict[str, str] = {}
     for number, (title, what, values) in enumerate(report.pictures):
         name = f"picture{number}"
         told.append({"title": title, "what": what, "rows": len(values), "values": name})
