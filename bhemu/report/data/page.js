@@ -137,8 +137,9 @@ function showGrid() {
     const waits = Object.entries(tile.waits).slice(0, 3).map(([what, n]) => `${what}: ${count(n)} rounds`);
     text[i][j] = [`tile ${tile.x}-${tile.y}`, `${name}: ${z[i][j].toFixed(1)}`, ...waits].join("<br>");
   }
+  const zmax = Math.max(...z.flat().filter((value) => value !== null), 1);
   Plotly.react("grid-map", [{type: "heatmap", x: xs.map(String), y: ys.map(String), z, text, hoverinfo: "text",
-                             colorscale: "YlGnBu", reversescale: true, zmin: 0, xgap: 2, ygap: 2}],
+                             colorscale: "YlGnBu", reversescale: true, zauto: false, zmin: 0, zmax, xgap: 2, ygap: 2}],
                {height: 380, margin: {t: 10, l: 40, b: 30}, yaxis: {autorange: "reversed", type: "category"},
                 xaxis: {type: "category"}}, {responsive: true, displayModeBar: false});
 }

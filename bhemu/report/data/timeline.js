@@ -117,6 +117,7 @@ class TimePicture {
     const whole = this.shown.length * this.height, seen = Math.min(whole, this.most) + AXIS;
     const width = this.place.clientWidth, dense = window.devicePixelRatio || 1;
     this.place.style.height = `${seen + 2}px`;
+    this.place.style.minHeight = 0;
     this.space.style.height = `${whole + AXIS - seen}px`;
     if (this.canvas.width !== Math.round(width * dense) || this.canvas.height !== Math.round(seen * dense)) {
       this.canvas.width = Math.round(width * dense);
