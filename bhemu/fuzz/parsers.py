@@ -7,10 +7,12 @@ import hashlib
 import io
 import json
 import random
+import shutil
 import signal
 import struct
 import tempfile
 import traceback
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +25,7 @@ import numpy as np
 
 from bhemu.api import plain_file
 from bhemu.api.chip_snapshot import ChipSnapshot
+from bhemu.api.tile import Tile
 from bhemu.capi.attach import parse_tiles
 from bhemu.chip.pcie.pci import BAR4
 from bhemu.compare.trace import read_trace
@@ -33,8 +36,11 @@ from bhemu.formats import files
 from bhemu.fuzz.batch import Finding, Result, Task
 from bhemu.isa.assembler import assemble_program, disassemble
 from bhemu.isa.instructions import encode
+from bhemu.isa.tile_registers import address_of
 from bhemu.loader.elf import load_elf
 from bhemu.loader.firmware_layout import read_layouts
+from bhemu.recording import CoreRecorder
+from bhemu.recording.parts import SUFFIX, Part, Reader, Writer
 
 SECONDS: Final = 5.0
 """An input may take so long."""
@@ -155,6 +161,45 @@ def _sealed_snapshot(content: bytes) -> bytes:
     return _MAGIC + hashlib.blake2b(rest, digest_size=32).digest() + rest
 
 
+_FRAME: Final = struct.Struct("<4sIII")
+"""Of a recording: magic, lengths of the description and of the content, checksum."""
+
+
+def _recordings() -> list[bytes]:
+    """The file of a recording: a few instructions of core B, which push two words."""
+    tile = Tile()
+    for number, word in enumerate(
+        (0x00500513, 0xFFF50513, 0xFE051EE3, encode("NOP") << 2 | encode("NOP") >> 30, 0x0000006F)
+    ):
+        tile.record.l1_u32[number] = word & 0xFFFFFFFF
+    recorder = CoreRecorder()
+    recorder.attach(tile)
+    tile.cores.store(address_of("control", "SOFT_RESET_0"), 0x47000)  # all but B stay in reset
+    tile.cores.advance(40)
+    log, initiators = recorder.cut(), tile.record["niu_initiator"].copy()
+    part = Part((1, 2), 0, 40, 1, 0, log, recorder.first_push, [(0, bytes(tile.record.l1[:20]))], initiators)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / f"fuzz{SUFFIX}"
+        writer = Writer(path, {"chip": "fuzz"}, 1 << 30)
+        writer.add(part)
+        writer.close()
+        return [path.read_bytes()]
+
+
+def _sealed_recording(content: bytes) -> bytes:
+    """Lengths of the frames as far as they fit, and checksums made right."""
+    found, at = bytearray(content), 0
+    while at + _FRAME.size <= len(found):
+        magic, text, size, _ = _FRAME.unpack_from(found, at)
+        start = at + _FRAME.size
+        text = min(text, len(found) - start)
+        size = min(size, len(found) - start - text)
+        check = zlib.crc32(found[start + text : start + text + size], zlib.crc32(found[start : start + text]))
+        _FRAME.pack_into(found, at, magic, text, size, check)
+        at = start + text + size
+    return bytes(found)
+
+
 def _assembly() -> list[bytes]:
     words = (
         encode("SETADCXX", 4, x_end2=15),
@@ -197,6 +242,13 @@ def _read_vectors(path: Path) -> None:
         file.expected(case.index, file.initial(case.index))
 
 
+def _read_recording(path: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=path.parent) as directory:
+        shutil.copyfile(path, Path(directory) / f"input{SUFFIX}")
+        for part in Reader(Path(directory)).parts():
+            assert part.log.executed.shape == part.log.cycles.shape
+
+
 def _text(path: Path) -> str:
     return path.read_bytes().decode("utf-8", "replace")
 
@@ -208,6 +260,7 @@ PARSERS: Final = {
     "toml": Parser(read_layouts, _layouts, share=4),
     "trace": Parser(read_trace, _traces, share=40),
     "snapshot": Parser(ChipSnapshot.load, _snapshots, _sealed_snapshot, share=2),
+    "recording": Parser(_read_recording, _recordings, _sealed_recording, share=2),
     "assembly": Parser(lambda path: assemble_program(_text(path)), _assembly, share=30),
     "expression": Parser(
         lambda path: evaluate(_text(path), _NoScope()),

@@ -24,6 +24,10 @@ import numpy as np
 from bhemu.chip.coordinates import Place
 from bhemu.errors import ProgramError
 from bhemu.files import array_type
+from bhemu.machine.agents import CORES
+from bhemu.machine.state import THREADS
+from bhemu.recording import core_columns as column
+from bhemu.recording import log as tensix_column
 from bhemu.recording.circular_buffers import CircularBuffer
 from bhemu.recording.core_log import Change, CoreLog, Names, Segment
 from bhemu.recording.log import Log, Note, Pushes, runs_of
@@ -201,8 +205,49 @@ def _described(part: Part, code: list[Any], *, rows: bool) -> tuple[dict[str, An
     return description, arrays
 
 
+_DAMAGE: Final = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, zlib.error)
+"""What reading something else than `Writer` writes ends with."""
+
+
+def _damaged(path: Path, error: Exception) -> ProgramError:
+    return ProgramError(
+        f"{path} is damaged, or of another version of bhemu: {error}", remedy="record again, or copy the file again"
+    )
+
+
+def _check_numbers(told: dict[str, Any], arrays: dict[str, Array]) -> None:
+    """Refuse numbers of cores, threads and words that there are not: what reads them has tables of these.
+
+    Raises:
+        ValueError: there are such.
+    """
+    words = range(*told["words"])
+    if words.start < 0 or words.stop > column.WORDS:
+        raise ValueError(f"it counts words {words.start} to {words.stop} of {column.WORDS}")
+    for name, columns in (
+        ("rows", column.COLUMNS),
+        ("counts", column.COUNT_COLUMNS),
+        ("tensix", tensix_column.COLUMNS),
+    ):
+        if arrays[name].dtype != np.int64 or arrays[name].shape[1:] != (columns,):
+            raise ValueError(f"{name} are not int64 [n, {columns}]")
+    numbers = {
+        "core": (arrays["rows"][:, column.WHO] & 7, range(CORES)),
+        "counted core": (arrays["counts"][:, 0], range(CORES)),
+        "counted word": (arrays["counts"][:, 1], words),
+        "thread": (arrays["tensix"][:, tensix_column.THREAD], range(THREADS)),
+    }
+    for what, (found, known) in numbers.items():
+        if len(found) and not (found.min() >= known.start and found.max() < known.stop):
+            raise ValueError(f"it has a {what} outside of {known.start} to {known.stop - 1}")
+    for name in ("mix", "modelled", "polled", "ran", "first", "last"):
+        if arrays[name].shape[:1] != (CORES,):
+            raise ValueError(f"{name} is not that of {CORES} cores")
+
+
 def _part(told: dict[str, Any], arrays: dict[str, Array], code: Mapping[str, bytes]) -> Part:
     """The part that a frame describes."""
+    _check_numbers(told, arrays)
     pushes = [Pushes(arrays[f"pushes{thread}"]) for thread in range(len(told["first_push"]))]
     notes = [
         Note(row, push, thread, kind, tuple(values), line, ready)
@@ -242,7 +287,11 @@ def _part(told: dict[str, Any], arrays: dict[str, Array], code: Mapping[str, byt
 
 
 def _frames(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
-    """The whole frames of a file."""
+    """The whole frames of a file.
+
+    Raises:
+        ProgramError: one is whole, and nothing that `Writer` writes.
+    """
     with path.open("rb") as file:
         while True:
             head = file.read(_FRAME.size)
@@ -252,13 +301,21 @@ def _frames(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
             text, content = file.read(text_size), file.read(size)
             if magic != _MAGIC or len(content) < size or zlib.crc32(content, zlib.crc32(text)) != check:
                 return
-            told = json.loads(text)
-            yield told, _arrays(told.pop("arrays"), told.pop("coded"), content)
+            try:
+                told = json.loads(text)
+                arrays = _arrays(told.pop("arrays"), told.pop("coded"), content)
+                if not isinstance(told["kind"], str):
+                    raise ValueError(f"{told['kind']!r} is not a kind of frame")
+            except _DAMAGE as error:
+                raise _damaged(path, error) from None
+            yield told, arrays
 
 
 def _arrays(kinds: Mapping[str, Any], coded: Mapping[str, int], content: bytes) -> dict[str, Array]:
     found, at = {}, 0
     for name, size in coded.items():
+        if not 0 <= size <= len(content) - at:  # NumPy takes all there is for -1
+            raise ValueError(f"{name} have {size} bytes")
         found[name] = decoded(FORMS[name], np.frombuffer(content, np.uint8, size, at), kinds[name][1][0])
         at += size
     content, at = zlib.decompress(memoryview(content)[at:]), 0
@@ -319,10 +376,20 @@ class Reader:
             )
 
     def parts(self, file: Path | None = None) -> Iterator[Part]:
-        """What was recorded, in the order of writing; in one of `files`, or in all."""
-        for told, arrays, code in self.frames(file):
-            if told["kind"] == "part":
-                yield _part(told, arrays, code)
+        """What was recorded, in the order of writing; in one of `files`, or in all.
+
+        Raises:
+            ProgramError: a file is damaged.
+        """
+        for path in self.files if file is None else [file]:
+            for told, arrays, code in self.frames(path):
+                if told["kind"] != "part":
+                    continue
+                try:
+                    part = _part(told, arrays, code)
+                except _DAMAGE as error:
+                    raise _damaged(path, error) from None
+                yield part
 
     def frames(
         self, file: Path | None = None
@@ -332,7 +399,10 @@ class Reader:
             code: dict[str, bytes] = {}
             for told, arrays in _frames(path):
                 if told["kind"] == "code":
-                    code[told["digest"]] = arrays["code"].tobytes()
+                    try:
+                        code[told["digest"]] = arrays["code"].tobytes()
+                    except _DAMAGE as error:
+                        raise _damaged(path, error) from None
                 yield told, arrays, code
 
     @property

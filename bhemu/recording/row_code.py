@@ -13,15 +13,13 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
-from llvmlite import ir
-from numba import types
 
 import bhemu.recording.core_columns as core_column
 import bhemu.recording.log as column
-from bhemu.machine.buffer_memory import load_i64, store_i64
+from bhemu.machine.buffer_memory import load_i64, load_u8, store_i64, store_u8
 from bhemu.machine.codegen import JIT
 from bhemu.machine.compiler import Entry, compile_entry
-from bhemu.machine.kernel import intrinsic, kernel
+from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, LogAddress, TileRecord
 
 Array = np.ndarray[Any, Any]
@@ -31,6 +29,8 @@ _PLACES: Final = 1 << 12
 """Keys that are told apart."""
 _MOST_BYTES: Final = 10
 """Of a number."""
+_DAMAGED: Final = -1
+"""What the compiled function returns for bytes that are not those of so many rows."""
 
 # What compiled code gets beside rows and code: `_plan`
 _COLUMNS: Final = 0
@@ -41,7 +41,9 @@ _COUNTERS: Final = 4
 """Mask of columns."""
 _COUNT: Final = 5
 """Rows."""
-_LAST: Final = 6
+_BYTES: Final = 6
+"""Bytes of the code that is read."""
+_LAST: Final = 7
 """[group]: number of its last row; -1: none."""
 _BEFORE: Final = _LAST + _GROUPS
 """[place of keys]: the last row with these keys; -1: none."""
@@ -86,35 +88,11 @@ FORMS: Final = {
 
 if JIT:
 
-    def _byte(builder: Any, address: Any, index: Any) -> Any:
-        return builder.gep(builder.inttoptr(address, ir.IntType(8).as_pointer()), [index])
-
-    @intrinsic
-    def _load_byte(typingctx: Any, address: LogAddress, index: Int) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.zext(builder.load(_byte(builder, *args)), ir.IntType(64))
-
-        return types.int64(types.int64, types.int64), codegen
-
-    @intrinsic
-    def _store_byte(typingctx: Any, address: LogAddress, index: Int, value: Int) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            builder.store(builder.trunc(args[2], ir.IntType(8)), _byte(builder, args[0], args[1]))
-            return context.get_dummy_value()
-
-        return types.void(types.int64, types.int64, types.int64), codegen
-
     @kernel(forceinline=True)
     def _wrapped(value: Int) -> Int:
         return value
 
 else:
-
-    def _load_byte(address: LogAddress, index: Int) -> Int:
-        return int(address[index])
-
-    def _store_byte(address: LogAddress, index: Int, value: Int) -> None:
-        address[index] = value
 
     def _wrapped(value: Int) -> Int:
         """As 64 bits with a sign, which compiled code has anyway."""
@@ -181,26 +159,29 @@ def encode_rows_entry(t: TileRecord, plan: LogAddress, rows: LogAddress, code: L
             mask |= np.int64(1) << j
             left: Int = _wrapped((wrong << 1) ^ (wrong >> 63))
             while left & ~0x7F:
-                _store_byte(code, end, left & 0x7F | 0x80)
+                store_u8(code, end, left & 0x7F | 0x80)
                 left = (left >> 7) & ((1 << 57) - 1)
                 end += 1
-            _store_byte(code, end, left)
+            store_u8(code, end, left)
             end += 1
         for i in range(masks):
-            _store_byte(code, start + i, (mask >> (8 * i)) & 0xFF)
+            store_u8(code, start + i, (mask >> (8 * i)) & 0xFF)
         _follows(plan, rows, row, group, place)
     return end
 
 
 def decode_rows_entry(t: TileRecord, plan: LogAddress, rows: LogAddress, code: LogAddress) -> AnyInt:
-    """Read rows from bytes; returns how many bytes."""
+    """Read rows from bytes; returns how many bytes, or _DAMAGED when there are fewer than the rows need."""
     columns = load_i64(plan, _COLUMNS)
+    size = load_i64(plan, _BYTES)
     masks = (columns + 3 + 7) >> 3
     end: Int = np.int64(0)
     for row in range(load_i64(plan, _COUNT)):
+        if end + masks > size:
+            return np.int64(_DAMAGED)
         mask: Int = np.int64(0)
         for i in range(masks):
-            mask |= _load_byte(code, end + i) << (8 * i)
+            mask |= load_u8(code, end + i) << (8 * i)
         end += masks
         group = mask >> (8 * masks - 3)
         last = load_i64(plan, _LAST + group)
@@ -212,7 +193,9 @@ def decode_rows_entry(t: TileRecord, plan: LogAddress, rows: LogAddress, code: L
                 shift: Int = np.int64(0)
                 byte: Int = np.int64(0x80)
                 while byte & 0x80:
-                    byte = _load_byte(code, end)
+                    if end >= size or shift >= 7 * _MOST_BYTES:
+                        return np.int64(_DAMAGED)
+                    byte = load_u8(code, end)
                     wrong |= (byte & 0x7F) << shift
                     shift += 7
                     end += 1
@@ -234,7 +217,7 @@ def coding() -> tuple[Entry, Entry]:
 
 def _call(entry: Entry, form: Form, rows: Array, code: Array, count: int) -> int:
     plan = np.full(_SIZE, -1, np.int64)
-    plan[:_LAST] = form.columns, form.group, *form.keys, sum(1 << j for j in form.counters), count
+    plan[:_LAST] = form.columns, form.group, *form.keys, sum(1 << j for j in form.counters), count, len(code)
     return int(entry.call(0, *(array.ctypes.data if JIT else array for array in (plan, rows, code))))
 
 
@@ -264,7 +247,14 @@ def decoded(form: Form, code: Array, count: int) -> Array:
 
     Returns:
         int64 [count, columns].
+
+    Raises:
+        ValueError: these are not the bytes of so many rows.
     """
+    least = (form.columns + 10) // 8
+    if not 0 <= count * least <= len(code):
+        raise ValueError(f"{len(code)} bytes are not those of {count} rows")
     rows = np.zeros(count * form.columns, np.int64)
-    _call(coding()[1], form, rows, code, count)
+    if _call(coding()[1], form, rows, code, count) != len(code):
+        raise ValueError(f"{len(code)} bytes are not those of {count} rows")
     return rows.reshape(count, form.columns)

@@ -412,7 +412,10 @@ class _Maker:
             )
         report.notes += [f"this suppression fits nothing: {text}" for text in self._suppressions.unused()]
         if report.timeline.left_out:
-            report.notes.append(f"the timeline leaves out {report.timeline.left_out:,} events at the end")
+            report.notes.append(
+                f"the timeline leaves out {report.timeline.left_out:,} single instructions and words of the "
+                "coprocessor: record fewer tiles or less time for all"
+            )
 
 
 _TRANSLATION: Final = translation(SIMULATOR)

@@ -55,6 +55,10 @@ class _Clock:
 class Timeline:
     """Events in columns.
 
+    Where there are more than `MOST_EVENTS`, single instructions and words of the coprocessor are left out, those of the
+    last parts first: what cores did, line by line, and what they waited for is there for all tiles as long as there is
+    room.
+
     Attributes:
         tracks: (tile, name) of each.
         texts: what events say.
@@ -68,6 +72,7 @@ class Timeline:
         self._track_numbers: dict[tuple[Place, str], int] = {}
         self._text_numbers: dict[str, int] = {}
         self._chunks: list[tuple[Array, Array, Array, Array, Array]] = []
+        self._single: list[tuple[Array, Array, Array, Array, Array]] = []
         self._count = 0
 
     def __len__(self) -> int:
@@ -75,10 +80,11 @@ class Timeline:
 
     def columns(self) -> tuple[Array, Array, Array, Array, Array]:
         """(begin float64, length float32, track, kind, text) of all events, by track and begin."""
-        if not self._chunks:
+        chunks = self._chunks + self._single
+        if not chunks:
             empty = np.zeros(0, np.int64)
             return empty.astype(np.float64), empty.astype(np.float32), empty, empty, empty
-        begin, length, track, kind, text = (np.concatenate(column) for column in zip(*self._chunks, strict=True))
+        begin, length, track, kind, text = (np.concatenate(column) for column in zip(*chunks, strict=True))
         order = np.lexsort((begin, track))
         return begin[order], length[order], track[order], kind[order], text[order]
 
@@ -124,7 +130,8 @@ class Timeline:
         name = CORE_NAMES[core]
         texts = np.array(told, np.int64)[which]
         begin, end = clock.at(at), clock.at(at + 1)
-        self._put(place, f"{name} instructions", begin[executed], (end - begin)[executed], RUNS, texts[executed])
+        lengths = (end - begin)[executed]
+        self._put(place, f"{name} instructions", begin[executed], lengths, RUNS, texts[executed], single=True)
         # Runs of one source line are one event of the core's own track.
         lines = np.array([self._text(f"{p} of {kernel}") for p, kernel in zip(places, kernels, strict=True)])[which]
         lines, starts, ends = lines[executed], begin[executed], end[executed]
@@ -168,12 +175,15 @@ class Timeline:
             texts.append(self._text(short_text(word) + ("" if pc is None else f" | pushed at {names.place(pc)}")))
         which = which.reshape(-1)
         text = np.array(texts)[which]
-        for thread, name in enumerate(THREAD_NAMES):
-            chosen = rows[:, tensix_column.THREAD] == thread
-            self._put(part.place, f"thread {thread} ({name})", begin[chosen], (end - begin)[chosen], WORD, text[chosen])
-        for unit in dict.fromkeys(units):
-            chosen = np.array([unit == other for other in units])[which]
-            self._put(part.place, f"unit: {unit}", begin[chosen], (end - begin)[chosen], WORD, text[chosen])
+        tracks = [
+            (f"thread {thread} ({name})", rows[:, tensix_column.THREAD] == thread)
+            for thread, name in enumerate(THREAD_NAMES)
+        ]
+        tracks += [
+            (f"unit: {unit}", np.array([unit == other for other in units])[which]) for unit in dict.fromkeys(units)
+        ]
+        for name, chosen in tracks:
+            self._put(part.place, name, begin[chosen], (end - begin)[chosen], WORD, text[chosen], single=True)
 
     def _text(self, text: str) -> int:
         number = self._text_numbers.get(text)
@@ -182,9 +192,16 @@ class Timeline:
             self.texts.append(text)
         return number
 
-    def _put(self, place: Place, name: str, begin: Array, length: Array, kind: int, texts: Array) -> None:
+    def _put(
+        self, place: Place, name: str, begin: Array, length: Array, kind: int, texts: Array, *, single: bool = False
+    ) -> None:
         if not len(begin):
             return
+        if single and self.left_out:
+            self.left_out += len(begin)
+            return
+        if not single:
+            self._make_room(len(begin))
         room = max(MOST_EVENTS - self._count, 0)
         self.left_out += max(len(begin) - room, 0)
         begin, length, texts = begin[:room], length[:room], texts[:room]
@@ -196,5 +213,13 @@ class Timeline:
             self.tracks.append(key)
         track = np.full(len(begin), self._track_numbers[key], np.int32)
         kinds = np.full(len(begin), kind, np.uint8)
-        self._chunks.append((begin, np.asarray(length, np.float32), track, kinds, np.asarray(texts, np.int32)))
+        chunks = self._single if single else self._chunks
+        chunks.append((begin, np.asarray(length, np.float32), track, kinds, np.asarray(texts, np.int32)))
         self._count += len(begin)
+
+    def _make_room(self, wanted: int) -> None:
+        """Leave out single instructions and words until there is room."""
+        while self._single and self._count + wanted > MOST_EVENTS:
+            gone = len(self._single.pop()[0])
+            self._count -= gone
+            self.left_out += gone

@@ -12,7 +12,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from bhemu.machine.buffer_memory import load_i64, store_i64
+from bhemu.machine.buffer_memory import load_i64, store_i64, store_u8
 from bhemu.machine.compiler import JIT
 from bhemu.machine.core_state import LOCAL_RAM_SIZE
 from bhemu.machine.dispatch import call_handler
@@ -53,17 +53,6 @@ READ_EXECUTE: Final = 5
 if JIT:
 
     @intrinsic
-    def _store_byte(typingctx: Any, address: Int, value: Int) -> Any:
-        """Set the byte at an address."""
-
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            place = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
-            builder.store(builder.trunc(args[1], ir.IntType(8)), place)
-            return context.get_dummy_value()
-
-        return types.void(types.int64, types.int64), codegen
-
-    @intrinsic
     def _call_system(typingctx: Any, function: Int, address: Int, size: Int, rights: Int) -> Any:
         """What mprotect, at an address, returns."""
 
@@ -78,9 +67,6 @@ if JIT:
         return types.int64(types.int64, types.int64, types.int64, types.int64), codegen
 
 else:
-
-    def _store_byte(address: Int, value: Int) -> None:
-        raise NotImplementedError
 
     def _call_system(function: Int, address: Int, size: Int, rights: Int) -> Any:
         raise NotImplementedError
@@ -110,7 +96,7 @@ def protect(c: Record, first: Int, size: Int, writable: Bool) -> Bool:
 @kernel
 def write(c: Record, offset: Int, byte: Int) -> None:
     """Set a byte of the memory."""
-    _store_byte(c.memory + offset, np.int64(byte))
+    store_u8(np.int64(c.memory), np.int64(offset), np.int64(byte))
 
 
 @kernel

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,10 @@ from bhemu.machine.agents import B
 from bhemu.recording.parts import Reader
 from bhemu.report.model import make_report
 from bhemu.report.text import report_as_json, summary_lines
-from tests.capi.library_client import run_client
+from tests.capi.library_client import PRELUDE, run_client
+from tests.processes import finished
+
+ROOT = Path(__file__).resolve().parents[2]
 
 SYSTEM = """
 name: weak
@@ -151,6 +158,49 @@ def test_tiles_to_record_may_be_those_of_one_chip(weak: Path, tmp_path: Path) ->
         make_report(tmp_path, chip=0)
     ended = run_client(weak, ENDS + WORKS, BHEMU_RECORD=str(tmp_path), BHEMU_TILES="2:1-2")
     assert "tiles of chip 2 are to be recorded, which does not exist" in ended.out
+
+
+def bhemu(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command of bhemu in a process of its own, without variables that say what is recorded."""
+    known = {
+        name: value for name, value in os.environ.items() if not name.startswith("BHEMU_") or name == "BHEMU_CACHE"
+    }
+    return finished([sys.executable, "-m", "bhemu", *arguments], cwd=folder, env=known | {"PYTHONPATH": str(ROOT)})
+
+
+def test_the_command_records_chosen_tiles_of_chosen_chips(weak: Path, tmp_path: Path) -> None:
+    library = str(weak.parent)
+    client = ("--", sys.executable, "-c", PRELUDE.format(library=str(weak)) + ENDS + WORKS)
+    done = bhemu(
+        tmp_path,
+        "run-client",
+        "--library",
+        library,
+        "--record",
+        "out",
+        "--tiles",
+        "0:1-2,1:1-2,1:3-4",
+        "--check",
+        *client,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "hazards: none" in done.stdout
+    for chip, tiles in ((0, {(1, 2)}), (1, {(1, 2), (3, 4)})):
+        reader = Reader(tmp_path / "out", chip)
+        assert {tuple(place) for about in reader.about for place in about.get("tiles", ())} == tiles
+        assert {part.place for part in reader.parts()} <= tiles
+        counted = [row for part in reader.parts() if part.place == (1, 2) for row in part.log.counted(B)]
+        assert sum(count for pc, count, _ in counted if pc == 8) == 64 << chip
+    told = json.loads(bhemu(tmp_path, "report", "out", "--chip", "1", "--json").stdout)
+    assert any(one["frames"] for one in told["links"])
+    assert {(tile["x"], tile["y"]) for tile in told["tiles"]} == {(1, 2)}
+    done = bhemu(tmp_path, "run-client", "--library", library, "--record", "far", "--tiles", "2:1-2", *client)
+    assert done.returncode == 1
+    assert "tiles of chip 2 are to be recorded, which does not exist" in done.stdout
+    done = bhemu(tmp_path, "run-client", "--library", library, "--record", "odd", "--tiles", "one:1-2", *client)
+    assert done.returncode == 2
+    assert "'one:1-2' is not a tile of a chip" in done.stderr
+    assert not (tmp_path / "odd").exists()
 
 
 def test_a_debugger_of_several_chips_is_refused(weak: Path, tmp_path: Path) -> None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import errno
+import json
+import random
+import struct
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import pytest
 
 from bhemu import Tile
 from bhemu.errors import ProgramError
+from bhemu.machine.agents import CORES
 from bhemu.recording import CoreRecorder
 from bhemu.recording.parts import Part, Reader, Writer
 from bhemu.recording.states import state_of
@@ -17,6 +24,9 @@ from tests.recording.core_runs import WAITS, programs
 from tests.riscv.rv_machine import START, put, release
 
 pytestmark = pytest.mark.plain
+
+FRAME: Final = struct.Struct("<4sIII")
+"""Magic, lengths of the description and of the content, checksum."""
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +85,107 @@ def test_a_damaged_frame_ends_the_recording(part: Part, tmp_path: Path) -> None:
     content[size + 100] ^= 1
     path.write_bytes(content)
     assert len(list(Reader(tmp_path).parts())) == 1
+
+
+def frames_of(path: Path) -> list[tuple[dict[str, Any], bytes]]:
+    """Description and content of each frame."""
+    found, content, at = [], path.read_bytes(), 0
+    while at < len(content):
+        _, text, size, _ = FRAME.unpack_from(content, at)
+        at += FRAME.size
+        found.append((json.loads(content[at : at + text]), content[at + text : at + text + size]))
+        at += text + size
+    return found
+
+
+def write_frames(path: Path, frames: list[tuple[dict[str, Any], bytes]]) -> None:
+    """Frames whose checksums are right, whatever is in them."""
+    whole = b""
+    for told, content in frames:
+        text = json.dumps(told).encode()
+        whole += FRAME.pack(b"BHR2", len(text), len(content), zlib.crc32(content, zlib.crc32(text))) + text + content
+    path.write_bytes(whole)
+
+
+def changed(told: dict[str, Any], place: Sequence[Any], value: Any) -> dict[str, Any]:
+    result = json.loads(json.dumps(told))
+    inner = result
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    return dict(result)
+
+
+HOSTILE: Final = [
+    (("coded", "rows"), 3),
+    (("coded", "rows"), -1),
+    (("coded", "rows"), 1 << 40),
+    (("coded", "tensix"), 0),
+    (("coded", "rows"), "many"),
+    (("arrays", "rows", 1, 0), 1 << 40),
+    (("arrays", "rows", 1, 0), -5),
+    (("arrays", "counts", 1, 0), 1),
+    (("arrays", "mix", 1), [1 << 40]),
+    (("arrays", "mix", 1), [-1, 2]),
+    (("arrays", "mix", 0), "O"),
+    (("arrays",), None),
+    (("words",), [0, 1]),
+    (("words",), [-4, 1 << 62]),
+    (("waits",), [[1]]),
+    (("segments",), [[1, 2]]),
+    (("kind",), None),
+    (("place",), []),
+    (("first_push",), [0]),
+    (("code",), [[0, "unknown"]]),
+]
+
+
+@pytest.mark.parametrize(("place", "value"), HOSTILE)
+def test_a_frame_with_other_lengths_is_refused(part: Part, tmp_path: Path, place: tuple[Any, ...], value: Any) -> None:
+    path = tmp_path / "a.parts"
+    writer = Writer(path, {}, 1 << 30)
+    writer.add(part)
+    writer.close()
+    frames = frames_of(path)
+    write_frames(path, frames)
+    assert len(list(Reader(tmp_path).parts())) == 1
+    write_frames(path, [*frames[:-1], (changed(frames[-1][0], place, value), frames[-1][1])])
+    with pytest.raises(ProgramError, match="is damaged") as refused:
+        list(Reader(tmp_path).parts())
+    assert refused.value.remedy is not None
+    assert str(path) in refused.value.message
+
+
+def test_code_without_a_name_is_refused(part: Part, tmp_path: Path) -> None:
+    path = tmp_path / "a.parts"
+    writer = Writer(path, {}, 1 << 30)
+    writer.add(part)
+    writer.close()
+    about, (told, content), *others = frames_of(path)
+    assert told.pop("digest")
+    write_frames(path, [about, (told, content), *others])
+    with pytest.raises(ProgramError, match="is damaged"):
+        list(Reader(tmp_path).parts())
+
+
+def test_rows_that_were_changed_are_read_within_their_bytes_or_refused(part: Part, tmp_path: Path) -> None:
+    path = tmp_path / "a.parts"
+    writer = Writer(path, {}, 1 << 30)
+    writer.add(part)
+    writer.close()
+    *others, (told, content) = frames_of(path)
+    chance, refused = random.Random(4), 0
+    for _ in range(150):
+        damaged = bytearray(content)
+        for _ in range(2):
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        write_frames(path, [*others, (told, bytes(damaged))])
+        try:
+            (read,) = Reader(tmp_path).parts()
+            assert read.log.executed.shape[0] == CORES
+        except ProgramError:
+            refused += 1
+    assert refused > 50
 
 
 def test_beyond_the_limit_counts_go_on_without_rows(part: Part, tmp_path: Path) -> None:

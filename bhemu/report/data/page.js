@@ -1,10 +1,6 @@
 "use strict";
-const DATA = /*DATA*/null;
+const DATA = JSON.parse(document.getElementById("data").textContent);
 const COLOURS = ["#4f8fba", "#c0504d", "#d9b44a", "#6a9f58", "#8064a2"];
-const MOST_SHOWN = 1000;
-const SCALE = COLOURS.flatMap((colour, i) => [[i / COLOURS.length, colour], [(i + 1) / COLOURS.length, colour]]);
-const KEY = {orientation: "h", y: 1, yanchor: "bottom", thickness: 8, tickvals: COLOURS.map((_, i) => i), tickfont: {size: 11},
-             ticktext: DATA.timeline.kinds};
 const byId = (id) => document.getElementById(id);
 const count = (n) => Math.round(n).toLocaleString("en");
 const report = DATA.report;
@@ -29,8 +25,9 @@ function options(select, names) {
   names.forEach((name, i) => { const made = element("option", name); made.value = i; select.append(made); });
 }
 
-async function unpack(text, Kind) {
-  const letters = atob(text), bytes = new Uint8Array(letters.length);
+/* Numbers of an array that lies in an element of its own until it is needed. */
+async function unpack(name, Kind) {
+  const letters = atob(byId(`array-${name}`).textContent), bytes = new Uint8Array(letters.length);
   for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Kind(await new Response(stream).arrayBuffer());
@@ -140,8 +137,9 @@ function showGrid() {
     const waits = Object.entries(tile.waits).slice(0, 3).map(([what, n]) => `${what}: ${count(n)} rounds`);
     text[i][j] = [`tile ${tile.x}-${tile.y}`, `${name}: ${z[i][j].toFixed(1)}`, ...waits].join("<br>");
   }
+  const zmax = Math.max(...z.flat().filter((value) => value !== null), 1);
   Plotly.react("grid-map", [{type: "heatmap", x: xs.map(String), y: ys.map(String), z, text, hoverinfo: "text",
-                             colorscale: "YlGnBu", reversescale: true, zmin: 0, xgap: 2, ygap: 2}],
+                             colorscale: "YlGnBu", reversescale: true, zauto: false, zmin: 0, zmax, xgap: 2, ygap: 2}],
                {height: 380, margin: {t: 10, l: 40, b: 30}, yaxis: {autorange: "reversed", type: "category"},
                 xaxis: {type: "category"}}, {responsive: true, displayModeBar: false});
 }
@@ -178,137 +176,67 @@ function showLinks() {
 
 /* --- timeline ---------------------------------------------------------------------------------------------------- */
 
-let events, tiles, end = 1;
-
-function firstAfter(track, time) {
-  let low = DATA.timeline.firsts[track], high = DATA.timeline.firsts[track + 1];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (events.begin[middle] <= time) low = middle + 1; else high = middle;
-  }
-  return low;
-}
-
-/* Events of a track between two times; those that would share a pixel are drawn as one. */
-function visible(track, from, to, pixel) {
-  const found = [];
-  let last = null;
-  const first = DATA.timeline.firsts[track];
-  for (let i = Math.max(firstAfter(track, from) - 1, first); i < DATA.timeline.firsts[track + 1]; i++) {
-    const begin = events.begin[i], stop = begin + events.length[i];
-    if (begin > to) break;
-    if (stop < from) continue;
-    if (last && begin - last.begin < pixel && stop - last.begin < 2 * pixel) {
-      last.stop = Math.max(last.stop, stop);
-      last.many++;
-      continue;
-    }
-    last = {begin, stop, kind: events.kind[i], text: events.text[i], many: 1};
-    found.push(last);
-  }
-  return found;
-}
-
-/* A picture with a row for each of `rows` and a column for each pixel: Plotly draws it at once, however many events. */
-function picture(rows, from, to, width) {
-  const pixel = (to - from) / width, labels = [];
-  const z = [], text = [];
-  for (const {tracks, name} of rows) {
-    const kinds = new Array(width).fill(null), texts = new Array(width).fill("");
-    for (const track of tracks)
-      for (const event of visible(track, from, to, pixel)) {
-        const told = event.many > 1 ? `${name}: ${event.many} events` : `${name}: ` +
-          DATA.timeline.texts[event.text].replace(" | ", "<br>") + `<br>clock ${event.begin.toFixed(2)}, ` +
-          `${(event.stop - event.begin).toFixed(2)} long`;
-        const first = Math.min(Math.max(Math.floor((event.begin - from) / pixel), 0), width - 1);
-        const last = Math.min(Math.max(Math.ceil((event.stop - from) / pixel) - 1, first), width - 1);
-        kinds.fill(event.kind, first, last + 1);
-        texts.fill(told, first, last + 1);
-        if (event.many === 1 && last - first > 60 && labels.length < 150)
-          labels.push({x: from + first * pixel, y: name, xanchor: "left", showarrow: false, font: {size: 10, color: "#111"},
-                       text: DATA.timeline.texts[event.text].split(" | ")[0].slice(0, Math.floor((last - first) / 6))});
-      }
-    z.push(kinds);
-    text.push(texts);
-  }
-  return {z, text, labels, pixel};
-}
-
+const CORES = ["B", "NC", "T0", "T1", "T2"];
 const range = {from: 0, to: 1};
-let drawing = false;
+let events, whole, tiles, chipTime, tileTime;
 
+const numbers = (place) => place.split("-").map(Number);
+
+/* A lane for each core. */
 function chipRows() {
-  return tiles.map((tile) => ({
-    name: tile, tracks: DATA.timeline.tracks.flatMap(([place, name], i) =>
-      place === tile && ["B", "NC", "T0", "T1", "T2"].includes(name) ? [i] : []),
-  }));
+  return tiles.map((tile) => {
+    const lanes = CORES.map((core) => events.tracks.findIndex(([place, name]) => place === tile && name === core));
+    return {name: tile, lanes: lanes.map((track) => track < 0 ? null : track)};
+  });
 }
 
 function tileRows() {
   const tile = tiles[byId("tile").value];
-  return DATA.timeline.tracks.flatMap(([place, name], i) => place === tile ? [{name, tracks: [i]}] : [])
+  return events.tracks.flatMap(([place, name], i) => place === tile && events.firsts[i] < events.firsts[i + 1] ? [{name, lanes: [i]}] : [])
     .sort((a, b) => order(a.name) - order(b.name));
 }
 
 function order(name) {
-  const known = ["B", "NC", "T0", "T1", "T2"];
-  const core = known.indexOf(name.split(" ")[0]);
+  const core = CORES.indexOf(name.split(" ")[0]);
   if (core >= 0) return 2 * core + (name.includes(" ") ? 1 : 0);
   return name.startsWith("thread") ? 20 + Number(name[7]) : name.startsWith("unit") ? 30 : 40;
 }
 
-async function drawTime() {
-  drawing = true;
-  for (const [id, rows, size] of [["chip-time", chipRows(), 16], ["tile-time", tileRows(), 22]]) {
-    const place = byId(id), width = Math.max(place.clientWidth - 220, 200);
-    const {z, text, labels, pixel} = picture(rows, range.from, range.to, Math.min(width, MOST_SHOWN));
-    const names = rows.map((one) => one.name);
-    const shown = {type: "heatmap", x0: range.from + pixel / 2, dx: pixel, y: names, z, text, hoverinfo: "text", hoverongaps: false,
-                   zmin: -0.5, zmax: COLOURS.length - 0.5, colorscale: SCALE, ygap: rows.length < 60 ? 3 : 1,
-                   showscale: id === "chip-time", colorbar: KEY};
-    await Plotly.react(place, [shown], {
-      height: 90 + Math.min(size * rows.length, 640), margin: {t: id === "chip-time" ? 60 : 30, b: 34, l: 150, r: 10},
-      hovermode: "closest", dragmode: "zoom", annotations: labels,
-      xaxis: {range: [range.from, range.to], title: {text: id === "tile-time" ? "clock" : ""}},
-      yaxis: {type: "category", categoryorder: "array", categoryarray: names, range: [names.length - 0.5, -0.5],
-              fixedrange: true, tickfont: {size: 11}},
-    }, {responsive: true, scrollZoom: true, doubleClick: false, displayModeBar: false});
-  }
-  drawing = false;
-}
-
 function moveTo(from, to) {
-  range.from = Math.max(Math.min(from, to), 0);
-  range.to = Math.max(from, to, range.from + 2);
-  return drawTime();
+  const [first, last] = whole, length = Math.min(Math.max(to - from, SHORTEST), last - first);
+  range.from = Math.min(Math.max(from, first), last - length);
+  range.to = range.from + length;
+  chipTime.later();
+  tileTime.later();
 }
 
 async function showTime() {
-  const told = DATA.timeline;
-  events = {begin: await unpack(told.begin, Float64Array), length: await unpack(told.length, Float32Array),
-            kind: await unpack(told.kind, Uint8Array), text: await unpack(told.text, Uint32Array)};
-  tiles = [...new Set(told.tracks.map(([place]) => place))];
-  if (!tiles.length) { byId("time").append(element("p", "no events were recorded", "muted")); return; }
-  let first = Infinity;
-  for (let track = 0; track < told.tracks.length; track++) {
-    first = Math.min(first, events.begin[told.firsts[track]]);
-    for (let i = told.firsts[track]; i < told.firsts[track + 1]; i++) end = Math.max(end, events.begin[i] + events.length[i]);
-  }
+  const told = DATA.timeline, place = byId("time");
+  if (!told.tracks.length) { place.append(element("p", "no events were recorded", "muted")); return; }
+  const [begin, length, kind, text] = await Promise.all([
+    unpack("begin", Float64Array), unpack("length", Float32Array), unpack("kind", Uint8Array), unpack("text", Uint32Array)]);
+  events = new Events(told, {begin, length, kind, text});
+  whole = events.span();
+  [range.from, range.to] = whole;
+  tiles = [...new Set(told.tracks.map(([tile]) => tile))]
+    .sort((a, b) => numbers(a)[0] - numbers(b)[0] || numbers(a)[1] - numbers(b)[1]);
+  told.kinds.forEach((name, i) => {
+    const made = element("span", name);
+    made.style.setProperty("--colour", COLOURS[i]);
+    byId("kinds").append(made);
+  });
   options(byId("tile"), tiles);
-  const busy = tiles.map((tile) => told.tracks.reduce((sum, [place], track) =>
-    sum + (place === tile ? told.firsts[track + 1] - told.firsts[track] : 0), 0));
+  const busy = tiles.map((tile) => told.tracks.reduce((sum, [other], track) =>
+    sum + (other === tile ? told.firsts[track + 1] - told.firsts[track] : 0), 0));
   byId("tile").value = busy.indexOf(Math.max(...busy));
-  byId("tile").onchange = drawTime;
-  await moveTo(first, end);
-  for (const id of ["chip-time", "tile-time"]) {
-    byId(id).on("plotly_relayout", (change) => {
-      if (!drawing && "xaxis.range[0]" in change) moveTo(change["xaxis.range[0]"], change["xaxis.range[1]"]);
-    });
-    byId(id).on("plotly_doubleclick", () => { moveTo(first, end); });
-    byId(id).on("plotly_click", (click) => {
-      if (id === "chip-time") { byId("tile").value = tiles.indexOf(click.points[0].y); drawTime(); }
-    });
-  }
+  const common = {zoom: moveTo, all: () => moveTo(...whole)};
+  const showTile = () => tileTime.show(events, range);
+  const choose = (row) => { byId("tile").value = row; showTile(); };
+  chipTime = new TimePicture(byId("chip-time"), {height: 18, most: 18 * 21, rows: chipRows, choose, ...common});
+  tileTime = new TimePicture(byId("tile-time"), {height: 22, most: 22 * 40, rows: tileRows, ...common});
+  byId("tile").onchange = showTile;
+  chipTime.show(events, range);
+  showTile();
 }
 
 /* --- pictures ---------------------------------------------------------------------------------------------------- */
@@ -323,23 +251,63 @@ async function showPicture() {
                {displayModeBar: false});
 }
 
-async function show() {
-  showSummary();
-  showKernels();
-  showFailures(); showHazards();
+function showPictures() {
+  if (!DATA.pictures.length) { byId("pictures").append(element("p", "no states were recorded", "muted")); return; }
+  options(byId("picture"), DATA.pictures.map((one) => `${one.title}: ${one.what}`));
+  byId("picture").onchange = showPicture;
+  return showPicture();
+}
+
+function showMetric() {
   options(byId("metric"), Object.keys(METRICS));
   byId("metric").onchange = showGrid;
   showGrid();
-  showTraffic();
-  showLinks();
-  await showTime();
-  if (DATA.pictures.length) {
-    options(byId("picture"), DATA.pictures.map((one) => `${one.title}: ${one.what}`));
-    byId("picture").onchange = showPicture;
-    await showPicture();
-  } else byId("pictures").append(element("p", "no states were recorded", "muted"));
-  byId("state").textContent = `${count(events.begin.length)} events`;
+}
+
+/* --- the page: what can be seen first, the rest when it comes near ---------------------------------------------------- */
+
+/* Plotly's script is text until the first of its charts is near: to execute it takes longer than all tables. */
+function loadCharts() {
+  if (window.Plotly) return;
+  const script = element("script", byId("charts").textContent);
+  document.head.append(script);
+  byId("charts").remove();
+}
+
+const SECTIONS = {
+  time: showTime,
+  grid: () => { loadCharts(); showMetric(); },
+  noc: () => { if (report.traffic.length) loadCharts(); showTraffic(); },
+  links: () => { if (report.links.length) loadCharts(); showLinks(); },
+  pictures: () => { if (DATA.pictures.length) loadCharts(); return showPictures(); },
+};
+const drawn = new Map();
+
+function failed(error) {
+  byId("state").textContent = `failed: ${error}`;
+  document.body.dataset.failed = String(error);
+}
+
+/* Draw a section once. */
+function draw(name) {
+  if (!drawn.has(name))
+    drawn.set(name, Promise.resolve().then(SECTIONS[name]).then(() => { byId(name).dataset.drawn = Math.round(performance.now()); })
+      .catch(failed));
+  return drawn.get(name);
+}
+
+function show() {
+  showSummary();
+  showKernels();
+  showFailures();
+  showHazards();
+  const near = new IntersectionObserver((entries) => {
+    for (const entry of entries) if (entry.isIntersecting) { near.unobserve(entry.target); draw(entry.target.id); }
+  }, {rootMargin: "200px"});
+  for (const name of Object.keys(SECTIONS)) near.observe(byId(name));
+  window.onbeforeprint = () => Object.keys(SECTIONS).forEach(draw);
+  byId("state").textContent = `${count(DATA.timeline.firsts.at(-1))} events`;
   document.body.dataset.ready = String(Math.round(performance.now()));
 }
 
-show().catch((error) => { byId("state").textContent = `failed: ${error}`; document.body.dataset.failed = String(error); });
+try { show(); } catch (error) { failed(error); }
