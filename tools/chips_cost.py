@@ -22,7 +22,6 @@ import bhemu
 from bhemu.bench.cores import PROGRAMS
 from bhemu.cluster.topology import Topology, load_topology
 from bhemu.loader.boot import ALL_HELD, SOFT_RESET
-from bhemu.machine.agents import CORE_NAMES
 from bhemu.tile.reset import CORE_BIT, DEFAULT_PC
 
 IDLE_CLOCKS = 10_000_000
@@ -83,8 +82,8 @@ def main() -> None:
         wall, processor = (min(one[n] for one in figures) for n in (0, 1))
         base = base or (wall, processor)
         print(
-            f"{chips:>5}{threads:>9}{wall:>10,.0f}{processor:>15,.0f}{wall / base[0]:>19.3f}{processor / base[1]:>11.3f}"
-            f"{base[0] / wall:>23.2f}{idle[chips]:>14,.0f}"
+            f"{chips:>5}{threads:>9}{wall:>10,.0f}{processor:>15,.0f}{wall / base[0]:>20.3f}"
+            f"{processor / base[1]:>11.3f}{base[0] / wall:>23.2f}{idle[chips]:>14,.0f}"
         )
     print(f"largest memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
 

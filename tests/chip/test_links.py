@@ -279,7 +279,7 @@ TWO = "name: two\nchips:\n  - {board_id: [1, 2], asic_location: 0}\n  - {board_i
         (TWO.replace("0}", "0, missing: 1}", 1), "chip 0: missing is 1"),
         (
             TWO + "links: ['0:2 - 1:9']\nfailures: [{link: '0:3 - 1:9', down: true}]",
-            "failure: there is no link 0:3 - 1:9",
+            "there is no link 0:3 - 1:9",
         ),
         (TWO + "links: ['0:2 - 1:9', '0:3 - 1:8']\nfailures: [{link: '0:2 - 1:8', down: true}]", "no link 0:2 - 1:8"),
         (TWO + "links: ['0:2 - 1:9']\nfailures: [{link: '4:2 - 1:9', down: true}]", "no link 4:2 - 1:9"),
