@@ -430,6 +430,13 @@ static struct work work_of_cluster(void)
                          &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_BEGIN), cluster_help};
 }
 
+/* Other threads are worth while. Those that move several chips wait for each other after each span. */
+static int worth_help(int64_t active, int64_t clocks)
+{
+    int64_t span = CHIPS > 1 ? FIELD(int64_t, cluster, CLUSTER_SPAN) : clocks;
+    return active > 1 && active * clocks >= WORTH_THREADS && active * (clocks < span ? clocks : span) >= WORTH_SHARE;
+}
+
 /* Chips move side by side, each on one thread; the tiles of one that moves alone are shared among threads. */
 void simulator_clock(uint32_t clocks)
 {
@@ -441,7 +448,7 @@ void simulator_clock(uint32_t clocks)
         busy += count != 0;
         alone = count ? chip : alone;
     }
-    int helps = setting(THREADS) > 1 && active > 1 && active * clocks >= WORTH_THREADS;
+    int helps = setting(THREADS) > 1 && worth_help(active, clocks);
     if (helps)
         begin_help(busy > 1 ? work_of_cluster() : work_of_chip(instances[alone].chip), setting(THREADS));
     int64_t status, table = (intptr_t)instances[0].table;

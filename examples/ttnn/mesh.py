@@ -33,6 +33,7 @@ class Mesh:
     device: ttnn.MeshDevice
     chips: int
     size: int
+    axis: int | None
 
     def split(self, values: torch.Tensor, dim: int) -> ttnn.Tensor:
         """A tensor of which each chip has a part, along a dimension."""
@@ -64,10 +65,16 @@ Prepared = tuple[Case, list[torch.Tensor], bool]
 
 
 def all_gather(mesh: Mesh) -> Prepared:
-    """All chips get the parts of all."""
+    """All chips get the parts of all, or of those of their row (axis 1) or column (axis 0)."""
     values = integers(1, 1, 64, COLUMNS * mesh.chips)
-    x = mesh.split(values, 3)
-    return lambda: ttnn.all_gather(x, dim=3), [values] * mesh.chips, True
+    x, parts = mesh.split(values, 3), values.chunk(mesh.chips, 3)
+    if mesh.axis is None:
+        return lambda: ttnn.all_gather(x, dim=3), [values] * mesh.chips, True
+    _, columns = mesh.device.shape
+    places = [divmod(chip, columns) for chip in range(mesh.chips)]
+    other = 1 - mesh.axis
+    want = [torch.cat([p for p, at in zip(parts, places, strict=True) if at[other] == own[other]], 3) for own in places]
+    return lambda: ttnn.all_gather(x, dim=3, cluster_axis=mesh.axis), want, True
 
 
 def reduce_scatter(mesh: Mesh) -> Prepared:
@@ -188,6 +195,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(CASES))
     parser.add_argument("--times", type=int, default=2)
     parser.add_argument("--size", type=int, default=256, help="of the matmul: SIZE x SIZE by SIZE x 2 SIZE")
+    parser.add_argument("--axis", type=int, choices=(0, 1), help="of the mesh, for all_gather alone; without it both")
     given = parser.parse_args()
     rows, columns = (int(part) for part in given.mesh.split("x"))
     begun = time.perf_counter()
@@ -199,7 +207,7 @@ def main() -> None:
         if name == "point_to_point" and "2D" in given.fabric:
             print(f"{name:<16}left out: ttnn's kernel has headers of a 1D fabric")
             continue
-        run(Mesh(device, rows * columns, given.size), name, given.times)
+        run(Mesh(device, rows * columns, given.size, given.axis), name, given.times)
     ttnn.close_mesh_device(device)
     print(f"done, {sum(os.times()[:2]):.1f} s of processor time", flush=True)
 
