@@ -10,7 +10,7 @@ import numpy as np
 from bhemu.capi.c_text import c_numbers, c_string
 from bhemu.capi.image import IN_CHIP, IN_CHIP_TIME, IN_EACH_CHIP, IN_EACH_TILE, IN_TILE_TIME, Machine
 from bhemu.capi.objects import Parts
-from bhemu.chip.clock.clocks import WORTH_THREADS
+from bhemu.chip.clock.clocks import WORTH_SHARE, WORTH_THREADS
 from bhemu.chip.coordinates import ETHERNET_TILES, HEIGHT, TILES, WIDTH
 from bhemu.chip.links.send import FRAME
 from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, TENSIX
@@ -204,6 +204,7 @@ def header(parts: Parts, version: str) -> str:
         "IN_EACH_TILE": IN_EACH_TILE,
         "IN_EACH_CHIP": IN_EACH_CHIP,
         "WORTH_THREADS": WORTH_THREADS,
+        "WORTH_SHARE": WORTH_SHARE,
         "TIMED_ENTRY": ENTRY,
         "TILE_TIME_WORDS": layout.SIZE,
         "CHIP_TIME_WORDS": net_layout.SIZE,

@@ -430,6 +430,13 @@ static struct work work_of_cluster(void)
                          &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_BEGIN), cluster_help};
 }
 
+/* Other threads can help. Those that move several chips wait for each other after each span. */
+static int can_help(int64_t active, int64_t clocks)
+{
+    int64_t span = CHIPS > 1 ? FIELD(int64_t, cluster, CLUSTER_SPAN) : clocks;
+    return setting(THREADS) > 1 && active > 1 && clocks > 1 && (clocks <= span || active * span >= WORTH_SHARE);
+}
+
 /* Chips move side by side, each on one thread; the tiles of one that moves alone are shared among threads. */
 void simulator_clock(uint32_t clocks)
 {
@@ -441,7 +448,7 @@ void simulator_clock(uint32_t clocks)
         busy += count != 0;
         alone = count ? chip : alone;
     }
-    int could_help = setting(THREADS) > 1 && active > 1 && clocks > 1;
+    int could_help = can_help(active, clocks);
     int helps = could_help && help_pays(active * clocks);
     int64_t began = could_help ? now() : 0;
     if (helps)

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import Any, Final
 
 from bhemu import checks
-from bhemu.chip.clock.clocks import WORTH_THREADS, helped
+from bhemu.chip.clock.clocks import WORTH_SHARE, WORTH_THREADS, helped
 from bhemu.chip.device import Device
 from bhemu.chip.entries import chip_entry
 from bhemu.cluster.clock import GOES_ON, cluster_clock_entry, cluster_help_entry
@@ -98,7 +98,8 @@ class ClusterClocks:
         """Threads that help with `clocks`, if it is worth while: with chips, or with the tiles of a lone one."""
         if self.threads > 1:
             active = [device.clocks.active for device in self._devices]
-            if sum(active) > 1 and clocks * sum(active) >= WORTH_THREADS:
+            span = min(clocks, int(self.record.span))
+            if sum(active) > 1 and clocks * sum(active) >= WORTH_THREADS and span * sum(active) >= WORTH_SHARE:
                 if len(active) - active.count(0) > 1:
                     return helped(self.record, cluster_entry("cluster_help"), self.target, self.threads)
                 device = self._devices[active.index(sum(active))]

@@ -23,9 +23,10 @@ from bhemu.loader.by_content import CodeIndex, Moved
 from bhemu.machine.agents import CORE_NAMES, CORES, T0, T2
 from bhemu.machine.origin import pc_of_line
 from bhemu.recording import log as tensix_column
-from bhemu.recording.noc_requests import requests
+from bhemu.recording.noc_requests import Request, requests
 from bhemu.recording.parts import Part, Reader
 from bhemu.report.asserts import Failure, Failures
+from bhemu.report.chips import ChipFigures, ChipOperation
 from bhemu.report.links import Links, read_links
 from bhemu.report.names import FIRMWARE, UNKNOWN, Inspector, PartNames, find_files, kernel_name, operation_of
 from bhemu.report.noc import end_name
@@ -147,6 +148,7 @@ class Report:
         notes: what the reader must know: what was left out, what was not found.
         timed: operations of a recording in timed mode.
         links: of several chips, and what went over them.
+        chips: what each of several chips has done; this one too.
     """
 
     about: list[dict[str, Any]]
@@ -163,6 +165,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
     timed: list[TimedOperation] = field(default_factory=list)
     links: Links = field(default_factory=Links)
+    chips: list[ChipFigures] = field(default_factory=list)
 
     def operation_of(self, launch: Launch) -> str:
         """Name of the operation that a launch belongs to; empty when it is not known."""
@@ -177,8 +180,11 @@ class _Maker:
         kinds: tuple[str, ...],
         suppressions: Suppressions,
         progress: Callable[[int], Any],
+        *,
+        is_brief: bool = False,
     ) -> None:
         self._reader = reader
+        self._is_brief = is_brief
         self._kinds = kinds
         self._suppressions = suppressions
         self._checks: dict[Place, TileCheck] = {}
@@ -206,6 +212,9 @@ class _Maker:
         for number, part in enumerate(self._reader.parts()):
             self._progress(number)
             self._take(part)
+        if self._is_brief:
+            self._group()
+            return self._report
         for place in list(self._open):
             self._check(place)
         for launch, parts in self._words.items():
@@ -228,6 +237,10 @@ class _Maker:
         if part.started is not None:
             span[0] = part.started
         self._count(part, launch, names)
+        found = list(requests(part))
+        self._count_requests(part.place, found)
+        if self._is_brief:
+            return
         self._failures.take(part, names, launch[1])
         self._dropped[0] += part.log.dropped
         self._dropped[1] += part.log.tensix_dropped
@@ -238,16 +251,6 @@ class _Maker:
             self._check(part.place)
         if part.state:
             self._states[launch] = part
-        found = list(requests(part))
-        figures = self._report.tiles[part.place]
-        for request in found:
-            end = end_name(_TRANSLATION, request.other, request.noc)
-            kind = request.kind + (" to several" if request.multicast else "")
-            self._report.traffic[f"{part.place[0]}-{part.place[1]}", kind, end] += request.size
-            if request.kind == "read":
-                figures.read += request.size
-            else:
-                figures.written += request.size
         self._report.timeline.add(part, names, found)
         for change in part.log.changes:
             x, y = part.place
@@ -256,6 +259,18 @@ class _Maker:
                 f"tile {x}-{y}, round {change.round:,}: {change.address:#x} {change.before:#x} -> {change.after:#x} "
                 f"by {change.by}{where}"
             )
+
+    def _count_requests(self, place: Place, found: Iterable[Request]) -> None:
+        """Bytes of NoC requests of a tile."""
+        figures = self._report.tiles[place]
+        for request in found:
+            end = end_name(_TRANSLATION, request.other, request.noc)
+            kind = request.kind + (" to several" if request.multicast else "")
+            self._report.traffic[f"{place[0]}-{place[1]}", kind, end] += request.size
+            if request.kind == "read":
+                figures.read += request.size
+            else:
+                figures.written += request.size
 
     def _kernel(self, names: PartNames, core: int, pc: int, launch: Launch) -> Kernel:
         piece = names.at(pc)
@@ -464,6 +479,27 @@ def make_report(
         made.timed = read_timed_run(directory, elf=elf).operations
     made.links = read_links(reader)
     if len(reader.chips) > 1:
+        for number in reader.chips:
+            one = made if number == reader.chip else _brief(directory, number, elf, progress)
+            made.chips.append(_figures(number, one))
         known = ", ".join(map(str, reader.chips))
         made.notes.insert(0, f"this is chip {reader.chip} of chips {known}, which were recorded: choose with --chip")
     return made
+
+
+def _brief(directory: Path, chip: int, elf: Iterable[Path], progress: Callable[[int], Any]) -> Report:
+    """Operations and tiles of a chip, without all else."""
+    return _Maker(Reader(directory, chip), elf, (), Suppressions(), progress, is_brief=True).make()
+
+
+def _figures(number: int, report: Report) -> ChipFigures:
+    """A chip in the report of all."""
+    counted = ("rounds", "running", "blocked", "polling", "words", "read", "written")
+    return ChipFigures(
+        number,
+        {place: {what: getattr(figures, what) for what in counted} for place, figures in report.tiles.items()},
+        tuple(
+            ChipOperation(one.name, one.begin, one.end, len({place for place, _ in one.launches}))
+            for one in sorted(report.operations, key=lambda one: (one.begin, one.end))
+        ),
+    )

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import Any, Final
 
+from bhemu.report.chips import chip_lines, chips_as_json
 from bhemu.report.links import link_lines, links_as_json
 from bhemu.report.model import Kernel, Report
 from bhemu.report.operations import operation_as_json, operation_lines
@@ -21,7 +22,8 @@ def _top(counts: Counter[str], number: int) -> list[tuple[str, int]]:
 
 def summary_lines(report: Report, *, number: int = ROWS) -> list[str]:
     """The slowest kernels with their hottest line and what they wait for, operations, hazards, notes."""
-    lines = operation_lines(report.timed) if report.timed else []
+    lines = [*told, ""] if (told := chip_lines(report.chips, number)) else []
+    lines += operation_lines(report.timed) if report.timed else []
     if report.timed and not report.kernels:
         return lines + [f"note: {note}" for note in report.notes]
     if report.operations:
@@ -139,6 +141,7 @@ def report_as_json(report: Report) -> dict[str, Any]:
             {"tile": tile, "kind": kind, "other": other, "bytes": size}
             for (tile, kind, other), size in report.traffic.most_common()
         ],
+        "chips": chips_as_json(report.chips),
         "links": links_as_json(report.links),
         "failures": [
             {**vars(one), "operation": report.operation_of((one.place, one.launch))} for one in report.failures

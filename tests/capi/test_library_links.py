@@ -140,6 +140,16 @@ def test_a_recording_has_each_chip_and_the_links(weak: Path, tmp_path: Path) -> 
         counted = [row for part in Reader(tmp_path, chip).parts() for row in part.log.counted(B)]
         assert sum(count for pc, count, _ in counted if pc == 8) == 64 << chip
     assert any("chip 0 of chips 0, 1" in note for note in first.notes)
+    ran = [sum(int(part.log.ran.sum()) for part in Reader(tmp_path, chip).parts()) for chip in (0, 1)]
+    assert ran[0] > 128
+    assert ran[1] > 256
+    for report in (first, second):  # each has all chips
+        chips = report_as_json(report)["chips"]
+        assert [chip["chip"] for chip in chips] == [0, 1]
+        rounds = [[(tile["x"], tile["y"], tile["running"]) for tile in chip["tiles"]] for chip in chips]
+        assert rounds == [[(1, 2, ran[0])], [(1, 2, ran[1])]]
+        lines = summary_lines(report)
+        assert [line.split()[:2] for line in lines[1:3]] == [["0", "1"], ["1", "1"]]
     told = report_as_json(second)["links"]
     assert [(one["from"], one["to"], one["frames"], one["bytes"], one["lost"]) for one in told if one["frames"]] == [
         ("0:2", "1:9", 1, 4, 1)

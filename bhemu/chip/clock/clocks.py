@@ -33,7 +33,9 @@ NO_TILE: Final = -1
 QUANTUM: Final = 1024
 """Default for the most clocks that tiles run ahead of each other."""
 WORTH_THREADS: Final = 20_000
-"""Clocks of all tiles together in one call from which on it is worth while to start threads."""
+"""Clocks of all tiles together in one call from which on it is worth while to start threads,"""
+WORTH_SHARE: Final = 10_000
+"""and those in one span of several chips, after each of which the threads wait for each other."""
 
 _STATE: Final = (
     "time",

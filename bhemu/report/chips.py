@@ -1,0 +1,101 @@
+"""All chips of a recording side by side: what each has done, and the operations that several of them have executed."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bhemu.chip.coordinates import Place
+
+
+@dataclass(frozen=True)
+class ChipOperation:
+    """An operation of a chip.
+
+    Attributes:
+        name: by tt-metal's logs, or by its kernels.
+        begin, end: clocks.
+        tiles: on which it ran.
+    """
+
+    name: str
+    begin: int
+    end: int
+    tiles: int
+
+
+@dataclass(frozen=True)
+class ChipFigures:
+    """What a chip has done, as far as its tiles were recorded.
+
+    Attributes:
+        number: of the chip.
+        tiles: what their cores have done, and what they have moved, by translated coordinates: `rounds`, `running`,
+            `blocked`, `polling`, `words`, `read` and `written`.
+        operations: in the order in which they began.
+    """
+
+    number: int
+    tiles: Mapping[Place, Mapping[str, int]]
+    operations: tuple[ChipOperation, ...]
+
+    def total(self, what: str) -> int:
+        """A figure of all tiles together."""
+        return sum(figures[what] for figures in self.tiles.values())
+
+
+def shared_operations(chips: Iterable[ChipFigures]) -> list[dict[int, ChipOperation]]:
+    """Operations by chip: the first one of a name is the same on all chips, and so on; in the order of their begins."""
+    found: dict[tuple[str, int], dict[int, ChipOperation]] = defaultdict(dict)
+    for chip in chips:
+        known: Counter[str] = Counter()
+        for operation in chip.operations:
+            found[operation.name, known[operation.name]][chip.number] = operation
+            known[operation.name] += 1
+    return sorted(found.values(), key=lambda one: min(operation.begin for operation in one.values()))
+
+
+def chip_lines(chips: Iterable[ChipFigures], number: int) -> list[str]:
+    """A line for each chip, and for the longest operations how long they took on which; none for a chip alone."""
+    told = list(chips)
+    if len(told) < 2:
+        return []
+    lines = [
+        f"{'chip':<6}{'tiles':>6}{'core rounds':>15}{'blocked':>9}{'polling':>9}{'NoC read':>14}{'written':>14}"
+        "  operations"
+    ]
+    for chip in told:
+        executed = chip.total("running") + chip.total("blocked")
+        shares = "".join(f"{chip.total(what) / max(executed, 1):>9.0%}" for what in ("blocked", "polling"))
+        moved = "".join(f"{chip.total(what):>14,}" for what in ("read", "written"))
+        lines.append(f"{chip.number:<6}{len(chip.tiles):>6}{executed:>15,}{shares}{moved}  {len(chip.operations)}")
+    shared = shared_operations(told)
+    if not shared:
+        return lines
+    lines += ["", f"{'operation':<24}{'begin':>14}{'chips':>7}  clocks"]
+    longest = sorted(shared, key=lambda one: -max(_clocks(operation) for operation in one.values()))[:number]
+    for one in (row for row in shared if row in longest):
+        by_time = sorted(one, key=lambda chip: (_clocks(one[chip]), chip))
+        texts = [f"{_clocks(one[chip]):,} on chip {chip}" for chip in dict.fromkeys((by_time[0], by_time[-1]))]
+        begin = min(operation.begin for operation in one.values())
+        lines.append(f"{next(iter(one.values())).name:<24.24}{begin:>14,}{len(one):>7}  {' to '.join(texts)}")
+    left = len(shared) - len(longest)
+    return [*lines, f"({left} more)"] if left else lines
+
+
+def _clocks(operation: ChipOperation) -> int:
+    return operation.end - operation.begin
+
+
+def chips_as_json(chips: Iterable[ChipFigures]) -> list[dict[str, Any]]:
+    """The same as plain data, tile by tile."""
+    return [
+        {
+            "chip": chip.number,
+            "tiles": [{"x": x, "y": y, **figures} for (x, y), figures in sorted(chip.tiles.items())],
+            "operations": [vars(operation) for operation in chip.operations],
+        }
+        for chip in chips
+    ]
