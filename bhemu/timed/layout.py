@@ -122,9 +122,7 @@ PERIOD: Final = 85
 """Cycles of one turn of the loop in which it sleeps."""
 CORE_BUSY: Final = 86
 """Cycles in which the core has started an instruction, or could not start the next one because of it."""
-DEFERRED: Final = 87
-"""1 while the instruction that `STARTED` and others describe waits for the turns of other agents."""
-CACHE: Final = 88
+CACHE: Final = 87
 """Instruction cache: 128 sets of two lines of 16 bytes. Each is 1 + the line's number, 0 none; the older one is in the
 upper half of the word."""
 CACHE_SETS: Final = 128
