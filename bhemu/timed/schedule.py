@@ -35,6 +35,8 @@ from bhemu.timed.words import NEVER, cycle
 @kernel
 def _wake_on_time(t: TileRecord, log: LogAddress) -> None:
     """Cores that have been woken: they are at the beginning of a turn of their loop, which takes its time."""
+    if load_i64(log, at.SLEEPERS) == t.sleepers:
+        return
     for core in range(CORES):
         block = at.core_block(core)
         if load_i64(log, block + at.SLEEPS) == 0 or t.core_state[core] == ASLEEP:
@@ -172,8 +174,7 @@ def _advance(t: TileRecord, table: Table, one_turn: Int, log: LogAddress) -> Any
             result, follows = _turn_of_core(t, table, agent, log, one_turn)
             while follows and result == ends.ADVANCED and not one_turn:
                 result, follows = _turn_of_core(t, table, agent, log, one_turn)
-        if load_i64(log, at.SLEEPERS) != t.sleepers:
-            _wake_on_time(t, log)
+        _wake_on_time(t, log)
         if one_turn:
             break
     t.clock = t.round_goal - t.free_rounds
