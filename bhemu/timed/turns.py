@@ -19,14 +19,23 @@ from bhemu.recording import core_figures as classes
 from bhemu.riscv.arithmetic import WORD, compute
 from bhemu.riscv.decode import NOWHERE, TTINSN, VALID, code_at, fill
 from bhemu.riscv.execute import (
+    _ELSEWHERE as ELSEWHERE,
+)
+from bhemu.riscv.execute import (
+    _IN_L1 as IN_L1,
+)
+from bhemu.riscv.execute import (
+    _IN_RAM as IN_RAM,
+)
+from bhemu.riscv.execute import (
+    _MISALIGNED as NOT_ALIGNED,
+)
+from bhemu.riscv.execute import (
     ACCESS,
     BEQ,
     BGEU,
-    _ELSEWHERE as ELSEWHERE,
     FENCE,
     FENCE_I,
-    _IN_L1 as IN_L1,
-    _IN_RAM as IN_RAM,
     JAL,
     JALR,
     LB,
@@ -34,14 +43,23 @@ from bhemu.riscv.execute import (
     LH,
     LIMIT,
     LW,
-    _MISALIGNED as NOT_ALIGNED,
     SB,
     SW,
-    _branches as branches,
     hand_over,
+)
+from bhemu.riscv.execute import (
+    _branches as branches,
+)
+from bhemu.riscv.execute import (
     _is_watched as is_watched,
+)
+from bhemu.riscv.execute import (
     _load as load_memory,
+)
+from bhemu.riscv.execute import (
     _place as place_of_access,
+)
+from bhemu.riscv.execute import (
     _store as store_memory,
 )
 from bhemu.timed import layout as at
