@@ -19,23 +19,14 @@ from bhemu.recording import core_figures as classes
 from bhemu.riscv.arithmetic import WORD, compute
 from bhemu.riscv.decode import NOWHERE, TTINSN, VALID, code_at, fill
 from bhemu.riscv.execute import (
-    _ELSEWHERE as ELSEWHERE,
-)
-from bhemu.riscv.execute import (
-    _IN_L1 as IN_L1,
-)
-from bhemu.riscv.execute import (
-    _IN_RAM as IN_RAM,
-)
-from bhemu.riscv.execute import (
-    _MISALIGNED as NOT_ALIGNED,
-)
-from bhemu.riscv.execute import (
     ACCESS,
     BEQ,
     BGEU,
+    ELSEWHERE,
     FENCE,
     FENCE_I,
+    IN_L1,
+    IN_RAM,
     JAL,
     JALR,
     LB,
@@ -43,24 +34,15 @@ from bhemu.riscv.execute import (
     LH,
     LIMIT,
     LW,
+    NOT_ALIGNED,
     SB,
     SW,
+    branches,
     hand_over,
-)
-from bhemu.riscv.execute import (
-    _branches as branches,
-)
-from bhemu.riscv.execute import (
-    _is_watched as is_watched,
-)
-from bhemu.riscv.execute import (
-    _load as load_memory,
-)
-from bhemu.riscv.execute import (
-    _place as place_of_access,
-)
-from bhemu.riscv.execute import (
-    _store as store_memory,
+    is_watched,
+    load_memory,
+    place_of_access,
+    store_memory,
 )
 from bhemu.timed import layout as at
 from bhemu.timed.cores import (
@@ -156,7 +138,8 @@ def simple_turn(t: TileRecord, log: LogAddress, core: Int, cache: Int, one: Int)
         a = np.int64(t.core_x[core, (fields >> 16) & 31])
         b = np.int64(t.core_x[core, (fields >> 24) & 31])
         start: AnyInt = fetched(log, block, now, pc)
-        place, size, stores = ELSEWHERE, 4, n >= SB and n <= SW
+        place: Int = np.int64(ELSEWHERE)
+        size, stores = 4, n >= SB and n <= SW
         accesses = n >= LB and n <= SW
         address = np.int64(-1)
         if n != TTINSN:
