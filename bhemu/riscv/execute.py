@@ -97,7 +97,7 @@ _CORE_BITS: Final = 7
 _SIMPLE_END: Final = FENCE
 """Instructions from here on are looked at outside of the loop of simple ones."""
 # Where an aligned access goes
-_IN_L1, _IN_RAM, _MISALIGNED, _ELSEWHERE = range(4)
+IN_L1, IN_RAM, NOT_ALIGNED, ELSEWHERE = range(4)
 
 
 @kernel
@@ -115,25 +115,25 @@ def hand_over(
 
 
 @kernel(forceinline=True)
-def _place(address: Int, size: Int, l1_end: Int, ram_size: Int) -> Int:
+def place_of_access(address: Int, size: Int, l1_end: Int, ram_size: Int) -> Int:
     """Where an access of a core goes."""
     if address & (size - 1):
-        return np.int64(_MISALIGNED)
+        return np.int64(NOT_ALIGNED)
     if address < l1_end:
-        return np.int64(_IN_L1)
-    return np.int64(_IN_RAM if address >= RAM_BASE and address < RAM_BASE + ram_size else _ELSEWHERE)
+        return np.int64(IN_L1)
+    return np.int64(IN_RAM if address >= RAM_BASE and address < RAM_BASE + ram_size else ELSEWHERE)
 
 
 @kernel(forceinline=True)
-def _is_watched(t: TileRecord, address: Int) -> Bool:
+def is_watched(t: TileRecord, address: Int) -> Bool:
     """A sleeping core may wait for the word at an address of L1 (poll.py)."""
     return (np.int64(t.watch_hash) >> ((address >> 2) & 63)) & 1 != 0
 
 
 @kernel(forceinline=True)
-def _load(t: TileRecord, core: Int, n: Int, place: Int, address: Int) -> Int:
+def load_memory(t: TileRecord, core: Int, n: Int, place: Int, address: Int) -> Int:
     """What a load gets from L1 or the core's own RAM."""
-    if place == _IN_L1:
+    if place == IN_L1:
         word = np.int64(t.l1_u32[address >> 2])
     else:
         word = np.int64(t.core_ram_u32[core, (address - RAM_BASE) >> 2])
@@ -148,27 +148,27 @@ def _load(t: TileRecord, core: Int, n: Int, place: Int, address: Int) -> Int:
 
 
 @kernel(forceinline=True)
-def _store(t: TileRecord, core: Int, n: Int, place: Int, address: Int, value: Int) -> None:
+def store_memory(t: TileRecord, core: Int, n: Int, place: Int, address: Int, value: Int) -> None:
     """A store to L1 or the core's own RAM."""
     offset = address - RAM_BASE
     if n == SW:
-        if place == _IN_L1:
+        if place == IN_L1:
             t.l1_u32[address >> 2] = np.uint32(value)
         else:
             t.core_ram_u32[core, offset >> 2] = np.uint32(value)
     elif n == SB:
-        if place == _IN_L1:
+        if place == IN_L1:
             t.l1[address] = np.uint8(value & 0xFF)
         else:
             t.core_ram[core, offset] = np.uint8(value & 0xFF)
-    elif place == _IN_L1:
+    elif place == IN_L1:
         t.l1_u16[address >> 1] = np.uint16(value & 0xFFFF)
     else:
         t.core_ram_u16[core, offset >> 1] = np.uint16(value & 0xFFFF)
 
 
 @kernel(forceinline=True)
-def _branches(n: Int, a: Int, b: Int) -> Bool:
+def branches(n: Int, a: Int, b: Int) -> Bool:
     """The condition of a branch holds for two registers."""
     if n == BEQ:
         return a == b
@@ -270,25 +270,25 @@ def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
             if n >= LB and n <= SW:
                 address = (a + immediate) & WORD
                 size = 4 if n in (LW, SW) else (1 if n in (LB, LBU, SB) else 2)
-                place = _place(address, size, l1_end, ram_size)
-                wakes = n >= SB and place == _IN_L1 and _is_watched(t, address)
-                if place != _IN_RAM and now > horizon + (ahead if place == _IN_L1 and not wakes else 0):
+                place = place_of_access(address, size, l1_end, ram_size)
+                wakes = n >= SB and place == IN_L1 and is_watched(t, address)
+                if place != IN_RAM and now > horizon + (ahead if place == IN_L1 and not wakes else 0):
                     break
-                if place == _MISALIGNED:
+                if place == NOT_ALIGNED:
                     refuse(t, MISALIGNED, address, size)
                     status = FAULTED
                     break
-                if place == _ELSEWHERE or wakes:
+                if place == ELSEWHERE or wakes:
                     value = b & ((1 << (8 * size)) - 1) if n >= SB else np.int64(0)
                     kind, extends = STORE if n >= SB else LOAD, 1 if n in (LB, LH) else 0
                     status = hand_over(t, core, kind, address, size, value, rd, extends)
                     break
                 if n >= SB:
-                    _store(t, core, n, place, address, b)
+                    store_memory(t, core, n, place, address, b)
                 else:
-                    value = _load(t, core, n, place, address)
+                    value = load_memory(t, core, n, place, address)
             elif n >= BEQ and n <= BGEU:
-                if _branches(n, a, b):
+                if branches(n, a, b):
                     after = pc + immediate
             elif n == JAL:
                 value = after

@@ -50,7 +50,7 @@ def _operands_known(log: LogAddress, block: Int, now: Int, word: Int) -> AnyInt:
 
 
 @kernel
-def _fetched(log: LogAddress, block: Int, now: Int, pc: Int) -> Any:
+def fetched(log: LogAddress, block: Int, now: Int, pc: Int) -> Any:
     """Cycle from which the instruction at `pc` is there; brings its line into the instruction cache."""
     line = pc >> _LINE
     before = load_i64(log, block + at.FETCHED)
@@ -78,7 +78,7 @@ def _line_of_cache(log: LogAddress, block: Int, line: Int) -> AnyInt:
 
 
 @kernel
-def _access_possible(log: LogAddress, block: Int, now: Int, opcode: Int, address: Int) -> AnyInt:
+def access_possible(log: LogAddress, block: Int, now: Int, opcode: Int, address: Int) -> AnyInt:
     """Cycle from which L1 takes the access."""
     if address < 0 or address >= L1_SIZE:
         return now
@@ -99,26 +99,22 @@ def starts(t: TileRecord, log: LogAddress, core: Int) -> Any:
     block = at.core_block(core)
     now = np.int64(t.core_round[core])
     pc = np.int64(t.core_pc[core])
-    if load_i64(log, block + at.DEFERRED) != 0:
-        store_i64(log, block + at.DEFERRED, 0)
-        if load_i64(log, block + at.STARTED) == now and load_i64(log, block + at.PC) == pc:
-            return now
+    store_i64(log, block + at.RETIRED, np.int64(t.core_retired[core]))
     if pc >= L1_SIZE:
         return now
     word = np.int64(t.l1_u32[pc >> 2])
-    now = _fetched(log, block, now, pc)
+    now = fetched(log, block, now, pc)
     address = np.int64(-1)
     if word & 3 == 3:
         now = _operands_known(log, block, now, word)
         address = classes.accessed_address(t, core, word)
-        now = _access_possible(log, block, now, word & 0x7F, address)
+        now = access_possible(log, block, now, word & 0x7F, address)
     store_i64(log, block + at.STARTED, now)
     store_i64(log, block + at.WORD, word)
     store_i64(log, block + at.PC, pc)
     store_i64(log, block + at.ADDRESS, address)
     store_i64(log, block + at.RS1, np.int64(t.core_x[core, (word >> 15) & 31]))
     store_i64(log, block + at.RS2, np.int64(t.core_x[core, (word >> 20) & 31]))
-    store_i64(log, block + at.RETIRED, np.int64(t.core_retired[core]))
     return now
 
 
@@ -146,7 +142,8 @@ def _is_taken(word: Int, a: Int, b: Int) -> Any:
 
 
 @kernel
-def _was_predicted(log: LogAddress, block: Int, pc: Int, taken: Bool) -> Any:
+def was_predicted(log: LogAddress, block: Int, pc: Int, taken: Bool) -> Any:
+    """Whether a branch goes where it was expected to; its counter moves."""
     number = (pc >> 2) % at.COUNTERS
     place, shift = block + at.PREDICTED + number // at.COUNTERS_IN_WORD, 2 * (number % at.COUNTERS_IN_WORD)
     counters = load_i64(log, place)
@@ -157,7 +154,8 @@ def _was_predicted(log: LogAddress, block: Int, pc: Int, taken: Bool) -> Any:
 
 
 @kernel
-def _division(log: LogAddress, word: Int, dividend: Int, divisor: Int) -> AnyInt:
+def division(log: LogAddress, word: Int, dividend: Int, divisor: Int) -> AnyInt:
+    """Cycles that a division takes."""
     if classes.is_short_division(word, dividend, divisor):
         return load_i64(log, at.DIVIDE_SHORT)
     if (word >> 12) & 1 == 0 and dividend >> 31:
@@ -170,8 +168,8 @@ def _division(log: LogAddress, word: Int, dividend: Int, divisor: Int) -> AnyInt
 
 
 @kernel
-def _load(log: LogAddress, block: Int, start: Int, address: Int) -> AnyInt:
-    """Latency of a load, or of an atomic's result, from L1."""
+def load_from_l1(log: LogAddress, block: Int, start: Int, address: Int) -> AnyInt:
+    """Latency of a load from L1; its line comes into the L0 data cache."""
     line = address >> _LINE
     found = _line_of_cache(log, block, line)
     if found >= 0:
@@ -188,13 +186,15 @@ def _load(log: LogAddress, block: Int, start: Int, address: Int) -> AnyInt:
 
 
 @kernel
-def _forget_lines(log: LogAddress, block: Int) -> None:
+def forget_lines(log: LogAddress, block: Int) -> None:
+    """Empty the L0 data cache."""
     for i in range(4):
         store_i64(log, block + at.LINES + i, -1)
 
 
 @kernel
-def _store(log: LogAddress, block: Int, start: Int, address: Int) -> None:
+def note_store(log: LogAddress, block: Int, start: Int, address: Int) -> None:
+    """A store to L1 is queued, or coalesces with the one before."""
     line = address >> _LINE
     if line == load_i64(log, block + at.STORE_LINE):
         return
@@ -207,7 +207,7 @@ def _store(log: LogAddress, block: Int, start: Int, address: Int) -> None:
 def _latency(log: LogAddress, block: Int, what: Int, start: Int, address: Int) -> AnyInt:
     """Cycles until the instruction's result can be used."""
     if what == classes.LOAD_L1:
-        return _load(log, block, start, address)
+        return load_from_l1(log, block, start, address)
     if what == classes.LOAD_LOCAL:
         return load_i64(log, at.LOAD_LOCAL)
     if what == classes.MULTIPLY:
@@ -234,7 +234,8 @@ def _latency(log: LogAddress, block: Int, what: Int, start: Int, address: Int) -
 
 
 @kernel
-def _count(log: LogAddress, place: Int, cycles: Int) -> None:
+def count(log: LogAddress, place: Int, cycles: Int) -> None:
+    """Add cycles to a count."""
     store_i64(log, place, load_i64(log, place) + cycles)
 
 
@@ -256,16 +257,16 @@ def executed(t: TileRecord, log: LogAddress, core: Int) -> None:
             store_i64(log, at.PUSHED + core - T0, start)
     elif opcode == _BRANCH:
         taken = _is_taken(word, load_i64(log, block + at.RS1), load_i64(log, block + at.RS2))
-        if not _was_predicted(log, block, pc, taken):
+        if not was_predicted(log, block, pc, taken):
             after_start += load_i64(log, at.MISPREDICTED)
     elif opcode == _JALR and (word >> 15) & 31 not in (1, 5):
         after_start += load_i64(log, at.MISPREDICTED)  # returns are predicted
     elif what == classes.DIVIDE:
-        after_start = _division(log, word, load_i64(log, block + at.RS1), load_i64(log, block + at.RS2))
+        after_start = division(log, word, load_i64(log, block + at.RS1), load_i64(log, block + at.RS2))
     elif opcode in (_STORE, _STORE_FLOAT) and address < L1_SIZE:
-        _store(log, block, start, address)
+        note_store(log, block, start, address)
     elif opcode in (_AMO, _FENCE):
-        _forget_lines(log, block)
+        forget_lines(log, block)
     if classes.writes_register(word):
         latency = max(after_start, _latency(log, block, what, start, address))
         if address == _DONE and core >= T0 and core <= T2:
@@ -277,8 +278,8 @@ def executed(t: TileRecord, log: LogAddress, core: Int) -> None:
         is_float = classes.writes_float(word)
         if rd != 0 or is_float:
             store_i64(log, block + at.READY + rd + (32 if is_float else 0), start + latency)
-    _count(log, at.CORE_CYCLES, after_start)
-    _count(log, block + at.CORE_BUSY, after_start)
+    count(log, at.CORE_CYCLES, after_start)
+    count(log, block + at.CORE_BUSY, after_start)
     if what in (classes.SYSTEM, classes.FLOAT_OTHER, classes.LOAD_DST):
-        _count(log, at.CORE_GUESSED, after_start)
+        count(log, at.CORE_GUESSED, after_start)
     t.core_round[core] = start + after_start

@@ -60,25 +60,29 @@ SCALAR_MEMORY: Final = FIGURES.place("tensix.scalar.memory")
 # --- Tensix instructions, by opcode -----------------------------------------------------------------------------------
 
 OPCODES: Final = 256
-UNIT: Final = FIGURES.end
-"""What takes it, of `UNIT_NAMES`. What is known of an opcode lies together: `opcode_row`."""
-OCCUPANCY: Final = UNIT + 1
-LATENCY: Final = UNIT + 2
-WAITS: Final = UNIT + 3
-"""Bit 0: it waits for SrcA's bank, bit 1: for SrcB's, of the matrix unit."""
-ACCUMULATES: Final = UNIT + 4
-"""1: it works on eight rows of Dst and must not follow another on the same rows too soon."""
-LREG_READS: Final = UNIT + 5
-"""Bit n: bits 4n+7 to 4n+4 of the word name an LReg that it reads."""
-GUESSED: Final = UNIT + 6
-"""1: its figures are guesses."""
-OPCODE_WORDS: Final = 8
+TIMES: Final = FIGURES.end
+"""By opcode, one word: what is known of it lies together, as many tiles take turns in the processor's caches. The bits
+of the word:"""
+UNIT_BITS: Final = 0xF
+"""What takes it, of `UNIT_NAMES`."""
+WAITS_LSB: Final = 4
+"""It waits for SrcA's bank; next bit: for SrcB's, of the matrix unit."""
+ACCUMULATES: Final = 1 << 6
+"""It works on eight rows of Dst and must not follow another on the same rows too soon."""
+GUESSED: Final = 1 << 7
+"""Its figures are guesses."""
+LREG_LSB: Final = 8
+"""Four bits; bit n of them: bits 4n+7 to 4n+4 of the word name an LReg that it reads."""
+OCCUPANCY_LSB: Final = 16
+LATENCY_LSB: Final = 32
+CYCLES_BITS: Final = 0xFFFF
+"""Of occupancy and latency."""
 UNIT_NAMES: Final = ("misc", "scalar", "config", "unpack", "pack", "matrix", "vector", "mover", "sync", "frontend")
 MISC, SCALAR, CONFIG, UNPACK, PACK, MATRIX, VECTOR, MOVER, SYNC, FRONTEND = range(len(UNIT_NAMES))
 
 # --- counts -----------------------------------------------------------------------------------------------------------
 
-COUNTS: Final = UNIT + OPCODES * OPCODE_WORDS
+COUNTS: Final = TIMES + OPCODES
 BUSY_CYCLES: Final = COUNTS
 """Cycles for which words occupied their units."""
 GUESSED_CYCLES: Final = COUNTS + 1
@@ -122,9 +126,7 @@ PERIOD: Final = 85
 """Cycles of one turn of the loop in which it sleeps."""
 CORE_BUSY: Final = 86
 """Cycles in which the core has started an instruction, or could not start the next one because of it."""
-DEFERRED: Final = 87
-"""1 while the instruction that `STARTED` and others describe waits for the turns of other agents."""
-CACHE: Final = 88
+CACHE: Final = 87
 """Instruction cache: 128 sets of two lines of 16 bytes. Each is 1 + the line's number, 0 none; the older one is in the
 upper half of the word."""
 CACHE_SETS: Final = 128
@@ -172,12 +174,6 @@ LIMIT: Final = SLEEPERS + 1
 """Cycle that the tile must not pass when it is advanced next, as something arrives then; NO_LIMIT: any."""
 NO_LIMIT: Final = 1 << 62
 SIZE: Final = LIMIT + 1
-
-
-@kernel
-def opcode_row(opcode: Int) -> Int:
-    """Where what is known of an opcode lies, to be added to UNIT and others."""
-    return opcode * OPCODE_WORDS
 
 
 @kernel

@@ -77,11 +77,30 @@ class HasCores(Protocol):
         """The cores."""
 
 
+def _times(mnemonic: str) -> int:
+    """The word of layout.py with what is known of an instruction."""
+    instruction, times = INSTRUCTIONS[mnemonic], INSTRUCTION_TIMES[mnemonic]
+    if max(times.occupancy, times.latency) > at.CYCLES_BITS:
+        raise ConfigurationError(
+            f"{mnemonic} takes more than {at.CYCLES_BITS} cycles", remedy="give its figures in cycles of the Tensix"
+        )
+    word = at.UNIT_NAMES.index(instruction.unit)
+    word |= times.occupancy << at.OCCUPANCY_LSB | times.latency << at.LATENCY_LSB
+    word |= at.GUESSED if times.kind == GUESSED else 0
+    word |= at.ACCUMULATES if mnemonic in _ACCUMULATING else 0
+    for role in ROLES[mnemonic].reads if mnemonic in ROLES else ():
+        if role.file == "lreg" and role.operand and not role.unseen and not role.maybe:
+            lsb = instruction.field(role.operand).lsb
+            word |= 1 << at.LREG_LSB + (lsb >> 2) - 1 if lsb in (4, 8, 12, 16) else 0
+    waits = {role.file for role in ROLES[mnemonic].waits} if mnemonic in ROLES else set()
+    return word | (("srca" in waits) | ("srcb" in waits) << 1) << at.WAITS_LSB
+
+
 def new_tile_time() -> np.ndarray[Any, np.dtype[np.int64]]:
     """The buffer of layout.py of a tile in which nothing has happened yet; ENTRY is to be set.
 
     Raises:
-        ConfigurationError: a figure is not a whole number.
+        ConfigurationError: a figure is not a whole number, or too large.
     """
     buffer = np.zeros(at.SIZE, np.int64)
     for name, place in at.FIGURES.places.items():
@@ -92,18 +111,7 @@ def new_tile_time() -> np.ndarray[Any, np.dtype[np.int64]]:
             )
         buffer[place] = int(value)
     for mnemonic, instruction in INSTRUCTIONS.items():
-        row, times = instruction.opcode * at.OPCODE_WORDS, INSTRUCTION_TIMES[mnemonic]
-        buffer[row + at.UNIT] = at.UNIT_NAMES.index(instruction.unit)
-        buffer[row + at.OCCUPANCY] = times.occupancy
-        buffer[row + at.LATENCY] = times.latency
-        buffer[row + at.GUESSED] = times.kind == GUESSED
-        buffer[row + at.ACCUMULATES] = mnemonic in _ACCUMULATING
-        for role in ROLES[mnemonic].reads if mnemonic in ROLES else ():
-            if role.file == "lreg" and role.operand and not role.unseen and not role.maybe:
-                lsb = instruction.field(role.operand).lsb
-                buffer[row + at.LREG_READS] |= (1 << (lsb >> 2) - 1) if lsb in (4, 8, 12, 16) else 0
-        waits = {role.file for role in ROLES[mnemonic].waits} if mnemonic in ROLES else set()
-        buffer[row + at.WAITS] = ("srca" in waits) | ("srcb" in waits) << 1
+        buffer[at.TIMES + instruction.opcode] = _times(mnemonic)
     buffer[at.MACRO_CYCLE] = -1
     buffer[at.LIMIT] = at.NO_LIMIT
     for core in range(CORES):

@@ -19,7 +19,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
 from bhemu.riscv.execute import LIMIT, LOOPS
 from bhemu.riscv.poll import record_step
-from bhemu.riscv.teams import NOT_RECORDING
+from bhemu.riscv.teams import NOT_RECORDING, is_plain_turn
 from bhemu.tile import schedule as plain
 from bhemu.tile import turn_ends as ends
 from bhemu.tile.debug_ports.watch import after_instruction, before_instruction
@@ -28,12 +28,15 @@ from bhemu.tile.observer import HOW
 from bhemu.tile.turns import choose
 from bhemu.timed import layout as at
 from bhemu.timed.cores import executed, may_run_ahead, starts
+from bhemu.timed.turns import NOT_SIMPLE, simple_turn
 from bhemu.timed.words import NEVER, cycle
 
 
 @kernel
 def _wake_on_time(t: TileRecord, log: LogAddress) -> None:
     """Cores that have been woken: they are at the beginning of a turn of their loop, which takes its time."""
+    if load_i64(log, at.SLEEPERS) == t.sleepers:
+        return
     for core in range(CORES):
         block = at.core_block(core)
         if load_i64(log, block + at.SLEEPS) == 0 or t.core_state[core] == ASLEEP:
@@ -64,12 +67,36 @@ def _poll(t: TileRecord, log: LogAddress, core: Int) -> Any:
 
 
 @kernel
-def _turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress) -> Any:
-    """(status, whether the core's next turn follows at once, as nothing else has changed).
+def _general_turn(t: TileRecord, table: Table, core: Int, log: LogAddress) -> Any:
+    """(reason, whether an instruction was to be executed, whether it is recorded) of any instruction of a core.
 
-    A turn that begins after other agents' next turns is put off until these are over, unless its instruction touches
-    what is the core's own alone.
+    It is put off until the turns of other agents before it are over, unless it touches what is the core's own alone.
     """
+    start = starts(t, log, core)
+    t.core_round[core] = start
+    goal = np.int64(t.round_goal)
+    under_watch = t.debug_watch[core] != 0
+    if start > t.round_horizon or start >= goal:
+        by_turns = under_watch or t.interrupts != 0 or t.poll_steps[core] != NOT_RECORDING
+        if start >= goal or by_turns or not may_run_ahead(log, at.core_block(core)):
+            return np.int64(LIMIT), False, False
+    recording = False
+    if under_watch:
+        t.poll_steps[core] = NOT_RECORDING
+        before_instruction(t, core)
+    else:
+        recording = _poll(t, log, core)
+    t.round_goal = start + 1
+    reason = np.int64(call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE)))
+    t.round_goal = goal
+    if under_watch and reason == LOOPS:
+        reason = np.int64(LIMIT)
+    return reason, True, recording
+
+
+@kernel
+def _turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress, one: Int) -> Any:
+    """(status, whether the core's next turn follows at once, as nothing else has changed)."""
     if not has_handler(table, RUN_CORE):
         t.needs_place = RUN_CORE
         return ends.NEEDS_HANDLER, False
@@ -81,26 +108,18 @@ def _turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress) -> An
         return result, False
     if t.interrupts != 0:
         take_interrupt(t, core)
-    start = starts(t, log, core)
-    t.core_round[core] = start
-    goal = np.int64(t.round_goal)
     under_watch = t.debug_watch[core] != 0
-    if start > t.round_horizon or start >= goal:
-        by_turns = under_watch or t.interrupts != 0 or t.poll_steps[core] != NOT_RECORDING
-        if start >= goal or by_turns or not may_run_ahead(log, block):
-            store_i64(log, block + at.DEFERRED, 1)
-            return ends.ADVANCED, False
+    reason: AnyInt = np.int64(NOT_SIMPLE)
     recording = False
-    if under_watch:
-        t.poll_steps[core] = NOT_RECORDING
-        before_instruction(t, core)
-    else:
-        recording = _poll(t, log, core)
-    t.round_goal = start + 1
-    reason = call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE))
-    t.round_goal = goal
-    if under_watch and reason == LOOPS:
-        reason = np.int64(LIMIT)
+    if is_plain_turn(t, core):
+        reason = simple_turn(t, log, core, place_value(table, CODE_CACHE), one)
+        if reason == LIMIT:
+            return ends.ADVANCED, False
+    if reason == NOT_SIMPLE:
+        reason, begins, recording = _general_turn(t, table, core, log)
+        if not begins:
+            return ends.ADVANCED, False
+    start = load_i64(log, block + at.STARTED)
     result = ends.after_run(t, table, core, reason, recording)
     moved = np.int64(t.core_retired[core]) != load_i64(log, block + at.RETIRED)
     if moved:
@@ -115,9 +134,8 @@ def _turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress) -> An
         store_i64(log, block + at.SLEEPS, 1)
         store_i64(log, at.SLEEPERS, load_i64(log, at.SLEEPERS) + 1)
         store_i64(log, block + at.PERIOD, max(now - load_i64(log, block + at.SINCE), 1))
-    after = np.int64(t.core_round[core])
     follows = moved and reason == LIMIT and not under_watch and t.core_state[core] == RUNNING
-    return result, follows and after < t.round_goal
+    return result, follows and t.core_round[core] < t.round_goal
 
 
 @kernel
@@ -153,11 +171,10 @@ def _advance(t: TileRecord, table: Table, one_turn: Int, log: LogAddress) -> Any
         if agent == ends.COPROCESSOR:
             result = _turn_of_coprocessor(t, table, log)
         else:
-            result, follows = _turn_of_core(t, table, agent, log)
+            result, follows = _turn_of_core(t, table, agent, log, one_turn)
             while follows and result == ends.ADVANCED and not one_turn:
-                result, follows = _turn_of_core(t, table, agent, log)
-        if load_i64(log, at.SLEEPERS) != t.sleepers:
-            _wake_on_time(t, log)
+                result, follows = _turn_of_core(t, table, agent, log, one_turn)
+        _wake_on_time(t, log)
         if one_turn:
             break
     t.clock = t.round_goal - t.free_rounds

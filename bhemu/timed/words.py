@@ -19,10 +19,11 @@ from bhemu.machine.config_access import config_bank, thread_field
 from bhemu.machine.counters import CH0_X, CH1_X, PACKER, RWC_DST
 from bhemu.machine.dispatch import NOT_COMPILED, call_handler
 from bhemu.machine.faults import DONE, REFUSED, SCHEDULED, WAIT
+from bhemu.machine.frontend_state import FIFO_SLOTS
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
-from bhemu.tensix.frontend.fetch import MOP, expand
+from bhemu.tensix.frontend.fetch import MOP, expand, is_drained
 from bhemu.tensix.frontend.gate import (
     DEFAULT_CONDITIONS,
     SEMWAIT,
@@ -142,8 +143,8 @@ def _unpacker_of(word: Int) -> Any:
 def _free(t: TileRecord, log: LogAddress, thread: Int, word: Int) -> AnyInt:
     """Cycle from which the word's unit takes it, as far as earlier words go."""
     opcode = word >> 24
-    row = at.opcode_row(opcode)
-    unit = load_i64(log, row + at.UNIT)
+    times = load_i64(log, at.TIMES + opcode)
+    unit = times & at.UNIT_BITS
     if unit == at.UNPACK:
         which = _unpacker_of(word)
         free = max(load_i64(log, at.UNPACKER_FREE + which), load_i64(log, at.UNIT_FREE + unit))
@@ -152,16 +153,14 @@ def _free(t: TileRecord, log: LogAddress, thread: Int, word: Int) -> AnyInt:
         return np.int64(0)
     free = load_i64(log, at.UNIT_FREE + unit)
     if unit == at.MATRIX:
-        waits = load_i64(log, row + at.WAITS)
         for file in range(2):
-            if (waits >> file) & 1:
+            if (times >> at.WAITS_LSB + file) & 1:
                 free = max(free, load_i64(log, at.BANK_VALID + 2 * file + np.int64(t.matrix.bank[file])))
-        if load_i64(log, row + at.ACCUMULATES):
+        if times & at.ACCUMULATES:
             free = max(free, load_i64(log, at.DST_FREE + _dst_block(t, thread, word)))
     elif unit == at.VECTOR:
-        reads = load_i64(log, row + at.LREG_READS)
         for place in range(4):
-            if (reads >> place) & 1:
+            if (times >> at.LREG_LSB + place) & 1:
                 free = max(free, load_i64(log, at.LREG_READY + ((word >> (4 * place + 4)) & 15)))
     return free
 
@@ -179,8 +178,9 @@ def _yields(t: TileRecord, log: LogAddress, thread: Int, unit: Int, now: Int) ->
     for ahead in range((thread - served + 2) % THREADS):
         other = (served + 1 + ahead) % THREADS
         if t.frontend.gate_full[other] != 0 and t.frontend.wait_word[other] == 0:
-            row = at.opcode_row(np.int64(t.frontend.gate_word[other]) >> 24)
-            if load_i64(log, row + at.UNIT) == unit and load_i64(log, at.NEXT + other) <= now:
+            opcode = np.int64(t.frontend.gate_word[other]) >> 24
+            of_unit = load_i64(log, at.TIMES + opcode) & at.UNIT_BITS == unit
+            if of_unit and load_i64(log, at.NEXT + other) <= now:
                 store_i64(log, at.YIELDED + unit, now)
                 return True
     return False
@@ -209,9 +209,9 @@ def _take(t: TileRecord, log: LogAddress, thread: Int, word: Int, now: Int, cycl
         block: of Dst that it works on, likewise.
     """
     opcode = word >> 24
-    row = at.opcode_row(opcode)
-    unit = load_i64(log, row + at.UNIT)
-    latency = load_i64(log, row + at.LATENCY)
+    times = load_i64(log, at.TIMES + opcode)
+    unit = times & at.UNIT_BITS
+    latency = (times >> at.LATENCY_LSB) & at.CYCLES_BITS
     next_word: AnyInt = now + 1
     done = now + max(cycles, latency)
     if unit == at.UNPACK:
@@ -236,13 +236,13 @@ def _take(t: TileRecord, log: LogAddress, thread: Int, word: Int, now: Int, cycl
                 done = now + load_i64(log, at.SCALAR_MEMORY)
         elif unit == at.VECTOR and latency == _TWO_CYCLES:
             store_i64(log, at.LREG_READY + ((word >> 4) & 15), now + latency)
-        if load_i64(log, row + at.ACCUMULATES):
+        if times & at.ACCUMULATES:
             store_i64(log, at.DST_FREE + block, now + load_i64(log, at.DST_AGAIN))
     _later(log, at.ENDED + thread * len(at.UNIT_NAMES) + unit, done)
     store_i64(log, at.NEXT + thread, next_word)
     store_i64(log, at.BUSY_CYCLES, load_i64(log, at.BUSY_CYCLES) + cycles)
     store_i64(log, at.UNIT_CYCLES + unit, load_i64(log, at.UNIT_CYCLES + unit) + cycles)
-    if load_i64(log, row + at.GUESSED):
+    if times & at.GUESSED:
         store_i64(log, at.GUESSED_CYCLES, load_i64(log, at.GUESSED_CYCLES) + cycles)
 
 
@@ -256,7 +256,7 @@ def _cycles(t: TileRecord, log: LogAddress, thread: Int, word: Int) -> AnyInt:
         datums = np.int64(t.adc[thread, PACKER, CH1_X]) - np.int64(t.adc[thread, PACKER, CH0_X]) + 1
         speed = load_i64(log, at.PACK_DATUMS)
         return max((datums + speed - 1) // speed, np.int64(1))
-    return load_i64(log, at.opcode_row(opcode) + at.OCCUPANCY)
+    return (load_i64(log, at.TIMES + opcode) >> at.OCCUPANCY_LSB) & at.CYCLES_BITS
 
 
 @kernel
@@ -273,7 +273,7 @@ def _hand_over(t: TileRecord, log: LogAddress, thread: Int, opcode: Int, before:
     changed = before ^ _owners(t)
     if changed == 0:
         return
-    unpacks = load_i64(log, at.opcode_row(opcode) + at.UNIT) == at.UNPACK
+    unpacks = load_i64(log, at.TIMES + opcode) & at.UNIT_BITS == at.UNPACK
     for place in range(4):
         if (changed >> place) & 1:
             if (before >> place) & 1:
@@ -286,16 +286,19 @@ def _hand_over(t: TileRecord, log: LogAddress, thread: Int, opcode: Int, before:
 @kernel
 def _arrives(t: TileRecord, log: LogAddress, thread: Int, now: Int) -> Bool:
     """Bring the thread's next word to its gate; False when it has none. The expanders may need some cycles for it."""
-    before, mops = np.int64(t.frontend.fifo_count[thread]), np.int64(t.issued[thread, MOP])
-    queued = np.int64(t.frontend.fifo_word[thread, t.frontend.fifo_head[thread]]) >> 24
+    before, head = np.int64(t.frontend.fifo_count[thread]), np.int64(t.frontend.fifo_head[thread])
     arrived = expand(t, thread)
     taken = before - np.int64(t.frontend.fifo_count[thread])
     silent: AnyInt = np.int64(0)
     if taken > 0:
         silent = taken - (1 if arrived else 0)
-        if load_i64(log, at.WAS_MOP + thread) and queued != MOP:
+        if load_i64(log, at.WAS_MOP + thread) and np.int64(t.frontend.fifo_word[thread, head]) >> 24 != MOP:
             silent += load_i64(log, at.AFTER_MOP)
-        store_i64(log, at.WAS_MOP + thread, 1 if np.int64(t.issued[thread, MOP]) > mops else 0)
+        was_mop = 0
+        for k in range(taken):
+            if np.int64(t.frontend.fifo_word[thread, (head + k) % FIFO_SLOTS]) >> 24 == MOP:
+                was_mop = 1
+        store_i64(log, at.WAS_MOP + thread, was_mop)
         if t.frontend.fifo_count[thread] == 0:  # the last word that was pushed: is it there yet?
             silent = max(silent, load_i64(log, at.PUSHED + thread) + load_i64(log, at.PUSH_VISIBLE) - now)
     if silent > 0:
@@ -305,10 +308,7 @@ def _arrives(t: TileRecord, log: LogAddress, thread: Int, now: Int) -> Bool:
 
 @kernel
 def _try(t: TileRecord, table: Table, log: LogAddress, thread: Int, now: Int) -> Any:
-    """(status, cycle) of a thread in a cycle: DONE and others; HELD until `cycle`."""
-    held = load_i64(log, at.NEXT + thread)
-    if now < held:
-        return np.int64(HELD), held
+    """(status, cycle) of a thread in a cycle, in which it may issue a word: DONE and others; HELD until `cycle`."""
     if t.frontend.gate_full[thread] == 0:
         if not _arrives(t, log, thread, now):
             return np.int64(EMPTY), np.int64(0)
@@ -329,12 +329,12 @@ def _try(t: TileRecord, table: Table, log: LogAddress, thread: Int, now: Int) ->
     free = _free(t, log, thread, word)
     if now < free:
         return np.int64(HELD), free
-    row = at.opcode_row(opcode)
-    unit = load_i64(log, row + at.UNIT)
+    times = load_i64(log, at.TIMES + opcode)
+    unit = times & at.UNIT_BITS
     if _yields(t, log, thread, unit, now):
         return np.int64(HELD), now + 1
     cycles = _cycles(t, log, thread, word)
-    block = _dst_block(t, thread, word) if load_i64(log, row + at.ACCUMULATES) else np.int64(0)
+    block = _dst_block(t, thread, word) if times & at.ACCUMULATES else np.int64(0)
     owners = _owners(t)
     status = np.int64(call_handler(table, opcode, t, thread, word))
     if status in (DONE, SCHEDULED):
@@ -371,6 +371,12 @@ def cycle(t: TileRecord, table: Table, log: LogAddress, now: Int) -> Any:
         moved = status == DONE
     for i in range(THREADS):
         thread = (now + i) % THREADS
+        held = load_i64(log, at.NEXT + thread)
+        if now < held:
+            following = min(following, held)
+            continue
+        if is_drained(t, thread):
+            continue
         status, held = _try(t, table, log, thread, now)
         if status in (REFUSED, NOT_COMPILED):
             return np.int64(status), moved, following

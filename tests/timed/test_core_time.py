@@ -12,6 +12,7 @@ from bhemu.errors import ConfigurationError
 from bhemu.isa.silicon import figure
 from bhemu.isa.tile_registers import address_of
 from bhemu.recording import CoreRecorder
+from bhemu.tile.debug_ports.watch import WATCHING
 from bhemu.timed import SiliconTime
 
 pytestmark = pytest.mark.plain
@@ -126,3 +127,23 @@ def test_the_report_says_how_much_is_guessed() -> None:
     tile = run([addi(9, 0, 3), 0xC00025F3, EBREAK], timed=True)  # csrr a1, cycle: no source has its time
     assert tile.time is not None
     assert 0 < tile.time.report().guessed_share < 1
+
+
+def test_simple_instructions_take_the_same_time_in_their_loop_and_one_by_one() -> None:
+    body = [lw(6, 5, 0), register(1, 0, 7, 6, 6), sw(7, 5, 16), register(1, 4, 8, 7, 6), addi(6, 6, 3), sw(6, 5, 0)]
+    words = [*constant(5, 0x8000), addi(6, 0, 5), sw(6, 5, 0), addi(10, 0, 12), *body]
+    words += [addi(10, 10, -1), branch(1, 10, 0, -4 * (len(body) + 1)), EBREAK]
+    tiles = []
+    for watched in (False, True):
+        tile = bhemu.Tile(timed=True)
+        tile.record.l1_u32[: len(words)] = np.array(words, np.uint32)
+        tile.record.debug_watch[0] = WATCHING if watched else 0  # the loop leaves a watched core's instructions alone
+        tile.cores.store(address_of("control", "SOFT_RESET_0"), 0x47000)
+        tile.clock(4000)
+        assert tile.cores["B"].state == "halted"
+        tiles.append(tile)
+    loop, one_by_one = tiles
+    assert loop.record.core_round[0] == one_by_one.record.core_round[0] > 12 * len(body)
+    assert loop.record.core_retired[0] == one_by_one.record.core_retired[0]
+    assert loop.record.l1_u32[0x8000 >> 2] == 5 + 12 * 3
+    assert loop.time.report() == one_by_one.time.report()
