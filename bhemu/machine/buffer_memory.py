@@ -46,7 +46,7 @@ if JIT:
         signature = types.int64(types.int64, types.int64)
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.zext(builder.load(_place(builder, *args, 8)), ir.IntType(64))
+            return builder.zext(builder.load(_place(builder, args[0], args[1], 8)), ir.IntType(64))
 
         return signature, codegen
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.errors import ProgramError
-from bhemu.report.model import Report
+from bhemu.report.figures import Report
 from bhemu.report.text import report_as_json, summary_lines
 from bhemu.report.timeline import KIND_NAMES
 

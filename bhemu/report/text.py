@@ -7,8 +7,8 @@ from collections import Counter
 from typing import Any, Final
 
 from bhemu.report.chips import chip_lines, chips_as_json
+from bhemu.report.figures import Kernel, Report
 from bhemu.report.links import link_lines, links_as_json
-from bhemu.report.model import Kernel, Report
 from bhemu.report.operations import operation_as_json, operation_lines
 from bhemu.report.timeline import KIND_NAMES
 

@@ -15,7 +15,8 @@ from bhemu.errors import ProgramError
 from bhemu.loader.debug_info import DebugInfo, Member
 from bhemu.loader.elf import load_elf
 from bhemu.report.asserts import Failure, Watcher
-from bhemu.report.model import Report, make_report
+from bhemu.report.figures import Report
+from bhemu.report.model import make_report
 from bhemu.report.text import failure_lines, report_as_json, summary_lines
 
 COMPILER = "riscv64-unknown-elf-gcc"

@@ -14,7 +14,8 @@ import pytest
 from bhemu.errors import ProgramError
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.report import page as page_module
-from bhemu.report.model import Report, make_report
+from bhemu.report.figures import Report
+from bhemu.report.model import make_report
 from bhemu.report.timeline import KIND_NAMES
 from tests.chip.test_chip_recording import RECEIVER, SENDER, running
 

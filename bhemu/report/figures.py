@@ -1,0 +1,151 @@
+"""What a report says of a chip: operations, kernels, tiles and what was found, as figures."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bhemu.analysis.found import FoundHazard
+from bhemu.chip.coordinates import Place
+from bhemu.report.asserts import Failure
+from bhemu.report.chips import ChipFigures
+from bhemu.report.links import Links
+from bhemu.report.names import FIRMWARE, UNKNOWN
+from bhemu.report.operations import TimedOperation
+from bhemu.report.timeline import Timeline
+
+Array = np.ndarray[Any, Any]
+Launch = tuple[Place, int]
+"""A tile, and the number of the program that runs on it, from 1 on."""
+
+
+@dataclass
+class Kernel:
+    """What cores have done in the code of one kernel; rounds are summed over tiles (rule T34).
+
+    Attributes:
+        name: of the kernel; `firmware`, or `(no ELF file)`.
+        core: that ran it.
+        path: its ELF file.
+        source: as tt-metal's logs have it.
+        tiles: on which it ran.
+        instructions: executed, polling included.
+        blocked: rounds in which the core waited for an access.
+        waits: rounds blocked or polling, by what for.
+        lines: rounds, instructions included, by source line.
+        line_waits: for each line, rounds blocked or polling by what for.
+        units: words of the coprocessor that it pushed, by unit.
+        stalls: modelled cycles that its thread stalled, by cause.
+        longest: rounds on the tile and in the launch where it took longest.
+    """
+
+    name: str
+    core: str
+    path: str = ""
+    source: str = ""
+    tiles: set[Place] = field(default_factory=set)
+    instructions: int = 0
+    blocked: int = 0
+    waits: Counter[str] = field(default_factory=Counter)
+    lines: Counter[str] = field(default_factory=Counter)
+    line_waits: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    units: Counter[str] = field(default_factory=Counter)
+    stalls: Counter[str] = field(default_factory=Counter)
+    longest: int = 0
+
+    @property
+    def rounds(self) -> int:
+        """Rounds in its code."""
+        return self.instructions + self.blocked
+
+    @property
+    def is_named(self) -> bool:
+        """It is a kernel whose ELF file was found."""
+        return self.name not in (FIRMWARE, UNKNOWN)
+
+    @property
+    def hottest(self) -> str:
+        """The source line with most rounds."""
+        return min(self.lines, key=lambda line: (-self.lines[line], line), default="")
+
+    @property
+    def waits_for(self) -> str:
+        """What it waits for longest: a core for a device or a word, a thread of the coprocessor for a unit."""
+        return min(self.waits, key=lambda what: (-self.waits[what], what), default="")
+
+
+@dataclass
+class Operation:
+    """Programs that ran side by side on tiles.
+
+    Attributes:
+        name: by tt-metal's logs, or by its kernels.
+        begin, end: clocks.
+        launches: of which it consists.
+        kernels: names.
+    """
+
+    name: str
+    begin: int
+    end: int
+    launches: list[Launch]
+    kernels: list[str]
+
+
+@dataclass
+class TileFigures:
+    """Rounds of a tile's cores, and bytes of its NoC requests."""
+
+    running: int = 0
+    blocked: int = 0
+    polling: int = 0
+    rounds: int = 0
+    words: int = 0
+    read: int = 0
+    written: int = 0
+    waits: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class Report:
+    """All of it.
+
+    Attributes:
+        about: of the recordings.
+        operations, kernels: the longest first.
+        tiles: by translated coordinates.
+        hazards: found.
+        failures: asserts that have failed, and what tt-metal's watcher found.
+        traffic: bytes of NoC requests by (tile, kind, other end).
+        timeline: events.
+        pictures: (title, what, values) of register files and tiles of L1.
+        suppressed: hazards that were left out.
+        changes: of watched words, as sentences.
+        notes: what the reader must know: what was left out, what was not found.
+        timed: operations of a recording in timed mode.
+        links: of several chips, and what went over them.
+        chips: what each of several chips has done; this one too.
+    """
+
+    about: list[dict[str, Any]]
+    operations: list[Operation] = field(default_factory=list)
+    kernels: list[Kernel] = field(default_factory=list)
+    tiles: dict[Place, TileFigures] = field(default_factory=dict)
+    hazards: list[FoundHazard] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    traffic: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    timeline: Timeline = field(default_factory=Timeline)
+    pictures: list[tuple[str, str, Array]] = field(default_factory=list)
+    suppressed: int = 0
+    changes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    timed: list[TimedOperation] = field(default_factory=list)
+    links: Links = field(default_factory=Links)
+    chips: list[ChipFigures] = field(default_factory=list)
+
+    def operation_of(self, launch: Launch) -> str:
+        """Name of the operation that a launch belongs to; empty when it is not known."""
+        return next((one.name for one in self.operations if launch in one.launches), "")
