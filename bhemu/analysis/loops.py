@@ -96,7 +96,7 @@ def slack(rows: Array, index: int, here: int) -> int | None:
 
 
 def _own_rows(rows: Array, index: int, core: int, many: int) -> list[int]:
-    """Indices of a core's rows among the next ones; rows of rounds without time are no core's, and name core B."""
+    """Indices of a core's rows among the next ones; rows of rounds without time are left out: they name core B."""
     who = rows[index + 1 : index + 1 + many, column.WHO]
     own = ((who & 7) == core) & ((who >> 4 & 0xF) != column.MOVED)
     return [int(at) for at in np.flatnonzero(own) + index + 1]
