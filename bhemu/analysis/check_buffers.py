@@ -69,6 +69,7 @@ class BufferCheck:
     _rings: dict[int, _Ring] = field(default_factory=dict)
     _buffers: dict[int, CircularBuffer] = field(default_factory=dict)
     _rows: Array | None = None
+    _first: int = 0
 
     def begin(self, buffers: Iterable[CircularBuffer], pages: Iterable[Pages]) -> None:
         """A program begins.
@@ -85,9 +86,20 @@ class BufferCheck:
                 ring = self._ring(event.stream)
                 (ring.producers if event.received else ring.consumers).add(event.core)
 
-    def rows(self, rows: Array) -> None:
-        """The rows of the cores in the part that is read next."""
-        self._rows = rows
+    def rows(self, rows: Array, first: int) -> None:
+        """The rows of the cores around the part that is read next.
+
+        Args:
+            rows: of parts of the program that follow each other, with nothing left out between them.
+            first: row among them with which the part begins.
+        """
+        self._rows, self._first = rows, first
+
+    def forget(self) -> None:
+        """Something was left out: nothing is known of the counters until they are emptied again."""
+        for ring in self._rings.values():
+            ring.received = ring.acked = ring.pushed = ring.popped = None
+            ring.known_received, ring.known_acked = {}, {}
 
     def _ring(self, stream: int) -> _Ring:
         return self._rings.setdefault(stream, _Ring())
@@ -130,7 +142,7 @@ class BufferCheck:
         if self._rows is not None and other is not None and event.row >= 0:
             # A wait may find more than it has waited for.
             here = count - other if event.received else self._pages(event.stream) - (other - count)
-            count -= slack(self._rows, event.row, here) or 0
+            count -= slack(self._rows, self._first + event.row, here) or 0
         known = ring.known_received if event.received else ring.known_acked
         last = known.get(event.core)
         if last is None or count > last.count:

@@ -80,6 +80,10 @@ class RaceCheck:
             self._pushed[thread].clear()
             self._at_push[thread].clear()
 
+    def forget(self) -> None:
+        """Something was left out, and with it what may have ordered the accesses so far with later ones."""
+        self._bytes.clear()
+
     # --- what orders --------------------------------------------------------------------------------------------------
 
     def _join(self, agent: int, other: Clock | None) -> None:

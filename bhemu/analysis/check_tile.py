@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -13,9 +13,21 @@ from bhemu.analysis.check_noc import NocCheck
 from bhemu.analysis.hazard import BUFFERS, KINDS, L1, NOC, ORDER, Hazard, Reports
 from bhemu.analysis.joined import join_words
 from bhemu.analysis.loops import polled_words
-from bhemu.analysis.tile_events import NIU, CounterRead, Halted, Pages, Started, Sync, TileEvents, Touch
+from bhemu.analysis.tile_events import (
+    NIU,
+    CounterRead,
+    Gap,
+    Halted,
+    Pages,
+    Started,
+    Sync,
+    TileEvents,
+    Touch,
+    unbroken,
+)
 from bhemu.errors import ConfigurationError
 from bhemu.machine.agents import B
+from bhemu.recording.core_log import Array
 from bhemu.recording.noc_requests import READ
 from bhemu.recording.parts import Part
 
@@ -58,7 +70,10 @@ class TileCheck:
             parts: of the program, in order.
             order: check the order of the coprocessor's words, too.
         """
-        found = hazards(join_words(parts)) if order and self._kinds & {ORDER, BUFFERS} else []
+        found: list[Hazard] = []
+        if order and self._kinds & {ORDER, BUFFERS}:
+            for some in unbroken(parts, lambda part: part.log.tensix_dropped):
+                found += hazards(join_words(some))
         found = [hazard for hazard in found if hazard.kind in self._kinds and not _is_boot(parts, hazard)]
         if self._kinds & {L1, NOC, BUFFERS}:
             self._follow(parts)
@@ -68,15 +83,15 @@ class TileCheck:
         return found + fresh
 
     def _follow(self, parts: list[Part]) -> None:
-        if any(part.log.dropped for part in parts):
-            self._noc.forget()
         read = [(part, list(self._events.events(part))) for part in parts]
         pages = [event for _, events in read for event in events if isinstance(event, Pages)]
         self._buffers.begin(parts[-1].buffers or parts[0].buffers, pages)
         flags = polled_words(np.concatenate([part.log.rows for part in parts]))
         self._races.begin(flags, parts[-1].firmware_end)
-        for part, events in read:
-            self._buffers.rows(part.log.rows)
+        spans = unbroken(parts, lambda part: part.log.dropped)
+        places = ((rows, first) for span in spans for rows, first in _joined_rows(span))
+        for (_, events), (rows, first) in zip(read, places, strict=True):
+            self._buffers.rows(rows, first)
             for event in events:
                 if isinstance(event, Touch):
                     self._noc.touched(event)
@@ -90,6 +105,10 @@ class TileCheck:
                     self._noc.counted(event)
                 elif isinstance(event, Halted):
                     self._noc.ended(event.core)
+                elif isinstance(event, Gap):
+                    self._noc.forget()
+                    self._buffers.forget()
+                    self._races.forget()
                 else:
                     self._buffers.counted(event)
                     self._races.counted(event)
@@ -104,6 +123,15 @@ class TileCheck:
             end = request.local + request.size
             writes = request.kind == READ
             self._buffers.touched(Touch(NIU, request.core, request.local, end, writes, -1, event.place, event.push))
+
+
+def _joined_rows(parts: list[Part]) -> Iterator[tuple[Array, int]]:
+    """For each part the rows of the cores of all of them, and with which of these it begins."""
+    rows = np.concatenate([part.log.rows for part in parts])
+    first = 0
+    for part in parts:
+        yield rows, first
+        first += len(part.log.rows)
 
 
 def _is_boot(parts: list[Part], hazard: Hazard) -> bool:

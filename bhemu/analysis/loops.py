@@ -79,19 +79,42 @@ def slack(rows: Array, index: int, here: int) -> int | None:
         The difference, less than `here`; None when it cannot be told.
     """
     core = int(rows[index, column.WHO]) & 7
-    end = min(index + _NEAR * 6, len(rows))
-    own = np.flatnonzero((rows[index + 1 : end, column.WHO] & 7) == core)[:_NEAR] + index + 1
-    for number, at in enumerate(own.tolist()):
+    for at in _own_rows(rows, index, core, _NEAR * 6)[:_NEAR]:
         word = int(rows[at, column.CODE]) >> 32 & 0xFFFFFFFF
-        if int(rows[at, column.WHO]) >> 4 & 0xF not in (column.INSTRUCTION, column.DEVICE):
+        kind = int(rows[at, column.WHO]) >> 4 & 0xF
+        if kind == column.RESTARTED:
+            return None
+        if kind not in (column.INSTRUCTION, column.DEVICE):
             continue
         if word & 0x7F in _STORES:
             return None
         if word & 0x7F == _BRANCH:
-            after = int(rows[own[number + 1], column.CODE]) if number + 1 < len(own) else 0
-            taken = after & 0xFFFFFFFF != (int(rows[at, column.CODE]) & 0xFFFFFFFF) + 4
-            found = _difference(rows, at, core, word, taken=taken)
+            taken = _is_taken(rows, at, core)
+            found = _difference(rows, at, core, word, taken=taken) if taken is not None else None
             return found if found is not None and 0 <= found < here else None
+    return None
+
+
+def _own_rows(rows: Array, index: int, core: int, many: int) -> list[int]:
+    """Indices of a core's rows among the next ones; rows of rounds without time are left out: they name core B."""
+    who = rows[index + 1 : index + 1 + many, column.WHO]
+    own = ((who & 7) == core) & ((who >> 4 & 0xF) != column.MOVED)
+    return [int(at) for at in np.flatnonzero(own) + index + 1]
+
+
+def _is_taken(rows: Array, at: int, core: int) -> bool | None:
+    """Whether a branch was taken: where the core went on; None when that cannot be told.
+
+    A core that slept, or was reset, went on somewhere else. An access that was blocked when a part ended has a row.
+    """
+    for many in (_NEAR, _FAR):
+        behind = _own_rows(rows, at, core, many)
+        if behind:
+            kind = int(rows[behind[0], column.WHO]) >> 4 & 0xF
+            if kind in (column.POLL, column.RESTARTED):
+                return None
+            after, pc = (int(rows[one, column.CODE]) & 0xFFFFFFFF for one in (behind[0], at))
+            return after != pc + 4
     return None
 
 

@@ -6,7 +6,7 @@ Loads and stores of local RAM, arithmetic and branches are none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -155,7 +155,12 @@ class Sync:
     of_thread: int = -1
 
 
-Event = Touch | Started | CounterRead | Pages | Halted | Sync
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Rows were left out before, because there is a limit: what was under way is not known any more."""
+
+
+Event = Touch | Started | CounterRead | Pages | Halted | Sync | Gap
 
 
 class TileEvents:
@@ -171,8 +176,8 @@ class TileEvents:
 
     def events(self, part: Part) -> Iterator[Event]:
         """The events of the next part, in order."""
-        initiators = Initiators(part.initiators)
         log = part.log
+        initiators = Initiators(part.initiators, are_known=not log.dropped)
         words = log.tensix.rows
         before = self._words + log.tensix_dropped
         self._words = before + len(words)
@@ -181,13 +186,31 @@ class TileEvents:
         numbers = (wanted + before).tolist()
         kept = words[wanted].tolist()
         at = 0
+        rows_left_out, words_left_out = log.dropped > 0, log.tensix_dropped > 0
+        if rows_left_out or words_left_out:
+            yield self._gap()
         for index, row in zip(chosen.tolist(), log.rows[chosen].tolist(), strict=True):
+            if words_left_out and row[core_column.TENSIX_ROWS] > before:
+                yield self._gap()
+                words_left_out = False
             while at < len(kept) and numbers[at] < row[core_column.TENSIX_ROWS]:
                 yield from self._word(kept[at], part.first_push)
                 at += 1
+            if rows_left_out:
+                yield self._gap()
+                rows_left_out = False
             yield from self._row(row, index, initiators)
+        if words_left_out:
+            yield self._gap()
         for word in kept[at:]:
             yield from self._word(word, part.first_push)
+        if rows_left_out:
+            yield self._gap()
+
+    def _gap(self) -> Gap:
+        for registers in self._registers:
+            registers.clear()
+        return Gap()
 
     # --- cores --------------------------------------------------------------------------------------------------------
 
@@ -374,3 +397,13 @@ def parts_of_launches(parts: Iterable[Part]) -> Iterator[list[Part]]:
             waiting = []
     if waiting:
         yield waiting
+
+
+def unbroken(parts: Iterable[Part], left_out: Callable[[Part], int]) -> list[list[Part]]:
+    """Parts in spans in which nothing is missing: what was left out of a part is missing at its beginning."""
+    spans: list[list[Part]] = []
+    for part in parts:
+        if not spans or left_out(part):
+            spans.append([])
+        spans[-1].append(part)
+    return spans

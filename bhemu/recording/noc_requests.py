@@ -32,6 +32,19 @@ _Y_SHIFT: Final = 6
 _CORNER_BITS: Final = 12
 _CHANNEL: Final = 13
 _TAG: Final = 10
+_NEEDED: Final = [
+    at // 4
+    for at in (
+        niu.TARGET_LO,
+        niu.TARGET_HI,
+        niu.RETURN_LO,
+        niu.RETURN_HI,
+        niu.PACKET_TAG,
+        niu.CTRL,
+        niu.LENGTH,
+    )
+]
+"""Registers of an initiator that say what its request is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +137,12 @@ class Initiators:
 
     Args:
         words: uint32 [2, 4, 14]: their values when the recording begins.
+        are_known: they are those before the first row. Without: a request is known when all that it needs was stored.
     """
 
-    def __init__(self, words: Any) -> None:
+    def __init__(self, words: Any, *, are_known: bool = True) -> None:
         self._words = np.array(words, "u4")
+        self._are_known = np.full(self._words.shape, are_known)
 
     def store(self, row: list[int]) -> Request | None:
         """A core has stored to a network interface; gives the request that it starts by that.
@@ -142,7 +157,8 @@ class Initiators:
         words = self._words[noc, initiator]
         if offset // 4 < niu.INITIATOR_WORDS:
             words[offset // 4] = row[column.VALUE] & 0xFFFFFFFF
-        elif offset == niu.CMD_CTRL:
+            self._are_known[noc, initiator, offset // 4] = True
+        elif offset == niu.CMD_CTRL and self._are_known[noc, initiator, _NEEDED].all():
             return decode(words, noc, row[column.ROUND], row[column.WHO] & 7, row[column.CODE] & 0xFFFFFFFF)
         return None
 
