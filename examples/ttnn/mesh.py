@@ -15,6 +15,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import ttnn
@@ -34,6 +35,13 @@ class Mesh:
     chips: int
     size: int
     axis: int | None
+
+    @property
+    def is_turned(self) -> bool:
+        """It has rows and columns, which are the fabric's columns and rows: ttnn turns what does not fit the system."""
+        rows, columns = self.device.shape
+        most_rows, most_columns = ttnn._ttnn.multi_device.SystemMeshDescriptor().shape()
+        return min(rows, columns) > 1 and (rows > most_rows or columns > most_columns)
 
     def split(self, values: torch.Tensor, dim: int) -> ttnn.Tensor:
         """A tensor of which each chip has a part, along a dimension."""
@@ -65,9 +73,18 @@ Prepared = tuple[Case, list[torch.Tensor], bool]
 
 
 def all_gather(mesh: Mesh) -> Prepared:
-    """All chips get the parts of all, or of those of their row (axis 1) or column (axis 0)."""
+    """All chips get the parts of all, or of those of their row (axis 1) or column (axis 0).
+
+    Where ttnn has turned the mesh, it is gathered along the rows, and then along the columns. In one, ttnn would wait
+    forever: its packets for other rows and columns leave along axis 0 and branch off along axis 1, which on the fabric
+    have to be north or south, and then east or west.
+    """
     values = integers(1, 1, 64, COLUMNS * mesh.chips)
     x, parts = mesh.split(values, 3), values.chunk(mesh.chips, 3)
+    if mesh.axis is None and mesh.is_turned:
+        print(f"{'all_gather':<16}along axis 1, then axis 0: ttnn has turned the mesh", flush=True)
+        rows = partial(ttnn.all_gather, dim=3, cluster_axis=1)
+        return lambda: ttnn.all_gather(rows(x), dim=3, cluster_axis=0), [values] * mesh.chips, True
     if mesh.axis is None:
         return lambda: ttnn.all_gather(x, dim=3), [values] * mesh.chips, True
     _, columns = mesh.device.shape

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from bhemu.cc import MissingTool
 from bhemu.cc.toolchain import find_toolchain
-from bhemu.errors import MissingTool
 from bhemu.machine.compiler import JIT
 from tests.docs.doc_examples import ROOT, Block, Page, Shown, blocks
 
