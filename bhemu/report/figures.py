@@ -14,6 +14,7 @@ from bhemu.report.asserts import Failure
 from bhemu.report.chips import ChipFigures
 from bhemu.report.links import Links
 from bhemu.report.names import FIRMWARE, UNKNOWN
+from bhemu.report.noc import LinkTraffic
 from bhemu.report.operations import TimedOperation
 from bhemu.report.timeline import Timeline
 
@@ -120,6 +121,7 @@ class Report:
         hazards: found.
         failures: asserts that have failed, and what tt-metal's watcher found.
         traffic: bytes of NoC requests by (tile, kind, other end).
+        link_traffic: bytes over each link of the NoCs.
         timeline: events.
         pictures: (title, what, values) of register files and tiles of L1.
         suppressed: hazards that were left out.
@@ -137,6 +139,7 @@ class Report:
     hazards: list[FoundHazard] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     traffic: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    link_traffic: LinkTraffic = field(default_factory=LinkTraffic)
     timeline: Timeline = field(default_factory=Timeline)
     pictures: list[tuple[str, str, Array]] = field(default_factory=list)
     suppressed: int = 0

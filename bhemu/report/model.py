@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from bhemu.analysis.hazard import KINDS
 from bhemu.analysis.hazard import Place as CodePlace
 from bhemu.analysis.joined import join_words
 from bhemu.analysis.suppressions import End, Suppressions
-from bhemu.chip.coordinates import SIMULATOR, Place, translation
+from bhemu.chip.coordinates import Place
 from bhemu.loader.by_content import CodeIndex, Moved
 from bhemu.machine.agents import CORE_NAMES, CORES, T0, T2
 from bhemu.machine.origin import pc_of_line
@@ -126,11 +126,12 @@ class _Maker:
                 f"by {change.by}{where}"
             )
 
-    def _count_requests(self, place: Place, found: Iterable[Request]) -> None:
+    def _count_requests(self, place: Place, found: Sequence[Request]) -> None:
         """Bytes of NoC requests of a tile."""
         figures = self._report.tiles[place]
+        self._report.link_traffic.add(place, found)
         for request in found:
-            end = end_name(_TRANSLATION, request.other, request.noc)
+            end = end_name(request.other, request.noc)
             kind = request.kind + (" to several" if request.multicast else "")
             self._report.traffic[f"{place[0]}-{place[1]}", kind, end] += request.size
             if request.kind == "read":
@@ -297,9 +298,6 @@ class _Maker:
                 f"the timeline leaves out {report.timeline.left_out:,} single instructions and words of the "
                 "coprocessor: record fewer tiles or less time for all"
             )
-
-
-_TRANSLATION: Final = translation(SIMULATOR)
 
 
 def _end(names: list[PartNames], place: CodePlace) -> End:

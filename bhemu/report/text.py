@@ -9,6 +9,7 @@ from typing import Any, Final
 from bhemu.report.chips import chip_lines, chips_as_json
 from bhemu.report.figures import Kernel, Report
 from bhemu.report.links import link_lines, links_as_json
+from bhemu.report.noc import link_traffic_as_json
 from bhemu.report.operations import operation_as_json, operation_lines
 from bhemu.report.timeline import KIND_NAMES
 
@@ -141,6 +142,7 @@ def report_as_json(report: Report) -> dict[str, Any]:
             {"tile": tile, "kind": kind, "other": other, "bytes": size}
             for (tile, kind, other), size in report.traffic.most_common()
         ],
+        "noc": link_traffic_as_json(report.link_traffic),
         "chips": chips_as_json(report.chips),
         "links": links_as_json(report.links),
         "failures": [

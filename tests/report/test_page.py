@@ -81,6 +81,7 @@ def test_a_browser_draws_the_page(report: Report, tmp_path: Path) -> None:
     for section in ("time", "grid", "noc", "links", "pictures"):
         assert re.search(rf'<section id="{section}" data-drawn=', text), section
     assert f"{len(report.timeline):,} events" in text
+    assert "<title>NoC 0, tile 1-2 to tile 2-2: 16 bytes</title>" in text
 
 
 ASKED = """<script>

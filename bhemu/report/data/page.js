@@ -156,6 +156,8 @@ function showTraffic() {
   Plotly.newPlot("traffic", bars, {barmode: "stack", height: 280, margin: {t: 10, b: 70, l: 60},
                                    yaxis: {title: {text: "bytes"}}, xaxis: {type: "category"}},
                  {responsive: true, displayModeBar: false});
+  byId("which-noc").onchange = showNocLinks;
+  showNocLinks();
 }
 
 function showLinks() {
