@@ -17,6 +17,7 @@ from bhemu.report.names import FIRMWARE, UNKNOWN
 from bhemu.report.noc import LinkTraffic
 from bhemu.report.operations import TimedOperation
 from bhemu.report.timeline import Timeline
+from bhemu.report.work import Work
 
 Array = np.ndarray[Any, Any]
 Launch = tuple[Place, int]
@@ -41,6 +42,8 @@ class Kernel:
         units: words of the coprocessor that it pushed, by unit.
         stalls: modelled cycles that its thread stalled, by cause.
         longest: rounds on the tile and in the launch where it took longest.
+        work: that it gave to the coprocessor and the NoC.
+        clocks: of the launches in which it ran, summed.
     """
 
     name: str
@@ -56,6 +59,8 @@ class Kernel:
     units: Counter[str] = field(default_factory=Counter)
     stalls: Counter[str] = field(default_factory=Counter)
     longest: int = 0
+    work: Work = field(default_factory=Counter)
+    clocks: int = 0
 
     @property
     def rounds(self) -> int:
@@ -87,6 +92,7 @@ class Operation:
         begin, end: clocks.
         launches: of which it consists.
         kernels: names.
+        work: of all its tiles.
     """
 
     name: str
@@ -94,6 +100,12 @@ class Operation:
     end: int
     launches: list[Launch]
     kernels: list[str]
+    work: Work = field(default_factory=Counter)
+
+    @property
+    def tiles(self) -> int:
+        """On how many it ran."""
+        return len({place for place, _ in self.launches})
 
 
 @dataclass

@@ -78,6 +78,12 @@ class LinkTraffic:
             if request.multicast:
                 self.inside[request.noc] += request.size
 
+    def update(self, other: LinkTraffic) -> None:
+        """Count what another has counted, too."""
+        self.ways.update(other.ways)
+        self.inside.update(other.inside)
+        self.unknown += other.unknown
+
     def links(self) -> list[tuple[int, Place, Place, int]]:
         """(NoC, physical places of its ends, bytes) of each link that was used, the busiest first."""
         found: Counter[tuple[int, Place, Place]] = Counter()

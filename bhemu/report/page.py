@@ -25,7 +25,7 @@ from bhemu.report.timeline import KIND_NAMES
 
 Array = np.ndarray[Any, Any]
 
-_SCRIPTS: Final = ("timeline.js", "links.js", "page.js")
+_SCRIPTS: Final = ("timeline.js", "links.js", "work.js", "page.js")
 
 
 def charts_script() -> str:

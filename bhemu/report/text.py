@@ -12,6 +12,7 @@ from bhemu.report.links import link_lines, links_as_json
 from bhemu.report.noc import link_traffic_as_json
 from bhemu.report.operations import operation_as_json, operation_lines
 from bhemu.report.timeline import KIND_NAMES
+from bhemu.report.work import peaks_as_json, work_as_json
 
 ROWS: Final = 10
 TIME: Final = "rounds: in one, a core executes at most one instruction, without caches or latencies (rule T34)"
@@ -115,6 +116,7 @@ def kernel_as_json(kernel: Kernel) -> dict[str, Any]:
         "line_waits": {line: dict(_top(waits, 5)) for line, waits in kernel.line_waits.items()},
         "units": dict(_top(kernel.units, 20)),
         "stalls": dict(_top(kernel.stalls, 20)),
+        "work": work_as_json(kernel.work, kernel.clocks // max(len(kernel.tiles), 1), len(kernel.tiles)),
     }
 
 
@@ -130,6 +132,7 @@ def report_as_json(report: Report) -> dict[str, Any]:
                 "end": operation.end,
                 "kernels": operation.kernels,
                 "tiles": [list(place) for place in sorted({place for place, _ in operation.launches})],
+                "work": work_as_json(operation.work, operation.end - operation.begin, operation.tiles),
             }
             for operation in report.operations
         ],
@@ -142,6 +145,7 @@ def report_as_json(report: Report) -> dict[str, Any]:
             {"tile": tile, "kind": kind, "other": other, "bytes": size}
             for (tile, kind, other), size in report.traffic.most_common()
         ],
+        "peaks": peaks_as_json(),
         "noc": link_traffic_as_json(report.link_traffic),
         "chips": chips_as_json(report.chips),
         "links": links_as_json(report.links),

@@ -277,6 +277,7 @@ function loadCharts() {
 }
 
 const SECTIONS = {
+  work: () => { if (report.operations.some((one) => one.work.intensity)) loadCharts(); showWork(); },
   time: showTime,
   grid: () => { loadCharts(); showMetric(); },
   noc: () => { if (report.traffic.length) loadCharts(); showTraffic(); },
