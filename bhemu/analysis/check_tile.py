@@ -40,6 +40,9 @@ class TileCheck:
 
     Args:
         kinds: of checks; some of KINDS.
+
+    Attributes:
+        pages: what the last program did with counters of circular buffers, by part; without L1, NOC and BUFFERS none.
     """
 
     def __init__(self, kinds: Iterable[str] = KINDS) -> None:
@@ -50,6 +53,7 @@ class TileCheck:
         self._buffers = BufferCheck(self._reports, self._noc)
         self._races = RaceCheck(self._reports)
         self._seen = 0
+        self.pages: list[list[Pages]] = []
 
     def program(self, parts: list[Part], *, order: bool = True) -> list[Hazard]:
         """Hazards of the next program; of all checks but that of the order, a pair is told once for a tile.
@@ -60,6 +64,7 @@ class TileCheck:
         """
         found = hazards(join_words(parts)) if order and self._kinds & {ORDER, BUFFERS} else []
         found = [hazard for hazard in found if hazard.kind in self._kinds and not _is_boot(parts, hazard)]
+        self.pages = [[] for _ in parts]
         if self._kinds & {L1, NOC, BUFFERS}:
             self._follow(parts)
         other = [hazard for hazard in self._reports.all() if hazard.kind in self._kinds]
@@ -71,7 +76,8 @@ class TileCheck:
         if any(part.log.dropped for part in parts):
             self._noc.forget()
         read = [(part, list(self._events.events(part))) for part in parts]
-        pages = [event for _, events in read for event in events if isinstance(event, Pages)]
+        self.pages = [[event for event in events if isinstance(event, Pages)] for _, events in read]
+        pages = [event for events in self.pages for event in events]
         self._buffers.begin(parts[-1].buffers or parts[0].buffers, pages)
         flags = polled_words(np.concatenate([part.log.rows for part in parts]))
         self._races.begin(flags, parts[-1].firmware_end)

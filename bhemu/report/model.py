@@ -27,6 +27,7 @@ from bhemu.recording.parts import Part, Reader
 from bhemu.report.asserts import Failures
 from bhemu.report.chips import ChipFigures, ChipOperation
 from bhemu.report.figures import Kernel, Launch, Operation, Report, TileFigures
+from bhemu.report.levels import TileLevels
 from bhemu.report.links import read_links
 from bhemu.report.names import FIRMWARE, UNKNOWN, Inspector, PartNames, find_files, kernel_name, operation_of
 from bhemu.report.noc import LinkTraffic, end_name
@@ -55,6 +56,7 @@ class _Maker:
         self._kinds = kinds
         self._suppressions = suppressions
         self._checks: dict[Place, TileCheck] = {}
+        self._levels: dict[Place, TileLevels] = defaultdict(TileLevels)
         self._open: dict[Place, list[tuple[Part, PartNames]]] = defaultdict(list)
         self._checked = 0
         self._named = list(elf)
@@ -256,6 +258,10 @@ class _Maker:
                 self._report.suppressed += 1
             else:
                 self._report.hazards.append(FoundHazard(place, hazard, ends))
+        levels = self._levels[place]
+        levels.begin(parts)
+        for (part, one), pages in zip(taken, check.pages, strict=True):
+            self._report.timeline.add_levels(part, levels.part(part, pages, one), levels.most)
 
     # --- the whole --------------------------------------------------------------------------------------------------
 

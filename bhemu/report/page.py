@@ -59,6 +59,7 @@ def _timeline(report: Report) -> tuple[Mapping[str, Any], dict[str, str]]:
         "firsts": firsts.tolist(),
         "texts": timeline.texts,
         "kinds": list(KIND_NAMES),
+        "most": [timeline.levels[key].most if key in timeline.levels else 0 for key in timeline.tracks],
     }
     arrays = {
         "begin": _packed(begin, "<f8"),
