@@ -25,7 +25,7 @@ READY: Final = "document.body && (document.body.dataset.ready || document.body.d
 SCROLL: Final = """(async () => {
   for (const section of document.querySelectorAll("section")) {
     section.scrollIntoView();
-    while (["time", "grid", "noc", "links", "pictures"].includes(section.id) && !section.dataset.drawn)
+    while (["work", "time", "grid", "noc", "links", "pictures"].includes(section.id) && !section.dataset.drawn)
       await new Promise((done) => setTimeout(done, 5));
   }
 })()"""

@@ -52,6 +52,9 @@ class TileCheck:
 
     Args:
         kinds: of checks; some of KINDS.
+
+    Attributes:
+        pages: what the last program did with counters of circular buffers, by part; without L1, NOC and BUFFERS none.
     """
 
     def __init__(self, kinds: Iterable[str] = KINDS) -> None:
@@ -62,6 +65,7 @@ class TileCheck:
         self._buffers = BufferCheck(self._reports, self._noc)
         self._races = RaceCheck(self._reports)
         self._seen = 0
+        self.pages: list[list[Pages]] = []
 
     def program(self, parts: list[Part], *, order: bool = True) -> list[Hazard]:
         """Hazards of the next program; of all checks but that of the order, a pair is told once for a tile.
@@ -75,6 +79,7 @@ class TileCheck:
             for some in unbroken(parts, lambda part: part.log.tensix_dropped):
                 found += hazards(join_words(some))
         found = [hazard for hazard in found if hazard.kind in self._kinds and not _is_boot(parts, hazard)]
+        self.pages = [[] for _ in parts]
         if self._kinds & {L1, NOC, BUFFERS}:
             self._follow(parts)
         other = [hazard for hazard in self._reports.all() if hazard.kind in self._kinds]
@@ -84,7 +89,8 @@ class TileCheck:
 
     def _follow(self, parts: list[Part]) -> None:
         read = [(part, list(self._events.events(part))) for part in parts]
-        pages = [event for _, events in read for event in events if isinstance(event, Pages)]
+        self.pages = [[event for event in events if isinstance(event, Pages)] for _, events in read]
+        pages = [event for events in self.pages for event in events]
         self._buffers.begin(parts[-1].buffers or parts[0].buffers, pages)
         flags = polled_words(np.concatenate([part.log.rows for part in parts]))
         self._races.begin(flags, parts[-1].firmware_end)

@@ -109,6 +109,7 @@ class Pages:
         value: 16 bits.
         place: for reports.
         row: of the part, for a load.
+        round: in which it happened.
         push, thread: as in `Touch`.
     """
 
@@ -119,6 +120,7 @@ class Pages:
     value: int
     place: Place
     row: int
+    round: int
     push: int
     thread: int = -1
 
@@ -248,7 +250,8 @@ class TileEvents:
             stored = opcode in _STORES
             text = f"{'sets' if stored else 'reads'} {counter_name(stream, received=received)}"
             value = row[core_column.VALUE] & _HALF
-            yield Pages(core, stream, received, stored, value, place_of(row, text), index, push)
+            at = row[core_column.ROUND]
+            yield Pages(core, stream, received, stored, value, place_of(row, text), index, at, push)
         elif address == _SOFT_RESET:
             yield Sync("reset", core, push, releases=True)
         elif _MAILBOXES <= address < _MAILBOXES_END:
@@ -300,7 +303,8 @@ class TileEvents:
             if counter is not None and known is not None:
                 stream, received = counter
                 place = Place(thread, row[column.LINE], f"STOREREG to {counter_name(stream, received=received)}")
-                yield Pages(core, stream, received, True, known & _HALF, place, -1, push, thread)
+                at = row[column.CLOCK]
+                yield Pages(core, stream, received, True, known & _HALF, place, -1, at, push, thread)
         else:
             for register in found.gpr_writes | found.gpr_later | found.gpr_config:
                 registers.pop(register, None)

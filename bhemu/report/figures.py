@@ -14,8 +14,10 @@ from bhemu.report.asserts import Failure
 from bhemu.report.chips import ChipFigures
 from bhemu.report.links import Links
 from bhemu.report.names import FIRMWARE, UNKNOWN
+from bhemu.report.noc import LinkTraffic
 from bhemu.report.operations import TimedOperation
 from bhemu.report.timeline import Timeline
+from bhemu.report.work import Work
 
 Array = np.ndarray[Any, Any]
 Launch = tuple[Place, int]
@@ -40,6 +42,8 @@ class Kernel:
         units: words of the coprocessor that it pushed, by unit.
         stalls: modelled cycles that its thread stalled, by cause.
         longest: rounds on the tile and in the launch where it took longest.
+        work: that it gave to the coprocessor and the NoC.
+        clocks: of the launches in which it ran, summed.
     """
 
     name: str
@@ -55,6 +59,8 @@ class Kernel:
     units: Counter[str] = field(default_factory=Counter)
     stalls: Counter[str] = field(default_factory=Counter)
     longest: int = 0
+    work: Work = field(default_factory=Counter)
+    clocks: int = 0
 
     @property
     def rounds(self) -> int:
@@ -86,6 +92,7 @@ class Operation:
         begin, end: clocks.
         launches: of which it consists.
         kernels: names.
+        work: of all its tiles.
     """
 
     name: str
@@ -93,6 +100,12 @@ class Operation:
     end: int
     launches: list[Launch]
     kernels: list[str]
+    work: Work = field(default_factory=Counter)
+
+    @property
+    def tiles(self) -> int:
+        """On how many it ran."""
+        return len({place for place, _ in self.launches})
 
 
 @dataclass
@@ -120,6 +133,7 @@ class Report:
         hazards: found.
         failures: asserts that have failed, and what tt-metal's watcher found.
         traffic: bytes of NoC requests by (tile, kind, other end).
+        link_traffic: bytes over each link of the NoCs.
         timeline: events.
         pictures: (title, what, values) of register files and tiles of L1.
         suppressed: hazards that were left out.
@@ -137,6 +151,7 @@ class Report:
     hazards: list[FoundHazard] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     traffic: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    link_traffic: LinkTraffic = field(default_factory=LinkTraffic)
     timeline: Timeline = field(default_factory=Timeline)
     pictures: list[tuple[str, str, Array]] = field(default_factory=list)
     suppressed: int = 0

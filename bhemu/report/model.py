@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from bhemu.analysis.hazard import KINDS
 from bhemu.analysis.hazard import Place as CodePlace
 from bhemu.analysis.joined import join_words
 from bhemu.analysis.suppressions import End, Suppressions
-from bhemu.chip.coordinates import SIMULATOR, Place, translation
+from bhemu.chip.coordinates import Place
 from bhemu.loader.by_content import CodeIndex, Moved
 from bhemu.machine.agents import CORE_NAMES, CORES, T0, T2
 from bhemu.machine.origin import pc_of_line
@@ -27,10 +27,12 @@ from bhemu.recording.parts import Part, Reader
 from bhemu.report.asserts import Failures
 from bhemu.report.chips import ChipFigures, ChipOperation
 from bhemu.report.figures import Kernel, Launch, Operation, Report, TileFigures
+from bhemu.report.levels import TileLevels
 from bhemu.report.links import read_links
 from bhemu.report.names import FIRMWARE, UNKNOWN, Inspector, PartNames, find_files, kernel_name, operation_of
-from bhemu.report.noc import end_name
+from bhemu.report.noc import LinkTraffic, end_name
 from bhemu.report.operations import read_timed_run
+from bhemu.report.work import Work, work_of_request, work_of_traffic, work_of_words
 
 MODELLED_WORDS: Final = 200_000
 """Words of the coprocessor, of all tiles, that are timed and checked: beyond, the report says what was left out."""
@@ -54,6 +56,7 @@ class _Maker:
         self._kinds = kinds
         self._suppressions = suppressions
         self._checks: dict[Place, TileCheck] = {}
+        self._levels: dict[Place, TileLevels] = defaultdict(TileLevels)
         self._open: dict[Place, list[tuple[Part, PartNames]]] = defaultdict(list)
         self._checked = 0
         self._named = list(elf)
@@ -67,6 +70,9 @@ class _Maker:
         self._spans: dict[Launch, list[int]] = {}
         self._launch_kernels: dict[Launch, dict[str, str]] = defaultdict(dict)
         self._rounds: Counter[tuple[Launch, int]] = Counter()
+        self._work: dict[Launch, Work] = defaultdict(Counter)
+        self._traffic: dict[Launch, LinkTraffic] = defaultdict(LinkTraffic)
+        self._kernel_launches: dict[int, set[Launch]] = defaultdict(set)
         self._completed: Counter[Place] = Counter()
         self._words: dict[Launch, list[Part]] = defaultdict(list)
         self._names: dict[Launch, PartNames] = {}
@@ -104,7 +110,7 @@ class _Maker:
             span[0] = part.started
         self._count(part, launch, names)
         found = list(requests(part))
-        self._count_requests(part.place, found)
+        self._count_requests(launch, names, found)
         if self._is_brief:
             return
         self._failures.take(part, names, launch[1])
@@ -126,17 +132,27 @@ class _Maker:
                 f"by {change.by}{where}"
             )
 
-    def _count_requests(self, place: Place, found: Iterable[Request]) -> None:
+    def _count_requests(self, launch: Launch, names: PartNames, found: Sequence[Request]) -> None:
         """Bytes of NoC requests of a tile."""
+        place = launch[0]
         figures = self._report.tiles[place]
+        self._report.link_traffic.add(place, found)
+        self._traffic[launch].add(place, found)
+        kernels: dict[tuple[int, int], Kernel] = {}
         for request in found:
-            end = end_name(_TRANSLATION, request.other, request.noc)
+            end = end_name(request.other, request.noc)
             kind = request.kind + (" to several" if request.multicast else "")
             self._report.traffic[f"{place[0]}-{place[1]}", kind, end] += request.size
             if request.kind == "read":
                 figures.read += request.size
             else:
                 figures.written += request.size
+            by = request.core, request.pc
+            if by not in kernels:
+                kernels[by] = self._kernel(names, *by, launch)
+            work = work_of_request(request)
+            kernels[by].work.update(work)
+            self._work[launch].update(work)
 
     def _kernel(self, names: PartNames, core: int, pc: int, launch: Launch) -> Kernel:
         piece = names.at(pc)
@@ -148,6 +164,7 @@ class _Maker:
             source = "" if piece is None else self._inspector.source_of(piece.path) or ""
             kernel = self._kernels[key] = Kernel(name, CORE_NAMES[core], path, source)
         kernel.tiles.add(launch[0])
+        self._kernel_launches[id(kernel)].add(launch)
         if kernel.is_named:
             self._launch_kernels[launch][name] = kernel.source
         return kernel
@@ -194,6 +211,7 @@ class _Maker:
                 self._rounds[launch, id(kernel)] += rounds.pop(id(kernel))
                 kernel.longest = max(kernel.longest, self._rounds[launch, id(kernel)])
         words = log.tensix.rows
+        self._work[launch].update(work_of_words(words))
         for line_number in np.unique(words[:, tensix_column.LINE]).tolist():
             pushed_at = pc_of_line(line_number)
             if pushed_at is None:
@@ -201,6 +219,7 @@ class _Maker:
             chosen = words[words[:, tensix_column.LINE] == line_number]
             thread = int(chosen[0, tensix_column.THREAD])
             kernel = where(min(T0 + thread, T2), pushed_at)[0]
+            kernel.work.update(work_of_words(chosen))
             for word, count in zip(*np.unique(chosen[:, tensix_column.WORD], return_counts=True), strict=True):
                 found = access(int(word))
                 unit = f"unpacker {unpacker_of(found.operands)}" if found.unit == "unpack" else found.unit
@@ -239,6 +258,10 @@ class _Maker:
                 self._report.suppressed += 1
             else:
                 self._report.hazards.append(FoundHazard(place, hazard, ends))
+        levels = self._levels[place]
+        levels.begin(parts)
+        for (part, one), pages in zip(taken, check.pages, strict=True):
+            self._report.timeline.add_levels(part, levels.part(part, pages, one), levels.most)
 
     # --- the whole --------------------------------------------------------------------------------------------------
 
@@ -260,7 +283,16 @@ class _Maker:
                 kernels |= self._launch_kernels[launch]
             told = [name for source in kernels.values() if (name := operation_of(source)) is not None]
             name = Counter(told).most_common(1)[0][0] if told else ", ".join(sorted(kernels))
-            self._report.operations.append(Operation(name, begin, end, launches, sorted(kernels)))
+            operation = Operation(name, begin, end, launches, sorted(kernels))
+            traffic = LinkTraffic()
+            for launch in launches:
+                operation.work.update(self._work[launch])
+                traffic.update(self._traffic[launch])
+            operation.work.update(work_of_traffic(traffic))
+            self._report.operations.append(operation)
+        for kernel in self._kernels.values():
+            spans = [self._spans[launch] for launch in self._kernel_launches[id(kernel)]]
+            kernel.clocks = sum(end - begin for begin, end in spans)
 
     def _finish(self) -> None:
         report = self._report
@@ -297,9 +329,6 @@ class _Maker:
                 f"the timeline leaves out {report.timeline.left_out:,} single instructions and words of the "
                 "coprocessor: record fewer tiles or less time for all"
             )
-
-
-_TRANSLATION: Final = translation(SIMULATOR)
 
 
 def _end(names: list[PartNames], place: CodePlace) -> End:

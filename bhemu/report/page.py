@@ -19,12 +19,13 @@ import numpy as np
 
 from bhemu.errors import ProgramError
 from bhemu.report.figures import Report
+from bhemu.report.noc import NODE_NAMES
 from bhemu.report.text import report_as_json, summary_lines
 from bhemu.report.timeline import KIND_NAMES
 
 Array = np.ndarray[Any, Any]
 
-_SCRIPTS: Final = ("timeline.js", "page.js")
+_SCRIPTS: Final = ("timeline.js", "links.js", "work.js", "page.js")
 
 
 def charts_script() -> str:
@@ -58,6 +59,7 @@ def _timeline(report: Report) -> tuple[Mapping[str, Any], dict[str, str]]:
         "firsts": firsts.tolist(),
         "texts": timeline.texts,
         "kinds": list(KIND_NAMES),
+        "most": [timeline.levels[key].most if key in timeline.levels else 0 for key in timeline.tracks],
     }
     arrays = {
         "begin": _packed(begin, "<f8"),
@@ -102,6 +104,7 @@ def page(report: Report, title: str) -> str:
         "report": report_as_json(report),
         "timeline": timeline,
         "pictures": pictures,
+        "nodes": [[*place, name] for place, name in NODE_NAMES.items()],
     }
     files = resources.files("bhemu.report").joinpath("data")
     form = files.joinpath("page.html").read_text(encoding="utf-8")

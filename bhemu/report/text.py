@@ -8,9 +8,12 @@ from typing import Any, Final
 
 from bhemu.report.chips import chip_lines, chips_as_json
 from bhemu.report.figures import Kernel, Report
+from bhemu.report.levels import levels_as_json
 from bhemu.report.links import link_lines, links_as_json
+from bhemu.report.noc import link_traffic_as_json
 from bhemu.report.operations import operation_as_json, operation_lines
-from bhemu.report.timeline import KIND_NAMES
+from bhemu.report.timeline import KIND_NAMES, LEVEL
+from bhemu.report.work import peaks_as_json, work_as_json
 
 ROWS: Final = 10
 TIME: Final = "rounds: in one, a core executes at most one instruction, without caches or latencies (rule T34)"
@@ -114,6 +117,7 @@ def kernel_as_json(kernel: Kernel) -> dict[str, Any]:
         "line_waits": {line: dict(_top(waits, 5)) for line, waits in kernel.line_waits.items()},
         "units": dict(_top(kernel.units, 20)),
         "stalls": dict(_top(kernel.stalls, 20)),
+        "work": work_as_json(kernel.work, kernel.clocks // max(len(kernel.tiles), 1), len(kernel.tiles)),
     }
 
 
@@ -129,6 +133,7 @@ def report_as_json(report: Report) -> dict[str, Any]:
                 "end": operation.end,
                 "kernels": operation.kernels,
                 "tiles": [list(place) for place in sorted({place for place, _ in operation.launches})],
+                "work": work_as_json(operation.work, operation.end - operation.begin, operation.tiles),
             }
             for operation in report.operations
         ],
@@ -141,6 +146,9 @@ def report_as_json(report: Report) -> dict[str, Any]:
             {"tile": tile, "kind": kind, "other": other, "bytes": size}
             for (tile, kind, other), size in report.traffic.most_common()
         ],
+        "levels": levels_as_json(report.timeline.levels),
+        "peaks": peaks_as_json(),
+        "noc": link_traffic_as_json(report.link_traffic),
         "chips": chips_as_json(report.chips),
         "links": links_as_json(report.links),
         "failures": [
@@ -166,6 +174,11 @@ def perfetto_json(report: Report) -> bytes:
         events.append({"name": "thread_name", "ph": "M", "pid": pid, "tid": number, "args": {"name": name}})
     for begin, length, track, kind, text in zip(*(one.tolist() for one in timeline.columns()), strict=True):
         name, _, where = timeline.texts[text].partition(" | ")
+        if kind == LEVEL:
+            place, lane = timeline.tracks[track]
+            level = {"name": lane, "ph": "C", "ts": begin, "args": {"level": int(name.split()[0])}}
+            events.append(level | {"pid": places[place], "tid": track})
+            continue
         event = {"name": name, "cat": KIND_NAMES[kind], "ph": "X", "ts": begin, "dur": length}
         events.append(event | {"pid": places[timeline.tracks[track][0]], "tid": track, "args": {"at": where}})
     about = {"time": "one microsecond is one clock of the chip"}

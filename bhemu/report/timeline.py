@@ -6,7 +6,7 @@ Time is the clock of the chip. Rounds of a tile that share a clock, because the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -22,14 +22,22 @@ from bhemu.recording import log as tensix_column
 from bhemu.recording.core_log import CoreLog, device_name, wait_name
 from bhemu.recording.noc_requests import Request
 from bhemu.recording.parts import Part
+from bhemu.report.levels import Level, Step
 from bhemu.report.names import PartNames
 from bhemu.tensix.coprocessor import THREAD_NAMES
 
 Array = np.ndarray[Any, Any]
 
-RUNS, BLOCKED, POLLS, WORD, REQUEST = range(5)
+RUNS, BLOCKED, POLLS, WORD, REQUEST, LEVEL = range(6)
 """Kinds of events."""
-KIND_NAMES: Final = ("executes", "blocked", "polls", "word of the coprocessor", "NoC request")
+KIND_NAMES: Final = (
+    "executes",
+    "blocked",
+    "polls",
+    "word of the coprocessor",
+    "NoC request",
+    "level of a buffer or semaphore",
+)
 MOST_EVENTS: Final = 2_000_000
 _LONGEST: Final = 1 << 23
 """Rounds of a part whose clocks are looked up one by one."""
@@ -63,12 +71,14 @@ class Timeline:
         tracks: (tile, name) of each.
         texts: what events say.
         left_out: events for which there was no room.
+        levels: what lanes of levels held, by (tile, name of the track).
     """
 
     def __init__(self) -> None:
         self.tracks: list[tuple[Place, str]] = []
         self.texts: list[str] = []
         self.left_out = 0
+        self.levels: dict[tuple[Place, str], Level] = {}
         self._track_numbers: dict[tuple[Place, str], int] = {}
         self._text_numbers: dict[str, int] = {}
         self._chunks: list[tuple[Array, Array, Array, Array, Array]] = []
@@ -106,6 +116,30 @@ class Timeline:
                     for request in chosen
                 ]
                 self._put(part.place, f"NoC {noc}", begin, np.ones(len(chosen)), REQUEST, np.array(texts))
+
+    def add_levels(self, part: Part, steps: Mapping[str, Sequence[Step]], most: Mapping[str, int]) -> None:
+        """Levels of a part's tile, as steps that end with the next one, and with the part.
+
+        Args:
+            part: whose `add` has been called.
+            steps: by the name of the track.
+            most: the highest level of each track.
+        """
+        if not steps:
+            return
+        clock = _Clock(part.log)
+        for name, found in steps.items():
+            begin = np.maximum.accumulate(clock.at(np.array([step.round for step in found])))
+            length = np.append(begin[1:], clock.at(np.array([part.log.rounds[1]]))) - begin
+            levels = np.array([step.level for step in found])
+            known = (levels >= 0) & (length > 0)
+            if not known.any():
+                continue
+            level = self.levels.setdefault((part.place, name), Level())
+            level.most = max(most.get(name, 1), level.most)
+            level.add(levels[known], length[known])
+            texts = np.array([self._text(step.text) for step in found])
+            self._put(part.place, name, begin[known], length[known], LEVEL, texts[known])
 
     def _cores(self, part: Part, names: PartNames, clock: _Clock) -> None:
         rows = part.log.rows

@@ -78,9 +78,10 @@ def test_a_browser_draws_the_page(report: Report, tmp_path: Path) -> None:
     pytest.importorskip("plotly", reason="THE PAGE IS NOT DRAWN: there is no plotly")
     text = opened(page_module.page(report, "out"), tmp_path)
     assert re.search(r'id="grid-map" class="js-plotly-plot"', text)
-    for section in ("time", "grid", "noc", "links", "pictures"):
+    for section in ("work", "time", "grid", "noc", "links", "pictures"):
         assert re.search(rf'<section id="{section}" data-drawn=', text), section
     assert f"{len(report.timeline):,} events" in text
+    assert "<title>NoC 0, tile 1-2 to tile 2-2: 16 bytes</title>" in text
 
 
 ASKED = """<script>

@@ -1,6 +1,6 @@
 "use strict";
 const DATA = JSON.parse(document.getElementById("data").textContent);
-const COLOURS = ["#4f8fba", "#c0504d", "#d9b44a", "#6a9f58", "#8064a2"];
+const COLOURS = ["#4f8fba", "#c0504d", "#d9b44a", "#6a9f58", "#8064a2", "#2f8f8b"];
 const byId = (id) => document.getElementById(id);
 const count = (n) => Math.round(n).toLocaleString("en");
 const report = DATA.report;
@@ -156,6 +156,8 @@ function showTraffic() {
   Plotly.newPlot("traffic", bars, {barmode: "stack", height: 280, margin: {t: 10, b: 70, l: 60},
                                    yaxis: {title: {text: "bytes"}}, xaxis: {type: "category"}},
                  {responsive: true, displayModeBar: false});
+  byId("which-noc").onchange = showNocLinks;
+  showNocLinks();
 }
 
 function showLinks() {
@@ -199,7 +201,18 @@ function tileRows() {
 function order(name) {
   const core = CORES.indexOf(name.split(" ")[0]);
   if (core >= 0) return 2 * core + (name.includes(" ") ? 1 : 0);
+  if (name.startsWith("CB")) return 50 + Number(name.split(" ")[1]);
+  if (name.startsWith("semaphore")) return 150 + Number(name.split(" ")[1]);
   return name.startsWith("thread") ? 20 + Number(name[7]) : name.startsWith("unit") ? 30 : 40;
+}
+
+/* What a tile's circular buffers and semaphores held. */
+function showLevels(tile) {
+  const table = byId("level-table"), percent = (part) => `${Math.round(100 * part)} %`;
+  const own = report.levels.filter((one) => one.tile.join("-") === tile).sort((a, b) => order(a.name) - order(b.name));
+  table.replaceChildren();
+  if (own.length) row(table, [`levels in tile ${tile}`, "at most", "mean", "empty for", "full for"], true);
+  for (const one of own) row(table, [one.name, one.most, one.mean.toFixed(2), percent(one.empty), percent(one.full)]);
 }
 
 function moveTo(from, to) {
@@ -230,7 +243,7 @@ async function showTime() {
     sum + (other === tile ? told.firsts[track + 1] - told.firsts[track] : 0), 0));
   byId("tile").value = busy.indexOf(Math.max(...busy));
   const common = {zoom: moveTo, all: () => moveTo(...whole)};
-  const showTile = () => tileTime.show(events, range);
+  const showTile = () => { tileTime.show(events, range); showLevels(tiles[byId("tile").value]); };
   const choose = (row) => { byId("tile").value = row; showTile(); };
   chipTime = new TimePicture(byId("chip-time"), {height: 18, most: 18 * 21, rows: chipRows, choose, ...common});
   tileTime = new TimePicture(byId("tile-time"), {height: 22, most: 22 * 40, rows: tileRows, ...common});
@@ -275,6 +288,7 @@ function loadCharts() {
 }
 
 const SECTIONS = {
+  work: () => { if (report.operations.some((one) => one.work.intensity)) loadCharts(); showWork(); },
   time: showTime,
   grid: () => { loadCharts(); showMetric(); },
   noc: () => { if (report.traffic.length) loadCharts(); showTraffic(); },

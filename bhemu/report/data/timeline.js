@@ -4,7 +4,7 @@
    A column of pixels shows the event that takes most of it, so a picture of all costs as much as one of a few clocks.
    Events of a track are sorted by their begin; they lie one after the other, but for a few short ones within a longer. */
 
-const LABELS = 150, AXIS = 26, RIGHT = 14;
+const LABELS = 190, AXIS = 26, RIGHT = 14;
 const SHORTEST = 0.002;  /* clocks that can be shown: rounds that share a clock are parts of it */
 const OVERLAP = 4;       /* events that begin before a time and are looked at */
 const LOOKED_AT = 16;    /* events of a column that are compared */
@@ -15,6 +15,7 @@ class Events {
     this.tracks = told.tracks;
     this.firsts = told.firsts;
     this.texts = told.texts;
+    this.most = told.most;
     Object.assign(this, columns);
   }
 
@@ -179,6 +180,7 @@ class TimePicture {
       for (same = x + 1; same < chosen.length && chosen[same] === event; same++);
       if (event < 0) continue;
       const wide = same - x;
+      if (events.most[track]) { this.drawLevel(on, track, event, LABELS + x, wide, y, height); continue; }
       if (wide < 4)  /* short events of a kind are one bar */
         while (same < chosen.length && chosen[same] >= 0 && events.kind[chosen[same]] === events.kind[event] &&
                chosen[same] !== chosen[same + 3]) same++;
@@ -196,6 +198,17 @@ class TimePicture {
       on.fillText(events.texts[events.text[event]].replace(" | ", ", "), LABELS + x + 4, y + height / 2);
       on.restore();
     }
+  }
+
+  /* A step: a bar as high as the level, and a line where it is 0. */
+  drawLevel(on, track, event, x, wide, y, height) {
+    const text = this.events.texts[this.events.text[event]], level = parseInt(text, 10);
+    const high = Math.max(Math.min(level / this.events.most[track], 1) * height, 1);
+    on.fillStyle = COLOURS[this.events.kind[event]];
+    on.fillRect(x, y + height - high, wide, high);
+    if (wide < 12 || !level) return;
+    on.fillStyle = high > 0.7 * height ? "#fff" : "#111";
+    on.fillText(level, x + 3, y + height / 2);
   }
 
   /* What is at a place: text for the reader, or nothing. */
