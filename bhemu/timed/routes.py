@@ -92,20 +92,31 @@ def _taken(net: LogAddress, place: Int, begin: Int, busy: Int) -> AnyInt:
 
 
 @kernel
+def goes_along_row(noc: Int, node: Int, last: Int) -> Any:
+    """Whether the next link of a packet to another node is one of its row. NoC 0 goes along the row first."""
+    if noc == 0:
+        return node % WIDTH != last % WIDTH
+    return node // WIDTH == last // WIDTH
+
+
+@kernel
+def next_node(node: Int, in_row: Bool) -> AnyInt:
+    """The node behind a link of a row, or of a column."""
+    if in_row:
+        return node - WIDTH + 1 if node % WIDTH == WIDTH - 1 else node + 1
+    return (node + WIDTH) % (WIDTH * HEIGHT)
+
+
+@kernel
 def _travel(net: LogAddress, noc: Int, first: Int, last: Int, begin: Int, busy: Int) -> AnyInt:
-    """When the head of a packet that leaves a node at `begin` is at another one. NoC 0 goes along the row first."""
-    x, y = first % WIDTH, first // WIDTH
-    to_x, to_y = last % WIDTH, last // WIDTH
+    """When the head of a packet that leaves a node at `begin` is at another one."""
+    node: AnyInt = np.int64(first)
     time: AnyInt = np.int64(begin)
-    for leg in range(2):
-        in_row = leg == noc
-        while (x != to_x) if in_row else (y != to_y):
-            link = at.LINK + 2 * (noc * at.NODES + x + WIDTH * y) + (0 if in_row else 1)
-            time = _taken(net, link, time, busy) + load_i64(net, at.HOP)
-            if in_row:
-                x = (x + 1) % WIDTH
-            else:
-                y = (y + 1) % HEIGHT
+    while node != last:
+        in_row = goes_along_row(noc, node, last)
+        link = at.LINK + 2 * (noc * at.NODES + node) + (0 if in_row else 1)
+        time = _taken(net, link, time, busy) + load_i64(net, at.HOP)
+        node = next_node(node, in_row)
     return time
 
 
