@@ -102,7 +102,7 @@ class TileLevels:
     def part(self, part: Part, pages: Iterable[Pages], names: PartNames) -> dict[str, list[Step]]:
         """Steps of the next part by lane; the first is the level at the part's begin, when that is known.
 
-        Lanes whose level has been 0 so far are left out: firmware empties all buffers, also those that nobody uses.
+        Lanes whose level has been 0 so far are left out: firmware empties all buffers, also those that no core uses.
 
         Args:
             part: of the recording.
