@@ -14,49 +14,23 @@ from bhemu.analysis.check_tile import TileCheck
 from bhemu.analysis.found import check_log, check_parts
 from bhemu.analysis.hazard import ORDER
 from bhemu.analysis.loops import slack
-from bhemu.cc import MissingTool, compile_kernel, find_toolchain
 from bhemu.isa import assemble as word
 from bhemu.machine.agents import B
 from bhemu.recording import CoreRecorder
 from bhemu.recording import core_columns as column
-from bhemu.recording.circular_buffers import CircularBuffer
 from bhemu.recording.log import Log, Pushes
 from bhemu.recording.parts import Part
-from tests.analysis.test_planted_kernels import enum
+from tests.analysis.test_planted_kernels import RING, start
 from tests.riscv.rv_asm import assemble
 from tests.riscv.rv_machine import machine
 
-KERNEL = Path(__file__).parent / "planted" / "copy.c"
-CORES = ("B", "NC")
-PLACE = (5, 5)
-GO = 0x2F000
-RING = CircularBuffer(3, 0x30000, 256, 4)
 CLOCKS = 1600
 """Until the kernels have ended."""
 
 
-@pytest.fixture(scope="module")
-def chip() -> bhemu.Chip:
-    try:
-        find_toolchain()
-    except MissingTool as missing:
-        pytest.skip(f"NO COMPILER: {missing.message}; {missing.remedy}")
-    return bhemu.Chip()
-
-
 def parts_of(chip: bhemu.Chip, folder: Path, fault: str, every: int) -> list[Part]:
     """The kernels with a fault, recorded in parts of `every` clocks."""
-    number = enum(KERNEL.stem).index(fault)
-    files = {
-        core: compile_kernel([KERNEL], folder / f"{core}.elf", core=core, options=["-Werror", f"-DFAULT={number}"]).path
-        for core in CORES
-    }
-    for tile in chip.tensix:
-        tile.programs.hold()
-    chip.load(files, tiles=PLACE)
-    chip[PLACE].write_word(GO, 0)
-    recording = chip.record(tiles=PLACE, buffers=[RING])
-    chip.start(*files, tiles=PLACE)
+    recording = start(chip, folder, "copy", fault)
     for _ in range(0, CLOCKS, every):
         chip.clock(every)
         recording.flush()

@@ -11,7 +11,8 @@ import pytest
 
 import bhemu
 from bhemu.analysis.found import FoundHazard
-from bhemu.cc import MissingTool, compile_kernel, find_toolchain
+from bhemu.api.checked import CheckedRecording
+from bhemu.cc import compile_kernel
 from bhemu.errors import ConfigurationError
 from bhemu.recording.circular_buffers import CircularBuffer
 
@@ -20,6 +21,7 @@ FAULTS: dict[str, dict[str, list[str]]] = tomllib.loads((FOLDER / "faults.toml")
 CORES = {"copy": ("B", "NC"), "lock": ("B", "NC"), "sum": ("B", "NC", "T0", "T1")}
 TILE = (5, 5)
 GO = 0x2F000
+RING = CircularBuffer(3, 0x30000, 256, 4)
 CLOCKS = 20_000
 
 
@@ -30,17 +32,8 @@ def enum(kernel: str) -> list[str]:
     return re.findall(r"\w+", found[1])
 
 
-@pytest.fixture(scope="module")
-def chip() -> bhemu.Chip:
-    try:
-        find_toolchain()
-    except MissingTool as missing:
-        pytest.skip(f"NO COMPILER: {missing.message}; {missing.remedy}")
-    return bhemu.Chip()
-
-
-def run(chip: bhemu.Chip, folder: Path, kernel: str, fault: str, **options: Any) -> list[FoundHazard]:
-    """Hazards of a kernel with a fault; one that does not end, since a fault makes it wait forever, is cut off."""
+def start(chip: bhemu.Chip, folder: Path, kernel: str, fault: str, **options: Any) -> CheckedRecording:
+    """Start the kernels with a fault on `TILE`, which is recorded."""
     number = enum(kernel).index(fault)
     files = {
         core: compile_kernel(
@@ -52,8 +45,14 @@ def run(chip: bhemu.Chip, folder: Path, kernel: str, fault: str, **options: Any)
         tile.programs.hold()
     chip.load(files, tiles=TILE)
     chip[TILE].write_word(GO, 0)
-    recording = chip.record(tiles=TILE, buffers=[CircularBuffer(3, 0x30000, 256, 4)], **options)
+    recording = chip.record(tiles=TILE, buffers=[RING], **options)
     chip.start(*files, tiles=TILE)
+    return recording
+
+
+def run(chip: bhemu.Chip, folder: Path, kernel: str, fault: str, **options: Any) -> list[FoundHazard]:
+    """Hazards of a kernel with a fault; one that does not end, since a fault makes it wait forever, is cut off."""
+    recording = start(chip, folder, kernel, fault, **options)
     chip.clock(CLOCKS)
     found = recording.hazards()
     recording.stop()
