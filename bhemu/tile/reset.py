@@ -8,7 +8,7 @@ import numpy as np
 
 from bhemu.isa.tile_registers import bit_of
 from bhemu.machine.agents import CORE_NAMES, CORES, NC, T0, T2, B
-from bhemu.machine.core_state import FIRST_POLL_ATTEMPT, IN_RESET, LOCAL_RAM, REGISTERS, RUNNING
+from bhemu.machine.core_state import FIRST_POLL_ATTEMPT, IN_RESET, LOCAL_RAM_SIZE, REGISTERS, RUNNING
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, TileRecord
 from bhemu.machine.vector_core_state import VECTOR_REGISTERS, VLEN_BYTES
@@ -64,7 +64,7 @@ def _release(t: TileRecord, core: Int) -> None:
         for i in range(VECTOR_REGISTERS * VLEN_BYTES // 4):
             t.vector_core.word[i] = 0
     if ((np.int64(t.disable_reset) >> KEEP_RAM_BIT[core]) & 1) == 0:
-        for i in range(LOCAL_RAM // 4):
+        for i in range(LOCAL_RAM_SIZE[core] // 4):
             t.core_ram_u32[core, i] = 0
     if core >= T0 and core <= T2:
         t.pcbuf_count[core - T0] = 0
