@@ -18,13 +18,13 @@ import numpy as np
 from bhemu.checks import checked
 from bhemu.chip.coordinates import Place
 from bhemu.chip.device import Device
+from bhemu.counting.recorder import CounterRecorder
 from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.machine.core_state import HALT_EBREAK, HALTED
 from bhemu.recording.circular_buffers import CircularBuffer, buffers_of_launch
 from bhemu.recording.core_log import CoreLog, Executables, Names
 from bhemu.recording.core_recorder import LIMIT, CoreRecorder
 from bhemu.recording.counted import Counted, code_of
-from bhemu.recording.counter_recorder import CounterRecorder
 from bhemu.recording.launches import Launches
 from bhemu.recording.parts import SUFFIX, Part, Writer, part_of_counted
 from bhemu.recording.states import state_of

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 import bhemu.recording.core_columns as column
+from bhemu.counting.states import accessed_address, add, make_state_notes
 from bhemu.isa.memory_map import LOCAL_RAM_BASE, bounds, region
 from bhemu.machine.agents import T0, T2
 from bhemu.machine.buffer_memory import load_i64, store_i64
@@ -18,8 +19,7 @@ from bhemu.machine.core_state import BLOCKED
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
-from bhemu.recording.core_figures import LOAD_DST, accessed_address, class_of, take_time, writes_float, writes_register
-from bhemu.recording.core_states import add, block_of, make_state_notes, slept
+from bhemu.recording.core_figures import LOAD_DST, class_of, take_time, writes_float, writes_register
 from bhemu.recording.recorder import CAPACITY as TENSIX_CAPACITY
 from bhemu.recording.recorder import CLOCK_OFFSET, PUSHED, WORDS
 from bhemu.recording.recorder import COUNT as TENSIX_COUNT
@@ -34,6 +34,12 @@ _STORE_FLOAT: Final = 0x27
 _PCBUF: Final = region("sync").base
 _MAILBOXES, _MAILBOXES_END = bounds("mailbox")
 _LOCAL_RAM, _LOCAL_RAM_END = LOCAL_RAM_BASE, region("local_ram_upper").end
+
+
+@kernel
+def _block(core: Int) -> Int:
+    """Where the block of a core begins in the buffer."""
+    return column.CORE_BLOCKS + core * column.CORE_BLOCK
 
 
 @kernel
@@ -68,7 +74,7 @@ def _row(
 @kernel
 def _count(log: LogAddress, core: Int, word: Int, times: Int) -> None:
     """The instruction at a word of L1 has been executed."""
-    block = block_of(core)
+    block = _block(core)
     if word < load_i64(log, block + column.LOW):
         store_i64(log, block + column.LOW, word)
     if word >= load_i64(log, block + column.HIGH):
@@ -118,7 +124,7 @@ def _spent(
     _row(log, since, bits, pc | word << 32, address, value, rounds, _pushed(log, bits & 7) | detail << 32)
 
 
-_give_up, _note_states = make_state_notes(_count, _spent)
+_give_up, _note_states = make_state_notes(column.STATES, _block, _count, _spent)
 
 
 @kernel
@@ -161,7 +167,7 @@ def _keep(t: TileRecord, log: LogAddress, core: Int, at_round: Int, loaded: Int,
     pc, word = load_i64(log, column.BEFORE_PC), np.int64(load_i64(log, column.BEFORE_WORD))
     address, stored = load_i64(log, column.BEFORE_ADDRESS), load_i64(log, column.BEFORE_STORED)
     dividend, divisor = load_i64(log, column.BEFORE_RS1), load_i64(log, column.BEFORE_RS2)
-    block = block_of(core)
+    block = _block(core)
     waited = np.int64(0)
     flags = np.int64(0)
     first = load_i64(log, block + column.FIRST_TRY)
@@ -225,7 +231,7 @@ def _keep(t: TileRecord, log: LogAddress, core: Int, at_round: Int, loaded: Int,
 @kernel
 def _before_core(t: TileRecord, log: LogAddress, core: Int) -> None:
     """Remember what the instruction finds."""
-    if slept(log, core):
+    if load_i64(log, _block(core) + column.ASLEEP_SINCE) >= 0:
         _note_states(t, log)  # while the count of retired instructions tells how long
     pc = np.int64(t.core_pc[core])
     word = np.int64(t.l1_u32[pc >> 2]) if pc < L1_SIZE else np.int64(0)
@@ -245,7 +251,7 @@ def _before_core(t: TileRecord, log: LogAddress, core: Int) -> None:
 
 @kernel
 def _after_core(t: TileRecord, log: LogAddress, core: Int, reason: Int, recording: Int) -> None:
-    block = block_of(core)
+    block = _block(core)
     at_round = load_i64(log, column.BEFORE_ROUND)
     retired = np.int64(t.core_retired[core]) - load_i64(log, column.BEFORE_RETIRED)
     if retired > 0:

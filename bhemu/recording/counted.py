@@ -8,10 +8,16 @@ from typing import Any, Final
 
 import numpy as np
 
-import bhemu.recording.counter_columns as at
+import bhemu.counting.layout as at
 from bhemu.chip.coordinates import Place
+from bhemu.counting.recorder import executed_pieces, has_counts, sections
 from bhemu.machine.agents import CORES
-from bhemu.recording.counter_recorder import executed_pieces, has_counts
+from bhemu.machine.state import THREADS
+from bhemu.recording import core_columns as column
+from bhemu.recording import log as tensix_column
+from bhemu.recording.core_figures import CLASSES
+from bhemu.recording.core_log import CoreLog, Names, waits_and_polls
+from bhemu.recording.log import Log, Pushes
 
 Array = np.ndarray[Any, Any]
 
@@ -107,3 +113,68 @@ def undescribed(told: Mapping[str, Any], arrays: Mapping[str, Array], code: Mapp
         found.append(part)
         count, size = count + counts, size + bytes_
     return found
+
+
+def _counts(runs: Array) -> Array:
+    """`CoreLog.counts` of runs.
+
+    Raises:
+        ValueError: they are not in L1.
+    """
+    core, first, size, times = runs.T
+    if len(runs) and not (
+        core.min() >= 0
+        and core.max() < CORES
+        and first.min() >= 0
+        and size.min() > 0
+        and (first + size).max() <= column.WORDS
+        and size.max() <= column.WORDS
+        and int(size.sum()) <= column.WORDS * CORES * max(len(runs) // (column.WORDS * CORES), 1)
+    ):
+        raise ValueError("counts are not those of words of L1")
+    before = np.cumsum(size) - size
+    words = np.arange(int(size.sum())) - np.repeat(before - first, size)
+    keys = np.repeat(core, size) * column.WORDS + words
+    keys, where = np.unique(keys, return_inverse=True)
+    sums = np.zeros(len(keys), np.int64)
+    np.add.at(sums, where, np.repeat(times, size))
+    return np.stack([keys // column.WORDS, keys % column.WORDS, sums, np.zeros_like(sums)], axis=1)
+
+
+def counted_log(numbers: Array) -> CoreLog:
+    """What was counted, as the log of a recording without rows.
+
+    Args:
+        numbers: of `CounterRecorder.cut`.
+
+    Raises:
+        ValueError: they are nothing of that kind.
+    """
+    runs, waits, words = sections(numbers)
+    counts = _counts(runs)
+    issued = np.zeros(THREADS * at.OPCODES, np.int64)
+    if len(words) and not (words[:, 0].min() >= 0 and words[:, 0].max() < len(issued)):
+        raise ValueError("there are no such words of the coprocessor")
+    np.add.at(issued, words[:, 0], words[:, 1])
+    waited, polled = waits_and_polls(waits.T)
+    nothing: Pushes = Pushes(np.zeros((0, 3), np.int64))
+    return CoreLog(
+        rows=np.zeros((0, column.COLUMNS), np.int64),
+        dropped=0,
+        tensix=Log(np.zeros((0, tensix_column.COLUMNS), np.int64), (nothing, nothing, nothing), []),
+        tensix_dropped=0,
+        counts=counts,
+        words=range(int(counts[:, 1].min()), int(counts[:, 1].max()) + 1) if len(counts) else range(0),
+        mix=np.zeros((CORES, CLASSES), np.int64),
+        modelled=np.zeros(CORES, np.int64),
+        polled=numbers[at.POLLED : at.PCS],
+        ran=numbers[at.RAN : at.FIRST],
+        first=numbers[at.FIRST : at.LAST],
+        last=numbers[at.LAST : at.POLLED],
+        waits=waited,
+        polls=polled,
+        rounds=(int(numbers[at.BEGIN]), int(numbers[at.END])),
+        clocks=int(numbers[at.CLOCKS]),
+        names=Names(),
+        issued=issued.reshape(THREADS, at.OPCODES),
+    )

@@ -31,8 +31,7 @@ from bhemu.recording import log as tensix_column
 from bhemu.recording.circular_buffers import CircularBuffer
 from bhemu.recording.core_log import Change, CoreLog, Names, Segment
 from bhemu.recording.counted import KIND as COUNTED
-from bhemu.recording.counted import Counted, described, undescribed
-from bhemu.recording.counter_recorder import counted_log
+from bhemu.recording.counted import Counted, counted_log, described, undescribed
 from bhemu.recording.log import Log, Note, Pushes, runs_of
 from bhemu.recording.row_code import FORMS, decoded, encoded
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from bhemu import Tile
+from bhemu.counting.recorder import CounterRecorder
 from bhemu.isa import assemble
 from bhemu.machine.agents import CORE_NAMES, CORES
 from bhemu.machine.codegen import JIT
 from bhemu.recording import CoreRecorder, log
 from bhemu.recording.core_log import CoreLog
-from bhemu.recording.counter_recorder import CounterRecorder, counted_log
+from bhemu.recording.counted import counted_log
 from bhemu.tensix.frontend.fetch import NOP_OPCODE
 from tests.recording.core_runs import CLOCKS, WAITS, programs
 from tests.riscv.rv_machine import START, put, release

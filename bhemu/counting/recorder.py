@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import functools
 import mmap
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
-import bhemu.recording.core_columns as column
-import bhemu.recording.counter_columns as at
+import bhemu.counting.blocks as block_at
+import bhemu.counting.layout as at
+from bhemu.counting.clock import advance_counted_entry, take_counters_entry
 from bhemu.errors import BhemuError
 from bhemu.machine.agents import CORES
 from bhemu.machine.compiler import JIT, Entry, compile_entry
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import Int, Table
-from bhemu.recording import log as tensix_column
-from bhemu.recording.core_figures import CLASSES
-from bhemu.recording.core_log import CoreLog, Names, waits_and_polls
-from bhemu.recording.core_recorder import HasCores
-from bhemu.recording.counter_clock import advance_counted_entry, take_counters_entry
-from bhemu.recording.log import Log, Pushes
 from bhemu.tile.cores import Cores
 from bhemu.tile.observer import ENTRY, HOW
 from bhemu.tile.schedule import OBSERVE
 
 Array = np.ndarray[Any, Any]
 
-_OPCODES: Final = 256
+
+class HasCores(Protocol):
+    """A tile. One of a chip is brought to the chip's time when its cores are read."""
+
+    @property
+    def cores(self) -> Cores:
+        """The cores."""
 
 
 def _zeros(count: int) -> Array:
@@ -53,21 +54,22 @@ class CounterRecorder:
 
     Example:
         >>> import bhemu
-        >>> from bhemu.recording.counter_recorder import CounterRecorder, counted_log
+        >>> from bhemu.counting.recorder import CounterRecorder, sections
         >>> tile = bhemu.Tile()
         >>> tile.record.l1_u32[0:2] = 0x00500513, 0x00100073  # li a0, 5; ebreak
         >>> recorder = CounterRecorder()
         >>> recorder.attach(tile)
         >>> tile.cores.store(0xFFB121B0, 0x47000)  # release core B
         >>> _ = tile.cores.advance(10)
-        >>> counted_log(recorder.cut()).retired(0)
-        2
+        >>> runs, _, _ = sections(recorder.cut())
+        >>> runs.tolist()  # core, first word, words, times executed
+        [[0, 0, 2, 1]]
     """
 
     def __init__(self) -> None:
         self._buffer = _zeros(at.SIZE)
-        blocks = self._buffer[column.CORE_BLOCKS : column.FIRST_ROW].reshape(CORES, column.CORE_BLOCK)
-        for place in (column.FIRST_TRY, column.ASLEEP_SINCE, column.FIRST_ROUND, column.LAST_ROUND):
+        blocks = self._buffer[at.CORE_BLOCKS : at.WAITS].reshape(CORES, at.CORE_BLOCK)
+        for place in (block_at.FIRST_TRY, block_at.ASLEEP_SINCE, block_at.FIRST_ROUND, block_at.LAST_ROUND):
             blocks[:, place] = -1
         self._full: list[Array] = []
         self._tile: HasCores | None = None
@@ -83,8 +85,8 @@ class CounterRecorder:
         """
         self._tile, self._cores = tile, tile.cores
         record, buffer = self._cores.record, self._buffer
-        buffer[column.GOAL], buffer[column.FREE] = int(record.round_goal), int(record.clock)
-        buffer[at.ISSUED : at.ISSUED + THREADS * _OPCODES] = record.issued.reshape(-1)
+        buffer[at.CUT_ROUND], buffer[at.CUT_CLOCK] = int(record.round_goal), int(record.clock)
+        buffer[at.ISSUED : at.ISSUED + THREADS * at.OPCODES] = record.issued.reshape(-1)
         self._advance, self._take = counting()
         buffer[ENTRY] = self._advance.address
         self._cores.observe(self)
@@ -115,10 +117,10 @@ class CounterRecorder:
         self._full.append(self._taken(0))
 
     def cut(self) -> Array:
-        """What was counted since the recording began, or since the last cut; see `counted_log`.
+        """What was counted since the recording began, or since the last cut; see `sections`.
 
         Returns:
-            int64 [n], by counter_columns.py.
+            int64 [n], by layout.py.
 
         Raises:
             BhemuError: the recorder is not attached.
@@ -135,7 +137,7 @@ class CounterRecorder:
         return numbers
 
 
-def _sections(numbers: Array) -> tuple[Array, Array, Array]:
+def sections(numbers: Array) -> tuple[Array, Array, Array]:
     """(runs [n, 4], waits [n, 2], words [n, 2]) of what `take_counters` has written.
 
     Raises:
@@ -164,8 +166,8 @@ def _joined(several: list[Array]) -> Array:
         ran = heads[heads[:, at.FIRST + core] >= 0, at.FIRST + core]
         head[at.FIRST + core] = ran[0] if len(ran) else -1
     head[at.LAST : at.POLLED] = heads[:, at.LAST : at.POLLED].max(axis=0)
-    sections = [_sections(one) for one in several]
-    return np.concatenate([head, *(part.reshape(-1) for which in range(3) for part in (s[which] for s in sections))])
+    split = [sections(one) for one in several]
+    return np.concatenate([head, *(part.reshape(-1) for which in range(3) for part in (one[which] for one in split))])
 
 
 def executed_pieces(numbers: Array, gap: int) -> list[tuple[int, int]]:
@@ -175,7 +177,7 @@ def executed_pieces(numbers: Array, gap: int) -> list[tuple[int, int]]:
         numbers: of `CounterRecorder.cut`.
         gap: words that were not executed between two that were, in one piece.
     """
-    runs = _sections(numbers)[0]
+    runs = sections(numbers)[0]
     if not len(runs):
         return []
     order = np.argsort(runs[:, 1], kind="stable")
@@ -189,68 +191,3 @@ def executed_pieces(numbers: Array, gap: int) -> list[tuple[int, int]]:
 def has_counts(numbers: Array) -> bool:
     """Something was executed, or waited for."""
     return bool(numbers[at.RUNS] or numbers[at.WAITED] or numbers[at.WORDS_EXECUTED])
-
-
-def _counts(runs: Array) -> Array:
-    """`CoreLog.counts` of runs.
-
-    Raises:
-        ValueError: they are not in L1.
-    """
-    core, first, size, times = runs.T
-    if len(runs) and not (
-        core.min() >= 0
-        and core.max() < CORES
-        and first.min() >= 0
-        and size.min() > 0
-        and (first + size).max() <= column.WORDS
-        and size.max() <= column.WORDS
-        and int(size.sum()) <= column.WORDS * CORES * max(len(runs) // (column.WORDS * CORES), 1)
-    ):
-        raise ValueError("counts are not those of words of L1")
-    before = np.cumsum(size) - size
-    words = np.arange(int(size.sum())) - np.repeat(before - first, size)
-    keys = np.repeat(core, size) * column.WORDS + words
-    keys, where = np.unique(keys, return_inverse=True)
-    sums = np.zeros(len(keys), np.int64)
-    np.add.at(sums, where, np.repeat(times, size))
-    return np.stack([keys // column.WORDS, keys % column.WORDS, sums, np.zeros_like(sums)], axis=1)
-
-
-def counted_log(numbers: Array) -> CoreLog:
-    """What was counted, as the log of a recording without rows.
-
-    Args:
-        numbers: of `CounterRecorder.cut`.
-
-    Raises:
-        ValueError: they are nothing of that kind.
-    """
-    runs, waits, words = _sections(numbers)
-    counts = _counts(runs)
-    issued = np.zeros(THREADS * _OPCODES, np.int64)
-    if len(words) and not (words[:, 0].min() >= 0 and words[:, 0].max() < len(issued)):
-        raise ValueError("there are no such words of the coprocessor")
-    np.add.at(issued, words[:, 0], words[:, 1])
-    waited, polled = waits_and_polls(waits.T)
-    nothing: Pushes = Pushes(np.zeros((0, 3), np.int64))
-    return CoreLog(
-        rows=np.zeros((0, column.COLUMNS), np.int64),
-        dropped=0,
-        tensix=Log(np.zeros((0, tensix_column.COLUMNS), np.int64), (nothing, nothing, nothing), []),
-        tensix_dropped=0,
-        counts=counts,
-        words=range(int(counts[:, 1].min()), int(counts[:, 1].max()) + 1) if len(counts) else range(0),
-        mix=np.zeros((CORES, CLASSES), np.int64),
-        modelled=np.zeros(CORES, np.int64),
-        polled=numbers[at.POLLED : at.PCS],
-        ran=numbers[at.RAN : at.FIRST],
-        first=numbers[at.FIRST : at.LAST],
-        last=numbers[at.LAST : at.POLLED],
-        waits=waited,
-        polls=polled,
-        rounds=(int(numbers[at.BEGIN]), int(numbers[at.END])),
-        clocks=int(numbers[at.CLOCKS]),
-        names=Names(),
-        issued=issued.reshape(THREADS, _OPCODES),
-    )

@@ -11,17 +11,16 @@ from typing import Any, Final
 
 import numpy as np
 
-import bhemu.recording.core_columns as column
-import bhemu.recording.counter_columns as at
+import bhemu.counting.blocks as block_at
+import bhemu.counting.layout as at
+from bhemu.counting.states import accessed_address, add, make_state_notes
 from bhemu.machine.agents import CORES
 from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_EBREAK, HALTED, PUSH
 from bhemu.machine.dispatch import CODE_CACHE, place_value
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
-from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
-from bhemu.recording.core_figures import accessed_address
-from bhemu.recording.core_states import add, block_of, make_state_notes, slept
+from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
 from bhemu.riscv.execute import LIMIT, make_run_core
 from bhemu.tensix.frontend.observer import NO_OBSERVER
 from bhemu.tensix.frontend.run import run as run_words
@@ -30,15 +29,20 @@ from bhemu.tile.schedule import Execution, make_schedule
 from bhemu.tile.turns import make_turns
 
 _PAGE: Final = 1 << at.PAGE_BITS
-_OPCODES: Final = 256
 _POLLS: Final = 8
+
+
+@kernel
+def _block(core: Int) -> Int:
+    """Where the block of a core begins in the buffer."""
+    return at.CORE_BLOCKS + core * at.CORE_BLOCK
 
 
 @kernel(forceinline=True)
 def _change(log: LogAddress, core: Int, word: Int, amount: Int) -> None:
     """Change the difference at a word."""
     store_i64(log, at.PAGES + core * at.PAGES_OF_CORE + (word >> at.PAGE_BITS), 1)
-    add(log, at.DIFFERENCES + core * (column.WORDS + 1) + word, amount)
+    add(log, at.DIFFERENCES + core * (at.WORDS + 1) + word, amount)
 
 
 @kernel(forceinline=True)
@@ -58,7 +62,7 @@ def _count(log: LogAddress, core: Int, word: Int, times: Int) -> None:
 
 @kernel
 def _wait(log: LogAddress, core: Int, bits: Int, pc: Int, address: Int, rounds: Int) -> None:
-    """A core was blocked at a pc by an access, or polled (`bits` are then _POLLS); see `core_log.wait_key`."""
+    """A core was blocked at a pc by an access, or polled (`bits` are then _POLLS); see `layout.WAITS`."""
     if rounds <= 0:
         return
     key = (address + 1 << 23 | (pc & 0x1FFFFC) << 2 | bits | core) + 1
@@ -78,50 +82,50 @@ def _wait(log: LogAddress, core: Int, bits: Int, pc: Int, address: Int, rounds: 
 def _spent(
     t: TileRecord, log: LogAddress, bits: Int, since: Int, pc: Int, address: Int, value: Int, rounds: Int, detail: Int
 ) -> None:
-    polls = np.int64(_POLLS if (bits >> 4) & 0xF == column.POLL else 0)
+    polls = np.int64(_POLLS if (bits >> 4) & 0xF == block_at.POLL else 0)
     _wait(log, bits & 7, polls, pc, address, rounds)
 
 
-_give_up, _note_states = make_state_notes(_count, _spent)
+_give_up, _note_states = make_state_notes(at.STATES, _block, _count, _spent)
 
 
 @kernel
 def _begins(t: TileRecord, log: LogAddress, core: Int, pc: Int, at_round: Int) -> None:
     """An instruction has been executed, before which its core was blocked."""
-    block = block_of(core)
-    if load_i64(log, block + column.FIRST_TRY_PC) != pc:
+    block = _block(core)
+    if load_i64(log, block + block_at.FIRST_TRY_PC) != pc:
         _give_up(t, log, core, at_round)
         return
-    waited = at_round - load_i64(log, block + column.FIRST_TRY)
-    store_i64(log, block + column.FIRST_TRY, -1)
-    add(log, block + column.WAITED, waited)
-    _wait(log, core, np.int64(0), pc, load_i64(log, block + at.FIRST_TRY_ADDRESS), waited)
+    waited = at_round - load_i64(log, block + block_at.FIRST_TRY)
+    store_i64(log, block + block_at.FIRST_TRY, -1)
+    add(log, block + block_at.WAITED, waited)
+    _wait(log, core, np.int64(0), pc, load_i64(log, block + block_at.FIRST_TRY_ADDRESS), waited)
 
 
 @kernel(forceinline=True)
 def _ran(t: TileRecord, log: LogAddress, core: Int, pc: Int, first: Int, end: Int) -> None:
     """A core has executed instructions from one round up to another one, the first of them at a pc."""
-    block = block_of(core)
-    if load_i64(log, block + column.FIRST_TRY) >= 0:
+    block = _block(core)
+    if load_i64(log, block + block_at.FIRST_TRY) >= 0:
         _begins(t, log, core, pc, first)
-    if load_i64(log, block + column.FIRST_ROUND) < 0:
-        store_i64(log, block + column.FIRST_ROUND, first)
-    store_i64(log, block + column.LAST_ROUND, end - 1)
-    add(log, block + column.RAN, end - first)
+    if load_i64(log, block + block_at.FIRST_ROUND) < 0:
+        store_i64(log, block + block_at.FIRST_ROUND, first)
+    store_i64(log, block + block_at.LAST_ROUND, end - 1)
+    add(log, block + block_at.RAN, end - first)
 
 
 @kernel(forceinline=True)
 def _remember(log: LogAddress, pc: Int, at_round: Int, retired: Int) -> None:
     """What the rest of the turn begins with."""
-    store_i64(log, column.BEFORE_PC, pc)
-    store_i64(log, column.BEFORE_ROUND, at_round)
-    store_i64(log, column.BEFORE_RETIRED, retired)
+    store_i64(log, at.BEFORE_PC, pc)
+    store_i64(log, at.BEFORE_ROUND, at_round)
+    store_i64(log, at.BEFORE_RETIRED, retired)
 
 
 @kernel(forceinline=True)
 def _ended(t: TileRecord, log: LogAddress, core: Int, pc: Int, now: Int) -> None:
     """The inner loop ends."""
-    if slept(log, core):
+    if load_i64(log, _block(core) + block_at.ASLEEP_SINCE) >= 0:
         _note_states(t, log)  # while the count of retired instructions tells how long
     start = np.int64(t.core_round[core])
     if now != start:
@@ -137,17 +141,17 @@ def _before_core(t: TileRecord, log: LogAddress, core: Int) -> None:
 @kernel
 def _after_core(t: TileRecord, log: LogAddress, core: Int, reason: Int, recording: Int) -> None:
     """The core has had its turn: count what it has executed after its loop, in one round."""
-    block = block_of(core)
-    pc, at_round = load_i64(log, column.BEFORE_PC), load_i64(log, column.BEFORE_ROUND)
-    retired = np.int64(t.core_retired[core]) - load_i64(log, column.BEFORE_RETIRED)
+    block = _block(core)
+    pc, at_round = load_i64(log, at.BEFORE_PC), load_i64(log, at.BEFORE_ROUND)
+    retired = np.int64(t.core_retired[core]) - load_i64(log, at.BEFORE_RETIRED)
     if retired > 0:
         _ran(t, log, core, pc, at_round, at_round + 1)
         _executed(log, core, pc, pc + 4 * retired)  # more than one: adjacent `.ttinsn`
-    elif t.core_state[core] == BLOCKED and load_i64(log, block + column.FIRST_TRY) < 0:
-        store_i64(log, block + column.FIRST_TRY, at_round)
-        store_i64(log, block + column.FIRST_TRY_PC, pc)
+    elif t.core_state[core] == BLOCKED and load_i64(log, block + block_at.FIRST_TRY) < 0:
+        store_i64(log, block + block_at.FIRST_TRY, at_round)
+        store_i64(log, block + block_at.FIRST_TRY_PC, pc)
         address = accessed_address(t, core, np.int64(t.l1_u32[pc >> 2]))
-        store_i64(log, block + at.FIRST_TRY_ADDRESS, address)
+        store_i64(log, block + block_at.FIRST_TRY_ADDRESS, address)
     if reason != LIMIT or recording:  # otherwise it has changed no state
         _note_states(t, log)
 
@@ -158,7 +162,7 @@ def _begin(t: TileRecord, log: LogAddress) -> None:
 
 
 @kernel
-def _is_full(log: LogAddress) -> bool:
+def _is_full(log: LogAddress) -> Bool:
     return 2 * load_i64(log, at.WAIT_COUNT) > at.MOST_WAITS
 
 
@@ -191,7 +195,7 @@ def advance_counted_entry(t: TileRecord, table: Table, log: LogAddress) -> AnyIn
     """`schedule.advance_tile_entry` of a tile that is counted.
 
     Args:
-        log: address of the buffer of counter_columns.py, which says what to do, too.
+        log: address of the buffer of layout.py, which says what to do, too.
     """
     return _move(t, table, load_i64(log, HOW), log)
 
@@ -206,8 +210,8 @@ def _take_runs(log: LogAddress, found: LogAddress, end: Int) -> Any:
             if load_i64(log, at.PAGES + core * at.PAGES_OF_CORE + page) == 0:
                 continue
             store_i64(log, at.PAGES + core * at.PAGES_OF_CORE + page, 0)
-            for word in range(page * _PAGE, min((page + 1) * _PAGE, column.WORDS + 1)):
-                place = at.DIFFERENCES + core * (column.WORDS + 1) + word
+            for word in range(page * _PAGE, min((page + 1) * _PAGE, at.WORDS + 1)):
+                place = at.DIFFERENCES + core * (at.WORDS + 1) + word
                 change = load_i64(log, place)
                 if change == 0:
                     continue
@@ -228,18 +232,18 @@ def _cut_waits(t: TileRecord, log: LogAddress) -> None:
     """An access that a core is blocked in counts in each part of a recording, up to the cut."""
     goal = np.int64(t.round_goal)
     for core in range(CORES):
-        block = block_of(core)
-        first = load_i64(log, block + column.FIRST_TRY)
+        block = _block(core)
+        first = load_i64(log, block + block_at.FIRST_TRY)
         if first < 0:
             continue
         if t.core_state[core] != ASLEEP:
             address = np.int64(-1) if t.access_kind[core] == PUSH else np.int64(t.access_address[core])
-            _wait(log, core, np.int64(0), load_i64(log, block + column.FIRST_TRY_PC), address, goal - first)
-        store_i64(log, block + column.FIRST_TRY, goal)
+            _wait(log, core, np.int64(0), load_i64(log, block + block_at.FIRST_TRY_PC), address, goal - first)
+        store_i64(log, block + block_at.FIRST_TRY, goal)
 
 
 def take_counters_entry(t: TileRecord, log: LogAddress, found: LogAddress, cuts: Int) -> AnyInt:
-    """Write what has been counted since the last time as counter_columns.py says; returns how many numbers.
+    """Write what has been counted since the last time as layout.py says; returns how many numbers.
 
     Args:
         log: the buffer.
@@ -247,26 +251,26 @@ def take_counters_entry(t: TileRecord, log: LogAddress, found: LogAddress, cuts:
         cuts: a part of the recording ends; otherwise there is only no room left.
     """
     goal = np.int64(t.round_goal)
-    store_i64(found, at.BEGIN, load_i64(log, column.GOAL))
+    store_i64(found, at.BEGIN, load_i64(log, at.CUT_ROUND))
     store_i64(found, at.END, goal)
-    store_i64(found, at.CLOCKS, np.int64(t.clock) - load_i64(log, column.FREE))
+    store_i64(found, at.CLOCKS, np.int64(t.clock) - load_i64(log, at.CUT_CLOCK))
     if cuts:
-        store_i64(log, column.GOAL, goal)
-        store_i64(log, column.FREE, np.int64(t.clock))
+        store_i64(log, at.CUT_ROUND, goal)
+        store_i64(log, at.CUT_CLOCK, np.int64(t.clock))
         _cut_waits(t, log)
     for core in range(CORES):
-        block = block_of(core)
-        store_i64(found, at.RAN + core, load_i64(log, block + column.RAN))
-        store_i64(found, at.FIRST + core, load_i64(log, block + column.FIRST_ROUND))
-        store_i64(found, at.LAST + core, load_i64(log, block + column.LAST_ROUND))
-        store_i64(found, at.POLLED + core, load_i64(log, block + column.POLLED))
+        block = _block(core)
+        store_i64(found, at.RAN + core, load_i64(log, block + block_at.RAN))
+        store_i64(found, at.FIRST + core, load_i64(log, block + block_at.FIRST_ROUND))
+        store_i64(found, at.LAST + core, load_i64(log, block + block_at.LAST_ROUND))
+        store_i64(found, at.POLLED + core, load_i64(log, block + block_at.POLLED))
         store_i64(found, at.PCS + core, np.int64(t.core_pc[core]))
         by_ebreak = t.core_state[core] == HALTED and t.core_halt_reason[core] == HALT_EBREAK
         store_i64(found, at.HALTED + core, 1 if by_ebreak else 0)
-        store_i64(log, block + column.RAN, 0)
-        store_i64(log, block + column.FIRST_ROUND, -1)
-        store_i64(log, block + column.LAST_ROUND, -1)
-        store_i64(log, block + column.POLLED, 0)
+        store_i64(log, block + block_at.RAN, 0)
+        store_i64(log, block + block_at.FIRST_ROUND, -1)
+        store_i64(log, block + block_at.LAST_ROUND, -1)
+        store_i64(log, block + block_at.POLLED, 0)
     end: Int = _take_runs(log, found, np.int64(at.HEAD))
     store_i64(found, at.RUNS, (end - at.HEAD) // at.RUN_COLUMNS)
     store_i64(found, at.WAITED, load_i64(log, at.WAIT_COUNT))
@@ -282,9 +286,9 @@ def take_counters_entry(t: TileRecord, log: LogAddress, found: LogAddress, cuts:
                 end += 2
     words: Int = np.int64(0)
     for thread in range(THREADS):
-        for opcode in range(_OPCODES):
+        for opcode in range(at.OPCODES):
             issued = np.int64(t.issued[thread, opcode])
-            number = thread * _OPCODES + opcode
+            number = thread * at.OPCODES + opcode
             if issued != load_i64(log, at.ISSUED + number):
                 store_i64(found, end, number)
                 store_i64(found, end + 1, issued - load_i64(log, at.ISSUED + number))
