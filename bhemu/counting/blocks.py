@@ -11,6 +11,11 @@ ASLEEP_SINCE: Final = 2
 """Instructions retired when the core fell asleep; -1: it is awake."""
 FIRST_TRY_ADDRESS: Final = 3
 """What the access that blocks the core accesses; -1: no address. Where instructions are only counted."""
+RUN_FIRST: Final = 4
+RUN_END: Final = 5
+"""Instructions that the core has executed one after the other, not counted yet: the first, and after the last."""
+FUSED: Final = 6
+"""Instructions that were executed in the round of another one."""
 SLEPT: Final = 7
 """Rounds asleep."""
 WAITED: Final = 8
@@ -20,10 +25,6 @@ FIRST_ROUND: Final = 9
 LAST_ROUND: Final = 10
 POLLED: Final = 11
 """Instructions of polling loops that were not executed one by one."""
-EXPECTED_PC: Final = 12
-"""Where the core continues unless it is reset; -1: it has not run."""
-RAN: Final = 13
-"""Rounds in which it executed an instruction, polling left out."""
 
 # Kinds of what a core does, bits 7:4 of a number whose bits 2:0 are the core
 POLL: Final = 3

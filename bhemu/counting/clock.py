@@ -16,12 +16,12 @@ import bhemu.counting.layout as at
 from bhemu.counting.states import accessed_address, add, make_state_notes
 from bhemu.machine.agents import CORES
 from bhemu.machine.buffer_memory import load_i64, store_i64
-from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_EBREAK, HALTED, PUSH
+from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_EBREAK, HALTED, LOAD, PUSH
 from bhemu.machine.dispatch import CODE_CACHE, place_value
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
-from bhemu.riscv.execute import LIMIT, make_run_core
+from bhemu.riscv.execute import ACCESS, LIMIT, make_run_core
 from bhemu.tensix.frontend.observer import NO_OBSERVER
 from bhemu.tensix.frontend.run import run as run_words
 from bhemu.tile.observer import HOW, NO_TILE_OBSERVER, TileObserver
@@ -78,6 +78,11 @@ def _wait(log: LogAddress, core: Int, bits: Int, pc: Int, address: Int, rounds: 
         place = (place + 1) & (at.MOST_WAITS - 1)
 
 
+@kernel(forceinline=True)
+def _expects(log: LogAddress, core: Int, pc: Int) -> None:
+    pass
+
+
 @kernel
 def _spent(
     t: TileRecord, log: LogAddress, bits: Int, since: Int, pc: Int, address: Int, value: Int, rounds: Int, detail: Int
@@ -86,7 +91,7 @@ def _spent(
     _wait(log, bits & 7, polls, pc, address, rounds)
 
 
-_give_up, _note_states = make_state_notes(at.STATES, _block, _count, _spent)
+_give_up, _note_states = make_state_notes(at.STATES, _block, _expects, _count, _spent)
 
 
 @kernel
@@ -102,40 +107,61 @@ def _begins(t: TileRecord, log: LogAddress, core: Int, pc: Int, at_round: Int) -
     _wait(log, core, np.int64(0), pc, load_i64(log, block + block_at.FIRST_TRY_ADDRESS), waited)
 
 
-@kernel(forceinline=True)
-def _ran(t: TileRecord, log: LogAddress, core: Int, pc: Int, first: Int, end: Int) -> None:
-    """A core has executed instructions from one round up to another one, the first of them at a pc."""
+@kernel
+def _first_of_turn(t: TileRecord, log: LogAddress, core: Int, pc: Int, at_round: Int) -> None:
+    """The core has executed something after it was blocked, or for the first time."""
     block = _block(core)
     if load_i64(log, block + block_at.FIRST_TRY) >= 0:
-        _begins(t, log, core, pc, first)
+        _begins(t, log, core, pc, at_round)
     if load_i64(log, block + block_at.FIRST_ROUND) < 0:
-        store_i64(log, block + block_at.FIRST_ROUND, first)
-    store_i64(log, block + block_at.LAST_ROUND, end - 1)
-    add(log, block + block_at.RAN, end - first)
+        store_i64(log, block + block_at.FIRST_ROUND, at_round)
 
 
 @kernel(forceinline=True)
-def _remember(log: LogAddress, pc: Int, at_round: Int, retired: Int) -> None:
-    """What the rest of the turn begins with."""
-    store_i64(log, at.BEFORE_PC, pc)
-    store_i64(log, at.BEFORE_ROUND, at_round)
-    store_i64(log, at.BEFORE_RETIRED, retired)
-
-
-@kernel(forceinline=True)
-def _ended(t: TileRecord, log: LogAddress, core: Int, pc: Int, now: Int) -> None:
-    """The inner loop ends."""
-    if load_i64(log, _block(core) + block_at.ASLEEP_SINCE) >= 0:
-        _note_states(t, log)  # while the count of retired instructions tells how long
-    start = np.int64(t.core_round[core])
-    if now != start:
-        _ran(t, log, core, np.int64(t.core_pc[core]), start, now)
-    _remember(log, pc, now, np.int64(t.core_retired[core]) + now - start)
+def _ran(t: TileRecord, log: LogAddress, core: Int, pc: Int, first: Int, last: Int) -> None:
+    """A core has executed instructions from one round to another one, the first of them at a pc."""
+    block = _block(core)
+    if load_i64(log, block + block_at.FIRST_TRY) >= 0 or load_i64(log, block + block_at.FIRST_ROUND) < 0:
+        _first_of_turn(t, log, core, pc, first)
+    store_i64(log, block + block_at.LAST_ROUND, last)
 
 
 @kernel
+def _close(log: LogAddress, core: Int) -> None:
+    """Count the instructions that the core has executed last, one after the other."""
+    block = _block(core)
+    _executed(log, core, load_i64(log, block + block_at.RUN_FIRST), load_i64(log, block + block_at.RUN_END))
+    store_i64(log, block + block_at.RUN_FIRST, load_i64(log, block + block_at.RUN_END))
+
+
+@kernel(forceinline=True)
+def _begun(log: LogAddress, core: Int, pc: Int) -> AnyInt:
+    block = _block(core)
+    if load_i64(log, block + block_at.RUN_END) == pc:
+        return load_i64(log, block + block_at.RUN_FIRST)
+    _close(log, core)  # a reset, an interrupt, the end of a poll, or the host has changed pc
+    return pc
+
+
+@kernel(forceinline=True)
+def _ended(t: TileRecord, log: LogAddress, core: Int, first: Int, pc: Int, now: Int) -> None:
+    """The inner loop ends."""
+    block = _block(core)
+    if load_i64(log, block + block_at.ASLEEP_SINCE) >= 0:
+        _note_states(t, log)  # while the count of retired instructions tells how long
+    start = np.int64(t.core_round[core])
+    if now != start:
+        _ran(t, log, core, np.int64(t.core_pc[core]), start, now - 1)
+    store_i64(log, block + block_at.RUN_FIRST, first)
+    store_i64(log, block + block_at.RUN_END, pc)
+
+
+@kernel(forceinline=True)
 def _before_core(t: TileRecord, log: LogAddress, core: Int) -> None:
-    _remember(log, np.int64(t.core_pc[core]), np.int64(t.core_round[core]), np.int64(t.core_retired[core]))
+    """Remember what the rest of the turn begins with."""
+    store_i64(log, at.BEFORE_PC, np.int64(t.core_pc[core]))
+    store_i64(log, at.BEFORE_ROUND, np.int64(t.core_round[core]))
+    store_i64(log, at.BEFORE_RETIRED, np.int64(t.core_retired[core]))
 
 
 @kernel
@@ -145,14 +171,17 @@ def _after_core(t: TileRecord, log: LogAddress, core: Int, reason: Int, recordin
     pc, at_round = load_i64(log, at.BEFORE_PC), load_i64(log, at.BEFORE_ROUND)
     retired = np.int64(t.core_retired[core]) - load_i64(log, at.BEFORE_RETIRED)
     if retired > 0:
-        _ran(t, log, core, pc, at_round, at_round + 1)
-        _executed(log, core, pc, pc + 4 * retired)  # more than one: adjacent `.ttinsn`
+        _ran(t, log, core, pc, at_round, at_round)
+        add(log, block + block_at.FUSED, retired - 1)  # adjacent `.ttinsn`
+        store_i64(log, block + block_at.RUN_END, pc + 4 * retired)
     elif t.core_state[core] == BLOCKED and load_i64(log, block + block_at.FIRST_TRY) < 0:
         store_i64(log, block + block_at.FIRST_TRY, at_round)
         store_i64(log, block + block_at.FIRST_TRY_PC, pc)
         address = accessed_address(t, core, np.int64(t.l1_u32[pc >> 2]))
         store_i64(log, block + block_at.FIRST_TRY_ADDRESS, address)
-    if reason != LIMIT or recording:  # otherwise it has changed no state
+    # Loads and pushes let no core sleep, and reset none; who wakes up is noted when it executes.
+    changes = reason != LIMIT and not (reason == ACCESS and t.access_kind[core] in (LOAD, PUSH))
+    if changes or recording:
         _note_states(t, log)
 
 
@@ -166,13 +195,15 @@ def _is_full(log: LogAddress) -> Bool:
     return 2 * load_i64(log, at.WAIT_COUNT) > at.MOST_WAITS
 
 
-_run_core = make_run_core(True, _executed, _ended)
-_run_turns: Final = make_turns(_run_core, _after_core, _is_full)
+_run_core = make_run_core(True, _begun, _executed, _ended)
+_run_turns: Final = make_turns(_run_core, _before_core, _after_core, _is_full)
 
 
 @kernel
 def _turn(t: TileRecord, table: Table, core: Int, log: LogAddress) -> Any:
-    return _run_core(t, core, place_value(table, CODE_CACHE), False, log)
+    reason = _run_core(t, core, place_value(table, CODE_CACHE), False, log)
+    _before_core(t, log, core)
+    return reason
 
 
 @kernel
@@ -221,6 +252,7 @@ def _take_runs(log: LogAddress, found: LogAddress, end: Int) -> Any:
                     store_i64(found, end + 1, first)
                     store_i64(found, end + 2, word - first)
                     store_i64(found, end + 3, times)
+                    add(found, at.RAN + core, (word - first) * times)
                     end += at.RUN_COLUMNS
                 times += change
                 first = np.int64(word)
@@ -260,14 +292,16 @@ def take_counters_entry(t: TileRecord, log: LogAddress, found: LogAddress, cuts:
         _cut_waits(t, log)
     for core in range(CORES):
         block = _block(core)
-        store_i64(found, at.RAN + core, load_i64(log, block + block_at.RAN))
+        _close(log, core)
+        polled = load_i64(log, block + block_at.POLLED)
+        store_i64(found, at.RAN + core, -polled - load_i64(log, block + block_at.FUSED))  # and what it has executed
         store_i64(found, at.FIRST + core, load_i64(log, block + block_at.FIRST_ROUND))
         store_i64(found, at.LAST + core, load_i64(log, block + block_at.LAST_ROUND))
-        store_i64(found, at.POLLED + core, load_i64(log, block + block_at.POLLED))
+        store_i64(found, at.POLLED + core, polled)
         store_i64(found, at.PCS + core, np.int64(t.core_pc[core]))
         by_ebreak = t.core_state[core] == HALTED and t.core_halt_reason[core] == HALT_EBREAK
         store_i64(found, at.HALTED + core, 1 if by_ebreak else 0)
-        store_i64(log, block + block_at.RAN, 0)
+        store_i64(log, block + block_at.FUSED, 0)
         store_i64(log, block + block_at.FIRST_ROUND, -1)
         store_i64(log, block + block_at.LAST_ROUND, -1)
         store_i64(log, block + block_at.POLLED, 0)

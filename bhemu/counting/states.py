@@ -38,12 +38,13 @@ def add(log: LogAddress, place: Int, amount: Int) -> None:
     store_i64(log, place, load_i64(log, place) + amount)
 
 
-def make_state_notes(states_at: int, block_of: Any, count: Any, spent: Any) -> tuple[Any, Any]:
+def make_state_notes(states_at: int, block_of: Any, expects: Any, count: Any, spent: Any) -> tuple[Any, Any]:
     """Kernels for a recorder.
 
     Args:
         states_at: place in the buffer for what states cores had.
         block_of: `block_of(core)`: where the block of a core begins.
+        expects: `expects(log, core, pc)`: the core continues there; -1: it is held in reset.
         count: `count(log, core, word, times)`: the instruction at a word of L1 was executed so often.
         spent: `spent(t, log, bits, since, pc, address, value, rounds, detail)`: a core was blocked or polled. `bits`
             are the core and a kind, `detail` instructions of a turn of a polling loop.
@@ -83,7 +84,7 @@ def make_state_notes(states_at: int, block_of: Any, count: Any, spent: Any) -> t
         if t.core_state[core] == IN_RESET:  # it was not woken: its instructions were not counted either
             rounds = max(np.int64(t.now_round) - since, np.int64(0))
         else:
-            store_i64(log, block + at.EXPECTED_PC, np.int64(t.poll_pc[core, passed % length]))
+            expects(log, core, np.int64(t.poll_pc[core, passed % length]))
             store_i64(log, block + at.LAST_ROUND, since + passed - 1)
         add(log, block + at.SLEPT, rounds)
         pc = np.int64(t.poll_pc[core, 0])
@@ -113,6 +114,6 @@ def make_state_notes(states_at: int, block_of: Any, count: Any, spent: Any) -> t
             if state == IN_RESET:
                 if load_i64(log, block + at.FIRST_TRY) >= 0:
                     give_up(t, log, core, np.int64(t.now_round))
-                store_i64(log, block + at.EXPECTED_PC, -1)
+                expects(log, core, np.int64(-1))
 
     return give_up, note_states

@@ -116,6 +116,12 @@ def _has_room(log: LogAddress) -> Bool:
 
 
 @kernel
+def _expects(log: LogAddress, core: Int, pc: Int) -> None:
+    """Where the core continues unless it is reset."""
+    store_i64(log, _block(core) + column.EXPECTED_PC, pc)
+
+
+@kernel
 def _spent(
     t: TileRecord, log: LogAddress, bits: Int, since: Int, pc: Int, address: Int, value: Int, rounds: Int, detail: Int
 ) -> None:
@@ -124,7 +130,7 @@ def _spent(
     _row(log, since, bits, pc | word << 32, address, value, rounds, _pushed(log, bits & 7) | detail << 32)
 
 
-_give_up, _note_states = make_state_notes(column.STATES, _block, _count, _spent)
+_give_up, _note_states = make_state_notes(column.STATES, _block, _expects, _count, _spent)
 
 
 @kernel

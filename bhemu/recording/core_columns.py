@@ -104,8 +104,10 @@ WAITED: Final = blocks.WAITED
 FIRST_ROUND: Final = blocks.FIRST_ROUND
 LAST_ROUND: Final = blocks.LAST_ROUND
 POLLED: Final = blocks.POLLED
-EXPECTED_PC: Final = blocks.EXPECTED_PC
-RAN: Final = blocks.RAN
+EXPECTED_PC: Final = 12
+"""Where the core continues unless it is reset; -1: it has not run."""
+RAN: Final = 13
+"""Rounds in which it executed an instruction, polling left out."""
 LOW: Final = 14
 """First word of L1 that has counts, and the word after the last one."""
 HIGH: Final = 15

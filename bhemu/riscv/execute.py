@@ -215,11 +215,16 @@ def _ignore_executed(log: LogAddress, core: Int, first: Int, end: Int) -> None:
 
 
 @kernel(forceinline=True)
-def _ignore_ended(t: TileRecord, log: LogAddress, core: Int, pc: Int, now: Int) -> None:
+def _ignore_begun(log: LogAddress, core: Int, pc: Int) -> Int:
+    return pc
+
+
+@kernel(forceinline=True)
+def _ignore_ended(t: TileRecord, log: LogAddress, core: Int, first: Int, pc: Int, now: Int) -> None:
     pass
 
 
-def make_run_core(counting: bool, executed: Any, ended: Any) -> Any:
+def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any) -> Any:
     """The loop, from this one text for cores whose instructions are counted and for others.
 
     Returns:
@@ -230,9 +235,12 @@ def make_run_core(counting: bool, executed: Any, ended: Any) -> Any:
 
     Args:
         counting: call what follows; nothing is translated then.
-        executed: `executed(log, core, first, end)`: the core has executed the instructions from one address up to
-            another one, which may be the same, in order.
-        ended: `ended(t, log, core, pc, now)`: the loop ends at a pc and in a round that the record does not have yet.
+        begun: `begun(log, core, pc)`: the loop begins; returns where those instructions begin that have been executed
+            last, one after the other up to pc, without a jump in between.
+        executed: `executed(log, core, first, end)`: the core jumps; it has executed the instructions from one address
+            up to another one, in order.
+        ended: `ended(t, log, core, first, pc, now)`: the loop ends, with these instructions executed and not yet told,
+            at a pc and in a round that the record does not have yet.
     """
 
     @kernel(forceinline=True)  # turns are short where cores share memory, and calls count
@@ -250,7 +258,7 @@ def make_run_core(counting: bool, executed: Any, ended: Any) -> Any:
         loops = np.int64(t.core_loops[core])
         loops_limit = np.int64(t.core_loops_limit[core])
         before = pc
-        first = pc  # of the instructions without a jump in between that are being executed
+        first = begun(log, core, pc)
         status = LIMIT
         # Templates know one size of L1, and count nothing.
         translates = not counting and code.native[TRANSLATOR_PLACE] != 0 and l1_end == L1_SIZE
@@ -422,8 +430,7 @@ def make_run_core(counting: bool, executed: Any, ended: Any) -> Any:
             before = pc
             pc = (pc + 4) & WORD
         if counting:
-            executed(log, core, first, pc)
-            ended(t, log, core, pc, now)
+            ended(t, log, core, first, pc, now)
         t.core_x[core, NOWHERE] = 0  # what was last written there depends on what has been translated
         t.core_pc[core] = np.uint32(pc)
         t.core_round[core] = now
@@ -435,7 +442,7 @@ def make_run_core(counting: bool, executed: Any, ended: Any) -> Any:
     return run_core
 
 
-run_core = make_run_core(False, _ignore_executed, _ignore_ended)
+run_core = make_run_core(False, _ignore_begun, _ignore_executed, _ignore_ended)
 
 
 def run_core_entry(t: TileRecord, core: Int, cache: Int) -> AnyInt:

@@ -57,11 +57,16 @@ def _next_in_last_round(t: TileRecord, core: Int) -> Any:
 
 
 @kernel(forceinline=True)
+def _ignore_loop(t: TileRecord, log: LogAddress, core: Int) -> None:
+    pass
+
+
+@kernel(forceinline=True)
 def _ignore_turn(t: TileRecord, log: LogAddress, core: Int, reason: Int, recording: Int) -> None:
     pass
 
 
-def make_turns(run: Any, after_turn: Any, is_full: Any) -> Any:
+def make_turns(run: Any, after_loop: Any, after_turn: Any, is_full: Any) -> Any:
     """Plain turns of cores, from this one text for cores whose instructions are counted and for others.
 
     Returns:
@@ -70,6 +75,7 @@ def make_turns(run: Any, after_turn: Any, is_full: Any) -> Any:
 
     Args:
         run: of riscv/execute.py.
+        after_loop: `after_loop(t, log, core)`: a core's inner loop has ended, and not only because of a LIMIT.
         after_turn: `after_turn(t, log, core, reason, recording)`: a core has had its turn, unless it has only reached a
             LIMIT.
         is_full: `is_full(log)`: there may be no room for another turn.
@@ -83,6 +89,7 @@ def make_turns(run: Any, after_turn: Any, is_full: Any) -> Any:
             reason = run(t, core, cache, True, log)
             if reason != LIMIT:
                 core = np.int64(t.turn_core)
+                after_loop(t, log, core)
                 result = after_run(t, table, core, reason, False)
                 after_turn(t, log, core, reason, False)
                 if result != ADVANCED or is_full(log):
@@ -98,7 +105,7 @@ def make_turns(run: Any, after_turn: Any, is_full: Any) -> Any:
     return run_turns
 
 
-_run_turns: Final = make_turns(run_core, _ignore_turn, never_full)
+_run_turns: Final = make_turns(run_core, _ignore_loop, _ignore_turn, never_full)
 
 
 def run_turns_entry(t: TileRecord, core: Int, table: Table) -> AnyInt:
