@@ -326,6 +326,7 @@ class Chip:
         start: int | None = None,
         stop: int | None = None,
         instructions: bool = True,
+        counters: bool = False,
         watch: Iterable[int] = (),
         states: bool = False,
         check: str | Iterable[str] = KINDS,
@@ -340,6 +341,7 @@ class Chip:
             stop: clock in which the recording ends; None: when its `stop` is called.
             instructions: keep a row for each instruction of a core, as traces need them. Without, there are profiles,
                 waits and the words of the coprocessor.
+            counters: only count: instructions by place, rounds of waits, words by opcode. That costs least.
             watch: addresses of words of L1, at most 16: each change in one of the tiles is noted, with who has made it.
             states: keep Dst, SrcA, SrcB and the tiles in L1 that were unpacked and packed last, at each part's end.
             check: what the recording's `hazards` looks for: some of order, l1, noc, cb, also as `"order,noc"`.
@@ -350,7 +352,8 @@ class Chip:
             The recording; `bhemu report` shows what its `save` has written, its `hazards` lists hazards.
 
         Raises:
-            ConfigurationError: a tile is recorded already, or the times or watched words make no sense.
+            ConfigurationError: a tile is recorded already, the times or watched words make no sense, or more than
+                counters is wanted with `counters`.
             UndefinedBehavior: the chip has no such tile.
         """
         chosen = self.chosen(tiles)
@@ -362,6 +365,7 @@ class Chip:
             start=checks.optional(start, checks.integer, "start", 0, checks.MAX_CLOCKS),
             stop=checks.optional(stop, checks.integer, "stop", 0, checks.MAX_CLOCKS),
             instructions=checks.flag(instructions, "instructions"),
+            counters=checks.flag(counters, "counters"),
             watch=tuple(checks.integer(address, "a watched address") for address in checks.items(watch, "watch")),
             states=checks.flag(states, "states"),
             names={tile.place: tile.programs.executable_at for tile in chosen},

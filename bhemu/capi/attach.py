@@ -33,7 +33,8 @@ TILES: Final = "BHEMU_TILES"
 """Environment variable: translated coordinates of the tiles, such as `1-2,3-4`; all without it. Of several chips those
 of each, or with a chip's number: `0:1-2,1:3-4`."""
 DETAIL: Final = "BHEMU_DETAIL"
-"""Environment variable: `instructions` (a row for each), or `profile` (counts, waits, words of the coprocessor)."""
+"""Environment variable: `instructions` (a row for each), `profile` (counts, waits, words of the coprocessor), or
+`counters` (counts and waits alone)."""
 START: Final = "BHEMU_START"
 STOP: Final = "BHEMU_STOP"
 """Environment variables: clocks of the chip between which it is recorded."""
@@ -46,7 +47,9 @@ CHECK: Final = "BHEMU_CHECK"
 SUPPRESSIONS: Final = "BHEMU_SUPPRESSIONS"
 """Environment variable: a TOML file with hazards that it leaves out."""
 
-_DETAILS: Final = ("instructions", "profile")
+INSTRUCTIONS: Final = "instructions"
+COUNTERS: Final = "counters"
+DETAILS: Final = (INSTRUCTIONS, "profile", COUNTERS)
 _DEFAULT_LIMIT: Final = 1024
 _MIB: Final = 1 << 20
 _FEW: Final = 4
@@ -208,12 +211,16 @@ def attach(devices: Sequence[Device], topology: Topology, say: Say) -> Recording
     directory = os.environ.get(RECORD, "")
     if not directory:
         return None
-    detail = os.environ.get(DETAIL, "") or _DETAILS[0]
-    if detail not in _DETAILS:
-        raise ConfigurationError(f"{DETAIL} is {detail!r}", remedy=f"set it to {' or '.join(_DETAILS)}")
+    detail = os.environ.get(DETAIL, "") or INSTRUCTIONS
+    if detail not in DETAILS:
+        raise ConfigurationError(f"{DETAIL} is {detail!r}", remedy=f"set it to {' or '.join(DETAILS)}")
     states = os.environ.get(STATES, "")
     if states not in ("", "0", "1"):
         raise ConfigurationError(f"{STATES} is {states!r}", remedy="set it to 0 or 1, or not at all")
+    if detail == COUNTERS and states == "1":
+        raise ConfigurationError(
+            f"{STATES} is 1, and with {DETAIL}={COUNTERS} there are only counts", remedy="unset one of them"
+        )
     wanted = parse_tiles(os.environ.get(TILES, ""))
     for number, _ in wanted:
         if number is not None and number >= len(devices):
@@ -255,8 +262,10 @@ def attach(devices: Sequence[Device], topology: Topology, say: Say) -> Recording
                     places,
                     start=_number(START),
                     stop=_number(STOP),
-                    instructions=detail == _DETAILS[0],
-                    states=states == "1" or (not states and sum(map(len, tiles.values())) <= _FEW),
+                    instructions=detail == INSTRUCTIONS,
+                    counters=detail == COUNTERS,
+                    states=states == "1"
+                    or (not states and detail != COUNTERS and sum(map(len, tiles.values())) <= _FEW),
                     writer=writer,
                     report=say,
                 )

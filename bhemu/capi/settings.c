@@ -85,6 +85,20 @@ const char *records(void)
     return NULL;
 }
 
+int only_counts(void)
+{
+    const char *detail = getenv("BHEMU_DETAIL");
+    const char *name = records();
+    if (!name || strcmp(name, "BHEMU_RECORD") || !detail || strcmp(detail, "counters"))
+        return 0;
+    for (int i = 0; i < UNDER_PYTHON; i++) {
+        const char *text = getenv(others[i]);
+        if (text && *text && strcmp(others[i], name))
+            return 0;
+    }
+    return 1;
+}
+
 const char *needs_python(void)
 {
     const char *name = records();

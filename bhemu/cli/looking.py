@@ -34,7 +34,11 @@ class ClientOptions:
     wait: Annotated[bool, typer.Option("--wait", help="With --debug: it waits for the debugger.")] = False
     tiles: Annotated[str, typer.Option(metavar="[N:]X-Y,...", help="Tiles to record, of all chips or of chip N.")] = ""
     detail: Annotated[
-        str, typer.Option(metavar="WHAT", help="`instructions`, or `profile`: counts, waits, words of the coprocessor.")
+        str,
+        typer.Option(
+            metavar="WHAT",
+            help="`instructions`; `profile`: counts, waits, words of the coprocessor; `counters`: counts and waits.",
+        ),
     ] = "instructions"
     start: Annotated[int | None, typer.Option(min=0, help="Clock of the chip from which on to record.")] = None
     stop: Annotated[int | None, typer.Option(min=1, help="Clock in which the recording ends.")] = None
@@ -94,7 +98,7 @@ def run_client(o: ClientOptions) -> None:
         "--states": o.states,
         "--check": o.check,
     }
-    given |= {"--debug": o.debug, "--suppressions": o.suppressions, "--detail profile": o.detail != "instructions"}
+    given |= {"--debug": o.debug, "--suppressions": o.suppressions, f"--detail {o.detail}": o.detail != "instructions"}
     wrong = next((name for name, value in given.items() if value not in (None, "", False)), None)
     if o.timed and wrong is not None:
         refuse_usage(f"{wrong} is not for --timed", "say one of them: in timed mode whole programs are recorded")
@@ -126,8 +130,10 @@ def _recording(o: ClientOptions, record: Path) -> dict[str, str]:
     from bhemu.recording.parts import directory_files
     from bhemu.report.tensors import SETTINGS
 
-    if o.detail not in ("instructions", "profile"):
-        refuse_usage(f"--detail is {o.detail!r}", "say instructions or profile")
+    if o.detail not in attach.DETAILS:
+        refuse_usage(f"--detail is {o.detail!r}", f"say {' or '.join(attach.DETAILS)}")
+    if o.detail == attach.COUNTERS and o.states:
+        refuse_usage("--states is not for --detail counters", "say one of them: counters are counts alone")
     try:
         parse_tiles(o.tiles)
         kinds = parse_kinds(o.check) if o.check is not None else ()
@@ -135,8 +141,10 @@ def _recording(o: ClientOptions, record: Path) -> dict[str, str]:
             Suppressions.read(o.suppressions)
     except ConfigurationError as error:
         raise UsageError(error.message, remedy=error.remedy) from None
-    if o.check is not None and o.detail == "profile" and kinds != ("order",):
-        refuse_usage("--check of l1, noc and cb needs single instructions", "omit --detail profile")
+    if o.check is not None and o.detail == attach.COUNTERS:
+        refuse_usage("--check needs single instructions", f"omit --detail {o.detail}")
+    if o.check is not None and o.detail != attach.INSTRUCTIONS and kinds != ("order",):
+        refuse_usage("--check of l1, noc and cb needs single instructions", f"omit --detail {o.detail}")
     if record.exists() and not record.is_dir():
         refuse_usage(f"{shown_path(record)} is not a directory", "name a directory")
     if record.is_dir() and directory_files(record):

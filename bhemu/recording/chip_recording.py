@@ -18,13 +18,15 @@ import numpy as np
 from bhemu.checks import checked
 from bhemu.chip.coordinates import Place
 from bhemu.chip.device import Device
+from bhemu.counting.recorder import CounterRecorder
 from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.machine.core_state import HALT_EBREAK, HALTED
 from bhemu.recording.circular_buffers import CircularBuffer, buffers_of_launch
 from bhemu.recording.core_log import CoreLog, Executables, Names
 from bhemu.recording.core_recorder import LIMIT, CoreRecorder
+from bhemu.recording.counted import Counted, code_of
 from bhemu.recording.launches import Launches
-from bhemu.recording.parts import SUFFIX, Part, Writer
+from bhemu.recording.parts import SUFFIX, Part, Writer, part_of_counted
 from bhemu.recording.states import state_of
 from bhemu.tile.cores import Cores
 
@@ -66,7 +68,7 @@ class _Tile:
 class _Recorded:
     """A recorder and what is known of its tile."""
 
-    def __init__(self, place: Place, index: int, recorder: CoreRecorder) -> None:
+    def __init__(self, place: Place, index: int, recorder: CoreRecorder | CounterRecorder) -> None:
         self.place = place
         self.index = index
         self.recorder = recorder
@@ -87,6 +89,8 @@ class ChipRecording:
         start: clock of the chip from which on it records; None: from now on.
         stop: clock in which it ends; None: until `stop` is called.
         instructions: keep a row for each instruction of a core. Without: profiles, waits, words of the coprocessor.
+        counters: only count: instructions by place, rounds of waits, words of the coprocessor by opcode. That costs
+            least, as cores are not recorded one instruction at a time.
         watch: addresses of words of L1, at most 16, whose changes are noted, with who has made them.
         states: keep Dst, SrcA, SrcB, and the tiles in L1 that were unpacked and packed last, at the end of each part.
         names: what the cores of a tile run, by its translated coordinates.
@@ -98,7 +102,8 @@ class ChipRecording:
         parts: those that are kept in memory.
 
     Raises:
-        ConfigurationError: no tile is named, or one that has an observer, or the times or watched words make no sense.
+        ConfigurationError: no tile is named, or one that has an observer, the times or watched words make no sense, or
+            words are to be watched, or states kept, where it only counts.
     """
 
     def __init__(
@@ -109,6 +114,7 @@ class ChipRecording:
         start: int | None = None,
         stop: int | None = None,
         instructions: bool = True,
+        counters: bool = False,
         watch: tuple[int, ...] = (),
         states: bool = False,
         names: Mapping[Place, Executables] | None = None,
@@ -125,7 +131,14 @@ class ChipRecording:
                 f"{device.time:,} now",
                 remedy="start now or later, and stop after that",
             )
+        if counters and (watch or states):
+            raise ConfigurationError(
+                "words are to be watched, or states kept, by a recording that only counts",
+                remedy="record more than counters, or leave `watch` and `states` out",
+            )
         self.parts: list[Part] = []
+        self._counters = counters
+        self._counted: list[Counted] = []
         self._device = device
         self._begin, self._end = begin, stop
         self._states = states
@@ -141,7 +154,9 @@ class ChipRecording:
             index: _Recorded(
                 place,
                 index,
-                CoreRecorder(instructions=instructions, limit=limit, watch=watch, buffer_rows=rows),
+                CounterRecorder()
+                if counters
+                else CoreRecorder(instructions=instructions, limit=limit, watch=watch, buffer_rows=rows),
             )
             for place, index in tiles.items()
         }
@@ -170,7 +185,7 @@ class ChipRecording:
         if not self._is_recording:
             return min(clocks, self._begin - now)
         last = now + min(clocks, STEP)
-        if self._writer is not None:
+        if self._writer is not None and not self._counters:
             last = min(last, self._flushed[0] + _FLUSH_CLOCKS)
         return (last if self._end is None else min(last, self._end)) - now
 
@@ -211,23 +226,30 @@ class ChipRecording:
         for index in begun:
             recorded = self._tiles[index]
             recorded.started = now
-            if self._launches.layout is not None:
+            if self._launches.layout is not None and not self._counters:
                 recorded.buffers = buffers_of_launch(self._device.tiles[index], self._launches.layout)
         if self._end is not None and now >= self._end:
             self.stop()
         elif self._writer is not None:
             clocks, seconds = self._flushed
-            if now - clocks >= _FLUSH_CLOCKS or time.monotonic() - seconds > self._flush_after:
+            much = now - clocks >= _FLUSH_CLOCKS and not self._counters  # counts do not grow
+            if much or time.monotonic() - seconds > self._flush_after:
                 self.flush()
 
     def _attach(self) -> None:
         self._is_recording = True
         for recorded in self._tiles.values():
-            recorded.recorder.attach(_Tile(self._device, recorded.index), self._names.get(recorded.place))
+            tile = _Tile(self._device, recorded.index)
+            if isinstance(recorded.recorder, CounterRecorder):
+                recorded.recorder.attach(tile)
+            else:
+                recorded.recorder.attach(tile, self._names.get(recorded.place))
             self._begin_part(recorded)
 
     def _begin_part(self, recorded: _Recorded) -> None:
         recorded.begin = self._device.time
+        if isinstance(recorded.recorder, CounterRecorder):
+            return
         recorded.first_push = recorded.recorder.first_push
         recorded.initiators = np.array(self._device.tiles["niu_initiator"][recorded.index])
 
@@ -236,6 +258,7 @@ class ChipRecording:
         begin = time.monotonic()
         for recorded in list(self._tiles.values()):
             self._cut(recorded, 0)
+        self._write_counted()
         end = time.monotonic()
         self._flushed = (self._device.time, end)
         self._flush_after = max(_FLUSH_SECONDS, _FLUSH_SHARE * (end - begin))
@@ -245,6 +268,7 @@ class ChipRecording:
         if self._is_recording:
             for recorded in list(self._tiles.values()):
                 self._cut(recorded, 0)
+            self._write_counted()
         self._let_go()
         if self._writer is not None:
             self._writer.close()
@@ -262,6 +286,9 @@ class ChipRecording:
         if not self._tiles:
             return
         now = self._device.time
+        if isinstance(recorded.recorder, CounterRecorder):
+            self._cut_counters(recorded, recorded.recorder.cut(), launch)
+            return
         log = recorded.recorder.cut()
         log.names = Names(self._names.get(recorded.place))
         if launch or len(log.tensix) or len(log.counts) or log.waits or log.changes:
@@ -292,19 +319,54 @@ class ChipRecording:
             recorded.buffers = []
         self._begin_part(recorded)
 
+    def _cut_counters(self, recorded: _Recorded, numbers: Array, launch: int) -> None:
+        """End a part of a tile's counts."""
+        record: Any = self._device.tiles[recorded.index]
+        layout, l1 = self._launches.layout, record["l1"]
+        part = Counted(
+            place=recorded.place,
+            begin=recorded.begin,
+            end=self._device.time,
+            launch=launch,
+            started=recorded.started,
+            numbers=numbers,
+            code=code_of(numbers, l1, _GAP),
+            firmware_end=0 if layout is None else layout.first_free,
+            mailboxes=l1[slice(0) if layout is None else layout.mailboxes].copy(),
+        )
+        if self._writer is None and not part.is_empty:
+            whole = part_of_counted(part)
+            whole.log.names = Names(self._names.get(recorded.place))
+            self.parts.append(whole)
+        elif not part.is_empty:
+            self._counted.append(part)
+        if launch:
+            recorded.started = None
+        self._begin_part(recorded)
+
+    def _write_counted(self) -> None:
+        """Write what was counted since this was done last."""
+        parts, self._counted = self._counted, []
+        if self._writer is not None:
+            self._try(self._writer, lambda writer: writer.add_counted(parts))
+
+    def _try(self, writer: Writer, write: Callable[[Writer], Any]) -> bool:
+        """Write; False: that failed, and the recording has ended."""
+        try:
+            write(writer)
+        except OSError as error:
+            self._report(f"the recording ends in clock {self._device.time:,}: {writer.path}: {error.strerror}")
+            self._let_go()
+            writer.close()
+            return False
+        return True
+
     def _add(self, part: Part) -> None:
         if self._writer is None:
             self.parts.append(part)
             return
         before = self._writer.reduced
-        try:
-            self._writer.add(part)
-        except OSError as error:
-            self._report(f"the recording ends in clock {part.end:,}: {self._writer.path}: {error.strerror}")
-            self._let_go()
-            self._writer.close()
-            return
-        if self._writer.reduced and not before:
+        if self._try(self._writer, lambda writer: writer.add(part)) and self._writer.reduced and not before:
             self._report(
                 f"{self._writer.path} has reached its limit in clock {part.end:,}: from here on the recording has "
                 "counts and waits, and no single instructions"

@@ -11,14 +11,15 @@ from typing import Any, Final
 import numpy as np
 
 import bhemu.recording.core_columns as column
+from bhemu.counting.states import accessed_address, add, make_state_notes
 from bhemu.isa.memory_map import LOCAL_RAM_BASE, bounds, region
-from bhemu.machine.agents import CORES, T0, T2
+from bhemu.machine.agents import T0, T2
 from bhemu.machine.buffer_memory import load_i64, store_i64
-from bhemu.machine.core_state import ASLEEP, BLOCKED, IN_RESET, PUSH
+from bhemu.machine.core_state import BLOCKED
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
-from bhemu.recording.core_figures import LOAD_DST, accessed_address, class_of, take_time, writes_float, writes_register
+from bhemu.recording.core_figures import LOAD_DST, class_of, take_time, writes_float, writes_register
 from bhemu.recording.recorder import CAPACITY as TENSIX_CAPACITY
 from bhemu.recording.recorder import CLOCK_OFFSET, PUSHED, WORDS
 from bhemu.recording.recorder import COUNT as TENSIX_COUNT
@@ -71,11 +72,6 @@ def _row(
 
 
 @kernel
-def _add(log: LogAddress, at: Int, amount: Int) -> None:
-    store_i64(log, at, load_i64(log, at) + amount)
-
-
-@kernel
 def _count(log: LogAddress, core: Int, word: Int, times: Int) -> None:
     """The instruction at a word of L1 has been executed."""
     block = _block(core)
@@ -83,7 +79,7 @@ def _count(log: LogAddress, core: Int, word: Int, times: Int) -> None:
         store_i64(log, block + column.LOW, word)
     if word >= load_i64(log, block + column.HIGH):
         store_i64(log, block + column.HIGH, word + 1)
-    _add(log, column.COUNTS + 2 * (core * column.WORDS + word), times)
+    add(log, column.COUNTS + 2 * (core * column.WORDS + word), times)
 
 
 @kernel
@@ -102,7 +98,7 @@ def _compare(t: TileRecord, log: LogAddress, who: Int, at_round: Int, place: Int
         store_i64(log, at + 1, value)
         count = load_i64(log, column.CHANGES)
         if count >= column.MOST_CHANGES:
-            _add(log, column.CHANGES_LOST, 1)
+            add(log, column.CHANGES_LOST, 1)
             continue
         row = column.CHANGED_ROWS + count * column.CHANGE_COLUMNS
         store_i64(log, row, at_round)
@@ -120,71 +116,21 @@ def _has_room(log: LogAddress) -> Bool:
 
 
 @kernel
-def _give_up(t: TileRecord, log: LogAddress, core: Int, at_round: Int) -> None:
-    """The access that the core was blocked on will not be made."""
-    block = _block(core)
-    first = load_i64(log, block + column.FIRST_TRY)
-    pc = load_i64(log, block + column.FIRST_TRY_PC)
-    address = np.int64(-1) if t.access_kind[core] == PUSH else np.int64(t.access_address[core])
-    store_i64(log, block + column.FIRST_TRY, -1)
-    _add(log, block + column.WAITED, at_round - first)
-    word = np.int64(t.l1_u32[pc >> 2])
-    who = core | column.GAVE_UP << 4 | np.int64(t.access_size[core]) << 8
-    _row(log, first, who, pc | word << 32, address, -1, at_round - first, _pushed(log, core))
+def _expects(log: LogAddress, core: Int, pc: Int) -> None:
+    """Where the core continues unless it is reset."""
+    store_i64(log, _block(core) + column.EXPECTED_PC, pc)
 
 
 @kernel
-def _woken(t: TileRecord, log: LogAddress, core: Int) -> None:
-    """The core has slept: count what it would have executed."""
-    block = _block(core)
-    before = load_i64(log, block + column.ASLEEP_SINCE)
-    store_i64(log, block + column.ASLEEP_SINCE, -1)
-    since = np.int64(t.poll_since[core])
-    length = np.int64(t.poll_length[core])
-    passed = np.int64(t.core_retired[core]) - before
-    for step in range(length):
-        turns = passed // length + (1 if step < passed % length else 0)
-        _count(log, core, np.int64(t.poll_pc[core, step]) >> 2, turns)
-    _add(log, block + column.POLLED, passed)
-    rounds = passed
-    if t.core_state[core] == IN_RESET:  # it was not woken: its instructions were not counted either
-        rounds = max(np.int64(t.now_round) - since, np.int64(0))
-    else:
-        store_i64(log, block + column.EXPECTED_PC, np.int64(t.poll_pc[core, passed % length]))
-        store_i64(log, block + column.LAST_ROUND, since + passed - 1)
-    _add(log, block + column.SLEPT, rounds)
-    pc = np.int64(t.poll_pc[core, 0])
+def _spent(
+    t: TileRecord, log: LogAddress, bits: Int, since: Int, pc: Int, address: Int, value: Int, rounds: Int, detail: Int
+) -> None:
+    """Write a row about a core that was blocked or polled."""
     word = np.int64(t.l1_u32[pc >> 2])
-    address, value = np.int64(-1), np.int64(-1)
-    if t.watch_count[core] > 0:
-        address, value = np.int64(t.watch_address[core, 0]), np.int64(t.watch_value[core, 0])
-    who = core | column.POLL << 4
-    _row(log, since, who, pc | word << 32, address, value, rounds, _pushed(log, core) | length << 32)
+    _row(log, since, bits, pc | word << 32, address, value, rounds, _pushed(log, bits & 7) | detail << 32)
 
 
-@kernel
-def _note_states(t: TileRecord, log: LogAddress) -> None:
-    """Rows about cores that fell asleep, woke up or were reset; at most two a core."""
-    states = np.int64(0)
-    for core in range(CORES):
-        state = t.core_state[core]
-        states |= ((1 if state == ASLEEP else 0) | (2 if state == IN_RESET else 0)) << 2 * core
-    if states == load_i64(log, column.STATES):
-        return
-    store_i64(log, column.STATES, states)
-    for core in range(CORES):
-        block = _block(core)
-        state = t.core_state[core]
-        asleep = load_i64(log, block + column.ASLEEP_SINCE) >= 0
-        if state == ASLEEP:
-            if not asleep:
-                store_i64(log, block + column.ASLEEP_SINCE, np.int64(t.core_retired[core]))
-        elif asleep:
-            _woken(t, log, core)
-        if state == IN_RESET:
-            if load_i64(log, block + column.FIRST_TRY) >= 0:
-                _give_up(t, log, core, np.int64(t.now_round))
-            store_i64(log, block + column.EXPECTED_PC, -1)
+_give_up, _note_states = make_state_notes(column.STATES, _block, _expects, _count, _spent)
 
 
 @kernel
@@ -216,9 +162,9 @@ def _count_pushes(t: TileRecord, log: LogAddress, core: Int, is_push: Int, addre
     """Keep count of the words in a T core's FIFO."""
     if core >= T0 and core <= T2:
         if is_push:
-            _add(log, PUSHED + core - T0, retired)
+            add(log, PUSHED + core - T0, retired)
         elif address >= PUSH_FIRST and address < PUSH_END:
-            _add(log, PUSHED + core - T0, 1)
+            add(log, PUSHED + core - T0, 1)
 
 
 @kernel
@@ -237,7 +183,7 @@ def _keep(t: TileRecord, log: LogAddress, core: Int, at_round: Int, loaded: Int,
         else:
             waited = at_round - first
             store_i64(log, block + column.FIRST_TRY, -1)
-            _add(log, block + column.WAITED, waited)
+            add(log, block + column.WAITED, waited)
     is_push = word & 3 != 3
     if load_i64(log, block + column.FIRST_ROUND) < 0:
         store_i64(log, block + column.FIRST_ROUND, at_round)
@@ -247,13 +193,13 @@ def _keep(t: TileRecord, log: LogAddress, core: Int, at_round: Int, loaded: Int,
     after = np.int64(t.core_pc[core])
     store_i64(log, block + column.EXPECTED_PC, after)
     store_i64(log, block + column.LAST_ROUND, at_round)
-    _add(log, block + column.RAN, 1)
+    add(log, block + column.RAN, 1)
     what = class_of(word, pc, after, address)
-    _add(log, block + column.MIX + what, retired)
+    add(log, block + column.MIX + what, retired)
     cost = take_time(log, block, word, what, dividend, divisor)
     for i in range(retired if is_push else 1):
         _count(log, core, (pc >> 2) + i, 1)
-    _add(log, column.COUNTS + 2 * (core * column.WORDS + (pc >> 2)) + 1, cost)
+    add(log, column.COUNTS + 2 * (core * column.WORDS + (pc >> 2)) + 1, cost)
     pushed = _pushed(log, core)
     _count_pushes(t, log, core, is_push, address, retired)
     kind = np.int64(column.PUSHES if is_push else column.INSTRUCTION)
@@ -291,6 +237,8 @@ def _keep(t: TileRecord, log: LogAddress, core: Int, at_round: Int, loaded: Int,
 @kernel
 def _before_core(t: TileRecord, log: LogAddress, core: Int) -> None:
     """Remember what the instruction finds."""
+    if load_i64(log, _block(core) + column.ASLEEP_SINCE) >= 0:
+        _note_states(t, log)  # while the count of retired instructions tells how long
     pc = np.int64(t.core_pc[core])
     word = np.int64(t.l1_u32[pc >> 2]) if pc < L1_SIZE else np.int64(0)
     source = (word >> 20) & 31

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import bhemu.counting.blocks as blocks
 import bhemu.recording.log as tensix_column
 from bhemu.machine.agents import CORES
 from bhemu.machine.state import L1_SIZE, THREADS
@@ -39,10 +40,8 @@ DEVICE: Final = 1
 """An instruction that accessed something other than L1 and local RAM."""
 PUSHES: Final = 2
 """`.ttinsn`."""
-POLL: Final = 3
-"""A core slept while it polled (riscv/poll.py)."""
-GAVE_UP: Final = 4
-"""A blocked access was abandoned: the core was reset, or an interrupt came."""
+POLL: Final = blocks.POLL
+GAVE_UP: Final = blocks.GAVE_UP
 MOVED: Final = 5
 """The coprocessor executed something in each of these rounds, so they took no time (tile T34)."""
 RESTARTED: Final = 6
@@ -90,27 +89,21 @@ STATES: Final = BASE + 20
 """Which cores slept and which were held in reset when that was last looked at: two bits a core."""
 CORE_BLOCKS: Final = BASE + 24
 
-# Block of a core
-FIRST_TRY: Final = 0
-"""Round in which the access that blocks the core was tried first; -1: none."""
-FIRST_TRY_PC: Final = 1
-ASLEEP_SINCE: Final = 2
-"""Instructions retired when the core fell asleep; -1: it is awake."""
+# Block of a core; what is not said here stands in counting/blocks.py
+FIRST_TRY: Final = blocks.FIRST_TRY
+FIRST_TRY_PC: Final = blocks.FIRST_TRY_PC
+ASLEEP_SINCE: Final = blocks.ASLEEP_SINCE
 LAST_LOAD_PC: Final = 3
 """The last load from a device, with its address and value: a load that is repeated polls."""
 LAST_LOAD_ADDRESS: Final = 4
 LAST_LOAD_VALUE: Final = 5
 EX1_FREE: Final = 6
 """Cycle in which the first stage of the modelled pipeline is free (figures of core_figures.py)."""
-SLEPT: Final = 7
-"""Rounds asleep."""
-WAITED: Final = 8
-"""Rounds blocked."""
-FIRST_ROUND: Final = 9
-"""Round of the first instruction; -1: none yet."""
-LAST_ROUND: Final = 10
-POLLED: Final = 11
-"""Instructions of polling loops that were not executed one by one."""
+SLEPT: Final = blocks.SLEPT
+WAITED: Final = blocks.WAITED
+FIRST_ROUND: Final = blocks.FIRST_ROUND
+LAST_ROUND: Final = blocks.LAST_ROUND
+POLLED: Final = blocks.POLLED
 EXPECTED_PC: Final = 12
 """Where the core continues unless it is reset; -1: it has not run."""
 RAN: Final = 13

@@ -17,10 +17,9 @@ from bhemu.isa.riscv_timing import CLASSES as TIMING_CLASSES
 from bhemu.isa.riscv_timing import FACTS, NUMBER
 from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.core_state import LOCAL_RAM
-from bhemu.machine.kernel import kernel, njit
+from bhemu.machine.kernel import njit
 from bhemu.machine.state import L1_SIZE
-from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, TileRecord
-from bhemu.riscv.decode import sign_extend
+from bhemu.machine.types import AnyInt, Bool, Int, LogAddress
 
 ALU: Final = NUMBER["ALU"]
 MULTIPLY: Final = NUMBER["MULTIPLY"]
@@ -111,20 +110,6 @@ def class_of(word: Int, pc: Int, after: Int, address: Int) -> Any:
     if opcode == _FLOAT:  # fadd, fsub, fmul
         return FLOAT if (word >> 25) & 0x7C in (0x00, 0x04, 0x08) else FLOAT_OTHER
     return SYSTEM if opcode in (_SYSTEM, _FENCE) else ALU
-
-
-@kernel
-def accessed_address(t: TileRecord, core: Int, word: Int) -> Any:
-    """Where a load, store or atomic accesses memory, before it does; -1 for any other instruction."""
-    opcode = word & 0x7F
-    base = np.int64(t.core_x[core, (word >> 15) & 31])
-    if opcode in (_LOAD, _LOAD_FLOAT):
-        return (base + sign_extend(word >> 20, 12)) & _WORD
-    if opcode in (_STORE, _STORE_FLOAT):
-        return (base + sign_extend(((word >> 25) << 5) | ((word >> 7) & 31), 12)) & _WORD
-    if opcode == _AMO:
-        return base
-    return np.int64(-1)
 
 
 @njit

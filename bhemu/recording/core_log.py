@@ -182,6 +182,8 @@ class CoreLog:
         clocks: clocks that passed.
         names: of addresses.
         changes: of watched words of L1, in order.
+        issued: int64 [thread, opcode]: words of the coprocessor where they were only counted, and so were the
+            instructions of cores: then there are no rows, no `tensix`, no `mix`, and no cycles. None otherwise.
     """
 
     rows: Array
@@ -203,6 +205,7 @@ class CoreLog:
     names: Names
     segments: list[Segment] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
+    issued: Array | None = None
 
     @cached_property
     def executed(self) -> Array:

@@ -74,8 +74,8 @@ class CoreProfile:
         running, polling, blocked: rounds; what is left it was in reset or halted.
         functions, lines: most instructions first.
         blocked_on, polls: most rounds first.
-        cycles: lower bound of the modelled pipeline; polling left out.
-        mix: instructions by class, polling left out, most first.
+        cycles: lower bound of the modelled pipeline; polling left out. 0 where instructions were only counted.
+        mix: instructions by class, polling left out, most first. Empty where they were only counted.
         loads_l1, branches: what may add to `cycles`: cache misses, mispredictions.
     """
 
@@ -186,11 +186,12 @@ def core_lines(found: Profile) -> list[str]:
         shares = [_share(part, core.rounds) for part in (core.running, core.polling, core.blocked)]
         lines.append(
             f"{core.name:<6}{core.instructions:>14,}{shares[0]:>10}{shares[1]:>10}{shares[2]:>10}"
-            f"{_share(idle, core.rounds):>8}{core.cycles:>18,}"
+            f"{_share(idle, core.rounds):>8}{f'{core.cycles:,}' if core.mix else '-':>18}"
         )
     for core in found.cores:
         often = ", ".join(f"{name} {count:,}" for name, count in core.mix.items())
-        lines.append(f"core {core.name}: executed {often}" if often else f"core {core.name}: executed nothing")
+        if often or not core.running:  # otherwise instructions were only counted
+            lines.append(f"core {core.name}: executed {often or 'nothing'}")
         extra = _extra(core)
         if extra:
             lines.append(f"core {core.name}: cycles at least {core.cycles:,}, and more for {extra}")

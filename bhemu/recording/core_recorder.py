@@ -7,10 +7,11 @@ import mmap
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from bhemu.counting.recorder import HasCores
 from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.isa.tile_registers import tile_register
 from bhemu.machine.agents import CORE_NAMES, CORES, T0, T2
@@ -122,14 +123,6 @@ def _checked_watch(addresses: Sequence[int]) -> list[int]:
 def _advance_recorded() -> Entry:
     """The compiled function that all recorded tiles advance by."""
     return compile_entry("advance_recorded", advance_recorded_entry)
-
-
-class HasCores(Protocol):
-    """A tile. One of a chip is brought to the chip's time when its cores are read."""
-
-    @property
-    def cores(self) -> Cores:
-        """The cores."""
 
 
 class CoreRecorder:

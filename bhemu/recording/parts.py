@@ -14,7 +14,7 @@ import os
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
@@ -30,6 +30,8 @@ from bhemu.recording import core_columns as column
 from bhemu.recording import log as tensix_column
 from bhemu.recording.circular_buffers import CircularBuffer
 from bhemu.recording.core_log import Change, CoreLog, Names, Segment
+from bhemu.recording.counted import KIND as COUNTED
+from bhemu.recording.counted import Counted, counted_log, described, undescribed
 from bhemu.recording.log import Log, Note, Pushes, runs_of
 from bhemu.recording.row_code import FORMS, decoded, encoded
 
@@ -117,6 +119,12 @@ class Writer:
         code = [[address, self.code(content)] for address, content in part.code]
         self.frame(*_described(part, code, rows=not self.reduced))
 
+    def add_counted(self, parts: Sequence[Counted]) -> None:
+        """Write parts of a recording that only counts; see `add`."""
+        if parts:
+            code = [[[address, self.code(content)] for address, content in part.code] for part in parts]
+            self.frame(*described(parts, code))
+
     def close(self) -> None:
         """Nothing more comes."""
         with contextlib.suppress(OSError):
@@ -169,6 +177,7 @@ def _described(part: Part, code: list[Any], *, rows: bool) -> tuple[dict[str, An
     arrays: dict[str, Array] = {name: getattr(log, name) for name in _LOG_ARRAYS}
     arrays |= {"tensix": log.tensix.rows, "initiators": part.initiators, "mailboxes": part.mailboxes}
     arrays |= {f"pushes{thread}": runs_of(pushes) for thread, pushes in enumerate(log.tensix.pushes)}
+    arrays |= {} if log.issued is None else {"issued": log.issued}
     arrays |= {f"state {name}": array for name, array in part.state.items()}
     notes = [
         [note.row, note.push, note.thread, note.kind, list(note.values), note.line, note.ready]
@@ -240,6 +249,8 @@ def _check_numbers(told: dict[str, Any], arrays: dict[str, Array]) -> None:
     for what, (found, known) in numbers.items():
         if len(found) and not (found.min() >= known.start and found.max() < known.stop):
             raise ValueError(f"it has a {what} outside of {known.start} to {known.stop - 1}")
+    if "issued" in arrays and arrays["issued"].shape != (THREADS, 256):
+        raise ValueError(f"words of the coprocessor are not counted for {THREADS} threads")
     for name in ("mix", "modelled", "polled", "ran", "first", "last"):
         if arrays[name].shape[:1] != (CORES,):
             raise ValueError(f"{name} is not that of {CORES} cores")
@@ -266,6 +277,7 @@ def _part(told: dict[str, Any], arrays: dict[str, Array], code: Mapping[str, byt
         names=Names(),
         segments=[Segment(*segment) for segment in told["segments"]],
         changes=[Change(**change) for change in told["changes"]],
+        issued=arrays.get("issued"),
     )
     return Part(
         place=(told["place"][0], told["place"][1]),
@@ -283,6 +295,29 @@ def _part(told: dict[str, Any], arrays: dict[str, Array], code: Mapping[str, byt
         halted=tuple(told.get("halted", ())),
         mailboxes=arrays.get("mailboxes", np.zeros(0, np.uint8)),
         buffers=[CircularBuffer(**buffer) for buffer in told.get("buffers", [])],
+    )
+
+
+def part_of_counted(one: Counted) -> Part:
+    """A part of a recording that only counts.
+
+    Raises:
+        ValueError: these are not counts.
+    """
+    return Part(
+        place=one.place,
+        begin=one.begin,
+        end=one.end,
+        launch=one.launch,
+        started=one.started,
+        log=counted_log(one.numbers),
+        first_push=(0,) * THREADS,
+        code=one.code,
+        initiators=np.zeros((2, 4, 14), np.uint32),
+        firmware_end=one.firmware_end,
+        pcs=one.pcs,
+        halted=one.halted,
+        mailboxes=one.mailboxes,
     )
 
 
@@ -383,13 +418,16 @@ class Reader:
         """
         for path in self.files if file is None else [file]:
             for told, arrays, code in self.frames(path):
-                if told["kind"] != "part":
-                    continue
                 try:
-                    part = _part(told, arrays, code)
+                    if told["kind"] == "part":
+                        found = [_part(told, arrays, code)]
+                    elif told["kind"] == COUNTED:
+                        found = [part_of_counted(one) for one in undescribed(told, arrays, code)]
+                    else:
+                        continue
                 except _DAMAGE as error:
                     raise _damaged(path, error) from None
-                yield part
+                yield from found
 
     def frames(
         self, file: Path | None = None

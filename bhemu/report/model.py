@@ -21,7 +21,9 @@ from bhemu.chip.coordinates import Place
 from bhemu.loader.by_content import CodeIndex, Moved
 from bhemu.machine.agents import CORE_NAMES, CORES, T0, T2
 from bhemu.machine.origin import pc_of_line
+from bhemu.programs.run import instructions_by_unit
 from bhemu.recording import log as tensix_column
+from bhemu.recording.core_log import CoreLog
 from bhemu.recording.noc_requests import Request, requests
 from bhemu.recording.parts import Part, Reader
 from bhemu.report.asserts import Failures
@@ -36,6 +38,7 @@ from bhemu.report.work import Work, work_of_request, work_of_traffic, work_of_wo
 
 MODELLED_WORDS: Final = 200_000
 """Words of the coprocessor, of all tiles, that are timed and checked: beyond, the report says what was left out."""
+_COUNTED_UNITS: Final = {"pack": "packer", "unpack": "unpackers"}
 PICTURES: Final = 24
 """States of tiles that a report draws at most."""
 
@@ -77,6 +80,7 @@ class _Maker:
         self._words: dict[Launch, list[Part]] = defaultdict(list)
         self._names: dict[Launch, PartNames] = {}
         self._states: dict[tuple[Place, int], Part] = {}
+        self._counted = 0
         self._modelled = 0
         self._dropped = [0, 0]
 
@@ -210,6 +214,10 @@ class _Maker:
             if id(kernel) in rounds:
                 self._rounds[launch, id(kernel)] += rounds.pop(id(kernel))
                 kernel.longest = max(kernel.longest, self._rounds[launch, id(kernel)])
+        if log.issued is not None:
+            figures.words += int(log.issued.sum())
+            self._counted += 1
+            self._give_words(log, where)
         words = log.tensix.rows
         self._work[launch].update(work_of_words(words))
         for line_number in np.unique(words[:, tensix_column.LINE]).tolist():
@@ -224,6 +232,20 @@ class _Maker:
                 found = access(int(word))
                 unit = f"unpacker {unpacker_of(found.operands)}" if found.unit == "unpack" else found.unit
                 kernel.units["packer" if unit == "pack" else unit] += int(count)
+
+    def _give_words(self, log: CoreLog, where: Callable[[int, int], tuple[Kernel, str]]) -> None:
+        """Words of threads that were only counted: to the kernel of which the thread's core has executed most."""
+        assert log.issued is not None
+        for thread, issued in enumerate(log.issued):
+            kernels: dict[int, tuple[int, Kernel]] = {}
+            for pc, count, _ in log.counted(T0 + thread):
+                kernel, _ = where(T0 + thread, pc)
+                kernels[id(kernel)] = kernels.get(id(kernel), (0, kernel))[0] + count, kernel
+            named = [one for one in kernels.values() if one[1].is_named] or list(kernels.values())
+            if named:
+                kernel = max(named, key=lambda one: one[0])[1]
+                for unit, words in instructions_by_unit(issued[None]).items():
+                    kernel.units[_COUNTED_UNITS.get(unit, unit)] += sum(words.values())
 
     # --- the coprocessor --------------------------------------------------------------------------------------------
 
@@ -317,6 +339,11 @@ class _Maker:
             report.notes.append(
                 f"left out by the limits of the recording: {self._dropped[0]:,} rows of the cores, "
                 f"{self._dropped[1]:,} words of the coprocessor; counts and waits are complete"
+            )
+        if self._counted:
+            report.notes.append(
+                "what was only counted has no timeline, no NoC requests, and is not checked for hazards; words of a "
+                "thread are counted for the kernel of which its core has executed most"
             )
         if len(self._dropped) > 2:
             report.notes.append(

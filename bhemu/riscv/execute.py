@@ -25,7 +25,7 @@ from bhemu.machine.frontend_state import READY_PUSH_LIMIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
 from bhemu.machine.state import L1_SIZE, THREADS
-from bhemu.machine.types import AnyInt, Bool, Int, Record, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Record, TileRecord
 from bhemu.riscv.arithmetic import WORD, compute, signed
 from bhemu.riscv.code_memory import enter, native_table, set_team
 from bhemu.riscv.decode import (
@@ -57,6 +57,7 @@ from bhemu.riscv.translation_state import (
     TRANSLATOR_PLACE,
 )
 from bhemu.tensix.frontend.fetch import fifo_push, is_idle, ready_words
+from bhemu.tensix.frontend.observer import NO_LOG
 
 # Why a core has left the loop
 LIMIT: Final = 0
@@ -208,203 +209,242 @@ def _arrive(t: TileRecord, code: Record, cache: Int, core: Int, pc: Int) -> None
             call_handler(native_table(cache), TRANSLATOR_PLACE, t, cache, core << 32 | (pc & WORD))
 
 
-@kernel(forceinline=True)  # turns are short where cores share memory, and calls count
-def run_core(t: TileRecord, core: Int, cache: Int, others: Bool) -> Any:
-    """Execute with a core from `core_round` on; returns why it stopped, with pc at the instruction not yet executed.
+@kernel(forceinline=True)
+def _ignore_executed(log: LogAddress, core: Int, first: Int, end: Int) -> None:
+    pass
+
+
+@kernel(forceinline=True)
+def _ignore_begun(log: LogAddress, core: Int, pc: Int) -> Int:
+    return pc
+
+
+@kernel(forceinline=True)
+def _ignore_ended(t: TileRecord, log: LogAddress, core: Int, first: Int, pc: Int, now: Int) -> None:
+    pass
+
+
+def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any) -> Any:
+    """The loop, from this one text for cores whose instructions are counted and for others.
+
+    Returns:
+        `run_core(t, core, cache, others, log)`: execute with a core from `core_round` on; returns why it stopped, with
+        pc at the instruction not yet executed. `cache` is the address of the code cache, or the cache itself when Numba
+        is disabled. `others`: plain turns of other cores may follow (tile/turns.py); `turn_core` is the one whose turn
+        was the last.
 
     Args:
-        core: of machine/agents.py.
-        cache: address of the code cache, or the cache itself when Numba is disabled.
-        others: plain turns of other cores may follow (tile/turns.py); `turn_core` is the one whose turn was the last.
+        counting: call what follows; nothing is translated then.
+        begun: `begun(log, core, pc)`: the loop begins; returns where those instructions begin that have been executed
+            last, one after the other up to pc, without a jump in between.
+        executed: `executed(log, core, first, end)`: the core jumps; it has executed the instructions from one address
+            up to another one, in order.
+        ended: `ended(t, log, core, first, pc, now)`: the loop ends, with these instructions executed and not yet told,
+            at a pc and in a round that the record does not have yet.
     """
-    code = code_at(cache)
-    core &= _CORE_BITS  # so the compiler knows that it is not negative: an index below 0 would count from the end
-    l1_end = np.int64(t.l1_end)
-    ram_size = LOCAL_RAM_SIZE[core]
-    goal = np.int64(t.round_goal)
-    horizon = np.int64(t.round_horizon)
-    ahead = np.int64(t.run_ahead)
-    start = np.int64(t.core_round[core])
-    now = start
-    pc = np.int64(t.core_pc[core])
-    loops = np.int64(t.core_loops[core])
-    loops_limit = np.int64(t.core_loops_limit[core])
-    before = pc
-    status = LIMIT
-    translates = code.native[TRANSLATOR_PLACE] != 0 and l1_end == L1_SIZE  # templates know one size of L1
-    counts = translates and goal - start >= LEAST_ROUNDS
-    stays = False  # the next instruction is the interpreter's
-    team = False  # a team executes (teams.py)
-    given: Int = np.int64(0)  # fields of the next instruction, where its place in the cache has those of others
-    if counts and pc & 3 == 0:
-        _arrive(t, code, cache, core, pc)
-    while now < goal:
-        began = now
-        loops_before = loops
-        rare = False
-        # Simple instructions. What happens seldom is outside: in here all is in registers of the processor.
+
+    @kernel(forceinline=True)  # turns are short where cores share memory, and calls count
+    def run_core(t: TileRecord, core: Int, cache: Int, others: Bool, log: LogAddress) -> Any:
+        code = code_at(cache)
+        core &= _CORE_BITS  # so the compiler knows that it is not negative: an index below 0 would count from the end
+        l1_end = np.int64(t.l1_end)
+        ram_size = LOCAL_RAM_SIZE[core]
+        goal = np.int64(t.round_goal)
+        horizon = np.int64(t.round_horizon)
+        ahead = np.int64(t.run_ahead)
+        start = np.int64(t.core_round[core])
+        now = start
+        pc = np.int64(t.core_pc[core])
+        loops = np.int64(t.core_loops[core])
+        loops_limit = np.int64(t.core_loops_limit[core])
+        before = pc
+        first = begun(log, core, pc)
+        status = LIMIT
+        # Templates know one size of L1, and count nothing.
+        translates = not counting and code.native[TRANSLATOR_PLACE] != 0 and l1_end == L1_SIZE
+        counts = translates and goal - start >= LEAST_ROUNDS
+        stays = False  # the next instruction is the interpreter's
+        team = False  # a team executes (teams.py)
+        given: Int = np.int64(0)  # fields of the next instruction, where its place in the cache has those of others
+        if counts and pc & 3 == 0:
+            _arrive(t, code, cache, core, pc)
         while now < goal:
-            if pc >= l1_end or pc & 3:
-                if now <= horizon:  # else another agent may be refused before
-                    refuse(t, BAD_PC, pc, l1_end, before)
-                    status = FAULTED
-                break
-            at = (pc & WORD) >> 2
-            word = np.int64(t.l1_u32[at])
-            fields: Int = np.int64(code.word[at, 1])
-            if np.int64(code.word[at, 0]) != word | VALID:
-                fields = fill(code, at, word)
-            if given != 0:
-                fields = given
-                given = np.int64(0)
-            n = fields & 0xFF
-            if n >= _SIMPLE_END:
-                rare = True
-                break
-            rd = (fields >> 8) & 0x3F
-            immediate = fields >> 32
-            a = np.int64(t.core_x[core, (fields >> 16) & 31])
-            b = np.int64(t.core_x[core, (fields >> 24) & 31])
-            value: Int = np.int64(0)
-            after = pc + 4
-            if n >= LB and n <= SW:
-                address = (a + immediate) & WORD
-                size = 4 if n in (LW, SW) else (1 if n in (LB, LBU, SB) else 2)
-                place = place_of_access(address, size, l1_end, ram_size)
-                wakes = n >= SB and place == IN_L1 and is_watched(t, address)
-                if place != IN_RAM and now > horizon + (ahead if place == IN_L1 and not wakes else 0):
+            began = now
+            loops_before = loops
+            rare = False
+            # Simple instructions. What happens seldom is outside: in here all is in registers of the processor.
+            while now < goal:
+                if pc >= l1_end or pc & 3:
+                    if now <= horizon:  # else another agent may be refused before
+                        refuse(t, BAD_PC, pc, l1_end, before)
+                        status = FAULTED
                     break
-                if place == NOT_ALIGNED:
-                    refuse(t, MISALIGNED, address, size)
-                    status = FAULTED
+                at = (pc & WORD) >> 2
+                word = np.int64(t.l1_u32[at])
+                fields: Int = np.int64(code.word[at, 1])
+                if np.int64(code.word[at, 0]) != word | VALID:
+                    fields = fill(code, at, word)
+                if given != 0:
+                    fields = given
+                    given = np.int64(0)
+                n = fields & 0xFF
+                if n >= _SIMPLE_END:
+                    rare = True
                     break
-                if place == ELSEWHERE or wakes:
-                    value = b & ((1 << (8 * size)) - 1) if n >= SB else np.int64(0)
-                    kind, extends = STORE if n >= SB else LOAD, 1 if n in (LB, LH) else 0
-                    status = hand_over(t, core, kind, address, size, value, rd, extends)
-                    break
-                if n >= SB:
-                    store_memory(t, core, n, place, address, b)
-                else:
-                    value = load_memory(t, core, n, place, address)
-            elif n >= BEQ and n <= BGEU:
-                if branches(n, a, b):
+                rd = (fields >> 8) & 0x3F
+                immediate = fields >> 32
+                a = np.int64(t.core_x[core, (fields >> 16) & 31])
+                b = np.int64(t.core_x[core, (fields >> 24) & 31])
+                value: Int = np.int64(0)
+                after = pc + 4
+                if n >= LB and n <= SW:
+                    address = (a + immediate) & WORD
+                    size = 4 if n in (LW, SW) else (1 if n in (LB, LBU, SB) else 2)
+                    place = place_of_access(address, size, l1_end, ram_size)
+                    wakes = n >= SB and place == IN_L1 and is_watched(t, address)
+                    if place != IN_RAM and now > horizon + (ahead if place == IN_L1 and not wakes else 0):
+                        break
+                    if place == NOT_ALIGNED:
+                        refuse(t, MISALIGNED, address, size)
+                        status = FAULTED
+                        break
+                    if place == ELSEWHERE or wakes:
+                        value = b & ((1 << (8 * size)) - 1) if n >= SB else np.int64(0)
+                        kind, extends = STORE if n >= SB else LOAD, 1 if n in (LB, LH) else 0
+                        status = hand_over(t, core, kind, address, size, value, rd, extends)
+                        break
+                    if n >= SB:
+                        store_memory(t, core, n, place, address, b)
+                    else:
+                        value = load_memory(t, core, n, place, address)
+                elif n >= BEQ and n <= BGEU:
+                    if branches(n, a, b):
+                        after = pc + immediate
+                elif n == JAL:
+                    value = after
                     after = pc + immediate
-            elif n == JAL:
-                value = after
-                after = pc + immediate
-            elif n == JALR:
-                value = after
-                after = (a + immediate) & 0xFFFFFFFE
-            else:
-                value = compute(n, a, b, immediate, pc)
-            t.core_x[core, rd] = np.uint32(value & WORD)
-            now += 1
-            before = pc
-            pc = after & WORD
-            if after <= before:
-                loops += 1
-                if counts or loops >= loops_limit:
+                elif n == JALR:
+                    value = after
+                    after = (a + immediate) & 0xFFFFFFFE
+                else:
+                    value = compute(n, a, b, immediate, pc)
+                t.core_x[core, rd] = np.uint32(value & WORD)
+                now += 1
+                before = pc
+                pc = after & WORD
+                if counting and after != before + 4:
+                    executed(log, core, first, before + 4)
+                    first = pc
+                if after <= before:
+                    loops += 1
+                    if counts or loops >= loops_limit:
+                        break
+            if now != began:
+                t.core_skip_breakpoint[core] = 0
+                stays = False
+                team = False
+            if loops != loops_before:
+                if loops >= loops_limit:
+                    status = LOOPS
                     break
-        if now != began:
+                if counts:
+                    _arrive(t, code, cache, core, pc)
+                    continue
+            if not rare:
+                break
+            if n == BREAKPOINT:
+                if t.core_skip_breakpoint[core] == 0:
+                    status = STOPPED
+                    break
+                fields = fields_of(word)
+                n = fields & 0xFF
+            if n == TRANSLATED:
+                entry = fields >> 32
+                fields = np.int64(code.entry[entry, FIELDS])
+                n = fields & 0xFF
+                if translates and not stays and goal - now >= code.entry[entry, COUNT] and loops < loops_limit:
+                    native = native_table(cache)
+                    if others and not team and horizon < goal:
+                        team = begin_team(t, code, core, goal)
+                    set_team(code, core, entry, team)
+                    result = enter(t, code, native, core, entry, word, goal - now, goal - horizon, loops_limit - loops)
+                    if result != FAILED:
+                        if team and load_i64(code.memory, PREVIOUS) != NO_CORE:  # the record has what cores did
+                            core = load_i64(code.memory, CURRENT) & _CORE_BITS
+                            joins = result == JOIN and can_join(t, core)
+                            if result >= JOIN and not joins:
+                                core = load_i64(code.memory, PREVIOUS) & _CORE_BITS
+                            ram_size = LOCAL_RAM_SIZE[core]
+                            start = np.int64(t.core_round[core])
+                            now = start
+                            pc = np.int64(t.core_pc[core])
+                            loops = np.int64(t.core_loops[core])
+                            loops_limit = np.int64(t.core_loops_limit[core])
+                            horizon = goal - load_i64(code.memory, SLACK)
+                            t.round_horizon = horizon
+                            if result >= JOIN:
+                                before = pc
+                                if not joins:
+                                    break
+                                if counts:
+                                    _arrive(t, code, cache, core, pc)
+                                continue
+                        left = load_i64(code.memory, LEFT)
+                        stays = result & STAY != 0 or left == goal - now
+                        if left != goal - now:
+                            t.core_skip_breakpoint[core] = 0
+                        now = goal - left
+                        loops = loops_limit - load_i64(code.memory, LOOPS_LEFT)
+                        before = pc
+                        pc = result & WORD
+                        if loops >= loops_limit:
+                            status = LOOPS
+                            break
+                        if result & AT_HORIZON:
+                            break
+                        if counts and not stays:
+                            _arrive(t, code, cache, core, pc)
+                        continue
+            if n < _SIMPLE_END:
+                given = fields
+                continue
+            if n == TTINSN:
+                word = (word >> 2) | ((word & 3) << 30)
+                if not others or now > horizon + ahead or not _pushes(t, core, word, pc, now):
+                    if now <= horizon:
+                        status = hand_over(t, core, PUSH, 0, 4, word, NOWHERE, 0)
+                    break
+                if t.tensix_state == RUNNING:
+                    horizon = min(horizon, np.int64(t.tensix_round))
+            elif n not in (
+                FENCE,
+                FENCE_I,
+            ):  # every access is complete before the next one (T31, E44); code is compared (T22)
+                if now <= horizon:
+                    status = SLOW
+                break
+            now += 1
             t.core_skip_breakpoint[core] = 0
             stays = False
             team = False
-        if loops != loops_before:
-            if loops >= loops_limit:
-                status = LOOPS
-                break
-            if counts:
-                _arrive(t, code, cache, core, pc)
-                continue
-        if not rare:
-            break
-        if n == BREAKPOINT:
-            if t.core_skip_breakpoint[core] == 0:
-                status = STOPPED
-                break
-            fields = fields_of(word)
-            n = fields & 0xFF
-        if n == TRANSLATED:
-            entry = fields >> 32
-            fields = np.int64(code.entry[entry, FIELDS])
-            n = fields & 0xFF
-            if translates and not stays and goal - now >= code.entry[entry, COUNT] and loops < loops_limit:
-                native = native_table(cache)
-                if others and not team and horizon < goal:
-                    team = begin_team(t, code, core, goal)
-                set_team(code, core, entry, team)
-                result = enter(t, code, native, core, entry, word, goal - now, goal - horizon, loops_limit - loops)
-                if result != FAILED:
-                    if team and load_i64(code.memory, PREVIOUS) != NO_CORE:  # the record has what cores did
-                        core = load_i64(code.memory, CURRENT) & _CORE_BITS
-                        joins = result == JOIN and can_join(t, core)
-                        if result >= JOIN and not joins:
-                            core = load_i64(code.memory, PREVIOUS) & _CORE_BITS
-                        ram_size = LOCAL_RAM_SIZE[core]
-                        start = np.int64(t.core_round[core])
-                        now = start
-                        pc = np.int64(t.core_pc[core])
-                        loops = np.int64(t.core_loops[core])
-                        loops_limit = np.int64(t.core_loops_limit[core])
-                        horizon = goal - load_i64(code.memory, SLACK)
-                        t.round_horizon = horizon
-                        if result >= JOIN:
-                            before = pc
-                            if not joins:
-                                break
-                            if counts:
-                                _arrive(t, code, cache, core, pc)
-                            continue
-                    left = load_i64(code.memory, LEFT)
-                    stays = result & STAY != 0 or left == goal - now
-                    if left != goal - now:
-                        t.core_skip_breakpoint[core] = 0
-                    now = goal - left
-                    loops = loops_limit - load_i64(code.memory, LOOPS_LEFT)
-                    before = pc
-                    pc = result & WORD
-                    if loops >= loops_limit:
-                        status = LOOPS
-                        break
-                    if result & AT_HORIZON:
-                        break
-                    if counts and not stays:
-                        _arrive(t, code, cache, core, pc)
-                    continue
-        if n < _SIMPLE_END:
-            given = fields
-            continue
-        if n == TTINSN:
-            word = (word >> 2) | ((word & 3) << 30)
-            if not others or now > horizon + ahead or not _pushes(t, core, word, pc, now):
-                if now <= horizon:
-                    status = hand_over(t, core, PUSH, 0, 4, word, NOWHERE, 0)
-                break
-            if t.tensix_state == RUNNING:
-                horizon = min(horizon, np.int64(t.tensix_round))
-        elif n not in (
-            FENCE,
-            FENCE_I,
-        ):  # every access is complete before the next one (T31, E44); code is compared (T22)
-            if now <= horizon:
-                status = SLOW
-            break
-        now += 1
-        t.core_skip_breakpoint[core] = 0
-        stays = False
-        team = False
-        before = pc
-        pc = (pc + 4) & WORD
-    t.core_x[core, NOWHERE] = 0  # what was last written there depends on what has been translated
-    t.core_pc[core] = np.uint32(pc)
-    t.core_round[core] = now
-    t.core_retired[core] += now - start
-    t.core_loops[core] = loops
-    t.turn_core = core
-    return status
+            before = pc
+            pc = (pc + 4) & WORD
+        if counting:
+            ended(t, log, core, first, pc, now)
+        t.core_x[core, NOWHERE] = 0  # what was last written there depends on what has been translated
+        t.core_pc[core] = np.uint32(pc)
+        t.core_round[core] = now
+        t.core_retired[core] += now - start
+        t.core_loops[core] = loops
+        t.turn_core = core
+        return status
+
+    return run_core
+
+
+run_core = make_run_core(False, _ignore_begun, _ignore_executed, _ignore_ended)
 
 
 def run_core_entry(t: TileRecord, core: Int, cache: Int) -> AnyInt:
     """`run_core` for `compile_entry`."""
-    return run_core(t, core, cache, False)
+    return run_core(t, core, cache, False, NO_LOG)

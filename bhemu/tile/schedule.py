@@ -184,7 +184,37 @@ class Schedule:
     move: Any
 
 
-def make_schedule(observer: TileObserver, run: Any) -> Schedule:
+@kernel(forceinline=True)
+def _run_by_handler(t: TileRecord, table: Table, core: Int, log: LogAddress) -> AnyInt:
+    return call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE))
+
+
+@kernel(forceinline=True)
+def _turns_by_handler(t: TileRecord, table: Table, core: Int, log: LogAddress) -> AnyInt:
+    if has_handler(table, RUN_TURNS):
+        return call_handler(table, RUN_TURNS, t, core, table)
+    t.needs_place = RUN_TURNS
+    return np.int64(NEEDS_HANDLER)
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How cores execute; kernels.
+
+    Attributes:
+        turn: `turn(t, table, core, log)` executes with a core up to `round_goal`; returns why it has stopped.
+        turns: `turns(t, table, core, log)` takes plain turns from that of a core on (tile/turns.py).
+    """
+
+    turn: Any
+    turns: Any
+
+
+BY_HANDLERS: Final = Execution(_run_by_handler, _turns_by_handler)
+"""By the entries that all schedules share."""
+
+
+def make_schedule(observer: TileObserver, run: Any, execution: Execution = BY_HANDLERS) -> Schedule:
     """The schedule of a tile, from this one text for each observer.
 
     Of the observer that does nothing (`NO_TILE_OBSERVER`) the compiler leaves nothing over.
@@ -192,7 +222,9 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
     Args:
         observer: what is called when agents move.
         run: of the front end that its observer of words has (tensix/frontend/run.py).
+        execution: of the cores.
     """
+    run_one, run_turns = execution.turn, execution.turns
     one_by_one, is_full, begin = observer.one_by_one, observer.is_full, observer.begin
     before_core, after_core = observer.before_core, observer.after_core
     before_words, after_words = observer.before_words, observer.after_words
@@ -222,7 +254,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
         else:
             end, recording = _end_of_turn(t, core)
         t.round_goal = end
-        reason = call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE))
+        reason = run_one(t, table, core, log)
         t.round_goal = goal
         if under_watch and reason == LOOPS:
             reason = np.int64(LIMIT)
@@ -277,11 +309,7 @@ def make_schedule(observer: TileObserver, run: Any) -> Schedule:
                 if by_rounds and result == ADVANCED and t.round_goal != goal:
                     break  # it has executed something: the round took no time, and another follows in the same clock
             elif not one_by_one and is_plain_turn(t, agent):
-                if has_handler(table, RUN_TURNS):
-                    result = call_handler(table, RUN_TURNS, t, agent, table)
-                else:
-                    t.needs_place = RUN_TURNS
-                    result = np.int64(NEEDS_HANDLER)
+                result = run_turns(t, table, agent, log)
             else:
                 result = turn_of_core(t, table, agent, log)
         t.clock = t.round_goal - t.free_rounds

@@ -5,7 +5,7 @@ Cores that share memory take turns of a few instructions; how a turn begins and 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,9 +13,10 @@ from bhemu.machine.agents import CORES
 from bhemu.machine.core_state import RUNNING
 from bhemu.machine.dispatch import CODE_CACHE, place_value
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import AnyInt, Int, Table, TileRecord
+from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
 from bhemu.riscv.execute import LIMIT, run_core
 from bhemu.riscv.teams import is_plain_turn
+from bhemu.tensix.frontend.observer import NO_LOG, never_full
 from bhemu.tile.turn_ends import ADVANCED, COPROCESSOR, NO_AGENT, after_run
 
 
@@ -55,29 +56,58 @@ def _next_in_last_round(t: TileRecord, core: Int) -> Any:
     return NO_AGENT
 
 
-@kernel
-def run_turns(t: TileRecord, core: Int, table: Table) -> Any:
-    """Plain turns of cores from that of `core` on, until it is another agent's turn, or not a plain one.
+@kernel(forceinline=True)
+def _ignore_loop(t: TileRecord, log: LogAddress, core: Int) -> None:
+    pass
 
-    Returns what `advance` of tile/schedule.py does next: ADVANCED, it goes on.
+
+@kernel(forceinline=True)
+def _ignore_turn(t: TileRecord, log: LogAddress, core: Int, reason: Int, recording: Int) -> None:
+    pass
+
+
+def make_turns(run: Any, after_loop: Any, after_turn: Any, is_full: Any) -> Any:
+    """Plain turns of cores, from this one text for cores whose instructions are counted and for others.
+
+    Returns:
+        `run_turns(t, core, table, log)`: plain turns from that of `core` on, until it is another agent's turn, or not a
+        plain one. It returns what `advance` of tile/schedule.py does next: ADVANCED, it goes on.
+
+    Args:
+        run: of riscv/execute.py.
+        after_loop: `after_loop(t, log, core)`: a core's inner loop has ended, and not only because of a LIMIT.
+        after_turn: `after_turn(t, log, core, reason, recording)`: a core has had its turn, unless it has only reached a
+            LIMIT.
+        is_full: `is_full(log)`: there may be no room for another turn.
     """
-    cache = place_value(table, CODE_CACHE)
-    while True:
-        last_round = t.core_round[core] == t.round_goal - 1
-        reason = run_core(t, core, cache, True)
-        if reason != LIMIT:
-            result = after_run(t, table, np.int64(t.turn_core), reason, False)
-            if result != ADVANCED:
-                return result
-            core = choose(t)
-        elif last_round and t.turn_core == core:
-            core = _next_in_last_round(t, core)
-        else:
-            core = choose(t)
-        if core in (NO_AGENT, COPROCESSOR) or not is_plain_turn(t, core):
-            return np.int64(ADVANCED)
+
+    @kernel
+    def run_turns(t: TileRecord, core: Int, table: Table, log: LogAddress) -> Any:
+        cache = place_value(table, CODE_CACHE)
+        while True:
+            last_round = t.core_round[core] == t.round_goal - 1
+            reason = run(t, core, cache, True, log)
+            if reason != LIMIT:
+                core = np.int64(t.turn_core)
+                after_loop(t, log, core)
+                result = after_run(t, table, core, reason, False)
+                after_turn(t, log, core, reason, False)
+                if result != ADVANCED or is_full(log):
+                    return result
+                core = choose(t)
+            elif last_round and t.turn_core == core:
+                core = _next_in_last_round(t, core)
+            else:
+                core = choose(t)
+            if core in (NO_AGENT, COPROCESSOR) or not is_plain_turn(t, core):
+                return np.int64(ADVANCED)
+
+    return run_turns
+
+
+_run_turns: Final = make_turns(run_core, _ignore_loop, _ignore_turn, never_full)
 
 
 def run_turns_entry(t: TileRecord, core: Int, table: Table) -> AnyInt:
     """`run_turns` for the table of handlers."""
-    return run_turns(t, core, table)
+    return _run_turns(t, core, table, NO_LOG)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu.counting.states import accessed_address
 from bhemu.isa.tile_registers import address_of
 from bhemu.machine.agents import T0, T2
 from bhemu.machine.buffer_memory import load_i64, store_i64
@@ -107,7 +108,7 @@ def starts(t: TileRecord, log: LogAddress, core: Int) -> Any:
     address = np.int64(-1)
     if word & 3 == 3:
         now = _operands_known(log, block, now, word)
-        address = classes.accessed_address(t, core, word)
+        address = accessed_address(t, core, word)
         now = access_possible(log, block, now, word & 0x7F, address)
     store_i64(log, block + at.STARTED, now)
     store_i64(log, block + at.WORD, word)

@@ -1,0 +1,1 @@
+"""Counting what a tile executes: how often and how long, not what and when."""
