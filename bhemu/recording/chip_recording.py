@@ -330,7 +330,7 @@ class ChipRecording:
             launch=launch,
             started=recorded.started,
             numbers=numbers,
-            code=code_of(numbers, l1, _GAP),
+            code=code_of(numbers, l1),
             firmware_end=0 if layout is None else layout.first_free,
             mailboxes=l1[slice(0) if layout is None else layout.mailboxes].copy(),
         )
