@@ -347,7 +347,7 @@ class ChipRecording:
     def _write_counted(self) -> None:
         """Write what was counted since this was done last."""
         parts, self._counted = self._counted, []
-        if self._writer is not None:
+        if parts and self._writer is not None:
             self._try(self._writer, lambda writer: writer.add_counted(parts))
 
     def _try(self, writer: Writer, write: Callable[[Writer], Any]) -> bool:
