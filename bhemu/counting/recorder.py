@@ -145,7 +145,7 @@ def sections(numbers: Array) -> tuple[Array, Array, Array, Array]:
         ValueError: there are not so many numbers as it says.
     """
     if len(numbers) < at.HEAD:
-        raise ValueError(f"{len(numbers)} numbers are no counts")
+        raise ValueError(f"{len(numbers)} numbers are not counts")
     counts = numbers[: at.BEGIN].tolist()
     ends = [at.HEAD]
     for count, columns in zip(counts, (at.RUN_COLUMNS, 2, 2, 2), strict=True):
