@@ -21,6 +21,7 @@ import tempfile
 VARIANTS: dict[str, dict[str, str]] = {
     "not recorded": {},
     "one tile": {"BHEMU_TILES": "1-2"},
+    "counters, all tiles": {"BHEMU_DETAIL": "counters"},
     "profile, all tiles": {"BHEMU_DETAIL": "profile"},
     "all tiles": {},
 }

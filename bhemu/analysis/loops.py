@@ -133,12 +133,14 @@ def _register(rows: Array, at: int, core: int, register: int) -> int | None:
     """What a register of a core held before a row; None when it was not written in the rows before."""
     if register == 0:
         return 0
-    begin = max(0, at - _FAR)
-    near = rows[begin:at]
-    kinds = near[:, column.WHO] >> 4 & 0xF
-    words = near[:, column.CODE] >> 32
-    opcode = words & 0x7F
-    writes = ((near[:, column.WHO] & 7) == core) & (kinds <= column.DEVICE) & ((words >> 7 & 31) == register)
-    writes &= (opcode != _BRANCH) & (opcode != _STORES[0]) & (opcode != _STORES[1]) & (near[:, column.VALUE] >= 0)
-    found = np.flatnonzero(writes)
-    return int(near[found[-1], column.VALUE]) & 0xFFFFFFFF if len(found) else None
+    for many in (_NEAR, _FAR):  # most were written a few rows before
+        near = rows[max(0, at - many) : at]
+        kinds = near[:, column.WHO] >> 4 & 0xF
+        words = near[:, column.CODE] >> 32
+        opcode = words & 0x7F
+        writes = ((near[:, column.WHO] & 7) == core) & (kinds <= column.DEVICE) & ((words >> 7 & 31) == register)
+        writes &= (opcode != _BRANCH) & (opcode != _STORES[0]) & (opcode != _STORES[1]) & (near[:, column.VALUE] >= 0)
+        found = np.flatnonzero(writes)
+        if len(found):
+            return int(near[found[-1], column.VALUE]) & 0xFFFFFFFF
+    return None

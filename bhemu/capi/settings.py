@@ -94,6 +94,10 @@ OTHERS: Final = (
 """Further variables, behind the prefix, that other parts of bhemu read; `*`: and all that begin so."""
 
 
+RUN_AHEAD: Final = 16
+"""Rounds that a core may be ahead of its tile where the pace adapts (chip/clock/run.py); more gains clients nothing."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """The environment, read.
@@ -108,6 +112,8 @@ class Settings:
         patience: seconds after which a client that waits for a chip in which no core or thread can proceed is told so
             (BHEMU_PATIENCE).
         timed: a clock is an estimate of a cycle of silicon (BHEMU_TIME=silicon, bhemu/timed).
+        run_ahead: rounds that a core may be ahead of its tile: those of a client whose pace adapts although it is under
+            Python, as it is only counted (BHEMU_DETAIL=counters, capi/pace.c), else 0.
         refusal_stops: a refusal stops the chip, and the client's process lives (BHEMU_REFUSAL=stop).
     """
 
@@ -119,6 +125,7 @@ class Settings:
     patience: int
     timed: bool
     refusal_stops: bool
+    run_ahead: int
 
 
 def read_settings() -> Settings:
@@ -142,7 +149,14 @@ def read_settings() -> Settings:
         patience=values[PATIENCE],
         timed=timed,
         refusal_stops=values[REFUSAL] == 1,
+        run_ahead=RUN_AHEAD if values[PACE] == 0 and not timed and _only_counts() else 0,
     )
+
+
+def _only_counts() -> bool:
+    """As `only_counts` of settings.c."""
+    set_ = [name for name in UNDER_PYTHON if os.environ.get(PREFIX + name)]
+    return set_ == ["RECORD"] and os.environ.get(PREFIX + "DETAIL") == "counters"
 
 
 def _processors() -> int:
@@ -163,6 +177,7 @@ def header() -> str:
     return "\n".join(
         [
             f"enum setting {{ {names}, SETTINGS }};",
+            f"enum {{ RUN_AHEAD = {RUN_AHEAD} }};",
             f"enum {{ MOST_THREADS = {_MOST_THREADS}, UNDER_PYTHON = {len(UNDER_PYTHON)}, SILICON = 1 }};",
             "#ifdef WANTS_SETTINGS",
             "static const struct row rows[SETTINGS] = {",

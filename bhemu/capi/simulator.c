@@ -13,10 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum {
-    PAGE_BYTES = 4096,
-    RUN_AHEAD = 16 /* rounds that a core may be ahead of its tile (chip/clock/run.py); more gains nothing on clients */
-};
+enum { PAGE_BYTES = 4096 };
 
 struct instance instances[CHIPS], *selected = instances;
 static read_callback dma_read;

@@ -77,6 +77,8 @@ class System:
             quantum=settings.quantum,
             threads=settings.threads,
         )
+        for device in self.devices:
+            device.record.run_ahead = settings.run_ahead
         self.concerned = self.devices[0]
         self.recording: Recording | None = None
         self._topology = topology

@@ -260,6 +260,23 @@ def _take_runs(log: LogAddress, found: LogAddress, end: Int) -> Any:
 
 
 @kernel
+def _take_pieces(found: LogAddress, end: Int) -> Any:
+    """Write pieces of L1 from number `end` on, by the runs; returns the number after the last one."""
+    core: Int = np.int64(-1)
+    for place in range(at.HEAD, at.HEAD + at.RUN_COLUMNS * load_i64(found, at.RUNS), at.RUN_COLUMNS):
+        first = load_i64(found, place + 1)
+        last = first + load_i64(found, place + 2)
+        if load_i64(found, place) == core and first - load_i64(found, end - 1) <= at.GAP:
+            store_i64(found, end - 1, last)
+            continue
+        core = load_i64(found, place)
+        store_i64(found, end, first)
+        store_i64(found, end + 1, last)
+        end += 2
+    return end
+
+
+@kernel
 def _cut_waits(t: TileRecord, log: LogAddress) -> None:
     """An access that a core is blocked in counts in each part of a recording, up to the cut."""
     goal = np.int64(t.round_goal)
@@ -330,4 +347,7 @@ def take_counters_entry(t: TileRecord, log: LogAddress, found: LogAddress, cuts:
                 end += 2
                 words += 1
     store_i64(found, at.WORDS_EXECUTED, words)
+    pieces = end
+    end = _take_pieces(found, end)
+    store_i64(found, at.PIECES, (end - pieces) // 2)
     return end

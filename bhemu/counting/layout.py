@@ -52,12 +52,14 @@ WAITED: Final = 1
 """then how many waits, [key, rounds];"""
 WORDS_EXECUTED: Final = 2
 """then how many rows about words of the coprocessor, [256 * thread + opcode, times]."""
-BEGIN: Final = 3
-END: Final = 4
+PIECES: Final = 3
+"""then how many pieces of L1 that hold what a core has executed, [first word, word after the last];"""
+BEGIN: Final = 4
+END: Final = 5
 """Rounds of the cut before and of this one,"""
-CLOCKS: Final = 5
+CLOCKS: Final = 6
 """clocks of the tile between them, then by core:"""
-RAN: Final = 6
+RAN: Final = 7
 """rounds in which it executed something, polling left out,"""
 FIRST: Final = RAN + CORES
 """round of its first instruction, -1 without one,"""
@@ -71,5 +73,7 @@ HALTED: Final = PCS + CORES
 """1: `ebreak` has halted it."""
 HEAD: Final = HALTED + CORES
 RUN_COLUMNS: Final = 4
-MOST: Final = HEAD + RUN_COLUMNS * CORES * (WORDS + 1) + 2 * MOST_WAITS + 2 * THREADS * OPCODES
+GAP: Final = 64
+"""Words that were not executed, between two that were, in one piece, at most."""
+MOST: Final = HEAD + (RUN_COLUMNS + 2) * CORES * (WORDS + 1) + 2 * MOST_WAITS + 2 * THREADS * OPCODES
 """Numbers that there can be."""

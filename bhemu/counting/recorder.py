@@ -61,7 +61,7 @@ class CounterRecorder:
         >>> recorder.attach(tile)
         >>> tile.cores.store(0xFFB121B0, 0x47000)  # release core B
         >>> _ = tile.cores.advance(10)
-        >>> runs, _, _ = sections(recorder.cut())
+        >>> runs, *_ = sections(recorder.cut())
         >>> runs.tolist()  # core, first word, words, times executed
         [[0, 0, 2, 1]]
     """
@@ -138,22 +138,25 @@ class CounterRecorder:
         return numbers
 
 
-def sections(numbers: Array) -> tuple[Array, Array, Array]:
-    """(runs [n, 4], waits [n, 2], words [n, 2]) of what `take_counters` has written.
+def sections(numbers: Array) -> tuple[Array, Array, Array, Array]:
+    """(runs [n, 4], waits [n, 2], words [n, 2], pieces [n, 2]) of what `take_counters` has written; see layout.py.
 
     Raises:
         ValueError: there are not so many numbers as it says.
     """
-    if len(numbers) < at.HEAD or int(numbers[: at.BEGIN].min()) < 0:
-        raise ValueError(f"{len(numbers)} numbers are no counts")
-    runs = at.HEAD + at.RUN_COLUMNS * int(numbers[at.RUNS])
-    waits = runs + 2 * int(numbers[at.WAITED])
-    if waits + 2 * int(numbers[at.WORDS_EXECUTED]) != len(numbers):
+    if len(numbers) < at.HEAD:
+        raise ValueError(f"{len(numbers)} numbers are not counts")
+    counts = numbers[: at.BEGIN].tolist()
+    ends = [at.HEAD]
+    for count, columns in zip(counts, (at.RUN_COLUMNS, 2, 2, 2), strict=True):
+        ends.append(ends[-1] + columns * count)
+    if min(counts) < 0 or ends[-1] != len(numbers):
         raise ValueError(f"{len(numbers)} numbers are not those of so many counts")
     return (
-        numbers[at.HEAD : runs].reshape(-1, at.RUN_COLUMNS),
-        numbers[runs:waits].reshape(-1, 2),
-        numbers[waits:].reshape(-1, 2),
+        numbers[ends[0] : ends[1]].reshape(-1, at.RUN_COLUMNS),
+        numbers[ends[1] : ends[2]].reshape(-1, 2),
+        numbers[ends[2] : ends[3]].reshape(-1, 2),
+        numbers[ends[3] :].reshape(-1, 2),
     )
 
 
@@ -161,34 +164,32 @@ def _joined(several: list[Array]) -> Array:
     """One after the other as if they were one; a place may then have several rows."""
     head = several[-1][: at.HEAD].copy()
     heads = np.stack([one[: at.HEAD] for one in several])
-    for place in (at.RUNS, at.WAITED, at.WORDS_EXECUTED, *range(at.RAN, at.FIRST), *range(at.POLLED, at.PCS)):
+    for place in (*range(at.BEGIN), *range(at.RAN, at.FIRST), *range(at.POLLED, at.PCS)):
         head[place] = heads[:, place].sum()
     for core in range(CORES):
         ran = heads[heads[:, at.FIRST + core] >= 0, at.FIRST + core]
         head[at.FIRST + core] = ran[0] if len(ran) else -1
     head[at.LAST : at.POLLED] = heads[:, at.LAST : at.POLLED].max(axis=0)
     split = [sections(one) for one in several]
-    return np.concatenate([head, *(part.reshape(-1) for which in range(3) for part in (one[which] for one in split))])
+    return np.concatenate([head, *(one[which].reshape(-1) for which in range(at.BEGIN) for one in split)])
 
 
-def executed_pieces(numbers: Array, gap: int) -> list[tuple[int, int]]:
-    """(first, last) words of pieces of L1 with the instructions that were executed.
+def executed_pieces(numbers: Array) -> list[tuple[int, int]]:
+    """(first word, word after the last) of pieces of L1 with the instructions that were executed, in order.
 
     Args:
         numbers: of `CounterRecorder.cut`.
-        gap: words that were not executed between two that were, in one piece.
     """
-    runs = sections(numbers)[0]
-    if not len(runs):
-        return []
-    order = np.argsort(runs[:, 1], kind="stable")
-    first = runs[order, 1]
-    end = np.maximum.accumulate(first + runs[order, 2])
-    breaks = np.flatnonzero(first[1:] - end[:-1] >= gap) + 1
-    begins, ends = first[[0, *breaks]].tolist(), end[[*(breaks - 1), -1]].tolist()
-    return [(begin, end - 1) for begin, end in zip(begins, ends, strict=True)]
+    count = 2 * int(numbers[at.PIECES])
+    found: list[tuple[int, int]] = []
+    for first, end in sorted(numbers[len(numbers) - count :].reshape(-1, 2).tolist()):
+        if found and first - found[-1][1] <= at.GAP:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((first, end))
+    return found
 
 
 def has_counts(numbers: Array) -> bool:
     """Something was executed, or waited for."""
-    return bool(numbers[at.RUNS] or numbers[at.WAITED] or numbers[at.WORDS_EXECUTED])
+    return bool(numbers[: at.PIECES].any())

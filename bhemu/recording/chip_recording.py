@@ -330,7 +330,7 @@ class ChipRecording:
             launch=launch,
             started=recorded.started,
             numbers=numbers,
-            code=code_of(numbers, l1, _GAP),
+            code=code_of(numbers, l1),
             firmware_end=0 if layout is None else layout.first_free,
             mailboxes=l1[slice(0) if layout is None else layout.mailboxes].copy(),
         )
@@ -347,7 +347,7 @@ class ChipRecording:
     def _write_counted(self) -> None:
         """Write what was counted since this was done last."""
         parts, self._counted = self._counted, []
-        if self._writer is not None:
+        if parts and self._writer is not None:
             self._try(self._writer, lambda writer: writer.add_counted(parts))
 
     def _try(self, writer: Writer, write: Callable[[Writer], Any]) -> bool:

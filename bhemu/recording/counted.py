@@ -60,9 +60,9 @@ class Counted:
         return tuple(np.flatnonzero(self.numbers[at.HALTED : at.HALTED + CORES]).tolist())
 
 
-def code_of(numbers: Array, l1: Array, gap: int) -> list[tuple[int, bytes]]:
+def code_of(numbers: Array, l1: Array) -> list[tuple[int, bytes]]:
     """(address, bytes) of pieces of L1 with the instructions that were executed; see `executed_pieces`."""
-    return [(4 * a, l1[4 * a : 4 * b + 4].tobytes()) for a, b in executed_pieces(numbers, gap)]
+    return [(4 * a, l1[4 * a : 4 * b].tobytes()) for a, b in executed_pieces(numbers)]
 
 
 def described(parts: Sequence[Counted], code: Sequence[list[list[Any]]]) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -150,7 +150,7 @@ def counted_log(numbers: Array) -> CoreLog:
     Raises:
         ValueError: they are nothing of that kind.
     """
-    runs, waits, words = sections(numbers)
+    runs, waits, words, _ = sections(numbers)
     counts = _counts(runs)
     issued = np.zeros(THREADS * at.OPCODES, np.int64)
     if len(words) and not (words[:, 0].min() >= 0 and words[:, 0].max() < len(issued)):

@@ -12,7 +12,7 @@ from bhemu.analysis import hazards
 from bhemu.chip.coordinates import tensix_index
 from bhemu.errors import BhemuError, ConfigurationError, UndefinedBehavior
 from bhemu.recording.chip_recording import STEP, ChipRecording
-from bhemu.recording.parts import Reader
+from bhemu.recording.parts import Reader, Writer
 from tests.chip.noc_programs import B_RUNS, SOFT_RESET, WRITE, at, request
 from tests.chip.test_run_ahead import count_down
 from tests.riscv.rv_asm import assemble
@@ -160,3 +160,54 @@ def test_a_recording_that_goes_to_a_file_is_not_saved_again(tmp_path: Path) -> N
     recording = ChipRecording(chip.device, {SENDER: 0}, writer=FullDisk(), report=print)  # type: ignore[arg-type]
     with pytest.raises(BhemuError, match=r"is in out/chip\.parts"):
         recording.save(tmp_path)
+
+
+@pytest.mark.parametrize("quantum", [1, 1024])
+def test_counters_of_tiles_are_those_of_the_profile(quantum: int) -> None:
+    plain, full, counted = running(quantum=quantum), running(quantum=quantum), running(quantum=quantum)
+    profile = full.record(tiles=[SENDER, RECEIVER], instructions=False)
+    counters = counted.record(tiles=[SENDER, RECEIVER], counters=True)
+    for chip in (plain, full, counted):
+        for clocks in (STEP, 700 - STEP):
+            chip.clock(clocks)
+        for place in (SENDER, RECEIVER, THIRD):
+            chip.device.touch(tensix_index(place)).settle()
+    assert state(plain) == state(counted)
+    profile.stop()
+    counters.stop()
+    for place in (SENDER, RECEIVER):
+        (expected,), (found,) = profile.logs(place), counters.logs(place)
+        assert np.array_equal(found.counts[:, :3], expected.counts[:, :3])
+        assert (found.waits, found.polls) == (expected.waits, expected.polls)
+        assert (found.rounds, found.clocks) == (expected.rounds, expected.clocks)
+    assert [part.code for part in counters.parts] == [part.code for part in profile.parts]
+    assert [part.pcs for part in counters.parts] == [part.pcs for part in profile.parts]
+
+
+def test_counters_are_read_as_they_were_written(tmp_path: Path) -> None:
+    chip = running()
+    writer = Writer(tmp_path / "a.parts", {"chip": "x"}, 1 << 20)
+    indices = {place: tensix_index(place) for place in (SENDER, RECEIVER)}
+    recording = ChipRecording(chip.device, indices, counters=True, writer=writer)
+    recording.clock(700)
+    recording.stop()
+    twin = running()
+    kept = twin.record(tiles=[SENDER, RECEIVER], counters=True)
+    twin.clock(700)
+    kept.stop()
+    kept.save(tmp_path / "saved")
+    for directory in (tmp_path, tmp_path / "saved"):
+        parts = list(Reader(directory).parts())
+        assert [(part.place, part.begin, part.end, part.code) for part in parts] == [
+            (part.place, part.begin, part.end, part.code) for part in kept.parts
+        ]
+        for part, expected in zip(parts, kept.parts, strict=True):
+            assert np.array_equal(part.log.counts, expected.log.counts)
+            assert np.array_equal(part.log.issued, expected.log.issued)  # type: ignore[arg-type]
+            assert (part.log.waits, part.log.polls) == (expected.log.waits, expected.log.polls)
+
+
+@pytest.mark.parametrize("wanted", [{"watch": [FLAG]}, {"states": True}])
+def test_counters_and_more_than_counters_are_refused(wanted: dict[str, object]) -> None:
+    with pytest.raises(ConfigurationError, match="only counts"):
+        running().record(tiles=SENDER, counters=True, **wanted)  # type: ignore[arg-type]

@@ -93,10 +93,16 @@ class Programs:
 
 
 def run(
-    texts: dict[str, str], recorder: CoreRecorder | CounterRecorder | None, clocks: list[int], order: int = 0
+    texts: dict[str, str],
+    recorder: CoreRecorder | CounterRecorder | None,
+    clocks: list[int],
+    order: int = 0,
+    *,
+    ahead: int = 0,
 ) -> Tile:
     tile = Tile()
     tile.record.simulator_order = order
+    tile.record.run_ahead = ahead
     loaded = programs(texts)
     if recorder is not None:
         recorder.attach(tile)
@@ -148,9 +154,29 @@ def test_waits_and_polls_of_programs_that_wait_for_each_other() -> None:
 
 
 @pytest.mark.plain
+def test_a_core_that_the_coprocessor_wakes() -> None:
+    post = assemble("SEMPOST 2")
+    wakes = f"li t0, 300\ncount: addi t0, t0, -1\nbnez t0, count\n.ttinsn {post:#x}\nend: j end"
+    polls = "li a0, 0xffe80000\npoll: lw a1, 0x24(a0)\nbeqz a1, poll\n" + 40 * "addi a2, a2, 1\n" + "ebreak"
+    check(*both({"T0": polls, "T1": wakes}, [900]))
+
+
+@pytest.mark.plain
 @pytest.mark.parametrize("order", [0, 1])
 def test_a_random_program(order: int) -> None:
     check(*both(Programs(7).texts(), [1, 40, 200, 3, 100], order))
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("order", [0, 1])
+def test_cores_that_run_ahead_are_counted(order: int) -> None:
+    counter = CounterRecorder()
+    tile = run(Programs(8).texts(), counter, [40, 200, 100], order, ahead=16)
+    plain = run(Programs(8).texts(), None, [40, 200, 100], order, ahead=16)
+    assert [name for name in tile.record.dtype.names if not np.array_equal(tile.record[name], plain.record[name])] == []
+    counted = counted_log(counter.cut())
+    assert [counted.retired(core) for core in range(CORES)] == tile.record.core_retired.tolist()
+    assert counted.ran.sum() > 100
 
 
 @pytest.mark.skipif(not JIT, reason="takes minutes as plain Python")

@@ -126,6 +126,18 @@ def test_a_profile_has_counts_and_no_single_instructions(folder: Path) -> None:
     assert len(found.timeline) < len(whole.timeline)
 
 
+def test_counters_have_the_counts_of_a_profile(folder: Path) -> None:
+    options = ("--record", "counters", "--detail", "counters")
+    assert client(folder, "consume.elf", *options, BHEMU_PACE="exact").returncode == 0
+    found, whole = make_report(folder / "counters"), make_report(folder / "out")
+    assert [kernel.instructions for kernel in found.kernels] == [kernel.instructions for kernel in whole.kernels]
+    assert [kernel.waits for kernel in found.kernels] == [kernel.waits for kernel in whole.kernels]
+    assert found.tiles[3, 4].words == whole.tiles[3, 4].words
+    assert any("only counted" in note for note in found.notes)
+    for wrong in (("--check",), ("--states",)):
+        assert client(folder, "consume.elf", "--record", "wrong", "--detail", "counters", *wrong).returncode == 2
+
+
 def test_a_tile_that_does_not_exist_is_refused_by_name(folder: Path) -> None:
     done = client(folder, "consume.elf", "--record", "nowhere", "--tiles", "1-2,8-5")
     assert done.returncode == 1
