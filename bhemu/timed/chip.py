@@ -15,9 +15,11 @@ from bhemu.chip.state import CHIP_TYPE, X_LSB
 from bhemu.errors import ConfigurationError
 from bhemu.isa.silicon import figure
 from bhemu.machine.compiler import JIT, Entry, compile_entry
+from bhemu.machine.kernel import plain
 from bhemu.timed import net_layout as at
 from bhemu.timed.chip_clock import clock_timed_entry
 from bhemu.timed.observer import SiliconTime, TimedReport
+from bhemu.timed.routes import raw_node
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ def new_chip_time() -> np.ndarray[Any, np.dtype[np.int64]]:
     for index in range(at.TILES):
         x, y = tile_place(index)
         net[at.PLACE + index] = x << X_LSB | y
+        for noc in range(2):
+            net[at.NODE + noc * at.TILES + index] = plain(raw_node)(x << X_LSB | y, noc)
     net[at.FREE : at.FREE + at.EVENTS] = at.EVENT + at.EVENT_WORDS * np.arange(at.EVENTS)[::-1]
     net[at.FREE_COUNT] = at.EVENTS
     net[at.FREE_BLOCKS : at.FREE_BLOCKS + at.BLOCKS] = np.arange(at.BLOCKS)[::-1]
