@@ -41,7 +41,7 @@ def xmov_cycles(t: TileRecord, log: LogAddress, thread: Int) -> AnyInt:
     bank = config_bank(t, thread)
     direction = config_field(t, bank, _DIRECTION)
     units = config_field(t, bank, _SIZE) & SIZE_BITS
-    return _cycles(log, units, direction == L1_TO_CONFIG or direction == L1_TO_L1)
+    return _cycles(log, units, direction in (L1_TO_CONFIG, L1_TO_L1))
 
 
 @kernel
@@ -54,7 +54,7 @@ def start_command(t: TileRecord, log: LogAddress, start: Int, command: Int) -> N
     else:
         direction = np.int64(t.tdma_parameters[3]) & 3
         units = np.int64(t.tdma_parameters[2]) & SIZE_BITS
-        cycles = _cycles(log, units, direction == L1_TO_CONFIG or direction == L1_TO_L1)
+        cycles = _cycles(log, units, direction in (L1_TO_CONFIG, L1_TO_L1))
     free = at.UNIT_FREE + at.MOVER
     store_i64(log, free, max(load_i64(log, free), start) + cycles)
     store_i64(log, at.BUSY_CYCLES, load_i64(log, at.BUSY_CYCLES) + cycles)

@@ -68,7 +68,16 @@ def _steps(position: Int, first: Int, last: Int, size: Int) -> Any:
 
 @kernel
 def _links(
-    net: LogAddress, noc: Int, own: Int, first: Int, last: Int, by_column: Bool, begin: Int, busy: Int, held: Int, how: Int
+    net: LogAddress,
+    noc: Int,
+    own: Int,
+    first: Int,
+    last: Int,
+    by_column: Bool,
+    begin: Int,
+    busy: Int,
+    held: Int,
+    how: Int,
 ) -> AnyInt:
     """The most that the links of a multicast make it wait; see `_pass`.
 
