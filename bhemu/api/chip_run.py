@@ -138,7 +138,7 @@ class ChipRun:
 
     def _at_rest(self) -> bool:
         """No core or thread on the chip can proceed, not even after the effects of the last clock are visible."""
-        if self._going().any():
+        if self._going().any() or not self._chip.is_quiet:
             return False
         before = self._moves()
         self._chip.clock(1)

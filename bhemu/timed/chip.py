@@ -100,6 +100,21 @@ class ChipTime:
         net: Any = int(self._net.ctypes.data) if JIT else self._net
         return int(self._entry.call(target, table, clocks, net))
 
+    @property
+    def net(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The buffer of net_layout.py."""
+        return self._net
+
+    @property
+    def address(self) -> int:
+        """Of that buffer."""
+        return int(self._net.ctypes.data)
+
+    @property
+    def is_quiet(self) -> bool:
+        """No request or answer is on its way over the NoC."""
+        return not self._net[at.HEAP_COUNT]
+
     def busy(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """64ths of a cycle for which each link, network interface and DRAM bank has been busy (net_layout.py, BUSY)."""
         return self._net[at.BUSY : at.PARKED].copy()
