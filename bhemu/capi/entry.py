@@ -144,10 +144,16 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
     settings = read_settings()
     _refusal_stops = _stopped = False
     _semihosting = _new_semihosting() if settings.semihosting else None
-    if _overseer is not None and len(_topology.chips) > 1:
+    chips = len(_topology.chips)
+    if _overseer is not None and chips > 1:
         raise ConfigurationError(
-            f"a debugger is to be attached, and {_topology.name} has {len(_topology.chips)} chips",
+            f"a debugger is to be attached, and {_topology.name} has {chips} chips",
             remedy="use a library with one chip, or record the chips with BHEMU_RECORD",
+        )
+    if settings.timed and chips > 1:
+        raise ConfigurationError(
+            f"BHEMU_TIME is 'silicon', and {_topology.name} has {chips} chips: Python times one chip alone",
+            remedy="unset BHEMU_PROCESS, or use a library with one chip",
         )
     host = _host_memory(reads, writes)
     _system = System(_topology, settings, host if _overseer is None else _overseer.host(host))

@@ -105,7 +105,7 @@ _TILE_FIELDS: Final = (
     "fault_word",
     "fault_thread",
 )
-_CLUSTER_FIELDS: Final = ("address", "count", "chip", "span", "threads", "share_begin", "share_stop")
+_CLUSTER_FIELDS: Final = ("address", "count", "chip", "time", "span", "threads", "share_begin", "share_stop")
 _CODE_FIELDS: Final = ("native", "memory", "memory_bytes", "memory_used", "protect", "hot", "entry_count")
 _FUNCTIONS: Final = {
     "chip_clock": 2,
@@ -114,6 +114,8 @@ _FUNCTIONS: Final = {
     "chip_help": 2,
     "cluster_clock": 2,
     "cluster_help": 2,
+    "cluster_clock_timed": 2,
+    "cluster_help_timed": 2,
     "chip_find": 3,
     "host_read": 3,
     "host_write": 3,

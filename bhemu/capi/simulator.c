@@ -194,6 +194,7 @@ void simulator_start(void)
     for (int chip = 0; chip < CHIPS; chip++) {
         const char *record = instances[chip].chip;
         (&FIELD(int64_t, cluster, CLUSTER_CHIP))[chip] = (intptr_t)record;
+        (&FIELD(int64_t, cluster, CLUSTER_TIME))[chip] = (intptr_t)instances[chip].chip_time;
         if (FIELD(int64_t, record, CHIP_LINKS))
             FIELD(int64_t, cluster, CLUSTER_SPAN) = FIELD(int64_t, record, CHIP_LATENCY);
     }
@@ -427,7 +428,8 @@ static struct work work_of_chip(char *chip)
 static struct work work_of_cluster(void)
 {
     return (struct work){cluster, &FIELD(int64_t, cluster, CLUSTER_THREADS), &FIELD(int64_t, cluster, CLUSTER_SHARE_STOP),
-                         &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_BEGIN), cluster_help};
+                         &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_BEGIN),
+                         instances[0].chip_time ? cluster_help_timed : cluster_help};
 }
 
 /* Other threads can help. Those that move several chips wait for each other after each span. */
@@ -455,7 +457,7 @@ void simulator_clock(uint32_t clocks)
         begin_help(busy > 1 ? work_of_cluster() : work_of_chip(instances[alone].chip), setting(THREADS));
     int64_t status, table = (intptr_t)instances[0].table;
     if (CHIPS > 1)
-        status = cluster_clock(cluster, table, clocks);
+        status = (instances[0].chip_time ? cluster_clock_timed : cluster_clock)(cluster, table, clocks);
     else if (simulator.chip_time)
         status = chip_clock_timed(simulator.chip, table, clocks, (intptr_t)simulator.chip_time);
     else

@@ -80,7 +80,7 @@ class ChipTime:
     def __init__(self, device: Device) -> None:
         if device.record.links:
             raise ConfigurationError(
-                "a chip of a cluster with links has no timed mode", remedy="time chips that have no links"
+                "a chip that has links already cannot be put into timed mode", remedy="time the whole cluster"
             )
         self._data = np.zeros(at.BLOCKS * at.BLOCK_BYTES, np.uint8)
         self._net = new_chip_time()
