@@ -35,6 +35,10 @@ class RunningChip(Protocol):
     def time(self) -> int:
         """Clocks that have passed."""
 
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing is on its way over the NoC."""
+
     def clock(self, clocks: int = 1) -> None:
         """Let clocks pass."""
 

@@ -208,7 +208,7 @@ def _series(row: Row) -> float:
     threads = row.whole("active_threads", 1)
     if threads > THREADS:
         raise NotReproduced(f"{row.place}: there are no {threads} threads")
-    numbers = (row.whole("unroll", most=_LONGEST), threads, row.whole("thread", 0, threads))
+    numbers = (row.whole("unroll", most=_LONGEST), threads, row.whole("thread", 0, THREADS - 1))
     return slope(counts, measure(row["phase"], row["probe"], *numbers, counts))
 
 

@@ -36,7 +36,7 @@ else:
 
     def _net_of(cluster: ClusterRecord, k: Int) -> LogAddress:
         """The buffer of net_layout.py of a chip."""
-        return PLAIN_NETS[int(cluster.time[k])]  # type: ignore[no-any-return]
+        return PLAIN_NETS[int(cluster.time[k])]
 
 
 @kernel

@@ -1,7 +1,7 @@
 """The links of a multicast: one way to its rectangle, then branches, which are reserved as a whole before data leave.
 
 A multicast goes along its major axis to the rectangle, along the other one through it, and from each node there along
-the major axis again; from within the rectangle it goes round the torus where it has to (ISA, routing paths). All its
+the major axis again; from within the rectangle that leads over the edges of the torus (ISA, routing paths). All its
 links, and the interfaces of its receivers, pass its data at the same time, so the one that is free last decides when
 they may leave. Links keep the path for some time after that: no other multicast may use them (ISA, virtual channels).
 """

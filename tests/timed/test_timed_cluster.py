@@ -92,7 +92,8 @@ def test_a_timed_cluster_computes_what_a_functional_one_does() -> None:
     for cluster in (timed, plain):
         cluster.clock(4000)
         assert cluster[1].device.read_node(NODES[LAST], DATA, 4096) == content
-    assert np.array_equal(*(cluster[1].device.tiles["core_state"] for cluster in (timed, plain)))
+    states = [cluster[1].device.tiles["core_state"] for cluster in (timed, plain)]
+    assert np.array_equal(states[0], states[1])
     assert stamps(timed)[1] > stamps(plain)[1]  # the NoC of both chips takes time
 
 

@@ -62,7 +62,7 @@ def test_a_multicast_over_noc_1_goes_the_other_way() -> None:
     assert set(busy_links(time)) == numbers(1, links)
 
 
-def test_a_sender_within_its_rectangle_goes_round_the_torus() -> None:
+def test_a_sender_within_its_rectangle_reaches_all_of_it_over_the_edges() -> None:
     board, time = timed_board({(3, 4): multicast((3, 4), CORNERS, 64)})
     board.chip.clock(2000)
     assert len(busy_links(time)) == (HEIGHT - 1) + 3 * (WIDTH - 1)
