@@ -173,6 +173,8 @@ class ChipRun:
         going = self._going()
         if not going.any() or going[TENSIX_TILES:].any() or self._chip.device.record.waiting.any():
             return
+        if not self._chip.is_quiet:
+            return
         polled = {}
         for tile in self._chip.running():
             if going[tile.node.index]:

@@ -197,3 +197,12 @@ def test_a_run_goes_on_while_nothing_moves_but_what_is_on_its_way() -> None:
         chip.device.write_node(NODES[place], SOFT_RESET, B_RUNS.to_bytes(4, "little"))
     result = chip.run(until=lambda: chip.device.read_node(NODES[LAST], TIMES, 4) == bytes([7, 0, 0, 0]))
     assert 300 < result.clocks < 900
+
+
+def test_cores_that_poll_for_answers_are_not_stuck_while_requests_are_on_their_way() -> None:
+    chip = bhemu.Chip(timed=True)
+    start = "li a0, 0xffb20000\nli t0, 1\nli a3, 200\nnext: sw t0, 0x40(a0)\naddi a3, a3, -1\nbnez a3, next\n"
+    sender = write(LAST, FIRST, 16384) + start + barrier("on") + "ebreak\n"
+    chip.device.write_node(NODES[FIRST], 0, assemble(sender, 0))
+    chip.device.write_node(NODES[FIRST], SOFT_RESET, B_RUNS.to_bytes(4, "little"))
+    assert chip.run().clocks > 200 * 256
