@@ -10,7 +10,7 @@ import pytest
 from bhemu.chip.coordinates import HEIGHT, WIDTH, Place
 from bhemu.timed import ChipTime, net_layout
 from bhemu.timed.ways import Link, links_between
-from tests.chip.noc_programs import DATA, MULTICAST, RESPONSE, WRITE, at, rectangle, request
+from tests.chip.noc_programs import DATA, MULTICAST, RESPONSE, WRITE, Board, at, rectangle, request
 from tests.chip.test_noc_order import note_time
 from tests.timed.test_timed_chip import COPY, TIMES, timed_board, write
 from tests.timed.test_ways import raw_link
@@ -72,13 +72,15 @@ ANSWERED = 0xFFB20204
 """Counts answers to writes over NoC 0."""
 
 
-def times_of(programs: dict[Place, tuple[str, int]]) -> list[int]:
+def times_of(programs: dict[Place, tuple[str, int]], threads: int = 1) -> list[int]:
     """Clocks until each program's requests have their number of answers."""
     texts = {}
     for place, (text, answers) in programs.items():
         end = f"li a1, {ANSWERED:#x}\nli a3, {answers}\nend_: lw a2, 0(a1)\nbne a2, a3, end_\n"
         texts[place] = note_time(TIMES) + text + end + note_time(TIMES + 4)
-    board, _ = timed_board(texts)
+    board = Board(texts, threads=threads)
+    ChipTime(board.chip)
+    board.start(*programs)
     board.chip.clock(9000)
     assert all(board.word(place, TIMES + 4) for place in programs)
     return [board.word(place, TIMES + 4) - board.word(place, TIMES) for place in programs]
@@ -123,3 +125,11 @@ def test_a_linked_transaction_keeps_its_path_from_another_multicast() -> None:
     first, second = times_of({FIRST: linked, (2, 2): other})
     assert first < alone + 64
     assert second > lone + 64
+
+
+def test_a_row_that_multicasts_takes_as_long_on_any_number_of_threads() -> None:
+    corners = ((1, 2), (16, 2))
+    programs = {(x, 2): (multicast((x, 2), corners, 64) * 3, 3 * 13) for x in (1, 2, 3, 5, 7, 10, 12, 16)}
+    one, two = times_of(programs), times_of(programs, threads=2)
+    assert one == two
+    assert len(set(one)) > 4
