@@ -437,7 +437,7 @@ class Chip:
 
     def snapshot(self) -> ChipSnapshot:
         """A copy of everything that the chip holds: tiles, DRAM, PCIe, ARC and Ethernet tiles, windows, time."""
-        self._refuse_copy()
+        self.refuse_copy()
         return ChipSnapshot(self.device.snapshot(), self.programs())
 
     def programs(self) -> dict[Place, list[boot.Placement]]:
@@ -453,7 +453,7 @@ class Chip:
         Raises:
             ConfigurationError: the copy is of another product, or of another version of bhemu.
         """
-        self._refuse_copy()
+        self.refuse_copy()
         self.device.restore(checks.instance(snapshot, "snapshot", ChipSnapshot).state)
         for tile in self.tensix:
             placements = snapshot.programs.get(tile.place, [])
@@ -463,11 +463,20 @@ class Chip:
 
     def __getstate__(self) -> tuple[Device, Harvesting, dict[Place, list[boot.Placement]]]:
         """What `copy` and `pickle` take: the device and the programs. Functions of its `host` must be picklable."""
-        self._refuse_copy()
+        self.refuse_copy()
         return self.device, self._harvesting, self.programs()
 
-    def _refuse_copy(self) -> None:
-        """A copy would lack what is on its way over the NoC, and what pipelines hold."""
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing is on its way over the NoC; in functional mode nothing ever is, between two clocks."""
+        return self.timing is None or self.timing.is_quiet
+
+    def refuse_copy(self) -> None:
+        """Refuse to copy a timed chip: a copy would lack what is on its way over the NoC, and what pipelines hold.
+
+        Raises:
+            ConfigurationError: the chip is timed.
+        """
         if self.timing is not None:
             raise ConfigurationError("a timed chip cannot be copied", remedy="copy a chip that is not timed")
 

@@ -35,6 +35,10 @@ class RunningChip(Protocol):
     def time(self) -> int:
         """Clocks that have passed."""
 
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing is on its way over the NoC."""
+
     def clock(self, clocks: int = 1) -> None:
         """Let clocks pass."""
 
@@ -138,7 +142,7 @@ class ChipRun:
 
     def _at_rest(self) -> bool:
         """No core or thread on the chip can proceed, not even after the effects of the last clock are visible."""
-        if self._going().any():
+        if self._going().any() or not self._chip.is_quiet:
             return False
         before = self._moves()
         self._chip.clock(1)
@@ -168,6 +172,8 @@ class ChipRun:
         """Refuse a run in which the cores that run only poll words that nothing on the chip can change."""
         going = self._going()
         if not going.any() or going[TENSIX_TILES:].any() or self._chip.device.record.waiting.any():
+            return
+        if not self._chip.is_quiet:
             return
         polled = {}
         for tile in self._chip.running():

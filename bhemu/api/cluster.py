@@ -22,6 +22,7 @@ from bhemu.cluster.snapshot import copy_links, put_links
 from bhemu.cluster.topology import Topology
 from bhemu.errors import BhemuError
 from bhemu.recording.link_recording import LinkRecording
+from bhemu.timed import timed_cluster
 
 
 @checked
@@ -51,6 +52,7 @@ class Cluster(ClusterRun):
         host: HostMemory | None = None,
         missing: Iterable[int] = (),
         harvesting: Mapping[int, Harvesting] | None = None,
+        timed: bool = False,
     ) -> None:
         """
         Args:
@@ -60,6 +62,7 @@ class Cluster(ClusterRun):
                 any number.
             missing: numbers of chips that are left out with their links; those after them have smaller numbers.
             harvesting: what chips do not have, by number before any is missing, in place of what the description says.
+            timed: of each chip: clocks are estimates of cycles of silicon (docs/time.md).
 
         Raises:
             ProgramError: there is no such file.
@@ -82,12 +85,14 @@ class Cluster(ClusterRun):
                 quantum=quantum,
                 simulator_order=simulator_order,
                 host=host,
+                timed=timed,
             )
             for chip in self.topology.chips
         )
         devices = [chip.device for chip in self.chips]
         join(devices, self.topology)
-        self._clocks = ClusterClocks(devices, self.topology, threads)
+        times = [chip.timing for chip in self.chips if chip.timing is not None]
+        self._clocks = ClusterClocks(devices, self.topology, threads, timed_cluster(times) if times else None)
         self._recordings: list[LinkRecording] = []
         self.links = Links(DeviceWiring(devices, self.topology), self.topology)
 
@@ -160,7 +165,12 @@ class Cluster(ClusterRun):
         """A copy of everything that the chips hold, of what is on its way between them, and of what fails.
 
         Memory of the host is not part of it.
+
+        Raises:
+            ConfigurationError: the chips are timed.
         """
+        for chip in self.chips:
+            chip.refuse_copy()
         return ClusterSnapshot(
             without_failures(self.topology),
             tuple(ChipSnapshot(chip.device.state(), chip.programs()) for chip in self.chips),

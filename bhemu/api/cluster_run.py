@@ -96,7 +96,7 @@ def describe(
 def chip_is_at_rest(chip: Chip) -> bool:
     """Nothing proceeds on a chip, is on its way from or to it, or will happen to its links."""
     record = chip.device.record
-    if record.fault.count or record.sent or np.any(record.frame_first) or np.any(record.waiting):
+    if record.fault.count or record.sent or np.any(record.frame_first) or np.any(record.waiting) or not chip.is_quiet:
         return False
     return not any(can_move(chip.device.tiles[index]) for index in record.order[: int(record.active_count)])
 

@@ -208,7 +208,7 @@ def _series(row: Row) -> float:
     threads = row.whole("active_threads", 1)
     if threads > THREADS:
         raise NotReproduced(f"{row.place}: there are no {threads} threads")
-    numbers = (row.whole("unroll", most=_LONGEST), threads, row.whole("thread", 0, threads))
+    numbers = (row.whole("unroll", most=_LONGEST), threads, row.whole("thread", 0, THREADS - 1))
     return slope(counts, measure(row["phase"], row["probe"], *numbers, counts))
 
 
@@ -299,8 +299,8 @@ def _noc(row: Row) -> Iterator[Case]:
     estimate: Callable[[], float] = functools.partial(cycles, traffic)
     if row["note"]:
         estimate = _refuse("not measured: copied from a smaller size")
-    elif traffic.multicast and traffic.everybody:
-        estimate = _refuse("multicasts of many cores at once are not modelled")
+    elif traffic.multicast and traffic.everybody and min(traffic.columns, traffic.rows) > 1:
+        estimate = _refuse("multicasts of the cores of many rows and columns at once are not modelled")
     yield Case(_noc_group(traffic), name, row.measured("latency_cycles"), estimate)
 
 

@@ -14,6 +14,7 @@ from bhemu.errors import BhemuError
 from bhemu.loader.boot import ALL_HELD, SOFT_RESET
 from bhemu.machine.agents import CORE_NAMES, T0
 from bhemu.machine.core_state import HALTED
+from bhemu.machine.state import THREADS
 from bhemu.tensix.banks import MATRIX
 from bhemu.tile.reset import CORE_BIT
 from bhemu.timed import SiliconTime
@@ -32,17 +33,21 @@ class NotReproduced(BhemuError):
     """A series that cannot be run, with the reason."""
 
 
-def _run(phase: str, name: str, unroll: int, threads: int, counts: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+_ALONE: Final = 1
+"""The thread that a series of one thread runs on: math."""
+
+
+def _run(phase: str, name: str, unroll: int, threads: int, counts: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
     """Cycles of each point, by thread."""
     tile = Tile()
     record = tile.record
     held = ALL_HELD
-    for thread in range(threads):
+    for thread in (_ALONE,) if threads == 1 else range(threads):
         scratch = _SCRATCH + _RING_BYTES * thread
         one = probe(phase, name, unroll, scratch)
         if one is None:
             raise NotReproduced(f"the program of probe {name} is not known")
-        if one.solo and thread:
+        if one.solo and thread != _ALONE:
             continue
         results = _RESULTS + _RESULT_BYTES * thread
         words = np.array(program(one, counts, results), np.uint32)
@@ -60,21 +65,21 @@ def _run(phase: str, name: str, unroll: int, threads: int, counts: tuple[int, ..
         held &= ~(1 << int(CORE_BIT[T0 + thread]))
     SiliconTime().attach(tile)
     tile.cores.store(SOFT_RESET, held)
-    running = [t for t in range(threads) if not held >> int(CORE_BIT[T0 + t]) & 1]
+    running = [t for t in range(THREADS) if not held >> int(CORE_BIT[T0 + t]) & 1]
     for thread in running:
         record.core_pc[T0 + thread] = _CODE + _CODE_BYTES * thread
     while any(record.core_state[T0 + t] != HALTED for t in running):
         tile.clock(_CHUNK)
         if record.clock > _MOST_CLOCKS:
             raise NotReproduced(f"probe {name} does not end; core {CORE_NAMES[T0]} is {tile.cores[T0].state}")
-    first = [(_RESULTS + _RESULT_BYTES * t) >> 2 for t in range(threads)]
-    return tuple(tuple(int(v) for v in record.l1_u32[at : at + len(counts)]) for at in first)
+    first = {thread: (_RESULTS + _RESULT_BYTES * thread) >> 2 for thread in running}
+    return {thread: tuple(int(v) for v in record.l1_u32[at : at + len(counts)]) for thread, at in first.items()}
 
 
 @functools.lru_cache(maxsize=4096)
 def _known(
     phase: str, name: str, unroll: int, threads: int, counts: tuple[int, ...]
-) -> tuple[tuple[int, ...], ...] | str:
+) -> dict[int, tuple[int, ...]] | str:
     try:
         return _run(phase, name, unroll, threads, counts)
     except BhemuError as error:
@@ -85,7 +90,7 @@ def measure(phase: str, name: str, unroll: int, threads: int, thread: int, count
     """Cycles of each point of a series, estimated by running it.
 
     Args:
-        phase, name, unroll, threads, thread: columns of the file; the thread counts from 1.
+        phase, name, unroll, threads, thread: columns of the file; threads count from 0.
         counts: of the points.
 
     Raises:
@@ -96,7 +101,10 @@ def measure(phase: str, name: str, unroll: int, threads: int, thread: int, count
     found = _known(phase, name, unroll, threads, (*counts[:warm], *counts))
     if isinstance(found, str):
         raise NotReproduced(found)
-    return found[thread - 1][warm:]
+    thread = _ALONE if threads == 1 else thread
+    if thread not in found:
+        raise NotReproduced(f"probe {name} does not run on thread {thread}")
+    return found[thread][warm:]
 
 
 def slope(counts: Sequence[int], cycles: Sequence[float]) -> float:

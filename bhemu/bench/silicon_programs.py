@@ -90,7 +90,7 @@ class Probe:
         queue: the points are counts of words, not of blocks.
         ring: L1 holds a ring of pointers that fills 1 KiB.
         banks: the source banks hold data for the matrix unit.
-        solo: one thread alone, whatever the series' number of threads.
+        solo: thread 1 alone, whatever the series' number of threads.
     """
 
     block: list[int]

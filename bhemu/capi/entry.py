@@ -33,6 +33,7 @@ from bhemu.machine.core_state import HALT_ECALL, HALTED
 
 if TYPE_CHECKING:
     from bhemu.api.semihosting import Semihosting
+    from bhemu.timed import ChipTime
     from bhemu.timed.recording import TimedRecording
 
 _REFUSED: Final = 1
@@ -43,6 +44,8 @@ _topology: Topology = ALONE_TOPOLOGY
 _system: System | None = None
 _semihosting: Semihosting | None = None
 _timed: TimedRecording | None = None
+_clock: ChipTime | None = None
+"""Of a timed chip: what records it, if something does, and its timed mode."""
 _started = 0.0
 _reported = False
 _refusal_stops = False
@@ -140,18 +143,25 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
         table: that the server reads.
         reads, writes: addresses of functions that reach the client's memory.
     """
-    global _system, _semihosting, _timed, _started, _reported, _refusal_stops, _stopped
+    global _system, _semihosting, _timed, _clock, _started, _reported, _refusal_stops, _stopped
     settings = read_settings()
     _refusal_stops = _stopped = False
     _semihosting = _new_semihosting() if settings.semihosting else None
-    if _overseer is not None and len(_topology.chips) > 1:
+    chips = len(_topology.chips)
+    if _overseer is not None and chips > 1:
         raise ConfigurationError(
-            f"a debugger is to be attached, and {_topology.name} has {len(_topology.chips)} chips",
+            f"a debugger is to be attached, and {_topology.name} has {chips} chips",
             remedy="use a library with one chip, or record the chips with BHEMU_RECORD",
+        )
+    if settings.timed and chips > 1:
+        raise ConfigurationError(
+            f"BHEMU_TIME is 'silicon', and {_topology.name} has {chips} chips: Python times one chip alone",
+            remedy="unset BHEMU_PROCESS, or use a library with one chip",
         )
     host = _host_memory(reads, writes)
     _system = System(_topology, settings, host if _overseer is None else _overseer.host(host))
     first = _system.devices[0]
+    _clock = None
     if settings.timed:
         _timed = _attach_timed(first)
     elif os.environ.get(RECORD):
@@ -173,9 +183,11 @@ def _new_semihosting() -> Semihosting:
 
 
 def _attach_timed(chip: Device) -> TimedRecording | None:
+    global _clock
     from bhemu.timed import ChipTime
 
-    return attach_timed(chip, ChipTime(chip), _tell)
+    _clock = ChipTime(chip)
+    return attach_timed(chip, _clock, _tell)
 
 
 def choices_made() -> list[str]:
@@ -203,6 +215,11 @@ def _report() -> None:
     _reported = True
     seconds, clocks = time.perf_counter() - _started, _system.time
     lines = [f"[{clocks}] bhemu: no source settles this, a choice was made: {name}" for name in choices_made()]
+    if _clock is not None and (found := _clock.report()).tiles:
+        lines.append(
+            f"[{clocks}] bhemu: clocks are estimates of cycles of silicon; "
+            f"{found.guessed_share:.1%} of what they are made of is guessed"
+        )
     lines.append(f"[{clocks}] bhemu: {seconds:.2f} seconds, {clocks / max(seconds, 1e-9) / 1e3:.1f} kHz")
     say("\n".join(lines) + "\n")
 

@@ -105,7 +105,7 @@ _TILE_FIELDS: Final = (
     "fault_word",
     "fault_thread",
 )
-_CLUSTER_FIELDS: Final = ("address", "count", "chip", "span", "threads", "share_begin", "share_stop")
+_CLUSTER_FIELDS: Final = ("address", "count", "chip", "time", "span", "threads", "share_begin", "share_stop")
 _CODE_FIELDS: Final = ("native", "memory", "memory_bytes", "memory_used", "protect", "hot", "entry_count")
 _FUNCTIONS: Final = {
     "chip_clock": 2,
@@ -114,6 +114,8 @@ _FUNCTIONS: Final = {
     "chip_help": 2,
     "cluster_clock": 2,
     "cluster_help": 2,
+    "cluster_clock_timed": 2,
+    "cluster_help_timed": 2,
     "chip_find": 3,
     "host_read": 3,
     "host_write": 3,
@@ -207,6 +209,10 @@ def header(parts: Parts, version: str) -> str:
         "WORTH_SHARE": WORTH_SHARE,
         "TIMED_ENTRY": ENTRY,
         "TILE_TIME_WORDS": layout.SIZE,
+        "TILE_TIME_BUSY": layout.BUSY_CYCLES,
+        "TILE_TIME_GUESSED": layout.GUESSED_CYCLES,
+        "TILE_TIME_CORES": layout.CORE_CYCLES,
+        "TILE_TIME_CORES_GUESSED": layout.CORE_GUESSED,
         "CHIP_TIME_WORDS": net_layout.SIZE,
         "CHIP_TIME_ADDRESS": net_layout.ADDRESS,
         "CHIP_TIME_DATA": net_layout.DATA,

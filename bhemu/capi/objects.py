@@ -42,6 +42,7 @@ _TRANSLATOR: Final = -6
 _CLUSTER: Final = -7
 _TIMED_CHIP: Final = -8
 _TIMED_TILE: Final = -9
+_TIMED_CLUSTER: Final = -10
 _PARTS: Final = {
     -DEVICE_STORE: "the registers that cores store to",
     -DEVICE_LOAD: "the registers that cores load",
@@ -58,6 +59,7 @@ _PARTS: Final = {
     -ADVANCE_TILE: "the schedule of a tile",
     _TIMED_TILE: "the schedule of a timed tile",
     _TIMED_CHIP: "the clock of a timed chip",
+    _TIMED_CLUSTER: "the clock of several timed chips",
     _TRANSLATOR: "the translator of code of the cores",
     _SCHEDULE: "the schedule",
     CLOCK: "the clock",
@@ -127,6 +129,7 @@ def compile_all(
         "recording/core_recorder.py",
         "recording/recorder.py",
         "timed/chip.py",
+        "timed/cluster_clock.py",
     ):
         module_stamp(package_path() / module)  # finds out here what modules say: the children do not live to keep it
     with (
@@ -166,6 +169,7 @@ def compile_part(part: int, topology: Topology = ALONE_TOPOLOGY) -> Parts:
     from bhemu.tensix.coprocessor import ensure_handlers, ensure_place, keys
     from bhemu.tile.cores import ensure_entries
     from bhemu.timed.chip import timed_clock
+    from bhemu.timed.cluster_clock import timed_cluster_entries
     from bhemu.timed.observer import timed_entry
 
     parts = Parts()
@@ -193,6 +197,8 @@ def compile_part(part: int, topology: Topology = ALONE_TOPOLOGY) -> Parts:
         timed_entry()
     elif part == _TIMED_CHIP:
         timed_clock()
+    elif part == _TIMED_CLUSTER:
+        timed_cluster_entries()
     elif part == _MACHINE:
         parts.machine = describe_machine(topology)
         return parts  # the entries that it has named are other parts, which come before it

@@ -117,8 +117,13 @@ static void check_time(void)
                  untimed[i].why);
         refuse("libttsim_init", message, "unset one of them");
     }
-    if (CHIPS > 1)
-        refuse("libttsim_init", "several chips with links have no timed mode", "use a library with one chip");
+    const char *python = needs_python();
+    if (CHIPS > 1 && python) {
+        char message[512];
+        snprintf(message, sizeof message, "%s is 'silicon', and %s needs Python between two clocks, which times one chip alone",
+                 rows[TIME].name, python);
+        refuse("libttsim_init", message, "unset one of them, or use a library with one chip");
+    }
     values[ORDER] = 1;
 }
 

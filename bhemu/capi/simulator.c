@@ -191,6 +191,7 @@ void simulator_start(void)
     for (int chip = 0; chip < CHIPS; chip++) {
         const char *record = instances[chip].chip;
         (&FIELD(int64_t, cluster, CLUSTER_CHIP))[chip] = (intptr_t)record;
+        (&FIELD(int64_t, cluster, CLUSTER_TIME))[chip] = (intptr_t)instances[chip].chip_time;
         if (FIELD(int64_t, record, CHIP_LINKS))
             FIELD(int64_t, cluster, CLUSTER_SPAN) = FIELD(int64_t, record, CHIP_LATENCY);
     }
@@ -424,7 +425,8 @@ static struct work work_of_chip(char *chip)
 static struct work work_of_cluster(void)
 {
     return (struct work){cluster, &FIELD(int64_t, cluster, CLUSTER_THREADS), &FIELD(int64_t, cluster, CLUSTER_SHARE_STOP),
-                         &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_BEGIN), cluster_help};
+                         &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_BEGIN),
+                         instances[0].chip_time ? cluster_help_timed : cluster_help};
 }
 
 /* Other threads can help. Those that move several chips wait for each other after each span. */
@@ -452,7 +454,7 @@ void simulator_clock(uint32_t clocks)
         begin_help(busy > 1 ? work_of_cluster() : work_of_chip(instances[alone].chip), setting(THREADS));
     int64_t status, table = (intptr_t)instances[0].table;
     if (CHIPS > 1)
-        status = cluster_clock(cluster, table, clocks);
+        status = (instances[0].chip_time ? cluster_clock_timed : cluster_clock)(cluster, table, clocks);
     else if (simulator.chip_time)
         status = chip_clock_timed(simulator.chip, table, clocks, (intptr_t)simulator.chip_time);
     else
@@ -489,6 +491,20 @@ static const char *name_of_fault(int64_t code)
     return "?";
 }
 
+/* In timed mode: how much of what clocks are made of is guessed. */
+static void report_time(void)
+{
+    int64_t all = 0, guessed = 0;
+    for (int n = 0; instances[0].chip_time && n < CHIPS * TILES; n++) {
+        const int64_t *time = instances[n / TILES].tile_time + (size_t)(n % TILES) * TILE_TIME_WORDS;
+        all += time[TILE_TIME_BUSY] + time[TILE_TIME_CORES];
+        guessed += time[TILE_TIME_GUESSED] + time[TILE_TIME_CORES_GUESSED];
+    }
+    if (all)
+        dprintf(STDOUT_FILENO, "[%lld] bhemu: clocks are estimates of cycles of silicon; %.1f%% of what they are made of is "
+                "guessed\n", (long long)simulator_time(), 100.0 * guessed / all);
+}
+
 void simulator_report(void)
 {
     int64_t said[64];
@@ -508,6 +524,7 @@ void simulator_report(void)
             dprintf(STDOUT_FILENO, "[%lld] bhemu: no source settles this, a choice was made: %s\n",
                     (long long)simulator_time(), name_of_fault(code));
         }
+    report_time();
     double seconds = (now() - simulator.started) / 1e9;
     dprintf(STDOUT_FILENO, "[%lld] bhemu: %.2f seconds, %.1f kHz\n", (long long)simulator_time(), seconds,
             simulator_time() / (seconds > 1e-9 ? seconds : 1e-9) / 1e3);

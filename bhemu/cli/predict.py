@@ -95,12 +95,16 @@ def noc(
         (linked and not multicast, "--linked", "a multicast"),
         (outside and not multicast, "--outside", "a multicast"),
         (multicast and grid is None, "multicast", "a grid of receivers: give --grid"),
-        (multicast and everybody, "--everybody", "reads and writes: multicasts of many cores at once are not modelled"),
         (multicast and memory != "l1", "--memory", "reads and writes"),
     ):
         if given:
             refuse_usage(f"{option} is for {wanted}", "see `bhemu predict noc --help`")
     columns, rows = _pair(grid, "--grid") if grid is not None else (1, 1)
+    if multicast and everybody and min(columns, rows) > 1:
+        refuse_usage(
+            f"all cores of a grid of {columns}x{rows} multicast: only those of a row or column are modelled",
+            "give a grid with one row or one column",
+        )
     traffic = Traffic(
         reads=kind == "read",
         count=count,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,7 +140,7 @@ def run_on_chip(options: RunOptions) -> None:
         from bhemu.api.machine import DEFAULT_CLOCKS
         from bhemu.api.semihosting import Semihosting
 
-        chip = Chip(options.board or "p150", allow_open=options.allow_open)
+        chip = Chip(options.board or "p150", allow_open=options.allow_open, timed=options.timed)
         programs = load_on_chip(chip, options.programs, options.tiles, options.core)
         places = list(programs)
         for transfer in writes:
@@ -181,7 +181,6 @@ def _check_usage(options: RunOptions) -> None:
         (options.show_profile, "--profile", "record a run of one tile, without --tile"),
         (options.show_timing, "--timing", "record a run of one tile, without --tile"),
         (options.check, "--check", "check a run of one tile, without --tile, or use Chip.record(check=...)"),
-        (options.timed, "--timed", "time a run of one tile, without --tile: the NoC is not timed"),
     )
     for value, option, remedy in alternatives:
         if value:
@@ -311,7 +310,18 @@ def _as_json(
         "open_choices": open_choices(chip.open_choices),
         "clocks": result.clocks,
         "ended": result.reason,
+        **_timed(chip),
     }
+
+
+def _timed(chip: Chip) -> dict[str, Any]:
+    """What a timed run was made of; nothing of one that was not."""
+    if chip.timing is None:
+        return {}
+    found = chip.timing.report()
+    tiles = {_name(place): asdict(tile) | {"guessed_share": tile.guessed_share} for place, tile in found.tiles.items()}
+    noc = {name: getattr(found, name) for name in ("requests", "bytes", "waited", "at_once")}
+    return {"timed": {"tiles": tiles, **noc, "guessed_share": found.guessed_share}}
 
 
 def _print(
@@ -345,5 +355,8 @@ def _print(
     console.print(
         f"{result.clocks:,} clocks, {retired:,} instructions of the cores, {seconds:.3g} s{first}, {mips:.2f} MIPS"
     )
+    if chip.timing is not None:
+        share = chip.timing.report().guessed_share
+        console.print(f"clocks are estimates of cycles of silicon; {share:.1%} of what they are made of is guessed")
     for choice in open_choices(chip.open_choices):
         console.print(f"open choice used: {choice}", style="yellow", markup=False)

@@ -70,7 +70,7 @@ class RunOptions:
         bool,
         typer.Option(
             "--timed",
-            help="Clocks are estimates of cycles of silicon (on one tile); the same results.",
+            help="Clocks are estimates of cycles of silicon, on a chip the NoC's too; the same results.",
             rich_help_panel=ELF_PANEL,
         ),
     ] = False

@@ -46,44 +46,14 @@ def _hand_over(cluster: ClusterRecord) -> None:
 
 
 @kernel
-def _has_nothing_to_do(chip: ChipRecord, goal: Int) -> bool:
-    """Nothing in a chip can proceed before a clock, and nothing arrives."""
+def has_nothing_to_do(chip: ChipRecord, goal: Int) -> bool:
+    """Nothing in a chip can proceed before a clock, and no frame arrives."""
     if chip.active_count != 0 or (chip.fault.count != 0 and chip.fault.event[0].clock < goal):
         return False
     count = 0
     for channel in range(ETHERNET_TILES):
         count += chip.frame_first[channel] != 0
     return bool(count == 0)
-
-
-@kernel
-def _run_chip(cluster: ClusterRecord, table: Table, k: Int) -> None:
-    """A chip moves up to the end of the span, or until it needs the host."""
-    chip = chip_at(cluster.chip[k])
-    clocks: Int = np.int64(0)
-    if cluster.status[k] != GOES_ON:
-        clocks = cluster.goal - np.int64(chip.time)
-        if clocks <= 0 or cluster.status[k] != 0:
-            return
-        if _has_nothing_to_do(chip, cluster.goal):
-            chip.goal = cluster.goal
-            chip.end = cluster.goal
-            chip.time = cluster.goal
-            return
-    cluster.status[k] = pass_clocks(chip, table, clocks)
-
-
-_run_all, _help_others = make_sharing(CLUSTER, _run_chip)
-
-
-@kernel
-def _run_chips(cluster: ClusterRecord, table: Table) -> None:
-    """All chips move up to the end of the span."""
-    busy = 0
-    for k in range(cluster.count):
-        if chip_at(cluster.chip[k]).active_count != 0:
-            busy += 1
-    _run_all(cluster, table, cluster.count, busy)
 
 
 @kernel
@@ -104,32 +74,81 @@ def _first_stopped(cluster: ClusterRecord) -> Int:
     return np.int64(0)
 
 
-@kernel
-def _new_span(cluster: ClusterRecord) -> bool:
-    """Set the end of the next span; False when all clocks have passed, or a chip is still in the one before."""
-    if _first_stopped(cluster) != 0:
+def make_clock(is_still: Any, pass_clocks: Any) -> tuple[Any, Any]:
+    """Two kernels: `advance(cluster, table, clocks)` lets clocks pass, see `cluster_clock_entry`; the other one helps.
+
+    Args:
+        is_still: a kernel, `is_still(cluster, k, goal)`: nothing happens in chip `k` before a clock.
+        pass_clocks: a kernel, `pass_clocks(cluster, table, k, clocks)`: clocks of chip `k` pass (0: go on with what is
+            left); its status.
+    """
+
+    @kernel
+    def run_chip(cluster: ClusterRecord, table: Table, k: Int) -> None:
+        """A chip moves up to the end of the span, or until it needs the host."""
+        chip = chip_at(cluster.chip[k])
+        clocks: Int = np.int64(0)
+        if cluster.status[k] != GOES_ON:
+            clocks = cluster.goal - np.int64(chip.time)
+            if clocks <= 0 or cluster.status[k] != 0:
+                return
+            if is_still(cluster, k, cluster.goal):
+                chip.goal = cluster.goal
+                chip.end = cluster.goal
+                chip.time = cluster.goal
+                return
+        cluster.status[k] = pass_clocks(cluster, table, k, clocks)
+
+    run_all, help_others = make_sharing(CLUSTER, run_chip)
+
+    @kernel
+    def run_chips(cluster: ClusterRecord, table: Table) -> None:
+        """All chips move up to the end of the span."""
+        busy = 0
+        for k in range(cluster.count):
+            if chip_at(cluster.chip[k]).active_count != 0:
+                busy += 1
+        run_all(cluster, table, cluster.count, busy)
+
+    @kernel
+    def new_span(cluster: ClusterRecord) -> bool:
+        """Set the end of the next span; False when all clocks have passed, or a chip is still in the one before."""
+        if _first_stopped(cluster) != 0:
+            return True
+        first, still = _first_time(cluster), True
+        if first >= cluster.end:
+            return False
+        _hand_over(cluster)
+        for k in range(cluster.count):
+            still = still and is_still(cluster, k, cluster.end)
+        cluster.goal = cluster.end if still else min(np.int64(cluster.end), first + cluster.span)
         return True
-    first, still = _first_time(cluster), True
-    if first >= cluster.end:
-        return False
-    _hand_over(cluster)
-    for k in range(cluster.count):
-        still = still and _has_nothing_to_do(chip_at(cluster.chip[k]), cluster.end)
-    cluster.goal = cluster.end if still else min(np.int64(cluster.end), first + cluster.span)
-    return True
+
+    @kernel
+    def advance(cluster: ClusterRecord, table: Table, clocks: Int) -> Any:
+        if clocks > 0:
+            cluster.end = _first_time(cluster) + clocks
+        while new_span(cluster):
+            run_chips(cluster, table)
+            stopped = _first_stopped(cluster)
+            if stopped != 0:
+                return stopped
+        return np.int64(0)
+
+    return advance, help_others
 
 
 @kernel
-def _advance(cluster: ClusterRecord, table: Table, clocks: Int) -> Any:
-    """Let clocks pass; see `cluster_clock_entry`."""
-    if clocks > 0:
-        cluster.end = _first_time(cluster) + clocks
-    while _new_span(cluster):
-        _run_chips(cluster, table)
-        stopped = _first_stopped(cluster)
-        if stopped != 0:
-            return stopped
-    return np.int64(0)
+def _is_still(cluster: ClusterRecord, k: Int, goal: Int) -> bool:
+    return has_nothing_to_do(chip_at(cluster.chip[k]), goal)
+
+
+@kernel
+def _pass_clocks(cluster: ClusterRecord, table: Table, k: Int, clocks: Int) -> Any:
+    return pass_clocks(chip_at(cluster.chip[k]), table, clocks)
+
+
+_advance, _help_others = make_clock(_is_still, _pass_clocks)
 
 
 def cluster_clock_entry(cluster: ClusterRecord, table: Table, clocks: Int) -> AnyInt:

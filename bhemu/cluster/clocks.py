@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any, Final
 
 from bhemu import checks
@@ -37,6 +38,20 @@ def ensure_cluster_entries() -> None:
         cluster_entry(name)
 
 
+@dataclass(frozen=True, slots=True)
+class OtherClock:
+    """Another clock than that of functional mode.
+
+    Attributes:
+        clock, help: as the entries `cluster_clock` and `cluster_help`.
+        buffers: address of a buffer for each chip.
+    """
+
+    clock: Entry
+    help: Entry
+    buffers: tuple[int, ...]
+
+
 class ClusterClocks:
     """Moves the chips of a system.
 
@@ -44,13 +59,16 @@ class ClusterClocks:
         devices: the chips, joined.
         topology: how.
         threads: of the host, that chips, or tiles of a chip that is busy alone, run on.
+        other: the clock of timed mode (timed/cluster_clock.py).
 
     Attributes:
         refusing: number of the chip that has refused something last.
         target: the system's record, as entries take it.
     """
 
-    def __init__(self, devices: Sequence[Device], topology: Topology, threads: int) -> None:
+    def __init__(
+        self, devices: Sequence[Device], topology: Topology, threads: int, other: OtherClock | None = None
+    ) -> None:
         self._devices = devices
         self._memory: Any = new_cluster()
         self.record: Any = self._memory[0]
@@ -59,7 +77,10 @@ class ClusterClocks:
         for number, device in enumerate(devices):
             self.record.chip[number] = device.record.address
         self.target: Any = self._memory.ctypes.data if JIT else self.record
-        self._call = cluster_entry("cluster_clock").call
+        self._call = (cluster_entry("cluster_clock") if other is None else other.clock).call
+        self._help = cluster_entry("cluster_help") if other is None else other.help
+        if other is not None:
+            self.record.time[: len(devices)] = other.buffers
         self.threads = threads if JIT else 1
         self.refusing = 0
 
@@ -101,7 +122,7 @@ class ClusterClocks:
             span = min(clocks, int(self.record.span))
             if sum(active) > 1 and clocks * sum(active) >= WORTH_THREADS and span * sum(active) >= WORTH_SHARE:
                 if len(active) - active.count(0) > 1:
-                    return helped(self.record, cluster_entry("cluster_help"), self.target, self.threads)
+                    return helped(self.record, self._help, self.target, self.threads)
                 device = self._devices[active.index(sum(active))]
                 return helped(device.record, chip_entry("chip_help"), device.clocks.target, self.threads)
         return nullcontext(lambda: None)

@@ -16,6 +16,7 @@ CLUSTER: Final[np.dtype[Any]] = np.dtype(
         ("address", "i8"),  # of this record
         ("count", "i8"),  # chips
         ("chip", "i8", (MOST_CHIPS,)),  # addresses of their records
+        ("time", "i8", (MOST_CHIPS,)),  # addresses of their buffers in timed mode (timed/cluster_clock.py)
         ("status", "i8", (MOST_CHIPS,)),  # what a chip needs from the host; GOES_ON; 0: nothing
         ("span", "i8"),  # clocks in which no chip can see what another one does in them
         ("goal", "i8"),  # end of the span

@@ -35,7 +35,7 @@ class Traffic:
         multicast, linked: a multicast; without releasing its path in between.
         outside: the sender of a multicast is outside of the rectangle.
         stateful: a state is set before the loop.
-        everybody: all cores do it at once.
+        everybody: all cores do it at once; multicasts: each core of a row or column to all of it.
         noc: 0 or 1.
         cores: how many cores there are, of `everybody`.
     """
@@ -143,7 +143,9 @@ def _multicast(traffic: Traffic) -> float:
         first += (count // traffic.count - 1) * path
     else:
         step = path + body
-    return first + body + (count - 1) * step
+    alone = first + body + (count - 1) * step
+    # Their paths meet, so one waits until another's is released; the release itself overlaps with what follows.
+    return alone * traffic.destinations * _f("noc.multicast.together") if traffic.everybody else alone
 
 
 def _dram(traffic: Traffic) -> float:

@@ -288,11 +288,13 @@ def operation_as_json(operation: TimedOperation) -> dict[str, Any]:
 
 def operation_lines(operations: Sequence[TimedOperation]) -> list[str]:
     """A table of operations, the longest names cut off."""
-    lines = [f"{'operation':<26}{'cycles':>10}{'gap':>9}{'tiles':>6}  {'bound by':<18}{'busy':>5}  then"]
+    head = f"{'operation':<26}{'cycles':>10}{'gap':>9}{'tiles':>6}  {'bound by':<18}{'busy':>5}{'guessed':>9}  then"
+    lines = [head]
     for one in operations:
         others = [f"{name} {cycles / max(one.cycles, 1):.0%}" for name, cycles in list(one.busy.items())[1:3]]
         lines.append(
-            f"{one.name:<25.25} {one.cycles:>10,}{one.gap:>9,}{one.tiles:>6}  {one.bound:<18}{one.share:>5.0%}  "
+            f"{one.name:<25.25} {one.cycles:>10,}{one.gap:>9,}{one.tiles:>6}  {one.bound:<18}{one.share:>5.0%}"
+            + f"{one.guessed:>9.1%}  "
             + ", ".join(others)
         )
     return lines

@@ -15,9 +15,11 @@ from bhemu.chip.state import CHIP_TYPE, X_LSB
 from bhemu.errors import ConfigurationError
 from bhemu.isa.silicon import figure
 from bhemu.machine.compiler import JIT, Entry, compile_entry
+from bhemu.machine.kernel import plain
 from bhemu.timed import net_layout as at
 from bhemu.timed.chip_clock import clock_timed_entry
 from bhemu.timed.observer import SiliconTime, TimedReport
+from bhemu.timed.routes import raw_node
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ def new_chip_time() -> np.ndarray[Any, np.dtype[np.int64]]:
     for index in range(at.TILES):
         x, y = tile_place(index)
         net[at.PLACE + index] = x << X_LSB | y
+        for noc in range(2):
+            net[at.NODE + noc * at.TILES + index] = plain(raw_node)(x << X_LSB | y, noc)
     net[at.FREE : at.FREE + at.EVENTS] = at.EVENT + at.EVENT_WORDS * np.arange(at.EVENTS)[::-1]
     net[at.FREE_COUNT] = at.EVENTS
     net[at.FREE_BLOCKS : at.FREE_BLOCKS + at.BLOCKS] = np.arange(at.BLOCKS)[::-1]
@@ -76,7 +80,7 @@ class ChipTime:
     def __init__(self, device: Device) -> None:
         if device.record.links:
             raise ConfigurationError(
-                "a chip of a cluster with links has no timed mode", remedy="time chips that have no links"
+                "a chip that has links already cannot be put into timed mode", remedy="time the whole cluster"
             )
         self._data = np.zeros(at.BLOCKS * at.BLOCK_BYTES, np.uint8)
         self._net = new_chip_time()
@@ -95,6 +99,21 @@ class ChipTime:
         """As the compiled function that it takes the place of; the chip's clocks keep it, and so the buffers."""
         net: Any = int(self._net.ctypes.data) if JIT else self._net
         return int(self._entry.call(target, table, clocks, net))
+
+    @property
+    def net(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The buffer of net_layout.py."""
+        return self._net
+
+    @property
+    def address(self) -> int:
+        """Of that buffer."""
+        return int(self._net.ctypes.data)
+
+    @property
+    def is_quiet(self) -> bool:
+        """No request or answer is on its way over the NoC."""
+        return not self._net[at.HEAP_COUNT]
 
     def busy(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """64ths of a cycle for which each link, network interface and DRAM bank has been busy (net_layout.py, BUSY)."""

@@ -11,9 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.clock.run import all_ahead, first_clocks, forget_idle, run_tile
+from bhemu.chip.clock.run import FRAME_ARRIVES, all_ahead, first_clocks, forget_idle, run_tile
 from bhemu.chip.clock.tiles import ATTENDED, MIDST, STATUS
+from bhemu.chip.links.receive import begin_span
 from bhemu.machine.buffer_memory import load_i64, store_i64
+from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, ChipRecord, Int, LogAddress, Table
 from bhemu.tensix.frontend.observer import NO_LOG
@@ -237,12 +239,28 @@ def _move(chip: ChipRecord, table: Table, net: LogAddress) -> Any:
             return np.int64(chip.status[index]) & STATUS
 
 
+@kernel
+def pass_timed(chip: ChipRecord, table: Table, clocks: Int, net: LogAddress) -> AnyInt:
+    """Let clocks of a timed chip pass; see `bhemu.chip.clock.run.pass_clocks`."""
+    if chip.links == 0:
+        if clocks > 0:
+            chip.end = chip.time + clocks
+        return _move(chip, table, net)
+    if clocks > 0:
+        chip.goal = chip.time + clocks
+        chip.end = chip.time
+    while True:
+        status = _move(chip, table, net)
+        if status != ADVANCED or chip.time >= chip.goal:
+            return np.int64(status)
+        if begin_span(chip) != DONE:
+            return np.int64(FRAME_ARRIVES)
+
+
 def clock_timed_entry(chip: ChipRecord, table: Table, clocks: Int, net: LogAddress) -> AnyInt:
     """`bhemu.chip.clock.run.clock_entry` of a timed chip.
 
     Args:
         net: address of the buffer of net_layout.py.
     """
-    if clocks > 0:
-        chip.end = chip.time + clocks
-    return _move(chip, table, net)
+    return pass_timed(chip, table, clocks, net)

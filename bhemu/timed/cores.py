@@ -20,6 +20,7 @@ from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, TileRecord
 from bhemu.recording import core_figures as classes
 from bhemu.riscv.arithmetic import WORD, signed
 from bhemu.timed import layout as at
+from bhemu.timed.mover import COMMAND, STATUS, mover_idle, start_command
 from bhemu.timed.words import thread_ends
 
 _LOAD, _FENCE, _STORE, _STORE_FLOAT, _AMO = 0x03, 0x0F, 0x23, 0x27, 0x2F
@@ -266,6 +267,8 @@ def executed(t: TileRecord, log: LogAddress, core: Int) -> None:
         after_start = division(log, word, load_i64(log, block + at.RS1), load_i64(log, block + at.RS2))
     elif opcode in (_STORE, _STORE_FLOAT) and address < L1_SIZE:
         note_store(log, block, start, address)
+    elif opcode == _STORE and address == COMMAND:
+        start_command(t, log, start, load_i64(log, block + at.RS2))
     elif opcode in (_AMO, _FENCE):
         forget_lines(log, block)
     if classes.writes_register(word):
@@ -275,6 +278,8 @@ def executed(t: TileRecord, log: LogAddress, core: Int) -> None:
             if ends > start:  # the units finish later than they start
                 latency = max(latency, ends - start + load_i64(log, at.SYNC_SEEN))
                 after_start = max(after_start, latency)
+        if address == STATUS:  # it says that the mover is idle (tensix/tdma.py), so it is read when it is
+            latency = max(latency, mover_idle(log) - start)
         rd = (word >> 7) & 31
         is_float = classes.writes_float(word)
         if rd != 0 or is_float:

@@ -56,6 +56,8 @@ UNPACK_LATENCY: Final = FIGURES.place("tensix.unpack.latency")
 PACK_DATUMS: Final = FIGURES.place("tensix.pack.datums")
 PACK_LATENCY: Final = FIGURES.place("tensix.pack.latency")
 SCALAR_MEMORY: Final = FIGURES.place("tensix.scalar.memory")
+MOVER_COPY: Final = FIGURES.place("tensix.mover.copy")
+MOVER_ZEROS: Final = FIGURES.place("tensix.mover.zeros")
 
 # --- Tensix instructions, by opcode -----------------------------------------------------------------------------------
 

@@ -55,6 +55,7 @@ PATH_OUTSIDE: Final = FIGURES.place("noc.multicast.outside")
 FIRST_HOP: Final = FIGURES.place("noc.multicast.first.hop")
 FIRST_OUTSIDE: Final = FIGURES.place("noc.multicast.first.outside")
 FIRST_ROW: Final = FIGURES.place("noc.multicast.first.row")
+TOGETHER: Final = FIGURES.place("noc.multicast.together")
 
 # --- what is busy until when ------------------------------------------------------------------------------------------
 
@@ -77,6 +78,12 @@ BUSY: Final = LAST_ANY + 2 * TILES
 """64ths of a cycle for which what is busy until LINK .. BANK_FREE say has been busy so far, in the same order."""
 PARKED: Final = BUSY + LAST - LINK
 """By tile: requests that it has sent and that have not arrived."""
+PATH: Final = PARKED + TILES
+"""By link, in the order of LINK: until when the path of a multicast keeps it from other multicasts."""
+OPEN: Final = PATH + OUT - LINK
+"""By NoC and node: 1 while its last multicast was linked, so that the next one has its path already."""
+NODE: Final = OPEN + 2 * NODES
+"""By NoC and tile: its node."""
 
 # --- events -----------------------------------------------------------------------------------------------------------
 
@@ -93,7 +100,7 @@ ARRIVES: Final = 0
 """WHAT: a request's data change the receiver,"""
 ANSWER: Final = 1
 """or its sender counts the answers."""
-HEAP: Final = PARKED + TILES
+HEAP: Final = NODE + 2 * TILES
 FREE: Final = HEAP + EVENTS
 FREE_BLOCKS: Final = FREE + EVENTS
 EVENT: Final = FREE_BLOCKS + BLOCKS

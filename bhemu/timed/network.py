@@ -42,7 +42,8 @@ from bhemu.timed.routes import LOOKAHEAD, multicast_times, raw_node, read_time, 
 
 _NOWHERE: Final = -1
 _LINKED: Final = 1 << 6
-"""Bit of CTRL."""
+_BY_COLUMN: Final = 1 << 16
+"""Bits of CTRL: the next request has the same path; a multicast goes along a column first."""
 _RECORD_BYTES: Final = 8 * at.RECORD_WORDS
 
 
@@ -122,7 +123,10 @@ def _park(
         x, y = own % WIDTH, own // WIDTH
         inside = corner % WIDTH <= x <= opposite % WIDTH and corner // WIDTH <= y <= opposite // WIDTH
         linked = (request.control & _LINKED) != 0
-        tail, answered = multicast_times(net, noc, own, corner, opposite, now * at.PART, size, inside, linked)
+        by_column = (request.control & _BY_COLUMN) != 0
+        tail, answered = multicast_times(
+            net, noc, own, corner, opposite, now * at.PART, size, inside, linked, by_column
+        )
         store_i64(net, event + at.FIRST, np.int64(first))
         store_i64(net, event + at.END, np.int64(last))
     else:

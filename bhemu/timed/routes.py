@@ -16,6 +16,7 @@ from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress
 from bhemu.timed import net_layout as at
+from bhemu.timed.trees import along, take_path
 
 _FLIT: Final = 64
 _LONGEST: Final = 16384
@@ -45,20 +46,14 @@ def in_rectangle(place: Int, noc: Int, first: Int, last: Int) -> Any:
     node = raw_node(place, noc)
     x, y = first >> X_LSB, first & 0xFF
     to_x, to_y = last >> X_LSB, last & 0xFF
-    columns, rows = _along(x, node % WIDTH, WIDTH), _along(y, node // WIDTH, HEIGHT)
-    return columns <= _along(x, to_x, WIDTH) and rows <= _along(y, to_y, HEIGHT)
-
-
-@kernel
-def _along(first: Int, last: Int, size: Int) -> AnyInt:
-    """Hops from a position to another on a one-way ring."""
-    return np.int64(last - first if last >= first else last - first + size)
+    columns, rows = along(x, node % WIDTH, WIDTH), along(y, node // WIDTH, HEIGHT)
+    return columns <= along(x, to_x, WIDTH) and rows <= along(y, to_y, HEIGHT)
 
 
 @kernel
 def hops(first: Int, last: Int) -> AnyInt:
     """Hops from a node to another."""
-    return _along(first % WIDTH, last % WIDTH, WIDTH) + _along(first // WIDTH, last // WIDTH, HEIGHT)
+    return along(first % WIDTH, last % WIDTH, WIDTH) + along(first // WIDTH, last // WIDTH, HEIGHT)
 
 
 @kernel
@@ -167,7 +162,16 @@ def read_time(net: LogAddress, noc: Int, own: Int, end: Int, channel: Int, now: 
 
 @kernel
 def multicast_times(
-    net: LogAddress, noc: Int, own: Int, first: Int, last: Int, now: Int, size: Int, inside: Bool, linked: Bool
+    net: LogAddress,
+    noc: Int,
+    own: Int,
+    first: Int,
+    last: Int,
+    now: Int,
+    size: Int,
+    inside: Bool,
+    linked: Bool,
+    by_column: Bool,
 ) -> Any:
     """(when a multicast has arrived at all nodes of a rectangle, when the last answer is there).
 
@@ -176,11 +180,12 @@ def multicast_times(
     Args:
         first, last: nodes at the rectangle's corners.
         inside: the sender is in it.
+        by_column: it goes along a column first (trees.py).
     """
     crossing = load_i64(net, at.CROSSING)
     busy = occupancy(net, size, at.PACKET_LONG)
-    columns = _along(first % WIDTH, last % WIDTH, WIDTH)
-    rows = _along(first // WIDTH, last // WIDTH, HEIGHT)
+    columns = along(first % WIDTH, last % WIDTH, WIDTH)
+    rows = along(first // WIDTH, last // WIDTH, HEIGHT)
     across = columns + rows
     hop = load_i64(net, at.HOP)
     if inside:
@@ -192,9 +197,15 @@ def multicast_times(
         path = load_i64(net, at.PATH_OUTSIDE) + load_i64(net, at.PATH_HOP) * length
         answers = (WIDTH + HEIGHT) * hop + load_i64(net, at.FIRST_OUTSIDE)
         answers += load_i64(net, at.FIRST_ROW) * min(length, 8)
-    held = busy if linked else busy + path
-    begin = _taken(net, at.OUT + noc * at.NODES + own, now + crossing, held)
-    head = _travel(net, noc, own, first, begin, busy)
-    tail = head + across * hop + crossing + busy
+    interface = noc * at.NODES + own
+    follows = load_i64(net, at.OPEN + interface)
+    store_i64(net, at.OPEN + interface, 1 if linked else 0)
+    whole = busy + path
+    kept = max(busy, whole * load_i64(net, at.TOGETHER) // at.PART)
+    ready = max(now + crossing, load_i64(net, at.OUT + interface))
+    ready = take_path(net, noc, own, first, last, by_column, follows != 0, ready, busy, kept)
+    store_i64(net, at.WAITED, load_i64(net, at.WAITED) + ready - now - crossing)
+    begin = _taken(net, at.OUT + interface, ready, busy if linked else whole)
+    tail = begin + (hops(own, first) + across) * hop + crossing + busy
     answered = max(begin + answers + busy + load_i64(net, at.ENDPOINT) + 3 * crossing, tail + crossing)
     return tail, answered

@@ -34,6 +34,7 @@ from bhemu.tensix.frontend.gate import (
 )
 from bhemu.tensix.frontend.run import EMPTY, begin_macro_cycle, end_macro_cycle
 from bhemu.timed import layout as at
+from bhemu.timed.mover import mover_idle, xmov_cycles
 
 NEVER: Final = 1 << 62
 HELD: Final = 9
@@ -41,6 +42,7 @@ HELD: Final = 9
 
 UNPACR: Final = INSTRUCTIONS["UNPACR"].opcode
 PACR: Final = INSTRUCTIONS["PACR"].opcode
+XMOV: Final = INSTRUCTIONS["XMOV"].opcode
 _SCALAR_MEMORY: Final = tuple(
     INSTRUCTIONS[name].opcode for name in ("LOADIND", "STOREIND", "LOADREG", "ATINCGET", "ATINCGETPTR", "ATSWAP")
 )
@@ -70,8 +72,8 @@ _WORK: Final = (
     (int(Condition.MATH), at.MATRIX),
     (int(Condition.SFPU), at.VECTOR),
     (int(Condition.CFGEXU), at.CONFIG),
-    (int(Condition.XMOV), at.MOVER),
 )
+_MOVED: Final = int(Condition.XMOV)
 
 
 @kernel
@@ -110,6 +112,8 @@ def _wait_ends(t: TileRecord, log: LogAddress, thread: Int, word: Int) -> AnyInt
     for i in range(len(_WORK_MASKS)):
         if conditions & _WORK_MASKS[i]:
             end = max(end, _ended(log, thread, _WORK_UNITS[i]))
+    if conditions & _MOVED:
+        end = max(end, mover_idle(log))  # whoever has started it
     if conditions & _UNPACK0:
         end = max(end, load_i64(log, at.UNPACKED + 2 * thread))
     if conditions & _UNPACK1:
@@ -234,6 +238,8 @@ def _take(t: TileRecord, log: LogAddress, thread: Int, word: Int, now: Int, cycl
             next_word = now + cycles
             if opcode in _SCALAR_MEMORY:
                 done = now + load_i64(log, at.SCALAR_MEMORY)
+        elif unit == at.MOVER:
+            done = now + 1  # a thread waits for it by a condition of its own
         elif unit == at.VECTOR and latency == _TWO_CYCLES:
             store_i64(log, at.LREG_READY + ((word >> 4) & 15), now + latency)
         if times & at.ACCUMULATES:
@@ -256,6 +262,8 @@ def _cycles(t: TileRecord, log: LogAddress, thread: Int, word: Int) -> AnyInt:
         datums = np.int64(t.adc[thread, PACKER, CH1_X]) - np.int64(t.adc[thread, PACKER, CH0_X]) + 1
         speed = load_i64(log, at.PACK_DATUMS)
         return max((datums + speed - 1) // speed, np.int64(1))
+    if opcode == XMOV:
+        return xmov_cycles(t, log, thread)
     return (load_i64(log, at.TIMES + opcode) >> at.OCCUPANCY_LSB) & at.CYCLES_BITS
 
 

@@ -18,6 +18,7 @@ from bhemu.recording.parts import Reader
 from bhemu.report.model import make_report
 from bhemu.report.text import report_as_json, summary_lines
 from tests.capi.library_client import PRELUDE, run_client
+from tests.capi.test_library_timed import on_a_timed_chip, took
 from tests.processes import finished
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,16 +116,16 @@ def weak(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.rule("ethernet 6.1")
 @pytest.mark.parametrize("threads", ["1", "2"])
-@pytest.mark.parametrize("process", ["client", "own"])
-def test_links_of_a_library_fail_as_its_file_says(weak: Path, threads: str, process: str) -> None:
-    ended = run_client(weak, ENDS + STATES, BHEMU_THREADS=threads, BHEMU_PROCESS=process)
+@pytest.mark.parametrize("how", [{"BHEMU_PROCESS": "client"}, {"BHEMU_PROCESS": "own"}, {"BHEMU_TIME": "silicon"}])
+def test_links_of_a_library_fail_as_its_file_says(weak: Path, threads: str, how: dict[str, str]) -> None:
+    ended = run_client(weak, ENDS + STATES, BHEMU_THREADS=threads, **how)
     assert ended.status == 0, ended.out + ended.errors
     assert ended.out.splitlines()[:4] == ["before 1 1", "arrived 5 0", "later 5 7", "after 2 2 1"]
 
 
-@pytest.mark.parametrize("process", ["client", "own"])
-def test_a_refusal_names_its_chip(weak: Path, process: str) -> None:
-    ended = run_client(weak, ENDS + REFUSES, BHEMU_PROCESS=process)
+@pytest.mark.parametrize("how", [{"BHEMU_PROCESS": "client"}, {"BHEMU_PROCESS": "own"}, {"BHEMU_TIME": "silicon"}])
+def test_a_refusal_names_its_chip(weak: Path, how: dict[str, str]) -> None:
+    ended = run_client(weak, ENDS + REFUSES, **how)
     assert ended.status == 1
     assert ended.out.splitlines()[0] == "0xb1401e52 0xffffffff"
     assert "chip 1" in ended.out
@@ -211,6 +212,33 @@ def test_the_command_records_chosen_tiles_of_chosen_chips(weak: Path, tmp_path: 
     assert done.returncode == 2
     assert "'one:1-2' is not a tile of a chip" in done.stderr
     assert not (tmp_path / "odd").exists()
+
+
+DIVIDES = """
+# core B of tile 1-2 of chip 1: twelve divisions between two loads of the wall clock; the difference goes to L1
+from tests.capi.test_library_timed import PROGRAM
+for n, instruction in enumerate(PROGRAM):
+    put(at(1, 1, 2, 4 * n), instruction)
+put(at(1, 1, 2, 0xFFB121B0), 0x47000)
+clock(2000)
+print("took", word(at(1, 1, 2, 0x100)))
+exit_()
+"""
+
+
+def test_cores_of_every_chip_take_estimated_cycles_in_timed_mode(weak: Path) -> None:
+    times = [took(run_client(weak, ENDS + DIVIDES, BHEMU_TIME=time)) for time in ("rounds", "silicon")]
+    assert times[0] == 15
+    assert times[1] == on_a_timed_chip()
+
+
+@pytest.mark.parametrize(("setting", "value"), [("BHEMU_RECORD", "somewhere"), ("BHEMU_PROCESS", "own")])
+def test_what_needs_python_is_refused_for_several_timed_chips(weak: Path, setting: str, value: str) -> None:
+    ended = run_client(weak, ENDS, **{"BHEMU_TIME": "silicon", setting: value})
+    assert ended.status == 1
+    assert "ConfigurationError: libttsim_init: BHEMU_TIME is 'silicon', and " in ended.out
+    assert "times one chip alone" in ended.out
+    assert "use a library with one chip" in ended.out
 
 
 def test_a_debugger_of_several_chips_is_refused(weak: Path, tmp_path: Path) -> None:

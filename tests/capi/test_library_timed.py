@@ -65,6 +65,25 @@ def test_every_chip_of_a_client_begins_at_time_zero(library: Path) -> None:
     assert first == second
 
 
+@pytest.mark.parametrize("process", ["client", "own"])
+def test_the_end_of_a_client_says_how_much_of_its_clocks_is_guessed(library: Path, process: str) -> None:
+    found = []
+    # li a1, 100; again: csrr a0, mcycle; addi a1, a1, -1; bnez a1, again; ebreak: the time of csrr is a guess
+    reads_csr = "init(); release_b((0x06400593, 0xB0002573, 0xFFF58593, 0xFE059CE3, 0x00100073)); clock(2000); exit_()"
+    for client in (CLIENT, reads_csr):
+        ended = run_client(library, client, BHEMU_TIME="silicon", BHEMU_PROCESS=process)
+        assert ended.status == 0, ended.out + ended.errors
+        (share,) = re.findall(
+            r"^\[2000\] bhemu: clocks are estimates of cycles of silicon; ([\d.]+)% of what they are made of is guess",
+            ended.out,
+            re.MULTILINE,
+        )
+        found.append(float(share))
+    assert found[0] < 1
+    assert 20 < found[1] < 50
+    assert "of silicon" not in run_client(library, CLIENT, BHEMU_PROCESS=process).out
+
+
 def test_another_value_is_refused(library: Path) -> None:
     ended = run_client(library, "init()", BHEMU_TIME="true")
     assert ended.status == 1

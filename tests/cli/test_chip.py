@@ -61,6 +61,24 @@ def test_programs_of_two_tiles_exchange_data(bhemu: Invoke, sender: Path, receiv
     assert "halted by ebreak" in result.stdout
 
 
+def test_programs_of_two_tiles_take_estimated_cycles_on_a_timed_chip(
+    bhemu: Invoke, sender: Path, receiver: Path, word: Path
+) -> None:
+    out = word.with_name("out.npy")
+    arguments = (
+        "run", f"1,2/B={sender}", f"2,2/{receiver}", "--write", f"1,2/{SOURCE:#x}={word}:u32",
+        "--read", f"2,2/result:1:u32={out}",
+    )  # fmt: skip
+    plain, timed = (json.loads(bhemu(*arguments, *more, "--json").stdout) for more in ((), ("--timed",)))
+    assert np.load(out).tolist() == [0x1234]
+    assert "timed" not in plain
+    assert (timed["timed"]["requests"], timed["timed"]["at_once"]) == (2, 0)
+    assert sorted(timed["timed"]["tiles"]) == ["1-2", "2-2"]
+    assert 0 <= timed["timed"]["guessed_share"] < 0.05
+    assert timed["tiles"]["2-2"]["clocks"] > plain["tiles"]["2-2"]["clocks"]
+    assert "clocks are estimates of cycles of silicon" in bhemu(*arguments, "--timed").stdout
+
+
 def test_tiles_that_did_the_same_share_a_line_and_json_has_each(bhemu: Invoke, tmp_path: Path) -> None:
     path = write_elf(tmp_path / "kernel.elf", "ebreak")
     assert "12 tiles" in bhemu("run", path, "--tile", "1,2-4,4").stdout

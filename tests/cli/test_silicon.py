@@ -61,9 +61,9 @@ def test_each_figure_is_printed_on_demand(bhemu: Invoke, tmp_path: Path) -> None
         ("predict", "noc", "send"),
         ("predict", "noc", "multicast"),
         ("predict", "noc", "read", "--linked"),
+        ("predict", "noc", "multicast", "--grid", "11x10", "--everybody"),
         ("predict", "matmul", "64", "64", "64", "--grid", "11"),
         ("run", "x.elf", "--timed", "--profile"),
-        ("run", "1,2/B=x.elf", "--timed"),
         ("run", "x.py", "--timed"),
     ],
 )

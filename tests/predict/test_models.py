@@ -60,6 +60,12 @@ def test_all_cores_together_are_slower_than_one() -> None:
         assert cycles(replace(one, everybody=True)) > cycles(one)
 
 
+def test_senders_of_a_row_share_the_time_in_which_paths_are_free() -> None:
+    multicast = replace(WRITE, multicast=True, destinations=11, columns=11)
+    together = cycles(replace(multicast, everybody=True))
+    assert together == pytest.approx(11 * figure("noc.multicast.together").value * cycles(multicast))
+
+
 def test_one_bank_gives_the_same_to_any_number_of_readers() -> None:
     assert dram_readers(1, 1, 4096) == dram_readers(120, 1, 4096)
 

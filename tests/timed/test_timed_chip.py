@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 
 import bhemu
+from bhemu.chip.coordinates import NODES
 from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.timed import ChipTime
 from tests.chip.noc_programs import (
     ATOMIC,
+    B_RUNS,
     DATA,
     INCREMENT,
     MULTICAST,
     READ,
     RESPONSE,
+    SOFT_RESET,
     WRITE,
     Board,
     at,
@@ -23,6 +26,7 @@ from tests.chip.noc_programs import (
 )
 from tests.chip.noc_programs import fill as random_bytes
 from tests.chip.test_noc_order import MIDDLE, note_time, wait_for
+from tests.riscv.rv_asm import assemble
 
 FIRST, BELOW, ACROSS, LAST = (1, 2), (1, 3), (3, 5), (16, 11)
 FLAG, TIMES, COPY = 0x18000, 0x18100, 0x30000
@@ -182,3 +186,23 @@ def test_a_program_without_races_computes_the_same_as_in_functional_mode(threads
     assert board.word(MIDDLE, total) == 70
     assert [board.word(place, FLAG) for place in counters] == [2] * 7
     assert board.word(MIDDLE, TIMES) > 2 * 200
+
+
+def test_a_run_goes_on_while_nothing_moves_but_what_is_on_its_way() -> None:
+    chip = bhemu.Chip(timed=True)
+    receiver = f"li a0, {COPY:#x}\nagain: lw a1, 0(a0)\nbeqz a1, again\nli a0, {TIMES:#x}\nsw a1, 0(a0)\nebreak\n"
+    sender = f"li a3, 7\nli a4, {DATA:#x}\nsw a3, 0(a4)\n" + write(LAST, FIRST, 16384) + "ebreak\n"
+    for place, text in ((FIRST, sender), (LAST, receiver)):
+        chip.device.write_node(NODES[place], 0, assemble(text, 0))
+        chip.device.write_node(NODES[place], SOFT_RESET, B_RUNS.to_bytes(4, "little"))
+    result = chip.run(until=lambda: chip.device.read_node(NODES[LAST], TIMES, 4) == bytes([7, 0, 0, 0]))
+    assert 300 < result.clocks < 900
+
+
+def test_cores_that_poll_for_answers_are_not_stuck_while_requests_are_on_their_way() -> None:
+    chip = bhemu.Chip(timed=True)
+    start = "li a0, 0xffb20000\nli t0, 1\nli a3, 200\nnext: sw t0, 0x40(a0)\naddi a3, a3, -1\nbnez a3, next\n"
+    sender = write(LAST, FIRST, 16384) + start + barrier("on") + "ebreak\n"
+    chip.device.write_node(NODES[FIRST], 0, assemble(sender, 0))
+    chip.device.write_node(NODES[FIRST], SOFT_RESET, B_RUNS.to_bytes(4, "little"))
+    assert chip.run().clocks > 200 * 256
