@@ -91,7 +91,8 @@ class Chip:
             harvesting: what the chip does not have, in place of a product's.
             allow_open: use the recommended choice where no source settles what silicon does, instead of refusing.
             threads: of the host, that tiles run on; results are the same for any number.
-            quantum: clocks that tiles which leave each other alone may run ahead of each other, at most; 1: none.
+            quantum: clocks that tiles which leave each other alone may run ahead of each other, at most; 1: none. A
+                timed chip has its own rule.
             simulator_order: queue the coprocessors' words, and translate coordinates of NoC requests, as the official
                 simulator does.
             host: memory of the host, for accesses of the chip to it; without it they are refused.

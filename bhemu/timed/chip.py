@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.chip.clock.clocks import QUANTUM
 from bhemu.chip.coordinates import tile_place
 from bhemu.chip.device import Device
 from bhemu.chip.nodes.kinds import TENSIX
@@ -74,13 +75,20 @@ class ChipTime:
     """Puts a chip into timed mode.
 
     Raises:
-        ConfigurationError: a tile is observed, words are in the order of the official simulator, or the chip has links.
+        ConfigurationError: a tile is observed, words are in the order of the official simulator, the chip has links, or
+            a quantum of its own.
     """
 
     def __init__(self, device: Device) -> None:
         if device.record.links:
             raise ConfigurationError(
                 "a chip that has links already cannot be put into timed mode", remedy="time the whole cluster"
+            )
+        if device.record.quantum != QUANTUM:
+            raise ConfigurationError(
+                f"a quantum of {int(device.record.quantum)} clocks for a timed chip, in which tiles run as far ahead "
+                "of each other as nothing can reach them",
+                remedy="leave quantum out",
             )
         self._data = np.zeros(at.BLOCKS * at.BLOCK_BYTES, np.uint8)
         self._net = new_chip_time()

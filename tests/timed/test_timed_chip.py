@@ -136,6 +136,12 @@ def test_two_senders_to_one_tile_wait_for_each_other() -> None:
     assert time.report().waited == 0
 
 
+def test_a_timed_chip_has_no_quantum_of_its_own() -> None:
+    with pytest.raises(ConfigurationError, match="quantum of 1 clocks"):
+        bhemu.Chip(timed=True, quantum=1)
+
+
+
 def test_a_timed_chip_is_not_copied() -> None:
     chip = bhemu.Chip(timed=True)
     with pytest.raises(ConfigurationError, match="cannot be copied"):
