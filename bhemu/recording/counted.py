@@ -129,7 +129,7 @@ def _counts(runs: Array) -> Array:
         and size.min() > 0
         and (first + size).max() <= column.WORDS
         and size.max() <= column.WORDS
-        and int(size.sum()) <= column.WORDS * CORES * max(len(runs) // (column.WORDS * CORES), 1)
+        and int(size.sum()) <= column.WORDS * CORES
     ):
         raise ValueError("counts are not those of words of L1")
     before = np.cumsum(size) - size
