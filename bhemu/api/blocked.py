@@ -34,6 +34,8 @@ Describe = Callable[[int, int], str]
 NameWord = Callable[[int], str]
 """Names a word of memory: its symbol, or nothing."""
 
+_WORDS: Final = 8
+"""At most this many polled words are named."""
 A7: Final = 17
 """The register with the number of an ecall."""
 
@@ -124,9 +126,9 @@ def _polling(record: Any, core: int, name_word: NameWord) -> str:
 def _polls(words: Words, name_word: NameWord) -> str:
     if not words:
         return "idle in an endless loop"
-    return "polls " + ", ".join(
-        f"{_word(address, name_word)}, which holds {value:#x}" for address, value in words.items()
-    )
+    told = [f"{_word(address, name_word)}, which holds {value:#x}" for address, value in words.items()]
+    more = f" and {len(told) - _WORDS} more words" if len(told) > _WORDS else ""
+    return "polls " + ", ".join(told[:_WORDS]) + more
 
 
 def _word(address: int, name_word: NameWord) -> str:

@@ -97,7 +97,7 @@ def explain_tiles(
     """
     known = polled or {}
     texts = [(tile.place, tile.programs.explain(known.get(tile.place))) for tile in tiles]
-    return _alike(texts + [(tile.place, tile.explain()) for tile in ethernet])
+    return alike(texts + [(tile.place, tile.explain()) for tile in ethernet])
 
 
 def explain_device(device: Device, *, moving: bool = False) -> str:
@@ -117,11 +117,11 @@ def explain_device(device: Device, *, moving: bool = False) -> str:
         if can_move(record) or waiting_threads(record) or any(is_stuck(record, core) for core in range(CORES)):
             text = explain_all(record, lambda _, pc: f"{pc:#07x}", lambda _: "", lambda thread, _: T0 + thread)
             texts.append((tile_place(index), text))
-    return _alike(texts)
+    return alike(texts)
 
 
-def _alike(explained: Iterable[tuple[Place, str]]) -> str:
-    """Lines for tiles and what each does."""
+def alike(explained: Iterable[tuple[Place, str]]) -> str:
+    """Lines for tiles and what each does; tiles that do the same are explained once."""
     ways: dict[str, list[str]] = {}
     for place, text in explained:
         ways.setdefault(text, []).append(f"{place[0]}-{place[1]}")
