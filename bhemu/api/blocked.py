@@ -46,6 +46,7 @@ _PUSH_FIRST, _PUSH_END = region("push0").base, region("push2").end
 _PUSH_BYTES: Final = region("push0").size
 _PCBUFS: Final = region("pcbuf")
 _TRACKED: Final = (region("gpr"), region("config"), region("tdma"))
+_LOCAL_RAM: Final = (region("local_ram"), region("local_ram_upper"))
 _OVERLAY: Final = region("overlay")
 _NIUS: Final = (region("niu0"), region("niu1"))
 
@@ -143,9 +144,10 @@ def _word(address: int, name_word: NameWord) -> str:
             names = [register.name for register, _ in registers_at(address)]
             return f"{address:#x} {' '.join(names)} of NoC {number}"
     name = name_word(address)
-    return (
-        f"{address:#x} {name}".rstrip() if address < L1_SIZE else f"{address:#x} {name}".rstrip() + " in its local RAM"
-    )
+    is_local = any(address in ram for ram in _LOCAL_RAM)
+    if address >= L1_SIZE and not is_local:
+        name = " ".join(register.name for register, _ in registers_at(address))
+    return f"{address:#x} {name}".rstrip() + " in its local RAM" * is_local
 
 
 def _blocked(record: Any, core: int) -> str:

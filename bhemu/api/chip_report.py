@@ -120,20 +120,25 @@ def explain_device(device: Device, *, moving: bool = False) -> str:
     return alike(texts)
 
 
-def alike(explained: Iterable[tuple[Place, str]]) -> str:
-    """Lines for tiles and what each does; tiles that do the same are explained once."""
+def alike(explained: Iterable[tuple[Place, str]], most: int = _WAYS) -> str:
+    """Lines for tiles and what each does; tiles that do the same are explained once.
+
+    Args:
+        explained: tiles and their texts.
+        most: so many ways are explained.
+    """
     ways: dict[str, list[str]] = {}
     for place, text in explained:
         ways.setdefault(text, []).append(f"{place[0]}-{place[1]}")
     lines = []
-    for text, (first, *others) in list(ways.items())[:_WAYS]:
+    for text, (first, *others) in list(ways.items())[:most]:
         lines += [f"  tile {first}", *(f"  {line}" for line in text.splitlines())]
         if others:
             more = f" and {len(others) - _NAMED} others" if len(others) > _NAMED else ""
             lines.append(f"  {len(others)} more {_tiles(others)} the same: {', '.join(others[:_NAMED])}{more}")
-    rest = [name for names in list(ways.values())[_WAYS:] for name in names]
+    rest = [name for names in list(ways.values())[most:] for name in names]
     if rest:
-        lines.append(f"  {len(rest)} more {_tiles(rest)} in {len(ways) - _WAYS} other ways")
+        lines.append(f"  {len(rest)} more {_tiles(rest)} in {len(ways) - most} other ways")
     return "\n".join(lines)
 
 

@@ -108,7 +108,7 @@ static int copy_state(enum what what, const char *function)
     return file;
 }
 
-/* Between fork and exec: only system calls. */
+/* Between vfork and exec: only system calls. */
 static _Noreturn void become_python(int file, int out, char *const arguments[])
 {
     int nothing = open("/dev/null", O_RDWR);
@@ -135,7 +135,7 @@ static int python_says(enum what what, const char *function, int out)
         return CANNOT;
     char *arguments[] = {(char *)found->program, "-E", "-c", text, *found->path ? (char *)found->path : NULL, NULL};
     fflush(NULL);
-    pid_t child = fork();
+    pid_t child = vfork(); /* a copy of a client's memory may be more than the system promises, though it is never made */
     if (child == 0)
         become_python(file, out, arguments);
     close(file);
