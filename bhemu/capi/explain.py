@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.api.chip_report import explain_device
-from bhemu.api.only_polls import explain_polling
 from bhemu.capi.image import CHIP_POINTERS, TILE_POINTERS, chip_memory, layout
+from bhemu.capi.only_polls import explain_polling
 from bhemu.capi.refusals import refusal_text, say, waiting_text
 from bhemu.chip.device import Device
 from bhemu.chip.state import CHIP

@@ -200,7 +200,7 @@ class System:
 
     def say_who_polls(self) -> str | None:
         """What the cores poll, chip by chip; None when one of those that are looked at does more than poll."""
-        from bhemu.api.only_polls import explain_polling
+        from bhemu.capi.only_polls import explain_polling
 
         text = ""
         for number, device in enumerate(self.devices[:_DESCRIBED]):

@@ -1,11 +1,11 @@
-"""Cores that run and only poll, in loops that never come back to the same registers (bhemu/api/only_polls.py)."""
+"""Cores that run and only poll, in loops that never come back to the same registers (bhemu/capi/only_polls.py)."""
 
 from __future__ import annotations
 
 import pytest
 
-from bhemu.api.only_polls import explain_polling, polled_by_loops
 from bhemu.api.polling import Words, snapshot_of
+from bhemu.capi.only_polls import explain_polling, polled_by_loops
 from bhemu.chip.coordinates import tensix_index
 from bhemu.machine.agents import B
 from tests.chip.noc_programs import READ, WRITE, at, request, run
