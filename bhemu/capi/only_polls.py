@@ -1,9 +1,9 @@
 """What cores poll that run and get nowhere, on a chip that waits for what does not come: for a client that polls, too.
 
 A core that reads the same words in a short loop sleeps (riscv/poll.py), or comes back to the same registers
-(api/polling.py). Firmware that moves packets does neither: it goes through long loops, and counts them. A copy of its tile
-is run for some rounds. A core whose loads and stores go to places in the second half of them that the first half has
-seen polls; one that comes to others computes.
+(api/polling.py). Firmware that moves packets does neither: it goes through long loops, and counts them. A copy of its
+tile is run for some rounds. A core whose loads and stores go to places in the second half of them that the first half
+has seen polls; one that comes to others computes.
 """
 
 from __future__ import annotations
