@@ -34,6 +34,8 @@ Describe = Callable[[int, int], str]
 NameWord = Callable[[int], str]
 """Names a word of memory: its symbol, or nothing."""
 
+_WORDS: Final = 8
+"""At most this many polled words are named."""
 A7: Final = 17
 """The register with the number of an ecall."""
 
@@ -44,6 +46,7 @@ _PUSH_FIRST, _PUSH_END = region("push0").base, region("push2").end
 _PUSH_BYTES: Final = region("push0").size
 _PCBUFS: Final = region("pcbuf")
 _TRACKED: Final = (region("gpr"), region("config"), region("tdma"))
+_LOCAL_RAM: Final = (region("local_ram"), region("local_ram_upper"))
 _OVERLAY: Final = region("overlay")
 _NIUS: Final = (region("niu0"), region("niu1"))
 
@@ -124,9 +127,9 @@ def _polling(record: Any, core: int, name_word: NameWord) -> str:
 def _polls(words: Words, name_word: NameWord) -> str:
     if not words:
         return "idle in an endless loop"
-    return "polls " + ", ".join(
-        f"{_word(address, name_word)}, which holds {value:#x}" for address, value in words.items()
-    )
+    told = [f"{_word(address, name_word)}, which holds {value:#x}" for address, value in words.items()]
+    more = f" and {len(told) - _WORDS} more words" if len(told) > _WORDS else ""
+    return "polls " + ", ".join(told[:_WORDS]) + more
 
 
 def _word(address: int, name_word: NameWord) -> str:
@@ -141,9 +144,10 @@ def _word(address: int, name_word: NameWord) -> str:
             names = [register.name for register, _ in registers_at(address)]
             return f"{address:#x} {' '.join(names)} of NoC {number}"
     name = name_word(address)
-    return (
-        f"{address:#x} {name}".rstrip() if address < L1_SIZE else f"{address:#x} {name}".rstrip() + " in its local RAM"
-    )
+    is_local = any(address in ram for ram in _LOCAL_RAM)
+    if address >= L1_SIZE and not is_local:
+        name = " ".join(register.name for register, _ in registers_at(address))
+    return f"{address:#x} {name}".rstrip() + " in its local RAM" * is_local
 
 
 def _blocked(record: Any, core: int) -> str:

@@ -97,7 +97,7 @@ def explain_tiles(
     """
     known = polled or {}
     texts = [(tile.place, tile.programs.explain(known.get(tile.place))) for tile in tiles]
-    return _alike(texts + [(tile.place, tile.explain()) for tile in ethernet])
+    return alike(texts + [(tile.place, tile.explain()) for tile in ethernet])
 
 
 def explain_device(device: Device, *, moving: bool = False) -> str:
@@ -117,23 +117,28 @@ def explain_device(device: Device, *, moving: bool = False) -> str:
         if can_move(record) or waiting_threads(record) or any(is_stuck(record, core) for core in range(CORES)):
             text = explain_all(record, lambda _, pc: f"{pc:#07x}", lambda _: "", lambda thread, _: T0 + thread)
             texts.append((tile_place(index), text))
-    return _alike(texts)
+    return alike(texts)
 
 
-def _alike(explained: Iterable[tuple[Place, str]]) -> str:
-    """Lines for tiles and what each does."""
+def alike(explained: Iterable[tuple[Place, str]], most: int = _WAYS) -> str:
+    """Lines for tiles and what each does; tiles that do the same are explained once.
+
+    Args:
+        explained: tiles and their texts.
+        most: so many ways are explained.
+    """
     ways: dict[str, list[str]] = {}
     for place, text in explained:
         ways.setdefault(text, []).append(f"{place[0]}-{place[1]}")
     lines = []
-    for text, (first, *others) in list(ways.items())[:_WAYS]:
+    for text, (first, *others) in list(ways.items())[:most]:
         lines += [f"  tile {first}", *(f"  {line}" for line in text.splitlines())]
         if others:
             more = f" and {len(others) - _NAMED} others" if len(others) > _NAMED else ""
             lines.append(f"  {len(others)} more {_tiles(others)} the same: {', '.join(others[:_NAMED])}{more}")
-    rest = [name for names in list(ways.values())[_WAYS:] for name in names]
+    rest = [name for names in list(ways.values())[most:] for name in names]
     if rest:
-        lines.append(f"  {len(rest)} more {_tiles(rest)} in {len(ways) - _WAYS} other ways")
+        lines.append(f"  {len(rest)} more {_tiles(rest)} in {len(ways) - most} other ways")
     return "\n".join(lines)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from bhemu.capi.attach import RECORD, attach_timed
 from bhemu.capi.machine_text import TOPOLOGY
-from bhemu.capi.refusals import refusal_text, say, write
+from bhemu.capi.refusals import STANDARD_ERRORS, polling_text, refusal_text, say, write
 from bhemu.capi.settings import read_settings
 from bhemu.capi.slots import SLOTS, Table, fill
 from bhemu.capi.system import System
@@ -280,6 +280,18 @@ def report_stillness() -> None:
     _system_now().say_who_waits(say)
 
 
+def report_polling() -> int:
+    """The client polls, and so do the cores as far as was seen: say what, and return 1.
+
+    0: a core does more, and nothing is said.
+    """
+    text = _system_now().say_who_polls()
+    if text is None:
+        return 0
+    write(STANDARD_ERRORS, f"[{clock_now()}] bhemu: {polling_text(read_settings().polling)}\n{text}".encode())
+    return 1
+
+
 def finish_clock() -> None:
     """A tile needs something in the middle of a clock: do it, and let the rest of them pass."""
     _system_now().finish()
@@ -340,6 +352,7 @@ def _fill_table() -> Table:
         "clock": clock,
         "finish_clock": finish_clock,
         "report_stillness": report_stillness,
+        "report_polling": report_polling,
     }
     names = {slot.name: slot.refused_as for slot in SLOTS}
     guarded = {name: _guarded(table, name, str(names[name]), function) for name, function in functions.items()}

@@ -20,7 +20,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE_BYTES = 4096, STATE = 3 /* number of the copy's file in the other process */ };
+enum {
+    PAGE_BYTES = 4096,
+    STATE = 3,  /* number of the copy's file in the other process */
+    CANNOT = 3, /* exit statuses of explain.py */
+    COMPUTES = 4,
+    DESCRIBED = 4 /* of many chips */
+};
 
 extern char **environ;
 static struct python python;
@@ -102,10 +108,11 @@ static int copy_state(enum what what, const char *function)
     return file;
 }
 
-/* Between fork and exec: only system calls. */
-static _Noreturn void become_python(int file, char *const arguments[])
+/* Between vfork and exec: only system calls. */
+static _Noreturn void become_python(int file, int out, char *const arguments[])
 {
     int nothing = open("/dev/null", O_RDWR);
+    dup2(out, STDOUT_FILENO);
     dup2(nothing, STDIN_FILENO);
     dup2(nothing, STDERR_FILENO); /* who cannot explain says so by the status */
     dup2(file, STATE);
@@ -116,8 +123,8 @@ static _Noreturn void become_python(int file, char *const arguments[])
     _exit(127);
 }
 
-/* Let Python say it, and wait; false when it cannot. */
-static int let_python_say(enum what what, const char *function)
+/* Let Python say it to a file, and wait; returns its exit status, and CANNOT when there is none. */
+static int python_says(enum what what, const char *function, int out)
 {
     /* Plain Python needs no machine code, and has little to do. */
     static char text[] = "import os, sys; os.environ['NUMBA_DISABLE_JIT'] = '1'; sys.path[:0] = sys.argv[1:]; "
@@ -125,14 +132,20 @@ static int let_python_say(enum what what, const char *function)
     const struct python *found = find_python();
     int status, file;
     if (!found || (file = copy_state(what, function)) < 0)
-        return 0;
+        return CANNOT;
     char *arguments[] = {(char *)found->program, "-E", "-c", text, *found->path ? (char *)found->path : NULL, NULL};
     fflush(NULL);
-    pid_t child = fork();
+    pid_t child = vfork(); /* a copy of a client's memory may be more than the system promises, though it is never made */
     if (child == 0)
-        become_python(file, arguments);
+        become_python(file, out, arguments);
     close(file);
-    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : CANNOT;
+}
+
+/* The same; false when it cannot. */
+static int let_python_say(enum what what, const char *function)
+{
+    return python_says(what, function, STDOUT_FILENO) == 0;
 }
 
 /* --- without Python ------------------------------------------------------------------------------------------------- */
@@ -272,7 +285,6 @@ static int say_who_waits(void)
 /* The same for several chips: of a large system those whose links fail, or the first. */
 static int say_who_waits_where(void)
 {
-    enum { DESCRIBED = 4 };
     char concerned[CHIPS] = {0};
     int count = 0, said = 1;
     fflush(NULL);
@@ -308,4 +320,46 @@ void report_stillness(void)
                 "Python in which this version of bhemu is installed to see what waits\n",
                 (long long)simulator_time());
     }
+}
+
+/* What a file holds, to the client's standard errors. */
+static void tell(int file)
+{
+    char bytes[4096];
+    ssize_t size;
+    for (off_t at = 0; (size = pread(file, bytes, sizeof bytes, at)) > 0; at += size)
+        if (write(STDERR_FILENO, bytes, size) < 0)
+            return; /* its reader has ended */
+}
+
+int report_polling(void)
+{
+    int said = 0, computes = 0, text = memfd_create("bhemu", 0);
+    for (int chip = 0; chip < CHIPS && chip < DESCRIBED && text >= 0; chip++) {
+        select_chip(chip);
+        if (CHIPS > 1)
+            dprintf(text, "[%lld] bhemu: chip %d:\n", (long long)simulator_time(), chip);
+        int status = python_says(POLLS, "libttsim_clock", text);
+        said |= status == 0;
+        computes |= status == COMPUTES;
+    }
+    select_chip(0);
+    if (computes) {
+        close(text);
+        return 0; /* what was found so far is not said */
+    }
+    fflush(NULL);
+    dprintf(STDERR_FILENO,
+            "[%lld] bhemu: the host only polls, and so do the cores, for %lld seconds: none has written over a NoC or a link, or used "
+            "its coprocessor\n",
+            (long long)simulator_time(), (long long)setting(POLLING));
+    if (said)
+        tell(text);
+    else
+        dprintf(STDERR_FILENO, "  set BHEMU_PYTHON to a Python in which this version of bhemu is installed to see what they poll\n");
+    if (said && CHIPS > DESCRIBED)
+        dprintf(STDERR_FILENO, "[%lld] bhemu: %d more chips are not described\n", (long long)simulator_time(), CHIPS - DESCRIBED);
+    if (text >= 0)
+        close(text);
+    return 1;
 }

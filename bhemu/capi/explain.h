@@ -22,7 +22,7 @@ const struct python *find_python(void);
 /* Where this library is. */
 const char *library_path(void);
 
-enum what { REFUSED, STILLNESS, LINK_FAILS };
+enum what { REFUSED, STILLNESS, LINK_FAILS, POLLS };
 
 /* The head of the state's copy; records of the chip and of its tiles follow from byte 4096 on. */
 struct state {

@@ -12,6 +12,7 @@ import numpy as np
 
 from bhemu.api.chip_report import explain_device
 from bhemu.capi.image import CHIP_POINTERS, TILE_POINTERS, chip_memory, layout
+from bhemu.capi.only_polls import explain_polling
 from bhemu.capi.refusals import refusal_text, say, waiting_text
 from bhemu.chip.device import Device
 from bhemu.chip.state import CHIP
@@ -24,8 +25,11 @@ _CLOCK: Final = "libttsim_clock"
 REFUSAL: Final = 0
 STILLNESS: Final = 1
 LINK_FAILS: Final = 2
+POLLS: Final = 3
 CANNOT: Final = 3
 """Exit status: the records are of another version of bhemu."""
+COMPUTES: Final = 4
+"""Exit status: a core does more than poll."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class State:
     """A copy of a chip's records.
 
     Attributes:
-        what: REFUSAL, STILLNESS or LINK_FAILS.
+        what: REFUSAL, STILLNESS, LINK_FAILS or POLLS.
         function: of the interface, in which it was refused.
         chip: record of the chip.
         tiles: those of its tiles.
@@ -96,6 +100,12 @@ def main(file: int) -> None:
     if state is None:
         os._exit(CANNOT)
     device = device_of(state)
+    if state.what == POLLS:
+        polling = explain_polling(device)
+        if polling is None:
+            os._exit(COMPUTES)
+        say(polling)
+        os._exit(0)
     if state.what != REFUSAL:
         who = explain_device(device, moving=state.what == LINK_FAILS)
         if who:

@@ -188,9 +188,13 @@ EXPORT void libttsim_clock(uint32_t clocks)
             report_stillness();
     } else if (runs) {
         reads_without_clock = 0;
-        simulator_clock(pace_of(clocks));
+        uint32_t passing = pace_of(clocks);
+        polling_begin();
+        simulator_clock(passing);
         if (stillness_clock(simulator_links_fail() ? 0 : simulator_active()))
             report_stillness();
+        else if (polling_clock(passing))
+            polling_told(report_polling());
     }
     unlock();
 }

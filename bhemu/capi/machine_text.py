@@ -33,6 +33,7 @@ from bhemu.chip.state import CHIP
 from bhemu.cluster.state import CLUSTER
 from bhemu.cluster.topology import topology_table
 from bhemu.errors import BhemuError
+from bhemu.isa import niu
 from bhemu.machine.agents import CORE_NAMES, ETHERNET_CORES
 from bhemu.machine.compiler import Objects
 from bhemu.machine.core_state import HALTED, IN_RESET, RUNNING
@@ -104,6 +105,8 @@ _TILE_FIELDS: Final = (
     "fault_pc",
     "fault_word",
     "fault_thread",
+    "issued",
+    "niu_counter",
 )
 _CLUSTER_FIELDS: Final = ("address", "count", "chip", "time", "span", "threads", "share_begin", "share_stop")
 _CODE_FIELDS: Final = ("native", "memory", "memory_bytes", "memory_used", "protect", "hot", "entry_count")
@@ -218,6 +221,13 @@ def header(parts: Parts, version: str) -> str:
         "CHIP_TIME_DATA": net_layout.DATA,
         "CHIP_TIME_DATA_BYTES": net_layout.BLOCKS * net_layout.BLOCK_BYTES,
         "TENSIX_TILE": TENSIX_TILE,
+        "ISSUED": int(np.prod(TILE["issued"].shape)),
+        "NOCS": int(TILE["niu_counter"].shape[0]),
+        "NIU_COUNTERS": int(TILE["niu_counter"].shape[1]),
+        "NIU_WRITES": niu.WRITES_STARTED,
+        "NIU_POSTED_WRITES": niu.POSTED_WRITES_STARTED,
+        "NIU_ATOMICS": niu.ATOMICS_STARTED,
+        "NIU_POSTED_ATOMICS": niu.POSTED_ATOMICS_SENT,
     }
     lines = ["/* Made by bhemu/capi/machine_text.py. */", "#ifndef BHEMU_MACHINE_H", "#define BHEMU_MACHINE_H"]
     lines += ["#include <stddef.h>", "#include <stdint.h>"]

@@ -14,6 +14,7 @@ from bhemu.chip.device import Device
 from bhemu.errors import BhemuError, MissingSpecification
 
 _STANDARD_OUTPUT: Final = 1
+STANDARD_ERRORS: Final = 2
 
 
 def write(stream: int, content: bytes) -> None:
@@ -44,6 +45,14 @@ def waiting_text(clock: int, who: str, *, link_fails: bool) -> str:
     if link_fails:
         what = "a link has failed, and the host only polls; what its chip does or waits for"
     return f"[{clock}] bhemu: {what}, by physical coordinates:\n{who}\n"
+
+
+def polling_text(seconds: int) -> str:
+    """What a client is told that polls, where the cores only poll, too; as report_polling of explain.c."""
+    return (
+        f"the host only polls, and so do the cores, for {seconds} seconds: none has written over a NoC or a link, "
+        "or used its coprocessor"
+    )
 
 
 def _category(error: BaseException) -> str:

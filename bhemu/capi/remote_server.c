@@ -114,6 +114,7 @@ static int python_clocks(uint32_t clocks)
 
 static void let_clocks_pass(uint32_t clocks)
 {
+    polling_begin();
     if (python_clocks(clocks)) {
         calls->clock(clocks);
         keep_watched();
@@ -125,10 +126,14 @@ static void let_clocks_pass(uint32_t clocks)
             keep_watched();
         }
     }
-    if (calls->chips && stillness_clock(calls->stopped || simulator_links_fail() ? 0 : simulator_active())) {
+    if (!calls->chips)
+        return;
+    if (stillness_clock(calls->stopped || simulator_links_fail() ? 0 : simulator_active())) {
         fflush(NULL);
         simulator_say_links();
         calls->report_stillness();
+    } else if (!calls->stopped && polling_clock(clocks)) {
+        polling_told(calls->report_polling());
     }
 }
 

@@ -16,7 +16,7 @@ struct row {
     const char *name;
     int words; /* 0: a number from 1 on */
     const char *word[MOST_WORDS];
-    int64_t value; /* when it is not set */
+    int64_t least, value; /* of a number the smallest one; when it is not set */
     const char *remedy;
 };
 
@@ -55,8 +55,8 @@ static int64_t value_of(const struct row *row)
         if (!strcmp(text, row->word[i]))
             return i;
     size_t digits = strspn(text, "0123456789");
-    int64_t number = digits < 11 ? strtoll(text, NULL, 10) : 0;
-    if (row->words || text[digits] || number < 1 || number > INT32_MAX)
+    int64_t number = digits < 11 ? strtoll(text, NULL, 10) : -1;
+    if (row->words || text[digits] || number < row->least || number > INT32_MAX)
         refuse_value(row, text);
     return number;
 }

@@ -20,6 +20,7 @@ SEMIHOSTING: Final = "TTSIM_SEMIHOSTING"
 QUANTUM: Final = "BHEMU_QUANTUM"
 THREADS: Final = "BHEMU_THREADS"
 PATIENCE: Final = "BHEMU_PATIENCE"
+POLLING: Final = "BHEMU_POLLING"
 PROCESS: Final = "BHEMU_PROCESS"
 PACE: Final = "BHEMU_PACE"
 REFUSAL: Final = "BHEMU_REFUSAL"
@@ -29,6 +30,7 @@ PREFIX: Final = "BHEMU_"
 
 _MOST_THREADS: Final = 8
 _DEFAULT_PATIENCE: Final = 10
+_DEFAULT_POLLING: Final = 60
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,14 @@ class Setting:
         words: what it may be; its value is the place in this tuple. Empty for a number from 1 on.
         default: when it is not set, or empty where `words` have no empty one; 0 for a number: counted at the start.
         remedy: behind the message about another value.
+        least: the smallest number.
     """
 
     name: str
     words: tuple[str, ...] = ()
     default: int = 0
     remedy: str = "set it to a number from 1 on, or not at all"
+    least: int = 1
 
     def value(self, text: str | None) -> int:
         """What a text means.
@@ -57,7 +61,7 @@ class Setting:
             return self.default
         if text in self.words:
             return self.words.index(text)
-        if not self.words and text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 31:
+        if not self.words and text.isascii() and text.isdecimal() and self.least <= int(text) < 1 << 31:
             return int(text)
         raise ConfigurationError(f"{self.name} is {text!r}", remedy=self.remedy)
 
@@ -69,6 +73,9 @@ SETTINGS: Final = (
     Setting(QUANTUM, default=DEFAULT_QUANTUM),
     Setting(THREADS),
     Setting(PATIENCE, default=_DEFAULT_PATIENCE),
+    Setting(
+        POLLING, default=_DEFAULT_POLLING, remedy="set it to a number of seconds, 0 for never, or not at all", least=0
+    ),
     Setting(PROCESS, ("", "client", "own"), remedy="set it to client or own, or not at all"),
     Setting(PACE, ("adaptive", "exact"), remedy="set it to exact or adaptive, or not at all"),
     Setting(TIME, ("rounds", "silicon"), remedy="set it to silicon or rounds, or not at all"),
@@ -111,6 +118,7 @@ class Settings:
         threads: that tiles run on; by default as many as there are processors, up to 8 (BHEMU_THREADS).
         patience: seconds after which a client that waits for a chip in which no core or thread can proceed is told so
             (BHEMU_PATIENCE).
+        polling: seconds after which a client that polls, as the cores do, is told so; 0: never (BHEMU_POLLING).
         timed: a clock is an estimate of a cycle of silicon (BHEMU_TIME=silicon, bhemu/timed).
         run_ahead: rounds that a core may be ahead of its tile: those of a client whose pace adapts although it is under
             Python, as it is only counted (BHEMU_DETAIL=counters, capi/pace.c), else 0.
@@ -123,6 +131,7 @@ class Settings:
     quantum: int
     threads: int
     patience: int
+    polling: int
     timed: bool
     refusal_stops: bool
     run_ahead: int
@@ -147,6 +156,7 @@ def read_settings() -> Settings:
         quantum=values[QUANTUM],
         threads=values[THREADS] or _processors(),
         patience=values[PATIENCE],
+        polling=values[POLLING],
         timed=timed,
         refusal_stops=values[REFUSAL] == 1,
         run_ahead=RUN_AHEAD if values[PACE] == 0 and not timed and _only_counts() else 0,
@@ -170,7 +180,7 @@ def header() -> str:
     rows = []
     for setting in SETTINGS:
         words = ", ".join(c_string(word) for word in setting.words)
-        shape = f"{len(setting.words)}, {{{words or 'NULL'}}}, {setting.default}"
+        shape = f"{len(setting.words)}, {{{words or 'NULL'}}}, {setting.least}, {setting.default}"
         rows.append(f"    {{{c_string(setting.name)}, {shape}, {c_string(setting.remedy)}}},")
     names = ", ".join(setting.name.partition("_")[2] for setting in SETTINGS)
     others = ", ".join(c_string(PREFIX + other) for other in UNDER_PYTHON + OTHERS)

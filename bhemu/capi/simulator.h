@@ -95,6 +95,9 @@ void simulator_refused(void);
 /* Clocks pass on a chip in which nothing can proceed, and the client changes nothing: say what waits for what. */
 void report_stillness(void);
 
+/* The client polls, and so do the cores as far as one can see: say which core polls what. False: some core does more. */
+int report_polling(void);
+
 /* This processor has what the machine code needs; else the client is told so, and the process ends (made at build time). */
 void check_processor(void);
 

@@ -163,6 +163,7 @@ SLOTS: Final = (
     Slot("clock", "void", ("uint32_t",), "libttsim_clock"),
     Slot("finish_clock", "void", (), "libttsim_clock", "go on after `run` has returned in the middle of clocks"),
     Slot("report_stillness", "void", (), "libttsim_clock"),
+    Slot("report_polling", "int64_t", (), "libttsim_clock", "0: a core does more than poll, nothing was said"),
     Slot("run", "int64_t", ("void *", "int64_t", "int64_t"), comment=_COMPILED),
     Slot("find", "int64_t", ("void *", "int64_t", "int64_t", "int64_t"), comment=_COMPILED),
     Slot("chips", "const int64_t *", comment="addresses of their records; NULL: only Python knows them"),

@@ -1,5 +1,6 @@
-/* A client that lets clocks pass on a chip in which nothing can proceed, and changes nothing, waits for ever: after some
- * seconds it is told, once for each chip, what waits for what. */
+/* Clients that wait for ever are told so, once for each system of chips: those that let clocks pass where nothing can proceed,
+ * and change nothing, after BHEMU_PATIENCE seconds; and those that poll, where cores do no more than poll, either, after
+ * BHEMU_POLLING seconds. */
 
 #ifndef BHEMU_STILLNESS_H
 #define BHEMU_STILLNESS_H
@@ -14,5 +15,14 @@ void stillness_wrote(void);
 
 /* Clocks have passed, and so many tiles can still move; 1 when the client is to be told. */
 int stillness_clock(int64_t active_tiles);
+
+/* Clocks are to pass. */
+void polling_begin(void);
+
+/* So many have passed; 1 when the client has polled for long, and on the chips nothing was seen but what cores do that poll. */
+int polling_clock(uint32_t clocks);
+
+/* Whether the client has been told. If cores turned out to do more than poll, it takes twice as long until the next look. */
+void polling_told(int said);
 
 #endif

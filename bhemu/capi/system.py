@@ -200,6 +200,19 @@ class System:
         if len(concerned) > _DESCRIBED:
             say(f"[{self.time}] bhemu: {len(concerned) - _DESCRIBED} more chips are not described\n")
 
+    def say_who_polls(self) -> str | None:
+        """What the cores poll, chip by chip; None when one of those that are looked at does more than poll."""
+        from bhemu.capi.only_polls import explain_polling
+
+        text = ""
+        for number, device in enumerate(self.devices[:_DESCRIBED]):
+            polled = explain_polling(device)
+            if polled is None:
+                return None
+            text += (f"[{self.time}] bhemu: chip {number}:\n" if self._clocks is not None else "") + polled
+        left = len(self.devices) - _DESCRIBED
+        return text + (f"[{self.time}] bhemu: {left} more chips are not described\n" if left > 0 else "")
+
     def choices_made(self) -> list[str]:
         """Names of the open cases in which a chip has used the recommended choice so far."""
         return list(dict.fromkeys(FAULTS[code].name for device in self.devices for code in device.open_choices))

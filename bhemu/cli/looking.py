@@ -235,7 +235,10 @@ def report(
         Path | None, typer.Option(metavar="FILE", help="TOML file with hazards that are left out.")
     ] = None,
     chip: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Of several chips; without it the first that was recorded.")
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="Of several chips; without it the first. The page has all, and begins with it."
+        ),
     ] = None,
 ) -> None:
     """Show a recording: the slowest kernels, their hottest lines, what they wait for; and a page with all of it.
@@ -247,16 +250,16 @@ def report(
     from bhemu.analysis.check_tile import parse_kinds
     from bhemu.analysis.suppressions import Suppressions
     from bhemu.files import write_whole
-    from bhemu.report.model import make_report
+    from bhemu.report.model import make_report, make_reports
     from bhemu.report.text import hazard_lines, perfetto_json, report_as_json, summary_lines
 
-    made = make_report(
-        record,
-        elf=elf or [],
-        kinds=parse_kinds(check) if check is not None else None,
-        suppressions=Suppressions.read(suppressions) if suppressions is not None else None,
-        chip=chip,
-    )
+    kinds = parse_kinds(check) if check is not None else None
+    hidden = Suppressions.read(suppressions) if suppressions is not None else None
+    if as_json or perfetto is not None:
+        reports = [make_report(record, elf=elf or [], kinds=kinds, suppressions=hidden, chip=chip)]
+    else:  # the page has all chips
+        reports = make_reports(record, elf=elf or [], kinds=kinds, suppressions=hidden, chip=chip)
+    made = next((one for one in reports if one.chip == chip), reports[0])
     if as_json:
         print_json(report_as_json(made))
     else:
@@ -271,5 +274,5 @@ def report(
     from bhemu.report.page import page
 
     path = output or record / "report.html"
-    write_whole(path, page(made, record.resolve().name).encode())
+    write_whole(path, page(reports, record.resolve().name, chip=chip).encode())
     typer.echo(f"wrote {shown_path(path)}")

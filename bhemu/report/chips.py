@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bhemu.chip.coordinates import Place
+from bhemu.machine.agents import CORES
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,10 @@ def shared_operations(chips: Iterable[ChipFigures]) -> list[dict[int, ChipOperat
 
 
 def chip_lines(chips: Iterable[ChipFigures], number: int) -> list[str]:
-    """A line for each chip, and for the longest operations how long they took on which; none for a chip alone."""
+    """A line for each chip, and for the longest operations how long they took on which; none for a chip alone.
+
+    Shares are of the rounds of all cores of the recorded tiles.
+    """
     told = list(chips)
     if len(told) < 2:
         return []
@@ -68,7 +72,8 @@ def chip_lines(chips: Iterable[ChipFigures], number: int) -> list[str]:
     ]
     for chip in told:
         executed = chip.total("running") + chip.total("blocked")
-        shares = "".join(f"{chip.total(what) / max(executed, 1):>9.0%}" for what in ("blocked", "polling"))
+        room = max(CORES * chip.total("rounds"), 1)  # what cores that sleep poll is not among what they executed
+        shares = "".join(f"{chip.total(what) / room:>9.0%}" for what in ("blocked", "polling"))
         moved = "".join(f"{chip.total(what):>14,}" for what in ("read", "written"))
         lines.append(f"{chip.number:<6}{len(chip.tiles):>6}{executed:>15,}{shares}{moved}  {len(chip.operations)}")
     shared = shared_operations(told)
@@ -98,4 +103,32 @@ def chips_as_json(chips: Iterable[ChipFigures]) -> list[dict[str, Any]]:
             "operations": [vars(operation) for operation in chip.operations],
         }
         for chip in chips
+    ]
+
+
+def chips_on_page(chips: Iterable[ChipFigures]) -> list[dict[str, Any]]:
+    """For the page: what each chip has done in all, and its operations."""
+    counted = ("rounds", "running", "blocked", "polling", "words", "read", "written")
+    return [
+        {
+            "chip": chip.number,
+            "tiles": len(chip.tiles),
+            **{what: chip.total(what) for what in counted},
+            "operations": [[one.name, one.begin, one.end] for one in chip.operations],
+        }
+        for chip in chips
+    ]
+
+
+def shared_on_page(chips: Iterable[ChipFigures]) -> list[dict[str, Any]]:
+    """For the page: operations with [chip, clocks] of the chips that executed them, the fastest first."""
+    return [
+        {
+            "name": next(iter(one.values())).name,
+            "begin": min(operation.begin for operation in one.values()),
+            "clocks": sorted(
+                ([chip, _clocks(operation)] for chip, operation in one.items()), key=lambda row: row[::-1]
+            ),
+        }
+        for one in shared_operations(chips)
     ]

@@ -11,7 +11,7 @@ import numpy as np
 from bhemu.analysis.found import FoundHazard
 from bhemu.chip.coordinates import Place
 from bhemu.report.asserts import Failure
-from bhemu.report.chips import ChipFigures
+from bhemu.report.chips import ChipFigures, ChipOperation
 from bhemu.report.links import Links
 from bhemu.report.names import FIRMWARE, UNKNOWN
 from bhemu.report.noc import LinkTraffic
@@ -128,6 +128,7 @@ class Report:
 
     Attributes:
         about: of the recordings.
+        chip: number of the chip, of several; None: it is alone.
         operations, kernels: the longest first.
         tiles: by translated coordinates.
         hazards: found.
@@ -145,6 +146,7 @@ class Report:
     """
 
     about: list[dict[str, Any]]
+    chip: int | None = None
     operations: list[Operation] = field(default_factory=list)
     kernels: list[Kernel] = field(default_factory=list)
     tiles: dict[Place, TileFigures] = field(default_factory=dict)
@@ -164,3 +166,15 @@ class Report:
     def operation_of(self, launch: Launch) -> str:
         """Name of the operation that a launch belongs to; empty when it is not known."""
         return next((one.name for one in self.operations if launch in one.launches), "")
+
+    def of_chip(self) -> ChipFigures:
+        """The chip in the report of all."""
+        counted = ("rounds", "running", "blocked", "polling", "words", "read", "written")
+        return ChipFigures(
+            self.chip or 0,
+            {place: {what: getattr(figures, what) for what in counted} for place, figures in self.tiles.items()},
+            tuple(
+                ChipOperation(one.name, one.begin, one.end, one.tiles)
+                for one in sorted(self.operations, key=lambda one: (one.begin, one.end))
+            ),
+        )

@@ -11,21 +11,24 @@ import base64
 import html
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any, Final
 
 import numpy as np
 
 from bhemu.errors import ProgramError
+from bhemu.report.chips import chips_on_page, shared_on_page
 from bhemu.report.figures import Report
 from bhemu.report.noc import NODE_NAMES
-from bhemu.report.text import report_as_json, summary_lines
+from bhemu.report.text import report_as_json
 from bhemu.report.timeline import KIND_NAMES
 
 Array = np.ndarray[Any, Any]
 
-_SCRIPTS: Final = ("timeline.js", "links.js", "work.js", "page.js")
+_SCRIPTS: Final = ("timeline.js", "links.js", "work.js", "chips.js", "page.js")
+_OF_ALL: Final = ("links", "peaks", "time")
+"""What reports of all chips have in common."""
 
 
 def charts_script() -> str:
@@ -49,12 +52,13 @@ def _packed(array: Array, kind: str) -> str:
     return base64.b64encode(zlib.compress(np.ascontiguousarray(array, kind).tobytes(), 6)).decode()
 
 
-def _timeline(report: Report) -> tuple[Mapping[str, Any], dict[str, str]]:
+def _timeline(report: Report, number: int) -> tuple[Mapping[str, Any], dict[str, str]]:
     """What the page has to know of the timeline, and the columns of its events, by the name of their element."""
     timeline = report.timeline
     begin, length, track, kind, text = timeline.columns()
     firsts = np.searchsorted(track, np.arange(len(timeline.tracks) + 1))
     told = {
+        "span": [float(begin.min()), float((begin + length).max())] if len(begin) else [],
         "tracks": [[f"{x}-{y}", name] for (x, y), name in timeline.tracks],
         "firsts": firsts.tolist(),
         "texts": timeline.texts,
@@ -67,15 +71,15 @@ def _timeline(report: Report) -> tuple[Mapping[str, Any], dict[str, str]]:
         "kind": _packed(kind, "u1"),
         "text": _packed(text, "<u4"),
     }
-    return told, arrays
+    return told, {f"{number}-{name}": content for name, content in arrays.items()}
 
 
-def _pictures(report: Report) -> tuple[list[Mapping[str, Any]], dict[str, str]]:
+def _pictures(report: Report, chip: int) -> tuple[list[Mapping[str, Any]], dict[str, str]]:
     """What the page has to know of the pictures, and the numbers, by the name of their element."""
     told: list[Mapping[str, Any]] = []
     arrays: dict[str, str] = {}
     for number, (title, what, values) in enumerate(report.pictures):
-        name = f"picture{number}"
+        name = f"{chip}-picture{number}"
         told.append({"title": title, "what": what, "rows": len(values), "values": name})
         arrays[name] = _packed(values, "<f4")
     return told, arrays
@@ -86,26 +90,36 @@ def _inert(name: str, content: str, kind: str = "text/plain") -> str:
     return f'<script type="{kind}" id="{name}">{content}</script>\n'
 
 
-def page(report: Report, title: str) -> str:
+def _chip(report: Report, number: int) -> tuple[Mapping[str, Any], dict[str, str]]:
+    """What the page has to know of a chip alone, and its numbers, by the name of their element."""
+    timeline, arrays = _timeline(report, number)
+    pictures, values = _pictures(report, number)
+    told = {name: content for name, content in report_as_json(report).items() if name not in (*_OF_ALL, "chips")}
+    return {"number": report.chip, "report": told, "timeline": timeline, "pictures": pictures}, arrays | values
+
+
+def page(reports: Sequence[Report], title: str, *, chip: int | None = None) -> str:
     """The page.
 
     Args:
-        report: to show.
+        reports: to show, of one chip or of several.
         title: of the page, such as the name of the recording's directory.
+        chip: number of the one that is shown first, of several; None: the first of `reports`.
 
     Raises:
         ProgramError: the package with the charts is not installed.
     """
-    timeline, arrays = _timeline(report)
-    pictures, values = _pictures(report)
+    chips = [_chip(report, number) for number, report in enumerate(reports)]
     data = {
         "title": title,
-        "summary": summary_lines(report),
-        "report": report_as_json(report),
-        "timeline": timeline,
-        "pictures": pictures,
+        "first": next((n for n, report in enumerate(reports) if report.chip == chip), 0),
+        "chips": [told for told, _ in chips],
+        "shared": {name: content for name, content in report_as_json(reports[0]).items() if name in _OF_ALL},
+        "system": chips_on_page(reports[0].chips),
+        "operations": shared_on_page(reports[0].chips),
         "nodes": [[*place, name] for place, name in NODE_NAMES.items()],
     }
+    arrays = {name: content for _, own in chips for name, content in own.items()}
     files = resources.files("bhemu.report").joinpath("data")
     form = files.joinpath("page.html").read_text(encoding="utf-8")
     parts = {"TITLE": html.escape(title), "STYLE": files.joinpath("page.css").read_text(encoding="utf-8")}
@@ -113,7 +127,7 @@ def page(report: Report, title: str) -> str:
         form = form.replace(f"<!--{name}-->", content, 1)
     head, _, tail = form.partition("<!--SCRIPTS-->")
     elements = [_inert("data", json.dumps(data).replace("</", "<\\/"), "application/json")]
-    elements += [_inert(f"array-{name}", content) for name, content in (arrays | values).items()]
+    elements += [_inert(f"array-{name}", content) for name, content in arrays.items()]
     elements.append(_inert("charts", charts_script().replace("</script", "<\\/script")))
     scripts = [files.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS]
     return "".join([head, *elements, *(f"<script>{script}</script>\n" for script in scripts), tail])

@@ -67,6 +67,9 @@ class Timeline:
     last parts first: what cores did, line by line, and what they waited for is there for all tiles as long as there is
     room.
 
+    Args:
+        chips: that share the room.
+
     Attributes:
         tracks: (tile, name) of each.
         texts: what events say.
@@ -74,7 +77,8 @@ class Timeline:
         levels: what lanes of levels held, by (tile, name of the track).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, chips: int = 1) -> None:
+        self._most = MOST_EVENTS // chips
         self.tracks: list[tuple[Place, str]] = []
         self.texts: list[str] = []
         self.left_out = 0
@@ -236,7 +240,7 @@ class Timeline:
             return
         if not single:
             self._make_room(len(begin))
-        room = max(MOST_EVENTS - self._count, 0)
+        room = max(self._most - self._count, 0)
         self.left_out += max(len(begin) - room, 0)
         begin, length, texts = begin[:room], length[:room], texts[:room]
         if not len(begin):
@@ -253,7 +257,7 @@ class Timeline:
 
     def _make_room(self, wanted: int) -> None:
         """Leave out single instructions and words until there is room."""
-        while self._single and self._count + wanted > MOST_EVENTS:
+        while self._single and self._count + wanted > self._most:
             gone = len(self._single.pop()[0])
             self._count -= gone
             self.left_out += gone

@@ -30,8 +30,8 @@ def test_the_nth_operation_of_a_name_is_the_same_on_all_chips() -> None:
 def test_lines_say_what_chips_have_done_and_how_long_an_operation_took_where() -> None:
     lines = chip_lines([FIRST, SECOND], 10)
     assert [line.split() for line in lines[1:3]] == [
-        ["0", "2", "80", "25%", "50%", "128", "64", "3"],
-        ["1", "1", "40", "25%", "50%", "64", "32", "2"],
+        ["0", "2", "80", "5%", "10%", "128", "64", "3"],
+        ["1", "1", "40", "5%", "10%", "64", "32", "2"],
     ]
     assert [" ".join(line.split()) for line in lines[5:]] == [
         "gather 90 2 50 on chip 0 to 90 on chip 1",

@@ -42,7 +42,7 @@ def test_without_the_package_of_the_charts_the_page_is_refused(monkeypatch: pyte
 @pytest.mark.plain
 def test_the_page_asks_the_network_for_nothing(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_module, "charts_script", lambda: "var Plotly = {};")
-    text = page_module.page(report, "a <name> & more")
+    text = page_module.page([report], "a <name> & more")
     assert "a &lt;name&gt; &amp; more" in text
     assert not re.search(r"""(src|href)=["'](?!#)""", text)
     assert not re.search(r"https?://", text)
@@ -76,7 +76,7 @@ def opened(page: str, folder: Path) -> str:
 @pytest.mark.slow
 def test_a_browser_draws_the_page(report: Report, tmp_path: Path) -> None:
     pytest.importorskip("plotly", reason="THE PAGE IS NOT DRAWN: there is no plotly")
-    text = opened(page_module.page(report, "out"), tmp_path)
+    text = opened(page_module.page([report], "out"), tmp_path)
     assert re.search(r'id="grid-map" class="js-plotly-plot"', text)
     for section in ("work", "time", "grid", "noc", "links", "pictures"):
         assert re.search(rf'<section id="{section}" data-drawn=', text), section
@@ -107,7 +107,7 @@ def test_a_column_of_pixels_shows_the_event_that_takes_most_of_it(
     report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page_module, "charts_script", lambda: "var Plotly = {newPlot() {}, react() {}};")
-    text = opened(page_module.page(report, "out").replace("</body>", ASKED), tmp_path)
+    text = opened(page_module.page([report], "out").replace("</body>", ASKED), tmp_path)
     found = re.search(r"<output>(.*?)</output>", text)
     assert found, text[-2000:]
     told = json.loads(found[1])

@@ -30,7 +30,7 @@ function lines(noc, [x, y], [u, v]) {
 function heat(part) { return HEAT[Math.min(Math.floor(part * HEAT.length), HEAT.length - 1)]; }
 
 function showNocLinks() {
-  const {links, counted, multicast_bytes: several, unknown_bytes: unknown} = report.noc, chosen = byId("which-noc").value;
+  const {links, counted, multicast_bytes: several, unknown_bytes: unknown} = report.noc, chosen = choices.noc = byId("which-noc").value;
   const shown = links.filter((one) => chosen === "" || one.noc === Number(chosen)), most = shown.length ? shown[0].bytes : 0;
   byId("links-counted").textContent = `Counted: ${counted}. Multicasts: ${several.map(count).join(" bytes on NoC 0, ")} bytes on NoC 1` +
     `${unknown ? `; to places that are not on the grid: ${count(unknown)} bytes` : ""}.`;

@@ -3,7 +3,14 @@ const DATA = JSON.parse(document.getElementById("data").textContent);
 const COLOURS = ["#4f8fba", "#c0504d", "#d9b44a", "#6a9f58", "#8064a2", "#2f8f8b"];
 const byId = (id) => document.getElementById(id);
 const count = (n) => Math.round(n).toLocaleString("en");
-const report = DATA.report;
+/* The chip that is shown, and its report. */
+let chip = DATA.chips[DATA.first], report = {...DATA.shared, ...chip.report};
+const several = DATA.chips.length > 1;
+let chosenChips = 0;  /* counts choices: what began to draw before the last one ends */
+/* The sections as the page came, which are drawn anew for another chip. */
+const FORMS = new Map([...document.querySelectorAll("section")].map((section) => [section, section.innerHTML]));
+/* What the reader has chosen, which stays for another chip. */
+const choices = {metric: 0, noc: "", links: "", tile: null};
 
 function element(name, text, className) {
   const made = document.createElement(name);
@@ -44,6 +51,7 @@ function showSummary() {
   for (const one of report.operations)
     row(table, [one.name, one.begin, one.end - one.begin, one.tiles.length, one.kernels.join(", ")]);
   showTimed();
+  showSystem();
 }
 
 function showTimed() {
@@ -127,7 +135,8 @@ const METRICS = {
 };
 
 function showGrid() {
-  const name = Object.keys(METRICS)[byId("metric").value];
+  choices.metric = byId("metric").value;
+  const name = Object.keys(METRICS)[choices.metric];
   const xs = [1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16], ys = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
   const z = ys.map(() => xs.map(() => null)), text = ys.map(() => xs.map(() => "not recorded"));
   for (const tile of report.tiles) {
@@ -137,7 +146,8 @@ function showGrid() {
     const waits = Object.entries(tile.waits).slice(0, 3).map(([what, n]) => `${what}: ${count(n)} rounds`);
     text[i][j] = [`tile ${tile.x}-${tile.y}`, `${name}: ${z[i][j].toFixed(1)}`, ...waits].join("<br>");
   }
-  const zmax = Math.max(...z.flat().filter((value) => value !== null), 1);
+  const all = DATA.chips.flatMap((one) => one.report.tiles.map(METRICS[name]));  /* so chips have one scale of colours */
+  const zmax = all.reduce((most, value) => Math.max(most, value), 1);
   Plotly.react("grid-map", [{type: "heatmap", x: xs.map(String), y: ys.map(String), z, text, hoverinfo: "text",
                              colorscale: "YlGnBu", reversescale: true, zauto: false, zmin: 0, zmax, xgap: 2, ygap: 2}],
                {height: 380, margin: {t: 10, l: 40, b: 30}, yaxis: {autorange: "reversed", type: "category"},
@@ -156,18 +166,34 @@ function showTraffic() {
   Plotly.newPlot("traffic", bars, {barmode: "stack", height: 280, margin: {t: 10, b: 70, l: 60},
                                    yaxis: {title: {text: "bytes"}}, xaxis: {type: "category"}},
                  {responsive: true, displayModeBar: false});
+  byId("which-noc").value = choices.noc;
   byId("which-noc").onchange = showNocLinks;
   showNocLinks();
 }
 
 function showLinks() {
-  const table = byId("link-table");
+  const table = byId("link-table"), select = byId("which-links");
   if (!report.links.length) { table.before(element("p", "none recorded: they are those of several chips", "muted")); return; }
+  if (several && !select.options.length) {
+    byId("links-choice").hidden = false;
+    for (const [value, text] of [["", "links of all chips"], ["one", `links of chip ${chip.number}`]]) {
+      const made = element("option", text);
+      made.value = value;
+      select.append(made);
+    }
+    select.value = choices.links;
+    select.onchange = showLinks;
+  }
+  choices.links = select.value;
+  const isEnd = (end) => end.split(":")[0] === String(chip.number);
+  const shown = report.links.filter((one) => !choices.links || isEnd(one.from) || isEnd(one.to));
+  table.replaceChildren();
   row(table, ["from", "to", "frames", "bytes", "clocks", "lost", "what happened"], true);
-  for (const one of report.links)
+  for (const one of shown)
     row(table, [one.from, one.to, one.frames, one.bytes, one.frames ? `${count(one.begin)} to ${count(one.end)}` : "", one.lost,
                 one.events.map((event) => `${event.what} (clock ${count(event.clock)})`).join("; ")]);
-  const used = report.links.filter((one) => one.frames);
+  const used = shown.filter((one) => one.frames);
+  byId("link-time").replaceChildren();
   if (!used.length) return;
   const bars = used.map((one) => ({type: "bar", name: `${one.from} to ${one.to}`, x: one.sent.map(([clock]) => clock + one.span / 2),
                                    y: one.sent.map(([, bytes]) => bytes), width: one.sent.map(() => one.span)}));
@@ -179,8 +205,11 @@ function showLinks() {
 /* --- timeline ---------------------------------------------------------------------------------------------------- */
 
 const CORES = ["B", "NC", "T0", "T1", "T2"];
-const range = {from: 0, to: 1};
-let events, whole, tiles, chipTime, tileTime;
+/* Clocks of all chips together, and those that are shown: chips have one clock. */
+const spans = DATA.chips.map((one) => one.timeline.span).filter((span) => span.length);
+const whole = spans.length ? [Math.min(...spans.map(([first]) => first)), Math.max(...spans.map(([, last]) => last))] : [0, 1];
+const range = {from: whole[0], to: whole[1]};
+let events, tiles, systemTime, chipTime, tileTime;
 
 const numbers = (place) => place.split("-").map(Number);
 
@@ -193,7 +222,7 @@ function chipRows() {
 }
 
 function tileRows() {
-  const tile = tiles[byId("tile").value];
+  const tile = choices.tile = tiles[byId("tile").value];
   return events.tracks.flatMap(([place, name], i) => place === tile && events.firsts[i] < events.firsts[i + 1] ? [{name, lanes: [i]}] : [])
     .sort((a, b) => order(a.name) - order(b.name));
 }
@@ -219,18 +248,20 @@ function moveTo(from, to) {
   const [first, last] = whole, length = Math.min(Math.max(to - from, SHORTEST), last - first);
   range.from = Math.min(Math.max(from, first), last - length);
   range.to = range.from + length;
-  chipTime.later();
-  tileTime.later();
+  for (const picture of [systemTime, chipTime, tileTime]) if (picture) picture.later();
 }
 
 async function showTime() {
-  const told = DATA.timeline, place = byId("time");
+  const told = chip.timeline, place = byId("time"), index = DATA.chips.indexOf(chip), choice = chosenChips;
+  const common = {zoom: moveTo, all: () => moveTo(...whole)};
+  chipTime = tileTime = null;
+  systemTime = showSystemTime(common);
   if (!told.tracks.length) { place.append(element("p", "no events were recorded", "muted")); return; }
   const [begin, length, kind, text] = await Promise.all([
-    unpack("begin", Float64Array), unpack("length", Float32Array), unpack("kind", Uint8Array), unpack("text", Uint32Array)]);
+    unpack(`${index}-begin`, Float64Array), unpack(`${index}-length`, Float32Array), unpack(`${index}-kind`, Uint8Array),
+    unpack(`${index}-text`, Uint32Array)]);
+  if (choice !== chosenChips) return;
   events = new Events(told, {begin, length, kind, text});
-  whole = events.span();
-  [range.from, range.to] = whole;
   tiles = [...new Set(told.tracks.map(([tile]) => tile))]
     .sort((a, b) => numbers(a)[0] - numbers(b)[0] || numbers(a)[1] - numbers(b)[1]);
   told.kinds.forEach((name, i) => {
@@ -241,8 +272,7 @@ async function showTime() {
   options(byId("tile"), tiles);
   const busy = tiles.map((tile) => told.tracks.reduce((sum, [other], track) =>
     sum + (other === tile ? told.firsts[track + 1] - told.firsts[track] : 0), 0));
-  byId("tile").value = busy.indexOf(Math.max(...busy));
-  const common = {zoom: moveTo, all: () => moveTo(...whole)};
+  byId("tile").value = tiles.includes(choices.tile) ? tiles.indexOf(choices.tile) : busy.indexOf(Math.max(...busy));
   const showTile = () => { tileTime.show(events, range); showLevels(tiles[byId("tile").value]); };
   const choose = (row) => { byId("tile").value = row; showTile(); };
   chipTime = new TimePicture(byId("chip-time"), {height: 18, most: 18 * 21, rows: chipRows, choose, ...common});
@@ -255,8 +285,9 @@ async function showTime() {
 /* --- pictures ---------------------------------------------------------------------------------------------------- */
 
 async function showPicture() {
-  const one = DATA.pictures[byId("picture").value];
-  const values = await unpack(one.values, Float32Array), columns = values.length / one.rows, z = [];
+  const one = chip.pictures[byId("picture").value], choice = chosenChips, values = await unpack(one.values, Float32Array);
+  if (choice !== chosenChips) return;
+  const columns = values.length / one.rows, z = [];
   for (let i = 0; i < one.rows; i++) z.push(Array.from(values.subarray(i * columns, (i + 1) * columns)));
   Plotly.react("picture-map", [{type: "heatmap", z, colorscale: "RdBu", zmid: 0}],
                {height: Math.min(Math.max(300, 2 * one.rows), 800), width: 700, margin: {t: 10, l: 50, b: 30},
@@ -265,14 +296,15 @@ async function showPicture() {
 }
 
 function showPictures() {
-  if (!DATA.pictures.length) { byId("pictures").append(element("p", "no states were recorded", "muted")); return; }
-  options(byId("picture"), DATA.pictures.map((one) => `${one.title}: ${one.what}`));
+  if (!chip.pictures.length) { byId("pictures").append(element("p", "no states were recorded", "muted")); return; }
+  options(byId("picture"), chip.pictures.map((one) => `${one.title}: ${one.what}`));
   byId("picture").onchange = showPicture;
   return showPicture();
 }
 
 function showMetric() {
   options(byId("metric"), Object.keys(METRICS));
+  byId("metric").value = choices.metric;
   byId("metric").onchange = showGrid;
   showGrid();
 }
@@ -281,7 +313,7 @@ function showMetric() {
 
 /* Plotly's script is text until the first of its charts is near: to execute it takes longer than all tables. */
 function loadCharts() {
-  if (window.Plotly) return;
+  if (window.Plotly || !byId("charts")) return;
   const script = element("script", byId("charts").textContent);
   document.head.append(script);
   byId("charts").remove();
@@ -293,7 +325,7 @@ const SECTIONS = {
   grid: () => { loadCharts(); showMetric(); },
   noc: () => { if (report.traffic.length) loadCharts(); showTraffic(); },
   links: () => { if (report.links.length) loadCharts(); showLinks(); },
-  pictures: () => { if (DATA.pictures.length) loadCharts(); return showPictures(); },
+  pictures: () => { if (chip.pictures.length) loadCharts(); return showPictures(); },
 };
 const drawn = new Map();
 
@@ -304,24 +336,37 @@ function failed(error) {
 
 /* Draw a section once. */
 function draw(name) {
+  const choice = chosenChips, place = byId(name);
   if (!drawn.has(name))
-    drawn.set(name, Promise.resolve().then(SECTIONS[name]).then(() => { byId(name).dataset.drawn = Math.round(performance.now()); })
-      .catch(failed));
+    drawn.set(name, Promise.resolve().then(SECTIONS[name]).then(() => {
+      if (choice !== chosenChips) return;
+      place.dataset.drawn = Math.round(performance.now());
+      place.style.minHeight = "";
+    }).catch(failed));
   return drawn.get(name);
 }
+
+/* Draw sections when they come near. */
+const near = new IntersectionObserver((entries) => {
+  for (const entry of entries) if (entry.isIntersecting) { near.unobserve(entry.target); draw(entry.target.id); }
+}, {rootMargin: "200px"});
 
 function show() {
   showSummary();
   showKernels();
   showFailures();
   showHazards();
-  const near = new IntersectionObserver((entries) => {
-    for (const entry of entries) if (entry.isIntersecting) { near.unobserve(entry.target); draw(entry.target.id); }
-  }, {rootMargin: "200px"});
-  for (const name of Object.keys(SECTIONS)) near.observe(byId(name));
+  for (const section of FORMS.keys()) {
+    if (!SECTIONS[section.id]) { section.style.minHeight = ""; continue; }
+    near.unobserve(section);  /* what is observed anew is told where it is */
+    near.observe(section);
+  }
   window.onbeforeprint = () => Object.keys(SECTIONS).forEach(draw);
-  byId("state").textContent = `${count(DATA.timeline.firsts.at(-1))} events`;
+  byId("chip").value = DATA.chips.indexOf(chip);
+  byId("state").textContent = `${count(chip.timeline.firsts.at(-1))} events`;
   document.body.dataset.ready = String(Math.round(performance.now()));
 }
 
+options(byId("chip"), several ? DATA.chips.map((one) => one.number) : []);
+byId("chip").onchange = () => { try { chooseChip(Number(byId("chip").value)); } catch (error) { failed(error); } };
 try { show(); } catch (error) { failed(error); }

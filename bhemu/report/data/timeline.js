@@ -57,18 +57,6 @@ class Events {
     }
     return chosen;
   }
-
-  /* Times of the first and of the last clock of all. */
-  span() {
-    let first = Infinity, last = -Infinity;
-    for (let track = 0; track < this.tracks.length; track++) {
-      const stop = this.firsts[track + 1];
-      if (stop === this.firsts[track]) continue;
-      first = Math.min(first, this.begin[this.firsts[track]]);
-      for (let event = Math.max(this.firsts[track], stop - 1000); event < stop; event++) last = Math.max(last, this.end(event));
-    }
-    return [first, last];
-  }
 }
 
 /* A step of 1, 2 or 5 times a power of ten, so that about `most` of them lie between two times. */
@@ -86,6 +74,7 @@ class TimePicture {
     this.canvas.tabIndex = 0;
     this.tip = document.createElement("div");
     this.tip.className = "tip";
+    this.tip.hidden = true;
     this.space = document.createElement("div");
     place.classList.add("time-picture");
     place.replaceChildren(this.canvas, this.space, this.tip);
@@ -222,7 +211,7 @@ class TimePicture {
     const [event] = this.events.columns(track, from, from + pixel, 1);
     if (event < 0) return null;
     const [tile, name] = this.events.tracks[track], begun = this.events.after(track, from + pixel) - this.events.after(track, from);
-    const lines = [`tile ${tile}, ${name}`, ...this.events.texts[this.events.text[event]].split(" | ")];
+    const lines = [tile ? `tile ${tile}, ${name}` : name, ...this.events.texts[this.events.text[event]].split(" | ")];
     lines.push(`clock ${this.events.begin[event].toFixed(3)}, ${this.events.length[event].toFixed(3)} long`);
     if (begun > 1) lines.push(`the longest of ${begun} events in this column`);
     return lines;
