@@ -141,7 +141,6 @@ def test_a_timed_chip_has_no_quantum_of_its_own() -> None:
         bhemu.Chip(timed=True, quantum=1)
 
 
-
 def test_a_timed_chip_is_not_copied() -> None:
     chip = bhemu.Chip(timed=True)
     with pytest.raises(ConfigurationError, match="cannot be copied"):
