@@ -1,13 +1,13 @@
 /* How many clocks pass in a call of libttsim_clock (docs/library.md, "The pace of clocks").
  *
  * A client lets one clock pass for each time that it polls; a host polls a real card once in a thousand clocks. Unless
- * BHEMU_PACE=exact says otherwise, or its instructions are recorded and not only counted, more clocks pass in a call of a
- * client that polls: LEAST after its first PATIENT polls, and while it only aims windows, reads and clocks, and reads the
- * same as before, twice as many after each call, up to MOST. A client that does not read waits for what the chip writes into its memory; it is
- * believed to wait once the chip has accessed that. A write of the client's, one of the chip's to the client's memory, or
- * bytes that are not what they were at the same place, take the pace back to LEAST, which is prime: a client that samples
- * the pc of a short loop does not always see the same instruction. The rule depends on the calls and their answers alone, so
- * equal calls have equal results. */
+ * BHEMU_PACE=exact says otherwise, or its instructions are recorded and not only counted, more clocks pass in a call of
+ * a client that polls: LEAST after its first PATIENT polls, and while it only aims windows, reads and clocks, and reads
+ * the same as before, twice as many after each call, up to MOST. A client that does not read waits for what the chip
+ * writes into its memory; it is believed to wait once the chip has accessed that. A write of the client's, one of the
+ * chip's to the client's memory, or bytes that are not what they were at the same place, take the pace back to LEAST,
+ * which is prime: a client that samples the pc of a short loop does not always see the same instruction. The rule
+ * depends on the calls and their answers alone, so equal calls have equal results. */
 
 #include "pace.h"
 #include "settings.h"
