@@ -36,7 +36,7 @@ from bhemu.loader.firmware_files import Firmware, load_firmware
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.machine.core_state import IN_RESET
 from bhemu.recording.circular_buffers import CircularBuffer
-from bhemu.timed import ChipTime
+from bhemu.timed import ChipTime, ensure_no_quantum
 
 BOARDS: Final = {
     "p100": Harvesting(columns=(12, 13), dram=7, ethernet=tuple(range(14))),
@@ -100,7 +100,7 @@ class Chip:
             timed: a clock is an estimate of a cycle of silicon, and NoC requests take time (docs/time.md).
 
         Raises:
-            ConfigurationError: there is no such board, or the harvesting makes no sense.
+            ConfigurationError: there is no such board, the harvesting makes no sense, or `timed` comes with a quantum.
         """
         if harvesting is None:
             if checks.text(board, "board") not in BOARDS:
@@ -118,6 +118,8 @@ class Chip:
             identity=checks.instance(identity, "identity", Identity),
         )
         self._harvesting = harvesting
+        if timed:
+            ensure_no_quantum(quantum)
         self.timing: ChipTime | None = ChipTime(self.device) if checks.flag(timed, "timed") else None
         """What the cycles of a timed chip are made of: `chip.timing.report()`; None in functional mode."""
         self._make_views()

@@ -85,18 +85,18 @@ const char *records(void)
     return NULL;
 }
 
-int only_counts(void)
+int only_records(void)
 {
-    const char *detail = getenv("BHEMU_DETAIL");
-    const char *name = records();
-    if (!name || strcmp(name, "BHEMU_RECORD") || !detail || strcmp(detail, "counters"))
-        return 0;
+    int found = 0;
     for (int i = 0; i < UNDER_PYTHON; i++) {
         const char *text = getenv(others[i]);
-        if (text && *text && strcmp(others[i], name))
-            return 0;
+        if (text && *text) {
+            if (strcmp(others[i], "BHEMU_RECORD"))
+                return 0;
+            found = 1;
+        }
     }
-    return 1;
+    return found;
 }
 
 const char *needs_python(void)

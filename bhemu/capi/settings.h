@@ -16,8 +16,8 @@ int64_t setting(enum setting which);
 /* The name of a variable that is set and lets what the client does be recorded; NULL when there is none. */
 const char *records(void);
 
-/* What the client does is recorded, and only counted: no clock of it stands in the recording. */
-int only_counts(void);
+/* What the client does is recorded, and nothing else looks on between clocks. */
+int only_records(void);
 
 /* The name of a variable that is set and needs a simulator under Python; NULL when there is none. */
 const char *needs_python(void);

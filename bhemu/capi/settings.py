@@ -121,7 +121,7 @@ class Settings:
         polling: seconds after which a client that polls, as the cores do, is told so; 0: never (BHEMU_POLLING).
         timed: a clock is an estimate of a cycle of silicon (BHEMU_TIME=silicon, bhemu/timed).
         run_ahead: rounds that a core may be ahead of its tile: those of a client whose pace adapts although it is under
-            Python, as it is only counted (BHEMU_DETAIL=counters, capi/pace.c), else 0.
+            Python, as it is recorded and nothing else (capi/pace.c), else 0.
         refusal_stops: a refusal stops the chip, and the client's process lives (BHEMU_REFUSAL=stop).
     """
 
@@ -159,14 +159,13 @@ def read_settings() -> Settings:
         polling=values[POLLING],
         timed=timed,
         refusal_stops=values[REFUSAL] == 1,
-        run_ahead=RUN_AHEAD if values[PACE] == 0 and not timed and _only_counts() else 0,
+        run_ahead=RUN_AHEAD if values[PACE] == 0 and not timed and _only_records() else 0,
     )
 
 
-def _only_counts() -> bool:
-    """As `only_counts` of settings.c."""
-    set_ = [name for name in UNDER_PYTHON if os.environ.get(PREFIX + name)]
-    return set_ == ["RECORD"] and os.environ.get(PREFIX + "DETAIL") == "counters"
+def _only_records() -> bool:
+    """As `only_records` of settings.c."""
+    return [name for name in UNDER_PYTHON if os.environ.get(PREFIX + name)] == ["RECORD"]
 
 
 def _processors() -> int:

@@ -5,8 +5,8 @@ coprocessor's front end and units (words.py), with the figures of isa/silicon.py
 tile, `ChipTime` on a chip, whose NoC takes time then (network.py, routes.py), `timed_cluster` on several chips.
 """
 
-from bhemu.timed.chip import ChipTime, ChipTimeReport
+from bhemu.timed.chip import ChipTime, ChipTimeReport, ensure_no_quantum
 from bhemu.timed.cluster_clock import timed_cluster
 from bhemu.timed.observer import SiliconTime, TimedReport
 
-__all__ = ["ChipTime", "ChipTimeReport", "SiliconTime", "TimedReport", "timed_cluster"]
+__all__ = ["ChipTime", "ChipTimeReport", "SiliconTime", "TimedReport", "ensure_no_quantum", "timed_cluster"]

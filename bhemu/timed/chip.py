@@ -71,24 +71,27 @@ def new_chip_time() -> np.ndarray[Any, np.dtype[np.int64]]:
     return net
 
 
+def ensure_no_quantum(quantum: int) -> None:
+    """Raise ConfigurationError for timed mode when a quantum has been chosen."""
+    if quantum != QUANTUM:
+        raise ConfigurationError(
+            f"a quantum of {quantum} clocks for timed mode, in which tiles run as far ahead of each other as nothing "
+            "can reach them",
+            remedy="leave quantum out",
+        )
+
+
 class ChipTime:
     """Puts a chip into timed mode.
 
     Raises:
-        ConfigurationError: a tile is observed, words are in the order of the official simulator, the chip has links, or
-            a quantum of its own.
+        ConfigurationError: a tile is observed, words are in the order of the official simulator, or the chip has links.
     """
 
     def __init__(self, device: Device) -> None:
         if device.record.links:
             raise ConfigurationError(
                 "a chip that has links already cannot be put into timed mode", remedy="time the whole cluster"
-            )
-        if device.record.quantum != QUANTUM:
-            raise ConfigurationError(
-                f"a quantum of {int(device.record.quantum)} clocks for a timed chip, in which tiles run as far ahead "
-                "of each other as nothing can reach them",
-                remedy="leave quantum out",
             )
         self._data = np.zeros(at.BLOCKS * at.BLOCK_BYTES, np.uint8)
         self._net = new_chip_time()
