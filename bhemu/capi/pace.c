@@ -1,12 +1,14 @@
 /* How many clocks pass in a call of libttsim_clock (docs/library.md, "The pace of clocks").
  *
  * A client lets one clock pass for each time that it polls; a host polls a real card once in a thousand clocks. Unless
- * BHEMU_PACE=exact says otherwise, or something looks on between clocks, more clocks pass in a call of a client that polls: LEAST after its first PATIENT polls, and while it only aims windows, reads and clocks, and reads
- * the same as before, twice as many after each call, up to MOST. A client that does not read waits for what the chip
- * writes into its memory; it is believed to wait once the chip has accessed that. A write of the client's, one of the
- * chip's to the client's memory, or bytes that are not what they were at the same place, take the pace back to LEAST,
- * which is prime: a client that samples the pc of a short loop does not always see the same instruction. The rule
- * depends on the calls and their answers alone, so equal calls have equal results. */
+ * BHEMU_PACE=exact says otherwise, or something looks on between clocks, more clocks pass in a call of a client that
+ * polls: LEAST after its first PATIENT polls, and while it only aims windows, reads and clocks, and reads the same as
+ * before, twice as many after each call, up to MOST; of a recorded client no more than LEAST, as the recording sees
+ * after each call which programs have begun or ended. A client that does not read waits for what the chip writes into
+ * its memory; it is believed to wait once the chip has accessed that. A write of the client's, one of the chip's to the
+ * client's memory, or bytes that are not what they were at the same place, take the pace back to LEAST, which is prime:
+ * a client that samples the pc of a short loop does not always see the same instruction. The rule depends on the calls
+ * and their answers alone, so equal calls have equal results. */
 
 #include "pace.h"
 #include "settings.h"
@@ -15,7 +17,6 @@
 #include <string.h>
 
 enum { PLACES_KEPT_BITS = 10, BYTES_KEPT = 64, PATIENT = 16, LEAST = 17, MOST = 1024 };
-enum { MOST_RECORDED = 64 }; /* after so many clocks a recording sees which programs have begun or ended */
 
 struct place {
     uint64_t place, bytes; /* the bytes' hash */
@@ -43,7 +44,7 @@ void pace_share(void)
 void pace_start(void)
 {
     pace_adapts = setting(PACE) == 0 && (!records() || only_records());
-    most = only_records() && setting(TIME) != SILICON ? MOST_RECORDED : MOST;
+    most = only_records() && setting(TIME) != SILICON ? LEAST : MOST;
     memset(places, 0, sizeof places);
     has_read = shares_memory = 0;
     polls = 0;
