@@ -16,7 +16,8 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
 from bhemu.riscv.execute import LIMIT, run_core
 from bhemu.riscv.teams import is_plain_turn
-from bhemu.tensix.frontend.observer import NO_LOG, never_full
+from bhemu.tensix.frontend.observer import NO_LOG
+from bhemu.tile.observer import NO_TILE_OBSERVER
 from bhemu.tile.turn_ends import ADVANCED, COPROCESSOR, NO_AGENT, after_run
 
 
@@ -54,16 +55,6 @@ def _next_in_last_round(t: TileRecord, core: Int) -> Any:
         if t.core_state[other] == RUNNING and t.core_round[other] < t.round_goal:
             return other if is_plain_turn(t, other) else NO_AGENT
     return NO_AGENT
-
-
-@kernel(forceinline=True)
-def _ignore_loop(t: TileRecord, log: LogAddress, core: Int) -> None:
-    pass
-
-
-@kernel(forceinline=True)
-def _ignore_turn(t: TileRecord, log: LogAddress, core: Int, reason: Int, recording: Int) -> None:
-    pass
 
 
 def make_turns(run: Any, after_loop: Any, after_turn: Any, is_full: Any) -> Any:
@@ -105,7 +96,9 @@ def make_turns(run: Any, after_loop: Any, after_turn: Any, is_full: Any) -> Any:
     return run_turns
 
 
-_run_turns: Final = make_turns(run_core, _ignore_loop, _ignore_turn, never_full)
+_run_turns: Final = make_turns(
+    run_core, NO_TILE_OBSERVER.before_core, NO_TILE_OBSERVER.after_core, NO_TILE_OBSERVER.is_full
+)
 
 
 def run_turns_entry(t: TileRecord, core: Int, table: Table) -> AnyInt:
