@@ -332,6 +332,7 @@ class Chip:
         counters: bool = False,
         watch: Iterable[int] = (),
         states: bool = False,
+        states_every: int | None = None,
         check: str | Iterable[str] = KINDS,
         suppressions: str | Path | None = None,
         buffers: Iterable[CircularBuffer] = (),
@@ -347,6 +348,7 @@ class Chip:
             counters: only count: instructions by place, rounds of waits, words by opcode. That costs least.
             watch: addresses of words of L1, at most 16: each change in one of the tiles is noted, with who has made it.
             states: keep Dst, SrcA, SrcB and the tiles in L1 that were unpacked and packed last, at each part's end.
+            states_every: keep them every so many clocks, too, of tiles where they have changed.
             check: what the recording's `hazards` looks for: some of order, l1, noc, cb, also as `"order,noc"`.
             suppressions: a TOML file with hazards that it leaves out.
             buffers: circular buffers of the programs, for the check; those of tt-metal's programs are found.
@@ -371,6 +373,7 @@ class Chip:
             counters=checks.flag(counters, "counters"),
             watch=tuple(checks.integer(address, "a watched address") for address in checks.items(watch, "watch")),
             states=checks.flag(states, "states"),
+            states_every=checks.optional(states_every, checks.integer, "states_every", 1, checks.MAX_CLOCKS),
             names={tile.place: tile.programs.executable_at for tile in chosen},
             buffers=buffers,
         )

@@ -42,6 +42,8 @@ LIMIT: Final = "BHEMU_RECORD_LIMIT"
 """Environment variable: MiB of a file from which on single instructions are left out."""
 STATES: Final = "BHEMU_STATES"
 """Environment variable: 1 keeps register files and tiles of L1 at the end of each program, for pictures."""
+STATES_EVERY: Final = "BHEMU_STATES_EVERY"
+"""Environment variable: clocks after which they are kept again, also while a program runs."""
 CHECK: Final = "BHEMU_CHECK"
 """Environment variable: kinds of hazards that the report lists, such as `order,noc`; all without it."""
 SUPPRESSIONS: Final = "BHEMU_SUPPRESSIONS"
@@ -140,7 +142,7 @@ def attach_timed(device: Device, clock: ChipTime, say: Say) -> TimedRecording | 
     directory = os.environ.get(RECORD, "")
     if not directory:
         return None
-    for name in (TILES, DETAIL, START, STOP, STATES, CHECK, SUPPRESSIONS):
+    for name in (TILES, DETAIL, START, STOP, STATES, STATES_EVERY, CHECK, SUPPRESSIONS):
         if os.environ.get(name):
             raise ConfigurationError(
                 f"{name} is set, and a recording in timed mode has programs, not their instructions",
@@ -217,9 +219,13 @@ def attach(devices: Sequence[Device], topology: Topology, say: Say) -> Recording
     states = os.environ.get(STATES, "")
     if states not in ("", "0", "1"):
         raise ConfigurationError(f"{STATES} is {states!r}", remedy="set it to 0 or 1, or not at all")
-    if detail == COUNTERS and states == "1":
+    every = _number(STATES_EVERY)
+    if every == 0:
+        raise ConfigurationError(f"{STATES_EVERY} is 0", remedy="set it to a number of clocks, or not at all")
+    if detail == COUNTERS and (states == "1" or every is not None):
         raise ConfigurationError(
-            f"{STATES} is 1, and with {DETAIL}={COUNTERS} there are only counts", remedy="unset one of them"
+            f"{STATES if every is None else STATES_EVERY} is set, and with {DETAIL}={COUNTERS} there are only counts",
+            remedy="unset one of them",
         )
     wanted = parse_tiles(os.environ.get(TILES, ""))
     for number, _ in wanted:
@@ -266,6 +272,7 @@ def attach(devices: Sequence[Device], topology: Topology, say: Say) -> Recording
                     counters=detail == COUNTERS,
                     states=states == "1"
                     or (not states and detail != COUNTERS and sum(map(len, tiles.values())) <= _FEW),
+                    states_every=every,
                     writer=writer,
                     report=say,
                 )

@@ -96,7 +96,8 @@ UNTIMED: Final = (
 """What timed mode cannot be combined with: variable, its value ("": any), why."""
 OTHERS: Final = (
     *("CACHE", "CHECK", "CLIENT_DIRECTORY", "DEBUG_WAIT", "DETAIL", "DUMP", "ELF", "LLK*", "PROGRESS", "PYTHON"),
-    *("RECORD_LIMIT", "RISCV_TESTS", "SFPI*", "START", "STATES", "STOP", "SUPPRESSIONS", "TILES", "TRACE", "TTNN*"),
+    *("RECORD_LIMIT", "RISCV_TESTS", "SFPI*", "START", "STATES", "STATES_EVERY", "STOP", "SUPPRESSIONS", "TILES"),
+    *("TRACE", "TTNN*"),
 )
 """Further variables, behind the prefix, that other parts of bhemu read; `*`: and all that begin so."""
 

@@ -49,6 +49,10 @@ class ClientOptions:
         bool | None,
         typer.Option(help="Keep register files for pictures; by default of up to four tiles."),
     ] = None
+    states_every: Annotated[
+        int | None,
+        typer.Option(metavar="CLOCKS", min=1, help="Keep them every so many clocks, too, while programs run."),
+    ] = None
     check: Annotated[
         str | None,
         typer.Option(
@@ -76,7 +80,7 @@ def run_client(o: ClientOptions) -> None:
 
     The client is any program that loads the library of `bhemu library`. The same works without this command by
     variables of the environment: `BHEMU_RECORD=DIR`, `BHEMU_TILES`, `BHEMU_DETAIL`, `BHEMU_START`, `BHEMU_STOP`,
-    `BHEMU_RECORD_LIMIT`, `BHEMU_STATES`, `BHEMU_CHECK` and `BHEMU_SUPPRESSIONS`.
+    `BHEMU_RECORD_LIMIT`, `BHEMU_STATES`, `BHEMU_STATES_EVERY`, `BHEMU_CHECK` and `BHEMU_SUPPRESSIONS`.
 
     With --timed (`BHEMU_TIME=silicon`) it runs in timed mode: `bhemu predict run DIR` tells what bounds each operation.
 
@@ -96,6 +100,7 @@ def run_client(o: ClientOptions) -> None:
         "--start": o.start,
         "--stop": o.stop,
         "--states": o.states,
+        "--states-every": o.states_every,
         "--check": o.check,
     }
     given |= {"--debug": o.debug, "--suppressions": o.suppressions, f"--detail {o.detail}": o.detail != "instructions"}
@@ -124,7 +129,7 @@ def _recording(o: ClientOptions, record: Path) -> dict[str, str]:
     from bhemu.analysis.check_tile import parse_kinds
     from bhemu.analysis.suppressions import Suppressions
     from bhemu.capi import attach
-    from bhemu.capi.attach import DETAIL, LIMIT, RECORD, START, STATES, STOP, TILES, parse_tiles
+    from bhemu.capi.attach import DETAIL, LIMIT, RECORD, START, STATES, STATES_EVERY, STOP, TILES, parse_tiles
     from bhemu.capi.settings import TIME
     from bhemu.errors import ConfigurationError
     from bhemu.recording.parts import directory_files
@@ -132,8 +137,9 @@ def _recording(o: ClientOptions, record: Path) -> dict[str, str]:
 
     if o.detail not in attach.DETAILS:
         refuse_usage(f"--detail is {o.detail!r}", f"say {' or '.join(attach.DETAILS)}")
-    if o.detail == attach.COUNTERS and o.states:
-        refuse_usage("--states is not for --detail counters", "say one of them: counters are counts alone")
+    if o.detail == attach.COUNTERS and (o.states or o.states_every is not None):
+        named = "--states" if o.states_every is None else "--states-every"
+        refuse_usage(f"{named} is not for --detail counters", "say one of them: counters are counts alone")
     try:
         parse_tiles(o.tiles)
         kinds = parse_kinds(o.check) if o.check is not None else ()
@@ -152,7 +158,8 @@ def _recording(o: ClientOptions, record: Path) -> dict[str, str]:
     record.mkdir(parents=True, exist_ok=True)
     settings = {RECORD: str(record.resolve()), LIMIT: str(o.limit)}
     settings |= {TIME: "silicon"} | SETTINGS if o.timed else {TILES: o.tiles, DETAIL: o.detail}
-    settings |= {name: str(value) for name, value in ((START, o.start), (STOP, o.stop)) if value is not None}
+    numbers = {START: o.start, STOP: o.stop, STATES_EVERY: o.states_every}
+    settings |= {name: str(value) for name, value in numbers.items() if value is not None}
     if o.states is not None:
         settings[STATES] = str(int(o.states))
     if o.check is not None:

@@ -26,6 +26,7 @@ from bhemu.recording.core_log import CoreLog, Executables, Names
 from bhemu.recording.core_recorder import LIMIT, CoreRecorder
 from bhemu.recording.counted import Counted, code_of
 from bhemu.recording.launches import Launches
+from bhemu.recording.moments import Moment, Moments
 from bhemu.recording.parts import SUFFIX, Part, Writer, part_of_counted
 from bhemu.recording.states import state_of
 from bhemu.tile.cores import Cores
@@ -95,13 +96,14 @@ class ChipRecording:
             least, as cores are not recorded one instruction at a time.
         watch: addresses of words of L1, at most 16, whose changes are noted, with who has made them.
         states: keep Dst, SrcA, SrcB, and the tiles in L1 that were unpacked and packed last, at the end of each part.
+        states_every: keep them every so many clocks as well, of tiles where they have changed; None: do not.
         names: what the cores of a tile run, by its translated coordinates.
         buffers: circular buffers of the programs; those of tt-metal's are found in its launch messages.
         writer: gets the parts; None keeps them in memory.
         report: gets a sentence when something goes wrong with the writing.
 
     Attributes:
-        parts: those that are kept in memory.
+        parts, moments: those that are kept in memory.
 
     Raises:
         ConfigurationError: no tile is named, or one that has an observer, the times or watched words make no sense, or
@@ -119,6 +121,7 @@ class ChipRecording:
         counters: bool = False,
         watch: tuple[int, ...] = (),
         states: bool = False,
+        states_every: int | None = None,
         names: Mapping[Place, Executables] | None = None,
         buffers: Iterable[CircularBuffer] = (),
         writer: Writer | None = None,
@@ -133,12 +136,14 @@ class ChipRecording:
                 f"{device.time:,} now",
                 remedy="start now or later, and stop after that",
             )
-        if counters and (watch or states):
+        if counters and (watch or states or states_every):
             raise ConfigurationError(
                 "words are to be watched, or states kept, by a recording that only counts",
                 remedy="record more than counters, or leave `watch` and `states` out",
             )
         self.parts: list[Part] = []
+        self.moments: list[Moment] = []
+        self._looks = None if states_every is None else Moments(states_every)
         self._counters = counters
         self._counted: list[Counted] = []
         self._device = device
@@ -187,6 +192,8 @@ class ChipRecording:
         if not self._is_recording:
             return min(clocks, self._begin - now)
         last = now + min(clocks, STEP)
+        if self._looks is not None:
+            last = min(last, now + self._looks.clocks_left(now))
         if self._writer is not None and not self._counters:
             last = min(last, self._flushed[0] + _FLUSH_CLOCKS)
         return (last if self._end is None else min(last, self._end)) - now
@@ -220,6 +227,10 @@ class ChipRecording:
             if now < self._begin:
                 return
             self._attach()
+        if self._looks is not None:
+            records = ((recorded.place, self._device.tiles[index]) for index, recorded in self._tiles.items())
+            for moment in self._looks.take(now, records):
+                self._add_moment(moment)
         begun, ended = self._launches.look()
         for index in ended:
             recorded = self._tiles[index]
@@ -366,11 +377,21 @@ class ChipRecording:
     def _add(self, part: Part) -> None:
         if self._writer is None:
             self.parts.append(part)
-            return
-        before = self._writer.reduced
-        if self._try(self._writer, lambda writer: writer.add(part)) and self._writer.reduced and not before:
+        else:
+            self._write(self._writer, lambda writer: writer.add(part))
+
+    def _add_moment(self, moment: Moment) -> None:
+        if self._writer is None:
+            self.moments.append(moment)
+        else:
+            self._write(self._writer, lambda writer: writer.add_moment(moment))
+
+    def _write(self, writer: Writer, write: Callable[[Writer], None]) -> None:
+        """Write, and say when the file has reached its limit."""
+        before = writer.reduced
+        if self._try(writer, write) and writer.reduced and not before:
             self._report(
-                f"{self._writer.path} has reached its limit in clock {part.end:,}: from here on the recording has "
+                f"{writer.path} has reached its limit in clock {self._device.time:,}: from here on the recording has "
                 "counts and waits, and no single instructions"
             )
 
@@ -405,6 +426,8 @@ class ChipRecording:
         writer = Writer(path, about, DISK_LIMIT)
         for part in self.parts:
             writer.add(part)
+        for moment in self.moments:
+            writer.add_moment(moment)
         writer.close()
         return path
 

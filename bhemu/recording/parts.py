@@ -33,7 +33,9 @@ from bhemu.recording.core_log import Change, CoreLog, Names, Segment
 from bhemu.recording.counted import KIND as COUNTED
 from bhemu.recording.counted import Counted, counted_log, described, undescribed
 from bhemu.recording.log import Log, Note, Pushes, runs_of
+from bhemu.recording.moments import Moment, Series
 from bhemu.recording.row_code import FORMS, decoded, encoded
+from bhemu.recording.states import check_state
 
 Array = np.ndarray[Any, Any]
 
@@ -43,6 +45,8 @@ _FRAME: Final = struct.Struct("<4sIII")
 _FAST: Final = 1
 """Level of zlib."""
 _LITTLE: Final = 1 << 15
+MOMENT: Final = "moment"
+"""Kind of the frames with moments."""
 _LOG_ARRAYS: Final = ("rows", "counts", "mix", "modelled", "polled", "ran", "first", "last")
 
 
@@ -105,6 +109,7 @@ class Writer:
         self.reduced = False
         self._limit = limit
         self._known: set[str] = set()
+        self._moments = Series()
         self._size = 0
         self._file: IO[bytes] = path.open("xb", buffering=0)
         self.frame({"kind": "about", **about}, {})
@@ -124,6 +129,13 @@ class Writer:
         if parts:
             code = [[[address, self.code(content)] for address, content in part.code] for part in parts]
             self.frame(*described(parts, code))
+
+    def add_moment(self, moment: Moment) -> None:
+        """Write a moment, unless the file has reached its limit; see `add`."""
+        self.reduced = self.reduced or self._size > self._limit
+        if not self.reduced:
+            told, arrays = self._moments.described(moment)
+            self.frame({"kind": MOMENT, **told}, arrays)
 
     def close(self) -> None:
         """Nothing more comes."""
@@ -279,6 +291,9 @@ def _part(told: dict[str, Any], arrays: dict[str, Array], code: Mapping[str, byt
         changes=[Change(**change) for change in told["changes"]],
         issued=arrays.get("issued"),
     )
+    state = {name.removeprefix("state "): array for name, array in arrays.items() if name.startswith("state ")}
+    if state:
+        check_state(state)
     return Part(
         place=(told["place"][0], told["place"][1]),
         begin=told["begin"],
@@ -289,7 +304,7 @@ def _part(told: dict[str, Any], arrays: dict[str, Array], code: Mapping[str, byt
         first_push=tuple(told["first_push"]),
         code=[(address, code[digest]) for address, digest in told["code"]],
         initiators=arrays["initiators"],
-        state={name.removeprefix("state "): array for name, array in arrays.items() if name.startswith("state ")},
+        state=state,
         firmware_end=told.get("firmware_end", 0),
         pcs=tuple(told.get("pcs", ())),
         halted=tuple(told.get("halted", ())),
@@ -321,8 +336,8 @@ def part_of_counted(one: Counted) -> Part:
     )
 
 
-def _frames(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
-    """The whole frames of a file.
+def _frames(path: Path, only: str | None = None) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
+    """The whole frames of a file; of one kind, or of all.
 
     Raises:
         ProgramError: one is whole, and nothing that `Writer` writes.
@@ -338,6 +353,8 @@ def _frames(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
                 return
             try:
                 told = json.loads(text)
+                if only not in (None, told["kind"]):
+                    continue
                 arrays = _arrays(told.pop("arrays"), told.pop("coded"), content)
                 if not isinstance(told["kind"], str):
                     raise ValueError(f"{told['kind']!r} is not a kind of frame")
@@ -428,6 +445,17 @@ class Reader:
                 except _DAMAGE as error:
                     raise _damaged(path, error) from None
                 yield from found
+
+    def moments(self) -> Iterator[Moment]:
+        """What registers and tiles in L1 held between the ends of parts; see `parts`."""
+        for path in self.files:
+            series = Series()
+            for told, arrays in _frames(path, MOMENT):
+                try:
+                    moment = series.undescribed(told, arrays)
+                except _DAMAGE as error:
+                    raise _damaged(path, error) from None
+                yield moment
 
     def frames(
         self, file: Path | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +11,7 @@ from bhemu.formats import DataFormat
 from bhemu.isa.registers import config
 from bhemu.machine.config_access import config_bank, config_field
 from bhemu.machine.kernel import plain
-from bhemu.machine.state import L1_SIZE
+from bhemu.machine.state import L1_SIZE, TILE
 
 Array = np.ndarray[Any, Any]
 
@@ -31,6 +32,24 @@ def format_of(code: int) -> DataFormat | None:
     return next((known for known in DataFormat if known.code == code), None)
 
 
+_NAMES: Final = ("dst", "dst_valid", "srca", "srcb", "src_format", "src_owner", "config")
+
+
+def check_state(state: Mapping[str, Array]) -> None:
+    """Refuse arrays that `state_of` does not make.
+
+    Raises:
+        ValueError: these are not all of them, or there is one of another type or shape.
+    """
+    for name in _NAMES:
+        kind = TILE[name]
+        if name not in state or (state[name].dtype, state[name].shape) != (kind.base, kind.shape):
+            raise ValueError(f"{name} of a state is not that of a tile")
+    for name, array in state.items():
+        if name not in _NAMES and not (name.startswith(L1_TILE) and array.dtype == np.uint8 and array.ndim == 1):
+            raise ValueError(f"a state has {name!r}")
+
+
 def state_of(record: Any) -> dict[str, Array]:
     """Arrays by name.
 
@@ -42,8 +61,7 @@ def state_of(record: Any) -> dict[str, Array]:
         `config` uint32 [2, 224], as the record has them; and the bytes of the tiles in L1 that the addresses of
         unpackers and packer say, in their formats.
     """
-    names = ("dst", "dst_valid", "srca", "srcb", "src_format", "src_owner", "config")
-    found = {name: np.array(record[name]) for name in names}
+    found = {name: np.array(record[name]) for name in _NAMES}
     for what, thread, address_field, format_field in _TILES:
         bank = plain(config_bank)(record, thread)
         at = ((int(plain(config_field)(record, bank, config(address_field))) + 1) & _WORD) * 16

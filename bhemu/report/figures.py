@@ -122,6 +122,25 @@ class TileFigures:
     waits: Counter[str] = field(default_factory=Counter)
 
 
+@dataclass(frozen=True)
+class Picture:
+    """A register file, or a tile of L1, from a clock on.
+
+    Attributes:
+        place: translated coordinates of the tile.
+        clock: of the chip.
+        what: `Dst`, `SrcA bank 0`, `L1 packed`.
+        detail: of a tile of L1, its address and format.
+        values: float32 [rows, columns]; no rows: it holds nothing.
+    """
+
+    place: Place
+    clock: int
+    what: str
+    detail: str
+    values: Array
+
+
 @dataclass
 class Report:
     """All of it.
@@ -136,7 +155,7 @@ class Report:
         traffic: bytes of NoC requests by (tile, kind, other end).
         link_traffic: bytes over each link of the NoCs.
         timeline: events.
-        pictures: (title, what, values) of register files and tiles of L1.
+        pictures: of register files and tiles of L1, those of a tile by what they show and by clock.
         suppressed: hazards that were left out.
         changes: of watched words, as sentences.
         notes: what the reader must know: what was left out, what was not found.
@@ -155,7 +174,7 @@ class Report:
     traffic: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     link_traffic: LinkTraffic = field(default_factory=LinkTraffic)
     timeline: Timeline = field(default_factory=Timeline)
-    pictures: list[tuple[str, str, Array]] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
     suppressed: int = 0
     changes: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

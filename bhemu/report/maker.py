@@ -23,6 +23,7 @@ from bhemu.machine.origin import pc_of_line
 from bhemu.programs.run import instructions_by_unit
 from bhemu.recording import log as tensix_column
 from bhemu.recording.core_log import CoreLog
+from bhemu.recording.moments import Moment
 from bhemu.recording.noc_requests import Request, requests
 from bhemu.recording.parts import Part, Reader
 from bhemu.report.asserts import Failures
@@ -36,8 +37,6 @@ from bhemu.report.work import Work, work_of_request, work_of_traffic, work_of_wo
 MODELLED_WORDS: Final = 200_000
 """Words of the coprocessor, of all tiles, that are timed and checked: beyond, the report says what was left out."""
 _COUNTED_UNITS: Final = {"pack": "packer", "unpack": "unpackers"}
-PICTURES: Final = 24
-"""States of tiles that a report draws at most."""
 
 
 class Maker:
@@ -89,7 +88,7 @@ class Maker:
         self._completed: Counter[Place] = Counter()
         self._words: dict[Launch, list[Part]] = defaultdict(list)
         self._names: dict[Launch, PartNames] = {}
-        self._states: dict[tuple[Place, int], Part] = {}
+        self._states: dict[Launch, Moment] = {}
         self._counted = 0
         self._modelled = 0
         self._dropped = [0, 0]
@@ -137,7 +136,7 @@ class Maker:
         if part.launch:
             self._check(part.place)
         if part.state:
-            self._states[launch] = part
+            self._states[launch] = Moment(part.place, part.end, part.state)
         self._report.timeline.add(part, names, found)
         for change in part.log.changes:
             x, y = part.place
@@ -335,11 +334,8 @@ class Maker:
         )
         from bhemu.report.pictures import pictures_of
 
-        for number, part in enumerate(self._states.values()):
-            if number == PICTURES:
-                report.notes.append(f"pictures: of {len(self._states)} states the first {PICTURES}")
-                break
-            report.pictures += pictures_of(part)
+        report.pictures, note = pictures_of(self._reader, self._states.values())
+        report.notes += [note] if note else []
         used = {str(path) for path in self._index.used}
         for path in self._named:
             if not any(file == str(path) or file.startswith(f"{path}/") for file in used):

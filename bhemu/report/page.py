@@ -75,14 +75,15 @@ def _timeline(report: Report, number: int) -> tuple[Mapping[str, Any], dict[str,
 
 
 def _pictures(report: Report, chip: int) -> tuple[list[Mapping[str, Any]], dict[str, str]]:
-    """What the page has to know of the pictures, and the numbers, by the name of their element."""
+    """What the page has to know of the pictures, and the numbers, each once, by the name of their element."""
     told: list[Mapping[str, Any]] = []
-    arrays: dict[str, str] = {}
-    for number, (title, what, values) in enumerate(report.pictures):
-        name = f"{chip}-picture{number}"
-        told.append({"title": title, "what": what, "rows": len(values), "values": name})
-        arrays[name] = _packed(values, "<f4")
-    return told, arrays
+    names: dict[str, str] = {}
+    for picture in report.pictures:
+        x, y = picture.place
+        name = names.setdefault(_packed(picture.values, "<f4"), f"{chip}-picture{len(names)}")
+        about = {"tile": f"{x}-{y}", "what": picture.what, "detail": picture.detail, "clock": picture.clock}
+        told.append({**about, "rows": len(picture.values), "values": name})
+    return told, {name: content for content, name in names.items()}
 
 
 def _inert(name: str, content: str, kind: str = "text/plain") -> str:

@@ -116,7 +116,8 @@ def test_a_recording_in_timed_mode_takes_programs_and_nothing_else(library: Path
 
 
 @pytest.mark.parametrize(
-    "name", ["BHEMU_TILES", "BHEMU_DETAIL", "BHEMU_START", "BHEMU_STOP", "BHEMU_STATES", "BHEMU_CHECK"]
+    "name",
+    ["BHEMU_TILES", "BHEMU_DETAIL", "BHEMU_START", "BHEMU_STOP", "BHEMU_STATES", "BHEMU_STATES_EVERY", "BHEMU_CHECK"],
 )
 def test_what_chooses_single_instructions_is_refused_in_timed_mode(library: Path, tmp_path: Path, name: str) -> None:
     settings = {"BHEMU_TIME": "silicon", "BHEMU_RECORD": str(tmp_path), name: "1"}

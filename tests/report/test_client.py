@@ -134,7 +134,7 @@ def test_counters_have_the_counts_of_a_profile(folder: Path) -> None:
     assert [kernel.waits for kernel in found.kernels] == [kernel.waits for kernel in whole.kernels]
     assert found.tiles[3, 4].words == whole.tiles[3, 4].words
     assert any("only counted" in note for note in found.notes)
-    for wrong in (("--check",), ("--states",)):
+    for wrong in (("--check",), ("--states",), ("--states-every", "9")):
         assert client(folder, "consume.elf", "--record", "wrong", "--detail", "counters", *wrong).returncode == 2
 
 

@@ -14,7 +14,7 @@ import pytest
 from bhemu.errors import ProgramError
 from bhemu.report import page as page_module
 from bhemu.report.chips import ChipOperation
-from bhemu.report.figures import Report
+from bhemu.report.figures import Picture, Report
 from bhemu.report.model import make_report, make_reports
 from bhemu.report.text import report_as_json
 from tests.chip.noc_programs import B_RUNS, SOFT_RESET
@@ -49,7 +49,7 @@ def recorded(tmp_path: Path) -> Path:
 def reports(recorded: Path) -> list[Report]:
     made = make_reports(recorded)
     for number, report in enumerate(made):  # what these programs do not leave
-        report.pictures.append((f"tile of chip {number}", "Dst", np.full((2, 2), number + 1, np.float32)))
+        report.pictures.append(Picture((1 + 2 * number, 2), 300, "Dst", "", np.full((2, 2), number + 1, np.float32)))
         report.chips = [
             replace(chip, operations=(ChipOperation("add", 10, 60 + 40 * chip.number, 1),)) for chip in report.chips
         ]

@@ -10,7 +10,7 @@ let chosenChips = 0;  /* counts choices: what began to draw before the last one 
 /* The sections as the page came, which are drawn anew for another chip. */
 const FORMS = new Map([...document.querySelectorAll("section")].map((section) => [section, section.innerHTML]));
 /* What the reader has chosen, which stays for another chip. */
-const choices = {metric: 0, noc: "", links: "", tile: null};
+const choices = {metric: 0, noc: "", links: "", tile: null, pictureTile: null, what: "Dst", clock: Infinity, shownPictures: 0};
 
 function element(name, text, className) {
   const made = document.createElement(name);
@@ -274,32 +274,81 @@ async function showTime() {
     sum + (other === tile ? told.firsts[track + 1] - told.firsts[track] : 0), 0));
   byId("tile").value = tiles.includes(choices.tile) ? tiles.indexOf(choices.tile) : busy.indexOf(Math.max(...busy));
   const showTile = () => { tileTime.show(events, range); showLevels(tiles[byId("tile").value]); };
-  const choose = (row) => { byId("tile").value = row; showTile(); };
+  const choose = (row, clock) => { byId("tile").value = row; showTile(); showMoment(clock, tiles[row]); };
   chipTime = new TimePicture(byId("chip-time"), {height: 18, most: 18 * 21, rows: chipRows, choose, ...common});
-  tileTime = new TimePicture(byId("tile-time"), {height: 22, most: 22 * 40, rows: tileRows, ...common});
+  tileTime = new TimePicture(byId("tile-time"), {height: 22, most: 22 * 40, rows: tileRows,
+                                                choose: (_, clock) => showMoment(clock, choices.tile), ...common});
   byId("tile").onchange = showTile;
   chipTime.show(events, range);
   showTile();
+  if (Number.isFinite(choices.clock)) for (const picture of [chipTime, tileTime]) picture.mark(choices.clock);
 }
 
 /* --- pictures ---------------------------------------------------------------------------------------------------- */
 
+/* Pictures of a tile and register file by clock: each is what was there until the next. */
+function series() {
+  return chip.pictures.filter((one) => one.tile === choices.pictureTile && one.what === choices.what);
+}
+
+/* Number of the picture that shows a clock, or of the first one. */
+function pictureAt(clock) {
+  return Math.max(series().findLastIndex((one) => one.clock <= clock), 0);
+}
+
 async function showPicture() {
-  const one = chip.pictures[byId("picture").value], choice = chosenChips, values = await unpack(one.values, Float32Array);
-  if (choice !== chosenChips) return;
+  const shown = series(), number = Number(byId("picture-moment").value), one = shown[number];
+  const choice = ++choices.shownPictures, of = chosenChips;
+  choices.clock = one.clock;
+  for (const picture of [chipTime, tileTime]) if (picture) picture.mark(one.clock);
+  byId("picture-told").textContent = [`clock ${count(one.clock)}`, `${number + 1} of ${shown.length}`, one.detail].filter(Boolean).join(", ");
+  const values = one.rows ? await unpack(one.values, Float32Array) : [];
+  if (choice !== choices.shownPictures || of !== chosenChips) return;
   const columns = values.length / one.rows, z = [];
   for (let i = 0; i < one.rows; i++) z.push(Array.from(values.subarray(i * columns, (i + 1) * columns)));
+  const most = Math.max(...shown.map((other) => other.rows));
   Plotly.react("picture-map", [{type: "heatmap", z, colorscale: "RdBu", zmid: 0}],
-               {height: Math.min(Math.max(300, 2 * one.rows), 800), width: 700, margin: {t: 10, l: 50, b: 30},
-                yaxis: {autorange: "reversed", title: {text: "row"}}, xaxis: {title: {text: "column"}}},
+               {height: Math.min(Math.max(300, 2 * most), 800), width: 700, margin: {t: 10, l: 50, b: 30},
+                yaxis: {autorange: "reversed", title: {text: "row"}}, xaxis: {title: {text: "column"}},
+                annotations: one.rows ? [] : [{text: "it holds nothing", showarrow: false, x: 0.5, y: 0.5, xref: "paper", yref: "paper"}]},
                {displayModeBar: false});
 }
 
-function showPictures() {
-  if (!chip.pictures.length) { byId("pictures").append(element("p", "no states were recorded", "muted")); return; }
-  options(byId("picture"), chip.pictures.map((one) => `${one.title}: ${one.what}`));
-  byId("picture").onchange = showPicture;
+/* Show what a tile, if there are pictures of it, had in a clock; null: in the clock that is shown. */
+function showMoment(clock, tile) {
+  if (clock !== null) choices.clock = clock;
+  if (chip.pictures.some((one) => one.tile === tile)) choices.pictureTile = tile;
+  return byId("picture-moment").onchange ? choosePicture() : null;  /* else the section has not been drawn */
+}
+
+/* Lists for the tile that is chosen, and its picture. */
+function choosePicture() {
+  const tiles = [...new Set(chip.pictures.map((one) => one.tile))], tile = byId("picture-tile"), what = byId("picture-what");
+  if (!tiles.includes(choices.pictureTile)) choices.pictureTile = tiles[0];
+  const names = [...new Set(chip.pictures.filter((one) => one.tile === choices.pictureTile).map((one) => one.what))];
+  if (!names.includes(choices.what)) choices.what = names[0];
+  for (const [select, texts, chosen] of [[tile, tiles, choices.pictureTile], [what, names, choices.what]]) {
+    select.replaceChildren();
+    options(select, texts);
+    select.value = texts.indexOf(chosen);
+  }
+  tile.onchange = () => showMoment(null, tiles[tile.value]);
+  what.onchange = () => { choices.what = names[what.value]; return choosePicture(); };
+  const moment = byId("picture-moment"), last = series().length - 1;
+  moment.max = last;
+  moment.disabled = !last;
+  moment.value = pictureAt(choices.clock);
   return showPicture();
+}
+
+function showPictures() {
+  if (!chip.pictures.length) {
+    byId("picture-choice").hidden = true;
+    byId("pictures").append(element("p", "no states were recorded", "muted"));
+    return null;
+  }
+  byId("picture-moment").oninput = byId("picture-moment").onchange = showPicture;
+  return choosePicture();
 }
 
 function showMetric() {

@@ -66,10 +66,10 @@ function stepOf(length, most) {
 }
 
 /* Rows of lanes by time. `rows()` gives [{name, lanes: [track or null]}]; `zoom(from, to)` is called when the reader asks for
-   other times, `choose(row)` when a row is clicked. */
+   other times, `choose(row, time)` when a row is clicked; without a time at its name. */
 class TimePicture {
   constructor(place, {height, most, rows, zoom, all, choose}) {
-    Object.assign(this, {place, height, most, rows, zoom, all, choose, dragged: null});
+    Object.assign(this, {place, height, most, rows, zoom, all, choose, dragged: null, marked: null});
     this.canvas = document.createElement("canvas");
     this.canvas.tabIndex = 0;
     this.tip = document.createElement("div");
@@ -91,6 +91,12 @@ class TimePicture {
 
   show(events, range) {
     Object.assign(this, {events, range, shown: this.rows()});
+    this.later();
+  }
+
+  /* Draw a line at a time. */
+  mark(time) {
+    this.marked = time;
     this.later();
   }
 
@@ -132,6 +138,10 @@ class TimePicture {
       this.drawRow(on, this.shown[i], y);
     }
     on.restore();
+    if (this.marked >= this.range.from && this.marked <= this.range.to && this.marked !== null) {
+      on.fillStyle = "#111";
+      on.fillRect(Math.round(LABELS + (this.marked - this.range.from) / (this.range.to - this.range.from) * this.width), AXIS - 5, 1, seen);
+    }
     if (this.dragged) {
       on.fillStyle = "#37474f33";
       on.fillRect(Math.min(this.dragged.x, this.dragged.to), AXIS, Math.abs(this.dragged.to - this.dragged.x), seen);
@@ -238,7 +248,7 @@ class TimePicture {
     this.dragged = null;
     if (dragged && Math.abs(dragged.to - dragged.x) > 3)
       this.zoom(this.timeAt(Math.min(dragged.x, dragged.to)), this.timeAt(Math.max(dragged.x, dragged.to)));
-    else if (this.choose && this.shown[this.rowAt(e.offsetY)]) this.choose(this.rowAt(e.offsetY));
+    else if (this.choose && this.shown[this.rowAt(e.offsetY)]) this.choose(this.rowAt(e.offsetY), dragged ? this.timeAt(dragged.to) : null);
     this.later();
   }
 
