@@ -26,8 +26,8 @@ from bhemu.recording.core_log import CoreLog, Executables, Names
 from bhemu.recording.core_recorder import LIMIT, CoreRecorder
 from bhemu.recording.counted import Counted, code_of
 from bhemu.recording.launches import Launches
-from bhemu.recording.moments import Moment, Moments
 from bhemu.recording.parts import SUFFIX, Part, Writer, part_of_counted
+from bhemu.recording.samples import Sample, Sampler
 from bhemu.recording.states import state_of
 from bhemu.tile.cores import Cores
 
@@ -103,7 +103,7 @@ class ChipRecording:
         report: gets a sentence when something goes wrong with the writing.
 
     Attributes:
-        parts, moments: those that are kept in memory.
+        parts, samples: those that are kept in memory.
 
     Raises:
         ConfigurationError: no tile is named, or one that has an observer, the times or watched words make no sense, or
@@ -142,8 +142,8 @@ class ChipRecording:
                 remedy="record more than counters, or leave `watch` and `states` out",
             )
         self.parts: list[Part] = []
-        self.moments: list[Moment] = []
-        self._looks = None if states_every is None else Moments(states_every)
+        self.samples: list[Sample] = []
+        self._sampler = None if states_every is None else Sampler(states_every)
         self._counters = counters
         self._counted: list[Counted] = []
         self._device = device
@@ -192,8 +192,8 @@ class ChipRecording:
         if not self._is_recording:
             return min(clocks, self._begin - now)
         last = now + min(clocks, STEP)
-        if self._looks is not None:
-            last = min(last, now + self._looks.clocks_left(now))
+        if self._sampler is not None:
+            last = min(last, now + self._sampler.clocks_left(now))
         if self._writer is not None and not self._counters:
             last = min(last, self._flushed[0] + _FLUSH_CLOCKS)
         return (last if self._end is None else min(last, self._end)) - now
@@ -227,10 +227,10 @@ class ChipRecording:
             if now < self._begin:
                 return
             self._attach()
-        if self._looks is not None:
+        if self._sampler is not None:
             records = ((recorded.place, self._device.tiles[index]) for index, recorded in self._tiles.items())
-            for moment in self._looks.take(now, records):
-                self._add_moment(moment)
+            for sample in self._sampler.take(now, records):
+                self._add_sample(sample)
         begun, ended = self._launches.look()
         for index in ended:
             recorded = self._tiles[index]
@@ -380,11 +380,11 @@ class ChipRecording:
         else:
             self._write(self._writer, lambda writer: writer.add(part))
 
-    def _add_moment(self, moment: Moment) -> None:
+    def _add_sample(self, sample: Sample) -> None:
         if self._writer is None:
-            self.moments.append(moment)
+            self.samples.append(sample)
         else:
-            self._write(self._writer, lambda writer: writer.add_moment(moment))
+            self._write(self._writer, lambda writer: writer.add_sample(sample))
 
     def _write(self, writer: Writer, write: Callable[[Writer], None]) -> None:
         """Write, and say when the file has reached its limit."""
@@ -426,8 +426,8 @@ class ChipRecording:
         writer = Writer(path, about, DISK_LIMIT)
         for part in self.parts:
             writer.add(part)
-        for moment in self.moments:
-            writer.add_moment(moment)
+        for sample in self.samples:
+            writer.add_sample(sample)
         writer.close()
         return path
 

@@ -33,8 +33,8 @@ from bhemu.recording.core_log import Change, CoreLog, Names, Segment
 from bhemu.recording.counted import KIND as COUNTED
 from bhemu.recording.counted import Counted, counted_log, described, undescribed
 from bhemu.recording.log import Log, Note, Pushes, runs_of
-from bhemu.recording.moments import Moment, Series
 from bhemu.recording.row_code import FORMS, decoded, encoded
+from bhemu.recording.samples import Sample, Series
 from bhemu.recording.states import check_state
 
 Array = np.ndarray[Any, Any]
@@ -45,8 +45,8 @@ _FRAME: Final = struct.Struct("<4sIII")
 _FAST: Final = 1
 """Level of zlib."""
 _LITTLE: Final = 1 << 15
-MOMENT: Final = "moment"
-"""Kind of the frames with moments."""
+SAMPLE: Final = "sample"
+"""Kind of the frames with samples."""
 _LOG_ARRAYS: Final = ("rows", "counts", "mix", "modelled", "polled", "ran", "first", "last")
 
 
@@ -109,7 +109,7 @@ class Writer:
         self.reduced = False
         self._limit = limit
         self._known: set[str] = set()
-        self._moments = Series()
+        self._samples = Series()
         self._size = 0
         self._file: IO[bytes] = path.open("xb", buffering=0)
         self.frame({"kind": "about", **about}, {})
@@ -130,12 +130,12 @@ class Writer:
             code = [[[address, self.code(content)] for address, content in part.code] for part in parts]
             self.frame(*described(parts, code))
 
-    def add_moment(self, moment: Moment) -> None:
-        """Write a moment, unless the file has reached its limit; see `add`."""
+    def add_sample(self, sample: Sample) -> None:
+        """Write a sample, unless the file has reached its limit; see `add`."""
         self.reduced = self.reduced or self._size > self._limit
         if not self.reduced:
-            told, arrays = self._moments.described(moment)
-            self.frame({"kind": MOMENT, **told}, arrays)
+            told, arrays = self._samples.described(sample)
+            self.frame({"kind": SAMPLE, **told}, arrays)
 
     def close(self) -> None:
         """Nothing more comes."""
@@ -446,16 +446,16 @@ class Reader:
                     raise _damaged(path, error) from None
                 yield from found
 
-    def moments(self) -> Iterator[Moment]:
+    def samples(self) -> Iterator[Sample]:
         """What registers and tiles in L1 held between the ends of parts; see `parts`."""
         for path in self.files:
             series = Series()
-            for told, arrays in _frames(path, MOMENT):
+            for told, arrays in _frames(path, SAMPLE):
                 try:
-                    moment = series.undescribed(told, arrays)
+                    sample = series.undescribed(told, arrays)
                 except _DAMAGE as error:
                     raise _damaged(path, error) from None
-                yield moment
+                yield sample
 
     def frames(
         self, file: Path | None = None

@@ -23,9 +23,9 @@ from bhemu.machine.origin import pc_of_line
 from bhemu.programs.run import instructions_by_unit
 from bhemu.recording import log as tensix_column
 from bhemu.recording.core_log import CoreLog
-from bhemu.recording.moments import Moment
 from bhemu.recording.noc_requests import Request, requests
 from bhemu.recording.parts import Part, Reader
+from bhemu.recording.samples import Sample
 from bhemu.report.asserts import Failures
 from bhemu.report.figures import Kernel, Launch, Operation, Report, TileFigures
 from bhemu.report.levels import TileLevels
@@ -88,7 +88,7 @@ class Maker:
         self._completed: Counter[Place] = Counter()
         self._words: dict[Launch, list[Part]] = defaultdict(list)
         self._names: dict[Launch, PartNames] = {}
-        self._states: dict[Launch, Moment] = {}
+        self._states: dict[Launch, Sample] = {}
         self._counted = 0
         self._modelled = 0
         self._dropped = [0, 0]
@@ -136,7 +136,7 @@ class Maker:
         if part.launch:
             self._check(part.place)
         if part.state:
-            self._states[launch] = Moment(part.place, part.end, part.state)
+            self._states[launch] = Sample(part.place, part.end, part.state)
         self._report.timeline.add(part, names, found)
         for change in part.log.changes:
             x, y = part.place

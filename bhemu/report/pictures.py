@@ -11,8 +11,8 @@ from bhemu.api.views import DstView, SrcView
 from bhemu.chip.coordinates import Place
 from bhemu.errors import BhemuError
 from bhemu.formats.tensor import decode
-from bhemu.recording.moments import Moment
 from bhemu.recording.parts import Reader
+from bhemu.recording.samples import Sample
 from bhemu.recording.states import L1_TILE
 from bhemu.report.figures import Picture
 
@@ -43,20 +43,20 @@ def _shown(state: Mapping[str, Array]) -> dict[str, tuple[str, Array]]:
     return {what: (detail, values) for what, (detail, values) in arrays.items() if np.any(values)}
 
 
-def _changes(place: Place, states: Iterable[Moment]) -> Iterator[Picture]:
+def _changes(place: Place, states: Iterable[Sample]) -> Iterator[Picture]:
     """Pictures of a tile, each from the clock on in which it has changed."""
     before: dict[str, tuple[str, Array]] = {}
-    for moment in states:
-        now = _shown(moment.state)
+    for sample in states:
+        now = _shown(sample.state)
         for what in before.keys() | now.keys():
             detail, values = now.get(what, ("", _NOTHING))
             known = before.get(what)
             if known is None or known[0] != detail or not np.array_equal(known[1], values, equal_nan=True):
-                yield Picture(place, moment.clock, what, detail, values)
+                yield Picture(place, sample.clock, what, detail, values)
         before = now
 
 
-def pictures_of(reader: Reader, ends: Iterable[Moment]) -> tuple[list[Picture], str]:
+def pictures_of(reader: Reader, ends: Iterable[Sample]) -> tuple[list[Picture], str]:
     """Pictures of all tiles, and a note where there are too many states for all of them.
 
     Args:
@@ -64,12 +64,12 @@ def pictures_of(reader: Reader, ends: Iterable[Moment]) -> tuple[list[Picture], 
         ends: states at the ends of programs.
     """
     ends = list(ends)
-    between = sum(1 for _ in reader.moments())
+    between = sum(1 for _ in reader.samples())
     chosen = {round(number) for number in np.linspace(0, between - 1, max(STATES - len(ends), 0))}
-    states = ends[:STATES] + [moment for number, moment in enumerate(reader.moments()) if number in chosen]
-    by_tile: dict[Place, list[Moment]] = {}
-    for moment in sorted(states, key=lambda moment: (moment.place, moment.clock)):
-        by_tile.setdefault(moment.place, []).append(moment)
+    states = ends[:STATES] + [sample for number, sample in enumerate(reader.samples()) if number in chosen]
+    by_tile: dict[Place, list[Sample]] = {}
+    for sample in sorted(states, key=lambda sample: (sample.place, sample.clock)):
+        by_tile.setdefault(sample.place, []).append(sample)
     found = [picture for place, own in by_tile.items() for picture in _changes(place, own)]
     found.sort(key=lambda picture: (picture.place, picture.what, picture.clock))
     note = f"pictures: {len(states)} of {len(ends) + between} states" if len(states) < len(ends) + between else ""

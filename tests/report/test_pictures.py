@@ -1,4 +1,4 @@
-"""Pictures of register files and tiles of L1 at any moment that was recorded."""
+"""Pictures of register files and tiles of L1 in any clock that was sampled."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_without_room_for_all_states_those_are_left_that_lie_evenly(tmp_path: Pa
 @pytest.mark.plain
 def test_a_recording_without_states_has_no_pictures(tmp_path: Path) -> None:
     Writer(tmp_path / "a.parts", {"elf": []}, 1 << 20).close()
-    assert list(Reader(tmp_path).moments()) == []
+    assert list(Reader(tmp_path).samples()) == []
     assert make_report(tmp_path).pictures == []
 
 
@@ -83,10 +83,10 @@ LOOKS = """<script>
   await draw("time");
   await draw("pictures");
   await told();
-  byId("picture-moment").value = 0;
-  await byId("picture-moment").onchange();
+  byId("picture-clock").value = 0;
+  await byId("picture-clock").onchange();
   await told();
-  await showMoment(29.5, "3-4");
+  await showClock(29.5, "3-4");
   await told();
   document.body.append(element("output", JSON.stringify(seen)));
 })();
@@ -94,7 +94,7 @@ LOOKS = """<script>
 
 
 @pytest.mark.slow
-def test_a_reader_chooses_the_moment(report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_chooses_the_clock(report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_module, "charts_script", lambda: CHARTS)
     text = opened(page_module.page([report], "out").replace("</body>", LOOKS), tmp_path)
     found = re.search(r"<output>(.*?)</output>", text)

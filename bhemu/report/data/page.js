@@ -274,10 +274,10 @@ async function showTime() {
     sum + (other === tile ? told.firsts[track + 1] - told.firsts[track] : 0), 0));
   byId("tile").value = tiles.includes(choices.tile) ? tiles.indexOf(choices.tile) : busy.indexOf(Math.max(...busy));
   const showTile = () => { tileTime.show(events, range); showLevels(tiles[byId("tile").value]); };
-  const choose = (row, clock) => { byId("tile").value = row; showTile(); showMoment(clock, tiles[row]); };
+  const choose = (row, clock) => { byId("tile").value = row; showTile(); showClock(clock, tiles[row]); };
   chipTime = new TimePicture(byId("chip-time"), {height: 18, most: 18 * 21, rows: chipRows, choose, ...common});
   tileTime = new TimePicture(byId("tile-time"), {height: 22, most: 22 * 40, rows: tileRows,
-                                                choose: (_, clock) => showMoment(clock, choices.tile), ...common});
+                                                choose: (_, clock) => showClock(clock, choices.tile), ...common});
   byId("tile").onchange = showTile;
   chipTime.show(events, range);
   showTile();
@@ -297,7 +297,7 @@ function pictureAt(clock) {
 }
 
 async function showPicture() {
-  const shown = series(), number = Number(byId("picture-moment").value), one = shown[number];
+  const shown = series(), number = Number(byId("picture-clock").value), one = shown[number];
   const choice = ++choices.shownPictures, of = chosenChips;
   choices.clock = one.clock;
   for (const picture of [chipTime, tileTime]) if (picture) picture.mark(one.clock);
@@ -315,10 +315,10 @@ async function showPicture() {
 }
 
 /* Show what a tile, if there are pictures of it, had in a clock; null: in the clock that is shown. */
-function showMoment(clock, tile) {
+function showClock(clock, tile) {
   if (clock !== null) choices.clock = clock;
   if (chip.pictures.some((one) => one.tile === tile)) choices.pictureTile = tile;
-  return byId("picture-moment").onchange ? choosePicture() : null;  /* else the section has not been drawn */
+  return byId("picture-clock").onchange ? choosePicture() : null;  /* else the section has not been drawn */
 }
 
 /* Lists for the tile that is chosen, and its picture. */
@@ -332,12 +332,12 @@ function choosePicture() {
     options(select, texts);
     select.value = texts.indexOf(chosen);
   }
-  tile.onchange = () => showMoment(null, tiles[tile.value]);
+  tile.onchange = () => showClock(null, tiles[tile.value]);
   what.onchange = () => { choices.what = names[what.value]; return choosePicture(); };
-  const moment = byId("picture-moment"), last = series().length - 1;
-  moment.max = last;
-  moment.disabled = !last;
-  moment.value = pictureAt(choices.clock);
+  const slider = byId("picture-clock"), last = series().length - 1;
+  slider.max = last;
+  slider.disabled = !last;
+  slider.value = pictureAt(choices.clock);
   return showPicture();
 }
 
@@ -347,7 +347,7 @@ function showPictures() {
     byId("pictures").append(element("p", "no states were recorded", "muted"));
     return null;
   }
-  byId("picture-moment").oninput = byId("picture-moment").onchange = showPicture;
+  byId("picture-clock").oninput = byId("picture-clock").onchange = showPicture;
   return choosePicture();
 }
 

@@ -14,11 +14,11 @@ from bhemu.recording.states import check_state, state_of
 Array = np.ndarray[Any, Any]
 
 _NOT_SHOWN: Final = ("config", "src_owner")
-"""What only says how the rest is looked at: a change of it alone is no moment."""
+"""What only says how the rest is looked at: a change of it alone makes no sample."""
 
 
 @dataclass(frozen=True)
-class Moment:
+class Sample:
     """A tile after a clock.
 
     Attributes:
@@ -32,7 +32,7 @@ class Moment:
     state: Mapping[str, Array]
 
 
-class Moments:
+class Sampler:
     """Looks at tiles every so many clocks.
 
     Args:
@@ -48,7 +48,7 @@ class Moments:
         """Clocks until the next look."""
         return max(self._next - now, 1)
 
-    def take(self, now: int, tiles: Iterable[tuple[Place, Any]]) -> list[Moment]:
+    def take(self, now: int, tiles: Iterable[tuple[Place, Any]]) -> list[Sample]:
         """Those of tiles that have changed since the last look, where it is time for one.
 
         Arrays that are as they were are the same objects as before.
@@ -70,34 +70,34 @@ class Moments:
             changed = {name for name, array in state.items() if before.get(name) is not array} - {*_NOT_SHOWN}
             if changed or before.keys() != state.keys():
                 self._last[place] = state
-                found.append(Moment(place, now, state))
+                found.append(Sample(place, now, state))
         return found
 
 
 class Series:
-    """Moments as a file has them: of a tile each array once, until it changes."""
+    """Samples as a file has them: of a tile each array once, until it changes."""
 
     def __init__(self) -> None:
         self._last: dict[Place, Mapping[str, Array]] = {}
 
-    def described(self, moment: Moment) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Description and arrays of a frame, which follows those of the moments before."""
-        before = self._last.get(moment.place, {})
-        self._last[moment.place] = moment.state
-        same = [name for name, array in moment.state.items() if before.get(name) is array]
-        arrays = {name: array for name, array in moment.state.items() if name not in same}
-        return {"place": list(moment.place), "clock": moment.clock, "same": same}, arrays
+    def described(self, sample: Sample) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Description and arrays of a frame, which follows those of the samples before."""
+        before = self._last.get(sample.place, {})
+        self._last[sample.place] = sample.state
+        same = [name for name, array in sample.state.items() if before.get(name) is array]
+        arrays = {name: array for name, array in sample.state.items() if name not in same}
+        return {"place": list(sample.place), "clock": sample.clock, "same": same}, arrays
 
-    def undescribed(self, told: Mapping[str, Any], arrays: Mapping[str, Array]) -> Moment:
-        """The moment of a frame.
+    def undescribed(self, told: Mapping[str, Any], arrays: Mapping[str, Array]) -> Sample:
+        """The sample of a frame.
 
         Raises:
-            LookupError, TypeError, ValueError: this is none.
+            LookupError, TypeError, ValueError: this is not one.
         """
         x, y = told["place"]
         place, clock = (int(x), int(y)), int(told["clock"])
         before = self._last.get(place, {})
-        moment = Moment(place, clock, {**{name: before[name] for name in told["same"]}, **arrays})
-        check_state(moment.state)
-        self._last[place] = moment.state
-        return moment
+        sample = Sample(place, clock, {**{name: before[name] for name in told["same"]}, **arrays})
+        check_state(sample.state)
+        self._last[place] = sample.state
+        return sample

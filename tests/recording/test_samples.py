@@ -12,8 +12,8 @@ from bhemu.checks import ArgumentError
 from bhemu.chip.coordinates import tensix_index
 from bhemu.errors import ConfigurationError, ProgramError
 from bhemu.recording.chip_recording import ChipRecording
-from bhemu.recording.moments import Moment, Moments
-from bhemu.recording.parts import MOMENT, Reader, Writer, directory_files
+from bhemu.recording.parts import SAMPLE, Reader, Writer, directory_files
+from bhemu.recording.samples import Sample, Sampler
 from bhemu.recording.states import state_of
 from tests.chip.test_chip_recording import RECEIVER, SENDER, THIRD, running
 
@@ -25,30 +25,30 @@ def fill(chip: Chip, rows: int) -> None:
     chip[SENDER].dst.cells[:rows] = 0x3F80
 
 
-def rows_of(moment: Moment) -> int:
-    return int(moment.state["dst"].any(axis=1).sum())
+def rows_of(sample: Sample) -> int:
+    return int(sample.state["dst"].any(axis=1).sum())
 
 
-def recorded(**options: object) -> tuple[Chip, list[Moment]]:
-    """Moments of a chip in which Dst changes after 10 and after 25 clocks."""
+def recorded(**options: object) -> tuple[Chip, list[Sample]]:
+    """Samples of a chip in which Dst changes after 10 and after 25 clocks."""
     chip = running()
     recording = chip.record(tiles=[SENDER, RECEIVER], **options)  # type: ignore[arg-type]
     for clocks, rows in ((10, 16), (15, 32), (15, 32)):
         chip.clock(clocks)
         fill(chip, rows)
     recording.stop()
-    return chip, recording.moments
+    return chip, recording.samples
 
 
 def test_a_tile_is_kept_where_it_has_changed() -> None:
-    _, moments = recorded(states_every=4)
-    found = [(moment.place, moment.clock, rows_of(moment)) for moment in moments]
+    _, samples = recorded(states_every=4)
+    found = [(sample.place, sample.clock, rows_of(sample)) for sample in samples]
     assert found == [(SENDER, 0, 0), (RECEIVER, 0, 0), (SENDER, 12, 16), (SENDER, 28, 32)]
 
 
 def test_every_clock_says_in_which_one_it_has_changed() -> None:
-    _, moments = recorded(states_every=1)
-    assert [moment.clock for moment in moments if moment.place == SENDER] == [0, 11, 26]
+    _, samples = recorded(states_every=1)
+    assert [sample.clock for sample in samples if sample.place == SENDER] == [0, 11, 26]
 
 
 def test_programs_compute_the_same_whether_it_looks_or_not() -> None:
@@ -59,7 +59,7 @@ def test_programs_compute_the_same_whether_it_looks_or_not() -> None:
             assert np.array_equal(one[name], other[name]), (place, name)
 
 
-def test_moments_are_written_once_and_read_as_they_were(tmp_path: Path) -> None:
+def test_samples_are_written_once_and_read_as_they_were(tmp_path: Path) -> None:
     chip = running()
     recording = chip.record(tiles=[SENDER, RECEIVER], states_every=4)
     for clocks, rows in ((10, 16), (15, 32)):
@@ -68,12 +68,12 @@ def test_moments_are_written_once_and_read_as_they_were(tmp_path: Path) -> None:
     chip.clock(15)
     path = recording.save(tmp_path / "out")
     reader = Reader(tmp_path / "out")
-    read = list(reader.moments())
-    assert [(one.place, one.clock) for one in read] == [(one.place, one.clock) for one in recording.moments]
-    for one, kept in zip(read, recording.moments, strict=True):
+    read = list(reader.samples())
+    assert [(one.place, one.clock) for one in read] == [(one.place, one.clock) for one in recording.samples]
+    for one, kept in zip(read, recording.samples, strict=True):
         assert one.state.keys() == kept.state.keys()
         assert all(np.array_equal(one.state[name], array) for name, array in kept.state.items())
-    written = [(told["clock"], sorted(arrays)) for told, arrays, _ in reader.frames(path) if told["kind"] == MOMENT]
+    written = [(told["clock"], sorted(arrays)) for told, arrays, _ in reader.frames(path) if told["kind"] == SAMPLE]
     assert [names for clock, names in written if clock > 0] == [["dst"]] * 2
     assert [part.place for part in reader.parts()] == [SENDER, RECEIVER]
 
@@ -89,7 +89,7 @@ def test_a_client_s_recording_has_them_until_it_reaches_its_limit(tmp_path: Path
             recording.clock(clocks)
             fill(chip, rows)
         recording.stop()
-    kept = [len(list(Reader(tmp_path / str(limit)).moments())) for limit in (1 << 20, 100)]
+    kept = [len(list(Reader(tmp_path / str(limit)).samples())) for limit in (1 << 20, 100)]
     assert kept[0] == 3 > kept[1]
     assert len(said) == 1
     assert "has reached its limit" in said[0]
@@ -104,10 +104,10 @@ def test_what_makes_no_sense_is_refused() -> None:
 
 
 @pytest.mark.parametrize("damage", ["shape", "name", "clock", "same"])
-def test_a_moment_that_is_none_is_refused(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_sample_is_refused(tmp_path: Path, damage: str) -> None:
     chip = running()
     state = state_of(chip.device.tiles[chip.device.node(SENDER).index])
-    told = {"kind": MOMENT, "place": list(SENDER), "clock": 4, "same": []}
+    told = {"kind": SAMPLE, "place": list(SENDER), "clock": 4, "same": []}
     if damage == "shape":
         state["dst"] = state["dst"][:8]
     elif damage == "name":
@@ -122,14 +122,14 @@ def test_a_moment_that_is_none_is_refused(tmp_path: Path, damage: str) -> None:
     writer.close()
     assert directory_files(tmp_path)
     with pytest.raises(ProgramError, match="damaged"):
-        list(Reader(tmp_path).moments())
+        list(Reader(tmp_path).samples())
 
 
 def test_looks_are_as_far_apart_as_asked() -> None:
-    looks = Moments(10)
+    sampler = Sampler(10)
     state = running().device.tiles[0]
-    assert len(looks.take(100, [(SENDER, state)])) == 1
-    assert looks.clocks_left(104) == 6
+    assert len(sampler.take(100, [(SENDER, state)])) == 1
+    assert sampler.clocks_left(104) == 6
     state["dst"][:] = 1
-    assert looks.take(109, [(SENDER, state)]) == []
-    assert len(looks.take(110, [(SENDER, state)])) == 1
+    assert sampler.take(109, [(SENDER, state)]) == []
+    assert len(sampler.take(110, [(SENDER, state)])) == 1
