@@ -10,7 +10,8 @@ import numpy as np
 
 import bhemu.counting.blocks as block_at
 import bhemu.counting.layout as at
-from bhemu.counting.clock import advance_counted_entry, take_counters_entry
+from bhemu.counting.clock import advance_counted_entry
+from bhemu.counting.take import take_counters_entry
 from bhemu.errors import BhemuError
 from bhemu.machine.agents import CORES
 from bhemu.machine.compiler import JIT, Entry, compile_entry
