@@ -46,7 +46,7 @@ static int64_t *followed; /* of bhemu/recording/counted_chip.py */
 static int64_t *found, *joined;
 static struct bytes parts, numbers, mailboxes;
 static int64_t written, flushed, flush_after; /* nanoseconds */
-static int is_fork;
+static int is_fork, has_written; /* the client has, since clocks have passed */
 
 static const char *variable(const char *name)
 {
@@ -372,6 +372,9 @@ void counters_clock(uint32_t clocks)
 {
     if (is_fork) /* the file is the other process's */
         let_go();
+    else if (has_written)
+        arrive(); /* what the client has started begins with these clocks */
+    has_written = 0;
     while (clocks && counters_count() && !simulator_stopped()) {
         uint32_t step = clocks < STEP ? clocks : STEP;
         int moves = simulator_active() != 0;
@@ -382,6 +385,11 @@ void counters_clock(uint32_t clocks)
     }
     if (clocks && !simulator_stopped())
         simulator_clock(clocks);
+}
+
+void counters_wrote(void)
+{
+    has_written = 1;
 }
 
 void counters_attend(void)

@@ -17,6 +17,9 @@ int counters_count(void);
 /* Let clocks pass, and see which programs begin and end. */
 void counters_clock(uint32_t clocks);
 
+/* The client has changed something: a program may have begun. */
+void counters_wrote(void);
+
 /* The chip has stopped in the middle of a clock: a tile's table of waits is full, which this empties. */
 void counters_attend(void);
 

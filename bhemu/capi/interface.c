@@ -179,8 +179,10 @@ EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t si
     if (runs && remote) {
         remote_post(MEMORY_WRITE, paddr, p, size);
     } else if (runs) {
-        if (!aims)
+        if (!aims) {
             stillness_wrote();
+            counters_wrote();
+        }
         simulator_write(paddr, p, size);
     }
     unlock();

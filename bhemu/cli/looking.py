@@ -237,7 +237,9 @@ def report(
     chip: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, help="Of several chips; without it the first. The page has all, and begins with it."
+            metavar="N",
+            min=0,
+            help="Of several chips; without it the first. The page has all, and begins with it; --perfetto has it alone.",
         ),
     ] = None,
 ) -> None:
@@ -255,9 +257,9 @@ def report(
 
     kinds = parse_kinds(check) if check is not None else None
     hidden = Suppressions.read(suppressions) if suppressions is not None else None
-    if as_json or perfetto is not None:
+    if as_json or (perfetto is not None and chip is not None):
         reports = [make_report(record, elf=elf or [], kinds=kinds, suppressions=hidden, chip=chip)]
-    else:  # the page has all chips
+    else:  # the page has all chips, and so has the trace
         reports = make_reports(record, elf=elf or [], kinds=kinds, suppressions=hidden, chip=chip)
     made = next((one for one in reports if one.chip == chip), reports[0])
     if as_json:
@@ -268,7 +270,7 @@ def report(
         for line in hazard_lines(made) if hazards else []:
             typer.echo(line)
     if perfetto is not None:
-        write_whole(perfetto, perfetto_json(made))
+        write_whole(perfetto, perfetto_json(*reports))
     if as_json or perfetto is not None:
         return
     from bhemu.report.page import page

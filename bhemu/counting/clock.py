@@ -37,25 +37,50 @@ def block_of(core: Int) -> Int:
 
 
 @kernel(forceinline=True)
-def _change(log: LogAddress, core: Int, word: Int, amount: Int) -> None:
+def change(log: LogAddress, core: Int, word: Int, amount: Int) -> None:
     """Change the difference at a word."""
     store_i64(log, at.PAGES + core * at.PAGES_OF_CORE + (word >> at.PAGE_BITS), 1)
     add(log, at.DIFFERENCES + core * (at.WORDS + 1) + word, amount)
 
 
 @kernel(forceinline=True)
+def _row_of(first: Int, end: Int) -> Int:
+    """The row of a run in its core's table, by the addresses where it begins and ends."""
+    return ((first >> 1) + (first >> 2) + (end >> 2)) & (at.TABLE_ROWS - 1)
+
+
+@kernel
+def _look_for(log: LogAddress, core: Int, first: Int, end: Int, run: Int) -> None:
+    """Count a run that is not in its row."""
+    row = _row_of(first, end)
+    for probe in range(at.PROBES):
+        place = at.TABLES + core * at.TABLE + 2 * ((row + probe) & (at.TABLE_ROWS - 1))
+        found = load_i64(log, place)
+        if found == 0:
+            store_i64(log, place, run)
+        if found in (0, run):
+            add(log, place + 1, 1)
+            return
+    change(log, core, first >> 2, 1)
+    change(log, core, end >> 2, -1)
+
+
+@kernel(forceinline=True)
 def _executed(log: LogAddress, core: Int, first: Int, end: Int) -> None:
     """Instructions were executed from one address up to another one."""
-    if first != end:
-        _change(log, core, first >> 2, 1)
-        _change(log, core, end >> 2, -1)
+    run = (first >> 2) << at.END_BITS | end >> 2
+    place = at.TABLES + core * at.TABLE + 2 * _row_of(first, end)
+    if load_i64(log, place) == run:
+        add(log, place + 1, 1)
+    else:
+        _look_for(log, core, first, end, run)
 
 
 @kernel
 def _count(log: LogAddress, core: Int, word: Int, times: Int) -> None:
     """The instruction at a word of L1 was executed so often."""
-    _change(log, core, word, times)
-    _change(log, core, word + 1, -times)
+    change(log, core, word, times)
+    change(log, core, word + 1, -times)
 
 
 @kernel
@@ -128,8 +153,10 @@ def _ran(t: TileRecord, log: LogAddress, core: Int, pc: Int, first: Int, last: I
 def close(log: LogAddress, core: Int) -> None:
     """Count the instructions that the core has executed last, one after the other."""
     block = block_of(core)
-    _executed(log, core, load_i64(log, block + block_at.RUN_FIRST), load_i64(log, block + block_at.RUN_END))
-    store_i64(log, block + block_at.RUN_FIRST, load_i64(log, block + block_at.RUN_END))
+    first, end = load_i64(log, block + block_at.RUN_FIRST), load_i64(log, block + block_at.RUN_END)
+    if first != end:
+        _executed(log, core, first, end)
+    store_i64(log, block + block_at.RUN_FIRST, end)
 
 
 @kernel(forceinline=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 import bhemu.counting.blocks as block_at
 import bhemu.counting.layout as at
-from bhemu.counting.clock import block_of, close, wait
+from bhemu.counting.clock import block_of, change, close, wait
 from bhemu.counting.states import add
 from bhemu.machine.agents import CORES
 from bhemu.machine.buffer_memory import load_i64, store_i64
@@ -18,6 +18,21 @@ from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Int, LogAddress, TileRecord
 
 _PAGE: Final = 1 << at.PAGE_BITS
+
+
+@kernel
+def _empty_tables(log: LogAddress) -> None:
+    """Runs of the cores' tables become differences."""
+    for core in range(CORES):
+        for row in range(at.TABLE_ROWS):
+            place = at.TABLES + core * at.TABLE + 2 * row
+            run = load_i64(log, place)
+            if run != 0:
+                times = load_i64(log, place + 1)
+                change(log, core, run >> at.END_BITS, times)
+                change(log, core, run & ((1 << at.END_BITS) - 1), -times)
+                store_i64(log, place, 0)
+                store_i64(log, place + 1, 0)
 
 
 @kernel
@@ -112,6 +127,7 @@ def take_counters(t: TileRecord, log: LogAddress, found: LogAddress, cuts: Int) 
         store_i64(log, block + block_at.FIRST_ROUND, -1)
         store_i64(log, block + block_at.LAST_ROUND, -1)
         store_i64(log, block + block_at.POLLED, 0)
+    _empty_tables(log)
     end: Int = _take_runs(log, found, np.int64(at.HEAD))
     store_i64(found, at.RUNS, (end - at.HEAD) // at.RUN_COLUMNS)
     store_i64(found, at.WAITED, load_i64(log, at.WAIT_COUNT))
