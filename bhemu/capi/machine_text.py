@@ -298,7 +298,7 @@ def header(parts: Parts, version: str) -> str:
         "extern const unsigned char machine_places[TILES][2];",
         "struct recorded { int32_t x, y, index; };",
         f"enum {{ RECORDED = {len(parts.machine.recorded)} }};",
-        "extern const struct recorded machine_recorded[RECORDED]; /* Tensix tiles of the first chip, translated coordinates */",
+        "extern const struct recorded machine_recorded[RECORDED]; /* Tensix tiles, by translated coordinates */",
         "struct firmware { int64_t jump, index, signal, pointer, mailboxes, mailboxes_end, end; };",
         "extern const struct firmware machine_firmware[LAYOUTS]; /* loader/firmware_layout.py */",
         "struct link { const char *name; int32_t chip[2], channel[2]; };",

@@ -127,12 +127,12 @@ def _recording(o: ClientOptions, record: Path) -> dict[str, str]:
     from bhemu.capi.attach import DETAIL, LIMIT, RECORD, START, STATES, STOP, TILES, parse_tiles
     from bhemu.capi.settings import TIME
     from bhemu.errors import ConfigurationError
-    from bhemu.recording.parts import directory_files
+    from bhemu.recording.parts import COUNTERS, INSTRUCTIONS, directory_files
     from bhemu.report.tensors import SETTINGS
 
     if o.detail not in attach.DETAILS:
         refuse_usage(f"--detail is {o.detail!r}", f"say {' or '.join(attach.DETAILS)}")
-    if o.detail == attach.COUNTERS and o.states:
+    if o.detail == COUNTERS and o.states:
         refuse_usage("--states is not for --detail counters", "say one of them: counters are counts alone")
     try:
         parse_tiles(o.tiles)
@@ -141,9 +141,9 @@ def _recording(o: ClientOptions, record: Path) -> dict[str, str]:
             Suppressions.read(o.suppressions)
     except ConfigurationError as error:
         raise UsageError(error.message, remedy=error.remedy) from None
-    if o.check is not None and o.detail == attach.COUNTERS:
+    if o.check is not None and o.detail == COUNTERS:
         refuse_usage("--check needs single instructions", f"omit --detail {o.detail}")
-    if o.check is not None and o.detail != attach.INSTRUCTIONS and kinds != ("order",):
+    if o.check is not None and o.detail != INSTRUCTIONS and kinds != ("order",):
         refuse_usage("--check of l1, noc and cb needs single instructions", f"omit --detail {o.detail}")
     if record.exists() and not record.is_dir():
         refuse_usage(f"{shown_path(record)} is not a directory", "name a directory")
@@ -239,7 +239,7 @@ def report(
         typer.Option(
             metavar="N",
             min=0,
-            help="Of several chips; without it the first. The page has all, and begins with it; --perfetto has it alone.",
+            help="Of several chips; without it the first. The page has all, and begins with it; --perfetto has it.",
         ),
     ] = None,
 ) -> None:

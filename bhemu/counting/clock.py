@@ -14,7 +14,6 @@ import numpy as np
 import bhemu.counting.blocks as block_at
 import bhemu.counting.layout as at
 from bhemu.counting.states import accessed_address, add, make_state_notes
-from bhemu.machine.agents import CORES
 from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.core_state import BLOCKED, LOAD, PUSH
 from bhemu.machine.dispatch import CODE_CACHE, place_value

@@ -1,10 +1,10 @@
 """The buffer of the recorder that counts.
 
-Instructions are not counted one by one. A run of them without a jump in between is counted in a small table of its core;
-where that has no room it adds one to the difference at its first word, and takes one away at the word after its last, as
-all runs of the table do when counts are taken: sums of differences are counts. What a core touches in its turns so lies in
-two pages of memory: differences alone, in pages of their own for each piece of code, took a tenth of the time of a whole
-chip. What cores wait and poll for is summed up by place.
+Instructions are not counted one by one. A run of them without a jump in between is counted in a small table of its
+core. Where that has no room, it adds one to the difference at its first word, and takes one away at the word after its
+last, as all runs of the tables do when counts are taken: sums of differences are counts. So what a core touches in its
+turns is in two pages of memory; differences alone, in pages of their own for each piece of code, were more than the
+processor's tables hold. What cores wait and poll for is summed up by place.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ CORE_BLOCK: Final = 16
 WORDS: Final = L1_SIZE // 4
 TABLE_ROWS: Final = 1 << 8
 TABLES: Final = 512
-"""[core, TABLE_ROWS, 2], a page of memory each: a run, first word << 20 | word after its last (0: the row is free), and how
-often it was executed. A run is found in the row that `clock._row_of` says, or in one of the next ones."""
+"""[core, TABLE_ROWS, 2], a page of memory each: a run, first word << 20 | word after its last (0: the row is free), and
+how often it was executed. A run is in the row that `clock._row_of` says, or in one of the next ones."""
 TABLE: Final = 2 * TABLE_ROWS
 PROBES: Final = 4
 """Rows that a run is looked for in."""

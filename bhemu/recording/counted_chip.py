@@ -38,7 +38,7 @@ LAYOUT: Final = 2
 LAYOUTS: Final = 3
 """How many layouts there are."""
 FIRST_LAYOUT: Final = 4
-"""Of each [the word at address 0, addresses of the word with the index, of the first go signal, of the launch pointer]."""
+"""Of each [the word at address 0, where the word with the index, the first go signal and the launch pointer are]."""
 LAYOUT_COLUMNS: Final = 4
 MOST_LAYOUTS: Final = 16
 FIRST_TILE: Final = FIRST_LAYOUT + LAYOUT_COLUMNS * MOST_LAYOUTS
@@ -70,8 +70,8 @@ def _find_layout(jump: Int, buffer: LogAddress) -> AnyInt:
 
 
 @kernel
-def _runs(t: TileRecord, buffer: LogAddress, at_tile: Int, layout: Int) -> AnyInt:
-    """A program runs on a tile, by its firmware; its launch pointer is noted in `POINTER`, and whether that is another."""
+def _runs(t: TileRecord, buffer: LogAddress, layout: Int) -> AnyInt:
+    """1: a program runs on a tile, as its firmware says."""
     begin = FIRST_LAYOUT + LAYOUT_COLUMNS * layout
     which = np.int64(t.l1_u32[load_i64(buffer, begin + 1) >> 2]) & 7
     signal = np.int64(t.l1[load_i64(buffer, begin + 2) + 4 * which])
@@ -111,7 +111,7 @@ def look_counted_entry(chip: ChipRecord, buffer: LogAddress, _: Int) -> AnyInt:
         before = load_i64(buffer, at_tile + POINTER)
         pointer: Int = before
         if layout >= 0:
-            runs = _runs(t, buffer, at_tile, layout) != 0
+            runs = _runs(t, buffer, layout) != 0
             pointer = np.int64(t.l1_u32[load_i64(buffer, FIRST_LAYOUT + LAYOUT_COLUMNS * layout + 3) >> 2])
         else:
             runs = _runs_by_reset(t, buffer, at_tile) != 0

@@ -10,7 +10,6 @@ from typing import Any, Final
 from bhemu.chip.coordinates import Place
 from bhemu.machine.agents import CORES
 
-
 NOT_RECORDED: Final = "not recorded"
 
 

@@ -16,7 +16,7 @@ TRANSLATION: Final = translation(SIMULATOR)
 COUNTED: Final = (
     "data of requests that recorded tiles started, without headers and answers, on the ways of the timed mode: NoC 0 "
     "goes right, then down, NoC 1 up, then left, both round the edges. A read's data go from the other end to the "
-    "tile. A multicast's data pass each link of its branches once: to its rectangle, through it, and from each node there"
+    "tile. A multicast's data pass each link of its branches once: to its rectangle, through it, and from its nodes on"
 )
 
 

@@ -181,8 +181,8 @@ def _add_events(events: list[dict[str, Any]], report: Report, first: int, *, nam
     places = {place: number for number, place in enumerate(dict.fromkeys(place for place, _ in timeline.tracks), first)}
     chip = f"chip {report.chip} " * names_chip
     for (x, y), pid in places.items():
-        name = {"name": "process_name", "ph": "M", "pid": pid, "tid": 0, "args": {"name": f"{chip}tile {x}-{y}"}}
-        events.append(name)
+        named = {"name": "process_name", "ph": "M", "pid": pid, "tid": 0}
+        events.append(named | {"args": {"name": f"{chip}tile {x}-{y}"}})
     for number, (place, name) in enumerate(timeline.tracks):
         pid = places[place]
         events.append({"name": "thread_name", "ph": "M", "pid": pid, "tid": number, "args": {"name": name}})

@@ -48,8 +48,9 @@ def links_between(noc: int, first: Place, last: Place) -> tuple[Link, ...]:
     return tuple(found)
 
 
-def _over(position: int, first: int, last: int, size: int) -> tuple[list[int], list[int]]:
-    """Positions of a ring that a branch passes from one on, up to the last of a range; those of the range among them."""
+def _over(ends: list[int], size: int) -> tuple[list[int], list[int]]:
+    """Positions of a ring that are passed from one on, up to the end of a range; those of the range among them."""
+    position, first, last = ends
     count = int(_along(first, last, size))
     inside = int(_along(first, position, size)) <= count
     hops = (count if position == first else size - 1) if inside else int(_along(position, first, size)) + count
@@ -68,14 +69,13 @@ def links_of_multicast(noc: int, own: Place, first: Place, last: Place, by_colum
             the opposite one.
         by_column: it goes along a column to its rectangle, and from node to node there along columns.
     """
-    ends = [_node(place, noc) for place in (own, first, last)]
-    columns, rows = ([node % WIDTH for node in ends], WIDTH), ([node // WIDTH for node in ends], HEIGHT)
-    (major, major_size), (minor, minor_size) = (rows, columns) if by_column else (columns, rows)
-    passed, branch = _over(*major, major_size)
+    nodes = [_node(place, noc) for place in (own, first, last)]
+    columns = _over([node % WIDTH for node in nodes], WIDTH)
+    rows = _over([node // WIDTH for node in nodes], HEIGHT)
+    (passed, branch), (lines, starts) = (rows, columns) if by_column else (columns, rows)
     inside = branch[0] == passed[0]
     way = [passed[0]] if inside else passed[: passed.index(branch[0]) + 1]
     branch = passed if inside else branch
-    lines, starts = _over(*minor, minor_size)
     steps = [((a, lines[0]), (b, lines[0])) for a, b in pairwise(way)]
     steps += [((way[-1], a), (way[-1], b)) for a, b in pairwise(lines)]
     steps += [((a, line), (b, line)) for line in starts for a, b in pairwise(branch)]
