@@ -290,6 +290,7 @@ static int write_parts(void)
         append_text(&text, "{\"kind\": \"counted\", \"parts\": [");
         append(&text, parts.at, parts.size);
         append_text(&text, "]");
+        text.lacks |= parts.lacks | numbers.lacks | mailboxes.lacks;
         struct array arrays[] = {{"numbers", numbers.at, numbers.size, 1}, {"mailboxes", mailboxes.at, mailboxes.size, 0}};
         parts.size = 0;
         status = write_frame(&text, arrays, 2);

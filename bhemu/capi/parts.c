@@ -25,8 +25,10 @@ void append(struct bytes *to, const void *from, size_t size)
     if (to->size + size > to->room) {
         size_t room = 2 * (to->size + size) + LEAST_ROOM;
         char *at = realloc(to->at, room);
-        if (!at)
+        if (!at) {
+            to->lacks = 1;
             return;
+        }
         to->at = at;
         to->room = room;
     }
@@ -133,7 +135,7 @@ int parts_frame(int file, const struct bytes *description, const struct array *a
         append(&content, array->at, array->size);
     }
     append_text(&text, "}}");
-    unsigned long packed_size = bound(content.size);
+    unsigned long packed_size = bound(content.size); /* one array after the other */
     unsigned char *packed = malloc(packed_size);
     int status = -1;
     errno = ENOMEM;
@@ -144,7 +146,7 @@ int parts_frame(int file, const struct bytes *description, const struct array *a
         append(&frame, head, sizeof head);
         append(&frame, text.at, text.size);
         append(&frame, packed, packed_size);
-        status = write_whole(file, &frame);
+        status = description->lacks || text.lacks || content.lacks || frame.lacks ? -1 : write_whole(file, &frame);
     }
     int error = errno;
     free(packed);

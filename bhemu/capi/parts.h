@@ -5,13 +5,14 @@
 
 #include <stddef.h>
 
-/* Bytes that grow. */
+/* Bytes that grow. `lacks`: there was no memory for some. */
 struct bytes {
     char *at;
     size_t size, room;
+    int lacks;
 };
 
-/* Append; nothing is appended any more when there is no memory. */
+/* Append. */
 void append(struct bytes *to, const void *from, size_t size);
 void append_text(struct bytes *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
