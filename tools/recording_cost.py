@@ -1,10 +1,11 @@
-"""What recording costs a client: its processor time with and without, in turns on the same machine.
+"""What recording costs a client: its processor and wall time with and without, in turns on the same machine.
 
     python tools/recording_cost.py [--rounds N] [--short 1] [--long 6] -- COMMAND
 
 `{n}` in the command is how many operations it executes: once few, once many. So the start is told apart from
-the cost of a further operation. The environment is the client's, with TT_METAL_SIMULATOR. Seconds are those that all
-its processes have spent in user mode, simulator included: other work on the machine counts less than in wall time.
+the cost of a further operation. The environment is the client's, with TT_METAL_SIMULATOR. User seconds are those that
+all its processes have spent in user mode, simulator included: other work on the machine counts less than in wall time,
+which is that until the client has ended. All are medians.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 VARIANTS: dict[str, dict[str, str]] = {
     "not recorded": {},
@@ -29,19 +31,21 @@ ADOPT_ORPHANS = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2): the simulator ends after its client."""
 
 
-def user_seconds(command: list[str], variant: str) -> float:
-    """Seconds in user mode of a client and of all that it has started."""
+def seconds(command: list[str], variant: str) -> tuple[float, float]:
+    """Seconds in user mode of a client and of all that it has started; and wall time until the client has ended."""
     with tempfile.TemporaryDirectory() as folder:
         recorded = {} if variant == "not recorded" else {"BHEMU_RECORD": folder, **VARIANTS[variant]}
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        began = time.perf_counter()
         done = subprocess.run(command, env=os.environ | recorded, capture_output=True, text=True, check=False)
+        wall = time.perf_counter() - began
         if done.returncode:
             sys.exit(f"{' '.join(command)}, {variant}: exit status {done.returncode}\n{done.stderr[-2000:]}")
         while True:
             try:
                 os.waitpid(-1, 0)
             except ChildProcessError:
-                return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+                return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, wall
 
 
 def main() -> None:
@@ -53,16 +57,24 @@ def main() -> None:
     parser.add_argument("command", nargs="+")
     given = parser.parse_args()
     ctypes.CDLL(None).prctl(ADOPT_ORPHANS, 1, 0, 0, 0)
-    found: dict[tuple[str, int], list[float]] = {}
+    found: dict[tuple[str, int], list[tuple[float, float]]] = {}
     for _ in range(given.rounds):
         for variant in VARIANTS:
             for count in (given.short, given.long):
                 command = [part.replace("{n}", str(count)) for part in given.command]
-                found.setdefault((variant, count), []).append(user_seconds(command, variant))
-    for variant in VARIANTS:
-        short, long = (statistics.median(found[variant, count]) for count in (given.short, given.long))
-        further = (long - short) / (given.long - given.short)
-        print(f"{variant:20} short {short:6.2f} s, long {long:6.2f} s, a further operation {further:6.2f} s")
+                found.setdefault((variant, count), []).append(seconds(command, variant))
+    for which, what in enumerate(("user", "wall")):
+        first = 0.0
+        for variant in VARIANTS:
+            short, long = (
+                statistics.median(one[which] for one in found[variant, count]) for count in (given.short, given.long)
+            )
+            further = (long - short) / (given.long - given.short)
+            first = first or further
+            times = f"{further / first:4.2f} times" if first > 0 else ""
+            print(
+                f"{what}: {variant:20} short {short:6.2f} s, long {long:6.2f} s, a further one {further:6.3f} s {times}"
+            )
     print(f"load average at the end: {os.getloadavg()[0]:.1f}")
 
 

@@ -21,7 +21,7 @@ from bhemu.cluster.topology import Topology
 from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.recording.chip_recording import ChipRecording, about_chip
 from bhemu.recording.link_recording import LinkRecording, links_writer
-from bhemu.recording.parts import SUFFIX, Writer
+from bhemu.recording.parts import COUNTERS, INSTRUCTIONS, PROFILE, SUFFIX, Writer
 
 if TYPE_CHECKING:
     from bhemu.timed import ChipTime
@@ -49,9 +49,7 @@ CHECK: Final = "BHEMU_CHECK"
 SUPPRESSIONS: Final = "BHEMU_SUPPRESSIONS"
 """Environment variable: a TOML file with hazards that it leaves out."""
 
-INSTRUCTIONS: Final = "instructions"
-COUNTERS: Final = "counters"
-DETAILS: Final = (INSTRUCTIONS, "profile", COUNTERS)
+DETAILS: Final = (INSTRUCTIONS, PROFILE, COUNTERS)
 _DEFAULT_LIMIT: Final = 1024
 _MIB: Final = 1 << 20
 _FEW: Final = 4

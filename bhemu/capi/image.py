@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.coordinates import NODES, RAW_ROWS, TENSIX_TILES, TILES, tile_place
+from bhemu.capi.attach import chosen_tiles
+from bhemu.chip.coordinates import NODES, RAW_ROWS, TENSIX_TILES, TILES, Place, tile_place
 from bhemu.chip.device import Device
 from bhemu.chip.nodes.kinds import DRAM, TENSIX
 from bhemu.chip.pcie.pci import BARS, DEVICE_STRIDE
@@ -74,6 +75,7 @@ class Machine:
         nodes: kind of node by physical place.
         tiles: physical places of the tiles with cores.
         shows: uint8 [x, y]: TENSIX or DRAM at these coordinates of a window, 0: something else.
+        recorded: indices of the Tensix tiles of the first chip by translated coordinates, as recordings name them.
     """
 
     image: tuple[Run, ...]
@@ -85,6 +87,7 @@ class Machine:
     nodes: dict[tuple[int, int], str]
     tiles: tuple[tuple[int, int], ...]
     shows: Bytes
+    recorded: dict[Place, int]
 
 
 def layout() -> str:
@@ -194,6 +197,7 @@ def describe_machine(topology: Topology = ALONE_TOPOLOGY) -> Machine:
         nodes={place: node.kind.value for place, node in NODES.items()},
         tiles=tuple(tile_place(index) for index in range(TILES)),
         shows=_shown_memory(Device(simulator_order=True)),
+        recorded=chosen_tiles(Device(topology.chips[0].harvesting), []),
     )
 
 

@@ -1,6 +1,7 @@
 /* The C interface that clients of the official simulator load (tile H1). The chip is in the client's process
  * (simulator.c), or in one of its own, under Python (remote.c). */
 
+#include "counters.h"
 #include "lock.h"
 #include "pace.h"
 #include "remote.h"
@@ -40,10 +41,10 @@ int chip_is_remote(void)
     return remote;
 }
 
-/* Semihosting and recordings want a process under Python. */
+/* Semihosting and recordings of more than counters want a process under Python. */
 static int wants_process(void)
 {
-    const char *name = needs_python();
+    const char *name = counters_wanted() ? NULL : needs_python();
     if (name && setting(PROCESS) == 1) {
         char text[128];
         snprintf(text, sizeof text, "BHEMU_PROCESS is 'client', and %s needs a process under Python", name);
@@ -78,12 +79,19 @@ static void watch_time(void)
         say_that_time_stands();
 }
 
+static void end_client(void)
+{
+    counters_end();
+    if (!quiet)
+        simulator_report();
+}
+
 static void report(void)
 {
     if (running && remote)
         remote_end();
-    else if (running && !quiet)
-        simulator_report();
+    else if (running)
+        end_client();
 }
 
 EXPORT void libttsim_set_pci_dma_mem_callbacks(read_callback reads, write_callback writes)
@@ -114,6 +122,7 @@ static void start(void)
     } else {
         check_processor();
         simulator_start();
+        counters_start();
         stillness_start();
         reads_without_clock = 0;
     }
@@ -170,8 +179,10 @@ EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t si
     if (runs && remote) {
         remote_post(MEMORY_WRITE, paddr, p, size);
     } else if (runs) {
-        if (!aims)
+        if (!aims) {
             stillness_wrote();
+            counters_wrote();
+        }
         simulator_write(paddr, p, size);
     }
     unlock();
@@ -190,7 +201,10 @@ EXPORT void libttsim_clock(uint32_t clocks)
         reads_without_clock = 0;
         uint32_t passing = pace_of(clocks);
         polling_begin();
-        simulator_clock(passing);
+        if (counters_count())
+            counters_clock(passing);
+        else
+            simulator_clock(passing);
         if (stillness_clock(simulator_links_fail() ? 0 : simulator_active()))
             report_stillness();
         else if (polling_clock(passing))

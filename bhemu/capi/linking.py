@@ -22,6 +22,8 @@ _SOURCES: Final = (
     "interface.c",
     "simulator.c",
     "helpers.c",
+    "counters.c",
+    "parts.c",
     "lock.c",
     "pace.c",
     "settings.c",

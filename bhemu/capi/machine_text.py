@@ -11,6 +11,7 @@ from bhemu.capi.c_text import c_numbers, c_string
 from bhemu.capi.image import IN_CHIP, IN_CHIP_TIME, IN_EACH_CHIP, IN_EACH_TILE, IN_TILE_TIME, Machine
 from bhemu.capi.objects import Parts
 from bhemu.chip.clock.clocks import WORTH_SHARE, WORTH_THREADS
+from bhemu.chip.clock.tiles import ATTENDED, STATUS
 from bhemu.chip.coordinates import ETHERNET_TILES, HEIGHT, TILES, WIDTH
 from bhemu.chip.links.send import FRAME
 from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, TENSIX
@@ -32,8 +33,10 @@ from bhemu.chip.pcie.windows import (
 from bhemu.chip.state import CHIP
 from bhemu.cluster.state import CLUSTER
 from bhemu.cluster.topology import topology_table
+from bhemu.counting import layout as counted
 from bhemu.errors import BhemuError
 from bhemu.isa import niu
+from bhemu.loader.firmware_layout import read_layouts
 from bhemu.machine.agents import CORE_NAMES, ETHERNET_CORES
 from bhemu.machine.compiler import Objects
 from bhemu.machine.core_state import HALTED, IN_RESET, RUNNING
@@ -41,10 +44,14 @@ from bhemu.machine.dispatch import CODE_CACHE, PLACES
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.linked import COUNT, TABLE
 from bhemu.machine.state import L1_SIZE, TILE, offset_of
+from bhemu.recording import counted_chip
+from bhemu.recording.launches import jump_word
 from bhemu.riscv.decode import CODE
 from bhemu.riscv.translation_state import FIRST_CODE, HOT, MEMORY_BYTES
+from bhemu.tensix.frontend.run import OBSERVER_FULL
 from bhemu.tile.observer import ENTRY
-from bhemu.timed import layout, net_layout
+from bhemu.timed import layout as timed
+from bhemu.timed import net_layout
 
 CATEGORIES: Final = {
     "UndefinedBehavior": "UndefinedBehavior",
@@ -72,6 +79,7 @@ _CHIP_FIELDS: Final = (
     "last_message",
     "active_count",
     "active",
+    "status",
     "observer",
     "touched",
     "window_words",
@@ -114,6 +122,12 @@ _FUNCTIONS: Final = {
     "chip_clock": 2,
     "chip_clock_timed": 3,
     "advance_timed": 2,
+    "advance_counted": 2,
+    "take_counters": 3,
+    "look_counted": 2,
+    "begin_counted": 2,
+    "cut_counted": 3,
+    "join_counted": 3,
     "chip_help": 2,
     "cluster_clock": 2,
     "cluster_help": 2,
@@ -210,12 +224,32 @@ def header(parts: Parts, version: str) -> str:
         "IN_EACH_CHIP": IN_EACH_CHIP,
         "WORTH_THREADS": WORTH_THREADS,
         "WORTH_SHARE": WORTH_SHARE,
-        "TIMED_ENTRY": ENTRY,
-        "TILE_TIME_WORDS": layout.SIZE,
-        "TILE_TIME_BUSY": layout.BUSY_CYCLES,
-        "TILE_TIME_GUESSED": layout.GUESSED_CYCLES,
-        "TILE_TIME_CORES": layout.CORE_CYCLES,
-        "TILE_TIME_CORES_GUESSED": layout.CORE_GUESSED,
+        "OBSERVER_ENTRY": ENTRY,
+        "OBSERVER_FULL": OBSERVER_FULL,
+        "STATUS": STATUS,
+        "ATTENDED": ATTENDED,
+        "COUNTED_WORDS": counted.SIZE,
+        "COUNTED_MOST": counted.MOST,
+        "COUNTED_PIECES": counted.PIECES,
+        "COUNTED_GAP": counted.GAP,
+        "FOLLOWED_COUNT": counted_chip.COUNT,
+        "FOLLOWED_JUMP": counted_chip.JUMP,
+        "FOLLOWED_LAYOUT": counted_chip.LAYOUT,
+        "FOLLOWED_LAYOUTS": counted_chip.LAYOUTS,
+        "FOLLOWED_FIRST_LAYOUT": counted_chip.FIRST_LAYOUT,
+        "FOLLOWED_LAYOUT_COLUMNS": counted_chip.LAYOUT_COLUMNS,
+        "FOLLOWED_FIRST": counted_chip.FIRST_TILE,
+        "FOLLOWED_INDEX": counted_chip.INDEX,
+        "FOLLOWED_HAPPENED": counted_chip.HAPPENED,
+        "FOLLOWED_COLUMNS": counted_chip.TILE_COLUMNS,
+        "BEGUN": counted_chip.BEGUN,
+        "ENDED": counted_chip.ENDED,
+        "LAYOUTS": len(read_layouts()),
+        "TILE_TIME_WORDS": timed.SIZE,
+        "TILE_TIME_BUSY": timed.BUSY_CYCLES,
+        "TILE_TIME_GUESSED": timed.GUESSED_CYCLES,
+        "TILE_TIME_CORES": timed.CORE_CYCLES,
+        "TILE_TIME_CORES_GUESSED": timed.CORE_GUESSED,
         "CHIP_TIME_WORDS": net_layout.SIZE,
         "CHIP_TIME_ADDRESS": net_layout.ADDRESS,
         "CHIP_TIME_DATA": net_layout.DATA,
@@ -262,6 +296,11 @@ def header(parts: Parts, version: str) -> str:
         "extern const struct fault machine_faults[]; /* one without a name ends them */",
         f"extern const char *const machine_nodes[{WIDTH}][{HEIGHT}];",
         "extern const unsigned char machine_places[TILES][2];",
+        "struct recorded { int32_t x, y, index; };",
+        f"enum {{ RECORDED = {len(parts.machine.recorded)} }};",
+        "extern const struct recorded machine_recorded[RECORDED]; /* Tensix tiles, by translated coordinates */",
+        "struct firmware { int64_t jump, index, signal, pointer, mailboxes, mailboxes_end, end; };",
+        "extern const struct firmware machine_firmware[LAYOUTS]; /* loader/firmware_layout.py */",
         "struct link { const char *name; int32_t chip[2], channel[2]; };",
         "extern const struct link machine_links[]; /* one without a name ends them */",
         "extern const char *const machine_cores[TILE_KINDS][CORES]; /* by `tile_kind` */",
@@ -314,6 +353,13 @@ def _tables(machine: Machine) -> list[str]:
     lines += [f"    [{x}][{y}] = {c_string(kind)}," for (x, y), kind in machine.nodes.items()]
     lines += ["};", "const unsigned char machine_places[TILES][2] = {"]
     lines += [f"    {{{x}, {y}}}," for x, y in machine.tiles]
+    lines += ["};", "const struct recorded machine_recorded[RECORDED] = {"]
+    lines += [f"    {{{x}, {y}, {index}}}," for (x, y), index in machine.recorded.items()]
+    lines += ["};", "const struct firmware machine_firmware[LAYOUTS] = {"]
+    for layout in read_layouts():
+        signal, boxes = layout.go_messages + layout.go_signal, layout.mailboxes
+        places = (layout.go_index, signal, layout.launch_read_pointer, boxes.start, boxes.stop, layout.first_free)
+        lines.append(f"    {{{jump_word(layout.entry['B'])}, {', '.join(map(str, places))}}},")
     lines += ["};", "const struct link machine_links[] = {"]
     for (a, b), numbers in machine.links.items():
         lines.append(f"    {{{c_string(f'{a} - {b}')}, {{{a.chip}, {b.chip}}}, {{{numbers[0]}, {numbers[1]}}}}},")

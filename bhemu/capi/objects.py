@@ -43,6 +43,7 @@ _CLUSTER: Final = -7
 _TIMED_CHIP: Final = -8
 _TIMED_TILE: Final = -9
 _TIMED_CLUSTER: Final = -10
+_COUNTED: Final = -11
 _PARTS: Final = {
     -DEVICE_STORE: "the registers that cores store to",
     -DEVICE_LOAD: "the registers that cores load",
@@ -56,6 +57,7 @@ _PARTS: Final = {
     _RECORDED: "the recorder of cores",
     _CHIP: "the chip's clock",
     _CLUSTER: "the clock of several chips",
+    _COUNTED: "the recorder that counts",
     -ADVANCE_TILE: "the schedule of a tile",
     _TIMED_TILE: "the schedule of a timed tile",
     _TIMED_CHIP: "the clock of a timed chip",
@@ -128,6 +130,7 @@ def compile_all(
         "chip/clock/clocks.py",
         "recording/core_recorder.py",
         "recording/recorder.py",
+        "recording/counted_chip.py",
         "timed/chip.py",
         "timed/cluster_clock.py",
     ):
@@ -162,9 +165,11 @@ def compile_part(part: int, topology: Topology = ALONE_TOPOLOGY) -> Parts:
     from bhemu.api.tile import Tile
     from bhemu.chip.entries import ensure_chip_entries
     from bhemu.cluster.clocks import ensure_cluster_entries
+    from bhemu.counting.recorder import counting
     from bhemu.recording import Recorder
     from bhemu.recording.core_counts import taking
     from bhemu.recording.core_recorder import CoreRecorder
+    from bhemu.recording.counted_chip import counting_chip
     from bhemu.recording.row_code import coding
     from bhemu.tensix.coprocessor import ensure_handlers, ensure_place, keys
     from bhemu.tile.cores import ensure_entries
@@ -185,6 +190,9 @@ def compile_part(part: int, topology: Topology = ALONE_TOPOLOGY) -> Parts:
         CoreRecorder().attach(Tile(), {})
         coding()
         taking()
+    elif part == _COUNTED:
+        counting()
+        counting_chip()
     elif part == _TRANSLATOR:
         translate_function()
     elif part == _SCHEDULE:

@@ -20,6 +20,7 @@ static struct channel *channel;
 static const struct slots *calls;
 
 static int has_chip, is_idle;
+static int has_written; /* the client has changed something since clocks have passed */
 
 /* A client that was killed has not ended its chip: what Python has to finish is finished between two calls. */
 static void look_after_client(void)
@@ -68,6 +69,13 @@ static void *find(uint64_t paddr, uint32_t size, int64_t writes)
     return (void *)(intptr_t)calls->find(chip, paddr - device * DEVICE_STRIDE, size, writes);
 }
 
+/* A write there says what a window shows, and changes nothing. */
+static int aims_window(uint64_t paddr)
+{
+    uint64_t at = CHIPS == 1 ? paddr : paddr % DEVICE_STRIDE;
+    return at >= WINDOW_CONFIG && at < WINDOW_CONFIG_END;
+}
+
 static void read_memory(uint64_t paddr, void *p, uint32_t size)
 {
     const void *at = find(paddr, size, 0);
@@ -112,8 +120,19 @@ static int python_clocks(uint32_t clocks)
            (calls->unseen_clocks && clocks > *calls->unseen_clocks);
 }
 
+/* A program that the client has started begins before clocks pass: the recording sees that. */
+static void show_what_was_written(void)
+{
+    if (has_written && only_records() && (!calls->run || watched_changed())) {
+        calls->clock(0);
+        keep_watched();
+    }
+    has_written = 0;
+}
+
 static void let_clocks_pass(uint32_t clocks)
 {
+    show_what_was_written();
     polling_begin();
     if (python_clocks(clocks)) {
         calls->clock(clocks);
@@ -158,6 +177,7 @@ static uint32_t call(enum function function, uint64_t a, uint64_t b, uint64_t c,
         break;
     case MEMORY_WRITE:
         stillness_wrote();
+        has_written |= !aims_window(a);
         write_memory(a, bytes, size);
         break;
     case CLOCK:

@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE
 #include "simulator.h"
+#include "counters.h"
 #include "pace.h"
 #include "settings.h"
 #include "windows.h"
@@ -139,7 +140,7 @@ static void start_time(char *chip)
         if (FIELD(TILE_TILE_KIND_TYPE, simulator.tiles + tile * TILE_BYTES, TILE_TILE_KIND) != TENSIX_TILE)
             continue;
         int64_t *buffer = simulator.tile_time + tile * TILE_TIME_WORDS;
-        buffer[TIMED_ENTRY] = (intptr_t)advance_timed;
+        buffer[OBSERVER_ENTRY] = (intptr_t)advance_timed;
         (&FIELD(int64_t, chip, CHIP_OBSERVER))[tile] = (intptr_t)buffer;
     }
 }
@@ -458,7 +459,9 @@ void simulator_clock(uint32_t clocks)
     else if (simulator.chip_time)
         status = chip_clock_timed(simulator.chip, table, clocks, (intptr_t)simulator.chip_time);
     else
-        status = chip_clock(simulator.chip, table, clocks);
+        for (status = chip_clock(simulator.chip, table, clocks); status == OBSERVER_FULL && counters_count();
+             status = chip_clock(simulator.chip, table, 0))
+            counters_attend();
     if (helps)
         end_help();
     if (could_help)
@@ -473,6 +476,7 @@ void simulator_clock(uint32_t clocks)
 
 void simulator_refused(void)
 {
+    counters_end();
     if (setting(REFUSAL) == 0)
         _exit(1);
     instances[0].stopped = 1;

@@ -132,12 +132,12 @@ def _recording(o: ClientOptions, record: Path) -> dict[str, str]:
     from bhemu.capi.attach import DETAIL, LIMIT, RECORD, START, STATES, STATES_EVERY, STOP, TILES, parse_tiles
     from bhemu.capi.settings import TIME
     from bhemu.errors import ConfigurationError
-    from bhemu.recording.parts import directory_files
+    from bhemu.recording.parts import COUNTERS, INSTRUCTIONS, directory_files
     from bhemu.report.tensors import SETTINGS
 
     if o.detail not in attach.DETAILS:
         refuse_usage(f"--detail is {o.detail!r}", f"say {' or '.join(attach.DETAILS)}")
-    if o.detail == attach.COUNTERS and (o.states or o.states_every is not None):
+    if o.detail == COUNTERS and (o.states or o.states_every is not None):
         named = "--states" if o.states_every is None else "--states-every"
         refuse_usage(f"{named} is not for --detail counters", "say one of them: counters are counts alone")
     try:
@@ -147,9 +147,9 @@ def _recording(o: ClientOptions, record: Path) -> dict[str, str]:
             Suppressions.read(o.suppressions)
     except ConfigurationError as error:
         raise UsageError(error.message, remedy=error.remedy) from None
-    if o.check is not None and o.detail == attach.COUNTERS:
+    if o.check is not None and o.detail == COUNTERS:
         refuse_usage("--check needs single instructions", f"omit --detail {o.detail}")
-    if o.check is not None and o.detail != attach.INSTRUCTIONS and kinds != ("order",):
+    if o.check is not None and o.detail != INSTRUCTIONS and kinds != ("order",):
         refuse_usage("--check of l1, noc and cb needs single instructions", f"omit --detail {o.detail}")
     if record.exists() and not record.is_dir():
         refuse_usage(f"{shown_path(record)} is not a directory", "name a directory")
@@ -244,7 +244,9 @@ def report(
     chip: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, help="Of several chips; without it the first. The page has all, and begins with it."
+            metavar="N",
+            min=0,
+            help="Of several chips; without it the first. The page has all, and begins with it; --perfetto has it.",
         ),
     ] = None,
 ) -> None:
@@ -262,9 +264,9 @@ def report(
 
     kinds = parse_kinds(check) if check is not None else None
     hidden = Suppressions.read(suppressions) if suppressions is not None else None
-    if as_json or perfetto is not None:
+    if as_json or (perfetto is not None and chip is not None):
         reports = [make_report(record, elf=elf or [], kinds=kinds, suppressions=hidden, chip=chip)]
-    else:  # the page has all chips
+    else:  # the page has all chips, and so has the trace
         reports = make_reports(record, elf=elf or [], kinds=kinds, suppressions=hidden, chip=chip)
     made = next((one for one in reports if one.chip == chip), reports[0])
     if as_json:
@@ -275,7 +277,7 @@ def report(
         for line in hazard_lines(made) if hazards else []:
             typer.echo(line)
     if perfetto is not None:
-        write_whole(perfetto, perfetto_json(made))
+        write_whole(perfetto, perfetto_json(*reports))
     if as_json or perfetto is not None:
         return
     from bhemu.report.page import page

@@ -14,12 +14,10 @@ import numpy as np
 import bhemu.counting.blocks as block_at
 import bhemu.counting.layout as at
 from bhemu.counting.states import accessed_address, add, make_state_notes
-from bhemu.machine.agents import CORES
 from bhemu.machine.buffer_memory import load_i64, store_i64
-from bhemu.machine.core_state import ASLEEP, BLOCKED, HALT_EBREAK, HALTED, LOAD, PUSH
+from bhemu.machine.core_state import BLOCKED, LOAD, PUSH
 from bhemu.machine.dispatch import CODE_CACHE, place_value
 from bhemu.machine.kernel import kernel
-from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
 from bhemu.riscv.execute import ACCESS, LIMIT, make_run_core
 from bhemu.tensix.frontend.observer import NO_OBSERVER
@@ -28,40 +26,64 @@ from bhemu.tile.observer import HOW, NO_TILE_OBSERVER, TileObserver
 from bhemu.tile.schedule import Execution, make_schedule
 from bhemu.tile.turns import make_turns
 
-_PAGE: Final = 1 << at.PAGE_BITS
 _POLLS: Final = 8
 
 
 @kernel
-def _block(core: Int) -> Int:
+def block_of(core: Int) -> Int:
     """Where the block of a core begins in the buffer."""
     return at.CORE_BLOCKS + core * at.CORE_BLOCK
 
 
 @kernel(forceinline=True)
-def _change(log: LogAddress, core: Int, word: Int, amount: Int) -> None:
+def change(log: LogAddress, core: Int, word: Int, amount: Int) -> None:
     """Change the difference at a word."""
     store_i64(log, at.PAGES + core * at.PAGES_OF_CORE + (word >> at.PAGE_BITS), 1)
     add(log, at.DIFFERENCES + core * (at.WORDS + 1) + word, amount)
 
 
 @kernel(forceinline=True)
+def _row_of(first: Int, end: Int) -> Int:
+    """The row of a run in its core's table, by the addresses where it begins and ends."""
+    return ((first >> 1) + (first >> 2) + (end >> 2)) & (at.TABLE_ROWS - 1)
+
+
+@kernel
+def _look_for(log: LogAddress, core: Int, first: Int, end: Int, run: Int) -> None:
+    """Count a run that is not in its row."""
+    row = _row_of(first, end)
+    for probe in range(at.PROBES):
+        place = at.TABLES + core * at.TABLE + 2 * ((row + probe) & (at.TABLE_ROWS - 1))
+        found = load_i64(log, place)
+        if found == 0:
+            store_i64(log, place, run)
+        if found in (0, run):
+            add(log, place + 1, 1)
+            return
+    change(log, core, first >> 2, 1)
+    change(log, core, end >> 2, -1)
+
+
+@kernel(forceinline=True)
 def _executed(log: LogAddress, core: Int, first: Int, end: Int) -> None:
     """Instructions were executed from one address up to another one."""
-    if first != end:
-        _change(log, core, first >> 2, 1)
-        _change(log, core, end >> 2, -1)
+    run = (first >> 2) << at.END_BITS | end >> 2
+    place = at.TABLES + core * at.TABLE + 2 * _row_of(first, end)
+    if load_i64(log, place) == run:
+        add(log, place + 1, 1)
+    else:
+        _look_for(log, core, first, end, run)
 
 
 @kernel
 def _count(log: LogAddress, core: Int, word: Int, times: Int) -> None:
     """The instruction at a word of L1 was executed so often."""
-    _change(log, core, word, times)
-    _change(log, core, word + 1, -times)
+    change(log, core, word, times)
+    change(log, core, word + 1, -times)
 
 
 @kernel
-def _wait(log: LogAddress, core: Int, bits: Int, pc: Int, address: Int, rounds: Int) -> None:
+def wait(log: LogAddress, core: Int, bits: Int, pc: Int, address: Int, rounds: Int) -> None:
     """A core was blocked at a pc by an access, or polled (`bits` are then _POLLS); see `layout.WAITS`."""
     if rounds <= 0:
         return
@@ -88,29 +110,29 @@ def _spent(
     t: TileRecord, log: LogAddress, bits: Int, since: Int, pc: Int, address: Int, value: Int, rounds: Int, detail: Int
 ) -> None:
     polls = np.int64(_POLLS if (bits >> 4) & 0xF == block_at.POLL else 0)
-    _wait(log, bits & 7, polls, pc, address, rounds)
+    wait(log, bits & 7, polls, pc, address, rounds)
 
 
-_give_up, _note_states = make_state_notes(at.STATES, _block, _expects, _count, _spent)
+_give_up, note_states = make_state_notes(at.STATES, block_of, _expects, _count, _spent)
 
 
 @kernel
 def _begins(t: TileRecord, log: LogAddress, core: Int, pc: Int, at_round: Int) -> None:
     """An instruction has been executed, before which its core was blocked."""
-    block = _block(core)
+    block = block_of(core)
     if load_i64(log, block + block_at.FIRST_TRY_PC) != pc:
         _give_up(t, log, core, at_round)
         return
     waited = at_round - load_i64(log, block + block_at.FIRST_TRY)
     store_i64(log, block + block_at.FIRST_TRY, -1)
     add(log, block + block_at.WAITED, waited)
-    _wait(log, core, np.int64(0), pc, load_i64(log, block + block_at.FIRST_TRY_ADDRESS), waited)
+    wait(log, core, np.int64(0), pc, load_i64(log, block + block_at.FIRST_TRY_ADDRESS), waited)
 
 
 @kernel
 def _first_of_turn(t: TileRecord, log: LogAddress, core: Int, pc: Int, at_round: Int) -> None:
     """The core has executed something after it was blocked, or for the first time."""
-    block = _block(core)
+    block = block_of(core)
     if load_i64(log, block + block_at.FIRST_TRY) >= 0:
         _begins(t, log, core, pc, at_round)
     if load_i64(log, block + block_at.FIRST_ROUND) < 0:
@@ -120,35 +142,37 @@ def _first_of_turn(t: TileRecord, log: LogAddress, core: Int, pc: Int, at_round:
 @kernel(forceinline=True)
 def _ran(t: TileRecord, log: LogAddress, core: Int, pc: Int, first: Int, last: Int) -> None:
     """A core has executed instructions from one round to another one, the first of them at a pc."""
-    block = _block(core)
+    block = block_of(core)
     if load_i64(log, block + block_at.FIRST_TRY) >= 0 or load_i64(log, block + block_at.FIRST_ROUND) < 0:
         _first_of_turn(t, log, core, pc, first)
     store_i64(log, block + block_at.LAST_ROUND, last)
 
 
 @kernel
-def _close(log: LogAddress, core: Int) -> None:
+def close(log: LogAddress, core: Int) -> None:
     """Count the instructions that the core has executed last, one after the other."""
-    block = _block(core)
-    _executed(log, core, load_i64(log, block + block_at.RUN_FIRST), load_i64(log, block + block_at.RUN_END))
-    store_i64(log, block + block_at.RUN_FIRST, load_i64(log, block + block_at.RUN_END))
+    block = block_of(core)
+    first, end = load_i64(log, block + block_at.RUN_FIRST), load_i64(log, block + block_at.RUN_END)
+    if first != end:
+        _executed(log, core, first, end)
+    store_i64(log, block + block_at.RUN_FIRST, end)
 
 
 @kernel(forceinline=True)
 def _begun(log: LogAddress, core: Int, pc: Int) -> AnyInt:
-    block = _block(core)
+    block = block_of(core)
     if load_i64(log, block + block_at.RUN_END) == pc:
         return load_i64(log, block + block_at.RUN_FIRST)
-    _close(log, core)  # a reset, an interrupt, the end of a poll, or the host has changed pc
+    close(log, core)  # a reset, an interrupt, the end of a poll, or the host has changed pc
     return pc
 
 
 @kernel(forceinline=True)
 def _ended(t: TileRecord, log: LogAddress, core: Int, first: Int, pc: Int, now: Int) -> None:
     """The inner loop ends."""
-    block = _block(core)
+    block = block_of(core)
     if load_i64(log, block + block_at.ASLEEP_SINCE) >= 0:
-        _note_states(t, log)  # while the count of retired instructions tells how long
+        note_states(t, log)  # while the count of retired instructions tells how long
     start = np.int64(t.core_round[core])
     if now != start:
         _ran(t, log, core, np.int64(t.core_pc[core]), start, now - 1)
@@ -167,7 +191,7 @@ def _before_core(t: TileRecord, log: LogAddress, core: Int) -> None:
 @kernel
 def _after_core(t: TileRecord, log: LogAddress, core: Int, reason: Int, recording: Int) -> None:
     """The core has had its turn: count what it has executed after its loop, in one round."""
-    block = _block(core)
+    block = block_of(core)
     pc, at_round = load_i64(log, at.BEFORE_PC), load_i64(log, at.BEFORE_ROUND)
     retired = np.int64(t.core_retired[core]) - load_i64(log, at.BEFORE_RETIRED)
     if retired > 0:
@@ -182,12 +206,12 @@ def _after_core(t: TileRecord, log: LogAddress, core: Int, reason: Int, recordin
     # Loads and pushes let no core sleep, and reset none; who wakes up is noted when it executes.
     changes = reason != LIMIT and not (reason == ACCESS and t.access_kind[core] in (LOAD, PUSH))
     if changes or recording:
-        _note_states(t, log)
+        note_states(t, log)
 
 
 @kernel
 def _begin(t: TileRecord, log: LogAddress) -> None:
-    _note_states(t, log)
+    note_states(t, log)
 
 
 @kernel
@@ -229,125 +253,3 @@ def advance_counted_entry(t: TileRecord, table: Table, log: LogAddress) -> AnyIn
         log: address of the buffer of layout.py, which says what to do, too.
     """
     return _move(t, table, load_i64(log, HOW), log)
-
-
-@kernel
-def _take_runs(log: LogAddress, found: LogAddress, end: Int) -> Any:
-    """Write runs from number `end` on, and clear the differences; returns the number after the last one."""
-    for core in range(CORES):
-        times: Int = np.int64(0)
-        first: Int = np.int64(0)
-        for page in range(at.PAGES_OF_CORE):
-            if load_i64(log, at.PAGES + core * at.PAGES_OF_CORE + page) == 0:
-                continue
-            store_i64(log, at.PAGES + core * at.PAGES_OF_CORE + page, 0)
-            for word in range(page * _PAGE, min((page + 1) * _PAGE, at.WORDS + 1)):
-                place = at.DIFFERENCES + core * (at.WORDS + 1) + word
-                change = load_i64(log, place)
-                if change == 0:
-                    continue
-                store_i64(log, place, 0)
-                if times != 0:
-                    store_i64(found, end, core)
-                    store_i64(found, end + 1, first)
-                    store_i64(found, end + 2, word - first)
-                    store_i64(found, end + 3, times)
-                    add(found, at.RAN + core, (word - first) * times)
-                    end += at.RUN_COLUMNS
-                times += change
-                first = np.int64(word)
-    return end
-
-
-@kernel
-def _take_pieces(found: LogAddress, end: Int) -> Any:
-    """Write pieces of L1 from number `end` on, by the runs; returns the number after the last one."""
-    core: Int = np.int64(-1)
-    for place in range(at.HEAD, at.HEAD + at.RUN_COLUMNS * load_i64(found, at.RUNS), at.RUN_COLUMNS):
-        first = load_i64(found, place + 1)
-        last = first + load_i64(found, place + 2)
-        if load_i64(found, place) == core and first - load_i64(found, end - 1) <= at.GAP:
-            store_i64(found, end - 1, last)
-            continue
-        core = load_i64(found, place)
-        store_i64(found, end, first)
-        store_i64(found, end + 1, last)
-        end += 2
-    return end
-
-
-@kernel
-def _cut_waits(t: TileRecord, log: LogAddress) -> None:
-    """An access that a core is blocked in counts in each part of a recording, up to the cut."""
-    goal = np.int64(t.round_goal)
-    for core in range(CORES):
-        block = _block(core)
-        first = load_i64(log, block + block_at.FIRST_TRY)
-        if first < 0:
-            continue
-        if t.core_state[core] != ASLEEP:
-            address = np.int64(-1) if t.access_kind[core] == PUSH else np.int64(t.access_address[core])
-            _wait(log, core, np.int64(0), load_i64(log, block + block_at.FIRST_TRY_PC), address, goal - first)
-        store_i64(log, block + block_at.FIRST_TRY, goal)
-
-
-def take_counters_entry(t: TileRecord, log: LogAddress, found: LogAddress, cuts: Int) -> AnyInt:
-    """Write what has been counted since the last time as layout.py says; returns how many numbers.
-
-    Args:
-        log: the buffer.
-        found: gets the numbers.
-        cuts: a part of the recording ends; otherwise there is only no room left.
-    """
-    goal = np.int64(t.round_goal)
-    store_i64(found, at.BEGIN, load_i64(log, at.CUT_ROUND))
-    store_i64(found, at.END, goal)
-    store_i64(found, at.CLOCKS, np.int64(t.clock) - load_i64(log, at.CUT_CLOCK))
-    if cuts:
-        store_i64(log, at.CUT_ROUND, goal)
-        store_i64(log, at.CUT_CLOCK, np.int64(t.clock))
-        _cut_waits(t, log)
-    for core in range(CORES):
-        block = _block(core)
-        _close(log, core)
-        polled = load_i64(log, block + block_at.POLLED)
-        store_i64(found, at.RAN + core, -polled - load_i64(log, block + block_at.FUSED))  # and what it has executed
-        store_i64(found, at.FIRST + core, load_i64(log, block + block_at.FIRST_ROUND))
-        store_i64(found, at.LAST + core, load_i64(log, block + block_at.LAST_ROUND))
-        store_i64(found, at.POLLED + core, polled)
-        store_i64(found, at.PCS + core, np.int64(t.core_pc[core]))
-        by_ebreak = t.core_state[core] == HALTED and t.core_halt_reason[core] == HALT_EBREAK
-        store_i64(found, at.HALTED + core, 1 if by_ebreak else 0)
-        store_i64(log, block + block_at.FUSED, 0)
-        store_i64(log, block + block_at.FIRST_ROUND, -1)
-        store_i64(log, block + block_at.LAST_ROUND, -1)
-        store_i64(log, block + block_at.POLLED, 0)
-    end: Int = _take_runs(log, found, np.int64(at.HEAD))
-    store_i64(found, at.RUNS, (end - at.HEAD) // at.RUN_COLUMNS)
-    store_i64(found, at.WAITED, load_i64(log, at.WAIT_COUNT))
-    if load_i64(log, at.WAIT_COUNT) != 0:
-        store_i64(log, at.WAIT_COUNT, 0)
-        for place in range(at.MOST_WAITS):
-            key = load_i64(log, at.WAITS + 2 * place)
-            if key != 0:
-                store_i64(found, end, key - 1)
-                store_i64(found, end + 1, load_i64(log, at.WAITS + 2 * place + 1))
-                store_i64(log, at.WAITS + 2 * place, 0)
-                store_i64(log, at.WAITS + 2 * place + 1, 0)
-                end += 2
-    words: Int = np.int64(0)
-    for thread in range(THREADS):
-        for opcode in range(at.OPCODES):
-            issued = np.int64(t.issued[thread, opcode])
-            number = thread * at.OPCODES + opcode
-            if issued != load_i64(log, at.ISSUED + number):
-                store_i64(found, end, number)
-                store_i64(found, end + 1, issued - load_i64(log, at.ISSUED + number))
-                store_i64(log, at.ISSUED + number, issued)
-                end += 2
-                words += 1
-    store_i64(found, at.WORDS_EXECUTED, words)
-    pieces = end
-    end = _take_pieces(found, end)
-    store_i64(found, at.PIECES, (end - pieces) // 2)
-    return end

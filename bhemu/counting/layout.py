@@ -1,8 +1,10 @@
 """The buffer of the recorder that counts.
 
-Instructions are not counted one by one. A run of them without a jump in between adds one to the difference at its first
-word, and takes one away at the word after its last; sums of differences are counts. What cores wait and poll for is
-summed up by place.
+Instructions are not counted one by one. A run of them without a jump in between is counted in a small table of its
+core. Where that has no room, it adds one to the difference at its first word, and takes one away at the word after its
+last, as all runs of the tables do when counts are taken: sums of differences are counts. So what a core touches in its
+turns is in two pages of memory; differences alone, in pages of their own for each piece of code, were more than the
+processor's tables hold. What cores wait and poll for is summed up by place.
 """
 
 from __future__ import annotations
@@ -29,8 +31,16 @@ CORE_BLOCKS: Final = 16
 CORE_BLOCK: Final = 16
 
 WORDS: Final = L1_SIZE // 4
+TABLE_ROWS: Final = 1 << 8
+TABLES: Final = 512
+"""[core, TABLE_ROWS, 2], a page of memory each: a run, first word << 20 | word after its last (0: the row is free), and
+how often it was executed. A run is in the row that `clock._row_of` says, or in one of the next ones."""
+TABLE: Final = 2 * TABLE_ROWS
+PROBES: Final = 4
+"""Rows that a run is looked for in."""
+END_BITS: Final = 20
 MOST_WAITS: Final = 1 << 10
-WAITS: Final = CORE_BLOCKS + CORES * CORE_BLOCK
+WAITS: Final = TABLES + CORES * TABLE
 """[MOST_WAITS, 2]: 1 + a key (0: the place is free), rounds. Of a key bits 2:0 are the core, bit 3 says that
 it polled, bits 22:4 are bits 20:2 of pc, and above is 1 + the address that was accessed, or polled first; 0: none."""
 OPCODES: Final = 256

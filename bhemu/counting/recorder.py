@@ -10,7 +10,8 @@ import numpy as np
 
 import bhemu.counting.blocks as block_at
 import bhemu.counting.layout as at
-from bhemu.counting.clock import advance_counted_entry, take_counters_entry
+from bhemu.counting.clock import advance_counted_entry
+from bhemu.counting.take import take_counters_entry
 from bhemu.errors import BhemuError
 from bhemu.machine.agents import CORES
 from bhemu.machine.compiler import JIT, Entry, compile_entry
@@ -68,7 +69,7 @@ class CounterRecorder:
 
     def __init__(self) -> None:
         self._buffer = _zeros(at.SIZE)
-        blocks = self._buffer[at.CORE_BLOCKS : at.WAITS].reshape(CORES, at.CORE_BLOCK)
+        blocks = self._buffer[at.CORE_BLOCKS : at.CORE_BLOCKS + CORES * at.CORE_BLOCK].reshape(CORES, -1)
         unknown = (block_at.RUN_FIRST, block_at.RUN_END, block_at.FIRST_TRY, block_at.ASLEEP_SINCE)
         for place in (*unknown, block_at.FIRST_ROUND, block_at.LAST_ROUND):
             blocks[:, place] = -1

@@ -26,7 +26,7 @@ from bhemu.recording.core_log import CoreLog, Executables, Names
 from bhemu.recording.core_recorder import LIMIT, CoreRecorder
 from bhemu.recording.counted import Counted, code_of
 from bhemu.recording.launches import Launches
-from bhemu.recording.parts import SUFFIX, Part, Writer, part_of_counted
+from bhemu.recording.parts import COUNTERS, INSTRUCTIONS, PROFILE, SUFFIX, Part, Writer, part_of_counted
 from bhemu.recording.samples import Sample, Sampler
 from bhemu.recording.states import state_of
 from bhemu.tile.cores import Cores
@@ -48,7 +48,7 @@ _MEMORY_ROWS: Final = 1 << 22
 """Rows of each kind that all tiles together keep in memory."""
 _FEW: Final = 8
 """So many tiles have buffers of full size."""
-_SMALL_BUFFER: Final = 1 << 12
+_SMALL_BUFFER: Final = 1 << 13
 
 Array = np.ndarray[Any, Any]
 
@@ -145,6 +145,7 @@ class ChipRecording:
         self.samples: list[Sample] = []
         self._sampler = None if states_every is None else Sampler(states_every)
         self._counters = counters
+        self._detail = COUNTERS if counters else INSTRUCTIONS if instructions else PROFILE
         self._counted: list[Counted] = []
         self._device = device
         self._begin, self._end = begin, stop
@@ -420,7 +421,7 @@ class ChipRecording:
         if not self.is_over:
             self.flush()
         paths = {str(program.path) for names in self._names.values() for program in _files(names)}
-        about = {"chip": "bhemu.Chip", "elf": sorted(paths)} | about_chip(self._device)
+        about = {"chip": "bhemu.Chip", "elf": sorted(paths), "detail": self._detail} | about_chip(self._device)
         path = Path(directory) / f"chip{about.get('chip_number', '')}{SUFFIX}"
         path.unlink(missing_ok=True)
         writer = Writer(path, about, DISK_LIMIT)

@@ -6,7 +6,6 @@ import functools
 import mmap
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -103,6 +102,14 @@ def _tells(rows: Array) -> Array:
     address = rows[:, column.ADDRESS]
     waits = (rows[:, column.ROUNDS] > 0) | (rows[:, column.WHO] & column.CHANGED != 0)
     return np.asarray(waits | (address >= _SEMAPHORES.start) & (address < _SEMAPHORES.stop))
+
+
+def _in_order(rows: Array) -> Array:
+    """Rows by their rounds, and in these by cores."""
+    key = rows[:, column.ROUND] << 3 | rows[:, column.WHO] & 7
+    if (key[1:] >= key[:-1]).all():
+        return rows
+    return rows.take(np.argsort(key, kind="stable"), axis=0)
 
 
 def _checked_watch(addresses: Sequence[int]) -> list[int]:
@@ -326,10 +333,11 @@ class CoreRecorder:
 
     def _kept_notes(self) -> list[Note]:
         gone = self._tensix.dropped
+        first = self._first_push
         return [
-            replace(note, row=note.row - gone, push=max(note.push - self._first_push[note.thread], 0))
-            for note in self._notes
-            if note.row >= gone
+            Note(n.row - gone, max(n.push - first[n.thread], 0), n.thread, n.kind, n.values, n.line, n.ready)
+            for n in self._notes
+            if n.row >= gone
         ]
 
     def _tensix_rows(self, are_kept: bool) -> Array:
@@ -373,14 +381,14 @@ class CoreRecorder:
             added = np.array(extra, np.int64)
             counted = add_waits(added, counted)
             rows = np.concatenate([rows, added])
-        order = np.argsort(rows[:, column.ROUND] << 3 | rows[:, column.WHO] & 7, kind="stable")
+        rows = _in_order(rows)
         counts = take_counts(buffer, clears=not whole)
         waits, polls = waits_and_polls(counted)
         words = range(column.WORDS)
         if not whole:
             words = range(int(counts[:, 1].min()), int(counts[:, 1].max()) + 1) if len(counts) else range(0)
         return CoreLog(
-            rows=rows[order],
+            rows=rows,
             dropped=self._rows.dropped - self._dropped[0],
             tensix=Log(self._tensix_rows(whole), self._pushes(), self._kept_notes()),
             tensix_dropped=self._tensix.dropped - self._dropped[1],

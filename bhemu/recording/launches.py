@@ -28,6 +28,11 @@ def jump_target(word: int) -> int | None:
     return jump_offset(word) if word & 0xFFF == _JAL else None
 
 
+def jump_word(target: int) -> int:
+    """`j target` at address 0, for a target below 1 MiB."""
+    return _JAL | (target >> 12 & 0xFF) << 12 | (target >> 11 & 1) << 20 | (target >> 1 & 0x3FF) << 21
+
+
 def jump_offset(word: int) -> int | None:
     """Bytes from a `jal` to where it leads; None for any other instruction."""
     if word & 0x7F != _JAL:

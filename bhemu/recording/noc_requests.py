@@ -27,6 +27,7 @@ _PAGES: Final = niu.INITIATORS * niu.INITIATOR_BYTES
 END: Final = BASES[1] + _PAGES
 _STORE: Final = 0x23
 _ATOMIC, _WRITE, _INLINE, _ANSWERED, _MULTICAST, _STATIC = 1, 2, 8, 0x10, 0x20, 0x80
+_BY_COLUMN: Final = 1 << 16
 _X_BITS: Final = 0x3F
 _Y_SHIFT: Final = 6
 _CORNER_BITS: Final = 12
@@ -65,6 +66,7 @@ class Request:
         tag: transaction id.
         answered: a response is wanted (non-posted).
         channel: static virtual channel; -1: the hardware chooses.
+        by_column: a multicast goes along a column first (bit 16 of CTRL).
     """
 
     round: int
@@ -81,6 +83,7 @@ class Request:
     tag: int
     answered: bool
     channel: int
+    by_column: bool = False
 
     def reaches(self, place: Place) -> bool:
         """A tile is its other end, or in the rectangle of its multicast; coordinates are as software wrote them."""
@@ -129,6 +132,7 @@ def decode(words: Any, noc: int, at: int, core: int, pc: int) -> Request:
         tag=tag,
         answered=bool(control & _ANSWERED) or kind == READ,
         channel=control >> _CHANNEL & 7 if control & _STATIC else -1,
+        by_column=bool(control & _BY_COLUMN),
     )
 
 

@@ -40,6 +40,10 @@ from bhemu.recording.states import check_state
 Array = np.ndarray[Any, Any]
 
 SUFFIX: Final = ".parts"
+INSTRUCTIONS: Final = "instructions"
+PROFILE: Final = "profile"
+COUNTERS: Final = "counters"
+"""What was recorded, as the description of a file says: `detail`."""
 _MAGIC: Final = b"BHR2"
 _FRAME: Final = struct.Struct("<4sIII")
 _FAST: Final = 1

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from bhemu.chip.coordinates import Place
 from bhemu.machine.agents import CORES
+
+NOT_RECORDED: Final = "not recorded"
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,13 @@ class ChipFigures:
         tiles: what their cores have done, and what they have moved, by translated coordinates: `rounds`, `running`,
             `blocked`, `polling`, `words`, `read` and `written`.
         operations: in the order in which they began.
+        has_requests: NoC requests were recorded; otherwise `read` and `written` say nothing.
     """
 
     number: int
     tiles: Mapping[Place, Mapping[str, int]]
     operations: tuple[ChipOperation, ...]
+    has_requests: bool = True
 
     def total(self, what: str) -> int:
         """A figure of all tiles together."""
@@ -74,7 +78,9 @@ def chip_lines(chips: Iterable[ChipFigures], number: int) -> list[str]:
         executed = chip.total("running") + chip.total("blocked")
         room = max(CORES * chip.total("rounds"), 1)  # what cores that sleep poll is not among what they executed
         shares = "".join(f"{chip.total(what) / room:>9.0%}" for what in ("blocked", "polling"))
-        moved = "".join(f"{chip.total(what):>14,}" for what in ("read", "written"))
+        moved = "".join(
+            f"{chip.total(what):>14,}" if chip.has_requests else f"{NOT_RECORDED:>14}" for what in ("read", "written")
+        )
         lines.append(f"{chip.number:<6}{len(chip.tiles):>6}{executed:>15,}{shares}{moved}  {len(chip.operations)}")
     shared = shared_operations(told)
     if not shared:
@@ -99,6 +105,7 @@ def chips_as_json(chips: Iterable[ChipFigures]) -> list[dict[str, Any]]:
     return [
         {
             "chip": chip.number,
+            "noc_recorded": chip.has_requests,
             "tiles": [{"x": x, "y": y, **figures} for (x, y), figures in sorted(chip.tiles.items())],
             "operations": [vars(operation) for operation in chip.operations],
         }
@@ -114,6 +121,7 @@ def chips_on_page(chips: Iterable[ChipFigures]) -> list[dict[str, Any]]:
             "chip": chip.number,
             "tiles": len(chip.tiles),
             **{what: chip.total(what) for what in counted},
+            **({} if chip.has_requests else dict.fromkeys(("read", "written"), NOT_RECORDED)),
             "operations": [[one.name, one.begin, one.end] for one in chip.operations],
         }
         for chip in chips

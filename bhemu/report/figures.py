@@ -10,6 +10,7 @@ import numpy as np
 
 from bhemu.analysis.found import FoundHazard
 from bhemu.chip.coordinates import Place
+from bhemu.recording.parts import INSTRUCTIONS
 from bhemu.report.asserts import Failure
 from bhemu.report.chips import ChipFigures, ChipOperation
 from bhemu.report.links import Links
@@ -196,4 +197,5 @@ class Report:
                 ChipOperation(one.name, one.begin, one.end, one.tiles)
                 for one in sorted(self.operations, key=lambda one: (one.begin, one.end))
             ),
+            has_requests=all(told.get("detail", INSTRUCTIONS) == INSTRUCTIONS for told in self.about),
         )

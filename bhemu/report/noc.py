@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from bhemu.chip.coordinates import HEIGHT, NODES, SIMULATOR, WIDTH, Kind, Place, translation
 from bhemu.recording.noc_requests import READ, Request
-from bhemu.timed.ways import links_between
+from bhemu.timed.ways import links_between, links_of_multicast
 
 TRANSLATION: Final = translation(SIMULATOR)
 """Physical coordinates by translated ones, of the chip that is recorded."""
 COUNTED: Final = (
     "data of requests that recorded tiles started, without headers and answers, on the ways of the timed mode: NoC 0 "
     "goes right, then down, NoC 1 up, then left, both round the edges. A read's data go from the other end to the "
-    "tile. Of a multicast the way to the first corner of its rectangle is counted; its ways inside are not modelled"
+    "tile. A multicast's data pass each link of its branches once: to its rectangle, through it, and from its nodes on"
 )
 
 
@@ -56,12 +56,12 @@ class LinkTraffic:
 
     Attributes:
         ways: bytes by (NoC, first, last physical place of a way).
-        inside: bytes of multicasts by NoC, of which only the way to their rectangle is known.
+        trees: bytes of multicasts by (NoC, sender, first and last corner of the rectangle, along columns first).
         unknown: bytes of requests to places that the grid does not have.
     """
 
     ways: Counter[tuple[int, Place, Place]] = field(default_factory=Counter)
-    inside: Counter[int] = field(default_factory=Counter)
+    trees: Counter[tuple[int, Place, Place, Place, bool]] = field(default_factory=Counter)
     unknown: int = 0
 
     def add(self, place: Place, requests: Iterable[Request]) -> None:
@@ -73,15 +73,17 @@ class LinkTraffic:
             if other not in NODES:
                 self.unknown += request.size
                 continue
+            if request.multicast:
+                corner = _physical(request.other, request.noc)
+                self.trees[request.noc, own, other, corner, request.by_column] += request.size
+                continue
             first, last = (other, own) if request.kind == READ else (own, other)
             self.ways[request.noc, first, last] += request.size
-            if request.multicast:
-                self.inside[request.noc] += request.size
 
     def update(self, other: LinkTraffic) -> None:
         """Count what another has counted, too."""
         self.ways.update(other.ways)
-        self.inside.update(other.inside)
+        self.trees.update(other.trees)
         self.unknown += other.unknown
 
     def links(self) -> list[tuple[int, Place, Place, int]]:
@@ -90,6 +92,9 @@ class LinkTraffic:
         for (noc, first, last), size in self.ways.items():
             for begin, end in links_between(noc, first, last):
                 found[noc, begin, end] += size
+        for (noc, *ends, by_column), size in self.trees.items():
+            for begin, end in links_of_multicast(noc, *ends, by_column):
+                found[noc, begin, end] += size
         return [(*link, size) for link, size in sorted(found.items(), key=lambda item: (-item[1], item[0]))]
 
 
@@ -97,7 +102,7 @@ def link_traffic_as_json(traffic: LinkTraffic) -> dict[str, Any]:
     """Links as plain data. Places are physical; names have translated coordinates."""
     return {
         "counted": COUNTED,
-        "multicast_bytes": [traffic.inside[noc] for noc in range(2)],
+        "multicast_bytes": [sum(size for tree, size in traffic.trees.items() if tree[0] == noc) for noc in range(2)],
         "unknown_bytes": traffic.unknown,
         "links": [
             {

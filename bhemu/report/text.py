@@ -161,14 +161,28 @@ def report_as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def perfetto_json(report: Report) -> bytes:
-    """All events in the Chrome trace format: a process for each tile; one microsecond is one clock of the chip."""
+def perfetto_json(*reports: Report) -> bytes:
+    """All events in the Chrome trace format: a process for each tile; one microsecond is one clock of the chip.
+
+    Args:
+        reports: of the chips, which have one clock.
+    """
+    events: list[dict[str, Any]] = []
+    processes = 0
+    for report in reports:
+        processes += _add_events(events, report, processes + 1, names_chip=len(reports) > 1)
+    about = {"time": "one microsecond is one clock of the chip"}
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}).encode()
+
+
+def _add_events(events: list[dict[str, Any]], report: Report, first: int, *, names_chip: bool) -> int:
+    """Add the events of a chip, whose processes have numbers from `first` on; returns how many processes."""
     timeline = report.timeline
-    places = {place: number for number, place in enumerate(dict.fromkeys(place for place, _ in timeline.tracks), 1)}
-    events: list[dict[str, Any]] = [
-        {"name": "process_name", "ph": "M", "pid": pid, "tid": 0, "args": {"name": f"tile {place[0]}-{place[1]}"}}
-        for place, pid in places.items()
-    ]
+    places = {place: number for number, place in enumerate(dict.fromkeys(place for place, _ in timeline.tracks), first)}
+    chip = f"chip {report.chip} " * names_chip
+    for (x, y), pid in places.items():
+        named = {"name": "process_name", "ph": "M", "pid": pid, "tid": 0}
+        events.append(named | {"args": {"name": f"{chip}tile {x}-{y}"}})
     for number, (place, name) in enumerate(timeline.tracks):
         pid = places[place]
         events.append({"name": "thread_name", "ph": "M", "pid": pid, "tid": number, "args": {"name": name}})
@@ -181,5 +195,4 @@ def perfetto_json(report: Report) -> bytes:
             continue
         event = {"name": name, "cat": KIND_NAMES[kind], "ph": "X", "ts": begin, "dur": length}
         events.append(event | {"pid": places[timeline.tracks[track][0]], "tid": track, "args": {"at": where}})
-    about = {"time": "one microsecond is one clock of the chip"}
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}).encode()
+    return len(places)

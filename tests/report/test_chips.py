@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from bhemu.report.chips import ChipFigures, ChipOperation, chip_lines, chips_as_json, shared_operations
+from dataclasses import replace
+
+from bhemu.report.chips import (
+    NOT_RECORDED,
+    ChipFigures,
+    ChipOperation,
+    chip_lines,
+    chips_as_json,
+    chips_on_page,
+    shared_operations,
+)
 
 TILE = {"rounds": 40, "running": 30, "blocked": 10, "polling": 20, "words": 5, "read": 64, "written": 32}
 
@@ -38,6 +48,13 @@ def test_lines_say_what_chips_have_done_and_how_long_an_operation_took_where() -
         "add 160 1 10 on chip 0",
         "gather 200 2 30 on chip 1 to 60 on chip 0",
     ]
+
+
+def test_bytes_that_were_not_recorded_are_not_said_to_be_none() -> None:
+    counted = replace(SECOND, has_requests=False)
+    assert chip_lines([FIRST, counted], 10)[2].split() == ["1", "1", "40", "5%", "10%", *["not", "recorded"] * 2, "2"]
+    assert [one["noc_recorded"] for one in chips_as_json([FIRST, counted])] == [True, False]
+    assert [one["read"] for one in chips_on_page([FIRST, counted])] == [128, NOT_RECORDED]
 
 
 def test_the_longest_operations_are_shown_and_the_others_counted() -> None:

@@ -34,6 +34,14 @@ def bhemu(folder: Path, *arguments: str, **environment: str) -> subprocess.Compl
     )
 
 
+def bhemu_python(folder: Path, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A script of the folder."""
+    variables = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"} | environment
+    return subprocess.run(
+        [sys.executable, script], cwd=folder, env=variables, capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A library, the kernels, and a recording `out` of the client."""
@@ -138,6 +146,71 @@ def test_counters_have_the_counts_of_a_profile(folder: Path) -> None:
         assert client(folder, "consume.elf", "--record", "wrong", "--detail", "counters", *wrong).returncode == 2
 
 
+def test_counters_are_the_same_in_the_clients_process_and_in_one_of_their_own(folder: Path) -> None:
+    found = []
+    for process in ("client", "own"):
+        options = ("--record", f"counters-{process}", "--detail", "counters")
+        assert client(folder, "consume.elf", *options, BHEMU_PROCESS=process, BHEMU_PACE="exact").returncode == 0
+        reader = Reader(folder / f"counters-{process}")
+        told = {"about": [{**one, "pid": 0, "command": [], "time": ""} for one in reader.about]}
+        left_out = dict.fromkeys(("log", "tensix", "names"))
+        parts = [told | vars(part) | vars(part.log) | left_out for part in reader.parts()]
+        found.append(
+            [{name: getattr(value, "tolist", lambda v=value: v)() for name, value in part.items()} for part in parts]
+        )
+    assert found[0] == found[1]
+    assert {part["started"] for part in found[0]} == {0}
+
+
+def test_a_forked_client_leaves_the_counts_to_its_parent(folder: Path) -> None:
+    program = (
+        "import os, runpy, sys\n"
+        "sys.argv = ['two_tiles.py', 'produce.elf', 'consume.elf']\n"
+        "load = __import__('ctypes').CDLL\n"
+        "def loaded(*given):\n"
+        "    library = load(*given)\n"
+        "    start = library.libttsim_init\n"
+        "    def init():\n"
+        "        start()\n"
+        "        if os.fork() == 0:\n"
+        "            library.libttsim_clock(1000)\n"
+        "            library.libttsim_exit()\n"
+        "            os._exit(0)\n"
+        "        os.wait()\n"
+        "    library.libttsim_init = init\n"
+        "    return library\n"
+        "__import__('ctypes').CDLL = loaded\n"
+        f"runpy.run_path({str(ROOT / 'examples' / 'two_tiles.py')!r}, run_name='__main__')\n"
+    )
+    (folder / "forks.py").write_text(program)
+    library = str(folder / "simulator" / "libttsim_bh.so")
+    variables = {"BHEMU_RECORD": str(folder / "forked"), "BHEMU_DETAIL": "counters", "TT_METAL_SIMULATOR": library}
+    done = bhemu_python(folder, "forks.py", **variables)
+    assert "pages that have arrived: 4" in done.stdout, done.stdout + done.stderr
+    assert len(list((folder / "forked").iterdir())) == 1
+    found = make_report(folder / "forked", elf=[folder / "produce.elf", folder / "consume.elf"])
+    whole = make_report(folder / "counters-client")
+    assert [kernel.instructions for kernel in found.kernels] == [kernel.instructions for kernel in whole.kernels]
+
+
+def test_counts_that_cannot_be_written_end_with_one_message(folder: Path) -> None:
+    """No file may be larger than a few bytes: `about` does not fit."""
+    script = str(ROOT / "examples" / "two_tiles.py")
+    library = str(folder / "simulator" / "libttsim_bh.so")
+    variables = {"BHEMU_RECORD": str(folder / "full"), "BHEMU_DETAIL": "counters", "TT_METAL_SIMULATOR": library}
+    program = (
+        "import resource, runpy, signal, sys\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "sys.argv = ['two_tiles.py', 'produce.elf', 'consume.elf']\n"
+        f"runpy.run_path({script!r}, run_name='__main__')\n"
+    )
+    (folder / "limited.py").write_text(program)
+    done = bhemu_python(folder, "limited.py", **variables)
+    assert done.stdout.count("the recording ends") == 1, done.stdout + done.stderr
+    assert "pages that have arrived: 4" in done.stdout
+
+
 def test_a_tile_that_does_not_exist_is_refused_by_name(folder: Path) -> None:
     done = client(folder, "consume.elf", "--record", "nowhere", "--tiles", "1-2,8-5")
     assert done.returncode == 1
@@ -153,9 +226,14 @@ def test_a_directory_with_a_recording_is_not_written_again(folder: Path) -> None
     assert "out holds a recording already" in done.stderr
 
 
-def test_a_directory_that_cannot_be_written_is_said_once_and_the_client_goes_on(folder: Path) -> None:
+@pytest.mark.parametrize("detail", ["instructions", "counters"])
+def test_a_directory_that_cannot_be_written_is_said_once_and_the_client_goes_on(folder: Path, detail: str) -> None:
     script = str(ROOT / "examples" / "two_tiles.py")
-    variables = {"BHEMU_RECORD": "/dev/null/out", "TT_METAL_SIMULATOR": str(folder / "simulator" / "libttsim_bh.so")}
+    variables = {
+        "BHEMU_RECORD": "/dev/null/out",
+        "BHEMU_DETAIL": detail,
+        "TT_METAL_SIMULATOR": str(folder / "simulator" / "libttsim_bh.so"),
+    }
     done = subprocess.run(
         [sys.executable, script, "produce.elf", "consume.elf"],
         cwd=folder,

@@ -10,6 +10,7 @@ from bhemu.chip.coordinates import Place
 from bhemu.recording.noc_requests import READ, WRITE, Request
 from bhemu.report.model import make_report
 from bhemu.report.noc import LinkTraffic, end_name
+from bhemu.report.noc import link_traffic_as_json as report_of
 from bhemu.report.text import report_as_json
 from tests.chip.test_chip_recording import RECEIVER, SENDER, running
 
@@ -49,11 +50,14 @@ def test_dram_is_where_translated_coordinates_say() -> None:
     assert bytes_of(traffic) == dict.fromkeys(up, 32)
 
 
-def test_of_a_multicast_the_way_to_its_first_corner_is_counted() -> None:
+def test_a_multicast_passes_each_link_of_its_branches_once() -> None:
+    """To column 2, down through rows 3 and 4, and right from each node there."""
     traffic = LinkTraffic()
-    traffic.add((1, 2), [asked(WRITE, (4, 5), 16, last=(2, 3))])
-    assert bytes_of(traffic) == {(0, (1, 2), (2, 2)): 16, (0, (2, 2), (2, 3)): 16}
-    assert traffic.inside == {0: 16}
+    traffic.add((1, 2), [asked(WRITE, (3, 4), 16, last=(2, 3))])
+    down = [((1, 2), (2, 2)), ((2, 2), (2, 3)), ((2, 3), (2, 4))]
+    right = [((2, 3), (3, 3)), ((2, 4), (3, 4))]
+    assert bytes_of(traffic) == {(0, *link): 16 for link in down + right}
+    assert report_of(traffic)["multicast_bytes"] == [16, 0]
 
 
 def test_a_request_to_nowhere_is_said() -> None:

@@ -16,7 +16,7 @@ from bhemu.report import page as page_module
 from bhemu.report.chips import ChipOperation
 from bhemu.report.figures import Picture, Report
 from bhemu.report.model import make_report, make_reports
-from bhemu.report.text import report_as_json
+from bhemu.report.text import perfetto_json, report_as_json
 from tests.chip.noc_programs import B_RUNS, SOFT_RESET
 from tests.chip.test_links import DATA, data_frame, ends, pair, start
 from tests.chip.test_run_ahead import count_down
@@ -54,6 +54,20 @@ def reports(recorded: Path) -> list[Report]:
             replace(chip, operations=(ChipOperation("add", 10, 60 + 40 * chip.number, 1),)) for chip in report.chips
         ]
     return made
+
+
+@pytest.mark.plain
+def test_a_trace_for_perfetto_has_the_events_of_all_chips_with_processes_of_their_own(recorded: Path) -> None:
+    reports = make_reports(recorded)
+    events = json.loads(perfetto_json(*reports))["traceEvents"]
+    names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    assert sorted(names.values()) == ["chip 0 tile 1-2", "chip 1 tile 3-4", "chip 1 tile 5-6"]
+    for report in reports:
+        own = {pid for pid, name in names.items() if name.startswith(f"chip {report.chip} ")}
+        slices = [event for event in events if event["pid"] in own and event["ph"] in "XC"]
+        assert len(slices) == len(report.timeline) > 0
+    (alone,) = json.loads(perfetto_json(make_report(recorded, chip=0)))["traceEvents"][:1]
+    assert alone["args"]["name"] == "tile 1-2"
 
 
 @pytest.mark.plain

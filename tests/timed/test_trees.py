@@ -9,7 +9,7 @@ import pytest
 
 from bhemu.chip.coordinates import HEIGHT, WIDTH, Place
 from bhemu.timed import ChipTime, net_layout
-from bhemu.timed.ways import Link, links_between
+from bhemu.timed.ways import Link, links_between, links_of_multicast
 from tests.chip.noc_programs import DATA, MULTICAST, RESPONSE, WRITE, Board, at, rectangle, request
 from tests.chip.test_noc_order import note_time
 from tests.timed.test_timed_chip import COPY, TIMES, timed_board, write
@@ -50,6 +50,21 @@ def test_a_multicast_passes_each_link_of_its_branches_once(flags: int, links: li
     board.chip.clock(2000)
     assert set(busy_links(time)) == numbers(0, links)
     assert set(busy_links(time).values()) == {64 * 66}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_host_knows_the_links_of_a_multicast(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    noc, by_column = seed & 1, bool(seed & 2)
+    columns, rows = [*range(1, 8), *range(10, 17)], range(2, 12)
+    own = int(random.choice(columns)), int(random.choice(rows))
+    (left, right), (top, bottom) = (sorted(random.choice(one, 2).tolist()) for one in (columns, rows))
+    corners = ((right, bottom), (left, top)) if noc else ((left, top), (right, bottom))
+    board, time = timed_board({own: multicast(own, corners, 64, noc=noc, flags=BY_COLUMN * by_column)})
+    board.chip.clock(2000)
+    links = links_of_multicast(noc, own, *corners, by_column)
+    assert len(set(links)) == len(links)
+    assert set(busy_links(time)) == numbers(noc, list(links))
 
 
 def test_a_multicast_over_noc_1_goes_the_other_way() -> None:

@@ -1,0 +1,29 @@
+/* Counts of all Tensix tiles of a chip in the client's process: a recording that only counts needs no other process. */
+
+#ifndef BHEMU_COUNTERS_H
+#define BHEMU_COUNTERS_H
+
+#include <stdint.h>
+
+/* The environment asks for counts of a chip alone, and for nothing that a process under Python has to do. */
+int counters_wanted(void);
+
+/* Count a new chip, if that is wanted. */
+void counters_start(void);
+
+/* Tiles are counted. */
+int counters_count(void);
+
+/* Let clocks pass, and see which programs begin and end. */
+void counters_clock(uint32_t clocks);
+
+/* The client has changed something: a program may have begun. */
+void counters_wrote(void);
+
+/* The chip has stopped in the middle of a clock: a tile's table of waits is full, which this empties. */
+void counters_attend(void);
+
+/* Write what is left. Later calls do nothing. */
+void counters_end(void);
+
+#endif
