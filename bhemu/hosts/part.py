@@ -11,6 +11,7 @@ from bhemu.api.chip import Chip
 from bhemu.api.cluster_run import name_chip
 from bhemu.api.links import DeviceWiring
 from bhemu.chip.links.send import FRAME, FRAME_BYTES
+from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.cluster.clocks import ClusterClocks
 from bhemu.cluster.frames import AFTER, append, take
 from bhemu.cluster.join import ELSEWHERE, join
@@ -29,6 +30,7 @@ class Part:
         topology: the whole system.
         numbers: of the chips that are here.
         settings: of each; see `bhemu.Chip`.
+        host: memory of the host that they reach.
 
     Attributes:
         chips: by number.
@@ -37,11 +39,13 @@ class Part:
         refusing: number of the chip that has refused something last.
     """
 
-    def __init__(self, topology: Topology, numbers: Sequence[int], settings: dict[str, Any]) -> None:
+    def __init__(
+        self, topology: Topology, numbers: Sequence[int], settings: dict[str, Any], host: HostMemory | None = None
+    ) -> None:
         described = [topology.chips[number] for number in numbers]
         self.topology = topology
         self.chips = {
-            number: Chip(harvesting=chip.harvesting, identity=chip.identity, **settings)
+            number: Chip(harvesting=chip.harvesting, identity=chip.identity, host=host, **settings)
             for number, chip in zip(numbers, described, strict=True)
         }
         self.devices = [chip.device for chip in self.chips.values()]

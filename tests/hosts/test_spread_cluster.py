@@ -16,6 +16,7 @@ import pytest
 
 from bhemu.api.cluster import Cluster
 from bhemu.api.cluster_snapshot import ClusterSnapshot
+from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.cluster.topology import Topology
 from bhemu.errors import BhemuError, ConfigurationError, Deadlock, UndefinedBehavior
 from bhemu.hosts import engine
@@ -23,6 +24,7 @@ from bhemu.hosts.cluster import SpreadCluster
 from bhemu.hosts.commands import Worker
 from bhemu.hosts.engine import WorkerLost
 from bhemu.hosts.messages import Refused, result
+from tests.chip.noc_programs import READ, WRITE, at, request
 from tests.chip.test_cluster_copies import random_programs, ring
 from tests.chip.test_links import DATA, SENT, register_frame, start, stores
 from tests.chip.test_run_ahead import count_down
@@ -178,6 +180,58 @@ def test_the_worker_beside_the_leader_is_named_too(system: Topology) -> None:
             cluster.clock(10)
 
 
+def through_the_host(number: int) -> str:
+    """64 bytes of L1 into memory of the host and back, at places of the chip's own, 20 times."""
+    me, host, pcie = {"back_hi": at(1, 2)}, 0x1000 * (number + 1), 1 << 28  # bit 60 of an address
+    text = ""
+    for turn in range(20):
+        there = host + 64 * turn
+        text += request(
+            ctrl=WRITE, target=DATA, target_hi=at(1, 2), back=there, back_mid=pcie, back_hi=at(19, 24), length=64
+        )
+        text += request(ctrl=READ, target=there, target_mid=pcie, target_hi=at(19, 24), back=DATA + 64, **me, length=64)
+    return text + "ebreak"
+
+
+@needs_engine
+@pytest.mark.rule("tile N27")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_chips_of_workers_reach_memory_of_the_leader(system: Topology, threads: int) -> None:
+    """Those of several at the same time, and one that is refused."""
+    seen = []
+    for kind in (Cluster, SpreadCluster):
+        memory = bytearray(0x4000)
+
+        def read(address: int, size: int, memory: bytearray = memory) -> bytes:
+            if address + size > len(memory):
+                raise ConfigurationError(f"there is no byte {address:#x}")
+            return bytes(memory[address : address + size])
+
+        def write(address: int, content: bytes, memory: bytearray = memory) -> None:
+            memory[address : address + len(content)] = content
+
+        more = {} if kind is Cluster else {"workers": 3}
+        cluster = kind(system, host=HostMemory(read, write), threads=threads, **more)  # type: ignore[arg-type]
+        for number, chip in enumerate(cluster.chips):
+            chip.load(program(through_the_host(number)), "B", tiles=(1, 2))
+            chip[1, 2].write(DATA, bytes(range(64 * number, 64 * number + 64)))
+            chip.start(tiles=(1, 2))
+        cluster.clock(3000)
+        found = [chip[1, 2].read(DATA + 64, 64) for chip in cluster.chips]
+        assert found == [bytes(range(64 * number, 64 * number + 64)) for number in range(3)]
+        there = {"target": 0x5000, "target_mid": 1 << 28, "target_hi": at(19, 24)}
+        beyond = request(ctrl=READ, **there, back=DATA, back_hi=at(2, 2), length=4)
+        cluster[2].load(program(beyond + "ebreak"), "B", tiles=(2, 2))
+        cluster[2].start(tiles=(2, 2))
+        with pytest.raises(ConfigurationError, match="there is no byte 0x5000") as refusal:
+            cluster.clock(1000)
+        seen.append((bytes(memory), str(refusal.value), cluster.snapshot()))
+        if isinstance(cluster, SpreadCluster):
+            cluster.close()
+    assert seen[0] == seen[1]
+    assert sum(map(bool, seen[0][0])) == 20 * (3 * 64 - 1)
+
+
 # --- without workers --------------------------------------------------------------------------------------------------
 
 
@@ -209,7 +263,7 @@ def test_workers_and_hosts_that_make_no_sense_are_refused() -> None:
 
 @pytest.mark.plain
 def test_a_worker_answers_refusals_and_unknown_commands() -> None:
-    worker = Worker(lambda own, batches: ([own], []))
+    worker = Worker(lambda own, batches: ([own], []), lambda content: content)
     with pytest.raises(Refused, match="has no command 'os_system'"):
         result(worker.handle("os_system", ("true",)))
     with pytest.raises(Refused, match="has no chips yet"):
