@@ -158,9 +158,14 @@ def new_devices(topology: Topology, **settings: Any) -> list[Device]:
     devices = [Device(chip.harvesting, identity=chip.identity, **settings) for chip in topology.chips]
     join(devices, topology)
     for number, device in enumerate(devices):
-        for bar in BARS:
-            device.record.pci_config[bar // 4 + 1] += number * (DEVICE_STRIDE >> 32)
+        give_bars(device, number)
     return devices
+
+
+def give_bars(device: Device, number: int) -> None:
+    """Give a chip the BARs of the device of a number."""
+    for bar in BARS:
+        device.record.pci_config[bar // 4 + 1] += number * (DEVICE_STRIDE >> 32)
 
 
 def _system_image(topology: Topology) -> tuple[tuple[Run, ...], Links]:

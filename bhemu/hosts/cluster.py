@@ -77,6 +77,7 @@ class SpreadCluster(ClusterRun):
         self._refusals: list[Refused] = []
         self._time = 0
         self._heard: int | None = None
+        self._refusing: int | None = None
         placed = place_chips(len(self.topology.chips), count)
         self._owner = {chip: worker for worker, numbers in enumerate(placed) for chip in numbers}
         settings = {
@@ -167,7 +168,9 @@ class SpreadCluster(ClusterRun):
                 self._heard, self._time = passed[0][1], min(time for time, *_ in passed)
                 self._have_passed(passed)
         if clocks and self._refusals:
-            raise self._refusals.pop(0).error
+            first = self._refusals.pop(0)
+            self._refusing = first.chip
+            raise first.error
 
     def _have_passed(self, answers: Sequence[Any]) -> None:
         """Clocks have passed: what each worker says of it."""

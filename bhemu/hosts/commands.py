@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from bhemu.api.chip import Chip
 from bhemu.api.chip_snapshot import ChipSnapshot, snapshot_of
-from bhemu.api.cluster_run import chip_is_at_rest
+from bhemu.api.cluster_run import chip_is_at_rest, name_chip
 from bhemu.api.cluster_snapshot import topology_of
 from bhemu.cluster.snapshot import LinkState, check_links, copy_links, put_links
 from bhemu.cluster.topology import End, Failure
@@ -57,6 +57,10 @@ class Worker:
     def _chip(self, number: int) -> Chip:
         return self.part.chips[number]
 
+    def locate(self, error: BhemuError, number: int, chip: Chip) -> None:
+        """Say in a refusal where it was."""
+        name_chip(error, number, chip)
+
     # --- commands ---------------------------------------------------------------------------------------------------
 
     def make(
@@ -64,7 +68,7 @@ class Worker:
     ) -> None:
         """Make chips of a system, which can read or write memory of the leader's host."""
         memory = remote_memory(self._ask_leader, *host) if any(host) else None
-        self._part = Part(topology_of(system), numbers, settings, memory)
+        self._part = Part(topology_of(system), numbers, settings, memory, self.locate)
 
     def clock(self, start: int, end: int, heard: int | None) -> Any:
         """Let clocks pass (see `Request`); returns how many have passed, and `heard` as it is then."""

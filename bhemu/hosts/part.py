@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from bhemu.cluster.join import ELSEWHERE, join
 from bhemu.cluster.topology import End, Topology
 from bhemu.errors import BhemuError
 
+Locate = Callable[[BhemuError, int, Chip], None]
 _PLACE: Final = np.dtype([("chip", "<i8"), ("channel", "<i8")])
 """In front of each frame of a batch: where it goes to."""
 _BYTE_COUNT: Final = FRAME.fields["byte_count"][1] - AFTER  # type: ignore[index]
@@ -31,6 +32,7 @@ class Part:
         numbers: of the chips that are here.
         settings: of each; see `bhemu.Chip`.
         host: memory of the host that they reach.
+        locate: says in a refusal where it was.
 
     Attributes:
         chips: by number.
@@ -40,7 +42,12 @@ class Part:
     """
 
     def __init__(
-        self, topology: Topology, numbers: Sequence[int], settings: dict[str, Any], host: HostMemory | None = None
+        self,
+        topology: Topology,
+        numbers: Sequence[int],
+        settings: dict[str, Any],
+        host: HostMemory | None = None,
+        locate: Locate = name_chip,
     ) -> None:
         described = [topology.chips[number] for number in numbers]
         self.topology = topology
@@ -54,6 +61,7 @@ class Part:
         self._clocks = ClusterClocks(self.devices, topology, settings.get("threads", 1))
         self.latency = int(self._clocks.record.span)
         self.refusing = 0
+        self._locate = locate
         self._ends = {
             (end.chip, self._tile(end)): (other.chip, self._peer(end))
             for end, other in topology.ends.items()
@@ -92,7 +100,7 @@ class Part:
             self._clocks.advance(max(goal - self.time, 0))
         except BhemuError as error:
             self.refusing = list(self.chips)[self._clocks.refusing]
-            name_chip(error, self.refusing, self.chips[self.refusing])
+            self._locate(error, self.refusing, self.chips[self.refusing])
             raise
 
     def arrive(self) -> None:
