@@ -11,7 +11,7 @@ import numpy as np
 
 from bhemu.chip.coordinates import NODES, RAW_ROWS, TENSIX_TILES, TILES, tile_place
 from bhemu.chip.device import Device
-from bhemu.chip.nodes.kinds import DRAM, TENSIX
+from bhemu.chip.nodes.kinds import DRAM, ETHERNET, TENSIX
 from bhemu.chip.pcie.pci import BARS, DEVICE_STRIDE
 from bhemu.chip.state import CHIP
 from bhemu.cluster.failures import tile_of_end
@@ -73,7 +73,7 @@ class Machine:
         faults: by their codes; a fault's category as the interface names it is the C side's.
         nodes: kind of node by physical place.
         tiles: physical places of the tiles with cores.
-        shows: uint8 [x, y]: TENSIX or DRAM at these coordinates of a window, 0: something else.
+        shows: uint8 [x, y]: TENSIX, DRAM or ETHERNET at these coordinates of a window, 0: something else.
     """
 
     image: tuple[Run, ...]
@@ -207,4 +207,4 @@ def _shown_memory(device: Device) -> Bytes:
     places = device.record["place"]
     kinds = np.where(places >= 0, device.record["place_kind"][places], 0)
     kinds[:, :RAW_ROWS] = 0
-    return np.where(np.isin(kinds, (TENSIX, DRAM)), kinds, 0).astype(np.uint8)
+    return np.where(np.isin(kinds, (TENSIX, DRAM, ETHERNET)), kinds, 0).astype(np.uint8)

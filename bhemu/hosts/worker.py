@@ -103,17 +103,18 @@ class Processes:
             outgoing[self.owners[number]] += batch
         heads = np.zeros((self.count, 4), np.int64)
         mine = {rank: np.array((own.time, own.still, own.stopped, len(outgoing[rank])), np.int64) for rank in others}
-        requests = [self.comm.Irecv(heads[rank], rank, _ROUND) for rank in others]
-        requests += [self.comm.Isend(mine[rank], rank, _ROUND) for rank in others]
-        requests += [
+        expected = [self.comm.Irecv(heads[rank], rank, _ROUND) for rank in others]
+        sent = [self.comm.Isend(mine[rank], rank, _ROUND) for rank in others]
+        sent += [
             self.comm.Isend(np.frombuffer(content, np.uint8), rank, _FRAMES)
             for rank, content in outgoing.items()
             if content
         ]
-        self.wait(requests)
+        self.wait(expected)
         heads[self.rank] = (own.time, own.still, own.stopped, 0)
         come = {rank: np.empty(int(heads[rank, 3]), np.uint8) for rank in others if heads[rank, 3]}
-        self.wait([self.comm.Irecv(content, rank, _FRAMES) for rank, content in come.items()])
+        expected = [self.comm.Irecv(content, rank, _FRAMES) for rank, content in come.items()]
+        self.wait(expected + sent)  # a large batch leaves when it is expected: two may wait for each other's
         horizons = [Horizon(int(head[0]), bool(head[1]), bool(head[2])) for head in heads]
         return horizons, [content.tobytes() for content in come.values()]
 
