@@ -7,7 +7,7 @@ what chips access of the client's memory goes the other way.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -186,17 +186,15 @@ class SpreadSystem:
         self._concerned, at = place_of(paddr, len(self._chips))
         return self._chips[self._concerned], at
 
-    def write_all(self, posted: bytes) -> list[BhemuError]:
-        """Carry out writes that were posted; returns what was refused, in their order."""
+    def write_all(self, posted: bytes) -> Iterator[BhemuError]:
+        """Carry out writes that were posted; gives what was refused, in their order."""
         told = sorted(pair for part in self._cluster.tell_all("write_all", posted) for pair in part)
-        errors = []
         for _, message in told:
             try:
                 result(message)
             except Refused as refused:
                 self._concerned = refused.chip or 0
-                errors.append(refused.error)
-        return errors
+                yield refused.error
 
     # --- what the client is told ------------------------------------------------------------------------------------
 

@@ -28,20 +28,8 @@ from tests.chip.noc_programs import READ, WRITE, at, request
 from tests.chip.test_cluster_copies import random_programs, ring
 from tests.chip.test_links import DATA, SENT, register_frame, start, stores
 from tests.chip.test_run_ahead import count_down
+from tests.hosts.engine_here import needs_engine
 from tests.loader.boot_programs import program
-
-
-def engine_is_missing() -> str:
-    """Why no workers can be started here; empty: they can."""
-    try:
-        engine.mpiexec()
-    except ConfigurationError as error:
-        return str(error)
-    return ""
-
-
-WHY = engine_is_missing()
-needs_engine = pytest.mark.skipif(bool(WHY), reason=f"{WHY} (make test-hosts installs both)")
 
 
 @pytest.fixture(scope="module")
