@@ -27,7 +27,7 @@ from bhemu.capi.system import System
 from bhemu.chip.device import Device
 from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.cluster.topology import ALONE_TOPOLOGY, Topology, read_topology
-from bhemu.errors import ConfigurationError
+from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.machine.agents import B
 from bhemu.machine.core_state import HALT_ECALL, HALTED
 
@@ -182,8 +182,12 @@ def _begin_spread(table: Table, settings: Settings, host: HostMemory) -> None:
     global _system, _clock
     from bhemu.capi.spread import SpreadSystem  # other clients do not wait for its imports
 
+    def refuse_write(error: BhemuError) -> None:
+        _refuse("libttsim_pci_mem_wr_bytes", error)
+        table.stopped = 1
+
     _clock = None
-    _system = system = SpreadSystem(_topology, settings, host)
+    _system = system = SpreadSystem(_topology, settings, host, refuse_write)
     system.connect(table)
     _begin(table, settings)
 
@@ -249,6 +253,8 @@ def exit_() -> None:
     """The chips end."""
     global _system
     _end_recording()
+    if _system is not None:
+        _system.flush()
     _report()
     if _system is not None:
         _system.close()
@@ -279,13 +285,11 @@ def memory_write(paddr: int, pointer: int, size: int) -> None:
     device.write(at, ctypes.string_at(pointer, size) if size else b"")
 
 
-def write_all(table: Table, pointer: int, size: int) -> None:
+def write_all(pointer: int, size: int) -> None:
     """Writes that the client has posted, as they stand in memory that it shares (remote_server.c)."""
     system = _system_now()
     assert not isinstance(system, System)  # its table does not have this function
-    for error in system.write_all(ctypes.string_at(pointer, size)):
-        _refuse("libttsim_pci_mem_wr_bytes", error)
-        table.stopped = 1
+    system.post(ctypes.string_at(pointer, size))
 
 
 def happened() -> int:
@@ -388,7 +392,7 @@ def _fill_table() -> Table:
         "config_write": config_write,
         "memory_read": memory_read,
         "memory_write": memory_write,
-        "write_all": partial(write_all, table),
+        "write_all": write_all,
         "happened": happened,
         "clock": clock,
         "finish_clock": finish_clock,

@@ -7,7 +7,7 @@ what chips access of the client's memory goes the other way.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -33,6 +33,8 @@ _ALONE: Final = {
     SEMIHOSTING: "semihosting",
 }
 """Variables of what needs all chips in one process."""
+_MOST_POSTED: Final = 8
+"""Batches of posted writes that wait for a command, at most: of a mebibyte each (channel.h)."""
 
 
 class _LibraryCluster(SpreadCluster):
@@ -52,6 +54,18 @@ class _LibraryCluster(SpreadCluster):
         """Give a command to all workers; returns their answers."""
         return self._ask_all(name, *arguments)
 
+    def tell_after(self, posted: bytes, chip: int, name: str, *arguments: Any) -> tuple[list[Any], bytes]:
+        """Give writes to all workers, and then a command to the one that has a chip.
+
+        Returns:
+            What each has refused of the writes, and the answer to the command (hosts/messages.py).
+        """
+        owner = self._owner[chip]
+        commands: dict[int, tuple[Any, ...]] = dict.fromkeys(range(len(self.workers)), ("write_all", posted))
+        refused = self._ask(commands | {owner: ("after", posted, name, chip, *arguments)})
+        refused[owner], told = refused[owner]
+        return refused, told
+
     def state(self, end: End) -> EndState:
         """What is wrong with a link at an end."""
         return EndState(*self.ask_owner(end.chip, "link", end.channel))
@@ -66,22 +80,22 @@ class _LibraryCluster(SpreadCluster):
 class _Chip:
     """A chip that a worker has, as the client accesses it."""
 
-    cluster: _LibraryCluster
+    system: SpreadSystem
     number: int
 
     def read(self, paddr: int, size: int) -> bytes:
-        content: bytes = self.cluster.ask_owner(self.number, "pci_read", paddr, size)
+        content: bytes = self.system.ask(self.number, "pci_read", paddr, size)
         return content
 
     def write(self, paddr: int, content: bytes) -> None:
-        self.cluster.ask_owner(self.number, "pci_write", paddr, content)
+        self.system.ask(self.number, "pci_write", paddr, content)
 
     def read_config(self, bdf: int, offset: int) -> int:
-        word: int = self.cluster.ask_owner(self.number, "config_read", bdf, offset)
+        word: int = self.system.ask(self.number, "config_read", bdf, offset)
         return word
 
     def write_config(self, bdf: int, offset: int, value: int) -> None:
-        self.cluster.ask_owner(self.number, "config_write", bdf, offset, value)
+        self.system.ask(self.number, "config_write", bdf, offset, value)
 
 
 class SpreadSystem:
@@ -91,6 +105,7 @@ class SpreadSystem:
         topology: which.
         settings: of the library.
         host: the client's memory.
+        refuse_write: tells the client that a posted write was refused.
 
     Attributes:
         recording: None; chips of several processes are not recorded.
@@ -102,7 +117,9 @@ class SpreadSystem:
 
     recording: None = None
 
-    def __init__(self, topology: Topology, settings: Settings, host: HostMemory) -> None:
+    def __init__(
+        self, topology: Topology, settings: Settings, host: HostMemory, refuse_write: Callable[[BhemuError], None]
+    ) -> None:
         asked = WORKERS if settings.workers else HOSTS
         for name, what in _ALONE.items():
             if os.environ.get(name):
@@ -132,8 +149,10 @@ class SpreadSystem:
             host=host,
         )
         self._cluster.tell_all("begin", settings.run_ahead)
-        self._chips = tuple(_Chip(self._cluster, number) for number in range(len(topology.chips)))
+        self._chips = tuple(_Chip(self, number) for number in range(len(topology.chips)))
         self._concerned = 0
+        self._posted: list[bytes] = []
+        self._refuse_write = refuse_write
 
     def connect(self, table: Table) -> None:
         """Let the server call Python for everything.
@@ -163,6 +182,7 @@ class SpreadSystem:
             BhemuError: an instruction was refused.
             WorkerLost: a worker has ended, and with it all others.
         """
+        self.flush()  # not with the clocks: when one worker has refused a write, the others must not wait for it
         try:
             self._cluster.clock(clocks)
         except BhemuError:
@@ -186,15 +206,41 @@ class SpreadSystem:
         self._concerned, at = place_of(paddr, len(self._chips))
         return self._chips[self._concerned], at
 
-    def write_all(self, posted: bytes) -> Iterator[BhemuError]:
-        """Carry out writes that were posted; gives what was refused, in their order."""
-        told = sorted(pair for part in self._cluster.tell_all("write_all", posted) for pair in part)
-        for _, message in told:
+    def post(self, writes: bytes) -> None:
+        """Writes are to be carried out before anything else that a worker does."""
+        self._posted.append(writes)
+        if len(self._posted) > _MOST_POSTED:
+            self.flush()
+
+    def flush(self) -> None:
+        """Let workers carry out what was posted."""
+        if self._posted:
+            self._say_refused(self._cluster.tell_all("write_all", self._take_posted()))
+
+    def ask(self, chip: int, name: str, *arguments: Any) -> Any:
+        """Give a command to the worker that has a chip, after what was posted; returns its answer."""
+        if not self._posted:
+            return self._cluster.ask_owner(chip, name, *arguments)
+        refused, told = self._cluster.tell_after(self._take_posted(), chip, name, *arguments)
+        self._say_refused(refused)
+        self._concerned = chip
+        try:
+            return result(told)
+        except Refused as error:
+            raise error.error from None
+
+    def _take_posted(self) -> bytes:
+        posted, self._posted = b"".join(self._posted), []
+        return posted
+
+    def _say_refused(self, told: Sequence[Any]) -> None:
+        """Tell the client what workers have refused of its writes, in their order."""
+        for _, message in sorted(pair for part in told for pair in part):
             try:
                 result(message)
             except Refused as refused:
                 self._concerned = refused.chip or 0
-                yield refused.error
+                self._refuse_write(refused.error)
 
     # --- what the client is told ------------------------------------------------------------------------------------
 

@@ -107,6 +107,11 @@ class LibraryWorker(Worker):
                 refused.append((here, refusal(error, number)))
         return tuple(refused)
 
+    def after(self, posted: bytes, name: str, *arguments: Any) -> tuple[tuple[tuple[int, bytes], ...], bytes]:
+        """Carry out posted writes, and then a command; returns what was refused of the writes, and the answer."""
+        refused = self.write_all(posted)
+        return refused, self.handle(name, arguments)
+
     def happened(self) -> int:
         """A number that is another one when something has happened that does not where cores poll (stillness.c)."""
         total = 0
@@ -158,6 +163,7 @@ LibraryWorker.commands = Worker.commands | {
         LibraryWorker.config_read,
         LibraryWorker.config_write,
         LibraryWorker.write_all,
+        LibraryWorker.after,
         LibraryWorker.happened,
         LibraryWorker.who_waits,
         LibraryWorker.who_polls,

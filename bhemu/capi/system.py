@@ -163,6 +163,9 @@ class System:
             error.message = f"chip {self.devices.index(self.concerned)}: {error.message}"
         return refusal_text(function, error, self.concerned)
 
+    def flush(self) -> None:
+        """Nothing of the client's waits: what it asks for is done."""
+
     def close(self) -> None:
         """The chips end: with this object."""
 

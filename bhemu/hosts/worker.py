@@ -53,6 +53,7 @@ class Processes:
         self.rank: int = self.comm.Get_rank()
         self.count: int = self.comm.Get_size()
         self.owners: Mapping[int, int] = {}
+        self._parent = os.getppid()
 
     def wait(self, requests: Sequence[Any]) -> None:
         """Wait for transfers: at first on the processor, then with naps, so that idle workers take none of it."""
@@ -61,6 +62,8 @@ class Processes:
             if self.pipes is not None and self.pass_on():
                 turns = 0
             turns += 1
+            if turns > 100 * _SPINS and os.getppid() != self._parent:
+                os._exit(1)  # mpiexec was killed, and could not end this process
             if turns > _SPINS:
                 time.sleep(_NAP if turns < 100 * _SPINS else _LONG)
 

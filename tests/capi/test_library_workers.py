@@ -249,6 +249,6 @@ def test_without_the_engine_the_package_to_install_is_named(monkeypatch: pytest.
     monkeypatch.setenv("BHEMU_WORKERS", "2")
     settings: Settings = read_settings()
     with pytest.raises(ConfigurationError, match="needs mpi4py and mpiexec of Open MPI") as refusal:
-        SpreadSystem(load_topology("p300"), settings, HostMemory())
+        SpreadSystem(load_topology("p300"), settings, HostMemory(), print)
     assert "pip install 'bhemu[hosts]'" in str(refusal.value.remedy)
     assert "unset BHEMU_WORKERS" in str(refusal.value.remedy)
