@@ -119,6 +119,19 @@ def test_run_waits_for_what_comes_from_another_worker_and_tells_who_waits_in_vai
 
 
 @needs_engine
+def test_large_batches_that_cross_each_other_arrive(cluster: SpreadCluster) -> None:
+    """Larger than MPI sends before they are expected."""
+    ends = [(cluster[2].ethernet[2], bytes([1, 2]) * 30_000), (cluster[0].ethernet[4], bytes([3, 4, 5]) * 20_000)]
+    for end, content in ends:
+        end.write(0x20000, content)
+        for offset, value in ((0x14, 0x20000), (0x18, len(content)), (0x1C, 0x40000), (0x04, 2)):
+            end.write_word(0xFFB90000 + offset, value)
+    cluster.clock(1000)
+    for (end, _), (_, content) in zip(ends, reversed(ends), strict=True):
+        assert end.read(0x40000, len(content)) == content
+
+
+@needs_engine
 def test_copies_go_from_one_process_to_several_and_back(
     cluster: SpreadCluster, system: Topology, tmp_path: Path
 ) -> None:
