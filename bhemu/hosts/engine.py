@@ -169,7 +169,7 @@ class Workers:
             kind, content = told
         except Ended:  # the pipe's other end is closed
             kind, content = "lost", (0,)
-        except BaseException:  # interrupted: an answer that nobody waits for would be taken for another one's
+        except BaseException:  # interrupted: the answer to come would be taken for that of the next command
             self.close()
             raise
         if kind == "answers":
