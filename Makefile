@@ -41,7 +41,7 @@ test-clients: $(STAMP) warm
 # Clusters in several processes, with mpi4py and Open MPI, which pip fetches.
 test-hosts: $(STAMP) warm
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[hosts]'
-	$(BIN)/python -m pytest -rs tests/hosts
+	$(BIN)/python -m pytest -rs tests/hosts tests/capi/test_library_workers.py tests/capi/test_library_links.py
 
 # Tenstorrent's LLK test suite on bhemu: five of each test of unpack, math, pack and matrix multiplication; or of all tests for
 # Blackhole, and each operation of the vector unit (an hour or more, where kernels are compiled for the first time). Both with

@@ -21,18 +21,19 @@ import numpy as np
 from bhemu.capi.attach import RECORD, attach_timed
 from bhemu.capi.machine_text import TOPOLOGY
 from bhemu.capi.refusals import STANDARD_ERRORS, polling_text, refusal_text, say, write
-from bhemu.capi.settings import read_settings
+from bhemu.capi.settings import Settings, read_settings
 from bhemu.capi.slots import SLOTS, Table, fill
 from bhemu.capi.system import System
 from bhemu.chip.device import Device
 from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.cluster.topology import ALONE_TOPOLOGY, Topology, read_topology
-from bhemu.errors import ConfigurationError
+from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.machine.agents import B
 from bhemu.machine.core_state import HALT_ECALL, HALTED
 
 if TYPE_CHECKING:
     from bhemu.api.semihosting import Semihosting
+    from bhemu.capi.spread import SpreadSystem
     from bhemu.timed import ChipTime
     from bhemu.timed.recording import TimedRecording
 
@@ -41,7 +42,7 @@ _INTERRUPTED: Final = 130
 _ALL_ONES: Final = 0xFFFFFFFF
 
 _topology: Topology = ALONE_TOPOLOGY
-_system: System | None = None
+_system: System | SpreadSystem | None = None
 _semihosting: Semihosting | None = None
 _timed: TimedRecording | None = None
 _clock: ChipTime | None = None
@@ -88,9 +89,7 @@ def _refuse(function: str, error: BaseException) -> None:
         say(f"[{clock_now()}] bhemu: interrupted\n")
         _close()
         os._exit(_INTERRUPTED)
-    if _system is not None:
-        _system.name_chip(error)
-    say(refusal_text(function, error, None if _system is None else _system.concerned))
+    say(refusal_text(function, error, None) if _system is None else _system.refusal(function, error))
     if not _refusal_stops:
         _close()
         os._exit(_REFUSED)
@@ -100,16 +99,18 @@ def _refuse(function: str, error: BaseException) -> None:
 def _close() -> None:
     if _overseer is not None:
         _overseer.close()
+    if _system is not None:
+        _system.close()
 
 
-def _system_now() -> System:
+def _system_now() -> System | SpreadSystem:
     assert _system is not None  # the C side checks that the simulator is running
     return _system
 
 
 def _chip_now() -> Device | None:
     """The chip that a debugger sees: there is only one then."""
-    return None if _system is None else _system.devices[0]
+    return _system.devices[0] if isinstance(_system, System) else None
 
 
 _ReadHost = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32)
@@ -143,11 +144,14 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
         table: that the server reads.
         reads, writes: addresses of functions that reach the client's memory.
     """
-    global _system, _semihosting, _timed, _clock, _started, _reported, _refusal_stops, _stopped
+    global _system, _semihosting, _timed, _clock, _refusal_stops, _stopped
     settings = read_settings()
     _refusal_stops = _stopped = False
     _semihosting = _new_semihosting() if settings.semihosting else None
     chips = len(_topology.chips)
+    if settings.spread:
+        _begin_spread(table, settings, _host_memory(reads, writes))
+        return
     if _overseer is not None and chips > 1:
         raise ConfigurationError(
             f"a debugger is to be attached, and {_topology.name} has {chips} chips",
@@ -159,21 +163,41 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
             remedy="unset BHEMU_PROCESS, or use a library with one chip",
         )
     host = _host_memory(reads, writes)
-    _system = System(_topology, settings, host if _overseer is None else _overseer.host(host))
-    first = _system.devices[0]
+    _system = system = System(_topology, settings, host if _overseer is None else _overseer.host(host))
+    first = system.devices[0]
     _clock = None
     if settings.timed:
         _timed = _attach_timed(first)
     elif os.environ.get(RECORD):
-        _system.record(_tell)
-    table.stopped = 0
+        system.record(_tell)
     if _overseer is None:  # semihosting needs Python between two clocks, and a timed clock has a buffer of its own
-        _system.connect(table, needs_python=_semihosting is not None or settings.timed)
+        system.connect(table, needs_python=_semihosting is not None or settings.timed)
+    _begin(table, settings)
+    if _overseer is not None:
+        _overseer.begin(first)
+
+
+def _begin_spread(table: Table, settings: Settings, host: HostMemory) -> None:
+    """New chips, in processes of workers."""
+    global _system, _clock
+    from bhemu.capi.spread import SpreadSystem  # other clients do not wait for its imports
+
+    def refuse_write(error: BhemuError) -> None:
+        _refuse("libttsim_pci_mem_wr_bytes", error)
+        table.stopped = 1
+
+    _clock = None
+    _system = system = SpreadSystem(_topology, settings, host, refuse_write)
+    system.connect(table)
+    _begin(table, settings)
+
+
+def _begin(table: Table, settings: Settings) -> None:
+    global _started, _reported, _refusal_stops
+    table.stopped = 0
     _started = time.perf_counter()
     _reported = False
     _refusal_stops = settings.refusal_stops
-    if _overseer is not None:
-        _overseer.begin(first)
 
 
 def _new_semihosting() -> Semihosting:
@@ -199,8 +223,9 @@ def _end_recording() -> None:
     """Write what is left of a recording."""
     global _timed
     ended = [] if _system is None else [_timed, _system.recording]
-    if _system is not None:
-        _timed = _system.recording = None
+    _timed = None
+    if isinstance(_system, System):
+        _system.recording = None
     for one in ended:
         if one is not None:
             with contextlib.suppress(Exception):  # after a refusal of the machine or at the end of the process
@@ -228,7 +253,11 @@ def exit_() -> None:
     """The chips end."""
     global _system
     _end_recording()
+    if _system is not None:
+        _system.flush()
     _report()
+    if _system is not None:
+        _system.close()
     _system = None
 
 
@@ -256,13 +285,27 @@ def memory_write(paddr: int, pointer: int, size: int) -> None:
     device.write(at, ctypes.string_at(pointer, size) if size else b"")
 
 
+def write_all(pointer: int, size: int) -> None:
+    """Writes that the client has posted, as they stand in memory that it shares (remote_server.c)."""
+    system = _system_now()
+    assert not isinstance(system, System)  # its table does not have this function
+    system.post(ctypes.string_at(pointer, size))
+
+
+def happened() -> int:
+    """A number that is another one when something has happened on chips of other processes (stillness.c)."""
+    system = _system_now()
+    assert not isinstance(system, System)
+    return system.happened()
+
+
 def clock(clocks: int) -> None:
     """Let clocks pass; 0: a recording has to see the chip."""
     if _stopped:
         return
     system = _system_now()
     advance = system.clock if _timed is None else _timed.clock
-    if _semihosting is None:
+    if _semihosting is None or not isinstance(system, System):
         advance(clocks)
         return
     for _ in range(clocks):
@@ -349,6 +392,8 @@ def _fill_table() -> Table:
         "config_write": config_write,
         "memory_read": memory_read,
         "memory_write": memory_write,
+        "write_all": write_all,
+        "happened": happened,
         "clock": clock,
         "finish_clock": finish_clock,
         "report_stillness": report_stillness,

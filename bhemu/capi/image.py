@@ -12,7 +12,7 @@ import numpy as np
 from bhemu.capi.attach import chosen_tiles
 from bhemu.chip.coordinates import NODES, RAW_ROWS, TENSIX_TILES, TILES, Place, tile_place
 from bhemu.chip.device import Device
-from bhemu.chip.nodes.kinds import DRAM, TENSIX
+from bhemu.chip.nodes.kinds import DRAM, ETHERNET, TENSIX
 from bhemu.chip.pcie.pci import BARS, DEVICE_STRIDE
 from bhemu.chip.state import CHIP
 from bhemu.cluster.failures import tile_of_end
@@ -74,7 +74,7 @@ class Machine:
         faults: by their codes; a fault's category as the interface names it is the C side's.
         nodes: kind of node by physical place.
         tiles: physical places of the tiles with cores.
-        shows: uint8 [x, y]: TENSIX or DRAM at these coordinates of a window, 0: something else.
+        shows: uint8 [x, y]: TENSIX, DRAM or ETHERNET at these coordinates of a window, 0: something else.
         recorded: indices of the Tensix tiles of the first chip by translated coordinates, as recordings name them.
     """
 
@@ -161,9 +161,14 @@ def new_devices(topology: Topology, **settings: Any) -> list[Device]:
     devices = [Device(chip.harvesting, identity=chip.identity, **settings) for chip in topology.chips]
     join(devices, topology)
     for number, device in enumerate(devices):
-        for bar in BARS:
-            device.record.pci_config[bar // 4 + 1] += number * (DEVICE_STRIDE >> 32)
+        give_bars(device, number)
     return devices
+
+
+def give_bars(device: Device, number: int) -> None:
+    """Give a chip the BARs of the device of a number."""
+    for bar in BARS:
+        device.record.pci_config[bar // 4 + 1] += number * (DEVICE_STRIDE >> 32)
 
 
 def _system_image(topology: Topology) -> tuple[tuple[Run, ...], Links]:
@@ -206,4 +211,4 @@ def _shown_memory(device: Device) -> Bytes:
     places = device.record["place"]
     kinds = np.where(places >= 0, device.record["place_kind"][places], 0)
     kinds[:, :RAW_ROWS] = 0
-    return np.where(np.isin(kinds, (TENSIX, DRAM)), kinds, 0).astype(np.uint8)
+    return np.where(np.isin(kinds, (TENSIX, DRAM, ETHERNET)), kinds, 0).astype(np.uint8)

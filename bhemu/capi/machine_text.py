@@ -14,7 +14,7 @@ from bhemu.chip.clock.clocks import WORTH_SHARE, WORTH_THREADS
 from bhemu.chip.clock.tiles import ATTENDED, STATUS
 from bhemu.chip.coordinates import ETHERNET_TILES, HEIGHT, TILES, WIDTH
 from bhemu.chip.links.send import FRAME
-from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, TENSIX
+from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, ETHERNET, TENSIX
 from bhemu.chip.nodes.state import PAGE, PAGES
 from bhemu.chip.pcie.direct import UNKNOWN
 from bhemu.chip.pcie.pci import BAR0, BAR4, BAR4_SIZE, DEVICE_STRIDE
@@ -36,6 +36,7 @@ from bhemu.cluster.topology import topology_table
 from bhemu.counting import layout as counted
 from bhemu.errors import BhemuError
 from bhemu.isa import niu
+from bhemu.isa.memory_map import ETHERNET_L1
 from bhemu.loader.firmware_layout import read_layouts
 from bhemu.machine.agents import CORE_NAMES, ETHERNET_CORES
 from bhemu.machine.compiler import Objects
@@ -207,6 +208,7 @@ def header(parts: Parts, version: str) -> str:
         "SHOWS_UNKNOWN": UNKNOWN,
         "SHOWS_TENSIX": TENSIX,
         "SHOWS_DRAM": DRAM,
+        "SHOWS_ETHERNET": ETHERNET,
         "NO_WINDOW": 0xFFFFFFFF,
         "WINDOWS": WINDOWS,
         "FIRST_LARGE": FIRST_LARGE,
@@ -269,6 +271,7 @@ def header(parts: Parts, version: str) -> str:
     addresses = {
         "DEVICE_STRIDE": DEVICE_STRIDE,
         "L1_BYTES": L1_SIZE,
+        "ETHERNET_L1_BYTES": ETHERNET_L1,
         "DRAM_BYTES": DRAM_CHANNEL,
         "BAR0": BAR0,
         "BAR4": BAR4,

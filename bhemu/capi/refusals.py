@@ -63,16 +63,22 @@ def _category(error: BaseException) -> str:
     return "SystemError" if isinstance(error, OSError | MemoryError) else "AssertionFailure"
 
 
-def refusal_text(function: str, error: BaseException, chip: Device | None) -> str:
-    """The message that clients expect, and further details; the state is written where BHEMU_DUMP says."""
+def refusal_text(function: str, error: BaseException, chip: Device | None, *, clock: int = 0) -> str:
+    """The message that clients expect, and further details; the state is written where BHEMU_DUMP says.
+
+    Args:
+        chip: at fault; None: there is none, or it is in another process, and the error has notes of where it was.
+        clock: that it is, without a chip.
+    """
     from bhemu.capi.fault_report import DUMP, fault_place, write_dump
 
-    clock = 0 if chip is None else chip.time
+    clock = clock if chip is None else chip.time
     lines = []
     if isinstance(error, BhemuError):
         lines += error.message.splitlines()
         if chip is not None:
             lines += fault_place(chip, error)
+        lines += getattr(error, "__notes__", ())
         if error.remedy:
             lines.append(f"  remedy: {error.remedy}")
         if isinstance(error, MissingSpecification) and "open choices" in (error.remedy or ""):

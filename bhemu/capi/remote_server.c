@@ -130,6 +130,16 @@ static void show_what_was_written(void)
     has_written = 0;
 }
 
+/* Tiles that can proceed; 0 when a link fails, too. */
+static int64_t active_tiles(void)
+{
+    if (calls->stopped)
+        return 0;
+    if (!calls->chips)
+        return calls->active;
+    return simulator_links_fail() ? 0 : simulator_active();
+}
+
 static void let_clocks_pass(uint32_t clocks)
 {
     show_what_was_written();
@@ -145,11 +155,12 @@ static void let_clocks_pass(uint32_t clocks)
             keep_watched();
         }
     }
-    if (!calls->chips)
+    if (!calls->chips && !calls->happened)
         return;
-    if (stillness_clock(calls->stopped || simulator_links_fail() ? 0 : simulator_active())) {
+    if (stillness_clock(active_tiles())) {
         fflush(NULL);
-        simulator_say_links();
+        if (calls->chips)
+            simulator_say_links();
         calls->report_stillness();
     } else if (!calls->stopped && polling_clock(clocks)) {
         polling_told(calls->report_polling());
@@ -166,6 +177,7 @@ static uint32_t call(enum function function, uint64_t a, uint64_t b, uint64_t c,
             instances[chip].chip = (char *)(intptr_t)calls->chips[chip];
         keep_watched();
         stillness_start();
+        polling_ask(calls->chips ? NULL : calls->happened);
         has_chip = 1;
         break;
     case EXIT:
@@ -191,12 +203,37 @@ static uint32_t call(enum function function, uint64_t a, uint64_t b, uint64_t c,
     return 0;
 }
 
+static struct posted *posted_at(uint32_t at)
+{
+    return (struct posted *)(channel->posted + at);
+}
+
+static uint32_t after_posted(uint32_t at)
+{
+    return at + sizeof(struct posted) + ((posted_at(at)->size + 7) & ~7U);
+}
+
+/* Writes to chips that are in other processes go there together. */
+static uint32_t write_all(uint32_t at)
+{
+    uint32_t first = at;
+    while (at < channel->posted_size && posted_at(at)->function == MEMORY_WRITE)
+        at = after_posted(at);
+    stillness_wrote();
+    calls->write_all(channel->posted + first, at - first);
+    return at;
+}
+
 static void carry_out_posted(void)
 {
     for (uint32_t at = 0; at < channel->posted_size;) {
-        struct posted *posted = (struct posted *)(channel->posted + at);
+        struct posted *posted = posted_at(at);
+        if (calls->write_all && posted->function == MEMORY_WRITE) {
+            at = write_all(at);
+            continue;
+        }
         call(posted->function, posted->a, 0, 0, (unsigned char *)(posted + 1), posted->size);
-        at += sizeof *posted + ((posted->size + 7) & ~7U);
+        at = after_posted(at);
     }
     channel->posted_size = 0;
 }

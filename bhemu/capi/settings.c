@@ -101,8 +101,14 @@ int only_records(void)
 
 const char *needs_python(void)
 {
-    const char *name = records();
-    return name || !setting(SEMIHOSTING) ? name : rows[SEMIHOSTING].name;
+    const char *name = records(), *hosts = getenv(HOSTS_VARIABLE);
+    if (name)
+        return name;
+    if (setting(SEMIHOSTING))
+        return rows[SEMIHOSTING].name;
+    if (setting(WORKERS))
+        return rows[WORKERS].name;
+    return hosts && *hosts ? HOSTS_VARIABLE : NULL;
 }
 
 /* Timed mode, and what it cannot be combined with. It has the order of the hardware. */

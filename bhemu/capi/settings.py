@@ -26,6 +26,9 @@ PACE: Final = "BHEMU_PACE"
 REFUSAL: Final = "BHEMU_REFUSAL"
 PYTHON: Final = "BHEMU_PYTHON"
 TIME: Final = "BHEMU_TIME"
+WORKERS: Final = "BHEMU_WORKERS"
+HOSTS: Final = "BHEMU_HOSTS"
+"""Environment variable: machines on which processes have the chips, `name` or `name:workers`, the first is this one."""
 PREFIX: Final = "BHEMU_"
 
 _MOST_THREADS: Final = 8
@@ -80,6 +83,7 @@ SETTINGS: Final = (
     Setting(PACE, ("adaptive", "exact"), remedy="set it to exact or adaptive, or not at all"),
     Setting(TIME, ("rounds", "silicon"), remedy="set it to silicon or rounds, or not at all"),
     Setting(REFUSAL, ("end", "stop"), remedy="set it to end or stop, or not at all"),
+    Setting(WORKERS),
     # Clients that let a few clocks pass in a call lose more by translating than they gain (docs/library.md).
     Setting(translator.VARIABLE, translator.WORDS, default=0, remedy=translator.REMEDY),
 )
@@ -91,13 +95,15 @@ UNTIMED: Final = (
     (QUANTUM, "", "timed tiles run ahead of each other by fewer cycles than any request takes"),
     (translator.VARIABLE, "1", "timed mode executes instruction by instruction"),
     ("BHEMU_DEBUG", "", "the debugger executes rounds"),
+    (WORKERS, "", "processes of workers execute rounds"),
+    (HOSTS, "", "processes of workers execute rounds"),
     ("TT_METAL_PROFILER_SYNC", "1", "it compares the host's clock with the chip's, which pass independently"),
 )
 """What timed mode cannot be combined with: variable, its value ("": any), why."""
 OTHERS: Final = (
-    *("CACHE", "CHECK", "CLIENT_DIRECTORY", "DEBUG_WAIT", "DETAIL", "DUMP", "ELF", "LLK*", "PROGRESS", "PYTHON"),
-    *("RECORD_LIMIT", "RISCV_TESTS", "SFPI*", "START", "STATES", "STATES_EVERY", "STOP", "SUPPRESSIONS", "TILES"),
-    *("TRACE", "TTNN*"),
+    *("CACHE", "CHECK", "CLIENT_DIRECTORY", "DEBUG_WAIT", "DETAIL", "DUMP", "ELF", "HOSTS", "LLK*", "PROGRESS"),
+    *("PYTHON", "RECORD_LIMIT", "RISCV_TESTS", "SFPI*", "START", "STATES", "STATES_EVERY", "STOP", "SUPPRESSIONS"),
+    *("TILES", "TRACE", "TTNN*"),
 )
 """Further variables, behind the prefix, that other parts of bhemu read; `*`: and all that begin so."""
 
@@ -116,14 +122,17 @@ class Settings:
             (tile E43, T34); else those of a Blackhole, as bhemu's other commands do (BHEMU_ORDER=hardware).
         semihosting: serve `ecall` of core B (TTSIM_SEMIHOSTING=1, H26, H27).
         quantum: clocks that tiles may run ahead of each other, at most (BHEMU_QUANTUM, chip/clock/run.py).
-        threads: that tiles run on; by default as many as there are processors, up to 8 (BHEMU_THREADS).
+        threads: that tiles run on; by default as many as there are processors, up to 8 (BHEMU_THREADS). Of several
+            processes each has as many; by default they share the processors, and on several machines each has one.
         patience: seconds after which a client that waits for a chip in which no core or thread can proceed is told so
             (BHEMU_PATIENCE).
         polling: seconds after which a client that polls, as the cores do, is told so; 0: never (BHEMU_POLLING).
         timed: a clock is an estimate of a cycle of silicon (BHEMU_TIME=silicon, bhemu/timed).
         run_ahead: rounds that a core may be ahead of its tile: those of a client whose pace adapts although it is under
-            Python, as it is recorded and nothing else (capi/pace.c), else 0.
+            Python, as it is recorded and nothing else (capi/pace.c), or has chips in several processes; else 0.
         refusal_stops: a refusal stops the chip, and the client's process lives (BHEMU_REFUSAL=stop).
+        workers: processes that have the chips (BHEMU_WORKERS); 0: that is not set.
+        hosts: machines that they are on (BHEMU_HOSTS); empty: this one.
     """
 
     allow_open: bool
@@ -136,6 +145,13 @@ class Settings:
     timed: bool
     refusal_stops: bool
     run_ahead: int
+    workers: int
+    hosts: tuple[str, ...]
+
+    @property
+    def spread(self) -> bool:
+        """Several processes have the chips (capi/spread.py)."""
+        return bool(self.workers or self.hosts)
 
 
 def read_settings() -> Settings:
@@ -146,6 +162,8 @@ def read_settings() -> Settings:
     """
     values = {setting.name: setting.value(os.environ.get(setting.name)) for setting in SETTINGS}
     timed = values[TIME] == 1
+    hosts = tuple(filter(None, os.environ.get(HOSTS, "").split(",")))
+    spread = bool(values[WORKERS] or hosts)
     for name, value, why in UNTIMED if timed else ():
         text = os.environ.get(name)
         if text and value in ("", text):
@@ -155,12 +173,14 @@ def read_settings() -> Settings:
         simulator_order=values[ORDER] == 0 and not timed,
         semihosting=bool(values[SEMIHOSTING]),
         quantum=values[QUANTUM],
-        threads=values[THREADS] or _processors(),
+        threads=values[THREADS] or (1 if hosts else max(_processors() // max(values[WORKERS], 1), 1)),
         patience=values[PATIENCE],
         polling=values[POLLING],
         timed=timed,
         refusal_stops=values[REFUSAL] == 1,
-        run_ahead=RUN_AHEAD if values[PACE] == 0 and not timed and _only_records() else 0,
+        run_ahead=RUN_AHEAD if values[PACE] == 0 and not timed and (_only_records() or spread) else 0,
+        workers=values[WORKERS],
+        hosts=hosts,
     )
 
 
@@ -188,6 +208,7 @@ def header() -> str:
         [
             f"enum setting {{ {names}, SETTINGS }};",
             f"enum {{ RUN_AHEAD = {RUN_AHEAD} }};",
+            f"#define HOSTS_VARIABLE {c_string(HOSTS)}",
             f"enum {{ MOST_THREADS = {_MOST_THREADS}, UNDER_PYTHON = {len(UNDER_PYTHON)}, SILICON = 1 }};",
             "#ifdef WANTS_SETTINGS",
             "static const struct row rows[SETTINGS] = {",

@@ -16,6 +16,9 @@ void stillness_wrote(void);
 /* Clocks have passed, and so many tiles can still move; 1 when the client is to be told. */
 int stillness_clock(int64_t active_tiles);
 
+/* What tells what has happened on chips that are in other processes: another number when something has. NULL: chips are here. */
+void polling_ask(int64_t (*happened)(void));
+
 /* Clocks are to pass. */
 void polling_begin(void);
 

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Final
 
 import numpy as np
 
 from bhemu.capi.attach import Recording, Say, attach
+from bhemu.capi.bus import device_of, place_of
 from bhemu.capi.image import new_devices
-from bhemu.capi.refusals import waiting_text
+from bhemu.capi.refusals import refusal_text
 from bhemu.capi.settings import Settings
 from bhemu.capi.slots import Table
+from bhemu.capi.told import say_who_waits, who_polls
 from bhemu.chip.clock.clocks import WORTH_THREADS
 from bhemu.chip.device import Device
 from bhemu.chip.entries import chip_entry
 from bhemu.chip.pcie.host_memory import HostMemory
-from bhemu.chip.pcie.pci import DEVICE_STRIDE
 from bhemu.cluster.clocks import ClusterClocks, cluster_entry
 from bhemu.cluster.topology import Topology
 from bhemu.errors import BhemuError
 from bhemu.machine.codegen import JIT
 from bhemu.machine.faults import FAULTS
 from bhemu.recording.chip_recording import ChipRecording
-
-_DEVICE: Final = 31 << 3
-"""Bits of `bdf` that number a device of bus 0."""
-_DESCRIBED: Final = 4
-"""Chips of which is said what waits on them, at most."""
 
 
 class _Seen:
@@ -97,7 +92,7 @@ class System:
             table: that the server reads.
             needs_python: something is done in Python between two clocks.
         """
-        table.unseen_clocks = None
+        table.unseen_clocks = table.write_all = table.happened = None
         table.watched_count = 0
         self._seen = None
         if not JIT:
@@ -162,26 +157,31 @@ class System:
             self.concerned = self.devices[clocks.refusing]
             raise
 
-    def name_chip(self, error: BaseException) -> None:
-        """Say in an error which of several chips is concerned."""
+    def refusal(self, function: str, error: BaseException) -> str:
+        """The message of a refusal: where it was, and on which of several chips."""
         if self._clocks is not None and isinstance(error, BhemuError):
             error.message = f"chip {self.devices.index(self.concerned)}: {error.message}"
+        return refusal_text(function, error, self.concerned)
+
+    def flush(self) -> None:
+        """Nothing of the client's waits: what it asks for is done."""
+
+    def close(self) -> None:
+        """The chips end: with this object."""
 
     # --- what the host sees -----------------------------------------------------------------------------------------
 
     def device(self, bdf: int) -> tuple[Device, int]:
         """(the chip that is a device of bus 0, what is left of `bdf`): to the first chip others are not there."""
-        number = (bdf & _DEVICE) >> 3
-        known = number < len(self.devices)
-        self.concerned = self.devices[number if known else 0]
-        return self.concerned, bdf & ~_DEVICE if known else bdf
+        number, rest = device_of(bdf, len(self.devices))
+        self.concerned = self.devices[number]
+        return self.concerned, rest
 
     def place(self, paddr: int) -> tuple[Device, int]:
         """(the chip that has a PCI address in its BARs, the address as the first chip has it)."""
-        number = 0 if self._clocks is None else paddr // DEVICE_STRIDE
-        known = number < len(self.devices)
-        self.concerned = self.devices[number if known else 0]
-        return self.concerned, paddr - number * DEVICE_STRIDE if known else paddr
+        number, at = place_of(paddr, len(self.devices))
+        self.concerned = self.devices[number]
+        return self.concerned, at
 
     def say_who_waits(self, say: Say) -> None:
         """Say what waits for what: of several chips those whose links fail, or the first."""
@@ -190,28 +190,19 @@ class System:
 
         wiring = DeviceWiring(self.devices, self._topology)
         failed = [link.ends for link in Links(wiring, self._topology) if link.lost or not link.is_up]
-        concerned = sorted({end.chip for ends in failed for end in ends}) or range(len(self.devices))
-        for number in concerned[:_DESCRIBED]:
-            device = self.devices[number]
-            if who := explain_device(device, moving=bool(failed)):
-                if self._clocks is not None:
-                    say(f"[{self.time}] bhemu: chip {number}:\n")
-                say(waiting_text(device.time, who, link_fails=bool(failed)))
-        if len(concerned) > _DESCRIBED:
-            say(f"[{self.time}] bhemu: {len(concerned) - _DESCRIBED} more chips are not described\n")
+        say_who_waits(
+            say,
+            self.time,
+            len(self.devices),
+            [end.chip for ends in failed for end in ends],
+            lambda chip, moving: explain_device(self.devices[chip], moving=moving),
+        )
 
     def say_who_polls(self) -> str | None:
         """What the cores poll, chip by chip; None when one of those that are looked at does more than poll."""
         from bhemu.capi.only_polls import explain_polling
 
-        text = ""
-        for number, device in enumerate(self.devices[:_DESCRIBED]):
-            polled = explain_polling(device)
-            if polled is None:
-                return None
-            text += (f"[{self.time}] bhemu: chip {number}:\n" if self._clocks is not None else "") + polled
-        left = len(self.devices) - _DESCRIBED
-        return text + (f"[{self.time}] bhemu: {left} more chips are not described\n" if left > 0 else "")
+        return who_polls(self.time, len(self.devices), lambda chip: explain_polling(self.devices[chip]))
 
     def choices_made(self) -> list[str]:
         """Names of the open cases in which a chip has used the recommended choice so far."""

@@ -58,6 +58,7 @@ int window_shows_memory(uint64_t paddr, uint32_t size)
     uint64_t x = fields & COORDINATE, y = fields >> COORDINATE_BITS & COORDINATE;
     if (fields & NOT_UNICAST || x >= MEMORY_PLACES || y >= MEMORY_PLACES || !machine_shows[x][y])
         return 0;
-    uint64_t end = machine_shows[x][y] == SHOWS_TENSIX ? L1_BYTES : DRAM_BYTES;
+    static const uint64_t bytes[] = {[SHOWS_TENSIX] = L1_BYTES, [SHOWS_DRAM] = DRAM_BYTES, [SHOWS_ETHERNET] = ETHERNET_L1_BYTES};
+    uint64_t end = bytes[machine_shows[x][y]];
     return base + offset < end && size <= end - base - offset;
 }

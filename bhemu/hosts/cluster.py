@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from bhemu import checks
 from bhemu.api.chip_snapshot import snapshot_of
@@ -14,10 +14,11 @@ from bhemu.api.links import EndState, Links, Wiring
 from bhemu.checks import checked
 from bhemu.chip.clock.clocks import QUANTUM
 from bhemu.chip.coordinates import Harvesting
+from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.cluster.snapshot import LinkState
 from bhemu.cluster.topology import End, Failure, Topology
 from bhemu.errors import ConfigurationError
-from bhemu.hosts.engine import WorkerName, Workers
+from bhemu.hosts.engine import WORKER, WorkerName, Workers
 from bhemu.hosts.messages import Refused, result
 from bhemu.hosts.placement import place_chips
 from bhemu.hosts.remote import RemoteChip
@@ -36,6 +37,8 @@ class SpreadCluster(ClusterRun):
         workers: names of the processes.
     """
 
+    _WORKER: ClassVar = WORKER
+
     def __init__(
         self,
         topology: Topology | str | Path,
@@ -46,6 +49,7 @@ class SpreadCluster(ClusterRun):
         threads: int = 1,
         quantum: int = QUANTUM,
         simulator_order: bool = False,
+        host: HostMemory | None = None,
         missing: Iterable[int] = (),
         harvesting: Mapping[int, Harvesting] | None = None,
     ) -> None:
@@ -56,6 +60,8 @@ class SpreadCluster(ClusterRun):
             hosts: machines instead, as `name` or `name:workers`; the first is this one. mpiexec starts the workers
                 there as it does other programs: with ssh, or by the batch system.
             threads: of each worker.
+            host: memory of the leader's host, which chips reach as those of one process do; each access goes to the
+                leader and back.
 
         Raises:
             ConfigurationError: the engine is not installed or cannot start the workers, there are more workers than
@@ -70,6 +76,8 @@ class SpreadCluster(ClusterRun):
             )
         self._refusals: list[Refused] = []
         self._time = 0
+        self._heard: int | None = None
+        self._refusing: int | None = None
         placed = place_chips(len(self.topology.chips), count)
         self._owner = {chip: worker for worker, numbers in enumerate(placed) for chip in numbers}
         settings = {
@@ -78,10 +86,11 @@ class SpreadCluster(ClusterRun):
             "quantum": checks.integer(quantum, "quantum", 1, checks.MAX_CLOCKS, error=ConfigurationError),
             "simulator_order": checks.flag(simulator_order, "simulator_order"),
         }
-        self._workers = Workers(count, hosts)
+        memory = checks.optional(host, checks.instance, "host", HostMemory) or HostMemory()
+        self._workers = Workers(count, hosts, memory, self._WORKER)
         owners = tuple(self._owner[chip] for chip in range(len(self.topology.chips)))
-        system = plain_topology(self.topology)
-        self._ask({k: ("make", system, numbers, settings, owners) for k, numbers in enumerate(placed)})
+        system, reached = plain_topology(self.topology), (memory.reads, memory.writes)
+        self._ask({k: ("make", system, numbers, settings, reached, owners) for k, numbers in enumerate(placed)})
         self.chips = tuple(
             RemoteChip(number, chip, self._asker(number)) for number, chip in enumerate(self.topology.chips)
         )
@@ -145,16 +154,26 @@ class SpreadCluster(ClusterRun):
         """
         clocks = checks.integer(clocks, "clocks", 0, checks.MAX_CLOCKS)
         if clocks and not self._refusals:
-            end = self._time + clocks
-            for answer in self._workers.ask(dict.fromkeys(range(len(self.workers)), ("clock", end))):
+            command = ("clock", self._time, self._time + clocks, self._heard)
+            passed = []
+            for answer in self._workers.ask(dict.fromkeys(range(len(self.workers)), command)):
                 try:
-                    result(answer)
+                    passed.append(result(answer))
                 except Refused as refused:
                     self._refusals.append(refused)
-            self._time = min(self._ask_all("time"))
-            self._refusals.sort(key=lambda refused: refused.chip or 0)
+            if self._refusals:  # then workers meet at the begin of the next clocks
+                self._heard, self._time = None, min(self._ask_all("time"))
+                self._refusals.sort(key=lambda refused: refused.chip or 0)
+            else:
+                self._heard, self._time = passed[0][1], min(time for time, *_ in passed)
+                self._have_passed(passed)
         if clocks and self._refusals:
-            raise self._refusals.pop(0).error
+            first = self._refusals.pop(0)
+            self._refusing = first.chip
+            raise first.error
+
+    def _have_passed(self, answers: Sequence[Any]) -> None:
+        """Clocks have passed: what each worker says of it."""
 
     def is_at_rest(self) -> bool:
         """Nothing proceeds, is on its way, or will happen to a link."""
@@ -187,6 +206,7 @@ class SpreadCluster(ClusterRun):
         """
         snapshot.check(self.topology)
         self._ask_all("settle")  # so that nothing arrives that was sent before
+        self._heard = None
         for number, (chip, links) in enumerate(zip(snapshot.chips, snapshot.links, strict=True)):
             content = {"chip": chip.plain(), "links": (links.layout, links.fault, links.frames)}
             self.ask_owner(number, "put", content)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, ClassVar
 
 from bhemu.api.chip import Chip
 from bhemu.api.chip_snapshot import ChipSnapshot, snapshot_of
-from bhemu.api.cluster_run import chip_is_at_rest
+from bhemu.api.cluster_run import chip_is_at_rest, name_chip
 from bhemu.api.cluster_snapshot import topology_of
 from bhemu.cluster.snapshot import LinkState, check_links, copy_links, put_links
 from bhemu.cluster.topology import End, Failure
 from bhemu.errors import BhemuError, ProgramError
+from bhemu.hosts.leader_host import AskLeader, remote_memory
 from bhemu.hosts.messages import answer, refusal
 from bhemu.hosts.part import Part
-from bhemu.hosts.rounds import Exchange, pass_clocks, settle
+from bhemu.hosts.rounds import Exchange, Request, pass_clocks, settle
 from bhemu.loader.elf import parse_elf
 
 
@@ -23,15 +24,20 @@ class Worker:
 
     Args:
         exchange: with the others.
+        ask_leader: for memory of its host.
     """
 
-    def __init__(self, exchange: Exchange) -> None:
+    commands: ClassVar[dict[str, Callable[..., Any]]] = {}
+    """By their names."""
+
+    def __init__(self, exchange: Exchange, ask_leader: AskLeader) -> None:
         self._exchange = exchange
+        self._ask_leader = ask_leader
         self._part: Part | None = None
 
     def handle(self, name: str, arguments: tuple[Any, ...]) -> bytes:
         """Carry out a command; returns the answer (bhemu/hosts/messages.py)."""
-        command = _COMMANDS.get(name)
+        command = self.commands.get(name)
         if command is None:
             return refusal(ProgramError(f"a worker has no command {name!r}", remedy="use the same version everywhere"))
         try:
@@ -51,18 +57,25 @@ class Worker:
     def _chip(self, number: int) -> Chip:
         return self.part.chips[number]
 
+    def locate(self, error: BhemuError, number: int, chip: Chip) -> None:
+        """Say in a refusal where it was."""
+        name_chip(error, number, chip)
+
     # --- commands ---------------------------------------------------------------------------------------------------
 
-    def make(self, system: dict[str, Any], numbers: tuple[int, ...], settings: dict[str, Any]) -> None:
-        """Make chips of a system."""
-        self._part = Part(topology_of(system), numbers, settings)
+    def make(
+        self, system: dict[str, Any], numbers: tuple[int, ...], settings: dict[str, Any], host: tuple[bool, bool]
+    ) -> None:
+        """Make chips of a system, which can read or write memory of the leader's host."""
+        memory = remote_memory(self._ask_leader, *host) if any(host) else None
+        self._part = Part(topology_of(system), numbers, settings, memory, self.locate)
 
-    def clock(self, end: int) -> int:
-        """Let clocks pass until that number is reached; returns how many have passed."""
-        error = pass_clocks(self.part, end, self._exchange)
+    def clock(self, start: int, end: int, heard: int | None) -> Any:
+        """Let clocks pass (see `Request`); returns how many have passed, and `heard` as it is then."""
+        error, heard = pass_clocks(self.part, Request(start, end, heard), self._exchange)
         if error is not None:
             raise _Stopped(error, self.part.refusing)
-        return self.part.time
+        return self.part.time, heard
 
     def time(self) -> int:
         """Clocks that have passed."""
@@ -153,7 +166,7 @@ class _Stopped(Exception):
         self.chip = chip
 
 
-_COMMANDS: Final[dict[str, Callable[..., Any]]] = {
+Worker.commands = {
     command.__name__: command
     for command in (
         Worker.make,

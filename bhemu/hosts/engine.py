@@ -17,13 +17,25 @@ from pathlib import Path
 from typing import Any, Final
 
 from bhemu.api.plain_file import pack, unpack
+from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.chip.snapshot import LAYOUT
 from bhemu.errors import BhemuError, ConfigurationError
+from bhemu.hosts.leader_host import serve_access
 from bhemu.hosts.messages import Ended, read_message, write_message
 
 INSTALL: Final = "pip install 'bhemu[hosts]'"
-_ENVIRONMENT: Final = ("PYTHONPATH", "BHEMU_CACHE", "BHEMU_TRANSLATE", "NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK")
+_ENVIRONMENT: Final = (
+    *("PYTHONPATH", "BHEMU_CACHE", "BHEMU_DUMP", "BHEMU_ELF", "BHEMU_TRANSLATE"),
+    *("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"),
+)
 """What workers on other machines take over from this process."""
+WORKER: Final = "bhemu.hosts.worker"
+"""The module whose `main` is a worker."""
+_ROOT: Final = str(Path(__file__).resolve().parents[2])
+_START: Final = (
+    "import sys; from importlib import import_module; "
+    "sys.path.insert(0, sys.argv[4]); import_module(sys.argv[3]).main()"
+)
 _LOG_END: Final = 2000
 _LOOK: Final = 0.2
 """Seconds between two looks at whether mpiexec still runs."""
@@ -82,6 +94,8 @@ class Workers:
     Args:
         count: how many.
         hosts: machines, as `name` or `name:workers`, of which the first is this one; None: all on this one.
+        host: memory of this machine, for chips that workers have.
+        module: whose `main` they run.
 
     Attributes:
         names: of the workers.
@@ -90,8 +104,11 @@ class Workers:
         ConfigurationError: the engine is not installed, or cannot start them.
     """
 
-    def __init__(self, count: int, hosts: Sequence[str] | None) -> None:
+    def __init__(
+        self, count: int, hosts: Sequence[str] | None, host: HostMemory | None = None, module: str = WORKER
+    ) -> None:
         program = mpiexec()
+        self._host = host or HostMemory()
         self._folder = tempfile.mkdtemp(prefix="bhemu-hosts-")  # of this user alone
         pipes = [os.path.join(self._folder, name) for name in ("commands", "answers")]
         for pipe in pipes:
@@ -102,10 +119,11 @@ class Workers:
         environment = dict(os.environ)
         if os.geteuid() == 0:  # mpiexec asks whether that is meant; a container has no other user
             environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        alone = ["-E"] if sys.flags.ignore_environment else []  # PYTHONPATH is another Python's
         self._log = os.path.join(self._folder, "log")
         with open(self._log, "wb") as log:
             self._process = subprocess.Popen(
-                [*command, sys.executable, "-m", "bhemu.hosts.worker", *pipes],
+                [*command, sys.executable, *alone, "-c", _START, *pipes, module, _ROOT],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -146,9 +164,14 @@ class Workers:
             raise WorkerLost("the workers of this cluster have ended", remedy="make a new cluster")
         try:
             write_message(self._commands, pack(tuple((k, pack((name, rest))) for k, (name, *rest) in commands.items())))
-            kind, content = unpack(self._receive())
+            while (told := unpack(self._receive()))[0] == "host":
+                write_message(self._commands, serve_access(self._host, told[1]))
+            kind, content = told
         except Ended:  # the pipe's other end is closed
             kind, content = "lost", (0,)
+        except BaseException:  # interrupted: the answer to come would be taken for that of the next command
+            self.close()
+            raise
         if kind == "answers":
             return list(content)
         raise self._lost([self.names[number] for number in content] or list(filter(_has_ended, self.names)))

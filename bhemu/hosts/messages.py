@@ -63,7 +63,8 @@ def answer(value: Any) -> bytes:
 def refusal(error: BhemuError, chip: int | None = None) -> bytes:
     """What a worker, or one of its chips, has refused, as a message."""
     attributes = {name: getattr(error, name) for name in _ATTRIBUTES}
-    return pack(("refused", type(error).__name__, error.message, error.remedy, attributes, chip))
+    notes = tuple(getattr(error, "__notes__", ()))
+    return pack(("refused", type(error).__name__, error.message, error.remedy, attributes, notes, chip))
 
 
 def failure(text: str) -> bytes:
@@ -97,11 +98,13 @@ def result(message: bytes) -> Any:
         return rest[0]
     if kind == "failed":
         raise RuntimeError(f"a worker has failed:\n{rest[0]}")
-    name, text, remedy, attributes, chip = rest
+    name, text, remedy, attributes, notes, chip = rest
     known = getattr(errors, name, BhemuError)
     error: BhemuError = (known if isinstance(known, type) and issubclass(known, BhemuError) else BhemuError)(
         text, remedy=remedy
     )
     for attribute in _ATTRIBUTES:
         setattr(error, attribute, attributes[attribute])
+    for note in notes:
+        error.add_note(note)
     raise Refused(error, chip)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,12 +11,14 @@ from bhemu.api.chip import Chip
 from bhemu.api.cluster_run import name_chip
 from bhemu.api.links import DeviceWiring
 from bhemu.chip.links.send import FRAME, FRAME_BYTES
+from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.cluster.clocks import ClusterClocks
 from bhemu.cluster.frames import AFTER, append, take
 from bhemu.cluster.join import ELSEWHERE, join
 from bhemu.cluster.topology import End, Topology
 from bhemu.errors import BhemuError
 
+Locate = Callable[[BhemuError, int, Chip], None]
 _PLACE: Final = np.dtype([("chip", "<i8"), ("channel", "<i8")])
 """In front of each frame of a batch: where it goes to."""
 _BYTE_COUNT: Final = FRAME.fields["byte_count"][1] - AFTER  # type: ignore[index]
@@ -29,6 +31,8 @@ class Part:
         topology: the whole system.
         numbers: of the chips that are here.
         settings: of each; see `bhemu.Chip`.
+        host: memory of the host that they reach.
+        locate: says in a refusal where it was.
 
     Attributes:
         chips: by number.
@@ -37,11 +41,18 @@ class Part:
         refusing: number of the chip that has refused something last.
     """
 
-    def __init__(self, topology: Topology, numbers: Sequence[int], settings: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        numbers: Sequence[int],
+        settings: dict[str, Any],
+        host: HostMemory | None = None,
+        locate: Locate = name_chip,
+    ) -> None:
         described = [topology.chips[number] for number in numbers]
         self.topology = topology
         self.chips = {
-            number: Chip(harvesting=chip.harvesting, identity=chip.identity, **settings)
+            number: Chip(harvesting=chip.harvesting, identity=chip.identity, host=host, **settings)
             for number, chip in zip(numbers, described, strict=True)
         }
         self.devices = [chip.device for chip in self.chips.values()]
@@ -50,6 +61,7 @@ class Part:
         self._clocks = ClusterClocks(self.devices, topology, settings.get("threads", 1))
         self.latency = int(self._clocks.record.span)
         self.refusing = 0
+        self._locate = locate
         self._ends = {
             (end.chip, self._tile(end)): (other.chip, self._peer(end))
             for end, other in topology.ends.items()
@@ -88,7 +100,7 @@ class Part:
             self._clocks.advance(max(goal - self.time, 0))
         except BhemuError as error:
             self.refusing = list(self.chips)[self._clocks.refusing]
-            name_chip(error, self.refusing, self.chips[self.refusing])
+            self._locate(error, self.refusing, self.chips[self.refusing])
             raise
 
     def arrive(self) -> None:

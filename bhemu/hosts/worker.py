@@ -24,7 +24,7 @@ from bhemu.hosts.rounds import Horizon
 
 ENGINE: Final = ("Open MPI", 5)
 """The MPI that tells which process has ended, and since which version."""
-_COMMAND, _ANSWER, _ROUND, _FRAMES = range(1, 5)  # tags
+_COMMAND, _ANSWER, _ROUND, _FRAMES, _HOST, _HOST_ANSWER = range(1, 7)  # tags
 _SPINS: Final = 300
 _NAP: Final = 50e-6
 _LONG: Final = 2e-3
@@ -39,26 +39,51 @@ class Processes:
         mpi: the module `mpi4py.MPI`.
 
     Attributes:
+        pipes: of commands and answers, by which worker 0 speaks with the leader; None in other workers.
         error: what MPI raises when a process has ended.
         owners: worker of each chip.
     """
 
     def __init__(self, mpi: Any) -> None:
         self._mpi = mpi
+        self.pipes: tuple[int, int] | None = None
         self.error: type[Exception] = mpi.Exception
         self.comm = mpi.COMM_WORLD
         self.comm.Set_errhandler(mpi.ERRORS_RETURN)
         self.rank: int = self.comm.Get_rank()
         self.count: int = self.comm.Get_size()
         self.owners: Mapping[int, int] = {}
+        self._parent = os.getppid()
 
     def wait(self, requests: Sequence[Any]) -> None:
         """Wait for transfers: at first on the processor, then with naps, so that idle workers take none of it."""
         turns = 0
         while not self._mpi.Request.Testall(requests):
+            if self.pipes is not None and self.pass_on():
+                turns = 0
             turns += 1
+            if turns > 100 * _SPINS and os.getppid() != self._parent:
+                os._exit(1)  # mpiexec was killed, and could not end this process
             if turns > _SPINS:
                 time.sleep(_NAP if turns < 100 * _SPINS else _LONG)
+
+    def ask_leader(self, content: bytes) -> bytes:
+        """Have an access to memory of the leader's host carried out, by worker 0; see `leader_host`."""
+        if self.pipes is None:
+            self.wait(self.send(content, 0, _HOST))
+            return self.receive(0, _HOST_ANSWER)
+        commands, answers = self.pipes
+        write_message(answers, pack(("host", content)))
+        return read_message(commands)
+
+    def pass_on(self) -> bool:
+        """Pass on an access of another worker, if one has come; worker 0 looks while it waits for anything."""
+        status = self._mpi.Status()
+        if not self.comm.Iprobe(self._mpi.ANY_SOURCE, _HOST, status):
+            return False
+        source = status.Get_source()
+        self.wait(self.send(self.ask_leader(self.receive(source, _HOST)), source, _HOST_ANSWER))
+        return True
 
     def send(self, content: bytes, to: int, tag: int) -> list[Any]:
         """Begin to send a message."""
@@ -81,17 +106,18 @@ class Processes:
             outgoing[self.owners[number]] += batch
         heads = np.zeros((self.count, 4), np.int64)
         mine = {rank: np.array((own.time, own.still, own.stopped, len(outgoing[rank])), np.int64) for rank in others}
-        requests = [self.comm.Irecv(heads[rank], rank, _ROUND) for rank in others]
-        requests += [self.comm.Isend(mine[rank], rank, _ROUND) for rank in others]
-        requests += [
+        expected = [self.comm.Irecv(heads[rank], rank, _ROUND) for rank in others]
+        sent = [self.comm.Isend(mine[rank], rank, _ROUND) for rank in others]
+        sent += [
             self.comm.Isend(np.frombuffer(content, np.uint8), rank, _FRAMES)
             for rank, content in outgoing.items()
             if content
         ]
-        self.wait(requests)
+        self.wait(expected)
         heads[self.rank] = (own.time, own.still, own.stopped, 0)
         come = {rank: np.empty(int(heads[rank, 3]), np.uint8) for rank in others if heads[rank, 3]}
-        self.wait([self.comm.Irecv(content, rank, _FRAMES) for rank, content in come.items()])
+        expected = [self.comm.Irecv(content, rank, _FRAMES) for rank, content in come.items()]
+        self.wait(expected + sent)  # a large batch leaves when it is expected: two may wait for each other's
         horizons = [Horizon(int(head[0]), bool(head[1]), bool(head[2])) for head in heads]
         return horizons, [content.tobytes() for content in come.values()]
 
@@ -122,7 +148,7 @@ def _handle(worker: Worker, processes: Processes, content: bytes) -> bytes:
 
 
 def _lead(worker: Worker, processes: Processes, commands: int, answers: int) -> None:
-    """Worker 0: pass on commands of the leader, and the answers to it."""
+    """Worker 0: pass on commands of the leader, and the answers to it, and what others ask it meanwhile."""
     write_message(answers, pack([processes.receive(rank, _ANSWER) for rank in range(1, processes.count)]))
     while True:
         wanted = dict(unpack(read_message(commands)))
@@ -142,18 +168,23 @@ def _follow(worker: Worker, processes: Processes, name: str) -> None:
         processes.wait(processes.send(_handle(worker, processes, processes.receive(0, _COMMAND)), 0, _ANSWER))
 
 
-def main() -> None:
-    """Serve until the leader ends; `sys.argv` has the pipes of commands and answers."""
+def main(kind: type[Worker] = Worker) -> None:
+    """Serve until the leader ends; `sys.argv` has the pipes of commands and answers.
+
+    Args:
+        kind: of worker; one that knows more commands.
+    """
     from mpi4py import MPI
 
     processes = Processes(MPI)
-    worker = Worker(processes.exchange)
+    worker = kind(processes.exchange, processes.ask_leader)
     name = f"{platform.node()} {os.getpid()} {LAYOUT}"
     try:
         if processes.rank:
             _follow(worker, processes, name)
         commands = os.open(sys.argv[1], os.O_RDONLY)
         answers = os.open(sys.argv[2], os.O_WRONLY)
+        processes.pipes = commands, answers
         vendor, version = MPI.get_vendor()
         if vendor != ENGINE[0] or version[0] < ENGINE[1]:
             write_message(answers, pack(("engine", f"{vendor} {'.'.join(map(str, version))}")))
@@ -169,7 +200,3 @@ def main() -> None:
     except Ended:
         pass
     processes.comm.Abort(0)  # the others wait for commands
-
-
-if __name__ == "__main__":
-    main()

@@ -19,6 +19,7 @@ from bhemu.report.model import make_report
 from bhemu.report.text import report_as_json, summary_lines
 from tests.capi.library_client import PRELUDE, run_client
 from tests.capi.test_library_timed import on_a_timed_chip, took
+from tests.hosts.engine_here import needs_engine
 from tests.processes import finished
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -104,6 +105,14 @@ exit_()
 """
 
 
+HOW = [
+    {"BHEMU_PROCESS": "client"},
+    {"BHEMU_PROCESS": "own"},
+    {"BHEMU_TIME": "silicon"},
+    pytest.param({"BHEMU_WORKERS": "2"}, marks=needs_engine),
+]
+
+
 @pytest.fixture(scope="module")
 def weak(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A library with two chips whose links fail."""
@@ -116,14 +125,14 @@ def weak(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.rule("ethernet 6.1")
 @pytest.mark.parametrize("threads", ["1", "2"])
-@pytest.mark.parametrize("how", [{"BHEMU_PROCESS": "client"}, {"BHEMU_PROCESS": "own"}, {"BHEMU_TIME": "silicon"}])
+@pytest.mark.parametrize("how", HOW)
 def test_links_of_a_library_fail_as_its_file_says(weak: Path, threads: str, how: dict[str, str]) -> None:
     ended = run_client(weak, ENDS + STATES, BHEMU_THREADS=threads, **how)
     assert ended.status == 0, ended.out + ended.errors
     assert ended.out.splitlines()[:4] == ["before 1 1", "arrived 5 0", "later 5 7", "after 2 2 1"]
 
 
-@pytest.mark.parametrize("how", [{"BHEMU_PROCESS": "client"}, {"BHEMU_PROCESS": "own"}, {"BHEMU_TIME": "silicon"}])
+@pytest.mark.parametrize("how", HOW)
 def test_a_refusal_names_its_chip(weak: Path, how: dict[str, str]) -> None:
     ended = run_client(weak, ENDS + REFUSES, **how)
     assert ended.status == 1
@@ -247,10 +256,10 @@ def test_a_debugger_of_several_chips_is_refused(weak: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.rule("ethernet 6.1")
-@pytest.mark.parametrize("process", ["client", "own"])
-def test_a_client_that_waits_for_what_a_link_has_lost_is_told_once(weak: Path, process: str) -> None:
+@pytest.mark.parametrize("how", [how for how in HOW if how != {"BHEMU_TIME": "silicon"}])
+def test_a_client_that_waits_for_what_a_link_has_lost_is_told_once(weak: Path, how: dict[str, str]) -> None:
     """A core goes on all the time, so that it is the link which makes it worth saying."""
-    ended = run_client(weak, ENDS + WAITS, BHEMU_PATIENCE="1", BHEMU_PROCESS=process)
+    ended = run_client(weak, ENDS + WAITS, BHEMU_PATIENCE="1", **how)
     assert ended.status == 0, ended.out + ended.errors
     assert ended.out.count("bhemu: link 0:2 - 1:9: down since clock 1000, frames that were lost: 1") == 1
     assert "bhemu: chip 1:" in ended.out

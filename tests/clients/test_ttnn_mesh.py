@@ -8,6 +8,7 @@ import pytest
 
 from bhemu.capi import build
 from tests.clients.test_ttnn import SLOW, settings, ttnn_python  # fixtures too
+from tests.hosts.engine_here import needs_engine
 from tests.processes import finished
 
 __all__ = ["settings", "ttnn_python"]
@@ -67,6 +68,17 @@ def test_an_operation_on_each_chip(ttnn_python: Path, pair: dict[str, str], tmp_
 def test_collectives_over_the_links(ttnn_python: Path, pair: dict[str, str], tmp_path: Path, dispatch: str) -> None:
     """tt-metal's active firmware and fabric run on the joined tiles; sums of small integers are exact."""
     run(ttnn_python, pair | SLOW if dispatch == "by the host" else pair, GATHER, tmp_path)
+
+
+@needs_engine
+@pytest.mark.rule("ethernet 2.2", "ethernet 6")
+@pytest.mark.parametrize("dispatch", ["by the host", "by cores"])
+def test_collectives_of_chips_in_two_processes(
+    ttnn_python: Path, pair: dict[str, str], tmp_path: Path, dispatch: str
+) -> None:
+    """With dispatch by cores these fetch commands from the client's memory, and tell it there what is done."""
+    spread = pair | {"BHEMU_WORKERS": "2"}
+    run(ttnn_python, spread | SLOW if dispatch == "by the host" else spread, GATHER, tmp_path)
 
 
 def run(python: Path, environment: dict[str, str], script: str, work: Path) -> None:

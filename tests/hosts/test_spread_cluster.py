@@ -16,6 +16,7 @@ import pytest
 
 from bhemu.api.cluster import Cluster
 from bhemu.api.cluster_snapshot import ClusterSnapshot
+from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.cluster.topology import Topology
 from bhemu.errors import BhemuError, ConfigurationError, Deadlock, UndefinedBehavior
 from bhemu.hosts import engine
@@ -23,23 +24,12 @@ from bhemu.hosts.cluster import SpreadCluster
 from bhemu.hosts.commands import Worker
 from bhemu.hosts.engine import WorkerLost
 from bhemu.hosts.messages import Refused, result
+from tests.chip.noc_programs import READ, WRITE, at, request
 from tests.chip.test_cluster_copies import random_programs, ring
 from tests.chip.test_links import DATA, SENT, register_frame, start, stores
 from tests.chip.test_run_ahead import count_down
+from tests.hosts.engine_here import needs_engine
 from tests.loader.boot_programs import program
-
-
-def engine_is_missing() -> str:
-    """Why no workers can be started here; empty: they can."""
-    try:
-        engine.mpiexec()
-    except ConfigurationError as error:
-        return str(error)
-    return ""
-
-
-WHY = engine_is_missing()
-needs_engine = pytest.mark.skipif(bool(WHY), reason=f"{WHY} (make test-hosts installs both)")
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +119,19 @@ def test_run_waits_for_what_comes_from_another_worker_and_tells_who_waits_in_vai
 
 
 @needs_engine
+def test_large_batches_that_cross_each_other_arrive(cluster: SpreadCluster) -> None:
+    """Larger than MPI sends before they are expected."""
+    ends = [(cluster[2].ethernet[2], bytes([1, 2]) * 30_000), (cluster[0].ethernet[4], bytes([3, 4, 5]) * 20_000)]
+    for end, content in ends:
+        end.write(0x20000, content)
+        for offset, value in ((0x14, 0x20000), (0x18, len(content)), (0x1C, 0x40000), (0x04, 2)):
+            end.write_word(0xFFB90000 + offset, value)
+    cluster.clock(1000)
+    for (end, _), (_, content) in zip(ends, reversed(ends), strict=True):
+        assert end.read(0x40000, len(content)) == content
+
+
+@needs_engine
 def test_copies_go_from_one_process_to_several_and_back(
     cluster: SpreadCluster, system: Topology, tmp_path: Path
 ) -> None:
@@ -178,6 +181,58 @@ def test_the_worker_beside_the_leader_is_named_too(system: Topology) -> None:
             cluster.clock(10)
 
 
+def through_the_host(number: int) -> str:
+    """64 bytes of L1 into memory of the host and back, at places of the chip's own, 20 times."""
+    me, host, pcie = {"back_hi": at(1, 2)}, 0x1000 * (number + 1), 1 << 28  # bit 60 of an address
+    text = ""
+    for turn in range(20):
+        there = host + 64 * turn
+        text += request(
+            ctrl=WRITE, target=DATA, target_hi=at(1, 2), back=there, back_mid=pcie, back_hi=at(19, 24), length=64
+        )
+        text += request(ctrl=READ, target=there, target_mid=pcie, target_hi=at(19, 24), back=DATA + 64, **me, length=64)
+    return text + "ebreak"
+
+
+@needs_engine
+@pytest.mark.rule("tile N27")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_chips_of_workers_reach_memory_of_the_leader(system: Topology, threads: int) -> None:
+    """Those of several at the same time, and one that is refused."""
+    seen = []
+    for kind in (Cluster, SpreadCluster):
+        memory = bytearray(0x4000)
+
+        def read(address: int, size: int, memory: bytearray = memory) -> bytes:
+            if address + size > len(memory):
+                raise ConfigurationError(f"there is no byte {address:#x}")
+            return bytes(memory[address : address + size])
+
+        def write(address: int, content: bytes, memory: bytearray = memory) -> None:
+            memory[address : address + len(content)] = content
+
+        more = {} if kind is Cluster else {"workers": 3}
+        cluster = kind(system, host=HostMemory(read, write), threads=threads, **more)  # type: ignore[arg-type]
+        for number, chip in enumerate(cluster.chips):
+            chip.load(program(through_the_host(number)), "B", tiles=(1, 2))
+            chip[1, 2].write(DATA, bytes(range(64 * number, 64 * number + 64)))
+            chip.start(tiles=(1, 2))
+        cluster.clock(3000)
+        found = [chip[1, 2].read(DATA + 64, 64) for chip in cluster.chips]
+        assert found == [bytes(range(64 * number, 64 * number + 64)) for number in range(3)]
+        there = {"target": 0x5000, "target_mid": 1 << 28, "target_hi": at(19, 24)}
+        beyond = request(ctrl=READ, **there, back=DATA, back_hi=at(2, 2), length=4)
+        cluster[2].load(program(beyond + "ebreak"), "B", tiles=(2, 2))
+        cluster[2].start(tiles=(2, 2))
+        with pytest.raises(ConfigurationError, match="there is no byte 0x5000") as refusal:
+            cluster.clock(1000)
+        seen.append((bytes(memory), str(refusal.value), cluster.snapshot()))
+        if isinstance(cluster, SpreadCluster):
+            cluster.close()
+    assert seen[0] == seen[1]
+    assert sum(map(bool, seen[0][0])) == 20 * (3 * 64 - 1)
+
+
 # --- without workers --------------------------------------------------------------------------------------------------
 
 
@@ -209,7 +264,7 @@ def test_workers_and_hosts_that_make_no_sense_are_refused() -> None:
 
 @pytest.mark.plain
 def test_a_worker_answers_refusals_and_unknown_commands() -> None:
-    worker = Worker(lambda own, batches: ([own], []))
+    worker = Worker(lambda own, batches: ([own], []), lambda content: content)
     with pytest.raises(Refused, match="has no command 'os_system'"):
         result(worker.handle("os_system", ("true",)))
     with pytest.raises(Refused, match="has no chips yet"):

@@ -13,7 +13,7 @@ from bhemu.cluster.topology import Topology
 from bhemu.errors import BhemuError
 from bhemu.hosts.part import Part
 from bhemu.hosts.placement import place_chips
-from bhemu.hosts.rounds import Horizon, pass_clocks, settle
+from bhemu.hosts.rounds import Horizon, Request, pass_clocks, settle
 
 
 class WorkersHere:
@@ -24,12 +24,16 @@ class WorkersHere:
         self.parts = [Part(topology, numbers, settings) for numbers in place_chips(len(topology.chips), workers)]
         self.chips = {number: chip for part in self.parts for number, chip in part.chips.items()}
         self.rounds = 0
+        self._heard: int | None = None
         self._given: list[tuple[Horizon, Mapping[int, bytes]]] = []
         self._turn = threading.Lock()
 
     def clock(self, clocks: int) -> None:
-        end = self.time + clocks
-        refused = self._together(lambda part, exchange: pass_clocks(part, end, exchange))
+        request = Request(self.time, self.time + clocks, self._heard)
+        results = self._together(lambda part, exchange: pass_clocks(part, request, exchange))
+        refused, heard = zip(*results, strict=True)
+        assert len(set(heard)) == 1
+        self._heard = None if any(refused) else heard[0]
         told = [(part.refusing, error) for part, error in zip(self.parts, refused, strict=True) if error is not None]
         if told:
             raise min(told, key=lambda known: known[0])[1]

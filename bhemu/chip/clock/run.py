@@ -26,15 +26,17 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.chip.clock.share import make_sharing
-from bhemu.chip.clock.tiles import ATTENDED, MIDST, STATUS, tile_of, touch
+from bhemu.chip.clock.tiles import ATTENDED, MIDST, STATUS, l1_address, tile_of, touch
 from bhemu.chip.links.receive import begin_span
 from bhemu.chip.noc.transfer import carry_out
 from bhemu.chip.state import CHIP
 from bhemu.machine.agents import CORES
+from bhemu.machine.bytes import record_address
 from bhemu.machine.core_state import FIRST_POLL_ATTEMPT, POLL_STEPS, RUNNING
 from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE, RUN_TURNS, call_handler, has_handler, place_value
 from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
+from bhemu.machine.prefetch import fetch_code, fetch_record
 from bhemu.machine.types import AnyInt, ChipRecord, Int, Table, TileRecord
 from bhemu.riscv.execute import LIMIT
 from bhemu.riscv.teams import NOT_RECORDING, is_plain_turn
@@ -50,6 +52,9 @@ _NOTHING_LEFT: Final = -1
 _LOOK_AT_LOOPS: Final = 63
 """Bits of the round that are 0 where cores that run one round at a time are checked for new loops."""
 _LOOP_BYTES: Final = 4 * POLL_STEPS
+_RECORD_AHEAD: Final = 4
+_CODE_AHEAD: Final = 2
+"""A record is fetched so many tiles before its turn, and the tile's code, whose place the record has, so many."""
 _QUIET: Final = 4
 """A quantum is this part of the time for which tiles have left each other alone."""
 
@@ -263,6 +268,10 @@ def _in_order(chip: ChipRecord, table: Table, first: Int, goal: Int) -> Int:
 @kernel
 def _run_ahead(chip: ChipRecord, table: Table, k: Int) -> None:
     """The tile at a place of the order runs up to the goal that all share, unless it has stopped for a request."""
+    if k + _RECORD_AHEAD < chip.active_count:
+        soon = chip.order[k + _CODE_AHEAD]
+        fetch_code(tile_of(chip, soon), l1_address(chip, soon))
+        fetch_record(record_address(tile_of(chip, chip.order[k + _RECORD_AHEAD])))
     index = chip.order[k]
     goes = chip.status[index] == 0 or chip.status[index] & ATTENDED
     if goes and chip.local[index] < chip.share_goal:
