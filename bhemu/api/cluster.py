@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.api.chip import Chip
 from bhemu.api.chip_snapshot import ChipSnapshot
 from bhemu.api.cluster_run import ClusterRun, chip_is_at_rest, describe, name_chip

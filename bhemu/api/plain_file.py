@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.errors import ProgramError
 from bhemu.files import array_type, write_whole
 

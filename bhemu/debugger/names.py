@@ -6,7 +6,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.api.machine import Machine
 from bhemu.api.tile import Tile
 from bhemu.api.tile_programs import TilePrograms

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.errors import MemoryError_, ProgramError
 from bhemu.isa.memory_map import LOCAL_RAM_BASE
 from bhemu.isa.tile_registers import address_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.errors import MemoryError_, ProgramError
 from bhemu.loader.boot import Placement, core_number
 from bhemu.loader.elf import Executable
