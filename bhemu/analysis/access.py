@@ -22,8 +22,6 @@ Places = frozenset[int]
 
 STATE_ID: Final = thread("CFG_STATE_ID_StateID")[0]
 
-SRCA: Final = 0
-SRCB: Final = 1
 _SOURCES: Final = ("srca", "srcb")
 _WRITABLE_LREGS: Final = 8
 """What is written to LReg 8 and up is dropped; only SFPCONFIG changes constants (V1)."""

@@ -163,7 +163,7 @@ class RegisterCheck(Check):
             else:
                 del self._stores[maker, where, number]
         if used and self._slow_config:
-            self._config_gap(found, used, bank, me)
+            self._config_gap(used, bank, me)
         if (used or own) and self._streamed:
             for (maker, where, number), made in self._streamed.items():
                 late = known.done[thread][C12] < made.number
@@ -203,7 +203,7 @@ class RegisterCheck(Check):
         else:
             self._selector[me.thread] = None
 
-    def _config_gap(self, found: Access, used: frozenset[int], bank: int, me: Made) -> None:
+    def _config_gap(self, used: frozenset[int], bank: int, me: Made) -> None:
         """The word right after WRCFG (or CFGSHIFTMASK) does not see what it wrote."""
         for place, made in list(self._slow_config.items()):
             if made.thread != me.thread:
