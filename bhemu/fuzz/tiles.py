@@ -17,6 +17,7 @@ from bhemu.fuzz.machine import FuzzTile, Program
 from bhemu.isa.assembler import to_ttinsn
 from bhemu.isa.instruction_table import BY_OPCODE
 from bhemu.isa.riscv import RISCV_BY_NAME, disassemble_riscv
+from bhemu.isa.riscv_words import set_register
 from bhemu.isa.tile_registers import address_of, bit_of
 from bhemu.loader.boot import (
     ALL_HELD,
@@ -45,7 +46,7 @@ _A0, _T0 = 10, 5
 
 def _store(address: int, value: int) -> list[int]:
     store = RISCV_BY_NAME["sw"].match | _T0 << 20 | _A0 << 15
-    return [*riscv_programs.constant(_T0, value), *riscv_programs.constant(_A0, address), store]
+    return [*set_register(_T0, value), *set_register(_A0, address), store]
 
 
 def _request(chance: random.Random) -> list[int]:

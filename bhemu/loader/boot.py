@@ -13,6 +13,7 @@ from typing import Any, Final
 import bhemu.checks as checks
 from bhemu.errors import MemoryError_, ProgramError
 from bhemu.isa.memory_map import LOCAL_RAM_BASE
+from bhemu.isa.riscv_words import riscv_word
 from bhemu.isa.tile_registers import address_of
 from bhemu.loader.elf import Executable, Segment
 from bhemu.machine.agents import CORE_NAMES, T0, T2, B
@@ -234,13 +235,10 @@ def jump_to(entry: int) -> bytes:
         entry: byte address in L1.
     """
     if entry < 1 << 20:
-        bits = (entry >> 20 & 1) << 31 | (entry >> 1 & 0x3FF) << 21 | (entry >> 11 & 1) << 20 | entry & 0xFF000
-        return (bits | 0x6F).to_bytes(4, "little")
-    upper = (entry + 0x800) >> 12
+        return riscv_word("jal", imm=entry).to_bytes(4, "little")
     t0 = 5
-    lui = upper << 12 | t0 << 7 | 0x37
-    jalr = (entry & 0xFFF) << 20 | t0 << 15 | 0x67
-    return lui.to_bytes(4, "little") + jalr.to_bytes(4, "little")
+    lui = riscv_word("lui", t0, imm=(entry + 0x800) >> 12)
+    return lui.to_bytes(4, "little") + riscv_word("jalr", rs1=t0, imm=entry).to_bytes(4, "little")
 
 
 def write_program(placement: Placement, l1: Any, local_ram: Any) -> None:

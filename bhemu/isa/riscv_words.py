@@ -1,0 +1,36 @@
+"""Words of RISC-V instructions from their operands."""
+
+from __future__ import annotations
+
+from bhemu.isa.riscv import RISCV_BY_NAME
+
+
+def riscv_word(name: str, rd: int = 0, rs1: int = 0, rs2: int = 0, imm: int = 0) -> int:
+    """The word of an integer instruction.
+
+    Args:
+        name: of a row of `data/riscv.tsv` with integer operands.
+        rd, rs1, rs2: numbers of registers; those that the layout does not have are to be left out.
+        imm: bytes of a jump, a signed number, or for `lui` and `auipc` the upper 20 bits as a number; bits that the
+            layout has no place for are dropped.
+    """
+    row = RISCV_BY_NAME[name]
+    word = row.match
+    if row.layout == "B":
+        bits = (imm >> 12 & 1) << 31 | (imm >> 5 & 0x3F) << 25 | (imm >> 1 & 0xF) << 8 | (imm >> 11 & 1) << 7
+        return word | rs1 << 15 | rs2 << 20 | bits
+    if row.layout == "J":
+        bits = (imm >> 20 & 1) << 31 | (imm >> 1 & 0x3FF) << 21 | (imm >> 11 & 1) << 20 | (imm >> 12 & 0xFF) << 12
+        return word | rd << 7 | bits
+    if row.layout == "U":
+        return word | rd << 7 | (imm & 0xFFFFF) << 12
+    if row.layout == "S":
+        return word | rs1 << 15 | rs2 << 20 | (imm >> 5 & 0x7F) << 25 | (imm & 0x1F) << 7
+    if row.layout in ("R", "amo"):
+        return word | rd << 7 | rs1 << 15 | rs2 << 20
+    return word | rd << 7 | rs1 << 15 | (imm & 0xFFF) << 20
+
+
+def set_register(rd: int, value: int) -> list[int]:
+    """Two words that give a register a 32-bit value."""
+    return [riscv_word("lui", rd, imm=(value + 0x800) >> 12), riscv_word("addi", rd, rd, imm=value)]
