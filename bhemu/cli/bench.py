@@ -163,7 +163,8 @@ def _make(o: BenchOptions, directory: Path) -> None:
 
 
 def _client(o: BenchOptions) -> None:
-    from bhemu.bench.client import Bench, busy_processes, find_streams, read_stream, stream_name
+    from bhemu.bench.client import Bench, busy_processes, find_streams, stream_name
+    from bhemu.compare.trace import read_trace
 
     files = find_streams(o.streams, o.only or []) if o.streams else []
     with (
@@ -176,7 +177,7 @@ def _client(o: BenchOptions) -> None:
         found = []
         for file in files:
             status.update(f"reading {shown_path(file)}")
-            stream = read_stream(file)
+            stream = read_trace(file)
             measured = bench.measure(stream_name(file), stream, rounds=o.rounds, exact=o.exact, progress=status.update)
             found.append(measured)
     if o.as_json:
