@@ -166,11 +166,7 @@ Event = Touch | Started | CounterRead | Pages | Halted | Sync | Gap
 
 
 class TileEvents:
-    """Follows one tile through the parts of its recording.
-
-    Args:
-        place: of the tile.
-    """
+    """Follows one tile through the parts of its recording."""
 
     def __init__(self) -> None:
         self._words = 0
