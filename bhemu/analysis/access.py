@@ -67,6 +67,13 @@ class Access:
     hands_over: Places
     memory_request: bool
 
+    @property
+    def unit_name(self) -> str:
+        """The unit as reports name it: `unpacker 0`, `unpacker 1`, `packer`, else as the instruction table does."""
+        if self.unit == "unpack":
+            return f"unpacker {unpacker_of(self.operands)}"
+        return "packer" if self.unit == "pack" else self.unit
+
 
 def _sources(roles: Iterable[Role]) -> Places:
     return frozenset(_SOURCES.index(role.file) for role in roles if role.file in _SOURCES)

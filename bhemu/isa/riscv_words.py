@@ -1,8 +1,14 @@
-"""Words of RISC-V instructions from their operands."""
+"""Words of RISC-V instructions: from their operands, and which of them call and return."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from bhemu.isa.riscv import RISCV_BY_NAME
+
+_JAL, _JALR = RISCV_BY_NAME["jal"], RISCV_BY_NAME["jalr"]
+_LINKS: Final = (1, 5)
+"""ra and t0: a jump that writes one is a call, one to its value a return (RISC-V calling convention)."""
 
 
 def riscv_word(name: str, rd: int = 0, rs1: int = 0, rs2: int = 0, imm: int = 0) -> int:
@@ -34,3 +40,13 @@ def riscv_word(name: str, rd: int = 0, rs1: int = 0, rs2: int = 0, imm: int = 0)
 def set_register(rd: int, value: int) -> list[int]:
     """Two words that give a register a 32-bit value."""
     return [riscv_word("lui", rd, imm=(value + 0x800) >> 12), riscv_word("addi", rd, rd, imm=value)]
+
+
+def is_call(word: int) -> bool:
+    """The instruction is a call."""
+    return any(word & row.mask == row.match for row in (_JAL, _JALR)) and word >> 7 & 31 in _LINKS
+
+
+def is_return(word: int) -> bool:
+    """The instruction is a return."""
+    return word & _JALR.mask == _JALR.match and word >> 7 & 31 not in _LINKS and word >> 15 & 31 in _LINKS

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any, Final
 
+from bhemu.analysis.chrome_trace import group_name, level, span, trace_file, track_name
 from bhemu.report.chips import chip_lines, chips_as_json
 from bhemu.report.figures import Kernel, Report
 from bhemu.report.levels import levels_as_json
@@ -165,21 +165,14 @@ def perfetto_json(report: Report) -> bytes:
     """All events in the Chrome trace format: a process for each tile; one microsecond is one clock of the chip."""
     timeline = report.timeline
     places = {place: number for number, place in enumerate(dict.fromkeys(place for place, _ in timeline.tracks), 1)}
-    events: list[dict[str, Any]] = [
-        {"name": "process_name", "ph": "M", "pid": pid, "tid": 0, "args": {"name": f"tile {place[0]}-{place[1]}"}}
-        for place, pid in places.items()
-    ]
-    for number, (place, name) in enumerate(timeline.tracks):
-        pid = places[place]
-        events.append({"name": "thread_name", "ph": "M", "pid": pid, "tid": number, "args": {"name": name}})
+    events = [group_name(pid, f"tile {place[0]}-{place[1]}") for place, pid in places.items()]
+    events += [track_name(places[place], number, name) for number, (place, name) in enumerate(timeline.tracks)]
     for begin, length, track, kind, text in zip(*(one.tolist() for one in timeline.columns()), strict=True):
         name, _, where = timeline.texts[text].partition(" | ")
+        place, lane = timeline.tracks[track]
+        at = (places[place], track)
         if kind == LEVEL:
-            place, lane = timeline.tracks[track]
-            level = {"name": lane, "ph": "C", "ts": begin, "args": {"level": int(name.split()[0])}}
-            events.append(level | {"pid": places[place], "tid": track})
-            continue
-        event = {"name": name, "cat": KIND_NAMES[kind], "ph": "X", "ts": begin, "dur": length}
-        events.append(event | {"pid": places[timeline.tracks[track][0]], "tid": track, "args": {"at": where}})
-    about = {"time": "one microsecond is one clock of the chip"}
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}).encode()
+            events.append(level(lane, at, begin, {"level": int(name.split()[0])}))
+        else:
+            events.append(span(name, KIND_NAMES[kind], at, begin, length, {"at": where}))
+    return trace_file(events, {"time": "one microsecond is one clock of the chip"}, "ns")
