@@ -14,7 +14,7 @@ from typing import Final
 from bhemu.isa.assembler import to_ttinsn
 from bhemu.isa.instructions import INSTRUCTIONS, encode
 from bhemu.isa.memory_map import LOCAL_RAM_BASE
-from bhemu.isa.riscv_words import riscv_word, set_register
+from bhemu.isa.riscv_words import EBREAK, riscv_word, set_register
 from bhemu.isa.tile_registers import address_of
 
 ZERO, SP, T0, T1, T2, S0, S1, A0, A1, A2, A3 = 0, 2, 5, 6, 7, 8, 9, 10, 11, 12, 13
@@ -46,7 +46,6 @@ _DONE: Final = address_of("sync", "COPROCESSOR_DONE")
 
 _STACK: Final = LOCAL_RAM_BASE + 0x100
 
-EBREAK: Final = 0x00100073
 _XOR: Final = riscv_word("xor", A0, A1, A2)
 _COUNTER: Final = (S1, S1, -1)
 

@@ -29,9 +29,6 @@ EVERY: Final = 1000
 GROWTH: Final = 8
 """In long runs memory is compared each time that another 1/8 of the elapsed clocks has passed."""
 MAX_CLOCKS: Final = 10_000_000
-EBREAK: Final = 0x0010_0073
-PARKED: Final = 0x0000_006F
-"""`j .`: what replaces the ebreak after main, which the official simulator refuses (E4)."""
 _MEMORY, _REGISTERS, _OTHERS = 1, 2, 3  # windows
 _REGISTER_BASE: Final = SOFT_RESET & ~0x1F_FFFF
 

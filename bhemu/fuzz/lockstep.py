@@ -14,14 +14,14 @@ from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.fuzz import riscv_programs
 from bhemu.fuzz.batch import Finding, Result, Task
 from bhemu.fuzz.riscv_programs import DATA, DATA_BYTES
-from bhemu.isa.riscv import RISCV_BY_NAME, disassemble_riscv, find
+from bhemu.isa.riscv import disassemble_riscv, find
+from bhemu.isa.riscv_words import PARKED
 from bhemu.loader.boot import ALL_HELD, SOFT_RESET, reset_bits
 from bhemu.machine.agents import B
 
 LENGTH: Final = 400
 MEMORY: Final = 0x40000
 STEPS: Final = 1_000_000
-PARKED: Final = RISCV_BY_NAME["jal"].match
 _CHUNK: Final = 4096
 _MOST_FINDINGS: Final = 10
 

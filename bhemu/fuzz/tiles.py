@@ -16,8 +16,8 @@ from bhemu.fuzz.batch import Finding, Result, Task
 from bhemu.fuzz.machine import FuzzTile, Program
 from bhemu.isa.assembler import to_ttinsn
 from bhemu.isa.instruction_table import BY_OPCODE
-from bhemu.isa.riscv import RISCV_BY_NAME, disassemble_riscv
-from bhemu.isa.riscv_words import set_register
+from bhemu.isa.riscv import disassemble_riscv
+from bhemu.isa.riscv_words import PARKED, riscv_word, set_register
 from bhemu.isa.tile_registers import address_of, bit_of
 from bhemu.loader.boot import (
     ALL_HELD,
@@ -39,14 +39,12 @@ SHARED: Final = 0x20000
 APART: Final = 0x800
 """Bytes between what two cores reach: neighbours share half of theirs."""
 _PARTS: Final = 4
-_PARKED: Final = RISCV_BY_NAME["jal"].match
 _MOST_FINDINGS: Final = 10
 _A0, _T0 = 10, 5
 
 
 def _store(address: int, value: int) -> list[int]:
-    store = RISCV_BY_NAME["sw"].match | _T0 << 20 | _A0 << 15
-    return [*set_register(_T0, value), *set_register(_A0, address), store]
+    return [*set_register(_T0, value), *set_register(_A0, address), riscv_word("sw", rs1=_A0, rs2=_T0)]
 
 
 def _request(chance: random.Random) -> list[int]:
@@ -91,7 +89,7 @@ def programs(chance: random.Random, tile: FuzzTile) -> list[list[int]]:
                 lines += _tensix(chance, tile, core - T0)
             if chance.randrange(3) == 0:
                 lines += _request(chance)
-        found.append([*lines, _PARKED])
+        found.append([*lines, PARKED])
     return found
 
 

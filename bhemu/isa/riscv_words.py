@@ -6,6 +6,9 @@ from typing import Final
 
 from bhemu.isa.riscv import RISCV_BY_NAME
 
+EBREAK: Final = RISCV_BY_NAME["ebreak"].match
+PARKED: Final = RISCV_BY_NAME["jal"].match
+"""`j .`: the core stays there."""
 _JAL, _JALR = RISCV_BY_NAME["jal"], RISCV_BY_NAME["jalr"]
 _LINKS: Final = (1, 5)
 """ra and t0: a jump that writes one is a call, one to its value a return (RISC-V calling convention)."""
@@ -37,9 +40,14 @@ def riscv_word(name: str, rd: int = 0, rs1: int = 0, rs2: int = 0, imm: int = 0)
     return word | rd << 7 | rs1 << 15 | (imm & 0xFFF) << 20
 
 
+def upper(value: int) -> int:
+    """The operand of the `lui` to whose result a signed immediate, the lower 12 bits of the value, is added."""
+    return (value + 0x800) >> 12 & 0xFFFFF
+
+
 def set_register(rd: int, value: int) -> list[int]:
     """Two words that give a register a 32-bit value."""
-    return [riscv_word("lui", rd, imm=(value + 0x800) >> 12), riscv_word("addi", rd, rd, imm=value)]
+    return [riscv_word("lui", rd, imm=upper(value)), riscv_word("addi", rd, rd, imm=value)]
 
 
 def is_call(word: int) -> bool:

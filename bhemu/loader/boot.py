@@ -13,7 +13,7 @@ from typing import Any, Final
 import bhemu.checks as checks
 from bhemu.errors import MemoryError_, ProgramError
 from bhemu.isa.memory_map import LOCAL_RAM_BASE
-from bhemu.isa.riscv_words import riscv_word
+from bhemu.isa.riscv_words import riscv_word, upper
 from bhemu.isa.tile_registers import address_of
 from bhemu.loader.elf import Executable, Segment
 from bhemu.machine.agents import CORE_NAMES, T0, T2, B
@@ -237,7 +237,7 @@ def jump_to(entry: int) -> bytes:
     if entry < 1 << 20:
         return riscv_word("jal", imm=entry).to_bytes(4, "little")
     t0 = 5
-    lui = riscv_word("lui", t0, imm=(entry + 0x800) >> 12)
+    lui = riscv_word("lui", t0, imm=upper(entry))
     return lui.to_bytes(4, "little") + riscv_word("jalr", rs1=t0, imm=entry).to_bytes(4, "little")
 
 

@@ -7,9 +7,9 @@ import pytest
 
 import bhemu
 from bhemu.bench.silicon_micro import measure
-from bhemu.bench.silicon_programs import EBREAK, addi, lw, sw
+from bhemu.bench.silicon_programs import addi, lw, sw
 from bhemu.errors import ConfigurationError
-from bhemu.isa.riscv_words import riscv_word, set_register
+from bhemu.isa.riscv_words import EBREAK, riscv_word, set_register
 from bhemu.isa.silicon import figure
 from bhemu.isa.tile_registers import address_of
 from bhemu.recording import CoreRecorder

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import bhemu
-from bhemu.bench.silicon_programs import EBREAK, lw, sw
+from bhemu.bench.silicon_programs import lw, sw
 from bhemu.isa.assembler import assemble_program, to_ttinsn
 from bhemu.isa.registers import config
-from bhemu.isa.riscv_words import riscv_word, set_register
+from bhemu.isa.riscv_words import EBREAK, riscv_word, set_register
 from bhemu.isa.silicon import figure
 from bhemu.isa.tile_registers import address_of
 from bhemu.machine.agents import T0

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import bhemu
-from bhemu.bench.silicon_programs import EBREAK, lw, sw
+from bhemu.bench.silicon_programs import lw, sw
 from bhemu.isa.assembler import assemble_program, to_ttinsn
-from bhemu.isa.riscv_words import set_register
+from bhemu.isa.riscv_words import EBREAK, set_register
 from bhemu.isa.tile_registers import address_of
 from bhemu.machine.agents import T0
 from bhemu.tile.reset import CORE_BIT
