@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -67,8 +68,7 @@ def fuzz(o: FuzzOptions) -> None:
     if o.library is not None:
         check_library(o.library)
     chosen = o.kinds or [name for name in KINDS if name != "library" or o.library is not None]
-    store = State(o.state)
-    try:
+    with closing(State(o.state)) as store:
         with Progress(silent=o.quiet or o.report) as progress:
             for name in () if o.report else chosen:
                 kind = KINDS[name]
@@ -78,8 +78,6 @@ def fuzz(o: FuzzOptions) -> None:
                 )
                 campaign.run(o.workers, o.scheduler)
         summaries = [s for s in store.summaries() if o.report or s.kind in chosen]
-    finally:
-        store.close()
     if o.as_json:
         print_json(as_data(summaries))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -39,16 +40,13 @@ def sweep(
 
     grid = {name: text.split(",") for name, text in assignments(settings, "--set", "M=32,64").items()}
     todo = jobs(directory, {**grid, "seed": seeds.split(",")})
-    store = Results(results)
-    try:
+    with closing(Results(results)) as store:
         with Progress(silent=quiet) as progress:
             make(
                 todo, store, max_clocks=max_clocks, workers=workers, scheduler=scheduler,
                 progress=lambda done, total: progress.state(f"run {done} of {total}"),
             )  # fmt: skip
         rows = store.outcomes()
-    finally:
-        store.close()
     if as_json:
         names = ("file", "parameters", "outcome", "message", "clocks", "instructions", "seconds")
         print_json([{**dict(zip(names, row, strict=True)), "parameters": json.loads(row[1])} for row in rows])

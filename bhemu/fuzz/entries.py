@@ -58,9 +58,7 @@ def _settle(coprocessor: Coprocessor, clocks: int) -> None:
         pass
 
 
-def one_word(program: Program) -> State:
-    """A word at a time, as `Tile.execute` and the conformance vectors do."""
-    tile = Tile()
+def _word_by_word(tile: Tile, program: Program) -> State:
     _fill(tile, program)
     for thread, word in program.words:
         tile.coprocessor.push(thread, word)
@@ -68,31 +66,29 @@ def one_word(program: Program) -> State:
     return _state(tile)
 
 
-def one_clock(program: Program) -> State:
+def one_word(program: Program) -> State:
+    """A word at a time, as `Tile.execute` and the conformance vectors do."""
+    return _word_by_word(Tile(), program)
+
+
+def one_clock(program: Program, clocks: int = 1) -> State:
     """The clock of all threads, a clock at a time."""
     tile = Tile()
     _fill(tile, program)
-    _feed(tile.coprocessor, program.words, 1)
+    _feed(tile.coprocessor, program.words, clocks)
     return _state(tile)
 
 
 def long_run(program: Program) -> State:
     """The clock of all threads, as long as it goes."""
-    tile = Tile()
-    _fill(tile, program)
-    _feed(tile.coprocessor, program.words, LONG)
-    return _state(tile)
+    return one_clock(program, LONG)
 
 
 def recorded(program: Program) -> State:
     """With a recorder."""
     tile = Tile()
     Recorder().attach(tile)
-    _fill(tile, program)
-    for thread, word in program.words:
-        tile.coprocessor.push(thread, word)
-        tile.coprocessor.drain(thread)
-    return _state(tile)
+    return _word_by_word(tile, program)
 
 
 def restored(program: Program) -> State:

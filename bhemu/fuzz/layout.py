@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, Final
@@ -95,10 +95,10 @@ def image(program: Program) -> tuple[tuple[int, bytes], ...]:
     return (*program.data, *code(program)[0])
 
 
-def memory(program: Program) -> Array:
-    """uint8 [1572864]: L1 at the start."""
+def memory(pieces: Iterable[tuple[int, bytes]]) -> Array:
+    """uint8 [1572864]: L1 that holds these (address, bytes), and zeros."""
     content = np.zeros(L1_SIZE, np.uint8)
-    for address, piece in image(program):
+    for address, piece in pieces:
         content[address : address + len(piece)] = np.frombuffer(piece, np.uint8)
     return content
 
