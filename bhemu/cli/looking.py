@@ -13,6 +13,7 @@ import typer
 
 from bhemu.cli.options import takes_options
 from bhemu.cli.report import REFUSED, UsageError, print_json, refuse_usage, shown_path
+from bhemu.cli.run_elf import is_elf_file
 
 CONTEXT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
 _SIGNALLED = 128
@@ -163,18 +164,10 @@ def _recording(o: ClientOptions, record: Path) -> dict[str, str]:
 
 
 def _programs(command: list[str]) -> dict[str, str]:
-    """Where the ELF files of a client may be."""
-    programs = [os.environ.get("BHEMU_ELF", ""), *(str(Path(text).resolve()) for text in command if _is_elf(text))]
+    """Where the ELF files of a client may be: also among its arguments, for names in the report."""
+    named = [str(path.resolve()) for path in map(Path, command) if is_elf_file(path)]
+    programs = [os.environ.get("BHEMU_ELF", ""), *named]
     return {"BHEMU_ELF": os.pathsep.join(filter(None, programs)), "BHEMU_CLIENT_DIRECTORY": os.getcwd()}
-
-
-def _is_elf(argument: str) -> bool:
-    """An argument of the client names an ELF file: the report finds names in it."""
-    path = Path(argument)
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(4) == b"\x7fELF"
 
 
 def _run(command: list[str], environment: dict[str, str]) -> int:

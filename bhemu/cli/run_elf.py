@@ -57,14 +57,19 @@ class _Run:
     """Instructions of the cores in the time that `seconds` measures."""
 
 
+def is_elf_file(path: Path) -> bool:
+    """There is a file that begins as ELF files do."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(len(ELF_MAGIC)) == ELF_MAGIC
+
+
 def is_elf_argument(text: str) -> bool:
     """The argument of `bhemu run` names an ELF file, or a core and its ELF file, and not a Python program."""
     path = Path(text)
     if path.is_file():
-        if path.suffix == ".py":
-            return False
-        with path.open("rb") as stream:
-            return path.suffix == ".elf" or stream.read(len(ELF_MAGIC)) == ELF_MAGIC
+        return path.suffix != ".py" and (path.suffix == ".elf" or is_elf_file(path))
     return path.suffix == ".elf" or "=" in text
 
 
