@@ -20,7 +20,7 @@ from bhemu.api.semihosting import Semihosting
 from bhemu.api.tile import Tile
 from bhemu.debugger.breakpoints import Breakpoint, CodeMarks, is_pushed_with, number_of
 from bhemu.debugger.debugged_tile import DebuggedTile
-from bhemu.debugger.history import Checkpoint, History, Position
+from bhemu.debugger.history import History, Position, Timeline
 from bhemu.debugger.positions import NOT_RECORDING, StoppedTile
 from bhemu.debugger.stops import Stop
 from bhemu.debugger.watchpoints import Watch
@@ -51,7 +51,7 @@ OBSERVED: Final = (
 """Fields of a tile's record that programs can observe."""
 
 
-class Runner(StoppedTile):
+class Runner(StoppedTile, Timeline):
     """Moves a tile exactly, and stops it where breakpoints and watches say.
 
     Attributes:
@@ -388,20 +388,6 @@ class Runner(StoppedTile):
     def set_points(self, points: tuple[list[list[Breakpoint]], list[list[Watch]]]) -> None:
         """Put others in their place."""
         [self.breakpoints], [self.watches] = points
-
-    def check_past(self) -> None:
-        """A tile can always go back."""
-
-    def check_change(self) -> None:
-        """What the user writes begins a new run."""
-
-    @property
-    def only_repeats(self) -> bool:
-        """A run from an earlier state is a run like any other."""
-        return False
-
-    def left(self, present: Checkpoint) -> None:
-        """Nothing else has to know that the machine has gone back."""
 
 
 @contextmanager
