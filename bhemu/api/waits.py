@@ -52,7 +52,7 @@ def _at(line: int) -> str:
     return f" (line {line})" if line else ""
 
 
-def _own_condition(record: Any, thread: int, word: int) -> str:
+def _own_condition(record: Any, word: int) -> str:
     row = BY_OPCODE[word >> 24]
     if row is None:
         return "it is not an instruction"
@@ -84,7 +84,7 @@ def explain_thread(record: Any, thread: int, place: Callable[[int], str] = _at) 
     head = f"{disassemble(word)}{place(int(record['frontend']['gate_line'][thread]))}"
     if record["frontend"]["wait_word"][thread]:
         return f"{head} is held by {_latched(record, thread, place)}"
-    return f"{head} waits: {_own_condition(record, thread, word)}"
+    return f"{head} waits: {_own_condition(record, word)}"
 
 
 def explain(record: Any, cores: list[tuple[int, str, int]]) -> str:
