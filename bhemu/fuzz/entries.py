@@ -20,8 +20,7 @@ from bhemu.fuzz.programs import Maker
 from bhemu.fuzz.shrink import shrink
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.instruction_table import INSTRUCTIONS
-from bhemu.loader.boot import ALL_HELD, RESET_OVERRIDE_T, RESET_PC_T0, SOFT_RESET, reset_bits
-from bhemu.machine.agents import T0
+from bhemu.loader.boot import start_stores
 from bhemu.recording.recorder import Recorder
 from bhemu.tensix.coprocessor import Coprocessor
 from bhemu.tensix.frontend.run import STOPPED
@@ -109,12 +108,9 @@ def cores(program: Program) -> State:
     """Pushed by the T cores, from code in L1."""
     tile = Tile()
     _fill(tile, Program(program.items, layout.image(program)))
-    parts, end = layout.code(program)
-    started = [T0 + layout.CODE.index(address) for address, _ in parts]
-    for thread, address in enumerate(layout.CODE):
-        tile.cores.store(RESET_PC_T0 + 4 * thread, address)
-    tile.cores.store(RESET_OVERRIDE_T, 7)
-    tile.cores.store(SOFT_RESET, ALL_HELD & ~reset_bits(started))
+    _, end = layout.code(program)
+    for address, value in start_stores(layout.entries(program)):
+        tile.cores.store(address, value)
     for _ in range(1000):
         tile.clock(1000)
         if int(tile.record.l1_u32[layout.TURN // 4]) == end:

@@ -17,7 +17,7 @@ from bhemu.isa.memory_map import region
 from bhemu.isa.riscv import RISCV_BY_NAME
 from bhemu.isa.riscv_words import PARKED, riscv_word, set_register
 from bhemu.isa.tile_registers import address_of
-from bhemu.loader.boot import ALL_HELD, RESET_OVERRIDE_T, RESET_PC_T0, SOFT_RESET, reset_bits
+from bhemu.loader.boot import ALL_HELD, SOFT_RESET, start_stores
 from bhemu.machine.agents import T0
 from bhemu.machine.state import L1_SIZE
 
@@ -85,6 +85,11 @@ def code(program: Program) -> tuple[list[tuple[int, bytes]], int]:
     return [(CODE[thread], b"".join([*parts, _bytes([PARKED])])) for thread, parts in found.items()], len(order)
 
 
+def entries(program: Program) -> dict[int, int]:
+    """Where the cores start that have code, by their numbers."""
+    return {T0 + CODE.index(address): address for address, _ in code(program)[0]}
+
+
 def fits(program: Program) -> bool:
     """The code of no core runs into the next one's."""
     return all(len(content) <= CODE[1] - CODE[0] for _, content in code(program)[0])
@@ -116,9 +121,7 @@ def case(program: Program, tile: int, clocks: int, pieces: Sequence[tuple[int, i
     setup, memory = aim(_MEMORY_WINDOW, TILES[tile], 0)
     more, registers = aim(_REGISTER_WINDOW, TILES[tile], _REGISTERS)
     parts, end = code(program)
-    cores = [T0 + CODE.index(address) for address, _ in parts]
-    starts = [(RESET_PC_T0 + 4 * thread, address) for thread, address in enumerate(CODE)]
-    starts += [(RESET_OVERRIDE_T, 7), (SOFT_RESET, ALL_HELD & ~reset_bits(cores))]
+    starts = start_stores(entries(program))
     writes = _writes(setup + more)
     writes += [(memory + address, content) for address, content in (*program.data, *parts)]
     writes += [(registers + address - _REGISTERS, value.to_bytes(4, "little")) for address, value in starts]

@@ -16,7 +16,7 @@ from bhemu.fuzz.batch import Finding, Result, Task
 from bhemu.fuzz.riscv_programs import DATA, DATA_BYTES
 from bhemu.isa.riscv import disassemble_riscv, find
 from bhemu.isa.riscv_words import PARKED
-from bhemu.loader.boot import ALL_HELD, SOFT_RESET, reset_bits
+from bhemu.loader.boot import start_stores
 from bhemu.machine.agents import B
 
 LENGTH: Final = 400
@@ -74,7 +74,8 @@ class Core:
         self.tile.record.l1_u32[: len(words)] = words
         first = DATA - len(data) // 2
         self.tile.l1[first : first + len(data)] = np.frombuffer(data, np.uint8)
-        self.tile.cores.store(SOFT_RESET, ALL_HELD & ~reset_bits([B]))
+        for address, value in start_stores({B: 0}):
+            self.tile.cores.store(address, value)
 
     def run(self, end: int) -> None:
         """Let clocks pass until the core is at an address."""

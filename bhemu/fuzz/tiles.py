@@ -19,16 +19,8 @@ from bhemu.isa.instruction_table import BY_OPCODE
 from bhemu.isa.riscv import disassemble_riscv
 from bhemu.isa.riscv_words import PARKED, riscv_word, set_register
 from bhemu.isa.tile_registers import address_of, bit_of
-from bhemu.loader.boot import (
-    ALL_HELD,
-    RESET_OVERRIDE_NC,
-    RESET_OVERRIDE_T,
-    RESET_PC_NC,
-    RESET_PC_T0,
-    SOFT_RESET,
-    reset_bits,
-)
-from bhemu.machine.agents import CORE_NAMES, CORES, NC, T0, T2
+from bhemu.loader.boot import start_stores
+from bhemu.machine.agents import CORE_NAMES, CORES, T0, T2
 from bhemu.machine.device_state import LONE_TILE
 from bhemu.machine.state import state_field
 from bhemu.recording import CoreRecorder
@@ -98,12 +90,8 @@ def _start(tile: Tile, code: list[list[int]], data: bytes) -> None:
         first = STARTS[core] // 4
         tile.record.l1_u32[first : first + len(lines)] = lines
     tile.l1[SHARED - 0x1000 : SHARED - 0x1000 + len(data)] = np.frombuffer(data, np.uint8)
-    for core in range(T0, T2 + 1):
-        tile.cores.store(RESET_PC_T0 + 4 * (core - T0), STARTS[core])
-    tile.cores.store(RESET_OVERRIDE_T, 7)
-    tile.cores.store(RESET_PC_NC, STARTS[NC])
-    tile.cores.store(RESET_OVERRIDE_NC, 1)
-    tile.cores.store(SOFT_RESET, ALL_HELD & ~reset_bits(list(range(CORES))))
+    for address, value in start_stores(dict(enumerate(STARTS))):
+        tile.cores.store(address, value)
 
 
 def _pieces(tile: Tile, sizes: list[int]) -> None:
