@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bhemu.cli.options import takes_options
+from bhemu.cli.options import AsJson, takes_options
 from bhemu.cli.report import REFUSED, messages, output, plain_table, print_json, refuse_usage, shown_path
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class BenchOptions:
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="NAME", help="Only figures or streams whose name starts so.")
     ] = None
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+    as_json: AsJson = False
     client: Annotated[
         bool, typer.Option("--client", help="Replay recorded sessions of client programs on C libraries.")
     ] = False

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bhemu.cli.options import takes_options
+from bhemu.cli.options import NoProgress, ResultsAsJson, Scheduler, Workers, takes_options
 from bhemu.cli.report import REFUSED, output, plain_table, print_json, refuse_usage
 
 
@@ -31,14 +31,14 @@ class FuzzOptions:
     library: Annotated[
         Path | None, typer.Option(metavar="FILE.so", help="The other simulator, for the kind `library`.")
     ] = None
-    workers: Annotated[int, typer.Option(min=1, help="Processes; more than one need Dask.")] = 1
-    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler to work on.")] = None
+    workers: Workers = 1
+    scheduler: Scheduler = None
     replay: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Run what was kept again, on the library too when one is named.")
     ] = None
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False
+    as_json: ResultsAsJson = False
     report: Annotated[bool, typer.Option("--report", help="Do nothing: print what the state file holds.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False
+    quiet: NoProgress = False
 
 
 @takes_options(FuzzOptions)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from bhemu.cli.options import takes_options
+from bhemu.cli.options import ElfFiles, HiddenHazards, takes_options
 from bhemu.cli.report import REFUSED, UsageError, print_json, refuse_usage, shown_path
 from bhemu.cli.run_elf import is_elf_file
 
@@ -58,9 +58,7 @@ class ClientOptions:
             help="Report hazards at the end: of order, l1, noc, cb, or all; exit status 1 with some.",
         ),
     ] = None
-    suppressions: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TOML file with hazards that are left out.")
-    ] = None
+    suppressions: HiddenHazards = None
     timed: Annotated[
         bool, typer.Option("--timed", help="Clocks are estimates of silicon's; records programs, not instructions.")
     ] = False
@@ -211,10 +209,7 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The page; without it DIR/report.html.")
     ] = None,
-    elf: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="PATH", help="ELF file, or a directory of some, with programs that ran."),
-    ] = None,
+    elf: ElfFiles = None,
     perfetto: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the events for ui.perfetto.dev, and no page.")
     ] = None,
@@ -224,9 +219,7 @@ def report(
         str | None,
         typer.Option("--check", metavar="[=KIND,...]", help="Kinds of hazards: order, l1, noc, cb, or all."),
     ] = None,
-    suppressions: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TOML file with hazards that are left out.")
-    ] = None,
+    suppressions: HiddenHazards = None,
     chip: Annotated[
         int | None,
         typer.Option(

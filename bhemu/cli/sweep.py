@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from bhemu.cli.options import NoProgress, ResultsAsJson, Scheduler, Workers
 from bhemu.cli.report import REFUSED, assignments, output, plain_table, print_json
 
 
@@ -25,10 +26,10 @@ def sweep(
         Path, typer.Option(metavar="FILE", help="SQLite file of the results; runs that it has are not made again.")
     ] = Path("sweep.sqlite"),
     max_clocks: Annotated[int, typer.Option(min=1, help="Most clocks that a run may take.")] = 10_000_000,
-    workers: Annotated[int, typer.Option(min=1, help="Processes; more than one need Dask.")] = 1,
-    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler to work on.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    workers: Workers = 1,
+    scheduler: Scheduler = None,
+    as_json: ResultsAsJson = False,
+    quiet: NoProgress = False,
 ) -> None:
     """Run all programs, kernels and recorded clients of a directory, and keep a row for each run.
 
