@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any, Final
 
 from bhemu.analysis.chrome_trace import group_name, level, span, trace_file, track_name
+from bhemu.analysis.hazard import count_line
 from bhemu.report.chips import chip_lines, chips_as_json
 from bhemu.report.figures import Kernel, Report
 from bhemu.report.levels import levels_as_json
@@ -49,10 +50,7 @@ def summary_lines(report: Report, *, number: int = ROWS) -> list[str]:
     lines.append("")
     if links := link_lines(report.links, number):
         lines += [*links, ""]
-    severe = sum(one.is_certain for one in report.hazards)
-    lines.append(
-        f"hazards: {severe or 'none'}" + (f", notes: {len(report.hazards) - severe}" * (len(report.hazards) > severe))
-    )
+    lines.append(count_line(sum(one.is_certain for one in report.hazards), len(report.hazards)))
     if report.failures:
         lines += ["asserts and watcher:", *(f"  {line}" for line in failure_lines(report))]
     if report.suppressed:
