@@ -8,6 +8,8 @@ from typing import Any
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.instructions import BY_OPCODE, decode
 from bhemu.isa.names import Semaphore
+from bhemu.machine.agents import CORE_NAMES
+from bhemu.machine.origin import pc_of_line
 from bhemu.tensix.coprocessor import THREAD_NAMES, wait_left
 from bhemu.tensix.frontend import gate
 
@@ -50,6 +52,27 @@ def _latched(record: Any, thread: int, place: Callable[[int], str]) -> str:
 
 def _at(line: int) -> str:
     return f" (line {line})" if line else ""
+
+
+def pushed_from(
+    thread: int, describe: Callable[[int, int], str], pusher: Callable[[int, int], int]
+) -> Callable[[int], str]:
+    """Text for the line of a thread's word, with a blank in front: the pc from which a core has pushed it.
+
+    Args:
+        thread: of the coprocessor.
+        describe: names a core's pc.
+        pusher: which core has pushed a thread's word from a pc.
+    """
+
+    def text(line: int) -> str:
+        pc = pc_of_line(line)
+        if pc is None:
+            return _at(line)
+        core = pusher(thread, pc)
+        return f" (pushed by {CORE_NAMES[core]} at {describe(core, pc)})"
+
+    return text
 
 
 def _own_condition(record: Any, word: int) -> str:

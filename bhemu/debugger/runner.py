@@ -18,6 +18,7 @@ import numpy as np
 from bhemu.api.blocked import can_move
 from bhemu.api.semihosting import Semihosting
 from bhemu.api.tile import Tile
+from bhemu.api.waits import pushed_from
 from bhemu.debugger.breakpoints import Breakpoint, CodeMarks, is_pushed_with, number_of
 from bhemu.debugger.debugged_tile import DebuggedTile
 from bhemu.debugger.history import History, Position, Timeline
@@ -334,10 +335,8 @@ class Runner(StoppedTile, Timeline):
         # MOP and REPLAY do not get to the gate
         if word >> 24 == item.opcode and not self.record.frontend.gate_full[thread]:
             what = disassemble(word)
-            pc = pc_of_line(line)
-            if pc is not None:
-                core = self.tile.cores.pusher(thread, pc)
-                what += f" (pushed by {CORE_NAMES[core]} at {self.tile.cores.describe(core, pc)})"
+            if pc_of_line(line) is not None:
+                what += pushed_from(thread, self.tile.cores.describe, self.tile.cores.pusher)(line)
         text = f"breakpoint {item.number}: thread {thread} ({THREAD_NAMES[thread]}) has executed {what}"
         stop = self.stop_here("breakpoint", text)
         stop.breakpoint = item

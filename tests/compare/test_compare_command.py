@@ -104,7 +104,7 @@ def test_a_program_that_is_only_recorded(tmp_path: Path, kernel: Path) -> None:
 # --- different --------------------------------------------------------------------------------------------------------
 
 
-def test_a_difference_is_followed_back(monkeypatch: pytest.MonkeyPatch, kernel: Path, memory_library: Path) -> None:
+def test_a_difference_is_followed_back(kernel: Path, memory_library: Path) -> None:
     """The memory of this library stays as it is; bhemu's core writes its first number in the fourth clock."""
     done = bhemu("compare", kernel, "--library", memory_library, "--every", 500)
     assert done.exit_code == 1
