@@ -69,10 +69,6 @@ def phase_plan(phases: tuple[int, ...]) -> dict[int, int]:
     return plan | {loops.P_FIRST_PHASE + i: phase for i, phase in enumerate(phases)}
 
 
-def fresh(u: Unit) -> None:
-    """The state after reset is what the matrix unit needs; `Arrangement.configure` does the rest."""
-
-
 @dataclass(frozen=True)
 class Arrangement:
     """A valid choice of formats.

@@ -17,7 +17,6 @@ from bhemu.numerics.arrangement import (
     Fidelity,
     SourceFormat,
     arrange,
-    fresh,
     matrix_shape,
     phase_plan,
     phases_of,
@@ -75,7 +74,7 @@ def _dot(
     turn = depth // 16
     chunk = _DEPTH_A_CALL // depth * depth
     blocks_a_call = ROWS_A_CALL // loops.SRC_BLOCK
-    with unit("matrix", fresh) as u:
+    with unit("matrix") as u:
         formats.configure(u)
         for m0 in range(0, left.shape[0], blocks_a_call * rows):
             for k0 in range(0, left.shape[1], chunk):
@@ -260,7 +259,7 @@ def _gmpool(cells: U32, dst: U32 | None, formats: Arrangement) -> U32:
     if dst is not None:
         values[:columns] = same_shape(dst, (columns,))
     out = np.empty(whole.shape[1], np.uint32)
-    with unit("matrix", fresh) as u:
+    with unit("matrix") as u:
         formats.configure(u)
         u.record["srcb"][...] = _ONE.get(formats.a, 127)
         for n0 in range(0, whole.shape[1], 16):
