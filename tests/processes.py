@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 HANG = 900
 """Seconds after which a test gives up. A busy machine stays far below; only what hangs gets there."""
+
+
+@contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """One process at a time prepares what several tests need; `lock` is a file for this alone."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

@@ -6,7 +6,6 @@ it is unpacked into bhemu's cache directory; the library is not run.
 
 from __future__ import annotations
 
-import fcntl
 import mmap
 import os
 import shutil
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from bhemu.machine.cache import cache_directory
+from tests.processes import one_at_a_time
 
 PACKAGE = "jax-tt-plugin==0.1.3"
 OPTIONS = ("--no-deps", "--only-binary=:all:", "--python-version", "3.12", "--platform", "manylinux_2_34_x86_64")
@@ -45,8 +45,7 @@ def vendor_compiler() -> Path:
         return Path(os.environ[ENVIRONMENT])
     top = cache_directory() / "sfpi"
     top.mkdir(parents=True, exist_ok=True)
-    with (top / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with one_at_a_time(top / "lock"):
         made = top / PACKAGE.replace("==", "-")
         if not made.is_dir():
             with tempfile.TemporaryDirectory(dir=top) as work:

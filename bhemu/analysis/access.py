@@ -22,8 +22,6 @@ Places = frozenset[int]
 
 STATE_ID: Final = thread("CFG_STATE_ID_StateID")[0]
 
-SRCA: Final = 0
-SRCB: Final = 1
 _SOURCES: Final = ("srca", "srcb")
 _WRITABLE_LREGS: Final = 8
 """What is written to LReg 8 and up is dropped; only SFPCONFIG changes constants (V1)."""
@@ -68,6 +66,13 @@ class Access:
     touches: Places
     hands_over: Places
     memory_request: bool
+
+    @property
+    def unit_name(self) -> str:
+        """The unit as reports name it: `unpacker 0`, `unpacker 1`, `packer`, else as the instruction table does."""
+        if self.unit == "unpack":
+            return f"unpacker {unpacker_of(self.operands)}"
+        return "packer" if self.unit == "pack" else self.unit
 
 
 def _sources(roles: Iterable[Role]) -> Places:

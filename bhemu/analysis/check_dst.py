@@ -44,13 +44,13 @@ class DataCheck(Check):
             numbers.append(me.number)
             issued.append(list(self._known[me.thread].issued))
         if found.unit in ("matrix", "unpack", "misc"):
-            self._source_banks(found, row, me)
+            self._source_banks(found, me)
         if found.unit in ("matrix", "vector", "pack", "unpack"):
             self._dst(found, row, me)
 
     # --- source banks (F30, U1) -----------------------------------------------------------------------------------
 
-    def _source_banks(self, found: Access, row: list[int], me: Made) -> None:
+    def _source_banks(self, found: Access, me: Made) -> None:
         known = self._known[me.thread]
         if found.unit == "matrix":
             for file in found.needs:

@@ -61,11 +61,11 @@ class NocCheck:
     def touched(self, touch: Touch) -> None:
         """An agent of the tile accesses L1."""
         if self.reads:
-            self._reads_into(touch.begin, touch.end, touch.place, touch.core, writes=touch.writes)
+            self._reads_into(touch.begin, touch.end, touch.place, writes=touch.writes)
         if touch.writes and self.writes:
             self._leaves_from(touch.begin, touch.end, touch.place)
 
-    def _reads_into(self, begin: int, end: int, place: Place, core: int, *, writes: bool) -> None:
+    def _reads_into(self, begin: int, end: int, place: Place, *, writes: bool) -> None:
         for pending in self.reads:
             if pending.begin < end and begin < pending.end:
                 verb = "overwrites bytes that a NoC read" if writes else "uses bytes that a NoC read"
@@ -104,7 +104,7 @@ class NocCheck:
             self.reads.append(Pending(request, place, begin, end))
         elif request.kind == WRITE:
             if begin >= 0:
-                self._reads_into(begin, end, place, request.core, writes=False)
+                self._reads_into(begin, end, place, writes=False)
             if request.size <= _SMALL:
                 self._overtakes(request, place)
             self.writes.append(Pending(request, place, begin, end, leaving=begin >= 0))

@@ -55,55 +55,11 @@ class RegisterCheck(Check):
 
     def _gprs(self, found: Access, me: Made) -> None:
         thread = me.thread
-        done = self._known[thread].done[thread]
-        block = BLOCKS[found.unit]
         writes = found.gpr_writes | found.gpr_later
-        touched = found.gpr_reads | writes | found.gpr_config
-        for register in sorted(touched):
-            key = (thread, register)
-            later = self._later.get(key)
-            if later is not None and done[C0] < later.number:
-                verb = "reads" if register in found.gpr_reads else "writes"
-                self._report(
-                    "rules I.11, 003.2.6f",
-                    f"{verb} GPR {register} before the data of the memory request has certainly arrived",
-                    later.row,
-                    me.row,
-                    f"STALLWAIT({block}, THCON)",
-                )
-            made = self._from_config.get(key)
-            if made is not None and done[C12] < made.number:
-                next_word = me.number == made.number + 1
-                if register in found.gpr_reads or (register in writes and next_word):
-                    # Arithmetic takes three or four cycles, and kernels read at once (001.11.3a).
-                    severity = NOTE if is_arithmetic(self._rows[me.row][column.WORD]) else HAZARD
-                else:
-                    severity = ""
-                if severity:
-                    self._report(
-                        "rules I.11, 003.4.2b",
-                        f"uses GPR {register} before RDCFG has certainly written it",
-                        made.row,
-                        me.row,
-                        f"STALLWAIT({block}, CFGEXU)",
-                        severity,
-                    )
-            scalar = self._scalar.get(key)
-            if (
-                scalar is not None
-                and found.unit == "config"
-                and register in found.gpr_reads
-                and me.number == scalar.number + 1
-                and done[C0] < scalar.number
-            ):
-                self._report(
-                    "rules I.11, 003.5a",
-                    f"reads GPR {register} right after the scalar unit wrote it, which the configuration unit "
-                    "does not wait for",
-                    scalar.row,
-                    me.row,
-                    f"STALLWAIT({block}, THCON), or a DMANOP between them",
-                )
+        for register in sorted(found.gpr_reads | writes | found.gpr_config):
+            self._memory_request(found, register, me)
+            self._read_config(found, register, me)
+            self._scalar_result(found, register, me)
         if found.mnemonic == "SETDMAREG" and found.operands.get("SetSignalsMode"):
             self._packer_state(me)
         for register in writes | found.gpr_config:
@@ -116,6 +72,51 @@ class RegisterCheck(Check):
                 self._from_config[key] = me
             else:
                 self._scalar[key] = me
+
+    def _memory_request(self, found: Access, register: int, me: Made) -> None:
+        """The register's value comes from L1."""
+        made = self._later.get((me.thread, register))
+        if made is not None and self._known[me.thread].done[me.thread][C0] < made.number:
+            verb = "reads" if register in found.gpr_reads else "writes"
+            self._report(
+                "rules I.11, 003.2.6f",
+                f"{verb} GPR {register} before the data of the memory request has certainly arrived",
+                made.row,
+                me.row,
+                f"STALLWAIT({BLOCKS[found.unit]}, THCON)",
+            )
+
+    def _read_config(self, found: Access, register: int, me: Made) -> None:
+        """The register's value comes from RDCFG."""
+        made = self._from_config.get((me.thread, register))
+        if made is None or self._known[me.thread].done[me.thread][C12] >= made.number:
+            return
+        is_next = me.number == made.number + 1
+        if register in found.gpr_reads or (register in found.gpr_writes | found.gpr_later and is_next):
+            self._report(
+                "rules I.11, 003.4.2b",
+                f"uses GPR {register} before RDCFG has certainly written it",
+                made.row,
+                me.row,
+                f"STALLWAIT({BLOCKS[found.unit]}, CFGEXU)",
+                # Arithmetic takes three or four cycles, and kernels read at once (001.11.3a).
+                NOTE if is_arithmetic(self._rows[me.row][column.WORD]) else HAZARD,
+            )
+
+    def _scalar_result(self, found: Access, register: int, me: Made) -> None:
+        """The register's value comes from the scalar unit, for which the configuration unit does not wait."""
+        made = self._scalar.get((me.thread, register))
+        if made is None or found.unit != "config" or register not in found.gpr_reads:
+            return
+        if me.number == made.number + 1 and self._known[me.thread].done[me.thread][C0] < made.number:
+            self._report(
+                "rules I.11, 003.5a",
+                f"reads GPR {register} right after the scalar unit wrote it, which the configuration unit "
+                "does not wait for",
+                made.row,
+                me.row,
+                f"STALLWAIT({BLOCKS[found.unit]}, THCON), or a DMANOP between them",
+            )
 
     def _packer_state(self, me: Made) -> None:
         last = self._last_pacr[me.thread]
@@ -163,7 +164,7 @@ class RegisterCheck(Check):
             else:
                 del self._stores[maker, where, number]
         if used and self._slow_config:
-            self._config_gap(found, used, bank, me)
+            self._config_gap(used, bank, me)
         if (used or own) and self._streamed:
             for (maker, where, number), made in self._streamed.items():
                 late = known.done[thread][C12] < made.number
@@ -203,7 +204,7 @@ class RegisterCheck(Check):
         else:
             self._selector[me.thread] = None
 
-    def _config_gap(self, found: Access, used: frozenset[int], bank: int, me: Made) -> None:
+    def _config_gap(self, used: frozenset[int], bank: int, me: Made) -> None:
         """The word right after WRCFG (or CFGSHIFTMASK) does not see what it wrote."""
         for place, made in list(self._slow_config.items()):
             if made.thread != me.thread:

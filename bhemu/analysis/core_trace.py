@@ -7,17 +7,18 @@ clock as an argument. `analysis/trace.py` writes the coprocessor's modelled time
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from bhemu.analysis.access import access, unpacker_of
+from bhemu.analysis.access import access
+from bhemu.analysis.chrome_trace import Event, group_name, span, trace_file, track_name
 from bhemu.analysis.hazard import short_text
 from bhemu.analysis.modelled_time import UNITS
 from bhemu.isa.assembler import disassemble
+from bhemu.isa.riscv_words import is_call, is_return
 from bhemu.machine.agents import CORE_NAMES, CORES
 from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import THREADS
@@ -38,30 +39,6 @@ _PROCESSES: Final = {
     THREAD_TRACKS: "threads",
     UNIT_TRACKS: "units",
 }
-_JAL, _JALR = 0x6F, 0x67
-_LINKS: Final = (1, 5)
-"""ra and t0: a jump that writes one is a call, one to its value a return (RISC-V calling convention)."""
-
-
-def _slice(
-    name: str, category: str, pid: int, tid: int, start: float, length: float, arguments: dict[str, Any]
-) -> dict[str, Any]:
-    keys = ("name", "cat", "ph", "ts", "dur", "pid", "tid", "args")
-    return dict(zip(keys, (name, category, "X", start, length, pid, tid, arguments), strict=True))
-
-
-def _name(kind: str, pid: int, tid: int, text: str) -> dict[str, Any]:
-    return {"name": kind, "ph": "M", "ts": 0, "pid": pid, "tid": tid, "args": {"name": text}}
-
-
-def is_call(word: int) -> bool:
-    """The instruction is a call."""
-    return word & 0x7F in (_JAL, _JALR) and word >> 7 & 31 in _LINKS
-
-
-def is_return(word: int) -> bool:
-    """The instruction is a return."""
-    return word & 0x7F == _JALR and word >> 7 & 31 not in _LINKS and word >> 15 & 31 in _LINKS
 
 
 class _Frame:
@@ -79,7 +56,7 @@ class _Core:
         events: where slices go.
     """
 
-    def __init__(self, number: int, log: CoreLog, clock: Callable[[int], int], events: list[dict[str, Any]]) -> None:
+    def __init__(self, number: int, log: CoreLog, clock: Callable[[int], int], events: list[Event]) -> None:
         self._number = number
         self._names = log.names
         self._clock = clock
@@ -119,7 +96,7 @@ class _Core:
         if line is not None:
             arguments["source"] = f"{line.file}:{line.line}"
         length = max(end - frame.begin, 1)
-        self._events.append(_slice(frame.name, "function", CORE_TRACKS, self._number, frame.begin, length, arguments))
+        self._events.append(span(frame.name, "function", (CORE_TRACKS, self._number), frame.begin, length, arguments))
 
     def _follow(self, step: Step) -> None:
         name, start = self._names.function(self._number, step.pc)
@@ -151,7 +128,7 @@ class _Core:
             name = f"{file.rpartition('/')[2]}:{number}"
             length = max(end - self._line_begin, 1)
             arguments = {"source": f"{file}:{number}", "clock": self._clock(self._line_begin)}
-            event = _slice(name, "line", LINE_TRACKS, self._number, self._line_begin, length, arguments)
+            event = span(name, "line", (LINE_TRACKS, self._number), self._line_begin, length, arguments)
             self._events.append(event)
         self._line = None
 
@@ -167,13 +144,13 @@ class _Core:
             reads = "nothing: idle" if step.address is None else f"{device_name(core, step.address)} {step.address:#x}"
             arguments["effect"] = what
             self._events.append(
-                _slice(f"polls {reads}", "poll", CORE_TRACKS, core, step.begin, max(step.rounds, 1), arguments)
+                span(f"polls {reads}", "poll", (CORE_TRACKS, core), step.begin, max(step.rounds, 1), arguments)
             )
             return
         if step.rounds:
             name = wait_name(core, step.address or 0, pushes=step.address is None)
             self._events.append(
-                _slice(f"blocked: {name}", "blocked", CORE_TRACKS, core, step.begin, step.rounds, arguments)
+                span(f"blocked: {name}", "blocked", (CORE_TRACKS, core), step.begin, step.rounds, arguments)
             )
         if step.kind == column.GAVE_UP:
             return
@@ -181,19 +158,19 @@ class _Core:
             pushed = step.value or 0
             name = f"push {access(pushed).mnemonic}"
             self._events.append(
-                _slice(name, "push", CORE_TRACKS, core, step.round, 1, arguments | {"text": disassemble(pushed)})
+                span(name, "push", (CORE_TRACKS, core), step.round, 1, arguments | {"text": disassemble(pushed)})
             )
         elif step.kind == column.DEVICE:
             store = step.word & 0x7F in (0x23, 0x27)
             name = f"{'store' if store else 'load'} {device_name(core, step.address or 0)}"
             self._events.append(
-                _slice(name, "device", CORE_TRACKS, core, step.round, 1, arguments | {"effect": effect(step)})
+                span(name, "device", (CORE_TRACKS, core), step.round, 1, arguments | {"effect": effect(step)})
             )
 
 
-def _join_pushes(events: list[dict[str, Any]]) -> None:
+def _join_pushes(events: list[Event]) -> None:
     """Pushes of one core in one round share it: fused `.ttinsn` lie side by side."""
-    by_round: dict[tuple[int, float], list[dict[str, Any]]] = {}
+    by_round: dict[tuple[int, float], list[Event]] = {}
     for event in events:
         if event["cat"] == "push":
             by_round.setdefault((event["tid"], event["ts"]), []).append(event)
@@ -203,7 +180,7 @@ def _join_pushes(events: list[dict[str, Any]]) -> None:
             event["dur"] = 1 / len(group)
 
 
-def _tensix_events(log: CoreLog, clock: Callable[[int], int]) -> list[dict[str, Any]]:
+def _tensix_events(log: CoreLog, clock: Callable[[int], int]) -> list[Event]:
     events = []
     for row in log.tensix.rows.tolist():
         word, thread, at = row[tensix_column.WORD], row[tensix_column.THREAD], row[tensix_column.CLOCK]
@@ -214,35 +191,26 @@ def _tensix_events(log: CoreLog, clock: Callable[[int], int]) -> list[dict[str, 
         if pc is not None:
             core = log.names.pusher(thread, pc)
             arguments["pushed at"] = f"{CORE_NAMES[core]} {pc:#x} {log.names.place(core, pc)}".strip()
-        events.append(_slice(found.mnemonic, found.unit, THREAD_TRACKS, thread, at, 1, arguments))
-        unit = {"unpack": f"unpacker {unpacker_of(found.operands)}", "pack": "packer"}.get(found.unit, found.unit)
+        events.append(span(found.mnemonic, found.unit, (THREAD_TRACKS, thread), at, 1, arguments))
         # Threads have their turns one after the other in a round.
         start = at + thread / THREADS
-        events.append(
-            _slice(
-                found.mnemonic,
-                found.unit,
-                UNIT_TRACKS,
-                UNITS.index(unit),
-                start,
-                1 / THREADS,
-                arguments | {"thread": thread},
-            )
-        )
+        track = (UNIT_TRACKS, UNITS.index(found.unit_name))
+        arguments = arguments | {"thread": thread}
+        events.append(span(found.mnemonic, found.unit, track, start, 1 / THREADS, arguments))
     return events
 
 
-def trace_events(log: CoreLog) -> list[dict[str, Any]]:
+def trace_events(log: CoreLog) -> list[Event]:
     """The events of a trace, ordered by round; names of tracks first.
 
     Args:
         log: of a recorder with `instructions=True`.
     """
-    names = [_name("process_name", pid, 0, text) for pid, text in _PROCESSES.items()]
+    names = [group_name(pid, text) for pid, text in _PROCESSES.items()]
     for pid in (CORE_TRACKS, LINE_TRACKS):
-        names += [_name("thread_name", pid, i, name) for i, name in enumerate(CORE_NAMES)]
-    names += [_name("thread_name", THREAD_TRACKS, t, f"thread {t} ({name})") for t, name in enumerate(THREAD_NAMES)]
-    names += [_name("thread_name", UNIT_TRACKS, i, unit) for i, unit in enumerate(UNITS)]
+        names += [track_name(pid, i, name) for i, name in enumerate(CORE_NAMES)]
+    names += [track_name(THREAD_TRACKS, t, f"thread {t} ({name})") for t, name in enumerate(THREAD_NAMES)]
+    names += [track_name(UNIT_TRACKS, i, unit) for i, unit in enumerate(UNITS)]
     rounds = np.arange(log.rounds[0], log.rounds[1] + 1) if log.rounds[1] - log.rounds[0] < 1 << 22 else None
     clocks = None if rounds is None else log.clock_of(rounds)
 
@@ -251,7 +219,7 @@ def trace_events(log: CoreLog) -> list[dict[str, Any]]:
             return int(clocks[at - log.rounds[0]])
         return int(log.clock_of(np.array([at]))[0])
 
-    events: list[dict[str, Any]] = []
+    events: list[Event] = []
     cores = [_Core(number, log, clock, events) for number in range(CORES)]
     for step in steps(log):
         cores[step.core].take(step)
@@ -270,7 +238,7 @@ def core_trace_json(log: CoreLog) -> bytes:
         "rows left out at the beginning": log.dropped,
         "words of the coprocessor left out at the beginning": log.tensix_dropped,
     }
-    return json.dumps({"traceEvents": trace_events(log), "displayTimeUnit": "ms", "otherData": about}).encode()
+    return trace_file(trace_events(log), about)
 
 
 def core_trace(log: CoreLog, path: str | Path) -> bytes:

@@ -185,6 +185,17 @@ class Check:
         self._report = reports.report
 
 
+def count_line(certain: int, found: int) -> str:
+    """How many hazards and notes were found: `hazards: 2, notes: 1`.
+
+    Args:
+        certain: hazards that are not notes.
+        found: all.
+    """
+    notes = found - certain
+    return f"hazards: {certain or 'none'}" + (f", notes: {notes}" if notes else "")
+
+
 def short_text(word: int) -> str:
     """The instruction with the operands that are not zero."""
     found = access(word)

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from bhemu.analysis.access import Access, access, unpacker_of
+from bhemu.analysis.access import Access, access
 from bhemu.analysis.dst import dst_blocks
 from bhemu.analysis.figures import ADDRESS_CYCLES, figure
 from bhemu.analysis.units import (
@@ -338,7 +338,6 @@ class _Clock:
         found = access(row[column.WORD])
         cost = figure(found, row)
         done = cycle + cost.latency
-        unit = found.unit
         match found.unit:
             case "scalar":
                 done = self._scalar.take(thread, found, cost, cycle)
@@ -354,16 +353,14 @@ class _Clock:
                     self._matrix.readable[block] = cycle + 1 + SCOREBOARD_CYCLES
             case "unpack":
                 done = self._unpackers.take(thread, found, cost, cycle)
-                unit = f"unpacker {unpacker_of(found.operands)}"
                 if found.mnemonic == "UNPACR":
                     state.free, state.busy_with = cycle + ADDRESS_CYCLES, OWN_UNPACK
             case "pack":
                 self._packer_next = cycle + cost.occupancy
                 self._packed[thread] = done
-                unit = "packer"
             case "sync":
                 self._sync(thread, found, row, cycle)
-        total = result.units[unit]
+        total = result.units[found.unit_name]
         total.instructions += 1
         total.busy += cost.occupancy
         if cost.certainty == AT_LEAST:

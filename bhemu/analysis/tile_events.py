@@ -17,6 +17,7 @@ from bhemu.analysis.hazard import Place, short_text
 from bhemu.isa import niu
 from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.isa.memory_map import bounds, region
+from bhemu.isa.riscv_words import EBREAK
 from bhemu.isa.tile_registers import tile_register
 from bhemu.machine.agents import CORE_NAMES, T0, B
 from bhemu.machine.state import L1_SIZE, THREADS
@@ -48,7 +49,6 @@ _LOADS: Final = (0x03, 0x07)
 _STORES: Final = (0x23, 0x27)
 _ATOMIC: Final = 0x2F
 _HALF: Final = 0xFFFF
-EBREAK: Final = 0x00100073
 _UNPACR, _PACR = INSTRUCTIONS["UNPACR"].opcode, INSTRUCTIONS["PACR"].opcode
 
 
@@ -166,11 +166,7 @@ Event = Touch | Started | CounterRead | Pages | Halted | Sync | Gap
 
 
 class TileEvents:
-    """Follows one tile through the parts of its recording.
-
-    Args:
-        place: of the tile.
-    """
+    """Follows one tile through the parts of its recording."""
 
     def __init__(self) -> None:
         self._words = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.analysis.core_trace import core_trace_json
 from bhemu.analysis.modelled_time import Timing, timing
 from bhemu.analysis.trace import trace_json

@@ -5,11 +5,11 @@ Threads and units are tracks of slices, one microsecond of the viewer a cycle; s
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from bhemu.analysis.access import access, unpacker_of
+from bhemu.analysis.access import access
+from bhemu.analysis.chrome_trace import Event, group_name, level, span, trace_file, track_name
 from bhemu.analysis.figures import figure
 from bhemu.analysis.hazard import short_text
 from bhemu.analysis.modelled_time import UNITS, Timing, timing
@@ -26,17 +26,17 @@ UNIT_TRACKS: Final = 2
 SEMAPHORE_TRACKS: Final = 3
 
 
-def trace_events(log: Log, timed: Timing) -> list[dict[str, Any]]:
+def trace_events(log: Log, timed: Timing) -> list[Event]:
     """The events of a trace, ordered by time; names of tracks first.
 
     Args:
         log: a recorded run.
         timed: its `timing`.
     """
-    names = [_name("process_name", pid, 0, text) for pid, text in _PROCESSES.items()]
-    names += [_name("thread_name", THREAD_TRACKS, t, f"thread {t} ({name})") for t, name in enumerate(THREAD_NAMES)]
-    names += [_name("thread_name", UNIT_TRACKS, i, unit) for i, unit in enumerate(UNITS)]
-    events: list[dict[str, Any]] = []
+    names = [group_name(pid, text) for pid, text in _PROCESSES.items()]
+    names += [track_name(THREAD_TRACKS, t, f"thread {t} ({name})") for t, name in enumerate(THREAD_NAMES)]
+    names += [track_name(UNIT_TRACKS, i, unit) for i, unit in enumerate(UNITS)]
+    events: list[Event] = []
     free = [0] * len(UNITS)
     for index in sorted(range(len(log)), key=lambda i: timed.issue[i]):
         row = log.rows[index]
@@ -51,26 +51,20 @@ def trace_events(log: Log, timed: Timing) -> list[dict[str, Any]]:
             "certainty": cost.certainty,
         }
         waited = issue - timed.gate[index]
+        track = (THREAD_TRACKS, thread)
         if waited > 0:
-            events.append(
-                _slice(
-                    f"wait for {found.mnemonic}", "stall", THREAD_TRACKS, thread, timed.gate[index], waited, arguments
-                )
-            )
-        events.append(_slice(found.mnemonic, found.unit, THREAD_TRACKS, thread, issue, 1, arguments))
-        unit = UNITS.index(_unit(found.unit, unpacker_of(found.operands)))
+            events.append(span(f"wait for {found.mnemonic}", "stall", track, timed.gate[index], waited, arguments))
+        events.append(span(found.mnemonic, found.unit, track, issue, 1, arguments))
+        unit = UNITS.index(found.unit_name)
         # Pipelined units take the next instruction before the last is done; a slice lasts until then.
         start = max(issue, free[unit])
         length = max(cost.occupancy, 1)
         free[unit] = start + length
-        events.append(
-            _slice(found.mnemonic, found.unit, UNIT_TRACKS, unit, start, length, arguments | {"thread": thread})
-        )
+        arguments = arguments | {"thread": thread}
+        events.append(span(found.mnemonic, found.unit, (UNIT_TRACKS, unit), start, length, arguments))
     for cycle, number, value in timed.semaphores:
         name = f"{number} {Semaphore(number).name}"
-        events.append(
-            {"name": name, "ph": "C", "ts": cycle, "pid": SEMAPHORE_TRACKS, "tid": 0, "args": {"value": value}}
-        )
+        events.append(level(name, (SEMAPHORE_TRACKS, 0), cycle, {"value": value}))
     events.sort(key=lambda event: event["ts"])
     return names + events
 
@@ -78,36 +72,11 @@ def trace_events(log: Log, timed: Timing) -> list[dict[str, Any]]:
 _PROCESSES: Final = {THREAD_TRACKS: "threads", UNIT_TRACKS: "units", SEMAPHORE_TRACKS: "semaphores"}
 
 
-def _unit(unit: str, unpacker: int) -> str:
-    return {"unpack": f"unpacker {unpacker}", "pack": "packer"}.get(unit, unit)
-
-
-def _name(kind: str, pid: int, tid: int, text: str) -> dict[str, Any]:
-    return {"name": kind, "ph": "M", "ts": 0, "pid": pid, "tid": tid, "args": {"name": text}}
-
-
-def _slice(name: str, category: str, pid: int, tid: int, start: int, length: int, arguments: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "cat": category,
-        "ph": "X",
-        "ts": start,
-        "dur": length,
-        "pid": pid,
-        "tid": tid,
-        "args": arguments,
-    }
-
-
 @checked
 def trace_json(log: Log, timed: Timing) -> bytes:
     """The whole trace as a file's content; see `write_trace`."""
-    content = {
-        "traceEvents": trace_events(log, timed),
-        "displayTimeUnit": "ms",
-        "otherData": {"time": "one microsecond is one modelled cycle", "program": str(log.file or "")},
-    }
-    return json.dumps(content).encode()
+    about = {"time": "one microsecond is one modelled cycle", "program": str(log.file or "")}
+    return trace_file(trace_events(log, timed), about)
 
 
 @checked

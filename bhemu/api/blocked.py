@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from bhemu.api.waits import explain_thread
+from bhemu.api.waits import explain_thread, pushed_from
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.memory_map import region
 from bhemu.isa.names import Semaphore
@@ -25,7 +25,6 @@ from bhemu.machine.core_state import (
     RUNNING,
 )
 from bhemu.machine.ethernet_state import core_names
-from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.tensix.coprocessor import THREAD_NAMES
 
@@ -203,18 +202,7 @@ def explain_all(
         for core in range(CORES)
         if record.core_state[core] != IN_RESET
     ]
-
-    def pushed(thread: int) -> Callable[[int], str]:
-        def text(line: int) -> str:
-            pc = pc_of_line(line)
-            if pc is None:
-                return f" (line {line})" if line else ""
-            core = pusher(thread, pc)
-            return f" (pushed by {CORE_NAMES[core]} at {describe(core, pc)})"
-
-        return text
-
     for thread in waiting_threads(record):
-        held = explain_thread(record, thread, pushed(thread)) or "instructions wait in its queue"
+        held = explain_thread(record, thread, pushed_from(thread, describe, pusher)) or "instructions wait in its queue"
         lines.append(f"  thread {thread} ({THREAD_NAMES[thread]}): {held}")
     return "\n".join(lines)

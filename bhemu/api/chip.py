@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.analysis.check_tile import parse_kinds
 from bhemu.analysis.hazard import KINDS
 from bhemu.analysis.suppressions import Suppressions

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.api.node_memory import Nodes
 from bhemu.api.tensor_memory import TensorMemory
 from bhemu.chip.coordinates import Node, Place

@@ -11,7 +11,6 @@ from bhemu.api import plain_file
 from bhemu.checks import checked
 from bhemu.chip.coordinates import Harvesting, Place
 from bhemu.chip.snapshot import DeviceState, Pages
-from bhemu.errors import ProgramError
 from bhemu.loader import boot
 from bhemu.loader.elf import parse_elf
 
@@ -75,13 +74,7 @@ class ChipSnapshot:
         Raises:
             ProgramError: the file cannot be read, or is not such a copy.
         """
-        content = plain_file.load(path, _MAGIC, what="copy of a chip", earlier=_PICKLED)
-        try:
-            return snapshot_of(content)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise ProgramError(
-                f"{path} is of another version of bhemu: {error}", remedy="make the copy again"
-            ) from None
+        return plain_file.load(path, _MAGIC, snapshot_of, what="copy of a chip", earlier=_PICKLED)
 
 
 def snapshot_of(content: dict[str, Any]) -> ChipSnapshot:

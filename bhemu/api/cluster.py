@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.api.chip import Chip
 from bhemu.api.chip_snapshot import ChipSnapshot
 from bhemu.api.cluster_run import ClusterRun, chip_is_at_rest, describe, name_chip
@@ -69,7 +69,7 @@ class Cluster(ClusterRun):
             ConfigurationError: the description makes no sense; the message says where.
         """
         self.topology = describe(topology, missing, harvesting)
-        self._settings = {
+        self._settings: dict[str, Any] = {
             "allow_open": allow_open,
             "threads": threads,
             "quantum": quantum,
@@ -77,16 +77,7 @@ class Cluster(ClusterRun):
             "host": host,
         }
         self.chips = tuple(
-            Chip(
-                harvesting=chip.harvesting,
-                identity=chip.identity,
-                allow_open=allow_open,
-                threads=threads,
-                quantum=quantum,
-                simulator_order=simulator_order,
-                host=host,
-                timed=timed,
-            )
+            Chip(harvesting=chip.harvesting, identity=chip.identity, timed=timed, **self._settings)
             for chip in self.topology.chips
         )
         devices = [chip.device for chip in self.chips]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.api.blocked import can_move
 from bhemu.api.chip import Chip
 from bhemu.api.machine import DEFAULT_CLOCKS

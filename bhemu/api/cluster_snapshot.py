@@ -12,7 +12,7 @@ from bhemu.checks import checked
 from bhemu.chip.coordinates import Harvesting
 from bhemu.cluster.snapshot import LinkState, check_links
 from bhemu.cluster.topology import ChipOf, End, Topology
-from bhemu.errors import ConfigurationError, ProgramError
+from bhemu.errors import ConfigurationError
 from bhemu.ethernet.boot import Identity
 
 _MAGIC: Final = b"bhemu cluster 1\n"
@@ -79,13 +79,7 @@ class ClusterSnapshot:
         Raises:
             ProgramError: the file cannot be read, or is not such a copy.
         """
-        content = plain_file.load(path, _MAGIC, what="copy of several chips")
-        try:
-            return _cluster_snapshot(content)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise ProgramError(
-                f"{path} is of another version of bhemu: {error}", remedy="make the copy again"
-            ) from None
+        return plain_file.load(path, _MAGIC, _cluster_snapshot, what="copy of several chips")
 
 
 def plain_topology(topology: Topology) -> dict[str, Any]:

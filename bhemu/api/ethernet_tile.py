@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.api.blocked import explain_all
 from bhemu.api.node_memory import NodeMemory
 from bhemu.checks import checked

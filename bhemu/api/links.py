@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.checks import checked
 from bhemu.chip.device import Device
 from bhemu.cluster.failures import schedule, tile_of_end

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.api.blocked import can_move, pc_of
 from bhemu.api.polling import Patience, polled_words
 from bhemu.api.semihosting import Semihosting

@@ -6,7 +6,7 @@ from typing import NoReturn, Protocol
 
 import numpy as np
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.api.tensor_memory import TensorMemory
 from bhemu.api.tile_view import Array, check_range
 from bhemu.chip.coordinates import Node, Place

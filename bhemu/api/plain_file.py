@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.errors import ProgramError
 from bhemu.files import array_type, write_whole
+
+Made = TypeVar("Made")
 
 _DIGEST_BYTES: Final = 32
 _LENGTH_BYTES: Final = 8
@@ -41,17 +44,20 @@ def save(path: str | Path, magic: bytes, value: Any) -> None:
         ) from None
 
 
-def load(path: str | Path, magic: bytes, *, what: str, earlier: bytes | None = None) -> Any:
-    """The value of a file that `save` has written.
+def load(
+    path: str | Path, magic: bytes, make: Callable[[Any], Made], *, what: str, earlier: bytes | None = None
+) -> Made:
+    """What is made of the value of a file that `save` has written.
 
     Args:
         path: of the file.
         magic: its first bytes.
+        make: of the value; what it cannot use is of another version.
         what: it is, for messages.
         earlier: magic of an earlier version, which is refused as such.
 
     Raises:
-        ProgramError: the file cannot be read, is of another kind, or is damaged.
+        ProgramError: the file cannot be read, is of another kind or version, or is damaged.
     """
     try:
         whole = checks.path(path).read_bytes()
@@ -67,9 +73,13 @@ def load(path: str | Path, magic: bytes, *, what: str, earlier: bytes | None = N
     if whole[len(magic) : start] != _digest(rest):
         raise ProgramError(f"{path} is damaged", remedy="make it again, or copy it again")
     try:
-        return unpack(rest)
+        content = unpack(rest)
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         raise ProgramError(f"{path} is damaged: {error}", remedy="make it again, or copy it again") from None
+    try:
+        return make(content)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ProgramError(f"{path} is of another version of bhemu: {error}", remedy="make the copy again") from None
 
 
 def pack(value: Any) -> bytes:

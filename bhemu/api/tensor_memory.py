@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.formats import DataFormat, TileShape, decode, encode, tensor_size
 
 Array = np.ndarray[Any, Any]

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.api.tile_view import TileView
 from bhemu.checks import checked
 from bhemu.chip.snapshot import LAYOUT

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.api.tensor_memory import TensorMemory
 from bhemu.api.views import ConfigView, DstView, SrcView
 from bhemu.errors import AssemblyError, MemoryError_, UndefinedBehavior

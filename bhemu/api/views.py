@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.errors import AssemblyError, ConfigurationError
 from bhemu.isa.registers import CONFIG_FIELDS, FIRST_SHARED_WORD, THREAD_FIELDS, RegisterField, field
 from bhemu.machine.config_access import UNITS_OF_ENTRY, UNITS_OF_WORD

@@ -8,6 +8,8 @@ from typing import Any
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.instructions import BY_OPCODE, decode
 from bhemu.isa.names import Semaphore
+from bhemu.machine.agents import CORE_NAMES
+from bhemu.machine.origin import pc_of_line
 from bhemu.tensix.coprocessor import THREAD_NAMES, wait_left
 from bhemu.tensix.frontend import gate
 
@@ -52,7 +54,28 @@ def _at(line: int) -> str:
     return f" (line {line})" if line else ""
 
 
-def _own_condition(record: Any, thread: int, word: int) -> str:
+def pushed_from(
+    thread: int, describe: Callable[[int, int], str], pusher: Callable[[int, int], int]
+) -> Callable[[int], str]:
+    """Text for the line of a thread's word, with a blank in front: the pc from which a core has pushed it.
+
+    Args:
+        thread: of the coprocessor.
+        describe: names a core's pc.
+        pusher: which core has pushed a thread's word from a pc.
+    """
+
+    def text(line: int) -> str:
+        pc = pc_of_line(line)
+        if pc is None:
+            return _at(line)
+        core = pusher(thread, pc)
+        return f" (pushed by {CORE_NAMES[core]} at {describe(core, pc)})"
+
+    return text
+
+
+def _own_condition(record: Any, word: int) -> str:
     row = BY_OPCODE[word >> 24]
     if row is None:
         return "it is not an instruction"
@@ -84,7 +107,7 @@ def explain_thread(record: Any, thread: int, place: Callable[[int], str] = _at) 
     head = f"{disassemble(word)}{place(int(record['frontend']['gate_line'][thread]))}"
     if record["frontend"]["wait_word"][thread]:
         return f"{head} is held by {_latched(record, thread, place)}"
-    return f"{head} waits: {_own_condition(record, thread, word)}"
+    return f"{head} waits: {_own_condition(record, word)}"
 
 
 def explain(record: Any, cores: list[tuple[int, str, int]]) -> str:

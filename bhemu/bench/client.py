@@ -24,7 +24,6 @@ from bhemu.capi import NAME, build, compile_program
 from bhemu.checks import checked
 from bhemu.compare.calls import Call, parse_message
 from bhemu.compare.library import check_library
-from bhemu.compare.trace import read_trace
 from bhemu.errors import ProgramError
 
 SUFFIXES: Final = (".jsonl", ".jsonl.gz", ".jsonl.xz")
@@ -287,15 +286,6 @@ def of_one_call(figures: Figures, library: str) -> dict[str, float]:
         name: figures.seconds(library, lambda replay, at=at: replay.sections[at]) * 1e9 / times  # type: ignore[misc]
         for at, (name, times) in enumerate(FIGURES)
     } | {"libttsim_init": figures.seconds(library, lambda replay: replay.functions["init"]["ns"]) * 1e9}
-
-
-def read_stream(path: Path) -> list[Call]:
-    """The calls of a stream.
-
-    Raises:
-        TraceError: it is not a call trace, or damaged.
-    """
-    return read_trace(path)
 
 
 def _names(libraries: Sequence[Path]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from bhemu.api.tile import Tile
+from bhemu.isa.riscv_words import riscv_word
 from bhemu.loader.boot import ALL_HELD, LOCAL_RAM, SOFT_RESET
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.tile.reset import CORE_BIT, DEFAULT_PC
@@ -34,20 +35,8 @@ _POLL: Final = (
 )
 
 
-def _jump_back(words: int) -> int:
-    """`jal zero` backwards over this many words."""
-    distance = -4 * words
-    return (
-        0x6F
-        | (distance >> 20 & 1) << 31
-        | (distance >> 1 & 0x3FF) << 21
-        | (distance >> 11 & 1) << 20
-        | (distance >> 12 & 0xFF) << 12
-    )
-
-
 def _loop(start: tuple[int, ...], body: tuple[int, ...]) -> tuple[int, ...]:
-    return (*start, *body, _jump_back(len(body)))
+    return (*start, *body, riscv_word("jal", imm=-4 * len(body)))
 
 
 PROGRAMS: Final = {

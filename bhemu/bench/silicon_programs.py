@@ -14,6 +14,7 @@ from typing import Final
 from bhemu.isa.assembler import to_ttinsn
 from bhemu.isa.instructions import INSTRUCTIONS, encode
 from bhemu.isa.memory_map import LOCAL_RAM_BASE
+from bhemu.isa.riscv_words import EBREAK, riscv_word, set_register
 from bhemu.isa.tile_registers import address_of
 
 ZERO, SP, T0, T1, T2, S0, S1, A0, A1, A2, A3 = 0, 2, 5, 6, 7, 8, 9, 10, 11, 12, 13
@@ -26,46 +27,17 @@ QUEUE_BLOCK: Final = 16
 
 def addi(rd: int, rs: int, value: int) -> int:
     """rd = rs + value"""
-    return (value & 0xFFF) << 20 | rs << 15 | rd << 7 | 0x13
-
-
-def lui(rd: int, value: int) -> int:
-    """rd = the upper 20 bits of `value`"""
-    return (value & 0xFFFFF000) | rd << 7 | 0x37
-
-
-def register(function7: int, function3: int, rd: int, rs1: int, rs2: int) -> int:
-    """An instruction on registers."""
-    return function7 << 25 | rs2 << 20 | rs1 << 15 | function3 << 12 | rd << 7 | 0x33
+    return riscv_word("addi", rd, rs, imm=value)
 
 
 def lw(rd: int, rs: int, offset: int) -> int:
     """rd = the word at rs + offset"""
-    return (offset & 0xFFF) << 20 | rs << 15 | 2 << 12 | rd << 7 | 0x03
+    return riscv_word("lw", rd, rs, imm=offset)
 
 
 def sw(rs2: int, rs1: int, offset: int) -> int:
     """Store a word."""
-    return (offset >> 5 & 0x7F) << 25 | rs2 << 20 | rs1 << 15 | 2 << 12 | (offset & 31) << 7 | 0x23
-
-
-def branch(function3: int, rs1: int, rs2: int, distance: int) -> int:
-    """Branch by `distance` bytes: 0 beq, 1 bne."""
-    d = distance
-    bits = (d >> 12 & 1) << 31 | (d >> 5 & 0x3F) << 25 | (d >> 1 & 0xF) << 8 | (d >> 11 & 1) << 7
-    return bits | rs2 << 20 | rs1 << 15 | function3 << 12 | 0x63
-
-
-def jal(distance: int) -> int:
-    """Jump by `distance` bytes."""
-    d = distance
-    return (d >> 20 & 1) << 31 | (d >> 1 & 0x3FF) << 21 | (d >> 11 & 1) << 20 | (d >> 12 & 0xFF) << 12 | 0x6F
-
-
-def constant(rd: int, value: int) -> list[int]:
-    """rd = value"""
-    upper = (value + 0x800) & 0xFFFFF000
-    return [lui(rd, upper), addi(rd, rd, value - upper)]
+    return riscv_word("sw", rs1=rs1, rs2=rs2, imm=offset)
 
 
 _CLOCK: Final = address_of("control", "WALL_CLOCK_0")
@@ -74,8 +46,7 @@ _DONE: Final = address_of("sync", "COPROCESSOR_DONE")
 
 _STACK: Final = LOCAL_RAM_BASE + 0x100
 
-EBREAK: Final = 0x00100073
-_XOR: Final = register(0, 4, A0, A1, A2)
+_XOR: Final = riscv_word("xor", A0, A1, A2)
 _COUNTER: Final = (S1, S1, -1)
 
 
@@ -119,18 +90,18 @@ def _core(name: str, unroll: int, scratch: int) -> Probe | None:
     if what.startswith("addi"):
         return Probe([addi(A0 if dependent else 10 + i % 6, A0 if dependent else 0, 1) for i in range(unroll)])
     if what.startswith("mul"):
-        words = [register(1, 0, A0 if dependent else 12 + i % 4, A0 if dependent else A1, A1) for i in range(unroll)]
+        words = [riscv_word("mul", A0 if dependent else 12 + i % 4, A0 if dependent else A1, A1) for i in range(unroll)]
         return Probe(words)
     if what.startswith("div"):
         short = any(part in what for part in ("small", "short", "fast", "fff", "4095"))
-        before = [*constant(A1, 0xFFF if short else 0x12345678), addi(A2, ZERO, 3)]
-        return Probe([register(1, 4, A0, A1, A2)] * unroll, before)
+        before = [*set_register(A1, 0xFFF if short else 0x12345678), addi(A2, ZERO, 3)]
+        return Probe([riscv_word("div", A0, A1, A2)] * unroll, before)
     if what == "load_chase":
-        return Probe([lw(A0, A0, 0)] * unroll, constant(A0, scratch), ring=True)
+        return Probe([lw(A0, A0, 0)] * unroll, set_register(A0, scratch), ring=True)
     local = any(part in what for part in ("stack", "local"))
-    before = constant(A3, _STACK if local else scratch)
+    before = set_register(A3, _STACK if local else scratch)
     if what.startswith("load") and local and dependent:
-        return Probe([lw(A0, A0, 0)] * unroll, [*constant(A0, _STACK), sw(A0, A0, 0)])  # a pointer to itself
+        return Probe([lw(A0, A0, 0)] * unroll, [*set_register(A0, _STACK), sw(A0, A0, 0)])  # a pointer to itself
     if what.startswith("load"):
         return Probe([lw(14 + i % 8, A3, 4 * i % 1024) for i in range(unroll)], before)
     if what.startswith("store"):
@@ -145,12 +116,12 @@ def _branches(name: str, unroll: int) -> Probe | None:
     if what.startswith("ctrl"):
         return Probe([_XOR] * unroll)
     if what == "jal":
-        return Probe([jal(4)] * unroll)
-    never, always = branch(1, ZERO, ZERO, 4), branch(0, ZERO, ZERO, 4)
+        return Probe([riscv_word("jal", imm=4)] * unroll)
+    never, always = riscv_word("bne", rs1=ZERO, imm=4), riscv_word("beq", rs1=ZERO, imm=4)
     kinds = {"nt": [never], "t": [always], "alt": [always, never]}
     with_xor, kind = what.startswith("xor_"), what.removeprefix("xor_")
     if kind == "jal":
-        return Probe([_XOR, jal(4)] * unroll)
+        return Probe([_XOR, riscv_word("jal", imm=4)] * unroll)
     if kind not in kinds:
         return None
     chosen = [kinds[kind][i % len(kinds[kind])] for i in range(unroll)]
@@ -222,7 +193,7 @@ def probe(phase: str, name: str, unroll: int, scratch: int) -> Probe | None:
 def _loop(block: list[int], turns: int) -> list[int]:
     """Execute the block a number of times, at least once."""
     loop = [*block, addi(*_COUNTER)]
-    return [*constant(S1, turns), *loop, branch(1, S1, ZERO, -4 * len(loop))]
+    return [*set_register(S1, turns), *loop, riscv_word("bne", rs1=S1, imm=-4 * len(loop))]
 
 
 def _timed(count: int, one: Probe) -> list[int]:
@@ -230,7 +201,7 @@ def _timed(count: int, one: Probe) -> list[int]:
 
     Blocks of 16 words come first; what is left is a loop of single words.
     """
-    wait = [lw(SPENT, S0, 0), register(0, 7, SPENT, SPENT, SPENT)]
+    wait = [lw(SPENT, S0, 0), riscv_word("and", SPENT, SPENT, SPENT)]
     blocks, rest = divmod(count, QUEUE_BLOCK)
     words = _loop(one.block * QUEUE_BLOCK, blocks) if blocks and one.block else []
     words += _loop(one.block, rest) if rest and one.block else []
@@ -239,7 +210,7 @@ def _timed(count: int, one: Probe) -> list[int]:
 
 def _end() -> list[int]:
     """Store how long it took, and continue after it."""
-    return [lw(SPENT, T0, 0), register(0x20, 0, SPENT, SPENT, BEGUN), sw(SPENT, T1, 0), addi(T1, T1, 4)]
+    return [lw(SPENT, T0, 0), riscv_word("sub", SPENT, SPENT, BEGUN), sw(SPENT, T1, 0), addi(T1, T1, 4)]
 
 
 def program(one: Probe, counts: Sequence[int], results: int) -> list[int]:
@@ -250,15 +221,19 @@ def program(one: Probe, counts: Sequence[int], results: int) -> list[int]:
         counts: of each point.
         results: address in L1 of a word for each point.
     """
-    start = [*constant(T0, _CLOCK), *constant(T1, results), *constant(S0, _DONE)]
+    start = [*set_register(T0, _CLOCK), *set_register(T1, results), *set_register(S0, _DONE)]
     if one.queue:
         return [*start, *one.before, *(word for n in counts for word in _timed(n, one)), EBREAK]
     # One piece of code for all points, as in the measurement: the first finds the caches empty.
     table = results + 4 * len(counts)
     loop = [*one.block, addi(*_COUNTER)]
     back = -4 * len(loop)
-    close = [branch(1, S1, ZERO, back)] if back >= -4096 else [branch(0, S1, ZERO, 8), jal(back - 4)]
+    close = (
+        [riscv_word("bne", rs1=S1, imm=back)]
+        if back >= -4096
+        else [riscv_word("beq", rs1=S1, imm=8), riscv_word("jal", imm=back - 4)]
+    )
     body = [lw(S1, T2, 0), addi(T2, T2, 4), lw(BEGUN, T0, 0), *loop, *close, *_end(), addi(SP, SP, -1)]
     again = -4 * len(body)
-    more = [branch(0, SP, ZERO, 8), jal(again - 4)]
-    return [*start, *constant(T2, table), addi(SP, ZERO, len(counts)), *one.before, *body, *more, EBREAK]
+    more = [riscv_word("beq", rs1=SP, imm=8), riscv_word("jal", imm=again - 4)]
+    return [*start, *set_register(T2, table), addi(SP, ZERO, len(counts)), *one.before, *body, *more, EBREAK]

@@ -193,7 +193,7 @@ def source_flags(
     if llk is None:
         return [*flags, *ours, *own]
     # The compiler's headers for the coprocessor come before those of the LLK.
-    return [*flags, *llk_options(llk, core), *own, *(f"-I{path}" for path in llk.include_dirs()), *ours]
+    return [*flags, *llk_options(core), *own, *(f"-I{path}" for path in llk.include_dirs()), *ours]
 
 
 _LINK_JOINED = ("-L", "-l", "-T", "-Wl,")

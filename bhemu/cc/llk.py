@@ -111,7 +111,7 @@ def _look(path: Path) -> LlkTree | None:
     return None
 
 
-def llk_options(tree: LlkTree, core: Core) -> list[str]:
+def llk_options(core: Core) -> list[str]:
     """The compiler's arguments for a source that includes LLK headers, without the directories."""
     options = [*OPTIONS, *(f"-D{name}" for name in DEFINES)]
     if core.thread is not None:

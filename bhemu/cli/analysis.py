@@ -47,21 +47,20 @@ def print_timing(timed: Timing) -> None:
 
 def print_hazards(found: list[Hazard], *, error: bool = False) -> None:
     """Each hazard with its two instructions and what is missing."""
+    from bhemu.analysis.hazard import HAZARD, count_line
+
     for hazard in found:
         typer.echo(str(hazard), err=error)
-    _print_count(sum(hazard.severity == "hazard" for hazard in found), len(found), error=error)
+    typer.echo(count_line(sum(hazard.severity == HAZARD for hazard in found), len(found)), err=error)
 
 
 def print_found(found: list[FoundHazard], *, error: bool = False) -> None:
     """The same for hazards with functions and source lines."""
+    from bhemu.analysis.hazard import count_line
+
     for one in found:
         typer.echo("\n".join(one.lines()), err=error)
-    _print_count(sum(one.is_certain for one in found), len(found), error=error)
-
-
-def _print_count(hazards: int, found: int, *, error: bool) -> None:
-    notes = found - hazards
-    typer.echo(f"hazards: {hazards or 'none'}{f', notes: {notes}' if notes else ''}", err=error)
+    typer.echo(count_line(sum(one.is_certain for one in found), len(found)), err=error)
 
 
 def timing_as_json(timed: Timing) -> dict[str, Any]:

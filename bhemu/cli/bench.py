@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bhemu.cli.options import takes_options
+from bhemu.cli.options import AsJson, takes_options
 from bhemu.cli.report import REFUSED, messages, output, plain_table, print_json, refuse_usage, shown_path
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class BenchOptions:
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="NAME", help="Only figures or streams whose name starts so.")
     ] = None
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+    as_json: AsJson = False
     client: Annotated[
         bool, typer.Option("--client", help="Replay recorded sessions of client programs on C libraries.")
     ] = False
@@ -163,7 +163,8 @@ def _make(o: BenchOptions, directory: Path) -> None:
 
 
 def _client(o: BenchOptions) -> None:
-    from bhemu.bench.client import Bench, busy_processes, find_streams, read_stream, stream_name
+    from bhemu.bench.client import Bench, busy_processes, find_streams, stream_name
+    from bhemu.compare.trace import read_trace
 
     files = find_streams(o.streams, o.only or []) if o.streams else []
     with (
@@ -176,7 +177,7 @@ def _client(o: BenchOptions) -> None:
         found = []
         for file in files:
             status.update(f"reading {shown_path(file)}")
-            stream = read_stream(file)
+            stream = read_trace(file)
             measured = bench.measure(stream_name(file), stream, rounds=o.rounds, exact=o.exact, progress=status.update)
             found.append(measured)
     if o.as_json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bhemu.cli.options import takes_options
+from bhemu.cli.options import AllowOpen, Quiet, ReportAsJson, takes_options
 from bhemu.cli.report import USAGE, number, refuse_usage, show_error
 
 if TYPE_CHECKING:
@@ -38,12 +38,10 @@ class CompareOptions:
         Path | None,
         typer.Option(metavar="FILE", help="Write the calls and bhemu's answers as a trace; .gz compresses."),
     ] = None
-    allow_open: Annotated[
-        bool, typer.Option("--allow-open", help="Use the recommended choice where no source settles the behaviour.")
-    ] = False
+    allow_open: AllowOpen = False
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that the library may take for one call.")] = 60.0
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No report and no progress; errors are shown.")] = False
+    as_json: ReportAsJson = False
+    quiet: Quiet = False
     names: Annotated[
         list[str] | None,
         typer.Option("--elf", metavar="CORE=FILE", help="ELF file that names the code of a core in a trace."),

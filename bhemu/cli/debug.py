@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bhemu.cli.options import takes_options
+from bhemu.cli.options import AllowOpen, takes_options
 from bhemu.cli.report import refuse_usage, show_error
 
 if TYPE_CHECKING:
@@ -60,9 +60,7 @@ class DebugOptions:
             help="The core that a FILE without CORE= is for, and that is chosen; with --gdb the only one shown.",
         ),
     ] = None
-    allow_open: Annotated[
-        bool, typer.Option("--allow-open", help="Use the recommended choice where no source settles the behaviour.")
-    ] = False
+    allow_open: AllowOpen = False
     semihosting: Annotated[
         bool, typer.Option("--semihosting", help="Serve `ecall` of core B: write, exit, brk, fstat, close.")
     ] = False

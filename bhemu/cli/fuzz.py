@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bhemu.cli.options import takes_options
+from bhemu.cli.options import NoProgress, ResultsAsJson, Scheduler, Workers, takes_options
 from bhemu.cli.report import REFUSED, output, plain_table, print_json, refuse_usage
 
 
@@ -30,14 +31,14 @@ class FuzzOptions:
     library: Annotated[
         Path | None, typer.Option(metavar="FILE.so", help="The other simulator, for the kind `library`.")
     ] = None
-    workers: Annotated[int, typer.Option(min=1, help="Processes; more than one need Dask.")] = 1
-    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler to work on.")] = None
+    workers: Workers = 1
+    scheduler: Scheduler = None
     replay: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Run what was kept again, on the library too when one is named.")
     ] = None
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False
+    as_json: ResultsAsJson = False
     report: Annotated[bool, typer.Option("--report", help="Do nothing: print what the state file holds.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False
+    quiet: NoProgress = False
 
 
 @takes_options(FuzzOptions)
@@ -67,8 +68,7 @@ def fuzz(o: FuzzOptions) -> None:
     if o.library is not None:
         check_library(o.library)
     chosen = o.kinds or [name for name in KINDS if name != "library" or o.library is not None]
-    store = State(o.state)
-    try:
+    with closing(State(o.state)) as store:
         with Progress(silent=o.quiet or o.report) as progress:
             for name in () if o.report else chosen:
                 kind = KINDS[name]
@@ -78,8 +78,6 @@ def fuzz(o: FuzzOptions) -> None:
                 )
                 campaign.run(o.workers, o.scheduler)
         summaries = [s for s in store.summaries() if o.report or s.kind in chosen]
-    finally:
-        store.close()
     if o.as_json:
         print_json(as_data(summaries))
     else:

@@ -11,8 +11,9 @@ from typing import Annotated
 
 import typer
 
-from bhemu.cli.options import takes_options
+from bhemu.cli.options import ElfFiles, HiddenHazards, takes_options
 from bhemu.cli.report import REFUSED, UsageError, print_json, refuse_usage, shown_path
+from bhemu.cli.run_elf import is_elf_file
 
 CONTEXT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
 _SIGNALLED = 128
@@ -61,9 +62,7 @@ class ClientOptions:
             help="Report hazards at the end: of order, l1, noc, cb, or all; exit status 1 with some.",
         ),
     ] = None
-    suppressions: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TOML file with hazards that are left out.")
-    ] = None
+    suppressions: HiddenHazards = None
     timed: Annotated[
         bool, typer.Option("--timed", help="Clocks are estimates of silicon's; records programs, not instructions.")
     ] = False
@@ -170,18 +169,10 @@ def _recording(o: ClientOptions, record: Path) -> dict[str, str]:
 
 
 def _programs(command: list[str]) -> dict[str, str]:
-    """Where the ELF files of a client may be."""
-    programs = [os.environ.get("BHEMU_ELF", ""), *(str(Path(text).resolve()) for text in command if _is_elf(text))]
+    """Where the ELF files of a client may be: also among its arguments, for names in the report."""
+    named = [str(path.resolve()) for path in map(Path, command) if is_elf_file(path)]
+    programs = [os.environ.get("BHEMU_ELF", ""), *named]
     return {"BHEMU_ELF": os.pathsep.join(filter(None, programs)), "BHEMU_CLIENT_DIRECTORY": os.getcwd()}
-
-
-def _is_elf(argument: str) -> bool:
-    """An argument of the client names an ELF file: the report finds names in it."""
-    path = Path(argument)
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(4) == b"\x7fELF"
 
 
 def _run(command: list[str], environment: dict[str, str]) -> int:
@@ -225,10 +216,7 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The page; without it DIR/report.html.")
     ] = None,
-    elf: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="PATH", help="ELF file, or a directory of some, with programs that ran."),
-    ] = None,
+    elf: ElfFiles = None,
     perfetto: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the events for ui.perfetto.dev, and no page.")
     ] = None,
@@ -238,9 +226,7 @@ def report(
         str | None,
         typer.Option("--check", metavar="[=KIND,...]", help="Kinds of hazards: order, l1, noc, cb, or all."),
     ] = None,
-    suppressions: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TOML file with hazards that are left out.")
-    ] = None,
+    suppressions: HiddenHazards = None,
     chip: Annotated[
         int | None,
         typer.Option(

@@ -4,31 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from bhemu.cli.report import number, refuse_usage
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from bhemu.api.tile_programs import TilePrograms
     from bhemu.api.tile_view import TileView
-
-
-class Target(Protocol):
-    """A tile and the names of its programs: a `bhemu.Machine`, or a tile of a chip."""
-
-    @property
-    def tile(self) -> TileView:
-        """Memory and registers."""
-
-    def address_of(self, name: str) -> int:
-        """The address of a symbol."""
-
-    def owner_of(self, name: str) -> str | None:
-        """The core whose program alone has a symbol."""
-
-    def check_data(self, address: int, size: int, what: str) -> None:
-        """Refuse a write that would overwrite code."""
+    from bhemu.formats import TileShape
 
 
 PLAIN = {"u8": "<u1", "u16": "<u2", "u32": "<u4", "i8": "<i1", "i16": "<i2", "i32": "<i4", "f32": "<f4"}
@@ -66,7 +51,9 @@ def parse_write(text: str) -> Transfer:
     if not equals or not place or not parts[0] or len(parts) > 4:
         refuse_usage(f"--write {text!r} is not of the form {WRITE}", "for example --write 0x21000=a.npy:bf16")
     file, form, shape, tile = [*parts, "", "", ""][:4]
-    return Transfer(f"--write {text}", place, Path(file), form or None, _shape(shape) if shape else None, tile or None)
+    return Transfer(
+        f"--write {text}", place, Path(file), form or None, shape_of(shape) if shape else None, tile or None
+    )
 
 
 def parse_read(text: str) -> Transfer:
@@ -79,14 +66,15 @@ def parse_read(text: str) -> Transfer:
             "for example --read 0x22000:32x32:bf16=c.npy",
         )
     place, shape, form, tile = [*parts, "", ""][:4]
-    return Transfer(f"--read {text}", place, Path(file), form or None, _shape(shape), tile or None)
+    return Transfer(f"--read {text}", place, Path(file), form or None, shape_of(shape), tile or None)
 
 
-def _shape(text: str) -> tuple[int, ...]:
+def shape_of(text: str) -> tuple[int, ...]:
+    """Dimensions in `64x96` or `64,96`."""
     return tuple(number(part, "dimension") for part in text.lower().replace(",", "x").split("x"))
 
 
-def _region(machine: Target, transfer: Transfer, size: int) -> tuple[int, Any]:
+def _region(tile: TileView, names: TilePrograms, transfer: Transfer, size: int) -> tuple[int, Any]:
     """Address and bytes of the memory that a transfer is about, as a writable array."""
     from bhemu.errors import MemoryError_
     from bhemu.loader.boot import LOCAL_RAM, core_number
@@ -98,11 +86,10 @@ def _region(machine: Target, transfer: Transfer, size: int) -> tuple[int, Any]:
     if address_text[:1].isdigit():
         address = number(address_text, "address")
     else:
-        address = machine.address_of(transfer.place)
-    tile = machine.tile
+        address = names.address_of(transfer.place)
     memory, start, what = tile.l1, 0, "L1"
     if address >= LOCAL_RAM:
-        owner = core if named else machine.owner_of(transfer.place)
+        owner = core if named else names.owner_of(transfer.place)
         if owner is None:
             raise MemoryError_(
                 f"{transfer.option}: {address:#x} lies in local RAM, which each core has for itself",
@@ -120,13 +107,12 @@ def _region(machine: Target, transfer: Transfer, size: int) -> tuple[int, Any]:
     return address, memory[at : at + size]
 
 
-def write(machine: Target, transfer: Transfer) -> int:
-    """Put a file into memory; returns the number of bytes."""
+def write(tile: TileView, names: TilePrograms, transfer: Transfer) -> None:
+    """Put a file into memory of a tile; `names` are those of its programs."""
     content = content_of(transfer)
-    address, memory = _region(machine, transfer, len(content))
-    machine.check_data(address, len(content), transfer.option)
+    address, memory = _region(tile, names, transfer, len(content))
+    names.check_data(address, len(content), transfer.option)
     memory[:] = content
-    return len(content)
 
 
 def content_of(transfer: Transfer) -> Any:
@@ -159,7 +145,7 @@ def content_of(transfer: Transfer) -> Any:
         return np.frombuffer(_plain(array, transfer).tobytes(), np.uint8)
     from bhemu.formats import encode
 
-    return encode(array, transfer.format, tile_shape=_tile(transfer))
+    return encode(array, transfer.format, tile_shape=tile_shape_of(transfer.tile))
 
 
 def _plain(array: Any, transfer: Transfer) -> Any:
@@ -180,12 +166,13 @@ def _plain(array: Any, transfer: Transfer) -> Any:
     return values
 
 
-def _tile(transfer: Transfer) -> Any:
+def tile_shape_of(text: str | None) -> TileShape | None:
+    """The shape of tiles in `32x32`, which is the default; None for `row-major`."""
     from bhemu.formats.layout import check_tile_shape
 
-    if transfer.tile == "row-major":
+    if text == "row-major":
         return None
-    return check_tile_shape(_shape(transfer.tile)) if transfer.tile else (32, 32)  # type: ignore[arg-type]
+    return check_tile_shape(shape_of(text)) if text else (32, 32)  # type: ignore[arg-type]
 
 
 def _no_tile(transfer: Transfer) -> None:
@@ -195,9 +182,9 @@ def _no_tile(transfer: Transfer) -> None:
         )
 
 
-def check_place(machine: Target, transfer: Transfer) -> None:
+def check_place(tile: TileView, names: TilePrograms, transfer: Transfer) -> None:
     """Refuse a `--read` from where no memory is, before anything runs."""
-    _region(machine, transfer, check_read(transfer))
+    _region(tile, names, transfer, check_read(transfer))
 
 
 def check_read(transfer: Transfer) -> int:
@@ -225,12 +212,12 @@ def check_read(transfer: Transfer) -> int:
     if transfer.format in PLAIN:
         _no_tile(transfer)
         return int(np.prod(transfer.shape)) * np.dtype(PLAIN[transfer.format]).itemsize
-    return tensor_size(transfer.shape, transfer.format, tile_shape=_tile(transfer))
+    return tensor_size(transfer.shape, transfer.format, tile_shape=tile_shape_of(transfer.tile))
 
 
-def read(machine: Target, transfer: Transfer) -> Any:
+def read(tile: TileView, names: TilePrograms, transfer: Transfer) -> Any:
     """What a `--read` saves: an array, or bytes."""
-    return decoded(transfer, _region(machine, transfer, check_read(transfer))[1].copy())
+    return decoded(transfer, _region(tile, names, transfer, check_read(transfer))[1].copy())
 
 
 def decoded(transfer: Transfer, content: Any) -> Any:
@@ -245,7 +232,7 @@ def decoded(transfer: Transfer, content: Any) -> Any:
         return content.tobytes()
     if transfer.format in PLAIN:
         return np.frombuffer(content.tobytes(), PLAIN[transfer.format]).reshape(transfer.shape)
-    return portable(decode(content, transfer.format, transfer.shape, tile_shape=_tile(transfer)))
+    return portable(decode(content, transfer.format, transfer.shape, tile_shape=tile_shape_of(transfer.tile)))
 
 
 def print_transfers(console: Console, writes: list[Transfer], reads: list[Transfer]) -> None:

@@ -5,7 +5,30 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
-from typing import Any, TypeVar, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+AllowOpen = Annotated[
+    bool, typer.Option("--allow-open", help="Use the recommended choice where no source settles the behaviour.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ReportAsJson = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
+ResultsAsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No report and no progress; errors are shown.")]
+NoProgress = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+ElfFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--elf", metavar="PATH", help="ELF file, or a directory of some, with programs that ran."),
+]
+TimedRecording = Annotated[Path, typer.Argument(metavar="DIR", help="Directory of a recording in timed mode.")]
+HiddenHazards = Annotated[
+    Path | None,
+    typer.Option("--suppressions", metavar="FILE", help="TOML file with hazards that are left out."),
+]
+Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes; more than one need Dask.")]
+Scheduler = Annotated[str | None, typer.Option("--scheduler", metavar="ADDRESS", help="A Dask scheduler to work on.")]
 
 Options = TypeVar("Options")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from bhemu.cli.options import AsJson, ElfFiles, TimedRecording
 from bhemu.cli.report import output, plain_table, print_json, refuse_usage, shown_path
 
 app = typer.Typer(
@@ -42,7 +42,7 @@ def matmul(
     divisor: Annotated[int, typer.Option(min=1, help="Parts of each core's share of K.")] = 1,
     blocks: Annotated[str, typer.Option(metavar="WIDExHIGH", help="Parts of each core's output.")] = "1x1",
     mhz: Annotated[float, typer.Option(min=1, help="The clock.")] = CLOCK_MHZ,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Estimate ttnn's matmul with multicast in two dimensions, operands in L1 or DRAM."""
     from bhemu.predict.matmul import Matmul, predict
@@ -82,7 +82,7 @@ def noc(
     everybody: Annotated[bool, typer.Option("--everybody", help="Every core does it at once.")] = False,
     number: Annotated[int, typer.Option("--noc", min=0, max=1, help="Which NoC.")] = 0,
     mhz: Annotated[float, typer.Option(min=1, help="The clock.")] = CLOCK_MHZ,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Estimate a loop of transfers and the barrier after it."""
     from bhemu.predict.noc import Traffic, cycles
@@ -136,12 +136,9 @@ def noc(
 
 @app.command("run")
 def run(
-    record: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of a recording in timed mode.")],
-    elf: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="PATH", help="ELF file, or a directory of some, with programs that ran."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    record: TimedRecording,
+    elf: ElfFiles = None,
+    as_json: AsJson = False,
 ) -> None:
     """Say for each operation of a client's run how long it takes, what bounds it, and how close to that bound it is.
 

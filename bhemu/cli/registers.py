@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bhemu.cli.options import AsJson
 from bhemu.cli.report import REFUSED, number, output, plain_table, print_json, refuse_usage
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def regs(
         bool, typer.Option("--thread", help="WORD is a ThreadConfig entry (SETC16), not a word of Config.")
     ] = False,
     tile: Annotated[bool, typer.Option("--tile", help="Show all registers of the tile with their addresses.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the map of configuration registers, search it and the tile's registers, or take a value apart.
 

@@ -25,9 +25,17 @@ from bhemu.cli.memory import (
     write,
 )
 from bhemu.cli.progress import Progress
-from bhemu.cli.report import REFUSED, number, open_choices, output, plain_table, print_issued, print_json, refuse_usage
-from bhemu.cli.run_elf import core_of, state_of, until_word
+from bhemu.cli.report import REFUSED, number, output, plain_table, print_issued, print_json, refuse_usage
+from bhemu.cli.run_elf import core_of, until_word
 from bhemu.cli.run_options import RunOptions
+from bhemu.cli.run_report import (
+    new_semihosting,
+    print_guessed,
+    print_open_choices,
+    print_speed,
+    speed_as_json,
+    state_of,
+)
 
 if TYPE_CHECKING:
     from bhemu.api.chip import Chip
@@ -40,6 +48,27 @@ _TILES = re.compile(r"(\d+),(\d+)(?:-(\d+),(\d+))?")
 _PREFIX = re.compile(r"(?:(\d+),(\d+)|dram(\d+))/(.+)", re.DOTALL)
 _NAMED: int = 3
 """At most this many tiles that did the same are named in the report."""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run that has ended.
+
+    Attributes:
+        chip: on which it was.
+        programs: files by tile and core.
+        result: how it ended.
+        retired: instructions of the cores.
+        seconds: that it took.
+        compiled: names of functions that were compiled first.
+    """
+
+    chip: Chip
+    programs: dict[Place, dict[str, str]]
+    result: ChipResult
+    retired: int
+    seconds: float
+    compiled: list[str]
 
 
 def names_tiles(options: RunOptions) -> bool:
@@ -72,22 +101,6 @@ def tiles_of(chip: Chip, texts: list[str]) -> list[ChipTile]:
                 refuse_usage(f"--tile {text}: the rectangle has no Tensix tile", "tiles have x 1 to 16, y 2 to 11")
             found |= {tile.place: tile for tile in inside}
     return list(found.values())
-
-
-@dataclass(frozen=True)
-class _OnTile:
-    """A tile of a chip and the names of its programs, as transfers take them."""
-
-    tile: ChipTile
-
-    def address_of(self, name: str) -> int:
-        return self.tile.programs.address_of(name)
-
-    def owner_of(self, name: str) -> str | None:
-        return self.tile.programs.owner_of(name)
-
-    def check_data(self, address: int, size: int, what: str) -> None:
-        self.tile.programs.check_data(address, size, what)
 
 
 def load_on_chip(chip: Chip, texts: list[str], tiles: list[str], core: str | None) -> dict[Place, dict[str, str]]:
@@ -138,7 +151,6 @@ def run_on_chip(options: RunOptions) -> None:
     with Progress(silent=options.quiet) as progress:
         from bhemu.api.chip import Chip
         from bhemu.api.machine import DEFAULT_CLOCKS
-        from bhemu.api.semihosting import Semihosting
 
         chip = Chip(options.board or "p150", allow_open=options.allow_open, timed=options.timed)
         programs = load_on_chip(chip, options.programs, options.tiles, options.core)
@@ -147,26 +159,24 @@ def run_on_chip(options: RunOptions) -> None:
             _put(chip, places, transfer)
         getters = {targets[transfer.option]: _getter(chip, places, transfer) for transfer in reads}
         until = _condition(chip, places, *word) if word is not None else None
-        quiet_output = options.as_json
         chip.start(tiles=places)
         before, start = int(chip.device.tiles["core_retired"].sum()), time.perf_counter()
         result = chip.run(
             tiles=places,
             max_clocks=options.max_clocks or DEFAULT_CLOCKS,
             until=until,
-            semihosting=(lambda _: Semihosting(_to_errors) if quiet_output else Semihosting())
-            if options.semihosting
-            else None,
+            semihosting=(lambda _: new_semihosting(as_json=options.as_json)) if options.semihosting else None,
             progress=progress.clocks,
         )
         seconds = time.perf_counter() - start
         retired = int(chip.device.tiles["core_retired"].sum()) - before
+        run = _Run(chip, programs, result, retired, seconds, progress.compiled)
         contents = {path: get() for path, get in getters.items()}
     write_files(contents)
     if options.as_json:
-        print_json(_as_json(chip, result, programs, writes, reads, seconds, retired, progress.compiled))
+        print_json(_as_json(run, writes, reads))
     elif not options.quiet:
-        _print(chip, result, programs, writes, reads, seconds, retired, progress.compiled)
+        _print(run, writes, reads)
     _exit(result, options)
 
 
@@ -187,10 +197,6 @@ def _check_usage(options: RunOptions) -> None:
             refuse_usage(f"{option} is for a run of one tile without a chip", remedy)
     if len(options.programs) > 1 and options.core is not None:
         refuse_usage("--core is for one program without a name", "say CORE=FILE for each, and omit --core")
-
-
-def _to_errors(_stream: int, content: bytes) -> None:
-    typer.echo(content.decode("utf-8", "replace"), err=True, nl=False)
 
 
 # --- memory -------------------------------------------------------------------------------------------------------
@@ -229,7 +235,7 @@ def _put(chip: Chip, places: list[Place], transfer: Transfer) -> None:
         if isinstance(owner, DramBank):
             owner.write(number(inner.place, "address"), content_of(inner).tobytes())
         else:
-            write(_OnTile(owner), inner)
+            write(owner, owner.programs, inner)
 
 
 def _getter(chip: Chip, places: list[Place], transfer: Transfer) -> Callable[[], Any]:
@@ -243,9 +249,8 @@ def _getter(chip: Chip, places: list[Place], transfer: Transfer) -> Callable[[],
         bank, address, size = owner, number(inner.place, "address"), check_read(inner)
         bank.read(address, size)
         return lambda: decoded(inner, np.frombuffer(bank.read(address, size), np.uint8))
-    target = _OnTile(owner)
-    check_place(target, inner)
-    return lambda: read(target, inner)
+    check_place(owner, owner.programs, inner)
+    return lambda: read(owner, owner.programs, inner)
 
 
 def _condition(chip: Chip, places: list[Place], place: str, value: int) -> Callable[[], bool]:
@@ -253,7 +258,7 @@ def _condition(chip: Chip, places: list[Place], place: str, value: int) -> Calla
     what = Transfer(f"--until-word {place}", place, Path(), None, None, None)
     (owner,), inner = _split(chip, places, what, several=False)
     numeric = inner.place[:1].isdigit()
-    address = number(inner.place, "address") if numeric else _OnTile(owner).address_of(inner.place)
+    address = number(inner.place, "address") if numeric else owner.programs.address_of(inner.place)
     found = owner.read(address, 4)  # refuses what is not there
     assert len(found) == 4
     return lambda: int.from_bytes(owner.read(address, 4), "little") == value
@@ -279,38 +284,25 @@ def _exit(result: ChipResult, options: RunOptions) -> None:
         raise typer.Exit(REFUSED)
 
 
-def _as_json(
-    chip: Chip,
-    result: ChipResult,
-    programs: dict[Place, dict[str, str]],
-    writes: list[Transfer],
-    reads: list[Transfer],
-    seconds: float,
-    retired: int,
-    compiled: list[str],
-) -> dict[str, Any]:
+def _as_json(run: _Run, writes: list[Transfer], reads: list[Transfer]) -> dict[str, Any]:
     from bhemu.programs.run import instructions_by_unit
 
     return {
         "tiles": {
             _name(place): {
-                "programs": programs[place],
+                "programs": run.programs[place],
                 "clocks": tile.clocks,
                 "status": tile.status,
                 "cores": [vars(core) for core in tile.cores],
-                "instructions": instructions_by_unit(chip[place].state["issued"]),
+                "instructions": instructions_by_unit(run.chip[place].state["issued"]),
             }
-            for place, tile in result.tiles.items()
+            for place, tile in run.result.tiles.items()
         },
         **transfers_as_json(writes, reads),
-        "retired": retired,
-        "seconds": seconds,
-        "mips": retired / seconds / 1e6 if seconds > 0 else 0.0,
-        "compiled": compiled,
-        "open_choices": open_choices(chip.open_choices),
-        "clocks": result.clocks,
-        "ended": result.reason,
-        **_timed(chip),
+        **speed_as_json(run.retired, run.seconds, run.compiled, run.chip.open_choices),
+        "clocks": run.result.clocks,
+        "ended": run.result.reason,
+        **_timed(run.chip),
     }
 
 
@@ -324,21 +316,12 @@ def _timed(chip: Chip) -> dict[str, Any]:
     return {"timed": {"tiles": tiles, **noc, "guessed_share": found.guessed_share}}
 
 
-def _print(
-    chip: Chip,
-    result: ChipResult,
-    programs: dict[Place, dict[str, str]],
-    writes: list[Transfer],
-    reads: list[Transfer],
-    seconds: float,
-    retired: int,
-    compiled: list[str],
-) -> None:
+def _print(run: _Run, writes: list[Transfer], reads: list[Transfer]) -> None:
     console = output()
     alike: dict[tuple[str, str, str, str], list[tuple[Place, int]]] = {}
-    for place, tile in result.tiles.items():
+    for place, tile in run.result.tiles.items():
         for core in tile.cores:
-            key = (core.name, programs[place].get(core.name, ""), state_of(core), core.place)
+            key = (core.name, run.programs[place].get(core.name, ""), state_of(core), core.place)
             alike.setdefault(key, []).append((place, core.retired))
     table = plain_table("tile", "core", "program", "instructions", "state", "at", right=("instructions",))
     for (name, program, state, at), cores in alike.items():
@@ -347,16 +330,10 @@ def _print(
         table.add_row(tiles, name, program, f"{sum(count for _, count in cores):,}", state, at)
     console.print(table, markup=False)
     print_transfers(console, writes, reads)
-    print_issued(console, chip.device.tiles["issued"].sum(axis=0))
-    if result.reason == "until":
+    print_issued(console, run.chip.device.tiles["issued"].sum(axis=0))
+    if run.result.reason == "until":
         console.print("the word has its value")
-    first = f", of which the compilation of {len(compiled)} functions (first run only)" if compiled else ""
-    mips = retired / seconds / 1e6 if seconds > 0 else 0.0
-    console.print(
-        f"{result.clocks:,} clocks, {retired:,} instructions of the cores, {seconds:.3g} s{first}, {mips:.2f} MIPS"
-    )
-    if chip.timing is not None:
-        share = chip.timing.report().guessed_share
-        console.print(f"clocks are estimates of cycles of silicon; {share:.1%} of what they are made of is guessed")
-    for choice in open_choices(chip.open_choices):
-        console.print(f"open choice used: {choice}", style="yellow", markup=False)
+    print_speed(console, run.result.clocks, run.retired, run.seconds, run.compiled)
+    if run.chip.timing is not None:
+        print_guessed(console, run.chip.timing.report().guessed_share)
+    print_open_choices(console, run.chip.open_choices)

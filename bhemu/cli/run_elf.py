@@ -23,14 +23,21 @@ from bhemu.cli.memory import (
 )
 from bhemu.cli.progress import Progress
 from bhemu.cli.recording import Recording
-from bhemu.cli.report import REFUSED, number, open_choices, output, plain_table, print_issued, print_json, refuse_usage
+from bhemu.cli.report import REFUSED, number, output, plain_table, print_issued, print_json, refuse_usage
 from bhemu.cli.run_options import RunOptions
+from bhemu.cli.run_report import (
+    new_semihosting,
+    print_guessed,
+    print_open_choices,
+    print_speed,
+    speed_as_json,
+    state_of,
+)
 
 if TYPE_CHECKING:
     from bhemu.api.firmware import BootResult, FirmwareMachine
     from bhemu.api.machine import Machine
-    from bhemu.api.semihosting import Semihosting
-    from bhemu.api.summary import CoreSummary, MachineResult
+    from bhemu.api.summary import MachineResult
 
 CORES = ("B", "T0", "T1", "T2", "NC")
 ELF_MAGIC = b"\x7fELF"
@@ -50,14 +57,19 @@ class _Run:
     """Instructions of the cores in the time that `seconds` measures."""
 
 
+def is_elf_file(path: Path) -> bool:
+    """There is a file that begins as ELF files do."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(len(ELF_MAGIC)) == ELF_MAGIC
+
+
 def is_elf_argument(text: str) -> bool:
     """The argument of `bhemu run` names an ELF file, or a core and its ELF file, and not a Python program."""
     path = Path(text)
     if path.is_file():
-        if path.suffix == ".py":
-            return False
-        with path.open("rb") as stream:
-            return path.suffix == ".elf" or stream.read(len(ELF_MAGIC)) == ELF_MAGIC
+        return path.suffix != ".py" and (path.suffix == ".elf" or is_elf_file(path))
     return path.suffix == ".elf" or "=" in text
 
 
@@ -96,16 +108,16 @@ def run_elf(options: RunOptions) -> None:
         recording.attach(run.machine)
         try:
             for transfer in writes:
-                write(run.machine, transfer)
+                write(run.machine.tile, run.machine, transfer)
             for transfer in reads:
-                check_place(run.machine, transfer)
+                check_place(run.machine.tile, run.machine, transfer)
             start = time.perf_counter()
             before = _retired(run.machine)
             going(progress)
             run.seconds = time.perf_counter() - start
             run.retired = _retired(run.machine) - before
             for transfer in reads:
-                contents[targets[transfer.option]] = read(run.machine, transfer)
+                contents[targets[transfer.option]] = read(run.machine.tile, run.machine, transfer)
         finally:
             if dump is not None:
                 from bhemu.api.dump import dump_state
@@ -115,7 +127,7 @@ def run_elf(options: RunOptions) -> None:
     write_files(contents)
     found = recording.hazards()
     if options.as_json:
-        report = _as_json(run, writes, reads, options, progress.compiled) | recording.as_json()
+        report = _as_json(run, writes, reads, progress.compiled) | recording.as_json()
         print_json(report | ({"hazards": [one.as_json() for one in found]} if found is not None else {}))
     elif not options.quiet:
         _print(run, writes, reads, options, progress.compiled)
@@ -226,7 +238,7 @@ def _prepare_bare(options: RunOptions, programs: dict[str | None, str], word: tu
         until = number(until, "address") if until[:1].isdigit() else machine.address_of(until)
     if word is not None:
         until = _word_condition(machine, *word)
-    semihosting = _semihosting(options) if options.semihosting else None
+    semihosting = new_semihosting(as_json=options.as_json) if options.semihosting else None
     machine.start()
 
     def going(progress: Progress) -> None:
@@ -238,20 +250,6 @@ def _prepare_bare(options: RunOptions, programs: dict[str | None, str], word: tu
         )
 
     return run, going
-
-
-def _semihosting(options: RunOptions) -> Semihosting:
-    import sys
-
-    from bhemu.api.semihosting import Semihosting
-
-    if not options.as_json:
-        return Semihosting()
-
-    def to_errors(_stream: int, content: bytes) -> None:
-        sys.stderr.write(content.decode("utf-8", "replace"))
-
-    return Semihosting(to_errors)  # standard output is the report's alone
 
 
 def _word_condition(machine: Machine, place: str, value: int) -> Any:
@@ -319,15 +317,6 @@ def _exit(run: _Run, options: RunOptions) -> None:
 # --- the report ---------------------------------------------------------------------------------------------------
 
 
-def state_of(core: CoreSummary) -> str:
-    """What a core was doing at the end, for the report."""
-    if core.exit_code is not None:
-        return f"main returned {core.exit_code}"
-    if core.state == "halted":
-        return f"halted by {core.why}"
-    return {"idle": "idle in an endless loop"}.get(core.state, core.state)
-
-
 def _ending(run: _Run, options: RunOptions) -> str:
     if run.result is None:
         return ""
@@ -338,9 +327,7 @@ def _ending(run: _Run, options: RunOptions) -> str:
     return ""
 
 
-def _as_json(
-    run: _Run, writes: list[Transfer], reads: list[Transfer], options: RunOptions, compiled: list[str]
-) -> dict[str, Any]:
+def _as_json(run: _Run, writes: list[Transfer], reads: list[Transfer], compiled: list[str]) -> dict[str, Any]:
     from bhemu.programs.run import instructions_by_unit
 
     result = run.result
@@ -349,11 +336,7 @@ def _as_json(
         **transfers_as_json(writes, reads),
         "cores": [vars(core) for core in (result.cores if result is not None else run.machine.summary())],
         "instructions": instructions_by_unit(run.machine.tile.record.issued),
-        "retired": run.retired,
-        "seconds": run.seconds,
-        "mips": _mips(run),
-        "compiled": compiled,
-        "open_choices": open_choices(run.machine.tile.record.open_used),
+        **speed_as_json(run.retired, run.seconds, compiled, run.machine.tile.record.open_used),
     }
     if result is not None:
         report |= {"clocks": result.clocks, "ended": result.reason, "status": result.status}
@@ -363,10 +346,6 @@ def _as_json(
     if run.boot is not None:
         report |= {"boot": vars(run.boot), "launch_clocks": run.launch_clocks}
     return report
-
-
-def _mips(run: _Run) -> float:
-    return run.retired / run.seconds / 1e6 if run.seconds > 0 else 0.0
 
 
 def _print(run: _Run, writes: list[Transfer], reads: list[Transfer], options: RunOptions, compiled: list[str]) -> None:
@@ -386,13 +365,8 @@ def _print(run: _Run, writes: list[Transfer], reads: list[Transfer], options: Ru
     ending = _ending(run, options)
     if ending:
         console.print(ending, markup=False)
-    first = f", of which the compilation of {len(compiled)} functions (first run only)" if compiled else ""
-    clocks = f"{run.result.clocks:,} clocks, " if run.result is not None else ""
-    console.print(
-        f"{clocks}{run.retired:,} instructions of the cores, {run.seconds:.3g} s{first}, {_mips(run):.2f} MIPS"
-    )
+    clocks = run.result.clocks if run.result is not None else None
+    print_speed(console, clocks, run.retired, run.seconds, compiled)
     if run.machine.tile.time is not None:
-        share = run.machine.tile.time.report().guessed_share
-        console.print(f"clocks are estimates of cycles of silicon; {share:.1%} of what they are made of is guessed")
-    for choice in open_choices(run.machine.tile.record.open_used):
-        console.print(f"open choice used: {choice}", style="yellow", markup=False)
+        print_guessed(console, run.machine.tile.time.report().guessed_share)
+    print_open_choices(console, run.machine.tile.record.open_used)

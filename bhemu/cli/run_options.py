@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from bhemu.cli.memory import READ, READ_BYTES, WRITE
-from bhemu.cli.options import default_of
+from bhemu.cli.options import AllowOpen, Quiet, ReportAsJson, default_of
 from bhemu.cli.report import refuse_usage
 
 ELF_PANEL = "Options for ELF files"
@@ -59,9 +59,7 @@ class RunOptions:
     max_cycles: Annotated[
         int | None, typer.Option(min=1, help="Stop after this many cycles.", rich_help_panel=PROGRAM_PANEL)
     ] = None
-    allow_open: Annotated[
-        bool, typer.Option("--allow-open", help="Use the recommended choice where no source settles the behaviour.")
-    ] = False
+    allow_open: AllowOpen = False
     show_timing: Annotated[
         bool,
         typer.Option("--timing", help="Report modelled cycles: units, threads, and what they wait for; cores' rounds."),
@@ -94,8 +92,8 @@ class RunOptions:
             "line for each instruction of the cores.",
         ),
     ] = None
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No report and no progress; errors are shown.")] = False
+    as_json: ReportAsJson = False
+    quiet: Quiet = False
     tiles: Annotated[
         list[str],
         typer.Option(

@@ -22,6 +22,7 @@ from bhemu.cli.report import (
     shown_path,
 )
 from bhemu.cli.run_options import RunOptions
+from bhemu.cli.run_report import first_run, print_open_choices
 from bhemu.errors import BhemuError, ProgramError
 
 if TYPE_CHECKING:
@@ -228,8 +229,8 @@ def _print(
 
     print_units(console, report.units)
 
-    first = f", of which the compilation of {len(compiled)} functions (first run only)" if compiled else ""
-    console.print(f"{report.tiles} tiles, {report.cycles:,} cycles of issue, {report.seconds:.3g} s{first}")
+    taken = f"{report.seconds:.3g} s{first_run(compiled)}"
+    console.print(f"{report.tiles} tiles, {report.cycles:,} cycles of issue, {taken}")
     for name, error in report.errors.items():
         console.print(
             f"largest difference of {name} from the float64 reference: {error.absolute:.4g} "
@@ -238,5 +239,4 @@ def _print(
         )
     if not report.errors:
         console.print("no difference measured: the program declares no reference")
-    for choice in open_choices(result.report.open_choices):
-        console.print(f"open choice used: {choice}", style="yellow", markup=False)
+    print_open_choices(console, report.open_choices)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from bhemu.cli.options import AsJson
 from bhemu.cli.report import output, plain_table, print_json, refuse_usage
 
 
@@ -19,7 +20,7 @@ def support(
     timing: Annotated[
         bool, typer.Option("--timing", help="List the figures of time instead, with their kinds and sources.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List instructions and modes with their fidelity.
 

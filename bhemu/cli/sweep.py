@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from bhemu.cli.options import NoProgress, ResultsAsJson, Scheduler, Workers
 from bhemu.cli.report import REFUSED, assignments, output, plain_table, print_json
 
 
@@ -24,10 +26,10 @@ def sweep(
         Path, typer.Option(metavar="FILE", help="SQLite file of the results; runs that it has are not made again.")
     ] = Path("sweep.sqlite"),
     max_clocks: Annotated[int, typer.Option(min=1, help="Most clocks that a run may take.")] = 10_000_000,
-    workers: Annotated[int, typer.Option(min=1, help="Processes; more than one need Dask.")] = 1,
-    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler to work on.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    workers: Workers = 1,
+    scheduler: Scheduler = None,
+    as_json: ResultsAsJson = False,
+    quiet: NoProgress = False,
 ) -> None:
     """Run all programs, kernels and recorded clients of a directory, and keep a row for each run.
 
@@ -39,16 +41,13 @@ def sweep(
 
     grid = {name: text.split(",") for name, text in assignments(settings, "--set", "M=32,64").items()}
     todo = jobs(directory, {**grid, "seed": seeds.split(",")})
-    store = Results(results)
-    try:
+    with closing(Results(results)) as store:
         with Progress(silent=quiet) as progress:
             make(
                 todo, store, max_clocks=max_clocks, workers=workers, scheduler=scheduler,
                 progress=lambda done, total: progress.state(f"run {done} of {total}"),
             )  # fmt: skip
         rows = store.outcomes()
-    finally:
-        store.close()
     if as_json:
         names = ("file", "parameters", "outcome", "message", "clocks", "instructions", "seconds")
         print_json([{**dict(zip(names, row, strict=True)), "parameters": json.loads(row[1])} for row in rows])

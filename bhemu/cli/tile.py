@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bhemu.cli.report import number, output, refuse_usage
+from bhemu.cli.memory import shape_of, tile_shape_of
+from bhemu.cli.report import output, refuse_usage
 
 if TYPE_CHECKING:
-    from bhemu.formats import TileShape
     from bhemu.formats.dump import View
 
 app = typer.Typer(help="Convert .npy files to tile bytes and back, and look at tiles.", no_args_is_help=True)
@@ -18,18 +18,6 @@ app = typer.Typer(help="Convert .npy files to tile bytes and back, and look at t
 Format = Annotated[str, typer.Option("--format", "-f", help="Datum format in L1: bf16, fp32, bfp8, int8, ...")]
 Order = Annotated[str, typer.Option("--tile", help="Tile shape: 32x32, 16x32, 32x16, 16x16; or row-major.")]
 Shape = Annotated[str, typer.Option("--shape", help="Shape of the tensor, for example 64x96.")]
-
-
-def _tile_shape(text: str) -> TileShape | None:
-    if text == "row-major":
-        return None
-    from bhemu.formats.layout import check_tile_shape
-
-    return check_tile_shape(_numbers(text))  # type: ignore[arg-type]
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(number(part, "dimension") for part in text.lower().replace(",", "x").split("x"))
 
 
 def _read(path: Path) -> Any:
@@ -64,7 +52,7 @@ def encode(
     data = encode_tensor(
         load(source),
         format,
-        tile_shape=_tile_shape(tile),
+        tile_shape=tile_shape_of(tile),
         rounding="hardware" if hardware else "nearest",
         intermediate=intermediate,
     )
@@ -86,7 +74,7 @@ def decode(
     from bhemu.formats.files import portable
 
     check_target(target)
-    array = portable(decode_tensor(_read(source), format, _numbers(shape), tile_shape=_tile_shape(tile)))
+    array = portable(decode_tensor(_read(source), format, shape_of(shape), tile_shape=tile_shape_of(tile)))
     write_files({target: array})
     typer.echo(f"{target}: {array.dtype} {' x '.join(map(str, array.shape))}")
 
@@ -112,7 +100,7 @@ def show(
     from bhemu.formats.files import load
     from bhemu.pictures.png import tile_picture
 
-    tile_shape = _tile_shape(tile)
+    tile_shape = tile_shape_of(tile)
     if tile_shape is None:
         refuse_usage("a row-major tensor has no tiles to show", "give a tile shape: --tile 32x32")
     if picture is not None:

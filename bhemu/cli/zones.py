@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
+from bhemu.cli.options import AsJson, ElfFiles, TimedRecording
 from bhemu.cli.report import output, plain_table, print_json, refuse_usage, shown_path
 
 
 def zones(
-    record: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of a recording in timed mode.")],
+    record: TimedRecording,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write all markers, as tt-metal's profile_log_device.csv.")
     ] = None,
@@ -22,12 +23,9 @@ def zones(
         list[Path] | None,
         typer.Option("--names", metavar="DIR", help="Directory of compiled kernels, whose logs name zones."),
     ] = None,
-    elf: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="PATH", help="ELF file, or a directory of some, with programs that ran."),
-    ] = None,
+    elf: ElfFiles = None,
     mhz: Annotated[float, typer.Option(min=1, help="The clock.")] = 1350.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show zones of tt-metal's device profiler (DeviceZoneScopedN), and write the CSV files that its tools read.
 

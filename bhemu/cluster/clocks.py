@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.chip.clock.clocks import WORTH_SHARE, WORTH_THREADS, helped
 from bhemu.chip.device import Device
 from bhemu.chip.entries import chip_entry

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.chip.coordinates import ETHERNET_PLACES, TENSIX_TILES, Node
 from bhemu.chip.device import Device
 from bhemu.cluster.topology import End, Failure, Topology

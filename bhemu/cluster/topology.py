@@ -29,7 +29,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.checks import checked
 from bhemu.chip.coordinates import ETHERNET_PLACES, SIMULATOR, Harvesting
 from bhemu.cluster.state import MOST_CHIPS

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from bhemu.compare.session import EBREAK, PARKED, CompareError, Session
+from bhemu.compare.session import CompareError, Session
+from bhemu.isa.riscv_words import EBREAK, PARKED
 from bhemu.loader import boot
 from bhemu.loader.boot import Placement
 from bhemu.loader.elf import load_elf
@@ -37,7 +38,7 @@ def load(programs: Mapping[str | None, str | Path]) -> list[Placement]:
 def session(placements: list[Placement]) -> Session:
     """A session that runs programs.
 
-    The ebreak after main is replaced by `j .`.
+    The ebreak after main, which the official simulator refuses (E4), is replaced by `j .`.
 
     Raises:
         CompareError: a program needs its local RAM filled, which no window of the host reaches.

@@ -11,16 +11,7 @@ from bhemu.compare.calls import INIT, Call, clock, read, write
 from bhemu.compare.chip_side import ChipSide
 from bhemu.compare.places import aim
 from bhemu.errors import BhemuError
-from bhemu.loader.boot import (
-    ALL_HELD,
-    RESET_OVERRIDE_NC,
-    RESET_OVERRIDE_T,
-    RESET_PC_NC,
-    RESET_PC_T0,
-    SOFT_RESET,
-    reset_bits,
-)
-from bhemu.machine.agents import NC, T0, T2
+from bhemu.loader.boot import SOFT_RESET, start_stores
 from bhemu.machine.state import L1_SIZE
 
 TILE: Final = (1, 2)
@@ -29,9 +20,6 @@ EVERY: Final = 1000
 GROWTH: Final = 8
 """In long runs memory is compared each time that another 1/8 of the elapsed clocks has passed."""
 MAX_CLOCKS: Final = 10_000_000
-EBREAK: Final = 0x0010_0073
-PARKED: Final = 0x0000_006F
-"""`j .`: what replaces the ebreak after main, which the official simulator refuses (E4)."""
 _MEMORY, _REGISTERS, _OTHERS = 1, 2, 3  # windows
 _REGISTER_BASE: Final = SOFT_RESET & ~0x1F_FFFF
 
@@ -88,7 +76,7 @@ class Session:
         for address, content in self.pieces:
             if content:
                 yield write(memory + address, content)
-        for address, value in self._starts():
+        for address, value in start_stores(self.entries):
             yield write(registers + address - _REGISTER_BASE, value)
         index = ours.chip.node(self.tile).index
         passed = 0
@@ -108,16 +96,6 @@ class Session:
                 for place in looks:
                     for span in self.spans:
                         yield read(place + span.address, span.size)
-
-    def _starts(self) -> list[tuple[int, int]]:
-        """Stores that start the cores; registers are not read before, which the official simulator refuses for some."""
-        stores = [(RESET_PC_T0 + 4 * (core - T0), pc) for core, pc in self.entries.items() if T0 <= core <= T2]
-        override = sum(1 << (core - T0) for core in self.entries if T0 <= core <= T2)
-        if override:
-            stores.append((RESET_OVERRIDE_T, override))
-        if NC in self.entries:
-            stores += [(RESET_PC_NC, self.entries[NC]), (RESET_OVERRIDE_NC, 1)]
-        return [*stores, (SOFT_RESET, ALL_HELD & ~reset_bits(list(self.entries)))]
 
 
 class CompareError(BhemuError):

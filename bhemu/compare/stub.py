@@ -9,7 +9,7 @@ from typing import Final
 from bhemu.isa.assembler import to_ttinsn
 from bhemu.isa.instructions import decode
 from bhemu.isa.memory_map import region
-from bhemu.isa.riscv import RISCV_BY_NAME
+from bhemu.isa.riscv_words import PARKED, riscv_word, set_register, upper
 from bhemu.isa.tile_registers import address_of
 
 MOP_CONFIG: Final = region("mop_config").base
@@ -22,37 +22,7 @@ _CONFIG_OPERANDS: Final = ("CfgReg", "CfgRegAddr")
 """Operands that name a word of configuration."""
 _BANK_REGISTER: Final = 0
 """The word of ThreadConfig that chooses the bank (K9)."""
-_ZERO, _T0, _T1, _T2 = 0, 5, 6, 7
-
-
-def _upper(value: int) -> int:
-    return (value + 0x800) >> 12 & 0xFFFFF
-
-
-def _make(name: str, *, rd: int = 0, rs1: int = 0, rs2: int = 0) -> int:
-    return RISCV_BY_NAME[name].match | rd << 7 | rs1 << 15 | rs2 << 20
-
-
-def lui(rd: int, upper: int) -> int:
-    """`lui rd, upper`."""
-    return _make("lui", rd=rd) | upper << 12
-
-
-def immediate(name: str, rd: int, rs1: int, value: int) -> int:
-    """An instruction with a 12-bit immediate, such as addi or lw."""
-    return _make(name, rd=rd, rs1=rs1) | (value & 0xFFF) << 20
-
-
-def store(rs2: int, offset: int, rs1: int) -> int:
-    """`sw rs2, offset(rs1)`."""
-    return _make("sw", rs1=rs1, rs2=rs2) | (offset & 0x1F) << 7 | (offset >> 5 & 0x7F) << 25
-
-
-def branch_back(name: str, rs1: int, rs2: int, words: int) -> int:
-    """A branch to an instruction `words` before."""
-    offset = -4 * words
-    bits = (offset >> 12 & 1) << 31 | (offset >> 5 & 0x3F) << 25 | (offset >> 1 & 0xF) << 8 | (offset >> 11 & 1) << 7
-    return _make(name, rs1=rs1, rs2=rs2) | bits
+_T0, _T1, _T2 = 5, 6, 7
 
 
 @dataclass(frozen=True)
@@ -106,7 +76,7 @@ class Stub:
                 end.wait_idle()
                 end.config(0, item.config_word, values[item.config_word])
         end.wait_idle()
-        end._words.append(_make("jal"))  # j .
+        end._words.append(PARKED)
         return b"".join(word.to_bytes(4, "little") for word in end._words if isinstance(word, int))
 
     def instruction(self, word: int, *, merges: bool = False) -> None:
@@ -150,24 +120,19 @@ class Stub:
 
     def wait_semaphore(self, index: int, values: set[int]) -> None:
         """Wait until a semaphore has one of these values."""
-        self._constant(_T2, sum(1 << value for value in values))
+        self._words += set_register(_T2, sum(1 << value for value in values))
         address = SEMAPHORES + 4 * index
-        self._words.append(lui(_T0, _upper(address)))
-        self._words.append(immediate("lw", _T1, _T0, address))
-        self._words.append(_make("srl", rd=_T1, rs1=_T2, rs2=_T1))
-        self._words.append(immediate("andi", _T1, _T1, 1))
-        self._words.append(branch_back("beq", _T1, _ZERO, 3))
-
-    def _constant(self, register: int, value: int) -> None:
-        self._words.append(lui(register, _upper(value)))
-        self._words.append(immediate("addi", register, register, value))
+        self._load(_T1, address)
+        self._words.append(riscv_word("srl", _T1, _T2, _T1))
+        self._words.append(riscv_word("andi", _T1, _T1, imm=1))
+        self._words.append(riscv_word("beq", rs1=_T1, imm=-12))
 
     def _load(self, register: int, address: int) -> None:
         """Leaves the upper part of the address in t0."""
-        self._words.append(lui(_T0, _upper(address)))
-        self._words.append(immediate("lw", register, _T0, address))
+        self._words.append(riscv_word("lui", _T0, imm=upper(address)))
+        self._words.append(riscv_word("lw", register, _T0, imm=address))
 
     def _store(self, address: int, value: int) -> None:
-        self._constant(_T1, value)
-        self._words.append(lui(_T0, _upper(address)))
-        self._words.append(store(_T1, address & 0xFFF, _T0))
+        self._words += set_register(_T1, value)
+        self._words.append(riscv_word("lui", _T0, imm=upper(address)))
+        self._words.append(riscv_word("sw", rs1=_T0, rs2=_T1, imm=address))

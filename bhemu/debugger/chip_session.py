@@ -18,7 +18,7 @@ from bhemu.checks import checked
 from bhemu.chip.coordinates import Place, tile_place
 from bhemu.debugger.breakpoints import Breakpoint, CodeMarks, DebugError
 from bhemu.debugger.debugged_tile import DebuggedTile
-from bhemu.debugger.history import Checkpoint, History, Position
+from bhemu.debugger.history import History, Position, Timeline
 from bhemu.debugger.runner import GROW_AFTER, Runner, digest, quiet
 from bhemu.debugger.session import DebugSession
 from bhemu.debugger.stops import Stop
@@ -117,7 +117,7 @@ class ChipTileRunner(Runner):
 
 
 @checked
-class ChipDebug:
+class ChipDebug(Timeline):
     """A debugger of tiles of a chip.
 
     Example:
@@ -347,14 +347,3 @@ class ChipDebug:
         """Refuse to go back on a chip with links: frames on their way belong to two chips."""
         if self.chip.device.record.links:
             raise DebugError("a chip of a cluster with links cannot go back", remedy="debug one without links")
-
-    def check_change(self) -> None:
-        """What the user writes begins a new run."""
-
-    @property
-    def only_repeats(self) -> bool:
-        """A run from an earlier state is a run like any other."""
-        return False
-
-    def left(self, present: Checkpoint) -> None:
-        """Nothing else has to know that the machine has gone back."""

@@ -7,10 +7,11 @@ What the user writes is not computed by the machine: there a new *segment* begin
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from bhemu.debugger.breakpoints import Breakpoint, DebugError
 from bhemu.debugger.stops import Stop
@@ -27,45 +28,53 @@ NEARBY: Final = 32
 """Instructions before the goal of a step backwards at which a snapshot is taken, for the next such step."""
 
 
-class Timeline(Protocol):
+class Timeline(ABC):
     """What a history needs of a machine: `Runner` for a tile, `ChipDebug` for a chip."""
 
     interval: int
     """Clocks from one snapshot to the next."""
 
     @property
+    @abstractmethod
     def clock(self) -> int:
         """Clocks that have passed."""
 
+    @abstractmethod
     def position(self) -> Position:
         """Where the machine is."""
 
+    @abstractmethod
     def copy(self) -> tuple[Any, int]:
         """Its whole state, and how many bytes that takes."""
 
+    @abstractmethod
     def put(self, state: Any) -> None:
         """Put it back into a state."""
 
+    @abstractmethod
     def fingerprint(self) -> bytes:
         """A digest of what programs can observe."""
 
+    @abstractmethod
     def play(self, goal: Callable[[], bool]) -> Stop:
         """Run until a goal is reached, or until something stops the run; semihosting is served without output."""
 
+    @abstractmethod
     def points(self) -> tuple[list[list[Breakpoint]], list[list[Watch]]]:
         """The breakpoints and the watchpoints, by tile."""
 
+    @abstractmethod
     def set_points(self, points: tuple[list[list[Breakpoint]], list[list[Watch]]]) -> None:
         """Put others in their place."""
 
-    def check_past(self) -> None:
+    def check_past(self) -> None:  # noqa: B027  most machines can
         """Refuse to go back, where a machine cannot.
 
         Raises:
             DebugError: why not.
         """
 
-    def check_change(self) -> None:
+    def check_change(self) -> None:  # noqa: B027  it begins a new run
         """Refuse that the user writes, where a machine cannot take that.
 
         Raises:
@@ -75,8 +84,9 @@ class Timeline(Protocol):
     @property
     def only_repeats(self) -> bool:
         """What the machine runs forward is in its history already."""
+        return False
 
-    def left(self, present: Checkpoint) -> None:
+    def left(self, present: Checkpoint) -> None:  # noqa: B027  few have to know
         """The machine has gone back from a present."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.api.machine import Machine
 from bhemu.api.tile import Tile
 from bhemu.api.tile_programs import TilePrograms
@@ -19,7 +19,7 @@ from bhemu.debugger.watchpoints import register_number
 from bhemu.errors import BhemuError, ProgramError
 from bhemu.isa.registers import CONFIG_FIELDS, THREAD_FIELDS
 from bhemu.loader.boot import core_number
-from bhemu.loader.elf import Executable
+from bhemu.loader.elf import Executable, has_code_at, variable_at
 from bhemu.loader.lines import SourceLine
 from bhemu.loader.symbols import Symbol
 from bhemu.machine.agents import CORE_NAMES, CORES
@@ -79,12 +79,7 @@ class Names:
 
     def name_of_word(self, address: int) -> str:
         """The variable that holds an address, as `name+0x4`, or nothing."""
-        for executable in self.executables():
-            for symbol in executable.symbols:
-                if symbol.kind == "object" and symbol.address <= address < symbol.address + max(symbol.size, 1):
-                    offset = address - symbol.address
-                    return symbol.display + (f"+{offset:#x}" if offset else "")
-        return ""
+        return variable_at(self.executables(), address)
 
     def object_named(self, name: str) -> Symbol | None:
         """The variable of that name (`T1.flag` for that of one core), or None."""
@@ -126,7 +121,7 @@ class Names:
     def executable_at(self, core: int, address: int) -> Executable | None:
         """The program with code at an address: the core's own, else that of any core."""
         for executable in self.executables(core):
-            if any(s.executable and s.address <= address < s.address + s.size for s in executable.segments):
+            if has_code_at(executable, address):
                 return executable
         return None
 

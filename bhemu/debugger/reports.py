@@ -33,13 +33,8 @@ class Report:
     words: int
 
 
-def number(session: DebugSession, text: str) -> int:
-    """The value of an expression as a word of a command."""
-    return session.value(text)
-
-
 def _optional(session: DebugSession, words: Words, at: int, default: int | None = None) -> int | None:
-    return number(session, words[at]) if len(words) > at else default
+    return session.value(words[at]) if len(words) > at else default
 
 
 def _dst(session: DebugSession, words: Words) -> str:
@@ -71,7 +66,7 @@ def _gprs(session: DebugSession, words: Words) -> str:
 def _tile(session: DebugSession, words: Words) -> str:
     if len(words) < 2:
         raise DebugError("which tile?", remedy="give address and format: `tile 0x21000 bf16`")
-    address, data_format = number(session, words[0]), DataFormat.parse(words[1])
+    address, data_format = session.value(words[0]), DataFormat.parse(words[1])
     rows, _, columns = (words[2] if len(words) > 2 else "32x32").partition("x")
     if not (rows.isdigit() and columns.isdigit()):
         raise DebugError(f"{words[2]!r} is not a tile shape", remedy="use 32x32, 16x32, 32x16 or 16x16")

@@ -18,9 +18,10 @@ import numpy as np
 from bhemu.api.blocked import can_move
 from bhemu.api.semihosting import Semihosting
 from bhemu.api.tile import Tile
+from bhemu.api.waits import pushed_from
 from bhemu.debugger.breakpoints import Breakpoint, CodeMarks, is_pushed_with, number_of
 from bhemu.debugger.debugged_tile import DebuggedTile
-from bhemu.debugger.history import Checkpoint, History, Position
+from bhemu.debugger.history import History, Position, Timeline
 from bhemu.debugger.positions import NOT_RECORDING, StoppedTile
 from bhemu.debugger.stops import Stop
 from bhemu.debugger.watchpoints import Watch
@@ -51,7 +52,7 @@ OBSERVED: Final = (
 """Fields of a tile's record that programs can observe."""
 
 
-class Runner(StoppedTile):
+class Runner(StoppedTile, Timeline):
     """Moves a tile exactly, and stops it where breakpoints and watches say.
 
     Attributes:
@@ -334,10 +335,8 @@ class Runner(StoppedTile):
         # MOP and REPLAY do not get to the gate
         if word >> 24 == item.opcode and not self.record.frontend.gate_full[thread]:
             what = disassemble(word)
-            pc = pc_of_line(line)
-            if pc is not None:
-                core = self.tile.cores.pusher(thread, pc)
-                what += f" (pushed by {CORE_NAMES[core]} at {self.tile.cores.describe(core, pc)})"
+            if pc_of_line(line) is not None:
+                what += pushed_from(thread, self.tile.cores.describe, self.tile.cores.pusher)(line)
         text = f"breakpoint {item.number}: thread {thread} ({THREAD_NAMES[thread]}) has executed {what}"
         stop = self.stop_here("breakpoint", text)
         stop.breakpoint = item
@@ -388,20 +387,6 @@ class Runner(StoppedTile):
     def set_points(self, points: tuple[list[list[Breakpoint]], list[list[Watch]]]) -> None:
         """Put others in their place."""
         [self.breakpoints], [self.watches] = points
-
-    def check_past(self) -> None:
-        """A tile can always go back."""
-
-    def check_change(self) -> None:
-        """What the user writes begins a new run."""
-
-    @property
-    def only_repeats(self) -> bool:
-        """A run from an earlier state is a run like any other."""
-        return False
-
-    def left(self, present: Checkpoint) -> None:
-        """Nothing else has to know that the machine has gone back."""
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from bhemu.debugger.stops import Stop
 from bhemu.debugger.unwind import RA, SP, Frame, Unwinder, backtrace
 from bhemu.debugger.watchpoints import Watch
 from bhemu.debugger.writers import WriterWatch
-from bhemu.isa.riscv import find
+from bhemu.isa.riscv_words import is_call
 from bhemu.loader.lines import SourceLine
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.machine.core_state import HALTED, IN_RESET
@@ -39,8 +39,6 @@ STEP_CLOCKS: Final = 1_000_000
 LINE_STEPS: Final = 100_000
 """Instructions of one step by source lines, at most."""
 LONGEST_STACK: Final = 64
-_LINKS: Final = (1, 5)
-"""ra and t0: registers in which a call leaves its return address."""
 
 
 @checked
@@ -181,8 +179,7 @@ class DebugSession(Points):
 
     def _is_call(self, pc: int) -> bool:
         word = int(self.record.l1_u32[pc >> 2]) if pc < L1_SIZE else 0
-        row = find(word) if word & 3 == 3 else None
-        return row is not None and row.name in ("jal", "jalr") and word >> 7 & 31 in _LINKS
+        return is_call(word)
 
     def _running(self, core: int) -> int | None:
         return None if self.record.core_state[core] in (IN_RESET, HALTED) else core

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.api.views import FP32_ENABLED, INT8_ENABLED
-from bhemu.api.waits import explain_thread
+from bhemu.api.waits import explain_thread, pushed_from
 from bhemu.debugger.breakpoints import DebugError
 from bhemu.debugger.session import DebugSession
 from bhemu.isa.assembler import disassemble
@@ -18,7 +18,6 @@ from bhemu.machine.agents import CORE_NAMES, T0, B
 from bhemu.machine.device_state import MAILBOX_WORDS, PCBUF_WORDS
 from bhemu.machine.dst import high_row
 from bhemu.machine.kernel import plain
-from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import THREADS
 from bhemu.tensix.coprocessor import THREAD_NAMES
 
@@ -36,15 +35,7 @@ _MOP_TEMPLATES: Final = ("", "template 0", "template 1")
 
 def _place(session: DebugSession, thread: int) -> Callable[[int], str]:
     """Text for the `line` of a queued word: the pc from which it was pushed."""
-
-    def text(line: int) -> str:
-        pc = pc_of_line(line)
-        if pc is None:
-            return f" (line {line})" if line else ""
-        core = session.tile.cores.pusher(thread, pc)
-        return f" (pushed by {CORE_NAMES[core]} at {session.describe(core, pc)})"
-
-    return text
+    return pushed_from(thread, session.describe, session.tile.cores.pusher)
 
 
 def tensix(session: DebugSession) -> str:

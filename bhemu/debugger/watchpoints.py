@@ -78,7 +78,8 @@ class AccessWatch(Watch):
 
     Args:
         record: the tile.
-        pc_of: the address at which a core is.
+        address, size: bytes that are watched.
+        kind: of access.
         owner: the core whose local RAM is meant, or None for all cores.
     """
 

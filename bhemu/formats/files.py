@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.checks import checked
 from bhemu.errors import FormatError
 from bhemu.files import write_whole

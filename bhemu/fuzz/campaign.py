@@ -30,22 +30,20 @@ class Kind:
         unit: what it counts.
         size: of a batch, when none is asked for.
         goal: what `bhemu fuzz` does without `--count`.
-        about: one line.
     """
 
     module: str
     unit: str
     size: int
     goal: int
-    about: str
 
 
 KINDS: Final = {
-    "tensix": Kind("entries", "instructions", 200_000, 1_000_000, "Tensix programs, executed in each of bhemu's ways"),
-    "library": Kind("against", "instructions", 2_000_000, 10_000_000, "Tensix programs, on another library too"),
-    "riscv": Kind("lockstep", "instructions", 200_000, 1_000_000, "RISC-V programs, in lock step with Unicorn"),
-    "tile": Kind("tiles", "instructions", 100_000, 500_000, "programs of all cores of a tile, with NoC and semaphores"),
-    "parsers": Kind("parsers", "inputs", 50_000, 500_000, "damaged files of every kind"),
+    "tensix": Kind("entries", "instructions", 200_000, 1_000_000),  # Tensix programs, in each of bhemu's ways
+    "library": Kind("against", "instructions", 2_000_000, 10_000_000),  # the same on another library, too
+    "riscv": Kind("lockstep", "instructions", 200_000, 1_000_000),  # RISC-V programs, in lock step with Unicorn
+    "tile": Kind("tiles", "instructions", 100_000, 500_000),  # programs of all cores of a tile, with NoC and semaphores
+    "parsers": Kind("parsers", "inputs", 50_000, 500_000),  # damaged files of every kind
 }
 
 MOST_FAILURES: Final = 3

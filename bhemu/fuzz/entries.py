@@ -20,8 +20,7 @@ from bhemu.fuzz.programs import Maker
 from bhemu.fuzz.shrink import shrink
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.instruction_table import INSTRUCTIONS
-from bhemu.loader.boot import ALL_HELD, RESET_OVERRIDE_T, RESET_PC_T0, SOFT_RESET, reset_bits
-from bhemu.machine.agents import T0
+from bhemu.loader.boot import start_stores
 from bhemu.recording.recorder import Recorder
 from bhemu.tensix.coprocessor import Coprocessor
 from bhemu.tensix.frontend.run import STOPPED
@@ -58,9 +57,7 @@ def _settle(coprocessor: Coprocessor, clocks: int) -> None:
         pass
 
 
-def one_word(program: Program) -> State:
-    """A word at a time, as `Tile.execute` and the conformance vectors do."""
-    tile = Tile()
+def _word_by_word(tile: Tile, program: Program) -> State:
     _fill(tile, program)
     for thread, word in program.words:
         tile.coprocessor.push(thread, word)
@@ -68,31 +65,29 @@ def one_word(program: Program) -> State:
     return _state(tile)
 
 
-def one_clock(program: Program) -> State:
+def one_word(program: Program) -> State:
+    """A word at a time, as `Tile.execute` and the conformance vectors do."""
+    return _word_by_word(Tile(), program)
+
+
+def one_clock(program: Program, clocks: int = 1) -> State:
     """The clock of all threads, a clock at a time."""
     tile = Tile()
     _fill(tile, program)
-    _feed(tile.coprocessor, program.words, 1)
+    _feed(tile.coprocessor, program.words, clocks)
     return _state(tile)
 
 
 def long_run(program: Program) -> State:
     """The clock of all threads, as long as it goes."""
-    tile = Tile()
-    _fill(tile, program)
-    _feed(tile.coprocessor, program.words, LONG)
-    return _state(tile)
+    return one_clock(program, LONG)
 
 
 def recorded(program: Program) -> State:
     """With a recorder."""
     tile = Tile()
     Recorder().attach(tile)
-    _fill(tile, program)
-    for thread, word in program.words:
-        tile.coprocessor.push(thread, word)
-        tile.coprocessor.drain(thread)
-    return _state(tile)
+    return _word_by_word(tile, program)
 
 
 def restored(program: Program) -> State:
@@ -113,12 +108,9 @@ def cores(program: Program) -> State:
     """Pushed by the T cores, from code in L1."""
     tile = Tile()
     _fill(tile, Program(program.items, layout.image(program)))
-    parts, end = layout.code(program)
-    started = [T0 + layout.CODE.index(address) for address, _ in parts]
-    for thread, address in enumerate(layout.CODE):
-        tile.cores.store(RESET_PC_T0 + 4 * thread, address)
-    tile.cores.store(RESET_OVERRIDE_T, 7)
-    tile.cores.store(SOFT_RESET, ALL_HELD & ~reset_bits(started))
+    _, end = layout.code(program)
+    for address, value in start_stores(layout.entries(program)):
+        tile.cores.store(address, value)
     for _ in range(1000):
         tile.clock(1000)
         if int(tile.record.l1_u32[layout.TURN // 4]) == end:

@@ -39,13 +39,6 @@ def _group(name: str, before: Array, after: Array) -> dict[str, Array]:
     }
 
 
-def _l1(program: Program) -> Array:
-    memory = np.zeros(L1_SIZE, np.uint8)
-    for address, content in program.data:
-        memory[address : address + len(content)] = np.frombuffer(content, np.uint8)
-    return memory
-
-
 def write_vector(path: Path, program: Program, expected: State, label: str) -> None:
     """Write one program, from the state after reset, with what it should leave.
 
@@ -71,7 +64,7 @@ def write_vector(path: Path, program: Program, expected: State, label: str) -> N
         "prog_word": np.array(instructions, np.uint32),
     }
     initial = _after_reset()
-    initial["l1"] = _l1(program)
+    initial["l1"] = layout.memory(program.data)
     arrays |= _group("init_l1", np.zeros(L1_SIZE, np.uint8), initial["l1"])
     for name, values in expected.items():
         if name not in INFORMATIVE:
@@ -96,7 +89,7 @@ def library_vector(directory: Path, name: str, tile: FuzzTile, program: Program,
     with_code = Program(program.items, layout.image(program))
     tile.run(with_code)
     expected = {key: values.copy() for key, values in tile.state().items()}
-    theirs = layout.memory(program)
+    theirs = layout.memory(layout.image(program))
     for number, content in answer.pages.items():
         theirs[PAGE * number : PAGE * (number + 1)] = np.frombuffer(content, np.uint8)
     for thread in np.unique(program.items >> 32).tolist():

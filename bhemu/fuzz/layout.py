@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, Final
@@ -12,12 +12,12 @@ import numpy as np
 from bhemu.chip.coordinates import NODES, SIMULATOR, Kind, translation
 from bhemu.compare.calls import Call
 from bhemu.compare.places import aim
-from bhemu.compare.stub import branch_back, immediate, lui, store
 from bhemu.fuzz.machine import PAGE, Array, Program
 from bhemu.isa.memory_map import region
 from bhemu.isa.riscv import RISCV_BY_NAME
+from bhemu.isa.riscv_words import PARKED, riscv_word, set_register
 from bhemu.isa.tile_registers import address_of
-from bhemu.loader.boot import ALL_HELD, RESET_OVERRIDE_T, RESET_PC_T0, SOFT_RESET, reset_bits
+from bhemu.loader.boot import ALL_HELD, SOFT_RESET, start_stores
 from bhemu.machine.agents import T0
 from bhemu.machine.state import L1_SIZE
 
@@ -30,7 +30,6 @@ GPRS: Final = 0x60000
 """Where each core leaves the GPRs of its thread."""
 OWN_PAGES: Final = frozenset({TURN // PAGE, GPRS // PAGE, *range(CODE[0] // PAGE, CODE_END // PAGE)})
 """Pages that the code of the cores uses: what a program writes there is not compared."""
-PARKED: Final = RISCV_BY_NAME["jal"].match
 RISCV_CLOCKS: Final = 400
 """For what the cores do besides feeding their threads."""
 _IDLE: Final = address_of("sync", "COPROCESSOR_DONE")
@@ -52,11 +51,6 @@ def turns(items: Array) -> list[tuple[int, int, int]]:
     ]
 
 
-def _constant(register: int, value: int) -> list[int]:
-    upper = (value + 0x800) >> 12 & 0xFFFFF
-    return [lui(register, upper), immediate("addi", register, register, value)]
-
-
 def _bytes(lines: list[int]) -> bytes:
     return b"".join(line.to_bytes(4, "little") for line in lines)
 
@@ -64,18 +58,18 @@ def _bytes(lines: list[int]) -> bytes:
 @cache
 def _before(turn: int) -> bytes:
     """Wait until it is the core's turn."""
-    return _bytes([*_constant(_T1, turn), immediate("lw", _T2, _T0, 0), branch_back("bne", _T2, _T1, 1)])
+    return _bytes([*set_register(_T1, turn), riscv_word("lw", _T2, _T0), riscv_word("bne", rs1=_T2, rs2=_T1, imm=-4)])
 
 
 @cache
 def _behind(thread: int, *, last: bool) -> bytes:
     """Wait until the thread is idle, after its last words show its GPRs, and let the next core take its turn."""
-    lines = [*_constant(_A0, _IDLE), immediate("lw", _T2, _A0, 0), RISCV_BY_NAME["fence"].match | 0x0FF00000]
+    lines = [*set_register(_A0, _IDLE), riscv_word("lw", _T2, _A0), RISCV_BY_NAME["fence"].match | 0x0FF00000]
     if last:
-        lines += [*_constant(_A0, _GPR_WINDOW), *_constant(_A1, GPRS + 4 * _GPR_COUNT * thread)]
+        lines += [*set_register(_A0, _GPR_WINDOW), *set_register(_A1, GPRS + 4 * _GPR_COUNT * thread)]
         for gpr in range(_GPR_COUNT):
-            lines += [immediate("lw", _T2, _A0, 4 * gpr), store(_T2, 4 * gpr, _A1)]
-    return _bytes([*lines, immediate("addi", _T1, _T1, 1), store(_T1, 0, _T0)])
+            lines += [riscv_word("lw", _T2, _A0, imm=4 * gpr), riscv_word("sw", rs1=_A1, rs2=_T2, imm=4 * gpr)]
+    return _bytes([*lines, riscv_word("addi", _T1, _T1, imm=1), riscv_word("sw", rs1=_T0, rs2=_T1)])
 
 
 @lru_cache(maxsize=256)
@@ -83,12 +77,17 @@ def code(program: Program) -> tuple[list[tuple[int, bytes]], int]:
     """Code of the cores by address, and the value of the word at `TURN` when all have ended."""
     order = turns(program.items)
     last = {thread: number for number, (thread, _, _) in enumerate(order)}
-    found = {thread: [_bytes(_constant(_T0, TURN))] for thread in last}
+    found = {thread: [_bytes(set_register(_T0, TURN))] for thread in last}
     words = program.items & 0xFFFFFFFF
     ttinsn = (words << 2 & 0xFFFFFFFF | words >> 30).astype("<u4").tobytes()  # as `to_ttinsn`
     for number, (thread, low, high) in enumerate(order):
         found[thread] += [_before(number), ttinsn[4 * low : 4 * high], _behind(thread, last=last[thread] == number)]
     return [(CODE[thread], b"".join([*parts, _bytes([PARKED])])) for thread, parts in found.items()], len(order)
+
+
+def entries(program: Program) -> dict[int, int]:
+    """Where the cores start that have code, by their numbers."""
+    return {T0 + CODE.index(address): address for address, _ in code(program)[0]}
 
 
 def fits(program: Program) -> bool:
@@ -101,10 +100,10 @@ def image(program: Program) -> tuple[tuple[int, bytes], ...]:
     return (*program.data, *code(program)[0])
 
 
-def memory(program: Program) -> Array:
-    """uint8 [1572864]: L1 at the start."""
+def memory(pieces: Iterable[tuple[int, bytes]]) -> Array:
+    """uint8 [1572864]: L1 that holds these (address, bytes), and zeros."""
     content = np.zeros(L1_SIZE, np.uint8)
-    for address, piece in image(program):
+    for address, piece in pieces:
         content[address : address + len(piece)] = np.frombuffer(piece, np.uint8)
     return content
 
@@ -122,9 +121,7 @@ def case(program: Program, tile: int, clocks: int, pieces: Sequence[tuple[int, i
     setup, memory = aim(_MEMORY_WINDOW, TILES[tile], 0)
     more, registers = aim(_REGISTER_WINDOW, TILES[tile], _REGISTERS)
     parts, end = code(program)
-    cores = [T0 + CODE.index(address) for address, _ in parts]
-    starts = [(RESET_PC_T0 + 4 * thread, address) for thread, address in enumerate(CODE)]
-    starts += [(RESET_OVERRIDE_T, 7), (SOFT_RESET, ALL_HELD & ~reset_bits(cores))]
+    starts = start_stores(entries(program))
     writes = _writes(setup + more)
     writes += [(memory + address, content) for address, content in (*program.data, *parts)]
     writes += [(registers + address - _REGISTERS, value.to_bytes(4, "little")) for address, value in starts]

@@ -131,7 +131,7 @@ def kind_of(refusal: str) -> str:
 
 def pieces_of(tile: FuzzTile, program: Program) -> Pieces:
     """The pages of L1 that a program on bhemu has changed, and those with the GPRs."""
-    changed = np.asarray(tile.record.l1).view(np.uint64) != layout.memory(program).view(np.uint64)
+    changed = np.asarray(tile.record.l1).view(np.uint64) != layout.memory(layout.image(program)).view(np.uint64)
     pages = changed.reshape(-1, PAGE // 8).any(axis=1)
     pages[GPRS // PAGE] = True
     edges = np.flatnonzero(np.diff(np.concatenate([[0], pages.astype(np.int8), [0]]))).tolist()
@@ -144,7 +144,7 @@ def differences(tile: FuzzTile, program: Program, answer: Answer) -> list[str]:
         return [f"the library is ended by {signal.Signals(answer.killed).name}"]
     if not answer.ended:
         return ["the library waits forever"]
-    theirs = layout.memory(program)
+    theirs = layout.memory(layout.image(program))
     for number, content in answer.pages.items():
         theirs[PAGE * number : PAGE * (number + 1)] = np.frombuffer(content, np.uint8)
     ours = np.asarray(tile.record.l1)

@@ -14,14 +14,14 @@ from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.fuzz import riscv_programs
 from bhemu.fuzz.batch import Finding, Result, Task
 from bhemu.fuzz.riscv_programs import DATA, DATA_BYTES
-from bhemu.isa.riscv import RISCV_BY_NAME, disassemble_riscv, find
-from bhemu.loader.boot import ALL_HELD, SOFT_RESET, reset_bits
+from bhemu.isa.riscv import disassemble_riscv, find
+from bhemu.isa.riscv_words import PARKED
+from bhemu.loader.boot import start_stores
 from bhemu.machine.agents import B
 
 LENGTH: Final = 400
 MEMORY: Final = 0x40000
 STEPS: Final = 1_000_000
-PARKED: Final = RISCV_BY_NAME["jal"].match
 _CHUNK: Final = 4096
 _MOST_FINDINGS: Final = 10
 
@@ -74,7 +74,8 @@ class Core:
         self.tile.record.l1_u32[: len(words)] = words
         first = DATA - len(data) // 2
         self.tile.l1[first : first + len(data)] = np.frombuffer(data, np.uint8)
-        self.tile.cores.store(SOFT_RESET, ALL_HELD & ~reset_bits([B]))
+        for address, value in start_stores({B: 0}):
+            self.tile.cores.store(address, value)
 
     def run(self, end: int) -> None:
         """Let clocks pass until the core is at an address."""

@@ -6,7 +6,8 @@ import random
 from functools import cache
 from typing import Final
 
-from bhemu.isa.riscv import RISCV, RISCV_BY_NAME, RiscvInstruction
+from bhemu.isa.riscv import RISCV, RiscvInstruction
+from bhemu.isa.riscv_words import riscv_word, set_register
 
 DATA: Final = 0x20000
 """In the middle of what loads and stores reach."""
@@ -24,31 +25,6 @@ def instructions() -> tuple[RiscvInstruction, ...]:
     return tuple(row for row in RISCV if row.extension in ("I", "M", "Zaamo", "Zifencei") and row.layout != "none")
 
 
-def _word(name: str, *, rd: int = 0, rs1: int = 0, rs2: int = 0, imm: int = 0) -> int:
-    """An instruction; the immediate is placed as the layout says."""
-    row = RISCV_BY_NAME[name]
-    word = row.match
-    if row.layout == "B":
-        bits = (imm >> 12 & 1) << 31 | (imm >> 5 & 0x3F) << 25 | (imm >> 1 & 0xF) << 8 | (imm >> 11 & 1) << 7
-        return word | rs1 << 15 | rs2 << 20 | bits
-    if row.layout == "J":
-        bits = (imm >> 20 & 1) << 31 | (imm >> 1 & 0x3FF) << 21 | (imm >> 11 & 1) << 20 | (imm >> 12 & 0xFF) << 12
-        return word | rd << 7 | bits
-    if row.layout == "U":
-        return word | rd << 7 | imm << 12
-    if row.layout == "S":
-        return word | rs1 << 15 | rs2 << 20 | (imm >> 5 & 0x7F) << 25 | (imm & 0x1F) << 7
-    if row.layout in ("R", "amo"):
-        return word | rd << 7 | rs1 << 15 | rs2 << 20
-    return word | rd << 7 | rs1 << 15 | (imm & 0xFFF) << 20
-
-
-def constant(register: int, value: int) -> list[int]:
-    """A register gets a value."""
-    upper = (value + 0x800) >> 12 & 0xFFFFF
-    return [_word("lui", rd=register, imm=upper), _word("addi", rd=register, rs1=register, imm=value)]
-
-
 def _offset_size(name: str) -> int:
     return {"w": 4, "h": 2, "b": 1}[name.rstrip("u")[-1]]
 
@@ -60,41 +36,41 @@ def one(chance: random.Random, row: RiscvInstruction) -> list[int]:
     if layout in ("load", "S"):
         size = _offset_size(row.name)
         offset = chance.randrange(-1024 // size, 1024 // size) * size
-        return [_word(row.name, rd=rd, rs1=_DATA, rs2=rs2, imm=offset)]
+        return [riscv_word(row.name, rd=rd, rs1=_DATA, rs2=rs2, imm=offset)]
     if layout == "amo":
         offset = 4 * chance.randrange(-256, 256)
-        return [_word("addi", rd=_AMO, rs1=_DATA, imm=offset), _word(row.name, rd=rd, rs1=_AMO, rs2=rs2)]
+        return [riscv_word("addi", rd=_AMO, rs1=_DATA, imm=offset), riscv_word(row.name, rd=rd, rs1=_AMO, rs2=rs2)]
     if layout == "fence":
         return [row.match | 0x0FF00000 if row.name == "fence" else row.match]
     if layout in ("B", "J", "jalr"):
         body = [word for _ in range(chance.randrange(4)) for word in plain(chance)]
         if layout == "jalr":
             base = chance.choice(_FREE[1:])
-            return [_word("auipc", rd=base), _word("jalr", rd=rd, rs1=base, imm=8 + 4 * len(body)), *body]
-        return [_word(row.name, rd=rd, rs1=rs1, rs2=rs2, imm=4 + 4 * len(body)), *body]
+            return [riscv_word("auipc", rd=base), riscv_word("jalr", rd=rd, rs1=base, imm=8 + 4 * len(body)), *body]
+        return [riscv_word(row.name, rd=rd, rs1=rs1, rs2=rs2, imm=4 + 4 * len(body)), *body]
     number = chance.randrange(1 << 20) if layout == "U" else chance.randrange(-2048, 2048)
-    return [_word(row.name, rd=rd, rs1=rs1, rs2=rs2, imm=number & 31 if layout == "shift" else number)]
+    return [riscv_word(row.name, rd=rd, rs1=rs1, rs2=rs2, imm=number & 31 if layout == "shift" else number)]
 
 
 def plain(chance: random.Random) -> list[int]:
     """A random instruction without a jump, or a value for a register."""
     if chance.randrange(6) == 0:
         value = chance.choice(_CORNERS) if chance.randrange(2) else chance.randrange(1 << 32)
-        return constant(chance.choice(_FREE[1:]), value)
+        return set_register(chance.choice(_FREE[1:]), value)
     rows = [row for row in instructions() if row.layout not in ("B", "J", "jalr")]
     return one(chance, chance.choice(rows))
 
 
 def program(chance: random.Random, length: int, data: int = DATA) -> list[int]:
     """Words of a program that ends by running into what is after it."""
-    words = [word for r in _FREE[1:] for word in constant(r, chance.choice((*_CORNERS, chance.randrange(1 << 32))))]
-    words += constant(_DATA, data)
+    words = [word for r in _FREE[1:] for word in set_register(r, chance.choice((*_CORNERS, chance.randrange(1 << 32))))]
+    words += set_register(_DATA, data)
     while len(words) < length:
         if chance.randrange(8) == 0:
             body = [word for _ in range(chance.randrange(1, 24)) for word in one(chance, chance.choice(instructions()))]
-            words += [_word("addi", rd=_COUNTER, imm=chance.randrange(1, LOOP_TURNS)), *body]
-            words += [_word("addi", rd=_COUNTER, rs1=_COUNTER, imm=-1)]
-            words += [_word("bne", rs1=_COUNTER, imm=-4 * (len(body) + 1))]
+            words += [riscv_word("addi", rd=_COUNTER, imm=chance.randrange(1, LOOP_TURNS)), *body]
+            words += [riscv_word("addi", rd=_COUNTER, rs1=_COUNTER, imm=-1)]
+            words += [riscv_word("bne", rs1=_COUNTER, imm=-4 * (len(body) + 1))]
         else:
             words += one(chance, chance.choice(instructions()))
     return words

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from bhemu.errors import FormatError
 from bhemu.fuzz.batch import Finding, Result, Task
+from bhemu.fuzz.database import Database
 
 APPLICATION: Final = 0x6268_6D75
 VERSION: Final = 1
@@ -49,7 +48,7 @@ class Summary:
     findings: list[Finding]
 
 
-class State:
+class State(Database):
     """The file.
 
     Args:
@@ -60,96 +59,58 @@ class State:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self._base = sqlite3.connect(path, isolation_level=None)
-            self._check(is_new=not path.exists() or path.stat().st_size == 0)
-        except sqlite3.Error as error:
-            raise self._damaged(str(error)) from None
-
-    def _check(self, *, is_new: bool) -> None:
-        if is_new:
-            self._base.executescript(
-                f"begin; {_TABLES} pragma application_id = {APPLICATION}; pragma user_version = {VERSION}; commit;"
-            )
-            return
-        if self._base.execute("pragma application_id").fetchone()[0] != APPLICATION:
-            raise self._damaged("it is another program's")
-        version = self._base.execute("pragma user_version").fetchone()[0]
-        if version != VERSION:
-            raise self._damaged(f"version {version} of the file")
-        said = self._base.execute("pragma quick_check(1)").fetchone()[0]
-        if said != "ok":
-            raise self._damaged(" ".join(said.split()))
-
-    def _damaged(self, why: str) -> FormatError:
-        return FormatError(
-            f"{self.path}: cannot be used as the state of a campaign ({why})",
-            remedy="name another file with --state, or remove this one to begin again",
-        )
-
-    def close(self) -> None:
-        """Close the file."""
-        self._base.close()
-
-    def _rows(self, text: str, *values: Any) -> list[Any]:
-        try:
-            return self._base.execute(text, values).fetchall()
-        except sqlite3.Error as error:
-            raise self._damaged(str(error)) from None
+        super().__init__(path, _TABLES, APPLICATION, VERSION, use="as the state of a campaign", option="--state")
 
     def settle(self, kind: str, seed: int, size: int) -> tuple[int, int]:
         """Seed and size of a kind's batches: those that it began with, or else these."""
-        self._rows("insert or ignore into setting values (?, ?)", kind, json.dumps([seed, size]))
+        self.rows("insert or ignore into setting values (?, ?)", kind, json.dumps([seed, size]))
         try:
-            value = json.loads(self._rows("select value from setting where kind = ?", kind)[0][0])
+            value = json.loads(self.rows("select value from setting where kind = ?", kind)[0][0])
             return int(value[0]), int(value[1])
         except (ValueError, TypeError, IndexError) as error:
-            raise self._damaged(f"setting of {kind}: {error}") from None
+            raise self.damaged(f"setting of {kind}: {error}") from None
 
     def finished(self, kind: str) -> set[int]:
         """Numbers of the batches that are done."""
-        return {int(row[0]) for row in self._rows("select number from batch where kind = ?", kind)}
+        return {int(row[0]) for row in self.rows("select number from batch where kind = ?", kind)}
 
     def add(self, task: Task, number: int, result: Result, seconds: float) -> None:
         """Keep what a batch did, whole or not at all."""
-        try:
-            with self._base:
-                self._base.execute("begin")
-                self._base.execute(
+        kind = task.kind
+        self.add_all(
+            [
+                (
                     "insert into batch values (?, ?, ?, ?, ?, ?)",
-                    (task.kind, number, task.seed, result.done, seconds, json.dumps(result.counts)),
-                )
-                self._base.executemany(
+                    [(kind, number, task.seed, result.done, seconds, json.dumps(result.counts))],
+                ),
+                (
                     "insert into refusal values (?, ?, ?) on conflict do update set count = count + excluded.count",
-                    [(task.kind, text, count) for text, count in result.refusals.items()],
-                )
-                self._base.executemany(
-                    "insert or ignore into feature values (?, ?)", [(task.kind, name) for name in result.features]
-                )
-                self._base.executemany(
+                    [(kind, text, count) for text, count in result.refusals.items()],
+                ),
+                ("insert or ignore into feature values (?, ?)", [(kind, name) for name in result.features]),
+                (
                     "insert into finding values (?, ?, ?, ?, ?)",
-                    [(task.kind, task.seed, f.title, f.text, f.file) for f in result.findings],
-                )
-        except sqlite3.Error as error:
-            raise self._damaged(str(error)) from None
+                    [(kind, task.seed, f.title, f.text, f.file) for f in result.findings],
+                ),
+            ]
+        )
 
     def summaries(self) -> list[Summary]:
         """What was done, by kind."""
-        return [self.summary(row[0]) for row in self._rows("select kind from setting order by kind")]
+        return [self.summary(row[0]) for row in self.rows("select kind from setting order by kind")]
 
     def summary(self, kind: str) -> Summary:
         """What was done of one kind."""
         seed, size = self.settle(kind, 0, 0)
         counts: Counter[str] = Counter()
         done, seconds, batches = 0, 0.0, 0
-        for number, time, text in self._rows("select done, seconds, counts from batch where kind = ?", kind):
+        for number, time, text in self.rows("select done, seconds, counts from batch where kind = ?", kind):
             done, seconds, batches = done + int(number), seconds + float(time), batches + 1
             try:
                 counts.update(Counter({str(name): int(count) for name, count in json.loads(text).items()}))
             except (ValueError, TypeError, AttributeError) as error:
-                raise self._damaged(f"counts of {kind}: {error}") from None
-        refusals = Counter(dict(self._rows("select text, count from refusal where kind = ?", kind)))
-        features = int(self._rows("select count(*) from feature where kind = ?", kind)[0][0])
-        findings = [Finding(*row) for row in self._rows("select title, text, file from finding where kind = ?", kind)]
+                raise self.damaged(f"counts of {kind}: {error}") from None
+        refusals = Counter(dict(self.rows("select text, count from refusal where kind = ?", kind)))
+        features = int(self.rows("select count(*) from feature where kind = ?", kind)[0][0])
+        findings = [Finding(*row) for row in self.rows("select title, text, file from finding where kind = ?", kind)]
         return Summary(kind, seed, size, batches, done, seconds, counts, refusals, features, findings)

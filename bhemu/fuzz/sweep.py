@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -18,13 +17,15 @@ import numpy as np
 from bhemu.checks import checked
 from bhemu.errors import BhemuError, FormatError
 from bhemu.fuzz.campaign import executor
+from bhemu.fuzz.database import Database
+from bhemu.loader.elf import MAGIC
 
 PROGRAM, KERNEL, RECORDING = "program", "kernel", "recording"
 _RECORDINGS: Final = (".jsonl", ".jsonl.gz", ".jsonl.xz")
-_ELF: Final = b"\x7fELF"
 APPLICATION: Final = 0x6268_7377
+VERSION: Final = 0
 _TABLE: Final = """create table run (file text, digest text, kind text, parameters text, outcome text, message text,
-    clocks integer, instructions integer, seconds real, figures text, primary key (file, digest, parameters))"""
+    clocks integer, instructions integer, seconds real, figures text, primary key (file, digest, parameters));"""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def kind_of(path: Path) -> str | None:
     if path.suffix == ".py":
         return PROGRAM if b"Program(" in path.read_bytes() else None  # not a module that programs import
     with path.open("rb") as stream:
-        return KERNEL if stream.read(4) == _ELF else None
+        return KERNEL if stream.read(len(MAGIC)) == MAGIC else None
 
 
 @checked
@@ -158,7 +159,7 @@ def _recording(job: Job, max_clocks: int) -> Row:
 
 
 @checked
-class Results:
+class Results(Database):
     """The SQLite file of a sweep.
 
     Raises:
@@ -166,48 +167,24 @@ class Results:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            is_new = not path.exists() or path.stat().st_size == 0
-            self._base = sqlite3.connect(path, isolation_level=None)
-            if is_new:
-                self._base.executescript(f"begin; {_TABLE}; pragma application_id = {APPLICATION}; commit;")
-            elif self._base.execute("pragma application_id").fetchone()[0] != APPLICATION:
-                raise self._damaged("it is another program's")
-            elif self._base.execute("pragma quick_check(1)").fetchone()[0] != "ok":
-                raise self._damaged("its pages do not fit together")
-        except sqlite3.Error as error:
-            raise self._damaged(str(error)) from None
-
-    def _damaged(self, why: str) -> FormatError:
-        return FormatError(
-            f"{self.path}: cannot be used for the results of a sweep ({why})",
-            remedy="name another file with --results, or remove this one to begin again",
-        )
-
-    def close(self) -> None:
-        """Close the file."""
-        self._base.close()
+        super().__init__(path, _TABLE, APPLICATION, VERSION, use="for the results of a sweep", option="--results")
 
     def known(self) -> set[tuple[str, str, str]]:
         """Keys of the runs that were made."""
-        return set(self._base.execute("select file, digest, parameters from run"))
+        return set(self.rows("select file, digest, parameters from run"))
 
     def add(self, job: Job, row: Row) -> None:
         """Keep a run."""
-        try:
-            self._base.execute(
-                "insert or replace into run values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*job.key[:2], job.kind, job.key[2], row.outcome, row.message, row.clocks, row.instructions,
-                 row.seconds, json.dumps(row.figures or {})),
-            )  # fmt: skip
-        except sqlite3.Error as error:
-            raise self._damaged(str(error)) from None
+        self.rows(
+            "insert or replace into run values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *job.key[:2], job.kind, job.key[2], row.outcome, row.message, row.clocks, row.instructions,
+            row.seconds, json.dumps(row.figures or {}),
+        )  # fmt: skip
 
     def outcomes(self) -> list[tuple[str, str, str, str, int, int, float]]:
         """(file, parameters, outcome, message, clocks, instructions, seconds) of all runs."""
         columns = "file, parameters, outcome, message, clocks, instructions, seconds"
-        return list(self._base.execute(f"select {columns} from run order by file, parameters"))
+        return self.rows(f"select {columns} from run order by file, parameters")
 
 
 @checked

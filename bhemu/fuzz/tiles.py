@@ -16,18 +16,11 @@ from bhemu.fuzz.batch import Finding, Result, Task
 from bhemu.fuzz.machine import FuzzTile, Program
 from bhemu.isa.assembler import to_ttinsn
 from bhemu.isa.instruction_table import BY_OPCODE
-from bhemu.isa.riscv import RISCV_BY_NAME, disassemble_riscv
+from bhemu.isa.riscv import disassemble_riscv
+from bhemu.isa.riscv_words import PARKED, riscv_word, set_register
 from bhemu.isa.tile_registers import address_of, bit_of
-from bhemu.loader.boot import (
-    ALL_HELD,
-    RESET_OVERRIDE_NC,
-    RESET_OVERRIDE_T,
-    RESET_PC_NC,
-    RESET_PC_T0,
-    SOFT_RESET,
-    reset_bits,
-)
-from bhemu.machine.agents import CORE_NAMES, CORES, NC, T0, T2
+from bhemu.loader.boot import start_stores
+from bhemu.machine.agents import CORE_NAMES, CORES, T0, T2
 from bhemu.machine.device_state import LONE_TILE
 from bhemu.machine.state import state_field
 from bhemu.recording import CoreRecorder
@@ -38,14 +31,12 @@ SHARED: Final = 0x20000
 APART: Final = 0x800
 """Bytes between what two cores reach: neighbours share half of theirs."""
 _PARTS: Final = 4
-_PARKED: Final = RISCV_BY_NAME["jal"].match
 _MOST_FINDINGS: Final = 10
 _A0, _T0 = 10, 5
 
 
 def _store(address: int, value: int) -> list[int]:
-    store = RISCV_BY_NAME["sw"].match | _T0 << 20 | _A0 << 15
-    return [*riscv_programs.constant(_T0, value), *riscv_programs.constant(_A0, address), store]
+    return [*set_register(_T0, value), *set_register(_A0, address), riscv_word("sw", rs1=_A0, rs2=_T0)]
 
 
 def _request(chance: random.Random) -> list[int]:
@@ -90,7 +81,7 @@ def programs(chance: random.Random, tile: FuzzTile) -> list[list[int]]:
                 lines += _tensix(chance, tile, core - T0)
             if chance.randrange(3) == 0:
                 lines += _request(chance)
-        found.append([*lines, _PARKED])
+        found.append([*lines, PARKED])
     return found
 
 
@@ -99,12 +90,8 @@ def _start(tile: Tile, code: list[list[int]], data: bytes) -> None:
         first = STARTS[core] // 4
         tile.record.l1_u32[first : first + len(lines)] = lines
     tile.l1[SHARED - 0x1000 : SHARED - 0x1000 + len(data)] = np.frombuffer(data, np.uint8)
-    for core in range(T0, T2 + 1):
-        tile.cores.store(RESET_PC_T0 + 4 * (core - T0), STARTS[core])
-    tile.cores.store(RESET_OVERRIDE_T, 7)
-    tile.cores.store(RESET_PC_NC, STARTS[NC])
-    tile.cores.store(RESET_OVERRIDE_NC, 1)
-    tile.cores.store(SOFT_RESET, ALL_HELD & ~reset_bits(list(range(CORES))))
+    for address, value in start_stores(dict(enumerate(STARTS))):
+        tile.cores.store(address, value)
 
 
 def _pieces(tile: Tile, sizes: list[int]) -> None:

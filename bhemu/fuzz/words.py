@@ -97,12 +97,16 @@ _CONFIG: Final = [field for field in CONFIG_FIELDS.values() if field.access == "
 _THREAD: Final = [field for field in THREAD_FIELDS.values() if field.access == "rw"]
 
 
-def config_words(word_index: int, bits: int, gpr: int = 60) -> list[int]:
+_GPR: Final = 60
+"""Through which programs write Config."""
+
+
+def config_words(word_index: int, bits: int) -> list[int]:
     """Words that write a word of Config through a GPR."""
     return [
-        encode("SETDMAREG", value=bits & 0xFFFF, RegIndex16b=2 * gpr),
-        encode("SETDMAREG", value=bits >> 16, RegIndex16b=2 * gpr + 1),
-        encode("WRCFG", GprAddress=gpr, CfgReg=word_index),
+        encode("SETDMAREG", value=bits & 0xFFFF, RegIndex16b=2 * _GPR),
+        encode("SETDMAREG", value=bits >> 16, RegIndex16b=2 * _GPR + 1),
+        encode("WRCFG", GprAddress=_GPR, CfgReg=word_index),
     ]
 
 

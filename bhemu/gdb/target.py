@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
+from xml.sax.saxutils import escape
 
 from bhemu.isa.riscv import REGISTER_NAMES
 from bhemu.machine.agents import CORE_NAMES
@@ -48,14 +49,10 @@ def threads_xml(cores: Iterable[tuple[int, str]]) -> bytes:
         cores: (core number, what it does).
     """
     rows = [
-        f'<thread id="{thread_of(core):x}" core="{core}" name="{CORE_NAMES[core]}">{_escape(text)}</thread>'
+        f'<thread id="{thread_of(core):x}" core="{core}" name="{CORE_NAMES[core]}">{escape(text)}</thread>'
         for core, text in cores
     ]
     return "\n".join(['<?xml version="1.0"?>', "<threads>", *rows, "</threads>"]).encode()
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def thread_of(core: int) -> int:

@@ -7,15 +7,17 @@ reset logic to keep that RAM, which it would clear at release (T16).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.errors import MemoryError_, ProgramError
 from bhemu.isa.memory_map import LOCAL_RAM_BASE
+from bhemu.isa.riscv_words import riscv_word, upper
 from bhemu.isa.tile_registers import address_of
 from bhemu.loader.elf import Executable, Segment
-from bhemu.machine.agents import CORE_NAMES, T0, T2, B
+from bhemu.machine.agents import CORE_NAMES, NC, T0, T2, B
 from bhemu.machine.core_state import LOCAL_RAM_SIZE
 from bhemu.machine.state import L1_SIZE, POWER_ON_RESET
 from bhemu.tile.reset import CORE_BIT, DEFAULT_PC, KEEP_RAM_BIT
@@ -234,13 +236,10 @@ def jump_to(entry: int) -> bytes:
         entry: byte address in L1.
     """
     if entry < 1 << 20:
-        bits = (entry >> 20 & 1) << 31 | (entry >> 1 & 0x3FF) << 21 | (entry >> 11 & 1) << 20 | entry & 0xFF000
-        return (bits | 0x6F).to_bytes(4, "little")
-    upper = (entry + 0x800) >> 12
+        return riscv_word("jal", imm=entry).to_bytes(4, "little")
     t0 = 5
-    lui = upper << 12 | t0 << 7 | 0x37
-    jalr = (entry & 0xFFF) << 20 | t0 << 15 | 0x67
-    return lui.to_bytes(4, "little") + jalr.to_bytes(4, "little")
+    lui = riscv_word("lui", t0, imm=upper(entry))
+    return lui.to_bytes(4, "little") + riscv_word("jalr", rs1=t0, imm=entry).to_bytes(4, "little")
 
 
 def write_program(placement: Placement, l1: Any, local_ram: Any) -> None:
@@ -272,6 +271,23 @@ def start_pc_registers(core: int, entry: int, override_t: int) -> list[tuple[int
     if T0 <= core <= T2:
         return [(RESET_PC_T0 + 4 * (core - T0), entry), (RESET_OVERRIDE_T, override_t | 1 << (core - T0))]
     return [(RESET_PC_NC, entry), (RESET_OVERRIDE_NC, 1)]
+
+
+def start_stores(entries: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Stores (address, value) that start cores of a tile in which all are held.
+
+    Nothing is loaded before, as the official simulator refuses to load some of these registers.
+
+    Args:
+        entries: where each core starts, by number; B starts at 0, whatever is said.
+    """
+    stores = [(RESET_PC_T0 + 4 * (core - T0), pc) for core, pc in entries.items() if T0 <= core <= T2]
+    override = sum(1 << (core - T0) for core in entries if T0 <= core <= T2)
+    if override:
+        stores.append((RESET_OVERRIDE_T, override))
+    if NC in entries:
+        stores += [(RESET_PC_NC, entries[NC]), (RESET_OVERRIDE_NC, 1)]
+    return [*stores, (SOFT_RESET, ALL_HELD & ~reset_bits(list(entries)))]
 
 
 def reset_bits(cores: list[int]) -> int:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.checks import checked
 from bhemu.errors import ProgramError
 from bhemu.loader.debug_info import DebugInfo
@@ -151,6 +151,21 @@ class Executable:
     def line_damage(self) -> str | None:
         """Why some line numbers are missing although the file has debug information, or None."""
         return self._lines.damage
+
+
+def has_code_at(executable: Executable, address: int) -> bool:
+    """A program has instructions at an address."""
+    return any(s.executable and s.address <= address < s.address + s.size for s in executable.segments)
+
+
+def variable_at(executables: Iterable[Executable], address: int) -> str:
+    """The variable of the first program that has one at an address, as `name+0x4`; nothing where none has."""
+    for executable in executables:
+        for symbol in executable.symbols:
+            if symbol.kind == "object" and symbol.address <= address < symbol.address + max(symbol.size, 1):
+                offset = address - symbol.address
+                return symbol.display + (f"+{offset:#x}" if offset else "")
+    return ""
 
 
 @checked

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.errors import MemoryError_, ProgramError
 from bhemu.loader import boot
 from bhemu.loader.elf import Executable, load_elf

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.errors import MemoryError_, ProgramError
 from bhemu.loader.boot import Placement, core_number
-from bhemu.loader.elf import Executable
+from bhemu.loader.elf import Executable, has_code_at, variable_at
 from bhemu.machine.agents import CORE_NAMES, T0, B
 
 
@@ -22,10 +22,8 @@ class Loaded:
     def holding(self, core: int, pc: int) -> Executable | None:
         """The program of a core that has code at a pc."""
         for placement in reversed(self.placements):
-            if placement.core == core:
-                for segment in placement.executable.segments:
-                    if segment.executable and segment.address <= pc < segment.address + segment.size:
-                        return placement.executable
+            if placement.core == core and has_code_at(placement.executable, pc):
+                return placement.executable
         return None
 
     def describe(self, core: int, pc: int) -> str:
@@ -99,9 +97,4 @@ class Loaded:
 
     def name_of_word(self, address: int) -> str:
         """The symbol of the variable that holds an address, or nothing."""
-        for placement in self.placements:
-            for symbol in placement.executable.symbols:
-                if symbol.kind == "object" and symbol.address <= address < symbol.address + max(symbol.size, 1):
-                    offset = address - symbol.address
-                    return symbol.display + (f"+{offset:#x}" if offset else "")
-        return ""
+        return variable_at((placement.executable for placement in self.placements), address)

@@ -9,7 +9,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.errors import ConfigurationError, FormatError
 from bhemu.formats import DataFormat
 from bhemu.numerics import loops
@@ -67,10 +67,6 @@ def phase_plan(phases: tuple[int, ...]) -> dict[int, int]:
     """The phases in the plan of a loop."""
     plan = {loops.P_PHASES: len(phases)}
     return plan | {loops.P_FIRST_PHASE + i: phase for i, phase in enumerate(phases)}
-
-
-def fresh(u: Unit) -> None:
-    """The state after reset is what the matrix unit needs; `Arrangement.configure` does the rest."""
 
 
 @dataclass(frozen=True)

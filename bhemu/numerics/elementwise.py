@@ -17,7 +17,6 @@ from bhemu.numerics.arrangement import (
     Fidelity,
     SourceFormat,
     arrange,
-    fresh,
     phase_plan,
     phases_of,
     same_shape,
@@ -52,7 +51,7 @@ def _elementwise(
     flat_dst = np.zeros(size, np.uint32) if dst is None else same_shape(dst, shape).reshape(-1)
     out = np.empty(size, np.uint32)
     step = _BLOCKS_A_CALL * _BLOCK
-    with unit("matrix", fresh) as u:
+    with unit("matrix") as u:
         formats.configure(u, keep_denormals=keep_denormals)
         for first in range(0, size, step):
             count = min(step, size - first)

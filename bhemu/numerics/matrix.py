@@ -17,7 +17,6 @@ from bhemu.numerics.arrangement import (
     Fidelity,
     SourceFormat,
     arrange,
-    fresh,
     matrix_shape,
     phase_plan,
     phases_of,
@@ -39,9 +38,9 @@ _GAPOOL: Final = encode("GAPOOL", instr_mod19=1)
 _GMPOOL: Final = encode("GMPOOL", instr_mod19=1)
 
 
-def _padded(array: U32, rows: int, columns: int) -> U32:
-    """The array with zero cells below and to the right, to whole multiples."""
-    height, width = -(-array.shape[0] // rows) * rows, -(-array.shape[1] // columns) * columns
+def _padded(array: U32, rows: int) -> U32:
+    """The array with zero cells below and to the right, to whole multiples of `rows` and of 16 columns."""
+    height, width = -(-array.shape[0] // rows) * rows, -(-array.shape[1] // 16) * 16
     if (height, width) == array.shape:
         return array
     out = np.zeros((height, width), np.uint32)
@@ -71,11 +70,11 @@ def _dot(
     result = np.zeros((m, n), np.uint32) if dst is None else same_shape(dst, (m, n))
     if 0 in (m, n, inner):
         return result
-    left, right, values = _padded(left, rows, 16), _padded(right, 16, 16), _padded(result, rows, 16)
+    left, right, values = _padded(left, rows), _padded(right, 16), _padded(result, rows)
     turn = depth // 16
     chunk = _DEPTH_A_CALL // depth * depth
     blocks_a_call = ROWS_A_CALL // loops.SRC_BLOCK
-    with unit("matrix", fresh) as u:
+    with unit("matrix") as u:
         formats.configure(u)
         for m0 in range(0, left.shape[0], blocks_a_call * rows):
             for k0 in range(0, left.shape[1], chunk):
@@ -255,12 +254,12 @@ def _gmpool(cells: U32, dst: U32 | None, formats: Arrangement) -> U32:
     whole = np.concatenate(
         [cells, np.broadcast_to(cells[-1:], (height - rows, columns))]
     )  # a repeated row wins nothing
-    whole = _padded(whole, 16, 16)
+    whole = _padded(whole, 16)
     values = np.zeros(whole.shape[1], np.uint32)
     if dst is not None:
         values[:columns] = same_shape(dst, (columns,))
     out = np.empty(whole.shape[1], np.uint32)
-    with unit("matrix", fresh) as u:
+    with unit("matrix") as u:
         formats.configure(u)
         u.record["srcb"][...] = _ONE.get(formats.a, 127)
         for n0 in range(0, whole.shape[1], 16):

@@ -68,12 +68,18 @@ _local = threading.local()
 
 
 @contextmanager
-def unit(kind: str, prepare: Callable[[Unit], None]) -> Iterator[Unit]:
-    """This thread's tile for a kind of operation; one whose instruction was refused is not used again."""
+def unit(kind: str, prepare: Callable[[Unit], None] | None = None) -> Iterator[Unit]:
+    """This thread's tile for a kind of operation; one whose instruction was refused is not used again.
+
+    Args:
+        kind: of operation.
+        prepare: what a new tile needs besides the state after reset.
+    """
     idle: dict[str, Unit] = _local.__dict__.setdefault("idle", {})
     taken = idle.pop(kind, None)
     if taken is None:
         taken = Unit()
-        prepare(taken)
+        if prepare is not None:
+            prepare(taken)
     yield taken
     idle[kind] = taken

@@ -21,7 +21,7 @@ from bhemu.numerics.operands import (
     shown,
     sign_magnitude,
 )
-from bhemu.numerics.unit import DATA, Unit, unit
+from bhemu.numerics.unit import DATA, unit
 
 Rounding = Literal["nearest", "stochastic", "toward_zero"]
 
@@ -30,10 +30,6 @@ _ROWS_A_CALL: Final = 512
 _FIRST_ROW: Final = -(-DATA // LANES)
 _RESULT: Final = 7
 """LReg of the result; inputs stay below, but for the tables, which have their registers fixed."""
-
-
-def _nothing(u: Unit) -> None:
-    """All lanes are enabled after reset."""
 
 
 def _apply(
@@ -67,7 +63,7 @@ def _apply(
     plan = {loops.V_RESULT: result, loops.V_OUT: target, loops.V_INPUTS: len(flat), loops.V_WORDS: len(words)}
     tail = [item for pair in places.items() for item in pair] + words
     plan |= {loops.V_FIRST + i: item for i, item in enumerate(tail)}
-    with unit("vector", _nothing) as u:
+    with unit("vector") as u:
         for register, value in (constants or {}).items():
             u.record["lregs"][register] = value
         if seed is not None:

@@ -7,7 +7,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.errors import BhemuError, ProgramError
 from bhemu.programs.program import Program
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.checks import checked
 from bhemu.errors import MemoryError_, ProgramError
 from bhemu.formats import DataFormat, TileShape

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.api.ahead import Ahead
 from bhemu.api.tile import Recorder, Tile
 from bhemu.checks import checked

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu import checks
+import bhemu.checks as checks
 from bhemu.checks import checked
 from bhemu.chip.device import Device
 from bhemu.chip.links.send import FRAME

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.analysis import timing
-from bhemu.analysis.access import access, unpacker_of
+from bhemu.analysis.access import access
 from bhemu.analysis.check_tile import TileCheck
 from bhemu.analysis.found import FoundHazard, core_of
 from bhemu.analysis.hazard import Place as CodePlace
@@ -240,8 +240,7 @@ class Maker:
             kernel.work.update(work_of_words(chosen))
             for word, count in zip(*np.unique(chosen[:, tensix_column.WORD], return_counts=True), strict=True):
                 found = access(int(word))
-                unit = f"unpacker {unpacker_of(found.operands)}" if found.unit == "unpack" else found.unit
-                kernel.units["packer" if unit == "pack" else unit] += int(count)
+                kernel.units[found.unit_name] += int(count)
 
     def _give_words(self, log: CoreLog, where: Callable[[int, int], tuple[Kernel, str]]) -> None:
         """Words of threads that were only counted: to the kernel of which the thread's core has executed most."""

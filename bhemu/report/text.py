@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any, Final
 
+from bhemu.analysis.chrome_trace import group_name, level, span, trace_file, track_name
+from bhemu.analysis.hazard import count_line
 from bhemu.report.chips import chip_lines, chips_as_json
 from bhemu.report.figures import Kernel, Report
 from bhemu.report.levels import levels_as_json
@@ -49,10 +50,7 @@ def summary_lines(report: Report, *, number: int = ROWS) -> list[str]:
     lines.append("")
     if links := link_lines(report.links, number):
         lines += [*links, ""]
-    severe = sum(one.is_certain for one in report.hazards)
-    lines.append(
-        f"hazards: {severe or 'none'}" + (f", notes: {len(report.hazards) - severe}" * (len(report.hazards) > severe))
-    )
+    lines.append(count_line(sum(one.is_certain for one in report.hazards), len(report.hazards)))
     if report.failures:
         lines += ["asserts and watcher:", *(f"  {line}" for line in failure_lines(report))]
     if report.suppressed:
@@ -171,8 +169,7 @@ def perfetto_json(*reports: Report) -> bytes:
     processes = 0
     for report in reports:
         processes += _add_events(events, report, processes + 1, names_chip=len(reports) > 1)
-    about = {"time": "one microsecond is one clock of the chip"}
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}).encode()
+    return trace_file(events, {"time": "one microsecond is one clock of the chip"}, "ns")
 
 
 def _add_events(events: list[dict[str, Any]], report: Report, first: int, *, names_chip: bool) -> int:
@@ -180,19 +177,14 @@ def _add_events(events: list[dict[str, Any]], report: Report, first: int, *, nam
     timeline = report.timeline
     places = {place: number for number, place in enumerate(dict.fromkeys(place for place, _ in timeline.tracks), first)}
     chip = f"chip {report.chip} " * names_chip
-    for (x, y), pid in places.items():
-        named = {"name": "process_name", "ph": "M", "pid": pid, "tid": 0}
-        events.append(named | {"args": {"name": f"{chip}tile {x}-{y}"}})
-    for number, (place, name) in enumerate(timeline.tracks):
-        pid = places[place]
-        events.append({"name": "thread_name", "ph": "M", "pid": pid, "tid": number, "args": {"name": name}})
+    events += [group_name(pid, f"{chip}tile {x}-{y}") for (x, y), pid in places.items()]
+    events += [track_name(places[place], number, name) for number, (place, name) in enumerate(timeline.tracks)]
     for begin, length, track, kind, text in zip(*(one.tolist() for one in timeline.columns()), strict=True):
         name, _, where = timeline.texts[text].partition(" | ")
+        place, lane = timeline.tracks[track]
+        at = (places[place], track)
         if kind == LEVEL:
-            place, lane = timeline.tracks[track]
-            level = {"name": lane, "ph": "C", "ts": begin, "args": {"level": int(name.split()[0])}}
-            events.append(level | {"pid": places[place], "tid": track})
-            continue
-        event = {"name": name, "cat": KIND_NAMES[kind], "ph": "X", "ts": begin, "dur": length}
-        events.append(event | {"pid": places[timeline.tracks[track][0]], "tid": track, "args": {"at": where}})
+            events.append(level(lane, at, begin, {"level": int(name.split()[0])}))
+        else:
+            events.append(span(name, KIND_NAMES[kind], at, begin, length, {"at": where}))
     return len(places)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.analysis.access import access, unpacker_of
+from bhemu.analysis.access import access
 from bhemu.analysis.hazard import short_text
 from bhemu.chip.coordinates import Place
 from bhemu.isa.riscv import disassemble_riscv
@@ -208,8 +208,7 @@ class Timeline:
         texts, units = [], []
         for word, line in pairs.tolist():
             found, pc = access(word), pc_of_line(line)
-            unit = f"unpacker {unpacker_of(found.operands)}" if found.unit == "unpack" else found.unit
-            units.append("packer" if unit == "pack" else unit)
+            units.append(found.unit_name)
             texts.append(self._text(short_text(word) + ("" if pc is None else f" | pushed at {names.place(pc)}")))
         which = which.reshape(-1)
         text = np.array(texts)[which]

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from bhemu import errors
+import bhemu.errors as errors
 from bhemu.isa.tables import rows
 from bhemu.machine.faults import fault, refuse
 from bhemu.machine.kernel import kernel

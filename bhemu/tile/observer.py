@@ -12,7 +12,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
 from bhemu.tensix.frontend.observer import NO_OBSERVER, WordObserver, never_full
 
-# What the buffer of every observer of a tile begins with, for a chip (chip/run.py)
+# What the buffer of every observer of a tile begins with, for a chip (chip/clock/run.py)
 ENTRY: Final = 0
 """Address of the compiled function that advances the tile, `f(t, table, log)`."""
 HOW: Final = 1

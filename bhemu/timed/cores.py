@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+import bhemu.recording.core_figures as classes
 from bhemu.counting.states import accessed_address
 from bhemu.isa.tile_registers import address_of
 from bhemu.machine.agents import T0, T2
@@ -17,7 +18,6 @@ from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, TileRecord
-from bhemu.recording import core_figures as classes
 from bhemu.riscv.arithmetic import WORD, signed
 from bhemu.timed import layout as at
 from bhemu.timed.mover import COMMAND, STATUS, mover_idle, start_command

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import numpy as np
 
+import bhemu.recording.core_figures as classes
 from bhemu.isa.riscv import NUMBER, RISCV
 from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.core_state import LOAD, LOCAL_RAM_SIZE, PUSH, STORE
 from bhemu.machine.kernel import kernel, plain
 from bhemu.machine.types import AnyInt, Int, LogAddress, TileRecord
-from bhemu.recording import core_figures as classes
 from bhemu.riscv.arithmetic import WORD, compute
 from bhemu.riscv.decode import NOWHERE, TTINSN, VALID, code_at, fill
 from bhemu.riscv.execute import (

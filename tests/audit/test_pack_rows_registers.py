@@ -145,17 +145,6 @@ def test_the_format_is_implied_by_the_bank_unless_the_thread_says_otherwise(
     assert sum_is_fp16(0, word1, implied=implied, disable=disable) is (counts == FP16)
 
 
-@pytest.mark.rule("000.3b")
-@pytest.mark.parametrize("unpacker", [0, 1])
-def test_each_bank_is_handed_over_with_its_format(unpacker: int) -> None:
-    """Not for SrcA alone."""
-    u = Unpacker(unpacker)
-    for code in (FP16, BF16):
-        u.formats(code)
-        assert u.unpack(SetDatValid=1)
-    assert u.t["src_format"][unpacker].tolist() == [FP16, BF16]
-
-
 WORD_1 = {
     "ALU_ROUNDING_MODE_Fpu_srnd_en": (0, 1),
     "ALU_ROUNDING_MODE_Gasket_srnd_en": (1, 1),

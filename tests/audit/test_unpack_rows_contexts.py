@@ -9,16 +9,9 @@ from bhemu.errors import MissingSpecification, UndefinedBehavior
 from bhemu.isa.assembler import assemble
 from bhemu.isa.instructions import decode, encode
 from bhemu.isa.names import Block, Condition, Semaphore, WhileSemaphore
-from tests.tensix.unpacker import BF16, FP32, INT32, TF32, TILE, Unpacker, unpacr
+from tests.tensix.unpacker import BF16, FP32, INT32, TF32, TILE, Unpacker, counting, unpacr
 
-COUNTING = np.arange(1, 2049, dtype=np.uint16)
 CONTEXT_CONTROL = 41
-
-
-def counting(unpacker: int = 1, **options: bool) -> Unpacker:
-    u = Unpacker(unpacker, **options)
-    u.l1(COUNTING)
-    return u
 
 
 def setc16(u: Unpacker, entry: int, value: int) -> None:

@@ -10,9 +10,8 @@ from bhemu.isa.assembler import assemble
 from bhemu.isa.instructions import encode
 from bhemu.machine.counters import CARRY, CH0_W, CH0_X, CH0_Y, CH0_Z, CH1_W, CH1_X, CH1_Y, CH1_Z
 from tests.tensix.packer_bench import Bench
-from tests.tensix.unpacker import INT8, INT16, TILE, Unpacker, unpacr
+from tests.tensix.unpacker import INT8, INT16, TILE, Unpacker, counting, unpacr
 
-COUNTING = np.arange(1, 4097, dtype=np.uint16)
 UNITS = {"unpacker 0": 0, "unpacker 1": 1, "packer": 2}
 
 
@@ -25,12 +24,6 @@ def shared_tile() -> Tile:
 def tile(shared_tile: Tile) -> Tile:
     shared_tile.reset()
     return shared_tile
-
-
-def counting(unpacker: int = 1) -> Unpacker:
-    u = Unpacker(unpacker)
-    u.l1(COUNTING)
-    return u
 
 
 def adc(tile: Tile, thread: int, unit: int, counter: int) -> tuple[int, int]:

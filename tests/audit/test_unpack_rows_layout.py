@@ -9,15 +9,21 @@ from bhemu.errors import UndefinedBehavior
 from bhemu.formats import DataFormat
 from bhemu.isa.instructions import INSTRUCTIONS, encode
 from bhemu.machine.state import L1_SIZE
-from tests.tensix.unpacker import BF16, BFP2, BFP4, BFP8, FP32, INT16, INT32, TF32, TILE, Unpacker, unpacr
-
-COUNTING = np.arange(1, 4097, dtype=np.uint16)
-
-
-def counting(unpacker: int = 1) -> Unpacker:
-    u = Unpacker(unpacker)
-    u.l1(COUNTING)
-    return u
+from tests.tensix.unpacker import (
+    BF16,
+    BFP2,
+    BFP4,
+    BFP8,
+    COUNTING,
+    FP32,
+    INT16,
+    INT32,
+    TF32,
+    TILE,
+    Unpacker,
+    counting,
+    unpacr,
+)
 
 
 @pytest.mark.rule("001.0a")

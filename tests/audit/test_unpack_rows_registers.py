@@ -8,16 +8,9 @@ import pytest
 from bhemu.errors import MissingSpecification
 from bhemu.isa.instructions import encode
 from bhemu.machine.state import ALL_CONFIG_DIRTY
-from tests.tensix.unpacker import BF16, BFP8, INT16, TILE, Unpacker, unpacr
+from tests.tensix.unpacker import BF16, BFP8, COUNTING, INT16, TILE, Unpacker, counting, unpacr
 
-COUNTING = np.arange(1, 4097, dtype=np.uint16)
 """Datum n of the tile at TILE is n + 1."""
-
-
-def counting(unpacker: int) -> Unpacker:
-    u = Unpacker(unpacker)
-    u.l1(COUNTING)
-    return u
 
 
 def put(u: Unpacker, word: int, value: int, mask: int = 0xFFFFFFFF) -> None:

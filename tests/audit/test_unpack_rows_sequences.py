@@ -7,9 +7,7 @@ import pytest
 
 from bhemu.isa.assembler import assemble, disassemble, from_ttinsn, to_ttinsn
 from bhemu.isa.instructions import decode
-from tests.tensix.unpacker import INT16, TILE, Unpacker
-
-COUNTING = np.arange(1, 4097, dtype=np.uint16)
+from tests.tensix.unpacker import COUNTING, INT16, TILE, Unpacker
 
 # The seed's text, the word in a stream (rotated left by two bits) and what its operands are
 LISTING = {

@@ -10,15 +10,7 @@ from bhemu.errors import MissingSpecification
 from bhemu.isa.instructions import encode
 from bhemu.recording import log as column
 from tests.analysis.logs import log_of
-from tests.tensix.unpacker import BF16, BFP2, BFP4, BFP8, FP8, FP32, INT8, INT16, TF32, TILE, Unpacker, unpacr
-
-COUNTING = np.arange(1, 4097, dtype=np.uint16)
-
-
-def counting(unpacker: int = 1) -> Unpacker:
-    u = Unpacker(unpacker)
-    u.l1(COUNTING)
-    return u
+from tests.tensix.unpacker import BF16, BFP2, BFP4, BFP8, FP8, FP32, INT8, INT16, TF32, TILE, Unpacker, counting, unpacr
 
 
 def bytes_of(u: Unpacker) -> None:

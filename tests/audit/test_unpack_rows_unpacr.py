@@ -8,16 +8,9 @@ import pytest
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.assembler import assemble
 from bhemu.isa.instructions import decode, encode
-from tests.tensix.unpacker import BF16, FP32, INT8, INT16, INT32, TF32, TILE, Unpacker, unpacr
+from tests.tensix.unpacker import BF16, COUNTING, FP32, INT8, INT16, INT32, TF32, TILE, Unpacker, counting, unpacr
 
-COUNTING = np.arange(1, 8193, dtype=np.uint16)
 """Datum n of the tile at TILE is n + 1."""
-
-
-def counting(unpacker: int = 1) -> Unpacker:
-    u = Unpacker(unpacker)
-    u.l1(COUNTING)
-    return u
 
 
 def written(u: Unpacker) -> list[int]:

@@ -8,24 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from bhemu.bench import ttnn_streams
 from bhemu.bench.calls import FIGURES
-from bhemu.cli.main import app
 from bhemu.compare.trace import write_trace
 from bhemu.errors import ProgramError
 from tests.bench.client_streams import polling_stream, waiting_stream
+from tests.cli.cli_programs import invoke
 
 pytestmark = pytest.mark.plain
 
 
 def bhemu(*arguments: object) -> Any:
-    result = CliRunner().invoke(app, ["bench", *(str(argument) for argument in arguments)])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert "Traceback" not in result.output
-    return result
+    return invoke("bench", *arguments)
 
 
 @pytest.fixture

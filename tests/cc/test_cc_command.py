@@ -6,18 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from bhemu.cc import Toolchain
-from bhemu.cli.main import app
 from bhemu.loader.elf import load_elf
+from tests.cli.cli_programs import invoke
 
 
 def cc(*arguments: object) -> Any:
-    result = CliRunner().invoke(app, ["cc", *map(str, arguments)])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return invoke("cc", *arguments)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from tests.chip.noc_programs import ATOMIC, INCLUDE_SOURCE, READ, RESPONSE
 L1 = 0x180000
 CHANNEL = 1 << 32
 MASKED = 4
-MULTICAST_BIT = 32
 
 
 class Memory:

@@ -6,6 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from typer.testing import CliRunner
+
+from bhemu.cli.main import app
+
 COPY = """
     from bhemu import Program
 
@@ -38,6 +42,17 @@ COPY = """
 """Copies its input to its output as the RISC-V core of the pack thread, and issues three instructions."""
 
 Invoke = Callable[..., Any]
+
+
+def invoke(*arguments: object) -> Any:
+    """`bhemu ARGUMENTS`: exit_code, stdout and stderr; an exception fails the test."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert "Traceback" not in result.output
+    return result
+
+
 WriteProgram = Callable[..., Path]
 
 

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from bhemu.cli.main import app
-from tests.cli.cli_programs import Invoke, WriteProgram
+from tests.cli.cli_programs import Invoke, WriteProgram, invoke
 
 
 @pytest.fixture
 def bhemu() -> Invoke:
-    """`bhemu("run", path, ...)` -> result with exit_code, stdout and stderr; an exception fails the test."""
-
-    def invoke(*arguments: object) -> Any:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        assert "Traceback" not in result.output
-        return result
-
+    """`bhemu("run", path, ...)`; see `invoke`."""
     return invoke
 
 

@@ -6,32 +6,22 @@ import json
 import struct
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from bhemu.cli.main import app
 from bhemu.compare.calls import CONFIG_READ, INIT, READ, Call, Ended, clock, read, write
 from bhemu.compare.chip_side import ChipSide
 from bhemu.compare.places import aim
 from bhemu.compare.trace import TraceWriter, read_trace
 from bhemu.machine.compiler import JIT
 from tests.capi.library_client import run_client
+from tests.cli.cli_programs import invoke as bhemu
 from tests.compare.compare_calls import AT, memory_calls
 from tests.loader.elf_files import Load, Name, make_elf, with_symbols
 from tests.riscv.rv_asm import assemble_with_labels
 
 compiled_only = pytest.mark.skipif(not JIT, reason="the library's process compiles")
-
-
-def bhemu(*arguments: object) -> Any:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert "Traceback" not in result.output
-    return result
 
 
 def trace_of(path: Path, calls: list[Call], *, answers: bool = True) -> Path:
@@ -114,7 +104,7 @@ def test_a_program_that_is_only_recorded(tmp_path: Path, kernel: Path) -> None:
 # --- different --------------------------------------------------------------------------------------------------------
 
 
-def test_a_difference_is_followed_back(monkeypatch: pytest.MonkeyPatch, kernel: Path, memory_library: Path) -> None:
+def test_a_difference_is_followed_back(kernel: Path, memory_library: Path) -> None:
     """The memory of this library stays as it is; bhemu's core writes its first number in the fourth clock."""
     done = bhemu("compare", kernel, "--library", memory_library, "--every", 500)
     assert done.exit_code == 1

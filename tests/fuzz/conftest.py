@@ -76,7 +76,7 @@ class FaultyLibrary:
         for thread in range(3):
             memory[GPRS + 256 * thread : GPRS + 256 * (thread + 1)] = self.tile.record.gpr[thread].view(np.uint8)
         memory.view(np.uint32)[TURN // 4] = layout.code(program)[1]
-        changed = (memory != layout.memory(program)).reshape(-1, PAGE).any(axis=1)
+        changed = (memory != layout.memory(layout.image(program))).reshape(-1, PAGE).any(axis=1)
         return Answer(
             {int(n): memory[PAGE * n : PAGE * (n + 1)].tobytes() for n in np.flatnonzero(changed)}, ended=True
         )

@@ -5,7 +5,6 @@ Everything is kept in bhemu's cache directory.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -13,8 +12,6 @@ import subprocess
 import sys
 import tomllib
 import venv
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +22,7 @@ from bhemu.cc import Sfpi, Toolchain, find_llk, find_sfpi, find_toolchain, write
 from bhemu.errors import BhemuError
 from bhemu.machine.cache import cache_directory
 from tests.llk.cached_compiler import trim, write_launchers
+from tests.processes import one_at_a_time
 from tests.ttnn_wheel import NoWheel, unpacked
 from tests.vendor_compiler import NoCompiler, vendor_compiler
 
@@ -89,7 +87,7 @@ def prepare(*, stock: bool) -> Parts:
     """
     folder = cache_directory() / "llk"
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder / "lock"):
+    with one_at_a_time(folder / "lock"):
         try:
             suite = unpacked("llk", lambda name: name.removeprefix(INSIDE) if name.startswith(WANTED) else None)
         except NoWheel as reason:
@@ -105,14 +103,6 @@ def prepare(*, stock: bool) -> Parts:
             raise CannotRun(f"{error}\n{error.remedy or ''}".strip()) from None
         write_soc_descriptor(library.parent)
         return Parts(python=_python(folder), home=home, library=library)
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Let one process at a time prepare."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _digest(*texts: str) -> str:

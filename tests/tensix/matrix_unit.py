@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
+from bhemu.errors import BhemuError
 from bhemu.isa.instructions import encode
 from bhemu.isa.registers import config, thread
 from bhemu.machine.counters import RWC_A, RWC_B, RWC_DST, RWC_FIDELITY
@@ -201,3 +203,10 @@ def add_element(
     if five_bit and view == "fp32":
         exponent = big[1] + 112 if big[1] else 97
     return accumulate([(big[0], exponent, total * 8192)], old, view)
+
+
+def refused(unit: Matrix, mnemonic: str, **operands: int) -> BhemuError:
+    """The refusal of an instruction."""
+    with pytest.raises(BhemuError) as caught:
+        unit.do(mnemonic, **operands)
+    return caught.value

@@ -18,11 +18,6 @@ FP16_ONE = cell(0x03C00)
 INT_MAX = 2**31 - 1
 
 
-@pytest.fixture(scope="module")
-def unit() -> Matrix:
-    return Matrix()
-
-
 # --- views and rows ---------------------------------------------------------------------------------------------------
 
 

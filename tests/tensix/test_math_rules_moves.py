@@ -23,11 +23,6 @@ TO_BF16 = (FP32, BF16, BFP8, BFP4, INT32, INT16, BFP2)
 CODES = (TF32, FP8, *FIVE_BIT, *TO_BF16)
 
 
-@pytest.fixture(scope="module")
-def unit() -> Matrix:
-    return Matrix()
-
-
 def random_cells(seed: int, five_bit: bool = False) -> np.ndarray[Any, Any]:
     """64 x 16 Src cells; a fifth of them have exponent field 0."""
     rng = np.random.default_rng(seed)

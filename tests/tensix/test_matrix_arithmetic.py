@@ -27,11 +27,6 @@ pytestmark = pytest.mark.plain
 ONE = cell(0x1FC00)
 
 
-@pytest.fixture(scope="module")
-def unit() -> Matrix:
-    return Matrix()
-
-
 # instruction, accumulate, format, Dst, phase, A, B, old Dst, new Dst (section T)
 TABLE = [
     ("ELWMUL", 0, BF16, "bf16", 0, 0x1FE00, 0x1FD00, 0x3F80, 0x4038),

@@ -5,23 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bhemu.errors import BhemuError, MissingSpecification, UndefinedBehavior
-from tests.tensix.matrix_unit import BF16, FP16, FP32, TF32, THREAD, Matrix, cell, dst_cell, fp16_cell
+from bhemu.errors import MissingSpecification, UndefinedBehavior
+from tests.tensix.matrix_unit import BF16, FP16, FP32, TF32, THREAD, Matrix, cell, dst_cell, fp16_cell, refused
 
 pytestmark = pytest.mark.plain
 
 ONE = cell(0x1FC00)
-
-
-@pytest.fixture(scope="module")
-def unit() -> Matrix:
-    return Matrix()
-
-
-def refused(unit: Matrix, mnemonic: str, **operands: int) -> BhemuError:
-    with pytest.raises(BhemuError) as caught:
-        unit.do(mnemonic, **operands)
-    return caught.value
 
 
 # --- moves ------------------------------------------------------------------------------------------------------------

@@ -5,24 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bhemu.errors import BhemuError, MissingSpecification, NonContractualBehavior, UndefinedBehavior
-from tests.tensix.matrix_unit import FP16, INT8, THREAD, Matrix, cell, dst_cell
+from bhemu.errors import MissingSpecification, NonContractualBehavior, UndefinedBehavior
+from tests.tensix.matrix_unit import FP16, INT8, THREAD, Matrix, cell, dst_cell, refused
 
 pytestmark = pytest.mark.plain
 
 ONE = cell(0x1FC00)
 ALL_ONES = 0x7FFFF
-
-
-@pytest.fixture(scope="module")
-def unit() -> Matrix:
-    return Matrix()
-
-
-def refused(unit: Matrix, mnemonic: str, **operands: int) -> BhemuError:
-    with pytest.raises(BhemuError) as caught:
-        unit.do(mnemonic, **operands)
-    return caught.value
 
 
 # --- pooling ----------------------------------------------------------------------------------------------------------

@@ -20,12 +20,6 @@ pytestmark = pytest.mark.plain
 THREAD = 1
 
 
-@pytest.fixture
-def tile(shared_tile: Tile) -> Tile:
-    shared_tile.reset()
-    return shared_tile
-
-
 @pytest.mark.rule("003.0a", "003.2a", "003.8")
 @pytest.mark.parametrize("mnemonic", [m for m, row in INSTRUCTIONS.items() if row.unit in ("scalar", "config")])
 def test_every_instruction_of_the_two_units_has_a_handler_with_modes(mnemonic: str) -> None:

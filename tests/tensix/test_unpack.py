@@ -12,23 +12,18 @@ from tests.tensix.unpacker import (
     BF16,
     BFP4,
     BFP8,
+    COUNTING,
     FP32,
     INT8,
     TF32,
     TILE,
     Unpacker,
+    counting,
     src_cells,
     unpacr,
 )
 
-COUNTING = np.arange(1, 2049, dtype=np.uint16)
 """Datums that tell where they come from: datum n is n + 1."""
-
-
-def counting(unpacker: int = 1, **options: bool) -> Unpacker:
-    u = Unpacker(unpacker, **options)
-    u.l1(COUNTING)
-    return u
 
 
 # --- U1: waiting ----------------------------------------------------------------------------------------------------

@@ -36,11 +36,6 @@ RECIPROCAL = """
 """
 
 
-@pytest.fixture
-def sfpu() -> Sfpu:
-    return Sfpu()
-
-
 @pytest.mark.rule("math V17")
 @pytest.mark.parametrize("mode_bit_3", [0, 8])  # set by LLK's exponential, in mode 6
 @pytest.mark.parametrize(("mode", "bits", "want"), ROUND_NEAREST)

@@ -10,11 +10,6 @@ from tests.tensix.sfpu import ALL, Sfpu, word
 F, TOP = 0x0F0F3355, 0x00FF5533
 
 
-@pytest.fixture
-def sfpu() -> Sfpu:
-    return Sfpu()
-
-
 def test_flags_count_only_while_the_use_bit_is_set(sfpu: Sfpu) -> None:
     sfpu.flags(0)
     sfpu.do("SFPMOV", lreg_c=10, lreg_dest=0)

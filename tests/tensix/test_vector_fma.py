@@ -9,11 +9,6 @@ from bhemu.errors import UndefinedBehavior
 from tests.tensix.sfpu import FMA, Sfpu
 
 
-@pytest.fixture
-def sfpu() -> Sfpu:
-    return Sfpu()
-
-
 def test_the_sixteen_published_multiply_adds(sfpu: Sfpu) -> None:
     for register in range(3):
         sfpu.set(register, *[row[register] for row in FMA])

@@ -10,11 +10,6 @@ from tests.tensix.sfpu import ALL, Sfpu, word
 pytestmark = pytest.mark.plain
 
 
-@pytest.fixture
-def sfpu() -> Sfpu:
-    return Sfpu()
-
-
 def by_column(*values: int) -> list[int]:
     return [values[lane % 8] for lane in range(32)]
 

@@ -19,6 +19,9 @@ TILE = 0x4000
 FP32, FP16, BFP8A, BFP4A, TF32, BF16, BFP8, BFP4, INT32, INT16, FP8, BFP2A = range(12)
 INT8, BFP2 = 14, 15
 
+COUNTING = np.arange(1, 8193, dtype=np.uint16)
+"""What `counting` has in L1 from TILE on."""
+
 _COUNTERS = {"x": CH0_X, "y": CH0_Y, "z": CH0_Z, "w": CH0_W, "x1": CH1_X, "y1": CH1_Y, "z1": CH1_Z, "w1": CH1_W}
 
 
@@ -144,3 +147,10 @@ def dst_cells(bits: NDArray[Any], kind: int) -> NDArray[np.uint16]:
     mantissa, width = (0x7F, 7) if kind == BF16 else (0x3FF, 10)
     exponent = (b & 0x7FFF) >> width
     return np.asarray((b & 0x8000) | ((b & mantissa) << (15 - width)) | exponent, np.uint16)
+
+
+def counting(unpacker: int = 1, **options: bool) -> Unpacker:
+    """An unpacker whose tile holds 1, 2, 3, ..."""
+    u = Unpacker(unpacker, **options)
+    u.l1(COUNTING)
+    return u

@@ -7,8 +7,9 @@ import pytest
 
 import bhemu
 from bhemu.bench.silicon_micro import measure
-from bhemu.bench.silicon_programs import EBREAK, addi, branch, constant, lw, register, sw
+from bhemu.bench.silicon_programs import addi, lw, sw
 from bhemu.errors import ConfigurationError
+from bhemu.isa.riscv_words import EBREAK, riscv_word, set_register
 from bhemu.isa.silicon import figure
 from bhemu.isa.tile_registers import address_of
 from bhemu.recording import CoreRecorder
@@ -75,15 +76,15 @@ def test_a_branch_is_mispredicted_until_it_is_known() -> None:
 
 def test_the_wall_clock_reads_the_timed_clock() -> None:
     clock = address_of("control", "WALL_CLOCK_0")
-    program = [*constant(5, clock), lw(10, 5, 0), *[register(1, 4, 12, 13, 14)] * 3, lw(11, 5, 0), EBREAK]
+    program = [*set_register(5, clock), lw(10, 5, 0), *[riscv_word("div", 12, 13, 14)] * 3, lw(11, 5, 0), EBREAK]
     tile = run([addi(13, 0, 2047), addi(14, 0, 3), *program], timed=True)
     passed = int(tile.cores["B"].x[11]) - int(tile.cores["B"].x[10])
     assert passed > 3 * figure("core.divide.least").value
 
 
 def test_timed_cores_compute_what_functional_ones_do() -> None:
-    loop = [lw(11, 8, 0), register(1, 0, 11, 11, 9), addi(11, 11, 7), sw(11, 8, 4), addi(8, 8, 4), addi(9, 9, -1)]
-    words = [*constant(8, 0x2000), addi(9, 0, 20), *loop, branch(1, 9, 0, -4 * len(loop)), EBREAK]
+    loop = [lw(11, 8, 0), riscv_word("mul", 11, 11, 9), addi(11, 11, 7), sw(11, 8, 4), addi(8, 8, 4), addi(9, 9, -1)]
+    words = [*set_register(8, 0x2000), addi(9, 0, 20), *loop, riscv_word("bne", rs1=9, imm=-4 * len(loop)), EBREAK]
     plain, timed = run(words, timed=False), run(words, timed=True)
     assert np.array_equal(plain.record.l1, timed.record.l1)
     assert np.array_equal(plain.cores["B"].x, timed.cores["B"].x)
@@ -91,9 +92,14 @@ def test_timed_cores_compute_what_functional_ones_do() -> None:
 
 
 def test_a_core_that_polls_goes_on_when_the_word_has_changed() -> None:
-    poll = [lw(10, 8, 0), branch(0, 10, 0, -4), *constant(5, address_of("control", "WALL_CLOCK_0")), lw(11, 5, 0)]
+    poll = [
+        lw(10, 8, 0),
+        riscv_word("beq", rs1=10, imm=-4),
+        *set_register(5, address_of("control", "WALL_CLOCK_0")),
+        lw(11, 5, 0),
+    ]
     tile = bhemu.Tile(timed=True)
-    words = np.array([*constant(8, 0x20000), *poll, EBREAK], np.uint32)
+    words = np.array([*set_register(8, 0x20000), *poll, EBREAK], np.uint32)
     tile.record.l1_u32[: len(words)] = words
     tile.cores.store(address_of("control", "SOFT_RESET_0"), 0x47000)
     tile.clock(1000)
@@ -106,7 +112,7 @@ def test_a_core_that_polls_goes_on_when_the_word_has_changed() -> None:
 
 
 def test_time_begins_anew_after_a_reset() -> None:
-    words = [addi(9, 0, 3), register(1, 4, 10, 9, 9), EBREAK]
+    words = [addi(9, 0, 3), riscv_word("div", 10, 9, 9), EBREAK]
     tile = run(words, timed=True)
     first = int(tile.record.core_round[0])
     tile.reset()
@@ -130,9 +136,16 @@ def test_the_report_says_how_much_is_guessed() -> None:
 
 
 def test_simple_instructions_take_the_same_time_in_their_loop_and_one_by_one() -> None:
-    body = [lw(6, 5, 0), register(1, 0, 7, 6, 6), sw(7, 5, 16), register(1, 4, 8, 7, 6), addi(6, 6, 3), sw(6, 5, 0)]
-    words = [*constant(5, 0x8000), addi(6, 0, 5), sw(6, 5, 0), addi(10, 0, 12), *body]
-    words += [addi(10, 10, -1), branch(1, 10, 0, -4 * (len(body) + 1)), EBREAK]
+    body = [
+        lw(6, 5, 0),
+        riscv_word("mul", 7, 6, 6),
+        sw(7, 5, 16),
+        riscv_word("div", 8, 7, 6),
+        addi(6, 6, 3),
+        sw(6, 5, 0),
+    ]
+    words = [*set_register(5, 0x8000), addi(6, 0, 5), sw(6, 5, 0), addi(10, 0, 12), *body]
+    words += [addi(10, 10, -1), riscv_word("bne", rs1=10, imm=-4 * (len(body) + 1)), EBREAK]
     tiles = []
     for watched in (False, True):
         tile = bhemu.Tile(timed=True)

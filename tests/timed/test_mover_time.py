@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import bhemu
-from bhemu.bench.silicon_programs import EBREAK, constant, lw, register, sw
+from bhemu.bench.silicon_programs import lw, sw
 from bhemu.isa.assembler import assemble_program, to_ttinsn
 from bhemu.isa.registers import config
+from bhemu.isa.riscv_words import EBREAK, riscv_word, set_register
 from bhemu.isa.silicon import figure
 from bhemu.isa.tile_registers import address_of
 from bhemu.machine.agents import T0
@@ -27,15 +28,15 @@ CLOCKS, BASE, VALUE, BEGUN, SPENT = 5, 6, 7, 30, 31
 
 def noted(words: list[int], place: int) -> list[int]:
     """The words, and in L1 the cycles that they took."""
-    before = [lw(BEGUN, CLOCKS, 0), register(0, 7, BEGUN, BEGUN, BEGUN)]
-    after = [lw(SPENT, CLOCKS, 0), register(0x20, 0, SPENT, SPENT, BEGUN)]
-    return [*before, *words, *after, *constant(BASE, RESULTS + 4 * place), sw(SPENT, BASE, 0)]
+    before = [lw(BEGUN, CLOCKS, 0), riscv_word("and", BEGUN, BEGUN, BEGUN)]
+    after = [lw(SPENT, CLOCKS, 0), riscv_word("sub", SPENT, SPENT, BEGUN)]
+    return [*before, *words, *after, *set_register(BASE, RESULTS + 4 * place), sw(SPENT, BASE, 0)]
 
 
 def run(words: list[int], *, units: int = 0, direction: int = L1_TO_L1) -> bhemu.Tile:
     """Execute words on core T0 of a timed tile, whose XMOV is set up."""
     tile = bhemu.Tile(timed=True)
-    program = np.array([*constant(CLOCKS, CLOCK), *words, EBREAK], np.uint32)
+    program = np.array([*set_register(CLOCKS, CLOCK), *words, EBREAK], np.uint32)
     tile.record.l1_u32[CODE >> 2 : (CODE >> 2) + len(program)] = program
     tile.record.l1[SOURCE : SOURCE + 0x4000] = np.arange(0x4000).astype(np.uint8)
     values = (
@@ -62,7 +63,7 @@ def result(tile: bhemu.Tile, place: int) -> int:
 def xmov_cycles(units: int, direction: int) -> tuple[int, bhemu.Tile]:
     """Cycles of an XMOV and a wait for the mover, and the tile afterwards."""
     words = [to_ttinsn(word) for word in assemble_program("XMOV 0, 0\nSTALLWAIT 0x100, 0x200\nSFPNOP")]
-    wait = [*constant(BASE, DONE), lw(VALUE, BASE, 0), register(0, 7, VALUE, VALUE, VALUE)]
+    wait = [*set_register(BASE, DONE), lw(VALUE, BASE, 0), riscv_word("and", VALUE, VALUE, VALUE)]
     tile = run(noted([*words, *wait], 0), units=units, direction=direction)
     return result(tile, 0), tile
 
@@ -79,23 +80,23 @@ def test_a_thread_waits_for_the_mover_by_the_size_of_its_transfer(direction: int
 
 def test_a_thread_that_does_not_wait_goes_on_beside_the_mover() -> None:
     words = [to_ttinsn(word) for word in assemble_program("XMOV 0, 0\nSFPNOP")]
-    wait = [*constant(BASE, DONE), lw(VALUE, BASE, 0), register(0, 7, VALUE, VALUE, VALUE)]
+    wait = [*set_register(BASE, DONE), lw(VALUE, BASE, 0), riscv_word("and", VALUE, VALUE, VALUE)]
     assert result(run(noted([*words, *wait], 0), units=320), 0) < 60
 
 
 def test_the_next_transfer_waits_for_the_one_before() -> None:
     words = [to_ttinsn(word) for word in assemble_program("XMOV 0, 0\nXMOV 0, 0")]
-    wait = [*constant(BASE, DONE), lw(VALUE, BASE, 0), register(0, 7, VALUE, VALUE, VALUE)]
+    wait = [*set_register(BASE, DONE), lw(VALUE, BASE, 0), riscv_word("and", VALUE, VALUE, VALUE)]
     assert result(run(noted([*words, *wait], 0), units=320), 0) > 320 * 11 / 8
 
 
 def test_a_core_that_reads_the_status_waits_until_the_mover_is_idle() -> None:
-    words: list[int] = constant(BASE, PARAMETERS)
+    words: list[int] = set_register(BASE, PARAMETERS)
     for n, value in enumerate((SOURCE >> 4, TARGET >> 4, 128, L1_TO_L1)):
-        words += [*constant(VALUE, value), sw(VALUE, BASE, 4 * n)]
-    command = [*constant(BASE, COMMAND), *constant(VALUE, MOVE), sw(VALUE, BASE, 0)]
-    status = [*constant(BASE, STATUS), lw(VALUE, BASE, 0), register(0, 7, 9, VALUE, VALUE)]
-    keep = [*constant(BASE, RESULTS + 8), sw(VALUE, BASE, 0)]
+        words += [*set_register(VALUE, value), sw(VALUE, BASE, 4 * n)]
+    command = [*set_register(BASE, COMMAND), *set_register(VALUE, MOVE), sw(VALUE, BASE, 0)]
+    status = [*set_register(BASE, STATUS), lw(VALUE, BASE, 0), riscv_word("and", 9, VALUE, VALUE)]
+    keep = [*set_register(BASE, RESULTS + 8), sw(VALUE, BASE, 0)]
     tile = run([*words, *noted(command, 0), *noted(status, 1), *keep])
     assert result(tile, 0) < 30
     assert result(tile, 1) > 128 * 11 / 8 - 30

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import bhemu
-from bhemu.bench.silicon_programs import EBREAK, constant, lw, sw
+from bhemu.bench.silicon_programs import lw, sw
 from bhemu.isa.assembler import assemble_program, to_ttinsn
+from bhemu.isa.riscv_words import EBREAK, set_register
 from bhemu.isa.tile_registers import address_of
 from bhemu.machine.agents import T0
 from bhemu.tile.reset import CORE_BIT
@@ -47,8 +48,15 @@ PROGRAMS = (
 def core_program(thread: int) -> list[int]:
     """Push the words, wait until they are done, and leave a number in L1."""
     words = [to_ttinsn(word) for word in assemble_program(PROGRAMS[thread])]
-    done = [*constant(8, address_of("sync", "COPROCESSOR_DONE")), lw(9, 8, 0)]
-    return [*words, *done, *constant(10, 0x30000 + 4 * thread), *constant(11, 77 + thread), sw(11, 10, 0), EBREAK]
+    done = [*set_register(8, address_of("sync", "COPROCESSOR_DONE")), lw(9, 8, 0)]
+    return [
+        *words,
+        *done,
+        *set_register(10, 0x30000 + 4 * thread),
+        *set_register(11, 77 + thread),
+        sw(11, 10, 0),
+        EBREAK,
+    ]
 
 
 def run(*, timed: bool) -> bhemu.Tile:

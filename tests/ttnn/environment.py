@@ -6,14 +6,11 @@ and options), for each compiler and release of ttnn.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +20,7 @@ from bhemu.cc import find_llk, find_sfpi, write_metal_root
 from bhemu.errors import BhemuError
 from bhemu.machine.cache import cache_directory
 from tests.capi.library_client import pythons
+from tests.processes import one_at_a_time
 from tests.ttnn_wheel import WHEEL
 from tests.vendor_compiler import NoCompiler, vendor_compiler
 
@@ -82,7 +80,7 @@ def prepare() -> Parts:
     """
     folder = cache_directory() / "ttnn"
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder / "lock"):
+    with one_at_a_time(folder / "lock"):
         try:
             compiler = find_sfpi(vendor_compiler())
             assert compiler is not None
@@ -102,14 +100,6 @@ def prepare() -> Parts:
 
 def _text_of_cc() -> str:
     return (Path(bhemu.cc.__file__).parent / "views.py").read_text()
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Let one process at a time prepare."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _python(folder: Path) -> Path:

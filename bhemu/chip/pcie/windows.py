@@ -1,7 +1,7 @@
 """The host's windows into the NoC: 202 of 2 MiB and 8 of 4 GiB, each with a 96-bit entry (tile H5, H9, E34).
 
-Which window an address lies in and what an entry's bits are is said here alone: compiled for `bhemu.chip.direct`, and
-as plain Python for `window_at`, `decode` and `encode`.
+Which window an address lies in and what an entry's bits are is said here alone: compiled for `bhemu.chip.pcie.direct`,
+and as plain Python for `window_at`, `decode` and `encode`.
 """
 
 from __future__ import annotations
