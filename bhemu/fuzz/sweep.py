@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.checks import checked
-from bhemu.errors import BhemuError, FormatError
+from bhemu.compare.calls import CLOCK, Call
+from bhemu.errors import BhemuError, CycleLimit, FormatError
 from bhemu.fuzz.campaign import executor
 from bhemu.fuzz.database import Database
 from bhemu.loader.elf import MAGIC
@@ -144,12 +145,24 @@ def _kernel(job: Job, max_clocks: int) -> Row:
     return Row("done", "", result.clocks, instructions, figures={"ended": result.reason})
 
 
+def _up_to(calls: Iterable[Call], max_clocks: int) -> Iterator[Call]:
+    """Calls of a client, as long as no more clocks pass than may."""
+    passed = 0
+    for call in calls:
+        passed += call.a if call.name == CLOCK else 0
+        if passed > max_clocks:
+            raise CycleLimit(
+                f"the client lets {passed:,} clocks pass, and {max_clocks:,} are allowed", remedy="raise --max-clocks"
+            )
+        yield call
+
+
 def _recording(job: Job, max_clocks: int) -> Row:
     from bhemu.compare.chip_side import ChipSide
     from bhemu.compare.lockstep import RecordedSide, play
     from bhemu.compare.trace import read_trace
 
-    played = play(read_trace(job.path), ChipSide(), RecordedSide())
+    played = play(_up_to(read_trace(job.path), max_clocks), ChipSide(), RecordedSide())
     figures = {"calls": len(played.calls), "compared": played.compared, "bytes": played.bytes}
     if played.difference is not None:
         return Row(

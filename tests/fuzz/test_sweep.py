@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bhemu.compare.calls import INIT, Call, clock
+from bhemu.compare.trace import write_trace
 from bhemu.errors import FormatError
 from bhemu.fuzz import sweep as room
 from bhemu.fuzz.sweep import Results, jobs, sweep
@@ -50,6 +52,16 @@ def test_every_file_and_every_combination_has_a_row(directory: Path, tmp_path: P
     assert [rows["program.py", json.dumps({"M": m, "seed": s})] for m in ("32", "64") for s in ("0", "1")] == [
         "done"
     ] * 4
+
+
+def test_a_client_that_lets_more_clocks_pass_than_may_is_refused(tmp_path: Path, in_this_process: None) -> None:
+    write_trace(tmp_path / "client.jsonl", [Call(INIT), clock(60), clock(40)])
+    for most, expected in ((100, "done"), (99, "CycleLimit")):
+        results = Results(tmp_path / f"{most}.sqlite")
+        sweep(jobs(tmp_path, {}), results, max_clocks=most)
+        ((_, _, outcome, message, *_),) = results.outcomes()
+        assert outcome == expected
+        assert outcome == "done" or message == "the client lets 100 clocks pass, and 99 are allowed"
 
 
 def test_runs_that_are_known_are_not_made_again(
