@@ -134,6 +134,8 @@ class Workers:
         self._end = weakref.finalize(self, _end, self._process, self._commands, self._answers, self._folder)
         self.names: tuple[WorkerName, ...] = ()
         self._greet()
+        # The pipes are open now: nothing is left when this process is killed.
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _greet(self) -> None:
         kind, first = unpack(self._receive())

@@ -55,6 +55,10 @@ class Processes:
         self.owners: Mapping[int, int] = {}
         self._parent = os.getppid()
 
+    def is_wanted(self) -> bool:
+        """Mpiexec runs, which has started this process; if it was killed, it could not end this one."""
+        return os.getppid() == self._parent
+
     def wait(self, requests: Sequence[Any]) -> None:
         """Wait for transfers: at first on the processor, then with naps, so that idle workers take none of it."""
         turns = 0
@@ -62,8 +66,8 @@ class Processes:
             if self.pipes is not None and self.pass_on():
                 turns = 0
             turns += 1
-            if turns > 100 * _SPINS and os.getppid() != self._parent:
-                os._exit(1)  # mpiexec was killed, and could not end this process
+            if turns > 100 * _SPINS and not self.is_wanted():
+                os._exit(1)
             if turns > _SPINS:
                 time.sleep(_NAP if turns < 100 * _SPINS else _LONG)
 
@@ -194,8 +198,9 @@ def main(kind: type[Worker] = Worker) -> None:
     except MPI.Exception:  # a worker has ended
         processes.comm.Revoke()
         if processes.rank:
-            while True:  # worker 0 tells the leader, which ends all
+            while processes.is_wanted():  # worker 0 tells the leader, which ends all
                 time.sleep(1)
+            os._exit(1)
         write_message(answers, pack(("lost", processes.lost())))
     except Ended:
         pass
