@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bhemu.api.firmware_tile import DONE, KERNEL_BASE, FirmwareTile, Kernel
+from bhemu.api.firmware_tile import KERNEL_BASE, FirmwareTile, Kernel
 from bhemu.api.machine import DEFAULT_CLOCKS, Machine
 from bhemu.errors import BhemuError, Deadlock
 from bhemu.loader.firmware_files import FOLDERS, Firmware, load_firmware
+from bhemu.loader.firmware_layout import DONE
 
 __all__ = ["BOOT_CLOCKS", "FOLDERS", "BootResult", "Firmware", "FirmwareMachine", "load_firmware"]
 

@@ -15,15 +15,12 @@ from bhemu.loader import boot
 from bhemu.loader.boot import Placement
 from bhemu.loader.elf import Executable, Segment, load_elf
 from bhemu.loader.firmware_files import Firmware
-from bhemu.loader.firmware_layout import CORE_ORDER
+from bhemu.loader.firmware_layout import CORE_ORDER, DONE, GO
 from bhemu.loader.symbols import SymbolTable
 from bhemu.machine.agents import CORE_NAMES
 
 HELD_BUT_B: Final = 0x47000
 """Soft-reset word that releases core B alone (tile B6)."""
-GO: Final = 0x80
-DONE: Final = 0
-"""Values of the go signal (tile B4)."""
 BY_HOST: Final = 1
 """Dispatch mode in which core B reports to no one (B27)."""
 NO_REGION: Final = 0xFF

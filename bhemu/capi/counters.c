@@ -1,5 +1,5 @@
 /* Counts of all Tensix tiles of a chip (counters.h): what capi/attach.py and recording/chip_recording.py do for a chip under
- * Python. Compiled code counts (bhemu/counting) and sees programs begin and end (bhemu/recording/counted_chip.py). */
+ * Python. Compiled code counts (bhemu/counting) and sees programs begin and end (bhemu/counting/chip.py). */
 
 #define _GNU_SOURCE
 #include "counters.h"
@@ -42,7 +42,7 @@ static int known_count, known_room;
 
 static int file = -1;
 static char path[PATH_MAX];
-static int64_t *followed; /* of bhemu/recording/counted_chip.py */
+static int64_t *followed; /* of bhemu/counting/chip.py */
 static int64_t *found, *joined;
 static struct bytes parts, numbers, mailboxes;
 static int64_t written, flushed, flush_after; /* nanoseconds */

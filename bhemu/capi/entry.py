@@ -170,6 +170,7 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
         _timed = _attach_timed(first)
     elif os.environ.get(RECORD):
         system.record(_tell)
+    table.write_all = table.happened = None  # they are for chips of other processes
     if _overseer is None:  # semihosting needs Python between two clocks, and a timed clock has a buffer of its own
         system.connect(table, needs_python=_semihosting is not None or settings.timed)
     _begin(table, settings)

@@ -33,6 +33,7 @@ from bhemu.chip.pcie.windows import (
 from bhemu.chip.state import CHIP
 from bhemu.cluster.state import CLUSTER
 from bhemu.cluster.topology import topology_table
+from bhemu.counting import chip as counted_chip
 from bhemu.counting import layout as counted
 from bhemu.errors import BhemuError
 from bhemu.isa import niu
@@ -45,7 +46,6 @@ from bhemu.machine.dispatch import CODE_CACHE, PLACES
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.linked import COUNT, TABLE
 from bhemu.machine.state import L1_SIZE, TILE, offset_of
-from bhemu.recording import counted_chip
 from bhemu.recording.launches import jump_word
 from bhemu.riscv.decode import CODE
 from bhemu.riscv.translation_state import FIRST_CODE, HOT, MEMORY_BYTES

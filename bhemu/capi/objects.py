@@ -130,7 +130,7 @@ def compile_all(
         "chip/clock/clocks.py",
         "recording/core_recorder.py",
         "recording/recorder.py",
-        "recording/counted_chip.py",
+        "counting/chip.py",
         "timed/chip.py",
         "timed/cluster_clock.py",
     ):
@@ -165,11 +165,11 @@ def compile_part(part: int, topology: Topology = ALONE_TOPOLOGY) -> Parts:
     from bhemu.api.tile import Tile
     from bhemu.chip.entries import ensure_chip_entries
     from bhemu.cluster.clocks import ensure_cluster_entries
+    from bhemu.counting.chip import counting_chip
     from bhemu.counting.recorder import counting
     from bhemu.recording import Recorder
     from bhemu.recording.core_counts import taking
     from bhemu.recording.core_recorder import CoreRecorder
-    from bhemu.recording.counted_chip import counting_chip
     from bhemu.recording.row_code import coding
     from bhemu.tensix.coprocessor import ensure_handlers, ensure_place, keys
     from bhemu.tile.cores import ensure_entries

@@ -92,7 +92,7 @@ class System:
             table: that the server reads.
             needs_python: something is done in Python between two clocks.
         """
-        table.unseen_clocks = table.write_all = table.happened = None
+        table.unseen_clocks = None
         table.watched_count = 0
         self._seen = None
         if not JIT:

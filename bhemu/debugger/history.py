@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import bhemu.checks as checks
 from bhemu.debugger.breakpoints import Breakpoint, DebugError
 from bhemu.debugger.stops import Stop
 from bhemu.debugger.watchpoints import Watch
@@ -86,8 +87,9 @@ class Timeline(ABC):
         """What the machine runs forward is in its history already."""
         return False
 
-    def left(self, present: Checkpoint) -> None:  # noqa: B027  few have to know
-        """The machine has gone back from a present."""
+    def left(self, present: Checkpoint) -> None:
+        """The machine has gone back from a present: few have to know."""
+        checks.instance(present, "present", Checkpoint)
 
 
 @dataclass

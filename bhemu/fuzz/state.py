@@ -48,7 +48,7 @@ class Summary:
     findings: list[Finding]
 
 
-class State(Database):
+class State:
     """The file.
 
     Args:
@@ -59,25 +59,25 @@ class State(Database):
     """
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, _TABLES, APPLICATION, VERSION, use="as the state of a campaign", option="--state")
+        self._file = Database(path, _TABLES, APPLICATION, VERSION, use="as the state of a campaign", option="--state")
 
     def settle(self, kind: str, seed: int, size: int) -> tuple[int, int]:
         """Seed and size of a kind's batches: those that it began with, or else these."""
-        self.rows("insert or ignore into setting values (?, ?)", kind, json.dumps([seed, size]))
+        self._file.rows("insert or ignore into setting values (?, ?)", kind, json.dumps([seed, size]))
         try:
-            value = json.loads(self.rows("select value from setting where kind = ?", kind)[0][0])
+            value = json.loads(self._file.rows("select value from setting where kind = ?", kind)[0][0])
             return int(value[0]), int(value[1])
         except (ValueError, TypeError, IndexError) as error:
-            raise self.damaged(f"setting of {kind}: {error}") from None
+            raise self._file.damaged(f"setting of {kind}: {error}") from None
 
     def finished(self, kind: str) -> set[int]:
         """Numbers of the batches that are done."""
-        return {int(row[0]) for row in self.rows("select number from batch where kind = ?", kind)}
+        return {int(row[0]) for row in self._file.rows("select number from batch where kind = ?", kind)}
 
     def add(self, task: Task, number: int, result: Result, seconds: float) -> None:
         """Keep what a batch did, whole or not at all."""
         kind = task.kind
-        self.add_all(
+        self._file.add_all(
             [
                 (
                     "insert into batch values (?, ?, ?, ?, ?, ?)",
@@ -97,20 +97,28 @@ class State(Database):
 
     def summaries(self) -> list[Summary]:
         """What was done, by kind."""
-        return [self.summary(row[0]) for row in self.rows("select kind from setting order by kind")]
+        return [self.summary(row[0]) for row in self._file.rows("select kind from setting order by kind")]
 
     def summary(self, kind: str) -> Summary:
         """What was done of one kind."""
         seed, size = self.settle(kind, 0, 0)
         counts: Counter[str] = Counter()
         done, seconds, batches = 0, 0.0, 0
-        for number, time, text in self.rows("select done, seconds, counts from batch where kind = ?", kind):
+        for number, time, text in self._file.rows("select done, seconds, counts from batch where kind = ?", kind):
             done, seconds, batches = done + int(number), seconds + float(time), batches + 1
             try:
                 counts.update(Counter({str(name): int(count) for name, count in json.loads(text).items()}))
             except (ValueError, TypeError, AttributeError) as error:
-                raise self.damaged(f"counts of {kind}: {error}") from None
-        refusals = Counter(dict(self.rows("select text, count from refusal where kind = ?", kind)))
-        features = int(self.rows("select count(*) from feature where kind = ?", kind)[0][0])
-        findings = [Finding(*row) for row in self.rows("select title, text, file from finding where kind = ?", kind)]
-        return Summary(kind, seed, size, batches, done, seconds, counts, refusals, features, findings)
+                raise self._file.damaged(f"counts of {kind}: {error}") from None
+        refusals = Counter(dict(self._file.rows("select text, count from refusal where kind = ?", kind)))
+        features = int(self._file.rows("select count(*) from feature where kind = ?", kind)[0][0])
+        findings = [
+            Finding(*row) for row in self._file.rows("select title, text, file from finding where kind = ?", kind)
+        ]
+        return Summary(
+            kind, seed, size, batches, done, seconds, counts, refusals, features, [Finding(*row) for row in found]
+        )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

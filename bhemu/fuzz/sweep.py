@@ -172,7 +172,7 @@ def _recording(job: Job, max_clocks: int) -> Row:
 
 
 @checked
-class Results(Database):
+class Results:
     """The SQLite file of a sweep.
 
     Raises:
@@ -180,15 +180,15 @@ class Results(Database):
     """
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, _TABLE, APPLICATION, VERSION, use="for the results of a sweep", option="--results")
+        self._file = Database(path, _TABLE, APPLICATION, VERSION, use="for the results of a sweep", option="--results")
 
     def known(self) -> set[tuple[str, str, str]]:
         """Keys of the runs that were made."""
-        return set(self.rows("select file, digest, parameters from run"))
+        return set(self._file.rows("select file, digest, parameters from run"))
 
     def add(self, job: Job, row: Row) -> None:
         """Keep a run."""
-        self.rows(
+        self._file.rows(
             "insert or replace into run values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *job.key[:2], job.kind, job.key[2], row.outcome, row.message, row.clocks, row.instructions,
             row.seconds, json.dumps(row.figures or {}),
@@ -197,7 +197,11 @@ class Results(Database):
     def outcomes(self) -> list[tuple[str, str, str, str, int, int, float]]:
         """(file, parameters, outcome, message, clocks, instructions, seconds) of all runs."""
         columns = "file, parameters, outcome, message, clocks, instructions, seconds"
-        return self.rows(f"select {columns} from run order by file, parameters")
+        return self._file.rows(f"select {columns} from run order by file, parameters")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 @checked

@@ -13,6 +13,9 @@ from bhemu.machine.state import L1_SIZE
 
 CORE_ORDER: Final = ("B", "NC", "T0", "T1", "T2")
 """Order of the cores in the firmware's tables and in its enable bits (tile B3)."""
+DONE: Final = 0
+GO: Final = 0x80
+"""Values of the go signal: no program runs, one does (tile B4, B9)."""
 _OPTIONAL: Final = {
     *("coordinate_map", "core_info", "core_place", "core_magic"),
     *("kernel_text_size", "no_region", "local_buffers", "buffer_mask"),

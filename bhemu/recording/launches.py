@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.loader.firmware_layout import FirmwareLayout, read_layouts
+from bhemu.loader.firmware_layout import GO, FirmwareLayout, read_layouts
 from bhemu.machine.agents import T0, T2
 from bhemu.machine.state import POWER_ON_RESET, TILE, offset_of
 from bhemu.tile.reset import CORE_BIT
@@ -18,8 +18,6 @@ from bhemu.tile.reset import CORE_BIT
 Array = np.ndarray[Any, Any]
 
 _T_CORES: Final = int((1 << CORE_BIT[T0 : T2 + 1]).sum())
-GO: Final = 0x80
-"""Value of the go signal while a program runs (tile B9)."""
 _JAL: Final = 0x6F
 
 

@@ -17,6 +17,7 @@ from bhemu.chip.clock.tiles import tile_of, touch
 from bhemu.chip.state import CHIP_TYPE
 from bhemu.counting.clock import note_states
 from bhemu.counting.take import take_counters
+from bhemu.loader.firmware_layout import GO
 from bhemu.machine.agents import CORES, T0, T2
 from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.compiler import Entry, compile_entry
@@ -24,7 +25,6 @@ from bhemu.machine.core_state import ASLEEP
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import POWER_ON_RESET, THREADS
 from bhemu.machine.types import AnyInt, ChipRecord, Int, LogAddress, TileRecord
-from bhemu.recording.launches import GO
 from bhemu.riscv.poll import wake
 from bhemu.tile.reset import CORE_BIT
 
