@@ -112,12 +112,9 @@ class State:
                 raise self._file.damaged(f"counts of {kind}: {error}") from None
         refusals = Counter(dict(self._file.rows("select text, count from refusal where kind = ?", kind)))
         features = int(self._file.rows("select count(*) from feature where kind = ?", kind)[0][0])
-        findings = [
-            Finding(*row) for row in self._file.rows("select title, text, file from finding where kind = ?", kind)
-        ]
-        return Summary(
-            kind, seed, size, batches, done, seconds, counts, refusals, features, [Finding(*row) for row in found]
-        )
+        found = self._file.rows("select title, text, file from finding where kind = ?", kind)
+        findings = [Finding(*row) for row in found]
+        return Summary(kind, seed, size, batches, done, seconds, counts, refusals, features, findings)
 
     def close(self) -> None:
         """Close the file."""
