@@ -22,6 +22,8 @@ static int (*compress_bytes)(unsigned char *, unsigned long *, const unsigned ch
 
 void append(struct bytes *to, const void *from, size_t size)
 {
+    if (!size) /* then `from` may be NULL, which memcpy must not get */
+        return;
     if (to->size + size > to->room) {
         size_t room = 2 * (to->size + size) + LEAST_ROOM;
         char *at = realloc(to->at, room);
