@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,14 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bhemu.capi import build
 from bhemu.capi.settings import Settings, read_settings
 from bhemu.capi.spread import SpreadSystem
 from bhemu.chip.pcie.host_memory import HostMemory
 from bhemu.cluster.topology import load_topology
 from bhemu.errors import ConfigurationError
 from bhemu.hosts import engine
-from tests.capi.library_client import PRELUDE, Ended, run_client
+from tests.capi.library_client import PRELUDE, Ended, built, run_client
 from tests.capi.test_library_links import ENDS, REFUSES
 from tests.chip.noc_programs import DATA, READ, WRITE, at, request
 from tests.hosts.engine_here import needs_engine
@@ -50,11 +48,7 @@ PCIE = 1 << 28  # bit 60 of an address
 @pytest.fixture(scope="module")
 def trio(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A library with three chips."""
-    if not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
-        pytest.skip("THE C LIBRARY IS NOT TESTED: there is no C compiler")
-    work = tmp_path_factory.mktemp("trio")
-    (work / "trio.yaml").write_text(SYSTEM)
-    return build(work, chips=str(work / "trio.yaml"))
+    return built(tmp_path_factory.mktemp("trio"), SYSTEM)
 
 
 def copies(chip: int) -> list[int]:
