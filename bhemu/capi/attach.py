@@ -55,6 +55,9 @@ _MIB: Final = 1 << 20
 _FEW: Final = 4
 """Tiles of which the states are kept without being asked for."""
 
+NAMING: Final = ("TT_METAL_CACHE", "TT_METAL_RUNTIME_ROOT", "TT_METAL_HOME", "BHEMU_ELF", "TT_METAL_LOGS_PATH")
+"""Environment variables by which a report finds the client's programs and their names."""
+
 Say = Callable[[str], Any]
 
 
@@ -109,14 +112,13 @@ def chosen_tiles(device: Device, places: list[Place]) -> dict[Place, int]:
 
 def about_client() -> dict[str, Any]:
     """What the report must know of the client, to find its programs and their names."""
-    names = ("TT_METAL_CACHE", "TT_METAL_RUNTIME_ROOT", "TT_METAL_HOME", "BHEMU_ELF", "TT_METAL_LOGS_PATH")
     return {
         "chip": "the C library",
         "command": list(getattr(sys, "orig_argv", [])),
         "pid": os.getpid(),
         "directory": os.environ.get("BHEMU_CLIENT_DIRECTORY") or str(Path.cwd()),
         "time": time.strftime("%Y-%m-%d %H:%M:%S"),
-        "environment": {name: os.environ[name] for name in names if name in os.environ},
+        "environment": {name: os.environ[name] for name in NAMING if name in os.environ},
         "elf": [],
     }
 

@@ -20,10 +20,7 @@
 #include <unistd.h>
 
 #define SECOND INT64_C(1000000000)
-enum { STEP = 512 /* clocks between two looks */, MOST_BYTES = 1 << 20 /* until parts are written */, FLUSH_SHARE = 20 };
-
-static const char *const environment[] = {"TT_METAL_CACHE", "TT_METAL_RUNTIME_ROOT", "TT_METAL_HOME", "BHEMU_ELF",
-                                          "TT_METAL_LOGS_PATH"};
+enum { MOST_BYTES = 1 << 20 /* until parts are written */ };
 
 static struct tile {
     int64_t *log;  /* of bhemu/counting/layout.py */
@@ -153,10 +150,10 @@ static int write_about(void)
     append_text(&text, ", \"directory\": ");
     append_string(&text, directory);
     append_text(&text, ", \"environment\": {");
-    for (size_t i = 0, count = 0; i < sizeof environment / sizeof *environment; i++)
-        if (getenv(environment[i])) {
-            append_text(&text, "%s\"%s\": ", count++ ? ", " : "", environment[i]);
-            append_string(&text, getenv(environment[i]));
+    for (size_t i = 0, count = 0; i < NAMING; i++)
+        if (getenv(machine_naming[i])) {
+            append_text(&text, "%s\"%s\": ", count++ ? ", " : "", machine_naming[i]);
+            append_string(&text, getenv(machine_naming[i]));
         }
     append_text(&text, "}, \"tiles\": [");
     for (int n = 0; n < RECORDED; n++)
@@ -219,7 +216,7 @@ void counters_start(void)
         (&FIELD(int64_t, simulator.chip, CHIP_OBSERVER))[index] = (intptr_t)tiles[n].log;
     }
     written = flushed = now();
-    flush_after = 10 * SECOND;
+    flush_after = COUNTED_SECONDS * SECOND;
     write_about();
 }
 
@@ -347,7 +344,8 @@ static int flush_all(void)
     if (write_parts())
         return -1;
     flushed = now();
-    flush_after = FLUSH_SHARE * (flushed - begin) > 10 * SECOND ? FLUSH_SHARE * (flushed - begin) : 10 * SECOND;
+    int64_t share = COUNTED_SHARE * (flushed - begin), least = COUNTED_SECONDS * SECOND;
+    flush_after = share > least ? share : least;
     return 0;
 }
 
@@ -377,7 +375,7 @@ void counters_clock(uint32_t clocks)
         arrive(); /* what the client has started begins with these clocks */
     has_written = 0;
     while (clocks && counters_count() && !simulator_stopped()) {
-        uint32_t step = clocks < STEP ? clocks : STEP;
+        uint32_t step = clocks < COUNTED_STEP ? clocks : COUNTED_STEP;
         int moves = simulator_active() != 0;
         simulator_clock(step);
         clocks -= step;

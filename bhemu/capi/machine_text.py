@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu.capi.attach import NAMING
 from bhemu.capi.c_text import c_numbers, c_string
 from bhemu.capi.image import IN_CHIP, IN_CHIP_TIME, IN_EACH_CHIP, IN_EACH_TILE, IN_TILE_TIME, Machine
 from bhemu.capi.objects import Parts
@@ -46,6 +47,7 @@ from bhemu.machine.dispatch import CODE_CACHE, PLACES
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.linked import COUNT, TABLE
 from bhemu.machine.state import L1_SIZE, TILE, offset_of
+from bhemu.recording.chip_recording import COUNTED_SECONDS, FLUSH_SHARE, STEP
 from bhemu.recording.launches import jump_word
 from bhemu.riscv.decode import CODE
 from bhemu.riscv.translation_state import FIRST_CODE, HOT, MEMORY_BYTES
@@ -234,6 +236,10 @@ def header(parts: Parts, version: str) -> str:
         "COUNTED_MOST": counted.MOST,
         "COUNTED_PIECES": counted.PIECES,
         "COUNTED_GAP": counted.GAP,
+        "COUNTED_STEP": STEP,
+        "COUNTED_SECONDS": int(COUNTED_SECONDS),
+        "COUNTED_SHARE": FLUSH_SHARE,
+        "NAMING": len(NAMING),
         "FOLLOWED_COUNT": counted_chip.COUNT,
         "FOLLOWED_JUMP": counted_chip.JUMP,
         "FOLLOWED_LAYOUT": counted_chip.LAYOUT,
@@ -302,6 +308,7 @@ def header(parts: Parts, version: str) -> str:
         "struct recorded { int32_t x, y, index; };",
         f"enum {{ RECORDED = {len(parts.machine.recorded)} }};",
         "extern const struct recorded machine_recorded[RECORDED]; /* Tensix tiles, by translated coordinates */",
+        "extern const char *const machine_naming[NAMING]; /* environment variables, `NAMING` of attach.py */",
         "struct firmware { int64_t jump, index, signal, pointer, mailboxes, mailboxes_end, end; };",
         "extern const struct firmware machine_firmware[LAYOUTS]; /* loader/firmware_layout.py */",
         "struct link { const char *name; int32_t chip[2], channel[2]; };",
@@ -358,6 +365,7 @@ def _tables(machine: Machine) -> list[str]:
     lines += [f"    {{{x}, {y}}}," for x, y in machine.tiles]
     lines += ["};", "const struct recorded machine_recorded[RECORDED] = {"]
     lines += [f"    {{{x}, {y}, {index}}}," for (x, y), index in machine.recorded.items()]
+    lines += ["};", "const char *const machine_naming[NAMING] = {", *(f"    {c_string(name)}," for name in NAMING)]
     lines += ["};", "const struct firmware machine_firmware[LAYOUTS] = {"]
     for layout in read_layouts():
         signal, boxes = layout.go_messages + layout.go_signal, layout.mailboxes

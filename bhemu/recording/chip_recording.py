@@ -38,9 +38,9 @@ STEP: Final = 512
 _FLUSH_CLOCKS: Final = 1 << 14
 """Clocks after which everything recorded goes to disk, or after `_FLUSH_SECONDS`."""
 _FLUSH_SECONDS: Final = 2.0
-_COUNTED_SECONDS: Final = 10.0
+COUNTED_SECONDS: Final = 10.0
 """The same where a recording only counts: it would cut the counts of tiles in which nothing begins or ends."""
-_FLUSH_SHARE: Final = 20
+FLUSH_SHARE: Final = 20
 """It takes at most such a part of the time."""
 _GAP: Final = 64
 """Words that were not executed, between two that were, in one piece of code."""
@@ -175,7 +175,7 @@ class ChipRecording:
             )
         self._launches = Launches(device.tiles, list(self._tiles))
         self._flushed = (device.time, time.monotonic())
-        self._flush_least = self._flush_after = _COUNTED_SECONDS if counters else _FLUSH_SECONDS
+        self._flush_least = self._flush_after = COUNTED_SECONDS if counters else _FLUSH_SECONDS
         self.arrive()
 
     # --- time -------------------------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ class ChipRecording:
         self._write_counted()
         end = time.monotonic()
         self._flushed = (self._device.time, end)
-        self._flush_after = max(self._flush_least, _FLUSH_SHARE * (end - begin))
+        self._flush_after = max(self._flush_least, FLUSH_SHARE * (end - begin))
 
     def stop(self) -> None:
         """End the recording; the tiles run by the plain clock again."""
