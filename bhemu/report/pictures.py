@@ -65,8 +65,10 @@ def pictures_of(reader: Reader, ends: Iterable[Sample]) -> tuple[list[Picture], 
     """
     ends = list(ends)
     between = sum(1 for _ in reader.samples())
-    chosen = {round(number) for number in np.linspace(0, between - 1, max(STATES - len(ends), 0))}
-    states = ends[:STATES] + [sample for number, sample in enumerate(reader.samples()) if number in chosen]
+    states = ends[:STATES]
+    if between:  # else the recording need not be read again
+        chosen = {round(number) for number in np.linspace(0, between - 1, max(STATES - len(ends), 0))}
+        states += [sample for number, sample in enumerate(reader.samples()) if number in chosen]
     by_tile: dict[Place, list[Sample]] = {}
     for sample in sorted(states, key=lambda sample: (sample.place, sample.clock)):
         by_tile.setdefault(sample.place, []).append(sample)
