@@ -349,41 +349,46 @@ static int flush_all(void)
     return 0;
 }
 
-/* Time has passed; -1: the recording has ended. */
-static int arrive(void)
+/* See which programs have begun or ended. */
+static void look(void)
 {
-    if (look_counted(simulator.chip, (intptr_t)followed, 0)) {
-        const int64_t *happened = followed + FOLLOWED_FIRST + FOLLOWED_HAPPENED;
-        for (int n = 0; n < RECORDED; n++)
-            if (happened[n * FOLLOWED_COLUMNS] & ENDED && cut(n, ++tiles[n].launches))
-                return -1;
-        for (int n = 0; n < RECORDED; n++)
-            if (happened[n * FOLLOWED_COLUMNS] & BEGUN)
-                tiles[n].started = simulator_time();
-    }
-    int64_t time = now();
-    if (time - flushed > flush_after)
-        return flush_all();
-    return numbers.size + mailboxes.size > MOST_BYTES || time - written > SECOND ? write_parts() : 0;
+    if (!look_counted(simulator.chip, (intptr_t)followed, 0))
+        return;
+    const int64_t *happened = followed + FOLLOWED_FIRST + FOLLOWED_HAPPENED;
+    help_pause();
+    for (int n = 0; n < RECORDED; n++)
+        if (happened[n * FOLLOWED_COLUMNS] & ENDED && cut(n, ++tiles[n].launches))
+            return;
+    for (int n = 0; n < RECORDED; n++)
+        if (happened[n * FOLLOWED_COLUMNS] & BEGUN)
+            tiles[n].started = simulator_time();
 }
 
-void counters_clock(uint32_t clocks)
+void counters_arrive(void)
 {
+    if (!counters_count())
+        return;
+    look();
+    int64_t time = now();
+    int flushes = time - flushed > flush_after;
+    if (!counters_count() || !(flushes || numbers.size + mailboxes.size > MOST_BYTES || time - written > SECOND))
+        return;
+    help_pause();
+    if (flushes)
+        flush_all();
+    else
+        write_parts();
+}
+
+void counters_begin(void)
+{
+    if (!counters_count())
+        return;
     if (is_fork) /* the file is the other process's */
         let_go();
     else if (has_written)
-        arrive(); /* what the client has started begins with these clocks */
+        counters_arrive(); /* what the client has started begins with these clocks */
     has_written = 0;
-    while (clocks && counters_count() && !simulator_stopped()) {
-        uint32_t step = clocks < COUNTED_STEP ? clocks : COUNTED_STEP;
-        int moves = simulator_active() != 0;
-        simulator_clock(step);
-        clocks -= step;
-        if (moves && counters_count() && arrive())
-            break;
-    }
-    if (clocks && !simulator_stopped())
-        simulator_clock(clocks);
 }
 
 void counters_wrote(void)

@@ -14,8 +14,11 @@ void counters_start(void);
 /* Tiles are counted. */
 int counters_count(void);
 
-/* Let clocks pass, and see which programs begin and end. */
-void counters_clock(uint32_t clocks);
+/* Clocks are about to pass: see what the client has started. */
+void counters_begin(void);
+
+/* Clocks have passed, at most RECORDED_STEP: see which programs have begun and ended. */
+void counters_arrive(void);
 
 /* The client has changed something: a program may have begun. */
 void counters_wrote(void);

@@ -1,4 +1,4 @@
-/* Threads that take part in clocks of many tiles or chips (chip/clock/run.py and cluster/clock.py, `help_entry`). They live
+/* Threads that take part in clocks of many tiles or chips (`help_entry` of chip/clock/run.py and of cluster/clock.py). They live
  * as long as the process, and sleep when they have not been called for some microseconds: a client that polls calls them
  * again at once, and waking a thread takes as long as many of its calls. */
 
@@ -11,7 +11,9 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { IDLE, ASLEEP, CALLED, HELPING };
@@ -19,23 +21,39 @@ enum {
     LINGER_NANOSECONDS = 60000, /* for so long a helper looks for the next call before it sleeps */
     LOOKS = 64,                /* between two looks at the time */
     WORTH_NANOSECONDS = 25000, /* calls that take so long without help are given it */
-    LATE_NANOSECONDS = 400000, /* a call that takes so long, and LATE_TIMES as long as others, had to wait for a helper */
-    LATE_TIMES = 8,
-    CALLS_ALONE = 256 /* after that, or where a helper that was awake has not come: the processors have other work */
+    LATE_NANOSECONDS = 400000, /* a helper that was away from the processor for so long has made the others wait */
+    MISSED_NANOSECONDS = 1000000, /* as much as one that was awake and has not come */
+    LOSS = 8, /* help that loses more than such a part of its time does not pay: then clocks pass alone */
+    ALONE_NANOSECONDS = 256000000 /* for so long at most; a processor that others share is away now and then */
 };
 
 struct helper {
     _Atomic uint32_t state;
     int was_awake; /* when it was called */
     int64_t begun; /* share_begin before the work was given out */
-    int64_t table[PLACES];
+    int64_t away;  /* nanoseconds in which it helped and had no processor */
+    int64_t table[PLACES]; /* of handlers, with a code cache of its own */
+};
+
+/* The words of a record that threads share, and what helps with it. */
+struct work {
+    void *record;
+    int64_t *threads, *stop;
+    _Atomic int64_t *begin;
+    help_function help;
 };
 
 static struct helper helpers[MOST_THREADS];
 static struct work work;
+static const int64_t *handlers; /* of the thread that is helped */
 static int started, helping;
+static int wanted;    /* the clocks that pass now are given help */
+static int measured;  /* they could be, so what they take is of interest */
+static int64_t moves; /* clocks of all tiles together */
+static int64_t began, taken; /* nanoseconds: when clocks have gone on; what they have taken */
 static int64_t usual; /* nanoseconds of a call: a mean in which the last ones count most */
-static int alone;     /* calls that are still to be made without help */
+static int64_t alone_until, alone_for; /* no help for a time, which grows while help does not pay */
+static int64_t helped; /* nanoseconds since a helper was away */
 
 static inline void pause_briefly(void)
 {
@@ -44,8 +62,16 @@ static inline void pause_briefly(void)
 #endif
 }
 
+static int64_t processor_time(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
 static void call(struct helper *helper)
 {
+    helper->away = 0;
     helper->was_awake = atomic_exchange(&helper->state, CALLED) != ASLEEP;
     if (!helper->was_awake)
         syscall(SYS_futex, &helper->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
@@ -58,7 +84,9 @@ static _Noreturn void *live(void *given)
     for (int looks = 1;; looks++) {
         uint32_t called = CALLED, idle = IDLE;
         if (atomic_load(&helper->state) == CALLED && atomic_compare_exchange_strong(&helper->state, &called, HELPING)) {
+            int64_t wall = now(), used = processor_time();
             work.help(work.record, (intptr_t)helper->table, helper->begun);
+            helper->away = now() - wall - (processor_time() - used);
             atomic_store(&helper->state, IDLE);
             until = now() + LINGER_NANOSECONDS;
         } else if (looks % LOOKS || now() < until)
@@ -94,7 +122,7 @@ static int start(int count)
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     for (; started < count; started++) {
         pthread_t thread;
-        simulator_fill_table(helpers[started].table);
+        simulator_fill_table(helpers[started].table); /* that makes its code cache */
         if (pthread_create(&thread, &detached, live, &helpers[started]))
             break;
     }
@@ -103,61 +131,125 @@ static int start(int count)
     return started < count ? started : count;
 }
 
-/* Wait until a helper has left. One that has not begun yet need not: returns 1 where it had time to. */
-static int dismiss(struct helper *helper)
+/* Wait until a helper has left. One that has not begun yet need not. Returns the time for which it had no processor. */
+static int64_t dismiss(struct helper *helper, int64_t time)
 {
     uint32_t called = CALLED;
     if (atomic_compare_exchange_strong(&helper->state, &called, IDLE))
-        return helper->was_awake;
+        return helper->was_awake && time > WORTH_NANOSECONDS ? MISSED_NANOSECONDS : 0;
     for (int looks = 0; atomic_load(&helper->state) == HELPING; looks++)
         if (looks > LOOKS)
             sched_yield();
-    return 0;
+    return helper->away > LATE_NANOSECONDS ? helper->away : 0;
 }
 
-int help_pays(int64_t moves)
+/* Helpers had no processor for a time. */
+static void lose(int64_t lost)
+{
+    if (lost * LOSS > helped) {
+        alone_for = 2 * alone_for > LOSS * lost ? 2 * alone_for : LOSS * lost;
+        alone_for = alone_for < ALONE_NANOSECONDS ? alone_for : ALONE_NANOSECONDS;
+        alone_until = now() + alone_for;
+    } else {
+        alone_for = 0;
+    }
+    helped = 0;
+}
+
+static int pays(void)
 {
     if (moves >= WORTH_THREADS)
         return 1;
-    if (alone) {
-        alone--;
-        return 0;
-    }
-    return usual >= WORTH_NANOSECONDS;
+    return began >= alone_until && usual >= WORTH_NANOSECONDS;
 }
 
 /* What a helped call takes is less than what it would take alone: twice as much, for the rule above. */
-void help_took(int64_t nanoseconds, int64_t moves, int helped)
+static void learn(void)
 {
     if (moves >= WORTH_THREADS)
         return;
-    if (helped && nanoseconds > LATE_NANOSECONDS && nanoseconds > LATE_TIMES * usual) {
-        alone = CALLS_ALONE;
-        return;
-    }
-    usual += ((helped ? 2 * nanoseconds : nanoseconds) - usual) / 8;
+    usual += ((wanted ? 2 * taken : taken) - usual) / 8;
 }
 
-void begin_help(struct work given, int64_t threads)
+/* Of a chip that moves alone the tiles are shared among threads, else the chips. */
+static struct work work_of_chip(char *chip, help_function help)
 {
-    work = given;
+    return (struct work){chip, &FIELD(int64_t, chip, CHIP_THREADS), &FIELD(int64_t, chip, CHIP_SHARE_STOP),
+                         &FIELD(_Atomic int64_t, chip, CHIP_SHARE_BEGIN), help};
+}
+
+static struct work work_of_cluster(char *cluster, help_function help)
+{
+    return (struct work){cluster, &FIELD(int64_t, cluster, CLUSTER_THREADS), &FIELD(int64_t, cluster, CLUSTER_SHARE_STOP),
+                         &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_BEGIN), help};
+}
+
+void help_begin(const struct helped *of, uint32_t clocks)
+{
+    int64_t active = 0;
+    int busy = 0, last = 0;
+    for (int chip = 0; chip < CHIPS; chip++) {
+        int64_t count = FIELD(int64_t, instances[chip].chip, CHIP_ACTIVE_COUNT);
+        active += count;
+        busy += count != 0;
+        last = count ? chip : last;
+    }
+    /* Threads that move several chips wait for each other after each span. */
+    int64_t span = CHIPS > 1 ? FIELD(int64_t, of->cluster, CLUSTER_SPAN) : clocks;
+    measured = setting(THREADS) > 1 && active > 1 && clocks > 1 && (clocks <= span || active * span >= WORTH_SHARE);
+    moves = active * clocks;
+    taken = 0;
+    began = measured ? now() : 0;
+    wanted = measured && pays();
+    handlers = of->handlers;
+    work = busy > 1 ? work_of_cluster(of->cluster, of->help_cluster) : work_of_chip(instances[last].chip, of->help_chip);
+    help_resume();
+}
+
+void help_resume(void)
+{
+    if (measured && !began)
+        began = now();
+    if (!wanted || helping)
+        return;
+    int64_t threads = setting(THREADS);
     helping = start(threads - 1 < MOST_THREADS ? threads - 1 : MOST_THREADS);
     *work.threads = helping + 1;
     *work.stop = 0;
     for (int i = 0; i < helping; i++) {
-        helpers[i].begun = *work.begin;
-        call(&helpers[i]);
+        struct helper *helper = &helpers[i];
+        int64_t code = helper->table[CODE_CACHE];
+        memcpy(helper->table, handlers, sizeof helper->table);
+        helper->table[CODE_CACHE] = code;
+        helper->begun = *work.begin;
+        call(helper);
     }
 }
 
-void end_help(void)
+void help_pause(void)
 {
+    int64_t time = began ? now() - began : 0;
+    began = 0;
+    taken += time;
+    if (!helping)
+        return;
     *work.stop = 1;
     *work.begin += 1;
     *work.threads = 1;
-    int missed = 0;
-    for (int i = 0; i < helping; i++)
-        missed += dismiss(&helpers[i]);
-    if (missed)
-        alone = CALLS_ALONE;
+    int64_t lost = 0;
+    for (int i = 0; i < helping; i++) {
+        int64_t one = dismiss(&helpers[i], time);
+        lost = one > lost ? one : lost;
+    }
+    helping = 0;
+    helped += time;
+    if (lost)
+        lose(lost);
+}
+
+void help_end(void)
+{
+    help_pause();
+    if (measured)
+        learn();
 }

@@ -201,10 +201,7 @@ EXPORT void libttsim_clock(uint32_t clocks)
         reads_without_clock = 0;
         uint32_t passing = pace_of(clocks);
         polling_begin();
-        if (counters_count())
-            counters_clock(passing);
-        else
-            simulator_clock(passing);
+        simulator_clock(passing);
         if (stillness_clock(simulator_links_fail() ? 0 : simulator_active()))
             report_stillness();
         else if (polling_clock(passing))

@@ -47,7 +47,7 @@ from bhemu.machine.dispatch import CODE_CACHE, PLACES
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.linked import COUNT, TABLE
 from bhemu.machine.state import L1_SIZE, TILE, offset_of
-from bhemu.recording.chip_recording import COUNTED_SECONDS, FLUSH_SHARE, STEP
+from bhemu.recording.chip_recording import CLIENT_STEP, COUNTED_SECONDS, FLUSH_SHARE
 from bhemu.recording.launches import jump_word
 from bhemu.riscv.decode import CODE
 from bhemu.riscv.translation_state import FIRST_CODE, HOT, MEMORY_BYTES
@@ -236,7 +236,7 @@ def header(parts: Parts, version: str) -> str:
         "COUNTED_MOST": counted.MOST,
         "COUNTED_PIECES": counted.PIECES,
         "COUNTED_GAP": counted.GAP,
-        "COUNTED_STEP": STEP,
+        "RECORDED_STEP": CLIENT_STEP,
         "COUNTED_SECONDS": int(COUNTED_SECONDS),
         "COUNTED_SHARE": FLUSH_SHARE,
         "NAMING": len(NAMING),

@@ -3,8 +3,7 @@
  * A client lets one clock pass for each time that it polls; a host polls a real card once in a thousand clocks. Unless
  * BHEMU_PACE=exact says otherwise, or something looks on between clocks, more clocks pass in a call of a client that
  * polls: LEAST after its first PATIENT polls, and while it only aims windows, reads and clocks, and reads the same as
- * before, twice as many after each call, up to MOST; of a recorded client no more than LEAST, as the recording sees
- * after each call which programs have begun or ended. A client that does not read waits for what the chip writes into
+ * before, twice as many after each call, up to MOST. A client that does not read waits for what the chip writes into
  * its memory; it is believed to wait once the chip has accessed that. A write of the client's, one of the chip's to the
  * client's memory, or bytes that are not what they were at the same place, take the pace back to LEAST, which is prime:
  * a client that samples the pc of a short loop does not always see the same instruction. The rule depends on the calls
@@ -24,7 +23,6 @@ struct place {
 };
 
 static struct place places[1 << PLACES_KEPT_BITS]; /* what was read last, by place */
-static uint32_t most;       /* clocks of a call */
 static uint32_t pace, same; /* calls since something was written or has changed */
 static uint32_t polls;      /* since the chip was made, up to PATIENT */
 static int has_read, shares_memory;
@@ -44,7 +42,6 @@ void pace_share(void)
 void pace_start(void)
 {
     pace_adapts = setting(PACE) == 0 && (!records() || only_records());
-    most = only_records() && setting(TIME) != SILICON ? LEAST : MOST;
     memset(places, 0, sizeof places);
     has_read = shares_memory = 0;
     polls = 0;
@@ -79,8 +76,8 @@ uint32_t pace_of(uint32_t clocks)
     if (has_read || shares_memory) {
         if (polls == PATIENT && pace < LEAST)
             pace = LEAST;
-        else if (++same > PATIENT && pace < most)
-            pace = pace * 2 < most ? pace * 2 : most;
+        else if (++same > PATIENT && pace < MOST)
+            pace = pace * 2 < MOST ? pace * 2 : MOST;
         polls += polls < PATIENT;
     }
     has_read = 0;

@@ -114,19 +114,49 @@ static void keep_watched(void)
         calls->seen[i] = watched(i);
 }
 
-static int python_clocks(uint32_t clocks)
+/* Python sees the chip: a recording notes what has happened. */
+static void show_python(uint32_t clocks)
 {
-    return !calls->run || simulator_active() * clocks >= calls->worth_threads ||
-           (calls->unseen_clocks && clocks > *calls->unseen_clocks);
+    calls->clock(clocks);
+    keep_watched();
+}
+
+/* How many of `clocks` may pass in compiled code before Python, or the watched words, are looked at. */
+static uint32_t next_step(uint32_t clocks)
+{
+    if (!calls->unseen_clocks)
+        return clocks;
+    int64_t most = *calls->unseen_clocks;
+    if (calls->watched_count && most > RECORDED_STEP)
+        most = RECORDED_STEP;
+    return clocks < most ? clocks : most;
+}
+
+static void pass(uint32_t clocks)
+{
+    help_begin(&(struct helped){calls->clocked, calls->help_cluster, calls->help_chip,
+                                (const int64_t *)(intptr_t)calls->handlers}, clocks);
+    while (clocks && calls->run) {
+        uint32_t step = next_step(clocks);
+        help_resume();
+        if (calls->run(calls->clocked, calls->handlers, step)) {
+            help_pause();
+            calls->finish_clock();
+        }
+        clocks -= step;
+        if (calls->unseen_clocks && (!(*calls->unseen_clocks -= step) || watched_changed())) {
+            help_pause();
+            show_python(0);
+        }
+    }
+    help_end();
 }
 
 /* A program that the client has started begins before clocks pass: the recording sees that. */
 static void show_what_was_written(void)
 {
-    if (has_written && only_records() && (!calls->run || watched_changed())) {
-        calls->clock(0);
-        keep_watched();
-    }
+    if (has_written && only_records() && (!calls->run || watched_changed()))
+        show_python(0);
     has_written = 0;
 }
 
@@ -144,17 +174,10 @@ static void let_clocks_pass(uint32_t clocks)
 {
     show_what_was_written();
     polling_begin();
-    if (python_clocks(clocks)) {
-        calls->clock(clocks);
-        keep_watched();
-    } else if (clocks) {
-        if (calls->run(calls->clocked, calls->handlers, clocks))
-            calls->finish_clock();
-        if (calls->unseen_clocks && (!(*calls->unseen_clocks -= clocks) || watched_changed())) {
-            calls->clock(0);
-            keep_watched();
-        }
-    }
+    if (calls->run)
+        pass(clocks);
+    else
+        show_python(clocks);
     if (!calls->chips && !calls->happened)
         return;
     if (stillness_clock(active_tiles())) {

@@ -416,56 +416,38 @@ void simulator_write(uint64_t paddr, const void *p, uint32_t size)
         refuse_recorded("libttsim_pci_mem_wr_bytes");
 }
 
-/* The words of a record that threads share. */
-static struct work work_of_chip(char *chip)
+/* Returns what makes clocks stop; of several chips 1 + which one. */
+static int64_t pass(uint32_t clocks)
 {
-    return (struct work){chip, &FIELD(int64_t, chip, CHIP_THREADS), &FIELD(int64_t, chip, CHIP_SHARE_STOP),
-                         &FIELD(_Atomic int64_t, chip, CHIP_SHARE_BEGIN), chip_help};
+    int64_t table = (intptr_t)instances[0].table;
+    if (CHIPS > 1)
+        return (instances[0].chip_time ? cluster_clock_timed : cluster_clock)(cluster, table, clocks);
+    if (simulator.chip_time)
+        return chip_clock_timed(simulator.chip, table, clocks, (intptr_t)simulator.chip_time);
+    int64_t status = chip_clock(simulator.chip, table, clocks);
+    while (status == OBSERVER_FULL && counters_count()) {
+        counters_attend();
+        status = chip_clock(simulator.chip, table, 0);
+    }
+    return status;
 }
 
-static struct work work_of_cluster(void)
-{
-    return (struct work){cluster, &FIELD(int64_t, cluster, CLUSTER_THREADS), &FIELD(int64_t, cluster, CLUSTER_SHARE_STOP),
-                         &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_BEGIN),
-                         instances[0].chip_time ? cluster_help_timed : cluster_help};
-}
-
-/* Other threads can help. Those that move several chips wait for each other after each span. */
-static int can_help(int64_t active, int64_t clocks)
-{
-    int64_t span = CHIPS > 1 ? FIELD(int64_t, cluster, CLUSTER_SPAN) : clocks;
-    return setting(THREADS) > 1 && active > 1 && clocks > 1 && (clocks <= span || active * span >= WORTH_SHARE);
-}
-
-/* Chips move side by side, each on one thread; the tiles of one that moves alone are shared among threads. */
 void simulator_clock(uint32_t clocks)
 {
-    int64_t active = 0;
-    int busy = 0, alone = 0;
-    for (int chip = 0; chip < CHIPS; chip++) {
-        int64_t count = FIELD(int64_t, instances[chip].chip, CHIP_ACTIVE_COUNT);
-        active += count;
-        busy += count != 0;
-        alone = count ? chip : alone;
-    }
-    int could_help = can_help(active, clocks);
-    int helps = could_help && help_pays(active * clocks);
-    int64_t began = could_help ? now() : 0;
-    if (helps)
-        begin_help(busy > 1 ? work_of_cluster() : work_of_chip(instances[alone].chip), setting(THREADS));
-    int64_t status, table = (intptr_t)instances[0].table;
-    if (CHIPS > 1)
-        status = (instances[0].chip_time ? cluster_clock_timed : cluster_clock)(cluster, table, clocks);
-    else if (simulator.chip_time)
-        status = chip_clock_timed(simulator.chip, table, clocks, (intptr_t)simulator.chip_time);
-    else
-        for (status = chip_clock(simulator.chip, table, clocks); status == OBSERVER_FULL && counters_count();
-             status = chip_clock(simulator.chip, table, 0))
-            counters_attend();
-    if (helps)
-        end_help();
-    if (could_help)
-        help_took(now() - began, active * clocks, helps);
+    int64_t status = 0;
+    counters_begin();
+    help_begin(&(struct helped){cluster, instances[0].chip_time ? cluster_help_timed : cluster_help, chip_help,
+                                instances[0].table}, clocks);
+    do {
+        uint32_t step = counters_count() && clocks > RECORDED_STEP ? RECORDED_STEP : clocks;
+        int moves = simulator_active() != 0;
+        help_resume();
+        status = pass(step);
+        clocks -= step;
+        if (moves && !status)
+            counters_arrive();
+    } while (clocks && !status);
+    help_end();
     if (status) {
         if (CHIPS > 1)
             select_chip(status - 1);

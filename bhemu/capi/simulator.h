@@ -69,22 +69,24 @@ void simulator_fill_table(int64_t table[PLACES]);
 /* Memory that holds zeros, and takes none before it is written. */
 void *simulator_memory(size_t size);
 
-/* Work that a record gives out in shares: words of the record, and what helps with it (`help_entry` of chip/clock/run.py). */
-struct work {
-    void *record;
-    int64_t *threads, *stop;
-    _Atomic int64_t *begin;
-    int64_t (*help)(void *, int64_t, int64_t);
+typedef int64_t (*help_function)(void *record, int64_t handlers, int64_t begun);
+
+/* Clocks that other threads may help with (helpers.c). */
+struct helped {
+    char *cluster; /* its record; not used with one chip */
+    help_function help_cluster, help_chip;
+    const int64_t *handlers; /* table of the thread that lets clocks pass */
 };
 
-/* Whether other threads should help with a call of so many clocks of tiles; and what calls took, which decides about the
- * next ones. Results do not depend on it. */
-int help_pays(int64_t moves);
-void help_took(int64_t nanoseconds, int64_t moves, int helped);
+/* Clocks are about to pass: other threads help with them, if that seems to pay. Results do not depend on it. */
+void help_begin(const struct helped *of, uint32_t clocks);
 
-/* Other threads help with work until `end_help` (helpers.c). */
-void begin_help(struct work work, int64_t threads);
-void end_help(void);
+/* The host does something else between two of these clocks: helpers leave; and clocks go on. May be called twice. */
+void help_pause(void);
+void help_resume(void);
+
+/* They have passed: what they took decides about the next ones. */
+void help_end(void);
 
 /* The records hold a refusal: say which, and end the process, or stop the chip (explain.c). */
 void refuse_recorded(const char *function);

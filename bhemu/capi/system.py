@@ -13,7 +13,6 @@ from bhemu.capi.refusals import refusal_text
 from bhemu.capi.settings import Settings
 from bhemu.capi.slots import Table
 from bhemu.capi.told import say_who_waits, who_polls
-from bhemu.chip.clock.clocks import WORTH_THREADS
 from bhemu.chip.device import Device
 from bhemu.chip.entries import chip_entry
 from bhemu.chip.pcie.host_memory import HostMemory
@@ -22,7 +21,7 @@ from bhemu.cluster.topology import Topology
 from bhemu.errors import BhemuError
 from bhemu.machine.codegen import JIT
 from bhemu.machine.faults import FAULTS
-from bhemu.recording.chip_recording import ChipRecording
+from bhemu.recording.chip_recording import CLIENT_STEP, ChipRecording
 
 
 class _Seen:
@@ -77,7 +76,6 @@ class System:
         self.concerned = self.devices[0]
         self.recording: Recording | None = None
         self._topology = topology
-        self._threads = settings.threads
         self._seen: _Seen | None = None
         self._clocks = ClusterClocks(self.devices, topology, settings.threads) if len(self.devices) > 1 else None
 
@@ -106,7 +104,9 @@ class System:
         if needs_python or (self.recording is not None and (recording is None or self._clocks is not None)):
             return
         table.handlers = first.table
-        table.worth_threads = WORTH_THREADS if self._threads > 1 else 1 << 62
+        table.help_chip = chip_entry("chip_help").address
+        if self._clocks is not None:
+            table.help_cluster = cluster_entry("cluster_help").address
         table.run = (chip_entry("chip_clock") if self._clocks is None else cluster_entry("cluster_clock")).address
         table.clocked = first.target if self._clocks is None else self._clocks.target
         if recording is not None:
@@ -129,7 +129,7 @@ class System:
         if not clocks and self.recording is not None:
             self.recording.arrive()
         while clocks > 0:
-            step = clocks if self.recording is None else self.recording.next_step(clocks)
+            step = clocks if self.recording is None else self.recording.next_step(min(clocks, CLIENT_STEP))
             if self._clocks is None:
                 self.devices[0].clock(step)
             else:

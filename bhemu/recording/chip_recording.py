@@ -34,7 +34,9 @@ from bhemu.tile.cores import Cores
 DISK_LIMIT: Final = 1 << 30
 """Bytes of a file from which on rows of instructions are left out."""
 STEP: Final = 512
-"""Clocks between two looks at the mailboxes of the firmware."""
+"""Clocks between two looks at the mailboxes of the firmware;"""
+CLIENT_STEP: Final = 17
+"""and of a client's, whose clocks are few in a call where it starts or awaits a program."""
 _FLUSH_CLOCKS: Final = 1 << 14
 """Clocks after which everything recorded goes to disk, or after `_FLUSH_SECONDS`."""
 _FLUSH_SECONDS: Final = 2.0
