@@ -125,7 +125,7 @@ def about_client() -> dict[str, Any]:
 
 def _writer(path: Path, about: dict[str, Any], limit: int, say: Say) -> Writer | None:
     try:
-        return Writer(path, about, limit)
+        return Writer(path, about, limit, behind=True)
     except OSError as error:
         say(f"nothing is recorded: {path}: {error.strerror}")
         return None

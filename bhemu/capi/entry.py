@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 _REFUSED: Final = 1
 _INTERRUPTED: Final = 130
 _ALL_ONES: Final = 0xFFFFFFFF
+_SWITCH: Final = 0.0005
+"""Seconds for which the thread that writes a recording may keep the chip waiting for Python."""
 
 _topology: Topology = ALONE_TOPOLOGY
 _system: System | SpreadSystem | None = None
@@ -336,9 +339,9 @@ def report_polling() -> int:
     return 1
 
 
-def finish_clock() -> None:
-    """A tile needs something in the middle of a clock: do it, and let the rest of them pass."""
-    _system_now().finish()
+def attend() -> None:
+    """A tile needs something in the middle of a clock: do it."""
+    _system_now().attend()
 
 
 def _serve(chip: Device, semihosting: Semihosting) -> None:
@@ -396,7 +399,7 @@ def _fill_table() -> Table:
         "write_all": write_all,
         "happened": happened,
         "clock": clock,
-        "finish_clock": finish_clock,
+        "attend": attend,
         "report_stillness": report_stillness,
         "report_polling": report_polling,
     }
@@ -415,6 +418,7 @@ def serve(library: str, memory: int) -> None:
         memory: number of the shared memory's file.
     """
     global _topology
+    sys.setswitchinterval(_SWITCH)
     loaded = ctypes.CDLL(library)
     described = ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(loaded, TOPOLOGY)))
     _topology = read_topology(json.loads(described), library)

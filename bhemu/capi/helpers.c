@@ -23,7 +23,7 @@ enum {
     WORTH_NANOSECONDS = 60000, /* calls that take so long without help are given it */
     LATE_NANOSECONDS = 400000, /* a helper that was away from the processor for so long has made the others wait */
     MISSED_NANOSECONDS = 1000000, /* as much as one that was awake and has not come */
-    LOSS = 16, /* help that loses more than such a part of its time does not pay: then clocks pass alone */
+    LOSS = 8, /* help that loses more than such a part of its time does not pay: then clocks pass alone */
     ALONE_NANOSECONDS = 256000000 /* for so long at most; a processor that others share is away now and then */
 };
 
@@ -53,7 +53,7 @@ static int64_t moves; /* clocks of all tiles together */
 static int64_t began, taken; /* nanoseconds: when clocks have gone on; what they have taken */
 static int64_t usual; /* nanoseconds of a call: a mean in which the last ones count most */
 static int64_t alone_until, alone_for; /* no help for a time, which grows while help does not pay */
-static int64_t helped; /* nanoseconds since a helper was away */
+static int64_t helped, lost; /* nanoseconds: with help, and waiting for it; what is long ago counts less */
 
 static inline void pause_briefly(void)
 {
@@ -144,16 +144,18 @@ static int64_t dismiss(struct helper *helper, int64_t time)
 }
 
 /* Helpers had no processor for a time. */
-static void lose(int64_t lost)
+static void lose(int64_t time)
 {
+    lost += time;
     if (lost * LOSS > helped) {
-        alone_for = 2 * alone_for > LOSS * lost ? 2 * alone_for : LOSS * lost;
+        alone_for = 2 * alone_for > LOSS * time ? 2 * alone_for : LOSS * time;
         alone_for = alone_for < ALONE_NANOSECONDS ? alone_for : ALONE_NANOSECONDS;
         alone_until = now() + alone_for;
     } else {
         alone_for = 0;
     }
-    helped = 0;
+    lost /= 2;
+    helped /= 2;
 }
 
 static int pays(void)
@@ -236,15 +238,15 @@ void help_pause(void)
     *work.stop = 1;
     *work.begin += 1;
     *work.threads = 1;
-    int64_t lost = 0;
+    int64_t longest = 0;
     for (int i = 0; i < helping; i++) {
-        int64_t one = dismiss(&helpers[i], time);
-        lost = one > lost ? one : lost;
+        int64_t away = dismiss(&helpers[i], time);
+        longest = away > longest ? away : longest;
     }
     helping = 0;
     helped += time;
-    if (lost)
-        lose(lost);
+    if (longest)
+        lose(longest);
 }
 
 void help_end(void)

@@ -36,6 +36,7 @@ from bhemu.cluster.state import CLUSTER
 from bhemu.cluster.topology import topology_table
 from bhemu.counting import chip as counted_chip
 from bhemu.counting import layout as counted
+from bhemu.counting.launches import jump_word
 from bhemu.errors import BhemuError
 from bhemu.isa import niu
 from bhemu.isa.memory_map import ETHERNET_L1
@@ -48,7 +49,6 @@ from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.linked import COUNT, TABLE
 from bhemu.machine.state import L1_SIZE, TILE, offset_of
 from bhemu.recording.chip_recording import CLIENT_STEP, COUNTED_SECONDS, FLUSH_SHARE
-from bhemu.recording.launches import jump_word
 from bhemu.riscv.decode import CODE
 from bhemu.riscv.translation_state import FIRST_CODE, HOT, MEMORY_BYTES
 from bhemu.tensix.frontend.run import OBSERVER_FULL

@@ -132,6 +132,17 @@ static uint32_t next_step(uint32_t clocks)
     return clocks < most ? clocks : most;
 }
 
+/* Compiled code stops where Python has to do something, and goes on with the rest of the clocks. */
+static void run(uint32_t clocks)
+{
+    while (calls->run && calls->run(calls->clocked, calls->handlers, clocks)) {
+        help_pause();
+        calls->attend();
+        help_resume();
+        clocks = 0;
+    }
+}
+
 static void pass(uint32_t clocks)
 {
     help_begin(&(struct helped){calls->clocked, calls->help_cluster, calls->help_chip,
@@ -139,10 +150,7 @@ static void pass(uint32_t clocks)
     while (clocks && calls->run) {
         uint32_t step = next_step(clocks);
         help_resume();
-        if (calls->run(calls->clocked, calls->handlers, step)) {
-            help_pause();
-            calls->finish_clock();
-        }
+        run(step);
         clocks -= step;
         if (calls->unseen_clocks && (!(*calls->unseen_clocks -= step) || watched_changed())) {
             help_pause();

@@ -170,7 +170,7 @@ SLOTS: Final = (
     ),
     Slot("happened", "int64_t", (), "libttsim_clock", "as `what_happened` of stillness.c, of chips elsewhere"),
     Slot("active", "int64_t", comment="tiles that can proceed, of chips elsewhere; 0 when a link fails, too"),
-    Slot("finish_clock", "void", (), "libttsim_clock", "go on after `run` has returned in the middle of clocks"),
+    Slot("attend", "void", (), "libttsim_clock", "do what `run` has stopped for in the middle of clocks"),
     Slot("report_stillness", "void", (), "libttsim_clock"),
     Slot("report_polling", "int64_t", (), "libttsim_clock", "0: a core does more than poll, nothing was said"),
     Slot("run", "int64_t", ("void *", "int64_t", "int64_t"), comment=_COMPILED),

@@ -191,7 +191,7 @@ class SpreadSystem:
             raise
         self._table.active = self._cluster.active
 
-    def finish(self) -> None:
+    def attend(self) -> None:
         """Workers finish what they begin."""
 
     # --- what the host sees -----------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -133,26 +135,27 @@ class System:
             if self._clocks is None:
                 self.devices[0].clock(step)
             else:
-                self._pass(self._clocks, step)
+                with self._concerning(self._clocks):
+                    self._clocks.advance(step)
             clocks -= step
             if self.recording is not None:
                 self.recording.arrive()
         if self._seen is not None:
             self._seen.show()
 
-    def finish(self) -> None:
-        """Go on with clocks that have stopped because the host had to do something, and let the rest of them pass."""
+    def attend(self) -> None:
+        """Do what a tile needs in the middle of clocks."""
         if self._clocks is None:
-            self.devices[0].clocks.finish()
+            self.devices[0].clocks.attend()
         else:
-            self._pass(self._clocks, None)
+            with self._concerning(self._clocks):
+                self._clocks.attend()
 
-    def _pass(self, clocks: ClusterClocks, step: int | None) -> None:
+    @contextmanager
+    def _concerning(self, clocks: ClusterClocks) -> Iterator[None]:
+        """A refusal concerns the chip that refuses."""
         try:
-            if step is None:
-                clocks.finish()
-            else:
-                clocks.advance(step)
+            yield
         except BhemuError:
             self.concerned = self.devices[clocks.refusing]
             raise

@@ -11,6 +11,7 @@ from bhemu.chip.coordinates import Place
 from bhemu.chip.device import Device
 from bhemu.client.gate import Gate
 from bhemu.client.names import CodeNames
+from bhemu.counting.launches import Launches
 from bhemu.debugger.breakpoints import Breakpoint, DebugError
 from bhemu.debugger.chip_session import ChipDebug, ChipTileRunner, Reached
 from bhemu.debugger.debugged_tile import DebuggedTile
@@ -20,7 +21,6 @@ from bhemu.debugger.session import DebugSession
 from bhemu.debugger.stops import Stop
 from bhemu.errors import BhemuError
 from bhemu.machine.agents import CORE_NAMES
-from bhemu.recording.launches import Launches
 
 AT_ONCE: Final = 64
 """Clocks that pass at once while nothing but a halt can stop the chip, which is seen after them."""

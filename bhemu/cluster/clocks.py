@@ -96,14 +96,13 @@ class ClusterClocks:
         with self._helpers(clocks) as refresh:
             self._pass(clocks, refresh)
 
-    def finish(self) -> None:
-        """Do what chips need for which compiled code has stopped, and let the rest of its clocks pass.
+    def attend(self) -> None:
+        """Do what chips need for which compiled code has stopped.
 
         Raises:
             BhemuError: see `advance`.
         """
         self._attend(lambda: None)
-        self._pass(0, lambda: None)
 
     def _pass(self, clocks: int, refresh: Callable[[], None]) -> None:
         table = self._devices[0].clocks.table

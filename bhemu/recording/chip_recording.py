@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,14 +19,14 @@ import numpy as np
 from bhemu.checks import checked
 from bhemu.chip.coordinates import Place
 from bhemu.chip.device import Device
+from bhemu.counting.launches import Launches
 from bhemu.counting.recorder import CounterRecorder
 from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.machine.core_state import HALT_EBREAK, HALTED
 from bhemu.recording.circular_buffers import CircularBuffer, buffers_of_launch
 from bhemu.recording.core_log import CoreLog, Executables, Names
-from bhemu.recording.core_recorder import LIMIT, CoreRecorder
+from bhemu.recording.core_recorder import LIMIT, CoreRecorder, Taken
 from bhemu.recording.counted import Counted, code_of
-from bhemu.recording.launches import Launches
 from bhemu.recording.parts import COUNTERS, INSTRUCTIONS, PROFILE, SUFFIX, Part, Writer, part_of_counted
 from bhemu.recording.samples import Sample, Sampler
 from bhemu.recording.states import state_of
@@ -73,8 +74,12 @@ class _Tile:
 class _Recorded:
     """A recorder and what is known of its tile."""
 
-    def __init__(self, place: Place, index: int, recorder: CoreRecorder | CounterRecorder) -> None:
+    def __init__(
+        self, place: Place, index: int, recorder: CoreRecorder | CounterRecorder, executables: Executables | None
+    ) -> None:
         self.place = place
+        self.executables = executables
+        self.names = Names(executables)
         self.index = index
         self.recorder = recorder
         self.begin = 0
@@ -167,6 +172,7 @@ class ChipRecording:
                 CounterRecorder()
                 if counters
                 else CoreRecorder(instructions=instructions, limit=limit, watch=watch, buffer_rows=rows),
+                (names or {}).get(place),
             )
             for place, index in tiles.items()
         }
@@ -259,7 +265,7 @@ class ChipRecording:
             if isinstance(recorded.recorder, CounterRecorder):
                 recorded.recorder.attach(tile)
             else:
-                recorded.recorder.attach(tile, self._names.get(recorded.place))
+                recorded.recorder.attach(tile, recorded.executables)
             self._begin_part(recorded)
 
     def _begin_part(self, recorded: _Recorded) -> None:
@@ -285,6 +291,8 @@ class ChipRecording:
             for recorded in list(self._tiles.values()):
                 self._cut(recorded, 0)
             self._write_counted()
+        if self._writer is not None and self._process == os.getpid() and self._tiles:
+            self._write(self._writer, Writer.finish)
         self._let_go()
         if self._writer is not None:
             self._writer.close()
@@ -305,31 +313,27 @@ class ChipRecording:
         if isinstance(recorded.recorder, CounterRecorder):
             self._cut_counters(recorded, recorded.recorder.cut(), launch)
             return
-        log = recorded.recorder.cut()
-        log.names = Names(self._names.get(recorded.place))
-        if launch or len(log.tensix) or len(log.counts) or log.waits or log.changes:
-            record: Any = self._device.tiles[recorded.index]
-            layout = self._launches.layout
-            by_ebreak = (record["core_state"] == HALTED) & (record["core_halt_reason"] == HALT_EBREAK)
-            self._add(
-                Part(
-                    place=recorded.place,
-                    begin=recorded.begin,
-                    end=now,
-                    launch=launch,
-                    started=recorded.started,
-                    log=log,
-                    first_push=recorded.first_push,
-                    code=_code(log, record),
-                    initiators=recorded.initiators,
-                    state=state_of(record) if self._states else {},
-                    buffers=self._buffers + recorded.buffers,
-                    firmware_end=0 if layout is None else layout.first_free,
-                    pcs=tuple(record["core_pc"].tolist()),
-                    halted=tuple(np.flatnonzero(by_ebreak).tolist()),
-                    mailboxes=record["l1"][slice(0) if layout is None else layout.mailboxes].copy(),
-                )
-            )
+        taken = recorded.recorder.take()
+        record: Any = self._device.tiles[recorded.index]
+        layout = self._launches.layout
+        by_ebreak = (record["core_state"] == HALTED) & (record["core_halt_reason"] == HALT_EBREAK)
+        seen = {
+            "place": recorded.place,
+            "begin": recorded.begin,
+            "end": now,
+            "launch": launch,
+            "started": recorded.started,
+            "first_push": recorded.first_push,
+            "code": _code(taken, record),
+            "initiators": recorded.initiators,
+            "state": state_of(record) if self._states else {},
+            "buffers": self._buffers + recorded.buffers,
+            "firmware_end": 0 if layout is None else layout.first_free,
+            "pcs": tuple(record["core_pc"].tolist()),
+            "halted": tuple(np.flatnonzero(by_ebreak).tolist()),
+            "mailboxes": record["l1"][slice(0) if layout is None else layout.mailboxes].copy(),
+        }
+        self._add(partial(_part, recorded, taken, self._writer is None, seen))  # what reads a file puts rows in order
         if launch:
             recorded.started = None
             recorded.buffers = []
@@ -352,7 +356,7 @@ class ChipRecording:
         )
         if self._writer is None and not part.is_empty:
             whole = part_of_counted(part)
-            whole.log.names = Names(self._names.get(recorded.place))
+            whole.log.names = recorded.names
             self.parts.append(whole)
         elif not part.is_empty:
             self._counted.append(part)
@@ -377,11 +381,11 @@ class ChipRecording:
             return False
         return True
 
-    def _add(self, part: Part) -> None:
-        if self._writer is None:
+    def _add(self, make: Callable[[], Part | None]) -> None:
+        if self._writer is not None:
+            self._write(self._writer, lambda writer: writer.add_later(make))
+        elif (part := make()) is not None:
             self.parts.append(part)
-        else:
-            self._write(self._writer, lambda writer: writer.add(part))
 
     def _add_sample(self, sample: Sample) -> None:
         if self._writer is None:
@@ -448,7 +452,16 @@ def _files(names: Executables) -> list[Any]:
     return [] if callable(names) else list(names.values())
 
 
-def _code(log: CoreLog, record: Any) -> list[tuple[int, bytes]]:
+def _part(recorded: _Recorded, taken: Taken, in_order: bool, seen: dict[str, Any]) -> Part | None:
+    """The part that was taken; None where nothing has happened."""
+    assert isinstance(recorded.recorder, CoreRecorder)
+    log = recorded.recorder.made(taken, in_order=in_order)
+    log.names = recorded.names
+    has_any = seen["launch"] or len(log.tensix) or len(log.counts) or log.waits or log.changes
+    return Part(log=log, **seen) if has_any else None
+
+
+def _code(log: Taken, record: Any) -> list[tuple[int, bytes]]:
     """Pieces of L1 with the instructions that were executed."""
     if not len(log.counts):
         return []

@@ -6,6 +6,7 @@ import functools
 import mmap
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -33,6 +34,7 @@ from bhemu.recording.core_log import (
     Segment,
     add_waits,
     is_t_core,
+    rows_in_order,
     waits_and_polls,
 )
 from bhemu.recording.log import GET as GETS
@@ -90,11 +92,9 @@ class _Chunks:
         self.kept = 0
         self._chunks.clear()
 
-    def rows(self) -> Array:
-        """All of them in one array, which may be what is kept here."""
-        if len(self._chunks) == 1:
-            return self._chunks[0]
-        return np.concatenate(self._chunks) if self._chunks else np.zeros((0, self._columns), np.int64)
+    def chunks(self) -> list[Array]:
+        """All of them; what is kept here, not copies."""
+        return list(self._chunks) or [np.zeros((0, self._columns), np.int64)]
 
 
 def _tells(rows: Array) -> Array:
@@ -102,14 +102,6 @@ def _tells(rows: Array) -> Array:
     address = rows[:, column.ADDRESS]
     waits = (rows[:, column.ROUNDS] > 0) | (rows[:, column.WHO] & column.CHANGED != 0)
     return np.asarray(waits | (address >= _SEMAPHORES.start) & (address < _SEMAPHORES.stop))
-
-
-def _in_order(rows: Array) -> Array:
-    """Rows by their rounds, and in these by cores."""
-    key = rows[:, column.ROUND] << 3 | rows[:, column.WHO] & 7
-    if (key[1:] >= key[:-1]).all():
-        return rows
-    return rows.take(np.argsort(key, kind="stable"), axis=0)
 
 
 def _checked_watch(addresses: Sequence[int]) -> list[int]:
@@ -124,6 +116,36 @@ def _checked_watch(addresses: Sequence[int]) -> list[int]:
                 remedy=f"use multiples of 4 below {L1_SIZE:#x}",
             )
     return [int(address) for address in addresses]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a recorder has taken from a tile, for a log that is made of it later, without the tile.
+
+    Attributes:
+        rows, telling, tensix: chunks of rows: of cores, those of them that say what cores wait for, of the coprocessor.
+        added: rows for what has not ended yet.
+        counts, words: as in `CoreLog`.
+        blocks: int64 [core, CORE_BLOCK]: what the buffer has about the cores.
+        pushed: by thread, words that were pushed.
+        first_push: by thread, those before the part.
+        tensix_dropped: rows of the coprocessor that the recorder keeps no longer.
+        is_cut: the part ends here.
+        other: what the log has as it is.
+    """
+
+    rows: list[Array]
+    telling: list[Array]
+    tensix: list[Array]
+    added: list[list[int]]
+    counts: Array
+    words: range
+    blocks: Array
+    pushed: list[int]
+    first_push: list[int]
+    tensix_dropped: int
+    is_cut: bool
+    other: dict[str, Any]
 
 
 @functools.cache
@@ -196,6 +218,7 @@ class CoreRecorder:
         self._first_push = [0] * THREADS
         self._modelled_before = np.zeros(CORES, np.int64)
         self._dropped = (0, 0)
+        self._logs_to_come = 0
         self._segment_begin = 0
         self._entry: Entry | None = None
         self.log_address = int(self._buffer.ctypes.data)
@@ -262,15 +285,15 @@ class CoreRecorder:
         rows = buffer[column.FIRST_ROW : end].reshape(count, column.COLUMNS).copy()
         buffer[column.COUNT] = 0
         self._telling.add(rows[_tells(rows)])
-        if self._telling.kept > _MOST_TELLING:
-            self._digest()
+        if self._telling.kept > _MOST_TELLING and not self._logs_to_come:
+            self._digest(self._telling.chunks())
+            self._telling.forget()
         self._rows.add(rows)
         self._take_changes()
 
-    def _digest(self) -> None:
+    def _digest(self, telling: list[Array]) -> None:
         """Count what cores have waited for, and follow pushes."""
-        rows = self._telling.rows()
-        self._telling.forget()
+        rows = np.concatenate(telling)
         self._waits = add_waits(rows, self._waits)
         self._follow_pushes(rows)
 
@@ -317,37 +340,30 @@ class CoreRecorder:
                 executed, pushed = row[column.TENSIX_ROWS], row[column.DETAIL] & 0xFFFFFFFF
                 self._notes.append(Note(executed, pushed, core - T0, what, (number,), line))
 
-    def _pushes(self) -> tuple[Pushes, Pushes, Pushes]:
+    def _pushes(self, taken: Taken) -> tuple[Pushes, Pushes, Pushes]:
         """For each pushed word what its core had waited for last."""
         result: list[Pushes] = []
-        turns = np.concatenate(self._turns)
-        self._turns[:] = [turns]
+        turns, kept = np.concatenate(self._turns), []
         for thread in range(THREADS):
-            _, pushed, rows, own = turns[turns[:, 0] == thread].T
+            known = turns[turns[:, 0] == thread]
+            known = known[np.searchsorted(known[1:, 1], taken.first_push[thread], side="right") :]
+            kept.append(known)
+            _, pushed, rows, own = known.T
             ends = np.empty(len(rows) + 1, np.int64)
-            ends[0], ends[-1] = self._first_push[thread], self._buffer[PUSHED + thread]
+            ends[0], ends[-1] = taken.first_push[thread], taken.pushed[thread]
             np.maximum(pushed[1:], ends[0], out=ends[1:-1])
-            runs = np.array([np.maximum(rows - self._tensix.dropped, 0), own, ends[1:] - ends[:-1]]).T
+            runs = np.array([np.maximum(rows - taken.tensix_dropped, 0), own, ends[1:] - ends[:-1]]).T
             result.append(Pushes(runs[runs[:, 2] > 0]))
+        self._turns = [np.concatenate(kept)]
         return result[0], result[1], result[2]
 
-    def _kept_notes(self) -> list[Note]:
-        gone = self._tensix.dropped
-        first = self._first_push
+    def _kept_notes(self, taken: Taken) -> list[Note]:
+        gone, first = taken.tensix_dropped, taken.first_push
         return [
             Note(n.row - gone, max(n.push - first[n.thread], 0), n.thread, n.kind, n.values, n.line, n.ready)
             for n in self._notes
             if n.row >= gone
         ]
-
-    def _tensix_rows(self, are_kept: bool) -> Array:
-        """Rows of the coprocessor; pushes count from the first that belongs to them."""
-        rows = self._tensix.rows()
-        first = np.array(self._first_push, np.int64)
-        if first.any():
-            rows = rows.copy() if are_kept else rows
-            rows[:, tensix_column.PUSH] -= first[rows[:, tensix_column.THREAD]]
-        return rows
 
     def _settle(self) -> None:
         if self._tile is None or self._cores is None:
@@ -362,52 +378,80 @@ class CoreRecorder:
         Raises:
             BhemuError: the recorder has never been attached.
         """
-        return self._log(whole=True)
+        return self.made(self._take(is_cut=False))
 
-    def _log(self, *, whole: bool) -> CoreLog:
-        """The log; with counts of all words of L1, or of those between the first and the last that were executed."""
+    def _take(self, *, is_cut: bool) -> Taken:
+        """Everything so far; with counts of all words of L1, or of those between the first and the last executed."""
         self._settle()
         assert self._cores is not None
         buffer, record = self._buffer, self._cores.record
         goal = int(record["round_goal"])
         blocks = self._blocks().copy()
-        self._digest()
-        rows, counted = self._rows.rows(), self._waits
-        extra = [row for core in range(CORES) if (row := self._still_blocked(core, blocks[core])) is not None]
+        added = [row for core in range(CORES) if (row := self._still_blocked(core, blocks[core])) is not None]
         length = int(buffer[column.MOVED_ROUNDS])
         if length:
-            extra.append([int(buffer[column.MOVED_FROM]), column.MOVED << 4, 0, -1, -1, length, 0, 0])
-        if extra:
-            added = np.array(extra, np.int64)
-            counted = add_waits(added, counted)
-            rows = np.concatenate([rows, added])
-        rows = _in_order(rows)
-        counts = take_counts(buffer, clears=not whole)
-        waits, polls = waits_and_polls(counted)
+            added.append([int(buffer[column.MOVED_FROM]), column.MOVED << 4, 0, -1, -1, length, 0, 0])
+        counts = take_counts(buffer, clears=is_cut)
         words = range(column.WORDS)
-        if not whole:
+        if is_cut:
             words = range(int(counts[:, 1].min()), int(counts[:, 1].max()) + 1) if len(counts) else range(0)
-        return CoreLog(
-            rows=rows,
-            dropped=self._rows.dropped - self._dropped[0],
-            tensix=Log(self._tensix_rows(whole), self._pushes(), self._kept_notes()),
-            tensix_dropped=self._tensix.dropped - self._dropped[1],
+        telling = self._telling.chunks()
+        self._telling.forget()
+        return Taken(
+            rows=self._rows.chunks(),
+            telling=telling,
+            tensix=self._tensix.chunks(),
+            added=added,
             counts=counts,
             words=words,
+            blocks=blocks,
+            pushed=buffer[PUSHED : PUSHED + THREADS].tolist(),
+            first_push=list(self._first_push),
+            tensix_dropped=self._tensix.dropped,
+            is_cut=is_cut,
+            other={
+                "dropped": self._rows.dropped - self._dropped[0],
+                "tensix_dropped": self._tensix.dropped - self._dropped[1],
+                "modelled": blocks[:, column.EX1_FREE] - self._modelled_before,
+                "rounds": (self._first_round, goal),
+                "clocks": int(record["clock"]) - self._first_clock,
+                "names": self._names,
+                "segments": [*self._segments, self._segment(goal)],
+                "changes": list(self.changes),
+            },
+        )
+
+    def made(self, taken: Taken, *, in_order: bool = True) -> CoreLog:
+        """The log of what was taken; logs are made in the order in which that was, and not side by side.
+
+        Args:
+            in_order: rows of cores are by their rounds; else as they were recorded: cores run ahead of each other.
+        """
+        self._digest(taken.telling)
+        added = np.array(taken.added, np.int64).reshape(-1, column.COLUMNS)
+        waits, polls = waits_and_polls(add_waits(added, self._waits))
+        executed, words = np.concatenate([*taken.rows, added]), np.concatenate(taken.tensix)
+        words[:, tensix_column.PUSH] -= np.array(taken.first_push, np.int64)[words[:, tensix_column.THREAD]]
+        blocks = taken.blocks
+        log = CoreLog(
+            rows=rows_in_order(executed) if in_order else executed,
+            tensix=Log(words, self._pushes(taken), self._kept_notes(taken)),
+            counts=taken.counts,
+            words=taken.words,
             mix=blocks[:, column.MIX : column.MIX + CLASSES],
-            modelled=blocks[:, column.EX1_FREE] - self._modelled_before,
             polled=blocks[:, column.POLLED],
             ran=blocks[:, column.RAN],
             first=blocks[:, column.FIRST_ROUND],
             last=blocks[:, column.LAST_ROUND],
             waits=waits,
             polls=polls,
-            rounds=(self._first_round, goal),
-            clocks=int(record["clock"]) - self._first_clock,
-            names=self._names,
-            segments=[*self._segments, self._segment(goal)],
-            changes=list(self.changes),
+            **taken.other,
         )
+        if taken.is_cut:
+            self._waits = NO_WAITS
+            self._notes = []
+            self._logs_to_come -= 1
+        return log
 
     def _blocks(self) -> Array:
         """int64 [core, CORE_BLOCK]: what the buffer has about the cores."""
@@ -418,7 +462,11 @@ class CoreRecorder:
 
         The parts of a recording add up: an access that a core is blocked in counts in each of them, up to the cut.
         """
-        log = self._log(whole=False)
+        return self.made(self.take())
+
+    def take(self) -> Taken:
+        """What `cut` returns, of which `made` is still to make the log; that may be in another thread."""
+        taken = self._take(is_cut=True)
         assert self._cores is not None
         buffer, record, blocks = self._buffer, self._cores.record, self._blocks()
         blocked = blocks[:, column.FIRST_TRY] >= 0
@@ -434,23 +482,15 @@ class CoreRecorder:
         self._rows.forget()
         self._tensix.forget()
         self._dropped = (self._rows.dropped, self._tensix.dropped)
-        self._waits = NO_WAITS
-        self._notes.clear()
         self.changes.clear()
         self._segments.clear()
         self._segment_begin = self._first_round = goal
         self._first_clock = int(record["clock"])
         waiting = record["frontend"]["fifo_count"]
-        (turns,) = self._turns
-        kept = []
-        for thread in range(THREADS):
-            # The word that the thread works on, or has just finished, came from this push.
-            first = max(int(buffer[PUSHED + thread]) - int(waiting[thread]) - 1, 0)
-            own = turns[turns[:, 0] == thread]
-            kept.append(own[np.searchsorted(own[1:, 1], first, side="right") :])
-            self._first_push[thread] = first
-        self._turns = [np.concatenate(kept)]
-        return log
+        # The word that a thread works on, or has just finished, came from this push.
+        self._first_push = [max(taken.pushed[thread] - int(waiting[thread]) - 1, 0) for thread in range(THREADS)]
+        self._logs_to_come += 1
+        return taken
 
     def _still_blocked(self, core: int, block: Array) -> list[int] | None:
         """A row for an access that has not been made yet."""

@@ -1,8 +1,9 @@
 """A recording on disk: parts of what tiles executed, one after the other in a file that is readable at any time.
 
 A file is a stream of frames: `BHR2`, the lengths of the two things that follow, their checksum; a description as JSON;
-and the arrays that it names: rows as row_code.py writes them, then the others, compressed. A frame that was not written
-whole, because the process ended or the disk was full, is the last one, and is left out.
+and the arrays that it names: rows as row_code.py writes them, those of cores as they were recorded, which run ahead of
+each other; then the others, compressed. A frame that was not written whole, because the process ended or the disk was
+full, is the last one, and is left out.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import json
 import os
 import struct
 import zlib
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -29,7 +32,7 @@ from bhemu.machine.state import THREADS
 from bhemu.recording import core_columns as column
 from bhemu.recording import log as tensix_column
 from bhemu.recording.circular_buffers import CircularBuffer
-from bhemu.recording.core_log import Change, CoreLog, Names, Segment
+from bhemu.recording.core_log import Change, CoreLog, Names, Segment, rows_in_order
 from bhemu.recording.counted import KIND as COUNTED
 from bhemu.recording.counted import Counted, counted_log, described, undescribed
 from bhemu.recording.log import Log, Note, Pushes, runs_of
@@ -49,6 +52,8 @@ _FRAME: Final = struct.Struct("<4sIII")
 _FAST: Final = 1
 """Level of zlib."""
 _LITTLE: Final = 1 << 15
+_MOST_WAITING: Final = 128
+"""Parts that wait for the thread that writes them."""
 SAMPLE: Final = "sample"
 """Kind of the frames with samples."""
 _LOG_ARRAYS: Final = ("rows", "counts", "mix", "modelled", "polled", "ran", "first", "last")
@@ -99,6 +104,7 @@ class Writer:
         path: of the file, which is made; its directory, too.
         about: what the recording is of, for `Reader.about`.
         limit: bytes. When the file is larger, rows of instructions are left out of further parts.
+        behind: write in a thread of its own, while the chip goes on. What fails there is raised by a later call.
 
     Attributes:
         reduced: rows are left out.
@@ -107,7 +113,7 @@ class Writer:
         OSError: the file cannot be written.
     """
 
-    def __init__(self, path: Path, about: Mapping[str, Any], limit: int) -> None:
+    def __init__(self, path: Path, about: Mapping[str, Any], limit: int, *, behind: bool = False) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self.reduced = False
@@ -115,6 +121,9 @@ class Writer:
         self._known: set[str] = set()
         self._samples = Series()
         self._size = 0
+        self._thread = ThreadPoolExecutor(1) if behind else None
+        self._waiting: deque[Future[None]] = deque()
+        self._failed = False
         self._file: IO[bytes] = path.open("xb", buffering=0)
         self.frame({"kind": "about", **about}, {})
 
@@ -124,27 +133,70 @@ class Writer:
         Raises:
             OSError: the disk is full, or the file cannot be written any more.
         """
-        self.reduced = self.reduced or self._size > self._limit
-        code = [[address, self.code(content)] for address, content in part.code]
-        self.frame(*_described(part, code, rows=not self.reduced))
+        self._write(partial(self._add, part))
+
+    def add_later(self, make: Callable[[], Part | None]) -> None:
+        """Write the part that a function makes, if it makes one; see `add`."""
+        self._write(partial(self._add_made, make))
 
     def add_counted(self, parts: Sequence[Counted]) -> None:
         """Write parts of a recording that only counts; see `add`."""
         if parts:
-            code = [[[address, self.code(content)] for address, content in part.code] for part in parts]
-            self.frame(*described(parts, code))
+            self._write(partial(self._add_counted, parts))
 
     def add_sample(self, sample: Sample) -> None:
         """Write a sample, unless the file has reached its limit; see `add`."""
-        self.reduced = self.reduced or self._size > self._limit
-        if not self.reduced:
-            told, arrays = self._samples.described(sample)
-            self.frame({"kind": SAMPLE, **told}, arrays)
+        self._write(partial(self._add_sample, sample))
+
+    def finish(self) -> None:
+        """Wait until everything is written; see `add`."""
+        self._wait(0)
 
     def close(self) -> None:
         """Nothing more comes."""
         with contextlib.suppress(OSError):
+            self.finish()
+        if self._thread is not None:
+            self._thread.shutdown()
+        with contextlib.suppress(OSError):
             self._file.close()
+
+    def _write(self, write: Callable[[], None]) -> None:
+        if self._thread is None:
+            write()
+            return
+        self._wait(_MOST_WAITING)
+        self._waiting.append(self._thread.submit(self._write_behind, write))
+
+    def _wait(self, left: int) -> None:
+        """Wait until no more than so many calls are left in the thread."""
+        while self._waiting and (len(self._waiting) > left or self._waiting[0].done()):
+            self._waiting.popleft().result()
+
+    def _write_behind(self, write: Callable[[], None]) -> None:
+        if not self._failed:  # nothing is readable behind half a frame
+            self._failed = True
+            write()
+            self._failed = False
+
+    def _add_made(self, make: Callable[[], Part | None]) -> None:
+        if (part := make()) is not None:
+            self._add(part)
+
+    def _add(self, part: Part) -> None:
+        self.reduced = self.reduced or self._size > self._limit
+        code = [[address, self.code(content)] for address, content in part.code]
+        self.frame(*_described(part, code, rows=not self.reduced))
+
+    def _add_counted(self, parts: Sequence[Counted]) -> None:
+        code = [[[address, self.code(content)] for address, content in part.code] for part in parts]
+        self.frame(*described(parts, code))
+
+    def _add_sample(self, sample: Sample) -> None:
+        self.reduced = self.reduced or self._size > self._limit
+        if not self.reduced:
+            told, arrays = self._samples.described(sample)
+            self.frame({"kind": SAMPLE, **told}, arrays)
 
     def code(self, content: bytes) -> str:
         """The name under which a piece of code is in the file; written when it is not there yet."""
@@ -281,7 +333,7 @@ def _part(told: dict[str, Any], arrays: dict[str, Array], code: Mapping[str, byt
         for row, push, thread, kind, values, line, ready in told["notes"]
     ]
     log = CoreLog(
-        **{name: arrays[name] for name in _LOG_ARRAYS},
+        **{name: arrays[name] for name in _LOG_ARRAYS} | {"rows": rows_in_order(arrays["rows"])},
         dropped=told["dropped"],
         tensix=Log(arrays["tensix"], (pushes[0], pushes[1], pushes[2]), notes),
         tensix_dropped=told["tensix_dropped"],

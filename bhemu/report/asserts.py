@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from bhemu.chip.coordinates import Place
+from bhemu.counting.launches import jump_offset
 from bhemu.errors import ProgramError
 from bhemu.loader.by_content import Moved
 from bhemu.loader.debug_info import DebugInfo, Member
 from bhemu.loader.elf import SourceLine
 from bhemu.loader.firmware_layout import CORE_ORDER
 from bhemu.machine.agents import CORE_NAMES
-from bhemu.recording.launches import jump_offset
 from bhemu.recording.parts import Part
 from bhemu.report.names import UNKNOWN, PartNames
 

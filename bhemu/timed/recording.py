@@ -16,10 +16,10 @@ import numpy as np
 
 from bhemu.chip.coordinates import Place
 from bhemu.chip.device import Device
+from bhemu.counting.launches import Launches
 from bhemu.loader.firmware_layout import CORE_ORDER, FirmwareLayout
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.machine.state import L1_SIZE
-from bhemu.recording.launches import Launches
 from bhemu.recording.parts import Writer
 from bhemu.recording.zones import ProfilerBuffers
 from bhemu.timed import layout as at

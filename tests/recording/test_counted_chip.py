@@ -10,11 +10,11 @@ import bhemu.counting.layout as at
 from bhemu.chip.device import Device
 from bhemu.counting import chip as counted_chip
 from bhemu.counting.chip import counting_chip
+from bhemu.counting.launches import Launches, jump_target, jump_word
 from bhemu.counting.recorder import CounterRecorder, _joined, counting, sections
 from bhemu.loader.firmware_layout import GO, read_layouts
 from bhemu.machine.codegen import JIT
 from bhemu.machine.state import POWER_ON_RESET
-from bhemu.recording.launches import Launches, jump_target, jump_word
 
 pytestmark = pytest.mark.skipif(not JIT, reason="the C library has compiled functions alone")
 

@@ -6,9 +6,9 @@ import ctypes
 
 import pytest
 
+from bhemu.counting.launches import Launches
 from bhemu.loader.firmware_layout import GO
 from bhemu.machine.state import POWER_ON_RESET, new_tiles
-from bhemu.recording.launches import Launches
 
 pytestmark = pytest.mark.plain
 
