@@ -8,6 +8,7 @@ import random
 import struct
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -223,3 +224,39 @@ def test_a_full_disk_is_an_error_of_the_writer(part: Part, tmp_path: Path, monke
     with pytest.raises(OSError, match="No space left"):
         writer.add(part)
     assert list(Reader(tmp_path).parts()) == []
+
+
+class FillingDisk(FullDisk):
+    """A file for which a disk has room once more."""
+
+    def __init__(self, file: Any, writes: int) -> None:
+        self._file, self._left = file, writes
+
+    def write(self, content: bytes) -> int:
+        self._left -= 1
+        if self._left < 0:
+            return super().write(content)
+        written: int = self._file.write(content[:100] if self._left == 0 else content)
+        return written
+
+
+def test_parts_are_written_in_their_order_behind(part: Part, tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "a.parts", {}, 1 << 30, behind=True)
+    for place in range(300):
+        writer.add_later(lambda place=place: None if place % 100 else replace(part, place=(place, 2)))  # type: ignore[misc]
+    writer.finish()
+    assert [read.place for read in Reader(tmp_path).parts()] == [(0, 2), (100, 2), (200, 2)]
+    writer.close()
+
+
+def test_what_fails_behind_is_raised_later_and_nothing_follows(part: Part, tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "a.parts", {}, 1 << 30, behind=True)
+    writer.add(part)
+    writer.finish()
+    writer._file = FillingDisk(writer._file, 1)  # type: ignore[assignment]
+    writer.add(part)
+    writer.add(part)
+    with pytest.raises(OSError, match="No space left"):
+        writer.finish()
+    assert len(list(Reader(tmp_path).parts())) == 1
+    writer.close()
