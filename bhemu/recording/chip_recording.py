@@ -79,7 +79,6 @@ class _Recorded:
     ) -> None:
         self.place = place
         self.executables = executables
-        self.names = Names(executables)
         self.index = index
         self.recorder = recorder
         self.begin = 0
@@ -333,7 +332,7 @@ class ChipRecording:
             "halted": tuple(np.flatnonzero(by_ebreak).tolist()),
             "mailboxes": record["l1"][slice(0) if layout is None else layout.mailboxes].copy(),
         }
-        self._add(partial(_part, recorded, taken, self._writer is None, seen))  # what reads a file puts rows in order
+        self._add(partial(_part, recorded, taken, self._writer is None, seen))
         if launch:
             recorded.started = None
             recorded.buffers = []
@@ -356,7 +355,7 @@ class ChipRecording:
         )
         if self._writer is None and not part.is_empty:
             whole = part_of_counted(part)
-            whole.log.names = recorded.names
+            whole.log.names = Names(recorded.executables)
             self.parts.append(whole)
         elif not part.is_empty:
             self._counted.append(part)
@@ -452,11 +451,16 @@ def _files(names: Executables) -> list[Any]:
     return [] if callable(names) else list(names.values())
 
 
-def _part(recorded: _Recorded, taken: Taken, in_order: bool, seen: dict[str, Any]) -> Part | None:
-    """The part that was taken; None where nothing has happened."""
+def _part(recorded: _Recorded, taken: Taken, is_kept: bool, seen: dict[str, Any]) -> Part | None:
+    """The part that was taken; None where nothing has happened.
+
+    Args:
+        is_kept: it stays in memory; else it is written, without names, and what reads it puts its rows in order.
+    """
     assert isinstance(recorded.recorder, CoreRecorder)
-    log = recorded.recorder.made(taken, in_order=in_order)
-    log.names = recorded.names
+    log = recorded.recorder.made(taken, in_order=is_kept)
+    if is_kept:
+        log.names = Names(recorded.executables)
     has_any = seen["launch"] or len(log.tensix) or len(log.counts) or log.waits or log.changes
     return Part(log=log, **seen) if has_any else None
 

@@ -218,7 +218,7 @@ class CoreRecorder:
         self._first_push = [0] * THREADS
         self._modelled_before = np.zeros(CORES, np.int64)
         self._dropped = (0, 0)
-        self._logs_to_come = 0
+        self._taken = self._made = 0  # parts; a thread may make them while others are taken
         self._segment_begin = 0
         self._entry: Entry | None = None
         self.log_address = int(self._buffer.ctypes.data)
@@ -285,7 +285,7 @@ class CoreRecorder:
         rows = buffer[column.FIRST_ROW : end].reshape(count, column.COLUMNS).copy()
         buffer[column.COUNT] = 0
         self._telling.add(rows[_tells(rows)])
-        if self._telling.kept > _MOST_TELLING and not self._logs_to_come:
+        if self._telling.kept > _MOST_TELLING and self._made == self._taken:
             self._digest(self._telling.chunks())
             self._telling.forget()
         self._rows.add(rows)
@@ -450,7 +450,7 @@ class CoreRecorder:
         if taken.is_cut:
             self._waits = NO_WAITS
             self._notes = []
-            self._logs_to_come -= 1
+            self._made += 1
         return log
 
     def _blocks(self) -> Array:
@@ -489,7 +489,7 @@ class CoreRecorder:
         waiting = record["frontend"]["fifo_count"]
         # The word that a thread works on, or has just finished, came from this push.
         self._first_push = [max(taken.pushed[thread] - int(waiting[thread]) - 1, 0) for thread in range(THREADS)]
-        self._logs_to_come += 1
+        self._taken += 1
         return taken
 
     def _still_blocked(self, core: int, block: Array) -> list[int] | None:

@@ -184,6 +184,42 @@ def test_counters_of_tiles_are_those_of_the_profile(quantum: int) -> None:
     assert [part.pcs for part in counters.parts] == [part.pcs for part in profile.parts]
 
 
+def test_parts_that_are_written_are_those_that_are_kept(tmp_path: Path) -> None:
+    found = []
+    for writer in (None, Writer(tmp_path / "a.parts", {"elf": []}, 1 << 30, behind=True)):
+        chip = running()
+        tiles = {place: chip[place].node.index for place in (SENDER, RECEIVER)}
+        recording = ChipRecording(chip.device, tiles, writer=writer)
+        for _ in range(5):
+            recording.clock(60)
+            recording.flush()
+        recording.stop()
+        parts = recording.parts if writer is None else list(Reader(tmp_path).parts())
+        found.append(parts)
+    assert len(found[0]) == 10
+    for kept, written in zip(*found, strict=True):
+        for name in ("place", "begin", "end", "code"):
+            assert getattr(kept, name) == getattr(written, name)
+        for name in ("waits", "polls", "segments", "clocks"):
+            assert getattr(kept.log, name) == getattr(written.log, name)
+        assert np.array_equal(kept.log.rows, written.log.rows)
+        assert np.array_equal(kept.log.counts, written.log.counts)
+        assert np.array_equal(kept.log.tensix.rows, written.log.tensix.rows)
+        assert kept.log.tensix.pushes == written.log.tensix.pushes
+
+
+def test_names_are_those_of_what_runs_when_they_are_asked_for() -> None:
+    chip, asked = running(), []
+    recording = ChipRecording(
+        chip.device, {RECEIVER: chip[RECEIVER].node.index}, names={RECEIVER: lambda core, pc: asked.append(pc)}
+    )
+    for _ in range(2):
+        recording.clock(60)
+        recording.flush()
+        recording.parts[-1].log.names.place(0, 4)
+    assert asked == [4, 4]
+
+
 def test_counters_are_read_as_they_were_written(tmp_path: Path) -> None:
     chip = running()
     writer = Writer(tmp_path / "a.parts", {"chip": "x"}, 1 << 20)
