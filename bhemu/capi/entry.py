@@ -172,6 +172,7 @@ def init(table: Table, reads: int | None, writes: int | None) -> None:
     if settings.timed:
         _timed = _attach_timed(first)
     elif os.environ.get(RECORD):
+        sys.setswitchinterval(_SWITCH)
         system.record(_tell)
     table.write_all = table.happened = None  # they are for chips of other processes
     if _overseer is None:  # semihosting needs Python between two clocks, and a timed clock has a buffer of its own
@@ -418,7 +419,6 @@ def serve(library: str, memory: int) -> None:
         memory: number of the shared memory's file.
     """
     global _topology
-    sys.setswitchinterval(_SWITCH)
     loaded = ctypes.CDLL(library)
     described = ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(loaded, TOPOLOGY)))
     _topology = read_topology(json.loads(described), library)

@@ -59,7 +59,7 @@ class Gate:
         self.on_overflow: Callable[[], None] = lambda: None
         self._client_lives = client_lives
         self._turn = threading.Condition()
-        self._stopped = False
+        self._stopped = self._was_debugged = False
         self._log: list[Call] = []
         self._base = self._cursor = 0
         self._size = 0
@@ -121,9 +121,9 @@ class Gate:
             self._turn.wait(_LOOK)
 
     def wait_for_debugger(self) -> None:
-        """The client waits until a debugger has attached itself."""
+        """The client waits until a debugger has attached itself, and was not refused."""
         with self._turn:
-            self._wait(lambda: self.attached)
+            self._wait(lambda: self._was_debugged)
 
     # --- the debugger's side ----------------------------------------------------------------------------------------
 
@@ -131,6 +131,12 @@ class Gate:
         """A debugger has the chip from now on."""
         with self._turn:
             self.attached = self._stopped = True
+            self._turn.notify_all()
+
+    def begin(self) -> None:
+        """The debugger has what it asked for: a client that has waited for one goes on."""
+        with self._turn:
+            self._was_debugged = True
             self._turn.notify_all()
 
     def detach(self) -> None:

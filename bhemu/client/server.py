@@ -168,6 +168,7 @@ class Server:
         except BaseException:
             gate.detach()
             raise
+        gate.begin()
         self._say("a debugger is attached")
         try:
             Conversation(self._debug, channel).serve()
