@@ -9,7 +9,7 @@ from typing import NamedTuple
 import bhemu.checks as checks
 from bhemu.checks import checked
 from bhemu.chip.device import Device
-from bhemu.cluster.failures import schedule, tile_of_end
+from bhemu.cluster.failures import DOWN_TEXT, LOST_TEXT, RETRAINS_TEXT, UP_TEXT, schedule, tile_of_end
 from bhemu.cluster.topology import End, Failure, Topology, link_end
 from bhemu.errors import ConfigurationError
 from bhemu.ethernet.failures import DOWN, LOSE, RETRAIN, UP
@@ -135,7 +135,7 @@ class Link:
         chosen = self.ends if sender is None else (_end_of(sender),)
         if chosen[0] not in self.ends:
             raise ConfigurationError(
-                f"{chosen[0]} is not an end of link {self._name}", remedy=f"use {self.ends[0]} or {self.ends[1]}"
+                f"{chosen[0]} is not an end of link {self.name}", remedy=f"use {self.ends[0]} or {self.ends[1]}"
             )
         for end in chosen:
             self._schedule(LOSE, at, count, end)
@@ -168,20 +168,20 @@ class Link:
 
     @property
     def state(self) -> str:
-        """`up`, `down since clock 5,000`, `retrains until clock 7,000`, and how many frames were lost."""
+        """`up`, `down since clock 5000`, `retrains until clock 7000`, and how many frames were lost."""
         if self.is_down:
-            text = f"down since clock {self._wiring.state(self.ends[0]).cut:,}"
+            text = DOWN_TEXT.format(self._wiring.state(self.ends[0]).cut)
         else:
-            text = "up" if self.is_up else f"retrains until clock {self.retrains_until:,}"
-        lost = self.lost
-        return text if not lost else f"{text}, {lost:,} {'frame was' if lost == 1 else 'frames were'} lost"
+            text = UP_TEXT if self.is_up else RETRAINS_TEXT.format(self.retrains_until)
+        return text + (LOST_TEXT.format(self.lost) if self.lost else "")
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """Its ends: `0:2 - 1:9`."""
         return f"{self.ends[0]} - {self.ends[1]}"
 
     def __repr__(self) -> str:
-        return f"<Link {self._name}: {self.state}>"
+        return f"<Link {self.name}: {self.state}>"
 
 
 @checked
@@ -218,13 +218,14 @@ class Links:
     def __len__(self) -> int:
         return len(self._links)
 
+    @property
+    def failing(self) -> list[Link]:
+        """The links that are not up, or have lost something."""
+        return [link for link in self if link.lost or not link.is_up]
+
     def explain(self) -> str:
-        """A line for each link that is not up, or has lost something."""
-        return "\n".join(
-            f"link {ends[0]} - {ends[1]}: {link.state}"
-            for ends, link in self._links.items()
-            if link.lost or not link.is_up
-        )
+        """A line for each link that fails."""
+        return "\n".join(f"link {link.name}: {link.state}" for link in self.failing)
 
     def __repr__(self) -> str:
         down = sum(not link.is_up for link in self)

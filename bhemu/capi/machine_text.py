@@ -32,6 +32,7 @@ from bhemu.chip.pcie.windows import (
     WINDOWS,
 )
 from bhemu.chip.state import CHIP
+from bhemu.cluster.failures import DOWN_TEXT, LOST_TEXT, RETRAINS_TEXT, UP_TEXT
 from bhemu.cluster.state import CLUSTER
 from bhemu.cluster.topology import topology_table
 from bhemu.counting import chip as counted_chip
@@ -289,6 +290,8 @@ def header(parts: Parts, version: str) -> str:
         "NOT_UNICAST": NOT_UNICAST,
     }
     lines += [f"#define {name} INT64_C({address})" for name, address in addresses.items()]
+    texts = {"UP": UP_TEXT, "DOWN": DOWN_TEXT, "RETRAINS": RETRAINS_TEXT, "LOST": LOST_TEXT}
+    lines += [f"#define LINK_{name}_TEXT {c_string(text.format('%lld'))}" for name, text in texts.items()]
     lines += [f"#define LAYOUT {c_string(parts.machine.layout)}", f"#define VERSION {c_string(version)}"]
     lines += _offsets(CHIP, "CHIP", _CHIP_FIELDS) + _offsets(TILE, "TILE", _TILE_FIELDS)
     lines += _offsets(CHIP["fault"], "LINK", ("down", "cut", "until", "lost"))

@@ -284,12 +284,14 @@ void simulator_say_links(void)
         long long until = AT_END(link, 0, LINK_UNTIL), lost = AT_END(link, 0, LINK_LOST) + AT_END(link, 1, LINK_LOST);
         dprintf(STDOUT_FILENO, "[%lld] bhemu: link %s: ", (long long)simulator_time(), link->name);
         if (AT_END(link, 0, LINK_DOWN))
-            dprintf(STDOUT_FILENO, "down since clock %lld", (long long)AT_END(link, 0, LINK_CUT));
+            dprintf(STDOUT_FILENO, LINK_DOWN_TEXT, (long long)AT_END(link, 0, LINK_CUT));
         else if (until > simulator_time())
-            dprintf(STDOUT_FILENO, "retrains until clock %lld", until);
+            dprintf(STDOUT_FILENO, LINK_RETRAINS_TEXT, until);
         else
-            dprintf(STDOUT_FILENO, "up");
-        dprintf(STDOUT_FILENO, ", frames that were lost: %lld\n", lost);
+            dprintf(STDOUT_FILENO, LINK_UP_TEXT);
+        if (lost > 0)
+            dprintf(STDOUT_FILENO, LINK_LOST_TEXT, lost);
+        dprintf(STDOUT_FILENO, "\n");
     }
 }
 

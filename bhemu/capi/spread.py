@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from bhemu.api.links import EndState
 from bhemu.capi.attach import RECORD, Say
 from bhemu.capi.bus import device_of, place_of
 from bhemu.capi.refusals import refusal_text
@@ -20,7 +19,7 @@ from bhemu.capi.settings import HOSTS, SEMIHOSTING, TIME, WORKERS, Settings
 from bhemu.capi.slots import Table
 from bhemu.capi.told import say_who_waits, who_polls
 from bhemu.chip.pcie.host_memory import HostMemory
-from bhemu.cluster.topology import End, Topology
+from bhemu.cluster.topology import Topology
 from bhemu.errors import BhemuError, ConfigurationError
 from bhemu.hosts.cluster import SpreadCluster
 from bhemu.hosts.engine import INSTALL, WorkerLost, mpiexec
@@ -65,10 +64,6 @@ class _LibraryCluster(SpreadCluster):
         refused = self._ask(commands | {owner: ("after", posted, name, chip, *arguments)})
         refused[owner], told = refused[owner]
         return refused, told
-
-    def state(self, end: End) -> EndState:
-        """What is wrong with a link at an end."""
-        return EndState(*self.ask_owner(end.chip, "link", end.channel))
 
     @property
     def refusing(self) -> int | None:
@@ -255,18 +250,9 @@ class SpreadSystem:
     def say_who_waits(self, say: Say) -> None:
         """Say which links fail, and what waits for what."""
         failed = []
-        for ends in self._cluster.topology.links:
-            first, second = (self._cluster.state(end) for end in ends)
-            lost = first.lost + second.lost
-            if not (first.down or first.until > self.time or lost):
-                continue
-            failed += [end.chip for end in ends]
-            state = "up"
-            if first.down:
-                state = f"down since clock {first.cut}"
-            elif first.until > self.time:
-                state = f"retrains until clock {first.until}"
-            say(f"[{self.time}] bhemu: link {ends[0]} - {ends[1]}: {state}, frames that were lost: {lost}\n")
+        for link in self._cluster.links.failing:
+            failed += [end.chip for end in link.ends]
+            say(f"[{self.time}] bhemu: link {link.name}: {link.state}\n")
         ask = self._cluster.ask_owner
         say_who_waits(
             say, self.time, len(self._chips), failed, lambda chip, moving: str(ask(chip, "who_waits", moving))

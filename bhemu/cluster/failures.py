@@ -16,6 +16,12 @@ from bhemu.ethernet.failures import EVENTS, LOSE, RETRAIN, TRAINED_AGAIN, happen
 
 _FIELDS: Final = ("clock", "channel", "kind", "value")
 
+UP_TEXT: Final = "up"
+DOWN_TEXT: Final = "down since clock {}"
+RETRAINS_TEXT: Final = "retrains until clock {}"
+LOST_TEXT: Final = ", frames lost: {}"
+"""How the state of a link is told: in Python, in recordings, and by the C library (capi/machine_text.py)."""
+
 
 def tile_of_end(device: Device, end: End) -> Node:
     """The Ethernet tile at an end of a link."""

@@ -255,7 +255,7 @@ def test_a_client_that_waits_for_what_a_link_has_lost_is_told_once(weak: Path, h
     """A core goes on all the time, so that it is the link which makes it worth saying."""
     ended = run_client(weak, ENDS + WAITS, BHEMU_PATIENCE="1", **how)
     assert ended.status == 0, ended.out + ended.errors
-    assert ended.out.count("bhemu: link 0:2 - 1:9: down since clock 1000, frames that were lost: 1") == 1
+    assert ended.out.count("bhemu: link 0:2 - 1:9: down since clock 1000, frames lost: 1") == 1
     assert "bhemu: chip 1:" in ended.out
     assert "a link has failed, and the host only polls" in ended.out
     assert "core ERISC1 at 0x0100" in ended.out

@@ -59,7 +59,7 @@ def test_what_is_on_its_way_or_sent_while_a_link_is_down_is_lost() -> None:
     assert lost == list(range(lost[0], lost[-1] + 1))
     assert 1 < lost[0] < lost[-1] < 40
     assert link.lost == len(lost)
-    assert (link.is_up, link.state) == (True, f"up, {len(lost)} frames were lost")
+    assert (link.is_up, link.state) == (True, f"up, frames lost: {len(lost)}")
     # A frame leaves every 13 clocks or so; those of 200 clocks and one latency are gone.
     assert 16 <= len(lost) <= 24
 
@@ -185,7 +185,7 @@ def test_a_firmware_that_waits_for_a_partner_behind_a_link_that_is_down_is_told_
     expected = (
         r"(?s)chip 0:\n  tile 22-25\n    core ERISC1 at 0x\w+: polls 0x20000, which holds 0x0\n"
         r"chip 1:\n  tile 29-25\n    core ERISC1 at 0x\w+: polls 0x30000, which holds 0x0\n"
-        r"link 0:2 - 1:9: down since clock 5, 2 frames were lost\n.*remedy: .*whether a link has failed"
+        r"link 0:2 - 1:9: down since clock 5, frames lost: 2\n.*remedy: .*whether a link has failed"
     )
     with pytest.raises(Deadlock, match=expected):
         cluster.run(lambda: False)

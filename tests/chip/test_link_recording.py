@@ -103,7 +103,7 @@ def test_a_report_has_links_and_the_chip_that_is_asked_for(tmp_path: Path) -> No
     there, back = report_as_json(made)["links"]
     assert (there["from"], there["to"], there["frames"], there["bytes"], there["lost"]) == ("0:2", "1:9", 3, 192, 2)
     assert sum(size for _, size in there["sent"]) == 192
-    assert [event["what"] for event in there["events"]] == ["lost 2 frames", "down", "up", "retrains until clock 1,250"]
+    assert [event["what"] for event in there["events"]] == ["lost 2 frames", "down", "up", "retrains until clock 1250"]
     assert (back["from"], back["frames"], back["bytes"], back["events"]) == ("1:9", 1, 4, [])
     assert [line.split()[:4] for line in summary_lines(made) if line[:3] in ("0:2", "1:9")] == [
         ["0:2", "1:9", "3", "192"],
