@@ -138,14 +138,16 @@ class BufferCheck:
         if now is None:
             return
         count = now - (now - event.value) % _RANGE
+        known = ring.known_received if event.received else ring.known_acked
+        least = known[event.core].count if event.core in known else None
+        if least is not None and count <= least:
+            return
         other = ring.acked if event.received else ring.received
         if self._rows is not None and other is not None and event.row >= 0:
             # A wait may find more than it has waited for.
             here = count - other if event.received else self._pages(event.stream) - (other - count)
             count -= slack(self._rows, self._first + event.row, here) or 0
-        known = ring.known_received if event.received else ring.known_acked
-        last = known.get(event.core)
-        if last is None or count > last.count:
+        if least is None or count > least:
             known[event.core] = _Known(count, event.place)
 
     def _push(self, ring: _Ring, event: Pages, count: int) -> None:
