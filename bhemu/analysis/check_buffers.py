@@ -139,15 +139,15 @@ class BufferCheck:
             return
         count = now - (now - event.value) % _RANGE
         known = ring.known_received if event.received else ring.known_acked
-        least = known[event.core].count if event.core in known else None
-        if least is not None and count <= least:
+        last = known.get(event.core)
+        if last is not None and count <= last.count:
             return
         other = ring.acked if event.received else ring.received
         if self._rows is not None and other is not None and event.row >= 0:
             # A wait may find more than it has waited for.
             here = count - other if event.received else self._pages(event.stream) - (other - count)
             count -= slack(self._rows, self._first + event.row, here) or 0
-        if least is None or count > least:
+        if last is None or count > last.count:
             known[event.core] = _Known(count, event.place)
 
     def _push(self, ring: _Ring, event: Pages, count: int) -> None:

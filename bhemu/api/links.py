@@ -169,11 +169,14 @@ class Link:
     @property
     def state(self) -> str:
         """`up`, `down since clock 5000`, `retrains until clock 7000`, and how many frames were lost."""
-        if self.is_down:
-            text = DOWN_TEXT.format(self._wiring.state(self.ends[0]).cut)
-        else:
-            text = UP_TEXT if self.is_up else RETRAINS_TEXT.format(self.retrains_until)
-        return text + (LOST_TEXT.format(self.lost) if self.lost else "")
+        first, second = map(self._wiring.state, self.ends)  # once: the ends may be in other processes
+        text = UP_TEXT
+        if first.down:
+            text = DOWN_TEXT.format(first.cut)
+        elif first.until > self._wiring.time(self.ends[0]):
+            text = RETRAINS_TEXT.format(first.until)
+        lost = first.lost + second.lost
+        return text + (LOST_TEXT.format(lost) if lost else "")
 
     @property
     def name(self) -> str:
@@ -221,7 +224,7 @@ class Links:
     @property
     def failing(self) -> list[Link]:
         """The links that are not up, or have lost something."""
-        return [link for link in self if link.lost or not link.is_up]
+        return [link for link in self if link.state != UP_TEXT]
 
     def explain(self) -> str:
         """A line for each link that fails."""

@@ -21,7 +21,7 @@ import bhemu.checks as checks
 from bhemu.checks import checked
 from bhemu.chip.device import Device
 from bhemu.chip.links.send import FRAME
-from bhemu.cluster.failures import RETRAINS_TEXT, UP_TEXT, tile_of_end
+from bhemu.cluster.failures import RETRAINS_TEXT, tile_of_end
 from bhemu.cluster.frames import AFTER, chain
 from bhemu.cluster.topology import End, Topology
 from bhemu.errors import ProgramError
@@ -133,7 +133,7 @@ class LinkRecording:
             self._states[end] = state
             said = []
             if (end, other) in self._topology.links:  # the others are the same links from their other ends
-                said += [(UP_TEXT, "down")[state[0]]] * (state[0] != down)
+                said += [("up", "down")[state[0]]] * (state[0] != down)
                 said += [RETRAINS_TEXT.format(state[1])] * (state[1] > until)
             said += [f"lost {state[2]:,} frames"] * (state[2] != lost)
             self._events += [LinkEvent(clock, end, other, what, state[2]) for what in said]
