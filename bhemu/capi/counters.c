@@ -37,7 +37,7 @@ struct piece {
 static struct piece *known; /* pieces of code that are in the file, which names them by their places here */
 static int known_count, known_room;
 
-static int file = -1;
+int counters_file = -1;
 static char path[PATH_MAX];
 static int64_t *followed; /* of bhemu/counting/chip.py */
 static int64_t *found, *joined;
@@ -64,11 +64,6 @@ int counters_wanted(void)
     if (limit && limit[strspn(limit, "0123456789")])
         return 0; /* Python refuses it */
     return setting(TIME) != SILICON && !setting(SEMIHOSTING) && setting(PROCESS) != 2 && parts_can_be_written();
-}
-
-int counters_count(void)
-{
-    return file >= 0;
 }
 
 static void say(const char *format, const char *error)
@@ -100,14 +95,14 @@ static void let_go(void)
     free(followed);
     found = joined = followed = NULL;
     parts.size = numbers.size = mailboxes.size = 0;
-    close(file);
-    file = -1;
+    close(counters_file);
+    counters_file = -1;
 }
 
 /* Write a frame; 0, or -1: that failed, and the recording has ended. */
 static int write_frame(const struct bytes *description, const struct array *arrays, int count)
 {
-    if (!parts_frame(file, description, arrays, count))
+    if (!parts_frame(counters_file, description, arrays, count))
         return 0;
     say("[%lld] bhemu: the recording ends: %s: %s\n", strerror(errno));
     let_go();
@@ -197,8 +192,8 @@ void counters_start(void)
                  clock.tv_sec * (long long)SECOND + clock.tv_nsec) >= (int)sizeof path)
         errno = ENAMETOOLONG;
     else
-        file = parts_open(path);
-    if (file < 0) {
+        counters_file = parts_open(path);
+    if (counters_file < 0) {
         say("[%lld] bhemu: nothing is recorded: %s: %s\n", strerror(errno));
         return;
     }

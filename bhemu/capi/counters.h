@@ -12,7 +12,11 @@ int counters_wanted(void);
 void counters_start(void);
 
 /* Tiles are counted. */
-int counters_count(void);
+extern int counters_file; /* of the recording; -1: there is none */
+static inline int counters_count(void)
+{
+    return counters_file >= 0;
+}
 
 /* Clocks are about to pass: see what the client has started. */
 void counters_begin(void);

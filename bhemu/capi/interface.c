@@ -200,7 +200,8 @@ EXPORT void libttsim_clock(uint32_t clocks)
     } else if (runs) {
         reads_without_clock = 0;
         uint32_t passing = pace_of(clocks);
-        polling_begin();
+        if (simulator_takes_long(passing))
+            polling_begin();
         simulator_clock(passing);
         if (stillness_clock(simulator_links_fail() ? 0 : simulator_active()))
             report_stillness();

@@ -18,7 +18,7 @@
 enum { PLACES_KEPT_BITS = 10, BYTES_KEPT = 64, PATIENT = 16, LEAST = 17, MOST = 1024 };
 
 struct place {
-    uint64_t place, bytes; /* the bytes' hash */
+    uint64_t place, bytes; /* of more than a word a hash */
     uint32_t size;
 };
 
@@ -48,21 +48,32 @@ void pace_start(void)
     pace_begin();
 }
 
-void pace_look(uint64_t paddr, const void *bytes, uint32_t size)
+static uint64_t hash_of(const void *bytes, uint32_t size)
 {
-    uint64_t where = window_place(paddr);
-    struct place *place = &places[mix(0, where) >> (64 - PLACES_KEPT_BITS)];
     uint64_t hash = 0;
-    has_read = size <= BYTES_KEPT;
-    if (size > BYTES_KEPT) {
-        pace_begin();
-        return;
+    uint32_t word;
+    if (size == sizeof word) {
+        memcpy(&word, bytes, sizeof word);
+        return word;
     }
     for (uint32_t at = 0; at < size; at += 8) {
         uint64_t bits = 0;
         memcpy(&bits, (const char *)bytes + at, size - at < 8 ? size - at : 8);
         hash = mix(hash, bits);
     }
+    return hash;
+}
+
+void pace_look(uint64_t paddr, const void *bytes, uint32_t size)
+{
+    uint64_t where = window_place(paddr);
+    struct place *place = &places[mix(0, where) >> (64 - PLACES_KEPT_BITS)];
+    has_read = size <= BYTES_KEPT;
+    if (size > BYTES_KEPT) {
+        pace_begin();
+        return;
+    }
+    uint64_t hash = hash_of(bytes, size);
     if (place->place != where || place->size != size || place->bytes != hash) {
         pace_begin();
         *place = (struct place){where, hash, size};

@@ -249,14 +249,6 @@ int64_t simulator_time(void)
     return simulator.chip ? FIELD(int64_t, simulator.chip, CHIP_TIME) : 0;
 }
 
-int64_t simulator_active(void)
-{
-    int64_t active = 0;
-    for (int chip = 0; chip < CHIPS; chip++)
-        active += FIELD(int64_t, instances[chip].chip, CHIP_ACTIVE_COUNT);
-    return active;
-}
-
 /* A word of one end of a link (ethernet/failures.py). */
 #define AT_END(link, end, field) \
     (&FIELD(int64_t, instances[(link)->chip[end]].chip, CHIP_LINK_FAULTS + (field)))[(link)->channel[end]]
@@ -267,7 +259,7 @@ int link_fails(const struct link *link)
            AT_END(link, 0, LINK_LOST) + AT_END(link, 1, LINK_LOST) > 0;
 }
 
-int simulator_links_fail(void)
+int simulator_some_link_fails(void)
 {
     for (const struct link *link = machine_links; link->name; link++)
         if (link_fails(link))
@@ -434,9 +426,10 @@ static int64_t pass(uint32_t clocks)
     return status;
 }
 
-void simulator_clock(uint32_t clocks)
+/* Clocks that may take long, or are counted: they may have help, and a recording looks on now and then. */
+static int64_t pass_in_steps(uint32_t clocks)
 {
-    int64_t status = 0;
+    int64_t status;
     counters_begin();
     help_begin(&(struct helped){cluster, instances[0].chip_time ? cluster_help_timed : cluster_help, chip_help,
                                 instances[0].table}, clocks);
@@ -450,6 +443,12 @@ void simulator_clock(uint32_t clocks)
             counters_arrive();
     } while (clocks && !status);
     help_end();
+    return status;
+}
+
+void simulator_clock(uint32_t clocks)
+{
+    int64_t status = counters_count() || simulator_takes_long(clocks) ? pass_in_steps(clocks) : pass(clocks);
     if (status) {
         if (CHIPS > 1)
             select_chip(status - 1);
@@ -464,11 +463,6 @@ void simulator_refused(void)
     if (setting(REFUSAL) == 0)
         _exit(1);
     instances[0].stopped = 1;
-}
-
-int simulator_stopped(void)
-{
-    return instances[0].stopped;
 }
 
 static const char *name_of_fault(int64_t code)

@@ -37,19 +37,40 @@ void simulator_end(void);
 int64_t simulator_time(void);
 
 /* Tiles of all chips that move. */
-int64_t simulator_active(void);
+static inline int64_t simulator_active(void)
+{
+    int64_t active = 0;
+    for (int chip = 0; chip < CHIPS; chip++)
+        active += FIELD(int64_t, instances[chip].chip, CHIP_ACTIVE_COUNT);
+    return active;
+}
+
+/* Clocks of all tiles together that may take so long that it is of interest how long. */
+enum { LONG_MOVES = 256 };
+
+static inline int simulator_takes_long(uint32_t clocks)
+{
+    return instances[0].chip_time || simulator_active() * clocks >= LONG_MOVES;
+}
 
 /* A link is down, retrains, or has lost something. */
 int link_fails(const struct link *link);
 
 /* Some link does. */
-int simulator_links_fail(void);
+int simulator_some_link_fails(void);
+static inline int simulator_links_fail(void)
+{
+    return machine_links->name && simulator_some_link_fails();
+}
 
 /* Say which. */
 void simulator_say_links(void);
 
 /* A refusal has stopped the chips (BHEMU_REFUSAL=stop): no more clocks pass. */
-int simulator_stopped(void);
+static inline int simulator_stopped(void)
+{
+    return instances[0].stopped;
+}
 
 /* What functions of the interface do (those of functions.c are declared there). Where something is refused, a
  * read gives all ones, if the process does not end. */

@@ -19,7 +19,7 @@ int stillness_clock(int64_t active_tiles);
 /* What tells what has happened on chips that are in other processes: another number when something has. NULL: chips are here. */
 void polling_ask(int64_t (*happened)(void));
 
-/* Clocks are to pass. */
+/* Clocks are to pass that may take long. */
 void polling_begin(void);
 
 /* So many have passed; 1 when the client has polled for long, and on the chips nothing was seen but what cores do that poll. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 static uint32_t entries[CHIPS][WINDOWS][3];
+static uint64_t hashes[CHIPS][WINDOWS]; /* of the entries */
 
 /* The chip that has an address in its BARs; makes the address that of the first chip. */
 static uint64_t chip_of(uint64_t *paddr)
@@ -19,6 +20,7 @@ static uint64_t chip_of(uint64_t *paddr)
 void windows_start(void)
 {
     memset(entries, 0, sizeof entries);
+    memset(hashes, 0, sizeof hashes);
 }
 
 int window_aims(uint64_t paddr, const void *word, uint32_t size)
@@ -27,6 +29,8 @@ int window_aims(uint64_t paddr, const void *word, uint32_t size)
     if (at >= sizeof entries[chip] || at % 4 || size != 4)
         return 0;
     memcpy((char *)entries[chip] + at, word, 4);
+    const uint32_t *entry = entries[chip][at / sizeof entries[chip][0]];
+    hashes[chip][at / sizeof entries[chip][0]] = mix(mix(0, entry[0] | (uint64_t)entry[1] << 32), entry[2]);
     return 1;
 }
 
@@ -34,10 +38,7 @@ uint64_t window_place(uint64_t paddr)
 {
     uint64_t offset, own = paddr, chip = chip_of(&own);
     uint32_t number = window_of(own, &offset);
-    if (number == NO_WINDOW)
-        return paddr;
-    const uint32_t *entry = entries[chip][number];
-    return mix(mix(paddr, entry[0] | (uint64_t)entry[1] << 32), entry[2]);
+    return number == NO_WINDOW ? paddr : paddr ^ hashes[chip][number];
 }
 
 int window_shows_memory(uint64_t paddr, uint32_t size)

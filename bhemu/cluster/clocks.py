@@ -107,7 +107,7 @@ class ClusterClocks:
     def _pass(self, clocks: int, refresh: Callable[[], None]) -> None:
         table = self._devices[0].clocks.table
         while True:
-            with MOVING:
+            with MOVING.context:
                 status = self._call(self.target, table, clocks)
             if status == 0:
                 return

@@ -5,7 +5,9 @@ A `Coprocessor` owns nothing but the address of a tile record; compiled handlers
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,6 +117,11 @@ def not_compiled(opcodes: Iterable[int], places: Iterable[int] = ()) -> tuple[li
         [number for number in opcodes if number in HANDLERS and _handlers[number] is None and not is_there(number)],
         [place for place in places if place in _provided and _handlers[place] is None and not is_filled(place)],
     )
+
+
+def given(call: Callable[..., int], record: Any, table: Any) -> Callable[..., int]:
+    """The call of an entry with a record and a table of handlers, made into what C takes once and not in each call."""
+    return partial(call, *((ctypes.c_void_p(record), ctypes.c_int64(table)) if JIT else (record, table)))
 
 
 def set_value(place: int, value: Any) -> None:
@@ -278,6 +285,10 @@ class Coprocessor:
             BhemuError: there is no such instruction.
         """
         self._resume(clock.NEEDS_HANDLER)
+
+    def call_of(self, place: int) -> Callable[[int], int]:
+        """The function of a place that `ensure_place` has filled, to be called with what follows the table."""
+        return given(_functions[place], self._tile, _table)
 
     def call_place(self, place: int, a: int, b: int) -> int:
         """Call the function of a place that `ensure_place` has filled; returns its status."""

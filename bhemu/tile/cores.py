@@ -52,11 +52,13 @@ CODE: Final = new_code_cache()
 
 
 class _Moving:
-    """A context in which compiled code uses that cache: of two Python threads that let cores execute, one waits."""
+    """In its context compiled code uses that cache: of two Python threads that let cores execute, one waits."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._patience = Patience()
+        self.context: Any = self
+        """What to enter. The lock alone, as soon as it is known whether code is translated: it is entered often."""
 
     @property
     def translates(self) -> bool:
@@ -64,13 +66,13 @@ class _Moving:
         return self._patience.is_over
 
     def __enter__(self) -> None:
-        if not self._patience.is_over:
-            self._patience.begin(CODE)
+        self._patience.begin(CODE)
+        if self._patience.is_over:
+            self.context = self._lock
         self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:
-        if not self._patience.is_over:
-            self._patience.end()
+        self._patience.end()
         self._lock.release()
 
 
@@ -194,6 +196,8 @@ class Cores:
         self.observer: Observer | None = None
         """The observer of everything that the tile executes; `observe` sets it."""
         self._observed: Callable[[Observer | None], None] = lambda observer: None
+        self._run: Callable[[int], int] | None = None
+        """What advances the tile without an observer; None: not yet known."""
 
     @property
     def coprocessor(self) -> Coprocessor:
@@ -237,11 +241,13 @@ class Cores:
 
     def _advance(self, how: int, go_on: int) -> int | None:
         coprocessor = self._coprocessor
-        ensure_place(ADVANCE_TILE)
+        if self._run is None:
+            ensure_place(ADVANCE_TILE)
+            self._run = coprocessor.call_of(ADVANCE_TILE)
         while True:
-            with MOVING:
+            with MOVING.context:
                 if self.observer is None:
-                    status = coprocessor.call_place(ADVANCE_TILE, coprocessor.table, how)
+                    status = self._run(how)
                 else:
                     status = self.observer.advance(coprocessor.target, coprocessor.table, how)
             how = go_on

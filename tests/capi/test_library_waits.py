@@ -78,12 +78,12 @@ init()
 at = aim(1, 1, 2, 0x8000)
 def told():
     return os.pread(file.fileno(), 1 << 16, 0).decode()
-def wait(seconds, also=lambda: None, pause=0, stop=told):
+def wait(seconds, also=lambda: None, pause=0, stop=told, clocks=50_000):
     end, passed = time.monotonic() + seconds, 0
     while not stop() and (time.monotonic() < end or passed < 2_500_000):
         for _ in range(20):
-            clock(50_000); word(at); also()
-            passed += 50_000
+            clock(clocks); word(at); also()
+            passed += clocks
         time.sleep(pause)
 {waits}
 print(told())
@@ -92,6 +92,8 @@ exit_()
 LONG = 600
 """Seconds: no client that is told waits so long."""
 SHORT = 3
+FEW = 100
+"""Clocks of a call that is so short that it does not ask for the time."""
 
 
 def polled(library: Path, program: str, waits: str, **environment: str) -> str:
@@ -102,9 +104,9 @@ def polled(library: Path, program: str, waits: str, **environment: str) -> str:
     return ended.out
 
 
-@pytest.mark.parametrize("process", ["client", "own"])
-def test_a_client_that_polls_while_cores_only_poll_is_told_once_what(library: Path, process: str) -> None:
-    waits = f"wait({LONG})\nfirst = told()\nwait({SHORT}, stop=lambda: False)\nassert told() == first"
+@pytest.mark.parametrize(("process", "clocks"), [("client", 50_000), ("client", FEW), ("own", 50_000)])
+def test_a_client_that_polls_while_cores_only_poll_is_told_once_what(library: Path, process: str, clocks: int) -> None:
+    waits = f"wait({LONG}, clocks={clocks})\nfirst = told()\nwait({SHORT}, stop=lambda: False)\nassert told() == first"
     out = polled(library, POLLS, waits, BHEMU_PROCESS=process)
     assert out.count("bhemu: the host only polls, and so do the cores, for 1 seconds") == 1
     assert "tile 1-2" in out
@@ -126,8 +128,18 @@ def test_it_is_told_without_python_too(library: Path) -> None:
         (POLLS, f"wait({SHORT}, also=lambda: put(at, 1))"),
         (POLLS, f"wait({SHORT}, pause=0.6)"),
         (POLLS, "wait(0.1)\ntime.sleep(2)\nwait(0.1)"),
+        (POLLS, f"wait({SHORT}, also=lambda: put(at, 1), clocks={FEW})"),
+        (POLLS, f"wait(0.1, clocks={FEW})\ntime.sleep(2)\nwait(0.1, clocks={FEW})"),
     ],
-    ids=["goes through memory", "computes", "the client writes", "the client sleeps", "the client does something else"],
+    ids=[
+        "goes through memory",
+        "computes",
+        "the client writes",
+        "the client sleeps",
+        "the client does something else",
+        "the client writes between short calls",
+        "the client does something else between short calls",
+    ],
 )
 def test_nothing_is_said_of_polling_where_a_core_or_the_client_does_more(
     library: Path, program: str, waits: str

@@ -23,7 +23,7 @@ from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE
 from bhemu.machine.faults import WAIT
 from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.translator import attach
-from bhemu.tensix.coprocessor import Coprocessor, copy_table, ensure_place
+from bhemu.tensix.coprocessor import Coprocessor, copy_table, ensure_place, given
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tile.cores import MOVING, Cores
 from bhemu.tile.observer import PLAIN_OBSERVERS, Observer
@@ -154,9 +154,9 @@ class Clocks:
         self._cores: dict[int, Cores] = {}
         tiles["noc_connected"] = 1
         self._touch = chip_entry("chip_touch").call
-        self._clock = chip_entry("chip_clock").call
         self._transfer = chip_entry("chip_transfer").call
         self._table = self.cores(0).table  # and it compiles the entries of tiles
+        self._clock = given(chip_entry("chip_clock").call, self._target, self._table)
         ensure_place(ADVANCE_TILE)
         ensure_place(RUN_CORE)
 
@@ -196,7 +196,7 @@ class Clocks:
 
     def replace_clock(self, clock: Callable[[Any, Any, int], int]) -> None:
         """From now on clocks pass by another function than `bhemu.chip.clock.run.clock_entry`, called like it."""
-        self._clock = clock
+        self._clock = partial(clock, self._target, self._table)
 
     def finish(self) -> None:
         """Go on with clocks that have stopped because the host had to do something, and let the rest of them pass."""
@@ -246,8 +246,8 @@ class Clocks:
             changed: called after new functions may have come into the table of handlers.
         """
         while True:
-            with MOVING:
-                status = self._clock(self._target, self._table, clocks)
+            with MOVING.context:
+                status = self._clock(clocks)
             if status == ADVANCED:
                 return
             clocks = 0

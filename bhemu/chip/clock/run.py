@@ -298,6 +298,20 @@ def _find_lone_core(t: TileRecord, table: Table) -> Int:
 
 
 @kernel
+def _leave_lone_core(chip: ChipRecord, table: Table, index: Int, reason: Int) -> None:
+    """The core that ran alone has stopped before its limit; see `run_core` of riscv/execute.py."""
+    t = tile_of(chip, index)
+    how = AFTER_RUN + chip.lone_core - 1 + 8 * reason
+    chip.lone_core = 0
+    status = call_handler(table, ADVANCE_TILE, t, table, how)
+    if status != ADVANCED:
+        _stop_in_midst(chip, index, t, status)
+    else:
+        chip.local[index] = t.clock
+        chip.runs[index] = 1 if _runs(t)[0] != 0 else 0
+
+
+@kernel(forceinline=True)  # many calls let one clock pass
 def _run_lone_core(chip: ChipRecord, table: Table) -> bool:
     """Clocks of the only core that runs in the only tile that moves; False when there is more to do.
 
@@ -312,37 +326,21 @@ def _run_lone_core(chip: ChipRecord, table: Table) -> bool:
         chip.lone_core = _find_lone_core(t, table) if chip.observer[index] == NO_LOG else 0
         if chip.lone_core == 0:
             return False
-    core = chip.lone_core - 1
     t.round_goal += chip.end - t.clock
     t.round_horizon = t.round_goal
-    reason = call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE))
+    reason = call_handler(table, RUN_CORE, t, chip.lone_core - 1, place_value(table, CODE_CACHE))
     if reason == LIMIT:
         t.clock = chip.end
         chip.local[index] = chip.end
         chip.time = chip.end
         return True
-    chip.lone_core = 0
-    status = call_handler(table, ADVANCE_TILE, t, table, AFTER_RUN + core + 8 * reason)
-    if status != ADVANCED:
-        _stop_in_midst(chip, index, t, status)
-    else:
-        chip.local[index] = t.clock
-        chip.runs[index] = 1 if _runs(t)[0] != 0 else 0
+    _leave_lone_core(chip, table, index, reason)
     return False
 
 
 @kernel
-def move(chip: ChipRecord, table: Table) -> Any:
-    """Let all tiles move up to `chip.end`.
-
-    Returns:
-        ADVANCED, or the status of tile `chip.current`, for which the host has to do something.
-    """
-    if chip.active_count == 1:
-        if _run_lone_core(chip, table):
-            return np.int64(ADVANCED)
-    else:
-        chip.lone_core = 0
+def _move_tiles(chip: ChipRecord, table: Table) -> Any:
+    """`move` where several tiles move, or more than a core of one."""
     while True:
         forget_idle(chip)
         first, count, second, free, waits = first_clocks(chip)
@@ -363,6 +361,24 @@ def move(chip: ChipRecord, table: Table) -> Any:
         status = _in_order(chip, table, first, goal)
         if status != ADVANCED:
             return status
+
+
+@kernel(forceinline=True)
+def move(chip: ChipRecord, table: Table) -> Any:
+    """Let all tiles move up to `chip.end`.
+
+    Returns:
+        ADVANCED, or the status of tile `chip.current`, for which the host has to do something.
+    """
+    if chip.active_count == 1:
+        if _run_lone_core(chip, table):
+            return np.int64(ADVANCED)
+    else:
+        chip.lone_core = 0
+        if chip.active_count == 0:
+            chip.time = chip.end
+            return np.int64(ADVANCED)
+    return _move_tiles(chip, table)
 
 
 def touch_entry(chip: ChipRecord, index: Int, clock: Int) -> Int:
@@ -392,7 +408,7 @@ def _move_between_frames(chip: ChipRecord, table: Table) -> Any:
             return np.int64(FRAME_ARRIVES)
 
 
-@kernel
+@kernel(forceinline=True)
 def pass_clocks(chip: ChipRecord, table: Table, clocks: Int) -> Any:
     """Let clocks pass (0: go on with what is left); see `move`.
 
