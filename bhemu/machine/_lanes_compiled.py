@@ -181,6 +181,22 @@ def add_floats(typingctx, a, b):
 
 
 @intrinsic
+def multiply_add_floats(typingctx, a, b, c):
+    """IEEE a * b + c, rounded once to nearest even, of lanes that hold binary32 bit patterns."""
+    target = LaneType(16, 32)
+    if a != target or b != target or c != target:
+        return None
+
+    def codegen(context, builder, sig, args):
+        vector = ir.VectorType(ir.FloatType(), 16)
+        kind = ir.FunctionType(vector, [vector] * 3)
+        callee = cgutils.get_or_insert_function(builder.module, kind, "llvm.fma.v16f32")
+        return builder.bitcast(builder.call(callee, [builder.bitcast(value, vector) for value in args]), target.llvm)
+
+    return target(a, b, c), codegen
+
+
+@intrinsic
 def less_unsigned(typingctx, a, b):
     """Mask of lanes where a < b, both read as unsigned."""
     common = _common(a, b)
@@ -258,21 +274,51 @@ as_halves = _recut(16, 32, 32, 16)
 as_words = _recut(32, 16, 16, 32)
 
 
-@intrinsic
-def pack_rows(typingctx, a, b):
-    """The low halves of the lanes of `a`, then those of `b`, as 32 lanes of 16 bits."""
-    source = LaneType(16, 32)
-    if a != source or b != source:
-        return None
-    target = LaneType(32, 16)
+def _pack_rows(first):
+    """Of the 32 + 32 halves of two rows of 16 words, every second one from `first`."""
 
-    def codegen(context, builder, sig, args):
-        # Of the 32 + 32 halves of both, the even ones.
-        low, high = (builder.bitcast(value, target.llvm) for value in args)
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), 32), list(range(0, 64, 2)))
-        return builder.shuffle_vector(low, high, mask)
+    @intrinsic
+    def function(typingctx, a, b):
+        source = LaneType(16, 32)
+        if a != source or b != source:
+            return None
+        target = LaneType(32, 16)
 
-    return target(a, b), codegen
+        def codegen(context, builder, sig, args):
+            low, high = (builder.bitcast(value, target.llvm) for value in args)
+            mask = ir.Constant(ir.VectorType(ir.IntType(32), 32), list(range(first, 64, 2)))
+            return builder.shuffle_vector(low, high, mask)
+
+        return target(a, b), codegen
+
+    return function
+
+
+pack_rows = _pack_rows(0)
+pack_high_rows = _pack_rows(1)
+
+
+def _widened_row(first):
+    """16 of 32 halves, from `first`, as the high halves of words."""
+
+    @intrinsic
+    def function(typingctx, a):
+        if not isinstance(a, LaneType) or a != LaneType(32, 16):
+            return None
+        target = LaneType(16, 32)
+
+        def codegen(context, builder, sig, args):
+            mask = ir.Constant(ir.VectorType(ir.IntType(32), 16), list(range(first, first + 16)))
+            row = builder.shuffle_vector(args[0], ir.Constant(sig.args[0].llvm, ir.Undefined), mask)
+            return builder.shl(builder.zext(row, target.llvm), ir.Constant(target.llvm, [16] * 16))
+
+        return target(a), codegen
+
+    return function
+
+
+first_row_high = _widened_row(0)
+second_row_high = _widened_row(16)
 
 
 def _splat_function(count, bits):

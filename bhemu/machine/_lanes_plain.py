@@ -73,6 +73,22 @@ def add_floats(a: Lanes, b: Lanes) -> Lanes:
         return (a.view(kind) + b.view(kind)).view(a.dtype)
 
 
+def multiply_add_floats(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    with np.errstate(all="ignore"):
+        product = np.asarray(a).view("f4").astype("f8") * np.asarray(b).view("f4")  # exact
+        term = np.asarray(c).view("f4").astype("f8")
+        total = product + term
+        # What the sum in binary64 lost. Where that is not zero, the sum is made odd: rounded once more, it then is what
+        # one rounding gives.
+        part = total - product
+        lost = (product - (total - part)) + (term - part)
+        bits = total.view("i8")
+        inexact = np.isfinite(total) & (lost != 0)
+        toward_zero = inexact & ((lost < 0) == (total > 0))
+        odd = (bits - toward_zero) | inexact
+        return _lanes(odd.view("f8").astype("f4").view("i4"))
+
+
 def _each(function: Any, a: Lanes) -> Lanes:
     bits = a.dtype.itemsize * 8
     return _lanes(np.array([function(int(x) & ((1 << bits) - 1), bits) for x in a], a.dtype))
@@ -112,6 +128,18 @@ def as_words(a: Lanes) -> Lanes:
 
 def pack_rows(a: Lanes, b: Lanes) -> Lanes:
     return np.concatenate([as_halves(a)[::2], as_halves(b)[::2]])
+
+
+def pack_high_rows(a: Lanes, b: Lanes) -> Lanes:
+    return np.concatenate([as_halves(a)[1::2], as_halves(b)[1::2]])
+
+
+def first_row_high(a: Lanes) -> Lanes:
+    return a[:16].astype(np.int32) << 16
+
+
+def second_row_high(a: Lanes) -> Lanes:
+    return a[16:].astype(np.int32) << 16
 
 
 def load_row_pair(array: Lanes, row: Any) -> Lanes:

@@ -14,8 +14,11 @@ The matrix unit has 16 columns, the vector unit 32 lanes. A lane value is writte
     shift_right_logical, leading_zeros, population_count
     widen, widen_unsigned, narrow                    32 to 64 bits and back
     add_floats                                       IEEE sum of lanes that hold binary32 (widened: binary64) bits
+    multiply_add_floats                              a * b + c of binary32 bits, rounded once
     load_row_pair, store_row_pair                    two rows of a 16-bit array as 32 lanes of 16 bits
     pack_rows                                        two rows of 16 lanes, cut to 16 bits, as 32 lanes of 16 bits
+    pack_high_rows                                   the same with the high halves
+    first_row_high, second_row_high                  a row of such a pair as 16 words whose high halves it is
     as_halves, as_words                              16 lanes of 32 bits as 32 of 16 bits, low half first, and back
     splat16, splat32, iota16, iota32                 the same value in all lanes; 0, 1, 2, ...
     mask16, mask32, mask_bits, as_integers           masks from and to integers (bit n = lane n); 0 / 1 lanes
@@ -37,6 +40,7 @@ if TYPE_CHECKING or not JIT:  # to compiled code they look the same; the compile
         as_halves,
         as_integers,
         as_words,
+        first_row_high,
         gather,
         horizontal_maximum,
         horizontal_minimum,
@@ -55,9 +59,12 @@ if TYPE_CHECKING or not JIT:  # to compiled code they look the same; the compile
         mask_bits,
         maximum,
         minimum,
+        multiply_add_floats,
         narrow,
+        pack_high_rows,
         pack_rows,
         population_count,
+        second_row_high,
         shift_right_logical,
         shuffle,
         splat16,
@@ -76,6 +83,7 @@ else:
         as_halves,
         as_integers,
         as_words,
+        first_row_high,
         gather,
         horizontal_maximum,
         horizontal_minimum,
@@ -94,9 +102,12 @@ else:
         mask_bits,
         maximum,
         minimum,
+        multiply_add_floats,
         narrow,
+        pack_high_rows,
         pack_rows,
         population_count,
+        second_row_high,
         shift_right_logical,
         shuffle,
         splat16,
@@ -115,6 +126,7 @@ __all__ = [
     "as_halves",
     "as_integers",
     "as_words",
+    "first_row_high",
     "gather",
     "horizontal_maximum",
     "horizontal_minimum",
@@ -133,9 +145,12 @@ __all__ = [
     "mask_bits",
     "maximum",
     "minimum",
+    "multiply_add_floats",
     "narrow",
+    "pack_high_rows",
     "pack_rows",
     "population_count",
+    "second_row_high",
     "shift_right_logical",
     "shuffle",
     "splat16",

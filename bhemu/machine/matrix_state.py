@@ -52,7 +52,7 @@ MATRIX: Final[np.dtype[Any]] = section(
         ("decoded", DECODED, (2, 3)),
         ("bank", "i4", (2,)),  # bank of SrcA and of SrcB that the unit works on
         ("srca_row", "i4", ()),  # 1 + first SrcA row of the latest instruction that computed one, 0 unknown (F31)
-        ("scratch", "i4", (32, 16)),  # operands of the dot product in progress; nothing between instructions
+        ("scratch", "i4", (40, 16)),  # operands of the dot product in progress; nothing between instructions
     ]
 )
 """dtype of `t.matrix`."""

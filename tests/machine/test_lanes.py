@@ -76,10 +76,26 @@ def _programs(lanes):  # type: ignore[no-untyped-def]
         store16(out, 4, lanes.as_words(where(h < k, h, 0)))
         store16(out, 5, lanes.as_words(lanes.shift_right_logical(h, 3)))
 
-    return [arithmetic, shifts, compare, wide, masks, halves]
+    def rows(a, out):
+        x, y = load16(a, 0), load16(a, 1)
+        pair = lanes.pack_high_rows(x, y)
+        store16(out, 0, lanes.as_words(pair))
+        store16(out, 1, lanes.first_row_high(pair))
+        store16(out, 2, lanes.second_row_high(pair))
+
+    def floats(a, out):
+        # Signs and mantissas at random, exponents so that terms overlap, and ties.
+        x, y = load16(a, 0), load16(a, 1)
+        p, q = (x & ~0x70000000) | 0x30000000, (y & -0x40001000) | 0x3F000000
+        store16(out, 0, lanes.add_floats(p, q))
+        store16(out, 1, lanes.multiply_add_floats(p, q, y & ~0x40000000))
+        store16(out, 2, lanes.multiply_add_floats(p & -0x1000, q, (p & -0x80000000) ^ 0x4B000001))
+        store16(out, 3, lanes.multiply_add_floats(q, q, lanes.splat16(0x4B400000)))
+
+    return [arithmetic, shifts, compare, wide, masks, halves, rows, floats]
 
 
-@pytest.mark.parametrize("index", range(6))
+@pytest.mark.parametrize("index", range(8))
 def test_compiled_lanes_equal_plain_lanes(index: int) -> None:
     from bhemu.machine import _lanes_compiled as compiled
 

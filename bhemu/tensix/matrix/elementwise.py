@@ -10,6 +10,7 @@ from bhemu.machine.lanes import lane, load16, minimum, splat16, where
 from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.banks import SRCA, SRCB, hand_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
+from bhemu.tensix.matrix.binary32 import scale_of
 from bhemu.tensix.matrix.decode import settings
 from bhemu.tensix.matrix.dst import accumulate_one, replace
 from bhemu.tensix.matrix.fidelity import exponent_bias, slice_a, slice_b
@@ -21,14 +22,7 @@ from bhemu.tensix.matrix.integer import (
     integer,
     multiply_row_integer,
 )
-from bhemu.tensix.matrix.narrow import (
-    accumulate_pair,
-    exponents,
-    product_pair,
-    replace_pair,
-    significands,
-    sum_pair,
-)
+from bhemu.tensix.matrix.narrow import add_pair, multiply_pair
 from bhemu.tensix.matrix.operands import (
     FP16_STYLE,
     INT8_STYLE,
@@ -187,33 +181,29 @@ def _elementwise(
                 add_row_integer(t, row + i, value_a, value_b, accumulate)
         return hand_back(t, thread, clear_dvalid)
     bias = exponent_bias(style, view, phase)
-    if view != VIEW_32 and not keep_denormals:
-        for i in range(0, _ROWS, 2):
-            a0, a1 = load16(t.srca, a_row + i) & a_trim, load16(t.srca, a_row + i + 1) & a_trim
-            b0 = (_operand_b(t, b_row + i * b_step, spread) & b_trim) ^ flip
-            b1 = (_operand_b(t, b_row + (i + 1) * b_step, spread) & b_trim) ^ flip
-            e_a, s_a = exponents(a0, a1), significands(a0, a1)
-            e_b, s_b = exponents(b0, b1), significands(b0, b1)
+    scale = scale_of(exponent_bias(style, view, 0))
+    # In fidelity phases above 0 a sum's exponent may be below zero.
+    narrow = view != VIEW_32 and not keep_denormals and (operation == _MULTIPLY or phase == 0)
+    for i in range(0, _ROWS, 2):
+        a0, a1 = load16(t.srca, a_row + i) & a_trim, load16(t.srca, a_row + i + 1) & a_trim
+        b0 = (_operand_b(t, b_row + i * b_step, spread) & b_trim) ^ flip
+        b1 = (_operand_b(t, b_row + (i + 1) * b_step, spread) & b_trim) ^ flip
+        if narrow:
             if operation == _MULTIPLY:
-                value, exponent = product_pair(e_a, s_a, e_b, s_b, phase, bias)
+                done = multiply_pair(t, view, a0, b0, a1, b1, phase, scale, bias, row + i)
             else:
-                value, exponent = sum_pair(e_a, s_a, e_b, s_b)
-                exponent = exponent - (5 * (phase & 1) + 7 * (phase >> 1))
-            if operation == _MULTIPLY or accumulate:
-                accumulate_pair(t, view, row + i, value, exponent)
+                done = add_pair(t, view, a0, b0, a1, b1, accumulate, row + i)
+            if done:
+                continue
+        for k in range(2):
+            a, b = (a1, b1) if k else (a0, b0)
+            if operation == _MULTIPLY:
+                _multiply_row(t, bias, view, phase, a, b, keep_denormals, row + i + k)
             else:
-                replace_pair(t, view, row + i, value, exponent)
-        return hand_back(t, thread, clear_dvalid)
-    for i in range(_ROWS):
-        a = load16(t.srca, a_row + i) & a_trim
-        b = (_operand_b(t, b_row + i * b_step, spread) & b_trim) ^ flip
-        if operation == _MULTIPLY:
-            _multiply_row(t, bias, view, phase, a, b, keep_denormals, row + i)
-        else:
-            a = where((a & SRC_EXPONENT) != 0, a, 0)
-            if not keep_denormals:
-                b = where((b & SRC_EXPONENT) != 0, b, 0)
-            _add_row(t, style, view, phase, a, b, accumulate, row + i)
+                a = where((a & SRC_EXPONENT) != 0, a, 0)
+                if not keep_denormals:
+                    b = where((b & SRC_EXPONENT) != 0, b, 0)
+                _add_row(t, style, view, phase, a, b, accumulate, row + i + k)
     return hand_back(t, thread, clear_dvalid)
 
 

@@ -1,142 +1,133 @@
-"""Element-wise floating-point arithmetic into the 16-bit views of Dst, two rows at a time (math F11, F12).
+"""Element-wise arithmetic into the 16-bit views of Dst, as binary32, two rows at a time (math F8, F9, F11, F12).
 
-Here everything fits 16 bits: a term is a number of at most 12 bits in units of 2^-10 at its exponent, and so is a Dst
-value. F12 aligns terms in units of 2^-23 and then rounds them to 2^-10 in the same way. Aligned by up to 13 places the
-first step is exact, and by more than that both ways give 0, so that one step in units of 2^-10 is the same.
-
-The lanes are two rows of 16 columns after one another. Denormals must not be kept (F5).
+A term has at most 12 bits in units of 2^-10 at its exponent, and so has a Dst value. F12 aligns terms in units of 2^-23
+and then rounds them to 2^-10. Aligned by up to 13 places the first step is exact, and by more than that both ways give
+0, so that one rounding to units of 2^-10 is the same (matrix/binary32.py). Denormals must not be kept (F5).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
-from bhemu.machine.dst import cell_of_bf16_magnitude, cell_of_fp16_magnitude
 from bhemu.machine.kernel import kernel
-from bhemu.machine.lanes import (
-    leading_zeros,
-    load_row_pair,
-    mask32,
-    maximum,
-    minimum,
-    pack_rows,
-    shift_right_logical,
-    store_row_pair,
-    where,
+from bhemu.machine.lanes import add_floats, mask_bits, maximum, multiply_add_floats, where
+from bhemu.machine.types import Bool, Int, Lanes, TileRecord
+from bhemu.tensix.matrix.binary32 import (
+    EXPONENT,
+    EXPONENT_LSB,
+    HEADROOM,
+    LARGE,
+    MOST,
+    load_bf16_pair,
+    load_fp16,
+    rounder,
+    slice_of_a,
+    slice_of_b,
+    src_exponent,
+    src_mantissa,
+    src_sign,
+    store_bf16_pair,
+    store_fp16,
+    subtract,
 )
-from bhemu.machine.types import Int, Lanes, TileRecord
-from bhemu.tensix.matrix.operands import SRC_EXPONENT, SRC_MANTISSA, SRC_MANTISSA_LSB, VIEW_BF16
+from bhemu.tensix.matrix.operands import SRC_MANTISSA, VIEW_BF16
 
-_SIGN: Final = SRC_MANTISSA + 1
-"""Sign of a Src cell without its exponent."""
-_ONE: Final = SRC_MANTISSA + 1
-"""1.0 in units of 2^-10: the implicit bit of a significand."""
-_CELL_SIGN: Final = -0x8000
-_FAR: Final = 15
-_TOO_FAR: Final = 12  # F11
+_QUARTER: Final = 12 << EXPONENT_LSB
+"""From the place of an exponent to that of a quarter of its unit of 2^-10."""
 
 
 @kernel(forceinline=True)
-def exponents(row0: Lanes, row1: Lanes) -> Lanes:
-    """Exponent fields of two rows of Src cells."""
-    return pack_rows(row0, row1) & SRC_EXPONENT
+def _are_above(limit: Int, a: Lanes, b: Lanes, c: Lanes, d: Lanes) -> Bool:
+    """True when an exponent field, in place, is above a limit."""
+    return mask_bits(maximum(maximum(a, b), maximum(c, d)) > (limit << EXPONENT_LSB)) != 0
 
 
 @kernel(forceinline=True)
-def significands(row0: Lanes, row1: Lanes) -> Lanes:
-    """Sign and mantissa of two rows of Src cells."""
-    return pack_rows(row0 >> SRC_MANTISSA_LSB, row1 >> SRC_MANTISSA_LSB)
+def _operand(cell: Lanes, exponent: Lanes) -> Lanes:
+    """A Src row, a little larger than it is: it is to be rounded half up on the magnitude (F11)."""
+    bits = (exponent | src_sign(cell) | src_mantissa(cell, SRC_MANTISSA) | 1) + (HEADROOM << EXPONENT_LSB)
+    return where(exponent != 0, bits, 0)
 
 
 @kernel(forceinline=True)
-def _load(t: TileRecord, view: Int, row: Int) -> tuple[Lanes, Lanes, Lanes]:
-    """(cells, exponent field, magnitude) of two Dst rows; zeros where a row is not valid."""
-    valid = np.int64(t.dst_valid[row]) * 0xFFFF | np.int64(t.dst_valid[row + 1]) * 0xFFFF0000
-    cells = where(mask32(valid), load_row_pair(t.dst, row), 0)
+def _sum(a: Lanes, e_a: Lanes, b: Lanes, e_b: Lanes) -> tuple[Lanes, Lanes]:
+    """(sum in units of 2^-10 at the greater exponent, that exponent) of two rows of operands (F11)."""
+    exponent = maximum(e_a, e_b) + (HEADROOM << EXPONENT_LSB)
+    base = rounder(exponent)
+    return subtract(add_floats(add_floats(base, _operand(a, e_a)), _operand(b, e_b)), base), exponent
+
+
+@kernel(forceinline=True)
+def _accumulate(term: Lanes, exponent: Lanes, number: Lanes) -> Lanes:
+    """A term that is a quarter of a unit larger, and a Dst row, added at the greater exponent (F12 steps 1 to 4)."""
+    base = rounder(maximum(exponent, number & EXPONENT))
+    return subtract(add_floats(add_floats(base, term), number), base)
+
+
+@kernel(forceinline=True)
+def _accumulate_pair(t: TileRecord, view: Int, row: Int, t0: Lanes, e0: Lanes, t1: Lanes, e1: Lanes) -> Bool:
+    """Two Dst rows += one term per column; False, with nothing written, when exponents of Dst are too large."""
     if view == VIEW_BF16:
-        exponent = cells & 0xFF
-        magnitude = (cells >> 5) & 0x3F8 | _ONE
+        number0, number1, small = load_bf16_pair(t, row)
+        if not small:
+            return False
+        store_bf16_pair(t, row, _accumulate(t0, e0, number0), _accumulate(t1, e1, number1))
     else:
-        exponent = cells & 0x1F
-        magnitude = (cells >> 5) & 0x3FF | _ONE
-    return cells, exponent, where(exponent != 0, magnitude, 0)
+        store_fp16(t, row, _accumulate(t0, e0, load_fp16(t, row)))
+        store_fp16(t, row + 1, _accumulate(t1, e1, load_fp16(t, row + 1)))
+    return True
 
 
 @kernel(forceinline=True)
-def _align(value: Lanes, exponent: Lanes, greatest: Lanes) -> Lanes:
-    """Half toward plus infinity (F12 steps 2 and 3)."""
-    distance = minimum(greatest - exponent, _FAR)
-    return (((value << 1) >> distance) + 1) >> 1
+def add_pair(t: TileRecord, view: Int, a0: Lanes, b0: Lanes, a1: Lanes, b1: Lanes, accumulate: Int, row: Int) -> Bool:
+    """Two Dst rows = SrcA + SrcB, or += (F11), in fidelity phase 0.
 
-
-@kernel(forceinline=True)
-def _finish(t: TileRecord, view: Int, row: Int, total: Lanes, greatest: Lanes) -> None:
-    """Normalise, round and store (F12 steps 4 to 7)."""
-    magnitude = where(total < 0, -total, total)
-    zeros = leading_zeros(magnitude)
-    exponent = greatest + 5 - zeros  # E + L - 11
-    left = magnitude << ((zeros - 1) & 15)  # the leading one is now bit 14
-    # A carry may reach bit 15, hence the logical shift; the leading one adds the 1 back that the exponent lacks.
+    False, with nothing written, when exponents are too large for binary32.
+    """
+    e_a0, e_b0, e_a1, e_b1 = src_exponent(a0), src_exponent(b0), src_exponent(a1), src_exponent(b1)
+    if _are_above(MOST, e_a0, e_b0, e_a1, e_b1):
+        return False
+    total0, e0 = _sum(a0, e_a0, b0, e_b0)
+    total1, e1 = _sum(a1, e_a1, b1, e_b1)
+    if accumulate:
+        term0, term1 = add_floats(total0, e0 - _QUARTER), add_floats(total1, e1 - _QUARTER)
+        return _accumulate_pair(t, view, row, term0, e0, term1, e1)
     if view == VIEW_BF16:
-        bits = ((exponent - 1) << 7) + shift_right_logical(left + (1 << 6), 7)
-        least, most = 1 << 7, 255 << 7
+        store_bf16_pair(t, row, total0, total1)
     else:
-        bits = ((exponent - 1) << 10) + shift_right_logical(left + (1 << 3), 4)
-        least, most = 1 << 10, 0x7FFF
-    # An exponent past the top makes bit 15 of the sum.
-    bits = where((bits < 0) & (exponent > 0), most, minimum(bits, most))
-    kept = (total != 0) & (greatest > 0) & (bits >= least)
-    if view == VIEW_BF16:
-        cells = cell_of_bf16_magnitude(bits)
-    else:
-        cells = cell_of_fp16_magnitude(bits)
-    store_row_pair(t.dst, row, where(kept, total & _CELL_SIGN | cells, 0))
-    t.dst_valid[row] = 1
-    t.dst_valid[row + 1] = 1
+        store_fp16(t, row, total0)
+        store_fp16(t, row + 1, total1)
+    return True
 
 
 @kernel(forceinline=True)
-def accumulate_pair(t: TileRecord, view: Int, row: Int, value: Lanes, exponent: Lanes) -> None:
-    """Dst rows `row` and `row + 1` += one signed term per column in units of 2^-10."""
-    cells, dst_exponent, magnitude = _load(t, view, row)
-    greatest = maximum(exponent, dst_exponent)
-    aligned = _align(magnitude, dst_exponent, greatest)
-    total = _align(value, exponent, greatest) + where(cells < 0, -aligned, aligned)
-    _finish(t, view, row, total, greatest)
+def _product(a: Lanes, e_a: Lanes, b: Lanes, e_b: Lanes, phase: Int, scale: Int, bias: Int) -> tuple[Lanes, Lanes]:
+    """(product and a quarter of a unit, exponent) of two rows of operands (F8, F9)."""
+    least = HEADROOM << EXPONENT_LSB
+    exponent = e_a + e_b + ((bias + HEADROOM) << EXPONENT_LSB)
+    alive = (e_a != 0) & (e_b != 0) & (exponent > least)
+    exponent = where(alive, exponent, (max(bias, 0) + HEADROOM) << EXPONENT_LSB)
+    product = multiply_add_floats(slice_of_a(a, phase, scale, 0), slice_of_b(b, phase, scale), exponent - _QUARTER)
+    return where(alive, product, 0), exponent
 
 
 @kernel(forceinline=True)
-def replace_pair(t: TileRecord, view: Int, row: Int, value: Lanes, exponent: Lanes) -> None:
-    """Dst rows = one signed term per column; Dst +0, whose exponent is 0, takes part (F11)."""
-    greatest = maximum(exponent, 0)
-    _finish(t, view, row, _align(value, exponent, greatest), greatest)
-
-
-@kernel(forceinline=True)
-def product_pair(e_a: Lanes, s_a: Lanes, e_b: Lanes, s_b: Lanes, phase: Int, bias: Int) -> tuple[Lanes, Lanes]:
-    """(signed product, exponent) of two rows of operands (F8, F9)."""
-    exponent = e_a + e_b + bias
-    a = (s_a & SRC_MANTISSA | _ONE) >> (1 if phase & 1 else 6) & 0x1F
-    mantissa_b = s_b & SRC_MANTISSA | _ONE
-    b = (mantissa_b & 0xF) << 3 if phase & 2 else mantissa_b >> 4
-    product = a * b
-    product = where(((s_a ^ s_b) & _SIGN) != 0, -product, product)
-    alive = (e_a != 0) & (e_b != 0) & (exponent > 0)
-    return where(alive, product, 0), where(alive, exponent, max(bias, 0))
-
-
-@kernel(forceinline=True)
-def sum_pair(e_a: Lanes, s_a: Lanes, e_b: Lanes, s_b: Lanes) -> tuple[Lanes, Lanes]:
-    """(signed sum, exponent of the larger operand) of two rows of operands (F11)."""
-    s_a, s_b = where(e_a != 0, s_a, 0), where(e_b != 0, s_b, 0)  # zero operands become +0
-    m_a, m_b = s_a & SRC_MANTISSA, s_b & SRC_MANTISSA
-    a_is_big = (e_a > e_b) | ((e_a == e_b) & (m_a >= m_b))
-    full_a, full_b = where(e_a != 0, m_a | _ONE, 0), where(e_b != 0, m_b | _ONE, 0)
-    big, small = where(a_is_big, full_a, full_b), where(a_is_big, full_b, full_a)
-    exponent = maximum(e_a, e_b)
-    distance = minimum(exponent - minimum(e_a, e_b), _TOO_FAR)
-    part = (((small << 1) >> distance) + 1) >> 1
-    total = big + where(((s_a ^ s_b) & _SIGN) != 0, -part, part)
-    return where(where(a_is_big, s_a, s_b) & _SIGN != 0, -total, total), exponent
+def multiply_pair(
+    t: TileRecord,
+    view: Int,
+    a0: Lanes,
+    b0: Lanes,
+    a1: Lanes,
+    b1: Lanes,
+    phase: Int,
+    scale: Int,
+    bias: Int,
+    row: Int,
+) -> Bool:
+    """Two Dst rows += SrcA * SrcB (F8, F9, F11); False, with nothing written, when exponents are too large."""
+    e_a0, e_b0, e_a1, e_b1 = src_exponent(a0), src_exponent(b0), src_exponent(a1), src_exponent(b1)
+    if _are_above(LARGE, e_a0, e_b0, e_a1, e_b1):
+        return False
+    term0, e0 = _product(a0, e_a0, b0, e_b0, phase, scale, bias)
+    term1, e1 = _product(a1, e_a1, b1, e_b1, phase, scale, bias)
+    return _accumulate_pair(t, view, row, term0, e0, term1, e1)

@@ -1,0 +1,161 @@
+"""Numbers of Src and Dst as binary32 lanes: sums that round as the matrix unit does (math F8 to F12).
+
+The matrix unit adds numbers at their greatest exponent, rounded to multiples of a unit U that depends on it. A binary32
+number between 2^23 U and 2^24 U has just that precision: whatever is added to 1.5 * 2^23 U is rounded to a multiple of
+U, to the nearest, and subtracting 1.5 * 2^23 U again is exact. A tie goes to the even neighbour, so where a rule says
+otherwise a little is added first, which is too little to change anything but ties: the rules round products and Dst
+half up on the magnitude (a bit far below their last one does it), and terms half up.
+
+Exponents are the fields of Src and Dst plus `HEADROOM`, so that nothing becomes denormal. Numbers with exponents above
+`MOST` could become infinite: they need integer arithmetic. Formats with 5 exponent bits keep their own bias.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from bhemu.machine.kernel import kernel
+from bhemu.machine.lanes import (
+    add_floats,
+    first_row_high,
+    load16,
+    load_row_pair,
+    mask32,
+    mask_bits,
+    minimum,
+    pack_high_rows,
+    second_row_high,
+    shift_right_logical,
+    splat16,
+    store16,
+    store_row_pair,
+    where,
+)
+from bhemu.machine.types import Bool, Int, Lanes, TileRecord
+from bhemu.tensix.matrix.operands import SRC_EXPONENT, SRC_MANTISSA_LSB
+
+HEADROOM: Final = 24
+MOST: Final = 200
+"""Exponent fields of Dst and of terms, without headroom, up to here never become infinite."""
+LARGE: Final = 160
+"""Products of operands with exponent fields up to here have exponents up to `MOST`."""
+
+SIGN: Final = -(1 << 31)
+EXPONENT: Final = 0xFF << 23
+EXPONENT_LSB: Final = 23
+_SRC_MANTISSA_LEFT: Final = 13
+"""From the mantissa of a Src cell in its low bits to that of a binary32 number."""
+_SRC_SIGN_LEFT: Final = 13
+_ROUND: Final = 13
+_HALF: Final = 1 << 22
+LITTLE: Final = 1 << 5
+"""2^-18 of the power of two: less than 1 / 127 of the last place of any slice (F8)."""
+BF16_SIGN: Final = -(1 << 15)
+BF16_EXPONENT_LSB: Final = 7
+
+
+@kernel(forceinline=True)
+def src_exponent(cell: Lanes) -> Lanes:
+    """The exponent field of a Src cell, in place in a binary32 number."""
+    return (cell & SRC_EXPONENT) << EXPONENT_LSB
+
+
+@kernel(forceinline=True)
+def src_sign(cell: Lanes) -> Lanes:
+    return (cell << _SRC_SIGN_LEFT) & SIGN
+
+
+@kernel(forceinline=True)
+def src_mantissa(cell: Lanes, kept: Int) -> Lanes:
+    """The bits `kept` of the mantissa of a Src cell, in place in a binary32 number."""
+    return (cell << (_SRC_MANTISSA_LEFT - SRC_MANTISSA_LSB)) & (kept << _SRC_MANTISSA_LEFT)
+
+
+@kernel(forceinline=True)
+def scale_of(bias: Int) -> Int:
+    """What is added to the exponents of both factors, so that a product's exponent has its field and the headroom.
+
+    Args:
+        bias: `exponent_bias` of fidelity phase 0.
+    """
+    return (bias + HEADROOM + 127) >> 1
+
+
+@kernel(forceinline=True)
+def slice_of_a(cell: Lanes, phase: Int, scale: Int, more: Int) -> Lanes:
+    """The slice of a row of SrcA with its weight in the number, and `more` in the last places (F8)."""
+    exponent = src_exponent(cell)
+    one = (exponent | src_sign(cell)) + (scale << EXPONENT_LSB)
+    number = (
+        subtract(one | src_mantissa(cell, 0x03E) | more, one) if phase & 1 else one | src_mantissa(cell, 0x3C0) | more
+    )
+    return where(exponent != 0, number, 0)
+
+
+@kernel(forceinline=True)
+def slice_of_b(cell: Lanes, phase: Int, scale: Int) -> Lanes:
+    """The slice of a row of SrcB with its weight in the number (F8)."""
+    exponent = src_exponent(cell)
+    one = (exponent | src_sign(cell)) + (scale << EXPONENT_LSB)
+    number = subtract(one | src_mantissa(cell, 0x00F), one) if phase & 2 else one | src_mantissa(cell, 0x3F0)
+    return where(exponent != 0, number, 0)
+
+
+@kernel(forceinline=True)
+def rounder(exponent: Lanes) -> Lanes:
+    """1.5 * 2^23 units of 2^-10 at an exponent (its field in place): what makes a sum round to them."""
+    return exponent + ((_ROUND << EXPONENT_LSB) | _HALF)
+
+
+@kernel(forceinline=True)
+def subtract(a: Lanes, b: Lanes) -> Lanes:
+    return add_floats(a, b ^ SIGN)
+
+
+@kernel(forceinline=True)
+def load_bf16_pair(t: TileRecord, row: Int) -> tuple[Lanes, Lanes, Bool]:
+    """Two rows of the BF16 view, zeros where one is not valid; whether their exponents are small enough (F6, F12).
+
+    The numbers are a little larger than they are: they are to be rounded half up on the magnitude.
+    """
+    valid = np.int64(t.dst_valid[row]) * 0xFFFF | np.int64(t.dst_valid[row + 1]) * 0xFFFF0000
+    cells = where(mask32(valid), load_row_pair(t.dst, row), 0)
+    exponent = cells & 0xFF
+    bits = (cells & BF16_SIGN) | (exponent << BF16_EXPONENT_LSB) | ((cells >> 8) & 0x7F)
+    bits = where(exponent != 0, bits + (HEADROOM << BF16_EXPONENT_LSB), 0)
+    return first_row_high(bits) | 1, second_row_high(bits) | 1, mask_bits(exponent > MOST) == 0
+
+
+@kernel(forceinline=True)
+def store_bf16_pair(t: TileRecord, row: Int, total0: Lanes, total1: Lanes) -> None:
+    """Round two rows of sums half up on the magnitude and write them; the rows become valid (F12 steps 5 to 7)."""
+    half = 1 << (EXPONENT_LSB - BF16_EXPONENT_LSB - 1)
+    bits = pack_high_rows(total0 + half, total1 + half)
+    kept = (bits & ~BF16_SIGN) >= ((HEADROOM + 1) << BF16_EXPONENT_LSB)
+    cells = ((bits & 0x7F) << 8) | (((bits >> BF16_EXPONENT_LSB) - HEADROOM) & 0xFF) | (bits & BF16_SIGN)
+    store_row_pair(t.dst, row, where(kept, cells, 0))
+    t.dst_valid[row] = 1
+    t.dst_valid[row + 1] = 1
+
+
+@kernel(forceinline=True)
+def load_fp16(t: TileRecord, row: Int) -> Lanes:
+    """A row of the FP16 view, as `load_bf16_pair` does it."""
+    if t.dst_valid[row] == 0:
+        return splat16(0)
+    cells = load16(t.dst, row)
+    exponent = (cells & 0x1F) << EXPONENT_LSB
+    bits = (exponent | ((cells & 0x7FE0) << 8) | ((cells << 16) & SIGN) | 1) + (HEADROOM << EXPONENT_LSB)
+    return where(exponent != 0, bits, 0)
+
+
+@kernel(forceinline=True)
+def store_fp16(t: TileRecord, row: Int, total: Lanes) -> None:
+    """Round a row of sums half up on the magnitude and write it, clamped; the row becomes valid (F12 steps 5 to 7)."""
+    magnitude = (total + (1 << 12)) & ~SIGN
+    bits = minimum(magnitude - (HEADROOM << EXPONENT_LSB), (32 << EXPONENT_LSB) - 1)
+    cells = ((bits >> 8) & 0x7FE0) | (bits >> EXPONENT_LSB) | (shift_right_logical(total, 16) & 0x8000)
+    store16(t.dst, row, where(magnitude >= ((HEADROOM + 1) << EXPONENT_LSB), cells, 0))
+    t.dst_valid[row] = 1

@@ -1,0 +1,89 @@
+"""Dot products as binary32 lanes and as integers: two computations of the same rule (math F8..F13)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+from bhemu.machine.codegen import JIT, record_of
+from bhemu.machine.state import TILE_TYPE, new_tiles, reset
+from bhemu.tensix.matrix.dot import dot_rows
+from bhemu.tensix.matrix.dot_large import dot_rows_of_large
+from bhemu.tensix.matrix.fidelity import exponent_bias
+from bhemu.tensix.matrix.operands import BF16_STYLE, FP16_STYLE, TF32_STYLE, VIEW_32, VIEW_BF16, VIEW_FP16
+
+CASES = 400
+ROWS = 64
+TILE_AT = record_of(TILE_TYPE)
+
+
+@njit
+def _both(address, result, style, view, phase, trim, a_row, b_row, b_step, row):  # type: ignore[no-untyped-def]
+    t = TILE_AT(address)
+    if result == 0:
+        dot_rows(t, style, view, phase, a_row, trim, b_row, b_step, trim, row, 1, 8)
+    else:
+        bias = exponent_bias(style, view, phase)
+        dot_rows_of_large(t, view, phase, bias, a_row, trim, b_row, b_step, trim, row, 1, 8)
+
+
+def _cells(rng: np.random.Generator, least: int, most: int) -> np.ndarray[Any, Any]:
+    """Src rows with exponent fields of a range; with zeros, and mantissas whose products are often ties."""
+    shape = (ROWS, 16)
+    exponent = np.where(rng.random(shape) < rng.choice([0, 0.1, 0.9]), 0, rng.integers(least, most + 1, shape))
+    mantissa = rng.integers(0, 1024, shape) & rng.choice([0x3FF, 0x3F8, 0x380, 0x200], shape)
+    return rng.integers(0, 2, shape) << 18 | mantissa << 8 | exponent
+
+
+def _dst(rng: np.random.Generator, view: int, least: int, most: int) -> np.ndarray[Any, Any]:
+    shape = (1024, 16)
+    exponent = np.clip(rng.integers(least, most + 1, shape), 0, 31 if view == VIEW_FP16 else 255)
+    if view == VIEW_FP16:
+        return rng.integers(0, 2, shape) << 15 | rng.integers(0, 1024, shape) << 5 | exponent
+    cells = rng.integers(0, 2, shape) << 15 | rng.integers(0, 128, shape) << 8 | exponent
+    if view == VIEW_32:
+        low = (np.arange(1024) & 8) != 0
+        cells[low] = rng.integers(0, 1 << 16, (512, 16))
+    return cells
+
+
+@pytest.mark.skipif(not JIT, reason="compares thousands of compiled products; the plain text has the vectors")
+@pytest.mark.parametrize(
+    ("style", "view"),
+    [
+        (BF16_STYLE, VIEW_BF16),
+        (TF32_STYLE, VIEW_BF16),
+        (BF16_STYLE, VIEW_32),
+        (FP16_STYLE, VIEW_FP16),
+        (FP16_STYLE, VIEW_32),
+    ],
+)
+def test_sums_of_binary32_are_the_sums_of_integers(style: int, view: int) -> None:
+    rng = np.random.default_rng([style, view])
+    tiles = new_tiles(1)
+    reset(tiles, 0)
+    t: Any = tiles[0]
+    five = style == FP16_STYLE
+    most = 31 if five else 255
+    trim = 0x7FF1F if five else 0x7FFFF if style == TF32_STYLE else 0x7F8FF
+    for _ in range(CASES):
+        middle, width = int(rng.integers(1, most + 1)), int(rng.choice([0, 3, 8, 14, 40, 300]))
+        other = middle if five or rng.random() < 0.5 else 254 - middle
+        for file, centre in ((t.srca, middle), (t.srcb, other)):
+            file[0] = _cells(rng, max(1, centre - width), max(1, min(most, centre + width)))
+        phase = int(rng.integers(0, 4))
+        product = middle + other + exponent_bias.py_func(style, view, phase)  # type: ignore[attr-defined]
+        dst = _dst(rng, view, product - width - 14, product + width + 14)
+        valid = rng.random(t.dst_valid.shape) < 0.9
+        a_row, b_row, row = int(rng.integers(0, 7)) * 8, int(rng.integers(0, 57)), int(rng.integers(0, 60)) * 8
+        results = []
+        for result in range(2):
+            t.dst[...], t.dst_valid[...] = dst, valid
+            _both(tiles.ctypes.data, result, style, view, phase, trim, a_row, b_row, 1, row)
+            results.append((t.dst.copy(), t.dst_valid.copy()))
+        np.testing.assert_array_equal(results[0][0], results[1][0])
+        np.testing.assert_array_equal(results[0][1], results[1][1])
+        assert (results[0][0] != dst).any()
