@@ -1,8 +1,4 @@
-"""Lanes as LLVM vectors; see bhemu/machine/lanes.py for what they mean.
-
-One parametrised Numba type holds `<n x iN>`; N = 1 is a mask. Numba would widen int32 arithmetic to int64, which
-defeats the vectoriser; this type keeps the width that is written.
-"""
+"""Lanes as LLVM vectors; see bhemu/machine/lanes.py for what they mean."""
 
 # These functions build LLVM code from objects of Numba and llvmlite, which have no annotations.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -14,56 +10,11 @@ import operator
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.datamodel import models
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic, register_model
+from numba.extending import intrinsic
 
-
-class LaneType(types.Type):
-    """`count` lanes of `bits`-bit integers; bits = 1 is a mask."""
-
-    def __init__(self, count, bits):
-        self.count = count
-        self.bits = bits
-        super().__init__(name=f"Lanes({count}, {bits})")
-
-    @property
-    def llvm(self):
-        return ir.VectorType(ir.IntType(self.bits), self.count)
-
-
-@register_model(LaneType)
-class _LaneModel(models.PrimitiveModel):
-    def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, fe_type.llvm)
-
-
-def _splat(builder, value, target):
-    """An integer of any width in every lane of `target`; lanes pass unchanged."""
-    if isinstance(value.type, ir.VectorType):
-        return value
-    element = ir.IntType(target.bits)
-    if value.type.width > element.width:
-        value = builder.trunc(value, element)
-    elif value.type.width < element.width:
-        value = builder.sext(value, element)
-    if isinstance(value, ir.Constant):
-        return ir.Constant(target.llvm, [value] * target.count)
-    one = builder.insert_element(ir.Constant(target.llvm, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), target.count), [0] * target.count)
-    return builder.shuffle_vector(one, ir.Constant(target.llvm, ir.Undefined), zeros)
-
-
-def _common(a, b):
-    """The lane type of a binary operation, or None where the operands do not fit together."""
-    if isinstance(a, LaneType) and isinstance(b, LaneType):
-        return a if a == b else None
-    if isinstance(a, LaneType) and isinstance(b, (types.Integer, types.Boolean)):
-        return a
-    if isinstance(b, LaneType) and isinstance(a, (types.Integer, types.Boolean)):
-        return b
-    return None
+from bhemu.machine._lanes_type import LaneType, common_type, row_pointer, splat
 
 
 def _binary(op, build, *, compares=False):
@@ -71,7 +22,7 @@ def _binary(op, build, *, compares=False):
         def generic(self, args, kws):
             if len(args) != 2:
                 return None
-            common = _common(*args)
+            common = common_type(*args)
             if common is None or (common.bits == 1 and op not in (operator.and_, operator.or_, operator.xor)):
                 return None
             return signature(LaneType(common.count, 1) if compares else common, *args)
@@ -79,8 +30,8 @@ def _binary(op, build, *, compares=False):
     infer_global(op)(Template)
 
     def lower(context, builder, sig, args):
-        common = _common(*sig.args)
-        return build(builder, _splat(builder, args[0], common), _splat(builder, args[1], common))
+        common = common_type(*sig.args)
+        return build(builder, splat(builder, args[0], common), splat(builder, args[1], common))
 
     for pair in ((LaneType, LaneType), (LaneType, types.Integer), (types.Integer, LaneType)):
         lower_builtin(op, *pair)(lower)
@@ -132,14 +83,14 @@ def where(typingctx, mask, a, b):
     """`a` in lanes where the mask holds, `b` elsewhere; of two plain integers it makes 32-bit lanes."""
     if not isinstance(mask, LaneType) or mask.bits != 1:
         return None
-    common = _common(a, b)
+    common = common_type(a, b)
     if common is None:
         if not isinstance(a, types.Integer) or not isinstance(b, types.Integer):
             return None
         common = LaneType(mask.count, 32)
 
     def codegen(context, builder, sig, args):
-        return builder.select(args[0], _splat(builder, args[1], common), _splat(builder, args[2], common))
+        return builder.select(args[0], splat(builder, args[1], common), splat(builder, args[2], common))
 
     return common(mask, a, b), codegen
 
@@ -147,12 +98,12 @@ def where(typingctx, mask, a, b):
 def _two(build):
     @intrinsic
     def function(typingctx, a, b):
-        common = _common(a, b)
+        common = common_type(a, b)
         if common is None:
             return None
 
         def codegen(context, builder, sig, args):
-            return build(builder, _splat(builder, args[0], common), _splat(builder, args[1], common))
+            return build(builder, splat(builder, args[0], common), splat(builder, args[1], common))
 
         return common(a, b), codegen
 
@@ -167,14 +118,14 @@ maximum = _two(lambda b, x, y: b.select(b.icmp_signed(">", x, y), x, y))
 @intrinsic
 def add_floats(typingctx, a, b):
     """IEEE sum, rounded to nearest even, of lanes that hold binary32 (or, widened, binary64) bit patterns."""
-    common = _common(a, b)
+    common = common_type(a, b)
     if common is None or common.bits < 32:
         return None
 
     def codegen(context, builder, sig, args):
         element = ir.FloatType() if common.bits == 32 else ir.DoubleType()
         vector = ir.VectorType(element, common.count)
-        x, y = (builder.bitcast(_splat(builder, value, common), vector) for value in args)
+        x, y = (builder.bitcast(splat(builder, value, common), vector) for value in args)
         return builder.bitcast(builder.fadd(x, y), common.llvm)
 
     return common(a, b), codegen
@@ -199,12 +150,12 @@ def multiply_add_floats(typingctx, a, b, c):
 @intrinsic
 def less_unsigned(typingctx, a, b):
     """Mask of lanes where a < b, both read as unsigned."""
-    common = _common(a, b)
+    common = common_type(a, b)
     if common is None:
         return None
 
     def codegen(context, builder, sig, args):
-        return builder.icmp_unsigned("<", _splat(builder, args[0], common), _splat(builder, args[1], common))
+        return builder.icmp_unsigned("<", splat(builder, args[0], common), splat(builder, args[1], common))
 
     return LaneType(common.count, 1)(a, b), codegen
 
@@ -253,74 +204,6 @@ narrow = _resize(lambda b, x, t: b.trunc(x, t), 64, 32)
 as_integers = _resize(lambda b, x, t: b.zext(x, t), 1, 32)
 
 
-def _recut(source_count, source_bits, target_count, target_bits):
-    """The same 512 bits cut into other lanes."""
-
-    @intrinsic
-    def function(typingctx, a):
-        if not isinstance(a, LaneType) or a != LaneType(source_count, source_bits):
-            return None
-        target = LaneType(target_count, target_bits)
-
-        def codegen(context, builder, sig, args):
-            return builder.bitcast(args[0], target.llvm)
-
-        return target(a), codegen
-
-    return function
-
-
-as_halves = _recut(16, 32, 32, 16)
-as_words = _recut(32, 16, 16, 32)
-
-
-def _pack_rows(first):
-    """Of the 32 + 32 halves of two rows of 16 words, every second one from `first`."""
-
-    @intrinsic
-    def function(typingctx, a, b):
-        source = LaneType(16, 32)
-        if a != source or b != source:
-            return None
-        target = LaneType(32, 16)
-
-        def codegen(context, builder, sig, args):
-            low, high = (builder.bitcast(value, target.llvm) for value in args)
-            mask = ir.Constant(ir.VectorType(ir.IntType(32), 32), list(range(first, 64, 2)))
-            return builder.shuffle_vector(low, high, mask)
-
-        return target(a, b), codegen
-
-    return function
-
-
-pack_rows = _pack_rows(0)
-pack_high_rows = _pack_rows(1)
-
-
-def _widened_row(first):
-    """16 of 32 halves, from `first`, as the high halves of words."""
-
-    @intrinsic
-    def function(typingctx, a):
-        if not isinstance(a, LaneType) or a != LaneType(32, 16):
-            return None
-        target = LaneType(16, 32)
-
-        def codegen(context, builder, sig, args):
-            mask = ir.Constant(ir.VectorType(ir.IntType(32), 16), list(range(first, first + 16)))
-            row = builder.shuffle_vector(args[0], ir.Constant(sig.args[0].llvm, ir.Undefined), mask)
-            return builder.shl(builder.zext(row, target.llvm), ir.Constant(target.llvm, [16] * 16))
-
-        return target(a), codegen
-
-    return function
-
-
-first_row_high = _widened_row(0)
-second_row_high = _widened_row(16)
-
-
 def _splat_function(count, bits):
     @intrinsic
     def function(typingctx, value):
@@ -329,7 +212,7 @@ def _splat_function(count, bits):
         target = LaneType(count, bits)
 
         def codegen(context, builder, sig, args):
-            return _splat(builder, args[0], target)
+            return splat(builder, args[0], target)
 
         return target(value), codegen
 
@@ -357,12 +240,6 @@ iota16 = _iota_function(16)
 iota32 = _iota_function(32)
 
 
-def _pointer(context, builder, array_type, array, row, count):
-    data = context.make_array(array_type)(context, builder, array).data
-    offset = builder.mul(row, ir.Constant(row.type, count))
-    return builder.gep(data, [offset])
-
-
 def _load_function(count):
     @intrinsic
     def function(typingctx, array, row):
@@ -373,7 +250,7 @@ def _load_function(count):
 
         def codegen(context, builder, sig, args):
             row = context.cast(builder, args[1], sig.args[1], types.intp)
-            pointer = _pointer(context, builder, sig.args[0], args[0], row, count)
+            pointer = row_pointer(context, builder, sig.args[0], args[0], row, count)
             vector = ir.VectorType(ir.IntType(bits), count)
             value = builder.load(builder.bitcast(pointer, vector.as_pointer()))
             value.align = bits // 8
@@ -382,40 +259,6 @@ def _load_function(count):
         return target(array, row), codegen
 
     return function
-
-
-@intrinsic
-def load_row_pair(typingctx, array, row):
-    """Rows `row` and `row + 1` of a 16-bit array, as 32 lanes of 16 bits."""
-    if not isinstance(array, types.Array) or array.dtype.bitwidth != 16 or not isinstance(row, types.Integer):
-        return None
-    target = LaneType(32, 16)
-
-    def codegen(context, builder, sig, args):
-        row = context.cast(builder, args[1], sig.args[1], types.intp)
-        pointer = _pointer(context, builder, sig.args[0], args[0], row, 16)
-        value = builder.load(builder.bitcast(pointer, target.llvm.as_pointer()))
-        value.align = 2
-        return value
-
-    return target(array, row), codegen
-
-
-@intrinsic
-def store_row_pair(typingctx, array, row, value):
-    """Write 32 lanes of 16 bits as rows `row` and `row + 1` of a 16-bit array."""
-    target = LaneType(32, 16)
-    if not isinstance(array, types.Array) or array.dtype.bitwidth != 16 or value != target:
-        return None
-
-    def codegen(context, builder, sig, args):
-        row = context.cast(builder, args[1], sig.args[1], types.intp)
-        pointer = _pointer(context, builder, sig.args[0], args[0], row, 16)
-        stored = builder.store(args[2], builder.bitcast(pointer, target.llvm.as_pointer()))
-        stored.align = 2
-        return context.get_dummy_value()
-
-    return types.void(array, row, value), codegen
 
 
 load16 = _load_function(16)
@@ -432,7 +275,7 @@ def load16_at(typingctx, array, position):
 
     def codegen(context, builder, sig, args):
         index = context.cast(builder, args[1], sig.args[1], types.intp)
-        pointer = _pointer(context, builder, sig.args[0], args[0], index, 1)
+        pointer = row_pointer(context, builder, sig.args[0], args[0], index, 1)
         vector = ir.VectorType(ir.IntType(bits), 16)
         value = builder.load(builder.bitcast(pointer, vector.as_pointer()))
         value.align = bits // 8
@@ -450,7 +293,7 @@ def _store_function(count, step):
 
         def codegen(context, builder, sig, args):
             row = context.cast(builder, args[1], sig.args[1], types.intp)
-            pointer = _pointer(context, builder, sig.args[0], args[0], row, step)
+            pointer = row_pointer(context, builder, sig.args[0], args[0], row, step)
             vector = ir.VectorType(ir.IntType(bits), count)
             content = args[2]
             if bits < sig.args[2].bits:

@@ -80,10 +80,7 @@ if TYPE_CHECKING or not JIT:  # to compiled code they look the same; the compile
 else:
     from bhemu.machine._lanes_compiled import (
         add_floats,
-        as_halves,
         as_integers,
-        as_words,
-        first_row_high,
         gather,
         horizontal_maximum,
         horizontal_minimum,
@@ -96,7 +93,6 @@ else:
         load16,
         load16_at,
         load32,
-        load_row_pair,
         mask16,
         mask32,
         mask_bits,
@@ -104,10 +100,7 @@ else:
         minimum,
         multiply_add_floats,
         narrow,
-        pack_high_rows,
-        pack_rows,
         population_count,
-        second_row_high,
         shift_right_logical,
         shuffle,
         splat16,
@@ -115,10 +108,19 @@ else:
         store16,
         store16_at,
         store32,
-        store_row_pair,
         where,
         widen,
         widen_unsigned,
+    )
+    from bhemu.machine._lanes_halves import (
+        as_halves,
+        as_words,
+        first_row_high,
+        load_row_pair,
+        pack_high_rows,
+        pack_rows,
+        second_row_high,
+        store_row_pair,
     )
 
 __all__ = [

@@ -97,7 +97,7 @@ def _programs(lanes):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("index", range(8))
 def test_compiled_lanes_equal_plain_lanes(index: int) -> None:
-    from bhemu.machine import _lanes_compiled as compiled
+    from bhemu.machine import lanes as compiled
 
     program = njit(_programs(compiled)[index])
     expected_program = _programs(plain)[index]
@@ -113,7 +113,7 @@ def test_compiled_lanes_equal_plain_lanes(index: int) -> None:
 
 
 def test_rows_of_16_bit_arrays_are_zero_extended_and_truncated() -> None:
-    from bhemu.machine import _lanes_compiled as compiled
+    from bhemu.machine import lanes as compiled
 
     load16, store16 = compiled.load16, compiled.store16
 
@@ -138,7 +138,7 @@ def test_plain_lanes_truncate_scalars_as_compiled_lanes_do() -> None:
 
 
 def test_two_rows_of_a_16_bit_array_are_32_lanes() -> None:
-    from bhemu.machine import _lanes_compiled as compiled
+    from bhemu.machine import lanes as compiled
 
     load_row_pair, store_row_pair = compiled.load_row_pair, compiled.store_row_pair
 
@@ -155,7 +155,7 @@ def test_two_rows_of_a_16_bit_array_are_32_lanes() -> None:
 
 
 def test_a_load_from_any_position_takes_16_neighbours() -> None:
-    from bhemu.machine import _lanes_compiled as compiled
+    from bhemu.machine import lanes as compiled
 
     load16_at, store16 = compiled.load16_at, compiled.store16
 

@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 EXCEPTIONS = {
     # Its arguments are objects of Numba and llvmlite, which have no annotations.
     "bhemu/machine/_lanes_compiled.py": ['# mypy: disable-error-code="no-untyped-def, no-untyped-call"'],
+    "bhemu/machine/_lanes_halves.py": ['# mypy: disable-error-code="no-untyped-def, no-untyped-call"'],
+    "bhemu/machine/_lanes_type.py": ['# mypy: disable-error-code="no-untyped-def, no-untyped-call"'],
 }
 """Modules in which mypy leaves out checks, and which."""
 OVERRIDES = [
