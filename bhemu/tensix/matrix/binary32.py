@@ -85,22 +85,27 @@ def scale_of(bias: Int) -> Int:
 
 @kernel(forceinline=True)
 def slice_of_a(cell: Lanes, phase: Int, scale: Int, more: Int) -> Lanes:
-    """The slice of a row of SrcA with its weight in the number, and `more` in the last places (F8)."""
-    exponent = src_exponent(cell)
-    one = (exponent | src_sign(cell)) + (scale << EXPONENT_LSB)
-    number = (
-        subtract(one | src_mantissa(cell, 0x03E) | more, one) if phase & 1 else one | src_mantissa(cell, 0x3C0) | more
-    )
-    return where(exponent != 0, number, 0)
+    """The slice of a row of SrcA with its weight in the number, and `more` in the last places (F8).
+
+    Where the exponent field is 0, the operand is zero, and the result means nothing.
+    """
+    one = (src_exponent(cell) | src_sign(cell)) + (scale << EXPONENT_LSB)
+    if phase & 1:
+        return subtract(one | src_mantissa(cell, 0x03E) | more, one)
+    return one | src_mantissa(cell, 0x3C0) | more
 
 
 @kernel(forceinline=True)
 def slice_of_b(cell: Lanes, phase: Int, scale: Int) -> Lanes:
-    """The slice of a row of SrcB with its weight in the number (F8)."""
-    exponent = src_exponent(cell)
-    one = (exponent | src_sign(cell)) + (scale << EXPONENT_LSB)
-    number = subtract(one | src_mantissa(cell, 0x00F), one) if phase & 2 else one | src_mantissa(cell, 0x3F0)
-    return where(exponent != 0, number, 0)
+    """The slice of a row of SrcB, as `slice_of_a` does it."""
+    one = (src_exponent(cell) | src_sign(cell)) + (scale << EXPONENT_LSB)
+    return subtract(one | src_mantissa(cell, 0x00F), one) if phase & 2 else one | src_mantissa(cell, 0x3F0)
+
+
+@kernel(forceinline=True)
+def alive(cell: Lanes, number: Lanes) -> Lanes:
+    """The number of a Src row, zero where its exponent field is (F5)."""
+    return where((cell & SRC_EXPONENT) != 0, number, 0)
 
 
 @kernel(forceinline=True)

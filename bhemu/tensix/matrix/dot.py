@@ -35,6 +35,7 @@ from bhemu.tensix.matrix.binary32 import (
     HEADROOM,
     LARGE,
     LITTLE,
+    alive,
     load_bf16_pair,
     load_fp16,
     rounder,
@@ -80,8 +81,8 @@ def _prepare_a(t: TileRecord, row: Int, trim: Int, phase: Int, scale: Int) -> La
     greatest = as_halves(splat16(0))
     for k in range(GROUP):
         low, high = load16(t.srca, row + k) & trim, load16(t.srca, row + k + GROUP) & trim
-        store16(t.matrix.scratch, _A + k, slice_of_a(low, phase, scale, LITTLE))
-        store16(t.matrix.scratch, _A + GROUP + k, slice_of_a(high, phase, scale, LITTLE))
+        store16(t.matrix.scratch, _A + k, alive(low, slice_of_a(low, phase, scale, LITTLE)))
+        store16(t.matrix.scratch, _A + GROUP + k, alive(high, slice_of_a(high, phase, scale, LITTLE)))
         pair = as_halves((low & SRC_EXPONENT) | ((high & SRC_EXPONENT) << 16))
         greatest = maximum(greatest, pair)
         store16(t.matrix.scratch, _A_EXPONENTS + k, as_words(where(pair != 0, pair, _NO_EXPONENT)))
@@ -92,7 +93,7 @@ def _prepare_a(t: TileRecord, row: Int, trim: Int, phase: Int, scale: Int) -> La
 def _prepare_b(t: TileRecord, index: Int, row: Int, trim: Int, phase: Int, scale: Int, bias: Int) -> Lanes:
     """Decode one SrcB row; its exponents."""
     cell = load16(t.srcb, row) & trim
-    store16(t.matrix.scratch, _B + index, slice_of_b(cell, phase, scale))
+    store16(t.matrix.scratch, _B + index, alive(cell, slice_of_b(cell, phase, scale)))
     field = cell & SRC_EXPONENT
     biased = where(field != 0, field + bias, _NO_EXPONENT)
     store16(t.matrix.scratch, _B_EXPONENTS + index, _pair(biased, shuffle(biased, _SWAP)))
