@@ -46,13 +46,10 @@ from bhemu.tensix.matrix.binary32 import (
     store_fp16,
     subtract,
 )
-from bhemu.tensix.matrix.dot_large import dot_rows_of_large
+from bhemu.tensix.matrix.dot_large import GROUP, NO_EXPONENT, SWAP, TERM_SHIFT, dot_rows_of_large, pair_of
 from bhemu.tensix.matrix.dst import accumulate_two
 from bhemu.tensix.matrix.fidelity import exponent_bias
 from bhemu.tensix.matrix.operands import SRC_EXPONENT, VIEW_BF16, VIEW_FP16
-
-GROUP: Final = 8
-"""Products of one group."""
 
 # Rows of `t.matrix.scratch`
 _A: Final = 0
@@ -60,19 +57,8 @@ _A_EXPONENTS: Final = 2 * GROUP
 _B: Final = 3 * GROUP
 _B_EXPONENTS: Final = 4 * GROUP
 
-_NO_EXPONENT: Final = -4096
-"""Exponent of a zero operand: below that of any product, so that it never is the largest of its group."""
-_TERM_SHIFT: Final = 13
-"""A group's sum in units of 2^-10 becomes one of 2^-23 (F10 step 3)."""
-_SWAP: Final = (8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7)
 _QUARTER: Final = 12 << EXPONENT_LSB
 _TWICE_ROUNDED: Final = (24 << EXPONENT_LSB) - (1 << 21)
-
-
-@kernel(forceinline=True)
-def _pair(low: Lanes, high: Lanes) -> Lanes:
-    """Two rows of 16-bit values in one."""
-    return (low & 0xFFFF) | (high << 16)
 
 
 @kernel(forceinline=True)
@@ -85,7 +71,7 @@ def _prepare_a(t: TileRecord, row: Int, trim: Int, phase: Int, scale: Int) -> La
         store16(t.matrix.scratch, _A + GROUP + k, alive(high, slice_of_a(high, phase, scale, LITTLE)))
         pair = as_halves((low & SRC_EXPONENT) | ((high & SRC_EXPONENT) << 16))
         greatest = maximum(greatest, pair)
-        store16(t.matrix.scratch, _A_EXPONENTS + k, as_words(where(pair != 0, pair, _NO_EXPONENT)))
+        store16(t.matrix.scratch, _A_EXPONENTS + k, as_words(where(pair != 0, pair, NO_EXPONENT)))
     return greatest
 
 
@@ -95,8 +81,8 @@ def _prepare_b(t: TileRecord, index: Int, row: Int, trim: Int, phase: Int, scale
     cell = load16(t.srcb, row) & trim
     store16(t.matrix.scratch, _B + index, alive(cell, slice_of_b(cell, phase, scale)))
     field = cell & SRC_EXPONENT
-    biased = where(field != 0, field + bias, _NO_EXPONENT)
-    store16(t.matrix.scratch, _B_EXPONENTS + index, _pair(biased, shuffle(biased, _SWAP)))
+    biased = where(field != 0, field + bias, NO_EXPONENT)
+    store16(t.matrix.scratch, _B_EXPONENTS + index, pair_of(biased, shuffle(biased, SWAP)))
     return field
 
 
@@ -129,7 +115,7 @@ def _total(sums: Lanes, exponent: Lanes) -> Lanes:
 @kernel(forceinline=True)
 def _units(sums: Lanes, exponent: Lanes) -> Lanes:
     """`_total` as an integer, in units of 2^-23 (F10 step 3)."""
-    return where(exponent > (HEADROOM << EXPONENT_LSB), sums - rounder(exponent), 0) << _TERM_SHIFT
+    return where(exponent > (HEADROOM << EXPONENT_LSB), sums - rounder(exponent), 0) << TERM_SHIFT
 
 
 @kernel(forceinline=True)

@@ -1,6 +1,5 @@
-"""Floating-point dot products: Dst rows += SrcB rows x SrcA (math F8..F10, F12, F13).
+"""Dot products of any exponents, as integers: what matrix/dot.py leaves (math F8..F10, F12, F13).
 
-The sixteen products of a Dst element form two groups, k = 0..7 and k = 8..15, that are aligned and summed separately.
 Everything but the last accumulation fits 16 bits, so both groups are computed at once: each 32-bit lane is a column,
 its low half group 0 and its high half group 1. A product is at most 31 * 127, a group at most eight of them, 31496.
 """
@@ -26,15 +25,15 @@ _A_SLICES: Final = 0
 _A_EXPONENTS: Final = GROUP
 _B: Final = 2 * GROUP  # one row for each SrcB row: eight slices, then eight exponents
 
-_NO_EXPONENT: Final = -4096
+NO_EXPONENT: Final = -4096
 """Exponent of a zero operand: below that of any product, so that it never is the largest of its group."""
-_TERM_SHIFT: Final = 13
+TERM_SHIFT: Final = 13
 """A group's sum in units of 2^-10 becomes one of 2^-23 (F10 step 3)."""
-_SWAP: Final = (8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7)
+SWAP: Final = (8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7)
 
 
 @kernel(forceinline=True)
-def _pair(low: Lanes, high: Lanes) -> Lanes:
+def pair_of(low: Lanes, high: Lanes) -> Lanes:
     """Two rows of 16-bit values in one."""
     return (low & 0xFFFF) | (high << 16)
 
@@ -42,7 +41,7 @@ def _pair(low: Lanes, high: Lanes) -> Lanes:
 @kernel(forceinline=True)
 def _exponents(cell: Lanes) -> Lanes:
     exponent = cell & SRC_EXPONENT
-    return where(exponent != 0, exponent, _NO_EXPONENT)
+    return where(exponent != 0, exponent, NO_EXPONENT)
 
 
 @kernel(forceinline=True)
@@ -51,8 +50,8 @@ def _prepare_a(t: TileRecord, row: Int, trim: Int, phase: Int) -> None:
     for k in range(GROUP):
         low = load16(t.srca, row + k) & trim
         high = load16(t.srca, row + k + GROUP) & trim
-        store16(t.matrix.scratch, _A_SLICES + k, _pair(slice_a(low, phase), slice_a(high, phase)))
-        store16(t.matrix.scratch, _A_EXPONENTS + k, _pair(_exponents(low), _exponents(high)))
+        store16(t.matrix.scratch, _A_SLICES + k, pair_of(slice_a(low, phase), slice_a(high, phase)))
+        store16(t.matrix.scratch, _A_EXPONENTS + k, pair_of(_exponents(low), _exponents(high)))
 
 
 @kernel(forceinline=True)
@@ -62,9 +61,9 @@ def _prepare_b(t: TileRecord, index: Int, row: Int, trim: Int, phase: Int, bias:
     slices = slice_b(cell, phase, False) << 1
     exponents = _exponents(cell) + bias
     first = iota16() < GROUP
-    low = where(first, slices, shuffle(exponents, _SWAP))
-    high = where(first, shuffle(slices, _SWAP), exponents)
-    store16(t.matrix.scratch, _B + index, _pair(low, high))
+    low = where(first, slices, shuffle(exponents, SWAP))
+    high = where(first, shuffle(slices, SWAP), exponents)
+    store16(t.matrix.scratch, _B + index, pair_of(low, high))
 
 
 @kernel(forceinline=True)
@@ -136,8 +135,8 @@ def dot_rows_of_large(
             t,
             view,
             dst_row + i * dst_step,
-            _low(total) << _TERM_SHIFT,
+            _low(total) << TERM_SHIFT,
             _low(exponent),
-            _high(total) << _TERM_SHIFT,
+            _high(total) << TERM_SHIFT,
             _high(exponent),
         )
