@@ -52,6 +52,8 @@ _ROUND: Final = 13
 _HALF: Final = 1 << 22
 LITTLE: Final = 1 << 5
 """2^-18 of the power of two: less than 1 / 127 of the last place of any slice (F8)."""
+QUARTER: Final = 12 << EXPONENT_LSB
+"""From the place of an exponent to that of a quarter of its unit of 2^-10."""
 BF16_SIGN: Final = -(1 << 15)
 BF16_EXPONENT_LSB: Final = 7
 

@@ -1,8 +1,8 @@
 """Floating-point dot products: Dst rows += SrcB rows x SrcA (math F8..F10, F12, F13).
 
 The sixteen products of a Dst element form two groups, k = 0..7 and k = 8..15, that are aligned and summed separately.
-Products and sums are those of binary32 lanes (matrix/binary32.py), unless exponents are too large for them:
-then of integers (matrix/dot_large.py).
+Products and sums are those of binary32 lanes (matrix/binary32.py), unless exponents are too large for them, or
+Dst rows do not follow each other: then of integers (matrix/dot_large.py).
 
 Exponents fit 16 bits: those of both groups are handled at once. Each 32-bit lane is a column, its low half group 0 and
 its high half group 1.
@@ -28,13 +28,14 @@ from bhemu.machine.lanes import (
     store16,
     where,
 )
-from bhemu.machine.types import Int, Lanes, TileRecord
+from bhemu.machine.types import Bool, Int, Lanes, TileRecord
 from bhemu.tensix.matrix.binary32 import (
     EXPONENT,
     EXPONENT_LSB,
     HEADROOM,
     LARGE,
     LITTLE,
+    QUARTER,
     alive,
     load_bf16_pair,
     load_fp16,
@@ -57,7 +58,6 @@ _A_EXPONENTS: Final = 2 * GROUP
 _B: Final = 3 * GROUP
 _B_EXPONENTS: Final = 4 * GROUP
 
-_QUARTER: Final = 12 << EXPONENT_LSB
 _TWICE_ROUNDED: Final = (24 << EXPONENT_LSB) - (1 << 21)
 
 
@@ -84,6 +84,28 @@ def _prepare_b(t: TileRecord, index: Int, row: Int, trim: Int, phase: Int, scale
     biased = where(field != 0, field + bias, NO_EXPONENT)
     store16(t.matrix.scratch, _B_EXPONENTS + index, pair_of(biased, shuffle(biased, SWAP)))
     return field
+
+
+@kernel(forceinline=True)
+def _prepare(
+    t: TileRecord,
+    phase: Int,
+    scale: Int,
+    bias: Int,
+    a_row: Int,
+    a_trim: Int,
+    b_row: Int,
+    b_step: Int,
+    b_trim: Int,
+    count: Int,
+) -> Bool:
+    """Decode the operands; False when exponents are too large for binary32."""
+    # A slice of SrcA is a little larger than it is, so that ties of products are rounded up on the magnitude (F10).
+    greatest_a = _prepare_a(t, a_row, a_trim, phase, scale)
+    greatest_b = splat16(0)
+    for i in range(count):
+        greatest_b = maximum(greatest_b, _prepare_b(t, i, b_row + i * b_step, b_trim, phase, scale, bias + HEADROOM))
+    return (mask_bits(greatest_a > LARGE) | mask_bits(greatest_b > LARGE)) == 0
 
 
 @kernel(forceinline=True)
@@ -126,7 +148,7 @@ def _term(total: Lanes, exponent: Lanes, greatest: Lanes) -> Lanes:
     what is 2^-14 units larger. That and a tie are covered by adding a quarter of the sum's own unit, or
     1.25 * 2^-14 units of the greatest exponent, whichever is more: neither takes any other number over a tie.
     """
-    return add_floats(total, maximum(exponent - _QUARTER, greatest - _TWICE_ROUNDED))
+    return add_floats(total, maximum(exponent - QUARTER, greatest - _TWICE_ROUNDED))
 
 
 @kernel(forceinline=True)
@@ -172,12 +194,8 @@ def dot_rows(
     """
     bias = exponent_bias(style, view, phase)
     scale = scale_of(exponent_bias(style, view, 0))
-    # A slice of SrcA is a little larger than it is, so that ties of products are rounded up on the magnitude (F10).
-    greatest_a = _prepare_a(t, a_row, a_trim, phase, scale)
-    greatest_b = splat16(0)
-    for i in range(count):
-        greatest_b = maximum(greatest_b, _prepare_b(t, i, b_row + i * b_step, b_trim, phase, scale, bias + HEADROOM))
-    if (mask_bits(greatest_a > LARGE) | mask_bits(greatest_b > LARGE)) != 0 or dst_step != 1:
+    # Rows are accumulated in pairs that follow each other.
+    if dst_step != 1 or not _prepare(t, phase, scale, bias, a_row, a_trim, b_row, b_step, b_trim, count):
         dot_rows_of_large(t, view, phase, bias, a_row, a_trim, b_row, b_step, b_trim, dst_row, dst_step, count)
         return
     zero_exponent = max(bias, 0) + HEADROOM

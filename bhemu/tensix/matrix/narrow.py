@@ -7,8 +7,6 @@ and then rounds them to 2^-10. Aligned by up to 13 places the first step is exac
 
 from __future__ import annotations
 
-from typing import Final
-
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import add_floats, mask_bits, maximum, multiply_add_floats, where
 from bhemu.machine.types import Bool, Int, Lanes, TileRecord
@@ -18,6 +16,7 @@ from bhemu.tensix.matrix.binary32 import (
     HEADROOM,
     LARGE,
     MOST,
+    QUARTER,
     load_bf16_pair,
     load_fp16,
     rounder,
@@ -31,9 +30,6 @@ from bhemu.tensix.matrix.binary32 import (
     subtract,
 )
 from bhemu.tensix.matrix.operands import SRC_MANTISSA, VIEW_BF16
-
-_QUARTER: Final = 12 << EXPONENT_LSB
-"""From the place of an exponent to that of a quarter of its unit of 2^-10."""
 
 
 @kernel(forceinline=True)
@@ -90,7 +86,7 @@ def add_pair(t: TileRecord, view: Int, a0: Lanes, b0: Lanes, a1: Lanes, b1: Lane
     total0, e0 = _sum(a0, e_a0, b0, e_b0)
     total1, e1 = _sum(a1, e_a1, b1, e_b1)
     if accumulate:
-        term0, term1 = add_floats(total0, e0 - _QUARTER), add_floats(total1, e1 - _QUARTER)
+        term0, term1 = add_floats(total0, e0 - QUARTER), add_floats(total1, e1 - QUARTER)
         return _accumulate_pair(t, view, row, term0, e0, term1, e1)
     if view == VIEW_BF16:
         store_bf16_pair(t, row, total0, total1)
@@ -107,7 +103,7 @@ def _product(a: Lanes, e_a: Lanes, b: Lanes, e_b: Lanes, phase: Int, scale: Int,
     exponent = e_a + e_b + ((bias + HEADROOM) << EXPONENT_LSB)
     alive = (e_a != 0) & (e_b != 0) & (exponent > least)
     exponent = where(alive, exponent, (max(bias, 0) + HEADROOM) << EXPONENT_LSB)
-    product = multiply_add_floats(slice_of_a(a, phase, scale, 0), slice_of_b(b, phase, scale), exponent - _QUARTER)
+    product = multiply_add_floats(slice_of_a(a, phase, scale, 0), slice_of_b(b, phase, scale), exponent - QUARTER)
     return where(alive, product, 0), exponent
 
 
