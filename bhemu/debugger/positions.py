@@ -89,7 +89,7 @@ class StoppedTile:
             step = passed % int(record.poll_length[core])
             return CoreState(
                 int(record.poll_pc[core, step]),
-                record.poll_x[core, step, :32].copy(),
+                record.poll_x[step, core, :32].copy(),
                 int(record.core_retired[core]) + passed,
             )
         return CoreState(int(record.core_pc[core]), record.core_x[core, :32].copy(), int(record.core_retired[core]))

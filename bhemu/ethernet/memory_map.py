@@ -29,10 +29,11 @@ from bhemu.machine.ethernet_state import ERISC0, ERISC1
 from bhemu.machine.faults import DONE, REFUSED, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, TileRecord
+from bhemu.machine.wall_clock import HALF, HALF_BITS, clock_now, latch_clock
 from bhemu.tensix.coprocessor import provide
 from bhemu.tensix.overlay import SPACE_UPDATE, load_stream_register, store_stream_register
 from bhemu.tensix.overlay_words import SPACE, register_number
-from bhemu.tile.control import SOFT_RESET, WALL_CLOCK_0, WALL_CLOCK_1, WALL_CLOCK_1_AT, clock_now
+from bhemu.tile.control import SOFT_RESET, WALL_CLOCK_0, WALL_CLOCK_1, WALL_CLOCK_1_AT
 from bhemu.tile.local_ram import OWN_RAM_FIRST, is_own_ram, own_ram_load, own_ram_store
 from bhemu.tile.noc.niu import niu_load, niu_store
 
@@ -53,8 +54,6 @@ PTP_LO: Final = address_of("eth_ptp", "CFR_TIMER_LO")
 PTP_CLOCKS: Final = 20
 """Clocks of a step of the PTP timer at 1000 MHz."""
 _WORD: Final = 4
-_HIGH: Final = 32
-_WORD_BITS: Final = 0xFFFFFFFF
 
 RESET_PC_ERISC0: Final = offset_of("eth_risc", "IERISC_RESET_PC")
 RESET_PC_ERISC1: Final = offset_of("eth_risc", "SUBORDINATE_IERISC_RESET_PC")
@@ -147,11 +146,9 @@ def _load_control(t: TileRecord, offset: Int, address: Int) -> Any:
     if offset == SOFT_RESET:
         value = np.int64(t.soft_reset)
     elif offset == WALL_CLOCK_0:
-        now = clock_now(t)
-        t.wall_clock_latch = np.uint32((now >> _HIGH) & _WORD_BITS)
-        value = now & _WORD_BITS
+        value = latch_clock(t)
     elif offset == WALL_CLOCK_1:
-        value = (clock_now(t) >> _HIGH) & _WORD_BITS
+        value = (clock_now(t) >> HALF) & HALF_BITS
     elif offset == WALL_CLOCK_1_AT:
         value = np.int64(t.wall_clock_latch)
     else:
@@ -164,7 +161,7 @@ def _store_control(t: TileRecord, offset: Int, address: Int, value: Int) -> Any:
     if offset == SOFT_RESET:
         return store_soft_reset(t, value)
     if offset == WALL_CLOCK_0:  # latches, as a load does
-        t.wall_clock_latch = np.uint32((clock_now(t) >> _HIGH) & _WORD_BITS)
+        latch_clock(t)
         return DONE
     return refuse(t, NOT_BUILT, address)
 
@@ -212,7 +209,7 @@ def _load_ptp(t: TileRecord, address: Int) -> Any:
     if not open_choice(t, PTP, address):
         return REFUSED, np.int64(0)
     steps = clock_now(t) // PTP_CLOCKS
-    return DONE, steps & _WORD_BITS if address == PTP_LO else steps >> _HIGH
+    return DONE, steps & HALF_BITS if address == PTP_LO else steps >> HALF
 
 
 @kernel

@@ -85,7 +85,7 @@ CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("poll_steps", "i4", (CORES,)),  # recorded steps, -1 when nothing is being recorded
     ("poll_since", "i8", (CORES,)),  # round of the loop's first instruction
     ("poll_pc", "u4", (CORES, POLL_STEPS)),
-    ("poll_x", "u4", (CORES, POLL_STEPS, REGISTERS)),  # registers before each instruction
+    ("poll_x", "u4", (POLL_STEPS, CORES, REGISTERS)),  # registers before each; steps first: few pages for short loops
     ("watch_count", "i4", (CORES,)),
     ("watch_address", "i8", (CORES, WATCHES)),
     ("watch_value", "i8", (CORES, WATCHES)),

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.isa.tile_registers import bit_of, offset_of
+from bhemu.machine.agents import CORES
 from bhemu.machine.noc_state import NOC_REQUEST, REQUESTS
 
 MAILBOX_WORDS: Final = 4
@@ -23,6 +24,7 @@ DEVICE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("reset_pc_override", "u4", (5,)),
     ("disable_reset", "u4", ()),
     ("wall_clock_latch", "u4", ()),
+    ("clock_read", "i8", (CORES,)),  # what each core has read last of the clock (machine/wall_clock.py)
     ("control_word", "u4", (0x400,)),  # plain words of the block, by offset / 4
     ("watchdog_start", "i8", ()),  # clock at which the watchdog had the value of its register (K56)
     ("debug_read", "u4", ()),  # what CREG_RDDATA shows (K12)

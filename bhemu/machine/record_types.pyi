@@ -497,6 +497,7 @@ class TileRecord:
     reset_pc_override: Any
     disable_reset: Any
     wall_clock_latch: Any
+    clock_read: Any
     watchdog_start: Any
     debug_read: Any
     debug_l1_pointer: Any

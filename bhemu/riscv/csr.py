@@ -14,7 +14,7 @@ from bhemu.machine.faults import DONE, fault, open_choice, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.riscv.arithmetic import WORD
-from bhemu.riscv.tensix_status import BUSY, QUEUED, tensix_status
+from bhemu.tensix.frontend.status_types import BUSY, QUEUED, tensix_status
 
 CSRRW, CSRRS = NUMBER["csrrw"], NUMBER["csrrs"]
 CSRRWI, CSRRSI, CSRRCI = NUMBER["csrrwi"], NUMBER["csrrsi"], NUMBER["csrrci"]

@@ -34,7 +34,7 @@ NOWHERE: Final = 32
 
 CODE: Final[np.dtype[Any]] = np.dtype(
     [
-        ("word", "i8", (L1_SIZE // 4, 2)),  # [place, raw word with bit 32 set / fields]
+        ("word", "i8", (L1_SIZE // 4, 2)),  # [place, `key_of` the raw word / fields]
         ("breakpoint_count", "i8"),
         ("breakpoint", "i8", (64,)),  # places at which a debugger wants to stop
         ("breakpoint_number", "u1", (256,)),  # 1: it wants to stop at each instruction of this number
@@ -42,7 +42,6 @@ CODE: Final[np.dtype[Any]] = np.dtype(
     ]
 )
 """Fields: number [7:0], rd [15:8] (32 for x0), rs1 [23:16], rs2 [31:24], immediate [63:32]."""
-VALID: Final = 1 << 32
 
 _MATCH: Final = np.array([row.match for row in RISCV], np.int64)
 _MASK: Final = np.array([row.mask for row in RISCV], np.int64)
@@ -138,6 +137,12 @@ def fields_of(word: Int) -> AnyInt:
     return number | (rd << 8) | (((word >> 15) & 31) << 16) | (((word >> 20) & 31) << 24) | (immediate << 32)
 
 
+@kernel(forceinline=True)
+def key_of(word: Int) -> Int:
+    """How the cache notes the word for which a place was filled; 0 is none."""
+    return word + 1
+
+
 @kernel
 def fill(code: Record, place: Int, word: Int) -> Any:
     """Decode a word into its place; returns its fields."""
@@ -155,6 +160,6 @@ def fill(code: Record, place: Int, word: Int) -> Any:
             fields = TRANSLATED | (entry << 32)
             break
         entry = code.entry[entry, NEXT]
-    code.word[place, 0] = word | VALID
+    code.word[place, 0] = key_of(word)
     code.word[place, 1] = fields
     return fields

@@ -3,7 +3,8 @@
 Code that is executed often is translated (translate.py), and the loop enters that. Whatever needs more than that leaves
 the loop: accesses to other addresses and `.ttinsn` (made by tile/memory_map.py),
 and the instructions of slow.py. The schedule (tile/schedule.py) decides how far a core may run: up to `round_goal`, and
-up to `round_horizon` where it touches shared state, `run_ahead` rounds further where that is L1 or its thread's FIFO.
+up to `round_horizon` where it touches shared state, `run_ahead` rounds further where that is L1, the clock or its
+thread's FIFO.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from bhemu.isa.memory_map import LOCAL_RAM_BASE
 from bhemu.isa.riscv import NUMBER
 from bhemu.machine.agents import T0
 from bhemu.machine.buffer_memory import load_i64
-from bhemu.machine.core_state import LOAD, LOCAL_RAM_SIZE, PUSH, RUNNING, STORE
+from bhemu.machine.core_state import LOAD, LOCAL_RAM, LOCAL_RAM_SIZE, PUSH, RUNNING, STORE
 from bhemu.machine.dispatch import call_handler
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import fault, refuse
@@ -26,6 +27,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
 from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Record, TileRecord
+from bhemu.machine.wall_clock import is_wall_clock, load_wall_clock, may_load_ahead
 from bhemu.riscv.arithmetic import WORD, compute, signed
 from bhemu.riscv.code_memory import enter, native_table, set_team
 from bhemu.riscv.decode import (
@@ -33,10 +35,10 @@ from bhemu.riscv.decode import (
     NOWHERE,
     TRANSLATED,
     TTINSN,
-    VALID,
     code_at,
     fields_of,
     fill,
+    key_of,
     sign_extend,
 )
 from bhemu.riscv.teams import begin_team, can_join
@@ -73,6 +75,9 @@ STOPPED: Final = 5
 """It is at a breakpoint."""
 
 RAM_BASE: Final = LOCAL_RAM_BASE
+_IN_RAM_BITS: Final = LOCAL_RAM - 1
+"""The bits of an address that say where in a local RAM it is."""
+assert LOCAL_RAM_BASE & _IN_RAM_BITS == 0
 
 BAD_PC: Final = fault(
     "riscv.pc",
@@ -99,6 +104,8 @@ _SIMPLE_END: Final = FENCE
 """Instructions from here on are looked at outside of the loop of simple ones."""
 # Where an aligned access goes
 IN_L1, IN_RAM, NOT_ALIGNED, ELSEWHERE = range(4)
+_NOT_LOADED: Final = 1 << 32
+"""In the place of what a load gets: the inner loop does not make it."""
 
 
 @kernel
@@ -122,7 +129,13 @@ def place_of_access(address: Int, size: Int, l1_end: Int, ram_size: Int) -> Int:
         return np.int64(NOT_ALIGNED)
     if address < l1_end:
         return np.int64(IN_L1)
-    return np.int64(IN_RAM if address >= RAM_BASE and address < RAM_BASE + ram_size else ELSEWHERE)
+    return np.int64(IN_RAM if (address - RAM_BASE) & WORD < ram_size else ELSEWHERE)
+
+
+@kernel(forceinline=True)
+def size_of(n: Int) -> Any:
+    """Bytes that a load or store accesses."""
+    return 4 if n in (LW, SW) else (1 if n in (LB, LBU, SB) else 2)
 
 
 @kernel(forceinline=True)
@@ -137,7 +150,7 @@ def load_memory(t: TileRecord, core: Int, n: Int, place: Int, address: Int) -> I
     if place == IN_L1:
         word = np.int64(t.l1_u32[address >> 2])
     else:
-        word = np.int64(t.core_ram_u32[core, (address - RAM_BASE) >> 2])
+        word = np.int64(t.core_ram_u32[core, (address & _IN_RAM_BITS) >> 2])
     word >>= 8 * (address & 3)
     if n == LW:
         return word
@@ -151,7 +164,7 @@ def load_memory(t: TileRecord, core: Int, n: Int, place: Int, address: Int) -> I
 @kernel(forceinline=True)
 def store_memory(t: TileRecord, core: Int, n: Int, place: Int, address: Int, value: Int) -> None:
     """A store to L1 or the core's own RAM."""
-    offset = address - RAM_BASE
+    offset = address & _IN_RAM_BITS
     if n == SW:
         if place == IN_L1:
             t.l1_u32[address >> 2] = np.uint32(value)
@@ -166,6 +179,27 @@ def store_memory(t: TileRecord, core: Int, n: Int, place: Int, address: Int, val
         t.l1_u16[address >> 1] = np.uint16(value & 0xFFFF)
     else:
         t.core_ram_u16[core, offset >> 1] = np.uint16(value & 0xFFFF)
+
+
+@kernel(forceinline=True)
+def _load(t: TileRecord, core: Int, n: Int, address: Int, l1_end: Int, ram_size: Int, in_time: Bool) -> Int:
+    """What a load gets; _NOT_LOADED where it is not in memory, or in L1 and too early."""
+    place = place_of_access(address, size_of(n), l1_end, ram_size)
+    if place == IN_RAM or (place == IN_L1 and in_time):
+        return load_memory(t, core, n, place, address)
+    return np.int64(_NOT_LOADED)
+
+
+@kernel(forceinline=True)
+def _store(
+    t: TileRecord, core: Int, n: Int, address: Int, value: Int, l1_end: Int, ram_size: Int, in_time: Bool
+) -> Bool:
+    """Make a store; False where it is not in memory, in L1 and too early, or may wake another core."""
+    place = place_of_access(address, size_of(n), l1_end, ram_size)
+    if place == IN_RAM or (place == IN_L1 and in_time and not is_watched(t, address)):
+        store_memory(t, core, n, place, address, value)
+        return True
+    return False
 
 
 @kernel(forceinline=True)
@@ -224,6 +258,16 @@ def _ignore_ended(t: TileRecord, log: LogAddress, core: Int, first: Int, pc: Int
     pass
 
 
+@kernel(forceinline=True)
+def _fetch(t: TileRecord, code: Record, pc: Int) -> Any:
+    """The fields of the instruction at an aligned address in L1."""
+    at = (pc & WORD) >> 2
+    word = np.int64(t.l1_u32[at])
+    if np.int64(code.word[at, 0]) != key_of(word):
+        return fill(code, at, word)
+    return np.int64(code.word[at, 1])
+
+
 def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any) -> Any:
     """The loop, from this one text for cores whose instructions are counted and for others.
 
@@ -257,7 +301,8 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any) -> Any:
         pc = np.int64(t.core_pc[core])
         loops = np.int64(t.core_loops[core])
         loops_limit = np.int64(t.core_loops_limit[core])
-        before = pc
+        before = pc  # where the core has jumped from last, and where to
+        target = pc
         first = begun(log, core, pc)
         status = LIMIT
         # Templates know one size of L1, and count nothing.
@@ -269,76 +314,99 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any) -> Any:
         if counts and pc & 3 == 0:
             _arrive(t, code, cache, core, pc)
         while now < goal:
+            if pc >= l1_end or pc & 3:
+                if now <= horizon:  # else another agent may be refused before
+                    refuse(t, BAD_PC, pc, l1_end, before if pc == target else pc - 4)
+                    status = FAULTED
+                break
             began = now
             loops_before = loops
-            rare = False
+            rare, accesses = False, False  # why it leaves the inner loop; an access that is not made there
+            in_time_until = horizon + ahead
+            fields: Int = given
+            if given == 0:
+                fields = _fetch(t, code, pc)
+            given = np.int64(0)
             # Simple instructions. What happens seldom is outside: in here all is in registers of the processor.
-            while now < goal:
-                if pc >= l1_end or pc & 3:
-                    if now <= horizon:  # else another agent may be refused before
-                        refuse(t, BAD_PC, pc, l1_end, before)
-                        status = FAULTED
-                    break
-                at = (pc & WORD) >> 2
-                word = np.int64(t.l1_u32[at])
-                fields: Int = np.int64(code.word[at, 1])
-                if np.int64(code.word[at, 0]) != word | VALID:
-                    fields = fill(code, at, word)
-                if given != 0:
-                    fields = given
-                    given = np.int64(0)
+            while True:
                 n = fields & 0xFF
                 if n >= _SIMPLE_END:
                     rare = True
                     break
-                rd = (fields >> 8) & 0x3F
                 immediate = fields >> 32
-                a = np.int64(t.core_x[core, (fields >> 16) & 31])
-                b = np.int64(t.core_x[core, (fields >> 24) & 31])
+                a = np.int64(t.core_x[core, (fields >> 16) & 0xFF])
+                b = np.int64(t.core_x[core, (fields >> 24) & 0xFF])
                 value: Int = np.int64(0)
                 after = pc + 4
-                if n >= LB and n <= SW:
-                    address = (a + immediate) & WORD
-                    size = 4 if n in (LW, SW) else (1 if n in (LB, LBU, SB) else 2)
-                    place = place_of_access(address, size, l1_end, ram_size)
-                    wakes = n >= SB and place == IN_L1 and is_watched(t, address)
-                    if place != IN_RAM and now > horizon + (ahead if place == IN_L1 and not wakes else 0):
-                        break
-                    if place == NOT_ALIGNED:
-                        refuse(t, MISALIGNED, address, size)
-                        status = FAULTED
-                        break
-                    if place == ELSEWHERE or wakes:
-                        value = b & ((1 << (8 * size)) - 1) if n >= SB else np.int64(0)
-                        kind, extends = STORE if n >= SB else LOAD, 1 if n in (LB, LH) else 0
-                        status = hand_over(t, core, kind, address, size, value, rd, extends)
-                        break
-                    if n >= SB:
-                        store_memory(t, core, n, place, address, b)
-                    else:
-                        value = load_memory(t, core, n, place, address)
-                elif n >= BEQ and n <= BGEU:
-                    if branches(n, a, b):
-                        after = pc + immediate
+                to = pc + immediate
+                jumps = False
+                made = True
+                # One table of jumps is made of this chain: each condition compares n with constants.
+                if n == LW:
+                    value = _load(t, core, LW, (a + immediate) & WORD, l1_end, ram_size, now <= in_time_until)
+                    made = value != _NOT_LOADED
+                elif n == SW:
+                    made = _store(t, core, SW, (a + immediate) & WORD, b, l1_end, ram_size, now <= in_time_until)
+                elif n == BEQ:
+                    jumps = branches(BEQ, a, b)
+                elif n == BNE:
+                    jumps = branches(BNE, a, b)
+                elif n == BLT:
+                    jumps = branches(BLT, a, b)
+                elif n == BGE:
+                    jumps = branches(BGE, a, b)
+                elif n == BLTU:
+                    jumps = branches(BLTU, a, b)
+                elif n == BGEU:
+                    jumps = branches(BGEU, a, b)
                 elif n == JAL:
                     value = after
-                    after = pc + immediate
+                    jumps = True
                 elif n == JALR:
+                    to = (a + immediate) & ~1
                     value = after
-                    after = (a + immediate) & 0xFFFFFFFE
+                    jumps = True
+                elif n == LBU:
+                    value = _load(t, core, LBU, (a + immediate) & WORD, l1_end, ram_size, now <= in_time_until)
+                    made = value != _NOT_LOADED
+                elif n == LHU:
+                    value = _load(t, core, LHU, (a + immediate) & WORD, l1_end, ram_size, now <= in_time_until)
+                    made = value != _NOT_LOADED
+                elif n == LB:
+                    value = _load(t, core, LB, (a + immediate) & WORD, l1_end, ram_size, now <= in_time_until)
+                    made = value != _NOT_LOADED
+                elif n == LH:
+                    value = _load(t, core, LH, (a + immediate) & WORD, l1_end, ram_size, now <= in_time_until)
+                    made = value != _NOT_LOADED
+                elif n == SB:
+                    made = _store(t, core, SB, (a + immediate) & WORD, b, l1_end, ram_size, now <= in_time_until)
+                elif n == SH:
+                    made = _store(t, core, SH, (a + immediate) & WORD, b, l1_end, ram_size, now <= in_time_until)
                 else:
                     value = compute(n, a, b, immediate, pc)
-                t.core_x[core, rd] = np.uint32(value & WORD)
+                if not made:
+                    accesses = True
+                    break
+                t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(value & WORD)
                 now += 1
-                before = pc
-                pc = after & WORD
-                if counting and after != before + 4:
-                    executed(log, core, first, before + 4)
-                    first = pc
-                if after <= before:
-                    loops += 1
-                    if counts or loops >= loops_limit:
+                if jumps:
+                    before = pc
+                    target = to & WORD
+                    pc = target
+                    if counting and target != after:
+                        executed(log, core, first, after)
+                        first = target
+                    if target <= before:
+                        loops += 1
+                        if counts or loops >= loops_limit:
+                            break
+                    if target & 3:
                         break
+                else:
+                    pc = after
+                if now >= goal or pc >= l1_end:
+                    break
+                fields = _fetch(t, code, pc)
             if now != began:
                 t.core_skip_breakpoint[core] = 0
                 stays = False
@@ -350,8 +418,37 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any) -> Any:
                 if counts:
                     _arrive(t, code, cache, core, pc)
                     continue
-            if not rare:
+            if accesses:
+                address = (np.int64(t.core_x[core, (fields >> 16) & 0xFF]) + (fields >> 32)) & WORD
+                size = size_of(n)
+                place = place_of_access(address, size, l1_end, ram_size)
+                wakes = n >= SB and place == IN_L1 and is_watched(t, address)
+                reads_clock = not counting and place == ELSEWHERE and n == LW and is_wall_clock(address)
+                early = may_load_ahead(t, now, ahead) if reads_clock else place == IN_L1 and not wakes
+                if now > horizon + (ahead if early else 0):
+                    break
+                if reads_clock:
+                    t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(load_wall_clock(t, core, address, now))
+                    now += 1
+                    t.core_skip_breakpoint[core] = 0
+                    stays = False
+                    team = False
+                    pc = (pc + 4) & WORD
+                    continue
+                if place == NOT_ALIGNED:
+                    refuse(t, MISALIGNED, address, size)
+                    status = FAULTED
+                    break
+                stored = (1 << (8 * size)) - 1 if n >= SB else 0
+                value = np.int64(t.core_x[core, (fields >> 24) & 0xFF]) & stored
+                kind, extends = STORE if n >= SB else LOAD, 1 if n in (LB, LH) else 0
+                status = hand_over(t, core, kind, address, size, value, (fields >> 8) & 0xFF, extends)
                 break
+            if not rare:
+                if pc >= l1_end or pc & 3:
+                    continue
+                break
+            word = np.int64(t.l1_u32[pc >> 2])
             if n == BREAKPOINT:
                 if t.core_skip_breakpoint[core] == 0:
                     status = STOPPED
@@ -384,6 +481,7 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any) -> Any:
                             t.round_horizon = horizon
                             if result >= JOIN:
                                 before = pc
+                                target = pc
                                 if not joins:
                                     break
                                 if counts:
@@ -397,6 +495,7 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any) -> Any:
                         loops = loops_limit - load_i64(code.memory, LOOPS_LEFT)
                         before = pc
                         pc = result & WORD
+                        target = pc
                         if loops >= loops_limit:
                             status = LOOPS
                             break
@@ -427,7 +526,6 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any) -> Any:
             t.core_skip_breakpoint[core] = 0
             stays = False
             team = False
-            before = pc
             pc = (pc + 4) & WORD
         if counting:
             ended(t, log, core, first, pc, now)

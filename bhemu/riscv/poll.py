@@ -97,7 +97,7 @@ def record_step(t: TileRecord, core: Int) -> None:
         t.watch_count[core] = count + 1
     t.poll_pc[core, step] = np.uint32(pc)
     for i in range(32):
-        t.poll_x[core, step, i] = t.core_x[core, i]
+        t.poll_x[step, core, i] = t.core_x[core, i]
     t.poll_steps[core] = step + 1
 
 
@@ -118,7 +118,7 @@ def end_step(t: TileRecord, core: Int) -> None:
     if steps <= 0 or t.core_pc[core] != t.poll_pc[core, 0]:
         return
     for i in range(32):
-        if t.core_x[core, i] != t.poll_x[core, 0, i]:
+        if t.core_x[core, i] != t.poll_x[0, core, i]:
             _give_up(t, core)
             return
     if not watched_words_hold(t, core):
@@ -152,7 +152,7 @@ def wake(t: TileRecord, core: Int, at_round: Int) -> None:
     step = passed % np.int64(t.poll_length[core])
     t.core_pc[core] = t.poll_pc[core, step]
     for i in range(32):
-        t.core_x[core, i] = t.poll_x[core, step, i]
+        t.core_x[core, i] = t.poll_x[step, core, i]
     t.core_round[core] = at_round
     t.core_retired[core] += passed
     t.core_loops[core] = 0

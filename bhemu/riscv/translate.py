@@ -23,7 +23,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import AnyInt, Bool, Int, Record, TileRecord
 from bhemu.riscv.code_memory import protect, write
-from bhemu.riscv.decode import BREAKPOINT, NOWHERE, TRANSLATED, VALID, code_at, fields_of
+from bhemu.riscv.decode import BREAKPOINT, NOWHERE, TRANSLATED, code_at, fields_of, key_of
 from bhemu.riscv.emit import IN_MEMORY, MOV_FROM, MOV_TO, ZERO, emit, on_operand, put, refer
 from bhemu.riscv.translation_state import (
     BLOCK,
@@ -102,7 +102,7 @@ def forget_translations(c: Record) -> None:
 @kernel
 def _decoded(c: Record, place: Int, word: Int) -> AnyInt:
     fields = np.int64(c.word[place, 1])
-    if np.int64(c.word[place, 0]) != word | VALID or fields & 0xFF >= BREAKPOINT:
+    if np.int64(c.word[place, 0]) != key_of(word) or fields & 0xFF >= BREAKPOINT:
         fields = fields_of(word)
     return fields
 
@@ -442,7 +442,7 @@ def _enter_into_cache(t: TileRecord, c: Record, pc: Int) -> None:
             continue
         place = (np.int64(c.first_pc) >> 2) + i
         fields = _decoded(c, place, np.int64(c.raw[i]))
-        current = np.int64(c.word[place, 0]) == np.int64(c.raw[i]) | VALID
+        current = np.int64(c.word[place, 0]) == key_of(np.int64(c.raw[i]))
         if current and c.word[place, 1] & 0xFF == TRANSLATED and place != pc >> 2:
             continue
         number = np.int64(c.entry_count)
@@ -456,7 +456,7 @@ def _enter_into_cache(t: TileRecord, c: Record, pc: Int) -> None:
         c.entry[number, NEXT] = c.first[place]
         c.entry[number, RANGE] = np.int64(c.code_first) << 32 | c.code_end
         c.first[place] = np.uint16(number)
-        c.word[place, 0] = np.int64(c.raw[i]) | VALID
+        c.word[place, 0] = key_of(np.int64(c.raw[i]))
         c.word[place, 1] = TRANSLATED | (number << 32)
 
 

@@ -20,6 +20,7 @@ from bhemu.machine.faults import REFUSED as STATUS_REFUSED
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Int, TileRecord
+from bhemu.machine.wall_clock import HALF, HALF_BITS, clock_now, latch_clock
 from bhemu.tensix.config import read_config
 from bhemu.tensix.frontend.injection import CONTROL_0 as PUSH_CONTROL
 from bhemu.tensix.frontend.injection import load_status as load_push_status
@@ -109,12 +110,6 @@ NO_CONFIG_WORD: Final = fault(
 
 
 @kernel
-def clock_now(t: TileRecord) -> Int:
-    """The tile's clock in the round of the access in progress (K32)."""
-    return np.int64(t.now_round) - np.int64(t.free_rounds)
-
-
-@kernel
 def read_config_window(t: TileRecord, word: Int) -> Int:
     """Word 0 to 875 of the configuration window, as CREG_READ counts them (K12)."""
     if word >= 3 * CONFIG_WORDS:
@@ -143,11 +138,9 @@ def _load_acting(t: TileRecord, offset: Int) -> Any:
     if offset == SOFT_RESET:
         value = np.int64(t.soft_reset)
     elif offset == WALL_CLOCK_0:
-        now = clock_now(t)
-        t.wall_clock_latch = np.uint32((now >> 32) & 0xFFFFFFFF)
-        value = now & 0xFFFFFFFF
+        value = latch_clock(t)
     elif offset == WALL_CLOCK_1:
-        value = (clock_now(t) >> 32) & 0xFFFFFFFF
+        value = (clock_now(t) >> HALF) & HALF_BITS
     elif offset == WALL_CLOCK_1_AT:
         value = np.int64(t.wall_clock_latch)
     elif offset == CONFIG_DATA:
@@ -263,7 +256,7 @@ def _store_acting(t: TileRecord, offset: Int, value: Int) -> AnyInt:
     if offset == PUSH_CONTROL:
         return store_push_control(t, value)
     if offset == WALL_CLOCK_0:  # latches, as a load does
-        t.wall_clock_latch = np.uint32((clock_now(t) >> 32) & 0xFFFFFFFF)
+        latch_clock(t)
         return DONE
     if offset == timestamp.COMMAND:
         return timestamp.store_command(t, value, clock_now(t))

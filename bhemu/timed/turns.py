@@ -17,7 +17,7 @@ from bhemu.machine.core_state import LOAD, LOCAL_RAM_SIZE, PUSH, STORE
 from bhemu.machine.kernel import kernel, plain
 from bhemu.machine.types import AnyInt, Int, LogAddress, TileRecord
 from bhemu.riscv.arithmetic import WORD, compute
-from bhemu.riscv.decode import NOWHERE, TTINSN, VALID, code_at, fill
+from bhemu.riscv.decode import NOWHERE, TTINSN, code_at, fill, key_of
 from bhemu.riscv.execute import (
     ACCESS,
     BEQ,
@@ -30,10 +30,8 @@ from bhemu.riscv.execute import (
     JAL,
     JALR,
     LB,
-    LBU,
     LH,
     LIMIT,
-    LW,
     NOT_ALIGNED,
     SB,
     SW,
@@ -42,6 +40,7 @@ from bhemu.riscv.execute import (
     is_watched,
     load_memory,
     place_of_access,
+    size_of,
     store_memory,
 )
 from bhemu.timed import layout as at
@@ -128,7 +127,7 @@ def simple_turn(t: TileRecord, log: LogAddress, core: Int, cache: Int, one: Int)
         place_of_code = (pc & WORD) >> 2
         word = np.int64(t.l1_u32[place_of_code])
         fields: Int = np.int64(code.word[place_of_code, 1])
-        if np.int64(code.word[place_of_code, 0]) != word | VALID:
+        if np.int64(code.word[place_of_code, 0]) != key_of(word):
             fields = fill(code, place_of_code, word)
         n = fields & 0xFF
         if n > FENCE_I and n != TTINSN:
@@ -147,7 +146,7 @@ def simple_turn(t: TileRecord, log: LogAddress, core: Int, cache: Int, one: Int)
             start = max(start, load_i64(log, block + at.READY + ((fields >> 24) & _WAITS_FOR_RS2[n])))
         if accesses:
             address = (a + immediate) & WORD
-            size = 4 if n in (LW, SW) else (1 if n in (LB, LBU, SB) else 2)
+            size = size_of(n)
             place = place_of_access(address, size, l1_end, ram_size)
             start = access_possible(log, block, start, word & 0x7F, address)
         now = start

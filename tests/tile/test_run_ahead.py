@@ -53,3 +53,76 @@ def test_a_program_without_races_computes_the_same(seed: int, simulator_order: b
     assert exact[1] != [0]
     for ahead in (1, 16, 300):
         assert _results(seed, ahead, simulator_order=simulator_order) == exact
+
+
+CLOCK_LOW, CLOCK_HIGH_LATCHED = 0xFFB121F0, 0xFFB121F8
+READINGS = 40
+PUSHES = 60
+
+
+def _reader(results: int, pause: int) -> str:
+    """A core that reads the clock again and again, both halves, and keeps what it got."""
+    return f"""
+        li a0, {CLOCK_LOW}
+        li a1, {results}
+        li a2, {results + 8 * READINGS}
+    again:
+        lw t0, 0(a0)
+        lw t1, {CLOCK_HIGH_LATCHED - CLOCK_LOW}(a0)
+        sw t0, 0(a1)
+        sw t1, 4(a1)
+        {"nop; " * pause}addi a1, a1, 8
+        bne a1, a2, again
+    end: j end
+    """.replace("; ", "\n")
+
+
+def _readings(
+    ahead: int, steps: list[int], *, simulator_order: bool, start: int = 0, pushed: int = PUSHES
+) -> list[list[int]]:
+    """What two cores read of the clock while the third one's words, which take no time, are executed."""
+    pushes = "".join(f".ttinsn {tensix(f'ADDDMAREG 1, 4, {n % 8 + 1}, 4'):#x}\n" for n in range(pushed))
+    programs = {
+        "T0": _reader(SCRATCH + 0x1000, 0),
+        "T1": f"li t0, 9\nwait: addi t0, t0, -1\nbnez t0, wait\n{pushes}end: j end\n",
+        "T2": _reader(SCRATCH + 0x2000, 3),
+    }
+    tile = Tile()
+    tile.record.simulator_order = simulator_order
+    tile.record.run_ahead = ahead
+    tile.record.clock = tile.record.round_goal = start
+    machine(programs, tile=tile)
+    for clocks in steps:
+        tile.clock(clocks)
+    cores = (words(tile, 2 * READINGS, SCRATCH + base) for base in (0x1000, 0x2000))
+    return [[low | high << 32 for low, high in zip(read[::2], read[1::2], strict=True)] for read in cores]
+
+
+@pytest.mark.rule("tile K32")
+@pytest.mark.parametrize("simulator_order", [True, False])
+@pytest.mark.parametrize("start", [0, (1 << 32) - 60])
+def test_cores_read_the_clock_of_the_round_in_which_they_load_it(start: int, simulator_order: bool) -> None:
+    at_once = _readings(0, [900], simulator_order=simulator_order, start=start)
+    assert at_once == _readings(0, [1] * 900, simulator_order=simulator_order, start=start)
+    assert at_once != _readings(0, [900], simulator_order=simulator_order, start=start, pushed=0)
+
+
+@pytest.mark.rule("tile K32")
+@pytest.mark.parametrize("ahead", [0, 16])
+@pytest.mark.parametrize("start", [0, (1 << 32) - 60])
+def test_without_the_coprocessor_each_instruction_takes_a_clock(start: int, ahead: int) -> None:
+    read = _readings(ahead, [900], simulator_order=True, start=start, pushed=0)
+    assert read[0] == list(range(read[0][0], read[0][0] + 6 * READINGS, 6))
+    assert read[1] == list(range(read[1][0], read[1][0] + 9 * READINGS, 9))
+    assert start < read[0][0] < start + 10
+
+
+@pytest.mark.rule("tile K32")
+@pytest.mark.parametrize("simulator_order", [True, False])
+@pytest.mark.parametrize("ahead", [1, 16, 300])
+def test_the_clock_never_goes_back_for_a_core_that_is_ahead(ahead: int, simulator_order: bool) -> None:
+    exact = _readings(0, [900], simulator_order=simulator_order)
+    for steps in ([900], [1] * 900, [7] * 130):
+        for read, right in zip(_readings(ahead, steps, simulator_order=simulator_order), exact, strict=True):
+            assert read == sorted(read)
+            assert max(abs(ours - true) for ours, true in zip(read, right, strict=True)) <= ahead + PUSHES
