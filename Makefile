@@ -38,7 +38,7 @@ test-firmware: $(STAMP)
 test-clients: $(STAMP) warm
 	$(BIN)/python -m pytest -m clients -rs tests/clients
 
-# Clusters in several processes, with mpi4py and Open MPI, which pip fetches.
+# Clusters in several processes, and on two machines that the kernel makes, with mpi4py and Open MPI, which pip fetches.
 test-hosts: $(STAMP) warm
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[hosts]'
 	$(BIN)/python -m pytest -rs tests/hosts tests/capi/test_library_workers.py tests/capi/test_library_links.py
