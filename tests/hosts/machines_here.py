@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 NAMES = ("here", "there")
 _NETWORK = "10.177.0"
@@ -28,65 +28,57 @@ def machines_are_missing() -> str:
     return f"this user may not make a network: {made.stderr.strip()}" if made.returncode else ""
 
 
+@dataclass(frozen=True)
 class Machines:
-    """Two machines, as long as the context lasts.
+    """Two machines.
 
-    Args:
-        folder: for the files that they need.
+    Attributes:
+        enter: what stands in front of a command that is to run on a machine, for each.
+        agent: the program that mpiexec has in place of ssh; it reaches the second one.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._holders: list[subprocess.Popen[str]] = []
+    enter: tuple[tuple[str, ...], ...]
+    agent: Path
 
-    def __enter__(self) -> Self:
-        hosts = self._folder / "hosts"
-        addresses = [f"{_NETWORK}.{n + 1}" for n in range(len(NAMES))]
-        lines = ["127.0.0.1 localhost", *(f"{address} {name}" for address, name in zip(addresses, NAMES, strict=True))]
-        hosts.write_text("\n".join(lines) + "\n")
-        try:
-            for name in NAMES:
-                self._hold(name, hosts)
-            numbers = [str(holder.pid) for holder in self._holders]
-            cable = ["ip", "link", "add", "cable", "netns", numbers[0], "type", "veth"]
-            subprocess.run([*cable, "peer", "name", "cable", "netns", numbers[1]], check=True)
-            for n, address in enumerate(addresses):
-                self.run(n, ["ip", "address", "add", f"{address}/24", "dev", "cable"])
-                for interface in ("cable", "lo"):
-                    self.run(n, ["ip", "link", "set", interface, "up"])
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-        agent = self._folder / "agent"
-        agent.write_text(
-            f'#!/bin/sh\n[ "$1" = {NAMES[1]} ] || exit 1\nshift\nexec {" ".join(self._enter(1))} sh -c "$*"\n'
-        )
-        agent.chmod(0o700)
-        self._agent = str(agent)
-        return self
-
-    def _hold(self, name: str, hosts: Path) -> None:
-        """A process that a machine lives as long as."""
-        command = ["unshare", "--net", "--uts", "--mount", "sh", "-c", _HOLD, name, str(hosts)]
-        holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._holders.append(holder)
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "ready\n"
-
-    def _enter(self, machine: int) -> list[str]:
-        return ["nsenter", "--target", str(self._holders[machine].pid), "--net", "--uts", "--mount"]
-
-    def run(self, machine: int, command: Sequence[str]) -> str:
-        """What a command prints on a machine, from which mpiexec reaches the other one."""
-        environment = os.environ | {"PRTE_MCA_plm_ssh_agent": getattr(self, "_agent", "")}
+    def run(self, machine: int, *command: str) -> str:
+        """What a command prints on a machine."""
+        environment = os.environ | {"PRTE_MCA_plm_ssh_agent": str(self.agent)}
         done = subprocess.run(
-            [*self._enter(machine), *command], check=False, env=environment, capture_output=True, text=True
+            [*self.enter[machine], *command], check=False, env=environment, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        for holder in self._holders:
-            holder.communicate()  # the end of its input ends it
+
+@contextmanager
+def two_machines(folder: Path) -> Iterator[Machines]:
+    """Two machines, as long as the context lasts; the folder is for the files that they need."""
+    addresses = [f"{_NETWORK}.{n + 1}" for n in range(len(NAMES))]
+    lines = ["127.0.0.1 localhost", *(f"{address} {name}" for address, name in zip(addresses, NAMES, strict=True))]
+    hosts = folder / "hosts"
+    hosts.write_text("\n".join(lines) + "\n")
+    with ExitStack() as stack:
+        numbers = [stack.enter_context(_hold(name, hosts)) for name in NAMES]
+        machines = Machines(
+            tuple(("nsenter", "--target", number, "--net", "--uts", "--mount") for number in numbers), folder / "agent"
+        )
+        cable = ["ip", "link", "add", "cable", "netns", numbers[0], "type", "veth"]
+        subprocess.run([*cable, "peer", "name", "cable", "netns", numbers[1]], check=True)
+        for n, address in enumerate(addresses):
+            machines.run(n, "ip", "address", "add", f"{address}/24", "dev", "cable")
+            for interface in ("cable", "lo"):
+                machines.run(n, "ip", "link", "set", interface, "up")
+        there = f'exec {" ".join(machines.enter[1])} sh -c "$*"'
+        machines.agent.write_text(f'#!/bin/sh\n[ "$1" = {NAMES[1]} ] || exit 1\nshift\n{there}\n')
+        machines.agent.chmod(0o700)
+        yield machines
+
+
+@contextmanager
+def _hold(name: str, hosts: Path) -> Iterator[str]:
+    """The number of a process that a machine lives as long as; the end of its input ends it."""
+    command = ["unshare", "--net", "--uts", "--mount", "sh", "-c", _HOLD, name, str(hosts)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "ready\n"
+        yield str(holder.pid)

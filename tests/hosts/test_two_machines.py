@@ -16,7 +16,7 @@ from bhemu.api.cluster_snapshot import ClusterSnapshot
 from tests.chip.test_cluster_copies import random_programs, ring
 from tests.hosts.engine_here import needs_engine
 from tests.hosts.leader_of_two import CLOCKS
-from tests.hosts.machines_here import Machines, machines_are_missing
+from tests.hosts.machines_here import machines_are_missing, two_machines
 
 WHY = machines_are_missing()
 
@@ -28,8 +28,8 @@ def test_two_machines_give_the_bits_of_one_and_the_last_copy_survives_one_of_the
     random_programs(one, 4)
     one.clock(1000)
     one.snapshot().save(tmp_path / "first")
-    with Machines(tmp_path) as machines:
-        printed = machines.run(0, [sys.executable, "-m", "tests.hosts.leader_of_two", str(tmp_path)])
+    with two_machines(tmp_path) as machines:
+        printed = machines.run(0, sys.executable, "-m", "tests.hosts.leader_of_two", str(tmp_path))
     said = json.loads(printed.splitlines()[-1])
     assert said["hosts"] == ["here", "there", "there"]
     assert "worker 2 on there (process" in said["told"]
