@@ -26,6 +26,7 @@ _SOURCES: Final = (
     "parts.c",
     "lock.c",
     "pace.c",
+    "pages.c",
     "settings.c",
     "stillness.c",
     "windows.c",

@@ -4,6 +4,7 @@
 #include "simulator.h"
 #include "counters.h"
 #include "pace.h"
+#include "pages.h"
 #include "settings.h"
 #include "windows.h"
 
@@ -180,6 +181,7 @@ static void start_selected(int number)
 
 void simulator_start(void)
 {
+    pages_start();
     for (int chip = 0; chip < CHIPS; chip++) {
         select_chip(chip);
         start_selected(chip);
@@ -241,6 +243,7 @@ void simulator_end(void)
         munmap(simulator.tiles, (size_t)TILES * TILE_BYTES);
         simulator.chip = simulator.tiles = NULL;
     }
+    pages_end();
     select_chip(0);
 }
 
@@ -363,6 +366,15 @@ static inline char *find_in_window(uint64_t paddr, uint32_t size, int writes)
     }
 }
 
+/* What an address shows has been looked at: a tile that the client reaches for the first time may get other memory. */
+static void reach_tile(uint64_t paddr)
+{
+    uint64_t offset;
+    uint32_t number = window_of(paddr, &offset);
+    if (number != NO_WINDOW && (&FIELD(uint8_t, simulator.chip, CHIP_WINDOW_KIND))[number] == SHOWS_TENSIX)
+        pages_reach((&FIELD(int64_t, simulator.chip, CHIP_WINDOW_INDEX))[number]);
+}
+
 /* A word of a window's entry, as chip/pcie/direct.py writes it; returns whether it was one. */
 static inline int aim_window(uint64_t paddr, const void *p, uint32_t size)
 {
@@ -382,12 +394,21 @@ static inline void move(void *to, const void *from, uint32_t size)
         memcpy(to, from, size);
 }
 
+/* Where bytes are in this process, NULL when no plain access reaches them. */
+static inline char *find(uint64_t paddr, uint32_t size, int writes)
+{
+    char *at = size ? find_in_window(paddr, size, writes) : NULL;
+    if (at)
+        return at;
+    at = (char *)(intptr_t)chip_find(simulator.chip, paddr, size, writes);
+    reach_tile(paddr);
+    return at;
+}
+
 void simulator_read(uint64_t paddr, void *p, uint32_t size)
 {
     paddr = select_address(paddr);
-    const void *at = size ? find_in_window(paddr, size, 0) : NULL;
-    if (!at)
-        at = (const void *)(intptr_t)chip_find(simulator.chip, paddr, size, 0);
+    const void *at = find(paddr, size, 0);
     if (at)
         move(p, at, size);
     else if (host_read(simulator.chip, paddr, (intptr_t)p, size)) {
@@ -401,9 +422,7 @@ void simulator_write(uint64_t paddr, const void *p, uint32_t size)
     paddr = select_address(paddr);
     if (aim_window(paddr, p, size))
         return;
-    void *at = size ? find_in_window(paddr, size, 1) : NULL;
-    if (!at)
-        at = (void *)(intptr_t)chip_find(simulator.chip, paddr, size, 1);
+    void *at = find(paddr, size, 1);
     if (at)
         move(at, p, size);
     else if (host_write(simulator.chip, paddr, (intptr_t)p, size))

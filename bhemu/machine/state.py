@@ -177,6 +177,9 @@ def state_field(record: Any, name: str) -> Any:
     return record
 
 
+WARM: Final = slice(8 * PAGE, offset_of(TILE, "l1") + 12 * PAGE)
+"""Bytes of a tile that firmware and its client use, most of them. The C library takes their memory in one piece."""
+
 TILE_TYPE = from_dtype(TILE)
 """The same record as compiled code knows it."""
 

@@ -1,0 +1,146 @@
+/* Memory of many tiles in pages of 2 MiB.
+ *
+ * A record takes its memory from the system page by page, when it is first written. A client that starts firmware on all
+ * tiles takes some 40 pages of 4 KiB in each, and the system takes microseconds for every one. L1 is a part of a tile's
+ * record, so records in large pages would take all of L1, which lasts longer still. But a piece of a large page can be
+ * moved to a piece of a record. What firmware and its client use lies together in a record (machine/state.py), and tiles
+ * after the first FEW get that part from large pages, which the system fills with zeros in one go.
+ *
+ * Where the system has no large pages, or does not say which pages a process has, tiles take their memory page by page. */
+
+#define _GNU_SOURCE
+#include "pages.h"
+#include "simulator.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    PAGE_BYTES = 4096,
+    LARGE_BYTES = 1 << 21,
+    FEW = 4, /* tiles that are faster without: a large page takes as long as a hundred others */
+    PIECE_BYTES = TILE_WARM_END - TILE_WARM,
+    PIECE_PAGES = PIECE_BYTES / PAGE_BYTES,
+    PIECES = LARGE_BYTES / PIECE_BYTES, /* of a large page */
+    LARGE_PAGES = (CHIPS * TILES + PIECES - 1) / PIECES
+};
+
+_Static_assert(TILE_WARM % PAGE_BYTES == 0 && PIECE_BYTES % PAGE_BYTES == 0, "pieces of records are whole pages");
+_Static_assert(TILE_BYTES % PAGE_BYTES == 0, "and lie at pages in each record");
+
+static unsigned char reached[CHIPS][TILES];
+static int tiles; /* that have been reached */
+static int usable;
+static int pagemap = -1; /* what the system tells of this process' pages */
+static char *place;           /* the next piece */
+static int pieces;            /* that are left in its large page */
+static char *memory, *unused; /* large pages, and the first one that has not been begun */
+
+static int large_pages_exist(void)
+{
+    char text[64] = "";
+    int file = open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    ssize_t size = read(file, text, sizeof text - 1);
+    close(file);
+    return size > 0 && !strstr(text, "[never]");
+}
+
+void pages_start(void)
+{
+    memset(reached, 0, sizeof reached);
+    tiles = pieces = 0;
+    usable = sysconf(_SC_PAGESIZE) == PAGE_BYTES && large_pages_exist();
+}
+
+void pages_end(void)
+{
+    if (memory)
+        munmap(memory, (LARGE_PAGES + 1) * (size_t)LARGE_BYTES);
+    memory = NULL;
+    if (pagemap >= 0)
+        close(pagemap);
+    pagemap = -1;
+}
+
+/* To a forked child the file tells of its parent's pages. */
+static void forget(void)
+{
+    usable = 0;
+}
+
+/* Begin a large page; returns whether there is one. */
+static int begin_large_page(void)
+{
+    if (!memory) {
+        size_t size = (LARGE_PAGES + 1) * (size_t)LARGE_BYTES;
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED)
+            return memory = NULL, 0;
+        unused = (char *)(((uintptr_t)memory + LARGE_BYTES - 1) & ~(uintptr_t)(LARGE_BYTES - 1));
+    }
+    unsigned char second = 0;
+    if (madvise(unused, LARGE_BYTES, MADV_HUGEPAGE))
+        return 0;
+    *(volatile char *)unused = 0;
+    if (mincore(unused + PAGE_BYTES, PAGE_BYTES, &second) || !(second & 1))
+        return 0; /* it is a small one */
+    place = unused;
+    pieces = PIECES;
+    unused += LARGE_BYTES;
+    return 1;
+}
+
+/* Which pages of a piece of a record have memory, or are in swap; returns whether the system says so. */
+static int find_pages(const char *piece, unsigned char has[PIECE_PAGES])
+{
+    enum { SWAPPED = 62 }; /* bit of an entry; the next one: in memory */
+    static int watches_forks;
+    uint64_t entries[PIECE_PAGES];
+    if (!watches_forks)
+        watches_forks = !pthread_atfork(NULL, NULL, forget);
+    if (pagemap < 0)
+        pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (!watches_forks || pread(pagemap, entries, sizeof entries, (uintptr_t)piece / PAGE_BYTES * sizeof *entries) != sizeof entries)
+        return 0;
+    for (int page = 0; page < PIECE_PAGES; page++)
+        has[page] = entries[page] >> SWAPPED != 0;
+    return 1;
+}
+
+/* Put a large page's piece in the place of a record's; what this holds is copied. */
+static int replace(char *piece)
+{
+    unsigned char has[PIECE_PAGES];
+    if ((!pieces && !begin_large_page()) || !find_pages(piece, has))
+        return 0;
+    for (size_t page = 0; page < PIECE_PAGES; page++)
+        if (has[page])
+            memcpy(place + page * PAGE_BYTES, piece + page * PAGE_BYTES, PAGE_BYTES);
+    if (mremap(place, PIECE_BYTES, PIECE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, piece) == MAP_FAILED) {
+        /* The record may have lost its piece on the way. */
+        char *again = mmap(piece, PIECE_BYTES, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        if (again == MAP_FAILED)
+            refuse("libttsim_pci_mem_wr_bytes", "there is no memory for a tile", "free some memory");
+        memcpy(piece, place, PIECE_BYTES);
+        return 0;
+    }
+    place += PIECE_BYTES;
+    pieces--;
+    return 1;
+}
+
+void pages_reach(int64_t index)
+{
+    unsigned char *known = &reached[selected - instances][index];
+    if (*known)
+        return;
+    *known = 1;
+    if (++tiles > FEW && usable)
+        usable = replace(simulator.tiles + index * TILE_BYTES + TILE_WARM);
+}

@@ -1,0 +1,128 @@
+"""Memory of tiles in pages of 2 MiB (bhemu/capi/pages.c): tiles keep what they hold, and cost the system less."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from pathlib import Path
+
+import pytest
+
+from tests.capi.library_client import run_client, run_forked
+
+LARGE = 1 << 21
+PLACES = "PLACES = [(x, y) for y in range(2, 12) for x in (*range(1, 8), *range(10, 17))]\n"
+"""Of all 140 Tensix tiles."""
+
+
+def _large_pages_exist() -> bool:
+    """The system gives a process a page of 2 MiB when it asks for one."""
+    memory = mmap.mmap(-1, 2 * LARGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    except (AttributeError, OSError):
+        return False
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    first = -start % LARGE
+    memory[first] = 1
+    there = (ctypes.c_ubyte * 2)()
+    libc = ctypes.CDLL(None, use_errno=True)
+    failed = libc.mincore(ctypes.c_void_p(start + first), ctypes.c_size_t(2 * mmap.PAGESIZE), there)
+    return not failed and there[1] == 1
+
+
+def check(library: Path, script: str, **environment: str) -> str:
+    """Standard output of a script that must end well."""
+    ended = run_client(library, PLACES + script, **environment)
+    assert ended.status == 0, ended.out + ended.errors
+    return ended.out
+
+
+def test_tiles_keep_what_was_written_before_they_were_reached(library: Path) -> None:
+    check(
+        library,
+        """
+init()
+# A multicast writes into tiles that the client has not named yet: L1 inside and outside of the piece that moves.
+for address in (0x10, 0x8FFE, 0x100000):
+    write(aim(1, 16, 11, address, start=(1, 2)), b"many")
+for n, (x, y) in enumerate(PLACES):
+    poke(x, y, 0x2000, struct.pack("<I", n))
+    assert peek(x, y, 0xFFB121B0) == struct.pack("<I", 0x47800), "cores are in reset"
+for n, (x, y) in enumerate(PLACES):
+    assert peek(x, y, 0x2000) == struct.pack("<I", n)
+    assert [peek(x, y, address) for address in (0x10, 0x8FFE, 0x100000)] == 3 * [b"many"]
+    assert peek(x, y, 0x14, 64) == bytes(64)
+exit_()
+""",
+    )
+
+
+@pytest.mark.parametrize("pace", ["exact", "adaptive"])
+def test_cores_run_on_while_other_tiles_are_reached(library: Path, pace: str) -> None:
+    """A core of each tile counts in L1, from the call on in which the client has reached the tile."""
+    check(
+        library,
+        """
+# addi x1, x1, 1; sw x1, 0x400(x0); jal x0, -8
+COUNT = [0x00108093, 0x40102023, 0xFF9FF06F]
+init()
+for x, y in PLACES:
+    release_b(COUNT, x, y)
+    clock(3)
+counts = [struct.unpack("<I", peek(x, y, 0x400))[0] for x, y in PLACES]
+assert counts == sorted(counts, reverse=True) and counts[0] > counts[-1] > 0, counts
+clock(30)
+later = [struct.unpack("<I", peek(x, y, 0x400))[0] for x, y in PLACES]
+assert {b - a for a, b in zip(counts, later)} == {10}, (counts, later)
+exit_()
+init()  # a new chip holds nothing of the old one
+assert {peek(x, y, 0x400) for x, y in PLACES} == {bytes(4)}
+exit_()
+""",
+        BHEMU_PACE=pace,
+    )
+
+
+def test_child_after_a_fork_keeps_what_tiles_hold(library: Path) -> None:
+    before = (
+        PLACES
+        + """
+init()
+for n, (x, y) in enumerate(PLACES[:70]):
+    poke(x, y, 0x3000, bytes([n]))
+write(aim(1, 16, 11, 0x3100, start=(1, 2)), b"many")
+"""
+    )
+    case = """
+for n, (x, y) in enumerate(PLACES):
+    poke(x, y, 0x3001, bytes([255 - n]))
+same = all(peek(x, y, 0x3000, 2) == bytes([n if n < 70 else 0, 255 - n]) for n, (x, y) in enumerate(PLACES))
+print("same" if same and {peek(x, y, 0x3100) for x, y in PLACES} == {b"many"} else "different")
+sys.stdout.flush()
+os._exit(0)
+"""
+    for status, out in run_forked(library, before, {"first": case, "second": case}).values():
+        assert (status, out) == (0, "same\n")
+
+
+@pytest.mark.skipif(not _large_pages_exist(), reason="the system has no pages of 2 MiB")
+def test_many_tiles_cost_few_page_faults(library: Path) -> None:
+    check(
+        library,
+        """
+import resource
+faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+def faults_of(places):
+    before = faults()
+    for x, y in places:
+        for page in range(10):
+            poke(x, y, page << 12, b"1")
+    return (faults() - before) / len(places)
+init()
+few, many = faults_of(PLACES[:4]), faults_of(PLACES[4:])
+assert few >= 10, few  # a client of few tiles takes no large page for them
+assert many < few / 3, (few, many)
+exit_()
+""",
+    )
