@@ -27,6 +27,9 @@ enum {
     PIECES = LARGE_BYTES / PIECE_BYTES, /* of a large page */
     LARGE_PAGES = (CHIPS * TILES + PIECES - 1) / PIECES
 };
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4 /* an older C library does not know it; an older kernel refuses it */
+#endif
 
 _Static_assert(TILE_WARM % PAGE_BYTES == 0 && PIECE_BYTES % PAGE_BYTES == 0, "pieces of records are whole pages");
 _Static_assert(TILE_BYTES % PAGE_BYTES == 0, "and lie at pages in each record");
@@ -105,7 +108,8 @@ static int find_pages(const char *piece, unsigned char has[PIECE_PAGES])
         watches_forks = !pthread_atfork(NULL, NULL, forget);
     if (pagemap < 0)
         pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    if (!watches_forks || pread(pagemap, entries, sizeof entries, (uintptr_t)piece / PAGE_BYTES * sizeof *entries) != sizeof entries)
+    off_t at = (uintptr_t)piece / PAGE_BYTES * sizeof *entries;
+    if (!watches_forks || pread(pagemap, entries, sizeof entries, at) != sizeof entries)
         return 0;
     for (int page = 0; page < PIECE_PAGES; page++)
         has[page] = entries[page] >> SWAPPED != 0;
@@ -121,7 +125,9 @@ static int replace(char *piece)
     for (size_t page = 0; page < PIECE_PAGES; page++)
         if (has[page])
             memcpy(place + page * PAGE_BYTES, piece + page * PAGE_BYTES, PAGE_BYTES);
-    if (mremap(place, PIECE_BYTES, PIECE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, piece) == MAP_FAILED) {
+    /* Where it was stays ours: pages_end gives it back, and nobody else may have something there then. */
+    int how = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+    if (mremap(place, PIECE_BYTES, PIECE_BYTES, how, piece) == MAP_FAILED) {
         /* The record may have lost its piece on the way. */
         char *again = mmap(piece, PIECE_BYTES, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

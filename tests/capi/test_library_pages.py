@@ -106,6 +106,25 @@ os._exit(0)
         assert (status, out) == (0, "same\n")
 
 
+def test_end_of_a_chip_takes_no_memory_of_the_client(library: Path) -> None:
+    """Mappings that the client makes while tiles get other memory may lie where that was before."""
+    check(
+        library,
+        """
+import mmap
+init()
+mine = []
+for n, (x, y) in enumerate(PLACES):
+    poke(x, y, 0, b"here")
+    mine += [mmap.mmap(-1, size) for size in (1 << 12, 1 << 16, 1 << 21)]
+for memory in mine:
+    memory[0] = memory[-1] = 7
+exit_()
+assert {(memory[0], memory[-1]) for memory in mine} == {(7, 7)}
+""",
+    )
+
+
 @pytest.mark.skipif(not _large_pages_exist(), reason="the system has no pages of 2 MiB")
 def test_many_tiles_cost_few_page_faults(library: Path) -> None:
     check(
