@@ -89,6 +89,26 @@ def _finish(library: Any) -> None:
 
 JITCodeLibrary._finalize_specific = _finish  # type: ignore[method-assign]
 
+_numbas_optimize: Any = JITCodeLibrary._optimize_final_module
+
+
+def _optimize(library: Any) -> None:
+    """What an entry calls is called by nobody outside of its module: LLVM inlines functions with one caller.
+
+    It removes what is left over. Modules of other libraries of Numba's are linked into entries, and keep their names.
+    """
+    functions = [function for function in library._final_module.functions if not function.is_declaration]
+    if library.codegen in _linkable and any(function.name.startswith(_ENTRY) for function in functions):
+        for function in functions:
+            if not function.name.startswith(_ENTRY):
+                function.linkage = "internal"
+    _numbas_optimize(library)
+
+
+# Numba's name of the C function that `compile_function` makes.
+_ENTRY = "cfunc._ZN5bhemu7machine7codegen16compile_function"
+JITCodeLibrary._optimize_final_module = _optimize  # type: ignore[method-assign]
+
 
 def makes_linkable_code() -> bool:
     """False when a program has compiled something with Numba before it has imported bhemu.
