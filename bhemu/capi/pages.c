@@ -125,7 +125,7 @@ static int replace(char *piece)
     for (size_t page = 0; page < PIECE_PAGES; page++)
         if (has[page])
             memcpy(place + page * PAGE_BYTES, piece + page * PAGE_BYTES, PAGE_BYTES);
-    /* Where it was stays ours: pages_end gives it back, and nobody else may have something there then. */
+    /* Where it was stays ours: pages_end gives it back, and must not take what is not ours. */
     int how = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
     if (mremap(place, PIECE_BYTES, PIECE_BYTES, how, piece) == MAP_FAILED) {
         /* The record may have lost its piece on the way. */

@@ -93,7 +93,7 @@ _numbas_optimize: Any = JITCodeLibrary._optimize_final_module
 
 
 def _optimize(library: Any) -> None:
-    """What an entry calls is called by nobody outside of its module: LLVM inlines functions with one caller.
+    """What an entry calls has no callers outside of its module: LLVM inlines functions with one caller.
 
     It removes what is left over. Modules of other libraries of Numba's are linked into entries, and keep their names.
     """
