@@ -57,7 +57,7 @@ void pages_start(void)
 {
     memset(reached, 0, sizeof reached);
     tiles = pieces = 0;
-    usable = sysconf(_SC_PAGESIZE) == PAGE_BYTES && large_pages_exist();
+    usable = 1;
 }
 
 void pages_end(void)
@@ -80,6 +80,8 @@ static void forget(void)
 static int begin_large_page(void)
 {
     if (!memory) {
+        if (sysconf(_SC_PAGESIZE) != PAGE_BYTES || !large_pages_exist())
+            return 0;
         size_t size = (LARGE_PAGES + 1) * (size_t)LARGE_BYTES;
         memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED)
@@ -125,7 +127,7 @@ static int replace(char *piece)
     for (size_t page = 0; page < PIECE_PAGES; page++)
         if (has[page])
             memcpy(place + page * PAGE_BYTES, piece + page * PAGE_BYTES, PAGE_BYTES);
-    /* Where it was stays ours: pages_end gives it back, and must not take what is not ours. */
+    /* The piece's old addresses stay mapped: pages_end unmaps all of them, and the client may have nothing there then. */
     int how = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
     if (mremap(place, PIECE_BYTES, PIECE_BYTES, how, piece) == MAP_FAILED) {
         /* The record may have lost its piece on the way. */
