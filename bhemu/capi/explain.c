@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 enum {
-    PAGE_BYTES = 4096,
     STATE = 3,  /* number of the copy's file in the other process */
     CANNOT = 3, /* exit statuses of explain.py */
     COMPUTES = 4,

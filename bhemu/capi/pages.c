@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 enum {
-    PAGE_BYTES = 4096,
     LARGE_BYTES = 1 << 21,
     FEW = 4, /* tiles that are faster without: a large page takes as long as a hundred others */
     PIECE_BYTES = TILE_WARM_END - TILE_WARM,

@@ -15,8 +15,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGE_BYTES = 4096 };
-
 struct instance instances[CHIPS], *selected = instances;
 static read_callback dma_read;
 static write_callback dma_write;

@@ -6,6 +6,8 @@
 #include "machine.h"
 #include "shim.h"
 
+enum { PAGE_BYTES = 4096 }; /* of memory, as the system gives it */
+
 #define FIELD(type, record, offset) (*(type *)((char *)(record) + (offset)))
 
 struct instance {
