@@ -189,7 +189,7 @@ def _before_core(t: TileRecord, log: LogAddress, core: Int) -> None:
 
 
 @kernel
-def _after_core(t: TileRecord, log: LogAddress, core: Int, reason: Int, recording: Int) -> None:
+def _after_core(t: TileRecord, log: LogAddress, core: Int, reason: Int) -> None:
     """The core has had its turn: count what it has executed after its loop, in one round."""
     block = block_of(core)
     pc, at_round = load_i64(log, at.BEFORE_PC), load_i64(log, at.BEFORE_ROUND)
@@ -204,8 +204,7 @@ def _after_core(t: TileRecord, log: LogAddress, core: Int, reason: Int, recordin
         address = accessed_address(t, core, np.int64(t.l1_u32[pc >> 2]))
         store_i64(log, block + block_at.FIRST_TRY_ADDRESS, address)
     # Loads and pushes let no core sleep, and reset none; who wakes up is noted when it executes.
-    changes = reason != LIMIT and not (reason == ACCESS and t.access_kind[core] in (LOAD, PUSH))
-    if changes or recording:
+    if reason != LIMIT and not (reason == ACCESS and t.access_kind[core] in (LOAD, PUSH)):
         note_states(t, log)
 
 

@@ -15,7 +15,7 @@ from bhemu.machine.core_state import ASLEEP, BLOCKED, HALTED, RUNNING
 
 Array = np.ndarray[Any, Any]
 
-NOT_RECORDING: Final = -1
+NO_ATTEMPT: Final = -1
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class StoppedTile:
     def _give_up_waiting(self, core: int) -> None:
         """A core whose registers were changed retries its instruction; a recorded loop is no longer valid."""
         record = self.record
-        record.poll_steps[core] = NOT_RECORDING
+        record.poll_steps[core] = NO_ATTEMPT
         if record.core_state[core] == BLOCKED:
             record.core_state[core] = RUNNING
             record.core_round[core] = max(int(record.core_round[core]), self.next_round(core))

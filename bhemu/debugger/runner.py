@@ -22,7 +22,7 @@ from bhemu.api.waits import pushed_from
 from bhemu.debugger.breakpoints import Breakpoint, CodeMarks, is_pushed_with, number_of
 from bhemu.debugger.debugged_tile import DebuggedTile
 from bhemu.debugger.history import History, Position, Timeline
-from bhemu.debugger.positions import NOT_RECORDING, StoppedTile
+from bhemu.debugger.positions import NO_ATTEMPT, StoppedTile
 from bhemu.debugger.stops import Stop
 from bhemu.debugger.watchpoints import Watch
 from bhemu.errors import BhemuError
@@ -218,7 +218,7 @@ class Runner(StoppedTile, Timeline):
     def _take_over(self, core: int) -> None:
         """Let a core execute the instruction at a breakpoint that is not meant for it."""
         self.record.core_skip_breakpoint[core] = 1
-        self.record.poll_steps[core] = NOT_RECORDING  # the step that was to be recorded has not been executed
+        self.record.poll_steps[core] = NO_ATTEMPT  # the step that was to be recorded has not been executed
 
     # --- what stops it ----------------------------------------------------------------------------------------------
 
@@ -262,7 +262,7 @@ class Runner(StoppedTile, Timeline):
         return None
 
     def _at_breakpoint(self, core: int, item: Breakpoint) -> Stop:
-        self.record.poll_steps[core] = NOT_RECORDING
+        self.record.poll_steps[core] = NO_ATTEMPT
         item.hits += 1
         pc = int(self.record.core_pc[core])
         self._reported[core] = pc

@@ -184,14 +184,29 @@ class _KernelLowering(NativeLowering):
         return True
 
 
-class KernelCompiler(Compiler):
+@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
+class _SeldomLowering(_KernelLowering):
+    """The same for a function that LLVM must not inline."""
+
+    _name = "bhemu_seldom_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        super().run_pass(state)
+        name = state["cr"].fndesc.mangled_name
+        state.library._final_module.get_function(name).add_function_attribute("noinline")
+        return True
+
+
+class _KernelCompiler(Compiler):
     """Numba's steps for a kernel."""
+
+    lowering: type[NativeLowering] = _KernelLowering
 
     def define_pipelines(self) -> list[PassManager]:
         builder: Any = DefaultPassBuilder
         steps: Any = builder.define_nopython_pipeline(self.state)
         steps.passes = [
-            (_KernelLowering, description) if step is NativeLowering else (step, description)
+            (self.lowering, description) if step is NativeLowering else (step, description)
             for step, description in steps.passes
         ]
         steps._finalized = False
@@ -199,8 +214,14 @@ class KernelCompiler(Compiler):
         return [steps]
 
 
-KERNEL: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": KernelCompiler}
+class _SeldomCompiler(_KernelCompiler):
+    lowering = _SeldomLowering
+
+
+KERNEL: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _KernelCompiler}
 """Options of `njit` for what only compiled code calls: no wrapper for Python or C, no machine code of its own."""
+SELDOM: dict[str, Any] = {**KERNEL, "pipeline_class": _SeldomCompiler, "forceinline": False}
+"""For what a loop calls seldom: inlined, it would take registers of the processor away from the loop."""
 
 
 _record: Any = types.Record

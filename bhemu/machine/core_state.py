@@ -37,7 +37,7 @@ HALT_REFUSED: Final = 4
 
 POLL_STEPS: Final = 48
 """Instructions of the longest loop that is recognised as polling."""
-FIRST_POLL_ATTEMPT: Final = 16
+FIRST_POLL_ATTEMPT: Final = 8
 """Backward jumps of a core before the first check whether it polls."""
 WATCHES: Final = 16
 """Words that such a loop may read."""
@@ -81,8 +81,8 @@ CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     # --- polling loops (riscv/poll.py) --------------------------------------------------------------------------------
     ("core_loops", "i8", (CORES,)),  # jumps backwards since the last attempt to find one
     ("core_loops_limit", "i8", (CORES,)),  # jumps until the next attempt
-    ("poll_length", "i4", (CORES,)),  # instructions of one iteration of the loop; 0 while it is being recorded
-    ("poll_steps", "i4", (CORES,)),  # recorded steps, -1 when nothing is being recorded
+    ("poll_length", "i4", (CORES,)),  # instructions of one turn of the loop
+    ("poll_steps", "i4", (CORES,)),  # 0: the loop is to be followed; in timed mode what of it was executed; else -1
     ("poll_since", "i8", (CORES,)),  # round of the loop's first instruction
     ("poll_pc", "u4", (CORES, POLL_STEPS)),
     ("poll_x", "u4", (POLL_STEPS, CORES, REGISTERS)),  # registers before each; steps first: few pages for short loops
@@ -90,6 +90,7 @@ CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("watch_address", "i8", (CORES, WATCHES)),
     ("watch_value", "i8", (CORES, WATCHES)),
     ("watch_hash", "i8", ()),  # bit (address >> 2) % 64 is set for each watched word of L1
+    ("watch_registers", "i4", ()),  # 1: a sleeping core watches a register, not memory
     # --- the schedule (tile/schedule.py) ------------------------------------------------------------------------------
     ("round_goal", "i8", ()),  # rounds up to this one may happen
     ("round_horizon", "i8", ()),  # last round in which the agent whose turn it is may touch what others share

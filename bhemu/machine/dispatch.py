@@ -38,7 +38,7 @@ RUN_TURNS = 263
 ADVANCE_TILE = 264
 """A tile moves up to its goal: `advance_tile(t, table, how)` (tile/schedule.py)."""
 VECTOR_CORE = 265
-"""A word of the vector extension: `execute_vector(t, core, word)` (riscv/vector.py)."""
+"""A word of the vector extension: `execute_vector(t, core, word)` (riscv_vector/execute.py)."""
 ETHERNET_LOAD = 266
 """A load at an Ethernet tile, as DEVICE_LOAD, which calls it (ethernet/memory_map.py)."""
 ETHERNET_STORE = 267

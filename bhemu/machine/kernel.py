@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from numba.core.registry import CPUDispatcher
 
-from bhemu.machine.codegen import KERNEL
+from bhemu.machine.codegen import KERNEL, SELDOM
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -41,8 +41,8 @@ class Kernel(CPUDispatcher):
         raise TypeError(f"{self.py_func.__qualname__} can only be called from compiled code: call it through an entry")
 
 
-def _compile(function: Any, options: dict[str, Any]) -> Any:
-    compiled = njit(function, **KERNEL, **options)
+def _compile(function: Any, seldom: bool = False, **options: bool) -> Any:
+    compiled = njit(function, **(SELDOM if seldom else KERNEL), **options)
     if isinstance(compiled, CPUDispatcher):  # with Numba disabled it is the function itself
         compiled.__class__ = Kernel
     return compiled
@@ -53,14 +53,19 @@ def kernel(function: F) -> F: ...
 
 
 @overload
-def kernel(function: None = None, **options: Any) -> Callable[[F], F]: ...
+def kernel(function: None = None, **options: bool) -> Callable[[F], F]: ...
 
 
-def kernel(function: Any = None, **options: Any) -> Any:
-    """Decorator, with or without further options: `@kernel`, `@kernel(forceinline=True)`."""
+def kernel(function: Any = None, **options: bool) -> Any:
+    """Decorator, with or without an option.
+
+    Args:
+        forceinline: inline it wherever it is called, and what it calls, as Numba hands the option on.
+        seldom: inline it nowhere: it is called seldom, from a loop that is executed often.
+    """
     if function is None:
         return functools.partial(kernel, **options)
-    return _compile(function, options)
+    return _compile(function, **options)
 
 
 def plain(function: Any) -> Callable[..., Any]:

@@ -451,6 +451,7 @@ class TileRecord:
     watch_address: Any
     watch_value: Any
     watch_hash: Any
+    watch_registers: Any
     round_goal: Any
     round_horizon: Any
     run_ahead: Any

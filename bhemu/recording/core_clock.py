@@ -256,7 +256,7 @@ def _before_core(t: TileRecord, log: LogAddress, core: Int) -> None:
 
 
 @kernel
-def _after_core(t: TileRecord, log: LogAddress, core: Int, reason: Int, recording: Int) -> None:
+def _after_core(t: TileRecord, log: LogAddress, core: Int, reason: Int) -> None:
     block = _block(core)
     at_round = load_i64(log, column.BEFORE_ROUND)
     retired = np.int64(t.core_retired[core]) - load_i64(log, column.BEFORE_RETIRED)
@@ -267,7 +267,7 @@ def _after_core(t: TileRecord, log: LogAddress, core: Int, reason: Int, recordin
     elif t.core_state[core] == BLOCKED and load_i64(log, block + column.FIRST_TRY) < 0:
         store_i64(log, block + column.FIRST_TRY, at_round)
         store_i64(log, block + column.FIRST_TRY_PC, load_i64(log, column.BEFORE_PC))
-    if reason != LIMIT or recording:  # otherwise it has changed no state
+    if reason != LIMIT:  # otherwise it has changed no state
         _note_states(t, log)
 
 

@@ -153,7 +153,7 @@ def enter(
     return _enter_another(t, c, native, core, number, word, left)
 
 
-@kernel
+@kernel(seldom=True)
 def _enter_another(t: TileRecord, c: Record, native: Int, core: Int, number: Int, word: Int, left: Int) -> Any:
     """The code at a place has changed after its first instruction: it may have been translated before."""
     memory = np.int64(c.memory)

@@ -14,11 +14,9 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.errors import NonContractualBehavior, UndefinedBehavior
-from bhemu.isa.memory_map import LOCAL_RAM_BASE
-from bhemu.isa.riscv import NUMBER
 from bhemu.machine.agents import T0
 from bhemu.machine.buffer_memory import load_i64
-from bhemu.machine.core_state import LOAD, LOCAL_RAM, LOCAL_RAM_SIZE, PUSH, RUNNING, STORE
+from bhemu.machine.core_state import LOAD, LOCAL_RAM_SIZE, PUSH, RUNNING, STORE
 from bhemu.machine.dispatch import call_handler
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import fault, refuse
@@ -28,7 +26,7 @@ from bhemu.machine.origin import line_of_pc
 from bhemu.machine.state import L1_SIZE, THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Record, TileRecord
 from bhemu.machine.wall_clock import is_wall_clock, load_wall_clock, may_load_ahead
-from bhemu.riscv.arithmetic import WORD, compute, signed
+from bhemu.riscv.arithmetic import WORD, compute
 from bhemu.riscv.code_memory import enter, native_table, set_team
 from bhemu.riscv.decode import (
     BREAKPOINT,
@@ -39,7 +37,37 @@ from bhemu.riscv.decode import (
     fields_of,
     fill,
     key_of,
-    sign_extend,
+)
+from bhemu.riscv.simple import (
+    BEQ,
+    BGE,
+    BGEU,
+    BLT,
+    BLTU,
+    BNE,
+    ELSEWHERE,
+    FENCE,
+    FENCE_I,
+    IN_L1,
+    IN_RAM,
+    JAL,
+    JALR,
+    LB,
+    LBU,
+    LH,
+    LHU,
+    LW,
+    NOT_ALIGNED,
+    SB,
+    SH,
+    SW,
+    branches,
+    is_watched,
+    load_memory,
+    may_wake,
+    place_of_access,
+    size_of,
+    store_memory,
 )
 from bhemu.riscv.teams import begin_team, can_join
 from bhemu.riscv.translation_state import (
@@ -74,10 +102,13 @@ LOOPS: Final = 4
 STOPPED: Final = 5
 """It is at a breakpoint."""
 
-RAM_BASE: Final = LOCAL_RAM_BASE
-_IN_RAM_BITS: Final = LOCAL_RAM - 1
-"""The bits of an address that say where in a local RAM it is."""
-assert LOCAL_RAM_BASE & _IN_RAM_BITS == 0
+# What becomes of an access in the midst of a turn
+NOT_MADE: Final = 0
+"""It ends the turn, and is made then."""
+GOES_ON: Final = 1
+"""It is made, and the core goes on."""
+TURN_ENDS: Final = 2
+"""It is made, and another agent may come before the core's next instruction."""
 
 BAD_PC: Final = fault(
     "riscv.pc",
@@ -94,16 +125,9 @@ MISALIGNED: Final = fault(
     rule="tile T27",
 )
 
-_N: Final = NUMBER
-JAL, JALR, FENCE, FENCE_I = _N["jal"], _N["jalr"], _N["fence"], _N["fence.i"]
-BEQ, BNE, BLT, BGE, BLTU, BGEU = _N["beq"], _N["bne"], _N["blt"], _N["bge"], _N["bltu"], _N["bgeu"]
-LB, LH, LW, LBU, LHU = _N["lb"], _N["lh"], _N["lw"], _N["lbu"], _N["lhu"]
-SB, SH, SW = _N["sb"], _N["sh"], _N["sw"]
 _CORE_BITS: Final = 7
 _SIMPLE_END: Final = FENCE
 """Instructions from here on are looked at outside of the loop of simple ones."""
-# Where an aligned access goes
-IN_L1, IN_RAM, NOT_ALIGNED, ELSEWHERE = range(4)
 _NOT_LOADED: Final = 1 << 32
 """In the place of what a load gets: the inner loop does not make it."""
 
@@ -120,65 +144,6 @@ def hand_over(
     t.access_register[core] = register
     t.access_signed[core] = is_signed
     return ACCESS
-
-
-@kernel(forceinline=True)
-def place_of_access(address: Int, size: Int, l1_end: Int, ram_size: Int) -> Int:
-    """Where an access of a core goes."""
-    if address & (size - 1):
-        return np.int64(NOT_ALIGNED)
-    if address < l1_end:
-        return np.int64(IN_L1)
-    return np.int64(IN_RAM if (address - RAM_BASE) & WORD < ram_size else ELSEWHERE)
-
-
-@kernel(forceinline=True)
-def size_of(n: Int) -> Any:
-    """Bytes that a load or store accesses."""
-    return 4 if n in (LW, SW) else (1 if n in (LB, LBU, SB) else 2)
-
-
-@kernel(forceinline=True)
-def is_watched(t: TileRecord, address: Int) -> Bool:
-    """A sleeping core may wait for the word at an address of L1 (poll.py)."""
-    return (np.int64(t.watch_hash) >> ((address >> 2) & 63)) & 1 != 0
-
-
-@kernel(forceinline=True)
-def load_memory(t: TileRecord, core: Int, n: Int, place: Int, address: Int) -> Int:
-    """What a load gets from L1 or the core's own RAM."""
-    if place == IN_L1:
-        word = np.int64(t.l1_u32[address >> 2])
-    else:
-        word = np.int64(t.core_ram_u32[core, (address & _IN_RAM_BITS) >> 2])
-    word >>= 8 * (address & 3)
-    if n == LW:
-        return word
-    if n == LBU:
-        return word & 0xFF
-    if n == LHU:
-        return word & 0xFFFF
-    return sign_extend(word, 8 if n == LB else 16)
-
-
-@kernel(forceinline=True)
-def store_memory(t: TileRecord, core: Int, n: Int, place: Int, address: Int, value: Int) -> None:
-    """A store to L1 or the core's own RAM."""
-    offset = address & _IN_RAM_BITS
-    if n == SW:
-        if place == IN_L1:
-            t.l1_u32[address >> 2] = np.uint32(value)
-        else:
-            t.core_ram_u32[core, offset >> 2] = np.uint32(value)
-    elif n == SB:
-        if place == IN_L1:
-            t.l1[address] = np.uint8(value & 0xFF)
-        else:
-            t.core_ram[core, offset] = np.uint8(value & 0xFF)
-    elif place == IN_L1:
-        t.l1_u16[address >> 1] = np.uint16(value & 0xFFFF)
-    else:
-        t.core_ram_u16[core, offset >> 1] = np.uint16(value & 0xFFFF)
 
 
 @kernel(forceinline=True)
@@ -202,20 +167,6 @@ def _store(
     return False
 
 
-@kernel(forceinline=True)
-def branches(n: Int, a: Int, b: Int) -> Bool:
-    """The condition of a branch holds for two registers."""
-    if n == BEQ:
-        return a == b
-    if n == BNE:
-        return a != b
-    if n == BLT:
-        return signed(a) < signed(b)
-    if n == BGE:
-        return signed(a) >= signed(b)
-    return a < b if n == BLTU else a >= b
-
-
 @kernel
 def _pushes(t: TileRecord, core: Int, word: Int, pc: Int, now: Int) -> Bool:
     """Push a word to the core's own thread; False where that is left to tile/accesses.py.
@@ -233,7 +184,7 @@ def _pushes(t: TileRecord, core: Int, word: Int, pc: Int, now: Int) -> Bool:
     return True
 
 
-@kernel
+@kernel(seldom=True)
 def _arrive(t: TileRecord, code: Record, cache: Int, core: Int, pc: Int) -> None:
     """The core arrives at an instruction where translated code may begin."""
     place = (pc & WORD) >> 2
@@ -244,22 +195,22 @@ def _arrive(t: TileRecord, code: Record, cache: Int, core: Int, pc: Int) -> None
 
 
 @kernel(forceinline=True)
-def _ignore_executed(log: LogAddress, core: Int, first: Int, end: Int) -> None:
+def ignore_executed(log: LogAddress, core: Int, first: Int, end: Int) -> None:
     pass
 
 
 @kernel(forceinline=True)
-def _ignore_begun(log: LogAddress, core: Int, pc: Int) -> Int:
+def ignore_begun(log: LogAddress, core: Int, pc: Int) -> Int:
     return pc
 
 
 @kernel(forceinline=True)
-def _ignore_ended(t: TileRecord, log: LogAddress, core: Int, first: Int, pc: Int, now: Int) -> None:
+def ignore_ended(t: TileRecord, log: LogAddress, core: Int, first: Int, pc: Int, now: Int) -> None:
     pass
 
 
 @kernel(forceinline=True)
-def _fetch(t: TileRecord, code: Record, pc: Int) -> Any:
+def decoded(t: TileRecord, code: Record, pc: Int) -> Any:
     """The fields of the instruction at an aligned address in L1."""
     at = (pc & WORD) >> 2
     word = np.int64(t.l1_u32[at])
@@ -268,7 +219,13 @@ def _fetch(t: TileRecord, code: Record, pc: Int) -> Any:
     return np.int64(code.word[at, 1])
 
 
-def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any) -> Any:
+@kernel(forceinline=True)
+def never_in_turn(t: TileRecord, core: Int) -> Int:
+    """Accesses end the turn."""
+    return np.int64(NOT_MADE)
+
+
+def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn: Any = never_in_turn) -> Any:
     """The loop, from this one text for cores whose instructions are counted and for others.
 
     Returns:
@@ -285,6 +242,8 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any) -> Any:
             up to another one, in order.
         ended: `ended(t, log, core, first, pc, now)`: the loop ends, with these instructions executed and not yet told,
             at a pc and in a round that the record does not have yet.
+        in_turn: `in_turn(t, core)`: make the access that the core has handed over, in a turn that other turns may
+            follow; returns NOT_MADE, GOES_ON or TURN_ENDS.
     """
 
     @kernel(forceinline=True)  # turns are short where cores share memory, and calls count
@@ -325,7 +284,7 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any) -> Any:
             in_time_until = horizon + ahead
             fields: Int = given
             if given == 0:
-                fields = _fetch(t, code, pc)
+                fields = decoded(t, code, pc)
             given = np.int64(0)
             # Simple instructions. What happens seldom is outside: in here all is in registers of the processor.
             while True:
@@ -406,7 +365,7 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any) -> Any:
                     pc = after
                 if now >= goal or pc >= l1_end:
                     break
-                fields = _fetch(t, code, pc)
+                fields = decoded(t, code, pc)
             if now != began:
                 t.core_skip_breakpoint[core] = 0
                 stays = False
@@ -422,28 +381,44 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any) -> Any:
                 address = (np.int64(t.core_x[core, (fields >> 16) & 0xFF]) + (fields >> 32)) & WORD
                 size = size_of(n)
                 place = place_of_access(address, size, l1_end, ram_size)
-                wakes = n >= SB and place == IN_L1 and is_watched(t, address)
+                wakes = n >= SB and place == IN_L1 and may_wake(t, address)
                 reads_clock = not counting and place == ELSEWHERE and n == LW and is_wall_clock(address)
                 early = may_load_ahead(t, now, ahead) if reads_clock else place == IN_L1 and not wakes
                 if now > horizon + (ahead if early else 0):
                     break
-                if reads_clock:
-                    t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(load_wall_clock(t, core, address, now))
-                    now += 1
-                    t.core_skip_breakpoint[core] = 0
-                    stays = False
-                    team = False
-                    pc = (pc + 4) & WORD
-                    continue
                 if place == NOT_ALIGNED:
                     refuse(t, MISALIGNED, address, size)
                     status = FAULTED
                     break
                 stored = (1 << (8 * size)) - 1 if n >= SB else 0
                 value = np.int64(t.core_x[core, (fields >> 24) & 0xFF]) & stored
-                kind, extends = STORE if n >= SB else LOAD, 1 if n in (LB, LH) else 0
-                status = hand_over(t, core, kind, address, size, value, (fields >> 8) & 0xFF, extends)
-                break
+                outcome: Int = GOES_ON
+                if reads_clock:
+                    t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(load_wall_clock(t, core, address, now))
+                elif early:
+                    store_memory(t, core, n, IN_L1, address, value)  # only the hash has been the same
+                else:
+                    kind, extends = STORE if n >= SB else LOAD, 1 if n in (LB, LH) else 0
+                    status = hand_over(t, core, kind, address, size, value, (fields >> 8) & 0xFF, extends)
+                    outcome = NOT_MADE
+                    if others and place == ELSEWHERE:
+                        t.core_pc[core] = np.uint32(pc)
+                        t.core_round[core] = now
+                        outcome = in_turn(t, core)
+                        t.core_round[core] = start
+                    if outcome == NOT_MADE:
+                        break
+                    status = LIMIT
+                    if t.tensix_state == RUNNING:
+                        horizon = min(horizon, np.int64(t.tensix_round))
+                now += 1
+                t.core_skip_breakpoint[core] = 0
+                stays = False
+                team = False
+                pc = (pc + 4) & WORD
+                if outcome == TURN_ENDS:
+                    break
+                continue
             if not rare:
                 if pc >= l1_end or pc & 3:
                     continue
@@ -540,7 +515,7 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any) -> Any:
     return run_core
 
 
-run_core = make_run_core(False, _ignore_begun, _ignore_executed, _ignore_ended)
+run_core = make_run_core(False, ignore_begun, ignore_executed, ignore_ended)
 
 
 def run_core_entry(t: TileRecord, core: Int, cache: Int) -> AnyInt:

@@ -1,8 +1,9 @@
 """Polling loops: a core that spins without changing anything sleeps until a word that it reads changes.
 
-A turn of the loop is recorded an instruction at a time: registers before each, and the words that are read. If the
-turn has changed no register and stored nothing, and the words still hold what was read, then all further turns are the
-same, and where the core is in a later round is plain arithmetic. So sleeping is never observable, except in speed.
+When a core has jumped backwards often, one turn of the loop is followed without executing it: registers before each
+instruction, and the words that are read. If the turn changes no register and stores nothing, then all further turns are
+the same as long as the words hold what was read, and where the core is in a later round is plain arithmetic. So
+sleeping is never observable, except in speed.
 """
 
 from __future__ import annotations
@@ -24,10 +25,29 @@ from bhemu.machine.core_state import (
 )
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Int, TileRecord
-from bhemu.riscv.arithmetic import WORD
-from bhemu.riscv.decode import FIRST_SLOW, TTINSN, fields_of
-from bhemu.riscv.execute import LB, LBU, LH, LHU, LW, RAM_BASE, SB, SH, SW
-from bhemu.riscv.teams import NOT_RECORDING
+from bhemu.riscv.arithmetic import WORD, compute
+from bhemu.riscv.decode import FIRST_SLOW, TRANSLATED, code_at
+from bhemu.riscv.execute import decoded
+from bhemu.riscv.simple import (
+    BEQ,
+    BGEU,
+    ELSEWHERE,
+    FENCE,
+    JAL,
+    JALR,
+    LB,
+    LHU,
+    RAM_BASE,
+    SB,
+    SH,
+    SW,
+    branches,
+    loaded,
+    place_of_access,
+    size_of,
+)
+from bhemu.riscv.teams import NO_ATTEMPT
+from bhemu.riscv.translation_state import FIELDS
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, STREAM_BYTES
 from bhemu.tensix.overlay import peek_stream_register
 
@@ -59,46 +79,97 @@ def peek(t: TileRecord, core: Int, address: Int) -> Any:
 
 
 @kernel
-def begin_recording(t: TileRecord, core: Int) -> None:
-    """The core has jumped backwards often: record a turn from here."""
+def begin_attempt(t: TileRecord, core: Int) -> None:
+    """The core has jumped backwards often: its next turn begins with an attempt to follow its loop."""
     t.core_loops[core] = 0
     t.poll_steps[core] = 0
-    t.watch_count[core] = 0
 
 
 @kernel
-def _give_up(t: TileRecord, core: Int) -> None:
-    t.poll_steps[core] = NOT_RECORDING
+def give_up(t: TileRecord, core: Int) -> None:
+    """The core does not poll."""
+    t.poll_steps[core] = NO_ATTEMPT
     t.core_loops_limit[core] = min(2 * t.core_loops_limit[core], LONGEST_PAUSE)
 
 
 @kernel
-def record_step(t: TileRecord, core: Int) -> None:
-    """Record the instruction that the core is about to execute, or give up recording."""
-    step = np.int64(t.poll_steps[core])
-    pc = np.int64(t.core_pc[core])
-    if step == POLL_STEPS or pc >= t.l1_end:
-        _give_up(t, core)
-        return
-    fields = fields_of(np.int64(t.l1_u32[pc >> 2]))
-    n = fields & 0xFF
-    if n >= FIRST_SLOW or n in (TTINSN, SW, SB, SH):
-        _give_up(t, core)
-        return
-    if n in (LW, LB, LBU, LH, LHU):
-        address = (np.int64(t.core_x[core, (fields >> 16) & 31]) + (fields >> 32)) & WORD & ~3
-        known, value = peek(t, core, address)
-        count = np.int64(t.watch_count[core])
-        if not known or count == WATCHES:
-            _give_up(t, core)
-            return
-        t.watch_address[core, count] = address
-        t.watch_value[core, count] = value
-        t.watch_count[core] = count + 1
-    t.poll_pc[core, step] = np.uint32(pc)
+def _watch(t: TileRecord, core: Int, address: Int, size: Int) -> Any:
+    """(known, value) of the word that a load reads, which the loop depends on from now on."""
+    count = np.int64(t.watch_count[core])
+    if count == WATCHES or address & (size - 1):
+        return False, np.int64(0)
+    if size < 4 and place_of_access(address, size, np.int64(t.l1_end), LOCAL_RAM_SIZE[core]) == ELSEWHERE:
+        return False, np.int64(0)
+    known, value = peek(t, core, address & ~3)
+    t.watch_address[core, count] = address & ~3
+    t.watch_value[core, count] = value
+    t.watch_count[core] = count + 1
+    return known, value
+
+
+@kernel
+def _is_same(t: TileRecord, core: Int, step: Int, register: Int, value: Int) -> bool:
+    """True when the loop begins anew with the registers of its beginning, after `value` has been written to one."""
     for i in range(32):
-        t.poll_x[step, core, i] = t.core_x[core, i]
-    t.poll_steps[core] = step + 1
+        after = value & WORD if i == register else np.int64(t.poll_x[step, core, i])
+        if after != t.poll_x[0, core, i]:
+            return False
+    return True
+
+
+@kernel
+def follow(t: TileRecord, cache: Int, core: Int) -> bool:
+    """Follow a turn of the loop at whose beginning the core is, from `poll_pc[core, 0]` on; True when it polls."""
+    code = code_at(cache)
+    head = np.int64(t.core_pc[core])
+    pc: Int = head
+    t.poll_pc[core, 0] = np.uint32(head)
+    t.watch_count[core] = 0
+    for i in range(32):
+        t.poll_x[0, core, i] = t.core_x[core, i]
+    for step in range(POLL_STEPS):
+        if pc >= t.l1_end or pc & 3:
+            return False
+        fields: Int = decoded(t, code, pc)
+        if fields & 0xFF == TRANSLATED:
+            fields = np.int64(code.entry[fields >> 32, FIELDS])
+        n = fields & 0xFF
+        if n >= FIRST_SLOW or n in (SB, SH, SW):  # also `.ttinsn`, and where a debugger wants to stop
+            return False
+        immediate = fields >> 32
+        a = np.int64(t.poll_x[step, core, (fields >> 16) & 0xFF])
+        b = np.int64(t.poll_x[step, core, (fields >> 24) & 0xFF])
+        after = pc + 4
+        to: Int = after
+        value: Int = np.int64(0)
+        if n >= LB and n <= LHU:
+            address = (a + immediate) & WORD
+            known, word = _watch(t, core, address, size_of(n))
+            if not known:
+                return False
+            value = loaded(n, word, address)
+        elif n >= BEQ and n <= BGEU:
+            if branches(n, a, b):
+                to = pc + immediate
+        elif n == JAL:
+            value = after
+            to = pc + immediate
+        elif n == JALR:
+            value = after
+            to = (a + immediate) & ~1
+        elif n < FENCE:
+            value = compute(n, a, b, immediate, pc)
+        t.poll_pc[core, step] = np.uint32(pc)
+        t.poll_length[core] = step + 1
+        pc = to & WORD
+        register = (fields >> 8) & 0xFF
+        if pc == head:
+            return _is_same(t, core, np.int64(step), register, value)
+        if step + 1 < POLL_STEPS:
+            for i in range(32):
+                t.poll_x[step + 1, core, i] = t.poll_x[step, core, i]
+            t.poll_x[step + 1, core, register] = np.uint32(value & WORD)
+    return False
 
 
 @kernel
@@ -112,20 +183,7 @@ def watched_words_hold(t: TileRecord, core: Int) -> bool:
 
 
 @kernel
-def end_step(t: TileRecord, core: Int) -> None:
-    """The recorded instruction has been executed; the core falls asleep if the turn is complete and changed nothing."""
-    steps = np.int64(t.poll_steps[core])
-    if steps <= 0 or t.core_pc[core] != t.poll_pc[core, 0]:
-        return
-    for i in range(32):
-        if t.core_x[core, i] != t.poll_x[0, core, i]:
-            _give_up(t, core)
-            return
-    if not watched_words_hold(t, core):
-        t.poll_steps[core] = NOT_RECORDING
-        return
-    t.poll_steps[core] = NOT_RECORDING
-    t.poll_length[core] = steps
+def _fall_asleep(t: TileRecord, core: Int) -> None:
     t.poll_since[core] = t.core_round[core]
     t.core_loops_limit[core] = FIRST_POLL_ATTEMPT
     t.core_state[core] = ASLEEP
@@ -133,16 +191,48 @@ def end_step(t: TileRecord, core: Int) -> None:
 
 
 @kernel
+def attempt(t: TileRecord, cache: Int, core: Int) -> None:
+    """The core's turn begins, and all agents before it have had theirs: it falls asleep if it polls."""
+    if not follow(t, cache, core):
+        give_up(t, core)
+        return
+    t.poll_steps[core] = NO_ATTEMPT
+    _fall_asleep(t, core)
+
+
+@kernel
+def end_step(t: TileRecord, core: Int) -> None:
+    """In timed mode, where a turn of the loop is executed once, for its time: an instruction of it has been executed.
+
+    The core falls asleep when the turn is complete and has changed nothing.
+    """
+    t.poll_steps[core] += 1
+    if t.poll_steps[core] < t.poll_length[core]:
+        return
+    t.poll_steps[core] = NO_ATTEMPT
+    if t.core_pc[core] != t.poll_pc[core, 0] or not watched_words_hold(t, core):
+        return
+    for i in range(32):
+        if t.core_x[core, i] != t.poll_x[0, core, i]:
+            return
+    _fall_asleep(t, core)
+
+
+@kernel
 def _collect_hash(t: TileRecord) -> None:
-    """Which stores to L1 may wake a sleeping core."""
+    """Which stores may wake a sleeping core."""
     t.watch_hash = 0
+    t.watch_registers = 0
     t.sleepers = 0
     for core in range(CORES):
         if t.core_state[core] == ASLEEP:
             t.sleepers += 1
             for i in range(t.watch_count[core]):
-                if t.watch_address[core, i] < t.l1_end:
-                    t.watch_hash |= np.int64(1) << ((np.int64(t.watch_address[core, i]) >> 2) & 63)
+                address = np.int64(t.watch_address[core, i])
+                if address < t.l1_end:
+                    t.watch_hash |= np.int64(1) << ((address >> 2) & 63)
+                elif address >= OVERLAY_FIRST:
+                    t.watch_registers = 1
 
 
 @kernel
@@ -162,8 +252,8 @@ def wake(t: TileRecord, core: Int, at_round: Int) -> None:
 
 @kernel
 def forget(t: TileRecord, core: Int) -> None:
-    """A core that is being reset no longer sleeps, nor is it being recorded."""
-    t.poll_steps[core] = NOT_RECORDING
+    """A core that is being reset no longer sleeps, nor is its loop to be followed."""
+    t.poll_steps[core] = NO_ATTEMPT
     if t.core_state[core] == ASLEEP:
         t.core_state[core] = IN_RESET
         _collect_hash(t)

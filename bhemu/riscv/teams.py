@@ -22,8 +22,8 @@ from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import Bool, Int, Record, TileRecord
 from bhemu.riscv.translation_state import CODE_AT, CODE_SIZE, GOAL, KEYS, RAM_SIZES, RESUME, SWITCHES
 
-NOT_RECORDING: Final = -1
-"""`poll_steps` of a core whose instructions are not recorded (poll.py)."""
+NO_ATTEMPT: Final = -1
+"""`poll_steps` of a core whose loop is not to be followed (poll.py)."""
 _WORTH: Final = 8
 """Switches that make a team worth while; after one with less there is none for this number of turns:"""
 _PAUSE: Final = 48
@@ -32,9 +32,9 @@ _NO_TURN: Final = -1
 
 @kernel
 def is_plain_turn(t: TileRecord, core: Int) -> bool:
-    """True when the core begins with a new instruction, is not watched or recorded, and no interrupt is raised."""
-    watched = t.poll_steps[core] != NOT_RECORDING or t.debug_watch[core] != 0
-    return not watched and t.interrupts == 0 and t.core_request[core] == 0
+    """True when the core begins with a new instruction, is not watched, and no interrupt or attempt to sleep is due."""
+    looked_at = t.poll_steps[core] != NO_ATTEMPT or t.debug_watch[core] != 0
+    return not looked_at and t.interrupts == 0 and t.core_request[core] == 0
 
 
 @kernel
@@ -48,7 +48,7 @@ def _key(left: Int, agent: Int) -> Int:
     return 8 * left + 7 - agent
 
 
-@kernel
+@kernel(seldom=True)
 def begin_team(t: TileRecord, c: Record, core: Int, goal: Int) -> bool:
     """The core, whose turn it is, and others that run are a team from now on; False: each takes its turn by itself."""
     if c.pause > 0:

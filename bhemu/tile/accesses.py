@@ -18,6 +18,7 @@ from bhemu.machine.origin import line_of_pc
 from bhemu.machine.types import Bool, Int, Table, TileRecord
 from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.decode import sign_extend
+from bhemu.riscv.simple import IN_L1, SB, SH, SW, store_memory
 from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, ready_words, side_push
 from bhemu.tile.sync_window import COPROCESSOR_DONE, MOP_DONE, SYNC_BASE, is_busy
 
@@ -107,19 +108,6 @@ def _push_adjacent(t: TileRecord, core: Int, thread: Int) -> None:
 
 
 @kernel
-def _store_l1(t: TileRecord, core: Int, address: Int) -> Any:
-    """A store to L1 that may wake a sleeping core; the core has checked the address."""
-    value, size = np.int64(t.access_value[core]), np.int64(t.access_size[core])
-    if size == 4:
-        t.l1_u32[address >> 2] = np.uint32(value)
-    elif size == 2:
-        t.l1_u16[address >> 1] = np.uint16(value & 0xFFFF)
-    else:
-        t.l1[address] = np.uint8(value & 0xFF)
-    return DONE
-
-
-@kernel
 def access(t: TileRecord, table: Table, core: Int) -> Any:
     """Make the access that the core has requested; returns a status."""
     kind = t.access_kind[core]
@@ -128,16 +116,16 @@ def access(t: TileRecord, table: Table, core: Int) -> Any:
     t.now_agent = core
     if kind == PUSH:
         return _execute_push(t, core)
-    if address < t.l1_end:
-        return _store_l1(t, core, address)
+    value: Int = np.int64(t.access_value[core])
+    size = np.int64(t.access_size[core])
+    if address < t.l1_end:  # a store that may wake a sleeping core
+        store_memory(t, core, SW if size == 4 else (SH if size == 2 else SB), IN_L1, address, value)
+        return DONE
     place = DEVICE_LOAD if kind == LOAD else DEVICE_STORE
-    value: Int
-    status, value = access_device(
-        t, table, place, core, address, np.int64(t.access_value[core]), np.int64(t.access_size[core])
-    )
+    status, value = access_device(t, table, place, core, address, value, size)
     if status == DONE and kind == LOAD:
         if t.access_signed[core] != 0:
-            value = sign_extend(value, 8 * np.int64(t.access_size[core]))
+            value = sign_extend(value, 8 * size)
         t.core_x[core, t.access_register[core]] = np.uint32(value & WORD)
     return status
 

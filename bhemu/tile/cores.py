@@ -36,7 +36,7 @@ from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import run_core_entry
 from bhemu.riscv.slow import slow_core_entry
 from bhemu.riscv.translator import Patience
-from bhemu.riscv.vector import execute_vector_entry
+from bhemu.riscv_vector.execute import execute_vector_entry
 from bhemu.tensix.coprocessor import Coprocessor, ensure_place, entry_of, provide, set_value
 from bhemu.tensix.frontend.run import OBSERVER_FULL
 from bhemu.tile import schedule, turn_ends

@@ -21,7 +21,7 @@ from bhemu.machine.faults import DONE, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.riscv.poll import wake
-from bhemu.riscv.teams import NOT_RECORDING
+from bhemu.riscv.teams import NO_ATTEMPT
 from bhemu.tile.reset import agent_round
 
 SOFTWARE: Final = len(tile_register("pic", "SOFTWARE_IRQ").offsets)
@@ -125,7 +125,7 @@ def take_interrupt(t: TileRecord, core: Int) -> None:
     t.core_interrupted_pc[core] = t.core_pc[core]
     t.core_pc[core] = t.pic_handler[irq]
     t.core_in_handler[core] = 1
-    t.poll_steps[core] = NOT_RECORDING
+    t.poll_steps[core] = NO_ATTEMPT
 
 
 @kernel

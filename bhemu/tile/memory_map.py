@@ -14,13 +14,14 @@ import numpy as np
 
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.memory_map import L1_SIZE, bounds, region
+from bhemu.isa.niu import INITIATOR_BYTES, INITIATOR_WORDS, INITIATORS
 from bhemu.machine.agents import AGENT_NAMES, AGENTS, T0, B, is_t_core
 from bhemu.machine.dispatch import ETHERNET_LOAD, ETHERNET_STORE, call_place, handlers_of
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import DONE, WAIT, fault, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
-from bhemu.machine.types import AnyInt, Int, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
 from bhemu.tensix.dst_window import dst_load, dst_store
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, TDMA_END, TDMA_FIRST, mmio_load, mmio_store
 from bhemu.tensix.windows import window_load, window_store
@@ -106,6 +107,18 @@ OTHER_THREAD: Final = _fault_of_each_agent(
 def _reaches_coprocessor(agent: Int) -> bool:
     """The windows above the overlay exist for B and the T cores (T24, T28)."""
     return agent == B or is_t_core(agent)
+
+
+@kernel
+def changes_only_data(agent: Int, address: Int, stores: Bool) -> Bool:
+    """True when an access, if it is made, stops, resets and interrupts no core and starts no request to the NoC."""
+    if address >= NIU_FIRST and address < NIU_END:
+        place = (address - NIU_FIRST) % NIU_BYTES
+        words = place < INITIATORS * INITIATOR_BYTES and place % INITIATOR_BYTES < INITIATOR_WORDS * WORD_BYTES
+        return words or not stores
+    if (address >= OVERLAY_FIRST and address < OVERLAY_END) or (address >= TDMA_FIRST and address < TDMA_END):
+        return True
+    return address >= MOP_CONFIG_FIRST and _reaches_coprocessor(agent)
 
 
 @kernel

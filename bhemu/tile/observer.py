@@ -30,7 +30,7 @@ class TileObserver:
         is_full: `is_full(log)`: there may be no room for another turn.
         begin: `begin(t, log)`: the host, or another tile, may have changed anything.
         before_core: `before_core(t, log, core)`: the core's turn begins.
-        after_core: `after_core(t, log, core, reason, recording)`: it has had it; see `schedule.after_run`.
+        after_core: `after_core(t, log, core, reason)`: it has had it, or falls asleep; see `turn_ends.after_run`.
         before_words: `before_words(t, log)`: the coprocessor's turn begins.
         after_words: `after_words(t, log, first, moved)`: it has moved in `moved` rounds from `first` on, which took no
             time.
@@ -57,7 +57,7 @@ def _ignore_core(t: TileRecord, log: LogAddress, core: Int) -> None:
 
 
 @kernel(forceinline=True)
-def _ignore_turn(t: TileRecord, log: LogAddress, core: Int, reason: Int, recording: Int) -> None:
+def _ignore_turn(t: TileRecord, log: LogAddress, core: Int, reason: Int) -> None:
     pass
 
 

@@ -26,8 +26,8 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
 from bhemu.riscv.execute import ACCESS, LIMIT, LOOPS
-from bhemu.riscv.poll import record_step, wake, watched_words_hold
-from bhemu.riscv.teams import NOT_RECORDING, is_plain_turn
+from bhemu.riscv.poll import attempt, wake, watched_words_hold
+from bhemu.riscv.teams import NO_ATTEMPT, is_plain_turn
 from bhemu.tensix.frontend import run as clock
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tensix.frontend.run import OBSERVER_FULL
@@ -65,19 +65,6 @@ def _is_noticed(t: TileRecord) -> Bool:
 
 
 @kernel(forceinline=True)  # like all parts of a turn: calls would cost a tenth
-def _end_of_turn(t: TileRecord, core: Int) -> Any:
-    """(round before which the core's turn ends, whether its next instruction is recorded)."""
-    end = np.int64(t.round_goal)
-    if t.interrupts != 0:
-        end = min(end, np.int64(t.round_horizon) + 1)  # the next one may be raised then
-    recording = t.poll_steps[core] != NOT_RECORDING
-    if recording:
-        record_step(t, core)
-        end = np.int64(t.core_round[core]) + 1
-    return end, recording
-
-
-@kernel(forceinline=True)
 def _begin_coprocessor(t: TileRecord, by_rounds: Int) -> Any:
     """The coprocessor's turn begins.
 
@@ -237,31 +224,35 @@ def make_schedule(observer: TileObserver, run: Any, execution: Execution = BY_HA
         if t.core_request[core] != 0:
             before_core(t, log, core)
             result = end_of_request(t, core)
-            after_core(t, log, core, np.int64(ACCESS), False)
+            after_core(t, log, core, np.int64(ACCESS))
             return result
         if t.interrupts != 0:
             take_interrupt(t, core)
         before_core(t, log, core)
         goal = np.int64(t.round_goal)
         retired = np.int64(t.core_retired[core])
-        end, recording = np.int64(t.core_round[core]) + 1, False
+        end = goal
         under_watch = t.debug_watch[core] != 0
-        if under_watch:  # it steps or has watchpoints (debug_ports/watch.py): one instruction, and no loop is recorded
-            t.poll_steps[core] = NOT_RECORDING
+        if under_watch:  # it steps or has watchpoints (debug_ports/watch.py): one instruction, and it does not sleep
+            t.poll_steps[core] = NO_ATTEMPT
             before_instruction(t, core)
-        elif one_by_one:
-            _, recording = _end_of_turn(t, core)
-        else:
-            end, recording = _end_of_turn(t, core)
+        elif t.poll_steps[core] != NO_ATTEMPT:
+            attempt(t, place_value(table, CODE_CACHE), core)
+            after_core(t, log, core, np.int64(LOOPS))
+            return ADVANCED  # it sleeps, or has its turn now
+        if under_watch or one_by_one:
+            end = np.int64(t.core_round[core]) + 1
+        elif t.interrupts != 0:
+            end = min(goal, np.int64(t.round_horizon) + 1)  # the next one may be raised then
         t.round_goal = end
         reason = run_one(t, table, core, log)
         t.round_goal = goal
         if under_watch and reason == LOOPS:
             reason = np.int64(LIMIT)
-        result = after_run(t, table, core, reason, recording)
+        result = after_run(t, table, core, reason)
         if under_watch and t.core_retired[core] != retired:
             after_instruction(t, core)
-        after_core(t, log, core, reason, recording)
+        after_core(t, log, core, reason)
         return result
 
     @kernel
@@ -327,7 +318,7 @@ def make_schedule(observer: TileObserver, run: Any, execution: Execution = BY_HA
         elif how == GO_ON_CHANGED:
             event(t, np.int64(t.now_round), NO_AGENT, True)
         elif how >= AFTER_RUN:
-            result = after_run(t, table, (how - AFTER_RUN) & 7, (how - AFTER_RUN) >> 3, False)
+            result = after_run(t, table, (how - AFTER_RUN) & 7, (how - AFTER_RUN) >> 3)
             if result != ADVANCED:
                 t.clock = t.round_goal - t.free_rounds
                 return result

@@ -7,19 +7,21 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.machine.agents import CORES
-from bhemu.machine.core_state import BLOCKED, HALT_REFUSED, HALTED, LOAD, PUSH, RUNNING
-from bhemu.machine.dispatch import NOT_COMPILED
+from bhemu.machine.core_state import BLOCKED, HALT_REFUSED, HALTED, LOAD, PUSH, RUNNING, STORE
+from bhemu.machine.dispatch import NOT_COMPILED, handlers_of
+from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import DONE, REQUEST_PENDING, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import Bool, Int, Table, TileRecord
 from bhemu.riscv.arithmetic import WORD
-from bhemu.riscv.execute import ACCESS, FAULTED, LOOPS, SLOW, STOPPED
-from bhemu.riscv.poll import begin_recording, end_step, wake_changed
-from bhemu.riscv.teams import NOT_RECORDING
+from bhemu.riscv.execute import ACCESS, FAULTED, GOES_ON, LOOPS, NOT_MADE, SLOW, STOPPED, TURN_ENDS
+from bhemu.riscv.poll import begin_attempt, wake_changed
+from bhemu.riscv.teams import NO_ATTEMPT
 from bhemu.tensix.frontend.fetch import is_idle
 from bhemu.tile.accesses import access, slow, would_wait
 from bhemu.tile.debug_ports.watch import after_instruction
+from bhemu.tile.memory_map import changes_only_data
 from bhemu.tile.noc.transfer import end_request
 
 # What a turn and `move` of tile/schedule.py return, or OBSERVER_FULL
@@ -40,15 +42,17 @@ NO_AGENT: Final = -1
 
 
 @kernel
-def _rearm(t: TileRecord, at_round: Int, agent: Int) -> None:
+def _rearm(t: TileRecord, at_round: Int, agent: Int) -> bool:
     """State has changed in the turn of `agent`: agents that were blocked try again in their next turn.
 
-    Those that would wait again need not; the host may have changed what they do (NO_AGENT).
+    Those that would wait again need not; the host may have changed what they do (NO_AGENT). True: some core does.
     """
+    found = False
     for core in range(CORES):
         if t.core_state[core] == BLOCKED and (agent == NO_AGENT or not would_wait(t, core)):
             t.core_state[core] = RUNNING
             t.core_round[core] = max(np.int64(t.core_round[core]), at_round + (1 if core <= agent else 0))
+            found = True
     if agent != COPROCESSOR and t.tensix_state != RUNNING:
         for thread in range(THREADS):
             if not is_idle(t, thread):
@@ -57,18 +61,20 @@ def _rearm(t: TileRecord, at_round: Int, agent: Int) -> None:
             t.tensix_state = RUNNING
         if t.tensix_state == RUNNING:
             t.tensix_round = max(np.int64(t.tensix_round), at_round)
+    return found
 
 
 @kernel
-def event(t: TileRecord, at_round: Int, agent: Int, words: Bool) -> None:
-    """What the agents share has changed in the turn of `agent` in round `at_round`.
+def event(t: TileRecord, at_round: Int, agent: Int, words: Bool) -> bool:
+    """What the agents share has changed in the turn of `agent` in round `at_round`; True: a core that waited goes on.
 
     Args:
         words: also words that a sleeping core may wait for (riscv/poll.py).
     """
-    _rearm(t, at_round, agent)
-    if words and t.sleepers != 0:
-        wake_changed(t, at_round, agent)
+    found = _rearm(t, at_round, agent)
+    if words and t.sleepers != 0 and wake_changed(t, at_round, agent):
+        found = True
+    return found
 
 
 @kernel
@@ -90,7 +96,7 @@ def _blame(t: TileRecord, core: Int) -> Any:
     return CORE_FAULTED
 
 
-@kernel
+@kernel(seldom=True)
 def _finish(t: TileRecord, core: Int, status: Int, pc_step: Int) -> Any:
     """What follows from the status of an access or a slow instruction; returns what `advance` does next."""
     if status == DONE:
@@ -111,6 +117,18 @@ def _finish(t: TileRecord, core: Int, status: Int, pc_step: Int) -> Any:
     return _blame(t, core)
 
 
+@kernel(seldom=True)
+def access_in_turn(t: TileRecord, core: Int) -> Int:
+    """Make the access that a core has handed over, and let its turn go on, where that can be; see `make_run_core`."""
+    stores = t.access_kind[core] == STORE
+    if t.tile_kind != TENSIX_TILE or not changes_only_data(core, np.int64(t.access_address[core]), stores):
+        return np.int64(NOT_MADE)
+    if access(t, handlers_of(t), core) != DONE:
+        return np.int64(NOT_MADE)  # it has changed nothing, and is tried again at the end of the turn
+    goes_on = event(t, np.int64(t.now_round), core, stores and t.watch_registers != 0)
+    return np.int64(TURN_ENDS if goes_on or t.interrupts != 0 else GOES_ON)
+
+
 @kernel
 def end_of_request(t: TileRecord, core: Int) -> Any:
     """The NoC request that the core's store has started is over: so is the store, which was not refused before."""
@@ -126,12 +144,11 @@ def end_of_request(t: TileRecord, core: Int) -> Any:
 
 
 @kernel(forceinline=True)
-def after_run(t: TileRecord, table: Table, core: Int, reason: Int, recording: Int) -> Any:
+def after_run(t: TileRecord, table: Table, core: Int, reason: Int) -> Any:
     """What follows from why a core has left its loop; returns what `advance` does next.
 
     Args:
         reason: LIMIT and others of riscv/execute.py.
-        recording: its instruction is one of a turn that is being recorded (riscv/poll.py).
     """
     result = ADVANCED
     if reason == ACCESS:
@@ -143,10 +160,6 @@ def after_run(t: TileRecord, table: Table, core: Int, reason: Int, recording: In
     elif reason == STOPPED:
         t.stopped_core = core
         result = AT_BREAKPOINT
-    elif reason == LOOPS and not recording:
-        begin_recording(t, core)
-    if recording and result != ADVANCED:
-        t.poll_steps[core] = NOT_RECORDING  # the instruction will be tried again, and must not be recorded twice
-    elif recording and t.core_state[core] == RUNNING:
-        end_step(t, core)
+    elif reason == LOOPS and t.poll_steps[core] == NO_ATTEMPT:
+        begin_attempt(t, core)
     return result

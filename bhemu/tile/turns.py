@@ -14,34 +14,36 @@ from bhemu.machine.core_state import RUNNING
 from bhemu.machine.dispatch import CODE_CACHE, place_value
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
-from bhemu.riscv.execute import LIMIT, run_core
+from bhemu.riscv.execute import LIMIT, ignore_begun, ignore_ended, ignore_executed, make_run_core
 from bhemu.riscv.teams import is_plain_turn
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tile.observer import NO_TILE_OBSERVER
-from bhemu.tile.turn_ends import ADVANCED, COPROCESSOR, NO_AGENT, after_run
+from bhemu.tile.turn_ends import ADVANCED, COPROCESSOR, NO_AGENT, access_in_turn, after_run
+
+_PLACE_BITS: Final = 3
+"""Of an agent's place in a round."""
+assert CORES + 1 <= 1 << _PLACE_BITS
 
 
 @kernel
 def choose(t: TileRecord) -> Any:
     """The agent whose turn it is, or NO_AGENT before the goal; sets `round_horizon` for it."""
-    found = NO_AGENT
-    first = np.int64(t.round_goal)
-    horizon = first
+    # A turn's key is its round and its agent's place there: the smallest key is next. No branches: what comes next is
+    # not foreseen.
+    never = np.int64(t.round_goal) << _PLACE_BITS
+    first = never
+    second = never
     for agent in range(CORES + 1):
         if agent == COPROCESSOR:
             state, due = t.tensix_state, np.int64(t.tensix_round)
         else:
             state, due = t.core_state[agent], np.int64(t.core_round[agent])
-        if state == RUNNING:
-            if due < first:
-                # The agents before this one come after it, and before it in a round.
-                horizon = min(horizon, first - 1)
-                first = due
-                found = agent
-            else:
-                horizon = min(horizon, due)
-    t.round_horizon = horizon
-    return found
+        key = (due << _PLACE_BITS) + agent if state == RUNNING else never
+        second = min(second, max(first, key))
+        first = min(first, key)
+    found = first & ((1 << _PLACE_BITS) - 1)
+    t.round_horizon = (second - found - 1) >> _PLACE_BITS
+    return found if first < never else np.int64(NO_AGENT)
 
 
 @kernel
@@ -67,8 +69,7 @@ def make_turns(run: Any, after_loop: Any, after_turn: Any, is_full: Any) -> Any:
     Args:
         run: of riscv/execute.py.
         after_loop: `after_loop(t, log, core)`: a core's inner loop has ended, and not only because of a LIMIT.
-        after_turn: `after_turn(t, log, core, reason, recording)`: a core has had its turn, unless it has only reached a
-            LIMIT.
+        after_turn: `after_turn(t, log, core, reason)`: a core has had its turn, unless it has only reached a LIMIT.
         is_full: `is_full(log)`: there may be no room for another turn.
     """
 
@@ -81,8 +82,8 @@ def make_turns(run: Any, after_loop: Any, after_turn: Any, is_full: Any) -> Any:
             if reason != LIMIT:
                 core = np.int64(t.turn_core)
                 after_loop(t, log, core)
-                result = after_run(t, table, core, reason, False)
-                after_turn(t, log, core, reason, False)
+                result = after_run(t, table, core, reason)
+                after_turn(t, log, core, reason)
                 if result != ADVANCED or is_full(log):
                     return result
                 core = choose(t)
@@ -96,8 +97,9 @@ def make_turns(run: Any, after_loop: Any, after_turn: Any, is_full: Any) -> Any:
     return run_turns
 
 
+_run_core: Final = make_run_core(False, ignore_begun, ignore_executed, ignore_ended, access_in_turn)
 _run_turns: Final = make_turns(
-    run_core, NO_TILE_OBSERVER.before_core, NO_TILE_OBSERVER.after_core, NO_TILE_OBSERVER.is_full
+    _run_core, NO_TILE_OBSERVER.before_core, NO_TILE_OBSERVER.after_core, NO_TILE_OBSERVER.is_full
 )
 
 

@@ -18,8 +18,8 @@ from bhemu.machine.faults import REFUSED
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
 from bhemu.riscv.execute import LIMIT, LOOPS
-from bhemu.riscv.poll import record_step
-from bhemu.riscv.teams import NOT_RECORDING, is_plain_turn
+from bhemu.riscv.poll import end_step, follow, give_up
+from bhemu.riscv.teams import NO_ATTEMPT, is_plain_turn
 from bhemu.tile import schedule as plain
 from bhemu.tile import turn_ends as ends
 from bhemu.tile.debug_ports.watch import after_instruction, before_instruction
@@ -56,19 +56,16 @@ def _wake_on_time(t: TileRecord, log: LogAddress) -> None:
 
 
 @kernel
-def _poll(t: TileRecord, log: LogAddress, core: Int) -> Any:
-    """Record the core's instruction if its turn of a loop is being recorded (riscv/poll.py); returns whether it is."""
-    if t.poll_steps[core] == NOT_RECORDING:
-        return False
-    if t.poll_steps[core] == 0:
-        store_i64(log, at.core_block(core) + at.SINCE, np.int64(t.core_round[core]))
-    record_step(t, core)
-    return True
+def _begin_loop(t: TileRecord, table: Table, log: LogAddress, core: Int) -> None:
+    """Begin to execute a turn of a loop that polls (riscv/poll.py), for its time."""
+    if not follow(t, place_value(table, CODE_CACHE), core):
+        give_up(t, core)
+    store_i64(log, at.core_block(core) + at.SINCE, np.int64(t.core_round[core]))
 
 
 @kernel
 def _general_turn(t: TileRecord, table: Table, core: Int, log: LogAddress) -> Any:
-    """(reason, whether an instruction was to be executed, whether it is recorded) of any instruction of a core.
+    """(reason, whether an instruction was to be executed) of any instruction of a core.
 
     It is put off until the turns of other agents before it are over, unless it touches what is the core's own alone.
     """
@@ -77,21 +74,20 @@ def _general_turn(t: TileRecord, table: Table, core: Int, log: LogAddress) -> An
     goal = np.int64(t.round_goal)
     under_watch = t.debug_watch[core] != 0
     if start > t.round_horizon or start >= goal:
-        by_turns = under_watch or t.interrupts != 0 or t.poll_steps[core] != NOT_RECORDING
+        by_turns = under_watch or t.interrupts != 0 or t.poll_steps[core] != NO_ATTEMPT
         if start >= goal or by_turns or not may_run_ahead(log, at.core_block(core)):
-            return np.int64(LIMIT), False, False
-    recording = False
+            return np.int64(LIMIT), False
     if under_watch:
-        t.poll_steps[core] = NOT_RECORDING
+        t.poll_steps[core] = NO_ATTEMPT
         before_instruction(t, core)
-    else:
-        recording = _poll(t, log, core)
+    elif t.poll_steps[core] == 0:
+        _begin_loop(t, table, log, core)
     t.round_goal = start + 1
     reason = np.int64(call_handler(table, RUN_CORE, t, core, place_value(table, CODE_CACHE)))
     t.round_goal = goal
     if under_watch and reason == LOOPS:
         reason = np.int64(LIMIT)
-    return reason, True, recording
+    return reason, True
 
 
 @kernel
@@ -110,17 +106,21 @@ def _turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress, one: 
         take_interrupt(t, core)
     under_watch = t.debug_watch[core] != 0
     reason: AnyInt = np.int64(NOT_SIMPLE)
-    recording = False
     if is_plain_turn(t, core):
         reason = simple_turn(t, log, core, place_value(table, CODE_CACHE), one)
         if reason == LIMIT:
             return ends.ADVANCED, False
     if reason == NOT_SIMPLE:
-        reason, begins, recording = _general_turn(t, table, core, log)
+        reason, begins = _general_turn(t, table, core, log)
         if not begins:
             return ends.ADVANCED, False
     start = load_i64(log, block + at.STARTED)
-    result = ends.after_run(t, table, core, reason, recording)
+    in_loop = t.poll_steps[core] != NO_ATTEMPT
+    result = ends.after_run(t, table, core, reason)
+    if in_loop and result == ends.ADVANCED and t.core_state[core] == RUNNING:
+        end_step(t, core)
+    elif in_loop:
+        t.poll_steps[core] = NO_ATTEMPT  # the instruction will be tried again, and must not be counted twice
     moved = np.int64(t.core_retired[core]) != load_i64(log, block + at.RETIRED)
     if moved:
         executed(t, log, core)

@@ -18,8 +18,8 @@ from bhemu.machine.kernel import kernel, plain
 from bhemu.machine.types import AnyInt, Int, LogAddress, TileRecord
 from bhemu.riscv.arithmetic import WORD, compute
 from bhemu.riscv.decode import NOWHERE, TTINSN, code_at, fill, key_of
-from bhemu.riscv.execute import (
-    ACCESS,
+from bhemu.riscv.execute import ACCESS, LIMIT, hand_over
+from bhemu.riscv.simple import (
     BEQ,
     BGEU,
     ELSEWHERE,
@@ -31,12 +31,10 @@ from bhemu.riscv.execute import (
     JALR,
     LB,
     LH,
-    LIMIT,
     NOT_ALIGNED,
     SB,
     SW,
     branches,
-    hand_over,
     is_watched,
     load_memory,
     place_of_access,

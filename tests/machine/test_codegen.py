@@ -1,13 +1,16 @@
-"""Machine code that calls many functions of the system, and whose data nearly fill a page."""
+"""Machine code: what is inlined, and data that nearly fill a page beside many calls of the system's functions."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+from numba.np.numpy_support import from_dtype
 
-from bhemu.machine.codegen import JIT
+from bhemu.machine.codegen import JIT, compile_function
+from bhemu.machine.kernel import kernel
 
 pytestmark = pytest.mark.skipif(not JIT, reason="nothing is compiled")
 
@@ -53,3 +56,42 @@ def test_data_of_any_size_leave_room_for_the_addresses_of_functions(data: int) -
     done = load(data, "room")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("0x")
+
+
+# --- what an entry consists of --------------------------------------------------------------------
+
+
+@kernel
+def called_once(x):  # type: ignore[no-untyped-def]
+    """As large as LLVM would not inline it if it had another caller."""
+    for i in range(100):
+        x = (x ^ (x >> 7)) * (2 * i + 3) + (x >> (i & 15))
+        x ^= x << 3 if x & i else x >> 5
+    return x
+
+
+@kernel(seldom=True)
+def called_seldom(x):  # type: ignore[no-untyped-def]
+    return x + 2
+
+
+def an_entry(record, a, b):  # type: ignore[no-untyped-def]
+    return called_once(a) if a > 0 else called_seldom(b)
+
+
+def functions_of_entry() -> tuple[str, dict[str, str]]:
+    """(symbol of the entry, linkage of each function that is left in its module after optimization)."""
+    symbol, library = compile_function(an_entry, None, 2, from_dtype(np.dtype([("word", "i8")])))
+    functions = [function for function in library._final_module.functions if not function.is_declaration]
+    return symbol, {function.name: function.linkage.name for function in functions}
+
+
+def test_of_an_entry_other_modules_see_only_its_c_function() -> None:
+    symbol, linkages = functions_of_entry()
+    assert [name for name, linkage in linkages.items() if linkage != "internal"] == [symbol]
+
+
+def test_what_has_one_caller_is_inlined_unless_it_is_called_seldom() -> None:
+    _, linkages = functions_of_entry()
+    assert not [name for name in linkages if "called_once" in name]
+    assert [name for name in linkages if "called_seldom" in name]

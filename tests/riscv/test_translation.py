@@ -10,6 +10,7 @@ import pytest
 
 from bhemu.errors import ConfigurationError
 from bhemu.machine.compiler import compile_entry
+from bhemu.machine.core_state import ASLEEP
 from bhemu.machine.state import new_tiles
 from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, run_core_entry
@@ -238,10 +239,15 @@ def test_a_core_leaves_translated_code_at_the_horizon_and_where_its_loops_are_co
 
 
 def test_a_watched_word_of_l1_is_stored_by_the_schedule() -> None:
-    pair = _hot_loop()
-    for tiles in pair.tiles:
-        tiles[0].watch_hash = 1 << ((DATA >> 2) & 63)
-    assert pair.turn(100, 100) == ACCESS
+    """One that only shares its bit of the hash with a watched word is stored at once."""
+    for watched, reason in ((DATA, ACCESS), (DATA + 4 * 64, LIMIT)):
+        pair = _hot_loop()
+        for tiles in pair.tiles:
+            tiles[0].core_state[1] = ASLEEP
+            tiles[0].watch_count[1] = 1
+            tiles[0].watch_address[1, 0] = watched
+            tiles[0].watch_hash = 1 << ((watched >> 2) & 63)
+        assert pair.turn(100, 100) == reason
 
 
 def test_a_jump_to_no_instruction_is_refused_where_the_interpreter_does() -> None:

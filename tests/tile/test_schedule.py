@@ -14,7 +14,7 @@ from bhemu.errors import BhemuError
 from bhemu.isa.instructions import encode
 from bhemu.machine.agents import CORE_NAMES, CORES
 from bhemu.machine.compiler import Entry, compile_entry
-from bhemu.machine.core_state import BLOCKED, RUNNING
+from bhemu.machine.core_state import BLOCKED, POLL_STEPS, RUNNING
 from bhemu.tensix.frontend import run as clock
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tile import schedule, turn_ends
@@ -251,6 +251,65 @@ def test_a_core_wakes_the_core_that_polls_in_the_round_of_its_store() -> None:
         seen.add(word(tile, SCRATCH + 4))
         assert tile.record.sleepers == 2  # both are in their endless loops
     assert all(1000 < when < 1020 for when in seen), seen
+
+
+STREAM_REGISTER = 0xFFB40000 + 4 * 8
+"""A plain register of stream 0."""
+
+
+@pytest.mark.rule("tile T34")
+@pytest.mark.parametrize(("polled", "value"), [(0xFFE80024, 0), (STREAM_REGISTER, 7)], ids=["semaphore", "stream"])
+@pytest.mark.parametrize(("waits", "posts"), [("T1", "T2"), ("T2", "T1")])
+def test_a_store_to_a_register_wakes_who_polls_it_in_its_round(polled: int, value: int, waits: str, posts: str) -> None:
+    """Also where the core that stores goes on in the same turn."""
+    poll = f"""
+        li t6, {polled:#x}
+        li t3, {SCRATCH:#x}
+        li t1, 0xffb121f0
+        again: lw a0, 0(t6)
+        beqz a0, again
+        lw t2, 0(t1)
+        sw t2, 0(t3)
+        end: j end
+    """
+    post = f"""
+        li t6, {polled:#x}
+        li t3, {SCRATCH:#x}
+        li t1, 0xffb121f0
+        li t4, {value}
+        li t0, 200
+        turn: addi t0, t0, -1
+        bnez t0, turn
+        sw t4, 0(t6)
+        lw t2, 0(t1)
+        sw t2, 4(t3)
+        end: j end
+    """
+    tile = machine({waits: poll, posts: post}, 600)
+    seen, stored = word(tile), word(tile, SCRATCH + 4)
+    assert tile.record.sleepers == 2
+    # The load of the clock follows the store; the poll's is two rounds after the load that sees it, of a loop of two.
+    assert 0 < seen - stored <= 3
+
+
+def test_a_loop_that_changes_something_in_a_later_turn_is_not_slept_over() -> None:
+    """A loop with a counter, one that stores, and one longer than what is followed."""
+    bodies = {
+        "counter": "addi a1, a1, 1",
+        "store": "sw a0, 8(t6)",
+        "long": "\n".join(["nop"] * POLL_STEPS),
+    }
+    for body in bodies.values():
+        tile = machine(f"li t6, 0x20000\n again: lw a0, 0(t6)\n{body}\n beqz a0, again\nend: j end", 3000)
+        assert tile.cores["B"].state == "running"
+        assert tile.record.sleepers == 0
+
+
+@pytest.mark.parametrize("steps", [2, POLL_STEPS])
+def test_the_longest_loop_that_is_followed_sleeps(steps: int) -> None:
+    body = "\n".join(["nop"] * (steps - 2))
+    tile = machine(f"li t6, 0x20000\n again: lw a0, 0(t6)\n{body}\n beqz a0, again\nend: j end", 3000)
+    assert tile.cores["B"].state == "polling"
 
 
 def test_a_tile_in_which_nothing_moves_costs_nothing_per_clock() -> None:

@@ -39,7 +39,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.prefetch import fetch_code, fetch_record
 from bhemu.machine.types import AnyInt, ChipRecord, Int, Table, TileRecord
 from bhemu.riscv.execute import LIMIT
-from bhemu.riscv.teams import NOT_RECORDING, is_plain_turn
+from bhemu.riscv.teams import NO_ATTEMPT, is_plain_turn
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tensix.frontend.run import OBSERVER_FULL
 from bhemu.tile.observer import call_observer
@@ -142,7 +142,7 @@ def _try_new_loops(t: TileRecord) -> None:
     """A core that has left the loop which was last found not to poll is checked again soon (riscv/poll.py)."""
     for core in range(CORES):
         away = np.int64(t.core_pc[core]) - np.int64(t.poll_pc[core, 0])
-        if (away > _LOOP_BYTES or away < -_LOOP_BYTES) and t.poll_steps[core] == NOT_RECORDING:
+        if (away > _LOOP_BYTES or away < -_LOOP_BYTES) and t.poll_steps[core] == NO_ATTEMPT:
             t.core_loops_limit[core] = FIRST_POLL_ATTEMPT
 
 

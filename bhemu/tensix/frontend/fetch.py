@@ -61,18 +61,17 @@ def side_push(t: TileRecord, thread: Int, word: Int, line: Int) -> bool:
     return True
 
 
+@kernel(forceinline=True)
+def _is_expanded(f: FrontendRecord, thread: Int) -> Bool:
+    """True when the thread has no word in front of the expanders, or in them."""
+    return (f.fifo_count[thread] | f.side_count[thread] | f.mop_active[thread] | f.replay_play_left[thread]) == 0
+
+
 @kernel
 def is_drained(t: TileRecord, thread: Int) -> Bool:
     """True when no instruction of the thread is queued, being expanded, or at its gate; a wait may be latched."""
     f = t.frontend
-    return (
-        f.fifo_count[thread] == 0
-        and f.ready_count[thread] == 0
-        and f.side_count[thread] == 0
-        and f.mop_active[thread] == 0
-        and f.replay_play_left[thread] == 0
-        and f.gate_full[thread] == 0
-    )
+    return _is_expanded(f, thread) and f.ready_count[thread] == 0 and f.gate_full[thread] == 0
 
 
 @kernel
@@ -116,7 +115,7 @@ def ready_words(t: TileRecord, thread: Int) -> Int:
 def fetch_ready(t: TileRecord, thread: Int) -> bool:
     """`expand`, from the queue after the expanders that the official simulator has (tile E43)."""
     f = t.frontend
-    if f.ready_count[thread] == 0:
+    if f.ready_count[thread] == 0 and not _is_expanded(f, thread):
         _expand_ahead(t, thread)
     if f.ready_count[thread] == 0:
         return False

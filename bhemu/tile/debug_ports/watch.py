@@ -19,9 +19,9 @@ from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import Int, TileRecord
 from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.decode import TTINSN, fields_of
-from bhemu.riscv.execute import LB, LBU, LH, LHU, LW, SB, SH, SW
 from bhemu.riscv.poll import wake
-from bhemu.riscv.teams import NOT_RECORDING
+from bhemu.riscv.simple import LB, LHU, SB, SH, SW, size_of
+from bhemu.riscv.teams import NO_ATTEMPT
 from bhemu.tile.reset import agent_round
 
 MODES: Final = 5
@@ -60,7 +60,7 @@ def pause(t: TileRecord, core: Int, cause: Int) -> None:
         t.core_halt_reason[core] = HALT_DEBUGGER
         t.debug_cause[core] = cause
         # A loop that is being recorded may find other registers when the core resumes.
-        t.poll_steps[core] = NOT_RECORDING
+        t.poll_steps[core] = NO_ATTEMPT
     t.debug_half_step[core] = 0
     t.debug_watch[core] &= ~STEPPING
 
@@ -87,18 +87,12 @@ def _access_of(t: TileRecord, core: Int, pc: Int) -> Any:
     n = fields & 0xFF
     base = np.int64(t.core_x[core, (fields >> 16) & 31])
     address = (base + (fields >> 32)) & WORD
-    if n in (LW, FLW):
-        return _LOADS, address, 4
-    if n in (LH, LHU):
-        return _LOADS, address, 2
-    if n in (LB, LBU):
-        return _LOADS, address, 1
-    if n in (SW, FSW):
-        return _STORES, address, 4
-    if n == SH:
-        return _STORES, address, 2
-    if n == SB:
-        return _STORES, address, 1
+    if n >= LB and n <= LHU:
+        return _LOADS, address, size_of(n)
+    if n in (SB, SH, SW):
+        return _STORES, address, size_of(n)
+    if n in (FLW, FSW):
+        return _LOADS if n == FLW else _STORES, address, 4
     if n >= _FIRST_ATOMIC and n < _FIRST_CSR:
         return _LOADS | _STORES, base, 4
     if n == TTINSN:  # exactly a store (T10)

@@ -23,7 +23,7 @@ from bhemu.riscv.float import (
     number_of,
     scalar_fma,
 )
-from bhemu.riscv.vector_elements import (
+from bhemu.riscv_vector.elements import (
     HALF_FLOATS,
     NOT_THERE,
     WORD,
@@ -42,7 +42,7 @@ from bhemu.riscv.vector_elements import (
     set_mask_bit,
     signed_of,
 )
-from bhemu.riscv.vector_permute import move_to_first, slide_one
+from bhemu.riscv_vector.permute import move_to_first, slide_one
 
 # funct6
 ADD, REDUCE_UNORDERED, SUB, REDUCE_ORDERED = 0x00, 0x01, 0x02, 0x03

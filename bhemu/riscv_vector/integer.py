@@ -9,7 +9,7 @@ import numpy as np
 from bhemu.machine.faults import DONE, refuse
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Int, TileRecord
-from bhemu.riscv.vector_elements import (
+from bhemu.riscv_vector.elements import (
     NOT_THERE,
     bad_overlap,
     clobbers_mask,

@@ -14,11 +14,11 @@ import numpy as np
 from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
-from bhemu.riscv.vector_elements import is_configured, reserved, set_vector_length
-from bhemu.riscv.vector_float import execute_float_vector
-from bhemu.riscv.vector_integer import execute_integer
-from bhemu.riscv.vector_memory import execute_access
-from bhemu.riscv.vector_permute import (
+from bhemu.riscv_vector.elements import is_configured, reserved, set_vector_length
+from bhemu.riscv_vector.float import execute_float_vector
+from bhemu.riscv_vector.integer import execute_integer
+from bhemu.riscv_vector.memory import execute_access
+from bhemu.riscv_vector.permute import (
     COMPRESS,
     EXTEND,
     GATHER,

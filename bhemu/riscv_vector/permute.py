@@ -9,7 +9,7 @@ import numpy as np
 from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, TileRecord
-from bhemu.riscv.vector_elements import (
+from bhemu.riscv_vector.elements import (
     WORD,
     bad_overlap,
     clobbers_mask,
