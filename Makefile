@@ -27,7 +27,7 @@ test-plain: $(STAMP)
 # The conformance suite, and the tests of tile, cores and chip, with bounds checks in the compiled code.
 test-bounds: $(STAMP)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/bhemu warm
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/conformance tests/tile tests/riscv tests/chip
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 tests/conformance tests/tile tests/riscv tests/chip
 
 # All Blackhole firmware sets of the ttnn wheel boot and run kernels, and the image of tt-burnin runs; both are fetched once,
 # with pip.
@@ -61,7 +61,7 @@ test-llk-stock: $(STAMP) warm
 # by the number of commits, as many as there is time for; or all (hours, where kernels are compiled for the first time). Both
 # with either kind of dispatch.
 test-ttnn: $(STAMP) warm
-	$(BIN)/python -m tests.ttnn.run_sweep --tenth --minutes 12 --may-end-early
+	$(BIN)/python -m tests.ttnn.run_sweep --tenth --minutes 9 --may-end-early
 
 test-ttnn-all: $(STAMP) warm
 	$(BIN)/python -m tests.ttnn.run_sweep
