@@ -61,7 +61,7 @@ test-llk-stock: $(STAMP) warm
 # by the number of commits, as many as there is time for; or all (hours, where kernels are compiled for the first time). Both
 # with either kind of dispatch.
 test-ttnn: $(STAMP) warm
-	$(BIN)/python -m tests.ttnn.run_sweep --tenth --minutes 9 --may-end-early
+	$(BIN)/python -m tests.ttnn.run_sweep --tenth --minutes 6 --may-end-early
 
 test-ttnn-all: $(STAMP) warm
 	$(BIN)/python -m tests.ttnn.run_sweep
