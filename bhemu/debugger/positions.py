@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +12,9 @@ from bhemu.debugger.debugged_tile import DebuggedTile
 from bhemu.debugger.history import History
 from bhemu.machine.agents import CORES
 from bhemu.machine.core_state import ASLEEP, BLOCKED, HALTED, RUNNING
+from bhemu.riscv.teams import NO_ATTEMPT
 
 Array = np.ndarray[Any, Any]
-
-NO_ATTEMPT: Final = -1
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ class StoppedTile:
             self.record.core_x[core, register] = value
 
     def _give_up_waiting(self, core: int) -> None:
-        """A core whose registers were changed retries its instruction; a recorded loop is no longer valid."""
+        """A core whose registers were changed retries its instruction; the loop that it was in need not be followed."""
         record = self.record
         record.poll_steps[core] = NO_ATTEMPT
         if record.core_state[core] == BLOCKED:

@@ -22,7 +22,7 @@ from bhemu.api.waits import pushed_from
 from bhemu.debugger.breakpoints import Breakpoint, CodeMarks, is_pushed_with, number_of
 from bhemu.debugger.debugged_tile import DebuggedTile
 from bhemu.debugger.history import History, Position, Timeline
-from bhemu.debugger.positions import NO_ATTEMPT, StoppedTile
+from bhemu.debugger.positions import StoppedTile
 from bhemu.debugger.stops import Stop
 from bhemu.debugger.watchpoints import Watch
 from bhemu.errors import BhemuError
@@ -32,6 +32,7 @@ from bhemu.machine.agents import CORE_NAMES, CORES, B
 from bhemu.machine.core_state import ASLEEP, HALTED
 from bhemu.machine.origin import pc_of_line
 from bhemu.machine.state import L1_SIZE, THREADS, state_field
+from bhemu.riscv.teams import NO_ATTEMPT
 from bhemu.tensix.coprocessor import THREAD_NAMES
 from bhemu.tile.cores import HALT_REASONS
 
@@ -218,7 +219,7 @@ class Runner(StoppedTile, Timeline):
     def _take_over(self, core: int) -> None:
         """Let a core execute the instruction at a breakpoint that is not meant for it."""
         self.record.core_skip_breakpoint[core] = 1
-        self.record.poll_steps[core] = NO_ATTEMPT  # the step that was to be recorded has not been executed
+        self.record.poll_steps[core] = NO_ATTEMPT  # what was to be followed may not be executed next
 
     # --- what stops it ----------------------------------------------------------------------------------------------
 

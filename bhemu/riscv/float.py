@@ -23,9 +23,7 @@ from bhemu.machine.lanes import lane, splat16
 from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.riscv.arithmetic import WORD, count_leading_zeros
 from bhemu.riscv.csr import FLAGS_UNKNOWN
-from bhemu.riscv.simple import (
-    RAM_BASE,
-)
+from bhemu.riscv.simple import RAM_BASE
 from bhemu.tensix.vector.fma import fma
 
 _N: Final = NUMBER

@@ -13,9 +13,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
 from bhemu.machine.vector_core_state import VLEN_BYTES
-from bhemu.riscv.simple import (
-    RAM_BASE,
-)
+from bhemu.riscv.simple import RAM_BASE
 from bhemu.riscv_vector.elements import (
     REGISTERS,
     WORD,

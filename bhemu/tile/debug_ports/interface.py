@@ -40,9 +40,7 @@ from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import Bool, Int, TileRecord
 from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.execute import MISALIGNED
-from bhemu.riscv.simple import (
-    RAM_BASE,
-)
+from bhemu.riscv.simple import RAM_BASE
 from bhemu.tile.debug_ports.watch import (
     FIRST_ADDRESS,
     MODE_BOTH,

@@ -59,7 +59,7 @@ def pause(t: TileRecord, core: Int, cause: Int) -> None:
         t.core_state[core] = HALTED
         t.core_halt_reason[core] = HALT_DEBUGGER
         t.debug_cause[core] = cause
-        # A loop that is being recorded may find other registers when the core resumes.
+        # A loop that was to be followed may find other registers when the core resumes.
         t.poll_steps[core] = NO_ATTEMPT
     t.debug_half_step[core] = 0
     t.debug_watch[core] &= ~STEPPING
