@@ -240,7 +240,7 @@ static void pass(uint32_t number)
 /* Let clocks pass, `step` in a call, until the chip has written what it wrote when the calls were recorded. */
 static void await(uint64_t until, uint32_t step, uint64_t bound)
 {
-    enum { LOOK_EVERY = 1024 };
+    enum { LOOK_EVERY = 16 };
     enter(IN_CLOCK);
     for (uint64_t passed = 0, tries = 0; first_missing < until; tries++) {
         if (passed >= bound || tries % LOOK_EVERY == LOOK_EVERY - 1) {

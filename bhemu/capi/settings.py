@@ -108,8 +108,11 @@ OTHERS: Final = (
 """Further variables, behind the prefix, that other parts of bhemu read; `*`: and all that begin so."""
 
 
-RUN_AHEAD: Final = 16
-"""Rounds that a core may be ahead of its tile where the pace adapts (chip/clock/run.py); more gains clients nothing."""
+RUN_AHEAD: Final = 128
+"""Rounds that a core may be ahead of its tile where the pace adapts (chip/clock/run.py).
+
+With 256, cores of tt-metal's dispatch poll for longer than is gained.
+"""
 
 
 @dataclass(frozen=True)

@@ -460,7 +460,7 @@ def test_a_value_of_the_translator_s_variable_that_means_nothing_is_refused(libr
 
 
 def test_more_clocks_pass_while_a_client_only_polls(library: Path) -> None:
-    """One a call at first, then 17, twice as many each time, up to 1024; 17 again after a write or a change."""
+    """One a call at first, then 67, twice as many each time, up to 1024; 67 again after a write or a change."""
     polled = """
 init()
 at = aim(1, 1, 2, 0x8000)
@@ -476,9 +476,9 @@ exit_()
 
     assert time(100, BHEMU_PACE="exact") == 100
     assert time(16) == 16
-    assert time(20) == time(20, BHEMU_PACE="adaptive") == 16 + 17 * (1 + 2 + 4 + 8)
-    assert time(24) == 16 + 17 * (1 + 2 + 4 + 8 + 16 + 32) + 1024 + 1024
-    assert time(20, "put(at, 1); clock(1)") == time(20) + 17
+    assert time(20) == time(20, BHEMU_PACE="adaptive") == 16 + 67 * (1 + 2 + 4 + 8)
+    assert time(24) == 16 + 67 * (1 + 2 + 4 + 8) + 4 * 1024
+    assert time(20, "put(at, 1); clock(1)") == time(20) + 67
     assert time(5, "put(at, 1); clock(1)") == 5 + 1, "the client has not polled often enough"
     assert time(20, "clock(5)") == time(20) + 5
     assert time(20, reads="read(at, 12)") == time(20)
@@ -500,7 +500,7 @@ exit_()
 """,
     )
     # The second place, too, is one that was not read before.
-    assert out.startswith(f"[{16 + 17 * (1 + 1 + 2 + 4)}] bhemu")
+    assert out.startswith(f"[{16 + 67 * (1 + 1 + 2 + 4)}] bhemu")
 
 
 def test_refusals_before_init(library: Path) -> None:
