@@ -16,7 +16,7 @@ import numpy as np
 from bhemu.errors import NonContractualBehavior, UndefinedBehavior
 from bhemu.machine.agents import T0
 from bhemu.machine.buffer_memory import load_i64
-from bhemu.machine.core_state import LOAD, LOCAL_RAM_SIZE, PUSH, RUNNING, STORE
+from bhemu.machine.core_state import LOCAL_RAM_SIZE, PUSH, RUNNING
 from bhemu.machine.dispatch import call_handler
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import fault, refuse
@@ -61,6 +61,7 @@ from bhemu.riscv.simple import (
     SB,
     SH,
     SW,
+    access_of,
     branches,
     is_watched,
     load_memory,
@@ -146,6 +147,13 @@ def hand_over(
     return ACCESS
 
 
+@kernel(seldom=True)
+def hand_over_access(t: TileRecord, core: Int, fields: Int, address: Int) -> Any:
+    """Describe the load or store of a decoded instruction for the memory map."""
+    kind, size, value, register, is_signed = access_of(t, core, fields)
+    return hand_over(t, core, kind, address, size, value, register, is_signed)
+
+
 @kernel(forceinline=True)
 def _load(t: TileRecord, core: Int, n: Int, address: Int, l1_end: Int, ram_size: Int, in_time: Bool) -> Int:
     """What a load gets; _NOT_LOADED where it is not in memory, or in L1 and too early."""
@@ -220,7 +228,7 @@ def decoded(t: TileRecord, code: Record, pc: Int) -> Any:
 
 
 @kernel(forceinline=True)
-def never_in_turn(t: TileRecord, core: Int) -> Int:
+def never_in_turn(t: TileRecord, core: Int, fields: Int, address: Int) -> Int:
     """Accesses end the turn."""
     return np.int64(NOT_MADE)
 
@@ -242,8 +250,8 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
             up to another one, in order.
         ended: `ended(t, log, core, first, pc, now)`: the loop ends, with these instructions executed and not yet told,
             at a pc and in a round that the record does not have yet.
-        in_turn: `in_turn(t, core)`: make the access that the core has handed over, in a turn that other turns may
-            follow; returns NOT_MADE, GOES_ON or TURN_ENDS.
+        in_turn: `in_turn(t, core, fields, address)`: make the access of a decoded instruction in a turn that other
+            turns may follow; returns NOT_MADE, GOES_ON or TURN_ENDS.
     """
 
     @kernel(forceinline=True)  # turns are short where cores share memory, and calls count
@@ -379,36 +387,32 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
                     continue
             if accesses:
                 address = (np.int64(t.core_x[core, (fields >> 16) & 0xFF]) + (fields >> 32)) & WORD
-                size = size_of(n)
-                place = place_of_access(address, size, l1_end, ram_size)
+                place = place_of_access(address, size_of(n), l1_end, ram_size)
                 wakes = n >= SB and place == IN_L1 and may_wake(t, address)
                 reads_clock = not counting and place == ELSEWHERE and n == LW and is_wall_clock(address)
                 early = may_load_ahead(t, now, ahead) if reads_clock else place == IN_L1 and not wakes
                 if now > horizon + (ahead if early else 0):
                     break
                 if place == NOT_ALIGNED:
-                    refuse(t, MISALIGNED, address, size)
+                    refuse(t, MISALIGNED, address, size_of(n))
                     status = FAULTED
                     break
-                stored = (1 << (8 * size)) - 1 if n >= SB else 0
-                value = np.int64(t.core_x[core, (fields >> 24) & 0xFF]) & stored
                 outcome: Int = GOES_ON
                 if reads_clock:
                     t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(load_wall_clock(t, core, address, now))
                 elif early:
-                    store_memory(t, core, n, IN_L1, address, value)  # only the hash has been the same
+                    # Only the hash has been the same.
+                    store_memory(t, core, n, IN_L1, address, np.int64(t.core_x[core, (fields >> 24) & 0xFF]))
                 else:
-                    kind, extends = STORE if n >= SB else LOAD, 1 if n in (LB, LH) else 0
-                    status = hand_over(t, core, kind, address, size, value, (fields >> 8) & 0xFF, extends)
                     outcome = NOT_MADE
                     if others and place == ELSEWHERE:
                         t.core_pc[core] = np.uint32(pc)
                         t.core_round[core] = now
-                        outcome = in_turn(t, core)
+                        outcome = in_turn(t, core, fields, address)
                         t.core_round[core] = start
                     if outcome == NOT_MADE:
+                        status = hand_over_access(t, core, fields, address)
                         break
-                    status = LIMIT
                     if t.tensix_state == RUNNING:
                         horizon = min(horizon, np.int64(t.tensix_round))
                 now += 1

@@ -25,26 +25,21 @@ from bhemu.machine.core_state import (
 )
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Int, TileRecord
-from bhemu.riscv.arithmetic import WORD, compute
+from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.decode import FIRST_SLOW, TRANSLATED, code_at
 from bhemu.riscv.execute import decoded
 from bhemu.riscv.simple import (
-    BEQ,
-    BGEU,
     ELSEWHERE,
-    FENCE,
-    JAL,
-    JALR,
     LB,
     LHU,
     RAM_BASE,
     SB,
     SH,
     SW,
-    branches,
     loaded,
     place_of_access,
     size_of,
+    without_access,
 )
 from bhemu.riscv.teams import NO_ATTEMPT
 from bhemu.riscv.translation_state import FIELDS
@@ -139,26 +134,14 @@ def follow(t: TileRecord, cache: Int, core: Int) -> bool:
         immediate = fields >> 32
         a = np.int64(t.poll_x[step, core, (fields >> 16) & 0xFF])
         b = np.int64(t.poll_x[step, core, (fields >> 24) & 0xFF])
-        after = pc + 4
-        to: Int = after
-        value: Int = np.int64(0)
         if n >= LB and n <= LHU:
             address = (a + immediate) & WORD
             known, word = _watch(t, core, address, size_of(n))
             if not known:
                 return False
-            value = loaded(n, word, address)
-        elif n >= BEQ and n <= BGEU:
-            if branches(n, a, b):
-                to = pc + immediate
-        elif n == JAL:
-            value = after
-            to = pc + immediate
-        elif n == JALR:
-            value = after
-            to = (a + immediate) & ~1
-        elif n < FENCE:
-            value = compute(n, a, b, immediate, pc)
+            value, to = loaded(n, word, address), pc + 4
+        else:
+            value, to, _ = without_access(n, a, b, immediate, pc)
         t.poll_pc[core, step] = np.uint32(pc)
         t.poll_length[core] = step + 1
         pc = to & WORD

@@ -12,10 +12,10 @@ import numpy as np
 from bhemu.isa.memory_map import LOCAL_RAM_BASE
 from bhemu.isa.riscv import NUMBER
 from bhemu.machine.agents import CORES
-from bhemu.machine.core_state import ASLEEP, LOCAL_RAM
+from bhemu.machine.core_state import ASLEEP, LOAD, LOCAL_RAM, STORE
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, TileRecord
-from bhemu.riscv.arithmetic import WORD, signed
+from bhemu.riscv.arithmetic import WORD, compute, signed
 from bhemu.riscv.decode import sign_extend
 
 _N: Final = NUMBER
@@ -46,6 +46,16 @@ def place_of_access(address: Int, size: Int, l1_end: Int, ram_size: Int) -> Int:
 def size_of(n: Int) -> Any:
     """Bytes that a load or store accesses."""
     return 4 if n in (LW, SW) else (1 if n in (LB, LBU, SB) else 2)
+
+
+@kernel
+def access_of(t: TileRecord, core: Int, fields: Int) -> Any:
+    """(LOAD or STORE, bytes, what is stored, register that is loaded, 1 if its sign is extended) of a load or store."""
+    n = fields & 0xFF
+    size = size_of(n)
+    kind = STORE if n >= SB else LOAD
+    value = np.int64(t.core_x[core, (fields >> 24) & 0xFF]) & ((1 << (8 * size)) - 1) if n >= SB else np.int64(0)
+    return kind, size, value, (fields >> 8) & 0xFF, 1 if n in (LB, LH) else 0
 
 
 @kernel(forceinline=True)
@@ -120,3 +130,17 @@ def branches(n: Int, a: Int, b: Int) -> Bool:
     if n == BGE:
         return signed(a) >= signed(b)
     return a < b if n == BLTU else a >= b
+
+
+@kernel(forceinline=True)
+def without_access(n: Int, a: Int, b: Int, immediate: Int, pc: Int) -> Any:
+    """(what goes into the register, the pc after it, a branch is taken) of an instruction that accesses no memory."""
+    after = pc + 4
+    if n >= BEQ and n <= BGEU:
+        taken = branches(n, a, b)
+        return np.int64(0), pc + immediate if taken else after, taken
+    if n == JAL:
+        return after, pc + immediate, False
+    if n == JALR:
+        return after, (a + immediate) & (WORD - 1), False
+    return compute(n, a, b, immediate, pc) if n < FENCE else np.int64(0), after, False

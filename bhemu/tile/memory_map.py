@@ -122,6 +122,12 @@ def changes_only_data(agent: Int, address: Int, stores: Bool) -> Bool:
 
 
 @kernel
+def may_end_a_wait(address: Int) -> Bool:
+    """False where no agent waits for what an access changes: of what `changes_only_data` names, GPRs and NIUs."""
+    return (address < NIU_FIRST or address >= NIU_END) and (address < GPR_FIRST or address >= GPR_END)
+
+
+@kernel
 def _load_for_all(t: TileRecord, agent: Int, address: Int) -> Any:
     """(status, value) of a load from what the NoC reaches, too."""
     if address >= OVERLAY_FIRST and address < OVERLAY_END:

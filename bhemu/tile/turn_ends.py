@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.machine.agents import CORES
-from bhemu.machine.core_state import BLOCKED, HALT_REFUSED, HALTED, LOAD, PUSH, RUNNING, STORE
+from bhemu.machine.core_state import BLOCKED, HALT_REFUSED, HALTED, LOAD, PUSH, RUNNING
 from bhemu.machine.dispatch import NOT_COMPILED, handlers_of
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import DONE, REQUEST_PENDING, WAIT
@@ -15,13 +15,14 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import Bool, Int, Table, TileRecord
 from bhemu.riscv.arithmetic import WORD
-from bhemu.riscv.execute import ACCESS, FAULTED, GOES_ON, LOOPS, NOT_MADE, SLOW, STOPPED, TURN_ENDS
+from bhemu.riscv.execute import ACCESS, FAULTED, GOES_ON, LOOPS, NOT_MADE, SLOW, STOPPED, TURN_ENDS, hand_over_access
 from bhemu.riscv.poll import begin_attempt, wake_changed
+from bhemu.riscv.simple import SB
 from bhemu.riscv.teams import NO_ATTEMPT
 from bhemu.tensix.frontend.fetch import is_idle
 from bhemu.tile.accesses import access, slow, would_wait
 from bhemu.tile.debug_ports.watch import after_instruction
-from bhemu.tile.memory_map import changes_only_data
+from bhemu.tile.memory_map import changes_only_data, may_end_a_wait
 from bhemu.tile.noc.transfer import end_request
 
 # What a turn and `move` of tile/schedule.py return, or OBSERVER_FULL
@@ -118,14 +119,17 @@ def _finish(t: TileRecord, core: Int, status: Int, pc_step: Int) -> Any:
 
 
 @kernel(seldom=True)
-def access_in_turn(t: TileRecord, core: Int) -> Int:
-    """Make the access that a core has handed over, and let its turn go on, where that can be; see `make_run_core`."""
-    stores = t.access_kind[core] == STORE
-    if t.tile_kind != TENSIX_TILE or not changes_only_data(core, np.int64(t.access_address[core]), stores):
+def access_in_turn(t: TileRecord, core: Int, fields: Int, address: Int) -> Int:
+    """Make the access of a core's load or store, and let its turn go on, where that can be; see `make_run_core`."""
+    stores = fields & 0xFF >= SB
+    if t.tile_kind != TENSIX_TILE or not changes_only_data(core, address, stores):
         return np.int64(NOT_MADE)
+    hand_over_access(t, core, fields, address)
     if access(t, handlers_of(t), core) != DONE:
         return np.int64(NOT_MADE)  # it has changed nothing, and is tried again at the end of the turn
-    goes_on = event(t, np.int64(t.now_round), core, stores and t.watch_registers != 0)
+    goes_on = False
+    if may_end_a_wait(address):
+        goes_on = event(t, np.int64(t.now_round), core, stores and t.watch_registers != 0)
     return np.int64(TURN_ENDS if goes_on or t.interrupts != 0 else GOES_ON)
 
 

@@ -13,10 +13,10 @@ import numpy as np
 import bhemu.recording.core_figures as classes
 from bhemu.isa.riscv import NUMBER, RISCV
 from bhemu.machine.buffer_memory import load_i64, store_i64
-from bhemu.machine.core_state import LOAD, LOCAL_RAM_SIZE, PUSH, STORE
+from bhemu.machine.core_state import LOCAL_RAM_SIZE, PUSH
 from bhemu.machine.kernel import kernel, plain
 from bhemu.machine.types import AnyInt, Int, LogAddress, TileRecord
-from bhemu.riscv.arithmetic import WORD, compute
+from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.decode import NOWHERE, TTINSN, code_at, fill, key_of
 from bhemu.riscv.execute import ACCESS, LIMIT, hand_over
 from bhemu.riscv.simple import (
@@ -27,19 +27,18 @@ from bhemu.riscv.simple import (
     FENCE_I,
     IN_L1,
     IN_RAM,
-    JAL,
     JALR,
     LB,
-    LH,
     NOT_ALIGNED,
     SB,
     SW,
-    branches,
+    access_of,
     is_watched,
     load_memory,
     place_of_access,
     size_of,
     store_memory,
+    without_access,
 )
 from bhemu.timed import layout as at
 from bhemu.timed.cores import (
@@ -158,31 +157,20 @@ def simple_turn(t: TileRecord, log: LogAddress, core: Int, cache: Int, one: Int)
         if accesses and place == NOT_ALIGNED:
             reason = np.int64(NOT_SIMPLE)
             break
-        if accesses and (place == ELSEWHERE or (stores and place == IN_L1 and is_watched(t, address))):
-            kind, extends = STORE if stores else LOAD, 1 if n in (LB, LH) else 0
-            reason = hand_over(t, core, kind, address, size, b & ((1 << 8 * size) - 1) if stores else 0, rd, extends)
-            break
         value: Int = np.int64(0)
-        after = pc + 4
+        if accesses and (place == ELSEWHERE or (stores and place == IN_L1 and is_watched(t, address))):
+            kind, size, value, rd, is_signed = access_of(t, core, fields)
+            reason = hand_over(t, core, kind, address, size, value, rd, is_signed)
+            break
+        after: AnyInt = pc + 4
         jumps = False
-        if accesses:
-            if stores:
-                store_memory(t, core, n, place, address, b)
-            else:
-                value = load_memory(t, core, n, place, address)
-        elif n >= BEQ and n <= BGEU:
-            jumps = branches(n, a, b)
-            if jumps:
-                after = pc + immediate
-        elif n == JAL:
-            value = after
-            after = pc + immediate
-        elif n == JALR:
-            value = after
-            after = (a + immediate) & 0xFFFFFFFE
-        elif n < FENCE:
-            value = compute(n, a, b, immediate, pc)
+        if not accesses:
+            value, after, jumps = without_access(n, a, b, immediate, pc)
+        elif stores:
+            store_memory(t, core, n, place, address, b)
         else:
+            value = load_memory(t, core, n, place, address)
+        if n >= FENCE:
             forget_lines(log, block)
             guessed += 1
         if after <= pc:

@@ -14,6 +14,8 @@ from tests.chip.noc_programs import ATOMIC, DATA, INCREMENT, MULTICAST, READ, WR
 from tests.chip.test_noc_order import BACK, FIRST, FLAG, LAST, MIDDLE, SUM, note_time, signal, wait_for
 
 QUANTA = (1, 7, 1024)
+AHEAD = (0, 16, 128, 1000)
+"""Clocks that tiles may be ahead of each other at any time; with more than 0 requests are carried out in batches."""
 
 
 def count_down(turns: int, label: str) -> str:
@@ -21,9 +23,10 @@ def count_down(turns: int, label: str) -> str:
     return f"li a4, {turns}\nli a5, {DATA + 0x800:#x}\n{label}: addi a4, a4, -1\nsw a4, 0(a5)\nbnez a4, {label}\n"
 
 
-def board_of(programs: dict[tuple[int, int], str], **options: object) -> Board:
+def board_of(programs: dict[tuple[int, int], str], ahead: int = 0, **options: object) -> Board:
     """A board whose programs have all been started."""
     board = Board(programs, **options)
+    board.chip.record["run_ahead"] = ahead
     board.start(*programs)
     return board
 
@@ -43,8 +46,9 @@ def test_a_tile_that_polls_sees_a_signal_in_the_clock_in_which_it_is_sent(quantu
     assert (sent, seen) == (exact.word(FIRST, SUM), exact.word(LAST, SUM))
 
 
+@pytest.mark.parametrize("ahead", AHEAD)
 @pytest.mark.parametrize("quantum", QUANTA)
-def test_a_program_without_races_computes_the_same(quantum: int) -> None:
+def test_a_program_without_races_computes_the_same(quantum: int, ahead: int) -> None:
     """Tiles add up in another, after different times, and are told when all have; twice."""
     collector = MIDDLE
     counters = [(x, y) for x in (2, 3, 10) for y in (3, 4)] + [(16, 11)]
@@ -62,7 +66,7 @@ def test_a_program_without_races_computes_the_same(quantum: int) -> None:
         ends = {"target": DATA, "target_hi": at(*collector), "back": FLAG, "back_hi": rectangle((1, 2), (16, 11))}
         text += request(ctrl=WRITE | MULTICAST, **ends, length=4)
     programs[collector] = text
-    board = board_of(programs, quantum=quantum)
+    board = board_of(programs, ahead, quantum=quantum)
     board.chip.clock(30_000)
     assert board.word(collector, SUM + 4) == 70
     assert [board.word(place, FLAG) for place in counters] == [2] * 7
@@ -96,18 +100,37 @@ def everything(board: Board) -> list[bytes]:
     return [tile.tobytes() for tile in tiles if tile["core_retired"].any()]
 
 
+@pytest.mark.parametrize("ahead", AHEAD)
 @pytest.mark.parametrize("seed", range(3))
-def test_threads_make_no_difference_even_to_programs_that_race(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_make_no_difference_even_to_programs_that_race(
+    seed: int, ahead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(clocks, "WORTH_THREADS", 1)
     programs = racing_programs(seed)
     states = []
     for threads in (1, 2, 3):
-        board = board_of(programs, quantum=300, threads=threads)
+        board = board_of(programs, ahead, quantum=300, threads=threads)
         for clocks_ in (5000, 1, 999, 14_000):
             board.chip.clock(clocks_)
         assert sum(board.word(place, FLAG) for place in programs) == 40
         states.append(everything(board))
     assert states[0] == states[1] == states[2]
+
+
+@pytest.mark.parametrize("ahead", AHEAD)
+@pytest.mark.parametrize("first_waits", [False, True])
+def test_first_requests_in_a_quantum_come_in_the_order_of_their_clocks(ahead: int, first_waits: bool) -> None:
+    """Both write the same word, one a few clocks after the other: what the later one has written stays."""
+    programs = {}
+    for place, value in ((FIRST, 1), (LAST, 2)):
+        later = (place == FIRST) == first_waits
+        ends = {"target": DATA, "target_hi": at(*place), "back": FLAG, "back_hi": at(*MIDDLE)}
+        text = f"li a4, {value}\nli a5, {DATA:#x}\nsw a4, 0(a5)\n" + "addi x0, x0, 0\n" * (5 if later else 0)
+        programs[place] = text + request(ctrl=WRITE, **ends, length=4)
+    programs[MIDDLE] = count_down(200, "busy")
+    board = board_of(programs, ahead)
+    board.chip.clock(1000)
+    assert board.word(MIDDLE, FLAG) == (1 if first_waits else 2)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -159,12 +182,13 @@ def test_handlers_that_are_missing_are_found_while_threads_run(monkeypatch: pyte
         assert int(board.chip.tiles[tensix_index(place)]["issued"].sum()) == 1
 
 
-def test_no_clock_is_lost_or_made_twice_when_a_tile_is_refused() -> None:
+@pytest.mark.parametrize("ahead", AHEAD)
+def test_no_clock_is_lost_or_made_twice_when_a_tile_is_refused(ahead: int) -> None:
     bad = count_down(200, "wait") + request(
         ctrl=WRITE, target=DATA, target_hi=at(*MIDDLE), back=DATA, back_hi=at(*FIRST), length=0
     )
     count = f"li t1, {DATA:#x}\nmore: addi t2, t2, 1\nsw t2, 0(t1)\nj more\n"
-    board = board_of({FIRST: count, MIDDLE: bad, LAST: count})
+    board = board_of({FIRST: count, MIDDLE: bad, LAST: count}, ahead)
     with pytest.raises(UndefinedBehavior, match="no bytes") as raised:
         board.chip.clock(3000)
     assert raised.value.tile == MIDDLE

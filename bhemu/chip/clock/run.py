@@ -10,6 +10,11 @@ tile sees it in the same clock, an earlier one in the next. No program can obser
   are stopped exactly as they would have been; only a tile that is busy may see a change late, by less than the quantum.
   On silicon a request takes hundreds of clocks, so no program can rely on the difference.
 
+Where tiles may always be ahead of each other (`chip.run_ahead`), requests are carried out in batches: all that tiles
+have stopped for in a quantum, in the order above, and then the tiles run on side by side. In the exact order each of
+them would go on alone up to the next one's request; so a second request of a tile may come after a later one of another
+tile.
+
 The quantum is a quarter of the time since another tile or the host last changed a tile that moves, at least
 `chip.run_ahead` and at most `chip.quantum`; with 1 the order is exact to the clock.
 
@@ -29,6 +34,7 @@ from bhemu.chip.clock.share import make_sharing
 from bhemu.chip.clock.tiles import ATTENDED, MIDST, STATUS, l1_address, tile_of, touch
 from bhemu.chip.links.receive import begin_span
 from bhemu.chip.noc.transfer import carry_out
+from bhemu.chip.nodes.kinds import CLOCKED
 from bhemu.chip.state import CHIP
 from bhemu.machine.agents import CORES
 from bhemu.machine.bytes import record_address
@@ -55,6 +61,9 @@ _LOOP_BYTES: Final = 4 * POLL_STEPS
 _RECORD_AHEAD: Final = 4
 _CODE_AHEAD: Final = 2
 """A record is fetched so many tiles before its turn, and the tile's code, whose place the record has, so many."""
+_TILE_BITS: Final = 0xFF
+"""The bits of a tile's number."""
+assert len(CLOCKED) <= _TILE_BITS + 1
 _QUIET: Final = 4
 """A quantum is this part of the time for which tiles have left each other alone."""
 
@@ -203,12 +212,18 @@ def run_tile(chip: ChipRecord, table: Table, index: Int, goal: Int) -> None:
         _wind_back(chip, index, t)
 
 
+@kernel(forceinline=True)
+def _tile_at(chip: ChipRecord, k: Int) -> Int:
+    """The active tile at a place of the order. The masks tell the compiler that no index is negative."""
+    return np.int64(chip.order[k & _TILE_BITS]) & _TILE_BITS
+
+
 @kernel
 def forget_idle(chip: ChipRecord) -> None:
     """Tiles in which no agent can proceed are no longer visited."""
     kept = 0
     for k in range(chip.active_count):
-        index = chip.order[k]
+        index = _tile_at(chip, k)
         expects = chip.status[index] != 0 or chip.waiting[index] != 0 or chip.touched[index] != 0
         if expects or chip.runs[index] != 0:
             chip.order[kept] = index
@@ -228,7 +243,7 @@ def first_clocks(chip: ChipRecord) -> Any:
     count = 0
     free, waits = True, False
     for k in range(chip.active_count):
-        index = chip.order[k]
+        index = _tile_at(chip, k)
         local = np.int64(chip.local[index])
         waits = waits or chip.waiting[index] != 0
         if chip.status[index] != 0 and chip.status[index] & ATTENDED == 0:
@@ -252,7 +267,7 @@ def _in_order(chip: ChipRecord, table: Table, first: Int, goal: Int) -> Int:
         goal: more than one clock away only for a tile alone.
     """
     for k in range(chip.active_count):
-        index = chip.order[k]
+        index = _tile_at(chip, k)
         if chip.local[index] != first:
             continue
         if chip.status[index] == 0 or chip.status[index] & ATTENDED:
@@ -286,6 +301,29 @@ def all_ahead(chip: ChipRecord, table: Table, goal: Int) -> None:
     """All tiles run up to a goal, independently of each other."""
     chip.share_goal = goal
     _run_all(chip, table, chip.active_count, chip.active_count)
+
+
+@kernel
+def _carry_out_batch(chip: ChipRecord) -> bool:
+    """Carry out the requests for which tiles have stopped, in the order of clocks and tiles; False: Python has to help.
+
+    No tile that can go on is behind one of them.
+    """
+    while True:
+        found: Int = np.int64(NO_AGENT)
+        for k in range(chip.active_count):
+            index = _tile_at(chip, k)
+            status = chip.status[index]
+            if status == 0 or status & ATTENDED:
+                continue
+            if status & MIDST == 0:
+                return False
+            if found == NO_AGENT or chip.local[index] < chip.local[found]:
+                found = index
+        if found == NO_AGENT:
+            return True
+        if not carry_out(chip, found, 1):
+            return False
 
 
 @kernel
@@ -341,6 +379,8 @@ def _run_lone_core(chip: ChipRecord, table: Table) -> bool:
 @kernel
 def _move_tiles(chip: ChipRecord, table: Table) -> Any:
     """`move` where several tiles move, or more than a core of one."""
+    in_batches = chip.run_ahead != 0
+    window = np.int64(chip.time)
     while True:
         forget_idle(chip)
         first, count, second, free, waits = first_clocks(chip)
@@ -351,6 +391,12 @@ def _move_tiles(chip: ChipRecord, table: Table) -> Any:
         quiet = (first - np.int64(chip.last_message)) // _QUIET
         quantum = min(np.int64(chip.quantum), max(quiet, np.int64(chip.run_ahead)))
         ahead = min(np.int64(chip.end), first + quantum)
+        if in_batches and chip.active_count > 1 and not waits:
+            if first >= window:
+                window = ahead
+            all_ahead(chip, table, window)
+            in_batches = _carry_out_batch(chip)
+            continue
         if count == 1 and not waits:
             goal = max(second, first + 1)
         elif ahead > first + 1 and free and not waits:

@@ -34,11 +34,39 @@ def append(t: TileRecord, thread: Int, word: Int, line: Int) -> None:
     f.fifo_count[thread] = count + 1
 
 
+@kernel(forceinline=True)
+def _is_expanded(f: FrontendRecord, thread: Int) -> Bool:
+    """True when the thread has no word in front of the expanders, or in them."""
+    return (f.fifo_count[thread] | f.side_count[thread] | f.mop_active[thread] | f.replay_play_left[thread]) == 0
+
+
+@kernel(forceinline=True)
+def _passes_expanders(f: FrontendRecord, thread: Int, word: Int) -> Bool:
+    """True when the expanders would hand on a word that is pushed now as it is, at once (tile E43)."""
+    opcode = word >> 24
+    is_plain = word != NOP_WORD and opcode != MOP and opcode != MOP_CFG and opcode != REPLAY
+    has_room = f.ready_count[thread] < READY_SLOTS and f.replay_load_left[thread] == 0
+    return is_plain and has_room and _is_expanded(f, thread)
+
+
+@kernel
+def _to_ready(f: FrontendRecord, thread: Int, word: Int, line: Int) -> None:
+    """Put a word into the queue after the expanders."""
+    at = (np.int64(f.ready_head[thread]) + np.int64(f.ready_count[thread])) % READY_SLOTS
+    f.ready_word[thread, at] = np.uint32(word)
+    f.ready_line[thread, at] = line
+    f.ready_count[thread] += 1
+
+
 @kernel
 def fifo_push(t: TileRecord, thread: Int, word: Int, line: Int) -> bool:
     """Append a word to the thread's first FIFO; False when it must wait (Y3)."""
-    if t.frontend.fifo_count[thread] > FIFO_PUSH_LIMIT:
+    f = t.frontend
+    if f.fifo_count[thread] > FIFO_PUSH_LIMIT:
         return False
+    if t.simulator_order != 0 and _passes_expanders(f, thread, word):
+        _to_ready(f, thread, word, line)
+        return True
     append(t, thread, word, line)
     if t.simulator_order != 0:
         _expand_ahead(t, thread)
@@ -59,12 +87,6 @@ def side_push(t: TileRecord, thread: Int, word: Int, line: Int) -> bool:
     if t.simulator_order != 0:
         _expand_ahead(t, thread)
     return True
-
-
-@kernel(forceinline=True)
-def _is_expanded(f: FrontendRecord, thread: Int) -> Bool:
-    """True when the thread has no word in front of the expanders, or in them."""
-    return (f.fifo_count[thread] | f.side_count[thread] | f.mop_active[thread] | f.replay_play_left[thread]) == 0
 
 
 @kernel
@@ -97,10 +119,7 @@ def _expand_ahead(t: TileRecord, thread: Int) -> None:
         if word == NOP_WORD:
             t.issued[thread, NOP_OPCODE] += 1
             continue
-        at = (np.int64(f.ready_head[thread]) + np.int64(f.ready_count[thread])) % READY_SLOTS
-        f.ready_word[thread, at] = np.uint32(word)
-        f.ready_line[thread, at] = f.gate_line[thread]
-        f.ready_count[thread] += 1
+        _to_ready(f, thread, word, f.gate_line[thread])
     f.gate_full[thread], f.gate_word[thread], f.gate_line[thread] = full, gate_word, gate_line
 
 
