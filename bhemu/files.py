@@ -1,4 +1,4 @@
-"""Writing files whole or not at all, and what a file may say about an array in it."""
+"""Writing files whole or not at all, finding them, and what a file may say about an array in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,15 @@ def array_type(text: object) -> np.dtype[Any]:
     if not isinstance(text, str) or not _ARRAY_TYPE.fullmatch(text):
         raise ValueError(f"{text!r} is not the type of an array")
     return np.dtype(text)
+
+
+def files_below(directory: Path, ending: str) -> Iterator[Path]:
+    """Files whose names end so, in a directory and those below it; none where there is no such directory.
+
+    What another process removes meanwhile is passed over; that is not an error here, as it is with `Path.rglob`.
+    """
+    for where, _, names in os.walk(directory):
+        yield from (path for name in names if name.endswith(ending) and (path := Path(where, name)).is_file())
 
 
 def write_whole(path: Path, content: bytes) -> None:

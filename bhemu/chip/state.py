@@ -9,13 +9,13 @@ from typing import Any, Final
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
-from bhemu.chip.clock.share import SHARE_FIELDS
 from bhemu.chip.coordinates import ETHERNET_TILES, WIDTH
 from bhemu.chip.nodes.kinds import CLOCKED
 from bhemu.chip.nodes.state import ARC_TILE, CHANNELS, PAGE, PAGES
 from bhemu.chip.pcie.windows import WINDOWS
 from bhemu.ethernet.failures import link_faults
 from bhemu.machine.codegen import JIT, record_of
+from bhemu.machine.share import SHARE_FIELDS
 from bhemu.machine.state import TILE, TILE_TYPE
 from bhemu.machine.types import Int
 

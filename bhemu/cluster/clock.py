@@ -12,12 +12,12 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.chip.clock.run import pass_clocks
-from bhemu.chip.clock.share import make_sharing
 from bhemu.chip.coordinates import ETHERNET_TILES
 from bhemu.chip.links.send import frame_at
 from bhemu.chip.state import chip_at
 from bhemu.cluster.state import CLUSTER, ClusterRecord
 from bhemu.machine.kernel import kernel
+from bhemu.machine.share import make_sharing
 from bhemu.machine.types import AnyInt, ChipRecord, Int, Table
 
 GOES_ON: Final = -1

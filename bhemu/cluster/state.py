@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
-from bhemu.chip.clock.share import SHARE_FIELDS
+from bhemu.machine.share import SHARE_FIELDS
 
 MOST_CHIPS: Final = 32
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from bhemu.errors import ProgramError
+from bhemu.files import files_below
 from bhemu.loader.by_content import CodeIndex, Moved
 from bhemu.loader.elf import SourceLine
 from bhemu.recording.core_log import Names
@@ -27,7 +29,7 @@ def _elf_files(place: Path) -> Iterator[Path]:
     if place.is_file():
         yield place
         return
-    files = [path for path in place.rglob("*.elf") if path.is_file()]
+    files = list(files_below(place, ".elf"))
     loaded = {str(path).removesuffix(_MOVED) for path in files if path.name.endswith(_MOVED)}
     yield from (path for path in files if path.name.endswith(_MOVED) or str(path) not in loaded)
 
@@ -61,8 +63,11 @@ def find_files(about: Iterable[dict[str, Any]], more: Iterable[Path] = ()) -> li
     for path in more:
         if not path.exists():
             raise ProgramError(f"{path}: no such file or directory", remedy="name an ELF file or a directory with some")
-    found = {file for place in _places(about, more) if place.exists() for file in _elf_files(place)}
-    return sorted(found, key=lambda path: (path.stat().st_mtime, str(path)))
+    changed = {}
+    for file in (file for place in _places(about, more) if place.exists() for file in _elf_files(place)):
+        with suppress(FileNotFoundError):  # a client that runs beside has removed it
+            changed[file] = file.stat().st_mtime
+    return sorted(changed, key=lambda file: (changed[file], str(file)))
 
 
 def kernel_name(path: Path) -> str:

@@ -7,12 +7,14 @@ import io
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from bhemu.checks import checked
 from bhemu.chip.coordinates import SIMULATOR, translation
+from bhemu.files import files_below
 from bhemu.loader.firmware_layout import CORE_ORDER
 from bhemu.recording.zones import Marker, ProfiledRun, zone_number
 from bhemu.report.operations import TimedOperation, zone_cycles
@@ -81,10 +83,16 @@ class ZoneNames:
         places = [Path(cache) for told in about if (cache := told.get("environment", {}).get("TT_METAL_CACHE"))]
         self._names: dict[int, ZoneName] = {}
         for place in (*places, *more):
-            for path in place.rglob("*.log"):
-                for message in _MESSAGE.findall(path.read_text(errors="replace")):
-                    name, file, line, _ = message.rsplit(",", 3)
-                    self._names[zone_number(message)] = ZoneName(name, file, line)
+            for path in files_below(place, ".log"):
+                self._read(path)
+
+    def _read(self, log: Path) -> None:
+        text = ""
+        with suppress(FileNotFoundError):  # a client that runs beside has removed it
+            text = log.read_text(errors="replace")
+        for message in _MESSAGE.findall(text):
+            name, file, line, _ = message.rsplit(",", 3)
+            self._names[zone_number(message)] = ZoneName(name, file, line)
 
     @checked
     def of(self, zone: int) -> ZoneName:

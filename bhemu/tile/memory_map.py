@@ -23,10 +23,10 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.origin import line_of_pc
 from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
 from bhemu.tensix.dst_window import dst_load, dst_store
+from bhemu.tensix.frontend.auto_ttsync import must_wait_for_own_thread
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, TDMA_END, TDMA_FIRST, mmio_load, mmio_store
 from bhemu.tensix.windows import window_load, window_store
 from bhemu.tile.accesses import push
-from bhemu.tile.auto_ttsync import must_wait_for_own_thread
 from bhemu.tile.control import control_load, control_store
 from bhemu.tile.interrupts import pic_load, pic_store
 from bhemu.tile.local_ram import (

@@ -30,7 +30,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.clock.share import make_sharing
 from bhemu.chip.clock.tiles import ATTENDED, MIDST, STATUS, l1_address, tile_of, touch
 from bhemu.chip.links.receive import begin_span
 from bhemu.chip.noc.transfer import carry_out
@@ -43,6 +42,7 @@ from bhemu.machine.dispatch import ADVANCE_TILE, CODE_CACHE, RUN_CORE, RUN_TURNS
 from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel
 from bhemu.machine.prefetch import fetch_code, fetch_record
+from bhemu.machine.share import make_sharing
 from bhemu.machine.types import AnyInt, ChipRecord, Int, Table, TileRecord
 from bhemu.riscv.execute import LIMIT
 from bhemu.riscv.teams import NO_ATTEMPT, is_plain_turn

@@ -8,7 +8,7 @@ from bhemu import Tile
 from bhemu.errors import UndefinedBehavior
 from bhemu.isa.instructions import INSTRUCTIONS, encode
 from bhemu.machine.agents import NC, T0, B
-from bhemu.tile.auto_ttsync import CONFIG, GPRS, TDMA, USES, WRITES
+from bhemu.tensix.frontend.auto_ttsync import CONFIG, GPRS, TDMA, USES, WRITES
 from tests.riscv.rv_machine import SCRATCH, machine, word, words
 
 pytestmark = pytest.mark.plain

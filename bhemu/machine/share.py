@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.clock.atomic import fetch_add, let_others_run, load, store
+from bhemu.machine.atomic import fetch_add, let_others_run, load, store
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import offset_of
 from bhemu.machine.types import AnyInt, Int, Table
