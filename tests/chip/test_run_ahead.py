@@ -56,7 +56,7 @@ def test_a_program_without_races_computes_the_same(quantum: int, ahead: int) -> 
     for n, place in enumerate(counters):
         text = ""
         for turn in (1, 2):
-            text += count_down(100 + 300 * n, f"wait{turn}")
+            text += count_down(100 + 300 * n, f"count{turn}")
             text += signal(place, collector, SUM + 4) * 5
             text += wait_for(FLAG, turn)
         programs[place] = text

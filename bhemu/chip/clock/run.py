@@ -44,7 +44,9 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.prefetch import fetch_code, fetch_record
 from bhemu.machine.share import make_sharing
 from bhemu.machine.types import AnyInt, ChipRecord, Int, Table, TileRecord
+from bhemu.riscv.decode import code_at
 from bhemu.riscv.execute import LIMIT
+from bhemu.riscv.step import step
 from bhemu.riscv.teams import NO_ATTEMPT, is_plain_turn
 from bhemu.tensix.frontend.observer import NO_LOG
 from bhemu.tensix.frontend.run import OBSERVER_FULL
@@ -162,17 +164,26 @@ def _run_last_round(chip: ChipRecord, table: Table, index: Int, t: TileRecord) -
     Returns what their turns have (tile/turns.py), ADVANCED where the schedule has to go on; or _NOTHING_LEFT.
     """
     core = _first_due(t)
-    if core == NO_AGENT or not is_plain_turn(t, core) or not has_handler(table, RUN_TURNS):
+    if core == NO_AGENT or not has_handler(table, RUN_TURNS):
         return np.int64(ADVANCED)
     t.round_horizon = t.round_goal - 1
-    result = call_handler(table, RUN_TURNS, t, core, table)
+    code = code_at(place_value(table, CODE_CACHE))
+    while core < CORES:
+        if t.core_state[core] == RUNNING and t.core_round[core] < t.round_goal:
+            if not is_plain_turn(t, core):
+                return np.int64(ADVANCED)
+            if not step(t, core, code):
+                result = call_handler(table, RUN_TURNS, t, core, table)
+                t.clock = t.round_goal - t.free_rounds
+                if result != ADVANCED or not _is_done(t):
+                    return np.int64(result)
+                break
+        core += 1
     t.clock = t.round_goal - t.free_rounds
-    if result == ADVANCED and _is_done(t):
-        chip.local[index] = t.clock
-        if t.round_goal & _LOOK_AT_LOOPS == 0:
-            _try_new_loops(t)
-        return np.int64(_NOTHING_LEFT)
-    return np.int64(result)
+    chip.local[index] = t.clock
+    if t.round_goal & _LOOK_AT_LOOPS == 0:
+        _try_new_loops(t)
+    return np.int64(_NOTHING_LEFT)
 
 
 @kernel
@@ -366,7 +377,12 @@ def _run_lone_core(chip: ChipRecord, table: Table) -> bool:
             return False
     t.round_goal += chip.end - t.clock
     t.round_horizon = t.round_goal
-    reason = call_handler(table, RUN_CORE, t, chip.lone_core - 1, place_value(table, CODE_CACHE))
+    core = chip.lone_core - 1
+    cache = place_value(table, CODE_CACHE)
+    if t.round_goal - t.core_round[core] == 1 and step(t, core, code_at(cache)):
+        reason = np.int64(LIMIT)
+    else:
+        reason = call_handler(table, RUN_CORE, t, core, cache)
     if reason == LIMIT:
         t.clock = chip.end
         chip.local[index] = chip.end
