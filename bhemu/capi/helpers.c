@@ -123,6 +123,7 @@ static int start(int count)
     for (; started < count; started++) {
         pthread_t thread;
         simulator_fill_table(helpers[started].table); /* that makes its code cache */
+        atomic_store(&helpers[started].state, ASLEEP); /* it takes as long to begin as to wake up */
         if (pthread_create(&thread, &detached, live, &helpers[started]))
             break;
     }
@@ -135,7 +136,7 @@ static int start(int count)
 static int64_t dismiss(struct helper *helper, int64_t time)
 {
     uint32_t called = CALLED;
-    if (atomic_compare_exchange_strong(&helper->state, &called, IDLE))
+    if (atomic_compare_exchange_strong(&helper->state, &called, helper->was_awake ? IDLE : ASLEEP))
         return helper->was_awake && time > WORTH_NANOSECONDS ? MISSED_NANOSECONDS : 0;
     for (int looks = 0; atomic_load(&helper->state) == HELPING; looks++)
         if (looks > LOOKS)
