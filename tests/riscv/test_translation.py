@@ -16,8 +16,8 @@ from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, run_core_entry
 from bhemu.riscv.translation_state import ENTER_PLACE
 from bhemu.riscv.translator import VARIABLE, attach, is_available, why_not
+from tests.riscv.random_programs import DATA, DATA_BYTES, FREE, Generator
 from tests.riscv.rv_asm import assemble
-from tests.riscv.test_lockstep import DATA, DATA_BYTES, FREE, Generator
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="nothing is translated here")
 

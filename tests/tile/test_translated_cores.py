@@ -18,8 +18,8 @@ from bhemu.riscv.translation_state import ENTER_PLACE, SWITCHES, TRANSLATOR_PLAC
 from bhemu.riscv.translator import attach, is_available
 from bhemu.tile.cores import CODE
 from bhemu.tile.reset import CORE_BIT, DEFAULT_PC
+from tests.riscv.random_programs import DATA, FREE, Generator
 from tests.riscv.rv_asm import assemble
-from tests.riscv.test_lockstep import DATA, FREE, Generator
 from tests.riscv.test_translation import _some
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="nothing is translated here")
