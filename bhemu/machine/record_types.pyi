@@ -2,40 +2,6 @@
 # Numbers and arrays are Any: Numba knows their types.
 from typing import Any
 
-class FrontendRecord:
-    fifo_word: Any
-    fifo_line: Any
-    fifo_head: Any
-    fifo_count: Any
-    ready_head: Any
-    ready_count: Any
-    side_word: Any
-    side_line: Any
-    side_head: Any
-    side_count: Any
-    mop_config: Any
-    mop_zmask_hi: Any
-    mop_active: Any
-    mop_word: Any
-    mop_line: Any
-    mop_phase: Any
-    mop_outer: Any
-    mop_inner: Any
-    replay_buffer: Any
-    replay_load_left: Any
-    replay_load_at: Any
-    replay_load_execute: Any
-    replay_play_left: Any
-    replay_play_at: Any
-    replay_line: Any
-    gate_full: Any
-    gate_word: Any
-    gate_line: Any
-    wait_word: Any
-    wait_line: Any
-    ready_word: Any
-    ready_line: Any
-
 class UnpackDecodedRecord:
     in_format: Any
     out_format: Any
@@ -130,6 +96,63 @@ class UnpackRecord:
     zeros: Any
     cells: Any
     accumulator: Any
+
+class MacroRecord:
+    word: Any
+    operands: Any
+    before: Any
+    after: Any
+    late: Any
+    template: Any
+    sequence: Any
+    misc: Any
+    pending: Any
+    counted: Any
+    head: Any
+    thread: Any
+    cycle: Any
+    resume: Any
+    counts: Any
+    taken: Any
+    excluded: Any
+    resting: Any
+    rest_next: Any
+    enabled: Any
+    late_lanes: Any
+
+class FrontendRecord:
+    fifo_word: Any
+    fifo_line: Any
+    fifo_head: Any
+    fifo_count: Any
+    ready_head: Any
+    ready_count: Any
+    side_word: Any
+    side_line: Any
+    side_head: Any
+    side_count: Any
+    mop_config: Any
+    mop_zmask_hi: Any
+    mop_active: Any
+    mop_word: Any
+    mop_line: Any
+    mop_phase: Any
+    mop_outer: Any
+    mop_inner: Any
+    replay_buffer: Any
+    replay_load_left: Any
+    replay_load_at: Any
+    replay_load_execute: Any
+    replay_play_left: Any
+    replay_play_at: Any
+    replay_line: Any
+    gate_full: Any
+    gate_word: Any
+    gate_line: Any
+    wait_word: Any
+    wait_line: Any
+    ready_word: Any
+    ready_line: Any
 
 class MatrixDecodedRecord:
     configured_a: Any
@@ -295,29 +318,6 @@ class PackRecord:
     edge_masks: Any
     unsettled: Any
 
-class MacroRecord:
-    template: Any
-    sequence: Any
-    misc: Any
-    pending: Any
-    counted: Any
-    head: Any
-    word: Any
-    operands: Any
-    thread: Any
-    cycle: Any
-    resume: Any
-    counts: Any
-    taken: Any
-    excluded: Any
-    resting: Any
-    rest_next: Any
-    enabled: Any
-    before: Any
-    after: Any
-    late: Any
-    late_lanes: Any
-
 class NocRequestRecord:
     state: Any
     status: Any
@@ -388,15 +388,15 @@ class EthernetRecord:
 
 class TileRecord:
     dst: Any
+    unpack: UnpackRecord
+    macro: MacroRecord
     srca: Any
     srcb: Any
     config: Any
     stream_word: Any
     frontend: FrontendRecord
-    unpack: UnpackRecord
     matrix: MatrixRecord
     pack: PackRecord
-    macro: MacroRecord
     issued: Any
     poll_x: Any
     core_ram: Any

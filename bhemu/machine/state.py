@@ -136,11 +136,14 @@ _SET_AT_RESET: Final = (
 """Fields that are not zero after reset. These bytes lie in one page: a chip that starts touches no other."""
 _FIRST_CONSTANT: Final = 8
 """The first LReg that is not zero after reset; that page begins with it."""
+_SELDOM: Final = ("dst", "unpack", "macro")
+"""Large fields of which a tile whose cores only start and poll touches no more than the end. They lie first."""
 
 
 def _layout() -> np.dtype[Any]:
-    """Large fields first, then what reset sets, what the cores have, all else, and L1."""
+    """What is seldom touched, other large fields, then what reset sets, what the cores have, all else, and L1."""
     fields = {field[0]: field for field in _FIELDS}
+    seldom = [fields.pop(name) for name in _SELDOM]
     at_reset = [fields.pop(name) for name in _SET_AT_RESET]
     of_cores = {name for name, _, _ in CORE_FIELDS}
     large = [field for field in fields.values() if np.dtype((field[1], field[2])).itemsize >= _LARGE]
@@ -157,7 +160,7 @@ def _layout() -> np.dtype[Any]:
         ("dst_valid_u32", "dst_valid", "<u4", (256,)),
     )
     places = {"lregs": (PAGE, -(128 * _FIRST_CONSTANT)), "l1": (PAGE, 0)}
-    return section((*large, *at_reset, *small, ("l1", "u1", (L1_SIZE,))), views, places)
+    return section((*seldom, *large, *at_reset, *small, ("l1", "u1", (L1_SIZE,))), views, places)
 
 
 TILE: np.dtype[Any] = _layout()
@@ -177,8 +180,13 @@ def state_field(record: Any, name: str) -> Any:
     return record
 
 
-WARM: Final = slice(8 * PAGE, offset_of(TILE, "l1") + 12 * PAGE)
-"""Bytes of a tile that firmware and its client use, most of them. The C library takes their memory in one piece."""
+WARM: Final = slice(
+    (offset_of(TILE, "macro") + offset_of(MACRO, "template")) // PAGE * PAGE, offset_of(TILE, "l1") + 13 * PAGE
+)
+"""Bytes of a tile that firmware and its client use, most of them. The C library takes their memory in one piece.
+
+A page here costs each tile that is used a 512th of a large page, and one outside it a page fault if it is touched.
+"""
 
 TILE_TYPE = from_dtype(TILE)
 """The same record as compiled code knows it."""

@@ -30,6 +30,13 @@ VECTOR: Final[np.dtype[Any]] = section(
 
 MACRO: Final[np.dtype[Any]] = section(
     [
+        # --- what is large: only programs with macros touch it (WARM of machine/state.py) -----------------------------
+        ("word", "u4", (4, 9, 32)),  # [sub-unit, slot, lane] templates; slot 8 = due in the cycle in progress
+        ("operands", "u4", (4, 9, 32)),
+        ("before", "u4", (17, 32)),  # LRegs when a cycle began, which all its instructions read
+        ("after", "u4", (17, 32)),  # and those that the next cycle will read
+        ("late", "u4", (17, 32)),  # results that take two cycles
+        # --- macros ---------------------------------------------------------------------------------------------------
         ("template", "u4", (4,)),
         ("sequence", "u4", (4,)),
         ("misc", "u4", ()),
@@ -37,8 +44,6 @@ MACRO: Final[np.dtype[Any]] = section(
         ("pending", "i8", ()),  # 0: nothing is scheduled, and macros need no checks
         ("counted", "i8", ()),  # slots that count instructions instead of cycles
         ("head", "i4", ()),  # slot of delay 0
-        ("word", "u4", (4, 9, 32)),  # [sub-unit, slot, lane] templates; slot 8 = due in the cycle in progress
-        ("operands", "u4", (4, 9, 32)),
         ("thread", "i4", (4, 9)),
         # --- a cycle with macros --------------------------------------------------------------------------------------
         ("cycle", "i4", ()),  # 1 from its beginning to its end
@@ -49,9 +54,6 @@ MACRO: Final[np.dtype[Any]] = section(
         ("resting", "i4", ()),  # sub-units that must be idle in this cycle,
         ("rest_next", "i4", ()),  # and in the next one
         ("enabled", "u4", ()),  # lanes enabled when the cycle began
-        ("before", "u4", (17, 32)),  # LRegs when the cycle began, which all its instructions read
-        ("after", "u4", (17, 32)),  # and those that the next cycle will read
-        ("late", "u4", (17, 32)),  # results that take two cycles
         ("late_lanes", "u4", (17,)),
     ]
 )
