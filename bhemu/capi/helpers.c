@@ -6,11 +6,13 @@
 #include "settings.h"
 #include "simulator.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -24,7 +26,9 @@ enum {
     LATE_NANOSECONDS = 400000, /* a helper that was away from the processor for so long has made the others wait */
     MISSED_NANOSECONDS = 1000000, /* as much as one that was awake and has not come */
     LOSS = 8, /* help that loses more than such a part of its time does not pay: then clocks pass alone */
-    ALONE_NANOSECONDS = 256000000 /* for so long at most; a processor that others share is away now and then */
+    ALONE_NANOSECONDS = 256000000, /* for so long at most; a processor that others share is away now and then */
+    LONG = 16, /* so many times the work of which sharing is worth while: longer than a thread waits for its turn */
+    LOOK_NANOSECONDS = 2000000 /* from one look at what else runs on the machine to the next */
 };
 
 struct helper {
@@ -47,7 +51,7 @@ static struct helper helpers[MOST_THREADS];
 static struct work work;
 static const int64_t *handlers; /* of the thread that is helped */
 static int started, helping;
-static int wanted;    /* the clocks that pass now are given help */
+static int wanted;    /* threads for the clocks that pass now: more than 1 is help */
 static int measured;  /* they could be, so what they take is of interest */
 static int64_t moves; /* clocks of all tiles together */
 static int64_t began, taken; /* nanoseconds: when clocks have gone on; what they have taken */
@@ -159,11 +163,54 @@ static void lose(int64_t time)
     helped /= 2;
 }
 
-static int pays(void)
+/* Tasks of the machine that run or wait for a processor, this process' among them; 0: the system does not say. */
+static int running_tasks(void)
 {
-    if (moves >= WORTH_THREADS)
+    char text[128];
+    int running = 0, file = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    ssize_t size = read(file, text, sizeof text - 1);
+    close(file);
+    if (size <= 0)
+        return 0;
+    text[size] = 0;
+    return sscanf(text, "%*s %*s %*s %d/", &running) == 1 ? running : 0;
+}
+
+/* Processors that nothing but these threads wants: the more of the last two looks, as a task may run briefly. A short call
+ * ends when its last thread does, so one that waits for a processor costs all of them its turn. */
+static int free_processors(void)
+{
+    static long online;
+    static int last, before;
+    static int64_t looked;
+    if (!online) {
+        online = sysconf(_SC_NPROCESSORS_ONLN);
+        last = before = 1;
+    }
+    if (began - looked >= LOOK_NANOSECONDS) {
+        int own = 1;
+        for (int i = 0; i < started; i++)
+            own += atomic_load(&helpers[i].state) != ASLEEP;
+        int others = running_tasks() - own;
+        looked = began;
+        before = last;
+        last = (int)online - (others > 0 ? others : 0);
+    }
+    return last > before ? last : before;
+}
+
+/* Threads that are to share the clocks. */
+static int threads_for_clocks(void)
+{
+    int threads = (int)setting(THREADS);
+    if (moves >= LONG * WORTH_THREADS)
+        return threads; /* each thread has its share of the processors' time */
+    int unused = free_processors();
+    if (moves < WORTH_THREADS && (began < alone_until || usual < WORTH_NANOSECONDS))
         return 1;
-    return began >= alone_until && usual >= WORTH_NANOSECONDS;
+    return unused < threads ? unused : threads;
 }
 
 /* What a helped call takes is less than what it would take alone: twice as much, for the rule above. */
@@ -171,7 +218,7 @@ static void learn(void)
 {
     if (moves >= WORTH_THREADS)
         return;
-    usual += ((wanted ? 2 * taken : taken) - usual) / 8;
+    usual += ((wanted > 1 ? 2 * taken : taken) - usual) / 8;
 }
 
 /* Of a chip that moves alone the tiles are shared among threads, else the chips. */
@@ -203,7 +250,7 @@ void help_begin(const struct helped *of, uint32_t clocks)
     moves = active * clocks;
     taken = 0;
     began = measured ? now() : 0;
-    wanted = measured && pays();
+    wanted = measured ? threads_for_clocks() : 1;
     handlers = of->handlers;
     work = busy > 1 ? work_of_cluster(of->cluster, of->help_cluster) : work_of_chip(instances[last].chip, of->help_chip);
     help_resume();
@@ -213,10 +260,9 @@ void help_resume(void)
 {
     if (measured && !began)
         began = now();
-    if (!wanted || helping)
+    if (wanted <= 1 || helping)
         return;
-    int64_t threads = setting(THREADS);
-    helping = start(threads - 1 < MOST_THREADS ? threads - 1 : MOST_THREADS);
+    helping = start(wanted - 1);
     *work.threads = helping + 1;
     *work.stop = 0;
     for (int i = 0; i < helping; i++) {

@@ -1,0 +1,47 @@
+"""Threads that share the clocks of many tiles (bhemu/capi/helpers.c)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bhemu.tile.reset import DEFAULT_PC
+from tests.capi.library_client import run_client
+
+SCRIPT = f"""
+import os, subprocess, time
+# addi x1, x1, 1; sw x1, 0x400(x0); jal x0, -8
+COUNT = struct.pack("<3I", 0x00108093, 0x40102023, 0xFF9FF06F)
+threads = lambda: len(os.listdir("/proc/self/task"))
+running = lambda: int(open("/proc/loadavg").read().split()[3].partition("/")[0])
+init()
+for y in range(2, 12):
+    for x in (*range(1, 8), *range(10, 17)):
+        for at in {DEFAULT_PC.tolist()}:
+            poke(x, y, at, COUNT)
+        poke(x, y, 0xFFB121B0, bytes(4))
+others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count())]
+try:
+    while running() <= len(others):
+        time.sleep(0.01)
+    for _ in range(300):
+        clock(140)
+    short = threads()
+    clock(3000)
+    print("threads", short, threads())
+finally:
+    for other in others:
+        other.kill()
+        other.wait()
+exit_()
+"""
+"""700 busy cores, and other processes on all processors; calls of some hundred microseconds, and a long one."""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/loadavg"), reason="the system does not say what runs")
+def test_processors_of_other_processes_are_left_to_them_in_short_calls(library: Path) -> None:
+    ended = run_client(library, SCRIPT, BHEMU_THREADS="2", BHEMU_PACE="exact")
+    assert ended.status == 0, ended.out + ended.errors
+    assert "threads 1 2" in ended.out
