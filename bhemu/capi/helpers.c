@@ -207,9 +207,9 @@ static int threads_for_clocks(void)
     int threads = (int)setting(THREADS);
     if (moves >= LONG * WORTH_THREADS)
         return threads; /* each thread has its share of the processors' time */
-    int unused = free_processors();
     if (moves < WORTH_THREADS && (began < alone_until || usual < WORTH_NANOSECONDS))
         return 1;
+    int unused = free_processors();
     return unused < threads ? unused : threads;
 }
 
@@ -262,7 +262,7 @@ void help_resume(void)
         began = now();
     if (wanted <= 1 || helping)
         return;
-    helping = start(wanted - 1);
+    helping = start(wanted - 1 < MOST_THREADS ? wanted - 1 : MOST_THREADS);
     *work.threads = helping + 1;
     *work.stop = 0;
     for (int i = 0; i < helping; i++) {

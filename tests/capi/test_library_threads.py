@@ -10,7 +10,7 @@ import pytest
 from bhemu.tile.reset import DEFAULT_PC
 from tests.capi.library_client import run_client
 
-SCRIPT = f"""
+BUSY = f"""
 import os, subprocess, time
 # addi x1, x1, 1; sw x1, 0x400(x0); jal x0, -8
 COUNT = struct.pack("<3I", 0x00108093, 0x40102023, 0xFF9FF06F)
@@ -22,6 +22,10 @@ for y in range(2, 12):
         for at in {DEFAULT_PC.tolist()}:
             poke(x, y, at, COUNT)
         poke(x, y, 0xFFB121B0, bytes(4))
+"""
+"""700 busy cores."""
+SCRIPT = f"""
+{BUSY}
 others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count())]
 try:
     while running() <= len(others):
@@ -37,7 +41,7 @@ finally:
         other.wait()
 exit_()
 """
-"""700 busy cores, and other processes on all processors; calls of some hundred microseconds, and a long one."""
+"""Other processes on all processors, too; calls of some hundred microseconds, and a long one."""
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/loadavg"), reason="the system does not say what runs")
@@ -45,3 +49,9 @@ def test_processors_of_other_processes_are_left_to_them_in_short_calls(library: 
     ended = run_client(library, SCRIPT, BHEMU_THREADS="2", BHEMU_PACE="exact")
     assert ended.status == 0, ended.out + ended.errors
     assert "threads 1 2" in ended.out
+
+
+def test_more_threads_than_there_can_be(library: Path) -> None:
+    ended = run_client(library, BUSY + "clock(3000)\nprint('threads', threads())\nexit_()\n", BHEMU_THREADS="1000")
+    assert ended.status == 0, ended.out + ended.errors
+    assert "threads 9" in ended.out
