@@ -132,6 +132,19 @@ def add_floats(typingctx, a, b):
 
 
 @intrinsic
+def to_floats(typingctx, value):
+    """Signed integers as binary32 bit patterns, rounded to nearest even."""
+    target = LaneType(16, 32)
+    if value != target:
+        return None
+
+    def codegen(context, builder, sig, args):
+        return builder.bitcast(builder.sitofp(args[0], ir.VectorType(ir.FloatType(), 16)), target.llvm)
+
+    return target(value), codegen
+
+
+@intrinsic
 def multiply_add_floats(typingctx, a, b, c):
     """IEEE a * b + c, rounded once to nearest even, of lanes that hold binary32 bit patterns."""
     target = LaneType(16, 32)

@@ -73,6 +73,10 @@ def add_floats(a: Lanes, b: Lanes) -> Lanes:
         return (a.view(kind) + b.view(kind)).view(a.dtype)
 
 
+def to_floats(value: Lanes) -> Lanes:
+    return _lanes(value.astype("f4").view("i4"))
+
+
 def multiply_add_floats(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     with np.errstate(all="ignore"):
         product = np.asarray(a).view("f4").astype("f8") * np.asarray(b).view("f4")  # exact

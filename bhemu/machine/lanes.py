@@ -13,6 +13,7 @@ The matrix unit has 16 columns, the vector unit 32 lanes. A lane value is writte
     minimum, maximum, less_unsigned                  signed minimum and maximum; unsigned comparison
     shift_right_logical, leading_zeros, population_count
     widen, widen_unsigned, narrow                    32 to 64 bits and back
+    to_floats                                        signed integers as binary32 bits, rounded to nearest even
     add_floats                                       IEEE sum of lanes that hold binary32 (widened: binary64) bits
     multiply_add_floats                              a * b + c of binary32 bits, rounded once
     load_row_pair, store_row_pair                    two rows of a 16-bit array as 32 lanes of 16 bits
@@ -73,6 +74,7 @@ if TYPE_CHECKING or not JIT:  # to compiled code they look the same; the compile
         store16_at,
         store32,
         store_row_pair,
+        to_floats,
         where,
         widen,
         widen_unsigned,
@@ -108,6 +110,7 @@ else:
         store16,
         store16_at,
         store32,
+        to_floats,
         where,
         widen,
         widen_unsigned,
@@ -161,6 +164,7 @@ __all__ = [
     "store16_at",
     "store32",
     "store_row_pair",
+    "to_floats",
     "where",
     "widen",
     "widen_unsigned",

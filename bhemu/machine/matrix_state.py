@@ -56,3 +56,34 @@ MATRIX: Final[np.dtype[Any]] = section(
     ]
 )
 """dtype of `t.matrix`."""
+
+A_BLOCKS: Final = 4
+"""Blocks of sixteen SrcA rows that are kept decoded."""
+B_BLOCKS: Final = 8
+"""Blocks of eight SrcB rows that are kept decoded."""
+
+PREPARED: Final[np.dtype[Any]] = section(
+    [
+        ("version", "i8", ()),  # of the block that was decoded last
+        # [block of SrcA]
+        ("a_key", "i8", (A_BLOCKS,)),  # bits of the cells that count; 0 nothing is kept
+        ("a_version", "i8", (A_BLOCKS,)),
+        ("a_large", "i4", (A_BLOCKS,)),  # 1: exponents are too large for binary32
+        ("a_sliced", "i8", (A_BLOCKS,)),  # phase and scale of `a_numbers`, 0 none
+        ("a_cells", "i4", (A_BLOCKS, 16, 16)),  # as in SrcA
+        ("a_exponents", "i4", (A_BLOCKS, 8, 16)),  # pairs of fields
+        ("a_numbers", "i4", (A_BLOCKS, 16, 16)),  # slices of one phase, as binary32
+        # [block of SrcB]
+        ("b_key", "i8", (B_BLOCKS,)),
+        ("b_version", "i8", (B_BLOCKS,)),
+        ("b_large", "i4", (B_BLOCKS,)),
+        ("b_sliced", "i8", (B_BLOCKS,)),
+        ("b_cells", "i4", (B_BLOCKS, 8, 16)),
+        ("b_exponents", "i4", (B_BLOCKS, 8, 16)),
+        ("b_numbers", "i4", (B_BLOCKS, 8, 16)),
+        # [block of SrcA, block of SrcB]
+        ("greatest_of", "i8", (A_BLOCKS, B_BLOCKS, 2)),  # versions of both blocks
+        ("greatest", "i4", (A_BLOCKS, B_BLOCKS, 8, 16)),  # pairs of the greatest sums of two exponent fields
+    ]
+)
+"""dtype of `t.prepared`: operands of dot products, decoded (tensix/matrix/prepared.py). Nothing of it is state."""

@@ -2,6 +2,25 @@
 # Numbers and arrays are Any: Numba knows their types.
 from typing import Any
 
+class PreparedRecord:
+    version: Any
+    a_key: Any
+    a_version: Any
+    a_large: Any
+    a_sliced: Any
+    a_cells: Any
+    a_exponents: Any
+    a_numbers: Any
+    b_key: Any
+    b_version: Any
+    b_large: Any
+    b_sliced: Any
+    b_cells: Any
+    b_exponents: Any
+    b_numbers: Any
+    greatest_of: Any
+    greatest: Any
+
 class UnpackDecodedRecord:
     in_format: Any
     out_format: Any
@@ -387,6 +406,7 @@ class EthernetRecord:
     linked: Any
 
 class TileRecord:
+    prepared: PreparedRecord
     dst: Any
     unpack: UnpackRecord
     macro: MacroRecord

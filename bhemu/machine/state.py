@@ -24,7 +24,7 @@ from bhemu.machine.core_state import CORE_FIELDS, FIRST_POLL_ATTEMPT, LOCAL_RAM
 from bhemu.machine.device_state import DEVICE_FIELDS, LONE_TILE, place_niu
 from bhemu.machine.ethernet_state import ETHERNET_FIELDS
 from bhemu.machine.frontend_state import FRONTEND
-from bhemu.machine.matrix_state import MATRIX
+from bhemu.machine.matrix_state import MATRIX, PREPARED
 from bhemu.machine.packer_state import PACKER
 from bhemu.machine.performance_state import PERFORMANCE
 from bhemu.machine.section import section
@@ -78,6 +78,7 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("sync", SYNC, ()),
     ("unpack", UNPACKERS, ()),
     ("matrix", MATRIX, ()),
+    ("prepared", PREPARED, ()),
     ("pack", PACKER, ()),
     ("vector", VECTOR, ()),
     ("macro", MACRO, ()),
@@ -136,7 +137,7 @@ _SET_AT_RESET: Final = (
 """Fields that are not zero after reset. These bytes lie in one page: a chip that starts touches no other."""
 _FIRST_CONSTANT: Final = 8
 """The first LReg that is not zero after reset; that page begins with it."""
-_SELDOM: Final = ("dst", "unpack", "macro")
+_SELDOM: Final = ("prepared", "dst", "unpack", "macro")
 """Large fields of which a tile whose cores only start and poll touches no more than the end. They lie first."""
 
 

@@ -91,6 +91,8 @@ def _programs(lanes):  # type: ignore[no-untyped-def]
         store16(out, 1, lanes.multiply_add_floats(p, q, y & ~0x40000000))
         store16(out, 2, lanes.multiply_add_floats(p & -0x1000, q, (p & -0x80000000) ^ 0x4B000001))
         store16(out, 3, lanes.multiply_add_floats(q, q, lanes.splat16(0x4B400000)))
+        store16(out, 4, lanes.to_floats(x))
+        store16(out, 5, lanes.to_floats(y >> 5))
 
     return [arithmetic, shifts, compare, wide, masks, halves, rows, floats]
 

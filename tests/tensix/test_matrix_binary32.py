@@ -87,3 +87,46 @@ def test_sums_of_binary32_are_the_sums_of_integers(style: int, view: int) -> Non
         np.testing.assert_array_equal(results[0][0], results[1][0])
         np.testing.assert_array_equal(results[0][1], results[1][1])
         assert (results[0][0] != dst).any()
+
+
+@pytest.mark.skipif(not JIT, reason="compares thousands of compiled products; the plain text has the vectors")
+def test_operands_that_are_kept_decoded_are_used_only_while_they_are_the_same() -> None:
+    """Between two products little changes: one bit of one cell, or one argument."""
+    rng = np.random.default_rng(20)
+    tiles = new_tiles(1)
+    reset(tiles, 0)
+    t: Any = tiles[0]
+    for file in (t.srca, t.srcb):
+        file[...] = _cells(rng, 110, 140)
+    style, view, phase, trim, a_row, b_row, b_step = BF16_STYLE, VIEW_BF16, 0, 0x7F8FF, 0, 0, 1
+    decoded_before = int(t.prepared.version)
+    for step in range(3000):
+        change = int(rng.integers(0, 16))
+        if change < 5:
+            file = t.srca if change < 3 else t.srcb
+            at = int(rng.integers(0, 2)), int(rng.integers(0, ROWS)), int(rng.integers(0, 16))
+            file[at] ^= 1 << int(rng.integers(0, 19))
+        elif change < 8:
+            phase = int(rng.integers(0, 4))
+        elif change < 10:
+            a_row = int(rng.integers(0, 16)) * 8 if rng.random() < 0.3 else int(rng.integers(0, 8)) * 16
+            a_row -= 8 if a_row == 120 else 0
+        elif change < 12:
+            b_row = int(rng.integers(0, 16)) * 8
+        elif change == 12:
+            trim = int(rng.choice([0x7FFFF, 0x7F8FF]))
+        elif change == 13:
+            b_step = int(rng.integers(0, 2))
+            b_row += int(rng.integers(0, 8)) if b_step == 0 else -(b_row % 8)
+        elif change == 14:
+            style, view = [(BF16_STYLE, VIEW_BF16), (BF16_STYLE, VIEW_32), (FP16_STYLE, VIEW_FP16)][rng.integers(0, 3)]
+        row = int(rng.integers(0, 60)) * 8
+        dst = _dst(rng, view, 0, 40 if view == VIEW_FP16 else 200)
+        results = []
+        for result in range(2):
+            t.dst[...] = dst
+            seen = 0x7FF1F if style == FP16_STYLE else trim
+            _both(tiles.ctypes.data, result, style, view, phase, seen, a_row, b_row, b_step, row)
+            results.append(t.dst.copy())
+        np.testing.assert_array_equal(results[0], results[1], err_msg=f"step {step}")
+    assert t.prepared.version - decoded_before < 1500  # half of the products at least have found both blocks decoded

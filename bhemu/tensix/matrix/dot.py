@@ -15,117 +15,34 @@ from typing import Final
 import numpy as np
 
 from bhemu.machine.kernel import kernel
-from bhemu.machine.lanes import (
-    add_floats,
-    as_halves,
-    as_words,
-    load16,
-    mask_bits,
-    maximum,
-    multiply_add_floats,
-    shuffle,
-    splat16,
-    store16,
-    where,
-)
-from bhemu.machine.types import Bool, Int, Lanes, TileRecord
+from bhemu.machine.lanes import add_floats, load16, maximum, multiply_add_floats, splat16, where
+from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.matrix.binary32 import (
     EXPONENT,
     EXPONENT_LSB,
     HEADROOM,
-    LARGE,
-    LITTLE,
     QUARTER,
-    alive,
     load_bf16_pair,
     load_fp16,
     rounder,
     scale_of,
-    slice_of_a,
-    slice_of_b,
     store_bf16_pair,
     store_fp16,
     subtract,
 )
-from bhemu.tensix.matrix.dot_large import GROUP, NO_EXPONENT, SWAP, TERM_SHIFT, dot_rows_of_large, pair_of
+from bhemu.tensix.matrix.dot_large import GROUP, TERM_SHIFT, dot_rows_of_large
 from bhemu.tensix.matrix.dst import accumulate_two
 from bhemu.tensix.matrix.fidelity import exponent_bias
-from bhemu.tensix.matrix.operands import SRC_EXPONENT, VIEW_BF16, VIEW_FP16
-
-# Rows of `t.matrix.scratch`
-_A: Final = 0
-_A_EXPONENTS: Final = 2 * GROUP
-_B: Final = 3 * GROUP
-_B_EXPONENTS: Final = 4 * GROUP
+from bhemu.tensix.matrix.operands import VIEW_BF16, VIEW_FP16
+from bhemu.tensix.matrix.prepared import A_ROWS, greatest_of, prepare_a, prepare_b, prepare_exponents
 
 _TWICE_ROUNDED: Final = (24 << EXPONENT_LSB) - (1 << 21)
 
 
 @kernel(forceinline=True)
-def _prepare_a(t: TileRecord, row: Int, trim: Int, phase: Int, scale: Int) -> Lanes:
-    """Decode sixteen SrcA rows, for all SrcB rows at once; the greatest exponents."""
-    greatest = as_halves(splat16(0))
-    for k in range(GROUP):
-        low, high = load16(t.srca, row + k) & trim, load16(t.srca, row + k + GROUP) & trim
-        store16(t.matrix.scratch, _A + k, alive(low, slice_of_a(low, phase, scale, LITTLE)))
-        store16(t.matrix.scratch, _A + GROUP + k, alive(high, slice_of_a(high, phase, scale, LITTLE)))
-        pair = as_halves((low & SRC_EXPONENT) | ((high & SRC_EXPONENT) << 16))
-        greatest = maximum(greatest, pair)
-        store16(t.matrix.scratch, _A_EXPONENTS + k, as_words(where(pair != 0, pair, NO_EXPONENT)))
-    return greatest
-
-
-@kernel(forceinline=True)
-def _prepare_b(t: TileRecord, index: Int, row: Int, trim: Int, phase: Int, scale: Int, bias: Int) -> Lanes:
-    """Decode one SrcB row; its exponents."""
-    cell = load16(t.srcb, row) & trim
-    store16(t.matrix.scratch, _B + index, alive(cell, slice_of_b(cell, phase, scale)))
-    field = cell & SRC_EXPONENT
-    biased = where(field != 0, field + bias, NO_EXPONENT)
-    store16(t.matrix.scratch, _B_EXPONENTS + index, pair_of(biased, shuffle(biased, SWAP)))
-    return field
-
-
-@kernel(forceinline=True)
-def _prepare(
-    t: TileRecord,
-    phase: Int,
-    scale: Int,
-    bias: Int,
-    a_row: Int,
-    a_trim: Int,
-    b_row: Int,
-    b_step: Int,
-    b_trim: Int,
-    count: Int,
-) -> Bool:
-    """Decode the operands; False when exponents are too large for binary32."""
-    # A slice of SrcA is a little larger than it is, so that ties of products are rounded up on the magnitude (F10).
-    greatest_a = _prepare_a(t, a_row, a_trim, phase, scale)
-    greatest_b = splat16(0)
-    for i in range(count):
-        greatest_b = maximum(greatest_b, _prepare_b(t, i, b_row + i * b_step, b_trim, phase, scale, bias + HEADROOM))
-    return (mask_bits(greatest_a > LARGE) | mask_bits(greatest_b > LARGE)) == 0
-
-
-@kernel(forceinline=True)
-def _b(t: TileRecord, row: Int, k: Int) -> Lanes:
-    """A number of a SrcB row, or a pair of exponents, in all columns."""
-    return splat16(np.int64(t.matrix.scratch[row, k]))
-
-
-@kernel(forceinline=True)
-def _greatest(t: TileRecord, index: Int, zero_exponent: Int) -> Lanes:
-    """The greatest exponent of each group for one SrcB row, as pairs (F10).
-
-    `zero_exponent` is the exponent of zero products (F9). Where it is above zero it is below that of any other product,
-    so taking it into the maximum without looking for zero products changes nothing.
-    """
-    greatest = as_halves(splat16(zero_exponent | (zero_exponent << 16)))
-    for k in range(GROUP):
-        exponent = as_halves(load16(t.matrix.scratch, _A_EXPONENTS + k)) + as_halves(_b(t, _B_EXPONENTS + index, k))
-        greatest = maximum(greatest, exponent)
-    return as_words(greatest)
+def _b(t: TileRecord, block: Int, row: Int, k: Int) -> Lanes:
+    """A number of a SrcB row in all columns."""
+    return splat16(np.int64(t.prepared.b_numbers[block, row, k]))
 
 
 @kernel(forceinline=True)
@@ -194,23 +111,28 @@ def dot_rows(
     """
     bias = exponent_bias(style, view, phase)
     scale = scale_of(exponent_bias(style, view, 0))
+    p = t.prepared
+    a = prepare_a(t, a_row, a_trim, phase, scale)
+    b = prepare_b(t, b_row, b_step, b_trim, count, phase, scale)
     # Rows are accumulated in pairs that follow each other.
-    if dst_step != 1 or not _prepare(t, phase, scale, bias, a_row, a_trim, b_row, b_step, b_trim, count):
+    if dst_step != 1 or p.a_large[a] or p.b_large[b]:
         dot_rows_of_large(t, view, phase, bias, a_row, a_trim, b_row, b_step, b_trim, dst_row, dst_step, count)
         return
+    prepare_exponents(t, a, b, count)
     zero_exponent = max(bias, 0) + HEADROOM
     for i in range(0, count, 2):
-        pairs0, pairs1 = _greatest(t, i, zero_exponent), _greatest(t, i + 1, zero_exponent)
+        pairs0 = greatest_of(t, a, b, i, bias + HEADROOM, zero_exponent)
+        pairs1 = greatest_of(t, a, b, i + 1, bias + HEADROOM, zero_exponent)
         e00, e01 = pairs0 << EXPONENT_LSB, (pairs0 >> 16) << EXPONENT_LSB
         e10, e11 = pairs1 << EXPONENT_LSB, (pairs1 >> 16) << EXPONENT_LSB
         s00, s01, s10, s11 = rounder(e00), rounder(e01), rounder(e10), rounder(e11)
         for k in range(GROUP):
-            a = load16(t.matrix.scratch, _A + k)
-            s00 = multiply_add_floats(a, _b(t, _B + i, k), s00)
-            s10 = multiply_add_floats(a, _b(t, _B + i + 1, k), s10)
-            a = load16(t.matrix.scratch, _A + GROUP + k)
-            s01 = multiply_add_floats(a, _b(t, _B + i, GROUP + k), s01)
-            s11 = multiply_add_floats(a, _b(t, _B + i + 1, GROUP + k), s11)
+            factors = load16(p.a_numbers, a * A_ROWS + k)
+            s00 = multiply_add_floats(factors, _b(t, b, i, k), s00)
+            s10 = multiply_add_floats(factors, _b(t, b, i + 1, k), s10)
+            factors = load16(p.a_numbers, a * A_ROWS + GROUP + k)
+            s01 = multiply_add_floats(factors, _b(t, b, i, GROUP + k), s01)
+            s11 = multiply_add_floats(factors, _b(t, b, i + 1, GROUP + k), s11)
         row = dst_row + i
         if view == VIEW_BF16:
             number0, number1, small = load_bf16_pair(t, row)

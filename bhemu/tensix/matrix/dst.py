@@ -15,6 +15,7 @@ from bhemu.machine.lanes import (
     shift_right_logical,
     splat16,
     store16,
+    to_floats,
     where,
     widen,
 )
@@ -28,6 +29,8 @@ _FAR: Final = 30
 _ROUND_16: Final = 1 << 12
 _CLEAR_16: Final = -(1 << 13)
 _FP32_INFINITE: Final = 255
+_FIELD_OF_SUM: Final = 127 + 23 + 2
+"""The exponent field of a binary32 number of four times 2^23."""
 _INT32_MAX: Final = 0x7FFFFFFF
 
 
@@ -84,6 +87,25 @@ def _finish(t: TileRecord, view: Int, row: Int, total: Lanes, greatest: Lanes) -
     bits = where(kept, bits, 0)
     sign = where(kept & (total < 0), 0x8000, 0)
     store_value(t, view, row, sign, bits)
+
+
+@kernel(forceinline=True)
+def _finish_small(t: TileRecord, view: Int, row: Int, total: Lanes, greatest: Lanes) -> None:
+    """`_finish` of a sum of at most 29 bits, which two groups and a Dst value never exceed.
+
+    For the 32-bit view, binary32 normalises and rounds it. A little more than sums of more than 24 bits leaves no ties,
+    so that they are rounded half up on the magnitude.
+    """
+    if view != VIEW_32:
+        _finish(t, view, row, total, greatest)
+        return
+    magnitude = where(total < 0, -total, total)
+    floats = to_floats((magnitude << 2) + where(magnitude >= 1 << 24, 1, 0))
+    exponent = (floats >> 23) + (greatest - _FIELD_OF_SUM)
+    bits = floats + ((greatest - _FIELD_OF_SUM) << 23)
+    bits = where(exponent >= _FP32_INFINITE, _FP32_INFINITE << 23, bits)
+    kept = (total != 0) & (greatest > 0) & (exponent > 0)
+    store_value(t, view, row, where(kept & (total < 0), 0x8000, 0), where(kept, bits, 0))
 
 
 @kernel(forceinline=True)
@@ -146,14 +168,14 @@ def accumulate_two(
     greatest = maximum(maximum(exponent0, exponent1), dst_exponent)
     total = _align_term(view, value0, exponent0, greatest) + _align_term(view, value1, exponent1, greatest)
     total = total + _align_dst(view, sign, magnitude, dst_exponent, greatest)
-    _finish(t, view, row, total, greatest)
+    _finish_small(t, view, row, total, greatest)
 
 
 @kernel(forceinline=True)
 def replace(t: TileRecord, view: Int, row: Int, value: Lanes, exponent: Lanes) -> None:
     """Dst row = one signed term per column: F12 with Dst +0, whose exponent 0 takes part."""
     greatest = maximum(exponent, 0)
-    _finish(t, view, row, _align_term(view, value, exponent, greatest), greatest)
+    _finish_small(t, view, row, _align_term(view, value, exponent, greatest), greatest)
 
 
 @kernel(forceinline=True)

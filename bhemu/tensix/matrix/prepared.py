@@ -1,0 +1,165 @@
+"""Operands of floating-point dot products, decoded, and kept while Src rows hold the same cells (math F5, F8 to F10).
+
+A matrix product uses sixteen SrcA rows with several blocks of SrcB, and each pair of blocks in up to four fidelity
+phases. So cells are decoded once, cut into slices once a phase, and the greatest exponents of a pair of blocks are
+the same in all phases, but for the bias. Many instructions, and the host, write Src: what is kept is compared with the
+rows whenever it is used, which costs a quarter of decoding them.
+
+Exponents fit 16 bits: those of both groups of products are handled at once. Each 32-bit lane is a column, its low half
+group 0 and its high half group 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from bhemu.machine.kernel import kernel
+from bhemu.machine.lanes import (
+    as_halves,
+    as_words,
+    load16,
+    mask_bits,
+    maximum,
+    shuffle,
+    splat16,
+    store16,
+    where,
+)
+from bhemu.machine.matrix_state import A_BLOCKS, B_BLOCKS
+from bhemu.machine.types import Bool, Int, Lanes, TileRecord
+from bhemu.tensix.matrix.binary32 import LARGE, LITTLE, alive, slice_of_a, slice_of_b
+from bhemu.tensix.matrix.dot_large import GROUP, NO_EXPONENT, SWAP, pair_of
+from bhemu.tensix.matrix.operands import SRC_EXPONENT
+
+A_ROWS: Final = 2 * GROUP
+B_ROWS: Final = 8
+_A_LSB: Final = 4  # of a block's number in a SrcA row's
+_B_LSB: Final = 3
+_SLICED: Final = 1 << 16
+_COUNT_LSB: Final = 24
+_STEP_LSB: Final = 32
+
+
+@kernel(forceinline=True)
+def _hold(rows: Any, first: Int, step: Int, kept: Any, at: Int, count: Int) -> Bool:
+    """True when Src rows still hold the cells that were kept."""
+    changed = load16(rows, first) ^ load16(kept, at)
+    for k in range(1, count):
+        changed = changed | (load16(rows, first + k * step) ^ load16(kept, at + k))
+    return mask_bits(changed != 0) == 0
+
+
+@kernel
+def _decode_a(t: TileRecord, block: Int, row: Int, trim: Int) -> None:
+    p = t.prepared
+    greatest = as_halves(splat16(0))
+    for k in range(GROUP):
+        low, high = load16(t.srca, row + k), load16(t.srca, row + k + GROUP)
+        store16(p.a_cells, block * A_ROWS + k, low)
+        store16(p.a_cells, block * A_ROWS + k + GROUP, high)
+        pair = as_halves((low & trim & SRC_EXPONENT) | ((high & trim & SRC_EXPONENT) << 16))
+        greatest = maximum(greatest, pair)
+        store16(p.a_exponents, block * GROUP + k, as_words(where(pair != 0, pair, NO_EXPONENT)))
+    p.a_large[block] = mask_bits(greatest > LARGE) != 0
+    p.a_key[block] = trim
+    p.a_sliced[block] = 0
+    p.version += 1
+    p.a_version[block] = p.version
+
+
+@kernel
+def _slice_a(t: TileRecord, block: Int, trim: Int, phase: Int, scale: Int) -> None:
+    # A slice of SrcA is a little larger than it is, so that ties of products are rounded up on the magnitude (F10).
+    p = t.prepared
+    for k in range(A_ROWS):
+        cell = load16(p.a_cells, block * A_ROWS + k) & trim
+        store16(p.a_numbers, block * A_ROWS + k, alive(cell, slice_of_a(cell, phase, scale, LITTLE)))
+
+
+@kernel(forceinline=True)
+def prepare_a(t: TileRecord, row: Int, trim: Int, phase: Int, scale: Int) -> Int:
+    """Decode sixteen SrcA rows, unless that was done; the block's number."""
+    p = t.prepared
+    block = (row >> _A_LSB) & (A_BLOCKS - 1)
+    if p.a_key[block] != trim or not _hold(t.srca, row, 1, p.a_cells, block * A_ROWS, A_ROWS):
+        _decode_a(t, block, row, trim)
+    sliced = _SLICED | scale << 2 | phase
+    if p.a_sliced[block] != sliced:
+        _slice_a(t, block, trim, phase, scale)
+        p.a_sliced[block] = sliced
+    return block
+
+
+@kernel
+def _decode_b(t: TileRecord, block: Int, row: Int, step: Int, trim: Int, count: Int, key: Int) -> None:
+    p = t.prepared
+    greatest = splat16(0)
+    for i in range(count):
+        cell = load16(t.srcb, row + i * step)
+        store16(p.b_cells, block * B_ROWS + i, cell)
+        field = cell & trim & SRC_EXPONENT
+        greatest = maximum(greatest, field)
+        exponent = where(field != 0, field, NO_EXPONENT)
+        store16(p.b_exponents, block * B_ROWS + i, pair_of(exponent, shuffle(exponent, SWAP)))
+    p.b_large[block] = mask_bits(greatest > LARGE) != 0
+    p.b_key[block] = key
+    p.b_sliced[block] = 0
+    p.version += 1
+    p.b_version[block] = p.version
+
+
+@kernel
+def _slice_b(t: TileRecord, block: Int, trim: Int, count: Int, phase: Int, scale: Int) -> None:
+    p = t.prepared
+    for i in range(count):
+        cell = load16(p.b_cells, block * B_ROWS + i) & trim
+        store16(p.b_numbers, block * B_ROWS + i, alive(cell, slice_of_b(cell, phase, scale)))
+
+
+@kernel(forceinline=True)
+def prepare_b(t: TileRecord, row: Int, step: Int, trim: Int, count: Int, phase: Int, scale: Int) -> Int:
+    """Decode SrcB rows, unless that was done; the block's number."""
+    p = t.prepared
+    block = (row >> _B_LSB) & (B_BLOCKS - 1)
+    key = trim | count << _COUNT_LSB | step << _STEP_LSB
+    if p.b_key[block] != key or not _hold(t.srcb, row, step, p.b_cells, block * B_ROWS, count):
+        _decode_b(t, block, row, step, trim, count, key)
+    sliced = _SLICED | scale << 2 | phase
+    if p.b_sliced[block] != sliced:
+        _slice_b(t, block, trim, count, phase, scale)
+        p.b_sliced[block] = sliced
+    return block
+
+
+@kernel
+def _compare(t: TileRecord, a: Int, b: Int, count: Int) -> None:
+    p = t.prepared
+    for i in range(count):
+        greatest = as_halves(splat16(2 * NO_EXPONENT & 0xFFFF | 2 * NO_EXPONENT << 16))
+        for k in range(GROUP):
+            other = as_halves(splat16(np.int64(p.b_exponents[b, i, k])))
+            greatest = maximum(greatest, as_halves(load16(p.a_exponents, a * GROUP + k)) + other)
+        store16(p.greatest, (a * B_BLOCKS + b) * B_ROWS + i, as_words(greatest))
+
+
+@kernel(forceinline=True)
+def prepare_exponents(t: TileRecord, a: Int, b: Int, count: Int) -> None:
+    """Find the greatest exponents of two blocks that are decoded, unless that was done."""
+    p = t.prepared
+    if p.greatest_of[a, b, 0] != p.a_version[a] or p.greatest_of[a, b, 1] != p.b_version[b]:
+        _compare(t, a, b, count)
+        p.greatest_of[a, b, 0] = p.a_version[a]
+        p.greatest_of[a, b, 1] = p.b_version[b]
+
+
+@kernel(forceinline=True)
+def greatest_of(t: TileRecord, a: Int, b: Int, index: Int, bias: Int, zero_exponent: Int) -> Lanes:
+    """The greatest exponent of each group for one SrcB row, as pairs (F10).
+
+    `zero_exponent` is the exponent of zero products (F9). Where it is above zero it is below that of any other product,
+    so taking it into the maximum without looking for zero products changes nothing.
+    """
+    greatest = as_halves(load16(t.prepared.greatest, (a * B_BLOCKS + b) * B_ROWS + index))
+    return as_words(maximum(greatest + bias, as_halves(splat16(zero_exponent | (zero_exponent << 16)))))
