@@ -37,7 +37,7 @@ HALT_REFUSED: Final = 4
 
 POLL_STEPS: Final = 48
 """Instructions of the longest loop that is recognised as polling."""
-FIRST_POLL_ATTEMPT: Final = 3
+FIRST_POLL_ATTEMPT: Final = 8
 """Backward jumps of a core before the first check whether it polls."""
 WATCHES: Final = 16
 """Words that such a loop may read."""

@@ -13,7 +13,7 @@ from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import DONE, REQUEST_PENDING, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
-from bhemu.machine.types import Bool, Int, Table, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, Table, TileRecord
 from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.execute import ACCESS, FAULTED, GOES_ON, LOOPS, NOT_MADE, SLOW, STOPPED, TURN_ENDS, hand_over_access
 from bhemu.riscv.poll import begin_attempt, wake_changed
@@ -121,7 +121,7 @@ def _finish(t: TileRecord, core: Int, status: Int, pc_step: Int) -> Any:
 
 
 @kernel
-def _store_to_stream(t: TileRecord, core: Int, offset: Int, value: Int) -> Int:
+def _store_to_stream(t: TileRecord, core: Int, offset: Int, value: Int) -> AnyInt:
     """What `access` does for a store to an overlay stream, without the memory map: firmware clears many registers."""
     t.now_round = t.core_round[core]
     t.now_agent = core
