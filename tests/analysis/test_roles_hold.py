@@ -97,7 +97,7 @@ DECODED_BY_PACKER = frozenset(PACKER.names[: PACKER.names.index("open")]) | {"ed
 BOOKKEEPING = (
     *("clock", "cycle_", "issued", "fault_", "open_used", "handlers", "device_", "needs_place", "now_", "config_dirty"),
     *("unpack.decoded", "unpack.walk", "unpack.bits", "unpack.exponents", "unpack.zeros", "unpack.cells"),
-    *("matrix.decoded", "matrix.scratch", "frontend.gate_", "frontend.fifo_", "frontend.ready_"),
+    *("matrix.decoded", "matrix.scratch", "prepared", "frontend.gate_", "frontend.fifo_", "frontend.ready_"),
 )
 """Beginnings of fields that hold no state of the machine."""
 SECTIONS = ("unpack", "matrix", "vector", "macro", "sync", "frontend")
