@@ -52,7 +52,7 @@ MATRIX: Final[np.dtype[Any]] = section(
         ("decoded", DECODED, (2, 3)),
         ("bank", "i4", (2,)),  # bank of SrcA and of SrcB that the unit works on
         ("srca_row", "i4", ()),  # 1 + first SrcA row of the latest instruction that computed one, 0 unknown (F31)
-        ("scratch", "i4", (40, 16)),  # operands of the dot product in progress; nothing between instructions
+        ("scratch", "i4", (24, 16)),  # operands of the dot product in progress; nothing between instructions
     ]
 )
 """dtype of `t.matrix`."""
@@ -64,20 +64,17 @@ B_BLOCKS: Final = 8
 
 PREPARED: Final[np.dtype[Any]] = section(
     [
-        ("version", "i8", ()),  # of the block that was decoded last
+        ("versions", "i8", ()),  # blocks that have been decoded, ever
+        # [block]: SrcA's, then SrcB's
+        ("key", "i8", (A_BLOCKS + B_BLOCKS,)),  # which bits and rows count; 0 nothing is kept
+        ("version", "i8", (A_BLOCKS + B_BLOCKS,)),  # a new number whenever it is decoded
+        ("large", "i4", (A_BLOCKS + B_BLOCKS,)),  # 1: exponents are too large for binary32
+        ("sliced", "i8", (A_BLOCKS + B_BLOCKS,)),  # phase and scale of the numbers, 0 none
         # [block of SrcA]
-        ("a_key", "i8", (A_BLOCKS,)),  # bits of the cells that count; 0 nothing is kept
-        ("a_version", "i8", (A_BLOCKS,)),
-        ("a_large", "i4", (A_BLOCKS,)),  # 1: exponents are too large for binary32
-        ("a_sliced", "i8", (A_BLOCKS,)),  # phase and scale of `a_numbers`, 0 none
         ("a_cells", "i4", (A_BLOCKS, 16, 16)),  # as in SrcA
         ("a_exponents", "i4", (A_BLOCKS, 8, 16)),  # pairs of fields
         ("a_numbers", "i4", (A_BLOCKS, 16, 16)),  # slices of one phase, as binary32
         # [block of SrcB]
-        ("b_key", "i8", (B_BLOCKS,)),
-        ("b_version", "i8", (B_BLOCKS,)),
-        ("b_large", "i4", (B_BLOCKS,)),
-        ("b_sliced", "i8", (B_BLOCKS,)),
         ("b_cells", "i4", (B_BLOCKS, 8, 16)),
         ("b_exponents", "i4", (B_BLOCKS, 8, 16)),
         ("b_numbers", "i4", (B_BLOCKS, 8, 16)),

@@ -3,18 +3,14 @@
 from typing import Any
 
 class PreparedRecord:
+    versions: Any
+    key: Any
     version: Any
-    a_key: Any
-    a_version: Any
-    a_large: Any
-    a_sliced: Any
+    large: Any
+    sliced: Any
     a_cells: Any
     a_exponents: Any
     a_numbers: Any
-    b_key: Any
-    b_version: Any
-    b_large: Any
-    b_sliced: Any
     b_cells: Any
     b_exponents: Any
     b_numbers: Any

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
         MatrixDecodedRecord,
         NocRequestRecord,
         PackRecord,
+        PreparedRecord,
         TileRecord,
         UnpackDecodedRecord,
         UnpackWalkRecord,
     )
 else:
     ChipRecord = FrontendRecord = TileRecord = MatrixDecodedRecord = NocRequestRecord = PackRecord = Any
-    UnpackDecodedRecord = UnpackWalkRecord = Any
+    PreparedRecord = UnpackDecodedRecord = UnpackWalkRecord = Any
 
 __all__ = [
     "AnyInt",
@@ -33,6 +34,7 @@ __all__ = [
     "MatrixDecodedRecord",
     "NocRequestRecord",
     "PackRecord",
+    "PreparedRecord",
     "Record",
     "Table",
     "TileRecord",

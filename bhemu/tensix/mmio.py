@@ -73,13 +73,18 @@ def mmio_load(t: TileRecord, agent: Int, address: Int) -> tuple[Int, Int]:
 
 
 @kernel
+def store_to_overlay(t: TileRecord, offset: Int, value: Int) -> AnyInt:
+    """Status of an aligned 32-bit store to the overlay's registers, `offset` bytes from the first one."""
+    return store_stream_register(t, offset // STREAM_BYTES, (offset % STREAM_BYTES) // 4, value)
+
+
+@kernel
 def mmio_store(t: TileRecord, agent: Int, address: Int, value: Int) -> AnyInt:
     """Status of a 32-bit store of `value`, 0 to 2**32 - 1; for the rest see `mmio_load`."""
     if address & 3:
         return refuse(t, UNALIGNED, address)
     if address >= OVERLAY_FIRST and address < OVERLAY_END:
-        place = address - OVERLAY_FIRST
-        return store_stream_register(t, place // STREAM_BYTES, (place % STREAM_BYTES) // 4, value)
+        return store_to_overlay(t, address - OVERLAY_FIRST, value)
     if address >= TDMA_FIRST and address < TDMA_END:
         return store_tdma(t, agent, address - TDMA_FIRST, value)
     return _device(t, agent, address, DEVICE_STORE, value)[0]

@@ -13,15 +13,14 @@ from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import DONE, REQUEST_PENDING, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
-from bhemu.machine.types import AnyInt, Bool, Int, Table, TileRecord
+from bhemu.machine.types import Bool, Int, Table, TileRecord
 from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.execute import ACCESS, FAULTED, GOES_ON, LOOPS, NOT_MADE, SLOW, STOPPED, TURN_ENDS, hand_over_access
 from bhemu.riscv.poll import begin_attempt, wake_changed
 from bhemu.riscv.simple import SB, SW
 from bhemu.riscv.teams import NO_ATTEMPT
 from bhemu.tensix.frontend.fetch import is_idle
-from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, STREAM_BYTES
-from bhemu.tensix.overlay import store_stream_register
+from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, store_to_overlay
 from bhemu.tile.accesses import access, slow, would_wait
 from bhemu.tile.debug_ports.watch import after_instruction
 from bhemu.tile.memory_map import changes_only_data, may_end_a_wait
@@ -120,14 +119,6 @@ def _finish(t: TileRecord, core: Int, status: Int, pc_step: Int) -> Any:
     return _blame(t, core)
 
 
-@kernel
-def _store_to_stream(t: TileRecord, core: Int, offset: Int, value: Int) -> AnyInt:
-    """What `access` does for a store to an overlay stream, without the memory map: firmware clears many registers."""
-    t.now_round = t.core_round[core]
-    t.now_agent = core
-    return store_stream_register(t, offset // STREAM_BYTES, (offset % STREAM_BYTES) // 4, value)
-
-
 @kernel(seldom=True)
 def access_in_turn(t: TileRecord, core: Int, fields: Int, address: Int) -> Int:
     """Make the access of a core's load or store, and let its turn go on, where that can be; see `make_run_core`."""
@@ -136,7 +127,10 @@ def access_in_turn(t: TileRecord, core: Int, fields: Int, address: Int) -> Int:
     if t.tile_kind != TENSIX_TILE or not changes_only_data(core, address, stores):
         return np.int64(NOT_MADE)
     if n == SW and address >= OVERLAY_FIRST and address < OVERLAY_END:
-        status = _store_to_stream(t, core, address - OVERLAY_FIRST, np.int64(t.core_x[core, (fields >> 24) & 0xFF]))
+        # What `access` does, without the memory map: firmware clears hundreds of these registers.
+        t.now_round = t.core_round[core]
+        t.now_agent = core
+        status = store_to_overlay(t, address - OVERLAY_FIRST, np.int64(t.core_x[core, (fields >> 24) & 0xFF]))
     else:
         hand_over_access(t, core, fields, address)
         status = access(t, handlers_of(t), core)

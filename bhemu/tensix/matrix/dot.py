@@ -34,7 +34,7 @@ from bhemu.tensix.matrix.dot_large import GROUP, TERM_SHIFT, dot_rows_of_large
 from bhemu.tensix.matrix.dst import accumulate_two
 from bhemu.tensix.matrix.fidelity import exponent_bias
 from bhemu.tensix.matrix.operands import VIEW_BF16, VIEW_FP16
-from bhemu.tensix.matrix.prepared import A_ROWS, greatest_of, prepare_a, prepare_b, prepare_exponents
+from bhemu.tensix.matrix.prepared import A_ROWS, are_large, greatest_of, prepare_a, prepare_b, prepare_exponents
 
 _TWICE_ROUNDED: Final = (24 << EXPONENT_LSB) - (1 << 21)
 
@@ -111,11 +111,14 @@ def dot_rows(
     """
     bias = exponent_bias(style, view, phase)
     scale = scale_of(exponent_bias(style, view, 0))
-    p = t.prepared
-    a = prepare_a(t, a_row, a_trim, phase, scale)
-    b = prepare_b(t, b_row, b_step, b_trim, count, phase, scale)
-    # Rows are accumulated in pairs that follow each other.
-    if dst_step != 1 or p.a_large[a] or p.b_large[b]:
+    a: Int = np.int64(0)
+    b: Int = np.int64(0)
+    as_floats = dst_step == 1  # rows are accumulated in pairs that follow each other
+    if as_floats:
+        a = prepare_a(t, a_row, a_trim, phase, scale)
+        b = prepare_b(t, b_row, b_step, b_trim, count, phase, scale)
+        as_floats = not are_large(t, a, b)
+    if not as_floats:
         dot_rows_of_large(t, view, phase, bias, a_row, a_trim, b_row, b_step, b_trim, dst_row, dst_step, count)
         return
     prepare_exponents(t, a, b, count)
@@ -127,10 +130,10 @@ def dot_rows(
         e10, e11 = pairs1 << EXPONENT_LSB, (pairs1 >> 16) << EXPONENT_LSB
         s00, s01, s10, s11 = rounder(e00), rounder(e01), rounder(e10), rounder(e11)
         for k in range(GROUP):
-            factors = load16(p.a_numbers, a * A_ROWS + k)
+            factors = load16(t.prepared.a_numbers, a * A_ROWS + k)
             s00 = multiply_add_floats(factors, _b(t, b, i, k), s00)
             s10 = multiply_add_floats(factors, _b(t, b, i + 1, k), s10)
-            factors = load16(p.a_numbers, a * A_ROWS + GROUP + k)
+            factors = load16(t.prepared.a_numbers, a * A_ROWS + GROUP + k)
             s01 = multiply_add_floats(factors, _b(t, b, i, GROUP + k), s01)
             s11 = multiply_add_floats(factors, _b(t, b, i + 1, GROUP + k), s11)
         row = dst_row + i

@@ -3,7 +3,7 @@
 A matrix product uses sixteen SrcA rows with several blocks of SrcB, and each pair of blocks in up to four fidelity
 phases. So cells are decoded once, cut into slices once a phase, and the greatest exponents of a pair of blocks are
 the same in all phases, but for the bias. Many instructions, and the host, write Src: what is kept is compared with the
-rows whenever it is used, which costs a quarter of decoding them.
+rows whenever it is used, which costs less than decoding them.
 
 Exponents fit 16 bits: those of both groups of products are handled at once. Each 32-bit lane is a column, its low half
 group 0 and its high half group 1.
@@ -28,7 +28,7 @@ from bhemu.machine.lanes import (
     where,
 )
 from bhemu.machine.matrix_state import A_BLOCKS, B_BLOCKS
-from bhemu.machine.types import Bool, Int, Lanes, TileRecord
+from bhemu.machine.types import Bool, Int, Lanes, PreparedRecord, TileRecord
 from bhemu.tensix.matrix.binary32 import LARGE, LITTLE, alive, slice_of_a, slice_of_b
 from bhemu.tensix.matrix.dot_large import GROUP, NO_EXPONENT, SWAP, pair_of
 from bhemu.tensix.matrix.operands import SRC_EXPONENT
@@ -51,6 +51,26 @@ def _hold(rows: Any, first: Int, step: Int, kept: Any, at: Int, count: Int) -> B
     return mask_bits(changed != 0) == 0
 
 
+@kernel(forceinline=True)
+def _keep(p: PreparedRecord, block: Int, key: Int, large: Bool) -> None:
+    """A block has been decoded; its numbers are those of no phase yet."""
+    p.key[block] = key
+    p.large[block] = large
+    p.sliced[block] = 0
+    p.versions += 1
+    p.version[block] = p.versions
+
+
+@kernel(forceinline=True)
+def _begin_slices(p: PreparedRecord, block: Int, phase: Int, scale: Int) -> Bool:
+    """True when a block's numbers are those of another phase or scale, and have to be made now."""
+    sliced = _SLICED | scale << 2 | phase
+    if p.sliced[block] == sliced:
+        return False
+    p.sliced[block] = sliced
+    return True
+
+
 @kernel
 def _decode_a(t: TileRecord, block: Int, row: Int, trim: Int) -> None:
     p = t.prepared
@@ -59,14 +79,10 @@ def _decode_a(t: TileRecord, block: Int, row: Int, trim: Int) -> None:
         low, high = load16(t.srca, row + k), load16(t.srca, row + k + GROUP)
         store16(p.a_cells, block * A_ROWS + k, low)
         store16(p.a_cells, block * A_ROWS + k + GROUP, high)
-        pair = as_halves((low & trim & SRC_EXPONENT) | ((high & trim & SRC_EXPONENT) << 16))
+        pair = as_halves(pair_of(low & trim & SRC_EXPONENT, high & trim & SRC_EXPONENT))
         greatest = maximum(greatest, pair)
         store16(p.a_exponents, block * GROUP + k, as_words(where(pair != 0, pair, NO_EXPONENT)))
-    p.a_large[block] = mask_bits(greatest > LARGE) != 0
-    p.a_key[block] = trim
-    p.a_sliced[block] = 0
-    p.version += 1
-    p.a_version[block] = p.version
+    _keep(p, block, trim, mask_bits(greatest > LARGE) != 0)
 
 
 @kernel
@@ -83,12 +99,10 @@ def prepare_a(t: TileRecord, row: Int, trim: Int, phase: Int, scale: Int) -> Int
     """Decode sixteen SrcA rows, unless that was done; the block's number."""
     p = t.prepared
     block = (row >> _A_LSB) & (A_BLOCKS - 1)
-    if p.a_key[block] != trim or not _hold(t.srca, row, 1, p.a_cells, block * A_ROWS, A_ROWS):
+    if p.key[block] != trim or not _hold(t.srca, row, 1, p.a_cells, block * A_ROWS, A_ROWS):
         _decode_a(t, block, row, trim)
-    sliced = _SLICED | scale << 2 | phase
-    if p.a_sliced[block] != sliced:
+    if _begin_slices(p, block, phase, scale):
         _slice_a(t, block, trim, phase, scale)
-        p.a_sliced[block] = sliced
     return block
 
 
@@ -103,11 +117,7 @@ def _decode_b(t: TileRecord, block: Int, row: Int, step: Int, trim: Int, count: 
         greatest = maximum(greatest, field)
         exponent = where(field != 0, field, NO_EXPONENT)
         store16(p.b_exponents, block * B_ROWS + i, pair_of(exponent, shuffle(exponent, SWAP)))
-    p.b_large[block] = mask_bits(greatest > LARGE) != 0
-    p.b_key[block] = key
-    p.b_sliced[block] = 0
-    p.version += 1
-    p.b_version[block] = p.version
+    _keep(p, A_BLOCKS + block, key, mask_bits(greatest > LARGE) != 0)
 
 
 @kernel
@@ -120,24 +130,28 @@ def _slice_b(t: TileRecord, block: Int, trim: Int, count: Int, phase: Int, scale
 
 @kernel(forceinline=True)
 def prepare_b(t: TileRecord, row: Int, step: Int, trim: Int, count: Int, phase: Int, scale: Int) -> Int:
-    """Decode SrcB rows, unless that was done; the block's number."""
+    """Decode SrcB rows, unless that was done; the block's number among those of SrcB."""
     p = t.prepared
     block = (row >> _B_LSB) & (B_BLOCKS - 1)
     key = trim | count << _COUNT_LSB | step << _STEP_LSB
-    if p.b_key[block] != key or not _hold(t.srcb, row, step, p.b_cells, block * B_ROWS, count):
+    if p.key[A_BLOCKS + block] != key or not _hold(t.srcb, row, step, p.b_cells, block * B_ROWS, count):
         _decode_b(t, block, row, step, trim, count, key)
-    sliced = _SLICED | scale << 2 | phase
-    if p.b_sliced[block] != sliced:
+    if _begin_slices(p, A_BLOCKS + block, phase, scale):
         _slice_b(t, block, trim, count, phase, scale)
-        p.b_sliced[block] = sliced
     return block
+
+
+@kernel(forceinline=True)
+def are_large(t: TileRecord, a: Int, b: Int) -> Bool:
+    """Exponents of one of two blocks are too large for binary32."""
+    return t.prepared.large[a] != 0 or t.prepared.large[A_BLOCKS + b] != 0
 
 
 @kernel
 def _compare(t: TileRecord, a: Int, b: Int, count: Int) -> None:
     p = t.prepared
     for i in range(count):
-        greatest = as_halves(splat16(2 * NO_EXPONENT & 0xFFFF | 2 * NO_EXPONENT << 16))
+        greatest = as_halves(splat16(0)) + 2 * NO_EXPONENT
         for k in range(GROUP):
             other = as_halves(splat16(np.int64(p.b_exponents[b, i, k])))
             greatest = maximum(greatest, as_halves(load16(p.a_exponents, a * GROUP + k)) + other)
@@ -148,10 +162,11 @@ def _compare(t: TileRecord, a: Int, b: Int, count: Int) -> None:
 def prepare_exponents(t: TileRecord, a: Int, b: Int, count: Int) -> None:
     """Find the greatest exponents of two blocks that are decoded, unless that was done."""
     p = t.prepared
-    if p.greatest_of[a, b, 0] != p.a_version[a] or p.greatest_of[a, b, 1] != p.b_version[b]:
+    version_a, version_b = p.version[a], p.version[A_BLOCKS + b]
+    if p.greatest_of[a, b, 0] != version_a or p.greatest_of[a, b, 1] != version_b:
         _compare(t, a, b, count)
-        p.greatest_of[a, b, 0] = p.a_version[a]
-        p.greatest_of[a, b, 1] = p.b_version[b]
+        p.greatest_of[a, b, 0] = version_a
+        p.greatest_of[a, b, 1] = version_b
 
 
 @kernel(forceinline=True)
