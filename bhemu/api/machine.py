@@ -178,14 +178,14 @@ class Machine(TilePrograms):
             forget(CODE)
         for number, place in enumerate(places, saved):
             code.breakpoint[number] = place >> 2
-            code.word[place >> 2, 0] = 0
+            code.key[place >> 2] = 0
         code.breakpoint_count = saved + len(places)
         try:
             yield
         finally:
             code.breakpoint_count = saved
             for place in places:
-                code.word[place >> 2, 0] = 0
+                code.key[place >> 2] = 0
 
     def _advance(self, clocks: int, places: list[int]) -> bool:
         """Let clocks pass; True when a core is at one of the places."""

@@ -137,11 +137,11 @@ class CodeMarks:
     def _decode_again(self) -> None:
         if self.numbers or self.places:
             forget(CODE)
-        words = CODE[0].word
+        keys = CODE[0].key
         if self.numbers:
-            words[:] = 0
+            keys[:] = 0
         else:
-            words[list(self.places)] = 0
+            keys[list(self.places)] = 0
 
 
 def number_of(mnemonic: str) -> int:

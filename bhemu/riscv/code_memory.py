@@ -168,9 +168,9 @@ def _enter_another(t: TileRecord, c: Record, native: Int, core: Int, number: Int
             store_i64(memory, BLOCK_AT, c.entry[other, BLOCK])
             result = call_handler(native, ENTER_PLACE, t, core, left)
             if result != FAILED:
-                c.word[place, 1] = TRANSLATED | (other << 32)
+                c.instruction[place] = TRANSLATED | (other << 32)
                 return result
         other = c.entry[other, NEXT]
-    c.word[place, 1] = c.entry[number, FIELDS]
+    c.instruction[place] = c.entry[number, FIELDS]
     c.heat[place] = 0
     return np.int64(FAILED)

@@ -34,7 +34,8 @@ NOWHERE: Final = 32
 
 CODE: Final[np.dtype[Any]] = np.dtype(
     [
-        ("word", "i8", (L1_SIZE // 4, 2)),  # [place, `key_of` the raw word / fields]
+        ("key", "i8", (L1_SIZE // 4,)),  # by place: `key_of` the raw word
+        ("instruction", "i8", (L1_SIZE // 4,)),  # its fields
         ("breakpoint_count", "i8"),
         ("breakpoint", "i8", (64,)),  # places at which a debugger wants to stop
         ("breakpoint_number", "u1", (256,)),  # 1: it wants to stop at each instruction of this number
@@ -160,6 +161,6 @@ def fill(code: Record, place: Int, word: Int) -> Any:
             fields = TRANSLATED | (entry << 32)
             break
         entry = code.entry[entry, NEXT]
-    code.word[place, 0] = key_of(word)
-    code.word[place, 1] = fields
+    code.key[place] = key_of(word)
+    code.instruction[place] = fields
     return fields

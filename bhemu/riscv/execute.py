@@ -1,10 +1,10 @@
 """The inner loop of a core: RV32IM, Zba, Zbb and `.ttinsn` on registers, L1 and local RAM (tile T1 to T10).
 
 Code that is executed often is translated (translate.py), and the loop enters that. Whatever needs more than that leaves
-the loop: accesses to other addresses and `.ttinsn` (made by tile/memory_map.py),
-and the instructions of slow.py. The schedule (tile/schedule.py) decides how far a core may run: up to `round_goal`, and
-up to `round_horizon` where it touches shared state, `run_ahead` rounds further where that is L1, the clock or its
-thread's FIFO.
+the loop: accesses to other addresses (made by tile/memory_map.py) and `.ttinsn`, unless they can be made in the midst
+of a turn, and the instructions of slow.py. The schedule (tile/schedule.py) decides how far a core may run: up to
+`round_goal`, and up to `round_horizon` where it touches shared state, `run_ahead` rounds further where that is L1, the
+clock or its thread's FIFO.
 """
 
 from __future__ import annotations
@@ -14,16 +14,12 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.errors import NonContractualBehavior, UndefinedBehavior
-from bhemu.machine.agents import T0
 from bhemu.machine.buffer_memory import load_i64
 from bhemu.machine.core_state import LOCAL_RAM_SIZE, PUSH, RUNNING
 from bhemu.machine.dispatch import call_handler
-from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import fault, refuse
-from bhemu.machine.frontend_state import READY_PUSH_LIMIT
 from bhemu.machine.kernel import kernel
-from bhemu.machine.origin import line_of_pc
-from bhemu.machine.state import L1_SIZE, THREADS
+from bhemu.machine.state import L1_SIZE
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Record, TileRecord
 from bhemu.machine.wall_clock import is_wall_clock, load_wall_clock, may_load_ahead
 from bhemu.riscv.arithmetic import WORD, compute
@@ -38,6 +34,7 @@ from bhemu.riscv.decode import (
     fill,
     key_of,
 )
+from bhemu.riscv.pushes import pushed_word, pushes
 from bhemu.riscv.simple import (
     BEQ,
     BGE,
@@ -87,7 +84,6 @@ from bhemu.riscv.translation_state import (
     STAY,
     TRANSLATOR_PLACE,
 )
-from bhemu.tensix.frontend.fetch import fifo_push, is_idle, ready_words
 from bhemu.tensix.frontend.observer import NO_LOG
 
 # Why a core has left the loop
@@ -175,23 +171,6 @@ def _store(
     return False
 
 
-@kernel
-def _pushes(t: TileRecord, core: Int, word: Int, pc: Int, now: Int) -> Bool:
-    """Push a word to the core's own thread; False where that is left to tile/accesses.py.
-
-    It is done here in the order of the official simulator alone, in which a core pushes one word in a round (E43).
-    """
-    thread = core - T0
-    if t.simulator_order == 0 or thread < 0 or thread >= THREADS or t.tile_kind != TENSIX_TILE:
-        return False
-    if ready_words(t, thread) > READY_PUSH_LIMIT or not fifo_push(t, thread, word, line_of_pc(pc)):
-        return False
-    if t.tensix_state != RUNNING and not is_idle(t, thread):
-        t.tensix_state = RUNNING
-        t.tensix_round = max(np.int64(t.tensix_round), now)
-    return True
-
-
 @kernel(seldom=True)
 def _arrive(t: TileRecord, code: Record, cache: Int, core: Int, pc: Int) -> None:
     """The core arrives at an instruction where translated code may begin."""
@@ -222,9 +201,9 @@ def decoded(t: TileRecord, code: Record, pc: Int) -> Any:
     """The fields of the instruction at an aligned address in L1."""
     at = (pc & WORD) >> 2
     word = np.int64(t.l1_u32[at])
-    if np.int64(code.word[at, 0]) != key_of(word):
+    if np.int64(code.key[at]) != key_of(word):
         return fill(code, at, word)
-    return np.int64(code.word[at, 1])
+    return np.int64(code.instruction[at])
 
 
 @kernel(forceinline=True)
@@ -250,8 +229,8 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
             up to another one, in order.
         ended: `ended(t, log, core, first, pc, now)`: the loop ends, with these instructions executed and not yet told,
             at a pc and in a round that the record does not have yet.
-        in_turn: `in_turn(t, core, fields, address)`: make the access of a decoded instruction in a turn that other
-            turns may follow; returns NOT_MADE, GOES_ON or TURN_ENDS.
+        in_turn: `in_turn(t, core, fields, address)`: make the access of a decoded instruction, which L1 or local RAM
+            has not made, in a turn that other turns may follow; returns NOT_MADE, GOES_ON or TURN_ENDS.
     """
 
     @kernel(forceinline=True)  # turns are short where cores share memory, and calls count
@@ -288,18 +267,32 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
                 break
             began = now
             loops_before = loops
-            rare, accesses = False, False  # why it leaves the inner loop; an access that is not made there
+            rare, accesses, ends = False, False, False  # why it leaves the inner loop; `accesses`: not made there
             in_time_until = horizon + ahead
             fields: Int = given
             if given == 0:
                 fields = decoded(t, code, pc)
             given = np.int64(0)
-            # Simple instructions. What happens seldom is outside: in here all is in registers of the processor.
+            # Simple instructions, and what the coprocessor and devices get in between. What happens seldom is outside:
+            # in here all is in registers of the processor.
             while True:
                 n = fields & 0xFF
                 if n >= _SIMPLE_END:
-                    rare = True
-                    break
+                    if n != TTINSN or not others or now > in_time_until:
+                        rare = True
+                        break
+                    if not pushes(t, core, np.int64(t.l1_u32[pc >> 2]), pc, now):
+                        rare = True
+                        break
+                    if t.tensix_state == RUNNING:
+                        horizon = min(horizon, np.int64(t.tensix_round))
+                        in_time_until = horizon + ahead
+                    now += 1
+                    pc += 4
+                    if now >= goal or pc >= l1_end:
+                        break
+                    fields = decoded(t, code, pc)
+                    continue
                 immediate = fields >> 32
                 a = np.int64(t.core_x[core, (fields >> 16) & 0xFF])
                 b = np.int64(t.core_x[core, (fields >> 24) & 0xFF])
@@ -352,8 +345,25 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
                 else:
                     value = compute(n, a, b, immediate, pc)
                 if not made:
-                    accesses = True
-                    break
+                    outcome: Int = NOT_MADE
+                    if others and now <= horizon:
+                        t.core_pc[core] = np.uint32(pc)
+                        t.core_round[core] = now
+                        outcome = in_turn(t, core, fields, (a + immediate) & WORD)
+                        t.core_round[core] = start
+                    if outcome == NOT_MADE:
+                        accesses = True
+                        break
+                    if t.tensix_state == RUNNING:
+                        horizon = min(horizon, np.int64(t.tensix_round))
+                        in_time_until = horizon + ahead
+                    now += 1
+                    pc = after
+                    ends = outcome == TURN_ENDS
+                    if ends or now >= goal or pc >= l1_end:
+                        break
+                    fields = decoded(t, code, pc)
+                    continue
                 t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(value & WORD)
                 now += 1
                 if jumps:
@@ -397,37 +407,26 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
                     refuse(t, MISALIGNED, address, size_of(n))
                     status = FAULTED
                     break
-                outcome: Int = GOES_ON
                 if reads_clock:
                     t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(load_wall_clock(t, core, address, now))
                 elif early:
                     # Only the hash has been the same.
                     store_memory(t, core, n, IN_L1, address, np.int64(t.core_x[core, (fields >> 24) & 0xFF]))
                 else:
-                    outcome = NOT_MADE
-                    if others and place == ELSEWHERE:
-                        t.core_pc[core] = np.uint32(pc)
-                        t.core_round[core] = now
-                        outcome = in_turn(t, core, fields, address)
-                        t.core_round[core] = start
-                    if outcome == NOT_MADE:
-                        status = hand_over_access(t, core, fields, address)
-                        break
-                    if t.tensix_state == RUNNING:
-                        horizon = min(horizon, np.int64(t.tensix_round))
+                    status = hand_over_access(t, core, fields, address)
+                    break
                 now += 1
                 t.core_skip_breakpoint[core] = 0
                 stays = False
                 team = False
                 pc = (pc + 4) & WORD
-                if outcome == TURN_ENDS:
-                    break
                 continue
             if not rare:
-                if pc >= l1_end or pc & 3:
+                if not ends and (pc >= l1_end or pc & 3):
                     continue
                 break
             word = np.int64(t.l1_u32[pc >> 2])
+            hidden = n in (BREAKPOINT, TRANSLATED)
             if n == BREAKPOINT:
                 if t.core_skip_breakpoint[core] == 0:
                     status = STOPPED
@@ -483,18 +482,14 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
                         if counts and not stays:
                             _arrive(t, code, cache, core, pc)
                         continue
-            if n < _SIMPLE_END:
+            if n < _SIMPLE_END or (hidden and n == TTINSN):
                 given = fields
                 continue
             if n == TTINSN:
-                word = (word >> 2) | ((word & 3) << 30)
-                if not others or now > horizon + ahead or not _pushes(t, core, word, pc, now):
-                    if now <= horizon:
-                        status = hand_over(t, core, PUSH, 0, 4, word, NOWHERE, 0)
-                    break
-                if t.tensix_state == RUNNING:
-                    horizon = min(horizon, np.int64(t.tensix_round))
-            elif n not in (
+                if now <= horizon:
+                    status = hand_over(t, core, PUSH, 0, 4, pushed_word(word), NOWHERE, 0)
+                break
+            if n not in (
                 FENCE,
                 FENCE_I,
             ):  # every access is complete before the next one (T31, E44); code is compared (T22)

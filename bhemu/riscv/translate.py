@@ -91,7 +91,7 @@ def forget_translations(c: Record) -> None:
         store_i64(c.memory, RESUME + core, 0)
     for i in range(1, c.entry_count):
         place = c.entry[i, PLACE]
-        c.word[place, 0] = 0
+        c.key[place] = 0
         c.first[place] = 0
         c.heat[place] = 0
     c.entry_count = 1
@@ -101,8 +101,8 @@ def forget_translations(c: Record) -> None:
 
 @kernel
 def _decoded(c: Record, place: Int, word: Int) -> AnyInt:
-    fields = np.int64(c.word[place, 1])
-    if np.int64(c.word[place, 0]) != key_of(word) or fields & 0xFF >= BREAKPOINT:
+    fields = np.int64(c.instruction[place])
+    if np.int64(c.key[place]) != key_of(word) or fields & 0xFF >= BREAKPOINT:
         fields = fields_of(word)
     return fields
 
@@ -442,8 +442,8 @@ def _enter_into_cache(t: TileRecord, c: Record, pc: Int) -> None:
             continue
         place = (np.int64(c.first_pc) >> 2) + i
         fields = _decoded(c, place, np.int64(c.raw[i]))
-        current = np.int64(c.word[place, 0]) == key_of(np.int64(c.raw[i]))
-        if current and c.word[place, 1] & 0xFF == TRANSLATED and place != pc >> 2:
+        current = np.int64(c.key[place]) == key_of(np.int64(c.raw[i]))
+        if current and c.instruction[place] & 0xFF == TRANSLATED and place != pc >> 2:
             continue
         number = np.int64(c.entry_count)
         c.entry_count = number + 1
@@ -456,8 +456,8 @@ def _enter_into_cache(t: TileRecord, c: Record, pc: Int) -> None:
         c.entry[number, NEXT] = c.first[place]
         c.entry[number, RANGE] = np.int64(c.code_first) << 32 | c.code_end
         c.first[place] = np.uint16(number)
-        c.word[place, 0] = key_of(np.int64(c.raw[i]))
-        c.word[place, 1] = TRANSLATED | (number << 32)
+        c.key[place] = key_of(np.int64(c.raw[i]))
+        c.instruction[place] = TRANSLATED | (number << 32)
 
 
 @kernel

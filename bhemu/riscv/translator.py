@@ -119,7 +119,7 @@ def forget(cache: CodeCache) -> None:
     """Forget what has been translated: breakpoints change."""
     code = cache[0]
     places = code.entry[1 : int(code.entry_count), PLACE]
-    code.word[places, 0] = 0
+    code.key[places] = 0
     code.first[places] = 0
     code.heat[places] = 0
     code.entry_count = 1

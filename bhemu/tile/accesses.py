@@ -18,6 +18,7 @@ from bhemu.machine.origin import line_of_pc
 from bhemu.machine.types import Bool, Int, Table, TileRecord
 from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.decode import sign_extend
+from bhemu.riscv.pushes import pushed_word
 from bhemu.riscv.simple import IN_L1, SB, SH, SW, store_memory
 from bhemu.tensix.frontend.fetch import MOP, append, fifo_push, ready_words, side_push
 from bhemu.tile.sync_window import COPROCESSOR_DONE, MOP_DONE, SYNC_BASE, is_busy
@@ -102,7 +103,7 @@ def _push_adjacent(t: TileRecord, core: Int, thread: Int) -> None:
         word = np.int64(t.l1_u32[after >> 2])
         if word & 3 == 3:
             return
-        append(t, thread, (word >> 2) | ((word & 3) << 30), line_of_pc(after))
+        append(t, thread, pushed_word(word), line_of_pc(after))
         t.core_pc[core] = np.uint32(after)
         t.core_retired[core] += 1
 

@@ -14,16 +14,18 @@ from bhemu.machine.faults import DONE, REQUEST_PENDING, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import Bool, Int, Table, TileRecord
+from bhemu.machine.wall_clock import is_wall_clock, load_wall_clock
 from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.execute import ACCESS, FAULTED, GOES_ON, LOOPS, NOT_MADE, SLOW, STOPPED, TURN_ENDS, hand_over_access
 from bhemu.riscv.poll import begin_attempt, wake_changed
-from bhemu.riscv.simple import SB, SW
+from bhemu.riscv.simple import LW, SB, SW, size_of
 from bhemu.riscv.teams import NO_ATTEMPT
 from bhemu.tensix.frontend.fetch import is_idle
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, store_to_overlay
 from bhemu.tile.accesses import access, slow, would_wait
 from bhemu.tile.debug_ports.watch import after_instruction
-from bhemu.tile.memory_map import changes_only_data, may_end_a_wait
+from bhemu.tile.memory_map import NIU_BYTES, NIU_END, NIU_FIRST, changes_only_data, may_end_a_wait
+from bhemu.tile.noc.niu import niu_load, niu_store
 from bhemu.tile.noc.transfer import end_request
 
 # What a turn and `move` of tile/schedule.py return, or OBSERVER_FULL
@@ -124,13 +126,27 @@ def access_in_turn(t: TileRecord, core: Int, fields: Int, address: Int) -> Int:
     """Make the access of a core's load or store, and let its turn go on, where that can be; see `make_run_core`."""
     n = fields & 0xFF
     stores = n >= SB
+    if address & (size_of(n) - 1):
+        return np.int64(NOT_MADE)
+    if n == LW and is_wall_clock(address):
+        clock = load_wall_clock(t, core, address, np.int64(t.core_round[core]))
+        t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(clock)
+        return np.int64(GOES_ON)
     if t.tile_kind != TENSIX_TILE or not changes_only_data(core, address, stores):
         return np.int64(NOT_MADE)
+    # What `access` does; without the memory map where firmware clears hundreds of registers, or describes one request
+    # after the other.
+    t.now_round = t.core_round[core]
+    t.now_agent = core
+    stored = np.int64(t.core_x[core, (fields >> 24) & 0xFF])
     if n == SW and address >= OVERLAY_FIRST and address < OVERLAY_END:
-        # What `access` does, without the memory map: firmware clears hundreds of these registers.
-        t.now_round = t.core_round[core]
-        t.now_agent = core
-        status = store_to_overlay(t, address - OVERLAY_FIRST, np.int64(t.core_x[core, (fields >> 24) & 0xFF]))
+        status = store_to_overlay(t, address - OVERLAY_FIRST, stored)
+    elif n == SW and address >= NIU_FIRST and address < NIU_END:
+        status = niu_store(t, (address - NIU_FIRST) // NIU_BYTES, (address - NIU_FIRST) % NIU_BYTES, stored)
+    elif n == LW and address >= NIU_FIRST and address < NIU_END:
+        status, value = niu_load(t, (address - NIU_FIRST) // NIU_BYTES, (address - NIU_FIRST) % NIU_BYTES)
+        if status == DONE:
+            t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(value)
     else:
         hand_over_access(t, core, fields, address)
         status = access(t, handlers_of(t), core)

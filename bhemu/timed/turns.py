@@ -19,6 +19,7 @@ from bhemu.machine.types import AnyInt, Int, LogAddress, TileRecord
 from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.decode import NOWHERE, TTINSN, code_at, fill, key_of
 from bhemu.riscv.execute import ACCESS, LIMIT, hand_over
+from bhemu.riscv.pushes import pushed_word
 from bhemu.riscv.simple import (
     BEQ,
     BGEU,
@@ -123,8 +124,8 @@ def simple_turn(t: TileRecord, log: LogAddress, core: Int, cache: Int, one: Int)
             break
         place_of_code = (pc & WORD) >> 2
         word = np.int64(t.l1_u32[place_of_code])
-        fields: Int = np.int64(code.word[place_of_code, 1])
-        if np.int64(code.word[place_of_code, 0]) != key_of(word):
+        fields: Int = np.int64(code.instruction[place_of_code])
+        if np.int64(code.key[place_of_code]) != key_of(word):
             fields = fill(code, place_of_code, word)
         n = fields & 0xFF
         if n > FENCE_I and n != TTINSN:
@@ -151,7 +152,7 @@ def simple_turn(t: TileRecord, log: LogAddress, core: Int, cache: Int, one: Int)
         if start >= goal or (start > horizon and not is_own):
             break
         if n == TTINSN:
-            reason = hand_over(t, core, PUSH, 0, 4, (word >> 2) | ((word & 3) << 30), NOWHERE, 0)
+            reason = hand_over(t, core, PUSH, 0, 4, pushed_word(word), NOWHERE, 0)
             break
         rd = (fields >> 8) & 0x3F
         if accesses and place == NOT_ALIGNED:
