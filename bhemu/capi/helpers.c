@@ -22,7 +22,7 @@ enum { IDLE, ASLEEP, CALLED, HELPING };
 enum {
     LINGER_NANOSECONDS = 60000, /* for so long a helper looks for the next call before it sleeps */
     LOOKS = 64,                /* between two looks at the time */
-    WORTH_NANOSECONDS = 60000, /* calls that take so long without help are given it */
+    WORTH_NANOSECONDS = 20000, /* calls that take so long without help are given it */
     LATE_NANOSECONDS = 400000, /* a helper that was away from the processor for so long has made the others wait */
     MISSED_NANOSECONDS = 1000000, /* as much as one that was awake and has not come */
     LOSS = 8, /* help that loses more than such a part of its time does not pay: then clocks pass alone */
