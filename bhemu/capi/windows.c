@@ -5,7 +5,6 @@
 #include <string.h>
 
 static uint32_t entries[CHIPS][WINDOWS][3];
-static uint64_t hashes[CHIPS][WINDOWS]; /* of the entries */
 
 /* The chip that has an address in its BARs; makes the address that of the first chip. */
 static uint64_t chip_of(uint64_t *paddr)
@@ -20,7 +19,6 @@ static uint64_t chip_of(uint64_t *paddr)
 void windows_start(void)
 {
     memset(entries, 0, sizeof entries);
-    memset(hashes, 0, sizeof hashes);
 }
 
 int window_aims(uint64_t paddr, const void *word, uint32_t size)
@@ -29,8 +27,6 @@ int window_aims(uint64_t paddr, const void *word, uint32_t size)
     if (at >= sizeof entries[chip] || at % 4 || size != 4)
         return 0;
     memcpy((char *)entries[chip] + at, word, 4);
-    const uint32_t *entry = entries[chip][at / sizeof entries[chip][0]];
-    hashes[chip][at / sizeof entries[chip][0]] = mix(mix(0, entry[0] | (uint64_t)entry[1] << 32), entry[2]);
     return 1;
 }
 
@@ -38,7 +34,10 @@ uint64_t window_place(uint64_t paddr)
 {
     uint64_t offset, own = paddr, chip = chip_of(&own);
     uint32_t number = window_of(own, &offset);
-    return number == NO_WINDOW ? paddr : paddr ^ hashes[chip][number];
+    if (number == NO_WINDOW)
+        return paddr;
+    const uint32_t *entry = entries[chip][number];
+    return paddr ^ mix(mix(0, entry[0] | (uint64_t)entry[1] << 32), entry[2]);
 }
 
 int window_shows_memory(uint64_t paddr, uint32_t size)

@@ -86,9 +86,12 @@ class StoppedTile:
         if record.core_state[core] == ASLEEP:
             passed = max(0, self.next_round(core) - int(record.poll_since[core]))
             step = passed % int(record.poll_length[core])
+            x = record.poll_x[core].copy()
+            for done in range(step):
+                x[record.poll_register[core, done]] = record.poll_value[core, done]
             return CoreState(
                 int(record.poll_pc[core, step]),
-                record.poll_x[step, core, :32].copy(),
+                x[:32],
                 int(record.core_retired[core]) + passed,
             )
         return CoreState(int(record.core_pc[core]), record.core_x[core, :32].copy(), int(record.core_retired[core]))

@@ -85,7 +85,9 @@ CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("poll_steps", "i4", (CORES,)),  # 0: the loop is to be followed; in timed mode what of it was executed; else -1
     ("poll_since", "i8", (CORES,)),  # round of the loop's first instruction
     ("poll_pc", "u4", (CORES, POLL_STEPS)),
-    ("poll_x", "u4", (POLL_STEPS, CORES, REGISTERS)),  # registers before each; steps first: few pages for short loops
+    ("poll_x", "u4", (CORES, REGISTERS)),  # registers before the first of them
+    ("poll_register", "u1", (CORES, POLL_STEPS)),  # the place in core_x to which each writes, and what
+    ("poll_value", "u4", (CORES, POLL_STEPS)),
     ("watch_count", "i4", (CORES,)),
     ("watch_address", "i8", (CORES, WATCHES)),
     ("watch_value", "i8", (CORES, WATCHES)),

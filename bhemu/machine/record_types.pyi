@@ -414,7 +414,6 @@ class TileRecord:
     matrix: MatrixRecord
     pack: PackRecord
     issued: Any
-    poll_x: Any
     core_ram: Any
     control_word: Any
     noc_request: Any
@@ -463,6 +462,9 @@ class TileRecord:
     poll_length: Any
     poll_since: Any
     poll_pc: Any
+    poll_x: Any
+    poll_register: Any
+    poll_value: Any
     watch_count: Any
     watch_address: Any
     watch_value: Any

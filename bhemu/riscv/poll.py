@@ -1,9 +1,9 @@
 """Polling loops: a core that spins without changing anything sleeps until a word that it reads changes.
 
-When a core has jumped backwards often, one turn of the loop is followed without executing it: registers before each
-instruction, and the words that are read. If the turn changes no register and stores nothing, then all further turns are
-the same as long as the words hold what was read, and where the core is in a later round is plain arithmetic. So
-sleeping is never observable, except in speed.
+When a core has jumped backwards often, one turn of the loop is followed without executing it: what each instruction
+writes to a register, and the words that are read. If the turn changes no register and stores nothing, then all further
+turns are the same as long as the words hold what was read, and where the core is in a later round is plain arithmetic.
+So sleeping is never observable, except in speed.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from bhemu.machine.core_state import (
     IN_RESET,
     LOCAL_RAM_SIZE,
     POLL_STEPS,
+    REGISTERS,
     RUNNING,
     WATCHES,
 )
 from bhemu.machine.kernel import kernel
-from bhemu.machine.types import Int, TileRecord
+from bhemu.machine.types import Bool, Int, Record, TileRecord
 from bhemu.riscv.arithmetic import WORD
-from bhemu.riscv.decode import FIRST_SLOW, TRANSLATED, code_at
+from bhemu.riscv.decode import FIRST_SLOW, NOWHERE, TRANSLATED, code_at
 from bhemu.riscv.execute import decoded
 from bhemu.riscv.simple import (
     ELSEWHERE,
@@ -103,25 +104,36 @@ def _watch(t: TileRecord, core: Int, address: Int, size: Int) -> Any:
 
 
 @kernel
-def _is_same(t: TileRecord, core: Int, step: Int, register: Int, value: Int) -> bool:
-    """True when the loop begins anew with the registers of its beginning, after `value` has been written to one."""
+def _has_registers_of_beginning(t: TileRecord, core: Int) -> Bool:
+    changed = np.int64(0)
     for i in range(32):
-        after = value & WORD if i == register else np.int64(t.poll_x[step, core, i])
-        if after != t.poll_x[0, core, i]:
-            return False
-    return True
+        changed |= np.int64(t.core_x[core, i]) ^ np.int64(t.poll_x[core, i])
+    return changed == 0
 
 
 @kernel
-def follow(t: TileRecord, cache: Int, core: Int) -> bool:
+def _set_registers_of_beginning(t: TileRecord, core: Int) -> None:
+    for i in range(REGISTERS):
+        t.core_x[core, i] = t.poll_x[core, i]
+
+
+@kernel
+def follow(t: TileRecord, cache: Int, core: Int) -> Bool:
     """Follow a turn of the loop at whose beginning the core is, from `poll_pc[core, 0]` on; True when it polls."""
-    code = code_at(cache)
+    for i in range(REGISTERS):
+        t.poll_x[core, i] = t.core_x[core, i]
+    polls = _follow(t, code_at(cache), core)
+    _set_registers_of_beginning(t, core)
+    return polls
+
+
+@kernel
+def _follow(t: TileRecord, code: Record, core: Int) -> Bool:
+    """`follow`, which leaves other registers behind."""
     head = np.int64(t.core_pc[core])
     pc: Int = head
     t.poll_pc[core, 0] = np.uint32(head)
     t.watch_count[core] = 0
-    for i in range(32):
-        t.poll_x[0, core, i] = t.core_x[core, i]
     for step in range(POLL_STEPS):
         if pc >= t.l1_end or pc & 3:
             return False
@@ -132,8 +144,8 @@ def follow(t: TileRecord, cache: Int, core: Int) -> bool:
         if n >= FIRST_SLOW or n in (SB, SH, SW):  # also `.ttinsn`, and where a debugger wants to stop
             return False
         immediate = fields >> 32
-        a = np.int64(t.poll_x[step, core, (fields >> 16) & 0xFF])
-        b = np.int64(t.poll_x[step, core, (fields >> 24) & 0xFF])
+        a = np.int64(t.core_x[core, (fields >> 16) & 0xFF])
+        b = np.int64(t.core_x[core, (fields >> 24) & 0xFF])
         if n >= LB and n <= LHU:
             address = (a + immediate) & WORD
             known, word = _watch(t, core, address, size_of(n))
@@ -142,16 +154,15 @@ def follow(t: TileRecord, cache: Int, core: Int) -> bool:
             value, to = loaded(n, word, address), pc + 4
         else:
             value, to, _ = without_access(n, a, b, immediate, pc)
-        t.poll_pc[core, step] = np.uint32(pc)
-        t.poll_length[core] = step + 1
-        pc = to & WORD
         register = (fields >> 8) & 0xFF
+        t.poll_pc[core, step] = np.uint32(pc)
+        t.poll_register[core, step] = np.uint8(register)
+        t.poll_value[core, step] = np.uint32(value & WORD)
+        t.poll_length[core] = step + 1
+        t.core_x[core, register] = np.uint32(value & WORD)
+        pc = to & WORD
         if pc == head:
-            return _is_same(t, core, np.int64(step), register, value)
-        if step + 1 < POLL_STEPS:
-            for i in range(32):
-                t.poll_x[step + 1, core, i] = t.poll_x[step, core, i]
-            t.poll_x[step + 1, core, register] = np.uint32(value & WORD)
+            return _has_registers_of_beginning(t, core)
     return False
 
 
@@ -195,10 +206,8 @@ def end_step(t: TileRecord, core: Int) -> None:
     t.poll_steps[core] = NO_ATTEMPT
     if t.core_pc[core] != t.poll_pc[core, 0] or not watched_words_hold(t, core):
         return
-    for i in range(32):
-        if t.core_x[core, i] != t.poll_x[0, core, i]:
-            return
-    _fall_asleep(t, core)
+    if _has_registers_of_beginning(t, core):
+        _fall_asleep(t, core)
 
 
 @kernel
@@ -224,8 +233,10 @@ def wake(t: TileRecord, core: Int, at_round: Int) -> None:
     passed = at_round - np.int64(t.poll_since[core])
     step = passed % np.int64(t.poll_length[core])
     t.core_pc[core] = t.poll_pc[core, step]
-    for i in range(32):
-        t.core_x[core, i] = t.poll_x[step, core, i]
+    _set_registers_of_beginning(t, core)
+    for done in range(step):
+        t.core_x[core, t.poll_register[core, done]] = t.poll_value[core, done]
+    t.core_x[core, NOWHERE] = 0
     t.core_round[core] = at_round
     t.core_retired[core] += passed
     t.core_loops[core] = 0

@@ -51,7 +51,7 @@ def _wake_on_time(t: TileRecord, log: LogAddress) -> None:
         t.core_retired[core] += turns * np.int64(t.poll_length[core]) - passed
         t.core_pc[core] = t.poll_pc[core, 0]
         for i in range(32):
-            t.core_x[core, i] = t.poll_x[0, core, i]
+            t.core_x[core, i] = t.poll_x[core, i]
         t.core_round[core] = since + turns * period
 
 

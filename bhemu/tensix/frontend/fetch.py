@@ -7,8 +7,11 @@ from typing import Final
 import numpy as np
 
 from bhemu.isa.instructions import INSTRUCTIONS
+from bhemu.machine.bytes import record_address
 from bhemu.machine.frontend_state import FIFO_PUSH_LIMIT, FIFO_SLOTS, READY_SLOTS
 from bhemu.machine.kernel import kernel
+from bhemu.machine.prefetch import prefetch
+from bhemu.machine.state import TILE, offset_of
 from bhemu.machine.types import Bool, FrontendRecord, Int, TileRecord
 from bhemu.tensix.frontend.mop import NO_WORD, NOP_OPCODE, mop_next, mop_start
 
@@ -21,6 +24,9 @@ START_LSB: Final = _REPLAY["start_idx"].lsb
 LENGTH_LSB: Final = _REPLAY["len"].lsb
 EXECUTE_LSB: Final = _REPLAY["execute_while_loading"].lsb
 LOAD_LSB: Final = _REPLAY["load_mode"].lsb
+_ISSUED: Final = offset_of(TILE, "issued")
+_COUNT_BYTES: Final = TILE["issued"].base.itemsize
+"""The counter of a word is often in no cache: it is fetched when the word is pushed, for when the word is issued."""
 
 
 @kernel
@@ -65,6 +71,7 @@ def fifo_push(t: TileRecord, thread: Int, word: Int, line: Int) -> bool:
     if f.fifo_count[thread] > FIFO_PUSH_LIMIT:
         return False
     if t.simulator_order != 0 and _passes_expanders(f, thread, word):
+        prefetch(record_address(t) + _ISSUED + _COUNT_BYTES * (256 * thread + (word >> 24)))
         _to_ready(f, thread, word, line)
         return True
     append(t, thread, word, line)
