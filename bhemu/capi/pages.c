@@ -6,7 +6,9 @@
  * moved to a piece of a record. What firmware and its client use lies together in a record (machine/state.py), and tiles
  * after the first FEW get that part from large pages, which the system fills with zeros in one go.
  *
- * Where the system has no large pages, or does not say which pages a process has, tiles take their memory page by page. */
+ * Where the system has no large pages, or does not say which pages a process has, tiles take their memory page by page. So
+ * they do once some large pages have taken long: a virtual machine's host may have taken back memory that was free for
+ * seconds, large pages first, and then takes milliseconds to give one again. */
 
 #define _GNU_SOURCE
 #include "pages.h"
@@ -16,11 +18,14 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
     LARGE_BYTES = 1 << 21,
     FEW = 4, /* tiles that are faster without: a large page takes as long as a hundred others */
+    LONG_NANOSECONDS = 600000, /* as long as the small pages of its tiles would take; most take a fifth of that */
+    PATIENT = 2, /* with so many that took long: they have cost about what large pages for all tiles save */
     PIECE_BYTES = TILE_WARM_END - TILE_WARM,
     PIECE_PAGES = PIECE_BYTES / PAGE_BYTES,
     PIECES = LARGE_BYTES / PIECE_BYTES, /* of a large page */
@@ -36,10 +41,18 @@ _Static_assert(TILE_BYTES % PAGE_BYTES == 0, "and lie at pages in each record");
 static unsigned char reached[CHIPS][TILES];
 static int tiles; /* that have been reached */
 static int usable;
+static int took_long; /* so many large pages did */
 static int pagemap = -1; /* what the system tells of this process' pages */
 static char *place;           /* the next piece */
 static int pieces;            /* that are left in its large page */
 static char *memory, *unused; /* large pages, and the first one that has not been begun */
+
+static int64_t processor_time(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
 
 static int large_pages_exist(void)
 {
@@ -55,7 +68,7 @@ static int large_pages_exist(void)
 void pages_start(void)
 {
     memset(reached, 0, sizeof reached);
-    tiles = pieces = 0;
+    tiles = pieces = took_long = 0;
     usable = 1;
 }
 
@@ -88,9 +101,11 @@ static int begin_large_page(void)
         unused = (char *)(((uintptr_t)memory + LARGE_BYTES - 1) & ~(uintptr_t)(LARGE_BYTES - 1));
     }
     unsigned char second = 0;
-    if (madvise(unused, LARGE_BYTES, MADV_HUGEPAGE))
+    if (took_long == PATIENT || madvise(unused, LARGE_BYTES, MADV_HUGEPAGE))
         return 0;
+    int64_t begun = processor_time();
     *(volatile char *)unused = 0;
+    took_long += processor_time() - begun > LONG_NANOSECONDS;
     if (mincore(unused + PAGE_BYTES, PAGE_BYTES, &second) || !(second & 1))
         return 0; /* it is a small one */
     place = unused;
