@@ -161,7 +161,25 @@ def _layout() -> np.dtype[Any]:
         ("dst_valid_u32", "dst_valid", "<u4", (256,)),
     )
     places = {"lregs": (PAGE, -(128 * _FIRST_CONSTANT)), "l1": (PAGE, 0)}
-    return section((*seldom, *large, *at_reset, *small, ("l1", "u1", (L1_SIZE,))), views, places)
+    return _apart(section((*seldom, *large, *at_reset, *small, ("l1", "u1", (L1_SIZE,))), views, places))
+
+
+def _apart(record: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype with a size of an odd number of pages.
+
+    What a chip's tiles have in the same place is then in different sets of a processor's caches and of its translation
+    buffers. With a power of two in the size some words of many tiles took each other's places there.
+    """
+    fields: Any = record.fields or {}
+    pages = -(-record.itemsize // PAGE)
+    return np.dtype(
+        {
+            "names": list(fields),
+            "formats": [field[0] for field in fields.values()],
+            "offsets": [field[1] for field in fields.values()],
+            "itemsize": (pages | 1) * PAGE,
+        }
+    )
 
 
 TILE: np.dtype[Any] = _layout()
