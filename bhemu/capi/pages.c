@@ -24,7 +24,7 @@
 enum {
     LARGE_BYTES = 1 << 21,
     FEW = 4, /* tiles that are faster without: a large page takes as long as a hundred others */
-    LONG_NANOSECONDS = 600000, /* as long as the small pages of its tiles would take; most take a fifth of that */
+    LONG_NANOSECONDS = 1000000, /* longer than the small pages of its tiles would take; most take a tenth of that */
     PATIENT = 2, /* with so many that took long: they have cost about what large pages for all tiles save */
     PIECE_BYTES = TILE_WARM_END - TILE_WARM,
     PIECE_PAGES = PIECE_BYTES / PAGE_BYTES,
