@@ -16,7 +16,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from bhemu.machine.cache import cache_directory
 from tests.processes import one_at_a_time
@@ -99,8 +99,9 @@ def _places(content: mmap.mmap, mark: bytes) -> Iterator[int]:
 
 
 def _extract(stream: IO[bytes], target: Path) -> None:
+    how: dict[str, Any] = {"filter": "tar"} if hasattr(tarfile, "tar_filter") else {}  # Python 3.11.4 has brought it
     with tarfile.open(fileobj=stream, mode="r|") as archive:
         for member in archive:
             if member.name.removeprefix("./").startswith(INSIDE):
                 member.mode |= 0o200  # so that it can be removed
-                archive.extract(member, target, filter="tar")
+                archive.extract(member, target, **how)
