@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { IDLE, ASLEEP, CALLED, HELPING };
@@ -64,13 +63,6 @@ static inline void pause_briefly(void)
 #ifdef __x86_64__
     __builtin_ia32_pause();
 #endif
-}
-
-static int64_t processor_time(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
 static void call(struct helper *helper)

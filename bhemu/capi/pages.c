@@ -18,7 +18,6 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -46,13 +45,6 @@ static int pagemap = -1; /* what the system tells of this process' pages */
 static char *place;           /* the next piece */
 static int pieces;            /* that are left in its large page */
 static char *memory, *unused; /* large pages, and the first one that has not been begun */
-
-static int64_t processor_time(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
 
 static int large_pages_exist(void)
 {
