@@ -48,7 +48,7 @@ from bhemu.machine.core_state import HALTED, IN_RESET, RUNNING
 from bhemu.machine.dispatch import CODE_CACHE, PLACES
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.linked import COUNT, TABLE
-from bhemu.machine.state import L1_SIZE, TILE, WARM, offset_of
+from bhemu.machine.state import FIRMWARE_PAGES, L1_SIZE, TILE, WARM, offset_of
 from bhemu.recording.chip_recording import CLIENT_STEP, COUNTED_SECONDS, FLUSH_SHARE
 from bhemu.riscv.decode import CODE
 from bhemu.riscv.translation_state import FIRST_CODE, HOT, MEMORY_BYTES
@@ -294,6 +294,7 @@ def header(parts: Parts, version: str) -> str:
     lines += [f"#define {name} INT64_C({address})" for name, address in addresses.items()]
     texts = {"UP": UP_TEXT, "DOWN": DOWN_TEXT, "RETRAINS": RETRAINS_TEXT, "LOST": LOST_TEXT}
     lines += [f"#define LINK_{name}_TEXT {c_string(text.format('%lld'))}" for name, text in texts.items()]
+    lines.append(f"#define TILE_FIRMWARE_PAGES {', '.join(map(str, FIRMWARE_PAGES))}")
     lines += [f"#define LAYOUT {c_string(parts.machine.layout)}", f"#define VERSION {c_string(version)}"]
     lines += _offsets(CHIP, "CHIP", _CHIP_FIELDS) + _offsets(TILE, "TILE", _TILE_FIELDS)
     lines += _offsets(CHIP["fault"], "LINK", ("down", "cut", "until", "lost"))

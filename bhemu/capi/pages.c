@@ -6,9 +6,10 @@
  * moved to a piece of a record. What firmware and its client use lies together in a record (machine/state.py), and tiles
  * after the first FEW get that part from large pages, which the system fills with zeros in one go.
  *
- * Where the system has no large pages, or does not say which pages a process has, tiles take their memory page by page. So
- * they do once some large pages have taken long: a virtual machine's host may have taken back memory that was free for
- * seconds, large pages first, and then takes milliseconds to give one again. */
+ * Where the system has no large pages, or does not say which pages a process has, tiles take their memory page by page:
+ * what firmware will touch when the client first reaches the tile, all else when it is used. So they do once a large page
+ * has taken long: a virtual machine's host may have taken back memory that was free for seconds, large pages first, and
+ * then takes milliseconds to give one again. */
 
 #define _GNU_SOURCE
 #include "pages.h"
@@ -24,14 +25,17 @@ enum {
     LARGE_BYTES = 1 << 21,
     FEW = 4, /* tiles that are faster without: a large page takes as long as a hundred others */
     LONG_NANOSECONDS = 1000000, /* longer than the small pages of its tiles would take; most take a tenth of that */
-    PATIENT = 2, /* with so many that took long: they have cost about what large pages for all tiles save */
     PIECE_BYTES = TILE_WARM_END - TILE_WARM,
     PIECE_PAGES = PIECE_BYTES / PAGE_BYTES,
     PIECES = LARGE_BYTES / PIECE_BYTES, /* of a large page */
     LARGE_PAGES = (CHIPS * TILES + PIECES - 1) / PIECES
 };
+/* An older C library does not know them; an older kernel refuses them. */
 #ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4 /* an older C library does not know it; an older kernel refuses it */
+#define MREMAP_DONTUNMAP 4
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
 #endif
 
 _Static_assert(TILE_WARM % PAGE_BYTES == 0 && PIECE_BYTES % PAGE_BYTES == 0, "pieces of records are whole pages");
@@ -40,7 +44,7 @@ _Static_assert(TILE_BYTES % PAGE_BYTES == 0, "and lie at pages in each record");
 static unsigned char reached[CHIPS][TILES];
 static int tiles; /* that have been reached */
 static int usable;
-static int took_long; /* so many large pages did */
+static int took_long; /* a large page did */
 static int pagemap = -1; /* what the system tells of this process' pages */
 static char *place;           /* the next piece */
 static int pieces;            /* that are left in its large page */
@@ -93,11 +97,11 @@ static int begin_large_page(void)
         unused = (char *)(((uintptr_t)memory + LARGE_BYTES - 1) & ~(uintptr_t)(LARGE_BYTES - 1));
     }
     unsigned char second = 0;
-    if (took_long == PATIENT || madvise(unused, LARGE_BYTES, MADV_HUGEPAGE))
+    if (took_long || madvise(unused, LARGE_BYTES, MADV_HUGEPAGE))
         return 0;
     int64_t begun = processor_time();
     *(volatile char *)unused = 0;
-    took_long += processor_time() - begun > LONG_NANOSECONDS;
+    took_long = processor_time() - begun > LONG_NANOSECONDS;
     if (mincore(unused + PAGE_BYTES, PAGE_BYTES, &second) || !(second & 1))
         return 0; /* it is a small one */
     place = unused;
@@ -149,12 +153,28 @@ static int replace(char *piece)
     return 1;
 }
 
+/* Take the pages that firmware will touch: in one go, and not while threads that share the tiles wait for each other. */
+static void take_small(char *record)
+{
+    static const int pages[] = {TILE_FIRMWARE_PAGES};
+    enum { COUNT = sizeof pages / sizeof *pages };
+    for (int first = 0, next; first < COUNT; first = next) {
+        for (next = first + 1; next < COUNT && pages[next] == pages[next - 1] + 1; next++)
+            ;
+        madvise(record + pages[first] * PAGE_BYTES, (size_t)(next - first) * PAGE_BYTES, MADV_POPULATE_WRITE);
+    }
+}
+
 void pages_reach(int64_t index)
 {
     unsigned char *known = &reached[selected - instances][index];
     if (*known)
         return;
     *known = 1;
-    if (++tiles > FEW && usable)
-        usable = replace(simulator.tiles + index * TILE_BYTES + TILE_WARM);
+    if (++tiles <= FEW)
+        return;
+    char *record = simulator.tiles + index * TILE_BYTES;
+    usable = usable && replace(record + TILE_WARM);
+    if (!usable)
+        take_small(record);
 }

@@ -96,7 +96,7 @@ CORE_FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     # --- the schedule (tile/schedule.py) ------------------------------------------------------------------------------
     ("round_goal", "i8", ()),  # rounds up to this one may happen
     ("round_horizon", "i8", ()),  # last round in which the agent whose turn it is may touch what others share
-    ("run_ahead", "i8", ()),  # rounds beyond it in which a core may still access L1 or push (chip/clock/run.py)
+    ("run_ahead", "i8", ()),  # rounds beyond it in which a core may still access L1, say (chip/clock/run.py)
     ("free_rounds", "i8", ()),  # rounds that took no time (the coprocessor executed): clock = round - this
     ("busy_rounds", "i8", ()),  # rounds since the last one that took a clock, the coprocessor executing in each
     ("full_clocks", "i8", ()),  # clocks in a row that had no room for more such rounds

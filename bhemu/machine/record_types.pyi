@@ -362,12 +362,12 @@ class NocRequestRecord:
     exclude: Any
 
 class VectorCoreRecord:
+    byte: Any
     vl: Any
     vtype: Any
     vlenb: Any
     vxsat: Any
     vxrm: Any
-    byte: Any
     half: Any
     word: Any
 
@@ -406,17 +406,16 @@ class TileRecord:
     dst: Any
     unpack: UnpackRecord
     macro: MacroRecord
-    srca: Any
-    srcb: Any
+    issued: Any
     config: Any
     stream_word: Any
     frontend: FrontendRecord
+    srca: Any
+    srcb: Any
     matrix: MatrixRecord
     pack: PackRecord
-    issued: Any
-    core_ram: Any
-    control_word: Any
     noc_request: Any
+    vector_core: VectorCoreRecord
     lregs: Any
     dst_valid: Any
     config_dirty: Any
@@ -432,7 +431,6 @@ class TileRecord:
     tile_kind: Any
     l1_end: Any
     handlers: Any
-    vector_core: VectorCoreRecord
     vector: VectorRecord
     core_state: Any
     core_pc: Any
@@ -501,7 +499,6 @@ class TileRecord:
     tdma_clock_gates: Any
     tdma_hysteresis: Any
     sync: SyncRecord
-    performance: PerformanceRecord
     clock: Any
     cycle_resume: Any
     cycle_moved: Any
@@ -520,7 +517,6 @@ class TileRecord:
     watchdog_start: Any
     debug_read: Any
     debug_l1_pointer: Any
-    debug_dr: Any
     debug_cause: Any
     debug_hits: Any
     debug_half_step: Any
@@ -530,10 +526,8 @@ class TileRecord:
     timestamp_control: Any
     timestamp_position: Any
     timestamp_flags: Any
-    timestamp_word: Any
     timestamp_count: Any
     timestamp_size: Any
-    mailbox_word: Any
     mailbox_head: Any
     mailbox_count: Any
     pcbuf_word: Any
@@ -543,19 +537,25 @@ class TileRecord:
     pic_enable: Any
     pic_handling: Any
     pic_next: Any
-    pic_software: Any
     pic_hardware: Any
-    pic_handler: Any
     niu_initiator: Any
     noc_pending: Any
     niu_counter: Any
     niu_rtz: Any
-    ethernet: EthernetRecord
     device_value: Any
     device_size: Any
     needs_place: Any
     now_round: Any
     now_agent: Any
+    control_word: Any
+    performance: PerformanceRecord
+    debug_dr: Any
+    timestamp_word: Any
+    mailbox_word: Any
+    pic_software: Any
+    pic_handler: Any
+    ethernet: EthernetRecord
+    core_ram: Any
     l1: Any
     l1_u16: Any
     l1_u32: Any

@@ -20,7 +20,7 @@ from bhemu.isa.memory_map import L1_SIZE as L1_SIZE
 from bhemu.isa.tile_registers import bit_of
 from bhemu.machine.agents import CORE_NAMES, CORES
 from bhemu.machine.agents import THREADS as THREADS
-from bhemu.machine.core_state import CORE_FIELDS, FIRST_POLL_ATTEMPT, LOCAL_RAM
+from bhemu.machine.core_state import CORE_FIELDS, FIRST_POLL_ATTEMPT, LOCAL_RAM, LOCAL_RAM_SIZE
 from bhemu.machine.device_state import DEVICE_FIELDS, LONE_TILE, place_niu
 from bhemu.machine.ethernet_state import ETHERNET_FIELDS
 from bhemu.machine.frontend_state import FRONTEND
@@ -113,6 +113,7 @@ _LARGE: Final = 1024
 """Bytes from which on a field lies apart from those that the schedule reads."""
 _SET_AT_RESET: Final = (
     *(
+        "vector_core",
         "lregs",
         "dst_valid",
         "config_dirty",
@@ -130,22 +131,38 @@ _SET_AT_RESET: Final = (
         "tile_kind",
         "l1_end",
         "handlers",
-        "vector_core",
         "vector",
     ),
 )
 """Fields that are not zero after reset. These bytes lie in one page: a chip that starts touches no other."""
-_FIRST_CONSTANT: Final = 8
-"""The first LReg that is not zero after reset; that page begins with it."""
 _SELDOM: Final = ("prepared", "dst", "unpack", "macro")
 """Large fields of which a tile whose cores only start and poll touches no more than the end. They lie first."""
+_AT_START: Final = ("issued", "config", "stream_word", "frontend")
+"""Large fields of which such a tile touches the beginning. They come next."""
+_RARE: Final = (
+    "control_word",
+    "performance",
+    "debug_dr",
+    "timestamp_word",
+    "mailbox_word",
+    "pic_software",
+    "pic_handler",
+    "ethernet",
+)
+"""Fields that such a tile does not touch, but for the first words of `control_word`. They come last."""
 
 
 def _layout() -> np.dtype[Any]:
-    """What is seldom touched, other large fields, then what reset sets, what the cores have, all else, and L1."""
+    """What is seldom touched, other large fields, what reset sets, what the cores have, all else, local RAM and L1.
+
+    A page that a chip's tiles touch costs each of them a page fault: they touch few, so what is used lies together.
+    """
     fields = {field[0]: field for field in _FIELDS}
     seldom = [fields.pop(name) for name in _SELDOM]
+    at_start = [fields.pop(name) for name in _AT_START]
+    core_ram = fields.pop("core_ram")
     at_reset = [fields.pop(name) for name in _SET_AT_RESET]
+    rare = [fields.pop(name) for name in _RARE]
     of_cores = {name for name, _, _ in CORE_FIELDS}
     large = [field for field in fields.values() if np.dtype((field[1], field[2])).itemsize >= _LARGE]
     others = [field for field in fields.values() if field not in large]
@@ -160,8 +177,10 @@ def _layout() -> np.dtype[Any]:
         ("dst_u32", "dst", "<u4", (1024, 8)),
         ("dst_valid_u32", "dst_valid", "<u4", (256,)),
     )
-    places = {"lregs": (PAGE, -(128 * _FIRST_CONSTANT)), "l1": (PAGE, 0)}
-    return _apart(section((*seldom, *large, *at_reset, *small, ("l1", "u1", (L1_SIZE,))), views, places))
+    registers = VECTOR_CORE["byte"].itemsize
+    places = {"vector_core": (PAGE, -registers), "core_ram": (PAGE, 0), "l1": (PAGE, 0)}
+    order = (*seldom, *at_start, *large, *at_reset, *small, *rare, core_ram, ("l1", "u1", (L1_SIZE,)))
+    return _apart(section(order, views, places))
 
 
 def _apart(record: np.dtype[Any]) -> np.dtype[Any]:
@@ -206,6 +225,25 @@ WARM: Final = slice(
 
 A page here costs each tile that is used a 512th of a large page, and one outside it a page fault if it is touched.
 """
+
+
+def _pages_of_firmware() -> tuple[int, ...]:
+    """The pages of a record below L1 that firmware touches when it starts."""
+    frontend, core_ram = offset_of(TILE, "frontend"), offset_of(TILE, "core_ram")
+    parts = [
+        (WARM.start, frontend + offset_of(FRONTEND, "ready_word") + 1),
+        (frontend + offset_of(FRONTEND, "ready_line"), frontend + offset_of(FRONTEND, "ready_line") + 1),
+        *(
+            (core_ram + LOCAL_RAM * core, core_ram + LOCAL_RAM * core + int(LOCAL_RAM_SIZE[core]))
+            for core in range(CORES)
+        ),
+        (offset_of(TILE, "vector_core"), offset_of(TILE, "control_word") + 1),
+    ]
+    return tuple(sorted(page for begin, end in parts for page in range(begin // PAGE, (end - 1) // PAGE + 1)))
+
+
+FIRMWARE_PAGES: Final = _pages_of_firmware()
+"""Where the C library has no piece for a tile, it takes these pages before the first access."""
 
 TILE_TYPE = from_dtype(TILE)
 """The same record as compiled code knows it."""

@@ -4,7 +4,7 @@ Code that is executed often is translated (translate.py), and the loop enters th
 the loop: accesses to other addresses (made by tile/memory_map.py) and `.ttinsn`, unless they can be made in the midst
 of a turn, and the instructions of slow.py. The schedule (tile/schedule.py) decides how far a core may run: up to
 `round_goal`, and up to `round_horizon` where it touches shared state, `run_ahead` rounds further where that is L1, the
-clock or its thread's FIFO.
+clock, its thread's FIFO or what `in_turn` allows.
 """
 
 from __future__ import annotations
@@ -129,7 +129,9 @@ _AHEAD: Final = offset_of(TILE, "l1") + 64
 """From a tile's record to the cache line after that of L1's first word. Each tile has its program in its own L1, and
 waiting for instructions was a fifth of the time that the cores of a chip took."""
 _SIMPLE_END: Final = FENCE
-"""Instructions from here on are looked at outside of the loop of simple ones."""
+"""Instructions from here on are looked at outside of the loop of simple ones, but for `.ttinsn` and fences."""
+_FENCES: Final = (FENCE, FENCE_I)
+"""Every access is complete before the next one (T31, E44), and code is compared (T22): they have nothing to do."""
 _NOT_LOADED: Final = 1 << 32
 """In the place of what a load gets: the inner loop does not make it."""
 
@@ -213,7 +215,7 @@ def decoded(t: TileRecord, code: Record, pc: Int) -> Any:
 
 
 @kernel(forceinline=True)
-def never_in_turn(t: TileRecord, core: Int, fields: Int, address: Int) -> Int:
+def never_in_turn(t: TileRecord, core: Int, fields: Int, address: Int, early: Bool) -> Int:
     """Accesses end the turn."""
     return np.int64(NOT_MADE)
 
@@ -235,8 +237,9 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
             up to another one, in order.
         ended: `ended(t, log, core, first, pc, now)`: the loop ends, with these instructions executed and not yet told,
             at a pc and in a round that the record does not have yet.
-        in_turn: `in_turn(t, core, fields, address)`: make the access of a decoded instruction, which L1 or local RAM
-            has not made, in a turn that other turns may follow; returns NOT_MADE, GOES_ON or TURN_ENDS.
+        in_turn: `in_turn(t, core, fields, address, early)`: make the access of a decoded instruction, which L1 or local
+            RAM has not made, in a turn that other turns may follow; returns NOT_MADE, GOES_ON or TURN_ENDS. `early`:
+            the turns of other agents in rounds before it are still to come.
     """
 
     @kernel(forceinline=True)  # turns are short where cores share memory, and calls count
@@ -284,15 +287,17 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
             while True:
                 n = fields & 0xFF
                 if n >= _SIMPLE_END:
-                    if n != TTINSN or not others or now > in_time_until:
+                    if n == TTINSN:
+                        may_push = others and now <= in_time_until
+                        if not may_push or not pushes(t, core, np.int64(t.l1_u32[pc >> 2]), pc, now):
+                            rare = True
+                            break
+                        if t.tensix_state == RUNNING:
+                            horizon = min(horizon, np.int64(t.tensix_round))
+                            in_time_until = horizon + ahead
+                    elif n not in _FENCES:
                         rare = True
                         break
-                    if not pushes(t, core, np.int64(t.l1_u32[pc >> 2]), pc, now):
-                        rare = True
-                        break
-                    if t.tensix_state == RUNNING:
-                        horizon = min(horizon, np.int64(t.tensix_round))
-                        in_time_until = horizon + ahead
                     now += 1
                     pc += 4
                     if now >= goal or pc >= l1_end:
@@ -352,10 +357,10 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
                     value = compute(n, a, b, immediate, pc)
                 if not made:
                     outcome: Int = NOT_MADE
-                    if others and now <= horizon:
+                    if others and now <= in_time_until:
                         t.core_pc[core] = np.uint32(pc)
                         t.core_round[core] = now
-                        outcome = in_turn(t, core, fields, (a + immediate) & WORD)
+                        outcome = in_turn(t, core, fields, (a + immediate) & WORD, now > horizon)
                         t.core_round[core] = start
                     if outcome == NOT_MADE:
                         accesses = True
@@ -488,25 +493,12 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
                         if counts and not stays:
                             _arrive(t, code, cache, core, pc)
                         continue
-            if n < _SIMPLE_END or (hidden and n == TTINSN):
+            if n < _SIMPLE_END or (hidden and (n == TTINSN or n in _FENCES)):
                 given = fields
                 continue
-            if n == TTINSN:
-                if now <= horizon:
-                    status = hand_over(t, core, PUSH, 0, 4, pushed_word(word), NOWHERE, 0)
-                break
-            if n not in (
-                FENCE,
-                FENCE_I,
-            ):  # every access is complete before the next one (T31, E44); code is compared (T22)
-                if now <= horizon:
-                    status = SLOW
-                break
-            now += 1
-            t.core_skip_breakpoint[core] = 0
-            stays = False
-            team = False
-            pc = (pc + 4) & WORD
+            if now <= horizon:
+                status = hand_over(t, core, PUSH, 0, 4, pushed_word(word), NOWHERE, 0) if n == TTINSN else SLOW
+            break
         if counting:
             ended(t, log, core, first, pc, now)
         t.core_x[core, NOWHERE] = 0  # what was last written there depends on what has been translated

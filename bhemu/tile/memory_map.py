@@ -24,6 +24,7 @@ from bhemu.machine.origin import line_of_pc
 from bhemu.machine.types import AnyInt, Bool, Int, TileRecord
 from bhemu.tensix.dst_window import dst_load, dst_store
 from bhemu.tensix.frontend.auto_ttsync import must_wait_for_own_thread
+from bhemu.tensix.frontend.fetch import is_idle
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, TDMA_END, TDMA_FIRST, mmio_load, mmio_store
 from bhemu.tensix.windows import window_load, window_store
 from bhemu.tile.accesses import push
@@ -119,6 +120,25 @@ def changes_only_data(agent: Int, address: Int, stores: Bool) -> Bool:
     if (address >= OVERLAY_FIRST and address < OVERLAY_END) or (address >= TDMA_FIRST and address < TDMA_END):
         return True
     return address >= MOP_CONFIG_FIRST and _reaches_coprocessor(agent)
+
+
+@kernel
+def may_be_early(t: TileRecord, core: Int, address: Int, stores: Bool) -> Bool:
+    """True when an access of `changes_only_data` may come before turns of other agents in earlier rounds (tile T34).
+
+    Streams and NIUs are like L1 then: who uses them together looks at a flag first. The rest is the core's own as long
+    as its thread has nothing to do.
+    """
+    if address >= NIU_FIRST and address < NIU_END:
+        return True
+    if address >= OVERLAY_FIRST and address < OVERLAY_END:
+        return stores and t.watch_registers == 0
+    if not stores or not is_t_core(core):
+        return False
+    if address >= PUSH_FIRST and address < PUSH_END:
+        return True
+    own = (address >= GPR_FIRST and address < GPR_END) or (address >= MOP_CONFIG_FIRST and address < MOP_CONFIG_END)
+    return own and is_idle(t, core - T0)
 
 
 @kernel

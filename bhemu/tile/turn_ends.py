@@ -14,7 +14,7 @@ from bhemu.machine.faults import DONE, REQUEST_PENDING, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import Bool, Int, Table, TileRecord
-from bhemu.machine.wall_clock import is_wall_clock, load_wall_clock
+from bhemu.machine.wall_clock import is_wall_clock, load_wall_clock, may_load_ahead
 from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.execute import ACCESS, FAULTED, GOES_ON, LOOPS, NOT_MADE, SLOW, STOPPED, TURN_ENDS, hand_over_access
 from bhemu.riscv.poll import begin_attempt, wake_changed
@@ -24,7 +24,7 @@ from bhemu.tensix.frontend.fetch import is_idle
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, store_to_overlay
 from bhemu.tile.accesses import access, slow, would_wait
 from bhemu.tile.debug_ports.watch import after_instruction
-from bhemu.tile.memory_map import NIU_BYTES, NIU_END, NIU_FIRST, changes_only_data, may_end_a_wait
+from bhemu.tile.memory_map import NIU_BYTES, NIU_END, NIU_FIRST, changes_only_data, may_be_early, may_end_a_wait
 from bhemu.tile.noc.niu import niu_load, niu_store
 from bhemu.tile.noc.transfer import end_request
 
@@ -122,17 +122,21 @@ def _finish(t: TileRecord, core: Int, status: Int, pc_step: Int) -> Any:
 
 
 @kernel(seldom=True)
-def access_in_turn(t: TileRecord, core: Int, fields: Int, address: Int) -> Int:
+def access_in_turn(t: TileRecord, core: Int, fields: Int, address: Int, early: Bool) -> Int:
     """Make the access of a core's load or store, and let its turn go on, where that can be; see `make_run_core`."""
     n = fields & 0xFF
     stores = n >= SB
     if address & (size_of(n) - 1):
         return np.int64(NOT_MADE)
     if n == LW and is_wall_clock(address):
+        if early and not may_load_ahead(t, np.int64(t.core_round[core]), np.int64(t.run_ahead)):
+            return np.int64(NOT_MADE)
         clock = load_wall_clock(t, core, address, np.int64(t.core_round[core]))
         t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(clock)
         return np.int64(GOES_ON)
     if t.tile_kind != TENSIX_TILE or not changes_only_data(core, address, stores):
+        return np.int64(NOT_MADE)
+    if early and not may_be_early(t, core, address, stores):
         return np.int64(NOT_MADE)
     # What `access` does; without the memory map where firmware clears hundreds of registers, or describes one request
     # after the other.
@@ -151,7 +155,9 @@ def access_in_turn(t: TileRecord, core: Int, fields: Int, address: Int) -> Int:
         hand_over_access(t, core, fields, address)
         status = access(t, handlers_of(t), core)
     if status != DONE:
-        return np.int64(NOT_MADE)  # it has changed nothing, and is tried again at the end of the turn
+        # It has changed nothing, and is tried again at the end of the turn. Other agents may be refused before.
+        t.fault_code = 0
+        return np.int64(NOT_MADE)
     goes_on = False
     if may_end_a_wait(address):
         goes_on = event(t, np.int64(t.now_round), core, stores and t.watch_registers != 0)

@@ -141,7 +141,7 @@ def faults_of(places):
 
 @pytest.mark.skipif(not _large_pages_exist(), reason="the system has no pages of 2 MiB")
 def test_many_tiles_cost_few_page_faults(library: Path) -> None:
-    """Where large pages take long at first, a chip takes two of them, and the next one gets these back at once."""
+    """Where large pages take long at first, a chip takes one of them, and the next one gets it back at once."""
     check(
         library,
         FAULTS
@@ -195,7 +195,7 @@ assert few >= 10 and rest >= 10, (few, some, rest)
 for n, (x, y) in enumerate(PLACES):
     poke(x, y, 0x2000, struct.pack("<I", n))
 assert [struct.unpack("<I", peek(x, y, 0x2000))[0] for x, y in PLACES] == list(range(140))
-assert some < few / 2, (few, some)  # the first two were taken
+assert some < few / 2, (few, some)  # the first one was taken
 exit_()
 """,
         LD_PRELOAD=str(slow),

@@ -8,6 +8,7 @@ import pytest
 
 from bhemu import Tile
 from bhemu.isa.assembler import assemble as tensix
+from bhemu.tensix.overlay_words import SLOT
 from tests.riscv.rv_machine import SCRATCH, machine, words
 
 TURNS = 6
@@ -53,6 +54,67 @@ def test_a_program_without_races_computes_the_same(seed: int, simulator_order: b
     assert exact[1] != [0]
     for ahead in (1, 16, 300):
         assert _results(seed, ahead, simulator_order=simulator_order) == exact
+
+
+STREAM_WORD, STREAM_STEP = 0xFFB40028, 0x1000
+NIU_WORD, INITIATOR_STEP = 0xFFB20000, 0x800
+PUSH_WINDOW = 0xFFE40000
+
+
+def _registers(core: int, chance: random.Random) -> str:
+    """The same with registers: streams say whose turn it is, NIUs and GPRs hold numbers, stores push instructions."""
+    before, after = STREAM_WORD + STREAM_STEP * ((core + 2) % 3), STREAM_WORD + STREAM_STEP * core
+    text = f"li a0, {before:#x}\nli a1, {after:#x}\nli a2, {SUMS}\nli a3, {COPROCESSOR_DONE:#x}\nli a4, {GPRS:#x}\n"
+    text += f"li a5, {NIU_WORD + INITIATOR_STEP * core:#x}\nli a6, {PUSH_WINDOW:#x}\n"
+    for turn in range(TURNS):
+        number, words = chance.randrange(1, 2000), chance.randrange(1, 20)
+        text += f"li t1, {turn + (1 if core else 0)}\nwait{turn}: lw t0, 0(a0)\nbne t0, t1, wait{turn}\n"
+        text += f"li t2, {chance.randrange(1, 40)}\nbusy{turn}: sw t2, 4(a5)\naddi t2, t2, -1\nbnez t2, busy{turn}\n"
+        text += f"li t2, {number}\nsw t2, 0(a5)\nsw t2, 16(a4)\nli t3, {tensix('ADDDMAREG 1, 4, 3, 4'):#x}\n"
+        text += "sw t3, 0(a6)\n" * words + "sw zero, 0(a3)\nlw t0, 0(a3)\n"
+        text += "lw t0, 16(a4)\nlw t1, 0(a5)\nadd t0, t0, t1\nlw t1, 0(a2)\nadd t0, t0, t1\nsw t0, 0(a2)\n"
+        text += f"li t1, {turn + 1}\nsw t1, 0(a1)\n"
+    return text + "end: j end\n"
+
+
+@pytest.mark.parametrize("simulator_order", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_program_without_races_that_works_with_registers_computes_the_same(seed: int, simulator_order: bool) -> None:
+    def results(ahead: int) -> int:
+        chance = random.Random(seed)
+        tile = Tile()
+        tile.record.simulator_order = simulator_order
+        tile.record.run_ahead = ahead
+        machine({name: _registers(number, chance) for number, name in enumerate(CORES)}, tile=tile)
+        for clocks in (1, 7, 500, 1, 20_000):
+            tile.clock(clocks)
+        assert [int(tile.record.stream_word[stream, SLOT[10]]) for stream in range(3)] == [TURNS] * 3
+        return words(tile, 1, SUMS)[0]
+
+    exact = results(0)
+    assert exact != 0
+    assert [results(ahead) for ahead in (1, 16, 300)] == [exact] * 3
+
+
+@pytest.mark.rule("tile T34")
+@pytest.mark.parametrize(
+    ("address", "early"),
+    [
+        pytest.param(STREAM_WORD, True, id="stream"),
+        pytest.param(NIU_WORD, True, id="NIU"),
+        pytest.param(0xFFEF0000, False, id="configuration"),
+    ],
+)
+def test_which_registers_a_core_may_store_to_early(address: int, early: bool) -> None:
+    """T2 loads in a round before that in which T1 stores: what it gets is older unless T1 is ahead."""
+    store = "nop\n" * 20 + f"li a0, {address:#x}\nli t0, 5\nsw t0, 0(a0)\nend: j end\n"
+    load = f"li a0, {address:#x}\nlw t0, 0(a0)\nli a1, {SUMS}\nsw t0, 0(a1)\nend: j end\n"
+    for ahead, got in ((0, 0), (300, 5 if early else 0)):
+        tile = Tile()
+        tile.record.run_ahead = ahead
+        machine({"T1": store, "T2": load}, tile=tile)
+        tile.clock(200)
+        assert words(tile, 1, SUMS) == [got]
 
 
 CLOCK_LOW, CLOCK_HIGH_LATCHED = 0xFFB121F0, 0xFFB121F8

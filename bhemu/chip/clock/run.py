@@ -18,10 +18,11 @@ tile.
 The quantum is a quarter of the time since another tile or the host last changed a tile that moves, at least
 `chip.run_ahead` and at most `chip.quantum`; with 1 the order is exact to the clock.
 
-In a tile, too, a core may be ahead of the other agents where it accesses L1, reads the clock or pushes to its own
-thread: by `chip.run_ahead` rounds at most, 0 unless the pace of clocks adapts (capi/pace.c). A core that waits for the
-coprocessor may go on as many rounds late. Each agent still does its own work in its order, and all other accesses keep
-the exact order, among them those by which agents wait for each other.
+In a tile, too, a core may be ahead of the other agents where it accesses L1, reads the clock, pushes to its own thread
+or accesses what `may_be_early` of tile/memory_map.py names: by `chip.run_ahead` rounds at most, 0 unless the pace of
+clocks adapts (capi/pace.c). A core that waits for the coprocessor may go on as many rounds late. Each agent still does
+its own work in its order, and all other accesses keep the exact order, among them those by which agents wait for each
+other.
 """
 
 from __future__ import annotations
