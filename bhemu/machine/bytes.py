@@ -28,6 +28,18 @@ if JIT:
         return types.void(types.int64, types.int64, types.int64), codegen
 
     @intrinsic
+    def word_of(typingctx: Any, address: Any) -> Any:
+        """Number of the word at an aligned address, which is not negative.
+
+        The compiler knows then that it is aligned: an array of words needs no shift.
+        """
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.lshr(args[0], ir.Constant(ir.IntType(64), 2), flags=("exact",))
+
+        return types.int64(types.int64), codegen
+
+    @intrinsic
     def record_address(typingctx: Any, record: Any) -> Any:
         """Where a record is in this process."""
         if not isinstance(record, types.Record):
@@ -43,6 +55,10 @@ else:
     def move_bytes(to: Any, source: Any, size: Any) -> None:
         """Copy `size` bytes between two addresses of this process, which may overlap."""
         ctypes.memmove(int(to), int(source), int(size))
+
+    def word_of(address: Any) -> Any:
+        """Number of the word at an aligned address, which is not negative."""
+        return int(address) >> 2
 
     def record_address(record: Any) -> Any:
         """Where a record is in this process."""

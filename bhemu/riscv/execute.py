@@ -15,7 +15,7 @@ import numpy as np
 
 from bhemu.errors import NonContractualBehavior, UndefinedBehavior
 from bhemu.machine.buffer_memory import load_i64
-from bhemu.machine.bytes import record_address
+from bhemu.machine.bytes import record_address, word_of
 from bhemu.machine.core_state import LOCAL_RAM_SIZE, PUSH, RUNNING
 from bhemu.machine.dispatch import call_handler
 from bhemu.machine.faults import fault, refuse
@@ -206,8 +206,8 @@ def ignore_ended(t: TileRecord, log: LogAddress, core: Int, first: Int, pc: Int,
 @kernel(forceinline=True)
 def decoded(t: TileRecord, code: Record, pc: Int) -> Any:
     """The fields of the instruction at an aligned address in L1."""
-    at = (pc & WORD) >> 2
-    prefetch(record_address(t) + _AHEAD + 4 * at)
+    at = word_of(np.int64(pc))
+    prefetch(record_address(t) + _AHEAD + pc)
     word = np.int64(t.l1_u32[at])
     if np.int64(code.key[at]) != key_of(word):
         return fill(code, at, word)
@@ -256,8 +256,7 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
         pc = np.int64(t.core_pc[core])
         loops = np.int64(t.core_loops[core])
         loops_limit = np.int64(t.core_loops_limit[core])
-        before = pc  # where the core has jumped from last, and where to
-        target = pc
+        origin = pc  # where the core comes from, if it does not go on
         first = begun(log, core, pc)
         status = LIMIT
         # Templates know one size of L1, and count nothing.
@@ -271,7 +270,7 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
         while now < goal:
             if pc >= l1_end or pc & 3:
                 if now <= horizon:  # else another agent may be refused before
-                    refuse(t, BAD_PC, pc, l1_end, before if pc == target else pc - 4)
+                    refuse(t, BAD_PC, pc, l1_end, origin)
                     status = FAULTED
                 break
             began = now
@@ -301,6 +300,7 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
                     now += 1
                     pc += 4
                     if now >= goal or pc >= l1_end:
+                        origin = pc - 4
                         break
                     fields = decoded(t, code, pc)
                     continue
@@ -372,27 +372,30 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
                     pc = after
                     ends = outcome == TURN_ENDS
                     if ends or now >= goal or pc >= l1_end:
+                        origin = pc - 4
                         break
                     fields = decoded(t, code, pc)
                     continue
                 t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(value & WORD)
                 now += 1
                 if jumps:
-                    before = pc
-                    target = to & WORD
-                    pc = target
-                    if counting and target != after:
+                    source = pc
+                    pc = to & WORD
+                    if counting and pc != after:
                         executed(log, core, first, after)
-                        first = target
-                    if target <= before:
+                        first = pc
+                    if pc <= source:
                         loops += 1
                         if counts or loops >= loops_limit:
+                            origin = source
                             break
-                    if target & 3:
+                    if pc & 3 or pc >= l1_end:
+                        origin = source
                         break
                 else:
                     pc = after
                 if now >= goal or pc >= l1_end:
+                    origin = pc - 4
                     break
                 fields = decoded(t, code, pc)
             if now != began:
@@ -430,6 +433,7 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
                 t.core_skip_breakpoint[core] = 0
                 stays = False
                 team = False
+                origin = pc
                 pc = (pc + 4) & WORD
                 continue
             if not rare:
@@ -469,8 +473,7 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
                             horizon = goal - load_i64(code.memory, SLACK)
                             t.round_horizon = horizon
                             if result >= JOIN:
-                                before = pc
-                                target = pc
+                                origin = pc
                                 if not joins:
                                     break
                                 if counts:
@@ -482,9 +485,8 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
                             t.core_skip_breakpoint[core] = 0
                         now = goal - left
                         loops = loops_limit - load_i64(code.memory, LOOPS_LEFT)
-                        before = pc
+                        origin = pc
                         pc = result & WORD
-                        target = pc
                         if loops >= loops_limit:
                             status = LOOPS
                             break
