@@ -52,6 +52,13 @@ def latch_clock(t: TileRecord) -> Int:
     return _latch(t, clock_now(t))
 
 
+@kernel
+def set_wall_clock(t: TileRecord, core: Int, clock: Int) -> None:
+    """A core has latched a clock, which is not before what it has read last."""
+    t.clock_read[core] = clock
+    _latch(t, clock)
+
+
 @kernel(forceinline=True)
 def is_wall_clock(address: Int) -> Bool:
     """A word from which cores read the clock in their inner loop."""

@@ -27,6 +27,7 @@ from bhemu.machine.core_state import (
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, Record, TileRecord
 from bhemu.riscv.arithmetic import WORD
+from bhemu.riscv.clock_wait import pass_turns
 from bhemu.riscv.decode import FIRST_SLOW, NOWHERE, TRANSLATED, code_at
 from bhemu.riscv.execute import decoded
 from bhemu.riscv.simple import (
@@ -185,10 +186,18 @@ def _fall_asleep(t: TileRecord, core: Int) -> None:
 
 
 @kernel
-def attempt(t: TileRecord, cache: Int, core: Int) -> None:
-    """The core's turn begins, and all agents before it have had theirs: it falls asleep if it polls."""
+def attempt(t: TileRecord, cache: Int, core: Int, may_pass: Bool) -> None:
+    """The core's turn begins, and all agents before it have had theirs: it falls asleep if it polls.
+
+    Args:
+        may_pass: nothing looks on, so it may pass turns in which it waits for the clock.
+    """
     if not follow(t, cache, core):
-        give_up(t, core)
+        if may_pass and pass_turns(t, cache, core):
+            t.poll_steps[core] = NO_ATTEMPT
+            t.core_loops[core] = t.core_loops_limit[core] - 1  # it tries again when it jumps backwards next
+        else:
+            give_up(t, core)
         return
     t.poll_steps[core] = NO_ATTEMPT
     _fall_asleep(t, core)

@@ -215,6 +215,7 @@ def make_schedule(observer: TileObserver, run: Any, execution: Execution = BY_HA
     one_by_one, is_full, begin = observer.one_by_one, observer.is_full, observer.begin
     before_core, after_core = observer.before_core, observer.after_core
     before_words, after_words = observer.before_words, observer.after_words
+    unobserved = observer is NO_TILE_OBSERVER
 
     @kernel
     def turn_of_core(t: TileRecord, table: Table, core: Int, log: LogAddress) -> Any:
@@ -237,7 +238,7 @@ def make_schedule(observer: TileObserver, run: Any, execution: Execution = BY_HA
             t.poll_steps[core] = NO_ATTEMPT
             before_instruction(t, core)
         elif t.poll_steps[core] != NO_ATTEMPT:
-            attempt(t, place_value(table, CODE_CACHE), core)
+            attempt(t, place_value(table, CODE_CACHE), core, unobserved)
             after_core(t, log, core, np.int64(LOOPS))
             return ADVANCED  # it sleeps, or has its turn now
         if under_watch or one_by_one:
