@@ -14,9 +14,9 @@ L1 = offset_of(TILE, "l1") // PAGE
 
 def _pages(record: np.ndarray) -> set[int]:
     """Those that are not zero, without what says where the process has its functions."""
-    copy = np.array(record).reshape(1)
-    copy["handlers"] = 0
-    content = copy.view(np.uint8)
+    content = record.reshape(1).view(np.ndarray).view(np.uint8).copy()  # also what lies between fields
+    handlers = offset_of(TILE, "handlers")
+    content[handlers : handlers + 8] = 0
     return {int(page) for page in np.unique(np.nonzero(content)[0] // PAGE)}
 
 
