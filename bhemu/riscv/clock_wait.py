@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.machine.core_state import POLL_STEPS, REGISTERS
+from bhemu.machine.core_state import POLL_STEPS
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, Record, TileRecord
 from bhemu.machine.wall_clock import HALF, HALF_BITS, LOW, is_wall_clock, may_load_ahead, set_wall_clock
 from bhemu.riscv.arithmetic import ADDI, WORD
+from bhemu.riscv.beginning import changed_registers, keep_registers, restore_registers
 from bhemu.riscv.decode import NOWHERE, TRANSLATED, code_at
 from bhemu.riscv.execute import decoded
 from bhemu.riscv.simple import BEQ, BGE, BGEU, BLT, JAL, LW, branches
@@ -94,11 +95,7 @@ def _follow(t: TileRecord, code: Record, core: Int) -> Any:
         t.core_x[core, register] = np.uint32(value)
         pc = to & WORD
         if pc == head:
-            changed = np.int64(0)
-            for i in range(32):
-                if (held >> i) & 1 == 0:
-                    changed |= np.int64(t.core_x[core, i]) ^ np.int64(t.poll_x[core, i])
-            if changed != 0 or held & used != 0 or latest < 0:
+            if changed_registers(t, core, held) != 0 or held & used != 0 or latest < 0:
                 return _NO_LOOP
             return step + 1, room, held, latest
     return _NO_LOOP
@@ -110,8 +107,7 @@ def pass_turns(t: TileRecord, cache: Int, core: Int) -> Bool:
 
     It is the core's turn. Returns False, and has done nothing, where it is not in such a loop, or may pass none.
     """
-    for i in range(REGISTERS):
-        t.poll_x[core, i] = t.core_x[core, i]
+    keep_registers(t, core)
     length, room, held, latest = _follow(t, code_at(cache), core)
     now, ahead = np.int64(t.core_round[core]), np.int64(t.run_ahead)
     last = min(np.int64(t.round_goal) - 1, np.int64(t.round_horizon) + ahead)  # round
@@ -119,11 +115,10 @@ def pass_turns(t: TileRecord, cache: Int, core: Int) -> Bool:
     if length != 0 and t.interrupts == 0 and may_load_ahead(t, now, ahead) and may_load_ahead(t, last, ahead):
         turns = min(room // length + 1, (last - now + 1) // length)
     if turns <= 0:
-        for i in range(REGISTERS):
-            t.core_x[core, i] = t.poll_x[core, i]
+        restore_registers(t, core)
         return False
     more = (turns - 1) * length
-    for i in range(REGISTERS):
+    for i in range(32):
         if (held >> i) & 1:
             t.core_x[core, i] = np.uint32(np.int64(t.core_x[core, i]) + more)
     t.core_x[core, NOWHERE] = 0

@@ -20,13 +20,13 @@ from bhemu.machine.core_state import (
     IN_RESET,
     LOCAL_RAM_SIZE,
     POLL_STEPS,
-    REGISTERS,
     RUNNING,
     WATCHES,
 )
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, Record, TileRecord
 from bhemu.riscv.arithmetic import WORD
+from bhemu.riscv.beginning import changed_registers, keep_registers, restore_registers
 from bhemu.riscv.clock_wait import pass_turns
 from bhemu.riscv.decode import FIRST_SLOW, NOWHERE, TRANSLATED, code_at
 from bhemu.riscv.execute import decoded
@@ -105,26 +105,11 @@ def _watch(t: TileRecord, core: Int, address: Int, size: Int) -> Any:
 
 
 @kernel
-def _has_registers_of_beginning(t: TileRecord, core: Int) -> Bool:
-    changed = np.int64(0)
-    for i in range(32):
-        changed |= np.int64(t.core_x[core, i]) ^ np.int64(t.poll_x[core, i])
-    return changed == 0
-
-
-@kernel
-def _set_registers_of_beginning(t: TileRecord, core: Int) -> None:
-    for i in range(REGISTERS):
-        t.core_x[core, i] = t.poll_x[core, i]
-
-
-@kernel
 def follow(t: TileRecord, cache: Int, core: Int) -> Bool:
     """Follow a turn of the loop at whose beginning the core is, from `poll_pc[core, 0]` on; True when it polls."""
-    for i in range(REGISTERS):
-        t.poll_x[core, i] = t.core_x[core, i]
+    keep_registers(t, core)
     polls = _follow(t, code_at(cache), core)
-    _set_registers_of_beginning(t, core)
+    restore_registers(t, core)
     return polls
 
 
@@ -163,7 +148,7 @@ def _follow(t: TileRecord, code: Record, core: Int) -> Bool:
         t.core_x[core, register] = np.uint32(value & WORD)
         pc = to & WORD
         if pc == head:
-            return _has_registers_of_beginning(t, core)
+            return changed_registers(t, core, np.int64(0)) == 0
     return False
 
 
@@ -215,7 +200,7 @@ def end_step(t: TileRecord, core: Int) -> None:
     t.poll_steps[core] = NO_ATTEMPT
     if t.core_pc[core] != t.poll_pc[core, 0] or not watched_words_hold(t, core):
         return
-    if _has_registers_of_beginning(t, core):
+    if changed_registers(t, core, np.int64(0)) == 0:
         _fall_asleep(t, core)
 
 
@@ -242,7 +227,7 @@ def wake(t: TileRecord, core: Int, at_round: Int) -> None:
     passed = at_round - np.int64(t.poll_since[core])
     step = passed % np.int64(t.poll_length[core])
     t.core_pc[core] = t.poll_pc[core, step]
-    _set_registers_of_beginning(t, core)
+    restore_registers(t, core)
     for done in range(step):
         t.core_x[core, t.poll_register[core, done]] = t.poll_value[core, done]
     t.core_x[core, NOWHERE] = 0

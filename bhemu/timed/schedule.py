@@ -17,6 +17,7 @@ from bhemu.machine.dispatch import CODE_CACHE, NOT_COMPILED, RUN_CORE, call_hand
 from bhemu.machine.faults import REFUSED
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
+from bhemu.riscv.beginning import restore_registers
 from bhemu.riscv.execute import LIMIT, LOOPS
 from bhemu.riscv.poll import end_step, follow, give_up
 from bhemu.riscv.teams import NO_ATTEMPT, is_plain_turn
@@ -50,8 +51,7 @@ def _wake_on_time(t: TileRecord, log: LogAddress) -> None:
         turns = max((passed + period - 1) // period, np.int64(0))
         t.core_retired[core] += turns * np.int64(t.poll_length[core]) - passed
         t.core_pc[core] = t.poll_pc[core, 0]
-        for i in range(32):
-            t.core_x[core, i] = t.poll_x[core, i]
+        restore_registers(t, core)
         t.core_round[core] = since + turns * period
 
 
