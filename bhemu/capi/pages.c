@@ -1,7 +1,7 @@
 /* Memory of many tiles in pages of 2 MiB.
  *
  * A record takes its memory from the system page by page, when it is first written. A client that starts firmware on all
- * tiles takes some 40 pages of 4 KiB in each, and the system takes microseconds for every one. L1 is a part of a tile's
+ * tiles takes some 27 pages of 4 KiB in each, and the system takes microseconds for every one. L1 is a part of a tile's
  * record, so records in large pages would take all of L1, which lasts longer still. But a piece of a large page can be
  * moved to a piece of a record. What firmware and its client use lies together in a record (machine/state.py), and tiles
  * after the first FEW get that part from large pages, which the system fills with zeros in one go.
