@@ -16,11 +16,10 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, Record, TileRecord
 from bhemu.machine.wall_clock import HALF, HALF_BITS, LOW, is_wall_clock, may_load_ahead, set_wall_clock
 from bhemu.riscv.arithmetic import ADDI, WORD
-from bhemu.riscv.beginning import changed_registers, keep_registers, restore_registers
-from bhemu.riscv.decode import NOWHERE, TRANSLATED, code_at
-from bhemu.riscv.execute import decoded
+from bhemu.riscv.decode import NOWHERE, code_at
+from bhemu.riscv.execute import instruction_at
+from bhemu.riscv.loop_registers import changed_registers, restore_registers
 from bhemu.riscv.simple import BEQ, BGE, BGEU, BLT, JAL, LW, branches
-from bhemu.riscv.translation_state import FIELDS
 
 _FOREVER: Final = 1 << HALF
 _NO_LOOP: Final = (0, 0, 0, 0)
@@ -46,9 +45,7 @@ def _follow(t: TileRecord, code: Record, core: Int) -> Any:
     for step in range(POLL_STEPS):
         if pc >= t.l1_end or pc & 3:
             return _NO_LOOP
-        fields: Int = decoded(t, code, pc)
-        if fields & 0xFF == TRANSLATED:
-            fields = np.int64(code.entry[fields >> 32, FIELDS])
+        fields = instruction_at(t, code, pc)
         n, register, of_a, of_b = fields & 0xFF, (fields >> 8) & 0xFF, (fields >> 16) & 0xFF, (fields >> 24) & 0xFF
         immediate = fields >> 32
         a = np.int64(t.core_x[core, of_a])
@@ -105,9 +102,9 @@ def _follow(t: TileRecord, code: Record, core: Int) -> Any:
 def pass_turns(t: TileRecord, cache: Int, core: Int) -> Bool:
     """Let a core that waits for the clock, at the beginning of its loop, pass the turns of the loop that it may now.
 
-    It is the core's turn. Returns False, and has done nothing, where it is not in such a loop, or may pass none.
+    It is the core's turn, and `follow` of poll.py has kept its registers. Returns False, and has done nothing, where it
+    is not in such a loop, or may pass none.
     """
-    keep_registers(t, core)
     length, room, held, latest = _follow(t, code_at(cache), core)
     now, ahead = np.int64(t.core_round[core]), np.int64(t.run_ahead)
     last = min(np.int64(t.round_goal) - 1, np.int64(t.round_horizon) + ahead)  # round

@@ -215,6 +215,15 @@ def decoded(t: TileRecord, code: Record, pc: Int) -> Any:
 
 
 @kernel(forceinline=True)
+def instruction_at(t: TileRecord, code: Record, pc: Int) -> Any:
+    """`decoded`, of the instruction itself where translated code begins."""
+    fields: Int = decoded(t, code, pc)
+    if fields & 0xFF == TRANSLATED:
+        fields = np.int64(code.entry[fields >> 32, FIELDS])
+    return fields
+
+
+@kernel(forceinline=True)
 def never_in_turn(t: TileRecord, core: Int, fields: Int, address: Int, early: Bool) -> Int:
     """Accesses end the turn."""
     return np.int64(NOT_MADE)

@@ -26,10 +26,10 @@ from bhemu.machine.core_state import (
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, Record, TileRecord
 from bhemu.riscv.arithmetic import WORD
-from bhemu.riscv.beginning import changed_registers, keep_registers, restore_registers
 from bhemu.riscv.clock_wait import pass_turns
-from bhemu.riscv.decode import FIRST_SLOW, NOWHERE, TRANSLATED, code_at
-from bhemu.riscv.execute import decoded
+from bhemu.riscv.decode import FIRST_SLOW, NOWHERE, code_at
+from bhemu.riscv.execute import instruction_at
+from bhemu.riscv.loop_registers import changed_registers, keep_registers, restore_registers
 from bhemu.riscv.simple import (
     ELSEWHERE,
     LB,
@@ -44,7 +44,6 @@ from bhemu.riscv.simple import (
     without_access,
 )
 from bhemu.riscv.teams import NO_ATTEMPT
-from bhemu.riscv.translation_state import FIELDS
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, STREAM_BYTES
 from bhemu.tensix.overlay import peek_stream_register
 
@@ -123,9 +122,7 @@ def _follow(t: TileRecord, code: Record, core: Int) -> Bool:
     for step in range(POLL_STEPS):
         if pc >= t.l1_end or pc & 3:
             return False
-        fields: Int = decoded(t, code, pc)
-        if fields & 0xFF == TRANSLATED:
-            fields = np.int64(code.entry[fields >> 32, FIELDS])
+        fields = instruction_at(t, code, pc)
         n = fields & 0xFF
         if n >= FIRST_SLOW or n in (SB, SH, SW):  # also `.ttinsn`, and where a debugger wants to stop
             return False

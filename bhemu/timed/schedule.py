@@ -17,8 +17,8 @@ from bhemu.machine.dispatch import CODE_CACHE, NOT_COMPILED, RUN_CORE, call_hand
 from bhemu.machine.faults import REFUSED
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
-from bhemu.riscv.beginning import restore_registers
 from bhemu.riscv.execute import LIMIT, LOOPS
+from bhemu.riscv.loop_registers import restore_registers
 from bhemu.riscv.poll import end_step, follow, give_up
 from bhemu.riscv.teams import NO_ATTEMPT, is_plain_turn
 from bhemu.tile import schedule as plain
