@@ -80,6 +80,11 @@ void pace_look(uint64_t paddr, const void *bytes, uint32_t size)
     }
 }
 
+int pace_posts(void)
+{
+    return pace_adapts && !shares_memory;
+}
+
 uint32_t pace_of(uint32_t clocks)
 {
     if (!pace_adapts || clocks != 1)

@@ -19,6 +19,9 @@ void pace_share(void);
 /* The client has read. */
 void pace_look(uint64_t paddr, const void *bytes, uint32_t size);
 
+/* The client sees what the chip does by its calls alone, and does not count clocks. */
+int pace_posts(void);
+
 /* The clocks that pass when so many are asked for. */
 uint32_t pace_of(uint32_t clocks);
 

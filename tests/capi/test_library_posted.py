@@ -1,0 +1,79 @@
+"""Single clocks in a row, which the library carries out many at a time: a client cannot tell by its calls."""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests.capi.library_client import run_client
+from tests.riscv.rv_asm import assemble
+
+COUNTS = """
+    li t1, 0x8000
+again:
+    addi t0, t0, 1
+    sw t0, 0(t1)
+    j again
+"""
+ENDS_AT_40 = """
+    li t1, 40
+again:
+    addi t0, t0, 1
+    blt t0, t1, again
+    .word 0xFFFFFFFF
+"""
+
+
+def words(text: str) -> list[int]:
+    code = assemble(text)
+    return list(struct.unpack(f"<{len(code) // 4}I", code))
+
+
+@pytest.mark.parametrize("between", ["pass", "word(at)", "put(at + 4, 1)", "config_read(0, 0)", "clock(3)"])
+def test_a_client_sees_each_clock_that_it_has_let_pass(library: Path, between: str) -> None:
+    script = f"""
+init()
+at = aim(1, 1, 2, 0x8000)
+release_b({words(COUNTS)})
+for calls in [*range(14, 22), 63, 64, 65, 79, 80, 81, 82, 145, 300]:
+    for _ in range(calls): clock(1)
+    {between}
+    print(calls, word(at))
+exit_()
+"""
+    posted, exact = run_client(library, script), run_client(library, script, BHEMU_PACE="exact")
+    assert posted.status == exact.status == 0, posted.out
+    assert [line for line in posted.out.splitlines() if line[0] != "["] == exact.out.splitlines()[:-1]
+    assert re.findall(r"^\[\d+\]", posted.out, re.MULTILINE) == re.findall(r"^\[\d+\]", exact.out, re.MULTILINE)
+
+
+def test_a_refusal_in_such_clocks_is_told_at_the_next_call_of_another_kind(library: Path) -> None:
+    script = f"""
+init()
+release_b({words(ENDS_AT_40)})
+for calls in range(100): clock(1)
+print("in between")
+word(aim(1, 1, 2, 0x8000))
+print("after it")
+"""
+    posted, exact = run_client(library, script), run_client(library, script, BHEMU_PACE="exact")
+    assert posted.status == exact.status == 1
+    assert "in between" in posted.out
+    assert "in between" not in exact.out
+    assert "after it" not in posted.out
+    assert "ERROR: " in exact.out
+    assert posted.out.replace("in between\n", "") == exact.out
+
+
+def test_a_client_that_only_lets_clocks_pass_meets_a_refusal(library: Path) -> None:
+    script = f"init()\nrelease_b({words(ENDS_AT_40)})\nfor calls in range(10_000): clock(1)\n"
+    assert run_client(library, script).status == 1
+
+
+def test_clocks_that_are_left_at_the_end_of_the_process_are_carried_out(library: Path) -> None:
+    """A client that never calls libttsim_exit."""
+    script = f"init()\nrelease_b({words(ENDS_AT_40)})\nfor calls in range(90): clock(1)\n"
+    assert "ERROR: " in run_client(library, script).out
