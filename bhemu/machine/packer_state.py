@@ -148,6 +148,7 @@ _DERIVED: Final = (
     "zero_flags",
     "l1_address",  # 16-byte units, header unit included
     "has_exp_section",
+    "bf16_pairs",  # 1 = datums are BF16 from Dst to L1, see tensix/pack/row_pairs.py
 )
 
 _STREAMS: list[tuple[str, str]] = [

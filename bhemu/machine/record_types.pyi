@@ -293,6 +293,7 @@ class PackRecord:
     zero_flags: Any
     l1_address: Any
     has_exp_section: Any
+    bf16_pairs: Any
     open: Any
     x: Any
     y: Any

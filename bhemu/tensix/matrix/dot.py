@@ -36,6 +36,8 @@ from bhemu.tensix.matrix.fidelity import exponent_bias
 from bhemu.tensix.matrix.operands import VIEW_BF16, VIEW_FP16
 from bhemu.tensix.matrix.prepared import A_ROWS, are_large, greatest_of, prepare_a, prepare_b, prepare_exponents
 
+BLOCK: Final = 4
+"""Rows whose sums are formed side by side: a sum of eight products takes as long as eight of them."""
 _TWICE_ROUNDED: Final = (24 << EXPONENT_LSB) - (1 << 21)
 
 
@@ -87,6 +89,17 @@ def _add_integers(
     accumulate_two(t, view, row, _units(sums0, exponent0), field0, _units(sums1, exponent1), field1)
 
 
+@kernel(forceinline=True)
+def _exponent0(pairs: Lanes) -> Lanes:
+    """The exponent of group 0, in place in a binary32 number."""
+    return pairs << EXPONENT_LSB
+
+
+@kernel(forceinline=True)
+def _exponent1(pairs: Lanes) -> Lanes:
+    return (pairs >> 16) << EXPONENT_LSB
+
+
 @kernel
 def dot_rows(
     t: TileRecord,
@@ -107,7 +120,7 @@ def dot_rows(
     Args:
         a_row, b_row: positions for `load16`; dst_row: logical.
         b_step, dst_step: rows from one product to the next.
-        count: products, an even number of at most eight.
+        count: products, four or eight.
     """
     bias = exponent_bias(style, view, phase)
     scale = scale_of(exponent_bias(style, view, 0))
@@ -123,30 +136,45 @@ def dot_rows(
         return
     prepare_exponents(t, a, b, count)
     zero_exponent = max(bias, 0) + HEADROOM
-    for i in range(0, count, 2):
+    for i in range(0, count, BLOCK):
         pairs0 = greatest_of(t, a, b, i, bias + HEADROOM, zero_exponent)
         pairs1 = greatest_of(t, a, b, i + 1, bias + HEADROOM, zero_exponent)
-        e00, e01 = pairs0 << EXPONENT_LSB, (pairs0 >> 16) << EXPONENT_LSB
-        e10, e11 = pairs1 << EXPONENT_LSB, (pairs1 >> 16) << EXPONENT_LSB
-        s00, s01, s10, s11 = rounder(e00), rounder(e01), rounder(e10), rounder(e11)
+        pairs2 = greatest_of(t, a, b, i + 2, bias + HEADROOM, zero_exponent)
+        pairs3 = greatest_of(t, a, b, i + 3, bias + HEADROOM, zero_exponent)
+        s00, s01 = rounder(_exponent0(pairs0)), rounder(_exponent1(pairs0))
+        s10, s11 = rounder(_exponent0(pairs1)), rounder(_exponent1(pairs1))
+        s20, s21 = rounder(_exponent0(pairs2)), rounder(_exponent1(pairs2))
+        s30, s31 = rounder(_exponent0(pairs3)), rounder(_exponent1(pairs3))
         for k in range(GROUP):
             factors = load16(t.prepared.a_numbers, a * A_ROWS + k)
             s00 = multiply_add_floats(factors, _b(t, b, i, k), s00)
             s10 = multiply_add_floats(factors, _b(t, b, i + 1, k), s10)
+            s20 = multiply_add_floats(factors, _b(t, b, i + 2, k), s20)
+            s30 = multiply_add_floats(factors, _b(t, b, i + 3, k), s30)
             factors = load16(t.prepared.a_numbers, a * A_ROWS + GROUP + k)
             s01 = multiply_add_floats(factors, _b(t, b, i, GROUP + k), s01)
             s11 = multiply_add_floats(factors, _b(t, b, i + 1, GROUP + k), s11)
+            s21 = multiply_add_floats(factors, _b(t, b, i + 2, GROUP + k), s21)
+            s31 = multiply_add_floats(factors, _b(t, b, i + 3, GROUP + k), s31)
         row = dst_row + i
+        e00, e01, e10, e11 = _exponent0(pairs0), _exponent1(pairs0), _exponent0(pairs1), _exponent1(pairs1)
+        e20, e21, e30, e31 = _exponent0(pairs2), _exponent1(pairs2), _exponent0(pairs3), _exponent1(pairs3)
         if view == VIEW_BF16:
-            number0, number1, small = load_bf16_pair(t, row)
-            if small:
-                total0 = _sum(number0, s00, e00, s01, e01)
-                total1 = _sum(number1, s10, e10, s11, e11)
+            number0, number1, small0 = load_bf16_pair(t, row)
+            number2, number3, small2 = load_bf16_pair(t, row + 2)
+            if small0 and small2:
+                total0, total1 = _sum(number0, s00, e00, s01, e01), _sum(number1, s10, e10, s11, e11)
+                total2, total3 = _sum(number2, s20, e20, s21, e21), _sum(number3, s30, e30, s31, e31)
                 store_bf16_pair(t, row, total0, total1)
+                store_bf16_pair(t, row + 2, total2, total3)
                 continue
         elif view == VIEW_FP16:
             store_fp16(t, row, _sum(load_fp16(t, row), s00, e00, s01, e01))
             store_fp16(t, row + 1, _sum(load_fp16(t, row + 1), s10, e10, s11, e11))
+            store_fp16(t, row + 2, _sum(load_fp16(t, row + 2), s20, e20, s21, e21))
+            store_fp16(t, row + 3, _sum(load_fp16(t, row + 3), s30, e30, s31, e31))
             continue
         _add_integers(t, view, row, s00, e00, s01, e01)
         _add_integers(t, view, row + 1, s10, e10, s11, e11)
+        _add_integers(t, view, row + 2, s20, e20, s21, e21)
+        _add_integers(t, view, row + 3, s30, e30, s31, e31)

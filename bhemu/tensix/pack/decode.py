@@ -21,6 +21,7 @@ from bhemu.tensix.pack import faults
 from bhemu.tensix.pack.conversions import NONE, early_rule, family_a, family_b, kind_of, late_steps
 from bhemu.tensix.pack.formats import KIND_BF16, KIND_FP16, KIND_FP32, KIND_INT8, KIND_INT32
 from bhemu.tensix.pack.relu import NO_SIGN
+from bhemu.tensix.pack.row_pairs import are_bf16_pairs
 
 _POSITIONS: Final = COPIES.positions
 _EDGE_POSITIONS: Final = EDGE_MAPS.positions
@@ -254,6 +255,7 @@ def decode(t: TileRecord, bank: Int, context: Int) -> Int:
         return REFUSED
     if _decode_edges(t, bank) != DONE:
         return REFUSED
-    if _decode_output(t) != DONE:
+    if _decode_output(t) != DONE or _decode_controls(t) != DONE:
         return REFUSED
-    return _decode_controls(t)
+    t.pack.bf16_pairs = 1 if are_bf16_pairs(t.pack) else 0
+    return DONE

@@ -8,7 +8,7 @@ import numpy as np
 
 from bhemu.machine.config_access import thread_field
 from bhemu.machine.kernel import kernel
-from bhemu.machine.lanes import horizontal_maximum, lane
+from bhemu.machine.lanes import horizontal_maximum, lane, mask_bits, splat16
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import Bool, Int, Lanes, PackRecord, TileRecord
 from bhemu.tensix.pack.fields import thread as thread_position
@@ -48,6 +48,5 @@ def count_exponents(pack: PackRecord, value: Int, column: Int, count: Int) -> No
 @kernel
 def record_maximum(pack: PackRecord, seen: Lanes) -> None:
     """Keep the largest of these exponents if it is larger than all before, whether or not the bins are enabled."""
-    largest = horizontal_maximum(seen)
-    if largest > pack.histogram_max:
-        pack.histogram_max = largest
+    if mask_bits(seen > splat16(pack.histogram_max)) != 0:
+        pack.histogram_max = horizontal_maximum(seen)

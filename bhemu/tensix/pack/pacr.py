@@ -37,6 +37,7 @@ from bhemu.tensix.pack.input_address import first_datum, input_address, move_cou
 from bhemu.tensix.pack.late_conversion import fp16_from_fp32
 from bhemu.tensix.pack.output_address import ALL, stream_addresses, write_datums
 from bhemu.tensix.pack.relu import exponent_threshold, exponents, relu
+from bhemu.tensix.pack.row_pairs import lie_together, pack_pairs
 
 _DESCALE_VALUE: Final = config("INT_DESCALE_VALUES_SEC0_Value")
 ZERO: Final = np.int64(0)
@@ -84,6 +85,9 @@ def _row_from_dst(t: TileRecord, row: Int, column: Int, count: Int, bins: Bool) 
 def _whole_rows(t: TileRecord, row: Int, step: Int, mask: Int, bins: Bool) -> None:
     """Rows of sixteen datums that need no gathering, interface by interface."""
     pack = t.pack
+    if pack.bf16_pairs != 0 and mask == 15 and step == 1 and not bins and lie_together(pack, row):
+        pack_pairs(t, row)
+        return
     seen = splat16(0)
     rows = 0
     for i in range(4):
