@@ -16,6 +16,8 @@ DST_ROWS: Final = 1024
 LOW_HALF: Final = 8
 """Distance in physical rows from the high halves of a 32-bit row to its low halves."""
 
+_SIGN: Final = -(1 << 15)
+
 
 @kernel(forceinline=True)
 def high_row(row: Int) -> Int:
@@ -42,6 +44,12 @@ def cell_of_bf16(bits: Lanes) -> Lanes:
 def bf16_of_cell(cell: Lanes) -> Lanes:
     """BF16 bits of a cell, or the high half of FP32 bits: the inverse of `cell_of_bf16` (I.2)."""
     return (cell & 0x8000) | ((cell & 0xFF) << 7) | ((cell >> 8) & 0x7F)
+
+
+@kernel(forceinline=True)
+def bf16_of_cell_halves(cell: Lanes) -> Lanes:
+    """`bf16_of_cell` of lanes of 16 bits, whose sign is that of the lane."""
+    return (cell & _SIGN) | ((cell & 0xFF) << 7) | ((cell >> 8) & 0x7F)
 
 
 @kernel(forceinline=True)

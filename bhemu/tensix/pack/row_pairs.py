@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.machine.dst import DST_ROWS, LOW_HALF, high_row
+from bhemu.machine.dst import DST_ROWS, LOW_HALF, bf16_of_cell_halves, high_row
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import as_words, load_row_pair, mask32, maximum, splat16, store16_at, where
 from bhemu.machine.types import Bool, Int, Lanes, PackRecord, TileRecord
@@ -54,12 +54,6 @@ def lie_together(pack: PackRecord, row: Int) -> Bool:
 
 
 @kernel(forceinline=True)
-def _bf16(cells: Lanes) -> Lanes:
-    """BF16 bits of 32 cells, as `machine/dst.py` has it for words (I.2)."""
-    return (cells & _SIGN) | ((cells & 0xFF) << 7) | ((cells >> 8) & 0x7F)
-
-
-@kernel(forceinline=True)
 def _without_specials(value: Lanes) -> Lanes:
     """NaN becomes Inf; a value with exponent 0 becomes +0 (P6)."""
     magnitude = value & 0x7FFF
@@ -81,7 +75,7 @@ def _pair(t: TileRecord, row: Int) -> Lanes:
     rule = t.pack.early
     physical = high_row(row) if rule == BF16_FROM_32 else row & (DST_ROWS - 1)
     valid = np.int64(t.dst_valid[physical]) * _ROW | np.int64(t.dst_valid[physical + 1]) * (_ROW << 16)
-    value = where(mask32(valid), _bf16(load_row_pair(t.dst, physical)), 0)
+    value = where(mask32(valid), bf16_of_cell_halves(load_row_pair(t.dst, physical)), 0)
     if rule == BF16_FROM_32:
         return _rounded(value, load_row_pair(t.dst, physical + LOW_HALF))
     return value if rule == BF16_KEEP else _without_specials(value)
