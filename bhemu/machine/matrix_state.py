@@ -68,6 +68,7 @@ PREPARED: Final[np.dtype[Any]] = section(
         # [block]: SrcA's, then SrcB's
         ("key", "i8", (A_BLOCKS + B_BLOCKS,)),  # which bits and rows count; 0 nothing is kept
         ("version", "i8", (A_BLOCKS + B_BLOCKS,)),  # a new number whenever it is decoded
+        ("compared", "i8", (A_BLOCKS + B_BLOCKS,)),  # epoch and row of the latest comparison with the rows
         ("large", "i4", (A_BLOCKS + B_BLOCKS,)),  # 1: exponents are too large for binary32
         ("sliced", "i8", (A_BLOCKS + B_BLOCKS,)),  # phase and scale of the numbers, 0 none
         # [block of SrcA]

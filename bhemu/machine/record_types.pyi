@@ -6,6 +6,7 @@ class PreparedRecord:
     versions: Any
     key: Any
     version: Any
+    compared: Any
     large: Any
     sliced: Any
     a_cells: Any
@@ -501,6 +502,8 @@ class TileRecord:
     tdma_hysteresis: Any
     sync: SyncRecord
     clock: Any
+    src_epoch: Any
+    src_compared: Any
     cycle_resume: Any
     cycle_moved: Any
     fault_code: Any

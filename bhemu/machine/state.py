@@ -86,6 +86,8 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     ("performance", PERFORMANCE, ()),
     # --- accounts -------------------------------------------------------------------------------------------------
     ("clock", "i8", ()),
+    ("src_epoch", "i8", ()),  # stretch of words that leave Src alone (tensix/src_rows.py); 0 outside the front end
+    ("src_compared", "i4", ()),  # 1: some block of `prepared` names such a stretch
     ("cycle_resume", "i4", ()),  # thread at which a cycle resumes that found a handler missing
     ("cycle_moved", "i4", ()),  # and whether a thread before it had moved
     ("issued", "i8", (THREADS, 256)),  # executed words by opcode

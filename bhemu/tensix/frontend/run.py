@@ -21,6 +21,7 @@ from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
 from bhemu.tensix.frontend.fetch import expand, fetch, fetch_ready, fifo_push
 from bhemu.tensix.frontend.gate import is_held, wait_is_over
 from bhemu.tensix.frontend.observer import NO_LOG, NO_OBSERVER, WordObserver
+from bhemu.tensix.src_rows import begin_src_epochs, end_src_epochs, note_word
 from bhemu.tensix.vector_queue import ALL_THREADS, BEGIN, END, NO_THREAD
 
 LOADMACRO: Final = INSTRUCTIONS["SFPLOADMACRO"].opcode
@@ -91,6 +92,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
         opcode = word >> 24
         before_word(t, log, thread, word)
         status = call_handler(table, opcode, t, thread, word)
+        note_word(t, opcode)
         if status in (DONE, SCHEDULED):
             after_word(t, log, thread)
             t.frontend.gate_full[thread] = 0
@@ -226,8 +228,8 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
             t.clock += 1
         return CYCLES_SPENT
 
-    @kernel
-    def run(t: TileRecord, table: Table, cycles: Int, log: LogAddress) -> Int:
+    @kernel(forceinline=True)
+    def run_cycles(t: TileRecord, table: Table, cycles: Int, log: LogAddress) -> Int:
         scheduled = t.macro.pending != 0
         left = cycles
         first: Int = np.int64(t.cycle_resume)  # a cycle that found a handler missing resumes where it stopped
@@ -258,6 +260,13 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
         return run_with_macros(t, table, left, log)
 
     @kernel
+    def run(t: TileRecord, table: Table, cycles: Int, log: LogAddress) -> Int:
+        begin_src_epochs(t)
+        status = run_cycles(t, table, cycles, log)
+        end_src_epochs(t)
+        return status
+
+    @kernel
     def drain_with_macros(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> Int:
         """`drain` for the rest of a call, once something was scheduled."""
         while True:
@@ -269,7 +278,7 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
             t.clock += 1
 
     @kernel(forceinline=True)
-    def drain(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> Int:
+    def drain_words(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> Int:
         if t.macro.pending != 0:
             return drain_with_macros(t, table, thread, log)
         while True:
@@ -286,6 +295,13 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
             if status != DONE:
                 return STOPPED
             t.clock += 1
+
+    @kernel(forceinline=True)
+    def drain(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> Int:
+        begin_src_epochs(t)
+        status = drain_words(t, table, thread, log)
+        end_src_epochs(t)
+        return status
 
     return FrontEnd(issue, fetch_either, run, drain)
 

@@ -3,7 +3,7 @@
 A matrix product uses sixteen SrcA rows with several blocks of SrcB, and each pair of blocks in up to four fidelity
 phases. So cells are decoded once, cut into slices once a phase, and the greatest exponents of a pair of blocks are
 the same in all phases, but for the bias. Many instructions, and the host, write Src: what is kept is compared with the
-rows whenever it is used, which costs less than decoding them.
+rows before it is used, which costs less than decoding them, unless they cannot have changed since (tensix/src_rows.py).
 
 Exponents fit 16 bits: those of both groups of products are handled at once. Each 32-bit lane is a column, its low half
 group 0 and its high half group 1.
@@ -37,6 +37,7 @@ A_ROWS: Final = 2 * GROUP
 B_ROWS: Final = 8
 _A_LSB: Final = 4  # of a block's number in a SrcA row's
 _B_LSB: Final = 3
+_ROW_BITS: Final = 8
 _SLICED: Final = 1 << 16
 _COUNT_LSB: Final = 24
 _STEP_LSB: Final = 32
@@ -49,6 +50,18 @@ def _hold(rows: Any, first: Int, step: Int, kept: Any, at: Int, count: Int) -> B
     for k in range(1, count):
         changed = changed | (load16(rows, first + k * step) ^ load16(kept, at + k))
     return mask_bits(changed != 0) == 0
+
+
+@kernel(forceinline=True)
+def _was_compared(t: TileRecord, block: Int, row: Int) -> Bool:
+    """True when the block holds the rows from `row` on and they cannot have changed; from now on that is so."""
+    if t.src_epoch == 0:
+        return False
+    p, now = t.prepared, t.src_epoch << _ROW_BITS | row
+    known = p.compared[block] == now
+    p.compared[block] = now
+    t.src_compared = 1
+    return known
 
 
 @kernel(forceinline=True)
@@ -99,7 +112,8 @@ def prepare_a(t: TileRecord, row: Int, trim: Int, phase: Int, scale: Int) -> Int
     """Decode sixteen SrcA rows, unless that was done; the block's number."""
     p = t.prepared
     block = (row >> _A_LSB) & (A_BLOCKS - 1)
-    if p.key[block] != trim or not _hold(t.srca, row, 1, p.a_cells, block * A_ROWS, A_ROWS):
+    known = _was_compared(t, block, row)
+    if p.key[block] != trim or not (known or _hold(t.srca, row, 1, p.a_cells, block * A_ROWS, A_ROWS)):
         _decode_a(t, block, row, trim)
     if _begin_slices(p, block, phase, scale):
         _slice_a(t, block, trim, phase, scale)
@@ -134,7 +148,8 @@ def prepare_b(t: TileRecord, row: Int, step: Int, trim: Int, count: Int, phase: 
     p = t.prepared
     block = (row >> _B_LSB) & (B_BLOCKS - 1)
     key = trim | count << _COUNT_LSB | step << _STEP_LSB
-    if p.key[A_BLOCKS + block] != key or not _hold(t.srcb, row, step, p.b_cells, block * B_ROWS, count):
+    known = _was_compared(t, A_BLOCKS + block, row)
+    if p.key[A_BLOCKS + block] != key or not (known or _hold(t.srcb, row, step, p.b_cells, block * B_ROWS, count)):
         _decode_b(t, block, row, step, trim, count, key)
     if _begin_slices(p, A_BLOCKS + block, phase, scale):
         _slice_b(t, block, trim, count, phase, scale)
