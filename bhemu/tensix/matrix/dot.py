@@ -100,6 +100,81 @@ def _exponent1(pairs: Lanes) -> Lanes:
     return (pairs >> 16) << EXPONENT_LSB
 
 
+@kernel(forceinline=True)
+def _sums(
+    t: TileRecord, a: Int, b: Int, i: Int, pairs0: Lanes, pairs1: Lanes, pairs2: Lanes, pairs3: Lanes
+) -> tuple[Lanes, Lanes, Lanes, Lanes, Lanes, Lanes, Lanes, Lanes]:
+    """Products of four SrcB rows from the block's row `i` on, added to both groups' rounders."""
+    s00, s01 = rounder(_exponent0(pairs0)), rounder(_exponent1(pairs0))
+    s10, s11 = rounder(_exponent0(pairs1)), rounder(_exponent1(pairs1))
+    s20, s21 = rounder(_exponent0(pairs2)), rounder(_exponent1(pairs2))
+    s30, s31 = rounder(_exponent0(pairs3)), rounder(_exponent1(pairs3))
+    for k in range(GROUP):
+        factors = load16(t.prepared.a_numbers, a * A_ROWS + k)
+        s00 = multiply_add_floats(factors, _b(t, b, i, k), s00)
+        s10 = multiply_add_floats(factors, _b(t, b, i + 1, k), s10)
+        s20 = multiply_add_floats(factors, _b(t, b, i + 2, k), s20)
+        s30 = multiply_add_floats(factors, _b(t, b, i + 3, k), s30)
+        factors = load16(t.prepared.a_numbers, a * A_ROWS + GROUP + k)
+        s01 = multiply_add_floats(factors, _b(t, b, i, GROUP + k), s01)
+        s11 = multiply_add_floats(factors, _b(t, b, i + 1, GROUP + k), s11)
+        s21 = multiply_add_floats(factors, _b(t, b, i + 2, GROUP + k), s21)
+        s31 = multiply_add_floats(factors, _b(t, b, i + 3, GROUP + k), s31)
+    return s00, s01, s10, s11, s20, s21, s30, s31
+
+
+@kernel
+def _bf16_rows(t: TileRecord, a: Int, b: Int, bias: Int, zero_exponent: Int, dst_row: Int, count: Int) -> Int:
+    """Rows in the BF16 view; how many there are before some whose exponents are too large for binary32.
+
+    A function of its own, with one path: constants of others would take registers in its loop.
+    """
+    for i in range(0, count, BLOCK):
+        number0, number1, small0 = load_bf16_pair(t, dst_row + i)
+        number2, number3, small2 = load_bf16_pair(t, dst_row + i + 2)
+        if not small0 or not small2:
+            return i
+        pairs0 = greatest_of(t, a, b, i, bias, zero_exponent)
+        pairs1 = greatest_of(t, a, b, i + 1, bias, zero_exponent)
+        pairs2 = greatest_of(t, a, b, i + 2, bias, zero_exponent)
+        pairs3 = greatest_of(t, a, b, i + 3, bias, zero_exponent)
+        s00, s01, s10, s11, s20, s21, s30, s31 = _sums(t, a, b, i, pairs0, pairs1, pairs2, pairs3)
+        total0 = _sum(number0, s00, _exponent0(pairs0), s01, _exponent1(pairs0))
+        total1 = _sum(number1, s10, _exponent0(pairs1), s11, _exponent1(pairs1))
+        store_bf16_pair(t, dst_row + i, total0, total1)
+        total2 = _sum(number2, s20, _exponent0(pairs2), s21, _exponent1(pairs2))
+        total3 = _sum(number3, s30, _exponent0(pairs3), s31, _exponent1(pairs3))
+        store_bf16_pair(t, dst_row + i + 2, total2, total3)
+    return count
+
+
+@kernel(forceinline=True)
+def _add_row(t: TileRecord, view: Int, row: Int, pairs: Lanes, sums0: Lanes, sums1: Lanes) -> None:
+    """Dst row += two group sums, in any view."""
+    exponent0, exponent1 = _exponent0(pairs), _exponent1(pairs)
+    if view == VIEW_FP16:
+        store_fp16(t, row, _sum(load_fp16(t, row), sums0, exponent0, sums1, exponent1))
+    else:
+        _add_integers(t, view, row, sums0, exponent0, sums1, exponent1)
+
+
+@kernel
+def _other_rows(
+    t: TileRecord, view: Int, a: Int, b: Int, bias: Int, zero_exponent: Int, dst_row: Int, first: Int, count: Int
+) -> None:
+    """Rows from the block's row `first` on, in any view and with any exponents."""
+    for i in range(first, count, BLOCK):
+        pairs0 = greatest_of(t, a, b, i, bias, zero_exponent)
+        pairs1 = greatest_of(t, a, b, i + 1, bias, zero_exponent)
+        pairs2 = greatest_of(t, a, b, i + 2, bias, zero_exponent)
+        pairs3 = greatest_of(t, a, b, i + 3, bias, zero_exponent)
+        s00, s01, s10, s11, s20, s21, s30, s31 = _sums(t, a, b, i, pairs0, pairs1, pairs2, pairs3)
+        _add_row(t, view, dst_row + i, pairs0, s00, s01)
+        _add_row(t, view, dst_row + i + 1, pairs1, s10, s11)
+        _add_row(t, view, dst_row + i + 2, pairs2, s20, s21)
+        _add_row(t, view, dst_row + i + 3, pairs3, s30, s31)
+
+
 @kernel
 def dot_rows(
     t: TileRecord,
@@ -136,45 +211,8 @@ def dot_rows(
         return
     prepare_exponents(t, a, b, count)
     zero_exponent = max(bias, 0) + HEADROOM
-    for i in range(0, count, BLOCK):
-        pairs0 = greatest_of(t, a, b, i, bias + HEADROOM, zero_exponent)
-        pairs1 = greatest_of(t, a, b, i + 1, bias + HEADROOM, zero_exponent)
-        pairs2 = greatest_of(t, a, b, i + 2, bias + HEADROOM, zero_exponent)
-        pairs3 = greatest_of(t, a, b, i + 3, bias + HEADROOM, zero_exponent)
-        s00, s01 = rounder(_exponent0(pairs0)), rounder(_exponent1(pairs0))
-        s10, s11 = rounder(_exponent0(pairs1)), rounder(_exponent1(pairs1))
-        s20, s21 = rounder(_exponent0(pairs2)), rounder(_exponent1(pairs2))
-        s30, s31 = rounder(_exponent0(pairs3)), rounder(_exponent1(pairs3))
-        for k in range(GROUP):
-            factors = load16(t.prepared.a_numbers, a * A_ROWS + k)
-            s00 = multiply_add_floats(factors, _b(t, b, i, k), s00)
-            s10 = multiply_add_floats(factors, _b(t, b, i + 1, k), s10)
-            s20 = multiply_add_floats(factors, _b(t, b, i + 2, k), s20)
-            s30 = multiply_add_floats(factors, _b(t, b, i + 3, k), s30)
-            factors = load16(t.prepared.a_numbers, a * A_ROWS + GROUP + k)
-            s01 = multiply_add_floats(factors, _b(t, b, i, GROUP + k), s01)
-            s11 = multiply_add_floats(factors, _b(t, b, i + 1, GROUP + k), s11)
-            s21 = multiply_add_floats(factors, _b(t, b, i + 2, GROUP + k), s21)
-            s31 = multiply_add_floats(factors, _b(t, b, i + 3, GROUP + k), s31)
-        row = dst_row + i
-        e00, e01, e10, e11 = _exponent0(pairs0), _exponent1(pairs0), _exponent0(pairs1), _exponent1(pairs1)
-        e20, e21, e30, e31 = _exponent0(pairs2), _exponent1(pairs2), _exponent0(pairs3), _exponent1(pairs3)
-        if view == VIEW_BF16:
-            number0, number1, small0 = load_bf16_pair(t, row)
-            number2, number3, small2 = load_bf16_pair(t, row + 2)
-            if small0 and small2:
-                total0, total1 = _sum(number0, s00, e00, s01, e01), _sum(number1, s10, e10, s11, e11)
-                total2, total3 = _sum(number2, s20, e20, s21, e21), _sum(number3, s30, e30, s31, e31)
-                store_bf16_pair(t, row, total0, total1)
-                store_bf16_pair(t, row + 2, total2, total3)
-                continue
-        elif view == VIEW_FP16:
-            store_fp16(t, row, _sum(load_fp16(t, row), s00, e00, s01, e01))
-            store_fp16(t, row + 1, _sum(load_fp16(t, row + 1), s10, e10, s11, e11))
-            store_fp16(t, row + 2, _sum(load_fp16(t, row + 2), s20, e20, s21, e21))
-            store_fp16(t, row + 3, _sum(load_fp16(t, row + 3), s30, e30, s31, e31))
-            continue
-        _add_integers(t, view, row, s00, e00, s01, e01)
-        _add_integers(t, view, row + 1, s10, e10, s11, e11)
-        _add_integers(t, view, row + 2, s20, e20, s21, e21)
-        _add_integers(t, view, row + 3, s30, e30, s31, e31)
+    done: Int = np.int64(0)
+    if view == VIEW_BF16:
+        done = _bf16_rows(t, a, b, bias + HEADROOM, zero_exponent, dst_row, count)
+    if done < count:
+        _other_rows(t, view, a, b, bias + HEADROOM, zero_exponent, dst_row, done, count)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from bhemu.machine.faults import DONE, REFUSED, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, load16, minimum, splat16, where
@@ -32,6 +34,8 @@ from bhemu.tensix.matrix.operands import (
     SRC_MANTISSA_LSB,
     SRC_SIGN,
     VIEW_32,
+    VIEW_BF16,
+    VIEW_FP16,
     arithmetic_style,
     bank_row,
     code_a,
@@ -132,6 +136,63 @@ def _multiply_row(
     accumulate_one(t, view, row, where(dead, 0, product << _TERM_SHIFT), exponent, dead & ~dead)
 
 
+@kernel(forceinline=True)
+def _operands(
+    t: TileRecord, a_row: Int, b_row: Int, b_step: Int, spread: bool, a_trim: Int, b_trim: Int, flip: Int
+) -> tuple[Lanes, Lanes, Lanes, Lanes]:
+    """Two rows of SrcA and two of SrcB, as arithmetic sees them (F4); `flip` changes the sign of SrcB's."""
+    a0, a1 = load16(t.srca, a_row) & a_trim, load16(t.srca, a_row + 1) & a_trim
+    b0 = (_operand_b(t, b_row, spread) & b_trim) ^ flip
+    b1 = (_operand_b(t, b_row + b_step, spread) & b_trim) ^ flip
+    return a0, a1, b0, b1
+
+
+@kernel
+def _add_bf16(
+    t: TileRecord,
+    accumulate: Int,
+    a_row: Int,
+    b_row: Int,
+    b_step: Int,
+    spread: bool,
+    a_trim: Int,
+    b_trim: Int,
+    flip: Int,
+    row: Int,
+) -> Int:
+    """Sums into the BF16 view; how many rows there are before some whose exponents are too large for binary32.
+
+    A function of its own, with one path: constants of others would take registers in its loop.
+    """
+    for i in range(0, _ROWS, 2):
+        a0, a1, b0, b1 = _operands(t, a_row + i, b_row + i * b_step, b_step, spread, a_trim, b_trim, flip)
+        if not add_pair(t, VIEW_BF16, a0, b0, a1, b1, accumulate, row + i):
+            return i
+    return _ROWS
+
+
+@kernel
+def _multiply_bf16(
+    t: TileRecord,
+    phase: Int,
+    scale: Int,
+    bias: Int,
+    a_row: Int,
+    b_row: Int,
+    b_step: Int,
+    spread: bool,
+    a_trim: Int,
+    b_trim: Int,
+    row: Int,
+) -> Int:
+    """Products into the BF16 view, as `_add_bf16` does sums."""
+    for i in range(0, _ROWS, 2):
+        a0, a1, b0, b1 = _operands(t, a_row + i, b_row + i * b_step, b_step, spread, a_trim, b_trim, 0)
+        if not multiply_pair(t, VIEW_BF16, a0, b0, a1, b1, phase, scale, bias, row + i):
+            return i
+    return _ROWS
+
+
 @kernel
 def _elementwise(
     t: TileRecord,
@@ -184,26 +245,31 @@ def _elementwise(
     scale = scale_of(exponent_bias(style, view, 0))
     # In fidelity phases above 0 a sum's exponent may be below zero.
     narrow = view != VIEW_32 and not keep_denormals and (operation == _MULTIPLY or phase == 0)
-    for i in range(0, _ROWS, 2):
-        a0, a1 = load16(t.srca, a_row + i) & a_trim, load16(t.srca, a_row + i + 1) & a_trim
-        b0 = (_operand_b(t, b_row + i * b_step, spread) & b_trim) ^ flip
-        b1 = (_operand_b(t, b_row + (i + 1) * b_step, spread) & b_trim) ^ flip
-        if narrow:
-            if operation == _MULTIPLY:
-                done = multiply_pair(t, view, a0, b0, a1, b1, phase, scale, bias, row + i)
-            else:
-                done = add_pair(t, view, a0, b0, a1, b1, accumulate, row + i)
-            if done:
-                continue
-        for k in range(2):
-            a, b = (a1, b1) if k else (a0, b0)
-            if operation == _MULTIPLY:
-                _multiply_row(t, bias, view, phase, a, b, keep_denormals, row + i + k)
-            else:
-                a = where((a & SRC_EXPONENT) != 0, a, 0)
-                if not keep_denormals:
-                    b = where((b & SRC_EXPONENT) != 0, b, 0)
-                _add_row(t, style, view, phase, a, b, accumulate, row + i + k)
+    done: Int = np.int64(0)
+    if narrow and view == VIEW_BF16:
+        if operation == _MULTIPLY:
+            done = _multiply_bf16(t, phase, scale, bias, a_row, b_row, b_step, spread, a_trim, b_trim, row)
+        else:
+            done = _add_bf16(t, accumulate, a_row, b_row, b_step, spread, a_trim, b_trim, flip, row)
+    if done < _ROWS:
+        for i in range(done, _ROWS, 2):
+            a0, a1, b0, b1 = _operands(t, a_row + i, b_row + i * b_step, b_step, spread, a_trim, b_trim, flip)
+            if narrow and view == VIEW_FP16:
+                if operation == _MULTIPLY:
+                    is_done = multiply_pair(t, VIEW_FP16, a0, b0, a1, b1, phase, scale, bias, row + i)
+                else:
+                    is_done = add_pair(t, VIEW_FP16, a0, b0, a1, b1, accumulate, row + i)
+                if is_done:
+                    continue
+            for k in range(2):
+                a, b = (a1, b1) if k else (a0, b0)
+                if operation == _MULTIPLY:
+                    _multiply_row(t, bias, view, phase, a, b, keep_denormals, row + i + k)
+                else:
+                    a = where((a & SRC_EXPONENT) != 0, a, 0)
+                    if not keep_denormals:
+                        b = where((b & SRC_EXPONENT) != 0, b, 0)
+                    _add_row(t, style, view, phase, a, b, accumulate, row + i + k)
     return hand_back(t, thread, clear_dvalid)
 
 
