@@ -95,16 +95,21 @@ _numbas_optimize: Any = JITCodeLibrary._optimize_final_module
 def _optimize(library: Any) -> None:
     """What an entry calls has no callers outside of its module: LLVM inlines functions with one caller.
 
-    It removes what is left over. Modules of other libraries of Numba's are linked into entries, and keep their names.
+    It removes what is left over, and may give a function fewer arguments. So these get names of their own: where Numba
+    loads a module that has a function of the same name, it takes the one that was loaded first, of whatever linkage.
+    Modules of other libraries of Numba's are linked into entries, and keep their names.
     """
     functions = [function for function in library._final_module.functions if not function.is_declaration]
     if library.codegen in _linkable and any(function.name.startswith(_ENTRY) for function in functions):
         for function in functions:
             if not function.name.startswith(_ENTRY):
                 function.linkage = "internal"
+                function.name += _INTERNAL
     _numbas_optimize(library)
 
 
+_INTERNAL = ".of_entry"
+"""A suffix, as compilers give to clones: tools that show names leave it out, or show it."""
 # Numba's name of the C function that `compile_function` makes.
 _ENTRY = "cfunc._ZN5bhemu7machine7codegen16compile_function"
 JITCodeLibrary._optimize_final_module = _optimize  # type: ignore[method-assign]

@@ -566,6 +566,7 @@ class TileRecord:
     core_ram_u16: Any
     core_ram_u32: Any
     dst_u32: Any
+    dst_valid_u16: Any
     dst_valid_u32: Any
 
 class ArcRecord:

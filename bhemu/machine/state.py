@@ -177,6 +177,7 @@ def _layout() -> np.dtype[Any]:
         ("core_ram_u16", "core_ram", "<u2", (CORES, LOCAL_RAM // 2)),
         ("core_ram_u32", "core_ram", "<u4", (CORES, LOCAL_RAM // 4)),
         ("dst_u32", "dst", "<u4", (1024, 8)),
+        ("dst_valid_u16", "dst_valid", "<u2", (512,)),
         ("dst_valid_u32", "dst_valid", "<u4", (256,)),
     )
     registers = VECTOR_CORE["byte"].itemsize
@@ -205,7 +206,7 @@ def _apart(record: np.dtype[Any]) -> np.dtype[Any]:
 
 TILE: np.dtype[Any] = _layout()
 """The dtype of a tile. `l1`, `l1_u16` and `l1_u32` are views of the same bytes; so are `dst` and `dst_u32`,
-`dst_valid` and `dst_valid_u32`, `core_ram` and `core_ram_u16` and `core_ram_u32`."""
+`dst_valid`, `dst_valid_u16` and `dst_valid_u32`, `core_ram` and `core_ram_u16` and `core_ram_u32`."""
 
 
 def offset_of(record: np.dtype[Any], name: str) -> int:

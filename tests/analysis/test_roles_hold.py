@@ -102,7 +102,7 @@ BOOKKEEPING = (
 """Beginnings of fields that hold no state of the machine."""
 SECTIONS = ("unpack", "matrix", "vector", "macro", "sync", "frontend")
 """Sections of the record whose fields are compared one by one."""
-VIEWS = frozenset({"l1_u16", "l1_u32", "dst_u32", "dst_valid_u32", "core_ram_u16", "core_ram_u32"})
+VIEWS = frozenset({"l1_u16", "l1_u32", "dst_u32", "dst_valid_u16", "dst_valid_u32", "core_ram_u16", "core_ram_u32"})
 
 
 # --- a tile in a random state -----------------------------------------------------------------------------------------

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from numba import njit
 from numba.np.numpy_support import from_dtype
 
 from bhemu.machine.codegen import JIT, compile_function
@@ -95,3 +97,25 @@ def test_what_has_one_caller_is_inlined_unless_it_is_called_seldom() -> None:
     _, linkages = functions_of_entry()
     assert not [name for name in linkages if "called_once" in name]
     assert [name for name in linkages if "called_seldom" in name]
+
+
+@kernel(seldom=True)
+def called_with_what_it_does_not_use(x, unused):  # type: ignore[no-untyped-def]
+    return x + 1
+
+
+def another_entry(record, a, b):  # type: ignore[no-untyped-def]
+    return called_with_what_it_does_not_use(a, b)
+
+
+@njit
+def called_from_python(a, b):  # type: ignore[no-untyped-def]
+    return called_with_what_it_does_not_use(a, b)
+
+
+def test_a_kernel_of_an_entry_that_is_loaded_is_not_taken_for_that_of_another_function() -> None:
+    """LLVM leaves arguments out in the entry, and a function of Numba's own calls the kernel with all of them."""
+    symbol, library = compile_function(another_entry, None, 2, from_dtype(np.dtype([("word", "i8")])))
+    entry = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 4)(library.get_pointer_to_function(symbol))
+    assert entry(0, 4, 7) == 5
+    assert called_from_python(4, 7) == 5

@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from bhemu.machine.dst import DST_ROWS
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import (
     add_floats,
@@ -122,13 +123,20 @@ def subtract(a: Lanes, b: Lanes) -> Lanes:
 
 
 @kernel(forceinline=True)
-def load_bf16_pair(t: TileRecord, row: Int) -> tuple[Lanes, Lanes, Bool]:
-    """Two rows of the BF16 view, zeros where one is not valid; whether their exponents are small enough (F6, F12).
+def _pair_of(row: Int) -> Int:
+    """Where the flags of rows `row`, which is even, and `row + 1` are."""
+    return (row & (DST_ROWS - 1)) >> 1
 
+
+@kernel(forceinline=True)
+def load_bf16_pair(t: TileRecord, row: Int) -> tuple[Lanes, Lanes, Bool]:
+    """Two rows of the BF16 view, from an even one on, and whether their exponents are small enough (F6, F12).
+
+    Where a row is not valid, it is zero.
     The numbers are a little larger than they are: they are to be rounded half up on the magnitude.
     """
-    valid = np.int64(t.dst_valid[row]) * 0xFFFF | np.int64(t.dst_valid[row + 1]) * 0xFFFF0000
-    cells = where(mask32(valid), load_row_pair(t.dst, row), 0)
+    valid = np.int64(t.dst_valid_u16[_pair_of(row)])  # a byte each, 0 or 1
+    cells = where(mask32((valid & 1 | (valid & 0x100) << 8) * 0xFFFF), load_row_pair(t.dst, row), 0)
     exponent = cells & 0xFF
     bits = (cells & BF16_SIGN) | (exponent << BF16_EXPONENT_LSB) | ((cells >> 8) & 0x7F)
     bits = where(exponent != 0, bits + (HEADROOM << BF16_EXPONENT_LSB), 0)
@@ -143,8 +151,7 @@ def store_bf16_pair(t: TileRecord, row: Int, total0: Lanes, total1: Lanes) -> No
     kept = (bits & ~BF16_SIGN) >= ((HEADROOM + 1) << BF16_EXPONENT_LSB)
     cells = ((bits & 0x7F) << 8) | (((bits >> BF16_EXPONENT_LSB) - HEADROOM) & 0xFF) | (bits & BF16_SIGN)
     store_row_pair(t.dst, row, where(kept, cells, 0))
-    t.dst_valid[row] = 1
-    t.dst_valid[row + 1] = 1
+    t.dst_valid_u16[_pair_of(row)] = 0x0101
 
 
 @kernel(forceinline=True)
