@@ -51,11 +51,17 @@ static int may_post(uint32_t clocks)
     return row > ROW && clocks == 1 && pace_posts() && simulator_active() && !counters_count() && posted + 1 < MOST_POSTED;
 }
 
-int check_running(const char *function)
+/* Something looks at the chip: what has been posted is carried out. */
+static void arrive(void)
 {
     row = 0;
     if (posted)
         pass(posted);
+}
+
+int check_running(const char *function)
+{
+    arrive();
     if (!running)
         refuse_call(function, "the simulator is not running: call libttsim_init first",
                     "libttsim_init, then everything else, then libttsim_exit");
@@ -114,8 +120,7 @@ static void end_client(void)
 
 static void report(void)
 {
-    if (posted)
-        pass(posted);
+    arrive();
     if (running && remote)
         remote_end();
     else if (running)
@@ -126,7 +131,7 @@ EXPORT void libttsim_set_pci_dma_mem_callbacks(read_callback reads, write_callba
 {
     lock();
     if (running) {
-        check_running(__func__);
+        arrive();
         refuse_call(__func__, "callbacks are set before libttsim_init", "call libttsim_exit, or set them first");
     } else {
         simulator_set_callbacks(reads, writes);
@@ -272,5 +277,6 @@ EXPORT void bhemu_keep_quiet(void)
 /* The records: `record` 0 of the chip, 1 of its first tile; NULL when it is in another process. For measurements. */
 EXPORT void *bhemu_record(int record)
 {
+    arrive();
     return !running || remote ? NULL : record ? instances[0].tiles : instances[0].chip;
 }

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bhemu.chip.state import CHIP
+from bhemu.machine.state import offset_of
 from tests.capi.library_client import run_client
 from tests.riscv.rv_asm import assemble
 
@@ -77,3 +79,17 @@ def test_clocks_that_are_left_at_the_end_of_the_process_are_carried_out(library:
     """A client that never calls libttsim_exit."""
     script = f"init()\nrelease_b({words(ENDS_AT_40)})\nfor calls in range(90): clock(1)\n"
     assert "ERROR: " in run_client(library, script).out
+
+
+def test_who_measures_sees_the_records_as_they_are_now(library: Path) -> None:
+    """The chip's clock in its record, without another call of the interface."""
+    script = f"""
+init()
+release_b({words(COUNTS)})
+lib.bhemu_record.restype = ctypes.c_void_p
+for calls in range(100): clock(1)
+chip = lib.bhemu_record(0)
+print(ctypes.c_int64.from_address(chip + {offset_of(CHIP, "time")}).value)
+exit_()
+"""
+    assert run_client(library, script).out.startswith("100\n")
