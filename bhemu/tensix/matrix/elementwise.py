@@ -251,25 +251,24 @@ def _elementwise(
             done = _multiply_bf16(t, phase, scale, bias, a_row, b_row, b_step, spread, a_trim, b_trim, row)
         else:
             done = _add_bf16(t, accumulate, a_row, b_row, b_step, spread, a_trim, b_trim, flip, row)
-    if done < _ROWS:
-        for i in range(done, _ROWS, 2):
-            a0, a1, b0, b1 = _operands(t, a_row + i, b_row + i * b_step, b_step, spread, a_trim, b_trim, flip)
-            if narrow and view == VIEW_FP16:
-                if operation == _MULTIPLY:
-                    is_done = multiply_pair(t, VIEW_FP16, a0, b0, a1, b1, phase, scale, bias, row + i)
-                else:
-                    is_done = add_pair(t, VIEW_FP16, a0, b0, a1, b1, accumulate, row + i)
-                if is_done:
-                    continue
-            for k in range(2):
-                a, b = (a1, b1) if k else (a0, b0)
-                if operation == _MULTIPLY:
-                    _multiply_row(t, bias, view, phase, a, b, keep_denormals, row + i + k)
-                else:
-                    a = where((a & SRC_EXPONENT) != 0, a, 0)
-                    if not keep_denormals:
-                        b = where((b & SRC_EXPONENT) != 0, b, 0)
-                    _add_row(t, style, view, phase, a, b, accumulate, row + i + k)
+    for i in range(done, _ROWS, 2):
+        a0, a1, b0, b1 = _operands(t, a_row + i, b_row + i * b_step, b_step, spread, a_trim, b_trim, flip)
+        if narrow and view == VIEW_FP16:
+            if operation == _MULTIPLY:
+                is_done = multiply_pair(t, VIEW_FP16, a0, b0, a1, b1, phase, scale, bias, row + i)
+            else:
+                is_done = add_pair(t, VIEW_FP16, a0, b0, a1, b1, accumulate, row + i)
+            if is_done:
+                continue
+        for k in range(2):
+            a, b = (a1, b1) if k else (a0, b0)
+            if operation == _MULTIPLY:
+                _multiply_row(t, bias, view, phase, a, b, keep_denormals, row + i + k)
+            else:
+                a = where((a & SRC_EXPONENT) != 0, a, 0)
+                if not keep_denormals:
+                    b = where((b & SRC_EXPONENT) != 0, b, 0)
+                _add_row(t, style, view, phase, a, b, accumulate, row + i + k)
     return hand_back(t, thread, clear_dvalid)
 
 
