@@ -226,7 +226,7 @@ EXPORT void libttsim_clock(uint32_t clocks)
 {
     lock();
     uint32_t before = row;
-    int runs = posted || check_running(__func__);
+    int runs = (posted && clocks == 1) || check_running(__func__);
     row = before + 1;
     if (runs && remote) {
         remote_post(CLOCK, simulator_stopped() ? 0 : pace_of(clocks), NULL, 0);

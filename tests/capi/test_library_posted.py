@@ -93,3 +93,10 @@ print(ctypes.c_int64.from_address(chip + {offset_of(CHIP, "time")}).value)
 exit_()
 """
     assert run_client(library, script).out.startswith("100\n")
+
+
+def test_the_longest_step_follows_single_clocks(library: Path) -> None:
+    """The sum of both has more than 32 bits; the core does nothing more after some of them."""
+    ends = ENDS_AT_40.replace(".word 0xFFFFFFFF", "rest: j rest")
+    script = f"init()\nrelease_b({words(ends)})\nfor calls in range(50): clock(1)\nclock(0xFFFFFFFF)\nexit_()\n"
+    assert run_client(library, script).out.startswith(f"[{50 + 0xFFFFFFFF}] bhemu")
