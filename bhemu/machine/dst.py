@@ -16,7 +16,8 @@ DST_ROWS: Final = 1024
 LOW_HALF: Final = 8
 """Distance in physical rows from the high halves of a 32-bit row to its low halves."""
 
-_SIGN: Final = -(1 << 15)
+BF16_SIGN: Final = -(1 << 15)
+"""Sign of a BF16 number in a lane of 16 bits, or of 32 bits whose upper half is zero."""
 
 
 @kernel(forceinline=True)
@@ -49,7 +50,7 @@ def bf16_of_cell(cell: Lanes) -> Lanes:
 @kernel(forceinline=True)
 def bf16_of_cell_halves(cell: Lanes) -> Lanes:
     """`bf16_of_cell` of lanes of 16 bits, whose sign is that of the lane."""
-    return (cell & _SIGN) | ((cell & 0xFF) << 7) | ((cell >> 8) & 0x7F)
+    return (cell & BF16_SIGN) | ((cell & 0xFF) << 7) | ((cell >> 8) & 0x7F)
 
 
 @kernel(forceinline=True)

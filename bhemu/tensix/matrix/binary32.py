@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.machine.dst import DST_ROWS
+from bhemu.machine.dst import BF16_SIGN, DST_ROWS, bf16_of_cell_halves
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import (
     add_floats,
@@ -55,7 +55,6 @@ LITTLE: Final = 1 << 5
 """2^-18 of the power of two: less than 1 / 127 of the last place of any slice (F8)."""
 QUARTER: Final = 12 << EXPONENT_LSB
 """From the place of an exponent to that of a quarter of its unit of 2^-10."""
-BF16_SIGN: Final = -(1 << 15)
 BF16_EXPONENT_LSB: Final = 7
 
 
@@ -138,8 +137,7 @@ def load_bf16_pair(t: TileRecord, row: Int) -> tuple[Lanes, Lanes, Bool]:
     valid = np.int64(t.dst_valid_u16[_pair_of(row)])  # a byte each, 0 or 1
     cells = where(mask32((valid & 1 | (valid & 0x100) << 8) * 0xFFFF), load_row_pair(t.dst, row), 0)
     exponent = cells & 0xFF
-    bits = (cells & BF16_SIGN) | (exponent << BF16_EXPONENT_LSB) | ((cells >> 8) & 0x7F)
-    bits = where(exponent != 0, bits + (HEADROOM << BF16_EXPONENT_LSB), 0)
+    bits = where(exponent != 0, bf16_of_cell_halves(cells) + (HEADROOM << BF16_EXPONENT_LSB), 0)
     return first_row_high(bits) | 1, second_row_high(bits) | 1, mask_bits(exponent > MOST) == 0
 
 

@@ -36,7 +36,7 @@ from bhemu.tensix.matrix.fidelity import exponent_bias
 from bhemu.tensix.matrix.operands import VIEW_BF16, VIEW_FP16
 from bhemu.tensix.matrix.prepared import A_ROWS, are_large, greatest_of, prepare_a, prepare_b, prepare_exponents
 
-BLOCK: Final = 4
+_ROWS_AT_ONCE: Final = 4
 """Rows whose sums are formed side by side: a sum of eight products takes as long as eight of them."""
 _TWICE_ROUNDED: Final = (24 << EXPONENT_LSB) - (1 << 21)
 
@@ -129,7 +129,7 @@ def _bf16_rows(t: TileRecord, a: Int, b: Int, bias: Int, zero_exponent: Int, dst
 
     A function of its own, with one path: constants of others would take registers in its loop.
     """
-    for i in range(0, count, BLOCK):
+    for i in range(0, count, _ROWS_AT_ONCE):
         number0, number1, small0 = load_bf16_pair(t, dst_row + i)
         number2, number3, small2 = load_bf16_pair(t, dst_row + i + 2)
         if not small0 or not small2:
@@ -163,7 +163,7 @@ def _other_rows(
     t: TileRecord, view: Int, a: Int, b: Int, bias: Int, zero_exponent: Int, dst_row: Int, first: Int, count: Int
 ) -> None:
     """Rows from the block's row `first` on, in any view and with any exponents."""
-    for i in range(first, count, BLOCK):
+    for i in range(first, count, _ROWS_AT_ONCE):
         pairs0 = greatest_of(t, a, b, i, bias, zero_exponent)
         pairs1 = greatest_of(t, a, b, i + 1, bias, zero_exponent)
         pairs2 = greatest_of(t, a, b, i + 2, bias, zero_exponent)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from bhemu.machine.dst import DST_ROWS, LOW_HALF, bf16_of_cell, fp16_of_cell, high_row
+from bhemu.machine.dst import BF16_SIGN, DST_ROWS, LOW_HALF, bf16_of_cell, fp16_of_cell, high_row
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import load16, minimum, shift_right_logical, splat16, where
 from bhemu.machine.types import AnyInt, Int, Lanes, TileRecord
@@ -46,9 +46,9 @@ SIGN_ONLY: Final = 33
 
 @kernel
 def bf16_without_specials(value: Lanes) -> Lanes:
-    """NaN becomes Inf; a value with exponent 0 becomes +0."""
+    """NaN becomes Inf; a value with exponent 0 becomes +0. In lanes of 16 or 32 bits."""
     magnitude = value & 0x7FFF
-    value = where(magnitude > 0x7F80, (value & 0x8000) | 0x7F80, value)
+    value = where(magnitude > 0x7F80, (value & BF16_SIGN) | 0x7F80, value)
     return where(magnitude < 0x80, 0, value)
 
 

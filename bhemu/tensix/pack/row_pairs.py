@@ -11,20 +11,19 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.machine.dst import DST_ROWS, LOW_HALF, bf16_of_cell_halves, high_row
+from bhemu.machine.dst import BF16_SIGN, DST_ROWS, LOW_HALF, bf16_of_cell_halves, high_row
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import as_words, load_row_pair, mask32, maximum, splat16, store16_at, where
 from bhemu.machine.types import Bool, Int, Lanes, PackRecord, TileRecord
-from bhemu.tensix.pack.early_conversion import BF16_FLUSH, BF16_FROM_32, BF16_KEEP
+from bhemu.tensix.pack.early_conversion import BF16_FLUSH, BF16_FROM_32, BF16_KEEP, bf16_without_specials
 from bhemu.tensix.pack.edge_mask import advance
 from bhemu.tensix.pack.formats import KIND_BF16
 from bhemu.tensix.pack.histogram import record_maximum
 from bhemu.tensix.pack.late_conversion import AS_IS
 
-ROWS: Final = 4
+_ROWS: Final = 4
 _DATUMS: Final = 64
 _PAIR_BYTES: Final = 64
-_SIGN: Final = -(1 << 15)
 _INFINITE: Final = 0x7F80
 _LEAST: Final = 0x80
 _ROW: Final = 0xFFFF
@@ -50,22 +49,14 @@ def lie_together(pack: PackRecord, row: Int) -> Bool:
     """Four rows of Dst from `row` on are neighbours, and so are their words in L1."""
     if pack.data_address & 3 != 0:
         return False
-    return row & 7 <= 4 if pack.early == BF16_FROM_32 else row & (DST_ROWS - 1) <= DST_ROWS - ROWS
-
-
-@kernel(forceinline=True)
-def _without_specials(value: Lanes) -> Lanes:
-    """NaN becomes Inf; a value with exponent 0 becomes +0 (P6)."""
-    magnitude = value & 0x7FFF
-    value = where(magnitude > _INFINITE, (value & _SIGN) | _INFINITE, value)
-    return where(magnitude < _LEAST, 0, value)
+    return row & 7 <= 4 if pack.early == BF16_FROM_32 else row & (DST_ROWS - 1) <= DST_ROWS - _ROWS
 
 
 @kernel(forceinline=True)
 def _rounded(value: Lanes, low: Lanes) -> Lanes:
     """BF16 of FP32 halves, half away from zero, without NaN and values with exponent 0 (P6)."""
     infinite = (value & 0x7FFF) >= _INFINITE
-    value = where(infinite, (value & _SIGN) | _INFINITE, value + ((low >> 15) & 1))
+    value = where(infinite, (value & BF16_SIGN) | _INFINITE, value + ((low >> 15) & 1))
     return where((value & 0x7FFF) < _LEAST, 0, value)
 
 
@@ -78,7 +69,7 @@ def _pair(t: TileRecord, row: Int) -> Lanes:
     value = where(mask32(valid), bf16_of_cell_halves(load_row_pair(t.dst, physical)), 0)
     if rule == BF16_FROM_32:
         return _rounded(value, load_row_pair(t.dst, physical + LOW_HALF))
-    return value if rule == BF16_KEEP else _without_specials(value)
+    return value if rule == BF16_KEEP else bf16_without_specials(value)
 
 
 @kernel
@@ -86,7 +77,7 @@ def pack_pairs(t: TileRecord, row: Int) -> None:
     """Four rows of Dst from `row` on, where they are BF16 pairs that lie together."""
     pack = t.pack
     seen = splat16(0)
-    for i in range(0, ROWS, 2):
+    for i in range(0, _ROWS, 2):
         value = _pair(t, row + i)
         if pack.relu != 0:
             value = where(value < 0, 0, value)
