@@ -1,6 +1,7 @@
-/* Threads that take part in clocks of many tiles or chips (`help_entry` of chip/clock/run.py and of cluster/clock.py). They live
- * as long as the process, and sleep when they have not been called for some microseconds: a client that polls calls them
- * again at once, and waking a thread takes as long as many of its calls. */
+/* Threads that take part in clocks of many tiles or chips (`help_entry` of chip/clock/run.py and of cluster/clock.py), or do
+ * other work beside the one that serves the client. They live as long as the process, and sleep when they have not been
+ * called for some microseconds: a client that polls calls them again at once, and waking a thread takes as long as many of
+ * its calls. */
 
 #define _GNU_SOURCE
 #include "settings.h"
@@ -36,6 +37,13 @@ struct helper {
     int64_t begun; /* share_begin before the work was given out */
     int64_t away;  /* nanoseconds in which it helped and had no processor */
     int64_t table[PLACES]; /* of handlers, with a code cache of its own */
+    const struct beside *beside; /* other work than clocks; NULL: clocks */
+};
+
+struct beside {
+    help_function function;
+    void *record;
+    int64_t first, second;
 };
 
 /* The words of a record that threads share, and what helps with it. */
@@ -50,6 +58,8 @@ static struct helper helpers[MOST_THREADS];
 static struct work work;
 static const int64_t *handlers; /* of the thread that is helped */
 static int started, helping;
+static struct beside beside; /* what a helper does beside the calling thread */
+static int has_beside;
 static int wanted;    /* threads for the clocks that pass now: more than 1 is help */
 static int measured;  /* they could be, so what they take is of interest */
 static int64_t moves; /* clocks of all tiles together */
@@ -73,6 +83,17 @@ static void call(struct helper *helper)
         syscall(SYS_futex, &helper->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
+static void help(struct helper *helper)
+{
+    if (helper->beside) {
+        helper->beside->function(helper->beside->record, helper->beside->first, helper->beside->second);
+        return;
+    }
+    int64_t wall = now(), used = processor_time();
+    work.help(work.record, (intptr_t)helper->table, helper->begun);
+    helper->away = now() - wall - (processor_time() - used);
+}
+
 static _Noreturn void *live(void *given)
 {
     struct helper *helper = given;
@@ -80,9 +101,7 @@ static _Noreturn void *live(void *given)
     for (int looks = 1;; looks++) {
         uint32_t called = CALLED, idle = IDLE;
         if (atomic_load(&helper->state) == CALLED && atomic_compare_exchange_strong(&helper->state, &called, HELPING)) {
-            int64_t wall = now(), used = processor_time();
-            work.help(work.record, (intptr_t)helper->table, helper->begun);
-            helper->away = now() - wall - (processor_time() - used);
+            help(helper);
             atomic_store(&helper->state, IDLE);
             until = now() + LINGER_NANOSECONDS;
         } else if (looks % LOOKS || now() < until)
@@ -97,7 +116,8 @@ static _Noreturn void *live(void *given)
 /* A forked child has the memory of the threads, but not the threads. */
 static void forget(void)
 {
-    started = 0;
+    started = has_beside = 0;
+    helpers[0].beside = NULL;
     for (int i = 0; i < MOST_THREADS; i++)
         atomic_store(&helpers[i].state, IDLE);
 }
@@ -226,6 +246,27 @@ static struct work work_of_cluster(char *cluster, help_function help)
                          &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_BEGIN), help};
 }
 
+int help_beside(help_function function, void *record, int64_t first, int64_t second)
+{
+    help_beside_end();
+    if (setting(THREADS) < 2 || start(1) < 1)
+        return 0;
+    beside = (struct beside){function, record, first, second};
+    helpers[0].beside = &beside;
+    has_beside = 1;
+    call(&helpers[0]);
+    return 1;
+}
+
+void help_beside_end(void)
+{
+    if (!has_beside)
+        return;
+    has_beside = 0;
+    dismiss(&helpers[0], 0);
+    helpers[0].beside = NULL;
+}
+
 void help_begin(const struct helped *of, uint32_t clocks)
 {
     int64_t active = 0;
@@ -254,6 +295,7 @@ void help_resume(void)
         began = now();
     if (wanted <= 1 || helping)
         return;
+    help_beside_end();
     helping = start(wanted - 1 < MOST_THREADS ? wanted - 1 : MOST_THREADS);
     *work.threads = helping + 1;
     *work.stop = 0;

@@ -1,180 +1,166 @@
-/* Memory of many tiles in pages of 2 MiB.
+/* Memory of many tiles.
  *
  * A record takes its memory from the system page by page, when it is first written. A client that starts firmware on all
- * tiles takes some 27 pages of 4 KiB in each, and the system takes microseconds for every one. L1 is a part of a tile's
- * record, so records in large pages would take all of L1, which lasts longer still. But a piece of a large page can be
- * moved to a piece of a record. What firmware and its client use lies together in a record (machine/state.py), and tiles
- * after the first FEW get that part from large pages, which the system fills with zeros in one go.
+ * tiles uses some 28 pages of 4 KiB in each, and the system needs a microsecond for every one: a third of the time in which
+ * a device is opened. So tiles after the first FEW take these pages together when the client reaches them, and not while
+ * threads that share the tiles wait for each other: those that firmware touches (machine/state.py), and those that the
+ * first tiles have in common by then.
  *
- * Where the system has no large pages, or does not say which pages a process has, tiles take their memory page by page:
- * what firmware will touch when the client first reaches the tile, all else when it is used. So they do once a large page
- * has taken long: a virtual machine's host may have taken back memory that was free for seconds, large pages first, and
- * then takes milliseconds to give one again. */
+ * Where the client goes from tile to tile, a helper (helpers.c) takes the pages of those that come next, as many tiles
+ * ahead as the client has reached in a row. At the end it gives half of the memory back.
+ *
+ * Pages of 2 MiB would be too many for whole records, most of whose L1 is not used. The system fills one faster than its
+ * 512 small ones; but in a virtual machine whose host takes back what is free for seconds, large pages first, one may take
+ * milliseconds. */
 
 #define _GNU_SOURCE
 #include "pages.h"
 #include "simulator.h"
 
-#include <fcntl.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 enum {
-    LARGE_BYTES = 1 << 21,
-    FEW = 4, /* tiles that are faster without: a large page takes as long as a hundred others */
-    LONG_NANOSECONDS = 1000000, /* longer than the small pages of its tiles would take; most take a tenth of that */
-    PIECE_BYTES = TILE_WARM_END - TILE_WARM,
-    PIECE_PAGES = PIECE_BYTES / PAGE_BYTES,
-    PIECES = LARGE_BYTES / PIECE_BYTES, /* of a large page */
-    LARGE_PAGES = (CHIPS * TILES + PIECES - 1) / PIECES
+    FEW = 4,
+    AHEAD = 3,  /* what a helper takes next lies so far ahead that the client does not reach it meanwhile */
+    MANY = 32,  /* tiles with memory for which a helper is worth while at the end */
+    TOGETHER = 8, /* tiles that give it back in one go */
+    MOST_PAGES = 64, /* first tiles that have more in common than firmware says nothing of what the others will have */
+    TILE_PAGES = TILE_BYTES / PAGE_BYTES
 };
-/* An older C library does not know them; an older kernel refuses them. */
-#ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4
-#endif
+/* An older C library does not know it; an older kernel refuses it. */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
-_Static_assert(TILE_WARM % PAGE_BYTES == 0 && PIECE_BYTES % PAGE_BYTES == 0, "pieces of records are whole pages");
-_Static_assert(TILE_BYTES % PAGE_BYTES == 0, "and lie at pages in each record");
+_Static_assert(TILE_BYTES % PAGE_BYTES == 0, "the same pages in each record");
 
+struct pages {
+    size_t first, count;
+};
+
+static struct pages wanted[MOST_PAGES]; /* of each tile, in a row each */
+static int rows;
+static char *first[FEW]; /* records of the tiles that were reached first */
+static int tiles;        /* that have been reached */
 static unsigned char reached[CHIPS][TILES];
-static int tiles; /* that have been reached */
-static int usable;
-static int took_long; /* a large page did */
-static int pagemap = -1; /* what the system tells of this process' pages */
-static char *place;           /* the next piece */
-static int pieces;            /* that are left in its large page */
-static char *memory, *unused; /* large pages, and the first one that has not been begun */
 
-static int large_pages_exist(void)
-{
-    char text[64] = "";
-    int file = open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return 0;
-    ssize_t size = read(file, text, sizeof text - 1);
-    close(file);
-    return size > 0 && !strstr(text, "[never]");
-}
+/* The client goes from tile to tile. The helper reads this while the client goes on. */
+static _Atomic unsigned char taken[CHIPS][TILES]; /* the pages are, or are being, taken */
+static int chip;            /* in which the last tile lies */
+static _Atomic int last;    /* that has been reached */
+static int in_row;          /* tiles up to there */
+static _Atomic int working; /* a helper is */
+static _Atomic int given;   /* tiles whose memory is being given back, from the first on */
 
 void pages_start(void)
 {
     memset(reached, 0, sizeof reached);
-    tiles = pieces = took_long = 0;
-    usable = 1;
+    memset((void *)taken, 0, sizeof taken);
+    tiles = in_row = 0;
+    working = 0;
 }
 
-void pages_end(void)
+/* Which pages each tile will have. */
+static void learn(void)
 {
-    if (memory)
-        munmap(memory, (LARGE_PAGES + 1) * (size_t)LARGE_BYTES);
-    memory = NULL;
-    if (pagemap >= 0)
-        close(pagemap);
-    pagemap = -1;
-}
-
-/* To a forked child the file tells of its parent's pages. */
-static void forget(void)
-{
-    usable = 0;
-}
-
-/* Begin a large page; returns whether there is one. */
-static int begin_large_page(void)
-{
-    if (!memory) {
-        if (sysconf(_SC_PAGESIZE) != PAGE_BYTES || !large_pages_exist())
-            return 0;
-        size_t size = (LARGE_PAGES + 1) * (size_t)LARGE_BYTES;
-        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED)
-            return memory = NULL, 0;
-        unused = (char *)(((uintptr_t)memory + LARGE_BYTES - 1) & ~(uintptr_t)(LARGE_BYTES - 1));
+    static const int firmware[] = {TILE_FIRMWARE_PAGES};
+    unsigned char has[TILE_PAGES], common[TILE_PAGES];
+    int count = 0;
+    memset(common, 1, sizeof common);
+    for (int n = 0; n < FEW; n++) {
+        memset(has, 0, sizeof has);
+        mincore(first[n], TILE_BYTES, has);
+        for (int page = 0; page < TILE_PAGES; page++) {
+            common[page] &= has[page] & 1;
+            count += n == FEW - 1 && common[page];
+        }
     }
-    unsigned char second = 0;
-    if (took_long || madvise(unused, LARGE_BYTES, MADV_HUGEPAGE))
-        return 0;
-    int64_t begun = processor_time();
-    *(volatile char *)unused = 0;
-    took_long = processor_time() - begun > LONG_NANOSECONDS;
-    if (mincore(unused + PAGE_BYTES, PAGE_BYTES, &second) || !(second & 1))
-        return 0; /* it is a small one */
-    place = unused;
-    pieces = PIECES;
-    unused += LARGE_BYTES;
-    return 1;
-}
-
-/* Which pages of a piece of a record have memory, or are in swap; returns whether the system says so. */
-static int find_pages(const char *piece, unsigned char has[PIECE_PAGES])
-{
-    enum { SWAPPED = 62 }; /* bit of an entry; the next one: in memory */
-    static int watches_forks;
-    uint64_t entries[PIECE_PAGES];
-    if (!watches_forks)
-        watches_forks = !pthread_atfork(NULL, NULL, forget);
-    if (pagemap < 0)
-        pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    off_t at = (uintptr_t)piece / PAGE_BYTES * sizeof *entries;
-    if (!watches_forks || pread(pagemap, entries, sizeof entries, at) != sizeof entries)
-        return 0;
-    for (int page = 0; page < PIECE_PAGES; page++)
-        has[page] = entries[page] >> SWAPPED != 0;
-    return 1;
-}
-
-/* Put a large page's piece in the place of a record's; what this holds is copied. */
-static int replace(char *piece)
-{
-    unsigned char has[PIECE_PAGES];
-    if ((!pieces && !begin_large_page()) || !find_pages(piece, has))
-        return 0;
-    for (size_t page = 0; page < PIECE_PAGES; page++)
-        if (has[page])
-            memcpy(place + page * PAGE_BYTES, piece + page * PAGE_BYTES, PAGE_BYTES);
-    /* The piece's old addresses stay mapped: pages_end unmaps all of them, and the client may have nothing there then. */
-    int how = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
-    if (mremap(place, PIECE_BYTES, PIECE_BYTES, how, piece) == MAP_FAILED) {
-        /* The record may have lost its piece on the way. */
-        char *again = mmap(piece, PIECE_BYTES, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-        if (again == MAP_FAILED)
-            refuse("libttsim_pci_mem_wr_bytes", "there is no memory for a tile", "free some memory");
-        memcpy(piece, place, PIECE_BYTES);
-        return 0;
+    if (count + sizeof firmware / sizeof *firmware > MOST_PAGES)
+        memset(common, 0, sizeof common);
+    for (size_t n = 0; n < sizeof firmware / sizeof *firmware; n++)
+        common[firmware[n]] = 1;
+    rows = 0;
+    for (size_t page = 0; page < TILE_PAGES; page++) {
+        if (!common[page])
+            continue;
+        if (page && common[page - 1])
+            wanted[rows - 1].count++;
+        else
+            wanted[rows++] = (struct pages){page, 1};
     }
-    place += PIECE_BYTES;
-    pieces--;
-    return 1;
 }
 
-/* Take the pages that firmware will touch: in one go, and not while threads that share the tiles wait for each other. */
-static void take_small(char *record)
+/* Take the pages of a tile, if that has not been done. */
+static void take(char *records, _Atomic unsigned char *done, int64_t index)
 {
-    static const int pages[] = {TILE_FIRMWARE_PAGES};
-    enum { COUNT = sizeof pages / sizeof *pages };
-    for (int first = 0, next; first < COUNT; first = next) {
-        for (next = first + 1; next < COUNT && pages[next] == pages[next - 1] + 1; next++)
-            ;
-        madvise(record + pages[first] * PAGE_BYTES, (size_t)(next - first) * PAGE_BYTES, MADV_POPULATE_WRITE);
+    if (atomic_exchange(&done[index], 1))
+        return;
+    char *record = records + index * TILE_BYTES;
+    for (int row = 0; row < rows; row++)
+        madvise(record + wanted[row].first * PAGE_BYTES, wanted[row].count * PAGE_BYTES, MADV_POPULATE_WRITE);
+}
+
+/* A helper: the tiles that come next. */
+static int64_t take_ahead(void *records, int64_t until, int64_t of)
+{
+    int at = last + AHEAD;
+    while (at < until && working) {
+        if (FIELD(TILE_TILE_KIND_TYPE, (char *)records + (size_t)at * TILE_BYTES, TILE_TILE_KIND) == TENSIX_TILE)
+            take(records, taken[of], at);
+        int next = last + AHEAD;
+        at = at + 1 > next ? at + 1 : next;
     }
+    working = 0;
+    return 0;
 }
 
 void pages_reach(int64_t index)
 {
-    unsigned char *known = &reached[selected - instances][index];
-    if (*known)
+    int of = (int)(selected - instances);
+    if (reached[of][index])
         return;
-    *known = 1;
-    if (++tiles <= FEW)
+    reached[of][index] = 1;
+    in_row = of == chip && index == last + 1 ? in_row + 1 : 1;
+    chip = of;
+    last = (int)index;
+    if (tiles++ < FEW) {
+        first[tiles - 1] = simulator.tiles + index * TILE_BYTES;
         return;
-    char *record = simulator.tiles + index * TILE_BYTES;
-    usable = usable && replace(record + TILE_WARM);
-    if (!usable)
-        take_small(record);
+    }
+    if (tiles == FEW + 1)
+        learn();
+    int64_t until = index + in_row < TILES ? index + in_row : TILES;
+    if (in_row >= FEW && index + AHEAD < until && !working) {
+        working = 1;
+        if (!help_beside(take_ahead, simulator.tiles, until, of))
+            working = 0;
+    }
+    take(simulator.tiles, taken[of], index);
+}
+
+/* Some of the memory at a time, until there is no more. */
+static int64_t give_back(void *records, int64_t unused, int64_t also_unused)
+{
+    (void)unused, (void)also_unused;
+    for (int at; (at = atomic_fetch_add(&given, TOGETHER)) < TILES;) {
+        int count = TILES - at < TOGETHER ? TILES - at : TOGETHER;
+        madvise((char *)records + (size_t)at * TILE_BYTES, (size_t)count * TILE_BYTES, MADV_DONTNEED);
+    }
+    return 0;
+}
+
+void pages_end(void)
+{
+    working = 0;
+    help_beside_end();
+    if (tiles >= MANY) {
+        given = 0;
+        help_beside(give_back, simulator.tiles, 0, 0);
+        give_back(simulator.tiles, 0, 0);
+        help_beside_end();
+    }
+    munmap(simulator.tiles, (size_t)TILES * TILE_BYTES);
 }

@@ -1,4 +1,4 @@
-/* Memory of many tiles in pages of 2 MiB (pages.c). */
+/* Memory of many tiles (pages.c). */
 
 #ifndef BHEMU_PAGES_H
 #define BHEMU_PAGES_H
@@ -8,10 +8,10 @@
 /* Chips start: no tile has been used. */
 void pages_start(void);
 
-/* Chips end, and their memory has been given back. */
+/* The selected chip ends: the memory of its tiles is given back. */
 void pages_end(void);
 
-/* The client reaches a tile of the selected chip. Nothing else may use the tile meanwhile. */
+/* The client reaches a tile of the selected chip. */
 void pages_reach(int64_t index);
 
 #endif

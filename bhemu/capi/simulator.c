@@ -238,10 +238,9 @@ void simulator_end(void)
         }
         end_time();
         munmap(simulator.chip, CHIP_BYTES);
-        munmap(simulator.tiles, (size_t)TILES * TILE_BYTES);
+        pages_end();
         simulator.chip = simulator.tiles = NULL;
     }
-    pages_end();
     select_chip(0);
 }
 

@@ -111,6 +111,13 @@ void help_resume(void);
 /* They have passed: what they took decides about the next ones. */
 void help_end(void);
 
+/* Another thread carries out `function(record, first, second)`, beside this one, until it returns. Such work ends before the next one
+ * begins, and before threads help with clocks. False: there is no other thread. */
+int help_beside(help_function function, void *record, int64_t first, int64_t second);
+
+/* It has returned, or was not begun and is not wanted any more. */
+void help_beside_end(void);
+
 /* The records hold a refusal: say which, and end the process, or stop the chip (explain.c). */
 void refuse_recorded(const char *function);
 

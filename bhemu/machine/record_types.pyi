@@ -521,6 +521,7 @@ class TileRecord:
     watchdog_start: Any
     debug_read: Any
     debug_l1_pointer: Any
+    debug_dr: Any
     debug_cause: Any
     debug_hits: Any
     debug_half_step: Any
@@ -553,7 +554,6 @@ class TileRecord:
     now_agent: Any
     control_word: Any
     performance: PerformanceRecord
-    debug_dr: Any
     timestamp_word: Any
     mailbox_word: Any
     pic_software: Any

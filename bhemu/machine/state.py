@@ -144,7 +144,6 @@ _AT_START: Final = ("issued", "config", "stream_word", "frontend")
 _RARE: Final = (
     "control_word",
     "performance",
-    "debug_dr",
     "timestamp_word",
     "mailbox_word",
     "pic_software",
@@ -221,20 +220,12 @@ def state_field(record: Any, name: str) -> Any:
     return record
 
 
-WARM: Final = slice(
-    (offset_of(TILE, "macro") + offset_of(MACRO, "template")) // PAGE * PAGE, offset_of(TILE, "l1") + 13 * PAGE
-)
-"""Bytes of a tile that firmware and its client use, most of them. The C library takes their memory in one piece.
-
-A page here costs each tile that is used a 512th of a large page, and one outside it a page fault if it is touched.
-"""
-
-
 def _pages_of_firmware() -> tuple[int, ...]:
     """The pages of a record below L1 that firmware touches when it starts."""
+    macro = offset_of(TILE, "macro") + offset_of(MACRO, "template")
     frontend, core_ram = offset_of(TILE, "frontend"), offset_of(TILE, "core_ram")
     parts = [
-        (WARM.start, frontend + offset_of(FRONTEND, "ready_word") + 1),
+        (macro, frontend + offset_of(FRONTEND, "ready_word") + 1),
         (frontend + offset_of(FRONTEND, "ready_line"), frontend + offset_of(FRONTEND, "ready_line") + 1),
         *(
             (core_ram + LOCAL_RAM * core, core_ram + LOCAL_RAM * core + int(LOCAL_RAM_SIZE[core]))
@@ -246,7 +237,7 @@ def _pages_of_firmware() -> tuple[int, ...]:
 
 
 FIRMWARE_PAGES: Final = _pages_of_firmware()
-"""Where the C library has no piece for a tile, it takes these pages before the first access."""
+"""The C library takes these pages together, before a tile is used (capi/pages.c)."""
 
 TILE_TYPE = from_dtype(TILE)
 """The same record as compiled code knows it."""

@@ -1,36 +1,27 @@
-"""Memory of tiles in pages of 2 MiB (bhemu/capi/pages.c): tiles keep what they hold, and cost the system less."""
+"""Memory of tiles (bhemu/capi/pages.c): taken together and by two threads, it holds what it held."""
 
 from __future__ import annotations
 
-import ctypes
 import mmap
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from bhemu.machine.state import FIRMWARE_PAGES, PAGE, TILE, offset_of
 from tests.capi.library_client import run_client, run_forked
 
-LARGE = 1 << 21
 PLACES = "PLACES = [(x, y) for y in range(2, 12) for x in (*range(1, 8), *range(10, 17))]\n"
 """Of all 140 Tensix tiles."""
 
 
-def _large_pages_exist() -> bool:
-    """The system gives a process a page of 2 MiB when it asks for one."""
-    memory = mmap.mmap(-1, 2 * LARGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+def _takes_pages() -> bool:
+    """The system takes pages of a process together (Linux 5.14), and they have 4 KiB."""
+    memory = mmap.mmap(-1, PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     try:
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    except (AttributeError, OSError):
+        memory.madvise(23)  # MADV_POPULATE_WRITE
+    except OSError:
         return False
-    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    first = -start % LARGE
-    memory[first] = 1
-    there = (ctypes.c_ubyte * 2)()
-    libc = ctypes.CDLL(None, use_errno=True)
-    failed = libc.mincore(ctypes.c_void_p(start + first), ctypes.c_size_t(2 * mmap.PAGESIZE), there)
-    return not failed and there[1] == 1
+    return mmap.PAGESIZE == PAGE
 
 
 def check(library: Path, script: str, **environment: str) -> str:
@@ -45,7 +36,7 @@ def test_tiles_keep_what_was_written_before_they_were_reached(library: Path) -> 
         library,
         """
 init()
-# A multicast writes into tiles that the client has not named yet: L1 inside and outside of the piece that moves.
+# A multicast writes into tiles that the client has not named yet: L1 inside and outside of what the first tiles have.
 for address in (0x10, 0x8FFE, 0x100000):
     write(aim(1, 16, 11, address, start=(1, 2)), b"many")
 for n, (x, y) in enumerate(PLACES):
@@ -127,76 +118,95 @@ assert {(memory[0], memory[-1]) for memory in mine} == {(7, 7)}
     )
 
 
-FAULTS = """
-import resource
-faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-def faults_of(places):
-    before = faults()
-    for x, y in places:
-        for page in range(10):
-            poke(x, y, page << 12, b"1")
-    return (faults() - before) / len(places)
+LOOK = f"""
+import time
+libc = ctypes.CDLL(None)
+libc.mincore.argtypes = [ptr, ctypes.c_size_t, ptr]
+lib.bhemu_record.restype = ptr
+PAGES, L1, FIRMWARE = {TILE.itemsize // PAGE}, {offset_of(TILE, "l1") // PAGE}, set({FIRMWARE_PAGES})
+
+def pages(n):
+    # those of the tile's record that have memory
+    has = (ctypes.c_ubyte * PAGES)()
+    assert libc.mincore(lib.bhemu_record(1) + n * PAGES * {PAGE}, PAGES * {PAGE}, has) == 0
+    return {{page for page in range(PAGES) if has[page] & 1}}
+
+def l1(n):
+    return {{page - L1 for page in pages(n) if page >= L1}}
+
+def reach(n, *touched):
+    for page in touched:
+        poke(*PLACES[n], page * {PAGE} + 16, bytes([n, page]))
 """
 
 
-@pytest.mark.skipif(not _large_pages_exist(), reason="the system has no pages of 2 MiB")
-def test_many_tiles_cost_few_page_faults(library: Path) -> None:
-    """Where large pages take long at first, a chip takes one of them, and the next one gets it back at once."""
-    check(
-        library,
-        FAULTS
-        + """
-found = []
-for chips in range(24):
-    init()
-    few, many = faults_of(PLACES[:4]), faults_of(PLACES[4:])
-    exit_()
-    assert few >= 10, few  # a client of few tiles takes no large page for them
-    found.append((few, many))
-    if many < few / 3:
-        break
-else:
-    raise AssertionError(found)
-""",
-    )
+together = pytest.mark.skipif(not _takes_pages(), reason="the system takes single pages, or others than of 4 KiB")
 
 
-@pytest.mark.skipif(not _large_pages_exist(), reason="the system has no pages of 2 MiB")
-def test_large_pages_that_take_long_are_left(library: Path, tmp_path: Path) -> None:
-    """Between two looks at the time of a thread, here always a second passes."""
-    text = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <time.h>
-int clock_gettime(clockid_t clock, struct timespec *time)
-{
-    static long seconds;
-    int (*next)(clockid_t, struct timespec *);
-    *(void **)&next = dlsym(RTLD_NEXT, "clock_gettime");
-    int failed = next(clock, time);
-    if (clock == CLOCK_THREAD_CPUTIME_ID)
-        time->tv_sec += ++seconds;
-    return failed;
-}
-"""
-    (tmp_path / "slow.c").write_text(text)
-    compiler = next(path for name in ("cc", "gcc", "clang") if (path := shutil.which(name)))
-    slow = tmp_path / "slow.so"
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-o", str(slow), str(tmp_path / "slow.c"), "-ldl"], check=True, timeout=60
-    )
+@together
+def test_a_tile_gets_what_the_first_ones_have_in_common(library: Path) -> None:
     check(
         library,
-        FAULTS
+        LOOK
         + """
 init()
-few, some, rest = faults_of(PLACES[:4]), faults_of(PLACES[4:12]), faults_of(PLACES[40:])
-assert few >= 10 and rest >= 10, (few, some, rest)
-for n, (x, y) in enumerate(PLACES):
-    poke(x, y, 0x2000, struct.pack("<I", n))
-assert [struct.unpack("<I", peek(x, y, 0x2000))[0] for x, y in PLACES] == list(range(140))
-assert some < few / 2, (few, some)  # the first one was taken
+for n in range(4):
+    reach(n, 0, 7, 9, 20 + n)
+assert [l1(n) for n in range(4)] == [{0, 7, 9, 20 + n} for n in range(4)]
+assert not FIRMWARE <= pages(3)
+reach(30, 200)
+assert l1(30) == {0, 7, 9, 200} and FIRMWARE <= pages(30)
+assert all(not l1(n) for n in range(140) if n not in (0, 1, 2, 3, 30))
+""",
+        BHEMU_THREADS="1",
+    )
+
+
+@together
+def test_much_that_the_first_tiles_hold_is_not_expected_of_others(library: Path) -> None:
+    check(
+        library,
+        LOOK
+        + """
+init()
+for n in range(4):
+    reach(n, *range(100))
+reach(30, 5)
+assert l1(30) == {5} and FIRMWARE <= pages(30)
+""",
+        BHEMU_THREADS="1",
+    )
+
+
+@together
+@pytest.mark.parametrize("step", [1, 2, -1])
+def test_a_helper_takes_as_many_tiles_ahead_as_were_reached_in_a_row(library: Path, step: int) -> None:
+    check(
+        library,
+        LOOK
+        + f"""
+init()
+STEP = {step}
+numbers = list(range(140))[::STEP]
+for n in numbers[:40]:
+    reach(n, 0, 3)
+last = numbers[39]
+until = time.monotonic() + 120
+ahead = set(range(last + 1, 140)) - set(numbers[:40])
+found = lambda: {{n for n in ahead if l1(n) == {{0, 3}} and FIRMWARE <= pages(n)}}
+while STEP == 1 and not found() and time.monotonic() < until:
+    time.sleep(0.01)
+assert bool(found()) == (STEP == 1), found()
+assert all(n < last + 40 for n in found())
+assert all(not l1(n) for n in range(140) if n not in found() and n not in numbers[:40])
+for n in numbers[40:]:
+    reach(n, 0, 3)
+assert all(peek(*PLACES[n], page * 4096 + 16, 3) == bytes([n, page, 0]) for n in numbers for page in (0, 3))
+exit_()
+init()
+assert all(not l1(n) for n in range(140))
+assert {{peek(*PLACES[n], 16) for n in numbers}} == {{bytes(4)}}
 exit_()
 """,
-        LD_PRELOAD=str(slow),
+        BHEMU_THREADS="2",
     )
