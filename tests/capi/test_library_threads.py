@@ -16,7 +16,7 @@ import os, subprocess, time
 # addi x1, x1, 1; sw x1, 0x400(x0); jal x0, -8
 COUNT = struct.pack("<3I", 0x00108093, 0x40102023, 0xFF9FF06F)
 threads = lambda: len(os.listdir("/proc/self/task"))
-helped = lambda: sum(int(open(f"/proc/self/task/{thread}/schedstat").read().split()[0])
+helped = lambda: sum(int(open("/proc/self/task/" + thread + "/schedstat").read().split()[0])
                      for thread in os.listdir("/proc/self/task") if thread != str(os.getpid()))
 running = lambda: int(open("/proc/loadavg").read().split()[3].partition("/")[0])
 init()
