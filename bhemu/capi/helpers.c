@@ -192,7 +192,7 @@ static int running_tasks(void)
 
 /* Processors that nothing but these threads wants: the more of the last two looks, as a task may run briefly. A short call
  * ends when its last thread does, so one that waits for a processor costs all of them its turn. */
-static int free_processors(void)
+static int free_processors(int64_t time)
 {
     static long online;
     static int last, before;
@@ -201,12 +201,12 @@ static int free_processors(void)
         online = sysconf(_SC_NPROCESSORS_ONLN);
         last = before = 1;
     }
-    if (began - looked >= LOOK_NANOSECONDS) {
+    if (time - looked >= LOOK_NANOSECONDS) {
         int own = 1;
         for (int i = 0; i < started; i++)
             own += atomic_load(&helpers[i].state) != ASLEEP;
         int others = running_tasks() - own;
-        looked = began;
+        looked = time;
         before = last;
         last = (int)online - (others > 0 ? others : 0);
     }
@@ -221,7 +221,7 @@ static int threads_for_clocks(void)
         return threads; /* each thread has its share of the processors' time */
     if (moves < WORTH_THREADS && (began < alone_until || usual < WORTH_NANOSECONDS))
         return 1;
-    int unused = free_processors();
+    int unused = free_processors(began);
     return unused < threads ? unused : threads;
 }
 
@@ -244,6 +244,11 @@ static struct work work_of_cluster(char *cluster, help_function help)
 {
     return (struct work){cluster, &FIELD(int64_t, cluster, CLUSTER_THREADS), &FIELD(int64_t, cluster, CLUSTER_SHARE_STOP),
                          &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_BEGIN), help};
+}
+
+int help_is_free(void)
+{
+    return setting(THREADS) > 1 && free_processors(now()) > 1;
 }
 
 int help_beside(help_function function, void *record, int64_t first, int64_t second)

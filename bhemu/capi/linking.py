@@ -24,6 +24,7 @@ _SOURCES: Final = (
     "helpers.c",
     "counters.c",
     "parts.c",
+    "large_pages.c",
     "lock.c",
     "pace.c",
     "pages.c",

@@ -48,7 +48,7 @@ from bhemu.machine.core_state import HALTED, IN_RESET, RUNNING
 from bhemu.machine.dispatch import CODE_CACHE, PLACES
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.linked import COUNT, TABLE
-from bhemu.machine.state import FIRMWARE_PAGES, L1_SIZE, TILE, offset_of
+from bhemu.machine.state import FIRMWARE_PAGES, L1_SIZE, TILE, WARM, offset_of
 from bhemu.recording.chip_recording import CLIENT_STEP, COUNTED_SECONDS, FLUSH_SHARE
 from bhemu.riscv.decode import CODE
 from bhemu.riscv.translation_state import FIRST_CODE, HOT, MEMORY_BYTES
@@ -193,6 +193,8 @@ def header(parts: Parts, version: str) -> str:
         "CHIP_LINK_FAULTS": offset_of(CHIP, "fault"),
         "FRAME_AFTER": offset_of(FRAME, "after"),
         "TILE_BYTES": TILE.itemsize,
+        "TILE_WARM": WARM.start,
+        "TILE_WARM_END": WARM.stop,
         "CHIP_BYTES": CHIP.itemsize,
         "CLUSTER_BYTES": CLUSTER.itemsize,
         "CODE_BYTES": CODE.itemsize,

@@ -6,14 +6,12 @@
  * threads that share the tiles wait for each other: those that firmware touches (machine/state.py), and those that the
  * first tiles have in common by then.
  *
- * Where the client goes from tile to tile, a helper (helpers.c) takes the pages of those that come next, as many tiles
- * ahead as the client has reached in a row. At the end it gives half of the memory back.
- *
- * Pages of 2 MiB would be too many for whole records, most of whose L1 is not used. The system fills one faster than its
- * 512 small ones; but in a virtual machine whose host takes back what is free for seconds, large pages first, one may take
- * milliseconds. */
+ * Where the client goes from tile to tile, a helper (helpers.c) takes the pages of the tiles that come next, as many ahead
+ * as the client has reached in a row. At the end it gives half of the memory back. Where no processor is free for it, pages
+ * of 2 MiB take less time than so many small ones, unless the system is slow with them (large_pages.c). */
 
 #define _GNU_SOURCE
+#include "large_pages.h"
 #include "pages.h"
 #include "simulator.h"
 
@@ -25,6 +23,7 @@
 enum {
     FEW = 4,
     AHEAD = 3,  /* what a helper takes next lies so far ahead that the client does not reach it meanwhile */
+    LATE_NANOSECONDS = 300000, /* a helper that has not come by then has no processor */
     MANY = 32,  /* tiles with memory for which a helper is worth while at the end */
     TOGETHER = 8, /* tiles that give it back in one go */
     MOST_PAGES = 64, /* first tiles that have more in common than firmware says nothing of what the others will have */
@@ -47,12 +46,17 @@ static char *first[FEW]; /* records of the tiles that were reached first */
 static int tiles;        /* that have been reached */
 static unsigned char reached[CHIPS][TILES];
 
+enum { CALLED = 1, AT_WORK };
+
 /* The client goes from tile to tile. The helper reads this while the client goes on. */
 static _Atomic unsigned char taken[CHIPS][TILES]; /* the pages are, or are being, taken */
 static int chip;            /* in which the last tile lies */
 static _Atomic int last;    /* that has been reached */
 static int in_row;          /* tiles up to there */
-static _Atomic int working; /* a helper is */
+static int helps;           /* a helper comes when it is called, as far as is known */
+static int64_t called;      /* when */
+static _Atomic int working; /* CALLED, AT_WORK or 0 */
+static _Atomic int stop;    /* it is to return */
 static _Atomic int given;   /* tiles whose memory is being given back, from the first on */
 
 void pages_start(void)
@@ -60,6 +64,7 @@ void pages_start(void)
     memset(reached, 0, sizeof reached);
     memset((void *)taken, 0, sizeof taken);
     tiles = in_row = 0;
+    helps = 1;
     working = 0;
 }
 
@@ -107,7 +112,8 @@ static void take(char *records, _Atomic unsigned char *done, int64_t index)
 static int64_t take_ahead(void *records, int64_t until, int64_t of)
 {
     int at = last + AHEAD;
-    while (at < until && working) {
+    working = AT_WORK;
+    while (at < until && !stop) {
         if (FIELD(TILE_TILE_KIND_TYPE, (char *)records + (size_t)at * TILE_BYTES, TILE_TILE_KIND) == TENSIX_TILE)
             take(records, taken[of], at);
         int next = last + AHEAD;
@@ -115,6 +121,25 @@ static int64_t take_ahead(void *records, int64_t until, int64_t of)
     }
     working = 0;
     return 0;
+}
+
+/* Let a helper do that, if it is worth while. */
+static void call_helper(int64_t index, int64_t of)
+{
+    int64_t until = index + in_row < TILES ? index + in_row : TILES;
+    if (in_row < FEW || index + AHEAD >= until || working)
+        return;
+    called = now();
+    working = CALLED;
+    helps = help_beside(take_ahead, simulator.tiles, until, of);
+}
+
+/* It is not wanted any more. */
+static void dismiss_helper(void)
+{
+    stop = 1;
+    help_beside_end();
+    stop = working = 0;
 }
 
 void pages_reach(int64_t index)
@@ -132,12 +157,14 @@ void pages_reach(int64_t index)
     }
     if (tiles == FEW + 1)
         learn();
-    int64_t until = index + in_row < TILES ? index + in_row : TILES;
-    if (in_row >= FEW && index + AHEAD < until && !working) {
-        working = 1;
-        if (!help_beside(take_ahead, simulator.tiles, until, of))
-            working = 0;
+    if (working == CALLED && now() - called > LATE_NANOSECONDS) {
+        helps = 0;
+        dismiss_helper();
     }
+    if (helps)
+        call_helper(index, of);
+    else if (large_page_put(simulator.tiles + index * TILE_BYTES))
+        return;
     take(simulator.tiles, taken[of], index);
 }
 
@@ -154,13 +181,13 @@ static int64_t give_back(void *records, int64_t unused, int64_t also_unused)
 
 void pages_end(void)
 {
-    working = 0;
-    help_beside_end();
-    if (tiles >= MANY) {
+    dismiss_helper();
+    if (tiles >= MANY && helps && help_is_free()) {
         given = 0;
         help_beside(give_back, simulator.tiles, 0, 0);
         give_back(simulator.tiles, 0, 0);
         help_beside_end();
     }
     munmap(simulator.tiles, (size_t)TILES * TILE_BYTES);
+    large_pages_end();
 }

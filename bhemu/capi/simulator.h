@@ -115,6 +115,9 @@ void help_end(void);
  * begins, and before threads help with clocks. False: there is no other thread. */
 int help_beside(help_function function, void *record, int64_t first, int64_t second);
 
+/* There is a processor for it that nothing else wants. */
+int help_is_free(void);
+
 /* It has returned, or was not begun and is not wanted any more. */
 void help_beside_end(void);
 

@@ -220,12 +220,20 @@ def state_field(record: Any, name: str) -> Any:
     return record
 
 
+WARM: Final = slice(
+    (offset_of(TILE, "macro") + offset_of(MACRO, "template")) // PAGE * PAGE, offset_of(TILE, "l1") + 13 * PAGE
+)
+"""Bytes of a tile that firmware and its client use, most of them. The C library may take their memory in one piece.
+
+A page here costs each tile that is used a 512th of a large page, and one outside it a page fault if it is touched.
+"""
+
+
 def _pages_of_firmware() -> tuple[int, ...]:
     """The pages of a record below L1 that firmware touches when it starts."""
-    macro = offset_of(TILE, "macro") + offset_of(MACRO, "template")
     frontend, core_ram = offset_of(TILE, "frontend"), offset_of(TILE, "core_ram")
     parts = [
-        (macro, frontend + offset_of(FRONTEND, "ready_word") + 1),
+        (WARM.start, frontend + offset_of(FRONTEND, "ready_word") + 1),
         (frontend + offset_of(FRONTEND, "ready_line"), frontend + offset_of(FRONTEND, "ready_line") + 1),
         *(
             (core_ram + LOCAL_RAM * core, core_ram + LOCAL_RAM * core + int(LOCAL_RAM_SIZE[core]))

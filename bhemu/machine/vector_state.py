@@ -30,7 +30,7 @@ VECTOR: Final[np.dtype[Any]] = section(
 
 MACRO: Final[np.dtype[Any]] = section(
     [
-        # --- what is large: only programs with macros touch it (FIRMWARE_PAGES of machine/state.py) -------------------
+        # --- what is large: only programs with macros touch it (WARM of machine/state.py) -----------------------------
         ("word", "u4", (4, 9, 32)),  # [sub-unit, slot, lane] templates; slot 8 = due in the cycle in progress
         ("operands", "u4", (4, 9, 32)),
         ("before", "u4", (17, 32)),  # LRegs when a cycle began, which all its instructions read

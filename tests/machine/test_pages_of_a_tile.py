@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.isa.assembler import assemble as tensix
 from bhemu.machine.agents import CORE_NAMES
-from bhemu.machine.state import FIRMWARE_PAGES, PAGE, TILE, offset_of, reset
+from bhemu.machine.state import FIRMWARE_PAGES, PAGE, TILE, WARM, offset_of, reset
 from tests.riscv.rv_machine import machine
 
 L1 = offset_of(TILE, "l1") // PAGE
@@ -41,3 +41,4 @@ def test_what_firmware_touches_when_it_starts_lies_in_few_pages() -> None:
     assert touched <= set(FIRMWARE_PAGES)
     assert len(touched) > len(FIRMWARE_PAGES) / 2
     assert len(FIRMWARE_PAGES) < 20
+    assert min(FIRMWARE_PAGES) >= WARM.start // PAGE
