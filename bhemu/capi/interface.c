@@ -278,5 +278,6 @@ EXPORT void bhemu_keep_quiet(void)
 EXPORT void *bhemu_record(int record)
 {
     arrive();
+    simulator_may_change();
     return !running || remote ? NULL : record ? instances[0].tiles : instances[0].chip;
 }

@@ -25,6 +25,7 @@ _SOURCES: Final = (
     "counters.c",
     "parts.c",
     "large_pages.c",
+    "links.c",
     "lock.c",
     "pace.c",
     "pages.c",

@@ -21,6 +21,9 @@ static write_callback dma_write;
 static pthread_mutex_t in_callback = PTHREAD_MUTEX_INITIALIZER; /* chips move at the same time, the client has one thread */
 static _Alignas(8) char cluster[CLUSTER_BYTES];
 static const char zeros[ZEROS_BYTES];
+/* A client may ask for the devices that there are, end the simulator, and begin again (tt-umd does). Chips that nothing has
+ * changed are kept for that. */
+static int changed, kept;
 
 void *simulator_memory(size_t size)
 {
@@ -173,11 +176,10 @@ static void start_selected(int number)
     FIELD(uint8_t, chip, CHIP_NAMED) = setting(ORDER) == 0;
     if (setting(TIME) == SILICON)
         start_time(chip);
-    simulator.started = now();
     simulator.stopped = 0;
 }
 
-void simulator_start(void)
+static void make_chips(void)
 {
     pages_start();
     for (int chip = 0; chip < CHIPS; chip++) {
@@ -227,7 +229,7 @@ static void free_dram(void)
     }
 }
 
-void simulator_end(void)
+static void end_chips(void)
 {
     for (int chip = 0; chip < CHIPS; chip++) {
         select_chip(chip);
@@ -244,47 +246,34 @@ void simulator_end(void)
     select_chip(0);
 }
 
+void simulator_start(void)
+{
+    int found = kept && settings_are_same();
+    if (kept && !found)
+        end_chips();
+    kept = 0;
+    if (!found)
+        make_chips();
+    changed = records() != NULL;
+    for (int chip = 0; chip < CHIPS; chip++)
+        instances[chip].started = now();
+}
+
+void simulator_end(void)
+{
+    kept = !changed;
+    if (!kept)
+        end_chips();
+}
+
+void simulator_may_change(void)
+{
+    changed = 1;
+}
+
 int64_t simulator_time(void)
 {
     return simulator.chip ? FIELD(int64_t, simulator.chip, CHIP_TIME) : 0;
-}
-
-/* A word of one end of a link (ethernet/failures.py). */
-#define AT_END(link, end, field) \
-    (&FIELD(int64_t, instances[(link)->chip[end]].chip, CHIP_LINK_FAULTS + (field)))[(link)->channel[end]]
-
-int link_fails(const struct link *link)
-{
-    return AT_END(link, 0, LINK_DOWN) || AT_END(link, 0, LINK_UNTIL) > FIELD(int64_t, instances[link->chip[0]].chip, CHIP_TIME) ||
-           AT_END(link, 0, LINK_LOST) + AT_END(link, 1, LINK_LOST) > 0;
-}
-
-int simulator_some_link_fails(void)
-{
-    for (const struct link *link = machine_links; link->name; link++)
-        if (link_fails(link))
-            return 1;
-    return 0;
-}
-
-/* A line for each link that fails. */
-void simulator_say_links(void)
-{
-    for (const struct link *link = machine_links; link->name; link++) {
-        if (!link_fails(link))
-            continue;
-        long long until = AT_END(link, 0, LINK_UNTIL), lost = AT_END(link, 0, LINK_LOST) + AT_END(link, 1, LINK_LOST);
-        dprintf(STDOUT_FILENO, "[%lld] bhemu: link %s: ", (long long)simulator_time(), link->name);
-        if (AT_END(link, 0, LINK_DOWN))
-            dprintf(STDOUT_FILENO, LINK_DOWN_TEXT, (long long)AT_END(link, 0, LINK_CUT));
-        else if (until > simulator_time())
-            dprintf(STDOUT_FILENO, LINK_RETRAINS_TEXT, until);
-        else
-            dprintf(STDOUT_FILENO, LINK_UP_TEXT);
-        if (lost > 0)
-            dprintf(STDOUT_FILENO, LINK_LOST_TEXT, lost);
-        dprintf(STDOUT_FILENO, "\n");
-    }
 }
 
 /* Select the chip that is a device of bus 0; returns what is left of `bdf`: to chip 0 other devices are not there. */
@@ -307,13 +296,16 @@ uint32_t simulator_config_read(uint32_t bdf, uint32_t offset)
 {
     bdf = select_device(bdf);
     int64_t word = config_read(simulator.chip, bdf, offset);
-    if (word < 0)
+    if (word < 0) {
+        changed = 1;
         refuse_recorded("libttsim_pci_config_rd32"); /* and -1 is all ones */
+    }
     return word;
 }
 
 void simulator_config_write(uint32_t bdf, uint32_t offset, uint32_t value)
 {
+    changed = 1;
     bdf = select_device(bdf);
     if (config_write(simulator.chip, (int64_t)bdf << 32 | offset, value))
         refuse_recorded("libttsim_pci_config_wr32");
@@ -404,6 +396,7 @@ static inline char *find(uint64_t paddr, uint32_t size, int writes)
 
 void simulator_read(uint64_t paddr, void *p, uint32_t size)
 {
+    changed = 1;
     paddr = select_address(paddr);
     const void *at = find(paddr, size, 0);
     if (at)
@@ -416,6 +409,7 @@ void simulator_read(uint64_t paddr, void *p, uint32_t size)
 
 void simulator_write(uint64_t paddr, const void *p, uint32_t size)
 {
+    changed = 1;
     paddr = select_address(paddr);
     if (aim_window(paddr, p, size))
         return;
@@ -464,6 +458,7 @@ static int64_t pass_in_steps(uint32_t clocks)
 
 void simulator_clock(uint32_t clocks)
 {
+    changed = 1;
     int64_t status = counters_count() || simulator_takes_long(clocks) ? pass_in_steps(clocks) : pass(clocks);
     if (status) {
         if (CHIPS > 1)

@@ -32,8 +32,11 @@ static inline void select_chip(int chip)
 /* New chips, all cores in reset, as settings.h says. */
 void simulator_start(void);
 
-/* The chips end: their memory is given back. */
+/* The chips end: their memory is given back. If nothing can have changed them, they are kept for the next start. */
 void simulator_end(void);
+
+/* Something gets their addresses. */
+void simulator_may_change(void);
 
 /* Clocks that have passed on the selected chip. */
 int64_t simulator_time(void);
