@@ -3,8 +3,8 @@
  * A record takes its memory from the system page by page, when it is first written. A client that starts firmware on all
  * tiles uses some 28 pages of 4 KiB in each, and the system needs a microsecond for every one: a third of the time in which
  * a device is opened. So tiles after the first FEW take these pages together when the client reaches them, and not while
- * threads that share the tiles wait for each other: those that firmware touches (machine/state.py), and those that the
- * first tiles have in common by then.
+ * threads that share the tiles wait for each other: those that firmware and tt-metal touch (machine/state.py), and those
+ * that the first tiles have in common by then.
  *
  * Where the client goes from tile to tile, a helper (helpers.c) takes the pages of the tiles that come next, as many ahead
  * as the client has reached in a row. At the end it gives half of the memory back. Where no processor is free for it, pages

@@ -229,8 +229,12 @@ A page here costs each tile that is used a 512th of a large page, and one outsid
 """
 
 
+_L1_PAGES_OF_FIRMWARE: Final = (0, 3, 4, 5, 6, 7, 10, 12, 19)
+"""Pages of L1 that are not zero in each tile when ttnn 0.81.1 has opened a device: mailboxes, firmware, tables."""
+
+
 def _pages_of_firmware() -> tuple[int, ...]:
-    """The pages of a record below L1 that firmware touches when it starts."""
+    """The pages of a record that firmware touches when it starts, and tt-metal when it starts firmware."""
     frontend, core_ram = offset_of(TILE, "frontend"), offset_of(TILE, "core_ram")
     parts = [
         (WARM.start, frontend + offset_of(FRONTEND, "ready_word") + 1),
@@ -241,11 +245,12 @@ def _pages_of_firmware() -> tuple[int, ...]:
         ),
         (offset_of(TILE, "vector_core"), offset_of(TILE, "control_word") + 1),
     ]
-    return tuple(sorted(page for begin, end in parts for page in range(begin // PAGE, (end - 1) // PAGE + 1)))
+    below = (page for begin, end in parts for page in range(begin // PAGE, (end - 1) // PAGE + 1))
+    return (*sorted(below), *(offset_of(TILE, "l1") // PAGE + page for page in _L1_PAGES_OF_FIRMWARE))
 
 
 FIRMWARE_PAGES: Final = _pages_of_firmware()
-"""The C library takes these pages together, before a tile is used (capi/pages.c)."""
+"""The C library takes these pages together, before a tile is used (capi/pages.c). Results do not depend on it."""
 
 TILE_TYPE = from_dtype(TILE)
 """The same record as compiled code knows it."""

@@ -151,8 +151,8 @@ def pages(n):
     assert libc.mincore(lib.bhemu_record(1) + n * PAGES * {PAGE}, PAGES * {PAGE}, has) == 0
     return {{page for page in range(PAGES) if has[page] & 1}}
 
-def l1(n):
-    return {{page - L1 for page in pages(n) if page >= L1}}
+def l1(n):  # which firmware does not use
+    return {{page - L1 for page in pages(n) - FIRMWARE if page >= L1}}
 
 def reach(n, *touched):
     for page in touched:
@@ -171,11 +171,11 @@ def test_a_tile_gets_what_the_first_ones_have_in_common(library: Path) -> None:
         + """
 init()
 for n in range(4):
-    reach(n, 0, 7, 9, 20 + n)
-assert [l1(n) for n in range(4)] == [{0, 7, 9, 20 + n} for n in range(4)]
+    reach(n, 1, 8, 9, 20 + n)
+assert [l1(n) for n in range(4)] == [{1, 8, 9, 20 + n} for n in range(4)]
 assert not FIRMWARE <= pages(3)
 reach(30, 200)
-assert l1(30) == {0, 7, 9, 200} and FIRMWARE <= pages(30)
+assert l1(30) == {1, 8, 9, 200} and FIRMWARE <= pages(30)
 assert all(not l1(n) for n in range(140) if n not in (0, 1, 2, 3, 30))
 """,
         BHEMU_THREADS="2",
@@ -190,9 +190,9 @@ def test_much_that_the_first_tiles_hold_is_not_expected_of_others(library: Path)
         + """
 init()
 for n in range(4):
-    reach(n, *range(100))
-reach(30, 5)
-assert l1(30) == {5} and FIRMWARE <= pages(30)
+    reach(n, *range(130))
+reach(30, 8)
+assert l1(30) == {8} and FIRMWARE <= pages(30)
 """,
         BHEMU_THREADS="2",
     )
@@ -206,14 +206,14 @@ def test_a_helper_takes_as_many_tiles_ahead_as_were_reached_in_a_row(library: Pa
         + """
 init()
 for n in range(140):
-    reach(n, 0, 3)
+    reach(n, 1, 14)
     until = time.monotonic() + 100
     furthest = min(2 * n, 139)
-    while n >= 4 and furthest >= n + 3 and l1(furthest) != {0, 3} and time.monotonic() < until:
+    while n >= 4 and furthest >= n + 3 and l1(furthest) != {1, 14} and time.monotonic() < until:
         time.sleep(0.001)
-    assert all((l1(ahead) == {0, 3}) == (4 <= n and ahead <= 2 * n) for ahead in range(n + 3, 140)), n
+    assert all((l1(ahead) == {1, 14}) == (4 <= n and ahead <= 2 * n) for ahead in range(n + 3, 140)), n
 assert all(FIRMWARE <= pages(n) for n in range(4, 140))
-assert all(peek(*PLACES[n], page * 4096 + 16, 3) == bytes([n, page, 0]) for n in range(140) for page in (0, 3))
+assert all(peek(*PLACES[n], page * 4096 + 16, 3) == bytes([n, page, 0]) for n in range(140) for page in (1, 14))
 exit_()
 init()
 assert all(not l1(n) for n in range(140))
@@ -234,7 +234,7 @@ def test_it_takes_none_where_tiles_are_not_reached_in_a_row(library: Path, step:
 init()
 order = list(range(140))[::{step}][:60]
 for n in order:
-    reach(n, 0, 3)
+    reach(n, 1, 14)
 time.sleep(0.05)
 assert all(not l1(n) for n in range(140) if n not in order)
 """,
