@@ -58,8 +58,7 @@ static struct helper helpers[MOST_THREADS];
 static struct work work;
 static const int64_t *handlers; /* of the thread that is helped */
 static int started, helping;
-static struct beside beside; /* what a helper does beside the calling thread */
-static int has_beside;
+static struct beside beside; /* what the first helper does beside the calling thread, if it does something */
 static int wanted;    /* threads for the clocks that pass now: more than 1 is help */
 static int measured;  /* they could be, so what they take is of interest */
 static int64_t moves; /* clocks of all tiles together */
@@ -116,7 +115,7 @@ static _Noreturn void *live(void *given)
 /* A forked child has the memory of the threads, but not the threads. */
 static void forget(void)
 {
-    started = has_beside = 0;
+    started = 0;
     helpers[0].beside = NULL;
     for (int i = 0; i < MOST_THREADS; i++)
         atomic_store(&helpers[i].state, IDLE);
@@ -258,16 +257,14 @@ int help_beside(help_function function, void *record, int64_t first, int64_t sec
         return 0;
     beside = (struct beside){function, record, first, second};
     helpers[0].beside = &beside;
-    has_beside = 1;
     call(&helpers[0]);
     return 1;
 }
 
 void help_beside_end(void)
 {
-    if (!has_beside)
+    if (!helpers[0].beside)
         return;
-    has_beside = 0;
     dismiss(&helpers[0], 0);
     helpers[0].beside = NULL;
 }

@@ -7,7 +7,7 @@
  * as it was, as the system has none, or is slow with them. */
 int large_page_put(char *record);
 
-/* Records with such pieces do not exist any more. */
+/* Give back what has not become a part of a record. */
 void large_pages_end(void);
 
 #endif

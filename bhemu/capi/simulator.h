@@ -114,7 +114,7 @@ void help_resume(void);
 /* They have passed: what they took decides about the next ones. */
 void help_end(void);
 
-/* Another thread carries out `function(record, first, second)`, beside this one, until it returns. Such work ends before the next one
+/* Another thread carries out `function(record, first, second)` beside this one. Such work has ended before the next one
  * begins, and before threads help with clocks. False: there is no other thread. */
 int help_beside(help_function function, void *record, int64_t first, int64_t second);
 

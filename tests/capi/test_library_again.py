@@ -23,7 +23,6 @@ def use():
     release_b(COUNT, 5, 5)
     clock(30)
     assert struct.unpack("<I", peek(5, 5, 0x400))[0] == 10
-lib.libttsim_set_pci_dma_mem_callbacks(None, None)
 first = begin()
 assert config_read(0, 0) == 0xB1401E52
 """
