@@ -41,6 +41,7 @@ from bhemu.counting.launches import jump_word
 from bhemu.errors import BhemuError
 from bhemu.isa import niu
 from bhemu.isa.memory_map import ETHERNET_L1
+from bhemu.loader.boot import SOFT_RESET
 from bhemu.loader.firmware_layout import read_layouts
 from bhemu.machine.agents import CORE_NAMES, ETHERNET_CORES
 from bhemu.machine.compiler import Objects
@@ -48,7 +49,7 @@ from bhemu.machine.core_state import HALTED, IN_RESET, RUNNING
 from bhemu.machine.dispatch import CODE_CACHE, PLACES
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.linked import COUNT, TABLE
-from bhemu.machine.state import FIRMWARE_PAGES, L1_SIZE, TILE, WARM, offset_of
+from bhemu.machine.state import FIRMWARE_PAGES, L1_SIZE, TILE, offset_of
 from bhemu.recording.chip_recording import CLIENT_STEP, COUNTED_SECONDS, FLUSH_SHARE
 from bhemu.riscv.decode import CODE
 from bhemu.riscv.translation_state import FIRST_CODE, HOT, MEMORY_BYTES
@@ -193,8 +194,6 @@ def header(parts: Parts, version: str) -> str:
         "CHIP_LINK_FAULTS": offset_of(CHIP, "fault"),
         "FRAME_AFTER": offset_of(FRAME, "after"),
         "TILE_BYTES": TILE.itemsize,
-        "TILE_WARM": WARM.start,
-        "TILE_WARM_END": WARM.stop,
         "CHIP_BYTES": CHIP.itemsize,
         "CLUSTER_BYTES": CLUSTER.itemsize,
         "CODE_BYTES": CODE.itemsize,
@@ -290,6 +289,7 @@ def header(parts: Parts, version: str) -> str:
         "WINDOW_CONFIG_END": WINDOW_CONFIG_END,
         "ENTRY_BYTES": ENTRY_BYTES,
         "NOT_UNICAST": NOT_UNICAST,
+        "SOFT_RESET": SOFT_RESET,
     }
     lines += [f"#define {name} INT64_C({address})" for name, address in addresses.items()]
     texts = {"UP": UP_TEXT, "DOWN": DOWN_TEXT, "RETRAINS": RETRAINS_TEXT, "LOST": LOST_TEXT}

@@ -1,24 +1,26 @@
 /* Memory of many tiles.
  *
  * A record takes its memory from the system page by page, when it is first written. A client that starts firmware on all
- * tiles uses some 28 pages of 4 KiB in each, and the system needs a microsecond for every one: a third of the time in which
- * a device is opened. So tiles after the first FEW take these pages together when the client reaches them, and not while
- * threads that share the tiles wait for each other: those that firmware and tt-metal touch (machine/state.py), and those
- * that the first tiles have in common by then.
+ * tiles uses some 23 pages of 4 KiB in each, and a page fault takes more than a microsecond: a third of the time in which
+ * a device is opened. So tiles after the first FEW take these pages together when the client reaches them, for less
+ * (fresh_pages.c), and not while threads that share the tiles wait for each other: those that firmware and tt-metal touch
+ * (machine/state.py), and those that the first tiles have in common by then.
  *
  * Where the client goes from tile to tile, a helper (helpers.c) takes the pages of the tiles that come next, as many ahead
- * as the client has reached in a row. At the end it gives half of the memory back. Where no processor is free for it, pages
- * of 2 MiB take less time than so many small ones, unless the system is slow with them (large_pages.c). */
+ * as the client has reached in a row. At the end it gives half of the memory back.
+ *
+ * Pages of 2 MiB were tried. To move pieces of them into records took as long when a device was opened, and a tenth less
+ * for a program that runs on all tiles. But a virtual machine's host may have taken back memory that was free for seconds,
+ * large pages first, and then needs milliseconds to give one. */
 
 #define _GNU_SOURCE
-#include "large_pages.h"
+#include "fresh_pages.h"
 #include "pages.h"
 #include "simulator.h"
 
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum {
     FEW = 4,
@@ -29,10 +31,6 @@ enum {
     MOST_PAGES = 64, /* first tiles that have more in common than firmware says nothing of what the others will have */
     TILE_PAGES = TILE_BYTES / PAGE_BYTES
 };
-/* An older C library does not know it; an older kernel refuses it. */
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 _Static_assert(TILE_BYTES % PAGE_BYTES == 0, "the same pages in each record");
 
@@ -68,8 +66,8 @@ void pages_start(void)
     working = 0;
 }
 
-/* Which pages each tile will have. */
-static void learn(void)
+/* Which pages each tile will have that an untouched one has not. */
+static void learn(const char *untouched)
 {
     static const int firmware[] = {TILE_FIRMWARE_PAGES};
     unsigned char has[TILE_PAGES], common[TILE_PAGES];
@@ -87,6 +85,10 @@ static void learn(void)
         memset(common, 0, sizeof common);
     for (size_t n = 0; n < sizeof firmware / sizeof *firmware; n++)
         common[firmware[n]] = 1;
+    memset(has, 0, sizeof has);
+    mincore((void *)untouched, TILE_BYTES, has);
+    for (int page = 0; page < TILE_PAGES; page++)
+        common[page] &= !(has[page] & 1);
     rows = 0;
     for (size_t page = 0; page < TILE_PAGES; page++) {
         if (!common[page])
@@ -105,7 +107,7 @@ static void take(char *records, _Atomic unsigned char *done, int64_t index)
         return;
     char *record = records + index * TILE_BYTES;
     for (int row = 0; row < rows; row++)
-        madvise(record + wanted[row].first * PAGE_BYTES, wanted[row].count * PAGE_BYTES, MADV_POPULATE_WRITE);
+        take_fresh_pages(record + wanted[row].first * PAGE_BYTES, wanted[row].count * PAGE_BYTES);
 }
 
 /* A helper: the tiles that come next. */
@@ -155,16 +157,17 @@ void pages_reach(int64_t index)
         first[tiles - 1] = simulator.tiles + index * TILE_BYTES;
         return;
     }
-    if (tiles == FEW + 1)
-        learn();
+    if (tiles == FEW + 1) {
+        learn(simulator.tiles + index * TILE_BYTES);
+        for (int n = 0; n < CHIPS; n++)
+            fresh_pages_start(instances[n].tiles, (size_t)TILES * TILE_BYTES);
+    }
     if (working == CALLED && now() - called > LATE_NANOSECONDS) {
         helps = 0;
         dismiss_helper();
     }
     if (helps)
         call_helper(index, of);
-    else if (large_page_put(simulator.tiles + index * TILE_BYTES))
-        return;
     take(simulator.tiles, taken[of], index);
 }
 
@@ -189,5 +192,5 @@ void pages_end(void)
         help_beside_end();
     }
     munmap(simulator.tiles, (size_t)TILES * TILE_BYTES);
-    large_pages_end();
+    fresh_pages_end();
 }

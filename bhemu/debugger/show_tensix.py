@@ -17,6 +17,7 @@ from bhemu.isa.registers import CONFIG_FIELDS, THREAD_FIELDS, search
 from bhemu.machine.agents import CORE_NAMES, T0, B
 from bhemu.machine.device_state import MAILBOX_WORDS, PCBUF_WORDS
 from bhemu.machine.dst import high_row
+from bhemu.machine.frontend_state import FIFO_SLOTS, READY_SLOTS, queued
 from bhemu.machine.kernel import plain
 from bhemu.machine.state import THREADS
 from bhemu.tensix.coprocessor import THREAD_NAMES
@@ -29,7 +30,7 @@ _QUEUES: Final = {
     "side": "the queue from core B",
     "ready": "the queue behind the expanders",
 }
-"""Queues of a thread, by the beginning of their fields in the record."""
+"""Queues of a thread, by their names in the record."""
 _MOP_TEMPLATES: Final = ("", "template 0", "template 1")
 
 
@@ -84,13 +85,12 @@ def queues(session: DebugSession, thread: int | None = None) -> str:
         place = _place(session, number)
         for prefix, what in _QUEUES.items():
             count, head = int(frontend[f"{prefix}_count"][number]), int(frontend[f"{prefix}_head"][number])
-            slots = frontend[f"{prefix}_word"].shape[1]
+            slots = READY_SLOTS if prefix == "ready" else FIFO_SLOTS
             if count or prefix == "fifo":
                 lines.append(f"thread {number} ({THREAD_NAMES[number]}), {what}: {count} of {slots}")
             for at in range(count):
-                slot = (head + at) % slots
-                word = int(frontend[f"{prefix}_word"][number, slot])
-                lines.append(f"  {at:2}  {disassemble(word)}{place(int(frontend[f'{prefix}_line'][number, slot]))}")
+                word, line = queued(frontend, prefix, number, (head + at) % slots)
+                lines.append(f"  {at:2}  {disassemble(word)}{place(line)}")
     return "\n".join(lines)
 
 

@@ -21,14 +21,12 @@ READY_PUSH_LIMIT = 52
 
 FRONTEND: Final[np.dtype[Any]] = section(
     [
-        ("fifo_word", "u4", (THREADS, FIFO_SLOTS)),
-        ("fifo_line", "i4", (THREADS, FIFO_SLOTS)),  # source line of each word, for messages; 0 unknown
-        ("fifo_head", "i4", (THREADS,)),
+        ("fifo_head", "i4", (THREADS,)),  # of the first FIFO, whose words come last
         ("fifo_count", "i4", (THREADS,)),
         ("ready_head", "i4", (THREADS,)),  # of the queue after the expanders, with `simulator_order`
         ("ready_count", "i4", (THREADS,)),
         ("side_word", "u4", (THREADS, FIFO_SLOTS)),  # words of core B, which enter after the MOP expander (Y2, K2)
-        ("side_line", "i4", (THREADS, FIFO_SLOTS)),
+        ("side_line", "i4", (THREADS, FIFO_SLOTS)),  # source line of each word, for messages; 0 unknown
         ("side_head", "i4", (THREADS,)),
         ("side_count", "i4", (THREADS,)),
         ("mop_config", "u4", (THREADS, 9)),  # MopCfg words (Y6)
@@ -51,8 +49,25 @@ FRONTEND: Final[np.dtype[Any]] = section(
         ("gate_line", "i4", (THREADS,)),
         ("wait_word", "u4", (THREADS,)),  # the latched STALLWAIT / SEMWAIT / STREAMWAIT word, 0 when none (Y10)
         ("wait_line", "i4", (THREADS,)),
-        ("ready_word", "u4", (THREADS, READY_SLOTS)),  # its words: most of this section, so they come last
-        ("ready_line", "i4", (THREADS, READY_SLOTS)),
+        # Large, so they come last. A few words of each thread lie in one page (`_layout` of machine/state.py).
+        ("ready", "i8", (READY_SLOTS, THREADS)),  # 2^32 x line + word
+        ("fifo_word", "u4", (THREADS, FIFO_SLOTS)),
+        ("fifo_line", "i4", (THREADS, FIFO_SLOTS)),
     ]
 )
 """dtype of `t.frontend`."""
+
+
+def queued(frontend: Any, queue: str, thread: int, slot: int) -> tuple[int, int]:
+    """A word that waits, and its source line.
+
+    Args:
+        frontend: `t.frontend`.
+        queue: `fifo`, `side` or `ready`.
+        thread: 0 to 2.
+        slot: of the queue, whose first word is in slot `..._head`.
+    """
+    if queue == "ready":
+        line, word = divmod(int(frontend.ready[slot, thread]), 1 << 32)
+        return word, line
+    return int(frontend[f"{queue}_word"][thread, slot]), int(frontend[f"{queue}_line"][thread, slot])

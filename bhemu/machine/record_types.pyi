@@ -114,6 +114,7 @@ class UnpackRecord:
     accumulator: Any
 
 class MacroRecord:
+    settings: Any
     word: Any
     operands: Any
     before: Any
@@ -137,8 +138,6 @@ class MacroRecord:
     late_lanes: Any
 
 class FrontendRecord:
-    fifo_word: Any
-    fifo_line: Any
     fifo_head: Any
     fifo_count: Any
     ready_head: Any
@@ -167,8 +166,9 @@ class FrontendRecord:
     gate_line: Any
     wait_word: Any
     wait_line: Any
-    ready_word: Any
-    ready_line: Any
+    ready: Any
+    fifo_word: Any
+    fifo_line: Any
 
 class MatrixDecodedRecord:
     configured_a: Any
@@ -363,16 +363,6 @@ class NocRequestRecord:
     word: Any
     exclude: Any
 
-class VectorCoreRecord:
-    byte: Any
-    vl: Any
-    vtype: Any
-    vlenb: Any
-    vxsat: Any
-    vxrm: Any
-    half: Any
-    word: Any
-
 class VectorRecord:
     lane_flags: Any
     use_flags: Any
@@ -383,7 +373,16 @@ class VectorRecord:
     lane_config: Any
     dst_stack_pointer: Any
     settings_mixed: Any
-    settings: Any
+
+class VectorCoreRecord:
+    vl: Any
+    vtype: Any
+    vlenb: Any
+    vxsat: Any
+    vxrm: Any
+    byte: Any
+    half: Any
+    word: Any
 
 class SyncRecord:
     semaphore: Any
@@ -408,18 +407,18 @@ class TileRecord:
     dst: Any
     unpack: UnpackRecord
     macro: MacroRecord
-    issued: Any
     config: Any
-    stream_word: Any
     frontend: FrontendRecord
     srca: Any
     srcb: Any
     matrix: MatrixRecord
     pack: PackRecord
     noc_request: Any
-    vector_core: VectorCoreRecord
+    stream_word: Any
+    issued: Any
     lregs: Any
     dst_valid: Any
+    vector: VectorRecord
     config_dirty: Any
     simulator_order: Any
     allow_open: Any
@@ -433,7 +432,7 @@ class TileRecord:
     tile_kind: Any
     l1_end: Any
     handlers: Any
-    vector: VectorRecord
+    vector_core: VectorCoreRecord
     core_state: Any
     core_pc: Any
     core_x: Any
@@ -492,10 +491,6 @@ class TileRecord:
     adc: Any
     rwc: Any
     stream_messages: Any
-    stream_phase: Any
-    stream_running: Any
-    stream_left: Any
-    stream_next: Any
     tdma_parameters: Any
     tdma_base: Any
     tdma_clock_gates: Any
@@ -512,7 +507,6 @@ class TileRecord:
     fault_word: Any
     fault_line: Any
     fault_scheduled: Any
-    open_used: Any
     reset_pc: Any
     reset_pc_override: Any
     disable_reset: Any
@@ -531,9 +525,6 @@ class TileRecord:
     timestamp_control: Any
     timestamp_position: Any
     timestamp_flags: Any
-    timestamp_count: Any
-    timestamp_size: Any
-    mailbox_head: Any
     mailbox_count: Any
     pcbuf_word: Any
     pcbuf_head: Any
@@ -553,6 +544,14 @@ class TileRecord:
     now_round: Any
     now_agent: Any
     control_word: Any
+    stream_phase: Any
+    stream_running: Any
+    stream_left: Any
+    stream_next: Any
+    open_used: Any
+    mailbox_head: Any
+    timestamp_count: Any
+    timestamp_size: Any
     performance: PerformanceRecord
     timestamp_word: Any
     mailbox_word: Any

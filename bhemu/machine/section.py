@@ -12,7 +12,8 @@ Fields = Sequence[tuple[str, "str | np.dtype[Any]", tuple[int, ...]]]
 Views = Sequence[tuple[str, str, str, tuple[int, ...]]]
 """(name, of, type, shape): the bytes from the beginning of field `of` on, under another name."""
 
-_LINE: Final = 64
+LINE: Final = 64
+"""Bytes of a line of the host's cache."""
 
 
 def section(fields: Fields, views: Views = (), begins: Mapping[str, tuple[int, int]] | None = None) -> np.dtype[Any]:
@@ -33,7 +34,7 @@ def section(fields: Fields, views: Views = (), begins: Mapping[str, tuple[int, i
     end = 0
     for name, kind, shape in fields:
         dtype = np.dtype((kind, shape)) if shape else np.dtype(kind)
-        alignment = _LINE if dtype.itemsize >= _LINE else np.dtype(kind).alignment
+        alignment = LINE if dtype.itemsize >= LINE else np.dtype(kind).alignment
         multiple, more = (begins or {}).get(name, (alignment, 0))
         offsets.append(-((more - end) // multiple) * multiple + more)
         end = offsets[-1] + dtype.itemsize
@@ -45,5 +46,5 @@ def section(fields: Fields, views: Views = (), begins: Mapping[str, tuple[int, i
         formats.append(np.dtype((kind, shape)))
     if hidden := set(names) & set(dir(np.record)):
         raise RuntimeError(f"fields of a unit's state need other names: {sorted(hidden)}")
-    itemsize = -(-end // _LINE) * _LINE
+    itemsize = -(-end // LINE) * LINE
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": itemsize})

@@ -27,7 +27,7 @@ from bhemu.machine.frontend_state import FRONTEND
 from bhemu.machine.matrix_state import MATRIX, PREPARED
 from bhemu.machine.packer_state import PACKER
 from bhemu.machine.performance_state import PERFORMANCE
-from bhemu.machine.section import section
+from bhemu.machine.section import LINE, section
 from bhemu.machine.sync_state import SYNC
 from bhemu.machine.unpacker_state import UNPACKERS
 from bhemu.machine.vector_core_state import VECTOR_CORE, VLEN_BYTES
@@ -111,13 +111,18 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
 ]
 
 
+def offset_of(record: np.dtype[Any], name: str) -> int:
+    """Where a field begins in a record, in bytes."""
+    return int((record.fields or {})[name][1])  # type: ignore[index]  # of a structured dtype, it is never empty
+
+
 _LARGE: Final = 1024
 """Bytes from which on a field lies apart from those that the schedule reads."""
 _SET_AT_RESET: Final = (
     *(
-        "vector_core",
         "lregs",
         "dst_valid",
+        "vector",
         "config_dirty",
         "simulator_order",
         "allow_open",
@@ -133,16 +138,26 @@ _SET_AT_RESET: Final = (
         "tile_kind",
         "l1_end",
         "handlers",
-        "vector",
+        "vector_core",
     ),
 )
 """Fields that are not zero after reset. These bytes lie in one page: a chip that starts touches no other."""
+_FIRST_OF_MACRO: Final = "template"
+"""Fields of `macro` before it are for programs with macros. A page begins with it."""
 _SELDOM: Final = ("prepared", "dst", "unpack", "macro")
 """Large fields of which a tile whose cores only start and poll touches no more than the end. They lie first."""
-_AT_START: Final = ("issued", "config", "stream_word", "frontend")
+_AT_START: Final = ("config", "frontend")
 """Large fields of which such a tile touches the beginning. They come next."""
 _RARE: Final = (
     "control_word",
+    "stream_phase",
+    "stream_running",
+    "stream_left",
+    "stream_next",
+    "open_used",
+    "mailbox_head",
+    "timestamp_count",
+    "timestamp_size",
     "performance",
     "timestamp_word",
     "mailbox_word",
@@ -157,10 +172,13 @@ def _layout() -> np.dtype[Any]:
     """What is seldom touched, other large fields, what reset sets, what the cores have, all else, local RAM and L1.
 
     A page that a chip's tiles touch costs each of them a page fault: they touch few, so what is used lies together.
+    What the coprocessor needs for its first words takes one page from the end of `macro` on, and the beginning of
+    `issued`; streams that firmware uses are the first ones.
     """
     fields = {field[0]: field for field in _FIELDS}
     seldom = [fields.pop(name) for name in _SELDOM]
     at_start = [fields.pop(name) for name in _AT_START]
+    words = [fields.pop(name) for name in ("stream_word", "issued")]
     core_ram = fields.pop("core_ram")
     at_reset = [fields.pop(name) for name in _SET_AT_RESET]
     rare = [fields.pop(name) for name in _RARE]
@@ -179,9 +197,14 @@ def _layout() -> np.dtype[Any]:
         ("dst_valid_u16", "dst_valid", "<u2", (512,)),
         ("dst_valid_u32", "dst_valid", "<u4", (256,)),
     )
-    registers = VECTOR_CORE["byte"].itemsize
-    places = {"vector_core": (PAGE, -registers), "core_ram": (PAGE, 0), "l1": (PAGE, 0)}
-    order = (*seldom, *at_start, *large, *at_reset, *small, *rare, core_ram, ("l1", "u1", (L1_SIZE,)))
+    places = {
+        "macro": (PAGE, -(offset_of(MACRO, _FIRST_OF_MACRO) // LINE * LINE)),
+        "stream_word": (PAGE, 0),
+        "lregs": (PAGE, 0),
+        "core_ram": (PAGE, 0),
+        "l1": (PAGE, 0),
+    }
+    order = (*seldom, *at_start, *large, *words, *at_reset, *small, *rare, core_ram, ("l1", "u1", (L1_SIZE,)))
     return _apart(section(order, views, places))
 
 
@@ -208,25 +231,11 @@ TILE: np.dtype[Any] = _layout()
 `dst_valid`, `dst_valid_u16` and `dst_valid_u32`, `core_ram` and `core_ram_u16` and `core_ram_u32`."""
 
 
-def offset_of(record: np.dtype[Any], name: str) -> int:
-    """Where a field begins in a record, in bytes."""
-    return int((record.fields or {})[name][1])  # type: ignore[index]  # of a structured dtype, it is never empty
-
-
 def state_field(record: Any, name: str) -> Any:
     """A field of a record; one inside of a unit's section is named `section.field`."""
     for part in name.split("."):
         record = record[part]
     return record
-
-
-WARM: Final = slice(
-    (offset_of(TILE, "macro") + offset_of(MACRO, "template")) // PAGE * PAGE, offset_of(TILE, "l1") + 13 * PAGE
-)
-"""Bytes of a tile that firmware and its client use, most of them. The C library may take their memory in one piece.
-
-A page here costs each tile that is used a 512th of a large page, and one outside it a page fault if it is touched.
-"""
 
 
 _L1_PAGES_OF_FIRMWARE: Final = (0, 3, 4, 5, 6, 7, 10, 12, 19)
@@ -235,15 +244,18 @@ _L1_PAGES_OF_FIRMWARE: Final = (0, 3, 4, 5, 6, 7, 10, 12, 19)
 
 def _pages_of_firmware() -> tuple[int, ...]:
     """The pages of a record that firmware touches when it starts, and tt-metal when it starts firmware."""
-    frontend, core_ram = offset_of(TILE, "frontend"), offset_of(TILE, "core_ram")
+    core_ram = offset_of(TILE, "core_ram")
     parts = [
-        (WARM.start, frontend + offset_of(FRONTEND, "ready_word") + 1),
-        (frontend + offset_of(FRONTEND, "ready_line"), frontend + offset_of(FRONTEND, "ready_line") + 1),
+        (
+            offset_of(TILE, "macro") + offset_of(MACRO, _FIRST_OF_MACRO),
+            offset_of(TILE, "frontend") + offset_of(FRONTEND, "ready") + 1,
+        ),
+        *((offset_of(TILE, name), offset_of(TILE, name) + 1) for name in ("stream_word", "issued")),
         *(
             (core_ram + LOCAL_RAM * core, core_ram + LOCAL_RAM * core + int(LOCAL_RAM_SIZE[core]))
             for core in range(CORES)
         ),
-        (offset_of(TILE, "vector_core"), offset_of(TILE, "control_word") + 1),
+        (offset_of(TILE, "lregs"), offset_of(TILE, "control_word") + 1),
     ]
     below = (page for begin, end in parts for page in range(begin // PAGE, (end - 1) // PAGE + 1))
     return (*sorted(below), *(offset_of(TILE, "l1") // PAGE + page for page in _L1_PAGES_OF_FIRMWARE))

@@ -11,16 +11,16 @@ VLEN_BYTES: Final = 16
 VECTOR_REGISTERS: Final = 32
 _BYTES: Final = VECTOR_REGISTERS * VLEN_BYTES
 
-# The 32 registers lie one after the other, so the elements of a register group do, too. What is set at reset is at the
-# end (`_layout` of machine/state.py).
+# The 32 registers lie one after the other, so the elements of a register group do, too. What is set at reset comes
+# first (`_layout` of machine/state.py).
 VECTOR_CORE: Final = section(
     (
-        ("byte", "u1", (_BYTES,)),
         ("vl", "u4", ()),
         ("vtype", "u4", ()),
         ("vlenb", "u4", ()),
         ("vxsat", "u4", ()),
         ("vxrm", "u4", ()),
+        ("byte", "u1", (_BYTES,)),
     ),
     views=(("half", "byte", "<u2", (_BYTES // 2,)), ("word", "byte", "<u4", (_BYTES // 4,))),
 )

@@ -19,18 +19,18 @@ VECTOR: Final[np.dtype[Any]] = section(
         ("acting_lanes", "u4", ()),  # lanes in which the instruction executes: not all in macros and mixed capture
         ("lane_config", "u4", ()),  # where lanes differ: every bit that some lane has set
         ("dst_stack_pointer", "i4", (THREADS,)),  # Sp of the stack form of SFPLOAD and SFPSTORE (V7)
-        # What SFPCONFIG and template capture wrote differently by lane: rows of tensix/lane_settings.py. A row counts
-        # where its bit of `settings_mixed` is set; otherwise `lane_config`, and the templates, sequences and Misc of
-        # the macros, hold for every lane.
+        # What SFPCONFIG and template capture wrote differently by lane: rows of `t.macro.settings`. A row counts where
+        # its bit is set; otherwise `lane_config`, and the templates, sequences and Misc of the macros, hold for every
+        # lane.
         ("settings_mixed", "u4", ()),
-        ("settings", "u4", (10, 32)),  # [row, lane]
     ]
 )
 """dtype of `t.vector`."""
 
 MACRO: Final[np.dtype[Any]] = section(
     [
-        # --- what is large: only programs with macros touch it (WARM of machine/state.py) -----------------------------
+        # --- what is large: only programs with macros touch it (`_layout` of state.py) --------------------------------
+        ("settings", "u4", (10, 32)),  # [row of tensix/lane_settings.py, lane], see `settings_mixed`
         ("word", "u4", (4, 9, 32)),  # [sub-unit, slot, lane] templates; slot 8 = due in the cycle in progress
         ("operands", "u4", (4, 9, 32)),
         ("before", "u4", (17, 32)),  # LRegs when a cycle began, which all its instructions read

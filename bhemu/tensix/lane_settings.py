@@ -37,7 +37,7 @@ def _scalar(t: TileRecord, row: Int) -> Int:
 def setting(t: TileRecord, row: Int) -> Lanes:
     """A setting of all lanes."""
     if (np.int64(t.vector.settings_mixed) >> row) & 1:
-        return load32(t.vector.settings, row)
+        return load32(t.macro.settings, row)
     return splat32(_scalar(t, row))
 
 
@@ -45,8 +45,8 @@ def setting(t: TileRecord, row: Int) -> Lanes:
 def write_setting(t: TileRecord, row: Int, value: Lanes, bits: Int) -> None:
     """Give the lanes `bits` of `value` to a setting."""
     value = where(mask32(bits), value, setting(t, row))
-    store32(t.vector.settings, row, value)
-    first = np.int64(t.vector.settings[row, 0])
+    store32(t.macro.settings, row, value)
+    first = np.int64(t.macro.settings[row, 0])
     if mask_bits(value == splat32(first)) == ALL_LANES:
         t.vector.settings_mixed = np.uint32(np.int64(t.vector.settings_mixed) & ~(1 << row))
     else:
@@ -60,7 +60,7 @@ def write_setting(t: TileRecord, row: Int, value: Lanes, bits: Int) -> None:
     else:
         union = np.int64(0)
         for lane in range(LANES):
-            union |= np.int64(t.vector.settings[row, lane])
+            union |= np.int64(t.macro.settings[row, lane])
         t.vector.lane_config = np.uint32(union)
 
 
@@ -71,4 +71,4 @@ def lanes_with(t: TileRecord, bit: Int) -> Int:
         return np.int64(0)
     if not (np.int64(t.vector.settings_mixed) >> LANE_CONFIG) & 1:
         return np.int64(ALL_LANES)
-    return mask_bits((load32(t.vector.settings, LANE_CONFIG) & bit) != 0)
+    return mask_bits((load32(t.macro.settings, LANE_CONFIG) & bit) != 0)

@@ -68,7 +68,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "lane_flags": ("vector.lane_flags", "vector.use_flags"),
     "flag_stack": ("vector.flag_stack_held", "vector.flag_stack", "vector.use_stack"),
     "vector_config": (
-        *("vector.lane_config", "vector.settings_mixed", "vector.settings"),
+        *("vector.lane_config", "vector.settings_mixed", "macro.settings"),
         *(f"macro.{name}" for name in MACRO_SETTINGS),
     ),
     "macro_queue": tuple(f"macro.{name}" for name in MACRO.names or () if name not in MACRO_SETTINGS),

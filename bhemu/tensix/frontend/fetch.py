@@ -59,8 +59,7 @@ def _passes_expanders(f: FrontendRecord, thread: Int, word: Int) -> Bool:
 def _to_ready(f: FrontendRecord, thread: Int, word: Int, line: Int) -> None:
     """Put a word into the queue after the expanders."""
     at = (np.int64(f.ready_head[thread]) + np.int64(f.ready_count[thread])) % READY_SLOTS
-    f.ready_word[thread, at] = np.uint32(word)
-    f.ready_line[thread, at] = line
+    f.ready[at, thread] = (np.int64(line) << 32) | word
     f.ready_count[thread] += 1
 
 
@@ -146,7 +145,8 @@ def fetch_ready(t: TileRecord, thread: Int) -> bool:
     if f.ready_count[thread] == 0:
         return False
     head = np.int64(f.ready_head[thread])
-    _to_gate(f, thread, np.int64(f.ready_word[thread, head]), f.ready_line[thread, head])
+    word_and_line = np.int64(f.ready[head, thread])
+    _to_gate(f, thread, word_and_line & 0xFFFFFFFF, word_and_line >> 32)
     f.ready_head[thread] = (head + 1) % READY_SLOTS
     f.ready_count[thread] -= 1
     return True
