@@ -28,11 +28,16 @@ static void refuse_call(const char *function, const char *text, const char *reme
     simulator_refused();
 }
 
-/* Single clocks that the client lets pass in a row, with no other call between them, are carried out many at a time: that
- * takes less than one by one. */
-enum { ROW = 16 /* from there on */, MOST_POSTED = 64 };
+/* Clocks of calls in a row are carried out many at a time, which takes less than one by one: single clocks with no other
+ * call between them; and those of a client that polls, while it only accesses tiles that are held in reset, as one that
+ * starts firmware on one tile after the other does. */
+enum { ROW = 16 /* single clocks, from there on */, MOST_POSTED = 64, MOST_LATE = 1024 };
 static uint32_t row;    /* calls so far */
 static uint32_t posted; /* clocks that are still to be carried out */
+static struct {
+    uint64_t paddr;
+    uint32_t size; /* 0: there was none */
+} last_access; /* since clocks were asked for */
 
 static void pass(uint32_t clocks)
 {
@@ -46,9 +51,15 @@ static void pass(uint32_t clocks)
         polling_told(report_polling());
 }
 
+/* Clocks of a call that asks for one. */
 static int may_post(uint32_t clocks)
 {
-    return row > ROW && clocks == 1 && pace_posts() && simulator_active() && !counters_count() && posted + 1 < MOST_POSTED;
+    if (!pace_posts() || !simulator_active() || counters_count())
+        return 0;
+    if (row > ROW)
+        return clocks == 1 && posted + clocks < MOST_POSTED;
+    return last_access.size && setting(TIME) != SILICON && posted + clocks < MOST_LATE &&
+           simulator_is_still(last_access.paddr, last_access.size);
 }
 
 /* Something looks at the chip: what has been posted is carried out. */
@@ -57,6 +68,23 @@ static void arrive(void)
     row = 0;
     if (posted)
         pass(posted);
+}
+
+/* The client accesses memory; returns whether the simulator runs. */
+static int arrive_at(const char *function, uint64_t paddr, uint32_t size)
+{
+    int runs = running && (!posted || simulator_is_still(paddr, size));
+    row = 0;
+    last_access.paddr = paddr;
+    last_access.size = size;
+    return runs || check_running(function);
+}
+
+/* It only aims a window. */
+static int arrive_at_window(const char *function)
+{
+    row = 0;
+    return running || check_running(function);
 }
 
 int check_running(const char *function)
@@ -190,7 +218,7 @@ EXPORT void libttsim_exit(void)
 EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
 {
     lock();
-    if (!check_running(__func__)) {
+    if (!arrive_at(__func__, paddr, size)) {
         memset(p, 0xFF, size);
     } else if (remote) {
         remote_call(MEMORY_READ, paddr, 0, 0, NULL, p, size);
@@ -206,8 +234,8 @@ EXPORT void libttsim_pci_mem_rd_bytes(uint64_t paddr, void *p, uint32_t size)
 EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t size)
 {
     lock();
-    int runs = check_running(__func__);
     int aims = window_aims(paddr, p, size);
+    int runs = aims ? arrive_at_window(__func__) : arrive_at(__func__, paddr, size);
     if (!aims)
         pace_begin();
     if (runs && remote) {
@@ -236,11 +264,12 @@ EXPORT void libttsim_clock(uint32_t clocks)
     } else if (runs) {
         reads_without_clock = 0;
         uint32_t passing = pace_of(clocks);
-        if (may_post(passing))
-            posted++;
+        if (clocks == 1 && may_post(passing))
+            posted += passing;
         else
             pass(posted + passing);
     }
+    last_access.size = 0;
     unlock();
 }
 

@@ -311,20 +311,26 @@ void simulator_config_write(uint32_t bdf, uint32_t offset, uint32_t value)
         refuse_recorded("libttsim_pci_config_wr32");
 }
 
-/* A write to a tile's L1 needs no more than the bytes: no agent of it can react, or it was touched at this time already
- * (chip/clock/tiles.py). */
-static inline int needs_no_touch(int64_t index, const char *tile)
+/* No core or thread of a tile can react to anything but the end of its reset. */
+static inline int is_held(const char *tile)
 {
-    const char *chip = simulator.chip;
-    if ((&FIELD(uint8_t, chip, CHIP_ACTIVE))[index])
-        return (&FIELD(uint8_t, chip, CHIP_TOUCHED))[index] &&
-               FIELD(int64_t, chip, CHIP_LAST_MESSAGE) == FIELD(int64_t, chip, CHIP_TIME);
     for (int core = 0; core < CORES; core++) {
         TILE_CORE_STATE_TYPE state = (&FIELD(TILE_CORE_STATE_TYPE, tile, TILE_CORE_STATE))[core];
         if (state != CORE_IN_RESET && state != CORE_HALTED)
             return 0;
     }
     return FIELD(TILE_TENSIX_STATE_TYPE, tile, TILE_TENSIX_STATE) == CORE_IN_RESET;
+}
+
+/* A write to a tile's L1 needs no more than the bytes: no agent of it can react, or it was touched at this time already
+ * (chip/clock/tiles.py). */
+static inline int needs_no_touch(int64_t index, const char *tile)
+{
+    const char *chip = simulator.chip;
+    if ((&FIELD(uint8_t, chip, CHIP_ACTIVE))[index] && (&FIELD(uint8_t, chip, CHIP_TOUCHED))[index] &&
+        FIELD(int64_t, chip, CHIP_LAST_MESSAGE) == FIELD(int64_t, chip, CHIP_TIME))
+        return 1;
+    return is_held(tile);
 }
 
 /* Where bytes are in this process that a window shows which has been looked at; NULL: compiled code has to find them. */
@@ -392,6 +398,25 @@ static inline char *find(uint64_t paddr, uint32_t size, int writes)
     at = (char *)(intptr_t)chip_find(simulator.chip, paddr, size, writes);
     reach_tile(paddr);
     return at;
+}
+
+int simulator_is_still(uint64_t paddr, uint32_t size)
+{
+    paddr = select_address(paddr);
+    const char *chip = simulator.chip;
+    uint64_t offset;
+    uint32_t number = window_of(paddr, &offset);
+    if (number == NO_WINDOW)
+        return 0;
+    const uint8_t *kind = &FIELD(uint8_t, chip, CHIP_WINDOW_KIND) + number;
+    if (*kind == SHOWS_UNKNOWN)
+        chip_find(simulator.chip, paddr, size, 0);
+    if (*kind != SHOWS_TENSIX)
+        return 0;
+    int64_t index = (&FIELD(int64_t, chip, CHIP_WINDOW_INDEX))[number];
+    uint64_t address = (&FIELD(int64_t, chip, CHIP_WINDOW_BASE))[number] + offset;
+    int is_plain = address < L1_BYTES ? size <= L1_BYTES - address : address == SOFT_RESET;
+    return is_plain && is_held(simulator.tiles + index * TILE_BYTES);
 }
 
 void simulator_read(uint64_t paddr, void *p, uint32_t size)

@@ -100,3 +100,82 @@ def test_the_longest_step_follows_single_clocks(library: Path) -> None:
     ends = ENDS_AT_40.replace(".word 0xFFFFFFFF", "rest: j rest")
     script = f"init()\nrelease_b({words(ends)})\nfor calls in range(50): clock(1)\nclock(0xFFFFFFFF)\nexit_()\n"
     assert run_client(library, script).out.startswith(f"[{50 + 0xFFFFFFFF}] bhemu")
+
+
+POLLS = f"""
+init()
+at = aim(1, 1, 2, 0x8000)
+release_b({words(COUNTS)})
+lib.bhemu_record.restype = ctypes.c_void_p
+chip = lib.bhemu_record(0)
+time = lambda: ctypes.c_int64.from_address(chip + {offset_of(CHIP, "time")}).value  # which is no call of the library
+for _ in range(20):  # it polls; from now on 67 clocks pass in a call
+    word(at)
+    clock(1)
+word(at)
+begun = time()
+held, wall_clock, data = aim(2, 3, 4, 0xFFB121B0), aim(3, 3, 4, 0xFFB121F0), aim(4, 3, 4, 0x100)
+"""
+"""Core B of tile 1-2 counts; no core of tile 3-4 has been started."""
+
+
+def lines(library: Path, script: str, **environment: str) -> list[str]:
+    """What a script prints that begins with POLLS and ends well."""
+    ended = run_client(library, POLLS + script, **environment)
+    assert ended.status == 0, ended.out + ended.errors
+    return [line for line in ended.out.splitlines() if line[0] != "["]
+
+
+def test_clocks_wait_while_a_client_accesses_tiles_in_reset(library: Path) -> None:
+    script = """
+for call in range(16):
+    word(held)
+    clock(1)
+    put(data, call)
+    print((time() - begun) / 67)
+"""
+    assert lines(library, script) == [*(["0.0"] * 15), "16.0"]
+
+
+@pytest.mark.parametrize(
+    "look",
+    ["word(at)", "put(at + 4, 1)", "word(wall_clock)", "word(aim(5, 17, 12, 0))", "config_read(0, 0)", "clock(2)"],
+)
+def test_they_are_carried_out_before_anything_else(library: Path, look: str) -> None:
+    script = f"""
+for call in range(3):
+    word(held)
+    clock(1)
+print(time() - begun)
+{look}
+print(time() - begun)
+"""
+    after = 3 * 67 + (2 if look.startswith("clock") else 0)
+    assert lines(library, script) == ["0", str(after)]
+
+
+def test_a_tile_that_is_started_meanwhile_moves_with_the_others(library: Path) -> None:
+    """By the first look at it all clocks have passed; they have begun for it when they had for the others."""
+    script = f"""
+word(held)
+clock(1)
+put(aim(6, 3, 4, 0x8000), 0)
+release_b({words(COUNTS)}, 3, 4)
+first = word(at)
+word(held)
+clock(1)
+print(time() - begun, word(at) > first, word(aim(6, 3, 4, 0x8000)) > 0)
+"""
+    assert lines(library, script) == ["134 True True"]
+
+
+@pytest.mark.parametrize("setting", [{"BHEMU_PACE": "exact"}, {"BHEMU_TIME": "silicon"}])
+def test_they_do_not_wait_where_clocks_are_counted(library: Path, setting: dict[str, str]) -> None:
+    script = """
+for call in range(3):
+    word(held)
+    before = time()
+    clock(1)
+    print(time() > before)
+"""
+    assert lines(library, script, **setting) == ["True"] * 3

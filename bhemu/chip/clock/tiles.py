@@ -48,6 +48,8 @@ def can_react(t: Any) -> bool:
 def touch(chip: ChipRecord, index: Int, clock: Int) -> None:
     """Before a tile is changed: bring it to a clock; it moves from then on."""
     t = tile_of(chip, index)
+    # Where clocks adapt their pace, a tile that is held in reset, and started, is no reason to keep others together.
+    moves = chip.run_ahead == 0 or can_react(t)
     if chip.active[index] == 0:
         behind = clock - np.int64(t.clock)
         if behind > 0:
@@ -65,7 +67,8 @@ def touch(chip: ChipRecord, index: Int, clock: Int) -> None:
         t.round_goal = max(clock + t.free_rounds, np.int64(chip.stop_round[index]) + 1)
         t.clock = t.round_goal - t.free_rounds
     chip.touched[index] = 1
-    chip.last_message = max(np.int64(chip.last_message), clock)
+    if moves:
+        chip.last_message = max(np.int64(chip.last_message), clock)
 
 
 @kernel
