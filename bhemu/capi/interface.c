@@ -31,7 +31,7 @@ static void refuse_call(const char *function, const char *text, const char *reme
 /* Clocks of calls in a row are carried out many at a time, which takes less than one by one: single clocks with no other
  * call between them; and those of a client that polls, while it only accesses tiles that are held in reset, as one that
  * starts firmware on one tile after the other does. */
-enum { ROW = 16 /* single clocks, from there on */, MOST_POSTED = 64, MOST_LATE = 1024 };
+enum { ROW = 16 /* single clocks, from there on */, MOST_POSTED = 64, MOST_LATE = 4096 };
 static uint32_t row;    /* calls so far */
 static uint32_t posted; /* clocks that are still to be carried out */
 static struct {

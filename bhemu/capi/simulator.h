@@ -77,11 +77,11 @@ static inline int simulator_stopped(void)
     return instances[0].stopped;
 }
 
-/* What functions of the interface do (those of functions.c are declared there). Where something is refused, a
- * read gives all ones, if the process does not end. */
 /* Whether bytes are of L1, or of the register that holds cores in reset, of a tile in which nothing can proceed. */
 int simulator_is_still(uint64_t paddr, uint32_t size);
 
+/* What functions of the interface do (those of functions.c are declared there). Where something is refused, a
+ * read gives all ones, if the process does not end. */
 void simulator_read(uint64_t paddr, void *p, uint32_t size);
 void simulator_write(uint64_t paddr, const void *p, uint32_t size);
 void simulator_clock(uint32_t clocks);

@@ -128,13 +128,13 @@ def lines(library: Path, script: str, **environment: str) -> list[str]:
 
 def test_clocks_wait_while_a_client_accesses_tiles_in_reset(library: Path) -> None:
     script = """
-for call in range(16):
+for call in range(62):
     word(held)
     clock(1)
     put(data, call)
     print((time() - begun) / 67)
 """
-    assert lines(library, script) == [*(["0.0"] * 15), "16.0"]
+    assert lines(library, script) == [*(["0.0"] * 61), "62.0"]
 
 
 @pytest.mark.parametrize(
