@@ -27,7 +27,7 @@ enum {
     MISSED_NANOSECONDS = 1000000, /* as much as one that was awake and has not come */
     LOSS = 8, /* help that loses more than such a part of its time does not pay: then clocks pass alone */
     ALONE_NANOSECONDS = 256000000, /* for so long at most; a processor that others share is away now and then */
-    LONG = 16, /* so many times the work of which sharing is worth while: longer than a thread waits for its turn */
+    LONG = 64, /* so many times the work of which sharing is worth while: longer than a thread waits for its turn */
     LOOK_NANOSECONDS = 2000000 /* from one look at what else runs on the machine to the next */
 };
 
