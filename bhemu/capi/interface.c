@@ -173,7 +173,7 @@ static void start(void)
     static int reports, watches_forks;
     read_settings();
     if (!watches_forks) /* a child that is forked while another thread calls could not call any more */
-        watches_forks = !pthread_atfork(lock, unlock, unlock);
+        watches_forks = !pthread_atfork(lock, unlock, unlock_in_child);
     instances[0].stopped = 0;
     remote = remote || wants_process();
     pace_start();

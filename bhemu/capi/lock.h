@@ -1,7 +1,8 @@
 /* One thread of the client in the library at a time. A callback of the client's may call again.
  *
- * A client that reads a word pays for this in each call, so it is written into the callers; a process with one thread
- * pays for nothing atomic, and one with several for two exchanges. A waiting thread sleeps. */
+ * A client that reads a word pays for this in each call, so it is written into the callers. Most clients call from one
+ * thread, which keeps the lock: it only says that it is inside, with nothing atomic. The first call of another thread ends
+ * that for good (lock.c); then each call costs two exchanges. A waiting thread sleeps. */
 
 #ifndef BHEMU_LOCK_H
 #define BHEMU_LOCK_H
@@ -10,42 +11,46 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#if __has_include(<sys/single_threaded.h>)
-#include <sys/single_threaded.h>
-#else
-#define __libc_single_threaded 0
-#endif
-
 enum { LOCK_FREE, LOCK_TAKEN, LOCK_WAITED_FOR };
+enum { LOCK_KEPT, LOCK_CHANGING, LOCK_SHARED };
 
 struct lock {
-    _Atomic uint32_t state;
-    uint32_t depth;          /* calls of the thread that is inside */
-    _Atomic uintptr_t owner; /* that thread */
+    _Atomic uintptr_t owner;  /* the thread that is inside */
+    _Atomic uintptr_t keeper; /* the thread that keeps it while it is LOCK_KEPT; 0: no thread has called */
+    _Atomic uint32_t kept;    /* that thread is inside, or looks whether it may be */
+    _Atomic uint32_t use;     /* LOCK_KEPT, LOCK_CHANGING or LOCK_SHARED */
+    _Atomic uint32_t state;   /* while it is LOCK_SHARED */
+    uint32_t depth;           /* calls of the thread that is inside */
 };
 
 extern struct lock the_lock;
 
 /* Where there is more to do than to change a word. */
-void lock_wait(void);
-void lock_wake(void);
+void lock_otherwise(uintptr_t self);
+void unlock_shared(void);
+
+/* `unlock` in a child that was forked while its thread was inside. */
+void unlock_in_child(void);
 
 /* Wait until no other thread is in the library. */
 static inline void lock(void)
 {
     uintptr_t self = (uintptr_t)pthread_self();
-    uint32_t is_free = LOCK_FREE;
     if (atomic_load_explicit(&the_lock.owner, memory_order_relaxed) == self) {
         the_lock.depth++;
         return;
     }
-    if (__libc_single_threaded)
-        atomic_store_explicit(&the_lock.state, LOCK_TAKEN, memory_order_relaxed);
-    else if (!atomic_compare_exchange_strong_explicit(&the_lock.state, &is_free, LOCK_TAKEN, memory_order_acquire,
-                                                      memory_order_relaxed))
-        lock_wait();
-    atomic_store_explicit(&the_lock.owner, self, memory_order_relaxed);
-    the_lock.depth = 1;
+    if (atomic_load_explicit(&the_lock.keeper, memory_order_relaxed) == self) {
+        atomic_store_explicit(&the_lock.kept, 1, memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst); /* the processor may exchange these two: see end_keeping of lock.c */
+        if (atomic_load_explicit(&the_lock.use, memory_order_relaxed) == LOCK_KEPT) {
+            atomic_store_explicit(&the_lock.owner, self, memory_order_relaxed);
+            the_lock.depth = 1;
+            return;
+        }
+        atomic_store_explicit(&the_lock.kept, 0, memory_order_release);
+    }
+    lock_otherwise(self);
 }
 
 /* Let others in. */
@@ -54,10 +59,10 @@ static inline void unlock(void)
     if (--the_lock.depth)
         return;
     atomic_store_explicit(&the_lock.owner, 0, memory_order_relaxed);
-    if (__libc_single_threaded)
-        atomic_store_explicit(&the_lock.state, LOCK_FREE, memory_order_relaxed);
-    else if (atomic_exchange_explicit(&the_lock.state, LOCK_FREE, memory_order_release) == LOCK_WAITED_FOR)
-        lock_wake();
+    if (atomic_load_explicit(&the_lock.use, memory_order_relaxed) == LOCK_SHARED)
+        unlock_shared();
+    else
+        atomic_store_explicit(&the_lock.kept, 0, memory_order_release);
 }
 
 #endif
