@@ -28,7 +28,9 @@ enum {
     LOSS = 8, /* help that loses more than such a part of its time does not pay: then clocks pass alone */
     ALONE_NANOSECONDS = 256000000, /* for so long at most; a processor that others share is away now and then */
     LONG = 64, /* so many times the work of which sharing is worth while: longer than a thread waits for its turn */
-    LOOK_NANOSECONDS = 2000000 /* from one look at what else runs on the machine to the next */
+    LOOK_NANOSECONDS = 2000000, /* from one look at what else runs on the machine to the next */
+    SOON_NANOSECONDS = 250000, /* the same before calls that take some hundred microseconds or more, */
+    SOME = 4 /* so many times the work of which sharing is worth while */
 };
 
 struct helper {
@@ -191,7 +193,7 @@ static int running_tasks(void)
 
 /* Processors that nothing but these threads wants: the more of the last two looks, as a task may run briefly. A short call
  * ends when its last thread does, so one that waits for a processor costs all of them its turn. */
-static int free_processors(int64_t time)
+static int free_processors(int64_t time, int64_t pause)
 {
     static long online;
     static int last, before;
@@ -200,7 +202,7 @@ static int free_processors(int64_t time)
         online = sysconf(_SC_NPROCESSORS_ONLN);
         last = before = 1;
     }
-    if (time - looked >= LOOK_NANOSECONDS) {
+    if (time - looked >= pause) {
         int own = 1;
         for (int i = 0; i < started; i++)
             own += atomic_load(&helpers[i].state) != ASLEEP;
@@ -220,7 +222,7 @@ static int threads_for_clocks(void)
         return threads; /* each thread has its share of the processors' time */
     if (moves < WORTH_THREADS && (began < alone_until || usual < WORTH_NANOSECONDS))
         return 1;
-    int unused = free_processors(began);
+    int unused = free_processors(began, moves >= SOME * WORTH_THREADS ? SOON_NANOSECONDS : LOOK_NANOSECONDS);
     return unused < threads ? unused : threads;
 }
 
@@ -247,7 +249,7 @@ static struct work work_of_cluster(char *cluster, help_function help)
 
 int help_is_free(void)
 {
-    return setting(THREADS) > 1 && free_processors(now()) > 1;
+    return setting(THREADS) > 1 && free_processors(now(), LOOK_NANOSECONDS) > 1;
 }
 
 int help_beside(help_function function, void *record, int64_t first, int64_t second)

@@ -37,7 +37,7 @@ try:
     for _ in range(300):
         clock(140)
     short = helped()
-    clock(3000)
+    clock(12000)
     print("helped", short - before, helped() - short)
 finally:
     for other in others:
@@ -57,6 +57,6 @@ def test_processors_of_other_processes_are_left_to_them_in_short_calls(library: 
 
 
 def test_more_threads_than_there_can_be(library: Path) -> None:
-    ended = run_client(library, BUSY + "clock(3000)\nprint('threads', threads())\nexit_()\n", BHEMU_THREADS="1000")
+    ended = run_client(library, BUSY + "clock(12000)\nprint('threads', threads())\nexit_()\n", BHEMU_THREADS="1000")
     assert ended.status == 0, ended.out + ended.errors
     assert "threads 9" in ended.out

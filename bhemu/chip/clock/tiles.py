@@ -48,7 +48,7 @@ def can_react(t: Any) -> bool:
 def touch(chip: ChipRecord, index: Int, clock: Int) -> None:
     """Before a tile is changed: bring it to a clock; it moves from then on."""
     t = tile_of(chip, index)
-    # Where clocks adapt their pace, a tile that is held in reset, and started, is no reason to keep others together.
+    # Where clocks adapt their pace, others need not stay together because a tile that was held in reset is started.
     moves = chip.run_ahead == 0 or can_react(t)
     if chip.active[index] == 0:
         behind = clock - np.int64(t.clock)
