@@ -403,6 +403,7 @@ static inline char *find(uint64_t paddr, uint32_t size, int writes)
     return at;
 }
 
+/* Such an access is never refused, so clocks that have not been carried out yet are never those of a stopped chip. */
 int simulator_is_still(uint64_t paddr, uint32_t size)
 {
     paddr = select_address(paddr);
@@ -418,7 +419,7 @@ int simulator_is_still(uint64_t paddr, uint32_t size)
         return 0;
     int64_t index = (&FIELD(int64_t, chip, CHIP_WINDOW_INDEX))[number];
     uint64_t address = (&FIELD(int64_t, chip, CHIP_WINDOW_BASE))[number] + offset;
-    int is_plain = address < L1_BYTES ? size <= L1_BYTES - address : address == SOFT_RESET;
+    int is_plain = address < L1_BYTES ? size <= L1_BYTES - address : address == SOFT_RESET && size == 4;
     return is_plain && is_held(simulator.tiles + index * TILE_BYTES);
 }
 

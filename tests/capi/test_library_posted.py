@@ -179,3 +179,19 @@ for call in range(3):
     print(time() > before)
 """
     assert lines(library, script, **setting) == ["True"] * 3
+
+
+def test_they_are_carried_out_before_an_access_that_is_refused(library: Path) -> None:
+    """A chip that a refusal has stopped does not move any more."""
+    script = """
+for call in range(3):
+    word(held)
+    clock(1)
+read(held, 2)
+print("passed", time() - begun)
+word(at)
+clock(1)
+print("passed", time() - begun)
+"""
+    shown = lines(library, script, BHEMU_REFUSAL="stop")
+    assert [line for line in shown if line.startswith("passed")] == [f"passed {3 * 67}"] * 2
