@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -256,13 +257,13 @@ def filled():
 
 
 def _preloaded(tmp_path: Path, text: str) -> str:
-    """A library that takes the place of functions of the C library."""
+    """LD_PRELOAD for a library that takes the place of functions of the C library."""
     (tmp_path / "instead.c").write_text(text)
     compiler = next(path for name in ("cc", "gcc", "clang") if (path := shutil.which(name)))
     built = tmp_path / "instead.so"
     command = [compiler, "-shared", "-fPIC", "-o", str(built), str(tmp_path / "instead.c"), "-ldl"]
     subprocess.run(command, check=True, timeout=60)
-    return str(built)
+    return ":".join(filter(None, [os.environ.get("LD_PRELOAD"), str(built)]))  # a sanitizer's runtime comes first
 
 
 @together
