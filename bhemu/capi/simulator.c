@@ -333,17 +333,26 @@ static inline int needs_no_touch(int64_t index, const char *tile)
     return is_held(tile);
 }
 
+/* What an address shows: of which tile or channel, and where there. SHOWS_UNKNOWN: it is in no window that has been looked at. */
+static inline int shown(uint64_t paddr, int64_t *index, uint64_t *address)
+{
+    const char *chip = simulator.chip;
+    uint64_t offset;
+    uint32_t number = window_of(paddr, &offset);
+    if (number == NO_WINDOW)
+        return SHOWS_UNKNOWN;
+    *index = (&FIELD(int64_t, chip, CHIP_WINDOW_INDEX))[number];
+    *address = (&FIELD(int64_t, chip, CHIP_WINDOW_BASE))[number] + offset;
+    return (&FIELD(uint8_t, chip, CHIP_WINDOW_KIND))[number];
+}
+
 /* Where bytes are in this process that a window shows which has been looked at; NULL: compiled code has to find them. */
 static inline char *find_in_window(uint64_t paddr, uint32_t size, int writes)
 {
     char *chip = simulator.chip;
-    uint64_t offset;
-    uint32_t number = window_of(paddr, &offset);
-    if (number == NO_WINDOW)
-        return NULL;
-    int64_t index = (&FIELD(int64_t, chip, CHIP_WINDOW_INDEX))[number];
-    uint64_t address = (&FIELD(int64_t, chip, CHIP_WINDOW_BASE))[number] + offset;
-    switch ((&FIELD(uint8_t, chip, CHIP_WINDOW_KIND))[number]) {
+    int64_t index;
+    uint64_t address;
+    switch (shown(paddr, &index, &address)) {
     case SHOWS_TENSIX: {
         char *tile = simulator.tiles + index * TILE_BYTES;
         if (address >= L1_BYTES || size > L1_BYTES - address || (writes && !needs_no_touch(index, tile)))
@@ -364,10 +373,10 @@ static inline char *find_in_window(uint64_t paddr, uint32_t size, int writes)
 /* What an address shows has been looked at: a tile that the client reaches for the first time may get other memory. */
 static void reach_tile(uint64_t paddr)
 {
-    uint64_t offset;
-    uint32_t number = window_of(paddr, &offset);
-    if (number != NO_WINDOW && (&FIELD(uint8_t, simulator.chip, CHIP_WINDOW_KIND))[number] == SHOWS_TENSIX)
-        pages_reach((&FIELD(int64_t, simulator.chip, CHIP_WINDOW_INDEX))[number]);
+    int64_t index;
+    uint64_t address;
+    if (shown(paddr, &index, &address) == SHOWS_TENSIX)
+        pages_reach(index);
 }
 
 /* A word of a window's entry, as chip/pcie/direct.py writes it; returns whether it was one. */
@@ -406,19 +415,13 @@ static inline char *find(uint64_t paddr, uint32_t size, int writes)
 /* Such an access is never refused, so clocks that have not been carried out yet are never those of a stopped chip. */
 int simulator_is_still(uint64_t paddr, uint32_t size)
 {
+    int64_t index;
+    uint64_t address;
     paddr = select_address(paddr);
-    const char *chip = simulator.chip;
-    uint64_t offset;
-    uint32_t number = window_of(paddr, &offset);
-    if (number == NO_WINDOW)
+    if (shown(paddr, &index, &address) == SHOWS_UNKNOWN)
+        chip_find(simulator.chip, paddr, size, 0); /* which looks at the window */
+    if (shown(paddr, &index, &address) != SHOWS_TENSIX)
         return 0;
-    const uint8_t *kind = &FIELD(uint8_t, chip, CHIP_WINDOW_KIND) + number;
-    if (*kind == SHOWS_UNKNOWN)
-        chip_find(simulator.chip, paddr, size, 0);
-    if (*kind != SHOWS_TENSIX)
-        return 0;
-    int64_t index = (&FIELD(int64_t, chip, CHIP_WINDOW_INDEX))[number];
-    uint64_t address = (&FIELD(int64_t, chip, CHIP_WINDOW_BASE))[number] + offset;
     int is_plain = address < L1_BYTES ? size <= L1_BYTES - address : address == SOFT_RESET && size == 4;
     return is_plain && is_held(simulator.tiles + index * TILE_BYTES);
 }

@@ -22,7 +22,6 @@ PROGRAM = """
 #include <unistd.h>
 
 #ifdef REFUSED /* what a container may do */
-#include <linux/futex.h>
 long syscall(long number, ...)
 {
     register long r10 __asm__("r10"), r8 __asm__("r8") = 0, r9 __asm__("r9") = 0;
