@@ -23,6 +23,7 @@ _SOURCES: Final = (
     "simulator.c",
     "helpers.c",
     "counters.c",
+    "end_report.c",
     "fresh_pages.c",
     "parts.c",
     "links.c",
