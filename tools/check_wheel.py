@@ -49,8 +49,8 @@ def use(wheel: Path, python: str) -> float:
         folder = Path(name)
         subprocess.run([python, "-m", "venv", folder / "venv"], check=True)
         binaries = folder / "venv" / "bin"
-        install = [binaries / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*install, "--only-binary=:all:", wheel], check=True)
+        install: list[str | Path] = [binaries / "python", "-m", "pip", "install", "--only-binary=:all:"]
+        subprocess.run([*install, "--quiet", "--disable-pip-version-check", wheel], check=True)
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
         environment |= {"PATH": str(binaries), "HOME": os.environ.get("HOME", str(folder))}
         for compiler in ("cc", "gcc", "clang", "riscv64-unknown-elf-gcc"):

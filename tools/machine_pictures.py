@@ -117,7 +117,7 @@ def chip() -> Drawing:
             bold=False,
             size=11,
         )
-    x = left + 2.0
+    place = left + 2.0
     legend = (
         (UNIT, "Tensix tile"),
         (MEMORY, "port of DRAM channel n"),
@@ -126,9 +126,9 @@ def chip() -> Drawing:
         (FILE, "ARC"),
     )
     for colour, name in legend:
-        drawing.box(x, top + HEIGHT * cell + 18, 18, 18, fill=colour)
-        drawing.text(x + 25, top + HEIGHT * cell + 27, name, size=12, at="start")
-        x += 48 + 6.6 * len(name)
+        drawing.box(place, top + HEIGHT * cell + 18, 18, 18, fill=colour)
+        drawing.text(place + 25, top + HEIGHT * cell + 27, name, size=12, at="start")
+        place += 48 + 6.6 * len(name)
     return drawing
 
 

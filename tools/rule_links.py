@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import rule_ids
+from tools import rule_ids
 
 _KEPT = re.compile(r"(`[^`]*`|!?\[[^\]]*\]\([^)]*\)|</?[a-z][^>]*>[^|<]*|^#.*$)", re.MULTILINE)
 """Code, links, anchors with the id that follows them, headings."""

@@ -91,14 +91,14 @@ def text_of(svg: str) -> list[str]:
     """Lines of text in a picture, without cycles and seconds of the run."""
     lines: dict[float, list[tuple[float, str]]] = {}
     for attributes, content in re.findall(r"<text ([^>]*)>([^<]*)</text>", svg.split("<g transform")[-1]):
-        x, y = (float(re.search(rf'\b{axis}="([\d.]+)"', attributes).group(1)) for axis in "xy")  # type: ignore[union-attr]
+        x, y = (float(re.findall(rf'\b{axis}="([\d.]+)"', attributes)[0]) for axis in "xy")
         lines.setdefault(y, []).append((x, html.unescape(content).replace("\xa0", " ")))
     rows = ("".join(part for _, part in sorted(lines[y])).rstrip() for y in sorted(lines))
     return [_VARYING.sub("...", row) for row in rows]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     check = parser.parse_args().check
     stale = 0

@@ -13,9 +13,10 @@ from collections import defaultdict
 from pathlib import Path
 
 import bhemu
-from bhemu.bench.silicon_programs import EBREAK, ZERO, addi, branch, constant, lw, register, sw
+from bhemu.bench.silicon_programs import ZERO, addi, lw, sw
 from bhemu.bench.silicon_rows import Row, read
 from bhemu.chip.coordinates import NODES, Place
+from bhemu.isa.riscv_words import EBREAK, riscv_word, set_register
 from bhemu.isa.tile_registers import address_of
 
 INTERFACE, CLOCK, RESET = 0xFFB20000, address_of("control", "WALL_CLOCK_0"), address_of("control", "SOFT_RESET_0")
@@ -41,14 +42,15 @@ def place(text: str) -> Place:
 def flow(source: Place, target: Place, count: int, size: int) -> list[int]:
     """The program of a core: what its writes and the wait for their answers take goes to L1."""
     fields = {0x00: DATA, 0x08: at(source), 0x0C: COPY, 0x14: at(target), 0x1C: WRITE, 0x20: size}
-    words = [*constant(BASE, INTERFACE), *constant(TIMER, CLOCK)]
+    words = [*set_register(BASE, INTERFACE), *set_register(TIMER, CLOCK)]
     for offset in (*range(0, 0x2C, 4),):
-        words += [*constant(VALUE, fields.get(offset, 0)), sw(VALUE, BASE, offset)]
-    words += [*constant(LEFT, count), addi(9, ZERO, 1), lw(BEGUN, TIMER, 0)]
-    words += [lw(VALUE, BASE, COMMAND), branch(1, VALUE, ZERO, -4), sw(9, BASE, COMMAND)]
-    words += [addi(LEFT, LEFT, -1), branch(1, LEFT, ZERO, -16)]
-    words += [lw(VALUE, BASE, OUTSTANDING), branch(1, VALUE, ZERO, -4), lw(SPENT, TIMER, 0)]
-    return [*words, register(0x20, 0, SPENT, SPENT, BEGUN), *constant(VALUE, RESULT), sw(SPENT, VALUE, 0), EBREAK]
+        words += [*set_register(VALUE, fields.get(offset, 0)), sw(VALUE, BASE, offset)]
+    words += [*set_register(LEFT, count), addi(9, ZERO, 1), lw(BEGUN, TIMER, 0)]
+    words += [lw(VALUE, BASE, COMMAND), riscv_word("bne", rs1=VALUE, imm=-4), sw(9, BASE, COMMAND)]
+    words += [addi(LEFT, LEFT, -1), riscv_word("bne", rs1=LEFT, imm=-16)]
+    words += [lw(VALUE, BASE, OUTSTANDING), riscv_word("bne", rs1=VALUE, imm=-4), lw(SPENT, TIMER, 0)]
+    words += [riscv_word("sub", SPENT, SPENT, BEGUN), *set_register(VALUE, RESULT), sw(SPENT, VALUE, 0)]
+    return [*words, EBREAK]
 
 
 def run(rows: list[Row]) -> list[int]:

@@ -81,7 +81,7 @@ def main() -> int:
         from bhemu.fuzz.report import as_data
         from bhemu.fuzz.state import State
 
-        known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"library": "", "kinds": []}
+        known: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"library": "", "kinds": []}
         new = {one["kind"]: one for state in options.states for one in as_data(State(state).summaries())}
         for one in new.values():
             for finding in one["findings"]:

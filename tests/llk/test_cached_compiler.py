@@ -41,7 +41,7 @@ def compile_kernel(tmp_path: Path) -> Callable[..., tuple[int, str]]:
         own.mkdir(exist_ok=True)
         (own / "build.h").write_text(header)
         launcher = tmp_path / "view" / "compiler" / "bin" / "riscv-tt-elf-g++"
-        command = [launcher, "-I", own, option, "-x", "c++", "-", "-lc", "-o", own / "k.elf"]
+        command: list[str | Path] = [launcher, "-I", own, option, "-x", "c++", "-", "-lc", "-o", own / "k.elf"]
         environment = os.environ | {"RUNNER_TEMP": str(own)}
         done = subprocess.run(command, input=source, text=True, capture_output=True, check=False, env=environment)
         return done.returncode, (own / "k.elf").read_text() if done.returncode == 0 else done.stderr
