@@ -38,6 +38,8 @@ void simulator_report(void)
     for (int n = 0; setting(ALLOW_OPEN) && n < CHIPS * TILES; n++)
         for (int i = 0; i < TILE_OPEN_CHOICES; i++) {
             const char *record = instances[n / TILES].tiles + (size_t)(n % TILES) * TILE_BYTES;
+            if ((&FIELD(uint8_t, instances[n / TILES].chip, CHIP_UNMADE))[n % TILES])
+                break; /* nothing has accessed it */
             int64_t code = (&FIELD(TILE_OPEN_USED_TYPE, record, TILE_OPEN_USED))[i];
             int known = !code || count == 64;
             for (int k = 0; k < count; k++)

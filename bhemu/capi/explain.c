@@ -96,6 +96,7 @@ static int copy_state(enum what what, const char *function)
     struct state state = {.layout = LAYOUT, .what = what, .chip_bytes = CHIP_BYTES, .tile_bytes = TILE_BYTES,
                           .tiles = TILES, .client = getpid()};
     snprintf(state.function, sizeof state.function, "%s", function);
+    simulator_make_tiles();
     int file = memfd_create("bhemu", 0);
     off_t tiles_at = PAGE_BYTES + CHIP_BYTES;
     size_t tiles_size = (size_t)TILES * TILE_BYTES;
@@ -173,7 +174,7 @@ static void add_value(struct text *text, const char *form, int64_t value)
     if (*digits == '0')
         width = atoi(digits + 1) - 2;
     if (!strncmp(form, "node", 4))
-        add(text, "%s tile %d-%d", machine_nodes[value >> 8 & 31][value & 31], (int)(value >> 8), (int)(value & 255));
+        add(text, "%s tile %d-%d", machine_nodes[value >> X_LSB][value & Y_MASK], (int)(value >> X_LSB), (int)(value & Y_MASK));
     else if (*form == 'c')
         add(text, "%c", (char)value);
     else if (form[strspn(form, "#0123456789")] == 'x')

@@ -31,7 +31,7 @@ IN_TILE_TIME: Final = -4
 """The buffers of timed mode (bhemu/timed), of a chip and of each of its tiles."""
 IN_EACH_CHIP: Final = -1
 CHIP_POINTERS: Final = (
-    *("address", "tiles", "zeros", "page", "host_read", "host_write"),
+    *("address", "tiles", "zeros", "page", "host_read", "host_write", "make_tile"),
     *("frame_first", "frame_last", "sent_first", "sent_last", "observer"),
 )
 """Fields of the chip's record that hold addresses of a process."""

@@ -4,6 +4,7 @@
 #include "counters.h"
 #include "lock.h"
 #include "pace.h"
+#include "processor.h"
 #include "remote.h"
 #include "settings.h"
 #include "shim.h"
@@ -307,6 +308,8 @@ EXPORT void bhemu_keep_quiet(void)
 EXPORT void *bhemu_record(int record)
 {
     arrive();
-    simulator_may_change();
-    return !running || remote ? NULL : record ? instances[0].tiles : instances[0].chip;
+    if (!running || remote)
+        return NULL;
+    simulator_make_tiles();
+    return record ? instances[0].tiles : instances[0].chip;
 }

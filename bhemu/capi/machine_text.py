@@ -13,7 +13,7 @@ from bhemu.capi.image import IN_CHIP, IN_CHIP_TIME, IN_EACH_CHIP, IN_EACH_TILE, 
 from bhemu.capi.objects import Parts
 from bhemu.chip.clock.clocks import WORTH_SHARE, WORTH_THREADS
 from bhemu.chip.clock.tiles import ATTENDED, STATUS
-from bhemu.chip.coordinates import ETHERNET_TILES, HEIGHT, TILES, WIDTH
+from bhemu.chip.coordinates import ETHERNET_TILES, HEIGHT, TENSIX_TILES, TILES, WIDTH, X_LSB, Y_MASK
 from bhemu.chip.links.send import FRAME
 from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, ETHERNET, TENSIX
 from bhemu.chip.nodes.state import PAGE, PAGES
@@ -84,6 +84,8 @@ _CHIP_FIELDS: Final = (
     "last_message",
     "active_count",
     "active",
+    "unmade",
+    "make_tile",
     "status",
     "observer",
     "touched",
@@ -148,19 +150,33 @@ _FUNCTIONS: Final = {
 """Entries that the runtime calls, and their integers behind the record."""
 TOPOLOGY: Final = "bhemu_topology"
 """Symbol of the description of the chips, as JSON, in the library."""
-_PROCESSOR_FEATURES: Final = (
-    *("sse4.2", "popcnt", "avx", "avx2", "fma", "bmi", "bmi2"),
-    *("avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd", "avx512vbmi", "avx512ifma", "avx512vbmi2"),
-    *("avx512vnni", "avx512bitalg", "avx512vpopcntdq"),
-)
-"""Those that C compilers can ask a processor for; the others come with one of them."""
+PROCESSOR_FEATURES: Final = {
+    "sse4.2": (1, 2, 20, 0),
+    "popcnt": (1, 2, 23, 0),
+    "avx": (1, 2, 28, 256),
+    "fma": (1, 2, 12, 256),
+    "avx2": (7, 1, 5, 256),
+    "bmi": (7, 1, 3, 0),
+    "bmi2": (7, 1, 8, 0),
+    "avx512f": (7, 1, 16, 512),
+    "avx512dq": (7, 1, 17, 512),
+    "avx512ifma": (7, 1, 21, 512),
+    "avx512cd": (7, 1, 28, 512),
+    "avx512bw": (7, 1, 30, 512),
+    "avx512vl": (7, 1, 31, 512),
+    "avx512vbmi": (7, 2, 1, 512),
+    "avx512vbmi2": (7, 2, 6, 512),
+    "avx512vnni": (7, 2, 11, 512),
+    "avx512bitalg": (7, 2, 12, 512),
+    "avx512vpopcntdq": (7, 2, 14, 512),
+}
+"""(leaf of CPUID, word of its answer, bit, width of the vectors that the system keeps); others come with these."""
 _LEVELS: Final = {
     "x86-64": (),
     "x86-64-v2": ("sse4.2", "popcnt"),
     "x86-64-v3": ("avx", "avx2", "fma", "bmi", "bmi2"),
     "x86-64-v4": ("avx2", "fma", "bmi", "bmi2", "avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd"),
 }
-_OTHER_PROCESSOR: Final = "make one on this machine with `bhemu library DIR`, or one for older processors with `--for`"
 BASELINES: Final = tuple(name for name in _LEVELS if name != "x86-64-v2")
 """What a library can be made for beside the machine's own processor."""
 
@@ -189,6 +205,9 @@ def header(parts: Parts, version: str) -> str:
     symbols = _symbols(parts.objects)
     numbers = {
         "TILES": TILES,
+        "TENSIX_TILES": TENSIX_TILES,
+        "X_LSB": X_LSB,
+        "Y_MASK": Y_MASK,
         "CHIPS": len(parts.machine.topology.chips),
         "CHANNELS": ETHERNET_TILES,
         "CHIP_LINK_FAULTS": offset_of(CHIP, "fault"),
@@ -395,18 +414,15 @@ def _features(processor: str | None, machine: Machine) -> tuple[str, ...]:
     if processor is not None:
         return _LEVELS[processor]
     has = str(machine.toolchain[6]).split(",")
-    return tuple(name for name in _PROCESSOR_FEATURES if f"+{name}" in has)
+    return tuple(name for name in PROCESSOR_FEATURES if f"+{name}" in has)
 
 
-def _processor_check(processor: str | None, machine: Machine) -> list[str]:
-    lines = ['#include "shim.h"', "void check_processor(void)", "{"]
-    for name in _features(processor, machine):
-        lines += [
-            f"    if (!__builtin_cpu_supports({c_string(name)}))",
-            f'        refuse("libttsim_init", "this processor does not have {name}, which this library uses",',
-            f"               {c_string(_OTHER_PROCESSOR)});",
-        ]
-    return [*lines, "}"]
+def _processor(processor: str | None, machine: Machine) -> list[str]:
+    rows = [
+        f"    {{{', '.join([c_string(name), *map(str, PROCESSOR_FEATURES[name])])}}},"
+        for name in _features(processor, machine)
+    ]
+    return ["const struct feature machine_features[] = {", *rows, "    {0}};"]
 
 
 def source(parts: Parts, processor: str | None) -> str:
@@ -416,11 +432,12 @@ def source(parts: Parts, processor: str | None) -> str:
         [
             "/* Made by bhemu/capi/machine_text.py. */",
             '#include "machine.h"',
+            '#include "processor.h"',
             *_entries(parts),
             f"EXPORT const char {TOPOLOGY}[] = {c_string(json.dumps(topology_table(parts.machine.topology)))};",
             *_image(parts.machine),
             *_tables(parts.machine),
-            *_processor_check(processor, parts.machine),
+            *_processor(processor, parts.machine),
             "",
         ]
     )

@@ -25,7 +25,6 @@ struct row {
 
 extern char **environ;
 static int64_t values[SETTINGS];
-static int same; /* as when they were read before */
 
 int64_t setting(enum setting which)
 {
@@ -146,18 +145,10 @@ void read_settings(void)
             refuse("libttsim_init", message, remedy);
         }
     }
-    int64_t before[SETTINGS];
-    memcpy(before, values, sizeof before);
     for (int i = 0; i < SETTINGS; i++)
         values[i] = value_of(&rows[i]);
     if (!values[THREADS])
         values[THREADS] = processors();
     if (setting(TIME) == SILICON)
         check_time();
-    same = !memcmp(before, values, sizeof before);
-}
-
-int settings_are_same(void)
-{
-    return same;
 }

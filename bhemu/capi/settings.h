@@ -10,9 +10,6 @@
 /* Read all variables; refuses values that mean nothing, and variables of bhemu that do not exist. */
 void read_settings(void);
 
-/* They have the values that they had when they were read before. */
-int settings_are_same(void);
-
 /* The value of a variable as it was read. */
 int64_t setting(enum setting which);
 

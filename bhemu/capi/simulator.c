@@ -20,9 +20,6 @@ static write_callback dma_write;
 static pthread_mutex_t in_callback = PTHREAD_MUTEX_INITIALIZER; /* chips move at the same time, the client has one thread */
 static _Alignas(8) char cluster[CLUSTER_BYTES];
 static const char zeros[ZEROS_BYTES];
-/* A client may ask for the devices that there are, end the simulator, and begin again (tt-umd does). Chips that nothing has
- * changed are kept for that. */
-static int changed, kept;
 
 void *simulator_memory(size_t size)
 {
@@ -69,31 +66,40 @@ void simulator_fill_table(int64_t table[PLACES])
     attach_translator((char *)(intptr_t)table[CODE_CACHE]);
 }
 
-/* Put into records what they hold at the beginning beside zeros (capi/image.py): what each of `count` records has that lie
- * behind each other. A system of several chips has something for all of them, and for each. */
-static void put_image(int32_t of, char *records, size_t size, int count, int32_t chip)
+/* Put into a record what it holds at the beginning beside zeros (capi/image.py). A system of several chips has something
+ * for all of them, and for each. */
+static void put_image(int32_t of, char *record, int32_t chip)
 {
     const unsigned char *content = image_content;
     for (const struct run *run = image_runs; run->size; content += run++->size)
         if (run->tile == of && (run->chip == IN_EACH_CHIP || run->chip == chip))
-            for (int record = 0; record < count; record++)
-                memcpy(records + record * size + run->at, content, run->size);
+            memcpy(record + run->at, content, run->size);
 }
 
-/* The tiles after reset. Each gets one page of memory: what else they have is zero. */
-static void start_tiles(int32_t chip)
+/* A tile after reset, when something accesses it for the first time: a page of memory that most tiles of a client with a
+ * small program never need. Compiled code calls it, too (chip/clock/tiles.py). */
+static int32_t make_tile(uint64_t tile, void *chip, uint32_t unused)
 {
-    put_image(IN_EACH_TILE, simulator.tiles, TILE_BYTES, TILES, chip);
-    const unsigned char *content = image_content;
-    for (const struct run *run = image_runs; run->size; content += run++->size)
-        if (run->tile >= 0 && (run->chip == IN_EACH_CHIP || run->chip == chip))
-            memcpy(simulator.tiles + (size_t)run->tile * TILE_BYTES + run->at, content, run->size);
-    for (int tile = 0; tile < TILES; tile++) {
-        char *record = simulator.tiles + (size_t)tile * TILE_BYTES;
-        FIELD(int64_t, record, TILE_HANDLERS) = (intptr_t)simulator.table;
-        FIELD(TILE_SIMULATOR_ORDER_TYPE, record, TILE_SIMULATOR_ORDER) = setting(ORDER) == 0;
-        FIELD(TILE_ALLOW_OPEN_TYPE, record, TILE_ALLOW_OPEN) = setting(ALLOW_OPEN);
-    }
+    (void)unused;
+    int number = 0;
+    while (instances[number].chip != chip)
+        number++;
+    char *record = instances[number].tiles + (size_t)tile * TILE_BYTES;
+    (&FIELD(uint8_t, chip, CHIP_UNMADE))[tile] = 0;
+    put_image(IN_EACH_TILE, record, number);
+    put_image((int32_t)tile, record, number);
+    FIELD(int64_t, record, TILE_HANDLERS) = (intptr_t)instances[number].table;
+    FIELD(TILE_SIMULATOR_ORDER_TYPE, record, TILE_SIMULATOR_ORDER) = setting(ORDER) == 0;
+    FIELD(TILE_ALLOW_OPEN_TYPE, record, TILE_ALLOW_OPEN) = setting(ALLOW_OPEN);
+    return 0;
+}
+
+void simulator_make_tiles(void)
+{
+    for (int chip = 0; chip < CHIPS; chip++)
+        for (int tile = 0; tile < TILES; tile++)
+            if ((&FIELD(uint8_t, instances[chip].chip, CHIP_UNMADE))[tile])
+                make_tile(tile, instances[chip].chip, 0);
 }
 
 /* Functions of the host, as compiled code calls them: 0 when they have moved the bytes. */
@@ -130,17 +136,16 @@ void simulator_set_callbacks(read_callback reads, write_callback writes)
 static void start_time(char *chip)
 {
     int64_t *time = simulator_memory(CHIP_TIME_WORDS * sizeof *time);
-    put_image(IN_CHIP_TIME, (char *)time, CHIP_TIME_WORDS * sizeof *time, 1, IN_EACH_CHIP);
+    put_image(IN_CHIP_TIME, (char *)time, IN_EACH_CHIP);
     time[CHIP_TIME_ADDRESS] = (intptr_t)time;
     time[CHIP_TIME_DATA] = (intptr_t)simulator_memory(CHIP_TIME_DATA_BYTES);
     simulator.chip_time = time;
-    size_t size = TILE_TIME_WORDS * sizeof *time;
-    simulator.tile_time = simulator_memory(TILES * size);
-    put_image(IN_TILE_TIME, (char *)simulator.tile_time, size, TILES, IN_EACH_CHIP);
+    simulator.tile_time = simulator_memory(TILES * TILE_TIME_WORDS * sizeof *time);
     for (size_t tile = 0; tile < TILES; tile++) {
-        if (FIELD(TILE_TILE_KIND_TYPE, simulator.tiles + tile * TILE_BYTES, TILE_TILE_KIND) != TENSIX_TILE)
-            continue;
         int64_t *buffer = simulator.tile_time + tile * TILE_TIME_WORDS;
+        put_image(IN_TILE_TIME, (char *)buffer, IN_EACH_CHIP);
+        if (tile >= TENSIX_TILES)
+            continue;
         buffer[OBSERVER_ENTRY] = (intptr_t)advance_timed;
         (&FIELD(int64_t, chip, CHIP_OBSERVER))[tile] = (intptr_t)buffer;
     }
@@ -163,8 +168,9 @@ static void start_selected(int number)
     simulator.chip = chip;
     simulator.table[CODE_CACHE] = instances[0].table[CODE_CACHE]; /* one thread moves all chips */
     simulator_fill_table(simulator.table);
-    put_image(IN_CHIP, chip, CHIP_BYTES, 1, number);
-    start_tiles(number);
+    put_image(IN_CHIP, chip, number);
+    memset(&FIELD(uint8_t, chip, CHIP_UNMADE), 1, TILES);
+    FIELD(int64_t, chip, CHIP_MAKE_TILE) = (intptr_t)make_tile;
     FIELD(int64_t, chip, CHIP_ADDRESS) = (intptr_t)chip;
     FIELD(int64_t, chip, CHIP_TILES) = (intptr_t)simulator.tiles;
     FIELD(int64_t, chip, CHIP_ZEROS) = (intptr_t)zeros;
@@ -228,7 +234,7 @@ static void free_dram(void)
     }
 }
 
-static void end_chips(void)
+void simulator_end(void)
 {
     for (int chip = 0; chip < CHIPS; chip++) {
         select_chip(chip);
@@ -247,27 +253,11 @@ static void end_chips(void)
 
 void simulator_start(void)
 {
-    int found = kept && settings_are_same();
-    if (kept && !found)
-        end_chips();
-    kept = 0;
-    if (!found)
-        make_chips();
-    changed = records() != NULL;
+    make_chips();
+    if (records() || setting(TIME) == SILICON) /* what looks on looks at all tiles */
+        simulator_make_tiles();
     for (int chip = 0; chip < CHIPS; chip++)
         instances[chip].started = now();
-}
-
-void simulator_end(void)
-{
-    kept = !changed;
-    if (!kept)
-        end_chips();
-}
-
-void simulator_may_change(void)
-{
-    changed = 1;
 }
 
 int64_t simulator_time(void)
@@ -295,16 +285,13 @@ uint32_t simulator_config_read(uint32_t bdf, uint32_t offset)
 {
     bdf = select_device(bdf);
     int64_t word = config_read(simulator.chip, bdf, offset);
-    if (word < 0) {
-        changed = 1;
+    if (word < 0)
         refuse_recorded("libttsim_pci_config_rd32"); /* and -1 is all ones */
-    }
     return word;
 }
 
 void simulator_config_write(uint32_t bdf, uint32_t offset, uint32_t value)
 {
-    changed = 1;
     bdf = select_device(bdf);
     if (config_write(simulator.chip, (int64_t)bdf << 32 | offset, value))
         refuse_recorded("libttsim_pci_config_wr32");
@@ -353,6 +340,8 @@ static inline char *find_in_window(uint64_t paddr, uint32_t size, int writes)
     uint64_t address;
     switch (shown(paddr, &index, &address)) {
     case SHOWS_TENSIX: {
+        if ((&FIELD(uint8_t, chip, CHIP_UNMADE))[index])
+            return NULL;
         char *tile = simulator.tiles + index * TILE_BYTES;
         if (address >= L1_BYTES || size > L1_BYTES - address || (writes && !needs_no_touch(index, tile)))
             return NULL;
@@ -422,12 +411,13 @@ int simulator_is_still(uint64_t paddr, uint32_t size)
     if (shown(paddr, &index, &address) != SHOWS_TENSIX)
         return 0;
     int is_plain = address < L1_BYTES ? size <= L1_BYTES - address : address == SOFT_RESET && size == 4;
+    if ((&FIELD(uint8_t, simulator.chip, CHIP_UNMADE))[index])
+        return 0;
     return is_plain && is_held(simulator.tiles + index * TILE_BYTES);
 }
 
 void simulator_read(uint64_t paddr, void *p, uint32_t size)
 {
-    changed = 1;
     paddr = select_address(paddr);
     const void *at = find(paddr, size, 0);
     if (at)
@@ -440,7 +430,6 @@ void simulator_read(uint64_t paddr, void *p, uint32_t size)
 
 void simulator_write(uint64_t paddr, const void *p, uint32_t size)
 {
-    changed = 1;
     paddr = select_address(paddr);
     if (aim_window(paddr, p, size))
         return;
@@ -489,7 +478,6 @@ static int64_t pass_in_steps(uint32_t clocks)
 
 void simulator_clock(uint32_t clocks)
 {
-    changed = 1;
     int64_t status = counters_count() || simulator_takes_long(clocks) ? pass_in_steps(clocks) : pass(clocks);
     if (status) {
         if (CHIPS > 1)

@@ -32,11 +32,11 @@ static inline void select_chip(int chip)
 /* New chips, all cores in reset, as settings.h says. */
 void simulator_start(void);
 
-/* The chips end: their memory is given back. If nothing can have changed them, they are kept for the next start. */
+/* The chips end: their memory is given back. */
 void simulator_end(void);
 
-/* Something gets their addresses. */
-void simulator_may_change(void);
+/* Fill in the records of all tiles, also those that nothing has accessed: something is about to look at them. */
+void simulator_make_tiles(void);
 
 /* Clocks that have passed on the selected chip. */
 int64_t simulator_time(void);
@@ -138,8 +138,5 @@ void report_stillness(void);
 
 /* The client polls, and so do the cores as far as one can see: say which core polls what. False: some core does more. */
 int report_polling(void);
-
-/* This processor has what the machine code needs; else the client is told so, and the process ends (made at build time). */
-void check_processor(void);
 
 #endif

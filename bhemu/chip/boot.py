@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bhemu.chip.coordinates import NODES, Harvesting, Kind, Place
+from bhemu.chip.coordinates import NODES, X_LSB, Harvesting, Kind, Place
 from bhemu.chip.nodes import arc
 from bhemu.chip.nodes.identity import identity_words
 from bhemu.chip.nodes.kinds import CLOCKED, KINDS, holds
 from bhemu.chip.pcie.pci import CONFIG_START
-from bhemu.chip.state import X_LSB
 from bhemu.ethernet.boot import Identity
 from bhemu.ethernet.boot import boot as boot_ethernet
 

@@ -17,6 +17,9 @@ Place = tuple[int, int]
 
 WIDTH: Final = 17
 HEIGHT: Final = 12
+X_LSB: Final = 4
+"""Compiled code has a physical place as x << X_LSB | y."""
+Y_MASK: Final = (1 << X_LSB) - 1
 TENSIX_COLUMNS: Final = (*range(1, 8), *range(10, 17))
 TENSIX_ROWS: Final = tuple(range(2, 12))
 RAW_ROWS: Final = 2

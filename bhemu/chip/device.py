@@ -17,6 +17,7 @@ from bhemu.chip.coordinates import (
     TENSIX_COLUMNS,
     TILES,
     WIDTH,
+    X_LSB,
     Harvesting,
     Node,
     translation,
@@ -31,7 +32,7 @@ from bhemu.chip.nodes.dram import put_pages as put_channel
 from bhemu.chip.nodes.kinds import DRAM_CHANNEL
 from bhemu.chip.pcie.host_memory import HostCalls, HostMemory
 from bhemu.chip.snapshot import LAYOUT, DeviceState, copy_card, copy_pages, put_card, put_pages
-from bhemu.chip.state import X_LSB, connect_tiles, new_chip
+from bhemu.chip.state import connect_tiles, new_chip
 from bhemu.errors import BhemuError, ConfigurationError, MemoryError_, UndefinedBehavior
 from bhemu.ethernet.boot import ALONE, Identity
 from bhemu.machine.faults import DONE, REFUSED

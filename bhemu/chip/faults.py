@@ -1,13 +1,13 @@
 """Refusals of the chip around its tiles: recorded in its record by compiled code, as a tile's are (machine/faults.py).
 
-Texts may name a node: `{0:node}` is the node at the physical place x << 8 | y that the value holds.
+Texts may name a node: `{0:node}` is the node at the physical place x << X_LSB | y that the value holds.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from bhemu.chip.coordinates import NODES
+from bhemu.chip.coordinates import NODES, X_LSB, Y_MASK
 from bhemu.errors import BhemuError
 from bhemu.machine.faults import FAULTS
 from bhemu.machine.faults import refuse as refuse_in_record
@@ -28,7 +28,7 @@ class _Value(int):
 
     def __format__(self, form: str) -> str:
         if form == "node":
-            node = NODES[self >> 8, self & 0xFF]
+            node = NODES[self >> X_LSB, self & Y_MASK]
             return f"{node.kind.value} tile {node.place[0]}-{node.place[1]}"
         return format(self & _64_BITS if form.endswith("x") else int(self), form)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
-from bhemu.chip.coordinates import ETHERNET_TILES, WIDTH
+from bhemu.chip.coordinates import ETHERNET_TILES, WIDTH, X_LSB
 from bhemu.chip.nodes.kinds import CLOCKED
 from bhemu.chip.nodes.state import ARC_TILE, CHANNELS, PAGE, PAGES
 from bhemu.chip.pcie.windows import WINDOWS
@@ -23,8 +23,6 @@ ZEROS: Final = np.zeros(PAGE, np.uint8)
 """What an unwritten page of DRAM holds."""
 PLACES: Final = 32
 """Translated coordinates are smaller."""
-X_LSB: Final = 8
-"""A physical place is x << X_LSB | y."""
 
 CHIP: Final[np.dtype[Any]] = np.dtype(
     [
@@ -47,6 +45,8 @@ CHIP: Final[np.dtype[Any]] = np.dtype(
         ("status", "u1", (len(CLOCKED),)),  # why it stopped in the middle of a clock; 0: it did not
         ("local", "i8", (len(CLOCKED),)),  # clocks that it has completed
         ("stop_round", "i8", (len(CLOCKED),)),  # round in which it stopped in the middle of a clock
+        ("unmade", "u1", (len(CLOCKED),)),  # the C library has not filled in its record yet (chip/clock/tiles.py)
+        ("make_tile", "i8"),  # address of the function that does
         ("observer", "i8", (len(CLOCKED),)),  # address of the buffer of the observer (tile/observer.py), 0: none
         # --- tiles on several threads ---------------------------------------------------------------------------------
         *SHARE_FIELDS,

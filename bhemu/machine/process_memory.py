@@ -13,7 +13,7 @@ from bhemu.machine.kernel import intrinsic
 from bhemu.machine.types import AnyInt, Int
 
 HOST_CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32)
-"""A function that moves bytes between the host's memory, at an address, and this process: 0 when it has."""
+"""A function of the host: most move bytes between its memory, at an address, and this process; 0 when it has."""
 
 _c: Any = ctypes.CDLL(None)
 _c.calloc.restype = ctypes.c_void_p

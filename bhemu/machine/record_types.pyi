@@ -610,6 +610,8 @@ class ChipRecord:
     status: Any
     local: Any
     stop_round: Any
+    unmade: Any
+    make_tile: Any
     observer: Any
     threads: Any
     share_begin: Any

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from bhemu.chip.clock.clocks import QUANTUM
-from bhemu.chip.coordinates import tile_place
+from bhemu.chip.coordinates import X_LSB, tile_place
 from bhemu.chip.device import Device
 from bhemu.chip.nodes.kinds import TENSIX
-from bhemu.chip.state import CHIP_TYPE, X_LSB
+from bhemu.chip.state import CHIP_TYPE
 from bhemu.errors import ConfigurationError
 from bhemu.isa.silicon import figure
 from bhemu.machine.compiler import JIT, Entry, compile_entry

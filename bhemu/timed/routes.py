@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.coordinates import HEIGHT, WIDTH
-from bhemu.chip.state import X_LSB
+from bhemu.chip.coordinates import HEIGHT, WIDTH, X_LSB, Y_MASK
 from bhemu.machine.buffer_memory import load_i64, store_i64
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress
@@ -34,7 +33,7 @@ def lookahead(net: LogAddress) -> AnyInt:
 @kernel
 def raw_node(place: Int, noc: Int) -> AnyInt:
     """Number of a node on a NoC, by its physical place: positions count in the direction in which the NoC runs."""
-    x, y = place >> X_LSB, place & 0xFF
+    x, y = place >> X_LSB, place & Y_MASK
     if noc != 0:
         x, y = WIDTH - 1 - x, HEIGHT - 1 - y
     return np.int64(x + WIDTH * y)
@@ -44,8 +43,8 @@ def raw_node(place: Int, noc: Int) -> AnyInt:
 def in_rectangle(place: Int, noc: Int, first: Int, last: Int) -> Any:
     """A physical place is in the rectangle from raw place `first` to raw place `last` of a NoC."""
     node = raw_node(place, noc)
-    x, y = first >> X_LSB, first & 0xFF
-    to_x, to_y = last >> X_LSB, last & 0xFF
+    x, y = first >> X_LSB, first & Y_MASK
+    to_x, to_y = last >> X_LSB, last & Y_MASK
     columns, rows = along(x, node % WIDTH, WIDTH), along(y, node // WIDTH, HEIGHT)
     return columns <= along(x, to_x, WIDTH) and rows <= along(y, to_y, HEIGHT)
 

@@ -6,8 +6,7 @@ import functools
 from itertools import pairwise
 from typing import Final
 
-from bhemu.chip.coordinates import HEIGHT, WIDTH, Place
-from bhemu.chip.state import X_LSB
+from bhemu.chip.coordinates import HEIGHT, WIDTH, X_LSB, Place
 from bhemu.machine.kernel import plain
 from bhemu.timed import routes, trees
 

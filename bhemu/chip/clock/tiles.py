@@ -10,6 +10,7 @@ from numba.extending import register_jitable
 from bhemu.chip.state import tile_at
 from bhemu.machine.core_state import HALTED, IN_RESET
 from bhemu.machine.kernel import kernel
+from bhemu.machine.process_memory import call_host
 from bhemu.machine.state import TILE, offset_of
 from bhemu.machine.types import AnyInt, ChipRecord, Int, TileRecord
 
@@ -30,6 +31,16 @@ def tile_of(chip: ChipRecord, index: Int) -> TileRecord:
 
 
 @kernel
+def make(chip: ChipRecord, index: Int) -> None:
+    """Before a tile is accessed from outside: the C library fills in its record, if that has waited for this.
+
+    A process that uses few of the tiles does not pay for all. Until then the record holds zeros: cores in reset.
+    """
+    if chip.unmade[index] != 0:
+        call_host(chip.make_tile, index, chip.address, 0)
+
+
+@kernel
 def l1_address(chip: ChipRecord, index: Int) -> AnyInt:
     """Where a tile's L1 is in this process."""
     return chip.tiles + index * _TILE_BYTES + _L1
@@ -47,6 +58,7 @@ def can_react(t: Any) -> bool:
 @kernel
 def touch(chip: ChipRecord, index: Int, clock: Int) -> None:
     """Before a tile is changed: bring it to a clock; it moves from then on."""
+    make(chip, index)
     t = tile_of(chip, index)
     # Where clocks adapt their pace, others need not stay together because a tile that was held in reset is started.
     moves = chip.run_ahead == 0 or can_react(t)

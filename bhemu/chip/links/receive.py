@@ -7,10 +7,9 @@ from typing import Any, Final
 import numpy as np
 
 from bhemu.chip.clock.tiles import tile_of, touch
-from bhemu.chip.coordinates import NODES, TENSIX_TILES, Kind
+from bhemu.chip.coordinates import NODES, TENSIX_TILES, X_LSB, Kind
 from bhemu.chip.links.send import FRAME_BYTES, frame_at
 from bhemu.chip.pcie.bars import access_tile
-from bhemu.chip.state import X_LSB
 from bhemu.ethernet.failures import happen
 from bhemu.machine.faults import DONE
 from bhemu.machine.kernel import kernel

@@ -11,8 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.chip.coordinates import HEIGHT, WIDTH
-from bhemu.chip.state import X_LSB
+from bhemu.chip.coordinates import HEIGHT, WIDTH, X_LSB, Y_MASK
 from bhemu.machine.device_state import ROUTER_CFG_1, ROUTER_CFG_3
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, NocRequestRecord, TileRecord
@@ -52,13 +51,13 @@ def _from(start: Int, position: Int, size: Int) -> Int:
 @kernel
 def distance_to(first: Int, x: Int, y: Int) -> Int:
     """Place in the order in which a multicast from a corner passes its rectangle, row by row."""
-    return _from(first & 0xFF, y, HEIGHT) * WIDTH + _from(first >> X_LSB, x, WIDTH)
+    return _from(first & Y_MASK, y, HEIGHT) * WIDTH + _from(first >> X_LSB, x, WIDTH)
 
 
 @kernel
 def runs_over_the_edge(first: Int, last: Int) -> Bool:
     """The rectangle begins after its end in some direction."""
-    return (first >> X_LSB) > (last >> X_LSB) or (first & 0xFF) > (last & 0xFF)
+    return (first >> X_LSB) > (last >> X_LSB) or (first & Y_MASK) > (last & Y_MASK)
 
 
 @kernel
@@ -75,7 +74,7 @@ def reaches(t: TileRecord, request: NocRequestRecord, first: Int, last: Int, x: 
 
     Which ones do is read in the sender's registers, as the official simulator does; firmware writes the same to all.
     """
-    if _from(first & 0xFF, y, HEIGHT) > _from(first & 0xFF, last & 0xFF, HEIGHT):
+    if _from(first & Y_MASK, y, HEIGHT) > _from(first & Y_MASK, last & Y_MASK, HEIGHT):
         return False
     if _from(first >> X_LSB, x, WIDTH) > _from(first >> X_LSB, last >> X_LSB, WIDTH):
         return False

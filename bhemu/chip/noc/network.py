@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from bhemu.chip import faults
-from bhemu.chip.coordinates import HEIGHT, NODES, WIDTH, Node, Place, tile_place
+from bhemu.chip.coordinates import HEIGHT, NODES, WIDTH, X_LSB, Y_MASK, Node, Place, tile_place
 from bhemu.chip.noc.multicast import READ_TO_MANY
 from bhemu.chip.noc.refusals import Request, refuse_multicast, refuse_request
 from bhemu.chip.noc.transfer import LEFT
 from bhemu.chip.pcie.host_memory import HostCalls
-from bhemu.chip.state import PLACES, X_LSB
+from bhemu.chip.state import PLACES
 from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.machine.dispatch import NOT_COMPILED
 from bhemu.machine.faults import DONE, WAIT
@@ -145,7 +145,7 @@ class Network:
 
 def _node_at(place: int) -> Node | None:
     """The node at a place of the chip's record; None for -1."""
-    return None if place < 0 else NODES[place >> X_LSB, place & (1 << X_LSB) - 1]
+    return None if place < 0 else NODES[place >> X_LSB, place & Y_MASK]
 
 
 def _mirrored(place: Place, noc: int) -> Place:

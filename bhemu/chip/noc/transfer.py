@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.clock.tiles import ATTENDED, before_write, l1_address, tile_of, touch_by
-from bhemu.chip.coordinates import HEIGHT, WIDTH
+from bhemu.chip.clock.tiles import ATTENDED, before_write, l1_address, make, tile_of, touch_by
+from bhemu.chip.coordinates import HEIGHT, WIDTH, X_LSB, Y_MASK
 from bhemu.chip.links.send import send_frame
 from bhemu.chip.noc.multicast import (
     BAD_NODE,
@@ -26,7 +26,7 @@ from bhemu.chip.noc.multicast import (
 from bhemu.chip.nodes.access import access_node
 from bhemu.chip.nodes.dram import copy_dram, dram_ready
 from bhemu.chip.nodes.kinds import DRAM, IS_TILE, MEMORY, READ_ALIGNMENT, TENSIX
-from bhemu.chip.state import CHIP, PLACES, X_LSB
+from bhemu.chip.state import CHIP, PLACES
 from bhemu.machine.bytes import move_bytes
 from bhemu.machine.dispatch import NOT_COMPILED
 from bhemu.machine.faults import DONE, REFUSED, WAIT
@@ -50,10 +50,10 @@ _BUFFER: Final = offset_of(CHIP, "buffer")
 
 @kernel
 def mirrored(place: Int, noc: Int) -> Any:
-    """Physical place (x << 8 | y) of raw coordinates of a NoC, and back (N1)."""
+    """Physical place (x << X_LSB | y) of raw coordinates of a NoC, and back (N1)."""
     if noc == 0:
         return place
-    return ((WIDTH - 1 - (place >> X_LSB)) << X_LSB) | (HEIGHT - 1 - (place & 0xFF))
+    return ((WIDTH - 1 - (place >> X_LSB)) << X_LSB) | (HEIGHT - 1 - (place & Y_MASK))
 
 
 @kernel
@@ -147,6 +147,7 @@ def change_tile(
     chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord, other: Int, source: Int, in_turn: Int
 ) -> Int:
     """Status of a write, inline write or atomic at one tile."""
+    make(chip, other)
     target = tile_of(chip, other)
     if request.to_register != 0:
         _before_register(chip, index, other, target, in_turn)
@@ -171,6 +172,7 @@ def _read(chip: ChipRecord, index: Int, t: TileRecord, request: NocRequestRecord
         if status != DONE:
             return status
     else:
+        make(chip, other)
         target = tile_of(chip, other)
         if request.from_register != 0:
             _before_register(chip, index, other, target, in_turn)

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.clock.tiles import tile_of, touch
-from bhemu.chip.coordinates import PCIE, RAW_ROWS, WIDTH
+from bhemu.chip.clock.tiles import make, tile_of, touch
+from bhemu.chip.coordinates import PCIE, RAW_ROWS, WIDTH, X_LSB, Y_MASK
 from bhemu.chip.faults import refuse
 from bhemu.chip.noc.transfer import LEFT, access_own_l1, carry_out
 from bhemu.chip.nodes.access import access_node
@@ -46,7 +46,7 @@ from bhemu.chip.pcie.windows import (
     window_bytes,
     window_of,
 )
-from bhemu.chip.state import CHIP, PLACES, X_LSB
+from bhemu.chip.state import CHIP, PLACES
 from bhemu.errors import ConfigurationError, MemoryError_, NonContractualBehavior, UndefinedBehavior, Unimplemented
 from bhemu.ethernet.boot import count_heartbeat
 from bhemu.ethernet.mailbox import calls_firmware, serve
@@ -205,6 +205,7 @@ def _attempt(chip: ChipRecord, index: Int, place: Int, address: Int, value: Int)
 def access_tile(chip: ChipRecord, place: Int, address: Int, pointer: Int, size: Int, writes: Int) -> Any:
     """Status of an access to L1 or a register of a tile with cores between two clocks; the host cannot wait."""
     index = np.int64(chip.place_index[place])
+    make(chip, index)
     t = tile_of(chip, index)
     if address >= 0 and address + size <= t.l1_end:
         if writes and changes_tile(chip, index):
@@ -253,7 +254,7 @@ def _place(chip: ChipRecord, x: Int, y: Int, noc: Int) -> Int:
     if place == _NOWHERE:
         refuse(chip, NO_TILE, x, y)
     elif noc and y < RAW_ROWS:
-        place = ((WIDTH - 1 - (place >> X_LSB)) << X_LSB) | (place & 0xFF)
+        place = ((WIDTH - 1 - (place >> X_LSB)) << X_LSB) | (place & Y_MASK)
     return place
 
 
@@ -287,7 +288,7 @@ def _write_rectangle(chip: ChipRecord, fields: Int, address: Int, pointer: Int, 
     first, last = (end, start) if noc else (start, end)
     if chip.place_kind[first] != TENSIX or chip.place_kind[last] != TENSIX:
         return np.int64(refuse(chip, BAD_CORNER))
-    x0, y0, x1, y1 = first >> X_LSB, first & 0xFF, last >> X_LSB, last & 0xFF
+    x0, y0, x1, y1 = first >> X_LSB, first & Y_MASK, last >> X_LSB, last & Y_MASK
     if x0 > x1 or y0 > y1:
         return np.int64(refuse(chip, BAD_ORDER, x0, y0, x1, y1))
     for y in range(y0, y1 + 1):

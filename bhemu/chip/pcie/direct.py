@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.chip.clock.tiles import can_react, l1_address, tile_of, touch
+from bhemu.chip.clock.tiles import can_react, l1_address, make, tile_of, touch
 from bhemu.chip.coordinates import RAW_ROWS
 from bhemu.chip.nodes.dram import dram_page
 from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, TENSIX
@@ -95,6 +95,7 @@ def find(chip: ChipRecord, paddr: Int, size: Int, writes: Int) -> AnyInt:
     if kind == TENSIX:
         if address + size > L1_SIZE:
             return np.int64(0)
+        make(chip, index)
         if writes and changes_tile(chip, index):
             touch(chip, index, chip.time)
         return l1_address(chip, index) + address
