@@ -8,7 +8,7 @@ from typing import Any
 import griffe
 
 
-class Examples(griffe.Extension):
+class Examples(griffe.Extension):  # type: ignore[misc]  # mypy does not look at griffe
     """Reads `Example:` sections as examples."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:

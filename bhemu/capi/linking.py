@@ -30,6 +30,7 @@ _SOURCES: Final = (
     "lock.c",
     "pace.c",
     "pages.c",
+    "processor.c",
     "settings.c",
     "stillness.c",
     "windows.c",

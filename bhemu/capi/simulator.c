@@ -411,9 +411,7 @@ int simulator_is_still(uint64_t paddr, uint32_t size)
     if (shown(paddr, &index, &address) != SHOWS_TENSIX)
         return 0;
     int is_plain = address < L1_BYTES ? size <= L1_BYTES - address : address == SOFT_RESET && size == 4;
-    if ((&FIELD(uint8_t, simulator.chip, CHIP_UNMADE))[index])
-        return 0;
-    return is_plain && is_held(simulator.tiles + index * TILE_BYTES);
+    return is_plain && ((&FIELD(uint8_t, simulator.chip, CHIP_UNMADE))[index] || is_held(simulator.tiles + index * TILE_BYTES));
 }
 
 void simulator_read(uint64_t paddr, void *p, uint32_t size)
