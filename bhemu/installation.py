@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -111,22 +112,25 @@ def _try(run: Callable[[], str]) -> str | None:
 
 
 def _tools() -> list[Finding]:
+    from bhemu.capi.compiler import c_compiler
     from bhemu.cc.toolchain import find_toolchain
 
     def stock() -> str:
         return str(find_toolchain().gcc)
 
+    def host() -> str:
+        return shlex.join(c_compiler())
+
     def cxx() -> str:
         return str(find_toolchain().cxx_include()[0])
 
-    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     return [
         Finding(
             "RISC-V compiler", _try(stock), "bhemu cc: kernels in C",
             "apt install gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
         ),
         Finding("C++ headers", _try(cxx), "bhemu cc: kernels in C++", "apt install libstdc++-arm-none-eabi-newlib"),
-        Finding("C compiler", compiler, "bhemu library: tt-umd, tt-exalens, ttnn", "apt install gcc libc6-dev"),
+        Finding("C compiler", _try(host), "bhemu library: tt-umd, tt-exalens, ttnn", "apt install gcc libc6-dev"),
         Finding("GDB", shutil.which("gdb-multiarch"), "bhemu debug --gdb", "apt install gdb-multiarch"),
         Finding("QEMU", shutil.which("qemu-riscv32"), "tests of the cores", "apt install qemu-user"),
     ]  # fmt: skip

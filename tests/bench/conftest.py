@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from bhemu.capi import build
+from tests.c_programs import compiler_or_skip
 
 
 @pytest.fixture(scope="session")
 def small_chip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A library with a memory and an engine (small_chip.c)."""
-    compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
-    if compiler is None:
-        pytest.skip("REPLAYS OF CLIENTS ARE NOT TESTED: there is no C compiler")
+    compiler = compiler_or_skip("REPLAYS OF CLIENTS ARE NOT TESTED")
     made = tmp_path_factory.mktemp("small") / "small_chip.so"
     source = Path(__file__).with_name("small_chip.c")
-    command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", str(made), str(source)]
+    command = [*compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", str(made), str(source)]
     subprocess.run(command, check=True)
     return made
 

@@ -10,16 +10,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from bhemu.capi import build
+from tests.c_programs import compiler_or_skip
 from tests.processes import finished
 
 
 def built(folder: Path, system: str = "") -> Path:
     """A library in a folder, of one chip or of a described system; the test is skipped where nothing can compile it."""
-    if not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
-        pytest.skip("THE C LIBRARY IS NOT TESTED: there is no C compiler")
+    compiler_or_skip("THE C LIBRARY IS NOT TESTED")
     if not system:
         return build(folder)
     (folder / "system.yaml").write_text(system)

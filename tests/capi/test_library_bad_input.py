@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import bhemu
+from tests.c_programs import compiler_or_skip
 from tests.capi.library_client import run_client, run_forked
 from tests.chip.noc_programs import ATOMIC, INCREMENT, INLINE, MULTICAST, READ, WRITE, at, rectangle, request
 from tests.processes import finished
@@ -361,8 +362,8 @@ int main(int count, char **words)
 def c_client(directory: Path) -> Path:
     """A client without Python."""
     (directory / "client.c").write_text(C_CLIENT)
-    compiler = next(path for name in ("cc", "gcc", "clang") if (path := shutil.which(name)))
-    subprocess.run([compiler, "client.c", "-o", "client", "-ldl"], cwd=directory, check=True)
+    compiler = compiler_or_skip("NO CLIENT WITHOUT PYTHON IS TRIED")
+    subprocess.run([*compiler, "client.c", "-o", "client", "-ldl"], cwd=directory, check=True)
     return directory / "client"
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import mmap
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from bhemu.machine.state import FIRMWARE_PAGES, PAGE, TILE, offset_of
+from tests.c_programs import compiler_or_skip
 from tests.capi.library_client import run_client, run_forked
 
 PLACES = "PLACES = [(x, y) for y in range(2, 12) for x in (*range(1, 8), *range(10, 17))]\n"
@@ -259,9 +259,9 @@ def filled():
 def _preloaded(tmp_path: Path, text: str) -> str:
     """LD_PRELOAD for a library that takes the place of functions of the C library."""
     (tmp_path / "instead.c").write_text(text)
-    compiler = next(path for name in ("cc", "gcc", "clang") if (path := shutil.which(name)))
+    compiler = compiler_or_skip("NO OTHER FUNCTIONS OF THE C LIBRARY ARE TRIED")
     built = tmp_path / "instead.so"
-    command = [compiler, "-shared", "-fPIC", "-o", str(built), str(tmp_path / "instead.c"), "-ldl"]
+    command = [*compiler, "-shared", "-fPIC", "-o", str(built), str(tmp_path / "instead.c"), "-ldl"]
     subprocess.run(command, check=True, timeout=60)
     return ":".join(filter(None, [os.environ.get("LD_PRELOAD"), str(built)]))  # a sanitizer's runtime comes first
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.c_programs import compiler_or_skip
 from tests.capi.library_client import Ended, pythons, run_client
 from tests.processes import HANG, finished, wait_until
 
@@ -125,8 +125,8 @@ exit_()
 @pytest.fixture
 def helper(tmp_path: Path) -> str:
     (tmp_path / "thread.c").write_text(THREAD)
-    compiler = next(path for name in ("cc", "gcc", "clang") if (path := shutil.which(name)))
-    subprocess.run([compiler, "-shared", "-fPIC", "-pthread", "thread.c", "-o", "thread.so"], cwd=tmp_path, check=True)
+    compiler = compiler_or_skip("NO OTHER THREAD KEEPS THE LOCK")
+    subprocess.run([*compiler, "-shared", "-fPIC", "-pthread", "thread.c", "-o", "thread.so"], cwd=tmp_path, check=True)
     return str(tmp_path / "thread.so")
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import platform
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 import bhemu.capi
+from tests.c_programs import compiler_or_skip
 
 CAPI = Path(bhemu.capi.__file__).parent
 PROGRAM = """
@@ -156,13 +156,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def built(folder: Path, *flags: str) -> Path:
-    compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
-    if compiler is None:
-        pytest.skip("there is no C compiler")
+    compiler = compiler_or_skip("THE LOCK IS NOT TESTED")
     (folder / "program.c").write_text(PROGRAM)
     program = folder / "program"
     sources = [str(folder / "program.c"), str(CAPI / "lock.c")]
-    command = [compiler, "-O2", "-pthread", *flags, "-I", str(CAPI), *sources, "-o", str(program)]
+    command = [*compiler, "-O2", "-pthread", *flags, "-I", str(CAPI), *sources, "-o", str(program)]
     subprocess.run(command, check=True, timeout=60)
     return program
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 import bhemu.capi
-from bhemu.capi.compiler import c_compiler
 from bhemu.capi.machine_text import PROCESSOR_FEATURES
-from bhemu.errors import ProgramError
+from tests.c_programs import compiler_or_skip
 
 CAPI = Path(bhemu.capi.__file__).parent
 PROGRAM = """
@@ -39,10 +38,7 @@ pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="other pr
 
 def run(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
     """Compile the program with this text behind it, and run it."""
-    try:
-        compiler = c_compiler()
-    except ProgramError:
-        pytest.skip("THE PROCESSOR CHECK IS NOT TESTED: there is no C compiler")
+    compiler = compiler_or_skip("THE PROCESSOR CHECK IS NOT TESTED")
     (folder / "program.c").write_text(PROGRAM + code)
     command = [*compiler, "-Wall", "-Werror", f"-I{CAPI}", str(folder / "program.c"), str(CAPI / "processor.c")]
     subprocess.run([*command, "-o", str(folder / "program")], check=True)

@@ -15,6 +15,7 @@ import pytest
 from bhemu.capi import build
 from bhemu.capi.soc_descriptor import write_soc_descriptor
 from bhemu.machine.cache import cache_directory
+from tests.c_programs import compiler_or_skip
 from tests.processes import finished
 
 PACKAGES = ("tt-exalens==0.4.2", "tt-umd==0.9.14")
@@ -80,8 +81,7 @@ def python(install: Callable[..., Path]) -> Path:
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
-        pytest.skip("TT-EXALENS IS NOT TESTED: there is no C compiler")
+    compiler_or_skip("TT-EXALENS IS NOT TESTED")
     made = build(tmp_path_factory.mktemp("simulator"))
     write_soc_descriptor(made.parent)
     return made

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from bhemu.capi import build
+from tests.c_programs import compiler_or_skip
 
 
-def _compiler() -> str:
-    found = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("COMPARING WITH A LIBRARY IS NOT TESTED: there is no C compiler")
-    return found
+def _compiler() -> list[str]:
+    return compiler_or_skip("COMPARING WITH A LIBRARY IS NOT TESTED")
 
 
 def _compile(directory: Path, *options: str) -> Path:
     made = directory / "libfaulty.so"
     source = Path(__file__).with_name("faulty_library.c")
-    command = [_compiler(), "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", *options]
+    command = [*_compiler(), "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", *options]
     subprocess.run([*command, "-o", str(made), str(source)], check=True)
     return made
 

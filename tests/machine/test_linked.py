@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from bhemu.machine.linked import addresses, keep_library, library_made_of, library_path
+from tests.c_programs import compiler_or_skip
 
 TOOLS = ("a compiler", 1)
 SOURCE = """
@@ -27,11 +27,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def linked(directory: Path) -> bytes:
-    compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
-    if compiler is None:
-        pytest.skip("THE LIBRARY IS NOT LINKED: there is no C compiler")
+    compiler = compiler_or_skip("THE LIBRARY IS NOT LINKED")
     (directory / "entries.c").write_text(SOURCE)
-    subprocess.run([compiler, "-shared", "-fPIC", "entries.c", "-o", "entries.so"], cwd=directory, check=True)
+    subprocess.run([*compiler, "-shared", "-fPIC", "entries.c", "-o", "entries.so"], cwd=directory, check=True)
     return (directory / "entries.so").read_bytes()
 
 

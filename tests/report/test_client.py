@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from bhemu.errors import BhemuError
 from bhemu.recording.parts import Reader
 from bhemu.report.model import make_report
 from bhemu.report.text import hazard_lines, perfetto_json, report_as_json, summary_lines
+from tests.c_programs import compiler_or_skip
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 1500
@@ -49,8 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         find_toolchain()
     except BhemuError:
         pytest.skip("NO CLIENT IS RECORDED: there is no RISC-V compiler")
-    if not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
-        pytest.skip("NO CLIENT IS RECORDED: there is no C compiler")
+    compiler_or_skip("NO CLIENT IS RECORDED")
     made = tmp_path_factory.mktemp("looking")
     build(made / "simulator")
     kernels = ROOT / "examples" / "kernels"
