@@ -66,13 +66,14 @@ void simulator_fill_table(int64_t table[PLACES])
     attach_translator((char *)(intptr_t)table[CODE_CACHE]);
 }
 
-/* Put into a record what it holds at the beginning beside zeros (capi/image.py). A system of several chips has something
- * for all of them, and for each. */
+/* Put into a record what it holds at the beginning beside zeros (capi/image.py): that of a tile also what all tiles have.
+ * A system of several chips has something for all of them, and for each. */
 static void put_image(int32_t of, char *record, int32_t chip)
 {
     const unsigned char *content = image_content;
+    int32_t also = of >= 0 ? IN_EACH_TILE : of;
     for (const struct run *run = image_runs; run->size; content += run++->size)
-        if (run->tile == of && (run->chip == IN_EACH_CHIP || run->chip == chip))
+        if ((run->tile == of || run->tile == also) && (run->chip == IN_EACH_CHIP || run->chip == chip))
             memcpy(record + run->at, content, run->size);
 }
 
@@ -86,7 +87,6 @@ static int32_t make_tile(uint64_t tile, void *chip, uint32_t unused)
         number++;
     char *record = instances[number].tiles + (size_t)tile * TILE_BYTES;
     (&FIELD(uint8_t, chip, CHIP_UNMADE))[tile] = 0;
-    put_image(IN_EACH_TILE, record, number);
     put_image((int32_t)tile, record, number);
     FIELD(int64_t, record, TILE_HANDLERS) = (intptr_t)instances[number].table;
     FIELD(TILE_SIMULATOR_ORDER_TYPE, record, TILE_SIMULATOR_ORDER) = setting(ORDER) == 0;
