@@ -11,7 +11,7 @@ static const char *name_of_fault(int64_t code)
 {
     for (const struct fault *fault = machine_faults; fault->name; fault++)
         if (fault->code == code)
-            return fault->name;
+            return machine_texts + fault->name;
     return "?";
 }
 

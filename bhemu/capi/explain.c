@@ -228,7 +228,8 @@ static void say_in_short(const char *function)
         fault_of(FIELD(int64_t, record, tile < 0 ? CHIP_FAULT_CODE : TILE_FAULT_CODE));
     int64_t time = tile < 0 || strcmp(function, "libttsim_clock") ? simulator_time()
                                                                  : (&FIELD(int64_t, simulator.chip, CHIP_LOCAL))[tile];
-    add(&text, "[%lld] ERROR: %s: %s: ", (long long)time, fault ? fault->category : "UndefinedBehavior", function);
+    const char *category = fault ? machine_texts + fault->category : "UndefinedBehavior";
+    add(&text, "[%lld] ERROR: %s: %s: ", (long long)time, category, function);
     if (tile >= 0) {
         int core = FIELD(int32_t, record, TILE_FAULT_CORE);
         const unsigned char *place = machine_places[tile];
@@ -241,8 +242,8 @@ static void say_in_short(const char *function)
                 FIELD(int32_t, record, TILE_FAULT_THREAD));
     }
     if (fault) {
-        add_message(&text, fault->text, &FIELD(int64_t, record, tile < 0 ? CHIP_FAULT_VALUE : TILE_FAULT_VALUE));
-        add(&text, " [%s]\n  remedy: %s\n", fault->rule, fault->remedy);
+        add_message(&text, machine_texts + fault->text, &FIELD(int64_t, record, tile < 0 ? CHIP_FAULT_VALUE : TILE_FAULT_VALUE));
+        add(&text, " [%s]\n  remedy: %s\n", machine_texts + fault->rule, machine_texts + fault->remedy);
     } else {
         add(&text, "there is no such instruction\n");
     }

@@ -13,7 +13,7 @@ from bhemu.capi.image import IN_CHIP, IN_CHIP_TIME, IN_EACH_CHIP, IN_EACH_TILE, 
 from bhemu.capi.objects import Parts
 from bhemu.chip.clock.clocks import WORTH_SHARE, WORTH_THREADS
 from bhemu.chip.clock.tiles import ATTENDED, STATUS
-from bhemu.chip.coordinates import ETHERNET_TILES, HEIGHT, TENSIX_TILES, TILES, WIDTH, X_LSB, Y_MASK
+from bhemu.chip.coordinates import ETHERNET_TILES, HEIGHT, TENSIX_TILES, TILES, WIDTH, X_LSB, Y_MASK, Kind
 from bhemu.chip.links.send import FRAME
 from bhemu.chip.nodes.kinds import DRAM, DRAM_CHANNEL, ETHERNET, TENSIX
 from bhemu.chip.nodes.state import PAGE, PAGES
@@ -326,9 +326,10 @@ def header(parts: Parts, version: str) -> str:
         "extern const struct run image_runs[]; /* one of size 0 ends them */",
         "extern const unsigned char image_content[];",
         "extern void *const machine_handlers[PLACES];",
-        "struct fault { int64_t code; const char *name, *category, *text, *remedy, *rule; };",
+        "extern const char machine_texts[]; /* offsets: pointers would have to be relocated in each process */",
+        "struct fault { int64_t code; uint32_t name, category, text, remedy, rule; /* in machine_texts */ };",
         "extern const struct fault machine_faults[]; /* one without a name ends them */",
-        f"extern const char *const machine_nodes[{WIDTH}][{HEIGHT}];",
+        f"extern const char machine_nodes[{WIDTH}][{HEIGHT}][{_KIND_BYTES}];",
         "extern const unsigned char machine_places[TILES][2];",
         "struct recorded { int32_t x, y, index; };",
         f"enum {{ RECORDED = {len(parts.machine.recorded)} }};",
@@ -374,17 +375,27 @@ def _image(machine: Machine) -> list[str]:
     ]
 
 
+_KIND_BYTES: Final = 1 + max(len(kind.value) for kind in Kind)
+"""Of the longest name of a kind of node."""
+
+
 def _category(error: type[BhemuError]) -> str:
     return CATEGORIES.get(error("").category, "AssertionFailure")
 
 
 def _tables(machine: Machine) -> list[str]:
+    starts: dict[str, int] = {"": 0}
+    size = 1
     lines = ["const struct fault machine_faults[] = {"]
     for code, fault in sorted(machine.faults.items()):
         texts = (fault.name, _category(fault.error), fault.text, fault.remedy, fault.rule)
-        lines.append(f"    {{{code}, {', '.join(c_string(text) for text in texts)}}},")
-    lines += ["    {0, NULL, NULL, NULL, NULL, NULL},", "};"]
-    lines.append(f"const char *const machine_nodes[{WIDTH}][{HEIGHT}] = {{")
+        for text in texts:
+            if text not in starts:
+                starts[text] = size
+                size += len(text.encode()) + 1
+        lines.append(f"    {{{code}, {', '.join(str(starts[text]) for text in texts)}}},")
+    lines += ["    {0}};", "const char machine_texts[] =", *(f'    {c_string(text)} "\\0"' for text in starts), "    ;"]
+    lines.append(f"const char machine_nodes[{WIDTH}][{HEIGHT}][{_KIND_BYTES}] = {{")
     lines += [f"    [{x}][{y}] = {c_string(kind)}," for (x, y), kind in machine.nodes.items()]
     lines += ["};", "const unsigned char machine_places[TILES][2] = {"]
     lines += [f"    {{{x}, {y}}}," for x, y in machine.tiles]
