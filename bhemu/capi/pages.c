@@ -191,6 +191,5 @@ void pages_end(void)
         give_back(simulator.tiles, 0, 0);
         help_beside_end();
     }
-    munmap(simulator.tiles, (size_t)TILES * TILE_BYTES);
     fresh_pages_end();
 }

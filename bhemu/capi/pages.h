@@ -8,7 +8,7 @@
 /* Chips start: no tile has been used. */
 void pages_start(void);
 
-/* The selected chip ends: the memory of its tiles is given back. */
+/* The selected chip ends: threads may give back some of the memory of its tiles. */
 void pages_end(void);
 
 /* The client reaches a tile of the selected chip. */

@@ -14,6 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+enum { TILES_AT = (CHIP_BYTES + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES };
+#define MEMORY_BYTES (TILES_AT + (size_t)TILES * TILE_BYTES) /* of a chip's record and those of its tiles */
+
 struct instance instances[CHIPS], *selected = instances;
 static read_callback dma_read;
 static write_callback dma_write;
@@ -163,8 +166,8 @@ static void end_time(void)
 
 static void start_selected(int number)
 {
-    char *chip = simulator_memory(CHIP_BYTES);
-    simulator.tiles = simulator_memory((size_t)TILES * TILE_BYTES);
+    char *chip = simulator_memory(MEMORY_BYTES);
+    simulator.tiles = chip + TILES_AT;
     simulator.chip = chip;
     simulator.table[CODE_CACHE] = instances[0].table[CODE_CACHE]; /* one thread moves all chips */
     simulator_fill_table(simulator.table);
@@ -244,8 +247,8 @@ void simulator_end(void)
             free_frames((&FIELD(int64_t, simulator.chip, CHIP_SENT_FIRST))[channel]);
         }
         end_time();
-        munmap(simulator.chip, CHIP_BYTES);
         pages_end();
+        munmap(simulator.chip, MEMORY_BYTES);
         simulator.chip = simulator.tiles = NULL;
     }
     select_chip(0);
