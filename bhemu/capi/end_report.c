@@ -7,14 +7,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const char *name_of_fault(int64_t code)
-{
-    for (const struct fault *fault = machine_faults; fault->name; fault++)
-        if (fault->code == code)
-            return machine_texts + fault->name;
-    return "?";
-}
-
 /* In timed mode: how much of what clocks are made of is guessed. */
 static void report_time(void)
 {
@@ -35,11 +27,11 @@ void simulator_report(void)
     int count = 0;
     fflush(NULL);
     select_chip(0);
-    for (int n = 0; setting(ALLOW_OPEN) && n < CHIPS * TILES; n++)
+    for (int n = 0; setting(ALLOW_OPEN) && n < CHIPS * TILES; n++) {
+        if (!tile_is_made(instances[n / TILES].chip, n % TILES))
+            continue;
         for (int i = 0; i < TILE_OPEN_CHOICES; i++) {
             const char *record = instances[n / TILES].tiles + (size_t)(n % TILES) * TILE_BYTES;
-            if ((&FIELD(uint8_t, instances[n / TILES].chip, CHIP_UNMADE))[n % TILES])
-                break; /* nothing has accessed it */
             int64_t code = (&FIELD(TILE_OPEN_USED_TYPE, record, TILE_OPEN_USED))[i];
             int known = !code || count == 64;
             for (int k = 0; k < count; k++)
@@ -47,9 +39,11 @@ void simulator_report(void)
             if (known)
                 continue;
             said[count++] = code;
+            const struct fault *fault = fault_of(code);
             dprintf(STDOUT_FILENO, "[%lld] bhemu: no source settles this, a choice was made: %s\n",
-                    (long long)simulator_time(), name_of_fault(code));
+                    (long long)simulator_time(), fault ? machine_texts + fault->name : "?");
         }
+    }
     report_time();
     double seconds = (now() - simulator.started) / 1e9;
     dprintf(STDOUT_FILENO, "[%lld] bhemu: %.2f seconds, %.1f kHz\n", (long long)simulator_time(), seconds,

@@ -198,7 +198,7 @@ static void add_message(struct text *text, const char *form, const int64_t value
     }
 }
 
-static const struct fault *fault_of(int64_t code)
+const struct fault *fault_of(int64_t code)
 {
     for (const struct fault *fault = machine_faults; fault->name; fault++)
         if (fault->code == code)

@@ -101,7 +101,7 @@ void simulator_make_tiles(void)
 {
     for (int chip = 0; chip < CHIPS; chip++)
         for (int tile = 0; tile < TILES; tile++)
-            if ((&FIELD(uint8_t, instances[chip].chip, CHIP_UNMADE))[tile])
+            if (!tile_is_made(instances[chip].chip, tile))
                 make_tile(tile, instances[chip].chip, 0);
 }
 
@@ -343,7 +343,7 @@ static inline char *find_in_window(uint64_t paddr, uint32_t size, int writes)
     uint64_t address;
     switch (shown(paddr, &index, &address)) {
     case SHOWS_TENSIX: {
-        if ((&FIELD(uint8_t, chip, CHIP_UNMADE))[index])
+        if (!tile_is_made(chip, index))
             return NULL;
         char *tile = simulator.tiles + index * TILE_BYTES;
         if (address >= L1_BYTES || size > L1_BYTES - address || (writes && !needs_no_touch(index, tile)))
@@ -414,7 +414,7 @@ int simulator_is_still(uint64_t paddr, uint32_t size)
     if (shown(paddr, &index, &address) != SHOWS_TENSIX)
         return 0;
     int is_plain = address < L1_BYTES ? size <= L1_BYTES - address : address == SOFT_RESET && size == 4;
-    return is_plain && ((&FIELD(uint8_t, simulator.chip, CHIP_UNMADE))[index] || is_held(simulator.tiles + index * TILE_BYTES));
+    return is_plain && (!tile_is_made(simulator.chip, index) || is_held(simulator.tiles + index * TILE_BYTES));
 }
 
 void simulator_read(uint64_t paddr, void *p, uint32_t size)

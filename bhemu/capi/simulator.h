@@ -38,6 +38,12 @@ void simulator_end(void);
 /* Fill in the records of all tiles, also those that nothing has accessed: something is about to look at them. */
 void simulator_make_tiles(void);
 
+/* Something has accessed a tile of a chip: its record is filled in. The other records are those of tiles in reset. */
+static inline int tile_is_made(const char *chip, int64_t tile)
+{
+    return !(&FIELD(uint8_t, chip, CHIP_UNMADE))[tile];
+}
+
 /* Clocks that have passed on the selected chip. */
 int64_t simulator_time(void);
 
@@ -132,6 +138,9 @@ void refuse_recorded(const char *function);
 
 /* A refusal has been told: end the process, or (BHEMU_REFUSAL=stop) let no more clocks pass. */
 void simulator_refused(void);
+
+/* The row of a refusal's code; NULL: there is none. */
+const struct fault *fault_of(int64_t code);
 
 /* Clocks pass on a chip in which nothing can proceed, and the client changes nothing: say what waits for what. */
 void report_stillness(void);

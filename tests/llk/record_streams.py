@@ -26,8 +26,8 @@ COUNT = 40
 TIMEOUT = 600
 
 
-def record(parts: Parts, recorder: Path, test: str, out: Path) -> str:
-    """Run one parametrisation of a test, and keep its calls; returns what to say of it."""
+def record(parts: Parts, recorder: Path, test: str, out: Path) -> tuple[bool, str]:
+    """Run one parametrisation of a test, and keep its calls; returns whether it gave a stream, and what to say."""
     with tempfile.TemporaryDirectory(prefix="bhemu-llk-") as folder:
         work = Path(folder)
         command = [str(parts.python), "-m", "pytest", "-p", "llk_sample", "-p", "no:cacheprovider", "--run-simulator"]
@@ -44,11 +44,11 @@ def record(parts: Parts, recorder: Path, test: str, out: Path) -> str:
         traces = sorted(work.glob("*.jsonl"), key=lambda path: path.stat().st_size)
         summary = [line.strip("= ") for line in done.stdout.splitlines() if line.startswith("===") and " in " in line]
         if done.returncode or not any(" passed in " in line for line in summary) or not traces:
-            return f"no stream: {' '.join(summary[-1:]) or (done.stdout + done.stderr)[-500:]}"
+            return False, f"no stream: {' '.join(summary[-1:]) or (done.stdout + done.stderr)[-500:]}"
         name = "llk-" + test.partition("::")[2].removeprefix("test_")
         calls = read_trace(traces[-1])
         write_trace(out / f"{name}.jsonl.xz", calls)
-        return f"{len(calls):,} calls"
+        return True, f"{len(calls):,} calls"
 
 
 def main() -> int:
@@ -70,12 +70,15 @@ def main() -> int:
         print(f"NO STREAM WAS RECORDED: {reason}", flush=True)
         return 0
     options.out.mkdir(parents=True, exist_ok=True)
+    recorded = 0
     with tempfile.TemporaryDirectory(prefix="bhemu-recorder-") as folder:
         recorder = build_recorder(Path(folder), options.library or parts.library)
         write_soc_descriptor(recorder.parent)
         for test in options.tests or spread:
-            print(f"{test}: {record(parts, recorder, test, options.out.resolve())}", flush=True)
-    return 0 if any(options.out.iterdir()) else 1
+            is_recorded, told = record(parts, recorder, test, options.out.resolve())
+            print(f"{test}: {told}", flush=True)
+            recorded += is_recorded
+    return 0 if recorded else 1
 
 
 if __name__ == "__main__":
