@@ -121,7 +121,7 @@ $(VENV)/installed-docs: $(STAMP)
 	touch $@
 
 $(VENV)/installed-release: $(STAMP)
-	$(BIN)/pip install --quiet --disable-pip-version-check --group release 'hatchling>=1.25'
+	$(BIN)/pip install --quiet --disable-pip-version-check --group release
 	touch $@
 
 clean:
